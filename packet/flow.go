@@ -1,0 +1,42 @@
+package packet
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+)
+
+// FlowHash spreads flows: equal for every packet of a flow and for both of its
+// directions, seen with the same two addresses. Ports count for TCP, UDP, SCTP,
+// DCCP and UDP-Lite. All fragments of a flow hash alike, without ports, so that
+// they stay in order among themselves. It is not a defence against chosen
+// inputs: use it only where a collision costs nothing but balance.
+func FlowHash(b []byte, ip *IP) uint32 {
+	var src, dst uint64
+	if u := ip.Upper(b); ip.Fragment == Unfragmented && len(u) >= 4 {
+		switch ip.Proto {
+		case ProtoTCP, ProtoUDP, ProtoSCTP, ProtoDCCP, ProtoUDPLite:
+			src = uint64(binary.BigEndian.Uint16(u))
+			dst = uint64(binary.BigEndian.Uint16(u[2:]))
+		}
+	}
+	h := mixAddr(ip.Src, src) + mixAddr(ip.Dst, dst) + uint64(ip.Proto)
+	h = mix(h, 0x9e3779b97f4a7c15)
+	return uint32(h) ^ uint32(h>>32)
+}
+
+// mix is the folded 128-bit product that wyhash builds on.
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
+}
+
+func mixAddr(a netip.Addr, port uint64) uint64 {
+	if a.Is4() {
+		b := a.As4()
+		return mix(uint64(binary.BigEndian.Uint32(b[:]))^0xa0761d6478bd642f, port^0xe7037ed1a0b428db)
+	}
+	b := a.As16()
+	h := mix(binary.BigEndian.Uint64(b[:8])^0xa0761d6478bd642f, binary.BigEndian.Uint64(b[8:])^0xe7037ed1a0b428db)
+	return mix(h^port, 0x8ebc6af09c88c6e3)
+}

@@ -1,0 +1,89 @@
+package packet
+
+import "encoding/binary"
+
+// MinIPv4MTU is what every link carries unfragmented, bytes: a header of 60 and
+// one fragment unit of 8 (RFC 791 section 3.2).
+const MinIPv4MTU = 68
+
+const (
+	ipv4MoreFragments  = 0x2000
+	ipv4FragmentOffset = 0x1fff // in units of 8 bytes
+	ipv4OptionCopied   = 0x80
+)
+
+// Fragments cuts an IPv4 packet into fragments of at most mtu bytes, RFC 791
+// section 3.2; a packet that fits stays as it is. b may be a fragment itself.
+// The caller has checked that the packet is IPv4 and that DF is clear. An mtu
+// below MinIPv4MTU counts as MinIPv4MTU.
+func (p *Pieces) Fragments(b []byte, ip *IP, mtu int) {
+	if int(ip.Len) <= mtu {
+		p.Whole(b[:ip.Len])
+		return
+	}
+	*p = Pieces{b: b[:ip.Len], at: int(ip.Header), mtu: max(mtu, MinIPv4MTU), kind: fragment}
+}
+
+func (p *Pieces) nextFragment(dst []byte) int {
+	header := ipv4HeaderLen(p.b)
+	first := p.at == header
+	done := p.at - header // payload bytes in the fragments before
+
+	size := header
+	if first {
+		copy(dst[:header], p.b)
+	} else {
+		copy(dst[:IPv4HeaderLen], p.b)
+		size = IPv4HeaderLen + copyOptions(dst[IPv4HeaderLen:], p.b[IPv4HeaderLen:header])
+		dst[0] = 0x40 | byte(size/4)
+	}
+
+	field := binary.BigEndian.Uint16(p.b[6:])
+	offset := field&ipv4FragmentOffset + uint16(done/8)
+	flags := field &^ ipv4FragmentOffset // a fragment cut further keeps its own MF on its last piece
+	payload := p.b[p.at:]
+	if room := p.mtu - size; len(payload) > room {
+		payload = payload[:room&^7]
+		flags |= ipv4MoreFragments
+		p.at += len(payload)
+	} else {
+		p.b = nil
+	}
+
+	n := size + copy(dst[size:size+len(payload)], payload)
+	binary.BigEndian.PutUint16(dst[2:], uint16(n))
+	binary.BigEndian.PutUint16(dst[6:], flags|offset)
+	putIPv4Checksum(dst[:size])
+	return n
+}
+
+// copyOptions writes the options that every fragment carries (RFC 791 section
+// 3.1, "copied flag"), padded with end-of-list to whole words, and returns
+// their length. Parse has checked the lengths.
+func copyOptions(dst, options []byte) int {
+	n := 0
+	for len(options) > 0 && options[0] != 0 {
+		size := 1 // no operation
+		if options[0] != 1 {
+			size = int(options[1])
+		}
+		if options[0]&ipv4OptionCopied != 0 {
+			n += copy(dst[n:n+size], options[:size])
+		}
+		options = options[size:]
+	}
+	for n%4 != 0 {
+		dst[n] = 0
+		n++
+	}
+	return n
+}
+
+// ipv4HeaderLen is the length in bytes that the header claims.
+func ipv4HeaderLen(b []byte) int { return int(b[0]&0x0f) * 4 }
+
+// putIPv4Checksum computes the checksum of a header.
+func putIPv4Checksum(header []byte) {
+	header[10], header[11] = 0, 0
+	binary.BigEndian.PutUint16(header[10:], ^Sum(header, 0))
+}

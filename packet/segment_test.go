@@ -1,0 +1,127 @@
+package packet_test
+
+import (
+	"slices"
+	"testing"
+
+	"strait.dev/strait/packet"
+)
+
+var timestamps = []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2}
+
+func TestSegmentsOfASuperPacketMakeItsStream(t *testing.T) {
+	r := random()
+	ext := slices.Concat(extension(60), extension(packet.ProtoTCP))
+	for range cases(2000) {
+		mtu := 600 + r.IntN(1000)
+		payload := randomBytes(r, r.IntN(20_000))
+		h := tcp{seq: r.Uint32(), flags: ack | psh | fin | cwr | urg, urgent: 5, partial: true}
+		if r.IntN(2) == 0 {
+			h.options = timestamps
+		}
+		var b []byte
+		switch r.IntN(4) {
+		case 0:
+			b = tcp4(h, payload)
+		case 1:
+			b = tcp6(h, payload)
+		case 2:
+			b = ipv4{id: 0xfffe, tos: 2, proto: 6, options: []byte{148, 4, 0, 0}}.packet(h.message(podA, podB, payload))
+		case 3:
+			b = ipv6{class: 0xb9, next: 0, extensions: ext}.packet(h.message(podA6, podB6, payload))
+		}
+		checkSegments(t, b, mtu)
+	}
+}
+
+func TestSegmentsOfTheLongestPacket(t *testing.T) {
+	h := tcp{seq: 0xffff_8000, flags: ack | psh, partial: true, options: timestamps} // wraps on the way
+	if n := len(checkSegments(t, tcp4(h, counting(packet.MaxLen-52)), 1390)); n != 49 {
+		t.Errorf("%d segments, want 49: 65483 bytes in pieces of 1338", n)
+	}
+	checkSegments(t, tcp6(h, counting(packet.MaxLen-72)), 1280)
+	checkSegments(t, tcp4(h, counting(300)), 53) // a byte at a time
+}
+
+func TestFlagsOfSegments(t *testing.T) {
+	b := tcp4(tcp{flags: ack | fin | psh | cwr | urg, urgent: 9, partial: true}, counting(2500))
+	want := []byte{ack | cwr | urg, ack | urg, ack | urg | fin | psh}
+	for i, s := range checkSegments(t, b, 1040) {
+		if s[33] != want[i] {
+			t.Errorf("segment %d has flags %#02x, want %#02x", i, s[33], want[i])
+		}
+	}
+}
+
+func TestIdentificationAdvancesAndWraps(t *testing.T) {
+	b := ipv4{id: 0xffff, proto: 6}.packet(tcp{flags: ack, partial: true}.message(podA, podB, counting(2500)))
+	want := []int{0xffff, 0, 1}
+	for i, s := range checkSegments(t, b, 1040) {
+		if got := word(s, 4); got != want[i] {
+			t.Errorf("segment %d has ID %#x, want %#x", i, got, want[i])
+		}
+	}
+}
+
+// What the trap is for even when nothing has to be cut: the checksum.
+func TestOnePieceGetsItsChecksumAndKeepsItsFlags(t *testing.T) {
+	for _, flags := range []uint8{syn, syn | ack, ack, ack | psh | fin | cwr, rst} {
+		for _, b := range [][]byte{
+			tcp4(tcp{flags: flags, partial: true}, nil),
+			tcp6(tcp{flags: flags, partial: true}, counting(10)),
+		} {
+			if n := len(checkSegments(t, b, 1280)); n != 1 {
+				t.Errorf("%d pieces, want 1", n)
+			}
+			if n := len(checkSegments(t, b, len(b))); n != 1 {
+				t.Errorf("%d pieces of a packet that just fits, want 1", n)
+			}
+		}
+	}
+}
+
+func TestSegmentsRefusesWhatCannotBeCut(t *testing.T) {
+	badOffset := func(offset byte) []byte {
+		b := tcp4(tcp{flags: ack, partial: true}, counting(3000))
+		b[32] = offset << 4
+		return b
+	}
+	short := ipv4{proto: 6}.packet(counting(19))
+	beyond := tcp4(tcp{}, nil)
+	beyond[32] = 6 << 4 // one word more than there is
+	for name, c := range map[string]struct {
+		b   []byte
+		mtu int
+	}{
+		"data offset of 16 bytes":         {badOffset(4), 1400},
+		"data offset 0":                   {badOffset(0), 1400},
+		"data offset beyond the packet":   {beyond, 1400},
+		"a TCP header cut short":          {short, 1400},
+		"UDP":                             {udp4(counting(3000)), 1400},
+		"a first fragment":                {ipv4{proto: 6, fragment: mf}.packet(counting(3000)), 1400},
+		"a later fragment":                {ipv4{proto: 6, fragment: 9}.packet(counting(3000)), 1400},
+		"headers as long as the mtu":      {tcp4(tcp{flags: ack}, counting(3000)), 40},
+		"headers longer than the mtu":     {tcp6(tcp{flags: ack}, counting(3000)), 59},
+		"an mtu of 0":                     {tcp4(tcp{flags: ack}, counting(3000)), 0},
+		"a SYN longer than one piece":     {tcp4(tcp{flags: syn}, counting(3000)), 1400},
+		"an RST longer than one piece":    {tcp4(tcp{flags: rst}, counting(3000)), 1400},
+		"a bare header beyond a tiny mtu": {tcp4(tcp{flags: ack}, nil), 30},
+	} {
+		ip := parse(t, c.b)
+		var p packet.Pieces
+		p.Whole(udp4(nil)) // must be forgotten
+		if p.Segments(c.b, &ip, c.mtu) || p.Left() || p.Next(make([]byte, 9000)) != 0 {
+			t.Errorf("%s: not refused", name)
+		}
+	}
+}
+
+func TestTCPHeaderOKGivesTheLength(t *testing.T) {
+	for words := 5; words <= 15; words++ {
+		b := tcp4(tcp{options: make([]byte, words*4-20)}, counting(3))
+		ip := parse(t, b)
+		if n, ok := packet.TCPHeaderOK(b, &ip); !ok || n != words*4 {
+			t.Errorf("%d words: %d %v", words, n, ok)
+		}
+	}
+}
