@@ -1,0 +1,106 @@
+package config
+
+// The fields of each object, in the order of the documentation.
+
+// Ranges of numbers, as remedies name them.
+const (
+	vniRange   = "1 to 16777215"
+	portRange  = "1 to 65535"
+	clampRange = "a number from 536 to 65495"
+	mtuRange   = "0 to derive it from the interfaces, or a number of bytes from 576 to 65535"
+)
+
+func (d *decoder) gateway(g *Gateway) reader {
+	g.Overlay.Listen = ListenAddress{Port: DefaultOverlayPort}
+	g.WireGuard.ListenPort = DefaultWireGuardPort
+	return d.object(
+		field{"apiVersion", d.text(&g.APIVersion)},
+		field{"kind", d.text(&g.Kind)},
+		field{"cluster", d.text(&g.Cluster)},
+		field{"overlay", d.overlay(&g.Overlay)},
+		field{"wireguard", d.wireGuard(&g.WireGuard)},
+		field{"local", d.local(&g.Local)},
+		field{"remote", d.remote(&g.Remote)},
+		field{"mappings", list(d, &g.Mappings, d.mapping)},
+		field{"mssClamp", d.clamp(&g.MSSClamp)},
+		field{"observability", d.object(
+			field{"listen", d.listen(&g.Observability.Listen)},
+		)},
+	)
+}
+
+func (d *decoder) overlay(o *Overlay) reader {
+	return d.object(
+		field{"listen", d.listen(&o.Listen)},
+		field{"vxlanListen", d.listen(&o.VXLANListen)},
+		field{"addresses", list(d, &o.Addresses, d.address)},
+		field{"externalAddresses", list(d, &o.ExternalAddresses, d.address)},
+		field{"mtu", number(d, &o.MTU, mtuRange)},
+		field{"nodes", list(d, &o.Nodes, d.node)},
+	)
+}
+
+func (d *decoder) node(n *Node) reader {
+	n.Encapsulation = Geneve
+	return d.object(
+		field{"name", d.text(&n.Name)},
+		field{"underlay", d.address(&n.Underlay)},
+		field{"encapsulation", d.text((*string)(&n.Encapsulation))},
+		field{"vni", number(d, &n.VNI, vniRange)},
+		field{"addresses", list(d, &n.Addresses, d.address)},
+		field{"externalAddresses", list(d, &n.ExternalAddresses, d.address)},
+		field{"prefixes", list(d, &n.Prefixes, d.prefixOrAddress)},
+	)
+}
+
+func (d *decoder) wireGuard(w *WireGuard) reader {
+	return d.object(
+		field{"listenPort", number(d, &w.ListenPort, portRange+", or 0 for any free port")},
+		field{"privateKeyFile", d.text(&w.PrivateKeyFile)},
+		field{"peers", list(d, &w.Peers, d.peer)},
+	)
+}
+
+func (d *decoder) peer(p *Peer) reader {
+	return d.object(
+		field{"name", d.text(&p.Name)},
+		field{"publicKey", d.key(&p.PublicKey)},
+		field{"presharedKeyFile", d.text(&p.PresharedKeyFile)},
+		field{"endpoint", d.text(&p.Endpoint)},
+		field{"persistentKeepalive", d.duration(&p.PersistentKeepalive)},
+	)
+}
+
+func (d *decoder) local(l *Local) reader {
+	return d.object(
+		field{"prefixes", list(d, &l.Prefixes, d.prefix)},
+		field{"externalPrefixes", list(d, &l.ExternalPrefixes, d.prefix)},
+	)
+}
+
+func (d *decoder) remote(r *Remote) reader {
+	return d.object(
+		field{"cluster", d.text(&r.Cluster)},
+		field{"prefixes", list(d, &r.Prefixes, d.remotePrefix)},
+	)
+}
+
+// remotePrefix reads a range that is seen as it is, unless it says otherwise.
+func (d *decoder) remotePrefix(p *RemotePrefix) reader {
+	read := d.object(
+		field{"cidr", d.prefix(&p.CIDR)},
+		field{"seenAs", d.prefix(&p.SeenAs)},
+	)
+	return func(v value) {
+		if read(v); !p.SeenAs.IsValid() {
+			p.SeenAs = p.CIDR
+		}
+	}
+}
+
+func (d *decoder) mapping(m *Mapping) reader {
+	return d.object(
+		field{"external", d.address(&m.External)},
+		field{"target", d.address(&m.Target)},
+	)
+}

@@ -1,0 +1,25 @@
+package config
+
+import (
+	"encoding/base64"
+	"errors"
+)
+
+// Key is the Curve25519 public key of a WireGuard peer. It prints as base64, so
+// no private or preshared key may ever be held in one.
+type Key [32]byte
+
+// ParseKey reads the base64 form of a key. The error never repeats the text,
+// which may be a secret in the wrong place.
+func ParseKey(text string) (Key, error) {
+	var k Key
+	b, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) != len(k) || len(text) != base64.StdEncoding.EncodedLen(len(k)) { // it skips line breaks
+		return k, errors.New("is not 32 bytes in base64")
+	}
+	copy(k[:], b)
+	return k, nil
+}
+
+// String is the key in base64, as `wg` prints it.
+func (k Key) String() string { return base64.StdEncoding.EncodeToString(k[:]) }

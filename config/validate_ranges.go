@@ -1,0 +1,229 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/gaissmai/bart"
+)
+
+// ranges checks all inner addresses and prefixes, each for itself and against
+// the others: no address may have two meanings in this cluster.
+func (c *checker) ranges(g *Gateway) {
+	r := &ranges{checker: c, hosts: make(map[netip.Addr]*place, 4*len(g.Overlay.Nodes))}
+	for i := range g.Overlay.Nodes {
+		r.pods(root("overlay").field("nodes").item(i).field("prefixes"), g.Overlay.Nodes[i].Prefixes)
+	}
+	r.grants(root("local").field("prefixes"), g.Local.Prefixes, &r.taken)
+	r.grants(root("local").field("externalPrefixes"), g.Local.ExternalPrefixes, &r.taken, &r.external)
+
+	r.host(root("overlay"), g.Overlay.Addresses, g.Overlay.ExternalAddresses)
+	for i := range g.Overlay.Nodes {
+		n, at := &g.Overlay.Nodes[i], root("overlay").field("nodes").item(i)
+		r.host(at, n.Addresses, n.ExternalAddresses)
+		r.pairs(at.field("externalAddresses"), n.Addresses, n.ExternalAddresses)
+	}
+	r.remote(root("remote").field("prefixes"), g.Remote.Prefixes)
+}
+
+// ranges is what has been seen of a configuration's addresses.
+type ranges struct {
+	*checker
+	hosts    map[netip.Addr]*place // internal and external addresses, of nodes and gateway
+	behind   bart.Table[*place]    // prefixes of nodes
+	external bart.Table[*place]    // local.externalPrefixes
+	taken    bart.Table[*place]    // everything that means something in this cluster
+	cidrs    bart.Table[*place]    // remote ranges as the remote cluster knows them
+	seen     bart.Table[*place]    // remote ranges as this cluster knows them
+}
+
+// pods checks the prefixes behind a node. Nested prefixes are well: the longest
+// wins.
+func (r *ranges) pods(list *place, prefixes []netip.Prefix) {
+	for i, p := range prefixes {
+		at := list.item(i)
+		if !r.prefix(at, p) {
+			continue
+		}
+		if other, twice := r.behind.Get(p); twice {
+			r.add(at, "keep it at the node where these pods run", "%s already stands in %s", p, other)
+			continue
+		}
+		r.behind.Insert(p, at)
+		r.taken.Insert(p, at)
+	}
+}
+
+// grants checks the prefixes that the remote cluster may reach.
+func (r *ranges) grants(list *place, prefixes []netip.Prefix, into ...*bart.Table[*place]) {
+	for i, p := range prefixes {
+		if at := list.item(i); r.prefix(at, p) {
+			for _, table := range into {
+				table.Insert(p, at)
+			}
+		}
+	}
+}
+
+// host checks the addresses of the gateway or of a node.
+func (r *ranges) host(owner *place, internal, external []netip.Addr) {
+	if len(internal) == 0 {
+		r.add(owner.field("addresses"), "give at least one internal address", "missing")
+	}
+	for i, a := range internal {
+		if at := owner.field("addresses").item(i); r.own(at, a) {
+			r.taken.Insert(netip.PrefixFrom(a, a.BitLen()), at)
+		}
+	}
+	for i, a := range external {
+		at := owner.field("externalAddresses").item(i)
+		if r.own(at, a) && !r.external.Contains(a) {
+			r.add(at, "choose one from local.externalPrefixes, or add its prefix there", "%s is in none of local.externalPrefixes", a)
+		}
+	}
+}
+
+// own checks one address of a host, which nobody else may have.
+func (r *ranges) own(at *place, a netip.Addr) bool {
+	if !r.address(at, a) {
+		return false
+	}
+	if other := r.hosts[a]; other != nil {
+		r.add(at, "give each an address of its own", "%s already stands in %s", a, other)
+		return false
+	}
+	r.hosts[a] = at
+	if p, other, ok := r.behind.LookupPrefixLPM(netip.PrefixFrom(a, a.BitLen())); ok {
+		r.add(at, "choose one outside of all pod prefixes", "%s lies in %s of %s", a, p, other)
+		return false
+	}
+	return true
+}
+
+// pairs checks that every external address of a node has an internal one of its
+// family to stand for.
+func (r *ranges) pairs(at *place, internal, external []netip.Addr) {
+	left := make(map[bool]int, 2) // internal addresses without an external one, by being IPv4
+	for _, a := range internal {
+		left[a.Unmap().Is4()]++
+	}
+	for i, a := range external {
+		is4 := a.Unmap().Is4()
+		if left[is4]--; a.IsValid() && left[is4] < 0 {
+			r.add(at.item(i), "remove it, or give the node another internal address of that family", "%s has no internal address to stand for", a)
+		}
+	}
+}
+
+// remote checks what the remote cluster sends from and how it is seen here.
+func (r *ranges) remote(at *place, prefixes []RemotePrefix) {
+	for i, p := range prefixes {
+		cidr, seenAs := at.item(i).field("cidr"), at.item(i).field("seenAs")
+		cidrOK := r.prefix(cidr, p.CIDR)
+		if cidrOK {
+			r.disjoint(cidr, p.CIDR, &r.cidrs, "name each range of the remote cluster once")
+			r.cidrs.Insert(p.CIDR, cidr)
+		}
+		if p.SeenAs == p.CIDR && !cidrOK {
+			continue // the same once more
+		}
+		if !r.prefix(seenAs, p.SeenAs) {
+			continue
+		}
+		if cidrOK && (p.CIDR.Bits() != p.SeenAs.Bits() || p.CIDR.Addr().Is4() != p.SeenAs.Addr().Is4()) {
+			r.add(seenAs, "use a range of the family and length of cidr", "%s cannot stand for %s one to one", p.SeenAs, p.CIDR)
+		}
+		const remedy = "choose a range that is free in this cluster"
+		if r.disjoint(seenAs, p.SeenAs, &r.taken, remedy) {
+			r.disjoint(seenAs, p.SeenAs, &r.seen, remedy)
+		}
+		r.seen.Insert(p.SeenAs, seenAs)
+	}
+}
+
+// disjoint checks that a prefix has no address in common with those in a table.
+func (r *ranges) disjoint(at *place, p netip.Prefix, table *bart.Table[*place], remedy string) bool {
+	other, owner, overlap := table.LookupPrefixLPM(p)
+	if !overlap {
+		for other, owner = range table.Subnets(p) {
+			overlap = true
+			break
+		}
+	}
+	if overlap {
+		r.add(at, remedy, "%s overlaps %s of %s", p, other, owner)
+	}
+	return !overlap
+}
+
+// The widest prefixes that are taken: no cluster has more, and a typing error
+// must not take half of the internet.
+const (
+	widestV4 = 8
+	widestV6 = 16
+)
+
+// prefix checks one prefix for itself.
+func (c *checker) prefix(at *place, p netip.Prefix) bool {
+	widest := widestV6
+	if p.Addr().Is4() {
+		widest = widestV4
+	}
+	switch {
+	case !p.IsValid():
+		c.add(at, "write a prefix like 10.0.0.0/16 or fd00:10::/48", "missing")
+	case p.Addr().Is4In6():
+		c.add(at, "write the IPv4 prefix", "%s is an IPv4 prefix in IPv6 form", p)
+	case p != p.Masked():
+		c.add(at, "write "+p.Masked().String(), "%s has host bits set", p)
+	case p.Bits() < widest:
+		c.add(at, fmt.Sprintf("use /%d or longer", widest), "%s is too wide", p)
+	default:
+		return c.ordinary(at, p, p)
+	}
+	return false
+}
+
+// address checks one inner address for itself.
+func (c *checker) address(at *place, a netip.Addr) bool {
+	switch {
+	case !a.IsValid():
+		c.add(at, "write an address like 10.80.0.11 or fd00:80::11", "missing")
+	case a.Is4In6():
+		c.add(at, "write "+a.Unmap().String(), "%s is an IPv4 address in IPv6 form", a)
+	case a.Zone() != "":
+		c.add(at, "write the address alone", "%s has a zone", a)
+	default:
+		return c.ordinary(at, netip.PrefixFrom(a, a.BitLen()), a)
+	}
+	return false
+}
+
+// classE is reserved, RFC 1112 section 4, and holds the broadcast address.
+var classE = netip.MustParsePrefix("240.0.0.0/4")
+
+// special are the ranges that never cross a router as a host's address.
+var special = []struct {
+	prefix netip.Prefix
+	what   string
+}{
+	{netip.MustParsePrefix("0.0.0.0/8"), "unspecified"},
+	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},
+	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "multicast"},
+	{classE, "reserved"},
+	{netip.MustParsePrefix("::/127"), "unspecified or loopback"},
+	{netip.MustParsePrefix("fe80::/10"), "link-local"},
+	{netip.MustParsePrefix("ff00::/8"), "multicast"},
+}
+
+// ordinary checks that a range, shown as it was written, holds nothing special.
+func (c *checker) ordinary(at *place, p netip.Prefix, shown fmt.Stringer) bool {
+	for _, s := range special {
+		if s.prefix.Overlaps(p) {
+			c.add(at, "choose ordinary unicast addresses", "%s is %s", shown, s.what)
+			return false
+		}
+	}
+	return true
+}
