@@ -1,0 +1,70 @@
+package gateway
+
+import (
+	"strait.dev/strait/packet"
+)
+
+// Origin is the journey of what the gateway's own host stack sends: to a node,
+// or into the tunnel. The host lives in this cluster and sees the remote as the
+// rest of the cluster does. Not for concurrent use.
+type Origin struct {
+	Counters
+
+	g          *Gateway
+	ip, quoted packet.IP
+}
+
+// NewOrigin returns the journey of the host's packets.
+func NewOrigin(g *Gateway) *Origin { return &Origin{g: g} }
+
+// Packet takes one IP packet from the host stack. It may edit b. The packet fits
+// every leg: the host's interface has the MTU of the whole way.
+func (o *Origin) Packet(b []byte) Result {
+	r := o.packet(o.g.Table(), b)
+	if r.Verdict == Drop {
+		o.CountDropped(r.Reason, 1)
+	}
+	return r
+}
+
+func (o *Origin) packet(t *Table, b []byte) Result {
+	ip := &o.ip
+	if f := packet.Parse(b, ip); f != packet.FaultNone {
+		return drop(reasonOf[f])
+	}
+	b = b[:ip.Len]
+	r := Result{Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip)}
+	remote, ok := t.seen.Lookup(ip.Dst)
+	if !ok {
+		return o.toNode(t, r)
+	}
+	from, ok := t.local.Lookup(ip.Src)
+	if !ok {
+		return drop(strangeSource(ip, SpoofedSource))
+	}
+	if from.internal != nil {
+		return drop(NoExternalAddress) // replies would go to the internal address it stands for
+	}
+	if reason := t.mayLeave(from, ip.Src); reason != NoReason {
+		return drop(reason)
+	}
+	if reason := leave(t, b, ip, &o.quoted, from.external, remote); reason != NoReason {
+		return drop(reason)
+	}
+	r.Verdict = ToTunnel
+	return r
+}
+
+func (o *Origin) toNode(t *Table, r Result) Result {
+	ip := &o.ip
+	if ip.Version == 6 && ip.Dst.IsLinkLocalUnicast() {
+		r.Verdict = ToTunnel // between the hosts at both ends of a link
+		return r
+	}
+	to, ok := t.local.Lookup(ip.Dst)
+	if !ok || to.node == nil {
+		return drop(strangeDestination(ip))
+	}
+	r.Verdict, r.Node = ToNode, to.node
+	return r
+}

@@ -1,0 +1,36 @@
+package gateway
+
+import "strait.dev/strait/packet"
+
+// Verdict is what the caller has to do with a packet.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Drop     Verdict = iota // nothing, but for an Answer: it is counted already
+	ToTunnel                // forward the Pieces of Packet into the tunnel
+	ToNode                  // forward the Pieces of Packet to Node, behind Node.Header
+	ToHost                  // deliver Packet to the gateway's own host stack
+)
+
+// Result is the outcome of one packet. All slices alias the packet or the
+// journey's own memory and are valid until the journey's next call.
+type Result struct {
+	Verdict Verdict
+	Reason  Reason // why, when Verdict is Drop; none for a question that Answer answers
+	Node    *Node  // with ToNode: where to. With an Answer from Egress: the node to answer
+	Packet  []byte // with all verdicts but Drop: the IP packet
+	Version uint8  // its IP version, 4 or 6
+	Hash    uint32 // packet.FlowHash of it, as this cluster sees the flow
+
+	// Pieces, if not nil, is what to send instead of Packet: fragments, or the
+	// segments of a super-packet.
+	Pieces *packet.Pieces
+
+	// Answer is what goes back to where the packet came from: an ICMP error, or
+	// a neighbour advertisement. Egress: to Node, behind AnswerHeader. Ingress:
+	// into the tunnel, with no header. It comes with Drop only.
+	Answer, AnswerHeader []byte
+}
+
+func drop(r Reason) Result { return Result{Reason: r} }
