@@ -1,0 +1,173 @@
+package underlay
+
+import (
+	"math/bits"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxSegments is how many datagrams one UDP_SEGMENT message may carry
+	// (UDP_MAX_SEGMENTS in the kernels before 6.9; later ones take 128).
+	maxSegments = 64
+
+	// maxMessage is the payload of the largest IPv4 packet: 65535 - 20 (IPv4) - 8
+	// (UDP) bytes. IPv6 would take 20 more.
+	maxMessage = 65507
+)
+
+// Batch collects datagrams and sends them with few system calls. Datagrams of equal
+// size from one socket to one destination become one UDP_SEGMENT message, also when
+// datagrams to others come in between; all messages of a socket leave in one
+// sendmmsg. Nothing is copied: head and body stay where they are.
+//
+// Datagrams added for the same socket and destination are sent in that order. A Batch
+// is for one goroutine at a time and allocates nothing after NewBatch.
+type Batch struct {
+	datagrams []datagram
+	groups    []group // messages to be, in the order of their first datagram
+	senders   []sender
+	latest    []int32 // hash table: the newest group of each socket and destination, plus one
+	shift     int     // of a 32-bit hash, to an index of latest
+
+	// What Flush lays out for the kernel.
+	vectors  []unix.Iovec
+	messages []message
+	controls []control
+	order    []int32 // order[i] is the group that messages[i] is made of
+	single   [maxSegments]message
+
+	sent, dropped int // since the last Flush
+	lastError     unix.Errno
+	patience      time.Duration // left to wait for room
+
+	send func(fd int, messages []message) (n int, errno unix.Errno) // sendmmsg
+}
+
+// datagram is one datagram of a group.
+type datagram struct {
+	head, body []byte
+	next       int32 // the group's next datagram
+}
+
+func (d *datagram) size() int { return len(d.head) + len(d.body) }
+
+// parts is how many of head and body have bytes.
+func (d *datagram) parts() int { return min(len(d.head), 1) + min(len(d.body), 1) }
+
+// group is a run of datagrams that fit one message.
+type group struct {
+	socket      *Socket
+	to          *Destination
+	first, last int32 // datagrams
+	count       int   // datagrams
+	segment     int   // bytes of every datagram but the last, which may be shorter
+	bytes       int   // of all datagrams
+	vectors     int   // where layOut put the first of them
+	next        int32 // the next group of the same socket
+}
+
+// sender is a socket with the groups it has to send.
+type sender struct {
+	socket      *Socket
+	first, last int32 // groups
+}
+
+// none ends a list of datagrams or groups.
+const none = -1
+
+// NewBatch makes a batch of up to capacity datagrams, at least one. With 128 it takes
+// about 30 KiB.
+func NewBatch(capacity int) *Batch {
+	capacity = max(capacity, 1)
+	b := &Batch{
+		datagrams: make([]datagram, 0, capacity),
+		groups:    make([]group, 0, capacity),
+		senders:   make([]sender, 0, capacity),
+		vectors:   make([]unix.Iovec, 0, 2*capacity),
+		messages:  make([]message, capacity),
+		controls:  make([]control, capacity),
+		order:     make([]int32, 0, capacity),
+		send:      sendmmsg,
+	}
+	// At least twice as many slots as keys: a search ends after a step or two.
+	width := bits.Len(uint(2*capacity - 1))
+	b.latest = make([]int32, 1<<width)
+	b.shift = 32 - width
+	return b
+}
+
+// Add takes a datagram made of head, which may be nil, and body. The memory of both,
+// and *to, must stay untouched until Flush returns. A full batch is flushed first.
+func (b *Batch) Add(s *Socket, to *Destination, head, body []byte) {
+	if len(b.datagrams) == cap(b.datagrams) {
+		b.transmit()
+	}
+	added := int32(len(b.datagrams))
+	b.datagrams = append(b.datagrams, datagram{head: head, body: body, next: none})
+	size := b.datagrams[added].size()
+
+	slot := b.find(s, to)
+	if *slot != 0 {
+		if g := &b.groups[*slot-1]; g.accepts(size) {
+			b.datagrams[g.last].next = added
+			g.last = added
+			g.count++
+			g.bytes += size
+			return
+		}
+	}
+	b.groups = append(b.groups, group{
+		socket: s, to: to, first: added, last: added,
+		count: 1, segment: size, bytes: size, next: none,
+	})
+	*slot = int32(len(b.groups))
+	b.assign(s, *slot-1)
+}
+
+// find returns the slot of the table that belongs to the socket and destination. It
+// is 0 if they have no group yet. Destinations are told apart by value.
+func (b *Batch) find(s *Socket, to *Destination) *int32 {
+	mask := uint32(len(b.latest) - 1)
+	for i := ((s.hash ^ to.hash) * hashFactor) >> b.shift; ; i++ {
+		slot := &b.latest[i&mask]
+		if *slot == 0 {
+			return slot
+		}
+		if g := &b.groups[*slot-1]; g.socket == s && (g.to == to || *g.to == *to) {
+			return slot
+		}
+	}
+}
+
+// accepts tells whether a datagram may join: only the last one of a message may be
+// shorter than the others, and an empty one would vanish.
+func (g *group) accepts(size int) bool {
+	ended := g.bytes < g.count*g.segment
+	return !ended && size > 0 && size <= g.segment &&
+		g.count < maxSegments && g.bytes+size <= maxMessage && g.socket.gso.Load()
+}
+
+// assign puts a new group behind the other groups of its socket. There are few
+// sockets, and a batch has fewer groups than datagrams.
+func (b *Batch) assign(s *Socket, added int32) {
+	for i := range b.senders {
+		if b.senders[i].socket == s {
+			b.groups[b.senders[i].last].next = added
+			b.senders[i].last = added
+			return
+		}
+	}
+	b.senders = append(b.senders, sender{socket: s, first: added, last: added})
+}
+
+// Flush sends what was added and returns how many datagrams the kernel took, and how
+// many it refused or had no room for, since the last Flush. It may wait for room, up
+// to 100 ms in all.
+func (b *Batch) Flush() (sent, dropped int) {
+	b.transmit()
+	sent, dropped = b.sent, b.dropped
+	b.sent, b.dropped = 0, 0
+	return sent, dropped
+}

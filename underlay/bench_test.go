@@ -1,0 +1,184 @@
+package underlay
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/conn"
+)
+
+// BenchmarkSendAndReceive sends batches of 64 datagrams over loopback and receives
+// them in the same goroutine. Both kernel halves are included.
+func BenchmarkSendAndReceive(b *testing.B) {
+	for _, size := range []int{64, 1400} {
+		for _, c := range []struct {
+			name string
+			o    Options
+		}{
+			{"plain", Options{DisableGRO: true, DisableGSO: true}},
+			{"GSO", Options{DisableGRO: true}},
+			{"GSO+GRO", Options{}},
+		} {
+			b.Run(fmt.Sprintf("%dB/%s", size, c.name), func(b *testing.B) {
+				to, from := open(b, loopback4, c.o), open(b, loopback4, c.o)
+				batch, r, d := NewBatch(64), NewReceiver(to), destination(to)
+				const head = 22
+				p := payload(0, size)
+				measure(b, 64, func() {
+					for range 64 {
+						batch.Add(from, d, p[:head], p[head:])
+					}
+					if _, dropped := batch.Flush(); dropped > 0 {
+						b.Fatalf("%d dropped", dropped)
+					}
+					for left := 64; left > 0; {
+						if _, err := r.Fill(); err != nil {
+							b.Fatal(err)
+						}
+						for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
+							left--
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkBatch is what collecting and laying out costs without the kernel.
+func BenchmarkBatch(b *testing.B) {
+	for _, destinations := range []int{1, 4, 64} {
+		b.Run(fmt.Sprintf("%dDestinations", destinations), func(b *testing.B) {
+			s := open(b, loopback4, Options{})
+			to := make([]Destination, destinations)
+			for i := range to {
+				to[i] = *destination(s)
+				to[i].name[nameAddress4+3] = byte(i)
+				to[i].hash ^= uint32(i) * hashFactor
+			}
+			batch := NewBatch(128)
+			batch.send = discard
+			p := payload(0, 1400)
+			measure(b, 128, func() {
+				for i := range 128 {
+					batch.Add(s, &to[i%destinations], p[:22], p[22:])
+				}
+				batch.Flush()
+			})
+		})
+	}
+}
+
+// BenchmarkWakeAndWait is the hand-over of one event between two goroutines and back.
+func BenchmarkWakeAndWait(b *testing.B) {
+	ping, pong := newPoller(b), newPoller(b)
+	var asked, answered atomic.Int64
+	done := wait(ping, func() bool {
+		if n := asked.Load(); n != answered.Load() {
+			answered.Store(n)
+			pong.Wake()
+		}
+		return false
+	})
+	for n := int64(1); b.Loop(); n++ {
+		asked.Store(n)
+		ping.Wake()
+		if err := pong.Wait(func() bool { return answered.Load() == n }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	ping.Close()
+	if err := soon(b, done); !errors.Is(err, net.ErrClosed) {
+		b.Fatal(err)
+	}
+}
+
+// binds are ours and WireGuard's own.
+var binds = []struct {
+	name string
+	make func() conn.Bind
+}{
+	{"ours", func() conn.Bind { return NewMux(Options{}).Link() }},
+	{"StdNetBind", conn.NewStdNetBind},
+}
+
+// cpuTime is what the process used so far, in user and system mode. On a shared
+// machine it says more than the clock.
+func cpuTime(b *testing.B) time.Duration {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// measure runs once per batch of datagrams and reports CPU time per datagram.
+func measure(b *testing.B, batch int, run func()) {
+	run()
+	b.ReportAllocs()
+	start := cpuTime(b)
+	for b.Loop() {
+		run()
+	}
+	b.ReportMetric(float64(cpuTime(b)-start)/float64(b.N*batch), "cpu-ns/datagram")
+}
+
+// BenchmarkBindReceive sends 128 datagrams and receives them through a bind; the
+// sender is the same for both binds. One that does not use UDP_SEGMENT is what a
+// pod's socket sees: no coalescing.
+func BenchmarkBindReceive(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		o    Options
+	}{{"uncoalesced", Options{DisableGSO: true}}, {"coalesced", Options{}}} {
+		for _, bind := range binds {
+			b.Run(c.name+"/"+bind.name, func(b *testing.B) {
+				from, link := open(b, loopback4, c.o), openLink(b, bind.make(), 0)
+				to := NewDestination(netip.AddrPortFrom(loopback4.Addr(), link.port))
+				batch, p := NewBatch(conn.IdealBatchSize), payload(0, 1400)
+				measure(b, conn.IdealBatchSize, func() {
+					for range conn.IdealBatchSize {
+						batch.Add(from, &to, nil, p)
+					}
+					batch.Flush()
+					for left := conn.IdealBatchSize; left > 0; {
+						n, err := link.receive(link.packets, link.sizes, link.senders)
+						if err != nil {
+							b.Fatal(err)
+						}
+						left -= n
+					}
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkBindSend sends batches of 128 datagrams through a bind to a socket whose
+// queue stays full.
+func BenchmarkBindSend(b *testing.B) {
+	for _, bind := range binds {
+		b.Run(bind.name, func(b *testing.B) {
+			sink, link := open(b, loopback4, Options{ReceiveBuffer: 4 << 10}), openLink(b, bind.make(), 0)
+			to, err := link.ParseEndpoint(sink.LocalAddr().String())
+			if err != nil {
+				b.Fatal(err)
+			}
+			measure(b, conn.IdealBatchSize, func() {
+				// StdNetBind joins datagrams by appending to the first: it needs room.
+				for i := range link.packets {
+					link.packets[i] = link.packets[i][:1400]
+				}
+				if err := link.Send(link.packets, to); err != nil {
+					b.Fatal(err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,177 @@
+package underlay
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/conn"
+)
+
+// link is the conn.Bind of one WireGuard device.
+type link struct {
+	mux     *Mux
+	mu      sync.Mutex              // serialises Open and Close
+	session atomic.Pointer[session] // nil while closed
+}
+
+var _ conn.Bind = (*link)(nil)
+
+// Open implements conn.Bind. There is one function for both address families: a
+// device has one goroutine to receive.
+func (l *link) Open(number uint16) (fns []conn.ReceiveFunc, actual uint16, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session.Load() != nil {
+		return nil, 0, conn.ErrBindAlreadyOpen
+	}
+	s, err := l.mux.openSession(number)
+	if err != nil {
+		return nil, 0, err
+	}
+	l.session.Store(s)
+	return []conn.ReceiveFunc{s.receive}, s.port.number, nil
+}
+
+// Close implements conn.Bind. Closing a closed link is no error.
+func (l *link) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.session.Swap(nil)
+	if s == nil {
+		return nil
+	}
+	return l.mux.closeSession(s)
+}
+
+// SetMark does nothing: marking packets needs a privilege.
+func (l *link) SetMark(uint32) error { return nil }
+
+// BatchSize implements conn.Bind.
+func (l *link) BatchSize() int { return conn.IdealBatchSize }
+
+// ParseEndpoint implements conn.Bind.
+func (l *link) ParseEndpoint(s string) (conn.Endpoint, error) {
+	e, err := parseEndpoint(s)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Send implements conn.Bind. Losing some datagrams is no error, as they may be lost
+// further on as well; the error says why all were.
+func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
+	s := l.session.Load()
+	if s == nil {
+		return net.ErrClosed
+	}
+	e, ok := to.(*Endpoint)
+	if !ok {
+		return conn.ErrWrongEndpointType
+	}
+	socket := s.port.socketFor(e)
+	if socket == nil {
+		return fmt.Errorf("send to %s: %w: this kernel runs without the address family: "+
+			"give the peer an address of the other one", e.addr, unix.EAFNOSUPPORT)
+	}
+	b := l.mux.batches.Get().(*Batch)
+	defer l.mux.batches.Put(b)
+	for _, buf := range bufs {
+		if index, ok := announces(buf); ok {
+			l.mux.routes.learn(index, s)
+		}
+		b.Add(socket, &e.to, nil, buf)
+	}
+	sent, dropped := b.Flush()
+	l.mux.sendFailures.Add(uint64(dropped))
+	if sent == 0 && dropped > 0 {
+		return fmt.Errorf("send to %s: %w", e.addr, b.lastError)
+	}
+	return nil
+}
+
+// session is a link from Open to Close.
+type session struct {
+	mux    *Mux
+	port   *port
+	poller *Poller
+	reads  atomic.Bool // whether it is the one that reads the port
+	inbox  inbox
+	handed bool // whether it is in port.handed; the reading session's
+
+	attempt func() bool // the method try, made into a value once, since that allocates
+
+	// The call of receive under way.
+	packets [][]byte
+	sizes   []int
+	senders []conn.Endpoint
+	count   int // datagrams delivered
+}
+
+func newSession(m *Mux, p *port) (*session, error) {
+	poller, err := NewPoller()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{mux: m, port: p, poller: poller}
+	s.attempt = s.try
+	return s, nil
+}
+
+// takeOver makes s read the port. Nobody else must be reading it.
+func (s *session) takeOver() error {
+	for _, socket := range s.port.sockets() {
+		if err := s.poller.Add(socket); err != nil {
+			return err
+		}
+	}
+	s.reads.Store(true)
+	s.poller.Wake() // to what the port has received but not cut yet
+	return nil
+}
+
+// receive is the session's conn.ReceiveFunc.
+func (s *session) receive(packets [][]byte, sizes []int, senders []conn.Endpoint) (n int, err error) {
+	if s.count >= ReceiveBatch {
+		// Let what the last call woke do its work first: under a flood this
+		// goroutine never parks, and would fill WireGuard's queues instead.
+		runtime.Gosched()
+	}
+	s.packets, s.sizes, s.senders, s.count = packets, sizes, senders, 0
+	for s.count == 0 {
+		if err := s.poller.Wait(s.attempt); err != nil {
+			return 0, err
+		}
+	}
+	return s.count, nil
+}
+
+// try delivers what there is. The inbox comes first: it was filled before s took over.
+// Progress includes what went to other sessions, so that a session with nothing of its
+// own still comes out of Wait to be closed.
+func (s *session) try() (progress bool) {
+	for !s.full() {
+		datagram, from, ok := s.inbox.take()
+		if !ok {
+			break
+		}
+		s.deliver(datagram, from)
+	}
+	if s.reads.Load() && s.port.read(s) {
+		return true
+	}
+	return s.count > 0
+}
+
+func (s *session) full() bool { return s.count == len(s.packets) }
+
+// deliver copies a datagram to WireGuard, whose buffers hold any.
+func (s *session) deliver(datagram []byte, from *Endpoint) {
+	s.sizes[s.count] = copy(s.packets[s.count], datagram)
+	s.senders[s.count] = from
+	s.count++
+}

@@ -1,0 +1,57 @@
+package underlay
+
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// descriptor is a file descriptor that outlives every system call on it. A number
+// closed while another goroutine is about to use it could meanwhile name another
+// file; so each system call counts itself as a user, and the last user closes.
+//
+// Safe for concurrent use. It costs two atomic operations per system call, not per
+// datagram.
+type descriptor struct {
+	number  int
+	users   atomic.Int32 // system calls under way, and one for the owner until close
+	closing atomic.Bool
+}
+
+// own makes d the owner of an open file descriptor.
+func (d *descriptor) own(number int) {
+	d.number = number
+	d.users.Store(1)
+}
+
+// acquire allows d.number to be used until release. It reports false once d is
+// closed.
+func (d *descriptor) acquire() bool {
+	for {
+		users := d.users.Load()
+		if users == 0 || d.closing.Load() {
+			return false
+		}
+		if d.users.CompareAndSwap(users, users+1) {
+			return true
+		}
+	}
+}
+
+func (d *descriptor) release() {
+	if d.users.Add(-1) == 0 {
+		unix.Close(d.number)
+	}
+}
+
+// close refuses new users, calls last while the number is still valid, and lets the
+// number go when the present users are done. It reports whether this call was the
+// first.
+func (d *descriptor) close(last func(fd int)) bool {
+	if !d.closing.CompareAndSwap(false, true) {
+		return false
+	}
+	last(d.number)
+	d.release()
+	return true
+}

@@ -1,0 +1,68 @@
+package underlay
+
+import "sync"
+
+// Bounds of an inbox: as much as the largest Fill can bring at once. It grows on
+// demand.
+const (
+	inboxDatagrams = 4096
+	inboxBytes     = 4 << 20
+)
+
+// inbox holds datagrams that another session received for this one. One goroutine
+// puts while another takes; what has been taken over is read without the lock.
+type inbox struct {
+	mu      sync.Mutex // protects waiting
+	waiting letters
+
+	taken letters // the taker's
+	next  int     // the first of taken that is not read
+}
+
+// letters are datagrams in one piece of memory.
+type letters struct {
+	bytes []byte
+	ends  []int // where each datagram ends in bytes
+	from  []*Endpoint
+}
+
+func (l *letters) reset() {
+	clear(l.from)
+	l.bytes, l.ends, l.from = l.bytes[:0], l.ends[:0], l.from[:0]
+}
+
+// put copies a datagram into the inbox. It reports false if there is no room.
+func (in *inbox) put(datagram []byte, from *Endpoint) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	w := &in.waiting
+	if len(w.ends) == inboxDatagrams || len(w.bytes)+len(datagram) > inboxBytes {
+		return false
+	}
+	w.bytes = append(w.bytes, datagram...)
+	w.ends = append(w.ends, len(w.bytes))
+	w.from = append(w.from, from)
+	return true
+}
+
+// take returns the next datagram in the order of arrival. Its memory is valid until
+// the next take.
+func (in *inbox) take() (datagram []byte, from *Endpoint, ok bool) {
+	if in.next == len(in.taken.ends) {
+		in.taken.reset()
+		in.next = 0
+		in.mu.Lock()
+		in.taken, in.waiting = in.waiting, in.taken
+		in.mu.Unlock()
+		if len(in.taken.ends) == 0 {
+			return nil, nil, false
+		}
+	}
+	start := 0
+	if in.next > 0 {
+		start = in.taken.ends[in.next-1]
+	}
+	datagram, from = in.taken.bytes[start:in.taken.ends[in.next]], in.taken.from[in.next]
+	in.next++
+	return datagram, from, true
+}

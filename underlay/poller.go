@@ -1,0 +1,200 @@
+package underlay
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Poller parks one goroutine until any of several sockets has something to receive,
+// or until Wake. It needs no goroutine and blocks no thread: the sockets are watched
+// by an epoll descriptor of their own, and that one by Go's poller.
+//
+// Go's poller is told of every arrival once (edge-triggered), also of arrivals on a
+// socket that had something waiting before. An arrival while try runs is therefore
+// remembered and makes try run again; none is lost.
+//
+// Wake passes by the kernel: an expired read deadline resumes the parked goroutine
+// directly.
+type Poller struct {
+	file    *os.File
+	raw     syscall.RawConn
+	attempt func(uintptr) bool // calls try; made once, since making it allocates
+	try     func() bool        // of the Wait under way
+	woken   atomic.Bool        // the deadline is expired, or about to be
+	closed  atomic.Bool
+	waiting sync.Mutex // held during Wait, so that Close can await its end
+
+	watched struct {
+		sync.Mutex // protects what follows
+		sockets    []*Socket
+		paused     bool // the kernel watches none of them
+	}
+}
+
+// NewPoller makes a poller that watches nothing yet. It must be closed.
+func NewPoller() (*Poller, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make a poller: %w: raise the limit of open files (ulimit -n)", os.NewSyscallError("epoll_create1", err))
+	}
+	// os.NewFile registers with Go's poller what is non-blocking, nothing else.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("make a poller: %w", os.NewSyscallError("fcntl", err))
+	}
+	p := &Poller{file: os.NewFile(uintptr(fd), "epoll")}
+	if p.raw, err = p.file.SyscallConn(); err != nil {
+		p.file.Close()
+		return nil, fmt.Errorf("make a poller: %w", err)
+	}
+	// Whatever came before the sockets were watched again does not wake us.
+	p.attempt = func(uintptr) bool { return p.try() || p.resume() && p.try() }
+	return p, nil
+}
+
+// Add watches s until Remove or the Close of either. Any goroutine may call it, also
+// during Wait. The caller keeps ownership of s.
+func (p *Poller) Add(s *Socket) error {
+	if !s.watch(p) {
+		return net.ErrClosed
+	}
+	w := &p.watched
+	w.Lock()
+	defer w.Unlock()
+	if !w.paused {
+		if err := p.control(s, unix.EPOLL_CTL_ADD); err != nil {
+			return err
+		}
+	}
+	w.sockets = append(w.sockets, s)
+	return nil
+}
+
+// Remove stops watching s.
+func (p *Poller) Remove(s *Socket) error {
+	s.unwatch(p)
+	w := &p.watched
+	w.Lock()
+	defer w.Unlock()
+	i := slices.Index(w.sockets, s)
+	if i < 0 {
+		return os.NewSyscallError("epoll_ctl", unix.ENOENT)
+	}
+	w.sockets = slices.Delete(w.sockets, i, i+1)
+	if w.paused {
+		return nil
+	}
+	return p.control(s, unix.EPOLL_CTL_DEL)
+}
+
+// Pause stops watching until Wait is about to park. The kernel tells a watching
+// poller of every datagram, also while it is busy reading. A reader that finds
+// PauseAt messages at once will look again before it parks, and is better left alone.
+// For the goroutine that waits.
+func (p *Poller) Pause() {
+	w := &p.watched
+	w.Lock()
+	defer w.Unlock()
+	if w.paused {
+		return
+	}
+	for _, s := range w.sockets {
+		// A socket that is being closed is watched no more anyway.
+		_ = p.control(s, unix.EPOLL_CTL_DEL)
+	}
+	w.paused = true
+}
+
+// PauseAt is the number of messages in one Fill from which Pause pays: it costs two
+// system calls, a notice a tenth of one.
+const PauseAt = 16
+
+// resume watches again after Pause, and reports whether there was a pause.
+func (p *Poller) resume() bool {
+	w := &p.watched
+	w.Lock()
+	defer w.Unlock()
+	if !w.paused {
+		return false
+	}
+	for _, s := range w.sockets {
+		_ = p.control(s, unix.EPOLL_CTL_ADD)
+	}
+	w.paused = false
+	return true
+}
+
+func (p *Poller) control(s *Socket, operation int) error {
+	if !s.fd.acquire() {
+		return net.ErrClosed
+	}
+	defer s.fd.release()
+	var failed error
+	err := p.raw.Control(func(fd uintptr) {
+		event := unix.EpollEvent{Events: unix.EPOLLIN}
+		failed = os.NewSyscallError("epoll_ctl", unix.EpollCtl(int(fd), operation, s.fd.number, &event))
+	})
+	if err != nil {
+		return net.ErrClosed
+	}
+	return failed
+}
+
+// Wait calls try until it reports progress, and parks between calls. try must look
+// at every source before it reports none: a source it leaves unread does not wake it
+// again until something new arrives there. One goroutine at a time may wait; try runs
+// in it. The error is net.ErrClosed after Close.
+func (p *Poller) Wait(try func() (progress bool)) error {
+	p.waiting.Lock()
+	defer p.waiting.Unlock()
+	p.try = try
+	for {
+		err := p.raw.Read(p.attempt)
+		switch {
+		case err == nil:
+			return nil
+		case p.closed.Load():
+			return net.ErrClosed
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		}
+		// First the deadline, then the mark: whoever finds the mark still set has
+		// written before the try that follows, and whoever finds it gone sets a
+		// deadline that stays.
+		_ = p.file.SetReadDeadline(time.Time{})
+		p.woken.Swap(false)
+	}
+}
+
+// past is an expired deadline.
+var past = time.Unix(1, 0)
+
+// Wake makes try run again: what the caller wrote before Wake, try sees. Any
+// goroutine may call it at any time, also after Close. Until try has run, further
+// calls cost one atomic operation.
+func (p *Poller) Wake() {
+	if !p.woken.Swap(true) {
+		_ = p.file.SetReadDeadline(past)
+	}
+}
+
+// Close ends the Wait under way, and returns when its try has returned; try must not
+// call it. The sockets stay open.
+func (p *Poller) Close() error {
+	if p.closed.Swap(true) {
+		return net.ErrClosed
+	}
+	err := p.file.Close()
+	p.waiting.Lock()
+	defer p.waiting.Unlock()
+	return err
+}

@@ -1,0 +1,127 @@
+package underlay
+
+import (
+	"encoding/binary"
+	"maps"
+	"sync"
+	"sync/atomic"
+)
+
+// WireGuard messages begin with their type and three zero bytes; indices are
+// little-endian (wireguard.com/protocol). Every sender of a handshake message puts
+// an index in it under which the other side answers.
+const (
+	messageInitiation = 1 // sender index at 4
+	messageResponse   = 2 // sender index at 4, receiver index at 8
+	messageCookie     = 3 // receiver index at 4
+	messageTransport  = 4 // receiver index at 4
+
+	initiationSize = 148
+	responseSize   = 92
+	minMessageSize = 32 // an empty transport message
+)
+
+// routesPerLink is how many of its newest indices a link keeps. Each peer needs four
+// at most (the previous, current and next session, and a handshake under way), and
+// none for longer than 180 s; the rest is for handshakes that come to nothing.
+const routesPerLink = 64
+
+// announces returns the index under which a link that sends this message expects
+// answers, if it is a handshake message.
+func announces(message []byte) (index uint32, ok bool) {
+	switch {
+	case len(message) == initiationSize && binary.LittleEndian.Uint32(message) == messageInitiation:
+	case len(message) == responseSize && binary.LittleEndian.Uint32(message) == messageResponse:
+	default:
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(message[4:]), true
+}
+
+// addressee reads whom a received message is for: a receiver index, or everybody, for
+// an initiation. ok is false for what is not WireGuard.
+func addressee(message []byte) (index uint32, everybody, ok bool) {
+	if len(message) < minMessageSize {
+		return 0, false, false
+	}
+	switch binary.LittleEndian.Uint32(message) {
+	case messageInitiation:
+		return 0, true, true
+	case messageResponse:
+		return binary.LittleEndian.Uint32(message[8:]), false, true
+	case messageCookie, messageTransport:
+		return binary.LittleEndian.Uint32(message[4:]), false, true
+	}
+	return 0, false, false
+}
+
+// routes says which session expects messages for a receiver index. Looking up takes
+// no lock; changes, one per handshake, copy the table. Indices are random 32-bit
+// numbers: should two links ever draw the same, the newer wins, and the other link
+// recovers with its next handshake.
+type routes struct {
+	table   atomic.Pointer[map[uint32]*session] // never modified once stored
+	mu      sync.Mutex                          // serialises changes
+	indices map[*session]*recent                // protected by mu
+}
+
+// recent is a ring of a session's newest indices.
+type recent struct {
+	indices [routesPerLink]uint32
+	used    int // how many were ever added
+}
+
+// to returns the session an index belongs to, or nil.
+func (r *routes) to(index uint32) *session {
+	table := r.table.Load()
+	if table == nil {
+		return nil
+	}
+	return (*table)[index]
+}
+
+// learn routes an index to s, and forgets the oldest index of s when it has too many.
+func (r *routes) learn(index uint32, s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.indices[s]
+	if known == nil || r.to(index) == s {
+		return // s is closed, or repeats itself
+	}
+	table := r.copy()
+	slot := &known.indices[known.used%routesPerLink]
+	if known.used >= routesPerLink && table[*slot] == s {
+		delete(table, *slot)
+	}
+	*slot = index
+	known.used++
+	table[index] = s
+	r.table.Store(&table)
+}
+
+// join lets s learn indices from now on.
+func (r *routes) join(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.indices == nil {
+		r.indices = make(map[*session]*recent)
+	}
+	r.indices[s] = new(recent)
+}
+
+// leave forgets s.
+func (r *routes) leave(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.indices, s)
+	table := r.copy()
+	maps.DeleteFunc(table, func(_ uint32, owner *session) bool { return owner == s })
+	r.table.Store(&table)
+}
+
+func (r *routes) copy() map[uint32]*session {
+	if table := r.table.Load(); table != nil {
+		return maps.Clone(*table)
+	}
+	return make(map[uint32]*session)
+}

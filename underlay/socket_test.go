@@ -1,0 +1,160 @@
+package underlay
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestListenReportsThePortTheKernelChose(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"} {
+		addr := netip.MustParseAddrPort(addr)
+		s := open(t, addr, Options{})
+		if s.LocalAddr().Port() == 0 || s.LocalAddr().Addr() != addr.Addr() {
+			t.Errorf("Listen(%s).LocalAddr() = %s", addr, s.LocalAddr())
+		}
+	}
+}
+
+func TestUnspecifiedAddressesOfBothFamiliesShareAPort(t *testing.T) {
+	six := open(t, netip.MustParseAddrPort("[::]:0"), Options{})
+	open(t, netip.AddrPortFrom(netip.IPv4Unspecified(), six.LocalAddr().Port()), Options{})
+}
+
+func TestListenErrorsKeepTheErrnoAndNameTheRemedy(t *testing.T) {
+	taken := open(t, loopback4, Options{}).LocalAddr()
+	for _, c := range []struct {
+		addr   netip.AddrPort
+		errno  error
+		remedy string
+	}{
+		{taken, unix.EADDRINUSE, "choose another port"},
+		{netip.MustParseAddrPort("192.0.2.1:0"), unix.EADDRNOTAVAIL, "no interface has this address"},
+		{netip.AddrPort{}, nil, "0.0.0.0"},
+	} {
+		_, err := Listen(c.addr, Options{})
+		if err == nil {
+			t.Errorf("Listen(%s) succeeded", c.addr)
+			continue
+		}
+		if c.errno != nil && !errors.Is(err, c.errno) {
+			t.Errorf("Listen(%s): %v does not wrap %v", c.addr, err, c.errno)
+		}
+		if !strings.Contains(err.Error(), c.remedy) {
+			t.Errorf("Listen(%s): %v does not say %q", c.addr, err, c.remedy)
+		}
+	}
+}
+
+func TestReusePortSharesAPort(t *testing.T) {
+	first := open(t, loopback4, Options{ReusePort: true})
+	open(t, first.LocalAddr(), Options{ReusePort: true})
+}
+
+func TestKillSwitchesRefuseWhatTheKernelOffers(t *testing.T) {
+	all := open(t, loopback4, Options{}).Features()
+	none := open(t, loopback4, Options{DisableGRO: true, DisableGSO: true}).Features()
+	if !all.GRO || !all.GSO {
+		t.Logf("this kernel offers GRO %v, GSO %v", all.GRO, all.GSO)
+	}
+	if none.GRO || none.GSO {
+		t.Errorf("refused, and yet GRO %v, GSO %v", none.GRO, none.GSO)
+	}
+}
+
+func TestBufferSizesAreGranted(t *testing.T) {
+	f := open(t, loopback4, Options{ReceiveBuffer: 64 << 10, SendBuffer: 32 << 10}).Features()
+	if f.ReceiveBuffer != 64<<10 || f.SendBuffer != 32<<10 {
+		t.Errorf("granted %d and %d bytes", f.ReceiveBuffer, f.SendBuffer)
+	}
+}
+
+func TestKernelsThatBreakSegmentsAreKnown(t *testing.T) {
+	for release, broken := range map[string]bool{
+		"6.18.44": false, "7.0.0-15-generic": true, "7.0-rc1": true, "7.1.4": true,
+		"7.1.5": false, "7.2.0": false, "5.15.0-1": false, "unknown": false,
+	} {
+		if got := breaksGSO(release); got != broken {
+			t.Errorf("breaksGSO(%q) = %v", release, got)
+		}
+	}
+}
+
+func TestOverflowsCountWhatTheKernelDropped(t *testing.T) {
+	to := open(t, loopback4, Options{ReceiveBuffer: 4 << 10})
+	from := open(t, loopback4, Options{DisableGSO: true})
+	b := NewBatch(64)
+	const sent = 300
+	for i := range sent {
+		b.Add(from, destination(to), nil, payload(i, 500))
+	}
+	if n, _ := b.Flush(); n != sent {
+		t.Fatalf("sent %d of %d", n, sent)
+	}
+	r := NewReceiver(to)
+	received := 0
+	for {
+		n, err := r.Fill()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			break
+		}
+		for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
+			received++
+		}
+	}
+	lost := to.Overflows()
+	if lost == 0 || received+int(lost) != sent {
+		t.Errorf("sent %d, received %d, overflows %d", sent, received, lost)
+	}
+	if again := to.Overflows(); again != lost {
+		t.Errorf("asked twice: %d, then %d", lost, again)
+	}
+	to.Close()
+	if after := to.Overflows(); after != lost {
+		t.Errorf("after Close: %d, want %d", after, lost)
+	}
+}
+
+func TestAClosedSocketIsClosedForEveryone(t *testing.T) {
+	s := open(t, loopback4, Options{})
+	r := NewReceiver(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("second Close: %v", err)
+	}
+	if _, err := r.Fill(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Fill: %v", err)
+	}
+	b := NewBatch(1)
+	b.Add(s, destination(s), nil, []byte("late"))
+	if sent, dropped := b.Flush(); sent != 0 || dropped != 1 {
+		t.Errorf("Flush: sent %d, dropped %d", sent, dropped)
+	}
+}
+
+func TestADescriptorInUseIsNotClosed(t *testing.T) {
+	s := open(t, loopback4, Options{})
+	if !s.fd.acquire() {
+		t.Fatal("cannot use an open socket")
+	}
+	s.Close()
+	if _, err := unix.Getsockname(s.fd.number); err != nil {
+		t.Errorf("closed under a user: %v", err)
+	}
+	if s.fd.acquire() {
+		t.Error("a closed socket took a new user")
+	}
+	s.fd.release()
+	if s.fd.acquire() {
+		t.Error("a gone descriptor took a new user")
+	}
+}

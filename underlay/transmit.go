@@ -1,0 +1,150 @@
+package underlay
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxWait is how long one batch waits in all for room in send queues. A queue that
+// stays full longer belongs to a device that does not send.
+const maxWait = 100 * time.Millisecond
+
+// transmit sends everything and empties the batch. It forgets all pointers, so that
+// the batch keeps no memory of the caller alive.
+func (b *Batch) transmit() {
+	b.patience = maxWait
+	for i := range b.senders {
+		b.layOut(b.senders[i].first)
+		b.push(b.senders[i].socket, b.messages[:len(b.order)], b.order)
+		clear(b.messages[:len(b.order)])
+		clear(b.vectors)
+	}
+	clear(b.datagrams)
+	clear(b.groups)
+	clear(b.senders)
+	clear(b.latest)
+	b.datagrams, b.groups, b.senders = b.datagrams[:0], b.groups[:0], b.senders[:0]
+}
+
+// layOut writes the messages of one socket, whose first group is given: one message
+// per group, its datagrams side by side in vectors.
+func (b *Batch) layOut(first int32) {
+	b.vectors, b.order = b.vectors[:0], b.order[:0]
+	for i := first; i != none; i = b.groups[i].next {
+		g := &b.groups[i]
+		g.vectors = len(b.vectors)
+		for d := g.first; d != none; d = b.datagrams[d].next {
+			b.vectors = appendVectors(b.vectors, &b.datagrams[d])
+		}
+		m := &b.messages[len(b.order)]
+		m.address(g.to, b.vectors[g.vectors:])
+		if g.count > 1 {
+			m.cut(&b.controls[len(b.order)], g.segment)
+		}
+		b.order = append(b.order, i)
+	}
+}
+
+// appendVectors appends the parts of a datagram that have bytes.
+func appendVectors(vectors []unix.Iovec, d *datagram) []unix.Iovec {
+	if len(d.head) > 0 {
+		vectors = append(vectors, vector(d.head))
+	}
+	if len(d.body) > 0 {
+		vectors = append(vectors, vector(d.body))
+	}
+	return vectors
+}
+
+// push sends messages through s until each is sent or dropped. groups[i] is what
+// messages[i] is made of; without groups every message is one datagram.
+func (b *Batch) push(s *Socket, messages []message, groups []int32) {
+	if !s.fd.acquire() {
+		b.drop(b.count(groups, 0, len(messages)), unix.EBADF)
+		return
+	}
+	defer s.fd.release()
+	repeated := false // the send of messages[done], for an error that may be an earlier one's
+	for done := 0; done < len(messages); {
+		n, errno := b.send(s.fd.number, messages[done:])
+		switch {
+		case errno == 0:
+			b.sent += b.count(groups, done, done+n)
+			done += n
+			repeated = false
+		case errno == unix.EINTR:
+		case errno == unix.EAGAIN:
+			if !b.awaitRoom(s.fd.number) {
+				b.drop(b.count(groups, done, len(messages)), errno)
+				return
+			}
+		case queued(errno) && !repeated:
+			repeated = true
+		case refusesSegments(errno) && b.count(groups, done, done+1) > 1:
+			if errno == unix.EIO {
+				s.gso.Store(false)
+			}
+			b.pushSingly(s, &b.groups[groups[done]])
+			done++
+			repeated = false
+		default:
+			b.drop(b.count(groups, done, done+1), errno)
+			done++
+			repeated = false
+		}
+	}
+}
+
+// count is the number of datagrams in messages from up to, not including, to.
+func (b *Batch) count(groups []int32, from, to int) int {
+	if groups == nil {
+		return to - from
+	}
+	datagrams := 0
+	for _, i := range groups[from:to] {
+		datagrams += b.groups[i].count
+	}
+	return datagrams
+}
+
+// drop counts datagrams that are lost, and remembers why.
+func (b *Batch) drop(datagrams int, reason unix.Errno) {
+	b.dropped += datagrams
+	b.lastError = reason
+}
+
+// refusesSegments tells whether the kernel would not send these datagrams as one
+// message, but may send them one by one: a segment is longer than the path's MTU
+// (EINVAL, EMSGSIZE; a single datagram is fragmented), or the device does not compute
+// checksums (EIO; that stays so).
+func refusesSegments(errno unix.Errno) bool {
+	return errno == unix.EINVAL || errno == unix.EMSGSIZE || errno == unix.EIO
+}
+
+// pushSingly sends each datagram of a group as a message of its own.
+func (b *Batch) pushSingly(s *Socket, g *group) {
+	n, vectors := 0, b.vectors[g.vectors:]
+	for d := g.first; d != none; d = b.datagrams[d].next {
+		parts := b.datagrams[d].parts()
+		b.single[n].address(g.to, vectors[:parts])
+		vectors = vectors[parts:]
+		n++
+	}
+	b.push(s, b.single[:n], nil)
+	clear(b.single[:n])
+}
+
+// awaitRoom waits until the socket can take another message. It reports false when
+// the batch has waited long enough.
+func (b *Batch) awaitRoom(fd int) bool {
+	if b.patience <= 0 {
+		return false
+	}
+	start := time.Now()
+	timeout := unix.NsecToTimespec(int64(b.patience))
+	n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, &timeout, nil)
+	b.patience -= time.Since(start)
+	return n > 0 || errors.Is(err, unix.EINTR)
+}
