@@ -1,0 +1,211 @@
+package tun
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.zx2c4.com/wireguard/device"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/geneve"
+	"strait.dev/strait/packet"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// end is one gateway with one node, on loopback: the node at its own address,
+// both at the same UDP port.
+type end struct {
+	fabric  *Fabric
+	private device.NoisePrivateKey
+	node    *net.UDPConn
+	gateway netip.AddrPort // of the overlay
+	port    uint16         // of WireGuard
+}
+
+// newEnd opens a gateway whose underlay addresses are 127.n.0.1 and 127.n.0.2.
+func newEnd(t *testing.T, n byte, seenAs string) *end {
+	t.Helper()
+	e := &end{private: device.NoisePrivateKey(bytes.Repeat([]byte{n * 8}, 32))}
+	nodeAddress := netip.AddrFrom4([4]byte{127, n, 0, 2})
+	var err error
+	if e.node, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(nodeAddress, 0))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.node.Close() })
+	overlayPort := e.node.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	e.gateway = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, n, 0, 1}), overlayPort)
+	overlay, err := OpenOverlay(OverlayConfig{Geneve: e.gateway})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testConfig()
+	c.Overlay.Nodes[0].Underlay = nodeAddress
+	c.Overlay.Nodes[0].Prefixes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
+	c.Remote.Prefixes = []config.RemotePrefix{{CIDR: netip.MustParsePrefix("10.0.0.0/16"), SeenAs: netip.MustParsePrefix(seenAs)}}
+	table, err := gateway.NewTable(c, gateway.MTUs{Overlay: 1450, Tunnel: testMTU}, overlay.Handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.fabric, err = Open(gateway.New(table), overlay, Options{PrivateKey: e.private, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.port = uint16(free.LocalAddr().(*net.UDPAddr).Port)
+	free.Close()
+	return e
+}
+
+// link is this end's side of a link to another.
+func (e *end) link(name string, to *end) LinkConfig {
+	return LinkConfig{
+		Name: name, PrivateKey: e.private, PublicKey: publicKey(to.private), ListenPort: e.port,
+		Endpoint: fmt.Sprintf("127.0.0.1:%d", to.port), Allowed: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")},
+	}
+}
+
+// send makes the node send a packet from a pod.
+func (e *end) send(t *testing.T, ip []byte) {
+	t.Helper()
+	f := &fixture{node: e.node}
+	if _, err := e.node.WriteToUDPAddrPort(f.frame(ip), e.gateway); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// receives reports whether a packet with this end arrives at the node soon.
+func (e *end) receives(t *testing.T, suffix string) bool {
+	t.Helper()
+	b := make([]byte, 2048)
+	for {
+		if err := e.node.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := e.node.Read(b)
+		if err != nil {
+			return false
+		}
+		_, _, frame, fault := geneve.Decode(b[:n])
+		if fault == geneve.FaultNone && len(frame) > packet.EthernetHeaderLen && bytes.HasSuffix(frame, []byte(suffix)) {
+			return true
+		}
+	}
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// Two gateways of the remote cluster are two links. Traffic goes through one, and
+// through the other when the first goes down; both may send to us all the time.
+func TestTrafficMovesToALinkThatIsUp(t *testing.T) {
+	a, b0, b1 := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16"), newEnd(t, 3, "10.72.0.0/16")
+	defer a.fabric.Close()
+	defer b1.fabric.Close()
+	for _, err := range []error{
+		a.fabric.SetLinks([]LinkConfig{a.link("b-0", b0), a.link("b-1", b1)}),
+		b0.fabric.SetLinks([]LinkConfig{b0.link("a-0", a)}),
+		b1.fabric.SetLinks([]LinkConfig{b1.link("a-0", a)}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "both links up", func() bool {
+		s := a.fabric.Status()
+		return s[0].Up && s[1].Up
+	})
+	if s := a.fabric.Status(); !s[0].Active || s[1].Active || s[0].RTT == 0 || s[0].AnnouncedMTU != testMTU {
+		t.Errorf("status %+v", s)
+	}
+	to := netip.MustParseAddr("10.71.2.9")
+	eventually(t, "a packet through the first link", func() bool {
+		a.send(t, tcpPacket(pod, to, []byte("one"), false))
+		return b0.receives(t, "one")
+	})
+	// The standby may send as well.
+	eventually(t, "a packet back through the second link", func() bool {
+		b1.send(t, tcpPacket(netip.MustParseAddr("10.0.2.9"), netip.MustParseAddr("10.72.1.5"), []byte("back"), false))
+		return a.receives(t, "back")
+	})
+
+	b0.fabric.Close()
+	eventually(t, "a packet through the second link", func() bool {
+		a.send(t, tcpPacket(pod, to, []byte("two"), false))
+		return b1.receives(t, "two")
+	})
+	if s := a.fabric.Status(); s[0].Active || !s[1].Active {
+		t.Errorf("status after the first went down: %+v", s)
+	}
+}
+
+func TestLinksComeAndGo(t *testing.T) {
+	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	defer a.fabric.Close()
+	defer b.fabric.Close()
+	if err := b.fabric.SetLinks([]LinkConfig{b.link("a-0", a)}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := a.fabric.SetLinks([]LinkConfig{a.link("b-0", b)}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up })
+		if err := a.fabric.SetLinks(nil); err != nil {
+			t.Fatal(err)
+		}
+		if s := a.fabric.Status(); len(s) != 0 {
+			t.Fatalf("links left: %+v", s)
+		}
+		// WireGuard takes initiations of one peer that come within 20 ms for a
+		// flood, and would let us wait for 5 s.
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func TestChangedSettingsReachARunningLink(t *testing.T) {
+	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	defer a.fabric.Close()
+	defer b.fabric.Close()
+	link := a.link("b-0", b)
+	for _, err := range []error{a.fabric.SetLinks([]LinkConfig{link}), b.fabric.SetLinks([]LinkConfig{b.link("a-0", a)})} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up })
+	before := a.fabric.Status()[0].LastHandshake
+
+	to := netip.MustParseAddr("10.71.2.9")
+	eventually(t, "a packet across", func() bool {
+		a.send(t, tcpPacket(pod, to, []byte("granted"), false))
+		return b.receives(t, "granted")
+	})
+	link.Allowed = nil // nothing is granted any more
+	link.Keepalive = time.Second
+	if err := a.fabric.SetLinks([]LinkConfig{link}); err != nil {
+		t.Fatal(err)
+	}
+	a.send(t, tcpPacket(pod, to, []byte("withdrawn"), false))
+	if b.receives(t, "withdrawn") {
+		t.Error("a packet went where nothing is granted")
+	}
+	if s := a.fabric.Status()[0]; !s.Up || s.LastHandshake != before {
+		t.Errorf("the link was not the same afterwards: %+v", s)
+	}
+}

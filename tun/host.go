@@ -1,0 +1,176 @@
+package tun
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/link/channel"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/underlay"
+)
+
+const (
+	hostNIC = 1
+	// hostQueue bounds what the host stack has sent and nobody has taken yet,
+	// packets. They are taken at once, so it only fills while one is being sent.
+	hostQueue = 512
+)
+
+// Host is the gateway itself as a host: a netstack that owns its addresses,
+// answers ping and carries the link probes. Forwarded packets never meet it.
+// Safe for concurrent use.
+type Host struct {
+	stack   *stack.Stack
+	link    *channel.Endpoint
+	overlay *Overlay
+
+	mu      sync.Mutex // what follows belongs to one packet at a time
+	origin  *gateway.Origin
+	batch   *underlay.Batch
+	scratch []byte
+	tunnel  func(dst netip.Addr) *Device // which link's tunnel leads there
+	owned   map[netip.Addr]bool
+}
+
+// newHost starts a host stack without addresses. tunnel is asked for every
+// packet that goes into the tunnel, and may return nil.
+func newHost(g *gateway.Gateway, o *Overlay, tunnel func(netip.Addr) *Device) (*Host, error) {
+	h := &Host{
+		stack: stack.New(stack.Options{
+			NetworkProtocols: []stack.NetworkProtocolFactory{
+				ipv4.NewProtocol,
+				// No router solicitations, no duplicate address detection: nobody
+				// on this link could answer.
+				ipv6.NewProtocolWithOptions(ipv6.Options{}),
+			},
+			TransportProtocols: []stack.TransportProtocolFactory{icmp.NewProtocol4, icmp.NewProtocol6, udp.NewProtocol, tcp.NewProtocol},
+		}),
+		link:    channel.New(hostQueue, uint32(g.Table().MTU()), ""),
+		overlay: o,
+		origin:  gateway.NewOrigin(g),
+		batch:   underlay.NewBatch(1),
+		tunnel:  tunnel,
+		owned:   make(map[netip.Addr]bool),
+	}
+	h.link.AddNotify(h)
+	if err := h.stack.CreateNIC(hostNIC, h.link); err != nil {
+		return nil, fmt.Errorf("host stack: create interface: %v", err)
+	}
+	h.stack.SetRouteTable([]tcpip.Route{
+		{Destination: header.IPv4EmptySubnet, NIC: hostNIC},
+		{Destination: header.IPv6EmptySubnet, NIC: hostNIC},
+	})
+	return h, nil
+}
+
+// setAddresses makes the host own exactly these addresses.
+func (h *Host) setAddresses(addresses []netip.Addr) error {
+	wanted := make(map[netip.Addr]bool, len(addresses))
+	for _, a := range addresses {
+		wanted[a] = true
+		if h.owned[a] {
+			continue
+		}
+		protocol := tcpip.ProtocolAddress{Protocol: networkProtocol(a), AddressWithPrefix: tcpip.AddrFromSlice(a.AsSlice()).WithPrefix()}
+		if err := h.stack.AddProtocolAddress(hostNIC, protocol, stack.AddressProperties{}); err != nil {
+			return fmt.Errorf("host stack: add address %v: %v", a, err)
+		}
+		h.owned[a] = true
+	}
+	for a := range h.owned {
+		if wanted[a] {
+			continue
+		}
+		if err := h.stack.RemoveAddress(hostNIC, tcpip.AddrFromSlice(a.AsSlice())); err != nil {
+			return fmt.Errorf("host stack: remove address %v: %v", a, err)
+		}
+		delete(h.owned, a)
+	}
+	return nil
+}
+
+// setMTU changes the MTU of the host's interface, bytes of IP packet.
+func (h *Host) setMTU(mtu int) { h.link.SetMTU(uint32(mtu)) }
+
+// deliver hands the host stack a copy of an IP packet that is for the gateway.
+func (h *Host) deliver(b []byte) {
+	protocol := header.IPv4ProtocolNumber
+	if b[0]>>4 == 6 {
+		protocol = header.IPv6ProtocolNumber
+	}
+	p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(b)})
+	h.link.InjectInbound(protocol, p)
+	p.DecRef()
+}
+
+// WriteNotify is called by the host stack's link when there are packets to send.
+func (h *Host) WriteNotify() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for p := h.link.Read(); p != nil; p = h.link.Read() {
+		h.scratch = h.scratch[:0]
+		for _, v := range p.AsSlices() {
+			h.scratch = append(h.scratch, v...)
+		}
+		p.DecRef()
+		h.send(h.scratch)
+	}
+}
+
+// send takes one packet of the host on its way. h.mu is held.
+func (h *Host) send(b []byte) {
+	r := h.origin.Packet(b)
+	switch r.Verdict {
+	case gateway.ToTunnel:
+		dst, _ := netip.AddrFromSlice(destination(r.Packet))
+		if d := h.tunnel(dst); d != nil {
+			d.inject(&h.origin.Counters, r.Packet)
+			h.origin.CountForwarded(1, uint64(len(r.Packet)))
+		}
+	case gateway.ToNode:
+		h.overlay.send(h.batch, r.Node, r.Hash, r.Node.Header(r.Version), r.Packet)
+		sent, dropped := h.batch.Flush()
+		h.origin.CountForwarded(uint64(sent), uint64(sent*len(r.Packet)))
+		h.origin.CountDropped(gateway.UnderlaySend, uint64(dropped))
+	}
+}
+
+// destination is the destination address of a valid IP packet.
+func destination(b []byte) []byte {
+	if b[0]>>4 == 4 {
+		return b[16:20]
+	}
+	return b[24:40]
+}
+
+// listenUDP opens a UDP socket of the host on one of its link-local addresses.
+func (h *Host) listenUDP(at netip.AddrPort) (*gonet.UDPConn, error) {
+	local := tcpip.FullAddress{NIC: hostNIC, Addr: tcpip.AddrFromSlice(at.Addr().AsSlice()), Port: at.Port()}
+	return gonet.DialUDP(h.stack, &local, nil, networkProtocol(at.Addr()))
+}
+
+// close ends the stack and waits for its goroutines.
+func (h *Host) close() {
+	h.stack.Close()
+	h.link.Close()
+	h.stack.Wait()
+}
+
+func networkProtocol(a netip.Addr) tcpip.NetworkProtocolNumber {
+	if a.Is4() {
+		return header.IPv4ProtocolNumber
+	}
+	return header.IPv6ProtocolNumber
+}

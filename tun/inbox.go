@@ -1,0 +1,39 @@
+package tun
+
+import "sync"
+
+// inboxPackets bounds what waits for one link's Read: ICMP errors and what the
+// host stack sends, both rare and small next to forwarded traffic.
+const inboxPackets = 256
+
+// inbox is a bounded queue of packets for the tunnel that do not come from the
+// overlay. Any goroutine puts, the link's Read takes.
+type inbox struct {
+	mu      sync.Mutex
+	packets [][]byte
+}
+
+// put queues a copy of b. It reports false when the inbox is full.
+func (q *inbox) put(b []byte) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.packets) == inboxPackets {
+		return false
+	}
+	q.packets = append(q.packets, append([]byte(nil), b...))
+	return true
+}
+
+// take moves packets into bufs behind offset and returns how many.
+func (q *inbox) take(bufs [][]byte, sizes []int, offset int) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(len(q.packets), len(bufs))
+	for i, p := range q.packets[:n] {
+		sizes[i] = copy(bufs[i][offset:], p)
+	}
+	rest := copy(q.packets, q.packets[n:])
+	clear(q.packets[rest:])
+	q.packets = q.packets[:rest]
+	return n
+}

@@ -1,0 +1,39 @@
+package tun
+
+import (
+	"bytes"
+	"testing"
+)
+
+func TestInboxKeepsOrderAndCopies(t *testing.T) {
+	var q inbox
+	b := []byte("one")
+	q.put(b)
+	copy(b, "xxx")
+	q.put([]byte("two"))
+	q.put([]byte("three"))
+
+	bufs := [][]byte{make([]byte, 16), make([]byte, 16)}
+	sizes := make([]int, 2)
+	if n := q.take(bufs, sizes, 4); n != 2 || sizes[0] != 3 || !bytes.Equal(bufs[0][4:7], []byte("one")) || !bytes.Equal(bufs[1][4:7], []byte("two")) {
+		t.Errorf("took %d: %q %q", n, bufs[0], bufs[1])
+	}
+	if n := q.take(bufs, sizes, 0); n != 1 || !bytes.Equal(bufs[0][:sizes[0]], []byte("three")) {
+		t.Errorf("then took %d: %q", n, bufs[0][:sizes[0]])
+	}
+	if n := q.take(bufs, sizes, 0); n != 0 {
+		t.Errorf("took %d of nothing", n)
+	}
+}
+
+func TestInboxIsBounded(t *testing.T) {
+	var q inbox
+	for i := range inboxPackets {
+		if !q.put([]byte{1}) {
+			t.Fatalf("refused packet %d of %d", i, inboxPackets)
+		}
+	}
+	if q.put([]byte{1}) {
+		t.Error("took more than it may hold")
+	}
+}

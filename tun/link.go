@@ -1,0 +1,294 @@
+package tun
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/curve25519"
+	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/device"
+)
+
+// LinkConfig is one link: the local key pair and one gateway of the remote cluster.
+type LinkConfig struct {
+	Name         string
+	PrivateKey   device.NoisePrivateKey
+	PublicKey    device.NoisePublicKey    // the remote's
+	PresharedKey device.NoisePresharedKey // zero = none
+	ListenPort   uint16
+	Endpoint     string // host:port; empty = wait for the remote
+	Keepalive    time.Duration
+	// Allowed are the remote's granted prefixes, as the remote knows them: what
+	// may come from this peer and what goes to it.
+	Allowed []netip.Prefix
+}
+
+const (
+	// How often an endpoint's name is looked up.
+	resolveAlive = 30 * time.Second
+	resolveDead  = 3 * time.Second
+	// handshakeFresh is how old the last handshake of a living session gets:
+	// WireGuard makes a new one after 120 s and gives up after 180 s.
+	handshakeFresh = 180 * time.Second
+	// yieldTime is how long the end with the greater public key lets the other
+	// begin. Two ends that start together would answer each other's handshakes,
+	// drop their own, and wait 5 s to try again.
+	yieldTime = 300 * time.Millisecond
+)
+
+// Link is one WireGuard device with one peer: this gateway and one gateway of
+// the remote cluster. Safe for concurrent use.
+type Link struct {
+	config LinkConfig // as it was at the start; what may change since is not read from here
+	tun    *Device
+	wg     *device.Device
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	prober prober
+	wasUp  bool // what was logged last
+
+	keepalive atomic.Int64   // of the settings applied last, a time.Duration
+	allowed   []netip.Prefix // likewise; update's alone
+
+	known func(*Link) // called when WireGuard first knows where the peer is
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+}
+
+// newLink starts WireGuard on a device. The link owns both from now on. known is
+// called, from any goroutine, when there is first somebody to talk to.
+func newLink(c LinkConfig, d *Device, bind conn.Bind, log *slog.Logger, known func(*Link)) (*Link, error) {
+	l := &Link{config: c, tun: d, log: log.With("link", c.Name), known: known}
+	l.prober.address = linkAddress(c.PublicKey)
+	l.keepalive.Store(int64(c.Keepalive))
+	l.allowed = slices.Clone(c.Allowed)
+	l.wg = device.NewDevice(d, bind, wireguardLog(l.log))
+	if err := l.wg.IpcSet(deviceSettings(c)); err != nil {
+		l.wg.Close()
+		return nil, fmt.Errorf("link %s: configure WireGuard: %w", c.Name, err)
+	}
+	if err := l.wg.Up(); err != nil {
+		l.wg.Close()
+		return nil, fmt.Errorf("link %s: listen for WireGuard on UDP port %d: %w; choose another wireguard.listenPort", c.Name, c.ListenPort, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.stop = cancel
+	if c.Endpoint != "" {
+		l.done.Go(func() { l.followEndpoint(ctx) })
+	}
+	return l, nil
+}
+
+// wireguardLog turns wireguard-go's messages into records. They name peers by a
+// short form of the public key, and never hold secrets.
+func wireguardLog(log *slog.Logger) *device.Logger {
+	return &device.Logger{
+		Verbosef: func(format string, args ...any) {
+			if log.Enabled(context.Background(), slog.LevelDebug) {
+				log.Debug("wireguard: " + fmt.Sprintf(format, args...))
+			}
+		},
+		Errorf: func(format string, args ...any) { log.Warn("wireguard: " + fmt.Sprintf(format, args...)) },
+	}
+}
+
+// deviceSettings is what wireguard-go is told once, in the form of its
+// configuration protocol. It holds the private key: never log it.
+func deviceSettings(c LinkConfig) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "private_key=%s\n", hex.EncodeToString(c.PrivateKey[:]))
+	fmt.Fprintf(&b, "listen_port=%d\nreplace_peers=true\n", c.ListenPort)
+	b.WriteString(peerSecrets(c))
+	far := linkAddress(c.PublicKey)
+	b.WriteString(grants(append(slices.Clone(c.Allowed), netip.PrefixFrom(far, far.BitLen())), ""))
+	return b.String()
+}
+
+// peerSecrets names the peer and sets the preshared key with it.
+func peerSecrets(c LinkConfig) string {
+	return fmt.Sprintf("public_key=%s\npreshared_key=%s\n", hex.EncodeToString(c.PublicKey[:]), hex.EncodeToString(c.PresharedKey[:]))
+}
+
+// grants adds prefixes to what the peer named before may use, or takes them away
+// with sign "-".
+func grants(prefixes []netip.Prefix, sign string) string {
+	var b strings.Builder
+	for _, p := range prefixes {
+		fmt.Fprintf(&b, "allowed_ip=%s%v\n", sign, p)
+	}
+	return b.String()
+}
+
+// update applies what changed in the peer's settings. Its name, key, endpoint and
+// port are those of the link: with another one it is another link. What stays
+// granted is never missing for a moment. Not for concurrent use.
+func (l *Link) update(c LinkConfig) error {
+	settings := peerSecrets(c) + grants(without(c.Allowed, l.allowed), "") + grants(without(l.allowed, c.Allowed), "-")
+	if err := l.wg.IpcSet(settings); err != nil {
+		return fmt.Errorf("link %s: update peer: %w", c.Name, err)
+	}
+	l.allowed = slices.Clone(c.Allowed)
+	l.keepalive.Store(int64(c.Keepalive))
+	if l.tun.peerKnown.Load() {
+		l.contact(netip.AddrPort{})
+	}
+	return nil
+}
+
+// without gives the prefixes that are not among others.
+func without(prefixes, others []netip.Prefix) []netip.Prefix {
+	return slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool { return slices.Contains(others, p) })
+}
+
+// followEndpoint gives WireGuard the peer's address, and a new one when the name
+// stands for another and the link is dead. While it lives, WireGuard itself
+// follows the peer. A name that does not resolve changes nothing.
+func (l *Link) followEndpoint(ctx context.Context) {
+	if l.yields() && !sleep(ctx, yieldTime) {
+		return
+	}
+	var current netip.AddrPort
+	told := false // that the name does not resolve
+	for {
+		alive := l.alive(time.Now())
+		found, err := resolve(ctx, l.config.Endpoint)
+		if err != nil && !told {
+			l.log.Warn("cannot resolve the peer's endpoint; keeping the last address and trying again", "error", err, "address", current, "every", resolveDead)
+		}
+		told = err != nil
+		if next := nextEndpoint(current, found, alive); next != current {
+			current = next
+			l.log.Info("peer endpoint", "address", current)
+			l.contact(current)
+		}
+		wait := resolveDead
+		if alive {
+			wait = resolveAlive
+		}
+		if !sleep(ctx, wait) {
+			return
+		}
+	}
+}
+
+// nextEndpoint chooses the address to talk to: the current one as long as the
+// link is alive or the name still stands for it, else the first that was found.
+func nextEndpoint(current netip.AddrPort, found []netip.AddrPort, alive bool) netip.AddrPort {
+	if len(found) == 0 || current.IsValid() && alive || slices.Contains(found, current) {
+		return current
+	}
+	return found[0]
+}
+
+// alive reports whether the far end is there: it answers probes, or, when it has
+// never answered any because it is not Strait, makes handshakes.
+func (l *Link) alive(now time.Time) bool {
+	l.mu.Lock()
+	answers, up := !l.prober.answered.IsZero(), l.prober.up(now)
+	l.mu.Unlock()
+	if answers {
+		return up
+	}
+	at, _, _ := l.session()
+	return now.Sub(at) < handshakeFresh
+}
+
+// yields reports whether the other end begins when both start together.
+func (l *Link) yields() bool {
+	own := publicKey(l.config.PrivateKey)
+	return bytes.Compare(own[:], l.config.PublicKey[:]) > 0
+}
+
+// publicKey is the public half of a private key.
+func publicKey(private device.NoisePrivateKey) (public device.NoisePublicKey) {
+	curve25519.ScalarBaseMult((*[32]byte)(&public), (*[32]byte)(&private))
+	return public
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// session asks wireguard-go about the peer.
+func (l *Link) session() (handshake time.Time, received, sent uint64) {
+	var b bytes.Buffer // holds the private key for a moment: it goes nowhere
+	if err := l.wg.IpcGetOperation(&b); err != nil {
+		return time.Time{}, 0, 0
+	}
+	var sec, nsec int64
+	for lines := bufio.NewScanner(&b); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), "=")
+		n, _ := strconv.ParseInt(value, 10, 64) // keys are not numbers and not asked for
+		switch name {
+		case "last_handshake_time_sec":
+			sec = n
+		case "last_handshake_time_nsec":
+			nsec = n
+		case "rx_bytes":
+			received = uint64(n)
+		case "tx_bytes":
+			sent = uint64(n)
+		}
+	}
+	if sec != 0 || nsec != 0 {
+		handshake = time.Unix(sec, nsec)
+	}
+	return handshake, received, sent
+}
+
+// contact tells WireGuard where the peer is (invalid: it knows already) and
+// starts the keepalives. Both wait for this: WireGuard asks at once for a
+// handshake when it has something to send, and after asking nobody it would not
+// ask again for 5 s.
+func (l *Link) contact(at netip.AddrPort) {
+	settings := fmt.Sprintf("public_key=%s\nupdate_only=true\n", hex.EncodeToString(l.config.PublicKey[:]))
+	if at.IsValid() {
+		settings += fmt.Sprintf("endpoint=%v\n", at)
+	}
+	settings += fmt.Sprintf("persistent_keepalive_interval=%d\n", time.Duration(l.keepalive.Load())/time.Second)
+	if err := l.wg.IpcSet(settings); err != nil {
+		l.log.Warn("cannot set the peer's endpoint", "error", err)
+		return
+	}
+	if !l.tun.peerKnown.Swap(true) {
+		l.known(l)
+	}
+}
+
+// contactable reports whether there is anybody to probe: an endpoint that we
+// know, or one that WireGuard learnt from the peer.
+func (l *Link) contactable() bool {
+	if l.tun.peerKnown.Load() {
+		return true
+	}
+	if at, _, _ := l.session(); !at.IsZero() {
+		l.contact(netip.AddrPort{})
+	}
+	return l.tun.peerKnown.Load()
+}
+
+// close ends the link and waits for its goroutines.
+func (l *Link) close() {
+	l.stop()
+	l.done.Wait()
+	l.wg.Close()
+}

@@ -1,0 +1,139 @@
+package tun
+
+import (
+	"testing"
+	"time"
+)
+
+func TestProbeSurvivesTheWire(t *testing.T) {
+	want := probe{kind: probeAnswer, mtu: 1420, sequence: 1<<63 + 7}
+	b := want.append(nil)
+	if len(b) != probeLen {
+		t.Fatalf("a probe has %d bytes, want %d", len(b), probeLen)
+	}
+	for _, tail := range [][]byte{nil, {1, 2, 3}} { // later versions may append fields
+		if got, ok := parseProbe(append(b, tail...)); !ok || got != want {
+			t.Errorf("with %d bytes behind: parsed %+v, %v; want %+v", len(tail), got, ok, want)
+		}
+	}
+}
+
+func TestMalformedProbesAreIgnored(t *testing.T) {
+	good := probe{kind: probeAsk, sequence: 1}.append(nil)
+	for name, damage := range map[string]func(b []byte) []byte{
+		"cut short":     func(b []byte) []byte { return b[:probeLen-1] },
+		"other magic":   func(b []byte) []byte { b[0]++; return b },
+		"version 0":     func(b []byte) []byte { b[4] = 0; return b },
+		"unknown kind":  func(b []byte) []byte { b[5] = 3; return b },
+		"nothing there": func([]byte) []byte { return nil },
+	} {
+		if p, ok := parseProbe(damage(append([]byte(nil), good...))); ok {
+			t.Errorf("%s: taken for %+v", name, p)
+		}
+	}
+}
+
+func FuzzParseProbe(f *testing.F) {
+	f.Add(probe{kind: probeAsk, mtu: 1420, sequence: 1}.append(nil))
+	f.Add(probe{kind: probeAnswer, sequence: 1 << 40}.append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if p, ok := parseProbe(b); ok {
+			if again, ok := parseProbe(p.append(nil)); !ok || again != p {
+				t.Errorf("%+v became %+v on the wire", p, again)
+			}
+		}
+	})
+}
+
+// A link is up only when a probe has crossed both ways, and down when none has lately.
+func TestLinkIsUpOnlyWhileProbesCrossBothWays(t *testing.T) {
+	var p prober
+	now := time.Unix(1000, 0)
+	if p.up(now) {
+		t.Error("up before any probe")
+	}
+	q := p.ask(1420, now)
+	if p.up(now) {
+		t.Error("up when only asked: the answer has not crossed")
+	}
+	now = now.Add(30 * time.Millisecond)
+	if !p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) || !p.up(now) {
+		t.Error("not up when the answer came")
+	}
+	if p.rtt != 30*time.Millisecond {
+		t.Errorf("round trip %v, want 30ms", p.rtt)
+	}
+	if now = now.Add(probeLost); p.up(now) {
+		t.Errorf("up %v after the last answer", probeLost)
+	}
+}
+
+func TestOnlyAnswersToOpenQuestionsCount(t *testing.T) {
+	var p prober
+	now := time.Unix(1000, 0)
+	q := p.ask(1420, now)
+	for name, a := range map[string]probe{
+		"never asked": {kind: probeAnswer, sequence: q.sequence + 1},
+		"same slot":   {kind: probeAnswer, sequence: q.sequence + uint64(len(p.asked))},
+		"sequence 0":  {kind: probeAnswer},
+	} {
+		if p.answer(a, now) {
+			t.Errorf("%s: counted", name)
+		}
+	}
+	if !p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) {
+		t.Error("the right answer does not count")
+	}
+	if p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) {
+		t.Error("the same answer counts twice")
+	}
+}
+
+func TestUnansweredProbesAreCountedLostOnce(t *testing.T) {
+	var p prober
+	now := time.Unix(1000, 0)
+	for range 100 {
+		p.ask(1420, now)
+		now = now.Add(probeInterval)
+	}
+	p.expire(now.Add(time.Hour))
+	p.expire(now.Add(2 * time.Hour))
+	if p.sent != 100 || p.lost != 100 {
+		t.Errorf("%d sent and %d lost, want 100 and 100", p.sent, p.lost)
+	}
+}
+
+func TestLateAnswerIsALostProbe(t *testing.T) {
+	var p prober
+	now := time.Unix(1000, 0)
+	q := p.ask(1420, now)
+	if p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now.Add(probeLost)) {
+		t.Error("an answer after the deadline counts")
+	}
+	if p.expire(now.Add(probeLost)); p.lost != 1 {
+		t.Errorf("%d lost, want 1", p.lost)
+	}
+}
+
+// Asking back when asked brings a link up sooner. It must never become a storm:
+// each of two ends that are down would ask because the other did.
+func TestAskingBackIsBounded(t *testing.T) {
+	var p prober
+	now := time.Unix(1000, 0)
+	asked := 0
+	for range 1000 { // a question from the far end every millisecond
+		if p.owesQuestion(now) {
+			p.ask(1420, now)
+			asked++
+		}
+		now = now.Add(time.Millisecond)
+	}
+	if want := int(time.Second / (probeInterval / 2)); asked != want {
+		t.Errorf("asked back %d times in a second, want %d", asked, want)
+	}
+	q := p.ask(1420, now)
+	p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now)
+	if p.owesQuestion(now.Add(probeInterval)) {
+		t.Error("asks back on a link that is up")
+	}
+}

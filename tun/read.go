@@ -1,0 +1,116 @@
+package tun
+
+import (
+	"time"
+
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/underlay"
+)
+
+// readRounds is how many full receives in a row may yield nothing for the tunnel
+// before Read looks after its inbox again: a flood of garbage must not keep the
+// gateway's own packets waiting.
+const readRounds = 8
+
+// fill reads what is there and reports whether that was anything. It never
+// lingers for a fuller batch: packets that wait cost more than calls.
+func (d *Device) fill() bool {
+	r := &d.read
+	for more := true; more && r.n == 0; {
+		r.n = d.inbox.take(r.bufs, r.sizes, r.offset)
+		if !d.active.Load() {
+			break
+		}
+		r.now = time.Now()
+		r.peerKnown = d.peerKnown.Load()
+		before, bytes := r.n, r.bytes
+		d.overlay.mu.Lock()
+		more = d.readOverlay()
+		d.overlay.mu.Unlock()
+		if n := r.n - before; n > 0 {
+			d.Egress.CountForwarded(uint64(n), r.bytes-bytes)
+		}
+	}
+	return r.n > 0
+}
+
+// readOverlay moves datagrams from the overlay's sockets through the egress
+// journey until bufs are full or nothing waits. It reports whether more may be
+// waiting.
+func (d *Device) readOverlay() bool {
+	r, o := &d.read, d.overlay
+	asks, rounds := len(o.sources), readRounds // each source is asked once, and all again after a full answer
+	for r.n < len(r.bufs) {
+		if o.pieces != nil {
+			d.emitPieces()
+			continue
+		}
+		s := o.sources[o.current]
+		if b, datagram, ok := s.next(); ok {
+			d.frame(s, b, datagram)
+			continue
+		}
+		if asks == 0 {
+			return false
+		}
+		if rounds == 0 {
+			return true
+		}
+		asks--
+		o.current = (o.current + 1) % len(o.sources)
+		// An error says that the socket was closed; the poller says so too, and ends Read.
+		messages, _ := o.sources[o.current].receiver.Fill()
+		if messages >= underlay.PauseAt {
+			d.poller.Pause()
+		}
+		if messages == underlay.ReceiveBatch {
+			asks = len(o.sources)
+			rounds--
+		}
+	}
+	return true
+}
+
+// frame takes one datagram from a node on its journey.
+func (d *Device) frame(s *source, b []byte, datagram int) {
+	r := &d.read
+	out := d.Egress.SuperFrame(b, s.from, s.encapsulation, datagram, r.now)
+	switch out.Verdict {
+	case gateway.ToTunnel:
+		if !r.peerKnown {
+			d.Egress.CountDropped(gateway.NoPeer, 1)
+			return
+		}
+		if out.Pieces != nil {
+			d.overlay.pieces = out.Pieces
+			return
+		}
+		d.emit(copy(r.bufs[r.n][r.offset:], out.Packet))
+	case gateway.ToHost:
+		d.host.deliver(out.Packet)
+	case gateway.Drop:
+		if out.Answer != nil {
+			d.overlay.send(r.answers, out.Node, out.Hash, out.AnswerHeader, out.Answer)
+			r.answers.Flush() // the answer's memory is the journey's, until its next packet
+		}
+	}
+}
+
+// emitPieces writes pieces of the packet in hand until bufs are full. The packet
+// stays in the receiver's memory, which is not filled again before it is done.
+func (d *Device) emitPieces() {
+	r, o := &d.read, d.overlay
+	for r.n < len(r.bufs) && o.pieces.Left() {
+		d.emit(o.pieces.Next(r.bufs[r.n][r.offset:]))
+	}
+	if !o.pieces.Left() {
+		o.pieces = nil
+	}
+}
+
+func (d *Device) emit(size int) {
+	r := &d.read
+	r.sizes[r.n] = size
+	r.bytes += uint64(size)
+	r.n++
+}
