@@ -1,0 +1,197 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.zx2c4.com/wireguard/device"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/tun"
+	"strait.dev/strait/underlay"
+)
+
+// Daemon is one running gateway. Safe for concurrent use.
+type Daemon struct {
+	log     *slog.Logger
+	fabric  *tun.Fabric
+	private device.NoisePrivateKey
+	rtt     *rttHistogram
+	started time.Time
+
+	mu        sync.Mutex // one change at a time
+	config    *config.Gateway
+	announced int // inner MTU that the remote announced, 0 = none yet
+}
+
+// Options of a gateway that are no part of its configuration.
+type Options struct {
+	Log *slog.Logger
+	// Sockets may do without what the kernel offers, where it offers it broken.
+	Sockets underlay.Options
+}
+
+// Start runs a gateway on a valid configuration. Key files are read; nothing
+// else is. Close it to end it.
+func Start(c *config.Gateway, o Options) (*Daemon, error) {
+	secrets, err := readKeys(c)
+	if err != nil {
+		return nil, err
+	}
+	overlay, err := tun.OpenOverlay(tun.OverlayConfig{
+		Geneve:  addrPort(c.Overlay.Listen),
+		VXLAN:   addrPort(c.Overlay.VXLANListen),
+		Options: o.Sockets,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := &Daemon{log: o.Log, private: secrets.private, rtt: newRTTHistogram(), started: time.Now(), config: c}
+	mtu, err := deriveMTU(c, 0)
+	if err != nil {
+		return nil, errors.Join(err, overlay.Close())
+	}
+	table, err := newTable(c, mtu, overlay)
+	if err != nil {
+		return nil, errors.Join(err, overlay.Close())
+	}
+	d.fabric, err = tun.Open(gateway.New(table), overlay, tun.Options{
+		PrivateKey:  secrets.private,
+		Underlay:    o.Sockets,
+		Log:         o.Log,
+		ObserveRTT:  d.rtt.observe,
+		AnnounceMTU: d.remoteMTU,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := d.fabric.SetLinks(linkConfigs(c, secrets)); err != nil {
+		return nil, errors.Join(err, d.fabric.Close())
+	}
+	o.Log.Info("gateway runs", "cluster", c.Cluster, "remote", c.Remote.Cluster, "nodes", table.NodeCount(),
+		"routes", table.RouteCount(), "mtu", mtu.Tunnel, "geneve", c.Overlay.Listen.String(),
+		"vxlan", c.Overlay.VXLANListen.String(), "wireguard", c.WireGuard.ListenPort, "publicKey", secrets.public.String())
+	return d, nil
+}
+
+// Apply changes the running gateway to another valid configuration, without a
+// pause: packets are decided by the old table or by the new one. On an error the
+// gateway goes on as it was.
+func (d *Daemon) Apply(c *config.Gateway) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := needsRestart(d.config, c); err != nil {
+		return err
+	}
+	secrets, err := readKeys(c)
+	if err != nil {
+		return err
+	}
+	if secrets.private != d.private {
+		return fmt.Errorf("%s holds another private key: the key pair is the gateway's identity; restart the gateway to change it", c.WireGuard.PrivateKeyFile)
+	}
+	mtu, err := deriveMTU(c, d.announced)
+	if err != nil {
+		return err
+	}
+	table, err := newTable(c, mtu, d.fabric.Overlay)
+	if err != nil {
+		return err
+	}
+	if err := d.fabric.SetLinks(linkConfigs(c, secrets)); err != nil {
+		return err
+	}
+	d.config = c
+	d.fabric.Gateway.SetTable(table)
+	return d.fabric.Refresh()
+}
+
+// needsRestart refuses changes of what sockets are bound to.
+func needsRestart(old, new *config.Gateway) error {
+	for _, f := range []struct {
+		name    string
+		changed bool
+	}{
+		{"overlay.listen", old.Overlay.Listen != new.Overlay.Listen},
+		{"overlay.vxlanListen", old.Overlay.VXLANListen != new.Overlay.VXLANListen},
+		{"wireguard.listenPort", old.WireGuard.ListenPort != new.WireGuard.ListenPort},
+		{"observability.listen", old.Observability.Listen != new.Observability.Listen},
+	} {
+		if f.changed {
+			return fmt.Errorf("%s has changed: it cannot change while the gateway runs; restart the gateway, or put the old value back", f.name)
+		}
+	}
+	return nil
+}
+
+// remoteMTU follows what the remote announces.
+func (d *Daemon) remoteMTU(announced int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.announced = announced
+	mtu, err := deriveMTU(d.config, announced)
+	if err != nil {
+		d.log.Warn("cannot derive the MTU; keeping the last", "error", err)
+		return
+	}
+	if mtu.Tunnel == d.fabric.Gateway.Table().MTU() {
+		return
+	}
+	table, err := newTable(d.config, mtu, d.fabric.Overlay)
+	if err == nil {
+		d.fabric.Gateway.SetTable(table)
+		err = d.fabric.Refresh()
+	}
+	if err != nil {
+		d.log.Warn("cannot change the MTU; keeping the last", "error", err)
+		return
+	}
+	d.log.Info("inner MTU follows the remote cluster's", "mtu", mtu.Tunnel, "announced", announced)
+}
+
+// newTable builds a table whose nodes the overlay can send to.
+func newTable(c *config.Gateway, mtu gateway.MTUs, o *tun.Overlay) (*gateway.Table, error) {
+	for _, n := range c.Overlay.Nodes {
+		if !o.Serves(n.Underlay) {
+			return nil, fmt.Errorf("node %s: no socket can reach %v: overlay.listen is of the other address family; listen on \":%d\" for both", n.Name, n.Underlay, c.Overlay.Listen.Port)
+		}
+	}
+	return gateway.NewTable(c, mtu, o.Handle)
+}
+
+func linkConfigs(c *config.Gateway, k *keys) []tun.LinkConfig {
+	allowed := make([]netip.Prefix, len(c.Remote.Prefixes))
+	for i, p := range c.Remote.Prefixes {
+		allowed[i] = p.CIDR
+	}
+	links := make([]tun.LinkConfig, len(c.WireGuard.Peers))
+	for i, p := range c.WireGuard.Peers {
+		links[i] = tun.LinkConfig{
+			Name:         p.Name,
+			PrivateKey:   k.private,
+			PublicKey:    device.NoisePublicKey(p.PublicKey),
+			PresharedKey: k.preshared[i],
+			ListenPort:   c.WireGuard.ListenPort,
+			Endpoint:     p.Endpoint,
+			Keepalive:    p.PersistentKeepalive,
+			Allowed:      slices.Clone(allowed),
+		}
+	}
+	return links
+}
+
+// addrPort is a listen address as tun wants it: port 0 is off, an invalid
+// address all.
+func addrPort(l config.ListenAddress) netip.AddrPort { return netip.AddrPortFrom(l.Addr, l.Port) }
+
+// Fabric is what the gateway runs on, for those who want to look at it.
+func (d *Daemon) Fabric() *tun.Fabric { return d.fabric }
+
+// Close ends the gateway and waits for its goroutines.
+func (d *Daemon) Close() error { return d.fabric.Close() }

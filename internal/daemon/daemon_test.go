@@ -1,0 +1,270 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/crypto/curve25519"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is one gateway in file mode on loopback, with everything a test turns.
+type bench struct {
+	path   string // of the configuration
+	http   string // host:port
+	log    lockedBuffer
+	reload chan os.Signal
+	stop   chan os.Signal
+	ended  chan error
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// freePorts finds ports that nothing uses, on UDP and TCP.
+func freePorts(t *testing.T, n int) []int {
+	t.Helper()
+	ports := make([]int, n)
+	for i := range ports {
+		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		ports[i] = c.LocalAddr().(*net.UDPAddr).Port
+	}
+	return ports
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	b := &bench{
+		path:   filepath.Join(dir, "gateway.yaml"),
+		reload: make(chan os.Signal, 1), stop: make(chan os.Signal, 2), ended: make(chan error, 1),
+	}
+	ports := freePorts(t, 3)
+	b.http = fmt.Sprintf("127.0.0.1:%d", ports[2])
+	writeFile(t, filepath.Join(dir, "private.key"), base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32)))
+	writeFile(t, b.path, fmt.Sprintf(`apiVersion: strait.dev/v1alpha1
+kind: GatewayConfig
+cluster: a
+overlay:
+  listen: "127.0.0.1:%d"
+  addresses: [10.80.0.1]
+  mtu: 1400
+  nodes:
+  - {name: node-1, underlay: 127.0.0.2, vni: 101, addresses: [10.80.0.11], prefixes: [10.0.1.0/24]}
+wireguard:
+  listenPort: %d
+  privateKeyFile: %s/private.key
+  peers:
+  - {name: b-0, publicKey: %q}
+local: {prefixes: [10.0.0.0/16]}
+remote: {cluster: b, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.71.0.0/16}]}
+observability: {listen: %q}
+`, ports[0], ports[1], dir, publicOf(9), b.http))
+	return b
+}
+
+// publicOf is the public half of a private key of 32 equal bytes.
+func publicOf(n byte) string {
+	public, err := curve25519.X25519(bytes.Repeat([]byte{n}, 32), curve25519.Basepoint)
+	if err != nil {
+		panic(err)
+	}
+	return base64.StdEncoding.EncodeToString(public)
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bench) edit(t *testing.T, old, new string) {
+	t.Helper()
+	content, err := os.ReadFile(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(content), old) {
+		t.Fatalf("%q is not in the configuration", old)
+	}
+	writeFile(t, b.path, strings.Replace(string(content), old, new, 1))
+}
+
+func (b *bench) start(t *testing.T) {
+	t.Helper()
+	go func() {
+		b.ended <- Run(b.path, Signals{Reload: b.reload, Stop: b.stop}, Options{Log: slog.New(slog.NewTextHandler(&b.log, nil))})
+	}()
+	b.waitFor(t, "ready", func() bool { return b.get("/readyz") == "ok\n" })
+	t.Cleanup(func() {
+		b.stop <- syscall.SIGTERM
+		b.stop <- syscall.SIGTERM // no draining
+		if err := <-b.ended; err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// get returns the body, or the status if it is not 200, or nothing.
+func (b *bench) get(path string) string {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	r, err := client.Get("http://" + b.http + path)
+	if err != nil {
+		return ""
+	}
+	defer r.Body.Close()
+	body, _ := io.ReadAll(r.Body)
+	if r.StatusCode != http.StatusOK {
+		return r.Status
+	}
+	return string(body)
+}
+
+func (b *bench) waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		select {
+		case err := <-b.ended:
+			t.Fatalf("ended while waiting for %s: %v\n%s", what, err, b.log.String())
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s\n%s", what, b.log.String())
+		}
+	}
+}
+
+func (b *bench) has(metric string) func() bool {
+	return func() bool { return strings.Contains(b.get("/metrics"), "\n"+metric+"\n") }
+}
+
+func TestChangedFileIsAppliedWithoutBeingTold(t *testing.T) {
+	b := newBench(t)
+	b.start(t)
+	b.waitFor(t, "one node", b.has("strait_nodes 1"))
+	b.edit(t, "  - {name: node-1,", "  - {name: node-2, underlay: 127.0.0.3, vni: 102, addresses: [10.80.0.12], prefixes: [10.0.2.0/24]}\n  - {name: node-1,")
+	b.waitFor(t, "two nodes", b.has("strait_nodes 2"))
+	b.waitFor(t, "a reload counted", b.has(`strait_config_reloads_total{result="ok"} 1`))
+}
+
+func TestFaultyFileChangesNothingAndIsReported(t *testing.T) {
+	b := newBench(t)
+	b.start(t)
+	for i, c := range []struct{ old, new, says string }{
+		{"vni: 101", "vni: 0", ":9: overlay.nodes[0].vni"},
+		{"vni: 0", "vnii: 101", "vnii"},
+		{"vnii: 101", "vni: 101", ""},
+		{"listenPort: ", "listenPort: 1", "wireguard.listenPort"},
+	} {
+		b.edit(t, c.old, c.new)
+		b.reload <- syscall.SIGHUP
+		if c.says == "" {
+			b.waitFor(t, "a reload", b.has(`strait_config_reloads_total{result="ok"} 1`))
+			continue
+		}
+		b.waitFor(t, "an error about "+c.says, func() bool { return strings.Contains(b.log.String(), c.says) })
+		if !b.has("strait_nodes 1")() || b.get("/readyz") != "ok\n" {
+			t.Errorf("fault %d changed the running gateway", i)
+		}
+	}
+}
+
+func TestMetricsNameEveryReasonFromTheStart(t *testing.T) {
+	b := newBench(t)
+	b.start(t)
+	b.waitFor(t, "metrics", b.has(`strait_dropped_packets_total{direction="egress",reason="spoofed_source"} 0`))
+	if !b.has(`strait_link_up{peer="b-0"} 0`)() || !b.has("strait_inner_mtu_bytes 1400")() {
+		t.Error("a link without peer is not down, or the MTU is not told")
+	}
+	if got := b.get("/debug/pprof/"); !strings.HasPrefix(got, "404") {
+		t.Errorf("profiles are served: %.40q", got)
+	}
+}
+
+func TestAddressInUseIsToldAfterPatienceAndEndsCleanly(t *testing.T) {
+	b := newBench(t)
+	taken, err := net.Listen("tcp", b.http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		b.ended <- Run(b.path, Signals{Stop: b.stop}, Options{Log: slog.New(slog.NewTextHandler(&b.log, nil))})
+	}()
+	for !strings.Contains(b.log.String(), "waiting for an address") {
+		time.Sleep(time.Millisecond)
+	}
+	taken.Close() // the predecessor is gone
+	b.waitFor(t, "ready", func() bool { return b.get("/readyz") == "ok\n" })
+	b.stop <- syscall.SIGTERM
+	b.stop <- syscall.SIGTERM
+	if err := <-b.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKeyFilesThatHoldNoKeyAreRefusedWithoutRepeatingThem(t *testing.T) {
+	dir := t.TempDir()
+	secret := "c2VjcmV0LXNlY3JldA=="
+	for name, c := range map[string]struct{ content, says string }{
+		"short":     {secret, "32 bytes in base64"},
+		"not text":  {"\x00\x01" + secret, "32 bytes in base64"},
+		"empty":     {"", "32 bytes in base64"},
+		"zero key":  {base64.StdEncoding.EncodeToString(make([]byte, 32)), "zero key"},
+		"two lines": {secret + "\n" + secret, "32 bytes in base64"},
+	} {
+		path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+		writeFile(t, path, c.content)
+		_, err := readKey(path)
+		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the error repeats the file: %v", name, err)
+		}
+	}
+	if _, err := readKey(filepath.Join(dir, "none")); err == nil || !strings.Contains(err.Error(), "wg genkey") {
+		t.Errorf("a missing file is answered with %v", err)
+	}
+}
+
+func TestOwnKeyAsPeerIsRefused(t *testing.T) {
+	b := newBench(t)
+	b.edit(t, publicOf(9), publicOf(8))
+	err := Run(b.path, Signals{}, Options{Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "wireguard.peers[0].publicKey is this gateway's own") {
+		t.Errorf("started, or said %v", err)
+	}
+}

@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"strait.dev/strait/gateway"
+)
+
+// rttHistogram is the round trip of link probes, by link.
+type rttHistogram struct{ *prometheus.HistogramVec }
+
+func newRTTHistogram() *rttHistogram {
+	return &rttHistogram{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "strait_link_rtt_seconds",
+		Help: "Round trip of probes between the gateways at both ends of a link, through the tunnel.",
+		// 100 µs to 3.3 s: from one machine to the far side of the planet and a queue.
+		Buckets: prometheus.ExponentialBuckets(100e-6, 2, 16),
+	}, []string{"peer"})}
+}
+
+func (h *rttHistogram) observe(link string, rtt time.Duration) {
+	h.WithLabelValues(link).Observe(rtt.Seconds())
+}
+
+var (
+	packetsDesc    = describe("packets_total", "IP packets sent on their way.", "direction")
+	bytesDesc      = describe("bytes_total", "Bytes of IP packets sent on their way.", "direction")
+	droppedDesc    = describe("dropped_packets_total", "Packets dropped, by reason.", "direction", "reason")
+	errorsDesc     = describe("icmp_errors_sent_total", "ICMP errors sent about dropped packets.", "direction")
+	suppressedDesc = describe("icmp_errors_suppressed_total", "ICMP errors not sent because of the rate limit.", "direction")
+
+	upDesc        = describe("link_up", "1 when a probe has crossed the link both ways within 1.5 s.", "peer")
+	activeDesc    = describe("link_active", "1 for the link that traffic from nodes goes through.", "peer")
+	probesDesc    = describe("link_probes_sent_total", "Link probes sent.", "peer")
+	lostDesc      = describe("link_probes_lost_total", "Link probes that nobody answered in time.", "peer")
+	receivedDesc  = describe("wireguard_received_bytes_total", "Bytes of WireGuard datagrams received.", "peer")
+	sentDesc      = describe("wireguard_sent_bytes_total", "Bytes of WireGuard datagrams sent.", "peer")
+	handshakeDesc = describe("wireguard_handshake_age_seconds", "Time since the last handshake; absent before the first.", "peer")
+
+	overflowDesc = describe("receive_queue_overflow_total", "Datagrams the kernel dropped because the gateway did not read fast enough.", "socket")
+	mtuDesc      = describe("inner_mtu_bytes", "Largest IP packet that the whole way carries.")
+	nodesDesc    = describe("nodes", "Nodes in the table.")
+	routesDesc   = describe("routes", "Local prefixes and addresses in the table.")
+	startedDesc  = describe("start_time_seconds", "When the gateway started, in seconds since the epoch.")
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("strait_"+name, help, labels, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (d *Daemon) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(d, to) }
+
+// Collect implements prometheus.Collector: it reads the counters that the packet
+// path keeps. Labels hold names from the configuration, never addresses or keys.
+func (d *Daemon) Collect(to chan<- prometheus.Metric) {
+	counter := func(desc *prometheus.Desc, v uint64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v), labels...)
+	}
+	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
+	}
+	links := d.fabric.Status()
+	var egress, ingress []*gateway.Counters
+	for _, l := range links {
+		egress, ingress = append(egress, l.Egress), append(ingress, l.Ingress)
+		gauge(upDesc, boolean(l.Up), l.Name)
+		gauge(activeDesc, boolean(l.Active), l.Name)
+		counter(probesDesc, l.ProbesSent, l.Name)
+		counter(lostDesc, l.ProbesLost, l.Name)
+		counter(receivedDesc, l.Received, l.Name)
+		counter(sentDesc, l.Sent, l.Name)
+		if !l.LastHandshake.IsZero() {
+			gauge(handshakeDesc, time.Since(l.LastHandshake).Seconds(), l.Name)
+		}
+	}
+	for direction, counters := range map[string][]*gateway.Counters{
+		"egress": egress, "ingress": ingress, "host": {d.fabric.Origin()},
+	} {
+		s := sum(counters)
+		counter(packetsDesc, s.packets, direction)
+		counter(bytesDesc, s.bytes, direction)
+		counter(errorsDesc, s.answers, direction)
+		counter(suppressedDesc, s.suppressed, direction)
+		for r := range gateway.Reasons {
+			counter(droppedDesc, s.dropped[r], direction, r.String())
+		}
+	}
+	overlay, wireguard := d.fabric.Overflows()
+	counter(overflowDesc, overlay, "overlay")
+	counter(overflowDesc, wireguard, "wireguard")
+
+	t := d.fabric.Gateway.Table()
+	gauge(mtuDesc, float64(t.MTU()))
+	gauge(nodesDesc, float64(t.NodeCount()))
+	gauge(routesDesc, float64(t.RouteCount()))
+	gauge(startedDesc, float64(d.started.UnixMilli())/1e3)
+	d.rtt.Collect(to)
+}
+
+// total is the sum of several lanes' counters.
+type total struct {
+	packets, bytes, answers, suppressed uint64
+	dropped                             map[gateway.Reason]uint64
+}
+
+func sum(counters []*gateway.Counters) total {
+	t := total{dropped: make(map[gateway.Reason]uint64)}
+	for _, c := range counters {
+		packets, bytes := c.Forwarded()
+		answers, suppressed := c.Answers()
+		t.packets += packets
+		t.bytes += bytes
+		t.answers += answers
+		t.suppressed += suppressed
+		for r := range gateway.Reasons {
+			t.dropped[r] += c.Dropped(r)
+		}
+	}
+	return t
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,137 @@
+package daemon
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/packet"
+)
+
+// What each leg adds to an inner packet, bytes.
+const (
+	udpIPv4 = packet.IPv4HeaderLen + packet.UDPHeaderLen
+	udpIPv6 = packet.IPv6HeaderLen + packet.UDPHeaderLen
+
+	wireguardData = 32 // header 16 and authenticator 16, WireGuard paper section 5.4.6
+
+	// defaultInterfaceMTU stands for an interface that cannot be told.
+	defaultInterfaceMTU = 1500
+	// maxInnerMTU is what fits a UDP datagram behind any of these headers.
+	maxInnerMTU = packet.MaxLen - udpIPv6 - wireguardData - packet.IPv4HeaderLen
+)
+
+// deriveMTU finds the inner MTUs of a configuration: overlay.mtu where given,
+// else what the gateway's own interfaces leave after the headers of each leg.
+// announced is what the remote said its own is; 0 = nothing yet.
+func deriveMTU(c *config.Gateway, announced int) (gateway.MTUs, error) {
+	m := gateway.MTUs{Overlay: c.Overlay.MTU, Tunnel: c.Overlay.MTU}
+	if c.Overlay.MTU == 0 {
+		var err error
+		if m.Overlay, err = overlayMTU(c); err != nil {
+			return m, err
+		}
+		if m.Tunnel, err = tunnelMTU(c); err != nil {
+			return m, err
+		}
+		m.Tunnel = min(m.Tunnel, m.Overlay)
+	}
+	if announced != 0 {
+		m.Tunnel = min(m.Tunnel, announced)
+	}
+	if m.Tunnel < packet.MinIPv4MTU {
+		return m, fmt.Errorf("the inner MTU would be %d; raise the interface's MTU, or set overlay.mtu", m.Tunnel)
+	}
+	return m, nil
+}
+
+// overlayMTU is what the leg to the nodes carries.
+func overlayMTU(c *config.Gateway) (int, error) {
+	local := c.Overlay.Listen.Addr
+	if !local.IsValid() {
+		local = c.Overlay.VXLANListen.Addr
+	}
+	overhead := udpIPv4
+	for _, n := range c.Overlay.Nodes {
+		if n.Underlay.Is6() {
+			overhead = udpIPv6
+		}
+		if !local.IsValid() || local.IsUnspecified() {
+			local = sourceTowards(n.Underlay)
+		}
+	}
+	mtu, err := interfaceMTU(local)
+	return min(mtu-overhead-gateway.EncapLen, maxInnerMTU), err
+}
+
+// tunnelMTU is what the leg to the peers carries: the smallest of all. An
+// endpoint that is a name, or unknown, may turn out to be IPv6.
+func tunnelMTU(c *config.Gateway) (int, error) {
+	smallest := maxInnerMTU
+	for _, p := range c.WireGuard.Peers {
+		overhead, local := udpIPv6, c.Overlay.Listen.Addr
+		if at, err := netip.ParseAddrPort(p.Endpoint); err == nil {
+			local = sourceTowards(at.Addr())
+			if at.Addr().Is4() {
+				overhead = udpIPv4
+			}
+		}
+		mtu, err := interfaceMTU(local)
+		if err != nil {
+			return 0, err
+		}
+		smallest = min(smallest, mtu-overhead-wireguardData)
+	}
+	return smallest, nil
+}
+
+// sourceTowards is the local address the kernel would send from. Connecting a UDP
+// socket sends nothing. It is invalid where there is no route.
+func sourceTowards(to netip.Addr) netip.Addr {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 9)))
+	if err != nil {
+		return netip.Addr{}
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+}
+
+// interfaceMTU is the MTU of the interface that has an address. Without one it is
+// the smallest of all interfaces that are up and not loopback.
+func interfaceMTU(local netip.Addr) (int, error) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return 0, fmt.Errorf("list the interfaces to derive the MTU: %w; set overlay.mtu", err)
+	}
+	smallest := 0
+	for _, i := range interfaces {
+		if local.IsValid() && !local.IsUnspecified() {
+			if hasAddress(i, local) {
+				return i.MTU, nil
+			}
+			continue
+		}
+		if i.Flags&net.FlagUp != 0 && i.Flags&net.FlagLoopback == 0 && i.MTU > 0 && (smallest == 0 || i.MTU < smallest) {
+			smallest = i.MTU
+		}
+	}
+	if smallest == 0 {
+		return defaultInterfaceMTU, nil
+	}
+	return smallest, nil
+}
+
+func hasAddress(i net.Interface, a netip.Addr) bool {
+	addresses, err := i.Addrs()
+	if err != nil {
+		return false
+	}
+	for _, x := range addresses {
+		if p, err := netip.ParsePrefix(x.String()); err == nil && p.Addr().Unmap() == a.WithZone("") {
+			return true
+		}
+	}
+	return false
+}

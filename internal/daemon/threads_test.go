@@ -1,0 +1,100 @@
+package daemon
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func idleProcessors(n float64) func() float64 { return func() float64 { return n } }
+
+func TestThreadsGrowOnlyWhenBusyOnAMachineWithProcessorsToSpare(t *testing.T) {
+	for name, c := range map[string]struct {
+		used, spare float64
+		want        int
+	}{
+		"busy, processors idle": {0.98, 1.2, 2},
+		"busy, machine full":    {0.98, 0.1, 1},
+		"half busy":             {0.5, 3, 1},
+		"idle":                  {0.01, 3.9, 1},
+	} {
+		p := threads{now: 1, most: 4}
+		if got := p.next(c.used, idleProcessors(c.spare)); got != c.want {
+			t.Errorf("%s: %d threads, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestThreadsNeverExceedTheMost(t *testing.T) {
+	p := threads{now: 1, most: 3}
+	for range 10 {
+		p.next(float64(p.now), idleProcessors(8))
+	}
+	if p.now != 3 {
+		t.Errorf("%d threads, want 3", p.now)
+	}
+}
+
+func TestThreadsAreGivenBackAfterAQuietWhile(t *testing.T) {
+	p := threads{now: 3, most: 4}
+	for i := range 2*threadsPatience - 1 {
+		p.next(0.3, idleProcessors(4))
+		if want := 3 - (i+1)/threadsPatience; p.now != want {
+			t.Fatalf("%d threads after %d quiet intervals, want %d", p.now, i+1, want)
+		}
+	}
+	p.next(0.3, idleProcessors(4))
+	for range 3 * threadsPatience {
+		p.next(0, idleProcessors(4))
+	}
+	if p.now != 1 {
+		t.Errorf("%d threads when idle, want 1", p.now)
+	}
+}
+
+func TestABurstResetsThePatience(t *testing.T) {
+	p := threads{now: 2, most: 2}
+	for range 5 {
+		for range threadsPatience - 1 {
+			p.next(0.1, idleProcessors(1))
+		}
+		p.next(1.5, idleProcessors(0))
+	}
+	if p.now != 2 {
+		t.Errorf("%d threads, want 2", p.now)
+	}
+}
+
+func TestIdleTimeIsReadFromProcStat(t *testing.T) {
+	stat := []byte("cpu  10 20 30 4000 500 6 7 8 9 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n")
+	if got := idleTime(stat); got != 45*time.Second {
+		t.Errorf("%v, want 45s", got)
+	}
+	for _, malformed := range []string{"", "cpu 1 2", "\n"} {
+		if got := idleTime([]byte(malformed)); got != 0 {
+			t.Errorf("%q: %v", malformed, got)
+		}
+	}
+}
+
+// With one processor nobody follows the load: what one reload takes would never
+// come back, and the next would take another.
+func TestWorkBesidesThePacketPathGivesItsThreadBack(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "")
+	before := runtime.GOMAXPROCS(0)
+	var extra atomic.Int32
+	failed := errors.New("failed")
+	for range 3 {
+		err := besides(&extra, func() error {
+			if n := runtime.GOMAXPROCS(0); n != before+1 || extra.Load() != 1 {
+				t.Errorf("%d threads and %d extra during the work, want %d and 1", n, extra.Load(), before+1)
+			}
+			return failed
+		})
+		if !errors.Is(err, failed) || runtime.GOMAXPROCS(0) != before || extra.Load() != 0 {
+			t.Errorf("%v; %d threads and %d extra afterwards, want %d and 0", err, runtime.GOMAXPROCS(0), extra.Load(), before)
+		}
+	}
+}

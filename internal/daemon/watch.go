@@ -1,0 +1,74 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"strait.dev/strait/config"
+)
+
+// watchInterval is how often the files are looked at. That costs less than knowing
+// all the ways in which an editor, a mount of a ConfigMap or a symlink replaces one.
+const watchInterval = time.Second
+
+// watchedFiles are the configuration file and the key files that it names.
+func watchedFiles(path string, c *config.Gateway) []string {
+	files := []string{path, c.WireGuard.PrivateKeyFile}
+	for _, p := range c.WireGuard.Peers {
+		if p.PresharedKeyFile != "" {
+			files = append(files, p.PresharedKeyFile)
+		}
+	}
+	return files
+}
+
+// watch tells of changes of files until ctx ends, once they have held still for
+// one interval: a file that is being written is not read half.
+func watch(ctx context.Context, files []string, changes chan<- struct{}, log *slog.Logger) {
+	applied := fingerprint(files)
+	last := applied
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := fingerprint(files)
+		if now == last && now != applied {
+			applied = now
+			log.Debug("a watched file changed", "files", files)
+			select {
+			case changes <- struct{}{}:
+			default: // one is waiting already, and will find this one too
+			}
+		}
+		last = now
+	}
+}
+
+// fingerprint changes when a file does: it is which files the names stand for,
+// their sizes, and when they were written. Their contents may be megabytes, too
+// much to read every second. A file that cannot be looked at counts as none.
+func fingerprint(files []string) string {
+	var b strings.Builder
+	for _, f := range files {
+		info, err := os.Stat(f) // of the file that a symlink leads to
+		if err != nil {
+			b.WriteString("none ") // what is wrong with it, a reload will say
+			continue
+		}
+		inode := uint64(0)
+		if s, ok := info.Sys().(*syscall.Stat_t); ok {
+			inode = s.Ino
+		}
+		fmt.Fprintf(&b, "%d %d %d ", inode, info.Size(), info.ModTime().UnixNano())
+	}
+	return b.String()
+}
