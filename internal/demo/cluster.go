@@ -1,0 +1,107 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"gvisor.dev/gvisor/pkg/tcpip/link/pipe"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/internal/daemon"
+)
+
+// portAttempts is how often a port that was free a moment ago may be taken by
+// somebody else.
+const portAttempts = 10
+
+// cluster is one cluster of one pod on one node, with its gateway.
+type cluster struct {
+	plan
+	pod       *host
+	node      *node
+	wire      *wire
+	gateway   *daemon.Daemon
+	wireGuard netip.AddrPort // where its gateway can be reached
+}
+
+// startCluster makes a cluster whose gateway has the given private key and peer.
+func startCluster(p plan, privateKeyFile, remote string, peer config.Peer, log *slog.Logger) (c *cluster, err error) {
+	c = &cluster{plan: p}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cluster %s: %w", p.name, errors.Join(err, c.close()))
+			c = nil
+		}
+	}()
+	w := config.WireGuard{PrivateKeyFile: privateKeyFile, Peers: []config.Peer{peer}}
+	if err := c.startGateway(remote, w, log); err != nil {
+		return c, err
+	}
+	var podLink *pipe.Endpoint
+	if c.node, podLink, err = newNode(&c.plan, c.wire); err != nil {
+		return c, err
+	}
+	if c.pod, err = newHost(); err != nil {
+		return c, err
+	}
+	return c, c.pod.plug(podLink, p.address)
+}
+
+// startGateway starts the gateway and the node's wire, which share a port number.
+func (c *cluster) startGateway(remote string, w config.WireGuard, log *slog.Logger) error {
+	for attempt := 1; ; attempt++ {
+		var err error
+		if w.ListenPort, err = freePort(); err != nil {
+			return err
+		}
+		if c.wire, err = openWire(c.nodeUnderlay, c.gatewayUnderlay, c.vni); err != nil {
+			return err
+		}
+		settings := c.config(remote, c.wire.port(), w)
+		if err := settings.Validate(); err != nil {
+			return err
+		}
+		c.gateway, err = daemon.Start(settings, daemon.Options{Log: log})
+		if err == nil {
+			c.wireGuard = netip.AddrPortFrom(c.gatewayUnderlay, w.ListenPort)
+			return nil
+		}
+		c.wire.close()
+		c.wire = nil
+		if attempt == portAttempts || !errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("start the gateway: %w", err)
+		}
+	}
+}
+
+// freePort finds a UDP port that nobody uses at the moment, on any address.
+func freePort() (uint16, error) {
+	socket, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		return 0, fmt.Errorf("find a free UDP port: %w", err)
+	}
+	defer socket.Close()
+	return socket.LocalAddr().(*net.UDPAddr).AddrPort().Port(), nil
+}
+
+// close ends what has been started.
+func (c *cluster) close() error {
+	var err error
+	if c.gateway != nil {
+		err = c.gateway.Close()
+	}
+	if c.wire != nil {
+		c.wire.close()
+	}
+	if c.node != nil {
+		c.node.close()
+	}
+	if c.pod != nil {
+		c.pod.close()
+	}
+	return err
+}

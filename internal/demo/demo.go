@@ -1,0 +1,178 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"strait.dev/strait/config"
+)
+
+const (
+	// runLimit is how long all steps together may take.
+	runLimit = 20 * time.Second
+	// stepLimit is how long one of them may take: the transfer on a slow machine.
+	stepLimit = 15 * time.Second
+	// defaultSize is what the transfer moves, bytes.
+	defaultSize = 64 << 20
+)
+
+// Demo is two clusters that run, joined by their gateways.
+type Demo struct {
+	a, b    *cluster
+	web     *http.Server // in pod b
+	doors   []*http.Server
+	serving sync.WaitGroup // web and doors
+	size    int            // bytes of the transfer, whole chunks
+	started time.Time
+}
+
+// Start makes both clusters. It needs nothing but loopback and a temporary
+// folder. The gateways log to log. Close ends it all.
+func Start(log *slog.Logger) (d *Demo, err error) {
+	d = &Demo{size: defaultSize, started: time.Now()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+			d = nil
+		}
+	}()
+	keys, err := os.MkdirTemp("", "strait-demo-") // mode 0700
+	if err != nil {
+		return d, fmt.Errorf("make a folder for the keys of this run: %w; set TMPDIR to one that can be written to", err)
+	}
+	defer os.RemoveAll(keys) // gateways read them once, at their start
+	fileA, fileB := filepath.Join(keys, "a.key"), filepath.Join(keys, "b.key")
+	keyA, err := makeKey(fileA)
+	if err != nil {
+		return d, err
+	}
+	keyB, err := makeKey(fileB)
+	if err != nil {
+		return d, err
+	}
+	// Cluster b waits for a: one side with a reachable port is enough.
+	if d.b, err = startCluster(planB, fileB, "a", config.Peer{Name: "a-0", PublicKey: keyA}, log.With("cluster", "b")); err != nil {
+		return d, err
+	}
+	peer := config.Peer{Name: "b-0", PublicKey: keyB, Endpoint: d.b.wireGuard.String()}
+	if d.a, err = startCluster(planA, fileA, "b", peer, log.With("cluster", "a")); err != nil {
+		return d, err
+	}
+	return d, d.startWeb()
+}
+
+// step is one thing the demo shows.
+type step struct {
+	name string
+	goal string // what has to be seen
+	run  func(context.Context, *Step) error
+	// vital: nothing that follows can work without it.
+	vital bool
+}
+
+func (d *Demo) steps() []step {
+	return []step{
+		{name: "link", goal: "a probe crosses the tunnel both ways", run: d.link, vital: true},
+		{name: "ping-ipv4", goal: "pod b answers every ping of pod a", run: d.ping(v4)},
+		{name: "ping-ipv6", goal: "pod b answers every ping of pod a", run: d.ping(v6)},
+		{name: "http", goal: "pod a gets a page from pod b", run: d.get(d.a.pod, "pod a", d.a.podSeen[v4])},
+		{name: "http-from-node", goal: "node a gets a page from pod b", run: d.get(d.a.node.host, "node a", d.a.nodeSeen[v4])},
+		{name: "transfer", goal: "what pod a sends arrives unharmed", run: d.transfer},
+		{name: "traceroute", goal: "every hop between the pods shows itself", run: d.traceroute},
+		{name: "port-unreachable", goal: "a closed port is reported by the address that was called", run: d.portUnreachable},
+		{name: "too-big", goal: "a packet that does not fit is reported with the size that does", run: d.tooBig},
+	}
+}
+
+// Watcher is told how a run goes.
+type Watcher interface {
+	Begin(name, goal string) // a step begins
+	End(Step)                // a step has ended
+}
+
+// Unwatched is a Watcher that tells nobody.
+var Unwatched Watcher = unwatched{}
+
+type unwatched struct{}
+
+func (unwatched) Begin(string, string) {}
+func (unwatched) End(Step)             {}
+
+// Run takes the steps in order and reports how each went. A failed one does not
+// keep the others from running, unless it is the link. When ctx ends, the step
+// under way fails and the others are skipped.
+func (d *Demo) Run(ctx context.Context, w Watcher) *Report {
+	return d.run(ctx, d.steps(), w)
+}
+
+func (d *Demo) run(ctx context.Context, steps []step, w Watcher) *Report {
+	ctx, cancel := context.WithTimeout(ctx, runLimit)
+	defer cancel()
+	r := &Report{APIVersion: config.APIVersion, Kind: Kind, Passed: true, Clusters: d.Clusters()}
+	hopeless := false
+	for _, s := range steps {
+		if hopeless || ctx.Err() != nil {
+			r.add(Step{Name: s.name, Result: Skipped}, w)
+			continue
+		}
+		w.Begin(s.name, s.goal)
+		done := s.take(ctx)
+		hopeless = s.vital && done.Result == Failed
+		r.add(done, w)
+	}
+	r.Seconds = time.Since(d.started).Seconds()
+	return r
+}
+
+// take takes one step.
+func (s *step) take(ctx context.Context) Step {
+	stepCtx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	done := Step{Name: s.name, Result: Passed}
+	begin := time.Now()
+	err := s.run(stepCtx, &done)
+	done.Seconds = time.Since(begin).Seconds()
+	if err == nil {
+		return done
+	}
+	done.Result, done.Summary, done.Figure = Failed, "", nil
+	done.Expected, done.Seen = s.goal, err.Error()
+	var m *mismatch
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		done.Seen = "interrupted"
+	case errors.As(err, &m):
+		done.Expected, done.Seen = m.expected, m.seen
+	}
+	return done
+}
+
+// mismatch is an error that says what a step looked for.
+type mismatch struct{ expected, seen string }
+
+func (m *mismatch) Error() string { return "expected " + m.expected + ", saw " + m.seen }
+
+// Close ends everything and waits for it.
+func (d *Demo) Close() error {
+	var err error
+	for _, s := range d.doors {
+		err = errors.Join(err, s.Close())
+	}
+	if d.web != nil {
+		err = errors.Join(err, d.web.Close())
+	}
+	d.serving.Wait()
+	for _, c := range []*cluster{d.a, d.b} {
+		if c != nil {
+			err = errors.Join(err, c.close())
+		}
+	}
+	return err
+}

@@ -1,0 +1,149 @@
+package demo
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"strait.dev/strait/packet"
+)
+
+// answerLimit is how long an answer may take.
+const answerLimit = 2 * time.Second
+
+// ear hears the ICMP messages that arrive at a pod, as a packet socket does.
+type ear struct {
+	host     *host
+	protocol tcpip.NetworkProtocolNumber
+	heard    chan message
+}
+
+// listenICMP opens an ear for the messages of one family. It must be closed.
+func (h *host) listenICMP(own netip.Addr) (*ear, error) {
+	e := &ear{host: h, protocol: networkProtocol(own), heard: make(chan message, 16)}
+	if err := h.stack.RegisterPacketEndpoint(hostNIC, e.protocol, e); err != nil {
+		return nil, fmt.Errorf("network stack: listen for ICMP: %v", err)
+	}
+	return e, nil
+}
+
+func (e *ear) close() { e.host.stack.UnregisterPacketEndpoint(hostNIC, e.protocol, e) }
+
+// HandlePacket implements stack.PacketEndpoint: packets pass by in both directions.
+func (e *ear) HandlePacket(_ tcpip.NICID, _ tcpip.NetworkProtocolNumber, p *stack.PacketBuffer) {
+	if p.PktType == tcpip.PacketOutgoing {
+		return
+	}
+	m, ok := readMessage(p.Data().AsRange().ToSlice())
+	if !ok {
+		return
+	}
+	select {
+	case e.heard <- m:
+	default: // nobody listens
+	}
+}
+
+// ask sends an echo request and waits for the first message about it: the
+// answer, or an error. It returns the round trip as well.
+func (e *ear) ask(ctx context.Context, q echo) (message, time.Duration, error) {
+	begin := time.Now()
+	if err := e.host.stack.WriteRawPacket(hostNIC, e.protocol, buffer.MakeWithData(q.packet())); err != nil {
+		return message{}, 0, fmt.Errorf("network stack: send: %v", err)
+	}
+	m, err := e.wait(ctx, q.isAbout)
+	trip := time.Since(begin)
+	if err == nil {
+		err = m.checkQuote(q.from, q.to)
+	}
+	return m, trip, err
+}
+
+// wait waits for a message that is about something.
+func (e *ear) wait(ctx context.Context, isAbout func(*message) bool) (message, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	for {
+		select {
+		case m := <-e.heard:
+			if isAbout(&m) {
+				return m, nil
+			}
+		case <-ctx.Done():
+			return message{}, fmt.Errorf("nothing within %v", answerLimit)
+		}
+	}
+}
+
+// message is an ICMP or ICMPv6 message.
+type message struct {
+	from, to netip.Addr
+	what     string // what it says, or its type and code
+	mtu      int    // of tooBig: bytes of IP packet that fit
+	isError  bool
+	quoted   packet.IP // of an error: the packet it is about
+	body     []byte    // the message itself; of an error: the quoted upper-layer header and payload
+}
+
+// What messages say.
+const (
+	echoReply       = "echo reply"
+	timeExceeded    = "time exceeded"
+	portUnreachable = "port unreachable"
+	tooBig4         = "fragmentation needed"
+	tooBig6         = "packet too big"
+)
+
+// meanings by IP version, type and code: RFC 792, RFC 4443.
+var meanings = map[[3]uint8]string{
+	{4, 0, 0}: echoReply, {6, 129, 0}: echoReply,
+	{4, 11, 0}: timeExceeded, {6, 3, 0}: timeExceeded,
+	{4, 3, 3}: portUnreachable, {6, 1, 4}: portUnreachable,
+	{4, 3, 4}: tooBig4, {6, 2, 0}: tooBig6,
+}
+
+// readMessage reads an IP packet. ok is false when it is not a valid message.
+func readMessage(b []byte) (m message, ok bool) {
+	var ip packet.IP
+	if packet.Parse(b, &ip) != packet.FaultNone || !packet.ICMPChecksumOK(b[:ip.Len], &ip) {
+		return m, false
+	}
+	u := ip.Upper(b)
+	if len(u) < packet.ICMPHeaderLen {
+		return m, false
+	}
+	m = message{from: ip.Src, to: ip.Dst, what: meanings[[3]uint8{ip.Version, u[0], u[1]}], body: u}
+	switch m.what {
+	case "":
+		m.what = fmt.Sprintf("ICMP type %d code %d", u[0], u[1])
+	case tooBig4: // RFC 1191 section 4
+		m.mtu = int(binary.BigEndian.Uint16(u[6:]))
+	case tooBig6: // RFC 4443 section 3.2
+		m.mtu = int(binary.BigEndian.Uint32(u[4:]))
+	}
+	if m.isError = packet.IsICMPError(b, &ip); m.isError {
+		quote, ok := packet.ParseQuote(b, &ip, &m.quoted)
+		if !ok {
+			return m, false
+		}
+		m.body = quote[m.quoted.Header:]
+	}
+	return m, true
+}
+
+// checkQuote checks that an error is about a packet as its sender sent it: a
+// pod could not make sense of any other.
+func (m *message) checkQuote(src, dst netip.Addr) error {
+	if m.isError && (m.quoted.Src != src || m.quoted.Dst != dst) {
+		return fmt.Errorf("%v about a packet from %v to %v", m, m.quoted.Src, m.quoted.Dst)
+	}
+	return nil
+}
+
+func (m message) String() string { return m.what + " from " + m.from.String() }

@@ -1,0 +1,118 @@
+package demo
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+
+	"strait.dev/strait/packet"
+)
+
+const (
+	closedPort = 9 // discard, RFC 863: pod b has no such server
+	sizeID     = 0x535a
+)
+
+// portUnreachable sends UDP to a closed port. The error has to come from the
+// address that was called, about that very packet, and reach the socket.
+func (d *Demo) portUnreachable(ctx context.Context, s *Step) error {
+	from, to := d.a.address[v4], netip.AddrPortFrom(d.b.podSeen[v4], closedPort)
+	ear, err := d.a.pod.listenICMP(from)
+	if err != nil {
+		return err
+	}
+	defer ear.close()
+	socket, err := d.a.pod.dialUDP(to)
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	begin := time.Now()
+	if _, err := socket.Write([]byte("hello")); err != nil {
+		return err
+	}
+	m, err := ear.wait(ctx, func(m *message) bool { return m.isError && m.quoted.Proto == packet.ProtoUDP })
+	took := time.Since(begin)
+	if err == nil {
+		err = m.checkQuote(from, to.Addr())
+	}
+	if err == nil && (m.what != portUnreachable || m.from != to.Addr() || binary.BigEndian.Uint16(m.body[2:]) != closedPort) {
+		err = fmt.Errorf("%v", m)
+	}
+	if err != nil {
+		return &mismatch{fmt.Sprintf("%s from %v about port %d", portUnreachable, to.Addr(), closedPort), err.Error()}
+	}
+	if err := readRefusal(ctx, socket); err != nil {
+		return err
+	}
+	s.Summary = fmt.Sprintf("UDP to %v: %v, and the socket knows", to, m)
+	s.Figure = &Figure{"took", took.Seconds(), "s"}
+	return nil
+}
+
+// readRefusal waits until a socket knows that it was refused. A read under way
+// does not end when the error arrives (sockets of hosts wake readers for data
+// alone), so it looks again and again.
+func readRefusal(ctx context.Context, socket net.Conn) error {
+	refused := (&tcpip.ErrConnectionRefused{}).String()
+	for end := time.Now().Add(answerLimit); ; {
+		if err := socket.SetReadDeadline(time.Now().Add(lookInterval)); err != nil {
+			return err
+		}
+		n, err := socket.Read(make([]byte, 1))
+		var timeout net.Error
+		switch {
+		case err == nil:
+			return &mismatch{"the socket to fail: " + refused, fmt.Sprintf("%d bytes", n)}
+		case strings.Contains(err.Error(), refused): // such errors are text alone
+			return nil
+		case !errors.As(err, &timeout) || !timeout.Timeout() || ctx.Err() != nil || time.Now().After(end):
+			return &mismatch{"the socket to fail: " + refused, err.Error()}
+		}
+	}
+}
+
+// tooBig sends packets that fit pod a's interface but not the tunnel, and may
+// not be fragmented, and then ones of the size that the error tells.
+func (d *Demo) tooBig(ctx context.Context, s *Step) error {
+	for f, says := range [...]string{v4: tooBig4, v6: tooBig6} {
+		if err := d.tooBigFor(ctx, family(f), says); err != nil {
+			return err
+		}
+	}
+	s.Summary = fmt.Sprintf("%d bytes, not to be fragmented: %s (IPv6: %s); %d bytes pass", podMTU, tooBig4, tooBig6, innerMTU)
+	s.Figure = &Figure{"mtu", innerMTU, "B"}
+	return nil
+}
+
+func (d *Demo) tooBigFor(ctx context.Context, f family, says string) error {
+	ear, err := d.a.pod.listenICMP(d.a.address[f])
+	if err != nil {
+		return err
+	}
+	defer ear.close()
+	q := echo{from: d.a.address[f], to: d.b.podSeen[f], id: sizeID, sequence: 1, ttl: pingTTL, length: podMTU}
+	m, _, err := ear.ask(ctx, q)
+	if err == nil && (m.what != says || m.from != gatewayInternal[f] || m.mtu != innerMTU) {
+		err = fmt.Errorf("%v, mtu %d", m, m.mtu)
+	}
+	if err != nil {
+		return &mismatch{fmt.Sprintf("%s from %v, mtu %d, to %d bytes", says, gatewayInternal[f], innerMTU, q.length), err.Error()}
+	}
+	q.sequence, q.length = 2, m.mtu
+	m, _, err = ear.ask(ctx, q)
+	if err == nil && (m.what != echoReply || m.from != q.to) {
+		err = fmt.Errorf("%v", m)
+	}
+	if err != nil {
+		return &mismatch{fmt.Sprintf("%s from %v to %d bytes", echoReply, q.to, q.length), err.Error()}
+	}
+	return nil
+}

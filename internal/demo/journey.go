@@ -1,0 +1,102 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/packet"
+)
+
+// follower watches the first echo request with an identifier, and its reply, at
+// every stage of both gateways.
+type follower struct {
+	id        uint16
+	gateways  []*gateway.Gateway
+	mu        sync.Mutex // gateways call from several goroutines
+	sightings []Sighting
+}
+
+// follow begins to watch. It must be stopped.
+func follow(id uint16, clusters ...*cluster) *follower {
+	f := &follower{id: id}
+	for _, c := range clusters {
+		g := c.gateway.Fabric().Gateway
+		f.gateways = append(f.gateways, g)
+		g.SetTap(func(s gateway.Stage, ip []byte) { f.see(c.name, s, ip) })
+	}
+	return f
+}
+
+func (f *follower) see(gateway string, stage gateway.Stage, b []byte) {
+	var ip packet.IP
+	if packet.Parse(b, &ip) != packet.FaultNone || ip.Proto != packet.ProtoICMP && ip.Proto != packet.ProtoICMPv6 {
+		return
+	}
+	u := ip.Upper(b)
+	if echoNumbers(u) != [2]uint16{f.id, 1} {
+		return
+	}
+	name := request
+	if u[0] == 0 || u[0] == 129 { // echo reply: RFC 792, RFC 4443 section 4.2
+		name = reply
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sightings = append(f.sightings, Sighting{name, gateway, stage.String(), ip.Src.String(), ip.Dst.String()})
+}
+
+// stop ends the watching and returns what was seen, in order.
+func (f *follower) stop() []Sighting {
+	for _, g := range f.gateways {
+		g.SetTap(nil)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.sightings)
+}
+
+// What a follower calls the two packets.
+const (
+	request = "request"
+	reply   = "reply"
+)
+
+// journey is the way that a ping from pod a to pod b and its reply have to take.
+// Each gateway translates what it lets out at the destination, and what it lets
+// in at the source.
+func (d *Demo) journey(f family) []Sighting {
+	a, b := d.a.address[f].String(), d.b.address[f].String()         // as they are
+	aSeen, bSeen := d.a.podSeen[f].String(), d.b.podSeen[f].String() // as the other cluster sees them
+	return []Sighting{
+		{request, "a", gateway.FromNode.String(), a, bSeen},
+		{request, "a", gateway.IntoTunnel.String(), a, b},
+		{request, "b", gateway.FromTunnel.String(), a, b},
+		{request, "b", gateway.IntoNode.String(), aSeen, b},
+		{reply, "b", gateway.FromNode.String(), b, aSeen},
+		{reply, "b", gateway.IntoTunnel.String(), b, a},
+		{reply, "a", gateway.FromTunnel.String(), b, a},
+		{reply, "a", gateway.IntoNode.String(), bSeen, a},
+	}
+}
+
+// compare finds the first difference between two journeys.
+func compare(seen, expected []Sighting) error {
+	for i, e := range expected {
+		if i >= len(seen) {
+			return &mismatch{e.String(), "nothing after " + fmt.Sprint(i) + " stages"}
+		}
+		if seen[i] != e {
+			return &mismatch{e.String(), seen[i].String()}
+		}
+	}
+	if len(seen) > len(expected) {
+		return &mismatch{fmt.Sprint(len(expected), " stages"), "also " + seen[len(expected)].String()}
+	}
+	return nil
+}
+
+func (s Sighting) String() string {
+	return fmt.Sprintf("the %s at gateway %s, %s, going from %s to %s", s.Packet, s.Gateway, s.Stage, s.Source, s.Destination)
+}

@@ -1,0 +1,119 @@
+package demo
+
+import (
+	"net/netip"
+
+	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/link/pipe"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"strait.dev/strait/packet"
+)
+
+// node is the node of a cluster: a host of its own, and the router between its
+// pod and the gateway:
+//
+//	pod ── port ─┐
+//	             ├─ node ── wire ══ gateway
+//	host ─ port ─┘
+//
+// It forwards by itself. Netstack's own forwarding lets IPv4 packets with a TTL
+// of 1 pass (RFC 1812 section 5.3.1 forbids that), and takes the TTL from memory
+// that it has given back.
+type node struct {
+	*host
+	plan     *plan
+	pod, own *pipe.Endpoint
+	wire     *wire
+}
+
+// newNode makes the node that p describes, behind w. The pod's interface is the
+// other end of its pod link.
+func newNode(p *plan, w *wire) (n *node, podLink *pipe.Endpoint, err error) {
+	n = &node{plan: p, wire: w}
+	if n.host, err = newHost(); err != nil {
+		return nil, nil, err
+	}
+	var hostLink *pipe.Endpoint
+	podLink, n.pod = pipe.New("", "", podMTU)
+	hostLink, n.own = pipe.New("", "", innerMTU)
+	if err := n.plug(hostLink, nodeInternal, p.router); err != nil {
+		n.close()
+		return nil, nil, err
+	}
+	n.pod.Attach(port(n.forward))
+	n.own.Attach(port(n.send))
+	w.start(n.forward)
+	return n, podLink, nil
+}
+
+// forward takes a packet from the pod or the gateway on its way. It edits b.
+func (n *node) forward(b []byte) {
+	var ip packet.IP
+	if packet.Parse(b, &ip) != packet.FaultNone {
+		return
+	}
+	b = b[:ip.Len]
+	switch {
+	case n.isOwn(ip.Dst):
+		write(n.own, b)
+	case ip.TTL > 1:
+		packet.DecrementTTL(b, &ip)
+		n.send(b)
+	case packet.MayAnswer(b, &ip):
+		n.send(packet.AppendICMPError(nil, packet.TimeExceeded, 0, n.addressTowards(ip.Src), b, &ip))
+	}
+}
+
+// send sends a packet to where its destination is.
+func (n *node) send(b []byte) {
+	var ip packet.IP
+	if packet.Parse(b, &ip) != packet.FaultNone {
+		return
+	}
+	if n.isPod(ip.Dst) {
+		write(n.pod, b)
+		return
+	}
+	n.wire.send(b, ip.Version)
+}
+
+func (n *node) isPod(a netip.Addr) bool {
+	return n.plan.nodePods[v4].Contains(a) || n.plan.nodePods[v6].Contains(a)
+}
+
+func (n *node) isOwn(a netip.Addr) bool {
+	f := familyOf(a)
+	return a == nodeInternal[f] || a == n.plan.router[f]
+}
+
+// addressTowards is the node's address on the interface behind which a is.
+func (n *node) addressTowards(a netip.Addr) netip.Addr {
+	if n.isPod(a) {
+		return n.plan.router[familyOf(a)]
+	}
+	return nodeInternal[familyOf(a)]
+}
+
+// port is the node's end of a link. It takes a copy of each packet that comes in.
+type port func(b []byte)
+
+// DeliverNetworkPacket implements stack.NetworkDispatcher.
+func (p port) DeliverNetworkPacket(_ tcpip.NetworkProtocolNumber, b *stack.PacketBuffer) {
+	p(b.Data().AsRange().ToSlice())
+}
+
+// DeliverLinkPacket implements stack.NetworkDispatcher: for packet sockets, of
+// which a node has none.
+func (port) DeliverLinkPacket(tcpip.NetworkProtocolNumber, *stack.PacketBuffer) {}
+
+// write sends a copy of a packet through a link.
+func write(link *pipe.Endpoint, b []byte) {
+	p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(b)})
+	defer p.DecRef()
+	p.NetworkProtocolNumber = networkProtocols[b[0]>>4]
+	var list stack.PacketBufferList
+	list.PushBack(p)
+	_, _ = link.WritePackets(list) // a pipe takes everything
+}

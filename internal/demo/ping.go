@@ -1,0 +1,48 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	pings  = 20
+	pingID = 0x5354
+)
+
+// ping pings pod b from pod a, and follows the first request and its reply
+// through both gateways.
+func (d *Demo) ping(f family) func(context.Context, *Step) error {
+	return func(ctx context.Context, s *Step) error {
+		from, to := d.a.address[f], d.b.podSeen[f]
+		ear, err := d.a.pod.listenICMP(from)
+		if err != nil {
+			return err
+		}
+		defer ear.close()
+		follower := follow(pingID, d.a, d.b)
+		defer follower.stop()
+
+		trips := make([]time.Duration, pings)
+		for i := range trips {
+			m, trip, err := ear.ask(ctx, echo{from: from, to: to, id: pingID, sequence: uint16(i + 1), ttl: pingTTL, length: pingLength})
+			if err == nil && (m.what != echoReply || m.from != to) {
+				err = fmt.Errorf("%v", m)
+			}
+			if err != nil {
+				return &mismatch{fmt.Sprintf("%s from %v to ping %d of %d", echoReply, to, i+1, pings), err.Error()}
+			}
+			trips[i] = trip
+		}
+		s.Journey = follower.stop()
+		if err := compare(s.Journey, d.journey(f)); err != nil {
+			return err
+		}
+		slices.Sort(trips)
+		s.Summary = fmt.Sprintf("%v pings %v: %d of %d answered", from, to, pings, pings)
+		s.Figure = &Figure{"round trip", trips[pings/2].Seconds(), "s"}
+		return nil
+	}
+}

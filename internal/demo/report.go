@@ -1,0 +1,106 @@
+package demo
+
+// Kind is the kind of a Report, in the API group and version of the product.
+const Kind = "DemoReport"
+
+// Report is the outcome of a run, as -o json prints it. Durations are seconds,
+// sizes bytes.
+type Report struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Passed     bool      `json:"passed"`
+	Seconds    float64   `json:"seconds"` // from the start of the clusters
+	Clusters   []Cluster `json:"clusters"`
+	Steps      []Step    `json:"steps"`
+	Doors      []Door    `json:"doors,omitempty"` // with --serve
+}
+
+// Cluster is who is who. Both clusters use the same ranges.
+type Cluster struct {
+	Name       string   `json:"name"`
+	PodCIDRs   []string `json:"podCIDRs"`
+	Pod        []string `json:"pod"`        // addresses of its pod
+	RemoteSeen []string `json:"remoteSeen"` // ranges under which it sees the other cluster's pods
+}
+
+// The results of a step.
+const (
+	Passed  = "passed"
+	Failed  = "failed"
+	Skipped = "skipped" // could not even be tried
+)
+
+// Step is how one step went.
+type Step struct {
+	Name     string     `json:"name"`
+	Result   string     `json:"result"`
+	Seconds  float64    `json:"seconds"`
+	Summary  string     `json:"summary,omitempty"`
+	Figure   *Figure    `json:"figure,omitempty"`
+	Expected string     `json:"expected,omitempty"` // of a failed step
+	Seen     string     `json:"seen,omitempty"`     // of a failed step
+	Journey  []Sighting `json:"journey,omitempty"`
+	Hops     []Hop      `json:"hops,omitempty"`
+}
+
+// Figure is the number to take away from a step.
+type Figure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"` // "s", "B", "B/s" or "hops"
+}
+
+// Sighting is a packet at one stage of its journey.
+type Sighting struct {
+	Packet      string `json:"packet"` // "request" or "reply"
+	Gateway     string `json:"gateway"`
+	Stage       string `json:"stage"`
+	Source      string `json:"source"`
+	Destination string `json:"destination"`
+}
+
+// Hop is a router, or the end, of a traceroute.
+type Hop struct {
+	TTL     int     `json:"ttl"`
+	Address string  `json:"address"`
+	Who     string  `json:"who"`
+	Seconds float64 `json:"seconds"` // round trip
+}
+
+// Door is where a demo that keeps running can be looked at.
+type Door struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+}
+
+// Failures names the steps that failed.
+func (r *Report) Failures() []string {
+	var names []string
+	for _, s := range r.Steps {
+		if s.Result == Failed {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+func (r *Report) add(s Step, w Watcher) {
+	r.Steps = append(r.Steps, s)
+	r.Passed = r.Passed && s.Result == Passed
+	w.End(s)
+}
+
+// Clusters describes both clusters.
+func (d *Demo) Clusters() []Cluster {
+	var all []Cluster
+	for _, p := range []*plan{&d.a.plan, &d.b.plan} {
+		c := Cluster{Name: p.name}
+		for _, f := range []family{v4, v6} {
+			c.PodCIDRs = append(c.PodCIDRs, podRange[f].String())
+			c.Pod = append(c.Pod, p.address[f].String())
+			c.RemoteSeen = append(c.RemoteSeen, p.remotePods[f].String())
+		}
+		all = append(all, c)
+	}
+	return all
+}

@@ -1,0 +1,47 @@
+package demo
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Serve opens doors on loopback through which the running demo can be looked at.
+// They stay open until Close.
+func (d *Demo) Serve() ([]Door, error) {
+	front := &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", d.webAddress().String() },
+		Transport: d.transport(d.a.pod),
+	}
+	var doors []Door
+	for _, o := range []struct {
+		name, path string
+		handler    http.Handler
+	}{
+		{"the web server of pod b, as pod a sees it", "/", front},
+		{"metrics of gateway a", "/metrics", metrics(d.a)},
+		{"metrics of gateway b", "/metrics", metrics(d.b)},
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("listen on loopback: %w", err)
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET "+o.path, o.handler)
+		s := &http.Server{Handler: mux, ReadHeaderTimeout: answerLimit}
+		d.doors = append(d.doors, s)
+		d.serving.Go(func() { _ = s.Serve(listener) }) // http.ErrServerClosed: the only way it ends
+		doors = append(doors, Door{o.name, fmt.Sprintf("http://%v%s", listener.Addr(), o.path)})
+	}
+	return doors, nil
+}
+
+func metrics(c *cluster) http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(c.gateway)
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+}

@@ -1,0 +1,146 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// Text shows a run as lines of text. It is a Watcher. Errors in writing are
+// ignored: the run does not depend on who reads.
+type Text struct {
+	To io.Writer
+	// Terminal: a running step has a line of its own, which the outcome replaces.
+	Terminal bool
+}
+
+// clearLine takes back a line that has not been ended (ECMA-48, EL).
+const clearLine = "\r\x1b[K"
+
+// Introduce says what the demo is made of.
+func (t *Text) Introduce(clusters []Cluster) {
+	a, b := clusters[0], clusters[1]
+	ranges := strings.Join(a.PodCIDRs, " and ")
+	fmt.Fprintf(t.To, "Two clusters in this process, joined by two gateways. The pods of both use %s.\n\n", ranges)
+	fmt.Fprint(t.To, "  pod a -- node a == Geneve == gateway a == WireGuard == gateway b == Geneve == node b -- pod b\n\n")
+	for _, c := range [][2]Cluster{{a, b}, {b, a}} {
+		fmt.Fprintf(t.To, "  pod %s is %s; cluster %s sees the pods of %s as %s\n", c[0].Name, c[0].Pod[v4],
+			c[0].Name, c[1].Name, strings.Join(c[0].RemoteSeen, " and "))
+	}
+	fmt.Fprintln(t.To)
+}
+
+// margin is where the names of steps end and what they say begins.
+const margin = 18
+
+// Begin implements Watcher.
+func (t *Text) Begin(name, goal string) {
+	if t.Terminal {
+		fmt.Fprintf(t.To, "%-*s... %s", margin, name, goal)
+	}
+}
+
+// End implements Watcher.
+func (t *Text) End(s Step) {
+	if t.Terminal {
+		fmt.Fprint(t.To, clearLine)
+	}
+	switch s.Result {
+	case Passed:
+		fmt.Fprintf(t.To, "%-*s%s (%v)\n", margin, s.Name, s.Summary, s.Figure)
+	case Failed:
+		fmt.Fprintf(t.To, "%-*sFAILED\n%*sexpected: %s\n%*ssaw:      %s\n", margin, s.Name, margin, "", s.Expected, margin, "", s.Seen)
+	}
+	rows := journeyRows(s.Journey)
+	if rows == nil {
+		rows = hopRows(s.Hops)
+	}
+	if rows != nil {
+		fmt.Fprintln(t.To)
+		t.table(strings.Repeat(" ", margin), rows)
+		fmt.Fprintln(t.To)
+	}
+}
+
+func journeyRows(all []Sighting) [][]string {
+	if len(all) == 0 {
+		return nil
+	}
+	rows := [][]string{{"PACKET", "AT", "STAGE", "SOURCE", "DESTINATION"}}
+	for _, s := range all {
+		rows = append(rows, []string{s.Packet, "gateway " + s.Gateway, s.Stage, s.Source, s.Destination})
+	}
+	return rows
+}
+
+func hopRows(all []Hop) [][]string {
+	if len(all) == 0 {
+		return nil
+	}
+	rows := [][]string{{"HOP", "ADDRESS", "WHO", "ROUND TRIP"}}
+	for _, h := range all {
+		rows = append(rows, []string{strconv.Itoa(h.TTL), h.Address, h.Who, seconds(h.Seconds)})
+	}
+	return rows
+}
+
+// Conclude prints the table of all steps.
+func (t *Text) Conclude(r *Report) {
+	rows := [][]string{{"STEP", "RESULT", "FIGURE"}}
+	for _, s := range r.Steps {
+		rows = append(rows, []string{s.Name, s.Result, s.Figure.String()})
+	}
+	fmt.Fprintln(t.To)
+	t.table("", rows)
+	if r.Passed {
+		fmt.Fprintf(t.To, "\nAll %d steps passed in %s.\n", len(r.Steps), seconds(r.Seconds))
+	}
+}
+
+// Show tells where the running demo can be looked at.
+func (t *Text) Show(doors []Door) {
+	fmt.Fprint(t.To, "\nBoth clusters keep running until Ctrl-C or SIGTERM. Look at:\n\n")
+	var rows [][]string
+	for _, d := range doors {
+		rows = append(rows, []string{d.URL, d.Name})
+	}
+	t.table("  ", rows)
+}
+
+// table prints rows with aligned columns.
+func (t *Text) table(indent string, rows [][]string) {
+	w := tabwriter.NewWriter(t.To, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(w, indent+strings.Join(r, "\t"))
+	}
+	w.Flush()
+}
+
+// String is the figure as a person reads it; a missing one is "-".
+func (f *Figure) String() string {
+	if f == nil {
+		return "-"
+	}
+	switch f.Unit {
+	case "s":
+		return f.Name + " " + seconds(f.Value)
+	case "B/s":
+		return fmt.Sprintf("%s %.0f MB/s", f.Name, f.Value/1e6)
+	case "B":
+		return fmt.Sprintf("%s %.0f bytes", f.Name, f.Value)
+	}
+	return fmt.Sprintf("%s %.0f %s", f.Name, f.Value, f.Unit)
+}
+
+// seconds is a duration as a person reads it.
+func seconds(s float64) string {
+	switch {
+	case s >= 1:
+		return fmt.Sprintf("%.2f s", s)
+	case s >= 0.01:
+		return fmt.Sprintf("%.0f ms", s*1e3)
+	}
+	return fmt.Sprintf("%.2f ms", s*1e3)
+}
