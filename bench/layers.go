@@ -1,0 +1,147 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"net/netip"
+
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/nat"
+	"strait.dev/strait/packet"
+)
+
+// parse times the validation of an IP packet.
+func parse(size int) func(context.Context, effort) (map[string]float64, error) {
+	return func(_ context.Context, e effort) (map[string]float64, error) {
+		c, err := small()
+		if err != nil {
+			return nil, err
+		}
+		var ip packet.IP
+		return timeEach(e, c.incoming(spread, size), func(p *edited) bool {
+			return packet.Parse(p.bytes, &ip) == packet.FaultNone
+		})
+	}
+}
+
+// translate times the translation of one address of a parsed packet.
+func translate(size int) func(context.Context, effort) (map[string]float64, error) {
+	return func(_ context.Context, e effort) (map[string]float64, error) {
+		c, err := small()
+		if err != nil {
+			return nil, err
+		}
+		m, err := nat.NewMap(netip.PrefixFrom(bigRemote, 16), netip.PrefixFrom(bigRemoteHas, 16))
+		if err != nil {
+			return nil, err
+		}
+		one := c.incoming(1, size)
+		var ip packet.IP
+		if packet.Parse(one[0].bytes, &ip) != packet.FaultNone {
+			return nil, errVerdict
+		}
+		return timeEach(e, one, func(p *edited) bool {
+			parsed := ip
+			return nat.Rewrite(p.bytes, &parsed, m, nil)
+		})
+	}
+}
+
+// What WireGuard adds to a packet, and pads it to; WireGuard paper section 5.4.6.
+const (
+	transportLen = 16
+	paddedTo     = 16
+)
+
+// sealer encrypts and decrypts as a WireGuard session does.
+type sealer struct {
+	nonce  [chacha20poly1305.NonceSize]byte
+	sealed []byte
+	plain  []byte
+}
+
+func newSealer() *sealer {
+	return &sealer{
+		sealed: make([]byte, transportLen+packet.MaxLen+chacha20poly1305.Overhead),
+		plain:  make([]byte, packet.MaxLen+paddedTo),
+	}
+}
+
+// key is no secret: nothing leaves this process.
+var key = make([]byte, chacha20poly1305.KeySize)
+
+// count gives every packet a nonce of its own.
+func (s *sealer) count() []byte {
+	binary.LittleEndian.PutUint64(s.nonce[4:], binary.LittleEndian.Uint64(s.nonce[4:])+1)
+	return s.nonce[:]
+}
+
+// seal times the encryption of one packet.
+func seal(size int) func(context.Context, effort) (map[string]float64, error) {
+	return func(_ context.Context, e effort) (map[string]float64, error) {
+		aead, err := chacha20poly1305.New(key)
+		if err != nil {
+			return nil, err
+		}
+		s := newSealer()
+		content := s.plain[:padded(size)]
+		return timeEach(e, make([]edited, 1), func(*edited) bool {
+			return len(aead.Seal(s.sealed[:transportLen], s.count(), content, nil)) > len(content)
+		})
+	}
+}
+
+// open times the decryption of one packet.
+func open(size int) func(context.Context, effort) (map[string]float64, error) {
+	return func(_ context.Context, e effort) (map[string]float64, error) {
+		aead, err := chacha20poly1305.New(key)
+		if err != nil {
+			return nil, err
+		}
+		s := newSealer()
+		nonce := s.count()
+		content := aead.Seal(s.sealed[:0], nonce, s.plain[:padded(size)], nil)
+		return timeEach(e, make([]edited, 1), func(*edited) bool {
+			_, err := aead.Open(s.plain[:0], nonce, content, nil)
+			return err == nil
+		})
+	}
+}
+
+func padded(size int) int { return (size + paddedTo - 1) / paddedTo * paddedTo }
+
+// journey times all that two gateways do to a packet, but for sockets and threads:
+// egress, a copy to WireGuard's buffer, encryption, decryption, ingress.
+func journey(size int) func(context.Context, effort) (map[string]float64, error) {
+	return func(_ context.Context, e effort) (map[string]float64, error) {
+		near, err := small()
+		if err != nil {
+			return nil, err
+		}
+		other, err := far()
+		if err != nil {
+			return nil, err
+		}
+		aead, err := chacha20poly1305.New(key)
+		if err != nil {
+			return nil, err
+		}
+		out, in := gateway.NewEgress(near.gateway), gateway.NewIngress(other)
+		s := newSealer()
+		return timeEach(e, near.outgoing(spread, size), func(p *edited) bool {
+			r := out.Frame(p.bytes, p.from, gateway.Geneve, moment)
+			if r.Verdict != gateway.ToTunnel {
+				return false
+			}
+			buffer := s.sealed[transportLen:]
+			n := copy(buffer, r.Packet)
+			clear(buffer[n:padded(n)])
+			nonce := s.count()
+			sealed := aead.Seal(buffer[:0], nonce, buffer[:padded(n)], nil)
+			plain, err := aead.Open(sealed[:0], nonce, sealed, nil)
+			return err == nil && in.Packet(plain, moment).Verdict == gateway.ToNode
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// The goals of a loss search, as parts of the packets offered.
+const (
+	NDR = 0.0   // no drop rate, RFC 2544 section 26.1
+	PDR = 0.005 // partial drop rate
+)
+
+// Trial is what one offer of packets came to.
+type Trial struct {
+	Rate     float64 // packets per second that were to be offered
+	Wanted   int     // packets that were to be sent at that rate
+	Sent     int     // packets that the sender's kernel took
+	Received int     // of them
+}
+
+// Loss is the part of the packets wanted that did not arrive: a path, or a sender,
+// that cannot keep up has not carried the rate.
+func (t Trial) Loss() float64 {
+	if t.Wanted <= 0 {
+		return 1
+	}
+	return max(0, float64(t.Wanted-t.Received)/float64(t.Wanted))
+}
+
+// Limits of a search.
+type Limits struct {
+	Start      float64 // packets per second of the first trial
+	Resolution float64 // end when a goal is known to this part of its rate, for instance 0.05
+	Trials     int     // end after so many, whatever is known
+	// Attempts is how often a rate may lose more than the strictest goal allows: the
+	// best trial counts. A machine that is busy for a moment would otherwise fail a
+	// rate for good. 0 = once.
+	Attempts int
+}
+
+// Search finds the highest rates that a path carries with a loss of at most each
+// goal, of which there is one at least. It doubles or halves until it has a rate
+// that passes and one that fails, and then bisects between them on a logarithmic
+// scale; every trial counts for every goal. A rate that passes above one that
+// failed does not count: the path has to carry everything below, too. 0 = not one
+// trial passed.
+func Search(goals []float64, l Limits, trial func(rate float64) (Trial, error)) ([]float64, error) {
+	if l.Start <= 0 || l.Resolution <= 0 || l.Trials <= 0 {
+		return nil, fmt.Errorf("a search needs a start, a resolution and a number of trials, not %+v", l)
+	}
+	brackets := make([]bracket, len(goals))
+	for i := range brackets {
+		brackets[i] = bracket{goal: goals[i], failed: math.Inf(1)}
+	}
+	strictest := slices.Min(goals)
+	for left := l.Trials; left > 0; {
+		rate, ok := nextRate(brackets, l)
+		if !ok {
+			break
+		}
+		loss := math.Inf(1)
+		for attempt := 0; attempt < max(l.Attempts, 1) && left > 0 && loss > strictest; attempt++ {
+			t, err := trial(rate)
+			if err != nil {
+				return nil, err
+			}
+			loss = min(loss, t.Loss())
+			left--
+		}
+		for i := range brackets {
+			brackets[i].learn(rate, loss)
+		}
+	}
+	found := make([]float64, len(goals))
+	for i, b := range brackets {
+		found[i] = b.passed
+	}
+	return found, nil
+}
+
+// bracket is what is known about one goal.
+type bracket struct {
+	goal           float64
+	passed, failed float64 // highest rate that passed below the lowest that failed
+}
+
+func (b *bracket) learn(rate, loss float64) {
+	switch {
+	case loss > b.goal && rate < b.failed:
+		b.failed = rate
+		if b.passed >= rate {
+			b.passed = 0
+		}
+	case loss <= b.goal && rate < b.failed:
+		b.passed = max(b.passed, rate)
+	}
+}
+
+// known reports whether the goal's rate is known well enough.
+func (b *bracket) known(resolution float64) bool {
+	return b.passed > 0 && b.failed <= b.passed*(1+resolution)
+}
+
+// nextRate is what the first goal that is not known needs. ok is false when all
+// are known.
+func nextRate(brackets []bracket, l Limits) (rate float64, ok bool) {
+	for _, b := range brackets {
+		switch {
+		case b.known(l.Resolution):
+			continue
+		case b.passed == 0 && math.IsInf(b.failed, 1):
+			return l.Start, true
+		case b.passed == 0:
+			return b.failed / 2, true
+		case math.IsInf(b.failed, 1):
+			return b.passed * 2, true
+		}
+		return math.Sqrt(b.passed * b.failed), true
+	}
+	return 0, false
+}

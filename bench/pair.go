@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"context"
+	"crypto/ecdh"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"strait.dev/strait/config"
+)
+
+// pair is two gateways that run, joined by WireGuard over loopback:
+//
+//	node a ══Geneve══ gateway a ══WireGuard══ gateway b ══Geneve══ node b
+type pair struct{ a, b *side }
+
+const (
+	linkLimit    = 10 * time.Second
+	linkInterval = 2 * time.Millisecond
+)
+
+// startPair starts both and waits until they are linked.
+func startPair(ctx context.Context, offload bool) (p *pair, err error) {
+	p = new(pair)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	keys, err := newKeys("a", "b")
+	if err != nil {
+		return p, err
+	}
+	defer keys.remove() // gateways read them once
+	listen, err := freePort()
+	if err != nil {
+		return p, err
+	}
+	// Cluster b waits for a: one side with a known port is enough.
+	p.b, err = startSide(planB, config.WireGuard{
+		ListenPort: listen, PrivateKeyFile: keys.file("b"), Peers: []config.Peer{{Name: "a-0", PublicKey: keys.public["a"]}},
+	}, offload)
+	if err != nil {
+		return p, err
+	}
+	endpoint := netip.AddrPortFrom(planB.gateway, listen).String()
+	p.a, err = startSide(planA, config.WireGuard{
+		PrivateKeyFile: keys.file("a"), Peers: []config.Peer{{Name: "b-0", PublicKey: keys.public["b"], Endpoint: endpoint}},
+	}, offload)
+	if err != nil {
+		return p, err
+	}
+	return p, p.link(ctx)
+}
+
+// link waits until probes of both gateways have come back.
+func (p *pair) link(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, linkLimit,
+		fmt.Errorf("the gateways had no link after %v; see whether \"strait demo\" works", linkLimit))
+	defer cancel()
+	for !p.a.linked() || !p.b.linked() {
+		if !wait(ctx, linkInterval) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (p *pair) close() (err error) {
+	for _, s := range []*side{p.a, p.b} {
+		if s != nil {
+			err = errors.Join(err, s.close())
+		}
+	}
+	return err
+}
+
+// freePort finds a UDP port that nobody uses at the moment, on any address.
+func freePort() (uint16, error) {
+	s, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		return 0, fmt.Errorf("find a free UDP port: %w", err)
+	}
+	defer s.Close()
+	return s.LocalAddr().(*net.UDPAddr).AddrPort().Port(), nil
+}
+
+// keys are WireGuard key pairs for one test, in files that only this user can
+// read.
+type keys struct {
+	folder string
+	public map[string]config.Key
+}
+
+func newKeys(names ...string) (k *keys, err error) {
+	k = &keys{public: make(map[string]config.Key)}
+	if k.folder, err = os.MkdirTemp("", "strait-bench-"); err != nil { // mode 0700
+		return nil, fmt.Errorf("make a folder for keys: %w; set TMPDIR to one that can be written to", err)
+	}
+	for _, name := range names {
+		private, err := ecdh.X25519().GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("make a key: %w", err), k.remove())
+		}
+		text := base64.StdEncoding.EncodeToString(private.Bytes()) + "\n"
+		if err := os.WriteFile(k.file(name), []byte(text), 0o600); err != nil {
+			return nil, errors.Join(fmt.Errorf("keep a key: %w", err), k.remove())
+		}
+		k.public[name] = config.Key(private.PublicKey().Bytes())
+	}
+	return k, nil
+}
+
+func (k *keys) file(name string) string { return filepath.Join(k.folder, name) }
+
+func (k *keys) remove() error { return os.RemoveAll(k.folder) }

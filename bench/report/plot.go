@@ -1,0 +1,72 @@
+package report
+
+import (
+	"math"
+
+	"strait.dev/strait/bench/result"
+)
+
+// plot is bars of one unit, one below the other. All lengths are pixels.
+type plot struct {
+	Unit          string
+	More          bool // more is better
+	Width, Height float64
+	Bars          []bar
+}
+
+// bar is one figure: its median as a bar from zero, its extremes as a line over
+// it, and every value as a dot.
+type bar struct {
+	Label, Text string
+	values      []float64
+	summary     result.Summary
+
+	Y, Middle  float64 // top, and half way down
+	LabelX     float64 // right end
+	X, Length  float64
+	Low, High  float64
+	Dots       []float64
+	TextX      float64
+	Top, Below float64 // of the line that joins the extremes' ends
+}
+
+const (
+	labelWidth = 340
+	barWidth   = 420
+	textWidth  = 150
+	rowHeight  = 22
+	barHeight  = 12
+	gap        = 8
+)
+
+func (p *plot) add(label string, s result.Summary, values []float64) {
+	p.Bars = append(p.Bars, bar{Label: label, Text: result.Format(s.Median, s.Unit), summary: s, values: values})
+}
+
+// layOut gives everything its place. Bars begin at zero and share one scale.
+func (p *plot) layOut() {
+	var most float64
+	for _, b := range p.Bars {
+		most = max(most, b.summary.Max)
+	}
+	x := func(v float64) float64 {
+		if most == 0 {
+			return labelWidth
+		}
+		return math.Round(10*(labelWidth+barWidth*max(v, 0)/most)) / 10
+	}
+	p.Width, p.Height = labelWidth+barWidth+textWidth, float64(len(p.Bars))*rowHeight
+	for i := range p.Bars {
+		b := &p.Bars[i]
+		b.Y = float64(i)*rowHeight + (rowHeight-barHeight)/2
+		b.Middle = b.Y + barHeight/2
+		b.Top, b.Below = b.Middle-3, b.Middle+3
+		b.LabelX = labelWidth - gap
+		b.X, b.Length = labelWidth, x(b.summary.Median)-labelWidth
+		b.Low, b.High = x(b.summary.Min), x(b.summary.Max)
+		b.TextX = b.High + gap
+		for _, v := range b.values {
+			b.Dots = append(b.Dots, x(v))
+		}
+	}
+}

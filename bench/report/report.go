@@ -1,0 +1,98 @@
+// Package report makes a page of a run: tables and plots that need nothing from
+// the network, for a browser.
+//
+// page.html is its shape, plot.go draws, this file decides what belongs together.
+package report
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"strings"
+
+	"strait.dev/strait/bench/result"
+)
+
+//go:embed page.html
+var text string
+
+var page = template.Must(template.New("page").Parse(text))
+
+// HTML writes the page of a run.
+func HTML(w io.Writer, r *result.Run) error {
+	return page.Execute(w, struct {
+		*result.Run
+		Date     string
+		Sections []*section
+	}{r, r.Time.Format("2006-01-02 15:04:05 MST"), sectionsOf(r.Samples)})
+}
+
+// section is what one kind of test found.
+type section struct {
+	Name  string // the first part of the tests' paths
+	Plots []*plot
+	Rows  []row
+}
+
+// row is a line of a section's table.
+type row struct {
+	result.Summary
+	MedianText, MinText, MaxText string
+}
+
+// sectionsOf groups the figures of a run: by kind of test, and within that by unit.
+func sectionsOf(samples []result.Sample) (all []*section) {
+	byName := make(map[string]*section)
+	for _, s := range result.Medians(samples) {
+		name, rest, _ := strings.Cut(s.Test, "/")
+		part := byName[name]
+		if part == nil {
+			part = &section{Name: name}
+			byName[name] = part
+			all = append(all, part)
+		}
+		part.Rows = append(part.Rows, row{
+			s, result.Format(s.Median, s.Unit), result.Format(s.Min, s.Unit), result.Format(s.Max, s.Unit),
+		})
+		part.plot(s.Unit).add(label(rest, s.Mode, s.Subject), s, valuesOf(samples, s.Key))
+	}
+	for _, part := range all {
+		for _, p := range part.Plots {
+			p.layOut()
+		}
+	}
+	return all
+}
+
+// plot is the section's plot of a unit.
+func (s *section) plot(unit string) *plot {
+	for _, p := range s.Plots {
+		if p.Unit == unit {
+			return p
+		}
+	}
+	p := &plot{Unit: unit, More: result.MoreIsBetter(unit)}
+	s.Plots = append(s.Plots, p)
+	return p
+}
+
+// label is the name of a bar: what the section's title does not say.
+func label(parts ...string) string {
+	var some []string
+	for _, p := range parts {
+		if p != "" {
+			some = append(some, p)
+		}
+	}
+	return strings.Join(some, " · ")
+}
+
+// valuesOf are all values of one figure.
+func valuesOf(samples []result.Sample, k result.Key) (values []float64) {
+	for _, s := range samples {
+		if v, ok := s.Metrics[k.Unit]; ok && s.Test == k.Test && s.Mode == k.Mode && s.Subject == k.Subject {
+			values = append(values, v)
+		}
+	}
+	return values
+}

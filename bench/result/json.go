@@ -1,0 +1,56 @@
+package result
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Write writes a run as JSON.
+func Write(w io.Writer, r *Run) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// Read reads what Write wrote, under this or an earlier set of fields.
+func Read(from io.Reader) (*Run, error) {
+	r := new(Run)
+	if err := json.NewDecoder(from).Decode(r); err != nil {
+		return nil, fmt.Errorf("not a result: %w; write one with: strait bench -o json --out FILE", err)
+	}
+	if r.Schema != Schema {
+		return nil, fmt.Errorf("its schema is %q, and this version reads %q; run the benchmark again with this version", r.Schema, Schema)
+	}
+	for i := range r.Samples {
+		if err := r.Samples[i].check(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// ReadFile reads a run from a file. Errors name it.
+func ReadFile(name string) (*Run, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return r, nil
+}
+
+// WriteFile makes a file by writing to it. What is there already is replaced.
+func WriteFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}

@@ -1,0 +1,69 @@
+package result
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+)
+
+// Table writes summaries for a person, one figure per line.
+func Table(to io.Writer, all []Summary) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TEST\tMODE\tSUBJECT\tMEDIAN\tSPREAD\tN\tUNIT")
+	for _, s := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", s.Test, dash(s.Mode), dash(s.Subject),
+			Format(s.Median, s.Unit), s.SpreadText(), s.N, s.Unit)
+	}
+	return w.Flush()
+}
+
+// ComparisonTable writes differences for a person, one figure per line. A change
+// that may be chance is a "~".
+func ComparisonTable(to io.Writer, all []Difference) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TEST\tMODE\tSUBJECT\tUNIT\tOLD\tNEW\tCHANGE\tP\tN\t")
+	for _, d := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%d+%d\t%s\n", d.Test, dash(d.Mode), dash(d.Subject), d.Unit,
+			Format(d.Old.Median, d.Unit), Format(d.New.Median, d.Unit), d.Change(), d.P, d.Old.N, d.New.N, d.Verdict())
+	}
+	return w.Flush()
+}
+
+// Change is the change for a person: "+12.3 %", or "~" where it may be chance.
+func (d Difference) Change() string {
+	switch delta := d.Delta(); {
+	case !d.Significant():
+		return "~"
+	case math.IsInf(delta, 0):
+		return "from 0"
+	default:
+		return fmt.Sprintf("%+.1f %%", 100*delta)
+	}
+}
+
+// Verdict is "better", "worse", or empty where the change may be chance.
+func (d Difference) Verdict() string {
+	switch {
+	case !d.Significant() || d.Delta() == 0:
+		return ""
+	case d.Better():
+		return "better"
+	}
+	return "worse"
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// SpreadText is the spread for a person, "-" where there is but one value.
+func (s Stats) SpreadText() string {
+	if s.N < 2 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100*s.Spread())
+}

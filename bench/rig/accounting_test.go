@@ -1,0 +1,64 @@
+package rig
+
+import (
+	"testing"
+	"time"
+)
+
+func TestCPUTimeIsReadFromEitherVersionOfControlGroups(t *testing.T) {
+	v1, err := parseCPUAcct("1234567890\n")
+	if want := 1234567890 * time.Nanosecond; err != nil || v1 != want {
+		t.Errorf("cpuacct.usage: %v, %v; want %v", v1, err, want)
+	}
+	v2, err := parseCPUStat("usage_usec 2500000\nuser_usec 1500000\nsystem_usec 1000000\n")
+	if want := 2500 * time.Millisecond; err != nil || v2 != want {
+		t.Errorf("cpu.stat: %v, %v; want %v", v2, err, want)
+	}
+	for name, parse := range map[string]func(string) (time.Duration, error){"cpuacct.usage": parseCPUAcct, "cpu.stat": parseCPUStat} {
+		if _, err := parse("nr_periods 0\n"); err == nil {
+			t.Errorf("%s: no error for a file without usage", name)
+		}
+	}
+}
+
+func TestSchedstatIsTimeOnTheCPU(t *testing.T) {
+	got, err := parseSchedstat("81930412 5550123 2211\n")
+	if want := 81930412 * time.Nanosecond; err != nil || got != want {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+	if _, err := parseSchedstat(""); err == nil {
+		t.Error("no error for an empty file")
+	}
+}
+
+func TestMemoryIsReadInBytes(t *testing.T) {
+	const status = "Name:\tstrait\nVmHWM:\t   50176 kB\nVmRSS:\t   40000 kB\n"
+	if got, err := parseStatus(status, "VmHWM"); err != nil || got != 50176*1024 {
+		t.Errorf("VmHWM: %v, %v; want %d", got, err, 50176*1024)
+	}
+	if _, err := parseStatus(status, "VmSwap"); err == nil {
+		t.Error("no error for a line that is missing")
+	}
+}
+
+func TestUsageIsTheWholePath(t *testing.T) {
+	before := usage{gateways: 3 * time.Second, ends: time.Second, softirq: 7 * time.Second}
+	after := usage{gateways: 5 * time.Second, ends: 2 * time.Second, softirq: 7500 * time.Millisecond}
+	if got, want := after.since(before).total(), 3500*time.Millisecond; got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestOnlyWhatDeadRunsLeftBehindIsAbandoned(t *testing.T) {
+	for name, want := range map[string]bool{
+		"strait-bench-1-P-podA":          false, // runs on every machine
+		"strait-bench-4194305-P-podA":    true,  // no process has so high a number
+		"strait-bench-4194305":           true,
+		"strait-bench-mine":              false,
+		"somebody-elses-4194305-network": false,
+	} {
+		if got := abandoned(name); got != want {
+			t.Errorf("%s: abandoned is %v, want %v", name, got, want)
+		}
+	}
+}

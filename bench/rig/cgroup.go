@@ -1,0 +1,154 @@
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Where the kernel keeps control groups, by version. Either accounts CPU to the
+// processes in a group, and to no other.
+const (
+	cgroupRoot   = "/sys/fs/cgroup"
+	accountV1    = cgroupRoot + "/cpuacct"
+	sharesV1     = cgroupRoot + "/cpu"
+	unifiedV2    = cgroupRoot
+	unifiedAside = cgroupRoot + "/unified" // version 2 beside version 1
+)
+
+// cgroups are the rig's own groups, so that other load on the machine does not
+// enter the figures.
+type cgroups struct {
+	roots []string // of every hierarchy in use; the first one accounts
+	usage string   // file of a group
+	parse func(text string) (time.Duration, error)
+}
+
+// cgroup is one group.
+type cgroup struct {
+	folders []string // a process joins all of them
+	usage   string   // file
+	parse   func(text string) (time.Duration, error)
+}
+
+func newCgroups() (*cgroups, error) {
+	root, usage, parse, err := findAccounting()
+	if err != nil {
+		return nil, err
+	}
+	hierarchies := []string{root}
+	if _, err := os.Stat(filepath.Join(sharesV1, "cpu.shares")); err == nil && root == accountV1 {
+		hierarchies = append(hierarchies, sharesV1)
+	}
+	g := &cgroups{usage: usage, parse: parse}
+	for _, hierarchy := range hierarchies {
+		removeStaleCgroups(hierarchy)
+		root := filepath.Join(hierarchy, namePrefix+strconv.Itoa(os.Getpid()))
+		if err := os.MkdirAll(root, 0o755); err != nil {
+			return nil, errors.Join(fmt.Errorf("make a control group: %w; is %s writable here?", err, hierarchy), g.remove())
+		}
+		g.roots = append(g.roots, root)
+		// Other load of the machine gives way, where that can be asked for.
+		_ = os.WriteFile(filepath.Join(root, "cpu.shares"), []byte("262144"), 0)
+		_ = os.WriteFile(filepath.Join(root, "cpu.weight"), []byte("10000"), 0)
+	}
+	return g, nil
+}
+
+// make makes a group.
+func (g *cgroups) make(name string) (*cgroup, error) {
+	c := &cgroup{usage: filepath.Join(g.roots[0], name, g.usage), parse: g.parse}
+	for _, root := range g.roots {
+		folder := filepath.Join(root, name)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return nil, fmt.Errorf("make a control group: %w", err)
+		}
+		c.folders = append(c.folders, folder)
+	}
+	return c, nil
+}
+
+// findAccounting finds the hierarchy that accounts CPU time here.
+func findAccounting() (root, usage string, parse func(string) (time.Duration, error), err error) {
+	if _, err := os.Stat(filepath.Join(accountV1, "cpuacct.usage")); err == nil {
+		return accountV1, "cpuacct.usage", parseCPUAcct, nil
+	}
+	for _, root := range []string{unifiedV2, unifiedAside} {
+		if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err == nil {
+			return root, "cpu.stat", parseCPUStat, nil
+		}
+	}
+	return "", "", nil, fmt.Errorf("no control groups at %s: CPU cannot be accounted; mount cgroup2 there", cgroupRoot)
+}
+
+// parseCPUAcct reads cpuacct.usage of version 1: nanoseconds.
+func parseCPUAcct(text string) (time.Duration, error) {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	return time.Duration(n), err
+}
+
+// parseCPUStat reads usage_usec of cpu.stat of version 2.
+func parseCPUStat(text string) (time.Duration, error) {
+	for line := range strings.Lines(text) {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == "usage_usec" {
+			n, err := strconv.ParseInt(value, 10, 64)
+			return time.Duration(n) * time.Microsecond, err
+		}
+	}
+	return 0, errors.New("cpu.stat has no usage_usec")
+}
+
+// cpu is the CPU time that processes in the group have used.
+func (c *cgroup) cpu() (time.Duration, error) {
+	text, err := os.ReadFile(c.usage)
+	if err != nil {
+		return 0, err
+	}
+	return c.parse(string(text))
+}
+
+// processFiles are what a process writes its id to, to join.
+func (c *cgroup) processFiles() (files []string) {
+	for _, f := range c.folders {
+		files = append(files, filepath.Join(f, "cgroup.procs"))
+	}
+	return files
+}
+
+// remove deletes the groups, which must be empty.
+func (g *cgroups) remove() (failed error) {
+	for _, root := range g.roots {
+		failed = errors.Join(failed, removeCgroup(root))
+	}
+	return failed
+}
+
+// removeCgroup deletes a group and its children. A process that has just ended may
+// stay in its group for a moment.
+func removeCgroup(root string) error {
+	var err error
+	for range 50 {
+		children, _ := filepath.Glob(root + "/*/cgroup.procs")
+		for _, child := range children {
+			_ = os.Remove(filepath.Dir(child))
+		}
+		if err = os.Remove(root); err == nil || errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return fmt.Errorf("remove the control group: %w; a process in it still runs", err)
+}
+
+func removeStaleCgroups(root string) {
+	stale, _ := filepath.Glob(filepath.Join(root, namePrefix+"*"))
+	for _, folder := range stale {
+		if abandoned(filepath.Base(folder)) {
+			_ = removeCgroup(folder)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package rig
+
+import (
+	"math"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.dev/strait/bench/rig/traffic"
+)
+
+// The rig itself is measured: on paths whose answer is known.
+
+// placed is a subject in its picture, for one test.
+func placed(t *testing.T, r *Rig, s *Subject) *setting {
+	t.Helper()
+	p, err := r.place(s)
+	t.Cleanup(func() {
+		if err := p.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestAKnownLossIsMeasured(t *testing.T) {
+	r := newTestRig(t)
+	p := placed(t, r, plainSubject())
+	const everyTenth = `table ip known {
+	chain forward {
+		type filter hook forward priority filter;
+		udp dport 7003 numgen inc mod 10 == 0 drop
+	}
+}`
+	if err := p.a.gw.run(everyTenth, "nft", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := r.fixedRate(p, traffic.Blast{Size: 64, Rate: 5000, Duration: 400 * time.Millisecond, Burst: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 2 000 datagrams, of which 200 are dropped, and no others on an idle path.
+	if got := m[unitLoss]; math.Abs(got-0.1) > 0.001 {
+		t.Errorf("a path that drops every tenth datagram: loss %.4f, want 0.1", got)
+	}
+	if got := m[unitPacketRate]; got > 4500 || got < senderLate*4500 {
+		t.Errorf("5000 per second less a tenth arrive as %.0f", got)
+	}
+	if best, err := r.packetRate(p, 64, 50*time.Millisecond); err != nil || best[unitPacketRate] != 0 {
+		t.Errorf("no rate keeps the loss below one percent, but %v was found (%v)", best, err)
+	}
+}
+
+func TestCPUTimeIsThatOfTheProcessesAndOfNoOther(t *testing.T) {
+	r := newTestRig(t)
+	p := placed(t, r, plainSubject())
+	before, err := r.usage(p.topology)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const work = `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done`
+	if err := exec.Command("sh", "-c", work).Run(); err != nil { // not the rig's
+		t.Fatal(err)
+	}
+	worker, err := p.a.gw.start(p.ends, r.dir, nil, nil, "sh", "-c", work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-worker.exited
+	after, err := r.usage(p.topology)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := worker.cmd.ProcessState
+	want := (state.UserTime() + state.SystemTime()).Seconds()
+	used := after.since(before)
+	if got := used.ends.Seconds(); math.Abs(got-want) > 0.25*want+0.02 {
+		t.Errorf("the ends used %.3f s, and their one process says %.3f s", got, want)
+	}
+	if used.gateways != 0 {
+		t.Errorf("the gateways used %v, but there are none", used.gateways)
+	}
+}
+
+func TestAPluggedSubjectCarriesTraffic(t *testing.T) {
+	r := newTestRig(t)
+	p := placed(t, r, pluggedSubject(Plugged{"kernel", "testdata/kernel-gateways.sh"}))
+	l := quickLengths
+	for _, direction := range []string{forth, back} {
+		m, err := tcp(1, direction, 0, l)(r, p)
+		if err != nil || m[unitThroughput] <= 0 {
+			t.Errorf("%s: %v, %v", direction, m, err)
+		}
+	}
+}
+
+func TestSubjectsThatDoNotCarryTrafficAreReported(t *testing.T) {
+	r := newTestRig(t)
+	broken := pluggedSubject(Plugged{"broken", "echo no gateway here >&2; exit 3"})
+	p, err := r.place(broken)
+	t.Cleanup(func() {
+		if err := p.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"broken", "no gateway here", "exit status 3"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// Limits are less than a gateway: nothing translates, so that each shows what one part
+// of the way costs by itself. Their segments are as long as those of P.
+
+// limitSubject is a limit whose gateways are prepared by up.
+func limitSubject(name string, up func(*Rig, *topology) ([]*process, error)) *Subject {
+	return &Subject{Name: name, up: func(r *Rig, t *topology) ([]*process, error) {
+		for _, s := range t.sites() {
+			err := s.pod.ip(fmt.Sprintf("route replace default via %s advmss %d", s.podRouter[0], wireGuardMTU-40))
+			if err != nil {
+				return nil, err
+			}
+		}
+		return up(r, t)
+	}}
+}
+
+// plainSubject routes, from end to end.
+func plainSubject() *Subject {
+	return limitSubject(namePlain, func(_ *Rig, t *topology) ([]*process, error) {
+		return nil, t.each(func(s, other *site) error {
+			if err := s.routePlain(other); err != nil {
+				return err
+			}
+			return errors.Join(
+				s.gw.ip(route(other.podNet[0], other.wan[0], "wan")),
+				s.node.ip(fmt.Sprintf("route add %s via %s dev gw\n", other.wan[0], s.gwUnderlay[0])),
+			)
+		})
+	})
+}
+
+// overlaySubject has kernel overlays between nodes and gateways, and routes between
+// the gateways.
+func overlaySubject() *Subject {
+	return limitSubject(nameOverlay, func(_ *Rig, t *topology) ([]*process, error) {
+		encapsulation := kernelEncapsulation(t.a.node)
+		return nil, t.each(func(s, other *site) error {
+			if err := s.joinNode(encapsulation, false); err != nil {
+				return err
+			}
+			if err := s.node.ip(route(other.podNet[0], gwInternal[0], overlayName)); err != nil {
+				return err
+			}
+			if err := s.joinKernelGateway(encapsulation); err != nil {
+				return err
+			}
+			return s.gw.ip(route(s.podNet[0], nodeInternal[0], overlayName) + route(other.podNet[0], other.wan[0], "wan"))
+		})
+	})
+}
+
+// wireGuardSubject routes, but for WireGuard between the gateways: the kernel's where
+// no program is given.
+func wireGuardSubject(name, program string) *Subject {
+	return limitSubject(name, func(r *Rig, t *topology) ([]*process, error) {
+		device, processes, err := r.wireGuard(t, program, nil)
+		if err != nil {
+			return processes, err
+		}
+		return processes, t.each(func(s, other *site) error {
+			if err := s.routePlain(other); err != nil {
+				return err
+			}
+			i := 0
+			if s == t.b {
+				i = 1
+			}
+			return s.gw.ip(fmt.Sprintf("route add %s dev %s\n", other.podNet[0], device[i]))
+		})
+	})
+}
+
+// each does something to both sites, until it fails.
+func (t *topology) each(do func(s, other *site) error) error {
+	for _, s := range t.sites() {
+		if err := do(s, t.other(s)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// routePlain joins node and gateway without an overlay.
+func (s *site) routePlain(other *site) error {
+	if err := s.node.ip(route(other.podNet[0], s.gwUnderlay[0], "gw")); err != nil {
+		return err
+	}
+	return s.gw.ip(route(s.podNet[0], s.nodeUnderlay[0], "node"))
+}
+
+func route(to netip.Prefix, via netip.Addr, device string) string {
+	return fmt.Sprintf("route add %s via %s dev %s\n", to, via, device)
+}

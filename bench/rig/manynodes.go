@@ -1,0 +1,153 @@
+package rig
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/bench/rig/traffic"
+)
+
+// A gateway with many nodes: 5 000 in its configuration, with 100 000 routes, and
+// traffic from 256 of them. These are 256 tunnel devices in nodeA, each with its own
+// underlay address, VNI and pod.
+const (
+	manyNodes     = 5000
+	activeNodes   = 256
+	routesPerNode = 20
+)
+
+// spareNode is a node that a gateway is configured with besides the one that exists.
+type spareNode struct {
+	Name                         string
+	Underlay, Internal, External netip.Addr
+	VNI                          int
+	Prefixes                     []netip.Prefix // one of IPv4, the others of IPv6
+}
+
+// spareNodes makes nodes whose addresses meet nothing else in a picture.
+func spareNodes(n int) []spareNode {
+	nodes := make([]spareNode, n)
+	for i := range nodes {
+		nodes[i] = spareNode{
+			Name:     fmt.Sprintf("spare-%d", i),
+			Underlay: plus("172.16.0.0", i),
+			Internal: plus("10.80.64.0", i),
+			External: plus("10.70.64.0", i),
+			VNI:      1000 + i,
+			Prefixes: []netip.Prefix{netip.PrefixFrom(plus("10.0.64.0", 8*i), 29)},
+		}
+		for k := 1; k < routesPerNode; k++ {
+			address := podCIDRs[1].Addr().As16()
+			binary.BigEndian.PutUint32(address[6:], 1<<31|uint32(i*routesPerNode+k))
+			nodes[i].Prefixes = append(nodes[i].Prefixes, netip.PrefixFrom(netip.AddrFrom16(address), 80))
+		}
+	}
+	return nodes
+}
+
+// pod is the one pod of a node.
+func (n *spareNode) pod() netip.Addr { return n.Prefixes[0].Addr().Next() }
+
+func (n *spareNode) device() string { return fmt.Sprintf("ov%d", n.VNI) }
+
+// plus is an IPv4 address so many after another.
+func plus(first string, n int) (a netip.Addr) {
+	b := netip.MustParseAddr(first).As4()
+	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+uint32(n))
+	return netip.AddrFrom4(b)
+}
+
+// manyNodesSubject is strait with many nodes in both gateways, of which some exist in
+// A. Kernel Geneve cannot choose its source address, so these speak VXLAN.
+func manyNodesSubject(binary string) *Subject {
+	s := straitSubject(nameStraitManyNodes, binary, false, manyNodes)
+	start := s.up
+	s.up = func(r *Rig, t *topology) ([]*process, error) {
+		processes, err := start(r, t)
+		if err != nil {
+			return processes, err
+		}
+		if err := t.a.gw.ip(route(netip.MustParsePrefix("172.16.0.0/16"), t.a.nodeUnderlay[0], "node")); err != nil {
+			return processes, err
+		}
+		var lines strings.Builder
+		for _, n := range spareNodes(activeNodes) {
+			fmt.Fprintf(&lines, "addr add %s/32 dev gw\n", n.Underlay)
+			lines.WriteString(overlayDevice("vxlan", n.device(), n.VNI, n.Underlay, t.a.gwUnderlay[0], overlayMAC(n.Internal)))
+			fmt.Fprintf(&lines, "addr add %s/32 dev %s\n", n.pod(), n.device())
+			fmt.Fprintf(&lines, "neigh replace %s lladdr %s nud permanent dev %s\n", gwInternal[0], overlayMAC(gwInternal[0]), n.device())
+			fmt.Fprintf(&lines, "route add %s via %s dev %s onlink metric %d\n", t.b.seenAs[0], gwInternal[0], n.device(), n.VNI)
+		}
+		return processes, t.a.node.ip(lines.String())
+	}
+	return s
+}
+
+// fromNodes measures streams that come from many nodes; where only one exists, as
+// many streams come from that one.
+func fromNodes(l lengths) func(*Rig, *setting) (metrics, error) {
+	return func(r *Rig, p *setting) (metrics, error) {
+		s := traffic.Streams{To: p.sees(p.b, 0)}
+		for _, n := range spareNodes(activeNodes) {
+			from := traffic.Source{Address: n.pod(), Device: n.device()}
+			if p.Name != nameStraitManyNodes {
+				from = traffic.Source{Address: p.a.podRouter[0]}
+			}
+			s.From = append(s.From, from)
+		}
+		return r.streams(p, p.a.node, p.b.pod, s, l.streams)
+	}
+}
+
+// resident measures what gateway A holds in memory.
+func resident(_ *Rig, p *setting) (metrics, error) {
+	bytes, err := p.processes[0].memory("VmRSS")
+	return metrics{unitResident: bytes}, err
+}
+
+// duringReload measures round trips while gateway A reads its configuration again,
+// and waits until it is done.
+func duringReload(l lengths) func(*Rig, *setting) (metrics, error) {
+	return func(r *Rig, p *setting) (metrics, error) {
+		go func() {
+			time.Sleep(l.roundTrips / 4)
+			_ = p.processes[0].cmd.Process.Signal(unix.SIGHUP) // if it has ended, no answer comes either
+		}()
+		m, err := r.roundTrips(p, 1, l.roundTrips)
+		return m, errors.Join(err, p.awaitQuiet())
+	}
+}
+
+// awaitQuiet waits until the gateways need next to no CPU.
+func (p *setting) awaitQuiet() error {
+	const interval = 100 * time.Millisecond
+	before, err := p.gateways.cpu()
+	for range 100 {
+		if err != nil {
+			return err
+		}
+		time.Sleep(interval)
+		var now time.Duration
+		if now, err = p.gateways.cpu(); now-before < interval/20 {
+			return err
+		}
+		before = now
+	}
+	return fmt.Errorf("the gateways of %s still work without traffic", p.Name)
+}
+
+// memory reads a line of /proc/PID/status, in bytes.
+func (p *process) memory(field string) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, errors.Join(err, p.running())
+	}
+	return parseStatus(string(text), field)
+}

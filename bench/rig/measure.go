@@ -1,0 +1,210 @@
+package rig
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"strait.dev/strait/bench/measure"
+	"strait.dev/strait/bench/rig/traffic"
+)
+
+// metrics are figures by unit.
+type metrics = map[string]float64
+
+// Units of the figures, besides those of latencies.
+const (
+	unitThroughput = "bit/s"
+	unitCPU        = "CPU-s/GB"         // whole path, per 10^9 bytes of payload
+	unitGatewayCPU = "gateway-CPU-s/GB" // the gateways' processes alone
+	unitPacketRate = "pkts/s"
+	unitPacketCPU  = "CPU-ns/pkt"
+	unitLoss       = "loss"
+	unitRate       = "transactions/s"
+	unitExtra      = "extra-ns" // a new flow over a known one
+	unitP50        = "p50-ns"
+	unitP99        = "p99-ns"
+	unitLongest    = "max-ns"
+	unitMemory     = "peak-B"
+	unitResident   = "resident-B"
+)
+
+// settle is how long queues get to empty between two tests.
+const settle = 50 * time.Millisecond
+
+// warmUp is how long streams run before they are measured.
+const warmUp = 300 * time.Millisecond
+
+// streams measures TCP from one namespace to another.
+func (r *Rig) streams(p *setting, from, to *namespace, s traffic.Streams, d time.Duration) (metrics, error) {
+	sender, receiver, err := r.twoEnds(p, from, to)
+	if err != nil {
+		return nil, err
+	}
+	defer time.Sleep(settle)
+	var count traffic.Count
+	var cpu usage
+	err = sender.StartStreams(s)
+	if err == nil {
+		time.Sleep(warmUp)
+		count, cpu, err = r.during(p, receiver, func() error { time.Sleep(d); return nil })
+	}
+	if err := errors.Join(err, sender.StopStreams()); err != nil {
+		return nil, err
+	}
+	gigabytes := float64(count.Stream) / 1e9
+	return metrics{
+		unitThroughput: float64(count.Stream) * 8 / count.At.Seconds(),
+		unitCPU:        cpu.total().Seconds() / gigabytes,
+		unitGatewayCPU: cpu.gateways.Seconds() / gigabytes,
+	}, nil
+}
+
+// during is what the receiver counts and what the CPUs work while something is done.
+func (r *Rig) during(p *setting, receiver *end, do func() error) (count traffic.Count, cpu usage, err error) {
+	before, err := r.usage(p.topology)
+	if err != nil {
+		return count, cpu, err
+	}
+	start, err := receiver.Count()
+	if err != nil {
+		return count, cpu, err
+	}
+	if err := do(); err != nil {
+		return count, cpu, err
+	}
+	stop, err := receiver.Count()
+	if err != nil {
+		return count, cpu, err
+	}
+	after, err := r.usage(p.topology)
+	return stop.Since(start), after.since(before), err
+}
+
+// delivery is how long the last datagrams of a test may be under way.
+const delivery = 100 * time.Millisecond
+
+// datagrams sends at a fixed rate, and says what arrived and what it cost.
+func (r *Rig) datagrams(p *setting, from, to *namespace, b traffic.Blast) (sent traffic.Sent, count traffic.Count, cpu usage, err error) {
+	sender, receiver, err := r.twoEnds(p, from, to)
+	if err != nil {
+		return sent, count, cpu, err
+	}
+	count, cpu, err = r.during(p, receiver, func() (err error) {
+		sent, err = sender.Blast(b)
+		time.Sleep(delivery)
+		return err
+	})
+	return sent, count, cpu, err
+}
+
+// fixedRate measures the price of a datagram at a rate that every subject can carry.
+func (r *Rig) fixedRate(p *setting, b traffic.Blast) (metrics, error) {
+	b.To = p.sees(p.b, 0)
+	sent, count, cpu, err := r.datagrams(p, p.a.pod, p.b.pod, b)
+	if err != nil {
+		return nil, err
+	}
+	if count.Datagrams == 0 {
+		return nil, errors.New("no datagram has arrived")
+	}
+	return metrics{
+		unitPacketRate: float64(count.Datagrams) / b.Duration.Seconds(),
+		unitPacketCPU:  float64(cpu.total()) / float64(count.Datagrams),
+		unitLoss:       trialOf(b.Rate, sent, count).Loss(),
+	}, nil
+}
+
+// trialOf is what became of datagrams at a rate.
+func trialOf(rate float64, sent traffic.Sent, count traffic.Count) measure.Trial {
+	t := measure.Trial{Rate: rate, Wanted: sent.Wanted, Sent: sent.Sent, Received: int(count.Datagrams)}
+	if float64(t.Sent) > senderLate*float64(t.Wanted) {
+		t.Wanted = t.Sent // the path has lost nothing that was not sent
+	}
+	return t
+}
+
+const (
+	// podBurst is how many datagrams a pod sends at once.
+	podBurst = 16
+	// tolerableLoss is the goal of the search for the highest rate.
+	tolerableLoss = 0.01
+	// senderLate is the part of a rate that a sender has to keep up with: ends and
+	// gateways share the cores.
+	senderLate = 0.9
+)
+
+// packetRate searches for the highest rate with a tolerable loss: what arrived then.
+func (r *Rig) packetRate(p *setting, size int, d time.Duration) (metrics, error) {
+	limits := measure.Limits{Start: 10_000, Resolution: 0.05, Trials: 9}
+	arrived := make(map[float64]float64) // by rate asked for
+	best, err := measure.Search([]float64{tolerableLoss}, limits, func(rate float64) (measure.Trial, error) {
+		b := traffic.Blast{To: p.sees(p.b, 0), Size: size, Rate: rate, Duration: d, Burst: podBurst}
+		sent, count, _, err := r.datagrams(p, p.a.pod, p.b.pod, b)
+		arrived[rate] = float64(count.Datagrams) / d.Seconds()
+		return trialOf(rate, sent, count), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return metrics{unitPacketRate: arrived[best[0]]}, nil
+}
+
+// roundTrips measures requests and responses.
+func (r *Rig) roundTrips(p *setting, connections int, d time.Duration) (metrics, error) {
+	sender, receiver, err := r.twoEnds(p, p.a.pod, p.b.pod)
+	if err != nil {
+		return nil, err
+	}
+	var l traffic.Latencies
+	_, cpu, err := r.during(p, receiver, func() (err error) {
+		l, err = sender.RoundTrips(traffic.RoundTrips{To: p.sees(p.b, 0), Connections: connections, Size: 64, Duration: d})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := quantiles(l)
+	m[unitRate] = float64(l.Count) / l.Elapsed.Seconds()
+	m["CPU-ns/transaction"] = float64(cpu.total()) / float64(l.Count)
+	return m, nil
+}
+
+func quantiles(l traffic.Latencies) metrics {
+	return metrics{
+		unitP50: float64(l.P50), "p90-ns": float64(l.P90), unitP99: float64(l.P99),
+		"p99.9-ns": float64(l.P999), unitLongest: float64(l.Max),
+	}
+}
+
+// firstPackets measures what a new flow costs over a known one.
+func (r *Rig) firstPackets(p *setting, d time.Duration) (metrics, error) {
+	sender, _, err := r.twoEnds(p, p.a.pod, p.b.pod)
+	if err != nil {
+		return nil, err
+	}
+	f, err := sender.FirstPackets(traffic.FirstPackets{To: p.sees(p.b, 0), Duration: d})
+	if err != nil {
+		return nil, err
+	}
+	return metrics{
+		"new-p50-ns": float64(f.New.P50), "known-p50-ns": float64(f.Known.P50),
+		unitExtra: float64(f.New.P50 - f.Known.P50),
+	}, nil
+}
+
+// hop measures UDP as tunnels move it, from one namespace to another without any
+// gateway: what one crossing of sockets costs per payload of TCP in it.
+func (r *Rig) hop(p *setting, from, to *namespace, address netip.Addr, d time.Duration) (metrics, error) {
+	sent, count, cpu, err := r.datagrams(p, from, to, traffic.Blast{
+		To: address, Size: crossingSize, Rate: crossingRate, Duration: d, Burst: crossingBurst, Segment: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	payload := float64(count.Datagrams) * segmentPayload
+	if payload == 0 {
+		return nil, errors.New("no datagram has arrived")
+	}
+	return metrics{unitCPU: cpu.total().Seconds() / (payload / 1e9), unitLoss: trialOf(crossingRate, sent, count).Loss()}, nil
+}

@@ -1,0 +1,90 @@
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+)
+
+// Kernel tunnel devices between node and gateway. Geneve where the kernel has it,
+// VXLAN elsewhere: the headers are equally long.
+
+// overlayPorts are the gateway's UDP ports by encapsulation.
+var overlayPorts = map[string]uint16{"geneve": 6091, "vxlan": 6092}
+
+// overlayName is the tunnel device, on nodes and on kernel gateways.
+const overlayName = "ov"
+
+// kernelEncapsulation tries what this kernel can make, in a namespace.
+func kernelEncapsulation(scratch *namespace) string {
+	if kernelHas(scratch, "geneve", "id", "1", "remote", "192.0.2.1") {
+		return "geneve"
+	}
+	return "vxlan"
+}
+
+// kernelHas tries to make a device of a type.
+func kernelHas(scratch *namespace, linkType ...string) bool {
+	args := append([]string{"-n", scratch.name, "link", "add", "probe", "type"}, linkType...)
+	return exec.Command("ip", args...).Run() == nil && scratch.ip("link del probe") == nil
+}
+
+// overlayMAC derives the inner MAC address from an internal IPv4 address.
+func overlayMAC(internal netip.Addr) string {
+	b := internal.As4()
+	return fmt.Sprintf("0a:58:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
+}
+
+// overlayDevice is the command that makes a tunnel device between two underlay
+// addresses.
+func overlayDevice(encapsulation, name string, id int, local, remote netip.Addr, mac string) string {
+	overhead := 50 // outer IPv4, UDP, tunnel header, inner Ethernet
+	if remote.Is6() {
+		overhead = 70
+	}
+	kind := fmt.Sprintf("geneve id %d remote %s dstport %d", id, remote, overlayPorts[encapsulation])
+	if encapsulation == "vxlan" {
+		kind = fmt.Sprintf("vxlan id %d local %s remote %s dstport %d nolearning", id, local, remote, overlayPorts[encapsulation])
+	}
+	if remote.Is4() {
+		kind += " udpcsum" // over IPv6 the kernel always sums
+	}
+	return fmt.Sprintf("link add %s address %s mtu %d type %s\nlink set %[1]s up\n", name, mac, 1500-overhead, kind)
+}
+
+// joinNode makes the node's tunnel device and gives it what the node helper would in
+// a cluster; v6 makes the tunnel run over IPv6.
+func (s *site) joinNode(encapsulation string, v6 bool) error {
+	f := 0
+	if v6 {
+		f = 1
+	}
+	return s.node.ip(overlayDevice(encapsulation, overlayName, vni, s.nodeUnderlay[f], s.gwUnderlay[f], overlayMAC(nodeInternal[0])) +
+		addressLines(overlayName, nodeInternal) +
+		neighbourLines(overlayName, gwInternal))
+}
+
+// joinKernelGateway makes the other end in the gateway's namespace, for gateways that
+// are the kernel, and sends the pods' packets there.
+func (s *site) joinKernelGateway(encapsulation string) error {
+	lines := overlayDevice(encapsulation, overlayName, vni, s.gwUnderlay[0], s.nodeUnderlay[0], overlayMAC(gwInternal[0])) +
+		addressLines(overlayName, gwInternal) +
+		neighbourLines(overlayName, nodeInternal)
+	return s.gw.ip(lines)
+}
+
+// neighbourLines spare the tunnel its ARP: MAC addresses follow from addresses.
+func neighbourLines(device string, p pair) string {
+	return fmt.Sprintf("neigh replace %s lladdr %s nud permanent dev %s\nneigh replace %s lladdr %[2]s nud permanent dev %[3]s\n",
+		p[0], overlayMAC(p[0]), device, p[1])
+}
+
+// routeNode sends prefixes of the other cluster into the node's tunnel device.
+func (s *site) routeNode(to pair4and6) error {
+	var failed []error
+	for f, prefix := range to {
+		failed = append(failed, s.node.ip(fmt.Sprintf("route add %s via %s dev %s", prefix, gwInternal[f], overlayName)))
+	}
+	return errors.Join(failed...)
+}

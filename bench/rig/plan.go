@@ -1,0 +1,131 @@
+package rig
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"strait.dev/strait/bench/rig/traffic"
+)
+
+// test is one thing to measure, with everyone it is measured with.
+type test struct {
+	name     string
+	mode     Mode
+	subjects []string
+	measure  func(r *Rig, p *setting) (metrics, error)
+}
+
+// lengths are how long single measurements take.
+type lengths struct {
+	streams, datagrams, trial, roundTrips time.Duration
+}
+
+var (
+	fullLengths  = lengths{streams: 1500 * time.Millisecond, datagrams: 1500 * time.Millisecond, trial: 400 * time.Millisecond, roundTrips: 1500 * time.Millisecond}
+	quickLengths = lengths{streams: 500 * time.Millisecond, datagrams: 500 * time.Millisecond, trial: 200 * time.Millisecond, roundTrips: 500 * time.Millisecond}
+)
+
+// tcpName is the name of a test with so many streams, in one of both directions.
+func tcpName(streams int, direction string) string {
+	return fmt.Sprintf("tcp/streams=%d/direction=%s", streams, direction)
+}
+
+// Directions of the data; who sends it also opens the connection.
+const (
+	forth = "a-to-b"
+	back  = "b-to-a"
+)
+
+// tcp measures streams between the pods.
+func tcp(streams int, direction string, f int, l lengths) func(*Rig, *setting) (metrics, error) {
+	return func(r *Rig, p *setting) (metrics, error) {
+		from, to := p.a, p.b
+		if direction == back {
+			from, to = to, from
+		}
+		s := traffic.Streams{To: p.sees(to, f), From: make([]traffic.Source, streams)}
+		return r.streams(p, from.pod, to.pod, s, l.streams)
+	}
+}
+
+// Names of the tests that demands refer to.
+const (
+	testTCP6         = "tcp6/streams=1/direction=a-to-b"
+	testFixedRate    = "udp/payload=64/rate=20k"
+	testRoundTrip    = "request-response/connections=1"
+	testRoundTrips   = "request-response/connections=16"
+	testFirstPacket  = "first-packet"
+	testHop          = "udp-hop"
+	testHopForwarded = "udp-hop-forwarded"
+	testAEAD         = "aead"
+	testMemory       = "memory/peak"
+	testNodes        = "tcp/streams=256/nodes"
+	testResident     = "memory/idle"
+	testReload       = "request-response/while=reload"
+)
+
+// Payloads of the loss search: 64 bytes, and what makes an IPv4 packet of 1400 bytes,
+// which fits every tunnel.
+var payloads = []int{64, 1400 - 28}
+
+func packetRateName(payload int) string {
+	return fmt.Sprintf("udp/payload=%d/loss-search", payload)
+}
+
+// tests are everything that is measured in a mode.
+func tests(mode Mode, l lengths, plugged []string) (all []test) {
+	add := func(name string, measure func(*Rig, *setting) (metrics, error), subjects ...string) {
+		all = append(all, test{name, mode, subjects, measure})
+	}
+	gateways := append([]string{nameP, nameStrait, nameBaseline}, plugged...)
+	if mode == Wire {
+		gateways = append([]string{nameP1}, gateways...)
+	}
+	limits := []string{namePlain, nameOverlay, nameWireGuardGo, nameWireGuardKernel}
+	counts := []int{1, 4}
+	if mode == SameHost {
+		counts = []int{1}
+	}
+	for _, streams := range counts {
+		for _, direction := range []string{forth, back} {
+			who := slices.Clone(gateways)
+			if streams == 1 && direction == forth && mode != SameHost {
+				who = append(append(who, limits...), nameStraitOver6)
+			}
+			add(tcpName(streams, direction), tcp(streams, direction, 0, l), who...)
+		}
+	}
+	switch mode {
+	case NoGRO:
+		add(testTCP6, tcp(1, forth, 1, l), nameStrait)
+		for _, payload := range payloads {
+			add(packetRateName(payload), func(r *Rig, p *setting) (metrics, error) {
+				return r.packetRate(p, payload, l.trial)
+			}, gateways...)
+		}
+		add(testFirstPacket, func(r *Rig, p *setting) (metrics, error) {
+			return r.firstPackets(p, l.roundTrips)
+		}, nameP, nameStrait, namePlain)
+		add(testNodes, fromNodes(l), nameStrait, nameStraitManyNodes)
+		add(testResident, resident, nameStrait, nameStraitManyNodes)
+		add(testReload, duringReload(l), nameStraitManyNodes)
+	case Wire:
+		add(testFixedRate, func(r *Rig, p *setting) (metrics, error) {
+			return r.fixedRate(p, traffic.Blast{Size: 64, Rate: 20_000, Duration: l.datagrams, Burst: podBurst})
+		}, gateways...)
+	}
+	if mode == SameHost {
+		return all
+	}
+	add(testRoundTrip, func(r *Rig, p *setting) (metrics, error) { return r.roundTrips(p, 1, l.roundTrips) }, gateways...)
+	add(testRoundTrips, func(r *Rig, p *setting) (metrics, error) { return r.roundTrips(p, 16, l.roundTrips) }, gateways...)
+	add(testHop, func(r *Rig, p *setting) (metrics, error) {
+		return r.hop(p, p.a.gw, p.b.gw, p.b.wan[0], l.datagrams)
+	}, namePlain)
+	add(testHopForwarded, func(r *Rig, p *setting) (metrics, error) {
+		return r.hop(p, p.a.node, p.b.gw, p.b.wan[0], l.datagrams)
+	}, namePlain)
+	add(testAEAD, func(*Rig, *setting) (metrics, error) { return aead(l.streams / 3) }, namePlain)
+	return all
+}

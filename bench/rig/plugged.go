@@ -1,0 +1,80 @@
+package rig
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Plugged is a subject that somebody else provides: a command that makes a pair of
+// gateways and keeps them up until it gets SIGTERM. It runs as root, outside all
+// namespaces; everything that it starts is accounted to the gateways. Its nodes are
+// those of strait: a tunnel device of the kernel towards the gateway's underlay
+// address, and a route for the other cluster's prefix. Its environment says
+// everything else, see Variables.
+type Plugged struct {
+	Name    string
+	Command string // for sh -c
+}
+
+// ParsePlugged reads NAME=COMMAND.
+func ParsePlugged(text string) (Plugged, error) {
+	name, command, ok := strings.Cut(text, "=")
+	if !ok || name == "" || command == "" || strings.ContainsAny(name, " \t/") {
+		return Plugged{}, fmt.Errorf("%q is no subject: write NAME=COMMAND, for instance mine=./gateways.sh", text)
+	}
+	return Plugged{name, command}, nil
+}
+
+// Variables explain the environment of a plugged subject's command. Each exists for
+// A and for B, as the last letter says.
+var Variables = [][2]string{
+	{"RIG_GATEWAY_A", "network namespace (as `ip netns` knows it) of the gateway"},
+	{"RIG_NODE_A", "network namespace of the node"},
+	{"RIG_UNDERLAY_A", "the gateway's address towards the node, on device node"},
+	{"RIG_NODE_UNDERLAY_A", "the node's address towards the gateway, on device gw"},
+	{"RIG_WAN_A", "the gateway's address towards the other gateway, on device wan"},
+	{"RIG_INTERNAL_A", "the gateway's address inside the overlay"},
+	{"RIG_NODE_INTERNAL_A", "the node's address inside the overlay; MAC addresses are 0a:58 and the four bytes"},
+	{"RIG_PODS_A", "the pods behind the node"},
+	{"RIG_SEEN_AS_A", "as what the other cluster sees 10.0.0.0/16 of this one"},
+	{"RIG_ENCAPSULATION_A", "geneve or vxlan"},
+	{"RIG_PORT_A", "UDP port of the overlay"},
+	{"RIG_VNI_A", "virtual network identifier of the node"},
+}
+
+func pluggedSubject(s Plugged) *Subject {
+	return &Subject{
+		Name: s.Name, translated: true,
+		up: func(r *Rig, t *topology) ([]*process, error) {
+			encapsulation := kernelEncapsulation(t.a.node)
+			if err := t.each(func(s, other *site) error {
+				if err := s.joinNode(encapsulation, false); err != nil {
+					return err
+				}
+				return s.routeNode(other.seenAs)
+			}); err != nil {
+				return nil, err
+			}
+			outside := &namespace{role: "plugged-" + s.Name, fd: home}
+			p, err := outside.start(t.gateways, r.dir, pluggedEnvironment(t, encapsulation), nil, "sh", "-c", s.Command)
+			if err != nil {
+				return nil, err
+			}
+			return []*process{p}, nil
+		},
+	}
+}
+
+// pluggedEnvironment is the environment that Variables explain.
+func pluggedEnvironment(t *topology, encapsulation string) (env []string) {
+	for _, s := range t.sites() {
+		values := []any{
+			s.gw.name, s.node.name, s.gwUnderlay[0], s.nodeUnderlay[0], s.wan[0], gwInternal[0], nodeInternal[0],
+			s.podNet[0], s.seenAs[0], encapsulation, overlayPorts[encapsulation], vni,
+		}
+		for i, v := range Variables {
+			env = append(env, fmt.Sprintf("%s%s=%v", strings.TrimSuffix(v[0], "A"), strings.ToUpper(s.name), values[i]))
+		}
+	}
+	return env
+}

@@ -1,0 +1,77 @@
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// usage is CPU time used so far. The sum is what the whole path costs: packet work in
+// a soft interrupt is accounted to the process it interrupts, or is ksoftirqd's.
+type usage struct {
+	gateways, ends, softirq time.Duration
+}
+
+func (u usage) total() time.Duration { return u.gateways + u.ends + u.softirq }
+
+func (u usage) since(before usage) usage {
+	return usage{u.gateways - before.gateways, u.ends - before.ends, u.softirq - before.softirq}
+}
+
+// usage reads the clocks of both groups of a picture, and of ksoftirqd.
+func (r *Rig) usage(t *topology) (u usage, err error) {
+	var failed [2]error
+	u.gateways, failed[0] = t.gateways.cpu()
+	u.ends, failed[1] = t.ends.cpu()
+	for _, file := range r.softirqd {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return u, err
+		}
+		t, err := parseSchedstat(string(text))
+		if err != nil {
+			return u, fmt.Errorf("%s: %w", file, err)
+		}
+		u.softirq += t
+	}
+	return u, errors.Join(failed[:]...)
+}
+
+// findSoftirqd lists the schedstat files of the threads that do what soft interrupts
+// leave over.
+func findSoftirqd() (files []string) {
+	names, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, name := range names {
+		if text, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(text), "ksoftirqd/") {
+			files = append(files, filepath.Join(filepath.Dir(name), "schedstat"))
+		}
+	}
+	return files
+}
+
+// parseSchedstat reads the first figure of /proc/PID/schedstat: time on a CPU, in
+// nanoseconds.
+func parseSchedstat(text string) (time.Duration, error) {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	n, err := strconv.ParseInt(first, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("no schedstat: %q", text)
+	}
+	return time.Duration(n), nil
+}
+
+// parseStatus reads a line of /proc/PID/status that is given in kB, by which the
+// kernel means 1024 bytes.
+func parseStatus(text, field string) (bytes float64, err error) {
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, ":"); ok && key == field {
+			n, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+			return n * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("no %s in /proc/PID/status", field)
+}

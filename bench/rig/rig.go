@@ -1,0 +1,129 @@
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Options say what is measured and with which programs.
+type Options struct {
+	// Strait is the binary under test; End is the command that becomes an end of the
+	// traffic (it has to call traffic.Serve on its standard input and output).
+	Strait string
+	End    []string
+
+	WireGuardGo string // wireguard-go of the peer
+	Baseline    string // another strait binary, measured beside Strait; may be empty
+	Plugged     []Plugged
+
+	Only        []string               // subjects besides Baseline and Plugged; empty: all
+	Run         func(test string) bool // which tests, by MODE/NAME; nil: all
+	Repetitions int
+	Quick       bool // short measurements
+
+	Progress io.Writer // a line for each thing done; nil: none
+}
+
+// Rig is what all pictures share. It is for one goroutine.
+type Rig struct {
+	Options
+	dir      string // configurations, keys, logs
+	cgroups  *cgroups
+	softirqd []string
+	devices  int    // WireGuard devices made so far
+	strait   string // copies of the binaries under test
+	baseline string // empty if there is none
+
+	kernelWireGuard bool // whether the kernel has it
+}
+
+// packages are the Debian packages of the programs that the rig runs.
+var packages = map[string]string{
+	"ip": "iproute2", "ethtool": "ethtool", "nft": "nftables", "wg": "wireguard-tools", "setpriv": "util-linux",
+}
+
+// Missing says in one line why no rig can be built here and how to change that. It is
+// empty if one can.
+func Missing() string {
+	if os.Geteuid() != 0 {
+		return "network namespaces need root; run it with sudo"
+	}
+	var lacking []string
+	for tool, of := range packages {
+		if _, err := exec.LookPath(tool); err != nil {
+			lacking = append(lacking, of)
+		}
+	}
+	slices.Sort(lacking)
+	if len(lacking) > 0 {
+		return "not installed: " + strings.Join(lacking, ", ") + "; run: apt-get install -y " + strings.Join(lacking, " ")
+	}
+	return ""
+}
+
+// New prepares a rig. It must be closed.
+func New(o Options) (r *Rig, err error) {
+	if missing := Missing(); missing != "" {
+		return nil, errors.New(missing)
+	}
+	r = &Rig{Options: o, softirqd: findSoftirqd()}
+	removeStaleNamespaces()
+	if r.dir, err = os.MkdirTemp("", namePrefix); err != nil {
+		return nil, err
+	}
+	// The gateways are nobody, and read the binary and their configuration here.
+	err = os.Chmod(r.dir, 0o755)
+	if err == nil {
+		r.kernelWireGuard, err = hasKernelWireGuard()
+	}
+	if err == nil {
+		r.strait, err = r.bring(o.Strait, nameStrait)
+	}
+	if err == nil && o.Baseline != "" {
+		r.baseline, err = r.bring(o.Baseline, nameBaseline)
+	}
+	if err == nil {
+		r.cgroups, err = newCgroups()
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(r.dir))
+	}
+	return r, nil
+}
+
+// hasKernelWireGuard tries it in a namespace of its own.
+func hasKernelWireGuard() (bool, error) {
+	scratch, err := newNamespace("scratch", "probe")
+	if err != nil {
+		return false, err
+	}
+	has := kernelHas(scratch, "wireguard")
+	return has, scratch.remove()
+}
+
+// bring copies a program to where nobody may run it.
+func (r *Rig) bring(program, name string) (string, error) {
+	text, err := os.ReadFile(program)
+	if err != nil {
+		return "", fmt.Errorf("the gateway under test: %w", err)
+	}
+	to := filepath.Join(r.dir, name)
+	return to, os.WriteFile(to, text, 0o755)
+}
+
+// Close takes down what New has made. Settings have to be removed before.
+func (r *Rig) Close() error {
+	return errors.Join(r.cgroups.remove(), os.RemoveAll(r.dir))
+}
+
+func (r *Rig) say(format string, args ...any) {
+	if r.Progress != nil {
+		fmt.Fprintf(r.Progress, format+"\n", args...)
+	}
+}

@@ -1,0 +1,193 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"strait.dev/strait/bench/result"
+)
+
+// modes are the modes of a run, in order.
+var modes = []Mode{NoGRO, Wire, SameHost}
+
+// Measure builds the pictures, measures, adds the samples to a run, and takes
+// everything down, also when ctx ends it early. A measurement that fails is reported
+// and left out; the run goes on.
+func (r *Rig) Measure(ctx context.Context, to *result.Run) (err error) {
+	l := fullLengths
+	if r.Quick {
+		l = quickLengths
+	}
+	var plan []test
+	for _, mode := range modes {
+		plan = append(plan, tests(mode, l, r.pluggedNames())...)
+	}
+	if err := r.checkNames(); err != nil {
+		return err
+	}
+	if plan = r.choose(plan); len(plan) == 0 {
+		return errors.New("nothing to measure: no such test with such a subject; see what there is with: strait bench peer --list")
+	}
+	settings := make(map[string]*setting)
+	defer func() { err = errors.Join(err, removeAll(settings)) }()
+	for _, s := range r.subjects(plan) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.say("build %s", s.Name)
+		p, err := r.place(s)
+		settings[s.Name] = p
+		if err != nil {
+			return err
+		}
+	}
+	return r.repeat(ctx, plan, settings, to)
+}
+
+// checkNames finds subjects that were asked for and do not exist here.
+func (r *Rig) checkNames() error {
+	var names []string
+	for _, s := range r.known() {
+		names = append(names, s.Name)
+	}
+	for _, name := range r.Only {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("no subject %q here; there are: %s", name, strings.Join(names, " "))
+		}
+	}
+	return nil
+}
+
+// choose keeps the tests and subjects that were asked for and can run.
+func (r *Rig) choose(plan []test) (chosen []test) {
+	asked := append(append(r.pluggedNames(), nameBaseline), r.Only...)
+	known := make(map[string]bool)
+	for _, s := range r.known() {
+		known[s.Name] = len(r.Only) == 0 || slices.Contains(asked, s.Name)
+	}
+	for _, t := range plan {
+		t.subjects = slices.DeleteFunc(slices.Clone(t.subjects), func(name string) bool { return !known[name] })
+		if len(t.subjects) > 0 && (r.Run == nil || r.Run(string(t.mode)+"/"+t.name)) {
+			chosen = append(chosen, t)
+		}
+	}
+	return chosen
+}
+
+// known are all subjects that this run could have.
+func (r *Rig) known() []*Subject {
+	all := []*Subject{
+		peerSubject(nameP, r.WireGuardGo),
+		peerSubject(nameP1, r.WireGuardGo, "GOMAXPROCS=1"),
+		straitSubject(nameStrait, r.strait, false, 0),
+		straitSubject(nameStraitOver6, r.strait, true, 0),
+		manyNodesSubject(r.strait),
+		plainSubject(),
+		overlaySubject(),
+		wireGuardSubject(nameWireGuardGo, r.WireGuardGo),
+	}
+	if r.baseline != "" {
+		all = append(all, straitSubject(nameBaseline, r.baseline, false, 0))
+	}
+	if r.kernelWireGuard {
+		all = append(all, wireGuardSubject(nameWireGuardKernel, ""))
+	}
+	for _, p := range r.Plugged {
+		all = append(all, pluggedSubject(p))
+	}
+	return all
+}
+
+// subjects are those that a plan needs.
+func (r *Rig) subjects(plan []test) []*Subject {
+	needed := make(map[string]bool)
+	for _, t := range plan {
+		for _, name := range t.subjects {
+			needed[name] = true
+		}
+	}
+	return slices.DeleteFunc(r.known(), func(s *Subject) bool { return !needed[s.Name] })
+}
+
+func (r *Rig) pluggedNames() (names []string) {
+	for _, p := range r.Plugged {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// repeat measures everything as often as asked for. Subjects alternate within each
+// test, A B B A, so that what drifts on the machine meets all of them alike.
+func (r *Rig) repeat(ctx context.Context, plan []test, settings map[string]*setting, to *result.Run) error {
+	start := time.Now()
+	done, total := 0, len(plan)*r.Repetitions
+	for _, mode := range modes {
+		plan := slices.DeleteFunc(slices.Clone(plan), func(t test) bool { return t.mode != mode })
+		if len(plan) == 0 {
+			continue
+		}
+		for _, p := range settings {
+			if err := p.setMode(mode); err != nil {
+				return err
+			}
+		}
+		for repetition := 1; repetition <= r.Repetitions; repetition++ {
+			for _, t := range plan {
+				if err := r.one(ctx, t, repetition, settings, to); err != nil {
+					return err
+				}
+				done++
+				r.say("%3d %% %6s  %s %d/%d %s", 100*done/total, time.Since(start).Round(time.Second), mode, repetition, r.Repetitions, t.name)
+			}
+		}
+	}
+	return r.memory(settings, to)
+}
+
+// one measures one test once with all of its subjects.
+func (r *Rig) one(ctx context.Context, t test, repetition int, settings map[string]*setting, to *result.Run) error {
+	order := slices.Clone(t.subjects)
+	if repetition%2 == 0 {
+		slices.Reverse(order)
+	}
+	for _, name := range order {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("interrupted: %w", err)
+		}
+		m, err := t.measure(r, settings[name])
+		if err == nil {
+			err = to.Add(result.Sample{Test: t.name, Subject: name, Mode: string(t.mode), Repetition: repetition, Metrics: m})
+		}
+		if err != nil {
+			r.say("left out: %s %s %s: %v", t.mode, t.name, name, err)
+		}
+	}
+	return nil
+}
+
+// memory adds the most that a gateway of each subject has held in the whole run.
+func (r *Rig) memory(settings map[string]*setting, to *result.Run) error {
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		most := 0.0
+		for _, g := range settings[name].processes {
+			bytes, err := g.memory("VmHWM")
+			if err != nil {
+				return err
+			}
+			most = max(most, bytes)
+		}
+		if most == 0 {
+			continue // no process stands in the gateways' places
+		}
+		err := to.Add(result.Sample{Test: testMemory, Subject: name, Repetition: 1, Metrics: metrics{unitMemory: most}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

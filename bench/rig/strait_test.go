@@ -1,0 +1,85 @@
+package rig
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"strait.dev/strait/config"
+)
+
+func TestConfigurationsAreValid(t *testing.T) {
+	for _, spare := range []int{0, manyNodes} {
+		a, b := siteA(), siteB()
+		keys, err := newKeyPair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v6 := range []bool{false, true} {
+			c := straitConfig{
+				site: a, other: b, v6: v6, Encapsulation: "vxlan", Spare: spareNodes(spare),
+				PrivateKeyFile: "/private.key", PeerKey: keys.public,
+			}
+			var text strings.Builder
+			if err := straitTemplate.Execute(&text, &c); err != nil {
+				t.Fatal(err)
+			}
+			g, err := config.Parse([]byte(text.String()))
+			if err != nil {
+				t.Fatalf("%d spare nodes, IPv6 outside %v: %v", spare, v6, err)
+			}
+			if got, want := len(g.Overlay.Nodes), spare+1; got != want {
+				t.Errorf("%d nodes, want %d", got, want)
+			}
+		}
+	}
+}
+
+func TestManyNodesHaveTheRoutesThatTheTableSpeaksOf(t *testing.T) {
+	routes := make(map[netip.Prefix]bool)
+	for _, n := range spareNodes(manyNodes) {
+		for _, p := range n.Prefixes {
+			routes[p.Masked()] = true
+		}
+	}
+	if len(routes) != 100_000 {
+		t.Errorf("%d routes, want 100000", len(routes))
+	}
+}
+
+func TestTheOtherClusterSeesAPodByItsPrefix(t *testing.T) {
+	b := siteB()
+	for f, want := range []string{"10.71.2.9", "fd00:71:0:2::9"} {
+		if got := b.translate(b.podAddress[f]); got != netip.MustParseAddr(want) {
+			t.Errorf("%s is seen as %s, want %s", b.podAddress[f], got, want)
+		}
+	}
+}
+
+func TestASubjectIsANameAndACommand(t *testing.T) {
+	got, err := ParsePlugged("mine=./up.sh --fast=1")
+	if want := (Plugged{"mine", "./up.sh --fast=1"}); err != nil || got != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	for _, wrong := range []string{"", "mine", "=up.sh", "mine=", "my own=up.sh", "a/b=up.sh"} {
+		if _, err := ParsePlugged(wrong); err == nil {
+			t.Errorf("%q: no error", wrong)
+		}
+	}
+}
+
+func TestAPluggedSubjectFindsEverythingInItsEnvironment(t *testing.T) {
+	top := &topology{a: siteA(), b: siteB()}
+	for _, s := range top.sites() {
+		s.gw, s.node = &namespace{name: "gw-" + s.name}, &namespace{name: "node-" + s.name}
+	}
+	env := strings.Join(pluggedEnvironment(top, "vxlan"), "\n") + "\n"
+	for _, want := range []string{
+		"RIG_GATEWAY_A=gw-a", "RIG_GATEWAY_B=gw-b", "RIG_NODE_B=node-b", "RIG_WAN_A=203.0.113.1", "RIG_WAN_B=203.0.113.2",
+		"RIG_UNDERLAY_A=192.168.1.1", "RIG_SEEN_AS_B=10.71.0.0/16", "RIG_ENCAPSULATION_A=vxlan", "RIG_PORT_B=6092", "RIG_VNI_A=101",
+	} {
+		if !strings.Contains(env, want+"\n") {
+			t.Errorf("no %s in\n%s", want, env)
+		}
+	}
+}

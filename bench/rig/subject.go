@@ -1,0 +1,89 @@
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+)
+
+// Subject is what is measured: what stands in the gateways' places.
+type Subject struct {
+	Name string
+	// translated: each cluster sees the other's pods by another prefix. Limits see
+	// them as they are.
+	translated bool
+	v6         bool // node links and the tunnel run over IPv6
+	dualStack  bool // carries IPv6 between the pods
+	up         func(*Rig, *topology) ([]*process, error)
+}
+
+// Names of the subjects that a run knows by itself.
+const (
+	nameStrait          = "strait"
+	nameStraitOver6     = "strait-over-ipv6"
+	nameStraitManyNodes = "strait-5000-nodes"
+	nameBaseline        = "baseline"
+	nameP               = "P"
+	nameP1              = "P1"
+	namePlain           = "plain-route"
+	nameOverlay         = "overlay-only"
+	nameWireGuardGo     = "wireguard-go-only"
+	nameWireGuardKernel = "kernel-wireguard"
+)
+
+// sees is under which address the pod of one side knows the pod of the other.
+func (s *Subject) sees(other *site, f int) netip.Addr {
+	a := other.podAddress[f]
+	if s.translated {
+		a = other.translate(a)
+	}
+	return a
+}
+
+// setting is a subject in its picture, ready for traffic.
+type setting struct {
+	*Subject
+	*topology
+	processes []*process // the gateways'
+	running   map[*namespace]*end
+}
+
+// place builds the picture of a subject, starts its gateways and ends, and waits until
+// packets cross. What is returned has to be removed, also with an error.
+func (r *Rig) place(s *Subject) (p *setting, err error) {
+	p = &setting{Subject: s, running: make(map[*namespace]*end)}
+	if p.topology, err = r.newTopology(s.Name); err != nil {
+		return p, err
+	}
+	if p.processes, err = s.up(r, p.topology); err != nil {
+		return p, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return p, r.awaitTraffic(p)
+}
+
+// remove ends everything of the setting and takes the picture down.
+func (p *setting) remove() error {
+	var all sync.WaitGroup
+	for _, e := range p.running {
+		all.Go(e.stop)
+	}
+	for _, g := range p.processes {
+		all.Go(g.stop)
+	}
+	all.Wait()
+	return p.topology.remove()
+}
+
+// removeAll removes settings side by side: gateways take their time to drain.
+func removeAll(settings map[string]*setting) error {
+	failed := make(chan error)
+	for _, p := range settings {
+		go func() { failed <- p.remove() }()
+	}
+	var all []error
+	for range settings {
+		all = append(all, <-failed)
+	}
+	return errors.Join(all...)
+}

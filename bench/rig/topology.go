@@ -1,0 +1,186 @@
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// site is one cluster of the picture.
+type site struct {
+	name          string // a, b
+	pod, node, gw *namespace
+
+	podAddress   pair // the pod
+	podRouter    pair // the node's end of the pod's link
+	podNet       pair4and6
+	nodeUnderlay pair // the node's end of the link to the gateway
+	gwUnderlay   pair
+	wan          pair
+	seenAs       pair4and6 // as what the other cluster sees this one's pods
+
+	externalSeenAs pair4and6
+}
+
+// pair is an IPv4 and an IPv6 address.
+type pair [2]netip.Addr
+
+// pair4and6 is an IPv4 and an IPv6 prefix.
+type pair4and6 [2]netip.Prefix
+
+func addresses(v4, v6 string) pair {
+	return pair{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
+}
+
+func prefixes(v4, v6 string) pair4and6 {
+	return pair4and6{netip.MustParsePrefix(v4), netip.MustParsePrefix(v6)}
+}
+
+// What both clusters chose alike, as nobody has agreed upon anything.
+var (
+	podCIDRs      = prefixes("10.0.0.0/16", "fd00:10::/48")
+	externalCIDRs = prefixes("10.70.0.0/16", "fd00:70::/48")
+	nodeInternal  = addresses("10.80.0.11", "fd00:80::11")
+	gwInternal    = addresses("10.80.0.1", "fd00:80::1")
+	nodeExternal  = addresses("10.70.0.11", "fd00:70::11")
+	gwExternal    = addresses("10.70.0.1", "fd00:70::1")
+)
+
+// vni is of every overlay link of every picture.
+const vni = 101
+
+// topology is the picture of one subject.
+type topology struct {
+	subject        string
+	a, b           *site
+	namespaces     []*namespace
+	gateways, ends *cgroup // what runs in the gateways' places, and what makes the traffic
+}
+
+func siteA() *site {
+	return &site{
+		name:           "a",
+		podAddress:     addresses("10.0.1.5", "fd00:10:0:1::5"),
+		podRouter:      addresses("10.0.1.1", "fd00:10:0:1::1"),
+		podNet:         prefixes("10.0.1.0/24", "fd00:10:0:1::/64"),
+		nodeUnderlay:   addresses("192.168.1.10", "2001:db8:1::10"),
+		gwUnderlay:     addresses("192.168.1.1", "2001:db8:1::1"),
+		wan:            addresses("203.0.113.1", "2001:db8:113::1"),
+		seenAs:         prefixes("10.72.0.0/16", "fd00:72::/48"),
+		externalSeenAs: prefixes("10.74.0.0/16", "fd00:74::/48"),
+	}
+}
+
+func siteB() *site {
+	return &site{
+		name:           "b",
+		podAddress:     addresses("10.0.2.9", "fd00:10:0:2::9"),
+		podRouter:      addresses("10.0.2.1", "fd00:10:0:2::1"),
+		podNet:         prefixes("10.0.2.0/24", "fd00:10:0:2::/64"),
+		nodeUnderlay:   addresses("192.168.2.10", "2001:db8:2::10"),
+		gwUnderlay:     addresses("192.168.2.1", "2001:db8:2::1"),
+		wan:            addresses("203.0.113.2", "2001:db8:113::2"),
+		seenAs:         prefixes("10.71.0.0/16", "fd00:71::/48"),
+		externalSeenAs: prefixes("10.73.0.0/16", "fd00:73::/48"),
+	}
+}
+
+// newTopology builds the namespaces and the cables of a picture, without gateways.
+// What is returned has to be removed, also with an error.
+func (r *Rig) newTopology(subject string) (t *topology, err error) {
+	t = &topology{subject: subject, a: siteA(), b: siteB()}
+	if t.gateways, err = r.cgroups.make(subject + "-gateways"); err != nil {
+		return t, err
+	}
+	if t.ends, err = r.cgroups.make(subject + "-ends"); err != nil {
+		return t, err
+	}
+	for _, s := range t.sites() {
+		for role, to := range map[string]**namespace{"pod": &s.pod, "node": &s.node, "gw": &s.gw} {
+			n, err := newNamespace(subject, role+strings.ToUpper(s.name))
+			if err != nil {
+				return t, err
+			}
+			t.namespaces = append(t.namespaces, n)
+			*to = n
+			if err := n.sysctl(routerSettings); err != nil {
+				return t, err
+			}
+		}
+		if err := s.connect(); err != nil {
+			return t, err
+		}
+	}
+	return t, t.connectWAN()
+}
+
+// routerSettings make every namespace forward, whatever the way back.
+var routerSettings = map[string]string{
+	"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1",
+	"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
+	"ipv4/conf/all/send_redirects": "0", "ipv4/conf/default/send_redirects": "0",
+	"ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0",
+}
+
+func (t *topology) sites() [2]*site { return [2]*site{t.a, t.b} }
+
+// other is the other cluster.
+func (t *topology) other(s *site) *site {
+	if s == t.a {
+		return t.b
+	}
+	return t.a
+}
+
+func (t *topology) remove() error {
+	var failed []error
+	for _, n := range t.namespaces {
+		failed = append(failed, n.remove())
+	}
+	return errors.Join(failed...)
+}
+
+// connect lays the cables from the pod to the gateway.
+func (s *site) connect() error {
+	return errors.Join(
+		s.pod.ip(fmt.Sprintf("link set lo up\nlink add eth0 type veth peer name pod netns %s\nlink set eth0 up", s.node.name)),
+		s.node.ip(fmt.Sprintf("link set lo up\nlink set pod up\nlink add gw type veth peer name node netns %s\nlink set gw up", s.gw.name)),
+		s.gw.ip("link set lo up\nlink set node up"),
+		s.pod.ip(addressLines("eth0", s.podAddress)+fmt.Sprintf("route add default via %s\nroute add default via %s\n", s.podRouter[0], s.podRouter[1])),
+		s.node.ip(addressLines("pod", s.podRouter)+addressLines("gw", s.nodeUnderlay)),
+		s.gw.ip(addressLines("node", s.gwUnderlay)),
+	)
+}
+
+// connectWAN lays the "internet" between the gateways.
+func (t *topology) connectWAN() error {
+	return errors.Join(
+		t.a.gw.ip(fmt.Sprintf("link add wan type veth peer name wan netns %s\nlink set wan up\n", t.b.gw.name)),
+		t.b.gw.ip("link set wan up"),
+		t.a.gw.ip(addressLines("wan", t.a.wan)),
+		t.b.gw.ip(addressLines("wan", t.b.wan)),
+	)
+}
+
+// addressLines are the commands that give a device its addresses.
+func addressLines(device string, p pair) string {
+	return fmt.Sprintf("addr add %s/24 dev %s\naddr add %s/64 dev %[2]s nodad\n", p[0], device, p[1])
+}
+
+// translate is an address of this cluster as the other one sees it.
+func (s *site) translate(a netip.Addr) netip.Addr {
+	to := s.seenAs[family(a)]
+	bytes, network := a.AsSlice(), to.Addr().AsSlice()
+	copy(bytes[:to.Bits()/8], network) // all prefixes are of whole bytes
+	moved, _ := netip.AddrFromSlice(bytes)
+	return moved
+}
+
+// family is the index of an address in a pair.
+func family(a netip.Addr) int {
+	if a.Is4() {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,64 @@
+package traffic
+
+import (
+	"net/netip"
+	"runtime"
+	"time"
+
+	"strait.dev/strait/bench/measure"
+	"strait.dev/strait/underlay"
+)
+
+// Blast asks for UDP datagrams at a fixed rate.
+type Blast struct {
+	To       netip.Addr
+	Size     int     // payload, bytes
+	Rate     float64 // datagrams per second
+	Duration time.Duration
+	Burst    int  // datagrams that leave at once; the pace is kept burst by burst
+	Segment  bool // hand batches to the kernel as one message each (UDP_SEGMENT) and receive with GRO, as tunnels do
+}
+
+// Sent is what a Blast came to, in datagrams.
+type Sent struct {
+	Wanted int // at the rate that was asked for
+	Sent   int // taken by the kernel
+}
+
+// Blast sends and returns when all is sent.
+func (e *End) Blast(b Blast, sent *Sent) error {
+	runtime.LockOSThread() // the clock sleeps by itself, a thousand times per second and more
+	defer runtime.UnlockOSThread()
+	measure.Sharp()
+	local, port := netip.IPv4Unspecified(), uint16(portUDPSink)
+	if b.To.Is6() {
+		local = netip.IPv6Unspecified()
+	}
+	if b.Segment {
+		port = portTunnel
+	}
+	socket, err := underlay.Listen(netip.AddrPortFrom(local, 0), underlay.Options{DisableGSO: !b.Segment})
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	to := underlay.NewDestination(netip.AddrPortFrom(b.To, port))
+	payload := make([]byte, b.Size)
+	batch := underlay.NewBatch(b.Burst)
+	bursts, _ := measure.Offer(measure.NewClock(), b.pace(), b.Duration, func(n int) int {
+		for range n * b.Burst {
+			batch.Add(socket, &to, nil, payload)
+		}
+		taken, _ := batch.Flush() // the rest is missing in what was sent
+		sent.Sent += taken
+		return n
+	})
+	sent.Wanted = bursts * b.Burst
+	return nil
+}
+
+// pace is when bursts are due.
+func (b *Blast) pace() measure.Pace { return measure.Pace{Rate: b.Rate / float64(b.Burst)} }
+
+// Blast sends datagrams and returns when they are sent.
+func (c *Client) Blast(b Blast) (Sent, error) { return call[Sent](c, "Blast", b) }

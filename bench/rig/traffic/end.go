@@ -1,0 +1,63 @@
+package traffic
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/rpc"
+)
+
+// What every end listens on, over IPv4 and IPv6.
+const (
+	portTCPSink = 7001 // reads and counts
+	portTCPEcho = 7002
+	portUDPSink = 7003 // reads and counts
+	portUDPEcho = 7004
+	portTunnel  = 7005 // reads as a tunnel does, GRO on, and counts
+)
+
+// End is what a process serves to the rig. Its exported methods are called by
+// net/rpc, several at once.
+type End struct {
+	sink    sink
+	streams streams
+}
+
+// Serve is the whole life of an end: it listens, prints nothing, and answers calls
+// on the pipe until that is closed.
+func Serve(pipe io.ReadWriteCloser) error {
+	e := new(End)
+	for _, listen := range []func() error{e.sink.listenTCP, e.sink.listenUDP, e.sink.listenTunnel, echoTCP, echoUDP} {
+		if err := listen(); err != nil {
+			return err
+		}
+	}
+	s := rpc.NewServer()
+	if err := s.Register(e); err != nil {
+		return err
+	}
+	s.ServeConn(pipe)
+	return nil
+}
+
+// Client is the rig's side of an end. It is safe for concurrent use.
+type Client struct{ rpc *rpc.Client }
+
+// NewClient speaks to the end at the other side of a pipe, which it owns.
+func NewClient(pipe io.ReadWriteCloser) *Client { return &Client{rpc.NewClient(pipe)} }
+
+// Close ends the end.
+func (c *Client) Close() error { return c.rpc.Close() }
+
+// call is a call whose failure names what was asked for.
+func call[R any](c *Client, method string, args any) (reply R, err error) {
+	if err = c.rpc.Call("End."+method, args, &reply); err != nil {
+		err = fmt.Errorf("%s: %w", method, err)
+	}
+	return reply, err
+}
+
+// Nothing is what calls without arguments or replies carry: gob has no empty value.
+type Nothing bool
+
+func listenAll(port int) string { return net.JoinHostPort("", fmt.Sprint(port)) }

@@ -1,0 +1,107 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"strait.dev/strait/bench/measure"
+)
+
+// RoundTrips asks for requests and responses over TCP: every connection sends the
+// next request when it has the last response.
+type RoundTrips struct {
+	To          netip.Addr
+	Connections int
+	Size        int // of a request and of a response, bytes
+	Duration    time.Duration
+}
+
+// Latencies is how long round trips took.
+type Latencies struct {
+	Count                    int
+	Elapsed                  time.Duration
+	P50, P90, P99, P999, Max time.Duration
+}
+
+// patience is how long an answer may take before the path counts as broken.
+const patience = 5 * time.Second
+
+// RoundTrips returns when the duration is over.
+func (e *End) RoundTrips(r RoundTrips, l *Latencies) error {
+	connections := make([]net.Conn, r.Connections)
+	for i := range connections {
+		c, err := net.DialTimeout("tcp", netip.AddrPortFrom(r.To, portTCPEcho).String(), patience)
+		if err != nil {
+			return fmt.Errorf("no connection through the gateways: %w", err)
+		}
+		defer c.Close()
+		connections[i] = c
+	}
+	seen := newRecorder()
+	failed := make([]error, len(connections))
+	var all sync.WaitGroup
+	for i, c := range connections {
+		all.Go(func() { failed[i] = exchange(c, r.Size, r.Duration, seen) })
+	}
+	all.Wait()
+	*l = seen.latencies()
+	return errors.Join(failed...)
+}
+
+// exchange records round trips over one connection for a while, at least one.
+func exchange(c net.Conn, size int, d time.Duration, to *recorder) error {
+	message := make([]byte, size)
+	if err := c.SetDeadline(time.Now().Add(d + patience)); err != nil {
+		return err
+	}
+	for now := to.clock.Now(); ; {
+		if _, err := c.Write(message); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c, message); err != nil {
+			return err
+		}
+		then := now
+		now = to.clock.Now()
+		to.record(then, now)
+		if now >= d {
+			return nil
+		}
+	}
+}
+
+// recorder collects latencies from several goroutines.
+type recorder struct {
+	clock measure.Clock // starts with the recorder
+
+	sync.Mutex // protects seen
+	seen       *measure.Latencies
+}
+
+func newRecorder() *recorder {
+	return &recorder{clock: measure.NewClock(), seen: measure.NewLatencies()}
+}
+
+func (r *recorder) record(asked, answered time.Duration) {
+	r.Lock()
+	r.seen.Record(asked, answered)
+	r.Unlock()
+}
+
+// latencies are what was recorded until now.
+func (r *recorder) latencies() Latencies {
+	r.Lock()
+	defer r.Unlock()
+	at := r.seen.At
+	return Latencies{r.seen.Count(), r.clock.Now(), at(0.5), at(0.9), at(0.99), at(0.999), at(1)}
+}
+
+// RoundTrips measures latency and returns when the duration is over.
+func (c *Client) RoundTrips(r RoundTrips) (Latencies, error) {
+	return call[Latencies](c, "RoundTrips", r)
+}

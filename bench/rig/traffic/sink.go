@@ -1,0 +1,164 @@
+package traffic
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/underlay"
+)
+
+// Count is what an end has received since it was started.
+type Count struct {
+	At        time.Duration // on the machine's monotonic clock
+	Stream    int64         // bytes over TCP
+	Datagrams int64
+	Bytes     int64 // in datagrams
+	Overflows uint64
+}
+
+// Since is what came after an earlier count.
+func (c Count) Since(before Count) Count {
+	return Count{c.At - before.At, c.Stream - before.Stream, c.Datagrams - before.Datagrams, c.Bytes - before.Bytes, c.Overflows - before.Overflows}
+}
+
+// readSize is what one read of a stream may bring, bytes.
+const readSize = 256 << 10
+
+type sink struct {
+	stream, datagrams, bytes atomic.Int64
+	sockets                  []*underlay.Socket
+}
+
+func (s *sink) listenTCP() error {
+	return acceptEach(portTCPSink, func(c net.Conn) {
+		buffer := make([]byte, readSize)
+		for {
+			n, err := c.Read(buffer)
+			s.stream.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	})
+}
+
+// listenUDP is a pod's ordinary socket: many datagrams per system call, but no GRO.
+func (s *sink) listenUDP() error {
+	return s.listenDatagrams(portUDPSink, underlay.Options{DisableGRO: true})
+}
+
+func (s *sink) listenTunnel() error { return s.listenDatagrams(portTunnel, underlay.Options{}) }
+
+func (s *sink) listenDatagrams(port uint16, o underlay.Options) error {
+	for _, all := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		socket, err := underlay.Listen(netip.AddrPortFrom(all, port), o)
+		if errors.Is(err, unix.EAFNOSUPPORT) {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
+			return err
+		}
+		s.sockets = append(s.sockets, socket)
+		poller, err := underlay.NewPoller()
+		if err != nil {
+			return err
+		}
+		if err := poller.Add(socket); err != nil {
+			return err
+		}
+		go s.receive(poller, underlay.NewReceiver(socket))
+	}
+	return nil
+}
+
+// receive counts datagrams until the process ends.
+func (s *sink) receive(p *underlay.Poller, r *underlay.Receiver) {
+	for p.Wait(func() bool {
+		messages, _ := r.Fill() // an error passes: sinks send nothing and are never closed
+		var datagrams, bytes int64
+		for {
+			d, _, ok := r.Next()
+			if !ok {
+				break
+			}
+			datagrams++
+			bytes += int64(len(d))
+		}
+		s.datagrams.Add(datagrams)
+		s.bytes.Add(bytes)
+		return messages > 0
+	}) == nil {
+	}
+}
+
+// Count answers what has arrived so far.
+func (e *End) Count(_ Nothing, c *Count) error {
+	*c = Count{At: monotonic(), Stream: e.sink.stream.Load(), Datagrams: e.sink.datagrams.Load(), Bytes: e.sink.bytes.Load()}
+	for _, s := range e.sink.sockets {
+		c.Overflows += s.Overflows()
+	}
+	return nil
+}
+
+// Count is what the end has received so far.
+func (c *Client) Count() (Count, error) { return call[Count](c, "Count", Nothing(false)) }
+
+// monotonic reads the clock that all processes of a machine share.
+func monotonic() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails only for unknown clocks
+	return time.Duration(t.Nano())
+}
+
+// echoTCP sends back what it reads.
+func echoTCP() error {
+	return acceptEach(portTCPEcho, func(c net.Conn) { _, _ = io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) })
+}
+
+// acceptEach serves every connection to a port on a goroutine of its own.
+func acceptEach(port int, serve func(net.Conn)) error {
+	l, err := net.Listen("tcp", listenAll(port))
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				serve(c)
+			}()
+		}
+	}()
+	return nil
+}
+
+// echoUDP sends every datagram back to where it came from.
+func echoUDP() error {
+	c, err := net.ListenUDP("udp", &net.UDPAddr{Port: portUDPEcho})
+	if err != nil {
+		return err
+	}
+	go func() {
+		buffer := make([]byte, 2048)
+		for {
+			n, from, err := c.ReadFromUDPAddrPort(buffer)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err == nil {
+				_, _ = c.WriteToUDPAddrPort(buffer[:n], from) // lost like any datagram
+			}
+		}
+	}()
+	return nil
+}

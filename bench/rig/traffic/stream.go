@@ -1,0 +1,101 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Source is where one TCP stream comes from.
+type Source struct {
+	Address netip.Addr // invalid: what the kernel chooses
+	Device  string     // leave by this device only; empty: what the routes say
+}
+
+// Streams asks for TCP streams that send as fast as they can until StopStreams.
+type Streams struct {
+	To   netip.Addr
+	From []Source // one stream for each
+}
+
+// writeSize is what one write hands to the kernel, bytes.
+const writeSize = 128 << 10
+
+type streams struct {
+	sync.Mutex // protects open
+	open       []net.Conn
+	writers    sync.WaitGroup
+}
+
+// StartStreams opens the streams and lets them run.
+func (e *End) StartStreams(s Streams, _ *Nothing) error {
+	e.streams.Lock()
+	defer e.streams.Unlock()
+	for _, from := range s.From {
+		c, err := from.dial(netip.AddrPortFrom(s.To, portTCPSink))
+		if err != nil {
+			return err
+		}
+		e.streams.open = append(e.streams.open, c)
+	}
+	for _, c := range e.streams.open {
+		e.streams.writers.Go(func() {
+			for buffer := make([]byte, writeSize); ; {
+				if _, err := c.Write(buffer); err != nil {
+					return // as a rule because StopStreams closed it
+				}
+			}
+		})
+	}
+	return nil
+}
+
+// dial opens a stream from s.
+func (s Source) dial(to netip.AddrPort) (net.Conn, error) {
+	d := net.Dialer{Timeout: patience}
+	if s.Address.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.Address, 0))
+	}
+	if s.Device != "" {
+		d.Control = func(_, _ string, raw syscall.RawConn) error {
+			var failed error
+			err := raw.Control(func(fd uintptr) { failed = unix.BindToDevice(int(fd), s.Device) })
+			return errors.Join(err, failed)
+		}
+	}
+	c, err := d.Dial("tcp", to.String())
+	if err != nil {
+		return nil, fmt.Errorf("no stream through the gateways: %w", err)
+	}
+	return c, nil
+}
+
+// StopStreams resets all streams, so that nothing of them is under way any more.
+func (e *End) StopStreams(Nothing, *Nothing) error {
+	e.streams.Lock()
+	defer e.streams.Unlock()
+	for _, c := range e.streams.open {
+		_ = c.(*net.TCPConn).SetLinger(0) // fails where the stream has ended by itself
+		c.Close()
+	}
+	e.streams.open = nil
+	e.streams.writers.Wait()
+	return nil
+}
+
+// StartStreams lets streams run until StopStreams.
+func (c *Client) StartStreams(s Streams) error {
+	_, err := call[Nothing](c, "StartStreams", s)
+	return err
+}
+
+// StopStreams ends all streams of StartStreams, also after that has failed.
+func (c *Client) StopStreams() error {
+	_, err := call[Nothing](c, "StopStreams", Nothing(false))
+	return err
+}

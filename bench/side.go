@@ -1,0 +1,124 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"syscall"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/underlay"
+)
+
+// What both clusters have in common.
+var (
+	podRange        = netip.MustParsePrefix("10.0.0.0/16")
+	externalRange   = netip.MustParsePrefix("10.70.0.0/16")
+	gatewayInternal = netip.MustParseAddr("10.80.0.1")
+	gatewayExternal = netip.MustParseAddr("10.70.0.1")
+	nodeInternal    = netip.MustParseAddr("10.80.0.11")
+)
+
+// plan is what tells one cluster from the other. Node and gateway have an address
+// of loopback each, since they use the same port.
+type plan struct {
+	name          string
+	node, gateway netip.Addr
+	vni           uint32
+	pods          netip.Prefix // behind the node
+	pod           netip.Addr
+	remotePod     netip.Addr   // the other cluster's, as this one sees it
+	remotePods    netip.Prefix // the other's podRange, as this one sees it
+}
+
+var (
+	planA = plan{
+		name: "a", vni: 101,
+		node: netip.MustParseAddr("127.0.11.11"), gateway: netip.MustParseAddr("127.0.11.1"),
+		pods: netip.MustParsePrefix("10.0.1.0/24"), pod: netip.MustParseAddr("10.0.1.5"),
+		remotePods: netip.MustParsePrefix("10.71.0.0/16"), remotePod: netip.MustParseAddr("10.71.2.9"),
+	}
+	planB = plan{
+		name: "b", vni: 202,
+		node: netip.MustParseAddr("127.0.12.11"), gateway: netip.MustParseAddr("127.0.12.1"),
+		pods: netip.MustParsePrefix("10.0.2.0/24"), pod: netip.MustParseAddr("10.0.2.9"),
+		remotePods: netip.MustParsePrefix("10.72.0.0/16"), remotePod: netip.MustParseAddr("10.72.1.5"),
+	}
+)
+
+// side is one cluster: a real gateway, and the socket of its one node.
+type side struct {
+	plan
+	node *underlay.Socket
+	*daemon.Daemon
+}
+
+// portAttempts is how often the node's port may be taken at the gateway's address.
+const portAttempts = 10
+
+// startSide starts a gateway and a node's socket on one port number. wireGuard has
+// the keys and peers; offload lets the node's socket segment and coalesce.
+func startSide(p plan, wireGuard config.WireGuard, offload bool) (*side, error) {
+	options := underlay.Options{DisableGRO: !offload, DisableGSO: !offload}
+	for attempt := 1; ; attempt++ {
+		node, err := underlay.Listen(netip.AddrPortFrom(p.node, 0), options)
+		if err != nil {
+			return nil, err
+		}
+		c := p.config(node.LocalAddr().Port(), wireGuard)
+		if err := c.Validate(); err != nil {
+			return nil, errors.Join(err, node.Close())
+		}
+		d, err := daemon.Start(c, daemon.Options{Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			return &side{p, node, d}, nil
+		}
+		node.Close()
+		if attempt == portAttempts || !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("start gateway %s: %w", p.name, err)
+		}
+	}
+}
+
+func (p *plan) config(port uint16, wireGuard config.WireGuard) *config.Gateway {
+	other := map[string]string{"a": "b", "b": "a"}[p.name]
+	return &config.Gateway{
+		APIVersion: config.APIVersion, Kind: config.Kind, Cluster: p.name,
+		Overlay: config.Overlay{
+			Listen:            config.ListenAddress{Addr: p.gateway, Port: port},
+			Addresses:         []netip.Addr{gatewayInternal},
+			ExternalAddresses: []netip.Addr{gatewayExternal},
+			MTU:               innerMTU,
+			Nodes: []config.Node{{
+				Name: "node-" + p.name, Underlay: p.node, VNI: p.vni,
+				Addresses: []netip.Addr{nodeInternal}, Prefixes: []netip.Prefix{p.pods},
+			}},
+		},
+		WireGuard: wireGuard,
+		Local:     config.Local{Prefixes: []netip.Prefix{podRange}, ExternalPrefixes: []netip.Prefix{externalRange}},
+		Remote: config.Remote{Cluster: other, Prefixes: []config.RemotePrefix{
+			{CIDR: podRange, SeenAs: p.remotePods},
+		}},
+	}
+}
+
+// overlay is where the gateway takes frames.
+func (s *side) overlay() netip.AddrPort {
+	return netip.AddrPortFrom(s.gateway, s.node.LocalAddr().Port())
+}
+
+// frame is a frame of this side's node, from a pod of it to the other cluster.
+func (s *side) frame(f flow, size int) []byte {
+	return frame(s.vni, nodeInternal, gatewayInternal, f.packet(size))
+}
+
+// head is what a frame of this side's node begins with.
+func (s *side) head() []byte { return frame(s.vni, nodeInternal, gatewayInternal, nil) }
+
+// linked reports whether probes cross the tunnel.
+func (s *side) linked() bool { return s.Fabric().Status()[0].Up }
+
+// close ends the gateway and closes the node's socket.
+func (s *side) close() error { return errors.Join(s.Close(), s.node.Close()) }

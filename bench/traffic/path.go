@@ -1,0 +1,86 @@
+package traffic
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"strait.dev/strait/bench/measure"
+	"strait.dev/strait/underlay"
+)
+
+// Path is where datagrams are put in. Its methods are for one goroutine.
+type Path struct {
+	From *underlay.Socket
+	To   netip.AddrPort
+	// Mend makes a datagram right again whose mark has changed, for instance its
+	// checksum. nil = nothing has to be.
+	Mend func(datagram []byte)
+	// Quiet is how long nothing may come until everything counts as arrived that
+	// ever will. 0 = 20 ms.
+	Quiet time.Duration
+}
+
+// trials numbers the trials of the process, so that no datagram of one is taken
+// for another's.
+var trials atomic.Uint32
+
+// patient is how many times Quiet the last datagrams may take in all.
+const patient = 15
+
+func (p *Path) quiet() time.Duration {
+	if p.Quiet == 0 {
+		return 20 * time.Millisecond
+	}
+	return p.Quiet
+}
+
+// Trial offers datagrams, taken in turn, at a rate for a time, and counts what
+// arrives. The memory of datagrams is the path's until it returns.
+func (p *Path) Trial(datagrams [][]byte, rate float64, d time.Duration, c *Counter) measure.Trial {
+	m := Mark{Trial: trials.Add(1)}
+	for _, b := range datagrams {
+		p.put(m, b)
+	}
+	c.begin(m.Trial)
+
+	batch := underlay.NewBatch(underlay.ReceiveBatch)
+	to := underlay.NewDestination(p.To)
+	next := 0
+	clock := measure.NewClock()
+	t := measure.Trial{Rate: rate}
+	t.Wanted, t.Sent = measure.Offer(clock, measure.Pace{Rate: rate}, d, func(n int) int {
+		for range n {
+			batch.Add(p.From, &to, nil, datagrams[next])
+			next = (next + 1) % len(datagrams)
+		}
+		sent, _ := batch.Flush()
+		return sent
+	})
+	t.Received = p.settle(clock, c, t.Sent)
+	return t
+}
+
+func (p *Path) put(m Mark, datagram []byte) {
+	m.Put(datagram)
+	if p.Mend != nil {
+		p.Mend(datagram)
+	}
+}
+
+// settle waits until all has arrived, or nothing more does.
+func (p *Path) settle(clock measure.Clock, c *Counter, sent int) (received int) {
+	begin := clock.Now()
+	last, since := 0, begin
+	for {
+		now := clock.Now()
+		received = int(c.packets.Load())
+		if received != last {
+			last, since = received, now
+		}
+		if received >= sent || now-since > p.quiet() || now-begin > patient*p.quiet() {
+			return received
+		}
+		clock.SleepUntil(now + time.Millisecond)
+	}
+}

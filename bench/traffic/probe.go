@@ -1,0 +1,72 @@
+package traffic
+
+import (
+	"net/netip"
+	"runtime"
+	"sync"
+	"time"
+
+	"strait.dev/strait/bench/measure"
+	"strait.dev/strait/underlay"
+)
+
+// Answers is what came back of questions.
+type Answers struct {
+	Latencies *measure.Latencies // from when a question was due until its answer
+	Lateness  *measure.Latencies // from when a question was due until it was sent: the generator's own part
+	Lost      float64            // part of the questions that nobody answered
+}
+
+// Probe asks questions at a rate, whether or not answers come, and hears the
+// answers on the socket it asks from. question gives the datagram with a number,
+// counted from 0; its memory is the path's until the next one.
+func (p *Path) Probe(question func(i int) []byte, rate float64, count int) (*Answers, error) {
+	clock := measure.NewClock()
+	a := &Answers{Latencies: measure.NewLatencies(), Lateness: measure.NewLatencies()}
+	trial := trials.Add(1)
+	var mu sync.Mutex // protects a.Latencies
+	ear, err := Hear(p.From, func(datagram []byte, _ netip.AddrPort) {
+		now := clock.Now()
+		if m, ok := MarkOf(datagram); ok && m.Trial == trial {
+			mu.Lock()
+			a.Latencies.Record(m.Due, now)
+			mu.Unlock()
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer ear.Close()
+	var asking sync.WaitGroup
+	asking.Go(func() { p.ask(clock, a.Lateness, trial, question, rate, count) })
+	asking.Wait()
+
+	answered := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return a.Latencies.Count()
+	}
+	for end := clock.Now() + patient*p.quiet(); answered() < count && clock.Now() < end; {
+		clock.SleepUntil(clock.Now() + time.Millisecond)
+	}
+	a.Lost = 1 - float64(answered())/float64(count)
+	return a, nil
+}
+
+// ask sends the questions, on a goroutine of its own.
+func (p *Path) ask(clock measure.Clock, late *measure.Latencies, trial uint32, question func(int) []byte, rate float64, count int) {
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its sharpness with it
+	measure.Sharp()
+	batch := underlay.NewBatch(1)
+	to := underlay.NewDestination(p.To)
+	pace := measure.Pace{Rate: rate, Start: clock.Now()}
+	for i := range count {
+		due := pace.At(i)
+		clock.SleepUntil(due)
+		datagram := question(i)
+		p.put(Mark{Trial: trial, Number: uint32(i), Due: due}, datagram)
+		late.Record(due, clock.Now())
+		batch.Add(p.From, &to, nil, datagram)
+		batch.Flush()
+	}
+}

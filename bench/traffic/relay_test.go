@@ -1,0 +1,74 @@
+package traffic
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+)
+
+// relay is a path with a known fault: it loses every n-th datagram, and holds
+// each one back for a while. Answers go straight back, as they come.
+type relay struct {
+	socket *net.UDPConn
+	far    *net.UDPConn
+	lose   int // every n-th; 0 = none
+	hold   time.Duration
+	done   sync.WaitGroup
+}
+
+func newRelay(t *testing.T, to netip.AddrPort, lose int, hold time.Duration) netip.AddrPort {
+	t.Helper()
+	listen := func() *net.UDPConn {
+		s, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = s.SetReadBuffer(1 << 20)
+		return s
+	}
+	r := &relay{socket: listen(), far: listen(), lose: lose, hold: hold}
+	var asker struct {
+		sync.Mutex
+		at netip.AddrPort
+	}
+	var n int
+	r.done.Go(func() {
+		r.carry(r.socket, func(b []byte, from netip.AddrPort) {
+			asker.Lock()
+			asker.at = from
+			asker.Unlock()
+			if n++; r.lose > 0 && n%r.lose == 0 {
+				return
+			}
+			_, _ = r.far.WriteToUDPAddrPort(b, to)
+		})
+	})
+	r.done.Go(func() {
+		r.carry(r.far, func(b []byte, _ netip.AddrPort) {
+			asker.Lock()
+			defer asker.Unlock()
+			_, _ = r.socket.WriteToUDPAddrPort(b, asker.at)
+		})
+	})
+	t.Cleanup(func() {
+		r.socket.Close()
+		r.far.Close()
+		r.done.Wait()
+	})
+	return r.socket.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// carry hands on what arrives, in order, each after the relay has held it back.
+func (r *relay) carry(from *net.UDPConn, send func([]byte, netip.AddrPort)) {
+	b := make([]byte, 2048)
+	for {
+		n, at, err := from.ReadFromUDPAddrPort(b)
+		if err != nil {
+			return // closed
+		}
+		time.Sleep(r.hold)
+		send(b[:n], at)
+	}
+}

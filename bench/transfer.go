@@ -1,0 +1,168 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"strait.dev/strait/bench/measure"
+)
+
+const (
+	transferChunk = 256 << 10       // bytes
+	dialLimit     = 5 * time.Second // of one connection
+)
+
+// transfer sends TCP streams from one pod to another, and says how much arrives
+// and what the whole process takes of the CPU for it, both pods' stacks included.
+func transfer(open opener, streams int, offload bool) func(context.Context, effort) (map[string]float64, error) {
+	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
+		x, err := open(ctx, offload)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, x.close()) }()
+		window := windowFor(x.far.Features().ReceiveBuffer, streams)
+		near, err := startPod(planA.pod, x.path.From, x.path.To, x.nearHead, window)
+		if err != nil {
+			return nil, err
+		}
+		defer near.close()
+		far, err := startPod(planB.pod, x.far, x.back, x.farHead, window)
+		if err != nil {
+			return nil, err
+		}
+		defer far.close()
+		s, err := startStreams(ctx, near, far, x.farPod, streams)
+		defer s.close()
+		if err != nil {
+			return nil, err
+		}
+		wait(ctx, e.transfer/5) // slow start
+		return s.measure(ctx, e.transfer)
+	}
+}
+
+// windowFor is the TCP window with which all streams together fit the receive
+// queue of a socket, bytes: each datagram is charged 2304 bytes of it.
+func windowFor(queue, streams int) int {
+	const charge, payload, enough = 2304, innerMTU - 40, 1 << 20
+	return min(max(queue/charge*payload/streams, 10*payload), enough)
+}
+
+// streams are TCP connections that are kept busy.
+type streams struct {
+	listener net.Listener
+	received atomic.Uint64 // bytes
+	running  sync.WaitGroup
+
+	mu          sync.Mutex // protects what follows
+	connections []net.Conn
+	closed      bool
+}
+
+// startStreams connects near to far and keeps the connections busy until close.
+// What it returns has to be closed, with an error too.
+func startStreams(ctx context.Context, near, far *pod, at netip.Addr, count int) (*streams, error) {
+	s := new(streams)
+	var err error
+	if s.listener, err = far.listen(netip.AddrPortFrom(planB.pod, port)); err != nil {
+		return s, err
+	}
+	s.running.Go(s.accept)
+	for range count {
+		dialing, cancel := context.WithTimeout(ctx, dialLimit)
+		c, err := near.dial(dialing, netip.AddrPortFrom(at, port))
+		cancel()
+		if err != nil {
+			return s, fmt.Errorf("connect the pods: %w", err)
+		}
+		s.keep(c, func() {
+			chunk := make([]byte, transferChunk)
+			for err := error(nil); err == nil; _, err = c.Write(chunk) {
+			}
+		})
+	}
+	return s, nil
+}
+
+// accept takes connections and counts what they bring.
+func (s *streams) accept() {
+	for {
+		c, err := s.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		s.keep(c, func() { _, _ = io.CopyBuffer(counting{&s.received}, onlyReader{c}, make([]byte, transferChunk)) })
+	}
+}
+
+// keep runs what uses a connection until close.
+func (s *streams) keep(c net.Conn, use func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		c.Close()
+		return
+	}
+	s.connections = append(s.connections, c)
+	s.running.Go(use)
+}
+
+// counting is a writer that counts bytes, onlyReader a reader that is nothing
+// else: io.CopyBuffer then uses its buffer.
+type (
+	counting   struct{ n *atomic.Uint64 }
+	onlyReader struct{ io.Reader }
+)
+
+func (c counting) Write(b []byte) (int, error) {
+	c.n.Add(uint64(len(b)))
+	return len(b), nil
+}
+
+// measure looks at what arrives for a while.
+func (s *streams) measure(ctx context.Context, d time.Duration) (map[string]float64, error) {
+	clock := measure.NewClock()
+	before, err := measure.UsageNow()
+	if err != nil {
+		return nil, err
+	}
+	already := s.received.Load()
+	if !wait(ctx, d) {
+		return nil, context.Cause(ctx)
+	}
+	after, err := measure.UsageNow()
+	if err != nil {
+		return nil, err
+	}
+	arrived, took := float64(s.received.Load()-already), clock.Now()
+	if arrived == 0 {
+		return nil, errors.New("nothing arrived: the connections stalled; see whether \"strait demo\" works")
+	}
+	return map[string]float64{
+		"bit/s":    8 * arrived / took.Seconds(),
+		"CPU-s/GB": after.Since(before).PerGB(arrived),
+	}, nil
+}
+
+// close ends all connections and waits for what uses them.
+func (s *streams) close() {
+	if s.listener != nil {
+		s.listener.Close()
+	}
+	s.mu.Lock()
+	s.closed = true
+	for _, c := range s.connections {
+		_ = c.SetDeadline(time.Unix(1, 0)) // wakes whoever reads or writes
+		c.Close()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
