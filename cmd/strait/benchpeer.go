@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.dev/strait/bench/result"
+	"strait.dev/strait/bench/rig"
+	"strait.dev/strait/bench/rig/traffic"
+)
+
+// peerFlags are what `strait bench peer` is told.
+type peerFlags struct {
+	repetitions             int
+	quick, list             bool
+	tests, from, json, page string
+	subjects, plugged       []string
+	wireGuardGo, baseline   string
+}
+
+func newBenchPeer() *cobra.Command {
+	var f peerFlags
+	c := &cobra.Command{
+		Use:   "peer",
+		Short: "Measure gateways against a peer and against the limits of this machine (needs root)",
+		Long: `Measure a pair of strait gateways on the real kernel, in network namespaces,
+against P: the kernel's overlay device, prefix NAT by nftables and wireguard-go on
+a TUN device. Limits of the same machine are measured beside them: a plain route,
+an overlay alone, WireGuard alone, the cipher alone, one UDP hop. Everything is
+interleaved and repeated; the end is a table of what is demanded and what was
+measured.
+
+It needs root, and removes all that it makes. The whole run takes about ten
+minutes; a part of it prints its figures too.
+
+--subject NAME=COMMAND measures other gateways too. COMMAND makes them as root,
+stays in the foreground, and ends them on SIGTERM. It finds in its environment, for
+A and likewise for B:
+
+` + explainVariables(),
+		Example: `  strait bench peer --wireguard-go bin/wireguard-go
+  strait bench peer --quick --run nogro/tcp --subjects P,strait
+  strait bench peer --run wire --baseline strait.old --subjects strait,baseline
+  strait bench peer --from result.json --report performance.md`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	c.Flags().IntVarP(&f.repetitions, "repetitions", "n", 5, "how often everything is measured")
+	c.Flags().BoolVar(&f.quick, "quick", false, "measure everything briefly and once, to see that it works")
+	c.Flags().BoolVar(&f.list, "list", false, "list tests and subjects instead of measuring")
+	c.Flags().StringVar(&f.tests, "run", "", "measure only tests whose MODE/NAME matches this regular expression")
+	c.Flags().StringSliceVar(&f.subjects, "subjects", nil, "measure only these, and those of --baseline and --subject")
+	c.Flags().StringArrayVar(&f.plugged, "subject", nil, "measure these gateways too, NAME=COMMAND; may be repeated")
+	c.Flags().StringVar(&f.wireGuardGo, "wireguard-go", "wireguard-go", "wireguard-go of the peer; build it with: go build golang.zx2c4.com/wireguard")
+	c.Flags().StringVar(&f.baseline, "baseline", "", "another strait binary, to be measured beside this one")
+	c.Flags().StringVar(&f.from, "from", "", "read an earlier result instead of measuring")
+	c.Flags().StringVar(&f.json, "json", "", "write the result to this file, as JSON, for --from and for strait bench compare")
+	c.Flags().StringVar(&f.page, "report", "", "write the report to this file, as Markdown")
+	c.AddCommand(newTrafficEnd())
+	return c
+}
+
+func explainVariables() string {
+	var b strings.Builder
+	for _, v := range rig.Variables {
+		fmt.Fprintf(&b, "  %-20s %s\n", v[0], v[1])
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (f *peerFlags) run(cmd *cobra.Command) error {
+	if f.list {
+		return rig.List(cmd.OutOrStdout())
+	}
+	measured, failed := f.measure(cmd)
+	if measured == nil || len(measured.Samples) == 0 {
+		return failed
+	}
+	if f.json != "" {
+		failed = errors.Join(failed, result.WriteFile(f.json, func(w io.Writer) error { return result.Write(w, measured) }))
+	}
+	if f.page != "" {
+		failed = errors.Join(failed, result.WriteFile(f.page, func(w io.Writer) error { return rig.Report(w, measured) }))
+	}
+	if f.part() {
+		failed = errors.Join(failed, result.Table(cmd.OutOrStdout(), result.Medians(measured.Samples)))
+		fmt.Fprintln(cmd.OutOrStdout())
+	}
+	return errors.Join(failed, rig.DemandTable(cmd.OutOrStdout(), measured))
+}
+
+// part reports whether the run is not the usual one, so that its figures are of
+// interest besides the demands.
+func (f *peerFlags) part() bool {
+	return f.tests != "" || f.baseline != "" || len(f.subjects)+len(f.plugged) > 0
+}
+
+// measure is the run, measured or read. A run that was cut short comes with its error.
+func (f *peerFlags) measure(cmd *cobra.Command) (measured *result.Run, err error) {
+	if f.from != "" {
+		return result.ReadFile(f.from)
+	}
+	o, err := f.options(cmd)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := rig.New(o)
+	if err != nil {
+		return nil, err
+	}
+	measured = result.New(strings.Join(os.Args, " "), result.ThisMachine(thisBuild().Version), time.Now())
+	err = r.Measure(ctx, measured)
+	return measured, errors.Join(err, r.Close())
+}
+
+func (f *peerFlags) options(cmd *cobra.Command) (o rig.Options, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return o, err
+	}
+	o = rig.Options{
+		Strait: self, End: []string{self, "bench", "peer", "end"},
+		WireGuardGo: f.wireGuardGo, Baseline: f.baseline, Only: f.subjects,
+		Repetitions: f.repetitions, Quick: f.quick, Progress: cmd.ErrOrStderr(),
+	}
+	if f.quick && !cmd.Flags().Changed("repetitions") {
+		o.Repetitions = 1
+	}
+	if o.Repetitions < 1 {
+		return o, &usageError{fmt.Errorf("-n %d: measure at least once", f.repetitions), "strait bench peer --help"}
+	}
+	for _, text := range f.plugged {
+		p, err := rig.ParsePlugged(text)
+		if err != nil {
+			return o, &usageError{err, "strait bench peer --help"}
+		}
+		o.Plugged = append(o.Plugged, p)
+	}
+	pattern, err := regexp.Compile(f.tests)
+	if err != nil {
+		return o, &usageError{fmt.Errorf("--run: %w", err), "strait bench peer --help"}
+	}
+	o.Run = pattern.MatchString
+	return o, nil
+}
+
+// newTrafficEnd is what `strait bench peer` runs in its pods.
+func newTrafficEnd() *cobra.Command {
+	return &cobra.Command{
+		Use: "end", Hidden: true, Args: cobra.NoArgs,
+		Short: "Send and receive what the rig asks for, on standard input and output",
+		RunE: func(*cobra.Command, []string) error {
+			return traffic.Serve(struct {
+				io.Reader
+				io.WriteCloser
+			}{os.Stdin, os.Stdout})
+		},
+	}
+}

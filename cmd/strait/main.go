@@ -1,0 +1,84 @@
+// Command strait joins the pod networks of Kubernetes clusters.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, of every verb.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is main without the exit, for tests.
+func run(args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.Execute()
+	var wrong *usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &wrong):
+		fmt.Fprintf(root.ErrOrStderr(), "strait: %v\nRun %q for usage.\n", err, wrong.help)
+		return exitUsage
+	}
+	fmt.Fprintf(root.ErrOrStderr(), "strait: %v\n", err)
+	return exitFailed
+}
+
+// usageError is a mistake on the command line.
+type usageError struct {
+	err  error
+	help string // the command that shows how it is done
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "strait",
+		Short: "Join the pod networks of Kubernetes clusters, without privilege",
+		Long: `Strait joins the pod networks of Kubernetes clusters, also when both use the
+same pod CIDR, through a gateway that needs no privilege, no kernel module and
+no TUN device.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &usageError{fmt.Errorf("unknown verb %q", args[0]), "strait --help"}
+			}
+			return c.Help()
+		},
+	}
+	root.AddCommand(newGateway(), newDemo(), newBench(), newVersion())
+	root.CompletionOptions.HiddenDefaultCmd = true
+	markUsage(root)
+	return root
+}
+
+// markUsage makes every mistake in flags and arguments a usageError.
+func markUsage(c *cobra.Command) {
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{err, c.CommandPath() + " --help"} })
+	if args := c.Args; args != nil {
+		c.Args = func(c *cobra.Command, given []string) error {
+			if err := args(c, given); err != nil {
+				return &usageError{err, c.CommandPath() + " --help"}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		markUsage(sub)
+	}
+}
