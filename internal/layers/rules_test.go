@@ -1,0 +1,112 @@
+package layers
+
+import "strings"
+
+// module is what our own import paths begin with.
+const module = "strait.dev/strait/"
+
+// layers are all packages, lowest first. A package imports only from the lines
+// above its own. A new package has to be given its line here.
+var layers = [][]string{
+	{"packet", "config"},
+	{"geneve", "vxlan", "nat", "ipam"},
+	{"gateway"},
+	{"underlay"}, // before tun: the tunnel is joined to sockets, never the other way round
+	{"tun", "node", "k8s"},
+	{"internal/daemon"},
+	{"internal/demo"},
+	{"bench/result", "bench/measure"},
+	{"bench/traffic", "bench/report", "bench/rig/traffic"},
+	{"bench", "bench/rig"},
+	{"cmd/strait"},
+}
+
+// pure are the packages of the layers L0 to L2: functions of their arguments.
+var pure = []string{"packet", "config", "geneve", "vxlan", "nat", "ipam", "gateway"}
+
+// aside are packages that belong to no layer: tests and the tools that run them.
+// They are imported by tests alone.
+var aside = []string{"internal/layers", "internal/raceflag", "internal/testsum", "test"}
+
+// ban forbids an import, given as a path or as a folder of paths ending in "/",
+// to some packages.
+type ban struct {
+	path string
+	to   []string
+	why  string
+}
+
+// everywhere is all packages, but for some.
+func everywhere(but ...string) []string {
+	var all []string
+	for _, layer := range layers {
+		for _, pkg := range layer {
+			if !within(pkg, but) {
+				all = append(all, pkg)
+			}
+		}
+	}
+	return all
+}
+
+var bans = []ban{
+	{"os", pure, "a packet's fate must not depend on the machine; callers read files"},
+	{"os/", pure, "a packet's fate must not depend on the machine; callers read files"},
+	{"io/fs", pure, "callers read files"},
+	{"net", pure, "sockets belong to underlay; addresses are net/netip"},
+	{"net/http", pure, "what a process serves belongs to internal/daemon"},
+	{"syscall", pure, "system calls belong to underlay and node"},
+	{"unsafe", pure, "packets come from strangers: every access is bounds-checked"},
+	{"log", pure, "packets are counted, not logged"},
+	{"log/slog", pure, "packets are counted, not logged"},
+	{"context", pure, "nothing here blocks, so there is nothing to cancel"},
+	{"math/rand", pure, "randomness is an argument, a *rand.Rand of math/rand/v2"},
+
+	{"golang.org/x/sys/", pure, "system calls belong to underlay and node"},
+	{"golang.zx2c4.com/", pure, "the pipeline does not know what carries it; WireGuard is joined to it in tun"},
+	{"gvisor.dev/", everywhere("tun", "internal/demo", "bench"),
+		"packets are forwarded without a host stack; netstack is the gateway's own host, in tun, and the demo's pods"},
+	{"github.com/prometheus/", everywhere("internal/daemon", "internal/demo", "k8s"),
+		"the packet path keeps plain counters; whoever serves them reads them"},
+	{"github.com/vishvananda/", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
+	{"github.com/mdlayher/", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
+	{"k8s.io/", everywhere("k8s", "cmd/strait"), "a gateway runs from a file, without Kubernetes; objects become configuration in k8s"},
+	{"sigs.k8s.io/controller-runtime", everywhere(), "plain client-go informers are enough"},
+	{"github.com/spf13/", everywhere("cmd/strait"), "the command line is wiring, in cmd/strait"},
+	{"gonum.org/", everywhere("bench"), "plots are for reports, not for a gateway"},
+	{"C", everywhere(), "the binary is static and cross-compiles"},
+}
+
+// forbids reports whether a ban names the import.
+func (b ban) forbids(path string) bool {
+	return path == b.path || strings.HasSuffix(b.path, "/") && strings.HasPrefix(path, b.path)
+}
+
+// calls that pure packages do without, with the reason.
+var calls = map[string]string{
+	"time.Now": "time is an argument", "time.Since": "time is an argument", "time.Until": "time is an argument",
+	"time.Sleep": "nothing here blocks", "time.After": "nothing here blocks", "time.Tick": "nothing here blocks",
+	"time.NewTimer": "the caller drives timers", "time.NewTicker": "the caller drives timers", "time.AfterFunc": "the caller drives timers",
+}
+
+// layerOf is the index of a package's layer, or -1.
+func layerOf(pkg string) int {
+	for i, layer := range layers {
+		for _, p := range layer {
+			if p == pkg {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// within reports whether a package is one of these or in a folder of one.
+func within(pkg string, of []string) bool {
+	for _, p := range of {
+		if pkg == p || strings.HasPrefix(pkg, p+"/") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,99 @@
+package lab
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// transferBytes is the size of the big transfer, by LAB_TRANSFER_MIB.
+func transferBytes(t *testing.T) int64 {
+	t.Helper()
+	mib := 1024
+	if given := os.Getenv("LAB_TRANSFER_MIB"); given != "" {
+		var err error
+		if mib, err = strconv.Atoi(given); err != nil || mib < 1 {
+			t.Fatalf("LAB_TRANSFER_MIB is %q, not a number of MiB", given)
+		}
+	}
+	return int64(mib) << 20
+}
+
+// transfer sends size bytes over that many TCP streams to a listener, and fails unless every byte arrived
+// as it was sent: the receiver answers each stream with the SHA-256 of what it read.
+func transfer(t *testing.T, from *namespace, to net.Listener, dst netip.AddrPort, size int64, streams int) {
+	t.Helper()
+	startTransfer(t, from, to, dst, size, streams)()
+}
+
+// startTransfer is transfer in the background; finish waits for it and judges.
+func startTransfer(t *testing.T, from *namespace, to net.Listener, dst netip.AddrPort, size int64, streams int) (finish func()) {
+	t.Helper()
+	go serveDigests(to)
+	started, results := time.Now(), make(chan error, streams)
+	for i := range streams {
+		c := from.dial(t, "tcp", dst)
+		go func() { results <- sendChecked(c, uint64(i), size/int64(streams)) }()
+	}
+	return func() {
+		t.Helper()
+		for range streams {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+		took := time.Since(started).Seconds()
+		t.Logf("%d MiB over %d streams in %.1f s: %.2f Gbit/s", size>>20, streams, took, float64(size*8)/1e9/took)
+	}
+}
+
+// serveDigests answers every stream with the digest of its bytes until the listener is closed.
+func serveDigests(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			digest := sha256.New()
+			if _, err := io.Copy(digest, c); err == nil {
+				_, _ = c.Write(digest.Sum(nil)) // the sender misses it if this fails
+			}
+		}()
+	}
+}
+
+// sendChecked sends size pseudo-random bytes and compares digests.
+func sendChecked(c net.Conn, seed uint64, size int64) error {
+	if err := c.SetDeadline(time.Now().Add(5 * time.Minute)); err != nil {
+		return err
+	}
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	digest := sha256.New()
+	if _, err := io.CopyBuffer(io.MultiWriter(c, digest),
+		io.LimitReader(rand.NewChaCha8(key), size), make([]byte, 256<<10)); err != nil {
+		return fmt.Errorf("stream %d: %w", seed, err)
+	}
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		return fmt.Errorf("stream %d: %w", seed, err)
+	}
+	received, err := io.ReadAll(c)
+	if err != nil {
+		return fmt.Errorf("stream %d: digest: %w", seed, err)
+	}
+	if !bytes.Equal(received, digest.Sum(nil)) {
+		return fmt.Errorf("stream %d: %d bytes arrived as something else: SHA-256 %x, want %x", seed, size, received, digest.Sum(nil))
+	}
+	return nil
+}

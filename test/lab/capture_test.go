@@ -1,0 +1,98 @@
+package lab
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// capture collects the frames that arrive on a device and that a filter keeps.
+type capture struct {
+	mu   sync.Mutex
+	kept [][]byte // guarded by mu
+}
+
+// listenOn captures on dev of n until the test ends. Frames that n sends itself are not seen.
+// keep runs on the capture's goroutine and must not hold on to the frame.
+func listenOn(t *testing.T, n *namespace, dev string, keep func(frame []byte) bool) *capture {
+	t.Helper()
+	var fd int
+	err := n.in(func() (err error) {
+		link, err := net.InterfaceByName(dev)
+		if err != nil {
+			return err
+		}
+		const all = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // network byte order
+		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, all&0xffff); err != nil {
+			return err
+		}
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all & 0xffff, Ifindex: link.Index})
+	})
+	if err != nil {
+		t.Fatalf("capture on %s of %s: %v", dev, n.role, err)
+	}
+	// A read returns at least that often, to see the end of the test.
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}); err != nil {
+		t.Fatal(err)
+	}
+	c, stop, stopped := &capture{}, make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		c.collect(fd, keep, stop)
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-stopped
+		unix.Close(fd)
+	})
+	return c
+}
+
+func (c *capture) collect(fd int, keep func([]byte) bool, stop <-chan struct{}) {
+	buffer := make([]byte, 1<<16+64) // a super-packet and its Ethernet header
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		n, from, err := unix.Recvfrom(fd, buffer, 0)
+		if err != nil { // timeout or signal
+			continue
+		}
+		if link, ok := from.(*unix.SockaddrLinklayer); ok && link.Pkttype == unix.PACKET_OUTGOING {
+			continue
+		}
+		if keep(buffer[:n]) {
+			c.mu.Lock()
+			c.kept = append(c.kept, append([]byte(nil), buffer[:n]...))
+			c.mu.Unlock()
+		}
+	}
+}
+
+// frames returns what has been kept so far.
+func (c *capture) frames() [][]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kept[:len(c.kept):len(c.kept)]
+}
+
+// first waits for the first kept frame.
+func (c *capture) first(t *testing.T, what string) []byte {
+	t.Helper()
+	eventually(t, what+" is captured", func() bool { return len(c.frames()) > 0 })
+	return c.frames()[0]
+}
+
+// never fails the test if a frame is kept within a short while after everything sent before has had time to arrive.
+func (c *capture) never(t *testing.T, what string) {
+	t.Helper()
+	time.Sleep(300 * time.Millisecond)
+	if got := c.frames(); len(got) > 0 {
+		t.Errorf("%s: captured %d frames, the first: %x", what, len(got), got[0])
+	}
+}

@@ -1,0 +1,172 @@
+package lab
+
+import (
+	"crypto/ecdh"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// nobody is the user that the gateways run as.
+const nobody = 65534
+
+// wireGuardPort is where every gateway waits for its peers.
+const wireGuardPort = 51840
+
+// gateway is one real `strait gateway` process in its namespace.
+type gateway struct {
+	site   *site
+	config gatewayConfig
+	dir    string // configuration, key and log
+	flags  []string
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when the process has ended; cmd.ProcessState is set then
+}
+
+// newGateway prepares the plain configuration of s and the key file; nothing runs yet.
+func newGateway(t *testing.T, s, other *site, key keyPair, peer []byte) *gateway {
+	t.Helper()
+	g := &gateway{site: s}
+	var err error
+	if g.dir, err = os.MkdirTemp(workDir, "gateway-"+s.name+"-"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(g.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	keyFile := filepath.Join(g.dir, "private.key")
+	if err := os.WriteFile(keyFile, []byte(base64.StdEncoding.EncodeToString(key.private)+"\n"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(keyFile, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	g.config = plainConfig(s, other, keyFile, peer)
+	t.Cleanup(func() {
+		if t.Failed() {
+			g.report(t)
+		}
+		g.kill()
+	})
+	return g
+}
+
+// start runs the gateway as nobody, without any capability and without a way to get one.
+func (g *gateway) start(t *testing.T) {
+	t.Helper()
+	binary, err := straitBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.OpenFile(g.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	unprivileged := []string{"--reuid", strconv.Itoa(nobody), "--regid", strconv.Itoa(nobody), "--clear-groups",
+		"--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs", "--pdeathsig", "KILL"}
+	command := append([]string{binary, "gateway", "--config", g.configFile()}, g.flags...)
+	cmd := exec.Command("setpriv", append(unprivileged, command...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := g.site.gw.in(cmd.Start); err != nil {
+		t.Fatalf("start gateway %s: %v", g.site.name, err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // the state is read from cmd.ProcessState
+		close(exited)
+	}()
+	g.cmd, g.exited = cmd, exited
+}
+
+func (g *gateway) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := g.cmd.Process.Signal(sig); err != nil {
+		t.Fatalf("gateway %s: %v", g.site.name, err)
+	}
+}
+
+// wait returns the ended process's exit status, -1 where a signal ended it.
+func (g *gateway) wait(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-g.exited:
+	case <-time.After(patience):
+		t.Fatalf("gateway %s still runs after %v", g.site.name, patience)
+	}
+	return g.cmd.ProcessState.ExitCode()
+}
+
+// kill ends the process if it still runs.
+func (g *gateway) kill() {
+	if g.cmd != nil {
+		_ = g.cmd.Process.Kill() // fails only when it has ended
+		<-g.exited
+	}
+}
+
+// waitReady polls /readyz.
+func (g *gateway) waitReady(t *testing.T) {
+	t.Helper()
+	var last error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		select {
+		case <-g.exited:
+			t.Fatalf("gateway %s ended while starting: %v", g.site.name, g.cmd.ProcessState)
+		default:
+		}
+		var status int
+		if _, status, last = g.get("/readyz"); last == nil && status == http.StatusOK {
+			return
+		}
+		if last == nil {
+			last = fmt.Errorf("status %d", status)
+		}
+	}
+	t.Fatalf("gateway %s is not ready after %v: /readyz: %v", g.site.name, patience, last)
+}
+
+// report prints what a person wants to see of a gateway after a failure.
+func (g *gateway) report(t *testing.T) {
+	config, _ := os.ReadFile(g.configFile())
+	log, err := os.ReadFile(g.logFile())
+	if err != nil {
+		log = []byte(err.Error())
+	}
+	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+	if len(lines) > 60 {
+		lines = lines[len(lines)-60:]
+	}
+	t.Logf("gateway %s, configuration:\n%s\ndropped:\n%s\nlast lines of its log:\n%s",
+		g.site.name, config, g.dropTable(), strings.Join(lines, "\n"))
+}
+
+func (g *gateway) configFile() string { return filepath.Join(g.dir, "gateway.yaml") }
+func (g *gateway) logFile() string    { return filepath.Join(g.dir, "gateway.log") }
+
+// keyPair is a Curve25519 key pair, clamped as wg genkey does.
+type keyPair struct{ private, public []byte }
+
+func newKeyPair(t *testing.T) keyPair {
+	t.Helper()
+	private := make([]byte, 32)
+	if _, err := rand.Read(private); err != nil {
+		t.Fatal(err)
+	}
+	private[0] &= 248
+	private[31] = private[31]&127 | 64
+	key, err := ecdh.X25519().NewPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keyPair{private: private, public: key.PublicKey().Bytes()}
+}

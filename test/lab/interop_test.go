@@ -1,0 +1,54 @@
+package lab
+
+import (
+	"net/netip"
+	"testing"
+)
+
+// In these labs a gateway made of the kernel's WireGuard, tunnel device and nftables takes strait's place: on both
+// sides to prove the lab itself, on one side to prove that strait speaks what others speak.
+
+func TestKernelGatewaysAloneJoinTheClusters(t *testing.T) {
+	needWireGuard(t)
+	top := build(t, options{kernelGateway: [2]bool{true, true}})
+	exchangeBothWays(t, top)
+}
+
+func TestInteropStraitWithKernelGateway(t *testing.T) {
+	needWireGuard(t)
+	top := build(t, options{kernelGateway: [2]bool{false, true}})
+	exchangeBothWays(t, top)
+}
+
+func TestInteropKernelGatewayWithStrait(t *testing.T) {
+	needWireGuard(t)
+	top := build(t, options{kernelGateway: [2]bool{true, false}})
+	exchangeBothWays(t, top)
+}
+
+// needWireGuard skips where the kernel or the machine lacks what a kernel gateway is made of.
+func needWireGuard(t *testing.T) {
+	t.Helper()
+	if leftOut != "" {
+		t.Skip(leftOut)
+	}
+	scratch := newNamespace(t, serial.Add(1), "scratch", nil)
+	if !kernelHas(scratch, "wireguard") {
+		t.Skip("interop left out: this kernel has no WireGuard; run: test/guest/run-lab")
+	}
+	for _, tool := range []string{"wg", "nft"} {
+		if _, err := scratch.try(tool, "--version"); err != nil {
+			t.Skipf("interop left out: %s does not run (%v); run: apt-get install -y wireguard-tools nftables", tool, err)
+		}
+	}
+}
+
+// exchangeBothWays pings and moves checked TCP bytes from each pod to the other, in both families.
+func exchangeBothWays(t *testing.T, top *topology) {
+	t.Helper()
+	forEachWay(t, top, func(t *testing.T, w way) {
+		ping(t, w.from, w.seen, 3)
+		l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 5001))
+		transfer(t, w.from, l, netip.AddrPortFrom(w.seen, 5001), 1<<20, 2)
+	})
+}

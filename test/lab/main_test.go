@@ -1,0 +1,93 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// tools are what the scenarios run inside the namespaces, and the Debian packages that have them.
+var tools = []struct{ name, pkg string }{
+	{"ip", "iproute2"}, {"ping", "iputils-ping"}, {"traceroute", "traceroute"},
+	{"ethtool", "ethtool"}, {"nft", "nftables"}, {"setpriv", "util-linux"},
+}
+
+// workDir holds what the gateways read: the binary, their configuration and keys.
+// It is open to every user because the gateways are nobody.
+var workDir string
+
+// leftOut is why no lab can run here, or empty.
+var leftOut = missing()
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if leftOut != "" {
+		return m.Run() // every test skips with the reason
+	}
+	removeStale()
+	var err error
+	if workDir, err = os.MkdirTemp("", fmt.Sprintf("%s%d-", namePrefix, os.Getpid())); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(workDir)
+	if err := os.Chmod(workDir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// missing says in one line what this machine lacks for the labs and how to get it.
+func missing() string {
+	if os.Geteuid() != 0 {
+		return "lab left out: network namespaces need root; run: sudo go test ./test/lab"
+	}
+	if err := mayMakeNamespaces(); err != nil {
+		return fmt.Sprintf("lab left out: no network namespace can be made (%v); give the container CAP_SYS_ADMIN and CAP_NET_ADMIN", err)
+	}
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool.name); err != nil {
+			return fmt.Sprintf("lab left out: %s is not installed; run: apt-get install -y %s (test/packages lists all)", tool.name, tool.pkg)
+		}
+	}
+	return ""
+}
+
+// mayMakeNamespaces tries it on a thread that ends with the attempt.
+func mayMakeNamespaces() error {
+	tried := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread dies with its namespace
+		tried <- unix.Unshare(unix.CLONE_NEWNET)
+	}()
+	return <-tried
+}
+
+// straitBinary is the gateway under test: $STRAIT_BINARY, else built once per run from this tree.
+var straitBinary = sync.OnceValues(func() (string, error) {
+	if given := os.Getenv("STRAIT_BINARY"); given != "" {
+		return given, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	path := filepath.Join(workDir, "strait")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "strait.dev/strait/cmd/strait")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(build.Args, " "), err, out)
+	}
+	return path, nil
+})

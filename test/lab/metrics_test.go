@@ -1,0 +1,101 @@
+package lab
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is how long the labs wait for something that has to happen. It is generous
+// because an emulated or busy machine is slow, and costs nothing where all is well.
+const patience = 30 * time.Second
+
+// get asks the gateway's observability endpoint, from inside its namespace.
+func (g *gateway) get(path string) (body string, status int, err error) {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+			err = g.site.gw.in(func() error {
+				conn, err = new(net.Dialer).DialContext(ctx, network, address)
+				return err
+			})
+			return conn, err
+		},
+	}}
+	response, err := client.Get("http://127.0.0.1:8080" + path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	return string(all), response.StatusCode, err
+}
+
+// metric sums the series of a name that carry all the labels, given as `key="value"`.
+func (g *gateway) metric(t *testing.T, name string, labels ...string) float64 {
+	t.Helper()
+	body, status, err := g.get("/metrics")
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("gateway %s: /metrics: status %d, %v", g.site.name, status, err)
+	}
+	return sumSeries(body, name, labels)
+}
+
+// sumSeries reads the Prometheus text format: one `name{labels} value` per line.
+func sumSeries(body, name string, labels []string) float64 {
+	var sum float64
+lines:
+	for line := range strings.Lines(body) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		seriesName, seriesLabels, _ := strings.Cut(series, "{")
+		if seriesName != name {
+			continue
+		}
+		for _, label := range labels {
+			if !strings.Contains("{"+seriesLabels, "{"+label) && !strings.Contains(seriesLabels, ","+label) {
+				continue lines
+			}
+		}
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
+			sum += v
+		}
+	}
+	return sum
+}
+
+// drops reads the drop counter of a direction and a reason.
+func (g *gateway) drops(t *testing.T, direction, reason string) float64 {
+	t.Helper()
+	return g.metric(t, "strait_dropped_packets_total", `direction="`+direction+`"`, `reason="`+reason+`"`)
+}
+
+// dropTable prints every drop counter that is not zero.
+func (g *gateway) dropTable() string {
+	body, _, err := g.get("/metrics")
+	if err != nil {
+		return err.Error()
+	}
+	var table strings.Builder
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, "strait_dropped_packets_total{") && !strings.HasSuffix(line, " 0\n") {
+			table.WriteString(line)
+		}
+	}
+	return table.String()
+}
+
+// eventually polls until what is told holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Fatalf("after %v still not so: %s", patience, what)
+}

@@ -1,0 +1,42 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+)
+
+// The MSS of SYN and SYN-ACK, as they come out of the tunnel, is what the tunnel carries: never above,
+// so that no connection depends on path MTU discovery, and not below without need.
+func TestMSSOnTheWireFits(t *testing.T) {
+	for _, configured := range []int{0, smallMTU} {
+		t.Run(fmt.Sprintf("mtu_%d", configured), func(t *testing.T) {
+			top := build(t, options{configure: func(_ *site, c *gatewayConfig) { c.MTU = configured }})
+			mtu := configured
+			if mtu == 0 {
+				mtu = innerMTU
+			}
+			forEachWay(t, top, func(t *testing.T, w way) {
+				syns := listenOn(t, w.to, "eth0", fromAddress(w.srcSeen))
+				synACKs := listenOn(t, w.from, "eth0", fromAddress(w.seen))
+				l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 80))
+				w.from.dial(t, "tcp", netip.AddrPortFrom(w.seen, 80))
+				acceptedFrom(t, l)
+				want := mtu - ipHeader(w.src) - 20
+				for what, c := range map[string]*capture{"SYN": syns, "SYN-ACK": synACKs} {
+					if _, mss, _ := synMSS(c.first(t, what)); mss != want {
+						t.Errorf("the MSS of the %s is %d, want %d", what, mss, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// fromAddress keeps SYNs and SYN-ACKs with an MSS that come from a.
+func fromAddress(a netip.Addr) func([]byte) bool {
+	return func(frame []byte) bool {
+		p, _, ok := synMSS(frame)
+		return ok && p.src == a
+	}
+}

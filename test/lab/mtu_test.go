@@ -1,0 +1,181 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// linkMTU is what the underlay in the picture carries.
+	linkMTU = 1500
+	// innerMTU is what a link with WireGuard over IPv4 carries of that: less outer IPv4, UDP and WireGuard.
+	// The Geneve leg takes 50 and leaves more.
+	innerMTU = linkMTU - 20 - 8 - 32
+	// smallMTU is what some scenarios set instead. It differs from every MTU of the nodes' links.
+	smallMTU = 1300
+)
+
+func TestPathMTUDiscovery(t *testing.T) {
+	top := build(t, options{})
+	forEachWay(t, top, func(t *testing.T, w way) {
+		headers := ipHeader(w.src) + 8
+		out, err := w.from.try("ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", fmt.Sprint(linkMTU-headers), w.seen.String())
+		if err == nil || !tooBigText.MatchString(out) {
+			t.Fatalf("a packet of %d bytes that must not be fragmented: %v, want an answer that says it is too big\n%s", linkMTU, err, out)
+		}
+		mtu := discover(t, w)
+		if mtu != innerMTU {
+			t.Errorf("the path's MTU came out as %d, want %d", mtu, innerMTU)
+		}
+		ping(t, w.from, w.seen, 3, "-M", "do", "-s", fmt.Sprint(mtu-headers))
+		sendUnfragmented(t, w, mtu)
+	})
+}
+
+func TestGatewayAnswersPacketsTooBigForTheTunnel(t *testing.T) {
+	top := build(t, options{configure: func(_ *site, c *gatewayConfig) { c.MTU = smallMTU }})
+	forEachWay(t, top, func(t *testing.T, w way) {
+		answers := listenOn(t, w.from, "eth0", tooBigKind(w.src))
+		const size = 1400 // fits the node's link, not the tunnel
+		_, _ = w.from.try("ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", fmt.Sprint(size-ipHeader(w.src)-8), w.seen.String())
+		e, _ := icmpErrorOf(answers.first(t, "too big"))
+		if e.src != gatewayInternal[family(w.src)] || e.dst != w.src {
+			t.Errorf("answered by %s to %s, want %s to %s", e.src, e.dst, gatewayInternal[family(w.src)], w.src)
+		}
+		if e.mtu != smallMTU {
+			t.Errorf("the answer says MTU %d, want %d", e.mtu, smallMTU)
+		}
+		if e.quoted.src != w.src || e.quoted.dst != w.seen || e.quoted.total != size {
+			t.Errorf("it quotes %d bytes from %s to %s, want %d from %s to %s as sent", e.quoted.total, e.quoted.src, e.quoted.dst, size, w.src, w.seen)
+		}
+		if mtu := discover(t, w); mtu != smallMTU {
+			t.Errorf("the path's MTU came out as %d, want %d", mtu, smallMTU)
+		}
+		sendUnfragmented(t, w, smallMTU)
+	})
+}
+
+func TestSmallMTUOfTheFarGatewayIsLearned(t *testing.T) {
+	top := build(t, options{configure: func(s *site, c *gatewayConfig) {
+		if s.name == "b" {
+			c.MTU = smallMTU
+		}
+	}})
+	forEachWay(t, top, func(t *testing.T, w way) {
+		if mtu := discover(t, w); mtu != smallMTU {
+			t.Errorf("the path's MTU came out as %d, want %d", mtu, smallMTU)
+		}
+		l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 5001))
+		transfer(t, w.from, l, netip.AddrPortFrom(w.seen, 5001), 1<<20, 1)
+	})
+}
+
+// The narrow place is between the far node and its pod: that node says so, and both gateways translate what it says. On the
+// node's own machine the near gateway must heed it too, because there it is the gateway that cuts TCP into segments.
+func TestSmallMTUBehindTheFarNodeIsLearned(t *testing.T) {
+	for name, sameMachine := range map[string]bool{"same machine": true, "another machine": false} {
+		t.Run(name, func(t *testing.T) {
+			top := build(t, options{sameMachine: sameMachine})
+			for _, s := range []*site{top.a, top.b} {
+				s.node.ip(t, fmt.Sprintf("route replace %s dev pod mtu lock %[3]d\nroute replace %[2]s dev pod mtu lock %[3]d", s.pod4, s.pod6, smallMTU))
+			}
+			forEachWay(t, top, func(t *testing.T, w way) {
+				l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 5001))
+				transfer(t, w.from, l, netip.AddrPortFrom(w.seen, 5001), 1<<20, 1)
+				if mtu := discover(t, w); mtu != smallMTU {
+					t.Errorf("the path's MTU came out as %d, want %d", mtu, smallMTU)
+				}
+				sendUnfragmented(t, w, smallMTU)
+			})
+		})
+	}
+}
+
+func TestGatewayFragmentsWhatMayBeFragmented(t *testing.T) {
+	top := build(t, options{configure: func(_ *site, c *gatewayConfig) { c.MTU = smallMTU }})
+	for _, w := range top.ways() {
+		if w.src.Is4() { // no router fragments IPv6
+			t.Run(w.name(), func(t *testing.T) {
+				fragments := listenOn(t, w.to, "eth0", func(frame []byte) bool {
+					p, ok := ipOf(frame)
+					return ok && p.proto == protoICMP && p.total > smallMTU
+				})
+				ping(t, w.from, w.seen, 3, "-M", "dont", "-s", "1400")
+				ping(t, w.from, w.seen, 3, "-M", "dont", "-s", "8000")
+				fragments.never(t, "a packet larger than the tunnel's MTU came out of it")
+			})
+		}
+	}
+}
+
+// discover sends ever smaller packets that must not be fragmented, as the kernel learns the path's MTU, until one is answered.
+func discover(t *testing.T, w way) (mtu int) {
+	t.Helper()
+	for range 6 {
+		mtu = routeMTU(t, w)
+		if _, err := w.from.try("ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", fmt.Sprint(mtu-ipHeader(w.src)-8), w.seen.String()); err == nil {
+			return mtu
+		}
+	}
+	t.Fatalf("no answer to a packet of the learned path MTU, %d: %s", mtu, w.from.run(t, "ip", "route", "get", w.seen.String()))
+	return 0
+}
+
+// routeMTU is what the sending pod's kernel believes of the path.
+func routeMTU(t *testing.T, w way) int {
+	t.Helper()
+	m := mtuText.FindStringSubmatch(w.from.run(t, "ip", "route", "get", w.seen.String()))
+	if m == nil {
+		return linkMTU // nothing learned
+	}
+	mtu, err := strconv.Atoi(m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mtu
+}
+
+var (
+	mtuText    = regexp.MustCompile(` mtu (\d+)`)
+	tooBigText = regexp.MustCompile(`Frag needed|Packet too big|[Mm]essage too long`)
+)
+
+// sendUnfragmented has UDP datagrams of exactly that size, which nobody may fragment, echoed.
+func sendUnfragmented(t *testing.T, w way, mtu int) {
+	t.Helper()
+	go serveEcho(w.to.listenUDP(t, netip.AddrPortFrom(w.real, 7)))
+	c := w.from.dial(t, "udp", netip.AddrPortFrom(w.seen, 7)).(*net.UDPConn)
+	level, option, do := unix.SOL_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
+	if w.src.Is6() {
+		level, option, do = unix.SOL_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO
+	}
+	if err := control(c, func(fd int) error { return unix.SetsockoptInt(fd, level, option, do) }); err != nil {
+		t.Fatal(err)
+	}
+	// The way back may have to be learned too.
+	if err := echo(c, make([]byte, mtu-ipHeader(w.src)-8), 4); err != nil {
+		t.Error(err)
+	}
+}
+
+// tooBigKind keeps fragmentation needed (RFC 792) or packet too big (RFC 4443).
+func tooBigKind(a netip.Addr) func([]byte) bool {
+	if a.Is4() {
+		return icmpKind(3, 4)
+	}
+	return icmpKind(2, 0)
+}
+
+// ipHeader is the length of a plain IP header of a's family.
+func ipHeader(a netip.Addr) int {
+	if a.Is4() {
+		return 20
+	}
+	return 40
+}

@@ -1,0 +1,143 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Every namespace is called strait-lab-PID-SERIAL-ROLE, and the working directory strait-lab-PID-*, so that two runs never meet
+// and a later run can tell what a dead one left behind.
+const namePrefix = "strait-lab-"
+
+var serial atomic.Int32
+
+// home is the namespace this process was started in.
+var home = openHome()
+
+func openHome() int {
+	fd, err := unix.Open("/proc/self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		panic(err)
+	}
+	return fd
+}
+
+// namespace is one box of the topology.
+type namespace struct {
+	role string // podA, nodeA, ...
+	name string // as `ip netns` knows it
+	fd   int
+}
+
+// newNamespace makes a namespace that is gone when the test is. sysctls are set before any link exists.
+func newNamespace(t *testing.T, topology int32, role string, sysctls map[string]string) *namespace {
+	t.Helper()
+	n := &namespace{role: role, name: fmt.Sprintf("%s%d-%d-%s", namePrefix, os.Getpid(), topology, role)}
+	if out, err := exec.Command("ip", "netns", "add", n.name).CombinedOutput(); err != nil {
+		t.Fatalf("ip netns add %s: %v\n%s", n.name, err, out)
+	}
+	t.Cleanup(func() {
+		unix.Close(n.fd)
+		if out, err := exec.Command("ip", "netns", "del", n.name).CombinedOutput(); err != nil {
+			t.Errorf("ip netns del %s: %v\n%s", n.name, err, out)
+		}
+	})
+	var err error
+	if n.fd, err = unix.Open("/run/netns/"+n.name, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range sysctls {
+		if err := n.in(func() error { return os.WriteFile("/proc/sys/net/"+key, []byte(value), 0) }); err != nil {
+			t.Fatalf("in %s: %v", role, err)
+		}
+	}
+	n.ip(t, "link set lo up")
+	return n
+}
+
+// removeStale deletes the namespaces and working directories of runs that died before they could.
+func removeStale() {
+	for _, name := range stale("/run/netns") {
+		_ = exec.Command("ip", "netns", "del", name).Run() // best effort: another run may be at it too
+	}
+	for _, name := range stale(os.TempDir()) {
+		_ = os.RemoveAll(filepath.Join(os.TempDir(), name))
+	}
+}
+
+// stale lists what in a directory bears the name of a process that is gone.
+func stale(dir string) (names []string) {
+	entries, _ := filepath.Glob(filepath.Join(dir, namePrefix+"*"))
+	for _, entry := range entries {
+		name := filepath.Base(entry)
+		pid, _, _ := strings.Cut(strings.TrimPrefix(name, namePrefix), "-")
+		if n, err := strconv.Atoi(pid); err == nil && unix.Kill(n, 0) == unix.ESRCH {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// in runs f on a thread inside n. Sockets and processes that f makes belong to n for good;
+// goroutines that f starts run outside.
+func (n *namespace) in(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Setns(n.fd, unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("setns %s: %w", n.role, err)
+	}
+	defer func() {
+		if err := unix.Setns(home, unix.CLONE_NEWNET); err != nil {
+			panic(fmt.Sprintf("setns home: %v", err)) // the thread must not go back to the pool elsewhere
+		}
+	}()
+	return f()
+}
+
+// ip runs one `ip` command per line of script and ends the test at the first that fails.
+func (n *namespace) ip(t *testing.T, script string) {
+	t.Helper()
+	cmd := exec.Command("ip", "-n", n.name, "-batch", "-")
+	cmd.Stdin = strings.NewReader(script)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("in %s: ip: %v\n%s\nscript:\n%s", n.role, err, out, script)
+	}
+}
+
+// try runs a command inside n, at most for a minute, and returns what it printed on both streams.
+func (n *namespace) try(command string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := n.in(cmd.Start); err != nil {
+		return "", fmt.Errorf("in %s: %s: %w", n.role, command, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		return out.String(), fmt.Errorf("in %s: %s: %w", n.role, strings.Join(cmd.Args, " "), err)
+	}
+	return out.String(), nil
+}
+
+// run is try for a command that has to succeed.
+func (n *namespace) run(t *testing.T, command string, args ...string) string {
+	t.Helper()
+	out, err := n.try(command, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}

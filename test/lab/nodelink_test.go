@@ -1,0 +1,110 @@
+package lab
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+)
+
+// What a gateway gets from a node's kernel, seen by a plain UDP socket in the gateway's place: the contract
+// that the gateway's decapsulation rests on, and the proof that the picture is wired right.
+func TestNodeSendsFramesThatTheGatewayExpects(t *testing.T) {
+	top := wire(t, options{})
+	a := top.a
+	gateway := a.gw.listenUDP(t, netip.AddrPortFrom(a.gw4, overlayPort[a.encapsulation]))
+	pod := a.pod.dial(t, "udp", netip.MustParseAddrPort("10.71.2.9:7"))
+	if _, err := pod.Write([]byte("over the strait")); err != nil {
+		t.Fatal(err)
+	}
+	if err := gateway.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		buffer := make([]byte, 1<<16)
+		n, from, err := gateway.ReadFromUDPAddrPort(buffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		datagram := buffer[:n]
+		if from.Addr() != a.bridge4 {
+			t.Errorf("outer source %s, want %s", from.Addr(), a.bridge4)
+		}
+		if got := binary.BigEndian.Uint32(datagram[4:]) >> 8; got != vni {
+			t.Errorf("VNI %d, want %d", got, vni)
+		}
+		frame := datagram[8:]
+		inner, ok := ipOf(frame)
+		if !ok || inner.proto != protoUDP {
+			continue // the kernel's own neighbour and router chatter
+		}
+		if got, want := net.HardwareAddr(frame[:6]).String(), overlayMAC(gatewayInternal[0]); got != want {
+			t.Errorf("inner destination MAC %s, want %s", got, want)
+		}
+		if got, want := net.HardwareAddr(frame[6:12]).String(), overlayMAC(nodeInternal[0]); got != want {
+			t.Errorf("inner source MAC %s, want %s", got, want)
+		}
+		if inner.src != a.pod4 || inner.dst != addr("10.71.2.9") {
+			t.Errorf("inner addresses %s to %s, want %s to 10.71.2.9", inner.src, inner.dst, a.pod4)
+		}
+		if got := string(inner.payload[8:]); got != "over the strait" {
+			t.Errorf("inner payload %q", got)
+		}
+		return
+	}
+}
+
+// The outer UDP source port stands for the inner flow: the underlay may spread flows, and none is reordered.
+func TestEachFlowKeepsOneOuterPortAndFlowsAreSpread(t *testing.T) {
+	top := build(t, options{})
+	b := top.b
+	const flows, packets, firstPort = 32, 5, 7000
+	ports := [flows]map[uint16]bool{} // outer source ports by flow
+	frames := listenOn(t, b.node, "gw0", func(frame []byte) bool {
+		outer, ok := ipOf(frame)
+		return ok && outer.src == b.gw4 && toPort(overlayPort[b.encapsulation])(frame) && toPod(outer, b.pod4)
+	})
+	for flow := range flows {
+		c := top.a.pod.dial(t, "udp", netip.AddrPortFrom(top.a.sees(b.pod4), uint16(firstPort+flow)))
+		for range packets {
+			_, _ = c.Write([]byte("one of a flow")) // nobody listens: a second one may meet the error of the first
+			time.Sleep(time.Millisecond)
+		}
+	}
+	eventually(t, "packets of every flow have arrived", func() bool {
+		for _, frame := range frames.frames() {
+			outer, _ := ipOf(frame)
+			inner, _ := ipOf(outer.payload[8+8:])
+			flow := int(binary.BigEndian.Uint16(inner.payload[2:])) - firstPort
+			if ports[flow] == nil {
+				ports[flow] = map[uint16]bool{}
+			}
+			ports[flow][binary.BigEndian.Uint16(outer.payload)] = true
+		}
+		return !slices.ContainsFunc(ports[:], func(used map[uint16]bool) bool { return used == nil })
+	})
+	all := map[uint16]bool{}
+	for flow, used := range ports {
+		if len(used) != 1 {
+			t.Errorf("flow %d came from %d outer ports, want 1", flow, len(used))
+		}
+		for port := range used {
+			all[port] = true
+		}
+	}
+	if len(all) < 2 {
+		t.Errorf("%d flows came from a single outer port", flows)
+	}
+	t.Logf("%d flows over %d outer ports", flows, len(all))
+}
+
+// toPod tells whether an encapsulated frame carries UDP to a pod.
+func toPod(outer ipPacket, pod netip.Addr) bool {
+	if len(outer.payload) < 8+8 {
+		return false
+	}
+	inner, ok := ipOf(outer.payload[8+8:])
+	return ok && inner.proto == protoUDP && inner.dst == pod && len(inner.payload) >= 8
+}

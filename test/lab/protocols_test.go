@@ -1,0 +1,45 @@
+package lab
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+)
+
+// Protocols that the gateway knows nothing about cross with translated addresses and an untouched payload.
+// They go through raw sockets, so that no kernel needs to know them either.
+func TestOtherProtocolsCross(t *testing.T) {
+	top := build(t, options{})
+	for _, protocol := range []struct {
+		name   string
+		number int
+	}{{"SCTP", 132}, {"ESP", 50}, {"experimental", 253}} {
+		t.Run(protocol.name, func(t *testing.T) {
+			forEachWay(t, top, func(t *testing.T, w way) {
+				network := fmt.Sprintf("ip%d:%d", map[bool]int{true: 4, false: 6}[w.src.Is4()], protocol.number)
+				payload := bytes.Repeat([]byte("protocol "+protocol.name+" "), 60)
+				receiver := w.to.listenRaw(t, network, w.real.String())
+				sender := w.from.listenRaw(t, network, w.src.String())
+				if _, err := sender.WriteTo(payload, &net.IPAddr{IP: w.seen.AsSlice()}); err != nil {
+					t.Fatal(err)
+				}
+				if err := receiver.SetReadDeadline(time.Now().Add(patience)); err != nil {
+					t.Fatal(err)
+				}
+				buffer := make([]byte, 2048)
+				n, from, err := receiver.ReadFrom(buffer)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if from.String() != w.srcSeen.String() {
+					t.Errorf("it comes from %s, want %s", from, w.srcSeen)
+				}
+				if !bytes.Equal(buffer[:n], payload) {
+					t.Errorf("%d bytes arrived as %d others", len(payload), n)
+				}
+			})
+		})
+	}
+}

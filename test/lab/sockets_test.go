@@ -1,0 +1,105 @@
+package lab
+
+import (
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// listenTCP, listenUDP and dial make sockets inside n that live as long as the test.
+
+func (n *namespace) listenTCP(t *testing.T, at netip.AddrPort) net.Listener {
+	t.Helper()
+	var l *net.TCPListener
+	err := n.in(func() (err error) {
+		l, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
+		return err
+	})
+	if err != nil {
+		t.Fatalf("in %s: %v", n.role, err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func (n *namespace) listenUDP(t *testing.T, at netip.AddrPort) *net.UDPConn {
+	t.Helper()
+	var c *net.UDPConn
+	err := n.in(func() (err error) {
+		c, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+		return err
+	})
+	if err != nil {
+		t.Fatalf("in %s: %v", n.role, err)
+	}
+	t.Cleanup(func() { c.Close() })
+	// A burst must not be lost here: 4 MiB, beyond rmem_max where the kernel has less.
+	if err := control(c, func(fd int) error {
+		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (n *namespace) dial(t *testing.T, network string, to netip.AddrPort) net.Conn {
+	t.Helper()
+	var c net.Conn
+	err := n.in(func() (err error) {
+		c, err = (&net.Dialer{Timeout: patience}).Dial(network, to.String())
+		return err
+	})
+	if err != nil {
+		t.Fatalf("in %s: %v", n.role, err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// control runs f on the descriptor of a socket.
+func control(c interface {
+	SyscallConn() (syscall.RawConn, error)
+}, f func(fd int) error) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	if err := raw.Control(func(fd uintptr) { result = f(int(fd)) }); err != nil {
+		return err
+	}
+	return result
+}
+
+// listenRaw makes a raw socket, network being "ip4:NUMBER" or "ip6:NUMBER".
+func (n *namespace) listenRaw(t *testing.T, network, address string) net.PacketConn {
+	t.Helper()
+	var c net.PacketConn
+	err := n.in(func() (err error) {
+		c, err = net.ListenPacket(network, address)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("in %s: %v", n.role, err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// acceptedFrom accepts one connection and says where it comes from.
+func acceptedFrom(t *testing.T, l net.Listener) netip.Addr {
+	t.Helper()
+	if err := l.(*net.TCPListener).SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+}

@@ -1,0 +1,49 @@
+package lab
+
+import (
+	"net/netip"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// A trace shows every router by an address that the tracing pod's cluster can place:
+// its own node and gateway by theirs, the far gateway and node by their external addresses as seen from here.
+func TestTracerouteShowsBothGateways(t *testing.T) {
+	top := build(t, options{})
+	forEachWay(t, top, func(t *testing.T, w way) {
+		f := family(w.src)
+		bridge := w.site.bridge4
+		if f == 1 {
+			bridge = w.site.bridge6
+		}
+		want := []netip.Addr{
+			bridge,
+			gatewayInternal[f],
+			w.site.sees(gatewayExternal[f]),
+			w.site.sees(nodeExternal[f]),
+			w.seen,
+		}
+		trace := []string{"-n", "-q", "1", "-w", "3", "-m", "8", w.seen.String()}
+		for name, args := range map[string][]string{"UDP": trace, "ICMP": append([]string{"-I"}, trace...)} {
+			t.Run(name, func(t *testing.T) {
+				out := w.from.run(t, "traceroute", args...)
+				if got := hops(out); !slices.Equal(got, want) {
+					t.Errorf("hops %v, want %v\n%s", got, want, out)
+				}
+			})
+		}
+	})
+}
+
+var hopLine = regexp.MustCompile(`(?m)^ *\d+ +([0-9a-f.:]+) `)
+
+// hops are the addresses that traceroute printed, in order. A hop that did not answer is missing.
+func hops(out string) (addresses []netip.Addr) {
+	for _, m := range hopLine.FindAllStringSubmatch(out, -1) {
+		if a, err := netip.ParseAddr(m[1]); err == nil {
+			addresses = append(addresses, a)
+		}
+	}
+	return addresses
+}
