@@ -1,0 +1,55 @@
+# Everything here works on a fresh clone with nothing but Go installed, unless its line says otherwise.
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 60s
+IMAGE    ?= strait:$(VERSION)
+
+# The revision goes into the binary where git may read this clone.
+VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
+FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test race lint fuzz lab lab-guest bench bench-peer image clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+build: ## build bin/strait, one static binary
+	CGO_ENABLED=0 go build $(FLAGS) -o bin/strait ./cmd/strait
+
+demo: build ## join two clusters with the same pod CIDR, in one process, without root
+	bin/strait demo
+
+test: ## run every test; as root on Debian or Ubuntu the labs too, after installing what they need
+	@test/run
+
+race: ## run the tests of the core under the race detector (needs a C compiler)
+	go test -race $$(go list ./... | grep -v /test/)
+
+lint: ## check formatting, go vet, and golangci-lint where it is installed
+	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; }
+	go vet ./...
+	@if command -v golangci-lint >/dev/null; then golangci-lint run; \
+	else echo "golangci-lint left out: it is not installed; see https://golangci-lint.run"; fi
+
+fuzz: ## run every fuzz target for FUZZTIME each (60s)
+	FUZZTIME=$(FUZZTIME) test/fuzz
+
+lab: ## run the lab in network namespaces (needs root and the packages in test/packages)
+	go test -count=1 -v -timeout 20m ./test/lab/...
+
+lab-guest: ## run the lab on a kernel with Geneve and WireGuard, emulated (needs the packages in test/packages)
+	test/guest/run-lab
+
+bench: build ## measure each layer's price, without root, in under 3 minutes; prints benchstat input
+	bin/strait bench -o benchstat --html bin/bench.html
+
+bench-peer: build ## measure against a peer and the machine's limits, 10 minutes (needs root and the packages in test/packages)
+	CGO_ENABLED=0 go build -o bin/wireguard-go golang.zx2c4.com/wireguard
+	bin/strait bench peer --wireguard-go bin/wireguard-go --json bin/bench-peer.json --report docs/performance.md
+
+image: ## build the container image IMAGE (needs docker)
+	docker build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+
+clean: ## remove what was built
+	rm -rf bin
