@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // little is enough to see that a test measures, on a busy machine too: 18 trials,
 // two of each rate, go down to some hundred packets per second.
 var little = effort{
-	operation: time.Millisecond, trial: 20 * time.Millisecond, trials: 18, precision: 1,
+	operation: time.Millisecond, trial: 20 * time.Millisecond, quiet: 200 * time.Millisecond, trials: 18, precision: 1,
 	questions: 20, transfer: 300 * time.Millisecond, peerings: 2,
 }
 
