@@ -23,12 +23,14 @@ const (
 	threadsSpare    = 0.5  // idle processors that make another thread worth having
 	threadsIdle     = 0.75 // of one thread less: it would carry the load
 	threadsPatience = 10   // intervals before one is given back
+	threadsLittle   = 0.5  // of one thread less: it would carry the load with ease
+	threadsHaste    = 5    // intervals that one with so little load counts for
 )
 
 // threads is the policy: a function of what it is told, interval by interval.
 type threads struct {
 	now, most int
-	quiet     int // intervals in a row in which one thread less would have done
+	quiet     int // intervals in a row in which one thread less would have done, weighted
 }
 
 // next gives the number of threads for the next interval. used is how many
@@ -42,7 +44,12 @@ func (t *threads) next(used float64, spare func() float64) int {
 			t.now++
 		}
 	case t.now > 1 && used < threadsIdle*float64(t.now-1):
-		if t.quiet++; t.quiet >= threadsPatience {
+		if used < threadsLittle*float64(t.now-1) {
+			t.quiet += threadsHaste
+		} else {
+			t.quiet++
+		}
+		if t.quiet >= threadsPatience {
 			t.quiet = 0
 			t.now--
 		}

@@ -38,14 +38,28 @@ func TestThreadsNeverExceedTheMost(t *testing.T) {
 }
 
 func TestThreadsAreGivenBackAfterAQuietWhile(t *testing.T) {
-	p := threads{now: 3, most: 4}
-	for i := range 2*threadsPatience - 1 {
-		p.next(0.3, idleProcessors(4))
-		if want := 3 - (i+1)/threadsPatience; p.now != want {
-			t.Fatalf("%d threads after %d quiet intervals, want %d", p.now, i+1, want)
+	for name, c := range map[string]struct {
+		used      float64
+		intervals int // until one thread less
+	}{
+		"one less would do":           {1.2, threadsPatience},
+		"one less would do with ease": {0.3, threadsPatience / threadsHaste},
+		"idle":                        {0, threadsPatience / threadsHaste},
+	} {
+		p := threads{now: 3, most: 4}
+		for i := range c.intervals - 1 {
+			if got := p.next(c.used, idleProcessors(4)); got != 3 {
+				t.Errorf("%s: %d threads after %d intervals, want 3", name, got, i+1)
+			}
+		}
+		if got := p.next(c.used, idleProcessors(4)); got != 2 {
+			t.Errorf("%s: %d threads after %d intervals, want 2", name, got, c.intervals)
 		}
 	}
-	p.next(0.3, idleProcessors(4))
+}
+
+func TestTheLastThreadIsNotGivenBack(t *testing.T) {
+	p := threads{now: 2, most: 4}
 	for range 3 * threadsPatience {
 		p.next(0, idleProcessors(4))
 	}
@@ -58,7 +72,7 @@ func TestABurstResetsThePatience(t *testing.T) {
 	p := threads{now: 2, most: 2}
 	for range 5 {
 		for range threadsPatience - 1 {
-			p.next(0.1, idleProcessors(1))
+			p.next(0.6, idleProcessors(1))
 		}
 		p.next(1.5, idleProcessors(0))
 	}
