@@ -11,9 +11,10 @@
 //
 // The way of a measurement through the files:
 //
-//	run ► plan: what is measured, with whom, how often, interleaved
+//	run ► plan, further: what is measured, with whom, how often, interleaved
 //	    ► topology, wiring, offload: the picture and its mode
 //	    ► strait, peer, limits, plugged: the gateways
-//	    ► measure: traffic by the ends (package traffic), CPU by cgroup and processors
+//	    ► measure, search, flows: traffic by the ends (package traffic), CPU by cgroup and
+//	      processors
 //	    ► demands: what the figures have to be ► report
 package rig

@@ -39,7 +39,7 @@ func TestAKnownLossIsMeasured(t *testing.T) {
 	if err := p.a.gw.run(everyTenth, "nft", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	m, err := r.fixedRate(p, traffic.Blast{Size: 64, Rate: 5000, Duration: 400 * time.Millisecond, Burst: 10})
+	m, err := r.fixedRate(p, traffic.Blast{Sizes: []int{64}, Rate: 5000, Duration: 400 * time.Millisecond, Burst: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func plus(first string, n int) (a netip.Addr) {
 // manyNodesSubject is strait with many nodes in both gateways, of which some exist in
 // A. Kernel Geneve cannot choose its source address, so these speak VXLAN.
 func manyNodesSubject(binary string) *Subject {
-	s := straitSubject(nameStraitManyNodes, binary, false, manyNodes)
+	s := straitSubject(nameStraitManyNodes, binary, straitShape{spareNodes: manyNodes})
 	start := s.up
 	s.up = func(r *Rig, t *topology) ([]*process, error) {
 		processes, err := start(r, t)

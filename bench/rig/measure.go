@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"time"
 
-	"strait.dev/strait/bench/measure"
 	"strait.dev/strait/bench/rig/traffic"
 )
 
@@ -19,14 +18,19 @@ const (
 	unitGatewayCPU = "gateway-CPU-s/GB" // the gateways' processes alone
 	unitPacketRate = "pkts/s"
 	unitPacketCPU  = "CPU-ns/pkt"
+	unitNDR        = "ndr-pkts/s"
+	unitPDR        = "pdr-pkts/s"
 	unitLoss       = "loss"
 	unitRate       = "transactions/s"
+	unitFlowRate   = "flows/s"
+	unitConnRate   = "connections/s"
 	unitExtra      = "extra-ns" // a new flow over a known one
 	unitP50        = "p50-ns"
 	unitP99        = "p99-ns"
 	unitLongest    = "max-ns"
 	unitMemory     = "peak-B"
 	unitResident   = "resident-B"
+	unitPeering    = "B/peering" // resident memory that one more peering takes
 )
 
 // settle is how long queues get to empty between two tests.
@@ -111,44 +115,12 @@ func (r *Rig) fixedRate(p *setting, b traffic.Blast) (metrics, error) {
 	return metrics{
 		unitPacketRate: float64(count.Datagrams) / b.Duration.Seconds(),
 		unitPacketCPU:  float64(cpu.total()) / float64(count.Datagrams),
-		unitLoss:       trialOf(b.Rate, sent, count).Loss(),
+		unitLoss:       trialOf(b.Rate, sent, int(count.Datagrams)).Loss(),
 	}, nil
 }
 
-// trialOf is what became of datagrams at a rate.
-func trialOf(rate float64, sent traffic.Sent, count traffic.Count) measure.Trial {
-	t := measure.Trial{Rate: rate, Wanted: sent.Wanted, Sent: sent.Sent, Received: int(count.Datagrams)}
-	if float64(t.Sent) > senderLate*float64(t.Wanted) {
-		t.Wanted = t.Sent // the path has lost nothing that was not sent
-	}
-	return t
-}
-
-const (
-	// podBurst is how many datagrams a pod sends at once.
-	podBurst = 16
-	// tolerableLoss is the goal of the search for the highest rate.
-	tolerableLoss = 0.01
-	// senderLate is the part of a rate that a sender has to keep up with: ends and
-	// gateways share the cores.
-	senderLate = 0.9
-)
-
-// packetRate searches for the highest rate with a tolerable loss: what arrived then.
-func (r *Rig) packetRate(p *setting, size int, d time.Duration) (metrics, error) {
-	limits := measure.Limits{Start: 10_000, Resolution: 0.05, Trials: 9}
-	arrived := make(map[float64]float64) // by rate asked for
-	best, err := measure.Search([]float64{tolerableLoss}, limits, func(rate float64) (measure.Trial, error) {
-		b := traffic.Blast{To: p.sees(p.b, 0), Size: size, Rate: rate, Duration: d, Burst: podBurst}
-		sent, count, _, err := r.datagrams(p, p.a.pod, p.b.pod, b)
-		arrived[rate] = float64(count.Datagrams) / d.Seconds()
-		return trialOf(rate, sent, count), err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return metrics{unitPacketRate: arrived[best[0]]}, nil
-}
+// podBurst is how many datagrams a pod sends at once.
+const podBurst = 16
 
 // roundTrips measures requests and responses.
 func (r *Rig) roundTrips(p *setting, connections int, d time.Duration) (metrics, error) {
@@ -197,7 +169,7 @@ func (r *Rig) firstPackets(p *setting, d time.Duration) (metrics, error) {
 // gateway: what one crossing of sockets costs per payload of TCP in it.
 func (r *Rig) hop(p *setting, from, to *namespace, address netip.Addr, d time.Duration) (metrics, error) {
 	sent, count, cpu, err := r.datagrams(p, from, to, traffic.Blast{
-		To: address, Size: crossingSize, Rate: crossingRate, Duration: d, Burst: crossingBurst, Segment: true,
+		To: address, Sizes: []int{crossingSize}, Rate: crossingRate, Duration: d, Burst: crossingBurst, Segment: true,
 	})
 	if err != nil {
 		return nil, err
@@ -206,5 +178,5 @@ func (r *Rig) hop(p *setting, from, to *namespace, address netip.Addr, d time.Du
 	if payload == 0 {
 		return nil, errors.New("no datagram has arrived")
 	}
-	return metrics{unitCPU: cpu.total().Seconds() / (payload / 1e9), unitLoss: trialOf(crossingRate, sent, count).Loss()}, nil
+	return metrics{unitCPU: cpu.total().Seconds() / (payload / 1e9), unitLoss: trialOf(crossingRate, sent, int(count.Datagrams)).Loss()}, nil
 }

@@ -14,6 +14,7 @@ type test struct {
 	mode     Mode
 	subjects []string
 	measure  func(r *Rig, p *setting) (metrics, error)
+	further  bool // no part of the usual run
 }
 
 // lengths are how long single measurements take.
@@ -73,15 +74,21 @@ func packetRateName(payload int) string {
 	return fmt.Sprintf("udp/payload=%d/loss-search", payload)
 }
 
-// tests are everything that is measured in a mode.
-func tests(mode Mode, l lengths, plugged []string) (all []test) {
-	add := func(name string, measure func(*Rig, *setting) (metrics, error), subjects ...string) {
-		all = append(all, test{name, mode, subjects, measure})
-	}
+// gatewayNames are those of the subjects that are whole gateways.
+func gatewayNames(mode Mode, plugged []string) []string {
 	gateways := append([]string{nameP, nameStrait, nameBaseline}, plugged...)
 	if mode == Wire {
 		gateways = append([]string{nameP1}, gateways...)
 	}
+	return gateways
+}
+
+// usualTests are what is measured in a mode unless something else is asked for.
+func usualTests(mode Mode, l lengths, plugged []string) (all []test) {
+	add := func(name string, measure func(*Rig, *setting) (metrics, error), subjects ...string) {
+		all = append(all, test{name: name, mode: mode, subjects: subjects, measure: measure})
+	}
+	gateways := gatewayNames(mode, plugged)
 	limits := []string{namePlain, nameOverlay, nameWireGuardGo, nameWireGuardKernel}
 	counts := []int{1, 4}
 	if mode == SameHost {
@@ -112,7 +119,7 @@ func tests(mode Mode, l lengths, plugged []string) (all []test) {
 		add(testReload, duringReload(l), nameStraitManyNodes)
 	case Wire:
 		add(testFixedRate, func(r *Rig, p *setting) (metrics, error) {
-			return r.fixedRate(p, traffic.Blast{Size: 64, Rate: 20_000, Duration: l.datagrams, Burst: podBurst})
+			return r.fixedRate(p, traffic.Blast{Sizes: []int{64}, Rate: 20_000, Duration: l.datagrams, Burst: podBurst})
 		}, gateways...)
 	}
 	if mode == SameHost {

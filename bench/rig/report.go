@@ -77,13 +77,15 @@ func withUnit(s result.Summary) string {
 	return text
 }
 
-// List writes all tests and the subjects of each.
+// List writes all tests, which of them need --all, and the subjects of each.
 func List(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	for _, mode := range modes {
-		for _, t := range tests(mode, fullLengths, nil) {
-			fmt.Fprintf(w, "%s/%s\t%s\n", mode, t.name, strings.Join(t.subjects, " "))
+	for _, t := range allTests(fullLengths, nil, true) {
+		need := ""
+		if t.further {
+			need = "--all"
 		}
+		fmt.Fprintf(w, "%s/%s\t%s\t%s\n", t.mode, t.name, need, strings.Join(t.subjects, " "))
 	}
 	return w.Flush()
 }

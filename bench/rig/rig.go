@@ -23,7 +23,8 @@ type Options struct {
 	Plugged     []Plugged
 
 	Only        []string               // subjects besides Baseline and Plugged; empty: all
-	Run         func(test string) bool // which tests, by MODE/NAME; nil: all
+	Run         func(test string) bool // which tests, by MODE/NAME; nil: every one
+	All         bool                   // the further tests too; else only where Only and Run fit no usual one
 	Repetitions int
 	Quick       bool // short measurements
 

@@ -23,14 +23,11 @@ func (r *Rig) Measure(ctx context.Context, to *result.Run) (err error) {
 	if r.Quick {
 		l = quickLengths
 	}
-	var plan []test
-	for _, mode := range modes {
-		plan = append(plan, tests(mode, l, r.pluggedNames())...)
-	}
 	if err := r.checkNames(); err != nil {
 		return err
 	}
-	if plan = r.choose(plan); len(plan) == 0 {
+	plan := r.plan(l)
+	if len(plan) == 0 {
 		return errors.New("nothing to measure: no such test with such a subject; see what there is with: strait bench peer --list")
 	}
 	settings := make(map[string]*setting)
@@ -63,6 +60,16 @@ func (r *Rig) checkNames() error {
 	return nil
 }
 
+// plan is what this run measures. What was asked for and is not among the usual tests
+// may be among the further ones.
+func (r *Rig) plan(l lengths) []test {
+	plan := r.choose(allTests(l, r.pluggedNames(), r.All))
+	if len(plan) == 0 {
+		plan = r.choose(allTests(l, r.pluggedNames(), true))
+	}
+	return plan
+}
+
 // choose keeps the tests and subjects that were asked for and can run.
 func (r *Rig) choose(plan []test) (chosen []test) {
 	asked := append(append(r.pluggedNames(), nameBaseline), r.Only...)
@@ -84,15 +91,16 @@ func (r *Rig) known() []*Subject {
 	all := []*Subject{
 		peerSubject(nameP, r.WireGuardGo),
 		peerSubject(nameP1, r.WireGuardGo, "GOMAXPROCS=1"),
-		straitSubject(nameStrait, r.strait, false, 0),
-		straitSubject(nameStraitOver6, r.strait, true, 0),
+		straitSubject(nameStrait, r.strait, straitShape{}),
+		straitSubject(nameStraitOver6, r.strait, straitShape{v6: true}),
 		manyNodesSubject(r.strait),
+		manyPeersSubject(r.strait),
 		plainSubject(),
 		overlaySubject(),
 		wireGuardSubject(nameWireGuardGo, r.WireGuardGo),
 	}
 	if r.baseline != "" {
-		all = append(all, straitSubject(nameBaseline, r.baseline, false, 0))
+		all = append(all, straitSubject(nameBaseline, r.baseline, straitShape{}))
 	}
 	if r.kernelWireGuard {
 		all = append(all, wireGuardSubject(nameWireGuardKernel, ""))

@@ -13,31 +13,44 @@ import (
 // nobody is the user that strait's gateways run as.
 const nobody = 65534
 
+// straitShape is in what a pair of gateways differs from the plainest.
+type straitShape struct {
+	v6         bool // node links and the tunnel run over IPv6
+	spareNodes int  // configured besides the one that exists; nodes speak VXLAN then
+	idlePeers  int  // of gateway A, besides the one that exists
+}
+
 // straitSubject is a pair of `strait gateway` with default settings, as nobody and
-// without any capability. spare is the number of nodes configured besides the one
-// that exists; nodes speak VXLAN then.
-func straitSubject(name, binary string, v6 bool, spare int) *Subject {
+// without any capability.
+func straitSubject(name, binary string, shape straitShape) *Subject {
 	return &Subject{
-		Name: name, translated: true, v6: v6, dualStack: true,
+		Name: name, translated: true, v6: shape.v6, dualStack: true,
 		up: func(r *Rig, t *topology) (gateways []*process, err error) {
 			encapsulation := kernelEncapsulation(t.a.node)
-			if spare > 0 {
+			if shape.spareNodes > 0 {
 				encapsulation = "vxlan"
 			}
 			keys, err := newKeyPairs()
 			if err != nil {
 				return nil, err
 			}
+			idle, err := idlePeerKeys(shape.idlePeers)
+			if err != nil {
+				return nil, err
+			}
 			for i, s := range t.sites() {
-				if err := s.joinNode(encapsulation, v6); err != nil {
+				if err := s.joinNode(encapsulation, shape.v6); err != nil {
 					return gateways, err
 				}
 				if err := s.routeNode(t.other(s).seenAs); err != nil {
 					return gateways, err
 				}
 				c := straitConfig{
-					site: s, other: t.other(s), v6: v6, Encapsulation: encapsulation,
-					Spare: spareNodes(spare), PeerKey: keys[1-i].public,
+					site: s, other: t.other(s), v6: shape.v6, Encapsulation: encapsulation,
+					Spare: spareNodes(shape.spareNodes), PeerKey: keys[1-i].public,
+				}
+				if s == t.a {
+					c.IdlePeerKeys = idle
 				}
 				g, err := r.startStrait(t, s, binary, &c, keys[i].private)
 				if err != nil {
@@ -84,6 +97,7 @@ type straitConfig struct {
 	Encapsulation           string
 	Spare                   []spareNode
 	PrivateKeyFile, PeerKey string
+	IdlePeerKeys            []string
 }
 
 func (c *straitConfig) outer() int {
@@ -174,6 +188,10 @@ wireguard:
     publicKey: "{{.PeerKey}}"
     endpoint: "{{.Endpoint}}"
     persistentKeepalive: 25s
+{{- range $i, $key := .IdlePeerKeys}}
+  - name: idle-{{$i}}
+    publicKey: "{{$key}}"
+{{- end}}
 local:
   prefixes: {{list .Pods}}
   externalPrefixes: {{list .External}}

@@ -35,6 +35,34 @@ func TestConfigurationsAreValid(t *testing.T) {
 	}
 }
 
+func TestIdlePeersAreOfGatewayAAlone(t *testing.T) {
+	keys, err := idlePeerKeys(idlePeers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []straitConfig{
+		{site: siteA(), other: siteB(), IdlePeerKeys: keys},
+		{site: siteB(), other: siteA()},
+	} {
+		own, err := newKeyPair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Encapsulation, c.PrivateKeyFile, c.PeerKey = "geneve", "/private.key", own.public
+		var text strings.Builder
+		if err := straitTemplate.Execute(&text, &c); err != nil {
+			t.Fatal(err)
+		}
+		g, err := config.Parse([]byte(text.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := len(g.WireGuard.Peers), 1+len(c.IdlePeerKeys); got != want {
+			t.Errorf("gateway %s has %d peers, want %d", c.Name(), got, want)
+		}
+	}
+}
+
 func TestManyNodesHaveTheRoutesThatTheTableSpeaksOf(t *testing.T) {
 	routes := make(map[netip.Prefix]bool)
 	for _, n := range spareNodes(manyNodes) {

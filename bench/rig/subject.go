@@ -23,6 +23,7 @@ const (
 	nameStrait          = "strait"
 	nameStraitOver6     = "strait-over-ipv6"
 	nameStraitManyNodes = "strait-5000-nodes"
+	nameStraitManyPeers = "strait-65-peers"
 	nameBaseline        = "baseline"
 	nameP               = "P"
 	nameP1              = "P1"

@@ -148,7 +148,8 @@ func (s *site) connect() error {
 		s.node.ip(fmt.Sprintf("link set lo up\nlink set pod up\nlink add gw type veth peer name node netns %s\nlink set gw up", s.gw.name)),
 		s.gw.ip("link set lo up\nlink set node up"),
 		s.pod.ip(addressLines("eth0", s.podAddress)+fmt.Sprintf("route add default via %s\nroute add default via %s\n", s.podRouter[0], s.podRouter[1])),
-		s.node.ip(addressLines("pod", s.podRouter)+addressLines("gw", s.nodeUnderlay)),
+		s.pod.ip(fmt.Sprintf("route add blackhole %s\n", s.clients())),
+		s.node.ip(addressLines("pod", s.podRouter)+addressLines("gw", s.nodeUnderlay)+route(s.clients(), s.podAddress[0], "pod")),
 		s.gw.ip(addressLines("node", s.gwUnderlay)),
 	)
 }

@@ -21,7 +21,7 @@ import (
 // peerFlags are what `strait bench peer` is told.
 type peerFlags struct {
 	repetitions             int
-	quick, list             bool
+	quick, list, all        bool
 	tests, from, json, page string
 	subjects, plugged       []string
 	wireGuardGo, baseline   string
@@ -39,8 +39,13 @@ an overlay alone, WireGuard alone, the cipher alone, one UDP hop. Everything is
 interleaved and repeated; the end is a table of what is demanded and what was
 measured.
 
-It needs root, and removes all that it makes. The whole run takes about ten
-minutes; a part of it prints its figures too.
+It needs root, and removes all that it makes. The usual run takes about ten
+minutes; any other one prints its figures too.
+
+--all measures further tests as well: drop rates, latency at fixed rates, new flows
+and connections, many flows, many streams, idle peerings; it takes about 25
+minutes. --run and --subjects choose among the usual tests; if none of those fits,
+among all. --list shows which tests need --all.
 
 --subject NAME=COMMAND measures other gateways too. COMMAND makes them as root,
 stays in the foreground, and ends them on SIGTERM. It finds in its environment, for
@@ -49,6 +54,7 @@ A and likewise for B:
 ` + explainVariables(),
 		Example: `  strait bench peer --wireguard-go bin/wireguard-go
   strait bench peer --quick --run nogro/tcp --subjects P,strait
+  strait bench peer --run drop-rates
   strait bench peer --run wire --baseline strait.old --subjects strait,baseline
   strait bench peer --from result.json --report performance.md`,
 		Args: cobra.NoArgs,
@@ -57,6 +63,7 @@ A and likewise for B:
 	c.Flags().IntVarP(&f.repetitions, "repetitions", "n", 5, "how often everything is measured")
 	c.Flags().BoolVar(&f.quick, "quick", false, "measure everything briefly and once, to see that it works")
 	c.Flags().BoolVar(&f.list, "list", false, "list tests and subjects instead of measuring")
+	c.Flags().BoolVar(&f.all, "all", false, "measure the further tests too")
 	c.Flags().StringVar(&f.tests, "run", "", "measure only tests whose MODE/NAME matches this regular expression")
 	c.Flags().StringSliceVar(&f.subjects, "subjects", nil, "measure only these, and those of --baseline and --subject")
 	c.Flags().StringArrayVar(&f.plugged, "subject", nil, "measure these gateways too, NAME=COMMAND; may be repeated")
@@ -101,7 +108,7 @@ func (f *peerFlags) run(cmd *cobra.Command) error {
 // part reports whether the run is not the usual one, so that its figures are of
 // interest besides the demands.
 func (f *peerFlags) part() bool {
-	return f.tests != "" || f.baseline != "" || len(f.subjects)+len(f.plugged) > 0
+	return f.all || f.tests != "" || f.baseline != "" || len(f.subjects)+len(f.plugged) > 0
 }
 
 // measure is the run, measured or read. A run that was cut short comes with its error.
@@ -132,7 +139,7 @@ func (f *peerFlags) options(cmd *cobra.Command) (o rig.Options, err error) {
 	o = rig.Options{
 		Strait: self, End: []string{self, "bench", "peer", "end"},
 		WireGuardGo: f.wireGuardGo, Baseline: f.baseline, Only: f.subjects,
-		Repetitions: f.repetitions, Quick: f.quick, Progress: cmd.ErrOrStderr(),
+		Repetitions: f.repetitions, Quick: f.quick, All: f.all, Progress: cmd.ErrOrStderr(),
 	}
 	if f.quick && !cmd.Flags().Changed("repetitions") {
 		o.Repetitions = 1

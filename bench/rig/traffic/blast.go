@@ -3,6 +3,7 @@ package traffic
 import (
 	"net/netip"
 	"runtime"
+	"slices"
 	"time"
 
 	"strait.dev/strait/bench/measure"
@@ -12,7 +13,7 @@ import (
 // Blast asks for UDP datagrams at a fixed rate.
 type Blast struct {
 	To       netip.Addr
-	Size     int     // payload, bytes
+	Sizes    []int   // payloads in turn, bytes
 	Rate     float64 // datagrams per second
 	Duration time.Duration
 	Burst    int  // datagrams that leave at once; the pace is kept burst by burst
@@ -43,11 +44,12 @@ func (e *End) Blast(b Blast, sent *Sent) error {
 	}
 	defer socket.Close()
 	to := underlay.NewDestination(netip.AddrPortFrom(b.To, port))
-	payload := make([]byte, b.Size)
+	payload, next := make([]byte, slices.Max(b.Sizes)), 0
 	batch := underlay.NewBatch(b.Burst)
 	bursts, _ := measure.Offer(measure.NewClock(), b.pace(), b.Duration, func(n int) int {
 		for range n * b.Burst {
-			batch.Add(socket, &to, nil, payload)
+			batch.Add(socket, &to, nil, payload[:b.Sizes[next]])
+			next = (next + 1) % len(b.Sizes)
 		}
 		taken, _ := batch.Flush() // the rest is missing in what was sent
 		sent.Sent += taken

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/rpc"
+	"sync/atomic"
 )
 
 // What every end listens on, over IPv4 and IPv6.
@@ -14,6 +15,7 @@ const (
 	portUDPSink = 7003 // reads and counts
 	portUDPEcho = 7004
 	portTunnel  = 7005 // reads as a tunnel does, GRO on, and counts
+	portTCPOnce = 7006 // closes every connection at once
 )
 
 // End is what a process serves to the rig. Its exported methods are called by
@@ -21,13 +23,14 @@ const (
 type End struct {
 	sink    sink
 	streams streams
+	flows   atomic.Uint32 // new flows begun
 }
 
 // Serve is the whole life of an end: it listens, prints nothing, and answers calls
 // on the pipe until that is closed.
 func Serve(pipe io.ReadWriteCloser) error {
 	e := new(End)
-	for _, listen := range []func() error{e.sink.listenTCP, e.sink.listenUDP, e.sink.listenTunnel, echoTCP, echoUDP} {
+	for _, listen := range []func() error{e.sink.listenTCP, e.sink.listenUDP, e.sink.listenTunnel, echoTCP, echoUDP, closeTCP} {
 		if err := listen(); err != nil {
 			return err
 		}

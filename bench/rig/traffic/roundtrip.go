@@ -93,6 +93,12 @@ func (r *recorder) record(asked, answered time.Duration) {
 	r.Unlock()
 }
 
+func (r *recorder) count() int {
+	r.Lock()
+	defer r.Unlock()
+	return r.seen.Count()
+}
+
 // latencies are what was recorded until now.
 func (r *recorder) latencies() Latencies {
 	r.Lock()

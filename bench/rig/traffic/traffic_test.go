@@ -1,9 +1,13 @@
 package traffic
 
 import (
+	"encoding/binary"
 	"math"
+	"net/netip"
 	"testing"
 	"time"
+
+	"strait.dev/strait/packet"
 )
 
 func TestCountsAreDifferences(t *testing.T) {
@@ -31,5 +35,60 @@ func TestQuantilesOfKnownLatencies(t *testing.T) {
 		if math.Abs(float64(q.got-q.want)) > 0.01*float64(q.want) {
 			t.Errorf("%s: %v, want %v", name, q.got, q.want)
 		}
+	}
+}
+
+func TestNoTwoNewFlowsAreAlike(t *testing.T) {
+	first := netip.MustParseAddr("10.0.1.129")
+	seen := make(map[netip.AddrPort]bool)
+	for i := range uint32(3 * portsEach) {
+		from := source(first, i)
+		if seen[from] || from.Port() < firstPort {
+			t.Fatalf("flow %d comes from %v", i, from)
+		}
+		seen[from] = true
+	}
+	last, again := source(first, newAddresses*portsEach-1), source(first, newAddresses*portsEach)
+	if want := netip.MustParseAddrPort("10.0.1.254:65535"); last != want {
+		t.Errorf("the last flow comes from %v, want %v", last, want)
+	}
+	if again != source(first, 0) {
+		t.Errorf("after the last flow comes %v, not the first", again)
+	}
+}
+
+func TestAnswersAreThoseOfTheTrial(t *testing.T) {
+	n := &nobody{from: netip.MustParseAddrPort("10.0.2.9:7004"), begin: []byte("trial-02")}
+	answer := func(from string, payload string) []byte {
+		b := udpPacket(netip.MustParseAddrPort("10.0.1.129:2000"), []byte(payload))
+		setSource(b, netip.MustParseAddrPort(from))
+		binary.BigEndian.PutUint16(b[2:], uint16(len(b))) // as the kernel would
+		binary.BigEndian.PutUint16(b[10:], ^packet.Sum(b[:packet.IPv4HeaderLen], 0))
+		return b
+	}
+	const right = "10.0.2.9:7004"
+	for name, c := range map[string]struct {
+		packet []byte
+		want   bool
+	}{
+		"the answer":            {answer(right, "trial-02 and more"), true},
+		"of an earlier trial":   {answer(right, "trial-01"), false},
+		"from another port":     {answer("10.0.2.9:7003", "trial-02"), false},
+		"from another address":  {answer("10.0.2.8:7004", "trial-02"), false},
+		"too short for a trial": {answer(right, "trial"), false},
+		"cut short on the way":  {answer(right, "trial-02")[:30], false},
+		"nothing":               {nil, false},
+	} {
+		if got := n.isAnswer(c.packet); got != c.want {
+			t.Errorf("%s: taken for an answer: %v", name, got)
+		}
+	}
+	b := answer(right, "odd")
+	var ip packet.IP
+	if fault := packet.Parse(b, &ip); fault != packet.FaultNone {
+		t.Fatal(fault)
+	}
+	if sum, ok := packet.UpperChecksum(b, &ip); !ok || sum != binary.BigEndian.Uint16(ip.Upper(b)[6:]) {
+		t.Errorf("checksum %#x of %x", sum, b)
 	}
 }

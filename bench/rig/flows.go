@@ -1,0 +1,97 @@
+package rig
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"strait.dev/strait/bench/rig/traffic"
+)
+
+// manyFlows measures the price of a datagram at a rate whose packets belong to so many
+// flows in turn.
+func (r *Rig) manyFlows(p *setting, flows, payload int, rate float64, d time.Duration) (metrics, error) {
+	sender, receiver, err := r.twoEnds(p, p.a.pod, p.b.pod)
+	if err != nil {
+		return nil, err
+	}
+	var sent traffic.FlowsSent
+	count, cpu, err := r.during(p, receiver, func() (err error) {
+		sent, err = sender.SendFlows(traffic.Flows{
+			To: p.sees(p.b, 0), From: p.a.podAddress[0], Count: flows, Size: payload, Rate: rate, Duration: d,
+		})
+		time.Sleep(delivery)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if count.Datagrams == 0 {
+		return nil, errors.New("no datagram has arrived")
+	}
+	return metrics{
+		unitPacketCPU: float64(cpu.total()) / float64(count.Datagrams),
+		unitLoss:      trialOf(rate, sent.Packets, int(count.Datagrams)).Loss(),
+	}, nil
+}
+
+// newFlows searches for the highest rate of questions, each the first packet of a flow
+// that has never been, with a tolerable part of them unanswered.
+func (r *Rig) newFlows(p *setting, d time.Duration) (metrics, error) {
+	sender, _, err := r.twoEnds(p, p.a.pod, p.b.pod)
+	if err != nil {
+		return nil, err
+	}
+	best, err := highestRate(d, func(rate float64) (traffic.Sent, int, error) {
+		sent, err := sender.SendFlows(traffic.Flows{To: p.sees(p.b, 0), From: p.a.clients().Addr().Next(), Size: 64, Rate: rate, Duration: d})
+		return sent.Packets, sent.Answered, err
+	})
+	return metrics{unitFlowRate: best}, err
+}
+
+// clients are addresses of the pod's network for the sources of new flows: the upper
+// half. They lead to the pod, and nobody listens there.
+func (s *site) clients() netip.Prefix {
+	first := s.podNet[0].Addr().As4()
+	first[3] |= 0x80
+	return netip.PrefixFrom(netip.AddrFrom4(first), 25)
+}
+
+// newConnections measures TCP connections that carry nothing.
+func (r *Rig) newConnections(p *setting, parallel int, d time.Duration) (metrics, error) {
+	sender, receiver, err := r.twoEnds(p, p.a.pod, p.b.pod)
+	if err != nil {
+		return nil, err
+	}
+	var l traffic.Latencies
+	_, cpu, err := r.during(p, receiver, func() (err error) {
+		l, err = sender.Connect(traffic.Connections{To: p.sees(p.b, 0), Parallel: parallel, Duration: d})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := quantiles(l)
+	m[unitConnRate] = float64(l.Count) / l.Elapsed.Seconds()
+	m["CPU-ns/connection"] = float64(cpu.total()) / float64(l.Count)
+	return m, nil
+}
+
+// questions measures answers at a rate that does not depend on them.
+func (r *Rig) questions(p *setting, rate float64, d time.Duration) (metrics, error) {
+	sender, _, err := r.twoEnds(p, p.a.pod, p.b.pod)
+	if err != nil {
+		return nil, err
+	}
+	a, err := sender.Ask(traffic.Questions{To: p.sees(p.b, 0), Size: 64, Rate: rate, Duration: d})
+	if err != nil {
+		return nil, err
+	}
+	if a.Latencies.Count == 0 {
+		return nil, errors.New("no question was answered")
+	}
+	m := quantiles(a.Latencies)
+	m["late-p50-ns"] = float64(a.Late)
+	m[unitLoss] = 1 - float64(a.Latencies.Count)/float64(a.Wanted)
+	return m, nil
+}

@@ -1,0 +1,79 @@
+package rig
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Further tests are what else people ask of gateways. The table of demands is made
+// without them.
+
+// frameSizes are those of the search for drop rates: bytes of IP packets, in turn.
+// "imix" is the simple IMIX of packet benchmarks: 7 small, 4 middling, 1 large.
+var frameSizes = []struct {
+	name  string
+	sizes []int
+}{
+	{"64", []int{64}},
+	{"1400", []int{1400}},
+	{"imix", []int{64, 64, 570, 64, 64, 570, 64, 570, 64, 64, 570, 1400}},
+}
+
+// payloadsOf are the payloads of UDP over IPv4 that make packets of such sizes.
+func payloadsOf(sizes []int) []int {
+	payloads := make([]int, len(sizes))
+	for i, size := range sizes {
+		payloads[i] = size - 28 // IPv4 and UDP headers
+	}
+	return payloads
+}
+
+// furtherTests are measured in a mode when all tests are asked for.
+func furtherTests(mode Mode, l lengths, plugged []string) (all []test) {
+	gateways := gatewayNames(mode, plugged)
+	add := func(name string, measure func(*Rig, *setting) (metrics, error), subjects ...string) {
+		all = append(all, test{name: name, mode: mode, subjects: subjects, measure: measure, further: true})
+	}
+	beside := func(limit string) []string { return append(slices.Clone(gateways), limit) }
+	if mode == SameHost {
+		return nil
+	}
+	add(tcpName(32, forth), tcp(32, forth, 0, l), gateways...)
+	if mode == Wire {
+		return all
+	}
+	add(tcpName(32, back), tcp(32, back, 0, l), gateways...)
+	for _, f := range frameSizes {
+		add(fmt.Sprintf("udp/size=%s/drop-rates", f.name), func(r *Rig, p *setting) (metrics, error) {
+			// Long trials: what queues still deliver in the end counts as carried.
+			return r.dropRates(p, payloadsOf(f.sizes), 2*l.trial, l.datagrams)
+		}, beside(nameWireGuardGo)...)
+	}
+	for _, flows := range []int{1, 10_000} {
+		add(fmt.Sprintf("udp/payload=64/rate=20k/flows=%d", flows), func(r *Rig, p *setting) (metrics, error) {
+			return r.manyFlows(p, flows, 64, 20_000, l.datagrams)
+		}, gateways...)
+	}
+	for _, rate := range []int{1, 10} {
+		add(fmt.Sprintf("open-loop/rate=%dk", rate), func(r *Rig, p *setting) (metrics, error) {
+			return r.questions(p, float64(rate)*1000, l.roundTrips)
+		}, beside(namePlain)...)
+	}
+	add("new-flows", func(r *Rig, p *setting) (metrics, error) { return r.newFlows(p, l.trial) }, beside(namePlain)...)
+	add("new-connections/parallel=16", func(r *Rig, p *setting) (metrics, error) {
+		return r.newConnections(p, 16, l.roundTrips)
+	}, beside(namePlain)...)
+	add("memory/idle-peerings", perPeering, nameStraitManyPeers)
+	return all
+}
+
+// allTests are the usual tests of all modes, and the further ones too if asked for.
+func allTests(l lengths, plugged []string, further bool) (all []test) {
+	for _, mode := range modes {
+		all = append(all, usualTests(mode, l, plugged)...)
+		if further {
+			all = append(all, furtherTests(mode, l, plugged)...)
+		}
+	}
+	return all
+}

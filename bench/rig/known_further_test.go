@@ -1,0 +1,240 @@
+package rig
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/bench/rig/traffic"
+)
+
+// tries is how often a machine that is busy with something else may spoil a figure.
+const tries = 4
+
+// filter does to what crosses gateway A as a rule of nftables says, and nothing else.
+// The rule may add to the set sources.
+func filter(t *testing.T, p *setting, rule string) {
+	t.Helper()
+	rules := fmt.Sprintf(`add table ip known
+delete table ip known
+table ip known {
+	set sources {
+		type ipv4_addr . inet_service
+		size 65535
+		flags dynamic
+	}
+	chain forward {
+		type filter hook forward priority filter;
+		%s
+	}
+}`, rule)
+	if err := p.a.gw.run(rules, "nft", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atLeastOnce tries until a figure is above a bound, which no busy machine reaches
+// by chance.
+func atLeastOnce(t *testing.T, what string, bound float64, measure func() float64) {
+	t.Helper()
+	var found []float64
+	for range tries {
+		found = append(found, measure())
+		if found[len(found)-1] > bound {
+			return
+		}
+	}
+	t.Errorf("%s: found %.0f, want more than %.0f", what, found, bound)
+}
+
+func TestDropRatesOfAKnownLoss(t *testing.T) {
+	r := newTestRig(t)
+	p := placed(t, r, plainSubject())
+	const trial = 50 * time.Millisecond
+	// No more packets than are between two losses go without one, and a sender may be
+	// late by a tenth.
+	bound := func(packets float64) float64 { return packets / trial.Seconds() / senderLate }
+	rates := func() metrics {
+		m, err := r.dropRates(p, []int{36, 1372}, trial, trial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+
+	filter(t, p, "udp dport 7003 numgen inc mod 400 == 0 drop") // 0.25 %
+	atLeastOnce(t, "highest rate with a loss of 0.5 % where 0.25 % are lost", bound(400), func() float64 {
+		m := rates()
+		if m[unitNDR] > bound(400) {
+			t.Errorf("every 400th packet is lost, and %.0f per second cross without loss", m[unitNDR])
+		}
+		if m[unitPDR] > 0 && m[unitPacketCPU] <= 0 {
+			t.Errorf("a packet costs nothing: %v", m)
+		}
+		return m[unitPDR]
+	})
+
+	filter(t, p, "udp dport 7003 numgen inc mod 100 == 0 drop") // 1 %
+	if m := rates(); m[unitPDR] > bound(100) || m[unitNDR] > bound(100) {
+		t.Errorf("every 100th packet is lost, and the rates are %v", m)
+	}
+}
+
+func TestNewFlowsAreNewAndTheirLossIsFound(t *testing.T) {
+	r := newTestRig(t)
+	p := placed(t, r, plainSubject())
+	const trial = 50 * time.Millisecond
+	const lossless = 50 / 0.050 / senderLate // per second: 50 packets in a trial
+
+	filter(t, p, "udp dport 7004 add @sources { ip saddr . udp sport }")
+	sender, _, err := r.twoEnds(p, p.a.pod, p.b.pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crossed int
+	for range 2 { // the second trial has new ones again
+		sent, err := sender.SendFlows(traffic.Flows{To: p.sees(p.b, 0), From: p.a.clients().Addr().Next(), Size: 64, Rate: 5000, Duration: trial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent.Answered == 0 || sent.Answered > sent.Packets.Sent {
+			t.Errorf("%+v", sent)
+		}
+		crossed += sent.Packets.Sent
+	}
+	if got := sources(t, p); got != crossed {
+		t.Errorf("%d packets were of %d flows", crossed, got)
+	}
+
+	rate := func() float64 {
+		m, err := r.newFlows(p, trial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m[unitFlowRate]
+	}
+	filter(t, p, "udp sport 7004 numgen inc mod 50 == 0 drop")
+	if got := rate(); got > lossless {
+		t.Errorf("every 50th answer is lost, and %.0f per second are answered with less than one percent of loss", got)
+	}
+	filter(t, p, "accept")
+	atLeastOnce(t, "new flows per second on a path without loss", lossless, rate)
+}
+
+// sources counts the elements of the set that filter has made: one for each source.
+func sources(t *testing.T, p *setting) int {
+	t.Helper()
+	list := exec.Command("ip", "netns", "exec", p.a.gw.name, "nft", "list", "set", "ip", "known", "sources")
+	out, err := list.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.Count(string(out), " . ") - 1 // one is of the type
+}
+
+func TestFlowsTakeTurns(t *testing.T) {
+	r := newTestRig(t)
+	p := placed(t, r, plainSubject())
+	filter(t, p, "udp dport 7003 add @sources { ip saddr . udp sport }")
+	m, err := r.manyFlows(p, 100, 64, 5000, 100*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sources(t, p); got != 100 || m[unitPacketCPU] <= 0 {
+		t.Errorf("100 flows are %d; %v", got, m)
+	}
+}
+
+func TestAStallCountsForEveryQuestionThatItDelays(t *testing.T) {
+	r := newTestRig(t)
+	p := placed(t, r, plainSubject())
+	_, answering, err := r.twoEnds(p, p.a.pod, p.b.pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stall, rest, rate = 200 * time.Millisecond, 400 * time.Millisecond, 500
+	signal := func(s unix.Signal) {
+		if err := unix.Kill(answering.process.cmd.Process.Pid, s); err != nil {
+			t.Error(err)
+		}
+	}
+	stalled := make(chan struct{})
+	go func() {
+		defer close(stalled)
+		time.Sleep(rest / 2)
+		signal(unix.SIGSTOP)
+		time.Sleep(stall)
+		signal(unix.SIGCONT)
+	}()
+	m, err := r.questions(p, rate, stall+rest)
+	<-stalled
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A third of the questions is due during the stall and waits for its end: half of
+	// those for half of it at least. A sender that waits for answers sees one of them.
+	if got := time.Duration(m[unitLongest]); got < stall*9/10 {
+		t.Errorf("a stall of %v, and the longest answer took %v", stall, got)
+	}
+	if got := time.Duration(m["p90-ns"]); got < stall/2 {
+		t.Errorf("a stall of %v for a third of the time, and p90 is %v", stall, got)
+	}
+}
+
+func TestEveryConnectionIsOneTheOtherEndHasSeen(t *testing.T) {
+	r := newTestRig(t)
+	p := placed(t, r, plainSubject())
+	sender, _, err := r.twoEnds(p, p.a.pod, p.b.pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := passiveOpens(t, p.b.pod)
+	l, err := sender.Connect(traffic.Connections{To: p.sees(p.b, 0), Parallel: 16, Duration: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := passiveOpens(t, p.b.pod) - before; got != l.Count || got < 16 {
+		t.Errorf("%d connections were measured, and %d were accepted", l.Count, got)
+	}
+}
+
+// passiveOpens is how many TCP connections a namespace has accepted (RFC 4022).
+func passiveOpens(t *testing.T, at *namespace) (n int) {
+	t.Helper()
+	err := at.in(func() error {
+		f, err := os.Open("/proc/thread-self/net/snmp")
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		var names []string
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			fields := strings.Fields(lines.Text())
+			if fields[0] != "Tcp:" {
+				continue
+			}
+			if names == nil {
+				names = fields
+				continue
+			}
+			for i, name := range names {
+				if name == "PassiveOpens" {
+					n, err = strconv.Atoi(fields[i])
+					return err
+				}
+			}
+		}
+		return fmt.Errorf("no PassiveOpens in %s", f.Name())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

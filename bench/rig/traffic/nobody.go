@@ -1,0 +1,81 @@
+package traffic
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/bench/measure"
+	"strait.dev/strait/packet"
+)
+
+// nobody counts answers that come for addresses nobody has. The pod's routes drop
+// them, but the link has seen them before.
+type nobody struct {
+	fd      int
+	from    netip.AddrPort
+	begin   []byte // of the payload
+	answers atomic.Int64
+	closing atomic.Bool
+	done    chan struct{}
+}
+
+// hearNobody counts, until settle, UDP payloads from an address that begin so.
+func hearNobody(from netip.AddrPort, begin []byte) (*nobody, error) {
+	ipv4 := binary.NativeEndian.Uint16([]byte{unix.ETH_P_IP >> 8, unix.ETH_P_IP & 0xff})
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(ipv4))
+	if err != nil {
+		return nil, fmt.Errorf("open a packet socket: %w; run as root", os.NewSyscallError("socket", err))
+	}
+	const queue = 8 << 20 // bytes
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, queue)
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 10_000}); err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("setsockopt", err)
+	}
+	n := &nobody{fd: fd, from: from, begin: begin, done: make(chan struct{})}
+	go n.hear()
+	return n, nil
+}
+
+func (n *nobody) hear() {
+	defer close(n.done)
+	defer unix.Close(n.fd)
+	for b := make([]byte, 1<<16); !n.closing.Load(); {
+		if size, err := unix.Read(n.fd, b); err == nil && n.isAnswer(b[:size]) {
+			n.answers.Add(1)
+		}
+	}
+}
+
+func (n *nobody) isAnswer(b []byte) bool {
+	var ip packet.IP
+	if packet.Parse(b, &ip) != packet.FaultNone || ip.Proto != packet.ProtoUDP || ip.Src != n.from.Addr() || ip.Fragment != packet.Unfragmented {
+		return false
+	}
+	udp := ip.Upper(b)
+	return len(udp) >= packet.UDPHeaderLen && binary.BigEndian.Uint16(udp) == n.from.Port() &&
+		bytes.HasPrefix(udp[packet.UDPHeaderLen:], n.begin)
+}
+
+// settle waits until so many answers have come, or none has for a while, and ends the
+// counting.
+func (n *nobody) settle(all int) int {
+	const quiet = 100 * time.Millisecond
+	clock := measure.NewClock()
+	for last, since := int64(0), time.Duration(0); clock.Now()-since < quiet && int(n.answers.Load()) < all; {
+		if now := n.answers.Load(); now != last {
+			last, since = now, clock.Now()
+		}
+		clock.SleepUntil(clock.Now() + time.Millisecond)
+	}
+	n.closing.Store(true)
+	<-n.done
+	return int(n.answers.Load())
+}
