@@ -9,10 +9,10 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race lint fuzz lab lab-guest bench bench-peer image clean
+.PHONY: help build demo test race lint fuzz lab lab-guest bench bench-peer bench-model image clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 build: ## build bin/strait, one static binary
 	CGO_ENABLED=0 go build $(FLAGS) -o bin/strait ./cmd/strait
@@ -47,6 +47,10 @@ bench: build ## measure each layer's price, without root, in under 3 minutes; pr
 bench-peer: build ## measure against a peer and the machine's limits, 10 minutes (needs root and the packages in test/packages)
 	CGO_ENABLED=0 go build -o bin/wireguard-go golang.zx2c4.com/wireguard
 	bin/strait bench peer --wireguard-go bin/wireguard-go --json bin/bench-peer.json --report docs/performance.md
+
+bench-model: build ## measure, and compute what more cores, links and gateways would carry (docs/design/scale.md)
+	bin/strait bench -o json --out bin/bench.json
+	bin/strait bench model bin/bench.json > docs/design/scale-model.txt
 
 image: ## build the container image IMAGE (needs docker)
 	docker build --build-arg VERSION=$(VERSION) -t $(IMAGE) .

@@ -9,24 +9,47 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// headersLen is what stands before the payload of a frame's UDP packet, bytes.
-const headersLen = gateway.EncapLen + packet.IPv4HeaderLen + packet.UDPHeaderLen
-
 // port is where the benchmarks' own UDP packets go to, inside.
 const port = 9000
 
-// flow names the two ends of UDP packets over IPv4.
+// flow names the two ends of UDP packets, both of one address family.
 type flow struct {
 	src, dst     netip.Addr
 	sport, dport uint16
 }
 
+// ipLen is the length of the IP header, bytes.
+func (f flow) ipLen() int {
+	if f.src.Is6() {
+		return packet.IPv6HeaderLen
+	}
+	return packet.IPv4HeaderLen
+}
+
+// headersLen is what stands before the payload, bytes.
+func (f flow) headersLen() int { return f.ipLen() + packet.UDPHeaderLen }
+
 // packet is a UDP packet of size bytes, its IP header included, with right
 // checksums.
 func (f flow) packet(size int) []byte {
 	b := make([]byte, size)
+	if f.src.Is6() {
+		f.putIPv6(b)
+	} else {
+		f.putIPv4(b)
+	}
+	u := b[f.ipLen():]
+	binary.BigEndian.PutUint16(u, f.sport)
+	binary.BigEndian.PutUint16(u[2:], f.dport)
+	binary.BigEndian.PutUint16(u[4:], uint16(len(u)))
+	mendPacket(b)
+	return b
+}
+
+// putIPv4 writes the header of a packet, RFC 791 section 3.1.
+func (f flow) putIPv4(b []byte) {
 	b[0] = 0x45
-	binary.BigEndian.PutUint16(b[2:], uint16(size))
+	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
 	b[6] = 0x40 // DF
 	b[8] = 64   // TTL
 	b[9] = packet.ProtoUDP
@@ -34,12 +57,17 @@ func (f flow) packet(size int) []byte {
 	copy(b[12:], src[:])
 	copy(b[16:], dst[:])
 	binary.BigEndian.PutUint16(b[10:], ^packet.Sum(b[:packet.IPv4HeaderLen], 0))
-	u := b[packet.IPv4HeaderLen:]
-	binary.BigEndian.PutUint16(u, f.sport)
-	binary.BigEndian.PutUint16(u[2:], f.dport)
-	binary.BigEndian.PutUint16(u[4:], uint16(len(u)))
-	mendPacket(b)
-	return b
+}
+
+// putIPv6 writes the header of a packet, RFC 8200 section 3.
+func (f flow) putIPv6(b []byte) {
+	b[0] = 0x60
+	binary.BigEndian.PutUint16(b[4:], uint16(len(b)-packet.IPv6HeaderLen))
+	b[6] = packet.ProtoUDP
+	b[7] = 64 // hop limit
+	src, dst := f.src.As16(), f.dst.As16()
+	copy(b[8:], src[:])
+	copy(b[24:], dst[:])
 }
 
 // mendPacket makes the UDP checksum right.
@@ -56,11 +84,16 @@ func mendPacket(b []byte) {
 // mendFrame makes the UDP checksum within a frame right.
 func mendFrame(b []byte) { mendPacket(b[gateway.EncapLen:]) }
 
-// frame puts a node's headers before an IPv4 packet: Geneve and Ethernet.
+// frame puts a node's headers before an IP packet: Geneve and Ethernet. Without a
+// packet they are those of IPv4.
 func frame(vni uint32, node, gatewayAddress netip.Addr, ip []byte) []byte {
+	etherType := uint16(packet.EtherTypeIPv4)
+	if len(ip) > 0 && ip[0]>>4 == 6 {
+		etherType = packet.EtherTypeIPv6
+	}
 	b := make([]byte, gateway.EncapLen+len(ip))
 	geneve.Put(b, vni)
-	packet.PutEthernet(b[geneve.HeaderLen:], packet.MACOf(gatewayAddress), packet.MACOf(node), packet.EtherTypeIPv4)
+	packet.PutEthernet(b[geneve.HeaderLen:], packet.MACOf(gatewayAddress), packet.MACOf(node), etherType)
 	copy(b[gateway.EncapLen:], ip)
 	return b
 }
@@ -69,16 +102,24 @@ func frame(vni uint32, node, gatewayAddress netip.Addr, ip []byte) []byte {
 // the node: it exchanges both ends of Ethernet, IP and UDP, which no checksum
 // notices.
 func turn(b []byte) bool {
-	if len(b) < headersLen || b[gateway.EncapLen] != 0x45 {
+	if len(b) <= gateway.EncapLen {
 		return false
 	}
 	ethernet, ip := b[geneve.HeaderLen:], b[gateway.EncapLen:]
-	udp := ip[packet.IPv4HeaderLen:]
+	var addresses, udp []byte
+	switch {
+	case ip[0] == 0x45 && len(ip) >= packet.IPv4HeaderLen+packet.UDPHeaderLen:
+		addresses, udp = ip[12:20], ip[packet.IPv4HeaderLen:]
+	case ip[0]>>4 == 6 && len(ip) >= packet.IPv6HeaderLen+packet.UDPHeaderLen && ip[6] == packet.ProtoUDP:
+		addresses, udp = ip[8:40], ip[packet.IPv6HeaderLen:]
+	default:
+		return false
+	}
 	if binary.BigEndian.Uint16(udp[2:]) != port {
 		return false
 	}
 	exchange(ethernet[:6], ethernet[6:12])
-	exchange(ip[12:16], ip[16:20])
+	exchange(addresses[:len(addresses)/2], addresses[len(addresses)/2:])
 	exchange(udp[:2], udp[2:4])
 	return true
 }
@@ -89,9 +130,11 @@ func exchange(a, b []byte) {
 	}
 }
 
-// offset adds n to an IPv4 address.
+// offset adds n to an address, in its last 32 bits.
 func offset(a netip.Addr, n int) netip.Addr {
-	b := a.As4()
-	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+uint32(n))
-	return netip.AddrFrom4(b)
+	b := a.AsSlice()
+	last := b[len(b)-4:]
+	binary.BigEndian.PutUint32(last, binary.BigEndian.Uint32(last)+uint32(n))
+	moved, _ := netip.AddrFromSlice(b) // as long as it was
+	return moved
 }

@@ -10,7 +10,10 @@ import (
 	"strait.dev/strait/packet"
 )
 
-var example = flow{netip.MustParseAddr("10.0.1.5"), netip.MustParseAddr("10.71.2.9"), 4711, port}
+var (
+	example  = flow{netip.MustParseAddr("10.0.1.5"), netip.MustParseAddr("10.71.2.9"), 4711, port}
+	example6 = flow{netip.MustParseAddr("fd00:10:1::5"), netip.MustParseAddr("fd00:71:2::9"), 4711, port}
+)
 
 // checked parses the packet of a frame and verifies both of its checksums.
 func checked(t *testing.T, frame []byte) (ip packet.IP, udp []byte) {
@@ -27,35 +30,39 @@ func checked(t *testing.T, frame []byte) (ip packet.IP, udp []byte) {
 }
 
 func TestPacketsHaveRightChecksumsAlsoAfterAMark(t *testing.T) {
-	for _, size := range []int{64, 65, 570, 1400} {
-		b := frame(101, nodeInternal, gatewayInternal, example.packet(size))
-		if len(b) != gateway.EncapLen+size {
-			t.Errorf("the frame of %d bytes has %d", size, len(b))
+	for _, f := range []flow{example, example6} {
+		for _, size := range []int{64, 65, 570, 1400} {
+			b := frame(101, nodeInternal, gatewayInternal, f.packet(size))
+			if len(b) != gateway.EncapLen+size {
+				t.Errorf("the frame of %d bytes has %d", size, len(b))
+			}
+			checked(t, b)
+			traffic.Mark{Trial: 1, Number: 2, Due: 3}.Put(b)
+			mendFrame(b)
+			checked(t, b)
 		}
-		checked(t, b)
-		traffic.Mark{Trial: 1, Number: 2, Due: 3}.Put(b)
-		mendFrame(b)
-		checked(t, b)
 	}
 }
 
 func TestAnAnswerGoesBackAndKeepsItsChecksumsAndMark(t *testing.T) {
-	b := frame(101, gatewayInternal, nodeInternal, example.packet(64)) // as the gateway sends it
-	traffic.Mark{Trial: 7}.Put(b)
-	mendFrame(b)
-	if !turn(b) {
-		t.Fatal("not turned")
-	}
-	ip, udp := checked(t, b)
-	if ip.Src != example.dst || ip.Dst != example.src || !bytes.Equal(udp[:4], []byte{port >> 8, port & 0xff, 4711 >> 8, 4711 & 0xff}) {
-		t.Errorf("from %v to %v, ports % x", ip.Src, ip.Dst, udp[:4])
-	}
-	want := frame(101, nodeInternal, gatewayInternal, nil)
-	if !bytes.Equal(b[:gateway.EncapLen], want) {
-		t.Errorf("headers are % x, want % x", b[:gateway.EncapLen], want)
-	}
-	if m, ok := traffic.MarkOf(b); !ok || m.Trial != 7 {
-		t.Errorf("the mark is %+v", m)
+	for _, f := range []flow{example, example6} {
+		b := frame(101, gatewayInternal, nodeInternal, f.packet(64)) // as the gateway sends it
+		traffic.Mark{Trial: 7}.Put(b)
+		mendFrame(b)
+		if !turn(b) {
+			t.Fatal("not turned")
+		}
+		ip, udp := checked(t, b)
+		if ip.Src != f.dst || ip.Dst != f.src || !bytes.Equal(udp[:4], []byte{port >> 8, port & 0xff, 4711 >> 8, 4711 & 0xff}) {
+			t.Errorf("from %v to %v, ports % x", ip.Src, ip.Dst, udp[:4])
+		}
+		want := frame(101, nodeInternal, gatewayInternal, f.packet(64))[:gateway.EncapLen]
+		if !bytes.Equal(b[:gateway.EncapLen], want) {
+			t.Errorf("headers are % x, want % x", b[:gateway.EncapLen], want)
+		}
+		if m, ok := traffic.MarkOf(b); !ok || m.Trial != 7 {
+			t.Errorf("the mark is %+v", m)
+		}
 	}
 }
 
@@ -65,6 +72,8 @@ func TestWhatIsNotOursIsNotAnswered(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"other port": frame(101, gatewayInternal, nodeInternal, other.packet(64)),
 		"short":      frame(101, gatewayInternal, nodeInternal, example.packet(64)[:20]),
+		"short IPv6": frame(101, gatewayInternal, nodeInternal, example6.packet(64)[:47]),
+		"no packet":  frame(101, gatewayInternal, nodeInternal, nil),
 		"empty":      nil,
 	} {
 		if turn(b) {
@@ -77,14 +86,14 @@ func TestQuestionsOfNewFlowsDiffer(t *testing.T) {
 	x := &ends{build: func(f flow, size int) []byte { return f.packet(size) }}
 	seen := make(map[string]bool)
 	const count = 2000
-	next := x.questions(count, true)
+	next := x.questions(4, count, true)
 	for i := range count {
 		var ip packet.IP
 		b := next(i)
 		if packet.Parse(b, &ip) != packet.FaultNone || !planA.pods.Contains(ip.Src) {
 			t.Fatalf("question %d is from %v", i, ip.Src)
 		}
-		seen[string(b[:headersLen-gateway.EncapLen])] = true
+		seen[string(b[:example.headersLen()])] = true
 	}
 	if len(seen) != count {
 		t.Errorf("%d flows, want %d", len(seen), count)

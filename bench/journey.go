@@ -8,7 +8,6 @@ import (
 
 	"strait.dev/strait/bench/measure"
 	"strait.dev/strait/gateway"
-	"strait.dev/strait/packet"
 )
 
 // spread is how many packets a timing takes in turn, where nothing else is said:
@@ -34,9 +33,9 @@ func (c *cluster) outgoing(count, size int) []edited {
 	all := make([]edited, count)
 	for i := range all {
 		pod, node := c.pod(i)
-		f := flow{pod, offset(bigRemoteHas, 256+i%4096), uint16(1024 + i), port}
+		f := flow{pod, offset(c.remoteSeen.Addr(), 256+i%4096), uint16(1024 + i), port}
 		b := frame(uint32(node+1), offset(bigInternal, node), bigGateway, f.packet(size))
-		all[i] = newEdited(b, headersLen, offset(bigUnderlay, node))
+		all[i] = newEdited(b, gateway.EncapLen+f.headersLen(), offset(bigUnderlay, node))
 	}
 	return all
 }
@@ -46,8 +45,8 @@ func (c *cluster) incoming(count, size int) []edited {
 	all := make([]edited, count)
 	for i := range all {
 		pod, _ := c.pod(i)
-		f := flow{offset(bigRemote, 256+i%4096), pod, uint16(1024 + i), port}
-		all[i] = newEdited(f.packet(size), packet.IPv4HeaderLen+packet.UDPHeaderLen, netip.Addr{})
+		f := flow{offset(c.remote.Addr(), 256+i%4096), pod, uint16(1024 + i), port}
+		all[i] = newEdited(f.packet(size), f.headersLen(), netip.Addr{})
 	}
 	return all
 }

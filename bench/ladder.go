@@ -1,6 +1,11 @@
 package bench
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"strait.dev/strait/bench/measure"
+)
 
 // The sizes of packets, bytes of IP packet.
 const (
@@ -9,7 +14,14 @@ const (
 )
 
 // Ladder lists all tests, in the order of a packet's journey and of rising rungs.
-func Ladder() (all []Test) {
+func Ladder() []Test {
+	return slices.Concat(
+		packetTests(), tableTests(), socketTests(), throughputTests(), roundTripTests(), transferTests(), scaleTests(),
+		[]Test{{Name: "idle", Subject: "gateway", measure: idlePeerings}},
+	)
+}
+
+func packetTests() (all []Test) {
 	for _, size := range []int{smallest, largest} {
 		name := fmt.Sprintf("packet/size=%d", size)
 		all = append(all,
@@ -17,48 +29,90 @@ func Ladder() (all []Test) {
 			Test{Name: name, Subject: "nat", measure: translate(size)},
 			Test{Name: name, Subject: "egress", measure: egress(small, spread, size)},
 			Test{Name: name, Subject: "ingress", measure: ingress(small, spread, size)},
+			Test{Name: name + "/ip=6", Subject: "egress", measure: egress(small6, spread, size)},
+			Test{Name: name + "/ip=6", Subject: "ingress", measure: ingress(small6, spread, size)},
+			Test{Name: name, Subject: "copy", measure: duplicate(size)},
 			Test{Name: name, Subject: "seal", measure: seal(size)},
 			Test{Name: name, Subject: "open", measure: open(size)},
 			Test{Name: name, Subject: "journey", measure: journey(size)},
 		)
 	}
+	return all
+}
+
+func tableTests() (all []Test) {
 	for _, c := range []struct{ nodes, routes, flows int }{
 		{1, 1, 1}, {1, 1, 4096}, {100, 100, spread}, {5000, 5000, spread}, {1, 100_000, spread}, {5000, 100_000, spread}, {5000, 100_000, 4096},
 	} {
 		name := fmt.Sprintf("table/nodes=%d/routes=%d/flows=%d", c.nodes, c.routes, c.flows)
-		of := clusterOf(c.nodes, c.routes)
+		of := ranges4.clusterOf(c.nodes, c.routes)
 		all = append(all,
 			Test{Name: name, Subject: "egress", measure: egress(of, c.flows, smallest)},
 			Test{Name: name, Subject: "ingress", measure: ingress(of, c.flows, smallest)},
 		)
 	}
-	for _, t := range []struct {
-		name  string
-		sizes []int
-		mode  string
-	}{
-		{"size=64", []int{smallest}, nogro},
-		{"size=1400", []int{largest}, nogro},
-		{"size=imix", mixed, nogro},
-		{"size=1400", []int{largest}, wire},
-	} {
-		for _, over := range subjects {
-			all = append(all, Test{
-				Name: "throughput/" + t.name, Mode: t.mode, Subject: over.name,
-				measure: throughput(over.open, t.sizes, t.mode == wire),
-			})
+	return all
+}
+
+// mixes are the packets that whole ways are measured with.
+var mixes = []struct {
+	name  string
+	sizes []int
+}{
+	{"size=64", []int{smallest}},
+	{"size=1400", []int{largest}},
+	{"size=imix", measure.IMIX},
+}
+
+func socketTests() (all []Test) {
+	for _, mode := range modes {
+		for _, m := range mixes {
+			name := "socket/" + m.name
+			all = append(all,
+				Test{Name: name, Mode: mode, Subject: "send", measure: socketPrice(false, m.sizes, mode == wire)},
+				Test{Name: name, Mode: mode, Subject: "receive", measure: socketPrice(true, m.sizes, mode == wire)},
+			)
 		}
 	}
+	return all
+}
+
+func throughputTests() (all []Test) {
+	for _, mode := range modes {
+		for _, m := range mixes {
+			for _, over := range subjects {
+				all = append(all, Test{
+					Name: "throughput/" + m.name, Mode: mode, Subject: over.name,
+					measure: throughput(over.open, load{m.sizes, 4, mode == wire}),
+				})
+			}
+		}
+	}
+	// Sockets do not look inside: udp would be what it is for IPv4.
+	return append(all, Test{
+		Name: "throughput/size=64/ip=6", Mode: nogro, Subject: "gateways",
+		measure: throughput(throughGateways, load{[]int{smallest}, 6, false}),
+	})
+}
+
+func roundTripTests() (all []Test) {
 	for _, over := range subjects {
 		all = append(all,
-			Test{Name: "rtt/flow=known", Mode: nogro, Subject: over.name, measure: roundTrip(over.open, false)},
-			Test{Name: "rtt/flow=new", Mode: nogro, Subject: over.name, measure: roundTrip(over.open, true)},
+			Test{Name: "rtt/flow=known", Mode: nogro, Subject: over.name, measure: roundTrip(over.open, 4, false)},
+			Test{Name: "rtt/flow=new", Mode: nogro, Subject: over.name, measure: roundTrip(over.open, 4, true)},
+			Test{Name: "rr/parallel=16", Mode: nogro, Subject: over.name, measure: requestResponse(over.open, 16)},
 		)
 	}
+	return append(all, Test{
+		Name: "rtt/flow=known/ip=6", Mode: nogro, Subject: "gateways", measure: roundTrip(throughGateways, 6, false),
+	})
+}
+
+func transferTests() (all []Test) {
 	for _, t := range []struct {
 		streams int
 		mode    string
-	}{{1, nogro}, {4, nogro}, {1, wire}} {
+	}{{1, nogro}, {4, nogro}, {32, nogro}, {1, wire}} {
 		for _, over := range subjects {
 			all = append(all, Test{
 				Name: fmt.Sprintf("tcp/streams=%d", t.streams), Mode: t.mode, Subject: over.name,
@@ -66,7 +120,26 @@ func Ladder() (all []Test) {
 			})
 		}
 	}
-	return append(all, Test{Name: "idle", Subject: "gateway", measure: idlePeerings})
+	return all
+}
+
+// scaleTests show what several of a thing share.
+func scaleTests() (all []Test) {
+	for _, c := range []struct {
+		pairs int
+		rate  float64
+	}{{1, searchStart / 2}, {1, searchStart}, {2, searchStart}} {
+		all = append(all, Test{
+			Name: fmt.Sprintf("lanes/gateways=%d/size=%d/rate=%.0f", c.pairs, largest, c.rate), Mode: nogro, Subject: "gateways",
+			measure: lanes(c.pairs, c.rate, load{[]int{largest}, 4, false}),
+		})
+	}
+	for _, flows := range []int{64, 1024} {
+		all = append(all, Test{
+			Name: fmt.Sprintf("shards/sockets=4/flows=%d", flows), Subject: "reuseport", measure: shards(4, flows),
+		})
+	}
+	return all
 }
 
 // What the sockets of nodes do, and of senders on loopback. The gateways' own
@@ -75,6 +148,8 @@ const (
 	nogro = "nogro" // one datagram at a time: what a pod network does
 	wire  = "wire"  // segmentation and coalescing: what a network card does
 )
+
+var modes = []string{nogro, wire}
 
 var subjects = []struct {
 	name string

@@ -23,7 +23,7 @@ var little = effort{
 }
 
 // zeros are the units that may be zero.
-var zeros = []string{"loss", "ndr-pkts/s", "B/peering"}
+var zeros = []string{"loss", "ndr-pkts/s", "B/peering", "moved-pkts", "late-pkts"}
 
 func TestEveryTestOfTheLadderMeasures(t *testing.T) {
 	r := result.New("", result.Machine{GOMAXPROCS: 2}, time.Now())

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"encoding/binary"
-	"net/netip"
 
 	"golang.org/x/crypto/chacha20poly1305"
 
@@ -33,7 +32,7 @@ func translate(size int) func(context.Context, effort) (map[string]float64, erro
 		if err != nil {
 			return nil, err
 		}
-		m, err := nat.NewMap(netip.PrefixFrom(bigRemote, 16), netip.PrefixFrom(bigRemoteHas, 16))
+		m, err := nat.NewMap(ranges4.remote, ranges4.remoteSeen)
 		if err != nil {
 			return nil, err
 		}
@@ -45,6 +44,24 @@ func translate(size int) func(context.Context, effort) (map[string]float64, erro
 		return timeEach(e, one, func(p *edited) bool {
 			parsed := ip
 			return nat.Rewrite(p.bytes, &parsed, m, nil)
+		})
+	}
+}
+
+// duplicate times what stands between a socket and WireGuard: a packet out of the
+// receive ring is copied to a buffer that WireGuard owns.
+func duplicate(size int) func(context.Context, effort) (map[string]float64, error) {
+	return func(_ context.Context, e effort) (map[string]float64, error) {
+		c, err := small()
+		if err != nil {
+			return nil, err
+		}
+		buffers := make([]byte, spread*packet.MaxLen)
+		next := 0
+		return timeEach(e, c.incoming(spread, size), func(p *edited) bool {
+			n := copy(buffers[next*packet.MaxLen:][:packet.MaxLen], p.bytes)
+			next = (next + 1) % spread
+			return n == size
 		})
 	}
 }

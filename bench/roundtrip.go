@@ -13,10 +13,10 @@ const (
 	questionSize = 64   // bytes of IP packet
 )
 
-// roundTrip asks questions at a constant rate and records how long after their
-// moment answers come. With fresh every question is the first packet of a flow,
+// roundTrip asks questions, over IP of a version, at a constant rate and records how
+// long after their moment answers come. With fresh every question is the first packet of a flow,
 // from a source and a port that were never seen before.
-func roundTrip(open opener, fresh bool) func(context.Context, effort) (map[string]float64, error) {
+func roundTrip(open opener, version int, fresh bool) func(context.Context, effort) (map[string]float64, error) {
 	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
 		x, err := open(ctx, false)
 		if err != nil {
@@ -28,7 +28,7 @@ func roundTrip(open opener, fresh bool) func(context.Context, effort) (map[strin
 			return nil, err
 		}
 		defer echo.Close()
-		answers, err := x.path.Probe(x.questions(e.questions, fresh), questionRate, e.questions)
+		answers, err := x.path.Probe(x.questions(version, e.questions, fresh), questionRate, e.questions)
 		if err != nil {
 			return nil, err
 		}
@@ -47,15 +47,16 @@ func roundTrip(open opener, fresh bool) func(context.Context, effort) (map[strin
 
 // questions are made before the first is asked, so that asking one of a new flow
 // costs what asking one of a known flow does.
-func (x *ends) questions(count int, fresh bool) func(int) []byte {
+func (x *ends) questions(version, count int, fresh bool) func(int) []byte {
 	if !fresh {
-		known := x.build(flow{planA.pod, planA.remotePod, 30000, port}, questionSize)
+		known := x.build(conversation(version, 30000), questionSize)
 		return func(int) []byte { return known }
 	}
 	all := make([][]byte, count)
 	for i := range all {
-		pod := offset(planA.pods.Addr(), 1+i%250)
-		all[i] = x.build(flow{pod, planA.remotePod, uint16(1024 + i), port}, questionSize)
+		f := conversation(version, uint16(1024+i))
+		f.src = offset(f.src, i%200)
+		all[i] = x.build(f, questionSize)
 	}
 	return func(i int) []byte { return all[i] }
 }

@@ -15,6 +15,7 @@ import (
 // What both clusters have in common.
 var (
 	podRange        = netip.MustParsePrefix("10.0.0.0/16")
+	podRange6       = netip.MustParsePrefix("fd00:10::/32")
 	externalRange   = netip.MustParsePrefix("10.70.0.0/16")
 	gatewayInternal = netip.MustParseAddr("10.80.0.1")
 	gatewayExternal = netip.MustParseAddr("10.70.0.1")
@@ -31,6 +32,12 @@ type plan struct {
 	pod           netip.Addr
 	remotePod     netip.Addr   // the other cluster's, as this one sees it
 	remotePods    netip.Prefix // the other's podRange, as this one sees it
+
+	// The same of IPv6.
+	pods6       netip.Prefix
+	pod6        netip.Addr
+	remotePod6  netip.Addr
+	remotePods6 netip.Prefix
 }
 
 var (
@@ -39,14 +46,27 @@ var (
 		node: netip.MustParseAddr("127.0.11.11"), gateway: netip.MustParseAddr("127.0.11.1"),
 		pods: netip.MustParsePrefix("10.0.1.0/24"), pod: netip.MustParseAddr("10.0.1.5"),
 		remotePods: netip.MustParsePrefix("10.71.0.0/16"), remotePod: netip.MustParseAddr("10.71.2.9"),
+		pods6: netip.MustParsePrefix("fd00:10:1::/64"), pod6: netip.MustParseAddr("fd00:10:1::5"),
+		remotePods6: netip.MustParsePrefix("fd00:71::/32"), remotePod6: netip.MustParseAddr("fd00:71:2::9"),
 	}
 	planB = plan{
 		name: "b", vni: 202,
 		node: netip.MustParseAddr("127.0.12.11"), gateway: netip.MustParseAddr("127.0.12.1"),
 		pods: netip.MustParsePrefix("10.0.2.0/24"), pod: netip.MustParseAddr("10.0.2.9"),
 		remotePods: netip.MustParsePrefix("10.72.0.0/16"), remotePod: netip.MustParseAddr("10.72.1.5"),
+		pods6: netip.MustParsePrefix("fd00:10:2::/64"), pod6: netip.MustParseAddr("fd00:10:2::9"),
+		remotePods6: netip.MustParsePrefix("fd00:72::/32"), remotePod6: netip.MustParseAddr("fd00:72:1::5"),
 	}
 )
+
+// conversation is a flow from the pod of cluster a to that of cluster b, over IP of
+// a version.
+func conversation(version int, sport uint16) flow {
+	if version == 6 {
+		return flow{planA.pod6, planA.remotePod6, sport, port}
+	}
+	return flow{planA.pod, planA.remotePod, sport, port}
+}
 
 // side is one cluster: a real gateway, and the socket of its one node.
 type side struct {
@@ -93,13 +113,14 @@ func (p *plan) config(port uint16, wireGuard config.WireGuard) *config.Gateway {
 			MTU:               innerMTU,
 			Nodes: []config.Node{{
 				Name: "node-" + p.name, Underlay: p.node, VNI: p.vni,
-				Addresses: []netip.Addr{nodeInternal}, Prefixes: []netip.Prefix{p.pods},
+				Addresses: []netip.Addr{nodeInternal}, Prefixes: []netip.Prefix{p.pods, p.pods6},
 			}},
 		},
 		WireGuard: wireGuard,
-		Local:     config.Local{Prefixes: []netip.Prefix{podRange}, ExternalPrefixes: []netip.Prefix{externalRange}},
+		Local:     config.Local{Prefixes: []netip.Prefix{podRange, podRange6}, ExternalPrefixes: []netip.Prefix{externalRange}},
 		Remote: config.Remote{Cluster: other, Prefixes: []config.RemotePrefix{
 			{CIDR: podRange, SeenAs: p.remotePods},
+			{CIDR: podRange6, SeenAs: p.remotePods6},
 		}},
 	}
 }

@@ -13,21 +13,40 @@ import (
 // 1500 bytes leaves behind WireGuard over IPv6.
 const innerMTU = 1420
 
-// The plan of a big cluster: node i has underlay address 192.168.0.0 + i, route i
-// is a prefix of 16 pods at 10.0.0.0 + 16 i behind node i modulo nodes.
+// The plan of a big cluster: node i has underlay address 192.168.0.0 + i.
 var (
-	bigUnderlay  = netip.MustParseAddr("192.168.0.0")
-	bigInternal  = netip.MustParseAddr("10.200.0.0")
-	bigGateway   = netip.MustParseAddr("10.80.0.1")
-	bigPods      = netip.MustParseAddr("10.0.0.0")
-	bigRemote    = netip.MustParseAddr("172.16.0.0") // as it is
-	bigRemoteHas = netip.MustParseAddr("172.17.0.0") // as this cluster sees it
+	bigUnderlay = netip.MustParseAddr("192.168.0.0")
+	bigInternal = netip.MustParseAddr("10.200.0.0")
+	bigGateway  = netip.MustParseAddr("10.80.0.1")
 )
 
-const routeBits = 28
+// ranges are the addresses of pods, of one family. Route i is a prefix of podsEach
+// pods from the (podsEach i)th address on, behind node i modulo nodes.
+type ranges struct {
+	pods       netip.Prefix
+	remote     netip.Prefix // as it is
+	remoteSeen netip.Prefix // as this cluster sees it
+}
+
+var (
+	ranges4 = ranges{netip.MustParsePrefix("10.0.0.0/9"), netip.MustParsePrefix("172.16.0.0/16"), netip.MustParsePrefix("172.17.0.0/16")}
+	ranges6 = ranges{netip.MustParsePrefix("fd00:10::/64"), netip.MustParsePrefix("fd00:16::/64"), netip.MustParsePrefix("fd00:17::/64")}
+)
+
+const (
+	podsBits = 4
+	podsEach = 1 << podsBits
+)
+
+// route is the prefix of route i.
+func (r *ranges) route(i int) netip.Prefix {
+	first := offset(r.pods.Addr(), i*podsEach)
+	return netip.PrefixFrom(first, first.BitLen()-podsBits)
+}
 
 // cluster is a table with many nodes and routes, and who is behind them.
 type cluster struct {
+	ranges
 	nodes, routes int
 	gateway       *gateway.Gateway
 }
@@ -35,18 +54,16 @@ type cluster struct {
 // pod is one pod of route i, and its node.
 func (c *cluster) pod(i int) (pod netip.Addr, node int) {
 	i %= c.routes
-	return offset(bigPods, i<<(32-routeBits)|1), i % c.nodes
+	return c.route(i).Addr().Next(), i % c.nodes
 }
 
 // clusterOf returns a cluster of that size, made once in the life of the process.
-func clusterOf(nodes, routes int) func() (*cluster, error) {
+func (r ranges) clusterOf(nodes, routes int) func() (*cluster, error) {
 	return sync.OnceValues(func() (*cluster, error) {
 		c := &config.Gateway{
 			Overlay: config.Overlay{Addresses: []netip.Addr{bigGateway}},
-			Local:   config.Local{Prefixes: []netip.Prefix{netip.PrefixFrom(bigPods, 9)}},
-			Remote: config.Remote{Prefixes: []config.RemotePrefix{
-				{CIDR: netip.PrefixFrom(bigRemote, 16), SeenAs: netip.PrefixFrom(bigRemoteHas, 16)},
-			}},
+			Local:   config.Local{Prefixes: []netip.Prefix{r.pods}},
+			Remote:  config.Remote{Prefixes: []config.RemotePrefix{{CIDR: r.remote, SeenAs: r.remoteSeen}}},
 		}
 		for i := range nodes {
 			c.Overlay.Nodes = append(c.Overlay.Nodes, config.Node{
@@ -56,20 +73,20 @@ func clusterOf(nodes, routes int) func() (*cluster, error) {
 		}
 		for i := range routes {
 			n := &c.Overlay.Nodes[i%nodes]
-			n.Prefixes = append(n.Prefixes, netip.PrefixFrom(offset(bigPods, i<<(32-routeBits)), routeBits))
+			n.Prefixes = append(n.Prefixes, r.route(i))
 		}
 		g, err := gatewayOf(c)
-		return &cluster{nodes, routes, g}, err
+		return &cluster{r, nodes, routes, g}, err
 	})
 }
 
-// small is a cluster of one node.
-var small = clusterOf(1, 1)
+// small and small6 are clusters of one node.
+var small, small6 = ranges4.clusterOf(1, 1), ranges6.clusterOf(1, 1)
 
 // far is the gateway at the other end of the tunnel: all of its pods are behind
 // one node.
 var far = sync.OnceValues(func() (*gateway.Gateway, error) {
-	pods := netip.PrefixFrom(bigRemote, 16)
+	pods, others := ranges4.remote, ranges4.pods
 	return gatewayOf(&config.Gateway{
 		Overlay: config.Overlay{
 			Addresses: []netip.Addr{bigGateway},
@@ -79,7 +96,7 @@ var far = sync.OnceValues(func() (*gateway.Gateway, error) {
 		},
 		Local: config.Local{Prefixes: []netip.Prefix{pods}},
 		Remote: config.Remote{Prefixes: []config.RemotePrefix{
-			{CIDR: netip.PrefixFrom(bigPods, 9), SeenAs: netip.PrefixFrom(offset(bigPods, 1<<24), 9)},
+			{CIDR: others, SeenAs: netip.PrefixFrom(offset(others.Addr(), 1<<24), others.Bits())},
 		}},
 	})
 })

@@ -32,7 +32,7 @@ type effort struct {
 	trials    int           // offers of one search
 	precision float64       // of a search, as a part of the rate
 	questions int           // of one round trip test
-	transfer  time.Duration // one TCP transfer
+	transfer  time.Duration // one TCP transfer, closed loops, a rate through lanes
 	peerings  int           // idle ones
 }
 

@@ -12,18 +12,21 @@ import (
 // flowsAtOnce is how many flows the packets of a throughput test belong to.
 const flowsAtOnce = 16
 
-// mixed is the "simple IMIX" of packet benchmarks: of 12 packets 7 are small, 4
-// middling, 1 large.
-var mixed = []int{64, 64, 570, 64, 64, 570, 64, 570, 64, 64, 570, 1400}
-
 // searchStart is where searches begin, packets per second: little for any path.
 const searchStart = 50_000
 
+// load is what a throughput test offers.
+type load struct {
+	sizes   []int // of packets, taken in turn
+	version int   // of IP
+	offload bool  // at nodes
+}
+
 // throughput searches the highest rates without loss (NDR) and with a loss of at
 // most 0.5 % (PDR), and says what the whole process takes of the CPU at 0.9 PDR.
-func throughput(open opener, sizes []int, offload bool) func(context.Context, effort) (map[string]float64, error) {
+func throughput(open opener, l load) func(context.Context, effort) (map[string]float64, error) {
 	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
-		x, err := open(ctx, offload)
+		x, err := open(ctx, l.offload)
 		if err != nil {
 			return nil, err
 		}
@@ -33,7 +36,7 @@ func throughput(open opener, sizes []int, offload bool) func(context.Context, ef
 			return nil, err
 		}
 		defer counter.Close()
-		datagrams, meanSize := x.datagrams(sizes)
+		datagrams, meanSize := x.datagrams(l)
 		x.path.Quiet = e.quiet
 
 		trial := func(rate float64) (measure.Trial, error) {
@@ -62,10 +65,10 @@ func throughput(open opener, sizes []int, offload bool) func(context.Context, ef
 
 // datagrams are one for each size and flow, and the mean size in bytes of IP
 // packet.
-func (x *ends) datagrams(sizes []int) (all [][]byte, mean float64) {
+func (x *ends) datagrams(l load) (all [][]byte, mean float64) {
 	for i := range flowsAtOnce {
-		f := flow{planA.pod, planA.remotePod, uint16(20000 + i), port}
-		for _, size := range sizes {
+		f := conversation(l.version, uint16(20000+i))
+		for _, size := range l.sizes {
 			all = append(all, x.build(f, size))
 			mean += float64(size)
 		}

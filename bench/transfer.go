@@ -50,10 +50,10 @@ func transfer(open opener, streams int, offload bool) func(context.Context, effo
 }
 
 // windowFor is the TCP window with which all streams together fit the receive
-// queue of a socket, bytes: each datagram is charged 2304 bytes of it.
+// queue of a socket, bytes.
 func windowFor(queue, streams int) int {
-	const charge, payload, enough = 2304, innerMTU - 40, 1 << 20
-	return min(max(queue/charge*payload/streams, 10*payload), enough)
+	const payload, enough = innerMTU - 40, 1 << 20
+	return min(max(queue/datagramCharge*payload/streams, 10*payload), enough)
 }
 
 // streams are TCP connections that are kept busy.

@@ -46,13 +46,13 @@ else as well, figures are worth little.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	c.Flags().StringVar(&f.tests, "run", "", "measure only tests whose name matches this regular expression; see --list")
-	c.Flags().IntVarP(&f.repetitions, "repetitions", "n", 5, fmt.Sprintf("how often everything is measured; a comparison needs %d", result.Enough))
+	c.Flags().IntVarP(&f.repetitions, "repetitions", "n", result.Enough, fmt.Sprintf("how often everything is measured; a comparison needs %d", result.Enough))
 	c.Flags().BoolVar(&f.quick, "quick", false, "measure briefly, to see that it works; the figures are worth little")
 	c.Flags().BoolVar(&f.list, "list", false, "list the tests instead of measuring")
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text, json or benchstat")
 	c.Flags().StringVar(&f.out, "out", "", "write to this file instead of standard output")
 	c.Flags().StringVar(&f.html, "html", "", "write a report to this file too: one page with plots, for a browser")
-	c.AddCommand(newBenchCompare(), newBenchReport(), newBenchPeer())
+	c.AddCommand(newBenchCompare(), newBenchReport(), newBenchModel(), newBenchPeer())
 	return c
 }
 

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"strait.dev/strait/bench"
 	"strait.dev/strait/bench/result"
 )
 
@@ -33,6 +36,30 @@ func TestBenchWritesWhatCompareAndReportRead(t *testing.T) {
 	}
 }
 
+// TestTheModelFindsItsFiguresUnderTheNamesOfTheLadder makes a run of all tests, with
+// figures that fit together.
+func TestTheModelFindsItsFiguresUnderTheNamesOfTheLadder(t *testing.T) {
+	r := result.New("", result.Machine{Cores: 2, GOMAXPROCS: 2}, time.Unix(0, 0))
+	for _, test := range bench.Ladder() {
+		metrics := map[string]float64{"ns/op": 100, "CPU-ns/pkt": 100, "pdr-pkts/s": 100_000}
+		if test.Subject == "gateways" {
+			metrics["CPU-ns/pkt"] = 10_000
+		}
+		if err := r.Add(result.Sample{Test: test.Name, Subject: test.Subject, Mode: test.Mode, Repetition: 1, Metrics: metrics}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "run.json")
+	if err := result.WriteFile(file, func(w io.Writer) error { return result.Write(w, r) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"text", "json"} {
+		if code := run([]string{"bench", "model", file, "-o", format}); code != exitOK {
+			t.Errorf("model -o %s ends with %d", format, code)
+		}
+	}
+}
+
 func TestBenchEndsWithTheCodeOfItsMistake(t *testing.T) {
 	folder := t.TempDir()
 	few, other := filepath.Join(folder, "few.json"), filepath.Join(folder, "other.json")
@@ -58,6 +85,11 @@ func TestBenchEndsWithTheCodeOfItsMistake(t *testing.T) {
 		{[]string{"bench", "compare", few, few}, exitFailed},
 		{[]string{"bench", "compare", few, other}, exitFailed},
 		{[]string{"bench", "compare", few, filepath.Join(folder, "absent.json")}, exitFailed},
+		{[]string{"bench", "model"}, exitUsage},
+		{[]string{"bench", "model", few, "-o", "yaml"}, exitUsage},
+		{[]string{"bench", "model", few, "--line-rate", "0"}, exitUsage},
+		{[]string{"bench", "model", few}, exitFailed}, // lacks the tests that the model needs
+		{[]string{"bench", "model", other}, exitFailed},
 		{[]string{"bench", "report", few}, exitUsage},
 		{[]string{"bench", "report", other, "--html", filepath.Join(folder, "page.html")}, exitFailed},
 		{[]string{"bench", "--run", one, "-n", "1", "--quick", "--out", filepath.Join(folder, "absent", "run.json")}, exitFailed},

@@ -16,7 +16,7 @@ var layers = [][]string{
 	{"internal/daemon"},
 	{"internal/demo"},
 	{"bench/result", "bench/measure"},
-	{"bench/traffic", "bench/report", "bench/rig/traffic"},
+	{"bench/traffic", "bench/report", "bench/model", "bench/rig/traffic"},
 	{"bench", "bench/rig"},
 	{"cmd/strait"},
 }

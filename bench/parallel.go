@@ -1,0 +1,40 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"strait.dev/strait/bench/traffic"
+)
+
+// requestResponse keeps so many questions under way at all times, each of a flow of
+// its own, and says how many are answered per second and how long that takes.
+func requestResponse(open opener, parallel int) func(context.Context, effort) (map[string]float64, error) {
+	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
+		x, err := open(ctx, false)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, x.close()) }()
+		echo, err := traffic.NewEcho(x.far, x.back, x.turn)
+		if err != nil {
+			return nil, err
+		}
+		defer echo.Close()
+		questions := make([][]byte, parallel)
+		for i := range questions {
+			questions[i] = x.build(conversation(4, uint16(31000+i)), questionSize)
+		}
+		t, err := x.path.Loops(questions, e.transfer)
+		if err != nil {
+			return nil, err
+		}
+		metrics, err := t.Latencies.Metrics()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(metrics, map[string]float64{"transactions/s": t.Rate, "loss": t.Lost})
+		return metrics, nil
+	}
+}
