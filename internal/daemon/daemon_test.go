@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -266,5 +267,29 @@ func TestOwnKeyAsPeerIsRefused(t *testing.T) {
 	err := Run(b.path, Signals{}, Options{Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "wireguard.peers[0].publicKey is this gateway's own") {
 		t.Errorf("started, or said %v", err)
+	}
+}
+
+func TestReloadGivesTheMemoryOfReadingBack(t *testing.T) {
+	b := newBench(t)
+	var nodes strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&nodes, "  - {name: spare-%d, underlay: 127.1.%d.%d, vni: %d, addresses: [10.80.%d.%d], prefixes: [10.0.%d.%d/29]}\n",
+			i, i>>8, i&0xff, 1000+i, 64+i>>8, i&0xff, 64+i>>5, i<<3&0xff)
+	}
+	b.edit(t, "wireguard:\n", nodes.String()+"wireguard:\n")
+	b.start(t)
+	held := func() int {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapSys - m.HeapReleased)
+	}
+	before := held()
+	for i := range 3 {
+		b.reload <- syscall.SIGHUP
+		b.waitFor(t, "reload", b.has(fmt.Sprintf(`strait_config_reloads_total{result="ok"} %d`, i+1)))
+	}
+	if grown := held() - before; grown > 8<<20 {
+		t.Errorf("three reloads of %d nodes hold %d MiB more", 3000, grown>>20)
 	}
 }
