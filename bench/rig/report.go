@@ -51,9 +51,9 @@ Modes: in **nogro** nothing is coalesced in front of the gateways (gateways in t
 	for _, v := range Verdicts(run) {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", v.Measure, v.Demand, v.Measured, v.Met)
 	}
+	b.WriteString("\nWhere several tests belong to a line, the worst counts. What stands behind the figures, and what was tried: [design/speed.md](design/speed.md).\n")
+	writeFloors(&b, medians(run))
 	b.WriteString(`
-Where several tests belong to a line, the worst counts.
-
 ## All figures
 
 The spread is from the least to the greatest repetition, as a part of the median.
@@ -88,4 +88,32 @@ func List(to io.Writer) error {
 		fmt.Fprintf(w, "%s/%s\t%s\t%s\n", t.mode, t.name, need, strings.Join(t.subjects, " "))
 	}
 	return w.Flush()
+}
+
+// writeFloors shows how far down a gateway could come: what the kernels' parts of the
+// way and the cipher cost by themselves, beside strait and P. A demand below the floor
+// cannot be met on that machine.
+func writeFloors(b *strings.Builder, all figures) {
+	stream := tcpName(1, forth)
+	var rows strings.Builder
+	for _, mode := range []Mode{NoGRO, Wire} {
+		least, ok := floor(all, mode)
+		strait, measured := all(figure{stream, mode, nameStrait, unitCPU})
+		p, compared := all(figure{stream, mode, nameP, unitCPU})
+		if ok && measured && compared && p > 0 {
+			fmt.Fprintf(&rows, "| %s | %.2f | %.2f × P | %.2f | %.2f × P |\n", mode, least, least/p, strait, strait/p)
+		}
+	}
+	if rows.Len() == 0 {
+		return
+	}
+	b.WriteString(`
+## The floor
+
+CPU-seconds per GB of one TCP stream from A to B. The floor is what remains without any gateway: overlay and routes of the kernels, two crossings of UDP sockets with all offloads, and the cipher.
+
+| mode | floor | | strait | |
+|---|---|---|---|---|
+`)
+	b.WriteString(rows.String())
 }
