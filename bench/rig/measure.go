@@ -161,7 +161,7 @@ func (r *Rig) firstPackets(p *setting, d time.Duration) (metrics, error) {
 	}
 	return metrics{
 		"new-p50-ns": float64(f.New.P50), "known-p50-ns": float64(f.Known.P50),
-		unitExtra: float64(f.New.P50 - f.Known.P50),
+		unitExtra: float64(f.Extra),
 	}, nil
 }
 

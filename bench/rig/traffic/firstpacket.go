@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -15,52 +16,67 @@ type FirstPackets struct {
 }
 
 // FirstPacket is the answer.
-type FirstPacket struct{ New, Known Latencies }
+type FirstPacket struct {
+	New, Known Latencies
+	// Extra is the median of what a new flow took more than the known one, of questions
+	// asked one right after the other: what drifts in between meets both.
+	Extra time.Duration
+}
 
-// FirstPackets returns when the duration is over. Opening a socket is not timed; what
-// a fresh one costs the kernels of both ends is, so compare with a path that has no
+// FirstPackets returns when the duration is over. Opening a socket is not timed, and
+// happens before every question, so that all come after the same pause; what a fresh
+// one costs the kernels of both ends is timed, so compare with a path that has no
 // gateway.
 func (e *End) FirstPackets(f FirstPackets, result *FirstPacket) error {
-	to := netip.AddrPortFrom(f.To, portUDPEcho)
-	known, err := net.Dial("udp", to.String())
+	to := netip.AddrPortFrom(f.To, portUDPEcho).String()
+	known, err := net.Dial("udp", to)
 	if err != nil {
 		return err
 	}
 	defer known.Close()
 	fresh, old := newRecorder(), newRecorder()
+	var extra []time.Duration
 	for old.clock.Now() < f.Duration {
-		c, err := net.Dial("udp", to.String())
-		if err != nil {
-			return err
+		var took [2]time.Duration // of the new flow, of the known one
+		for i := range 2 {
+			c, err := net.Dial("udp", to)
+			if err != nil {
+				return err
+			}
+			// Which comes first alternates.
+			if (i+len(extra))%2 == 0 {
+				took[0], err = ping(c, fresh)
+			} else {
+				took[1], err = ping(known, old)
+			}
+			c.Close()
+			if err != nil {
+				return err
+			}
 		}
-		err = ping(c, fresh)
-		c.Close()
-		if err != nil {
-			return err
-		}
-		if err := ping(known, old); err != nil {
-			return err
-		}
+		extra = append(extra, took[0]-took[1])
 	}
-	*result = FirstPacket{fresh.latencies(), old.latencies()}
+	slices.Sort(extra)
+	*result = FirstPacket{fresh.latencies(), old.latencies(), extra[len(extra)/2]}
 	return nil
 }
 
 // ping records one round trip of a datagram.
-func ping(c net.Conn, to *recorder) error {
+func ping(c net.Conn, to *recorder) (took time.Duration, err error) {
 	var message [64]byte
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		return err
+		return 0, err
 	}
 	asked := to.clock.Now()
 	if _, err := c.Write(message[:]); err != nil {
-		return err
+		return 0, err
 	}
 	if _, err := c.Read(message[:]); err != nil {
-		return fmt.Errorf("a datagram got no answer: %w", err)
+		return 0, fmt.Errorf("a datagram got no answer: %w", err)
 	}
-	to.record(asked, to.clock.Now())
-	return nil
+	answered := to.clock.Now()
+	to.record(asked, answered)
+	return answered - asked, nil
 }
 
 // FirstPackets compares new flows with a known one.
