@@ -9,7 +9,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race lint fuzz lab lab-guest bench bench-peer bench-model image clean
+.PHONY: help build demo test race lint fuzz lab lab-guest test-k8s generate bench bench-peer bench-model image clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,13 @@ lab: ## run the lab in network namespaces (needs root and the packages in test/p
 
 lab-guest: ## run the lab on a kernel with Geneve and WireGuard, emulated (needs the packages in test/packages)
 	test/guest/run-lab
+
+test-k8s: ## run the tests on real API servers (the first time builds kube-apiserver and etcd, 5 minutes)
+	test/kube/prepare
+	go test -count=1 -timeout 20m $$(test/kube/tier)
+
+generate: ## make deep copies and CRDs of the API types
+	go generate ./k8s/...
 
 bench: build ## measure each layer's price, without root, in under 3 minutes; prints benchstat input
 	bin/strait bench -o benchstat --html bin/bench.html

@@ -1,0 +1,24 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of all kinds here.
+var GroupVersion = schema.GroupVersion{Group: "strait.dev", Version: "v1alpha1"}
+
+var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion,
+		&ClusterNetwork{}, &ClusterNetworkList{},
+		&Peering{}, &PeeringList{},
+		&NodeAttachment{}, &NodeAttachmentList{},
+		&AddressClaim{}, &AddressClaimList{},
+		&AddressMapping{}, &AddressMappingList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+})
+
+// AddToScheme makes a scheme know the kinds.
+var AddToScheme = schemeBuilder.AddToScheme

@@ -1,0 +1,37 @@
+package kube
+
+import (
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// ServiceAccount is the configuration of a client that acts for a service account,
+// with a token that the API server gave for it. Namespace and service account are
+// created where they are missing. It may do what RBAC grants it: at first nothing but
+// what everybody may.
+func (c *Cluster) ServiceAccount(t testing.TB, namespace, name string) *rest.Config {
+	t.Helper()
+	accounts, named := c.client.CoreV1().ServiceAccounts(namespace), metav1.ObjectMeta{Name: name}
+	_, err := c.client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	must(t, unlessExists(err))
+	_, err = accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named}, metav1.CreateOptions{})
+	must(t, unlessExists(err))
+	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	must(t, err)
+	config := c.anonymous()
+	config.BearerToken = token.Status.Token
+	return config
+}
+
+func unlessExists(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

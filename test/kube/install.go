@@ -1,0 +1,75 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+var customResourceDefinitions = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
+
+// InstallCRDs applies the CustomResourceDefinitions in the YAML files of a folder,
+// one in each, and waits until the API server serves their kinds. It may be called
+// again, also with other versions of them.
+func (c *Cluster) InstallCRDs(t testing.TB, folder fs.FS) {
+	t.Helper()
+	files, err := fs.Glob(folder, "*.yaml")
+	must(t, err)
+	if len(files) == 0 {
+		t.Fatal("no CustomResourceDefinition to install: the folder has no *.yaml")
+	}
+	client, err := dynamic.NewForConfig(c.Admin())
+	must(t, err)
+	var definitions []*unstructured.Unstructured
+	for _, file := range files {
+		text, err := fs.ReadFile(folder, file)
+		must(t, err)
+		definition := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict(text, &definition.Object); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		applied, err := client.Resource(customResourceDefinitions).Apply(t.Context(), definition.GetName(), definition,
+			metav1.ApplyOptions{FieldManager: "test", Force: true})
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		definitions = append(definitions, applied)
+	}
+	for _, definition := range definitions {
+		must(t, until(c.server, "serve "+definition.GetName(), func(ctx context.Context) error {
+			return served(ctx, client, definition.GetName())
+		}))
+	}
+}
+
+// served is an error until all versions of a definition that are to be served are.
+func served(ctx context.Context, client dynamic.Interface, name string) error {
+	definition, err := client.Resource(customResourceDefinitions).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	resource := schema.GroupVersionResource{}
+	resource.Group, _, _ = unstructured.NestedString(definition.Object, "spec", "group")
+	resource.Resource, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, version := range versions {
+		version := version.(map[string]any)
+		if serve, _ := version["served"].(bool); !serve {
+			continue
+		}
+		resource.Version, _ = version["name"].(string)
+		if _, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return fmt.Errorf("%s: %w; its conditions: %v", resource, err, definition.Object["status"])
+		}
+	}
+	return nil
+}

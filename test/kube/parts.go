@@ -1,0 +1,94 @@
+package kube
+
+import (
+	"context"
+	"crypto/x509/pkix"
+	"fmt"
+	"net"
+	"os"
+)
+
+// makeKeys makes the certificates and keys of the cluster, and writes those that the
+// API server reads.
+func (c *Cluster) makeKeys() error {
+	authority, err := newAuthority()
+	if err != nil {
+		return err
+	}
+	server, err := authority.issue(pkix.Name{CommonName: "kube-apiserver"}, net.IPv4(127, 0, 0, 1))
+	if err != nil {
+		return err
+	}
+	c.ca = encode("CERTIFICATE", authority.certificate.Raw)
+	c.admin, err = authority.issue(pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}})
+	if err != nil {
+		return err
+	}
+	tokens, err := tokenKey()
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{
+		"ca.crt": c.ca, "server.crt": server.certificate, "server.key": server.key, "tokens.key": tokens,
+	} {
+		if err := os.WriteFile(c.file(name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startEtcd starts etcd on a socket of the cluster's folder, with the data that is
+// there. It is ready when the socket is.
+func (c *Cluster) startEtcd() (err error) {
+	_ = os.Remove(c.file("etcd.sock")) // of a killed one; else there is none
+	c.etcd, err = run(c.file("etcd.log"), c.programs.etcd,
+		"--data-dir="+c.file("etcd"), "--name=test", "--log-level=warn",
+		"--unsafe-no-fsync", // a machine that dies takes the test along
+		"--listen-client-urls=unix://"+c.file("etcd.sock"), "--listen-peer-urls=unix://"+c.file("peer.sock"),
+		"--advertise-client-urls=http://localhost:2379", // demanded; nobody else asks this etcd
+		"--initial-advertise-peer-urls=http://localhost:2380", "--initial-cluster=test=http://localhost:2380")
+	if err != nil {
+		return err
+	}
+	return until(c.etcd, "etcd's socket", func(context.Context) error {
+		connection, err := net.Dial("unix", c.file("etcd.sock"))
+		if err == nil {
+			err = connection.Close()
+		}
+		return err
+	})
+}
+
+// startServer starts the API server and returns when it is ready.
+func (c *Cluster) startServer() (err error) {
+	c.server, err = run(c.file("kube-apiserver.log"), c.programs.server,
+		"--etcd-servers=unix://"+c.file("etcd.sock"),
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", c.port.number), "--permit-port-sharing",
+		"--endpoint-reconciler-type=none", // it would refuse an address of loopback
+		"--tls-cert-file="+c.file("server.crt"), "--tls-private-key-file="+c.file("server.key"),
+		"--client-ca-file="+c.file("ca.crt"), "--anonymous-auth=false", "--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file="+c.file("tokens.key"), "--service-account-signing-key-file="+c.file("tokens.key"),
+		"--service-cluster-ip-range=10.96.0.0/16")
+	if err != nil {
+		return err
+	}
+	return until(c.server, "kube-apiserver's /readyz", func(ctx context.Context) error {
+		return c.client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+}
+
+func (c *Cluster) killServer() {
+	if c.server != nil {
+		c.server.kill()
+		c.server = nil
+	}
+}
+
+func (c *Cluster) killEtcd() {
+	if c.etcd != nil {
+		c.etcd.kill()
+		c.etcd = nil
+	}
+}

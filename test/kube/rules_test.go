@@ -1,0 +1,125 @@
+package kube
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/api/crds"
+)
+
+// broken is an object that the API server has to refuse, and all that it says then,
+// after `KIND "NAME" is invalid: `.
+type broken struct {
+	name     string
+	resource string
+	edits    []edit
+	says     string
+}
+
+// with is one edit.
+func with(path string, value any) []edit { return []edit{{path, value}} }
+
+var allBroken = slices.Concat(brokenRanges, brokenAddresses, brokenNames, brokenPeers, brokenWholes)
+
+// forbidden are changes of the samples.
+var forbidden = []broken{
+	{"the remote cluster of a peering", "peerings", with("spec.clusterID", "c"),
+		`spec.clusterID: Invalid value: "c": a peering stays with its cluster: delete it and create one for the other cluster`},
+	{"the cluster ID", "clusternetworks", with("spec.clusterID", "c"),
+		`spec.clusterID: Invalid value: ` + newID},
+	{"the cluster ID removed", "clusternetworks", with("spec.clusterID", nil),
+		`spec.clusterID: Invalid value: ` + newID},
+	{"the index of a node", "nodeattachments", with("spec.index", int64(2)),
+		`spec.index: Invalid value: 2: gateways know the node by its index, so that it cannot change: delete this object, and the controller creates it anew`},
+	{"what a claim is for", "addressclaims", with("spec.for", nil),
+		`spec: Invalid value: a claim cannot change: create another one, and delete this one when nothing uses it`},
+}
+
+func TestBrokenObjectsAreRefusedWithTheRemedy(t *testing.T) {
+	client := ours(t)
+	for _, row := range allBroken {
+		t.Run(row.name, func(t *testing.T) {
+			object := sample(t, row.resource, row.edits...)
+			_, err := create(t, client(row.resource), object)
+			row.check(t, object.GetName(), err)
+		})
+	}
+}
+
+func TestForbiddenChangesAreRefusedWithTheRemedy(t *testing.T) {
+	client := ours(t)
+	for _, row := range forbidden {
+		t.Run(row.name, func(t *testing.T) {
+			created, err := create(t, client(row.resource), sample(t, row.resource))
+			must(t, err)
+			changed := sample(t, row.resource, row.edits...)
+			changed.SetResourceVersion(created.GetResourceVersion())
+			_, err = client(row.resource).Update(t.Context(), changed, metav1.UpdateOptions{})
+			row.check(t, changed.GetName(), err)
+		})
+	}
+}
+
+// check checks what the API server said of the broken object.
+func (b broken) check(t *testing.T, name string, err error) {
+	t.Helper()
+	want := kinds[b.resource] + `.strait.dev "` + name + `" is invalid: ` + b.says
+	switch {
+	case err == nil:
+		t.Errorf("accepted; it should say\n%s", want)
+	case err.Error() != want:
+		t.Errorf("says\n%s\nwant\n%s", err, want)
+	}
+}
+
+// A rule has a message and, where that is computed, in its place one that contains it.
+func TestEveryRuleOfOurKindsHasItsRow(t *testing.T) {
+	var said strings.Builder
+	for _, row := range slices.Concat(allBroken, forbidden) {
+		said.WriteString(row.says + "\n")
+	}
+	said.WriteString(unbound)
+	files, err := fs.Glob(crds.Files, "*.yaml")
+	must(t, err)
+	rules := 0
+	for _, file := range files {
+		text, err := fs.ReadFile(crds.Files, file)
+		must(t, err)
+		var definition any
+		must(t, yaml.Unmarshal(text, &definition))
+		for _, message := range messages(definition) {
+			rules++
+			if !strings.Contains(said.String(), message) {
+				t.Errorf("%s: no row shows the rule that says %q", file, message)
+			}
+		}
+	}
+	if rules == 0 {
+		t.Error("no rule found")
+	}
+}
+
+// messages are those of all rules in a schema.
+func messages(schema any) (all []string) {
+	switch schema := schema.(type) {
+	case map[string]any:
+		rules, _ := schema["x-kubernetes-validations"].([]any)
+		for _, rule := range rules {
+			message, _ := rule.(map[string]any)["message"].(string)
+			all = append(all, message)
+		}
+		for _, value := range schema {
+			all = append(all, messages(value)...)
+		}
+	case []any:
+		for _, value := range schema {
+			all = append(all, messages(value)...)
+		}
+	}
+	return all
+}
