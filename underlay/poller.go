@@ -56,8 +56,16 @@ func NewPoller() (*Poller, error) {
 		p.file.Close()
 		return nil, fmt.Errorf("make a poller: %w", err)
 	}
-	// Whatever came before the sockets were watched again does not wake us.
-	p.attempt = func(uintptr) bool { return p.try() || p.resume() && p.try() }
+	p.attempt = func(uintptr) bool {
+		// Whatever came before the sockets were watched again does not wake us, so try
+		// has to look once more. It may pause again, and still have nothing to report.
+		for !p.try() {
+			if !p.resume() {
+				return false
+			}
+		}
+		return true
+	}
 	return p, nil
 }
 

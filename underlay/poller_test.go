@@ -286,6 +286,39 @@ func TestPauseLosesNothing(t *testing.T) {
 	}
 }
 
+// A flood of which nothing is of use pauses the poller at every look: it must not
+// park with nothing watched.
+func TestAPauseInEveryTryDoesNotDeafen(t *testing.T) {
+	p, s := newPoller(t), open(t, loopback4, Options{})
+	if err := p.Add(s); err != nil {
+		t.Fatal(err)
+	}
+	r := NewReceiver(s)
+	sender := open(t, loopback4, Options{})
+	tries, parked := 0, make(chan struct{})
+	go func() {
+		<-parked
+		time.Sleep(5 * time.Millisecond) // it parks after the last look
+		b := NewBatch(1)
+		b.Add(sender, destination(s), nil, []byte("hello"))
+		b.Flush()
+	}()
+	deaf := time.AfterFunc(5*time.Second, func() { p.Close() })
+	defer deaf.Stop()
+	err := p.Wait(func() bool {
+		if tries++; tries <= 3 {
+			p.Pause()
+		} else if tries == 4 {
+			close(parked)
+		}
+		n, _ := r.Fill()
+		return n > 0
+	})
+	if err != nil {
+		t.Errorf("after %d looks: %v", tries, err)
+	}
+}
+
 func TestSocketsComeAndGoDuringAPause(t *testing.T) {
 	p, stays, leaves, comes := newPoller(t), open(t, loopback4, Options{}), open(t, loopback4, Options{}), open(t, loopback4, Options{})
 	for _, s := range []*Socket{stays, leaves} {
