@@ -152,16 +152,17 @@ func TestSearchOfABrokenPathFindsNothing(t *testing.T) {
 
 func TestAPassAboveAFailureDoesNotCount(t *testing.T) {
 	b := bracket{goal: NDR, failed: math.Inf(1)}
-	b.learn(100, 0)
-	b.learn(200, 0)
-	b.learn(150, 0.1) // luck at 200
-	if b.passed != 0 || b.failed != 150 {
-		t.Errorf("passed %v, failed %v", b.passed, b.failed)
-	}
-	b.learn(120, 0)
-	b.learn(400, 0)
-	if b.passed != 120 || b.failed != 150 {
-		t.Errorf("passed %v, failed %v", b.passed, b.failed)
+	for _, step := range []struct{ rate, loss, passed, failed float64 }{
+		{100, 0, 100, math.Inf(1)},
+		{200, 0, 200, math.Inf(1)},
+		{150, 0.1, 100, 150}, // luck at 200; 100 still counts
+		{120, 0, 120, 150},
+		{400, 0, 120, 150},
+		{90, 0.1, 0, 90},
+	} {
+		if b.learn(step.rate, step.loss); b.passed != step.passed || b.failed != step.failed {
+			t.Errorf("after %v with a loss of %v: passed %v, failed %v; want %v, %v", step.rate, step.loss, b.passed, b.failed, step.passed, step.failed)
+		}
 	}
 }
 

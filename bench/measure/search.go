@@ -83,18 +83,21 @@ func Search(goals []float64, l Limits, trial func(rate float64) (Trial, error)) 
 // bracket is what is known about one goal.
 type bracket struct {
 	goal           float64
-	passed, failed float64 // highest rate that passed below the lowest that failed
+	passed, failed float64   // highest rate that passed below the lowest that failed
+	passes         []float64 // all rates that passed
 }
 
 func (b *bracket) learn(rate, loss float64) {
-	switch {
-	case loss > b.goal && rate < b.failed:
-		b.failed = rate
-		if b.passed >= rate {
-			b.passed = 0
+	if loss <= b.goal {
+		b.passes = append(b.passes, rate)
+	} else {
+		b.failed = min(b.failed, rate)
+	}
+	b.passed = 0
+	for _, p := range b.passes {
+		if p < b.failed {
+			b.passed = max(b.passed, p)
 		}
-	case loss <= b.goal && rate < b.failed:
-		b.passed = max(b.passed, rate)
 	}
 }
 
