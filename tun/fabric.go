@@ -202,6 +202,9 @@ func (f *Fabric) Overflows() (overlay, wireguard uint64) {
 	return f.Overlay.Overflows(), f.mux.Overflows()
 }
 
+// Datagrams counts what was lost between the network and WireGuard.
+func (f *Fabric) Datagrams() underlay.Counters { return f.mux.Counters() }
+
 // Origin are the counters of what the host itself sends.
 func (f *Fabric) Origin() *gateway.Counters { return &f.host.origin.Counters }
 

@@ -39,11 +39,12 @@ var (
 	sentDesc      = describe("wireguard_sent_bytes_total", "Bytes of WireGuard datagrams sent.", "peer")
 	handshakeDesc = describe("wireguard_handshake_age_seconds", "Time since the last handshake; absent before the first.", "peer")
 
-	overflowDesc = describe("receive_queue_overflow_total", "Datagrams the kernel dropped because the gateway did not read fast enough.", "socket")
-	mtuDesc      = describe("inner_mtu_bytes", "Largest IP packet that the whole way carries.")
-	nodesDesc    = describe("nodes", "Nodes in the table.")
-	routesDesc   = describe("routes", "Local prefixes and addresses in the table.")
-	startedDesc  = describe("start_time_seconds", "When the gateway started, in seconds since the epoch.")
+	datagramsDesc = describe("wireguard_dropped_datagrams_total", "WireGuard datagrams dropped outside of WireGuard, by reason.", "reason")
+	overflowDesc  = describe("receive_queue_overflow_total", "Datagrams the kernel dropped because the gateway did not read fast enough.", "socket")
+	mtuDesc       = describe("inner_mtu_bytes", "Largest IP packet that the whole way carries.")
+	nodesDesc     = describe("nodes", "Nodes in the table.")
+	routesDesc    = describe("routes", "Local prefixes and addresses in the table.")
+	startedDesc   = describe("start_time_seconds", "When the gateway started, in seconds since the epoch.")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -91,6 +92,11 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	overlay, wireguard := d.fabric.Overflows()
 	counter(overflowDesc, overlay, "overlay")
 	counter(overflowDesc, wireguard, "wireguard")
+
+	datagrams := d.fabric.Datagrams()
+	counter(datagramsDesc, datagrams.Unknown, "unknown_link")
+	counter(datagramsDesc, datagrams.InboxFull, "link_queue")
+	counter(datagramsDesc, datagrams.SendFailures, "send")
 
 	t := d.fabric.Gateway.Table()
 	gauge(mtuDesc, float64(t.MTU()))
