@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestDemoThatFailsEndsWithAnErrorThatNamesTheStep(t *testing.T) {
 }
 
 func TestDemoExitCodes(t *testing.T) {
-	t.Setenv("TMPDIR", "/nonexistent") // a demo that cannot start
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing")) // a demo that cannot start
 	for _, c := range []struct {
 		args []string
 		code int

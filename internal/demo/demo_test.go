@@ -148,13 +148,14 @@ func TestInterruptEndsEveryStep(t *testing.T) {
 }
 
 func TestTemporaryFolderThatCannotBeUsedIsNamedWithARemedy(t *testing.T) {
-	t.Setenv("TMPDIR", "/nonexistent")
+	missing := filepath.Join(t.TempDir(), "missing")
+	t.Setenv("TMPDIR", missing)
 	d, err := Start(slog.New(slog.DiscardHandler))
 	if err == nil {
 		d.Close()
 		t.Fatal("started without a folder for its keys")
 	}
-	for _, expected := range []string{"/nonexistent", "set TMPDIR"} {
+	for _, expected := range []string{missing, "set TMPDIR"} {
 		if !strings.Contains(err.Error(), expected) {
 			t.Errorf("%q is missing in: %v", expected, err)
 		}
