@@ -172,10 +172,10 @@ func TestTheNumberOfAGatewayFitsIntoItsPartOfAVNI(t *testing.T) {
 	_, err := create(t, client, sample(t, "peerings"))
 	must(t, err)
 	for number, says := range map[int64]string{
-		0:   `status.gateways[0].number: Invalid value: 0: status.gateways[0].number in body should be greater than or equal to 1`,
+		0:   `status.gateways[0].number: Invalid value: 0: gateways[0].number in body should be greater than or equal to 1`,
 		1:   "",
 		255: "",
-		256: `status.gateways[0].number: Invalid value: 256: status.gateways[0].number in body should be less than or equal to 255`,
+		256: `status.gateways[0].number: Invalid value: 256: gateways[0].number in body should be less than or equal to 255`,
 	} {
 		part := sample(t, "peerings", edit{"spec", nil}, edit{"status", parse(t, fmt.Sprintf(`gateways: [{name: b-0, number: %d}]`, number))})
 		_, err := client.ApplyStatus(t.Context(), "b", part, metav1.ApplyOptions{FieldManager: "test"})
