@@ -22,27 +22,28 @@ const (
 // It is plain data: copy it, compare its parts, build it in code. It is not safe
 // for use while another goroutine changes it.
 type Gateway struct {
-	APIVersion, Kind string
-	Cluster          string // this cluster's ID, an RFC 1123 label
-	Overlay          Overlay
-	WireGuard        WireGuard
-	Local            Local
-	Remote           Remote
-	Mappings         []Mapping
-	MSSClamp         MSSClamp
-	Observability    Observability
+	APIVersion    string        `yaml:"apiVersion"`
+	Kind          string        `yaml:"kind"`
+	Cluster       string        `yaml:"cluster"` // this cluster's ID, an RFC 1123 label
+	Overlay       Overlay       `yaml:"overlay"`
+	WireGuard     WireGuard     `yaml:"wireguard"`
+	Local         Local         `yaml:"local,omitempty"`
+	Remote        Remote        `yaml:"remote,omitempty"`
+	Mappings      []Mapping     `yaml:"mappings,omitempty"`
+	MSSClamp      MSSClamp      `yaml:"mssClamp"`
+	Observability Observability `yaml:"observability"`
 
 	source *source // the text it was parsed from, for line numbers; nil when built in code
 }
 
 // Overlay is the side of this cluster's nodes.
 type Overlay struct {
-	Listen            ListenAddress // Geneve; zero: not served
-	VXLANListen       ListenAddress // VXLAN; zero: not served
-	Addresses         []netip.Addr  // the gateway's internal addresses
-	ExternalAddresses []netip.Addr  // how the gateway itself appears to the remote cluster
-	MTU               int           // inner MTU, bytes of IP packet; 0: derived from the interfaces
-	Nodes             []Node
+	Listen            ListenAddress `yaml:"listen"`                           // Geneve; zero: not served
+	VXLANListen       ListenAddress `yaml:"vxlanListen"`                      // VXLAN; zero: not served
+	Addresses         []netip.Addr  `yaml:"addresses,omitempty,flow"`         // the gateway's internal addresses
+	ExternalAddresses []netip.Addr  `yaml:"externalAddresses,omitempty,flow"` // how the gateway itself appears to the remote cluster
+	MTU               int           `yaml:"mtu"`                              // inner MTU, bytes of IP packet; 0: derived from the interfaces
+	Nodes             []Node        `yaml:"nodes,omitempty"`
 }
 
 // Encapsulation is how a node wraps its frames.
@@ -56,53 +57,54 @@ const (
 
 // Node is one node of this cluster.
 type Node struct {
-	Name              string
-	Underlay          netip.Addr // outer source and destination address of its frames
-	Encapsulation     Encapsulation
-	VNI               uint32         // 1 to 2^24-1
-	Addresses         []netip.Addr   // internal
-	ExternalAddresses []netip.Addr   // the n-th of a family stands for the n-th internal one of that family
-	Prefixes          []netip.Prefix // pods behind the node
+	Name              string         `yaml:"name"`
+	Underlay          netip.Addr     `yaml:"underlay"` // outer source and destination address of its frames
+	Encapsulation     Encapsulation  `yaml:"encapsulation"`
+	VNI               uint32         `yaml:"vni"`                              // 1 to 2^24-1
+	Addresses         []netip.Addr   `yaml:"addresses,omitempty,flow"`         // internal
+	ExternalAddresses []netip.Addr   `yaml:"externalAddresses,omitempty,flow"` // the n-th of a family stands for the n-th internal one of that family
+	Prefixes          []netip.Prefix `yaml:"prefixes,omitempty,flow"`          // pods behind the node
 }
 
 // WireGuard is the side of the other cluster's gateways.
 type WireGuard struct {
-	ListenPort     uint16 // UDP, on all addresses; 0: any free port
-	PrivateKeyFile string // the key itself is never part of a configuration
-	Peers          []Peer
+	ListenPort     uint16 `yaml:"listenPort"`     // UDP, on all addresses; 0: any free port
+	PrivateKeyFile string `yaml:"privateKeyFile"` // the key itself is never part of a configuration
+	Peers          []Peer `yaml:"peers,omitempty"`
 }
 
 // Peer is one gateway of the remote cluster.
 type Peer struct {
-	Name                string
-	PublicKey           Key
-	PresharedKeyFile    string        // empty: none
-	Endpoint            string        // host:port; empty: wait for the peer
-	PersistentKeepalive time.Duration // whole seconds, up to 65535; 0: none
+	Name                string        `yaml:"name"`
+	PublicKey           Key           `yaml:"publicKey"`
+	PresharedKeyFile    string        `yaml:"presharedKeyFile,omitempty"`    // empty: none
+	Endpoint            string        `yaml:"endpoint,omitempty"`            // host:port; empty: wait for the peer
+	PersistentKeepalive time.Duration `yaml:"persistentKeepalive,omitempty"` // whole seconds, up to 65535; 0: none
 }
 
 // Local is what the remote cluster may reach here.
 type Local struct {
-	Prefixes         []netip.Prefix // pods
-	ExternalPrefixes []netip.Prefix // where external addresses of nodes and gateways come from
+	Prefixes         []netip.Prefix `yaml:"prefixes,omitempty,flow"`         // pods
+	ExternalPrefixes []netip.Prefix `yaml:"externalPrefixes,omitempty,flow"` // where external addresses of nodes and gateways come from
 }
 
 // Remote is what the remote cluster sends from, and how this cluster sees it.
 type Remote struct {
-	Cluster  string // the remote cluster's ID
-	Prefixes []RemotePrefix
+	Cluster  string         `yaml:"cluster,omitempty"` // the remote cluster's ID
+	Prefixes []RemotePrefix `yaml:"prefixes,omitempty"`
 }
 
 // RemotePrefix is one range of the remote cluster. CIDR and SeenAs are of one
 // family and length; host bits are kept from one to the other.
 type RemotePrefix struct {
-	CIDR   netip.Prefix // as the remote cluster knows it
-	SeenAs netip.Prefix // as this cluster knows it
+	CIDR   netip.Prefix `yaml:"cidr"`   // as the remote cluster knows it
+	SeenAs netip.Prefix `yaml:"seenAs"` // as this cluster knows it
 }
 
 // Mapping lets an external address stand for a target outside the pod network.
 type Mapping struct {
-	External, Target netip.Addr
+	External netip.Addr `yaml:"external"`
+	Target   netip.Addr `yaml:"target"`
 }
 
 // MSSClamp says to what the MSS of TCP connections is lowered. The zero value
@@ -114,5 +116,5 @@ type MSSClamp struct {
 
 // Observability is where metrics and health are served.
 type Observability struct {
-	Listen ListenAddress // HTTP; zero: not served
+	Listen ListenAddress `yaml:"listen"` // HTTP; zero: not served
 }

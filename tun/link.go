@@ -201,8 +201,7 @@ func (l *Link) alive(now time.Time) bool {
 	if answers {
 		return up
 	}
-	at, _, _ := l.session()
-	return now.Sub(at) < handshakeFresh
+	return now.Sub(l.session().handshake) < handshakeFresh
 }
 
 // yields reports whether the other end begins when both start together.
@@ -228,11 +227,18 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// session is what wireguard-go knows of a peer.
+type session struct {
+	handshake      time.Time      // the last; zero = never
+	endpoint       netip.AddrPort // where it answers from; invalid = not known
+	received, sent uint64         // bytes of datagrams
+}
+
 // session asks wireguard-go about the peer.
-func (l *Link) session() (handshake time.Time, received, sent uint64) {
+func (l *Link) session() (s session) {
 	var b bytes.Buffer // holds the private key for a moment: it goes nowhere
 	if err := l.wg.IpcGetOperation(&b); err != nil {
-		return time.Time{}, 0, 0
+		return s
 	}
 	var sec, nsec int64
 	for lines := bufio.NewScanner(&b); lines.Scan(); {
@@ -244,15 +250,17 @@ func (l *Link) session() (handshake time.Time, received, sent uint64) {
 		case "last_handshake_time_nsec":
 			nsec = n
 		case "rx_bytes":
-			received = uint64(n)
+			s.received = uint64(n)
 		case "tx_bytes":
-			sent = uint64(n)
+			s.sent = uint64(n)
+		case "endpoint":
+			s.endpoint, _ = netip.ParseAddrPort(value) // as wireguard-go prints it
 		}
 	}
 	if sec != 0 || nsec != 0 {
-		handshake = time.Unix(sec, nsec)
+		s.handshake = time.Unix(sec, nsec)
 	}
-	return handshake, received, sent
+	return s
 }
 
 // contact tells WireGuard where the peer is (invalid: it knows already) and
@@ -280,7 +288,7 @@ func (l *Link) contactable() bool {
 	if l.tun.peerKnown.Load() {
 		return true
 	}
-	if at, _, _ := l.session(); !at.IsZero() {
+	if !l.session().handshake.IsZero() {
 		l.contact(netip.AddrPort{})
 	}
 	return l.tun.peerKnown.Load()

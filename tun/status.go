@@ -1,6 +1,7 @@
 package tun
 
 import (
+	"net/netip"
 	"time"
 
 	"strait.dev/strait/gateway"
@@ -14,9 +15,10 @@ type LinkStatus struct {
 	RTT            time.Duration // of the last probe that came back; 0 = none yet
 	ProbesSent     uint64
 	ProbesLost     uint64
-	LastHandshake  time.Time // zero = never
-	Received, Sent uint64    // bytes of WireGuard datagrams
-	AnnouncedMTU   int       // inner MTU of the far end; 0 = unknown
+	LastHandshake  time.Time      // zero = never
+	Endpoint       netip.AddrPort // where the peer answers from; invalid = not known
+	Received, Sent uint64         // bytes of WireGuard datagrams
+	AnnouncedMTU   int            // inner MTU of the far end; 0 = unknown
 
 	Egress, Ingress *gateway.Counters
 }
@@ -35,7 +37,8 @@ func (f *Fabric) Status() []LinkStatus {
 
 func (l *Link) status(now time.Time) LinkStatus {
 	s := LinkStatus{Name: l.config.Name, Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters}
-	s.LastHandshake, s.Received, s.Sent = l.session()
+	known := l.session()
+	s.LastHandshake, s.Endpoint, s.Received, s.Sent = known.handshake, known.endpoint, known.received, known.sent
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &l.prober

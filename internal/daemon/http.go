@@ -56,10 +56,10 @@ func serve(at config.ListenAddress, registry *prometheus.Registry, log *slog.Log
 
 // readyz: ready means that sockets are open and the table is in place. Whether a
 // link is up is no part of it: a peer can only come up through a gateway that
-// its Service sends handshakes to.
+// its Service sends handshakes to. Nor is where the configuration comes from.
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
 	if !s.ready.Load() {
-		http.Error(w, "draining", http.StatusServiceUnavailable)
+		http.Error(w, "no configuration in force, or draining", http.StatusServiceUnavailable)
 		return
 	}
 	io.WriteString(w, "ok\n")

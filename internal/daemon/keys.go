@@ -21,6 +21,16 @@ type keys struct {
 	preshared []device.NoisePresharedKey // by peer; zero = none
 }
 
+// PublicKey is the public half of the private key in a file.
+func PublicKey(privateKeyFile string) (public config.Key, err error) {
+	private, err := readKey(privateKeyFile)
+	if err != nil {
+		return public, err
+	}
+	curve25519.ScalarBaseMult((*[32]byte)(&public), &private)
+	return public, nil
+}
+
 func readKeys(c *config.Gateway) (*keys, error) {
 	k := &keys{preshared: make([]device.NoisePresharedKey, len(c.WireGuard.Peers))}
 	raw, err := readKey(c.WireGuard.PrivateKeyFile)

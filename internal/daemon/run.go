@@ -6,21 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-
 	"strait.dev/strait/config"
 )
-
-// Drain is how long a gateway that was asked to end goes on forwarding, not
-// ready any more, so that whoever sends to it can turn elsewhere.
-const Drain = 2 * time.Second
 
 // Signals are what a process tells Run.
 type Signals struct {
@@ -37,60 +28,30 @@ func Run(path string, signals Signals, o Options) error {
 	if err != nil {
 		return err
 	}
-	var d *Daemon
-	if err := patiently(signals.Stop, log, func() (err error) { d, err = Start(c, o); return err }); err != nil {
+	var p *Process
+	if err := patiently(signals.Stop, log, func() (err error) { p, err = Open(c.Observability.Listen, o); return err }); err != nil {
 		return err
 	}
-	defer d.Close()
-
-	reloads := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "strait_config_reloads_total", Help: "Attempts to apply a changed configuration file, by result: ok or error.",
-	}, []string{"result"})
-	reloads.WithLabelValues("ok")
-	reloads.WithLabelValues("error")
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(d, reloads, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-
-	var http *server
-	if err := patiently(signals.Stop, log, func() (err error) {
-		http, err = serve(c.Observability.Listen, registry, log)
-		return err
-	}); err != nil {
+	defer p.Close()
+	if err := patiently(signals.Stop, log, func() error { return p.Start(c) }); err != nil {
 		return err
 	}
-	defer http.close()
-	debug.FreeOSMemory() // as in reload
-	http.ready.Store(true)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	changes := make(chan struct{}, 1)
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel()
-	var extra atomic.Int32 // threads besides those for packets
-	background.Go(func() { followLoad(ctx, &extra) })
-	background.Go(func() { watch(ctx, watchedFiles(path, c), changes, log) })
+	background.Go(func() { Watch(ctx, watchedFiles(path, c), changes, log) })
 	for {
 		select {
 		case <-changes:
 		case <-signals.Reload:
 		case <-signals.Stop:
-			http.ready.Store(false)
-			log.Info("draining", "for", Drain)
-			select {
-			case <-time.After(Drain):
-			case <-signals.Stop:
-			}
+			p.Drain(signals.Stop)
 			return nil
 		}
-		if err := besides(&extra, func() error { return d.reload(path) }); err != nil {
-			reloads.WithLabelValues("error").Inc()
-			log.Error("configuration not applied; the running one stays", "error", err)
-			continue
-		}
-		reloads.WithLabelValues("ok").Inc()
-		t := d.fabric.Gateway.Table()
-		log.Info("configuration applied", "nodes", t.NodeCount(), "routes", t.RouteCount(), "mtu", t.MTU())
+		_ = p.Reload(func() (*config.Gateway, error) { return Load(path) }, nil) // which logs what is wrong
 	}
 }
 
@@ -113,18 +74,6 @@ func patiently(stop <-chan os.Signal, log *slog.Logger, start func() error) erro
 			return err
 		}
 	}
-}
-
-// reload reads the configuration again and applies it. What reading leaves behind is
-// several times a table, and packets make no garbage that would bring the collector
-// soon: so the memory is given back here.
-func (d *Daemon) reload(path string) error {
-	defer debug.FreeOSMemory()
-	c, err := Load(path)
-	if err != nil {
-		return err
-	}
-	return d.Apply(c)
 }
 
 // Load reads and checks a configuration file. Errors name the file, the line and

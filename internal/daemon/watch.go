@@ -27,9 +27,11 @@ func watchedFiles(path string, c *config.Gateway) []string {
 	return files
 }
 
-// watch tells of changes of files until ctx ends, once they have held still for
-// one interval: a file that is being written is not read half.
-func watch(ctx context.Context, files []string, changes chan<- struct{}, log *slog.Logger) {
+// Watch tells of changes of files until ctx ends, once they have held still for
+// one interval: a file that is being written is not read half. For a folder, changes
+// are the names in it that come and go. One change may wait in changes, so that needs
+// room for it.
+func Watch(ctx context.Context, files []string, changes chan<- struct{}, log *slog.Logger) {
 	applied := fingerprint(files)
 	last := applied
 	ticker := time.NewTicker(watchInterval)

@@ -13,8 +13,11 @@ var layers = [][]string{
 	{"k8s/api/v1alpha1", "k8s/api/crds"},
 	{"gateway"},
 	{"underlay"}, // before tun: the tunnel is joined to sockets, never the other way round
-	{"tun", "node", "k8s"},
+	{"tun", "node"},
+	{"k8s/client", "k8s/translate"},
 	{"internal/daemon"},
+	{"k8s/claims"},
+	{"k8s/gateway", "k8s/controller", "k8s/nodehelper"},
 	{"internal/demo"},
 	{"bench/result", "bench/measure"},
 	{"bench/traffic", "bench/report", "bench/model", "bench/rig/traffic"},

@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"strait.dev/strait/config"
+)
+
+// Drain is how long a gateway that was asked to end goes on forwarding, not
+// ready any more, so that whoever sends to it can turn elsewhere.
+const Drain = 2 * time.Second
+
+// Process is what a process has around its gateway: metrics, health, as many threads
+// as the load needs. The gateway itself begins with its first configuration. Start,
+// Reload, Drain and Close are for one goroutine; Gateway is for any.
+type Process struct {
+	options  Options
+	registry *prometheus.Registry
+	reloads  *prometheus.CounterVec
+	http     *server
+	gateway  atomic.Pointer[Daemon] // nil until Start
+
+	extra      atomic.Int32 // threads besides those for packets
+	stop       context.CancelFunc
+	background sync.WaitGroup
+}
+
+// Open serves metrics and health: the process is alive, and not ready until Start has
+// put a configuration in force. More metrics may come with it.
+func Open(listen config.ListenAddress, o Options, more ...prometheus.Collector) (*Process, error) {
+	p := &Process{options: o, registry: prometheus.NewRegistry()}
+	p.reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "strait_config_reloads_total", Help: "Attempts to apply a changed configuration, by result: ok or error.",
+	}, []string{"result"})
+	p.reloads.WithLabelValues("ok")
+	p.reloads.WithLabelValues("error")
+	p.registry.MustRegister(p.reloads, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	p.registry.MustRegister(more...)
+	var err error
+	if p.http, err = serve(listen, p.registry, o.Log); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stop = cancel
+	p.background.Go(func() { followLoad(ctx, &p.extra) })
+	return p, nil
+}
+
+// Start begins the gateway with a valid configuration. When it fails it may be called
+// again.
+func (p *Process) Start(c *config.Gateway) error {
+	d, err := Start(c, p.options)
+	if err != nil {
+		return err
+	}
+	p.registry.MustRegister(d)
+	p.gateway.Store(d)
+	debug.FreeOSMemory() // as in Reload
+	p.http.ready.Store(true)
+	return nil
+}
+
+// Gateway is the running gateway, nil before Start.
+func (p *Process) Gateway() *Daemon { return p.gateway.Load() }
+
+// Reload changes the running gateway to the valid configuration that load gives,
+// counts that and logs it. On an error the gateway goes on as it was. Load may give
+// nil where there is nothing to change. Applied, unless it is nil, is called with what
+// has come into force.
+//
+// What loading leaves behind is several times a table, and packets make no garbage
+// that would bring the collector soon: so the memory is given back here.
+func (p *Process) Reload(load func() (*config.Gateway, error), applied func(*config.Gateway)) error {
+	d, log := p.Gateway(), p.options.Log
+	changed := false
+	err := besides(&p.extra, func() error {
+		c, err := load()
+		if changed = c != nil || err != nil; !changed {
+			return nil
+		}
+		defer debug.FreeOSMemory()
+		if err == nil {
+			err = d.Apply(c)
+		}
+		if err == nil && applied != nil {
+			applied(c)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		p.reloads.WithLabelValues("error").Inc()
+		log.Error("configuration not applied; the running one stays", "error", err)
+	case changed:
+		p.reloads.WithLabelValues("ok").Inc()
+		t := d.fabric.Gateway.Table()
+		log.Info("configuration applied", "nodes", t.NodeCount(), "routes", t.RouteCount(), "mtu", t.MTU())
+	}
+	return err
+}
+
+// Drain makes the process not ready and goes on forwarding for a while, or until a
+// signal comes from now, which may be nil.
+func (p *Process) Drain(now <-chan os.Signal) {
+	p.http.ready.Store(false)
+	p.options.Log.Info("draining", "for", Drain)
+	select {
+	case <-time.After(Drain):
+	case <-now:
+	}
+}
+
+// Close ends the gateway and everything around it.
+func (p *Process) Close() error {
+	p.stop()
+	p.background.Wait()
+	p.http.close()
+	if d := p.Gateway(); d != nil {
+		return d.Close()
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Cache is a copy of objects that follows the API server while RunWithContext runs:
+// client-go's informer, with Get and List that know the type. While the API server is
+// away it stays as it was. It may be used concurrently.
+type Cache[T Object] struct {
+	cache.SharedIndexInformer
+}
+
+// Cache makes a cache of the object with that name, or of all objects if name is empty.
+// It is empty until it runs, and complete when HasSynced says so.
+func (k *Kind[T, L]) Cache(name string) *Cache[T] {
+	only := func(options metav1.ListOptions) metav1.ListOptions {
+		if name != "" {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+		}
+		return options
+	}
+	var example T
+	return NewCache(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return k.List(ctx, only(options))
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return k.Watch(ctx, only(options))
+		},
+	}, example)
+}
+
+// NewCache makes a cache of any kind of objects. What nobody here reads, the managed
+// fields, is not kept; SetTransform replaces that.
+func NewCache[T Object](source cache.ListerWatcher, example T) *Cache[T] {
+	informer := cache.NewSharedIndexInformer(source, example, 0, nil)
+	if err := informer.SetTransform(withoutManagedFields); err != nil {
+		panic(err) // only of an informer that runs already
+	}
+	return &Cache[T]{informer}
+}
+
+// withoutManagedFields is a transform. It is not given an object that somebody reads.
+func withoutManagedFields(object any) (any, error) {
+	if object, ok := object.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// Get is the object with a key: its name, or namespace/name. It belongs to the cache:
+// copy it before changing it.
+func (c *Cache[T]) Get(key string) (object T, ok bool) {
+	found, ok, err := c.GetStore().GetByKey(key)
+	if err != nil || !ok {
+		return object, false
+	}
+	return found.(T), true
+}
+
+// List is all objects, by namespace and name. They belong to the cache: copy one before
+// changing it.
+func (c *Cache[T]) List() []T {
+	stored := c.GetStore().List()
+	objects := make([]T, len(stored))
+	for i, object := range stored {
+		objects[i] = object.(T)
+	}
+	slices.SortFunc(objects, func(a, b T) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return objects
+}
+
+// Notify calls changed after each change, and once for each object that is there
+// already. Changed must not block; it is called from one goroutine.
+func (c *Cache[T]) Notify(changed func()) error {
+	_, err := c.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { changed() },
+		UpdateFunc: func(any, any) { changed() },
+		DeleteFunc: func(any) { changed() },
+	})
+	return err
+}

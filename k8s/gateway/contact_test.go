@@ -1,0 +1,34 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestALostAPIServerIsToldOnceAndSoIsItsReturn(t *testing.T) {
+	log := new(lockedBuffer)
+	c := &contact{log: slog.New(slog.NewTextHandler(log, nil)), up: newMetrics().api}
+	var fails error
+	transport := c.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+		if fails != nil {
+			return nil, fails
+		}
+		return &http.Response{StatusCode: http.StatusServiceUnavailable}, nil // an answer
+	}))
+	for _, step := range []struct {
+		fails error
+		lines int // in the log after it
+	}{
+		{nil, 0}, {context.Canceled, 0}, {errors.New("refused"), 1}, {errors.New("refused"), 1}, {context.DeadlineExceeded, 1}, {nil, 2}, {nil, 2}, {errors.New("refused"), 3},
+	} {
+		fails = step.fails
+		_, _ = transport.RoundTrip(new(http.Request))
+		if got := strings.Count(log.String(), "\n"); got != step.lines {
+			t.Errorf("after %v: %d lines, want %d:\n%s", step.fails, got, step.lines, log)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/test/kube"
+)
+
+func TestAGatewayWithoutObjectsIsAliveAndNotReadyUntilItHasItsPlace(t *testing.T) {
+	w := newWorld(t, kube.Shared(t))
+	w.run(t)
+	if w.ready() {
+		t.Error("ready without any object")
+	}
+	w.network(t)
+	w.peering(t)
+	w.eventually(t, "it says what it is", func() bool { return len(w.own(t).Gateways) == 1 })
+	if w.ready() {
+		t.Error("ready without a place")
+	}
+	w.place(t)
+	w.eventually(t, "ready", w.ready)
+}
+
+func TestRoutesFollowPodsAndNodes(t *testing.T) {
+	w := newWorld(t, kube.Shared(t))
+	w.network(t)
+	w.peering(t)
+	w.place(t)
+	w.twoNodes(t)
+	w.pod(t, "inside", "node-1", "10.0.1.5")
+	w.run(t)
+	w.eventually(t, "both nodes", w.has("strait_nodes 2"))
+	w.eventually(t, "no route to the pod inside", w.routes("node-1", "10.0.1.0/24"))
+
+	w.pod(t, "outside", "node-1", "10.0.100.7")
+	w.eventually(t, "a route to the pod outside", w.routes("node-1", "10.0.1.0/24", "10.0.100.7/32"))
+	must(t, w.removePod(t.Context(), "outside"))
+	w.pod(t, "outside", "node-2", "10.0.100.7")
+	w.eventually(t, "the route moved", w.routes("node-2", "10.0.2.0/24", "10.0.100.7/32"))
+	w.eventually(t, "and left", w.routes("node-1", "10.0.1.0/24"))
+	must(t, w.removePod(t.Context(), "outside"))
+	w.eventually(t, "no route without the pod", w.routes("node-2", "10.0.2.0/24"))
+
+	must(t, w.detach(t.Context(), "node-1"))
+	w.eventually(t, "the node is gone", w.has("strait_nodes 1"))
+}
+
+func TestADeletedPeeringWithdrawsEverythingAndTheProcessStays(t *testing.T) {
+	w := newWorld(t, kube.Shared(t))
+	w.network(t)
+	w.peering(t)
+	w.place(t)
+	w.twoNodes(t)
+	w.run(t)
+	w.eventually(t, "both nodes", w.has("strait_nodes 2"))
+	must(t, w.admin.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
+	w.eventually(t, "no node", w.has("strait_nodes 0"))
+	w.eventually(t, "nothing granted, also after a restart", func() bool {
+		return !strings.Contains(w.inForce(), "10.0.0.0/16") && !strings.Contains(w.inForce(), "10.71.0.0/16")
+	})
+	if !w.ready() {
+		t.Error("not ready without its Peering")
+	}
+	w.peering(t)
+	w.place(t)
+	w.eventually(t, "both nodes again", w.has("strait_nodes 2"))
+}
+
+func TestAPodThatANodesRangeNoLongerCoversGetsARoute(t *testing.T) {
+	w := newWorld(t, kube.Shared(t))
+	w.network(t)
+	w.peering(t)
+	w.place(t)
+	w.twoNodes(t)
+	w.pod(t, "inside", "node-1", "10.0.1.5")
+	w.run(t)
+	w.eventually(t, "the range", w.routes("node-1", "10.0.1.0/24"))
+	n, err := w.admin.NodeAttachments().Get(t.Context(), "node-1", metav1.GetOptions{})
+	must(t, err)
+	n.Spec.PodCIDRs = nil
+	_, err = w.admin.NodeAttachments().Update(t.Context(), n, metav1.UpdateOptions{})
+	must(t, err)
+	w.eventually(t, "a route to the pod", w.routes("node-1", "10.0.1.5/32"))
+}

@@ -1,0 +1,158 @@
+package gateway
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/translate"
+)
+
+// follower is one call of Run.
+type follower struct {
+	options  Options
+	log      *slog.Logger
+	settings translate.Settings
+	client   *client.Client
+	objects  *objects
+	process  *daemon.Process
+	metrics  *metrics
+
+	// Of the goroutine that calls follow.
+	inForce     *config.Gateway // nil: none yet
+	keysChanged bool            // since inForce was applied
+	problems    map[translate.Problem]bool
+}
+
+// restore begins with the configuration that was in force when this gateway ran last.
+func (f *follower) restore() {
+	c, saved, err := readCache(f.options.CacheDir, f.identity())
+	if err != nil {
+		f.log.Warn("no cached configuration; waiting for the API server", "error", err)
+		return
+	}
+	c.Overlay.Listen, c.Overlay.VXLANListen = f.settings.Geneve, f.settings.VXLAN
+	c.Observability.Listen = f.settings.Observability
+	c.WireGuard.ListenPort, c.WireGuard.PrivateKeyFile = f.settings.WireGuardPort, f.settings.PrivateKeyFile
+	if err := c.Validate(); err != nil {
+		f.log.Warn("the cached configuration does not fit; waiting for the API server", "error", err)
+		return
+	}
+	if err := f.process.Start(c); err != nil {
+		f.log.Warn("the cached configuration cannot be applied; waiting for the API server", "error", err)
+		return
+	}
+	f.inForce = c
+	f.metrics.cached.Set(1)
+	f.log.Info("runs on the cached configuration until the API server answers", "saved", saved)
+}
+
+func (f *follower) identity() identity { return identity{f.options.Peering, f.options.Name} }
+
+// apply puts in force what the objects say. It logs its error.
+func (f *follower) apply() error {
+	var err error
+	if f.process.Gateway() == nil {
+		err = f.start()
+	} else {
+		err = f.process.Reload(func() (*config.Gateway, error) { return f.next(), nil }, f.applied)
+	}
+	if err == nil {
+		f.metrics.cached.Set(0)
+	}
+	return err
+}
+
+func (f *follower) start() error {
+	c := f.next()
+	if c == nil {
+		return nil
+	}
+	if err := f.process.Start(c); err != nil {
+		f.log.Error("the gateway cannot start; trying again", "error", err, "every", applyAgain)
+		return err
+	}
+	f.applied(c)
+	return nil
+}
+
+// next is the configuration that the objects ask for, nil where that is in force
+// already, or where there is none yet and nothing to withdraw.
+func (f *follower) next() *config.Gateway {
+	f.settings.PresharedKeyFiles = f.presharedKeys()
+	c, problems := translate.Gateway(f.objects.input(f.settings))
+	f.tell(problems)
+	if c == nil {
+		if f.inForce == nil {
+			return nil
+		}
+		c = translate.Withdrawn(f.inForce)
+	}
+	if !f.keysChanged && reflect.DeepEqual(c, f.inForce) {
+		return nil
+	}
+	return c
+}
+
+// applied keeps what is in force.
+func (f *follower) applied(c *config.Gateway) {
+	f.inForce, f.keysChanged = c, false
+	if err := writeCache(f.options.CacheDir, f.identity(), c); err != nil {
+		f.log.Warn("the configuration in force is not cached: a restart will need the API server", "error", err)
+	}
+}
+
+// toldAtOnce is how many new problems are logged at once.
+const toldAtOnce = 20
+
+// tell logs the problems that are new.
+func (f *follower) tell(problems []translate.Problem) {
+	now := make(map[translate.Problem]bool, len(problems))
+	told := 0
+	for _, p := range problems {
+		now[p] = true
+		if f.problems[p] {
+			continue
+		}
+		if told++; told <= toldAtOnce {
+			f.log.Warn("left out of the configuration", "object", p.Object, "field", p.Field, "problem", p.Text, "remedy", p.Remedy)
+		}
+	}
+	if told > toldAtOnce {
+		f.log.Warn("more problems", "count", told-toldAtOnce)
+	}
+	f.problems = now
+	f.metrics.problems.Set(float64(len(now)))
+}
+
+// keyFiles are what the keys are read from.
+func (f *follower) keyFiles() []string {
+	if f.options.PresharedKeyDir == "" {
+		return []string{f.options.KeyFile}
+	}
+	return []string{f.options.KeyFile, f.options.PresharedKeyDir}
+}
+
+// presharedKeys are the files with preshared keys, by the name of their Secret. A
+// folder that cannot be read has none: the peers that need one are left out then.
+func (f *follower) presharedKeys() map[string]string {
+	files := make(map[string]string)
+	if f.options.PresharedKeyDir == "" {
+		return files
+	}
+	entries, err := os.ReadDir(f.options.PresharedKeyDir)
+	if err != nil {
+		f.log.Warn("cannot list the preshared keys; peers that need one are left out", "error", err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "..") { // what the kubelet keeps there for itself
+			files[e.Name()] = filepath.Join(f.options.PresharedKeyDir, e.Name())
+		}
+	}
+	return files
+}

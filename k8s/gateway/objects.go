@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/translate"
+)
+
+// objects are copies of the objects that a gateway's configuration is made from. They
+// follow the API server while run runs.
+type objects struct {
+	peering  string
+	networks *client.Cache[*v1alpha1.ClusterNetwork]
+	peerings *client.Cache[*v1alpha1.Peering]
+	nodes    *client.Cache[*v1alpha1.NodeAttachment]
+	pods     *pods
+
+	changed chan struct{} // something did; room for one
+}
+
+func newObjects(c *client.Client, peering string) (*objects, error) {
+	o := &objects{
+		peering:  peering,
+		networks: copyOf(c.ClusterNetworks(), v1alpha1.ClusterNetworkName),
+		peerings: copyOf(c.Peerings(), peering),
+		nodes:    copyOf(c.NodeAttachments(), ""),
+		changed:  make(chan struct{}, 1),
+	}
+	o.pods = newPods(c.Kubernetes.CoreV1().Pods(""), o.podCIDRs, o.notify)
+	for _, follow := range []func(func()) error{o.networks.Notify, o.peerings.Notify, o.nodes.Notify} {
+		if err := follow(o.notify); err != nil {
+			return nil, err
+		}
+	}
+	_, err := o.nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(added any) { o.pods.nodeAdded(added.(*v1alpha1.NodeAttachment)) },
+		UpdateFunc: func(old, new any) { o.pods.nodeChanged(old.(*v1alpha1.NodeAttachment), new.(*v1alpha1.NodeAttachment)) },
+		DeleteFunc: func(deleted any) {
+			if n, ok := deleted.(*v1alpha1.NodeAttachment); ok {
+				o.pods.nodeDeleted(n)
+			}
+		},
+	})
+	return o, err
+}
+
+// copyOf is a copy of the object with that name, or of all objects if name is empty.
+func copyOf[T client.Object, L client.List](k *client.Kind[T, L], name string) *client.Cache[T] {
+	only := func(options metav1.ListOptions) metav1.ListOptions {
+		if name != "" {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+		}
+		return options
+	}
+	var example T
+	return client.NewCache(lists{&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return k.List(ctx, only(options))
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return k.Watch(ctx, only(options))
+		},
+	}}, example)
+}
+
+// lists are asked for as lists, and not as the beginning of a watch: client-go goes on
+// waiting there for up to 30 s after its context has ended, and keeps all objects of
+// the beginning.
+type lists struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what client-go asks for that.
+func (lists) IsWatchListSemanticsUnSupported() bool { return true }
+
+// run follows the API server until ctx ends. Pods come after nodes, whose ranges say
+// which of them matter.
+func (o *objects) run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { o.networks.RunWithContext(ctx) })
+	all.Go(func() { o.peerings.RunWithContext(ctx) })
+	all.Go(func() { o.nodes.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), o.networks.HasSynced, o.peerings.HasSynced, o.nodes.HasSynced) {
+		return
+	}
+	o.pods.run(ctx)
+}
+
+// complete reports whether everything was listed once.
+func (o *objects) complete() bool {
+	return o.networks.HasSynced() && o.peerings.HasSynced() && o.nodes.HasSynced() && o.pods.listed()
+}
+
+func (o *objects) notify() {
+	select {
+	case o.changed <- struct{}{}:
+	default: // one waits already, and will find this one too
+	}
+}
+
+// input is what a configuration is made from.
+func (o *objects) input(s translate.Settings) translate.Input {
+	in := translate.Input{Settings: s, Nodes: o.nodes.List(), Pods: o.pods.list()}
+	in.Network, _ = o.networks.Get(v1alpha1.ClusterNetworkName)
+	in.Peering, _ = o.peerings.Get(o.peering)
+	return in
+}
+
+// podCIDRs are those of a node, none where the node is not known.
+func (o *objects) podCIDRs(node string) []v1alpha1.CIDR {
+	n, ok := o.nodes.Get(node)
+	if !ok {
+		return nil
+	}
+	return n.Spec.PodCIDRs
+}

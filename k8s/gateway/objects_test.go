@@ -1,0 +1,130 @@
+package gateway
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+func read[T any](t *testing.T, text string) *T {
+	t.Helper()
+	object := new(T)
+	must(t, yaml.UnmarshalStrict([]byte(text), object))
+	return object
+}
+
+// created creates an object that is gone after the test.
+func (w *world) created(t *testing.T, create func(context.Context) error, remove func(context.Context) error) {
+	t.Helper()
+	must(t, create(t.Context()))
+	t.Cleanup(func() { _ = remove(context.Background()) }) // a test may have done so
+}
+
+// network is the ClusterNetwork of cluster a, with the controller's status.
+func (w *world) network(t *testing.T) {
+	t.Helper()
+	kind := w.admin.ClusterNetworks()
+	w.created(t, func(ctx context.Context) error {
+		n := read[v1alpha1.ClusterNetwork](t, `
+metadata: {name: default}
+spec: {internalCIDRs: [10.80.0.0/16], externalCIDRs: [10.70.0.0/16], remapPools: [10.64.0.0/10], overlay: {mtu: 1400}}`)
+		_, err := kind.Create(ctx, n, metav1.CreateOptions{})
+		return err
+	}, func(ctx context.Context) error {
+		return kind.Delete(ctx, v1alpha1.ClusterNetworkName, metav1.DeleteOptions{})
+	})
+	_, err := kind.ApplyStatus(t.Context(), read[v1alpha1.ClusterNetwork](t, `
+metadata: {name: default}
+status: {clusterID: a, podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16]}`), "strait-controller")
+	must(t, err)
+}
+
+const peeringSpec = `
+metadata: {name: b}
+spec:
+  clusterID: b
+  prefixes: [{cidr: 10.0.0.0/16}]
+  localPrefixes: [10.0.0.0/16]
+`
+
+// peering is the Peering b, without a status.
+func (w *world) peering(t *testing.T) {
+	t.Helper()
+	w.created(t, func(ctx context.Context) error {
+		_, err := w.admin.Peerings().Create(ctx, read[v1alpha1.Peering](t, peeringSpec), metav1.CreateOptions{})
+		return err
+	}, func(ctx context.Context) error { return w.admin.Peerings().Delete(ctx, "b", metav1.DeleteOptions{}) })
+}
+
+// place is what the controller gives the gateway.
+func (w *world) place(t *testing.T) {
+	t.Helper()
+	_, err := w.admin.Peerings().ApplyStatus(t.Context(), read[v1alpha1.Peering](t, `
+metadata: {name: b}
+status:
+  prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.71.0.0/16}]
+  gateways: [{name: b-0, number: 1, internalAddresses: [10.80.0.1]}]`), "strait-controller")
+	must(t, err)
+}
+
+// own is what the status of the Peering says of the gateway.
+func (w *world) own(t *testing.T) v1alpha1.PeeringStatus {
+	t.Helper()
+	p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
+	if err != nil {
+		return v1alpha1.PeeringStatus{}
+	}
+	return own(&p.Status, "b-0")
+}
+
+// attach creates a NodeAttachment.
+func (w *world) attach(t *testing.T, name string, index int32, underlay, internal v1alpha1.IP, podCIDRs ...v1alpha1.CIDR) {
+	t.Helper()
+	n := &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeAttachmentSpec{
+		Index: index, UnderlayAddresses: []v1alpha1.IP{underlay}, InternalAddresses: []v1alpha1.IP{internal}, PodCIDRs: podCIDRs,
+	}}
+	w.created(t, func(ctx context.Context) error {
+		_, err := w.admin.NodeAttachments().Create(ctx, n, metav1.CreateOptions{})
+		return err
+	}, func(ctx context.Context) error { return w.detach(ctx, name) })
+}
+
+func (w *world) detach(ctx context.Context, name string) error {
+	return w.admin.NodeAttachments().Delete(ctx, name, metav1.DeleteOptions{})
+}
+
+// twoNodes are node-1 and node-2 with a range of pods each.
+func (w *world) twoNodes(t *testing.T) {
+	t.Helper()
+	w.attach(t, "node-1", 1, "192.0.2.21", "10.80.0.11", "10.0.1.0/24")
+	w.attach(t, "node-2", 2, "192.0.2.22", "10.80.0.12", "10.0.2.0/24")
+}
+
+// pod creates a running pod with an address on a node.
+func (w *world) pod(t *testing.T, name, node, address string) {
+	t.Helper()
+	w.ServiceAccount(t, "pods", "default") // without which no pod is admitted
+	pods := w.admin.Kubernetes.CoreV1().Pods("pods")
+	no := false
+	w.created(t, func(ctx context.Context) error {
+		p, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+			NodeName: node, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "c", Image: "i"}},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = corev1.PodRunning, address, []corev1.PodIP{{IP: address}}
+		_, err = pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
+		return err
+	}, func(ctx context.Context) error { return w.removePod(ctx, name) })
+}
+
+func (w *world) removePod(ctx context.Context, name string) error {
+	at := int64(0) // there is no kubelet to agree
+	return w.admin.Kubernetes.CoreV1().Pods("pods").Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &at})
+}

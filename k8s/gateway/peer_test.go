@@ -1,0 +1,152 @@
+package gateway
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/test/kube"
+)
+
+// peer runs the remote cluster's gateway, from a file, and names it in the Peering.
+func (w *world) peer(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	key, own := filepath.Join(dir, "private.key"), filepath.Join(dir, "own.key")
+	must(t, os.WriteFile(key, privateKey(9), 0o600))
+	must(t, os.WriteFile(own, privateKey(8), 0o600))
+	theirs, err := daemon.PublicKey(key)
+	must(t, err)
+	ours, err := daemon.PublicKey(own)
+	must(t, err)
+	ports := freePorts(t, 2)
+	c, err := config.Parse(fmt.Appendf(nil, `apiVersion: strait.dev/v1alpha1
+kind: GatewayConfig
+cluster: b
+overlay: {listen: "127.0.0.1:%d", addresses: [10.80.0.1], mtu: 1400}
+wireguard:
+  listenPort: %d
+  privateKeyFile: %s
+  peers: [{name: a-0, publicKey: %q, endpoint: "127.0.0.1:%d"}]
+local: {prefixes: [10.0.0.0/16]}
+remote: {cluster: a, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.72.0.0/16}]}
+`, ports[0], ports[1], key, ours, w.options.WireGuardPort))
+	must(t, err)
+	must(t, c.Validate())
+	d, err := daemon.Start(c, daemon.Options{Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	w.setPeers(t, v1alpha1.Peer{
+		Name: "b-0", PublicKey: v1alpha1.PublicKey(theirs.String()), Endpoint: v1alpha1.Endpoint(fmt.Sprintf("127.0.0.1:%d", ports[1])),
+	})
+}
+
+func (w *world) setPeers(t *testing.T, peers ...v1alpha1.Peer) {
+	t.Helper()
+	p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
+	must(t, err)
+	p.Spec.Peers = peers
+	_, err = w.admin.Peerings().Update(t.Context(), p, metav1.UpdateOptions{})
+	must(t, err)
+}
+
+func TestTheStatusSaysWhatTheGatewayIsAndHowItsLinksAreDoing(t *testing.T) {
+	w := newWorld(t, kube.Shared(t))
+	w.network(t)
+	w.peering(t)
+	w.place(t)
+	another := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Status: v1alpha1.PeeringStatus{
+		Gateways: []v1alpha1.GatewayStatus{{Name: "b-1", MTU: 1300}},
+		Links:    []v1alpha1.LinkStatus{{Local: "b-1", Remote: "b-0", Up: true}},
+	}}
+	_, err := w.admin.Peerings().ApplyStatus(t.Context(), another, "strait-gateway-b-1")
+	must(t, err)
+	w.peer(t)
+	w.run(t)
+
+	w.eventually(t, "the link is told to be up, with all that is measured", func() bool {
+		links := w.own(t).Links
+		return len(links) == 1 && links[0].Up && links[0].RTT != nil && links[0].LastHandshake != nil && links[0].Endpoint != ""
+	})
+	p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
+	must(t, err)
+	key, err := daemon.PublicKey(w.options.KeyFile)
+	must(t, err)
+	for _, g := range p.Status.Gateways {
+		if g.Name != "b-0" {
+			continue
+		}
+		if g.PublicKey != v1alpha1.PublicKey(key.String()) || len(g.PodAddresses) != 1 || g.PodAddresses[0] != "192.0.2.10" || g.Node != "node-1" || g.MTU != 1400 {
+			t.Errorf("it says of itself %+v", g)
+		}
+		if g.Number != 1 || len(g.InternalAddresses) != 1 {
+			t.Errorf("what the controller said is not there any more: %+v", g)
+		}
+	}
+	if other := own(&p.Status, "b-1"); len(other.Gateways) != 1 || len(other.Links) != 1 || len(p.Status.Gateways) != 2 {
+		t.Errorf("what another gateway said is not there any more: %+v", p.Status)
+	}
+
+	w.setPeers(t)
+	w.eventually(t, "the link is gone with its peer", func() bool { return len(w.own(t).Links) == 0 && len(w.own(t).Gateways) == 1 })
+}
+
+func TestAPeerWaitsForItsPresharedKey(t *testing.T) {
+	w := newWorld(t, kube.Shared(t))
+	w.network(t)
+	w.peering(t)
+	w.place(t)
+	w.setPeers(t, v1alpha1.Peer{Name: "b-0", PublicKey: "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=", PresharedKeySecretName: "b-psk"})
+	w.run(t)
+	w.eventually(t, "it is told", w.has("strait_config_problems 1"))
+	if w.has(`strait_link_up{peer="b-0"} 0`)() {
+		t.Error("a link without its preshared key")
+	}
+	must(t, os.WriteFile(filepath.Join(w.options.PresharedKeyDir, "b-psk"), privateKey(7), 0o600))
+	w.eventually(t, "the link", w.has(`strait_link_up{peer="b-0"} 0`))
+	w.eventually(t, "no problem left", w.has("strait_config_problems 0"))
+}
+
+func TestOnlyWhatMattersMakesTheStatusBeWritten(t *testing.T) {
+	rtt := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+	base := func() v1alpha1.PeeringStatus {
+		return v1alpha1.PeeringStatus{
+			Gateways: []v1alpha1.GatewayStatus{{Name: "b-0", PublicKey: "k", PodAddresses: []v1alpha1.IP{"192.0.2.10"}, Node: "node-1", MTU: 1400}},
+			Links: []v1alpha1.LinkStatus{{
+				Local: "b-0", Remote: "b-0", Up: true, RTT: rtt(time.Millisecond), LastHandshake: &metav1.Time{Time: time.Unix(1000, 0)}, Endpoint: "192.0.2.1:51840",
+			}},
+		}
+	}
+	for name, c := range map[string]struct {
+		edit       func(*v1alpha1.PeeringStatus)
+		now, later bool
+	}{
+		"nothing":             {func(*v1alpha1.PeeringStatus) {}, false, false},
+		"the usual jitter":    {func(s *v1alpha1.PeeringStatus) { s.Links[0].RTT = rtt(1200 * time.Microsecond) }, false, false},
+		"another round trip":  {func(s *v1alpha1.PeeringStatus) { s.Links[0].RTT = rtt(2 * time.Millisecond) }, false, true},
+		"the first":           {func(s *v1alpha1.PeeringStatus) { s.Links[0].RTT = nil }, false, true},
+		"another handshake":   {func(s *v1alpha1.PeeringStatus) { s.Links[0].LastHandshake.Time = time.Unix(1120, 0) }, false, true},
+		"another endpoint":    {func(s *v1alpha1.PeeringStatus) { s.Links[0].Endpoint = "192.0.2.2:51840" }, false, true},
+		"the link went down":  {func(s *v1alpha1.PeeringStatus) { s.Links[0].Up = false }, true, false},
+		"another link":        {func(s *v1alpha1.PeeringStatus) { s.Links[0].Remote = "b-1" }, true, false},
+		"a link less":         {func(s *v1alpha1.PeeringStatus) { s.Links = nil }, true, false},
+		"another MTU":         {func(s *v1alpha1.PeeringStatus) { s.Gateways[0].MTU = 1300 }, true, false},
+		"another pod address": {func(s *v1alpha1.PeeringStatus) { s.Gateways[0].PodAddresses = nil }, true, false},
+		"another key":         {func(s *v1alpha1.PeeringStatus) { s.Gateways[0].PublicKey = "l" }, true, false},
+		"the gateway itself":  {func(s *v1alpha1.PeeringStatus) { s.Gateways = nil }, true, false},
+	} {
+		want := base()
+		c.edit(&want)
+		if now, later := differ(base(), want); now != c.now || later != c.later {
+			t.Errorf("%s: now %v, later %v; want %v, %v", name, now, later, c.now, c.later)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/translate"
+)
+
+// Options of a gateway that follows its objects.
+type Options struct {
+	API     *rest.Config // of the API server
+	Peering string       // name of the Peering that it serves
+
+	// What it is: its own name, as in status.gateways of the Peering, the name of the
+	// node it runs on, and the addresses of its pod.
+	Name, Node   string
+	PodAddresses []netip.Addr
+
+	// KeyFile holds the private key, in base64. PresharedKeyDir has a file for each
+	// Secret that the Peering names for a preshared key, under the name of the Secret;
+	// empty: there is none.
+	KeyFile, PresharedKeyDir string
+	// CacheDir is where the copy of the configuration in force is kept. It must exist.
+	CacheDir string
+
+	Geneve, VXLAN, Observability config.ListenAddress
+	WireGuardPort                uint16 // UDP; 0: any free port
+
+	Daemon daemon.Options
+}
+
+// Run runs the gateway until ctx ends, then drains it. It returns what went wrong at
+// the start; nothing that happens later ends it.
+func Run(ctx context.Context, o Options) error {
+	public, err := daemon.PublicKey(o.KeyFile)
+	if err != nil {
+		return fmt.Errorf("the gateway's private key: %w", err)
+	}
+	f := &follower{
+		options: o,
+		log:     o.Daemon.Log,
+		settings: translate.Settings{
+			Name: o.Name, PodAddresses: o.PodAddresses,
+			Geneve: o.Geneve, VXLAN: o.VXLAN, Observability: o.Observability,
+			WireGuardPort: o.WireGuardPort, PrivateKeyFile: o.KeyFile, PublicKey: public,
+		},
+		metrics: newMetrics(),
+	}
+	api := rest.CopyConfig(o.API)
+	api.Wrap((&contact{log: f.log, up: f.metrics.api}).wrap)
+	if f.client, err = client.New(api); err != nil {
+		return err
+	}
+	if f.objects, err = newObjects(f.client, o.Peering); err != nil {
+		return err
+	}
+	if f.process, err = daemon.Open(o.Observability, o.Daemon, f.metrics.all()...); err != nil {
+		return err
+	}
+	defer f.process.Close()
+	f.restore()
+
+	var background sync.WaitGroup
+	within, stop := context.WithCancel(ctx)
+	keys := make(chan struct{}, 1)
+	background.Go(func() { f.objects.run(within) })
+	background.Go(func() { f.publish(within) })
+	background.Go(func() { daemon.Watch(within, f.keyFiles(), keys, f.log) })
+	f.follow(ctx, keys)
+	stop()
+	f.process.Drain(nil)
+	background.Wait()
+	return nil
+}
+
+const (
+	// applyInterval is the shortest time between two configurations. Changes that come
+	// in between are applied together.
+	applyInterval = 100 * time.Millisecond
+	// applyShare bounds what applying takes in a cluster where something changes all
+	// the time: one part in so many of one processor.
+	applyShare = 4
+	// applyAgain is when something that could not be applied is tried again.
+	applyAgain = 5 * time.Second
+)
+
+// follow applies what the objects say, until ctx ends: at once after a quiet time, and
+// then not more often than the constants above allow.
+func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
+	var again <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.objects.changed:
+		case <-keys:
+			f.keysChanged = true
+		case <-again:
+		}
+		if !f.objects.complete() {
+			continue
+		}
+		begun := time.Now()
+		again = nil
+		if err := f.apply(); err != nil {
+			again = time.After(applyAgain)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(applyInterval, applyShare*time.Since(begun))):
+		}
+	}
+}

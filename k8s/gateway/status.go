@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+const (
+	statusInterval = time.Second      // how often the status is looked at
+	statusPatience = 10 * time.Second // how long the API server may take; how long measurements and failures wait
+)
+
+// publish keeps the gateway's part of the status of its Peering as it should be, until
+// ctx ends: what the gateway is and which links are up at once, measurements now and
+// then.
+func (f *follower) publish(ctx context.Context) {
+	tick := time.NewTicker(statusInterval)
+	defer tick.Stop()
+	var last time.Time // that something was written, or could not be
+	failed := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		p, ok := f.objects.peerings.Get(f.options.Peering)
+		if !ok {
+			continue
+		}
+		want := f.status()
+		now, later := differ(own(&p.Status, f.options.Name), want)
+		recently := time.Since(last) < statusPatience
+		if !now && !later || recently && (failed || !now) {
+			continue
+		}
+		err := f.write(ctx, want)
+		last = time.Now()
+		if err != nil && !failed && ctx.Err() == nil {
+			f.log.Warn("cannot write the status of the Peering; trying again", "error", err, "every", statusPatience)
+		}
+		failed = err != nil
+	}
+}
+
+// write applies the gateway's part of the status.
+func (f *follower) write(ctx context.Context, status v1alpha1.PeeringStatus) error {
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	_, err := f.client.Peerings().ApplyStatus(ctx, &v1alpha1.Peering{
+		ObjectMeta: metav1.ObjectMeta{Name: f.options.Peering},
+		Status:     status,
+	}, "strait-gateway-"+f.options.Name)
+	return err
+}
+
+// status is what this gateway is and how its links are doing. It has no MTU and no
+// links before there is a configuration.
+func (f *follower) status() v1alpha1.PeeringStatus {
+	g := v1alpha1.GatewayStatus{Name: f.options.Name, PublicKey: v1alpha1.PublicKey(f.settings.PublicKey.String()), Node: f.options.Node}
+	for _, a := range f.options.PodAddresses {
+		g.PodAddresses = append(g.PodAddresses, v1alpha1.IP(a.String()))
+	}
+	var links []v1alpha1.LinkStatus
+	if d := f.process.Gateway(); d != nil {
+		g.MTU = int32(d.Fabric().Gateway.Table().MTU())
+		for _, l := range d.Fabric().Status() {
+			s := v1alpha1.LinkStatus{Local: f.options.Name, Remote: l.Name, Up: l.Up}
+			if l.RTT > 0 {
+				s.RTT = &metav1.Duration{Duration: max(l.RTT.Round(10*time.Microsecond), 10*time.Microsecond)}
+			}
+			if !l.LastHandshake.IsZero() {
+				s.LastHandshake = &metav1.Time{Time: l.LastHandshake.Truncate(time.Second)}
+			}
+			if at := l.Endpoint.Addr().Unmap(); at.IsValid() && at.Zone() == "" { // a zone means nothing elsewhere
+				s.Endpoint = v1alpha1.Endpoint(netip.AddrPortFrom(at, l.Endpoint.Port()).String())
+			}
+			links = append(links, s)
+		}
+	}
+	return v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{g}, Links: links}
+}
+
+// own is the part of a status that the gateway with that name writes.
+func own(s *v1alpha1.PeeringStatus, name string) (part v1alpha1.PeeringStatus) {
+	for _, g := range s.Gateways {
+		if g.Name == name {
+			part.Gateways = []v1alpha1.GatewayStatus{{Name: name, PublicKey: g.PublicKey, PodAddresses: g.PodAddresses, Node: g.Node, MTU: g.MTU}}
+		}
+	}
+	for _, l := range s.Links {
+		if l.Local == name {
+			part.Links = append(part.Links, l)
+		}
+	}
+	return part
+}
+
+// differ says whether one gateway's part of a status differs from what it should be
+// in what cannot wait, and whether it does in measurements.
+func differ(have, want v1alpha1.PeeringStatus) (now, later bool) {
+	same := slices.EqualFunc(have.Gateways, want.Gateways, func(a, b v1alpha1.GatewayStatus) bool {
+		return a.Name == b.Name && a.PublicKey == b.PublicKey && slices.Equal(a.PodAddresses, b.PodAddresses) && a.Node == b.Node && a.MTU == b.MTU
+	})
+	now = !same || len(have.Links) != len(want.Links)
+	for _, w := range want.Links {
+		i := slices.IndexFunc(have.Links, func(h v1alpha1.LinkStatus) bool { return h.Remote == w.Remote })
+		if i < 0 || have.Links[i].Up != w.Up {
+			now = true
+			continue
+		}
+		h := have.Links[i]
+		later = later || h.Endpoint != w.Endpoint || !h.LastHandshake.Equal(w.LastHandshake) || moved(h.RTT, w.RTT)
+	}
+	return now, later
+}
+
+// moved reports whether a round-trip time is another one, and not the same as ever
+// with its usual jitter: everyone who watches the Peering gets each change.
+func moved(have, want *metav1.Duration) bool {
+	if have == nil || want == nil {
+		return have != want
+	}
+	return (want.Duration - have.Duration).Abs() > have.Duration/4
+}

@@ -1,0 +1,231 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/api/crds"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/test/kube"
+)
+
+// world is a cluster with a gateway, b-0 of Peering b, that may do what rbac.yaml says
+// and no more.
+type world struct {
+	*kube.Cluster
+	admin   *client.Client
+	options Options
+	log     *lockedBuffer
+
+	stop  func() // of the running gateway; nil while none runs
+	ended chan error
+}
+
+func newWorld(t *testing.T, c *kube.Cluster) *world {
+	t.Helper()
+	c.InstallCRDs(t, crds.Files)
+	w := &world{Cluster: c, log: new(lockedBuffer)}
+	var err error
+	w.admin, err = client.New(c.Admin())
+	must(t, err)
+	account := c.ServiceAccount(t, "strait", "gateway")
+	w.grant(t)
+
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "preshared"), 0o700))
+	must(t, os.Mkdir(filepath.Join(dir, "cache"), 0o700))
+	key := filepath.Join(dir, "private.key")
+	must(t, os.WriteFile(key, privateKey(8), 0o600))
+	ports := freePorts(t, 4)
+	at := func(i int) config.ListenAddress {
+		return config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: ports[i]}
+	}
+	w.options = Options{
+		API: account, Peering: "b", Name: "b-0", Node: "node-1", PodAddresses: []netip.Addr{netip.MustParseAddr("192.0.2.10")},
+		KeyFile: key, PresharedKeyDir: filepath.Join(dir, "preshared"), CacheDir: filepath.Join(dir, "cache"),
+		Geneve: at(0), VXLAN: at(1), Observability: at(2), WireGuardPort: ports[3],
+		Daemon: daemon.Options{Log: slog.New(slog.NewTextHandler(w.log, nil))},
+	}
+	t.Cleanup(func() {
+		w.halt(t)
+		if t.Failed() {
+			t.Logf("the gateway logged:\n%s", w.log)
+		}
+	})
+	return w
+}
+
+// grant binds the role in rbac.yaml to the gateway's account.
+func (w *world) grant(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile("rbac.yaml")
+	must(t, err)
+	role := new(rbacv1.ClusterRole)
+	must(t, yaml.UnmarshalStrict(text, role))
+	roles := w.admin.Kubernetes.RbacV1()
+	_, err = roles.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
+	must(t, unlessExists(err))
+	_, err = roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "strait", Name: "gateway"}},
+	}, metav1.CreateOptions{})
+	must(t, unlessExists(err))
+}
+
+func unlessExists(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// run starts the gateway.
+func (w *world) run(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stop, w.ended = cancel, make(chan error, 1)
+	go func() { w.ended <- Run(ctx, w.options) }()
+	w.eventually(t, "alive", func() bool { return w.get("/healthz") == "ok\n" })
+}
+
+// halt ends the gateway, if it runs.
+func (w *world) halt(t *testing.T) {
+	t.Helper()
+	if w.stop == nil {
+		return
+	}
+	w.stop()
+	w.stop = nil
+	if err := <-w.ended; err != nil {
+		t.Errorf("the gateway ended with %v", err)
+	}
+}
+
+// eventually waits until something is so.
+func (w *world) eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
+		select {
+		case err := <-w.ended:
+			w.stop = nil
+			t.Fatalf("the gateway ended before it was so: %s: %v", what, err)
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s; in force is\n%s", what, w.inForce())
+		}
+	}
+}
+
+// get is the body of an answer of the gateway, or its status if that is not 200.
+func (w *world) get(path string) string {
+	answer, err := http.Get("http://" + w.options.Observability.String() + path)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	if answer.StatusCode != http.StatusOK {
+		return answer.Status
+	}
+	return string(body)
+}
+
+// ready reports whether the gateway calls itself so.
+func (w *world) ready() bool { return w.get("/readyz") == "ok\n" }
+
+// has is whether the gateway serves that line of metrics.
+func (w *world) has(metric string) func() bool {
+	return func() bool { return strings.Contains(w.get("/metrics"), "\n"+metric+"\n") }
+}
+
+// inForce is the configuration in force, as the gateway keeps it; empty: none yet.
+func (w *world) inForce() string {
+	text, _ := os.ReadFile(filepath.Join(w.options.CacheDir, cacheName))
+	return string(text)
+}
+
+// node is what is in force for a node, nil if it is not there.
+func (w *world) node(name string) *config.Node {
+	c, err := config.Parse([]byte(w.inForce()))
+	if err != nil {
+		return nil
+	}
+	for i := range c.Overlay.Nodes {
+		if c.Overlay.Nodes[i].Name == name {
+			return &c.Overlay.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// routes is whether just these prefixes lead to a node.
+func (w *world) routes(node string, prefixes ...string) func() bool {
+	return func() bool {
+		n := w.node(node)
+		return n != nil && fmt.Sprint(n.Prefixes) == fmt.Sprint(prefixes)
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// freePorts finds ports that nothing uses, on UDP and TCP.
+func freePorts(t *testing.T, n int) []uint16 {
+	t.Helper()
+	ports := make([]uint16, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		defer l.Close()
+		ports[i] = netip.MustParseAddrPort(l.Addr().String()).Port()
+	}
+	return ports
+}
+
+// privateKey is a private key of 32 equal bytes, as its file holds it.
+func privateKey(n byte) []byte {
+	return []byte(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{n}, 32)))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,88 @@
+package translate
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// local is what the remote cluster may reach here.
+func (t *translation) local() config.Local {
+	l := config.Local{
+		Prefixes:         t.prefixes(t.peering(), "spec.localPrefixes", t.Peering.Spec.LocalPrefixes),
+		ExternalPrefixes: t.prefixes(network, "spec.externalCIDRs", t.Network.Spec.ExternalCIDRs),
+	}
+	slices.SortFunc(l.Prefixes, comparePrefixes)
+	slices.SortFunc(l.ExternalPrefixes, comparePrefixes)
+	return l
+}
+
+// remote is what the remote cluster sends from: what is wished for in the spec and
+// has, in the status, a place where this cluster sees it.
+func (t *translation) remote() (all []config.RemotePrefix) {
+	own := t.own()
+	for _, list := range []struct {
+		field   string
+		wished  v1alpha1.RemotePrefixes
+		inForce []v1alpha1.SeenPrefix
+	}{
+		{"status.prefixes", t.Peering.Spec.Prefixes, t.Peering.Status.Prefixes},
+		{"status.externalPrefixes", t.Peering.Spec.ExternalPrefixes, t.Peering.Status.ExternalPrefixes},
+	} {
+		wished := make(map[v1alpha1.CIDR]bool, len(list.wished))
+		for _, p := range list.wished {
+			wished[p.CIDR] = true
+		}
+		for _, p := range list.inForce {
+			if !wished[p.CIDR] {
+				continue // no longer: it ends now, not when the controller gets to it
+			}
+			cidr, ok := t.prefix(t.peering(), list.field, p.CIDR)
+			seenAs, ok2 := t.prefix(t.peering(), list.field, p.SeenAs)
+			if !ok || !ok2 {
+				continue
+			}
+			if other, name, overlap := own.overlapping(seenAs); overlap {
+				t.problem(t.peering(), list.field, fmt.Sprintf("%s cannot be seen as %s: it overlaps %s of %s", cidr, seenAs, other, name),
+					"give the range another seenAs in the spec, one that is free in this cluster")
+				continue
+			}
+			all = append(all, config.RemotePrefix{CIDR: cidr, SeenAs: seenAs})
+		}
+	}
+	slices.SortFunc(all, func(a, b config.RemotePrefix) int {
+		return cmp.Or(comparePrefixes(a.CIDR, b.CIDR), comparePrefixes(a.SeenAs, b.SeenAs))
+	})
+	return all
+}
+
+// own is everything that means something in this cluster, where nothing of another
+// one may be seen.
+func (t *translation) own() *ranges {
+	own, spec, status := new(ranges), &t.Network.Spec, &t.Network.Status
+	for _, list := range []struct {
+		object, field string
+		prefixes      []v1alpha1.CIDR
+	}{
+		{network, "status.podCIDRs", status.PodCIDRs},
+		{network, "status.serviceCIDRs", status.ServiceCIDRs},
+		{network, "status.nodeCIDRs", status.NodeCIDRs},
+		{network, "spec.internalCIDRs", spec.InternalCIDRs},
+		{network, "spec.externalCIDRs", spec.ExternalCIDRs},
+		{network, "spec.reservedCIDRs", spec.ReservedCIDRs},
+		{t.peering(), "spec.localPrefixes", t.Peering.Spec.LocalPrefixes},
+	} {
+		own.add(list.field+" of "+list.object, t.prefixes(list.object, list.field, list.prefixes)...)
+	}
+	own.addHosts("the gateway itself", t.config.Overlay.Addresses...)
+	own.addHosts("the gateway itself", t.config.Overlay.ExternalAddresses...)
+	return own
+}
+
+func comparePrefixes(a, b netip.Prefix) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+}

@@ -1,0 +1,40 @@
+package translate
+
+import (
+	"net/netip"
+
+	"github.com/gaissmai/bart"
+)
+
+// ranges are named ranges of addresses.
+type ranges struct{ table bart.Table[string] }
+
+// add adds ranges. Those that are no prefixes are not added.
+func (r *ranges) add(name string, prefixes ...netip.Prefix) {
+	for _, p := range prefixes {
+		if p.IsValid() {
+			r.table.Insert(p.Masked(), name)
+		}
+	}
+}
+
+// addHosts adds single addresses.
+func (r *ranges) addHosts(name string, addresses ...netip.Addr) {
+	for _, a := range addresses {
+		r.add(name, host(a))
+	}
+}
+
+// overlapping is a range that has an address in common with p, with its name.
+func (r *ranges) overlapping(p netip.Prefix) (other netip.Prefix, name string, ok bool) {
+	if other, name, ok = r.table.LookupPrefixLPM(p.Masked()); ok {
+		return other, name, true
+	}
+	for other, name = range r.table.Subnets(p.Masked()) {
+		return other, name, true
+	}
+	return other, "", false
+}
+
+// host is the prefix that holds just one address.
+func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a.WithZone(""), a.BitLen()) }

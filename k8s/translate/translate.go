@@ -1,0 +1,164 @@
+package translate
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// Input is what a configuration is made from. Nothing of it is changed.
+type Input struct {
+	Settings
+	Network *v1alpha1.ClusterNetwork   // nil: there is none
+	Peering *v1alpha1.Peering          // the gateway's; nil: there is none
+	Nodes   []*v1alpha1.NodeAttachment // of the whole cluster
+	Pods    []Pod                      // those outside of their node's podCIDRs at least
+}
+
+// Settings are what a gateway knows of itself, without objects.
+type Settings struct {
+	Name         string       // of the gateway, as in status.gateways of its Peering
+	PodAddresses []netip.Addr // of its pod, in the pod's order
+
+	Geneve, VXLAN, Observability config.ListenAddress
+	WireGuardPort                uint16 // UDP
+	PrivateKeyFile               string
+	PublicKey                    config.Key        // the gateway's own
+	PresharedKeyFiles            map[string]string // by the name of the Secret
+}
+
+// Gateway is the valid configuration of the gateway, and what had to be left out of it.
+// It is nil where the gateway has nothing to serve: its Peering or the ClusterNetwork
+// is not there any more, or the controller has not given the gateway its place yet.
+func Gateway(in Input) (*config.Gateway, []Problem) {
+	t := &translation{Input: in}
+	t.Nodes = slices.SortedFunc(slices.Values(in.Nodes), func(a, b *v1alpha1.NodeAttachment) int { return cmp.Compare(a.Name, b.Name) })
+	own := t.place()
+	if own == nil {
+		return nil, sorted(t.problems)
+	}
+	t.config = &config.Gateway{
+		APIVersion: config.APIVersion, Kind: config.Kind, Cluster: string(in.Network.Status.ClusterID),
+		Overlay: config.Overlay{
+			Listen: in.Geneve, VXLANListen: in.VXLAN, MTU: int(in.Network.Spec.Overlay.MTU),
+			Addresses:         t.addresses(t.peering(), "status.gateways", own.InternalAddresses),
+			ExternalAddresses: t.addresses(t.peering(), "status.gateways", own.ExternalAddresses),
+		},
+		WireGuard:     config.WireGuard{ListenPort: in.WireGuardPort, PrivateKeyFile: in.PrivateKeyFile, Peers: t.peers()},
+		Local:         t.local(),
+		Remote:        config.Remote{Cluster: string(in.Peering.Spec.ClusterID)},
+		Observability: config.Observability{Listen: in.Observability},
+	}
+	t.config.Remote.Prefixes = t.remote()
+	t.reserve()
+	t.config.Overlay.Nodes = t.nodes(own.Number)
+	t.pods()
+	if !t.mend() {
+		t.config = nil
+	}
+	return t.config, sorted(t.problems)
+}
+
+// Withdrawn is a configuration of the same gateway that serves nobody: no node, no
+// peer, no grant.
+func Withdrawn(c *config.Gateway) *config.Gateway {
+	w := *c
+	w.Overlay.Nodes, w.Overlay.ExternalAddresses = nil, nil
+	w.WireGuard.Peers = nil
+	w.Local, w.Remote = config.Local{}, config.Remote{}
+	return &w
+}
+
+// translation is one call of Gateway.
+type translation struct {
+	Input
+	config   *config.Gateway
+	problems []Problem
+
+	reserved ranges                  // what no pod may have an address from
+	routes   map[netip.Prefix]string // routes to single pods, and the names of the pods
+	strays   map[string]bool         // nodes of which it is told that a pod has another node's address
+}
+
+func (t *translation) problem(object, field, text, remedy string) {
+	t.problems = append(t.problems, Problem{object, field, text, remedy})
+}
+
+// Names of objects in problems.
+const network = "ClusterNetwork " + v1alpha1.ClusterNetworkName
+
+func (t *translation) peering() string { return "Peering " + t.Peering.Name }
+
+func attachment(name string) string { return "NodeAttachment " + name }
+
+// place is what the controller gave the gateway, nil where that is not enough.
+func (t *translation) place() *v1alpha1.GatewayStatus {
+	const wait = "see in the log of Strait's controller why it has not given them"
+	switch {
+	case t.Network == nil:
+		t.problem(network, "", "does not exist", "create it, or let Strait's controller do so")
+		return nil
+	case t.Network.Status.ClusterID == "":
+		t.problem(network, "status.clusterID", "is missing", wait)
+		return nil
+	case t.Peering == nil:
+		t.problem("Peering of gateway "+t.Name, "", "does not exist", "create it, or remove the gateway")
+		return nil
+	case t.Peering.DeletionTimestamp != nil:
+		t.problem(t.peering(), "metadata.deletionTimestamp", "is being deleted", "nothing, or create it anew when it is gone")
+		return nil
+	}
+	for i := range t.Peering.Status.Gateways {
+		g := &t.Peering.Status.Gateways[i]
+		if g.Name == t.Name && g.Number >= 1 && g.Number <= 255 && len(g.InternalAddresses) > 0 {
+			return g
+		}
+	}
+	t.problem(t.peering(), "status.gateways", "has no number and internal addresses for gateway "+t.Name, wait)
+	return nil
+}
+
+// addresses are the readable ones of a field.
+func (t *translation) addresses(object, field string, texts []v1alpha1.IP) (all []netip.Addr) {
+	for _, text := range texts {
+		a, err := netip.ParseAddr(string(text))
+		if err != nil {
+			t.problem(object, field, quote(text)+" is not an address", "write one like 10.80.0.11 or fd00:80::11")
+			continue
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// prefixes are the readable ones of a field.
+func (t *translation) prefixes(object, field string, texts []v1alpha1.CIDR) (all []netip.Prefix) {
+	for _, text := range texts {
+		if p, ok := t.prefix(object, field, text); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func (t *translation) prefix(object, field string, text v1alpha1.CIDR) (netip.Prefix, bool) {
+	p, err := netip.ParsePrefix(string(text))
+	if err != nil {
+		t.problem(object, field, quote(text)+" is not a prefix", "write one like 10.0.0.0/16 or fd00:10::/48")
+	}
+	return p, err == nil
+}
+
+// quote shows what an object says, cut to a length that fits a line.
+func quote[T ~string](text T) string {
+	const room = 64
+	s := string(text)
+	if len(s) > room {
+		s = strings.ToValidUTF8(s[:room], "") + "..."
+	}
+	return `"` + s + `"`
+}
