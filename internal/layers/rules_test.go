@@ -73,6 +73,8 @@ var bans = []ban{
 	{"github.com/prometheus/", everywhere("internal/daemon", "internal/demo", "k8s"),
 		"the packet path keeps plain counters; whoever serves them reads them"},
 	{"github.com/vishvananda/", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
+	{"github.com/google/nftables", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
+	{"github.com/google/nftables/", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
 	{"github.com/mdlayher/", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
 	{"k8s.io/", everywhere("k8s", "cmd/strait"), "a gateway runs from a file, without Kubernetes; objects become configuration in k8s"},
 	{"sigs.k8s.io/controller-runtime", everywhere(), "plain client-go informers are enough"},

@@ -1,0 +1,37 @@
+package nodehelper
+
+import (
+	"slices"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// choose is the gateway that a peering's packets go to, or empty if none has a link or
+// the peering is being deleted. Best is one that answers and has a link to the other
+// cluster that is up, then one that answers, then any: that a gateway does not answer
+// is no proof that it does not forward. Among equals the one that serves already stays.
+func (t *translation) choose(p *v1alpha1.Peering) string {
+	if p.DeletionTimestamp != nil {
+		return ""
+	}
+	best, bestRank := "", 0
+	for _, g := range t.out.gateways {
+		if g.problem != "" || !slices.ContainsFunc(p.Status.Gateways, func(s v1alpha1.GatewayStatus) bool { return s.Name == g.Name }) {
+			continue
+		}
+		rank := 2
+		if t.answers[g.Name] {
+			rank = 4
+			if slices.ContainsFunc(p.Status.Links, func(l v1alpha1.LinkStatus) bool { return l.Local == g.Name && l.Up }) {
+				rank = 6
+			}
+		}
+		if g.Name == t.serving[p.Name] {
+			rank++
+		}
+		if rank > bestRank {
+			best, bestRank = g.Name, rank
+		}
+	}
+	return best
+}

@@ -1,0 +1,179 @@
+package nodehelper
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/node"
+)
+
+// desire is what the node shall do. It is always valid: what is not is left out, and
+// said.
+func desire(in input) output {
+	t := &translation{input: in, out: output{serving: map[string]string{}}, vnis: map[uint32]string{}}
+	t.reserve()
+	if in.attachment != nil {
+		own := addresses(in.attachment.Spec.InternalAddresses)
+		if (node.Desired{Addresses: own}).Validate() == nil {
+			t.out.desired.Addresses = own
+		}
+		t.out.desired.Pods = t.pods()
+	}
+	sorted := byAge(in.peerings)
+	for _, p := range sorted {
+		for _, g := range p.Status.Gateways {
+			t.gateway(p, g)
+		}
+	}
+	slices.SortFunc(t.out.gateways, func(a, b gateway) int { return cmp.Compare(a.Name, b.Name) })
+	for _, g := range t.out.gateways {
+		if g.problem == "" {
+			t.out.desired.Gateways = append(t.out.desired.Gateways, g.Gateway)
+			t.out.taken.hosts("gateway "+g.Name, append([]netip.Addr{g.Underlay}, g.Addresses...)...)
+		}
+	}
+	for _, p := range sorted {
+		t.routes(p)
+	}
+	return t.out
+}
+
+// translation is one call of desire.
+type translation struct {
+	input
+	out  output
+	vnis map[uint32]string // gateways by VNI
+}
+
+// pods are the ranges of pods whose packets keep their source.
+func (t *translation) pods() []netip.Prefix {
+	pods := ranges(t.attachment.Spec.PodCIDRs)
+	if t.network != nil {
+		pods = append(pods, ranges(t.network.Status.PodCIDRs)...)
+	}
+	return pods
+}
+
+// reserve takes what means something in this cluster: no range of another cluster may
+// touch it, whatever an object says.
+func (t *translation) reserve() {
+	if t.network != nil {
+		s, spec := t.network.Status, t.network.Spec
+		t.out.taken.add("the pods of this cluster", ranges(s.PodCIDRs)...)
+		t.out.taken.add("the Services of this cluster", ranges(s.ServiceCIDRs)...)
+		t.out.taken.add("the nodes of this cluster", ranges(s.NodeCIDRs)...)
+		t.out.taken.add("the internal addresses of this cluster", ranges(spec.InternalCIDRs)...)
+		t.out.taken.add("the external addresses of this cluster", ranges(spec.ExternalCIDRs)...)
+		t.out.taken.add("what spec.reservedCIDRs of the ClusterNetwork reserves", ranges(spec.ReservedCIDRs)...)
+	}
+	if t.attachment != nil {
+		t.out.taken.add("the pods of this node", ranges(t.attachment.Spec.PodCIDRs)...)
+		t.out.taken.hosts("this node", addresses(t.attachment.Spec.UnderlayAddresses)...)
+		t.out.taken.hosts("this node on the overlay", addresses(t.attachment.Spec.InternalAddresses)...)
+	}
+}
+
+// gateway adds one, or why there is no link to it.
+func (t *translation) gateway(p *v1alpha1.Peering, s v1alpha1.GatewayStatus) {
+	if slices.ContainsFunc(t.out.gateways, func(g gateway) bool { return g.Name == s.Name }) {
+		t.out.problems = append(t.out.problems, fmt.Sprintf("Peering %s: gateway %s is one of another Peering; delete the entry, which Strait's controller did not write", p.Name, s.Name))
+		return
+	}
+	g := gateway{Gateway: node.Gateway{Name: s.Name, Addresses: addresses(s.InternalAddresses), MTU: int(s.MTU)}}
+	g.problem = t.complete(&g.Gateway, s)
+	t.out.gateways = append(t.out.gateways, g)
+}
+
+// complete fills in what the node needs, and returns why it cannot.
+func (t *translation) complete(g *node.Gateway, s v1alpha1.GatewayStatus) string {
+	switch {
+	case t.network == nil:
+		return "there is no ClusterNetwork default; create it"
+	case t.attachment == nil:
+		return "there is no NodeAttachment of this node; see whether Strait's controller runs"
+	case s.Number == 0 || len(g.Addresses) == 0:
+		return "Strait's controller has not given the gateway a number and an internal address yet"
+	case len(s.PodAddresses) == 0 || s.MTU == 0:
+		return "the gateway has not told its addresses and MTU yet; see whether its pod runs"
+	}
+	g.VNI = v1alpha1.VNI(t.attachment.Spec.Index, s.Number)
+	if other, taken := t.vnis[g.VNI]; taken {
+		return fmt.Sprintf("the gateway has number %d like %s; wait for Strait's controller, or delete one of them", s.Number, other)
+	}
+	g.Underlay = t.underlay(s)
+	if !g.Underlay.IsValid() {
+		return fmt.Sprintf("the gateway's pod has %v and the node %v: no family in common; run pods with both families", s.PodAddresses, t.attachment.Spec.UnderlayAddresses)
+	}
+	var err error
+	if g.Encapsulation, err = t.support.Choose(t.encapsulation()); err != nil {
+		return err.Error()
+	}
+	alone := node.Desired{Addresses: t.out.desired.Addresses, Gateways: []node.Gateway{*g}}
+	if err := alone.Validate(); err != nil {
+		return err.Error()
+	}
+	if !(gateway{Gateway: *g}).probe(alone).IsValid() {
+		return fmt.Sprintf("the gateway has %v on the overlay and the node %v: no family in common; give both pools of spec.internalCIDRs", g.Addresses, alone.Addresses)
+	}
+	t.vnis[g.VNI] = g.Name
+	return ""
+}
+
+// underlay is the first address of the gateway's pod that is of a family which the node
+// has; the gateway chooses the node's in the same way.
+func (t *translation) underlay(s v1alpha1.GatewayStatus) netip.Addr {
+	ours := addresses(t.attachment.Spec.UnderlayAddresses)
+	for _, theirs := range addresses(s.PodAddresses) {
+		if slices.ContainsFunc(ours, func(a netip.Addr) bool { return a.Is4() == theirs.Is4() }) {
+			return theirs
+		}
+	}
+	return netip.Addr{}
+}
+
+// encapsulation is the one that is asked for; empty: any.
+func (t *translation) encapsulation() node.Encapsulation {
+	switch t.network.Spec.Overlay.Encapsulation {
+	case v1alpha1.EncapsulationGeneve:
+		return node.Geneve
+	case v1alpha1.EncapsulationVXLAN:
+		return node.VXLAN
+	}
+	return ""
+}
+
+// routes sends the ranges of a peering to the gateway that serves it. Without a
+// ClusterNetwork nobody knows what they would take over.
+func (t *translation) routes(p *v1alpha1.Peering) {
+	if t.network == nil {
+		return
+	}
+	to := t.choose(p)
+	if to != "" {
+		t.out.serving[p.Name] = to
+	}
+	for _, s := range slices.Concat(p.Status.Prefixes, p.Status.ExternalPrefixes) {
+		prefix, err := netip.ParsePrefix(string(s.SeenAs))
+		if err != nil {
+			t.leaveOut(p, string(s.SeenAs), "is not a prefix")
+			continue
+		}
+		if what, is := t.out.taken.overlapping(prefix); is {
+			t.leaveOut(p, prefix.String(), "overlaps "+what)
+			continue
+		}
+		if err := (node.Desired{Routes: []node.Route{{Prefix: prefix}}}).Validate(); err != nil {
+			t.leaveOut(p, prefix.String(), err.Error())
+			continue
+		}
+		t.out.taken.add("what Peering "+p.Name+" is seen as", prefix)
+		t.out.desired.Routes = append(t.out.desired.Routes, node.Route{Prefix: prefix, Gateway: to})
+	}
+}
+
+func (t *translation) leaveOut(p *v1alpha1.Peering, what, why string) {
+	t.out.problems = append(t.out.problems, fmt.Sprintf("Peering %s: seenAs %s is not routed: it %s; see the other cluster in another range", p.Name, what, why))
+}

@@ -1,0 +1,220 @@
+package nodehelper
+
+import (
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/node"
+)
+
+// example is a node with two gateways of one peering, of which the second answers.
+func example() input {
+	return input{
+		support: node.Support{Geneve: true, VXLAN: true},
+		answers: map[string]bool{"b-1": true},
+		attachment: &v1alpha1.NodeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
+			Spec: v1alpha1.NodeAttachmentSpec{
+				Index: 3, UnderlayAddresses: []v1alpha1.IP{"192.0.2.21"}, InternalAddresses: []v1alpha1.IP{"10.80.0.11"},
+				PodCIDRs: []v1alpha1.CIDR{"10.0.1.0/24"},
+			},
+		},
+		network: &v1alpha1.ClusterNetwork{
+			Spec: v1alpha1.ClusterNetworkSpec{InternalCIDRs: []v1alpha1.CIDR{"10.80.0.0/16"}, ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"}},
+			Status: v1alpha1.ClusterNetworkStatus{
+				PodCIDRs: []v1alpha1.CIDR{"10.0.0.0/16"}, ServiceCIDRs: []v1alpha1.CIDR{"10.96.0.0/12"}, NodeCIDRs: []v1alpha1.CIDR{"192.0.2.0/24"},
+			},
+		},
+		peerings: []*v1alpha1.Peering{{
+			ObjectMeta: metav1.ObjectMeta{Name: "b", CreationTimestamp: metav1.Unix(1, 0)},
+			Status: v1alpha1.PeeringStatus{
+				Prefixes:         []v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.71.0.0/16"}},
+				ExternalPrefixes: []v1alpha1.SeenPrefix{{CIDR: "10.70.0.0/16", SeenAs: "10.73.0.0/16"}},
+				Gateways: []v1alpha1.GatewayStatus{
+					{Name: "b-0", Number: 1, InternalAddresses: []v1alpha1.IP{"10.80.0.1"}, PodAddresses: []v1alpha1.IP{"10.0.1.2"}, MTU: 1420},
+					{Name: "b-1", Number: 2, InternalAddresses: []v1alpha1.IP{"10.80.0.2"}, PodAddresses: []v1alpha1.IP{"2001:db8::2", "10.0.2.2"}, MTU: 1400},
+				},
+			},
+		}},
+	}
+}
+
+func TestDesireOfTheExample(t *testing.T) {
+	got := desire(example())
+	want := node.Desired{
+		Addresses: []netip.Addr{netip.MustParseAddr("10.80.0.11")},
+		Pods:      []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24"), netip.MustParsePrefix("10.0.0.0/16")},
+		Gateways: []node.Gateway{
+			{Name: "b-0", Underlay: netip.MustParseAddr("10.0.1.2"), Addresses: []netip.Addr{netip.MustParseAddr("10.80.0.1")}, VNI: 3<<8 + 1, Encapsulation: node.Geneve, MTU: 1420},
+			{Name: "b-1", Underlay: netip.MustParseAddr("10.0.2.2"), Addresses: []netip.Addr{netip.MustParseAddr("10.80.0.2")}, VNI: 3<<8 + 2, Encapsulation: node.Geneve, MTU: 1400},
+		},
+		Routes: []node.Route{
+			{Prefix: netip.MustParsePrefix("10.71.0.0/16"), Gateway: "b-1"},
+			{Prefix: netip.MustParsePrefix("10.73.0.0/16"), Gateway: "b-1"},
+		},
+	}
+	if !reflect.DeepEqual(got.desired, want) {
+		t.Errorf("desired %+v\nwant    %+v", got.desired, want)
+	}
+	if len(got.problems) > 0 {
+		t.Errorf("problems %q", got.problems)
+	}
+}
+
+// What lacks something is left out, and says what; the ranges are dropped then, not
+// sent elsewhere.
+func TestAGatewayThatLacksSomethingHasNoLink(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*input, *v1alpha1.GatewayStatus)
+		want   string
+	}{
+		{"no number", func(_ *input, g *v1alpha1.GatewayStatus) { g.Number = 0 }, "has not given the gateway a number"},
+		{"no internal address", func(_ *input, g *v1alpha1.GatewayStatus) { g.InternalAddresses = nil }, "has not given the gateway a number and an internal address"},
+		{"no pod", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = nil }, "see whether its pod runs"},
+		{"no MTU", func(_ *input, g *v1alpha1.GatewayStatus) { g.MTU = 0 }, "has not told its addresses and MTU"},
+		{"another family below", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = []v1alpha1.IP{"2001:db8::2"} }, "no family in common; run pods with both families"},
+		{"another family inside", func(_ *input, g *v1alpha1.GatewayStatus) { g.InternalAddresses = []v1alpha1.IP{"fd00:80::1"} }, "no family in common; give both pools"},
+		{"a pod on the node's loopback", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = []v1alpha1.IP{"127.0.0.1"} }, "is not one of a host"},
+		{"no tunnel in the kernel", func(in *input, _ *v1alpha1.GatewayStatus) { in.support = node.Support{} }, "neither Geneve nor VXLAN"},
+		{"not the wanted tunnel in the kernel", func(in *input, _ *v1alpha1.GatewayStatus) {
+			in.support.VXLAN = false
+			in.network.Spec.Overlay.Encapsulation = v1alpha1.EncapsulationVXLAN
+		}, "the kernel has no VXLAN"},
+		{"no NodeAttachment", func(in *input, _ *v1alpha1.GatewayStatus) { in.attachment = nil }, "no NodeAttachment"},
+		{"no ClusterNetwork", func(in *input, _ *v1alpha1.GatewayStatus) { in.network = nil }, "no ClusterNetwork"},
+	} {
+		in := example()
+		in.peerings[0].Status.Gateways = in.peerings[0].Status.Gateways[:1]
+		c.change(&in, &in.peerings[0].Status.Gateways[0])
+		got := desire(in)
+		if len(got.desired.Gateways) > 0 || len(got.gateways) != 1 || !strings.Contains(got.gateways[0].problem, c.want) {
+			t.Errorf("%s: gateways %+v, want none with the problem %q", c.name, got.gateways, c.want)
+		}
+		for _, r := range got.desired.Routes {
+			if r.Gateway != "" {
+				t.Errorf("%s: %s goes to %s", c.name, r.Prefix, r.Gateway)
+			}
+		}
+		if in.network != nil && len(got.desired.Routes) != 2 {
+			t.Errorf("%s: routes %+v, want both dropped", c.name, got.desired.Routes)
+		}
+		if err := got.desired.Validate(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// An object that asks to route what means something else here takes over nothing.
+func TestNoRangeOfThisClusterIsRoutedAway(t *testing.T) {
+	for _, c := range []struct{ seenAs, what string }{
+		{"10.0.0.0/16", "the pods of this cluster"}, {"10.0.1.128/25", "the pods of this cluster"},
+		{"10.100.0.0/16", "the Services of this cluster"}, {"192.0.2.21/32", "the nodes of this cluster"},
+		{"10.80.0.0/24", "the internal addresses of this cluster"}, {"10.70.0.0/16", "the external addresses of this cluster"},
+		{"10.0.0.0/8", "the pods of this cluster"}, {"0.0.0.0/0", "the pods of this cluster"},
+		{"128.0.0.0/2", "is wider than /8"}, {"10.73.0.0/17", "what Peering b is seen as"},
+		{"10.71.2.9/16", "canonical form"}, {"everything", "is not a prefix"},
+	} {
+		in := example()
+		evil := in.peerings[0].DeepCopy()
+		evil.Name, evil.CreationTimestamp = "a", metav1.Unix(2, 0)
+		evil.Status.Gateways = nil
+		evil.Status.Prefixes, evil.Status.ExternalPrefixes = []v1alpha1.SeenPrefix{{SeenAs: v1alpha1.CIDR(c.seenAs)}}, nil
+		if c.seenAs == "10.71.2.9/16" {
+			in.peerings[0].Status.Prefixes = nil
+		}
+		if c.seenAs == "128.0.0.0/2" {
+			in.network.Status.NodeCIDRs, in.attachment.Spec.UnderlayAddresses = nil, nil
+		}
+		in.peerings = []*v1alpha1.Peering{evil, in.peerings[0]}
+		got := desire(in)
+		if len(got.problems) != 1 || !strings.Contains(got.problems[0], c.what) || !strings.Contains(got.problems[0], "Peering a: seenAs "+c.seenAs) {
+			t.Errorf("%s: problems %q, want one with %q", c.seenAs, got.problems, c.what)
+		}
+		if slices.ContainsFunc(got.desired.Routes, func(r node.Route) bool { return r.Prefix.String() == c.seenAs }) {
+			t.Errorf("%s is routed", c.seenAs)
+		}
+		if err := got.desired.Validate(); err != nil {
+			t.Errorf("%s: %v", c.seenAs, err)
+		}
+	}
+}
+
+func TestTheGatewayThatServes(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		answers []string
+		up      []string
+		serving string
+		change  func(*v1alpha1.Peering)
+		want    string
+	}{
+		{"nobody answers: the first", nil, nil, "", nil, "b-0"},
+		{"nobody answers: the one that serves", nil, nil, "b-1", nil, "b-1"},
+		{"the one that answers", []string{"b-1"}, nil, "b-0", nil, "b-1"},
+		{"both answer: the one that serves", []string{"b-0", "b-1"}, nil, "b-1", nil, "b-1"},
+		{"both answer: the one with a link that is up", []string{"b-0", "b-1"}, []string{"b-0"}, "b-1", nil, "b-0"},
+		{"up, but without an answer", []string{"b-1"}, []string{"b-0"}, "b-0", nil, "b-1"},
+		{"the one that serves is gone", nil, nil, "b-7", nil, "b-0"},
+		{"the peering is being deleted", []string{"b-0"}, []string{"b-0"}, "b-0", func(p *v1alpha1.Peering) { p.DeletionTimestamp = new(metav1.Time) }, ""},
+	} {
+		in := example()
+		in.answers, in.serving = map[string]bool{}, map[string]string{"b": c.serving}
+		for _, g := range c.answers {
+			in.answers[g] = true
+		}
+		for _, g := range c.up {
+			in.peerings[0].Status.Links = append(in.peerings[0].Status.Links, v1alpha1.LinkStatus{Local: g, Remote: "a-0", Up: true})
+		}
+		if c.change != nil {
+			c.change(in.peerings[0])
+		}
+		got := desire(in)
+		if got.desired.Routes[0].Gateway != c.want || got.serving["b"] != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got.desired.Routes[0].Gateway, c.want)
+		}
+	}
+}
+
+func TestAWithdrawnRangeIsDroppedForAWhile(t *testing.T) {
+	w, now := withdrawn{}, time.Unix(1_000_000, 0)
+	routes := func(in input, after time.Duration) (all []string) {
+		out := desire(in)
+		w.drop(&out, now.Add(after))
+		if err := out.desired.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range out.desired.Routes {
+			all = append(all, r.Prefix.String()+" "+r.Gateway)
+		}
+		return all
+	}
+	gone := example()
+	gone.peerings = nil
+	taken := example()
+	taken.peerings = nil
+	taken.network.Status.PodCIDRs = append(taken.network.Status.PodCIDRs, "10.73.0.0/20")
+	for _, step := range []struct {
+		name  string
+		in    input
+		after time.Duration
+		want  []string
+	}{
+		{"before", example(), 0, []string{"10.71.0.0/16 b-1", "10.73.0.0/16 b-1"}},
+		{"the peering is gone", gone, time.Second, []string{"10.71.0.0/16 ", "10.73.0.0/16 "}},
+		{"one has another meaning", taken, 2 * time.Second, []string{"10.71.0.0/16 "}},
+		{"almost over", gone, lingering - time.Second, []string{"10.71.0.0/16 "}},
+		{"over", gone, lingering, nil},
+	} {
+		if got := routes(step.in, step.after); !slices.Equal(got, step.want) {
+			t.Errorf("%s: %q, want %q", step.name, got, step.want)
+		}
+	}
+}

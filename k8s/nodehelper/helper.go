@@ -1,0 +1,190 @@
+package nodehelper
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"sync"
+	"time"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/node"
+)
+
+// Options of a helper.
+type Options struct {
+	Client *client.Client
+	Node   string // name of the node, and so of its NodeAttachment
+	Kernel *node.Kernel
+	Prober *node.Prober
+	Log    *slog.Logger
+}
+
+const (
+	applyInterval  = 100 * time.Millisecond // the shortest time between two looks at the objects
+	statusInterval = 5 * time.Second        // and between two writes of the status; after a failure, twice that
+	statusPatience = 10 * time.Second       // how long the API server may take
+	refresh        = time.Minute            // how often ranges that were withdrawn are looked at
+)
+
+// Run makes the node follow its objects until ctx ends. It returns what went wrong at
+// the start; nothing that happens later ends it. Nothing is changed before all objects
+// were read once, and nothing is taken away at the end.
+func Run(ctx context.Context, o Options) error {
+	support, err := o.Kernel.Support()
+	if err != nil {
+		return err
+	}
+	changed := make(chan struct{}, 1)
+	h := &helper{
+		Options: o, support: support, changed: changed,
+		attachments: o.Client.NodeAttachments().Cache(o.Node),
+		networks:    o.Client.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
+		peerings:    o.Client.Peerings().Cache(""),
+		probes:      probes{prober: o.Prober, changed: changed, running: map[string]*probing{}, answers: map[string]bool{}},
+		withdrawn:   withdrawn{},
+		desired:     make(chan node.Desired, 1),
+		failed:      make(chan error, 1),
+	}
+	o.Log.Info("node helper runs", "node", o.Node, "geneve", support.Geneve, "vxlan", support.VXLAN)
+	var background sync.WaitGroup
+	within, stop := context.WithCancel(ctx)
+	defer background.Wait()
+	defer stop()
+	for _, c := range []interface {
+		Notify(func()) error
+		RunWithContext(context.Context)
+	}{h.attachments, h.networks, h.peerings} {
+		if err := c.Notify(func() { notify(changed) }); err != nil {
+			return fmt.Errorf("node helper: %w", err)
+		}
+		background.Go(func() { c.RunWithContext(within) })
+	}
+	kept := make(chan error, 1)
+	background.Go(func() { kept <- o.Kernel.Keep(within, h.desired, h.report) })
+	err = h.follow(within, kept)
+	stop()
+	h.probes.all.Wait()
+	return err
+}
+
+// helper is one call of Run.
+type helper struct {
+	Options
+	support     node.Support
+	attachments *client.Cache[*v1alpha1.NodeAttachment]
+	networks    *client.Cache[*v1alpha1.ClusterNetwork]
+	peerings    *client.Cache[*v1alpha1.Peering]
+	changed     <-chan struct{} // something that the node shall do or that it is
+	probes      probes
+	desired     chan node.Desired // to Keep; holds one
+	failed      chan error        // from Keep: the last error or nil; holds one
+
+	// Of the goroutine that calls follow.
+	withdrawn withdrawn
+	sent      *node.Desired // nil: nothing yet
+	serving   map[string]string
+	kernel    string // what the kernel refused; empty: nothing
+	problems  []string
+	write     time.Time // the next one of the status, not before
+}
+
+// follow does what the objects and the gateways' answers ask for, until ctx ends.
+func (h *helper) follow(ctx context.Context, kept <-chan error) error {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-kept:
+			return err
+		case err := <-h.failed:
+			h.kernel = ""
+			if err != nil {
+				h.kernel = err.Error()
+			}
+		case <-h.changed:
+		case <-next.C:
+		}
+		next.Reset(refresh)
+		if !h.attachments.HasSynced() || !h.networks.HasSynced() || !h.peerings.HasSynced() {
+			next.Reset(applyInterval)
+			continue
+		}
+		out := h.apply(ctx)
+		if again := h.publish(ctx, out); again > 0 {
+			next.Reset(again)
+		}
+		wait(ctx, applyInterval)
+	}
+}
+
+// apply tells Keep what is desired now, and the probes whom to ask.
+func (h *helper) apply(ctx context.Context) output {
+	now := time.Now()
+	if a, ok := h.attachments.Get(h.Node); ok && h.sent == nil {
+		h.probes.begin(a.Status)
+	}
+	out := desire(h.input())
+	h.serving = out.serving
+	h.withdrawn.drop(&out, now)
+	if h.sent == nil || !reflect.DeepEqual(*h.sent, out.desired) {
+		select {
+		case <-h.desired: // not taken yet, and out of date
+		default:
+		}
+		h.desired <- out.desired
+		h.sent = &out.desired
+	}
+	ask := map[string]netip.Addr{}
+	for _, g := range out.gateways {
+		if to := g.probe(out.desired); g.problem == "" && to.IsValid() {
+			ask[g.Name] = to
+		}
+	}
+	h.probes.set(ctx, ask)
+	if !reflect.DeepEqual(h.problems, out.problems) {
+		for _, p := range out.problems {
+			h.Log.Warn("left out", "problem", p)
+		}
+		h.problems = out.problems
+	}
+	return out
+}
+
+func (h *helper) input() input {
+	in := input{peerings: h.peerings.List(), support: h.support, answers: h.probes.known(), serving: h.serving}
+	if a, ok := h.attachments.Get(h.Node); ok {
+		in.attachment = a
+	}
+	if n, ok := h.networks.Get(v1alpha1.ClusterNetworkName); ok {
+		in.network = n
+	}
+	return in
+}
+
+// report is called by Keep.
+func (h *helper) report(r node.Report) {
+	switch {
+	case r.Err != nil:
+		h.Log.Error("the kernel is not as desired; trying again", "error", r.Err)
+	case r.Repair:
+		h.Log.Warn("somebody changed what is Strait's; repaired", "operations", r.Done)
+	case len(r.Done) > 0:
+		h.Log.Info("changed the kernel", "operations", r.Done)
+	}
+	err := r.Err
+	if r.Fight {
+		err = fmt.Errorf("somebody removes or changes again and again what Strait sets up on the node, last: %v; find out who (ip monitor, nft monitor) and make it leave alone links named strait-*, routes of protocol 91, rules of protocol 91 and the nftables table strait; repairs are slowed down", r.Done)
+		h.Log.Error("repairs are slowed down", "error", err)
+	}
+	select {
+	case <-h.failed:
+	default:
+	}
+	h.failed <- err
+}

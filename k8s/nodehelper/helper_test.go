@@ -1,0 +1,60 @@
+package nodehelper
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// The life of a node, in one cluster, because starting one takes longer than all of it.
+func TestNodeFollowsItsObjects(t *testing.T) {
+	w := newWorld(t)
+	w.gateway.IP(t, "link set overlay down")
+	halt := w.run(t)
+
+	a := w.ready(t, metav1.ConditionFalse, reasonNoAnswer)
+	if g := a.Status.Gateways; len(g) != 1 || g[0].Ready || !strings.Contains(g[0].Message, "10.80.0.1 does not answer over vxlan to 192.0.2.10") {
+		t.Errorf("a silent gateway: %+v", g)
+	}
+	w.gateway.IP(t, "link set overlay up\nneigh replace 10.80.0.11 lladdr 0a:58:0a:50:00:0b dev overlay nud permanent\nroute replace 10.80.0.11/32 dev overlay src 10.80.0.1")
+	a = w.ready(t, metav1.ConditionTrue, reasonReady)
+	if g := a.Status.Gateways; len(g) != 1 || !g[0].Ready || g[0].VNI != index<<8+number || g[0].Encapsulation != v1alpha1.VXLAN {
+		t.Errorf("a gateway that answers: %+v", g)
+	}
+	w.node.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
+
+	again := func() { w.run(t) } // for longer than one step
+	t.Run("nothing is lost while the helper restarts and the gateway moves", func(t *testing.T) {
+		ping := w.node.Start(t, "ping", "-q", "-i0.01", "-c300", "-W5", "10.71.2.9")
+		halt()
+		again()
+		w.gatewayAt(t, "192.0.2.12")
+		w.eventually(t, "the gateway has moved", func() bool { return strings.Contains(w.node.Run(t, "bridge", "fdb"), "192.0.2.12") })
+		if out := ping(); !strings.Contains(out, " 0% packet loss") {
+			t.Error(out)
+		}
+	})
+	t.Run("the kernel is kept while the API server is away", func(t *testing.T) {
+		w.StopServer(t)
+		w.node.IP(t, "route flush table 6091")
+		w.eventually(t, "the routes are back", func() bool {
+			_, err := w.node.Try("ping", "-c1", "-W1", "10.71.2.9")
+			return err == nil
+		})
+		w.StartServer(t)
+		w.ready(t, metav1.ConditionTrue, reasonReady)
+	})
+	t.Run("a range that is withdrawn is dropped", func(t *testing.T) {
+		must(t, w.admin.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
+		w.ready(t, metav1.ConditionTrue, reasonNoGateways)
+		w.eventually(t, "the range is dropped", func() bool {
+			return strings.TrimSpace(w.node.Run(t, "ip", "route", "show", "table", "6091")) == "blackhole 10.71.0.0/16 proto 91 metric 10000"
+		})
+		if links := w.node.Run(t, "ip", "-br", "link"); strings.Contains(links, "strait-") {
+			t.Errorf("a link is left:\n%s", links)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package nodehelper
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/node"
+)
+
+const (
+	// A gateway's host answers at most 1 000 probes a second, of up to 5 000 nodes.
+	probeInterval = 5 * time.Second
+	probePatience = time.Second // for an answer
+	probeMisses   = 3           // in a row until a gateway counts as gone
+)
+
+// probes asks gateways for signs of life, each in a goroutine of its own.
+type probes struct {
+	prober  *node.Prober
+	changed chan<- struct{}
+
+	running map[string]*probing // by name of the gateway; of the goroutine that calls set
+	all     sync.WaitGroup
+
+	mu      sync.Mutex
+	answers map[string]bool
+}
+
+type probing struct {
+	to   netip.Addr
+	stop context.CancelFunc
+}
+
+// begin takes over what the helper before this one said of its gateways, so that a
+// restart moves no routes. Those that are gone since are noticed like any others.
+func (p *probes) begin(s v1alpha1.NodeAttachmentStatus) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range s.Gateways {
+		if g.Ready {
+			p.answers[g.Name] = true
+		}
+	}
+}
+
+// set makes these the gateways that are asked, by name. What is known of those that
+// stay is kept.
+func (p *probes) set(ctx context.Context, gateways map[string]netip.Addr) {
+	for name, old := range p.running {
+		if gateways[name] != old.to {
+			old.stop()
+			delete(p.running, name)
+		}
+	}
+	p.forget(gateways)
+	for name, to := range gateways {
+		if p.running[name] == nil {
+			within, stop := context.WithCancel(ctx)
+			p.running[name] = &probing{to, stop}
+			p.all.Go(func() { p.probe(within, name, to) })
+		}
+	}
+}
+
+// probe goes on until ctx ends.
+func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
+	for misses := 0; ctx.Err() == nil; {
+		patience, stop := context.WithTimeout(ctx, probePatience)
+		err := p.prober.Ask(patience, to)
+		if err != nil {
+			<-patience.Done() // it may have failed at once
+		}
+		stop()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if misses++; misses == probeMisses {
+				p.tell(name, false)
+			}
+			continue
+		}
+		misses = 0
+		p.tell(name, true)
+		wait(ctx, probeInterval*3/4+rand.N(probeInterval/2)) // so that nodes do not ask all at once
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// tell notes whether a gateway answers.
+func (p *probes) tell(name string, answers bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answers[name] == answers {
+		return
+	}
+	if answers {
+		p.answers[name] = true
+	} else {
+		delete(p.answers, name)
+	}
+	notify(p.changed)
+}
+
+// forget drops what is known of all other gateways.
+func (p *probes) forget(but map[string]netip.Addr) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.answers, func(name string, _ bool) bool { _, asked := but[name]; return !asked })
+}
+
+// known is which gateways answer.
+func (p *probes) known() map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.answers)
+}
+
+// notify wakes the reader of a channel that holds one.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

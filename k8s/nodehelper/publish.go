@@ -1,0 +1,42 @@
+package nodehelper
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// fieldManager of the status. Nobody else writes that.
+const fieldManager = "strait-node"
+
+// publish writes the status if it is another one, and returns when to try again; 0: it
+// is as it should be.
+func (h *helper) publish(ctx context.Context, out output) time.Duration {
+	a, ok := h.attachments.Get(h.Node)
+	if !ok {
+		return 0
+	}
+	now := time.Now()
+	to, differs := settled(status(out, h.kernel, h.probes.known()), a.Status, a.Generation, now)
+	if !differs {
+		return 0
+	}
+	if soon := h.write.Sub(now); soon > 0 {
+		return soon
+	}
+	h.write = now.Add(statusInterval)
+	patience, stop := context.WithTimeout(ctx, statusPatience)
+	defer stop()
+	_, err := h.Client.NodeAttachments().ApplyStatus(patience, &v1alpha1.NodeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: h.Node, UID: a.UID}, // never one that came after it
+		Status:     to,
+	}, fieldManager)
+	if err != nil && ctx.Err() == nil {
+		h.Log.Warn("cannot write the status of the NodeAttachment; trying again", "error", err)
+		h.write = now.Add(2 * statusInterval)
+	}
+	return time.Until(h.write)
+}

@@ -1,0 +1,105 @@
+package nodehelper
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// Reasons of the condition Ready, worst first.
+const (
+	reasonKernel     = "KernelRefuses"
+	reasonNoLink     = "GatewayWithoutLink"
+	reasonNoAnswer   = "GatewayDoesNotAnswer"
+	reasonNoGateways = "NoGateways"
+	reasonReady      = "GatewaysAnswer"
+)
+
+// maxMessage is the length of messages that the API server takes, in bytes.
+const maxMessage = 1024
+
+// status is what the node is: what was desired, what the kernel made of it (empty: all
+// is well) and who answers.
+func status(out output, kernel string, answers map[string]bool) v1alpha1.NodeAttachmentStatus {
+	s := v1alpha1.NodeAttachmentStatus{}
+	reason, message := reasonReady, "all gateways answer"
+	worse := func(to, why string) {
+		order := []string{reasonKernel, reasonNoLink, reasonNoAnswer, reasonReady}
+		if slices.Index(order, to) < slices.Index(order, reason) {
+			reason, message = to, why
+		}
+	}
+	used := map[v1alpha1.Encapsulation]int{}
+	for _, g := range out.gateways {
+		entry := v1alpha1.NodeGateway{Name: g.Name, VNI: int32(g.VNI), Encapsulation: v1alpha1.Encapsulation(g.Encapsulation)}
+		switch {
+		case g.problem != "":
+			entry.Message = clip(g.problem)
+			worse(reasonNoLink, fmt.Sprintf("gateway %s: %s", g.Name, g.problem))
+		case !answers[g.Name]:
+			entry.Message = fmt.Sprintf("%s does not answer over %s to %s", g.probe(out.desired), g.Encapsulation, g.Underlay)
+			worse(reasonNoAnswer, fmt.Sprintf("gateway %s: %s; see whether its pod runs, whether a network policy or firewall lets UDP 6091 and 6092 pass both ways, and whether frames leave from an address in spec.underlayAddresses", g.Name, entry.Message))
+		default:
+			entry.Ready = true
+		}
+		if g.problem == "" {
+			used[entry.Encapsulation]++
+		}
+		if entry.VNI > 0 { // without one the API server would not take it
+			s.Gateways = append(s.Gateways, entry)
+		}
+	}
+	for e := range used {
+		s.Encapsulations = append(s.Encapsulations, e)
+	}
+	slices.SortFunc(s.Encapsulations, func(a, b v1alpha1.Encapsulation) int {
+		return cmp.Or(cmp.Compare(used[b], used[a]), cmp.Compare(a, b))
+	})
+	if kernel != "" {
+		worse(reasonKernel, kernel)
+	}
+	if reason == reasonReady && len(out.gateways) == 0 {
+		reason, message = reasonNoGateways, "there is no gateway to reach"
+	}
+	if len(out.problems) > 0 {
+		message += ". " + strings.Join(out.problems, ". ")
+	}
+	ready := metav1.ConditionFalse
+	if reason == reasonReady || reason == reasonNoGateways {
+		ready = metav1.ConditionTrue
+	}
+	s.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready, Reason: reason, Message: clip(message)}}
+	return s
+}
+
+// clip shortens a message to what the API server takes.
+func clip(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+}
+
+// settled is a status as it is to be written, next to the one that is there: the
+// condition's time moves only with what it says.
+func settled(want, have v1alpha1.NodeAttachmentStatus, generation int64, now time.Time) (to v1alpha1.NodeAttachmentStatus, differs bool) {
+	want.ObservedGeneration = generation
+	c := &want.Conditions[0]
+	c.ObservedGeneration = generation
+	c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+	for _, old := range have.Conditions {
+		if old.Type == c.Type && old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	have.Gateways = slices.Clone(have.Gateways) // the API server keeps an order of its own
+	slices.SortFunc(have.Gateways, func(a, b v1alpha1.NodeGateway) int { return cmp.Compare(a.Name, b.Name) })
+	return want, !reflect.DeepEqual(want, have)
+}

@@ -1,0 +1,93 @@
+package nodehelper
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/node"
+)
+
+func TestStatusSaysWhy(t *testing.T) {
+	all := map[string]bool{"b-0": true, "b-1": true}
+	for _, c := range []struct {
+		name    string
+		change  func(*input)
+		kernel  string
+		ready   string // status and reason of the condition
+		message string
+	}{
+		{"all answer", func(in *input) { in.answers = all }, "", "True GatewaysAnswer", "all gateways answer"},
+		{"no gateways", func(in *input) { in.peerings = nil }, "", "True NoGateways", "there is no gateway to reach"},
+		{"one is silent", func(*input) {}, "", "False GatewayDoesNotAnswer", "gateway b-0: 10.80.0.1 does not answer over geneve to 10.0.1.2; see whether its pod runs"},
+		{"one has no link", func(in *input) { in.peerings[0].Status.Gateways[1].MTU = 0 }, "", "False GatewayWithoutLink", "gateway b-1: the gateway has not told"},
+		{"the kernel refuses", func(in *input) { in.answers = all }, "node: add link: operation not permitted", "False KernelRefuses", "node: add link: operation not permitted"},
+		{"a range is left out", func(in *input) { in.answers = all; in.peerings[0].Status.Prefixes[0].SeenAs = "10.0.0.0/16" }, "", "True GatewaysAnswer", "all gateways answer. Peering b: seenAs 10.0.0.0/16 is not routed"},
+	} {
+		in := example()
+		c.change(&in)
+		out := desire(in)
+		s := status(out, c.kernel, in.answers)
+		got := s.Conditions[0]
+		if ready := string(got.Status) + " " + got.Reason; ready != c.ready || !strings.HasPrefix(got.Message, c.message) {
+			t.Errorf("%s: %s, %s; want %s, %s", c.name, ready, got.Message, c.ready, c.message)
+		}
+	}
+}
+
+func TestStatusCountsEncapsulations(t *testing.T) {
+	in := example()
+	in.support = node.Support{VXLAN: true}
+	s := status(desire(in), "", in.answers)
+	if len(s.Encapsulations) != 1 || s.Encapsulations[0] != v1alpha1.VXLAN {
+		t.Errorf("encapsulations %v", s.Encapsulations)
+	}
+	if g := s.Gateways; len(g) != 2 || g[0].Ready || !g[1].Ready || g[1].VNI != 3<<8+2 || g[1].Encapsulation != v1alpha1.VXLAN {
+		t.Errorf("gateways %+v", g)
+	}
+}
+
+// The status of thousands of nodes is read by every gateway: it is written when it says
+// something new, and not otherwise.
+func TestSettledStatusIsNotWrittenAgain(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	in := example()
+	first, differs := settled(status(desire(in), "", in.answers), v1alpha1.NodeAttachmentStatus{}, 1, now)
+	if !differs {
+		t.Fatal("the first status is not written")
+	}
+	first.Gateways[0], first.Gateways[1] = first.Gateways[1], first.Gateways[0]
+	if _, differs = settled(status(desire(in), "", in.answers), first, 1, now.Add(time.Hour)); differs {
+		t.Error("written again, though it says the same")
+	}
+	in.answers["b-0"] = true
+	second, differs := settled(status(desire(in), "", in.answers), first, 1, now.Add(time.Hour))
+	if !differs || !second.Conditions[0].LastTransitionTime.After(first.Conditions[0].LastTransitionTime.Time) {
+		t.Errorf("second status %+v", second)
+	}
+}
+
+func TestLongMessagesAreClipped(t *testing.T) {
+	in := example()
+	long := strings.Repeat("ä", maxMessage)
+	s := status(desire(in), long, in.answers)
+	if got := s.Conditions[0].Message; len(got) > maxMessage || !strings.HasSuffix(got, "...") {
+		t.Errorf("a message of %d bytes", len(got))
+	}
+}
+
+// The first gateway is silent and the second answers: a helper that begins anew goes on
+// with the second, and not with the first until it knows better.
+func TestARestartMovesNoRoutes(t *testing.T) {
+	in := example()
+	before := desire(in)
+	in.attachment.Status = status(before, "", in.answers)
+	p := probes{answers: map[string]bool{}}
+	p.begin(in.attachment.Status)
+	in.answers, in.serving = p.known(), nil
+	if after := desire(in); !reflect.DeepEqual(after.desired, before.desired) {
+		t.Errorf("before %+v\nafter  %+v", before.desired, after.desired)
+	}
+}

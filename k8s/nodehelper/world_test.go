@@ -1,0 +1,209 @@
+package nodehelper
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/api/crds"
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/node"
+	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/netns"
+)
+
+// world is a cluster with the NodeAttachment of one node, and that node's network with
+// a gateway in it:
+//
+//	node ───────────────── gateway
+//	192.0.2.21           192.0.2.10      the underlay; 192.0.2.12 is the gateway's as well
+//	10.80.0.11 ═══════════ 10.80.0.1     the overlay
+//	                       10.71.2.9     what the other cluster has
+//
+// The gateway's end is a kernel VXLAN device.
+type world struct {
+	*kube.Cluster
+	admin         *client.Client
+	options       Options
+	node, gateway *netns.Namespace
+	log           *lockedBuffer
+}
+
+const index, number = 3, 1
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{node: netns.New(t), gateway: netns.New(t), log: new(lockedBuffer)}
+	w.node.IP(t, fmt.Sprintf(`
+link add eth0 type veth peer name eth0 %s
+addr add 192.0.2.21/24 dev eth0
+link set eth0 up
+`, w.gateway.Here()))
+	w.gateway.IP(t, fmt.Sprintf(`
+addr add 192.0.2.10/24 dev eth0
+addr add 192.0.2.12/24 dev eth0
+link set eth0 up
+addr add 10.71.2.9/32 dev lo
+link add overlay address 0a:58:0a:50:00:01 mtu 1400 type vxlan id %d local 192.0.2.10 dstport 6092 nolearning
+addr add 10.80.0.1/32 dev overlay
+link set overlay up
+neigh add 10.80.0.11 lladdr 0a:58:0a:50:00:0b dev overlay nud permanent
+route add 10.80.0.11/32 dev overlay src 10.80.0.1
+`, v1alpha1.VNI(index, number)))
+	w.gateway.Run(t, "bridge", "fdb", "add", "0a:58:0a:50:00:0b", "dev", "overlay", "dst", "192.0.2.21")
+	w.Cluster = kube.Start(t)
+	w.InstallCRDs(t, crds.Files)
+	var err error
+	w.admin, err = client.New(w.Admin())
+	must(t, err)
+	w.options = Options{Client: w.limited(t), Node: "node-1", Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	w.create(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the helper logged:\n%s", w.log)
+		}
+	})
+	return w
+}
+
+// limited is a client that may do what rbac.yaml says, and no more.
+func (w *world) limited(t *testing.T) *client.Client {
+	t.Helper()
+	account := w.ServiceAccount(t, "strait", "node")
+	text, err := os.ReadFile("rbac.yaml")
+	must(t, err)
+	role := new(rbacv1.ClusterRole)
+	must(t, yaml.UnmarshalStrict(text, role))
+	roles := w.admin.Kubernetes.RbacV1()
+	_, err = roles.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
+	must(t, err)
+	_, err = roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "strait", Name: "node"}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	c, err := client.New(account)
+	must(t, err)
+	return c
+}
+
+// create makes the objects of the picture.
+func (w *world) create(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	_, err := w.admin.ClusterNetworks().Apply(ctx, &v1alpha1.ClusterNetwork{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName},
+		Spec:       v1alpha1.ClusterNetworkSpec{ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"}, RemapPools: []v1alpha1.CIDR{}},
+	}, "test")
+	must(t, err)
+	_, err = w.admin.NodeAttachments().Apply(ctx, &v1alpha1.NodeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
+		Spec: v1alpha1.NodeAttachmentSpec{
+			Index: index, UnderlayAddresses: []v1alpha1.IP{"192.0.2.21"}, InternalAddresses: []v1alpha1.IP{"10.80.0.11"},
+			PodCIDRs: []v1alpha1.CIDR{"10.0.1.0/24"},
+		},
+	}, "test")
+	must(t, err)
+	_, err = w.admin.Peerings().Apply(ctx, &v1alpha1.Peering{
+		ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{ClusterID: "b"},
+	}, "test")
+	must(t, err)
+	w.gatewayAt(t, "192.0.2.10")
+}
+
+// gatewayAt says where the gateway's pod is.
+func (w *world) gatewayAt(t *testing.T, address v1alpha1.IP) {
+	t.Helper()
+	_, err := w.admin.Peerings().ApplyStatus(t.Context(), &v1alpha1.Peering{
+		ObjectMeta: metav1.ObjectMeta{Name: "b"},
+		Status: v1alpha1.PeeringStatus{
+			Prefixes: []v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.71.0.0/16"}},
+			Gateways: []v1alpha1.GatewayStatus{{
+				Name: "b-0", Number: number, InternalAddresses: []v1alpha1.IP{"10.80.0.1"}, PodAddresses: []v1alpha1.IP{address}, MTU: 1400,
+			}},
+		},
+	}, "test")
+	must(t, err)
+}
+
+// run starts a helper, and returns what ends it.
+func (w *world) run(t *testing.T) (halt func()) {
+	t.Helper()
+	o := w.options
+	must(t, w.node.In(func() (err error) {
+		if o.Kernel, err = node.Open(); err == nil {
+			o.Prober, err = node.NewProber()
+		}
+		return err
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o) }()
+	halt = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the helper ended with %v", err)
+		}
+		o.Prober.Close()
+		o.Kernel.Close()
+	})
+	t.Cleanup(halt)
+	return halt
+}
+
+// ready waits until the status of the NodeAttachment has that condition.
+func (w *world) ready(t *testing.T, status metav1.ConditionStatus, reason string) *v1alpha1.NodeAttachment {
+	t.Helper()
+	var a *v1alpha1.NodeAttachment
+	w.eventually(t, reason, func() bool {
+		var err error
+		a, err = w.admin.NodeAttachments().Get(t.Context(), "node-1", metav1.GetOptions{})
+		return err == nil && len(a.Status.Conditions) == 1 && a.Status.Conditions[0].Status == status && a.Status.Conditions[0].Reason == reason
+	})
+	return a
+}
+
+func (w *world) eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// lockedBuffer is written by the helper and read by the test.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,81 @@
+package node
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestValidateNamesWhatIsWrong(t *testing.T) {
+	if err := desiredB().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*Desired)
+		want   string
+	}{
+		{"a default route", route("0.0.0.0/0"), `node: route 0.0.0.0/0: is wider than /8`},
+		{"half of IPv6", route("8000::/1"), `is wider than /16`},
+		{"host bits", route("10.71.2.9/16"), `is not a prefix in canonical form`},
+		{"an IPv4-mapped route", route("::ffff:10.71.0.0/112"), `is not a prefix in canonical form`},
+		{"no prefix", func(d *Desired) { d.Routes[0].Prefix = netip.Prefix{} }, `is not a prefix in canonical form`},
+		{"a route over the gateway's pod", route("192.0.2.0/24"), `holds 192.0.2.10 of gateway "b-0"`},
+		{"a route over internal addresses of gateways", route("10.80.0.0/29"), `holds 10.80.0.1 of gateway "b-0"`},
+		{"a route over the node's own address", route("10.80.0.8/29"), `holds the node's own address 10.80.0.11`},
+		{"a route twice", func(d *Desired) { d.Routes = append(d.Routes, d.Routes[0]) }, `is there twice`},
+		{"an unknown gateway", func(d *Desired) { d.Routes[0].Gateway = "c-0" }, `gateway "c-0" is not known`},
+		{"a gateway twice", func(d *Desired) { d.Gateways = append(d.Gateways, d.Gateways[0]); d.Gateways[1].VNI++ }, `gateway "b-0" is there twice`},
+		{"a VNI twice", func(d *Desired) { d.Gateways = append(d.Gateways, d.Gateways[0]); d.Gateways[1].Name = "b-1" }, `gateways "b-0" and "b-1" have VNI 257`},
+		{"VNI 0", func(d *Desired) { d.Gateways[0].VNI = 0 }, `VNI 0 does not exist`},
+		{"a VNI of 25 bits", func(d *Desired) { d.Gateways[0].VNI = 1 << 24 }, `VNI 16777216 does not exist`},
+		{"no underlay address", func(d *Desired) { d.Gateways[0].Underlay = netip.Addr{} }, `is not one of a host`},
+		{"a loopback underlay address", func(d *Desired) { d.Gateways[0].Underlay = netip.MustParseAddr("127.0.0.1") }, `is not one of a host`},
+		{"no MTU", func(d *Desired) { d.Gateways[0].MTU = 0 }, `MTU 0 is not one`},
+		{"userspace", func(d *Desired) { d.Gateways[0].Encapsulation = "userspace" }, `is not one of the kernel`},
+		{"a gateway without address", func(d *Desired) { d.Gateways[0].Addresses = nil }, `has no internal address`},
+		{"two addresses of a family", func(d *Desired) { d.Addresses = addrs("10.80.0.11", "10.80.0.12") }, `one IPv4 and one IPv6 address at most`},
+		{"no address", func(d *Desired) { d.Addresses = nil }, `the node has no internal address`},
+	} {
+		d := desiredB()
+		c.change(&d)
+		if err := d.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: Validate() = %v, want %s", c.name, err, c.want)
+		}
+	}
+}
+
+func route(to string) func(*Desired) {
+	return func(d *Desired) { d.Routes[0].Prefix = netip.MustParsePrefix(to) }
+}
+
+func TestChooseTakesGeneveFirst(t *testing.T) {
+	both, geneve, vxlan, none := Support{true, true}, Support{Geneve: true}, Support{VXLAN: true}, Support{}
+	for _, c := range []struct {
+		has    Support
+		wanted Encapsulation
+		want   Encapsulation
+		fails  string
+	}{
+		{both, "", Geneve, ""},
+		{both, VXLAN, VXLAN, ""},
+		{both, Geneve, Geneve, ""},
+		{vxlan, "", VXLAN, ""},
+		{vxlan, Geneve, "", "the kernel has no Geneve"},
+		{geneve, VXLAN, "", "the kernel has no VXLAN"},
+		{none, "", "", "neither Geneve nor VXLAN"},
+	} {
+		got, err := c.has.Choose(c.wanted)
+		if got != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%+v.Choose(%q) = %q, %v; want %q, %q", c.has, c.wanted, got, err, c.want, c.fails)
+		}
+	}
+}
+
+func TestSourcesKeepEachRangeOnce(t *testing.T) {
+	d := Desired{Pods: prefixes("10.0.1.0/24", "10.0.0.0/16", "10.1.0.5/32", "10.0.0.0/16", "fd00:10::/48")}
+	got := d.sources()
+	if want := prefixes("10.0.0.0/16", "10.1.0.5/32", "fd00:10::/48"); len(got.Pods) != len(want) || got.Pods[0] != want[0] || got.Pods[1] != want[1] || got.Pods[2] != want[2] {
+		t.Errorf("pods %v, want %v", got.Pods, want)
+	}
+}

@@ -1,0 +1,47 @@
+package node
+
+import "time"
+
+// fight slows repairs down when somebody else undoes them again and again, so that two
+// programs do not change the kernel against each other as fast as they can.
+//
+// Repairs are rare, so that at first each is done at once: repairBurst of them. One more
+// is allowed for each repairInterval that passes.
+type fight struct {
+	left  int // repairs that may be done at once
+	since time.Time
+}
+
+const (
+	repairBurst    = 5
+	repairInterval = 5 * time.Second
+)
+
+// refill counts what has become allowed by now.
+func (f *fight) refill(now time.Time) {
+	if f.since.IsZero() {
+		f.left, f.since = repairBurst, now
+	}
+	passed := int(now.Sub(f.since) / repairInterval)
+	f.left = min(repairBurst, f.left+passed)
+	f.since = f.since.Add(time.Duration(passed) * repairInterval)
+	if f.left == repairBurst {
+		f.since = now
+	}
+}
+
+// wait is how long the next repair has to wait.
+func (f *fight) wait(now time.Time) time.Duration {
+	f.refill(now)
+	if f.left > 0 {
+		return 0
+	}
+	return f.since.Add(repairInterval).Sub(now)
+}
+
+// repaired counts a repair and reports whether it was the last that is done at once.
+func (f *fight) repaired(now time.Time) bool {
+	f.refill(now)
+	f.left = max(0, f.left-1)
+	return f.left == 0
+}

@@ -1,0 +1,160 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+func (k *Kernel) addLink(l Link) error {
+	if err := k.routes.LinkAdd(l.device()); err != nil {
+		return err
+	}
+	added, err := k.routes.LinkByName(l.Name)
+	if err != nil {
+		return err
+	}
+	k.links[l.Name] = added.Attrs().Index
+	return nil
+}
+
+// device is the link in the words of the netlink library.
+func (l Link) device() netlink.Link {
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name, attributes.MTU = l.Name, l.MTU
+	attributes.HardwareAddr = l.MAC[:]
+	if l.Encapsulation == Geneve {
+		return &netlink.Geneve{LinkAttrs: attributes, ID: l.VNI, Remote: l.Underlay.AsSlice(), Dport: l.Port}
+	}
+	// No remote address and no learning: frames go where Forwarding says, or nowhere.
+	device := &netlink.Vxlan{LinkAttrs: attributes, VxlanId: int(l.VNI), Port: int(l.Port), UDPCSum: true}
+	if len(l.Forwarding) > 0 && l.Forwarding[0].Underlay.Is6() {
+		device.SrcAddr = net.IPv6unspecified // without it the socket is of IPv4
+	}
+	return device
+}
+
+func (k *Kernel) deleteLink(name string) error {
+	link, err := k.link(name)
+	if err != nil {
+		return nil // it is gone
+	}
+	return gone(k.routes.LinkDel(link))
+}
+
+func (k *Kernel) setMAC(name string, mac MAC) error {
+	return k.on(name, func(l netlink.Link) error { return k.routes.LinkSetHardwareAddr(l, mac[:]) })
+}
+
+func (k *Kernel) setMTU(name string, mtu int) error {
+	return k.on(name, func(l netlink.Link) error { return k.routes.LinkSetMTU(l, mtu) })
+}
+
+func (k *Kernel) setUp(name string) error { return k.on(name, k.routes.LinkSetUp) }
+
+func (k *Kernel) addAddress(name string, a netip.Addr) error {
+	return k.on(name, func(l netlink.Link) error { return k.routes.AddrReplace(l, address(a)) })
+}
+
+func (k *Kernel) deleteAddress(name string, a netip.Addr) error {
+	return k.on(name, func(l netlink.Link) error { return gone(k.routes.AddrDel(l, address(a))) })
+}
+
+// address needs no duplicate address detection: nobody else is on the link.
+func address(a netip.Addr) *netlink.Addr {
+	to := &netlink.Addr{IPNet: network(host(a))}
+	if a.Is6() {
+		to.Flags = unix.IFA_F_NODAD
+	}
+	return to
+}
+
+func (k *Kernel) setNeighbour(name string, n Neighbour) error {
+	return k.on(name, func(l netlink.Link) error { return k.routes.NeighSet(n.entry(l)) })
+}
+
+func (k *Kernel) deleteNeighbour(name string, n Neighbour) error {
+	return k.on(name, func(l netlink.Link) error { return gone(k.routes.NeighDel(n.entry(l))) })
+}
+
+func (n Neighbour) entry(l netlink.Link) *netlink.Neigh {
+	return &netlink.Neigh{
+		LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,
+		IP: n.Address.AsSlice(), HardwareAddr: n.MAC[:],
+	}
+}
+
+// setForwarding replaces an entry at once: each frame goes either to the old place or
+// to the new one.
+func (k *Kernel) setForwarding(name string, f Forwarding) error {
+	return k.on(name, func(l netlink.Link) error { return k.routes.NeighSet(f.entry(l)) })
+}
+
+func (k *Kernel) deleteForwarding(name string, f Forwarding) error {
+	return k.on(name, func(l netlink.Link) error { return gone(k.routes.NeighDel(f.entry(l))) })
+}
+
+func (f Forwarding) entry(l netlink.Link) *netlink.Neigh {
+	return &netlink.Neigh{
+		LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, State: netlink.NUD_PERMANENT,
+		IP: f.Underlay.AsSlice(), HardwareAddr: f.MAC[:],
+	}
+}
+
+// link is one of ours by name.
+func (k *Kernel) link(name string) (netlink.Link, error) {
+	index, known := k.links[name]
+	if !known {
+		return nil, fmt.Errorf("link %s: %w", name, unix.ENODEV)
+	}
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name, attributes.Index = name, index
+	return &netlink.Device{LinkAttrs: attributes}, nil
+}
+
+func (k *Kernel) on(name string, do func(netlink.Link) error) error {
+	link, err := k.link(name)
+	if err != nil {
+		return err
+	}
+	return do(link)
+}
+
+// Support tries which links the kernel has. Each is gone again before it returns.
+func (k *Kernel) Support() (s Support, err error) {
+	for _, try := range []struct {
+		has *bool
+		Encapsulation
+	}{{&s.Geneve, Geneve}, {&s.VXLAN, VXLAN}} {
+		// Documentation addresses (RFC 5737) and the last VNI: in nobody's way.
+		probe := Link{Name: linkPrefix + "probe", Encapsulation: try.Encapsulation, VNI: maxVNI, Port: try.port(), MAC: MAC{0x0a, 0x58}, MTU: minMTU6}
+		if try.Encapsulation == Geneve {
+			probe.Underlay = netip.AddrFrom4([4]byte{192, 0, 2, 1})
+		}
+		device := probe.device()
+		if left, err := k.routes.LinkByName(probe.Name); err == nil { // by a process that was killed right here
+			if err := k.routes.LinkDel(left); err != nil {
+				return s, fmt.Errorf("node: delete link %s: %w%s", probe.Name, err, remedy(err))
+			}
+		}
+		switch err := k.routes.LinkAdd(device); {
+		case err == nil:
+			*try.has = true
+			if err := k.routes.LinkDel(device); err != nil {
+				return s, fmt.Errorf("node: delete link %s: %w%s", probe.Name, err, remedy(err))
+			}
+		case errors.Is(err, unix.EOPNOTSUPP):
+		default:
+			return s, fmt.Errorf("node: try a link of type %s: %w%s", try.Encapsulation, err, remedy(err))
+		}
+	}
+	return s, nil
+}
+
+func network(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

@@ -1,0 +1,178 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// model is a kernel in memory, with the side effects that matter: what goes with a
+// link, an address or a MAC address. It refuses what a kernel refuses.
+type model struct{ State }
+
+func (m *model) at(name string) (*Link, error) {
+	i := slices.IndexFunc(m.Links, func(l Link) bool { return l.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("no link %s", name)
+	}
+	return &m.Links[i], nil
+}
+
+func (m *model) addLink(l Link) error {
+	for _, other := range m.Links {
+		if other.Name == l.Name {
+			return fmt.Errorf("link %s is there", l.Name)
+		}
+		if other.Encapsulation != l.Encapsulation || other.VNI != l.VNI || other.Port != l.Port {
+			continue
+		}
+		if l.Encapsulation == Geneve && other.Underlay == l.Underlay {
+			return fmt.Errorf("links %s and %s have VNI %d and remote %s", l.Name, other.Name, l.VNI, l.Underlay)
+		}
+	}
+	m.Links = append(m.Links, Link{
+		Name: l.Name, Encapsulation: l.Encapsulation, VNI: l.VNI, Port: l.Port, Underlay: l.Underlay, MAC: l.MAC, MTU: l.MTU,
+	})
+	return nil
+}
+
+func (m *model) deleteLink(name string) error {
+	if _, err := m.at(name); err != nil {
+		return err
+	}
+	m.Links = slices.DeleteFunc(m.Links, func(l Link) bool { return l.Name == name })
+	m.Routes = slices.DeleteFunc(m.Routes, func(r KernelRoute) bool { return r.Link == name })
+	return nil
+}
+
+func (m *model) change(name string, f func(*Link)) error {
+	l, err := m.at(name)
+	if err == nil {
+		f(l)
+	}
+	return err
+}
+
+func (m *model) setMAC(name string, mac MAC) error {
+	return m.change(name, func(l *Link) { l.MAC, l.Neighbours = mac, nil })
+}
+
+func (m *model) setMTU(name string, mtu int) error {
+	return m.change(name, func(l *Link) { l.MTU = mtu })
+}
+
+func (m *model) setLoose(name string) error {
+	return m.change(name, func(l *Link) { l.Loose = true })
+}
+
+func (m *model) setUp(name string) error {
+	return m.change(name, func(l *Link) { l.Up = true })
+}
+
+func (m *model) addAddress(name string, a netip.Addr) error {
+	return m.change(name, func(l *Link) { l.Addresses = append(l.Addresses, a) })
+}
+
+func (m *model) deleteAddress(name string, a netip.Addr) error {
+	if err := m.change(name, func(l *Link) {
+		l.Addresses = slices.DeleteFunc(slices.Clone(l.Addresses), func(b netip.Addr) bool { return a == b })
+	}); err != nil || m.local(a) {
+		return err
+	}
+	m.Routes = slices.DeleteFunc(m.Routes, func(r KernelRoute) bool { return r.Source == a })
+	return nil
+}
+
+func (m *model) local(a netip.Addr) bool {
+	return slices.ContainsFunc(m.Links, func(l Link) bool { return slices.Contains(l.Addresses, a) })
+}
+
+func (m *model) setNeighbour(name string, n Neighbour) error {
+	return m.change(name, func(l *Link) {
+		l.Neighbours = slices.DeleteFunc(slices.Clone(l.Neighbours), func(o Neighbour) bool { return o.Address == n.Address })
+		l.Neighbours = append(l.Neighbours, n)
+	})
+}
+
+func (m *model) deleteNeighbour(name string, n Neighbour) error {
+	return m.change(name, func(l *Link) {
+		l.Neighbours = slices.DeleteFunc(slices.Clone(l.Neighbours), func(o Neighbour) bool { return o.Address == n.Address })
+	})
+}
+
+func (m *model) setForwarding(name string, f Forwarding) error {
+	return m.change(name, func(l *Link) {
+		l.Forwarding = slices.DeleteFunc(slices.Clone(l.Forwarding), func(o Forwarding) bool { return o.MAC == f.MAC })
+		l.Forwarding = append(l.Forwarding, f)
+	})
+}
+
+func (m *model) deleteForwarding(name string, f Forwarding) error {
+	return m.change(name, func(l *Link) {
+		l.Forwarding = slices.DeleteFunc(slices.Clone(l.Forwarding), func(o Forwarding) bool { return o.MAC == f.MAC })
+	})
+}
+
+func (m *model) setRoute(r KernelRoute) error {
+	if r.Link != "" {
+		l, err := m.at(r.Link)
+		if err != nil {
+			return err
+		}
+		if !l.Up || !m.local(r.Source) {
+			return fmt.Errorf("route %s: the link is down or the source is not local", r)
+		}
+	}
+	m.Routes = slices.DeleteFunc(m.Routes, func(o KernelRoute) bool { return o.key() == r.key() })
+	m.Routes = append(m.Routes, r)
+	return nil
+}
+
+func (m *model) deleteRoute(r KernelRoute) error {
+	m.Routes = slices.DeleteFunc(m.Routes, func(o KernelRoute) bool { return o.key() == r.key() })
+	return nil
+}
+
+func (m *model) addRule(f family) error     { m.Rules[f] = true; return nil }
+func (m *model) deleteRule(f family) error  { m.Rules[f] = false; return nil }
+func (m *model) setSources(s Sources) error { m.Sources = s.fingerprint(); return nil }
+func (m *model) deleteSources() error       { m.Sources = ""; return nil }
+
+// fenced reports whether packets to a prefix end on one of our links or nowhere.
+func (m *model) fenced(p netip.Prefix) bool {
+	return m.Rules[familyOf(p.Addr())] && slices.ContainsFunc(m.Routes, func(r KernelRoute) bool { return r.Prefix == p })
+}
+
+// served reports whether packets to a prefix reach a gateway.
+func (m *model) served(p netip.Prefix) bool {
+	i := slices.IndexFunc(m.Routes, func(r KernelRoute) bool { return r.Prefix == p && r.Link != "" })
+	if i < 0 || !m.Rules[familyOf(p.Addr())] {
+		return false
+	}
+	route := m.Routes[i]
+	l, err := m.at(route.Link)
+	if err != nil || !l.Up || !l.Loose || !m.local(route.Source) {
+		return false
+	}
+	j := slices.IndexFunc(l.Neighbours, func(n Neighbour) bool { return n.Address == route.Via })
+	if j < 0 {
+		return false
+	}
+	return l.Encapsulation == Geneve || slices.ContainsFunc(l.Forwarding, func(f Forwarding) bool { return f.MAC == l.Neighbours[j].MAC })
+}
+
+func (m *model) clone() *model {
+	s := m.State
+	s.Links, s.Routes = slices.Clone(s.Links), slices.Clone(s.Routes)
+	return &model{s}
+}
+
+// observe is the state as Kernel.Observe gives it.
+func (m *model) observe() State {
+	c := m.clone()
+	for i, l := range c.Links {
+		c.Links[i].Addresses, c.Links[i].Neighbours, c.Links[i].Forwarding = slices.Clone(l.Addresses), slices.Clone(l.Neighbours), slices.Clone(l.Forwarding)
+	}
+	c.sort()
+	return c.State
+}

@@ -1,0 +1,193 @@
+package node
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/config"
+)
+
+// The table, in the words of nft:
+//
+//	table inet strait {
+//		chain postrouting {
+//			type nat hook postrouting priority srcnat - 1
+//			oifname "strait-*" jump keep
+//			oifname "strait-*" snat ip to INTERNAL
+//			udp dport 6091-6092 jump keep
+//		}
+//		chain keep {
+//			ip saddr POD-CIDR snat ip to ip saddr
+//		}
+//	}
+const (
+	chainPostrouting = "postrouting"
+	chainKeep        = "keep"
+)
+
+// transaction is the size in bytes of the largest one. The kernel takes it whole, and
+// acknowledges every rule of it before anybody listens.
+const transaction = 4 << 20
+
+func openTables() (*nftables.Conn, error) {
+	return nftables.New(nftables.AsLasting(), nftables.WithSockOptions(func(c *netlink.Conn) error {
+		if err := c.SetWriteBuffer(transaction); err != nil {
+			return err
+		}
+		return c.SetReadBuffer(transaction)
+	}))
+}
+
+// setSources replaces the table at once.
+func (k *Kernel) setSources(s Sources) error {
+	table := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
+	k.tables.AddTable(table) // so that there is one to delete
+	k.tables.DelTable(table)
+	k.tables.AddTable(table)
+	keep := k.tables.AddChain(&nftables.Chain{Name: chainKeep, Table: table})
+	postrouting := k.tables.AddChain(&nftables.Chain{
+		Name: chainPostrouting, Table: table, Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityRef(*nftables.ChainPriorityNATSource - 1),
+	})
+	var rules []*nftables.Rule
+	for _, e := range s.postrouting() {
+		rules = append(rules, &nftables.Rule{Table: table, Chain: postrouting, Exprs: e})
+	}
+	for _, p := range s.Pods {
+		rules = append(rules, &nftables.Rule{Table: table, Chain: keep, Exprs: keepSource(p)})
+	}
+	for i, r := range rules {
+		r.UserData = userdata.AppendString(nil, userdata.TypeComment, mark(s.fingerprint(), i, len(rules)))
+		k.tables.AddRule(r)
+	}
+	return k.tables.Flush()
+}
+
+func (k *Kernel) deleteSources() error {
+	k.tables.DelTable(&nftables.Table{Name: tableName, Family: nftables.TableFamilyINet})
+	return gone(k.tables.Flush())
+}
+
+// mark is the comment of one of the rules: all of them, in order, prove that the table
+// is as it was made.
+func mark(fingerprint string, i, of int) string {
+	return fmt.Sprintf("%s %d/%d", fingerprint, i+1, of)
+}
+
+// observeSources is the fingerprint of the table; damaged if it is not as it was made.
+func (k *Kernel) observeSources() (string, error) {
+	const damaged = "damaged"
+	chains, err := k.tables.ListChainsOfTableFamily(nftables.TableFamilyINet)
+	if err != nil {
+		return "", fmt.Errorf("list nftables chains: %w", err)
+	}
+	ours := map[string]*nftables.Chain{}
+	for _, c := range chains {
+		if c.Table.Name == tableName {
+			ours[c.Name] = c
+		}
+	}
+	if len(ours) == 0 {
+		return "", nil
+	}
+	hook := ours[chainPostrouting]
+	if hook == nil || hook.Hooknum == nil || ours[chainKeep] == nil || len(ours) != 2 {
+		return damaged, nil
+	}
+	var marks []string
+	for _, name := range []string{chainPostrouting, chainKeep} {
+		rules, err := k.tables.GetRules(ours[name].Table, ours[name])
+		if err != nil {
+			return "", fmt.Errorf("list nftables rules: %w", err)
+		}
+		for _, r := range rules {
+			m, _ := userdata.GetString(r.UserData, userdata.TypeComment)
+			marks = append(marks, m)
+		}
+	}
+	return readMarks(marks, damaged), nil
+}
+
+// readMarks is the fingerprint that all marks agree on, or otherwise.
+func readMarks(marks []string, otherwise string) string {
+	if len(marks) == 0 {
+		return otherwise
+	}
+	var fingerprint string
+	if _, err := fmt.Sscanf(marks[0], "%s", &fingerprint); err != nil {
+		return otherwise
+	}
+	for i, m := range marks {
+		if m != mark(fingerprint, i, len(marks)) {
+			return otherwise
+		}
+	}
+	return fingerprint
+}
+
+// postrouting is the rules of the first chain.
+func (s Sources) postrouting() [][]expr.Any {
+	ours := []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte(linkPrefix)}, // as many bytes as these: what begins so
+	}
+	jump := &expr.Verdict{Kind: expr.VerdictJump, Chain: chainKeep}
+	rules := [][]expr.Any{append(ours[:2:2], jump)}
+	for _, a := range s.Internal {
+		f := familyOf(a)
+		rule := append(ours[:2:2], f.match()...)
+		rules = append(rules, append(rule,
+			&expr.Immediate{Register: 1, Data: a.AsSlice()},
+			f.snat(),
+		))
+	}
+	return append(rules, []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_UDP}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}, // destination port
+		&expr.Range{
+			Op: expr.CmpOpEq, Register: 1,
+			FromData: binary.BigEndian.AppendUint16(nil, config.DefaultOverlayPort),
+			ToData:   binary.BigEndian.AppendUint16(nil, vxlanPort),
+		},
+		jump,
+	})
+}
+
+// keepSource settles that what comes from a range keeps its source.
+func keepSource(p netip.Prefix) []expr.Any {
+	f := familyOf(p.Addr())
+	size, offset := uint32(4), uint32(12) // of the source in the header: RFC 791, section 3.1
+	if f == ipv6 {
+		size, offset = 16, 8 // RFC 8200, section 3
+	}
+	source := &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size}
+	return append(f.match(),
+		source,
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: net.CIDRMask(p.Bits(), int(size)*8), Xor: make([]byte, size)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: p.Addr().AsSlice()},
+		source,
+		f.snat(),
+	)
+}
+
+// match is true for packets of the family.
+func (f family) match() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{byte(f.number())}}, // NFPROTO_* are AF_*
+	}
+}
+
+// snat binds the connection's source to the address in register 1.
+func (f family) snat() expr.Any {
+	return &expr.NAT{Type: expr.NATTypeSourceNAT, Family: uint32(f.number()), RegAddrMin: 1}
+}

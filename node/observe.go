@@ -1,0 +1,163 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+
+	mdlayher "github.com/mdlayher/netlink"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Observe reads what is ours. While others change it, the parts may be of different
+// moments; their notifications make the next reading right.
+func (k *Kernel) Observe() (State, error) {
+	var s State
+	for _, read := range []struct {
+		what string
+		do   func(*State) error
+	}{{"links", k.readLinks}, {"routes", k.readRoutes}, {"rules", k.readRules}, {"source addresses", k.readSources}} {
+		if err := read.do(&s); err != nil {
+			return State{}, fmt.Errorf("node: read %s: %w%s", read.what, err, remedy(err))
+		}
+	}
+	s.sort()
+	return s, nil
+}
+
+func (k *Kernel) readLinks(s *State) error {
+	messages, err := k.raw.Execute(mdlayher.Message{
+		Header: mdlayher.Header{Type: unix.RTM_GETLINK, Flags: mdlayher.Request | mdlayher.Dump},
+		Data:   make([]byte, unix.SizeofIfInfomsg),
+	})
+	if err != nil {
+		return err
+	}
+	k.links = map[string]int{}
+	for _, m := range messages {
+		link, err := netlink.LinkDeserialize(&unix.NlMsghdr{Type: uint16(m.Header.Type)}, m.Data)
+		if err != nil {
+			return err
+		}
+		name := link.Attrs().Name
+		if !linkNames.MatchString(name) {
+			continue
+		}
+		l := readLink(link)
+		l.Loose = isLoose(m.Data[unix.SizeofIfInfomsg:])
+		k.links[name] = link.Attrs().Index
+		if err := k.readOn(link, &l); err != nil {
+			return err
+		}
+		s.Links = append(s.Links, l)
+	}
+	return nil
+}
+
+// readLink is a device in our words.
+func readLink(device netlink.Link) Link {
+	attributes := device.Attrs()
+	l := Link{Name: attributes.Name, MTU: attributes.MTU, Up: attributes.RawFlags&unix.IFF_UP != 0}
+	copy(l.MAC[:], attributes.HardwareAddr)
+	switch d := device.(type) {
+	case *netlink.Geneve:
+		l.Encapsulation, l.VNI, l.Port, l.Underlay = Geneve, d.ID, d.Dport, addressOf(d.Remote)
+	case *netlink.Vxlan:
+		l.Encapsulation, l.VNI, l.Port, l.Underlay = VXLAN, uint32(d.VxlanId), uint16(d.Port), addressOf(d.Group)
+	}
+	return l
+}
+
+// readOn reads what is on a link. Link-local addresses are the kernel's own.
+func (k *Kernel) readOn(device netlink.Link, l *Link) error {
+	addresses, err := k.routes.AddrList(device, netlink.FAMILY_ALL)
+	if err != nil {
+		return err
+	}
+	for _, a := range addresses {
+		if ip := addressOf(a.IP); !ip.IsLinkLocalUnicast() {
+			l.Addresses = append(l.Addresses, ip)
+		}
+	}
+	index := device.Attrs().Index
+	for _, f := range families {
+		neighbours, err := k.routes.NeighList(index, f.number())
+		if err != nil {
+			return err
+		}
+		for _, n := range neighbours {
+			if n.State == netlink.NUD_PERMANENT && len(n.HardwareAddr) == len(MAC{}) {
+				l.Neighbours = append(l.Neighbours, Neighbour{addressOf(n.IP), MAC(n.HardwareAddr)})
+			}
+		}
+	}
+	if l.Encapsulation != VXLAN {
+		return nil
+	}
+	entries, err := k.routes.NeighList(index, unix.AF_BRIDGE)
+	if err != nil {
+		return err
+	}
+	for _, n := range entries {
+		if to := addressOf(n.IP); to.IsValid() && len(n.HardwareAddr) == len(MAC{}) {
+			l.Forwarding = append(l.Forwarding, Forwarding{MAC(n.HardwareAddr), to})
+		}
+	}
+	return nil
+}
+
+func (k *Kernel) readRoutes(s *State) error {
+	names := map[int]string{}
+	for name, index := range k.links {
+		names[index] = name
+	}
+	for _, f := range families {
+		routes, err := k.routes.RouteListFiltered(f.number(), &netlink.Route{Table: routeTable, Protocol: routeProtocol},
+			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
+		if err != nil {
+			return err
+		}
+		for _, r := range routes {
+			s.Routes = append(s.Routes, readRoute(r, names))
+		}
+	}
+	return nil
+}
+
+// readRoute is a route in our words.
+func readRoute(r netlink.Route, names map[int]string) KernelRoute {
+	ones, _ := r.Dst.Mask.Size()
+	route := KernelRoute{Prefix: netip.PrefixFrom(addressOf(r.Dst.IP), ones), Metric: r.Priority}
+	if r.Type != unix.RTN_BLACKHOLE {
+		route.Link, route.Via, route.Source, route.MTU = names[r.LinkIndex], addressOf(r.Gw), addressOf(r.Src), r.MTU
+		if route.Link == "" {
+			route.Link = fmt.Sprintf("#%d", r.LinkIndex) // not ours, so that the route is wrong
+		}
+	}
+	return route
+}
+
+func (k *Kernel) readRules(s *State) error {
+	for _, f := range families {
+		rules, err := k.routes.RuleListFiltered(f.number(), &netlink.Rule{Table: routeTable, Priority: rulePriority},
+			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PRIORITY)
+		if err != nil {
+			return err
+		}
+		for _, r := range rules {
+			s.Rules[f] = s.Rules[f] || r.Protocol == routeProtocol
+		}
+	}
+	return nil
+}
+
+func (k *Kernel) readSources(s *State) (err error) {
+	s.Sources, err = k.observeSources()
+	return err
+}
+
+// addressOf is the zero Addr for what is none.
+func addressOf(ip []byte) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip)
+	return a.Unmap()
+}

@@ -1,0 +1,170 @@
+package node
+
+import "slices"
+
+// Plan is what brings a kernel from what was observed to what is desired, which has to
+// be valid. Its order loses no packet and leaks none:
+//
+//  1. blackholes for every prefix, and the rules that lead there
+//  2. source addresses
+//  3. new links in full, then up
+//  4. routes, each replaced at once
+//  5. what is left over goes: routes, links, blackholes, rules
+func Plan(d Desired, observed State) []Operation {
+	p := &planner{want: target(d), have: observed, broken: map[string]bool{}}
+	p.fence()
+	if p.have.Sources != p.want.Sources {
+		p.add(setSources(d.sources()))
+	}
+	for _, l := range p.want.Links {
+		p.link(l)
+	}
+	p.overlay()
+	p.clear()
+	return p.operations
+}
+
+// Removal is what takes everything from a kernel that is ours.
+func Removal(observed State) []Operation {
+	p := &planner{have: observed}
+	p.clear()
+	if observed.Sources != "" {
+		p.add(deleteSources())
+	}
+	return p.operations
+}
+
+type planner struct {
+	want, have State
+	operations []Operation
+	broken     map[string]bool // links whose routes have to be set anew
+}
+
+func (p *planner) add(o ...Operation) { p.operations = append(p.operations, o...) }
+
+func (p *planner) fence() {
+	for _, r := range p.want.Routes {
+		if r.Link == "" && !slices.Contains(p.have.Routes, r) {
+			p.add(setRoute(r))
+		}
+	}
+	for _, f := range families {
+		if p.want.Rules[f] && !p.have.Rules[f] {
+			p.add(addRule(f))
+		}
+	}
+}
+
+// link makes one link what it shall be.
+func (p *planner) link(want Link) {
+	have, there := p.find(want.Name)
+	if there && !have.becomes(want) {
+		p.add(deleteLink(want.Name))
+		p.broken[want.Name] = true
+		there = false
+	}
+	if !there {
+		p.add(addLink(want))
+		have = Link{MAC: want.MAC, MTU: want.MTU}
+	}
+	if have.MAC != want.MAC {
+		p.add(setMAC(want))
+		have.Neighbours = nil
+	}
+	if have.MTU != want.MTU {
+		p.add(setMTU(want))
+	}
+	if !have.Loose {
+		p.add(setLoose(want.Name))
+	}
+	for _, f := range want.Forwarding {
+		if !slices.Contains(have.Forwarding, f) {
+			p.add(setForwarding(want.Name, f))
+		}
+	}
+	for _, a := range want.Addresses {
+		if !slices.Contains(have.Addresses, a) {
+			p.add(addAddress(want.Name, a))
+		}
+	}
+	for _, n := range want.Neighbours {
+		if !slices.Contains(have.Neighbours, n) {
+			p.add(setNeighbour(want.Name, n))
+		}
+	}
+	if !have.Up {
+		p.add(setUp(want.Name))
+	}
+}
+
+// becomes reports whether a link can be made the wanted one in place.
+func (l Link) becomes(want Link) bool {
+	return l.Encapsulation == want.Encapsulation && l.VNI == want.VNI && l.Port == want.Port && l.Underlay == want.Underlay
+}
+
+func (p *planner) find(link string) (Link, bool) {
+	i := slices.IndexFunc(p.have.Links, func(l Link) bool { return l.Name == link })
+	if i < 0 {
+		return Link{}, false
+	}
+	return p.have.Links[i], true
+}
+
+func (p *planner) overlay() {
+	for _, r := range p.want.Routes {
+		if r.Link != "" && (p.broken[r.Link] || !slices.Contains(p.have.Routes, r)) {
+			p.add(setRoute(r))
+		}
+	}
+}
+
+// clear takes away what is there and not wanted, blackholes after the routes before
+// them.
+func (p *planner) clear() {
+	wanted := map[routeKey]bool{}
+	for _, r := range p.want.Routes {
+		wanted[r.key()] = true
+	}
+	var blackholes []Operation
+	for _, r := range p.have.Routes {
+		switch {
+		case wanted[r.key()]:
+		case r.Link == "":
+			blackholes = append(blackholes, deleteRoute(r))
+		default:
+			p.add(deleteRoute(r))
+		}
+	}
+	for _, l := range p.have.Links {
+		i := slices.IndexFunc(p.want.Links, func(w Link) bool { return w.Name == l.Name })
+		if i < 0 {
+			p.add(deleteLink(l.Name))
+		} else if !p.broken[l.Name] {
+			p.clearLink(l, p.want.Links[i])
+		}
+	}
+	p.add(blackholes...)
+	for _, f := range families {
+		if p.have.Rules[f] && !p.want.Rules[f] {
+			p.add(deleteRule(f))
+		}
+	}
+}
+
+func (p *planner) clearLink(have, want Link) {
+	for _, a := range have.Addresses {
+		if !slices.Contains(want.Addresses, a) {
+			p.add(deleteAddress(have.Name, a))
+		}
+	}
+	for _, n := range have.Neighbours {
+		if want.neighbour(familyOf(n.Address)) != n.Address {
+			p.add(deleteNeighbour(have.Name, n))
+		}
+	}
+	for _, f := range have.Forwarding {
+		if !slices.ContainsFunc(want.Forwarding, func(w Forwarding) bool { return w.MAC == f.MAC }) {
+			p.add(deleteForwarding(have.Name, f))
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package node
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"strait.dev/strait/test/netns"
+)
+
+func TestOnlyAHostThatIsThereAnswersProbes(t *testing.T) {
+	w := newWorld(t)
+	w.apply(t, w.desired())
+	p := proberIn(t, w.node)
+	for _, to := range addrs("10.80.0.1", "fd00:80::1") {
+		if err := ask(t, p, to, 5*time.Second); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, to := range addrs("10.80.0.2", "fd00:80::2") {
+		if err := ask(t, p, to, probeAgain); err == nil {
+			t.Errorf("nobody has %s, and it answered", to)
+		}
+	}
+	w.gateway.IP(t, "link set overlay down")
+	if err := ask(t, p, netip.MustParseAddr("10.80.0.1"), probeAgain); err == nil {
+		t.Error("the gateway answers, though its end of the overlay is down")
+	}
+}
+
+func proberIn(t *testing.T, n *netns.Namespace) *Prober {
+	t.Helper()
+	var p *Prober
+	must(t, n.In(func() (err error) {
+		p, err = NewProber()
+		return err
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func ask(t *testing.T, p *Prober, to netip.Addr, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return p.Ask(ctx, to)
+}

@@ -1,0 +1,83 @@
+package node
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+)
+
+// randomDesired is valid, and of a world so small that two of them have much in common.
+func randomDesired(r *rand.Rand) Desired {
+	d := Desired{Pods: prefixes("10.0.0.0/16")[:r.IntN(2)]}
+	d.Addresses = [][]netip.Addr{addrs("10.80.0.11"), addrs("10.80.0.12", "fd00:80::12"), addrs("fd00:80::11")}[r.IntN(3)]
+	for i := range r.IntN(4) {
+		d.Gateways = append(d.Gateways, Gateway{
+			Name:          fmt.Sprint("gateway-", i),
+			Underlay:      addrs("192.0.2.10", "192.0.2.11", "2001:db8::10")[r.IntN(3)],
+			Addresses:     [][]netip.Addr{addrs(fmt.Sprint("10.80.0.", i+1)), addrs(fmt.Sprint("10.80.0.", i+1), fmt.Sprint("fd00:80::", i+1))}[r.IntN(2)],
+			VNI:           uint32(257 + i),
+			Encapsulation: []Encapsulation{Geneve, VXLAN}[r.IntN(2)],
+			MTU:           []int{1200, 1300, 1420}[r.IntN(3)],
+		})
+	}
+	for _, p := range prefixes("10.71.0.0/16", "10.72.0.0/16", "fd00:71::/48") {
+		switch n := r.IntN(len(d.Gateways) + 2); {
+		case n < len(d.Gateways):
+			d.Routes = append(d.Routes, Route{p, d.Gateways[n].Name})
+		case n == len(d.Gateways):
+			d.Routes = append(d.Routes, Route{Prefix: p})
+		}
+	}
+	if err := d.Validate(); err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// damage is what others may have done to a kernel.
+func damage(r *rand.Rand, m *model) {
+	for range r.IntN(4) {
+		if len(m.Links) > 0 {
+			i := r.IntN(len(m.Links))
+			l := &m.Links[i]
+			switch r.IntN(10) {
+			case 0:
+				_ = m.deleteLink(l.Name)
+			case 1:
+				l.Up = false
+				m.Routes = slices.DeleteFunc(m.Routes, func(r KernelRoute) bool { return r.Link == l.Name })
+			case 2:
+				l.MTU = 1000
+			case 3:
+				_ = m.setMAC(l.Name, MAC{2})
+			case 4:
+				l.Loose = false
+			case 5:
+				_ = m.setNeighbour(l.Name, Neighbour{netip.MustParseAddr("10.80.0.1"), MAC{2}})
+			case 6:
+				_ = m.setForwarding(l.Name, Forwarding{MAC{2}, netip.MustParseAddr("192.0.2.99")})
+			case 7:
+				l.Addresses = append(slices.Clone(l.Addresses), netip.MustParseAddr("10.80.9.9"))
+			case 9:
+				l.VNI += 1000 // and one like ours, with our routes
+			case 8:
+				*l = Link{Name: l.Name, Up: true, MTU: 1500} // somebody made a dummy of that name
+				m.Routes = slices.DeleteFunc(m.Routes, func(r KernelRoute) bool { return r.Link == l.Name })
+			}
+		}
+		switch r.IntN(5) {
+		case 0:
+			if len(m.Routes) > 0 {
+				i := r.IntN(len(m.Routes))
+				m.Routes = slices.Delete(m.Routes, i, i+1)
+			}
+		case 1:
+			m.Rules[r.IntN(2)] = false
+		case 2:
+			m.Sources = "damaged"
+		case 3:
+			m.Routes = append(m.Routes, KernelRoute{Prefix: netip.MustParsePrefix("10.99.0.0/16"), Metric: metricBlackhole})
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package node
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// target is the state that fulfils what is desired, which is valid.
+func target(d Desired) State {
+	s := State{Sources: d.sources().fingerprint()}
+	links := map[string]Link{} // by name of the gateway
+	for _, g := range d.Gateways {
+		link := d.link(g)
+		links[g.Name] = link
+		s.Links = append(s.Links, link)
+		for _, n := range link.Neighbours {
+			s.Routes = append(s.Routes, KernelRoute{
+				Prefix: host(n.Address), Metric: metricOverlay,
+				Link: link.Name, Source: familyOf(n.Address).of(d.Addresses), MTU: g.MTU,
+			})
+		}
+	}
+	for _, r := range d.Routes {
+		s.Routes = append(s.Routes, KernelRoute{Prefix: r.Prefix, Metric: metricBlackhole})
+		f := familyOf(r.Prefix.Addr())
+		s.Rules[f] = true
+		link := links[r.Gateway]
+		if via := link.neighbour(f); via.IsValid() {
+			s.Routes = append(s.Routes, KernelRoute{
+				Prefix: r.Prefix, Metric: metricOverlay,
+				Link: link.Name, Via: via, Source: f.of(link.Addresses), MTU: link.MTU,
+			})
+		}
+	}
+	for _, a := range d.Addresses {
+		s.Rules[familyOf(a)] = true
+	}
+	s.sort()
+	return s
+}
+
+// link is the device for a gateway. It has the families that both ends have an address
+// of and that the MTU allows.
+func (d Desired) link(g Gateway) Link {
+	l := Link{
+		Name: linkName(g.Encapsulation, g.VNI, g.Underlay), Encapsulation: g.Encapsulation,
+		VNI: g.VNI, Port: g.Encapsulation.port(),
+		MAC: macOf(d.Addresses), MTU: g.MTU, Loose: true, Up: true,
+	}
+	if g.Encapsulation == VXLAN {
+		l.Forwarding = []Forwarding{{macOf(g.Addresses), g.Underlay}}
+	} else {
+		l.Underlay = g.Underlay
+	}
+	for _, f := range families {
+		ours, theirs := f.of(d.Addresses), f.of(g.Addresses)
+		if !ours.IsValid() || !theirs.IsValid() || f == ipv6 && g.MTU < minMTU6 {
+			continue
+		}
+		l.Addresses = append(l.Addresses, ours)
+		l.Neighbours = append(l.Neighbours, Neighbour{theirs, macOf(g.Addresses)})
+	}
+	return l
+}
+
+// linkName stands for what the kernel wants to be unique among links of a kind. For
+// Geneve that is the VNI with the remote address, which moreover cannot change without
+// losing packets. For VXLAN it is the VNI with the family of the remote address, and
+// the address itself changes in place.
+func linkName(e Encapsulation, vni uint32, underlay netip.Addr) string {
+	remote := underlay.String()
+	if e == VXLAN {
+		remote = familyOf(underlay).String()
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", e, vni, remote))
+	return fmt.Sprintf("%s%x", linkPrefix, sum[:4])
+}
+
+// neighbour is the link's gateway in a family, or the zero Addr.
+func (l Link) neighbour(f family) netip.Addr {
+	for _, n := range l.Neighbours {
+		if familyOf(n.Address) == f {
+			return n.Address
+		}
+	}
+	return netip.Addr{}
+}
+
+// sort brings a state into the order that its type says.
+func (s *State) sort() {
+	slices.SortFunc(s.Links, func(a, b Link) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range s.Links {
+		slices.SortFunc(s.Links[i].Addresses, netip.Addr.Compare)
+		slices.SortFunc(s.Links[i].Neighbours, func(a, b Neighbour) int { return a.Address.Compare(b.Address) })
+		slices.SortFunc(s.Links[i].Forwarding, func(a, b Forwarding) int { return bytes.Compare(a.MAC[:], b.MAC[:]) })
+	}
+	slices.SortFunc(s.Routes, func(a, b KernelRoute) int {
+		return cmp.Or(a.Prefix.Compare(b.Prefix), cmp.Compare(a.Metric, b.Metric))
+	})
+}

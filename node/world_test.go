@@ -1,0 +1,181 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+
+	"strait.dev/strait/test/netns"
+)
+
+// world is a node between a pod and two gateways:
+//
+//	pod ──────────── node ───────────── gateway
+//	10.0.1.5   10.0.1.1  192.0.2.21   192.0.2.10, the other one 192.0.2.12
+//	                10.80.0.11 ═══ 10.80.0.1    10.71.2.9: what the other cluster has
+//
+// IPv6 is the same picture. The other gateway is the same one after it has moved: it
+// has all addresses but that of the underlay. The node's default route leads to the
+// gateway's machine as well, so that what leaks would be seen there. The gateways' ends
+// of the overlay are kernel devices: Geneve, or VXLAN where the kernel has no Geneve.
+type world struct {
+	pod, node, gateway, moved *netns.Namespace
+	kernel                    *Kernel
+	encapsulation             Encapsulation
+}
+
+const worldVNI = 257
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{pod: netns.New(t), node: netns.New(t), gateway: netns.New(t), moved: netns.New(t)}
+	must(t, w.node.In(func() error {
+		for key, value := range map[string]string{"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1", "ipv4/conf/all/rp_filter": "1"} {
+			if err := writeSysctl(key, value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	w.node.IP(t, fmt.Sprintf(`
+link add pod0 type veth peer name eth0 %s
+link add gw0 type veth peer name eth0 %s
+link add gw1 type veth peer name eth0 %s
+addr add 10.0.1.1/24 dev pod0
+addr add fd00:10:0:1::1/64 dev pod0 nodad
+addr add 192.0.2.21/32 dev gw0
+addr add 2001:db8::21/128 dev gw0 nodad
+link set pod0 up
+link set gw0 up
+link set gw1 up
+route add 192.0.2.10 dev gw0 src 192.0.2.21
+route add 192.0.2.12 dev gw1 src 192.0.2.21
+route add default via 192.0.2.10
+route add 2001:db8::10 dev gw0
+route add default via 2001:db8::10
+`, w.pod.Here(), w.gateway.Here(), w.moved.Here()))
+	w.pod.IP(t, `
+addr add 10.0.1.5/24 dev eth0
+addr add fd00:10:0:1::5/64 dev eth0 nodad
+link set eth0 up
+route add default via 10.0.1.1
+route add default via fd00:10:0:1::1
+`)
+	w.kernel = openIn(t, w.node)
+	support, err := w.kernel.Support()
+	must(t, err)
+	w.encapsulation, err = support.Choose("")
+	must(t, err)
+	w.makeGateway(t, w.gateway, "192.0.2.10")
+	w.makeGateway(t, w.moved, "192.0.2.12")
+	w.gateway.IP(t, "addr add 2001:db8::10/128 dev eth0 nodad\nroute add 2001:db8::21 dev eth0")
+	return w
+}
+
+func (w *world) makeGateway(t *testing.T, n *netns.Namespace, underlay string) {
+	t.Helper()
+	device := fmt.Sprintf("%s id %d remote 192.0.2.21 dstport %d", w.encapsulation, worldVNI, w.encapsulation.port())
+	if w.encapsulation == VXLAN {
+		device += " nolearning"
+	}
+	n.IP(t, fmt.Sprintf(`
+addr add %s/32 dev eth0
+link set eth0 up
+route add 192.0.2.21 dev eth0 src %[1]s
+addr add 10.71.2.9/32 dev lo
+addr add fd00:71::9/128 dev lo nodad
+link add overlay address 0a:58:0a:50:00:01 mtu 1400 type %s
+addr add 10.80.0.1/32 dev overlay
+addr add fd00:80::1/128 dev overlay nodad
+link set overlay up
+neigh add 10.80.0.11 lladdr 0a:58:0a:50:00:0b dev overlay nud permanent
+neigh add fd00:80::11 lladdr 0a:58:0a:50:00:0b dev overlay nud permanent
+route add 10.80.0.11/32 dev overlay src 10.80.0.1
+route add fd00:80::11/128 dev overlay src fd00:80::1
+route add 10.0.1.0/24 via 10.80.0.11 dev overlay onlink
+route add fd00:10:0:1::/64 via fd00:80::11 dev overlay onlink
+`, underlay, device))
+}
+
+// desired is what the node of the picture needs.
+func (w *world) desired() Desired {
+	return Desired{
+		Addresses: addrs("10.80.0.11", "fd00:80::11"),
+		Pods:      prefixes("10.0.0.0/16", "fd00:10::/48"),
+		Gateways: []Gateway{{
+			Name: "b-0", Underlay: netip.MustParseAddr("192.0.2.10"), Addresses: addrs("10.80.0.1", "fd00:80::1"),
+			VNI: worldVNI, Encapsulation: w.encapsulation, MTU: 1400,
+		}},
+		Routes: []Route{
+			{netip.MustParsePrefix("10.71.0.0/16"), "b-0"},
+			{netip.MustParsePrefix("fd00:71::/48"), "b-0"},
+		},
+	}
+}
+
+// apply brings the node's kernel to what is desired.
+func (w *world) apply(t *testing.T, d Desired) {
+	t.Helper()
+	must(t, d.Validate())
+	_, err := w.kernel.achieve(d)
+	must(t, err)
+	w.check(t, d)
+}
+
+// check holds that nothing is left to do.
+func (w *world) check(t *testing.T, d Desired) {
+	t.Helper()
+	observed, err := w.kernel.Observe()
+	must(t, err)
+	if left := Plan(d, observed); len(left) > 0 {
+		t.Errorf("left to do:\n%s\nobserved: %+v", text(left), observed)
+	}
+}
+
+func addrs(ss ...string) (as []netip.Addr) {
+	for _, s := range ss {
+		as = append(as, netip.MustParseAddr(s))
+	}
+	return as
+}
+
+func prefixes(ss ...string) (ps []netip.Prefix) {
+	for _, s := range ss {
+		ps = append(ps, netip.MustParsePrefix(s))
+	}
+	return ps
+}
+
+// text is a line for each operation.
+func text(operations []Operation) string {
+	var s string
+	for _, o := range operations {
+		s += o.String() + "\n"
+	}
+	return s
+}
+
+// openIn opens a namespace's kernel.
+func openIn(t *testing.T, n *netns.Namespace) *Kernel {
+	t.Helper()
+	var k *Kernel
+	must(t, n.In(func() (err error) {
+		k, err = Open()
+		return err
+	}))
+	t.Cleanup(k.Close)
+	return k
+}
+
+// writeSysctl sets a value below /proc/sys/net of the calling thread's namespace.
+func writeSysctl(key, value string) error {
+	return os.WriteFile("/proc/sys/net/"+key, []byte(value), 0)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
