@@ -7,7 +7,8 @@ const ClusterNetworkName = "default"
 
 // ClusterNetwork describes this cluster to Strait. There is one, named default.
 // Everything in it may be left out: what can be detected is detected, and the rest
-// has defaults.
+// has defaults. Lists with a default are atomic, or else what is applied to an object
+// that has the default would be added to it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -65,7 +66,7 @@ type ClusterNetworkSpec struct {
 	// InternalCIDRs are the pools of internal addresses: one for each node and gateway,
 	// with which they reach each other over the overlay.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:default={"10.80.0.0/16"}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -75,7 +76,7 @@ type ClusterNetworkSpec struct {
 	// mapped hosts appear to other clusters. An empty list keeps nodes from reaching
 	// other clusters; pods still do.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:default={"10.70.0.0/16"}
 	// +kubebuilder:validation:MaxItems=16
 	ExternalCIDRs []CIDR `json:"externalCIDRs"`
@@ -84,7 +85,7 @@ type ClusterNetworkSpec struct {
 	// here. A range of the remote cluster needs one of its own length in these. An empty
 	// list means that such a range is not seen at all, unless its peering says where.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:default={"10.64.0.0/10","fd73:7472::/32"}
 	// +kubebuilder:validation:MaxItems=16
 	RemapPools []CIDR `json:"remapPools"`

@@ -20,7 +20,7 @@ type PeeringStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=cidr
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=64
 	ExternalPrefixes []SeenPrefix `json:"externalPrefixes,omitempty"`
 
 	// Gateways are this cluster's gateways of the peering: what the remote cluster has to

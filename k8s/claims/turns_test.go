@@ -1,0 +1,61 @@
+package claims_test
+
+import (
+	"math/rand/v2"
+	"sync"
+)
+
+// turns puts the requests of several processes into a random order, one after the
+// other: each waits until all want to send one or have ended.
+type turns struct {
+	random *rand.Rand
+
+	mu      sync.Mutex
+	changed sync.Cond
+	waiting []*mortal // in the order in which the processes were named; nil for one that thinks
+	ended   int
+	next    *mortal
+}
+
+func newTurns(random *rand.Rand, processes ...*mortal) *turns {
+	t := &turns{random: random, waiting: make([]*mortal, len(processes))}
+	t.changed.L = &t.mu
+	for i, m := range processes {
+		m.turns, m.place = t, i
+	}
+	return t
+}
+
+// take waits for the turn of a process.
+func (t *turns) take(m *mortal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting[m.place] = m
+	t.choose()
+	for t.next != m {
+		t.changed.Wait()
+	}
+	t.next, t.waiting[m.place] = nil, nil
+}
+
+// end takes a process out of the order.
+func (t *turns) end(m *mortal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m.turns = nil
+	t.ended++
+	t.choose()
+}
+
+func (t *turns) choose() {
+	var ready []*mortal
+	for _, m := range t.waiting {
+		if m != nil {
+			ready = append(ready, m)
+		}
+	}
+	if len(ready) > 0 && len(ready)+t.ended == len(t.waiting) {
+		t.next = ready[t.random.IntN(len(ready))]
+		t.changed.Broadcast()
+	}
+}

@@ -1,0 +1,144 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/claims"
+)
+
+// attach makes one NodeAttachment for each node, with the addresses in force, and
+// deletes those of nodes that are gone. What is wrong with one node stops no other.
+func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Node, inForce []claims.Spec) error {
+	granted := n.addressesByOwner(inForce)
+	var problems []error
+	wanted := make(map[string]bool)
+	for _, node := range nodes {
+		wanted[node.Name] = true
+		owner := v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name}
+		problems = append(problems, c.attachNode(ctx, node, granted[owner]))
+	}
+	for _, attachment := range c.attachments.List() {
+		if !wanted[attachment.Name] {
+			problems = append(problems, c.detachGone(ctx, attachment))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted grantedAddresses) error {
+	spec := attachmentSpec(node, granted)
+	is, exists := c.attachments.Get(node.Name)
+	switch {
+	case len(spec.UnderlayAddresses) == 0:
+		return fmt.Errorf("Node %s has no InternalIP, so that gateways cannot reach it; see why its kubelet reports none", node.Name)
+	case exists && (len(spec.InternalAddresses) == 0 || spec.Index != is.Spec.Index):
+		// It uses what is not in force, or is known by an index that cannot change.
+		return c.detach(ctx, is)
+	case len(spec.InternalAddresses) == 0 || exists && reflect.DeepEqual(spec, is.Spec):
+		return nil
+	}
+	_, err := c.client.NodeAttachments().Apply(ctx, &v1alpha1.NodeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name}, Spec: spec,
+	}, Manager)
+	if err != nil {
+		return fmt.Errorf("NodeAttachment %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// attachmentSpec is what the attachment of a node shall be.
+func attachmentSpec(node *corev1.Node, granted grantedAddresses) v1alpha1.NodeAttachmentSpec {
+	spec := v1alpha1.NodeAttachmentSpec{
+		UnderlayAddresses: ips(nodeAddresses(node, corev1.NodeInternalIP)),
+		InternalAddresses: ips(granted.internal),
+		ExternalAddresses: ips(granted.external),
+	}
+	if len(granted.internal) > 0 {
+		spec.Index = nodeIndex(granted.internal[0])
+	}
+	if prefixes, err := parsePrefixes(node.Spec.PodCIDRs); err == nil { // the API server has checked them
+		spec.PodCIDRs = cidrs(prefixes)
+	}
+	return spec
+}
+
+// detachGone deletes the attachment of a node that the API server itself says is gone.
+func (c *controller) detachGone(ctx context.Context, attachment *v1alpha1.NodeAttachment) error {
+	_, err := c.client.Kubernetes.CoreV1().Nodes().Get(ctx, attachment.Name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err // or nil: the node came back, and the cache will know soon
+	}
+	return c.detach(ctx, attachment)
+}
+
+// detach deletes an attachment, but not one that took its place.
+func (c *controller) detach(ctx context.Context, attachment *v1alpha1.NodeAttachment) error {
+	exactly := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &attachment.UID}}
+	err := c.client.NodeAttachments().Delete(ctx, attachment.Name, exactly)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete NodeAttachment %s: %w", attachment.Name, err)
+	}
+	return nil
+}
+
+// attachedAddresses are all that an attachment uses.
+func attachedAddresses(a *v1alpha1.NodeAttachment) (used []netip.Addr) {
+	return append(addrs(a.Spec.InternalAddresses), addrs(a.Spec.ExternalAddresses)...)
+}
+
+// grantedAddresses are those in force of one owner, IPv4 first. Internal is empty without
+// the address that the owner's index or number comes from.
+type grantedAddresses struct{ internal, external []netip.Addr }
+
+func (n *network) addressesByOwner(inForce []claims.Spec) map[v1alpha1.ClaimOwner]grantedAddresses {
+	all := make(map[v1alpha1.ClaimOwner]grantedAddresses)
+	for _, spec := range inForce {
+		granted, a := all[spec.Owner], claims.Grant(spec).Prefix.Addr()
+		switch spec.Pool {
+		case v1alpha1.PoolInternal:
+			granted.internal = ipv4First(append(granted.internal, a))
+		case v1alpha1.PoolExternal:
+			granted.external = ipv4First(append(granted.external, a))
+		}
+		all[spec.Owner] = granted
+	}
+	numbered4 := len(ofFamily(n.internal, true)) > 0
+	for owner, granted := range all {
+		if len(granted.internal) > 0 && granted.internal[0].Is4() != numbered4 {
+			granted.internal = nil
+			all[owner] = granted
+		}
+	}
+	return all
+}
+
+func ipv4First(addresses []netip.Addr) []netip.Addr {
+	slices.SortFunc(addresses, netip.Addr.Compare) // IPv4 comes before IPv6
+	return addresses
+}
+
+func ips(addresses []netip.Addr) (texts []v1alpha1.IP) {
+	for _, a := range addresses {
+		texts = append(texts, v1alpha1.IP(a.String()))
+	}
+	return texts
+}
+
+func addrs(texts []v1alpha1.IP) (addresses []netip.Addr) {
+	for _, text := range texts {
+		if a, err := netip.ParseAddr(string(text)); err == nil {
+			addresses = append(addresses, a)
+		}
+	}
+	return addresses
+}

@@ -1,0 +1,151 @@
+// Package controller decides, for the whole cluster, what gateways and nodes need to be
+// told: which ranges the cluster uses, which addresses nodes and gateways have, and
+// where ranges of other clusters are seen. What it allocates it keeps as AddressClaims.
+//
+// It works in passes. A pass looks at everything, as the caches have it, and changes what
+// is not as it should be; it remembers nothing. So a controller may be killed at any time,
+// start anywhere, and run twice at once.
+//
+//	observe  ClusterNetwork: create, detect, report       network.go, facts.go, detect.go
+//	claim    AddressClaims: what is wanted, what is free  plan.go, addresses.go, views.go
+//	attach   NodeAttachments                              attachments.go
+//	report   status of Peerings                           peerings.go
+//
+// Objects show only what is in force, and a claim is deleted only when no object shows
+// it. So what changes hands takes several passes, each caused by the one before.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/tools/cache"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/client"
+)
+
+// Manager is the field manager of everything that the controller applies.
+const Manager = "strait-controller"
+
+// Options are what a controller needs.
+type Options struct {
+	Client    *client.Client
+	Namespace string // of the lease
+	Identity  string // among controllers of the cluster, as the name of its pod
+	Log       *slog.Logger
+}
+
+// Passes follow each other no faster than pause, so that many changes make few passes,
+// and at least every resync, for what is not watched. A pass that failed is repeated
+// after a time that doubles from pause to resync.
+const (
+	pause  = 200 * time.Millisecond
+	resync = time.Minute
+)
+
+type controller struct {
+	client *client.Client
+	log    *slog.Logger
+	wake   chan struct{} // has room for one: something changed since the last pass began
+
+	networks    *client.Cache[*v1alpha1.ClusterNetwork]
+	peerings    *client.Cache[*v1alpha1.Peering]
+	attachments *client.Cache[*v1alpha1.NodeAttachment]
+	claims      *client.Cache[*v1alpha1.AddressClaim]
+	nodes       *client.Cache[*corev1.Node]
+}
+
+// Run runs a controller until ctx ends. It returns early only if it cannot start: it
+// waits for an API server that is away and for a lease that another holds, for any time.
+func Run(ctx context.Context, o Options) error {
+	if o.Namespace == "" || o.Identity == "" {
+		return errors.New("controller: the namespace of the lease or the identity is missing; set both")
+	}
+	kube := o.Client.Kubernetes.CoreV1().RESTClient()
+	c := &controller{
+		client: o.Client, log: o.Log, wake: make(chan struct{}, 1),
+		networks:    o.Client.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
+		peerings:    o.Client.Peerings().Cache(""),
+		attachments: o.Client.NodeAttachments().Cache(""),
+		claims:      o.Client.AddressClaims().Cache(""),
+		nodes:       client.NewCache(cache.NewListWatchFromClient(kube, "nodes", metav1.NamespaceAll, fields.Everything()), &corev1.Node{}),
+	}
+	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
+		return fmt.Errorf("controller: %w", err)
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var synced []cache.InformerSynced
+	for _, one := range []struct {
+		informer cache.SharedIndexInformer
+		same     func(was, is any) bool
+	}{
+		{c.networks, sameSpec}, {c.peerings, samePeering}, {c.attachments, sameSpec}, {c.claims, sameClaim}, {c.nodes, sameNode},
+	} {
+		if err := c.follow(one.informer, one.same); err != nil {
+			return fmt.Errorf("controller: %w", err)
+		}
+		running.Go(func() { one.informer.RunWithContext(ctx) })
+		synced = append(synced, one.informer.HasSynced)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return nil
+	}
+	return c.lead(ctx, o, c.work)
+}
+
+// work makes passes until ctx ends.
+func (c *controller) work(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		select {
+		case <-c.wake: // the pass that begins sees it
+		default:
+		}
+		next := resync
+		if err := c.pass(ctx); err == nil {
+			failures = 0
+		} else if ctx.Err() == nil {
+			next = min(pause<<failures, resync)
+			failures = min(failures+1, 16)
+			c.log.Error("not everything is as it should be", "error", err, "again", next)
+		}
+		sleep(ctx, pause)
+		select {
+		case <-ctx.Done():
+		case <-c.wake:
+		case <-time.After(next):
+		}
+	}
+}
+
+// pass brings everything up to date, once.
+func (c *controller) pass(ctx context.Context) error {
+	network, err := c.observe(ctx)
+	if err != nil {
+		return err
+	}
+	p := newPlan(c.client, network, c.nodes.List(), c.peerings.List())
+	inForce, err := claims.Ensure(ctx, c.client, p)
+	if err != nil {
+		return err
+	}
+	return errors.Join(append(p.problems, c.attach(ctx, network, p.nodes, inForce), c.report(ctx, p, inForce))...)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,7 @@
+package controller
+
+import "time"
+
+func init() { // leases change hands fast in tests
+	leaseFor, renewWithin, retryEvery = 2*time.Second, time.Second, 100*time.Millisecond
+}

@@ -1,0 +1,101 @@
+package controller
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// parsePrefixes reads ranges as Kubernetes has them. Host bits are put right; what our own
+// objects cannot hold, as v1alpha1.CIDR has it, is an error.
+func parsePrefixes[S ~string](texts []S) (prefixes []netip.Prefix, err error) {
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a prefix", text)
+		}
+		if p = p.Masked(); !ordinary(p) {
+			return nil, fmt.Errorf("%v is too wide or not of ordinary unicast addresses", p)
+		}
+		prefixes = append(prefixes, p)
+	}
+	return prefixes, nil
+}
+
+// special are the addresses that are not ordinary ones.
+var special = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
+	netip.MustParsePrefix("224.0.0.0/3"), netip.MustParsePrefix("::/127"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("ff00::/8"),
+}
+
+// ordinary reports whether a range may stand in our objects.
+func ordinary(p netip.Prefix) bool {
+	shortest := 16
+	if p.Addr().Is4() {
+		shortest = 8
+	}
+	return !p.Addr().Is4In6() && p.Bits() >= shortest && !slices.ContainsFunc(special, p.Overlaps)
+}
+
+func cidrs(prefixes []netip.Prefix) (texts []v1alpha1.CIDR) {
+	for _, p := range prefixes {
+		texts = append(texts, v1alpha1.CIDR(p.String()))
+	}
+	return texts
+}
+
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// merged is the same addresses in as few prefixes as there can be, in order.
+func merged(prefixes []netip.Prefix) (all []netip.Prefix) {
+	for _, p := range sorted(prefixes) {
+		for len(all) > 0 {
+			last := all[len(all)-1]
+			if last.Overlaps(p) { // in order, so it contains p
+				p = last
+			} else if parent, ok := parent(last); ok && last.Bits() == p.Bits() && parent.Contains(p.Addr()) {
+				p = parent
+			} else {
+				break
+			}
+			all = all[:len(all)-1]
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func sorted(prefixes []netip.Prefix) []netip.Prefix {
+	prefixes = slices.Clone(prefixes)
+	slices.SortFunc(prefixes, netip.Prefix.Compare)
+	return prefixes
+}
+
+// parent is the prefix that is one bit shorter.
+func parent(p netip.Prefix) (netip.Prefix, bool) {
+	if p.Bits() == 0 {
+		return p, false
+	}
+	return netip.PrefixFrom(p.Addr(), p.Bits()-1).Masked(), true
+}
+
+// covered is the same addresses, and as many others as it takes to have no more
+// prefixes than the limit.
+func covered(prefixes []netip.Prefix, limit int) []netip.Prefix {
+	all := merged(prefixes)
+	for len(all) > limit {
+		longest := slices.MaxFunc(all, func(a, b netip.Prefix) int { return hosts(b) - hosts(a) })
+		for i, p := range all {
+			if wider, ok := parent(p); ok && hosts(p) == hosts(longest) {
+				all[i] = wider
+			}
+		}
+		all = merged(all)
+	}
+	return all
+}
+
+// hosts is the number of bits that the addresses of a prefix differ in.
+func hosts(p netip.Prefix) int { return p.Addr().BitLen() - p.Bits() }

@@ -1,0 +1,113 @@
+package controller_test
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/test/kube"
+)
+
+func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
+	cluster := kube.Start(t)
+	f := newFixture(t, cluster)
+	account := cluster.ServiceAccount(t, "strait-system", "strait-controller")
+	f.grant(t, "strait-system")
+	f.start(account, "strait-system", "first")
+	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+	f.peer("b", 1, "10.0.0.0/16")
+	f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]")
+	f.untilSeen("b", "10.0.0.0/16>10.64.0.0/16 Remapped")
+	f.deleteNode("node-1")
+	f.untilAttached()
+	must(t, f.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
+	f.untilClaims()
+
+	for _, source := range refused(t, f, account) {
+		t.Errorf("its rules lack %s", source)
+	}
+	for _, denied := range []authorizationv1.ResourceAttributes{
+		{Resource: "secrets", Verb: "get"}, {Resource: "secrets", Verb: "list"}, {Resource: "secrets", Verb: "get", Namespace: "kube-system"},
+		{Resource: "configmaps", Verb: "get", Namespace: "kube-system", Name: "other"}, {Resource: "pods", Verb: "list"},
+		{Resource: "pods", Verb: "create", Namespace: "strait-system"}, {Resource: "pods", Verb: "patch", Namespace: "kube-system"},
+		{Resource: "nodes", Verb: "update"}, {Resource: "nodes", Verb: "patch"}, {Resource: "nodes", Subresource: "status", Verb: "patch"},
+		{Group: "strait.dev", Resource: "peerings", Verb: "patch"}, {Group: "strait.dev", Resource: "peerings", Verb: "delete"},
+		{Group: "coordination.k8s.io", Resource: "leases", Verb: "update", Namespace: "kube-system"},
+	} {
+		review, err := f.Kubernetes.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "system:serviceaccount:strait-system:strait-controller", ResourceAttributes: &denied,
+			},
+		}, metav1.CreateOptions{})
+		must(t, err)
+		if review.Status.Allowed {
+			t.Errorf("its rules allow %+v", denied)
+		}
+	}
+}
+
+// grant creates the rules of rbac.yaml and binds them to the service account.
+func (f *fixture) grant(t *testing.T, namespace string) {
+	t.Helper()
+	ctx, rbac, name := t.Context(), f.Kubernetes.RbacV1(), metav1.ObjectMeta{Name: "strait-controller"}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name.Name}}
+	documents := yaml.NewYAMLToJSONDecoder(bytes.NewReader(controller.RBAC))
+	for {
+		var rules rbacv1.ClusterRole // of the shape of a Role
+		if err := documents.Decode(&rules); err == io.EOF {
+			return
+		} else {
+			must(t, err)
+		}
+		if rules.Kind == "ClusterRole" {
+			_, err := rbac.ClusterRoles().Create(ctx, &rules, metav1.CreateOptions{})
+			must(t, err)
+			_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: name, Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: rules.Kind, Name: rules.Name}}, metav1.CreateOptions{})
+			must(t, err)
+			continue
+		}
+		in := rules.Namespace
+		if in == "" {
+			in = namespace
+		}
+		_, err := rbac.Roles(in).Create(ctx, &rbacv1.Role{ObjectMeta: name, Rules: rules.Rules}, metav1.CreateOptions{})
+		must(t, err)
+		_, err = rbac.RoleBindings(in).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: name, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: rules.Kind, Name: rules.Name}}, metav1.CreateOptions{})
+		must(t, err)
+	}
+}
+
+// refused are the optional sources of detection that the account may not read: the
+// controller does without, so that nothing else would show it.
+func refused(t *testing.T, f *fixture, account *rest.Config) (sources []string) {
+	t.Helper()
+	c, err := client.New(account)
+	must(t, err)
+	ctx := t.Context()
+	_, err = c.Kubernetes.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
+	sources = appendForbidden(sources, err)
+	_, err = c.Kubernetes.CoreV1().ConfigMaps("kube-system").Get(ctx, "kubeadm-config", metav1.GetOptions{})
+	sources = appendForbidden(sources, err)
+	_, err = c.Kubernetes.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{})
+	sources = appendForbidden(sources, err)
+	_, err = c.Kubernetes.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{})
+	return appendForbidden(sources, err)
+}
+
+func appendForbidden(sources []string, err error) []string {
+	if apierrors.IsForbidden(err) {
+		return append(sources, err.Error())
+	}
+	return sources
+}

@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/claims"
+)
+
+// Released is claims.Owners'. A claim is released when the API server itself says that
+// its owner is gone, or that the owner is as the plan knows it and shows the claim
+// nowhere: what uses it has to let go first.
+func (p *plan) Released(ctx context.Context, claim claims.Spec) (bool, error) {
+	switch claim.Owner.Kind {
+	case kindNode:
+		return p.releasedByNode(ctx, claim)
+	case kindGateway:
+		return p.releasedByPeering(ctx, peeringOf(claim.Owner.Name), claim)
+	case kindPeering:
+		return p.releasedByPeering(ctx, claim.Owner.Name, claim)
+	}
+	return false, nil
+}
+
+func (p *plan) releasedByNode(ctx context.Context, claim claims.Spec) (bool, error) {
+	name := claim.Owner.Name
+	attachment, err := p.client.NodeAttachments().Get(ctx, name, metav1.GetOptions{})
+	if err == nil && slices.Contains(attachedAddresses(attachment), claims.Grant(claim).Prefix.Addr()) {
+		return false, nil
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	_, err = p.client.Kubernetes.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	known := slices.ContainsFunc(p.nodes, func(n *corev1.Node) bool { return n.Name == name })
+	return known, err
+}
+
+func (p *plan) releasedByPeering(ctx context.Context, name string, claim claims.Spec) (bool, error) {
+	peering, err := p.client.Peerings().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil || slices.Contains(shown(peering), claims.Grant(claim).Prefix) {
+		return false, err
+	}
+	return slices.ContainsFunc(p.peerings, func(k *v1alpha1.Peering) bool {
+		return k.UID == peering.UID && k.Generation == peering.Generation
+	}), nil
+}
