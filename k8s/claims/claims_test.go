@@ -101,7 +101,7 @@ func race(t *testing.T, admin *rest.Config, ordinal int) {
 	for i, one := range []*writer{a, b} {
 		both.Go(func() {
 			defer turns.end(one.life)
-			one.live(t.Context(), t, rand.New(rand.NewPCG(uint64(ordinal), uint64(1+i))), 2)
+			one.live(t.Context(), t, rand.New(rand.NewPCG(uint64(ordinal), uint64(1+i))), 1+i)
 		})
 	}
 	both.Wait()

@@ -34,8 +34,8 @@ type Client struct {
 // Requests each second, on average and at once, where the configuration does not say.
 // client-go's own 5 and 10 would make a controller of 1 000 nodes wait for minutes.
 const (
-	qps   = 50
-	burst = 100
+	qps   = 200
+	burst = 400
 )
 
 // New makes a client. Nothing is asked of the API server yet. The configuration is not

@@ -104,8 +104,10 @@ func watch(t *testing.T, s *site) *trap {
 		if !ok || inner.total > linkMTU {
 			return false
 		}
+		pseudo := inner.pseudoSum(len(inner.payload))
 		switch field := checksumField(inner); {
-		case field == nil || binary.BigEndian.Uint16(field) != inner.pseudoSum(len(inner.payload)):
+		case field == nil || binary.BigEndian.Uint16(field) != pseudo:
+		case onesSum(uint32(pseudo), inner.payload) == 0xffff: // finished: one in 65 536 is the same
 		case inner.proto == protoTCP:
 			set.unfinishedTCP.Add(1)
 		case inner.proto == protoUDP:
