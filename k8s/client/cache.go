@@ -29,15 +29,23 @@ func (k *Kind[T, L]) Cache(name string) *Cache[T] {
 		return options
 	}
 	var example T
-	return NewCache(&cache.ListWatch{
+	return NewCache(Lists{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return k.List(ctx, only(options))
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return k.Watch(ctx, only(options))
 		},
-	}, example)
+	}}, example)
 }
+
+// Lists are asked for as lists, and not as the beginning of a watch: client-go goes on
+// waiting there for up to 30 s after its context has ended, and keeps all objects of
+// the beginning.
+type Lists struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what client-go asks for that.
+func (Lists) IsWatchListSemanticsUnSupported() bool { return true }
 
 // NewCache makes a cache of any kind of objects. What nobody here reads, the managed
 // fields, is not kept; SetTransform replaces that.

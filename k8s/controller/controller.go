@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 		peerings:    o.Client.Peerings().Cache(""),
 		attachments: o.Client.NodeAttachments().Cache(""),
 		claims:      o.Client.AddressClaims().Cache(""),
-		nodes:       client.NewCache(cache.NewListWatchFromClient(kube, "nodes", metav1.NamespaceAll, fields.Everything()), &corev1.Node{}),
+		nodes:       client.NewCache(client.Lists{ListWatch: cache.NewListWatchFromClient(kube, "nodes", metav1.NamespaceAll, fields.Everything())}, &corev1.Node{}),
 	}
 	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
 		return fmt.Errorf("controller: %w", err)

@@ -4,10 +4,6 @@ import (
 	"context"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -30,9 +26,9 @@ type objects struct {
 func newObjects(c *client.Client, peering string) (*objects, error) {
 	o := &objects{
 		peering:  peering,
-		networks: copyOf(c.ClusterNetworks(), v1alpha1.ClusterNetworkName),
-		peerings: copyOf(c.Peerings(), peering),
-		nodes:    copyOf(c.NodeAttachments(), ""),
+		networks: c.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
+		peerings: c.Peerings().Cache(peering),
+		nodes:    c.NodeAttachments().Cache(""),
 		changed:  make(chan struct{}, 1),
 	}
 	o.pods = newPods(c.Kubernetes.CoreV1().Pods(""), o.podCIDRs, o.notify)
@@ -52,33 +48,6 @@ func newObjects(c *client.Client, peering string) (*objects, error) {
 	})
 	return o, err
 }
-
-// copyOf is a copy of the object with that name, or of all objects if name is empty.
-func copyOf[T client.Object, L client.List](k *client.Kind[T, L], name string) *client.Cache[T] {
-	only := func(options metav1.ListOptions) metav1.ListOptions {
-		if name != "" {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-		}
-		return options
-	}
-	var example T
-	return client.NewCache(lists{&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return k.List(ctx, only(options))
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return k.Watch(ctx, only(options))
-		},
-	}}, example)
-}
-
-// lists are asked for as lists, and not as the beginning of a watch: client-go goes on
-// waiting there for up to 30 s after its context has ended, and keeps all objects of
-// the beginning.
-type lists struct{ *cache.ListWatch }
-
-// IsWatchListSemanticsUnSupported is what client-go asks for that.
-func (lists) IsWatchListSemanticsUnSupported() bool { return true }
 
 // run follows the API server until ctx ends. Pods come after nodes, whose ranges say
 // which of them matter.

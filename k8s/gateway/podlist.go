@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"strait.dev/strait/k8s/client"
+
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
@@ -49,7 +51,7 @@ func (p *pods) run(ctx context.Context) {
 // source lists and watches pods that run on a node.
 func (p *pods) source() cache.ListerWatcher {
 	const running = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-	return lists{&cache.ListWatch{
+	return client.Lists{ListWatch: &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 			return p.listPages(ctx, metav1.ListOptions{FieldSelector: running, Limit: podPage})
 		},
