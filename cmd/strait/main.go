@@ -61,7 +61,7 @@ no TUN device.`,
 			return c.Help()
 		},
 	}
-	root.AddCommand(newGateway(), newDemo(), newBench(), newVersion())
+	root.AddCommand(newGateway(), newController(), newNode(), newDemo(), newBench(), newVersion())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	markUsage(root)
 	return root

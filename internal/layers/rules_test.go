@@ -10,7 +10,7 @@ const module = "strait.dev/strait/"
 var layers = [][]string{
 	{"packet", "config"},
 	{"geneve", "vxlan", "nat", "ipam"},
-	{"k8s/api/v1alpha1", "k8s/api/crds"},
+	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/rbac"},
 	{"gateway"},
 	{"underlay"}, // before tun: the tunnel is joined to sockets, never the other way round
 	{"tun", "node"},

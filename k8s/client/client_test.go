@@ -211,7 +211,7 @@ func TestTheConfigurationComesFromTheFileOrFromThePod(t *testing.T) {
 	must(t, err)
 	c, err := client.New(config)
 	must(t, err)
-	if _, err := c.Kubernetes.CoreV1().Namespaces().Get(t.Context(), corev1.NamespaceDefault, metav1.GetOptions{}); err != nil {
+	if _, err := c.Namespaces().Get(t.Context(), corev1.NamespaceDefault, metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
 

@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/gentype"
-
-	"strait.dev/strait/k8s/api/v1alpha1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 )
 
 // Object is a pointer to an object of Kubernetes.
@@ -25,12 +26,17 @@ type List interface {
 	runtime.Object
 }
 
-// Kind is all objects of one kind: T is a pointer to its type, L to the type of its
-// lists. It has client-go's Get, List, Create, Update, UpdateStatus, Patch, Delete and
-// Watch. It may be used concurrently.
+// Kind is all objects of one kind, of a namespace where it has such: T is a pointer to
+// its type, L to the type of its lists. Its methods are those of client-go's generated
+// clients. It may be used concurrently.
 type Kind[T Object, L List] struct {
-	*gentype.ClientWithList[T, L]
-	name string // like Peering
+	rest      *rest.RESTClient
+	parameter runtime.ParameterCodec
+	kind      schema.GroupVersionKind
+	resource  string // like peerings
+	namespace string // empty: all, or none
+	object    func() T
+	list      func() L
 }
 
 func kindOf[T, L any, PT interface {
@@ -39,12 +45,82 @@ func kindOf[T, L any, PT interface {
 }, PL interface {
 	*L
 	List
-}](c *Client, name, resource string) *Kind[PT, PL] {
+}](c *Client, kind schema.GroupVersionKind, resource, namespace string) *Kind[PT, PL] {
 	return &Kind[PT, PL]{
-		ClientWithList: gentype.NewClientWithList(resource, c.ours, c.parameter, "",
-			func() PT { return new(T) }, func() PL { return new(L) }),
-		name: name,
+		rest: c.groups[kind.GroupVersion()], parameter: c.parameter,
+		kind: kind, resource: resource, namespace: namespace,
+		object: func() PT { return new(T) }, list: func() PL { return new(L) },
 	}
+}
+
+// at is a request about the kind, or about one object.
+func (k *Kind[T, L]) at(request *rest.Request, name ...string) *rest.Request {
+	request = request.NamespaceIfScoped(k.namespace, k.namespace != "").Resource(k.resource)
+	if len(name) > 0 {
+		request = request.Name(name[0]).SubResource(name[1:]...)
+	}
+	return request
+}
+
+// into sends a request whose answer is an object.
+func (k *Kind[T, L]) into(ctx context.Context, request *rest.Request) (T, error) {
+	answer := k.object()
+	return answer, request.Do(ctx).Into(answer)
+}
+
+// Get asks for the object with that name.
+func (k *Kind[T, L]) Get(ctx context.Context, name string, options metav1.GetOptions) (T, error) {
+	return k.into(ctx, k.at(k.rest.Get(), name).VersionedParams(&options, k.parameter))
+}
+
+// List asks for all objects that the options select.
+func (k *Kind[T, L]) List(ctx context.Context, options metav1.ListOptions) (L, error) {
+	answer := k.list()
+	return answer, k.at(k.rest.Get()).VersionedParams(&options, k.parameter).Timeout(timeout(options)).Do(ctx).Into(answer)
+}
+
+// Watch follows the objects that the options select.
+func (k *Kind[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch = true
+	return k.at(k.rest.Get()).VersionedParams(&options, k.parameter).Timeout(timeout(options)).Watch(ctx)
+}
+
+// timeout is how long the API server may take, 0 for any time.
+func timeout(options metav1.ListOptions) time.Duration {
+	if options.TimeoutSeconds == nil {
+		return 0
+	}
+	return time.Duration(*options.TimeoutSeconds) * time.Second
+}
+
+// Create makes an object that must not be there. The answer is the object as it is.
+func (k *Kind[T, L]) Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error) {
+	return k.into(ctx, k.at(k.rest.Post()).VersionedParams(&options, k.parameter).Body(object))
+}
+
+// Update replaces an object, in the version that is given.
+func (k *Kind[T, L]) Update(ctx context.Context, object T, options metav1.UpdateOptions) (T, error) {
+	return k.into(ctx, k.at(k.rest.Put(), object.GetName()).VersionedParams(&options, k.parameter).Body(object))
+}
+
+// UpdateStatus is Update for the status.
+func (k *Kind[T, L]) UpdateStatus(ctx context.Context, object T, options metav1.UpdateOptions) (T, error) {
+	return k.into(ctx, k.at(k.rest.Put(), object.GetName(), "status").VersionedParams(&options, k.parameter).Body(object))
+}
+
+// Patch changes parts of an object.
+func (k *Kind[T, L]) Patch(ctx context.Context, name string, form types.PatchType, body []byte, options metav1.PatchOptions, subresource ...string) (T, error) {
+	return k.into(ctx, k.at(k.rest.Patch(form), append([]string{name}, subresource...)...).VersionedParams(&options, k.parameter).Body(body))
+}
+
+// Delete removes an object.
+func (k *Kind[T, L]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	return k.at(k.rest.Delete(), name).Body(&options).Do(ctx).Error()
+}
+
+// DeleteCollection removes all objects that the list options select.
+func (k *Kind[T, L]) DeleteCollection(ctx context.Context, options metav1.DeleteOptions, which metav1.ListOptions) error {
+	return k.at(k.rest.Delete()).VersionedParams(&which, k.parameter).Timeout(timeout(which)).Body(&options).Do(ctx).Error()
 }
 
 // Apply gives an object the fields that are set here, and takes from it those that
@@ -63,11 +139,11 @@ func (k *Kind[T, L]) ApplyStatus(ctx context.Context, fields T, manager string) 
 
 func (k *Kind[T, L]) apply(ctx context.Context, fields T, manager string, subresource ...string) (none T, err error) {
 	fields = fields.DeepCopyObject().(T)
-	fields.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(k.name))
+	fields.GetObjectKind().SetGroupVersionKind(k.kind)
 	fields.SetManagedFields(nil) // the API server refuses them
 	body, err := json.Marshal(fields)
 	if err != nil {
-		return none, fmt.Errorf("client: apply %s %s: %w", k.name, fields.GetName(), err)
+		return none, fmt.Errorf("client: apply %s %s: %w", k.kind.Kind, fields.GetName(), err)
 	}
 	options := metav1.ApplyOptions{FieldManager: manager, Force: true}
 	return k.Patch(ctx, fields.GetName(), types.ApplyPatchType, body, options.ToPatchOptions(), subresource...)

@@ -74,7 +74,7 @@ func attachmentSpec(node *corev1.Node, granted grantedAddresses) v1alpha1.NodeAt
 
 // detachGone deletes the attachment of a node that the API server itself says is gone.
 func (c *controller) detachGone(ctx context.Context, attachment *v1alpha1.NodeAttachment) error {
-	_, err := c.client.Kubernetes.CoreV1().Nodes().Get(ctx, attachment.Name, metav1.GetOptions{})
+	_, err := c.client.Nodes().Get(ctx, attachment.Name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		return err // or nil: the node came back, and the cache will know soon
 	}

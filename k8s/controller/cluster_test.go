@@ -59,7 +59,7 @@ func (f *fixture) clear() {
 	must(f.T, f.NodeAttachments().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.AddressClaims().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.ClusterNetworks().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
-	must(f.T, f.Kubernetes.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(f.T, f.cluster.Kubernetes().CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 }
 
 // start starts a controller, which leads once nobody else holds the lease of the
@@ -142,16 +142,16 @@ func (f *fixture) node(name, address, podCIDR string) {
 	if podCIDR != "" {
 		node.Spec.PodCIDR, node.Spec.PodCIDRs = podCIDR, []string{podCIDR}
 	}
-	created, err := f.Kubernetes.CoreV1().Nodes().Create(f.Context(), node, metav1.CreateOptions{})
+	created, err := f.cluster.Kubernetes().CoreV1().Nodes().Create(f.Context(), node, metav1.CreateOptions{})
 	must(f.T, err)
 	created.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}
-	_, err = f.Kubernetes.CoreV1().Nodes().UpdateStatus(f.Context(), created, metav1.UpdateOptions{})
+	_, err = f.cluster.Kubernetes().CoreV1().Nodes().UpdateStatus(f.Context(), created, metav1.UpdateOptions{})
 	must(f.T, err)
 }
 
 func (f *fixture) deleteNode(name string) {
 	f.Helper()
-	must(f.T, f.Kubernetes.CoreV1().Nodes().Delete(f.Context(), name, metav1.DeleteOptions{}))
+	must(f.T, f.cluster.Kubernetes().CoreV1().Nodes().Delete(f.Context(), name, metav1.DeleteOptions{}))
 }
 
 // network applies a ClusterNetwork as kubectl and Helm do, who take no field from others.

@@ -24,8 +24,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -70,14 +68,13 @@ func Run(ctx context.Context, o Options) error {
 	if o.Namespace == "" || o.Identity == "" {
 		return errors.New("controller: the namespace of the lease or the identity is missing; set both")
 	}
-	kube := o.Client.Kubernetes.CoreV1().RESTClient()
 	c := &controller{
 		client: o.Client, log: o.Log, wake: make(chan struct{}, 1),
 		networks:    o.Client.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings:    o.Client.Peerings().Cache(""),
 		attachments: o.Client.NodeAttachments().Cache(""),
 		claims:      o.Client.AddressClaims().Cache(""),
-		nodes:       client.NewCache(client.Lists{ListWatch: cache.NewListWatchFromClient(kube, "nodes", metav1.NamespaceAll, fields.Everything())}, &corev1.Node{}),
+		nodes:       o.Client.Nodes().Cache(""),
 	}
 	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
 		return fmt.Errorf("controller: %w", err)
@@ -102,7 +99,8 @@ func Run(ctx context.Context, o Options) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
-	return c.lead(ctx, o, c.work)
+	lead(ctx, o, c.work)
+	return nil
 }
 
 // work makes passes until ctx ends.

@@ -30,7 +30,7 @@ func TestTheClusterIsDetected(t *testing.T) {
 		}
 		return ""
 	})
-	system, err := f.Kubernetes.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+	system, err := f.cluster.Kubernetes().CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
 	must(t, err)
 	s := is.Status
 	if want := string(system.UID)[:8]; string(s.ClusterID) != want {
@@ -85,10 +85,10 @@ func TestNodesHaveAddressesForAsLongAsTheyAreThere(t *testing.T) {
 	if got := fmt.Sprint(a.Spec.UnderlayAddresses, a.Spec.PodCIDRs); got != "[192.0.2.20] [10.0.2.0/24]" {
 		t.Errorf("the attachment says %s of its node", got)
 	}
-	node, err := f.Kubernetes.CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
+	node, err := f.cluster.Kubernetes().CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
 	must(t, err)
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.30"}}
-	_, err = f.Kubernetes.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	_, err = f.cluster.Kubernetes().CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
 	must(t, err)
 	f.until("the node's new address", func() string {
 		a, err := f.NodeAttachments().Get(t.Context(), "node-0", metav1.GetOptions{})

@@ -2,12 +2,9 @@ package controller
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // leaseName is the Lease in the controller's namespace.
@@ -21,47 +18,68 @@ var leaseFor, renewWithin, retryEvery = 15 * time.Second, 10 * time.Second, 2 * 
 // the lease is lost, one call at a time, until ctx ends. Of several processes one works,
 // as a rule: a lease does not stop a process that was suspended and wakes up late, nor
 // one whose clock runs slow. Claims make that harmless.
-func (c *controller) lead(ctx context.Context, o Options, work func(context.Context)) error {
-	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, o.Namespace, leaseName,
-		c.client.Kubernetes.CoreV1(), c.client.Kubernetes.CoordinationV1(),
-		resourcelock.ResourceLockConfig{Identity: o.Identity})
-	if err != nil {
-		return fmt.Errorf("controller: %w", err)
-	}
-	log := c.log.With("lease", o.Namespace+"/"+leaseName, "identity", o.Identity)
-	terms := make(chan context.Context)
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: leaseName, Lock: lock,
-		LeaseDuration: leaseFor, RenewDeadline: renewWithin, RetryPeriod: retryEvery,
-		ReleaseOnCancel: true,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(term context.Context) {
-				select {
-				case terms <- term:
-				case <-term.Done():
-				}
-			},
-			OnStoppedLeading: func() { log.Info("waiting for the lease") },
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("controller: %w", err)
-	}
-	var working sync.WaitGroup
-	defer working.Wait()
-	working.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case term := <-terms:
-				log.Info("leading")
-				work(term)
-			}
-		}
-	})
+func lead(ctx context.Context, o Options, work func(context.Context)) {
+	l := &lease{leases: o.Client.Leases(o.Namespace), identity: o.Identity}
+	log := o.Log.With("lease", o.Namespace+"/"+leaseName, "identity", o.Identity)
+	waiting := false
 	for ctx.Err() == nil {
-		elector.Run(ctx)
+		held, err := l.try(ctx)
+		if held {
+			log.Info("leading")
+			l.term(ctx, log, work)
+			waiting = false
+		}
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			log.Warn("cannot ask for the lease; trying again", "error", err, "every", retryEvery)
+		case !waiting:
+			log.Info("waiting for the lease")
+			waiting = true
+		}
+		sleep(ctx, retryEvery)
 	}
-	return nil
+}
+
+// term calls work, and renews the lease for as long as that takes. The lease is let go
+// afterwards, so that another need not wait for its end.
+func (l *lease) term(ctx context.Context, log *slog.Logger, work func(context.Context)) {
+	within, stop := context.WithCancel(ctx)
+	var working sync.WaitGroup
+	working.Go(func() { work(within) })
+	l.renew(within, log)
+	stop()
+	working.Wait()
+	if ctx.Err() != nil {
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryEvery)
+		defer cancel()
+		if err := l.release(patience); err != nil {
+			log.Warn("cannot let go of the lease; another controller waits for its end", "error", err, "end", leaseFor)
+		}
+	}
+}
+
+// renew returns when ctx ends, another holds the lease, or it could not be renewed for
+// too long.
+func (l *lease) renew(ctx context.Context, log *slog.Logger) {
+	for renewed := time.Now(); ; {
+		sleep(ctx, retryEvery)
+		if ctx.Err() != nil {
+			return
+		}
+		patience, cancel := context.WithDeadline(ctx, renewed.Add(renewWithin))
+		asked := time.Now()
+		held, err := l.try(patience)
+		cancel()
+		switch {
+		case held:
+			renewed = asked
+		case err == nil:
+			log.Warn("another took the lease; pausing")
+			return
+		case time.Since(renewed) >= renewWithin:
+			log.Warn("the lease could not be renewed; pausing", "error", err)
+			return
+		}
+	}
 }

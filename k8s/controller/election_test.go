@@ -43,7 +43,7 @@ func TestAControllerPausesWithoutTheLeaseAndGoesOnWithIt(t *testing.T) {
 // hold gives the lease to somebody, or to nobody, and returns at which resource version.
 func (f *fixture) hold(holder string) (at string) {
 	f.Helper()
-	leases := f.Kubernetes.CoordinationV1().Leases("default")
+	leases := f.cluster.Kubernetes().CoordinationV1().Leases("default")
 	must(f.T, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		lease, err := leases.Get(f.Context(), "strait-controller", metav1.GetOptions{})
 		must(f.T, err)

@@ -9,8 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/client"
 )
 
 // facts are what a cluster tells of itself beside its nodes. What it does not tell is
@@ -33,14 +34,14 @@ type kubeadmNetwork struct {
 // gather asks the API server for the facts. A source that does not exist or may not be
 // read is left out; any other failure is an error, so that an API server in trouble
 // never looks like another cluster.
-func gather(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) (f facts, err error) {
-	system, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+func gather(ctx context.Context, c *client.Client, log *slog.Logger) (f facts, err error) {
+	system, err := c.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return f, fmt.Errorf("namespace kube-system: %w", err)
 	}
 	f.systemUID = string(system.UID)
 
-	services, err := kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
+	services, err := c.ServiceCIDRs().List(ctx, metav1.ListOptions{})
 	if err := unlessMissing(err, "ServiceCIDRs", log); err != nil {
 		return f, err
 	} else if services != nil {
@@ -49,14 +50,14 @@ func gather(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) (f
 		}
 	}
 
-	kubeadm, err := kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
+	kubeadm, err := c.ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if err := unlessMissing(err, "ConfigMap kube-system/kubeadm-config", log); err != nil {
 		return f, err
 	} else if kubeadm != nil {
 		f.kubeadm = readKubeadm(kubeadm.Data["ClusterConfiguration"])
 	}
 
-	pods, err := kube.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
+	pods, err := c.Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
 		LabelSelector: "component in (kube-apiserver,kube-controller-manager)",
 	})
 	if err := unlessMissing(err, "control plane pods in kube-system", log); err != nil {
@@ -66,7 +67,7 @@ func gather(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) (f
 		f.serviceRange = flagOf(pods.Items, "kube-apiserver", "--service-cluster-ip-range")
 	}
 
-	slices, err := kube.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
+	slices, err := c.EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		LabelSelector: "kubernetes.io/service-name=kubernetes",
 	})
 	if err := unlessMissing(err, "EndpointSlices of Service default/kubernetes", log); err != nil {
@@ -89,7 +90,7 @@ func unlessMissing(err error, source string, log *slog.Logger) error {
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		log.Warn("not allowed to read what the cluster's ranges could be detected from; grant what rbac.yaml has, or set the ranges in ClusterNetwork default",
+		log.Warn("not allowed to read what the cluster's ranges could be detected from; grant what package rbac has, or set the ranges in ClusterNetwork default",
 			"source", source, "error", err)
 		return nil
 	}

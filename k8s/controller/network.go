@@ -142,7 +142,7 @@ func (c *controller) observe(ctx context.Context) (*network, error) {
 			return nil, fmt.Errorf("ClusterNetwork %s: %w", v1alpha1.ClusterNetworkName, err)
 		}
 	}
-	f, err := gather(ctx, c.client.Kubernetes, c.log)
+	f, err := gather(ctx, c.client, c.log)
 	if err != nil {
 		return nil, fmt.Errorf("detect what the cluster uses: %w", err)
 	}

@@ -1,19 +1,15 @@
 package controller_test
 
 import (
-	"bytes"
-	"io"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 
 	"strait.dev/strait/k8s/client"
-	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/rbac"
 	"strait.dev/strait/test/kube"
 )
 
@@ -21,7 +17,7 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 	cluster := kube.Start(t)
 	f := newFixture(t, cluster)
 	account := cluster.ServiceAccount(t, "strait-system", "strait-controller")
-	f.grant(t, "strait-system")
+	f.cluster.Grant(t, rbac.Controller, "strait-system", "strait-controller")
 	f.start(account, "strait-system", "first")
 	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 	f.peer("b", 1, "10.0.0.0/16")
@@ -43,7 +39,7 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 		{Group: "strait.dev", Resource: "peerings", Verb: "patch"}, {Group: "strait.dev", Resource: "peerings", Verb: "delete"},
 		{Group: "coordination.k8s.io", Resource: "leases", Verb: "update", Namespace: "kube-system"},
 	} {
-		review, err := f.Kubernetes.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+		review, err := f.cluster.Kubernetes().AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: "system:serviceaccount:strait-system:strait-controller", ResourceAttributes: &denied,
 			},
@@ -55,39 +51,6 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 	}
 }
 
-// grant creates the rules of rbac.yaml and binds them to the service account.
-func (f *fixture) grant(t *testing.T, namespace string) {
-	t.Helper()
-	ctx, rbac, name := t.Context(), f.Kubernetes.RbacV1(), metav1.ObjectMeta{Name: "strait-controller"}
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name.Name}}
-	documents := yaml.NewYAMLToJSONDecoder(bytes.NewReader(controller.RBAC))
-	for {
-		var rules rbacv1.ClusterRole // of the shape of a Role
-		if err := documents.Decode(&rules); err == io.EOF {
-			return
-		} else {
-			must(t, err)
-		}
-		if rules.Kind == "ClusterRole" {
-			_, err := rbac.ClusterRoles().Create(ctx, &rules, metav1.CreateOptions{})
-			must(t, err)
-			_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: name, Subjects: subjects,
-				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: rules.Kind, Name: rules.Name}}, metav1.CreateOptions{})
-			must(t, err)
-			continue
-		}
-		in := rules.Namespace
-		if in == "" {
-			in = namespace
-		}
-		_, err := rbac.Roles(in).Create(ctx, &rbacv1.Role{ObjectMeta: name, Rules: rules.Rules}, metav1.CreateOptions{})
-		must(t, err)
-		_, err = rbac.RoleBindings(in).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: name, Subjects: subjects,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: rules.Kind, Name: rules.Name}}, metav1.CreateOptions{})
-		must(t, err)
-	}
-}
-
 // refused are the optional sources of detection that the account may not read: the
 // controller does without, so that nothing else would show it.
 func refused(t *testing.T, f *fixture, account *rest.Config) (sources []string) {
@@ -95,13 +58,13 @@ func refused(t *testing.T, f *fixture, account *rest.Config) (sources []string) 
 	c, err := client.New(account)
 	must(t, err)
 	ctx := t.Context()
-	_, err = c.Kubernetes.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
+	_, err = c.ServiceCIDRs().List(ctx, metav1.ListOptions{})
 	sources = appendForbidden(sources, err)
-	_, err = c.Kubernetes.CoreV1().ConfigMaps("kube-system").Get(ctx, "kubeadm-config", metav1.GetOptions{})
+	_, err = c.ConfigMaps("kube-system").Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	sources = appendForbidden(sources, err)
-	_, err = c.Kubernetes.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{})
+	_, err = c.Pods("kube-system").List(ctx, metav1.ListOptions{})
 	sources = appendForbidden(sources, err)
-	_, err = c.Kubernetes.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{})
+	_, err = c.EndpointSlices("default").List(ctx, metav1.ListOptions{})
 	return appendForbidden(sources, err)
 }
 

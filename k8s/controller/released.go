@@ -36,7 +36,7 @@ func (p *plan) releasedByNode(ctx context.Context, claim claims.Spec) (bool, err
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, err
 	}
-	_, err = p.client.Kubernetes.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	_, err = p.client.Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}

@@ -9,5 +9,5 @@
 // of the API server replaces it. An object that is deleted, in contrast, is withdrawn
 // at once: without its Peering a gateway has no nodes, no peers and no grants.
 //
-// What a gateway needs to be granted is in rbac.yaml.
+// What a gateway needs to be granted is in package rbac.
 package gateway

@@ -31,7 +31,7 @@ func newObjects(c *client.Client, peering string) (*objects, error) {
 		nodes:    c.NodeAttachments().Cache(""),
 		changed:  make(chan struct{}, 1),
 	}
-	o.pods = newPods(c.Kubernetes.CoreV1().Pods(""), o.podCIDRs, o.notify)
+	o.pods = newPods(c.Pods(""), o.podCIDRs, o.notify)
 	for _, follow := range []func(func()) error{o.networks.Notify, o.peerings.Notify, o.nodes.Notify} {
 		if err := follow(o.notify); err != nil {
 			return nil, err

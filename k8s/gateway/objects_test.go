@@ -109,7 +109,7 @@ func (w *world) twoNodes(t *testing.T) {
 func (w *world) pod(t *testing.T, name, node, address string) {
 	t.Helper()
 	w.ServiceAccount(t, "pods", "default") // without which no pod is admitted
-	pods := w.admin.Kubernetes.CoreV1().Pods("pods")
+	pods := w.admin.Pods("pods")
 	no := false
 	w.created(t, func(ctx context.Context) error {
 		p, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
@@ -126,5 +126,5 @@ func (w *world) pod(t *testing.T, name, node, address string) {
 
 func (w *world) removePod(ctx context.Context, name string) error {
 	at := int64(0) // there is no kubelet to agree
-	return w.admin.Kubernetes.CoreV1().Pods("pods").Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &at})
+	return w.admin.Pods("pods").Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &at})
 }

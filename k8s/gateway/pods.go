@@ -9,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/translate"
 )
 
@@ -22,7 +22,7 @@ import (
 // When a node loses a range, pods that were forgotten may matter: then all are listed
 // anew.
 type pods struct {
-	api      typedv1.PodInterface
+	api      *client.Kind[*corev1.Pod, *corev1.PodList]
 	podCIDRs func(node string) []v1alpha1.CIDR
 	changed  func()
 	again    chan struct{} // list anew; room for one
@@ -33,7 +33,7 @@ type pods struct {
 	gone     map[string][]v1alpha1.CIDR // podCIDRs of nodes that went since all were listed
 }
 
-func newPods(api typedv1.PodInterface, podCIDRs func(string) []v1alpha1.CIDR, changed func()) *pods {
+func newPods(api *client.Kind[*corev1.Pod, *corev1.PodList], podCIDRs func(string) []v1alpha1.CIDR, changed func()) *pods {
 	return &pods{
 		api: api, podCIDRs: podCIDRs, changed: changed, again: make(chan struct{}, 1),
 		kept: make(map[types.NamespacedName]translate.Pod), gone: make(map[string][]v1alpha1.CIDR),

@@ -129,7 +129,7 @@ func TestAllPagesOfPodsAreRead(t *testing.T) {
 	for i := range 5 {
 		w.pod(t, fmt.Sprintf("page-%d", i), "node-9", fmt.Sprintf("10.0.9.%d", i+1))
 	}
-	p := newPods(w.admin.Kubernetes.CoreV1().Pods(""), func(string) []v1alpha1.CIDR { return []v1alpha1.CIDR{"10.0.9.2/32"} }, func() {})
+	p := newPods(w.admin.Pods(""), func(string) []v1alpha1.CIDR { return []v1alpha1.CIDR{"10.0.9.2/32"} }, func() {})
 	p.nodeDeleted(&v1alpha1.NodeAttachment{})
 	all, err := p.listPages(t.Context(), metav1.ListOptions{Limit: 2})
 	must(t, err)

@@ -17,19 +17,15 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
-
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/rbac"
 	"strait.dev/strait/test/kube"
 )
 
-// world is a cluster with a gateway, b-0 of Peering b, that may do what rbac.yaml says
+// world is a cluster with a gateway, b-0 of Peering b, that may do what package rbac says
 // and no more.
 type world struct {
 	*kube.Cluster
@@ -49,7 +45,7 @@ func newWorld(t *testing.T, c *kube.Cluster) *world {
 	w.admin, err = client.New(c.Admin())
 	must(t, err)
 	account := c.ServiceAccount(t, "strait", "gateway")
-	w.grant(t)
+	c.Grant(t, rbac.Gateway, "strait", "gateway")
 
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "preshared"), 0o700))
@@ -73,31 +69,6 @@ func newWorld(t *testing.T, c *kube.Cluster) *world {
 		}
 	})
 	return w
-}
-
-// grant binds the role in rbac.yaml to the gateway's account.
-func (w *world) grant(t *testing.T) {
-	t.Helper()
-	text, err := os.ReadFile("rbac.yaml")
-	must(t, err)
-	role := new(rbacv1.ClusterRole)
-	must(t, yaml.UnmarshalStrict(text, role))
-	roles := w.admin.Kubernetes.RbacV1()
-	_, err = roles.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
-	must(t, unlessExists(err))
-	_, err = roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "strait", Name: "gateway"}},
-	}, metav1.CreateOptions{})
-	must(t, unlessExists(err))
-}
-
-func unlessExists(err error) error {
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
 }
 
 // run starts the gateway.

@@ -5,18 +5,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/rbac"
 	"strait.dev/strait/node"
 	"strait.dev/strait/test/kube"
 	"strait.dev/strait/test/netns"
@@ -76,23 +74,11 @@ route add 10.80.0.11/32 dev overlay src 10.80.0.1
 	return w
 }
 
-// limited is a client that may do what rbac.yaml says, and no more.
+// limited is a client that may do what package rbac says, and no more.
 func (w *world) limited(t *testing.T) *client.Client {
 	t.Helper()
 	account := w.ServiceAccount(t, "strait", "node")
-	text, err := os.ReadFile("rbac.yaml")
-	must(t, err)
-	role := new(rbacv1.ClusterRole)
-	must(t, yaml.UnmarshalStrict(text, role))
-	roles := w.admin.Kubernetes.RbacV1()
-	_, err = roles.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
-	must(t, err)
-	_, err = roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "strait", Name: "node"}},
-	}, metav1.CreateOptions{})
-	must(t, err)
+	w.Grant(t, rbac.Node, "strait", "node")
 	c, err := client.New(account)
 	must(t, err)
 	return c

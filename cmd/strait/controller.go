@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller"
+)
+
+func newController() *cobra.Command {
+	var kubeconfig string
+	o := controller.Options{Namespace: os.Getenv("POD_NAMESPACE"), Identity: os.Getenv("POD_NAME")}
+	c := &cobra.Command{
+		Use:   "controller",
+		Short: "Run the controller of a cluster",
+		Long: `Run the controller in the foreground. It detects which ranges the cluster uses,
+gives nodes and gateways their addresses, and decides where ranges of other
+clusters are seen. Several may run: one works, the others wait for its lease.
+
+It waits for an API server that is away. SIGTERM ends it.`,
+		Example: `  strait controller
+  strait controller --kubeconfig ~/.kube/config --namespace strait-system --identity me`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Namespace == "" {
+				return &usageError{errors.New("--namespace is missing; name the namespace of the lease, or set POD_NAMESPACE"), cmd.CommandPath() + " --help"}
+			}
+			if o.Identity == "" {
+				return &usageError{errors.New("--identity is missing; give a name that no other controller of the cluster has, or set POD_NAME"), cmd.CommandPath() + " --help"}
+			}
+			config, err := client.Config(kubeconfig)
+			if err != nil {
+				return err
+			}
+			if o.Client, err = client.New(config); err != nil {
+				return err
+			}
+			o.Log = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+			defer stop()
+			return controller.Run(ctx, o)
+		},
+	}
+	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file (default: the service account of the pod)")
+	c.Flags().StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the lease (default: $POD_NAMESPACE)")
+	c.Flags().StringVar(&o.Identity, "identity", o.Identity, "name among the controllers of the cluster (default: $POD_NAME)")
+	return c
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/gateway"
+)
+
+// Ports that are the same for all gateways in Kubernetes, where each has a pod of its
+// own. Those of Geneve and WireGuard are the defaults of package config.
+const (
+	vxlanPort         = 6092 // UDP
+	observabilityPort = 8080 // TCP
+)
+
+// gatewayObjects are the flags of a gateway in Kubernetes.
+type gatewayObjects struct {
+	peering, name, podIPs, node, keyFile, presharedKeyDir, cacheDir, kubeconfig string
+}
+
+// objectFlag is one of them.
+type objectFlag struct {
+	into     *string
+	name     string
+	env      string // where its value is when the flag is not given; empty: nowhere
+	required bool
+	usage    string
+}
+
+func (g *gatewayObjects) flags() []objectFlag {
+	return []objectFlag{
+		{&g.peering, "peering", "STRAIT_PEERING", true, "the Peering that the gateway is for"},
+		{&g.name, "name", "POD_NAME", true, "the gateway's name: that of its pod"},
+		{&g.podIPs, "pod-ips", "POD_IPS", true, "the addresses of its pod, joined by commas"},
+		{&g.node, "node", "NODE_NAME", true, "the node that it runs on"},
+		{&g.keyFile, "key-file", "", true, "file with the gateway's private key in base64"},
+		{&g.presharedKeyDir, "preshared-key-dir", "", false, "folder with preshared keys, each in a file with the name of its Secret"},
+		{&g.cacheDir, "cache-dir", "", true, "folder for a copy of the configuration in force, to start from while the API server is away"},
+		{&g.kubeconfig, "kubeconfig", "", false, "file with access to the cluster; without it, that of the pod"},
+	}
+}
+
+func (g *gatewayObjects) register(c *cobra.Command) {
+	for _, f := range g.flags() {
+		if f.env != "" {
+			f.usage += " (or $" + f.env + ")"
+		}
+		c.Flags().StringVar(f.into, f.name, "", f.usage)
+	}
+}
+
+// given is the name of a flag that was given, empty if none was.
+func (g *gatewayObjects) given(c *cobra.Command) string {
+	for _, f := range g.flags() {
+		if c.Flags().Changed(f.name) {
+			return f.name
+		}
+	}
+	return ""
+}
+
+// complete takes what is not given from the environment, and says what is missing.
+func (g *gatewayObjects) complete() error {
+	for _, f := range g.flags() {
+		if *f.into == "" && f.env != "" {
+			*f.into = os.Getenv(f.env)
+		}
+		if *f.into != "" || !f.required {
+			continue
+		}
+		remedy := "give it"
+		if f.env != "" {
+			remedy = "give it, or set " + f.env
+		}
+		return gatewayUsage(fmt.Errorf("--%s is missing: %s; %s, or name a configuration file with --config", f.name, f.usage, remedy))
+	}
+	return nil
+}
+
+// options are those of the gateway that the flags ask for.
+func (g *gatewayObjects) options(d daemon.Options) (o gateway.Options, err error) {
+	if err := g.complete(); err != nil {
+		return o, err
+	}
+	o = gateway.Options{
+		Peering: g.peering, Name: g.name, Node: g.node,
+		KeyFile: g.keyFile, PresharedKeyDir: g.presharedKeyDir, CacheDir: g.cacheDir,
+		Geneve:        config.ListenAddress{Port: config.DefaultOverlayPort},
+		VXLAN:         config.ListenAddress{Port: vxlanPort},
+		Observability: config.ListenAddress{Port: observabilityPort},
+		WireGuardPort: config.DefaultWireGuardPort,
+		Daemon:        d,
+	}
+	for text := range strings.SplitSeq(g.podIPs, ",") {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return o, gatewayUsage(fmt.Errorf("--pod-ips: %q is not an address; write them like 10.0.1.9,fd00:10::9", text))
+		}
+		o.PodAddresses = append(o.PodAddresses, a)
+	}
+	if info, err := os.Stat(g.cacheDir); err != nil || !info.IsDir() {
+		return o, gatewayUsage(fmt.Errorf("--cache-dir: %s is not a folder; make it, or mount one there", g.cacheDir))
+	}
+	return o, nil
+}
+
+func (g *gatewayObjects) run(ctx context.Context, d daemon.Options) error {
+	o, err := g.options(d)
+	if err != nil {
+		return err
+	}
+	klog.SetSlogLogger(d.Log) // what client-go has to say
+	if o.API, err = client.Config(g.kubeconfig); err != nil {
+		return err
+	}
+	return gateway.Run(ctx, o)
+}

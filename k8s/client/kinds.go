@@ -1,0 +1,111 @@
+package client
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// Our own kinds. Each belongs to no namespace.
+
+// ClusterNetworks are those of the cluster: there is one at most.
+func (c *Client) ClusterNetworks() *Kind[*v1alpha1.ClusterNetwork, *v1alpha1.ClusterNetworkList] {
+	return kindOf[v1alpha1.ClusterNetwork, v1alpha1.ClusterNetworkList](c, ours("ClusterNetwork"), "clusternetworks", "")
+}
+
+// Peerings are those of the cluster.
+func (c *Client) Peerings() *Kind[*v1alpha1.Peering, *v1alpha1.PeeringList] {
+	return kindOf[v1alpha1.Peering, v1alpha1.PeeringList](c, ours("Peering"), "peerings", "")
+}
+
+// NodeAttachments are those of the cluster.
+func (c *Client) NodeAttachments() *Kind[*v1alpha1.NodeAttachment, *v1alpha1.NodeAttachmentList] {
+	return kindOf[v1alpha1.NodeAttachment, v1alpha1.NodeAttachmentList](c, ours("NodeAttachment"), "nodeattachments", "")
+}
+
+// AddressClaims are those of the cluster.
+func (c *Client) AddressClaims() *Kind[*v1alpha1.AddressClaim, *v1alpha1.AddressClaimList] {
+	return kindOf[v1alpha1.AddressClaim, v1alpha1.AddressClaimList](c, ours("AddressClaim"), "addressclaims", "")
+}
+
+// AddressMappings are those of the cluster.
+func (c *Client) AddressMappings() *Kind[*v1alpha1.AddressMapping, *v1alpha1.AddressMappingList] {
+	return kindOf[v1alpha1.AddressMapping, v1alpha1.AddressMappingList](c, ours("AddressMapping"), "addressmappings", "")
+}
+
+func ours(kind string) schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind(kind) }
+
+// Kubernetes' kinds. Those with a namespace are the ones in it, or in all if it is empty.
+
+// Nodes are those of the cluster.
+func (c *Client) Nodes() *Kind[*corev1.Node, *corev1.NodeList] {
+	return kindOf[corev1.Node, corev1.NodeList](c, core("Node"), "nodes", "")
+}
+
+// Namespaces are those of the cluster.
+func (c *Client) Namespaces() *Kind[*corev1.Namespace, *corev1.NamespaceList] {
+	return kindOf[corev1.Namespace, corev1.NamespaceList](c, core("Namespace"), "namespaces", "")
+}
+
+// Pods are those in a namespace.
+func (c *Client) Pods(namespace string) *Kind[*corev1.Pod, *corev1.PodList] {
+	return kindOf[corev1.Pod, corev1.PodList](c, core("Pod"), "pods", namespace)
+}
+
+// ConfigMaps are those in a namespace.
+func (c *Client) ConfigMaps(namespace string) *Kind[*corev1.ConfigMap, *corev1.ConfigMapList] {
+	return kindOf[corev1.ConfigMap, corev1.ConfigMapList](c, core("ConfigMap"), "configmaps", namespace)
+}
+
+// Secrets are those in a namespace.
+func (c *Client) Secrets(namespace string) *Kind[*corev1.Secret, *corev1.SecretList] {
+	return kindOf[corev1.Secret, corev1.SecretList](c, core("Secret"), "secrets", namespace)
+}
+
+// Services are those in a namespace.
+func (c *Client) Services(namespace string) *Kind[*corev1.Service, *corev1.ServiceList] {
+	return kindOf[corev1.Service, corev1.ServiceList](c, core("Service"), "services", namespace)
+}
+
+// Events are those in a namespace. Those of objects without one are in default.
+func (c *Client) Events(namespace string) *Kind[*corev1.Event, *corev1.EventList] {
+	return kindOf[corev1.Event, corev1.EventList](c, core("Event"), "events", namespace)
+}
+
+// StatefulSets are those in a namespace.
+func (c *Client) StatefulSets(namespace string) *Kind[*appsv1.StatefulSet, *appsv1.StatefulSetList] {
+	return kindOf[appsv1.StatefulSet, appsv1.StatefulSetList](c, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "statefulsets", namespace)
+}
+
+// Leases are those in a namespace.
+func (c *Client) Leases(namespace string) *Kind[*coordinationv1.Lease, *coordinationv1.LeaseList] {
+	return kindOf[coordinationv1.Lease, coordinationv1.LeaseList](c, coordinationv1.SchemeGroupVersion.WithKind("Lease"), "leases", namespace)
+}
+
+// EndpointSlices are those in a namespace.
+func (c *Client) EndpointSlices(namespace string) *Kind[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList] {
+	return kindOf[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](c, discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), "endpointslices", namespace)
+}
+
+// ServiceCIDRs are those of the cluster.
+func (c *Client) ServiceCIDRs() *Kind[*networkingv1.ServiceCIDR, *networkingv1.ServiceCIDRList] {
+	return kindOf[networkingv1.ServiceCIDR, networkingv1.ServiceCIDRList](c, networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR"), "servicecidrs", "")
+}
+
+// NetworkPolicies are those in a namespace.
+func (c *Client) NetworkPolicies(namespace string) *Kind[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList] {
+	return kindOf[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](c, networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), "networkpolicies", namespace)
+}
+
+// PodDisruptionBudgets are those in a namespace.
+func (c *Client) PodDisruptionBudgets(namespace string) *Kind[*policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudgetList] {
+	return kindOf[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](c, policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "poddisruptionbudgets", namespace)
+}
+
+func core(kind string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(kind) }

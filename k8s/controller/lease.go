@@ -1,0 +1,99 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/client"
+)
+
+// lease is this process's view of the Lease, by the rules of Kubernetes' own controllers:
+// the holder renews it, whoever wants it waits until it has not changed for its duration,
+// measured by the one who waits, and the API server refuses all writers but one of those
+// who read the same version. client-go has the same, but only together with a client of
+// all kinds; see package client. It is not for concurrent use.
+type lease struct {
+	leases   *client.Kind[*coordinationv1.Lease, *coordinationv1.LeaseList]
+	identity string
+
+	seen   coordinationv1.LeaseSpec
+	seenAt time.Time // that the lease became as it was seen last
+}
+
+// try takes or renews the lease, and reports whether it is held now. It is not where
+// somebody else holds it, or took it at the same time.
+func (l *lease) try(ctx context.Context) (held bool, err error) {
+	is, err := l.leases.Get(ctx, leaseName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		is = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: l.next(coordinationv1.LeaseSpec{})}
+		_, err = l.leases.Create(ctx, is, metav1.CreateOptions{})
+		return err == nil, unlessOvertaken(err)
+	}
+	if err != nil {
+		return false, err
+	}
+	if !sameLease(is.Spec, l.seen) {
+		l.seen, l.seenAt = is.Spec, time.Now()
+	}
+	if holder := valueOf(is.Spec.HolderIdentity); holder != "" && holder != l.identity {
+		duration := time.Duration(valueOf(is.Spec.LeaseDurationSeconds)) * time.Second
+		if time.Since(l.seenAt) < max(duration, time.Second) {
+			return false, nil
+		}
+	}
+	is = is.DeepCopy()
+	is.Spec = l.next(is.Spec)
+	_, err = l.leases.Update(ctx, is, metav1.UpdateOptions{})
+	return err == nil, unlessOvertaken(err)
+}
+
+// next is the lease when it is taken or renewed.
+func (l *lease) next(was coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
+	now, seconds, transitions := metav1.NowMicro(), int32(leaseFor/time.Second), valueOf(was.LeaseTransitions)
+	acquired := was.AcquireTime
+	if valueOf(was.HolderIdentity) != l.identity || acquired == nil {
+		acquired = &now
+		if was.AcquireTime != nil {
+			transitions++
+		}
+	}
+	return coordinationv1.LeaseSpec{HolderIdentity: &l.identity, LeaseDurationSeconds: &seconds,
+		AcquireTime: acquired, RenewTime: &now, LeaseTransitions: &transitions}
+}
+
+// release lets go of the lease if it is held.
+func (l *lease) release(ctx context.Context) error {
+	is, err := l.leases.Get(ctx, leaseName, metav1.GetOptions{})
+	if err != nil || valueOf(is.Spec.HolderIdentity) != l.identity {
+		return err
+	}
+	nobody := ""
+	is.Spec.HolderIdentity = &nobody
+	_, err = l.leases.Update(ctx, is, metav1.UpdateOptions{})
+	return unlessOvertaken(err)
+}
+
+// unlessOvertaken is the error, unless another writer was faster.
+func unlessOvertaken(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func sameLease(a, b coordinationv1.LeaseSpec) bool {
+	return valueOf(a.HolderIdentity) == valueOf(b.HolderIdentity) && a.RenewTime.Equal(b.RenewTime) &&
+		valueOf(a.LeaseDurationSeconds) == valueOf(b.LeaseDurationSeconds)
+}
+
+// valueOf is what a pointer points to, or the zero value.
+func valueOf[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
