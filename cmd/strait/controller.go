@@ -50,6 +50,7 @@ It waits for an API server that is away. SIGTERM ends it.`,
 	}
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file (default: the service account of the pod)")
 	c.Flags().StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the lease (default: $POD_NAMESPACE)")
+	c.Flags().StringVar(&o.Gateways.Namespace, "gateway-namespace", "strait-gateways", "namespace of the gateways")
 	c.Flags().StringVar(&o.Identity, "identity", o.Identity, "name among the controllers of the cluster (default: $POD_NAME)")
 	return c
 }

@@ -11,6 +11,7 @@ var layers = [][]string{
 	{"packet", "config"},
 	{"geneve", "vxlan", "nat", "ipam"},
 	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/rbac"},
+	{"k8s/peering"},
 	{"gateway"},
 	{"underlay"}, // before tun: the tunnel is joined to sockets, never the other way round
 	{"tun", "node"},

@@ -63,3 +63,21 @@ func sameClaim(was, is any) bool {
 func sameSpec(was, is any) bool {
 	return was.(metav1.Object).GetGeneration() == is.(metav1.Object).GetGeneration()
 }
+
+// samePod is for what is looked at of a gateway's pod: whether it runs, and where.
+func samePod(was, is any) bool {
+	a, b := was.(*corev1.Pod), is.(*corev1.Pod)
+	return podReady(a) == podReady(b) && a.Spec.NodeName == b.Spec.NodeName
+}
+
+// podReady reports whether a pod runs, is ready, and is not about to end.
+func podReady(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func sameService(was, is any) bool {
+	a, b := was.(*corev1.Service), is.(*corev1.Service)
+	return reflect.DeepEqual(a.Spec, b.Spec) && reflect.DeepEqual(a.Status.LoadBalancer, b.Status.LoadBalancer)
+}

@@ -73,7 +73,8 @@ func (f *fixture) start(config *rest.Config, namespace, identity string) (stop f
 	go func() {
 		done <- controller.Run(ctx, controller.Options{
 			Client: c, Namespace: namespace, Identity: identity,
-			Log: slog.New(slog.NewTextHandler(io.MultiWriter(f.Output(), f.log), nil)).With("controller", identity),
+			Gateways: controller.Gateways{Namespace: "strait-gateways"},
+			Log:      slog.New(slog.NewTextHandler(io.MultiWriter(f.Output(), f.log), nil)).With("controller", identity),
 		})
 	}()
 	stopped := false

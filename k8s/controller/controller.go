@@ -39,7 +39,13 @@ type Options struct {
 	Client    *client.Client
 	Namespace string // of the lease
 	Identity  string // among controllers of the cluster, as the name of its pod
+	Gateways  Gateways
 	Log       *slog.Logger
+}
+
+// Gateways are how the gateways of all peerings run.
+type Gateways struct {
+	Namespace string // of their pods and everything around these; nothing else is in it
 }
 
 // Passes follow each other no faster than pause, so that many changes make few passes,
@@ -60,13 +66,15 @@ type controller struct {
 	attachments *client.Cache[*v1alpha1.NodeAttachment]
 	claims      *client.Cache[*v1alpha1.AddressClaim]
 	nodes       *client.Cache[*corev1.Node]
+	pods        *client.Cache[*corev1.Pod]     // of gateways
+	services    *client.Cache[*corev1.Service] // of gateways
 }
 
 // Run runs a controller until ctx ends. It returns early only if it cannot start: it
 // waits for an API server that is away and for a lease that another holds, for any time.
 func Run(ctx context.Context, o Options) error {
-	if o.Namespace == "" || o.Identity == "" {
-		return errors.New("controller: the namespace of the lease or the identity is missing; set both")
+	if o.Namespace == "" || o.Identity == "" || o.Gateways.Namespace == "" {
+		return errors.New("controller: the namespace of the lease, the one of the gateways or the identity is missing; set all")
 	}
 	c := &controller{
 		client: o.Client, log: o.Log, wake: make(chan struct{}, 1),
@@ -75,6 +83,8 @@ func Run(ctx context.Context, o Options) error {
 		attachments: o.Client.NodeAttachments().Cache(""),
 		claims:      o.Client.AddressClaims().Cache(""),
 		nodes:       o.Client.Nodes().Cache(""),
+		pods:        o.Client.Pods(o.Gateways.Namespace).Cache(""),
+		services:    o.Client.Services(o.Gateways.Namespace).Cache(""),
 	}
 	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
 		return fmt.Errorf("controller: %w", err)
@@ -89,6 +99,7 @@ func Run(ctx context.Context, o Options) error {
 		same     func(was, is any) bool
 	}{
 		{c.networks, sameSpec}, {c.peerings, samePeering}, {c.attachments, sameSpec}, {c.claims, sameClaim}, {c.nodes, sameNode},
+		{c.pods, samePod}, {c.services, sameService},
 	} {
 		if err := c.follow(one.informer, one.same); err != nil {
 			return fmt.Errorf("controller: %w", err)

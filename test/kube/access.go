@@ -17,10 +17,8 @@ import (
 func (c *Cluster) ServiceAccount(t testing.TB, namespace, name string) *rest.Config {
 	t.Helper()
 	accounts, named := c.client.CoreV1().ServiceAccounts(namespace), metav1.ObjectMeta{Name: name}
-	_, err := c.client.CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	must(t, unlessExists(err))
-	_, err = accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named}, metav1.CreateOptions{})
+	must(t, c.Namespace(t.Context(), namespace))
+	_, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named}, metav1.CreateOptions{})
 	must(t, unlessExists(err))
 	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	must(t, err)

@@ -2,12 +2,13 @@ package kube
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
@@ -44,19 +45,21 @@ func (c *Cluster) grant(t testing.TB, rules rbacv1.ClusterRole, namespace string
 	if rules.Kind == "ClusterRole" {
 		_, err := rbac.ClusterRoles().Create(ctx, &rules, metav1.CreateOptions{})
 		_, bindErr := rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: name, Subjects: subjects, RoleRef: to}, metav1.CreateOptions{})
-		return errors.Join(unlessThere(err), unlessThere(bindErr))
+		return errors.Join(unlessExists(err), unlessExists(bindErr))
 	}
 	if rules.Namespace != "" {
 		namespace = rules.Namespace
 	}
+	if err := c.Namespace(ctx, namespace); err != nil {
+		return err
+	}
 	_, err := rbac.Roles(namespace).Create(ctx, &rbacv1.Role{ObjectMeta: name, Rules: rules.Rules}, metav1.CreateOptions{})
 	_, bindErr := rbac.RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: name, Subjects: subjects, RoleRef: to}, metav1.CreateOptions{})
-	return errors.Join(unlessThere(err), unlessThere(bindErr))
+	return errors.Join(unlessExists(err), unlessExists(bindErr))
 }
 
-func unlessThere(err error) error {
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
+// Namespace makes a namespace that may be there already.
+func (c *Cluster) Namespace(ctx context.Context, name string) error {
+	_, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	return unlessExists(err)
 }

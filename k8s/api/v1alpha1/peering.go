@@ -34,15 +34,18 @@ type Peering struct {
 
 // PeeringSpec is what is wished for.
 //
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterID) || has(self.clusterID) && self.clusterID == oldSelf.clusterID",fieldPath=".clusterID",message="a peering stays with its cluster: delete it and create one for the other cluster"
 // +kubebuilder:validation:XValidation:rule="!has(self.prefixes) || !has(self.externalPrefixes) || self.prefixes.all(a, self.externalPrefixes.all(b, !isCIDR(a.cidr) || !isCIDR(b.cidr) || !cidr(a.cidr).containsCIDR(b.cidr) && !cidr(b.cidr).containsCIDR(a.cidr)))",fieldPath=".externalPrefixes",message="prefixes and externalPrefixes overlap in cidr: name each address of the remote cluster once"
 // +kubebuilder:validation:XValidation:rule="!has(self.prefixes) || !has(self.externalPrefixes) || self.prefixes.all(a, self.externalPrefixes.all(b, !has(a.seenAs) || !has(b.seenAs) || !isCIDR(a.seenAs) || !isCIDR(b.seenAs) || !cidr(a.seenAs).containsCIDR(b.seenAs) && !cidr(b.seenAs).containsCIDR(a.seenAs)))",fieldPath=".externalPrefixes",message="prefixes and externalPrefixes overlap in seenAs: give each range one of its own in this cluster"
 type PeeringSpec struct {
-	// ClusterID is the remote cluster's ID. It cannot change.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a peering stays with its cluster: delete it and create one for the other cluster"
-	ClusterID ClusterID `json:"clusterID"`
+	// ClusterID is the remote cluster's ID. It cannot change once it is set. Left out, it
+	// is the ID with which the remote cluster announces itself first.
+	// +optional
+	ClusterID ClusterID `json:"clusterID,omitempty"`
 
-	// Prefixes are the ranges of the remote cluster's pods. Nothing else is accepted
-	// from it, but for its external prefixes.
+	// Prefixes are the ranges of the remote cluster's pods, until it announces others
+	// through the tunnel. Nothing else is accepted from it, but for its external
+	// prefixes.
 	// +optional
 	Prefixes RemotePrefixes `json:"prefixes,omitempty"`
 
@@ -51,7 +54,17 @@ type PeeringSpec struct {
 	// +optional
 	ExternalPrefixes RemotePrefixes `json:"externalPrefixes,omitempty"`
 
-	// Peers are the remote cluster's gateways.
+	// AcceptPrefixes are the ranges within which the remote cluster may announce prefixes
+	// of its own through the tunnel, beside those named above: when its ranges change, or
+	// when they are not known yet. What it announces outside of them is refused as a
+	// whole. Left out, it may announce no others.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	AcceptPrefixes []CIDR `json:"acceptPrefixes,omitempty"`
+
+	// Peers are the remote cluster's gateways, until it announces others through the
+	// tunnel. An announcement can only come from one of them.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -59,12 +72,22 @@ type PeeringSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.publicKey == b.publicKey))",message="two peers have one public key: give each gateway a key pair of its own"
 	Peers []Peer `json:"peers,omitempty"`
 
+	// LocalPods lets the remote cluster reach all pods of this cluster, and the other way
+	// round: the ranges in status.podCIDRs of the ClusterNetwork, as they are at any time.
+	// +optional
+	LocalPods bool `json:"localPods,omitempty"`
+
 	// LocalPrefixes are the pods of this cluster that the remote cluster may reach, and
-	// that may reach it. An empty list grants nothing.
+	// that may reach it. An empty list grants nothing beside localPods.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	LocalPrefixes []CIDR `json:"localPrefixes,omitempty"`
+
+	// InviteUntil is set where this cluster was invited: until then its gateways may also
+	// use the temporary key of the invite, from the Secret of the peering's invite.
+	// +optional
+	InviteUntil *metav1.Time `json:"inviteUntil,omitempty"`
 
 	// Gateway is how this cluster's gateways for the peering run.
 	// +optional
@@ -119,6 +142,11 @@ type Peer struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="is not the name of a Secret: put the key into a Secret of Strait's namespace and name that here; replace the key if it stood here"
 	PresharedKeySecretName string `json:"presharedKeySecretName,omitempty"`
 
+	// NotAfter is when the peer stops being accepted: for the temporary key of an invite,
+	// which ends with the first announcement besides. Left out, it has no end.
+	// +optional
+	NotAfter *metav1.Time `json:"notAfter,omitempty"`
+
 	// PersistentKeepalive is how often to send something when there is nothing to send,
 	// so that NAT on the way keeps the path open: whole seconds, 25s is usual. Left out
 	// or 0s, nothing is sent.
@@ -141,6 +169,14 @@ type GatewaySpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Service GatewayService `json:"service,omitzero"`
+
+	// KeyGeneration is raised to give each gateway a new key pair. The old one stays in
+	// use until the remote cluster uses the new one, so that no packet is lost.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 1000000",message="is not a generation of keys: use 1 to 1000000"
+	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="old keys do not come back: raise it to have new ones"
+	KeyGeneration int32 `json:"keyGeneration,omitempty"`
 
 	// Resources of each gateway's container. Left out, they are those of the
 	// installation.

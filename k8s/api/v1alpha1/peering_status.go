@@ -9,6 +9,10 @@ type PeeringStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// ClusterID is the remote cluster's ID, as the spec has it or as it announced itself.
+	// +optional
+	ClusterID ClusterID `json:"clusterID,omitempty"`
+
 	// Prefixes are the ranges of the remote cluster's pods, and where they are seen here.
 	// +optional
 	// +listType=map
@@ -30,6 +34,14 @@ type PeeringStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	Gateways []GatewayStatus `json:"gateways,omitempty"`
+
+	// Announcements are what the remote cluster said of itself through the tunnel, one for
+	// each gateway of this cluster that heard it.
+	// +optional
+	// +listType=map
+	// +listMapKey=heardBy
+	// +kubebuilder:validation:MaxItems=16
+	Announcements []Announcement `json:"announcements,omitempty"`
 
 	// Links are the tunnels, one for each pair of a gateway here and one there.
 	// +optional
@@ -107,6 +119,14 @@ type GatewayStatus struct {
 	// +optional
 	PublicKey PublicKey `json:"publicKey,omitempty"`
 
+	// KeyGeneration is that of the public key.
+	// +optional
+	KeyGeneration int32 `json:"keyGeneration,omitempty"`
+
+	// NextPublicKey is the key that takes its place as soon as the remote cluster uses it.
+	// +optional
+	NextPublicKey PublicKey `json:"nextPublicKey,omitempty"`
+
 	// Endpoints are where the remote cluster can call it, best first.
 	// +optional
 	// +listType=atomic
@@ -141,6 +161,70 @@ type GatewayStatus struct {
 	MTU int32 `json:"mtu,omitempty"`
 }
 
+// Announcement is what the remote cluster says of itself. It is in force while the spec
+// grants all of it; of several, the latest is.
+type Announcement struct {
+	// HeardBy is the name of this cluster's gateway that was told.
+	// +kubebuilder:validation:MaxLength=63
+	HeardBy string `json:"heardBy"`
+
+	// HeardAt is when this was told first.
+	// +optional
+	HeardAt *metav1.MicroTime `json:"heardAt,omitempty"`
+
+	// ClusterID is the remote cluster's ID.
+	// +optional
+	ClusterID ClusterID `json:"clusterID,omitempty"`
+
+	// Prefixes are the ranges of its pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Prefixes []CIDR `json:"prefixes,omitempty"`
+
+	// ExternalPrefixes are the ranges under which it shows what are no pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ExternalPrefixes []CIDR `json:"externalPrefixes,omitempty"`
+
+	// Gateways are all its gateways of the peering.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Gateways []AnnouncedGateway `json:"gateways,omitempty"`
+
+	// Refused says why a later announcement was not taken; empty if none was refused
+	// since.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Refused string `json:"refused,omitempty"`
+
+	// Refusal is why the remote cluster does not take what this gateway announces; empty
+	// if it does.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Refusal string `json:"refusal,omitempty"`
+}
+
+// AnnouncedGateway is a gateway of the remote cluster.
+type AnnouncedGateway struct {
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// PublicKeys are those it has, newest first.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	PublicKeys []PublicKey `json:"publicKeys"`
+
+	// Endpoints are where it can be called, best first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
+}
+
 // LinkStatus is the tunnel between a gateway of this cluster and one of the other.
 type LinkStatus struct {
 	// Local is the name of this cluster's gateway.
@@ -153,6 +237,11 @@ type LinkStatus struct {
 
 	// Up is true while probes cross both ways.
 	Up bool `json:"up"`
+
+	// PathMTU is the size of the largest packet that crosses, in bytes, of those that are
+	// to cross. Left out while none of full size does.
+	// +optional
+	PathMTU int32 `json:"pathMTU,omitempty"`
 
 	// RTT is the round-trip time of probes through the tunnel.
 	// +optional

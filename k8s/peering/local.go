@@ -1,0 +1,51 @@
+package peering
+
+import (
+	"net/netip"
+	"slices"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// LocalPrefixes are the pods of this cluster that the remote one may reach, each address
+// once. A nil network has none.
+func LocalPrefixes(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) []v1alpha1.CIDR {
+	all := p.Spec.LocalPrefixes
+	if p.Spec.LocalPods && network != nil {
+		all = slices.Concat(all, network.Status.PodCIDRs)
+	}
+	var once []v1alpha1.CIDR
+	for i, one := range all {
+		if !slices.Contains(once, one) && !slices.ContainsFunc(all, func(other v1alpha1.CIDR) bool { return other != one && contains(other, all[i]) }) {
+			once = append(once, one)
+		}
+	}
+	return once
+}
+
+// contains reports whether all addresses of b are in a. What is no prefix holds nothing.
+func contains(a, b v1alpha1.CIDR) bool {
+	outer, err := netip.ParsePrefix(string(a))
+	inner, err2 := netip.ParsePrefix(string(b))
+	return err == nil && err2 == nil && outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
+}
+
+// Announce is what this cluster says of itself to the remote one. The gateways are those
+// that have a key.
+func Announce(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) v1alpha1.Announcement {
+	a := v1alpha1.Announcement{Prefixes: LocalPrefixes(p, network)}
+	if network != nil {
+		a.ClusterID, a.ExternalPrefixes = network.Status.ClusterID, network.Spec.ExternalCIDRs
+	}
+	for _, g := range p.Status.Gateways {
+		if g.PublicKey == "" {
+			continue
+		}
+		keys := []v1alpha1.PublicKey{g.PublicKey}
+		if g.NextPublicKey != "" {
+			keys = []v1alpha1.PublicKey{g.NextPublicKey, g.PublicKey}
+		}
+		a.Gateways = append(a.Gateways, v1alpha1.AnnouncedGateway{Name: g.Name, PublicKeys: keys, Endpoints: g.Endpoints})
+	}
+	return a
+}

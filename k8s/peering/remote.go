@@ -1,0 +1,102 @@
+package peering
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// Remote is what is in force of the remote cluster. It shares memory with the Peering.
+type Remote struct {
+	ClusterID                  v1alpha1.ClusterID // empty: not known yet
+	Prefixes, ExternalPrefixes v1alpha1.RemotePrefixes
+	Gateways                   []Gateway
+	Announced                  bool // by the remote cluster itself, and not only in the spec
+}
+
+// Gateway is one of the remote cluster's.
+type Gateway struct {
+	v1alpha1.Peer                      // its name, and how this cluster wants to talk to it
+	PublicKeys    []v1alpha1.PublicKey // newest first, at least one
+	Endpoints     []v1alpha1.Endpoint  // to be tried in this order
+}
+
+// RemoteOf is what is in force of a Peering's remote cluster at a time.
+func RemoteOf(p *v1alpha1.Peering, now time.Time) Remote {
+	if a := announcement(p); a != nil {
+		return announced(p, a)
+	}
+	r := Remote{ClusterID: p.Spec.ClusterID, Prefixes: p.Spec.Prefixes, ExternalPrefixes: p.Spec.ExternalPrefixes}
+	for _, peer := range p.Spec.Peers {
+		if Expired(peer.NotAfter, now) {
+			continue
+		}
+		r.Gateways = append(r.Gateways, Gateway{Peer: peer, PublicKeys: []v1alpha1.PublicKey{peer.PublicKey}, Endpoints: endpoints(peer.Endpoint, nil)})
+	}
+	return r
+}
+
+// Expired reports whether a time has come. None never does.
+func Expired(at *metav1.Time, now time.Time) bool { return at != nil && !now.Before(at.Time) }
+
+// announcement is the latest that the spec grants, nil if there is none.
+func announcement(p *v1alpha1.Peering) (latest *v1alpha1.Announcement) {
+	for i := range p.Status.Announcements {
+		a := &p.Status.Announcements[i]
+		if a.HeardAt == nil || Refusal(p, "", a) != nil {
+			continue
+		}
+		if latest == nil || latest.HeardAt.Before(a.HeardAt) || latest.HeardAt.Equal(a.HeardAt) && a.HeardBy < latest.HeardBy {
+			latest = a
+		}
+	}
+	return latest
+}
+
+// announced is the remote cluster as it announced itself, with what the spec says beside
+// that: where its ranges are seen, preshared keys, endpoints that this cluster knows of.
+func announced(p *v1alpha1.Peering, a *v1alpha1.Announcement) Remote {
+	r := Remote{
+		ClusterID: a.ClusterID, Announced: true,
+		Prefixes: remotePrefixes(a.Prefixes, p.Spec.Prefixes), ExternalPrefixes: remotePrefixes(a.ExternalPrefixes, p.Spec.ExternalPrefixes),
+	}
+	for _, g := range a.Gateways {
+		peer := v1alpha1.Peer{Name: g.Name, PublicKey: g.PublicKeys[0]}
+		if i := slices.IndexFunc(p.Spec.Peers, func(known v1alpha1.Peer) bool { return known.Name == g.Name }); i >= 0 {
+			peer = p.Spec.Peers[i]
+			peer.NotAfter = nil
+		} else if len(p.Spec.Peers) > 0 {
+			peer.PersistentKeepalive = p.Spec.Peers[0].PersistentKeepalive // the same way, and the same NAT on it
+		}
+		r.Gateways = append(r.Gateways, Gateway{Peer: peer, PublicKeys: g.PublicKeys, Endpoints: endpoints(peer.Endpoint, g.Endpoints)})
+	}
+	return r
+}
+
+// remotePrefixes are announced ranges, seen where the spec says.
+func remotePrefixes(announced []v1alpha1.CIDR, spec v1alpha1.RemotePrefixes) (all v1alpha1.RemotePrefixes) {
+	for _, cidr := range announced {
+		prefix := v1alpha1.RemotePrefix{CIDR: cidr}
+		if i := slices.IndexFunc(spec, func(p v1alpha1.RemotePrefix) bool { return p.CIDR == cidr }); i >= 0 {
+			prefix = spec[i]
+		}
+		all = append(all, prefix)
+	}
+	return all
+}
+
+// endpoints is one that the spec has, if it has one, and others.
+func endpoints(first v1alpha1.Endpoint, others []v1alpha1.Endpoint) (all []v1alpha1.Endpoint) {
+	if first != "" {
+		all = append(all, first)
+	}
+	for _, e := range others {
+		if e != first {
+			all = append(all, e)
+		}
+	}
+	return all
+}
