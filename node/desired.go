@@ -64,6 +64,7 @@ func (d Desired) Validate() error {
 		return errors.New("node: the node has no internal address; give it one, so that gateways can answer it")
 	}
 	names, vnis := map[string]bool{}, map[uint32]string{}
+	by := map[Encapsulation]string{}
 	for _, g := range d.Gateways {
 		if err := g.validate(); err != nil {
 			return fmt.Errorf("node: gateway %q: %w", g.Name, err)
@@ -74,7 +75,10 @@ func (d Desired) Validate() error {
 		if other, taken := vnis[g.VNI]; taken {
 			return fmt.Errorf("node: gateways %q and %q have VNI %d; give each a VNI of its own", other, g.Name, g.VNI)
 		}
-		names[g.Name], vnis[g.VNI] = true, g.Name
+		names[g.Name], vnis[g.VNI], by[g.Encapsulation] = true, g.Name, g.Name
+	}
+	if by[Geneve] != "" && by[Userspace] != "" {
+		return fmt.Errorf("node: gateways %q and %q need one UDP port, for the kernel and for this process; use %s for both", by[Geneve], by[Userspace], Geneve)
 	}
 	seen := map[netip.Prefix]bool{}
 	for _, r := range d.Routes {
@@ -100,8 +104,8 @@ func (g Gateway) validate() error {
 		return fmt.Errorf("VNI %d does not exist; use 1 to %d", g.VNI, maxVNI)
 	case g.MTU < minMTU || g.MTU > 65535:
 		return fmt.Errorf("MTU %d is not one that every packet can rely on; use %d to 65535", g.MTU, minMTU)
-	case g.Encapsulation != Geneve && g.Encapsulation != VXLAN:
-		return fmt.Errorf("encapsulation %q is not one of the kernel; use %s or %s", g.Encapsulation, Geneve, VXLAN)
+	case g.Encapsulation != Geneve && g.Encapsulation != VXLAN && g.Encapsulation != Userspace:
+		return fmt.Errorf("encapsulation %q does not exist; use %s, %s or %s", g.Encapsulation, Geneve, VXLAN, Userspace)
 	}
 	if len(g.Addresses) == 0 {
 		return errors.New("it has no internal address; give it one")

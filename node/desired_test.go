@@ -32,7 +32,12 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		{"no underlay address", func(d *Desired) { d.Gateways[0].Underlay = netip.Addr{} }, `is not one of a host`},
 		{"a loopback underlay address", func(d *Desired) { d.Gateways[0].Underlay = netip.MustParseAddr("127.0.0.1") }, `is not one of a host`},
 		{"no MTU", func(d *Desired) { d.Gateways[0].MTU = 0 }, `MTU 0 is not one`},
-		{"userspace", func(d *Desired) { d.Gateways[0].Encapsulation = "userspace" }, `is not one of the kernel`},
+		{"another encapsulation", func(d *Desired) { d.Gateways[0].Encapsulation = "gre" }, `encapsulation "gre" does not exist`},
+		{"Geneve from the kernel and from this process", func(d *Desired) {
+			other := d.Gateways[0]
+			other.Name, other.VNI, other.Encapsulation = "b-1", other.VNI+1, Userspace
+			d.Gateways = append(d.Gateways, other)
+		}, `gateways "b-0" and "b-1" need one UDP port`},
 		{"a gateway without address", func(d *Desired) { d.Gateways[0].Addresses = nil }, `has no internal address`},
 		{"two addresses of a family", func(d *Desired) { d.Addresses = addrs("10.80.0.11", "10.80.0.12") }, `one IPv4 and one IPv6 address at most`},
 		{"no address", func(d *Desired) { d.Addresses = nil }, `the node has no internal address`},
@@ -49,8 +54,9 @@ func route(to string) func(*Desired) {
 	return func(d *Desired) { d.Routes[0].Prefix = netip.MustParsePrefix(to) }
 }
 
-func TestChooseTakesGeneveFirst(t *testing.T) {
-	both, geneve, vxlan, none := Support{true, true}, Support{Geneve: true}, Support{VXLAN: true}, Support{}
+func TestChooseTakesGeneveFirstAndUserspaceLast(t *testing.T) {
+	both, geneve, vxlan := Support{Geneve: true, VXLAN: true, Userspace: true}, Support{Geneve: true}, Support{VXLAN: true, Userspace: true}
+	userspace, none := Support{Userspace: true}, Support{Lacks: "no TAP device (open /dev/net/tun: no such file)"}
 	for _, c := range []struct {
 		has    Support
 		wanted Encapsulation
@@ -63,7 +69,10 @@ func TestChooseTakesGeneveFirst(t *testing.T) {
 		{vxlan, "", VXLAN, ""},
 		{vxlan, Geneve, "", "the kernel has no Geneve"},
 		{geneve, VXLAN, "", "the kernel has no VXLAN"},
-		{none, "", "", "neither Geneve nor VXLAN"},
+		{userspace, "", Userspace, ""},
+		{userspace, Geneve, "", "the kernel has no Geneve"},
+		{userspace, VXLAN, "", "the kernel has no VXLAN"},
+		{none, "", "", "neither Geneve nor VXLAN, and this process cannot stand in: no TAP device (open /dev/net/tun: no such file)"},
 	} {
 		got, err := c.has.Choose(c.wanted)
 		if got != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {

@@ -7,8 +7,10 @@
 //
 // Plan is a function of data. Kernel reads and changes the kernel over netlink with
 // CAP_NET_ADMIN and nothing else: no program is called and no file is written, so that
-// a read-only container without further privileges is enough. Keep runs the circle
-// whenever what is desired changes or somebody else changed what is ours.
+// a read-only container without further privileges is enough. Where the kernel has
+// neither Geneve nor VXLAN, TAP devices stand in, which this process serves (package
+// userspace); for them it needs /dev/net/tun too. Keep runs the circle whenever what is
+// desired changes or somebody else changed what is ours.
 //
 // # What is ours
 //
@@ -17,7 +19,8 @@
 //   - links named strait- and eight hexadecimal digits, with everything on them. The
 //     digits stand for what the kernel wants to be unique among such links and does not
 //     change in place. So a gateway with a new address gets a second Geneve link, to
-//     which the routes move before the first one goes.
+//     which the routes move before the first one goes. A TAP device just gets another
+//     remote address: where its frames go is a matter of this process.
 //   - routes of protocol 91 in table 6091. Each prefix of another cluster has two: one
 //     to a link, and behind it a blackhole of higher metric. Without a link the packets
 //     end in the blackhole; they never follow the default route.

@@ -33,10 +33,10 @@ const (
 )
 
 // Keep makes the kernel what is desired last, and keeps it so until ctx ends; what is
-// there then stays. Before anything was desired nothing is changed. Something invalid
-// is reported, and what was desired before stays in force. report is called from this
-// goroutine. The error is of the beginning: the kernel cannot be watched. Keep may be
-// called once.
+// there then stays, and TAP devices are served until Close. Before anything was desired
+// nothing is changed. Something invalid is reported, and what was desired before stays in
+// force. report is called from this goroutine. The error is of the beginning: the kernel
+// cannot be watched. Keep may be called once.
 func (k *Kernel) Keep(ctx context.Context, desired <-chan Desired, report func(Report)) error {
 	if err := k.events.listen(); err != nil {
 		return err

@@ -8,35 +8,43 @@ import (
 	mdlayher "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/node/userspace"
 )
 
 // Kernel is that of the network namespace in which it was opened. It is for one
-// goroutine at a time.
+// goroutine at a time, where nothing else is said.
 type Kernel struct {
+	home   namespace
 	routes *netlink.Handle
 	raw    *mdlayher.Conn // rtnetlink, for what the handle has no words for
 	tables *nftables.Conn
 	events *events
 	links  map[string]int // index by name, of our links, as last seen
+
+	userspace *userspace.Endpoint // serves our TAP devices
 }
 
 // Open opens the kernel of the calling thread's network namespace.
 func Open() (*Kernel, error) {
-	k := &Kernel{}
-	var errs [4]error
+	k := &Kernel{userspace: userspace.New(Userspace.port())}
+	var errs [5]error
 	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)
 	k.raw, errs[1] = mdlayher.Dial(unix.NETLINK_ROUTE, nil)
 	k.tables, errs[2] = openTables()
 	k.events, errs[3] = openEvents()
+	k.home, errs[4] = here()
 	if err := errors.Join(errs[:]...); err != nil {
 		k.Close()
-		return nil, fmt.Errorf("node: open netlink: %w", err)
+		return nil, fmt.Errorf("node: open the kernel: %w", err)
 	}
 	return k, nil
 }
 
-// Close closes the sockets. What was set up stays.
+// Close closes the sockets and stops serving TAP devices. What was set up stays.
 func (k *Kernel) Close() {
+	k.userspace.Close()
+	k.home.close()
 	if k.routes != nil {
 		k.routes.Close()
 	}

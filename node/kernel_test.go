@@ -30,36 +30,37 @@ table ip6 cni {
 }`
 
 func TestSourcesReachTheOtherCluster(t *testing.T) {
-	w := newWorld(t)
-	w.node.NFT(t, masquerade)
-	w.apply(t, w.desired())
-	echo(t, w.gateway, "10.71.2.9:7000")
-	echo(t, w.gateway, "[fd00:71::9]:7000")
-	for _, c := range []struct {
-		name       string
-		asks       *netns.Namespace
-		from, to   string
-		wantSeenAs string
-	}{
-		{"a pod keeps its address", w.pod, "", "10.71.2.9:7000", "10.0.1.5"},
-		{"a pod keeps its IPv6 address", w.pod, "", "[fd00:71::9]:7000", "fd00:10:0:1::5"},
-		{"a pod that calls a ClusterIP keeps its address and is answered", w.pod, "", "10.96.0.10:7", "10.0.1.5"},
-		{"the node has its internal address", w.node, "", "10.71.2.9:7000", "10.80.0.11"},
-		{"the node has its internal address whatever it calls from", w.node, "192.0.2.21", "10.71.2.9:7000", "10.80.0.11"},
-		{"the node has its internal IPv6 address whatever it calls from", w.node, "2001:db8::21", "[fd00:71::9]:7000", "fd00:80::11"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := seenAs(t, c.asks, c.from, c.to); got != c.wantSeenAs {
-				t.Errorf("seen as %s, want %s", got, c.wantSeenAs)
-			}
-		})
-	}
+	inEachWorld(t, func(t *testing.T, w *world) {
+		w.node.NFT(t, masquerade)
+		w.apply(t, w.desired())
+		echo(t, w.gateway, "10.71.2.9:7000")
+		echo(t, w.gateway, "[fd00:71::9]:7000")
+		for _, c := range []struct {
+			name       string
+			asks       *netns.Namespace
+			from, to   string
+			wantSeenAs string
+		}{
+			{"a pod keeps its address", w.pod, "", "10.71.2.9:7000", "10.0.1.5"},
+			{"a pod keeps its IPv6 address", w.pod, "", "[fd00:71::9]:7000", "fd00:10:0:1::5"},
+			{"a pod that calls a ClusterIP keeps its address and is answered", w.pod, "", "10.96.0.10:7", "10.0.1.5"},
+			{"the node has its internal address", w.node, "", "10.71.2.9:7000", "10.80.0.11"},
+			{"the node has its internal address whatever it calls from", w.node, "192.0.2.21", "10.71.2.9:7000", "10.80.0.11"},
+			{"the node has its internal IPv6 address whatever it calls from", w.node, "2001:db8::21", "[fd00:71::9]:7000", "fd00:80::11"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				if got := seenAs(t, c.asks, c.from, c.to); got != c.wantSeenAs {
+					t.Errorf("seen as %s, want %s", got, c.wantSeenAs)
+				}
+			})
+		}
+	})
 }
 
 // A gateway is a pod like others, and CNIs masquerade what it sends to other nodes.
 // Their kernels would not take such frames.
 func TestFramesOfGatewaysToOtherNodesKeepTheirSource(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, Support{})
 	w.node.NFT(t, masquerade)
 	w.gateway.IP(t, "route replace 10.0.1.0/24 via 192.0.2.21") // a real one has another way to answer
 	d := w.desired()
@@ -78,8 +79,8 @@ func TestFramesOfGatewaysToOtherNodesKeepTheirSource(t *testing.T) {
 }
 
 func TestNothingLeaksByTheDefaultRoute(t *testing.T) {
-	w := newWorld(t)
-	w.gateway.NFT(t, `
+	inEachWorld(t, func(t *testing.T, w *world) {
+		w.gateway.NFT(t, `
 table inet leak {
 	chain prerouting {
 		type filter hook prerouting priority raw
@@ -87,100 +88,107 @@ table inet leak {
 		iifname eth0 ip6 daddr fd00:71::/48 counter drop
 	}
 }`)
-	leaks := func() bool {
-		for _, to := range []string{"10.71.2.9", "fd00:71::9"} {
-			_, _ = w.pod.Try("ping", "-c1", "-W0.2", to) // whether it is answered does not matter
+		leaks := func() bool {
+			for _, to := range []string{"10.71.2.9", "fd00:71::9"} {
+				_, _ = w.pod.Try("ping", "-c1", "-W0.2", to) // whether it is answered does not matter
+			}
+			return strings.Count(w.gateway.Run(t, "nft", "list", "table", "inet", "leak"), "packets 0 bytes 0") < 2
 		}
-		return strings.Count(w.gateway.Run(t, "nft", "list", "table", "inet", "leak"), "packets 0 bytes 0") < 2
-	}
-	fenceOnly := w.desired()
-	fenceOnly.Gateways = nil
-	for i := range fenceOnly.Routes {
-		fenceOnly.Routes[i].Gateway = ""
-	}
-	link := target(w.desired()).Links[0].Name
-	for _, stage := range []struct {
-		name string
-		do   func()
-	}{
-		{"before there is a gateway", func() { w.apply(t, fenceOnly) }},
-		{"with a gateway", func() { w.apply(t, w.desired()) }},
-		{"with the link down", func() { w.node.IP(t, "link set "+link+" down") }},
-		{"without the link", func() { w.node.IP(t, "link del "+link) }},
-		{"with the main table flushed", func() {
-			w.node.IP(t, "route flush table main\nroute add 192.0.2.10 dev gw0\nroute add default via 192.0.2.10")
-		}},
-		{"after the gateway", func() { w.apply(t, fenceOnly) }},
-	} {
-		stage.do()
-		if leaks() {
-			t.Fatalf("leaks %s", stage.name)
+		fenceOnly := w.desired()
+		fenceOnly.Gateways = nil
+		for i := range fenceOnly.Routes {
+			fenceOnly.Routes[i].Gateway = ""
 		}
-	}
-	must(t, w.kernel.Remove())
-	if !leaks() {
-		t.Error("nothing came by the default route even without us: this test sees nothing")
-	}
+		link := target(w.desired()).Links[0].Name
+		for _, stage := range []struct {
+			name string
+			do   func()
+		}{
+			{"before there is a gateway", func() { w.apply(t, fenceOnly) }},
+			{"with a gateway", func() { w.apply(t, w.desired()) }},
+			{"with the link down", func() { w.node.IP(t, "link set "+link+" down") }},
+			{"without the link", func() { w.node.IP(t, "link del "+link) }},
+			{"with the main table flushed", func() {
+				w.node.IP(t, "route flush table main\nroute add 192.0.2.10 dev gw0\nroute add default via 192.0.2.10")
+			}},
+			{"after the gateway", func() { w.apply(t, fenceOnly) }},
+		} {
+			stage.do()
+			if leaks() {
+				t.Fatalf("leaks %s", stage.name)
+			}
+		}
+		must(t, w.kernel.Remove())
+		if !leaks() {
+			t.Error("nothing came by the default route even without us: this test sees nothing")
+		}
+	})
 }
 
 func TestAGatewayMovesWithoutLoss(t *testing.T) {
-	w := newWorld(t)
-	w.apply(t, w.desired())
-	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
-	ping := w.pod.Start(t, "ping", "-q", "-i0.01", "-c150", "-W5", "10.71.2.9")
-	moved := w.desired()
-	moved.Gateways[0].Underlay = netip.MustParseAddr("192.0.2.12")
-	for range 10 { // of 1.5 seconds of pings
-		time.Sleep(50 * time.Millisecond)
-		w.apply(t, moved)
-		time.Sleep(50 * time.Millisecond)
+	inEachWorld(t, func(t *testing.T, w *world) {
 		w.apply(t, w.desired())
-	}
-	if out := ping(); !strings.Contains(out, " 0% packet loss") {
-		t.Errorf("packets were lost:\n%s", out)
-	}
+		w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
+		ping := w.pod.Start(t, "ping", "-q", "-i0.01", "-c150", "-W5", "10.71.2.9")
+		moved := w.desired()
+		moved.Gateways[0].Underlay = netip.MustParseAddr("192.0.2.12")
+		for range 10 { // of 1.5 seconds of pings
+			time.Sleep(50 * time.Millisecond)
+			w.apply(t, moved)
+			time.Sleep(50 * time.Millisecond)
+			w.apply(t, w.desired())
+		}
+		if out := ping(); !strings.Contains(out, " 0% packet loss") {
+			t.Errorf("packets were lost:\n%s", out)
+		}
+	})
 }
 
 func TestRemoveTakesWhatIsOursAndNothingElse(t *testing.T) {
-	w := newWorld(t)
-	w.node.NFT(t, masquerade)
-	w.node.IP(t, `
+	inEachWorld(t, func(t *testing.T, w *world) {
+		w.node.NFT(t, masquerade)
+		w.node.IP(t, `
 link add strait0 type veth peer name strait-000000
 route add 10.99.0.0/16 dev gw0 table 6091
 rule add pref 104 lookup 6091
 `)
-	everything := func() (all string) {
-		for _, command := range []string{
-			"ip -br link", "ip -br addr show scope global", "ip route show table all", "ip -6 route show table all", "ip rule", "ip -6 rule", "nft list ruleset",
-		} {
-			fields := strings.Fields(command)
-			for line := range strings.Lines(w.node.Run(t, fields[0], fields[1:]...)) {
-				if !strings.Contains(line, "fe80:") { // the kernel adds those when it pleases
-					all += line
+		everything := func() (all string) {
+			for _, command := range []string{
+				"ip -br link", "ip -br addr show scope global", "ip route show table all", "ip -6 route show table all", "ip rule", "ip -6 rule", "nft list ruleset",
+			} {
+				fields := strings.Fields(command)
+				for line := range strings.Lines(w.node.Run(t, fields[0], fields[1:]...)) {
+					if !strings.Contains(line, "fe80:") { // the kernel adds those when it pleases
+						all += line
+					}
 				}
 			}
+			return all
 		}
-		return all
-	}
-	before := everything()
-	w.apply(t, w.desired())
-	if everything() == before {
-		t.Fatal("nothing was set up")
-	}
-	must(t, w.kernel.Remove())
-	if after := everything(); after != before {
-		t.Errorf("before:\n%s\nafter:\n%s", before, after)
-	}
-	must(t, w.kernel.Remove())
+		before := everything()
+		w.apply(t, w.desired())
+		if everything() == before {
+			t.Fatal("nothing was set up")
+		}
+		must(t, w.kernel.Remove())
+		if after := everything(); after != before {
+			t.Errorf("before:\n%s\nafter:\n%s", before, after)
+		}
+		must(t, w.kernel.Remove())
+	})
 }
 
 func TestSupportIsWhatTheKernelCanMake(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, Support{})
 	w.node.IP(t, "link add strait-probe type veth peer name other") // left by a process that was killed
 	got, err := w.kernel.Support()
 	must(t, err)
 	_, err = w.node.Try("ip", "link", "add", "probe", "type", "geneve", "id", "1", "remote", "192.0.2.1")
-	if want := (Support{Geneve: err == nil, VXLAN: true}); got != want {
+	want := Support{Geneve: err == nil, VXLAN: true, Userspace: true}
+	if err != nil {
+		want.Lacks = "no Geneve (rtnetlink: operation not supported)"
+	}
+	if got != want {
 		t.Errorf("Support() = %+v, want %+v", got, want)
 	}
 	if links := w.node.Run(t, "ip", "-br", "link"); strings.Contains(links, linkPrefix) {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,18 +10,26 @@ import (
 )
 
 func (k *Kernel) addLink(l Link) error {
+	if l.Encapsulation == Userspace {
+		return k.addTAP(l)
+	}
 	if err := k.routes.LinkAdd(l.device()); err != nil {
 		return err
 	}
-	added, err := k.routes.LinkByName(l.Name)
+	return k.added(l.Name)
+}
+
+// added notes the number of a new link.
+func (k *Kernel) added(name string) error {
+	link, err := k.routes.LinkByName(name)
 	if err != nil {
 		return err
 	}
-	k.links[l.Name] = added.Attrs().Index
+	k.links[name] = link.Attrs().Index
 	return nil
 }
 
-// device is the link in the words of the netlink library.
+// device is a kernel's link in the words of the netlink library.
 func (l Link) device() netlink.Link {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name, attributes.MTU = l.Name, l.MTU
@@ -43,6 +50,7 @@ func (k *Kernel) deleteLink(name string) error {
 	if err != nil {
 		return nil // it is gone
 	}
+	k.userspace.Release(name)
 	return gone(k.routes.LinkDel(link))
 }
 
@@ -122,37 +130,6 @@ func (k *Kernel) on(name string, do func(netlink.Link) error) error {
 		return err
 	}
 	return do(link)
-}
-
-// Support tries which links the kernel has. Each is gone again before it returns.
-func (k *Kernel) Support() (s Support, err error) {
-	for _, try := range []struct {
-		has *bool
-		Encapsulation
-	}{{&s.Geneve, Geneve}, {&s.VXLAN, VXLAN}} {
-		// Documentation addresses (RFC 5737) and the last VNI: in nobody's way.
-		probe := Link{Name: linkPrefix + "probe", Encapsulation: try.Encapsulation, VNI: maxVNI, Port: try.port(), MAC: MAC{0x0a, 0x58}, MTU: minMTU6}
-		if try.Encapsulation == Geneve {
-			probe.Underlay = netip.AddrFrom4([4]byte{192, 0, 2, 1})
-		}
-		device := probe.device()
-		if left, err := k.routes.LinkByName(probe.Name); err == nil { // by a process that was killed right here
-			if err := k.routes.LinkDel(left); err != nil {
-				return s, fmt.Errorf("node: delete link %s: %w%s", probe.Name, err, remedy(err))
-			}
-		}
-		switch err := k.routes.LinkAdd(device); {
-		case err == nil:
-			*try.has = true
-			if err := k.routes.LinkDel(device); err != nil {
-				return s, fmt.Errorf("node: delete link %s: %w%s", probe.Name, err, remedy(err))
-			}
-		case errors.Is(err, unix.EOPNOTSUPP):
-		default:
-			return s, fmt.Errorf("node: try a link of type %s: %w%s", try.Encapsulation, err, remedy(err))
-		}
-	}
-	return s, nil
 }
 
 func network(p netip.Prefix) *net.IPNet {

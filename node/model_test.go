@@ -23,16 +23,30 @@ func (m *model) addLink(l Link) error {
 		if other.Name == l.Name {
 			return fmt.Errorf("link %s is there", l.Name)
 		}
-		if other.Encapsulation != l.Encapsulation || other.VNI != l.VNI || other.Port != l.Port {
+		if other.Encapsulation == Userspace || other.Encapsulation != l.Encapsulation || other.VNI != l.VNI || other.Port != l.Port {
 			continue
 		}
 		if l.Encapsulation == Geneve && other.Underlay == l.Underlay {
 			return fmt.Errorf("links %s and %s have VNI %d and remote %s", l.Name, other.Name, l.VNI, l.Underlay)
 		}
 	}
-	m.Links = append(m.Links, Link{
-		Name: l.Name, Encapsulation: l.Encapsulation, VNI: l.VNI, Port: l.Port, Underlay: l.Underlay, MAC: l.MAC, MTU: l.MTU,
-	})
+	added := Link{Name: l.Name, Encapsulation: l.Encapsulation, MAC: l.MAC, MTU: l.MTU}
+	if l.Encapsulation != Userspace {
+		added.VNI, added.Port, added.Underlay = l.VNI, l.Port, l.Underlay
+	}
+	m.Links = append(m.Links, added)
+	return nil
+}
+
+func (m *model) serve(l Link) error {
+	there, err := m.at(l.Name)
+	if err != nil {
+		return err
+	}
+	if there.Encapsulation != Userspace {
+		return fmt.Errorf("link %s is no TAP device", l.Name)
+	}
+	there.VNI, there.Port, there.Underlay = l.VNI, l.Port, l.Underlay
 	return nil
 }
 
@@ -157,6 +171,9 @@ func (m *model) served(p netip.Prefix) bool {
 	j := slices.IndexFunc(l.Neighbours, func(n Neighbour) bool { return n.Address == route.Via })
 	if j < 0 {
 		return false
+	}
+	if l.Encapsulation == Userspace {
+		return l.Underlay.IsValid()
 	}
 	return l.Encapsulation == Geneve || slices.ContainsFunc(l.Forwarding, func(f Forwarding) bool { return f.MAC == l.Neighbours[j].MAC })
 }

@@ -44,6 +44,9 @@ func (k *Kernel) readLinks(s *State) error {
 			continue
 		}
 		l := readLink(link)
+		if tap, is := link.(*netlink.Tuntap); is {
+			k.readTAP(tap, &l)
+		}
 		l.Loose = isLoose(m.Data[unix.SizeofIfInfomsg:])
 		k.links[name] = link.Attrs().Index
 		if err := k.readOn(link, &l); err != nil {
@@ -51,10 +54,11 @@ func (k *Kernel) readLinks(s *State) error {
 		}
 		s.Links = append(s.Links, l)
 	}
+	k.userspace.Retain(k.links) // those that somebody deleted need no sockets any more
 	return nil
 }
 
-// readLink is a device in our words.
+// readLink is a device in our words, all but a TAP device.
 func readLink(device netlink.Link) Link {
 	attributes := device.Attrs()
 	l := Link{Name: attributes.Name, MTU: attributes.MTU, Up: attributes.RawFlags&unix.IFF_UP != 0}

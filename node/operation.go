@@ -20,6 +20,7 @@ func (o Operation) MarshalText() ([]byte, error) { return []byte(o.text), nil }
 type system interface {
 	addLink(Link) error // down, with its MAC address and MTU
 	deleteLink(name string) error
+	serve(Link) error                  // with Userspace: this process carries its frames
 	setMAC(link string, mac MAC) error // forgets the link's neighbours
 	setMTU(link string, mtu int) error
 	setLoose(link string) error
@@ -39,6 +40,12 @@ type system interface {
 }
 
 func addLink(l Link) Operation {
+	if l.Encapsulation == Userspace {
+		return Operation{
+			fmt.Sprintf("add link %s tap address %s mtu %d", l.Name, l.MAC, l.MTU),
+			func(s system) error { return s.addLink(l) },
+		}
+	}
 	remote := ""
 	if l.Underlay.IsValid() {
 		remote = fmt.Sprintf(" remote %s", l.Underlay)
@@ -51,6 +58,13 @@ func addLink(l Link) Operation {
 
 func deleteLink(name string) Operation {
 	return Operation{"delete link " + name, func(s system) error { return s.deleteLink(name) }}
+}
+
+func serve(l Link) Operation {
+	return Operation{
+		fmt.Sprintf("serve link %s id %d remote %s dstport %d", l.Name, l.VNI, l.Underlay, l.Port),
+		func(s system) error { return s.serve(l) },
+	}
 }
 
 func setMAC(l Link) Operation {

@@ -67,6 +67,9 @@ func (p *planner) link(want Link) {
 		p.add(addLink(want))
 		have = Link{MAC: want.MAC, MTU: want.MTU}
 	}
+	if want.Encapsulation == Userspace && !have.goes(want) {
+		p.add(serve(want))
+	}
 	if have.MAC != want.MAC {
 		p.add(setMAC(want))
 		have.Neighbours = nil
@@ -99,7 +102,12 @@ func (p *planner) link(want Link) {
 
 // becomes reports whether a link can be made the wanted one in place.
 func (l Link) becomes(want Link) bool {
-	return l.Encapsulation == want.Encapsulation && l.VNI == want.VNI && l.Port == want.Port && l.Underlay == want.Underlay
+	return l.Encapsulation == want.Encapsulation && (l.Encapsulation == Userspace || l.goes(want))
+}
+
+// goes reports whether the frames of a link go where those of the wanted one do.
+func (l Link) goes(want Link) bool {
+	return l.VNI == want.VNI && l.Port == want.Port && l.Underlay == want.Underlay
 }
 
 func (p *planner) find(link string) (Link, bool) {

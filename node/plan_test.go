@@ -56,6 +56,24 @@ func TestPlanOrder(t *testing.T) {
 				d.Gateways[0].Encapsulation, d.Gateways[0].Underlay = VXLAN, netip.MustParseAddr("192.0.2.12")
 			}, `
 			set forwarding 0a:58:0a:50:00:01 dst 192.0.2.12 dev strait-OLD`},
+		{"the first gateway, in userspace", nil, func(d *Desired) { d.Gateways[0].Encapsulation = Userspace }, `
+			set route blackhole 10.71.0.0/16 metric 10000
+			add IPv4 rule lookup 6091
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11]
+			add link strait-OLD tap address 0a:58:0a:50:00:0b mtu 1420
+			serve link strait-OLD id 257 remote 192.0.2.10 dstport 6091
+			set link strait-OLD rp_filter 2
+			add address 10.80.0.11/32 dev strait-OLD
+			set neighbour 10.80.0.1 lladdr 0a:58:0a:50:00:01 dev strait-OLD
+			set link strait-OLD up
+			set route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
+			set route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100`},
+		{"the gateway has another address, in userspace",
+			func(d *Desired) { d.Gateways[0].Encapsulation = Userspace },
+			func(d *Desired) {
+				d.Gateways[0].Encapsulation, d.Gateways[0].Underlay = Userspace, netip.MustParseAddr("192.0.2.12")
+			}, `
+			serve link strait-OLD id 257 remote 192.0.2.12 dstport 6091`},
 		{"a smaller MTU", none, func(d *Desired) { d.Gateways[0].MTU = 1300 }, `
 			set link strait-OLD mtu 1300
 			set route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1300 metric 100

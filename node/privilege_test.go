@@ -17,12 +17,13 @@ func TestNetAdminIsEnough(t *testing.T) {
 		withoutPrivileges(t, Encapsulation(e))
 		return
 	}
-	w := newWorld(t)
 	if _, err := exec.LookPath("setpriv"); err != nil {
 		t.Skip("left out: setpriv is not installed; run: apt-get install -y util-linux")
 	}
-	t.Log(w.node.Run(t, "env", child+"="+string(w.encapsulation), "setpriv", "--no-new-privs",
-		"--bounding-set=-all,+net_admin", "--inh-caps=-all", os.Args[0], "-test.run=^TestNetAdminIsEnough$", "-test.v"))
+	inEachWorld(t, func(t *testing.T, w *world) {
+		t.Log(w.node.Run(t, "env", child+"="+string(w.encapsulation), "setpriv", "--no-new-privs",
+			"--bounding-set=-all,+net_admin", "--inh-caps=-all", os.Args[0], "-test.run=^TestNetAdminIsEnough$", "-test.v"))
+	})
 }
 
 func withoutPrivileges(t *testing.T, e Encapsulation) {

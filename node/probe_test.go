@@ -10,23 +10,24 @@ import (
 )
 
 func TestOnlyAHostThatIsThereAnswersProbes(t *testing.T) {
-	w := newWorld(t)
-	w.apply(t, w.desired())
-	p := proberIn(t, w.node)
-	for _, to := range addrs("10.80.0.1", "fd00:80::1") {
-		if err := ask(t, p, to, 5*time.Second); err != nil {
-			t.Error(err)
+	inEachWorld(t, func(t *testing.T, w *world) {
+		w.apply(t, w.desired())
+		p := proberIn(t, w.node)
+		for _, to := range addrs("10.80.0.1", "fd00:80::1") {
+			if err := ask(t, p, to, 5*time.Second); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	for _, to := range addrs("10.80.0.2", "fd00:80::2") {
-		if err := ask(t, p, to, probeAgain); err == nil {
-			t.Errorf("nobody has %s, and it answered", to)
+		for _, to := range addrs("10.80.0.2", "fd00:80::2") {
+			if err := ask(t, p, to, probeAgain); err == nil {
+				t.Errorf("nobody has %s, and it answered", to)
+			}
 		}
-	}
-	w.gateway.IP(t, "link set overlay down")
-	if err := ask(t, p, netip.MustParseAddr("10.80.0.1"), probeAgain); err == nil {
-		t.Error("the gateway answers, though its end of the overlay is down")
-	}
+		w.gateway.IP(t, "link set overlay down")
+		if err := ask(t, p, netip.MustParseAddr("10.80.0.1"), probeAgain); err == nil {
+			t.Error("the gateway answers, though its end of the overlay is down")
+		}
+	})
 }
 
 func proberIn(t *testing.T, n *netns.Namespace) *Prober {

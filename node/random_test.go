@@ -11,13 +11,14 @@ import (
 func randomDesired(r *rand.Rand) Desired {
 	d := Desired{Pods: prefixes("10.0.0.0/16")[:r.IntN(2)]}
 	d.Addresses = [][]netip.Addr{addrs("10.80.0.11"), addrs("10.80.0.12", "fd00:80::12"), addrs("fd00:80::11")}[r.IntN(3)]
+	geneve := []Encapsulation{Geneve, Userspace}[r.IntN(2)] // never both: they need one port
 	for i := range r.IntN(4) {
 		d.Gateways = append(d.Gateways, Gateway{
 			Name:          fmt.Sprint("gateway-", i),
 			Underlay:      addrs("192.0.2.10", "192.0.2.11", "2001:db8::10")[r.IntN(3)],
 			Addresses:     [][]netip.Addr{addrs(fmt.Sprint("10.80.0.", i+1)), addrs(fmt.Sprint("10.80.0.", i+1), fmt.Sprint("fd00:80::", i+1))}[r.IntN(2)],
 			VNI:           uint32(257 + i),
-			Encapsulation: []Encapsulation{Geneve, VXLAN}[r.IntN(2)],
+			Encapsulation: []Encapsulation{geneve, VXLAN}[r.IntN(2)],
 			MTU:           []int{1200, 1300, 1420}[r.IntN(3)],
 		})
 	}
@@ -41,7 +42,7 @@ func damage(r *rand.Rand, m *model) {
 		if len(m.Links) > 0 {
 			i := r.IntN(len(m.Links))
 			l := &m.Links[i]
-			switch r.IntN(10) {
+			switch r.IntN(11) {
 			case 0:
 				_ = m.deleteLink(l.Name)
 			case 1:
@@ -61,6 +62,10 @@ func damage(r *rand.Rand, m *model) {
 				l.Addresses = append(slices.Clone(l.Addresses), netip.MustParseAddr("10.80.9.9"))
 			case 9:
 				l.VNI += 1000 // and one like ours, with our routes
+			case 10:
+				if l.Encapsulation == Userspace { // the process was another one
+					l.VNI, l.Port, l.Underlay = 0, 0, netip.Addr{}
+				}
 			case 8:
 				*l = Link{Name: l.Name, Up: true, MTU: 1500} // somebody made a dummy of that name
 				m.Routes = slices.DeleteFunc(m.Routes, func(r KernelRoute) bool { return r.Link == l.Name })

@@ -17,7 +17,9 @@ type State struct {
 	Sources string
 }
 
-// Link is a tunnel device.
+// Link is a tunnel device, or a TAP device in its place. Where the frames of a TAP device
+// go is no matter of the kernel: VNI, Port and Underlay are those that this process serves
+// it with, and zero while it does not.
 type Link struct {
 	Name          string
 	Encapsulation Encapsulation // empty: the device is something else

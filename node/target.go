@@ -70,11 +70,15 @@ func (d Desired) link(g Gateway) Link {
 // linkName stands for what the kernel wants to be unique among links of a kind. For
 // Geneve that is the VNI with the remote address, which moreover cannot change without
 // losing packets. For VXLAN it is the VNI with the family of the remote address, and
-// the address itself changes in place.
+// the address itself changes in place. For a TAP device it is nothing, and the VNI tells
+// ours apart.
 func linkName(e Encapsulation, vni uint32, underlay netip.Addr) string {
 	remote := underlay.String()
-	if e == VXLAN {
+	switch e {
+	case VXLAN:
 		remote = familyOf(underlay).String()
+	case Userspace:
+		remote = ""
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", e, vni, remote))
 	return fmt.Sprintf("%s%x", linkPrefix, sum[:4])

@@ -23,10 +23,12 @@ func newNode() *cobra.Command {
 		Short: "Connect a node to the gateways",
 		Long: `Connect the node it runs on to the gateways of all Peerings: kernel tunnel
 devices, routes, and a table of nftables that settles source addresses. It needs
-CAP_NET_ADMIN in the node's network namespace, and nothing else.
+CAP_NET_ADMIN in the node's network namespace, and, where the kernel has neither
+Geneve nor VXLAN, /dev/net/tun.
 
 What it sets up is repaired when somebody changes it, and stays when the helper
-ends: restarts and upgrades lose no packet. Only --remove takes it away.`,
+ends: restarts and upgrades lose no packet, but where packets go through the helper
+itself, for want of Geneve and VXLAN in the kernel. Only --remove takes it away.`,
 		Example: `  strait node --node node-1
   strait node --remove`,
 		Args: cobra.NoArgs,

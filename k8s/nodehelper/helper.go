@@ -38,6 +38,11 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	return run(ctx, o, support)
+}
+
+// run is Run on a node that has this.
+func run(ctx context.Context, o Options, support node.Support) error {
 	changed := make(chan struct{}, 1)
 	h := &helper{
 		Options: o, support: support, changed: changed,
@@ -49,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 		desired:     make(chan node.Desired, 1),
 		failed:      make(chan error, 1),
 	}
-	o.Log.Info("node helper runs", "node", o.Node, "geneve", support.Geneve, "vxlan", support.VXLAN)
+	o.Log.Info("node helper runs", "node", o.Node, "geneve", support.Geneve, "vxlan", support.VXLAN, "userspace", support.Userspace, "lacks", support.Lacks)
 	var background sync.WaitGroup
 	within, stop := context.WithCancel(ctx)
 	defer background.Wait()
@@ -65,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	kept := make(chan error, 1)
 	background.Go(func() { kept <- o.Kernel.Keep(within, h.desired, h.report) })
-	err = h.follow(within, kept)
+	err := h.follow(within, kept)
 	stop()
 	h.probes.all.Wait()
 	return err
@@ -90,6 +95,7 @@ type helper struct {
 	kernel    string // what the kernel refused; empty: nothing
 	problems  []string
 	write     time.Time // the next one of the status, not before
+	drops     drops
 }
 
 // follow does what the objects and the gateways' answers ask for, until ctx ends.
@@ -118,6 +124,9 @@ func (h *helper) follow(ctx context.Context, kept <-chan error) error {
 		out := h.apply(ctx)
 		if again := h.publish(ctx, out); again > 0 {
 			next.Reset(again)
+		}
+		if since := h.drops.since(h.Kernel.Dropped(), time.Now()); len(since) > 0 {
+			h.Log.Warn("frames were dropped", "reasons", since)
 		}
 		wait(ctx, applyInterval)
 	}

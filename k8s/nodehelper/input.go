@@ -33,6 +33,7 @@ type output struct {
 type gateway struct {
 	node.Gateway
 	problem string // why it has none; empty: it has
+	note    string // why it is not one of the kernel; empty: it is
 }
 
 // probe is the address that tells whether the gateway answers.

@@ -20,7 +20,7 @@ func (h *helper) publish(ctx context.Context, out output) time.Duration {
 		return 0
 	}
 	now := time.Now()
-	to, differs := settled(status(out, h.kernel, h.probes.known()), a.Status, a.Generation, now)
+	to, differs := settled(status(out, h.kernel, h.probes.known(), h.Kernel.Failing()), a.Status, a.Generation, now)
 	if !differs {
 		return 0
 	}

@@ -3,6 +3,7 @@ package nodehelper
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -26,8 +27,8 @@ const (
 const maxMessage = 1024
 
 // status is what the node is: what was desired, what the kernel made of it (empty: all
-// is well) and who answers.
-func status(out output, kernel string, answers map[string]bool) v1alpha1.NodeAttachmentStatus {
+// is well), who answers, and to whom frames cannot be sent, by VNI.
+func status(out output, kernel string, answers map[string]bool, failing map[uint32]netip.Addr) v1alpha1.NodeAttachmentStatus {
 	s := v1alpha1.NodeAttachmentStatus{}
 	reason, message := reasonReady, "all gateways answer"
 	worse := func(to, why string) {
@@ -36,7 +37,7 @@ func status(out output, kernel string, answers map[string]bool) v1alpha1.NodeAtt
 			reason, message = to, why
 		}
 	}
-	used := map[v1alpha1.Encapsulation]int{}
+	used, note := map[v1alpha1.Encapsulation]int{}, ""
 	for _, g := range out.gateways {
 		entry := v1alpha1.NodeGateway{Name: g.Name, VNI: int32(g.VNI), Encapsulation: v1alpha1.Encapsulation(g.Encapsulation)}
 		switch {
@@ -44,13 +45,15 @@ func status(out output, kernel string, answers map[string]bool) v1alpha1.NodeAtt
 			entry.Message = clip(g.problem)
 			worse(reasonNoLink, fmt.Sprintf("gateway %s: %s", g.Name, g.problem))
 		case !answers[g.Name]:
-			entry.Message = fmt.Sprintf("%s does not answer over %s to %s", g.probe(out.desired), g.Encapsulation, g.Underlay)
-			worse(reasonNoAnswer, fmt.Sprintf("gateway %s: %s; see whether its pod runs, whether a network policy or firewall lets UDP 6091 and 6092 pass both ways, and whether frames leave from an address in spec.underlayAddresses", g.Name, entry.Message))
+			silent := fmt.Sprintf("%s does not answer over %s to %s", g.probe(out.desired), g.Encapsulation, g.Underlay)
+			entry.Message = sentences(silent, unsent(g, failing), g.note)
+			worse(reasonNoAnswer, fmt.Sprintf("gateway %s: %s; see whether its pod runs, whether a network policy or firewall lets UDP 6091 and 6092 pass both ways, and whether frames leave from an address in spec.underlayAddresses", g.Name, silent))
 		default:
-			entry.Ready = true
+			entry.Ready, entry.Message = true, sentences(unsent(g, failing), g.note)
 		}
 		if g.problem == "" {
 			used[entry.Encapsulation]++
+			note = g.note // of all the same
 		}
 		if entry.VNI > 0 { // without one the API server would not take it
 			s.Gateways = append(s.Gateways, entry)
@@ -68,15 +71,28 @@ func status(out output, kernel string, answers map[string]bool) v1alpha1.NodeAtt
 	if reason == reasonReady && len(out.gateways) == 0 {
 		reason, message = reasonNoGateways, "there is no gateway to reach"
 	}
-	if len(out.problems) > 0 {
-		message += ". " + strings.Join(out.problems, ". ")
-	}
+	message = sentences(append([]string{message, note}, out.problems...)...)
 	ready := metav1.ConditionFalse
 	if reason == reasonReady || reason == reasonNoGateways {
 		ready = metav1.ConditionTrue
 	}
-	s.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready, Reason: reason, Message: clip(message)}}
+	s.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready, Reason: reason, Message: message}}
 	return s
+}
+
+// unsent says that frames to a gateway are not sent, or nothing.
+func unsent(g gateway, failing map[uint32]netip.Addr) string {
+	to, fails := failing[g.VNI]
+	if !fails {
+		return ""
+	}
+	return fmt.Sprintf("the kernel does not send all frames to %s; see whether the node has a route to it, and whether a firewall on the node stops UDP 6091", to)
+}
+
+// sentences joins those that are not empty, to one message.
+func sentences(all ...string) string {
+	said := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "" })
+	return clip(strings.Join(said, ". "))
 }
 
 // clip shortens a message to what the API server takes.

@@ -35,6 +35,7 @@ type world struct {
 	options       Options
 	node, gateway *netns.Namespace
 	log           *lockedBuffer
+	support       *node.Support // of the node; nil: what its kernel has
 }
 
 const index, number = 3, 1
@@ -135,7 +136,13 @@ func (w *world) run(t *testing.T) (halt func()) {
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, o) }()
+	go func() {
+		if w.support != nil {
+			ended <- run(ctx, o, *w.support)
+			return
+		}
+		ended <- Run(ctx, o)
+	}()
 	halt = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {

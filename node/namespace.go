@@ -1,0 +1,69 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// namespace is a network namespace. Sockets stay in the one they were opened in, but a
+// file that is opened later belongs to that of the thread which opens it.
+type namespace struct {
+	fd       int // none: -1
+	identity [2]uint64
+}
+
+// here is the namespace of the calling thread, which must not change meanwhile.
+func here() (namespace, error) {
+	fd, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return namespace{fd: -1}, fmt.Errorf("open the network namespace: %w", err)
+	}
+	var s unix.Stat_t
+	if err := unix.Fstat(fd, &s); err != nil {
+		return namespace{fd: -1}, errors.Join(fmt.Errorf("open the network namespace: %w", err), unix.Close(fd))
+	}
+	return namespace{fd, [2]uint64{s.Dev, s.Ino}}, nil
+}
+
+func (n namespace) close() {
+	if n.fd >= 0 {
+		_ = unix.Close(n.fd) // it is open
+	}
+}
+
+// do runs f on a thread in the namespace. As a rule all threads are there, and nothing is
+// needed for it; otherwise it takes CAP_SYS_ADMIN.
+func (n namespace) do(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		moved, err := n.enter()
+		if err == nil {
+			err = f()
+		}
+		if !moved {
+			runtime.UnlockOSThread() // otherwise the thread ends with the goroutine
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// enter takes the calling thread to the namespace if it is elsewhere.
+func (n namespace) enter() (moved bool, err error) {
+	now, err := here()
+	if err != nil {
+		return false, err
+	}
+	now.close()
+	if now.identity == n.identity {
+		return false, nil
+	}
+	if err := unix.Setns(n.fd, unix.CLONE_NEWNET); err != nil {
+		return false, fmt.Errorf("go to the network namespace: %w", err)
+	}
+	return true, nil
+}

@@ -1,0 +1,64 @@
+package node
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"strait.dev/strait/node/userspace"
+)
+
+// addTAP makes a TAP device that stays when this process ends, with its routes.
+func (k *Kernel) addTAP(l Link) error {
+	if err := k.home.do(func() error { return userspace.Make(l.Name) }); err != nil {
+		return err
+	}
+	if err := k.added(l.Name); err != nil {
+		return err
+	}
+	if err := k.setMAC(l.Name, l.MAC); err != nil {
+		return err
+	}
+	return k.setMTU(l.Name, l.MTU)
+}
+
+func (k *Kernel) serve(l Link) error {
+	return k.on(l.Name, func(link netlink.Link) error {
+		way := userspace.Way{VNI: l.VNI, Gateway: l.Underlay}
+		return k.home.do(func() error { return k.userspace.Serve(l.Name, link.Attrs().Index, way) })
+	})
+}
+
+// readTAP is a TAP device in our words, or nothing of ours if it is one that is read in
+// another manner or does not stay.
+func (k *Kernel) readTAP(d *netlink.Tuntap, l *Link) {
+	const other = netlink.TUNTAP_MULTI_QUEUE | netlink.TUNTAP_VNET_HDR
+	if d.Mode != netlink.TUNTAP_MODE_TAP || d.Flags&other != 0 || d.NonPersist {
+		return
+	}
+	l.Encapsulation = Userspace
+	if way, served := k.userspace.Serves(l.Name, d.Attrs().Index); served {
+		l.VNI, l.Port, l.Underlay = way.VNI, Userspace.port(), way.Gateway
+	}
+}
+
+// Dropped is how many frames of userspace links went no further, by the names of the
+// reasons. It may be used concurrently.
+func (k *Kernel) Dropped() map[string]uint64 {
+	dropped := map[string]uint64{}
+	for why, frames := range k.userspace.Dropped() {
+		dropped[why.String()] = frames
+	}
+	return dropped
+}
+
+// Failing is the gateways, by VNI, to which frames of userspace links could not be sent for
+// some time, and still cannot. It may be used concurrently.
+func (k *Kernel) Failing() map[uint32]netip.Addr {
+	failing := map[uint32]netip.Addr{}
+	for _, way := range k.userspace.Failing(time.Now()) {
+		failing[way.VNI] = way.Gateway
+	}
+	return failing
+}

@@ -1,0 +1,188 @@
+package userspace
+
+import (
+	"maps"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Way is where a device's frames go, and the only place that they come from.
+type Way struct {
+	VNI     uint32
+	Gateway netip.Addr // where its UDP socket is
+}
+
+// grace is how long frames of a device's former gateway are taken: those that were under
+// way when it changed.
+const grace = time.Second
+
+// Endpoint serves TAP devices. It may be used concurrently, and must be closed.
+type Endpoint struct {
+	port  uint16 // ours and that of gateways
+	table atomic.Pointer[table]
+	drops drops
+
+	mu      sync.Mutex // protects what follows
+	devices map[string]*device
+	wires   [2]*wire // IPv4, IPv6; nil while no device needs it
+}
+
+// New makes an endpoint that serves nothing yet and so has no socket. Gateways have the
+// same UDP port as it.
+func New(port uint16) *Endpoint {
+	e := &Endpoint{port: port, devices: map[string]*device{}}
+	e.table.Store(&table{})
+	return e
+}
+
+// Serve makes frames of a persistent device go this way. index is the kernel's number of
+// the device. A device that is served keeps all it has and takes the new way; nothing is
+// lost. What has to be opened is opened in the network namespace of the calling thread.
+func (e *Endpoint) Serve(name string, index int, way Way) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer e.closeUnused()
+	by, err := e.wire(way.Gateway)
+	if err != nil {
+		return err
+	}
+	to := newOutlet(way, by, e.port)
+	if d := e.devices[name]; d != nil && d.index == index && !d.ended() {
+		d.former[d.outlet.Load().way] = time.Now().Add(grace)
+		time.AfterFunc(grace, e.expire)
+		d.outlet.Store(to)
+	} else {
+		e.release(name)
+		if d, err = openDevice(name, index, to, &e.drops); err != nil {
+			return err
+		}
+		go d.carry()
+		e.devices[name] = d
+	}
+	e.update()
+	return nil
+}
+
+// Serves is the way of a device; ok is false if it has none, or if the device that had one
+// is gone.
+func (e *Endpoint) Serves(name string, index int) (way Way, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d := e.devices[name]
+	if d == nil || d.index != index || d.ended() {
+		return Way{}, false
+	}
+	return d.outlet.Load().way, true
+}
+
+// Release stops serving a device if it is served. The device stays.
+func (e *Endpoint) Release(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.release(name)
+	e.update()
+	e.closeUnused()
+}
+
+// Retain stops serving all devices but these: their numbers by name.
+func (e *Endpoint) Retain(devices map[string]int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name, d := range e.devices {
+		if devices[name] != d.index {
+			e.release(name)
+		}
+	}
+	e.update()
+	e.closeUnused()
+}
+
+// Close stops serving. The devices stay.
+func (e *Endpoint) Close() { e.Retain(nil) }
+
+// Dropped is how many frames went no further, by reason. Reasons that had none are left
+// out.
+func (e *Endpoint) Dropped() map[Reason]uint64 {
+	counts := map[Reason]uint64{}
+	for why := range e.drops {
+		if n := e.drops[why].Load(); n > 0 {
+			counts[Reason(why)] = n
+		}
+	}
+	return counts
+}
+
+// Failing is the ways that frames could not be sent for some time, and still cannot. now
+// is the present time.
+func (e *Endpoint) Failing(now time.Time) (ways []Way) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, d := range e.devices {
+		if d.trouble.persists(now) {
+			ways = append(ways, d.outlet.Load().way)
+		}
+	}
+	return ways
+}
+
+// wire is the sockets for a gateway's address family, opened if need be.
+func (e *Endpoint) wire(gateway netip.Addr) (*wire, error) {
+	family, local := 0, netip.IPv4Unspecified()
+	if gateway.Is6() {
+		family, local = 1, netip.IPv6Unspecified()
+	}
+	if e.wires[family] == nil {
+		w, err := openWire(local, e.port, &e.table, &e.drops)
+		if err != nil {
+			return nil, err
+		}
+		e.wires[family] = w
+	}
+	return e.wires[family], nil
+}
+
+// closeUnused closes the sockets that no device needs, so that their port is free.
+func (e *Endpoint) closeUnused() {
+	used := map[*wire]bool{}
+	for _, d := range e.devices {
+		used[d.outlet.Load().wire] = true
+	}
+	for family, w := range e.wires {
+		if w != nil && !used[w] {
+			w.close()
+			e.wires[family] = nil
+		}
+	}
+}
+
+func (e *Endpoint) release(name string) {
+	if d := e.devices[name]; d != nil {
+		d.close()
+		delete(e.devices, name)
+	}
+}
+
+// expire is called when the grace of a former gateway may be over.
+func (e *Endpoint) expire() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.update()
+}
+
+// update makes the table follow the devices. What is said last holds, so that no former
+// gateway takes anything from a present one.
+func (e *Endpoint) update() {
+	t, now := table{}, time.Now()
+	for _, d := range e.devices {
+		maps.DeleteFunc(d.former, func(_ Way, until time.Time) bool { return !now.Before(until) })
+		for way := range d.former {
+			t.add(way, d)
+		}
+	}
+	for _, d := range e.devices {
+		t.add(d.outlet.Load().way, d)
+	}
+	e.table.Store(&t)
+}

@@ -1,0 +1,17 @@
+package userspace
+
+import "strait.dev/strait/packet"
+
+// flowOf is the hash of the IP packet in a frame, equal for all packets of a flow; 0 for
+// what is none.
+func flowOf(frame []byte) uint32 {
+	_, _, etherType, payload, ok := packet.ParseEthernet(frame)
+	if !ok || etherType != packet.EtherTypeIPv4 && etherType != packet.EtherTypeIPv6 {
+		return 0
+	}
+	var ip packet.IP
+	if packet.Parse(payload, &ip) != packet.FaultNone {
+		return 0
+	}
+	return packet.FlowHash(payload, &ip)
+}

@@ -1,0 +1,191 @@
+package node
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// userspaceWorld has TAP devices at all ends.
+func userspaceWorld(t *testing.T) *world { return newWorld(t, Support{Userspace: true}) }
+
+func TestADeletedTAPDeviceIsBackWithinTwoSeconds(t *testing.T) {
+	w := userspaceWorld(t)
+	desired, reports := w.keep(t)
+	desired <- w.desired()
+	next(t, reports)
+	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
+	start := time.Now()
+	w.node.IP(t, "link del "+target(w.desired()).Links[0].Name)
+	next(t, reports)
+	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// A device that somebody put in the place of ours is replaced, however much alike it looks.
+func TestADeviceLikeOursIsReplaced(t *testing.T) {
+	for _, other := range []string{
+		"link add LINK type veth peer name other",
+		"tuntap add LINK mode tun",
+		"tuntap add LINK mode tap multi_queue",
+		"tuntap add LINK mode tap vnet_hdr",
+		"tuntap add LINK mode tap",
+	} {
+		t.Run(other, func(t *testing.T) {
+			w := userspaceWorld(t)
+			link := target(w.desired()).Links[0].Name
+			w.apply(t, w.desired())
+			w.node.IP(t, "link del "+link+"\n"+strings.ReplaceAll(other, "LINK", link))
+			w.apply(t, w.desired())
+			w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
+		})
+	}
+}
+
+// The device stays, with its routes, while no process serves it: what is sent meanwhile is
+// lost and goes nowhere else.
+func TestARestartKeepsTheTAPDevice(t *testing.T) {
+	w := userspaceWorld(t)
+	w.apply(t, w.desired())
+	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
+	name := target(w.desired()).Links[0].Name
+	before := w.kernel.links[name]
+
+	w.kernel.Close()
+	if device := w.node.Run(t, "ip", "-d", "link", "show", name); !strings.Contains(device, "user root") {
+		t.Errorf("anybody may serve the device:\n%s", device)
+	}
+	if out, err := w.pod.Try("ping", "-c1", "-W0.3", "10.71.2.9"); err == nil {
+		t.Errorf("answered while nobody serves the device:\n%s", out)
+	}
+	if routes := w.node.Run(t, "ip", "route", "show", "table", "6091"); !strings.Contains(routes, "10.71.0.0/16 via 10.80.0.1 dev "+name) {
+		t.Errorf("the route is gone:\n%s", routes)
+	}
+
+	w.kernel = openIn(t, w.node)
+	observed, err := w.kernel.Observe()
+	must(t, err)
+	plan := Plan(w.desired(), observed)
+	if len(plan) != 1 || !isServe(plan[0]) {
+		t.Errorf("the next process does:\n%s", text(plan))
+	}
+	w.apply(t, w.desired())
+	w.answers(t)
+	if after := w.kernel.links[name]; after != before {
+		t.Errorf("device %d became %d", before, after)
+	}
+}
+
+func TestTwoProcessesDoNotServeOneDevice(t *testing.T) {
+	w := userspaceWorld(t)
+	w.apply(t, w.desired())
+	other := openIn(t, w.node)
+	_, err := other.achieve(w.desired())
+	if err == nil || !strings.Contains(err.Error(), "another socket holds the port") {
+		t.Errorf("the second process got %v", err)
+	}
+	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
+	w.kernel.userspace.Close()
+	_, err = other.achieve(w.desired())
+	must(t, err)
+	w.answers(t)
+}
+
+// answers waits until the other cluster does: when a device is served again, the kernel
+// sends nothing for a moment.
+func (w *world) answers(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		out, err := w.pod.Try("ping", "-c1", "-W0.2", "10.71.2.9")
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no answer:\n%s", out)
+		}
+	}
+}
+
+func TestPacketsOfAnySizeFitTheMTU(t *testing.T) {
+	w := userspaceWorld(t)
+	w.apply(t, w.desired())
+	w.pod.Run(t, "ping", "-c1", "-W5", "-Mdo", "-s1372", "10.71.2.9")
+	if out, err := w.pod.Try("ping", "-c1", "-W1", "-Mdo", "-s1373", "10.71.2.9"); err == nil || !strings.Contains(out, "mtu = 1400") && !strings.Contains(out, "mtu=1400") {
+		t.Errorf("a packet of 1401 bytes: %v\n%s", err, out)
+	}
+	w.pod.Run(t, "ping", "-c1", "-W5", "-Mdont", "-s3000", "10.71.2.9")
+	w.transfer(t, "10.71.2.9:7001", 4<<20)
+	w.transfer(t, "[fd00:71::9]:7001", 4<<20)
+}
+
+// transfer sends bytes over TCP from the pod to the gateway, whose segments and checksums
+// the node's kernel would leave to a device that can do them.
+func (w *world) transfer(t *testing.T, to string, bytes int) {
+	t.Helper()
+	var listener net.Listener
+	must(t, w.gateway.In(func() (err error) {
+		listener, err = net.Listen("tcp", to)
+		return err
+	}))
+	received := make(chan int, 1)
+	go func() {
+		total := 0
+		if conn, err := listener.Accept(); err == nil {
+			buffer := make([]byte, 1<<16)
+			for {
+				n, err := conn.Read(buffer)
+				total += n
+				if err != nil {
+					break
+				}
+			}
+			_ = conn.Close() // all is read
+		}
+		received <- total
+	}()
+	var conn net.Conn
+	must(t, w.pod.In(func() (err error) {
+		patient, stop := context.WithTimeout(t.Context(), patience)
+		defer stop()
+		conn, err = new(net.Dialer).DialContext(patient, "tcp", to)
+		return err
+	}))
+	must(t, conn.SetDeadline(time.Now().Add(patience)))
+	_, err := conn.Write(make([]byte, bytes))
+	must(t, err)
+	must(t, conn.Close())
+	select {
+	case n := <-received:
+		if n != bytes {
+			t.Errorf("%d bytes of %d came to %s", n, bytes, to)
+		}
+	case <-time.After(patience):
+		t.Errorf("%s got no end", to)
+	}
+	_ = listener.Close() // nobody waits any more
+}
+
+func TestFramesOfStrangersAreDroppedAndCounted(t *testing.T) {
+	w := userspaceWorld(t)
+	d := w.desired()
+	d.Gateways[0].VNI++ // the gateway's frames have another one
+	w.apply(t, d)
+	if _, err := w.gateway.Try("ping", "-c1", "-W0.3", "10.80.0.11"); err == nil {
+		t.Error("frames with another VNI are taken")
+	}
+	d = w.desired()
+	d.Gateways[0].Underlay = netip.MustParseAddr("192.0.2.12")
+	w.apply(t, d)
+	if _, err := w.gateway.Try("ping", "-c1", "-W0.3", "10.80.0.11"); err == nil {
+		t.Error("frames from another address are taken")
+	}
+	dropped := w.kernel.Dropped()
+	if dropped["wrong_vni"] == 0 || dropped["unknown_source"] == 0 {
+		t.Errorf("counted %v", dropped)
+	}
+}
