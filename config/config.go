@@ -73,13 +73,32 @@ type WireGuard struct {
 	Peers          []Peer `yaml:"peers,omitempty"`
 }
 
-// Peer is one gateway of the remote cluster.
+// Peer is one gateway of the remote cluster, or one of several pairs of keys for
+// it: entries with the same Gateway are alternatives, the first is preferred.
 type Peer struct {
 	Name                string        `yaml:"name"`
+	Gateway             string        `yaml:"gateway,omitempty"` // the remote gateway's name; empty: Name
 	PublicKey           Key           `yaml:"publicKey"`
+	PrivateKeyFile      string        `yaml:"privateKeyFile,omitempty"`      // this gateway's own key for the peer; empty: the one of WireGuard
 	PresharedKeyFile    string        `yaml:"presharedKeyFile,omitempty"`    // empty: none
 	Endpoint            string        `yaml:"endpoint,omitempty"`            // host:port; empty: wait for the peer
 	PersistentKeepalive time.Duration `yaml:"persistentKeepalive,omitempty"` // whole seconds, up to 65535; 0: none
+}
+
+// RemoteGateway is the name of the remote gateway that the peer is for.
+func (p *Peer) RemoteGateway() string {
+	if p.Gateway != "" {
+		return p.Gateway
+	}
+	return p.Name
+}
+
+// OwnKeyFile is the file with this gateway's own key for a peer.
+func (w *WireGuard) OwnKeyFile(p *Peer) string {
+	if p.PrivateKeyFile != "" {
+		return p.PrivateKeyFile
+	}
+	return w.PrivateKeyFile
 }
 
 // Local is what the remote cluster may reach here.

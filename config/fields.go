@@ -64,7 +64,9 @@ func (d *decoder) wireGuard(w *WireGuard) reader {
 func (d *decoder) peer(p *Peer) reader {
 	return d.object(
 		field{"name", d.text(&p.Name)},
+		field{"gateway", d.text(&p.Gateway)},
 		field{"publicKey", d.key(&p.PublicKey)},
+		field{"privateKeyFile", d.text(&p.PrivateKeyFile)},
 		field{"presharedKeyFile", d.text(&p.PresharedKeyFile)},
 		field{"endpoint", d.text(&p.Endpoint)},
 		field{"persistentKeepalive", d.duration(&p.PersistentKeepalive)},

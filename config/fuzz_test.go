@@ -23,7 +23,8 @@ func render(g *Gateway) string {
 	}
 	line("wireguard:\n  listenPort: %d\n  privateKeyFile: %q\n  peers:", g.WireGuard.ListenPort, g.WireGuard.PrivateKeyFile)
 	for _, p := range g.WireGuard.Peers {
-		line("  - {name: %q, publicKey: %q, presharedKeyFile: %q,", p.Name, p.PublicKey, p.PresharedKeyFile)
+		line("  - {name: %q, gateway: %q, publicKey: %q,", p.Name, p.Gateway, p.PublicKey)
+		line("     privateKeyFile: %q, presharedKeyFile: %q,", p.PrivateKeyFile, p.PresharedKeyFile)
 		line("     endpoint: %q, persistentKeepalive: %s}", p.Endpoint, p.PersistentKeepalive)
 	}
 	line("local: {prefixes: %s, externalPrefixes: %s}", flow(g.Local.Prefixes), flow(g.Local.ExternalPrefixes))

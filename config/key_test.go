@@ -81,6 +81,7 @@ func TestSecretsInTheWrongPlaceAreNotRepeated(t *testing.T) {
 	document := valid(t)
 	for name, place := range map[string]struct{ old, new string }{
 		"private key for its file":   {"/etc/strait/private.key", `"` + secret + `"`},
+		"a peer's own private key":   {"/etc/strait/next.key", `"` + secret + `"`},
 		"preshared key for its file": {"/etc/strait/preshared.key", `"` + secret + `"`},
 		"in a field of its own":      {"privateKeyFile: /etc/strait/private.key", `privateKey: "` + secret + `"`},
 		"in hexadecimal":             {`"hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="`, fmt.Sprintf("%x", raw)},

@@ -21,16 +21,16 @@ func TestWhatCannotBeReadIsNamedWithLineFieldAndRemedy(t *testing.T) {
 		},
 		{
 			"a merge key", "mssClamp: 1300", "<<: {mssClamp: 1300}",
-			"line 45: <<: unknown field; remove it, or use one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, mappings, mssClamp, observability",
+			"line 47: <<: unknown field; remove it, or use one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, mappings, mssClamp, observability",
 		},
 		{
 			"a field with a line break in its name", "mssClamp: 1300", `"mss\nClamp": 1300`,
-			`line 45: "mss\nClamp": unknown field; did you mean mssClamp?`,
+			`line 47: "mss\nClamp": unknown field; did you mean mssClamp?`,
 		},
 		{
 			"a field whose name is a list", "mssClamp: 1300", `? [mssClamp]
 : 1300`,
-			"line 45: has a field without a name; begin each field with one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, mappings, mssClamp, observability",
+			"line 47: has a field without a name; begin each field with one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, mappings, mssClamp, observability",
 		},
 		{
 			"a field twice", "vni: 101", `vni: 101
@@ -40,7 +40,7 @@ func TestWhatCannotBeReadIsNamedWithLineFieldAndRemedy(t *testing.T) {
 		{
 			"a whole section twice", "local:", `remote: {}
 local:`,
-			"line 40: remote: given twice, first on line 36; keep one of the two",
+			"line 42: remote: given twice, first on line 38; keep one of the two",
 		},
 		{
 			"a list where a value belongs", "vni: 101", "vni: [101]",
@@ -53,7 +53,7 @@ local:`,
 		{
 			"a list where an object belongs", `observability:
   listen: "[::1]:8080"`, "observability: []",
-			"line 46: observability: is a list, not a mapping of fields; write a mapping of fields",
+			"line 48: observability: is a list, not a mapping of fields; write a mapping of fields",
 		},
 		{
 			"an alias", `    underlay: 192.0.2.21
@@ -77,7 +77,7 @@ wireguard:`,
 		{
 			"an empty second document", `listen: "[::1]:8080"`, `listen: "[::1]:8080"
 ---`,
-			"line 48: a second document begins here; put each configuration in a file of its own",
+			"line 50: a second document begins here; put each configuration in a file of its own",
 		},
 		{
 			"a colon too many", "cluster: a", "cluster: a: b",
@@ -89,7 +89,7 @@ wireguard:`,
 		},
 		{
 			"an open quote", `listen: "[::1]:8080"`, `listen: "[::1]:8080`,
-			"line 47: not valid YAML: found unexpected end of stream; check indentation, colons and quotes on this line and above",
+			"line 49: not valid YAML: found unexpected end of stream; check indentation, colons and quotes on this line and above",
 		},
 		{
 			"an unknown escape", "apiVersion: strait.dev/v1alpha1", `apiVersion: "\q"`,
@@ -133,23 +133,23 @@ wireguard:`,
 		},
 		{
 			"a prefix that is none", "seenAs: 10.71.0.0/16", "seenAs: 10.71.0.0/33",
-			`line 42: remote.prefixes[0].seenAs: "10.71.0.0/33" is not a prefix; write one like 10.0.0.0/16 or fd00:10::/48`,
+			`line 44: remote.prefixes[0].seenAs: "10.71.0.0/33" is not a prefix; write one like 10.0.0.0/16 or fd00:10::/48`,
 		},
 		{
 			"an address where a prefix belongs", `prefixes: [10.0.0.0/16, "fd00:10::/48"]`, "prefixes: [10.0.0.0]",
-			`line 37: local.prefixes[0]: "10.0.0.0" is not a prefix; write one like 10.0.0.0/16 or fd00:10::/48`,
+			`line 39: local.prefixes[0]: "10.0.0.0" is not a prefix; write one like 10.0.0.0/16 or fd00:10::/48`,
 		},
 		{
 			"a name to listen on", `"[::1]:8080"`, `"localhost:8080"`,
-			`line 47: observability.listen: "localhost:8080" is not an address to listen on; write ":6091" for all addresses or "192.0.2.10:6091" for one`,
+			`line 49: observability.listen: "localhost:8080" is not an address to listen on; write ":6091" for all addresses or "192.0.2.10:6091" for one`,
 		},
 		{
 			"no port to listen on", `"[::1]:8080"`, `"::1"`,
-			`line 47: observability.listen: "::1" is not an address to listen on; write ":6091" for all addresses or "192.0.2.10:6091" for one`,
+			`line 49: observability.listen: "::1" is not an address to listen on; write ":6091" for all addresses or "192.0.2.10:6091" for one`,
 		},
 		{
 			"port zero to listen on", `"[::1]:8080"`, `":0"`,
-			`line 47: observability.listen: ":0" is not an address to listen on; write ":6091" for all addresses or "192.0.2.10:6091" for one`,
+			`line 49: observability.listen: ":0" is not an address to listen on; write ":6091" for all addresses or "192.0.2.10:6091" for one`,
 		},
 		{
 			"a duration without a unit", "25s", "25",
@@ -157,7 +157,7 @@ wireguard:`,
 		},
 		{
 			"an MSS that is none", "mssClamp: 1300", "mssClamp: on",
-			`line 45: mssClamp: "on" is not an MSS; use auto, off or a number from 536 to 65495`,
+			`line 47: mssClamp: "on" is not an MSS; use auto, off or a number from 536 to 65495`,
 		},
 		{
 			"a key cut short", "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=", "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+I",

@@ -88,6 +88,7 @@ func TestEveryFieldOfAFileArrives(t *testing.T) {
 				Endpoint:         "gw-b.example:51840", PersistentKeepalive: 25 * time.Second,
 			}, {
 				Name: "b-1", PublicKey: key(t, "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="),
+				PrivateKeyFile: "/etc/strait/next.key", Gateway: "b-0",
 			}},
 		},
 		Local: Local{prefixes("10.0.0.0/16", "fd00:10::/48"), prefixes("10.70.0.0/16")},

@@ -55,7 +55,7 @@ func TestProblemsOfListenersAndNodesAreNamed(t *testing.T) {
 		},
 		{
 			"a multicast listener", `"[::1]:8080"`, `"[ff02::1]:8080"`,
-			"line 47: observability.listen: ff02::1 is not the address of a host; use an address of the gateway, or none for all",
+			"line 49: observability.listen: ff02::1 is not the address of a host; use an address of the gateway, or none for all",
 		},
 		{
 			"two listeners on one port", `":6092"`, `":6091"`,

@@ -80,7 +80,7 @@ line 23: overlay.nodes[1].externalAddresses[0]: fd00:70::12 has no internal addr
 		},
 		{
 			"IPv6 host bits", `"fd00:10::/48"]`, `"fd00:10::1/48"]`,
-			"line 37: local.prefixes[1]: fd00:10::1/48 has host bits set; write fd00:10::/48",
+			"line 39: local.prefixes[1]: fd00:10::1/48 has host bits set; write fd00:10::/48",
 		},
 		{
 			"an IPv4 prefix in IPv6 form", "prefixes: [10.0.2.0/24]", `prefixes: ["::ffff:10.0.2.9"]`,
@@ -88,63 +88,63 @@ line 23: overlay.nodes[1].externalAddresses[0]: fd00:70::12 has no internal addr
 		},
 		{
 			"a prefix too wide", `prefixes: [10.0.0.0/16, "fd00:10::/48"]`, `prefixes: [0.0.0.0/0, "fd00::/8"]`,
-			`line 37: local.prefixes[0]: 0.0.0.0/0 is too wide; use /8 or longer
-line 37: local.prefixes[1]: fd00::/8 is too wide; use /16 or longer`,
+			`line 39: local.prefixes[0]: 0.0.0.0/0 is too wide; use /8 or longer
+line 39: local.prefixes[1]: fd00::/8 is too wide; use /16 or longer`,
 		},
 		{
 			"special prefixes", `prefixes: [10.0.0.0/16, "fd00:10::/48"]`, `prefixes: [127.0.0.0/8, 169.254.1.0/24, 224.0.0.0/8, 255.255.255.255/32, 0.0.0.0/8, "::1/128", "fe80::/64", "ff0e::/16"]`,
-			`line 37: local.prefixes[0]: 127.0.0.0/8 is loopback; choose ordinary unicast addresses
-line 37: local.prefixes[1]: 169.254.1.0/24 is link-local; choose ordinary unicast addresses
-line 37: local.prefixes[2]: 224.0.0.0/8 is multicast; choose ordinary unicast addresses
-line 37: local.prefixes[3]: 255.255.255.255/32 is reserved; choose ordinary unicast addresses
-line 37: local.prefixes[4]: 0.0.0.0/8 is unspecified; choose ordinary unicast addresses
-line 37: local.prefixes[5]: ::1/128 is unspecified or loopback; choose ordinary unicast addresses
-line 37: local.prefixes[6]: fe80::/64 is link-local; choose ordinary unicast addresses
-line 37: local.prefixes[7]: ff0e::/16 is multicast; choose ordinary unicast addresses`,
+			`line 39: local.prefixes[0]: 127.0.0.0/8 is loopback; choose ordinary unicast addresses
+line 39: local.prefixes[1]: 169.254.1.0/24 is link-local; choose ordinary unicast addresses
+line 39: local.prefixes[2]: 224.0.0.0/8 is multicast; choose ordinary unicast addresses
+line 39: local.prefixes[3]: 255.255.255.255/32 is reserved; choose ordinary unicast addresses
+line 39: local.prefixes[4]: 0.0.0.0/8 is unspecified; choose ordinary unicast addresses
+line 39: local.prefixes[5]: ::1/128 is unspecified or loopback; choose ordinary unicast addresses
+line 39: local.prefixes[6]: fe80::/64 is link-local; choose ordinary unicast addresses
+line 39: local.prefixes[7]: ff0e::/16 is multicast; choose ordinary unicast addresses`,
 		},
 		{
 			"no cidr", "  - cidr: fd00:20::/48", "  - seenAs: fd00:20::/48",
-			"line 44: remote.prefixes[2].cidr: missing; write a prefix like 10.0.0.0/16 or fd00:10::/48",
+			"line 46: remote.prefixes[2].cidr: missing; write a prefix like 10.0.0.0/16 or fd00:10::/48",
 		},
 		{
 			"lengths that differ", "seenAs: 10.71.0.0/16", "seenAs: 10.71.0.0/17",
-			"line 42: remote.prefixes[0].seenAs: 10.71.0.0/17 cannot stand for 10.0.0.0/16 one to one; use a range of the family and length of cidr",
+			"line 44: remote.prefixes[0].seenAs: 10.71.0.0/17 cannot stand for 10.0.0.0/16 one to one; use a range of the family and length of cidr",
 		},
 		{
 			"families that differ", "seenAs: 10.71.0.0/16", `seenAs: "fd71::/16"`,
-			"line 42: remote.prefixes[0].seenAs: fd71::/16 cannot stand for 10.0.0.0/16 one to one; use a range of the family and length of cidr",
+			"line 44: remote.prefixes[0].seenAs: fd71::/16 cannot stand for 10.0.0.0/16 one to one; use a range of the family and length of cidr",
 		},
 		{
 			"a remote range twice", "cidr: 10.70.0.0/16", "cidr: 10.0.0.0/16",
-			"line 43: remote.prefixes[1].cidr: 10.0.0.0/16 overlaps 10.0.0.0/16 of remote.prefixes[0].cidr; name each range of the remote cluster once",
+			"line 45: remote.prefixes[1].cidr: 10.0.0.0/16 overlaps 10.0.0.0/16 of remote.prefixes[0].cidr; name each range of the remote cluster once",
 		},
 		{
 			"a remote range around another", "- cidr: fd00:20::/48", "- {cidr: 10.0.0.0/8, seenAs: 11.0.0.0/8}",
-			"line 44: remote.prefixes[2].cidr: 10.0.0.0/8 overlaps 10.0.0.0/16 of remote.prefixes[0].cidr; name each range of the remote cluster once",
+			"line 46: remote.prefixes[2].cidr: 10.0.0.0/8 overlaps 10.0.0.0/16 of remote.prefixes[0].cidr; name each range of the remote cluster once",
 		},
 		{
 			"a fault of cidr is not repeated for seenAs", "- cidr: fd00:20::/48", "- cidr: fd00:20::1/48",
-			"line 44: remote.prefixes[2].cidr: fd00:20::1/48 has host bits set; write fd00:20::/48",
+			"line 46: remote.prefixes[2].cidr: fd00:20::1/48 has host bits set; write fd00:20::/48",
 		},
 		{
 			"two ranges seen as one", "seenAs: 10.73.0.0/16", "seenAs: 10.71.0.0/16",
-			"line 43: remote.prefixes[1].seenAs: 10.71.0.0/16 overlaps 10.71.0.0/16 of remote.prefixes[0].seenAs; choose a range that is free in this cluster",
+			"line 45: remote.prefixes[1].seenAs: 10.71.0.0/16 overlaps 10.71.0.0/16 of remote.prefixes[0].seenAs; choose a range that is free in this cluster",
 		},
 		{
 			"seen as this cluster's pods", "seenAs: 10.71.0.0/16", "seenAs: 10.0.0.0/16",
-			"line 42: remote.prefixes[0].seenAs: 10.0.0.0/16 overlaps 10.0.0.0/16 of local.prefixes[0]; choose a range that is free in this cluster",
+			"line 44: remote.prefixes[0].seenAs: 10.0.0.0/16 overlaps 10.0.0.0/16 of local.prefixes[0]; choose a range that is free in this cluster",
 		},
 		{
 			"seen as part of this cluster's external addresses", "  - cidr: fd00:20::/48", "  - {cidr: 10.9.8.0/24, seenAs: 10.70.9.0/24}",
-			"line 44: remote.prefixes[2].seenAs: 10.70.9.0/24 overlaps 10.70.0.0/16 of local.externalPrefixes[0]; choose a range that is free in this cluster",
+			"line 46: remote.prefixes[2].seenAs: 10.70.9.0/24 overlaps 10.70.0.0/16 of local.externalPrefixes[0]; choose a range that is free in this cluster",
 		},
 		{
 			"seen as a range around an internal address", "seenAs: 10.71.0.0/16", "seenAs: 10.80.0.0/16",
-			"line 42: remote.prefixes[0].seenAs: 10.80.0.0/16 overlaps 10.80.0.1/32 of overlay.addresses[0]; choose a range that is free in this cluster",
+			"line 44: remote.prefixes[0].seenAs: 10.80.0.0/16 overlaps 10.80.0.1/32 of overlay.addresses[0]; choose a range that is free in this cluster",
 		},
 		{
 			"not remapped where the ranges collide", "{cidr: 10.0.0.0/16, seenAs: 10.71.0.0/16}", "{cidr: 10.0.0.0/16}",
-			"line 42: remote.prefixes[0].seenAs: 10.0.0.0/16 overlaps 10.0.0.0/16 of local.prefixes[0]; choose a range that is free in this cluster",
+			"line 44: remote.prefixes[0].seenAs: 10.0.0.0/16 overlaps 10.0.0.0/16 of local.prefixes[0]; choose a range that is free in this cluster",
 		},
 	})
 }

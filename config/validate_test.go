@@ -30,15 +30,15 @@ func TestProblemsOfTheDocumentAreNamed(t *testing.T) {
 		},
 		{
 			"no remote cluster", "  cluster: b", "  #",
-			"line 41: remote.cluster: missing; give the cluster its ID",
+			"line 43: remote.cluster: missing; give the cluster its ID",
 		},
 		{
 			"a remote cluster that is this one", "  cluster: b", "  cluster: a",
-			"line 40: remote.cluster: is this cluster's own ID; give each cluster an ID of its own",
+			"line 42: remote.cluster: is this cluster's own ID; give each cluster an ID of its own",
 		},
 		{
 			"mappings", "mssClamp: 1300", "mappings: [{external: 10.70.1.9, target: 192.0.2.77}]",
-			"line 45: mappings: address mappings are not served by this version; remove them",
+			"line 47: mappings: address mappings are not served by this version; remove them",
 		},
 		{
 			"an MTU below that of IPv6", "mtu: 0", "mtu: 1279",
@@ -50,11 +50,11 @@ func TestProblemsOfTheDocumentAreNamed(t *testing.T) {
 		},
 		{
 			"an MSS too low", "mssClamp: 1300", "mssClamp: 535",
-			"line 45: mssClamp: 535 is not an MSS; use auto, off or a number from 536 to 65495",
+			"line 47: mssClamp: 535 is not an MSS; use auto, off or a number from 536 to 65495",
 		},
 		{
 			"an MSS too high", "mssClamp: 1300", "mssClamp: 65496",
-			"line 45: mssClamp: 65496 is not an MSS; use auto, off or a number from 536 to 65495",
+			"line 47: mssClamp: 65496 is not an MSS; use auto, off or a number from 536 to 65495",
 		},
 	})
 }

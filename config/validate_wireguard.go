@@ -16,11 +16,13 @@ func (c *checker) wireGuard(w *WireGuard) {
 	c.keyFile(section.field("privateKeyFile"), w.PrivateKeyFile)
 
 	names := make(map[string]*place, len(w.Peers))
-	keys := make(map[Key]*place, len(w.Peers))
+	pairs := make(map[keyPair]*place, len(w.Peers))
 	for i := range w.Peers {
 		p, at := &w.Peers[i], section.field("peers").item(i)
 		c.name(at.field("name"), p.Name, names)
-		c.publicKey(at.field("publicKey"), p.PublicKey, keys)
+		c.gatewayName(at.field("gateway"), p.Gateway)
+		c.publicKey(at.field("publicKey"), keyPair{p.PublicKey, w.OwnKeyFile(p)}, pairs)
+		c.keyFile(at.field("privateKeyFile"), p.PrivateKeyFile)
 		c.keyFile(at.field("presharedKeyFile"), p.PresharedKeyFile)
 		c.endpoint(at.field("endpoint"), p.Endpoint)
 		if k := p.PersistentKeepalive; k < 0 || k > 65535*time.Second || k%time.Second != 0 {
@@ -38,18 +40,43 @@ func (c *checker) keyFile(at *place, name string) {
 	}
 }
 
-func (c *checker) publicKey(at *place, k Key, taken map[Key]*place) {
+// gatewayName checks the name of a remote gateway, which several peers may share.
+func (c *checker) gatewayName(at *place, name string) {
+	if !isName(name) {
+		c.add(at, "use up to 253 letters, digits, '-', '_' and '.'", "%s is not a name", quote(name))
+	}
+}
+
+// keyPair is the keys of the two ends of a link: the peer's, and the file of this
+// gateway's own.
+type keyPair struct {
+	public Key
+	own    string
+}
+
+func (c *checker) publicKey(at *place, pair keyPair, taken map[keyPair]*place) {
+	if !c.key(at, pair.public) {
+		return
+	}
+	if other := taken[pair]; other != nil {
+		c.add(at, "give each peer a key pair of its own, or this one another privateKeyFile", "%s is already the key of %s", pair.public, other)
+		return
+	}
+	taken[pair] = at.parent
+}
+
+// key checks a public key for itself.
+func (c *checker) key(at *place, k Key) bool {
 	const remedy = "give the peer's public key as `wg pubkey` prints it"
-	switch other := taken[k]; {
+	switch {
 	case k == Key{}:
 		c.add(at, remedy, "missing")
 	case k.isLowOrder():
 		c.add(at, remedy, "%s is a low-order point, with which nobody can have a secret", k)
-	case other != nil:
-		c.add(at, "give each peer a key pair of its own", "%s is already the key of %s", k, other)
 	default:
-		taken[k] = at.parent
+		return true
 	}
+	return false
 }
 
 // isLowOrder reports whether every Diffie-Hellman exchange with the key gives

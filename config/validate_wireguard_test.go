@@ -1,6 +1,18 @@
 package config
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
+
+// Links with different own keys lead to the same remote gateway: that is how a key
+// is replaced.
+func TestAPeerKeyMayStandTwiceWithDifferentOwnKeys(t *testing.T) {
+	twice := strings.Replace(valid(t), "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=", "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=", 1)
+	if err := check(twice); err != nil {
+		t.Error(err)
+	}
+}
 
 func TestProblemsOfPeersAreNamed(t *testing.T) {
 	testMalformed(t, []malformed{
@@ -17,8 +29,13 @@ func TestProblemsOfPeersAreNamed(t *testing.T) {
 			"line 34: wireguard.peers[1].publicKey: missing; give the peer's public key as `wg pubkey` prints it",
 		},
 		{
-			"a peer key twice", "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=", "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=",
-			"line 35: wireguard.peers[1].publicKey: 3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08= is already the key of wireguard.peers[0]; give each peer a key pair of its own",
+			"a peer key twice with the same own key", "\"hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=\"\n    privateKeyFile: /etc/strait/next.key",
+			"\"3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=\"\n    privateKeyFile: /etc/strait/private.key",
+			"line 35: wireguard.peers[1].publicKey: 3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08= is already the key of wireguard.peers[0]; give each peer a key pair of its own, or this one another privateKeyFile",
+		},
+		{
+			"a remote gateway that is not a name", "gateway: b-0", `gateway: "b 0"`,
+			`line 37: wireguard.peers[1].gateway: "b 0" is not a name; use up to 253 letters, digits, '-', '_' and '.'`,
 		},
 		{
 			"a low-order key", "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=", "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",

@@ -59,7 +59,7 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	g := gateway.New(table)
-	host, err := newHost(g, overlay, func(netip.Addr) *Device { return nil })
+	host, err := newHost(g, overlay, func(src, dst netip.Addr) *Device { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,11 @@ func (f *fixture) frame(ip []byte) []byte {
 	b := make([]byte, gateway.EncapLen, gateway.EncapLen+len(ip))
 	geneve.Put(b, 101)
 	gatewayMAC, nodeMAC := packet.MACOf(netip.MustParseAddr("10.80.0.1")), packet.MACOf(netip.MustParseAddr("10.80.0.11"))
-	packet.PutEthernet(b[geneve.HeaderLen:], gatewayMAC, nodeMAC, packet.EtherTypeIPv4)
+	etherType := uint16(packet.EtherTypeIPv4)
+	if ip[0]>>4 == 6 {
+		etherType = packet.EtherTypeIPv6
+	}
+	packet.PutEthernet(b[geneve.HeaderLen:], gatewayMAC, nodeMAC, etherType)
 	return append(b, ip...)
 }
 

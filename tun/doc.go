@@ -5,9 +5,10 @@
 //	node ══► Overlay sockets ──► Device.Read  ── gateway.Egress  ──► WireGuard ══► other cluster
 //	node ◄══ Overlay sockets ◄── Device.Write ── gateway.Ingress ◄── WireGuard ◄══ other cluster
 //	              ▲                  │   ▲ inbox: errors and what the host sends
-//	              └──── gateway.Origin ── Host (netstack: ping, link probes)
+//	              └──── gateway.Origin ── Host (netstack: ping, link probes, streams)
 //
 // A Fabric holds all of one gateway: the overlay, the host, and one Link (a
-// WireGuard device with one peer) per remote replica. One link at a time reads
-// the overlay; packets from nodes never change goroutine on their way.
+// WireGuard device with one peer) per remote replica, more while keys are replaced.
+// One link at a time reads the overlay; packets from nodes never change goroutine on
+// their way.
 package tun

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // both at the same UDP port.
 type end struct {
 	fabric  *Fabric
+	config  *config.Gateway
 	private device.NoisePrivateKey
 	node    *net.UDPConn
 	gateway netip.AddrPort // of the overlay
@@ -47,14 +48,19 @@ func newEnd(t *testing.T, n byte, seenAs string) *end {
 		t.Fatal(err)
 	}
 	c := testConfig()
+	e.config = c
 	c.Overlay.Nodes[0].Underlay = nodeAddress
-	c.Overlay.Nodes[0].Prefixes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
-	c.Remote.Prefixes = []config.RemotePrefix{{CIDR: netip.MustParsePrefix("10.0.0.0/16"), SeenAs: netip.MustParsePrefix(seenAs)}}
+	c.Overlay.Addresses = append(c.Overlay.Addresses, netip.MustParseAddr("fd00:80::1"))
+	c.Overlay.Nodes[0].Prefixes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("fd00:10::/48")}
+	remote6 := netip.MustParsePrefix("fd00:20::/48")
+	c.Remote.Prefixes = []config.RemotePrefix{
+		{CIDR: netip.MustParsePrefix("10.0.0.0/16"), SeenAs: netip.MustParsePrefix(seenAs)}, {CIDR: remote6, SeenAs: remote6},
+	}
 	table, err := gateway.NewTable(c, gateway.MTUs{Overlay: 1450, Tunnel: testMTU}, overlay.Handle)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.fabric, err = Open(gateway.New(table), overlay, Options{PrivateKey: e.private, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	free, err := net.ListenUDP("udp", nil)
@@ -70,7 +76,11 @@ func newEnd(t *testing.T, n byte, seenAs string) *end {
 func (e *end) link(name string, to *end) LinkConfig {
 	return LinkConfig{
 		Name: name, PrivateKey: e.private, PublicKey: publicKey(to.private), ListenPort: e.port,
-		Endpoint: fmt.Sprintf("127.0.0.1:%d", to.port), Allowed: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")},
+		Endpoint: fmt.Sprintf("127.0.0.1:%d", to.port),
+		Allowed: []netip.Prefix{
+			netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.70.0.0/16"),
+			netip.MustParsePrefix("fd00:20::/48"), netip.MustParsePrefix("fd00:80::/48"),
+		},
 	}
 }
 

@@ -1,6 +1,8 @@
 package tun
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+	"gvisor.dev/gvisor/pkg/waiter"
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/underlay"
@@ -29,7 +32,7 @@ const (
 )
 
 // Host is the gateway itself as a host: a netstack that owns its addresses,
-// answers ping and carries the link probes. Forwarded packets never meet it.
+// answers ping and carries the link probes and streams. Forwarded packets never meet it.
 // Safe for concurrent use.
 type Host struct {
 	stack   *stack.Stack
@@ -40,13 +43,13 @@ type Host struct {
 	origin  *gateway.Origin
 	batch   *underlay.Batch
 	scratch []byte
-	tunnel  func(dst netip.Addr) *Device // which link's tunnel leads there
+	tunnel  func(src, dst netip.Addr) *Device // which link's tunnel leads there
 	owned   map[netip.Addr]bool
 }
 
 // newHost starts a host stack without addresses. tunnel is asked for every
 // packet that goes into the tunnel, and may return nil.
-func newHost(g *gateway.Gateway, o *Overlay, tunnel func(netip.Addr) *Device) (*Host, error) {
+func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr) *Device) (*Host, error) {
 	h := &Host{
 		stack: stack.New(stack.Options{
 			NetworkProtocols: []stack.NetworkProtocolFactory{
@@ -104,6 +107,8 @@ func (h *Host) setAddresses(addresses []netip.Addr) error {
 // setMTU changes the MTU of the host's interface, bytes of IP packet.
 func (h *Host) setMTU(mtu int) { h.link.SetMTU(uint32(mtu)) }
 
+func (h *Host) mtu() int { return int(h.link.MTU()) }
+
 // deliver hands the host stack a copy of an IP packet that is for the gateway.
 func (h *Host) deliver(b []byte) {
 	protocol := header.IPv4ProtocolNumber
@@ -134,8 +139,7 @@ func (h *Host) send(b []byte) {
 	r := h.origin.Packet(b)
 	switch r.Verdict {
 	case gateway.ToTunnel:
-		dst, _ := netip.AddrFromSlice(destination(r.Packet))
-		if d := h.tunnel(dst); d != nil {
+		if d := h.tunnel(addresses(r.Packet)); d != nil {
 			d.inject(&h.origin.Counters, r.Packet)
 			h.origin.CountForwarded(1, uint64(len(r.Packet)))
 		}
@@ -147,18 +151,48 @@ func (h *Host) send(b []byte) {
 	}
 }
 
-// destination is the destination address of a valid IP packet.
-func destination(b []byte) []byte {
+// addresses are the two of a valid IP packet.
+func addresses(b []byte) (src, dst netip.Addr) {
 	if b[0]>>4 == 4 {
-		return b[16:20]
+		return netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
 	}
-	return b[24:40]
+	return netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
 }
 
 // listenUDP opens a UDP socket of the host on one of its link-local addresses.
 func (h *Host) listenUDP(at netip.AddrPort) (*gonet.UDPConn, error) {
-	local := tcpip.FullAddress{NIC: hostNIC, Addr: tcpip.AddrFromSlice(at.Addr().AsSlice()), Port: at.Port()}
+	local := fullAddress(at)
 	return gonet.DialUDP(h.stack, &local, nil, networkProtocol(at.Addr()))
+}
+
+// streamBacklog is how many TCP connections may wait for Accept: the far ends of
+// links are few and open one or two.
+const streamBacklog = 16
+
+// listenTCP accepts TCP connections to one of the host's link-local addresses.
+func (h *Host) listenTCP(at netip.AddrPort) (*gonet.TCPListener, error) {
+	var queue waiter.Queue
+	e, err := h.stack.NewEndpoint(tcp.ProtocolNumber, networkProtocol(at.Addr()), &queue)
+	if err != nil {
+		return nil, errors.New(err.String())
+	}
+	if err = e.Bind(fullAddress(at)); err == nil {
+		err = e.Listen(streamBacklog)
+	}
+	if err != nil {
+		e.Close()
+		return nil, errors.New(err.String())
+	}
+	return gonet.NewTCPListener(h.stack, &queue, e), nil
+}
+
+// dialTCP opens a TCP connection from one of the host's link-local addresses.
+func (h *Host) dialTCP(ctx context.Context, from netip.Addr, to netip.AddrPort) (*gonet.TCPConn, error) {
+	return gonet.DialTCPWithBind(ctx, h.stack, fullAddress(netip.AddrPortFrom(from, 0)), fullAddress(to), networkProtocol(from))
+}
+
+func fullAddress(a netip.AddrPort) tcpip.FullAddress {
+	return tcpip.FullAddress{NIC: hostNIC, Addr: tcpip.AddrFromSlice(a.Addr().AsSlice()), Port: a.Port()}
 }
 
 // close ends the stack and waits for its goroutines.

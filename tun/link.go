@@ -20,10 +20,15 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 )
 
-// LinkConfig is one link: the local key pair and one gateway of the remote cluster.
+// LinkConfig is one link: a key pair of this gateway and one of a gateway of the
+// remote cluster.
 type LinkConfig struct {
-	Name         string
-	PrivateKey   device.NoisePrivateKey
+	Name string
+	// Gateway is the remote gateway. Links of the same are alternatives, for
+	// instance with the old and the new keys of an end: traffic moves to the first
+	// of them that is up. Empty = Name.
+	Gateway      string
+	PrivateKey   device.NoisePrivateKey   // this gateway's, for this link
 	PublicKey    device.NoisePublicKey    // the remote's
 	PresharedKey device.NoisePresharedKey // zero = none
 	ListenPort   uint16
@@ -51,13 +56,19 @@ const (
 // the remote cluster. Safe for concurrent use.
 type Link struct {
 	config LinkConfig // as it was at the start; what may change since is not read from here
+	key    linkKey
+	own    netip.Addr // this end's link address
+	ear    *ear       // the host there
 	tun    *Device
 	wg     *device.Device
-	log    *slog.Logger
+	log    *slog.Logger // without the link's name
+	label  atomic.Pointer[label]
 
-	mu     sync.Mutex
-	prober prober
-	wasUp  bool // what was logged last
+	mu      sync.Mutex
+	prober  prober
+	wasUp   bool             // what was logged last
+	streams map[*stream]bool // TCP connections through the link
+	closed  bool             // no more of them
 
 	keepalive atomic.Int64   // of the settings applied last, a time.Duration
 	allowed   []netip.Prefix // likewise; update's alone
@@ -67,14 +78,32 @@ type Link struct {
 	done  sync.WaitGroup
 }
 
+// label is how people know a link.
+type label struct {
+	name, gateway string
+	log           *slog.Logger
+}
+
+// setLabel names the link.
+func (l *Link) setLabel(c LinkConfig) {
+	gateway := c.Gateway
+	if gateway == "" {
+		gateway = c.Name
+	}
+	l.label.Store(&label{c.Name, gateway, l.log.With("link", c.Name)})
+}
+
+func (l *Link) logger() *slog.Logger { return l.label.Load().log }
+
 // newLink starts WireGuard on a device. The link owns both from now on. known is
 // called, from any goroutine, when there is first somebody to talk to.
-func newLink(c LinkConfig, d *Device, bind conn.Bind, log *slog.Logger, known func(*Link)) (*Link, error) {
-	l := &Link{config: c, tun: d, log: log.With("link", c.Name), known: known}
+func newLink(c LinkConfig, d *Device, e *ear, bind conn.Bind, log *slog.Logger, known func(*Link)) (*Link, error) {
+	l := &Link{config: c, key: keyOf(c), tun: d, own: e.address, ear: e, log: log, known: known, streams: make(map[*stream]bool)}
+	l.setLabel(c)
 	l.prober.address = linkAddress(c.PublicKey)
 	l.keepalive.Store(int64(c.Keepalive))
 	l.allowed = slices.Clone(c.Allowed)
-	l.wg = device.NewDevice(d, bind, wireguardLog(l.log))
+	l.wg = device.NewDevice(d, bind, wireguardLog(l.logger))
 	if err := l.wg.IpcSet(deviceSettings(c)); err != nil {
 		l.wg.Close()
 		return nil, fmt.Errorf("link %s: configure WireGuard: %w", c.Name, err)
@@ -93,14 +122,14 @@ func newLink(c LinkConfig, d *Device, bind conn.Bind, log *slog.Logger, known fu
 
 // wireguardLog turns wireguard-go's messages into records. They name peers by a
 // short form of the public key, and never hold secrets.
-func wireguardLog(log *slog.Logger) *device.Logger {
+func wireguardLog(log func() *slog.Logger) *device.Logger {
 	return &device.Logger{
 		Verbosef: func(format string, args ...any) {
-			if log.Enabled(context.Background(), slog.LevelDebug) {
-				log.Debug("wireguard: " + fmt.Sprintf(format, args...))
+			if log().Enabled(context.Background(), slog.LevelDebug) {
+				log().Debug("wireguard: " + fmt.Sprintf(format, args...))
 			}
 		},
-		Errorf: func(format string, args ...any) { log.Warn("wireguard: " + fmt.Sprintf(format, args...)) },
+		Errorf: func(format string, args ...any) { log().Warn("wireguard: " + fmt.Sprintf(format, args...)) },
 	}
 }
 
@@ -131,10 +160,11 @@ func grants(prefixes []netip.Prefix, sign string) string {
 	return b.String()
 }
 
-// update applies what changed in the peer's settings. Its name, key, endpoint and
-// port are those of the link: with another one it is another link. What stays
-// granted is never missing for a moment. Not for concurrent use.
+// update applies what changed in the peer's settings. Keys, endpoint and port are
+// those of the link: with another one it is another link. What stays granted is
+// never missing for a moment. Not for concurrent use.
 func (l *Link) update(c LinkConfig) error {
+	l.setLabel(c)
 	settings := peerSecrets(c) + grants(without(c.Allowed, l.allowed), "") + grants(without(l.allowed, c.Allowed), "-")
 	if err := l.wg.IpcSet(settings); err != nil {
 		return fmt.Errorf("link %s: update peer: %w", c.Name, err)
@@ -165,12 +195,12 @@ func (l *Link) followEndpoint(ctx context.Context) {
 		alive := l.alive(time.Now())
 		found, err := resolve(ctx, l.config.Endpoint)
 		if err != nil && !told {
-			l.log.Warn("cannot resolve the peer's endpoint; keeping the last address and trying again", "error", err, "address", current, "every", resolveDead)
+			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last address and trying again", "error", err, "address", current, "every", resolveDead)
 		}
 		told = err != nil
 		if next := nextEndpoint(current, found, alive); next != current {
 			current = next
-			l.log.Info("peer endpoint", "address", current)
+			l.logger().Info("peer endpoint", "address", current)
 			l.contact(current)
 		}
 		wait := resolveDead
@@ -206,8 +236,7 @@ func (l *Link) alive(now time.Time) bool {
 
 // yields reports whether the other end begins when both start together.
 func (l *Link) yields() bool {
-	own := publicKey(l.config.PrivateKey)
-	return bytes.Compare(own[:], l.config.PublicKey[:]) > 0
+	return bytes.Compare(l.key.own[:], l.key.remote[:]) > 0
 }
 
 // publicKey is the public half of a private key.
@@ -274,7 +303,7 @@ func (l *Link) contact(at netip.AddrPort) {
 	}
 	settings += fmt.Sprintf("persistent_keepalive_interval=%d\n", time.Duration(l.keepalive.Load())/time.Second)
 	if err := l.wg.IpcSet(settings); err != nil {
-		l.log.Warn("cannot set the peer's endpoint", "error", err)
+		l.logger().Warn("cannot set the peer's endpoint", "error", err)
 		return
 	}
 	if !l.tun.peerKnown.Swap(true) {
@@ -296,6 +325,7 @@ func (l *Link) contactable() bool {
 
 // close ends the link and waits for its goroutines.
 func (l *Link) close() {
+	l.closeStreams()
 	l.stop()
 	l.done.Wait()
 	l.wg.Close()

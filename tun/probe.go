@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"time"
+
+	"strait.dev/strait/packet"
 )
 
 // Link probes: each end of a link asks the other twice a second, over UDP inside
@@ -20,7 +22,9 @@ import (
 //	+---------------------------------------------------------------+
 //
 // kind 1 asks, 2 answers with the sequence of the question. Later versions may
-// append fields; what is longer than this is read as far as it is known.
+// append fields; what is longer than this is read as far as it is known. Some
+// questions are padded with zeros to the largest packet that is to cross: whether they
+// are answered shows what the path carries.
 const (
 	probePort    = 6093
 	probeLen     = 16
@@ -36,6 +40,12 @@ const (
 	// probeLost is how long an answer may take. A link on which nothing has been
 	// answered for that long is down.
 	probeLost = 3 * probeInterval
+	// pathInterval is how often a question has the size of the MTU, and pathStale
+	// how long an answer to one counts.
+	pathInterval = 5 * time.Second
+	pathStale    = 3 * pathInterval
+	// probeHeaders is what is around a probe in its packet, bytes.
+	probeHeaders = packet.IPv6HeaderLen + packet.UDPHeaderLen
 	// minAnnouncedMTU is the smallest inner MTU that a remote may make us use:
 	// every IPv4 host takes 576 bytes (RFC 791 section 3.1).
 	minAnnouncedMTU = 576
@@ -69,8 +79,12 @@ type prober struct {
 	next     uint64     // sequence of the next question; the first is 1
 	asked    [8]asked   // the last questions, by sequence
 	answered time.Time  // the last answer
+	upSince  time.Time  // while up
 	mtu      uint16     // what the far end announced last; 0 = nothing yet
 
+	pathAsked, pathAnswered asked // the last questions of the size of the MTU
+
+	// Of ordinary questions: one of full size has a fate and a time of its own.
 	sent, lost uint64
 	rtt        time.Duration // of the last answer
 }
@@ -78,16 +92,43 @@ type prober struct {
 type asked struct {
 	sequence uint64
 	at       time.Time
+	size     int // of the padded packet, bytes; 0 = not padded
 	open     bool
 }
 
 // ask makes the next question. A question that is overwritten unanswered is lost.
 func (p *prober) ask(mtu int, now time.Time) probe {
+	p.sent++
+	return p.question(mtu, 0, now)
+}
+
+// askPath makes the next question, to be padded to the MTU.
+func (p *prober) askPath(mtu int, now time.Time) probe {
+	q := p.question(mtu, mtu, now)
+	p.pathAsked = asked{size: mtu, at: now}
+	return q
+}
+
+func (p *prober) question(mtu, size int, now time.Time) probe {
 	p.expire(now)
 	p.next++
-	p.sent++
-	p.asked[p.next%uint64(len(p.asked))] = asked{p.next, now, true}
+	p.asked[p.next%uint64(len(p.asked))] = asked{p.next, now, size, true}
 	return probe{kind: probeAsk, mtu: uint16(mtu), sequence: p.next}
+}
+
+// owesPath reports whether to ask now whether a packet of the MTU crosses: at times,
+// and when the link came up or the MTU is another.
+func (p *prober) owesPath(mtu int, now time.Time) bool {
+	last := p.pathAsked
+	return p.up(now) && (last.size != mtu || last.at.Before(p.upSince) || now.Sub(last.at) >= pathInterval)
+}
+
+// pathMTU is the MTU if a packet of that size has crossed lately, else 0.
+func (p *prober) pathMTU(mtu int, now time.Time) int {
+	if last := p.pathAnswered; last.size != mtu || now.Sub(last.at) >= pathStale {
+		return 0
+	}
+	return mtu
 }
 
 // owesQuestion reports whether to ask back at once when the far end asks: when
@@ -103,7 +144,9 @@ func (p *prober) expire(now time.Time) {
 	for i := range p.asked {
 		if a := &p.asked[i]; a.open && now.Sub(a.at) >= probeLost {
 			a.open = false
-			p.lost++
+			if a.size == 0 {
+				p.lost++
+			}
 		}
 	}
 }
@@ -116,7 +159,14 @@ func (p *prober) answer(a probe, now time.Time) bool {
 		return false
 	}
 	q.open = false
-	p.rtt = now.Sub(q.at)
+	if q.size == 0 {
+		p.rtt = now.Sub(q.at)
+	} else {
+		p.pathAnswered = asked{size: q.size, at: now}
+	}
+	if !p.up(now) {
+		p.upSince = now
+	}
 	p.answered = now
 	return true
 }

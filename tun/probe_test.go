@@ -137,3 +137,84 @@ func TestAskingBackIsBounded(t *testing.T) {
 		t.Error("asks back on a link that is up")
 	}
 }
+
+func TestALinkIsUpSinceItCameUpLast(t *testing.T) {
+	var p prober
+	start := time.Unix(1000, 0)
+	answer := func(now time.Time) {
+		t.Helper()
+		if q := p.ask(1420, now); !p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) {
+			t.Fatal("not answered")
+		}
+	}
+	answer(start)
+	answer(start.Add(time.Second))
+	if !p.upSince.Equal(start) {
+		t.Errorf("up since %v, want %v", p.upSince, start)
+	}
+	again := start.Add(time.Second + probeLost)
+	answer(again)
+	if !p.upSince.Equal(again) {
+		t.Errorf("up since %v after being down, want %v", p.upSince, again)
+	}
+}
+
+func TestPathIsProbedAtOnceAndAgain(t *testing.T) {
+	var p prober
+	now := time.Unix(1000, 0)
+	answer := func(q probe) { p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) }
+	if p.owesPath(1420, now) {
+		t.Error("asks while the link is down")
+	}
+	answer(p.ask(1420, now))
+	if !p.owesPath(1420, now) {
+		t.Error("does not ask when the link comes up")
+	}
+	q := p.askPath(1420, now)
+	if p.owesPath(1420, now) {
+		t.Error("asks again at once")
+	}
+	if p.pathMTU(1420, now) != 0 {
+		t.Error("counts an answer that has not come")
+	}
+	answer(q)
+	if p.pathMTU(1420, now) != 1420 {
+		t.Error("does not count the answer")
+	}
+	if p.owesPath(1420, now) || !p.owesPath(1400, now) || p.pathMTU(1400, now) != 0 {
+		t.Error("another MTU is not another question")
+	}
+	asked := now
+	for now.Sub(asked) < pathInterval {
+		now = now.Add(probeInterval)
+		answer(p.ask(1420, now))
+	}
+	if !p.owesPath(1420, now) {
+		t.Errorf("does not ask again after %v", pathInterval)
+	}
+	if p.pathMTU(1420, asked.Add(pathStale-1)) != 1420 || p.pathMTU(1420, asked.Add(pathStale)) != 0 {
+		t.Errorf("the answer does not count for %v", pathStale)
+	}
+	p.askPath(1420, now)
+	now = now.Add(2 * probeLost) // the link goes down
+	answer(p.ask(1420, now))
+	if !p.owesPath(1420, now) {
+		t.Error("does not ask when the link is up again")
+	}
+}
+
+// A path that carries no large packets is no lossy link.
+func TestPathQuestionsDoNotCountAsLoss(t *testing.T) {
+	var p prober
+	now := time.Unix(1000, 0)
+	p.askPath(1420, now)
+	p.expire(now.Add(time.Hour))
+	if p.sent != 0 || p.lost != 0 {
+		t.Errorf("%d sent and %d lost", p.sent, p.lost)
+	}
+	q := p.askPath(1420, now)
+	p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now.Add(time.Second))
+	if p.rtt != 0 {
+		t.Errorf("round trip %v of a large packet", p.rtt)
+	}
+}

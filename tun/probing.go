@@ -14,11 +14,14 @@ func (f *Fabric) probe(ctx context.Context) {
 		for _, l := range *f.links.Load() {
 			if l.contactable() {
 				f.ask(l, now)
+				f.askPath(l, now)
 				l.logChange(now)
 			}
 		}
 		f.mu.Lock()
-		f.elect(now)
+		if ctx.Err() == nil { // else the links are closed
+			f.elect(now)
+		}
 		f.mu.Unlock()
 		f.announce()
 	}
@@ -29,19 +32,41 @@ func (f *Fabric) ask(l *Link, now time.Time) {
 	l.mu.Lock()
 	q := l.prober.ask(f.Gateway.Table().MTU(), now)
 	l.mu.Unlock()
-	f.sendProbe(q, l)
+	f.sendProbe(q, l, 0)
 }
 
-func (f *Fabric) sendProbe(p probe, l *Link) {
+// askPath sends a question of the size of the MTU when it is time for one. The size is
+// the MTU of the host's interface: a larger packet would leave in fragments.
+func (f *Fabric) askPath(l *Link, now time.Time) {
+	mtu := f.host.mtu()
+	l.mu.Lock()
+	owes := l.prober.owesPath(mtu, now)
+	var q probe
+	if owes {
+		q = l.prober.askPath(mtu, now)
+	}
+	l.mu.Unlock()
+	if owes {
+		f.sendProbe(q, l, mtu)
+	}
+}
+
+// sendProbe sends a probe in a packet of at least size bytes.
+func (f *Fabric) sendProbe(p probe, l *Link, size int) {
+	b := p.append(nil)
+	if padding := size - probeHeaders - len(b); padding > 0 {
+		b = append(b, make([]byte, padding)...)
+	}
 	// A probe that cannot be sent is a probe that is lost, and counted as such.
-	_, _ = f.probes.WriteTo(p.append(nil), &net.UDPAddr{IP: l.prober.address.AsSlice(), Port: probePort})
+	_, _ = l.ear.probes.WriteTo(b, &net.UDPAddr{IP: l.prober.address.AsSlice(), Port: probePort})
 }
 
-// receiveProbes answers the far ends' questions and takes their answers.
-func (f *Fabric) receiveProbes() {
-	b := make([]byte, 2048)
+// receiveProbes answers the far ends' questions and takes their answers, at one of
+// the host's link addresses, until that is closed.
+func (f *Fabric) receiveProbes(e *ear) {
+	b := make([]byte, probeLen) // the rest is padding, or of later versions
 	for {
-		n, from, err := f.probes.ReadFrom(b)
+		n, from, err := e.probes.ReadFrom(b)
 		if err != nil {
 			return // closed
 		}
@@ -50,7 +75,7 @@ func (f *Fabric) receiveProbes() {
 		if !ok || !isUDP {
 			continue
 		}
-		l := f.linkOf(address.AddrPort().Addr().WithZone(""))
+		l := f.linkBetween(e.address, address.AddrPort().Addr().WithZone(""))
 		if l == nil {
 			continue
 		}
@@ -62,23 +87,24 @@ func (f *Fabric) receiveProbes() {
 		l.mu.Unlock()
 		switch {
 		case p.kind == probeAsk && l.contactable():
-			f.sendProbe(probe{kind: probeAnswer, mtu: uint16(f.Gateway.Table().MTU()), sequence: p.sequence}, l)
+			f.sendProbe(probe{kind: probeAnswer, mtu: uint16(f.Gateway.Table().MTU()), sequence: p.sequence}, l, 0)
 			if owes {
 				f.ask(l, now) // the far end is there: no need to wait for our turn
 			}
 		case answered:
 			l.logChange(now)
+			f.askPath(l, now)
 			if f.options.ObserveRTT != nil {
-				f.options.ObserveRTT(l.config.Name, rtt)
+				f.options.ObserveRTT(l.label.Load().name, rtt)
 			}
 		}
 	}
 }
 
-// linkOf is the link whose far end has a link address, or nil.
-func (f *Fabric) linkOf(address netip.Addr) *Link {
+// linkBetween is the link whose ends have these link addresses, or nil.
+func (f *Fabric) linkBetween(own, far netip.Addr) *Link {
 	for _, l := range *f.links.Load() {
-		if l.prober.address == address {
+		if l.own == own && l.prober.address == far {
 			return l
 		}
 	}

@@ -4,12 +4,20 @@ import (
 	"net/netip"
 	"time"
 
+	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
 )
 
+// LinkIdentity says which link is meant. The keys tell links apart: names may change.
+type LinkIdentity struct {
+	Name              string
+	Gateway           string     // the remote gateway; several links may lead there
+	OwnKey, RemoteKey config.Key // public
+}
+
 // LinkStatus is how one link is doing.
 type LinkStatus struct {
-	Name           string
+	LinkIdentity
 	Up             bool          // a probe has crossed both ways lately
 	Active         bool          // traffic from nodes goes through it
 	RTT            time.Duration // of the last probe that came back; 0 = none yet
@@ -19,6 +27,7 @@ type LinkStatus struct {
 	Endpoint       netip.AddrPort // where the peer answers from; invalid = not known
 	Received, Sent uint64         // bytes of WireGuard datagrams
 	AnnouncedMTU   int            // inner MTU of the far end; 0 = unknown
+	PathMTU        int            // the inner MTU, when a packet of that size has reached the far end within 15 s; else 0
 
 	Egress, Ingress *gateway.Counters
 }
@@ -35,8 +44,25 @@ func (f *Fabric) Status() []LinkStatus {
 	return all
 }
 
+// LinksUp names the links that are up, in their order. It asks WireGuard nothing, so
+// it is cheap enough to be called often.
+func (f *Fabric) LinksUp() (up []LinkIdentity) {
+	now := time.Now()
+	for _, l := range *f.links.Load() {
+		if _, is := l.upFor(now); is {
+			up = append(up, l.identity())
+		}
+	}
+	return up
+}
+
+func (l *Link) identity() LinkIdentity {
+	name := l.label.Load()
+	return LinkIdentity{name.name, name.gateway, config.Key(l.key.own), config.Key(l.key.remote)}
+}
+
 func (l *Link) status(now time.Time) LinkStatus {
-	s := LinkStatus{Name: l.config.Name, Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters}
+	s := LinkStatus{LinkIdentity: l.identity(), Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters}
 	known := l.session()
 	s.LastHandshake, s.Endpoint, s.Received, s.Sent = known.handshake, known.endpoint, known.received, known.sent
 	l.mu.Lock()
@@ -44,13 +70,15 @@ func (l *Link) status(now time.Time) LinkStatus {
 	p := &l.prober
 	p.expire(now)
 	s.Up, s.RTT, s.ProbesSent, s.ProbesLost, s.AnnouncedMTU = p.up(now), p.rtt, p.sent, p.lost, int(p.mtu)
+	s.PathMTU = p.pathMTU(l.tun.gateway.Table().MTU(), now)
 	return s
 }
 
-func (l *Link) isUp(now time.Time) bool {
+// upFor is for how long the link has been up, and whether it is.
+func (l *Link) upFor(now time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.prober.up(now)
+	return now.Sub(l.prober.upSince), l.prober.up(now)
 }
 
 // logChange writes one line when a link comes up or goes down.
@@ -62,8 +90,8 @@ func (l *Link) logChange(now time.Time) {
 	l.mu.Unlock()
 	switch {
 	case changed && up:
-		l.log.Info("link is up", "rtt", rtt)
+		l.logger().Info("link is up", "rtt", rtt)
 	case changed:
-		l.log.Warn("link is down: no probe has come back", "for", probeLost)
+		l.logger().Warn("link is down: no probe has come back", "for", probeLost)
 	}
 }

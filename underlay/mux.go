@@ -10,13 +10,15 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 )
 
-// Mux lets the WireGuard devices ("links") of one private key share one UDP port. Each
-// link has a conn.Bind of its own, so to WireGuard it looks alone.
+// Mux lets WireGuard devices ("links") share one UDP port, with the same private key or
+// with different ones. Each link has a conn.Bind of its own, so to WireGuard it looks
+// alone.
 //
 // A single link reads the sockets itself. With several, the first to open reads, and
 // hands over what is for others; when it closes, another takes over. The receiver
 // index in each message tells whose it is: the Mux learns a link's indices from the
-// handshake messages the link sends.
+// handshake messages the link sends. Only initiations go to all links: one that
+// has another private key sees that from the message's first MAC, one hash, and drops it.
 //
 // Safe for concurrent use. The sockets are open while any link is.
 type Mux struct {
@@ -89,7 +91,7 @@ func (m *Mux) openSession(number uint16) (*session, error) {
 	defer m.mu.Unlock()
 	others := m.sessions()
 	if m.port != nil && number != 0 && number != m.port.number {
-		return nil, fmt.Errorf("open WireGuard port %d: the links of this private key use port %d: "+
+		return nil, fmt.Errorf("open WireGuard port %d: the other links use port %d: "+
 			"give all the same, or close all to change it", number, m.port.number)
 	}
 	if m.port == nil {

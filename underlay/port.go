@@ -143,7 +143,7 @@ func (p *port) turn() {
 }
 
 // sort gives a datagram to the session it is for: s, which reads, or another. An
-// initiation goes to all: only the link that knows the peer's key answers. A session
+// initiation goes to all: only the link that knows both ends' keys answers. A session
 // that is alone gets everything.
 func (p *port) sort(datagram []byte, from *Endpoint, s *session) {
 	sessions := s.mux.sessions()

@@ -130,13 +130,20 @@ func TestWireGuardTalksToItsOwnBind(t *testing.T) {
 	talks(t, a, b)
 }
 
-// TestLinksOfOneKeyShareAPort joins two remotes with keys of their own to two devices
-// that share a private key and a port. One remote calls, the other is called.
 func TestLinksOfOneKeyShareAPort(t *testing.T) {
-	key, key1, key2 := newKey(t), newKey(t), newKey(t)
+	key := newKey(t)
+	testSharedPort(t, key, key)
+}
+
+func TestLinksOfDifferentKeysShareAPort(t *testing.T) { testSharedPort(t, newKey(t), newKey(t)) }
+
+// testSharedPort joins two remotes with keys of their own to two devices that share a
+// port. One remote calls, the other is called.
+func testSharedPort(t *testing.T, own1, own2 *ecdh.PrivateKey) {
+	key1, key2 := newKey(t), newKey(t)
 	mux := NewMux(Options{})
-	link1 := newTunnel(t, mux.Link(), "10.9.0.1", key)
-	link2 := newTunnel(t, mux.Link(), "10.9.1.1", key)
+	link1 := newTunnel(t, mux.Link(), "10.9.0.1", own1)
+	link2 := newTunnel(t, mux.Link(), "10.9.1.1", own2)
 	remote1 := newTunnel(t, NewMux(Options{}).Link(), "10.9.0.2", key1)
 	remote2 := newTunnel(t, NewMux(Options{}).Link(), "10.9.1.2", key2)
 
@@ -148,10 +155,10 @@ func TestLinksOfOneKeyShareAPort(t *testing.T) {
 	remote1.up(t)
 	port2 := remote2.up(t)
 
-	remote1.peer(t, link1, key, "127.0.0.1", port)
+	remote1.peer(t, link1, own1, "127.0.0.1", port)
 	link1.peer(t, remote1, key1, "", 0)
 	link2.peer(t, remote2, key2, "127.0.0.1", port2)
-	remote2.peer(t, link2, key, "", 0)
+	remote2.peer(t, link2, own2, "", 0)
 
 	for range 10 {
 		talks(t, remote1, link1)

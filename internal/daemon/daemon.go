@@ -21,13 +21,13 @@ import (
 type Daemon struct {
 	log     *slog.Logger
 	fabric  *tun.Fabric
-	private device.NoisePrivateKey
 	rtt     *rttHistogram
 	started time.Time
 
 	mu        sync.Mutex // one change at a time
 	config    *config.Gateway
-	announced int // inner MTU that the remote announced, 0 = none yet
+	public    config.Key // the default of its own
+	announced int        // inner MTU that the remote announced, 0 = none yet
 }
 
 // Options of a gateway that are no part of its configuration.
@@ -52,7 +52,7 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{log: o.Log, private: secrets.private, rtt: newRTTHistogram(), started: time.Now(), config: c}
+	d := &Daemon{log: o.Log, rtt: newRTTHistogram(), started: time.Now(), config: c, public: secrets.public}
 	mtu, err := deriveMTU(c, 0)
 	if err != nil {
 		return nil, errors.Join(err, overlay.Close())
@@ -62,7 +62,6 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 		return nil, errors.Join(err, overlay.Close())
 	}
 	d.fabric, err = tun.Open(gateway.New(table), overlay, tun.Options{
-		PrivateKey:  secrets.private,
 		Underlay:    o.Sockets,
 		Log:         o.Log,
 		ObserveRTT:  d.rtt.observe,
@@ -81,8 +80,9 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 }
 
 // Apply changes the running gateway to another valid configuration, without a
-// pause: packets are decided by the old table or by the new one. On an error the
-// gateway goes on as it was.
+// pause: packets are decided by the old table or by the new one. Key files are read
+// again: links whose keys have changed are replaced. On an error the gateway goes on
+// as it was.
 func (d *Daemon) Apply(c *config.Gateway) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,9 +92,6 @@ func (d *Daemon) Apply(c *config.Gateway) error {
 	secrets, err := readKeys(c)
 	if err != nil {
 		return err
-	}
-	if secrets.private != d.private {
-		return fmt.Errorf("%s holds another private key: the key pair is the gateway's identity; restart the gateway to change it", c.WireGuard.PrivateKeyFile)
 	}
 	mtu, err := deriveMTU(c, d.announced)
 	if err != nil {
@@ -107,7 +104,10 @@ func (d *Daemon) Apply(c *config.Gateway) error {
 	if err := d.fabric.SetLinks(linkConfigs(c, secrets)); err != nil {
 		return err
 	}
-	d.config = c
+	if d.config = c; d.public != secrets.public {
+		d.public = secrets.public
+		d.log.Info("gateway has another key", "publicKey", d.public.String())
+	}
 	d.fabric.Gateway.SetTable(table)
 	return d.fabric.Refresh()
 }
@@ -174,7 +174,8 @@ func linkConfigs(c *config.Gateway, k *keys) []tun.LinkConfig {
 	for i, p := range c.WireGuard.Peers {
 		links[i] = tun.LinkConfig{
 			Name:         p.Name,
-			PrivateKey:   k.private,
+			Gateway:      p.Gateway,
+			PrivateKey:   k.own[i],
 			PublicKey:    device.NoisePublicKey(p.PublicKey),
 			PresharedKey: k.preshared[i],
 			ListenPort:   c.WireGuard.ListenPort,

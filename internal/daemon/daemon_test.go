@@ -92,12 +92,12 @@ wireguard:
 local: {prefixes: [10.0.0.0/16]}
 remote: {cluster: b, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.71.0.0/16}]}
 observability: {listen: %q}
-`, ports[0], ports[1], dir, publicOf(9), b.http))
+`, ports[0], ports[1], dir, publicKeyOf(9), b.http))
 	return b
 }
 
-// publicOf is the public half of a private key of 32 equal bytes.
-func publicOf(n byte) string {
+// publicKeyOf is the public half of a private key of 32 equal bytes.
+func publicKeyOf(n byte) string {
 	public, err := curve25519.X25519(bytes.Repeat([]byte{n}, 32), curve25519.Basepoint)
 	if err != nil {
 		panic(err)
@@ -263,11 +263,77 @@ func TestKeyFilesThatHoldNoKeyAreRefusedWithoutRepeatingThem(t *testing.T) {
 
 func TestOwnKeyAsPeerIsRefused(t *testing.T) {
 	b := newBench(t)
-	b.edit(t, publicOf(9), publicOf(8))
+	b.edit(t, publicKeyOf(9), publicKeyOf(8))
 	err := Run(b.path, Signals{}, Options{Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "wireguard.peers[0].publicKey is this gateway's own") {
 		t.Errorf("started, or said %v", err)
 	}
+}
+
+// keyFile keeps a private key of 32 equal bytes next to the configuration.
+func (b *bench) keyFile(t *testing.T, name string, n byte) string {
+	t.Helper()
+	path := filepath.Join(filepath.Dir(b.path), name)
+	writeFile(t, path, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{n}, 32)))
+	return path
+}
+
+func TestAnyOwnKeyAsPeerIsRefused(t *testing.T) {
+	b := newBench(t)
+	next := b.keyFile(t, "next.key", 7)
+	peer := func(name string, key byte, file string) string {
+		return fmt.Sprintf("  - {name: %s, publicKey: %q, privateKeyFile: %q}\n", name, publicKeyOf(key), file)
+	}
+	b.edit(t, "local:", peer("b-1", 10, next)+peer("b-2", 7, "")+"local:")
+	err := Run(b.path, Signals{}, Options{Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "wireguard.peers[2].publicKey is this gateway's own") {
+		t.Errorf("started, or said %v", err)
+	}
+}
+
+// The names of the files differ, so the configuration alone does not tell.
+func TestTwoLinksWithTheSameKeysAreRefused(t *testing.T) {
+	b := newBench(t)
+	b.edit(t, "local:", fmt.Sprintf("  - {name: b-1, publicKey: %q, privateKeyFile: %q}\nlocal:", publicKeyOf(9), b.keyFile(t, "copy.key", 8)))
+	err := Run(b.path, Signals{}, Options{Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "wireguard.peers[1] has the keys of wireguard.peers[0] at both ends; give one of them another key") {
+		t.Errorf("started, or said %v", err)
+	}
+}
+
+func TestAMissingKeyOfAPeerIsNamed(t *testing.T) {
+	b := newBench(t)
+	b.edit(t, "name: b-0,", "name: b-0, privateKeyFile: /nowhere/next.key,")
+	err := Run(b.path, Signals{}, Options{Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "wireguard.peers[0].privateKeyFile: /nowhere/next.key does not exist") {
+		t.Errorf("started, or said %v", err)
+	}
+}
+
+// A changed key file is no reason to restart: the links with that key are replaced.
+func TestAChangedPrivateKeyIsTakenInPlace(t *testing.T) {
+	b := newBench(t)
+	b.start(t)
+	b.keyFile(t, "private.key", 6)
+	b.waitFor(t, "the new key", func() bool {
+		return strings.Contains(b.log.String(), `msg="gateway has another key" publicKey="`+publicKeyOf(6)) ||
+			strings.Contains(b.log.String(), `msg="gateway has another key" publicKey=`+publicKeyOf(6))
+	})
+	b.waitFor(t, "a reload counted", b.has(`strait_config_reloads_total{result="ok"} 1`))
+	if !b.has(`strait_link_up{peer="b-0"} 0`)() {
+		t.Error("the link is gone")
+	}
+}
+
+func TestAKeyFileThatWasNamedLaterIsWatchedToo(t *testing.T) {
+	b := newBench(t)
+	next := b.keyFile(t, "next.key", 7)
+	b.start(t)
+	b.edit(t, "  - {name: b-0,", fmt.Sprintf("  - {name: b-0-next, gateway: b-0, publicKey: %q, privateKeyFile: %q}\n  - {name: b-0,", publicKeyOf(9), next))
+	b.waitFor(t, "the second link", b.has(`strait_link_up{peer="b-0-next"} 0`))
+	b.waitFor(t, "a reload counted", b.has(`strait_config_reloads_total{result="ok"} 1`))
+	writeFile(t, next, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{5}, 32))+"\n")
+	b.waitFor(t, "another reload", b.has(`strait_config_reloads_total{result="ok"} 2`))
 }
 
 func TestReloadGivesTheMemoryOfReadingBack(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 // keys are the secrets of a gateway. They are read from files, given to
 // WireGuard, and go nowhere else: no error, log line or metric holds one.
 type keys struct {
-	private   device.NoisePrivateKey
-	public    config.Key
+	public    config.Key                 // of wireguard.privateKeyFile
+	own       []device.NoisePrivateKey   // by peer
 	preshared []device.NoisePresharedKey // by peer; zero = none
 }
 
@@ -27,22 +27,33 @@ func PublicKey(privateKeyFile string) (public config.Key, err error) {
 	if err != nil {
 		return public, err
 	}
-	curve25519.ScalarBaseMult((*[32]byte)(&public), &private)
-	return public, nil
+	return publicOf(private), nil
 }
 
 func readKeys(c *config.Gateway) (*keys, error) {
-	k := &keys{preshared: make([]device.NoisePresharedKey, len(c.WireGuard.Peers))}
-	raw, err := readKey(c.WireGuard.PrivateKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("wireguard.privateKeyFile: %w", err)
+	w := &c.WireGuard
+	k := &keys{
+		own:       make([]device.NoisePrivateKey, len(w.Peers)),
+		preshared: make([]device.NoisePresharedKey, len(w.Peers)),
 	}
-	k.private = raw
-	curve25519.ScalarBaseMult((*[32]byte)(&k.public), &raw)
-	for i, p := range c.WireGuard.Peers {
-		if p.PublicKey == k.public {
-			return nil, fmt.Errorf("wireguard.peers[%d].publicKey is this gateway's own; give the key of the remote cluster's gateway", i)
+	own, err := readOwnKeys(w)
+	if err != nil {
+		return nil, err
+	}
+	k.public = own[w.PrivateKeyFile].public
+	if err := ownAsPeer(w, own); err != nil {
+		return nil, err
+	}
+	links := make(map[[2]config.Key]int, len(w.Peers))
+	for i := range w.Peers {
+		p := &w.Peers[i]
+		mine := own[w.OwnKeyFile(p)]
+		k.own[i] = mine.private
+		ends := [2]config.Key{mine.public, p.PublicKey}
+		if other, taken := links[ends]; taken {
+			return nil, fmt.Errorf("wireguard.peers[%d] has the keys of wireguard.peers[%d] at both ends; give one of them another key", i, other)
 		}
+		links[ends] = i
 		if p.PresharedKeyFile == "" {
 			continue
 		}
@@ -51,6 +62,56 @@ func readKeys(c *config.Gateway) (*keys, error) {
 		}
 	}
 	return k, nil
+}
+
+// keyPair is one key pair of the gateway's own.
+type keyPair struct {
+	private device.NoisePrivateKey
+	public  config.Key
+}
+
+// readOwnKeys reads each file with a private key once, by its name.
+func readOwnKeys(w *config.WireGuard) (map[string]keyPair, error) {
+	own := make(map[string]keyPair)
+	read := func(file, field string) error {
+		if _, known := own[file]; known {
+			return nil
+		}
+		private, err := readKey(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+		own[file] = keyPair{private, publicOf(private)}
+		return nil
+	}
+	if err := read(w.PrivateKeyFile, "wireguard.privateKeyFile"); err != nil {
+		return nil, err
+	}
+	for i := range w.Peers {
+		if err := read(w.OwnKeyFile(&w.Peers[i]), fmt.Sprintf("wireguard.peers[%d].privateKeyFile", i)); err != nil {
+			return nil, err
+		}
+	}
+	return own, nil
+}
+
+// ownAsPeer refuses peers that are this gateway itself, with any of its keys.
+func ownAsPeer(w *config.WireGuard, own map[string]keyPair) error {
+	public := make(map[config.Key]bool, len(own))
+	for _, k := range own {
+		public[k.public] = true
+	}
+	for i, p := range w.Peers {
+		if public[p.PublicKey] {
+			return fmt.Errorf("wireguard.peers[%d].publicKey is this gateway's own; give the key of the remote cluster's gateway", i)
+		}
+	}
+	return nil
+}
+
+func publicOf(private [32]byte) (public config.Key) {
+	curve25519.ScalarBaseMult((*[32]byte)(&public), &private)
+	return public
 }
 
 // readKey reads a file with one key in base64, as "wg genkey" and "wg genpsk"

@@ -33,6 +33,7 @@ var (
 
 	upDesc        = describe("link_up", "1 when a probe has crossed the link both ways within 1.5 s.", "peer")
 	activeDesc    = describe("link_active", "1 for the link that traffic from nodes goes through.", "peer")
+	pathDesc      = describe("link_path_mtu_bytes", "The inner MTU, when a packet of that size has reached the far end within 15 s, else 0.", "peer")
 	probesDesc    = describe("link_probes_sent_total", "Link probes sent.", "peer")
 	lostDesc      = describe("link_probes_lost_total", "Link probes that nobody answered in time.", "peer")
 	receivedDesc  = describe("wireguard_received_bytes_total", "Bytes of WireGuard datagrams received.", "peer")
@@ -69,6 +70,7 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 		egress, ingress = append(egress, l.Egress), append(ingress, l.Ingress)
 		gauge(upDesc, boolean(l.Up), l.Name)
 		gauge(activeDesc, boolean(l.Active), l.Name)
+		gauge(pathDesc, float64(l.PathMTU), l.Name)
 		counter(probesDesc, l.ProbesSent, l.Name)
 		counter(lostDesc, l.ProbesLost, l.Name)
 		counter(receivedDesc, l.Received, l.Name)

@@ -1,12 +1,10 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -37,12 +35,10 @@ func Run(path string, signals Signals, o Options) error {
 		return err
 	}
 
-	ctx, cancel := context.WithCancel(context.Background())
 	changes := make(chan struct{}, 1)
-	var background sync.WaitGroup
-	defer background.Wait()
-	defer cancel()
-	background.Go(func() { Watch(ctx, watchedFiles(path, c), changes, log) })
+	watching := &watch{changes: changes, log: log}
+	defer watching.end()
+	watching.follow(watchedFiles(path, c))
 	for {
 		select {
 		case <-changes:
@@ -51,7 +47,10 @@ func Run(path string, signals Signals, o Options) error {
 			p.Drain(signals.Stop)
 			return nil
 		}
-		_ = p.Reload(func() (*config.Gateway, error) { return Load(path) }, nil) // which logs what is wrong
+		load := func() (*config.Gateway, error) { return Load(path) }
+		_ = p.Reload(load, func(c *config.Gateway) { // which logs what is wrong
+			watching.follow(watchedFiles(path, c)) // it may name other key files
+		})
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,11 +22,42 @@ const watchInterval = time.Second
 func watchedFiles(path string, c *config.Gateway) []string {
 	files := []string{path, c.WireGuard.PrivateKeyFile}
 	for _, p := range c.WireGuard.Peers {
-		if p.PresharedKeyFile != "" {
-			files = append(files, p.PresharedKeyFile)
+		for _, key := range []string{p.PrivateKeyFile, p.PresharedKeyFile} {
+			if key != "" {
+				files = append(files, key)
+			}
 		}
 	}
 	return files
+}
+
+// watch is a Watch of files that may become others. Not for concurrent use.
+type watch struct {
+	changes chan<- struct{}
+	log     *slog.Logger
+	files   []string
+	stop    context.CancelFunc // nil before the first files
+	done    sync.WaitGroup
+}
+
+// follow watches these files from now on.
+func (w *watch) follow(files []string) {
+	if slices.Equal(w.files, files) {
+		return
+	}
+	w.end()
+	w.files = files
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stop = cancel
+	w.done.Go(func() { Watch(ctx, files, w.changes, w.log) })
+}
+
+// end stops watching and waits for it.
+func (w *watch) end() {
+	if w.stop != nil {
+		w.stop()
+		w.done.Wait()
+	}
 }
 
 // Watch tells of changes of files until ctx ends, once they have held still for

@@ -13,8 +13,10 @@ var layers = [][]string{
 	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/rbac"},
 	{"k8s/peering"},
 	{"gateway"},
-	{"underlay"}, // before tun: the tunnel is joined to sockets, never the other way round
+	{"underlay"},       // before tun: the tunnel is joined to sockets, never the other way round
+	{"node/userspace"}, // Geneve for nodes whose kernels have none; node decides, it carries
 	{"tun", "node"},
+	{"control"}, // beside the tunnel: it is given connections, and knows not of what
 	{"k8s/client", "k8s/translate"},
 	{"internal/daemon"},
 	{"k8s/claims"},

@@ -1,0 +1,122 @@
+package control
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"strait.dev/strait/config"
+)
+
+// Limits of an Announcement.
+const (
+	maxPrefixes  = 64 // in each list
+	maxGateways  = 16
+	maxKeys      = 2 // of a gateway: the new one and the old one
+	maxEndpoints = 8 // of a gateway
+)
+
+// Announcement is what a cluster tells another about itself.
+type Announcement struct {
+	Cluster          string         // ID of the cluster that announces
+	Gateway          string         // name of the gateway that sends it
+	Prefixes         []netip.Prefix // its pods that the receiver may reach
+	ExternalPrefixes []netip.Prefix // its nodes, gateways, mapped hosts
+	Gateways         []Gateway      // all its gateways for this peering, the sender among them
+}
+
+// Gateway is one gateway of the cluster that announces.
+type Gateway struct {
+	Name       string
+	PublicKeys []config.Key // newest first, one or two
+	Endpoints  []string     // host:port, best first; empty: it cannot be called
+}
+
+// Validate checks the form: every limit, every name, that no address, key or name
+// has two meanings. It does not know what is granted. The error says the field.
+func (a *Announcement) Validate() error {
+	if err := config.CheckLabel(a.Cluster); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	if err := config.CheckLabel(a.Gateway); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	if err := a.validatePrefixes(); err != nil {
+		return err
+	}
+	return a.validateGateways()
+}
+
+func (a *Announcement) validatePrefixes() error {
+	var taken []netip.Prefix
+	for _, list := range []struct {
+		field    string
+		prefixes []netip.Prefix
+	}{{"prefixes", a.Prefixes}, {"externalPrefixes", a.ExternalPrefixes}} {
+		if len(list.prefixes) > maxPrefixes {
+			return fmt.Errorf("%s: %d are too many; announce at most %d", list.field, len(list.prefixes), maxPrefixes)
+		}
+		for i, p := range list.prefixes {
+			if err := config.CheckPrefix(p); err != nil {
+				return fmt.Errorf("%s[%d]: %w", list.field, i, err)
+			}
+			if at := slices.IndexFunc(taken, p.Overlaps); at >= 0 {
+				return fmt.Errorf("%s[%d]: %v overlaps %v; announce each address once", list.field, i, p, taken[at])
+			}
+			taken = append(taken, p)
+		}
+	}
+	return nil
+}
+
+func (a *Announcement) validateGateways() error {
+	if len(a.Gateways) > maxGateways {
+		return fmt.Errorf("gateways: %d are too many; announce at most %d", len(a.Gateways), maxGateways)
+	}
+	names, keys := make(map[string]bool), make(map[config.Key]bool)
+	for i := range a.Gateways {
+		g := &a.Gateways[i]
+		if err := g.validate(names, keys); err != nil {
+			return fmt.Errorf("gateways[%d].%w", i, err)
+		}
+	}
+	if !names[a.Gateway] {
+		return fmt.Errorf("gateways: %s, which sends this, is not among them; announce it too", a.Gateway)
+	}
+	return nil
+}
+
+// validate checks a gateway, whose name and keys nobody else may have.
+func (g *Gateway) validate(names map[string]bool, keys map[config.Key]bool) error {
+	if err := config.CheckLabel(g.Name); err != nil {
+		return fmt.Errorf("name: %w", err)
+	}
+	if names[g.Name] {
+		return fmt.Errorf("name: %s stands twice; give each gateway a name of its own", g.Name)
+	}
+	names[g.Name] = true
+	if n := len(g.PublicKeys); n == 0 || n > maxKeys {
+		return fmt.Errorf("publicKeys: %d keys; announce 1 to %d", n, maxKeys)
+	}
+	for i, k := range g.PublicKeys {
+		if err := config.CheckPublicKey(k); err != nil {
+			return fmt.Errorf("publicKeys[%d]: %w", i, err)
+		}
+		if keys[k] {
+			return fmt.Errorf("publicKeys[%d]: %v stands twice; give each gateway a key pair of its own", i, k)
+		}
+		keys[k] = true
+	}
+	if len(g.Endpoints) > maxEndpoints {
+		return fmt.Errorf("endpoints: %d are too many; announce at most %d", len(g.Endpoints), maxEndpoints)
+	}
+	for i, e := range g.Endpoints {
+		if err := config.CheckEndpoint(e); err != nil {
+			return fmt.Errorf("endpoints[%d]: %w", i, err)
+		}
+		if slices.Contains(g.Endpoints[:i], e) {
+			return fmt.Errorf("endpoints[%d]: %s stands twice; announce it once", i, e)
+		}
+	}
+	return nil
+}

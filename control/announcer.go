@@ -1,0 +1,212 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// look is how often an Announcer looks at the links and the clock.
+const look = 500 * time.Millisecond
+
+// AnnouncerOptions of an Announcer. All are required.
+type AnnouncerOptions struct {
+	// Up gives the links that are up now.
+	Up func() []Link
+	// Dial connects to Port of a link's far end.
+	Dial func(context.Context, Link) (net.Conn, error)
+	// Jitter gives numbers from 0 to 1, such as rand.Float64.
+	Jitter func() float64
+	Log    *slog.Logger
+}
+
+// Result is what came of announcing over one link.
+type Result struct {
+	Link       Link
+	Current    bool      // the far end has accepted what Set was given last
+	AcceptedAt time.Time // when it accepted an announcement last; zero = never
+	Refused    string    // why it refuses the last one; empty = it does not
+	Err        error     // what else went wrong the last time; nil = nothing
+	Versions   []int     // that it speaks; nil = not known
+}
+
+// Announcer keeps telling the far ends of all links that are up what Set was given
+// last: when that changes, when a link comes up, and every minute. Safe for
+// concurrent use.
+type Announcer struct {
+	options  AnnouncerOptions
+	patience time.Duration // for one exchange
+	changed  chan struct{} // Run shall look now
+
+	mu     sync.Mutex
+	body   []byte // the announcement; nil before the first Set
+	number uint64 // of it, from 1
+	peers  map[linkKey]*peer
+}
+
+// peer is the far end of a link that is up.
+type peer struct {
+	result   Result
+	schedule schedule
+	accepted uint64             // the announcement that the far end has, by number; 0 = none
+	cancel   context.CancelFunc // of the exchange under way; nil = none is
+}
+
+// NewAnnouncer makes an Announcer that does nothing before Run.
+func NewAnnouncer(o AnnouncerOptions) *Announcer {
+	return &Announcer{options: o, patience: patience, changed: make(chan struct{}, 1), peers: make(map[linkKey]*peer)}
+}
+
+// Set gives the announcement to make from now on. An invalid one is an error and
+// changes nothing; the same again changes nothing either.
+func (a *Announcer) Set(x Announcement) error {
+	if err := x.Validate(); err != nil {
+		return err
+	}
+	body, err := x.encode()
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if slices.Equal(a.body, body) {
+		return nil
+	}
+	a.body = body
+	a.number++
+	for _, p := range a.peers {
+		p.result.Current = false
+	}
+	a.wake()
+	return nil
+}
+
+// wake makes Run look at once. When it has not come to the last time yet, that will do.
+func (a *Announcer) wake() {
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Results say what came of announcing, for each link that is up, in the order of Up.
+func (a *Announcer) Results() []Result {
+	up := a.options.Up()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	results := make([]Result, len(up))
+	for i, l := range up {
+		if p := a.peers[l.key()]; p != nil {
+			results[i] = p.result
+			results[i].Versions = slices.Clone(p.result.Versions)
+		}
+		results[i].Link = l
+	}
+	return results
+}
+
+// Run announces until ctx ends, and waits for what it began.
+func (a *Announcer) Run(ctx context.Context) {
+	var exchanges sync.WaitGroup
+	defer exchanges.Wait()
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		a.step(ctx, time.Now(), &exchanges)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-a.changed:
+		}
+	}
+}
+
+// step follows the links and begins the exchanges that are due.
+func (a *Announcer) step(ctx context.Context, now time.Time, exchanges *sync.WaitGroup) {
+	up := a.options.Up()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.follow(up)
+	if a.body == nil || ctx.Err() != nil {
+		return
+	}
+	for _, p := range a.peers {
+		if p.cancel != nil || !p.schedule.due(a.number, now) {
+			continue
+		}
+		link, body, number := p.result.Link, a.body, a.number
+		ctx, cancel := context.WithCancel(ctx)
+		p.cancel = cancel
+		exchanges.Go(func() {
+			defer cancel()
+			c := caller{func(ctx context.Context) (net.Conn, error) { return a.options.Dial(ctx, link) }, a.patience}
+			versions, err := c.announce(ctx, body)
+			a.note(p, number, versions, err, time.Now())
+		})
+	}
+}
+
+// follow makes the peers those of the links that are up. a.mu is held.
+func (a *Announcer) follow(up []Link) {
+	present := make(map[linkKey]bool, len(up))
+	for _, l := range up {
+		present[l.key()] = true
+		if a.peers[l.key()] == nil {
+			a.peers[l.key()] = &peer{}
+		}
+		a.peers[l.key()].result.Link = l
+	}
+	for k, p := range a.peers {
+		if present[k] {
+			continue
+		}
+		delete(a.peers, k)
+		if p.cancel != nil {
+			p.cancel()
+		}
+	}
+}
+
+// note keeps how an exchange ended.
+func (a *Announcer) note(p *peer, number uint64, versions []int, err error, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p.cancel = nil
+	before := p.result
+	p.schedule.done(number, err == nil, now, a.options.Jitter())
+	p.result.Refused, p.result.Err = reason(err)
+	if versions != nil {
+		p.result.Versions = versions
+	}
+	switch {
+	case err == nil:
+		p.result.AcceptedAt, p.accepted = now, number
+	case p.result.Refused != "":
+		p.accepted = 0
+	}
+	p.result.Current = p.accepted == a.number
+	if number != a.number {
+		a.wake() // another one was given meanwhile
+	}
+	if a.peers[p.result.Link.key()] == p {
+		a.tell(before, p.result)
+	}
+}
+
+// tell logs an outcome that differs from the one before.
+func (a *Announcer) tell(before, now Result) {
+	log := a.options.Log.With("link", now.Link.Name)
+	switch {
+	case now.Refused != "" && now.Refused != before.Refused:
+		log.Warn("the other cluster refuses what this one announces", "reason", now.Refused)
+	case now.Err != nil && before.Err == nil && !errors.Is(now.Err, context.Canceled):
+		log.Warn("cannot announce to the other cluster; trying again", "error", plain(now.Err.Error()))
+	case now.Current && !before.Current:
+		log.Info("the other cluster accepts what this one announces")
+	}
+}

@@ -1,0 +1,122 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"strait.dev/strait/config"
+)
+
+// maxBody is the longest body of a request or an answer, bytes.
+const maxBody = 64 << 10
+
+var errTooLong = fmt.Errorf("is longer than %d bytes", maxBody)
+
+// announcementV1 is an Announcement on the wire.
+type announcementV1 struct {
+	Cluster          string      `json:"cluster"`
+	Gateway          string      `json:"gateway"`
+	Prefixes         []string    `json:"prefixes"`
+	ExternalPrefixes []string    `json:"externalPrefixes"`
+	Gateways         []gatewayV1 `json:"gateways"`
+}
+
+type gatewayV1 struct {
+	Name       string   `json:"name"`
+	PublicKeys []string `json:"publicKeys"`
+	Endpoints  []string `json:"endpoints"`
+}
+
+// encode writes a valid announcement in version 1.
+func (a *Announcement) encode() ([]byte, error) {
+	w := announcementV1{Cluster: a.Cluster, Gateway: a.Gateway, Prefixes: texts(a.Prefixes), ExternalPrefixes: texts(a.ExternalPrefixes)}
+	for _, g := range a.Gateways {
+		w.Gateways = append(w.Gateways, gatewayV1{g.Name, texts(g.PublicKeys), g.Endpoints})
+	}
+	b, err := json.Marshal(w)
+	if err == nil && len(b) > maxBody {
+		err = errTooLong
+	}
+	return b, err
+}
+
+func texts[T fmt.Stringer](all []T) []string {
+	list := make([]string, len(all))
+	for i, x := range all {
+		list[i] = x.String()
+	}
+	return list
+}
+
+// decodeAnnouncement reads version 1, from a stranger: what it gives is valid.
+func decodeAnnouncement(b []byte) (*Announcement, error) {
+	var w announcementV1
+	if err := decode(b, &w); err != nil {
+		return nil, err
+	}
+	a := &Announcement{Cluster: w.Cluster, Gateway: w.Gateway}
+	var err error
+	if a.Prefixes, err = parseAll("prefixes", w.Prefixes, maxPrefixes, parsePrefix); err != nil {
+		return nil, err
+	}
+	if a.ExternalPrefixes, err = parseAll("externalPrefixes", w.ExternalPrefixes, maxPrefixes, parsePrefix); err != nil {
+		return nil, err
+	}
+	for i, g := range w.Gateways[:min(len(w.Gateways), maxGateways+1)] { // Validate counts
+		keys, err := parseAll("publicKeys", g.PublicKeys, maxKeys, config.ParseKey)
+		if err != nil {
+			return nil, fmt.Errorf("gateways[%d].%w", i, err)
+		}
+		if len(g.Endpoints) == 0 {
+			g.Endpoints = nil // as it is where there is none
+		}
+		a.Gateways = append(a.Gateways, Gateway{g.Name, keys, g.Endpoints})
+	}
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// decode reads one JSON value into v. Unknown fields are ignored: later versions of
+// a gateway may send them.
+func decode(b []byte, v any) error {
+	if len(b) > maxBody {
+		return errTooLong
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("is not the JSON that was expected: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("has something behind the JSON value; send one")
+	}
+	return nil
+}
+
+// parseAll parses a list of at most most texts. An empty one is nil.
+func parseAll[T any](field string, list []string, most int, parse func(string) (T, error)) (all []T, err error) {
+	if len(list) > most {
+		return nil, fmt.Errorf("%s: %d are too many; announce at most %d", field, len(list), most)
+	}
+	for i, text := range list {
+		x, err := parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
+
+func parsePrefix(text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return p, errors.New("is not a prefix; write one like 10.0.0.0/16 or fd00:10::/48")
+	}
+	return p, nil
+}

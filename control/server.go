@@ -1,0 +1,110 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Serve answers on the connections of a listener until that is closed, which it
+// returns nil for. Identify names a connection's link; without one it is closed.
+// Accept is given what the far end of a link announces, valid in form. It is called
+// from several goroutines, not after Serve has returned, and its error is a refusal:
+// the text goes to the far end, for people, so it must hold no secret.
+func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error, log *slog.Logger) error {
+	return serve(newAdmission(l, identify), accept, log, patience)
+}
+
+func serve(l *admission, accept func(Link, Announcement) error, log *slog.Logger, patience time.Duration) error {
+	var connections sync.WaitGroup
+	s := &http.Server{
+		Handler:           routes(accept, log),
+		ReadHeaderTimeout: patience,
+		ReadTimeout:       patience,
+		WriteTimeout:      patience,
+		IdleTimeout:       patience,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, linkOf{}, c.(*admitted).link)
+		},
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				connections.Add(1)
+			case http.StateClosed:
+				connections.Done()
+			}
+		},
+	}
+	err := s.Serve(l)
+	s.Close()
+	connections.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve the control channel: %w", err)
+}
+
+// linkOf is the key of a request's Link in its context.
+type linkOf struct{}
+
+func routes(accept func(Link, Announcement) error, log *slog.Logger) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /versions", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, versionsBody{spoken})
+	})
+	mux.HandleFunc("PUT /v1/announcement", func(w http.ResponseWriter, r *http.Request) {
+		link := r.Context().Value(linkOf{}).(Link)
+		a, err := readAnnouncement(w, r)
+		if err != nil {
+			log.Warn("malformed announcement of the other cluster", "link", link.Name, "error", plain(err.Error()))
+			answer(w, http.StatusBadRequest, errorBody{plain(err.Error())})
+			return
+		}
+		if err := accept(link, *a); err != nil {
+			answer(w, http.StatusConflict, refusalBody{plain(err.Error())})
+			return
+		}
+		answer(w, http.StatusOK, struct{}{})
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusNotFound, errorBody{"not served; GET /versions says what is"})
+	})
+	return mux
+}
+
+func readAnnouncement(w http.ResponseWriter, r *http.Request) (*Announcement, error) {
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		var tooLong *http.MaxBytesError
+		if errors.As(err, &tooLong) {
+			return nil, errTooLong
+		}
+		return nil, err
+	}
+	return decodeAnnouncement(b)
+}
+
+type (
+	refusalBody struct {
+		Refused string `json:"refused"`
+	}
+	errorBody struct {
+		Error string `json:"error"`
+	}
+)
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// When the far end has gone, there is nobody to tell.
+	_ = json.NewEncoder(w).Encode(body)
+}

@@ -1,0 +1,66 @@
+package tun
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+)
+
+// linkUpFor makes a link that has been up for a time; 0 = it is down.
+func linkUpFor(name, gateway string, since time.Duration, now time.Time) *Link {
+	l := &Link{log: slog.New(slog.DiscardHandler)}
+	l.setLabel(LinkConfig{Name: name, Gateway: gateway})
+	if since > 0 {
+		l.prober.answered, l.prober.upSince = now, now.Add(-since)
+	}
+	return l
+}
+
+func TestTrafficStaysOrMovesToThePreferredLink(t *testing.T) {
+	now := time.Unix(1000, 0)
+	type link struct {
+		gateway string
+		up      time.Duration
+	}
+	const none = -1
+	for name, c := range map[string]struct {
+		links         []link
+		present, want int
+	}{
+		"no links":                                 {nil, none, none},
+		"nothing is up":                            {[]link{{"b", 0}, {"c", 0}}, none, 0},
+		"nothing is up any more":                   {[]link{{"b", 0}, {"c", 0}}, 1, 1},
+		"the first that is up":                     {[]link{{"b", 0}, {"c", time.Second}, {"d", time.Hour}}, none, 1},
+		"the present one went down":                {[]link{{"b", 0}, {"c", time.Second}}, 0, 1},
+		"another gateway before it is no reason":   {[]link{{"b", time.Hour}, {"c", time.Hour}}, 1, 1},
+		"a new key that has settled":               {[]link{{"b", settled}, {"b", time.Hour}}, 1, 0},
+		"a new key that has just come up":          {[]link{{"b", settled - 1}, {"b", time.Hour}}, 1, 1},
+		"a new key that is not up":                 {[]link{{"b", 0}, {"b", time.Hour}}, 1, 1},
+		"an old key behind is no reason":           {[]link{{"b", time.Hour}, {"b", time.Hour}}, 0, 0},
+		"a new key between others":                 {[]link{{"c", time.Hour}, {"b", time.Hour}, {"d", time.Hour}, {"b", time.Hour}}, 3, 1},
+		"the present one is gone from the list":    {[]link{{"b", 0}, {"b", time.Second}}, none, 1},
+		"the new key went down: back to the other": {[]link{{"b", 0}, {"b", time.Hour}}, 0, 1},
+	} {
+		links := make([]*Link, len(c.links))
+		for i, l := range c.links {
+			links[i] = linkUpFor(name, l.gateway, l.up, now)
+		}
+		var present, want *Link
+		if c.present != none {
+			present = links[c.present]
+		}
+		if c.want != none {
+			want = links[c.want]
+		}
+		if got := choose(links, present, now); got != want {
+			t.Errorf("%s: chose another link than %d", name, c.want)
+		}
+	}
+}
+
+func TestALinkIsTheRemoteGatewayOfItsNameUnlessItSaysOtherwise(t *testing.T) {
+	l := linkUpFor("b-0", "", 0, time.Time{})
+	if got := l.identity(); got.Name != "b-0" || got.Gateway != "b-0" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,109 @@
+package tun
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"strait.dev/strait/gateway"
+)
+
+// relay is a path between two WireGuard ports that drops large datagrams.
+type relay struct {
+	near, far *net.UDPConn
+	caller    atomic.Pointer[netip.AddrPort]
+	limit     atomic.Int64 // bytes of UDP payload
+	dropped   atomic.Int64
+}
+
+// newRelay forwards what reaches its near end to a port, and what comes back to
+// whoever sent last.
+func newRelay(t *testing.T, to uint16, limit int) *relay {
+	t.Helper()
+	near, err1 := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	far, err2 := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{near: near, far: far}
+	r.limit.Store(int64(limit))
+	target := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), to)
+	var running sync.WaitGroup
+	running.Go(func() {
+		r.forward(near, far, func(from netip.AddrPort) *netip.AddrPort { r.caller.Store(&from); return &target })
+	})
+	running.Go(func() { r.forward(far, near, func(netip.AddrPort) *netip.AddrPort { return r.caller.Load() }) })
+	t.Cleanup(func() { near.Close(); far.Close(); running.Wait() })
+	return r
+}
+
+func (r *relay) forward(in, out *net.UDPConn, to func(from netip.AddrPort) *netip.AddrPort) {
+	b := make([]byte, 1<<16)
+	for {
+		n, from, err := in.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		target := to(from)
+		switch {
+		case err != nil || target == nil:
+		case int64(n) > r.limit.Load():
+			r.dropped.Add(1)
+		default:
+			_, _ = out.WriteToUDPAddrPort(b[:n], *target) // lost, if it cannot be sent
+		}
+	}
+}
+
+// A path that drops large packets keeps a link up and its small packets going, so
+// nothing but the probe of full size shows it.
+func TestPathThatDropsLargePacketsIsFound(t *testing.T) {
+	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	defer a.fabric.Close()
+	defer b.fabric.Close()
+	const wireguard = 32 // bytes that it adds
+	path := newRelay(t, b.port, testMTU+wireguard-1)
+	there, back := a.link("b-0", b), b.link("a-0", a)
+	there.Endpoint, back.Endpoint = path.near.LocalAddr().String(), ""
+	setLinks(t, a, there)
+	setLinks(t, b, back)
+	statuses := func(good func(LinkStatus) bool) func() bool {
+		return func() bool { return good(a.fabric.Status()[0]) && good(b.fabric.Status()[0]) }
+	}
+	eventually(t, "both ends up", statuses(func(s LinkStatus) bool { return s.Up }))
+	eventually(t, "large packets dropped", func() bool { return path.dropped.Load() >= 2 })
+	if !statuses(func(s LinkStatus) bool { return s.Up && s.PathMTU == 0 })() {
+		t.Errorf("%+v", a.fabric.Status()[0])
+	}
+
+	// A smaller MTU fits. It is in force at once, and so is its probe.
+	for _, e := range []*end{a, b} {
+		e.setMTU(t, testMTU-1)
+	}
+	eventually(t, "the smaller MTU to cross", statuses(func(s LinkStatus) bool { return s.PathMTU == testMTU-1 }))
+
+	path.limit.Store(1 << 16)
+	for _, e := range []*end{a, b} {
+		e.setMTU(t, testMTU)
+	}
+	eventually(t, "the MTU to cross", statuses(func(s LinkStatus) bool { return s.PathMTU == testMTU }))
+	if n := a.fabric.Status()[0].ProbesLost; n > 1 { // the first may go before WireGuard knows the way
+		t.Errorf("%d probes count as lost", n)
+	}
+}
+
+// setMTU puts another inner MTU in force.
+func (e *end) setMTU(t *testing.T, mtu int) {
+	t.Helper()
+	table, err := gateway.NewTable(e.config, gateway.MTUs{Overlay: 1450, Tunnel: mtu}, e.fabric.Overlay.Handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.fabric.Gateway.SetTable(table)
+	if err := e.fabric.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+}

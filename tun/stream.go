@@ -1,0 +1,199 @@
+package tun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+
+	"strait.dev/strait/config"
+)
+
+// Listen accepts TCP connections from the far ends of links, on the gateway's own
+// link addresses, also those of links that come later. Nodes, pods and other
+// addresses of the gateway are out of reach. A connection ends with its link; LinkOf
+// names that. The fabric closes the listener at its own end.
+func (f *Fabric) Listen(port uint16) (net.Listener, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := &listener{fabric: f, port: port, accepted: make(chan net.Conn), closed: make(chan struct{})}
+	for _, e := range f.ears {
+		if err := f.hear(e, s); err != nil {
+			for _, e := range f.ears {
+				e.deafen(s)
+			}
+			return nil, err
+		}
+	}
+	f.listeners[s] = true
+	return s, nil
+}
+
+// listener is the net.Listener of one port on all ears.
+type listener struct {
+	fabric   *Fabric
+	port     uint16
+	accepted chan net.Conn
+	closed   chan struct{}
+	once     sync.Once
+}
+
+// hear makes an ear take connections for s. f.mu is held.
+func (f *Fabric) hear(e *ear, s *listener) error {
+	l, err := f.host.listenTCP(netip.AddrPortFrom(e.address, s.port))
+	if err != nil {
+		return fmt.Errorf("listen on TCP port %d of %v: %w", s.port, e.address, err)
+	}
+	e.listeners[s] = l
+	f.done.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			s.offer(c.(*gonet.TCPConn))
+		}
+	})
+	return nil
+}
+
+// deafen ends what hear began.
+func (e *ear) deafen(s *listener) {
+	if l := e.listeners[s]; l != nil {
+		delete(e.listeners, s)
+		l.Shutdown() // ends Accept
+		l.Close()
+	}
+}
+
+// offer hands a connection to Accept, if it came over a link.
+func (s *listener) offer(c *gonet.TCPConn) {
+	held := s.fabric.hold(c)
+	if held == nil {
+		c.Close()
+		return
+	}
+	select {
+	case s.accepted <- held:
+	case <-s.closed:
+		held.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (s *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.accepted:
+		return c, nil
+	case <-s.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Addr implements net.Listener: the port, on any address of its kind.
+func (s *listener) Addr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv6unspecified, Port: int(s.port)}
+}
+
+// Close implements net.Listener. Accepted connections stay.
+func (s *listener) Close() error {
+	s.fabric.mu.Lock()
+	defer s.fabric.mu.Unlock()
+	s.close()
+	return nil
+}
+
+// close is Close while the fabric's mu is held.
+func (s *listener) close() {
+	s.once.Do(func() {
+		close(s.closed)
+		delete(s.fabric.listeners, s)
+		for _, e := range s.fabric.ears {
+			e.deafen(s)
+		}
+	})
+}
+
+// LinkOf names the link that a connection from Listen or DialLink goes over. It is
+// false when there is no such link any more.
+func (f *Fabric) LinkOf(c net.Conn) (LinkIdentity, bool) {
+	l := f.linkUnder(c)
+	if l == nil {
+		return LinkIdentity{}, false
+	}
+	return l.identity(), true
+}
+
+func (f *Fabric) linkUnder(c net.Conn) *Link {
+	local, ok1 := c.LocalAddr().(*net.TCPAddr)
+	remote, ok2 := c.RemoteAddr().(*net.TCPAddr)
+	if !ok1 || !ok2 || local == nil || remote == nil {
+		return nil
+	}
+	return f.linkBetween(local.AddrPort().Addr().WithZone(""), remote.AddrPort().Addr().WithZone(""))
+}
+
+// DialLink opens a TCP connection to the far end of the link with these public keys,
+// inside its tunnel. The connection ends with the link.
+func (f *Fabric) DialLink(ctx context.Context, own, remote config.Key, port uint16) (net.Conn, error) {
+	for _, l := range *f.links.Load() {
+		if config.Key(l.key.own) != own || config.Key(l.key.remote) != remote {
+			continue
+		}
+		c, err := f.host.dialTCP(ctx, l.own, netip.AddrPortFrom(l.prober.address, port))
+		if err != nil {
+			return nil, fmt.Errorf("link %s: connect to the far end's TCP port %d: %w", l.identity().Name, port, err)
+		}
+		if held := f.hold(c); held != nil {
+			return held, nil
+		}
+		c.Close()
+	}
+	return nil, errors.New("no link has these keys: it may have ended")
+}
+
+// stream is a TCP connection over a link.
+type stream struct {
+	*gonet.TCPConn
+	link *Link
+}
+
+// hold ties a connection to its link. It gives nil when there is no such link.
+func (f *Fabric) hold(c *gonet.TCPConn) net.Conn {
+	l := f.linkUnder(c)
+	if l == nil {
+		return nil
+	}
+	s := &stream{c, l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.streams[s] = true
+	return s
+}
+
+// Close implements net.Conn.
+func (s *stream) Close() error {
+	s.link.mu.Lock()
+	delete(s.link.streams, s)
+	s.link.mu.Unlock()
+	return s.TCPConn.Close()
+}
+
+// closeStreams ends the link's connections, for good.
+func (l *Link) closeStreams() {
+	l.mu.Lock()
+	l.closed = true
+	open := l.streams
+	l.streams = nil // deleting from nil is well
+	l.mu.Unlock()
+	for s := range open {
+		s.TCPConn.Close()
+	}
+}
