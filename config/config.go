@@ -82,6 +82,7 @@ type Peer struct {
 	PrivateKeyFile      string        `yaml:"privateKeyFile,omitempty"`      // this gateway's own key for the peer; empty: the one of WireGuard
 	PresharedKeyFile    string        `yaml:"presharedKeyFile,omitempty"`    // empty: none
 	Endpoint            string        `yaml:"endpoint,omitempty"`            // host:port; empty: wait for the peer
+	MoreEndpoints       []string      `yaml:"moreEndpoints,omitempty,flow"`  // likewise; tried in turn with endpoint while the peer does not answer
 	PersistentKeepalive time.Duration `yaml:"persistentKeepalive,omitempty"` // whole seconds, up to 65535; 0: none
 }
 
@@ -99,6 +100,15 @@ func (w *WireGuard) OwnKeyFile(p *Peer) string {
 		return p.PrivateKeyFile
 	}
 	return w.PrivateKeyFile
+}
+
+// Endpoints are where the peer can be called, in the order in which to try them. There
+// are none where it has to call.
+func (p *Peer) Endpoints() []string {
+	if p.Endpoint == "" {
+		return nil
+	}
+	return append([]string{p.Endpoint}, p.MoreEndpoints...)
 }
 
 // Local is what the remote cluster may reach here.

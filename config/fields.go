@@ -69,6 +69,7 @@ func (d *decoder) peer(p *Peer) reader {
 		field{"privateKeyFile", d.text(&p.PrivateKeyFile)},
 		field{"presharedKeyFile", d.text(&p.PresharedKeyFile)},
 		field{"endpoint", d.text(&p.Endpoint)},
+		field{"moreEndpoints", list(d, &p.MoreEndpoints, d.text)},
 		field{"persistentKeepalive", d.duration(&p.PersistentKeepalive)},
 	)
 }

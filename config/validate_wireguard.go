@@ -25,9 +25,23 @@ func (c *checker) wireGuard(w *WireGuard) {
 		c.keyFile(at.field("privateKeyFile"), p.PrivateKeyFile)
 		c.keyFile(at.field("presharedKeyFile"), p.PresharedKeyFile)
 		c.endpoint(at.field("endpoint"), p.Endpoint)
+		c.moreEndpoints(at.field("moreEndpoints"), p)
 		if k := p.PersistentKeepalive; k < 0 || k > 65535*time.Second || k%time.Second != 0 {
 			c.add(at.field("persistentKeepalive"), "use whole seconds from 0s (off) to 65535s", "%s is not a keepalive interval", k)
 		}
+	}
+}
+
+// moreEndpoints are beside one, and each names a host.
+func (c *checker) moreEndpoints(at *place, p *Peer) {
+	if len(p.MoreEndpoints) > 0 && p.Endpoint == "" {
+		c.add(at, "give the first of them as endpoint", "there is no endpoint that these would be beside")
+	}
+	for i, e := range p.MoreEndpoints {
+		if e == "" {
+			c.add(at.item(i), "leave it out", "empty")
+		}
+		c.endpoint(at.item(i), e)
 	}
 }
 

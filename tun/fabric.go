@@ -140,12 +140,11 @@ func (f *Fabric) nextLinks(configs []LinkConfig, old map[linkKey]*Link) (next, s
 
 type linkKey struct {
 	own, remote device.NoisePublicKey
-	endpoint    string
 	port        uint16
 }
 
 func keyOf(c LinkConfig) linkKey {
-	return linkKey{publicKey(c.PrivateKey), c.PublicKey, c.Endpoint, c.ListenPort}
+	return linkKey{publicKey(c.PrivateKey), c.PublicKey, c.ListenPort}
 }
 
 func (f *Fabric) openLink(c LinkConfig) (*Link, error) {

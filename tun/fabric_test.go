@@ -76,7 +76,7 @@ func newEnd(t *testing.T, n byte, seenAs string) *end {
 func (e *end) link(name string, to *end) LinkConfig {
 	return LinkConfig{
 		Name: name, PrivateKey: e.private, PublicKey: publicKey(to.private), ListenPort: e.port,
-		Endpoint: fmt.Sprintf("127.0.0.1:%d", to.port),
+		Endpoints: []string{fmt.Sprintf("127.0.0.1:%d", to.port)},
 		Allowed: []netip.Prefix{
 			netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.70.0.0/16"),
 			netip.MustParsePrefix("fd00:20::/48"), netip.MustParsePrefix("fd00:80::/48"),
@@ -126,7 +126,6 @@ func eventually(t *testing.T, what string, done func() bool) {
 func TestTrafficMovesToALinkThatIsUp(t *testing.T) {
 	a, b0, b1 := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16"), newEnd(t, 3, "10.72.0.0/16")
 	defer a.fabric.Close()
-	defer b1.fabric.Close()
 	for _, err := range []error{
 		a.fabric.SetLinks([]LinkConfig{a.link("b-0", b0), a.link("b-1", b1)}),
 		b0.fabric.SetLinks([]LinkConfig{b0.link("a-0", a)}),
@@ -140,28 +139,34 @@ func TestTrafficMovesToALinkThatIsUp(t *testing.T) {
 		s := a.fabric.Status()
 		return s[0].Up && s[1].Up
 	})
-	if s := a.fabric.Status(); !s[0].Active || s[1].Active || s[0].RTT == 0 || s[0].AnnouncedMTU != testMTU {
+	s := a.fabric.Status()
+	if s[0].Active == s[1].Active || s[0].RTT == 0 || s[0].AnnouncedMTU != testMTU {
 		t.Errorf("status %+v", s)
 	}
+	active, standby := b0, b1
+	if s[1].Active { // it was up before the first
+		active, standby = b1, b0
+	}
 	to := netip.MustParseAddr("10.71.2.9")
-	eventually(t, "a packet through the first link", func() bool {
+	eventually(t, "a packet through the active link", func() bool {
 		a.send(t, tcpPacket(pod, to, []byte("one"), false))
-		return b0.receives(t, "one")
+		return active.receives(t, "one")
 	})
 	// The standby may send as well.
-	eventually(t, "a packet back through the second link", func() bool {
-		b1.send(t, tcpPacket(netip.MustParseAddr("10.0.2.9"), netip.MustParseAddr("10.72.1.5"), []byte("back"), false))
+	eventually(t, "a packet back through the other link", func() bool {
+		standby.send(t, tcpPacket(netip.MustParseAddr("10.0.2.9"), netip.MustParseAddr("10.72.1.5"), []byte("back"), false))
 		return a.receives(t, "back")
 	})
 
-	b0.fabric.Close()
-	eventually(t, "a packet through the second link", func() bool {
+	active.fabric.Close()
+	eventually(t, "a packet through the other link", func() bool {
 		a.send(t, tcpPacket(pod, to, []byte("two"), false))
-		return b1.receives(t, "two")
+		return standby.receives(t, "two")
 	})
-	if s := a.fabric.Status(); s[0].Active || !s[1].Active {
-		t.Errorf("status after the first went down: %+v", s)
+	if now := a.fabric.Status(); now[0].Active == s[0].Active || now[1].Active == s[1].Active {
+		t.Errorf("status after the active one went down: %+v", now)
 	}
+	standby.fabric.Close()
 }
 
 func TestLinksComeAndGo(t *testing.T) {
@@ -217,5 +222,39 @@ func TestChangedSettingsReachARunningLink(t *testing.T) {
 	}
 	if s := a.fabric.Status()[0]; !s.Up || s.LastHandshake != before {
 		t.Errorf("the link was not the same afterwards: %+v", s)
+	}
+}
+
+// The far end is replaced by one that has no session and calls nobody: the near end does
+// not wait until WireGuard gives its own session up, which takes 15 s.
+func TestAFarEndThatLostItsSessionIsCalledAgain(t *testing.T) {
+	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	defer a.fabric.Close()
+	back := b.link("a-0", a)
+	back.Endpoints = nil
+	for _, err := range []error{a.fabric.SetLinks([]LinkConfig{a.link("b-0", b)}), b.fabric.SetLinks([]LinkConfig{back})} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	isUp := func() bool { return a.fabric.Status()[0].Up }
+	eventually(t, "the link up", isUp)
+	before := a.fabric.Status()[0]
+	b.fabric.Close()
+	eventually(t, "the link down", func() bool { return !isUp() })
+
+	again := newEnd(t, 2, "10.72.0.0/16")
+	defer again.fabric.Close()
+	back.ListenPort = b.port
+	begun := time.Now()
+	if err := again.fabric.SetLinks([]LinkConfig{back}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the link up again", isUp)
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("the link was up again after %v", took)
+	}
+	if now := a.fabric.Status()[0]; now.Sent <= before.Sent || now.Received <= before.Received || now.LastHandshake.Before(before.LastHandshake) {
+		t.Errorf("counters went back: %+v, before %+v", now, before)
 	}
 }

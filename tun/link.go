@@ -32,24 +32,23 @@ type LinkConfig struct {
 	PublicKey    device.NoisePublicKey    // the remote's
 	PresharedKey device.NoisePresharedKey // zero = none
 	ListenPort   uint16
-	Endpoint     string // host:port; empty = wait for the remote
+	Endpoints    []string // host:port, to be tried in this order; none = wait for the remote
 	Keepalive    time.Duration
 	// Allowed are the remote's granted prefixes, as the remote knows them: what
 	// may come from this peer and what goes to it.
 	Allowed []netip.Prefix
 }
 
+// clone shares nothing with c.
+func (c LinkConfig) clone() LinkConfig {
+	c.Endpoints, c.Allowed = slices.Clone(c.Endpoints), slices.Clone(c.Allowed)
+	return c
+}
+
 const (
-	// How often an endpoint's name is looked up.
-	resolveAlive = 30 * time.Second
-	resolveDead  = 3 * time.Second
 	// handshakeFresh is how old the last handshake of a living session gets:
 	// WireGuard makes a new one after 120 s and gives up after 180 s.
 	handshakeFresh = 180 * time.Second
-	// yieldTime is how long the end with the greater public key lets the other
-	// begin. Two ends that start together would answer each other's handshakes,
-	// drop their own, and wait 5 s to try again.
-	yieldTime = 300 * time.Millisecond
 )
 
 // Link is one WireGuard device with one peer: this gateway and one gateway of
@@ -69,9 +68,12 @@ type Link struct {
 	wasUp   bool             // what was logged last
 	streams map[*stream]bool // TCP connections through the link
 	closed  bool             // no more of them
+	before  session          // what WireGuard counted before it was made to forget the peer
 
-	keepalive atomic.Int64   // of the settings applied last, a time.Duration
-	allowed   []netip.Prefix // likewise; update's alone
+	endpoints atomic.Pointer[[]string] // of the settings applied last
+
+	settings sync.Mutex // held while WireGuard is told any
+	peer     LinkConfig // what it was told last
 
 	known func(*Link) // called when WireGuard first knows where the peer is
 	stop  context.CancelFunc
@@ -101,8 +103,8 @@ func newLink(c LinkConfig, d *Device, e *ear, bind conn.Bind, log *slog.Logger, 
 	l := &Link{config: c, key: keyOf(c), tun: d, own: e.address, ear: e, log: log, known: known, streams: make(map[*stream]bool)}
 	l.setLabel(c)
 	l.prober.address = linkAddress(c.PublicKey)
-	l.keepalive.Store(int64(c.Keepalive))
-	l.allowed = slices.Clone(c.Allowed)
+	l.peer = c.clone()
+	l.endpoints.Store(&l.peer.Endpoints)
 	l.wg = device.NewDevice(d, bind, wireguardLog(l.logger))
 	if err := l.wg.IpcSet(deviceSettings(c)); err != nil {
 		l.wg.Close()
@@ -114,9 +116,7 @@ func newLink(c LinkConfig, d *Device, e *ear, bind conn.Bind, log *slog.Logger, 
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
-	if c.Endpoint != "" {
-		l.done.Go(func() { l.followEndpoint(ctx) })
-	}
+	l.done.Go(func() { l.call(ctx) })
 	return l, nil
 }
 
@@ -139,10 +139,14 @@ func deviceSettings(c LinkConfig) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "private_key=%s\n", hex.EncodeToString(c.PrivateKey[:]))
 	fmt.Fprintf(&b, "listen_port=%d\nreplace_peers=true\n", c.ListenPort)
-	b.WriteString(peerSecrets(c))
-	far := linkAddress(c.PublicKey)
-	b.WriteString(grants(append(slices.Clone(c.Allowed), netip.PrefixFrom(far, far.BitLen())), ""))
+	b.WriteString(peerSettings(c))
 	return b.String()
+}
+
+// peerSettings is the peer with its grants.
+func peerSettings(c LinkConfig) string {
+	far := linkAddress(c.PublicKey)
+	return peerSecrets(c) + grants(append(slices.Clone(c.Allowed), netip.PrefixFrom(far, far.BitLen())), "")
 }
 
 // peerSecrets names the peer and sets the preshared key with it.
@@ -160,17 +164,20 @@ func grants(prefixes []netip.Prefix, sign string) string {
 	return b.String()
 }
 
-// update applies what changed in the peer's settings. Keys, endpoint and port are
-// those of the link: with another one it is another link. What stays granted is
-// never missing for a moment. Not for concurrent use.
+// update applies what changed in the peer's settings. Keys and port are those of the
+// link: with another one it is another link. What stays granted is never missing for a
+// moment.
 func (l *Link) update(c LinkConfig) error {
 	l.setLabel(c)
-	settings := peerSecrets(c) + grants(without(c.Allowed, l.allowed), "") + grants(without(l.allowed, c.Allowed), "-")
+	l.settings.Lock()
+	settings := peerSecrets(c) + grants(without(c.Allowed, l.peer.Allowed), "") + grants(without(l.peer.Allowed, c.Allowed), "-")
 	if err := l.wg.IpcSet(settings); err != nil {
+		l.settings.Unlock()
 		return fmt.Errorf("link %s: update peer: %w", c.Name, err)
 	}
-	l.allowed = slices.Clone(c.Allowed)
-	l.keepalive.Store(int64(c.Keepalive))
+	l.peer = c.clone()
+	l.endpoints.Store(&l.peer.Endpoints)
+	l.settings.Unlock()
 	if l.tun.peerKnown.Load() {
 		l.contact(netip.AddrPort{})
 	}
@@ -180,46 +187,6 @@ func (l *Link) update(c LinkConfig) error {
 // without gives the prefixes that are not among others.
 func without(prefixes, others []netip.Prefix) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool { return slices.Contains(others, p) })
-}
-
-// followEndpoint gives WireGuard the peer's address, and a new one when the name
-// stands for another and the link is dead. While it lives, WireGuard itself
-// follows the peer. A name that does not resolve changes nothing.
-func (l *Link) followEndpoint(ctx context.Context) {
-	if l.yields() && !sleep(ctx, yieldTime) {
-		return
-	}
-	var current netip.AddrPort
-	told := false // that the name does not resolve
-	for {
-		alive := l.alive(time.Now())
-		found, err := resolve(ctx, l.config.Endpoint)
-		if err != nil && !told {
-			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last address and trying again", "error", err, "address", current, "every", resolveDead)
-		}
-		told = err != nil
-		if next := nextEndpoint(current, found, alive); next != current {
-			current = next
-			l.logger().Info("peer endpoint", "address", current)
-			l.contact(current)
-		}
-		wait := resolveDead
-		if alive {
-			wait = resolveAlive
-		}
-		if !sleep(ctx, wait) {
-			return
-		}
-	}
-}
-
-// nextEndpoint chooses the address to talk to: the current one as long as the
-// link is alive or the name still stands for it, else the first that was found.
-func nextEndpoint(current netip.AddrPort, found []netip.AddrPort, alive bool) netip.AddrPort {
-	if len(found) == 0 || current.IsValid() && alive || slices.Contains(found, current) {
-		return current
-	}
-	return found[0]
 }
 
 // alive reports whether the far end is there: it answers probes, or, when it has
@@ -232,11 +199,6 @@ func (l *Link) alive(now time.Time) bool {
 		return up
 	}
 	return now.Sub(l.session().handshake) < handshakeFresh
-}
-
-// yields reports whether the other end begins when both start together.
-func (l *Link) yields() bool {
-	return bytes.Compare(l.key.own[:], l.key.remote[:]) > 0
 }
 
 // publicKey is the public half of a private key.
@@ -289,26 +251,18 @@ func (l *Link) session() (s session) {
 	if sec != 0 || nsec != 0 {
 		s.handshake = time.Unix(sec, nsec)
 	}
-	return s
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return s.after(l.before)
 }
 
-// contact tells WireGuard where the peer is (invalid: it knows already) and
-// starts the keepalives. Both wait for this: WireGuard asks at once for a
-// handshake when it has something to send, and after asking nobody it would not
-// ask again for 5 s.
-func (l *Link) contact(at netip.AddrPort) {
-	settings := fmt.Sprintf("public_key=%s\nupdate_only=true\n", hex.EncodeToString(l.config.PublicKey[:]))
-	if at.IsValid() {
-		settings += fmt.Sprintf("endpoint=%v\n", at)
+// after adds what was counted before.
+func (s session) after(before session) session {
+	s.received, s.sent = s.received+before.received, s.sent+before.sent
+	if s.handshake.IsZero() {
+		s.handshake = before.handshake
 	}
-	settings += fmt.Sprintf("persistent_keepalive_interval=%d\n", time.Duration(l.keepalive.Load())/time.Second)
-	if err := l.wg.IpcSet(settings); err != nil {
-		l.logger().Warn("cannot set the peer's endpoint", "error", err)
-		return
-	}
-	if !l.tun.peerKnown.Swap(true) {
-		l.known(l)
-	}
+	return s
 }
 
 // contactable reports whether there is anybody to probe: an endpoint that we

@@ -67,7 +67,7 @@ func TestPathThatDropsLargePacketsIsFound(t *testing.T) {
 	const wireguard = 32 // bytes that it adds
 	path := newRelay(t, b.port, testMTU+wireguard-1)
 	there, back := a.link("b-0", b), b.link("a-0", a)
-	there.Endpoint, back.Endpoint = path.near.LocalAddr().String(), ""
+	there.Endpoints, back.Endpoints = []string{path.near.LocalAddr().String()}, nil
 	setLinks(t, a, there)
 	setLinks(t, b, back)
 	statuses := func(good func(LinkStatus) bool) func() bool {

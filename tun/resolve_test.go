@@ -1,7 +1,6 @@
 package tun
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 )
@@ -24,29 +23,6 @@ func TestMalformedEndpointIsNamedWithARemedy(t *testing.T) {
 	} {
 		if found, err := resolve(t.Context(), endpoint); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), endpoint) {
 			t.Errorf("%s: %v, %v", endpoint, found, err)
-		}
-	}
-}
-
-func TestEndpointMovesOnlyWhenTheLinkIsDeadAndTheNameHasMoved(t *testing.T) {
-	one, two := netip.MustParseAddrPort("192.0.2.1:51840"), netip.MustParseAddrPort("192.0.2.2:51840")
-	none := netip.AddrPort{}
-	both := []netip.AddrPort{two, one}
-	for name, c := range map[string]struct {
-		current netip.AddrPort
-		found   []netip.AddrPort
-		alive   bool
-		want    netip.AddrPort
-	}{
-		"first look-up":                  {none, both, false, two},
-		"the peer came first":            {none, both, true, two},
-		"alive, name moved":              {one, both[:1], true, one},
-		"dead, name moved":               {one, both[:1], false, two},
-		"dead, name still stands for it": {one, both, false, one},
-		"dead, name stands for nothing":  {one, nil, false, one},
-	} {
-		if got := nextEndpoint(c.current, c.found, c.alive); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -179,7 +179,7 @@ func linkConfigs(c *config.Gateway, k *keys) []tun.LinkConfig {
 			PublicKey:    device.NoisePublicKey(p.PublicKey),
 			PresharedKey: k.preshared[i],
 			ListenPort:   c.WireGuard.ListenPort,
-			Endpoint:     p.Endpoint,
+			Endpoints:    p.Endpoints(),
 			Keepalive:    p.PersistentKeepalive,
 			Allowed:      slices.Clone(allowed),
 		}

@@ -71,18 +71,24 @@ func overlayMTU(c *config.Gateway) (int, error) {
 func tunnelMTU(c *config.Gateway) (int, error) {
 	smallest := maxInnerMTU
 	for _, p := range c.WireGuard.Peers {
-		overhead, local := udpIPv6, c.Overlay.Listen.Addr
-		if at, err := netip.ParseAddrPort(p.Endpoint); err == nil {
-			local = sourceTowards(at.Addr())
-			if at.Addr().Is4() {
-				overhead = udpIPv4
+		endpoints := p.Endpoints()
+		if len(endpoints) == 0 {
+			endpoints = []string{""}
+		}
+		for _, e := range endpoints {
+			overhead, local := udpIPv6, c.Overlay.Listen.Addr
+			if at, err := netip.ParseAddrPort(e); err == nil {
+				local = sourceTowards(at.Addr())
+				if at.Addr().Is4() {
+					overhead = udpIPv4
+				}
 			}
+			mtu, err := interfaceMTU(local)
+			if err != nil {
+				return 0, err
+			}
+			smallest = min(smallest, mtu-overhead-wireguardData)
 		}
-		mtu, err := interfaceMTU(local)
-		if err != nil {
-			return 0, err
-		}
-		smallest = min(smallest, mtu-overhead-wireguardData)
 	}
 	return smallest, nil
 }
