@@ -9,5 +9,6 @@
 //
 // An announcement comes through a tunnel to a gateway that is trusted already, and so may
 // name other gateways and newer keys. What it does not name is trusted no more: the old
-// key of a gateway, or the temporary one of an invite.
+// key of a gateway, or the temporary one of an invite. What is written to the spec after
+// that is trusted again, beside it.
 package peering

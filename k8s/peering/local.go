@@ -8,26 +8,28 @@ import (
 )
 
 // LocalPrefixes are the pods of this cluster that the remote one may reach, each address
-// once. A nil network has none.
-func LocalPrefixes(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) []v1alpha1.CIDR {
+// once. A nil network has none of its own.
+func LocalPrefixes(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) (once []v1alpha1.CIDR) {
 	all := p.Spec.LocalPrefixes
 	if p.Spec.LocalPods && network != nil {
 		all = slices.Concat(all, network.Status.PodCIDRs)
 	}
-	var once []v1alpha1.CIDR
-	for i, one := range all {
-		if !slices.Contains(once, one) && !slices.ContainsFunc(all, func(other v1alpha1.CIDR) bool { return other != one && contains(other, all[i]) }) {
+	for _, one := range all {
+		wider := func(other v1alpha1.CIDR) bool { return other != one && contains(other, one) }
+		if !slices.Contains(once, one) && !slices.ContainsFunc(all, wider) {
 			once = append(once, one)
 		}
 	}
 	return once
 }
 
-// contains reports whether all addresses of b are in a. What is no prefix holds nothing.
+// contains reports whether all addresses of b are in a. What is no prefix in canonical
+// form holds nothing and lies in nothing.
 func contains(a, b v1alpha1.CIDR) bool {
 	outer, err := netip.ParsePrefix(string(a))
 	inner, err2 := netip.ParsePrefix(string(b))
-	return err == nil && err2 == nil && outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
+	return err == nil && err2 == nil && outer == outer.Masked() && inner == inner.Masked() &&
+		outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
 }
 
 // Announce is what this cluster says of itself to the remote one. The gateways are those
@@ -45,7 +47,7 @@ func Announce(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) v1alpha1.An
 		if g.NextPublicKey != "" {
 			keys = []v1alpha1.PublicKey{g.NextPublicKey, g.PublicKey}
 		}
-		a.Gateways = append(a.Gateways, v1alpha1.AnnouncedGateway{Name: g.Name, PublicKeys: keys, Endpoints: g.Endpoints})
+		a.Gateways = append(a.Gateways, v1alpha1.AnnouncedGateway{Name: g.Name, PublicKeys: keys, Endpoints: g.Endpoints[:min(len(g.Endpoints), maxEndpoints)]})
 	}
 	return a
 }

@@ -5,46 +5,83 @@ import (
 	"net/netip"
 	"slices"
 
+	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
 // Refusal is why an announcement cannot be in force, for people on both sides; nil if it
 // can. Own is this cluster's ID, empty where that does not matter. It is refused as a
-// whole, so that half of one never is in force.
+// whole, so that half of one never is in force. What is not refused the API server takes
+// as a part of a status.
 func Refusal(p *v1alpha1.Peering, own v1alpha1.ClusterID, a *v1alpha1.Announcement) error {
 	switch {
 	case a.ClusterID == "":
 		return fmt.Errorf("it names no cluster")
+	case config.CheckLabel(string(a.ClusterID)) != nil:
+		return fmt.Errorf("%s is not a cluster ID", quote(a.ClusterID))
 	case own != "" && a.ClusterID == own:
 		return fmt.Errorf("cluster ID %s is this cluster's own; give each cluster an ID of its own in spec.clusterID of its ClusterNetwork", own)
 	case p.Spec.ClusterID != "" && a.ClusterID != p.Spec.ClusterID:
 		return fmt.Errorf("it is of cluster %s, and Peering %s is with cluster %s", a.ClusterID, p.Name, p.Spec.ClusterID)
 	case p.Spec.ClusterID == "" && p.Status.ClusterID != "" && a.ClusterID != p.Status.ClusterID:
 		return fmt.Errorf("it is of cluster %s, and Peering %s is with cluster %s, which announced itself first", a.ClusterID, p.Name, p.Status.ClusterID)
-	case len(a.Gateways) == 0:
-		return fmt.Errorf("it names no gateway")
 	}
-	if err := granted(a.Prefixes, p.Spec.Prefixes, p.Spec.AcceptPrefixes); err != nil {
+	pods, err := granted(a.Prefixes, p.Spec.Prefixes, p.Spec.AcceptPrefixes)
+	if err != nil {
 		return fmt.Errorf("pods: %w", err)
 	}
-	if err := granted(a.ExternalPrefixes, p.Spec.ExternalPrefixes, p.Spec.AcceptPrefixes); err != nil {
+	external, err := granted(a.ExternalPrefixes, p.Spec.ExternalPrefixes, p.Spec.AcceptPrefixes)
+	if err != nil {
 		return fmt.Errorf("external prefixes: %w", err)
+	}
+	if err := disjoint(append(pods, external...)); err != nil {
+		return err
+	}
+	if err := gateways(a.Gateways); err != nil {
+		return err
 	}
 	return ownKeys(p, a)
 }
 
-// granted says which range lies in none that is granted. An empty grant grants nothing.
-func granted(announced []v1alpha1.CIDR, named v1alpha1.RemotePrefixes, accepted []v1alpha1.CIDR) error {
-	grants := slices.Clone(accepted)
+// granted are announced ranges, each of which lies in one that is granted. An empty grant
+// grants nothing.
+func granted(announced []v1alpha1.CIDR, named v1alpha1.RemotePrefixes, accepted []v1alpha1.CIDR) (all []netip.Prefix, err error) {
+	if len(announced) > maxPrefixes {
+		return nil, fmt.Errorf("there are %d; announce %d at most", len(announced), maxPrefixes)
+	}
+	var grants []netip.Prefix
+	for _, text := range accepted {
+		grants = appendPrefix(grants, text)
+	}
 	for _, prefix := range named {
-		grants = append(grants, prefix.CIDR)
+		grants = appendPrefix(grants, prefix.CIDR)
 	}
 	for _, text := range announced {
-		if _, err := netip.ParsePrefix(string(text)); err != nil {
-			return fmt.Errorf("%q is not a prefix", text)
+		all = appendPrefix(all, text)
+		if len(all) == 0 || all[len(all)-1].String() != string(text) {
+			return nil, fmt.Errorf("%s is not a prefix in canonical form", quote(text))
 		}
-		if !slices.ContainsFunc(grants, func(grant v1alpha1.CIDR) bool { return contains(grant, text) }) {
-			return fmt.Errorf("%s is not granted; to accept it, add it or a wider range to spec.acceptPrefixes", text)
+		one := all[len(all)-1]
+		if !slices.ContainsFunc(grants, func(grant netip.Prefix) bool { return grant.Bits() <= one.Bits() && grant.Contains(one.Addr()) }) {
+			return nil, fmt.Errorf("%s is not granted; to accept it, add it or a wider range to spec.acceptPrefixes", text)
+		}
+	}
+	return all, nil
+}
+
+// appendPrefix appends a prefix, if it is one in canonical form.
+func appendPrefix(all []netip.Prefix, text v1alpha1.CIDR) []netip.Prefix {
+	if p, err := netip.ParsePrefix(string(text)); err == nil && p == p.Masked() {
+		return append(all, p)
+	}
+	return all
+}
+
+// disjoint says which ranges hold the same address.
+func disjoint(ranges []netip.Prefix) error {
+	for i, one := range ranges {
+		if other := slices.IndexFunc(ranges[:i], one.Overlaps); other >= 0 {
+			return fmt.Errorf("%s and %s overlap; announce each address once", ranges[other], one)
 		}
 	}
 	return nil
@@ -54,12 +91,11 @@ func granted(announced []v1alpha1.CIDR, named v1alpha1.RemotePrefixes, accepted 
 // this cluster itself.
 func ownKeys(p *v1alpha1.Peering, a *v1alpha1.Announcement) error {
 	for _, theirs := range a.Gateways {
-		if len(theirs.PublicKeys) == 0 {
-			return fmt.Errorf("gateway %s has no public key", theirs.Name)
-		}
 		for _, ours := range p.Status.Gateways {
-			if slices.Contains(theirs.PublicKeys, ours.PublicKey) || ours.NextPublicKey != "" && slices.Contains(theirs.PublicKeys, ours.NextPublicKey) {
-				return fmt.Errorf("gateway %s has the public key of gateway %s of the cluster that it is announced to", theirs.Name, ours.Name)
+			for _, key := range []v1alpha1.PublicKey{ours.PublicKey, ours.NextPublicKey} {
+				if key != "" && slices.Contains(theirs.PublicKeys, key) {
+					return fmt.Errorf("gateway %s has the public key of gateway %s of the cluster that it is announced to", theirs.Name, ours.Name)
+				}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package peering
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -14,7 +15,8 @@ type Remote struct {
 	ClusterID                  v1alpha1.ClusterID // empty: not known yet
 	Prefixes, ExternalPrefixes v1alpha1.RemotePrefixes
 	Gateways                   []Gateway
-	Announced                  bool // by the remote cluster itself, and not only in the spec
+	Announced                  bool      // by the remote cluster itself, and not only in the spec
+	HeardAt                    time.Time // when that was; zero unless Announced
 }
 
 // Gateway is one of the remote cluster's.
@@ -27,9 +29,9 @@ type Gateway struct {
 // RemoteOf is what is in force of a Peering's remote cluster at a time.
 func RemoteOf(p *v1alpha1.Peering, now time.Time) Remote {
 	if a := announcement(p); a != nil {
-		return announced(p, a)
+		return announced(p, a, now)
 	}
-	r := Remote{ClusterID: p.Spec.ClusterID, Prefixes: p.Spec.Prefixes, ExternalPrefixes: p.Spec.ExternalPrefixes}
+	r := Remote{ClusterID: cmp.Or(p.Spec.ClusterID, p.Status.ClusterID), Prefixes: p.Spec.Prefixes, ExternalPrefixes: p.Spec.ExternalPrefixes}
 	for _, peer := range p.Spec.Peers {
 		if Expired(peer.NotAfter, now) {
 			continue
@@ -58,9 +60,9 @@ func announcement(p *v1alpha1.Peering) (latest *v1alpha1.Announcement) {
 
 // announced is the remote cluster as it announced itself, with what the spec says beside
 // that: where its ranges are seen, preshared keys, endpoints that this cluster knows of.
-func announced(p *v1alpha1.Peering, a *v1alpha1.Announcement) Remote {
+func announced(p *v1alpha1.Peering, a *v1alpha1.Announcement, now time.Time) Remote {
 	r := Remote{
-		ClusterID: a.ClusterID, Announced: true,
+		ClusterID: a.ClusterID, Announced: true, HeardAt: a.HeardAt.Time,
 		Prefixes: remotePrefixes(a.Prefixes, p.Spec.Prefixes), ExternalPrefixes: remotePrefixes(a.ExternalPrefixes, p.Spec.ExternalPrefixes),
 	}
 	for _, g := range a.Gateways {
@@ -71,9 +73,39 @@ func announced(p *v1alpha1.Peering, a *v1alpha1.Announcement) Remote {
 		} else if len(p.Spec.Peers) > 0 {
 			peer.PersistentKeepalive = p.Spec.Peers[0].PersistentKeepalive // the same way, and the same NAT on it
 		}
-		r.Gateways = append(r.Gateways, Gateway{Peer: peer, PublicKeys: g.PublicKeys, Endpoints: endpoints(peer.Endpoint, g.Endpoints)})
+		r.Gateways = append(r.Gateways, Gateway{Peer: peer, PublicKeys: slices.Clone(g.PublicKeys), Endpoints: endpoints(peer.Endpoint, g.Endpoints)})
+	}
+	for _, peer := range p.Spec.Peers {
+		if !Expired(peer.NotAfter, now) && !slices.Contains(a.Superseded, peer.PublicKey) && !named(a, peer.PublicKey) {
+			r.addWritten(peer)
+		}
 	}
 	return r
+}
+
+// addWritten adds a gateway that was written to the spec after the announcement: an admin
+// knows better, for instance after the remote cluster was set up anew.
+func (r *Remote) addWritten(peer v1alpha1.Peer) {
+	if i := slices.IndexFunc(r.Gateways, func(g Gateway) bool { return g.Name == peer.Name }); i >= 0 {
+		r.Gateways[i].PublicKeys = slices.Insert(r.Gateways[i].PublicKeys, 0, peer.PublicKey)
+		return
+	}
+	r.Gateways = append(r.Gateways, Gateway{Peer: peer, PublicKeys: []v1alpha1.PublicKey{peer.PublicKey}, Endpoints: endpoints(peer.Endpoint, nil)})
+}
+
+// named reports whether an announcement names a key.
+func named(a *v1alpha1.Announcement, key v1alpha1.PublicKey) bool {
+	return slices.ContainsFunc(a.Gateways, func(g v1alpha1.AnnouncedGateway) bool { return slices.Contains(g.PublicKeys, key) })
+}
+
+// Superseded are the keys of the spec that an announcement does not name.
+func Superseded(p *v1alpha1.Peering, a *v1alpha1.Announcement) (keys []v1alpha1.PublicKey) {
+	for _, peer := range p.Spec.Peers {
+		if !named(a, peer.PublicKey) {
+			keys = append(keys, peer.PublicKey)
+		}
+	}
+	return keys
 }
 
 // remotePrefixes are announced ranges, seen where the spec says.

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/netip"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -29,9 +31,38 @@ func settings() Settings {
 		Name:         "b-0",
 		PodAddresses: []netip.Addr{netip.MustParseAddr("192.0.2.10"), netip.MustParseAddr("2001:db8::10")},
 		Geneve:       config.ListenAddress{Port: 6091}, VXLAN: config.ListenAddress{Port: 6092}, Observability: config.ListenAddress{Port: 8080},
-		WireGuardPort: 51840, PrivateKeyFile: "/etc/strait/private.key", PublicKey: own,
+		WireGuardPort: 51840, Keys: []OwnKey{{File: "/etc/strait/private.key", Public: own, Generation: 1}},
 		PresharedKeyFiles: map[string]string{"b-psk": "/etc/strait/preshared/b-psk"},
 	}
+}
+
+// noon is the time in all tests.
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// gatewayDocument is what a file may say of the gateway itself.
+type gatewayDocument Input
+
+func (d *gatewayDocument) UnmarshalJSON(text []byte) error {
+	var document struct {
+		Kind       string
+		InviteUsed bool
+		Keys       []struct {
+			File, Public string
+			Generation   int32
+		}
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		return err
+	}
+	d.InviteUsed, d.Keys = document.InviteUsed, nil
+	for _, k := range document.Keys {
+		public, err := config.ParseKey(k.Public)
+		if err != nil {
+			return err
+		}
+		d.Keys = append(d.Keys, OwnKey{File: k.File, Public: public, Generation: k.Generation})
+	}
+	return nil
 }
 
 // load reads objects from a file into an Input.
@@ -41,7 +72,7 @@ func load(t testing.TB, name string) Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Settings: settings()}
+	in := Input{Settings: settings(), Now: noon}
 	for i, document := range bytes.Split(text, []byte("\n---\n")) {
 		var kind struct{ Kind string }
 		if err := yaml.Unmarshal(document, &kind); err != nil {
@@ -64,6 +95,8 @@ func load(t testing.TB, name string) Input {
 			object = node
 		case "Pod":
 			object = pod
+		case "Gateway":
+			object = (*gatewayDocument)(&in)
 		default:
 			t.Fatalf("%s: object %d is a %q", name, i, kind.Kind)
 		}

@@ -8,12 +8,13 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // local is what the remote cluster may reach here.
 func (t *translation) local() config.Local {
 	l := config.Local{
-		Prefixes:         t.prefixes(t.peering(), "spec.localPrefixes", t.Peering.Spec.LocalPrefixes),
+		Prefixes:         t.prefixes(t.peering(), "spec.localPrefixes", peering.LocalPrefixes(t.Peering, t.Network)),
 		ExternalPrefixes: t.prefixes(network, "spec.externalCIDRs", t.Network.Spec.ExternalCIDRs),
 	}
 	slices.SortFunc(l.Prefixes, comparePrefixes)
@@ -21,8 +22,8 @@ func (t *translation) local() config.Local {
 	return l
 }
 
-// remote is what the remote cluster sends from: what is wished for in the spec and
-// has, in the status, a place where this cluster sees it.
+// remote is what the remote cluster sends from: what it announced or the spec says, and
+// what has, in the status, a place where this cluster sees it.
 func (t *translation) remote() (all []config.RemotePrefix) {
 	own := t.own()
 	for _, list := range []struct {
@@ -30,8 +31,8 @@ func (t *translation) remote() (all []config.RemotePrefix) {
 		wished  v1alpha1.RemotePrefixes
 		inForce []v1alpha1.SeenPrefix
 	}{
-		{"status.prefixes", t.Peering.Spec.Prefixes, t.Peering.Status.Prefixes},
-		{"status.externalPrefixes", t.Peering.Spec.ExternalPrefixes, t.Peering.Status.ExternalPrefixes},
+		{"status.prefixes", t.there.Prefixes, t.Peering.Status.Prefixes},
+		{"status.externalPrefixes", t.there.ExternalPrefixes, t.Peering.Status.ExternalPrefixes},
 	} {
 		wished := make(map[v1alpha1.CIDR]bool, len(list.wished))
 		for _, p := range list.wished {

@@ -109,8 +109,11 @@ func (t *translation) name(field string) (object, of string) {
 	case "overlay.nodes":
 		return t.nameInNode(&t.config.Overlay.Nodes[i], m[3], m[4])
 	case "wireguard.peers":
-		return t.peering(), peerField(t.config.WireGuard.Peers[i].Name)
+		return t.peering(), t.peerField(t.config.WireGuard.Peers[i].RemoteGateway())
 	case "local.prefixes":
+		if !slices.Contains(t.Peering.Spec.LocalPrefixes, v1alpha1.CIDR(t.config.Local.Prefixes[i].String())) {
+			return network, "status.podCIDRs" // by spec.localPods
+		}
 		return t.peering(), "spec.localPrefixes"
 	case "local.externalPrefixes":
 		return network, "spec.externalCIDRs"

@@ -44,9 +44,16 @@ func (t *translation) nodes(number int32) (all []config.Node) {
 	return all
 }
 
-// underlay is the address of a node that the gateway talks to: the first of the first
-// family that both have.
+// underlay is the address of a node that the gateway talks to: where the node says that
+// its frames come from, or else the first of the first family that both have.
 func (t *translation) underlay(a *v1alpha1.NodeAttachment) (netip.Addr, bool) {
+	for _, g := range a.Status.Gateways {
+		if g.Name == t.Name && g.Source != "" {
+			if from := t.addresses(attachment(a.Name), "status.gateways", []v1alpha1.IP{g.Source}); len(from) == 1 && t.reaches(from[0]) {
+				return from[0], true
+			}
+		}
+	}
 	theirs := t.addresses(attachment(a.Name), "spec.underlayAddresses", a.Spec.UnderlayAddresses)
 	for _, ours := range t.PodAddresses {
 		for _, u := range theirs {
@@ -58,6 +65,11 @@ func (t *translation) underlay(a *v1alpha1.NodeAttachment) (netip.Addr, bool) {
 	t.problem(attachment(a.Name), "spec.underlayAddresses", fmt.Sprintf("%v: none is of a family that gateway %s has, with %v", theirs, t.Name, t.PodAddresses),
 		"give the node an address of that family, or run pods with both families")
 	return netip.Addr{}, false
+}
+
+// reaches reports whether the gateway has an address of that family.
+func (t *translation) reaches(a netip.Addr) bool {
+	return slices.ContainsFunc(t.PodAddresses, func(ours netip.Addr) bool { return ours.Is4() == a.Is4() })
 }
 
 // encapsulation is how the node wraps its frames for this gateway. Until it has said

@@ -2,41 +2,106 @@ package translate
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
-// peers are the remote cluster's gateways, by name. One whose preshared key is not at
-// hand is left out: without it the link would be weaker than wished for.
+// peers are the remote cluster's gateways, by name. Each has a peer for each pair of
+// one of its keys and one of this gateway's own, so that either side can have a new one
+// while the other still uses the old one: the pair of the newest first, under the
+// gateway's name. A gateway whose preshared key is not at hand is left out: without it
+// the link would be weaker than wished for.
 func (t *translation) peers() (all []config.Peer) {
-	for _, p := range t.Peering.Spec.Peers {
-		field := peerField(p.Name)
-		key, err := config.ParseKey(string(p.PublicKey))
-		if err != nil {
-			t.problem(t.peering(), field, "the public key "+err.Error(), "give the key as `wg pubkey` prints it")
+	own := t.ownKeys()
+	taken := make(map[config.Key]string) // names of gateways, by their keys
+	gateways := slices.Clone(t.there.Gateways)
+	slices.SortStableFunc(gateways, func(a, b peering.Gateway) int { return cmp.Compare(a.Name, b.Name) })
+	for i, g := range gateways {
+		if i > 0 && gateways[i-1].Name == g.Name {
+			t.problem(t.peering(), t.peerField(g.Name), "two gateways have that name", "give each gateway a name of its own")
 			continue
 		}
-		if key == t.PublicKey {
-			t.problem(t.peering(), field, "the public key is this gateway's own", "give the key of the remote cluster's gateway")
-			continue
-		}
+		theirs := t.keysOf(g, taken)
 		preshared := ""
-		if secret := p.PresharedKeySecretName; secret != "" {
+		if secret := g.PresharedKeySecretName; secret != "" {
 			if preshared = t.PresharedKeyFiles[secret]; preshared == "" {
-				t.problem(t.peering(), field, "the preshared key is not here",
+				t.problem(t.peering(), t.peerField(g.Name), "the preshared key is not here",
 					"create the Secret "+secret+" with the key presharedKey in Strait's namespace")
 				continue
 			}
 		}
-		all = append(all, config.Peer{
-			Name: p.Name, PublicKey: key, PresharedKeyFile: preshared, Endpoint: string(p.Endpoint), PersistentKeepalive: keepalive(&p),
-		})
+		endpoint, more := endpoints(g)
+		pairs := 0
+		for _, ours := range own {
+			for _, key := range theirs {
+				p := config.Peer{Name: g.Name, PublicKey: key, PresharedKeyFile: preshared, Endpoint: endpoint, MoreEndpoints: more, PersistentKeepalive: keepalive(&g.Peer)}
+				if pairs++; pairs > 1 {
+					p.Name, p.Gateway = fmt.Sprintf("%s.%d", g.Name, pairs), g.Name
+				}
+				if ours.File != t.config.WireGuard.PrivateKeyFile {
+					p.PrivateKeyFile = ours.File
+				}
+				all = append(all, p)
+			}
+		}
 	}
-	slices.SortFunc(all, func(a, b config.Peer) int { return cmp.Compare(a.Name, b.Name) })
 	return all
+}
+
+// ownKeys are the gateway's own keys that count, newest first: those that are in force
+// or to come, and the invite's while that is open.
+func (t *translation) ownKeys() (keys []OwnKey) {
+	for _, k := range t.Keys {
+		switch {
+		case k.Generation == invited && (t.InviteUsed || t.Peering.Spec.InviteUntil == nil || peering.Expired(t.Peering.Spec.InviteUntil, t.Now)):
+		case k.Generation != invited && k.Generation < t.place.KeyGeneration:
+		default:
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		t.problem(t.peering(), "status.gateways", fmt.Sprintf("gateway %s has no key of generation %d or later", t.Name, t.place.KeyGeneration),
+			"put the key back into its Secret, or raise spec.gateway.keyGeneration to have a new one")
+	}
+	return keys
+}
+
+// keysOf are the keys of a remote gateway that nobody else has, newest first.
+func (t *translation) keysOf(g peering.Gateway, taken map[config.Key]string) (keys []config.Key) {
+	const remedy = "give the key of the remote cluster's gateway"
+	field := t.peerField(g.Name)
+	for _, text := range g.PublicKeys {
+		key, err := config.ParseKey(string(text))
+		switch other, again := taken[key]; {
+		case err != nil:
+			t.problem(t.peering(), field, "the public key "+err.Error(), "give the key as `wg pubkey` prints it")
+		case slices.ContainsFunc(t.Keys, func(k OwnKey) bool { return k.Public == key }):
+			t.problem(t.peering(), field, "the public key is this gateway's own", remedy)
+		case again:
+			t.problem(t.peering(), field, fmt.Sprintf("%s is already the key of %s", key, t.peerField(other)), "give each gateway key pairs of its own")
+		default:
+			taken[key] = g.Name
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// endpoints are where a remote gateway can be called: the first, and the others.
+func endpoints(g peering.Gateway) (first string, more []string) {
+	for i, e := range g.Endpoints {
+		if i == 0 {
+			first = string(e)
+		} else {
+			more = append(more, string(e))
+		}
+	}
+	return first, more
 }
 
 // keepalive is the interval of keepalives, 0 for none.
@@ -47,5 +112,10 @@ func keepalive(p *v1alpha1.Peer) (none time.Duration) {
 	return p.PersistentKeepalive.Duration
 }
 
-// peerField is how a Problem names a peer.
-func peerField(name string) string { return "spec.peers[" + name + "]" }
+// peerField is how a Problem names a remote gateway.
+func (t *translation) peerField(name string) string {
+	if t.there.Announced {
+		return "status.announcements, gateways[" + name + "]"
+	}
+	return "spec.peers[" + name + "]"
+}

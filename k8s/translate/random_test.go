@@ -15,6 +15,7 @@ import (
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // What the fields of random objects are chosen from: right, wrong, and in each
@@ -61,7 +62,8 @@ func (r random) ips(most int) []v1alpha1.IP {
 }
 
 func (r random) input() Input {
-	in := Input{Settings: settings(), Network: new(v1alpha1.ClusterNetwork), Peering: r.peering()}
+	in := Input{Settings: settings(), Network: new(v1alpha1.ClusterNetwork), Peering: r.peering(), Now: noon}
+	in.Keys, in.InviteUsed = r.keys(), r.IntN(3) == 0
 	in.Network.Spec = v1alpha1.ClusterNetworkSpec{InternalCIDRs: r.cidrs(2), ExternalCIDRs: r.cidrs(2), ReservedCIDRs: r.cidrs(1)}
 	in.Network.Spec.Overlay.MTU = pick(r, []int32{0, 0, -1, 100, 576, 1000, 1400, 70000})
 	in.Network.Status = v1alpha1.ClusterNetworkStatus{ClusterID: pick(r, someIDs), PodCIDRs: r.cidrs(1), ServiceCIDRs: r.cidrs(1), NodeCIDRs: r.cidrs(1)}
@@ -85,9 +87,43 @@ func (r random) input() Input {
 	return in
 }
 
+// keys are those of the gateway, of some generations and perhaps an invite.
+func (r random) keys() (keys []OwnKey) {
+	for _, generation := range []int32{3, 2, 1, invited} {
+		if r.IntN(2) == 0 {
+			keys = append(keys, OwnKey{File: fmt.Sprintf("/etc/strait/keys/%d.key", generation), Public: config.Key{byte(generation), 1: 7}, Generation: generation})
+		}
+	}
+	return keys
+}
+
+// time is around noon, or none.
+func (r random) time() *metav1.Time {
+	return pick(r, []*metav1.Time{nil, {Time: noon.Add(-time.Hour)}, {Time: noon.Add(time.Hour)}})
+}
+
+// announcement is one that is granted now and then.
+func (r random) announcement() v1alpha1.Announcement {
+	a := v1alpha1.Announcement{ClusterID: pick(r, someIDs), Prefixes: r.cidrs(2), ExternalPrefixes: r.cidrs(1)}
+	if at := r.time(); at != nil {
+		a.HeardAt = &metav1.MicroTime{Time: at.Time}
+	}
+	a.Gateways = some(r, 3, func() v1alpha1.AnnouncedGateway {
+		return v1alpha1.AnnouncedGateway{
+			Name: pick(r, []string{"b-1", "b-2", "b-3", "b-4", ""}), Endpoints: some(r, 2, func() v1alpha1.Endpoint { return pick(r, someEndpoints) }),
+			PublicKeys: some(r, 2, func() v1alpha1.PublicKey { return pick(r, someKeys) }),
+		}
+	})
+	return a
+}
+
 func (r random) peering() *v1alpha1.Peering {
 	p := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
-	p.Spec = v1alpha1.PeeringSpec{ClusterID: pick(r, someIDs), LocalPrefixes: r.cidrs(3)}
+	p.Spec = v1alpha1.PeeringSpec{
+		ClusterID: pick(r, someIDs), LocalPrefixes: r.cidrs(3), LocalPods: r.IntN(3) == 0,
+		AcceptPrefixes: append(r.cidrs(2), "10.0.0.0/8"), InviteUntil: r.time(),
+	}
+	p.Status.Announcements = some(r, 2, r.announcement)
 	for _, list := range []struct {
 		wished  *v1alpha1.RemotePrefixes
 		inForce *[]v1alpha1.SeenPrefix
@@ -105,10 +141,10 @@ func (r random) peering() *v1alpha1.Peering {
 		names++
 		return v1alpha1.Peer{
 			Name: fmt.Sprintf("b-%d", names), PublicKey: pick(r, someKeys), Endpoint: pick(r, someEndpoints), PresharedKeySecretName: pick(r, someSecrets),
-			PersistentKeepalive: pick(r, []*metav1.Duration{nil, {Duration: 25 * time.Second}, {Duration: time.Millisecond}, {Duration: -1}}),
+			PersistentKeepalive: pick(r, []*metav1.Duration{nil, {Duration: 25 * time.Second}, {Duration: time.Millisecond}, {Duration: -1}}), NotAfter: r.time(),
 		}
 	})
-	p.Status.Gateways = []v1alpha1.GatewayStatus{{Name: "b-0", Number: pick(r, []int32{1, 1, 255, 0, 256}), InternalAddresses: r.ips(3), ExternalAddresses: r.ips(2)}}
+	p.Status.Gateways = []v1alpha1.GatewayStatus{{Name: "b-0", Number: pick(r, []int32{1, 1, 255, 0, 256}), KeyGeneration: pick(r, []int32{0, 1, 2, 3}), InternalAddresses: r.ips(3), ExternalAddresses: r.ips(2)}}
 	return p
 }
 
@@ -150,13 +186,14 @@ func TestRandomObjectsNeverGiveAnInvalidConfigurationNorMoreThanIsGranted(t *tes
 // checkGrants checks that a configuration grants and routes nothing that no object does.
 func checkGrants(t *testing.T, seed uint64, in Input, c *config.Gateway) {
 	t.Helper()
+	remote := peering.RemoteOf(in.Peering, in.Now)
 	for _, p := range c.Local.Prefixes {
-		if !slices.Contains(in.Peering.Spec.LocalPrefixes, v1alpha1.CIDR(p.String())) {
+		if !slices.Contains(peering.LocalPrefixes(in.Peering, in.Network), v1alpha1.CIDR(p.String())) {
 			t.Errorf("seed %d: grants %s here", seed, p)
 		}
 	}
 	inForce := slices.Concat(in.Peering.Status.Prefixes, in.Peering.Status.ExternalPrefixes)
-	wished := slices.Concat(in.Peering.Spec.Prefixes, in.Peering.Spec.ExternalPrefixes)
+	wished := slices.Concat(remote.Prefixes, remote.ExternalPrefixes)
 	for _, p := range c.Remote.Prefixes {
 		cidr, seenAs := v1alpha1.CIDR(p.CIDR.String()), v1alpha1.CIDR(p.SeenAs.String())
 		if !slices.Contains(inForce, v1alpha1.SeenPrefix{CIDR: cidr, SeenAs: seenAs}) ||
@@ -164,12 +201,7 @@ func checkGrants(t *testing.T, seed uint64, in Input, c *config.Gateway) {
 			t.Errorf("seed %d: takes %s as %s", seed, cidr, seenAs)
 		}
 	}
-	for _, p := range c.WireGuard.Peers {
-		i := slices.IndexFunc(in.Peering.Spec.Peers, func(q v1alpha1.Peer) bool { return q.Name == p.Name })
-		if i < 0 || (in.Peering.Spec.Peers[i].PresharedKeySecretName != "") != (p.PresharedKeyFile != "") {
-			t.Errorf("seed %d: peer %+v", seed, p)
-		}
-	}
+	checkPeers(t, seed, in, c, remote)
 	for _, n := range c.Overlay.Nodes {
 		i := slices.IndexFunc(in.Nodes, func(a *v1alpha1.NodeAttachment) bool { return a.Name == n.Name })
 		if number := in.Peering.Status.Gateways[0].Number; number < 1 || number > 255 || n.VNI != uint32(in.Nodes[i].Spec.Index)*256+uint32(number) {
@@ -180,6 +212,37 @@ func checkGrants(t *testing.T, seed uint64, in Input, c *config.Gateway) {
 			if !own && !slices.ContainsFunc(in.Pods, func(q Pod) bool { return q.Node == n.Name && hasAddress(q, p) }) {
 				t.Errorf("seed %d: routes %s to %s", seed, p, n.Name)
 			}
+		}
+	}
+}
+
+// checkPeers checks that every peer is one that is trusted now, with a key that counts.
+func checkPeers(t *testing.T, seed uint64, in Input, c *config.Gateway, remote peering.Remote) {
+	t.Helper()
+	keys := make(map[config.Key]string)
+	for i := range c.WireGuard.Peers {
+		p := &c.WireGuard.Peers[i]
+		j := slices.IndexFunc(remote.Gateways, func(g peering.Gateway) bool {
+			return g.Name == p.RemoteGateway() && slices.Contains(g.PublicKeys, v1alpha1.PublicKey(p.PublicKey.String()))
+		})
+		if j < 0 || (remote.Gateways[j].PresharedKeySecretName != "") != (p.PresharedKeyFile != "") {
+			t.Errorf("seed %d: peer %+v", seed, p)
+		}
+		if owner, taken := keys[p.PublicKey]; taken && owner != p.RemoteGateway() {
+			t.Errorf("seed %d: %s and %s have one key", seed, owner, p.RemoteGateway())
+		}
+		keys[p.PublicKey] = p.RemoteGateway()
+		k := slices.IndexFunc(in.Keys, func(k OwnKey) bool { return k.File == c.WireGuard.OwnKeyFile(p) })
+		if k < 0 {
+			t.Errorf("seed %d: an own key of %s", seed, c.WireGuard.OwnKeyFile(p))
+			continue
+		}
+		until := in.Peering.Spec.InviteUntil
+		switch generation := in.Keys[k].Generation; {
+		case generation == invited && (in.InviteUsed || until == nil || !until.After(in.Now)):
+			t.Errorf("seed %d: the invite's key is in use", seed)
+		case generation != invited && generation < in.Peering.Status.Gateways[0].KeyGeneration:
+			t.Errorf("seed %d: key %d is in use", seed, generation)
 		}
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // Input is what a configuration is made from. Nothing of it is changed.
@@ -17,6 +19,7 @@ type Input struct {
 	Peering *v1alpha1.Peering          // the gateway's; nil: there is none
 	Nodes   []*v1alpha1.NodeAttachment // of the whole cluster
 	Pods    []Pod                      // those outside of their node's podCIDRs at least
+	Now     time.Time                  // what is to end by then has ended
 }
 
 // Settings are what a gateway knows of itself, without objects.
@@ -25,11 +28,21 @@ type Settings struct {
 	PodAddresses []netip.Addr // of its pod, in the pod's order
 
 	Geneve, VXLAN, Observability config.ListenAddress
-	WireGuardPort                uint16 // UDP
-	PrivateKeyFile               string
-	PublicKey                    config.Key        // the gateway's own
+	WireGuardPort                uint16            // UDP
+	Keys                         []OwnKey          // the gateway's own, newest first, that of an invite last
+	InviteUsed                   bool              // the invite did its work: its key counts no more
 	PresharedKeyFiles            map[string]string // by the name of the Secret
 }
+
+// OwnKey is a key pair of the gateway.
+type OwnKey struct {
+	File       string // of the private key
+	Public     config.Key
+	Generation int32 // as in spec.gateway.keyGeneration; 0: the temporary one of an invite
+}
+
+// invited is the generation of an invite's key.
+const invited = 0
 
 // Gateway is the valid configuration of the gateway, and what had to be left out of it.
 // It is nil where the gateway has nothing to serve: its Peering or the ClusterNetwork
@@ -37,25 +50,27 @@ type Settings struct {
 func Gateway(in Input) (*config.Gateway, []Problem) {
 	t := &translation{Input: in}
 	t.Nodes = slices.SortedFunc(slices.Values(in.Nodes), func(a, b *v1alpha1.NodeAttachment) int { return cmp.Compare(a.Name, b.Name) })
-	own := t.place()
-	if own == nil {
+	key := t.key()
+	if t.place = t.findPlace(); t.place == nil || key == "" {
 		return nil, sorted(t.problems)
 	}
+	t.there = peering.RemoteOf(in.Peering, in.Now)
 	t.config = &config.Gateway{
 		APIVersion: config.APIVersion, Kind: config.Kind, Cluster: string(in.Network.Status.ClusterID),
 		Overlay: config.Overlay{
 			Listen: in.Geneve, VXLANListen: in.VXLAN, MTU: int(in.Network.Spec.Overlay.MTU),
-			Addresses:         t.addresses(t.peering(), "status.gateways", own.InternalAddresses),
-			ExternalAddresses: t.addresses(t.peering(), "status.gateways", own.ExternalAddresses),
+			Addresses:         t.addresses(t.peering(), "status.gateways", t.place.InternalAddresses),
+			ExternalAddresses: t.addresses(t.peering(), "status.gateways", t.place.ExternalAddresses),
 		},
-		WireGuard:     config.WireGuard{ListenPort: in.WireGuardPort, PrivateKeyFile: in.PrivateKeyFile, Peers: t.peers()},
+		WireGuard:     config.WireGuard{ListenPort: in.WireGuardPort, PrivateKeyFile: key},
 		Local:         t.local(),
-		Remote:        config.Remote{Cluster: string(in.Peering.Spec.ClusterID)},
+		Remote:        config.Remote{Cluster: t.remoteCluster()},
 		Observability: config.Observability{Listen: in.Observability},
 	}
+	t.config.WireGuard.Peers = t.peers()
 	t.config.Remote.Prefixes = t.remote()
 	t.reserve()
-	t.config.Overlay.Nodes = t.nodes(own.Number)
+	t.config.Overlay.Nodes = t.nodes(t.place.Number)
 	t.pods()
 	if !t.mend() {
 		t.config = nil
@@ -76,6 +91,8 @@ func Withdrawn(c *config.Gateway) *config.Gateway {
 // translation is one call of Gateway.
 type translation struct {
 	Input
+	place    *v1alpha1.GatewayStatus // of the gateway
+	there    peering.Remote          // what is in force of the remote cluster
 	config   *config.Gateway
 	problems []Problem
 
@@ -88,6 +105,18 @@ func (t *translation) problem(object, field, text, remedy string) {
 	t.problems = append(t.problems, Problem{object, field, text, remedy})
 }
 
+// remoteCluster is the ID of the remote cluster. Until it is known, the name of the
+// Peering stands for it, if that is not this cluster's ID.
+func (t *translation) remoteCluster() string {
+	switch id := t.there.ClusterID; {
+	case id != "":
+		return string(id)
+	case t.Peering.Name == string(t.Network.Status.ClusterID):
+		return "peering-" + t.Peering.Name
+	}
+	return t.Peering.Name
+}
+
 // Names of objects in problems.
 const network = "ClusterNetwork " + v1alpha1.ClusterNetworkName
 
@@ -95,8 +124,20 @@ func (t *translation) peering() string { return "Peering " + t.Peering.Name }
 
 func attachment(name string) string { return "NodeAttachment " + name }
 
-// place is what the controller gave the gateway, nil where that is not enough.
-func (t *translation) place() *v1alpha1.GatewayStatus {
+// key is the file of the gateway's newest key that is not of an invite, "" if it has
+// none.
+func (t *translation) key() string {
+	for _, k := range t.Keys {
+		if k.Generation != invited {
+			return k.File
+		}
+	}
+	t.problem("gateway "+t.Name, "", "has no key yet", "see in the log of Strait's controller why it has not created the Secret "+t.Name+"-key")
+	return ""
+}
+
+// findPlace is what the controller gave the gateway, nil where that is not enough.
+func (t *translation) findPlace() *v1alpha1.GatewayStatus {
 	const wait = "see in the log of Strait's controller why it has not given them"
 	switch {
 	case t.Network == nil:

@@ -9,7 +9,7 @@ const (
 	notOrdinaryAddress = `is an unspecified, loopback, link-local, multicast or reserved address: choose an ordinary unicast address`
 	twoOfAFamily       = `two addresses of one family: give one IPv4 and one IPv6 address at most`
 	notAClusterID      = `is not a cluster ID: use up to 63 lower-case letters, digits and '-', beginning and ending with a letter or digit`
-	notAPeeringName    = `the name of a peering becomes part of other names: use up to 40 lower-case letters, digits and '-', beginning and ending with a letter or digit`
+	notAPeeringName    = `the name of a peering becomes part of other names: use up to 40 lower-case letters, digits and '-', beginning with a letter and ending with a letter or digit`
 	notAKey            = "is not 32 bytes in base64: give the gateway's public key as `wg pubkey` prints it"
 	notHostPort        = `is not host:port: write it like gw-b.example:51840 or [2001:db8::1]:51840, or leave it out to wait for the peer to call`
 	notElsewhere       = `is not the address of a host elsewhere: write it like gw-b.example:51840 or [2001:db8::1]:51840, or leave it out to wait for the peer to call`
@@ -25,6 +25,8 @@ var brokenRanges = []broken{
 		`spec.prefixes[0].cidr: Invalid value: "all": ` + notAPrefix},
 	{"range: an address", "peerings", with("spec.localPrefixes.0", "10.0.0.7"),
 		`spec.localPrefixes[0]: Invalid value: "10.0.0.7": ` + notAPrefix},
+	{"range: all that may be announced", "peerings", with("spec.acceptPrefixes.0", "0.0.0.0/0"),
+		`[spec.acceptPrefixes[0]: Invalid value: "0.0.0.0/0": ` + tooWide + `, spec.acceptPrefixes[0]: Invalid value: "0.0.0.0/0": ` + notOrdinary + `]`},
 	{"range: IPv4 in IPv6 form", "peerings", with("spec.localPrefixes.0", "::ffff:10.0.0.0/112"),
 		`spec.localPrefixes[0]: Invalid value: "::ffff:10.0.0.0/112": ` + notAPrefix},
 	{"range: host bits", "peerings", with("spec.prefixes.0.seenAs", "10.71.0.1/16"),

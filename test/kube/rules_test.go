@@ -29,7 +29,11 @@ var allBroken = slices.Concat(brokenRanges, brokenAddresses, brokenNames, broken
 // forbidden are changes of the samples.
 var forbidden = []broken{
 	{"the remote cluster of a peering", "peerings", with("spec.clusterID", "c"),
-		`spec.clusterID: Invalid value: "c": a peering stays with its cluster: delete it and create one for the other cluster`},
+		`spec.clusterID: Invalid value: a peering stays with its cluster: delete it and create one for the other cluster`},
+	{"the remote cluster removed", "peerings", with("spec.clusterID", nil),
+		`spec.clusterID: Invalid value: a peering stays with its cluster: delete it and create one for the other cluster`},
+	{"an old generation of keys", "peerings", with("spec.gateway.keyGeneration", int64(1)),
+		`spec.gateway.keyGeneration: Invalid value: 1: old keys do not come back: raise it to have new ones`},
 	{"the cluster ID", "clusternetworks", with("spec.clusterID", "c"),
 		`spec.clusterID: Invalid value: ` + newID},
 	{"the cluster ID removed", "clusternetworks", with("spec.clusterID", nil),

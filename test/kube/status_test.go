@@ -23,6 +23,7 @@ nodeCIDRs: [192.0.2.21/32]
 sources: {clusterID: given, podCIDRs: nodes, serviceCIDRs: kubeadm, nodeCIDRs: nodes}
 `,
 	"peerings": `
+clusterID: b
 prefixes:
 - {cidr: 10.0.0.0/16, seenAs: 10.71.0.0/16}
 - {cidr: "fd00:10::/56", seenAs: "fd00:71::/56"}
@@ -32,14 +33,26 @@ gateways:
 - name: strait-gateway-b-0
   number: 1
   publicKey: hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=
+  keyGeneration: 1
+  nextPublicKey: XcgfvMDKZ8buZIUrAIcmJHgDDB7mGcu7LXzJIdBYdGU=
   endpoints: ["192.0.2.21:31840"]
   internalAddresses: [10.80.0.1]
   externalAddresses: [10.70.0.1]
   podAddresses: [10.0.1.9]
   node: node-1
   mtu: 1370
+announcements:
+- heardBy: strait-gateway-b-0
+  heardAt: "2030-01-01T00:00:00.000000Z"
+  clusterID: b
+  prefixes: [10.0.0.0/16]
+  externalPrefixes: [10.70.0.0/16]
+  gateways:
+  - {name: b-0, publicKeys: [3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=], endpoints: ["gw-b.example:51840"]}
+  refused: "pods: 10.9.0.0/16 is not granted"
+  refusal: "pods: 10.8.0.0/16 is not granted"
 links:
-- {local: strait-gateway-b-0, remote: b-0, up: true, rtt: 1.5ms, lastHandshake: "2030-01-01T00:00:00Z", endpoint: "gw-b.example:51840"}
+- {local: strait-gateway-b-0, remote: b-0, up: true, pathMTU: 1370, rtt: 1.5ms, lastHandshake: "2030-01-01T00:00:00Z", endpoint: "gw-b.example:51840"}
 summary:
   endpoint: gw-b.example:51840
   remoteCIDRs: "10.0.0.0/16,fd00:10::/56"

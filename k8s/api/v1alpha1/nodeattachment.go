@@ -122,6 +122,13 @@ type NodeGateway struct {
 	// +optional
 	Encapsulation Encapsulation `json:"encapsulation,omitempty"`
 
+	// Source is the address that the node's frames to the gateway come from, by the
+	// node's routes: with many network plugins it is none of spec.underlayAddresses where
+	// the gateway's pod is on the same node, or behind the plugin's own overlay. The
+	// gateway sends there, too.
+	// +optional
+	Source IP `json:"source,omitempty"`
+
 	// Message says why the node is not ready, or why it uses another encapsulation than
 	// it was to.
 	// +optional

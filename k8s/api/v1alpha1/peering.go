@@ -18,10 +18,10 @@ import (
 // +kubebuilder:printcolumn:name="RTT",type=string,JSONPath=`.status.summary.rtt`
 // +kubebuilder:printcolumn:name="HANDSHAKE",type=date,JSONPath=`.status.summary.lastHandshake`
 // +kubebuilder:printcolumn:name="MTU",type=integer,JSONPath=`.status.mtu`
-// +kubebuilder:printcolumn:name="CLUSTER",type=string,JSONPath=`.spec.clusterID`,priority=1
+// +kubebuilder:printcolumn:name="CLUSTER",type=string,JSONPath=`.status.clusterID`,priority=1
 // +kubebuilder:printcolumn:name="WHY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$')",fieldPath=".metadata",message="the name of a peering becomes part of other names: use up to 40 lower-case letters, digits and '-', beginning and ending with a letter or digit"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$')",fieldPath=".metadata",message="the name of a peering becomes part of other names: use up to 40 lower-case letters, digits and '-', beginning with a letter and ending with a letter or digit"
 type Peering struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

@@ -59,7 +59,7 @@ type PeeringStatus struct {
 	// +optional
 	Summary PeeringSummary `json:"summary,omitzero"`
 
-	// Conditions: Ready, CIDRConflict, Routed, TunnelUp and PathMTU.
+	// Conditions: Ready, Announced, CIDRConflict, TunnelUp, Routed and PathMTU.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -194,6 +194,14 @@ type Announcement struct {
 	// +kubebuilder:validation:MaxItems=16
 	Gateways []AnnouncedGateway `json:"gateways,omitempty"`
 
+	// Superseded are the keys of spec.peers that are trusted no more, since it does not
+	// name them. One that is written to the spec later is trusted beside it, until the
+	// remote cluster announces itself again without it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Superseded []PublicKey `json:"superseded,omitempty"`
+
 	// Refused says why a later announcement was not taken; empty if none was refused
 	// since.
 	// +optional
@@ -221,7 +229,7 @@ type AnnouncedGateway struct {
 	// Endpoints are where it can be called, best first.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=8
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
 

@@ -58,7 +58,8 @@ const (
 	ConditionReady        = "Ready"        // everything below is as it should be, and a probe crossed both ways
 	ConditionDetected     = "Detected"     // the ranges that the cluster itself uses are known
 	ConditionCIDRConflict = "CIDRConflict" // True: a range of this object means something else in this cluster
-	ConditionRouted       = "Routed"       // the nodes send to the gateways what is for the remote cluster
+	ConditionAnnounced    = "Announced"    // the remote cluster said of itself what is granted to it, and nothing else
 	ConditionTunnelUp     = "TunnelUp"     // at least one link has a recent handshake and answers probes
+	ConditionRouted       = "Routed"       // the nodes send to the gateways what is for the remote cluster
 	ConditionPathMTU      = "PathMTU"      // packets of status.mtu cross
 )

@@ -1,0 +1,117 @@
+package peering
+
+import (
+	"strings"
+	"testing"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// refused are changes of an announcement that peered does not take, and what it says.
+var refused = []struct {
+	name   string
+	change func(*v1alpha1.Announcement)
+	says   string
+}{
+	{"no cluster", func(a *v1alpha1.Announcement) { a.ClusterID = "" }, "it names no cluster"},
+	{"a cluster that is no ID", func(a *v1alpha1.Announcement) { a.ClusterID = "B b" }, `"B b" is not a cluster ID`},
+	{"another cluster", func(a *v1alpha1.Announcement) { a.ClusterID = "c" }, "it is of cluster c, and Peering b is with cluster b"},
+	{"no gateway", func(a *v1alpha1.Announcement) { a.Gateways = nil }, "it names no gateway"},
+	{"a range outside", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "10.4.0.0/16" },
+		"pods: 10.4.0.0/16 is not granted; to accept it, add it or a wider range to spec.acceptPrefixes"},
+	{"a range that begins inside", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "10.2.0.0/14" },
+		`pods: "10.2.0.0/14" is not a prefix in canonical form`},
+	{"a wider range", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "10.0.0.0/14" }, "pods: 10.0.0.0/14 is not granted"},
+	{"everything", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "0.0.0.0/0" }, "pods: 0.0.0.0/0 is not granted"},
+	{"IPv4 in IPv6 form", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "::ffff:10.3.0.0/112" }, "pods: ::ffff:10.3.0.0/112 is not granted"},
+	{"pods in the range of others", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "10.70.0.0/24" }, "pods: 10.70.0.0/24 is not granted"},
+	{"others in the range of pods", func(a *v1alpha1.Announcement) { a.ExternalPrefixes[0] = "10.1.0.0/24" },
+		"external prefixes: 10.1.0.0/24 is not granted"},
+	{"no range", func(a *v1alpha1.Announcement) { a.Prefixes[0] = "everything" }, `pods: "everything" is not a prefix`},
+	{"host bits", func(a *v1alpha1.Announcement) { a.Prefixes[0] = "10.1.0.1/16" }, `pods: "10.1.0.1/16" is not a prefix in canonical form`},
+	{"ranges that overlap", func(a *v1alpha1.Announcement) { a.Prefixes = append(a.Prefixes, "10.3.1.0/24") },
+		"10.3.0.0/16 and 10.3.1.0/24 overlap; announce each address once"},
+	{"pods and others that overlap", func(a *v1alpha1.Announcement) { a.ExternalPrefixes[0] = "10.3.1.0/24" },
+		"10.3.0.0/16 and 10.3.1.0/24 overlap"},
+	{"too many ranges", func(a *v1alpha1.Announcement) { a.Prefixes = make([]v1alpha1.CIDR, 65) }, "pods: there are 65; announce 64 at most"},
+	{"a gateway's name", func(a *v1alpha1.Announcement) { a.Gateways[0].Name = "a-0.2" }, `"a-0.2" is not the name of a gateway`},
+	{"a name twice", func(a *v1alpha1.Announcement) { a.Gateways[1].Name = a.Gateways[0].Name }, "two gateways have the name a-0"},
+	{"no key", func(a *v1alpha1.Announcement) { a.Gateways[1].PublicKeys = nil }, "gateway a-1 has no public key"},
+	{"three keys", func(a *v1alpha1.Announcement) { a.Gateways[0].PublicKeys = []v1alpha1.PublicKey{keyA, keyNext, invite} },
+		"gateway a-0 has 3 public keys; announce 2 at most"},
+	{"a key that is none", func(a *v1alpha1.Announcement) { a.Gateways[1].PublicKeys = []v1alpha1.PublicKey{"short"} }, "gateway a-1 has a public key that is none"},
+	{"a zero key", func(a *v1alpha1.Announcement) {
+		a.Gateways[1].PublicKeys = []v1alpha1.PublicKey{"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}
+	}, "gateway a-1 has a public key that is none"},
+	{"a key twice", func(a *v1alpha1.Announcement) { a.Gateways[1].PublicKeys = []v1alpha1.PublicKey{keyA} }, "gateways a-0 and a-1 have one public key"},
+	{"a key of this cluster", func(a *v1alpha1.Announcement) { a.Gateways[1].PublicKeys = []v1alpha1.PublicKey{keyHere} },
+		"gateway a-1 has the public key of gateway b-0 of the cluster that it is announced to"},
+	{"an endpoint nowhere", func(a *v1alpha1.Announcement) { a.Gateways[1].Endpoints = []v1alpha1.Endpoint{"127.0.0.1"} },
+		`gateway a-1: "127.0.0.1" is not the endpoint of a host elsewhere`},
+}
+
+func TestWhatIsNotGrantedIsRefusedWithTheReason(t *testing.T) {
+	good := told()
+	if err := Refusal(peered(), "a", &good); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	for _, row := range refused {
+		t.Run(row.name, func(t *testing.T) {
+			a := told(row.change)
+			if err := Refusal(peered(), "a", &a); err == nil || !strings.HasPrefix(err.Error(), row.says) {
+				t.Errorf("says %v, want %s", err, row.says)
+			}
+		})
+	}
+}
+
+func TestThisClusterIsNotItsOwnPeer(t *testing.T) {
+	p, a := peered(), told()
+	if err := Refusal(p, "b", &a); err == nil || !strings.Contains(err.Error(), "cluster ID b is this cluster's own; give each cluster an ID of its own") {
+		t.Error(err)
+	}
+	p.Status.Gateways[1].NextPublicKey = keyB
+	if err := Refusal(p, "a", &a); err == nil || !strings.Contains(err.Error(), "gateway a-1 has the public key of gateway b-1") {
+		t.Error(err)
+	}
+}
+
+func TestAPeeringWithoutClusterIDStaysWithTheFirst(t *testing.T) {
+	p, a := peered(), told()
+	p.Spec.ClusterID = ""
+	if err := Refusal(p, "a", &a); err != nil {
+		t.Error(err)
+	}
+	p.Status.ClusterID = "c"
+	if err := Refusal(p, "a", &a); err == nil || err.Error() != "it is of cluster b, and Peering b is with cluster c, which announced itself first" {
+		t.Error(err)
+	}
+}
+
+func TestEndpointsAreThoseTheAPITakes(t *testing.T) {
+	for endpoint, want := range map[v1alpha1.Endpoint]bool{
+		"gw-b.example:51840": true, "192.0.2.1:1": true, "[2001:db8::1]:65535": true, "[::1]:1": true, "GW.Example:7": true,
+		"": false, "gw-b.example": false, "gw-b.example:0": false, "gw-b.example:065": false, "gw-b.example:65536": false, "gw:x": false, ":51840": false,
+		"2001:db8::1:51840": false, "[2001:db8::1:51840": false, "[192.0.2.1]:5": false, "[fe80::1%eth0]:5": false, "[gw]:5": false,
+		"192.0.2:5": false, "256.0.0.1:5": false, "0.0.0.0:5": false, "[::]:5": false, "239.0.0.1:5": false, "255.255.255.255:5": false, "[ff02::1]:5": false,
+		"[::ffff:192.0.2.1]:5": false, "a b:5": false, "-gw:5": false, v1alpha1.Endpoint(strings.Repeat("a", 256) + ":1234"): false,
+	} {
+		if got := isEndpoint(endpoint); got != want {
+			t.Errorf("%q: %v, want %v", endpoint, got, want)
+		}
+	}
+}
+
+func FuzzEndpointsOfStrangersDoNoHarm(f *testing.F) {
+	f.Add("gw-b.example:51840")
+	f.Add("[2001:db8::1]:51840")
+	f.Add("[:0")
+	f.Fuzz(func(t *testing.T, text string) {
+		a := told(func(a *v1alpha1.Announcement) {
+			a.Gateways[0].Endpoints = []v1alpha1.Endpoint{v1alpha1.Endpoint(text)}
+		})
+		if err := Refusal(peered(), "a", &a); err == nil && strings.ContainsAny(text, " \n\"'\\%") {
+			t.Errorf("takes %q", text)
+		}
+	})
+}
