@@ -3,6 +3,7 @@ package controller
 import (
 	"reflect"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,22 +15,39 @@ import (
 // follow wakes the controller when an object comes or goes or is not the same any more.
 // Kubelets and gateways write often what no pass looks at.
 func (c *controller) follow(informer cache.SharedIndexInformer, same func(was, is any) bool) error {
-	wake := func() {
-		select {
-		case c.wake <- struct{}{}:
-		default: // it will wake up anyway
-		}
-	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { wake() },
-		DeleteFunc: func(any) { wake() },
+		AddFunc:    func(any) { c.wakeUp() },
+		DeleteFunc: func(any) { c.wakeUp() },
 		UpdateFunc: func(was, is any) {
-			if was.(metav1.Object).GetUID() != is.(metav1.Object).GetUID() || !same(was, is) {
-				wake()
+			switch {
+			case was.(metav1.Object).GetUID() != is.(metav1.Object).GetUID() || !same(was, is):
+				c.wakeUp()
+			case !sameAnswers(was, is):
+				c.wakeSoon()
 			}
 		},
 	})
 	return err
+}
+
+func (c *controller) wakeUp() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it will wake up anyway
+	}
+}
+
+// soon is how long what all nodes say at once waits for the rest of them: when a gateway
+// starts, each node says so.
+const soon = time.Second
+
+func (c *controller) wakeSoon() {
+	if !c.waking.Swap(true) {
+		time.AfterFunc(soon, func() {
+			c.waking.Store(false)
+			c.wakeUp()
+		})
+	}
 }
 
 // nodeEssentials is a transform that keeps of a node what passes look at.
@@ -41,25 +59,62 @@ func nodeEssentials(object any) (any, error) {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
 		Spec:       corev1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs},
-		Status:     corev1.NodeStatus{Addresses: node.Status.Addresses},
+		Status:     corev1.NodeStatus{Addresses: node.Status.Addresses, Conditions: readiness(node)},
 	}, nil
+}
+
+// readiness is the condition Ready of a node, without the times, which change often.
+func readiness(node *corev1.Node) (ready []corev1.NodeCondition) {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			ready = append(ready, corev1.NodeCondition{Type: c.Type, Status: c.Status})
+		}
+	}
+	return ready
 }
 
 func sameNode(was, is any) bool {
 	a, b := was.(*corev1.Node), is.(*corev1.Node)
-	return slices.Equal(a.Spec.PodCIDRs, b.Spec.PodCIDRs) && slices.Equal(a.Status.Addresses, b.Status.Addresses)
+	return slices.Equal(a.Spec.PodCIDRs, b.Spec.PodCIDRs) && slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
+		slices.Equal(readiness(a), readiness(b))
 }
 
 func samePeering(was, is any) bool {
 	a, b := was.(*v1alpha1.Peering), is.(*v1alpha1.Peering)
-	return a.Generation == b.Generation && reflect.DeepEqual(ownStatus(a), ownStatus(b))
+	return a.Generation == b.Generation && reflect.DeepEqual(withoutMeasurements(a), withoutMeasurements(b))
+}
+
+// withoutMeasurements is the status of a peering without what gateways measure all the
+// time, which no pass looks at; see summary.go.
+func withoutMeasurements(p *v1alpha1.Peering) v1alpha1.PeeringStatus {
+	s := p.Status
+	s.Links = slices.Clone(s.Links)
+	for i := range s.Links {
+		s.Links[i].RTT, s.Links[i].LastHandshake, s.Links[i].Endpoint = nil, nil, ""
+	}
+	s.Summary = v1alpha1.PeeringSummary{RemoteCIDRs: s.Summary.RemoteCIDRs, SeenAs: s.Summary.SeenAs}
+	return s
+}
+
+func sameMapping(was, is any) bool {
+	a, b := was.(*v1alpha1.AddressMapping), is.(*v1alpha1.AddressMapping)
+	return a.Generation == b.Generation && reflect.DeepEqual(a.Status, b.Status)
+}
+
+// sameAnswers is for what the nodes' helpers say: which gateways answer.
+func sameAnswers(was, is any) bool {
+	a, ok := was.(*v1alpha1.NodeAttachment)
+	b, ok2 := is.(*v1alpha1.NodeAttachment)
+	return !ok || !ok2 || slices.EqualFunc(a.Status.Gateways, b.Status.Gateways, func(a, b v1alpha1.NodeGateway) bool {
+		return a.Name == b.Name && a.Ready == b.Ready
+	})
 }
 
 func sameClaim(was, is any) bool {
 	return was.(*v1alpha1.AddressClaim).Status == is.(*v1alpha1.AddressClaim).Status
 }
 
-// sameSpec is for objects whose status nobody writes that passes look at.
+// sameSpec is for objects whose status no pass looks at, or can wait; see sameAnswers.
 func sameSpec(was, is any) bool {
 	return was.(metav1.Object).GetGeneration() == is.(metav1.Object).GetGeneration()
 }

@@ -48,6 +48,7 @@ func newFixture(t *testing.T, cluster *kube.Cluster) *fixture {
 	cluster.InstallCRDs(t, crds.Files)
 	c, err := client.New(cluster.Admin())
 	must(t, err)
+	must(t, cluster.Namespace(t.Context(), "strait-gateways"))
 	f := &fixture{t, c, cluster, &lines{}}
 	t.Cleanup(f.clear)
 	return f
@@ -57,9 +58,16 @@ func (f *fixture) clear() {
 	ctx, all := context.Background(), metav1.ListOptions{}
 	must(f.T, f.Peerings().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.NodeAttachments().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(f.T, f.AddressMappings().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.AddressClaims().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.ClusterNetworks().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.cluster.Kubernetes().CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	const gateways = "strait-gateways" // nobody collects what is owned
+	must(f.T, f.StatefulSets(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(f.T, f.Services(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(f.T, f.NetworkPolicies(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(f.T, f.PodDisruptionBudgets(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(f.T, f.Secrets(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 }
 
 // start starts a controller, which leads once nobody else holds the lease of the
@@ -73,7 +81,7 @@ func (f *fixture) start(config *rest.Config, namespace, identity string) (stop f
 	go func() {
 		done <- controller.Run(ctx, controller.Options{
 			Client: c, Namespace: namespace, Identity: identity,
-			Gateways: controller.Gateways{Namespace: "strait-gateways"},
+			Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
 			Log:      slog.New(slog.NewTextHandler(io.MultiWriter(f.Output(), f.log), nil)).With("controller", identity),
 		})
 	}()

@@ -3,13 +3,16 @@
 // where ranges of other clusters are seen. What it allocates it keeps as AddressClaims.
 //
 // It works in passes. A pass looks at everything, as the caches have it, and changes what
-// is not as it should be; it remembers nothing. So a controller may be killed at any time,
-// start anywhere, and run twice at once.
+// is not as it should be; it remembers nothing but what saves it requests. So a controller
+// may be killed at any time, start anywhere, and run twice at once.
 //
 //	observe  ClusterNetwork: create, detect, report       network.go, facts.go, detect.go
 //	claim    AddressClaims: what is wanted, what is free  plan.go, addresses.go, views.go
 //	attach   NodeAttachments                              attachments.go
-//	report   status of Peerings                           peerings.go
+//	run      the gateways of Peerings                     workloads.go
+//	report   status of Peerings and AddressMappings       peerings.go, mappings.go
+//
+// Beside passes, it writes what gateways measure into the status of Peerings (summary.go).
 //
 // Objects show only what is in force, and a claim is deleted only when no object shows
 // it. So what changes hands takes several passes, each caused by the one before.
@@ -21,9 +24,13 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -45,7 +52,10 @@ type Options struct {
 
 // Gateways are how the gateways of all peerings run.
 type Gateways struct {
-	Namespace string // of their pods and everything around these; nothing else is in it
+	Namespace      string                  // of their pods and everything around these; nothing else is in it
+	ServiceAccount string                  // of their pods, in that namespace
+	Image          string                  // of `strait`; empty: that of the template
+	Template       *corev1.PodTemplateSpec // what the installation wants of their pods; nil: nothing. See ParseTemplate
 }
 
 // Passes follow each other no faster than pause, so that many changes make few passes,
@@ -60,31 +70,54 @@ type controller struct {
 	client *client.Client
 	log    *slog.Logger
 	wake   chan struct{} // has room for one: something changed since the last pass began
+	waking atomic.Bool   // it will be woken soon
 
 	networks    *client.Cache[*v1alpha1.ClusterNetwork]
 	peerings    *client.Cache[*v1alpha1.Peering]
 	attachments *client.Cache[*v1alpha1.NodeAttachment]
+	mappings    *client.Cache[*v1alpha1.AddressMapping]
 	claims      *client.Cache[*v1alpha1.AddressClaim]
 	nodes       *client.Cache[*corev1.Node]
 	pods        *client.Cache[*corev1.Pod]     // of gateways
 	services    *client.Cache[*corev1.Service] // of gateways
+	events      chan *corev1.Event             // to be written
+
+	// What the gateways run in. One pass at a time uses what is remembered of it.
+	gateways     Gateways
+	statefulSets *client.Cache[*appsv1.StatefulSet]
+	policies     *client.Cache[*networkingv1.NetworkPolicy]
+	budgets      *client.Cache[*policyv1.PodDisruptionBudget]
+	applied      map[objectID]applied
+	made         map[keyID]keyRecord
 }
 
 // Run runs a controller until ctx ends. It returns early only if it cannot start: it
 // waits for an API server that is away and for a lease that another holds, for any time.
 func Run(ctx context.Context, o Options) error {
-	if o.Namespace == "" || o.Identity == "" || o.Gateways.Namespace == "" {
-		return errors.New("controller: the namespace of the lease, the one of the gateways or the identity is missing; set all")
+	if o.Namespace == "" || o.Identity == "" {
+		return errors.New("controller: the namespace of the lease or the identity is missing; set both")
+	}
+	if err := o.Gateways.Check(); err != nil {
+		return fmt.Errorf("controller: %w", err)
 	}
 	c := &controller{
 		client: o.Client, log: o.Log, wake: make(chan struct{}, 1),
 		networks:    o.Client.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings:    o.Client.Peerings().Cache(""),
 		attachments: o.Client.NodeAttachments().Cache(""),
+		mappings:    o.Client.AddressMappings().Cache(""),
 		claims:      o.Client.AddressClaims().Cache(""),
 		nodes:       o.Client.Nodes().Cache(""),
 		pods:        o.Client.Pods(o.Gateways.Namespace).Cache(""),
 		services:    o.Client.Services(o.Gateways.Namespace).Cache(""),
+		events:      make(chan *corev1.Event, eventsWaiting),
+
+		gateways:     o.Gateways,
+		statefulSets: o.Client.StatefulSets(o.Gateways.Namespace).Cache(""),
+		policies:     o.Client.NetworkPolicies(o.Gateways.Namespace).Cache(""),
+		budgets:      o.Client.PodDisruptionBudgets(o.Gateways.Namespace).Cache(""),
+		applied:      make(map[objectID]applied),
+		made:         make(map[keyID]keyRecord),
 	}
 	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
 		return fmt.Errorf("controller: %w", err)
@@ -98,8 +131,8 @@ func Run(ctx context.Context, o Options) error {
 		informer cache.SharedIndexInformer
 		same     func(was, is any) bool
 	}{
-		{c.networks, sameSpec}, {c.peerings, samePeering}, {c.attachments, sameSpec}, {c.claims, sameClaim}, {c.nodes, sameNode},
-		{c.pods, samePod}, {c.services, sameService},
+		{c.networks, sameSpec}, {c.peerings, samePeering}, {c.attachments, sameSpec}, {c.mappings, sameMapping}, {c.claims, sameClaim}, {c.nodes, sameNode},
+		{c.pods, samePod}, {c.services, sameService}, {c.statefulSets, sameSpec}, {c.policies, sameSpec}, {c.budgets, sameSpec},
 	} {
 		if err := c.follow(one.informer, one.same); err != nil {
 			return fmt.Errorf("controller: %w", err)
@@ -116,6 +149,10 @@ func Run(ctx context.Context, o Options) error {
 
 // work makes passes until ctx ends.
 func (c *controller) work(ctx context.Context) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { c.summarize(ctx) })
+	beside.Go(func() { c.writeEvents(ctx) })
 	for failures := 0; ctx.Err() == nil; {
 		select {
 		case <-c.wake: // the pass that begins sees it
@@ -144,12 +181,14 @@ func (c *controller) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := newPlan(c.client, network, c.nodes.List(), c.peerings.List())
+	p := newPlan(c.client, network, c.nodes.List(), c.peerings.List(), c.mappings.List(), time.Now())
 	inForce, err := claims.Ensure(ctx, c.client, p)
 	if err != nil {
 		return err
 	}
-	return errors.Join(append(p.problems, c.attach(ctx, network, p.nodes, inForce), c.report(ctx, p, inForce))...)
+	attached := c.attach(ctx, network, p.nodes, inForce)
+	problems, running := c.workloads(ctx, p)
+	return errors.Join(append(p.problems, attached, running, c.report(ctx, p, inForce, problems), c.reportMappings(ctx, p, inForce))...)
 }
 
 func sleep(ctx context.Context, d time.Duration) {

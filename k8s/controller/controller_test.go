@@ -32,8 +32,9 @@ func TestTheClusterIsDetected(t *testing.T) {
 	})
 	system, err := f.cluster.Kubernetes().CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
 	must(t, err)
+	f.untilEvents("ClusterNetwork", is, "Normal Known Detected is True: ", "Normal AsWished Ready is True: ")
 	s := is.Status
-	if want := string(system.UID)[:8]; string(s.ClusterID) != want {
+	if want := "c" + string(system.UID)[:8]; string(s.ClusterID) != want {
 		t.Errorf("cluster ID %s, want %s", s.ClusterID, want)
 	}
 	if got, want := fmt.Sprint(s.PodCIDRs, s.ServiceCIDRs, s.NodeCIDRs), "[10.0.0.0/23] [10.96.0.0/16] [192.0.2.21/32 192.0.2.22/32]"; got != want {

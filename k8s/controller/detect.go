@@ -53,7 +53,7 @@ func detect(spec v1alpha1.ClusterNetworkSpec, f facts, nodes []*corev1.Node) ran
 // shortID is a cluster ID from the UID of an object that lives as long as the cluster.
 func shortID(uid string) v1alpha1.ClusterID {
 	short := strings.ReplaceAll(uid, "-", "")
-	return v1alpha1.ClusterID(short[:min(len(short), 8)])
+	return v1alpha1.ClusterID("c" + short[:min(len(short), 8)]) // names of Services begin with a letter
 }
 
 // detectPods takes the range that the control plane was given for pods, and whatever

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -147,12 +148,14 @@ func (c *controller) observe(ctx context.Context) (*network, error) {
 		return nil, fmt.Errorf("detect what the cluster uses: %w", err)
 	}
 	n := newNetwork(object.Spec, detect(object.Spec, f, c.nodes.List()))
-	if status := n.status(object); !reflect.DeepEqual(status, object.Status) {
+	status := n.status(object)
+	if !reflect.DeepEqual(status, object.Status) {
 		if _, err := c.client.ClusterNetworks().ApplyStatus(ctx, &v1alpha1.ClusterNetwork{
 			ObjectMeta: metav1.ObjectMeta{Name: object.Name}, Status: status,
 		}, Manager); err != nil {
 			return nil, fmt.Errorf("status of ClusterNetwork %s: %w", object.Name, err)
 		}
+		c.tell(time.Now(), "ClusterNetwork", object, object.Status.Conditions, status.Conditions)
 	}
 	return n, nil
 }

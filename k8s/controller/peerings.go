@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,66 +18,116 @@ import (
 	"strait.dev/strait/k8s/claims"
 )
 
-// report brings the status of each peering up to date with what is in force. What is
-// wrong with one stops no other.
-func (c *controller) report(ctx context.Context, p *plan, inForce []claims.Spec) error {
-	var problems []error
-	granted := p.network.addressesByOwner(inForce)
+// report brings the status of each peering up to date with what is in force. Problems are
+// those of what its gateways run in, by the names of peerings. What is wrong with one
+// stops no other.
+func (c *controller) report(ctx context.Context, p *plan, inForce []claims.Spec, problems map[string]string) error {
+	r := newReport(p, inForce, c.pods.List(), c.services.List(), c.attachments.List())
+	var failed []error
 	for _, peering := range p.peerings {
-		status := peeringStatus(peering, p, inForce, granted)
+		status := r.status(peering, problems[peering.Name])
 		if reflect.DeepEqual(status, ownStatus(peering)) {
 			continue
 		}
 		_, err := c.client.Peerings().ApplyStatus(ctx, &v1alpha1.Peering{
 			ObjectMeta: metav1.ObjectMeta{Name: peering.Name}, Status: status,
 		}, Manager)
-		if err != nil && !apierrors.IsNotFound(err) {
-			problems = append(problems, fmt.Errorf("status of Peering %s: %w", peering.Name, err))
+		switch {
+		case err == nil:
+			c.tell(p.now, kindPeering, peering, peering.Status.Conditions, status.Conditions)
+		case !apierrors.IsNotFound(err):
+			failed = append(failed, fmt.Errorf("status of Peering %s: %w", peering.Name, err))
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(failed...)
 }
 
-// peeringStatus is our part of what a peering shall say.
-func peeringStatus(peering *v1alpha1.Peering, p *plan, inForce []claims.Spec, granted map[v1alpha1.ClaimOwner]grantedAddresses) v1alpha1.PeeringStatus {
-	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: peering.Name}
-	seen := make(map[v1alpha1.CIDR]v1alpha1.CIDR)
-	for _, spec := range inForce {
-		if spec.Owner == owner && spec.Pool == v1alpha1.PoolRemap && spec.For != "" {
-			seen[spec.For] = spec.Prefix
+// report is what the statuses of all peerings are made from. It is pure.
+type report struct {
+	*plan
+	inForce  []claims.Spec
+	granted  map[v1alpha1.ClaimOwner]grantedAddresses
+	pods     []*corev1.Pod     // of gateways
+	services []*corev1.Service // of gateways
+	ready    map[string]bool   // gateways whose pod is
+	routes   map[string]*routes
+	attached int // nodes
+}
+
+func newReport(p *plan, inForce []claims.Spec, pods []*corev1.Pod, services []*corev1.Service, attachments []*v1alpha1.NodeAttachment) *report {
+	r := &report{plan: p, inForce: inForce, granted: p.network.addressesByOwner(inForce), pods: pods, services: services, ready: make(map[string]bool)}
+	for _, pod := range pods {
+		r.ready[pod.Name] = podReady(pod)
+	}
+	up := make(map[string]string)
+	for _, peering := range p.peerings {
+		for _, l := range r.linksUp(peering) {
+			up[l.Local] = peering.Name
 		}
 	}
+	r.routes, r.attached = routesTo(up, attachments), len(attachments)
+	return r
+}
+
+// status is our part of what a peering shall say. Problem is what is wrong with what its
+// gateways run in.
+func (r *report) status(peering *v1alpha1.Peering, problem string) v1alpha1.PeeringStatus {
+	remote, seen := r.remotes[peering.Name], r.seen(peering.Name)
 	s := v1alpha1.PeeringStatus{
 		ObservedGeneration: peering.Generation,
-		Prefixes:           seenPrefixes(peering.Spec.Prefixes, seen),
-		ExternalPrefixes:   seenPrefixes(peering.Spec.ExternalPrefixes, seen),
-		Conditions:         own(peering.Status.Conditions, v1alpha1.ConditionCIDRConflict),
+		ClusterID:          remote.ClusterID,
+		Prefixes:           seenPrefixes(remote.Prefixes, seen),
+		ExternalPrefixes:   seenPrefixes(remote.ExternalPrefixes, seen),
+		MTU:                r.mtu(peering),
+		Conditions:         own(peering.Status.Conditions, peeringConditions...),
 	}
-	var remote, seenAs []string
+	var cidrs, seenAs []string
 	for _, prefix := range s.Prefixes {
-		remote, seenAs = append(remote, string(prefix.CIDR)), append(seenAs, string(prefix.SeenAs))
+		cidrs, seenAs = append(cidrs, string(prefix.CIDR)), append(seenAs, string(prefix.SeenAs))
 	}
-	s.Summary.RemoteCIDRs, s.Summary.SeenAs = strings.Join(remote, ","), strings.Join(seenAs, ",")
+	s.Summary.RemoteCIDRs, s.Summary.SeenAs = strings.Join(cidrs, ","), strings.Join(seenAs, ",")
 	for _, name := range gatewayNames(peering) {
-		addresses := granted[v1alpha1.ClaimOwner{Kind: kindGateway, Name: name}]
+		addresses := r.granted[v1alpha1.ClaimOwner{Kind: kindGateway, Name: name}]
 		if len(addresses.internal) > 0 {
 			s.Gateways = append(s.Gateways, v1alpha1.GatewayStatus{
 				Name: name, Number: gatewayNumber(addresses.internal[0]),
 				InternalAddresses: ips(addresses.internal), ExternalAddresses: ips(addresses.external),
+				Endpoints: endpointsOf(peering, name, r.services, r.nodes, r.pods),
 			})
 		}
 	}
-	conflict := conflictOf(peering, p, seen)
-	conflict.ObservedGeneration = peering.Generation
-	meta.SetStatusCondition(&s.Conditions, conflict)
+	conflict := conflictOf(peering, r.plan, seen)
+	conflict.Type = v1alpha1.ConditionCIDRConflict
+	r.conditions(peering, &s, conflict, problem)
 	return s
+}
+
+// seen is where ranges of a peering's remote cluster are seen.
+func (r *report) seen(peering string) map[v1alpha1.CIDR]v1alpha1.CIDR {
+	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: peering}
+	seen := make(map[v1alpha1.CIDR]v1alpha1.CIDR)
+	for _, spec := range r.inForce {
+		if spec.Owner == owner && spec.Pool == v1alpha1.PoolRemap && spec.For != "" {
+			seen[spec.For] = spec.Prefix
+		}
+	}
+	return seen
+}
+
+// mtu is the smallest of the gateways that are ready, 0 if none is.
+func (r *report) mtu(peering *v1alpha1.Peering) (smallest int32) {
+	for _, g := range peering.Status.Gateways {
+		if r.ready[g.Name] && g.MTU > 0 && (smallest == 0 || g.MTU < smallest) {
+			smallest = g.MTU
+		}
+	}
+	return smallest
 }
 
 // conflictOf says whether a range of the peering means something else here, in such a way
 // that it cannot be seen.
 func conflictOf(peering *v1alpha1.Peering, p *plan, seen map[v1alpha1.CIDR]v1alpha1.CIDR) metav1.Condition {
-	condition := metav1.Condition{Type: v1alpha1.ConditionCIDRConflict, Status: metav1.ConditionFalse,
-		Reason: "AsTheyAre", Message: "the ranges of the remote cluster are free here"}
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: "AsTheyAre", Message: "the ranges of the remote cluster are free here"}
 	var unseen, moved []string
 	for _, one := range p.views[peering.Name] {
 		switch seenAs, ok := seen[one.cidr]; {
@@ -91,7 +142,7 @@ func conflictOf(peering *v1alpha1.Peering, p *plan, seen map[v1alpha1.CIDR]v1alp
 	}
 	was := meta.FindStatusCondition(peering.Status.Conditions, v1alpha1.ConditionCIDRConflict)
 	switch {
-	case p.network.problem != "" && was != nil && len(seen) == len(remotePrefixes(peering)):
+	case p.network.problem != "" && was != nil && len(seen) == len(p.remotes[peering.Name].ranges()):
 		condition = *was // everything is kept
 	case p.network.problem != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, "ClusterNetworkNotReady"
@@ -113,20 +164,23 @@ func seenPrefixes(prefixes v1alpha1.RemotePrefixes, seen map[v1alpha1.CIDR]v1alp
 	return all
 }
 
-// ownStatus is our part of the status that a peering has. Gateways apply the rest.
+// ownStatus is our part of the status that a peering has. Gateways apply the rest, and
+// measurements are written on their own.
 func ownStatus(peering *v1alpha1.Peering) v1alpha1.PeeringStatus {
 	is := &peering.Status
 	s := v1alpha1.PeeringStatus{
 		ObservedGeneration: is.ObservedGeneration,
+		ClusterID:          is.ClusterID,
 		Prefixes:           is.Prefixes,
 		ExternalPrefixes:   is.ExternalPrefixes,
+		MTU:                is.MTU,
 		Summary:            v1alpha1.PeeringSummary{RemoteCIDRs: is.Summary.RemoteCIDRs, SeenAs: is.Summary.SeenAs},
-		Conditions:         own(is.Conditions, v1alpha1.ConditionCIDRConflict),
+		Conditions:         own(is.Conditions, peeringConditions...),
 	}
 	for _, g := range is.Gateways {
 		if g.Number != 0 {
 			s.Gateways = append(s.Gateways, v1alpha1.GatewayStatus{
-				Name: g.Name, Number: g.Number, InternalAddresses: g.InternalAddresses, ExternalAddresses: g.ExternalAddresses,
+				Name: g.Name, Number: g.Number, InternalAddresses: g.InternalAddresses, ExternalAddresses: g.ExternalAddresses, Endpoints: g.Endpoints,
 			})
 		}
 	}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
@@ -18,6 +20,7 @@ const (
 	kindNode    = "NodeAttachment"
 	kindGateway = "Gateway"
 	kindPeering = "Peering"
+	kindMapping = "AddressMapping"
 )
 
 // plan says which claims there should be for what the caches hold. It is the
@@ -26,25 +29,33 @@ type plan struct {
 	client   *client.Client // for what only the API server itself knows
 	network  *network
 	nodes    []*corev1.Node
-	peerings []*v1alpha1.Peering // oldest first: a later one changes nothing for an earlier one
+	peerings []*v1alpha1.Peering        // oldest first: a later one changes nothing for an earlier one
+	mappings []*v1alpha1.AddressMapping // the same
+	remotes  map[string]remote          // by the names of peerings
+	now      time.Time
 
 	// Of the latest call of Wanted.
-	views    map[string][]outcome // by the names of peerings
-	problems []error              // of addresses
+	views    map[string][]outcome        // by the names of peerings
+	unmapped map[string]metav1.Condition // why mappings cannot have their addresses, by their names
+	problems []error                     // of addresses
 }
 
-func newPlan(c *client.Client, n *network, nodes []*corev1.Node, peerings []*v1alpha1.Peering) *plan {
+func newPlan(c *client.Client, n *network, nodes []*corev1.Node, peerings []*v1alpha1.Peering, mappings []*v1alpha1.AddressMapping, now time.Time) *plan {
 	peerings = slices.Clone(peerings)
 	slices.SortFunc(peerings, func(a, b *v1alpha1.Peering) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	return &plan{client: c, network: n, nodes: nodes, peerings: peerings}
+	p := &plan{client: c, network: n, nodes: nodes, peerings: peerings, mappings: oldestFirst(mappings), remotes: make(map[string]remote), now: now}
+	for _, peering := range peerings {
+		p.remotes[peering.Name] = remoteOf(peering, now)
+	}
+	return p
 }
 
 // Wanted is claims.Owners'. While the cluster is not known or its pools cannot be used,
 // owners keep what they have, and nobody gets anything.
 func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
-	p.views, p.problems = make(map[string][]outcome), nil
+	p.views, p.unmapped, p.problems = make(map[string][]outcome), make(map[string]metav1.Condition), nil
 	if p.network.problem != "" {
 		return p.kept(held)
 	}
@@ -64,6 +75,9 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 			wanted = append(wanted, spec)
 		}
 	}
+	for _, mapping := range p.mappings { // before others choose
+		wanted = append(wanted, p.mappedTo(mapping, addresses, slices.Concat(held, wanted))...)
+	}
 	for _, node := range p.nodes {
 		wanted = append(wanted, p.addressesOf(addresses.nodes, v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name})...)
 	}
@@ -73,7 +87,7 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 		}
 	}
 	for _, peering := range p.peerings {
-		p.views[peering.Name] = views.of(peering)
+		p.views[peering.Name] = views.of(peering.Name, p.remotes[peering.Name].ranges())
 		for _, one := range p.views[peering.Name] {
 			if one.claim != (claims.Spec{}) {
 				wanted = append(wanted, one.claim)
@@ -95,6 +109,9 @@ func (p *plan) kept(held []claims.Spec) (kept []claims.Spec) {
 			there[v1alpha1.ClaimOwner{Kind: kindGateway, Name: name}] = true
 		}
 	}
+	for _, mapping := range p.mappings {
+		there[mappingOwner(mapping.Name)] = true
+	}
 	for _, spec := range held {
 		if there[spec.Owner] || !ours(spec.Owner) {
 			kept = append(kept, spec)
@@ -105,7 +122,7 @@ func (p *plan) kept(held []claims.Spec) (kept []claims.Spec) {
 
 // ours reports whether the controller claims for an owner.
 func ours(o v1alpha1.ClaimOwner) bool {
-	return o.Kind == kindNode || o.Kind == kindGateway || o.Kind == kindPeering
+	return o.Kind == kindNode || o.Kind == kindGateway || o.Kind == kindPeering || o.Kind == kindMapping
 }
 
 // addressesOf are the claims for the addresses of a node or gateway. That there is none
@@ -133,9 +150,4 @@ func gatewayNames(peering *v1alpha1.Peering) (names []string) {
 // peeringOf is the name of the peering that a gateway belongs to.
 func peeringOf(gateway string) string {
 	return gateway[:max(strings.LastIndexByte(gateway, '-'), 0)]
-}
-
-// remotePrefixes are all ranges of the remote cluster.
-func remotePrefixes(peering *v1alpha1.Peering) []v1alpha1.RemotePrefix {
-	return slices.Concat(peering.Spec.Prefixes, peering.Spec.ExternalPrefixes)
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/rbac"
 	"strait.dev/strait/test/kube"
@@ -23,6 +24,18 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 	f.peer("b", 1, "10.0.0.0/16")
 	f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]")
 	f.untilSeen("b", "10.0.0.0/16>10.64.0.0/16 Remapped")
+	network, err := f.ClusterNetworks().Get(t.Context(), "default", metav1.GetOptions{})
+	must(t, err)
+	f.untilEvents("ClusterNetwork", network, "Normal AsWished Ready is True: ")
+	f.mapTo("database", "10.70.0.9")
+	f.untilMapping("database", "False NotServed")
+	must(t, f.AddressMappings().Delete(t.Context(), "database", metav1.DeleteOptions{}))
+	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key 1.key")
+	f.asks("b", v1alpha1.GatewaySpec{Replicas: 2, KeyGeneration: 2})
+	f.untilWorkloads("set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key 1.key 2.key secret/b-1-key 2.key")
+	f.says("b", v1alpha1.GatewayStatus{Name: "b-0", PublicKey: publicKey, KeyGeneration: 2})
+	f.asks("b", v1alpha1.GatewaySpec{Replicas: 1, KeyGeneration: 2})
+	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key 2.key secret/b-1-key 2.key")
 	f.deleteNode("node-1")
 	f.untilAttached()
 	must(t, f.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
@@ -33,6 +46,11 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 	}
 	for _, denied := range []authorizationv1.ResourceAttributes{
 		{Resource: "secrets", Verb: "get"}, {Resource: "secrets", Verb: "list"}, {Resource: "secrets", Verb: "get", Namespace: "kube-system"},
+		{Resource: "secrets", Verb: "get", Namespace: gateways}, {Resource: "secrets", Verb: "list", Namespace: gateways},
+		{Resource: "secrets", Verb: "watch", Namespace: gateways}, {Resource: "secrets", Verb: "update", Namespace: gateways},
+		{Resource: "secrets", Verb: "delete", Namespace: gateways}, {Resource: "secrets", Verb: "create", Namespace: "strait-system"},
+		{Resource: "services", Verb: "create", Namespace: "default"}, {Resource: "pods", Verb: "create", Namespace: gateways},
+		{Group: "apps", Resource: "statefulsets", Verb: "delete", Namespace: gateways}, {Group: "apps", Resource: "statefulsets", Verb: "patch", Namespace: "kube-system"},
 		{Resource: "configmaps", Verb: "get", Namespace: "kube-system", Name: "other"}, {Resource: "pods", Verb: "list"},
 		{Resource: "pods", Verb: "create", Namespace: "strait-system"}, {Resource: "pods", Verb: "patch", Namespace: "kube-system"},
 		{Resource: "nodes", Verb: "update"}, {Resource: "nodes", Verb: "patch"}, {Resource: "nodes", Subresource: "status", Verb: "patch"},

@@ -23,6 +23,8 @@ func (p *plan) Released(ctx context.Context, claim claims.Spec) (bool, error) {
 		return p.releasedByPeering(ctx, peeringOf(claim.Owner.Name), claim)
 	case kindPeering:
 		return p.releasedByPeering(ctx, claim.Owner.Name, claim)
+	case kindMapping:
+		return p.releasedByMapping(ctx, claim)
 	}
 	return false, nil
 }
@@ -52,7 +54,9 @@ func (p *plan) releasedByPeering(ctx context.Context, name string, claim claims.
 	if err != nil || slices.Contains(shown(peering), claims.Grant(claim).Prefix) {
 		return false, err
 	}
+	// What is announced changes without the spec.
+	ranges := remoteOf(peering, p.now).ranges()
 	return slices.ContainsFunc(p.peerings, func(k *v1alpha1.Peering) bool {
-		return k.UID == peering.UID && k.Generation == peering.Generation
+		return k.UID == peering.UID && k.Generation == peering.Generation && slices.Equal(p.remotes[k.Name].ranges(), ranges)
 	}), nil
 }

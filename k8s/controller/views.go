@@ -40,15 +40,14 @@ func newViews(n *network, held []claims.Spec) (*views, error) {
 
 // of is where the ranges of a peering's remote cluster are to be seen, in their order.
 // What is found is taken.
-func (v *views) of(peering *v1alpha1.Peering) []outcome {
-	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: peering.Name}
-	prefixes := remotePrefixes(peering)
+func (v *views) of(peering string, prefixes v1alpha1.RemotePrefixes) []outcome {
+	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: peering}
 	all := make([]outcome, len(prefixes))
 	var free []netip.Prefix // those that the peering does not say where to see
 	var places []int        // of them among all
 	for i, p := range prefixes {
 		if p.SeenAs != "" {
-			all[i] = v.fixed(peering, owner, p)
+			all[i] = v.fixed(prefixes, owner, p)
 			v.take(all[i])
 			continue
 		}
@@ -80,8 +79,9 @@ func (v *views) take(one outcome) {
 	}
 }
 
-// fixed is a range that the peering says where to see: there or nowhere.
-func (v *views) fixed(peering *v1alpha1.Peering, owner v1alpha1.ClaimOwner, p v1alpha1.RemotePrefix) outcome {
+// fixed is a range, one of all of the peering's, that it says where to see: there or
+// nowhere.
+func (v *views) fixed(all v1alpha1.RemotePrefixes, owner v1alpha1.ClaimOwner, p v1alpha1.RemotePrefix) outcome {
 	spec := viewClaim(owner, p.CIDR, p.SeenAs)
 	at := claims.Grant(spec).Prefix
 	if other, used := obstacle(at, v.reserved); used {
@@ -89,7 +89,7 @@ func (v *views) fixed(peering *v1alpha1.Peering, owner v1alpha1.ClaimOwner, p v1
 	}
 	for _, held := range v.held {
 		other := claims.Grant(held)
-		if !other.Prefix.IsValid() || !other.Prefix.Overlaps(at) || held.Owner == owner && !keeps(peering, p, held) {
+		if !other.Prefix.IsValid() || !other.Prefix.Overlaps(at) || held.Owner == owner && !keeps(all, p, held) {
 			continue
 		}
 		return outcome{cidr: p.CIDR, moved: true, reason: fmt.Sprintf("%v overlaps the grant of %s %v", at, other.Owner, other.Prefix)}
@@ -98,8 +98,8 @@ func (v *views) fixed(peering *v1alpha1.Peering, owner v1alpha1.ClaimOwner, p v1
 }
 
 // keeps reports whether a peering needs what it holds for one of its ranges other than p.
-func keeps(peering *v1alpha1.Peering, p v1alpha1.RemotePrefix, held claims.Spec) bool {
-	return slices.ContainsFunc(remotePrefixes(peering), func(other v1alpha1.RemotePrefix) bool {
+func keeps(all v1alpha1.RemotePrefixes, p v1alpha1.RemotePrefix, held claims.Spec) bool {
+	return slices.ContainsFunc(all, func(other v1alpha1.RemotePrefix) bool {
 		return other != p && other.CIDR == held.For && (other.SeenAs == "" || other.SeenAs == held.Prefix)
 	})
 }

@@ -1,0 +1,332 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/claims"
+)
+
+// scene is a peering with all around it, and what a pass makes of it at some time.
+type scene struct {
+	peering  *v1alpha1.Peering
+	pods     []*corev1.Pod
+	services []*corev1.Service
+	nodes    []*v1alpha1.NodeAttachment
+	network  *network
+	inForce  []claims.Spec
+	problem  string
+	now      time.Time
+}
+
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+const (
+	keyThere v1alpha1.PublicKey = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="
+	keyHere  v1alpha1.PublicKey = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
+)
+
+// working is a peering where all is well: one gateway, one link, two nodes.
+func working() *scene {
+	s := &scene{peering: &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "u", Generation: 3}}, now: noon, network: &network{ranges: ranges{clusterID: "a"}}}
+	s.peering.Spec = v1alpha1.PeeringSpec{
+		ClusterID: "b", Prefixes: v1alpha1.RemotePrefixes{{CIDR: "10.1.0.0/16"}}, AcceptPrefixes: []v1alpha1.CIDR{"10.1.0.0/16"},
+		Peers:   []v1alpha1.Peer{{Name: "a-0", PublicKey: keyThere, Endpoint: "gw.example:51840"}},
+		Gateway: v1alpha1.GatewaySpec{Replicas: 1},
+	}
+	s.peering.Status = v1alpha1.PeeringStatus{
+		Gateways: []v1alpha1.GatewayStatus{{Name: "b-0", PublicKey: keyHere, MTU: 1400}},
+		Links: []v1alpha1.LinkStatus{{Local: "b-0", Remote: "a-0", Up: true, PathMTU: 1400, Endpoint: "192.0.2.1:51840",
+			RTT: &metav1.Duration{Duration: time.Millisecond}, LastHandshake: &metav1.Time{Time: noon}}},
+		Announcements: []v1alpha1.Announcement{{HeardBy: "b-0", HeardAt: &metav1.MicroTime{Time: noon}, ClusterID: "b", Prefixes: []v1alpha1.CIDR{"10.1.0.0/16"},
+			Gateways: []v1alpha1.AnnouncedGateway{{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyThere}}}}},
+	}
+	s.pods = []*corev1.Pod{gatewayPod("b-0", corev1.ConditionTrue)}
+	for _, name := range []string{"node-1", "node-2"} {
+		s.nodes = append(s.nodes, &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status: v1alpha1.NodeAttachmentStatus{Gateways: []v1alpha1.NodeGateway{{Name: "b-0", VNI: 257, Ready: true}}}})
+	}
+	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: "b"}
+	s.inForce = []claims.Spec{viewClaim(owner, "10.1.0.0/16", "10.71.0.0/16"),
+		{Prefix: "10.80.255.1/32", Pool: v1alpha1.PoolInternal, Owner: v1alpha1.ClaimOwner{Kind: kindGateway, Name: "b-0"}}}
+	return s
+}
+
+func gatewayPod(name string, ready corev1.ConditionStatus) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "strait-gateways"},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}}}
+}
+
+// pass is what one pass makes of the status, which the peering has afterwards.
+func (s *scene) pass() v1alpha1.PeeringStatus {
+	s.network.internal, _ = parsePrefixes([]string{"10.80.0.0/16"})
+	p := newPlan(nil, s.network, nil, []*v1alpha1.Peering{s.peering}, nil, s.now)
+	p.views = map[string][]outcome{}
+	for _, one := range p.remotes["b"].ranges() {
+		p.views["b"] = append(p.views["b"], outcome{cidr: one.CIDR, reason: "it is taken"})
+	}
+	is := newReport(p, s.inForce, s.pods, s.services, s.nodes).status(s.peering, s.problem)
+	kept := s.peering.Status
+	kept.Conditions, kept.MTU, kept.ClusterID, kept.Prefixes = is.Conditions, is.MTU, is.ClusterID, is.Prefixes
+	s.peering.Status = kept
+	return is
+}
+
+// says is a condition, like "True LinkUp 1 link is up".
+func says(s v1alpha1.PeeringStatus, kind string) string {
+	c := meta.FindStatusCondition(s.Conditions, kind)
+	if c == nil {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message)
+}
+
+func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
+	link := func(s *scene) *v1alpha1.LinkStatus { return &s.peering.Status.Links[0] }
+	for _, row := range []struct {
+		name   string
+		change func(*scene)
+		kind   string
+		want   string // the beginning
+	}{
+		{"all is well", func(*scene) {}, "Ready", "True Works packets cross: 1 link is up; 2 of 2 nodes send to a gateway that is up"},
+		{"all is well", func(*scene) {}, "Announced", "True AsGranted"},
+		{"all is well", func(*scene) {}, "TunnelUp", "True LinkUp 1 link is up"},
+		{"all is well", func(*scene) {}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up"},
+		{"all is well", func(*scene) {}, "PathMTU", "True FullSize packets of 1400 bytes cross"},
+		{"all is well", func(*scene) {}, "CIDRConflict", "False AsTheyAre"},
+
+		{"not announced", func(s *scene) { s.peering.Status.Announcements = nil }, "Announced", "Unknown NotHeard"},
+		{"not announced", func(s *scene) { s.peering.Status.Announcements = nil }, "Ready", "True Works"},
+		{"refused here", func(s *scene) { s.peering.Status.Announcements[0].Refused = "pods: 10.9.0.0/16 is not granted" }, "Announced",
+			"False Refused gateway b-0 refused what the remote cluster announced: pods: 10.9.0.0/16 is not granted; grant it here, in spec.acceptPrefixes, or change it there"},
+		{"refused here", func(s *scene) { s.peering.Status.Announcements[0].Refused = "pods: 10.9.0.0/16 is not granted" }, "Ready", "False Refused gateway b-0 refused"},
+		{"refused there", func(s *scene) { s.peering.Status.Announcements[0].Refusal = "pods: 10.0.0.0/16 is not granted" }, "Announced",
+			"False Refused the remote cluster refused what gateway b-0 announced: pods: 10.0.0.0/16 is not granted; grant it there, or announce less"},
+		{"refused there before anything was heard", func(s *scene) {
+			s.peering.Status.Announcements[0] = v1alpha1.Announcement{HeardBy: "b-0", Refusal: "no"}
+		}, "Announced", "False Refused the remote cluster refused"},
+		{"a grant taken back", func(s *scene) { s.peering.Spec.Prefixes, s.peering.Spec.AcceptPrefixes = nil, nil }, "Announced",
+			"False Refused what the remote cluster announced is not granted any more: pods: 10.1.0.0/16 is not granted"},
+		{"an old announcement that was granted once", func(s *scene) {
+			s.peering.Spec.Gateway.Replicas = 2
+			old := *s.peering.Status.Announcements[0].DeepCopy()
+			old.HeardBy, old.HeardAt, old.Prefixes = "b-1", &metav1.MicroTime{Time: noon.Add(-time.Hour)}, []v1alpha1.CIDR{"10.9.0.0/16"}
+			s.peering.Status.Announcements = append(s.peering.Status.Announcements, old)
+		}, "Announced", "True AsGranted"},
+		{"refused by a gateway that is gone", func(s *scene) {
+			s.peering.Status.Announcements = append(s.peering.Status.Announcements, v1alpha1.Announcement{HeardBy: "b-7", Refused: "long ago"})
+		}, "Announced", "True AsGranted"},
+
+		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "CIDRConflict", "True NotSeen 10.1.0.0/16 is not seen: it is taken"},
+		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "Routed", "False NotSeen 10.1.0.0/16 is not seen in this cluster; the condition CIDRConflict says why"},
+		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "Ready", "False NotSeen 10.1.0.0/16 is not seen: it is taken"},
+
+		{"no peers", func(s *scene) {
+			s.peering.Spec.Peers, s.peering.Status.Announcements, s.peering.Status.Links = nil, nil, nil
+		}, "TunnelUp",
+			"False NoPeers no gateway of the remote cluster is known; write its gateways to spec.peers"},
+		{"an invite that ended", func(s *scene) {
+			s.peering.Status.Announcements, s.peering.Status.Links = nil, nil
+			s.peering.Spec.Peers[0].NotAfter = &metav1.Time{Time: noon}
+		}, "TunnelUp", "False NoPeers the invite has ended; create another one"},
+		{"nobody calls", func(s *scene) { s.peering.Spec.Peers[0].Endpoint, link(s).Up = "", false }, "TunnelUp",
+			"False NoEndpoint neither side calls the other: one of the two must be called, so use NodePort or LoadBalancer in spec.gateway.service.type here or there"},
+		{"no load balancer yet", func(s *scene) {
+			s.peering.Spec.Peers[0].Endpoint, link(s).Up, s.peering.Spec.Gateway.Service.Type = "", false, corev1.ServiceTypeLoadBalancer
+		}, "TunnelUp", "False NoEndpoint the LoadBalancer Services of the gateways have no address yet"},
+		{"no handshake", func(s *scene) { link(s).Up, link(s).LastHandshake = false, nil }, "TunnelUp",
+			"False NoHandshake no gateway of the remote cluster has answered yet; see whether UDP passes to gw.example:51840, and whether the Peering there has"},
+		{"a handshake alone", func(s *scene) { link(s).Up = false }, "TunnelUp", "False NoAnswer keys are agreed on, but no probe comes back"},
+		{"no link at all", func(s *scene) { s.peering.Status.Links = nil }, "Ready", "False NoHandshake no gateway of the remote cluster has answered yet"},
+
+		{"no pod", func(s *scene) { s.pods = nil }, "Ready", "False NoGatewayReady gateway b-0 has no pod yet"},
+		{"no pod, and a link that was up", func(s *scene) { s.pods = nil }, "TunnelUp", "False NoGatewayReady"},
+		{"a pod that is not ready", func(s *scene) { s.pods[0] = gatewayPod("b-0", corev1.ConditionFalse) }, "Ready",
+			"False NoGatewayReady the pod of gateway b-0 is not ready; see `kubectl describe pod b-0 --namespace strait-gateways` and its log"},
+		{"a pod that ends", func(s *scene) { s.pods[0].DeletionTimestamp = &metav1.Time{Time: noon} }, "TunnelUp", "False NoGatewayReady"},
+		{"nothing could be made", func(s *scene) { s.pods, s.problem = nil, "Service b-0: port taken; choose another" }, "Ready",
+			"False GatewaysNotMade Service b-0: port taken; choose another"},
+		{"something could not be made, and all works", func(s *scene) { s.problem = "PodDisruptionBudget b: quota; raise it" }, "Ready",
+			"True Works packets cross, but PodDisruptionBudget b: quota; raise it"},
+
+		{"no node", func(s *scene) { s.nodes = nil }, "Routed", "False NoNode 0 of 0 nodes send to a gateway that is up; see whether nodes have an InternalIP"},
+		{"one node of two", func(s *scene) {
+			s.nodes[1].Status.Gateways[0] = v1alpha1.NodeGateway{Name: "b-0", Message: "no answer over geneve; open UDP 6091"}
+		}, "Routed", "True NodesSend 1 of 2 nodes send to a gateway that is up; node-2: no answer over geneve; open UDP 6091"},
+		{"silent helpers", func(s *scene) {
+			for i := range 6 {
+				s.nodes = append(s.nodes, &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", 3+i)}})
+			}
+		}, "Routed", "True NodesSend 2 of 8 nodes send to a gateway that is up; node-3: its helper has not said anything of the gateway yet; see whether `strait node` runs there; node-4: its helper has not said anything of the gateway yet; see whether `strait node` runs there; node-5: its helper has not said anything of the gateway yet; see whether `strait node` runs there; and 3 more"},
+		{"all nodes refuse", func(s *scene) { s.nodes[0].Status.Gateways, s.nodes[1].Status.Gateways = nil, nil }, "Ready", "False NoNode 0 of 2 nodes send"},
+		{"nodes confirm a gateway without link", func(s *scene) { link(s).Up = false }, "Routed", "False NoLink"},
+		{"no ranges", func(s *scene) {
+			s.peering.Spec.Prefixes, s.peering.Status.Announcements[0].Prefixes = nil, nil
+		}, "Routed", "False NoRanges no range of the remote cluster is known; write its ranges to spec.prefixes"},
+
+		{"no link", func(s *scene) { link(s).Up = false }, "PathMTU", "Unknown NoLink"},
+		{"not measured yet", func(s *scene) { link(s).PathMTU = 0 }, "PathMTU", "Unknown Measuring"},
+		{"not measured yet", func(s *scene) { link(s).PathMTU = 0 }, "Ready", "False Measuring the link is not known yet to carry packets of 1400 bytes"},
+	} {
+		t.Run(row.name+"/"+row.kind, func(t *testing.T) {
+			s := working()
+			row.change(s)
+			is := s.pass()
+			if got := says(is, row.kind); !strings.HasPrefix(got, row.want) {
+				t.Errorf("got\n%s\nwant\n%s", got, row.want)
+			}
+			for _, c := range is.Conditions {
+				if c.ObservedGeneration != 3 || c.Reason == "" || c.Message == "" {
+					t.Errorf("incomplete: %+v", c)
+				}
+			}
+			if len(is.Conditions) != len(peeringConditions) {
+				t.Errorf("%d conditions", len(is.Conditions))
+			}
+		})
+	}
+}
+
+func TestALostTunnelSaysSinceWhen(t *testing.T) {
+	s := working()
+	s.pass()
+	s.peering.Status.Links[0].Up = false
+	s.now = noon.Add(time.Minute)
+	const want = "False Lost no gateway of the remote cluster answers since 2026-06-01T12:01:00Z; see whether its gateways run, and whether UDP still passes to gw.example:51840"
+	for _, later := range []time.Duration{time.Minute, time.Hour} {
+		s.now = noon.Add(later)
+		if got := says(s.pass(), "TunnelUp"); got != want {
+			t.Errorf("after %v: %s", later, got)
+		}
+	}
+	s.peering.Status.Links = nil // the gateway started anew
+	if got := says(s.pass(), "TunnelUp"); got != want {
+		t.Error(got)
+	}
+	if got := says(s.pass(), "Ready"); got != want {
+		t.Error(got)
+	}
+}
+
+func TestASmallerPathIsToldWhenTheLinkHasSettled(t *testing.T) {
+	s := working()
+	s.peering.Status.Links[0].PathMTU = 0
+	for _, step := range []struct {
+		after   time.Duration
+		pathMTU int32
+		want    string
+	}{
+		{0, 0, "Unknown Measuring"},
+		{29 * time.Second, 0, "Unknown Measuring"},
+		{30 * time.Second, 0, "False Smaller packets of 1400 bytes do not cross, nor do smaller ones that were tried; let ICMP and fragments pass between the gateways, or set spec.overlay.mtu of ClusterNetwork default to less on both sides"},
+		{31 * time.Second, 1280, "False Smaller packets of 1400 bytes do not cross, the largest that did has 1280; set spec.overlay.mtu of ClusterNetwork default to 1280 on both sides, or let"},
+		{40 * time.Second, 1400, "True FullSize"},
+		{50 * time.Second, 0, "Unknown Measuring"}, // measured anew
+		{79 * time.Second, 0, "Unknown Measuring"},
+		{80 * time.Second, 0, "False Smaller"},
+		{81 * time.Second, 1500, "True FullSize"},
+	} {
+		s.now, s.peering.Status.Links[0].PathMTU = noon.Add(step.after), step.pathMTU
+		if got := says(s.pass(), "PathMTU"); !strings.HasPrefix(got, step.want) {
+			t.Errorf("after %v: %s, want %s", step.after, got, step.want)
+		}
+	}
+}
+
+func TestMeasurementsChangeNoConditionAndWakeNoPass(t *testing.T) {
+	s := working()
+	first := s.pass()
+	before := s.peering.DeepCopy()
+	s.now = noon.Add(time.Hour)
+	l := &s.peering.Status.Links[0]
+	l.RTT, l.LastHandshake, l.Endpoint = &metav1.Duration{Duration: time.Second}, &metav1.Time{Time: s.now}, "192.0.2.9:1"
+	s.peering.Status.Summary.RTT, s.peering.Status.Summary.LastHandshake, s.peering.Status.Summary.Endpoint = l.RTT, l.LastHandshake, l.Endpoint
+	if got, want := fmt.Sprintf("%+v", s.pass()), fmt.Sprintf("%+v", first); got != want {
+		t.Errorf("the status became\n%s\nwas\n%s", got, want)
+	}
+	if !samePeering(before, s.peering) {
+		t.Error("a pass follows")
+	}
+	for name, change := range map[string]func(*v1alpha1.Peering){
+		"a link":          func(p *v1alpha1.Peering) { p.Status.Links[0].Up = false },
+		"what crosses":    func(p *v1alpha1.Peering) { p.Status.Links[0].PathMTU = 1300 },
+		"an announcement": func(p *v1alpha1.Peering) { p.Status.Announcements[0].Refused = "no" },
+		"an MTU":          func(p *v1alpha1.Peering) { p.Status.Gateways[0].MTU = 1300 },
+		"a key":           func(p *v1alpha1.Peering) { p.Status.Gateways[0].KeyGeneration = 2 },
+	} {
+		changed := s.peering.DeepCopy()
+		change(changed)
+		if samePeering(s.peering, changed) {
+			t.Errorf("%s: no pass follows", name)
+		}
+	}
+}
+
+func TestOnlyWhoAnswersWakesAPassOfAttachments(t *testing.T) {
+	was := &v1alpha1.NodeAttachment{Status: v1alpha1.NodeAttachmentStatus{Gateways: []v1alpha1.NodeGateway{{Name: "b-0", Ready: true}}}}
+	is := was.DeepCopy()
+	is.Status.Gateways[0].Message, is.Status.Encapsulations = "falls back", []v1alpha1.Encapsulation{"vxlan"}
+	if !sameAnswers(was, is) {
+		t.Error("a message wakes a pass")
+	}
+	is.Status.Gateways[0].Ready = false
+	if sameAnswers(was, is) {
+		t.Error("a gateway that does not answer wakes none")
+	}
+}
+
+func TestTheStatusMTUIsTheSmallestOfGatewaysThatAreReady(t *testing.T) {
+	s := working()
+	s.peering.Spec.Gateway.Replicas = 3
+	s.peering.Status.Gateways = []v1alpha1.GatewayStatus{{Name: "b-0", MTU: 1400}, {Name: "b-1", MTU: 1380}, {Name: "b-2", MTU: 1300}}
+	s.pods = append(s.pods, gatewayPod("b-1", corev1.ConditionTrue), gatewayPod("b-2", corev1.ConditionFalse))
+	if got := s.pass().MTU; got != 1380 {
+		t.Errorf("got %d", got)
+	}
+}
+
+func TestTheSummaryIsOfTheFastestLinkThatIsUp(t *testing.T) {
+	link := func(local, remote string, up bool, rtt time.Duration, shaken time.Duration) v1alpha1.LinkStatus {
+		return v1alpha1.LinkStatus{Local: local, Remote: remote, Up: up, RTT: &metav1.Duration{Duration: rtt},
+			LastHandshake: &metav1.Time{Time: noon.Add(shaken)}, Endpoint: v1alpha1.Endpoint(remote + ":1")}
+	}
+	p := working().peering
+	p.Status.Links = []v1alpha1.LinkStatus{
+		link("b-0", "x", true, 9*time.Millisecond, 1), link("b-0", "y", true, 5*time.Millisecond, 2), link("b-0", "z", false, time.Millisecond, 3), link("b-1", "w", true, 2*time.Millisecond, 0),
+	}
+	s := summaryOf(p, map[string]bool{"b-0": true}, noon)
+	if s.Endpoint != "y:1" || s.RTT.Duration != 5*time.Millisecond || !s.LastHandshake.Equal(&metav1.Time{Time: noon.Add(3)}) {
+		t.Errorf("%+v", s)
+	}
+	p.Status.Links[1].RTT = nil // not measured yet
+	if s := summaryOf(p, map[string]bool{"b-0": true}, noon); s.Endpoint != "x:1" || s.RTT.Duration != 9*time.Millisecond {
+		t.Errorf("%+v", s)
+	}
+	p.Status.Links[0].Up = false
+	if s := summaryOf(p, map[string]bool{"b-0": true}, noon); s.Endpoint != "y:1" || s.RTT != nil {
+		t.Errorf("%+v", s)
+	}
+	if s := summaryOf(p, nil, noon); s.Endpoint != "gw.example:51840" || s.RTT != nil {
+		t.Errorf("while no link is up: %+v", s)
+	}
+}
+
+// The pass of a large cluster has to be cheap: whatever becomes ready wakes one.
+func BenchmarkReport(b *testing.B) {
+	s := working()
+	for i := range 5000 {
+		s.nodes = append(s.nodes, &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n-", i)},
+			Status: v1alpha1.NodeAttachmentStatus{Gateways: []v1alpha1.NodeGateway{{Name: "b-0", Ready: i%2 == 0}}}})
+	}
+	for b.Loop() {
+		s.pass()
+	}
+}

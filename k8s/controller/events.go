@@ -1,0 +1,82 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+)
+
+// reporter is who events are from.
+const reporter = "strait.dev/controller"
+
+const (
+	eventsWaiting = 256             // so many wait to be written; more are dropped
+	eventPatience = 5 * time.Second // how long the API server may take for one
+
+	maxEventMessage = 1024 // bytes
+)
+
+// tell makes events of the conditions of an object that changed their status. They are
+// written when there is time: no pass waits for them.
+func (c *controller) tell(now time.Time, kind string, about client.Object, was, is []metav1.Condition) {
+	for _, condition := range is {
+		before := meta.FindStatusCondition(was, condition.Type)
+		if before != nil && before.Status == condition.Status {
+			continue
+		}
+		if before == nil && (condition.Status == metav1.ConditionUnknown || kind == kindPeering && condition.Status == metav1.ConditionFalse) {
+			continue // that a new peering does not work yet is no news
+		}
+		select {
+		case c.events <- eventOf(now, kind, about, condition):
+		default: // nobody would read that many
+		}
+	}
+}
+
+// writeEvents writes what tell told, until ctx ends.
+func (c *controller) writeEvents(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event := <-c.events:
+			patience, cancel := context.WithTimeout(ctx, eventPatience)
+			_, err := c.client.Events(event.Namespace).Create(patience, event, metav1.CreateOptions{})
+			cancel()
+			if err != nil && !apierrors.IsAlreadyExists(err) {
+				c.log.Debug("cannot write an event", "about", event.InvolvedObject.Kind+" "+event.InvolvedObject.Name, "reason", event.Reason, "error", err)
+			}
+		}
+	}
+}
+
+// eventOf is an event that says what became of a condition. Its name follows from that,
+// so that it is written once.
+func eventOf(now time.Time, kind string, about client.Object, c metav1.Condition) *corev1.Event {
+	h := fnv.New64a()
+	fmt.Fprint(h, about.GetUID(), c.Type, c.Status, c.LastTransitionTime.Unix()) // never fails
+	severity := corev1.EventTypeNormal
+	if bad := c.Type == v1alpha1.ConditionCIDRConflict; (c.Status == metav1.ConditionTrue) == bad && c.Status != metav1.ConditionUnknown {
+		severity = corev1.EventTypeWarning
+	}
+	message := fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message)
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("%s.%x", about.GetName(), h.Sum64())},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: about.GetName(), UID: about.GetUID(), ResourceVersion: about.GetResourceVersion(),
+		},
+		Type: severity, Reason: c.Reason, Message: clip(message, maxEventMessage), Action: "Observe" + c.Type,
+		EventTime: metav1.MicroTime{Time: now}, FirstTimestamp: metav1.Time{Time: now}, LastTimestamp: metav1.Time{Time: now}, Count: 1,
+		Source: corev1.EventSource{Component: Manager}, ReportingController: reporter, ReportingInstance: Manager,
+	}
+}

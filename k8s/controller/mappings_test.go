@@ -1,0 +1,65 @@
+package controller_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/test/kube"
+)
+
+// mapTo applies a mapping of an external address.
+func (f *fixture) mapTo(name string, external v1alpha1.IP) {
+	f.Helper()
+	_, err := f.AddressMappings().Apply(f.Context(), &v1alpha1.AddressMapping{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.AddressMappingSpec{External: external, Target: "192.0.2.77"}}, "admin")
+	must(f.T, err)
+}
+
+func (f *fixture) untilMapping(name, want string) {
+	f.Helper()
+	f.until("AddressMapping "+name, func() string {
+		is, err := f.AddressMappings().Get(f.Context(), name, metav1.GetOptions{})
+		must(f.T, err)
+		c := meta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConditionReady)
+		if c == nil || c.ObservedGeneration != is.Generation || is.Status.ObservedGeneration != is.Generation {
+			return "not looked at yet"
+		}
+		if got := fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message); !strings.HasPrefix(got, want) {
+			return fmt.Sprintf("%s, want %s", got, want)
+		}
+		return ""
+	})
+}
+
+func TestAMappingHasItsAddressAloneOrSaysWhyNot(t *testing.T) {
+	f := newFixture(t, kube.Shared(t))
+	f.mapTo("database", "10.70.0.1") // before any node takes it
+	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+	f.lead()
+	f.untilMapping("database", "False NotServed 10.70.0.1 is reserved for it, but gateways of this version serve no mappings")
+	f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.2]")
+	f.untilClaims("10.70.0.1-32", "10.70.0.2-32", "10.80.0.1-32")
+
+	f.mapTo("other", "10.70.0.1")
+	f.untilMapping("other", "False Taken 10.70.0.1 is taken: it is the external address of AddressMapping database; choose another one")
+	f.mapTo("other", "10.70.0.2")
+	f.untilMapping("other", "False Taken 10.70.0.2 is taken: it is the external address of NodeAttachment node-1; choose another one")
+	f.mapTo("other", "10.9.0.1")
+	f.untilMapping("other", "False Outside 10.9.0.1 is in none of spec.externalCIDRs of ClusterNetwork default; choose an address of these, or add a range with it there")
+	f.untilMapping("database", "False NotServed")
+
+	f.mapTo("database", "10.70.0.9") // the old one is free then
+	f.untilMapping("database", "False NotServed 10.70.0.9 is reserved")
+	f.mapTo("other", "10.70.0.1")
+	f.untilMapping("other", "False NotServed 10.70.0.1 is reserved")
+	must(t, f.AddressMappings().Delete(t.Context(), "other", metav1.DeleteOptions{}))
+	f.untilClaims("10.70.0.9-32", "10.70.0.2-32", "10.80.0.1-32")
+	f.deleteNode("node-1") // now nothing may be allocated, and what is held stays
+	f.untilAttached()
+	f.untilClaims("10.70.0.9-32")
+}

@@ -1,0 +1,46 @@
+package controller
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// networkPolicy lets nobody but nodes send frames to the gateways of a peering. Anybody
+// may send to WireGuard, which answers only those whose keys it knows, and all pods may
+// read the metrics. What gateways send is not limited: the ranges that they forward to
+// and the other cluster's endpoints change too often.
+func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) *networkingv1.NetworkPolicy {
+	var fromNodes []networkingv1.NetworkPolicyPeer
+	for _, p := range nodes {
+		fromNodes = append(fromNodes, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: p.String()}})
+	}
+	anyPod := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}
+	ingress := []networkingv1.NetworkPolicyIngressRule{
+		{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolUDP, wireGuardPort)}},
+		{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, httpPort)}, From: append([]networkingv1.NetworkPolicyPeer{anyPod}, fromNodes...)},
+	}
+	if len(fromNodes) > 0 { // a rule from nobody would be one from everybody
+		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{
+			Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolUDP, genevePort), policyPort(corev1.ProtocolUDP, vxlanPort)},
+			From:  fromNodes,
+		})
+	}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: objectMeta(g, peering, peering.Name),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: selector(peering)},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress:     ingress,
+		},
+	}
+}
+
+func policyPort(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {
+	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(number))}
+}

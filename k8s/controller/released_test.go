@@ -1,0 +1,48 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/crds"
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/test/kube"
+)
+
+// Another controller may use already what was announced since this one looked.
+func TestARangeIsNotReleasedByAPlanThatMissedAnAnnouncement(t *testing.T) {
+	cluster := kube.Shared(t)
+	cluster.InstallCRDs(t, crds.Files)
+	c, err := client.New(cluster.Admin())
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(err)
+	peering := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{AcceptPrefixes: []v1alpha1.CIDR{"10.1.0.0/16"}}}
+	missed, err := c.Peerings().Create(t.Context(), peering, metav1.CreateOptions{})
+	check(err)
+	t.Cleanup(func() { check(c.Peerings().Delete(context.Background(), "b", metav1.DeleteOptions{})) })
+	heard := metav1.NowMicro()
+	known, err := c.Peerings().ApplyStatus(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Status: v1alpha1.PeeringStatus{
+		Announcements: []v1alpha1.Announcement{{HeardBy: "b-0", HeardAt: &heard, ClusterID: "b", Prefixes: []v1alpha1.CIDR{"10.1.0.0/16"},
+			Gateways: []v1alpha1.AnnouncedGateway{{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyThere}}}}},
+	}}, "strait-gateway-b-0")
+	check(err)
+	claim := viewClaim(v1alpha1.ClaimOwner{Kind: kindPeering, Name: "b"}, "10.1.0.0/16", "10.64.0.0/16")
+	for _, row := range []struct {
+		plans *v1alpha1.Peering
+		want  bool
+	}{{missed, false}, {known, true}} {
+		p := newPlan(c, &network{}, nil, []*v1alpha1.Peering{row.plans}, nil, time.Now())
+		if released, err := p.Released(t.Context(), claim); err != nil || released != row.want {
+			t.Errorf("released: %v, want %v; %v", released, row.want, err)
+		}
+	}
+}

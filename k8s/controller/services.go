@@ -1,0 +1,45 @@
+package controller
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// service is how the remote cluster reaches one gateway: each has an endpoint of its own,
+// so that every packet of a tunnel meets the one gateway that has its key.
+func service(g Gateways, peering *v1alpha1.Peering, ordinal int) *corev1.Service {
+	name, of := gatewayNames(peering)[ordinal], peering.Spec.Gateway.Service
+	selected := selector(peering)
+	selected["statefulset.kubernetes.io/pod-name"] = name
+	port := corev1.ServicePort{Name: "wireguard", Protocol: corev1.ProtocolUDP, Port: of.Port, TargetPort: intstr.FromInt32(wireGuardPort)}
+	if of.NodePort != nil {
+		port.NodePort = *of.NodePort + int32(ordinal)
+	}
+	service := &corev1.Service{
+		ObjectMeta: objectMeta(g, peering, name),
+		Spec: corev1.ServiceSpec{
+			Type: of.Type, LoadBalancerClass: of.LoadBalancerClass, Selector: selected, Ports: []corev1.ServicePort{port},
+		},
+	}
+	service.Annotations = maps.Clone(of.Annotations)
+	return service
+}
+
+// disruptionBudget has drains take one gateway at a time. A single gateway has none: it
+// would keep its node from ever being drained.
+func disruptionBudget(g Gateways, peering *v1alpha1.Peering) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: objectMeta(g, peering, peering.Name),
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable:             new(intstr.FromInt32(1)),
+			Selector:                   &metav1.LabelSelector{MatchLabels: selector(peering)},
+			UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow), // one that does not work protects nothing
+		},
+	}
+}

@@ -1,0 +1,228 @@
+package controller
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// gatewayContainer is the name of the container that is ours in a gateway's pod.
+const gatewayContainer = "gateway"
+
+// The ports of a gateway. Those of the pod are the same for all, whatever its Service has.
+const (
+	genevePort    = 6091  // UDP, from nodes
+	vxlanPort     = 6092  // UDP, from nodes
+	wireGuardPort = 51840 // UDP, from the other cluster
+	httpPort      = 8080  // TCP: metrics, and the kubelet's probes
+)
+
+// Where a gateway finds its files.
+const (
+	keysPath      = "/etc/strait/keys" // a folder for each gateway
+	invitePath    = "/etc/strait/keys/invite"
+	presharedPath = "/etc/strait/preshared"
+	cachePath     = "/var/cache/strait"
+)
+
+// Keys of Secrets that others make: <peering>-invite, and those with preshared keys.
+const (
+	inviteKey    = "invite.key"
+	presharedKey = "presharedKey"
+)
+
+// nobody is the user and group that gateways run as.
+const nobody = 65534
+
+// secretMode lets the gateway read Secrets, which belong to root and to its group.
+const secretMode = 0o440
+
+// statefulSet is what the gateways of a peering run in. Pods begin with the template of
+// the installation, and what Strait needs is put over it.
+func statefulSet(g Gateways, peering *v1alpha1.Peering) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{
+		ObjectMeta: objectMeta(g, peering, peering.Name),
+		Spec: appsv1.StatefulSetSpec{
+			Replicas:             &peering.Spec.Gateway.Replicas,
+			RevisionHistoryLimit: new(int32(2)),
+			PodManagementPolicy:  appsv1.ParallelPodManagement,
+			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
+			Selector:             &metav1.LabelSelector{MatchLabels: selector(peering)},
+			Template:             podTemplate(g, peering),
+		},
+	}
+}
+
+func podTemplate(g Gateways, peering *v1alpha1.Peering) corev1.PodTemplateSpec {
+	var template corev1.PodTemplateSpec
+	if g.Template != nil {
+		template = *g.Template.DeepCopy()
+	}
+	if template.Labels == nil {
+		template.Labels = make(map[string]string)
+	}
+	for name, value := range labels(peering) {
+		template.Labels[name] = value
+	}
+	pod := &template.Spec
+	pod.ServiceAccountName = g.ServiceAccount
+	pod.AutomountServiceAccountToken = new(true)
+	pod.EnableServiceLinks = new(false)
+	pod.RestartPolicy = corev1.RestartPolicyAlways
+	pod.TerminationGracePeriodSeconds = new(int64(10))
+	pod.SecurityContext = &corev1.PodSecurityContext{
+		RunAsNonRoot: new(true), RunAsUser: new(int64(nobody)), RunAsGroup: new(int64(nobody)), FSGroup: new(int64(nobody)),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if len(pod.TopologySpreadConstraints) == 0 {
+		pod.TopologySpreadConstraints = spread(peering)
+	}
+	i := slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == gatewayContainer })
+	if i < 0 {
+		pod.Containers = append(pod.Containers, corev1.Container{Name: gatewayContainer})
+		i = len(pod.Containers) - 1
+	}
+	volumes, mounts := files(peering)
+	pod.Volumes = over(pod.Volumes, volumes, func(v corev1.Volume) string { return v.Name })
+	pod.Containers[i].VolumeMounts = over(pod.Containers[i].VolumeMounts, mounts, func(m corev1.VolumeMount) string { return m.MountPath })
+	complete(&pod.Containers[i], g, peering)
+	return template
+}
+
+// over are the items with those of the base that none of them takes the place of.
+func over[T any](base, items []T, name func(T) string) []T {
+	for _, one := range base {
+		if !slices.ContainsFunc(items, func(item T) bool { return name(item) == name(one) }) {
+			items = append(items, one)
+		}
+	}
+	return items
+}
+
+// complete puts over a container what a gateway needs.
+func complete(c *corev1.Container, g Gateways, peering *v1alpha1.Peering) {
+	if g.Image != "" {
+		c.Image = g.Image
+	}
+	c.Command = nil
+	c.Args = []string{
+		"gateway", "--key-dir=" + keysPath + "/$(POD_NAME)", "--invite-key-file=" + invitePath + "/" + inviteKey,
+		"--preshared-key-dir=" + presharedPath, "--cache-dir=" + cachePath,
+	}
+	c.Env = over(c.Env, []corev1.EnvVar{
+		{Name: "STRAIT_PEERING", Value: peering.Name},
+		{Name: "STRAIT_PEERING_UID", Value: string(peering.UID)},
+		fieldOfPod("POD_NAME", "metadata.name"),
+		fieldOfPod("POD_IPS", "status.podIPs"),
+		fieldOfPod("NODE_NAME", "spec.nodeName"),
+		{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{
+			ContainerName: gatewayContainer, Resource: "limits.memory", Divisor: resource.MustParse("1"),
+		}}},
+	}, func(e corev1.EnvVar) string { return e.Name })
+	c.Ports = []corev1.ContainerPort{
+		{Name: "geneve", ContainerPort: genevePort, Protocol: corev1.ProtocolUDP},
+		{Name: "vxlan", ContainerPort: vxlanPort, Protocol: corev1.ProtocolUDP},
+		{Name: "wireguard", ContainerPort: wireGuardPort, Protocol: corev1.ProtocolUDP},
+		{Name: "metrics", ContainerPort: httpPort, Protocol: corev1.ProtocolTCP},
+	}
+	// A gateway may start on a node that is busy starting everything: two minutes.
+	c.StartupProbe = probe("/healthz", 2, 60)
+	c.LivenessProbe = probe("/healthz", 10, 3)
+	c.ReadinessProbe = probe("/readyz", 2, 3)
+	c.SecurityContext = &corev1.SecurityContext{
+		RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if of := peering.Spec.Gateway.Resources; of != nil {
+		c.Resources = corev1.ResourceRequirements{Requests: of.Requests, Limits: of.Limits}
+	} else if len(c.Resources.Requests) == 0 && len(c.Resources.Limits) == 0 {
+		c.Resources = corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+		}
+	}
+}
+
+func fieldOfPod(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
+}
+
+// probe asks a path every so many seconds; so many failures in a row count.
+func probe(path string, seconds, failures int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("metrics")}},
+		PeriodSeconds: seconds, TimeoutSeconds: 2, FailureThreshold: failures,
+	}
+}
+
+// spread keeps the gateways of a peering apart where that is possible.
+func spread(peering *v1alpha1.Peering) (all []corev1.TopologySpreadConstraint) {
+	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelHostname} {
+		all = append(all, corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: selector(peering)},
+		})
+	}
+	return all
+}
+
+// files are the volumes of a gateway's pod, and where they are mounted. Whole volumes
+// are, and not files of them, so that the kubelet keeps them up to date: a new key comes
+// to a gateway that runs. All replicas have one template, and so each gets the keys of
+// all; the gateway reads its own. All Secrets may be missing: each comes when it comes.
+func files(peering *v1alpha1.Peering) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
+	add := func(name, path string, readOnly bool, source corev1.VolumeSource) {
+		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: source})
+		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})
+	}
+	for ordinal := range keyVolumes(peering.Spec.Gateway.Replicas) {
+		gateway := fmt.Sprintf("%s-%d", peering.Name, ordinal)
+		add(fmt.Sprintf("key-%d", ordinal), keysPath+"/"+gateway, true, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: secretName(gateway), Optional: new(true), DefaultMode: new(int32(secretMode)),
+		}})
+	}
+	add("invite", invitePath, true, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: peering.Name + "-invite", Optional: new(true), DefaultMode: new(int32(secretMode)),
+		Items: []corev1.KeyToPath{{Key: inviteKey, Path: inviteKey}},
+	}})
+	add("preshared", presharedPath, true, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		Sources: presharedKeys(peering), DefaultMode: new(int32(secretMode)),
+	}})
+	add("cache", cachePath, false, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("64Mi"))}})
+	return volumes, mounts
+}
+
+// keyVolumes is how many gateways' keys are mounted: some more than there are gateways,
+// because another volume restarts them all. From one to two, which is how most become
+// highly available, nothing restarts.
+func keyVolumes(replicas int32) int {
+	return max(2, 1<<bits.Len(uint(replicas-1)))
+}
+
+// presharedKeys are the preshared keys of all peers, each in a file named like its Secret.
+func presharedKeys(peering *v1alpha1.Peering) []corev1.VolumeProjection {
+	var names []string
+	for _, peer := range peering.Spec.Peers {
+		if peer.PresharedKeySecretName != "" {
+			names = append(names, peer.PresharedKeySecretName)
+		}
+	}
+	slices.Sort(names)
+	sources := []corev1.VolumeProjection{} // and not null, where there are none
+	for _, name := range slices.Compact(names) {
+		sources = append(sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Optional: new(true),
+			Items: []corev1.KeyToPath{{Key: presharedKey, Path: name}},
+		}})
+	}
+	return sources
+}

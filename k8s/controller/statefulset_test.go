@@ -1,0 +1,217 @@
+package controller
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func inGateways(template *corev1.PodTemplateSpec) Gateways {
+	return Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1", Template: template}
+}
+
+// wholePeering sets everything that becomes part of an object.
+func wholePeering() *v1alpha1.Peering {
+	return &v1alpha1.Peering{
+		ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "11111111-2222-3333-4444-555555555555"},
+		Spec: v1alpha1.PeeringSpec{
+			Peers: []v1alpha1.Peer{{Name: "a-0", PresharedKeySecretName: "z-psk"}, {Name: "a-1", PresharedKeySecretName: "a-psk"},
+				{Name: "a-2", PresharedKeySecretName: "z-psk"}, {Name: "a-3"}},
+			Gateway: v1alpha1.GatewaySpec{
+				Replicas: 2, KeyGeneration: 1,
+				Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeLoadBalancer, Port: 51841, NodePort: new(int32(30100)),
+					Annotations: map[string]string{"example.com/pool": "edge"}, LoadBalancerClass: new("example.com/lb")},
+				Resources: &v1alpha1.Resources{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}},
+			},
+		},
+	}
+}
+
+// plainPeering says nothing but what the API server sets.
+func plainPeering() *v1alpha1.Peering {
+	return &v1alpha1.Peering{
+		ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "11111111-2222-3333-4444-666666666666"},
+		Spec: v1alpha1.PeeringSpec{Gateway: v1alpha1.GatewaySpec{Replicas: 1, KeyGeneration: 1,
+			Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeClusterIP, Port: 51840}}},
+	}
+}
+
+func TestTheObjectsOfAPeering(t *testing.T) {
+	template, err := ParseTemplate([]byte(fullTemplate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/28"), netip.MustParsePrefix("2001:db8::/64")}
+	for _, c := range []struct {
+		golden  string
+		g       Gateways
+		peering *v1alpha1.Peering
+		nodes   []netip.Prefix
+	}{
+		{"testdata/whole.golden.yaml", inGateways(nil), wholePeering(), nodes},
+		{"testdata/plain.golden.yaml", inGateways(nil), plainPeering(), nil},
+		{"testdata/template.golden.yaml", inGateways(template), plainPeering(), nodes[:1]},
+	} {
+		objects := []client.Object{statefulSet(c.g, c.peering), networkPolicy(c.g, c.peering, c.nodes), disruptionBudget(c.g, c.peering)}
+		for ordinal := range gatewayNames(c.peering) {
+			objects = append(objects, service(c.g, c.peering, ordinal))
+		}
+		var got bytes.Buffer
+		for _, object := range objects {
+			got.WriteString("--- # " + kindName(object) + "\n")
+			got.Write(withoutStatus(t, object))
+		}
+		if *update {
+			if err := os.WriteFile(c.golden, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(c.golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%s: got\n%s", c.golden, got.Bytes())
+		}
+	}
+}
+
+func withoutStatus(t *testing.T, object any) []byte {
+	t.Helper()
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		t.Fatal(err)
+	}
+	delete(fields, "status")
+	if text, err = yaml.Marshal(fields); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestTheImageOfTheInstallationComesBeforeThatOfItsTemplate(t *testing.T) {
+	template, err := ParseTemplate([]byte(fullTemplate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := inGateways(template)
+	image := func() string { return containerOf(t, podTemplate(g, plainPeering())).Image }
+	if got := image(); got != "registry.example/strait:v1" {
+		t.Errorf("image %s", got)
+	}
+	g.Image = ""
+	if got := image(); got != "registry.example/mirror/strait:v2" || g.Check() != nil {
+		t.Errorf("image %s, and a check says %v", got, g.Check())
+	}
+}
+
+func containerOf(t testing.TB, template corev1.PodTemplateSpec) corev1.Container {
+	t.Helper()
+	i := slices.IndexFunc(template.Spec.Containers, func(c corev1.Container) bool { return c.Name == gatewayContainer })
+	if i < 0 {
+		t.Fatal("there is no container gateway")
+	}
+	return template.Spec.Containers[i]
+}
+
+// The strictest of Kubernetes' own standards for pods, as the namespace enforces it.
+func TestGatewaysPassTheRestrictedPodSecurityStandard(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := ParseTemplate([]byte(fullTemplate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	evaluate := func(pod corev1.PodTemplateSpec) policy.AggregateCheckResult {
+		return policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec))
+	}
+	for _, g := range []Gateways{inGateways(nil), inGateways(template)} {
+		for _, peering := range []*v1alpha1.Peering{wholePeering(), plainPeering()} {
+			if result := evaluate(podTemplate(g, peering)); !result.Allowed {
+				t.Errorf("%s: %s", peering.Name, result.ForbiddenDetail())
+			}
+		}
+	}
+	loose := podTemplate(inGateways(nil), plainPeering())
+	loose.Spec.SecurityContext, loose.Spec.Containers[0].SecurityContext = nil, nil
+	if evaluate(loose).Allowed {
+		t.Error("it also allows a pod that is not restricted at all")
+	}
+}
+
+// checkOurs holds for a pod whatever the template said.
+func checkOurs(t testing.TB, template corev1.PodTemplateSpec) {
+	t.Helper()
+	c := containerOf(t, template)
+	if c.SecurityContext == nil || *c.SecurityContext.AllowPrivilegeEscalation || !*c.SecurityContext.ReadOnlyRootFilesystem || c.SecurityContext.Privileged != nil {
+		t.Errorf("security context %v", c.SecurityContext)
+	}
+	if *template.Spec.SecurityContext.RunAsUser != nobody {
+		t.Errorf("it runs as %v", *template.Spec.SecurityContext.RunAsUser)
+	}
+	if len(c.Args) == 0 || c.Args[0] != "gateway" || len(c.Command) > 0 || len(c.Ports) != 4 {
+		t.Errorf("command %q, arguments %q, ports %v", c.Command, c.Args, c.Ports)
+	}
+	if template.Labels[peeringLabel] != "b" || template.Spec.ServiceAccountName != "a" {
+		t.Errorf("labels %v, service account %s", template.Labels, template.Spec.ServiceAccountName)
+	}
+	for _, name := range []string{"STRAIT_PEERING", "POD_NAME", "POD_IPS", "NODE_NAME", "GOMEMLIMIT"} {
+		n := 0
+		for _, e := range c.Env {
+			if e.Name == name && e.Value != "other" {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s is there %d times", name, n)
+		}
+	}
+	for _, mount := range c.VolumeMounts {
+		if strings.HasPrefix(mount.MountPath, keysPath+"/") && (!mount.ReadOnly || mount.SubPath != "") {
+			t.Errorf("%s is mounted so that it can be written, or does not change", mount.MountPath)
+		}
+	}
+}
+
+// A pod starts anew when its template changes, and so do tunnels.
+func TestTheFirstReplicaStaysWhenASecondComes(t *testing.T) {
+	g, one, two := inGateways(nil), plainPeering(), plainPeering()
+	two.Spec.Gateway.Replicas = 2
+	a, b := statefulSet(g, one), statefulSet(g, two)
+	if !bytes.Equal(withoutStatus(t, a.Spec.Template), withoutStatus(t, b.Spec.Template)) {
+		t.Error("its template is another one")
+	}
+	two.Spec.Gateway.KeyGeneration = 2
+	if !bytes.Equal(withoutStatus(t, a.Spec.Template), withoutStatus(t, statefulSet(g, two).Spec.Template)) {
+		t.Error("with new keys its template is another one")
+	}
+	for replicas, want := range map[int32]int{1: 2, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 16, 16: 16} {
+		if got := keyVolumes(replicas); got != want {
+			t.Errorf("%d replicas have %d volumes of keys, want %d", replicas, got, want)
+		}
+	}
+}

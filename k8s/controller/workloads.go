@@ -1,0 +1,119 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// peeringLabel is on everything that belongs to the gateways of a peering; its value is
+// the peering's name.
+const peeringLabel = "strait.dev/peering"
+
+// workloads makes what the gateways of each peering run in. All of it is owned by the
+// Peering, so that the garbage collector removes it, whatever becomes of us and of the
+// other cluster. What is wrong with one peering stops no other; problems says it for
+// people, with the remedy, by the names of peerings.
+func (c *controller) workloads(ctx context.Context, p *plan) (problems map[string]string, err error) {
+	problems = make(map[string]string)
+	var all []error
+	there := make(map[types.UID]bool)
+	for _, peering := range p.peerings {
+		there[peering.UID] = true
+		if peering.DeletionTimestamp != nil {
+			continue // what belongs to it goes
+		}
+		if err := c.workload(ctx, p, peering); err != nil {
+			problems[peering.Name] = strings.ReplaceAll(err.Error(), "\n", "; ")
+			all = append(all, fmt.Errorf("gateways of Peering %s: %w", peering.Name, err))
+		}
+	}
+	maps.DeleteFunc(c.applied, func(id objectID, _ applied) bool { return !there[id.peering] })
+	maps.DeleteFunc(c.made, func(id keyID, _ keyRecord) bool { return !there[id.peering] })
+	return problems, errors.Join(all...)
+}
+
+// workload brings what belongs to one peering up to date. Pods come last: then their keys
+// are there when they start, and the policy is in force.
+func (c *controller) workload(ctx context.Context, p *plan, peering *v1alpha1.Peering) error {
+	g, names := c.gateways, gatewayNames(peering)
+	var problems []error
+	for _, name := range names {
+		problems = append(problems, c.key(ctx, peering, name))
+	}
+	for ordinal := range names {
+		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, service(g, peering, ordinal)))
+	}
+	for _, service := range c.services.List() {
+		if metav1.IsControlledBy(service, peering) && !slices.Contains(names, service.Name) {
+			problems = append(problems, remove(ctx, c, peering, c.client.Services(g.Namespace), service))
+		}
+	}
+	problems = append(problems, apply(ctx, c, peering, c.client.NetworkPolicies(g.Namespace), c.policies, networkPolicy(g, peering, p.network.nodes)))
+	budgets := c.client.PodDisruptionBudgets(g.Namespace)
+	if len(names) > 1 {
+		problems = append(problems, apply(ctx, c, peering, budgets, c.budgets, disruptionBudget(g, peering)))
+	} else if budget, ok := c.budgets.Get(g.Namespace + "/" + peering.Name); ok && metav1.IsControlledBy(budget, peering) {
+		problems = append(problems, remove(ctx, c, peering, budgets, budget))
+	}
+	problems = append(problems, apply(ctx, c, peering, c.client.StatefulSets(g.Namespace), c.statefulSets, statefulSet(g, peering)))
+	return errors.Join(problems...)
+}
+
+// objectMeta is that of an object which belongs to a peering.
+func objectMeta(g Gateways, peering *v1alpha1.Peering, name string) metav1.ObjectMeta {
+	owner := metav1.NewControllerRef(peering, v1alpha1.GroupVersion.WithKind(kindPeering))
+	*owner.BlockOwnerDeletion = false // the peering may go first
+	return metav1.ObjectMeta{
+		Name: name, Namespace: g.Namespace, Labels: labels(peering),
+		OwnerReferences: []metav1.OwnerReference{*owner},
+	}
+}
+
+func labels(peering *v1alpha1.Peering) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name":       "strait-gateway",
+		"app.kubernetes.io/instance":   peering.Name,
+		"app.kubernetes.io/managed-by": "strait",
+		"app.kubernetes.io/part-of":    "strait",
+		peeringLabel:                   peering.Name,
+	}
+}
+
+// selector selects the pods of a peering. It can never change: that of a StatefulSet
+// cannot.
+func selector(peering *v1alpha1.Peering) map[string]string {
+	return map[string]string{"app.kubernetes.io/name": "strait-gateway", peeringLabel: peering.Name}
+}
+
+// explained is an error about an object, with what to do. It keeps a nil error.
+func explained(kind, namespace, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	text, remedy := err.Error(), "it is tried again"
+	switch {
+	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota"):
+		remedy = "raise the ResourceQuota of namespace " + namespace
+	case apierrors.IsForbidden(err) && strings.Contains(text, "is being terminated"), apierrors.IsNotFound(err):
+		remedy = "create namespace " + namespace
+	case apierrors.IsForbidden(err):
+		remedy = "grant the controller what its Role in namespace " + namespace + " is to have"
+	case apierrors.IsInvalid(err) && strings.Contains(text, "odePort"):
+		remedy = "choose another spec.gateway.service.nodePort, or leave it out"
+	case apierrors.IsInvalid(err) && (strings.Contains(text, "immutable") || strings.Contains(text, "may not change")):
+		remedy = "delete it, and it is made anew"
+	case apierrors.IsInvalid(err):
+		remedy = "correct spec.gateway of the Peering, or the template of the installation"
+	}
+	return fmt.Errorf("%s %s/%s: %w; %s", kind, namespace, name, err, remedy)
+}
