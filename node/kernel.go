@@ -17,6 +17,7 @@ import (
 type Kernel struct {
 	home   namespace
 	routes *netlink.Handle
+	asked  *netlink.Handle // for SourceTo, beside everything else
 	raw    *mdlayher.Conn // rtnetlink, for what the handle has no words for
 	tables *nftables.Conn
 	events *events
@@ -28,12 +29,13 @@ type Kernel struct {
 // Open opens the kernel of the calling thread's network namespace.
 func Open() (*Kernel, error) {
 	k := &Kernel{userspace: userspace.New(Userspace.port())}
-	var errs [5]error
+	var errs [6]error
 	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)
 	k.raw, errs[1] = mdlayher.Dial(unix.NETLINK_ROUTE, nil)
 	k.tables, errs[2] = openTables()
 	k.events, errs[3] = openEvents()
 	k.home, errs[4] = here()
+	k.asked, errs[5] = netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err := errors.Join(errs[:]...); err != nil {
 		k.Close()
 		return nil, fmt.Errorf("node: open the kernel: %w", err)
@@ -47,6 +49,9 @@ func (k *Kernel) Close() {
 	k.home.close()
 	if k.routes != nil {
 		k.routes.Close()
+	}
+	if k.asked != nil {
+		k.asked.Close()
 	}
 	if k.raw != nil {
 		_ = k.raw.Close() // nothing is under way

@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/control"
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/translate"
@@ -23,10 +25,22 @@ type follower struct {
 	process  *daemon.Process
 	metrics  *metrics
 
+	announcer   *control.Announcer
+	heard       heard
+	keys        atomic.Pointer[[]translate.OwnKey] // newest first
+	established atomic.Bool                        // a link with a key of the gateway's own was up
+	started     chan struct{}                      // closed when the gateway itself runs
+	poked       chan struct{}                      // the status is to be looked at; room for one
+
 	// Of the goroutine that calls follow.
-	inForce     *config.Gateway // nil: none yet
-	keysChanged bool            // since inForce was applied
-	problems    map[translate.Problem]bool
+	inForce         *config.Gateway // nil: none yet
+	keysChanged     bool            // since inForce was applied
+	problems        map[translate.Problem]bool
+	keyProblem      string // that was told last
+	announceProblem string // likewise
+
+	// Of the goroutine that calls publish.
+	rotation rotation
 }
 
 // restore begins with the configuration that was in force when this gateway ran last.
@@ -38,7 +52,7 @@ func (f *follower) restore() {
 	}
 	c.Overlay.Listen, c.Overlay.VXLANListen = f.settings.Geneve, f.settings.VXLAN
 	c.Observability.Listen = f.settings.Observability
-	c.WireGuard.ListenPort, c.WireGuard.PrivateKeyFile = f.settings.WireGuardPort, f.settings.PrivateKeyFile
+	c.WireGuard.ListenPort = f.settings.WireGuardPort
 	if err := c.Validate(); err != nil {
 		f.log.Warn("the cached configuration does not fit; waiting for the API server", "error", err)
 		return
@@ -48,6 +62,7 @@ func (f *follower) restore() {
 		return
 	}
 	f.inForce = c
+	close(f.started)
 	f.metrics.cached.Set(1)
 	f.log.Info("runs on the cached configuration until the API server answers", "saved", saved)
 }
@@ -77,6 +92,7 @@ func (f *follower) start() error {
 		f.log.Error("the gateway cannot start; trying again", "error", err, "every", applyAgain)
 		return err
 	}
+	close(f.started)
 	f.applied(c)
 	return nil
 }
@@ -85,6 +101,7 @@ func (f *follower) start() error {
 // already, or where there is none yet and nothing to withdraw.
 func (f *follower) next() *config.Gateway {
 	f.settings.PresharedKeyFiles = f.presharedKeys()
+	f.settings.Keys, f.settings.InviteUsed = f.ownKeys(), f.established.Load()
 	c, problems := translate.Gateway(f.objects.input(f.settings))
 	f.tell(problems)
 	if c == nil {
@@ -132,10 +149,13 @@ func (f *follower) tell(problems []translate.Problem) {
 
 // keyFiles are what the keys are read from.
 func (f *follower) keyFiles() []string {
-	if f.options.PresharedKeyDir == "" {
-		return []string{f.options.KeyFile}
+	files := []string{f.options.KeyDir}
+	for _, more := range []string{f.options.InviteKeyFile, f.options.PresharedKeyDir} {
+		if more != "" {
+			files = append(files, more)
+		}
 	}
-	return []string{f.options.KeyFile, f.options.PresharedKeyDir}
+	return files
 }
 
 // presharedKeys are the files with preshared keys, by the name of their Secret. A

@@ -3,10 +3,16 @@ package gateway
 import "github.com/prometheus/client_golang/prometheus"
 
 // metrics are those that a gateway has besides the ones of package daemon.
-type metrics struct{ api, cached, problems prometheus.Gauge }
+type metrics struct {
+	api, cached, problems prometheus.Gauge
+	announcements         *prometheus.CounterVec
+}
 
 func newMetrics() *metrics {
-	return &metrics{
+	m := &metrics{
+		announcements: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "strait_announcements_total", Help: "What the remote cluster announced of itself, by result: accepted or refused.",
+		}, []string{"result"}),
 		api: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "strait_api_server_up", Help: "1 while the API server answers. The gateway does not need it to forward.",
 		}),
@@ -17,8 +23,25 @@ func newMetrics() *metrics {
 			Name: "strait_config_problems", Help: "Parts of objects that are left out of the configuration; the log has the reasons.",
 		}),
 	}
+	m.announcements.WithLabelValues(resultAccepted)
+	m.announcements.WithLabelValues(resultRefused)
+	return m
 }
 
 func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.api, m.cached, m.problems}
+	return []prometheus.Collector{m.api, m.cached, m.problems, m.announcements}
+}
+
+const (
+	resultAccepted = "accepted"
+	resultRefused  = "refused"
+)
+
+// announced counts an announcement of the remote cluster.
+func (m *metrics) announced(refusal error) {
+	result := resultAccepted
+	if refusal != nil {
+		result = resultRefused
+	}
+	m.announcements.WithLabelValues(result).Inc()
 }

@@ -3,7 +3,9 @@ package gateway
 import (
 	"context"
 	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -15,6 +17,7 @@ import (
 // follow the API server while run runs.
 type objects struct {
 	peering  string
+	uid      types.UID // of the Peering; empty: any
 	networks *client.Cache[*v1alpha1.ClusterNetwork]
 	peerings *client.Cache[*v1alpha1.Peering]
 	nodes    *client.Cache[*v1alpha1.NodeAttachment]
@@ -23,9 +26,10 @@ type objects struct {
 	changed chan struct{} // something did; room for one
 }
 
-func newObjects(c *client.Client, peering string) (*objects, error) {
+func newObjects(c *client.Client, peering string, uid types.UID) (*objects, error) {
 	o := &objects{
 		peering:  peering,
+		uid:      uid,
 		networks: c.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings: c.Peerings().Cache(peering),
 		nodes:    c.NodeAttachments().Cache(""),
@@ -77,10 +81,19 @@ func (o *objects) notify() {
 
 // input is what a configuration is made from.
 func (o *objects) input(s translate.Settings) translate.Input {
-	in := translate.Input{Settings: s, Nodes: o.nodes.List(), Pods: o.pods.list()}
+	in := translate.Input{Settings: s, Nodes: o.nodes.List(), Pods: o.pods.list(), Now: time.Now()}
 	in.Network, _ = o.networks.Get(v1alpha1.ClusterNetworkName)
-	in.Peering, _ = o.peerings.Get(o.peering)
+	in.Peering, _ = o.peer()
 	return in
+}
+
+// peer is the gateway's Peering, and not one that came after it under its name.
+func (o *objects) peer() (*v1alpha1.Peering, bool) {
+	p, ok := o.peerings.Get(o.peering)
+	if !ok || o.uid != "" && p.UID != o.uid {
+		return nil, false
+	}
+	return p, true
 }
 
 // podCIDRs are those of a node, none where the node is not known.

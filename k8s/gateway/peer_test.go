@@ -78,7 +78,7 @@ func TestTheStatusSaysWhatTheGatewayIsAndHowItsLinksAreDoing(t *testing.T) {
 	})
 	p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
 	must(t, err)
-	key, err := daemon.PublicKey(w.options.KeyFile)
+	key, err := daemon.PublicKey(filepath.Join(w.options.KeyDir, "1.key"))
 	must(t, err)
 	for _, g := range p.Status.Gateways {
 		if g.Name != "b-0" {

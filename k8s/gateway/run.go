@@ -2,11 +2,12 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"strait.dev/strait/config"
@@ -19,16 +20,21 @@ import (
 type Options struct {
 	API     *rest.Config // of the API server
 	Peering string       // name of the Peering that it serves
+	// PeeringUID is that of the Peering; empty: any. One that was deleted and created anew
+	// has other gateways, with other keys.
+	PeeringUID types.UID
 
 	// What it is: its own name, as in status.gateways of the Peering, the name of the
 	// node it runs on, and the addresses of its pod.
 	Name, Node   string
 	PodAddresses []netip.Addr
 
-	// KeyFile holds the private key, in base64. PresharedKeyDir has a file for each
-	// Secret that the Peering names for a preshared key, under the name of the Secret;
-	// empty: there is none.
-	KeyFile, PresharedKeyDir string
+	// KeyDir has the private keys, in base64, each in a file named for its generation,
+	// like 1.key. They may come later, and while it runs. InviteKeyFile is the temporary
+	// one of an invite, if the file exists; empty: there is none. PresharedKeyDir has a
+	// file for each Secret that the Peering names for a preshared key, under the name of
+	// the Secret; empty: there is none.
+	KeyDir, InviteKeyFile, PresharedKeyDir string
 	// CacheDir is where the copy of the configuration in force is kept. It must exist.
 	CacheDir string
 
@@ -41,26 +47,27 @@ type Options struct {
 // Run runs the gateway until ctx ends, then drains it. It returns what went wrong at
 // the start; nothing that happens later ends it.
 func Run(ctx context.Context, o Options) error {
-	public, err := daemon.PublicKey(o.KeyFile)
-	if err != nil {
-		return fmt.Errorf("the gateway's private key: %w", err)
-	}
 	f := &follower{
 		options: o,
 		log:     o.Daemon.Log,
 		settings: translate.Settings{
 			Name: o.Name, PodAddresses: o.PodAddresses,
 			Geneve: o.Geneve, VXLAN: o.VXLAN, Observability: o.Observability,
-			WireGuardPort: o.WireGuardPort, PrivateKeyFile: o.KeyFile, PublicKey: public,
+			WireGuardPort: o.WireGuardPort,
 		},
 		metrics: newMetrics(),
+		started: make(chan struct{}),
+		poked:   make(chan struct{}, 1),
 	}
+	f.announcer = f.newAnnouncer()
+	f.loadKeys()
+	var err error
 	api := rest.CopyConfig(o.API)
 	api.Wrap((&contact{log: f.log, up: f.metrics.api}).wrap)
 	if f.client, err = client.New(api); err != nil {
 		return err
 	}
-	if f.objects, err = newObjects(f.client, o.Peering); err != nil {
+	if f.objects, err = newObjects(f.client, o.Peering, o.PeeringUID); err != nil {
 		return err
 	}
 	if f.process, err = daemon.Open(o.Observability, o.Daemon, f.metrics.all()...); err != nil {
@@ -74,6 +81,7 @@ func Run(ctx context.Context, o Options) error {
 	keys := make(chan struct{}, 1)
 	background.Go(func() { f.objects.run(within) })
 	background.Go(func() { f.publish(within) })
+	background.Go(func() { f.converse(within) })
 	background.Go(func() { daemon.Watch(within, f.keyFiles(), keys, f.log) })
 	f.follow(ctx, keys)
 	stop()
@@ -103,6 +111,7 @@ func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
 			return
 		case <-f.objects.changed:
 		case <-keys:
+			f.loadKeys()
 			f.keysChanged = true
 		case <-again:
 		}
@@ -111,13 +120,35 @@ func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
 		}
 		begun := time.Now()
 		again = nil
+		if at := f.nextExpiry(begun); !at.IsZero() {
+			again = time.After(at.Sub(begun))
+		}
 		if err := f.apply(); err != nil {
 			again = time.After(applyAgain)
 		}
+		f.announce()
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(max(applyInterval, applyShare*time.Since(begun))):
 		}
 	}
+}
+
+// nextExpiry is when something of the Peering ends by itself; zero: nothing does.
+func (f *follower) nextExpiry(now time.Time) (at time.Time) {
+	p, ok := f.objects.peer()
+	if !ok {
+		return at
+	}
+	ends := []*metav1.Time{p.Spec.InviteUntil}
+	for _, peer := range p.Spec.Peers {
+		ends = append(ends, peer.NotAfter)
+	}
+	for _, end := range ends {
+		if end != nil && end.After(now) && (at.IsZero() || end.Time.Before(at)) {
+			at = end.Time
+		}
+	}
+	return at
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/tun"
 )
 
 const (
@@ -29,12 +30,16 @@ func (f *follower) publish(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-f.poked:
+			if time.Since(last) < statusInterval {
+				continue // the tick will find it: who pokes may be the remote cluster
+			}
 		}
-		p, ok := f.objects.peerings.Get(f.options.Peering)
+		p, ok := f.objects.peer()
 		if !ok {
 			continue
 		}
-		want := f.status()
+		want := f.status(p, time.Now())
 		now, later := differ(own(&p.Status, f.options.Name), want)
 		recently := time.Since(last) < statusPatience
 		if !now && !later || recently && (failed || !now) {
@@ -62,8 +67,9 @@ func (f *follower) write(ctx context.Context, status v1alpha1.PeeringStatus) err
 
 // status is what this gateway is and how its links are doing. It has no MTU and no
 // links before there is a configuration.
-func (f *follower) status() v1alpha1.PeeringStatus {
-	g := v1alpha1.GatewayStatus{Name: f.options.Name, PublicKey: v1alpha1.PublicKey(f.settings.PublicKey.String()), Node: f.options.Node}
+func (f *follower) status(p *v1alpha1.Peering, now time.Time) v1alpha1.PeeringStatus {
+	g := v1alpha1.GatewayStatus{Name: f.options.Name, Node: f.options.Node}
+	f.showKeys(&g, p, now)
 	for _, a := range f.options.PodAddresses {
 		g.PodAddresses = append(g.PodAddresses, v1alpha1.IP(a.String()))
 	}
@@ -71,7 +77,7 @@ func (f *follower) status() v1alpha1.PeeringStatus {
 	if d := f.process.Gateway(); d != nil {
 		g.MTU = int32(d.Fabric().Gateway.Table().MTU())
 		for _, l := range d.Fabric().Status() {
-			s := v1alpha1.LinkStatus{Local: f.options.Name, Remote: l.Name, Up: l.Up}
+			s := v1alpha1.LinkStatus{Local: f.options.Name, Remote: l.Name, Up: l.Up, PathMTU: int32(l.PathMTU)}
 			if l.RTT > 0 {
 				s.RTT = &metav1.Duration{Duration: max(l.RTT.Round(10*time.Microsecond), 10*time.Microsecond)}
 			}
@@ -84,19 +90,59 @@ func (f *follower) status() v1alpha1.PeeringStatus {
 			links = append(links, s)
 		}
 	}
-	return v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{g}, Links: links}
+	return v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{g}, Links: links, Announcements: f.announcements(p)}
+}
+
+// showKeys says which keys the remote cluster is to use.
+func (f *follower) showKeys(g *v1alpha1.GatewayStatus, p *v1alpha1.Peering, now time.Time) {
+	if f.rotation.generation == 0 {
+		for _, was := range p.Status.Gateways {
+			if was.Name == f.options.Name {
+				f.rotation.generation = was.KeyGeneration
+			}
+		}
+	}
+	links := f.links()
+	use, next := f.rotation.step(f.ownKeys(), links, now)
+	if use != nil {
+		g.PublicKey, g.KeyGeneration = v1alpha1.PublicKey(use.Public.String()), use.Generation
+	}
+	if next != nil {
+		g.NextPublicKey = v1alpha1.PublicKey(next.Public.String())
+	}
+	for _, k := range f.ownKeys() {
+		if k.Generation > 0 && slices.ContainsFunc(links, func(l tun.LinkStatus) bool { return l.Up && l.OwnKey == k.Public }) && !f.established.Swap(true) {
+			f.objects.notify() // an invite's key has done its part
+		}
+	}
+}
+
+// poke makes publish look at once.
+func (f *follower) poke() {
+	select {
+	case f.poked <- struct{}{}:
+	default: // it will anyway
+	}
 }
 
 // own is the part of a status that the gateway with that name writes.
 func own(s *v1alpha1.PeeringStatus, name string) (part v1alpha1.PeeringStatus) {
 	for _, g := range s.Gateways {
 		if g.Name == name {
-			part.Gateways = []v1alpha1.GatewayStatus{{Name: name, PublicKey: g.PublicKey, PodAddresses: g.PodAddresses, Node: g.Node, MTU: g.MTU}}
+			part.Gateways = []v1alpha1.GatewayStatus{{
+				Name: name, PublicKey: g.PublicKey, KeyGeneration: g.KeyGeneration, NextPublicKey: g.NextPublicKey,
+				PodAddresses: g.PodAddresses, Node: g.Node, MTU: g.MTU,
+			}}
 		}
 	}
 	for _, l := range s.Links {
 		if l.Local == name {
 			part.Links = append(part.Links, l)
+		}
+	}
+	for _, a := range s.Announcements {
+		if a.HeardBy == name {
+			part.Announcements = append(part.Announcements, a)
 		}
 	}
 	return part
@@ -106,12 +152,12 @@ func own(s *v1alpha1.PeeringStatus, name string) (part v1alpha1.PeeringStatus) {
 // in what cannot wait, and whether it does in measurements.
 func differ(have, want v1alpha1.PeeringStatus) (now, later bool) {
 	same := slices.EqualFunc(have.Gateways, want.Gateways, func(a, b v1alpha1.GatewayStatus) bool {
-		return a.Name == b.Name && a.PublicKey == b.PublicKey && slices.Equal(a.PodAddresses, b.PodAddresses) && a.Node == b.Node && a.MTU == b.MTU
+		return a.Name == b.Name && a.PublicKey == b.PublicKey && a.KeyGeneration == b.KeyGeneration && a.NextPublicKey == b.NextPublicKey && slices.Equal(a.PodAddresses, b.PodAddresses) && a.Node == b.Node && a.MTU == b.MTU
 	})
-	now = !same || len(have.Links) != len(want.Links)
+	now = !same || len(have.Links) != len(want.Links) || !slices.EqualFunc(have.Announcements, want.Announcements, equalAnnouncements)
 	for _, w := range want.Links {
 		i := slices.IndexFunc(have.Links, func(h v1alpha1.LinkStatus) bool { return h.Remote == w.Remote })
-		if i < 0 || have.Links[i].Up != w.Up {
+		if i < 0 || have.Links[i].Up != w.Up || have.Links[i].PathMTU != w.PathMTU {
 			now = true
 			continue
 		}
@@ -119,6 +165,11 @@ func differ(have, want v1alpha1.PeeringStatus) (now, later bool) {
 		later = later || h.Endpoint != w.Endpoint || !h.LastHandshake.Equal(w.LastHandshake) || moved(h.RTT, w.RTT)
 	}
 	return now, later
+}
+
+// equalAnnouncements compares all but how times are written.
+func equalAnnouncements(a, b v1alpha1.Announcement) bool {
+	return a.HeardAt.Equal(b.HeardAt) && a.Refused == b.Refused && a.Refusal == b.Refusal && (a.HeardAt == nil || sameAnnouncement(a, b))
 }
 
 // moved reports whether a round-trip time is another one, and not the same as ever

@@ -50,15 +50,15 @@ func newWorld(t *testing.T, c *kube.Cluster) *world {
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "preshared"), 0o700))
 	must(t, os.Mkdir(filepath.Join(dir, "cache"), 0o700))
-	key := filepath.Join(dir, "private.key")
-	must(t, os.WriteFile(key, privateKey(8), 0o600))
+	must(t, os.Mkdir(filepath.Join(dir, "keys"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "keys", "1.key"), privateKey(8), 0o600))
 	ports := freePorts(t, 4)
 	at := func(i int) config.ListenAddress {
 		return config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: ports[i]}
 	}
 	w.options = Options{
 		API: account, Peering: "b", Name: "b-0", Node: "node-1", PodAddresses: []netip.Addr{netip.MustParseAddr("192.0.2.10")},
-		KeyFile: key, PresharedKeyDir: filepath.Join(dir, "preshared"), CacheDir: filepath.Join(dir, "cache"),
+		KeyDir: filepath.Join(dir, "keys"), InviteKeyFile: filepath.Join(dir, "invite.key"), PresharedKeyDir: filepath.Join(dir, "preshared"), CacheDir: filepath.Join(dir, "cache"),
 		Geneve: at(0), VXLAN: at(1), Observability: at(2), WireGuardPort: ports[3],
 		Daemon: daemon.Options{Log: slog.New(slog.NewTextHandler(w.log, nil))},
 	}
@@ -96,7 +96,7 @@ func (w *world) halt(t *testing.T) {
 // eventually waits until something is so.
 func (w *world) eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
 		select {
 		case err := <-w.ended:
 			w.stop = nil

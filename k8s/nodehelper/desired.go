@@ -84,6 +84,9 @@ func (t *translation) gateway(p *v1alpha1.Peering, s v1alpha1.GatewayStatus) {
 	}
 	g := gateway{Gateway: node.Gateway{Name: s.Name, Addresses: addresses(s.InternalAddresses), MTU: int(s.MTU)}}
 	g.problem = t.complete(&g.Gateway, s)
+	if from := t.sources[g.Underlay]; from.IsValid() && !slices.Contains(addresses(t.attachment.Spec.UnderlayAddresses), from) {
+		g.source = from
+	}
 	if g.Encapsulation == node.Userspace {
 		g.note = fmt.Sprintf("the kernel has %s; the node's helper wraps the frames itself, which costs more, and loses some when it restarts", t.support.Lacks)
 	}

@@ -218,3 +218,19 @@ func TestAWithdrawnRangeIsDroppedForAWhile(t *testing.T) {
 		}
 	}
 }
+
+// A network plugin's bridge or overlay gives frames another source than the node's.
+func TestTheStatusTellsASourceThatTheObjectsDoNotKnow(t *testing.T) {
+	in := example()
+	in.sources = map[netip.Addr]netip.Addr{
+		netip.MustParseAddr("10.0.1.2"): netip.MustParseAddr("10.0.1.1"),   // on the same node
+		netip.MustParseAddr("10.0.2.2"): netip.MustParseAddr("192.0.2.21"), // on another
+	}
+	s := status(desire(in), "", map[string]bool{"b-0": true, "b-1": true}, nil)
+	if len(s.Gateways) != 2 || s.Gateways[0].Source != "10.0.1.1" || s.Gateways[1].Source != "" {
+		t.Errorf("%+v", s.Gateways)
+	}
+	if !urgent(s, v1alpha1.NodeAttachmentStatus{}) || urgent(s, s) {
+		t.Error("a gateway that does not know the source takes no frames: it is told at once, and once")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,8 @@ const (
 	applyInterval  = 100 * time.Millisecond // the shortest time between two looks at the objects
 	statusInterval = 5 * time.Second        // and between two writes of the status; after a failure, twice that
 	statusPatience = 10 * time.Second       // how long the API server may take
-	refresh        = time.Minute            // how often ranges that were withdrawn are looked at
+	refresh        = time.Minute            // how often routes, and ranges that were withdrawn, are looked at
+	lookAgain      = 2 * time.Second        // the same while a gateway does not answer: its route may come late
 )
 
 // Run makes the node follow its objects until ctx ends. It returns what went wrong at
@@ -122,6 +124,9 @@ func (h *helper) follow(ctx context.Context, kept <-chan error) error {
 			continue
 		}
 		out := h.apply(ctx)
+		if slices.ContainsFunc(out.gateways, func(g gateway) bool { return !h.probes.known()[g.Name] }) {
+			next.Reset(lookAgain)
+		}
 		if again := h.publish(ctx, out); again > 0 {
 			next.Reset(again)
 		}
@@ -165,8 +170,24 @@ func (h *helper) apply(ctx context.Context) output {
 	return out
 }
 
+// sources are where the node's frames to gateways come from.
+func (h *helper) sources(peerings []*v1alpha1.Peering) map[netip.Addr]netip.Addr {
+	sources := make(map[netip.Addr]netip.Addr)
+	for _, p := range peerings {
+		for _, g := range p.Status.Gateways {
+			for _, to := range addresses(g.PodAddresses) {
+				if from, err := h.Kernel.SourceTo(to); err == nil { // else there is no way there, and it will not answer
+					sources[to] = from
+				}
+			}
+		}
+	}
+	return sources
+}
+
 func (h *helper) input() input {
 	in := input{peerings: h.peerings.List(), support: h.support, answers: h.probes.known(), serving: h.serving}
+	in.sources = h.sources(in.peerings)
 	if a, ok := h.attachments.Get(h.Node); ok {
 		in.attachment = a
 	}

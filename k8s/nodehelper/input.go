@@ -16,8 +16,9 @@ type input struct {
 	peerings   []*v1alpha1.Peering
 	support    node.Support
 
-	answers map[string]bool   // gateways that answer, by name
-	serving map[string]string // the gateway that serves a peering so far, by name of the peering
+	sources map[netip.Addr]netip.Addr // of frames to gateways, by their underlay addresses, as far as known
+	answers map[string]bool           // gateways that answer, by name
+	serving map[string]string         // the gateway that serves a peering so far, by name of the peering
 }
 
 // output is what follows from it.
@@ -32,8 +33,9 @@ type output struct {
 // gateway is one that the node is to have a link to.
 type gateway struct {
 	node.Gateway
-	problem string // why it has none; empty: it has
-	note    string // why it is not one of the kernel; empty: it is
+	source  netip.Addr // that its frames come from, where that is none of the node's underlay addresses
+	problem string     // why it has none; empty: it has
+	note    string     // why it is not one of the kernel; empty: it is
 }
 
 // probe is the address that tells whether the gateway answers.

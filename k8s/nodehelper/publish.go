@@ -2,6 +2,7 @@ package nodehelper
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,7 @@ func (h *helper) publish(ctx context.Context, out output) time.Duration {
 	if !differs {
 		return 0
 	}
-	if soon := h.write.Sub(now); soon > 0 {
+	if soon := h.write.Sub(now); soon > 0 && !urgent(to, a.Status) {
 		return soon
 	}
 	h.write = now.Add(statusInterval)
@@ -39,4 +40,19 @@ func (h *helper) publish(ctx context.Context, out output) time.Duration {
 		h.write = now.Add(2 * statusInterval)
 	}
 	return time.Until(h.write)
+}
+
+// urgent reports whether gateways need to know of the difference to take the node's
+// frames.
+func urgent(to, is v1alpha1.NodeAttachmentStatus) bool {
+	for _, g := range to.Gateways {
+		i := slices.IndexFunc(is.Gateways, func(was v1alpha1.NodeGateway) bool { return was.Name == g.Name })
+		switch {
+		case i < 0 && (g.Source != "" || g.Encapsulation == v1alpha1.VXLAN):
+			return true
+		case i >= 0 && (is.Gateways[i].Source != g.Source || is.Gateways[i].Encapsulation != g.Encapsulation):
+			return true
+		}
+	}
+	return false
 }

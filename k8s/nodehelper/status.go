@@ -40,6 +40,9 @@ func status(out output, kernel string, answers map[string]bool, failing map[uint
 	used, note := map[v1alpha1.Encapsulation]int{}, ""
 	for _, g := range out.gateways {
 		entry := v1alpha1.NodeGateway{Name: g.Name, VNI: int32(g.VNI), Encapsulation: v1alpha1.Encapsulation(g.Encapsulation)}
+		if g.source.IsValid() {
+			entry.Source = v1alpha1.IP(g.source.String())
+		}
 		switch {
 		case g.problem != "":
 			entry.Message = clip(g.problem)

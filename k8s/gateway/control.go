@@ -1,0 +1,248 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/control"
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
+	"strait.dev/strait/tun"
+)
+
+// maxText is the length of texts that the API server takes, in bytes; maxEndpoints how
+// many endpoints of a gateway an announcement has.
+const (
+	maxText      = 1024
+	maxEndpoints = 8
+)
+
+// heard is what the remote cluster announced to this gateway.
+type heard struct {
+	mu    sync.Mutex
+	entry *v1alpha1.Announcement // as in the status; nil: not known yet
+}
+
+// converse announces this cluster to the remote one and takes what that announces, from
+// the time that there are links until ctx ends.
+func (f *follower) converse(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-f.started:
+	}
+	fabric := f.process.Gateway().Fabric()
+	listener, err := fabric.Listen(control.Port)
+	if err != nil {
+		f.log.Error("no announcements can be taken", "error", err)
+		return
+	}
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() {
+		identify := func(c net.Conn) (control.Link, bool) {
+			l, ok := fabric.LinkOf(c)
+			return control.Link(l), ok
+		}
+		if err := control.Serve(listener, identify, f.hear, f.log); err != nil {
+			f.log.Error("announcements are not taken any more", "error", err)
+		}
+	})
+	f.announcer.Run(ctx)
+	listener.Close()
+}
+
+// newAnnouncer makes what announces over the links that are up.
+func (f *follower) newAnnouncer() *control.Announcer {
+	return control.NewAnnouncer(control.AnnouncerOptions{
+		Up: func() (up []control.Link) {
+			if d := f.process.Gateway(); d != nil {
+				for _, l := range d.Fabric().LinksUp() {
+					up = append(up, control.Link(l))
+				}
+			}
+			return up
+		},
+		Dial: func(ctx context.Context, l control.Link) (net.Conn, error) {
+			return f.process.Gateway().Fabric().DialLink(ctx, l.OwnKey, l.RemoteKey, control.Port)
+		},
+		Jitter: rand.Float64,
+		Log:    f.log,
+	})
+}
+
+// links are those of the running gateway, none before it runs.
+func (f *follower) links() []tun.LinkStatus {
+	if d := f.process.Gateway(); d != nil {
+		return d.Fabric().Status()
+	}
+	return nil
+}
+
+// announce makes what the objects say of this cluster the announcement.
+func (f *follower) announce() {
+	p, ok := f.objects.peer()
+	n, known := f.objects.networks.Get(v1alpha1.ClusterNetworkName)
+	if !ok || !known {
+		return
+	}
+	a, err := toControl(peering.Announce(p, n), f.options.Name)
+	if err == nil && len(a.Gateways) > 0 {
+		err = f.announcer.Set(a)
+	}
+	if err != nil && err.Error() != f.announceProblem {
+		f.log.Warn("this cluster cannot be announced; the other one keeps what it knows", "error", err)
+	}
+	f.announceProblem = ""
+	if err != nil {
+		f.announceProblem = err.Error()
+	}
+}
+
+// toControl is an announcement as it is sent. Without this gateway among the others it is
+// not complete yet.
+func toControl(a v1alpha1.Announcement, gateway string) (c control.Announcement, err error) {
+	c = control.Announcement{Cluster: string(a.ClusterID), Gateway: gateway}
+	for _, list := range []struct {
+		from []v1alpha1.CIDR
+		to   *[]netip.Prefix
+	}{{a.Prefixes, &c.Prefixes}, {a.ExternalPrefixes, &c.ExternalPrefixes}} {
+		for _, text := range list.from {
+			p, err := netip.ParsePrefix(string(text))
+			if err != nil {
+				return c, fmt.Errorf("%q is not a prefix", text)
+			}
+			*list.to = append(*list.to, p)
+		}
+	}
+	named := false
+	for _, g := range a.Gateways {
+		one := control.Gateway{Name: g.Name}
+		for _, text := range g.PublicKeys {
+			key, err := config.ParseKey(string(text))
+			if err != nil {
+				return c, fmt.Errorf("gateway %s: public key: %w", g.Name, err)
+			}
+			one.PublicKeys = append(one.PublicKeys, key)
+		}
+		for _, e := range g.Endpoints[:min(len(g.Endpoints), maxEndpoints)] {
+			one.Endpoints = append(one.Endpoints, string(e))
+		}
+		named = named || g.Name == gateway
+		c.Gateways = append(c.Gateways, one)
+	}
+	if !named {
+		c.Gateways = nil
+	}
+	return c, nil
+}
+
+// fromControl is an announcement as the status has it.
+func fromControl(c control.Announcement, heardBy string) v1alpha1.Announcement {
+	a := v1alpha1.Announcement{HeardBy: heardBy, ClusterID: v1alpha1.ClusterID(c.Cluster)}
+	for _, p := range c.Prefixes {
+		a.Prefixes = append(a.Prefixes, v1alpha1.CIDR(p.String()))
+	}
+	for _, p := range c.ExternalPrefixes {
+		a.ExternalPrefixes = append(a.ExternalPrefixes, v1alpha1.CIDR(p.String()))
+	}
+	for _, g := range c.Gateways {
+		one := v1alpha1.AnnouncedGateway{Name: g.Name}
+		for _, key := range g.PublicKeys {
+			one.PublicKeys = append(one.PublicKeys, v1alpha1.PublicKey(key.String()))
+		}
+		for _, e := range g.Endpoints {
+			one.Endpoints = append(one.Endpoints, v1alpha1.Endpoint(e))
+		}
+		a.Gateways = append(a.Gateways, one)
+	}
+	return a
+}
+
+// hear takes an announcement of the remote cluster, or says why not. It is called from
+// any goroutine.
+func (f *follower) hear(_ control.Link, c control.Announcement) error {
+	p, ok := f.objects.peer()
+	n, known := f.objects.networks.Get(v1alpha1.ClusterNetworkName)
+	if !ok || !known {
+		return fmt.Errorf("the gateway has not read its Peering and ClusterNetwork yet; it will be asked again")
+	}
+	a := fromControl(c, f.options.Name)
+	refusal := peering.Refusal(p, n.Status.ClusterID, &a)
+	f.metrics.announced(refusal)
+
+	f.heard.mu.Lock()
+	defer f.heard.mu.Unlock()
+	was := f.heard.from(p, f.options.Name)
+	if refusal != nil {
+		was.Refused = clip(refusal.Error())
+	} else {
+		now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
+		a.HeardAt, a.Refusal, a.Superseded = &now, was.Refusal, peering.Superseded(p, &a)
+		if sameAnnouncement(a, was) {
+			a.HeardAt = was.HeardAt
+		}
+		was = a
+	}
+	f.heard.entry = &was
+	f.poke()
+	return refusal
+}
+
+// from is the entry so far: after a start, the one in the status of the Peering. h.mu is
+// held.
+func (h *heard) from(p *v1alpha1.Peering, name string) v1alpha1.Announcement {
+	if h.entry != nil {
+		return *h.entry
+	}
+	for _, a := range p.Status.Announcements {
+		if a.HeardBy == name {
+			return a
+		}
+	}
+	return v1alpha1.Announcement{HeardBy: name}
+}
+
+// announcements is the gateway's part of the status: what it heard, and whether it is
+// refused itself.
+func (f *follower) announcements(p *v1alpha1.Peering) []v1alpha1.Announcement {
+	f.heard.mu.Lock()
+	entry := f.heard.from(p, f.options.Name)
+	f.heard.entry = &entry
+	f.heard.mu.Unlock()
+	entry.Refusal = ""
+	for _, r := range f.announcer.Results() {
+		if r.Refused != "" {
+			entry.Refusal = clip(r.Refused)
+		}
+	}
+	if entry.HeardAt == nil && entry.Refused == "" && entry.Refusal == "" {
+		return nil
+	}
+	return []v1alpha1.Announcement{entry}
+}
+
+// sameAnnouncement reports whether two say the same.
+func sameAnnouncement(a, b v1alpha1.Announcement) bool {
+	return b.HeardAt != nil && a.ClusterID == b.ClusterID && reflect.DeepEqual(a.Prefixes, b.Prefixes) &&
+		reflect.DeepEqual(a.ExternalPrefixes, b.ExternalPrefixes) && reflect.DeepEqual(a.Gateways, b.Gateways) && slices.Equal(a.Superseded, b.Superseded)
+}
+
+// clip shortens a text to what the API server takes.
+func clip(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText-3], "") + "..."
+}

@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/translate"
+)
+
+// keySuffix ends the names of key files: 1.key is the key of generation 1.
+const keySuffix = ".key"
+
+// readKeys are the gateway's own keys, newest first, the one of an invite last. What
+// cannot be read is left out and is part of the error.
+func (o *Options) readKeys() (keys []translate.OwnKey, problems error) {
+	entries, err := os.ReadDir(o.KeyDir)
+	problems = err
+	for _, e := range entries {
+		number, isKey := strings.CutSuffix(e.Name(), keySuffix)
+		if !isKey {
+			continue // what the kubelet keeps there for itself
+		}
+		generation, err := strconv.ParseInt(number, 10, 32)
+		if err != nil || generation < 1 {
+			problems = errors.Join(problems, fmt.Errorf("%s: is not named for a generation, as 1%s is", filepath.Join(o.KeyDir, e.Name()), keySuffix))
+			continue
+		}
+		key, err := ownKey(filepath.Join(o.KeyDir, e.Name()), int32(generation))
+		if err != nil {
+			problems = errors.Join(problems, err)
+			continue
+		}
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b translate.OwnKey) int { return cmp.Compare(b.Generation, a.Generation) })
+	if o.InviteKeyFile != "" {
+		key, err := ownKey(o.InviteKeyFile, 0)
+		switch {
+		case err == nil:
+			keys = append(keys, key)
+		case !errors.Is(err, fs.ErrNotExist):
+			problems = errors.Join(problems, err)
+		}
+	}
+	return keys, problems
+}
+
+func ownKey(file string, generation int32) (translate.OwnKey, error) {
+	if _, err := os.Stat(file); err != nil {
+		return translate.OwnKey{}, err
+	}
+	public, err := daemon.PublicKey(file)
+	return translate.OwnKey{File: file, Public: public, Generation: generation}, err
+}
+
+// ownKeys are those that were read last.
+func (f *follower) ownKeys() []translate.OwnKey {
+	if keys := f.keys.Load(); keys != nil {
+		return *keys
+	}
+	return nil
+}
+
+// loadKeys reads the keys anew, and tells once what is wrong with them. Without any, those
+// that were read before stay: a mount that is gone for a moment ends no link.
+func (f *follower) loadKeys() {
+	keys, err := f.options.readKeys()
+	if len(keys) > 0 && keys[0].Generation > 0 || len(f.ownKeys()) == 0 {
+		f.keys.Store(&keys)
+	}
+	told := ""
+	switch {
+	case err != nil:
+		told = err.Error()
+	case len(keys) == 0 || keys[0].Generation == 0:
+		told = "there is no key in " + f.options.KeyDir
+	}
+	if told != "" && told != f.keyProblem {
+		f.log.Warn("not all of the gateway's private keys can be read; see whether Strait's controller made their Secret", "problem", told)
+	}
+	f.keyProblem = told
+}

@@ -1,0 +1,71 @@
+package gateway
+
+import (
+	"slices"
+	"time"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/k8s/translate"
+	"strait.dev/strait/tun"
+)
+
+// handover is how long links with a new key have to be up before the old one goes. Both
+// ends move their traffic to a new link within 2 s.
+const handover = 10 * time.Second
+
+// rotation decides which of its keys the gateway shows to the remote cluster as the one
+// to use. A newer key is announced beside it, and takes its place when every remote
+// gateway that is there at all uses it. It is a function of the calls and their times.
+type rotation struct {
+	generation int32     // of the key to use; 0: not known yet
+	since      time.Time // that every remote gateway uses the newest; zero: not yet
+}
+
+// step returns the key to use, and the one that is to take its place. Both are nil where
+// there is none. Keys are newest first.
+func (r *rotation) step(keys []translate.OwnKey, links []tun.LinkStatus, now time.Time) (use, next *translate.OwnKey) {
+	var real []translate.OwnKey
+	for _, k := range keys {
+		if k.Generation > 0 {
+			real = append(real, k)
+		}
+	}
+	if len(real) == 0 {
+		return nil, nil
+	}
+	at := slices.IndexFunc(real, func(k translate.OwnKey) bool { return k.Generation == r.generation })
+	if at < 0 { // unknown or gone: the oldest is the one that others know
+		at = len(real) - 1
+		r.generation, r.since = real[at].Generation, time.Time{}
+	}
+	newest := &real[0]
+	switch {
+	case at == 0:
+		return newest, nil
+	case !everywhere(newest.Public, links):
+		r.since = time.Time{}
+	case r.since.IsZero():
+		r.since = now
+	case now.Sub(r.since) >= handover:
+		r.generation = newest.Generation
+		return newest, nil
+	}
+	return &real[at], newest
+}
+
+// everywhere reports whether there is a remote gateway, and each uses a key of ours.
+func everywhere(key config.Key, links []tun.LinkStatus) bool {
+	there, using := map[string]bool{}, map[string]bool{}
+	for _, l := range links {
+		if l.Up {
+			there[l.Gateway] = true
+			using[l.Gateway] = using[l.Gateway] || l.OwnKey == key
+		}
+	}
+	for gateway := range there {
+		if !using[gateway] {
+			return false
+		}
+	}
+	return len(there) > 0
+}
