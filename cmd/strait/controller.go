@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -15,18 +16,22 @@ import (
 )
 
 func newController() *cobra.Command {
-	var kubeconfig string
+	var kubeconfig, template string
 	o := controller.Options{Namespace: os.Getenv("POD_NAMESPACE"), Identity: os.Getenv("POD_NAME")}
 	c := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the controller of a cluster",
 		Long: `Run the controller in the foreground. It detects which ranges the cluster uses,
-gives nodes and gateways their addresses, and decides where ranges of other
-clusters are seen. Several may run: one works, the others wait for its lease.
+gives nodes and gateways their addresses, decides where ranges of other
+clusters are seen, and runs the gateways of each Peering. Several may run: one
+works, the others wait for its lease.
+
+A template has what the gateways' pods need in this cluster: the metadata and
+spec of a pod, in YAML. The container in it that is named gateway is Strait's.
 
 It waits for an API server that is away. SIGTERM ends it.`,
-		Example: `  strait controller
-  strait controller --kubeconfig ~/.kube/config --namespace strait-system --identity me`,
+		Example: `  strait controller --gateway-image registry.example/strait:v1
+  strait controller --kubeconfig ~/.kube/config --namespace strait-system --identity me --gateway-template gateway.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Namespace == "" {
@@ -34,6 +39,18 @@ It waits for an API server that is away. SIGTERM ends it.`,
 			}
 			if o.Identity == "" {
 				return &usageError{errors.New("--identity is missing; give a name that no other controller of the cluster has, or set POD_NAME"), cmd.CommandPath() + " --help"}
+			}
+			if template != "" {
+				text, err := os.ReadFile(template)
+				if err != nil {
+					return fmt.Errorf("--gateway-template: %w", err)
+				}
+				if o.Gateways.Template, err = controller.ParseTemplate(text); err != nil {
+					return fmt.Errorf("--gateway-template %s: %w", template, err)
+				}
+			}
+			if err := o.Gateways.Check(); err != nil {
+				return &usageError{err, cmd.CommandPath() + " --help"}
 			}
 			config, err := client.Config(kubeconfig)
 			if err != nil {
@@ -51,6 +68,9 @@ It waits for an API server that is away. SIGTERM ends it.`,
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file (default: the service account of the pod)")
 	c.Flags().StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the lease (default: $POD_NAMESPACE)")
 	c.Flags().StringVar(&o.Gateways.Namespace, "gateway-namespace", "strait-gateways", "namespace of the gateways")
+	c.Flags().StringVar(&o.Gateways.Image, "gateway-image", "", "image of the gateways (required unless the template has one)")
+	c.Flags().StringVar(&template, "gateway-template", "", "file with the template of the gateways' pods")
+	c.Flags().StringVar(&o.Gateways.ServiceAccount, "gateway-service-account", "strait-gateway", "service account of the gateways, in their namespace")
 	c.Flags().StringVar(&o.Identity, "identity", o.Identity, "name among the controllers of the cluster (default: $POD_NAME)")
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -10,6 +11,18 @@ func TestControllerEndsWithTheCodeOfItsMistake(t *testing.T) {
 	t.Setenv("POD_NAME", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	absent := filepath.Join(t.TempDir(), "kubeconfig")
+	me := func(more ...string) []string {
+		return append([]string{"controller", "--namespace", "strait-system", "--identity", "me"}, more...)
+	}
+	template, wrong := filepath.Join(t.TempDir(), "template.yaml"), filepath.Join(t.TempDir(), "wrong.yaml")
+	for file, text := range map[string]string{
+		template: "spec: {containers: [{name: gateway, image: registry.example/strait:v1}]}\n",
+		wrong:    "spec: {tolerate: all}\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct {
 		args []string
 		want int
@@ -18,8 +31,14 @@ func TestControllerEndsWithTheCodeOfItsMistake(t *testing.T) {
 		{[]string{"controller", "surplus"}, exitUsage},
 		{[]string{"controller", "--namespace", "strait-system"}, exitUsage},
 		{[]string{"controller", "--identity", "me"}, exitUsage},
-		{[]string{"controller", "--namespace", "strait-system", "--identity", "me"}, exitFailed}, // this is no pod
-		{[]string{"controller", "--namespace", "strait-system", "--identity", "me", "--kubeconfig", absent}, exitFailed},
+		{me(), exitUsage}, // and gateways without an image
+		{me("--gateway-image", "registry.example/strait:v1", "--gateway-namespace", ""), exitUsage},
+		{me("--gateway-image", "registry.example/strait:v1", "--gateway-service-account", ""), exitUsage},
+		{me("--gateway-image", "registry.example/strait:v1"), exitFailed}, // this is no pod
+		{me("--gateway-image", "registry.example/strait:v1", "--kubeconfig", absent), exitFailed},
+		{me("--gateway-template", template), exitFailed}, // no pod either
+		{me("--gateway-template", wrong), exitFailed},
+		{me("--gateway-template", absent), exitFailed},
 	} {
 		if code := run(c.args); code != c.want {
 			t.Errorf("strait %v ends with %d, want %d", c.args, code, c.want)
@@ -27,7 +46,7 @@ func TestControllerEndsWithTheCodeOfItsMistake(t *testing.T) {
 	}
 	t.Setenv("POD_NAMESPACE", "strait-system")
 	t.Setenv("POD_NAME", "controller-0")
-	if code := run([]string{"controller", "--kubeconfig", absent}); code != exitFailed {
+	if code := run([]string{"controller", "--gateway-image", "registry.example/strait:v1", "--kubeconfig", absent}); code != exitFailed {
 		t.Errorf("in a pod, without its kubeconfig, strait controller ends with %d, want %d", code, exitFailed)
 	}
 }

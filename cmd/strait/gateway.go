@@ -42,7 +42,7 @@ SIGTERM ends the gateway after it has drained.`,
 		Example: `  strait gateway --config gateway.yaml
   strait gateway --config gateway.yaml --check
   strait gateway --peering b --name b-0 --node node-1 --pod-ips 10.0.1.9 \
-    --key-file private.key --cache-dir cache --kubeconfig ~/.kube/config`,
+    --key-dir keys --cache-dir cache --kubeconfig ~/.kube/config`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/base64"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,12 +13,9 @@ func TestGatewayEndsWithTheCodeOfItsMistake(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	dir := t.TempDir()
-	key, access := filepath.Join(dir, "private.key"), filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32)))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	access := filepath.Join(dir, "kubeconfig")
 	whole := []string{"gateway", "--peering", "b", "--name", "b-0", "--pod-ips", "192.0.2.10", "--node", "node-1",
-		"--key-file", key, "--cache-dir", dir, "--kubeconfig", access}
+		"--key-dir", dir, "--cache-dir", dir, "--kubeconfig", access}
 	replaced := func(flag, value string) []string {
 		args := append([]string{}, whole...)
 		for i := range args {
@@ -41,7 +36,7 @@ func TestGatewayEndsWithTheCodeOfItsMistake(t *testing.T) {
 		{[]string{"gateway", "--config", filepath.Join(dir, "absent.yaml")}, exitFailed},
 		{replaced("--peering", ""), exitUsage},
 		{replaced("--pod-ips", "here"), exitUsage},
-		{replaced("--key-file", ""), exitUsage},
+		{replaced("--key-dir", ""), exitUsage},
 		{replaced("--cache-dir", filepath.Join(dir, "absent")), exitUsage},
 		{whole, exitFailed}, // there is no such kubeconfig
 	} {
@@ -55,7 +50,7 @@ func TestAGatewayInKubernetesKnowsItselfFromItsEnvironment(t *testing.T) {
 	for name, value := range map[string]string{"STRAIT_PEERING": "b", "POD_NAME": "b-0", "POD_IPS": "10.0.1.9,fd00:10::9", "NODE_NAME": "node-1"} {
 		t.Setenv(name, value)
 	}
-	g := gatewayObjects{keyFile: "private.key", cacheDir: t.TempDir(), node: "node-2"}
+	g := gatewayObjects{keyDir: "keys", cacheDir: t.TempDir(), node: "node-2"}
 	o, err := g.options(daemon.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +58,7 @@ func TestAGatewayInKubernetesKnowsItselfFromItsEnvironment(t *testing.T) {
 	if o.Peering != "b" || o.Name != "b-0" || o.Node != "node-2" || len(o.PodAddresses) != 2 || o.PodAddresses[1].String() != "fd00:10::9" {
 		t.Errorf("%+v", o)
 	}
-	g = gatewayObjects{keyFile: "private.key"}
+	g = gatewayObjects{keyDir: "keys"}
 	if _, err := g.options(daemon.Options{}); err == nil || !strings.HasPrefix(err.Error(), "--cache-dir is missing: folder for a copy") {
 		t.Errorf("says %v", err)
 	}

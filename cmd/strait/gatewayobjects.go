@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"strait.dev/strait/config"
@@ -25,7 +26,7 @@ const (
 
 // gatewayObjects are the flags of a gateway in Kubernetes.
 type gatewayObjects struct {
-	peering, name, podIPs, node, keyFile, presharedKeyDir, cacheDir, kubeconfig string
+	peering, peeringUID, name, podIPs, node, keyDir, inviteKeyFile, presharedKeyDir, cacheDir, kubeconfig string
 }
 
 // objectFlag is one of them.
@@ -40,10 +41,12 @@ type objectFlag struct {
 func (g *gatewayObjects) flags() []objectFlag {
 	return []objectFlag{
 		{&g.peering, "peering", "STRAIT_PEERING", true, "the Peering that the gateway is for"},
+		{&g.peeringUID, "peering-uid", "STRAIT_PEERING_UID", false, "its UID; without it, any Peering of that name is the one"},
 		{&g.name, "name", "POD_NAME", true, "the gateway's name: that of its pod"},
 		{&g.podIPs, "pod-ips", "POD_IPS", true, "the addresses of its pod, joined by commas"},
 		{&g.node, "node", "NODE_NAME", true, "the node that it runs on"},
-		{&g.keyFile, "key-file", "", true, "file with the gateway's private key in base64"},
+		{&g.keyDir, "key-dir", "", true, "folder with the gateway's private keys in base64, each in a file named for its generation, like 1.key"},
+		{&g.inviteKeyFile, "invite-key-file", "", false, "file with the temporary private key of an invite, while there is one"},
 		{&g.presharedKeyDir, "preshared-key-dir", "", false, "folder with preshared keys, each in a file with the name of its Secret"},
 		{&g.cacheDir, "cache-dir", "", true, "folder for a copy of the configuration in force, to start from while the API server is away"},
 		{&g.kubeconfig, "kubeconfig", "", false, "file with access to the cluster; without it, that of the pod"},
@@ -93,8 +96,8 @@ func (g *gatewayObjects) options(d daemon.Options) (o gateway.Options, err error
 		return o, err
 	}
 	o = gateway.Options{
-		Peering: g.peering, Name: g.name, Node: g.node,
-		KeyFile: g.keyFile, PresharedKeyDir: g.presharedKeyDir, CacheDir: g.cacheDir,
+		Peering: g.peering, PeeringUID: types.UID(g.peeringUID), Name: g.name, Node: g.node,
+		KeyDir: g.keyDir, InviteKeyFile: g.inviteKeyFile, PresharedKeyDir: g.presharedKeyDir, CacheDir: g.cacheDir,
 		Geneve:        config.ListenAddress{Port: config.DefaultOverlayPort},
 		VXLAN:         config.ListenAddress{Port: vxlanPort},
 		Observability: config.ListenAddress{Port: observabilityPort},

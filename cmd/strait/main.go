@@ -19,8 +19,9 @@ const (
 func main() { os.Exit(run(os.Args[1:])) }
 
 // run is main without the exit, for tests.
-func run(args []string) int {
-	root := newRoot()
+func run(args []string) int { return execute(newRoot(), args) }
+
+func execute(root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	err := root.Execute()
 	var wrong *usageError
@@ -61,7 +62,8 @@ no TUN device.`,
 			return c.Help()
 		},
 	}
-	root.AddCommand(newGateway(), newController(), newNode(), newDemo(), newBench(), newVersion())
+	root.AddCommand(newPeer(), newInvite(), newAccept(), newStatus(), newCIDR(), newResolve(),
+		newGateway(), newController(), newNode(), newDemo(), newBench(), newVersion())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	markUsage(root)
 	return root

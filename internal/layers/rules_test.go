@@ -21,6 +21,7 @@ var layers = [][]string{
 	{"internal/daemon"},
 	{"k8s/claims"},
 	{"k8s/gateway", "k8s/controller", "k8s/nodehelper"},
+	{"k8s/operator"},
 	{"internal/demo"},
 	{"bench/result", "bench/measure"},
 	{"bench/traffic", "bench/report", "bench/model", "bench/rig/traffic"},

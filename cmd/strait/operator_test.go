@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/operator"
+)
+
+// objects is an API server that has the objects of a file, by resource, and no others.
+func objects(t *testing.T, file string) *httptest.Server {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]string{}
+	lists := map[string][]any{}
+	for _, kind := range []string{"ClusterNetwork", "Peering", "NodeAttachment", "AddressClaim", "AddressMapping"} {
+		resource := strings.ToLower(kind) + "s"
+		kinds[resource], lists[resource] = kind+"List", []any{}
+	}
+	for _, document := range bytes.Split(text, []byte("\n---\n")) {
+		var object map[string]any
+		if err := yaml.Unmarshal(document, &object); err != nil {
+			t.Fatal(err)
+		}
+		resource := strings.ToLower(object["kind"].(string)) + "s"
+		lists[resource] = append(lists[resource], object)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		resource, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/apis/strait.dev/v1alpha1/"), "/")
+		items, ok := lists[resource]
+		if !ok || r.Method != http.MethodGet {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		for _, item := range items {
+			if item.(map[string]any)["metadata"].(map[string]any)["name"] == name {
+				_ = json.NewEncoder(w).Encode(item)
+				return
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "strait.dev/v1alpha1", "kind": kinds[resource], "metadata": map[string]any{}, "items": items})
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// access makes a kubeconfig of servers the one that commands find.
+func access(t *testing.T, servers map[string]string) {
+	t.Helper()
+	all := clientcmdapi.NewConfig()
+	for name, server := range servers {
+		all.Clusters[name] = &clientcmdapi.Cluster{Server: server}
+		all.Contexts[name] = &clientcmdapi.Context{Cluster: name}
+	}
+	file := filepath.Join(t.TempDir(), "config")
+	if err := clientcmd.WriteToFile(*all, file); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+}
+
+// output runs a command line as run does.
+func output(stdin string, args ...string) (stdout, stderr string, code int) {
+	root := newRoot()
+	var out, complaints strings.Builder
+	root.SetIn(strings.NewReader(stdin))
+	root.SetOut(&out)
+	root.SetErr(&complaints)
+	code = execute(root, args)
+	return out.String(), complaints.String(), code
+}
+
+const (
+	readyObjects   = "../../k8s/operator/testdata/ready.yaml"
+	brokenObjects  = "../../k8s/operator/testdata/broken.yaml"
+	noPeering      = "../../k8s/operator/testdata/none.yaml"
+	addressObjects = "../../k8s/operator/testdata/addresses.yaml"
+)
+
+func TestOperatorsCommandsEndWithTheCodeOfTheirMistake(t *testing.T) {
+	away := httptest.NewServer(nil)
+	away.Close()
+	bare := httptest.NewServer(http.NotFoundHandler())
+	defer bare.Close()
+	access(t, map[string]string{"a": objects(t, readyObjects).URL, "none": objects(t, noPeering).URL, "broken": objects(t, brokenObjects).URL,
+		"bare": bare.URL, "away": away.URL})
+	for _, c := range []struct {
+		args string
+		want int
+		says string
+	}{
+		{"peer", exitUsage, "--remote-context is missing"},
+		{"peer surplus --remote-context b", exitUsage, "unknown command"},
+		{"peer --remote-context a --service-type Mesh", exitUsage, "--service-type Mesh: choose one of [NodePort LoadBalancer ClusterIP]"},
+		{"peer --remote-context a --replicas 17", exitUsage, "--replicas 17: use 1 to 16"},
+		{"peer --remote-context a --name Not-This", exitUsage, `--name: "Not-This" cannot be the name of a Peering`},
+		{"peer --remote-context a --wait 0s", exitUsage, "--wait 0s: give some time"},
+		{"peer --remote-context a -o yaml", exitUsage, "-o yaml: no such format; choose text or json"},
+		{"peer --context a --remote-context c", exitFailed, `remote cluster: there is no context "c"; choose one of: a, away, bare, broken, none`},
+		{"peer --context a --remote-context away", exitFailed, "context away: the API server cannot be reached"},
+		{"peer --context a --remote-context bare", exitFailed, "context bare: the API server does not know Strait's kinds: its CRDs are not installed"},
+		{"invite", exitUsage, "accepts 1 arg"},
+		{"invite NOT", exitUsage, "cannot be the name of a Peering"},
+		{"invite b --service-type ClusterIP", exitUsage, "nobody could call the gateways"},
+		{"invite b --expires 169h", exitUsage, "--expires 169h0m0s: use 1m to 168h0m0s"},
+		{"invite b --accept-prefixes ten", exitUsage, `"ten" is not a prefix`},
+		{"invite b --context bare", exitFailed, "its CRDs are not installed"},
+		{"accept", exitFailed, "there is no invite to read"},
+		{"accept one two", exitUsage, "accepts at most 1 arg"},
+		{"accept one --file two", exitUsage, "exclude each other"},
+		{"accept one", exitFailed, "this is no token"},
+		{"accept --file /nowhere", exitFailed, "no such file"},
+		{"accept one --name Not-This", exitUsage, "--name:"},
+		{"status --context a", exitOK, ""},
+		{"status --context broken", exitFailed, "not all peerings are ready"},
+		{"status --context none", exitFailed, "not all peerings are ready"},
+		{"status --context a other", exitFailed, "context a: there is no Peering other; there are: prod-b"},
+		{"status --context a -o wide", exitUsage, "choose table or json or yaml"},
+		{"status --context a --wait=0s", exitUsage, "--wait 0s"},
+		{"status --context a --wait", exitOK, ""},
+		{"status --context a --wait 5m", exitUsage, "5m is taken for a Peering; write --wait=5m"},
+		{"status --context broken --wait=1s", exitFailed, "not after 1s: Peering b: no link answers since 09:00"},
+		{"status --context a one two --for-remote", exitUsage, "name one"},
+		{"status --context none --for-remote", exitFailed, "name one (there are: none)"},
+		{"status --kubeconfig /nowhere", exitFailed, "no such file"},
+		{"cidr", exitUsage, "strait cidr plan"},
+		{"cidr plan", exitUsage, "there is nothing to plan"},
+		{"cidr plan --remote 10.0.0.0", exitUsage, `"10.0.0.0" is not a prefix`},
+		{"cidr plan --context a --remote 10.0.0.0/16", exitOK, ""},
+		{"resolve", exitUsage, "accepts 1 arg"},
+		{"resolve here", exitUsage, `"here" is not an address`},
+		{"resolve 10.71.2.9 --context a", exitOK, ""},
+		{"resolve 198.51.100.1 --context a", exitFailed, "198.51.100.1 means nothing that Strait knows of in cluster a"},
+		{"resolve 10.71.2.9 --context a -o yaml", exitUsage, "choose text or json"},
+	} {
+		_, stderr, code := output("", strings.Fields(c.args)...)
+		if code != c.want || !strings.Contains(stderr, c.says) {
+			t.Errorf("strait %s ends with %d, want %d, and says %q, want %q in it", c.args, code, c.want, stderr, c.says)
+		}
+	}
+}
+
+func TestStatusPrintsWhatWasAskedFor(t *testing.T) {
+	access(t, map[string]string{"a": objects(t, readyObjects).URL})
+	table, _, _ := output("", "status", "--context", "a")
+	if !strings.Contains(table, "Peering prod-b with cluster b: ready, MTU 1370\n") || !strings.Contains(table, "  10.0.0.0/16   10.71.0.0/16  pods\n") {
+		t.Errorf("the table is\n%s", table)
+	}
+	for form, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(b []byte, v any) error { return yaml.UnmarshalStrict(b, v) }} {
+		text, _, _ := output("", "status", "--context", "a", "-o", form)
+		var r operator.Report
+		if err := read([]byte(text), &r); err != nil || r.Schema != operator.Schema || !r.Ready || len(r.Peerings) != 1 {
+			t.Errorf("-o %s: %v, %+v", form, err, r)
+		}
+	}
+	text, _, _ := output("", "status", "--context", "a", "--for-remote")
+	if !strings.HasPrefix(text, "# For the cluster that is to be joined with cluster a. It is public data.\n# localPods lets") ||
+		!strings.Contains(text, "\napiVersion: strait.dev/v1alpha1\nkind: Peering\nmetadata:\n  name: a\nspec:\n") || strings.Contains(text, "status") {
+		t.Errorf("for the other cluster it prints\n%s", text)
+	}
+}
+
+func TestAddressesAndRangesAreExplained(t *testing.T) {
+	access(t, map[string]string{"a": objects(t, addressObjects).URL})
+	text, _, _ := output("", "resolve", "--context", "a", "10.71.2.9")
+	if want := "10.71.2.9: a pod of cluster b, which knows it as 10.0.2.9 (Peering prod-b: 10.0.0.0/16 is seen as 10.71.0.0/16)\n"; text != want {
+		t.Errorf("got %q, want %q", text, want)
+	}
+	text, _, _ = output("", "resolve", "--context", "a", "-o", "json", "10.71.2.9")
+	var r operator.Resolved
+	if err := json.Unmarshal([]byte(text), &r); err != nil || len(r.Meanings) != 1 || r.Meanings[0].To != "10.0.2.9" {
+		t.Errorf("got %s, %v", text, err)
+	}
+	text, _, _ = output("", "cidr", "plan", "--context", "a", "--remote", "10.0.0.0/16,10.9.0.0/16")
+	const want = `REMOTE-CIDR  SEEN-AS       WHY
+10.0.0.0/16  10.64.0.0/16  10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/16
+10.9.0.0/16  10.9.0.0/16   10.9.0.0/16 overlaps nothing that is in use here
+`
+	if text != want {
+		t.Errorf("got\n%s, want\n%s", text, want)
+	}
+}
+
+func TestTheContextsOfOneFileDoForBothClusters(t *testing.T) {
+	access(t, map[string]string{"a": objects(t, readyObjects).URL, "b": objects(t, readyObjects).URL})
+	file := os.Getenv("KUBECONFIG")
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("HOME", t.TempDir())
+	_, stderr, code := output("", "peer", "--kubeconfig", file, "--context", "a", "--remote-context", "b")
+	if want := "strait: context a and context b are the same cluster, a; name the contexts of two\n"; code != exitFailed || stderr != want {
+		t.Errorf("ends with %d and says %q, want %q", code, stderr, want)
+	}
+}
+
+func TestEveryCommandShowsHowItIsUsed(t *testing.T) {
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		if c.HasParent() && !c.Hidden && c.Example == "" && !c.HasSubCommands() && c.Name() != "help" {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check(newRoot())
+}

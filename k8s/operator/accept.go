@@ -1,0 +1,142 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
+)
+
+// AcceptOptions are how an invite is accepted.
+type AcceptOptions struct {
+	Name             string // of the Peering; empty: the ID of the cluster that invites
+	GatewayNamespace string
+	Waiting          Waiting
+}
+
+// Accept joins the cluster that gave an invite, and waits until the peering is ready and
+// does not need the invite any more.
+func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Sight, error) {
+	network, err := c.Network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.usable(network); err != nil {
+		return nil, err
+	}
+	if network.Status.ClusterID == i.ClusterID {
+		return nil, fmt.Errorf("%s: the invite is of this very cluster, %s; accept it in the other one "+
+			"(if that has the same ID, give one of them another in spec.clusterID of its ClusterNetwork %s)",
+			c.Name, i.ClusterID, v1alpha1.ClusterNetworkName)
+	}
+	all, err := c.Peerings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name, was, err := find(c, all, i.ClusterID, o.Name, "--name")
+	if err != nil {
+		return nil, err
+	}
+	if err := c.estranged(name, was, i.keys()); err != nil {
+		return nil, err
+	}
+	is := was
+	if was == nil || was.Spec.InviteUntil != nil || !peering.RemoteOf(was, time.Now()).Announced {
+		if is, err = c.accept(ctx, name, was, i, o.GatewayNamespace); err != nil {
+			return nil, err
+		}
+	}
+	err = o.Waiting.until(ctx, func(ctx context.Context) (string, error) {
+		now, err := c.peering(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		if now == nil || now.UID != is.UID {
+			return "", fmt.Errorf("%s: Peering %s was deleted meanwhile; run the command again to accept the invite", c.Name, name)
+		}
+		is = now
+		if missing := unready(is); missing != "" {
+			return missing, nil
+		}
+		// Before that, the other cluster knows the gateways here by the invite's key alone.
+		if is.Spec.InviteUntil != nil && !peering.RemoteOf(is, time.Now()).Announced {
+			return "the clusters have not told each other their own keys yet", nil
+		}
+		return "", nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	sight := see(network, is)
+	return &sight, c.settle(ctx, is, o.GatewayNamespace)
+}
+
+// inviteKey is the key of a Secret that holds the temporary private key.
+const inviteKey = "invite.key"
+
+func secretOf(peering string) string { return peering + "-invite" }
+
+// accept makes the Peering, and the Secret with the temporary key before it, so that the
+// gateways find it when they start.
+func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering, i *Invite, namespace string) (*v1alpha1.Peering, error) {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: secretOf(name), Namespace: namespace, Labels: map[string]string{"strait.dev/peering": name}},
+		Type:       corev1.SecretTypeOpaque,
+		Data:       map[string][]byte{inviteKey: []byte(string(i.PrivateKey) + "\n")},
+	}
+	if err := c.keep(ctx, secret); err != nil {
+		return nil, err
+	}
+	until := metav1.NewTime(i.NotAfter)
+	is, err := c.wish(ctx, name, was, func(spec *v1alpha1.PeeringSpec) {
+		spec.ClusterID, spec.InviteUntil = i.ClusterID, &until
+		if was == nil { // what somebody else wrote says what is granted
+			spec.LocalPods = true
+			spec.Prefixes, spec.ExternalPrefixes = remotePrefixes(i.Prefixes), remotePrefixes(i.ExternalPrefixes)
+			spec.AcceptPrefixes = accepted(append(append([]v1alpha1.CIDR{}, i.Prefixes...), i.ExternalPrefixes...)...)
+		}
+		var gateways []v1alpha1.GatewayStatus
+		for _, g := range i.Gateways {
+			gateways = append(gateways, v1alpha1.GatewayStatus{Name: g.Name, PublicKey: g.PublicKey, Endpoints: g.Endpoints})
+		}
+		spec.Peers = asPeers(gateways, spec.Peers)
+	})
+	if err != nil {
+		return nil, err
+	}
+	secret.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Peering", Name: is.Name, UID: is.UID,
+	}} // so that it goes with the Peering
+	return is, c.keep(ctx, secret)
+}
+
+func (c Cluster) keep(ctx context.Context, secret *corev1.Secret) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	_, err := c.Client.Secrets(secret.Namespace).Apply(ctx, secret, Manager)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s: there is no namespace %s for gateways; install Strait in this cluster, or name its namespace with --gateway-namespace", c.Name, secret.Namespace)
+	}
+	return c.failed("write Secret "+secret.Name, err)
+}
+
+// settle takes the invite away, which is spent.
+func (c Cluster) settle(ctx context.Context, p *v1alpha1.Peering, namespace string) error {
+	if p.Spec.InviteUntil == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	err := c.Client.Secrets(namespace).Delete(ctx, secretOf(p.Name), metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return c.failed("delete Secret "+secretOf(p.Name), err)
+	}
+	_, err = c.wish(ctx, p.Name, p, func(spec *v1alpha1.PeeringSpec) { spec.InviteUntil = nil })
+	return err
+}

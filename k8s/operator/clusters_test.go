@@ -1,0 +1,276 @@
+package operator
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/test/kube"
+)
+
+// TestTwoClustersAreJoined starts two clusters with the same ranges, and joins them in
+// all ways that there are.
+func TestTwoClustersAreJoined(t *testing.T) {
+	other := kube.Start(t)
+	t.Run("before Strait is installed", func(t *testing.T) {
+		c, err := client.New(other.Admin())
+		must(t, err)
+		_, err = Look(t.Context(), Cluster{Name: "context b", Client: c}, nil)
+		says(t, err, "context b: the API server does not know Strait's kinds", "install Strait in that cluster first")
+	})
+	a := newSite(t, kube.Shared(t), "a", "10.0.0.0/24", "192.0.2.21")
+	b := newSite(t, other, "b", "10.0.0.0/24", "192.0.2.31")
+	t.Run("before the controller runs", func(t *testing.T) {
+		_, err := Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
+		says(t, err, "context a: the controller has not said yet what the cluster is", "see whether strait controller runs")
+	})
+	a.control(t)
+	b.control(t)
+	play(t, a, b)
+	for _, s := range []*site{a, b} {
+		eventually(t, "the cluster is detected", func() bool {
+			n, err := s.user.Network(t.Context())
+			return err == nil && s.user.usable(n) == nil
+		})
+	}
+
+	t.Run("by peer", func(t *testing.T) {
+		defer a.clear(t)
+		defer b.clear(t)
+		joined, err := Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
+		must(t, err)
+		if joined.Local.Name != "b" || !joined.Local.Ready || joined.Remote.Name != "a" || !joined.Remote.Ready {
+			t.Errorf("joined %+v", joined)
+		}
+		inA, inB := a.get(t, "b"), b.get(t, "a")
+		if inA.Spec.Gateway.Service.Type != corev1.ServiceTypeClusterIP || inB.Spec.Gateway.Service.Type != corev1.ServiceTypeNodePort {
+			t.Errorf("services are %s here and %s there", inA.Spec.Gateway.Service.Type, inB.Spec.Gateway.Service.Type)
+		}
+		if peers := inA.Spec.Peers; len(peers) != 1 || peers[0].Name != "a-0" || !strings.HasPrefix(string(peers[0].Endpoint), "192.0.2.31:") || peers[0].PublicKey != b.key(inB, "a-0") {
+			t.Errorf("peers here are %+v", peers)
+		}
+		if peers := inB.Spec.Peers; len(peers) != 1 || peers[0].Name != "b-0" || peers[0].Endpoint != "" || peers[0].PublicKey != a.key(inA, "b-0") {
+			t.Errorf("peers there are %+v", peers)
+		}
+		a.writes.Store(0)
+		b.writes.Store(0)
+		_, err = Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
+		must(t, err)
+		if a.writes.Load()+b.writes.Load() != 0 {
+			t.Errorf("joining clusters that are joined wrote %d times here, %d there", a.writes.Load(), b.writes.Load())
+		}
+		_, err = Join(t.Context(), a.user, b.user, JoinOptions{Name: "other", Waiting: soon()})
+		says(t, err, "it is joined to cluster b already, by Peering b; leave --name out")
+
+		t.Run("status", func(t *testing.T) {
+			r, err := Await(t.Context(), a.user, nil, soon())
+			must(t, err)
+			for _, s := range r.Peerings[0].Stages {
+				if s.State != Reached && s.Name != "handshake" { // of which the players know nothing
+					t.Errorf("stage %s is %s: %s", s.Name, s.State, s.Message)
+				}
+			}
+			if got, want := fmt.Sprint(r.Peerings[0].Ranges), "[{10.0.0.0/24 10.65.0.0/24 pods} {10.70.0.0/16 10.64.0.0/16 external}]"; got != want {
+				t.Errorf("ranges %s, want %s", got, want)
+			}
+		})
+		t.Run("resolve", func(t *testing.T) {
+			r, err := Resolve(t.Context(), a.user, netip.MustParseAddr("10.65.0.9"))
+			must(t, err)
+			if len(r.Meanings) != 1 || r.Meanings[0].To != "10.0.0.9" || r.Meanings[0].Of != "b" {
+				t.Errorf("10.65.0.9 means %+v", r.Meanings)
+			}
+		})
+		t.Run("cidr plan of the very cluster", func(t *testing.T) {
+			plan, err := PlanOf(t.Context(), a.user, &b.user, nil)
+			must(t, err)
+			if plan.Peering != "b" || len(plan.Views) != 2 || plan.Views[0].SeenAs != "10.65.0.0/24" || plan.Views[1].SeenAs != "10.64.0.0/16" {
+				t.Errorf("the plan is %+v", plan)
+			}
+		})
+		t.Run("made anew on one side", func(t *testing.T) {
+			b.clear(t)
+			_, err := Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
+			says(t, err, "context a: Peering b is with gateways of cluster b that are not there any more", "delete it")
+			a.clear(t)
+			_, err = Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
+			must(t, err)
+		})
+	})
+
+	t.Run("by peer, interrupted and run again", func(t *testing.T) {
+		defer a.clear(t)
+		defer b.clear(t)
+		o := JoinOptions{Name: "prod-b", RemoteName: "prod-a", Replicas: 2, ServiceType: corev1.ServiceTypeNodePort}
+		o.Waiting = Waiting{For: time.Millisecond, Every: time.Millisecond}
+		_, err := Join(t.Context(), a.user, b.user, o)
+		var late *TimeoutError
+		if !errors.As(err, &late) {
+			t.Fatalf("with no time it says %v", err)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := Join(ended, a.user, b.user, o); !errors.Is(err, context.Canceled) {
+			t.Errorf("interrupted, it says %v", err)
+		}
+		joined, err := Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
+		must(t, err)
+		if joined.Local.Name != "prod-b" || joined.Remote.Name != "prod-a" || len(a.get(t, "prod-b").Spec.Peers) != 2 || len(joined.Local.Links) != 4 {
+			t.Errorf("joined %+v", joined)
+		}
+	})
+
+	t.Run("by peer, with nobody to call", func(t *testing.T) {
+		defer a.clear(t)
+		defer b.clear(t)
+		_, err := Join(t.Context(), a.user, b.user, JoinOptions{ServiceType: corev1.ServiceTypeClusterIP, Waiting: Waiting{For: 5 * time.Second, Every: 20 * time.Millisecond}})
+		says(t, err, "neither side can be called", "--service-type NodePort")
+	})
+
+	t.Run("by objects", func(t *testing.T) {
+		defer a.clear(t)
+		defer b.clear(t)
+		for s, name := range map[*site]string{a: "b", b: "a"} {
+			p := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PeeringSpec{
+				Gateway: v1alpha1.GatewaySpec{Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeNodePort}}, LocalPods: true}}
+			_, err := s.admin.Peerings().Apply(t.Context(), p, "git")
+			must(t, err)
+		}
+		forB, err := ForRemote(t.Context(), a.user, "", soon())
+		must(t, err)
+		forA, err := ForRemote(t.Context(), b.user, "a", soon())
+		must(t, err)
+		forA.Spec.Gateway.Service.Type, forB.Spec.Gateway.Service.Type = corev1.ServiceTypeNodePort, corev1.ServiceTypeNodePort
+		_, err = a.admin.Peerings().Apply(t.Context(), forA, "git")
+		must(t, err)
+		_, err = b.admin.Peerings().Apply(t.Context(), forB, "git")
+		must(t, err)
+		_, err = Await(t.Context(), a.user, []string{"b"}, soon())
+		must(t, err)
+		_, err = ForRemote(t.Context(), a.user, "c", soon())
+		says(t, err, "there is no Peering c; there are: b")
+	})
+
+	t.Run("by invite", func(t *testing.T) {
+		defer a.clear(t)
+		defer b.clear(t)
+		inviting := InviteOptions{Name: "b", Expires: time.Hour, GatewayNamespace: gatewayNamespace, Random: rand.Reader, Now: time.Now, Waiting: soon()}
+		first, err := NewInvite(t.Context(), a.user, inviting)
+		must(t, err)
+		is := a.get(t, "b")
+		if is.Spec.ClusterID != "" || len(is.Spec.Peers) != 1 || is.Spec.Peers[0].Name != "invite" || is.Spec.Peers[0].NotAfter == nil ||
+			is.Spec.Gateway.Service.Type != corev1.ServiceTypeNodePort || !is.Spec.LocalPods {
+			t.Errorf("the inviting Peering is %+v", is.Spec)
+		}
+		invite, err := NewInvite(t.Context(), a.user, inviting) // before anybody accepted
+		must(t, err)
+		if first.PrivateKey == invite.PrivateKey {
+			t.Error("two invites have one key")
+		}
+		text, err := invite.Token()
+		must(t, err)
+		if invite, err = ParseToken(text, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = Accept(t.Context(), a.user, invite, AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: soon()})
+		says(t, err, "the invite is of this very cluster, a")
+		_, err = Accept(t.Context(), b.user, invite, AcceptOptions{GatewayNamespace: "nowhere", Waiting: soon()})
+		says(t, err, "there is no namespace nowhere for gateways", "--gateway-namespace")
+
+		_, err = Accept(t.Context(), b.user, invite, AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: Waiting{For: time.Millisecond}})
+		var late *TimeoutError
+		if !errors.As(err, &late) {
+			t.Fatalf("with no time it says %v", err)
+		}
+		if b.get(t, "a").Spec.InviteUntil == nil {
+			t.Error("the invite is taken away before anything crosses")
+		}
+		secret, err := b.admin.Secrets(gatewayNamespace).Get(t.Context(), "a-invite", metav1.GetOptions{})
+		must(t, err)
+		if string(secret.Data["invite.key"]) != string(invite.PrivateKey)+"\n" || len(secret.OwnerReferences) != 1 || secret.OwnerReferences[0].UID != b.get(t, "a").UID {
+			t.Errorf("the Secret of the invite belongs to %+v, or does not hold its key", secret.OwnerReferences)
+		}
+		a.holdsNot(t, string(invite.PrivateKey))
+		sight, err := Accept(t.Context(), b.user, invite, AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: soon()})
+		must(t, err)
+		inB := b.get(t, "a")
+		if sight.Name != "a" || !sight.Ready || inB.Spec.ClusterID != "a" || inB.Spec.InviteUntil != nil || inB.Spec.Gateway.Service.Type != corev1.ServiceTypeClusterIP {
+			t.Errorf("accepted as %+v: %+v", sight, inB.Spec)
+		}
+		if _, err := b.admin.Secrets(gatewayNamespace).Get(t.Context(), "a-invite", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the Secret of the invite: %v", err)
+		}
+		_, err = Await(t.Context(), a.user, nil, soon())
+		must(t, err)
+		_, err = Await(t.Context(), b.user, nil, soon()) // without the temporary key
+		must(t, err)
+
+		b.writes.Store(0)
+		_, err = Accept(t.Context(), b.user, invite, AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: soon()})
+		must(t, err)
+		if b.writes.Load() != 0 {
+			t.Errorf("an invite that was accepted already made %d writes", b.writes.Load())
+		}
+		_, err = NewInvite(t.Context(), a.user, inviting)
+		says(t, err, "Peering b is in use already", "--replace")
+		inviting.Replace = true
+		again, err := NewInvite(t.Context(), a.user, inviting)
+		must(t, err)
+		if again.Gateways[0].PublicKey == invite.Gateways[0].PublicKey || a.get(t, "b").UID == is.UID {
+			t.Error("what was to be replaced is there still")
+		}
+		_, err = Accept(t.Context(), b.user, again, AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: soon()})
+		says(t, err, "Peering a is with gateways of cluster a that are not there any more")
+	})
+
+	t.Run("refused", func(t *testing.T) {
+		defer a.clear(t)
+		defer b.clear(t)
+		_, err := Join(t.Context(), a.user, Cluster{Name: "context c", Client: a.user.Client}, JoinOptions{Waiting: soon()})
+		says(t, err, "context a and context c are the same cluster, a")
+		_, err = PlanOf(t.Context(), a.user, &a.user, nil)
+		says(t, err, "are the same cluster")
+		_, err = NewInvite(t.Context(), a.user, InviteOptions{Name: "No"})
+		says(t, err, "cannot be the name of a Peering")
+		mayNothing, err := client.New(a.kube.ServiceAccount(t, "default", "nobody"))
+		must(t, err)
+		_, err = Look(t.Context(), Cluster{Name: "context n", Client: mayNothing}, nil)
+		says(t, err, "context n: read ClusterNetworks:", "forbidden", "use a context of somebody who may")
+		nowhere, err := client.New(&rest.Config{Host: "https://127.0.0.1:1"})
+		must(t, err)
+		_, err = Look(t.Context(), Cluster{Name: "context x", Client: nowhere}, nil)
+		says(t, err, "context x: the API server cannot be reached", "see whether the context is the right one")
+	})
+
+	t.Run("cidr plan", func(t *testing.T) {
+		plan, err := PlanOf(t.Context(), a.user, nil, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.9.0.0/16"), netip.MustParsePrefix("10.96.0.0/16")})
+		must(t, err)
+		if got, want := fmt.Sprint(plan.Views), "[{10.0.0.0/16 10.64.0.0/16 10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/24} "+
+			"{10.9.0.0/16 10.9.0.0/16 10.9.0.0/16 overlaps nothing that is in use here} "+
+			"{10.96.0.0/16 10.65.0.0/16 10.96.0.0/16 overlaps this cluster's service CIDR 10.96.0.0/16}]"; got != want {
+			t.Errorf("got\n%s, want\n%s", got, want)
+		}
+	})
+}
+
+// says checks that an error has all these words.
+func says(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("it says %v, and should say %q", err, w)
+		}
+	}
+}

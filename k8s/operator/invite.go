@@ -1,0 +1,151 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
+)
+
+// LongestInvite is how long an invite may be valid.
+const LongestInvite = 7 * 24 * time.Hour
+
+// invitePeer is the name of the peer that has the temporary key of an invite.
+const invitePeer = "invite"
+
+// InviteOptions are how another cluster is invited.
+type InviteOptions struct {
+	Name             string
+	Expires          time.Duration
+	ServiceType      corev1.ServiceType // empty: what is there, or else what works
+	AcceptPrefixes   []v1alpha1.CIDR    // that the other cluster may announce, beside the private ones
+	Replace          bool               // a Peering that is in use already
+	GatewayNamespace string
+	Random           io.Reader
+	Now              func() time.Time
+	Waiting          Waiting
+}
+
+// NewInvite makes a Peering that waits for whoever has the invite, and the invite once it
+// can be used: when the gateways here can be called. This cluster keeps the public half
+// of the temporary key alone. A Peering that is in use is left alone, unless it is to be
+// replaced: then it goes first, with its gateways and all that was agreed on.
+func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error) {
+	if err := CheckName(o.Name); err != nil {
+		return nil, err
+	}
+	network, err := c.Network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.usable(network); err != nil {
+		return nil, err
+	}
+	was, err := c.peering(ctx, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	if was != nil && inUse(was) {
+		if !o.Replace {
+			return nil, fmt.Errorf("%s: Peering %s is in use already; choose another name, or, to part from that cluster and invite anew, give --replace", c.Name, o.Name)
+		}
+		if err := c.remove(ctx, was, o.GatewayNamespace, o.Waiting); err != nil {
+			return nil, err
+		}
+		was = nil
+	}
+	private, err := NewPrivateKey(o.Random)
+	if err != nil {
+		return nil, err
+	}
+	public, err := private.Public()
+	if err != nil {
+		return nil, err
+	}
+	service := o.ServiceType
+	if service == "" && (was == nil || !called(was)) {
+		service = c.callable(ctx)
+	}
+	notAfter := metav1.NewTime(o.Now().Add(o.Expires).UTC().Truncate(time.Second))
+	is, err := c.wish(ctx, o.Name, was, func(spec *v1alpha1.PeeringSpec) {
+		spec.Peers = []v1alpha1.Peer{{Name: invitePeer, PublicKey: public, NotAfter: &notAfter}}
+		if was == nil {
+			spec.LocalPods, spec.AcceptPrefixes = true, accepted()
+		}
+		for _, cidr := range o.AcceptPrefixes {
+			if !slices.Contains(spec.AcceptPrefixes, cidr) {
+				spec.AcceptPrefixes = append(spec.AcceptPrefixes, cidr)
+			}
+		}
+		if service != "" {
+			spec.Gateway.Service.Type = service
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	gateways, err := c.untilRunning(ctx, is, o.Waiting)
+	if err != nil {
+		return nil, err
+	}
+	i := &Invite{
+		ClusterID: network.Status.ClusterID, Prefixes: peering.LocalPrefixes(is, network), ExternalPrefixes: network.Spec.ExternalCIDRs,
+		PrivateKey: private, NotAfter: notAfter.UTC(),
+	}
+	for _, g := range gateways {
+		i.Gateways = append(i.Gateways, InviteGateway{Name: g.Name, PublicKey: g.PublicKey, Endpoints: g.Endpoints})
+	}
+	return i, nil
+}
+
+// inUse reports whether a Peering is more than an invite that nobody has accepted.
+func inUse(p *v1alpha1.Peering) bool {
+	return len(p.Status.Announcements) > 0 || p.Spec.InviteUntil != nil || slices.ContainsFunc(p.Spec.Peers, func(peer v1alpha1.Peer) bool { return peer.Name != invitePeer })
+}
+
+// untilRunning waits until all gateways of a Peering have keys and can be called.
+func (c Cluster) untilRunning(ctx context.Context, p *v1alpha1.Peering, w Waiting) (gateways []v1alpha1.GatewayStatus, err error) {
+	err = w.until(ctx, func(ctx context.Context) (missing string, err error) {
+		is, err := c.peering(ctx, p.Name)
+		if err != nil {
+			return "", err
+		}
+		if is == nil || is.UID != p.UID {
+			return "", fmt.Errorf("%s: Peering %s was deleted meanwhile; run the command again to invite", c.Name, p.Name)
+		}
+		gateways, missing = running(is)
+		return missing, nil
+	})
+	return gateways, err
+}
+
+// remove deletes a Peering and waits until its gateways are gone with their keys, so that
+// a new Peering of that name has nothing to do with them.
+func (c Cluster) remove(ctx context.Context, p *v1alpha1.Peering, namespace string, w Waiting) error {
+	err := c.Client.Peerings().Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}})
+	if err != nil {
+		return c.failed("delete Peering "+p.Name, err)
+	}
+	of := metav1.ListOptions{LabelSelector: "strait.dev/peering=" + p.Name}
+	return w.until(ctx, func(ctx context.Context) (string, error) {
+		pods, err := c.Client.Pods(namespace).List(ctx, of)
+		if err != nil {
+			return "", c.failed("read the gateways' pods", err)
+		}
+		keys, err := c.Client.Secrets(namespace).List(ctx, of)
+		if err != nil {
+			return "", c.failed("read the gateways' Secrets", err)
+		}
+		if left := len(pods.Items) + len(keys.Items); left > 0 {
+			return fmt.Sprintf("%d pods and Secrets of the former Peering %s are still in namespace %s", left, p.Name, namespace), nil
+		}
+		return "", nil
+	})
+}

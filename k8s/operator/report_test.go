@@ -1,0 +1,68 @@
+package operator
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestStatusSaysHowFarEachPeeringIs(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	must(t, err)
+	cases := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, ".golden.yaml") || filepath.Base(file) == "addresses.yaml" {
+			continue
+		}
+		cases++
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			o := load(t, file)
+			r, err := look(o.network, o.peerings, nil, noon)
+			must(t, err)
+			var table strings.Builder
+			must(t, Table(&table, r, noon))
+			golden(t, strings.TrimSuffix(file, ".yaml")+".golden.txt", table.String())
+			text, err := json.MarshalIndent(r, "", "  ")
+			must(t, err)
+			golden(t, strings.TrimSuffix(file, ".yaml")+".golden.json", string(text)+"\n")
+		})
+	}
+	if cases == 0 {
+		t.Error("no case found")
+	}
+}
+
+func TestStatusOfSomePeeringsLeavesTheOthersOut(t *testing.T) {
+	o := load(t, "testdata/new.yaml")
+	r, err := look(o.network, o.peerings, []string{"c"}, noon)
+	must(t, err)
+	if len(r.Peerings) != 1 || r.Peerings[0].Name != "c" {
+		t.Errorf("got %+v", r.Peerings)
+	}
+	if _, err := look(o.network, o.peerings, []string{"d"}, noon); err == nil || err.Error() != "there is no Peering d; there are: b, c" {
+		t.Errorf("of a Peering that is not there it says %v", err)
+	}
+}
+
+func TestAConditionOfAnOlderGenerationDoesNotCount(t *testing.T) {
+	o := load(t, "testdata/ready.yaml")
+	p := &o.peerings[0]
+	if seeAt(o.network, p, noon).Ready != true {
+		t.Fatal("not ready")
+	}
+	p.Generation++
+	s := seeAt(o.network, p, noon)
+	if s.Ready || !strings.Contains(s.Missing, "has not looked at Peering prod-b yet") {
+		t.Errorf("after a change it says ready %v, %q", s.Ready, s.Missing)
+	}
+}
+
+func TestAgesAreSaidInOneUnit(t *testing.T) {
+	for seconds, want := range map[int]string{-5: "0s", 0: "0s", 119: "119s", 120: "2m", 7199: "119m", 7200: "2h", 172799: "47h", 172800: "2d"} {
+		if got := age(time.Duration(seconds) * time.Second); got != want {
+			t.Errorf("%d s: %s, want %s", seconds, got, want)
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/nat"
+)
+
+// Meaning is one thing that an address is in a cluster.
+type Meaning struct {
+	Kind string `json:"kind"` // see the constants
+	// The object that it belongs to, if to one: a node, a gateway, a Peering, an
+	// AddressMapping.
+	Of string `json:"of,omitempty"`
+	// Where it leads: the address in the remote cluster, or the target of a mapping.
+	To string `json:"to,omitempty"`
+	// Range that it lies in.
+	Range v1alpha1.CIDR `json:"range,omitempty"`
+	Text  string        `json:"text"` // all of that for people
+}
+
+// The kinds of meanings.
+const (
+	KindRemotePod       = "remote-pod"       // a pod of a remote cluster, as it is seen here
+	KindRemoteExternal  = "remote-external"  // a node, gateway or mapped host of a remote cluster, as it is seen here
+	KindNodePods        = "node-pods"        // of a node's pods
+	KindNode            = "node"             // a node's own address
+	KindNodeInternal    = "node-internal"    // a node's on the overlay
+	KindNodeExternal    = "node-external"    // a node's for remote clusters
+	KindGatewayPod      = "gateway-pod"      // a gateway's pod
+	KindGatewayInternal = "gateway-internal" // a gateway's on the overlay
+	KindGatewayExternal = "gateway-external" // a gateway's for remote clusters
+	KindMapping         = "mapping"          // an AddressMapping's external address
+	KindService         = "service"          // in the range of ClusterIPs
+	KindPods            = "pods"             // in a range of pods, of no known node
+	KindNodes           = "nodes"            // in a range of nodes, of no known node
+	KindPool            = "pool"             // in one of Strait's pools, of nobody
+	KindReserved        = "reserved"         // in a reserved range
+)
+
+// Resolved is what an address means.
+type Resolved struct {
+	Address   string             `json:"address"`
+	ClusterID v1alpha1.ClusterID `json:"clusterID"` // of the cluster in which it means that
+	Meanings  []Meaning          `json:"meanings"`  // what is most exact first
+}
+
+// Resolve says what an address means in a cluster.
+func Resolve(ctx context.Context, c Cluster, address netip.Addr) (*Resolved, error) {
+	n, err := c.Network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	peerings, err := c.Peerings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	nodes, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, c.failed("read NodeAttachments", err)
+	}
+	mappings, err := c.Client.AddressMappings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, c.failed("read AddressMappings", err)
+	}
+	r := &Resolved{Address: address.String(), ClusterID: n.Status.ClusterID}
+	r.Meanings = meanings(address, n, peerings, nodes.Items, mappings.Items)
+	return r, nil
+}
+
+// finder collects what one address means.
+type finder struct {
+	address netip.Addr
+	found   []Meaning
+}
+
+func meanings(a netip.Addr, n *v1alpha1.ClusterNetwork, peerings []v1alpha1.Peering, nodes []v1alpha1.NodeAttachment, mappings []v1alpha1.AddressMapping) []Meaning {
+	f := &finder{address: a, found: []Meaning{}}
+	for i := range peerings {
+		f.peering(&peerings[i])
+	}
+	for i := range nodes {
+		f.node(&nodes[i])
+	}
+	for _, m := range mappings {
+		if f.is([]v1alpha1.IP{m.Spec.External}) {
+			f.add(Meaning{Kind: KindMapping, Of: m.Name, To: string(m.Spec.Target), Text: fmt.Sprintf("AddressMapping %s, which stands for %s", m.Name, m.Spec.Target)})
+		}
+	}
+	if len(f.found) > 0 {
+		return f.found
+	}
+	for _, list := range []struct {
+		cidrs      []v1alpha1.CIDR
+		kind, text string
+	}{
+		{n.Status.ServiceCIDRs, KindService, "in the range %s of ClusterIPs of this cluster's Services"},
+		{n.Status.PodCIDRs, KindPods, "in the range %s of this cluster's pods, and of no node that there is"},
+		{n.Status.NodeCIDRs, KindNodes, "in the range %s of this cluster's nodes, and of no node that is attached"},
+		{n.Spec.InternalCIDRs, KindPool, "in the internal range %s, and nobody's"},
+		{n.Spec.ExternalCIDRs, KindPool, "in the external range %s, and nobody's"},
+		{n.Spec.RemapPools, KindPool, "in the remap pool %s, and no remote range is seen there"},
+		{n.Spec.ReservedCIDRs, KindReserved, "in the reserved range %s, of which Strait knows nothing else"},
+	} {
+		if cidr, ok := f.in(list.cidrs); ok {
+			f.add(Meaning{Kind: list.kind, Range: cidr, Text: fmt.Sprintf(list.text, cidr)})
+			break // pools may lie in each other
+		}
+	}
+	return f.found
+}
+
+func (f *finder) peering(p *v1alpha1.Peering) {
+	for _, list := range []struct {
+		seen        []v1alpha1.SeenPrefix
+		kind, whose string
+	}{{p.Status.Prefixes, KindRemotePod, "a pod"}, {p.Status.ExternalPrefixes, KindRemoteExternal, "a node, gateway or mapped host"}} {
+		for _, s := range list.seen {
+			there, ok := f.there(s)
+			if !ok {
+				continue
+			}
+			f.add(Meaning{Kind: list.kind, Of: p.Name, To: there.String(), Range: s.SeenAs,
+				Text: fmt.Sprintf("%s of cluster %s, which knows it as %s (Peering %s: %s is seen as %s)", list.whose, remoteOf(p), there, p.Name, s.CIDR, s.SeenAs)})
+		}
+	}
+	for _, g := range p.Status.Gateways {
+		for _, list := range []struct {
+			ips        []v1alpha1.IP
+			kind, text string
+		}{
+			{g.InternalAddresses, KindGatewayInternal, "internal address of gateway %s of Peering %s, on the overlay"},
+			{g.ExternalAddresses, KindGatewayExternal, "external address of gateway %s of Peering %s, as remote clusters know it"},
+			{g.PodAddresses, KindGatewayPod, "address of the pod of gateway %s of Peering %s"},
+		} {
+			if f.is(list.ips) {
+				f.add(Meaning{Kind: list.kind, Of: g.Name, Text: fmt.Sprintf(list.text, g.Name, p.Name)})
+			}
+		}
+	}
+}
+
+func (f *finder) node(n *v1alpha1.NodeAttachment) {
+	for _, list := range []struct {
+		ips        []v1alpha1.IP
+		kind, text string
+	}{
+		{n.Spec.InternalAddresses, KindNodeInternal, "internal address of node %s, on the overlay"},
+		{n.Spec.ExternalAddresses, KindNodeExternal, "external address of node %s, as remote clusters know it"},
+		{n.Spec.UnderlayAddresses, KindNode, "address of node %s itself"},
+	} {
+		if f.is(list.ips) {
+			f.add(Meaning{Kind: list.kind, Of: n.Name, Text: fmt.Sprintf(list.text, n.Name)})
+		}
+	}
+	if cidr, ok := f.in(n.Spec.PodCIDRs); ok {
+		f.add(Meaning{Kind: KindNodePods, Of: n.Name, Range: cidr, Text: fmt.Sprintf("of the pods of node %s, in %s", n.Name, cidr)})
+	}
+}
+
+// there is what the remote cluster knows the address as, if it lies in a seen range.
+func (f *finder) there(s v1alpha1.SeenPrefix) (netip.Addr, bool) {
+	cidr, err := netip.ParsePrefix(string(s.CIDR))
+	seenAs, err2 := netip.ParsePrefix(string(s.SeenAs))
+	if err != nil || err2 != nil || !seenAs.Contains(f.address) {
+		return netip.Addr{}, false
+	}
+	m, err := nat.NewMap(seenAs, cidr)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	return m.Translate(f.address), true
+}
+
+func (f *finder) add(m Meaning) { f.found = append(f.found, m) }
+
+func (f *finder) is(ips []v1alpha1.IP) bool {
+	return slices.ContainsFunc(ips, func(ip v1alpha1.IP) bool {
+		a, err := netip.ParseAddr(string(ip))
+		return err == nil && a == f.address
+	})
+}
+
+func (f *finder) in(cidrs []v1alpha1.CIDR) (v1alpha1.CIDR, bool) {
+	for _, text := range cidrs {
+		if p, err := netip.ParsePrefix(string(text)); err == nil && p.Contains(f.address) {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// remoteOf names the cluster that a Peering is with, for people.
+func remoteOf(p *v1alpha1.Peering) string {
+	if id := remoteID(p); id != "" {
+		return string(id)
+	}
+	return p.Name
+}

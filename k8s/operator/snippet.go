@@ -1,0 +1,63 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
+)
+
+// ForRemote is the Peering that the other cluster needs for one of this cluster's. It
+// holds public data only. What it grants this cluster is for the other one to decide.
+func ForRemote(ctx context.Context, c Cluster, name string, w Waiting) (*v1alpha1.Peering, error) {
+	n, err := c.Network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.Peerings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" && len(all) == 1 {
+		name = all[0].Name
+	}
+	var p *v1alpha1.Peering
+	for i := range all {
+		if all[i].Name == name {
+			p = &all[i]
+		}
+	}
+	switch {
+	case name == "":
+		return nil, fmt.Errorf("%s: there are several Peerings, or none; name one (there are: %s)", c.Name, peeringNames(all))
+	case p == nil:
+		return nil, fmt.Errorf("%s: there is no Peering %s; there are: %s", c.Name, name, peeringNames(all))
+	}
+	gateways, err := c.untilRunning(ctx, p, w)
+	if err != nil {
+		return nil, err
+	}
+	return forRemote(n, p, gateways), nil
+}
+
+func forRemote(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, gateways []v1alpha1.GatewayStatus) *v1alpha1.Peering {
+	name := string(n.Status.ClusterID)
+	if CheckName(name) != nil {
+		name = name[:40] // an ID is of the same letters, and may be longer
+	}
+	pods := peering.LocalPrefixes(p, n)
+	there := &v1alpha1.Peering{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Peering"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.PeeringSpec{
+			ClusterID: n.Status.ClusterID, LocalPods: true,
+			Prefixes: remotePrefixes(pods), ExternalPrefixes: remotePrefixes(n.Spec.ExternalCIDRs),
+			AcceptPrefixes: accepted(append(append([]v1alpha1.CIDR{}, pods...), n.Spec.ExternalCIDRs...)...),
+			Peers:          asPeers(gateways, nil),
+		},
+	}
+	return there
+}

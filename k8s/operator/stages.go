@@ -1,0 +1,191 @@
+package operator
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
+)
+
+// recent is how old the keys of a link that is in use may get.
+const recent = 3 * time.Minute
+
+// stages are the steps from a Peering to packets, in the order in which they have to be
+// reached.
+func stages(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, now time.Time) []Stage {
+	return []Stage{
+		networkStage(n),
+		rangesStage(p),
+		gatewaysStage(p),
+		endpointStage(p, now),
+		handshakeStage(p, now),
+		probesStage(p),
+		conditionStage("nodes", p, v1alpha1.ConditionRouted, "the nodes' routes are not known yet"),
+		conditionStage("path-mtu", p, v1alpha1.ConditionPathMTU, "no packet of full size has crossed yet"),
+		announcedStage(p, now),
+	}
+}
+
+func networkStage(n *v1alpha1.ClusterNetwork) Stage {
+	s := Stage{Name: "cluster-network", State: Reached, Reason: "Known", Message: "pods have addresses from " + join(n.Status.PodCIDRs)}
+	for _, t := range []string{v1alpha1.ConditionDetected, v1alpha1.ConditionReady} {
+		if c := meta.FindStatusCondition(n.Status.Conditions, t); c != nil && c.Status == metav1.ConditionFalse {
+			return Stage{s.Name, Failed, c.Reason, c.Message}
+		}
+	}
+	return s
+}
+
+func rangesStage(p *v1alpha1.Peering) Stage {
+	s := Stage{Name: "ranges", State: Pending, Reason: "NotKnown", Message: "the ranges of the remote cluster are not known yet"}
+	seen := len(p.Status.Prefixes) + len(p.Status.ExternalPrefixes)
+	switch c := condition(p, v1alpha1.ConditionCIDRConflict); {
+	case c != nil && c.Status == metav1.ConditionTrue:
+		return Stage{s.Name, Failed, c.Reason, c.Message}
+	case c != nil && c.Status == metav1.ConditionUnknown:
+		return Stage{s.Name, Pending, c.Reason, c.Message}
+	case c != nil && seen > 0:
+		return Stage{s.Name, Reached, c.Reason, c.Message}
+	}
+	return s
+}
+
+func gatewaysStage(p *v1alpha1.Peering) Stage {
+	gateways, missing := running(p)
+	wanted := max(int(p.Spec.Gateway.Replicas), 1)
+	switch {
+	case missing != "":
+		return Stage{"gateways", Pending, "NotRunning", missing}
+	case len(gateways) > 1:
+		return Stage{"gateways", Reached, "Running", fmt.Sprintf("%d of %d have a key", len(gateways), wanted)}
+	}
+	return Stage{"gateways", Reached, "Running", fmt.Sprintf("%s has a key", gateways[0].Name)}
+}
+
+func endpointStage(p *v1alpha1.Peering, now time.Time) Stage {
+	remote := peering.RemoteOf(p, now)
+	var here, there []string
+	for _, g := range p.Status.Gateways {
+		for _, e := range g.Endpoints {
+			here = append(here, string(e))
+		}
+	}
+	for _, g := range remote.Gateways {
+		for _, e := range g.Endpoints {
+			there = append(there, string(e))
+		}
+	}
+	switch {
+	case len(remote.Gateways) == 0 && len(p.Spec.Peers) > 0:
+		return Stage{"endpoint", Failed, "Expired", "the invite expired before anybody accepted it; make a new one with strait invite " + p.Name}
+	case len(remote.Gateways) == 0:
+		return Stage{"endpoint", Failed, "NoPeers", "the gateways of the remote cluster are not known; " +
+			"write them into spec.peers, as strait status --for-remote prints them there, or use strait peer"}
+	case len(there) > 0:
+		return Stage{"endpoint", Reached, "Calls", "calls " + shorten(there)}
+	case len(here) > 0:
+		return Stage{"endpoint", Reached, "Called", "is called at " + shorten(here)}
+	}
+	return Stage{"endpoint", Failed, "NoEndpoint", "neither side can be called; " +
+		"set spec.gateway.service.type to NodePort or LoadBalancer here or there, and name the endpoint in spec.peers of the other side"}
+}
+
+func handshakeStage(p *v1alpha1.Peering, now time.Time) Stage {
+	var last *metav1.Time
+	for _, l := range p.Status.Links {
+		if l.LastHandshake != nil && (last == nil || last.Before(l.LastHandshake)) {
+			last = l.LastHandshake
+		}
+	}
+	switch {
+	case last == nil && invites(p, now):
+		return Stage{"handshake", Pending, "Invited", "nobody has accepted the invite yet, until " +
+			p.Spec.Peers[0].NotAfter.UTC().Format(time.RFC3339) + "; accept it in the other cluster with strait accept"}
+	case last == nil:
+		return Stage{"handshake", Pending, "Never", "no gateway of the remote cluster has answered yet; " +
+			"see whether UDP passes to the endpoint, and whether each side has the other's public key"}
+	case now.Sub(last.Time) > recent:
+		return Stage{"handshake", Failed, "Lost", fmt.Sprintf("the last one was %s ago; "+
+			"see whether UDP still passes to the endpoint, and whether the gateways run on both sides", age(now.Sub(last.Time)))}
+	}
+	return Stage{"handshake", Reached, "Recent", age(now.Sub(last.Time)) + " ago"}
+}
+
+// invites reports whether all that a Peering has is an invite that is valid.
+func invites(p *v1alpha1.Peering, now time.Time) bool {
+	return len(p.Spec.Peers) == 1 && p.Spec.Peers[0].NotAfter != nil && len(peering.RemoteOf(p, now).Gateways) == 1 && len(p.Status.Announcements) == 0
+}
+
+func probesStage(p *v1alpha1.Peering) Stage {
+	up := 0
+	for _, l := range p.Status.Links {
+		if l.Up {
+			up++
+		}
+	}
+	s := conditionStage("probes", p, v1alpha1.ConditionTunnelUp, "no probe has crossed both ways yet")
+	if s.State == Reached {
+		s.Message = fmt.Sprintf("%d of %d links answer", up, len(p.Status.Links))
+	}
+	return s
+}
+
+func announcedStage(p *v1alpha1.Peering, now time.Time) Stage {
+	s := conditionStage("announced", p, v1alpha1.ConditionAnnounced, "the remote cluster has not said what it is yet")
+	if s.Reason == unknown && peering.RemoteOf(p, now).Announced {
+		return Stage{s.Name, Reached, "AsGranted", "the remote cluster announces itself"}
+	}
+	return s
+}
+
+// unknown is the reason of a stage of which nothing was said yet.
+const unknown = "NotKnown"
+
+// conditionStage is a stage of which the controller knows.
+func conditionStage(name string, p *v1alpha1.Peering, of, otherwise string) Stage {
+	c := condition(p, of)
+	if c == nil {
+		return Stage{name, Pending, unknown, otherwise}
+	}
+	state := map[metav1.ConditionStatus]State{metav1.ConditionTrue: Reached, metav1.ConditionFalse: Failed}[c.Status]
+	if state == "" {
+		state = Pending
+	}
+	return Stage{name, state, c.Reason, c.Message}
+}
+
+func join[S ~string](texts []S) string {
+	var all []string
+	for _, t := range texts {
+		all = append(all, string(t))
+	}
+	return strings.Join(all, ", ")
+}
+
+// shorten is the first of a list, and how many more there are.
+func shorten(texts []string) string {
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return fmt.Sprintf("%s and %d more", texts[0], len(texts)-1)
+}
+
+// age is a duration as people say it.
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}

@@ -1,0 +1,97 @@
+package operator
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+var marks = map[State]string{Reached: "✓", Failed: "✗", Pending: "…"}
+
+// Table writes a report for people. What they read is as old as at now.
+func Table(w io.Writer, r *Report, now time.Time) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cluster %s, pods %s\n", r.ClusterID, join(r.PodCIDRs))
+	if len(r.Peerings) == 0 {
+		fmt.Fprintf(&b, "%s\n", nobody)
+	}
+	for i := range r.Peerings {
+		b.WriteByte('\n')
+		r.Peerings[i].table(&b, now)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// table writes one peering. Nothing that it writes to fails.
+func (s *Sight) table(b *strings.Builder, now time.Time) {
+	fmt.Fprintf(b, "Peering %s", s.Name)
+	if s.ClusterID != "" && string(s.ClusterID) != s.Name {
+		fmt.Fprintf(b, " with cluster %s", s.ClusterID)
+	}
+	if s.Ready {
+		b.WriteString(": ready")
+		if s.MTU > 0 {
+			fmt.Fprintf(b, ", MTU %d", s.MTU)
+		}
+		b.WriteByte('\n')
+	} else {
+		fmt.Fprintf(b, ": not ready: %s\n", s.Missing)
+	}
+	columns := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, stage := range s.Stages {
+		fmt.Fprintf(columns, "  %s %s\t%s\n", marks[stage.State], stage.Name, stage.Message)
+	}
+	_ = columns.Flush()
+	if len(s.Links) > 0 {
+		fmt.Fprintf(columns, "\n  LINK\tUP\tRTT\tHANDSHAKE\tPATH-MTU\tENDPOINT\n")
+		for _, l := range s.Links {
+			fmt.Fprintf(columns, "  %s to %s\t%s\t%s\t%s\t%s\t%s\n", l.Local, l.Remote, l.up(), l.rtt(), l.handshake(now), l.pathMTU(), orDash(string(l.Endpoint)))
+		}
+		_ = columns.Flush()
+	}
+	if len(s.Ranges) > 0 {
+		fmt.Fprintf(columns, "\n  REMOTE-CIDR\tSEEN-AS\tOF\n")
+		for _, one := range s.Ranges {
+			fmt.Fprintf(columns, "  %s\t%s\t%s\n", one.CIDR, one.SeenAs, one.Of)
+		}
+		_ = columns.Flush()
+	}
+}
+
+func (l Link) up() string {
+	if l.Up {
+		return "yes"
+	}
+	return "no"
+}
+
+func (l Link) rtt() string {
+	if l.RTT == nil {
+		return "-"
+	}
+	return l.RTT.Duration.String()
+}
+
+func (l Link) handshake(now time.Time) string {
+	if l.LastHandshake == nil {
+		return "never"
+	}
+	return age(now.Sub(l.LastHandshake.Time)) + " ago"
+}
+
+func (l Link) pathMTU() string {
+	if l.PathMTU == 0 {
+		return "-"
+	}
+	return fmt.Sprint(l.PathMTU)
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,157 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"strait.dev/strait/k8s/api/crds"
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/test/kube"
+)
+
+func TestMain(m *testing.M) {
+	code := kube.Main(m)
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+const gatewayNamespace = "strait-gateways"
+
+// site is a cluster with a real API server and a real controller. What is missing of a
+// cluster is played by turn: kubelets, the garbage collector, gateways and the helper of
+// the one node.
+type site struct {
+	id     string
+	kube   *kube.Cluster
+	admin  *client.Client // of the players
+	user   Cluster        // what commands use
+	writes atomic.Int32   // of commands
+}
+
+func newSite(t *testing.T, cluster *kube.Cluster, id, podCIDR, node string) *site {
+	t.Helper()
+	cluster.InstallCRDs(t, crds.Files)
+	s := &site{id: id, kube: cluster}
+	var err error
+	s.admin, err = client.New(cluster.Admin())
+	must(t, err)
+	counted := cluster.Admin()
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return writes{next, &s.writes} })
+	user, err := client.New(counted)
+	must(t, err)
+	s.user = Cluster{Name: "context " + id, Client: user}
+	cluster.ServiceAccount(t, gatewayNamespace, "strait-gateway")
+	cluster.ServiceAccount(t, gatewayNamespace, "default")
+	_, err = s.admin.ClusterNetworks().Patch(t.Context(), "default", types.ApplyPatchType,
+		[]byte(`{"apiVersion":"strait.dev/v1alpha1","kind":"ClusterNetwork","metadata":{"name":"default"},"spec":{"clusterID":"`+id+`"}}`), metav1.PatchOptions{FieldManager: "helm"})
+	must(t, err)
+	made, err := cluster.Kubernetes().CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: corev1.NodeSpec{PodCIDR: podCIDR, PodCIDRs: []string{podCIDR}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: node}}
+	made.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	_, err = cluster.Kubernetes().CoreV1().Nodes().UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
+	must(t, err)
+	return s
+}
+
+// control runs the controller until the test ends.
+func (s *site) control(t *testing.T) {
+	t.Helper()
+	c, err := client.New(s.kube.Admin())
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- controller.Run(ctx, controller.Options{
+			Client: c, Namespace: "default", Identity: "first", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Gateways: controller.Gateways{Namespace: gatewayNamespace, ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the controller of %s: %v", s.id, err)
+		}
+	})
+}
+
+// writes counts requests that change something.
+type writes struct {
+	next  http.RoundTripper
+	count *atomic.Int32
+}
+
+func (w writes) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		w.count.Add(1)
+	}
+	return w.next.RoundTrip(r)
+}
+
+// holdsNot checks that no object that a command or a gateway writes holds a secret.
+func (s *site) holdsNot(t *testing.T, secret string) {
+	t.Helper()
+	peerings, err := s.admin.Peerings().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	secrets, err := s.admin.Secrets(gatewayNamespace).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	text, err := json.Marshal([]any{peerings, secrets}) // the data of Secrets is in base64
+	must(t, err)
+	if bytes.Contains(text, []byte(secret)) || bytes.Contains(text, []byte(base64.StdEncoding.EncodeToString([]byte(secret))[:40])) {
+		t.Errorf("cluster %s holds the private key of the invite", s.id)
+	}
+}
+
+// get is a Peering.
+func (s *site) get(t *testing.T, name string) *v1alpha1.Peering {
+	t.Helper()
+	p, err := s.admin.Peerings().Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	return p
+}
+
+// clear removes all Peerings, and waits until what belonged to their gateways is gone.
+func (s *site) clear(t *testing.T) {
+	t.Helper()
+	must(t, s.admin.Peerings().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	eventually(t, "the gateways are gone", func() bool {
+		pods, err := s.admin.Pods(gatewayNamespace).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		return len(pods.Items) == 0
+	})
+}
+
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not after a minute: %s", what)
+		}
+	}
+}
+
+// soon is how tests wait.
+func soon() Waiting { return Waiting{For: time.Minute, Every: 20 * time.Millisecond} }
