@@ -144,7 +144,7 @@ func (s *side) join(t *testing.T, to *side) {
 	t.Helper()
 	err := s.fabric.SetLinks([]tun.LinkConfig{{
 		Name: to.name + "-0", PrivateKey: s.private, PublicKey: [32]byte(to.public()), ListenPort: s.port,
-		Endpoint: fmt.Sprintf("127.0.0.1:%d", to.port), Allowed: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")},
+		Endpoints: []string{fmt.Sprintf("127.0.0.1:%d", to.port)}, Allowed: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,152 @@
+package clusters
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"strait.dev/strait/k8s/api/crds"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/rbac"
+	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/netns"
+)
+
+// Namespaces of the API, as the installation has them.
+const (
+	systemNamespace  = "strait-system"
+	gatewayNamespace = "strait-gateways"
+)
+
+// cluster is one of the two.
+type cluster struct {
+	*kube.Cluster
+	name   string
+	admin  *client.Client
+	dir    string // of files
+	nodes  [2]*box
+	pods   [2]*netns.Namespace                               // 10.0.1.5 on the first node, 10.0.2.5 on the second
+	access struct{ admin, controller, gateway, node string } // kubeconfig files
+
+	controller *process
+	helpers    [2]*process
+	gateways   map[string]*gatewayPod
+}
+
+// podAddresses are those of the pods of each cluster.
+var podAddresses = [2]string{"10.0.1.5", "10.0.2.5"}
+
+// pair is two clusters whose nodes reach each other.
+type pair struct {
+	*wan
+	a, b *cluster
+}
+
+// newPair starts two clusters, each with a controller and a helper on each node, and
+// without a ClusterNetwork or a Peering.
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	p := &pair{wan: newWAN(t)}
+	p.a = p.cluster(t, "a", "192.0.2")
+	p.b = p.cluster(t, "b", "198.51.100")
+	return p
+}
+
+func (p *pair) cluster(t *testing.T, name, net string) *cluster {
+	t.Helper()
+	c := &cluster{Cluster: kube.Start(t), name: name, dir: filepath.Join(workDir, t.Name()+"-"+name), gateways: map[string]*gatewayPod{}}
+	must(t, os.MkdirAll(c.dir, 0o755))
+	router := net + ".1"
+	p.lan(t, name, router)
+	c.nodes[0] = p.attach(t, name, router, net+".21", "10.0.1", map[string]string{"10.0.2": net + ".22"})
+	c.nodes[1] = p.attach(t, name, router, net+".22", "10.0.2", map[string]string{"10.0.1": net + ".21"})
+	for i, node := range c.nodes {
+		c.pods[i] = node.pod(t, "5")
+	}
+	c.InstallCRDs(t, crds.Files)
+	c.grant(t)
+	var err error
+	c.admin, err = client.New(c.Admin())
+	must(t, err)
+	for i := range c.nodes {
+		c.createNode(t, i)
+	}
+	c.startController(t)
+	for i := range c.nodes {
+		relay(t, c.nodes[i].Namespace, c.Admin().Host)
+		c.startHelper(t, i)
+	}
+	return c
+}
+
+// grant makes the service accounts with the rights of package rbac and no others.
+func (c *cluster) grant(t *testing.T) {
+	t.Helper()
+	c.access.admin = c.kubeconfig(t, "admin", c.Admin())
+	for _, one := range []struct {
+		into               *string
+		namespace, account string
+		rules              []byte
+	}{
+		{&c.access.controller, systemNamespace, "strait-controller", rbac.Controller},
+		{&c.access.gateway, gatewayNamespace, "strait-gateway", rbac.Gateway},
+		{&c.access.node, systemNamespace, "strait-node", rbac.Node},
+	} {
+		config := c.ServiceAccount(t, one.namespace, one.account)
+		c.Grant(t, one.rules, one.namespace, one.account)
+		*one.into = c.kubeconfig(t, one.account, config)
+	}
+}
+
+// kubeconfig writes a file with access to the cluster and returns its path.
+func (c *cluster) kubeconfig(t *testing.T, name string, config *rest.Config) string {
+	t.Helper()
+	file := filepath.Join(c.dir, name+".kubeconfig")
+	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{c.name: {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {
+			ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
+		}},
+		Contexts:       map[string]*clientcmdapi.Context{c.name: {Cluster: c.name, AuthInfo: name}},
+		CurrentContext: c.name,
+	}, file))
+	must(t, os.Chmod(file, 0o644)) // gateways are nobody
+	return file
+}
+
+// createNode does what a kubelet does to be known.
+func (c *cluster) createNode(t *testing.T, i int) {
+	t.Helper()
+	cidr := c.nodes[i].podNet + ".0/24"
+	node, err := c.admin.Nodes().Create(t.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)},
+		Spec:       corev1.NodeSpec{PodCIDR: cidr, PodCIDRs: []string{cidr}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.nodes[i].address}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	_, err = c.admin.Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	must(t, err)
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
+
+func (c *cluster) startController(t *testing.T) {
+	t.Helper()
+	c.controller = start(t, c.name+"/controller", nil, unprivileged, nil,
+		"controller", "--kubeconfig", c.access.controller, "--namespace", systemNamespace, "--identity", "controller-0",
+		"--gateway-image", "strait.test/strait:test")
+}
+
+func (c *cluster) startHelper(t *testing.T, i int) {
+	t.Helper()
+	c.helpers[i] = start(t, c.name+"/"+nodeName(i), c.nodes[i].Namespace, onlyNetAdmin, nil,
+		"node", "--kubeconfig", c.access.node, "--node", nodeName(i))
+}

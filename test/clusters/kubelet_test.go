@@ -1,0 +1,283 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/test/netns"
+)
+
+// gatewayPod is a gateway as a kubelet would run it from the StatefulSet of its Peering:
+// its arguments and environment, its mounts, its readiness.
+type gatewayPod struct {
+	*netns.Namespace
+	*process
+	c       *cluster
+	name    string
+	node    int
+	address string
+	set     *appsv1.StatefulSet
+	mounts  map[string]string // folders by where the container has them
+	sync    context.CancelFunc
+	synced  chan struct{}
+}
+
+// runGateway runs the pod of a gateway on a node, with the address host in its range, and
+// waits for nothing but the StatefulSet.
+func (c *cluster) runGateway(t *testing.T, name string, node int, host string) *gatewayPod {
+	t.Helper()
+	peering := name[:strings.LastIndex(name, "-")]
+	g := &gatewayPod{c: c, name: name, node: node, address: c.nodes[node].podNet + "." + host, mounts: map[string]string{}}
+	within(t, 20*time.Second, "the controller made StatefulSet "+peering, func() (err error) {
+		g.set, err = c.admin.StatefulSets(gatewayNamespace).Get(t.Context(), peering, metav1.GetOptions{})
+		return err
+	})
+	g.Namespace = c.nodes[node].pod(t, host)
+	relay(t, g.Namespace, c.Admin().Host)
+	g.mount(t)
+	g.createPod(t)
+	g.startContainer(t)
+	c.gateways[name] = g
+	ctx, cancel := context.WithCancel(context.Background())
+	g.sync, g.synced = cancel, make(chan struct{})
+	go g.keep(ctx)
+	t.Cleanup(func() { cancel(); <-g.synced })
+	return g
+}
+
+// container is that of the gateway.
+func (g *gatewayPod) container() *corev1.Container { return &g.set.Spec.Template.Spec.Containers[0] }
+
+// mount makes a folder for each mount.
+func (g *gatewayPod) mount(t *testing.T) {
+	t.Helper()
+	for i, m := range g.container().VolumeMounts {
+		dir := filepath.Join(g.c.dir, g.name, fmt.Sprint(i))
+		must(t, os.MkdirAll(dir, 0o755))
+		must(t, os.Chmod(dir, 0o777)) // as of an emptyDir
+		g.mounts[m.MountPath] = dir
+	}
+	must(t, g.syncSecrets(t.Context()))
+}
+
+// syncSecrets writes the Secrets of the pod's volumes to its mounts, as they are now.
+func (g *gatewayPod) syncSecrets(ctx context.Context) error {
+	for _, m := range g.container().VolumeMounts {
+		for _, v := range g.set.Spec.Template.Spec.Volumes {
+			if v.Name != m.Name {
+				continue
+			}
+			for _, s := range secretsOf(v) {
+				if err := g.syncSecret(ctx, g.mounts[m.MountPath], s); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// secretsOf are the Secrets of a volume.
+func secretsOf(v corev1.Volume) (all []corev1.SecretProjection) {
+	if v.Secret != nil {
+		all = append(all, corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Items: v.Secret.Items, Optional: v.Secret.Optional,
+		})
+	}
+	if v.Projected != nil {
+		for _, source := range v.Projected.Sources {
+			if source.Secret != nil {
+				all = append(all, *source.Secret)
+			}
+		}
+	}
+	return all
+}
+
+func (g *gatewayPod) syncSecret(ctx context.Context, dir string, s corev1.SecretProjection) error {
+	secret, err := g.c.admin.Secrets(gatewayNamespace).Get(ctx, s.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && s.Optional != nil && *s.Optional {
+		secret, err = &corev1.Secret{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	paths := map[string]string{}
+	for key := range secret.Data {
+		paths[key] = key
+	}
+	if len(s.Items) > 0 {
+		clear(paths)
+		for _, item := range s.Items {
+			paths[item.Key] = item.Path
+		}
+	}
+	wanted := map[string]bool{}
+	for key, path := range paths {
+		value, ok := secret.Data[key]
+		if !ok {
+			continue
+		}
+		file := filepath.Join(dir, path)
+		wanted[file] = true
+		if is, err := os.ReadFile(file); err == nil && string(is) == string(value) {
+			continue
+		}
+		if err := replaceFile(file, value); err != nil {
+			return err
+		}
+	}
+	if len(s.Items) > 0 {
+		return nil // others write here too
+	}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if file := filepath.Join(dir, e.Name()); e.Type().IsRegular() && !wanted[file] {
+			err = os.Remove(file)
+		}
+	}
+	return err
+}
+
+// replaceFile puts a file in the place of another, whole.
+func replaceFile(file string, value []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".new", value, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+// createPod makes the pod's object.
+func (g *gatewayPod) createPod(t *testing.T) {
+	t.Helper()
+	pod := &corev1.Pod{ObjectMeta: g.set.Spec.Template.ObjectMeta, Spec: *g.set.Spec.Template.Spec.DeepCopy()}
+	pod.Name, pod.Spec.NodeName = g.name, nodeName(g.node)
+	pod.Labels["statefulset.kubernetes.io/pod-name"] = g.name
+	automount := false
+	pod.Spec.AutomountServiceAccountToken = &automount // there is no controller to make tokens
+	_, err := g.c.admin.Pods(gatewayNamespace).Create(t.Context(), pod, metav1.CreateOptions{})
+	must(t, err)
+	must(t, g.tell(t.Context(), false))
+}
+
+// tell writes the pod's status.
+func (g *gatewayPod) tell(ctx context.Context, ready bool) error {
+	pod, err := g.c.admin.Pods(gatewayNamespace).Get(ctx, g.name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, HostIP: g.c.nodes[g.node].address, PodIP: g.address, PodIPs: []corev1.PodIP{{IP: g.address}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}},
+	}
+	_, err = g.c.admin.Pods(gatewayNamespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
+}
+
+// startContainer starts the gateway as its container says.
+func (g *gatewayPod) startContainer(t *testing.T) {
+	t.Helper()
+	values := map[string]string{"POD_NAME": g.name, "POD_IPS": g.address, "NODE_NAME": nodeName(g.node)}
+	env := []string{}
+	for _, e := range g.container().Env {
+		if e.Value != "" {
+			values[e.Name] = e.Value
+		}
+		if value, ok := values[e.Name]; ok {
+			env = append(env, e.Name+"="+value)
+		}
+	}
+	var args []string
+	for _, arg := range g.container().Args {
+		for name, value := range values {
+			arg = strings.ReplaceAll(arg, "$("+name+")", value)
+		}
+		args = append(args, g.hostPath(arg))
+	}
+	args = append(args, "--kubeconfig", g.c.access.gateway)
+	g.process = start(t, g.c.name+"/"+g.name, g.Namespace, unprivileged, env, args...)
+}
+
+// hostPath is an argument with the folders of mounts in place of where the container has
+// them: the longest that fits.
+func (g *gatewayPod) hostPath(arg string) string {
+	longest := ""
+	for inside := range g.mounts {
+		if strings.Contains(arg, inside) && len(inside) > len(longest) {
+			longest = inside
+		}
+	}
+	if longest == "" {
+		return arg
+	}
+	return strings.Replace(arg, longest, g.mounts[longest], 1)
+}
+
+// keep does a kubelet's part until ctx ends. What fails is tried again.
+func (g *gatewayPod) keep(ctx context.Context) {
+	defer close(g.synced)
+	ready := false
+	for ctx.Err() == nil {
+		_ = g.syncSecrets(ctx)
+		if is := g.ready(); is != ready && g.tell(ctx, is) == nil {
+			ready = is
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// ready asks the gateway.
+func (g *gatewayPod) ready() bool {
+	_, status, err := g.get("/readyz")
+	return err == nil && status == http.StatusOK
+}
+
+// get asks the gateway over HTTP.
+func (g *gatewayPod) get(path string) (body string, status int, err error) {
+	ask := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(_ context.Context, network, address string) (conn net.Conn, err error) {
+			err = g.In(func() error { conn, err = net.DialTimeout(network, address, time.Second); return err })
+			return conn, err
+		}}}
+	answer, err := ask.Get("http://" + g.address + ":8080" + path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return string(text), answer.StatusCode, err
+}
+
+// remove ends the pod as a node does that goes away: at once, with its object.
+func (g *gatewayPod) remove(t *testing.T) {
+	t.Helper()
+	g.sync()
+	<-g.synced
+	g.kill()
+	now := int64(0)
+	must(t, g.c.admin.Pods(gatewayNamespace).Delete(t.Context(), g.name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
+	delete(g.c.gateways, g.name)
+}

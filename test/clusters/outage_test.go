@@ -1,0 +1,58 @@
+package clusters
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// away is how long the API servers are gone: longer than any retry waits, leases and
+// tokens of watches among it.
+const away = 2*time.Minute + 10*time.Second
+
+// Both API servers are gone for minutes while pods talk; gateways and helpers end and
+// start again meanwhile, on what they kept. Nothing but the restart of a gateway is
+// noticed, and that for as long as it takes to start.
+func TestTrafficGoesOnWhileTheAPIServersAreAway(t *testing.T) {
+	p := newPair(t)
+	b, a := p.join(t)
+	there, back := seen(t, b, podAddresses[1]), seen(t, a, podAddresses[1])
+	p.a.StopServer(t)
+	p.b.StopServer(t)
+	gone := time.Now()
+
+	quiet := ping(t, p.a.pods[1], there)
+	p.a.helpers[1].kill() // as the kernel does when memory is short
+	p.a.startHelper(t, 1)
+	p.b.helpers[0].stop(t) // as an upgrade does
+	p.b.startHelper(t, 0)
+	p.a.controller.kill()
+	p.a.startController(t)
+	time.Sleep(15 * time.Second) // the time in which a restart could do harm
+	if longest, lost := quiet.outage(t); lost > 0 {
+		t.Errorf("%d packets were lost while helpers and a controller started again, at a stretch for %v", lost, longest)
+	}
+
+	g := p.a.gateways["b-0"]
+	g.process.kill()
+	g.startContainer(t)
+	took := within(t, 5*time.Second, "traffic is back after the gateway started again", func() error {
+		out, err := p.b.pods[0].Try("ping", "-n", "-c", "1", "-W", "1", back)
+		if err != nil {
+			return fmt.Errorf("%s", out)
+		}
+		return nil
+	})
+	t.Logf("traffic is back %v after a gateway was killed and started again without an API server", took.Round(10*time.Millisecond))
+
+	rest := ping(t, p.b.pods[0], back)
+	time.Sleep(away - time.Since(gone)) // what is tested is that time passes
+	p.a.StartServer(t)
+	p.b.StartServer(t)
+	p.a.ready(t, "b")
+	p.b.ready(t, "a")
+	if longest, lost := rest.outage(t); lost > 0 {
+		t.Errorf("%d packets were lost while the API servers were away and came back, at a stretch for %v", lost, longest)
+	}
+	t.Logf("the API servers were away for %v", time.Since(gone).Round(time.Second))
+}

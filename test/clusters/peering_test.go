@@ -1,0 +1,149 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// private are the ranges within which a remote cluster may announce its own.
+var private = []v1alpha1.CIDR{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"}
+
+// network makes the cluster known under its name, which is nicer to read than an ID.
+func (c *cluster) network(t *testing.T) {
+	t.Helper()
+	_, err := c.admin.ClusterNetworks().Apply(t.Context(), &v1alpha1.ClusterNetwork{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName},
+		Spec: v1alpha1.ClusterNetworkSpec{
+			ClusterID: v1alpha1.ClusterID(c.name), ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"}, RemapPools: []v1alpha1.CIDR{"10.64.0.0/10"},
+			PodCIDRs: []v1alpha1.CIDR{"10.0.0.0/16"},
+		},
+	}, "admin")
+	must(t, err)
+	within(t, 20*time.Second, "cluster "+c.name+" is known", func() error {
+		n, err := c.admin.ClusterNetworks().Get(t.Context(), v1alpha1.ClusterNetworkName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return isTrue(n.Status.Conditions, v1alpha1.ConditionReady)
+	})
+}
+
+// isTrue says why a condition is not.
+func isTrue(all []metav1.Condition, which string) error {
+	c := meta.FindStatusCondition(all, which)
+	if c == nil {
+		return fmt.Errorf("there is no condition %s", which)
+	}
+	if c.Status != metav1.ConditionTrue {
+		return fmt.Errorf("%s is %s: %s: %s", which, c.Status, c.Reason, c.Message)
+	}
+	return nil
+}
+
+// peer makes or changes a Peering by plain objects.
+func (c *cluster) peer(t *testing.T, p *v1alpha1.Peering) {
+	t.Helper()
+	_, err := c.admin.Peerings().Apply(t.Context(), p, "admin")
+	must(t, err)
+}
+
+func (c *cluster) peering(t *testing.T, name string) *v1alpha1.Peering {
+	t.Helper()
+	p, err := c.admin.Peerings().Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	return p
+}
+
+// ready waits until a Peering is, and returns it.
+func (c *cluster) ready(t *testing.T, name string) (p *v1alpha1.Peering) {
+	t.Helper()
+	took := within(t, time.Minute, fmt.Sprintf("Peering %s of cluster %s is ready", name, c.name), func() error {
+		p = c.peering(t, name)
+		return isTrue(p.Status.Conditions, v1alpha1.ConditionReady)
+	})
+	t.Logf("Peering %s of cluster %s is ready after %v", name, c.name, took.Round(10*time.Millisecond))
+	return p
+}
+
+// known waits until a gateway has a key, and one that is called has endpoints.
+func (c *cluster) known(t *testing.T, peering, gateway string, called bool) (g v1alpha1.GatewayStatus) {
+	t.Helper()
+	within(t, 30*time.Second, fmt.Sprintf("gateway %s of cluster %s is known", gateway, c.name), func() error {
+		for _, g = range c.peering(t, peering).Status.Gateways {
+			if g.Name == gateway && g.PublicKey != "" && (!called || len(g.Endpoints) > 0) {
+				return nil
+			}
+		}
+		return errors.New("no key or no endpoint")
+	})
+	return g
+}
+
+// serveNodePort does kube-proxy's part for a gateway's Service, on the node of its pod.
+func (g *gatewayPod) serveNodePort(t *testing.T) {
+	t.Helper()
+	var service *corev1.Service
+	within(t, 20*time.Second, "Service "+g.name+" has a port", func() (err error) {
+		service, err = g.c.admin.Services(gatewayNamespace).Get(t.Context(), g.name, metav1.GetOptions{})
+		if err == nil && (len(service.Spec.Ports) == 0 || service.Spec.Ports[0].NodePort == 0) {
+			err = errors.New("it has none")
+		}
+		return err
+	})
+	for _, node := range g.c.nodes {
+		node.nodePort(t, service.Spec.Ports[0].NodePort, g.address)
+	}
+}
+
+// join peers both clusters by plain objects: b calls a, which is called at a NodePort. It
+// returns the Peerings once they are ready.
+func (p *pair) join(t *testing.T) (b, a *v1alpha1.Peering) {
+	t.Helper()
+	p.a.network(t)
+	p.b.network(t)
+	ab := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{
+		ClusterID: "b", Prefixes: v1alpha1.RemotePrefixes{{CIDR: "10.0.0.0/16"}}, ExternalPrefixes: v1alpha1.RemotePrefixes{{CIDR: "10.70.0.0/16"}},
+		LocalPods: true, AcceptPrefixes: private,
+		Gateway: v1alpha1.GatewaySpec{Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeNodePort}},
+	}}
+	ba := ab.DeepCopy()
+	ba.Name, ba.Spec.ClusterID, ba.Spec.Gateway.Service.Type = "a", "a", corev1.ServiceTypeClusterIP
+	p.a.peer(t, ab)
+	p.b.peer(t, ba)
+	p.a.runGateway(t, "b-0", 0, "9").serveNodePort(t)
+	p.b.runGateway(t, "a-0", 0, "9")
+	called, calls := p.a.known(t, "b", "b-0", true), p.b.known(t, "a", "a-0", false)
+	ab.Spec.Peers = []v1alpha1.Peer{{Name: "a-0", PublicKey: calls.PublicKey}}
+	ba.Spec.Peers = []v1alpha1.Peer{{Name: "b-0", PublicKey: called.PublicKey, Endpoint: called.Endpoints[0]}}
+	p.a.peer(t, ab)
+	p.b.peer(t, ba)
+	return p.a.ready(t, "b"), p.b.ready(t, "a")
+}
+
+// seen is how a cluster sees an address of the other one.
+func seen(t *testing.T, p *v1alpha1.Peering, address string) string {
+	t.Helper()
+	for _, prefix := range p.Status.Prefixes {
+		if to, ok := moved(prefix, address); ok {
+			return to
+		}
+	}
+	t.Fatalf("%s is not seen through Peering %s: %+v", address, p.Name, p.Status.Prefixes)
+	return ""
+}
+
+// moved replaces the first two bytes of an address in a /16.
+func moved(prefix v1alpha1.SeenPrefix, address string) (string, bool) {
+	from, to := strings.SplitN(string(prefix.CIDR), ".", 3), strings.SplitN(string(prefix.SeenAs), ".", 3)
+	rest, ok := strings.CutPrefix(address, from[0]+"."+from[1]+".")
+	return to[0] + "." + to[1] + "." + rest, ok && strings.HasSuffix(string(prefix.CIDR), "/16")
+}

@@ -1,0 +1,212 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+func TestClustersAreJoinedByTwoKubeconfigs(t *testing.T) {
+	p := newPair(t)
+	p.a.network(t)
+	p.b.network(t)
+	joined := make(chan string, 1)
+	go func() { // it waits for gateways, which run below
+		out, status := operate(t, "peer", "--kubeconfig", p.a.access.admin, "--remote-kubeconfig", p.b.access.admin, "--service-type", "NodePort", "--wait", "90s")
+		joined <- fmt.Sprintf("%d %s", status, out)
+	}()
+	p.a.runGateway(t, "b-0", 0, "9")
+	p.b.runGateway(t, "a-0", 0, "9").serveNodePort(t) // the remote side is the one that is called
+	if out := <-joined; !strings.HasPrefix(out, "0 ") {
+		t.Fatalf("strait peer ended with %s", out)
+	}
+	pingAll(t, p.a, p.b, p.a.ready(t, "b"))
+	pingAll(t, p.b, p.a, p.b.ready(t, "a"))
+	t.Logf("strait status prints\n%s", operator(t, 0, "status", "--kubeconfig", p.a.access.admin))
+}
+
+// The two clusters never see each other's API servers: what joins them is a line of text.
+func TestClustersAreJoinedByAnInvite(t *testing.T) {
+	p := newPair(t)
+	p.a.network(t)
+	p.b.network(t)
+	invited := make(chan string, 1)
+	go func() {
+		out, status := operate(t, "invite", "b", "--kubeconfig", p.a.access.admin, "--service-type", "NodePort")
+		invited <- fmt.Sprintf("%d %s", status, out)
+	}()
+	p.a.runGateway(t, "b-0", 0, "9").serveNodePort(t)
+	token, ok := strings.CutPrefix(<-invited, "0 ")
+	if !ok {
+		t.Fatalf("strait invite ended with %s", token)
+	}
+	accepted := make(chan string, 1)
+	go func() {
+		out, status := operate(t, "accept", strings.TrimSpace(token), "--kubeconfig", p.b.access.admin)
+		accepted <- fmt.Sprintf("%d %s", status, out)
+	}()
+	p.b.runGateway(t, "a-0", 0, "9")
+	if out := <-accepted; !strings.HasPrefix(out, "0 ") {
+		t.Fatalf("strait accept ended with %s", out)
+	}
+	b, a := p.a.ready(t, "b"), p.b.ready(t, "a")
+	pingAll(t, p.a, p.b, b)
+	pingAll(t, p.b, p.a, a)
+
+	within(t, 20*time.Second, "the key of the invite is trusted no more", func() error {
+		links := p.a.peering(t, "b").Status.Links
+		if len(links) != 1 || links[0].Remote != "a-0" {
+			return fmt.Errorf("%+v", links)
+		}
+		return nil
+	})
+	p.b.nobodyHasSecret(t, "a-invite")
+	if out, status := operate(t, "accept", strings.TrimSpace(token), "--name", "again", "--wait", "5s", "--kubeconfig", p.b.access.admin); status == 0 {
+		t.Errorf("the invite works twice:\n%s", out)
+	}
+}
+
+// nobodyHasSecret checks that a Secret is gone.
+func (c *cluster) nobodyHasSecret(t *testing.T, name string) {
+	t.Helper()
+	within(t, 20*time.Second, "Secret "+name+" is gone", func() error {
+		if _, err := c.admin.Secrets(gatewayNamespace).Get(t.Context(), name, metav1.GetOptions{}); err == nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+}
+
+// What changes in one cluster arrives in the other without anybody there touching it.
+func TestChangesTravelThroughTheTunnel(t *testing.T) {
+	p := newPair(t)
+	b, _ := p.join(t)
+
+	t.Run("a range that was not granted is refused, and nothing else changes", func(t *testing.T) {
+		before := p.a.peering(t, "b").Status.Prefixes
+		p.b.podCIDRs(t, "10.0.0.0/16", "100.99.0.0/16")
+		within(t, 30*time.Second, "the refusal is told on both sides", func() error {
+			a, b := p.b.peering(t, "a"), p.a.peering(t, "b")
+			if len(b.Status.Announcements) == 0 || !strings.Contains(b.Status.Announcements[0].Refused, "100.99.0.0/16") {
+				return fmt.Errorf("where it is refused: %+v", b.Status.Announcements)
+			}
+			if len(a.Status.Announcements) == 0 || !strings.Contains(a.Status.Announcements[0].Refusal, "100.99.0.0/16") {
+				return fmt.Errorf("where it comes from: %+v", a.Status.Announcements)
+			}
+			return nil
+		})
+		body, _, err := p.a.gateways["b-0"].get("/metrics")
+		if err != nil || !strings.Contains(body, `strait_announcements_total{result="refused"}`) || strings.Contains(body, `strait_announcements_total{result="refused"} 0`) {
+			t.Errorf("the metrics do not count it (%v)", err)
+		}
+		if after := p.a.peering(t, "b").Status.Prefixes; fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Errorf("ranges were %v and are %v", before, after)
+		}
+		pingAll(t, p.a, p.b, b)
+	})
+	t.Run("a range of pods that is added arrives", func(t *testing.T) {
+		p.b.podCIDRs(t, "10.0.0.0/16", "172.20.0.0/16")
+		within(t, 30*time.Second, "cluster a sees the new range", func() error {
+			for _, prefix := range p.a.peering(t, "b").Status.Prefixes {
+				if prefix.CIDR == "172.20.0.0/16" {
+					return nil
+				}
+			}
+			return fmt.Errorf("%+v", p.a.peering(t, "b").Status)
+		})
+		pingAll(t, p.a, p.b, p.a.ready(t, "b"))
+	})
+	t.Run("keys are replaced without losing a packet", func(t *testing.T) { p.rotates(t) })
+}
+
+// podCIDRs changes which ranges the cluster's pods have.
+func (c *cluster) podCIDRs(t *testing.T, ranges ...v1alpha1.CIDR) {
+	t.Helper()
+	n, err := c.admin.ClusterNetworks().Get(t.Context(), v1alpha1.ClusterNetworkName, metav1.GetOptions{})
+	must(t, err)
+	n.Spec.PodCIDRs = ranges
+	_, err = c.admin.ClusterNetworks().Update(t.Context(), n, metav1.UpdateOptions{})
+	must(t, err)
+}
+
+// rotates gives the gateway of cluster b another key while pods talk.
+func (p *pair) rotates(t *testing.T) {
+	traffic := ping(t, p.a.pods[1], seen(t, p.a.peering(t, "b"), podAddresses[1]))
+	a := p.b.peering(t, "a")
+	old := a.Status.Gateways[0].PublicKey
+	a.Spec.Gateway.KeyGeneration = 2
+	_, err := p.b.admin.Peerings().Update(t.Context(), a, metav1.UpdateOptions{})
+	must(t, err)
+	took := within(t, time.Minute, "both clusters use the new key", func() error {
+		g := p.b.peering(t, "a").Status.Gateways[0]
+		if g.PublicKey == old || g.KeyGeneration != 2 || g.NextPublicKey != "" {
+			return fmt.Errorf("the gateway says %+v", g)
+		}
+		for _, announced := range p.a.peering(t, "b").Status.Announcements {
+			for _, their := range announced.Gateways {
+				if len(their.PublicKeys) != 1 || their.PublicKeys[0] != g.PublicKey {
+					return fmt.Errorf("cluster a knows %v", their.PublicKeys)
+				}
+			}
+		}
+		return nil
+	})
+	within(t, 30*time.Second, "the old key is gone", func() error {
+		secret, err := p.b.admin.Secrets(gatewayNamespace).Get(t.Context(), "a-0-key", metav1.GetOptions{})
+		if err == nil && len(secret.Data) != 1 {
+			err = fmt.Errorf("the Secret has %d keys", len(secret.Data))
+		}
+		if links := p.a.peering(t, "b").Status.Links; err == nil && (len(links) != 1 || !links[0].Up) {
+			err = fmt.Errorf("cluster a has links %+v", links)
+		}
+		return err
+	})
+	longest, lost := traffic.outage(t)
+	if lost > 0 {
+		t.Errorf("%d packets were lost, at a stretch for %v", lost, longest)
+	}
+	t.Logf("the key was replaced in %v", took.Round(100*time.Millisecond))
+}
+
+// A LoadBalancer gives its address late, and may give a name.
+func TestEndpointsFollowTheService(t *testing.T) {
+	p := newPair(t)
+	p.a.network(t)
+	p.a.peer(t, &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{
+		Gateway: v1alpha1.GatewaySpec{Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeLoadBalancer, Port: 51999}},
+	}})
+	p.a.runGateway(t, "b-0", 0, "9")
+	var service *corev1.Service
+	within(t, 20*time.Second, "there is a Service", func() (err error) {
+		service, err = p.a.admin.Services(gatewayNamespace).Get(t.Context(), "b-0", metav1.GetOptions{})
+		return err
+	})
+	for _, one := range []struct {
+		ingress corev1.LoadBalancerIngress
+		want    v1alpha1.Endpoint
+	}{
+		{corev1.LoadBalancerIngress{IP: "203.0.113.7"}, "203.0.113.7:51999"},
+		{corev1.LoadBalancerIngress{Hostname: "gw.a.example"}, "gw.a.example:51999"},
+		{corev1.LoadBalancerIngress{IP: "2001:db8::7"}, "[2001:db8::7]:51999"},
+	} {
+		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{one.ingress}
+		var err error
+		service, err = p.a.admin.Services(gatewayNamespace).UpdateStatus(t.Context(), service, metav1.UpdateOptions{})
+		must(t, err)
+		within(t, 20*time.Second, "the Peering names "+string(one.want), func() error {
+			for _, g := range p.a.peering(t, "b").Status.Gateways {
+				if len(g.Endpoints) == 1 && g.Endpoints[0] == one.want {
+					return nil
+				}
+			}
+			return fmt.Errorf("%+v", p.a.peering(t, "b").Status.Gateways)
+		})
+	}
+}

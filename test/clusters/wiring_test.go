@@ -1,0 +1,106 @@
+package clusters
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"strait.dev/strait/test/netns"
+)
+
+// The wires. Nodes reach nodes, also of the other cluster; pods of one cluster reach each
+// other and the nodes; the other cluster's pods have the same addresses and are nowhere.
+//
+//	              wan (router)
+//	192.0.2.0/24 │            │ 198.51.100.0/24
+//	   ┌─────────┴───┐     ┌──┴──────────┐
+//	 a/node-1   a/node-2  b/node-1   b/node-2      .21 and .22
+//	  │    │       │       │    │       │
+//	 pod  gw       pod    pod  gw      pod         10.0.1.5, gateways 10.0.1.9, 10.0.2.5
+//
+// Nodes masquerade what pods send to other than pods, as most CNIs do.
+
+// wan is what joins the clusters' networks.
+type wan struct{ *netns.Namespace }
+
+func newWAN(t *testing.T) *wan {
+	t.Helper()
+	w := &wan{netns.New(t)}
+	w.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+	return w
+}
+
+// lan is the network of a cluster's nodes, with the wan as its router.
+func (w *wan) lan(t *testing.T, name, router string) {
+	t.Helper()
+	w.IP(t, fmt.Sprintf(`link add name %[1]s type bridge
+addr add %[2]s/24 dev %[1]s
+link set dev %[1]s up`, "lan-"+name, router))
+}
+
+// box is a node: the network of its host, with a bridge for pods.
+type box struct {
+	*netns.Namespace
+	address string // of the node
+	podNet  string // like 10.0.1, the first three bytes
+}
+
+// attach makes a node on a lan. The other nodes' pods are reached through them.
+func (w *wan) attach(t *testing.T, lan, router, address, podNet string, others map[string]string) *box {
+	t.Helper()
+	b := &box{netns.New(t), address, podNet}
+	b.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.default.rp_filter=1")
+	port := "p" + address[len(address)-2:] + lan
+	w.IP(t, fmt.Sprintf("link add name %s type veth peer name eth0 %s", port, b.Here()))
+	w.IP(t, fmt.Sprintf("link set dev %s master lan-%s up", port, lan))
+	b.IP(t, fmt.Sprintf(`addr add %s/24 dev eth0
+link set eth0 up
+route add default via %s
+link add name cni0 type bridge
+addr add %s.1/24 dev cni0
+link set cni0 up`, address, router, podNet))
+	for net, via := range others {
+		b.IP(t, fmt.Sprintf("route add %s.0/24 via %s", net, via))
+	}
+	b.NFT(t, `table ip cni {
+	chain postrouting {
+		type nat hook postrouting priority srcnat
+		ip saddr 10.0.0.0/16 ip daddr != 10.0.0.0/16 masquerade
+	}
+}`)
+	return b
+}
+
+// pod makes a pod's network on a node.
+func (b *box) pod(t *testing.T, host string) *netns.Namespace {
+	t.Helper()
+	p := netns.New(t)
+	port := "pod" + host
+	b.IP(t, fmt.Sprintf("link add name %s type veth peer name eth0 %s", port, p.Here()))
+	b.IP(t, fmt.Sprintf("link set dev %s master cni0 up", port))
+	p.IP(t, fmt.Sprintf(`addr add %[1]s.%[2]s/24 dev eth0
+link set eth0 up
+route add default via %[1]s.1`, b.podNet, host))
+	return p
+}
+
+// nodePort does kube-proxy's part for a gateway's Service: packets to a UDP port of the
+// node go to its pod, from wherever that is, and come back the same way.
+func (b *box) nodePort(t *testing.T, port int32, pod string) {
+	t.Helper()
+	b.NFT(t, fmt.Sprintf(`table ip proxy
+delete table ip proxy
+table ip proxy {
+	chain prerouting {
+		type nat hook prerouting priority dstnat
+		ip daddr %s udp dport %d dnat to %s:51840
+	}
+	chain postrouting {
+		type nat hook postrouting priority srcnat
+		ct status dnat udp dport 51840 masquerade
+	}
+}`, b.address, port, pod))
+	// A connection that is tracked already would go on to the pod before.
+	must(t, b.In(func() error { return netlink.ConntrackTableFlush(netlink.ConntrackTable) }))
+}
