@@ -101,12 +101,13 @@ func sameMapping(was, is any) bool {
 	return a.Generation == b.Generation && reflect.DeepEqual(a.Status, b.Status)
 }
 
-// sameAnswers is for what the nodes' helpers say: which gateways answer.
+// sameAnswers is for what the nodes' helpers say: which gateways answer, and where frames
+// come from.
 func sameAnswers(was, is any) bool {
 	a, ok := was.(*v1alpha1.NodeAttachment)
 	b, ok2 := is.(*v1alpha1.NodeAttachment)
 	return !ok || !ok2 || slices.EqualFunc(a.Status.Gateways, b.Status.Gateways, func(a, b v1alpha1.NodeGateway) bool {
-		return a.Name == b.Name && a.Ready == b.Ready
+		return a.Name == b.Name && a.Ready == b.Ready && a.Source == b.Source
 	})
 }
 

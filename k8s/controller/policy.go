@@ -41,6 +41,23 @@ func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) 
 	}
 }
 
+// senders are where nodes' frames come from: their own addresses, and those that they say
+// they have besides at gateways.
+func senders(nodes []netip.Prefix, attachments []*v1alpha1.NodeAttachment) []netip.Prefix {
+	var more []netip.Prefix
+	for _, a := range attachments {
+		for _, g := range a.Status.Gateways {
+			if from, err := netip.ParseAddr(string(g.Source)); err == nil && ordinary(single(from)) {
+				more = append(more, single(from))
+			}
+		}
+	}
+	if len(more) == 0 {
+		return nodes
+	}
+	return covered(append(more, nodes...), maxNodeCIDRs)
+}
+
 func policyPort(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {
 	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(number))}
 }

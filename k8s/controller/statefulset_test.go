@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -212,6 +213,26 @@ func TestTheFirstReplicaStaysWhenASecondComes(t *testing.T) {
 	for replicas, want := range map[int32]int{1: 2, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 16, 16: 16} {
 		if got := keyVolumes(replicas); got != want {
 			t.Errorf("%d replicas have %d volumes of keys, want %d", replicas, got, want)
+		}
+	}
+}
+
+func TestFramesAreLetInFromWhereNodesSendThem(t *testing.T) {
+	nodes := []netip.Prefix{netip.MustParsePrefix("192.0.2.21/32"), netip.MustParsePrefix("192.0.2.22/32")}
+	at := func(sources ...v1alpha1.IP) *v1alpha1.NodeAttachment {
+		a := new(v1alpha1.NodeAttachment)
+		for _, s := range sources {
+			a.Status.Gateways = append(a.Status.Gateways, v1alpha1.NodeGateway{Source: s})
+		}
+		return a
+	}
+	for want, attachments := range map[string][]*v1alpha1.NodeAttachment{
+		"[192.0.2.21/32 192.0.2.22/32]":             {at(""), at()},
+		"[10.0.1.1/32 192.0.2.21/32 192.0.2.22/32]": {at("10.0.1.1", ""), at("10.0.1.1", "192.0.2.21")},
+		"[192.0.2.20/31 192.0.2.22/32]":             {at("192.0.2.20", "0.0.0.0", "127.0.0.1", "none")},
+	} {
+		if got := fmt.Sprint(senders(nodes, attachments)); got != want {
+			t.Errorf("from %s, want %s", got, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -27,12 +28,13 @@ func (c *controller) workloads(ctx context.Context, p *plan) (problems map[strin
 	problems = make(map[string]string)
 	var all []error
 	there := make(map[types.UID]bool)
+	nodes := senders(p.network.nodes, c.attachments.List())
 	for _, peering := range p.peerings {
 		there[peering.UID] = true
 		if peering.DeletionTimestamp != nil {
 			continue // what belongs to it goes
 		}
-		if err := c.workload(ctx, p, peering); err != nil {
+		if err := c.workload(ctx, peering, nodes); err != nil {
 			problems[peering.Name] = strings.ReplaceAll(err.Error(), "\n", "; ")
 			all = append(all, fmt.Errorf("gateways of Peering %s: %w", peering.Name, err))
 		}
@@ -43,8 +45,8 @@ func (c *controller) workloads(ctx context.Context, p *plan) (problems map[strin
 }
 
 // workload brings what belongs to one peering up to date. Pods come last: then their keys
-// are there when they start, and the policy is in force.
-func (c *controller) workload(ctx context.Context, p *plan, peering *v1alpha1.Peering) error {
+// are there when they start, and the policy is in force. Frames are let in from nodes.
+func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, nodes []netip.Prefix) error {
 	g, names := c.gateways, gatewayNames(peering)
 	var problems []error
 	for _, name := range names {
@@ -58,7 +60,7 @@ func (c *controller) workload(ctx context.Context, p *plan, peering *v1alpha1.Pe
 			problems = append(problems, remove(ctx, c, peering, c.client.Services(g.Namespace), service))
 		}
 	}
-	problems = append(problems, apply(ctx, c, peering, c.client.NetworkPolicies(g.Namespace), c.policies, networkPolicy(g, peering, p.network.nodes)))
+	problems = append(problems, apply(ctx, c, peering, c.client.NetworkPolicies(g.Namespace), c.policies, networkPolicy(g, peering, nodes)))
 	budgets := c.client.PodDisruptionBudgets(g.Namespace)
 	if len(names) > 1 {
 		problems = append(problems, apply(ctx, c, peering, budgets, c.budgets, disruptionBudget(g, peering)))

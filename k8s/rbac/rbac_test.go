@@ -1,0 +1,159 @@
+package rbac_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"strait.dev/strait/k8s/rbac"
+	"strait.dev/strait/test/kube"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
+
+const golden = "testdata/rights.golden"
+
+// accounts are the service accounts as the installation has them, and the namespaces in
+// which they have rights of their own. Everywhere else is like "elsewhere".
+var accounts = []struct {
+	namespace, name string
+	rules           []byte
+	in              []string
+}{
+	{"strait-system", "strait-controller", rbac.Controller, []string{"strait-system", "strait-gateways", "kube-system", "default", "elsewhere"}},
+	{"strait-gateways", "strait-gateway", rbac.Gateway, []string{"strait-gateways", "elsewhere"}},
+	{"strait-system", "strait-node", rbac.Node, []string{"strait-system", "elsewhere"}},
+}
+
+// What each may do, as the API server itself says, beyond what it lets every service
+// account do.
+func TestEachProgramHasTheseRightsAndNoOthers(t *testing.T) {
+	c := kube.Start(t)
+	nobody := rights(t, c, "nobody", "nobody", "elsewhere")
+	var all strings.Builder
+	for _, a := range accounts {
+		if err := c.Namespace(t.Context(), a.namespace); err != nil {
+			t.Fatal(err)
+		}
+		c.Grant(t, a.rules, a.namespace, a.name)
+		everywhere := beyond(rights(t, c, a.namespace, a.name, "elsewhere"), nobody)
+		for _, namespace := range a.in {
+			if err := c.Namespace(t.Context(), namespace); err != nil {
+				t.Fatal(err)
+			}
+			has, where := beyond(rights(t, c, a.namespace, a.name, namespace), nobody), "everywhere"
+			if namespace != "elsewhere" {
+				has, where = beyond(has, everywhere), "in "+namespace
+			}
+			if len(has) == 0 {
+				continue
+			}
+			fmt.Fprintf(&all, "%s may %s:\n", a.name, where)
+			for _, right := range has {
+				fmt.Fprintf(&all, "  %s\n", right)
+			}
+		}
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(all.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := []byte(all.String()); !bytes.Equal(got, want) {
+		t.Errorf("the rights are not those of %s; after looking at each, run the test with -update. They are\n%s", golden, got)
+	}
+}
+
+// rights are a line for each verb on each resource.
+func rights(t *testing.T, c *kube.Cluster, namespace, account, in string) (all []string) {
+	t.Helper()
+	asAccount, err := kubernetes.NewForConfig(c.ServiceAccount(t, namespace, account))
+	if err != nil {
+		t.Fatal(err)
+	}
+	review, err := asAccount.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: in},
+	}, metav1.CreateOptions{})
+	if err != nil || review.Status.Incomplete {
+		t.Fatalf("the rights of %s: incomplete %v, %v", account, review.Status.Incomplete, err)
+	}
+	for _, rule := range review.Status.ResourceRules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{"(any)"}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					for _, name := range names {
+						all = append(all, fmt.Sprintf("%s %s/%s %s", verb, group, resource, name))
+					}
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return strings.Compare(byResource(a), byResource(b)) })
+	return slices.Compact(all)
+}
+
+// byResource sorts rights by resource, then verb.
+func byResource(right string) string {
+	verb, rest, _ := strings.Cut(right, " ")
+	return rest + " " + verb
+}
+
+// beyond is what is in rights and not in others.
+func beyond(rights, others []string) (more []string) {
+	for _, right := range rights {
+		if !slices.Contains(others, right) {
+			more = append(more, right)
+		}
+	}
+	return more
+}
+
+// What no program of Strait may ever do, whatever the golden file says.
+func TestNobodyMayDoWhatNobodyNeeds(t *testing.T) {
+	text, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := []string{"get", "list", "watch"}
+	where := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		if !strings.HasPrefix(line, " ") {
+			where = line
+			continue
+		}
+		fields := strings.Fields(line)
+		verb, resource, name := fields[0], fields[1], fields[2]
+		read := slices.Contains(reads, verb)
+		switch {
+		case strings.Contains(line, "*"),
+			verb == "impersonate" || verb == "bind" || verb == "escalate",
+			(resource == "/pods" || strings.HasPrefix(resource, "/pods/") || resource == "/nodes" || strings.HasPrefix(resource, "/nodes/")) && !read,
+			resource == "/secrets" && (read || !strings.Contains(where, "in strait-gateways")),
+			resource == "coordination.k8s.io/leases" && verb != "create" && name == "(any)",
+			strings.HasPrefix(resource, "rbac.authorization.k8s.io/"), strings.HasPrefix(resource, "apiextensions.k8s.io/"):
+			t.Errorf("%s\n%s", where, line)
+		}
+	}
+	if where == "" {
+		t.Errorf("%s is empty", golden)
+	}
+}
