@@ -2,6 +2,11 @@
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 60s
+# How much `make scale` measures: pods come or go SCALE_RATE times a second for SCALE_SECONDS.
+SCALE_NODES   ?= 5000
+SCALE_PODS    ?= 100000
+SCALE_RATE    ?= 100
+SCALE_SECONDS ?= 120
 IMAGE    ?= strait:$(VERSION)
 
 # The revision goes into the binary where git may read this clone.
@@ -9,7 +14,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race lint fuzz lab lab-guest test-k8s generate bench bench-peer bench-model image clean
+.PHONY: help build demo test race lint fuzz lab lab-guest test-k8s scale generate bench bench-peer bench-model image clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +49,11 @@ lab-guest: ## run the lab on a kernel with Geneve and WireGuard, emulated (needs
 test-k8s: ## run the tests on real API servers (the first time builds kube-apiserver and etcd, 5 minutes)
 	test/kube/prepare
 	go test -count=1 -timeout 20m $$(test/kube/tier)
+
+scale: ## measure SCALE_NODES nodes (5000) and SCALE_PODS pods (100000) on a real API server, 20 minutes (needs root and the packages in test/packages)
+	test/kube/prepare
+	SCALE_NODES=$(SCALE_NODES) SCALE_PODS=$(SCALE_PODS) SCALE_RATE=$(SCALE_RATE) SCALE_SECONDS=$(SCALE_SECONDS) \
+		go test -count=1 -v -timeout 2h ./test/scale
 
 generate: ## make deep copies and CRDs of the API types
 	go generate ./k8s/...

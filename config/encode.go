@@ -2,6 +2,8 @@ package config
 
 import (
 	"bytes"
+	"errors"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -10,10 +12,46 @@ import (
 // YAML is the configuration as a document. Parse reads a valid one back as it was,
 // but for a ListenAddress with port 0, which a document cannot ask for.
 func (g *Gateway) YAML() ([]byte, error) {
+	without := *g
+	without.Overlay.Nodes = nil
+	text, err := encode(&without)
+	if err != nil || len(g.Overlay.Nodes) == 0 {
+		return text, err
+	}
+	before, rest, ok := bytes.Cut(text, []byte(afterNodes))
+	if !ok {
+		return nil, errors.New("config: the document has no part that follows the nodes")
+	}
+	var b bytes.Buffer
+	b.Write(before)
+	b.WriteString("\n  nodes:\n")
+	for some := range slices.Chunk(g.Overlay.Nodes, nodesAtOnce) {
+		part, err := encode(some)
+		if err != nil {
+			return nil, err
+		}
+		for line := range bytes.Lines(part) {
+			b.WriteString("    ")
+			b.Write(line)
+		}
+	}
+	b.WriteString(afterNodes[1:])
+	b.Write(rest)
+	return b.Bytes(), nil
+}
+
+// Nodes are encoded some at a time, and are last in their part of the document: the
+// encoder keeps everything it has seen until its end, which for 5 000 nodes is 60 MB.
+const (
+	nodesAtOnce = 20
+	afterNodes  = "\nwireguard:\n"
+)
+
+func encode(part any) ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	if err := e.Encode(g); err != nil {
+	if err := e.Encode(part); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), e.Close()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,6 +38,47 @@ func (k *Kind[T, L]) Cache(name string) *Cache[T] {
 			return k.Watch(ctx, only(options))
 		},
 	}}, example)
+}
+
+// pageSize is how many objects CacheInPages asks for at a time.
+const pageSize = 500
+
+// CacheInPages is Cache of all objects where these are thousands: a list of them takes
+// several times its memory while it is read. It asks more of the API server, which has
+// to read what is there now; what runs on every node does without.
+func (k *Kind[T, L]) CacheInPages() *Cache[T] {
+	var example T
+	return NewCache(Lists{&cache.ListWatch{
+		ListWithContextFunc: k.listPages,
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return k.Watch(ctx, options)
+		},
+	}}, example)
+}
+
+// listPages lists all objects, without their managed fields.
+func (k *Kind[T, L]) listPages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	var all []runtime.Object
+	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = pageSize, "", "" // of version 0 there are no pages
+	for {
+		page, err := k.List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		err = meta.EachListItem(page, func(item runtime.Object) error {
+			item.(T).SetManagedFields(nil)
+			all = append(all, item)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			whole := k.list()
+			whole.SetResourceVersion(page.GetResourceVersion())
+			return whole, meta.SetList(whole, all)
+		}
+	}
 }
 
 // Lists are asked for as lists, and not as the beginning of a watch: client-go goes on

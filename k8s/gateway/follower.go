@@ -24,6 +24,7 @@ type follower struct {
 	objects  *objects
 	process  *daemon.Process
 	metrics  *metrics
+	saver    *saver
 
 	announcer   *control.Announcer
 	heard       heard
@@ -119,9 +120,7 @@ func (f *follower) next() *config.Gateway {
 // applied keeps what is in force.
 func (f *follower) applied(c *config.Gateway) {
 	f.inForce, f.keysChanged = c, false
-	if err := writeCache(f.options.CacheDir, f.identity(), c); err != nil {
-		f.log.Warn("the configuration in force is not cached: a restart will need the API server", "error", err)
-	}
+	f.saver.save(c)
 }
 
 // toldAtOnce is how many new problems are logged at once.

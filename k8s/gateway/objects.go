@@ -32,7 +32,7 @@ func newObjects(c *client.Client, peering string, uid types.UID) (*objects, erro
 		uid:      uid,
 		networks: c.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings: c.Peerings().Cache(peering),
-		nodes:    c.NodeAttachments().Cache(""),
+		nodes:    c.NodeAttachments().CacheInPages(),
 		changed:  make(chan struct{}, 1),
 	}
 	o.pods = newPods(c.Pods(""), o.podCIDRs, o.notify)

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/netip"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -47,6 +48,10 @@ type Options struct {
 // Run runs the gateway until ctx ends, then drains it. It returns what went wrong at
 // the start; nothing that happens later ends it.
 func Run(ctx context.Context, o Options) error {
+	// Packets make no garbage, and most of what counts as memory in use are their buffers,
+	// which hold no pages while they are not used. Without this, what objects leave behind
+	// may grow to the size of those.
+	debug.SetGCPercent(garbage)
 	f := &follower{
 		options: o,
 		log:     o.Daemon.Log,
@@ -58,6 +63,7 @@ func Run(ctx context.Context, o Options) error {
 		metrics: newMetrics(),
 		started: make(chan struct{}),
 		poked:   make(chan struct{}, 1),
+		saver:   &saver{dir: o.CacheDir, of: identity{o.Peering, o.Name}, log: o.Daemon.Log, next: make(chan *config.Gateway, 1)},
 	}
 	f.announcer = f.newAnnouncer()
 	f.loadKeys()
@@ -82,6 +88,7 @@ func Run(ctx context.Context, o Options) error {
 	background.Go(func() { f.objects.run(within) })
 	background.Go(func() { f.publish(within) })
 	background.Go(func() { f.converse(within) })
+	background.Go(func() { f.saver.run(within) })
 	background.Go(func() { daemon.Watch(within, f.keyFiles(), keys, f.log) })
 	f.follow(ctx, keys)
 	stop()
@@ -90,13 +97,16 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
+// garbage is how much of it there may be, in percent of the memory in use.
+const garbage = 20
+
 const (
 	// applyInterval is the shortest time between two configurations. Changes that come
 	// in between are applied together.
 	applyInterval = 100 * time.Millisecond
 	// applyShare bounds what applying takes in a cluster where something changes all
 	// the time: one part in so many of one processor.
-	applyShare = 4
+	applyShare = 2
 	// applyAgain is when something that could not be applied is tried again.
 	applyAgain = 5 * time.Second
 )

@@ -8,15 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/rbac"
 	"strait.dev/strait/test/kube"
 	"strait.dev/strait/test/netns"
+	"strait.dev/strait/test/program"
 )
 
 // Namespaces of the API, as the installation has them.
@@ -35,8 +33,8 @@ type cluster struct {
 	pods   [2]*netns.Namespace                               // 10.0.1.5 on the first node, 10.0.2.5 on the second
 	access struct{ admin, controller, gateway, node string } // kubeconfig files
 
-	controller *process
-	helpers    [2]*process
+	controller *program.Program
+	helpers    [2]*program.Program
 	gateways   map[string]*gatewayPod
 }
 
@@ -80,7 +78,7 @@ func (p *pair) cluster(t *testing.T, name, net string) *cluster {
 	}
 	c.startController(t)
 	for i := range c.nodes {
-		relay(t, c.nodes[i].Namespace, c.Admin().Host)
+		program.Relay(t, c.nodes[i].Namespace, c.Admin())
 		c.startHelper(t, i)
 	}
 	return c
@@ -89,7 +87,7 @@ func (p *pair) cluster(t *testing.T, name, net string) *cluster {
 // grant makes the service accounts with the rights of package rbac and no others.
 func (c *cluster) grant(t *testing.T) {
 	t.Helper()
-	c.access.admin = c.kubeconfig(t, "admin", c.Admin())
+	c.access.admin = program.Kubeconfig(t, c.dir, "admin", c.Admin())
 	for _, one := range []struct {
 		into               *string
 		namespace, account string
@@ -101,24 +99,8 @@ func (c *cluster) grant(t *testing.T) {
 	} {
 		config := c.ServiceAccount(t, one.namespace, one.account)
 		c.Grant(t, one.rules, one.namespace, one.account)
-		*one.into = c.kubeconfig(t, one.account, config)
+		*one.into = program.Kubeconfig(t, c.dir, one.account, config)
 	}
-}
-
-// kubeconfig writes a file with access to the cluster and returns its path.
-func (c *cluster) kubeconfig(t *testing.T, name string, config *rest.Config) string {
-	t.Helper()
-	file := filepath.Join(c.dir, name+".kubeconfig")
-	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{c.name: {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {
-			ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
-		}},
-		Contexts:       map[string]*clientcmdapi.Context{c.name: {Cluster: c.name, AuthInfo: name}},
-		CurrentContext: c.name,
-	}, file))
-	must(t, os.Chmod(file, 0o644)) // gateways are nobody
-	return file
 }
 
 // createNode does what a kubelet does to be known.
@@ -140,13 +122,13 @@ func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
 
 func (c *cluster) startController(t *testing.T) {
 	t.Helper()
-	c.controller = start(t, c.name+"/controller", nil, unprivileged, nil,
+	c.controller = program.Start(t, c.name+"/controller", nil, program.Unprivileged, nil,
 		"controller", "--kubeconfig", c.access.controller, "--namespace", systemNamespace, "--identity", "controller-0",
 		"--gateway-image", "strait.test/strait:test")
 }
 
 func (c *cluster) startHelper(t *testing.T, i int) {
 	t.Helper()
-	c.helpers[i] = start(t, c.name+"/"+nodeName(i), c.nodes[i].Namespace, onlyNetAdmin, nil,
+	c.helpers[i] = program.Start(t, c.name+"/"+nodeName(i), c.nodes[i].Namespace, program.OnlyNetAdmin, nil,
 		"node", "--kubeconfig", c.access.node, "--node", nodeName(i))
 }

@@ -18,13 +18,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/test/netns"
+	"strait.dev/strait/test/program"
 )
 
 // gatewayPod is a gateway as a kubelet would run it from the StatefulSet of its Peering:
 // its arguments and environment, its mounts, its readiness.
 type gatewayPod struct {
 	*netns.Namespace
-	*process
+	*program.Program
 	c       *cluster
 	name    string
 	node    int
@@ -46,7 +47,7 @@ func (c *cluster) runGateway(t *testing.T, name string, node int, host string) *
 		return err
 	})
 	g.Namespace = c.nodes[node].pod(t, host)
-	relay(t, g.Namespace, c.Admin().Host)
+	program.Relay(t, g.Namespace, c.Admin())
 	g.mount(t)
 	g.createPod(t)
 	g.startContainer(t)
@@ -215,7 +216,7 @@ func (g *gatewayPod) startContainer(t *testing.T) {
 		args = append(args, g.hostPath(arg))
 	}
 	args = append(args, "--kubeconfig", g.c.access.gateway)
-	g.process = start(t, g.c.name+"/"+g.name, g.Namespace, unprivileged, env, args...)
+	g.Program = program.Start(t, g.c.name+"/"+g.name, g.Namespace, program.Unprivileged, env, args...)
 }
 
 // hostPath is an argument with the folders of mounts in place of where the container has
@@ -276,7 +277,7 @@ func (g *gatewayPod) remove(t *testing.T) {
 	t.Helper()
 	g.sync()
 	<-g.synced
-	g.kill()
+	g.Kill()
 	now := int64(0)
 	must(t, g.c.admin.Pods(gatewayNamespace).Delete(t.Context(), g.name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	delete(g.c.gateways, g.name)

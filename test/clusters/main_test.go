@@ -6,17 +6,13 @@
 package clusters
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/program"
 )
 
 // workDir holds what processes read and write. It is open to every user because the
@@ -36,25 +32,9 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	defer program.Remove()
 	return kube.Main(m)
 }
-
-// straitBinary is the program under test: $STRAIT_BINARY, else built once per run from
-// this tree.
-var straitBinary = sync.OnceValues(func() (string, error) {
-	if given := os.Getenv("STRAIT_BINARY"); given != "" {
-		return given, nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	path := filepath.Join(workDir, "strait")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "strait.dev/strait/cmd/strait")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", strings.Join(build.Args, " "), err, out)
-	}
-	return path, nil
-})
 
 func must(t testing.TB, err error) {
 	t.Helper()

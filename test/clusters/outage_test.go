@@ -22,11 +22,11 @@ func TestTrafficGoesOnWhileTheAPIServersAreAway(t *testing.T) {
 	gone := time.Now()
 
 	quiet := ping(t, p.a.pods[1], there)
-	p.a.helpers[1].kill() // as the kernel does when memory is short
+	p.a.helpers[1].Kill() // as the kernel does when memory is short
 	p.a.startHelper(t, 1)
-	p.b.helpers[0].stop(t) // as an upgrade does
+	p.b.helpers[0].Stop(t) // as an upgrade does
 	p.b.startHelper(t, 0)
-	p.a.controller.kill()
+	p.a.controller.Kill()
 	p.a.startController(t)
 	time.Sleep(15 * time.Second) // the time in which a restart could do harm
 	if longest, lost := quiet.outage(t); lost > 0 {
@@ -34,7 +34,7 @@ func TestTrafficGoesOnWhileTheAPIServersAreAway(t *testing.T) {
 	}
 
 	g := p.a.gateways["b-0"]
-	g.process.kill()
+	g.Kill()
 	g.startContainer(t)
 	took := within(t, 5*time.Second, "traffic is back after the gateway started again", func() error {
 		out, err := p.b.pods[0].Try("ping", "-n", "-c", "1", "-W", "1", back)

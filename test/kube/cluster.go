@@ -22,6 +22,7 @@ type Cluster struct {
 	ca       []byte // of the API server's certificate, PEM
 	admin    pair
 	client   *kubernetes.Clientset // as admin
+	audited  bool                  // the requests of service accounts are recorded
 
 	etcd, server *process // nil while it does not run
 }
@@ -33,7 +34,12 @@ const patience = 2 * time.Minute
 // Start starts a cluster that ends with the test.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	c, err := newCluster(findPrograms(t))
+	return start(t, false)
+}
+
+func start(t testing.TB, audited bool) *Cluster {
+	t.Helper()
+	c, err := newCluster(findPrograms(t), audited)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,12 +53,12 @@ func Start(t testing.TB) *Cluster {
 }
 
 // newCluster starts a cluster. The caller has to end it.
-func newCluster(p programs) (*Cluster, error) {
+func newCluster(p programs, audited bool) (*Cluster, error) {
 	dir, err := os.MkdirTemp("", "strait-kube-") // short: the paths of sockets are limited
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{programs: p, dir: dir}
+	c := &Cluster{programs: p, dir: dir, audited: audited}
 	if err := c.up(); err != nil {
 		c.end()
 		return nil, fmt.Errorf("start a cluster: %w", err)

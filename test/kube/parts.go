@@ -62,15 +62,19 @@ func (c *Cluster) startEtcd() (err error) {
 
 // startServer starts the API server and returns when it is ready.
 func (c *Cluster) startServer() (err error) {
-	c.server, err = run(c.file("kube-apiserver.log"), c.programs.server,
-		"--etcd-servers=unix://"+c.file("etcd.sock"),
+	audit, err := c.auditFlags()
+	if err != nil {
+		return err
+	}
+	c.server, err = run(c.file("kube-apiserver.log"), append([]string{c.programs.server,
+		"--etcd-servers=unix://" + c.file("etcd.sock"),
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", c.port.number), "--permit-port-sharing",
 		"--endpoint-reconciler-type=none", // it would refuse an address of loopback
-		"--tls-cert-file="+c.file("server.crt"), "--tls-private-key-file="+c.file("server.key"),
-		"--client-ca-file="+c.file("ca.crt"), "--anonymous-auth=false", "--authorization-mode=RBAC",
+		"--tls-cert-file=" + c.file("server.crt"), "--tls-private-key-file=" + c.file("server.key"),
+		"--client-ca-file=" + c.file("ca.crt"), "--anonymous-auth=false", "--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+c.file("tokens.key"), "--service-account-signing-key-file="+c.file("tokens.key"),
-		"--service-cluster-ip-range=10.96.0.0/16")
+		"--service-account-key-file=" + c.file("tokens.key"), "--service-account-signing-key-file=" + c.file("tokens.key"),
+		"--service-cluster-ip-range=10.96.0.0/16"}, audit...)...)
 	if err != nil {
 		return err
 	}

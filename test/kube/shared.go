@@ -22,7 +22,7 @@ func Main(m *testing.M) int {
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	if shared == nil {
-		c, err := newCluster(findPrograms(t))
+		c, err := newCluster(findPrograms(t), false)
 		must(t, err)
 		shared = c
 	}
