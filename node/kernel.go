@@ -18,7 +18,7 @@ type Kernel struct {
 	home   namespace
 	routes *netlink.Handle
 	asked  *netlink.Handle // for SourceTo, beside everything else
-	raw    *mdlayher.Conn // rtnetlink, for what the handle has no words for
+	raw    *mdlayher.Conn  // rtnetlink, for what the handle has no words for
 	tables *nftables.Conn
 	events *events
 	links  map[string]int // index by name, of our links, as last seen

@@ -86,7 +86,7 @@ func (w *world) gatewayKey(ctx context.Context) (string, error) {
 }
 
 // startRemote runs the far cluster's gateway from a file. Its only node is farNode.
-func (w *world) startRemote(t *testing.T) {
+func (w *world) startRemote(t *testing.T) watched {
 	key, err := w.gatewayKey(t.Context())
 	must(t, err)
 	dir := w.folder(t, "far")
@@ -116,8 +116,9 @@ observability:
   listen: ":8080"
 `, farGateway, farInternal, farNode, farVNI, farNodeInternal, private, publicKey(key), nearGateway,
 		podRange, podRangeSeen, outsideRange, outsideRangeSeen), 0o644))
-	program.Start(t, "the far gateway", w.far, program.Unprivileged, nil, "gateway", "--config", file)
+	far := watched{"far gateway", "", program.Start(t, "the far gateway", w.far, program.Unprivileged, nil, "gateway", "--config", file)}
 	within(t, time.Minute, "the far gateway runs", func() error { return healthy(w.far, farGateway, "/healthz") })
+	return far
 }
 
 // startGateway runs the gateway that is measured, as its StatefulSet would.

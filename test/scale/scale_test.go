@@ -34,7 +34,7 @@ func TestOneGatewayFollowsAllPodsOfALargeCluster(t *testing.T) {
 	controller := w.startController(t)
 	r.attachments = w.timed("the controller gives each an attachment")(func() { w.awaitAttachments(t) })
 	w.peer(t)
-	w.startRemote(t)
+	far := w.startRemote(t)
 	r.pods = w.timed("%d pods, every %dth outside of its node's range", w.pods, outsideShare)(func() { w.createPods(t) })
 
 	gateway := w.startGateway(t)
@@ -48,6 +48,8 @@ func TestOneGatewayFollowsAllPodsOfALargeCluster(t *testing.T) {
 	w.settle()
 	r.rest = w.during(t, "nothing changes", []watched{controller, gateway, helper}, func() { time.Sleep(w.span()) })
 	r.churn = w.during(t, fmt.Sprintf("%d changes a second", w.rate), []watched{controller, gateway, helper}, func() { r.changes = w.churn(t) })
+
+	r.far = far.usage(t)
 
 	rows := r.rows(w.size)
 	fmt.Fprint(t.Output(), "\n", table(rows), "\n")
