@@ -39,7 +39,7 @@ type cluster struct {
 }
 
 // podAddresses are those of the pods of each cluster.
-var podAddresses = [2]string{"10.0.1.5", "10.0.2.5"}
+var podAddresses, podAddresses6 = []string{"10.0.1.5", "10.0.2.5"}, []string{"fd00:10:0:1::5", "fd00:10:0:2::5"}
 
 // pair is two clusters whose nodes reach each other.
 type pair struct {
@@ -106,10 +106,10 @@ func (c *cluster) grant(t *testing.T) {
 // createNode does what a kubelet does to be known.
 func (c *cluster) createNode(t *testing.T, i int) {
 	t.Helper()
-	cidr := c.nodes[i].podNet + ".0/24"
+	cidr, cidr6 := c.nodes[i].podNet+".0/24", podNet6(c.nodes[i].podNet)+"::/64"
 	node, err := c.admin.Nodes().Create(t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)},
-		Spec:       corev1.NodeSpec{PodCIDR: cidr, PodCIDRs: []string{cidr}},
+		Spec:       corev1.NodeSpec{PodCIDR: cidr, PodCIDRs: []string{cidr, cidr6}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.nodes[i].address}}

@@ -3,7 +3,7 @@ package clusters
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -17,15 +17,20 @@ import (
 // private are the ranges within which a remote cluster may announce its own.
 var private = []v1alpha1.CIDR{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"}
 
-// network makes the cluster known under its name, which is nicer to read than an ID.
-func (c *cluster) network(t *testing.T) {
+// network makes the cluster known under its name, which is nicer to read than an ID. Pods
+// have IPv4, and IPv6 where that is wished for.
+func (c *cluster) network(t *testing.T, dual ...bool) {
 	t.Helper()
+	spec := v1alpha1.ClusterNetworkSpec{
+		ClusterID: v1alpha1.ClusterID(c.name), PodCIDRs: []v1alpha1.CIDR{"10.0.0.0/16"},
+		InternalCIDRs: []v1alpha1.CIDR{"10.80.0.0/16"}, ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"}, RemapPools: []v1alpha1.CIDR{"10.64.0.0/10"},
+	}
+	if len(dual) > 0 && dual[0] {
+		spec.PodCIDRs, spec.InternalCIDRs = append(spec.PodCIDRs, "fd00:10::/48"), append(spec.InternalCIDRs, "fd00:80::/64")
+		spec.ExternalCIDRs, spec.RemapPools = append(spec.ExternalCIDRs, "fd00:70::/64"), append(spec.RemapPools, "fd73:7472::/32")
+	}
 	_, err := c.admin.ClusterNetworks().Apply(t.Context(), &v1alpha1.ClusterNetwork{
-		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName},
-		Spec: v1alpha1.ClusterNetworkSpec{
-			ClusterID: v1alpha1.ClusterID(c.name), ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"}, RemapPools: []v1alpha1.CIDR{"10.64.0.0/10"},
-			PodCIDRs: []v1alpha1.CIDR{"10.0.0.0/16"},
-		},
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Spec: spec,
 	}, "admin")
 	must(t, err)
 	within(t, 20*time.Second, "cluster "+c.name+" is known", func() error {
@@ -108,11 +113,12 @@ func (g *gatewayPod) serveNodePort(t *testing.T) {
 // returns the Peerings once they are ready.
 func (p *pair) join(t *testing.T) (b, a *v1alpha1.Peering) {
 	t.Helper()
-	p.a.network(t)
-	p.b.network(t)
+	p.a.network(t, true)
+	p.b.network(t, true)
 	ab := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{
-		ClusterID: "b", Prefixes: v1alpha1.RemotePrefixes{{CIDR: "10.0.0.0/16"}}, ExternalPrefixes: v1alpha1.RemotePrefixes{{CIDR: "10.70.0.0/16"}},
-		LocalPods: true, AcceptPrefixes: private,
+		ClusterID: "b", Prefixes: v1alpha1.RemotePrefixes{{CIDR: "10.0.0.0/16"}, {CIDR: "fd00:10::/48"}},
+		ExternalPrefixes: v1alpha1.RemotePrefixes{{CIDR: "10.70.0.0/16"}, {CIDR: "fd00:70::/64"}},
+		LocalPods:        true, AcceptPrefixes: private,
 		Gateway: v1alpha1.GatewaySpec{Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeNodePort}},
 	}}
 	ba := ab.DeepCopy()
@@ -132,18 +138,20 @@ func (p *pair) join(t *testing.T) (b, a *v1alpha1.Peering) {
 // seen is how a cluster sees an address of the other one.
 func seen(t *testing.T, p *v1alpha1.Peering, address string) string {
 	t.Helper()
+	a := netip.MustParseAddr(address)
 	for _, prefix := range p.Status.Prefixes {
-		if to, ok := moved(prefix, address); ok {
-			return to
+		if from := netip.MustParsePrefix(string(prefix.CIDR)); from.Contains(a) {
+			return moved(a, netip.MustParsePrefix(string(prefix.SeenAs))).String()
 		}
 	}
 	t.Fatalf("%s is not seen through Peering %s: %+v", address, p.Name, p.Status.Prefixes)
 	return ""
 }
 
-// moved replaces the first two bytes of an address in a /16.
-func moved(prefix v1alpha1.SeenPrefix, address string) (string, bool) {
-	from, to := strings.SplitN(string(prefix.CIDR), ".", 3), strings.SplitN(string(prefix.SeenAs), ".", 3)
-	rest, ok := strings.CutPrefix(address, from[0]+"."+from[1]+".")
-	return to[0] + "." + to[1] + "." + rest, ok && strings.HasSuffix(string(prefix.CIDR), "/16")
+// moved is the address with the same host bits in another range, of whole bytes.
+func moved(a netip.Addr, to netip.Prefix) netip.Addr {
+	bytes := a.AsSlice()
+	copy(bytes[:to.Bits()/8], to.Addr().AsSlice())
+	there, _ := netip.AddrFromSlice(bytes)
+	return there
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -19,13 +20,21 @@ import (
 func pingAll(t *testing.T, from, to *cluster, p *v1alpha1.Peering) {
 	t.Helper()
 	for i, pod := range from.pods {
-		for _, address := range podAddresses {
+		for _, address := range both(p) {
 			at := seen(t, p, address)
 			if out, err := pod.Try("ping", "-n", "-c", "3", "-i", "0.05", "-W", "2", at); err != nil {
 				t.Errorf("pod %d of cluster %s does not reach %s of cluster %s at %s:\n%s", i+1, from.name, address, to.name, at, out)
 			}
 		}
 	}
+}
+
+// both is the addresses of pods in the families that a Peering has.
+func both(p *v1alpha1.Peering) []string {
+	if slices.ContainsFunc(p.Status.Prefixes, func(s v1alpha1.SeenPrefix) bool { return s.CIDR == "fd00:10::/48" }) {
+		return slices.Concat(podAddresses, podAddresses6)
+	}
+	return podAddresses
 }
 
 // stream is a ping that goes on while something happens.

@@ -91,7 +91,7 @@ func TestChangesTravelThroughTheTunnel(t *testing.T) {
 
 	t.Run("a range that was not granted is refused, and nothing else changes", func(t *testing.T) {
 		before := p.a.peering(t, "b").Status.Prefixes
-		p.b.podCIDRs(t, "10.0.0.0/16", "100.99.0.0/16")
+		p.b.podCIDRs(t, "10.0.0.0/16", "fd00:10::/48", "100.99.0.0/16")
 		within(t, 30*time.Second, "the refusal is told on both sides", func() error {
 			a, b := p.b.peering(t, "a"), p.a.peering(t, "b")
 			if len(b.Status.Announcements) == 0 || !strings.Contains(b.Status.Announcements[0].Refused, "100.99.0.0/16") {
@@ -112,7 +112,7 @@ func TestChangesTravelThroughTheTunnel(t *testing.T) {
 		pingAll(t, p.a, p.b, b)
 	})
 	t.Run("a range of pods that is added arrives", func(t *testing.T) {
-		p.b.podCIDRs(t, "10.0.0.0/16", "172.20.0.0/16")
+		p.b.podCIDRs(t, "10.0.0.0/16", "fd00:10::/48", "172.20.0.0/16")
 		within(t, 30*time.Second, "cluster a sees the new range", func() error {
 			for _, prefix := range p.a.peering(t, "b").Status.Prefixes {
 				if prefix.CIDR == "172.20.0.0/16" {

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -18,6 +19,9 @@ import (
 //	 a/node-1   a/node-2  b/node-1   b/node-2      .21 and .22
 //	  │    │       │       │    │       │
 //	 pod  gw       pod    pod  gw      pod         10.0.1.5, gateways 10.0.1.9, 10.0.2.5
+//
+// Pods have IPv6 as well, of fd00:10:0:1::/64 and fd00:10:0:2::/64; nodes have it among
+// themselves only, so that the overlay is IPv4.
 //
 // Nodes masquerade what pods send to other than pods, as most CNIs do.
 
@@ -50,7 +54,7 @@ type box struct {
 func (w *wan) attach(t *testing.T, lan, router, address, podNet string, others map[string]string) *box {
 	t.Helper()
 	b := &box{netns.New(t), address, podNet}
-	b.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.default.rp_filter=1")
+	b.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.default.rp_filter=1", "net.ipv6.conf.all.forwarding=1")
 	port := "p" + address[len(address)-2:] + lan
 	w.IP(t, fmt.Sprintf("link add name %s type veth peer name eth0 %s", port, b.Here()))
 	w.IP(t, fmt.Sprintf("link set dev %s master lan-%s up", port, lan))
@@ -59,7 +63,8 @@ link set eth0 up
 route add default via %s
 link add name cni0 type bridge
 addr add %s.1/24 dev cni0
-link set cni0 up`, address, router, podNet))
+addr add %s::1/64 dev cni0 nodad
+link set cni0 up`, address, router, podNet, podNet6(podNet)))
 	for net, via := range others {
 		b.IP(t, fmt.Sprintf("route add %s.0/24 via %s", net, via))
 	}
@@ -72,6 +77,9 @@ link set cni0 up`, address, router, podNet))
 	return b
 }
 
+// podNet6 is the range of a node's pods in IPv6, without its end.
+func podNet6(podNet string) string { return "fd00:10:0:" + podNet[strings.LastIndex(podNet, ".")+1:] }
+
 // pod makes a pod's network on a node.
 func (b *box) pod(t *testing.T, host string) *netns.Namespace {
 	t.Helper()
@@ -81,7 +89,9 @@ func (b *box) pod(t *testing.T, host string) *netns.Namespace {
 	b.IP(t, fmt.Sprintf("link set dev %s master cni0 up", port))
 	p.IP(t, fmt.Sprintf(`addr add %[1]s.%[2]s/24 dev eth0
 link set eth0 up
-route add default via %[1]s.1`, b.podNet, host))
+route add default via %[1]s.1
+addr add %[3]s::%[2]s/64 dev eth0 nodad
+route add default via %[3]s::1`, b.podNet, host, podNet6(b.podNet)))
 	return p
 }
 
