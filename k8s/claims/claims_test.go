@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -23,14 +22,7 @@ import (
 	"strait.dev/strait/test/kube"
 )
 
-func TestMain(m *testing.M) {
-	code := kube.Main(m)
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
 
 func must(t testing.TB, err error) {
 	t.Helper()

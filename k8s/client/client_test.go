@@ -2,15 +2,12 @@ package client_test
 
 import (
 	"context"
-	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,15 +21,7 @@ import (
 	"strait.dev/strait/test/kube"
 )
 
-func TestMain(m *testing.M) {
-	code := kube.Main(m)
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
 
 func clientOf(t *testing.T, c *kube.Cluster) *client.Client {
 	t.Helper()
