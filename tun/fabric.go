@@ -15,6 +15,7 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/packet"
 	"strait.dev/strait/underlay"
 )
 
@@ -41,6 +42,7 @@ type Fabric struct {
 	mux       *underlay.Mux
 	links     atomic.Pointer[[]*Link] // never nil; replaced, not changed
 	active    atomic.Pointer[Link]    // reads the overlay; nil without links
+	attendant *Device                 // reads it then
 	mu        sync.Mutex              // held while links change
 	ears      map[netip.Addr]*ear     // by own link address; protected by mu
 	listeners map[*listener]bool      // open listeners; protected by mu
@@ -62,14 +64,30 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	if f.host, err = newHost(g, o, f.deviceFor); err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
-	if err := f.Refresh(); err != nil {
+	f.attendant, err = newDevice(g, o, f.host)
+	if err == nil {
+		err = errors.Join(f.attendant.activate(true), f.Refresh())
+	}
+	if err != nil {
 		f.host.close()
 		return nil, errors.Join(err, o.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop = cancel
 	f.done.Go(func() { f.probe(ctx) })
+	f.done.Go(f.attend)
 	return f, nil
+}
+
+// attend reads the overlay while there is no link, so that nodes find the gateway itself
+// there. What is for the remote cluster is dropped, since no peer is known.
+func (f *Fabric) attend() {
+	bufs, sizes := [][]byte{make([]byte, packet.MaxLen)}, make([]int, 1)
+	for {
+		if _, err := f.attendant.Read(bufs, sizes, 0); err != nil {
+			return // closed
+		}
+	}
 }
 
 // Refresh makes the host follow the gateway's current table: its addresses and MTU.
@@ -163,17 +181,22 @@ func (f *Fabric) elect(now time.Time) {
 	if next == present {
 		return
 	}
+	from, to := f.attendant, f.attendant
 	if present != nil {
-		if err := present.tun.activate(false); err != nil {
-			present.logger().Warn("cannot stop reading the overlay", "error", err)
-		}
+		from = present.tun
+	}
+	if next != nil {
+		to = next.tun
+	}
+	if err := from.activate(false); err != nil {
+		f.options.Log.Warn("cannot stop reading the overlay", "error", err)
 	}
 	f.active.Store(next)
+	if err := to.activate(true); err != nil {
+		f.options.Log.Error("cannot read the overlay", "error", err)
+		return
+	}
 	if next != nil {
-		if err := next.tun.activate(true); err != nil {
-			next.logger().Error("cannot read the overlay", "error", err)
-			return
-		}
 		next.logger().Info("link is active")
 	}
 }
@@ -200,6 +223,9 @@ func (f *Fabric) Overflows() (overlay, wireguard uint64) {
 // Datagrams counts what was lost between the network and WireGuard.
 func (f *Fabric) Datagrams() underlay.Counters { return f.mux.Counters() }
 
+// Attendant are the counters of what nodes send while there is no link.
+func (f *Fabric) Attendant() *gateway.Counters { return &f.attendant.Egress.Counters }
+
 // Origin are the counters of what the host itself sends.
 func (f *Fabric) Origin() *gateway.Counters { return &f.host.origin.Counters }
 
@@ -214,7 +240,7 @@ func (f *Fabric) Close() error {
 	for s := range f.listeners {
 		s.close()
 	}
-	err := f.closeEars()
+	err := errors.Join(f.closeEars(), f.attendant.Close())
 	f.mu.Unlock()
 	f.done.Wait()
 	f.host.close()

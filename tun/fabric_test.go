@@ -2,6 +2,7 @@ package tun
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"net"
@@ -257,4 +258,36 @@ func TestAFarEndThatLostItsSessionIsCalledAgain(t *testing.T) {
 	if now := a.fabric.Status()[0]; now.Sent <= before.Sent || now.Received <= before.Received || now.LastHandshake.Before(before.LastHandshake) {
 		t.Errorf("counters went back: %+v, before %+v", now, before)
 	}
+}
+
+// A gateway that knows no peer yet is there for its nodes all the same.
+func TestNodesFindAGatewayWithoutLinks(t *testing.T) {
+	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	defer a.fabric.Close()
+	defer b.fabric.Close()
+	answers := func() {
+		t.Helper()
+		echo := append([]byte{8, 0, 0, 0, 0, 1, 0, 1}, "question"...)
+		binary.BigEndian.PutUint16(echo[2:], ^packet.Sum(echo, 0))
+		eventually(t, "an answer of the gateway's host", func() bool {
+			a.send(t, ipv4Packet(netip.MustParseAddr("10.80.0.11"), netip.MustParseAddr("10.80.0.1"), packet.ProtoICMP, echo))
+			return a.receives(t, "question")
+		})
+	}
+	answers()
+	a.send(t, tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte("nobody"), false))
+	eventually(t, "the packet for the remote cluster to be counted", func() bool {
+		return a.fabric.Attendant().Dropped(gateway.NoPeer) == 1
+	})
+	for _, err := range []error{a.fabric.SetLinks([]LinkConfig{a.link("b-0", b)}), b.fabric.SetLinks([]LinkConfig{b.link("a-0", a)})} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up })
+	answers()
+	if err := a.fabric.SetLinks(nil); err != nil {
+		t.Fatal(err)
+	}
+	answers()
 }

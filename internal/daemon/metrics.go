@@ -65,7 +65,7 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
 	}
 	links := d.fabric.Status()
-	var egress, ingress []*gateway.Counters
+	egress, ingress := []*gateway.Counters{d.fabric.Attendant()}, []*gateway.Counters(nil)
 	for _, l := range links {
 		egress, ingress = append(egress, l.Egress), append(ingress, l.Ingress)
 		gauge(upDesc, boolean(l.Up), l.Name)
