@@ -23,7 +23,7 @@ figure is tested with the Mann-Whitney U test; a change that may be chance
 (p >= %v) is shown as "~". Runs with too few repetitions are refused: with less
 than %d on each side nothing can be told.`, result.Alpha, result.Enough),
 		Example: `  strait bench compare old.json new.json`,
-		Args:    cobra.ExactArgs(2),
+		Args:    arguments("the file of the first run", "the file of the second run"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if output != "text" && output != "json" {
 				return &usageError{fmt.Errorf("-o %s: no such format; choose text or json", output), cmd.CommandPath() + " --help"}
@@ -62,7 +62,7 @@ func newBenchReport() *cobra.Command {
 		Short:   "Make a page with tables and plots of a run",
 		Long:    `Make one page of a run that "strait bench -o json" or "strait bench peer" wrote. It needs nothing from the network.`,
 		Example: `  strait bench report new.json --html new.html`,
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments("the file of a run"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if html == "" {
 				return &usageError{errors.New("say where the page goes: --html FILE"), cmd.CommandPath() + " --help"}

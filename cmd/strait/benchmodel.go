@@ -26,7 +26,7 @@ The last table says how far off the model is for the machine that was measured.`
 		Example: `  strait bench -o json --out run.json
   strait bench model run.json
   strait bench model run.json --line-rate 100`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments("the file of a run"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if output != "text" && output != "json" {
 				return &usageError{fmt.Errorf("-o %s: no such format; choose text or json", output), cmd.CommandPath() + " --help"}

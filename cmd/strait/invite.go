@@ -44,7 +44,7 @@ before anybody has accepted, makes the former invite worthless.`,
 		Example: `  strait invite b > b.invite
   strait invite b --context a --expires 24h --service-type LoadBalancer
   strait accept --context b < b.invite`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments("the name of the Peering, which is best that of the cluster to invite,"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	f.cluster.register(c)

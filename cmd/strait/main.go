@@ -69,6 +69,19 @@ no TUN device.`,
 	return root
 }
 
+// arguments takes exactly these, and says which is missing.
+func arguments(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, given []string) error {
+		switch {
+		case len(given) < len(names):
+			return fmt.Errorf("%s is missing", names[len(given)])
+		case len(given) > len(names):
+			return fmt.Errorf("%q is one argument too many", given[len(names)])
+		}
+		return nil
+	}
+}
+
 // markUsage makes every mistake in flags and arguments a usageError.
 func markUsage(c *cobra.Command) {
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{err, c.CommandPath() + " --help"} })

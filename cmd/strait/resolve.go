@@ -21,7 +21,7 @@ other clusters; a mapped host; or the range that it lies in. It ends with 1 if t
 address means nothing here.`,
 		Example: `  strait resolve 10.71.2.9
   strait resolve 10.71.2.9 --context a -o json`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments("the address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(cmd, output, "text", "json"); err != nil {
 				return err
