@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,14 +13,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"strait.dev/strait/config"
 	"strait.dev/strait/control"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/tun"
 )
 
-// maxText is the length of texts that the API server takes, in bytes; maxEndpoints how
+// maxText is the length of texts that the API server takes, in bytes; maxEndpoints is how
 // many endpoints of a gateway an announcement has.
 const (
 	maxText      = 1024
@@ -108,66 +106,6 @@ func (f *follower) announce() {
 	if err != nil {
 		f.announceProblem = err.Error()
 	}
-}
-
-// toControl is an announcement as it is sent. Without this gateway among the others it is
-// not complete yet.
-func toControl(a v1alpha1.Announcement, gateway string) (c control.Announcement, err error) {
-	c = control.Announcement{Cluster: string(a.ClusterID), Gateway: gateway}
-	for _, list := range []struct {
-		from []v1alpha1.CIDR
-		to   *[]netip.Prefix
-	}{{a.Prefixes, &c.Prefixes}, {a.ExternalPrefixes, &c.ExternalPrefixes}} {
-		for _, text := range list.from {
-			p, err := netip.ParsePrefix(string(text))
-			if err != nil {
-				return c, fmt.Errorf("%q is not a prefix", text)
-			}
-			*list.to = append(*list.to, p)
-		}
-	}
-	named := false
-	for _, g := range a.Gateways {
-		one := control.Gateway{Name: g.Name}
-		for _, text := range g.PublicKeys {
-			key, err := config.ParseKey(string(text))
-			if err != nil {
-				return c, fmt.Errorf("gateway %s: public key: %w", g.Name, err)
-			}
-			one.PublicKeys = append(one.PublicKeys, key)
-		}
-		for _, e := range g.Endpoints[:min(len(g.Endpoints), maxEndpoints)] {
-			one.Endpoints = append(one.Endpoints, string(e))
-		}
-		named = named || g.Name == gateway
-		c.Gateways = append(c.Gateways, one)
-	}
-	if !named {
-		c.Gateways = nil
-	}
-	return c, nil
-}
-
-// fromControl is an announcement as the status has it.
-func fromControl(c control.Announcement, heardBy string) v1alpha1.Announcement {
-	a := v1alpha1.Announcement{HeardBy: heardBy, ClusterID: v1alpha1.ClusterID(c.Cluster)}
-	for _, p := range c.Prefixes {
-		a.Prefixes = append(a.Prefixes, v1alpha1.CIDR(p.String()))
-	}
-	for _, p := range c.ExternalPrefixes {
-		a.ExternalPrefixes = append(a.ExternalPrefixes, v1alpha1.CIDR(p.String()))
-	}
-	for _, g := range c.Gateways {
-		one := v1alpha1.AnnouncedGateway{Name: g.Name}
-		for _, key := range g.PublicKeys {
-			one.PublicKeys = append(one.PublicKeys, v1alpha1.PublicKey(key.String()))
-		}
-		for _, e := range g.Endpoints {
-			one.Endpoints = append(one.Endpoints, v1alpha1.Endpoint(e))
-		}
-		a.Gateways = append(a.Gateways, one)
-	}
-	return a
 }
 
 // hear takes an announcement of the remote cluster, or says why not. It is called from
