@@ -29,7 +29,7 @@ type follower struct {
 	announcer   *control.Announcer
 	heard       heard
 	keys        atomic.Pointer[[]translate.OwnKey] // newest first
-	established atomic.Bool                        // a link with a key of the gateway's own was up
+	established atomic.Bool                        // a link with a key of the gateway's own is up
 	started     chan struct{}                      // closed when the gateway itself runs
 	poked       chan struct{}                      // the status is to be looked at; room for one
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/translate"
 	"strait.dev/strait/tun"
 )
 
@@ -110,10 +111,11 @@ func (f *follower) showKeys(g *v1alpha1.GatewayStatus, p *v1alpha1.Peering, now 
 	if next != nil {
 		g.NextPublicKey = v1alpha1.PublicKey(next.Public.String())
 	}
-	for _, k := range f.ownKeys() {
-		if k.Generation > 0 && slices.ContainsFunc(links, func(l tun.LinkStatus) bool { return l.Up && l.OwnKey == k.Public }) && !f.established.Swap(true) {
-			f.objects.notify() // an invite's key has done its part
-		}
+	established := slices.ContainsFunc(f.ownKeys(), func(k translate.OwnKey) bool {
+		return k.Generation > 0 && slices.ContainsFunc(links, func(l tun.LinkStatus) bool { return l.Up && l.OwnKey == k.Public })
+	})
+	if f.established.Swap(established) != established {
+		f.objects.notify() // an invite's key has done its part, or may have to
 	}
 }
 

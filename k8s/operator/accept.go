@@ -3,14 +3,12 @@ package operator
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/peering"
 )
 
 // AcceptOptions are how an invite is accepted.
@@ -47,7 +45,7 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Sight,
 		return nil, err
 	}
 	is := was
-	if was == nil || was.Spec.InviteUntil != nil || !peering.RemoteOf(was, time.Now()).Announced {
+	if was == nil || was.Spec.InviteUntil != nil || !announced(was, i.keys()) {
 		if is, err = c.accept(ctx, name, was, i, o.GatewayNamespace); err != nil {
 			return nil, err
 		}
@@ -65,7 +63,7 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Sight,
 			return missing, nil
 		}
 		// Before that, the other cluster knows the gateways here by the invite's key alone.
-		if is.Spec.InviteUntil != nil && !peering.RemoteOf(is, time.Now()).Announced {
+		if is.Spec.InviteUntil != nil && !announced(is, i.keys()) {
 			return "the clusters have not told each other their own keys yet", nil
 		}
 		return "", nil

@@ -103,9 +103,6 @@ func TestTwoClustersAreJoined(t *testing.T) {
 		t.Run("made anew on one side", func(t *testing.T) {
 			b.clear(t)
 			_, err := Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
-			says(t, err, "context a: Peering b is with gateways of cluster b that are not there any more", "delete it")
-			a.clear(t)
-			_, err = Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
 			must(t, err)
 		})
 	})
@@ -232,7 +229,7 @@ func TestTwoClustersAreJoined(t *testing.T) {
 			t.Error("what was to be replaced is there still")
 		}
 		_, err = Accept(t.Context(), b.user, again, AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: soon()})
-		says(t, err, "Peering a is with gateways of cluster a that are not there any more")
+		must(t, err)
 	})
 
 	t.Run("refused", func(t *testing.T) {

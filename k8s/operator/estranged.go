@@ -9,23 +9,35 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// estranged is why a Peering cannot come to trust gateways with these keys, nil if it can.
-// The remote cluster announced others, and only those may announce newer ones: keys that
-// are written beside an announcement count for nothing. So it is where the Peering over
-// there was deleted and made anew.
+// estranged is why a Peering cannot come to trust gateways with these keys, even if they
+// are written to it, nil if it can: it did once, and the remote cluster has announced that
+// it has others since.
 func (c Cluster) estranged(name string, p *v1alpha1.Peering, keys []v1alpha1.PublicKey) error {
-	if p == nil {
+	if p == nil || len(keys) == 0 {
 		return nil
 	}
-	remote := peering.RemoteOf(p, time.Now())
-	if !remote.Announced || slices.ContainsFunc(remote.Gateways, func(g peering.Gateway) bool {
+	written := p.DeepCopy()
+	for i, key := range keys {
+		written.Spec.Peers = append(written.Spec.Peers, v1alpha1.Peer{Name: fmt.Sprint("written-", i), PublicKey: key})
+	}
+	remote := peering.RemoteOf(written, time.Now())
+	if slices.ContainsFunc(remote.Gateways, func(g peering.Gateway) bool {
 		return slices.ContainsFunc(g.PublicKeys, func(key v1alpha1.PublicKey) bool { return slices.Contains(keys, key) })
 	}) {
 		return nil
 	}
-	return fmt.Errorf("%s: Peering %s is with gateways of cluster %s that are not there any more, and trusts no others; "+
+	return fmt.Errorf("%s: Peering %s is with other gateways of cluster %s, which said that these are no more; "+
 		"delete it (kubectl delete peering %s) and run the command again",
 		c.Name, name, remoteOf(p), name)
+}
+
+// announced reports whether an announcement that is granted names one of these keys.
+func announced(p *v1alpha1.Peering, keys []v1alpha1.PublicKey) bool {
+	return slices.ContainsFunc(p.Status.Announcements, func(a v1alpha1.Announcement) bool {
+		return a.HeardAt != nil && peering.Refusal(p, "", &a) == nil && slices.ContainsFunc(a.Gateways, func(g v1alpha1.AnnouncedGateway) bool {
+			return slices.ContainsFunc(g.PublicKeys, func(key v1alpha1.PublicKey) bool { return slices.Contains(keys, key) })
+		})
+	})
 }
 
 func keysOf(gateways []v1alpha1.GatewayStatus) (keys []v1alpha1.PublicKey) {

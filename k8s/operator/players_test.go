@@ -150,7 +150,7 @@ func (s *site) gateway(ctx context.Context, other *site, p *v1alpha1.Peering, g 
 			}
 			want.Links = append(want.Links, v1alpha1.LinkStatus{Local: g.Name, Remote: h.Name, Up: true, PathMTU: 1370})
 			heard := peering.Announce(&q, network)
-			heard.HeardBy = g.Name
+			heard.HeardBy, heard.Superseded = g.Name, peering.Superseded(p, &heard)
 			if peering.Refusal(p, "", &heard) == nil && len(want.Announcements) == 0 {
 				want.Announcements = []v1alpha1.Announcement{heard}
 			}
