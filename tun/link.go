@@ -103,8 +103,9 @@ func newLink(c LinkConfig, d *Device, e *ear, bind conn.Bind, log *slog.Logger, 
 	l := &Link{config: c, key: keyOf(c), tun: d, own: e.address, ear: e, log: log, known: known, streams: make(map[*stream]bool)}
 	l.setLabel(c)
 	l.prober.address = linkAddress(c.PublicKey)
-	l.peer = c.clone()
-	l.endpoints.Store(&l.peer.Endpoints)
+	c = c.clone() // nobody changes it any more
+	l.peer = c
+	l.endpoints.Store(&c.Endpoints)
 	l.wg = device.NewDevice(d, bind, wireguardLog(l.logger))
 	if err := l.wg.IpcSet(deviceSettings(c)); err != nil {
 		l.wg.Close()
@@ -175,8 +176,9 @@ func (l *Link) update(c LinkConfig) error {
 		l.settings.Unlock()
 		return fmt.Errorf("link %s: update peer: %w", c.Name, err)
 	}
-	l.peer = c.clone()
-	l.endpoints.Store(&l.peer.Endpoints)
+	c = c.clone() // nobody changes it any more
+	l.peer = c
+	l.endpoints.Store(&c.Endpoints)
 	l.settings.Unlock()
 	if l.tun.peerKnown.Load() {
 		l.contact(netip.AddrPort{})

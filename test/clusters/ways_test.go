@@ -17,19 +17,58 @@ func TestClustersAreJoinedByTwoKubeconfigs(t *testing.T) {
 	p := newPair(t)
 	p.a.network(t)
 	p.b.network(t)
+	joined := p.joinByPeer(t)
+	old := p.a.runGateway(t, "b-0", 0, "9")
+	p.b.runGateway(t, "a-0", 0, "9").serveNodePort(t) // the remote side is the one that is called
+	p.joined(t, <-joined)
+	t.Logf("strait status prints\n%s", operator(t, 0, "status", "--kubeconfig", p.a.access.admin))
+
+	t.Run("and again, after one side was made anew", func(t *testing.T) {
+		key := p.a.peering(t, "b").Status.Gateways[0].PublicKey
+		must(t, p.a.admin.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
+		old.remove(t)
+		p.a.collect(t)
+		joined := p.joinByPeer(t)
+		p.a.runGateway(t, "b-0", 0, "11")
+		p.joined(t, <-joined)
+		if p.a.peering(t, "b").Status.Gateways[0].PublicKey == key {
+			t.Error("the gateway has its old key")
+		}
+	})
+}
+
+// joinByPeer joins both clusters by strait peer, which waits for gateways that are still to run.
+func (p *pair) joinByPeer(t *testing.T) <-chan string {
 	joined := make(chan string, 1)
-	go func() { // it waits for gateways, which run below
+	go func() {
 		out, status := operate(t, "peer", "--kubeconfig", p.a.access.admin, "--remote-kubeconfig", p.b.access.admin, "--service-type", "NodePort", "--wait", "90s")
 		joined <- fmt.Sprintf("%d %s", status, out)
 	}()
-	p.a.runGateway(t, "b-0", 0, "9")
-	p.b.runGateway(t, "a-0", 0, "9").serveNodePort(t) // the remote side is the one that is called
-	if out := <-joined; !strings.HasPrefix(out, "0 ") {
+	return joined
+}
+
+// joined checks how strait peer ended, and that pods reach each other.
+func (p *pair) joined(t *testing.T, out string) {
+	t.Helper()
+	if !strings.HasPrefix(out, "0 ") {
 		t.Fatalf("strait peer ended with %s", out)
 	}
 	pingAll(t, p.a, p.b, p.a.ready(t, "b"))
 	pingAll(t, p.b, p.a, p.b.ready(t, "a"))
-	t.Logf("strait status prints\n%s", operator(t, 0, "status", "--kubeconfig", p.a.access.admin))
+}
+
+// collect does the garbage collector's part after a Peering was deleted.
+func (c *cluster) collect(t *testing.T) {
+	t.Helper()
+	all, now := metav1.ListOptions{}, metav1.DeleteOptions{}
+	must(t, c.admin.StatefulSets(gatewayNamespace).DeleteCollection(t.Context(), now, all))
+	must(t, c.admin.Secrets(gatewayNamespace).DeleteCollection(t.Context(), now, all))
+	must(t, c.admin.NetworkPolicies(gatewayNamespace).DeleteCollection(t.Context(), now, all))
+	services, err := c.admin.Services(gatewayNamespace).List(t.Context(), all)
+	must(t, err)
+	for _, s := range services.Items {
+		must(t, c.admin.Services(gatewayNamespace).Delete(t.Context(), s.Name, now))
+	}
 }
 
 // The two clusters never see each other's API servers: what joins them is a line of text.
