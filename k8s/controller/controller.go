@@ -88,7 +88,7 @@ type controller struct {
 	policies     *client.Cache[*networkingv1.NetworkPolicy]
 	budgets      *client.Cache[*policyv1.PodDisruptionBudget]
 	applied      map[objectID]applied
-	made         map[keyID]keyRecord
+	made         map[keyID]time.Time
 }
 
 // Run runs a controller until ctx ends. It returns early only if it cannot start: it
@@ -117,7 +117,7 @@ func Run(ctx context.Context, o Options) error {
 		policies:     o.Client.NetworkPolicies(o.Gateways.Namespace).Cache(""),
 		budgets:      o.Client.PodDisruptionBudgets(o.Gateways.Namespace).Cache(""),
 		applied:      make(map[objectID]applied),
-		made:         make(map[keyID]keyRecord),
+		made:         make(map[keyID]time.Time),
 	}
 	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
 		return fmt.Errorf("controller: %w", err)

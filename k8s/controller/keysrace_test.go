@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,7 @@ func TestOfManyAttemptsAtOnceOneKeyComes(t *testing.T) {
 		gateway := fmt.Sprintf("b-%d", round)
 		for range writers {
 			trying.Go(func() {
-				one := &controller{client: c, gateways: Gateways{Namespace: namespace}}
+				one := &controller{client: c, gateways: Gateways{Namespace: namespace}, made: map[keyID]time.Time{}}
 				peering := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "11111111-2222-3333-4444-555555555555"}}
 				if err := one.makeKey(ctx, peering, keyID{peering.UID, gateway, 1}); err != nil {
 					failures <- err

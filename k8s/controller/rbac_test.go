@@ -30,9 +30,9 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 	f.mapTo("database", "10.70.0.9")
 	f.untilMapping("database", "False NotServed")
 	must(t, f.AddressMappings().Delete(t.Context(), "database", metav1.DeleteOptions{}))
-	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key 1.key")
+	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key-1 1.key")
 	f.asks("b", v1alpha1.GatewaySpec{Replicas: 2, KeyGeneration: 2})
-	f.untilWorkloads("set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key 1.key 2.key secret/b-1-key 2.key")
+	f.untilWorkloads("set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key-1 1.key 2.key secret/b-1-key 2.key")
 	f.says("b", v1alpha1.GatewayStatus{Name: "b-0", PublicKey: publicKey, KeyGeneration: 2})
 	f.asks("b", v1alpha1.GatewaySpec{Replicas: 1, KeyGeneration: 2})
 	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key 2.key secret/b-1-key 2.key")
@@ -48,7 +48,7 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 		{Resource: "secrets", Verb: "get"}, {Resource: "secrets", Verb: "list"}, {Resource: "secrets", Verb: "get", Namespace: "kube-system"},
 		{Resource: "secrets", Verb: "get", Namespace: gateways}, {Resource: "secrets", Verb: "list", Namespace: gateways},
 		{Resource: "secrets", Verb: "watch", Namespace: gateways}, {Resource: "secrets", Verb: "update", Namespace: gateways},
-		{Resource: "secrets", Verb: "delete", Namespace: gateways}, {Resource: "secrets", Verb: "create", Namespace: "strait-system"},
+		{Resource: "secrets", Verb: "delete", Namespace: gateways}, {Resource: "secrets", Verb: "patch", Namespace: gateways}, {Resource: "secrets", Verb: "create", Namespace: "strait-system"},
 		{Resource: "services", Verb: "create", Namespace: "default"}, {Resource: "pods", Verb: "create", Namespace: gateways},
 		{Group: "apps", Resource: "statefulsets", Verb: "delete", Namespace: gateways}, {Group: "apps", Resource: "statefulsets", Verb: "patch", Namespace: "kube-system"},
 		{Resource: "configmaps", Verb: "get", Namespace: "kube-system", Name: "other"}, {Resource: "pods", Verb: "list"},

@@ -186,8 +186,14 @@ func files(peering *v1alpha1.Peering) (volumes []corev1.Volume, mounts []corev1.
 	}
 	for ordinal := range keyVolumes(peering.Spec.Gateway.Replicas) {
 		gateway := fmt.Sprintf("%s-%d", peering.Name, ordinal)
-		add(fmt.Sprintf("key-%d", ordinal), keysPath+"/"+gateway, true, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: secretName(gateway), Optional: new(true), DefaultMode: new(int32(secretMode)),
+		sources := []corev1.VolumeProjection{}
+		for _, g := range generations(peering) {
+			sources = append(sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: secretName(gateway, g)}, Optional: new(true),
+			}})
+		}
+		add(fmt.Sprintf("key-%d", ordinal), keysPath+"/"+gateway, true, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: sources, DefaultMode: new(int32(secretMode)),
 		}})
 	}
 	add("invite", invitePath, true, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{

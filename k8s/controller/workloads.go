@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ func (c *controller) workloads(ctx context.Context, p *plan) (problems map[strin
 		}
 	}
 	maps.DeleteFunc(c.applied, func(id objectID, _ applied) bool { return !there[id.peering] })
-	maps.DeleteFunc(c.made, func(id keyID, _ keyRecord) bool { return !there[id.peering] })
+	maps.DeleteFunc(c.made, func(id keyID, _ time.Time) bool { return !there[id.peering] })
 	return problems, errors.Join(all...)
 }
 

@@ -76,12 +76,12 @@ func (f *fixture) untilWorkloads(want string) {
 	})
 }
 
-// keys are what is in the Secret of a gateway.
-func (f *fixture) keys(gateway string) map[string][]byte {
+// privateKey is a gateway's of a generation.
+func (f *fixture) privateKey(gateway string, generation int) []byte {
 	f.Helper()
-	secret, err := f.Secrets(gateways).Get(f.Context(), gateway+"-key", metav1.GetOptions{})
+	secret, err := f.Secrets(gateways).Get(f.Context(), fmt.Sprintf("%s-key-%d", gateway, generation), metav1.GetOptions{})
 	must(f.T, err)
-	return secret.Data
+	return secret.Data[fmt.Sprintf("%d.key", generation)]
 }
 
 // says lets a gateway say which keys it has.
@@ -154,20 +154,20 @@ func TestAPeeringHasWhatItsGatewaysRunIn(t *testing.T) {
 	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 	f.lead()
 	f.asks("b", v1alpha1.GatewaySpec{})
-	const one = "set/b x1 service/b-0 policy/b secret/b-0-key 1.key"
+	const one = "set/b x1 service/b-0 policy/b secret/b-0-key-1 1.key"
 	f.untilWorkloads(one)
 
 	f.asks("b", v1alpha1.GatewaySpec{Replicas: 3})
-	f.untilWorkloads("set/b x3 service/b-0 service/b-1 service/b-2 policy/b budget/b secret/b-0-key 1.key secret/b-1-key 1.key secret/b-2-key 1.key")
-	first := f.keys("b-0")["1.key"]
-	if bytes.Equal(first, f.keys("b-1")["1.key"]) {
+	f.untilWorkloads("set/b x3 service/b-0 service/b-1 service/b-2 policy/b budget/b secret/b-0-key-1 1.key secret/b-1-key-1 1.key secret/b-2-key-1 1.key")
+	first := f.privateKey("b-0", 1)
+	if bytes.Equal(first, f.privateKey("b-1", 1)) {
 		t.Error("two gateways have one key")
 	}
 
 	// Keys stay: a gateway that comes back is the one that the other cluster knows.
 	f.asks("b", v1alpha1.GatewaySpec{Replicas: 1})
-	f.untilWorkloads(one + " secret/b-1-key 1.key secret/b-2-key 1.key")
-	if !bytes.Equal(f.keys("b-0")["1.key"], first) {
+	f.untilWorkloads(one + " secret/b-1-key-1 1.key secret/b-2-key-1 1.key")
+	if !bytes.Equal(f.privateKey("b-0", 1), first) {
 		t.Error("the key has changed")
 	}
 
@@ -292,8 +292,8 @@ func TestAKeyIsNeverWrittenOver(t *testing.T) {
 	f := newFixture(t, kube.Shared(t))
 	stop := f.lead()
 	f.asks("b", v1alpha1.GatewaySpec{})
-	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key 1.key")
-	key := f.keys("b-0")["1.key"]
+	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key-1 1.key")
+	key := f.privateKey("b-0", 1)
 	if len(key) != 45 || key[44] != '\n' {
 		t.Error("the key does not have the form of wg genkey")
 	}
@@ -303,26 +303,21 @@ func TestAKeyIsNeverWrittenOver(t *testing.T) {
 		config, seen := recorded(f.cluster.Admin())
 		stop := f.start(config, "default", what)
 		f.until(what, func() string {
-			if seen.count("PATCH", "/secrets/b-0-key 409") == 0 {
+			if seen.count("POST", "/secrets 409") == 0 {
 				return "no key was refused"
 			}
 			return ""
 		})
 		stop()
-		if !bytes.Equal(f.keys("b-0")["1.key"], key) {
+		if !bytes.Equal(f.privateKey("b-0", 1), key) {
 			t.Errorf("%s: the key has changed", what)
 		}
 	}
 	again("another controller")
 
-	// Even when nobody knows any more who wrote what.
-	_, err := f.Secrets(gateways).Patch(t.Context(), "b-0-key", types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`), metav1.PatchOptions{})
-	must(t, err)
-	again("without managed fields")
-
 	// A key that an admin brought counts as well.
-	must(t, f.Secrets(gateways).Delete(t.Context(), "b-0-key", metav1.DeleteOptions{}))
-	_, err = f.Secrets(gateways).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b-0-key", Namespace: gateways},
+	must(t, f.Secrets(gateways).Delete(t.Context(), "b-0-key-1", metav1.DeleteOptions{}))
+	_, err := f.Secrets(gateways).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b-0-key-1", Namespace: gateways},
 		Data: map[string][]byte{"1.key": key}}, metav1.CreateOptions{})
 	must(t, err)
 	again("a key of an admin")
@@ -336,25 +331,22 @@ func TestKeysRotate(t *testing.T) {
 	config, seen := recorded(f.cluster.Admin())
 	f.start(config, "default", "first")
 	f.asks("b", v1alpha1.GatewaySpec{})
-	const before = "set/b x1 service/b-0 policy/b secret/b-0-key "
-	f.untilWorkloads(before + "1.key")
-	first := f.keys("b-0")["1.key"]
+	const before = "set/b x1 service/b-0 policy/b "
+	f.untilWorkloads(before + "secret/b-0-key-1 1.key")
+	first := f.privateKey("b-0", 1)
 	f.says("b", v1alpha1.GatewayStatus{Name: "b-0", PublicKey: publicKey, KeyGeneration: 1})
 
 	f.asks("b", v1alpha1.GatewaySpec{KeyGeneration: 3}) // generations may be left out
-	f.untilWorkloads(before + "1.key 3.key")
-	keys := f.keys("b-0")
-	if !bytes.Equal(keys["1.key"], first) || bytes.Equal(keys["3.key"], first) {
+	f.untilWorkloads(before + "secret/b-0-key-1 1.key secret/b-0-key-3 3.key")
+	next := f.privateKey("b-0", 3)
+	if !bytes.Equal(f.privateKey("b-0", 1), first) || bytes.Equal(next, first) {
 		t.Error("the old key is not what it was, or the new one is the old one")
 	}
 	f.says("b", v1alpha1.GatewayStatus{Name: "b-0", PublicKey: publicKey, KeyGeneration: 1, NextPublicKey: publicKey2})
 	f.asks("b", v1alpha1.GatewaySpec{KeyGeneration: 3, Replicas: 2}) // so that a pass is seen to be over
-	f.untilWorkloads("set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key 1.key 3.key secret/b-1-key 3.key")
-
-	f.says("b", v1alpha1.GatewayStatus{Name: "b-0", PublicKey: publicKey2, KeyGeneration: 3})
-	f.untilWorkloads("set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key 3.key secret/b-1-key 3.key")
-	if !bytes.Equal(f.keys("b-0")["3.key"], keys["3.key"]) {
-		t.Error("the key in use has changed")
+	f.untilWorkloads("set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key-1 1.key secret/b-0-key-3 3.key secret/b-1-key-3 3.key")
+	if !bytes.Equal(f.privateKey("b-0", 3), next) {
+		t.Error("the new key has changed")
 	}
 	if n := seen.count("GET", "/secrets"); n > 0 {
 		t.Errorf("Secrets were read %d times", n)
@@ -367,7 +359,7 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 	f.start(config, "default", "first")
 	f.asks("b", v1alpha1.GatewaySpec{Replicas: 2})
-	f.untilWorkloads("set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key 1.key secret/b-1-key 1.key")
+	f.untilWorkloads("set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key-1 1.key secret/b-1-key-1 1.key")
 	passes := 0
 	pass := func() { // a pass that somebody else's write causes
 		t.Helper()
@@ -407,7 +399,7 @@ func TestWhatIsEditedByHandIsPutRight(t *testing.T) {
 	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 	f.lead()
 	f.asks("b", v1alpha1.GatewaySpec{Replicas: 2})
-	const whole = "set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key 1.key secret/b-1-key 1.key"
+	const whole = "set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key-1 1.key secret/b-1-key-1 1.key"
 	f.untilWorkloads(whole)
 	ctx, edit := t.Context(), metav1.PatchOptions{FieldManager: "kubectl-edit"}
 	for range 2 { // also the second time
@@ -436,10 +428,10 @@ func TestOnePeeringsTroubleIsNotAnothers(t *testing.T) {
 		return v1alpha1.GatewaySpec{Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeNodePort, NodePort: &port}}
 	}
 	f.asks("b", nodePort(30150))
-	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key 1.key")
+	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key-1 1.key")
 	f.asks("c", nodePort(30150))
 	f.asks("d", nodePort(30151))
-	f.untilWorkloads("set/b x1 set/c x1 set/d x1 service/b-0 service/d-0 policy/b policy/c policy/d secret/b-0-key 1.key secret/c-0-key 1.key secret/d-0-key 1.key")
+	f.untilWorkloads("set/b x1 set/c x1 set/d x1 service/b-0 service/d-0 policy/b policy/c policy/d secret/b-0-key-1 1.key secret/c-0-key-1 1.key secret/d-0-key-1 1.key")
 	f.until("a remedy", func() string {
 		if !f.log.contain("Service strait-gateways/c-0") || !f.log.contain("choose another spec.gateway.service.nodePort, or leave it out") {
 			return "none is logged"

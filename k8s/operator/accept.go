@@ -63,7 +63,7 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Sight,
 			return missing, nil
 		}
 		// Before that, the other cluster knows the gateways here by the invite's key alone.
-		if is.Spec.InviteUntil != nil && !announced(is, i.keys()) {
+		if is.Spec.InviteUntil != nil && !(announced(is, i.keys()) && ownLink(is)) {
 			return "the clusters have not told each other their own keys yet", nil
 		}
 		return "", nil

@@ -40,6 +40,15 @@ func announced(p *v1alpha1.Peering, keys []v1alpha1.PublicKey) bool {
 	})
 }
 
+// ownLink reports whether a link with the gateways' own keys is up: the one that has the
+// name of a remote gateway. Those with other keys, as that of an invite, have a number
+// behind it; see package translate.
+func ownLink(p *v1alpha1.Peering) bool {
+	return slices.ContainsFunc(p.Status.Links, func(l v1alpha1.LinkStatus) bool {
+		return l.Up && slices.ContainsFunc(peering.RemoteOf(p, time.Now()).Gateways, func(g peering.Gateway) bool { return g.Name == l.Remote })
+	})
+}
+
 func keysOf(gateways []v1alpha1.GatewayStatus) (keys []v1alpha1.PublicKey) {
 	for _, g := range gateways {
 		keys = append(keys, g.PublicKey)

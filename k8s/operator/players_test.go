@@ -145,10 +145,15 @@ func (s *site) gateway(ctx context.Context, other *site, p *v1alpha1.Peering, g 
 	}
 	for _, q := range theirs.Items {
 		for _, h := range q.Status.Gateways {
-			if h.Number == 0 || !s.trusts(ctx, p, other, &q, h.Name) || !other.trusts(ctx, &q, s, p, g.Name) {
+			here, there := s.trusts(ctx, p, other, &q, h.Name), other.trusts(ctx, &q, s, p, g.Name)
+			if h.Number == 0 || here == none || there == none {
 				continue
 			}
-			want.Links = append(want.Links, v1alpha1.LinkStatus{Local: g.Name, Remote: h.Name, Up: true, PathMTU: 1370})
+			name := h.Name
+			if here == invited || there == invited {
+				name += ".2" // as it has other keys than the gateways' own
+			}
+			want.Links = append(want.Links, v1alpha1.LinkStatus{Local: g.Name, Remote: name, Up: true, PathMTU: 1370})
 			heard := peering.Announce(&q, network)
 			heard.HeardBy, heard.Superseded = g.Name, peering.Superseded(p, &heard)
 			if peering.Refusal(p, "", &heard) == nil && len(want.Announcements) == 0 {
@@ -183,10 +188,20 @@ func (s *site) key(p *v1alpha1.Peering, gateway string) v1alpha1.PublicKey {
 	return public
 }
 
-// trusts reports whether the gateways of a Peering would let a gateway of the other one
-// in, by its own key or by that of an invite, and one of the two can call.
-func (s *site) trusts(ctx context.Context, p *v1alpha1.Peering, other *site, q *v1alpha1.Peering, gateway string) bool {
-	keys := []v1alpha1.PublicKey{other.key(q, gateway)}
+// trust is how a gateway is let in.
+type trust int
+
+const (
+	none    trust = iota
+	invited       // by the key of an invite
+	known         // by its own key
+)
+
+// trusts is how the gateways of a Peering would let a gateway of the other one in, where
+// one of the two can call.
+func (s *site) trusts(ctx context.Context, p *v1alpha1.Peering, other *site, q *v1alpha1.Peering, gateway string) trust {
+	best, own := none, other.key(q, gateway)
+	keys := []v1alpha1.PublicKey{own}
 	if q.Spec.InviteUntil != nil {
 		secret, err := other.admin.Secrets(gatewayNamespace).Get(ctx, q.Name+"-invite", metav1.GetOptions{})
 		if err == nil {
@@ -197,9 +212,13 @@ func (s *site) trusts(ctx context.Context, p *v1alpha1.Peering, other *site, q *
 		}
 	}
 	for _, g := range peering.RemoteOf(p, time.Now()).Gateways {
-		if slices.ContainsFunc(g.PublicKeys, func(k v1alpha1.PublicKey) bool { return slices.Contains(keys, k) }) {
-			return len(g.Endpoints) > 0 || slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return len(g.Endpoints) > 0 })
+		callable := len(g.Endpoints) > 0 || slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return len(g.Endpoints) > 0 })
+		switch {
+		case callable && slices.Contains(g.PublicKeys, own):
+			return known
+		case callable && slices.ContainsFunc(g.PublicKeys, func(k v1alpha1.PublicKey) bool { return slices.Contains(keys, k) }):
+			best = invited
 		}
 	}
-	return false
+	return best
 }

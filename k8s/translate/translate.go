@@ -132,7 +132,7 @@ func (t *translation) key() string {
 			return k.File
 		}
 	}
-	t.problem("gateway "+t.Name, "", "has no key yet", "see in the log of Strait's controller why it has not created the Secret "+t.Name+"-key")
+	t.problem("gateway "+t.Name, "", "has no key yet", "see in the log of Strait's controller why it has not created Secrets named "+t.Name+"-key-1 and so on")
 	return ""
 }
 

@@ -81,10 +81,17 @@ func (g *gatewayPod) syncSecrets(ctx context.Context) error {
 			if v.Name != m.Name {
 				continue
 			}
-			for _, s := range secretsOf(v) {
-				if err := g.syncSecret(ctx, g.mounts[m.MountPath], s); err != nil {
+			secrets, wanted := secretsOf(v), map[string]bool{}
+			for _, s := range secrets {
+				if err := g.syncSecret(ctx, g.mounts[m.MountPath], s, wanted); err != nil {
 					return err
 				}
+			}
+			if len(secrets) == 0 {
+				continue // an emptyDir is the gateway's own
+			}
+			if err := removeBut(g.mounts[m.MountPath], wanted); err != nil {
+				return err
 			}
 		}
 	}
@@ -108,7 +115,8 @@ func secretsOf(v corev1.Volume) (all []corev1.SecretProjection) {
 	return all
 }
 
-func (g *gatewayPod) syncSecret(ctx context.Context, dir string, s corev1.SecretProjection) error {
+// syncSecret writes one Secret, and notes which files are its.
+func (g *gatewayPod) syncSecret(ctx context.Context, dir string, s corev1.SecretProjection, wanted map[string]bool) error {
 	secret, err := g.c.admin.Secrets(gatewayNamespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && s.Optional != nil && *s.Optional {
 		secret, err = &corev1.Secret{}, nil
@@ -126,7 +134,6 @@ func (g *gatewayPod) syncSecret(ctx context.Context, dir string, s corev1.Secret
 			paths[item.Key] = item.Path
 		}
 	}
-	wanted := map[string]bool{}
 	for key, path := range paths {
 		value, ok := secret.Data[key]
 		if !ok {
@@ -141,9 +148,11 @@ func (g *gatewayPod) syncSecret(ctx context.Context, dir string, s corev1.Secret
 			return err
 		}
 	}
-	if len(s.Items) > 0 {
-		return nil // others write here too
-	}
+	return nil
+}
+
+// removeBut removes what is in a folder and not wanted there.
+func removeBut(dir string, wanted map[string]bool) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		if file := filepath.Join(dir, e.Name()); e.Type().IsRegular() && !wanted[file] {
