@@ -102,9 +102,9 @@ func (f *Fabric) Refresh() error {
 }
 
 // SetLinks makes these the links, the preferred first: new ones start, changed ones
-// are updated, others end. A link is known by the keys of both its ends, endpoint and
-// port: with another one it is another link, which starts before the old one ends.
-// Its name may change. On an error the links are those that were, some perhaps
+// are updated, others end. A link is known by the keys of both its ends and the port:
+// with another one it is another link, which starts before the old one ends. Its name
+// and endpoints may change. On an error the links are those that were, some perhaps
 // updated.
 func (f *Fabric) SetLinks(configs []LinkConfig) error {
 	f.mu.Lock()

@@ -54,14 +54,13 @@ const (
 // Link is one WireGuard device with one peer: this gateway and one gateway of
 // the remote cluster. Safe for concurrent use.
 type Link struct {
-	config LinkConfig // as it was at the start; what may change since is not read from here
-	key    linkKey
-	own    netip.Addr // this end's link address
-	ear    *ear       // the host there
-	tun    *Device
-	wg     *device.Device
-	log    *slog.Logger // without the link's name
-	label  atomic.Pointer[label]
+	key   linkKey
+	own   netip.Addr // this end's link address
+	ear   *ear       // the host there
+	tun   *Device
+	wg    *device.Device
+	log   *slog.Logger // without the link's name
+	label atomic.Pointer[label]
 
 	mu      sync.Mutex
 	prober  prober
@@ -100,7 +99,7 @@ func (l *Link) logger() *slog.Logger { return l.label.Load().log }
 // newLink starts WireGuard on a device. The link owns both from now on. known is
 // called, from any goroutine, when there is first somebody to talk to.
 func newLink(c LinkConfig, d *Device, e *ear, bind conn.Bind, log *slog.Logger, known func(*Link)) (*Link, error) {
-	l := &Link{config: c, key: keyOf(c), tun: d, own: e.address, ear: e, log: log, known: known, streams: make(map[*stream]bool)}
+	l := &Link{key: keyOf(c), tun: d, own: e.address, ear: e, log: log, known: known, streams: make(map[*stream]bool)}
 	l.setLabel(c)
 	l.prober.address = linkAddress(c.PublicKey)
 	c = c.clone() // nobody changes it any more

@@ -93,19 +93,26 @@ func entryNodes(gatewayName string, nodes []*corev1.Node, pods []*corev1.Pod) (e
 			own = pod.Spec.NodeName
 		}
 	}
-	var others []*corev1.Node
+	type weighed struct {
+		*corev1.Node
+		weight uint64
+	}
+	var others []weighed
 	for _, node := range nodes {
 		switch {
 		case node.Name == own:
 			entry = append(entry, node)
 		case nodeReady(node):
-			others = append(others, node)
+			others = append(others, weighed{node, weight(gatewayName, node.Name)})
 		}
 	}
-	slices.SortFunc(others, func(a, b *corev1.Node) int {
-		return cmp.Or(cmp.Compare(weight(gatewayName, a.Name), weight(gatewayName, b.Name)), cmp.Compare(a.Name, b.Name))
+	slices.SortFunc(others, func(a, b weighed) int {
+		return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.Name, b.Name))
 	})
-	return append(entry, others[:min(len(others), otherNodes)]...)
+	for _, other := range others[:min(len(others), otherNodes)] {
+		entry = append(entry, other.Node)
+	}
+	return entry
 }
 
 func weight(gateway, node string) uint64 {

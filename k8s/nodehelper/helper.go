@@ -124,7 +124,8 @@ func (h *helper) follow(ctx context.Context, kept <-chan error) error {
 			continue
 		}
 		out := h.apply(ctx)
-		if slices.ContainsFunc(out.gateways, func(g gateway) bool { return !h.probes.known()[g.Name] }) {
+		answers := h.probes.known()
+		if slices.ContainsFunc(out.gateways, func(g gateway) bool { return !answers[g.Name] }) {
 			next.Reset(lookAgain)
 		}
 		if again := h.publish(ctx, out); again > 0 {
