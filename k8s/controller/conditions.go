@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -34,7 +35,7 @@ func (r *report) conditions(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus
 }
 
 func condition(status metav1.ConditionStatus, reason, message string, arguments ...any) metav1.Condition {
-	return metav1.Condition{Status: status, Reason: reason, Message: clip(fmt.Sprintf(message, arguments...), maxMessage)}
+	return metav1.Condition{Status: status, Reason: reason, Message: client.Clip(fmt.Sprintf(message, arguments...), maxMessage)}
 }
 
 // allReady is the condition Ready: the first thing that is missing.
@@ -119,11 +120,3 @@ func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 
 // maxMessage is the length of a condition's message that the API server takes, in bytes.
 const maxMessage = 32768
-
-// clip shortens a message to so many bytes.
-func clip(message string, room int) string {
-	if len(message) <= room {
-		return message
-	}
-	return strings.ToValidUTF8(message[:room-3], "") + "..."
-}

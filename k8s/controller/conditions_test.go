@@ -69,7 +69,7 @@ func (s *scene) pass() v1alpha1.PeeringStatus {
 	s.network.internal, _ = parsePrefixes([]string{"10.80.0.0/16"})
 	p := newPlan(nil, s.network, nil, []*v1alpha1.Peering{s.peering}, nil, s.now)
 	p.views = map[string][]outcome{}
-	for _, one := range p.remotes["b"].ranges() {
+	for _, one := range p.remotes["b"].Ranges() {
 		p.views["b"] = append(p.views["b"], outcome{cidr: one.CIDR, reason: "it is taken"})
 	}
 	is := newReport(p, s.inForce, s.pods, s.services, s.nodes).status(s.peering, s.problem)

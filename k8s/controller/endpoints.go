@@ -3,8 +3,8 @@ package controller
 import (
 	"cmp"
 	"hash/fnv"
+	"net"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,11 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 const (
-	maxEndpoints = 16 // as the API has it
-	otherNodes   = 3  // whose node ports are named beside that of the gateway's own node
+	maxEndpoints = 16  // as the API has it
+	maxHost      = 253 // letters of a name (RFC 1035, section 2.3.4)
+	otherNodes   = 3   // whose node ports are named beside that of the gateway's own node
 )
 
 // endpointsOf are where the remote cluster can call a gateway of a peering, best first.
@@ -55,30 +57,18 @@ func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*core
 // endpointList is what the API takes: each once, and not too many.
 type endpointList []v1alpha1.Endpoint
 
-// hostname is what the API takes as a host that is no address.
-var hostname = regexp.MustCompile(`^[0-9A-Za-z]([-.0-9A-Za-z]*[0-9A-Za-z])?$`)
-
 // add adds what others can call, and nothing else: one endpoint that the API does not
 // take would keep the whole status from being written.
 func (e *endpointList) add(host string, port int32) {
-	if port < 1 || port > 65535 || len(*e) == maxEndpoints {
-		return
-	}
-	var text string
 	if address, err := netip.ParseAddr(host); err == nil {
-		if address.Zone() != "" || !ordinary(single(address)) {
+		if !ordinary(single(address)) {
 			return
 		}
-		text = netip.AddrPortFrom(address, uint16(port)).String()
-	} else {
-		host = strings.TrimSuffix(host, ".")
-		last := host[strings.LastIndexByte(host, '.')+1:]
-		if _, err := strconv.Atoi(last); len(host) > 253 || !hostname.MatchString(host) || err == nil {
-			return
-		}
-		text = host + ":" + strconv.Itoa(int(port))
+		host = address.String()
 	}
-	if one := v1alpha1.Endpoint(text); !slices.Contains(*e, one) {
+	host = strings.TrimSuffix(host, ".")
+	one := v1alpha1.Endpoint(net.JoinHostPort(host, strconv.Itoa(int(port))))
+	if len(*e) < maxEndpoints && len(host) <= maxHost && peering.IsEndpoint(one) && !slices.Contains(*e, one) {
 		*e = append(*e, one)
 	}
 }

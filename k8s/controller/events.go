@@ -75,7 +75,7 @@ func eventOf(now time.Time, kind string, about client.Object, c metav1.Condition
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: about.GetName(), UID: about.GetUID(), ResourceVersion: about.GetResourceVersion(),
 		},
-		Type: severity, Reason: c.Reason, Message: clip(message, maxEventMessage), Action: "Observe" + c.Type,
+		Type: severity, Reason: c.Reason, Message: client.Clip(message, maxEventMessage), Action: "Observe" + c.Type,
 		EventTime: metav1.MicroTime{Time: now}, FirstTimestamp: metav1.Time{Time: now}, LastTimestamp: metav1.Time{Time: now}, Count: 1,
 		Source: corev1.EventSource{Component: Manager}, ReportingController: reporter, ReportingInstance: Manager,
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // The private keys of a gateway are in Secrets of their own, <gateway>-key-<generation>, in
@@ -44,14 +45,14 @@ func secretName(gateway string, generation int32) string {
 func keyFile(generation int32) string { return fmt.Sprintf("%d.key", generation) }
 
 // generation is that of the keys that a peering wants.
-func generation(peering *v1alpha1.Peering) int32 { return max(peering.Spec.Gateway.KeyGeneration, 1) }
+func generation(p *v1alpha1.Peering) int32 { return max(p.Spec.Gateway.KeyGeneration, 1) }
 
 // generations are those whose keys pods shall get if they exist: blocks of them, so that
 // most new keys come to pods that run, with the keys that are in use.
-func generations(peering *v1alpha1.Peering) (all []int32) {
-	last := block(generation(peering))
+func generations(p *v1alpha1.Peering) (all []int32) {
+	last := block(generation(p))
 	blocks := []int32{last - 1, last}
-	for _, g := range peering.Status.Gateways {
+	for _, g := range p.Status.Gateways {
 		if g.KeyGeneration > 0 {
 			blocks = append(blocks, block(g.KeyGeneration))
 		}
@@ -71,9 +72,9 @@ func generations(peering *v1alpha1.Peering) (all []int32) {
 func block(generation int32) int32 { return (generation - 1) / generationsAtOnce }
 
 // key sees to it that a gateway has a key of the generation that the peering wants.
-func (c *controller) key(ctx context.Context, peering *v1alpha1.Peering, gateway string) error {
-	id := keyID{peering.UID, gateway, generation(peering)}
-	for _, has := range peering.Status.Gateways {
+func (c *controller) key(ctx context.Context, p *v1alpha1.Peering, gateway string) error {
+	id := keyID{p.UID, gateway, generation(p)}
+	for _, has := range p.Status.Gateways {
 		if has.Name == gateway && (has.NextPublicKey != "" || has.PublicKey != "" && has.KeyGeneration >= id.generation) {
 			return nil
 		}
@@ -81,7 +82,7 @@ func (c *controller) key(ctx context.Context, peering *v1alpha1.Peering, gateway
 	if time.Since(c.made[id]) < keyEvery {
 		return nil
 	}
-	err := c.makeKey(ctx, peering, id)
+	err := c.makeKey(ctx, p, id)
 	if err == nil {
 		c.made[id] = time.Now()
 	}
@@ -89,10 +90,10 @@ func (c *controller) key(ctx context.Context, peering *v1alpha1.Peering, gateway
 }
 
 // makeKey makes a key, if there is none of the generation.
-func (c *controller) makeKey(ctx context.Context, peering *v1alpha1.Peering, id keyID) error {
+func (c *controller) makeKey(ctx context.Context, p *v1alpha1.Peering, id keyID) error {
 	name, private := secretName(id.gateway, id.generation), privateKey()
 	secret := &corev1.Secret{
-		ObjectMeta: objectMeta(c.gateways, peering, name), Type: corev1.SecretTypeOpaque, Immutable: new(true),
+		ObjectMeta: objectMeta(c.gateways, p, name), Type: corev1.SecretTypeOpaque, Immutable: new(true),
 		Data: map[string][]byte{keyFile(id.generation): private},
 	}
 	_, err := c.client.Secrets(c.gateways.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: Manager})
@@ -104,11 +105,11 @@ func (c *controller) makeKey(ctx context.Context, peering *v1alpha1.Peering, id 
 
 // privateKey is a new key for Curve25519, as `wg genkey` prints one.
 func privateKey() []byte {
-	var key [32]byte
-	rand.Read(key[:]) // never fails
-	key[0] &= 248
-	key[31] = key[31]&127 | 64
-	return append(base64.StdEncoding.AppendEncode(nil, key[:]), '\n')
+	key, err := peering.NewPrivateKey(rand.Reader)
+	if err != nil {
+		panic(err) // crypto/rand never fails
+	}
+	return []byte(key + "\n")
 }
 
 // withoutKey is an error that certainly does not hold the key: whoever stands between us

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,13 +16,6 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
 )
-
-// oldestFirst sorts mappings so that a later one takes nothing from an earlier one.
-func oldestFirst(mappings []*v1alpha1.AddressMapping) []*v1alpha1.AddressMapping {
-	return slices.SortedFunc(slices.Values(mappings), func(a, b *v1alpha1.AddressMapping) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-}
 
 func mappingOwner(name string) v1alpha1.ClaimOwner {
 	return v1alpha1.ClaimOwner{Kind: kindMapping, Name: name}

@@ -142,7 +142,7 @@ func conflictOf(peering *v1alpha1.Peering, p *plan, seen map[v1alpha1.CIDR]v1alp
 	}
 	was := meta.FindStatusCondition(peering.Status.Conditions, v1alpha1.ConditionCIDRConflict)
 	switch {
-	case p.network.problem != "" && was != nil && len(seen) == len(p.remotes[peering.Name].ranges()):
+	case p.network.problem != "" && was != nil && len(seen) == len(p.remotes[peering.Name].Ranges()):
 		condition = *was // everything is kept
 	case p.network.problem != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, "ClusterNetworkNotReady"

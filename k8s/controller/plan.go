@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/peering"
 )
 
 // The kinds of owners that the controller claims for. Claims of others are theirs.
@@ -31,7 +31,7 @@ type plan struct {
 	nodes    []*corev1.Node
 	peerings []*v1alpha1.Peering        // oldest first: a later one changes nothing for an earlier one
 	mappings []*v1alpha1.AddressMapping // the same
-	remotes  map[string]remote          // by the names of peerings
+	remotes  map[string]peering.Remote  // by the names of peerings
 	now      time.Time
 
 	// Of the latest call of Wanted.
@@ -41,13 +41,10 @@ type plan struct {
 }
 
 func newPlan(c *client.Client, n *network, nodes []*corev1.Node, peerings []*v1alpha1.Peering, mappings []*v1alpha1.AddressMapping, now time.Time) *plan {
-	peerings = slices.Clone(peerings)
-	slices.SortFunc(peerings, func(a, b *v1alpha1.Peering) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	p := &plan{client: c, network: n, nodes: nodes, peerings: peerings, mappings: oldestFirst(mappings), remotes: make(map[string]remote), now: now}
-	for _, peering := range peerings {
-		p.remotes[peering.Name] = remoteOf(peering, now)
+	peerings = client.OldestFirst(peerings)
+	p := &plan{client: c, network: n, nodes: nodes, peerings: peerings, mappings: client.OldestFirst(mappings), remotes: make(map[string]peering.Remote), now: now}
+	for _, one := range peerings {
+		p.remotes[one.Name] = peering.RemoteOf(one, now)
 	}
 	return p
 }
@@ -87,7 +84,7 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 		}
 	}
 	for _, peering := range p.peerings {
-		p.views[peering.Name] = views.of(peering.Name, p.remotes[peering.Name].ranges())
+		p.views[peering.Name] = views.of(peering.Name, p.remotes[peering.Name].Ranges())
 		for _, one := range p.views[peering.Name] {
 			if one.claim != (claims.Spec{}) {
 				wanted = append(wanted, one.claim)
@@ -140,9 +137,9 @@ func (p *plan) addressesOf(from []*addressPool, owner v1alpha1.ClaimOwner) (want
 }
 
 // gatewayNames are the names of the gateways of a peering.
-func gatewayNames(peering *v1alpha1.Peering) (names []string) {
-	for ordinal := range peering.Spec.Gateway.Replicas {
-		names = append(names, fmt.Sprintf("%s-%d", peering.Name, ordinal))
+func gatewayNames(p *v1alpha1.Peering) (names []string) {
+	for ordinal := range p.Spec.Gateway.Replicas {
+		names = append(names, peering.GatewayName(p, ordinal))
 	}
 	return names
 }

@@ -10,6 +10,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/peering"
 )
 
 // Released is claims.Owners'. A claim is released when the API server itself says that
@@ -47,16 +48,16 @@ func (p *plan) releasedByNode(ctx context.Context, claim claims.Spec) (bool, err
 }
 
 func (p *plan) releasedByPeering(ctx context.Context, name string, claim claims.Spec) (bool, error) {
-	peering, err := p.client.Peerings().Get(ctx, name, metav1.GetOptions{})
+	is, err := p.client.Peerings().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
-	if err != nil || slices.Contains(shown(peering), claims.Grant(claim).Prefix) {
+	if err != nil || slices.Contains(shown(is), claims.Grant(claim).Prefix) {
 		return false, err
 	}
 	// What is announced changes without the spec.
-	ranges := remoteOf(peering, p.now).ranges()
+	ranges := peering.RemoteOf(is, p.now).Ranges()
 	return slices.ContainsFunc(p.peerings, func(k *v1alpha1.Peering) bool {
-		return k.UID == peering.UID && k.Generation == peering.Generation && slices.Equal(p.remotes[k.Name].ranges(), ranges)
+		return k.UID == is.UID && k.Generation == is.Generation && slices.Equal(p.remotes[k.Name].Ranges(), ranges)
 	}), nil
 }

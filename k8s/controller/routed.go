@@ -63,7 +63,7 @@ func (r *routes) reason(node string) string {
 
 // routed is the condition Routed.
 func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) metav1.Condition {
-	ranges := r.remotes[peering.Name].ranges()
+	ranges := r.remotes[peering.Name].Ranges()
 	seen := slices.Concat(s.Prefixes, s.ExternalPrefixes)
 	for _, one := range ranges {
 		if !slices.ContainsFunc(seen, func(p v1alpha1.SeenPrefix) bool { return p.CIDR == one.CIDR }) {

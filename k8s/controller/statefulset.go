@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // gatewayContainer is the name of the container that is ours in a gateway's pod.
@@ -35,7 +36,7 @@ const (
 
 // Keys of Secrets that others make: <peering>-invite, and those with preshared keys.
 const (
-	inviteKey    = "invite.key"
+	inviteKey    = peering.InviteKey
 	presharedKey = "presharedKey"
 )
 
@@ -179,15 +180,15 @@ func spread(peering *v1alpha1.Peering) (all []corev1.TopologySpreadConstraint) {
 // are, and not files of them, so that the kubelet keeps them up to date: a new key comes
 // to a gateway that runs. All replicas have one template, and so each gets the keys of
 // all; the gateway reads its own. All Secrets may be missing: each comes when it comes.
-func files(peering *v1alpha1.Peering) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
+func files(p *v1alpha1.Peering) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
 	add := func(name, path string, readOnly bool, source corev1.VolumeSource) {
 		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: source})
 		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})
 	}
-	for ordinal := range keyVolumes(peering.Spec.Gateway.Replicas) {
-		gateway := fmt.Sprintf("%s-%d", peering.Name, ordinal)
+	for ordinal := range keyVolumes(p.Spec.Gateway.Replicas) {
+		gateway := peering.GatewayName(p, int32(ordinal))
 		sources := []corev1.VolumeProjection{}
-		for _, g := range generations(peering) {
+		for _, g := range generations(p) {
 			sources = append(sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
 				LocalObjectReference: corev1.LocalObjectReference{Name: secretName(gateway, g)}, Optional: new(true),
 			}})
@@ -197,11 +198,11 @@ func files(peering *v1alpha1.Peering) (volumes []corev1.Volume, mounts []corev1.
 		}})
 	}
 	add("invite", invitePath, true, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-		SecretName: peering.Name + "-invite", Optional: new(true), DefaultMode: new(int32(secretMode)),
+		SecretName: peering.InviteSecret(p.Name), Optional: new(true), DefaultMode: new(int32(secretMode)),
 		Items: []corev1.KeyToPath{{Key: inviteKey, Path: inviteKey}},
 	}})
 	add("preshared", presharedPath, true, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		Sources: presharedKeys(peering), DefaultMode: new(int32(secretMode)),
+		Sources: presharedKeys(p), DefaultMode: new(int32(secretMode)),
 	}})
 	add("cache", cachePath, false, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("64Mi"))}})
 	return volumes, mounts

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // measurements is the field manager of the parts of summaries that gateways measure. They
@@ -54,10 +55,10 @@ func (c *controller) writeSummary(ctx context.Context, peering string, summary v
 
 // summaryOf is the measured part of a peering's summary: of the link that is up and has
 // the shortest round-trip time.
-func summaryOf(peering *v1alpha1.Peering, ready map[string]bool, now time.Time) (s v1alpha1.PeeringSummary) {
+func summaryOf(p *v1alpha1.Peering, ready map[string]bool, now time.Time) (s v1alpha1.PeeringSummary) {
 	var best *v1alpha1.LinkStatus
-	for i := range peering.Status.Links {
-		l := &peering.Status.Links[i]
+	for i := range p.Status.Links {
+		l := &p.Status.Links[i]
 		if l.LastHandshake != nil && (s.LastHandshake == nil || s.LastHandshake.Before(l.LastHandshake)) {
 			s.LastHandshake = l.LastHandshake
 		}
@@ -68,7 +69,7 @@ func summaryOf(peering *v1alpha1.Peering, ready map[string]bool, now time.Time) 
 	}
 	if best != nil {
 		s.RTT, s.Endpoint = best.RTT, best.Endpoint
-	} else if endpoints := remoteOf(peering, now).endpoints(); len(endpoints) > 0 {
+	} else if endpoints := peering.RemoteOf(p, now).Calls(); len(endpoints) > 0 {
 		s.Endpoint = endpoints[0]
 	}
 	return s

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // linksUp are the links that are up, of gateways that still run: what a gateway said last
@@ -47,7 +48,7 @@ func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) 
 		}
 		return condition(metav1.ConditionFalse, lost, "no gateway of the remote cluster answers since %s; see whether its gateways run, and whether UDP still passes to %s",
 			since.UTC().Format(time.RFC3339), r.where(remote, s))
-	case len(remote.endpoints()) == 0 && !called(s):
+	case len(remote.Calls()) == 0 && !called(s):
 		return condition(metav1.ConditionFalse, "NoEndpoint", "%s", nobodyCalls(peering))
 	case slices.ContainsFunc(peering.Status.Links, func(l v1alpha1.LinkStatus) bool { return l.LastHandshake != nil && r.ready[l.Local] }):
 		return condition(metav1.ConditionFalse, "NoAnswer", "keys are agreed on, but no probe comes back; see whether the gateway of the remote cluster runs a version of Strait that works with this one, and its log")
@@ -57,8 +58,8 @@ func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) 
 }
 
 // where is what one of the two sides calls, for people.
-func (r *report) where(remote remote, s *v1alpha1.PeeringStatus) string {
-	if there := remote.endpoints(); len(there) > 0 {
+func (r *report) where(remote peering.Remote, s *v1alpha1.PeeringStatus) string {
+	if there := remote.Calls(); len(there) > 0 {
 		return string(there[0])
 	}
 	for _, g := range s.Gateways {

@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // peeringLabel is on everything that belongs to the gateways of a peering; its value is
 // the peering's name.
-const peeringLabel = "strait.dev/peering"
+const peeringLabel = peering.Label
 
 // workloads makes what the gateways of each peering run in. All of it is owned by the
 // Peering, so that the garbage collector removes it, whatever becomes of us and of the

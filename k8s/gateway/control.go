@@ -7,7 +7,6 @@ import (
 	"net"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"strait.dev/strait/control"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/tun"
 )
@@ -124,7 +124,7 @@ func (f *follower) hear(_ control.Link, c control.Announcement) error {
 	defer f.heard.mu.Unlock()
 	was := f.heard.from(p, f.options.Name)
 	if refusal != nil {
-		was.Refused = clip(refusal.Error())
+		was.Refused = client.Clip(refusal.Error(), maxText)
 	} else {
 		now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
 		a.HeardAt, a.Refusal, a.Superseded = &now, was.Refusal, peering.Superseded(p, &a)
@@ -162,7 +162,7 @@ func (f *follower) announcements(p *v1alpha1.Peering) []v1alpha1.Announcement {
 	entry.Refusal = ""
 	for _, r := range f.announcer.Results() {
 		if r.Refused != "" {
-			entry.Refusal = clip(r.Refused)
+			entry.Refusal = client.Clip(r.Refused, maxText)
 		}
 	}
 	if entry.HeardAt == nil && entry.Refused == "" && entry.Refusal == "" {
@@ -175,12 +175,4 @@ func (f *follower) announcements(p *v1alpha1.Peering) []v1alpha1.Announcement {
 func sameAnnouncement(a, b v1alpha1.Announcement) bool {
 	return b.HeardAt != nil && a.ClusterID == b.ClusterID && reflect.DeepEqual(a.Prefixes, b.Prefixes) &&
 		reflect.DeepEqual(a.ExternalPrefixes, b.ExternalPrefixes) && reflect.DeepEqual(a.Gateways, b.Gateways) && slices.Equal(a.Superseded, b.Superseded)
-}
-
-// clip shortens a text to what the API server takes.
-func clip(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText-3], "") + "..."
 }

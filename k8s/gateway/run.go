@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/k8s/translate"
 )
 
@@ -130,8 +130,10 @@ func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
 		}
 		begun := time.Now()
 		again = nil
-		if at := f.nextExpiry(begun); !at.IsZero() {
-			again = time.After(at.Sub(begun))
+		if p, ok := f.objects.peer(); ok {
+			if at := peering.NextExpiry(p, begun); !at.IsZero() {
+				again = time.After(at.Sub(begun))
+			}
 		}
 		if err := f.apply(); err != nil {
 			again = time.After(applyAgain)
@@ -143,22 +145,4 @@ func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
 		case <-time.After(max(applyInterval, applyShare*time.Since(begun))):
 		}
 	}
-}
-
-// nextExpiry is when something of the Peering ends by itself; zero: nothing does.
-func (f *follower) nextExpiry(now time.Time) (at time.Time) {
-	p, ok := f.objects.peer()
-	if !ok {
-		return at
-	}
-	ends := []*metav1.Time{p.Spec.InviteUntil}
-	for _, peer := range p.Spec.Peers {
-		ends = append(ends, peer.NotAfter)
-	}
-	for _, end := range ends {
-		if end != nil && end.After(now) && (at.IsZero() || end.Time.Before(at)) {
-			at = end.Time
-		}
-	}
-	return at
 }

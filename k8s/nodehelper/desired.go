@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/node"
 )
 
@@ -22,7 +23,7 @@ func desire(in input) output {
 		}
 		t.out.desired.Pods = t.pods()
 	}
-	sorted := byAge(in.peerings)
+	sorted := client.OldestFirst(in.peerings)
 	for _, p := range sorted {
 		for _, g := range p.Status.Gateways {
 			t.gateway(p, g)

@@ -1,7 +1,6 @@
 package nodehelper
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 
@@ -46,16 +45,6 @@ func (g gateway) probe(d node.Desired) netip.Addr {
 		}
 	}
 	return netip.Addr{}
-}
-
-// byAge is Peerings in the order in which they may claim ranges: a new one takes
-// nothing from an old one.
-func byAge(peerings []*v1alpha1.Peering) []*v1alpha1.Peering {
-	sorted := slices.Clone(peerings)
-	slices.SortFunc(sorted, func(a, b *v1alpha1.Peering) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	return sorted
 }
 
 // addresses parses addresses of objects. What is none is left out.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 )
 
 // Reasons of the condition Ready, worst first.
@@ -45,7 +46,7 @@ func status(out output, kernel string, answers map[string]bool, failing map[uint
 		}
 		switch {
 		case g.problem != "":
-			entry.Message = clip(g.problem)
+			entry.Message = client.Clip(g.problem, maxMessage)
 			worse(reasonNoLink, fmt.Sprintf("gateway %s: %s", g.Name, g.problem))
 		case !answers[g.Name]:
 			silent := fmt.Sprintf("%s does not answer over %s to %s", g.probe(out.desired), g.Encapsulation, g.Underlay)
@@ -95,15 +96,7 @@ func unsent(g gateway, failing map[uint32]netip.Addr) string {
 // sentences joins those that are not empty, to one message.
 func sentences(all ...string) string {
 	said := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "" })
-	return clip(strings.Join(said, ". "))
-}
-
-// clip shortens a message to what the API server takes.
-func clip(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+	return client.Clip(strings.Join(said, ". "), maxMessage)
 }
 
 // settled is a status as it is to be written, next to the one that is there: the

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // AcceptOptions are how an invite is accepted.
@@ -75,18 +76,13 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Sight,
 	return &sight, c.settle(ctx, is, o.GatewayNamespace)
 }
 
-// inviteKey is the key of a Secret that holds the temporary private key.
-const inviteKey = "invite.key"
-
-func secretOf(peering string) string { return peering + "-invite" }
-
 // accept makes the Peering, and the Secret with the temporary key before it, so that the
 // gateways find it when they start.
 func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering, i *Invite, namespace string) (*v1alpha1.Peering, error) {
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: secretOf(name), Namespace: namespace, Labels: map[string]string{"strait.dev/peering": name}},
+		ObjectMeta: metav1.ObjectMeta{Name: peering.InviteSecret(name), Namespace: namespace, Labels: map[string]string{peering.Label: name}},
 		Type:       corev1.SecretTypeOpaque,
-		Data:       map[string][]byte{inviteKey: []byte(string(i.PrivateKey) + "\n")},
+		Data:       map[string][]byte{peering.InviteKey: []byte(string(i.PrivateKey) + "\n")},
 	}
 	if err := c.keep(ctx, secret); err != nil {
 		return nil, err
@@ -131,9 +127,9 @@ func (c Cluster) settle(ctx context.Context, p *v1alpha1.Peering, namespace stri
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	err := c.Client.Secrets(namespace).Delete(ctx, secretOf(p.Name), metav1.DeleteOptions{})
+	err := c.Client.Secrets(namespace).Delete(ctx, peering.InviteSecret(p.Name), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return c.failed("delete Secret "+secretOf(p.Name), err)
+		return c.failed("delete Secret "+peering.InviteSecret(p.Name), err)
 	}
 	_, err = c.wish(ctx, p.Name, p, func(spec *v1alpha1.PeeringSpec) { spec.InviteUntil = nil })
 	return err

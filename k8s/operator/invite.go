@@ -133,7 +133,7 @@ func (c Cluster) remove(ctx context.Context, p *v1alpha1.Peering, namespace stri
 	if err != nil {
 		return c.failed("delete Peering "+p.Name, err)
 	}
-	of := metav1.ListOptions{LabelSelector: "strait.dev/peering=" + p.Name}
+	of := metav1.ListOptions{LabelSelector: peering.Label + "=" + p.Name}
 	return w.until(ctx, func(ctx context.Context) (string, error) {
 		pods, err := c.Client.Pods(namespace).List(ctx, of)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // callable is the type of Service with which gateways of a cluster can be called:
@@ -36,11 +37,11 @@ func called(p *v1alpha1.Peering) bool {
 // missing: their keys and, where they are to be called, endpoints.
 func running(p *v1alpha1.Peering) (gateways []v1alpha1.GatewayStatus, missing string) {
 	for ordinal := range max(p.Spec.Gateway.Replicas, 1) {
-		name := fmt.Sprintf("%s-%d", p.Name, ordinal)
+		name := peering.GatewayName(p, ordinal)
 		i := slices.IndexFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.Name == name })
 		switch {
 		case i < 0 || p.Status.Gateways[i].PublicKey == "":
-			missing = fmt.Sprintf("gateway %s has not said what its public key is; see whether its pod runs, with kubectl get pods -A -l strait.dev/peering=%s", name, p.Name)
+			missing = fmt.Sprintf("gateway %s has not said what its public key is; see whether its pod runs, with kubectl get pods -A -l %s=%s", name, peering.Label, p.Name)
 			continue
 		case called(p) && len(p.Status.Gateways[i].Endpoints) == 0:
 			missing = fmt.Sprintf("gateway %s has no endpoint yet; see whether its Service of type %s has got an address", name, p.Spec.Gateway.Service.Type)

@@ -16,6 +16,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // A token is one line, strait-invite-v1.<JSON in base64url>. It lets whoever has it join
@@ -56,13 +57,8 @@ func (PrivateKey) GoString() string { return "[secret]" }
 
 // NewPrivateKey makes a key of 32 random bytes.
 func NewPrivateKey(random io.Reader) (PrivateKey, error) {
-	var key [32]byte
-	if _, err := io.ReadFull(random, key[:]); err != nil {
-		return "", fmt.Errorf("make a key: %w", err)
-	}
-	key[0] &= 248
-	key[31] = key[31]&127 | 64
-	return PrivateKey(base64.StdEncoding.EncodeToString(key[:])), nil
+	key, err := peering.NewPrivateKey(random)
+	return PrivateKey(key), err
 }
 
 // Public is the public half. The error does not repeat the key.

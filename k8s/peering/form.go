@@ -54,7 +54,7 @@ func gateways(all []v1alpha1.AnnouncedGateway) error {
 			owners[key] = g.Name
 		}
 		for _, e := range g.Endpoints {
-			if !isEndpoint(e) {
+			if !IsEndpoint(e) {
 				return fmt.Errorf("gateway %s: %s is not the endpoint of a host elsewhere", g.Name, quote(e))
 			}
 		}
@@ -64,9 +64,9 @@ func gateways(all []v1alpha1.AnnouncedGateway) error {
 
 var hostName = regexp.MustCompile(`^[0-9A-Za-z]([-.0-9A-Za-z]*[0-9A-Za-z])?$`)
 
-// isEndpoint reports whether the API takes an endpoint. It is stricter than a
+// IsEndpoint reports whether the API takes an endpoint. It is stricter than a
 // configuration: a status that the API server refuses would hide all else in it.
-func isEndpoint(e v1alpha1.Endpoint) bool {
+func IsEndpoint(e v1alpha1.Endpoint) bool {
 	host, port, found := cutLast(string(e), ':')
 	if number, err := strconv.ParseUint(port, 10, 16); !found || len(e) > maxEndpoint || err != nil || number == 0 || port[0] == '0' {
 		return false

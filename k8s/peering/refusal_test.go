@@ -96,7 +96,7 @@ func TestEndpointsAreThoseTheAPITakes(t *testing.T) {
 		"192.0.2:5": false, "256.0.0.1:5": false, "0.0.0.0:5": false, "[::]:5": false, "239.0.0.1:5": false, "255.255.255.255:5": false, "[ff02::1]:5": false,
 		"[::ffff:192.0.2.1]:5": false, "a b:5": false, "-gw:5": false, v1alpha1.Endpoint(strings.Repeat("a", 256) + ":1234"): false,
 	} {
-		if got := isEndpoint(endpoint); got != want {
+		if got := IsEndpoint(endpoint); got != want {
 			t.Errorf("%q: %v, want %v", endpoint, got, want)
 		}
 	}

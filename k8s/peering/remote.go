@@ -41,6 +41,34 @@ func RemoteOf(p *v1alpha1.Peering, now time.Time) Remote {
 	return r
 }
 
+// Ranges are all of its ranges.
+func (r Remote) Ranges() v1alpha1.RemotePrefixes {
+	return slices.Concat(r.Prefixes, r.ExternalPrefixes)
+}
+
+// Calls are where its gateways are called first.
+func (r Remote) Calls() (all []v1alpha1.Endpoint) {
+	for _, g := range r.Gateways {
+		all = append(all, g.Endpoints[:min(len(g.Endpoints), 1)]...)
+	}
+	return all
+}
+
+// NextExpiry is when RemoteOf, or the invite that this cluster accepted, changes by itself
+// after a time; zero: it does not.
+func NextExpiry(p *v1alpha1.Peering, now time.Time) (at time.Time) {
+	ends := []*metav1.Time{p.Spec.InviteUntil}
+	for _, peer := range p.Spec.Peers {
+		ends = append(ends, peer.NotAfter)
+	}
+	for _, end := range ends {
+		if end != nil && end.After(now) && (at.IsZero() || end.Time.Before(at)) {
+			at = end.Time
+		}
+	}
+	return at
+}
+
 // Expired reports whether a time has come. None never does.
 func Expired(at *metav1.Time, now time.Time) bool { return at != nil && !now.Before(at.Time) }
 
