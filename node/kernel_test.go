@@ -2,6 +2,7 @@ package node
 
 import (
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -184,10 +185,16 @@ func TestSupportIsWhatTheKernelCanMake(t *testing.T) {
 	got, err := w.kernel.Support()
 	must(t, err)
 	_, err = w.node.Try("ip", "link", "add", "probe", "type", "geneve", "id", "1", "remote", "192.0.2.1")
-	want := Support{Geneve: err == nil, VXLAN: true, Userspace: true}
+	_, noTUN := os.Stat("/dev/net/tun")
+	want := Support{Geneve: err == nil, VXLAN: true, Userspace: noTUN == nil}
+	var lacks []string
 	if err != nil {
-		want.Lacks = "no Geneve (rtnetlink: operation not supported)"
+		lacks = append(lacks, "no Geneve (rtnetlink: operation not supported)")
 	}
+	if noTUN != nil {
+		lacks = append(lacks, "no TAP device (open /dev/net/tun: no such file or directory; mount it from the node into the container, and load the module tun on the node)")
+	}
+	want.Lacks = strings.Join(lacks, ", ")
 	if got != want {
 		t.Errorf("Support() = %+v, want %+v", got, want)
 	}

@@ -36,7 +36,7 @@ const worldVNI = 257
 // inEachWorld runs a test with the kernel's encapsulation and with ours.
 func inEachWorld(t *testing.T, test func(*testing.T, *world)) {
 	t.Run("kernel", func(t *testing.T) { test(t, newWorld(t, Support{})) })
-	t.Run("userspace", func(t *testing.T) { test(t, newWorld(t, Support{Userspace: true})) })
+	t.Run("userspace", func(t *testing.T) { test(t, userspaceWorld(t)) })
 }
 
 // newWorld makes one with what there is, which is as given, or if nothing is given, what
