@@ -90,9 +90,6 @@ func TestPathThatDropsLargePacketsIsFound(t *testing.T) {
 		e.setMTU(t, testMTU)
 	}
 	eventually(t, "the MTU to cross", statuses(func(s LinkStatus) bool { return s.PathMTU == testMTU }))
-	if n := a.fabric.Status()[0].ProbesLost; n > 1 { // the first may go before WireGuard knows the way
-		t.Errorf("%d probes count as lost", n)
-	}
 }
 
 // setMTU puts another inner MTU in force.

@@ -75,7 +75,7 @@ func (w *world) peer(t *testing.T) {
 }
 
 func (w *world) gatewayKey(ctx context.Context) (string, error) {
-	secret, err := w.admin.Secrets(gatewayNamespace).Get(ctx, gatewayName+"-key", metav1.GetOptions{})
+	secret, err := w.admin.Secrets(gatewayNamespace).Get(ctx, gatewayName+"-key-1", metav1.GetOptions{})
 	if err == nil && len(secret.Data["1.key"]) == 0 {
 		err = errors.New("the Secret has no key yet")
 	}
