@@ -63,7 +63,7 @@ no TUN device.`,
 		},
 	}
 	root.AddCommand(newPeer(), newInvite(), newAccept(), newStatus(), newCIDR(), newResolve(),
-		newGateway(), newController(), newNode(), newDemo(), newBench(), newVersion())
+		newGateway(), newController(), newNode(), newDemo(), newBench(), newVersion(), newAgent())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	markUsage(root)
 	return root

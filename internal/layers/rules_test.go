@@ -21,6 +21,7 @@ var layers = [][]string{
 	{"internal/daemon"},
 	{"k8s/claims"},
 	{"k8s/gateway", "k8s/controller", "k8s/nodehelper"},
+	{"k8s/agents", "k8s/findings"},
 	{"k8s/operator"},
 	{"internal/demo"},
 	{"bench/result", "bench/measure"},

@@ -35,6 +35,7 @@ import (
 
 // Client is a client of one cluster's API server. It may be used concurrently.
 type Client struct {
+	config    *rest.Config // of connections that carry streams
 	groups    map[schema.GroupVersion]*rest.RESTClient
 	parameter runtime.ParameterCodec
 }
@@ -84,7 +85,7 @@ func New(config *rest.Config) (*Client, error) {
 		}
 	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // what errors are made of
-	c := &Client{groups: make(map[schema.GroupVersion]*rest.RESTClient), parameter: runtime.NewParameterCodec(scheme)}
+	c := &Client{config: config, groups: make(map[schema.GroupVersion]*rest.RESTClient), parameter: runtime.NewParameterCodec(scheme)}
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
 	for _, group := range known {
 		if c.groups[group.version], err = restClient(config, connections, codecs, group.version); err != nil {

@@ -83,6 +83,16 @@ func (c *Client) StatefulSets(namespace string) *Kind[*appsv1.StatefulSet, *apps
 	return kindOf[appsv1.StatefulSet, appsv1.StatefulSetList](c, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "statefulsets", namespace)
 }
 
+// Deployments are those in a namespace.
+func (c *Client) Deployments(namespace string) *Kind[*appsv1.Deployment, *appsv1.DeploymentList] {
+	return kindOf[appsv1.Deployment, appsv1.DeploymentList](c, appsv1.SchemeGroupVersion.WithKind("Deployment"), "deployments", namespace)
+}
+
+// DaemonSets are those in a namespace.
+func (c *Client) DaemonSets(namespace string) *Kind[*appsv1.DaemonSet, *appsv1.DaemonSetList] {
+	return kindOf[appsv1.DaemonSet, appsv1.DaemonSetList](c, appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "daemonsets", namespace)
+}
+
 // Leases are those in a namespace.
 func (c *Client) Leases(namespace string) *Kind[*coordinationv1.Lease, *coordinationv1.LeaseList] {
 	return kindOf[coordinationv1.Lease, coordinationv1.LeaseList](c, coordinationv1.SchemeGroupVersion.WithKind("Lease"), "leases", namespace)

@@ -1,0 +1,101 @@
+package agents
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Profile is what an agent may.
+type Profile int
+
+const (
+	// Restricted passes the Pod Security Standard of that name. It may ping.
+	Restricted Profile = iota
+	// Host is in the network of its node, and may no more than Restricted.
+	Host
+	// Node is Host that may look at its node's network as the node's helper does:
+	// with NET_ADMIN, and NET_RAW to see what passes.
+	Node
+)
+
+// Agent is a pod that is wanted.
+type Agent struct {
+	Name    string
+	Node    string // name of its node; empty: any
+	Profile Profile
+	Args    []string // of strait; none: those of an agent that idles
+	Labels  map[string]string
+	Ports   []corev1.ContainerPort // what the pod declares, for people and policies
+}
+
+// container is the name of the only container of an agent.
+const container = "agent"
+
+// label is on all namespaces of agents, with their purpose.
+const label = "strait.dev/agents"
+
+// nobody is the user and group that agents run as.
+const nobody = 65534
+
+// pod is the agent as an object.
+func (a Agent) pod(o Options) *corev1.Pod {
+	args := a.Args
+	if len(args) == 0 {
+		args = []string{"agent"}
+	}
+	labels := map[string]string{"app.kubernetes.io/name": "strait", "app.kubernetes.io/component": "agent", label: o.Purpose, agentLabel: a.Name}
+	for name, value := range a.Labels {
+		labels[name] = value
+	}
+	security := &corev1.PodSecurityContext{
+		RunAsNonRoot: new(true), RunAsUser: new(int64(nobody)), RunAsGroup: new(int64(nobody)),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	capabilities := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	switch a.Profile {
+	case Restricted: // ping without a capability
+		security.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ping_group_range", Value: "0 2147483647"}}
+	case Node: // root, because capabilities of others end at the exec of the program
+		security.RunAsNonRoot, security.RunAsUser, security.RunAsGroup = nil, new(int64(0)), new(int64(0))
+		capabilities.Add = []corev1.Capability{"NET_ADMIN", "NET_RAW"}
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Labels: labels},
+		Spec: corev1.PodSpec{
+			NodeSelector:                  map[string]string{corev1.LabelOSStable: "linux"},
+			Affinity:                      on(a.Node),
+			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			HostNetwork:                   a.Profile != Restricted,
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
+			TerminationGracePeriodSeconds: new(int64(1)),
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			ImagePullSecrets:              o.PullSecrets,
+			SecurityContext:               security,
+			Containers: []corev1.Container{{
+				Name: container, Image: o.Image, ImagePullPolicy: corev1.PullIfNotPresent, Args: args, Ports: a.Ports,
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Capabilities: capabilities,
+				},
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
+					Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+				},
+			}},
+		},
+	}
+}
+
+// on binds a pod to a node through the scheduler, which knows whether there is room. By
+// the object's own name: the label of a host name may differ.
+func on(node string) *corev1.Affinity {
+	if node == "" {
+		return nil
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+		}}},
+	}}
+}

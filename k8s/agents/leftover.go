@@ -1,0 +1,70 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/client"
+)
+
+// Leftover are the namespaces of crews, of those that run and of those whose command was
+// killed.
+func Leftover(ctx context.Context, c *client.Client) ([]string, error) {
+	list, err := c.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: label})
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for i := range list.Items {
+		all = append(all, list.Items[i].Name)
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// Remove removes namespaces of crews, and waits until they are gone.
+func Remove(ctx context.Context, c *client.Client, namespaces []string) error {
+	ctx, cancel := context.WithTimeout(ctx, endWithin)
+	defer cancel()
+	var all error
+	for _, name := range namespaces {
+		err := c.Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			all = errors.Join(all, fmt.Errorf("namespace %s stays: %w; remove it with kubectl delete namespace", name, err))
+		}
+	}
+	for _, name := range namespaces {
+		for {
+			_, err := c.Namespaces().Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) || all != nil {
+				break
+			}
+			if !pause(ctx) {
+				all = errors.Join(all, fmt.Errorf("namespace %s is not gone after %v; see kubectl get namespace %[1]s -o yaml", name, endWithin))
+			}
+		}
+	}
+	return all
+}
+
+// Image is that of the Strait that is installed in the cluster.
+func Image(ctx context.Context, c *client.Client) (string, error) {
+	list, err := c.Pods("").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=strait,app.kubernetes.io/component in (controller,gateway,node)"})
+	if err != nil {
+		return "", fmt.Errorf("look for Strait's image: %w; name it with --image", err)
+	}
+	for i := range list.Items {
+		for _, of := range list.Items[i].Spec.Containers {
+			if of.Image != "" && slices.Contains([]string{"controller", "gateway", "node"}, strings.TrimPrefix(of.Name, "strait-")) {
+				return of.Image, nil
+			}
+		}
+	}
+	return "", errors.New("no pod of Strait runs in the cluster, so its image is not known; install Strait, or name the image with --image")
+}

@@ -1,0 +1,77 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	utilexec "k8s.io/client-go/util/exec"
+)
+
+// ExecOptions say what runs where. A stream that is nil is not connected.
+type ExecOptions struct {
+	Namespace, Pod, Container string // no container: that of the pod, or its first
+	Command                   []string
+	Stdin                     io.Reader
+	Stdout, Stderr            io.Writer
+}
+
+// ExitError is the end of a command that ran and did not succeed.
+type ExitError struct {
+	Code int
+	err  error
+}
+
+func (e *ExitError) Error() string { return e.err.Error() }
+func (e *ExitError) Unwrap() error { return e.err }
+
+// Exec runs a command in a container until it ends, or ctx does. An *ExitError is a
+// command that failed; other errors say that it could not be run. It asks as kubectl does:
+// over WebSocket, and where the API server or something before it cannot, over SPDY.
+func (c *Client) Exec(ctx context.Context, o ExecOptions) error {
+	request := func(method string) *rest.Request {
+		return c.groups[corev1.SchemeGroupVersion].Verb(method).Namespace(o.Namespace).Resource("pods").Name(o.Pod).SubResource("exec").
+			VersionedParams(&corev1.PodExecOptions{
+				Container: o.Container, Command: o.Command,
+				Stdin: o.Stdin != nil, Stdout: o.Stdout != nil, Stderr: o.Stderr != nil,
+			}, c.parameter)
+	}
+	first, err := remotecommand.NewWebSocketExecutor(c.config, http.MethodGet, request(http.MethodGet).URL().String())
+	if err != nil {
+		return fmt.Errorf("client: exec: %w", err)
+	}
+	second, err := remotecommand.NewSPDYExecutor(c.config, http.MethodPost, request(http.MethodPost).URL())
+	if err != nil {
+		return fmt.Errorf("client: exec: %w", err)
+	}
+	executor, err := remotecommand.NewFallbackExecutor(first, second, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+	if err != nil {
+		return fmt.Errorf("client: exec: %w", err)
+	}
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr})
+	var exit utilexec.CodeExitError
+	if errors.As(err, &exit) {
+		return &ExitError{Code: exit.Code, err: err}
+	}
+	return err
+}
+
+// Logs is what a container has written. The caller closes it.
+func (c *Client) Logs(ctx context.Context, namespace, pod, container string, options corev1.PodLogOptions) (io.ReadCloser, error) {
+	options.Container = container
+	return c.groups[corev1.SchemeGroupVersion].Get().Namespace(namespace).Resource("pods").Name(pod).SubResource("log").
+		VersionedParams(&options, c.parameter).Stream(ctx)
+}
+
+// Raw asks for a path of the API server, like /version.
+func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
+	return c.groups[corev1.SchemeGroupVersion].Get().AbsPath(path).Do(ctx).Raw()
+}
