@@ -23,6 +23,7 @@ type benchFlags struct {
 	tests, output, out, html string
 	repetitions              int
 	quick, list              bool
+	peering                  benchPeering
 }
 
 func newBench() *cobra.Command {
@@ -36,12 +37,18 @@ changes nothing on the machine, and takes less than three minutes.
 
 Every test is repeated, and the order of tests is reversed each time. Medians are
 shown, with how far the repetitions lie apart: on a machine that does something
-else as well, figures are worth little.`,
+else as well, figures are worth little.
+
+With --peering it measures a Peering between two real clusters instead: with pods on
+both sides of it, beside two pods of one cluster, and with what the gateways' processes
+take of the CPU on either side. It needs access to both clusters, makes its pods in
+namespaces of their own, and removes them.`,
 		Example: `  strait bench
   strait bench --run throughput
   strait bench -n 10 -o json --out new.json
   strait bench compare old.json new.json
-  strait bench -o benchstat > new.txt && benchstat old.txt new.txt`,
+  strait bench -o benchstat > new.txt && benchstat old.txt new.txt
+  strait bench --peering b --context a --remote-context b --html peering.html`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -52,6 +59,7 @@ else as well, figures are worth little.`,
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text, json or benchstat")
 	c.Flags().StringVar(&f.out, "out", "", "write to this file instead of standard output")
 	c.Flags().StringVar(&f.html, "html", "", "write a report to this file too: one page with plots, for a browser")
+	f.peering.register(c)
 	c.AddCommand(newBenchCompare(), newBenchReport(), newBenchModel(), newBenchPeer())
 	return c
 }
@@ -76,6 +84,18 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	if f.repetitions < 1 {
 		return benchUsage("-n %d: measure once at least", f.repetitions)
 	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if flag := f.peering.given(cmd); f.peering.name == "" && flag != "" {
+		return benchUsage("--%s is for --peering; name the Peering", flag)
+	}
+	if f.peering.name != "" {
+		r, failed := f.peering.measure(ctx, cmd, f)
+		if r == nil {
+			return failed
+		}
+		return errors.Join(failed, f.write(cmd.OutOrStdout(), format, r))
+	}
 	tests, err := f.chosen()
 	if err != nil {
 		return err
@@ -86,9 +106,6 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		}
 		return nil
 	}
-
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	b := thisBuild()
 	r := result.New(strings.Join(append([]string{"strait"}, os.Args[1:]...), " "), result.ThisMachine(strings.TrimSpace(b.Version+" "+b.Revision)), time.Now())
 	p := &benchProgress{to: cmd.ErrOrStderr(), terminal: isTerminal(cmd.ErrOrStderr())}

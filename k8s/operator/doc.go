@@ -7,6 +7,7 @@
 //	ForRemote       the object that the other cluster needs, for Git      snippet.go
 //	Look, Await     what is there, stage by stage                         report.go, stages.go, table.go
 //	PlanOf, Resolve where ranges are seen, what an address means          plan.go, resolve.go
+//	Pair            one peering as both of its clusters have it           pair.go
 //
 // Everything is in the objects: a command that was interrupted is run again, finds what
 // is there, and goes on. What is as it should be is not written again.

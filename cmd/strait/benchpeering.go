@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.dev/strait/bench/result"
+	"strait.dev/strait/k8s/agents"
+	"strait.dev/strait/k8s/benchmark"
+	"strait.dev/strait/k8s/operator"
+)
+
+// benchPeering are the flags of `strait bench --peering`.
+type benchPeering struct {
+	name             string
+	near, far        clusterFlags
+	image, namespace string
+}
+
+func (f *benchPeering) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.name, "peering", "", "measure this Peering of the cluster of --context, with pods on both sides, instead of this machine")
+	f.near.register(c)
+	f.far.remote = true
+	f.far.register(c)
+	c.Flags().StringVar(&f.image, "image", "", "image of the pods (default: that of the Strait that is installed)")
+	c.Flags().StringVar(&f.namespace, "gateway-namespace", "strait-gateways", "namespace of the gateways, of both clusters")
+}
+
+// given is the name of a flag that is of no use without --peering, empty if none was given.
+func (f *benchPeering) given(c *cobra.Command) string {
+	for _, name := range []string{"kubeconfig", "context", "remote-kubeconfig", "remote-context", "image", "gateway-namespace"} {
+		if c.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// measure runs the benchmark. A run that was cut short comes with its error.
+func (f *benchPeering) measure(ctx context.Context, cmd *cobra.Command, b *benchFlags) (*result.Run, error) {
+	only, err := regexp.Compile(b.tests)
+	if err != nil {
+		return nil, benchUsage("--run %s: %v", b.tests, err)
+	}
+	if !f.far.given() {
+		return nil, benchUsage("--peering needs access to the other cluster too; give --remote-context or --remote-kubeconfig")
+	}
+	f.far.beside(f.near)
+	local, err := f.near.open()
+	if err != nil {
+		return nil, err
+	}
+	remote, err := f.far.open()
+	if err != nil {
+		return nil, err
+	}
+	near, far, err := operator.Pair(ctx, local, remote, f.name)
+	if err != nil {
+		return nil, err
+	}
+	if b.list {
+		for name := range strings.FieldsSeq(benchmark.Names(int(near.Peering.Status.MTU))) {
+			fmt.Fprintln(cmd.OutOrStdout(), name)
+		}
+		return nil, nil
+	}
+	if f.image == "" {
+		if f.image, err = agents.Image(ctx, local.Client); err != nil {
+			return nil, err
+		}
+	}
+	progress := operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))
+	defer progress.Done()
+	machine, err := benchmark.Machine(ctx, near, far, thisBuild().Version)
+	if err != nil {
+		return nil, err
+	}
+	measured := result.New(strings.Join(append([]string{"strait"}, os.Args[1:]...), " "), machine, time.Now())
+	err = benchmark.Run(ctx, near, far, benchmark.Options{
+		Image: f.image, GatewayNamespace: f.namespace, Repetitions: b.repetitions, Quick: b.quick, Only: only, Say: progress.Say,
+	}, measured)
+	if len(measured.Samples) == 0 {
+		return nil, errors.Join(err, ctx.Err())
+	}
+	return measured, err
+}

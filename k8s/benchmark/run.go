@@ -1,0 +1,158 @@
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"strait.dev/strait/bench/result"
+	"strait.dev/strait/k8s/operator"
+)
+
+// Subjects.
+const (
+	subjectDirect  = "direct"
+	subjectPeering = "peering"
+)
+
+// mode is that of all samples: pods of a cluster.
+const mode = "pods"
+
+// Options of a run.
+type Options struct {
+	Image            string // of the agents
+	GatewayNamespace string
+	Repetitions      int
+	Quick            bool           // shorter, and less exact: to see that it works
+	Only             *regexp.Regexp // of tests' names; nil: all
+	Say              func(string)   // how far it is
+}
+
+// Run measures a peering and adds the samples to a run. Subjects take turns, and every
+// other repetition is in reverse: what drifts meets all alike. A test that fails is not
+// taken again, and the others go on. Nothing stays in the clusters, also when ctx ends.
+func Run(ctx context.Context, a, b *operator.Side, o Options, to *result.Run) (err error) {
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	mtu := int(a.Peering.Status.MTU)
+	if mtu == 0 {
+		return fmt.Errorf("%s: Peering %s does not carry packets yet; see strait status %[2]s", a.Name, a.Peering.Name)
+	}
+	tests := o.chosen(mtu)
+	if len(tests) == 0 {
+		return fmt.Errorf("no test has a name like %s; there are: %s", o.Only, Names(mtu))
+	}
+	costs, err := o.costs(ctx, a, b)
+	if err != nil {
+		return err
+	}
+	near, err := o.agentsOf(ctx, a, o.Image, nearPod, directPod)
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.Name, err)
+	}
+	defer func() { err = errors.Join(err, near.End(context.WithoutCancel(ctx))) }()
+	far, err := o.agentsOf(ctx, b, o.Image, farPod)
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.Name, err)
+	}
+	defer func() { err = errors.Join(err, far.End(context.WithoutCancel(ctx))) }()
+	p := place{near: spot{crew: near, agent: nearPod}, direct: spot{crew: near, agent: directPod}, far: spot{crew: far, agent: farPod}}
+	if err := p.settle(a, b); err != nil {
+		return err
+	}
+	var ends [3]*end
+	for i, s := range []spot{p.near, p.direct, p.far} {
+		if ends[i], err = s.talk(ctx); err != nil {
+			return err
+		}
+		defer ends[i].stop()
+	}
+	// A call to an end knows of no context: it ends with the end.
+	defer context.AfterFunc(ctx, func() {
+		for _, e := range ends {
+			_ = e.Close()
+		}
+	})()
+	ways := map[string]*way{
+		subjectDirect:  {near: ends[0], other: ends[1], spot: p.direct},
+		subjectPeering: {near: ends[0], other: ends[2], spot: p.far, costs: costs},
+	}
+	return o.repeat(ctx, tests, ways, to)
+}
+
+// costs read what the gateways of both sides have taken of the CPU.
+func (o *Options) costs(ctx context.Context, a, b *operator.Side) (func(context.Context) (near, far time.Duration, err error), error) {
+	ours, err1 := gatewaysOf(ctx, a, o.GatewayNamespace)
+	theirs, err2 := gatewaysOf(ctx, b, o.GatewayNamespace)
+	return func(ctx context.Context) (near, far time.Duration, err error) {
+		near, err1 := ours.cpu(ctx)
+		far, err2 := theirs.cpu(ctx)
+		return near, far, errors.Join(err1, err2)
+	}, errors.Join(err1, err2)
+}
+
+// chosen are the tests to take.
+func (o *Options) chosen(mtu int) (some []Test) {
+	for _, t := range Tests(mtu) {
+		if o.Only == nil || o.Only.MatchString(t.Name) {
+			some = append(some, t)
+		}
+	}
+	return some
+}
+
+// Names are the tests' names, for people.
+func Names(mtu int) (all string) {
+	for _, t := range Tests(mtu) {
+		all += " " + t.Name
+	}
+	return all
+}
+
+// step is one measurement.
+type step struct {
+	test    Test
+	subject string
+}
+
+func (o *Options) repeat(ctx context.Context, tests []Test, ways map[string]*way, to *result.Run) error {
+	var steps []step
+	for _, t := range tests {
+		steps = append(steps, step{t, subjectDirect}, step{t, subjectPeering})
+	}
+	l := fullLengths
+	if o.Quick {
+		l = quickLengths
+	}
+	failures := make([]error, len(steps))
+	begun, total := time.Now(), o.Repetitions*len(steps)
+	for i := range total {
+		if ctx.Err() != nil {
+			return errors.Join(append(failures, errors.New("interrupted: not everything was measured as often as asked"))...)
+		}
+		repetition, at := i/len(steps), i%len(steps)
+		if repetition%2 == 1 {
+			at = len(steps) - 1 - at
+		}
+		if failures[at] != nil {
+			continue
+		}
+		s := steps[at]
+		left := ""
+		if i > 0 {
+			left = fmt.Sprintf(", about %v left", (time.Since(begun) * time.Duration(total-i) / time.Duration(i)).Round(time.Second))
+		}
+		o.Say(fmt.Sprintf("%d/%d %s, %s%s", i+1, total, s.test.Name, s.subject, left))
+		m, err := s.test.measure(ctx, ways[s.subject], l)
+		if err == nil {
+			err = to.Add(result.Sample{Test: s.test.Name, Subject: s.subject, Mode: mode, Repetition: repetition + 1, Metrics: m})
+		}
+		if err != nil {
+			failures[at] = fmt.Errorf("%s, %s: %w", s.test.Name, s.subject, err)
+		}
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,193 @@
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"strait.dev/strait/bench/measure"
+	"strait.dev/strait/bench/rig/traffic"
+)
+
+// Units of the figures, besides those of latencies and of loss searches.
+const (
+	unitThroughput = "bit/s"
+	unitRate       = "transactions/s"
+	// What the gateways' processes take of the CPU: both sides' together, and each side's.
+	// Per 10^9 bytes of payload, and per packet.
+	unitCPU, unitNearCPU, unitFarCPU             = "gateway-CPU-s/GB", "gateway-a-CPU-s/GB", "gateway-b-CPU-s/GB"
+	unitPacketCPU, unitNearPacket, unitFarPacket = "gateway-CPU-ns/pkt", "gateway-a-CPU-ns/pkt", "gateway-b-CPU-ns/pkt"
+)
+
+// Test is one thing that is measured.
+type Test struct {
+	Name    string // a path, as everywhere in benchmarks
+	measure func(ctx context.Context, w *way, l lengths) (map[string]float64, error)
+}
+
+// lengths are how long single measurements take.
+type lengths struct{ streams, trial, roundTrips time.Duration }
+
+var (
+	fullLengths  = lengths{streams: 3 * time.Second, trial: time.Second, roundTrips: 3 * time.Second}
+	quickLengths = lengths{streams: time.Second, trial: 300 * time.Millisecond, roundTrips: time.Second}
+)
+
+const (
+	warmUp   = 500 * time.Millisecond // of streams, before they are measured
+	delivery = 200 * time.Millisecond // for the last datagrams under way
+	burst    = 16                     // datagrams that a pod sends at once
+	question = 64                     // bytes of a request and of a response
+)
+
+// Tests are all there are. Large datagrams are as large as the peering carries.
+func Tests(mtu int) (all []Test) {
+	add := func(name string, measure func(context.Context, *way, lengths) (map[string]float64, error)) {
+		all = append(all, Test{name, measure})
+	}
+	for _, streams := range []int{1, 4} {
+		for _, back := range []bool{false, true} {
+			direction := "a-to-b"
+			if back {
+				direction = "b-to-a"
+			}
+			add(fmt.Sprintf("tcp/streams=%d/direction=%s", streams, direction), func(ctx context.Context, w *way, l lengths) (map[string]float64, error) {
+				return w.streams(ctx, streams, back, l.streams)
+			})
+		}
+	}
+	for _, connections := range []int{1, 16} {
+		add(fmt.Sprintf("request-response/connections=%d", connections), func(ctx context.Context, w *way, l lengths) (map[string]float64, error) {
+			return w.roundTrips(ctx, connections, l.roundTrips)
+		})
+	}
+	for _, payload := range []int{question, mtu - 28} { // IPv4 and UDP
+		add(fmt.Sprintf("udp/payload=%d/loss-search", payload), func(ctx context.Context, w *way, l lengths) (map[string]float64, error) {
+			return w.packetRate(ctx, payload, l.trial)
+		})
+	}
+	return all
+}
+
+// way is the path between the near pod and another one.
+type way struct {
+	near, other *end
+	spot        spot
+	costs       func(ctx context.Context) (near, far time.Duration, err error) // nil: no gateway is on it
+}
+
+// cost is what gateways take while something is done.
+func (w *way) cost(ctx context.Context, do func() error) (near, far time.Duration, err error) {
+	if w.costs == nil {
+		return 0, 0, do()
+	}
+	near1, far1, err := w.costs(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := do(); err != nil {
+		return 0, 0, err
+	}
+	near2, far2, err := w.costs(ctx)
+	return near2 - near1, far2 - far1, err
+}
+
+// streams measures TCP as fast as it goes. Its bytes are counted where they arrive, from
+// before the costs are read until after, so that both are of the same time.
+func (w *way) streams(ctx context.Context, n int, back bool, d time.Duration) (m map[string]float64, err error) {
+	from, to, address := w.near, w.other, w.spot.address
+	if back {
+		from, to, address = w.other, w.near, w.spot.seesNear
+	}
+	if err := from.StartStreams(traffic.Streams{To: address, From: make([]traffic.Source, n)}); err != nil {
+		_ = from.StopStreams() // those that were opened
+		return nil, err
+	}
+	var count, all traffic.Count
+	near, far, err := w.cost(ctx, func() error {
+		begun, err := to.Count()
+		if err != nil {
+			return err
+		}
+		time.Sleep(warmUp)
+		count, err = w.during(to, func() error { time.Sleep(d); return nil })
+		if err != nil {
+			return err
+		}
+		if err := from.StopStreams(); err != nil {
+			return err
+		}
+		time.Sleep(delivery)
+		last, err := to.Count()
+		all = last.Since(begun)
+		return err
+	})
+	if err != nil {
+		_ = from.StopStreams()
+		return nil, err
+	}
+	m = map[string]float64{unitThroughput: float64(count.Stream) * 8 / count.At.Seconds()}
+	if w.costs != nil {
+		gigabytes := float64(all.Stream) / 1e9
+		m[unitCPU], m[unitNearCPU], m[unitFarCPU] = (near+far).Seconds()/gigabytes, near.Seconds()/gigabytes, far.Seconds()/gigabytes
+	}
+	return m, nil
+}
+
+// during is what an end receives while something is done.
+func (w *way) during(to *end, do func() error) (traffic.Count, error) {
+	before, err := to.Count()
+	if err != nil {
+		return before, err
+	}
+	if err := do(); err != nil {
+		return before, err
+	}
+	after, err := to.Count()
+	return after.Since(before), err
+}
+
+// roundTrips measures requests and responses over TCP.
+func (w *way) roundTrips(_ context.Context, connections int, d time.Duration) (map[string]float64, error) {
+	l, err := w.near.RoundTrips(traffic.RoundTrips{To: w.spot.address, Connections: connections, Size: question, Duration: d})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]float64{
+		unitRate: float64(l.Count) / l.Elapsed.Seconds(),
+		"p50-ns": float64(l.P50), "p90-ns": float64(l.P90), "p99-ns": float64(l.P99), "p99.9-ns": float64(l.P999), "max-ns": float64(l.Max),
+	}, nil
+}
+
+// packetRate searches the highest rates without loss and with little, and what a packet
+// costs near the latter.
+func (w *way) packetRate(ctx context.Context, payload int, d time.Duration) (map[string]float64, error) {
+	trial := func(rate float64) (measure.Trial, error) {
+		var sent traffic.Sent
+		count, err := w.during(w.other, func() (err error) {
+			sent, err = w.near.Blast(traffic.Blast{To: w.spot.address, Sizes: []int{payload}, Rate: rate, Duration: d, Burst: burst})
+			time.Sleep(delivery)
+			return err
+		})
+		return measure.Trial{Rate: rate, Wanted: sent.Wanted, Sent: sent.Sent, Received: int(count.Datagrams)}, err
+	}
+	found, err := measure.Search([]float64{measure.NDR, measure.PDR}, measure.Limits{Start: 5_000, Resolution: 0.1, Trials: 24, Attempts: 2}, trial)
+	if err != nil {
+		return nil, err
+	}
+	m := map[string]float64{"ndr-pkts/s": found[0], "pdr-pkts/s": found[1]}
+	if w.costs == nil || found[1] == 0 {
+		return m, nil
+	}
+	var at measure.Trial
+	near, far, err := w.cost(ctx, func() (err error) { at, err = trial(0.9 * found[1]); return err })
+	if err != nil {
+		return nil, err
+	}
+	if at.Received == 0 {
+		return nil, fmt.Errorf("no datagram has arrived at a rate that had passed before")
+	}
+	n := float64(at.Received)
+	m[unitPacketCPU], m[unitNearPacket], m[unitFarPacket] = float64(near+far)/n, float64(near)/n, float64(far)/n
+	return m, nil
+}

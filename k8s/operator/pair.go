@@ -1,0 +1,87 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/nat"
+)
+
+// Side is one of two joined clusters, with its Peering with the other one.
+type Side struct {
+	Cluster
+	Network *v1alpha1.ClusterNetwork
+	Peering *v1alpha1.Peering
+}
+
+// Pair finds both sides of a Peering of the local cluster. Without a name the local
+// cluster's only Peering with the remote one is meant.
+func Pair(ctx context.Context, local, remote Cluster, name string) (a, b *Side, err error) {
+	a, b = &Side{Cluster: local}, &Side{Cluster: remote}
+	var all [2][]v1alpha1.Peering
+	for i, s := range []*Side{a, b} {
+		if s.Network, err = s.Cluster.Network(ctx); err != nil {
+			return nil, nil, err
+		}
+		if all[i], err = s.Peerings(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	if a.Network.Status.ClusterID == b.Network.Status.ClusterID {
+		return nil, nil, fmt.Errorf("%s and %s are one cluster, %s; name the other one's context", a.Name, b.Name, a.Network.Status.ClusterID)
+	}
+	if a.Peering, err = a.with(all[0], b.Network.Status.ClusterID, name); err != nil {
+		return nil, nil, err
+	}
+	b.Peering, err = b.with(all[1], a.Network.Status.ClusterID, "")
+	return a, b, err
+}
+
+// with is the Peering with a cluster.
+func (s *Side) with(all []v1alpha1.Peering, other v1alpha1.ClusterID, name string) (*v1alpha1.Peering, error) {
+	var others []string
+	for i := range all {
+		p := &all[i]
+		if remoteID(p) == other && (name == "" || name == p.Name) {
+			return p, nil
+		}
+		others = append(others, fmt.Sprintf("%s with %s", p.Name, remoteOf(p)))
+	}
+	what := "no Peering with cluster " + string(other)
+	if name != "" {
+		what = fmt.Sprintf("no Peering %s with cluster %s", name, other)
+	}
+	if len(others) == 0 {
+		return nil, fmt.Errorf("%s: there is %s; join the two with strait peer", s.Name, what)
+	}
+	return nil, fmt.Errorf("%s: there is %s, only %s; name the right one, and the right contexts", s.Name, what, strings.Join(others, ", "))
+}
+
+// Seen is the address under which a pod of the remote cluster is seen in this one.
+func (s *Side) Seen(there netip.Addr) (netip.Addr, error) {
+	for _, seen := range s.Peering.Status.Prefixes {
+		cidr, err := netip.ParsePrefix(string(seen.CIDR))
+		seenAs, err2 := netip.ParsePrefix(string(seen.SeenAs))
+		if err != nil || err2 != nil || !cidr.Contains(there) {
+			continue
+		}
+		if m, err := nat.NewMap(cidr, seenAs); err == nil {
+			return m.Translate(there), nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("%s: Peering %s shows no range of the remote cluster with %s in it; see strait status %[2]s", s.Name, s.Peering.Name, there)
+}
+
+// Gateway is the name of the node that the Peering's first gateway runs on, empty while
+// it is not known.
+func (s *Side) Gateway() string {
+	for _, g := range s.Peering.Status.Gateways {
+		if g.Node != "" {
+			return g.Node
+		}
+	}
+	return ""
+}
