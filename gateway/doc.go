@@ -13,4 +13,5 @@
 //
 // All of them read one immutable Table. Changing anything means building a new
 // Table and storing it in the Gateway: packets in flight finish with the old one.
+// A Trace is what a Table would do with a packet, by the same journeys.
 package gateway

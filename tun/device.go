@@ -53,6 +53,7 @@ type (
 		bytes     uint64
 		now       time.Time
 		peerKnown bool
+		taps      *taps       // while filling
 		full      bool        // the last Read filled all its bufs
 		try       func() bool // fill, made once: a closure per call would be garbage
 		answers   *underlay.Batch
@@ -62,6 +63,7 @@ type (
 		slab  []byte // fragments wait here until the batch is sent; half of it holds all of any packet
 		bytes uint64
 		count uint64
+		taps  *taps // while writing
 	}
 )
 

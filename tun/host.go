@@ -144,7 +144,7 @@ func (h *Host) send(b []byte) {
 			h.origin.CountForwarded(1, uint64(len(r.Packet)))
 		}
 	case gateway.ToNode:
-		h.overlay.send(h.batch, r.Node, r.Hash, r.Node.Header(r.Version), r.Packet)
+		h.overlay.send(h.overlay.tapping.now.Load(), h.batch, r.Node, r.Hash, r.Node.Header(r.Version), r.Packet)
 		sent, dropped := h.batch.Flush()
 		h.origin.CountForwarded(uint64(sent), uint64(sent*len(r.Packet)))
 		h.origin.CountDropped(gateway.UnderlaySend, uint64(dropped))

@@ -33,17 +33,20 @@ type Overlay struct {
 	// pieces of the packet in hand, when bufs were full before its end. They
 	// stay here, with the receive memory they lie in, when another link goes on.
 	pieces *packet.Pieces
+
+	tapping tapping
 }
 
 // source is one listening socket.
 type source struct {
 	receiver      *underlay.Receiver
 	encapsulation gateway.Encapsulation
+	local         netip.AddrPort
 
 	// The message being cut: frames of size bytes, the last may be shorter.
 	rest []byte
 	size int
-	from netip.Addr
+	from netip.AddrPort
 }
 
 // next is the next frame of the last Fill. A message that the kernel says to cut
@@ -56,7 +59,7 @@ func (s *source) next() (frame []byte, datagram int, ok bool) {
 		if !ok {
 			return nil, 0, false
 		}
-		s.from = from.Addr()
+		s.from = from
 		if size >= len(message) {
 			return message, 0, true
 		}
@@ -108,7 +111,7 @@ func (o *Overlay) listen(e gateway.Encapsulation, at netip.AddrPort, options und
 		}
 		opened++
 		o.sockets = append(o.sockets, s)
-		o.sources = append(o.sources, &source{receiver: underlay.NewReceiver(s), encapsulation: e})
+		o.sources = append(o.sources, &source{receiver: underlay.NewReceiver(s), encapsulation: e, local: s.LocalAddr()})
 		if err := o.openSenders(a, options); err != nil {
 			return err
 		}
@@ -134,26 +137,33 @@ func (o *Overlay) openSenders(local netip.Addr, options underlay.Options) error 
 // Handle gives a node the destination that frames to it are sent to. It is what
 // gateway.NewTable wants.
 func (o *Overlay) Handle(n *gateway.Node) any {
-	return &peer{
-		family:      familyOf(n.Underlay),
-		destination: underlay.NewDestination(netip.AddrPortFrom(n.Underlay, o.ports[n.Encapsulation])),
-	}
+	address := netip.AddrPortFrom(n.Underlay, o.ports[n.Encapsulation])
+	return &peer{family: familyOf(n.Underlay), address: address, destination: underlay.NewDestination(address)}
 }
 
 // peer is a node as the overlay sends to it: the Handle of a gateway.Node.
 type peer struct {
 	family      int
+	address     netip.AddrPort
 	destination underlay.Destination
 }
 
-// send adds a datagram to a batch. The memory must stay until the batch is flushed.
-func (o *Overlay) send(batch *underlay.Batch, n *gateway.Node, hash uint32, head, body []byte) {
+// send adds a datagram to a batch, in sight of t unless that is nil. The memory must stay
+// until the batch is flushed.
+func (o *Overlay) send(t *taps, batch *underlay.Batch, n *gateway.Node, hash uint32, head, body []byte) {
 	p := n.Handle.(*peer)
 	senders := o.senders[p.family]
 	if len(senders) == 0 {
 		return // no socket of the node's family: configuration is refused before it comes to this
 	}
-	batch.Add(senders[hash%uint32(len(senders))], &p.destination, head, body)
+	s := senders[hash%uint32(len(senders))]
+	if t != nil {
+		if len(head) == gateway.EncapLen { // else body has an Ethernet header, as answers of neighbours do
+			t.seeIP(ToNode, body)
+		}
+		t.see(OverlayOut, s.LocalAddr(), p.address, head, body)
+	}
+	batch.Add(s, &p.destination, head, body)
 }
 
 // Serves reports whether frames can be sent to nodes with this underlay address.

@@ -16,6 +16,7 @@ const readRounds = 8
 // lingers for a fuller batch: packets that wait cost more than calls.
 func (d *Device) fill() bool {
 	r := &d.read
+	r.taps = d.overlay.tapping.now.Load()
 	for more := true; more && r.n == 0; {
 		r.n = d.inbox.take(r.bufs, r.sizes, r.offset)
 		if !d.active.Load() {
@@ -30,6 +31,12 @@ func (d *Device) fill() bool {
 		if n := r.n - before; n > 0 {
 			d.Egress.CountForwarded(uint64(n), r.bytes-bytes)
 		}
+	}
+	if r.taps != nil {
+		for i := range r.n {
+			r.taps.seeIP(IntoTunnel, r.bufs[i][r.offset:][:r.sizes[i]])
+		}
+		r.taps = nil // it may hold much memory
 	}
 	return r.n > 0
 }
@@ -74,7 +81,10 @@ func (d *Device) readOverlay() bool {
 // frame takes one datagram from a node on its journey.
 func (d *Device) frame(s *source, b []byte, datagram int) {
 	r := &d.read
-	out := d.Egress.SuperFrame(b, s.from, s.encapsulation, datagram, r.now)
+	if r.taps != nil {
+		r.taps.see(OverlayIn, s.local, s.from, nil, b)
+	}
+	out := d.Egress.SuperFrame(b, s.from.Addr(), s.encapsulation, datagram, r.now)
 	switch out.Verdict {
 	case gateway.ToTunnel:
 		if !r.peerKnown {
@@ -90,7 +100,7 @@ func (d *Device) frame(s *source, b []byte, datagram int) {
 		d.host.deliver(out.Packet)
 	case gateway.Drop:
 		if out.Answer != nil {
-			d.overlay.send(r.answers, out.Node, out.Hash, out.AnswerHeader, out.Answer)
+			d.overlay.send(r.taps, r.answers, out.Node, out.Hash, out.AnswerHeader, out.Answer)
 			r.answers.Flush() // the answer's memory is the journey's, until its next packet
 		}
 	}

@@ -14,7 +14,11 @@ func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 	now := time.Now()
 	slab := w.slab
 	w.bytes, w.count = 0, 0
+	w.taps = d.overlay.tapping.now.Load()
 	for _, b := range bufs {
+		if w.taps != nil {
+			w.taps.seeIP(FromTunnel, b[offset:])
+		}
 		out := d.Ingress.Packet(b[offset:], now)
 		switch out.Verdict {
 		case gateway.ToNode:
@@ -40,13 +44,14 @@ func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 		}
 	}
 	d.flush()
+	w.taps = nil // it may hold much memory
 	d.Ingress.CountForwarded(w.count, w.bytes)
 	return len(bufs), nil
 }
 
 func (d *Device) sendToNode(out *gateway.Result, ip []byte) {
 	w := &d.write
-	d.overlay.send(w.out, out.Node, out.Hash, out.Node.Header(out.Version), ip)
+	d.overlay.send(w.taps, w.out, out.Node, out.Hash, out.Node.Header(out.Version), ip)
 	w.count++
 	w.bytes += uint64(len(ip))
 }

@@ -80,9 +80,13 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 	}
 	b := l.mux.batches.Get().(*Batch)
 	defer l.mux.batches.Put(b)
+	tap := l.mux.tap.Load()
 	for _, buf := range bufs {
 		if index, ok := announces(buf); ok {
 			l.mux.routes.learn(index, s)
+		}
+		if tap != nil {
+			(*tap)(true, socket.local, e.addr, buf)
 		}
 		b.Add(socket, &e.to, nil, buf)
 	}

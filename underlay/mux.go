@@ -25,6 +25,7 @@ type Mux struct {
 	options Options
 	batches sync.Pool // of *Batch, for Send
 
+	tap    atomic.Pointer[Tap] // nil: nobody looks on
 	routes routes
 	open   atomic.Pointer[[]*session] // in the order of opening; never modified once stored
 

@@ -97,10 +97,15 @@ func (p *port) close() (overflows uint64) {
 // anyone.
 func (p *port) read(s *session) (progress bool) {
 	defer p.wake()
+	tap := s.mux.tap.Load()
 	for !s.full() {
-		datagram, from, ok := p.receivers[p.current].Next()
+		r := p.receivers[p.current]
+		datagram, from, ok := r.Next()
 		switch {
 		case ok:
+			if tap != nil {
+				(*tap)(false, r.socket.local, from, datagram)
+			}
 			p.sort(datagram, p.endpoints.of(from), s)
 			progress = true
 		case progress || s.count > 0 || !p.fill(s):

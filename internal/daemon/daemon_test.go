@@ -27,6 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type bench struct {
 	path   string // of the configuration
 	http   string // host:port
+	socket string // path, or none
 	log    lockedBuffer
 	reload chan os.Signal
 	stop   chan os.Signal
@@ -127,7 +128,7 @@ func (b *bench) edit(t *testing.T, old, new string) {
 func (b *bench) start(t *testing.T) {
 	t.Helper()
 	go func() {
-		b.ended <- Run(b.path, Signals{Reload: b.reload, Stop: b.stop}, Options{Log: slog.New(slog.NewTextHandler(&b.log, nil))})
+		b.ended <- Run(b.path, Signals{Reload: b.reload, Stop: b.stop}, Options{Log: slog.New(slog.NewTextHandler(&b.log, nil)), Socket: b.socket})
 	}()
 	b.waitFor(t, "ready", func() bool { return b.get("/readyz") == "ok\n" })
 	t.Cleanup(func() {

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/internal/health"
 )
 
 // Drain is how long a gateway that was asked to end goes on forwarding, not
@@ -22,11 +22,12 @@ const Drain = 2 * time.Second
 // as the load needs. The gateway itself begins with its first configuration. Start,
 // Reload, Drain and Close are for one goroutine; Gateway is for any.
 type Process struct {
-	options  Options
-	registry *prometheus.Registry
-	reloads  *prometheus.CounterVec
-	http     *server
-	gateway  atomic.Pointer[Daemon] // nil until Start
+	options Options
+	metrics prometheus.Registerer // of the gateway
+	reloads *prometheus.CounterVec
+	http    *server
+	local   *socket                // nil without one
+	gateway atomic.Pointer[Daemon] // nil until Start
 
 	extra      atomic.Int32 // threads besides those for packets
 	stop       context.CancelFunc
@@ -36,18 +37,20 @@ type Process struct {
 // Open serves metrics and health: the process is alive, and not ready until Start has
 // put a configuration in force. More metrics may come with it.
 func Open(listen config.ListenAddress, o Options, more ...prometheus.Collector) (*Process, error) {
-	p := &Process{options: o, registry: prometheus.NewRegistry()}
+	p := &Process{options: o}
 	p.reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "strait_config_reloads_total", Help: "Attempts to apply a changed configuration, by result: ok or error.",
 	}, []string{"result"})
 	p.reloads.WithLabelValues("ok")
 	p.reloads.WithLabelValues("error")
-	p.registry.MustRegister(p.reloads, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	p.registry.MustRegister(more...)
+	registry := health.NewRegistry()
+	p.metrics = prometheus.WrapRegistererWith(o.Labels, registry)
+	p.metrics.MustRegister(append(more, p.reloads)...)
 	var err error
-	if p.http, err = serve(listen, p.registry, o.Log); err != nil {
+	if p.http, err = serve(listen, registry, o.Log); err != nil {
 		return nil, err
 	}
+	p.local = openSocket(o.Socket, p.Gateway, o.Log)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stop = cancel
 	p.background.Go(func() { followLoad(ctx, &p.extra) })
@@ -61,7 +64,7 @@ func (p *Process) Start(c *config.Gateway) error {
 	if err != nil {
 		return err
 	}
-	p.registry.MustRegister(d)
+	p.metrics.MustRegister(d)
 	p.gateway.Store(d)
 	debug.FreeOSMemory() // as in Reload
 	p.http.ready.Store(true)
@@ -122,7 +125,8 @@ func (p *Process) Drain(now <-chan os.Signal) {
 func (p *Process) Close() error {
 	p.stop()
 	p.background.Wait()
-	p.http.close()
+	p.http.Close()
+	p.local.close()
 	if d := p.Gateway(); d != nil {
 		return d.Close()
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -127,7 +128,7 @@ func (f *follower) hear(_ control.Link, c control.Announcement) error {
 		was.Refused = client.Clip(refusal.Error(), maxText)
 	} else {
 		now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
-		a.HeardAt, a.Refusal, a.Superseded = &now, was.Refusal, peering.Superseded(p, &a)
+		a.HeardAt, a.Refusal, a.Skew, a.Superseded = &now, was.Refusal, was.Skew, peering.Superseded(p, &a)
 		if sameAnnouncement(a, was) {
 			a.HeardAt = was.HeardAt
 		}
@@ -159,13 +160,17 @@ func (f *follower) announcements(p *v1alpha1.Peering) []v1alpha1.Announcement {
 	entry := f.heard.from(p, f.options.Name)
 	f.heard.entry = &entry
 	f.heard.mu.Unlock()
-	entry.Refusal = ""
+	entry.Refusal, entry.Skew = "", ""
 	for _, r := range f.announcer.Results() {
 		if r.Refused != "" {
 			entry.Refusal = client.Clip(r.Refused, maxText)
 		}
+		var skew *control.Skew
+		if errors.As(r.Err, &skew) {
+			entry.Skew = skew.Error()
+		}
 	}
-	if entry.HeardAt == nil && entry.Refused == "" && entry.Refusal == "" {
+	if entry.HeardAt == nil && entry.Refused == "" && entry.Refusal == "" && entry.Skew == "" {
 		return nil
 	}
 	return []v1alpha1.Announcement{entry}

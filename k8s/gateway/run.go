@@ -76,6 +76,8 @@ func Run(ctx context.Context, o Options) error {
 	if f.objects, err = newObjects(f.client, o.Peering, o.PeeringUID); err != nil {
 		return err
 	}
+	// Whoever reads metrics knows the process by an address, and not by these.
+	o.Daemon.Labels = map[string]string{"peering": o.Peering, "gateway": o.Name}
 	if f.process, err = daemon.Open(o.Observability, o.Daemon, f.metrics.all()...); err != nil {
 		return err
 	}

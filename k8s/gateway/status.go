@@ -171,7 +171,7 @@ func differ(have, want v1alpha1.PeeringStatus) (now, later bool) {
 
 // equalAnnouncements compares all but how times are written.
 func equalAnnouncements(a, b v1alpha1.Announcement) bool {
-	return a.HeardAt.Equal(b.HeardAt) && a.Refused == b.Refused && a.Refusal == b.Refusal && (a.HeardAt == nil || sameAnnouncement(a, b))
+	return a.HeardAt.Equal(b.HeardAt) && a.Refused == b.Refused && a.Refusal == b.Refusal && a.Skew == b.Skew && (a.HeardAt == nil || sameAnnouncement(a, b))
 }
 
 // moved reports whether a round-trip time is another one, and not the same as ever

@@ -126,9 +126,15 @@ func (w *world) get(path string) string {
 // ready reports whether the gateway calls itself so.
 func (w *world) ready() bool { return w.get("/readyz") == "ok\n" }
 
-// has is whether the gateway serves that line of metrics.
+// has is whether the gateway serves that line of metrics, with what it is besides.
 func (w *world) has(metric string) func() bool {
-	return func() bool { return strings.Contains(w.get("/metrics"), "\n"+metric+"\n") }
+	name, value, _ := strings.Cut(metric, " ")
+	name, labels, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
+	if labels != "" {
+		labels += ","
+	}
+	line := fmt.Sprintf("\n%s{gateway=%q,%speering=%q} %s\n", name, w.options.Name, labels, w.options.Peering, value)
+	return func() bool { return strings.Contains(w.get("/metrics"), line) }
 }
 
 // inForce is the configuration in force, as the gateway keeps it; empty: none yet.

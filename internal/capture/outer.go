@@ -1,0 +1,74 @@
+package capture
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"strait.dev/strait/packet"
+)
+
+// maxOuter is the longest header that appendOuter makes, bytes.
+const maxOuter = packet.IPv6HeaderLen + packet.UDPHeaderLen
+
+// outerTTL stands for the TTL of a header that was never seen. It is what Linux sends.
+const outerTTL = 64
+
+// appendOuter appends the IP and UDP headers that a datagram with so many bytes of payload
+// has, as far as they can be known from a socket. The UDP checksum is left out: over IPv4
+// that is how it is said, over IPv6 sumOuter adds it. An address that is not known is zero.
+func appendOuter(b []byte, src, dst netip.AddrPort, payload int) []byte {
+	udp := packet.UDPHeaderLen + payload
+	if src.Addr().Is6() || dst.Addr().Is6() {
+		from, to := as16(src.Addr()), as16(dst.Addr())
+		b = append(b, 0x60, 0, 0, 0)
+		b = binary.BigEndian.AppendUint16(b, clip(udp))
+		b = append(b, packet.ProtoUDP, outerTTL)
+		b = append(append(b, from[:]...), to[:]...)
+	} else {
+		from, to := as4(src.Addr()), as4(dst.Addr())
+		at := len(b)
+		b = append(b, 0x45, 0)
+		b = binary.BigEndian.AppendUint16(b, clip(packet.IPv4HeaderLen+udp))
+		b = append(b, 0, 0, 0, 0, outerTTL, packet.ProtoUDP, 0, 0)
+		b = append(append(b, from[:]...), to[:]...)
+		binary.BigEndian.PutUint16(b[at+10:], ^packet.Sum(b[at:], 0))
+	}
+	b = binary.BigEndian.AppendUint16(b, src.Port())
+	b = binary.BigEndian.AppendUint16(b, dst.Port())
+	b = binary.BigEndian.AppendUint16(b, clip(udp))
+	return append(b, 0, 0)
+}
+
+// sumOuter adds the UDP checksum that IPv6 demands to a whole packet of appendOuter.
+func sumOuter(b []byte) {
+	if len(b) < maxOuter || b[0]>>4 != 6 {
+		return
+	}
+	udp := b[packet.IPv6HeaderLen:]
+	// The pseudo-header of RFC 8200 section 8.1: both addresses, length, protocol.
+	var rest [8]byte
+	binary.BigEndian.PutUint32(rest[:], uint32(len(udp)))
+	rest[7] = packet.ProtoUDP
+	sum := ^packet.Sum(udp, packet.Sum(rest[:], packet.Sum(b[8:packet.IPv6HeaderLen], 0)))
+	if sum == 0 {
+		sum = 0xffff // zero says that there is none, RFC 768
+	}
+	binary.BigEndian.PutUint16(udp[6:], sum)
+}
+
+// clip is a length in its field. Nothing that a socket brings is longer.
+func clip(n int) uint16 { return uint16(min(n, packet.MaxLen)) }
+
+func as4(a netip.Addr) (b [4]byte) {
+	if a.Is4() {
+		b = a.As4()
+	}
+	return b
+}
+
+func as16(a netip.Addr) (b [16]byte) {
+	if a.Is6() {
+		b = a.As16()
+	}
+	return b
+}

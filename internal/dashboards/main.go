@@ -1,0 +1,39 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// all are the dashboards, by the names of their files.
+var all = map[string]dashboard{"fleet.json": fleet, "peering.json": peering, "datapath.json": datapath}
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "name the folder to write to: go run ./internal/dashboards charts/strait/dashboards")
+		os.Exit(2)
+	}
+	for name, d := range all {
+		text, err := d.text()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(os.Args[1], name), text, 0o644)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// text is the dashboard as Grafana reads it.
+func (d dashboard) text() ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // expressions have < and >
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(d.grafana())
+	return text.Bytes(), err
+}

@@ -1,0 +1,87 @@
+package health
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Options are what a server tells. Its functions are called from many goroutines, and
+// must not block.
+type Options struct {
+	// Listen is host:port, TCP, as net.Listen has it; empty: nothing is served.
+	Listen string
+	// Alive is /healthz: why the process should be started anew. nil: never. What a new
+	// start does not mend, as an API server that is away, is no reason.
+	Alive func() error
+	// Ready is /readyz: why it does not do its work now. nil: it does.
+	Ready func() error
+	// Metrics are /metrics.
+	Metrics prometheus.Gatherer
+	Log     *slog.Logger
+}
+
+// Server answers until it is closed. A nil Server serves nothing.
+type Server struct {
+	http    *http.Server
+	address net.Addr
+	done    chan struct{}
+}
+
+// Serve listens. Without an address the server is nil.
+func Serve(o Options) (*Server, error) {
+	if o.Listen == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("%w; choose another address, or leave it empty", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
+	mux.HandleFunc("GET /healthz", answer(o.Alive))
+	mux.HandleFunc("GET /readyz", answer(o.Ready))
+	s := &Server{address: listener.Addr(), done: make(chan struct{})}
+	s.http = &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
+	go func() {
+		defer close(s.done)
+		_ = s.http.Serve(listener) // http.ErrServerClosed: the only way it ends
+	}()
+	return s, nil
+}
+
+// answer is 200, or 503 with what is wrong.
+func answer(wrong func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if wrong != nil {
+			if err := wrong(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+		}
+		io.WriteString(w, "ok\n")
+	}
+}
+
+// Close ends all requests.
+func (s *Server) Close() {
+	if s == nil {
+		return
+	}
+	s.http.Close()
+	<-s.done
+}

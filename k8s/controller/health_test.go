@@ -1,0 +1,72 @@
+package controller_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller"
+)
+
+// freeAddress is one of this machine that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// get is what a controller answers, or why it does not.
+func (f *fixture) get(identity, path string) string { return get(f.served[identity], path) }
+
+func get(address, path string) string {
+	answer, err := http.Get("http://" + address + path)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	return string(body)
+}
+
+// To start it anew would not bring the API server back.
+func TestAControllerWithoutItsAPIServerLivesAndIsNotReady(t *testing.T) {
+	c, err := client.New(&rest.Config{Host: "https://" + freeAddress(t)})
+	must(t, err)
+	address := freeAddress(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- controller.Run(ctx, controller.Options{
+			Client: c, Namespace: "strait-system", Identity: "me", Listen: address,
+			Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
+			Log:      slog.New(slog.DiscardHandler),
+		})
+	}()
+	f := &fixture{T: t}
+	f.until("it serves", func() string {
+		if got := get(address, "/healthz"); got != "ok\n" {
+			return got
+		}
+		return ""
+	})
+	if got := get(address, "/readyz"); !strings.Contains(got, "see whether the API server answers") {
+		t.Errorf("/readyz: %q", got)
+	}
+	if got := get(address, "/metrics"); !strings.Contains(got, "\nstrait_controller_leader 0\n") {
+		t.Errorf("/metrics:\n%s", got)
+	}
+	cancel()
+	must(t, <-done)
+	if got := get(address, "/healthz"); got == "ok\n" {
+		t.Error("it serves after its end")
+	}
+}

@@ -1,0 +1,118 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// passes counts passes and measures how long they take.
+type passes struct {
+	total    *prometheus.CounterVec
+	duration prometheus.Histogram
+}
+
+func newPasses() passes {
+	p := passes{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "strait_controller_passes_total", Help: "Passes over all objects, by result: ok, or error where not everything is as it should be.",
+		}, []string{"result"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "strait_controller_pass_duration_seconds", Help: "How long passes took.",
+			// 10 ms to 2.7 minutes: from a small cluster to one of 5 000 nodes that begins.
+			Buckets: prometheus.ExponentialBuckets(0.01, 2, 15),
+		}),
+	}
+	p.total.WithLabelValues("ok")
+	p.total.WithLabelValues("error")
+	return p
+}
+
+func (p passes) observe(took time.Duration, err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	p.total.WithLabelValues(result).Inc()
+	p.duration.Observe(took.Seconds())
+}
+
+var (
+	leaderDesc    = describe("controller_leader", "1 for the controller that holds the lease and does the work.")
+	conditionDesc = describe("peering_condition", "1 while a condition of the Peering is true, 0 while it is false; absent while it is unknown.", "peering", "condition")
+	wantedKeyDesc = describe("peering_key_generation", "Generation of the gateways' keys that the Peering asks for.", "peering")
+	readyDesc     = describe("gateway_ready", "1 while the gateway's pod is ready, for each gateway that the Peering asks for.", "peering", "gateway")
+	keyDesc       = describe("gateway_key_generation", "Generation of the key that the gateway uses; absent before it has one.", "peering", "gateway")
+	attachedDesc  = describe("node_attachments", "Nodes, by whether they reach all gateways.", "ready")
+	poolSizeDesc  = describe("pool_addresses", "Addresses that a pool of the ClusterNetwork has.", "pool", "family")
+	poolUsedDesc  = describe("pool_used_addresses", "Addresses of the pool that are taken.", "pool", "family")
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("strait_"+name, help, labels, nil)
+}
+
+// Describe implements prometheus.Collector. It names all metrics, though most are absent
+// before objects were read.
+func (c *controller) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{leaderDesc, conditionDesc, wantedKeyDesc, readyDesc, keyDesc, attachedDesc, poolSizeDesc, poolUsedDesc} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector: it reads the caches. One that waits for the
+// lease tells the same as the one that works, so that nothing is missing when it changes
+// hands.
+func (c *controller) Collect(to chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(leaderDesc, boolean(c.state.leads.Load()))
+	if !c.state.synced.Load() {
+		return
+	}
+	ready := c.podsReady()
+	for _, p := range c.peerings.List() {
+		for _, condition := range p.Status.Conditions {
+			if condition.Status != metav1.ConditionUnknown {
+				gauge(conditionDesc, boolean(condition.Status == metav1.ConditionTrue), p.Name, condition.Type)
+			}
+		}
+		gauge(wantedKeyDesc, float64(generation(p)), p.Name)
+		for _, name := range gatewayNames(p) {
+			gauge(readyDesc, boolean(ready[name]), p.Name, name)
+		}
+		for _, g := range p.Status.Gateways {
+			if g.KeyGeneration > 0 {
+				gauge(keyDesc, float64(g.KeyGeneration), p.Name, g.Name)
+			}
+		}
+	}
+	attached, detached := 0, 0
+	for _, a := range c.attachments.List() {
+		if meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionReady) {
+			attached++
+		} else {
+			detached++
+		}
+	}
+	gauge(attachedDesc, float64(attached), "true")
+	gauge(attachedDesc, float64(detached), "false")
+	if network, ok := c.networks.Get(v1alpha1.ClusterNetworkName); ok {
+		for _, u := range poolUses(network.Spec, c.claims.List()) {
+			gauge(poolSizeDesc, u.size, u.pool, u.family)
+			gauge(poolUsedDesc, u.used, u.pool, u.family)
+		}
+	}
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"strait.dev/strait/internal/health"
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/test/metricspage"
+)
+
+// observed is a controller that has read one peering with two gateways, one of which runs,
+// and a node that reaches both.
+func observed(t *testing.T) *controller {
+	t.Helper()
+	nowhere, err := client.New(&rest.Config{Host: "https://192.0.2.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &controller{
+		networks: nowhere.ClusterNetworks().Cache(""), peerings: nowhere.Peerings().Cache(""),
+		attachments: nowhere.NodeAttachments().Cache(""), claims: nowhere.AddressClaims().Cache(""),
+		pods: nowhere.Pods("strait-gateways").Cache(""),
+	}
+	c.state.passes = newPasses()
+	for cached, object := range map[cache.SharedIndexInformer]any{
+		c.networks: &v1alpha1.ClusterNetwork{
+			ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName},
+			Spec:       v1alpha1.ClusterNetworkSpec{RemapPools: []v1alpha1.CIDR{"10.64.0.0/12"}},
+		},
+		c.peerings: &v1alpha1.Peering{
+			ObjectMeta: metav1.ObjectMeta{Name: "b"},
+			Spec:       v1alpha1.PeeringSpec{Gateway: v1alpha1.GatewaySpec{Replicas: 2, KeyGeneration: 3}},
+			Status: v1alpha1.PeeringStatus{
+				Gateways: []v1alpha1.GatewayStatus{{Name: "b-0", KeyGeneration: 2}, {Name: "b-1"}},
+				Conditions: []metav1.Condition{
+					{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue},
+					{Type: v1alpha1.ConditionCIDRConflict, Status: metav1.ConditionFalse},
+					{Type: v1alpha1.ConditionAnnounced, Status: metav1.ConditionUnknown},
+				},
+			},
+		},
+		c.attachments: &v1alpha1.NodeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
+			Status:     v1alpha1.NodeAttachmentStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}},
+		},
+		c.claims: &v1alpha1.AddressClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "10.71.0.0-16"},
+			Spec:       v1alpha1.AddressClaimSpec{Pool: v1alpha1.PoolRemap, Prefix: "10.71.0.0/16"},
+		},
+		c.pods: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "b-0", Namespace: "strait-gateways", Labels: map[string]string{appsv1.StatefulSetPodNameLabel: "b-0"}},
+			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		},
+	} {
+		if err := cached.GetStore().Add(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.state.synced.Store(true)
+	return c
+}
+
+func (c *controller) metrics() string {
+	return metricspage.Text(health.NewRegistry(c, c.state.passes.total, c.state.passes.duration))
+}
+
+func TestMetricsPageIsComplete(t *testing.T) {
+	metricspage.Check(t, "Controller", observed(t).metrics())
+}
+
+func TestMetricsTellWhatObjectsSay(t *testing.T) {
+	c := observed(t)
+	c.state.leads.Store(true)
+	now := time.Now()
+	c.state.passed(now.Add(-time.Second), now, nil)
+	c.state.passed(now.Add(-time.Second), now, errors.New("something"))
+	text := c.metrics()
+	for _, line := range []string{
+		`strait_controller_leader 1`,
+		`strait_controller_passes_total{result="ok"} 1`,
+		`strait_controller_passes_total{result="error"} 1`,
+		`strait_controller_pass_duration_seconds_sum 2`,
+		`strait_peering_condition{condition="Ready",peering="b"} 1`,
+		`strait_peering_condition{condition="CIDRConflict",peering="b"} 0`,
+		`strait_peering_key_generation{peering="b"} 3`,
+		`strait_gateway_ready{gateway="b-0",peering="b"} 1`,
+		`strait_gateway_ready{gateway="b-1",peering="b"} 0`,
+		`strait_gateway_key_generation{gateway="b-0",peering="b"} 2`,
+		`strait_node_attachments{ready="true"} 1`,
+		`strait_node_attachments{ready="false"} 0`,
+		`strait_pool_addresses{family="ipv4",pool="remap"} 1.048576e+06`,
+		`strait_pool_used_addresses{family="ipv4",pool="remap"} 65536`,
+	} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("%s is missing", line)
+		}
+	}
+	for _, none := range []string{`condition="Announced"`, `strait_gateway_key_generation{gateway="b-1"`} {
+		if strings.Contains(text, none) {
+			t.Errorf("%s is served, and nobody knows it", none)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+// What is not known yet is not told as if nothing were there.
+func TestBeforeObjectsWereReadTheirMetricsAreAbsent(t *testing.T) {
+	c := observed(t)
+	c.state.synced.Store(false)
+	if text := c.metrics(); strings.Contains(text, "strait_peering") || !strings.Contains(text, "\nstrait_controller_leader 0\n") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,2 @@
+// Package metricspage holds docs/metrics.md to what programs serve.
+package metricspage

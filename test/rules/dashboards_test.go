@@ -1,0 +1,173 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// dashboard is what of one has to be right.
+type dashboard struct {
+	UID, Title, Description string
+	SchemaVersion           int
+	Templating              struct{ List []variable }
+	Panels                  []panel
+}
+
+type variable struct {
+	Name, Type, Definition string
+	Datasource             source
+}
+
+type panel struct {
+	ID                       int
+	Type, Title, Description string
+	Datasource               source
+	GridPos                  struct{ X, Y, W, H int }
+	Targets                  []struct {
+		RefID, Expr, LegendFormat string
+		Datasource                source
+	}
+}
+
+type source struct{ Type, UID string }
+
+// chosen is the datasource that the viewer chooses.
+var chosen = source{"prometheus", "${datasource}"}
+
+func dashboards(t *testing.T) map[string]dashboard {
+	t.Helper()
+	files, err := filepath.Glob("../../charts/strait/dashboards/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no dashboards: %v", err)
+	}
+	all := map[string]dashboard{}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d dashboard
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all[filepath.Base(name)] = d
+	}
+	return all
+}
+
+func TestDashboardsAreWhole(t *testing.T) {
+	uids := map[string]string{}
+	for name, d := range dashboards(t) {
+		if other := uids[d.UID]; other != "" || d.UID == "" || d.Title == "" || d.Description == "" || d.SchemaVersion < 41 {
+			t.Errorf("%s: uid %q (also of %q), title %q, description %q, schema %d", name, d.UID, other, d.Title, d.Description, d.SchemaVersion)
+		}
+		uids[d.UID] = name
+		ids, taken := map[int]bool{}, map[[2]int]string{}
+		for _, p := range d.Panels {
+			if ids[p.ID] || p.ID == 0 {
+				t.Errorf("%s: panel %q has id %d, as another one", name, p.Title, p.ID)
+			}
+			ids[p.ID] = true
+			for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+				for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+					if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+						t.Fatalf("%s: panel %q lies over %q, or beside the page", name, p.Title, other)
+					}
+					taken[[2]int{x, y}] = p.Title
+				}
+			}
+			if p.Type == "row" {
+				continue
+			}
+			if p.Title == "" || p.Description == "" || len(p.Targets) == 0 || p.Datasource != chosen {
+				t.Errorf("%s: panel %q: description %q, %d queries, datasource %+v", name, p.Title, p.Description, len(p.Targets), p.Datasource)
+			}
+			for _, q := range p.Targets {
+				if q.Datasource != chosen {
+					t.Errorf("%s: panel %q asks %+v", name, p.Title, q.Datasource)
+				}
+			}
+		}
+		for _, v := range d.Templating.List {
+			if v.Type == "query" && v.Datasource != chosen {
+				t.Errorf("%s: variable %s asks %+v", name, v.Name, v.Datasource)
+			}
+		}
+	}
+}
+
+func TestDashboardsUseMetricsAndVariablesThatExist(t *testing.T) {
+	used := regexp.MustCompile(`\$\{?(\w+)`)
+	for name, d := range dashboards(t) {
+		defined := map[string]bool{"__rate_interval": true, "__all": true}
+		check := func(what, expr string) {
+			t.Helper()
+			for _, v := range used.FindAllStringSubmatch(expr, -1) {
+				if !defined[v[1]] {
+					t.Errorf("%s: %s uses $%s, which is not defined before it", name, what, v[1])
+				}
+			}
+			if unknown := unserved(t, expr); len(unknown) > 0 {
+				t.Errorf("%s: %s uses %q, which nothing serves", name, what, unknown)
+			}
+		}
+		for _, v := range d.Templating.List {
+			check("variable "+v.Name, strings.TrimPrefix(v.Definition, "label_values"))
+			defined[v.Name] = true
+		}
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				check("panel "+p.Title, q.Expr)
+			}
+		}
+	}
+}
+
+// Every legend names labels that the answer has, by how the query groups.
+func TestLegendsNameLabelsOfTheAnswer(t *testing.T) {
+	placeholder := regexp.MustCompile(`\{\{(\w+)\}\}`)
+	for name, d := range dashboards(t) {
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				for _, label := range placeholder.FindAllStringSubmatch(q.LegendFormat, -1) {
+					if !regexp.MustCompile(`(by|group_left) \([^)]*\b` + label[1] + `\b`).MatchString(q.Expr) {
+						t.Errorf("%s: panel %q: the legend has {{%s}}, and the answer to %s does not", name, p.Title, label[1], q.Expr)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Prometheus itself reads the expressions: as rules, in which it checks nothing else.
+func TestPrometheusReadsTheExpressionsOfDashboards(t *testing.T) {
+	var rules []map[string]string
+	for name, d := range dashboards(t) {
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				rules = append(rules, map[string]string{
+					"record": fmt.Sprintf("%s:%d:%s", strings.TrimSuffix(name, ".json"), p.ID, q.RefID),
+					"expr":   strings.ReplaceAll(q.Expr, "$__rate_interval", "5m"),
+				})
+			}
+		}
+	}
+	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboards", "rules": rules}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := promtool(t, "check", "rules", file); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,244 @@
+package tun
+
+import (
+	"bytes"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/geneve"
+	"strait.dev/strait/internal/raceflag"
+	"strait.dev/strait/packet"
+	"strait.dev/strait/underlay"
+)
+
+// sightings are what a tap has seen that ends in a text.
+type sightings struct {
+	mu     sync.Mutex
+	suffix string
+	seen   map[Place][][]byte
+	ends   map[Place][2]netip.AddrPort // local, remote
+}
+
+func (s *sightings) tap(at Place, local, remote netip.AddrPort, head, body []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !bytes.HasSuffix(body, []byte(s.suffix)) && at != WireGuardIn && at != WireGuardOut {
+		return
+	}
+	if s.seen == nil {
+		s.seen, s.ends = make(map[Place][][]byte), make(map[Place][2]netip.AddrPort)
+	}
+	s.seen[at] = append(s.seen[at], append(bytes.Clone(head), body...))
+	s.ends[at] = [2]netip.AddrPort{local, remote}
+}
+
+func (s *sightings) at(p Place) (packets [][]byte, ends [2]netip.AddrPort) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[p], s.ends[p]
+}
+
+var everywhere = []Place{OverlayIn, FromNode, IntoTunnel, WireGuardOut, WireGuardIn, FromTunnel, ToNode, OverlayOut}
+
+// joined are two gateways whose link is up.
+func joined(t *testing.T) (a, b *end) {
+	t.Helper()
+	a, b = newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
+	if err := a.fabric.SetLinks([]LinkConfig{a.link("b-0", b)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.fabric.SetLinks([]LinkConfig{b.link("a-0", a)}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+	return a, b
+}
+
+func TestATapSeesAPacketAtEveryPlaceOfItsJourney(t *testing.T) {
+	a, b := joined(t)
+	const text = "look at me"
+	near, far := &sightings{suffix: text}, &sightings{suffix: text}
+	defer a.fabric.Tap(near.tap, everywhere...)()
+	defer b.fabric.Tap(far.tap, everywhere...)()
+	sent := tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte(text), false)
+	a.send(t, sent)
+	if !b.receives(t, text) {
+		t.Fatal("the packet does not cross")
+	}
+
+	// Where it is seen, and with which addresses.
+	for _, c := range []struct {
+		by       *sightings
+		at       Place
+		src, dst string
+		ttl      uint8
+	}{
+		{near, FromNode, "10.0.1.5", "10.71.2.9", 64},
+		{near, IntoTunnel, "10.0.1.5", "10.0.2.9", 63},
+		{far, FromTunnel, "10.0.1.5", "10.0.2.9", 63},
+		{far, ToNode, "10.72.1.5", "10.0.2.9", 62},
+	} {
+		packets, _ := c.by.at(c.at)
+		var ip packet.IP
+		if len(packets) != 1 || packet.Parse(packets[0], &ip) != packet.FaultNone {
+			t.Errorf("place %d: %d packets", c.at, len(packets))
+			continue
+		}
+		if ip.Src.String() != c.src || ip.Dst.String() != c.dst || ip.TTL != c.ttl {
+			t.Errorf("place %d: %v to %v with TTL %d", c.at, ip.Src, ip.Dst, ip.TTL)
+		}
+	}
+	for _, c := range []struct {
+		by   *sightings
+		at   Place
+		end  *end
+		head int
+	}{{near, OverlayIn, a, 0}, {far, OverlayOut, b, gateway.EncapLen}} {
+		datagrams, ends := c.by.at(c.at)
+		node := c.end.node.LocalAddr().String()
+		if len(datagrams) != 1 || ends[1].String() != node || ends[0].Addr() != c.end.gateway.Addr() {
+			t.Errorf("place %d: %d datagrams between %v, want one with node %s", c.at, len(datagrams), ends, node)
+			continue
+		}
+		if _, _, _, fault := geneve.Decode(datagrams[0]); fault != geneve.FaultNone {
+			t.Errorf("place %d: no frame: %v", c.at, fault)
+		}
+	}
+	for _, c := range []struct {
+		by            *sightings
+		at            Place
+		local, remote uint16
+	}{{near, WireGuardOut, a.port, b.port}, {far, WireGuardIn, b.port, a.port}} {
+		datagrams, ends := c.by.at(c.at)
+		if len(datagrams) == 0 || ends[0].Port() != c.local || ends[1].Port() != c.remote {
+			t.Errorf("place %d: %d datagrams between %v", c.at, len(datagrams), ends)
+		}
+		for _, d := range datagrams {
+			if bytes.Contains(d, []byte(text)) {
+				t.Errorf("place %d: not encrypted", c.at)
+			}
+		}
+	}
+	for _, at := range []Place{ToNode, OverlayOut, FromTunnel} {
+		if packets, _ := near.at(at); len(packets) > 0 {
+			t.Errorf("the near gateway sees it at place %d", at)
+		}
+	}
+}
+
+func TestATapSeesWhatTheGatewayItselfAnswers(t *testing.T) {
+	f := newFixture(t)
+	var seen sightings
+	f.fabric().Tap(seen.tap, ToNode, OverlayOut)
+	expired := tcpPacket(pod, remotePod, nil, false)
+	expired[8] = 1 // TTL
+	expired[10], expired[11] = 0, 0
+	sum := ^packet.Sum(expired[:packet.IPv4HeaderLen], 0)
+	expired[10], expired[11] = byte(sum>>8), byte(sum)
+	f.fromNode(t, expired)
+	go f.device.Read(readArguments())
+	f.toNode(t)
+	packets, _ := seen.at(ToNode)
+	var ip packet.IP
+	if len(packets) != 1 || packet.Parse(packets[0], &ip) != packet.FaultNone || ip.Proto != packet.ProtoICMP || ip.Dst != pod {
+		t.Errorf("saw % x", packets)
+	}
+	if datagrams, _ := seen.at(OverlayOut); len(datagrams) != 1 || !bytes.HasSuffix(datagrams[0], packets[0]) {
+		t.Errorf("saw % x", datagrams)
+	}
+}
+
+// fabric is as much of one as taps need.
+func (f *fixture) fabric() *Fabric {
+	return &Fabric{Gateway: f.device.gateway, Overlay: f.device.overlay, mux: underlay.NewMux(underlay.Options{})}
+}
+
+func TestOneTapIsRemovedAndOthersGoOn(t *testing.T) {
+	f := newFixture(t)
+	fabric := f.fabric()
+	var one, two sightings
+	removeOne := fabric.Tap(one.tap, FromTunnel)
+	removeTwo := fabric.Tap(two.tap, FromTunnel, ToNode)
+	write := func() {
+		b := tcpPacket(netip.MustParseAddr("10.0.2.9"), pod, []byte("x"), false)
+		f.device.Write(tunnelBufs(b), readOffset)
+	}
+	write()
+	removeOne()
+	removeOne() // again is well
+	write()
+	removeTwo()
+	write()
+	first, _ := one.at(FromTunnel)
+	second, _ := two.at(FromTunnel)
+	if len(first) != 1 || len(second) != 2 {
+		t.Errorf("saw %d and %d packets", len(first), len(second))
+	}
+	if f.device.overlay.tapping.now.Load() != nil {
+		t.Error("packets still look for taps")
+	}
+}
+
+func TestTappedReadAndWriteDoNotAllocate(t *testing.T) {
+	if raceflag.Enabled {
+		t.Skip("the race detector allocates; run without -race")
+	}
+	f := newFixture(t)
+	var seen [places]atomic.Int64
+	defer f.fabric().Tap(func(at Place, _, _ netip.AddrPort, _, _ []byte) { seen[at].Add(1) }, everywhere...)()
+	in := tunnelBufs(tcpPacket(netip.MustParseAddr("10.0.2.9"), pod, make([]byte, 1000), false))
+	fresh := bytes.Clone(in[0])
+	bufs, sizes := buffers(4)
+	frame := f.frame(tcpPacket(pod, remotePod, make([]byte, 1000), false))
+	if n := testing.AllocsPerRun(100, func() {
+		copy(in[0], fresh)
+		f.device.Write(in, readOffset)
+		f.send(t, frame)
+		f.device.Read(bufs, sizes, readOffset)
+	}); n != 0 {
+		t.Errorf("%v allocations for a packet each way", n)
+	}
+	for _, at := range []Place{OverlayIn, FromNode, IntoTunnel, FromTunnel, ToNode, OverlayOut} {
+		if seen[at].Load() < 100 {
+			t.Errorf("place %d: %d packets", at, seen[at].Load())
+		}
+	}
+}
+
+// Taps come and go while packets flow both ways.
+func TestTapsMayChangeWhilePacketsFlow(t *testing.T) {
+	a, b := joined(t)
+	var seen atomic.Int64
+	ended := make(chan bool)
+	var changing sync.WaitGroup
+	for range 2 {
+		changing.Go(func() {
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+					a.fabric.Tap(func(_ Place, _, _ netip.AddrPort, head, body []byte) { seen.Add(int64(len(head) + len(body))) }, everywhere...)()
+				}
+			}
+		})
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for i := 0; i < 200 || seen.Load() == 0; i++ {
+		if time.Now().After(deadline) {
+			t.Fatal("no tap has seen anything")
+		}
+		a.send(t, tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte("there"), false))
+		b.send(t, tcpPacket(pod, netip.MustParseAddr("10.72.2.9"), []byte("back"), false))
+	}
+	close(ended)
+	changing.Wait()
+	if a.fabric.Overlay.tapping.now.Load() != nil {
+		t.Error("a tap stays behind")
+	}
+}
