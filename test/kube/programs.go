@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -21,6 +22,20 @@ type programs struct{ etcd, server string }
 // findPrograms skips the test where the programs are missing.
 func findPrograms(t testing.TB) programs {
 	t.Helper()
+	dir := Programs(t, "etcd", "kube-apiserver")
+	return programs{etcd: filepath.Join(dir, "etcd"), server: filepath.Join(dir, "kube-apiserver")}
+}
+
+// Program is the path of a program that test/kube/prepare builds, like helm. Where it has
+// not been built the test is skipped, and says how to build it.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	return filepath.Join(Programs(t, name), name)
+}
+
+// Programs is the folder of several programs, each of which is there.
+func Programs(t testing.TB, names ...string) string {
+	t.Helper()
 	cache := os.Getenv("XDG_CACHE_HOME")
 	if cache == "" {
 		home, err := os.UserHomeDir()
@@ -29,11 +44,10 @@ func findPrograms(t testing.TB) programs {
 	}
 	hash := sha256.Sum256(prepare)
 	dir := filepath.Join(cache, "strait", "kube", hex.EncodeToString(hash[:8]))
-	found := programs{etcd: filepath.Join(dir, "etcd"), server: filepath.Join(dir, "kube-apiserver")}
-	for _, program := range []string{found.etcd, found.server} {
-		if _, err := os.Stat(program); err != nil {
-			t.Skipf("tests with real API servers left out: %s has not been built; run: test/kube/prepare", filepath.Base(program))
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Skipf("left out: %s has not been built; run: test/kube/prepare %s", name, strings.Join(names, " "))
 		}
 	}
-	return found
+	return dir
 }

@@ -1,0 +1,100 @@
+package nodes
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"strait.dev/strait/test/kube"
+)
+
+// makeKeys makes the certificates of a cluster and the files with access to it.
+func (c *Cluster) makeKeys() (err error) {
+	if c.authority, err = kube.NewAuthority(); err != nil {
+		return err
+	}
+	certificate, key, err := c.authority.Server("kube-apiserver", net.ParseIP(underlay(c.index, 1)), net.IPv4(10, 96, 0, 1))
+	if err != nil {
+		return err
+	}
+	tokens, err := kube.TokenKey()
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{
+		"ca.crt": c.authority.Certificate(), "server.crt": certificate, "server.key": key, "tokens.key": tokens,
+	} {
+		if err := os.WriteFile(c.file(name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	if c.admin, err = c.client("admin", "system:masters"); err != nil {
+		return err
+	}
+	return c.writeAdmin()
+}
+
+// writeAdmin writes the keys of admin, which are also those that the API server has for
+// kubelets.
+func (c *Cluster) writeAdmin() error {
+	if err := os.WriteFile(c.file("admin.crt"), c.admin.CertData, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(c.file("admin.key"), c.admin.KeyData, 0o600)
+}
+
+// client is the access of a user of the cluster.
+func (c *Cluster) client(user string, groups ...string) (*rest.Config, error) {
+	certificate, key, err := c.authority.Client(user, groups...)
+	return &rest.Config{
+		Host:            "https://" + underlay(c.index, 1) + ":6443",
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.Certificate(), CertData: certificate, KeyData: key},
+	}, err
+}
+
+// access writes a file with the access of a user, and returns its path.
+func (c *Cluster) access(user string, groups ...string) (string, error) {
+	config, err := c.client(user, groups...)
+	if err != nil {
+		return "", err
+	}
+	file := c.file(user[strings.LastIndex(user, ":")+1:] + ".kubeconfig")
+	return file, writeKubeconfig(file, map[string]*rest.Config{c.name: config})
+}
+
+// writeKubeconfig writes a file with a context for each.
+func writeKubeconfig(file string, contexts map[string]*rest.Config) error {
+	text := clientcmdapi.NewConfig()
+	for name, config := range contexts {
+		text.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+		text.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+		text.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+		if len(contexts) == 1 {
+			text.CurrentContext = name
+		}
+	}
+	return clientcmd.WriteToFile(*text, file)
+}
+
+// Admin is the configuration of a client in this process that may do everything. Every
+// call gives another copy.
+func (c *Cluster) Admin() *rest.Config {
+	config := rest.CopyConfig(c.admin)
+	config.QPS = -1 // no limit: tests may be as fast as they can
+	config.Dial = func(_ context.Context, network, address string) (conn net.Conn, err error) {
+		err = c.lab.router.In(func() error {
+			conn, err = net.DialTimeout(network, address, patience)
+			return err
+		})
+		return conn, err
+	}
+	return config
+}
+
+func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }

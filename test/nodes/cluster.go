@@ -1,0 +1,162 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/netns"
+)
+
+// Options say what a cluster is.
+type Options struct {
+	Name  string // in the kubeconfig, and what its nodes are called by: NAME-node-1
+	Index int    // of its networks: 1 to 254, another for each
+	Nodes int    // 1 to 100
+}
+
+// Cluster is one of a lab. Its methods are for the test's goroutine, but Admin's result.
+type Cluster struct {
+	lab       *Lab
+	name      string
+	index     int
+	dir       string
+	authority *kube.Authority
+	admin     *rest.Config
+	api       *kubernetes.Clientset // as admin
+	nodes     []*node
+}
+
+// patience is how long something may take that takes seconds on two busy cores.
+const patience = 2 * time.Minute
+
+// Start starts clusters, all at the same time, and returns when all nodes are ready.
+func (l *Lab) Start(t testing.TB, all ...Options) []*Cluster {
+	t.Helper()
+	clusters, failed := make([]*Cluster, len(all)), make([]error, len(all))
+	var ready sync.WaitGroup
+	for i, o := range all {
+		c := &Cluster{lab: l, name: o.Name, index: o.Index, dir: filepath.Join(l.dir, o.Name)}
+		clusters[i] = c
+		l.lan(t, o.Index)
+		control := l.attach(t, o, 1)
+		for number := 1; number <= o.Nodes; number++ {
+			network := l.attach(t, o, firstNode+number-1)
+			forward(t, network, o.Index)
+			name := nodeName(o.Name, number)
+			c.nodes = append(c.nodes, &node{c: c, number: number, name: name, network: network, dir: c.file(name)})
+		}
+		ready.Go(func() { failed[i] = c.up(control) })
+	}
+	ready.Wait()
+	must(t, errors.Join(failed...))
+	for _, c := range clusters {
+		l.admins[c.name] = c.admin
+	}
+	must(t, writeKubeconfig(l.Kubeconfig(), l.admins))
+	return clusters
+}
+
+// up starts what the cluster consists of.
+func (c *Cluster) up(control *netns.Namespace) error {
+	if err := os.Mkdir(c.dir, 0o755); err != nil {
+		return err
+	}
+	if err := c.makeKeys(); err != nil {
+		return err
+	}
+	var err error
+	if c.api, err = kubernetes.NewForConfig(c.Admin()); err != nil {
+		return err
+	}
+	if err := c.startControl(control); err != nil {
+		return err
+	}
+	if _, err := c.access("system:kube-proxy"); err != nil {
+		return err
+	}
+	failed := make([]error, len(c.nodes))
+	var started sync.WaitGroup
+	for i, n := range c.nodes {
+		started.Go(func() { failed[i] = n.up() })
+	}
+	started.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	return c.ready()
+}
+
+// ready returns when all nodes are.
+func (c *Cluster) ready() error {
+	for _, n := range c.nodes {
+		if err := until(n.first, n.name+" is ready", func(ctx context.Context) error {
+			is, err := c.api.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			for _, condition := range is.Status.Conditions {
+				if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+					return nil
+				}
+			}
+			return fmt.Errorf("conditions: %v", is.Status.Conditions)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Nodes is how many nodes the cluster has.
+func (c *Cluster) Nodes() int { return len(c.nodes) }
+
+// LoadImage gives all nodes the images of an archive, of OCI or Docker's.
+func (c *Cluster) LoadImage(t testing.TB, archive string) {
+	t.Helper()
+	for _, n := range c.nodes {
+		must(t, n.load(t.Context(), archive))
+	}
+}
+
+// OnNode runs a command of this machine on a node, in all its namespaces, and returns what
+// it printed. Nodes are numbered from 1.
+func (c *Cluster) OnNode(t testing.TB, number int, command ...string) (string, error) {
+	t.Helper()
+	inside := c.nodes[number-1].enter(command...)
+	out, err := exec.CommandContext(t.Context(), inside[0], inside[1:]...).CombinedOutput()
+	return string(out), err
+}
+
+// until tries something again and again, while the process it waits for runs.
+func until(process *process, what string, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-process.exited:
+			return errors.Join(fmt.Errorf("%s: %w", what, err), process.ended())
+		case <-ctx.Done():
+			return fmt.Errorf("%s: not after %v: %w; %s printed last:\n%s", what, patience, err, process.name, process.tail())
+		case <-tick.C:
+		}
+	}
+}

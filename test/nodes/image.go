@@ -1,0 +1,120 @@
+package nodes
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+)
+
+// Busybox is an image that every node has, for pods of tests. Its entrypoint waits
+// forever, and so it is also what holds the namespaces of pods.
+const Busybox = "strait.test/busybox:1"
+
+// writeBusybox writes that image, of the machine's own busybox, as an archive that
+// containerd imports: a list of images, their configurations and layers.
+func writeBusybox(file string) error {
+	layer, err := busyboxLayer()
+	if err != nil {
+		return err
+	}
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux",
+		"config": map[string]any{"Entrypoint": []string{"/bin/sleep", "infinity"}, "Env": []string{"PATH=/bin"}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{digest(layer)}},
+	})
+	if err != nil {
+		return err
+	}
+	images, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{Busybox}, "Layers": []string{"layer.tar"}}})
+	if err != nil {
+		return err
+	}
+	a := newArchive()
+	a.file("manifest.json", 0o644, images)
+	a.file("config.json", 0o644, config)
+	a.file("layer.tar", 0o644, layer)
+	archive, err := a.close()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, archive, 0o600)
+}
+
+// busyboxLayer is a file system with all that busybox can be.
+func busyboxLayer() ([]byte, error) {
+	path, err := exec.LookPath("busybox")
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	applets, err := exec.Command(path, "--list").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s --list: %w", path, err)
+	}
+	a := newArchive()
+	a.folder("bin", 0o755)
+	a.folder("tmp", 0o1777)
+	a.file("bin/busybox", 0o755, program)
+	for _, name := range strings.Fields(string(applets)) {
+		if name != "busybox" {
+			a.link("bin/"+name, "busybox")
+		}
+	}
+	return a.close()
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// archive is a tar in memory. An error is reported at its close.
+type archive struct {
+	bytes.Buffer
+	*tar.Writer
+	err error
+}
+
+func newArchive() *archive {
+	a := &archive{}
+	a.Writer = tar.NewWriter(&a.Buffer)
+	return a
+}
+
+func (a *archive) file(name string, mode int64, content []byte) {
+	a.add(tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}, content)
+}
+
+func (a *archive) folder(name string, mode int64) {
+	a.add(tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: mode}, nil)
+}
+
+func (a *archive) link(name, to string) {
+	a.add(tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to, Mode: 0o777}, nil)
+}
+
+func (a *archive) add(h tar.Header, content []byte) {
+	if a.err == nil {
+		a.err = a.Writer.WriteHeader(&h)
+	}
+	if a.err == nil {
+		_, a.err = a.Writer.Write(content)
+	}
+}
+
+func (a *archive) close() ([]byte, error) {
+	if a.err == nil {
+		a.err = a.Writer.Close()
+	}
+	return a.Buffer.Bytes(), a.err
+}

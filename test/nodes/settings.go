@@ -1,0 +1,71 @@
+package nodes
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// configure writes the configurations of the node's daemons.
+func (n *node) configure() error {
+	for name, text := range map[string]string{
+		"kubelet.yaml": n.kubelet(), "kube-proxy.yaml": n.proxy(), "containerd.toml": n.containerd(),
+		"cni/10-lab.conflist": n.cni(), "resolv.conf": "nameserver 127.0.0.1\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(n.file(name)), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(n.file(name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) kubelet() string {
+	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+failCgroupV1: false # some machines have version 1 still
+failSwapOn: false
+cgroupDriver: cgroupfs
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+volumePluginDir: /var/lib/kubelet/plugins
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: %s}}
+authorization: {mode: Webhook}
+clusterDNS: [10.96.0.10] # nobody is there
+resolvConf: %s
+evictionHard: {memory.available: 100Mi, nodefs.available: 1%%, imagefs.available: 1%%}
+imageGCHighThresholdPercent: 100
+seccompDefault: true
+`, n.c.file("ca.crt"), n.file("resolv.conf"))
+}
+
+func (n *node) proxy() string {
+	return fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+clientConnection: {kubeconfig: %s}
+clusterCIDR: 10.0.0.0/16
+hostnameOverride: %s
+conntrack: {maxPerCore: 0, min: 0} # a setting of the whole machine
+`, n.c.file("kube-proxy.kubeconfig"), n.name)
+}
+
+func (n *node) containerd() string {
+	return fmt.Sprintf(`version = 3
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+sandbox = '%s'
+[plugins.'io.containerd.cri.v1.runtime']
+restrict_oom_score_adj = true # root without CAP_SYS_RESOURCE cannot lower it
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+bin_dirs = ['/usr/lib/cni']
+conf_dir = '%s'
+`, Busybox, n.file("cni"))
+}
+
+func (n *node) cni() string {
+	return fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "lab", "plugins": [
+	{"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
+	 "ipam": {"type": "host-local", "ranges": [[{"subnet": "%s"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
+`, podRange(n.number))
+}
