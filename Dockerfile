@@ -13,5 +13,8 @@ RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
 # One static binary, no shell, no user but nobody. It needs no capability.
 FROM scratch
 COPY --from=build /strait /strait
+ARG VERSION=dev
+LABEL org.opencontainers.image.title=strait org.opencontainers.image.version=$VERSION \
+    org.opencontainers.image.licenses=Apache-2.0 org.opencontainers.image.source=https://strait.dev/strait
 USER 65534:65534
 ENTRYPOINT ["/strait"]

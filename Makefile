@@ -7,17 +7,20 @@ SCALE_NODES   ?= 5000
 SCALE_PODS    ?= 100000
 SCALE_RATE    ?= 100
 SCALE_SECONDS ?= 120
-IMAGE    ?= strait:$(VERSION)
+# The image that the chart installs. PLATFORMS is what it runs on.
+TAG       ?= $(shell sed -n 's/^appVersion: *//p' charts/strait/Chart.yaml)
+IMAGE     ?= strait.dev/strait:$(TAG)
+PLATFORMS ?= linux-amd64 linux-arm64
 
 # The revision goes into the binary where git may read this clone.
 VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race lint fuzz lab lab-guest test-k8s scale generate bench bench-peer bench-model image clean
+.PHONY: help build demo test race lint fuzz lab lab-guest test-k8s scale generate e2e bench bench-peer bench-model image image-docker clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 build: ## build bin/strait, one static binary
 	CGO_ENABLED=0 go build $(FLAGS) -o bin/strait ./cmd/strait
@@ -50,13 +53,19 @@ test-k8s: ## run the tests on real API servers (the first time builds kube-apise
 	test/kube/prepare
 	go test -count=1 -timeout 20m $$(test/kube/tier)
 
+e2e: ## install, join, verify, upgrade and remove Strait on two real clusters, 4 minutes (needs root and the packages in test/packages; the first time builds Kubernetes, 10 minutes)
+	test/kube/prepare $$(cat test/nodes/programs)
+	go test -count=1 -v -timeout 20m ./test/e2e
+
 scale: ## measure SCALE_NODES nodes (5000) and SCALE_PODS pods (100000) on a real API server, 20 minutes (needs root and the packages in test/packages)
 	test/kube/prepare
 	SCALE_NODES=$(SCALE_NODES) SCALE_PODS=$(SCALE_PODS) SCALE_RATE=$(SCALE_RATE) SCALE_SECONDS=$(SCALE_SECONDS) \
 		go test -count=1 -v -timeout 2h ./test/scale
 
-generate: ## make deep copies and CRDs of the API types
+generate: ## make deep copies and CRDs of the API types, and the copies that the chart has, and the references in docs
 	go generate ./k8s/...
+	go run ./internal/docgen k8s/api/crds > docs/reference/objects.md.new && mv docs/reference/objects.md.new docs/reference/objects.md
+	go test -count=1 -run TheReferenceOfTheCommandLine ./cmd/strait -update
 
 bench: build ## measure each layer's price, without root, in under 3 minutes; prints benchstat input
 	bin/strait bench -o benchstat --html bin/bench.html
@@ -69,7 +78,13 @@ bench-model: build ## measure, and compute what more cores, links and gateways w
 	bin/strait bench -o json --out bin/bench.json
 	bin/strait bench model bin/bench.json > docs/design/scale-model.txt
 
-image: ## build the container image IMAGE (needs docker)
+image: ## build the container image as bin/strait-TAG.oci.tar for PLATFORMS, without Docker
+	for platform in $(PLATFORMS); do \
+		CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} go build $(FLAGS) -o bin/strait-$$platform ./cmd/strait || exit; \
+	done
+	go run ./internal/ociimage -o bin/strait-$(TAG).oci.tar -name $(IMAGE) $(PLATFORMS:%=bin/strait-%)
+
+image-docker: ## build the container image for this platform (needs docker)
 	docker build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
 
 clean: ## remove what was built

@@ -28,7 +28,23 @@ func decodeVersions(b []byte) ([]int, error) {
 	return v.Versions, nil
 }
 
-// common is the highest version that both ends speak.
+// Skew is the error of two ends that speak no version in common.
+type Skew struct {
+	Theirs, Ours []int // versions, none empty
+}
+
+// Behind reports whether it is this end that has to be upgraded.
+func (s *Skew) Behind() bool { return slices.Min(s.Theirs) > slices.Max(s.Ours) }
+
+func (s *Skew) Error() string {
+	behind := "the other cluster's gateway"
+	if s.Behind() {
+		behind = "this gateway"
+	}
+	return fmt.Sprintf("the far end speaks versions %v of the control protocol, this gateway %v: upgrade %s", s.Theirs, s.Ours, behind)
+}
+
+// common is the highest version that both ends speak, or a *Skew.
 func common(theirs, ours []int) (int, error) {
 	best := 0
 	for _, v := range theirs {
@@ -39,9 +55,5 @@ func common(theirs, ours []int) (int, error) {
 	if best != 0 {
 		return best, nil
 	}
-	behind := "the other cluster's gateway"
-	if slices.Min(theirs) > slices.Max(ours) {
-		behind = "this gateway"
-	}
-	return 0, fmt.Errorf("the far end speaks versions %v of the control protocol, this gateway %v: upgrade %s", theirs, ours, behind)
+	return 0, &Skew{Theirs: theirs, Ours: ours}
 }

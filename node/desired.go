@@ -20,6 +20,10 @@ type Desired struct {
 
 	// Routes are the ranges of other clusters as this one sees them, each once.
 	Routes []Route
+
+	// Nothing is true where nothing of ours is to be there at all, not even the rules for
+	// source addresses. All the rest is empty then.
+	Nothing bool
 }
 
 // Gateway is the node's end of the overlay to one gateway.
@@ -57,6 +61,9 @@ const maxVNI = 1<<24 - 1
 // Validate says what cannot be done, so that nothing is done by half. It refuses
 // routes that would cut the node off from its gateways or take over its network.
 func (d Desired) Validate() error {
+	if d.Nothing && len(d.Addresses)+len(d.Pods)+len(d.Gateways)+len(d.Routes) > 0 {
+		return errors.New("node: nothing is desired, and something; leave out the one or the other")
+	}
 	if err := onePerFamily(d.Addresses); err != nil {
 		return fmt.Errorf("node: internal addresses of the node: %w", err)
 	}

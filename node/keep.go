@@ -16,6 +16,9 @@ type Report struct {
 	// changed what is ours.
 	Repair bool
 
+	// Gone is true where nothing is desired, and nothing is left.
+	Gone bool
+
 	// Fight is true where that has happened so often that from now on repairs wait.
 	Fight bool
 
@@ -98,7 +101,7 @@ func (c *keeper) run() {
 	links := maps.Clone(c.kernel.links)
 	c.kernel.events.links.Store(&links)
 	now := time.Now()
-	r := Report{Done: done, Repair: !c.fresh, Err: err}
+	r := Report{Done: done, Repair: !c.fresh, Gone: c.desired.Nothing && err == nil, Err: err}
 	if r.Repair && len(done) > 0 {
 		r.Fight = c.fight.repaired(now)
 	}

@@ -82,9 +82,11 @@ func mark(fingerprint string, i, of int) string {
 	return fmt.Sprintf("%s %d/%d", fingerprint, i+1, of)
 }
 
-// observeSources is the fingerprint of the table; damaged if it is not as it was made.
+// damagedSources stands for the fingerprint of a table that is not as it was made.
+const damagedSources = "damaged"
+
+// observeSources is the fingerprint of the table.
 func (k *Kernel) observeSources() (string, error) {
-	const damaged = "damaged"
 	chains, err := k.tables.ListChainsOfTableFamily(nftables.TableFamilyINet)
 	if err != nil {
 		return "", fmt.Errorf("list nftables chains: %w", err)
@@ -100,7 +102,7 @@ func (k *Kernel) observeSources() (string, error) {
 	}
 	hook := ours[chainPostrouting]
 	if hook == nil || hook.Hooknum == nil || ours[chainKeep] == nil || len(ours) != 2 {
-		return damaged, nil
+		return damagedSources, nil
 	}
 	var marks []string
 	for _, name := range []string{chainPostrouting, chainKeep} {
@@ -113,7 +115,7 @@ func (k *Kernel) observeSources() (string, error) {
 			marks = append(marks, m)
 		}
 	}
-	return readMarks(marks, damaged), nil
+	return readMarks(marks, damagedSources), nil
 }
 
 // readMarks is the fingerprint that all marks agree on, or otherwise.

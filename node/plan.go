@@ -11,6 +11,9 @@ import "slices"
 //  4. routes, each replaced at once
 //  5. what is left over goes: routes, links, blackholes, rules
 func Plan(d Desired, observed State) []Operation {
+	if d.Nothing {
+		return Removal(observed)
+	}
 	p := &planner{want: target(d), have: observed, broken: map[string]bool{}}
 	p.fence()
 	if p.have.Sources != p.want.Sources {

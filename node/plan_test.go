@@ -87,6 +87,13 @@ func TestPlanOrder(t *testing.T) {
 			delete route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
 			delete link strait-OLD
 			delete route blackhole 10.71.0.0/16 metric 10000`},
+		{"nothing is desired any more", none, func(d *Desired) { *d = Desired{Nothing: true} }, `
+			delete route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
+			delete route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
+			delete link strait-OLD
+			delete route blackhole 10.71.0.0/16 metric 10000
+			delete IPv4 rule lookup 6091
+			delete nftables table strait`},
 		{"the node has another address", none, func(d *Desired) { d.Addresses = addrs("10.80.0.12") }, `
 			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.12]
 			set link strait-OLD address 0a:58:0a:50:00:0c

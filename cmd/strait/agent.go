@@ -7,7 +7,7 @@ import (
 // newAgent is what runs in the pods that commands start for themselves (k8s/agents). It is
 // no verb for people.
 func newAgent() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:    "agent",
 		Short:  "Idle in a pod that a command of Strait runs",
 		Hidden: true,
@@ -19,4 +19,6 @@ func newAgent() *cobra.Command {
 			return nil
 		},
 	}
+	c.AddCommand(newAgentHello(), newAgentCall(), newAgentFetch(), newAgentServe(), newAgentProbe(), newAgentFlow(), newAgentWatch(), newAgentNode())
+	return c
 }

@@ -10,13 +10,15 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
 )
 
 func newController() *cobra.Command {
-	var kubeconfig, template string
+	var kubeconfig, template, network string
+	policies := true
 	o := controller.Options{Namespace: os.Getenv("POD_NAMESPACE"), Identity: os.Getenv("POD_NAME")}
 	c := &cobra.Command{
 		Use:   "controller",
@@ -28,6 +30,9 @@ works, the others wait for its lease.
 
 A template has what the gateways' pods need in this cluster: the metadata and
 spec of a pod, in YAML. The container in it that is named gateway is Strait's.
+
+Files are read when it starts. What --cluster-network says is applied then, over
+what others wrote into the same fields.
 
 It waits for an API server that is away. SIGTERM ends it.`,
 		Example: `  strait controller --gateway-image registry.example/strait:v1
@@ -49,6 +54,16 @@ It waits for an API server that is away. SIGTERM ends it.`,
 					return fmt.Errorf("--gateway-template %s: %w", template, err)
 				}
 			}
+			if network != "" {
+				text, err := os.ReadFile(network)
+				if err != nil {
+					return fmt.Errorf("--cluster-network: %w", err)
+				}
+				if o.Network, err = controller.ParseNetwork(text); err != nil {
+					return fmt.Errorf("--cluster-network %s: %w", network, err)
+				}
+			}
+			o.Gateways.NoPolicies = !policies
 			if err := o.Gateways.Check(); err != nil {
 				return &usageError{err, cmd.CommandPath() + " --help"}
 			}
@@ -60,6 +75,7 @@ It waits for an API server that is away. SIGTERM ends it.`,
 				return err
 			}
 			o.Log = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
+			klog.SetSlogLogger(o.Log) // what client-go has to say
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
 			return controller.Run(ctx, o)
@@ -71,6 +87,9 @@ It waits for an API server that is away. SIGTERM ends it.`,
 	c.Flags().StringVar(&o.Gateways.Image, "gateway-image", "", "image of the gateways (required unless the template has one)")
 	c.Flags().StringVar(&template, "gateway-template", "", "file with the template of the gateways' pods")
 	c.Flags().StringVar(&o.Gateways.ServiceAccount, "gateway-service-account", "strait-gateway", "service account of the gateways, in their namespace")
+	c.Flags().BoolVar(&policies, "gateway-network-policy", policies, "make a NetworkPolicy for the gateways of each Peering; it tells nodes by their addresses")
+	c.Flags().StringVar(&network, "cluster-network", "", "file with fields of the spec of ClusterNetwork default; those that were in it and are no longer are withdrawn")
+	c.Flags().StringVar(&o.Listen, "listen", "", "address:port of /healthz, /readyz and /metrics (default: nothing is served)")
 	c.Flags().StringVar(&o.Identity, "identity", o.Identity, "name among the controllers of the cluster (default: $POD_NAME)")
 	return c
 }

@@ -17,7 +17,7 @@ import (
 
 // gatewayFlags are what `strait gateway` is told.
 type gatewayFlags struct {
-	path         string
+	path, socket string
 	check, debug bool
 	sockets      underlay.Options
 	kubernetes   gatewayObjects
@@ -51,6 +51,7 @@ SIGTERM ends the gateway after it has drained.`,
 	c.Flags().BoolVar(&f.debug, "debug", false, "log more, WireGuard's handshakes among it")
 	c.Flags().BoolVar(&f.sockets.DisableGSO, "disable-gso", false, "send one datagram at a time (UDP_SEGMENT off), for kernels that lose segmented ones")
 	c.Flags().BoolVar(&f.sockets.DisableGRO, "disable-gro", false, "receive one datagram at a time (UDP_GRO off)")
+	c.Flags().StringVar(&f.socket, "socket", "", "unix socket for strait capture and strait trace (default: "+socketName+" in --cache-dir; none with --config)")
 	f.kubernetes.register(c)
 	return c
 }
@@ -60,7 +61,7 @@ func (f *gatewayFlags) run(cmd *cobra.Command) error {
 	if f.debug {
 		level = slog.LevelDebug
 	}
-	o := daemon.Options{Log: slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), Sockets: f.sockets}
+	o := daemon.Options{Log: slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), Sockets: f.sockets, Socket: f.socket}
 	switch {
 	case f.path == "" && f.check:
 		return gatewayUsage(errors.New("--check needs --config; name the configuration file"))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,9 @@ const (
 	vxlanPort         = 6092 // UDP
 	observabilityPort = 8080 // TCP
 )
+
+// socketName is the name of a gateway's local socket, in its cache folder.
+const socketName = "strait.sock"
 
 // gatewayObjects are the flags of a gateway in Kubernetes.
 type gatewayObjects struct {
@@ -113,6 +117,9 @@ func (g *gatewayObjects) options(d daemon.Options) (o gateway.Options, err error
 	}
 	if info, err := os.Stat(g.cacheDir); err != nil || !info.IsDir() {
 		return o, gatewayUsage(fmt.Errorf("--cache-dir: %s is not a folder; make it, or mount one there", g.cacheDir))
+	}
+	if o.Daemon.Socket == "" {
+		o.Daemon.Socket = filepath.Join(g.cacheDir, socketName)
 	}
 	return o, nil
 }

@@ -4,7 +4,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 )
@@ -16,9 +15,7 @@ const (
 	exitUsage  = 2
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
-
-// run is main without the exit, for tests.
+// run is a command line without the program's name, for tests.
 func run(args []string) int { return execute(newRoot(), args) }
 
 func execute(root *cobra.Command, args []string) int {
@@ -29,10 +26,11 @@ func execute(root *cobra.Command, args []string) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &wrong):
-		fmt.Fprintf(root.ErrOrStderr(), "strait: %v\nRun %q for usage.\n", err, wrong.help)
+		complain(root.ErrOrStderr(), err)
+		fmt.Fprintf(root.ErrOrStderr(), "Run %q for usage.\n", wrong.help)
 		return exitUsage
 	}
-	fmt.Fprintf(root.ErrOrStderr(), "strait: %v\n", err)
+	complain(root.ErrOrStderr(), err)
 	return exitFailed
 }
 
@@ -57,15 +55,30 @@ no TUN device.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return &usageError{fmt.Errorf("unknown verb %q", args[0]), "strait --help"}
+				return &usageError{fmt.Errorf("unknown verb %q", args[0]), c.CommandPath() + " --help"}
 			}
 			return c.Help()
 		},
 	}
-	root.AddCommand(newPeer(), newInvite(), newAccept(), newStatus(), newCIDR(), newResolve(),
-		newGateway(), newController(), newNode(), newDemo(), newBench(), newVersion(), newAgent())
-	root.CompletionOptions.HiddenDefaultCmd = true
+	for _, group := range []struct {
+		title string
+		verbs []*cobra.Command
+	}{
+		{"Before and after:", []*cobra.Command{newPreflight(), newUninstall()}},
+		{"Join clusters:", []*cobra.Command{newPeer(), newInvite(), newAccept(), newCIDR()}},
+		{"See how they are doing:", []*cobra.Command{newStatus(), newVerify(), newTrace(), newCapture(), newResolve(), newGather(), newBench()}},
+		{"What runs in a cluster:", []*cobra.Command{newController(), newGateway(), newNode()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, verb := range group.verbs {
+			verb.GroupID = group.title
+		}
+		root.AddCommand(group.verbs...)
+	}
+	root.AddCommand(newDemo(), newVersion(), newCompletion(), newAgent())
+	root.CompletionOptions.DisableDefaultCmd = true
 	markUsage(root)
+	complete(root)
 	return root
 }
 

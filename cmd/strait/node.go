@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/nodehelper"
@@ -16,7 +17,7 @@ import (
 )
 
 func newNode() *cobra.Command {
-	var name, kubeconfig string
+	var name, kubeconfig, listen string
 	var remove bool
 	c := &cobra.Command{
 		Use:   "node",
@@ -47,9 +48,10 @@ itself, for want of Geneve and VXLAN in the kernel. Only --remove takes it away.
 				return err
 			}
 			log := slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
+			klog.SetSlogLogger(log) // what client-go has to say
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
-			o := nodehelper.Options{Node: name, Log: log}
+			o := nodehelper.Options{Node: name, Listen: listen, Log: log}
 			if o.Client, err = client.New(access); err != nil {
 				return err
 			}
@@ -58,7 +60,9 @@ itself, for want of Geneve and VXLAN in the kernel. Only --remove takes it away.
 	}
 	c.Flags().StringVar(&name, "node", "", "name of the node (or $NODE_NAME)")
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "file with access to the cluster; without it, that of the pod")
+	c.Flags().StringVar(&listen, "listen", "", "address:port of /healthz, /readyz and /metrics (default: nothing is served)")
 	c.Flags().BoolVar(&remove, "remove", false, "take away everything that Strait set up on the node, and exit")
+	c.AddCommand(newNodeRoute(), newNodeState())
 	return c
 }
 

@@ -138,7 +138,7 @@ func TestOperatorsCommandsEndWithTheCodeOfTheirMistake(t *testing.T) {
 		{"status --context broken --wait=1s", exitFailed, "not after 1s: Peering b: no link answers since 09:00"},
 		{"status --context a one two --for-remote", exitUsage, "name one"},
 		{"status --context none --for-remote", exitFailed, "name one (there are: none)"},
-		{"status --kubeconfig /nowhere", exitFailed, "no such file"},
+		{"status --kubeconfig /nowhere", exitFailed, "there is no kubeconfig /nowhere"},
 		{"cidr", exitUsage, "strait cidr plan"},
 		{"cidr plan", exitUsage, "there is nothing to plan"},
 		{"cidr plan --remote 10.0.0.0", exitUsage, `"10.0.0.0" is not a prefix`},

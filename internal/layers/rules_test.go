@@ -9,7 +9,7 @@ const module = "strait.dev/strait/"
 // above its own. A new package has to be given its line here.
 var layers = [][]string{
 	{"packet", "config"},
-	{"geneve", "vxlan", "nat", "ipam"},
+	{"geneve", "vxlan", "nat", "ipam", "internal/capture"},
 	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/rbac"},
 	{"k8s/peering"},
 	{"gateway"},
@@ -18,24 +18,30 @@ var layers = [][]string{
 	{"tun", "node"},
 	{"control"}, // beside the tunnel: it is given connections, and knows not of what
 	{"k8s/client", "k8s/translate"},
+	{"internal/health"},
+	{"internal/endpoint", "internal/endpoint/leak"},
 	{"internal/daemon"},
 	{"k8s/claims"},
 	{"k8s/gateway", "k8s/controller", "k8s/nodehelper"},
 	{"k8s/agents", "k8s/findings"},
 	{"k8s/operator"},
+	{"k8s/trace"},
+	{"k8s/verify", "k8s/gather"},
+	{"k8s/preflight"},
+	{"k8s/uninstall"},
 	{"internal/demo"},
 	{"bench/result", "bench/measure"},
 	{"bench/traffic", "bench/report", "bench/model", "bench/rig/traffic"},
-	{"bench", "bench/rig"},
+	{"bench", "bench/rig", "k8s/benchmark"},
 	{"cmd/strait"},
 }
 
 // pure are the packages of the layers L0 to L2: functions of their arguments.
-var pure = []string{"packet", "config", "geneve", "vxlan", "nat", "ipam", "gateway"}
+var pure = []string{"packet", "config", "geneve", "vxlan", "nat", "ipam", "internal/capture", "gateway"}
 
 // aside are packages that belong to no layer: tests and the tools that run them.
 // They are imported by tests alone.
-var aside = []string{"internal/layers", "internal/raceflag", "internal/testsum", "test"}
+var aside = []string{"internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/raceflag", "internal/testsum", "test"}
 
 // ban forbids an import, given as a path or as a folder of paths ending in "/",
 // to some packages.
@@ -63,7 +69,7 @@ var bans = []ban{
 	{"os/", pure, "a packet's fate must not depend on the machine; callers read files"},
 	{"io/fs", pure, "callers read files"},
 	{"net", pure, "sockets belong to underlay; addresses are net/netip"},
-	{"net/http", pure, "what a process serves belongs to internal/daemon"},
+	{"net/http", pure, "what a process serves belongs to internal/health"},
 	{"syscall", pure, "system calls belong to underlay and node"},
 	{"unsafe", pure, "packets come from strangers: every access is bounds-checked"},
 	{"log", pure, "packets are counted, not logged"},
@@ -75,7 +81,7 @@ var bans = []ban{
 	{"golang.zx2c4.com/", pure, "the pipeline does not know what carries it; WireGuard is joined to it in tun"},
 	{"gvisor.dev/", everywhere("tun", "internal/demo", "bench"),
 		"packets are forwarded without a host stack; netstack is the gateway's own host, in tun, and the demo's pods"},
-	{"github.com/prometheus/", everywhere("internal/daemon", "internal/demo", "k8s"),
+	{"github.com/prometheus/", everywhere("internal/health", "internal/daemon", "internal/demo", "k8s"),
 		"the packet path keeps plain counters; whoever serves them reads them"},
 	{"github.com/vishvananda/", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
 	{"github.com/google/nftables", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},

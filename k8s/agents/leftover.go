@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,22 @@ func Leftover(ctx context.Context, c *client.Client) ([]string, error) {
 		all = append(all, list.Items[i].Name)
 	}
 	slices.Sort(all)
+	return all, nil
+}
+
+// Abandoned are the namespaces of crews of a purpose that began before a time: of a command
+// that was killed, or told to keep them.
+func Abandoned(ctx context.Context, c *client.Client, purpose string, before time.Time) ([]string, error) {
+	list, err := c.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: label + "=" + purpose})
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for i := range list.Items {
+		if list.Items[i].CreationTimestamp.Time.Before(before) {
+			all = append(all, list.Items[i].Name)
+		}
+	}
 	return all, nil
 }
 

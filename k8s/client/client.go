@@ -17,6 +17,7 @@ import (
 	"net/http"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -55,6 +56,7 @@ var known = []struct {
 	{v1alpha1.GroupVersion, v1alpha1.AddToScheme},
 	{corev1.SchemeGroupVersion, corev1.AddToScheme},
 	{appsv1.SchemeGroupVersion, appsv1.AddToScheme},
+	{authenticationv1.SchemeGroupVersion, authenticationv1.AddToScheme},
 	{coordinationv1.SchemeGroupVersion, coordinationv1.AddToScheme},
 	{discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme},
 	{networkingv1.SchemeGroupVersion, networkingv1.AddToScheme},
@@ -76,12 +78,12 @@ func New(config *rest.Config) (*Client, error) {
 	}
 	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("client: %w", err)
+		return nil, fmt.Errorf("access to the API server: %w", err)
 	}
 	scheme := runtime.NewScheme()
 	for _, group := range known {
 		if err := group.add(scheme); err != nil {
-			return nil, fmt.Errorf("client: %w", err)
+			return nil, fmt.Errorf("access to the API server: %w", err)
 		}
 	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // what errors are made of
@@ -89,7 +91,7 @@ func New(config *rest.Config) (*Client, error) {
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
 	for _, group := range known {
 		if c.groups[group.version], err = restClient(config, connections, codecs, group.version); err != nil {
-			return nil, fmt.Errorf("client: %w", err)
+			return nil, fmt.Errorf("access to the API server: %w", err)
 		}
 	}
 	return c, nil
@@ -117,13 +119,13 @@ func Config(path string) (*rest.Config, error) {
 	if path == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("client: no service account found; run in a pod that has one, or name a kubeconfig file with --kubeconfig: %w", err)
+			return nil, fmt.Errorf("no service account found; run in a pod that has one, or name a kubeconfig file with --kubeconfig: %w", err)
 		}
 		return config, nil
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
-		return nil, fmt.Errorf("client: --kubeconfig %s: %w", path, err)
+		return nil, fmt.Errorf("--kubeconfig %s: %w", path, err)
 	}
 	return config, nil
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	utilexec "k8s.io/client-go/util/exec"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
 // ExecOptions say what runs where. A stream that is nil is not connected.
@@ -44,17 +46,17 @@ func (c *Client) Exec(ctx context.Context, o ExecOptions) error {
 	}
 	first, err := remotecommand.NewWebSocketExecutor(c.config, http.MethodGet, request(http.MethodGet).URL().String())
 	if err != nil {
-		return fmt.Errorf("client: exec: %w", err)
+		return fmt.Errorf("exec: %w", err)
 	}
 	second, err := remotecommand.NewSPDYExecutor(c.config, http.MethodPost, request(http.MethodPost).URL())
 	if err != nil {
-		return fmt.Errorf("client: exec: %w", err)
+		return fmt.Errorf("exec: %w", err)
 	}
 	executor, err := remotecommand.NewFallbackExecutor(first, second, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
 	if err != nil {
-		return fmt.Errorf("client: exec: %w", err)
+		return fmt.Errorf("exec: %w", err)
 	}
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr})
 	var exit utilexec.CodeExitError
@@ -71,7 +73,8 @@ func (c *Client) Logs(ctx context.Context, namespace, pod, container string, opt
 		VersionedParams(&options, c.parameter).Stream(ctx)
 }
 
-// Raw asks for a path of the API server, like /version.
+// Raw asks for a path of the API server, like /version, and gets JSON where there is
+// such.
 func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
-	return c.groups[corev1.SchemeGroupVersion].Get().AbsPath(path).Do(ctx).Raw()
+	return c.groups[v1alpha1.GroupVersion].Get().AbsPath(path).Do(ctx).Raw()
 }

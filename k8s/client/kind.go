@@ -143,7 +143,7 @@ func (k *Kind[T, L]) apply(ctx context.Context, fields T, manager string, subres
 	fields.SetManagedFields(nil) // the API server refuses them
 	body, err := json.Marshal(fields)
 	if err != nil {
-		return none, fmt.Errorf("client: apply %s %s: %w", k.kind.Kind, fields.GetName(), err)
+		return none, fmt.Errorf("apply %s %s: %w", k.kind.Kind, fields.GetName(), err)
 	}
 	options := metav1.ApplyOptions{FieldManager: manager, Force: true}
 	return k.Patch(ctx, fields.GetName(), types.ApplyPatchType, body, options.ToPatchOptions(), subresource...)

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -21,6 +23,9 @@ func UserConfig(path, context string) (*rest.Config, error) {
 	rules.ExplicitPath = path
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
 	files, err := loader.RawConfig()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no kubeconfig %s; name another file with --kubeconfig", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -36,6 +41,17 @@ func UserConfig(path, context string) (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	return config, nil
+}
+
+// Contexts are the names of all contexts that UserConfig finds with that path.
+func Contexts(path string) ([]string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	files, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return slices.Sorted(maps.Keys(files.Contexts)), nil
 }
 
 func listed(names []string) string {

@@ -55,7 +55,7 @@ func TestAClusterThatCannotBeFoundIsExplained(t *testing.T) {
 		{file, "c", `there is no context "c"; choose one of: a, b`},
 		{"", "c", `there is no context "c"; choose one of: none is there`},
 		{"", "", "no cluster is known: there is no current context; name a file with --kubeconfig"},
-		{filepath.Join(t.TempDir(), "absent"), "", "no such file"},
+		{filepath.Join(t.TempDir(), "absent"), "", "there is no kubeconfig"},
 	} {
 		if _, err := client.UserConfig(c.path, c.context); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q, context %q: says %v, and should say %q", c.path, c.context, err, c.says)

@@ -33,6 +33,7 @@ type fixture struct {
 	*client.Client
 	cluster *kube.Cluster
 	log     *lines
+	served  map[string]string // where controllers serve health and metrics, by identity
 }
 
 func newFixture(t *testing.T, cluster *kube.Cluster) *fixture {
@@ -41,7 +42,7 @@ func newFixture(t *testing.T, cluster *kube.Cluster) *fixture {
 	c, err := client.New(cluster.Admin())
 	must(t, err)
 	must(t, cluster.Namespace(t.Context(), "strait-gateways"))
-	f := &fixture{t, c, cluster, &lines{}}
+	f := &fixture{t, c, cluster, &lines{}, map[string]string{}}
 	t.Cleanup(f.clear)
 	return f
 }
@@ -64,19 +65,23 @@ func (f *fixture) clear() {
 
 // start starts a controller, which leads once nobody else holds the lease of the
 // namespace. It ends with the test, or when the result is called.
-func (f *fixture) start(config *rest.Config, namespace, identity string) (stop func()) {
+func (f *fixture) start(config *rest.Config, namespace, identity string, more ...func(*controller.Options)) (stop func()) {
 	f.Helper()
 	c, err := client.New(config)
 	must(f.T, err)
+	f.served[identity] = freeAddress(f.T)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() {
-		done <- controller.Run(ctx, controller.Options{
-			Client: c, Namespace: namespace, Identity: identity,
-			Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
-			Log:      slog.New(slog.NewTextHandler(io.MultiWriter(f.Output(), f.log), nil)).With("controller", identity),
-		})
-	}()
+	o := controller.Options{
+		Client: c, Namespace: namespace, Identity: identity,
+		Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
+		Listen:   f.served[identity],
+		Log:      slog.New(slog.NewTextHandler(io.MultiWriter(f.Output(), f.log), nil)).With("controller", identity),
+	}
+	for _, change := range more {
+		change(&o)
+	}
+	go func() { done <- controller.Run(ctx, o) }()
 	stopped := false
 	stop = func() {
 		if stopped {

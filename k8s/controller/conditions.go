@@ -91,10 +91,14 @@ func (r *report) notReady(names []string) string {
 func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 	const remedy = "grant it here, in spec.acceptPrefixes, or change it there"
 	var refused []string
+	skew := ""
 	for i := range p.Status.Announcements {
 		a := &p.Status.Announcements[i]
 		if !slices.Contains(gatewayNames(p), a.HeardBy) {
 			continue // it says no more
+		}
+		if a.Skew != "" {
+			skew = fmt.Sprintf("gateway %s and the remote cluster cannot tell each other what changes: %s, and install the same version of Strait in both clusters", a.HeardBy, a.Skew)
 		}
 		if a.Refused != "" {
 			refused = append(refused, fmt.Sprintf("gateway %s refused what the remote cluster announced: %s; %s", a.HeardBy, a.Refused, remedy))
@@ -110,6 +114,8 @@ func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 	slices.Sort(refused)
 	refused = slices.Compact(refused)
 	switch {
+	case skew != "":
+		return condition(metav1.ConditionFalse, "VersionSkew", "%s", skew)
 	case len(refused) > 0:
 		return condition(metav1.ConditionFalse, "Refused", "%s", strings.Join(refused, ". "))
 	case r.remotes[p.Name].Announced:

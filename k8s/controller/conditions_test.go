@@ -108,6 +108,10 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"refused here", func(s *scene) { s.peering.Status.Announcements[0].Refused = "pods: 10.9.0.0/16 is not granted" }, "Announced",
 			"False Refused gateway b-0 refused what the remote cluster announced: pods: 10.9.0.0/16 is not granted; grant it here, in spec.acceptPrefixes, or change it there"},
 		{"refused here", func(s *scene) { s.peering.Status.Announcements[0].Refused = "pods: 10.9.0.0/16 is not granted" }, "Ready", "False Refused gateway b-0 refused"},
+		{"another version there", func(s *scene) {
+			s.peering.Status.Announcements[0].Skew = "the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway"
+		}, "Announced",
+			"False VersionSkew gateway b-0 and the remote cluster cannot tell each other what changes: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway, and install the same version of Strait in both clusters"},
 		{"refused there", func(s *scene) { s.peering.Status.Announcements[0].Refusal = "pods: 10.0.0.0/16 is not granted" }, "Announced",
 			"False Refused the remote cluster refused what gateway b-0 announced: pods: 10.0.0.0/16 is not granted; grant it there, or announce less"},
 		{"refused there before anything was heard", func(s *scene) {

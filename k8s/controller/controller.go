@@ -6,7 +6,7 @@
 // is not as it should be; it remembers nothing but what saves it requests. So a controller
 // may be killed at any time, start anywhere, and run twice at once.
 //
-//	observe  ClusterNetwork: create, detect, report       network.go, facts.go, detect.go
+//	observe  ClusterNetwork: create, detect, report       network.go, installed.go, facts.go, detect.go
 //	claim    AddressClaims: what is wanted, what is free  plan.go, addresses.go, views.go
 //	attach   NodeAttachments                              attachments.go
 //	run      the gateways of Peerings                     workloads.go
@@ -31,6 +31,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -47,6 +48,8 @@ type Options struct {
 	Namespace string // of the lease
 	Identity  string // among controllers of the cluster, as the name of its pod
 	Gateways  Gateways
+	Network   map[string]any // fields of ClusterNetwork's spec that the installation gives, see ParseNetwork; nil: it says nothing of it
+	Listen    string         // host:port of /healthz, /readyz and /metrics; empty: nothing is served
 	Log       *slog.Logger
 }
 
@@ -56,6 +59,7 @@ type Gateways struct {
 	ServiceAccount string                  // of their pods, in that namespace
 	Image          string                  // of `strait`; empty: that of the template
 	Template       *corev1.PodTemplateSpec // what the installation wants of their pods; nil: nothing. See ParseTemplate
+	NoPolicies     bool                    // no NetworkPolicies: for networks whose policies cannot tell nodes by their addresses
 }
 
 // Passes follow each other no faster than pause, so that many changes make few passes,
@@ -69,8 +73,11 @@ const (
 type controller struct {
 	client *client.Client
 	log    *slog.Logger
+	state  state
 	wake   chan struct{} // has room for one: something changed since the last pass began
 	waking atomic.Bool   // it will be woken soon
+
+	installation installation // of one pass at a time
 
 	networks    *client.Cache[*v1alpha1.ClusterNetwork]
 	peerings    *client.Cache[*v1alpha1.Peering]
@@ -81,6 +88,9 @@ type controller struct {
 	pods        *client.Cache[*corev1.Pod]     // of gateways
 	services    *client.Cache[*corev1.Service] // of gateways
 	events      chan *corev1.Event             // to be written
+
+	wished    map[string]any // see Options.Network
+	installed types.UID      // of the ClusterNetwork that has that; one pass at a time uses it
 
 	// What the gateways run in. One pass at a time uses what is remembered of it.
 	gateways     Gateways
@@ -112,6 +122,7 @@ func Run(ctx context.Context, o Options) error {
 		services:    o.Client.Services(o.Gateways.Namespace).Cache(""),
 		events:      make(chan *corev1.Event, eventsWaiting),
 
+		wished:       o.Network,
 		gateways:     o.Gateways,
 		statefulSets: o.Client.StatefulSets(o.Gateways.Namespace).Cache(""),
 		policies:     o.Client.NetworkPolicies(o.Gateways.Namespace).Cache(""),
@@ -122,6 +133,11 @@ func Run(ctx context.Context, o Options) error {
 	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
+	served, err := c.serve(o.Listen)
+	if err != nil {
+		return fmt.Errorf("controller: %w", err)
+	}
+	defer served.Close()
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -143,12 +159,16 @@ func Run(ctx context.Context, o Options) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
-	lead(ctx, o, c.work)
+	c.state.synced.Store(true)
+	lead(ctx, o, &c.state.pulse, c.work)
 	return nil
 }
 
 // work makes passes until ctx ends.
 func (c *controller) work(ctx context.Context) {
+	c.state.leads.Store(true)
+	defer c.state.leads.Store(false)
+	c.installation.adopted = false
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { c.summarize(ctx) })
@@ -158,8 +178,12 @@ func (c *controller) work(ctx context.Context) {
 		case <-c.wake: // the pass that begins sees it
 		default:
 		}
-		next := resync
-		if err := c.pass(ctx); err == nil {
+		next, begun := resync, time.Now()
+		err := c.pass(ctx)
+		if ctx.Err() == nil {
+			c.state.passed(begun, time.Now(), err)
+		}
+		if err == nil {
 			failures = 0
 		} else if ctx.Err() == nil {
 			next = min(pause<<failures, resync)
@@ -177,6 +201,9 @@ func (c *controller) work(ctx context.Context) {
 
 // pass brings everything up to date, once.
 func (c *controller) pass(ctx context.Context) error {
+	if err := c.adopt(ctx); err != nil {
+		return err
+	}
 	network, err := c.observe(ctx)
 	if err != nil {
 		return err

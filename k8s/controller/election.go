@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"strait.dev/strait/internal/health"
 )
 
 // leaseName is the Lease in the controller's namespace.
@@ -17,12 +19,14 @@ var leaseFor, renewWithin, retryEvery = 15 * time.Second, 10 * time.Second, 2 * 
 // lead calls work whenever this process holds the lease, with a context that ends when
 // the lease is lost, one call at a time, until ctx ends. Of several processes one works,
 // as a rule: a lease does not stop a process that was suspended and wakes up late, nor
-// one whose clock runs slow. Claims make that harmless.
-func lead(ctx context.Context, o Options, work func(context.Context)) {
+// one whose clock runs slow. Claims make that harmless. The pulse beats while the process
+// waits; work has to see to it itself.
+func lead(ctx context.Context, o Options, pulse *health.Pulse, work func(context.Context)) {
 	l := &lease{leases: o.Client.Leases(o.Namespace), identity: o.Identity}
 	log := o.Log.With("lease", o.Namespace+"/"+leaseName, "identity", o.Identity)
 	waiting := false
 	for ctx.Err() == nil {
+		pulse.Beat(time.Now())
 		held, err := l.try(ctx)
 		if held {
 			log.Info("leading")

@@ -30,6 +30,11 @@ func TestAControllerPausesWithoutTheLeaseAndGoesOnWithIt(t *testing.T) {
 		}
 		return ""
 	})
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ok\n", "/metrics": "\nstrait_controller_leader 0\n"} {
+		if got := f.get("first", path); !strings.Contains(got, want) {
+			t.Errorf("%s of a controller that waits: %q, want %q", path, got, want)
+		}
+	}
 	f.node("node-2", "192.0.2.22", "10.0.1.0/24")
 	released := f.hold("")
 	f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]", "node-2 2 [10.80.0.2] [10.70.0.2]")

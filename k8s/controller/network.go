@@ -137,17 +137,24 @@ func (c *controller) observe(ctx context.Context) (*network, error) {
 		var err error
 		// Applied, so that the defaults belong to nobody, and an admin can apply others.
 		object, err = c.client.ClusterNetworks().Apply(ctx, &v1alpha1.ClusterNetwork{
-			ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName},
+			ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName, Annotations: c.installation.annotations()},
 		}, Manager)
 		if err != nil {
 			return nil, fmt.Errorf("ClusterNetwork %s: %w", v1alpha1.ClusterNetworkName, err)
 		}
+	}
+	object, refused, err := c.install(ctx, object)
+	if err != nil {
+		return nil, err
 	}
 	f, err := gather(ctx, c.client, c.log)
 	if err != nil {
 		return nil, fmt.Errorf("detect what the cluster uses: %w", err)
 	}
 	n := newNetwork(object.Spec, detect(object.Spec, f, c.nodes.List()))
+	if refused != "" {
+		n.problem = refused
+	}
 	status := n.status(object)
 	if !reflect.DeepEqual(status, object.Status) {
 		if _, err := c.client.ClusterNetworks().ApplyStatus(ctx, &v1alpha1.ClusterNetwork{

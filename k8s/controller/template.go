@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,8 @@ import (
 // pull secrets; of the container gateway also an image, resources and environment; and
 // other containers. Strait's own fields are put over it. An error names the field.
 func ParseTemplate(text []byte) (*corev1.PodTemplateSpec, error) {
-	template, err := strictTemplate(text)
+	template := new(corev1.PodTemplateSpec)
+	_, err := strictly(text, template)
 	if err != nil {
 		return nil, fmt.Errorf("not a template of pods: %w; write metadata and spec as in the template of a StatefulSet", err)
 	}
@@ -33,22 +35,23 @@ func ParseTemplate(text []byte) (*corev1.PodTemplateSpec, error) {
 	return template, nil
 }
 
-// strictTemplate takes no field that there is not, and no field twice.
-func strictTemplate(text []byte) (*corev1.PodTemplateSpec, error) {
+// strictly reads YAML into a pointer to a structure, without a field that there is not and
+// without one twice. It returns what the text says of fields, and no more.
+func strictly(text []byte, into any) (map[string]any, error) {
 	text, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return nil, err
 	}
-	template := new(corev1.PodTemplateSpec)
-	if err := json.Unmarshal(text, template); err != nil { // says of which field the type is wrong
+	if err := json.Unmarshal(text, into); err != nil { // says of which field the type is wrong
 		return nil, err
 	}
-	var fields map[string]any
+	fields := make(map[string]any)
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, err
 	}
 	// This says where an unknown field is.
-	return template, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, new(corev1.PodTemplateSpec), true)
+	again := reflect.New(reflect.TypeOf(into).Elem()).Interface()
+	return fields, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, again, true)
 }
 
 // Check says what is missing.

@@ -62,7 +62,12 @@ func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, no
 			problems = append(problems, remove(ctx, c, peering, c.client.Services(g.Namespace), service))
 		}
 	}
-	problems = append(problems, apply(ctx, c, peering, c.client.NetworkPolicies(g.Namespace), c.policies, networkPolicy(g, peering, nodes)))
+	policies := c.client.NetworkPolicies(g.Namespace)
+	if !g.NoPolicies {
+		problems = append(problems, apply(ctx, c, peering, policies, c.policies, networkPolicy(g, peering, nodes)))
+	} else if policy, ok := c.policies.Get(g.Namespace + "/" + peering.Name); ok && metav1.IsControlledBy(policy, peering) {
+		problems = append(problems, remove(ctx, c, peering, policies, policy))
+	}
 	budgets := c.client.PodDisruptionBudgets(g.Namespace)
 	if len(names) > 1 {
 		problems = append(problems, apply(ctx, c, peering, budgets, c.budgets, disruptionBudget(g, peering)))
@@ -83,9 +88,13 @@ func objectMeta(g Gateways, peering *v1alpha1.Peering, name string) metav1.Objec
 	}
 }
 
+// component is what gateways are among the components of an installation.
+const component = "gateway"
+
 func labels(peering *v1alpha1.Peering) map[string]string {
 	return map[string]string{
-		"app.kubernetes.io/name":       "strait-gateway",
+		"app.kubernetes.io/name":       "strait",
+		"app.kubernetes.io/component":  component,
 		"app.kubernetes.io/instance":   peering.Name,
 		"app.kubernetes.io/managed-by": "strait",
 		"app.kubernetes.io/part-of":    "strait",
@@ -96,7 +105,7 @@ func labels(peering *v1alpha1.Peering) map[string]string {
 // selector selects the pods of a peering. It can never change: that of a StatefulSet
 // cannot.
 func selector(peering *v1alpha1.Peering) map[string]string {
-	return map[string]string{"app.kubernetes.io/name": "strait-gateway", peeringLabel: peering.Name}
+	return map[string]string{"app.kubernetes.io/name": "strait", "app.kubernetes.io/component": component, peeringLabel: peering.Name}
 }
 
 // explained is an error about an object, with what to do. It keeps a nil error.

@@ -21,6 +21,7 @@ type Options struct {
 	Node   string // name of the node, and so of its NodeAttachment
 	Kernel *node.Kernel
 	Prober *node.Prober
+	Listen string // host:port of /healthz, /readyz and /metrics; empty: nothing is served
 	Log    *slog.Logger
 }
 
@@ -54,9 +55,14 @@ func run(ctx context.Context, o Options, support node.Support) error {
 		probes:      probes{prober: o.Prober, changed: changed, running: map[string]*probing{}, answers: map[string]bool{}},
 		withdrawn:   withdrawn{},
 		desired:     make(chan node.Desired, 1),
-		failed:      make(chan error, 1),
+		kept:        make(chan kept, 1),
 	}
 	o.Log.Info("node helper runs", "node", o.Node, "geneve", support.Geneve, "vxlan", support.VXLAN, "userspace", support.Userspace, "lacks", support.Lacks)
+	served, err := h.serve()
+	if err != nil {
+		return fmt.Errorf("node helper: %w", err)
+	}
+	defer served.Close()
 	var background sync.WaitGroup
 	within, stop := context.WithCancel(ctx)
 	defer background.Wait()
@@ -70,9 +76,9 @@ func run(ctx context.Context, o Options, support node.Support) error {
 		}
 		background.Go(func() { c.RunWithContext(within) })
 	}
-	kept := make(chan error, 1)
-	background.Go(func() { kept <- o.Kernel.Keep(within, h.desired, h.report) })
-	err := h.follow(within, kept)
+	ended := make(chan error, 1)
+	background.Go(func() { ended <- o.Kernel.Keep(within, h.desired, h.report) })
+	err = h.follow(within, ended)
 	stop()
 	h.probes.all.Wait()
 	return err
@@ -82,16 +88,18 @@ func run(ctx context.Context, o Options, support node.Support) error {
 type helper struct {
 	Options
 	support     node.Support
+	state       state
 	attachments *client.Cache[*v1alpha1.NodeAttachment]
 	networks    *client.Cache[*v1alpha1.ClusterNetwork]
 	peerings    *client.Cache[*v1alpha1.Peering]
 	changed     <-chan struct{} // something that the node shall do or that it is
 	probes      probes
 	desired     chan node.Desired // to Keep; holds one
-	failed      chan error        // from Keep: the last error or nil; holds one
+	kept        chan kept         // from Keep: the last that it came to; holds one
 
 	// Of the goroutine that calls follow.
 	withdrawn withdrawn
+	leaving   leaving
 	sent      *node.Desired // nil: nothing yet
 	serving   map[string]string
 	kernel    string // what the kernel refused; empty: nothing
@@ -101,23 +109,21 @@ type helper struct {
 }
 
 // follow does what the objects and the gateways' answers ask for, until ctx ends.
-func (h *helper) follow(ctx context.Context, kept <-chan error) error {
+func (h *helper) follow(ctx context.Context, ended <-chan error) error {
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-kept:
+		case err := <-ended:
 			return err
-		case err := <-h.failed:
-			h.kernel = ""
-			if err != nil {
-				h.kernel = err.Error()
-			}
+		case is := <-h.kept:
+			h.hear(is)
 		case <-h.changed:
 		case <-next.C:
 		}
+		h.state.pulse.Beat(time.Now())
 		next.Reset(refresh)
 		if !h.attachments.HasSynced() || !h.networks.HasSynced() || !h.peerings.HasSynced() {
 			next.Reset(applyInterval)
@@ -128,7 +134,9 @@ func (h *helper) follow(ctx context.Context, kept <-chan error) error {
 		if slices.ContainsFunc(out.gateways, func(g gateway) bool { return !answers[g.Name] }) {
 			next.Reset(lookAgain)
 		}
-		if again := h.publish(ctx, out); again > 0 {
+		now := status(out, h.kernel, answers, h.Kernel.Failing())
+		h.state.last.Store(now.DeepCopy())
+		if again := h.publish(ctx, now); again > 0 {
 			next.Reset(again)
 		}
 		if since := h.drops.since(h.Kernel.Dropped(), time.Now()); len(since) > 0 {
@@ -144,16 +152,16 @@ func (h *helper) apply(ctx context.Context) output {
 	if a, ok := h.attachments.Get(h.Node); ok && h.sent == nil {
 		h.probes.begin(a.Status)
 	}
-	out := desire(h.input())
-	h.serving = out.serving
+	in := h.input()
+	out := desire(in)
 	h.withdrawn.drop(&out, now)
-	if h.sent == nil || !reflect.DeepEqual(*h.sent, out.desired) {
-		select {
-		case <-h.desired: // not taken yet, and out of date
-		default:
-		}
-		h.desired <- out.desired
-		h.sent = &out.desired
+	if h.leaving.look(in.network) {
+		out, h.withdrawn = output{desired: node.Desired{Nothing: true}, gone: h.leaving.gone}, withdrawn{}
+	}
+	h.serving = out.serving
+	if h.leaving.may(in.attachment) && (h.sent == nil || !reflect.DeepEqual(*h.sent, out.desired)) {
+		h.send(out.desired)
+		out.gone = false
 	}
 	ask := map[string]netip.Addr{}
 	for _, g := range out.gateways {
@@ -169,6 +177,22 @@ func (h *helper) apply(ctx context.Context) output {
 		h.problems = out.problems
 	}
 	return out
+}
+
+// send tells Keep what is desired from now on.
+func (h *helper) send(d node.Desired) {
+	select {
+	case is := <-h.kept: // of what was desired before
+		h.hear(is)
+	default:
+	}
+	h.leaving.gone = false
+	select {
+	case <-h.desired: // not taken yet, and out of date
+	default:
+	}
+	h.desired <- d
+	h.sent = &d
 }
 
 // sources are where the node's frames to gateways come from.
@@ -200,6 +224,7 @@ func (h *helper) input() input {
 
 // report is called by Keep.
 func (h *helper) report(r node.Report) {
+	h.state.reports.count(r)
 	switch {
 	case r.Err != nil:
 		h.Log.Error("the kernel is not as desired; trying again", "error", r.Err)
@@ -214,8 +239,22 @@ func (h *helper) report(r node.Report) {
 		h.Log.Error("repairs are slowed down", "error", err)
 	}
 	select {
-	case <-h.failed:
+	case <-h.kept:
 	default:
 	}
-	h.failed <- err
+	h.kept <- kept{err, r.Gone}
+}
+
+// kept is what Keep came to.
+type kept struct {
+	err  error // why the kernel is not as desired, or is not left alone
+	gone bool  // nothing is desired, and nothing is left
+}
+
+// hear takes note of it.
+func (h *helper) hear(is kept) {
+	h.kernel, h.leaving.gone = "", is.gone
+	if is.err != nil {
+		h.kernel = is.err.Error()
+	}
 }

@@ -25,6 +25,9 @@ func TestNodeFollowsItsObjects(t *testing.T) {
 		t.Errorf("a gateway that answers: %+v", g)
 	}
 	w.node.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
+	if metrics := w.get("/metrics"); w.get("/readyz") != "ok\n" || !strings.Contains(metrics, "\nstrait_node_attached{node=\"node-1\"} 1\n") || !strings.Contains(metrics, "\nstrait_node_gateway_up{gateway=\"b-0\",node=\"node-1\"} 1\n") {
+		t.Errorf("/readyz: %q, /metrics:\n%s", w.get("/readyz"), metrics)
+	}
 
 	again := func() { w.run(t) } // for longer than one step
 	t.Run("nothing is lost while the helper restarts and the gateway moves", func(t *testing.T) {
@@ -44,6 +47,9 @@ func TestNodeFollowsItsObjects(t *testing.T) {
 			_, err := w.node.Try("ping", "-c1", "-W1", "10.71.2.9")
 			return err == nil
 		})
+		if !strings.Contains(w.get("/metrics"), "\nstrait_node_repairs_total{node=\"node-1\"} 1\n") || w.get("/healthz") != "ok\n" || w.get("/readyz") != "ok\n" {
+			t.Errorf("/healthz: %q, /readyz: %q, /metrics:\n%s", w.get("/healthz"), w.get("/readyz"), w.get("/metrics"))
+		}
 		w.StartServer(t)
 		w.ready(t, metav1.ConditionTrue, reasonReady)
 	})

@@ -27,6 +27,7 @@ type output struct {
 	serving  map[string]string // as in input
 	problems []string          // ranges that are left out, and why
 	taken    taken             // what means something now
+	gone     bool              // nothing is desired, and nothing is left
 }
 
 // gateway is one that the node is to have a link to.

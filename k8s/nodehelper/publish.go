@@ -15,13 +15,13 @@ const fieldManager = "strait-node"
 
 // publish writes the status if it is another one, and returns when to try again; 0: it
 // is as it should be.
-func (h *helper) publish(ctx context.Context, out output) time.Duration {
+func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) time.Duration {
 	a, ok := h.attachments.Get(h.Node)
 	if !ok {
 		return 0
 	}
 	now := time.Now()
-	to, differs := settled(status(out, h.kernel, h.probes.known(), h.Kernel.Failing()), a.Status, a.Generation, now)
+	to, differs := settled(is, a.Status, a.Generation, now)
 	if !differs {
 		return 0
 	}
@@ -43,8 +43,11 @@ func (h *helper) publish(ctx context.Context, out output) time.Duration {
 }
 
 // urgent reports whether gateways need to know of the difference to take the node's
-// frames.
+// frames, or whoever uninstalls Strait waits for it.
 func urgent(to, is v1alpha1.NodeAttachmentStatus) bool {
+	if released(to) != released(is) {
+		return true
+	}
 	for _, g := range to.Gateways {
 		i := slices.IndexFunc(is.Gateways, func(was v1alpha1.NodeGateway) bool { return was.Name == g.Name })
 		switch {

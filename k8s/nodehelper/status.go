@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -30,6 +31,9 @@ const maxMessage = 1024
 // status is what the node is: what was desired, what the kernel made of it (empty: all
 // is well), who answers, and to whom frames cannot be sent, by VNI.
 func status(out output, kernel string, answers map[string]bool, failing map[uint32]netip.Addr) v1alpha1.NodeAttachmentStatus {
+	if out.desired.Nothing {
+		return left(out.gone, kernel)
+	}
 	s := v1alpha1.NodeAttachmentStatus{}
 	reason, message := reasonReady, "all gateways answer"
 	worse := func(to, why string) {
@@ -99,15 +103,16 @@ func sentences(all ...string) string {
 	return client.Clip(strings.Join(said, ". "), maxMessage)
 }
 
-// settled is a status as it is to be written, next to the one that is there: the
+// settled is a status as it is to be written, next to the one that is there: a
 // condition's time moves only with what it says.
 func settled(want, have v1alpha1.NodeAttachmentStatus, generation int64, now time.Time) (to v1alpha1.NodeAttachmentStatus, differs bool) {
 	want.ObservedGeneration = generation
-	c := &want.Conditions[0]
-	c.ObservedGeneration = generation
-	c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
-	for _, old := range have.Conditions {
-		if old.Type == c.Type && old.Status == c.Status {
+	want.Conditions = slices.Clone(want.Conditions)
+	for i := range want.Conditions {
+		c := &want.Conditions[i]
+		c.ObservedGeneration = generation
+		c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+		if old := meta.FindStatusCondition(have.Conditions, c.Type); old != nil && old.Status == c.Status {
 			c.LastTransitionTime = old.LastTransitionTime
 		}
 	}

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -65,7 +68,7 @@ route add 10.80.0.11/32 dev overlay src 10.80.0.1
 	var err error
 	w.admin, err = client.New(w.Admin())
 	must(t, err)
-	w.options = Options{Client: w.limited(t), Node: "node-1", Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	w.options = Options{Client: w.limited(t), Node: "node-1", Listen: freeAddress(t), Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	w.create(t)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -162,7 +165,7 @@ func (w *world) ready(t *testing.T, status metav1.ConditionStatus, reason string
 	w.eventually(t, reason, func() bool {
 		var err error
 		a, err = w.admin.NodeAttachments().Get(t.Context(), "node-1", metav1.GetOptions{})
-		return err == nil && len(a.Status.Conditions) == 1 && a.Status.Conditions[0].Status == status && a.Status.Conditions[0].Reason == reason
+		return err == nil && len(a.Status.Conditions) > 0 && a.Status.Conditions[0].Status == status && a.Status.Conditions[0].Reason == reason
 	})
 	return a
 }
@@ -174,6 +177,26 @@ func (w *world) eventually(t *testing.T, what string, so func() bool) {
 			t.Fatalf("waited in vain: %s", what)
 		}
 	}
+}
+
+// freeAddress is one of this machine that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// get is what the helper answers, or why it does not.
+func (w *world) get(path string) string {
+	answer, err := http.Get("http://" + w.options.Listen + path)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	return string(body)
 }
 
 // lockedBuffer is written by the helper and read by the test.

@@ -117,7 +117,7 @@ func (c Cluster) keep(ctx context.Context, secret *corev1.Secret) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: there is no namespace %s for gateways; install Strait in this cluster, or name its namespace with --gateway-namespace", c.Name, secret.Namespace)
 	}
-	return c.failed("write Secret "+secret.Name, err)
+	return c.Failed("write Secret "+secret.Name, err)
 }
 
 // settle takes the invite away, which is spent.
@@ -129,7 +129,7 @@ func (c Cluster) settle(ctx context.Context, p *v1alpha1.Peering, namespace stri
 	defer cancel()
 	err := c.Client.Secrets(namespace).Delete(ctx, peering.InviteSecret(p.Name), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return c.failed("delete Secret "+peering.InviteSecret(p.Name), err)
+		return c.Failed("delete Secret "+peering.InviteSecret(p.Name), err)
 	}
 	_, err = c.wish(ctx, p.Name, p, func(spec *v1alpha1.PeeringSpec) { spec.InviteUntil = nil })
 	return err

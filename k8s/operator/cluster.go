@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -28,10 +29,11 @@ type Cluster struct {
 	Client *client.Client
 }
 
-// failed is an error of a request, with the remedy where one is known.
-func (c Cluster) failed(what string, err error) error {
+// Failed is an error of a request, with the remedy where one is known.
+func (c Cluster) Failed(what string, err error) error {
 	var at net.Error
 	var to *url.Error
+	var distrust *tls.CertificateVerificationError
 	switch {
 	case err == nil || errors.Is(err, context.Canceled):
 		return err
@@ -39,7 +41,13 @@ func (c Cluster) failed(what string, err error) error {
 		return fmt.Errorf("%s: %s: the API server does not know who asks; log in again, or choose another context: %w", c.Name, what, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s: %s: %w; use a context of somebody who may", c.Name, what, err)
-	case errors.As(err, &to), errors.As(err, &at), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &distrust):
+		return fmt.Errorf("%s: the API server has a certificate that is not trusted; see whether the context is the right one, and its kubeconfig the cluster's latest: %w", c.Name, distrust.Err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: no answer after %v (%w)", c.Name, answerWithin, context.DeadlineExceeded)
+	case errors.As(err, &to): // its own text repeats the request
+		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: %w", c.Name, to.Err)
+	case errors.As(err, &at):
 		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: %w", c.Name, err)
 	}
 	return fmt.Errorf("%s: %s: %w", c.Name, what, err)
@@ -55,7 +63,7 @@ func (c Cluster) Network(ctx context.Context) (*v1alpha1.ClusterNetwork, error) 
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%s: the API server does not know Strait's kinds: its CRDs are not installed; install Strait in that cluster first", c.Name)
 	case err != nil:
-		return nil, c.failed("read ClusterNetworks", err)
+		return nil, c.Failed("read ClusterNetworks", err)
 	}
 	for i := range list.Items {
 		if n := &list.Items[i]; n.Name == v1alpha1.ClusterNetworkName && n.Status.ClusterID != "" {
@@ -86,7 +94,7 @@ func (c Cluster) peering(ctx context.Context, name string) (*v1alpha1.Peering, e
 		return nil, nil
 	}
 	if err != nil {
-		return nil, c.failed("read Peering "+name, err)
+		return nil, c.Failed("read Peering "+name, err)
 	}
 	return p, nil
 }
@@ -97,7 +105,7 @@ func (c Cluster) Peerings(ctx context.Context) ([]v1alpha1.Peering, error) {
 	defer cancel()
 	list, err := c.Client.Peerings().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, c.failed("read Peerings", err)
+		return nil, c.Failed("read Peerings", err)
 	}
 	return list.Items, nil
 }

@@ -131,17 +131,17 @@ func (c Cluster) untilRunning(ctx context.Context, p *v1alpha1.Peering, w Waitin
 func (c Cluster) remove(ctx context.Context, p *v1alpha1.Peering, namespace string, w Waiting) error {
 	err := c.Client.Peerings().Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}})
 	if err != nil {
-		return c.failed("delete Peering "+p.Name, err)
+		return c.Failed("delete Peering "+p.Name, err)
 	}
 	of := metav1.ListOptions{LabelSelector: peering.Label + "=" + p.Name}
 	return w.until(ctx, func(ctx context.Context) (string, error) {
 		pods, err := c.Client.Pods(namespace).List(ctx, of)
 		if err != nil {
-			return "", c.failed("read the gateways' pods", err)
+			return "", c.Failed("read the gateways' pods", err)
 		}
 		keys, err := c.Client.Secrets(namespace).List(ctx, of)
 		if err != nil {
-			return "", c.failed("read the gateways' Secrets", err)
+			return "", c.Failed("read the gateways' Secrets", err)
 		}
 		if left := len(pods.Items) + len(keys.Items); left > 0 {
 			return fmt.Sprintf("%d pods and Secrets of the former Peering %s are still in namespace %s", left, p.Name, namespace), nil

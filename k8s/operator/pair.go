@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/nat"
 )
 
 // Side is one of two joined clusters, with its Peering with the other one.
@@ -62,17 +61,11 @@ func (s *Side) with(all []v1alpha1.Peering, other v1alpha1.ClusterID, name strin
 
 // Seen is the address under which a pod of the remote cluster is seen in this one.
 func (s *Side) Seen(there netip.Addr) (netip.Addr, error) {
-	for _, seen := range s.Peering.Status.Prefixes {
-		cidr, err := netip.ParsePrefix(string(seen.CIDR))
-		seenAs, err2 := netip.ParsePrefix(string(seen.SeenAs))
-		if err != nil || err2 != nil || !cidr.Contains(there) {
-			continue
-		}
-		if m, err := nat.NewMap(cidr, seenAs); err == nil {
-			return m.Translate(there), nil
-		}
+	here, err := seenHere(s.Peering, there)
+	if err != nil {
+		return here, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	return netip.Addr{}, fmt.Errorf("%s: Peering %s shows no range of the remote cluster with %s in it; see strait status %[2]s", s.Name, s.Peering.Name, there)
+	return here, nil
 }
 
 // Gateway is the name of the node that the Peering's first gateway runs on, empty while

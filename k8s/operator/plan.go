@@ -95,7 +95,7 @@ func (c Cluster) claims(ctx context.Context) ([]v1alpha1.AddressClaim, error) {
 	defer cancel()
 	list, err := c.Client.AddressClaims().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, c.failed("read AddressClaims", err)
+		return nil, c.Failed("read AddressClaims", err)
 	}
 	return list.Items, nil
 }

@@ -65,11 +65,11 @@ func Resolve(ctx context.Context, c Cluster, address netip.Addr) (*Resolved, err
 	defer cancel()
 	nodes, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, c.failed("read NodeAttachments", err)
+		return nil, c.Failed("read NodeAttachments", err)
 	}
 	mappings, err := c.Client.AddressMappings().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, c.failed("read AddressMappings", err)
+		return nil, c.Failed("read AddressMappings", err)
 	}
 	r := &Resolved{Address: address.String(), ClusterID: n.Status.ClusterID}
 	r.Meanings = meanings(address, n, peerings, nodes.Items, mappings.Items)

@@ -34,7 +34,7 @@ func (c Cluster) wish(ctx context.Context, name string, was *v1alpha1.Peering, c
 	defer cancel()
 	is, err := c.Client.Peerings().Apply(ctx, fields, Manager)
 	if err != nil {
-		return nil, c.failed("write Peering "+name, err)
+		return nil, c.Failed("write Peering "+name, err)
 	}
 	return is, nil
 }

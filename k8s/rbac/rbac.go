@@ -5,6 +5,10 @@ package rbac
 
 import _ "embed"
 
+// The chart has files of its own, because Helm reads nothing outside of its folder.
+//
+//go:generate sh -c "cp *.yaml ../../charts/strait/files/rbac/"
+
 // Controller is for `strait controller`: a ClusterRole for what belongs to no namespace,
 // a Role in its own namespace, and a Role in each namespace that tells it of the
 // cluster. All have the name strait-controller. A Role without a namespace is for the one
@@ -23,3 +27,14 @@ var Gateway []byte
 //
 //go:embed node.yaml
 var Node []byte
+
+// Uninstall is for `strait uninstall --prepare`: a ClusterRole, and a Role in the gateways'
+// namespace.
+//
+//go:embed uninstall.yaml
+var Uninstall []byte
+
+// Verify is for `strait verify` in a pod, a ClusterRole.
+//
+//go:embed verify.yaml
+var Verify []byte

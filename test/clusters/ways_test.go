@@ -142,7 +142,7 @@ func TestChangesTravelThroughTheTunnel(t *testing.T) {
 			return nil
 		})
 		body, _, err := p.a.gateways["b-0"].get("/metrics")
-		if err != nil || !strings.Contains(body, `strait_announcements_total{result="refused"}`) || strings.Contains(body, `strait_announcements_total{result="refused"} 0`) {
+		if err != nil || !strings.Contains(body, `strait_announcements_total{gateway="b-0",peering="b",result="refused"}`) || strings.Contains(body, `strait_announcements_total{gateway="b-0",peering="b",result="refused"} 0`) {
 			t.Errorf("the metrics do not count it (%v)", err)
 		}
 		if after := p.a.peering(t, "b").Status.Prefixes; fmt.Sprint(after) != fmt.Sprint(before) {

@@ -106,7 +106,7 @@ func (p phase) rate(name string) float64 {
 	return float64(sum) / p.span.Seconds()
 }
 
-var dropLine = regexp.MustCompile(`(?m)^strait_dropped_packets_total\{direction="(\w+)",reason="(\w+)"\} (\S+)$`)
+var dropLine = regexp.MustCompile(`(?m)^strait_dropped_packets_total\{direction="(\w+)",.*reason="(\w+)"\} (\S+)$`)
 
 // drops are the packets that the gateway has dropped, by direction and reason.
 func (w *world) drops(t *testing.T) map[string]int {

@@ -5,6 +5,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ClusterNetworkName is the name of the only ClusterNetwork of a cluster.
 const ClusterNetworkName = "default"
 
+// UninstallAnnotation on the ClusterNetwork makes every node let go of all that Strait set
+// up on it, and say so in the condition Released of its NodeAttachment. Taken away, it
+// brings everything back. Its value says for people when it was set.
+const UninstallAnnotation = "strait.dev/uninstall"
+
+// InstallationAnnotation on the ClusterNetwork is the installation of Strait that it
+// belongs to: the UID of the controller's service account. With another one than its own a
+// controller was installed anew, and takes UninstallAnnotation away.
+const InstallationAnnotation = "strait.dev/installation"
+
 // ClusterNetwork describes this cluster to Strait. There is one, named default.
 // Everything in it may be left out: what can be detected is detected, and the rest
 // has defaults. Lists with a default are atomic, or else what is applied to an object

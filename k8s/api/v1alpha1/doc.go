@@ -21,3 +21,4 @@
 package v1alpha1
 
 //go:generate go tool controller-gen object crd paths=. output:crd:dir=../crds
+//go:generate sh -c "cp ../crds/*.yaml ../../../charts/strait/files/crds/"

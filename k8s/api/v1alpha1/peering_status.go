@@ -213,6 +213,12 @@ type Announcement struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Refusal string `json:"refusal,omitempty"`
+
+	// Skew says which versions of the protocol the gateways of the two clusters speak, where
+	// they have none in common; empty where they have.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Skew string `json:"skew,omitempty"`
 }
 
 // AnnouncedGateway is a gateway of the remote cluster.

@@ -62,4 +62,5 @@ const (
 	ConditionTunnelUp     = "TunnelUp"     // at least one link has a recent handshake and answers probes
 	ConditionRouted       = "Routed"       // the nodes send to the gateways what is for the remote cluster
 	ConditionPathMTU      = "PathMTU"      // packets of status.mtu cross
+	ConditionReleased     = "Released"     // of a NodeAttachment, while Strait is uninstalled: nothing of it is left on the node
 )

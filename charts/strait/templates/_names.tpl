@@ -1,0 +1,27 @@
+{{/* The namespaces beside that of the release. They are the same everywhere, so that commands find them. */}}
+{{- define "strait.gateways" -}}strait-gateways{{- end }}
+{{- define "strait.nodes" -}}strait-nodes{{- end }}
+
+{{/* What pods are selected by. It takes a component, and never changes. */}}
+{{- define "strait.selector" -}}
+app.kubernetes.io/name: strait
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+
+{{/* The labels of an object. It takes the root and a component. */}}
+{{- define "strait.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "strait.selector" (index . 1) }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: strait
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* The image of all programs. A digest says more than a tag. */}}
+{{- define "strait.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
+{{- end }}

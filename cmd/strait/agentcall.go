@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// newAgentCall is the other end of newAgentHello: it calls a server from a pod. The image
+// has no other program to do so.
+func newAgentCall() *cobra.Command {
+	var patience time.Duration
+	c := &cobra.Command{
+		Use:     "call URL",
+		Short:   "Print what a server answers over HTTP",
+		Long:    `Print what a server answers over HTTP. It ends with 1 if that is no success.`,
+		Example: "  strait agent call http://10.71.2.9:8080/",
+		Args:    arguments("the URL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			return call(ctx, args[0], cmd.OutOrStdout())
+		},
+	}
+	c.Flags().DurationVar(&patience, "for", 10*time.Second, "how long to try")
+	return c
+}
+
+// call tries again while nobody listens: an endpoint of a Service may be on its way.
+func call(ctx context.Context, url string, to io.Writer) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // and no proxy
+	for {
+		answer, err := client.Do(request)
+		if err == nil {
+			defer answer.Body.Close()
+			_, err = io.Copy(to, answer.Body)
+			if err == nil && answer.StatusCode != http.StatusOK {
+				err = fmt.Errorf("%s answers %s", url, answer.Status)
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"strait.dev/strait/internal/endpoint"
+	"strait.dev/strait/internal/endpoint/leak"
+)
+
+func newAgentServe() *cobra.Command {
+	port := uint16(endpoint.Port)
+	c := &cobra.Command{
+		Use:     "serve",
+		Short:   "Echo over TCP and UDP",
+		Example: "  strait agent serve",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			s, err := endpoint.Listen(port)
+			if err != nil {
+				return err
+			}
+			return s.Serve(ctx)
+		},
+	}
+	c.Flags().Uint16Var(&port, "port", port, "where to listen, TCP and UDP")
+	return c
+}
+
+func newAgentProbe() *cobra.Command {
+	return &cobra.Command{
+		Use:     "probe",
+		Short:   "Try what an order from the input says, and print the results",
+		Example: "  strait agent probe < order.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return order(cmd, false, func(ctx context.Context, o endpoint.Order) (any, error) { return endpoint.Run(ctx, o), nil })
+		},
+	}
+}
+
+func newAgentFlow() *cobra.Command {
+	return &cobra.Command{
+		Use:     "flow",
+		Short:   "Keep a connection busy until the input ends, and print what became of it",
+		Example: "  strait agent flow < order.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return order(cmd, true, func(ctx context.Context, o endpoint.FlowOrder) (any, error) {
+				return endpoint.Flow(ctx, o), nil
+			})
+		},
+	}
+}
+
+func newAgentWatch() *cobra.Command {
+	return &cobra.Command{
+		Use:     "watch",
+		Short:   "Look for packets that are not encrypted until the input ends, and print them",
+		Example: "  strait agent watch < order.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return order(cmd, true, func(ctx context.Context, o leak.Order) (any, error) {
+				return leak.Watch(ctx, o, func() { fmt.Fprintln(cmd.OutOrStdout(), `"ready"`) })
+			})
+		},
+	}
+}
+
+// order reads an order as JSON, does it, and prints what came of it. What goes on until
+// the input ends is told by the end of its context.
+func order[T any](cmd *cobra.Command, untilEnd bool, do func(context.Context, T) (any, error)) error {
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	var what T
+	input := json.NewDecoder(cmd.InOrStdin())
+	if err := input.Decode(&what); err != nil {
+		return fmt.Errorf("no order in the input: %w", err)
+	}
+	if untilEnd {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			defer cancel()
+			_, _ = io.Copy(io.Discard, cmd.InOrStdin()) // its end is all that counts
+		}()
+	}
+	is, err := do(ctx, what)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(cmd.OutOrStdout()).Encode(is)
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// newAgentHello is a server to try a peering with: it says who called it.
+func newAgentHello() *cobra.Command {
+	var listen string
+	c := &cobra.Command{
+		Use:     "hello",
+		Short:   "Say over HTTP who is called and who called",
+		Long:    `Serve a line of text over HTTP that says who is called, and from which address.`,
+		Example: "  strait agent hello --listen :8080",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			listener, err := net.Listen("tcp", listen)
+			if err != nil {
+				return err
+			}
+			return serveHello(ctx, listener)
+		},
+	}
+	c.Flags().StringVar(&listen, "listen", ":8080", "address to listen on")
+	return c
+}
+
+// serveHello answers until ctx ends. It closes the listener.
+func serveHello(ctx context.Context, listener net.Listener) error {
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			here, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+			fmt.Fprintf(w, "hello from %s at %v; you are %s\n", name, here, r.RemoteAddr)
+		}),
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

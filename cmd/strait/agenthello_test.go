@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheServerOfTheDocsSaysWhoCalled(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- serveHello(ctx, listener) }()
+	out, stderr, code := output("", "agent", "call", "http://"+listener.Addr().String()+"/")
+	if code != exitOK || !strings.HasPrefix(out, "hello from ") || !strings.Contains(out, " at "+listener.Addr().String()+"; you are 127.0.0.1:") {
+		t.Errorf("ends with %d and prints %q, %q", code, out, stderr)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Errorf("the server ends with %v", err)
+	}
+}
+
+func TestACallWaitsForAServerAndTellsItsRefusal(t *testing.T) {
+	refusing := httptest.NewServer(http.NotFoundHandler())
+	defer refusing.Close()
+	_, stderr, code := output("", "agent", "call", refusing.URL)
+	if code != exitFailed || !strings.Contains(stderr, "answers 404 Not Found") {
+		t.Errorf("ends with %d and says %q", code, stderr)
+	}
+	reserved, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := reserved.Addr().String()
+	reserved.Close()
+	began := time.Now()
+	_, stderr, code = output("", "agent", "call", "http://"+address, "--for", "300ms")
+	if code != exitFailed || !strings.Contains(stderr, "refused") || time.Since(began) < 200*time.Millisecond {
+		t.Errorf("ends with %d after %v and says %q", code, time.Since(began), stderr)
+	}
+}

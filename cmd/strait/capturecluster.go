@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/peering"
+)
+
+// What a gateway's pod is in Kubernetes.
+const (
+	gatewayContainer = "gateway"
+	gatewayBinary    = "/strait"
+	gatewaySocket    = "/var/cache/strait/" + socketName
+)
+
+// far captures in a gateway's pod: what runs there is `strait capture --socket`.
+func (f *captureFlags) far(ctx context.Context, cmd *cobra.Command, name string) error {
+	cluster, err := f.cluster.open()
+	if err != nil {
+		return err
+	}
+	list, err := cluster.Client.Pods(f.namespace).List(ctx, metav1.ListOptions{LabelSelector: peering.Label})
+	if err != nil {
+		return fmt.Errorf("look for gateways in namespace %s: %w", f.namespace, err)
+	}
+	pod, err := chooseGateway(list.Items, name, f.namespace)
+	if err != nil {
+		return err
+	}
+	return f.farIn(ctx, cmd, pod, cluster.Client.Exec)
+}
+
+// chooseGateway finds the gateway with a name, or the only one of the Peering with that
+// name, or the only one where no name is given.
+func chooseGateway(pods []corev1.Pod, name, namespace string) (*corev1.Pod, error) {
+	one := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name })
+	if one >= 0 {
+		pods = pods[one : one+1]
+	}
+	var found, running []*corev1.Pod
+	var names []string
+	for i := range pods {
+		p := &pods[i]
+		if one < 0 && name != "" && p.Labels[peering.Label] != name {
+			continue
+		}
+		if found = append(found, p); p.Status.Phase == corev1.PodRunning {
+			running, names = append(running, p), append(names, p.Name)
+		}
+	}
+	whose := "of Peering " + name
+	switch {
+	case one >= 0:
+		whose = name
+	case name == "":
+		whose = "in namespace " + namespace
+	}
+	slices.Sort(names)
+	switch {
+	case len(running) == 1:
+		return running[0], nil
+	case len(running) > 1:
+		return nil, fmt.Errorf("%d gateways %s run; name one of them: %s", len(running), whose, strings.Join(names, ", "))
+	case len(found) > 0:
+		return nil, fmt.Errorf("no gateway %s runs: %s is %s; see: kubectl describe pod -n %s %[2]s", whose, found[0].Name, found[0].Status.Phase, namespace)
+	case name != "":
+		return nil, fmt.Errorf("neither a gateway nor a Peering with gateways is called %s in namespace %s; strait status shows all, --gateway-namespace names another place", name, namespace)
+	}
+	return nil, fmt.Errorf("no gateway runs in namespace %s; strait status shows why, --gateway-namespace names another place", namespace)
+}
+
+// farIn captures in a pod. The standard input of the program there stays open for as long
+// as the capture is to go on: so it ends, and the file with it, also when this side is gone.
+func (f *captureFlags) farIn(ctx context.Context, cmd *cobra.Command, pod *corev1.Pod, execute func(context.Context, client.ExecOptions) error) error {
+	until, end := io.Pipe()
+	defer end.Close()
+	context.AfterFunc(ctx, func() { end.Close() })
+	packets, stdout := io.Pipe()
+	var complaints bytes.Buffer // read when the program has ended
+	ended := make(chan error, 1)
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go func() {
+		err := execute(running, client.ExecOptions{
+			Namespace: pod.Namespace, Pod: pod.Name, Container: gatewayContainer, Command: f.farCommand(),
+			Stdin: until, Stdout: stdout, Stderr: &complaints,
+		})
+		stdout.Close()
+		ended <- err
+	}()
+	err := f.write(cmd, packets)
+	if err != nil { // of our own making, or because of what went wrong there
+		stop()
+	}
+	packets.Close()
+	if there := farError(pod, <-ended, complaints.String()); there != nil && (err == nil || !errors.Is(there, context.Canceled)) {
+		return there
+	}
+	return err
+}
+
+// farCommand is what runs in the pod.
+func (f *captureFlags) farCommand() []string {
+	return []string{
+		gatewayBinary, "capture", "--socket", gatewaySocket, "--until-eof", "--output", "-",
+		"--stage", strings.Join(f.request.Stages, ","),
+		"--packets", strconv.Itoa(f.request.Packets), "--snap", strconv.Itoa(f.request.Snap),
+		"--", f.request.Filter,
+	}
+}
+
+// farError says what went wrong in a pod.
+func farError(pod *corev1.Pod, err error, complaints string) error {
+	where := pod.Namespace + "/" + pod.Name
+	var exit *client.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exit):
+		return fmt.Errorf("pod %s: %s", where, strings.TrimPrefix(strings.TrimSpace(complaints), "strait: "))
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("pod %s: you may not run anything there: %w; use a context of somebody who may create pods/exec", where, err)
+	}
+	return fmt.Errorf("pod %s: %w", where, err)
+}

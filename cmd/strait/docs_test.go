@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+const repository = "../.."
+
+// pages are all pages of documentation, by their path in the repository.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, from := range []string{"docs", "charts"} {
+		err := filepath.WalkDir(filepath.Join(repository, from), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(path) != ".md" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			name, _ := filepath.Rel(repository, path)
+			all[filepath.ToSlash(name)] = string(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	top, err := filepath.Glob(filepath.Join(repository, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range top {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(path)] = string(text)
+	}
+	return all
+}
+
+var (
+	links    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	headings = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	anchors  = regexp.MustCompile(`<a id="([^"]+)">`)
+	fences   = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+	inline   = regexp.MustCompile("`((?:strait|bin/strait) [^`]+)`")
+)
+
+// targets are what links to a page may end with.
+func targets(page string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range headings.FindAllStringSubmatch(fences.ReplaceAllString(page, ""), -1) {
+		text := links.ReplaceAllString(m[1], "]")
+		var b strings.Builder
+		for _, r := range strings.ToLower(text) {
+			switch {
+			case r == ' ':
+				b.WriteByte('-')
+			case r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z':
+				b.WriteRune(r)
+			}
+		}
+		all[b.String()] = true
+	}
+	for _, m := range anchors.FindAllStringSubmatch(page, -1) {
+		all[m[1]] = true
+	}
+	return all
+}
+
+func TestEveryLinkInTheDocsLeadsSomewhere(t *testing.T) {
+	all := pages(t)
+	for name, text := range all {
+		for _, m := range links.FindAllStringSubmatch(fences.ReplaceAllString(text, ""), -1) {
+			to, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(to, "://") {
+				continue
+			}
+			path := name
+			if to != "" {
+				path = filepath.ToSlash(filepath.Join(filepath.Dir(name), to))
+				if _, err := os.Stat(filepath.Join(repository, path)); err != nil {
+					t.Errorf("%s: (%s) leads nowhere", name, m[1])
+					continue
+				}
+			}
+			if page, is := all[path]; is && anchor != "" && !targets(page)[anchor] {
+				t.Errorf("%s: (%s) leads to a heading that is not there", name, m[1])
+			}
+		}
+	}
+}
+
+// TestEveryCommandInTheDocsIsOne holds that a page shows no verb and no flag that is not
+// there. Blocks are whole command lines; in a sentence a verb may stand without what it
+// takes.
+func TestEveryCommandInTheDocsIsOne(t *testing.T) {
+	checked := 0
+	for name, text := range pages(t) {
+		if name == "CHANGELOG.md" || strings.HasPrefix(name, "docs/design/") { // of their time
+			continue
+		}
+		for _, words := range commandLines(blocks(text)) {
+			checked++
+			if is, err := parses(words); err != nil || is == "strait" && !strings.HasPrefix(words[0], "-") {
+				t.Errorf("%s: strait %s: %v", name, strings.Join(words, " "), err)
+			}
+		}
+		for _, m := range inline.FindAllStringSubmatch(fences.ReplaceAllString(text, ""), -1) {
+			for _, words := range commandLines(m[1]) {
+				checked++
+				c, rest, err := newRoot().Find(words)
+				if err == nil {
+					err = c.ParseFlags(rest)
+				}
+				if errors.Is(err, pflag.ErrHelp) || err != nil && strings.Contains(err.Error(), "needs an argument") {
+					continue // a flag that a sentence is about
+				}
+				if err != nil || !c.HasParent() && !strings.HasPrefix(words[0], "-") {
+					t.Errorf("%s: `strait %s`: %v", name, strings.Join(words, " "), err)
+				}
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d command lines were found", checked)
+	}
+}
+
+// blocks is the shell in a page: blocks that are marked so, and those without a mark that
+// are indented.
+func blocks(page string) string {
+	var b strings.Builder
+	for _, m := range fences.FindAllStringSubmatch(page, -1) {
+		if m[1] == "sh" {
+			b.WriteString(m[2] + "\n")
+		}
+	}
+	for line := range strings.Lines(fences.ReplaceAllString(page, "")) {
+		if text, is := strings.CutPrefix(line, "    "); is && (strings.HasPrefix(strings.TrimSpace(text), "strait ") || strings.HasPrefix(strings.TrimSpace(text), "bin/strait ")) {
+			b.WriteString(text)
+		}
+	}
+	return b.String()
+}
+
+func TestTheIndexOfTheDocsHasEveryPage(t *testing.T) {
+	all := pages(t)
+	for name := range all {
+		folder, file := filepath.Split(name)
+		index := "docs/README.md"
+		switch {
+		case !strings.HasPrefix(name, "docs/") || file == "README.md":
+			continue
+		case folder == "docs/troubleshooting/", folder == "docs/runbooks/":
+			index = folder + "README.md"
+		}
+		link := strings.TrimPrefix(name, filepath.ToSlash(filepath.Dir(index))+"/")
+		if !strings.Contains(all[index], "("+link) {
+			t.Errorf("%s has no link to %s", index, link)
+		}
+	}
+}

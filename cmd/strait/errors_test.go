@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"strait.dev/strait/k8s/api/crds"
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/test/kube"
+)
+
+// kubeconfig writes a file with a context of each name.
+func kubeconfig(t *testing.T, contexts map[string]*rest.Config) string {
+	t.Helper()
+	all := clientcmdapi.NewConfig()
+	for name, c := range contexts {
+		all.Clusters[name] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
+		all.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData}
+		all.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	}
+	file := filepath.Join(t.TempDir(), "config")
+	if err := clientcmd.WriteToFile(*all, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// silent is an address where connections are taken and nothing is ever answered.
+func silent(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return "http://" + l.Addr().String()
+}
+
+// inviteUntil is the token of an invite of cluster b.
+func inviteUntil(t *testing.T, notAfter time.Time) string {
+	t.Helper()
+	key, err := operator.NewPrivateKey(bytes.NewReader(bytes.Repeat([]byte{7}, 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := key.Public()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := operator.Invite{ClusterID: "b", PrivateKey: key, NotAfter: notAfter.UTC().Truncate(time.Second), Gateways: []operator.InviteGateway{
+		{Name: "a-0", PublicKey: public, Endpoints: []v1alpha1.Endpoint{"192.0.2.1:51840"}}}}.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// mistake is a command line that fails, and what is to be said.
+type mistake struct {
+	name, args string
+	code       int
+	says       []string // what is wrong, and what to do
+}
+
+// fail runs command lines that fail, and holds what all errors have in common.
+func fail(t *testing.T, stdin string, all ...mistake) {
+	t.Helper()
+	for _, m := range all {
+		t.Run(m.name, func(t *testing.T) {
+			_, stderr, code := output(stdin, strings.Fields(m.args)...)
+			if code != m.code {
+				t.Errorf("strait %s ends with %d, want %d", m.args, code, m.code)
+			}
+			for _, want := range m.says {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("strait %s says\n%s\nwant %q in it", m.args, stderr, want)
+				}
+			}
+			message, _, _ := strings.Cut(stderr, "\nRun ")
+			if !strings.HasPrefix(message, "strait: ") || strings.Contains(message, "client: ") || strings.Contains(message, "goroutine ") || len(message) > 600 {
+				t.Errorf("strait %s says\n%s\nwhich is no sentence for people", m.args, stderr)
+			}
+		})
+	}
+}
+
+func TestWhatGoesWrongWithAClusterIsSaidWithItsRemedy(t *testing.T) {
+	cluster := kube.Start(t)
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	distrusted := cluster.Admin()
+	distrusted.CAData = nil
+	stranger := cluster.Admin()
+	stranger.CertData, stranger.KeyData, stranger.BearerToken = nil, nil, "nobody.knows.this"
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBECONFIG", kubeconfig(t, map[string]*rest.Config{
+		"a": cluster.Admin(), "nobody": cluster.ServiceAccount(t, "default", "nobody"), "stranger": stranger, "distrusted": distrusted,
+		"refused": {Host: closed.URL}, "silent": {Host: silent(t)}, "nameless": {Host: "https://api.invalid:6443"},
+	}))
+
+	fail(t, "",
+		mistake{"a context that is not there", "status --context c", exitFailed,
+			[]string{`there is no context "c"; choose one of: a, distrusted, nameless, nobody, refused, silent, stranger`}},
+		mistake{"no current context", "status", exitFailed, []string{"there is no current context; name a file with --kubeconfig and a context with --context (a, "}},
+		mistake{"a file that is not there", "status --kubeconfig /nowhere", exitFailed, []string{"there is no kubeconfig /nowhere; name another file with --kubeconfig"}},
+		mistake{"missing CRDs", "status --context a", exitFailed, []string{"context a: ", "its CRDs are not installed; install Strait in that cluster first"}},
+		mistake{"missing CRDs, to peer", "peer --context a --remote-context a", exitFailed, []string{"its CRDs are not installed; install Strait"}},
+		mistake{"nobody listens", "status --context refused", exitFailed,
+			[]string{"context refused: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it", "connection refused"}},
+		mistake{"no such name", "status --context nameless", exitFailed, []string{"context nameless: the API server cannot be reached; see whether"}},
+		mistake{"nobody answers", "status --context silent", exitFailed, []string{"context silent: the API server cannot be reached; see whether", "no answer after 10s"}},
+		mistake{"somebody else's certificate", "status --context distrusted", exitFailed, []string{"context distrusted: ", "certificate", "see whether the context is the right one"}},
+		mistake{"an unknown token", "status --context stranger", exitFailed, []string{"context stranger: ", "does not know who asks; log in again, or choose another context"}},
+	)
+	cluster.InstallCRDs(t, crds.Files)
+	fail(t, "",
+		mistake{"forbidden", "status --context nobody", exitFailed, []string{"context nobody: read ClusterNetworks: ", "forbidden", "use a context of somebody who may"}},
+		mistake{"forbidden, to peer", "peer --context a --remote-context nobody", exitFailed, nil},
+		mistake{"no controller", "status --context a", exitFailed, []string{"context a: the controller has not said yet what the cluster is", "see whether strait controller runs"}},
+	)
+
+	c, err := client.New(cluster.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	madeOfAnotherVersion(t, c)
+	t.Run("an invite", func(t *testing.T) {
+		fail(t, inviteUntil(t, time.Now().Add(-time.Hour)), mistake{"expired", "accept --context a", exitFailed, []string{"the invite of cluster b expired at ", "; ask for a new invite"}})
+		fail(t, "c2VjcmV0IGdhcmJhZ2U=", mistake{"garbage", "accept --context a", exitFailed, []string{"this is no token: give the line that strait invite printed"}})
+		fail(t, inviteUntil(t, time.Now().Add(time.Hour))[:100], mistake{"cut", "accept --context a", exitFailed, []string{"the token is not whole: copy all of its one line"}})
+		fail(t, inviteUntil(t, time.Now().Add(time.Hour)), mistake{"forbidden", "accept --context nobody", exitFailed, []string{"forbidden", "use a context of somebody who may"}})
+	})
+	t.Run("gather", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "all.tar.gz")
+		fail(t, "",
+			mistake{"as somebody who may read little", "gather --context nobody --remote-context refused -o " + file, exitFailed,
+				[]string{"the archive is written, and lacks what could not be read:\n  context nobody: ", "and ", " more, which index.html lists"}},
+			mistake{"into a folder that is not there", "gather --context a -o /nowhere/x.tar.gz", exitFailed, []string{"-o /nowhere/x.tar.gz", "no such file"}},
+			mistake{"of no size", "gather --context a --max-size 1k", exitUsage, []string{"--max-size 1k: give 1Mi or more"}},
+			mistake{"of the future", "gather --context a --since -1h", exitUsage, []string{"--since -1h0m0s: give a time back"}},
+		)
+		info, err := os.Stat(file)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the archive: %v, %v", info, err)
+		}
+		if left, _ := filepath.Glob(filepath.Dir(file) + "/*.part"); len(left) > 0 {
+			t.Errorf("left behind: %q", left)
+		}
+		out, stderr, code := output("", "gather", "--context", "a", "-o", "-")
+		if code != exitOK || !strings.HasPrefix(out, "\x1f\x8b") {
+			t.Errorf("-o - ends with %d and says %s", code, stderr)
+		}
+	})
+	t.Run("a peer of another version", func(t *testing.T) {
+		out, stderr, code := output("", "status", "b", "--context", "a")
+		if code != exitFailed || stderr != "strait: not all peerings are ready; what is missing stands above\n" ||
+			!strings.Contains(out, "not ready: gateway b-0 and the remote cluster cannot tell each other what changes: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway") ||
+			!strings.Contains(out, "✗ announced") {
+			t.Errorf("status ends with %d and says\n%s%s", code, out, stderr)
+		}
+	})
+}
+
+// madeOfAnotherVersion makes cluster a with Peering b, whose remote gateway is of a later version.
+func madeOfAnotherVersion(t *testing.T, c *client.Client) {
+	t.Helper()
+	network := &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}}
+	if _, err := c.ClusterNetworks().Apply(t.Context(), network, "test"); err != nil {
+		t.Fatal(err)
+	}
+	network.Status = v1alpha1.ClusterNetworkStatus{ClusterID: "a", PodCIDRs: []v1alpha1.CIDR{"10.0.0.0/16"}}
+	if _, err := c.ClusterNetworks().ApplyStatus(t.Context(), network, "test"); err != nil {
+		t.Fatal(err)
+	}
+	p := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{ClusterID: "b"}}
+	made, err := c.Peerings().Apply(t.Context(), p, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const skew = "gateway b-0 and the remote cluster cannot tell each other what changes: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway, and install the same version of Strait in both clusters"
+	p.Spec = v1alpha1.PeeringSpec{} // the status alone
+	for _, kind := range []string{v1alpha1.ConditionAnnounced, v1alpha1.ConditionReady} {
+		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "VersionSkew", Message: skew,
+			ObservedGeneration: made.Generation, LastTransitionTime: metav1.Now()})
+	}
+	if _, err := c.Peerings().ApplyStatus(t.Context(), p, "test"); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"strait.dev/strait/k8s/trace"
+)
+
+func TestAPacketIsWrittenAsPeopleWriteIt(t *testing.T) {
+	to := netip.MustParseAddr("10.71.2.9")
+	tcp, echo := trace.Question{To: to, Port: 80, Protocol: "tcp"}, trace.Question{To: to, Protocol: "icmp"}
+	udp6 := trace.Question{To: netip.MustParseAddr("fd00:71::9"), Port: 53, Protocol: "udp"}
+	for _, c := range []struct {
+		flags traceFlags
+		args  []string
+		want  trace.Question
+	}{
+		{args: []string{"default/web -> 10.71.2.9:80"}, want: tcp},
+		{args: []string{"default/web->10.71.2.9:80"}, want: tcp},
+		{args: []string{"default/web", "->", "10.71.2.9:80"}, want: tcp},
+		{args: []string{"default/web", "10.71.2.9:80"}, want: tcp},
+		{args: []string{"default/web", "::ffff:10.71.2.9"}, want: echo},
+		{flags: traceFlags{to: "10.71.2.9:80"}, args: []string{"default/web"}, want: tcp},
+		{flags: traceFlags{to: "10.71.2.9"}, args: []string{"default/web", "->"}, want: echo},
+		{flags: traceFlags{protocol: "udp"}, args: []string{"default/web", "[fd00:71::9]:53"}, want: udp6},
+	} {
+		from, q, err := c.flags.read(c.args)
+		if err != nil || from != "default/web" || q != c.want {
+			t.Errorf("%q: %s %+v %v, want %+v", c.args, from, q, err, c.want)
+		}
+	}
+}
+
+func TestAPacketThatIsNoneIsWrongUsageThatSaysHow(t *testing.T) {
+	for want, args := range map[string]string{
+		"the pod is missing":                         "",
+		"the destination is missing":                 "default/web",
+		"\"b\" is one argument too many":             "default/web 10.71.2.9 b",
+		"write one like 10.71.2.9:80":                "default/web web.b:80",
+		"tcp and udp need a port":                    "default/web 10.71.2.9 --protocol tcp",
+		"and icmp has none":                          "default/web 10.71.2.9:80 --protocol icmp",
+		"choose tcp, udp or icmp":                    "default/web 10.71.2.9:80 --protocol sctp",
+		"write it like default/web":                  "web 10.71.2.9:80",
+		"give a size between":                        "default/web 10.71.2.9:80 --size 20",
+		"give two of IPv4 or two of IPv6":            "default/web 10.71.2.9:80 --from-address fd00::1",
+		"write one like 10.0.1.5":                    "default/web 10.71.2.9:80 --from-address x",
+		"--from-tunnel needs --socket":               "default/web 10.71.2.9:80 --from-tunnel",
+		"with --socket, write the source":            "default/web 10.71.2.9:80 --socket /run/x",
+		"-o yaml: no such format":                    "default/web 10.71.2.9:80 -o yaml",
+		"10.71.2.9:0\" is not an address with a por": "default/web 10.71.2.9:0",
+	} {
+		_, stderr, code := output("", append([]string{"trace"}, strings.Fields(args)...)...)
+		if code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("strait trace %s: %d, %s, want %q", args, code, stderr, want)
+		}
+	}
+}
+
+func TestTheRouteOfANodeIsAskedWithAddresses(t *testing.T) {
+	for want, args := range map[string]string{
+		"the address is missing":     "",
+		"is not an address; write":   "web",
+		"of the family of 10.71.2.9": "10.71.2.9 --from fd00::1",
+	} {
+		_, stderr, code := output("", append([]string{"node", "route"}, strings.Fields(args)...)...)
+		if code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("strait node route %s: %d, %s, want %q", args, code, stderr, want)
+		}
+	}
+}

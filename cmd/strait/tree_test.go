@@ -1,0 +1,232 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// verbs calls f with every command that people see, in a tree of its own.
+func verbs(t *testing.T, f func(t *testing.T, c *cobra.Command)) {
+	t.Helper()
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Hidden || c.Name() == "help" {
+			return
+		}
+		if c.HasParent() {
+			t.Run(strings.TrimPrefix(c.CommandPath(), "strait "), func(t *testing.T) { f(t, c) })
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot())
+}
+
+func TestEveryVerbExplainsItself(t *testing.T) {
+	verbs(t, func(t *testing.T, c *cobra.Command) {
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") || c.Short[:1] != strings.ToUpper(c.Short[:1]) {
+			t.Errorf("Short is %q: want a sentence without its full stop", c.Short)
+		}
+		if c.Example == "" {
+			t.Error("no example")
+		}
+		for _, text := range []string{c.Long, c.Example} {
+			for line := range strings.Lines(text) {
+				if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 120 {
+					t.Errorf("a line of help has %d letters: %s", n, line)
+				}
+			}
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && (f.Usage == "" || strings.HasSuffix(f.Usage, ".")) {
+				t.Errorf("--%s: usage is %q", f.Name, f.Usage)
+			}
+		})
+		help, _, code := output("", append(strings.Fields(strings.TrimPrefix(c.CommandPath(), "strait ")), "--help")...)
+		if code != exitOK || !strings.Contains(help, "Examples:\n") || !strings.Contains(help, "Usage:\n  strait ") {
+			t.Errorf("--help ends with %d and prints\n%s", code, help)
+		}
+	})
+}
+
+func TestEveryExampleIsACommandLineOfItsVerb(t *testing.T) {
+	verbs(t, func(t *testing.T, c *cobra.Command) {
+		found := false
+		for _, words := range commandLines(c.Example) {
+			found = true
+			is, err := parses(words)
+			if err != nil {
+				t.Errorf("strait %s: %v", strings.Join(words, " "), err)
+			} else if is == "strait" {
+				t.Errorf("strait %s: no such verb", strings.Join(words, " "))
+			}
+		}
+		if !found && c.Name() != "completion" { // that is about shells
+			t.Errorf("no command line in the example\n%s", c.Example)
+		}
+	})
+}
+
+func TestEveryVerbEndsAMistakeInItsFlagsWithTwo(t *testing.T) {
+	verbs(t, func(t *testing.T, c *cobra.Command) {
+		path := strings.Fields(strings.TrimPrefix(c.CommandPath(), "strait "))
+		_, stderr, code := output("", append(path, "--no-such-flag")...)
+		if code != exitUsage || !strings.Contains(stderr, "--no-such-flag") || !strings.Contains(stderr, fmt.Sprintf("Run %q for usage.", c.CommandPath()+" --help")) {
+			t.Errorf("ends with %d and says %q", code, stderr)
+		}
+	})
+}
+
+// printsNothing are verbs without anything to print as JSON, and why.
+var printsNothing = map[string]string{
+	"gateway":      "runs, and logs JSON",
+	"controller":   "runs, and logs JSON",
+	"node":         "runs, and logs JSON",
+	"completion":   "prints a script for a shell",
+	"cidr":         "has verbs of its own",
+	"bench peer":   "writes its result with --json",
+	"bench report": "writes a page",
+	"capture":      "writes packets",
+	"gather":       "writes an archive",
+}
+
+func TestEveryVerbThatPrintsPrintsJSON(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	t.Setenv("HOME", t.TempDir())
+	verbs(t, func(t *testing.T, c *cobra.Command) {
+		name := strings.TrimPrefix(c.CommandPath(), "strait ")
+		flag := c.Flags().Lookup("output")
+		chosen := []string(nil)
+		if flag != nil {
+			chosen = formsOf(flag)
+		}
+		if why := printsNothing[name]; why != "" {
+			if slices.Contains(chosen, "json") {
+				t.Errorf("prints JSON, but is said not to: it %s", why)
+			}
+			return
+		}
+		if flag == nil || flag.Shorthand != "o" || !slices.Contains(chosen, "json") {
+			t.Fatal("has no -o json")
+		}
+		lines := commandLines(c.Example)
+		if len(lines) == 0 {
+			t.Fatal("no example")
+		}
+		_, stderr, code := output("", append(withoutOutput(lines[0]), "-o", "nonsense")...)
+		if code != exitUsage || !strings.Contains(stderr, "choose") || !strings.Contains(stderr, "json") {
+			t.Errorf("-o nonsense ends with %d and says %q", code, stderr)
+		}
+	})
+}
+
+// withoutOutput is a command line without its form of output.
+func withoutOutput(words []string) []string {
+	i := slices.Index(words, "-o")
+	if i < 0 {
+		return words
+	}
+	return append(slices.Clone(words[:i]), words[i+2:]...)
+}
+
+func TestAsPluginOfKubectlItShowsThatName(t *testing.T) {
+	for _, name := range []string{"/usr/local/bin/kubectl-strait", "kubectl-strait.exe"} {
+		root, args := invoked([]string{name, "status", "--help"})
+		var out strings.Builder
+		root.SetOut(&out)
+		if code := execute(root, args); code != exitOK || !strings.Contains(out.String(), "Usage:\n  kubectl strait status [PEERING...] [flags]\n") ||
+			!strings.Contains(out.String(), "\n  kubectl strait status b --wait=5m\n") {
+			t.Errorf("%s ends with %d and prints\n%s", name, code, out.String())
+		}
+		root, args = invoked([]string{name, "status", "--nonsense"})
+		root.SetErr(&out)
+		if code := execute(root, args); code != exitUsage || !strings.Contains(out.String(), `Run "kubectl strait status --help" for usage.`) {
+			t.Errorf("%s: a mistake ends with %d and prints\n%s", name, code, out.String())
+		}
+	}
+	root, args := invoked([]string{"./strait", "version", "-o", "json"})
+	var out strings.Builder
+	root.SetOut(&out)
+	if code := execute(root, args); code != exitOK || !json.Valid([]byte(out.String())) {
+		t.Errorf("strait ends with %d and prints %s", code, out.String())
+	}
+}
+
+// completed is what the shell offers at the end of a command line, as kubectl asks for it.
+func completed(t *testing.T, words ...string) []string {
+	t.Helper()
+	root, args := invoked(append([]string{"kubectl_complete-strait"}, words...))
+	var out strings.Builder
+	root.SetOut(&out)
+	root.SetErr(&out)
+	if code := execute(root, args); code != exitOK {
+		t.Fatalf("completion of %q ends with %d:\n%s", words, code, out.String())
+	}
+	var offered []string
+	for line := range strings.Lines(out.String()) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == ':' || strings.HasPrefix(line, "Completion ended") {
+			continue
+		}
+		word, _, _ := strings.Cut(line, "\t")
+		offered = append(offered, word)
+	}
+	return offered
+}
+
+func TestCommandLinesAreCompleted(t *testing.T) {
+	access(t, map[string]string{"a": objects(t, readyObjects).URL, "none": objects(t, noPeering).URL})
+	for _, c := range []struct {
+		words []string
+		want  []string
+	}{
+		{[]string{"sta"}, []string{"status"}},
+		{[]string{"status", "--context", ""}, []string{"a", "none"}},
+		{[]string{"peer", "--remote-context", ""}, []string{"a", "none"}},
+		{[]string{"status", "-o", ""}, []string{"table", "json", "yaml"}},
+		{[]string{"invite", "-o", ""}, []string{"text", "json"}},
+		{[]string{"status", "--context", "a", ""}, []string{"prod-b"}},
+		{[]string{"status", "--context", "a", "prod-b", ""}, nil},
+		{[]string{"resolve", "10.0.0.1", "--context", "a", "--of", ""}, []string{"prod-b"}},
+		{[]string{"completion", ""}, shells},
+		{[]string{"resolve", ""}, nil},
+	} {
+		if got := completed(t, c.words...); !slices.Equal(got, c.want) {
+			t.Errorf("after strait %s there is offered %q, want %q", strings.Join(c.words, " "), got, c.want)
+		}
+	}
+}
+
+func TestEveryShellGetsAScript(t *testing.T) {
+	for _, shell := range shells {
+		if out, _, code := output("", "completion", shell); code != exitOK || !strings.Contains(out, "strait") {
+			t.Errorf("%s: ends with %d and prints %d letters", shell, code, len(out))
+		}
+	}
+	if _, stderr, code := output("", "completion", "csh"); code != exitUsage || !strings.Contains(stderr, "choose bash, zsh, fish or powershell") {
+		t.Errorf("csh: ends with %d and says %q", code, stderr)
+	}
+}
+
+func TestErrorsAreBrokenBetweenWords(t *testing.T) {
+	long := "strait: " + strings.Repeat("word ", 30) + "kubectl-get-pods-with-a-name-that-is-longer-than-all-of-the-line-and-stays-in-one-piece-to-be-copied"
+	for line := range strings.Lines(wrap(long, 40)) {
+		line = strings.TrimSuffix(line, "\n")
+		if len(line) > 40 && strings.Contains(strings.TrimSpace(line), " ") {
+			t.Errorf("%q is longer than 40 letters", line)
+		}
+	}
+	if got := strings.Join(strings.Fields(wrap(long, 40)), " "); got != long {
+		t.Errorf("words were lost: %q", got)
+	}
+	if got := wrap("one\n  two", 40); got != "one\n  two" {
+		t.Errorf("a short text became %q", got)
+	}
+}

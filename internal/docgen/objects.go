@@ -1,0 +1,249 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// definition is a CustomResourceDefinition as far as it is shown.
+type definition struct {
+	Spec struct {
+		Group string
+		Names struct {
+			Kind       string
+			Plural     string
+			ShortNames []string
+		}
+		Scope    string
+		Versions []struct {
+			Name                     string
+			AdditionalPrinterColumns []struct {
+				Name, JSONPath string
+				Priority       int
+			}
+			Schema struct{ OpenAPIV3Schema schema }
+		}
+	}
+}
+
+// schema is one value in an object.
+type schema struct {
+	Description          string
+	Type, Format         string
+	Properties           map[string]*schema
+	AdditionalProperties *schema
+	Items                *schema
+	Required             []string
+	Enum                 []any
+	Default              any
+	Minimum, Maximum     *float64
+	MinItems, MaxItems   *int
+	MinLength, MaxLength *int
+	IntOrString          bool `json:"x-kubernetes-int-or-string"`
+	Validations          []struct {
+		Message string
+		Rule    string
+	} `json:"x-kubernetes-validations"`
+}
+
+// page is the reference while it is written.
+type page struct {
+	strings.Builder
+	types map[string]*schema // of items that have a name of their own
+}
+
+// objects is the reference of all kinds in a folder.
+func objects(folder fs.FS) (string, error) {
+	files, err := fs.Glob(folder, "*.yaml")
+	if err != nil {
+		return "", err
+	}
+	p := &page{types: map[string]*schema{}}
+	p.WriteString("# Objects\n\nMade from the CustomResourceDefinitions, by `make generate`. `kubectl explain peering.spec` says the same in a cluster.\n\n" +
+		"All kinds belong to the whole cluster, none to a namespace. An empty list means none, never any. What one object can say about itself is checked by the API server, by the rules that stand here; there is no webhook. What takes several objects to see, the controller checks, and says in conditions.\n")
+	var kinds []definition
+	for _, file := range files {
+		text, err := fs.ReadFile(folder, file)
+		if err != nil {
+			return "", err
+		}
+		var d definition
+		if err := yaml.Unmarshal(text, &d); err != nil {
+			return "", fmt.Errorf("%s: %w", file, err)
+		}
+		for _, v := range d.Spec.Versions {
+			p.collect(&v.Schema.OpenAPIV3Schema)
+		}
+		kinds = append(kinds, d)
+	}
+	for i := range kinds {
+		p.kind(&kinds[i])
+	}
+	p.WriteString("\n## Types\n\n| type | what it is | rules |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(p.types)) {
+		t := p.types[name]
+		fmt.Fprintf(p, "| <a id=\"%s\"></a>`%s` | %s | %s |\n", strings.ToLower(name), name, cell(t.Description), cell(strings.Join(t.rules(), "; ")))
+	}
+	return p.String(), nil
+}
+
+// collect finds the types that have a name of their own: those of lists, which describe
+// themselves.
+func (p *page) collect(s *schema) {
+	if s.Items != nil {
+		if name, _, ok := strings.Cut(s.Items.Description, " "); ok && s.Items.Type == "string" && len(s.Items.Validations) > 0 {
+			p.types[name] = s.Items
+		}
+		p.collect(s.Items)
+	}
+	for _, field := range s.Properties {
+		p.collect(field)
+	}
+}
+
+// named is the link to a type that has the rules of this value, empty if there is none.
+func (p *page) named(s *schema) string {
+	for name, t := range p.types {
+		if len(s.Validations) > 0 && s.Type == t.Type && slices.Equal(s.rules(), t.rules()) {
+			return fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name))
+		}
+	}
+	return ""
+}
+
+func (p *page) kind(d *definition) {
+	for _, v := range d.Spec.Versions {
+		root := &v.Schema.OpenAPIV3Schema
+		fmt.Fprintf(p, "\n## %s\n\n`%s/%s`, `kubectl get %s`", d.Spec.Names.Kind, d.Spec.Group, v.Name, d.Spec.Names.Plural)
+		if len(d.Spec.Names.ShortNames) > 0 {
+			fmt.Fprintf(p, " or `%s`", strings.Join(d.Spec.Names.ShortNames, "`, `"))
+		}
+		fmt.Fprintf(p, "\n\n%s\n", oneLine(root.Description))
+		p.ruleList(root)
+		for _, part := range []string{"spec", "status"} {
+			if s := root.Properties[part]; s != nil {
+				fmt.Fprintf(p, "\n### %s.%s\n\n| field | type | what it is |\n|---|---|---|\n", d.Spec.Names.Kind, part)
+				p.fields("", s)
+				p.ruleList(s)
+			}
+		}
+		fmt.Fprintf(p, "\n### Columns of %s\n\n| column | from |\n|---|---|\n", d.Spec.Names.Kind)
+		for _, c := range v.AdditionalPrinterColumns {
+			wide := ""
+			if c.Priority > 0 {
+				wide = ", with `-o wide`"
+			}
+			fmt.Fprintf(p, "| %s | `%s`%s |\n", c.Name, c.JSONPath, wide)
+		}
+	}
+}
+
+func (p *page) ruleList(s *schema) {
+	for i, rule := range s.rules() {
+		if i == 0 {
+			p.WriteByte('\n')
+		}
+		fmt.Fprintf(p, "- Rule: %s\n", rule)
+	}
+}
+
+// fields writes the rows of an object's fields, and of those within them.
+func (p *page) fields(path string, of *schema) {
+	for _, name := range slices.Sorted(maps.Keys(of.Properties)) {
+		s, at := of.Properties[name], path+name
+		about := oneLine(s.Description)
+		if slices.Contains(of.Required, name) {
+			about = strings.TrimSpace(about + " Required.")
+		}
+		if s.Default != nil && s.Type != "object" {
+			about += fmt.Sprintf(" Default: `%v`.", s.Default)
+		}
+		if limits := s.limits(); limits != "" {
+			about += " " + limits + "."
+		}
+		if rules := s.rules(); len(rules) > 0 && p.typeOf(s) == s.Type {
+			about += " Rules: " + strings.Join(rules, "; ") + "."
+		}
+		fmt.Fprintf(p, "| `%s` | %s | %s |\n", at, p.typeOf(s), cell(about))
+		switch {
+		case name == "conditions": // the same as those of Kubernetes' own objects
+		case s.Properties != nil:
+			p.fields(at+".", s)
+		case s.Items != nil && s.Items.Properties != nil:
+			p.fields(at+"[].", s.Items)
+		}
+	}
+}
+
+// typeOf names the type of a value.
+func (p *page) typeOf(s *schema) string {
+	switch {
+	case s.Items != nil && s.Items.Properties == nil:
+		return "list of " + p.typeOf(s.Items)
+	case s.Items != nil:
+		return "list of objects"
+	case p.named(s) != "":
+		return p.named(s)
+	case s.IntOrString:
+		return "integer or string"
+	case len(s.Enum) > 0:
+		var all []string
+		for _, e := range s.Enum {
+			all = append(all, fmt.Sprintf("`%v`", e))
+		}
+		return strings.Join(all, ", ")
+	case s.AdditionalProperties != nil:
+		return "map of " + p.typeOf(s.AdditionalProperties)
+	case s.Format == "date-time":
+		return "time"
+	}
+	return s.Type
+}
+
+// limits are the bounds of a value, in words.
+func (s *schema) limits() string {
+	var all []string
+	if s.Minimum != nil || s.Maximum != nil {
+		switch {
+		case s.Maximum == nil:
+			all = append(all, fmt.Sprintf("%.0f or more", *s.Minimum))
+		case s.Minimum == nil:
+			all = append(all, fmt.Sprintf("%.0f at most", *s.Maximum))
+		default:
+			all = append(all, fmt.Sprintf("%.0f to %.0f", *s.Minimum, *s.Maximum))
+		}
+	}
+	if s.MaxItems != nil {
+		all = append(all, fmt.Sprintf("%d at most", *s.MaxItems))
+	}
+	if len(all) > 0 {
+		all[0] = strings.ToUpper(all[0][:1]) + all[0][1:]
+	}
+	return strings.Join(all, ", ")
+}
+
+// rules are what the API server says of a value that it refuses.
+func (s *schema) rules() (all []string) {
+	for _, v := range s.Validations {
+		text := oneLine(v.Message)
+		if text == "" {
+			text = "`" + v.Rule + "`"
+		}
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// cell is text in a table of Markdown.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`).Replace(oneLine(text))
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestTheReferenceOfTheObjectsIsCurrent(t *testing.T) {
+	want, err := objects(os.DirFS("../../k8s/api/crds"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("../../docs/reference/objects.md")
+	if err != nil || string(got) != want {
+		t.Errorf("docs/reference/objects.md is not what the CustomResourceDefinitions say (%v); run: make generate", err)
+	}
+	for _, says := range []string{
+		"## Peering\n", "| `acceptPrefixes` | list of [CIDR](#cidr) |", "| `gateway.replicas` | integer | ", "Default: `1`", "### Columns of Peering\n", "| WHY | ", "-o wide",
+	} {
+		if !strings.Contains(want, says) {
+			t.Errorf("the reference lacks %q", says)
+		}
+	}
+}
+
+func TestAFileThatIsNoDefinitionIsNamed(t *testing.T) {
+	if _, err := objects(fstest.MapFS{"odd.yaml": {Data: []byte("spec: [")}}); err == nil || !strings.Contains(err.Error(), "odd.yaml") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+const (
+	beat   = 50 * time.Millisecond // between parts of a flow
+	part   = 1024                  // bytes
+	starve = 15 * time.Second      // how long a flow may hear nothing
+)
+
+// FlowOrder is a connection that an agent shall keep busy.
+type FlowOrder struct {
+	Marker   Marker         `json:"marker"`
+	To       netip.AddrPort `json:"to"`
+	Source   netip.Addr     `json:"source,omitzero"` // that the server must see; none: any
+	Patience time.Duration  `json:"patience"`        // how long connecting may take, in nanoseconds
+	Longest  time.Duration  `json:"longest"`         // after which it ends by itself, in nanoseconds
+}
+
+// Flow keeps a connection busy until ctx ends, and compares all that comes back.
+func Flow(ctx context.Context, o FlowOrder) Result {
+	ctx, end := context.WithTimeout(ctx, o.Longest)
+	defer end()
+	c := Check{ID: "flow", Protocol: TCP, To: o.To, Source: o.Source, Patience: o.Patience}
+	first, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	var r Result
+	for conn, is := c.dial(first); ; conn, is = c.dial(first) {
+		if r = is; conn != nil {
+			defer conn.Close()
+			stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
+			defer stop()
+			return c.checkSource(pace(ctx, o.Marker, conn, r))
+		}
+		select {
+		case <-first.Done():
+			return r
+		case <-time.After(again):
+		}
+	}
+}
+
+// stream is a connection with deadlines.
+type stream interface {
+	Read([]byte) (int, error)
+	Write([]byte) (int, error)
+	SetDeadline(time.Time) error
+}
+
+// pace sends a part with each beat and waits for it, until ctx ends.
+func pace(ctx context.Context, m Marker, conn stream, r Result) Result {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	b := make([]byte, part)
+	for ctx.Err() == nil {
+		begin := time.Now()
+		_ = conn.SetDeadline(begin.Add(starve)) // only a closed one refuses
+		if ctx.Err() != nil {
+			break // the end may have come before the deadline
+		}
+		m.fill(b, r.Bytes)
+		_, err := conn.Write(b)
+		for n := 0; err == nil && n < part; {
+			var more int
+			more, err = conn.Read(b[n:part])
+			if at := m.wrong(b[n:n+more], r.Bytes); at >= 0 {
+				return r.failed(Corrupted, fmt.Sprintf("byte %d of the flow came back as another", r.Bytes+int64(at)))
+			}
+			n, r.Bytes = n+more, r.Bytes+int64(more)
+		}
+		r.Silence = max(r.Silence, time.Since(begin))
+		if err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			return r.failed(because(err), fmt.Sprintf("the flow ended after %d bytes: %v", r.Bytes, err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	return r
+}

@@ -1,0 +1,137 @@
+package leak
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"strait.dev/strait/test/netns"
+)
+
+var marker = [16]byte{9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6}
+
+func order() Order {
+	return Order{
+		Marker:  marker,
+		Foreign: []netip.Prefix{netip.MustParsePrefix("198.51.100.21/32"), netip.MustParsePrefix("2001:db8:b::/64")},
+		Own:     []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("fd00:10::/48")},
+		Node:    []netip.Addr{netip.MustParseAddr("192.0.2.21")},
+	}
+}
+
+// ip is a packet between two addresses, with the marker or without.
+func ip(src, dst string, marked bool) []byte {
+	s, d := netip.MustParseAddr(src), netip.MustParseAddr(dst)
+	b := append([]byte{0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0}, s.AsSlice()...)
+	if s.Is6() {
+		b = append([]byte{0x60, 0, 0, 0, 0, 0, 17, 64}, s.AsSlice()...)
+	}
+	b = append(b, d.AsSlice()...)
+	b = append(b, make([]byte, 13)...)
+	if marked {
+		b = append(b, marker[:]...)
+	}
+	return append(b, 1, 2, 3)
+}
+
+func TestOnlyPacketsThatAreInTheClearWhereTheyShouldNotBeAreLeaks(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		underlay bool
+		b        []byte
+		want     Report
+	}{
+		{"a pod's packet on its own cable", false, ip("10.0.1.5", "10.71.2.9", true), Report{Clear: 1}},
+		{"the overlay between nodes", true, ip("192.0.2.21", "192.0.2.22", true), Report{Clear: 1}},
+		{"the overlay to a gateway's pod", true, ip("192.0.2.21", "10.0.2.7", true), Report{Clear: 1}},
+		{"an encrypted packet", true, ip("192.0.2.21", "198.51.100.21", false), Report{Tunnel: 1}},
+		{"an encrypted packet of IPv6", true, ip("2001:db8:b::7", "fd00:10::1", false), Report{Tunnel: 1}},
+		{"somebody else's", true, ip("192.0.2.21", "203.0.113.1", false), Report{}},
+		{"in the clear to the other cluster", true, ip("192.0.2.21", "198.51.100.21", true), Report{Leaks: make([]Leak, 1)}},
+		{"in the clear from it, on any interface", false, ip("198.51.100.21", "10.0.1.5", true), Report{Leaks: make([]Leak, 1)}},
+		{"a pod's packet that left by the default route", true, ip("10.0.1.5", "10.71.2.9", true), Report{Leaks: make([]Leak, 1)}},
+		{"the same with IPv6", true, ip("fd00:10::5", "fd73:7472::9", true), Report{Leaks: make([]Leak, 1)}},
+	} {
+		m := &matcher{Order: order()}
+		m.see("eth0", c.underlay, c.b)
+		if m.Clear != c.want.Clear || m.Tunnel != c.want.Tunnel || len(m.Leaks) != len(c.want.Leaks) || m.Packets != 1 {
+			t.Errorf("%s: %+v, want %+v", c.what, m.Report, c.want)
+		}
+	}
+}
+
+func TestManyPacketsOfALeakAreOne(t *testing.T) {
+	m := &matcher{Order: order()}
+	for range 5 {
+		m.see("eth0", true, ip("10.0.1.5", "10.71.2.9", true))
+	}
+	if len(m.Leaks) != 1 || m.Leaks[0].Packets != 5 || m.Leaks[0].Destination.String() != "10.71.2.9" {
+		t.Errorf("%+v, want one leak of 5 packets", m.Leaks)
+	}
+	for i := range 2 * most {
+		m.see("eth0", true, ip("10.0.1.5", netip.AddrFrom4([4]byte{10, 71, 3, byte(i)}).String(), true))
+	}
+	if len(m.Leaks) != most {
+		t.Errorf("%d kinds are kept, want %d", len(m.Leaks), most)
+	}
+}
+
+func FuzzSee(f *testing.F) {
+	f.Add(ip("10.0.1.5", "10.71.2.9", true), true)
+	f.Add(ip("fd00::1", "fd00::2", false), false)
+	f.Add([]byte{0x45}, true)
+	f.Fuzz(func(t *testing.T, b []byte, underlay bool) {
+		m := &matcher{Order: order()}
+		m.see("eth0", underlay, b)
+		if n := m.Clear + m.Tunnel + len(m.Leaks); n > m.Packets {
+			t.Errorf("one packet counts %d times", n)
+		}
+	})
+}
+
+// TestAWatcherSeesWhatPasses sends a packet in the clear from one machine to another.
+func TestAWatcherSeesWhatPasses(t *testing.T) {
+	node, other := netns.New(t), netns.New(t)
+	node.IP(t, "link add eth0 type veth peer name eth0 "+other.Here()+"\naddr add 192.0.2.21/24 dev eth0\naddr add 10.0.1.1/24 dev eth0\nlink set eth0 up")
+	other.IP(t, "addr add 192.0.2.22/24 dev eth0\naddr add 198.51.100.21/24 dev eth0\nlink set eth0 up")
+	node.IP(t, "route add 198.51.100.0/24 dev eth0")
+	for _, c := range []struct {
+		to     string
+		marked bool
+		seen   func(*Report) bool
+	}{
+		{"192.0.2.22:6091", true, func(r *Report) bool { return r.Clear > 0 && len(r.Leaks) == 0 }},
+		{"198.51.100.21:51840", false, func(r *Report) bool { return r.Tunnel > 0 && len(r.Leaks) == 0 }},
+		{"198.51.100.21:51840", true, func(r *Report) bool { return len(r.Leaks) > 0 && r.Leaks[0].Interface == "eth0" }},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		var conn net.Conn
+		if err := node.In(func() (err error) { conn, err = net.Dial("udp", c.to); return err }); err != nil {
+			t.Fatal(err)
+		}
+		payload := make([]byte, 40)
+		if c.marked {
+			copy(payload[7:], marker[:])
+		}
+		var r *Report
+		err := node.In(func() (err error) {
+			r, err = Watch(ctx, order(), func() {
+				if _, err := conn.Write(payload); err != nil {
+					t.Error(err)
+				}
+				time.AfterFunc(3*turn*time.Microsecond, cancel)
+			})
+			return err
+		})
+		cancel()
+		_ = conn.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Underlay) != 1 || r.Underlay[0] != "eth0" || !c.seen(r) {
+			t.Errorf("to %s, marked %v: %+v", c.to, c.marked, r)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+var marker = Marker{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
+
+var loopback = netip.MustParseAddr("127.0.0.1")
+
+// serve runs a server until the test ends, and returns where it is.
+func serve(t *testing.T) netip.AddrPort {
+	t.Helper()
+	s, err := Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return netip.AddrPortFrom(loopback, s.Port())
+}
+
+// one runs one check.
+func one(t *testing.T, c Check) Result {
+	t.Helper()
+	if c.Patience == 0 {
+		c.Patience = time.Second
+	}
+	c.ID = "it"
+	results := Run(t.Context(), Order{Marker: marker, Sequences: []Sequence{{c}}})
+	if len(results) != 1 || results[0].ID != "it" {
+		t.Fatalf("results %+v, want one of the check", results)
+	}
+	return results[0]
+}
+
+// want checks how a check ended.
+func want(t *testing.T, r Result, f Failure) {
+	t.Helper()
+	if r.Failure != f {
+		t.Errorf("failure %q (%s), want %q", r.Failure, r.Detail, f)
+	}
+}
+
+func TestWhatIsEchoedComesBackWithTheAddressThatTheServerSaw(t *testing.T) {
+	at := serve(t)
+	for _, c := range []Check{
+		{Protocol: TCP, Size: 64}, {Protocol: TCP, Size: 1 << 20},
+		{Protocol: UDP, Size: 92, Mode: Whole}, {Protocol: UDP, Size: 1500, Mode: Whole}, {Protocol: UDP, Size: 9000, Mode: Fragment},
+	} {
+		c.To, c.Source = at, loopback
+		r := one(t, c)
+		want(t, r, "")
+		size := int64(c.Size)
+		if c.Protocol == UDP {
+			size -= 28
+		}
+		if r.Bytes != size || r.Source != loopback || r.RTT <= 0 {
+			t.Errorf("%+v: %+v, want %d bytes, the source and a time", c, r, size)
+		}
+	}
+}
+
+func TestAServerThatSawAnotherAddressIsToldFromOneThatDoesNotAnswer(t *testing.T) {
+	at := serve(t)
+	for _, p := range []Protocol{TCP, UDP} {
+		want(t, one(t, Check{Protocol: p, Size: 92, To: at, Source: netip.MustParseAddr("10.72.1.5")}), WrongSource)
+	}
+}
+
+func TestAPortOnWhichNobodyListensIsRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().(*net.TCPAddr).AddrPort()
+	_ = l.Close()
+	for _, p := range []Protocol{TCP, UDP} {
+		want(t, one(t, Check{Protocol: p, Size: 92, To: nobody, Patience: 300 * time.Millisecond}), Refused)
+	}
+}
+
+func TestSilenceIsATimeout(t *testing.T) {
+	mute, err := net.ListenPacket("udp", "127.0.0.1:0") // which reads nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	to := mute.LocalAddr().(*net.UDPAddr).AddrPort()
+	want(t, one(t, Check{Protocol: UDP, Size: 92, To: to, Patience: 400 * time.Millisecond}), Timeout)
+	accepts, err := net.Listen("tcp", "127.0.0.1:0") // in the kernel, and then nobody speaks
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepts.Close()
+	want(t, one(t, Check{Protocol: TCP, Size: 92, To: accepts.Addr().(*net.TCPAddr).AddrPort(), Patience: 400 * time.Millisecond}), Timeout)
+}
+
+// spoil serves as a server does, but for what spoil does to what goes back.
+func spoil(t *testing.T, spoil func([]byte) []byte) (tcp, udp netip.AddrPort) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = l.Close(), u.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				b := make([]byte, headLen)
+				putRequest(b, 0)
+				putAnswer(b, netip.MustParseAddrPort(c.RemoteAddr().String()))
+				_, _ = c.Write(b)
+				b = make([]byte, 4096)
+				if n, err := c.Read(b); err == nil {
+					_, _ = c.Write(spoil(b[:n]))
+				}
+			}()
+		}
+	}()
+	go func() {
+		b := make([]byte, largest)
+		for {
+			n, from, err := u.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			putAnswer(b[:n], from)
+			_, _ = u.WriteToUDPAddrPort(spoil(b[:n]), from)
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).AddrPort(), u.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+func TestOtherBytesThanWereSentAreCorrupted(t *testing.T) {
+	tcp, udp := spoil(t, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
+	want(t, one(t, Check{Protocol: TCP, Size: 640, To: tcp}), Corrupted)
+	want(t, one(t, Check{Protocol: UDP, Size: 640, To: udp}), Corrupted)
+	_, udp = spoil(t, func(b []byte) []byte { return b[:len(b)-1] })
+	want(t, one(t, Check{Protocol: UDP, Size: 640, To: udp}), Corrupted)
+}
+
+func TestAConnectionThatEndsEarlyIsClosed(t *testing.T) {
+	tcp, _ := spoil(t, func(b []byte) []byte { return b[:len(b)/2] })
+	want(t, one(t, Check{Protocol: TCP, Size: 640, To: tcp, Patience: 300 * time.Millisecond}), Closed)
+}
+
+func TestAStrangerIsNoEchoServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			fmt.Fprintf(c, "%064d", 0)
+			_ = c.Close()
+		}
+	}()
+	want(t, one(t, Check{Protocol: TCP, Size: 64, To: l.Addr().(*net.TCPAddr).AddrPort()}), Corrupted)
+}
+
+func TestWhatFollowsAFailedFirstCheckIsNotTried(t *testing.T) {
+	at := serve(t)
+	second := Check{ID: "second", Protocol: TCP, To: at, Size: 64, Patience: time.Second}
+	first := second
+	first.ID, first.Source = "first", netip.MustParseAddr("10.9.9.9")
+	results := Run(t.Context(), Order{Marker: marker, Sequences: []Sequence{{first, second}, {second, first, second}}})
+	for i, f := range []Failure{WrongSource, NotTried, "", WrongSource, ""} {
+		want(t, results[i], f)
+	}
+}
+
+func TestAServerThatComesLateIsWaitedFor(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := l.Addr().(*net.TCPAddr).AddrPort()
+	_ = l.Close()
+	tried := make(chan Result, 1)
+	go func() {
+		tried <- Run(t.Context(), Order{Marker: marker, Sequences: []Sequence{{{Protocol: TCP, To: at, Size: 64, Patience: 20 * time.Second}}}})[0]
+	}()
+	// It is refused once at least before somebody listens.
+	if _, err := net.Dial("tcp", at.String()); err == nil {
+		t.Fatal("somebody listens already")
+	}
+	s, err := Listen(at.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	want(t, <-tried, "")
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFlowLivesUntilItIsEnded(t *testing.T) {
+	at := serve(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(3*beat, cancel)
+	r := Flow(ctx, FlowOrder{Marker: marker, To: at, Source: loopback, Patience: time.Second, Longest: time.Minute})
+	want(t, r, "")
+	if r.Bytes < part || r.Silence <= 0 {
+		t.Errorf("%+v, want some bytes and the longest silence", r)
+	}
+	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: at, Source: netip.MustParseAddr("10.1.1.1"), Patience: time.Second, Longest: 3 * beat}), WrongSource)
+}
+
+func TestAFlowThatIsCutSaysSo(t *testing.T) {
+	tcp, _ := spoil(t, func(b []byte) []byte { return b }) // which echoes once, and closes
+	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Second, Longest: time.Minute}), Closed)
+	tcp, _ = spoil(t, func(b []byte) []byte { b[7]++; return b })
+	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Second, Longest: time.Minute}), Corrupted)
+}

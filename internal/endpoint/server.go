@@ -1,0 +1,139 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	connections = 256              // that a server holds at once; more wait
+	idle        = 30 * time.Second // how long a connection may say nothing
+	largest     = 64 << 10         // of a datagram, bytes
+)
+
+// Server echoes what it is sent.
+type Server struct {
+	tcp net.Listener
+	udp []*net.UDPConn
+}
+
+// Listen opens a port, TCP and UDP, on all addresses of all families that there are; 0
+// chooses one. Who calls it calls Serve.
+func Listen(port uint16) (*Server, error) {
+	tcp, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+	if err != nil {
+		return nil, fmt.Errorf("echo: %w", err)
+	}
+	s := &Server{tcp: tcp}
+	for _, family := range []string{"udp4", "udp6"} {
+		c := net.ListenConfig{Control: control(func(fd int) error { return clearDF(fd, family == "udp6") })}
+		one, err := c.ListenPacket(context.Background(), family, fmt.Sprintf(":%d", s.Port()))
+		if errors.Is(err, unix.EAFNOSUPPORT) {
+			continue // a kernel without that family has nobody who could ask
+		}
+		if err != nil {
+			s.close()
+			return nil, fmt.Errorf("echo: %w", err)
+		}
+		s.udp = append(s.udp, one.(*net.UDPConn))
+	}
+	return s, nil
+}
+
+// Port is the one that is open.
+func (s *Server) Port() uint16 { return uint16(s.tcp.Addr().(*net.TCPAddr).Port) }
+
+// Serve echoes until ctx ends. It returns an error only where it had to give up earlier.
+func (s *Server) Serve(ctx context.Context) error {
+	var all sync.WaitGroup
+	failed := make(chan error, 1+len(s.udp))
+	all.Go(func() { failed <- s.serveTCP(ctx) })
+	for _, c := range s.udp {
+		all.Go(func() { failed <- serveUDP(c) })
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	s.close()
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("echo: %w", err)
+}
+
+func (s *Server) close() {
+	_ = s.tcp.Close()
+	for _, c := range s.udp {
+		_ = c.Close()
+	}
+}
+
+func (s *Server) serveTCP(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	room := make(chan struct{}, connections)
+	for {
+		c, err := s.tcp.Accept()
+		if err != nil {
+			return err
+		}
+		room <- struct{}{}
+		all.Go(func() {
+			defer func() { <-room }()
+			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+			defer stop()
+			echo(c)
+		})
+	}
+}
+
+// echo says who has called, and then whatever it is told, until either end is done.
+func echo(c net.Conn) {
+	defer c.Close()
+	b := make([]byte, 32<<10)
+	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return
+	}
+	putRequest(b, 0)
+	putAnswer(b, from)
+	n := headLen
+	for err == nil || n > 0 {
+		if c.SetDeadline(time.Now().Add(idle)) != nil {
+			return
+		}
+		if _, e := c.Write(b[:n]); e != nil {
+			return
+		}
+		if err == io.EOF {
+			return
+		}
+		n, err = c.Read(b)
+	}
+}
+
+func serveUDP(c *net.UDPConn) error {
+	b := make([]byte, largest)
+	for {
+		n, from, err := c.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		if err == nil && putAnswer(b[:n], from) {
+			_, _ = c.WriteToUDPAddrPort(b[:n], from) // who hears nothing asks again
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// dial connects to an echo server and hears who it saw.
+func (c Check) dial(ctx context.Context) (net.Conn, Result) {
+	r := Result{ID: c.ID}
+	begin := time.Now()
+	dialer := net.Dialer{Timeout: fresh, Control: control(func(fd int) error { return hearErrors(fd, c.To.Addr().Is6()) })}
+	conn, err := dialer.DialContext(ctx, "tcp", c.To.String())
+	if err != nil {
+		return nil, r.failed(because(err), err.Error())
+	}
+	r.RTT = time.Since(begin)
+	if until, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(until) // only a closed one refuses
+	}
+	var head [headLen]byte
+	if _, err := io.ReadFull(conn, head[:]); err != nil {
+		_ = conn.Close()
+		return nil, r.failed(because(err), fmt.Sprintf("connected, but heard nothing: %v", err))
+	}
+	from, _, ok := parseAnswer(head[:])
+	if !ok {
+		_ = conn.Close()
+		return nil, r.failed(Corrupted, "whoever answers there is no echo server of Strait")
+	}
+	r.Source = from.Addr()
+	return conn, r
+}
+
+// tcp sends the payload over a connection of its own, and compares what comes back.
+func (c Check) tcp(ctx context.Context, m Marker) Result {
+	conn, r := c.dial(ctx)
+	if conn == nil {
+		return r
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
+	defer stop()
+	sent := make(chan error, 1)
+	go func() { sent <- send(conn, m, c.Size) }()
+	b := make([]byte, 32<<10)
+	for r.Bytes < int64(c.Size) {
+		n, err := conn.Read(b[:min(len(b), c.Size-int(r.Bytes))])
+		if at := m.wrong(b[:n], r.Bytes); at >= 0 {
+			return r.failed(Corrupted, fmt.Sprintf("byte %d of %d came back as another", r.Bytes+int64(at), c.Size))
+		}
+		r.Bytes += int64(n)
+		if err != nil {
+			return r.failed(because(err), fmt.Sprintf("%d of %d bytes came back: %v", r.Bytes, c.Size, err))
+		}
+	}
+	<-sent // all has come back, so it is done
+	r.MSS = mss(conn)
+	return c.checkSource(r)
+}
+
+// send writes the first bytes of a run's stream.
+func send(to io.Writer, m Marker, size int) error {
+	b := make([]byte, 32<<10)
+	for at := 0; at < size; {
+		part := b[:min(len(b), size-at)]
+		m.fill(part, int64(at))
+		n, err := to.Write(part)
+		if at += n; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mss is the largest segment that a connection sends, in bytes; 0: not known.
+func mss(c net.Conn) (size int) {
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) { size, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG) })
+	return size
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// nobody is the user and group that programs run as.
+const nobody = "65534:65534"
+
+// pack makes the archive of an image, the digest that pins it in all registries, and the
+// bill of materials of each binary.
+func pack(name string, binaries []*goProgram) (image []byte, digest string, boms [][]byte, err error) {
+	slash, colon := strings.LastIndex(name, "/"), strings.LastIndex(name, ":")
+	if colon <= slash || colon == len(name)-1 {
+		return nil, "", nil, fmt.Errorf("-name %q has no tag; write REPOSITORY:TAG", name)
+	}
+	tag := name[colon+1:]
+	l := &layout{blobs: make(map[string][]byte)}
+	var platforms, attached []descriptor
+	for _, b := range binaries {
+		if slices.ContainsFunc(platforms, func(d descriptor) bool { return *d.Platform == b.platform }) {
+			return nil, "", nil, fmt.Errorf("two binaries are for %s/%s; give one for each platform", b.platform.OS, b.platform.Architecture)
+		}
+		runs, err := l.addImage(b, tag)
+		if err != nil {
+			return nil, "", nil, err
+		}
+		bom := bomOf(b, tag)
+		boms = append(boms, bom)
+		attached = append(attached, l.attach(bom, runs, facts(b, tag)))
+		runs.Platform = &b.platform
+		platforms = append(platforms, runs)
+	}
+	whole := l.addJSON(typeIndex, index{
+		SchemaVersion: 2, MediaType: typeIndex, Manifests: append(platforms, attached...), Annotations: facts(binaries[0], tag),
+	})
+	whole.Annotations = map[string]string{keyName: name, keyTag: tag}
+	image, err = l.archive(index{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{whole}})
+	return image, whole.Digest, boms, err
+}
+
+// addImage adds what runs on one platform.
+func (l *layout) addImage(b *goProgram, tag string) (descriptor, error) {
+	packed, unpacked, err := layer(b.content)
+	if err != nil {
+		return descriptor{}, err
+	}
+	labels := facts(b, tag)
+	c := config{platform: b.platform, Created: labels[keyCreated]}
+	c.Config.User, c.Config.Entrypoint, c.Config.WorkingDir, c.Config.Labels = nobody, []string{"/strait"}, "/", labels
+	c.RootFS.Type, c.RootFS.DiffIDs = "layers", []string{"sha256:" + digest(unpacked)}
+	c.History = []history{{Created: labels[keyCreated], CreatedBy: "internal/ociimage"}}
+	return l.addJSON(typeManifest, manifest{
+		SchemaVersion: 2, MediaType: typeManifest,
+		Config: l.addJSON(typeConfig, c), Layers: []descriptor{l.add(typeLayer, packed)}, Annotations: labels,
+	}), nil
+}
+
+// attach adds a bill of materials as an artifact about an image. It is of no platform, so
+// that nobody takes it for one to run.
+func (l *layout) attach(bom []byte, to descriptor, annotations map[string]string) descriptor {
+	content := l.add(typeSPDX, bom)
+	content.Annotations = map[string]string{keyTitle: "sbom.spdx.json"}
+	d := l.addJSON(typeManifest, manifest{
+		SchemaVersion: 2, MediaType: typeManifest, ArtifactType: typeSPDX,
+		Config: l.add(typeEmpty, []byte("{}")), Layers: []descriptor{content}, Subject: &to, Annotations: annotations,
+	})
+	d.ArtifactType, d.Platform = typeSPDX, &nowhere
+	return d
+}
+
+// facts are the labels of an image.
+func facts(b *goProgram, tag string) map[string]string {
+	all := map[string]string{
+		keyTitle: "strait", keyVersion: tag, keyLicences: "Apache-2.0", keySource: "https://" + b.info.Main.Path,
+	}
+	if b.revision != "" {
+		all[keyRevision] = b.revision
+	}
+	if !b.made.IsZero() {
+		all[keyCreated] = b.made.UTC().Format(time.RFC3339)
+	}
+	return all
+}
+
+// layer is a file system with nothing but the program, as it is stored and as a tar.
+func layer(program []byte) (packed, unpacked []byte, err error) {
+	var plain, small bytes.Buffer
+	w := tar.NewWriter(&plain)
+	if err := errors.Join(addFile(w, "strait", 0o755, program), w.Close()); err != nil {
+		return nil, nil, err
+	}
+	z, err := gzip.NewWriterLevel(&small, gzip.BestCompression) // no name, no time
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = z.Write(plain.Bytes())
+	if err := errors.Join(err, z.Close()); err != nil {
+		return nil, nil, err
+	}
+	return small.Bytes(), plain.Bytes(), nil
+}

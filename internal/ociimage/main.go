@@ -1,0 +1,60 @@
+// Ociimage packs binaries of Strait, one for each platform, into an archive of one
+// container image: an OCI image layout as a tar, which containerd, podman and skopeo take
+// as it is. It needs no daemon and no network, and makes the same bytes of the same
+// binaries. The bill of materials of each binary, as SPDX, is in the image, attached to
+// its platform, and in a file beside the archive.
+//
+//	ociimage -o bin/strait-0.1.0.oci.tar -name strait.dev/strait:0.1.0 BINARY...
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+)
+
+func main() {
+	out := flag.String("o", "", "the archive to write, FILE.oci.tar")
+	name := flag.String("name", "", "name of the image, REPOSITORY:TAG")
+	flag.Parse()
+	pinned, err := run(*out, *name, flag.Args())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ociimage:", err)
+		os.Exit(1)
+	}
+	fmt.Printf("%s: %s\n", *out, pinned)
+}
+
+// run writes the archive, and returns the image's name with the digest that pins it.
+func run(out, name string, paths []string) (pinned string, err error) {
+	if out == "" || len(paths) == 0 {
+		return "", errors.New("give -o FILE, -name REPOSITORY:TAG and a binary for each platform")
+	}
+	binaries := make([]*goProgram, len(paths))
+	for i, path := range paths {
+		if binaries[i], err = readBinary(path); err != nil {
+			return "", err
+		}
+	}
+	image, digest, boms, err := pack(name, binaries)
+	if err != nil {
+		return "", err
+	}
+	for i, b := range binaries {
+		path := fmt.Sprintf("%s-%s-%s.spdx.json", strings.TrimSuffix(out, ".oci.tar"), b.platform.OS, b.platform.Architecture)
+		if err := write(path, boms[i]); err != nil {
+			return "", err
+		}
+	}
+	return name + "@" + digest, write(out, image)
+}
+
+// write leaves a whole file or none: others may wait for its name.
+func write(path string, content []byte) error {
+	if err := os.WriteFile(path+".part", content, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".part", path)
+}

@@ -1,0 +1,48 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+)
+
+// Detected is the ClusterNetwork that a controller with these wishes would show, with its
+// status. It only reads; Strait need not be installed.
+func Detected(ctx context.Context, c *client.Client, wishes v1alpha1.ClusterNetworkSpec) (*v1alpha1.ClusterNetwork, error) {
+	f, err := gather(ctx, c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, fmt.Errorf("detect what the cluster uses: %w", err)
+	}
+	list, err := c.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	nodes := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		nodes[i] = &list.Items[i]
+	}
+	object := &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Spec: withDefaults(wishes)}
+	object.Status = newNetwork(object.Spec, detect(object.Spec, f, nodes)).status(object)
+	return object, nil
+}
+
+// withDefaults are wishes with the pools that the API server would add. An empty list is
+// a wish.
+func withDefaults(spec v1alpha1.ClusterNetworkSpec) v1alpha1.ClusterNetworkSpec {
+	if spec.InternalCIDRs == nil {
+		spec.InternalCIDRs = []v1alpha1.CIDR{"10.80.0.0/16"}
+	}
+	if spec.ExternalCIDRs == nil {
+		spec.ExternalCIDRs = []v1alpha1.CIDR{"10.70.0.0/16"}
+	}
+	if spec.RemapPools == nil {
+		spec.RemapPools = []v1alpha1.CIDR{"10.64.0.0/10", "fd73:7472::/32"}
+	}
+	return spec
+}

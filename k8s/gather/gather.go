@@ -1,0 +1,217 @@
+package gather
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/operator"
+)
+
+// Schema names the form of a Summary. A field may come; none changes or goes without
+// another number.
+const Schema = "strait.dev/gather/1"
+
+// Options of a gathering. All are required, but for Say.
+type Options struct {
+	Namespaces []string // of Strait: the controller's, the gateways', the helpers'
+	Since      time.Duration
+	MaxSize    int64 // of the archive, bytes; the index and the summary come on top
+	Strait     any   // what this program is, for the summary
+	Now        time.Time
+	Root       string            // folder in the archive
+	Say        func(line string) // what is being read; nil: nobody wants to know
+}
+
+// Summary is what an archive holds and what it lacks.
+type Summary struct {
+	Schema   string    `json:"schema"`
+	Taken    time.Time `json:"taken"`
+	Strait   any       `json:"strait"`
+	Clusters []Cluster `json:"clusters"`
+}
+
+// Cluster is what was gathered of one cluster.
+type Cluster struct {
+	Name     string           `json:"name"`             // as it was called: "context a"
+	Folder   string           `json:"folder"`           // of its files
+	Status   *operator.Report `json:"status,omitempty"` // left out where it could not be read
+	Files    []string         `json:"files"`
+	Missing  []Missing        `json:"missing"`
+	Notes    []string         `json:"notes,omitempty"`
+	Redacted int64            `json:"redacted"` // places where a secret was replaced
+}
+
+// Missing is what could not be gathered.
+type Missing struct {
+	What  string `json:"what"` // the file that it would be
+	Error string `json:"error"`
+}
+
+// Complete reports whether nothing is missing.
+func (s *Summary) Complete() bool {
+	return !slices.ContainsFunc(s.Clusters, func(c Cluster) bool { return len(c.Missing) > 0 })
+}
+
+type metaCondition = metav1.Condition
+
+// site is a cluster while it is being read.
+type site struct {
+	operator.Cluster
+	archive      *archive
+	scanner      *scanner
+	since        time.Duration
+	gatewayNodes map[string]bool
+	told         func(line string)
+	exec         func(context.Context, client.ExecOptions) error
+	logs         func(ctx context.Context, namespace, pod, container string, o corev1.PodLogOptions) (io.ReadCloser, error)
+
+	mu sync.Mutex
+	is Cluster
+}
+
+// Run writes an archive of what there is to know in some clusters. What cannot be read is
+// in the summary; an error is one of writing, or of ctx: the archive is of no use then.
+func Run(ctx context.Context, to io.Writer, clusters []operator.Cluster, o Options) (*Summary, error) {
+	return run(ctx, to, clusters, o, func(s *site) { s.exec, s.logs = s.Client.Exec, s.Client.Logs })
+}
+
+func run(ctx context.Context, to io.Writer, clusters []operator.Cluster, o Options, connect func(*site)) (*Summary, error) {
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	a := &archive{root: o.Root, now: o.Now, limit: o.MaxSize, to: to}
+	summary := &Summary{Schema: Schema, Taken: o.Now.UTC().Truncate(time.Second), Strait: o.Strait}
+	for i, c := range clusters {
+		s := &site{Cluster: c, archive: a, scanner: &scanner{}, since: o.Since, gatewayNodes: map[string]bool{}, told: o.Say}
+		s.is = Cluster{Name: c.Name, Folder: folder(c.Name, i), Files: []string{}, Missing: []Missing{}}
+		connect(s)
+		s.gather(ctx, o.Namespaces)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.is.Redacted = s.scanner.found.Load()
+		slices.Sort(s.is.Files)
+		slices.SortFunc(s.is.Missing, func(a, b Missing) int { return strings.Compare(a.What, b.What) })
+		summary.Clusters = append(summary.Clusters, s.is)
+	}
+	text, err := json.MarshalIndent(summary, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	page, err := index(summary)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(a.add("summary.json", append(text, '\n'), true), a.add("index.html", page, true), a.end()); err != nil {
+		return nil, fmt.Errorf("write the archive: %w", err)
+	}
+	return summary, nil
+}
+
+var notInNames = regexp.MustCompile(`[^0-9A-Za-z.-]+`)
+
+// folder is a name for the files of a cluster.
+func folder(name string, number int) string {
+	name = strings.Trim(notInNames.ReplaceAllString(strings.TrimPrefix(name, "context "), "-"), ".-")
+	return fmt.Sprintf("%d-%.60s", number+1, name)
+}
+
+// gather reads a cluster. Secrets come first, which say what must not be seen, then
+// Peerings, which say which keys are public; logs come last, as they are long.
+func (s *site) gather(ctx context.Context, namespaces []string) {
+	if err := s.answers(ctx); err != nil {
+		s.misses("everything", err)
+		return
+	}
+	for i, name := range namespaces {
+		if !slices.Contains(namespaces[:i], name) {
+			s.secrets(ctx, name)
+		}
+	}
+	nodes := s.strait(ctx)
+	s.status(ctx)
+	s.kubernetes(ctx)
+	var pods []corev1.Pod
+	for i, name := range namespaces {
+		if !slices.Contains(namespaces[:i], name) {
+			pods = append(pods, s.namespace(ctx, name)...)
+		}
+	}
+	read(ctx, s, "default/events.yaml", s.Client.Events("default"), func(l *corev1.EventList) []corev1.Event { return slices.DeleteFunc(l.Items, notOurs) },
+		func(o corev1.Event) any { o.Message = string(s.scanner.free([]byte(o.Message))); return allowEvent(o) })
+	s.inside(ctx, slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Labels["app.kubernetes.io/name"] != "strait" }), nodes)
+}
+
+// answers says whether there is any use in asking.
+func (s *site) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	_, err := s.Client.Raw(ctx, "/version")
+	return s.Failed("read its version", err)
+}
+
+// notOurs reports whether an event of no namespace is of something else.
+func notOurs(e corev1.Event) bool {
+	return !strings.HasPrefix(e.InvolvedObject.APIVersion, v1alpha1.GroupVersion.Group+"/") && e.InvolvedObject.Kind != "Node"
+}
+
+// status puts in what strait status says.
+func (s *site) status(ctx context.Context) {
+	report, err := operator.Look(ctx, s.Cluster, nil)
+	if err != nil {
+		s.misses("status.json", err)
+		return
+	}
+	s.is.Status = report
+	s.json("status.json", report)
+	var text strings.Builder
+	if err := operator.Table(&text, report, s.archive.now); err != nil {
+		s.misses("status.txt", err)
+		return
+	}
+	s.put("status.txt", s.scanner.object([]byte(text.String())))
+}
+
+// put adds a file. It may be called concurrently, as misses and note.
+func (s *site) put(file string, text []byte) {
+	if err := s.archive.add(s.is.Folder+"/"+file, text, false); err != nil {
+		s.misses(file, err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.is.Files = append(s.is.Files, file)
+}
+
+// misses tells what could not be had.
+func (s *site) misses(file string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.is.Missing = append(s.is.Missing, Missing{file, string(s.scanner.free([]byte(err.Error())))})
+}
+
+func (s *site) note(format string, values ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.is.Notes = append(s.is.Notes, fmt.Sprintf(format, values...))
+}
+
+// say tells whoever waits what is being read.
+func (s *site) say(format string, values ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told(fmt.Sprintf(format, values...))
+}

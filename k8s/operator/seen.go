@@ -1,0 +1,54 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/nat"
+)
+
+// SeenHere says where a cluster sees an address that the remote cluster of a Peering uses:
+// Resolve the other way round. Its Address is the one to use in the cluster c.
+func SeenHere(ctx context.Context, c Cluster, name string, remote netip.Addr) (*Resolved, error) {
+	n, err := c.Network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.Peerings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(p v1alpha1.Peering) bool { return p.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%s: there is no Peering %s; there are: %s", c.Name, name, peeringNames(all))
+	}
+	here, err := seenHere(&all[i], remote)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Name, err)
+	}
+	r := &Resolved{Address: here.String(), ClusterID: n.Status.ClusterID}
+	r.Meanings = meanings(here, n, all[i:i+1], nil, nil)
+	return r, nil
+}
+
+// seenHere is the address under which what a remote cluster calls so is seen.
+func seenHere(p *v1alpha1.Peering, remote netip.Addr) (netip.Addr, error) {
+	for _, seen := range [][]v1alpha1.SeenPrefix{p.Status.Prefixes, p.Status.ExternalPrefixes} {
+		for _, s := range seen {
+			cidr, err := netip.ParsePrefix(string(s.CIDR))
+			seenAs, err2 := netip.ParsePrefix(string(s.SeenAs))
+			if err != nil || err2 != nil || !cidr.Contains(remote) {
+				continue
+			}
+			m, err := nat.NewMap(cidr, seenAs)
+			if err != nil {
+				continue
+			}
+			return m.Translate(remote), nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("%s is in no range of cluster %s that is seen here; strait status %s lists those that are", remote, remoteOf(p), p.Name)
+}

@@ -1,0 +1,252 @@
+package preflight
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/node"
+)
+
+// text is findings in short, but for those that are well.
+func text(all []findings.Finding) string {
+	var b strings.Builder
+	for _, f := range all {
+		if f.Severity != findings.OK {
+			fmt.Fprintf(&b, "%s %s %s\n", f.Severity, f.Code, f.Message)
+		}
+	}
+	return b.String()
+}
+
+// good is a node on which nothing is wrong.
+func good() Sight {
+	return Sight{Node: "n1", Is: node.Inspection{
+		Kernel: "6.12", Geneve: true, VXLAN: true, TUN: true, IPv6: true, Out: node.Exit{Link: "eth0", MTU: 1500},
+		Settings: map[string]int{"net.core.rmem_max": 4 << 20, "net.core.wmem_max": 4 << 20, "net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1},
+	}}
+}
+
+func TestWhatIsSaidOfANode(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*place, *Sight)
+		want   string // part of what is said; empty: all is well
+	}{
+		{"nothing is wrong", func(*place, *Sight) {}, ""},
+		{"it was not seen", func(_ *place, s *Sight) { s.Err = errors.New("exit code 1") }, "warning STRAIT-N011 exit code 1"},
+		{"VXLAN alone", func(_ *place, s *Sight) { s.Is.Geneve = false }, ""},
+		{"TAP devices alone", func(_ *place, s *Sight) { s.Is.Geneve, s.Is.VXLAN = false, false }, "warning STRAIT-N001 kernel 6.12 has neither Geneve nor VXLAN; the helper can"},
+		{"no tunnel at all", func(_ *place, s *Sight) {
+			s.Is.Geneve, s.Is.VXLAN, s.Is.TUN, s.Is.Lacks = false, false, false, "no Geneve (not supported)"
+		}, "error STRAIT-N001 kernel 6.12 has neither Geneve nor VXLAN nor TAP devices: no Geneve (not supported)"},
+		{"no nftables", func(_ *place, s *Sight) { s.Is.Tables = "nftables: not supported" }, "error STRAIT-N002 nftables: not supported"},
+		{"the port is another's", func(_ *place, s *Sight) {
+			s.Is.Taken, s.Is.Strange = []node.Port{{Number: 6091, Why: "address already in use"}}, []string{"link liqo.0 (geneve) has UDP port 6091"}
+		}, "error STRAIT-N003 UDP 6091 is in use, of which Geneve or VXLAN needs one: address already in use; link liqo.0 (geneve) has UDP port 6091"},
+		{"the port of health is another's", func(_ *place, s *Sight) { s.Is.Taken = []node.Port{{Number: 6093, Why: "in use"}} }, "error STRAIT-N003 TCP 6093"},
+		{"the port is Strait's", func(p *place, s *Sight) { p.installed, s.Is.Taken = true, []node.Port{{Number: 6091}} }, ""},
+		{"no forwarding", func(_ *place, s *Sight) { s.Is.Settings["net.ipv4.ip_forward"] = 0 }, "error STRAIT-N004 net.ipv4.ip_forward is 0"},
+		{"no forwarding of IPv6, which pods have", func(p *place, s *Sight) { p.ipv6, s.Is.Settings["net.ipv6.conf.all.forwarding"] = true, 0 }, "error STRAIT-N004 net.ipv6"},
+		{"no forwarding of IPv6, which pods do not have", func(_ *place, s *Sight) { s.Is.Settings["net.ipv6.conf.all.forwarding"] = 0 }, ""},
+		{"no IPv6, which pods have", func(p *place, s *Sight) { p.ipv6, s.Is.IPv6 = true, false }, "error STRAIT-N004 pods have IPv6, and the node has it switched off"},
+		{"small buffers", func(_ *place, s *Sight) { s.Is.Settings["net.core.rmem_max"] = 212992 }, "warning STRAIT-N005 net.core.rmem_max is 212992: a gateway here asks for 4194304 bytes"},
+		{"buffers that cannot be read", func(_ *place, s *Sight) {
+			delete(s.Is.Settings, "net.core.rmem_max")
+			delete(s.Is.Settings, "net.core.wmem_max")
+		}, ""},
+		{"a small MTU", func(_ *place, s *Sight) { s.Is.Out.MTU = 1300 }, "warning STRAIT-N006 link eth0 has MTU 1300"},
+		{"another clock", func(_ *place, s *Sight) { s.skew = -time.Minute }, "warning STRAIT-N007 its clock is 1m0s off"},
+		{"the clock of the API server, which is not ours", func(p *place, s *Sight) { p.skew, s.skew = time.Hour, time.Hour }, ""},
+		{"a slow answer", func(_ *place, s *Sight) { s.skew, s.doubt = 20*time.Second, 15*time.Second }, ""},
+		{"another's rule", func(_ *place, s *Sight) { s.Is.Strange = []string{"a rule of priority 105 looks into table 200"} }, "error STRAIT-N008 a rule of priority 105"},
+		{"remains", func(_ *place, s *Sight) { s.Is.Ours = node.Ours{Links: []string{"strait-1"}, Table: true} }, "warning STRAIT-N009 there is strait-1, nftables table strait"},
+		{"what is Strait's", func(p *place, s *Sight) { p.installed, s.Is.Ours = true, node.Ours{Links: []string{"strait-1"}} }, ""},
+	} {
+		p, s := place{name: "a"}, good()
+		c.change(&p, &s)
+		got := text(ofNode(p, s))
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s:\n%swant %q", c.name, got, c.want)
+		}
+	}
+}
+
+// network is what a controller would find in a cluster.
+func network(pods string, conditions ...metav1.ConditionStatus) *v1alpha1.ClusterNetwork {
+	n := &v1alpha1.ClusterNetwork{
+		Spec: v1alpha1.ClusterNetworkSpec{InternalCIDRs: []v1alpha1.CIDR{"10.80.0.0/16"}, ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"}, RemapPools: []v1alpha1.CIDR{"10.64.0.0/10"}},
+		Status: v1alpha1.ClusterNetworkStatus{
+			PodCIDRs: []v1alpha1.CIDR{v1alpha1.CIDR(pods)}, ServiceCIDRs: []v1alpha1.CIDR{"10.96.0.0/16"}, NodeCIDRs: []v1alpha1.CIDR{"192.0.2.0/24"},
+		},
+	}
+	for i, kind := range []string{v1alpha1.ConditionDetected, v1alpha1.ConditionReady} {
+		status := metav1.ConditionTrue
+		if i < len(conditions) {
+			status = conditions[i]
+		}
+		n.Status.Conditions = append(n.Status.Conditions, metav1.Condition{Type: kind, Status: status, Message: kind + " is " + string(status)})
+	}
+	return n
+}
+
+func linux(name string) corev1.Node {
+	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		NodeInfo:   corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64"},
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}}
+}
+
+// ordinary is a cluster in which nothing is wrong.
+func ordinary() *facts {
+	return &facts{
+		name: "a", version: "v1.36.3", systemUID: "1", nodes: []corev1.Node{linux("n1")}, network: network("10.0.0.0/16"),
+		daemonSets: []appsv1.DaemonSet{{ObjectMeta: metav1.ObjectMeta{Name: "kindnet"}}},
+		settings:   map[string]map[string]string{}, namespaces: map[string]*corev1.Namespace{},
+		services: []corev1.Service{{
+			Spec:   corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolUDP}}},
+			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}}},
+		}},
+	}
+}
+
+func TestWhatIsSaidOfACluster(t *testing.T) {
+	plugin := func(name string) func(*facts) {
+		return func(f *facts) { f.daemonSets[0].Name = name }
+	}
+	enforcing := func(name, level string) func(*facts) {
+		return func(f *facts) {
+			f.namespaces[name] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{enforce: level}}}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*facts)
+		want   string // part of what is said; empty: no error and no warning
+	}{
+		{"nothing is wrong", func(*facts) {}, ""},
+		{"an old version", func(f *facts) { f.version = "v1.30.4" }, "error STRAIT-C002 the API server is v1.30.4; Strait's kinds have rules that it knows since 1.31.0"},
+		{"a version of a provider", func(f *facts) { f.version = "v1.31.5-gke.1169000" }, ""},
+		{"a nonsense version", func(f *facts) { f.version = "?" }, "warning STRAIT-C002"},
+		{"no nodes", func(f *facts) { f.nodes = nil }, "warning STRAIT-C003 no node is known"},
+		{"a Windows node", func(f *facts) {
+			f.nodes = append(f.nodes, linux("w"))
+			f.nodes[1].Status.NodeInfo.OperatingSystem = "windows"
+		}, "warning STRAIT-C003 Strait works on 1 of 2 nodes; the others are 1 windows/amd64"},
+		{"only another architecture", func(f *facts) { f.nodes[0].Status.NodeInfo.Architecture = "s390x" }, "error STRAIT-C003"},
+		{"ranges that cannot be found", func(f *facts) { f.network = network("10.0.0.0/16", "False") }, "error STRAIT-C004 Detected is False"},
+		{"ranges that may not be read", func(f *facts) { f.network, f.unknown = nil, "forbidden" }, "skipped STRAIT-C004 not looked at: forbidden"},
+		{"a pool that is taken", func(f *facts) { f.network = network("10.0.0.0/16", "True", "False") }, "error STRAIT-C005 Ready is False"},
+		{"an unknown plugin", plugin("weave-net"), "info STRAIT-C006 the network plugin is none that is known here"},
+		{"Calico", plugin("calico-node"), "info STRAIT-C006 the network plugin is Calico: it masquerades"},
+		{"Cilium as it comes", func(f *facts) {
+			plugin("cilium")(f)
+			f.settings["cilium-config"] = map[string]string{}
+		}, "warning STRAIT-C007 Cilium's policies do not match nodes by their addresses (policy-cidr-match-mode is \"\")"},
+		{"Cilium that routes in eBPF", func(f *facts) {
+			plugin("cilium")(f)
+			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-bpf-masquerade": "true"}
+		}, "warning STRAIT-C008 with enable-bpf-masquerade"},
+		{"Cilium that lets the kernel route", func(f *facts) {
+			plugin("cilium")(f)
+			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-bpf-masquerade": "true", "enable-host-legacy-routing": "true"}
+		}, ""},
+		{"Cilium of Google's make, whose settings are hidden", plugin("anetd"), "skipped STRAIT-C008"},
+		{"OVN", plugin("ovnkube-node"), "warning STRAIT-C008 OVN-Kubernetes sends packets of pods past"},
+		{"a namespace that keeps the helper out", enforcing("strait-nodes", "restricted"), "error STRAIT-C009 it enforces restricted"},
+		{"a namespace as it shall be", enforcing("strait-gateways", "restricted"), ""},
+		{"a namespace with a nonsense level", enforcing("strait-gateways", "strict"), "warning STRAIT-C009 it enforces \"strict\""},
+		{"it is installed", func(f *facts) { f.image = "strait.dev/strait:0.0.9" }, "info STRAIT-C010 Strait is installed, from image strait.dev/strait:0.0.9"},
+		{"it was installed", func(f *facts) { f.installed = &v1alpha1.ClusterNetwork{} }, "warning STRAIT-C010"},
+		{"no LoadBalancer for UDP", func(f *facts) { f.services[0].Spec.Ports[0].Protocol = corev1.ProtocolTCP }, "info STRAIT-C011"},
+		{"remains of a command", func(f *facts) { f.leftover = []string{"strait-verify-x"} }, "warning STRAIT-C013 namespaces strait-verify-x"},
+		{"something may not be read", func(f *facts) { f.denied = map[topic]error{aboutServices: errors.New("forbidden")} }, "skipped STRAIT-C011 Services cannot be read: forbidden"},
+	} {
+		f := ordinary()
+		c.change(f)
+		all := ofCluster(f)
+		worst := findings.Worst(all)
+		if c.want == "" && (worst == findings.Error || worst == findings.Warning) || !strings.Contains(text(all), c.want) {
+			t.Errorf("%s:\n%swant %q", c.name, text(all), c.want)
+		}
+	}
+}
+
+func TestWhatIsSaidOfTwoClusters(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*facts)
+		want   string
+	}{
+		{"nothing in common", func(f *facts) { f.network = network("10.5.0.0/16") }, "info STRAIT-U002 10.70.0.0/16 will be seen as 10."}, // the external ranges are alike
+		{"the same pod CIDR", func(*facts) {}, "info STRAIT-U002 10.0.0.0/16 will be seen as 10.64.0.0/16, address by address"},
+		{"no room", func(f *facts) { f.network = network("10.0.0.0/8") }, "error STRAIT-U002 10.0.0.0/8 is seen nowhere"},
+		{"the same cluster", func(f *facts) { f.systemUID = "1" }, "error STRAIT-U004 both are the same cluster"},
+		{"clocks apart", func(f *facts) { f.skew = time.Minute }, "warning STRAIT-U003 their clocks are 1m0s apart"},
+		{"ranges that are not known", func(f *facts) { f.network = nil }, "skipped STRAIT-U002"},
+	} {
+		local, remote := ordinary(), ordinary()
+		remote.name, remote.systemUID = "b", "2"
+		c.change(remote)
+		if got := text(ofPair(local, remote)); !strings.Contains(got, c.want) {
+			t.Errorf("%s:\n%swant %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestOneWayBetweenClustersIsEnough(t *testing.T) {
+	open, shut := crossing{from: "a", to: "b", passes: []string{"192.0.2.1:30000"}}, crossing{from: "b", to: "a", silent: []string{"192.0.2.2:30000 (nothing came back)"}}
+	for _, c := range []struct {
+		name string
+		ways []crossing
+		want findings.Severity
+	}{
+		{"both", []crossing{open, open}, findings.OK},
+		{"one", []crossing{open, shut}, findings.Info},
+		{"none", []crossing{shut, shut}, findings.Warning},
+		{"not tried", []crossing{{err: errors.New("no")}, {err: errors.New("no")}}, findings.Skipped},
+	} {
+		if got := findings.Worst(ofCrossings(c.ways...)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestNodesWithDifferentMTUsAreTold(t *testing.T) {
+	a, b := good(), good()
+	b.Node, b.Is.Out.MTU = "n2", 9000
+	if got := text(ofMTUs(place{name: "a"}, []Sight{a, {Node: "lost", Err: errors.New("no")}, b})); !strings.Contains(got, "1500 on n1, and 9000 on n2") {
+		t.Errorf("%q", got)
+	}
+	if got := ofMTUs(place{name: "a"}, []Sight{a, a}); len(got) > 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestTheChartSaysTheSame(t *testing.T) {
+	text, err := os.ReadFile("../../charts/strait/Chart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chart struct{ AppVersion, KubeVersion string }
+	if err := yaml.Unmarshal(text, &chart); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(Image, ":"+chart.AppVersion) || !strings.HasPrefix(chart.KubeVersion, ">="+oldest.String()) {
+		t.Errorf("image %s and Kubernetes %s here; the chart has %+v", Image, oldest, chart)
+	}
+	if !slices.Contains(levels, chartNamespaces["strait-nodes"]) {
+		t.Errorf("levels %q", levels)
+	}
+}

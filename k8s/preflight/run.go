@@ -1,0 +1,97 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/operator"
+)
+
+// Image is that of the chart of this version.
+const Image = "strait.dev/strait:0.1.0"
+
+// Options of a preflight.
+type Options struct {
+	Local    operator.Cluster
+	Remote   *operator.Cluster           // that Local is to be joined to; nil: none yet
+	Wishes   v1alpha1.ClusterNetworkSpec // of Local's ClusterNetwork, as the installation will give them
+	NoPods   bool                        // only the API servers are asked
+	Image    string                      // of the pods; empty: that of the Strait that is installed, or else Image
+	Progress *operator.Progress          // nil: nobody wants to know
+}
+
+// Run looks at one cluster or two, and returns what it found, the worst first. The error
+// says what was not removed; what could not be looked at is a finding.
+func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
+	defer o.Progress.Done()
+	o.Progress.Say("asking the API server of " + o.Local.Name)
+	local, err := read(ctx, o.Local, o.Wishes)
+	if err != nil {
+		return []findings.Finding{findings.New("STRAIT-C001", findings.Error, o.Local.Name, "%v", err)}, nil
+	}
+	all := ofCluster(local)
+	var remote *facts
+	if o.Remote != nil {
+		o.Progress.Say("asking the API server of " + o.Remote.Name)
+		if remote, err = read(ctx, *o.Remote, v1alpha1.ClusterNetworkSpec{}); err != nil {
+			all = append(all, findings.New("STRAIT-C001", findings.Error, o.Remote.Name, "%v", err))
+		} else {
+			all = append(all, ofCluster(remote)...)
+			all = append(all, ofPair(local, remote)...)
+		}
+	}
+	if o.NoPods {
+		all = append(all, findings.New("STRAIT-C012", findings.Skipped, o.Local.Name, "no pods were wanted: nodes, and UDP between them and the clusters, were not looked at"))
+	} else {
+		var found []findings.Finding
+		found, err = o.withPods(ctx, local, remote)
+		all = append(all, found...)
+	}
+	findings.Sort(all)
+	return all, err
+}
+
+// withPods looks at what only pods can see. Remote is nil where there is no such cluster.
+func (o Options) withPods(ctx context.Context, local, remote *facts) (all []findings.Finding, err error) {
+	mine, ended, found := o.crew(ctx, o.Local, local, remote != nil)
+	defer func() { err = errors.Join(err, ended()) }()
+	all = append(all, found...)
+	if remote == nil {
+		return all, nil
+	}
+	theirs, theirsEnded, found := o.crew(ctx, *o.Remote, remote, true)
+	defer func() { err = errors.Join(err, theirsEnded()) }()
+	all = append(all, found...)
+	if mine == nil || theirs == nil {
+		return append(all, findings.New("STRAIT-U001", findings.Skipped, local.name+" and "+remote.name, "not tried: there are no pods in both")), nil
+	}
+	o.Progress.Say("sending from cluster to cluster")
+	return append(all, ofCrossings(cross(ctx, mine, theirs), cross(ctx, theirs, mine))...), nil
+}
+
+// crew runs the agents of a cluster and has them look at their nodes. The crew is nil where
+// they cannot run, which is a finding.
+func (o Options) crew(ctx context.Context, c operator.Cluster, f *facts, two bool) (is *crew, ended func() error, all []findings.Finding) {
+	image := o.Image
+	if image == "" {
+		image = f.image
+	}
+	if image == "" {
+		image = Image
+	}
+	is, err := start(ctx, c, f, "preflight", image, maxNodes, two, o.Progress.Say)
+	if err != nil {
+		return nil, func() error { return nil }, []findings.Finding{findings.New("STRAIT-C012", findings.Error, f.name, "no pods of image %s run, so that nodes were not looked at: %v", image, err)}
+	}
+	ended = func() error {
+		o.Progress.Say("removing the pods in " + c.Name)
+		return is.End(context.WithoutCancel(ctx))
+	}
+	o.Progress.Say("looking at the nodes of " + c.Name)
+	sights := is.look(ctx)
+	all = is.ofNodes(sights)
+	o.Progress.Say("sending from node to node in " + c.Name)
+	return is, ended, append(all, is.mesh(ctx, sights)...)
+}

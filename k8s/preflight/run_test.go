@@ -1,0 +1,84 @@
+package preflight
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/test/kube"
+)
+
+func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func clusterOf(t *testing.T, name string, config *rest.Config) operator.Cluster {
+	t.Helper()
+	c, err := client.New(config)
+	must(t, err)
+	return operator.Cluster{Name: name, Client: c}
+}
+
+// What the API server alone tells, with nothing of Strait in the cluster.
+func TestAPreflightWithoutPodsReadsAndSaysWhatItDidNotLookAt(t *testing.T) {
+	cluster := kube.Start(t)
+	admin := clusterOf(t, "a", cluster.Admin())
+	node := linux("n1")
+	node.Spec.PodCIDR, node.Spec.PodCIDRs = "10.0.1.0/24", []string{"10.0.1.0/24"}
+	made, err := admin.Client.Nodes().Create(t.Context(), &node, metav1.CreateOptions{})
+	must(t, err)
+	made.Status = linux("n1").Status
+	made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.21"}}
+	_, err = admin.Client.Nodes().UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
+	must(t, err)
+
+	all, err := Run(t.Context(), Options{Local: admin, NoPods: true})
+	must(t, err)
+	if worst := findings.Worst(all); worst != findings.Info {
+		t.Errorf("the worst is %s:\n%s", worst, text(all))
+	}
+	said := text(all)
+	for _, f := range all {
+		said += f.Code + " " + f.Message + "\n"
+	}
+	for _, want := range []string{"skipped STRAIT-C012 no pods were wanted", "STRAIT-C004 pods [10.0.1.0/24] (of nodes), Services [10.96.0.0/16] (of ServiceCIDRs)", "STRAIT-C010 Strait is not installed"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%slacks %q", said, want)
+		}
+	}
+
+	b := admin
+	b.Name = "b"
+	all, err = Run(t.Context(), Options{Local: admin, Remote: &b, NoPods: true})
+	must(t, err)
+	if got := text(all); !strings.Contains(got, "error STRAIT-U004 both are the same cluster") {
+		t.Errorf("of one cluster twice:\n%s", got)
+	}
+	nobody := clusterOf(t, "nobody", cluster.ServiceAccount(t, "default", "nobody"))
+	all, err = Run(t.Context(), Options{Local: nobody})
+	must(t, err)
+	if got := text(all); !strings.Contains(got, "skipped STRAIT-C004") || !strings.Contains(got, "skipped STRAIT-C010") || !strings.Contains(got, "error STRAIT-C012") || strings.Contains(got, "warning") {
+		t.Errorf("to somebody who may nothing:\n%s", got)
+	}
+}
+
+func TestAnAPIServerThatIsAwayIsOneFinding(t *testing.T) {
+	c := clusterOf(t, "away", &rest.Config{Host: "https://127.0.0.1:1"})
+	all, err := Run(t.Context(), Options{Local: c})
+	must(t, err)
+	if len(all) != 1 || all[0].Code != "STRAIT-C001" || all[0].Severity != findings.Error || all[0].Remedy == "" {
+		t.Errorf("%+v", all)
+	}
+}

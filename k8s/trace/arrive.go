@@ -1,0 +1,200 @@
+package trace
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/node"
+)
+
+// arrive takes the packet from the tunnel to a host of a side, nil where there is no
+// access to it, and says to which. from is the other side.
+func (j *journey) arrive(s, from *Side, t *tunnelled) (there place) {
+	if t == nil || j.ended {
+		return there
+	}
+	h := Hop{Stage: StageGateway, Cluster: t.answer.Remote, Where: t.there()}
+	if s == nil {
+		j.unknown(h, notLookedAt+"; name it with --remote-context, or ask there: strait trace from one of its pods")
+		return there
+	}
+	if id := t.answer.Remote; id != "" && s.ID != id {
+		j.unknown(h, fmt.Sprintf("the tunnel leads to cluster %s, and what was given is cluster %s; name another --remote-context", id, s.ID))
+		return there
+	}
+	g := s.gatewayOf(t.link.RemoteKey)
+	if !g.known() {
+		j.unknown(h, fmt.Sprintf("no gateway of cluster %s has the key %s; strait status shows whether it has changed", s.ID, t.link.RemoteKey))
+		return there
+	}
+	there, a := j.enterGateway(s, g.Name)
+	if a != nil && !slices.ContainsFunc(a.Links, func(l daemon.TraceLink) bool { return l.RemoteKey == t.link.OwnKey }) {
+		h.Where, h.Cluster = g.Name, s.ID
+		j.hops, j.ended = j.hops[:len(j.hops)-1], true
+		j.drop(h, unknownKey, fmt.Sprintf("the gateway trusts no gateway of cluster %s with the key %s", from.ID, t.link.OwnKey))
+		return place{}
+	}
+	return j.deliver(s, g.Name, a, there)
+}
+
+// enterGateway asks a gateway what it does with the packet. The answer is nil where it
+// cannot be asked.
+func (j *journey) enterGateway(s *Side, name string) (to place, a *daemon.TraceAnswer) {
+	h := Hop{Stage: StageGateway, Cluster: s.ID, Where: name}
+	a, err := s.Gateway(j.ctx, name, daemon.TraceQuestion{Probe: j.packet, FromTunnel: true})
+	if err != nil {
+		j.unknown(h, err.Error())
+		return to, nil
+	}
+	if a.Reason == sourceNotGiven {
+		h.Notes = []string{"WireGuard drops it already: it is in none of the peer's allowed IPs"}
+	}
+	j.through(h, a)
+	if a.Node != nil {
+		to.node = a.Node.Name
+	}
+	return to, a
+}
+
+// deliver takes the packet from a gateway to the host behind its node.
+func (j *journey) deliver(s *Side, gateway string, a *daemon.TraceAnswer, to place) place {
+	if j.ended || a == nil {
+		return place{}
+	}
+	if a.Verdict == daemon.TraceToHost {
+		j.ended = true // delivered: to the gateway itself
+		return place{}
+	}
+	h := Hop{Stage: StageOverlay, Cluster: s.ID, Where: gateway + " to " + to.node}
+	h.Outer = &Outer{Destination: a.Node.Source, VNI: a.Node.VNI, Encapsulation: a.Node.Encapsulation}
+	if g := s.gateway(func(_ *v1alpha1.Peering, g *v1alpha1.GatewayStatus) bool { return g.Name == gateway }); g.known() {
+		h.Outer.Source = sameFamily(g.PodAddresses, a.Node.Source)
+	}
+	switch n := s.nodeGateway(to.node, gateway); {
+	case s.attachment(to.node) == nil:
+		j.drop(h, noNodeThere, "there is no NodeAttachment "+to.node)
+		return place{}
+	case n == nil:
+		h.Notes = []string{"the node says nothing of this gateway yet"}
+	case uint32(n.VNI) != a.Node.VNI:
+		j.drop(h, "wrong_vni", fmt.Sprintf("the gateway sends with VNI %d, and the node has %d", a.Node.VNI, n.VNI))
+		return place{}
+	case !n.Ready:
+		h.Notes = []string{"the gateway does not answer the node: " + n.Message}
+	}
+	j.pass(h)
+	j.enterNode(s, &to)
+	if j.ended {
+		return place{}
+	}
+	return to
+}
+
+// enterNode takes the packet to a pod of the node, or to the node itself.
+func (j *journey) enterNode(s *Side, to *place) {
+	h := Hop{Stage: StageNode, Cluster: s.ID, Where: to.node}
+	address := j.packet.Destination
+	to.host = s.internal(to.node, address) == address
+	way, err := s.Way(j.ctx, to.node, address, j.packet.Source)
+	switch {
+	case err != nil:
+		if h.Verdict, h.Notes = Unknown, []string{err.Error()}; !to.host {
+			j.packet.TTL--
+		}
+		j.hops = append(j.hops, h)
+	case way.Refused != "":
+		j.drop(h, noRoute, way.Refused)
+	case to.host || way.Local:
+		to.host = true
+		j.pass(h, fmt.Sprintf("%v is the node itself", address))
+		return
+	case way.Overlay != nil:
+		j.drop(h, wayBack, fmt.Sprintf("the node sends %v to a gateway, by %s", address, way.Device))
+	case j.packet.Length() > way.MTU && !j.packet.MayFragment:
+		j.drop(h, tooBig, fmt.Sprintf("%d bytes; %s carries %d", j.packet.Length(), way.Device, way.MTU))
+	default:
+		j.packet.TTL--
+		j.pass(h, wayIn(way)...)
+	}
+	if j.ended || to.host {
+		return
+	}
+	j.enterPod(s, to)
+}
+
+func wayIn(way *node.Way) []string {
+	notes := []string{"to the pod by " + way.Device}
+	if way.Via.IsValid() {
+		notes = []string{fmt.Sprintf("on by %s via %v", way.Device, way.Via)}
+	}
+	return notes
+}
+
+// enterPod finds who has the address.
+func (j *journey) enterPod(s *Side, to *place) {
+	address := j.packet.Destination
+	h := Hop{Stage: StagePod, Cluster: s.ID, Where: address.String()}
+	pods, err := s.PodsOn(j.ctx, to.node)
+	if err != nil {
+		j.unknown(h, err.Error())
+		return
+	}
+	pod := podAt(pods, address)
+	if pod == nil {
+		j.drop(h, noPod, fmt.Sprintf("no pod of node %s has %v", to.node, address))
+		return
+	}
+	to.pod, h.Where = pod, pod.Namespace+"/"+pod.Name
+	if pod.Status.Phase != corev1.PodRunning {
+		j.drop(h, podNotRunning, "the pod is "+string(pod.Status.Phase))
+		return
+	}
+	if !ready(pod) {
+		h.Notes = append(h.Notes, "the pod is not ready")
+	}
+	if declared := ports(pod, j.packet.Protocol); len(declared) > 0 && j.packet.Port != hostPort && !slices.Contains(declared, j.packet.Port) {
+		h.Notes = append(h.Notes, fmt.Sprintf("of %s, the pod declares %s and not %d: it may listen there all the same", strings.ToUpper(j.packet.Protocol), join(declared), j.packet.Port))
+	}
+	j.pass(h)
+}
+
+// podAt is the pod that has an address of its own: the one that runs, of several.
+func podAt(pods []corev1.Pod, address netip.Addr) (found *corev1.Pod) {
+	for i := range pods {
+		p := &pods[i]
+		if !p.Spec.HostNetwork && slices.Contains(addresses(p), address) && (found == nil || p.Status.Phase == corev1.PodRunning) {
+			found = p
+		}
+	}
+	return found
+}
+
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// ports are those of a protocol that a pod's containers declare.
+func ports(pod *corev1.Pod, protocol string) (all []uint16) {
+	for _, c := range pod.Spec.Containers {
+		for _, p := range c.Ports {
+			of := strings.ToLower(string(p.Protocol))
+			if of == protocol || of == "" && protocol == gateway.TCP {
+				all = append(all, uint16(p.ContainerPort))
+			}
+		}
+	}
+	return all
+}
+
+func join(ports []uint16) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ", "), "[]")
+}

@@ -1,0 +1,60 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/client"
+)
+
+// executor answers in the place of a kubelet.
+type executor func(o client.ExecOptions) error
+
+func (e executor) Exec(_ context.Context, o client.ExecOptions) error { return e(o) }
+
+func TestAGatewayIsAskedOverTheSocketInItsPod(t *testing.T) {
+	var asked client.ExecOptions
+	p := &Pods{GatewayNamespace: "strait-gateways", Executor: executor(func(o client.ExecOptions) error {
+		asked = o
+		_, err := fmt.Fprint(o.Stdout, `{"cluster":"a","verdict":"tunnel"}`)
+		return err
+	})}
+	a, err := p.Gateway(t.Context(), "b-0", daemon.TraceQuestion{Probe: probe("10.0.1.5", "10.71.2.9")})
+	if err != nil || a.Cluster != "a" || a.Verdict != daemon.TraceToTunnel {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if asked.Namespace != "strait-gateways" || asked.Pod != "b-0" || asked.Container != "gateway" || asked.Stdin != nil ||
+		!slices.Equal(asked.Command[:4], []string{"/strait", "trace", "--socket", "/var/cache/strait/strait.sock"}) {
+		t.Errorf("%+v", asked)
+	}
+}
+
+func TestWhoCannotBeAskedIsNamedWithTheRemedy(t *testing.T) {
+	for want, answer := range map[string]executor{
+		"pod strait-gateways/b-0: strait trace: no gateway listens": func(o client.ExecOptions) error {
+			fmt.Fprintln(o.Stderr, "no gateway listens on it")
+			return &client.ExitError{Code: 1}
+		},
+		"use a context of somebody who may create pods/exec": func(client.ExecOptions) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods/exec"}, "b-0", errors.New("no"))
+		},
+		"see whether it runs: kubectl get pods -n strait-gateways": func(client.ExecOptions) error { return errors.New("connection refused") },
+		"use a strait of its version": func(o client.ExecOptions) error {
+			_, err := fmt.Fprint(o.Stdout, "strait: unknown verb")
+			return err
+		},
+	} {
+		p := &Pods{GatewayNamespace: "strait-gateways", Executor: answer}
+		if _, err := p.Gateway(t.Context(), "b-0", daemon.TraceQuestion{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

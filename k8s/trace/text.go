@@ -1,0 +1,123 @@
+package trace
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+var marks = map[Verdict]string{Passed: "✓", Dropped: "✗", Unknown: "?"}
+
+// Table writes a report for people.
+func Table(w io.Writer, r *Report) error {
+	var b strings.Builder
+	p := r.Packet
+	fmt.Fprintf(&b, "%s (%s) to %s, %s, %d bytes\n\n", r.From, orDash(p.Source), to(p), p.Protocol, p.Length())
+	hopTable(&b, r.Hops)
+	if len(r.Reply) > 0 {
+		b.WriteString("\nthe reply\n\n")
+		hopTable(&b, r.Reply)
+	}
+	fmt.Fprintf(&b, "\n%s\n", r.Conclusion())
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Conclusion is what came of the packet, in a line.
+func (r *Report) Conclusion() string {
+	stage := fmt.Sprintf("%s of cluster %s", r.Stage, r.Cluster)
+	if r.Back {
+		stage = "the reply's " + stage
+	}
+	switch r.Verdict {
+	case Dropped:
+		return fmt.Sprintf("dropped at %s: %s: %s; %s", stage, r.Reason, r.Message, r.Remedy)
+	case Unknown:
+		return fmt.Sprintf("unknown at %s: %s", stage, r.Message)
+	}
+	if r.Message != "" {
+		return fmt.Sprintf("%s: %s", r.Verdict, r.Message)
+	}
+	return string(r.Verdict)
+}
+
+// hopTable writes hops. Nothing that it writes to fails.
+func hopTable(b *strings.Builder, hops []Hop) {
+	var table strings.Builder
+	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprint(columns, "  STAGE\tCLUSTER\tWHERE\tSOURCE\tDESTINATION\tTTL\tNOTE\n")
+	for _, h := range hops {
+		source, destination, ttl := "-", "-", "-"
+		if h.Packet != nil {
+			source, destination, ttl = orDash(h.Packet.Source), to(*h.Packet), fmt.Sprint(h.Packet.TTL)
+		}
+		fmt.Fprintf(columns, "%s %s\t%s\t%s\t%s\t%s\t%s\t%s\n", marks[h.Verdict], h.Stage, h.Cluster, h.Where, source, destination, ttl, h.note())
+	}
+	_ = columns.Flush()
+	for line := range strings.Lines(table.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+}
+
+// note is a hop's column of that name.
+func (h Hop) note() string {
+	notes := h.Notes
+	if o := h.Outer; o != nil {
+		notes = append([]string{fmt.Sprintf("%s %s to %s, VNI %d", o.Encapsulation, orDash(o.Source), orDash(o.Destination), o.VNI)}, notes...)
+	}
+	text := strings.Join(notes, "; ")
+	if h.Reason != "" {
+		text = h.Reason + ": " + text
+	}
+	return strings.ReplaceAll(text, "\n", " ")
+}
+
+// to is where a packet goes, with the port where it has one.
+func to(p gateway.Probe) string {
+	if p.Protocol == gateway.ICMP || !p.Destination.IsValid() {
+		return orDash(p.Destination)
+	}
+	return net.JoinHostPort(p.Destination.String(), strconv.Itoa(int(p.Port)))
+}
+
+// orDash is an address, or a dash for the zero one.
+func orDash(a interface {
+	IsValid() bool
+	String() string
+}) string {
+	if !a.IsValid() {
+		return "-"
+	}
+	return a.String()
+}
+
+// Single is the report of one gateway alone and its tunnel, for who asks it where it runs.
+func Single(q daemon.TraceQuestion, a *daemon.TraceAnswer, now time.Time) *Report {
+	const here = "this one"
+	j := &journey{packet: q.Probe, now: now}
+	if j.through(Hop{Stage: StageGateway, Cluster: a.Cluster, Where: here}, a); a.Verdict == daemon.TraceToTunnel {
+		j.tunnel(&Side{ID: a.Cluster}, end{GatewayStatus: &v1alpha1.GatewayStatus{Name: here}}, a)
+	}
+	r := &Report{Schema: Schema, From: "a host", Packet: a.Before, Hops: j.hops, Reply: []Hop{}}
+	if r.conclude(); r.Verdict != Delivered {
+		return r
+	}
+	r.Verdict = Passed
+	switch a.Verdict {
+	case daemon.TraceToTunnel:
+		r.Message = "it goes into the tunnel to cluster " + a.Remote
+	case daemon.TraceToNode:
+		r.Message = "it goes to node " + a.Node.Name
+	case daemon.TraceToHost:
+		r.Message = "it is for the gateway itself"
+	}
+	return r
+}

@@ -1,0 +1,209 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.dev/strait/gateway"
+)
+
+// Question is what packet is thought of.
+type Question struct {
+	Namespace, Pod string
+	From           netip.Addr // the source; the zero Addr: the pod's own
+	To             netip.Addr
+	Port           uint16 // of TCP and UDP
+	Protocol       string // see package gateway
+	Size           int    // of the IP packet, bytes; 0: no payload
+}
+
+// What hosts send: the TTL of Linux, a port that they choose for themselves, the MSS of an
+// interface with an MTU of 1500 bytes (RFC 6691).
+const (
+	hostTTL     = 64
+	hostPort    = 40000
+	hostMSS     = 1460
+	hostMSS6    = 1440
+	tunnelHops  = 2 // routers between a host and the tunnel: its node and the gateway
+	notLookedAt = "not looked at: there is no access to the other cluster"
+)
+
+// Run follows a packet from a pod of the local cluster to one of the remote, and the
+// answer back. remote is nil where there is no access to it: then both are followed as far
+// as the local cluster goes.
+func Run(ctx context.Context, q Question, local, remote *Side, now time.Time) (*Report, error) {
+	pod, err := local.Pod(ctx, q.Namespace, q.Pod)
+	if err != nil {
+		return nil, fmt.Errorf("read pod %s/%s: %w", q.Namespace, q.Pod, err)
+	}
+	if pod == nil {
+		return nil, fmt.Errorf("there is no pod %s in namespace %s of cluster %s; kubectl get pods -n %[2]s lists them", q.Pod, q.Namespace, local.ID)
+	}
+	j := &journey{ctx: ctx, now: now, packet: q.Probe()}
+	r := &Report{Schema: Schema, From: q.Namespace + "/" + q.Pod, Reply: []Hop{}}
+	start := placeOf(pod)
+	if j.begin(local, start, q.From) {
+		if err := j.packet.Check(); err != nil {
+			return nil, err
+		}
+	}
+	r.Packet = j.packet
+	out := j.send(local, start)
+	there := j.arrive(remote, local, out)
+	r.Hops = j.hops
+	back := &journey{ctx: ctx, now: now, packet: answerTo(j.packet)}
+	switch {
+	case there.known():
+		back.begin(remote, there, j.packet.Destination)
+		home := back.arrive(local, remote, back.send(remote, there))
+		back.checkHome(local, start, home)
+	case out != nil && remote == nil:
+		back.fromTunnel(local, start, out)
+	}
+	r.Reply = append(r.Reply, back.hops...)
+	r.conclude()
+	return r, nil
+}
+
+// fromTunnel takes the reply home from where it leaves the tunnel, where nobody can be asked
+// what the other cluster does.
+func (j *journey) fromTunnel(s *Side, asked place, out *tunnelled) {
+	h := Hop{Stage: StageTunnel, Cluster: out.answer.Remote, Where: out.there() + " to " + out.gateway.Name}
+	j.unknown(h, notLookedAt+"; the reply is thought of as it would leave the tunnel")
+	j.ended = false
+	j.packet.TTL -= tunnelHops
+	name := out.gateway.Name
+	home, a := j.enterGateway(s, name)
+	j.checkHome(s, asked, j.deliver(s, name, a, home))
+}
+
+// Check says what is wrong with a question that is about no packet.
+func (q Question) Check() error {
+	p := q.Probe()
+	if !p.Source.IsValid() {
+		p.Source = p.Destination // which is of the family that the pod's will be
+	}
+	return p.Check()
+}
+
+// Probe is the packet of a question. It has no source if that is to be found.
+func (q Question) Probe() gateway.Probe {
+	return withMSS(gateway.Probe{Protocol: q.Protocol, Source: q.From, Destination: q.To, SourcePort: sourcePort(q.Protocol), Port: q.Port, TTL: hostTTL, Size: q.Size})
+}
+
+func sourcePort(protocol string) uint16 {
+	if protocol == gateway.ICMP {
+		return 0
+	}
+	return hostPort
+}
+
+func withMSS(p gateway.Probe) gateway.Probe {
+	switch {
+	case p.Protocol != gateway.TCP:
+	case p.Destination.Is4():
+		p.MSS = hostMSS
+	default:
+		p.MSS = hostMSS6
+	}
+	return p
+}
+
+// answerTo is what a host sends back: as much as it got to an echo, otherwise no payload.
+func answerTo(p gateway.Probe) gateway.Probe {
+	p = withMSS(p.Answer())
+	p.TTL = hostTTL
+	if p.Protocol != gateway.ICMP {
+		p.Size = 0
+	}
+	return p
+}
+
+// place is where a packet begins or ends.
+type place struct {
+	node string
+	pod  *corev1.Pod // nil: the node itself
+	host bool        // in the network of the node
+}
+
+func placeOf(pod *corev1.Pod) place { return place{pod.Spec.NodeName, pod, pod.Spec.HostNetwork} }
+
+func (p place) known() bool { return p.node != "" }
+
+func (p place) name() string {
+	if p.pod == nil {
+		return p.node
+	}
+	return p.pod.Namespace + "/" + p.pod.Name
+}
+
+// journey is a packet on its way.
+type journey struct {
+	ctx    context.Context
+	now    time.Time // at which links are judged
+	hops   []Hop
+	packet gateway.Probe // as it left the last hop
+	ended  bool          // dropped, delivered, or nobody knows where it is
+}
+
+func (j *journey) pass(h Hop, notes ...string) {
+	p := j.packet
+	p.Size = p.Length()
+	h.Verdict, h.Packet, h.Notes = Passed, &p, append(h.Notes, notes...)
+	j.hops = append(j.hops, h)
+}
+
+func (j *journey) drop(h Hop, reason, note string) {
+	h.Verdict, h.Reason, h.Remedy, h.Notes = Dropped, reason, Remedy(reason), append(h.Notes, note)
+	j.hops, j.ended = append(j.hops, h), true
+}
+
+// unknown ends the journey, unless the caller knows how to go on.
+func (j *journey) unknown(h Hop, note string) {
+	h.Verdict, h.Notes = Unknown, append(h.Notes, note)
+	j.hops, j.ended = append(j.hops, h), true
+}
+
+// begin gives the packet its source, if the host that sends it has one: chosen, or else its
+// own of the family.
+func (j *journey) begin(s *Side, from place, chosen netip.Addr) bool {
+	h := Hop{Stage: StagePod, Cluster: s.ID, Where: from.name()}
+	if from.pod == nil {
+		h.Stage = StageNode
+	} else if from.node == "" {
+		j.drop(h, noAddress, "the pod runs on no node yet")
+		return false
+	} else {
+		h.Notes = []string{"on " + from.node}
+	}
+	if j.packet.Source = chosen; !chosen.IsValid() {
+		for _, a := range addresses(from.pod) {
+			if a.Is4() == j.packet.Destination.Is4() && !j.packet.Source.IsValid() {
+				j.packet.Source = a
+			}
+		}
+	}
+	if !j.packet.Source.IsValid() {
+		j.drop(h, noAddress, fmt.Sprintf("the pod has %v: none of the family of %v", addresses(from.pod), j.packet.Destination))
+		return false
+	}
+	if from.host {
+		h.Notes = append(h.Notes, "in the node's network")
+	}
+	if from.pod != nil {
+		j.pass(h)
+	}
+	return true
+}
+
+// checkHome says whether the reply came to who asked.
+func (j *journey) checkHome(s *Side, asked, home place) {
+	if j.ended || asked.host || home.pod != nil && home.pod.UID == asked.pod.UID && home.pod.Name == asked.pod.Name && home.pod.Namespace == asked.pod.Namespace {
+		return
+	}
+	j.drop(Hop{Stage: StagePod, Cluster: s.ID, Where: home.name()}, otherPod, "the reply comes to "+home.name()+", and "+asked.name()+" waits for it")
+}

@@ -1,0 +1,91 @@
+package uninstall
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/crds"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/k8s/preflight"
+	"strait.dev/strait/k8s/rbac"
+	"strait.dev/strait/node"
+	"strait.dev/strait/test/kube"
+)
+
+// told is findings in short.
+func told(all []findings.Finding) string {
+	var b strings.Builder
+	for _, f := range all {
+		fmt.Fprintf(&b, "%s %s %s\n", f.Severity, f.Code, f.Message)
+	}
+	return b.String()
+}
+
+func silent(string) {}
+
+func TestObjectsThatAreLeftAreFound(t *testing.T) {
+	cluster := kube.Start(t)
+	admin, err := client.New(cluster.Admin())
+	must(t, err)
+	c := operator.Cluster{Name: "a", Client: admin}
+	clean, err := Check(t.Context(), c, "", silent)
+	must(t, err)
+	if findings.Worst(clean) != findings.Skipped || strings.Count(told(clean), "none are left") != 4 {
+		t.Errorf("of a cluster that never had Strait:\n%s", told(clean))
+	}
+
+	cluster.InstallCRDs(t, crds.Files)
+	cluster.ServiceAccount(t, "strait-system", "strait-controller")
+	cluster.Grant(t, rbac.Controller, "strait-system", "strait-controller")
+	_, err = admin.Secrets("strait-gateways").Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "b-0-key-1", Labels: map[string]string{"app.kubernetes.io/name": "strait-gateway"}}, Data: map[string][]byte{"key": []byte("hidden")},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	all, err := Check(t.Context(), c, "", silent)
+	must(t, err)
+	for _, want := range []string{
+		"error STRAIT-L001 there is still CustomResourceDefinition addressclaims.strait.dev, ",
+		"error STRAIT-L002 there is still ClusterRole strait-controller, ClusterRoleBinding strait-controller\n",
+		"error STRAIT-L003 there is still Namespace strait-gateways\n",
+		"error STRAIT-L004 there is still Secret strait-gateways/b-0-key-1\n",
+	} {
+		if !strings.Contains(told(all), want) {
+			t.Errorf("%slacks %q", told(all), want)
+		}
+	}
+	if strings.Contains(told(all), "hidden") {
+		t.Error("a key is told")
+	}
+
+	limited, err := client.New(cluster.ServiceAccount(t, "default", "nobody"))
+	must(t, err)
+	refused, err := Check(t.Context(), operator.Cluster{Name: "a", Client: limited}, "", silent)
+	must(t, err)
+	if strings.Contains(told(refused), "none are left") || !strings.Contains(told(refused), "skipped STRAIT-L004 not looked at, for want of rights: deployments, ") {
+		t.Errorf("to somebody who may read nothing it says\n%s", told(refused))
+	}
+}
+
+func TestWhatIsLeftOnANodeIsFound(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		saw  preflight.Sight
+		want string
+	}{
+		{"nothing", preflight.Sight{}, "ok STRAIT-L005 no link named strait-*\nok STRAIT-L006 no route and no rule of protocol 91\nok STRAIT-L007 no nftables table strait\n"},
+		{"all", preflight.Sight{Is: node.Inspection{Ours: node.Ours{Links: []string{"strait-00000001"}, Routes: []string{"blackhole 10.71.0.0/16 metric 10000"}, Rules: []string{"IPv4 rule 105: lookup 6091"}, Table: true}}},
+			"error STRAIT-L005 there is still strait-00000001\nerror STRAIT-L006 there is still blackhole 10.71.0.0/16 metric 10000, IPv4 rule 105: lookup 6091\nerror STRAIT-L007 there is still inet strait\n"},
+		{"not seen", preflight.Sight{Err: errors.New("exit code 1")}, "error STRAIT-N011 exit code 1\n"},
+	} {
+		if got := told(ofNode("a", c.saw)); got != c.want {
+			t.Errorf("%s:\n%swant\n%s", c.name, got, c.want)
+		}
+	}
+}

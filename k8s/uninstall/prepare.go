@@ -1,0 +1,217 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/peering"
+)
+
+// Options of a preparation.
+type Options struct {
+	Client   *client.Client
+	Gateways string            // the namespace of the gateways' pods
+	For      time.Duration     // to wait for gateways and nodes
+	Say      func(line string) // what is being waited for; nil: nobody wants to know
+}
+
+// Prepared is what a preparation came to.
+type Prepared struct {
+	Removed  []string `json:"removed,omitempty"`  // objects, like "Peering b"
+	Released []string `json:"released,omitempty"` // nodes that have nothing of Strait any more
+	Lost     []Node   `json:"lost,omitempty"`     // nodes that could not be asked
+}
+
+// look is how often what is waited for is looked at.
+const look = 500 * time.Millisecond
+
+// asker is the field manager of the annotation.
+const asker = "strait-uninstall"
+
+// Prepare makes a cluster let go of Strait: it removes Peerings and AddressMappings, waits
+// until their gateways are gone, and until the helper of every node that is ready has
+// removed what it set up. It may be broken off and called again. A cluster without
+// Strait's objects is prepared already.
+func Prepare(ctx context.Context, o Options) (*Prepared, error) {
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	p := &preparation{Options: o}
+	within, cancel := context.WithTimeout(ctx, o.For)
+	defer cancel()
+	for {
+		missing, err := p.step(within)
+		switch {
+		case within.Err() != nil: // what was missing before is said
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			return &p.Prepared, fmt.Errorf("%w; use an account that may do what k8s/rbac/uninstall.yaml says", err)
+		case err != nil: // an API server that is away comes back
+			p.missing = []string{err.Error()}
+		case len(missing) == 0:
+			return &p.Prepared, nil
+		default:
+			p.missing = missing
+		}
+		o.Say("waiting for " + brief(p.missing))
+		select {
+		case <-within.Done():
+			return &p.Prepared, p.late(ctx)
+		case <-time.After(look):
+		}
+	}
+}
+
+// preparation is one call of Prepare.
+type preparation struct {
+	Options
+	Prepared
+	missing []string // last seen
+}
+
+// ask annotates the ClusterNetwork, and does so again where somebody took that away.
+// Without one, no helper sets anything up.
+func (p *preparation) ask(ctx context.Context) error {
+	network, err := p.Client.ClusterNetworks().Get(ctx, v1alpha1.ClusterNetworkName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read ClusterNetwork %s: %w", v1alpha1.ClusterNetworkName, err)
+	}
+	if _, asked := network.Annotations[v1alpha1.UninstallAnnotation]; asked {
+		return nil
+	}
+	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.UninstallAnnotation, time.Now().UTC().Format(time.RFC3339))
+	_, err = p.Client.ClusterNetworks().Patch(ctx, network.Name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: asker})
+	if err != nil {
+		return fmt.Errorf("annotate ClusterNetwork %s: %w", network.Name, err)
+	}
+	return nil
+}
+
+// step does what is to be done, and returns what is to be waited for.
+func (p *preparation) step(ctx context.Context) (missing []string, err error) {
+	peerings, err := p.Client.Peerings().List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil // the API server does not know Strait's kinds
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list Peerings: %w", err)
+	}
+	if err := p.ask(ctx); err != nil {
+		return nil, err
+	}
+	for i := range peerings.Items {
+		missing = append(missing, "Peering "+peerings.Items[i].Name)
+		if err := remove(ctx, p, "Peering", p.Client.Peerings(), &peerings.Items[i]); err != nil {
+			return nil, err
+		}
+	}
+	mappings, err := p.Client.AddressMappings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list AddressMappings: %w", err)
+	}
+	for i := range mappings.Items {
+		missing = append(missing, "AddressMapping "+mappings.Items[i].Name)
+		if err := remove(ctx, p, "AddressMapping", p.Client.AddressMappings(), &mappings.Items[i]); err != nil {
+			return nil, err
+		}
+	}
+	gateways, err := p.gateways(ctx)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := p.nodes(ctx)
+	return slices.Concat(missing, gateways, waiting), err
+}
+
+// remove removes an object unless it is about to go.
+func remove[T client.Object, L client.List](ctx context.Context, p *preparation, kind string, all *client.Kind[T, L], object T) error {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	err := all.Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove %s %s: %w", kind, object.GetName(), err)
+	}
+	if name := kind + " " + object.GetName(); !slices.Contains(p.Removed, name) {
+		p.Removed = append(p.Removed, name)
+	}
+	return nil
+}
+
+// gateways are the objects of gateways that are still there. The garbage collector removes
+// them, after the Peerings that they belong to.
+func (p *preparation) gateways(ctx context.Context) (there []string, err error) {
+	ours := metav1.ListOptions{LabelSelector: peering.Label}
+	sets, err := p.Client.StatefulSets(p.Gateways).List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("list StatefulSets in %s: %w", p.Gateways, err)
+	}
+	for i := range sets.Items {
+		there = append(there, "StatefulSet "+sets.Items[i].Name)
+	}
+	services, err := p.Client.Services(p.Gateways).List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("list Services in %s: %w", p.Gateways, err)
+	}
+	for i := range services.Items {
+		there = append(there, "Service "+services.Items[i].Name)
+	}
+	pods, err := p.Client.Pods(p.Gateways).List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("list pods in %s: %w", p.Gateways, err)
+	}
+	for i := range pods.Items {
+		there = append(there, "pod "+pods.Items[i].Name)
+	}
+	return there, nil
+}
+
+// nodes are those that have not let go yet, with what keeps them.
+func (p *preparation) nodes(ctx context.Context) (waiting []string, err error) {
+	attachments, err := p.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list NodeAttachments: %w", err)
+	}
+	all, err := p.Client.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	n := sortNodes(attachments.Items, all.Items)
+	p.Released, p.Lost = n.released, n.lost
+	for _, node := range n.waiting {
+		waiting = append(waiting, fmt.Sprintf("node %s: %s", node.Name, node.Why))
+	}
+	return waiting, nil
+}
+
+// late is the end of a preparation that took too long, or whose context has ended.
+func (p *preparation) late(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("broken off while waiting for %s; %s", brief(p.missing), goesOn)
+	}
+	return fmt.Errorf("not done after %v: there is still\n  %s\nSomething that comes back is applied by somebody else, as Argo CD or Flux: take it away there first. "+
+		"To do without a node, let Helm go on with helm uninstall --no-hooks, and run strait node --remove on that node. %s", p.For, strings.Join(p.missing, "\n  "), goesOn)
+}
+
+// goesOn is what to do after a preparation that did not come to its end.
+const goesOn = "The same command goes on from here; to keep Strait instead: kubectl annotate clusternetwork " + v1alpha1.ClusterNetworkName + " " + v1alpha1.UninstallAnnotation + "-"
+
+// brief is a list for one line.
+func brief(all []string) string {
+	const most = 3
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s, and %d more", strings.Join(all[:most], ", "), len(all)-most)
+}

@@ -1,0 +1,235 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"strait.dev/strait/k8s/api/crds"
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/peering"
+	"strait.dev/strait/k8s/rbac"
+	"strait.dev/strait/test/kube"
+)
+
+func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
+
+// world is a cluster with Strait's objects, without anybody who acts on them.
+type world struct {
+	*testing.T
+	*client.Client
+	cluster *kube.Cluster
+	options Options // with the rights of package rbac, and no more
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	cluster := kube.Shared(t)
+	account := cluster.ServiceAccount(t, "strait-system", "strait-uninstall")
+	cluster.Grant(t, rbac.Uninstall, "strait-system", "strait-uninstall")
+	admin, err := client.New(cluster.Admin())
+	must(t, err)
+	limited, err := client.New(account)
+	must(t, err)
+	return &world{t, admin, cluster, Options{Client: limited, Gateways: "strait-gateways", For: time.Minute}}
+}
+
+// install makes what an installation with one peering and one node has.
+func (w *world) install() {
+	w.Helper()
+	ctx := w.Context()
+	w.cluster.InstallCRDs(w.T, crds.Files)
+	w.Cleanup(w.clear)
+	_, err := w.ClusterNetworks().Apply(ctx, &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: "default"},
+		Spec: v1alpha1.ClusterNetworkSpec{ExternalCIDRs: []v1alpha1.CIDR{}, RemapPools: []v1alpha1.CIDR{}}}, "test")
+	must(w.T, err)
+	_, err = w.Peerings().Apply(ctx, &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{ClusterID: "b"}}, "test")
+	must(w.T, err)
+	_, err = w.AddressMappings().Create(ctx, &v1alpha1.AddressMapping{ObjectMeta: metav1.ObjectMeta{Name: "database"},
+		Spec: v1alpha1.AddressMappingSpec{External: "10.70.1.9", Target: "192.0.2.77"}}, metav1.CreateOptions{})
+	must(w.T, err)
+	labels := map[string]string{peering.Label: "b"}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway", Image: "strait"}}}}
+	_, err = w.StatefulSets("strait-gateways").Create(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: labels},
+		Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template}}, metav1.CreateOptions{})
+	must(w.T, err)
+	w.node("node-1", corev1.ConditionTrue)
+}
+
+func (w *world) clear() {
+	ctx, all := context.Background(), metav1.ListOptions{}
+	must(w.T, w.Peerings().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(w.T, w.AddressMappings().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(w.T, w.NodeAttachments().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(w.T, w.ClusterNetworks().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(w.T, w.Client.Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(w.T, w.StatefulSets("strait-gateways").DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+}
+
+// node makes a node that Strait works on.
+func (w *world) node(name string, ready corev1.ConditionStatus) {
+	w.Helper()
+	made, err := w.Client.Nodes().Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	must(w.T, err)
+	made.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+	_, err = w.Client.Nodes().UpdateStatus(w.Context(), made, metav1.UpdateOptions{})
+	must(w.T, err)
+	index := int32(1 + len(name))
+	_, err = w.NodeAttachments().Create(w.Context(), &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeAttachmentSpec{
+		Index: index, UnderlayAddresses: []v1alpha1.IP{"192.0.2.21"}, InternalAddresses: []v1alpha1.IP{"10.80.0.11"},
+	}}, metav1.CreateOptions{})
+	must(w.T, err)
+	w.says(name, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "GatewaysAnswer"})
+}
+
+// says is what a node's helper writes.
+func (w *world) says(name string, c metav1.Condition) {
+	w.Helper()
+	c.LastTransitionTime = metav1.Now()
+	_, err := w.NodeAttachments().ApplyStatus(w.Context(), &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: v1alpha1.NodeAttachmentStatus{Conditions: []metav1.Condition{c}}}, "strait-node")
+	must(w.T, err)
+}
+
+// prepare runs Prepare beside the test, which tells what is waited for.
+func (w *world) prepare(o Options) (said <-chan string, ended func() (*Prepared, error)) {
+	lines := make(chan string, 1000)
+	o.Say = func(line string) { lines <- line }
+	done := make(chan struct{})
+	var p *Prepared
+	var err error
+	go func() {
+		defer close(done)
+		p, err = Prepare(w.Context(), o)
+	}()
+	return lines, func() (*Prepared, error) { <-done; return p, err }
+}
+
+// until waits for a line that begins so.
+func (w *world) until(said <-chan string, prefix string) {
+	w.Helper()
+	for {
+		select {
+		case line := <-said:
+			if strings.HasPrefix(line, "waiting for "+prefix) {
+				return
+			}
+		case <-time.After(time.Minute):
+			w.Fatalf("%s was never waited for", prefix)
+		}
+	}
+}
+
+func (w *world) asked() bool {
+	n, err := w.ClusterNetworks().Get(w.Context(), "default", metav1.GetOptions{})
+	must(w.T, err)
+	_, asked := n.Annotations[v1alpha1.UninstallAnnotation]
+	return asked
+}
+
+var gone = metav1.Condition{Type: v1alpha1.ConditionReleased, Status: metav1.ConditionTrue, Reason: "NothingLeft"}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPreparationTakesWhatOneClusterHas(t *testing.T) {
+	w := newWorld(t)
+	w.install()
+	w.node("away", corev1.ConditionUnknown)
+	said, ended := w.prepare(w.options)
+	w.until(said, "StatefulSet b, node node-1: the node's helper has not answered")
+	if !w.asked() {
+		t.Error("the nodes were not asked")
+	}
+	must(t, w.StatefulSets("strait-gateways").Delete(t.Context(), "b", metav1.DeleteOptions{})) // as the garbage collector does
+	w.says("node-1", metav1.Condition{Type: v1alpha1.ConditionReleased, Status: metav1.ConditionFalse, Reason: "KernelRefuses", Message: "busy"})
+	w.until(said, "node node-1: busy")
+	w.says("node-1", gone)
+	p, err := ended()
+	must(t, err)
+	if got, want := fmt.Sprint(p.Removed, p.Released, len(p.Lost)), "[Peering b AddressMapping database] [node-1] 1"; got != want || p.Lost[0].Name != "away" {
+		t.Errorf("%s, lost %v; want %s", got, p.Lost, want)
+	}
+	again, err := Prepare(t.Context(), w.options) // as Helm does after it failed later on
+	must(t, err)
+	if len(again.Removed) > 0 || !slices.Equal(again.Released, p.Released) {
+		t.Errorf("a second time: %+v", again)
+	}
+}
+
+func TestAPreparationIsDoneWithoutStrait(t *testing.T) {
+	cluster := kube.Start(t)
+	account := cluster.ServiceAccount(t, "strait-system", "strait-uninstall")
+	cluster.Grant(t, rbac.Uninstall, "strait-system", "strait-uninstall")
+	limited, err := client.New(account)
+	must(t, err)
+	o := Options{Client: limited, Gateways: "strait-gateways", For: time.Minute}
+	if _, err := Prepare(t.Context(), o); err != nil {
+		t.Errorf("without Strait's kinds: %v", err)
+	}
+	cluster.InstallCRDs(t, crds.Files)
+	if _, err := Prepare(t.Context(), o); err != nil {
+		t.Errorf("without objects: %v", err)
+	}
+}
+
+func TestAPreparationThatIsTooLateSaysWhatIsMissingAndHowToGoOn(t *testing.T) {
+	w := newWorld(t)
+	w.install()
+	o := w.options
+	o.For = 2 * look
+	_, err := Prepare(t.Context(), o)
+	for _, want := range []string{"StatefulSet b", "node node-1: the node's helper has not answered", "--no-hooks", "strait.dev/uninstall-"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nlacks %q", err, want)
+		}
+	}
+	if !w.asked() {
+		t.Error("the nodes are not asked any more, though Helm may ask again")
+	}
+}
+
+func TestAPreparationInsists(t *testing.T) {
+	w := newWorld(t)
+	w.install()
+	said, ended := w.prepare(w.options)
+	w.until(said, "StatefulSet b, node node-1")
+	// Somebody applies both again, as Argo CD does.
+	_, err := w.ClusterNetworks().Patch(t.Context(), "default", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.UninstallAnnotation), metav1.PatchOptions{})
+	must(t, err)
+	_, err = w.Peerings().Apply(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{ClusterID: "b"}}, "test")
+	must(t, err)
+	w.until(said, "Peering b")
+	w.until(said, "StatefulSet b")
+	must(t, w.StatefulSets("strait-gateways").Delete(t.Context(), "b", metav1.DeleteOptions{}))
+	w.says("node-1", gone)
+	if _, err := ended(); err != nil || !w.asked() {
+		t.Errorf("%v, the nodes are asked: %v", err, w.asked())
+	}
+}
+
+func TestAPreparationWithoutRightsSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.install()
+	o := w.options
+	var err error
+	o.Client, err = client.New(w.cluster.ServiceAccount(t, "strait-system", "nobody"))
+	must(t, err)
+	if _, err := Prepare(t.Context(), o); err == nil || !strings.Contains(err.Error(), "k8s/rbac/uninstall.yaml") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,192 @@
+package verify
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.dev/strait/internal/endpoint"
+	"strait.dev/strait/k8s/operator"
+)
+
+// Options say what is tried.
+type Options struct {
+	Image, RemoteImage string                        // of agents; empty: that of the installed Strait
+	PullSecrets        []corev1.LocalObjectReference // in every namespace of agents
+	Keep               bool                          // the agents, for looking further
+	Say                func(line string)             // what is being done; nil: nobody wants to know. Called concurrently.
+}
+
+func (o *Options) say(line string) {
+	if o.Say != nil {
+		o.Say(line)
+	}
+}
+
+// Run tries everything between two joined clusters, both ways. Peering names that of the
+// local cluster; empty: its only one with the other. An error says that it could not be
+// tried; what failed stands in the report. Agents are gone at the end, also when ctx ends
+// early, unless they are to be kept.
+func Run(ctx context.Context, local, remote operator.Cluster, peering string, o Options) (r *Report, err error) {
+	began := time.Now()
+	a, b, err := operator.Pair(ctx, local, remote, peering)
+	if err != nil {
+		return nil, err
+	}
+	r = &Report{MTU: int(min(a.Peering.Status.MTU, b.Peering.Status.MTU))}
+	defer func() { r.finish(began) }()
+	up := false
+	for _, s := range []*operator.Side{a, b} {
+		is, some, err := peeringCheck(ctx, s.Cluster, s.Peering.Name)
+		if err != nil {
+			return nil, err
+		}
+		up = up || some
+		r.Checks = append(r.Checks, is)
+	}
+	var grounds [2]*ground
+	for i, s := range []*operator.Side{a, b} {
+		if grounds[i], err = survey(ctx, s); err != nil {
+			return nil, err
+		}
+		r.Clusters = append(r.Clusters, grounds[i].shape())
+	}
+	if !up {
+		r.Checks = append(r.Checks, Check{Group: OfMatrix, From: grounds[0].id, To: grounds[1].id, What: everything, Outcome: Skipped, Detail: "no link between the two clusters is up, so that nothing can cross"})
+		return r, nil
+	}
+	sites, err := openBoth(ctx, grounds, &o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Keep {
+		r.Kept = append(sites[0].kept(), sites[1].kept()...)
+	} else {
+		defer func() {
+			o.say("removing the agents")
+			err = errors.Join(err, closeBoth(context.WithoutCancel(ctx), sites))
+		}()
+	}
+	checks, err := cross(ctx, sites, r.MTU, &o)
+	r.Checks = append(r.Checks, checks...)
+	return r, err
+}
+
+func openBoth(ctx context.Context, grounds [2]*ground, o *Options) (sites [2]*site, err error) {
+	var failed [2]error
+	var both sync.WaitGroup
+	// That of one cluster may well be another's: a registry near it.
+	images := [2]string{o.Image, o.RemoteImage}
+	if o.RemoteImage == "" {
+		images[1] = o.Image
+	}
+	for i, g := range grounds {
+		both.Go(func() { sites[i], failed[i] = open(ctx, g, o, images[i]) })
+	}
+	both.Wait()
+	if err := errors.Join(failed[:]...); err != nil {
+		return sites, errors.Join(err, closeBoth(context.WithoutCancel(ctx), sites))
+	}
+	sites[0].meet(sites[1])
+	sites[1].meet(sites[0])
+	return sites, nil
+}
+
+func closeBoth(ctx context.Context, sites [2]*site) error {
+	var failed [2]error
+	var both sync.WaitGroup
+	for i, s := range sites {
+		if s != nil {
+			both.Go(func() { failed[i] = s.close(ctx) })
+		}
+	}
+	both.Wait()
+	return errors.Join(failed[:]...)
+}
+
+// cross tries what there is to try between two clusters with agents.
+func cross(ctx context.Context, sites [2]*site, mtu int, o *Options) ([]Check, error) {
+	var marker endpoint.Marker
+	_, _ = rand.Read(marker[:]) // never fails
+	o.say("making Services that stand for pods of the other cluster")
+	var services [2]map[string]map[family]service
+	for i, s := range sites {
+		services[i] = s.offer(ctx, sites[1-i])
+	}
+	watches := startWatches(ctx, sites, marker)
+	defer watches.stop()
+	flows := startFlows(ctx, sites, marker)
+	defer flows.stop()
+	var plans [2]plan
+	total := 0
+	for i, s := range sites {
+		plans[i] = planOf(shape{s.id, s.spots, services[i]}, shape{sites[1-i].id, sites[1-i].spots, nil}, mtu)
+		for _, sequence := range plans[i].sequences {
+			total += len(sequence)
+		}
+	}
+	o.say(fmt.Sprintf("trying %d combinations", total))
+	var done [2][]Check
+	var failed [2]error
+	var both sync.WaitGroup
+	for i, s := range sites {
+		both.Go(func() { done[i], failed[i] = s.carryOut(ctx, plans[i], marker, mtu) })
+	}
+	both.Wait()
+	if err := errors.Join(failed[:]...); err != nil {
+		return nil, err
+	}
+	var checks []Check
+	for i := range sites {
+		checks = append(append(checks, done[i]...), plans[i].skipped...)
+	}
+	checks = append(checks, flows.judge()...)
+	return append(checks, watches.judge(sites)...), ctx.Err()
+}
+
+// carryOut has each agent of a cluster do its part of a plan, all at once.
+func (s *site) carryOut(ctx context.Context, p plan, marker endpoint.Marker, mtu int) (checks []Check, err error) {
+	orders := map[string]*endpoint.Order{}
+	places := map[string][]int{} // of what an agent does, among all
+	var all []planned
+	for _, sequence := range p.sequences {
+		agent := sequence[0].agent
+		if orders[agent] == nil {
+			orders[agent] = &endpoint.Order{Marker: marker}
+		}
+		var to endpoint.Sequence
+		for _, one := range sequence {
+			to = append(to, one.probe)
+			places[agent] = append(places[agent], len(all))
+			all = append(all, one)
+		}
+		orders[agent].Sequences = append(orders[agent].Sequences, to)
+	}
+	checks = make([]Check, len(all))
+	var mu sync.Mutex
+	var agents sync.WaitGroup
+	for agent, order := range orders {
+		agents.Go(func() {
+			results, failed := s.ask(ctx, agent, *order)
+			mu.Lock()
+			defer mu.Unlock()
+			if failed == nil && len(results) != len(places[agent]) {
+				failed = fmt.Errorf("cluster %s: agent %s says what became of %d of %d checks; is its image that of this version?", s.id, agent, len(results), len(places[agent]))
+			}
+			if failed != nil {
+				err = errors.Join(err, failed)
+				return
+			}
+			for i, at := range places[agent] {
+				checks[at] = judge(all[at], results[i], mtu)
+			}
+		})
+	}
+	agents.Wait()
+	return checks, err
+}

@@ -1,0 +1,77 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/operator"
+)
+
+// Short says what the objects of one cluster do: whether the peerings with these names, or
+// all, are ready, and whether the nodes reach their gateways. It starts nothing. A cluster
+// without a Peering passes.
+func Short(ctx context.Context, c operator.Cluster, names []string) (*Report, error) {
+	began := time.Now()
+	look, err := operator.Look(ctx, c, names)
+	if err != nil {
+		return nil, err
+	}
+	attachments, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: read NodeAttachments: %w", c.Name, err)
+	}
+	peerings, err := c.Peerings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Clusters: []ClusterShape{{ID: string(look.ClusterID), Name: c.Name}}}
+	id := string(look.ClusterID)
+	if len(look.Peerings) == 0 {
+		r.Checks = append(r.Checks, Check{Group: OfPeering, From: id, What: "Peerings", Outcome: Skipped,
+			Detail: "this cluster is joined to no other yet; join it with strait peer, or strait invite here and strait accept there"})
+	}
+	for _, sight := range look.Peerings {
+		is, _ := judgePeering(id, sight)
+		r.Checks = append(r.Checks, is)
+		for i := range peerings {
+			if peerings[i].Name == sight.Name {
+				r.Checks = append(r.Checks, reachable(id, &peerings[i], attachments.Items)...)
+			}
+		}
+	}
+	r.finish(began)
+	return r, nil
+}
+
+// reachable is whether the nodes of a cluster reach the gateways of a peering.
+func reachable(id string, p *v1alpha1.Peering, nodes []v1alpha1.NodeAttachment) (checks []Check) {
+	for _, g := range p.Status.Gateways {
+		c := Check{Group: OfPeering, From: id, What: "gateway " + g.Name + " is reached by all nodes", Outcome: Passed, Detail: fmt.Sprintf("%d nodes", len(nodes))}
+		var missing []string
+		for _, n := range nodes {
+			at := slices.IndexFunc(n.Status.Gateways, func(one v1alpha1.NodeGateway) bool { return one.Name == g.Name })
+			switch {
+			case at < 0:
+				missing = append(missing, n.Name+" (its helper has not said anything of it)")
+			case !n.Status.Gateways[at].Ready:
+				missing = append(missing, strings.TrimSuffix(n.Name+" ("+n.Status.Gateways[at].Message, " (")+")")
+			}
+		}
+		if len(missing) > 0 {
+			c.Outcome, c.Detail = Failed, "not by "+strings.Join(missing[:min(len(missing), 5)], ", ")
+			if len(missing) > 5 {
+				c.Detail += fmt.Sprintf(" and %d more", len(missing)-5)
+			}
+			c.Cause = "the node's helper does not run, or UDP of the overlay does not pass from the node to the gateway's pod"
+			c.Remedy = "see the helper's pod on that node (DaemonSet strait-node in strait-nodes), and let UDP 6091 and 6092 pass between nodes and pods"
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}

@@ -1,0 +1,152 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.dev/strait/internal/endpoint"
+	"strait.dev/strait/k8s/agents"
+)
+
+// purpose is in the names of the agents' namespaces.
+const purpose = "verify"
+
+// stale is how old agents of another run are when nobody can be waiting for them.
+const stale = 5 * time.Minute
+
+// site is a cluster with agents.
+type site struct {
+	*ground
+	spots []spot
+	pods  *agents.Crew
+	hosts *agents.Crew // nil: there are none, see the spots' why
+}
+
+// open starts the agents. What earlier runs left goes. On an error nothing stays.
+func open(ctx context.Context, g *ground, o *Options, image string) (s *site, err error) {
+	left, err := agents.Abandoned(ctx, g.Client, purpose, time.Now().Add(-stale))
+	if err == nil {
+		err = agents.Remove(ctx, g.Client, left)
+	}
+	if err == nil && image == "" {
+		image, err = agents.Image(ctx, g.Client)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", g.Name, err)
+	}
+	s = &site{ground: g}
+	options := agents.Options{Client: g.Client, Image: image, Purpose: purpose, PullSecrets: o.PullSecrets, Say: func(line string) { o.say(g.Name + ": " + line) }}
+	var pods, hosts []agents.Agent
+	for _, host := range []bool{false, true} {
+		for _, other := range []bool{false, true} {
+			one := spot{host: host, other: other}
+			node, why := g.node(other)
+			if why != "" {
+				one.why = why
+				s.spots = append(s.spots, one)
+				continue
+			}
+			one.agent = agentName(host, other)
+			a := agents.Agent{Name: one.agent, Node: node}
+			if host {
+				a.Profile = agents.Node
+				hosts = append(hosts, a)
+			} else {
+				a.Args = []string{"agent", "serve"}
+				a.Ports = []corev1.ContainerPort{{ContainerPort: endpoint.Port, Protocol: corev1.ProtocolTCP}, {ContainerPort: endpoint.Port, Protocol: corev1.ProtocolUDP}}
+				pods = append(pods, a)
+			}
+			s.spots = append(s.spots, one)
+		}
+	}
+	if len(pods) == 0 {
+		return nil, fmt.Errorf("%s: there is no node to start a pod on: %s", g.Name, s.spots[0].why)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		s.hosts, err = agents.Start(ctx, options, hosts...)
+		ended <- err
+	}()
+	s.pods, err = agents.Start(ctx, options, pods...)
+	hostless := <-ended
+	if err != nil || ctx.Err() != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", g.Name, errors.Join(err, ctx.Err())), s.close(context.WithoutCancel(ctx)))
+	}
+	if hostless != nil { // a cluster may forbid them; everything else can be tried all the same
+		s.hosts = nil
+		for i := range s.spots {
+			if s.spots[i].host && s.spots[i].agent != "" {
+				s.spots[i].agent, s.spots[i].why = "", fmt.Sprintf("cluster %s runs no pod in the network of a node: %v", g.id, hostless)
+			}
+		}
+	}
+	return s, nil
+}
+
+func agentName(host, other bool) string {
+	name := "pod"
+	if host {
+		name = "host"
+	}
+	if other {
+		return name + "-other"
+	}
+	return name + "-gateway"
+}
+
+// close removes the agents, and waits until they are gone.
+func (s *site) close(ctx context.Context) error {
+	both := make(chan error, 2)
+	for _, c := range []*agents.Crew{s.pods, s.hosts} {
+		go func() {
+			if c == nil {
+				both <- nil
+				return
+			}
+			both <- c.End(ctx)
+		}()
+	}
+	return errors.Join(<-both, <-both)
+}
+
+// crew is the one of an agent.
+func (s *site) crew(agent string) *agents.Crew {
+	for _, p := range s.spots {
+		if p.agent == agent && p.host {
+			return s.hosts
+		}
+	}
+	return s.pods
+}
+
+// meet fills in how the other cluster sees the agents.
+func (s *site) meet(other *site) {
+	for i := range s.spots {
+		p := &s.spots[i]
+		switch {
+		case p.agent == "":
+		case p.host:
+			node, _ := s.node(p.other)
+			p.seenBy(other.ground, s.id, s.external(node))
+		default:
+			p.seenBy(other.ground, s.id, podAddresses(s.pods.Pod(p.agent)))
+		}
+	}
+}
+
+// kept names the agents that stay.
+func (s *site) kept() (all []string) {
+	for _, p := range s.spots {
+		if p.agent == "" {
+			continue
+		}
+		pod := s.crew(p.agent).Pod(p.agent)
+		all = append(all, fmt.Sprintf("cluster %s: pod %s/%s, %s", s.id, pod.Namespace, pod.Name, pod.Status.PodIP))
+	}
+	return all
+}

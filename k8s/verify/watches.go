@@ -1,0 +1,72 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"strait.dev/strait/internal/endpoint"
+	"strait.dev/strait/internal/endpoint/leak"
+)
+
+// watch is an agent that looks at what passes on its node.
+type watch struct {
+	*session
+	cluster int
+}
+
+// watches are all of them.
+type watches struct {
+	all []watch
+	why [2][]error // of each cluster, those that could not look
+}
+
+// startWatches has the agents on all nodes look at what passes. It waits until they do.
+func startWatches(ctx context.Context, sites [2]*site, marker endpoint.Marker) *watches {
+	w := &watches{}
+	for i, s := range sites {
+		for _, p := range s.spots {
+			if !p.host || p.agent == "" {
+				continue
+			}
+			node, _ := s.node(p.other)
+			w.all = append(w.all, watch{s.begin(ctx, p.agent, "watch", watchOrder(s.ground, sites[1-i].ground, node, marker)), i})
+		}
+	}
+	var looking []watch
+	for _, one := range w.all {
+		var ready string
+		if err := one.next(&ready); err != nil {
+			one.cancel()
+			w.why[one.cluster] = append(w.why[one.cluster], fmt.Errorf("no look at packets: %w", err))
+			continue
+		}
+		looking = append(looking, one)
+	}
+	w.all = looking
+	return w
+}
+
+// stop ends what still runs.
+func (w *watches) stop() {
+	for _, one := range w.all {
+		one.cancel()
+	}
+}
+
+// judge ends the watches, and says what they saw.
+func (w *watches) judge(sites [2]*site) (checks []Check) {
+	var reports [2][]leak.Report
+	for _, one := range w.all {
+		var is leak.Report
+		if err := one.end(&is); err != nil {
+			w.why[one.cluster] = append(w.why[one.cluster], err)
+			continue
+		}
+		reports[one.cluster] = append(reports[one.cluster], is)
+	}
+	for i, s := range sites {
+		checks = append(checks, judgeWatch(s.id, reports[i], errors.Join(w.why[i]...)))
+	}
+	return checks
+}

@@ -1,0 +1,213 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Inspection says whether Strait can work on a node, and what it left there. It is plain
+// data, and has this form as JSON.
+type Inspection struct {
+	Kernel string    `json:"kernel"` // its release
+	Time   time.Time `json:"time"`   // the node's clock
+
+	Geneve bool   `json:"geneve"` // the kernel has such links
+	VXLAN  bool   `json:"vxlan"`
+	TUN    bool   `json:"tun"`              // and TAP devices, with /dev/net/tun for whoever is given that
+	Lacks  string `json:"lacks,omitempty"`  // what is missing and why
+	Tables string `json:"tables,omitempty"` // why the kernel does not take our nftables table; empty: it does
+	IPv6   bool   `json:"ipv6"`             // the kernel has it, and it is not switched off
+	Out    Exit   `json:"out,omitzero"`     // to elsewhere
+	Out6   Exit   `json:"out6,omitzero"`    // the same with IPv6
+	Taken  []Port `json:"taken,omitempty"`  // ports of ours that are in use
+
+	// Settings are sysctls by name. What cannot be read is left out.
+	Settings map[string]int `json:"settings"`
+
+	Ours    Ours     `json:"ours,omitzero"`     // what is there of Strait
+	Strange []string `json:"strange,omitempty"` // what is in the way, for people
+}
+
+// Exit is the link by which a node reaches others.
+type Exit struct {
+	Link string `json:"link"`
+	MTU  int    `json:"mtu"`
+}
+
+// Port is one that Strait needs.
+type Port struct {
+	Number uint16 `json:"number"`
+	Why    string `json:"why"` // the kernel does not give it
+}
+
+// Ours is what is there of Strait, for people.
+type Ours struct {
+	Links  []string `json:"links,omitempty"` // by name
+	Routes []string `json:"routes,omitempty"`
+	Rules  []string `json:"rules,omitempty"`
+	Table  bool     `json:"table,omitempty"` // of nftables
+}
+
+// HealthPort is the TCP port on which helpers serve health and metrics.
+const HealthPort = 6093
+
+// inspected are the sysctls that matter.
+var inspected = []string{
+	"net.core.rmem_max", "net.core.wmem_max", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding",
+	"net.ipv6.conf.all.disable_ipv6", "net.ipv4.conf.all.rp_filter", "net.ipv4.conf.default.rp_filter",
+}
+
+// Inspect looks at the node. The calling thread has to be in its network namespace. It
+// changes nothing that lasts.
+func (k *Kernel) Inspect() (i Inspection, err error) {
+	i = Inspection{Time: time.Now(), Settings: make(map[string]int)}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		i.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	for _, name := range inspected {
+		text, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
+		if v, wrong := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && wrong == nil {
+			i.Settings[name] = v
+		}
+	}
+	support, err := k.Support()
+	if err != nil {
+		return i, err
+	}
+	i.Geneve, i.VXLAN, i.TUN, i.Lacks = support.Geneve, support.VXLAN, support.Userspace || hasTUN(), support.Lacks
+	if err := k.tryTables(); err != nil {
+		i.Tables = err.Error()
+	}
+	off, known := i.Settings["net.ipv6.conf.all.disable_ipv6"]
+	i.IPv6 = known && off == 0
+	i.Out, i.Out6 = k.exit(netip.AddrFrom4([4]byte{192, 0, 2, 1})), k.exit(netip.MustParseAddr("2001:db8::1"))
+	i.Taken = takenPorts()
+	return i, k.inspectRest(&i)
+}
+
+// hasTUN reports whether the kernel has TAP devices, also where this process has no
+// /dev/net/tun.
+func hasTUN() bool {
+	_, err := os.Stat("/sys/class/misc/tun")
+	return err == nil
+}
+
+// tryTables makes a table like ours and deletes it in one transaction: the kernel checks
+// all of it, and nobody ever sees it.
+func (k *Kernel) tryTables() error {
+	table := &nftables.Table{Name: probeName, Family: nftables.TableFamilyINet}
+	k.tables.AddTable(table)
+	chain := k.tables.AddChain(&nftables.Chain{
+		Name: chainPostrouting, Table: table, Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityRef(*nftables.ChainPriorityNATSource - 1),
+	})
+	k.tables.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(ipv4.match(),
+		&expr.Immediate{Register: 1, Data: []byte{192, 0, 2, 1}}, ipv4.snat())})
+	k.tables.DelTable(table)
+	if err := k.tables.Flush(); err != nil {
+		return fmt.Errorf("nftables: %w%s", err, remedy(err))
+	}
+	return nil
+}
+
+// exit is the link by which an address elsewhere is reached, the zero Exit if it is not.
+func (k *Kernel) exit(to netip.Addr) Exit {
+	routes, err := k.routes.RouteGet(to.AsSlice())
+	if err != nil || len(routes) == 0 {
+		return Exit{}
+	}
+	link, err := k.routes.LinkByIndex(routes[0].LinkIndex)
+	if err != nil {
+		return Exit{}
+	}
+	return Exit{link.Attrs().Name, link.Attrs().MTU}
+}
+
+// takenPorts are the ports of ours that cannot be opened.
+func takenPorts() (taken []Port) {
+	for _, port := range []uint16{Geneve.port(), VXLAN.port()} {
+		conn, err := net.ListenUDP("udp4", &net.UDPAddr{Port: int(port)})
+		if err != nil {
+			taken = append(taken, Port{port, err.Error()})
+			continue
+		}
+		_ = conn.Close() // nobody used it
+	}
+	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", HealthPort))
+	if err != nil {
+		return append(taken, Port{HealthPort, err.Error()})
+	}
+	_ = listener.Close()
+	return taken
+}
+
+// inspectRest looks for what is ours, and for what is in our way.
+func (k *Kernel) inspectRest(i *Inspection) error {
+	observed, err := k.Observe()
+	if err != nil {
+		return err
+	}
+	links, err := k.routes.LinkList()
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return fmt.Errorf("node: list links: %w", err)
+	}
+	for _, link := range links {
+		name, port := link.Attrs().Name, readLink(link).Port
+		switch {
+		case strings.HasPrefix(name, linkPrefix):
+			i.Ours.Links = append(i.Ours.Links, name)
+		case port == Geneve.port() || port == VXLAN.port():
+			i.Strange = append(i.Strange, fmt.Sprintf("link %s (%s) has UDP port %d", name, link.Type(), port))
+		}
+	}
+	for _, r := range observed.Routes {
+		i.Ours.Routes = append(i.Ours.Routes, r.String())
+	}
+	i.Ours.Table = observed.Sources != ""
+	for _, f := range families {
+		if observed.Rules[f] {
+			i.Ours.Rules = append(i.Ours.Rules, fmt.Sprintf("%s rule %d: lookup %d", f, rulePriority, routeTable))
+		}
+		strange, err := k.strangeRouting(f)
+		if err != nil {
+			return err
+		}
+		i.Strange = append(i.Strange, strange...)
+	}
+	return nil
+}
+
+// strangeRouting is what somebody else has in our routing table or at our rule's priority.
+func (k *Kernel) strangeRouting(f family) (strange []string, err error) {
+	routes, err := k.routes.RouteListFiltered(f.number(), &netlink.Route{Table: routeTable}, netlink.RT_FILTER_TABLE)
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return nil, fmt.Errorf("node: list routes: %w", err)
+	}
+	for _, r := range routes {
+		if r.Protocol != routeProtocol {
+			strange = append(strange, fmt.Sprintf("table %d has a route to %s of protocol %d", routeTable, r.Dst, r.Protocol))
+		}
+	}
+	rules, err := k.routes.RuleListFiltered(f.number(), &netlink.Rule{Priority: rulePriority}, netlink.RT_FILTER_PRIORITY)
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return nil, fmt.Errorf("node: list rules: %w", err)
+	}
+	for _, r := range rules {
+		if r.Protocol != routeProtocol {
+			strange = append(strange, fmt.Sprintf("a rule of priority %d looks into table %d", rulePriority, r.Table))
+		}
+	}
+	return strange, nil
+}

@@ -1,0 +1,218 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/node/userspace"
+)
+
+// routesAtMost are shown in an Inventory.
+const routesAtMost = 5000
+
+// Inventory is what the network of a node consists of, ours and others', for people who look
+// for what is wrong with it.
+type Inventory struct {
+	Kernel string `json:"kernel"` // release
+
+	Links  []InventoryLink `json:"links"`
+	Rules  []string     `json:"rules"`  // that choose tables of routes, in the words of ip rule
+	Routes []string     `json:"routes"` // of all tables but local, in the words of ip route
+	// More is how many routes there are beyond those that are shown.
+	More int `json:"more,omitempty"`
+
+	Sources string   `json:"sources"` // our table of nftables: as in Path
+	Tables  []string `json:"tables"`  // of nftables, like "inet strait"
+
+	Settings map[string]string `json:"settings"` // of sysctl
+	Missing  []string          `json:"missing"`  // what could not be read, and why
+}
+
+// InventoryLink is a network device.
+type InventoryLink struct {
+	Name      string   `json:"name"`
+	Type      string   `json:"type"`
+	MTU       int      `json:"mtu"` // bytes
+	Up        bool     `json:"up"`
+	Addresses []string `json:"addresses"`
+	Overlay   string   `json:"overlay,omitempty"` // how it wraps packets, if it is a tunnel device that we know of
+
+	Received uint64 `json:"received"` // packets, as those that follow
+	Sent     uint64 `json:"sent"`
+	Dropped  uint64 `json:"dropped"`
+	Errors   uint64 `json:"errors"`
+}
+
+// inventoried are the settings that bear on packets that a node forwards.
+var inventoried = []string{
+	"net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.conf.all.rp_filter", "net.ipv4.conf.default.rp_filter",
+	"net.core.rmem_max", "net.core.wmem_max", "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max",
+}
+
+// ReadInventory is the Inventory of the calling thread's network namespace. It changes nothing; what
+// it may not see, it says.
+func ReadInventory() (s Inventory, err error) {
+	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port())}
+	defer k.Close()
+	if k.routes, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return s, fmt.Errorf("node: open the kernel: %w", err)
+	}
+	for _, read := range []struct {
+		what string
+		do   func(*Inventory) error
+	}{{"links", k.inventoryLinks}, {"rules", k.inventoryRules}, {"routes", k.inventoryRoutes}, {"tables of nftables", k.inventoryTables}, {"settings", inventorySettings}} {
+		if err := read.do(&s); err != nil {
+			s.Missing = append(s.Missing, fmt.Sprintf("%s: %v", read.what, err))
+		}
+	}
+	return s, nil
+}
+
+func (k *Kernel) inventoryLinks(s *Inventory) error {
+	devices, err := k.routes.LinkList()
+	if err != nil {
+		return err
+	}
+	for _, device := range devices {
+		a := device.Attrs()
+		l := InventoryLink{Name: a.Name, Type: device.Type(), MTU: a.MTU, Up: a.RawFlags&unix.IFF_UP != 0}
+		if n := a.Statistics; n != nil {
+			l.Received, l.Sent, l.Dropped, l.Errors = n.RxPackets, n.TxPackets, n.RxDropped+n.TxDropped, n.RxErrors+n.TxErrors
+		}
+		if is := readLink(device); is.Encapsulation != "" {
+			l.Overlay = fmt.Sprintf("%s id %d remote %s port %d", is.Encapsulation, is.VNI, is.Underlay, is.Port)
+		}
+		addresses, err := k.routes.AddrList(device, netlink.FAMILY_ALL)
+		if err != nil {
+			return err
+		}
+		for _, address := range addresses {
+			l.Addresses = append(l.Addresses, address.IPNet.String())
+		}
+		s.Links = append(s.Links, l)
+	}
+	return nil
+}
+
+func (k *Kernel) inventoryRules(s *Inventory) error {
+	for _, f := range families {
+		rules, err := k.routes.RuleList(f.number())
+		if err != nil {
+			return err
+		}
+		for _, r := range rules {
+			text := fmt.Sprintf("%d: from %s", r.Priority, anyOr(r.Src))
+			if r.Dst != nil {
+				text += " to " + r.Dst.String()
+			}
+			if r.IifName != "" {
+				text += " iif " + r.IifName
+			}
+			if r.OifName != "" {
+				text += " oif " + r.OifName
+			}
+			if r.Mark != 0 {
+				text += fmt.Sprintf(" fwmark %#x", r.Mark)
+			}
+			s.Rules = append(s.Rules, fmt.Sprintf("%s lookup %d proto %d", text, r.Table, r.Protocol))
+		}
+	}
+	return nil
+}
+
+func (k *Kernel) inventoryRoutes(s *Inventory) error {
+	names := map[int]string{}
+	devices, err := k.routes.LinkList()
+	if err != nil {
+		return err
+	}
+	for _, device := range devices {
+		names[device.Attrs().Index] = device.Attrs().Name
+	}
+	for _, f := range families {
+		routes, err := k.routes.RouteListFiltered(f.number(), &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		if err != nil {
+			return err
+		}
+		for _, r := range routes {
+			switch {
+			case r.Table == unix.RT_TABLE_LOCAL:
+			case len(s.Routes) == routesAtMost:
+				s.More++
+			default:
+				s.Routes = append(s.Routes, routeText(r, names))
+			}
+		}
+	}
+	return nil
+}
+
+// routeText is a route in the words of ip route.
+func routeText(r netlink.Route, names map[int]string) string {
+	var b strings.Builder
+	if r.Type == unix.RTN_BLACKHOLE {
+		b.WriteString("blackhole ")
+	}
+	b.WriteString(anyOr(r.Dst))
+	if r.Gw != nil {
+		fmt.Fprintf(&b, " via %s", r.Gw)
+	}
+	if name := names[r.LinkIndex]; name != "" {
+		fmt.Fprintf(&b, " dev %s", name)
+	}
+	if r.Src != nil {
+		fmt.Fprintf(&b, " src %s", r.Src)
+	}
+	if r.MTU > 0 {
+		fmt.Fprintf(&b, " mtu %d", r.MTU)
+	}
+	fmt.Fprintf(&b, " table %d proto %d metric %d", r.Table, r.Protocol, r.Priority)
+	return b.String()
+}
+
+// anyOr is a range, or "all".
+func anyOr(r fmt.Stringer) string {
+	if text := r.String(); text != "<nil>" {
+		return text
+	}
+	return "all"
+}
+
+func (k *Kernel) inventoryTables(s *Inventory) error {
+	s.Sources = k.sourcesSeen()
+	if k.tables == nil {
+		return errors.New("this process may not look; it takes CAP_NET_ADMIN")
+	}
+	tables, err := k.tables.ListTables()
+	for _, t := range tables {
+		s.Tables = append(s.Tables, tableFamilies[t.Family]+" "+t.Name)
+	}
+	return err
+}
+
+var tableFamilies = map[nftables.TableFamily]string{
+	nftables.TableFamilyINet: "inet", nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6",
+	nftables.TableFamilyARP: "arp", nftables.TableFamilyNetdev: "netdev", nftables.TableFamilyBridge: "bridge",
+}
+
+// inventorySettings reads what of the settings there is: some come with modules.
+func inventorySettings(s *Inventory) error {
+	s.Settings = map[string]string{}
+	for _, name := range inventoried {
+		if text, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/")); err == nil {
+			s.Settings[name] = strings.TrimSpace(string(text))
+		}
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return err
+	}
+	s.Kernel = unix.ByteSliceToString(u.Release[:])
+	return nil
+}

@@ -1,0 +1,207 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	mdlayher "github.com/mdlayher/netlink"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/node/userspace"
+)
+
+// Way is where a node's kernel sends packets to an address, and what it does with them on
+// the way. It is plain data.
+type Way struct {
+	To   netip.Addr `json:"to"`
+	From netip.Addr `json:"from,omitzero"` // none: from the node itself
+
+	// Input is the device that the packets come from; empty: the node itself sends them.
+	Input string `json:"input,omitempty"`
+
+	// What the kernel answers. Refused is why it sends the packets nowhere.
+	Refused string     `json:"refused,omitempty"`
+	Local   bool       `json:"local,omitempty"` // to the node itself
+	Device  string     `json:"device,omitempty"`
+	Via     netip.Addr `json:"via,omitzero"`
+	Source  netip.Addr `json:"source,omitzero"` // of what the node itself sends
+	Table   int        `json:"table,omitempty"` // of routes
+	MTU     int        `json:"mtu,omitempty"`   // the largest packet, bytes
+
+	// Range is that of our own routes in which the address lies, if it lies in one.
+	// Blackhole: no gateway serves it.
+	Range     netip.Prefix `json:"range,omitzero"`
+	Blackhole bool         `json:"blackhole,omitempty"`
+	Rule      bool         `json:"rule"` // that makes the kernel look at our routes is there
+
+	// Overlay is the device, where that is one of ours.
+	Overlay *WayOverlay `json:"overlay,omitempty"`
+
+	// Sources is what there is of the table of nftables that settles source addresses:
+	// see the constants.
+	Sources string `json:"sources"`
+}
+
+// WayOverlay is how a device of ours wraps packets.
+type WayOverlay struct {
+	Encapsulation Encapsulation `json:"encapsulation"`
+	Up            bool          `json:"up"`
+	// VNI, Gateway and Source are left out for userspace, of which only the helper knows.
+	VNI     uint32     `json:"vni,omitempty"`
+	Gateway netip.Addr `json:"gateway,omitzero"` // where the frames go
+	Source  netip.Addr `json:"source,omitzero"`  // where they come from
+}
+
+// What there is of the table of nftables.
+const (
+	SourcesKept    = "in place"
+	SourcesMissing = "missing"
+	SourcesDamaged = "damaged" // not as it was made
+	SourcesHidden  = "hidden"  // this process may not look
+)
+
+// FindWay asks the kernel of the calling thread's network namespace about packets to an
+// address, from an address of a pod or, if that is the zero Addr, from the node itself.
+// It changes nothing. What is in the way is part of the answer, and no error.
+func FindWay(to, from netip.Addr) (Way, error) {
+	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port())}
+	defer k.Close()
+	var errs [2]error
+	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)
+	k.raw, errs[1] = mdlayher.Dial(unix.NETLINK_ROUTE, nil)
+	if err := errors.Join(errs[:]...); err != nil {
+		return Way{}, fmt.Errorf("node: open the kernel: %w", err)
+	}
+	var s State
+	if err := errors.Join(k.readLinks(&s), k.readRoutes(&s), k.readRules(&s)); err != nil {
+		return Way{}, fmt.Errorf("node: read what is ours: %w", err)
+	}
+	w := Way{To: to, From: from, Rule: s.Rules[familyOf(to)], Sources: k.sourcesSeen()}
+	w.Range, w.Blackhole = s.rangeOf(to)
+	if err := k.find(&w); err != nil {
+		return w, err
+	}
+	for _, l := range s.Links {
+		if l.Name == w.Device {
+			w.Overlay = k.overlay(l)
+		}
+	}
+	return w, nil
+}
+
+// sourcesSeen is what there is of the table of nftables, of which not everybody may know.
+func (k *Kernel) sourcesSeen() string {
+	var err error
+	if k.tables, err = openTables(); err != nil {
+		k.tables = nil
+		return SourcesHidden
+	}
+	switch fingerprint, err := k.observeSources(); {
+	case err != nil:
+		return SourcesHidden
+	case fingerprint == "":
+		return SourcesMissing
+	case fingerprint == damagedSources:
+		return SourcesDamaged
+	}
+	return SourcesKept
+}
+
+// rangeOf is the longest range of our routes that holds an address, and whether nothing
+// but a blackhole is there for it.
+func (s State) rangeOf(a netip.Addr) (longest netip.Prefix, blackhole bool) {
+	for _, r := range s.Routes { // the routes of a range stand together
+		switch {
+		case !r.Prefix.Contains(a) || longest.IsValid() && r.Prefix.Bits() < longest.Bits():
+		case r.Prefix == longest:
+			blackhole = blackhole && r.Link == ""
+		default:
+			longest, blackhole = r.Prefix, r.Link == ""
+		}
+	}
+	return longest, blackhole
+}
+
+// find asks the kernel: as for packets that come in from where their source is, or for
+// such as the node itself sends.
+func (k *Kernel) find(w *Way) error {
+	options := &netlink.RouteGetOptions{}
+	if w.From.IsValid() {
+		back, err := k.routes.RouteGet(w.From.AsSlice())
+		switch {
+		case err != nil || len(back) == 0:
+			w.Refused = fmt.Sprintf("the node has no route to the source %v", w.From)
+			return nil
+		case back[0].Type == unix.RTN_LOCAL:
+			w.From = netip.Addr{} // its own address
+		default:
+			options.IifIndex, options.SrcAddr = back[0].LinkIndex, w.From.AsSlice()
+			if w.Input, err = k.deviceName(back[0].LinkIndex); err != nil {
+				return err
+			}
+		}
+	}
+	found, err := k.routes.RouteGetWithOptions(w.To.AsSlice(), options)
+	if refused, is := refusal(err); is {
+		w.Refused = refused
+		return nil
+	}
+	if err != nil || len(found) == 0 {
+		return fmt.Errorf("node: the way to %v: %w", w.To, err)
+	}
+	r := found[0]
+	w.Local, w.Via, w.Table, w.MTU = r.Type == unix.RTN_LOCAL, addressOf(r.Gw), r.Table, r.MTU
+	if w.Input == "" {
+		w.Source = addressOf(r.Src)
+	}
+	device, err := k.routes.LinkByIndex(r.LinkIndex)
+	if err != nil {
+		return fmt.Errorf("node: the device to %v: %w", w.To, err)
+	}
+	w.Device = device.Attrs().Name
+	if w.MTU == 0 {
+		w.MTU = device.Attrs().MTU
+	}
+	return nil
+}
+
+func (k *Kernel) deviceName(index int) (string, error) {
+	device, err := k.routes.LinkByIndex(index)
+	if err != nil {
+		return "", fmt.Errorf("node: device %d: %w", index, err)
+	}
+	return device.Attrs().Name, nil
+}
+
+// refusal is what the kernel answers where it sends packets nowhere.
+func refusal(err error) (why string, is bool) {
+	for number, why := range map[unix.Errno]string{
+		unix.EINVAL:       "the kernel drops such packets: a blackhole route, an address that is none of a host, or the reverse path filter",
+		unix.ENETUNREACH:  "the node has no route there",
+		unix.EHOSTUNREACH: "a route of the node says that nobody is there",
+		unix.EACCES:       "a route of the node forbids it",
+		unix.EXDEV:        "the reverse path filter of the device drops such packets",
+	} {
+		if errors.Is(err, number) {
+			return why, true
+		}
+	}
+	return "", false
+}
+
+// overlay is how a link of ours wraps packets.
+func (k *Kernel) overlay(l Link) *WayOverlay {
+	o := &WayOverlay{Encapsulation: l.Encapsulation, Up: l.Up, VNI: l.VNI, Gateway: l.Underlay}
+	if l.Encapsulation == VXLAN && len(l.Forwarding) > 0 {
+		o.Gateway = l.Forwarding[0].Underlay
+	}
+	if !o.Gateway.IsValid() {
+		return o
+	}
+	if there, err := k.routes.RouteGet(o.Gateway.AsSlice()); err == nil && len(there) > 0 {
+		o.Source = addressOf(there[0].Src)
+	}
+	return o
+}

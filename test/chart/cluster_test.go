@@ -1,0 +1,279 @@
+package chart
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/pod-security-admission/api"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/program"
+)
+
+// warnings are what an API server says of requests that it took all the same.
+type warnings struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (w *warnings) HandleWarningHeader(_ int, _ string, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, text)
+}
+
+// apply applies objects as Helm does, but that a field which is not known is an error. A
+// warning fails the test.
+func apply(t *testing.T, cluster *kube.Cluster, all []*unstructured.Unstructured) {
+	t.Helper()
+	config, said := cluster.Admin(), &warnings{}
+	config.WarningHandler = said
+	client, err := dynamic.NewForConfig(config)
+	must(t, err)
+	groups, err := restmapper.GetAPIGroupResources(cluster.Kubernetes().Discovery())
+	must(t, err)
+	mapper := restmapper.NewDiscoveryRESTMapper(groups)
+	ordered := slices.Clone(all)
+	slices.SortStableFunc(ordered, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	for _, object := range ordered {
+		kind := object.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		must(t, err)
+		body, err := object.MarshalJSON()
+		must(t, err)
+		options := metav1.PatchOptions{FieldManager: "helm", Force: new(true), FieldValidation: metav1.FieldValidationStrict}
+		if object.GetAnnotations()["helm.sh/hook"] != "" {
+			options.DryRun = []string{metav1.DryRunAll} // Helm makes them anew each time
+		}
+		_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Patch(t.Context(), object.GetName(), types.ApplyPatchType, body, options)
+		if err != nil {
+			t.Errorf("%s %s: %v", kind.Kind, object.GetName(), err)
+		}
+	}
+	for _, text := range said.all {
+		t.Errorf("the API server warns: %s", text)
+	}
+}
+
+// rank is when Helm installs an object, as far as it matters here.
+func rank(object *unstructured.Unstructured) int {
+	switch object.GetKind() {
+	case "Namespace":
+		return 0
+	case "CustomResourceDefinition":
+		return 1
+	}
+	return 2
+}
+
+func TestAnAPIServerTakesTheChartAndItsNextVersion(t *testing.T) {
+	cluster := kube.Start(t)
+	must(t, cluster.Namespace(t.Context(), release))
+	apply(t, cluster, render(t))
+	apply(t, cluster, render(t, "--set", "image.tag=v2,controller.replicas=3,node.tun=true,gateway.labels.team=network"))
+	apply(t, cluster, render(t, renders["minimal"]...))
+}
+
+func TestHelmInstallsUpgradesAndTakesAway(t *testing.T) {
+	cluster := kube.Start(t)
+	access := []string{"KUBECONFIG=" + program.Kubeconfig(t, t.TempDir(), "admin", cluster.Admin())}
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := helm(t, access, append(args, "--namespace", release)...)
+		must(t, err)
+		return out
+	}
+	notes := run("install", "strait", folder, "--create-namespace", "--set", "imagePullSecrets[0].name=pull")
+	for _, part := range []string{"strait peer --remote-context", "strait invite", "kubectl wait clusternetwork default", "Copy the pull secrets into the namespaces strait-gateways and strait-nodes"} {
+		if !strings.Contains(notes, part) {
+			t.Errorf("the notes lack %q:\n%s", part, notes)
+		}
+	}
+	if out := run("status", "strait"); !strings.Contains(out, "deployed") {
+		t.Errorf("after installing: %s", out)
+	}
+	run("upgrade", "strait", folder, "--set", "controller.replicas=1")
+	deployment, err := cluster.Kubernetes().AppsV1().Deployments(release).Get(t.Context(), "strait-controller", metav1.GetOptions{})
+	must(t, err)
+	if *deployment.Spec.Replicas != 1 {
+		t.Errorf("after the upgrade there are %d controllers", *deployment.Spec.Replicas)
+	}
+	if _, err := cluster.Kubernetes().PolicyV1().PodDisruptionBudgets(release).Get(t.Context(), "strait-controller", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("one controller has a budget that it blocks drains with: %v", err)
+	}
+	run("uninstall", "strait", "--no-hooks") // nothing runs here that a hook could wait for
+	eventually(t, "the CRDs are gone", func() string { return strings.Join(definitions(t, cluster), " ") })
+	roles, err := cluster.Kubernetes().RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=strait"})
+	must(t, err)
+	for _, role := range roles.Items {
+		t.Errorf("left over: ClusterRole %s", role.Name)
+	}
+}
+
+func TestCRDsThatAreKeptStay(t *testing.T) {
+	cluster := kube.Start(t)
+	access := []string{"KUBECONFIG=" + program.Kubeconfig(t, t.TempDir(), "admin", cluster.Admin())}
+	for _, args := range [][]string{
+		{"install", "strait", folder, "--create-namespace", "--set", "crds.keep=true"},
+		{"uninstall", "strait", "--no-hooks"},
+	} {
+		if out, err := helm(t, access, append(args, "--namespace", release)...); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	if left := definitions(t, cluster); len(left) != 5 {
+		t.Errorf("what is left of them is %q", left)
+	}
+}
+
+// definitions are the names of our CRDs.
+func definitions(t *testing.T, cluster *kube.Cluster) (names []string) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(cluster.Admin())
+	must(t, err)
+	list, err := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
+		List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, one := range list.Items {
+		names = append(names, one.GetName())
+	}
+	return names
+}
+
+// eventually waits until there is nothing to complain of.
+func eventually(t *testing.T, what string, complaint func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		text := complaint()
+		if text == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not after a minute: %s", what, text)
+		}
+	}
+}
+
+// The controller with the account, rights and files that the chart gives it: what it makes
+// of a Peering is what the values say, the namespace of gateways lets it in, and the
+// PodMonitor finds it.
+func TestTheControllerRunsWithWhatTheChartGivesIt(t *testing.T) {
+	cluster := kube.Start(t)
+	must(t, cluster.Namespace(t.Context(), release))
+	args := []string{"--set", "clusterNetwork.podCIDRs={10.0.0.0/16},clusterNetwork.serviceCIDRs={10.96.0.0/16},gateway.labels.team=network,gateway.priorityClassName=system-cluster-critical"}
+	all := render(t, args...)
+	apply(t, cluster, all)
+	run(t, cluster, find(t, all, "ConfigMap", "strait-controller"))
+
+	admin, err := client.New(cluster.Admin())
+	must(t, err)
+	_, err = admin.Peerings().Create(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{
+		ClusterID: "b", Gateway: v1alpha1.GatewaySpec{Replicas: 1},
+	}}, metav1.CreateOptions{})
+	must(t, err)
+	var set *appsv1.StatefulSet
+	eventually(t, "a StatefulSet for the Peering", func() string {
+		set, err = admin.StatefulSets("strait-gateways").Get(t.Context(), "b", metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	network, err := admin.ClusterNetworks().Get(t.Context(), "default", metav1.GetOptions{})
+	must(t, err)
+	if got := network.Spec.PodCIDRs; len(got) != 1 || got[0] != "10.0.0.0/16" {
+		t.Errorf("pods have addresses from %v", got)
+	}
+
+	pod := &set.Spec.Template
+	if reasons := forbidden(t, api.LevelRestricted, pod); len(reasons) > 0 {
+		t.Errorf("a gateway's pod is not restricted: %q", reasons)
+	}
+	container := pod.Spec.Containers[0]
+	if !strings.HasPrefix(container.Image, "strait.dev/strait:") || container.ImagePullPolicy != corev1.PullIfNotPresent || pod.Labels["team"] != "network" ||
+		pod.Spec.PriorityClassName != "system-cluster-critical" || pod.Spec.NodeSelector["kubernetes.io/os"] != "linux" {
+		t.Errorf("a gateway's pod is not what the values say: %+v", pod)
+	}
+	made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "b-0", Labels: pod.Labels}, Spec: pod.Spec}
+	if _, err := admin.Pods("strait-gateways").Create(t.Context(), made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Errorf("the namespace of gateways refuses one: %v", err)
+	}
+	loose := made.DeepCopy()
+	loose.Spec.Containers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
+	if _, err := admin.Pods("strait-gateways").Create(t.Context(), loose, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); !apierrors.IsForbidden(err) {
+		t.Errorf("the namespace of gateways takes NET_ADMIN too: %v", err)
+	}
+	checkMonitored(t, pod)
+}
+
+// run runs the controller of the chart until the test ends.
+func run(t *testing.T, cluster *kube.Cluster, files *unstructured.Unstructured) {
+	t.Helper()
+	data := files.Object["data"].(map[string]any)
+	pods, err := controller.ParseTemplate([]byte(data["gateway-template.yaml"].(string)))
+	must(t, err)
+	network, err := controller.ParseNetwork([]byte(data["cluster-network.yaml"].(string)))
+	must(t, err)
+	access, err := client.New(cluster.ServiceAccount(t, release, "strait-controller"))
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- controller.Run(ctx, controller.Options{
+			Client: access, Namespace: release, Identity: "strait-controller-0", Network: network,
+			Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Template: pods},
+			Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// checkMonitored checks that the PodMonitor selects a gateway's pod, and the pods of the
+// chart but those of its hooks.
+func checkMonitored(t *testing.T, gateway *corev1.PodTemplateSpec) {
+	t.Helper()
+	all := render(t, "--set", "metrics.podMonitor.enabled=true")
+	text, err := find(t, all, "PodMonitor", "strait").MarshalJSON()
+	must(t, err)
+	var monitor struct {
+		Spec struct {
+			Selector            metav1.LabelSelector `json:"selector"`
+			PodMetricsEndpoints []struct{ Port string }
+		} `json:"spec"`
+	}
+	must(t, json.Unmarshal(text, &monitor))
+	selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
+	must(t, err)
+	found := pods(t, all)
+	found["gateway"] = gateway
+	for name, pod := range found {
+		serves := slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == monitor.Spec.PodMetricsEndpoints[0].Port })
+		if selected := selector.Matches(labels.Set(pod.Labels)); selected != serves {
+			t.Errorf("%s: the PodMonitor selects it: %v; it serves metrics: %v", name, selected, serves)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/api/crds"
+)
+
+func TestAWrongValueIsRefusedByName(t *testing.T) {
+	for _, c := range []struct{ set, want string }{
+		{"colour=red", "additional properties 'colour' not allowed"},
+		{"image.name=strait", "at '/image': additional properties 'name' not allowed"},
+		{"image.repository=Strait", "at '/image/repository'"},
+		{"image.repository=strait:v1@sha256", "at '/image/repository'"},
+		{"image.tag=a b", "at '/image/tag'"},
+		{"image.digest=0123", "at '/image/digest'"},
+		{"image.pullPolicy=Sometimes", "at '/image/pullPolicy'"},
+		{"imagePullSecrets[0]=pull", "at '/imagePullSecrets/0': got string, want object"},
+		{"imagePullSecrets[0].nom=pull", "missing property 'name'"},
+		{"clusterNetwork.podCIDR={10.0.0.0/16}", "at '/clusterNetwork': additional properties 'podCIDR' not allowed"},
+		{"clusterNetwork.podCIDRs=10.0.0.0/16", "at '/clusterNetwork/podCIDRs': got string, want array"},
+		{"clusterNetwork.podCIDRs={10.0.0.0}", "at '/clusterNetwork/podCIDRs/0'"},
+		{"clusterNetwork.clusterID=A_B", "at '/clusterNetwork/clusterID'"},
+		{"clusterNetwork.overlay.mut=1400", "at '/clusterNetwork/overlay': additional properties 'mut' not allowed"},
+		{"clusterNetwork.overlay.mtu=large", "at '/clusterNetwork/overlay/mtu'"},
+		{"clusterNetwork.overlay.encapsulation=gre", "at '/clusterNetwork/overlay/encapsulation'"},
+		{"controller.replicas=-1", "at '/controller/replicas': minimum"},
+		{"controller.replicas=two", "at '/controller/replicas': got string, want integer"},
+		{"controller.replica=2", "at '/controller': additional properties 'replica' not allowed"},
+		{"controller.resources.limit.memory=1Gi", "at '/controller/resources': additional properties 'limit' not allowed"},
+		{"controller.labels.team=7", "at '/controller/labels/team': got number, want string"},
+		{"controller.tolerations[0].opertor=Exists", "at '/controller/tolerations/0': additional properties 'opertor' not allowed"},
+		{"controller.affinity.node=a", "at '/controller/affinity': additional properties 'node' not allowed"},
+		{"gateway.networkPolicy=maybe", "at '/gateway/networkPolicy': got string, want boolean"},
+		{"gateway.replicas=2", "at '/gateway': additional properties 'replicas' not allowed"},
+		{"gateway.topologySpreadConstraints[0].maxSkew=1", "missing properties"},
+		{"gateway.extraEnv[0].value=a", "missing property 'name'"},
+		{"node.tun=kernel", "at '/node/tun': got string, want boolean"},
+		{"node.maxUnavailable=0", "at '/node/maxUnavailable'"},
+		{"node.maxUnavailable=200%", "at '/node/maxUnavailable'"},
+		{"node.tolerations[0].effect=NoWay", "at '/node/tolerations/0/effect'"},
+		{"crds.install=once", "at '/crds/install': got string, want boolean"},
+		{"networkPolicy.metricsFrom[0].pod=a", "at '/networkPolicy/metricsFrom/0': additional properties 'pod' not allowed"},
+		{"metrics.podMonitor.interval=often", "at '/metrics/podMonitor/interval'"},
+		{"metrics.serviceMonitor.enabled=true", "at '/metrics': additional properties 'serviceMonitor' not allowed"},
+		{"prometheusRule.rules={a}", "at '/prometheusRule': additional properties 'rules' not allowed"},
+		{"dashboards.folder=Strait", "at '/dashboards': additional properties 'folder' not allowed"},
+	} {
+		if _, err := template(t, "--set", c.set); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("--set %s: %v, want %q", c.set, err, c.want)
+		}
+	}
+}
+
+func TestAnOlderKubernetesIsRefused(t *testing.T) {
+	if _, err := template(t, "--kube-version", "1.30.9"); err == nil || !strings.Contains(err.Error(), "incompatible") {
+		t.Errorf("Kubernetes 1.30: %v", err)
+	}
+	for _, version := range []string{"1.31.0", "1.33.5-gke.100", "1.36.3+k3s1"} {
+		if _, err := template(t, "--kube-version", version); err != nil {
+			t.Errorf("Kubernetes %s: %v", version, err)
+		}
+	}
+}
+
+// Every object of the schema lists what it may have: the rest is a mistake in writing.
+func TestTheSchemaKnowsEveryValueAndNoOther(t *testing.T) {
+	schema := readSchema(t)
+	closed(t, "", schema)
+	text, err := os.ReadFile(filepath.Join(folder, "values.yaml"))
+	must(t, err)
+	var values map[string]any
+	must(t, yaml.UnmarshalStrict(text, &values))
+	known(t, "", schema["properties"].(map[string]any), values)
+}
+
+// open are the objects of other people's forms, which the API server checks.
+var open = []string{
+	"global", "strings", "quantities", "objects.items", "environment.items.valueFrom", "topologySpreadConstraints.items.labelSelector",
+	"affinity.nodeAffinity", "affinity.podAffinity", "affinity.podAntiAffinity",
+	"networkPolicy.metricsFrom.items.podSelector", "networkPolicy.metricsFrom.items.namespaceSelector", "networkPolicy.metricsFrom.items.ipBlock",
+}
+
+func closed(t *testing.T, path string, schema map[string]any) {
+	if schema["type"] == "object" && schema["additionalProperties"] != false && !slices.Contains(open, strings.TrimPrefix(path, ".")) {
+		t.Errorf("%s of the schema may have anything", path)
+	}
+	for _, group := range []string{"properties", "definitions"} {
+		of, _ := schema[group].(map[string]any)
+		for name, one := range of {
+			closed(t, path+"."+name, one.(map[string]any))
+		}
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		closed(t, path+".items", items)
+	}
+}
+
+// known checks that the schema has these values, and nothing that has no default. What it
+// leaves to a definition is a value as a whole.
+func known(t *testing.T, path string, properties map[string]any, values map[string]any) {
+	for name := range values {
+		if properties[name] == nil {
+			t.Errorf("%s%s is in values.yaml and not in the schema", path, name)
+		}
+	}
+	for name, one := range properties {
+		value, ok := values[name]
+		if !ok && path+name != "global" {
+			t.Errorf("%s%s is in the schema and not in values.yaml", path, name)
+		}
+		inner, isObject := one.(map[string]any)["properties"].(map[string]any)
+		if under, ok := value.(map[string]any); ok && isObject && path+name != "clusterNetwork" {
+			known(t, path+name+".", inner, under)
+		}
+	}
+}
+
+func readSchema(t *testing.T) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "values.schema.json"))
+	must(t, err)
+	var schema map[string]any
+	must(t, json.Unmarshal(text, &schema))
+	return schema
+}
+
+// clusterNetwork holds the place of clusterNetwork in the schema: a line.
+var clusterNetwork = regexp.MustCompile(`(?m)^    "clusterNetwork": .*,$`)
+
+func TestTheSchemaOfTheClusterNetworkIsThatOfItsCRD(t *testing.T) {
+	text, err := crds.Files.ReadFile("strait.dev_clusternetworks.yaml")
+	must(t, err)
+	definition := objects(t, string(text))[0]
+	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	must(t, err)
+	spec, _, err := unstructured.NestedMap(versions[0].(map[string]any), "schema", "openAPIV3Schema", "properties", "spec")
+	must(t, err)
+	fields, err := json.Marshal(plain(spec))
+	must(t, err)
+	path := filepath.Join(folder, "values.schema.json")
+	was, err := os.ReadFile(path)
+	must(t, err)
+	want := clusterNetwork.ReplaceAllLiteral(was, []byte(`    "clusterNetwork": `+string(fields)+","))
+	if *update {
+		must(t, os.WriteFile(path, want, 0o644))
+	} else if !bytes.Equal(was, want) || !clusterNetwork.Match(was) {
+		t.Error("clusterNetwork in values.schema.json is not what its CRD says; run the test with -update")
+	}
+}
+
+var matches = regexp.MustCompile(`^self\.matches\('(.*)'\)$`)
+
+// plain is a schema of a CRD without what only an API server understands. Of its rules it
+// keeps those that are a pattern.
+func plain(schema map[string]any) map[string]any {
+	kept := make(map[string]any)
+	for _, name := range []string{"type", "maxLength", "maxItems", "minItems", "enum", "pattern", "minimum", "maximum"} {
+		if value, ok := schema[name]; ok {
+			kept[name] = value
+		}
+	}
+	rules, _ := schema["x-kubernetes-validations"].([]any)
+	for _, one := range rules {
+		rule := one.(map[string]any)["rule"].(string)
+		if pattern := matches.FindStringSubmatch(rule); pattern != nil {
+			kept["pattern"] = pattern[1]
+		}
+		if strings.HasPrefix(rule, "isCIDR(self)") {
+			kept["pattern"] = "^[0-9a-fA-F:.]+/[0-9]{1,3}$"
+		}
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		kept["items"] = plain(items)
+	}
+	if properties, ok := schema["properties"].(map[string]any); ok {
+		of := make(map[string]any)
+		for name, one := range properties {
+			of[name] = plain(one.(map[string]any))
+		}
+		kept["properties"], kept["additionalProperties"] = of, false
+	}
+	return kept
+}

@@ -1,0 +1,76 @@
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// table holds the place of the values in the README.
+var table = regexp.MustCompile(`(?s)\| value \| default \| what it is \|\n.*?\n\n`)
+
+// What the README says of the values is what values.yaml says of them.
+func TestTheReadmeListsEveryValue(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(folder, "values.yaml"))
+	must(t, err)
+	var root yaml.Node
+	must(t, yaml.Unmarshal(text, &root))
+	var rows strings.Builder
+	rows.WriteString("| value | default | what it is |\n|---|---|---|\n")
+	list(t, &rows, "", root.Content[0])
+	rows.WriteString("\n")
+	path := filepath.Join(folder, "README.md")
+	was, err := os.ReadFile(path)
+	must(t, err)
+	want := table.ReplaceAllLiteral(was, []byte(rows.String()))
+	if *update {
+		must(t, os.WriteFile(path, want, 0o644))
+	} else if !bytes.Equal(was, want) || !table.Match(was) {
+		t.Errorf("the table of %s is not what values.yaml says; run the test with -update", path)
+	}
+}
+
+// list writes a row for each value, with the comment above it. What stands on several lines
+// is a group of values, but within a group that has to be without a comment.
+func list(t *testing.T, rows *strings.Builder, path string, group *yaml.Node) {
+	for i := 0; i < len(group.Content); i += 2 {
+		name, value := path+group.Content[i].Value, group.Content[i+1]
+		comment := strings.Join(strings.Fields(strings.ReplaceAll("\n"+group.Content[i].HeadComment, "\n#", " ")), " ")
+		lines := value.Kind == yaml.MappingNode && value.Style&yaml.FlowStyle == 0
+		if lines && (path == "" || comment == "") {
+			list(t, rows, name+".", value)
+			continue
+		}
+		if comment == "" {
+			t.Errorf("values.yaml does not say what %s is", name)
+		}
+		fmt.Fprintf(rows, "| `%s` | `%s` | %s |\n", name, inline(t, value), strings.ReplaceAll(comment, "|", `\|`))
+	}
+}
+
+// inline is a value on one line.
+func inline(t *testing.T, value *yaml.Node) string {
+	t.Helper()
+	flow(value)
+	text, err := yaml.Marshal(value)
+	must(t, err)
+	return strings.TrimSpace(string(text))
+}
+
+func flow(value *yaml.Node) {
+	value.Style |= yaml.FlowStyle
+	value.HeadComment, value.LineComment, value.FootComment = "", "", ""
+	for _, inner := range value.Content {
+		if inner.Kind != yaml.ScalarNode {
+			flow(inner)
+		} else {
+			inner.HeadComment, inner.LineComment, inner.FootComment = "", "", ""
+		}
+	}
+}

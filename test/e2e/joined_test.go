@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// The whole life of an installation: nothing, installed, joined, in use, upgraded, nothing.
+func TestTwoClustersAreJoinedWithHelm(t *testing.T) {
+	w := newWorld(t)
+	before := w.everything(t)
+	stage(t, "install", func(t *testing.T) { w.install(t) })
+	stage(t, "join", func(t *testing.T) {
+		invite := w.do(t, "", "strait", "invite", "b", "--context=a", "--service-type=NodePort")
+		w.do(t, invite, "strait", "accept", "--context=b", "--name=a")
+		for _, cluster := range []string{"a", "b"} {
+			t.Log(w.do(t, "", "strait", "status", "--context="+cluster, "--wait"))
+		}
+	})
+	var web string
+	stage(t, "pods", func(t *testing.T) { web = w.podsMeet(t) })
+	stage(t, "Service", func(t *testing.T) { w.serviceIsReached(t, web) })
+	stage(t, "verify", func(t *testing.T) {
+		t.Log(w.do(t, "", "strait", "verify", "--context=a", "--remote-context=b"))
+	})
+	stage(t, "upgrade", func(t *testing.T) { w.upgrade(t, web) })
+	stage(t, "uninstall", func(t *testing.T) {
+		w.removePods(t)
+		w.uninstall(t)
+		w.nothingIsLeft(t, before)
+	})
+}
+
+func (w *world) install(t *testing.T) {
+	t.Helper()
+	for _, cluster := range []string{"a", "b"} {
+		w.do(t, "", "helm", "install", "strait", "charts/strait", "--kube-context="+cluster,
+			"--namespace=strait-system", "--create-namespace", "--wait", "--timeout=2m")
+	}
+}
+
+func (w *world) uninstall(t *testing.T) {
+	t.Helper()
+	for _, cluster := range []string{"a", "b"} {
+		w.do(t, "", "helm", "uninstall", "strait", "--kube-context="+cluster, "--namespace=strait-system", "--wait", "--timeout=2m")
+		w.do(t, "", "kubectl", "--context="+cluster, "delete", "namespace", "strait-system", "--timeout=60s") // Helm leaves what it made for itself
+	}
+}
+
+// pods are a server on each node that says which cluster it is of.
+const pods = `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers:
+      - name: web
+        image: strait.test/busybox:1
+        command: [sh, -c, 'echo NAME >/tmp/index.html; exec httpd -f -p 8080 -h /tmp']
+        readinessProbe: {httpGet: {port: 8080, path: /}, periodSeconds: 1}
+`
+
+// podsMeet has each pod of both clusters call all of the other one. It returns where
+// cluster a sees a server of b.
+func (w *world) podsMeet(t *testing.T) (seen string) {
+	t.Helper()
+	for _, cluster := range []string{"a", "b"} {
+		w.do(t, strings.ReplaceAll(pods, "NAME", cluster), "kubectl", "--context="+cluster, "apply", "--filename=-")
+	}
+	for _, way := range [][2]string{{"b", "a"}, {"a", "b"}} {
+		here, there := way[0], way[1]
+		for _, cluster := range way {
+			w.do(t, "", "kubectl", "--context="+cluster, "rollout", "status", "daemonset/web", "--timeout=60s")
+		}
+		for _, address := range w.web(t, there, "status.podIP") {
+			seen = strings.TrimSpace(w.do(t, "", "strait", "resolve", address, "--of="+there, "--context="+here, "--output=address"))
+			for _, pod := range w.web(t, here, "metadata.name") {
+				w.do(t, "", "kubectl", "--context="+here, "exec", pod, "--", "ping", "-c1", "-W5", seen)
+				w.answers(t, here, pod, seen+":8080", there)
+			}
+		}
+	}
+	return seen
+}
+
+// web is a field of each server.
+func (w *world) web(t *testing.T, cluster, field string) []string {
+	t.Helper()
+	return strings.Fields(w.do(t, "", "kubectl", "--context="+cluster, "get", "pods", "--selector=app=web", "--output=jsonpath={.items[*]."+field+"}"))
+}
+
+// answers has a pod call a server, which has to be of that cluster.
+func (w *world) answers(t *testing.T, cluster, pod, server, of string) {
+	t.Helper()
+	out := w.do(t, "", "kubectl", "--context="+cluster, "exec", pod, "--", "timeout", "5", "wget", "-q", "-O-", "http://"+server+"/")
+	if out != of+"\n" {
+		t.Errorf("from %s, %s answers %q, want a server of %s", cluster, server, out, of)
+	}
+}
+
+// serviceIsReached calls a server of b as a Service of a.
+func (w *world) serviceIsReached(t *testing.T, seen string) {
+	t.Helper()
+	w.do(t, strings.ReplaceAll(`
+apiVersion: v1
+kind: Service
+metadata: {name: web-of-b}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-of-b, labels: {kubernetes.io/service-name: web-of-b}}
+addressType: IPv4
+ports: [{port: 8080}]
+endpoints: [{addresses: [SEEN]}]
+`, "SEEN", seen), "kubectl", "--context=a", "apply", "--filename=-")
+	address := w.do(t, "", "kubectl", "--context=a", "get", "service", "web-of-b", "--output=jsonpath={.spec.clusterIP}")
+	for _, pod := range w.web(t, "a", "metadata.name") {
+		within(t, "Service "+address+" answers", func() error {
+			_, err := w.try(t, "", "kubectl", "--context=a", "exec", pod, "--", "timeout", "5", "wget", "-q", "-O-", "http://"+address+"/")
+			return err
+		})
+		w.answers(t, "a", pod, address, "b")
+	}
+}
+
+func (w *world) removePods(t *testing.T) {
+	t.Helper()
+	w.do(t, "", "kubectl", "--context=a", "delete", "service/web-of-b", "daemonset/web", "--cascade=foreground")
+	w.do(t, "", "kubectl", "--context=b", "delete", "daemonset/web", "--cascade=foreground")
+}

@@ -1,0 +1,52 @@
+// Package e2e does what an operator does, on two real clusters with the same pod range:
+// installs the chart with Helm, joins them, looks, upgrades, and takes everything away.
+// Test programs reach nothing but the API servers; what runs in pods is Strait's image
+// and busybox.
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.dev/strait/test/program"
+)
+
+// report is what is printed at the end: how long each stage took, and memory.
+var report []string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	defer program.Remove()
+	begun := time.Now()
+	code := m.Run()
+	if len(report) > 0 {
+		fmt.Printf("two real clusters: %s; %d s in all\n", strings.Join(report, ", "), int(time.Since(begun).Seconds()))
+	}
+	return code
+}
+
+// stage is a part of a test that the rest of it needs.
+func stage(t *testing.T, name string, do func(*testing.T)) {
+	t.Helper()
+	begun := time.Now()
+	ok := t.Run(name, do)
+	noteStage(name, begun)
+	if !ok {
+		t.FailNow()
+	}
+}
+
+func noteStage(name string, begun time.Time) {
+	report = append(report, fmt.Sprintf("%s %.0f s", name, time.Since(begun).Seconds()))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+
+	"strait.dev/strait/test/nodes"
+)
+
+// everything is what both clusters and their nodes have that an installation could leave:
+// objects, links, routes, rules, nftables.
+func (w *world) everything(t *testing.T) map[string]bool {
+	t.Helper()
+	all := make(map[string]bool)
+	for name, c := range map[string]*nodes.Cluster{"a": w.a, "b": w.b} {
+		for _, object := range objects(t, c) {
+			all[name+": "+object] = true
+		}
+		for number := 1; number <= c.Nodes(); number++ {
+			for _, thing := range network(t, c, number) {
+				all[fmt.Sprintf("%s-node-%d: %s", name, number, thing)] = true
+			}
+		}
+	}
+	return all
+}
+
+// nothingIsLeft waits until there is nothing that was not there before.
+func (w *world) nothingIsLeft(t *testing.T, before map[string]bool) {
+	t.Helper()
+	within(t, "nothing is left", func() error {
+		now := w.everything(t)
+		maps.DeleteFunc(now, func(thing string, _ bool) bool { return before[thing] })
+		if len(now) > 0 {
+			return fmt.Errorf("there is more than before:\n%s", strings.Join(slices.Sorted(maps.Keys(now)), "\n"))
+		}
+		return nil
+	})
+}
+
+// passing are kinds whose objects come and go by themselves.
+var passing = []string{"events", "leases", "endpointslices", "endpoints", "ipaddresses", "componentstatuses"}
+
+func objects(t *testing.T, c *nodes.Cluster) (all []string) {
+	t.Helper()
+	kinds, err := discovery.NewDiscoveryClientForConfigOrDie(c.Admin()).ServerPreferredResources()
+	must(t, err)
+	client, err := metadata.NewForConfig(c.Admin())
+	must(t, err)
+	for _, list := range kinds {
+		group, err := schema.ParseGroupVersion(list.GroupVersion)
+		must(t, err)
+		for _, kind := range list.APIResources {
+			if !slices.Contains(kind.Verbs, "list") || slices.Contains(passing, kind.Name) {
+				continue
+			}
+			found, err := client.Resource(group.WithResource(kind.Name)).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				all = append(all, fmt.Sprintf("%s cannot be listed: %v", kind.Name, err))
+				continue
+			}
+			for _, object := range found.Items {
+				all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s/%s", kind.Name, object.Namespace, object.Name)))
+			}
+		}
+	}
+	return all
+}
+
+// ofPods are lines about what is there for pods and Services: their links, the bridge that
+// comes with the first pod, kube-proxy's tables.
+var ofPods = regexp.MustCompile(`\b(veth[0-9a-f]+|cni0|kube-proxy)\b`)
+
+func network(t *testing.T, c *nodes.Cluster, number int) (all []string) {
+	t.Helper()
+	for _, command := range []string{
+		"ip -br link", "ip route show table all", "ip -6 route show table all", "ip rule", "ip -6 rule", "nft list tables", "bridge fdb",
+	} {
+		out, err := c.OnNode(t, number, strings.Fields(command)...)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+		for line := range strings.Lines(out) {
+			if !ofPods.MatchString(line) {
+				all = append(all, command+": "+strings.Join(strings.Fields(line), " "))
+			}
+		}
+	}
+	return all
+}
+
+// within waits for something that others bring about.
+func within(t *testing.T, what string, done func() error) {
+	t.Helper()
+	const limit = time.Minute
+	for deadline := time.Now().Add(limit); ; time.Sleep(250 * time.Millisecond) {
+		err := done()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s: %v", limit, what, err)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The commands of docs/start.md run as they stand there, in order and in one shell.
+func TestTheFirstFiveMinutesOfTheDocsWork(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(repository, "docs/start.md"))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("left out: docs/start.md has not been written yet")
+	}
+	must(t, err)
+	script := shellBlocks(string(page))
+	if script == "" {
+		t.Fatal("docs/start.md has no block of shell commands; begin them with ```sh")
+	}
+	w := newWorld(t)
+	stage(t, "docs/start.md", func(t *testing.T) {
+		cmd := w.command(t, "bash", "-s")
+		var out bytes.Buffer
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("set -e\n"+script), &out, &out
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v; the page printed:\n%s", err, &out)
+		}
+		t.Logf("the page printed:\n%s", &out)
+	})
+}
+
+// shellBlocks are the blocks of a page that begin with ```sh, each after a line that says
+// where it is from.
+func shellBlocks(page string) string {
+	var script strings.Builder
+	inside, number := false, 0
+	for line := range strings.Lines(page) {
+		number++
+		switch text := strings.TrimRight(line, "\r\n"); {
+		case inside && text == "```":
+			inside = false
+		case inside:
+			script.WriteString(line)
+		case text == "```sh":
+			inside = true
+			fmt.Fprintf(&script, "echo '== line %d'\n", number+1)
+		}
+	}
+	return script.String()
+}
+
+func TestOnlyShellBlocksOfAPageAreRun(t *testing.T) {
+	page := "text\n```sh\nfirst\n```\n```yaml\nnot: this\n```\n    nor this\n```sh\nsecond <<END\n  kept\nEND\n```\n"
+	want := "echo '== line 3'\nfirst\necho '== line 10'\nsecond <<END\n  kept\nEND\n"
+	if is := shellBlocks(page); is != want {
+		t.Errorf("blocks are\n%s\nwant\n%s", is, want)
+	}
+}

@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.dev/strait/test/nodes"
+	"strait.dev/strait/test/program"
+)
+
+// nodesOfEach is how many nodes each cluster has.
+const nodesOfEach = 2
+
+// world is two clusters, a and b, with the image on their nodes and nothing installed.
+type world struct {
+	*nodes.Lab
+	a, b  *nodes.Cluster
+	image string
+	path  string // where commands look for programs
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Lab: nodes.New(t)}
+	var archive string
+	stage(t, "image", func(t *testing.T) {
+		binary, err := program.Binary()
+		must(t, err)
+		w.path = strings.Join([]string{filepath.Dir(binary), w.Programs(), os.Getenv("PATH")}, ":")
+		archive, w.image = writeImage(t, w.Dir())
+	})
+	begun := time.Now()
+	clusters := w.Start(t, nodes.Options{Name: "a", Index: 1, Nodes: nodesOfEach}, nodes.Options{Name: "b", Index: 2, Nodes: nodesOfEach})
+	w.a, w.b = clusters[0], clusters[1]
+	w.a.LoadImage(t, archive)
+	w.b.LoadImage(t, archive)
+	noteStage("clusters", begun)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(w.state(t))
+		}
+		if peak, err := w.Peak(); err != nil {
+			t.Error(err)
+		} else {
+			report = append(report, fmt.Sprintf("%d MiB at most", peak>>20))
+		}
+	})
+	return w
+}
+
+// command is one that an operator would give, from the root of the repository.
+func (w *world) command(t *testing.T, name string, args ...string) *exec.Cmd {
+	cmd := w.Command(t.Context(), name, args...)
+	cmd.Dir = repository
+	cmd.Env = append(cmd.Env, "PATH="+w.path)
+	return cmd
+}
+
+// do runs a command that has to succeed, and returns what it printed for programs.
+func (w *world) do(t *testing.T, input, name string, args ...string) string {
+	t.Helper()
+	out, err := w.try(t, input, name, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// try runs a command. Its error has what the command printed for people.
+func (w *world) try(t *testing.T, input, name string, args ...string) (string, error) {
+	t.Helper()
+	cmd := w.command(t, name, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, &out, &errs)
+	}
+	return out.String(), nil
+}
+
+// state is what to read first when something failed.
+func (w *world) state(t *testing.T) string {
+	var all strings.Builder
+	for _, cluster := range []string{"a", "b"} {
+		for _, args := range []string{
+			"get pods --all-namespaces --output=wide", "get events --all-namespaces --sort-by=.lastTimestamp",
+			"get clusternetworks,peerings,nodeattachments --output=wide",
+			"logs --namespace=strait-system --selector=app.kubernetes.io/component=controller --tail=15 --prefix",
+			"logs --namespace=strait-gateways --selector=app.kubernetes.io/component=gateway --tail=15 --prefix",
+			"logs --namespace=strait-nodes --selector=app.kubernetes.io/component=node --tail=15 --prefix",
+		} {
+			cmd := w.Command(context.WithoutCancel(t.Context()), "kubectl", append([]string{"--context=" + cluster}, strings.Fields(args)...)...)
+			out, _ := cmd.CombinedOutput() // it may be what failed
+			fmt.Fprintf(&all, "== %s: kubectl %s\n%s", cluster, args, tail(string(out), 30))
+		}
+	}
+	return all.String()
+}
+
+// tail is the end of a text, in lines.
+func tail(text string, lines int) string {
+	all := strings.SplitAfter(text, "\n")
+	return strings.Join(all[max(0, len(all)-lines-1):], "")
+}

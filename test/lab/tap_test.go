@@ -1,0 +1,172 @@
+package lab
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	captured "strait.dev/strait/internal/capture"
+	"strait.dev/strait/packet"
+)
+
+// withSockets gives each gateway a local socket, in a folder that it may write to.
+func withSockets(t *testing.T) (o options, socket func(s *site) string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "strait")
+	if err == nil {
+		err = errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(dir, 0o700))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket = func(s *site) string { return filepath.Join(dir, s.name+".sock") }
+	o.configure = func(s *site, _ *gatewayConfig) { s.gateway.flags = []string{"--socket", socket(s)} }
+	return o, socket
+}
+
+// straitCapture is a `strait capture` under way, by an ordinary user: the gateway's own.
+type straitCapture struct {
+	cmd    *exec.Cmd
+	file   string
+	errors bytes.Buffer
+}
+
+// startCapture returns when packets are being recorded.
+func startCapture(t *testing.T, socket string, args ...string) *straitCapture {
+	t.Helper()
+	binary, err := straitBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &straitCapture{file: filepath.Join(filepath.Dir(socket), fmt.Sprintf("%d.pcapng", time.Now().UnixNano()))}
+	args = append([]string{"--reuid", fmt.Sprint(nobody), "--regid", fmt.Sprint(nobody), "--clear-groups", "--bounding-set=-all",
+		"--no-new-privs", "--pdeathsig", "KILL", binary, "capture", "--socket", socket, "-o", c.file}, args...)
+	c.cmd = exec.Command("setpriv", args...)
+	c.cmd.Stderr = &c.errors
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.cmd.Process.Kill() }) // fails when it has ended, as it should
+	eventually(t, "the capture begins", func() bool { info, err := os.Stat(c.file); return err == nil && info.Size() > 0 })
+	return c
+}
+
+// packets are those in the file when the capture has ended by itself, by interface.
+func (c *straitCapture) packets(t *testing.T) map[string][][]byte {
+	t.Helper()
+	if err := c.cmd.Wait(); err != nil {
+		t.Fatalf("strait capture: %v\n%s", err, c.errors.String())
+	}
+	file, err := os.Open(c.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	found, reader := make(map[string][][]byte), captured.NewReader(file)
+	for {
+		_, p, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p != nil {
+			found[p.Interface] = append(found[p.Interface], bytes.Clone(p.Data))
+		}
+	}
+}
+
+// end interrupts the capture as Ctrl-C does.
+func (c *straitCapture) end(t *testing.T) map[string][][]byte {
+	t.Helper()
+	if err := c.cmd.Process.Signal(unix.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	return c.packets(t)
+}
+
+// between counts packets from one address to another that carry some bytes, or any.
+func between(packets [][]byte, src, dst netip.Addr, carrying string) (n int) {
+	var ip packet.IP
+	for _, b := range packets {
+		if packet.Parse(b, &ip) == packet.FaultNone && ip.Src == src && ip.Dst == dst && bytes.Contains(b, []byte(carrying)) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestACaptureShowsAPingAtEveryStage(t *testing.T) {
+	o, socket := withSockets(t)
+	top := build(t, o)
+	// What each ping carries, to be told from everything else.
+	const marker, pattern = "strait!!", "7374726169742121"
+	forEachWay(t, top, func(t *testing.T, w way) {
+		c := startCapture(t, socket(w.site), "--stage", "inner,tunnel,overlay,wireguard")
+		ping(t, w.from, w.seen, 3, "-p", pattern, "-s", "64")
+		found := c.end(t)
+		underlay, node := w.site.underlay, w.site.bridge4
+		if underlay.Is6() {
+			node = w.site.bridge6
+		}
+		wan, farWAN := w.site.endpoint, w.farSite.endpoint
+		for _, want := range []struct {
+			in       string
+			src, dst netip.Addr
+			carrying string
+		}{
+			{"inner-from-node", w.src, w.seen, marker},
+			{"tunnel-out", w.src, w.real, marker},
+			{"tunnel-in", w.real, w.src, marker},
+			{"inner-to-node", w.seen, w.src, marker},
+			{"overlay-from-node", node, underlay, marker},
+			{"overlay-to-node", underlay, node, marker},
+			{"wireguard-out", wan, farWAN, ""},
+			{"wireguard-in", farWAN, wan, ""},
+		} {
+			if n := between(found[want.in], want.src, want.dst, want.carrying); n < 3 {
+				t.Errorf("%s: %d of %d packets are from %v to %v with %q, want 3", want.in, n, len(found[want.in]), want.src, want.dst, want.carrying)
+			}
+		}
+		for _, in := range []string{"wireguard-out", "wireguard-in"} {
+			for _, b := range found[in] {
+				if bytes.Contains(b, []byte(marker)) {
+					t.Errorf("%s: the ping can be read", in)
+				}
+			}
+		}
+		if !strings.HasSuffix(c.errors.String(), "none lost\n") {
+			t.Errorf("says %q", c.errors.String())
+		}
+	})
+}
+
+func TestACaptureKeepsOnlyWhatItsFilterSays(t *testing.T) {
+	o, socket := withSockets(t)
+	top := build(t, o)
+	w := top.ways()[0]
+	c := startCapture(t, socket(w.site), "--packets", "4", "icmp and dst host "+w.seen.String()+" and greater 200")
+	ping(t, w.from, w.seen, 3)
+	ping(t, w.from, w.seen, 4, "-s", "400")
+	found := c.packets(t)
+	if n := between(found["inner-from-node"], w.src, w.seen, ""); n != 4 || len(found) != 1 {
+		t.Errorf("%d packets of 4, on %d interfaces", n, len(found))
+	}
+	for _, b := range found["inner-from-node"] {
+		if len(b) != 428 {
+			t.Errorf("one of %d bytes", len(b))
+		}
+	}
+}
