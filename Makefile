@@ -49,8 +49,8 @@ lab: ## run the lab in network namespaces (needs root and the packages in test/p
 lab-guest: ## run the lab on a kernel with Geneve and WireGuard, emulated (needs the packages in test/packages)
 	test/guest/run-lab
 
-test-k8s: ## run the tests on real API servers (the first time builds kube-apiserver and etcd, 5 minutes)
-	test/kube/prepare
+test-k8s: ## run the tests on real API servers, those of the chart among them (the first time builds the programs, 8 minutes)
+	test/kube/prepare etcd kube-apiserver helm kubeconform promtool
 	go test -count=1 -timeout 20m $$(test/kube/tier)
 
 e2e: ## install, join, verify, upgrade and remove Strait on two real clusters, 4 minutes (needs root and the packages in test/packages; the first time builds Kubernetes, 10 minutes)
@@ -64,6 +64,7 @@ scale: ## measure SCALE_NODES nodes (5000) and SCALE_PODS pods (100000) on a rea
 
 generate: ## make deep copies and CRDs of the API types, and the copies that the chart has, and the references in docs
 	go generate ./k8s/...
+	go run ./internal/dashboards charts/strait/dashboards
 	go run ./internal/docgen k8s/api/crds > docs/reference/objects.md.new && mv docs/reference/objects.md.new docs/reference/objects.md
 	go test -count=1 -run TheReferenceOfTheCommandLine ./cmd/strait -update
 

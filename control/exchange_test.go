@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,5 +128,14 @@ func TestNoProxyIsAsked(t *testing.T) {
 	}
 	if got := <-hosts + " " + <-hosts; got != "/versions /v1/announcement" {
 		t.Errorf("asked for %s", got)
+	}
+}
+
+func TestAFarEndOfAnotherVersionIsToldFromOneThatFails(t *testing.T) {
+	far := says(t, response(200, `{"versions":[7]}`))
+	_, err := callerTo(far, time.Minute).announce(t.Context(), []byte("{}"))
+	var skew *Skew
+	if !errors.As(err, &skew) || !slices.Equal(skew.Theirs, []int{7}) || !skew.Behind() {
+		t.Errorf("says %v", err)
 	}
 }

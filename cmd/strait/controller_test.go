@@ -14,10 +14,14 @@ func TestControllerEndsWithTheCodeOfItsMistake(t *testing.T) {
 	me := func(more ...string) []string {
 		return append([]string{"controller", "--namespace", "strait-system", "--identity", "me"}, more...)
 	}
-	template, wrong := filepath.Join(t.TempDir(), "template.yaml"), filepath.Join(t.TempDir(), "wrong.yaml")
+	dir := t.TempDir()
+	template, wrong := filepath.Join(dir, "template.yaml"), filepath.Join(dir, "wrong.yaml")
+	network, nowhere := filepath.Join(dir, "network.yaml"), filepath.Join(dir, "nowhere.yaml")
 	for file, text := range map[string]string{
 		template: "spec: {containers: [{name: gateway, image: registry.example/strait:v1}]}\n",
 		wrong:    "spec: {tolerate: all}\n",
+		network:  "podCIDRs: [10.0.0.0/16]\n",
+		nowhere:  "podCIDR: [10.0.0.0/16]\n",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -39,6 +43,9 @@ func TestControllerEndsWithTheCodeOfItsMistake(t *testing.T) {
 		{me("--gateway-template", template), exitFailed}, // no pod either
 		{me("--gateway-template", wrong), exitFailed},
 		{me("--gateway-template", absent), exitFailed},
+		{me("--gateway-template", template, "--cluster-network", network), exitFailed}, // no pod either
+		{me("--gateway-template", template, "--cluster-network", nowhere), exitFailed},
+		{me("--gateway-template", template, "--cluster-network", absent), exitFailed},
 	} {
 		if code := run(c.args); code != c.want {
 			t.Errorf("strait %v ends with %d, want %d", c.args, code, c.want)

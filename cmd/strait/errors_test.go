@@ -89,7 +89,7 @@ func fail(t *testing.T, stdin string, all ...mistake) {
 					t.Errorf("strait %s says\n%s\nwant %q in it", m.args, stderr, want)
 				}
 			}
-			message, _, _ := strings.Cut(stderr, "\nRun ")
+			message, _, _ := strings.Cut(stderr[max(0, strings.LastIndex("\n"+stderr, "\nstrait: ")):], "\nRun ") // after progress
 			if !strings.HasPrefix(message, "strait: ") || strings.Contains(message, "client: ") || strings.Contains(message, "goroutine ") || len(message) > 600 {
 				t.Errorf("strait %s says\n%s\nwhich is no sentence for people", m.args, stderr)
 			}
@@ -148,7 +148,7 @@ func TestWhatGoesWrongWithAClusterIsSaidWithItsRemedy(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "all.tar.gz")
 		fail(t, "",
 			mistake{"as somebody who may read little", "gather --context nobody --remote-context refused -o " + file, exitFailed,
-				[]string{"the archive is written, and lacks what could not be read:\n  context nobody: ", "and ", " more, which index.html lists"}},
+				[]string{"the archive is written, and lacks what could not be read; its index.html lists that:\n  context nobody: ", " missing, the first is ", "\n  context refused: 1 missing, the first is everything: "}},
 			mistake{"into a folder that is not there", "gather --context a -o /nowhere/x.tar.gz", exitFailed, []string{"-o /nowhere/x.tar.gz", "no such file"}},
 			mistake{"of no size", "gather --context a --max-size 1k", exitUsage, []string{"--max-size 1k: give 1Mi or more"}},
 			mistake{"of the future", "gather --context a --since -1h", exitUsage, []string{"--since -1h0m0s: give a time back"}},

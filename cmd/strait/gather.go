@@ -132,22 +132,16 @@ func (f *gatherCommand) write(ctx context.Context, stdout io.Writer, clusters []
 	return summary, name, os.Rename(file.Name(), name)
 }
 
-// shownMissing is how many missing parts an error names.
-const shownMissing = 5
-
 // missing is the error of an archive that lacks something.
 func missing(s *gather.Summary) error {
 	var all []string
 	for _, c := range s.Clusters {
-		for _, m := range c.Missing {
-			all = append(all, fmt.Sprintf("  %s: %s: %s", c.Name, m.What, m.Error))
+		if n := len(c.Missing); n > 0 {
+			all = append(all, fmt.Sprintf("  %s: %d missing, the first is %s: %s", c.Name, n, c.Missing[0].What, c.Missing[0].Error))
 		}
 	}
-	switch n := len(all); {
-	case n == 0:
+	if len(all) == 0 {
 		return nil
-	case n > shownMissing:
-		all = append(all[:shownMissing], fmt.Sprintf("  and %d more, which index.html lists", n-shownMissing))
 	}
-	return fmt.Errorf("the archive is written, and lacks what could not be read:\n%s", strings.Join(all, "\n"))
+	return fmt.Errorf("the archive is written, and lacks what could not be read; its index.html lists that:\n%s", strings.Join(all, "\n"))
 }

@@ -238,7 +238,7 @@ func TestWhatAnImageCannotRunIsRefused(t *testing.T) {
 	}{
 		{name, []string{script}, "give a program that Go built"},
 		{name, []string{changed(t, good, func(program []byte) { // as that of another system says of itself
-			copy(program[bytes.Index(program, []byte("\tGOOS=linux")):], "\tGOOS=plan9")
+			copy(program, bytes.ReplaceAll(program, []byte("\tGOOS=linux"), []byte("\tGOOS=plan9")))
 		})}, "is for plan9; build it with GOOS=linux"},
 		{name, []string{changed(t, good, func(program []byte) {
 			// The first segment names a loader: its type is where the table of segments begins.

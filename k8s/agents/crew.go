@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,9 @@ const (
 	// startWithin is how long agents may take to run: an image is pulled.
 	startWithin = 2 * time.Minute
 	endWithin   = 2 * time.Minute
+	// hopeless is for how long a kubelet may say that it cannot start a pod: it tries again,
+	// and what was wrong for that long stays so.
+	hopeless = 20 * time.Second
 )
 
 // Crew are agents that run. Its methods may be used concurrently, but for End.
@@ -111,6 +115,7 @@ func (c *Crew) create(ctx context.Context, a Agent) error {
 // await waits until an agent runs.
 func (c *Crew) await(ctx context.Context, name string) error {
 	namespace := c.namespaces[c.of[name]]
+	var stuck time.Time // since when
 	for {
 		p, err := c.o.Client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil && ctx.Err() == nil {
@@ -123,8 +128,18 @@ func (c *Crew) await(ctx context.Context, name string) error {
 		if err == nil && (p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded) {
 			return fmt.Errorf("agent %s ended: %s", name, state(p))
 		}
+		switch {
+		case err != nil:
+		case !refused(p):
+			stuck = time.Time{}
+		case stuck.IsZero():
+			stuck = time.Now()
+		case time.Since(stuck) > hopeless:
+			return fmt.Errorf("agent %s cannot be started: %s; give an image that the nodes can pull with --image, or load it on them", name, state(p))
+		}
 		if err == nil {
-			c.o.Say(fmt.Sprintf("waiting for pod %s/%s: %s", namespace, name, state(p)))
+			said, _, _ := strings.Cut(state(p), ":") // the rest is for the error
+			c.o.Say(fmt.Sprintf("waiting for pod %s/%s: %s", namespace, name, said))
 		}
 		if !pause(ctx) {
 			return fmt.Errorf("agent %s does not run: %s: %w", name, state(p), context.Cause(ctx))
@@ -151,6 +166,15 @@ func state(p *corev1.Pod) string {
 		}
 	}
 	return string(p.Status.Phase)
+}
+
+// refused reports whether the kubelet says that it cannot start a pod.
+func refused(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.State.Waiting != nil && slices.Contains([]string{
+			"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError",
+		}, s.State.Waiting.Reason)
+	})
 }
 
 // pause reports whether there is time left to look again.

@@ -160,20 +160,25 @@ func (f *follower) announcements(p *v1alpha1.Peering) []v1alpha1.Announcement {
 	entry := f.heard.from(p, f.options.Name)
 	f.heard.entry = &entry
 	f.heard.mu.Unlock()
+	outcome(&entry, f.announcer.Results())
+	if entry.HeardAt == nil && entry.Refused == "" && entry.Refusal == "" && entry.Skew == "" {
+		return nil
+	}
+	return []v1alpha1.Announcement{entry}
+}
+
+// outcome says in an entry what came of announcing.
+func outcome(entry *v1alpha1.Announcement, results []control.Result) {
 	entry.Refusal, entry.Skew = "", ""
-	for _, r := range f.announcer.Results() {
+	for _, r := range results {
 		if r.Refused != "" {
 			entry.Refusal = client.Clip(r.Refused, maxText)
 		}
 		var skew *control.Skew
 		if errors.As(r.Err, &skew) {
-			entry.Skew = skew.Error()
+			entry.Skew = client.Clip(skew.Error(), maxText)
 		}
 	}
-	if entry.HeardAt == nil && entry.Refused == "" && entry.Refusal == "" && entry.Skew == "" {
-		return nil
-	}
-	return []v1alpha1.Announcement{entry}
 }
 
 // sameAnnouncement reports whether two say the same.

@@ -66,7 +66,8 @@ func start(ctx context.Context, c operator.Cluster, f *facts, purpose, image str
 }
 
 // Look runs a pod on each node of a cluster that is ready, has it look at the node, and
-// removes the pods again. Purpose is that of the command, for their namespaces. All nodes are looked at; missing is how many could not be.
+// removes the pods again. Purpose is that of the command, for the pods' namespaces. All
+// nodes are looked at; missing is how many could not be.
 func Look(ctx context.Context, c operator.Cluster, purpose, image string, say func(string)) (sights []Sight, missing int, err error) {
 	nodes, err := c.Client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -34,7 +34,7 @@ var Node []byte
 //go:embed uninstall.yaml
 var Uninstall []byte
 
-// Verify is for `strait verify` in a pod, a ClusterRole.
+// Verify is for `strait verify --short`, a ClusterRole.
 //
 //go:embed verify.yaml
 var Verify []byte

@@ -65,9 +65,9 @@ func (r *Report) explain(b *strings.Builder) {
 	}
 }
 
-// place is what all failures of the matrix have in common, if it is a node: all that
-// begins or ends there fails, and nothing else does. Empty if there is none.
-func (r *Report) place() string {
+// place names the node on which all that failed begins or ends, if there is exactly one
+// such, and something crossed elsewhere. Empty if there is none.
+func (r *Report) place() (found string) {
 	type end struct{ cluster, at string }
 	failed, passed := map[end]int{}, map[end]int{}
 	all, well := 0, 0
@@ -87,12 +87,16 @@ func (r *Report) place() string {
 	for _, c := range r.Clusters {
 		for _, one := range []struct{ at, node string }{{"@gateway", c.GatewayNode}, {"@other", c.OtherNode}} {
 			e := end{c.ID, one.at}
-			if all > 1 && well > 0 && failed[e] == all && passed[e] == 0 {
-				return fmt.Sprintf("All that begins or ends on node %s of cluster %s fails, and nothing else does: look there first.", one.node, c.ID)
+			if all < 2 || failed[e] < all || well == passed[e] {
+				continue
 			}
+			if found != "" {
+				return ""
+			}
+			found = fmt.Sprintf("All that failed begins or ends on node %s of cluster %s: look there first.", one.node, c.ID)
 		}
 	}
-	return ""
+	return found
 }
 
 // at is the place in the name of a spot.

@@ -31,9 +31,11 @@ func golden(t *testing.T, file, is string) {
 
 // example is a run in which everything was as result says.
 func example(both bool, result func(planned) endpoint.Result) *Report {
-	r := &Report{MTU: 1370, Clusters: []ClusterShape{{"a", "context a", "n1", "n2"}, {"b", "context b", "m1", ""}}}
+	r := &Report{MTU: 1370, Clusters: []ClusterShape{{"a", "context a", "n1", "n2"}, {"b", "context b", "m1", "m2"}}}
 	a, b := shapeOf("a", 72, true, ip4, ip6), shapeOf("b", 71, false, ip4)
-	if both {
+	if !both {
+		r.Clusters[1].OtherNode = ""
+	} else {
 		b = shapeOf("b", 71, true, ip4, ip6)
 	}
 	a.serve(b)
@@ -114,7 +116,7 @@ func TestTheTableShowsWhatIsWellAndWhatIsNot(t *testing.T) {
 	}
 }
 
-func TestANodeWhereEverythingFailsIsNamed(t *testing.T) {
+func TestTheNodeThatAllFailuresHaveInCommonIsNamed(t *testing.T) {
 	silent := func(where func(planned) bool) *Report {
 		return example(true, func(c planned) endpoint.Result {
 			if where(c) {
@@ -123,17 +125,23 @@ func TestANodeWhereEverythingFailsIsNamed(t *testing.T) {
 			return well(c)
 		})
 	}
-	r := silent(func(c planned) bool {
-		return c.From == "a" && at(c.Source) == "@other" || c.To == "a" && at(c.Destination) == "@other"
-	})
-	if is := r.place(); !strings.Contains(is, "node n2 of cluster a") {
-		t.Errorf("%q, want the node", is)
+	for name, where := range map[string]func(planned) bool{
+		"there and from there": func(c planned) bool {
+			return c.From == "a" && at(c.Source) == "@other" || c.To == "a" && at(c.Destination) == "@other"
+		},
+		"from there": func(c planned) bool { return c.From == "a" && at(c.Source) == "@other" },
+	} {
+		if is := silent(where).place(); !strings.Contains(is, "node n2 of cluster a") {
+			t.Errorf("what fails is %s: %q, want the node", name, is)
+		}
 	}
 	for name, r := range map[string]*Report{
-		"one protocol":  silent(func(c planned) bool { return c.probe.Protocol == endpoint.UDP }),
-		"one direction": silent(func(c planned) bool { return c.From == "a" && at(c.Source) == "@other" }),
-		"everything":    silent(func(planned) bool { return true }),
-		"nothing":       silent(func(planned) bool { return false }),
+		"one protocol": silent(func(c planned) bool { return c.probe.Protocol == endpoint.UDP }),
+		"between two": silent(func(c planned) bool {
+			return c.From == "a" && at(c.Source) == "@other" && at(c.Destination) == "@other"
+		}),
+		"everything": silent(func(planned) bool { return true }),
+		"nothing":    silent(func(planned) bool { return false }),
 	} {
 		if is := r.place(); is != "" {
 			t.Errorf("%s fails: %q, want no node named", name, is)

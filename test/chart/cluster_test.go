@@ -25,6 +25,9 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/k8s/rbac"
+	"strait.dev/strait/k8s/verify"
 	"strait.dev/strait/test/kube"
 	"strait.dev/strait/test/program"
 )
@@ -223,6 +226,20 @@ func TestTheControllerRunsWithWhatTheChartGivesIt(t *testing.T) {
 		t.Errorf("the namespace of gateways takes NET_ADMIN too: %v", err)
 	}
 	checkMonitored(t, pod)
+
+	cluster.Grant(t, rbac.Verify, release, "strait-verify")
+	tester, err := client.New(cluster.ServiceAccount(t, release, "strait-verify"))
+	must(t, err)
+	eventually(t, "the chart's test sees how the Peering is", func() string {
+		report, err := verify.Short(t.Context(), operator.Cluster{Name: "this cluster", Client: tester}, nil)
+		if err != nil {
+			return err.Error()
+		}
+		if report.Passed {
+			t.Error("a Peering without a pod passes")
+		}
+		return ""
+	})
 }
 
 // run runs the controller of the chart until the test ends.

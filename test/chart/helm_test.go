@@ -31,7 +31,7 @@ func helm(t testing.TB, environment []string, args ...string) (string, error) {
 	home := t.TempDir()
 	command := exec.CommandContext(t.Context(), kube.Program(t, "helm"), args...)
 	command.Env = append([]string{
-		"PATH=/nonexistent", "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home,
+		"PATH=/nonexistent", "HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home,
 	}, environment...)
 	var out, problems bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problems

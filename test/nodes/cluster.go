@@ -102,7 +102,7 @@ func (c *Cluster) up(control *netns.Namespace) error {
 // ready returns when all nodes are.
 func (c *Cluster) ready() error {
 	for _, n := range c.nodes {
-		if err := until(n.first, n.name+" is ready", func(ctx context.Context) error {
+		if err := until(n.kubelet, n.name+" is ready", func(ctx context.Context) error {
 			is, err := c.api.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 			if err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +57,7 @@ func New(t testing.TB) *Lab {
 	}
 	l := &Lab{programs: kube.Programs(t, strings.Fields(programs)...), admins: make(map[string]*rest.Config)}
 	removeRemains(t)
+	allowWatches(t)
 	t.Cleanup(func() { l.end(t) })
 	must(t, l.claimFolder())
 	var err error
@@ -65,6 +67,21 @@ func New(t testing.TB) *Lab {
 	l.router.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1")
 	must(t, writeBusybox(filepath.Join(l.dir, "busybox.tar")))
 	return l
+}
+
+// allowWatches raises how many watchers of files root may have to what the daemons of two
+// labs need, and leaves it there. It is a limit of the whole machine, often 128.
+func allowWatches(t testing.TB) {
+	t.Helper()
+	const limit, enough = "/proc/sys/fs/inotify/max_user_instances", 1024
+	text, err := os.ReadFile(limit)
+	must(t, err)
+	if is, err := strconv.Atoi(strings.TrimSpace(string(text))); err != nil || is >= enough {
+		return
+	}
+	if err := os.WriteFile(limit, []byte(strconv.Itoa(enough)), 0); err != nil {
+		t.Logf("nodes may not start for want of watchers: %v; raise sysctl fs.inotify.max_user_instances", err)
+	}
 }
 
 // Programs is the folder of the programs of test/kube/prepare.

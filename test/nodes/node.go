@@ -25,6 +25,7 @@ type node struct {
 	dir     string
 	daemons cgroups
 	first   *process // whose end is the end of all
+	kubelet *process
 }
 
 // machine is what the first process of a node does.
@@ -58,11 +59,11 @@ func (n *node) up() error {
 	if _, err := n.daemon("kube-proxy", "--config="+n.file("kube-proxy.yaml")); err != nil {
 		return err
 	}
-	kubelet, err := n.c.access("system:node:"+n.name, "system:nodes")
+	access, err := n.c.access("system:node:"+n.name, "system:nodes")
 	if err != nil {
 		return err
 	}
-	_, err = n.daemon("kubelet", "--config="+n.file("kubelet.yaml"), "--kubeconfig="+kubelet,
+	n.kubelet, err = n.daemon("kubelet", "--config="+n.file("kubelet.yaml"), "--kubeconfig="+access,
 		"--hostname-override="+n.name, "--node-ip="+nodeAddress(n.c.index, n.number))
 	return err
 }

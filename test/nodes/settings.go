@@ -9,8 +9,8 @@ import (
 // configure writes the configurations of the node's daemons.
 func (n *node) configure() error {
 	for name, text := range map[string]string{
-		"kubelet.yaml": n.kubelet(), "kube-proxy.yaml": n.proxy(), "containerd.toml": n.containerd(),
-		"cni/10-lab.conflist": n.cni(), "resolv.conf": "nameserver 127.0.0.1\n",
+		"kubelet.yaml": n.kubeletSettings(), "kube-proxy.yaml": n.proxySettings(), "containerd.toml": n.containerdSettings(),
+		"cni/10-lab.conflist": n.cniSettings(), "resolv.conf": "nameserver 127.0.0.1\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(n.file(name)), 0o755); err != nil {
 			return err
@@ -22,7 +22,7 @@ func (n *node) configure() error {
 	return nil
 }
 
-func (n *node) kubelet() string {
+func (n *node) kubeletSettings() string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 failCgroupV1: false # some machines have version 1 still
@@ -40,7 +40,7 @@ seccompDefault: true
 `, n.c.file("ca.crt"), n.file("resolv.conf"))
 }
 
-func (n *node) proxy() string {
+func (n *node) proxySettings() string {
 	return fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: nftables
@@ -51,7 +51,7 @@ conntrack: {maxPerCore: 0, min: 0} # a setting of the whole machine
 `, n.c.file("kube-proxy.kubeconfig"), n.name)
 }
 
-func (n *node) containerd() string {
+func (n *node) containerdSettings() string {
 	return fmt.Sprintf(`version = 3
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = '%s'
@@ -63,7 +63,7 @@ conf_dir = '%s'
 `, Busybox, n.file("cni"))
 }
 
-func (n *node) cni() string {
+func (n *node) cniSettings() string {
 	return fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "lab", "plugins": [
 	{"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
 	 "ipam": {"type": "host-local", "ranges": [[{"subnet": "%s"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}

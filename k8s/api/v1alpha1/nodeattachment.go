@@ -83,7 +83,8 @@ type NodeAttachmentStatus struct {
 	// +kubebuilder:validation:MaxItems=3
 	Encapsulations []Encapsulation `json:"encapsulations,omitempty"`
 
-	// Conditions: Ready is true when the node sends to all gateways.
+	// Conditions: Ready is true when the node sends to all gateways. Released is there
+	// while Strait is uninstalled, and true when the node has nothing of it any more.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
