@@ -22,8 +22,8 @@ type Inventory struct {
 	Kernel string `json:"kernel"` // release
 
 	Links  []InventoryLink `json:"links"`
-	Rules  []string     `json:"rules"`  // that choose tables of routes, in the words of ip rule
-	Routes []string     `json:"routes"` // of all tables but local, in the words of ip route
+	Rules  []string        `json:"rules"`  // that choose tables of routes, in the words of ip rule
+	Routes []string        `json:"routes"` // of all tables but local, in the words of ip route
 	// More is how many routes there are beyond those that are shown.
 	More int `json:"more,omitempty"`
 

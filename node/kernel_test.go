@@ -11,16 +11,24 @@ import (
 )
 
 // masquerade is what CNIs do, and a Service whose endpoint is in the other cluster is
-// what kube-proxy makes of it.
+// what kube-proxy makes of it: what the node itself sends to it is marked, and what is
+// marked is masqueraded.
 const masquerade = `
 table ip cni {
+	counter frames {}
 	chain postrouting {
 		type nat hook postrouting priority srcnat
+		meta mark & 0x4000 == 0x4000 udp dport { 6091, 6092 } counter name frames
 		ip saddr 10.0.0.0/16 ip daddr != 10.0.0.0/16 masquerade
+		meta mark & 0x4000 == 0x4000 meta mark set meta mark ^ 0x4000 masquerade fully-random
 	}
 	chain prerouting {
 		type nat hook prerouting priority dstnat
 		ip daddr 10.96.0.10 udp dport 7 dnat to 10.71.2.9:7000
+	}
+	chain output {
+		type nat hook output priority -100
+		ip daddr 10.96.0.10 udp dport 7 meta mark set meta mark | 0x4000 dnat to 10.71.2.9:7000
 	}
 }
 table ip6 cni {
@@ -45,6 +53,7 @@ func TestSourcesReachTheOtherCluster(t *testing.T) {
 			{"a pod keeps its address", w.pod, "", "10.71.2.9:7000", "10.0.1.5"},
 			{"a pod keeps its IPv6 address", w.pod, "", "[fd00:71::9]:7000", "fd00:10:0:1::5"},
 			{"a pod that calls a ClusterIP keeps its address and is answered", w.pod, "", "10.96.0.10:7", "10.0.1.5"},
+			{"the node that calls a ClusterIP has its internal address and is answered", w.node, "", "10.96.0.10:7", "10.80.0.11"},
 			{"the node has its internal address", w.node, "", "10.71.2.9:7000", "10.80.0.11"},
 			{"the node has its internal address whatever it calls from", w.node, "192.0.2.21", "10.71.2.9:7000", "10.80.0.11"},
 			{"the node has its internal IPv6 address whatever it calls from", w.node, "2001:db8::21", "[fd00:71::9]:7000", "fd00:80::11"},
@@ -54,6 +63,11 @@ func TestSourcesReachTheOtherCluster(t *testing.T) {
 					t.Errorf("seen as %s, want %s", got, c.wantSeenAs)
 				}
 			})
+		}
+		// A frame has the mark of the packet in it. It would be masqueraded, and where the
+		// kernel had its checksum computed already, arrive with a wrong one.
+		if frames := w.node.Run(t, "nft", "list", "counter", "ip", "cni", "frames"); !strings.Contains(frames, "packets 0 ") {
+			t.Errorf("frames are marked:\n%s", frames)
 		}
 	})
 }

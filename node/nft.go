@@ -18,6 +18,10 @@ import (
 // The table, in the words of nft:
 //
 //	table inet strait {
+//		chain unmark {
+//			type filter hook postrouting priority srcnat - 2
+//			oifname "strait-*" meta mark set 0
+//		}
 //		chain postrouting {
 //			type nat hook postrouting priority srcnat - 1
 //			oifname "strait-*" jump keep
@@ -28,7 +32,11 @@ import (
 //			ip saddr POD-CIDR snat ip to ip saddr
 //		}
 //	}
+//
+// A frame has the mark of the packet in it, and kube-proxy marks what it wants
+// masqueraded: without unmark the frame would be, once its checksum is computed.
 const (
+	chainUnmark      = "unmark"
 	chainPostrouting = "postrouting"
 	chainKeep        = "keep"
 )
@@ -57,7 +65,14 @@ func (k *Kernel) setSources(s Sources) error {
 		Name: chainPostrouting, Table: table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityRef(*nftables.ChainPriorityNATSource - 1),
 	})
-	var rules []*nftables.Rule
+	unmark := k.tables.AddChain(&nftables.Chain{
+		Name: chainUnmark, Table: table, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityRef(*nftables.ChainPriorityNATSource - 2),
+	})
+	rules := []*nftables.Rule{{Table: table, Chain: unmark, Exprs: append(ourLinks(),
+		&expr.Immediate{Register: 1, Data: make([]byte, 4)},
+		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1},
+	)}}
 	for _, e := range s.postrouting() {
 		rules = append(rules, &nftables.Rule{Table: table, Chain: postrouting, Exprs: e})
 	}
@@ -100,12 +115,12 @@ func (k *Kernel) observeSources() (string, error) {
 	if len(ours) == 0 {
 		return "", nil
 	}
-	hook := ours[chainPostrouting]
-	if hook == nil || hook.Hooknum == nil || ours[chainKeep] == nil || len(ours) != 2 {
+	hooked := func(name string) bool { return ours[name] != nil && ours[name].Hooknum != nil }
+	if !hooked(chainUnmark) || !hooked(chainPostrouting) || ours[chainKeep] == nil || len(ours) != 3 {
 		return damagedSources, nil
 	}
 	var marks []string
-	for _, name := range []string{chainPostrouting, chainKeep} {
+	for _, name := range []string{chainUnmark, chainPostrouting, chainKeep} {
 		rules, err := k.tables.GetRules(ours[name].Table, ours[name])
 		if err != nil {
 			return "", fmt.Errorf("list nftables rules: %w", err)
@@ -135,12 +150,17 @@ func readMarks(marks []string, otherwise string) string {
 	return fingerprint
 }
 
-// postrouting is the rules of the first chain.
-func (s Sources) postrouting() [][]expr.Any {
-	ours := []expr.Any{
+// ourLinks is true for what leaves by a link of ours.
+func ourLinks() []expr.Any {
+	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte(linkPrefix)}, // as many bytes as these: what begins so
 	}
+}
+
+// postrouting is the rules that settle sources.
+func (s Sources) postrouting() [][]expr.Any {
+	ours := ourLinks()
 	jump := &expr.Verdict{Kind: expr.VerdictJump, Chain: chainKeep}
 	rules := [][]expr.Any{append(ours[:2:2], jump)}
 	for _, a := range s.Internal {

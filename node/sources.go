@@ -30,7 +30,7 @@ type Sources struct {
 }
 
 // sourcesVersion changes with the rules that are made of a Sources.
-const sourcesVersion = 1
+const sourcesVersion = 2
 
 func (d Desired) sources() Sources {
 	s := Sources{Internal: slices.Clone(d.Addresses)}

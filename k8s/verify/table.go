@@ -89,13 +89,11 @@ func block(b *strings.Builder, checks []Check) {
 	b.WriteString("\n  " + pad("", left))
 	last := ""
 	for _, column := range used {
-		protocol, size, _ := strings.Cut(column, " ")
+		protocol, _, _ := strings.Cut(column, " ")
 		if protocol != last {
-			fmt.Fprintf(b, " %s", strings.ToUpper(protocol))
-			b.WriteString(strings.Repeat(" ", max(groupWidth(used, protocol)-len(protocol)-1, 0)))
+			b.WriteString(pad(" "+strings.ToUpper(protocol), groupWidth(used, protocol)))
 		}
 		last = protocol
-		_ = size
 	}
 	trim(b)
 	b.WriteString("\n  " + pad("FROM", 15) + pad("TO", left-15))
