@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 )
 
@@ -43,7 +44,7 @@ interruption: that goes on where it ended.`,
 	f.cluster.register(c)
 	c.Flags().StringVarP(&f.file, "file", "f", "", "file with the invite")
 	c.Flags().StringVar(&f.options.Name, "name", "", "name of the Peering (default: the ID of the cluster that invites)")
-	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", gatewayNamespace, "namespace of the gateways")
+	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait until packets cross")
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	return c

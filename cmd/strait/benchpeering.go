@@ -14,6 +14,7 @@ import (
 	"strait.dev/strait/bench/result"
 	"strait.dev/strait/k8s/agents"
 	"strait.dev/strait/k8s/benchmark"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 )
 
@@ -30,7 +31,7 @@ func (f *benchPeering) register(c *cobra.Command) {
 	f.far.remote = true
 	f.far.register(c)
 	c.Flags().StringVar(&f.image, "image", "", "image of the pods (default: that of the Strait that is installed)")
-	c.Flags().StringVar(&f.namespace, "gateway-namespace", "strait-gateways", "namespace of the gateways, of both clusters")
+	c.Flags().StringVar(&f.namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways, of both clusters")
 }
 
 // given is the name of a flag that is of no use without --peering, empty if none was given.

@@ -15,6 +15,7 @@ import (
 
 	"strait.dev/strait/internal/capture"
 	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 )
 
@@ -55,7 +56,7 @@ encrypted. It is written until --duration or --packets is over, or Ctrl-C.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.cluster.register(c)
-	c.Flags().StringVar(&f.namespace, "gateway-namespace", gatewayNamespace, "namespace of the gateways")
+	c.Flags().StringVar(&f.namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().StringVar(&f.socket, "socket", "", "unix socket of a gateway on this machine, instead of one in a cluster")
 	c.Flags().StringSliceVar(&f.request.Stages, "stage", []string{"inner"}, "where to look: "+strings.Join(daemon.CaptureStages, ", "))
 	c.Flags().DurationVar(&f.duration, "duration", 0, "how long (default: until Ctrl-C)")

@@ -25,6 +25,7 @@ import (
 	"strait.dev/strait/internal/capture"
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/packet"
 )
@@ -224,7 +225,7 @@ func inPod(socket string) func(context.Context, client.ExecOptions) error {
 		root.SetOut(o.Stdout)
 		root.SetErr(o.Stderr)
 		args := slices.Clone(o.Command[1:])
-		args[slices.Index(args, gatewaySocket)] = socket
+		args[slices.Index(args, install.Socket)] = socket
 		if code := execute(root, args); code != exitOK {
 			return &client.ExitError{Code: code}
 		}
@@ -234,7 +235,7 @@ func inPod(socket string) func(context.Context, client.ExecOptions) error {
 
 func TestCaptureInAPodGivesTheSameFile(t *testing.T) {
 	socket := capturedGateway(t)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: gatewayNamespace, Name: "b-0"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: install.GatewayNamespace, Name: "b-0"}}
 	for name, packets := range map[string]int{"told to end": 0, "three packets": 3} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -261,7 +262,7 @@ func TestCaptureInAPodGivesTheSameFile(t *testing.T) {
 }
 
 func TestWhatFailsInAPodIsToldWithItsName(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: gatewayNamespace, Name: "b-0"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: install.GatewayNamespace, Name: "b-0"}}
 	f := captureFlags{output: "-", request: daemon.CaptureRequest{Stages: []string{"inner"}}}
 	cmd := newCapture()
 	cmd.SetOut(io.Discard)

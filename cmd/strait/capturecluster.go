@@ -16,14 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/peering"
-)
-
-// What a gateway's pod is in Kubernetes.
-const (
-	gatewayContainer = "gateway"
-	gatewayBinary    = "/strait"
-	gatewaySocket    = "/var/cache/strait/" + socketName
 )
 
 // far captures in a gateway's pod: what runs there is `strait capture --socket`.
@@ -95,7 +89,7 @@ func (f *captureFlags) farIn(ctx context.Context, cmd *cobra.Command, pod *corev
 	defer stop()
 	go func() {
 		err := execute(running, client.ExecOptions{
-			Namespace: pod.Namespace, Pod: pod.Name, Container: gatewayContainer, Command: f.farCommand(),
+			Namespace: pod.Namespace, Pod: pod.Name, Container: install.Gateway, Command: f.farCommand(),
 			Stdin: until, Stdout: stdout, Stderr: &complaints,
 		})
 		stdout.Close()
@@ -115,7 +109,7 @@ func (f *captureFlags) farIn(ctx context.Context, cmd *cobra.Command, pod *corev
 // farCommand is what runs in the pod.
 func (f *captureFlags) farCommand() []string {
 	return []string{
-		gatewayBinary, "capture", "--socket", gatewaySocket, "--until-eof", "--output", "-",
+		install.Binary, "capture", "--socket", install.Socket, "--until-eof", "--output", "-",
 		"--stage", strings.Join(f.request.Stages, ","),
 		"--packets", strconv.Itoa(f.request.Packets), "--snap", strconv.Itoa(f.request.Snap),
 		"--", f.request.Filter,

@@ -14,6 +14,7 @@ import (
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/install"
 )
 
 func newController() *cobra.Command {
@@ -83,7 +84,7 @@ It waits for an API server that is away. SIGTERM ends it.`,
 	}
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file (default: the service account of the pod)")
 	c.Flags().StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the lease (default: $POD_NAMESPACE)")
-	c.Flags().StringVar(&o.Gateways.Namespace, "gateway-namespace", "strait-gateways", "namespace of the gateways")
+	c.Flags().StringVar(&o.Gateways.Namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().StringVar(&o.Gateways.Image, "gateway-image", "", "image of the gateways (required unless the template has one)")
 	c.Flags().StringVar(&template, "gateway-template", "", "file with the template of the gateways' pods")
 	c.Flags().StringVar(&o.Gateways.ServiceAccount, "gateway-service-account", "strait-gateway", "service account of the gateways, in their namespace")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/underlay"
 )
 
@@ -51,7 +52,7 @@ SIGTERM ends the gateway after it has drained.`,
 	c.Flags().BoolVar(&f.debug, "debug", false, "log more, WireGuard's handshakes among it")
 	c.Flags().BoolVar(&f.sockets.DisableGSO, "disable-gso", false, "send one datagram at a time (UDP_SEGMENT off), for kernels that lose segmented ones")
 	c.Flags().BoolVar(&f.sockets.DisableGRO, "disable-gro", false, "receive one datagram at a time (UDP_GRO off)")
-	c.Flags().StringVar(&f.socket, "socket", "", "unix socket for strait capture and strait trace (default: "+socketName+" in --cache-dir; none with --config)")
+	c.Flags().StringVar(&f.socket, "socket", "", "unix socket for strait capture and strait trace (default: "+install.SocketName+" in --cache-dir; none with --config)")
 	f.kubernetes.register(c)
 	return c
 }

@@ -16,6 +16,7 @@ import (
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/gateway"
+	"strait.dev/strait/k8s/install"
 )
 
 // Ports that are the same for all gateways in Kubernetes, where each has a pod of its
@@ -24,9 +25,6 @@ const (
 	vxlanPort         = 6092 // UDP
 	observabilityPort = 8080 // TCP
 )
-
-// socketName is the name of a gateway's local socket, in its cache folder.
-const socketName = "strait.sock"
 
 // gatewayObjects are the flags of a gateway in Kubernetes.
 type gatewayObjects struct {
@@ -119,7 +117,7 @@ func (g *gatewayObjects) options(d daemon.Options) (o gateway.Options, err error
 		return o, gatewayUsage(fmt.Errorf("--cache-dir: %s is not a folder; make it, or mount one there", g.cacheDir))
 	}
 	if o.Daemon.Socket == "" {
-		o.Daemon.Socket = filepath.Join(g.cacheDir, socketName)
+		o.Daemon.Socket = filepath.Join(g.cacheDir, install.SocketName)
 	}
 	return o, nil
 }

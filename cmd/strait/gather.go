@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"strait.dev/strait/k8s/gather"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 )
 
@@ -52,9 +53,9 @@ then. Pods are asked by exec, as kubectl exec does.`,
 	c.Flags().StringVarP(&f.output, "output", "o", "", "the archive, or - for standard output (default: strait-gather-TIME.tar.gz)")
 	c.Flags().DurationVar(&f.since, "since", time.Hour, "how far back logs go; 0 for all that there is")
 	c.Flags().StringVar(&f.size, "max-size", "64Mi", "how large the archive may become, beside its index")
-	c.Flags().StringVar(&f.namespace, "namespace", "strait-system", "namespace of the controller")
-	c.Flags().StringVar(&f.gateways, "gateway-namespace", gatewayNamespace, "namespace of the gateways")
-	c.Flags().StringVar(&f.nodeHelper, "node-namespace", "strait-nodes", "namespace of the nodes' helpers")
+	c.Flags().StringVar(&f.namespace, "namespace", install.Namespace, "namespace of the controller")
+	c.Flags().StringVar(&f.gateways, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
+	c.Flags().StringVar(&f.nodeHelper, "node-namespace", install.NodeNamespace, "namespace of the nodes' helpers")
 	return c
 }
 

@@ -10,11 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 )
-
-// gatewayNamespace is where the gateways run if nothing else is said.
-const gatewayNamespace = "strait-gateways"
 
 // inviteCommand is what `strait invite` is told.
 type inviteCommand struct {
@@ -53,7 +51,7 @@ before anybody has accepted, makes the former invite worthless.`,
 		"NodePort or LoadBalancer (default: LoadBalancer where another Service has an address as such, else NodePort)")
 	c.Flags().StringSliceVar(&f.accept, "accept-prefixes", nil, "ranges that the other cluster may have, beside the private ranges of IPv4")
 	c.Flags().BoolVar(&f.options.Replace, "replace", false, "part from the cluster that Peering NAME is with, and invite anew")
-	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", gatewayNamespace, "namespace of the gateways")
+	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for the gateways to run and have endpoints")
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	return c

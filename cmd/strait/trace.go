@@ -15,6 +15,7 @@ import (
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/trace"
 )
@@ -62,8 +63,8 @@ or nobody knows.`,
 	flags.StringVar(&f.from, "from-address", "", "source of the packet (default: the pod's own of the family)")
 	flags.StringVar(&f.protocol, "protocol", "", "tcp, udp or icmp (default: tcp with a port, icmp without)")
 	flags.IntVar(&f.size, "size", 0, "size of the IP packet in bytes; 0 is one without payload")
-	flags.StringVar(&f.gatewayNamespace, "gateway-namespace", gatewayNamespace, "namespace of the gateways")
-	flags.StringVar(&f.nodeNamespace, "node-namespace", "strait-nodes", "namespace of the nodes' helpers")
+	flags.StringVar(&f.gatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
+	flags.StringVar(&f.nodeNamespace, "node-namespace", install.NodeNamespace, "namespace of the nodes' helpers")
 	flags.StringVar(&f.socket, "socket", "", "ask the gateway with this unix socket, and nobody else")
 	flags.BoolVar(&f.fromTunnel, "from-tunnel", false, "with --socket: the packet comes out of the tunnel, not from a node")
 	flags.StringVar(&f.question, "question", "", "with --socket: the question as JSON, which is answered as such")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/preflight"
 	"strait.dev/strait/k8s/uninstall"
 )
@@ -56,7 +57,7 @@ it, or start it anew.`,
 	c.Flags().BoolVar(&f.check, "check", false, "look for what is left of Strait")
 	c.Flags().StringVar(&f.image, "image", preflight.Image, "with --check: image of the pods")
 	c.Flags().BoolVar(&f.noPods, "no-pods", false, "with --check: run no pods, and do not look at nodes")
-	c.Flags().StringVar(&f.namespace, "gateway-namespace", gatewayNamespace, "namespace of the gateways")
+	c.Flags().StringVar(&f.namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for gateways and nodes")
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	return c

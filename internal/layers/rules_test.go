@@ -10,7 +10,7 @@ const module = "strait.dev/strait/"
 var layers = [][]string{
 	{"packet", "config"},
 	{"geneve", "vxlan", "nat", "ipam", "internal/capture"},
-	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/rbac"},
+	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/rbac", "k8s/install"},
 	{"k8s/peering"},
 	{"gateway"},
 	{"underlay"},       // before tun: the tunnel is joined to sockets, never the other way round

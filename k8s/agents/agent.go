@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/install"
 )
 
 // Profile is what an agent may.
@@ -44,7 +46,7 @@ func (a Agent) pod(o Options) *corev1.Pod {
 	if len(args) == 0 {
 		args = []string{"agent"}
 	}
-	labels := map[string]string{"app.kubernetes.io/name": "strait", "app.kubernetes.io/component": "agent", label: o.Purpose, agentLabel: a.Name}
+	labels := map[string]string{install.NameLabel: install.Name, install.ComponentLabel: container, label: o.Purpose, agentLabel: a.Name}
 	for name, value := range a.Labels {
 		labels[name] = value
 	}

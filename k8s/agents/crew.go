@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 )
 
 // Options of a crew.
@@ -196,7 +197,7 @@ func (c *Crew) Exec(ctx context.Context, name string, stdin io.Reader, stdout io
 	var said strings.Builder
 	err := c.o.Client.Exec(ctx, client.ExecOptions{
 		Namespace: c.namespaces[c.of[name]], Pod: name, Container: container,
-		Command: append([]string{"/strait"}, args...), Stdin: stdin, Stdout: stdout, Stderr: &said,
+		Command: append([]string{install.Binary}, args...), Stdin: stdin, Stdout: stdout, Stderr: &said,
 	})
 	var exit *client.ExitError
 	switch {

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 )
 
 // Leftover are the namespaces of crews, of those that run and of those whose command was
@@ -72,13 +72,13 @@ func Remove(ctx context.Context, c *client.Client, namespaces []string) error {
 
 // Image is that of the Strait that is installed in the cluster.
 func Image(ctx context.Context, c *client.Client) (string, error) {
-	list, err := c.Pods("").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=strait,app.kubernetes.io/component in (controller,gateway,node)"})
+	list, err := c.Pods("").List(ctx, metav1.ListOptions{LabelSelector: install.NameLabel + "=" + install.Name})
 	if err != nil {
 		return "", fmt.Errorf("look for Strait's image: %w; name it with --image", err)
 	}
 	for i := range list.Items {
 		for _, of := range list.Items[i].Spec.Containers {
-			if of.Image != "" && slices.Contains([]string{"controller", "gateway", "node"}, strings.TrimPrefix(of.Name, "strait-")) {
+			if of.Image != "" && slices.Contains([]string{install.Controller, install.Gateway, install.Node}, of.Name) {
 				return of.Image, nil
 			}
 		}

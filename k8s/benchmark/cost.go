@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/peering"
 )
@@ -45,8 +46,8 @@ func (g *gateways) cpu(ctx context.Context) (all time.Duration, err error) {
 	for _, pod := range g.pods {
 		var page bytes.Buffer
 		err := g.client.Exec(ctx, client.ExecOptions{
-			Namespace: g.namespace, Pod: pod, Container: "gateway",
-			Command: []string{"/strait", "agent", "fetch", "http://127.0.0.1:8080/metrics"}, Stdout: &page, Stderr: io.Discard,
+			Namespace: g.namespace, Pod: pod, Container: install.Gateway,
+			Command: []string{install.Binary, "agent", "fetch", fmt.Sprintf("http://127.0.0.1:%d/metrics", install.HTTPPort)}, Stdout: &page, Stderr: io.Discard,
 		})
 		if err != nil {
 			return 0, fmt.Errorf("metrics of gateway %s: %w", pod, err)

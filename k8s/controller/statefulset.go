@@ -12,18 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/peering"
 )
 
 // gatewayContainer is the name of the container that is ours in a gateway's pod.
-const gatewayContainer = "gateway"
+const gatewayContainer = install.Gateway
 
 // The ports of a gateway. Those of the pod are the same for all, whatever its Service has.
 const (
-	genevePort    = 6091  // UDP, from nodes
-	vxlanPort     = 6092  // UDP, from nodes
-	wireGuardPort = 51840 // UDP, from the other cluster
-	httpPort      = 8080  // TCP: metrics, and the kubelet's probes
+	genevePort    = 6091             // UDP, from nodes
+	vxlanPort     = 6092             // UDP, from nodes
+	wireGuardPort = 51840            // UDP, from the other cluster
+	httpPort      = install.HTTPPort // TCP: metrics, and the kubelet's probes
 )
 
 // Where a gateway finds its files.
@@ -31,7 +32,7 @@ const (
 	keysPath      = "/etc/strait/keys" // a folder for each gateway
 	invitePath    = "/etc/strait/keys/invite"
 	presharedPath = "/etc/strait/preshared"
-	cachePath     = "/var/cache/strait"
+	cachePath     = install.CacheDir
 )
 
 // Keys of Secrets that others make: <peering>-invite, and those with preshared keys.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -88,13 +89,10 @@ func objectMeta(g Gateways, peering *v1alpha1.Peering, name string) metav1.Objec
 	}
 }
 
-// component is what gateways are among the components of an installation.
-const component = "gateway"
-
 func labels(peering *v1alpha1.Peering) map[string]string {
 	return map[string]string{
-		"app.kubernetes.io/name":       "strait",
-		"app.kubernetes.io/component":  component,
+		install.NameLabel:              install.Name,
+		install.ComponentLabel:         install.Gateway,
 		"app.kubernetes.io/instance":   peering.Name,
 		"app.kubernetes.io/managed-by": "strait",
 		"app.kubernetes.io/part-of":    "strait",
@@ -105,7 +103,7 @@ func labels(peering *v1alpha1.Peering) map[string]string {
 // selector selects the pods of a peering. It can never change: that of a StatefulSet
 // cannot.
 func selector(peering *v1alpha1.Peering) map[string]string {
-	return map[string]string{"app.kubernetes.io/name": "strait", "app.kubernetes.io/component": component, peeringLabel: peering.Name}
+	return map[string]string{install.NameLabel: install.Name, install.ComponentLabel: install.Gateway, peeringLabel: peering.Name}
 }
 
 // explained is an error about an object, with what to do. It keeps a nil error.

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/install"
 )
 
 // What is allowed to leave the cluster, field by field. A field that Kubernetes gets later
@@ -24,7 +26,7 @@ var annotations = []string{
 var environment = []string{"STRAIT_PEERING", "STRAIT_PEERING_UID", "GOMAXPROCS", "GOGC", "GODEBUG"}
 
 // ours are the names of Strait's containers, whose arguments are shown.
-var ours = []string{"controller", "gateway", "node"}
+var ours = []string{install.Controller, install.Gateway, install.Node}
 
 func allowMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	is := metav1.ObjectMeta{

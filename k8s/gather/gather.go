@@ -17,6 +17,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 )
 
@@ -152,7 +153,7 @@ func (s *site) gather(ctx context.Context, namespaces []string) {
 	}
 	read(ctx, s, "default/events.yaml", s.Client.Events("default"), func(l *corev1.EventList) []corev1.Event { return slices.DeleteFunc(l.Items, notOurs) },
 		func(o corev1.Event) any { o.Message = string(s.scanner.free([]byte(o.Message))); return allowEvent(o) })
-	s.inside(ctx, slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Labels["app.kubernetes.io/name"] != "strait" }), nodes)
+	s.inside(ctx, slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Labels[install.NameLabel] != install.Name }), nodes)
 }
 
 // answers says whether there is any use in asking.

@@ -24,6 +24,7 @@ import (
 	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/test/kube"
 )
@@ -80,7 +81,7 @@ func everySecret() string {
 }
 
 // install makes a cluster with Strait in it, and secrets in all places.
-func install(t *testing.T, cluster *kube.Cluster) *client.Client {
+func installed(t *testing.T, cluster *kube.Cluster) *client.Client {
 	t.Helper()
 	cluster.InstallCRDs(t, crds.Files)
 	c, err := client.New(cluster.Admin())
@@ -149,7 +150,7 @@ func answers(s *site) {
 }
 
 func TestAnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
-	c := install(t, kube.Shared(t))
+	c := installed(t, kube.Shared(t))
 	var packed bytes.Buffer
 	summary, err := run(t.Context(), &packed, []operator.Cluster{{Name: "context a", Client: c}}, options(), answers)
 	must(t, err)
@@ -325,7 +326,7 @@ func TestOfVeryManyNodesThoseThatAreNotWellAreLookedInto(t *testing.T) {
 		if i == 150 {
 			status = metav1.ConditionFalse
 		}
-		pods = append(pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{component: "node"}},
+		pods = append(pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{install.ComponentLabel: "node"}},
 			Spec: corev1.PodSpec{NodeName: name}, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
 		nodes = append(nodes, v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: v1alpha1.NodeAttachmentStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status}}}})

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 )
 
 const (
@@ -25,9 +27,6 @@ const (
 	// nodesAtMost are looked into beside those that are not well and those with gateways.
 	nodesAtMost = 50
 )
-
-// component is what a pod of Strait is, by its label.
-const component = "app.kubernetes.io/component"
 
 // inside asks the pods of Strait for their logs, their metrics, and what their nodes'
 // kernels have.
@@ -60,7 +59,7 @@ func (s *site) worth(pods []corev1.Pod, nodes []v1alpha1.NodeAttachment) (chosen
 	}
 	var others []corev1.Pod
 	for _, p := range pods {
-		if p.Labels[component] != "node" || unwell[p.Spec.NodeName] || s.gatewayNodes[p.Spec.NodeName] || !running(&p) {
+		if p.Labels[install.ComponentLabel] != install.Node || unwell[p.Spec.NodeName] || s.gatewayNodes[p.Spec.NodeName] || !running(&p) {
 			chosen = append(chosen, p)
 		} else {
 			others = append(others, p)
@@ -84,13 +83,13 @@ func (s *site) pod(ctx context.Context, p *corev1.Pod) {
 	if len(p.Spec.Containers) == 0 {
 		return
 	}
-	what := p.Labels[component]
+	what := p.Labels[install.ComponentLabel]
 	if running(p) {
 		switch what {
-		case "controller", "gateway":
-			s.ask(ctx, p, fmt.Sprintf("%s/metrics/%s.txt", p.Namespace, p.Name), what, "agent", "fetch", "http://127.0.0.1:8080/metrics")
-		case "node":
-			s.ask(ctx, p, fmt.Sprintf("%s/metrics/%s.txt", p.Namespace, p.Name), what, "agent", "fetch", "http://"+net.JoinHostPort(p.Status.HostIP, "6093")+"/metrics")
+		case install.Controller, install.Gateway:
+			s.ask(ctx, p, fmt.Sprintf("%s/metrics/%s.txt", p.Namespace, p.Name), what, "agent", "fetch", fmt.Sprintf("http://127.0.0.1:%d/metrics", install.HTTPPort))
+		case install.Node:
+			s.ask(ctx, p, fmt.Sprintf("%s/metrics/%s.txt", p.Namespace, p.Name), what, "agent", "fetch", "http://"+net.JoinHostPort(p.Status.HostIP, strconv.Itoa(install.NodeHTTPPort))+"/metrics")
 			s.ask(ctx, p, fmt.Sprintf("nodes/%s.json", p.Spec.NodeName), what, "node", "state")
 		}
 	}
@@ -110,7 +109,7 @@ func (s *site) ask(ctx context.Context, p *corev1.Pod, file, container string, a
 	defer cancel()
 	said, complaint := &bounded{most: saysAtMost}, &bounded{most: 4 << 10}
 	err := s.exec(ctx, client.ExecOptions{Namespace: p.Namespace, Pod: p.Name, Container: container,
-		Command: append([]string{"/strait"}, args...), Stdout: said, Stderr: complaint})
+		Command: append([]string{install.Binary}, args...), Stdout: said, Stderr: complaint})
 	if err != nil {
 		if text := bytes.TrimSpace(complaint.Bytes()); len(text) > 0 {
 			err = fmt.Errorf("%w: %s", err, text)

@@ -12,6 +12,7 @@ import (
 	"strait.dev/strait/k8s/agents"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 )
 
@@ -51,7 +52,7 @@ const (
 
 // namespaces that the chart uses, with the level of Pod Security that each has to allow.
 var chartNamespaces = map[string]string{
-	"strait-system": "restricted", "strait-gateways": "restricted", "strait-nodes": "privileged",
+	install.Namespace: "restricted", install.GatewayNamespace: "restricted", install.NodeNamespace: "privileged",
 }
 
 // pluginSettings are ConfigMaps of kube-system in which network plugins keep theirs.

@@ -16,6 +16,7 @@ import (
 
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/node"
 )
 
@@ -33,14 +34,6 @@ type Pods struct {
 
 	Say func(string) // is told who is asked; nil: nobody is told
 }
-
-// Where a gateway in Kubernetes has its local socket, and what the helpers' pods bear.
-const (
-	socket        = "/var/cache/strait/strait.sock"
-	binary        = "/strait"
-	gatewayPod    = "gateway" // its container
-	nodeComponent = "app.kubernetes.io/component=node"
-)
 
 // askWithin is how long one question may take.
 const askWithin = 15 * time.Second
@@ -65,7 +58,7 @@ func (p *Pods) PodsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 
 // Way asks the kernel of a node, through its helper's pod.
 func (p *Pods) Way(ctx context.Context, onNode string, to, from netip.Addr) (*node.Way, error) {
-	list, err := p.Client.Pods(p.NodeNamespace).List(ctx, metav1.ListOptions{LabelSelector: nodeComponent, FieldSelector: "spec.nodeName=" + onNode})
+	list, err := p.Client.Pods(p.NodeNamespace).List(ctx, metav1.ListOptions{LabelSelector: install.Selector(install.Node), FieldSelector: "spec.nodeName=" + onNode})
 	if err != nil {
 		return nil, fmt.Errorf("look for the helper of node %s: %w", onNode, err)
 	}
@@ -76,7 +69,7 @@ func (p *Pods) Way(ctx context.Context, onNode string, to, from netip.Addr) (*no
 				args = append(args, "--from", from.String())
 			}
 			way := new(node.Way)
-			return way, p.ask(ctx, client.ExecOptions{Namespace: helper.Namespace, Pod: helper.Name}, args, way)
+			return way, p.ask(ctx, client.ExecOptions{Namespace: helper.Namespace, Pod: helper.Name, Container: install.Node}, args, way)
 		}
 	}
 	return nil, fmt.Errorf("no helper runs on node %s in namespace %s: see kubectl get pods -n %[2]s -o wide, or name its namespace with --node-namespace", onNode, p.NodeNamespace)
@@ -89,8 +82,8 @@ func (p *Pods) Gateway(ctx context.Context, name string, q daemon.TraceQuestion)
 		return nil, err
 	}
 	answer := new(daemon.TraceAnswer)
-	at := client.ExecOptions{Namespace: p.GatewayNamespace, Pod: name, Container: gatewayPod}
-	return answer, p.ask(ctx, at, []string{"trace", "--socket", socket, "--question", string(question)}, answer)
+	at := client.ExecOptions{Namespace: p.GatewayNamespace, Pod: name, Container: install.Gateway}
+	return answer, p.ask(ctx, at, []string{"trace", "--socket", install.Socket, "--question", string(question)}, answer)
 }
 
 // ask runs strait in a pod, and reads the JSON that it prints.
@@ -98,7 +91,7 @@ func (p *Pods) ask(ctx context.Context, at client.ExecOptions, args []string, in
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	var out, errs bytes.Buffer
-	at.Command, at.Stdout, at.Stderr = append([]string{binary}, args...), &out, &errs
+	at.Command, at.Stdout, at.Stderr = append([]string{install.Binary}, args...), &out, &errs
 	where := at.Namespace + "/" + at.Pod
 	if p.Say != nil {
 		p.Say("asking pod " + where)

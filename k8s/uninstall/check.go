@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/preflight"
 )
@@ -74,7 +75,7 @@ func tables(there bool) []string {
 // Where Strait's objects are.
 const (
 	everything = ""
-	ours       = "app.kubernetes.io/name in (strait,strait-gateway)"
+	ours       = install.NameLabel + "=" + install.Name
 )
 
 // remains are kinds of objects, and which of them are Strait's.
@@ -101,7 +102,7 @@ var remains = []struct {
 	{"STRAIT-L004", "RoleBinding", resource("rbac.authorization.k8s.io", "v1", "rolebindings"), ours, every},
 	{"STRAIT-L004", "NetworkPolicy", resource("networking.k8s.io", "v1", "networkpolicies"), ours, every},
 	{"STRAIT-L004", "PodDisruptionBudget", resource("policy", "v1", "poddisruptionbudgets"), ours, every},
-	{"STRAIT-L004", "Lease", resource("coordination.k8s.io", "v1", "leases"), everything, func(m metav1.ObjectMeta) bool { return m.Name == "strait-controller" }},
+	{"STRAIT-L004", "Lease", resource("coordination.k8s.io", "v1", "leases"), everything, func(m metav1.ObjectMeta) bool { return m.Name == install.ControllerName }},
 }
 
 func resource(group, version, plural string) schema.GroupVersionResource {
@@ -116,7 +117,7 @@ func named(m metav1.ObjectMeta) bool { return strings.HasPrefix(m.Name, "strait-
 // for its pods. That of the release is made by whoever installs it.
 func namespace(m metav1.ObjectMeta) bool {
 	_, agents := m.Labels["strait.dev/agents"]
-	return agents || m.Name == "strait-gateways" || m.Name == "strait-nodes"
+	return agents || m.Name == install.GatewayNamespace || m.Name == install.NodeNamespace
 }
 
 // ofObjects are the findings about objects.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/install"
 )
 
 // Node is one that did not let go, and why.
@@ -41,7 +42,7 @@ func sortNodes(attachments []v1alpha1.NodeAttachment, all []corev1.Node) (n node
 		case released != nil:
 			n.waiting = append(n.waiting, Node{a.Name, released.Message})
 		default:
-			n.waiting = append(n.waiting, Node{a.Name, fmt.Sprintf("the node's helper has not answered; see whether its pod runs: kubectl get pods -A -l app.kubernetes.io/component=node --field-selector spec.nodeName=%s", a.Name)})
+			n.waiting = append(n.waiting, Node{a.Name, fmt.Sprintf("the node's helper has not answered; see whether its pod runs: kubectl get pods -A -l %s --field-selector spec.nodeName=%s", install.Selector(install.Node), a.Name)})
 		}
 	}
 	return n
