@@ -23,6 +23,8 @@ func TestTwoClustersAreJoinedWithHelm(t *testing.T) {
 	stage(t, "verify", func(t *testing.T) {
 		t.Log(w.do(t, "", "strait", "verify", "--context=a", "--remote-context=b"))
 	})
+	stage(t, "capture", func(t *testing.T) { w.captured(t, web) })
+	stage(t, "bench", func(t *testing.T) { w.measured(t) })
 	stage(t, "upgrade", func(t *testing.T) { w.upgrade(t, web) })
 	stage(t, "uninstall", func(t *testing.T) {
 		w.removePods(t)
