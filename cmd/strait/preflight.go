@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/preflight"
 )
 
@@ -41,7 +42,7 @@ says what it did not look at.`,
 	}
 	f.cluster.register(c)
 	f.remote.register(c)
-	c.Flags().StringVar(&f.image, "image", "", "image of the pods (default: that of the Strait that is installed, or "+preflight.Image+")")
+	c.Flags().StringVar(&f.image, "image", "", "image of the pods (default: that of the Strait that is installed, or "+install.Image+")")
 	c.Flags().BoolVar(&f.noPods, "no-pods", false, "run no pods: only ask the API servers")
 	c.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
 	return c

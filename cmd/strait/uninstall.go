@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/k8s/install"
-	"strait.dev/strait/k8s/preflight"
 	"strait.dev/strait/k8s/uninstall"
 )
 
@@ -55,7 +54,7 @@ it, or start it anew.`,
 	f.cluster.register(c)
 	c.Flags().BoolVar(&f.prepare, "prepare", false, "make the cluster let go of Strait")
 	c.Flags().BoolVar(&f.check, "check", false, "look for what is left of Strait")
-	c.Flags().StringVar(&f.image, "image", preflight.Image, "with --check: image of the pods")
+	c.Flags().StringVar(&f.image, "image", install.Image, "with --check: image of the pods")
 	c.Flags().BoolVar(&f.noPods, "no-pods", false, "with --check: run no pods, and do not look at nodes")
 	c.Flags().StringVar(&f.namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for gateways and nodes")

@@ -12,9 +12,9 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// Detected is the ClusterNetwork that a controller with these wishes would show, with its
-// status. It only reads; Strait need not be installed.
-func Detected(ctx context.Context, c *client.Client, wishes v1alpha1.ClusterNetworkSpec) (*v1alpha1.ClusterNetwork, error) {
+// Detected is the ClusterNetwork that a controller would show, with its status, where
+// nobody wishes for anything. It only reads; Strait need not be installed.
+func Detected(ctx context.Context, c *client.Client) (*v1alpha1.ClusterNetwork, error) {
 	f, err := gather(ctx, c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, fmt.Errorf("detect what the cluster uses: %w", err)
@@ -27,22 +27,16 @@ func Detected(ctx context.Context, c *client.Client, wishes v1alpha1.ClusterNetw
 	for i := range list.Items {
 		nodes[i] = &list.Items[i]
 	}
-	object := &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Spec: withDefaults(wishes)}
+	object := &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Spec: defaults()}
 	object.Status = newNetwork(object.Spec, detect(object.Spec, f, nodes)).status(object)
 	return object, nil
 }
 
-// withDefaults are wishes with the pools that the API server would add. An empty list is
-// a wish.
-func withDefaults(spec v1alpha1.ClusterNetworkSpec) v1alpha1.ClusterNetworkSpec {
-	if spec.InternalCIDRs == nil {
-		spec.InternalCIDRs = []v1alpha1.CIDR{"10.80.0.0/16"}
+// defaults is the spec that the API server makes of an empty one.
+func defaults() v1alpha1.ClusterNetworkSpec {
+	return v1alpha1.ClusterNetworkSpec{
+		InternalCIDRs: []v1alpha1.CIDR{"10.80.0.0/16"},
+		ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"},
+		RemapPools:    []v1alpha1.CIDR{"10.64.0.0/10", "fd73:7472::/32"},
 	}
-	if spec.ExternalCIDRs == nil {
-		spec.ExternalCIDRs = []v1alpha1.CIDR{"10.70.0.0/16"}
-	}
-	if spec.RemapPools == nil {
-		spec.RemapPools = []v1alpha1.CIDR{"10.64.0.0/10", "fd73:7472::/32"}
-	}
-	return spec
 }

@@ -16,7 +16,7 @@ import (
 func TestWhatIsDetectedWithoutAControllerIsWhatItFinds(t *testing.T) {
 	f := newFixture(t, kube.Shared(t))
 	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	before, err := controller.Detected(t.Context(), f.Client, v1alpha1.ClusterNetworkSpec{})
+	before, err := controller.Detected(t.Context(), f.Client)
 	must(t, err)
 	f.lead()
 	f.until("the ClusterNetwork", func() string {

@@ -10,6 +10,9 @@ const (
 	NodeNamespace    = "strait-nodes"
 )
 
+// Image is that of the chart of this version.
+const Image = "strait.dev/strait:0.1.0"
+
 // Labels of pods and of everything around them.
 const (
 	NameLabel      = "app.kubernetes.io/name" // Name, on all of them

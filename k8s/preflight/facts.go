@@ -60,7 +60,7 @@ var pluginSettings = []string{"cilium-config"}
 
 // read asks the API server for all of it. What may not be read is left out and noted; an
 // error is one of the first question, to which everybody gets an answer.
-func read(ctx context.Context, c operator.Cluster, wishes v1alpha1.ClusterNetworkSpec) (*facts, error) {
+func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 	f := &facts{name: c.Name, settings: make(map[string]map[string]string), namespaces: make(map[string]*corev1.Namespace), denied: make(map[topic]error)}
 	before := time.Now()
 	version, clock, err := c.Client.Version(ctx)
@@ -82,7 +82,7 @@ func read(ctx context.Context, c operator.Cluster, wishes v1alpha1.ClusterNetwor
 	if list, err := c.Client.Nodes().List(ctx, metav1.ListOptions{}); note(aboutNodes, err) {
 		f.nodes = list.Items
 	}
-	if f.network, err = controller.Detected(ctx, c.Client, wishes); err != nil {
+	if f.network, err = controller.Detected(ctx, c.Client); err != nil {
 		f.unknown = err.Error()
 	}
 	if is, err := c.Client.ClusterNetworks().Get(ctx, v1alpha1.ClusterNetworkName, metav1.GetOptions{}); note(aboutStrait, err) {

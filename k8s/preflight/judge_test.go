@@ -16,6 +16,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/node"
 )
 
@@ -243,8 +244,8 @@ func TestTheChartSaysTheSame(t *testing.T) {
 	if err := yaml.Unmarshal(text, &chart); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasSuffix(Image, ":"+chart.AppVersion) || !strings.HasPrefix(chart.KubeVersion, ">="+oldest.String()) {
-		t.Errorf("image %s and Kubernetes %s here; the chart has %+v", Image, oldest, chart)
+	if !strings.HasSuffix(install.Image, ":"+chart.AppVersion) || !strings.HasPrefix(chart.KubeVersion, ">="+oldest.String()) {
+		t.Errorf("image %s and Kubernetes %s here; the chart has %+v", install.Image, oldest, chart)
 	}
 	if !slices.Contains(levels, chartNamespaces["strait-nodes"]) {
 		t.Errorf("levels %q", levels)

@@ -4,22 +4,18 @@ import (
 	"context"
 	"errors"
 
-	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 )
-
-// Image is that of the chart of this version.
-const Image = "strait.dev/strait:0.1.0"
 
 // Options of a preflight.
 type Options struct {
 	Local    operator.Cluster
-	Remote   *operator.Cluster           // that Local is to be joined to; nil: none yet
-	Wishes   v1alpha1.ClusterNetworkSpec // of Local's ClusterNetwork, as the installation will give them
-	NoPods   bool                        // only the API servers are asked
-	Image    string                      // of the pods; empty: that of the Strait that is installed, or else Image
-	Progress *operator.Progress          // nil: nobody wants to know
+	Remote   *operator.Cluster  // that Local is to be joined to; nil: none yet
+	NoPods   bool               // only the API servers are asked
+	Image    string             // of the pods; empty: that of the Strait that is installed, or else that of the chart
+	Progress *operator.Progress // nil: nobody wants to know
 }
 
 // Run looks at one cluster or two, and returns what it found, the worst first. The error
@@ -27,7 +23,7 @@ type Options struct {
 func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
 	defer o.Progress.Done()
 	o.Progress.Say("asking the API server of " + o.Local.Name)
-	local, err := read(ctx, o.Local, o.Wishes)
+	local, err := read(ctx, o.Local)
 	if err != nil {
 		return []findings.Finding{findings.New("STRAIT-C001", findings.Error, o.Local.Name, "%v", err)}, nil
 	}
@@ -35,7 +31,7 @@ func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
 	var remote *facts
 	if o.Remote != nil {
 		o.Progress.Say("asking the API server of " + o.Remote.Name)
-		if remote, err = read(ctx, *o.Remote, v1alpha1.ClusterNetworkSpec{}); err != nil {
+		if remote, err = read(ctx, *o.Remote); err != nil {
 			all = append(all, findings.New("STRAIT-C001", findings.Error, o.Remote.Name, "%v", err))
 		} else {
 			all = append(all, ofCluster(remote)...)
@@ -79,7 +75,7 @@ func (o Options) crew(ctx context.Context, c operator.Cluster, f *facts, two boo
 		image = f.image
 	}
 	if image == "" {
-		image = Image
+		image = install.Image
 	}
 	is, err := start(ctx, c, f, "preflight", image, maxNodes, two, o.Progress.Say)
 	if err != nil {

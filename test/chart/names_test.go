@@ -30,6 +30,9 @@ func TestTheChartHasTheNamesThatCommandsLookFor(t *testing.T) {
 		if pod.Labels[install.NameLabel] != install.Name || pod.Labels[install.ComponentLabel] != part.component {
 			t.Errorf("the pod of %s has the labels %v", part.name, pod.Labels)
 		}
+		if got := pod.Spec.Containers[0].Image; got != install.Image {
+			t.Errorf("the image of %s is %s, want %s", part.name, got, install.Image)
+		}
 		if c := pod.Spec.Containers[0]; c.Name != part.component || int64(c.Ports[0].ContainerPort) != part.port {
 			t.Errorf("the container of %s is %s with port %d, want %s with %d", part.name, c.Name, c.Ports[0].ContainerPort, part.component, part.port)
 		}
