@@ -12,6 +12,7 @@ import (
 	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/preflight"
 	"strait.dev/strait/k8s/rbac"
@@ -45,7 +46,7 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	cluster.ServiceAccount(t, "strait-system", "strait-controller")
 	cluster.Grant(t, rbac.Controller, "strait-system", "strait-controller")
 	_, err = admin.Secrets("strait-gateways").Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "b-0-key-1", Labels: map[string]string{"app.kubernetes.io/name": "strait-gateway"}}, Data: map[string][]byte{"key": []byte("hidden")},
+		ObjectMeta: metav1.ObjectMeta{Name: "b-0-key-1", Labels: map[string]string{install.NameLabel: install.Name}}, Data: map[string][]byte{"key": []byte("hidden")},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	all, err := Check(t.Context(), c, "", silent)

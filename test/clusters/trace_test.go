@@ -17,6 +17,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 	commands "strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/trace"
 	"strait.dev/strait/test/netns"
@@ -81,7 +82,7 @@ func (c *cluster) createRunning(t *testing.T, namespace, name string, node int, 
 	t.Helper()
 	automount := false
 	pod, err := c.admin.Pods(namespace).Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/component": "node"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{install.NameLabel: install.Name, install.ComponentLabel: install.Node}},
 		Spec: corev1.PodSpec{
 			NodeName: nodeName(node), AutomountServiceAccountToken: &automount, HostNetwork: namespace == nodeNamespace,
 			Containers: []corev1.Container{{Name: "c", Image: "strait.test/strait:test", Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: hostPort(namespace)}}}},
