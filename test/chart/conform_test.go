@@ -24,7 +24,16 @@ func TestEveryObjectIsOfTheFormThatAnAPIServerKnows(t *testing.T) {
 	conform := kube.Program(t, "kubeconform")
 	cluster := kube.Shared(t)
 	cluster.InstallCRDs(t, crds.Files)
-	schemas := writeSchemas(t, cluster)
+	var schemas string
+	eventually(t, "the API server describes Strait's kinds", func() string {
+		schemas = writeSchemas(t, cluster)
+		for _, kind := range []string{"addressclaim", "addressmapping", "clusternetwork", "nodeattachment", "peering"} {
+			if _, err := os.Stat(filepath.Join(schemas, "strait.dev_v1alpha1_"+kind+".json")); err != nil {
+				return err.Error() // it publishes the schemas of CRDs one by one
+			}
+		}
+		return ""
+	})
 	check := func(text string) (string, error) {
 		command := exec.CommandContext(t.Context(), conform, "-strict", "-skip", foreign,
 			"-schema-location", filepath.Join(schemas, "{{.Group}}_{{.ResourceAPIVersion}}_{{.ResourceKind}}.json"))

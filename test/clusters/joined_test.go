@@ -46,7 +46,7 @@ func (p *pair) repairs(t *testing.T) {
 		traffic := ping(t, p.a.pods[1], to)
 		node.Run(t, command[0], command[1:]...)
 		took := within(t, 2*time.Second, what+" is back", func() error {
-			out, err := p.a.pods[1].Try("ping", "-n", "-c", "1", "-W", "1", to)
+			out, err := p.a.pods[1].Try("ping", "-n", "-c", "1", "-W", "0.2", to)
 			if err != nil {
 				return fmt.Errorf("%s", out)
 			}
@@ -76,7 +76,7 @@ func (p *pair) moves(t *testing.T) {
 	g.serveNodePort(t)
 	for i, pod := range p.a.pods {
 		within(t, 3*time.Second-time.Since(begun), fmt.Sprintf("pod %d reaches cluster b", i+1), func() error {
-			out, err := pod.Try("ping", "-n", "-c", "1", "-W", "1", to)
+			out, err := pod.Try("ping", "-n", "-c", "1", "-W", "0.2", to)
 			if err != nil {
 				return fmt.Errorf("%s", out)
 			}
