@@ -88,7 +88,7 @@ func egress(of func() (*cluster, error), flows, size int) func(context.Context, 
 		}
 		j := gateway.NewEgress(c.gateway)
 		return timeEach(e, c.outgoing(flows, size), func(p *edited) bool {
-			r := j.Frame(p.bytes, p.from, gateway.Geneve, moment)
+			r := j.Frame(p.bytes, gateway.Outer{Source: p.from, Encapsulation: gateway.Geneve}, moment)
 			return r.Verdict == gateway.ToTunnel
 		})
 	}

@@ -148,7 +148,7 @@ func journey(size int) func(context.Context, effort) (map[string]float64, error)
 		out, in := gateway.NewEgress(near.gateway), gateway.NewIngress(other)
 		s := newSealer()
 		return timeEach(e, near.outgoing(spread, size), func(p *edited) bool {
-			r := out.Frame(p.bytes, p.from, gateway.Geneve, moment)
+			r := out.Frame(p.bytes, gateway.Outer{Source: p.from, Encapsulation: gateway.Geneve}, moment)
 			if r.Verdict != gateway.ToTunnel {
 				return false
 			}

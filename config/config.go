@@ -29,6 +29,7 @@ type Gateway struct {
 	WireGuard     WireGuard     `yaml:"wireguard"`
 	Local         Local         `yaml:"local,omitempty"`
 	Remote        Remote        `yaml:"remote,omitempty"`
+	Masquerade    Masquerade    `yaml:"masquerade,omitempty"`
 	Mappings      []Mapping     `yaml:"mappings,omitempty"`
 	MSSClamp      MSSClamp      `yaml:"mssClamp"`
 	Observability Observability `yaml:"observability"`
@@ -128,6 +129,32 @@ type Remote struct {
 type RemotePrefix struct {
 	CIDR   netip.Prefix `yaml:"cidr"`   // as the remote cluster knows it
 	SeenAs netip.Prefix `yaml:"seenAs"` // as this cluster knows it
+}
+
+// Masquerade is what may leave under the gateway's own external addresses although it
+// is neither a pod nor a node here, with a flow kept for each connection.
+type Masquerade struct {
+	Sources        []netip.Prefix `yaml:"sources,omitempty,flow"`   // empty: none
+	Flows          int            `yaml:"flows,omitempty"`          // at once, of all sources; 0: DefaultFlows
+	FlowsPerSource int            `yaml:"flowsPerSource,omitempty"` // at once, of one address; 0: a sixteenth of Flows
+}
+
+// Limits of a Masquerade.
+const (
+	DefaultFlows = 65536
+	MaxFlows     = 4 << 20
+)
+
+// Limits are the most flows at once, and those of one source, defaults applied.
+func (m *Masquerade) Limits() (flows, perSource int) {
+	flows, perSource = m.Flows, m.FlowsPerSource
+	if flows == 0 {
+		flows = DefaultFlows
+	}
+	if perSource == 0 {
+		perSource = max(flows/16, 1)
+	}
+	return flows, perSource
 }
 
 // Mapping lets an external address stand for a target outside the pod network.

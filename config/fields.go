@@ -7,6 +7,7 @@ const (
 	vniRange   = "1 to 16777215"
 	portRange  = "1 to 65535"
 	clampRange = "a number from 536 to 65495"
+	flowRange  = "0 for the default, or a number from 1 to 4194304"
 	mtuRange   = "0 to derive it from the interfaces, or a number of bytes from 576 to 65535"
 )
 
@@ -21,6 +22,7 @@ func (d *decoder) gateway(g *Gateway) reader {
 		field{"wireguard", d.wireGuard(&g.WireGuard)},
 		field{"local", d.local(&g.Local)},
 		field{"remote", d.remote(&g.Remote)},
+		field{"masquerade", d.masquerade(&g.Masquerade)},
 		field{"mappings", list(d, &g.Mappings, d.mapping)},
 		field{"mssClamp", d.clamp(&g.MSSClamp)},
 		field{"observability", d.object(
@@ -99,6 +101,14 @@ func (d *decoder) remotePrefix(p *RemotePrefix) reader {
 			p.SeenAs = p.CIDR
 		}
 	}
+}
+
+func (d *decoder) masquerade(m *Masquerade) reader {
+	return d.object(
+		field{"sources", list(d, &m.Sources, d.prefixOrAddress)},
+		field{"flows", number(d, &m.Flows, flowRange)},
+		field{"flowsPerSource", number(d, &m.FlowsPerSource, flowRange)},
+	)
 }
 
 func (d *decoder) mapping(m *Mapping) reader {

@@ -25,12 +25,17 @@ func render(g *Gateway) string {
 	for _, p := range g.WireGuard.Peers {
 		line("  - {name: %q, gateway: %q, publicKey: %q,", p.Name, p.Gateway, p.PublicKey)
 		line("     privateKeyFile: %q, presharedKeyFile: %q,", p.PrivateKeyFile, p.PresharedKeyFile)
-		line("     endpoint: %q, persistentKeepalive: %s}", p.Endpoint, p.PersistentKeepalive)
+		line("     endpoint: %q, moreEndpoints: [%s], persistentKeepalive: %s}", p.Endpoint, quoted(p.MoreEndpoints), p.PersistentKeepalive)
 	}
 	line("local: {prefixes: %s, externalPrefixes: %s}", flow(g.Local.Prefixes), flow(g.Local.ExternalPrefixes))
 	line("remote:\n  cluster: %q\n  prefixes:", g.Remote.Cluster)
 	for _, p := range g.Remote.Prefixes {
 		line("  - {cidr: %q, seenAs: %q}", p.CIDR, p.SeenAs)
+	}
+	line("masquerade: {sources: %s, flows: %d, flowsPerSource: %d}", flow(g.Masquerade.Sources), g.Masquerade.Flows, g.Masquerade.FlowsPerSource)
+	line("mappings:")
+	for _, m := range g.Mappings {
+		line("- {external: %q, target: %q}", m.External, m.Target)
 	}
 	switch {
 	case g.MSSClamp.Off:
@@ -49,6 +54,15 @@ func flow[T fmt.Stringer](all []T) string {
 		texts = append(texts, fmt.Sprintf("%q", one))
 	}
 	return "[" + strings.Join(texts, ", ") + "]"
+}
+
+// quoted writes a list of texts, without its brackets.
+func quoted(texts []string) string {
+	var all []string
+	for _, text := range texts {
+		all = append(all, fmt.Sprintf("%q", text))
+	}
+	return strings.Join(all, ", ")
 }
 
 // lineBreak is any of those of YAML 1.1.

@@ -21,7 +21,7 @@ func TestWhatCannotBeReadIsNamedWithLineFieldAndRemedy(t *testing.T) {
 		},
 		{
 			"a merge key", "mssClamp: 1300", "<<: {mssClamp: 1300}",
-			"line 47: <<: unknown field; remove it, or use one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, mappings, mssClamp, observability",
+			"line 47: <<: unknown field; remove it, or use one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, masquerade, mappings, mssClamp, observability",
 		},
 		{
 			"a field with a line break in its name", "mssClamp: 1300", `"mss\nClamp": 1300`,
@@ -30,7 +30,7 @@ func TestWhatCannotBeReadIsNamedWithLineFieldAndRemedy(t *testing.T) {
 		{
 			"a field whose name is a list", "mssClamp: 1300", `? [mssClamp]
 : 1300`,
-			"line 47: has a field without a name; begin each field with one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, mappings, mssClamp, observability",
+			"line 47: has a field without a name; begin each field with one of: apiVersion, kind, cluster, overlay, wireguard, local, remote, masquerade, mappings, mssClamp, observability",
 		},
 		{
 			"a field twice", "vni: 101", `vni: 101
@@ -89,7 +89,7 @@ wireguard:`,
 		},
 		{
 			"an open quote", `listen: "[::1]:8080"`, `listen: "[::1]:8080`,
-			"line 49: not valid YAML: found unexpected end of stream; check indentation, colons and quotes on this line and above",
+			"line 56: not valid YAML: found unexpected end of stream; check indentation, colons and quotes on this line and above",
 		},
 		{
 			"an unknown escape", "apiVersion: strait.dev/v1alpha1", `apiVersion: "\q"`,

@@ -17,6 +17,7 @@ func (g *Gateway) Validate() error {
 	c.overlay(&g.Overlay, &g.WireGuard)
 	c.wireGuard(&g.WireGuard)
 	c.ranges(g)
+	c.masquerade(g)
 	c.limits(g)
 	if len(c.found) == 0 {
 		return nil
@@ -43,9 +44,6 @@ func (c *checker) document(g *Gateway) {
 		c.add(remote, "give each cluster an ID of its own", "is this cluster's own ID")
 	default:
 		c.clusterID(remote, g.Remote.Cluster)
-	}
-	if len(g.Mappings) > 0 {
-		c.add(root("mappings"), "remove them", "address mappings are not served by this version")
 	}
 }
 

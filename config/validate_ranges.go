@@ -23,6 +23,7 @@ func (c *checker) ranges(g *Gateway) {
 		r.host(at, n.Addresses, n.ExternalAddresses)
 		r.pairs(at.field("externalAddresses"), n.Addresses, n.ExternalAddresses)
 	}
+	r.mappings(root("mappings"), g.Mappings)
 	r.remote(root("remote").field("prefixes"), g.Remote.Prefixes)
 }
 

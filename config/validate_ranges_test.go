@@ -59,7 +59,8 @@ line 23: overlay.nodes[1].externalAddresses[0]: 10.70.0.12 has no internal addre
 			"external prefixes too narrow", "  externalPrefixes: [10.70.0.0/16]", "  externalPrefixes: [10.70.0.0/32]",
 			`line 8: overlay.externalAddresses[0]: 10.70.0.1 is in none of local.externalPrefixes; choose one from local.externalPrefixes, or add its prefix there
 line 16: overlay.nodes[0].externalAddresses[0]: 10.70.0.11 is in none of local.externalPrefixes; choose one from local.externalPrefixes, or add its prefix there
-line 23: overlay.nodes[1].externalAddresses[0]: 10.70.0.12 is in none of local.externalPrefixes; choose one from local.externalPrefixes, or add its prefix there`,
+line 23: overlay.nodes[1].externalAddresses[0]: 10.70.0.12 is in none of local.externalPrefixes; choose one from local.externalPrefixes, or add its prefix there
+line 55: mappings[0].external: 10.70.1.9 is in none of local.externalPrefixes; choose one from local.externalPrefixes, or add its prefix there`,
 		},
 		{
 			"an external address of a family without an internal one", "externalAddresses: [10.70.0.12]", `externalAddresses: ["fd00:70::12"]`,

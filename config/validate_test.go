@@ -37,10 +37,6 @@ func TestProblemsOfTheDocumentAreNamed(t *testing.T) {
 			"line 42: remote.cluster: is this cluster's own ID; give each cluster an ID of its own",
 		},
 		{
-			"mappings", "mssClamp: 1300", "mappings: [{external: 10.70.1.9, target: 192.0.2.77}]",
-			"line 47: mappings: address mappings are not served by this version; remove them",
-		},
-		{
 			"an MTU below that of IPv6", "mtu: 0", "mtu: 1279",
 			"line 9: overlay.mtu: 1279 is not an MTU that every packet can rely on; use 0 to derive it from the interfaces, or 1280 to 65535",
 		},

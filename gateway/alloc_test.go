@@ -6,20 +6,21 @@ import (
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/internal/raceflag"
+	"strait.dev/strait/packet"
 )
 
 func TestJourneysAllocateNothing(t *testing.T) {
 	if raceflag.Enabled {
 		t.Skip("the race detector allocates; run without -race")
 	}
-	a := newA(t)
+	a := withFlows(t, 1<<16, 1<<16)
 	buffer := make([]byte, 1<<16)
 	piece := make([]byte, overlayMTU)
 	// An edit of a packet must not be undone by the next: each run has a fresh copy.
 	egress := func(datagram []byte, want gateway.Verdict, answered bool) func() {
 		return func() {
 			a.now = a.now.Add(time.Second)
-			r := a.egress.Frame(buffer[:copy(buffer, datagram)], node1A.underlay, node1A.encapsulation, a.now)
+			r := a.egress.Frame(buffer[:copy(buffer, datagram)], node1A.outer(), a.now)
 			finish(t, r, piece, want, answered)
 		}
 	}
@@ -29,6 +30,16 @@ func TestJourneysAllocateNothing(t *testing.T) {
 			finish(t, a.ingress.Packet(buffer[:copy(buffer, b)], a.now), piece, want, answered)
 		}
 	}
+	// another sends another flow's first packet each time: only the port changes.
+	another := func(b []byte) func() {
+		low := len(b) - 8 + 1 // of the source port, of UDP without a payload
+		run := egress(b, gateway.ToTunnel, false)
+		return func() {
+			b[low]++
+			run()
+		}
+	}
+	held := func(b []byte) func() { return egress(b, gateway.Drop, false) }
 	origin := func(b []byte, want gateway.Verdict) func() {
 		return func() { finish(t, a.origin.Packet(buffer[:copy(buffer, b)]), piece, want, false) }
 	}
@@ -49,6 +60,10 @@ func TestJourneysAllocateNothing(t *testing.T) {
 			"egress to the host":    egress(node1A.frame(flow{src: w.node, dst: w.gateway}.echo(nil)), gateway.ToHost, false),
 			"egress ARP":            egress(arpRequest(node1A, v4.node, v4.gateway), gateway.Drop, true),
 			"egress solicitation":   egress(solicitation(node1A, v6.node, v6.gateway), gateway.Drop, true),
+			"egress stranger":       egress(node1A.frame(flow{src: w.stranger, dst: w.seenPodB, df: true}.udp(nil)), gateway.ToTunnel, false),
+			"egress new strangers":  another(node1A.frame(flow{src: w.stranger, dst: w.seenPodB}.udp(nil))),
+			"egress lone fragments": held(node1A.frame(flow{src: w.stranger, dst: w.seenPodB, proto: packet.ProtoUDP}.piece(800, true, counting(800)))),
+			"ingress for nobody":    ingress(flow{src: w.podB, dst: w.gateOut}.udp(nil), gateway.Drop, false),
 			"ingress TCP":           ingress(in.tcp(ack, timestamps(), counting(1300)), gateway.ToNode, false),
 			"ingress SYN":           ingress(in.tcp(syn|ack, mss(8960), nil), gateway.ToNode, false),
 			"ingress ICMP error":    ingress(in.tooBig(1300, in.back().tcp(ack, nil, counting(40))), gateway.ToNode, false),

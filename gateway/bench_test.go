@@ -31,7 +31,7 @@ func BenchmarkEgressFrame(b *testing.B) {
 		original := append([]byte(nil), datagram[:header+packet.UDPHeaderLen]...)
 		return func() gateway.Result {
 			copy(datagram, original) // the packet before its edit
-			return e.Frame(datagram, benchNode.underlay, benchNode.encapsulation, start)
+			return e.Frame(datagram, benchNode.outer(), start)
 		}
 	}, benchOut, gateway.ToTunnel)
 }
@@ -75,7 +75,7 @@ func BenchmarkEgressTooBigAnswered(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(1e9)
-		if r := e.Frame(datagram, benchNode.underlay, benchNode.encapsulation, now); r.Answer == nil {
+		if r := e.Frame(datagram, benchNode.outer(), now); r.Answer == nil {
 			b.Fatal("not answered")
 		}
 	}

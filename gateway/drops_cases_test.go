@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"slices"
+	"testing"
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
@@ -278,5 +279,38 @@ func hostDrops(w who) []dropCase {
 		{gateway.UpperHeader, named("TCP without its checksum"), fromHost(flow{src: w.gateway, dst: w.seenPodB}.raw(packet.ProtoTCP, counting(17))), nil},
 		{gateway.ICMPUnrelated, named("error about a stranger"), fromHost(flow{src: w.gateway, dst: w.seenPodB}.
 			unreachable(flow{src: w.stranger, dst: w.gateway}.udp(nil))), nil},
+	}
+}
+
+// masqueradeDrops are packets of strangers, and of those who would be taken for their
+// answers.
+func masqueradeDrops(t *testing.T, w who) []dropCase {
+	// after makes a the gateway of clusterA with room for as many flows, which some
+	// packets from node-1 have met before.
+	after := func(flows int, before [][]byte, send func(*side) (gateway.Result, *gateway.Counters)) func(*side) (gateway.Result, *gateway.Counters) {
+		return func(a *side) (gateway.Result, *gateway.Counters) {
+			a.allowStrangers(t, flows)
+			for _, b := range before {
+				a.fromNode(b)
+			}
+			return send(a)
+		}
+	}
+	f := flow{src: w.stranger, dst: w.seenPodB, proto: packet.ProtoUDP}
+	other := f
+	other.from = 99
+	congested := flow{src: w.podA, dst: w.seenPodB}.udp(nil)
+	marked := func(a *side) (gateway.Result, *gateway.Counters) {
+		from := node1A.outer()
+		from.ECN = packet.CE
+		return a.egress.Frame(node1A.frame(congested), from, a.now), &a.egress.Counters
+	}
+	return []dropCase{
+		{gateway.ECN, "RFC 6040 a mark for who cannot read it", marked, nil},
+		{gateway.NATProtocol, "SCTP", after(4, nil, fromNode(f.raw(packet.ProtoSCTP, counting(20)))), nil},
+		{gateway.NATQuota, "one flow too many of one source", after(4, [][]byte{f.udp(nil)}, fromNode(other.udp(nil))), oneHost(w.stranger)},
+		{gateway.NATExhausted, "one flow too many of all", after(1, [][]byte{f.udp(nil)}, fromNode(flow{src: addr(w.stranger).Next().String(), dst: w.seenPodB}.udp(nil))), oneHost(w.stranger)},
+		{gateway.NATNoMapping, "an answer to nobody", after(4, nil, fromTunnel(flow{src: w.podB, dst: w.gateOut}.udp(nil))), nil},
+		{gateway.FragmentOverlap, "RFC 5722 fragments that overlap", after(4, [][]byte{f.piece(0, true, counting(80))}, fromNode(f.piece(40, true, counting(80)))), nil},
 	}
 }

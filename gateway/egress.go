@@ -13,11 +13,12 @@ import (
 
 // Egress is the journey from this cluster's nodes into the tunnel:
 //
-//	outer source and VNI ► decapsulate ► Ethernet ► validate IP ► anti-spoof ► where to?
+//	outer source and VNI ► decapsulate ► Ethernet ► validate IP ► congestion ► anti-spoof ► where to?
 //	► TTL ► grant ► finish what the sender's kernel left undone ► fits? ► NAT ► TTL-1 ► MSS clamp
 //
 // Everything is decided before anything is edited, so that an ICMP error quotes
-// the packet as its sender sent it. Not for concurrent use: one Egress per lane.
+// the packet as its sender sent it. Not for concurrent use: one Egress per lane; while
+// the gateway has Flows, its lanes take turns.
 type Egress struct {
 	Counters
 
@@ -25,44 +26,44 @@ type Egress struct {
 	limiter limiter
 	last    struct { // the node of the last frame: frames come in runs
 		table *Table
-		key   nodeKey
+		key   NodeKey
 		node  *Node
 	}
 	ip, quoted packet.IP
 	pieces     packet.Pieces
-	datagram   int // bytes of UDP payload to cut the packet in hand into, 0 = whole
+	whole      []byte // a datagram that came in fragments; nil before the first
+	datagram   int    // bytes of UDP payload to cut the packet in hand into, 0 = whole
 	answer     [packet.MaxICMPErrorLen]byte
 }
 
 // NewEgress returns a lane's egress journey.
 func NewEgress(g *Gateway) *Egress { return &Egress{g: g} }
 
-// Frame takes one datagram that arrived on the socket for an encapsulation, from
-// an outer source address. It may edit b.
-func (e *Egress) Frame(b []byte, source netip.Addr, encapsulation Encapsulation, now time.Time) Result {
-	return e.SuperFrame(b, source, encapsulation, 0, now)
+// Frame takes one datagram that arrived from a node. It may edit b.
+func (e *Egress) Frame(b []byte, from Outer, now time.Time) Result {
+	return e.SuperFrame(b, from, 0, now)
 }
 
 // SuperFrame is Frame for a datagram whose inner UDP packet its sender left to a
 // network card to cut into datagrams of size bytes. 0 = there is nothing to cut.
-func (e *Egress) SuperFrame(b []byte, source netip.Addr, encapsulation Encapsulation, size int, now time.Time) Result {
+func (e *Egress) SuperFrame(b []byte, from Outer, size int, now time.Time) Result {
 	t := e.g.Table()
 	e.datagram = size
-	r := e.frame(t, b, source, encapsulation, now)
+	r := e.frame(t, b, from, now)
 	if r.Reason != NoReason {
 		e.CountDropped(r.Reason, 1)
 	}
 	return r
 }
 
-func (e *Egress) frame(t *Table, b []byte, source netip.Addr, encapsulation Encapsulation, now time.Time) Result {
-	vni, frame, reason := decapsulate(b, encapsulation)
+func (e *Egress) frame(t *Table, b []byte, from Outer, now time.Time) Result {
+	vni, frame, reason := decapsulate(b, from.Encapsulation)
 	if reason != NoReason {
 		return drop(reason)
 	}
-	node := e.node(t, nodeKey{source, vni, encapsulation})
+	node := e.node(t, NodeKey{from.Source, vni, from.Encapsulation})
 	if node == nil {
-		if _, known := t.sources[source]; known {
+		if _, known := t.sources[from.Source]; known {
 			return drop(WrongVNI)
 		}
 		return drop(UnknownSource)
@@ -75,7 +76,7 @@ func (e *Egress) frame(t *Table, b []byte, source netip.Addr, encapsulation Enca
 	}
 	switch etherType(frame) {
 	case packet.EtherTypeIPv4, packet.EtherTypeIPv6:
-		return e.fromNode(t, node, frame, now)
+		return e.fromNode(t, node, frame, from.ECN, now)
 	case packet.EtherTypeARP:
 		return e.answerARP(t, node, frame)
 	}
@@ -113,6 +114,14 @@ func decapsulate(b []byte, encapsulation Encapsulation) (vni uint32, frame []byt
 	return vni, frame, geneveReason[fault]
 }
 
+// room is memory for a datagram that came in fragments.
+func (e *Egress) room() []byte {
+	if e.whole == nil {
+		e.whole = make([]byte, packet.MaxLen) // once, for the first such datagram of the lane
+	}
+	return e.whole
+}
+
 var geneveReason = [...]Reason{
 	geneve.FaultTruncated: FrameTruncated,
 	geneve.FaultVersion:   GeneveVersion,
@@ -126,21 +135,24 @@ var vxlanReason = [...]Reason{
 	vxlan.FaultFlags:     VXLANFlags,
 }
 
-func (e *Egress) node(t *Table, k nodeKey) *Node {
+func (e *Egress) node(t *Table, k NodeKey) *Node {
 	if e.last.table != t || e.last.key != k {
 		e.last.table, e.last.key, e.last.node = t, k, t.nodes[k]
 	}
 	return e.last.node
 }
 
-// fromNode takes a frame with an IP packet that a node sent.
-func (e *Egress) fromNode(t *Table, node *Node, frame []byte, now time.Time) Result {
+// fromNode takes a frame with an IP packet that a node sent. ecn is of the header around it.
+func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now time.Time) Result {
 	ip, b := &e.ip, frame[packet.EthernetHeaderLen:]
 	if f := packet.Parse(b, ip); f != packet.FaultNone {
 		return drop(reasonOf[f])
 	}
 	b = b[:ip.Len]
 	e.g.see(FromNode, b)
+	if ecn != packet.NotECT && !passOnCongestion(b, ip, ecn) {
+		return drop(ECN)
+	}
 	if isNeighbour(b, ip) {
 		return e.answerSolicitation(t, node, frame)
 	}
@@ -149,20 +161,26 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, now time.Time) Res
 	}
 
 	// Anti-spoof: the source must be behind the very node that sent it, and be an
-	// address on this side: an external one stands for another.
+	// address on this side: an external one stands for another. Or it is a stranger
+	// whom the configuration lets leave.
+	flows := e.g.flows.Load()
 	from, ok := t.local.Lookup(ip.Src)
-	if !ok || from.node != node || from.internal != nil {
+	if !ok && flows != nil && t.masquerades(ip.Src) {
+		from, ok = stranger, true
+	}
+	if !ok || from.node != node && from != stranger || from.internal != nil {
 		return drop(strangeSource(ip, SpoofedSource))
+	}
+	longest := 0 // fragment of what came in fragments
+	if from == stranger && ip.Fragment != packet.Unfragmented {
+		var reason Reason
+		if b, longest, reason = flows.fromNodes.gather(&e.Counters, e.room(), b, ip, now); b == nil {
+			return drop(reason)
+		}
 	}
 	remote, ok := t.seen.Lookup(ip.Dst)
 	if !ok {
-		if t.isOwn(ip.Dst) {
-			if packet.IsPartial(b, ip) {
-				packet.Complete(b, ip)
-			}
-			return Result{Verdict: ToHost, Packet: b, Version: ip.Version}
-		}
-		return e.refuse(t, node, b, strangeDestination(ip), packet.Prohibited, 0, now)
+		return e.stay(t, flows, node, from, b, now)
 	}
 	if ip.TTL <= 1 {
 		return e.refuse(t, node, b, TTLExceeded, packet.TimeExceeded, 0, now)
@@ -175,11 +193,15 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, now time.Time) Res
 	// What the sender's kernel left to a network card that was never there:
 	// cutting TCP, cutting UDP, or just the checksum.
 	tcp, udp := false, e.datagram != 0 && ip.Proto == packet.ProtoUDP
-	longest := len(b)
 	switch {
+	case longest != 0: // it may be cut again, as its sender cut it
 	case udp:
-		longest = min(longest, int(ip.Header)+packet.UDPHeaderLen+e.datagram)
-	case !packet.IsPartial(b, ip):
+		longest = min(len(b), int(ip.Header)+packet.UDPHeaderLen+e.datagram)
+	default:
+		longest = len(b)
+	}
+	switch {
+	case udp || !packet.IsPartial(b, ip):
 	case len(b) > t.tunnelMTU && ip.Proto == packet.ProtoTCP:
 		tcp = true
 	default:
@@ -189,7 +211,16 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, now time.Time) Res
 		return e.refuse(t, node, b, TooBig, packet.TooBig, t.tunnelMTU, now)
 	}
 
-	if reason := leave(t, b, ip, &e.quoted, from.external, remote); reason != NoReason {
+	var as nat.Endpoint
+	if from == stranger {
+		var reason Reason
+		if as, reason = t.masquerade(flows, b, ip, node, now); reason == NATQuota || reason == NATExhausted {
+			return e.refuse(t, node, b, reason, packet.Prohibited, 0, now) // RFC 5508 REQ-8
+		} else if reason != NoReason {
+			return drop(reason)
+		}
+	}
+	if reason := leave(t, flows, b, ip, &e.quoted, from, as, remote); reason != NoReason {
 		return drop(reason)
 	}
 	packet.DecrementTTL(b, ip)
@@ -207,7 +238,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, now time.Time) Res
 		valid = r.Pieces.Datagrams(b, ip, e.datagram)
 	case len(b) > t.tunnelMTU:
 		r.Pieces = &e.pieces
-		r.Pieces.Fragments(b, ip, t.tunnelMTU)
+		valid = flows.cut(r.Pieces, b, ip, min(longest, t.tunnelMTU))
 	}
 	if !valid {
 		return drop(UpperHeader)
@@ -218,7 +249,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, now time.Time) Res
 // mayLeave says whether what lies behind a local route may talk to the remote cluster.
 func (t *Table) mayLeave(from *route, src netip.Addr) Reason {
 	switch {
-	case from.external != nil:
+	case from.external != nil, from == stranger:
 		return NoReason // the external address was granted when the table was made
 	case from.orphan:
 		return NoExternalAddress
@@ -229,28 +260,52 @@ func (t *Table) mayLeave(from *route, src netip.Addr) Reason {
 	return NoReason
 }
 
-// leave gives the packet its addresses in the remote cluster: source by from
-// (nil: pods keep theirs), destination by remote. A packet quoted by an ICMP
-// error travelled the other way, so its source changes like our destination and
-// its destination like our source.
-func leave(t *Table, b []byte, ip, q *packet.IP, from, remote *nat.Map) Reason {
+// leave gives the packet its addresses in the remote cluster: source by from (pods keep
+// theirs, strangers get as), destination by remote. A packet quoted by an ICMP error
+// travelled the other way, so its source changes like our destination and its
+// destination like our source. f may be nil.
+func leave(t *Table, f *Flows, b []byte, ip, q *packet.IP, from *route, as nat.Endpoint, remote *nat.Map) Reason {
 	if packet.IsICMPError(b, ip) {
-		quote, reason := readQuote(b, ip, q)
-		if reason != NoReason {
+		if reason := quoteLeaves(t, f, b, ip, q, &as); reason != NoReason {
 			return reason
 		}
-		sender, ok := t.seen.Lookup(q.Src)
-		if !ok {
-			return ICMPUnrelated
-		}
-		receiver, ok := t.local.Lookup(q.Dst)
-		if !ok || t.mayLeave(receiver, q.Dst) != NoReason {
+	}
+	if !nat.Rewrite(b, ip, from.external, remote) {
+		return UpperHeader
+	}
+	if from == stranger && !nat.ReplaceSource(b, ip, as) {
+		return UpperHeader
+	}
+	return NoReason
+}
+
+// quoteLeaves translates what an ICMP error quotes. as becomes the external end of the
+// flow that the quoted packet belongs to, if it is of a stranger.
+func quoteLeaves(t *Table, f *Flows, b []byte, ip, q *packet.IP, as *nat.Endpoint) Reason {
+	quote, reason := readQuote(b, ip, q)
+	if reason != NoReason {
+		return reason
+	}
+	sender, ok := t.seen.Lookup(q.Src)
+	if !ok {
+		return ICMPUnrelated
+	}
+	if receiver, ok := t.local.Lookup(q.Dst); ok {
+		if t.mayLeave(receiver, q.Dst) != NoReason {
 			return ICMPUnrelated // nothing from there can have reached that one
 		}
 		nat.RewriteQuote(b, ip, quote, q, sender, receiver.external)
+		return NoReason
 	}
-	if !nat.Rewrite(b, ip, from, remote) {
-		return UpperHeader
+	if f == nil || !t.masquerades(q.Dst) {
+		return ICMPUnrelated
 	}
+	outside, ok := f.outsideOf(quote, q)
+	if !ok {
+		return ICMPUnrelated // RFC 5508 REQ-5
+	}
+	*as = outside
+	nat.RewriteQuote(b, ip, quote, q, sender, nil)
+	nat.ReplaceQuotedDestination(b, ip, quote, q, outside)
 	return NoReason
 }

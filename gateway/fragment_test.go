@@ -82,7 +82,7 @@ func TestFragmentsAreFragmentedFurther(t *testing.T) {
 
 // A datagram in fragments crosses both gateways in any order, since addresses
 // are all that changes.
-func TestRFC4787REQ14_FragmentsCrossInAnyOrderAndReassemble(t *testing.T) {
+func TestRFC4787REQ14_PrefixMapsPassFragmentsInAnyOrder(t *testing.T) {
 	for _, w := range families {
 		for _, j := range journeys(w) {
 			a, b := newA(t), newB(t)

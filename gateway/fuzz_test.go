@@ -136,7 +136,7 @@ func FuzzEgressFrame(f *testing.F) {
 		inner := bytes.Clone(datagram[min(len(datagram), gateway.EncapLen):])
 		b, unharmed := guard(datagram)
 		e := gateway.NewEgress(g)
-		r := e.SuperFrame(b, w.underlay, w.encapsulation, int(size), start)
+		r := e.SuperFrame(b, w.outer(), int(size), start)
 		if options := len(datagram) > 0 && w.encapsulation == gateway.Geneve; options {
 			inner = inner[min(len(inner), int(datagram[0]&0x3f)*4):]
 		}

@@ -8,6 +8,7 @@ import (
 // one direction learns for the other. All methods are safe for concurrent use.
 type Gateway struct {
 	table atomic.Pointer[Table]
+	flows atomic.Pointer[Flows]
 	tap   atomic.Pointer[Tap]
 	hints segmentHints
 }

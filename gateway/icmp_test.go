@@ -126,7 +126,7 @@ func TestI6_TooBigAtTheSecondGatewayNamesItsOverlaysMTU(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheSecondGatewayReachTheSenderWithItsOwnPacket(t *testing.T) {
+func TestRFC5508REQ10_ErrorsOfTheSecondGatewayReachTheSenderWithItsOwnPacket(t *testing.T) {
 	for _, w := range families {
 		for _, src := range []string{w.podA, w.node} {
 			f := flow{src: src, dst: w.absentSeenPod}
@@ -140,7 +140,7 @@ func TestErrorsOfTheSecondGatewayReachTheSenderWithItsOwnPacket(t *testing.T) {
 
 // An error that a host or router of cluster B sends about a packet from A
 // arrives as if B had the addresses A knows it by, outside and inside.
-func TestRFC5508REQ5_ErrorsAreTranslatedOutsideAndInside(t *testing.T) {
+func TestRFC5508REQ4_RFC5508REQ5_RFC5382REQ9_PrefixMapsTranslateErrorsOutsideAndInside(t *testing.T) {
 	for _, w := range families {
 		for _, j := range journeys(w) {
 			for _, p := range payloads {
@@ -171,7 +171,7 @@ func TestRFC5508REQ5_ErrorsAreTranslatedOutsideAndInside(t *testing.T) {
 	}
 }
 
-func TestRFC5508REQ5_QuotesMayBeCutAnywhere(t *testing.T) {
+func TestRFC5508REQ4_RFC5508REQ5_PrefixMapsTranslateQuotesCutAnywhere(t *testing.T) {
 	a, b := newA(t), newB(t)
 	for _, w := range families {
 		header := 20
@@ -196,7 +196,7 @@ func TestRFC5508REQ5_QuotesMayBeCutAnywhere(t *testing.T) {
 	}
 }
 
-func TestRFC5508REQ5_QuotedUDPWithoutChecksumStaysWithout(t *testing.T) {
+func TestRFC5508REQ4_PrefixMapsLeaveQuotedUDPWithoutChecksum(t *testing.T) {
 	a := newA(t)
 	about := flow{src: v4.podA, dst: v4.podB}.udp(counting(9))
 	about[26], about[27] = 0, 0
@@ -209,7 +209,7 @@ func TestRFC5508REQ5_QuotedUDPWithoutChecksumStaysWithout(t *testing.T) {
 	}
 }
 
-func TestRFC5508REQ1_QueriesOfEveryKindPass(t *testing.T) {
+func TestRFC5508REQ1_PrefixMapsPassQueriesOfEveryKind(t *testing.T) {
 	a := newA(t)
 	for _, w := range families {
 		kinds := []byte{0, 8, 13, 14, 17, 18, 42}
@@ -291,8 +291,8 @@ func TestI5_ErrorsAreNotLongerThanTheyMayBe(t *testing.T) {
 	}
 }
 
-// RFC 4787 REQ-12, RFC 5382 REQ-10: nothing that an error says ends a flow.
-func TestRFC5382REQ10_ErrorsDoNotEndAFlow(t *testing.T) {
+// Nothing that an error says ends a flow.
+func TestRFC4787REQ12_RFC5382REQ10_PrefixMapsOutliveErrors(t *testing.T) {
 	a := newA(t)
 	out := flow{src: v4.podA, dst: v4.seenPodB}.tcp(ack, nil, nil)
 	before := a.fromNode(slices.Clone(out)).Packet

@@ -22,6 +22,7 @@ type Ingress struct {
 	limiter    limiter
 	ip, quoted packet.IP
 	pieces     packet.Pieces
+	whole      []byte // a datagram that came in fragments; nil before the first
 	answer     [packet.MaxICMPErrorLen]byte
 }
 
@@ -34,7 +35,7 @@ func NewIngress(g *Gateway) *Ingress { return &Ingress{g: g} }
 func (i *Ingress) Packet(b []byte, now time.Time) Result {
 	t := i.g.Table()
 	r := i.packet(t, b, now)
-	if r.Verdict == Drop {
+	if r.Reason != NoReason {
 		i.CountDropped(r.Reason, 1)
 	}
 	return r
@@ -62,9 +63,22 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 	if !ok {
 		return i.refuse(t, b, NoNode, packet.HostUnreachable, 0, now)
 	}
-	if to.node == nil {
+	node, longest := to.node, 0
+	var inside nat.Endpoint // of a masqueraded flow
+	if flows := i.g.flows.Load(); to.masquerade && flows != nil {
+		var reason Reason
+		if ip.Fragment != packet.Unfragmented {
+			if b, longest, reason = flows.fromTunnel.gather(&i.Counters, i.room(), b, ip, now); b == nil {
+				return drop(reason)
+			}
+		}
+		if inside, node, reason = i.unmasquerade(t, flows, b, seen, now); reason != NoReason {
+			return drop(reason) // silently, RFC 5382 REQ-4
+		}
+	}
+	if node == nil {
 		// The host stack sees the remote as the rest of this cluster does.
-		if reason := i.enter(t, b, seen, to.internal); reason != NoReason {
+		if reason := i.enter(t, b, seen, to.internal, nat.Endpoint{}); reason != NoReason {
 			return drop(reason)
 		}
 		return Result{Verdict: ToHost, Packet: b, Version: ip.Version}
@@ -72,11 +86,14 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 	if ip.TTL <= 1 {
 		return i.refuse(t, b, TTLExceeded, packet.TimeExceeded, 0, now)
 	}
-	if len(b) > t.overlayMTU && ip.DF {
+	if longest == 0 {
+		longest = len(b)
+	}
+	if longest > t.overlayMTU && ip.DF {
 		return i.refuse(t, b, TooBig, packet.TooBig, t.overlayMTU, now)
 	}
 
-	if reason := i.enter(t, b, seen, to.internal); reason != NoReason {
+	if reason := i.enter(t, b, seen, to.internal, inside); reason != NoReason {
 		return drop(reason)
 	}
 	packet.DecrementTTL(b, ip)
@@ -84,21 +101,31 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		packet.ClampMSS(b, ip, mss)
 	}
 	i.g.see(IntoNode, b)
-	r := Result{Verdict: ToNode, Node: to.node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip)}
+	r := Result{Verdict: ToNode, Node: node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version)}
 	i.g.hints.learnMSS(b, ip, r.Hash)
 	if len(b) > t.overlayMTU {
 		r.Pieces = &i.pieces
-		r.Pieces.Fragments(b, ip, t.overlayMTU)
+		if !i.g.flows.Load().cut(r.Pieces, b, ip, min(longest, t.overlayMTU)) {
+			return drop(UpperHeader)
+		}
 	}
 	return r
 }
 
+// room is memory for a datagram that came in fragments.
+func (i *Ingress) room() []byte {
+	if i.whole == nil {
+		i.whole = make([]byte, packet.MaxLen) // once, for the first such datagram of the link
+	}
+	return i.whole
+}
+
 // enter gives the packet its addresses in this cluster: source by seen,
-// destination by internal (nil: pods keep theirs). A packet quoted by an ICMP
-// error travelled the other way, so its source changes like our destination and
-// its destination like our source.
-func (i *Ingress) enter(t *Table, b []byte, seen, internal *nat.Map) Reason {
-	ip, q := &i.ip, &i.quoted
+// destination by internal (nil: pods keep theirs), or the inside of a masqueraded flow
+// if that is valid. A packet quoted by an ICMP error travelled the other way, so its
+// source changes like our destination and its destination like our source.
+func (i *Ingress) enter(t *Table, b []byte, seen, internal *nat.Map, inside nat.Endpoint) Reason {
+	ip, q, masqueraded := &i.ip, &i.quoted, inside.Addr.IsValid()
 	if packet.IsICMPError(b, ip) {
 		quote, reason := readQuote(b, ip, q)
 		if reason != NoReason {
@@ -112,10 +139,18 @@ func (i *Ingress) enter(t *Table, b []byte, seen, internal *nat.Map) Reason {
 		if _, granted := t.granted.Lookup(q.Src); !ok || !granted {
 			return ICMPUnrelated // that one cannot have sent anything there
 		}
-		nat.RewriteQuote(b, ip, quote, q, sender.internal, receiver)
+		if masqueraded {
+			nat.RewriteQuote(b, ip, quote, q, nil, receiver)
+			nat.ReplaceQuotedSource(b, ip, quote, q, inside)
+		} else {
+			nat.RewriteQuote(b, ip, quote, q, sender.internal, receiver)
+		}
 		i.g.hints.learnTooBig(b, ip, quote, q)
 	}
-	if !nat.Rewrite(b, ip, seen, internal) {
+	if masqueraded {
+		internal = nil
+	}
+	if !nat.Rewrite(b, ip, seen, internal) || masqueraded && !nat.ReplaceDestination(b, ip, inside) {
 		return UpperHeader
 	}
 	return NoReason

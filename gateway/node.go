@@ -41,15 +41,26 @@ type Node struct {
 	header [2][EncapLen]byte // for inner IPv4 and IPv6
 }
 
-// nodeKey is what a frame must match to be accepted: what a kernel tunnel device
+// NodeKey is what a frame must match to be accepted: what a kernel tunnel device
 // itself demands of its one remote.
-type nodeKey struct {
-	underlay      netip.Addr
-	vni           uint32
-	encapsulation Encapsulation
+type NodeKey struct {
+	Underlay      netip.Addr
+	VNI           uint32
+	Encapsulation Encapsulation
 }
 
-func (n *Node) key() nodeKey { return nodeKey{n.Underlay, n.VNI, n.Encapsulation} }
+// Outer is that of a frame which matches.
+func (k NodeKey) Outer() Outer { return Outer{Source: k.Underlay, Encapsulation: k.Encapsulation} }
+
+// Outer is what is known of a datagram that is not in it: what its socket says.
+type Outer struct {
+	Source        netip.Addr
+	Encapsulation Encapsulation
+	ECN           uint8 // of the outer IP header, RFC 3168 section 5
+}
+
+// Key is what the node's frames match.
+func (n *Node) Key() NodeKey { return NodeKey{n.Underlay, n.VNI, n.Encapsulation} }
 
 // fillHeaders prepares the headers that every frame to the node begins with.
 func (n *Node) fillHeaders(gateway packet.MAC) {

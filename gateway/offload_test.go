@@ -218,7 +218,7 @@ func TestSuperDatagramsAreCutWhereTheirSenderMeant(t *testing.T) {
 			f := partial(flow{src: j.src, dst: j.dst})
 			a := newA(t)
 			b := node1A.frame(f.udp(sent))
-			r := a.egress.SuperFrame(b, node1A.underlay, node1A.encapsulation, size, start)
+			r := a.egress.SuperFrame(b, node1A.outer(), size, start)
 			expectVerdict(t, r, gateway.ToTunnel)
 			var got []byte
 			for i, b := range pieces(t, r, tunnelMTU) {
@@ -239,7 +239,7 @@ func TestSuperDatagramsWhosePiecesDoNotFitAreRefused(t *testing.T) {
 	for _, w := range families {
 		a := newA(t)
 		b := node1A.frame(partial(flow{src: w.podA, dst: w.seenPodB}).udp(counting(3 * tunnelMTU)))
-		r := a.egress.SuperFrame(b, node1A.underlay, node1A.encapsulation, tunnelMTU, start)
+		r := a.egress.SuperFrame(b, node1A.outer(), tunnelMTU, start)
 		expectDrop(t, r, gateway.TooBig)
 		if _, mtu := expectError(t, r.Answer, w.gateway, w.podA, 64, tooBig); mtu != tunnelMTU {
 			t.Errorf("MTU %d, want %d", mtu, tunnelMTU)
@@ -250,7 +250,7 @@ func TestSuperDatagramsWhosePiecesDoNotFitAreRefused(t *testing.T) {
 func TestASuperFrameOfSomethingElseIsAnOrdinaryFrame(t *testing.T) {
 	a := newA(t)
 	b := node1A.frame(flow{src: v4.podA, dst: v4.seenPodB}.tcp(ack, nil, counting(700)))
-	r := a.egress.SuperFrame(b, node1A.underlay, node1A.encapsulation, 500, start)
+	r := a.egress.SuperFrame(b, node1A.outer(), 500, start)
 	expectVerdict(t, r, gateway.ToTunnel)
 	if r.Pieces != nil {
 		t.Error("TCP was cut at a size for UDP")

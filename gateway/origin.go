@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"strait.dev/strait/nat"
 	"strait.dev/strait/packet"
 )
 
@@ -48,7 +49,7 @@ func (o *Origin) packet(t *Table, b []byte) Result {
 	if reason := t.mayLeave(from, ip.Src); reason != NoReason {
 		return drop(reason)
 	}
-	if reason := leave(t, b, ip, &o.quoted, from.external, remote); reason != NoReason {
+	if reason := leave(t, nil, b, ip, &o.quoted, from, nat.Endpoint{}, remote); reason != NoReason {
 		return drop(reason)
 	}
 	r.Verdict = ToTunnel

@@ -23,6 +23,7 @@ const (
 	FrameLoop      // Ethernet source is the gateway itself
 	FrameEtherType // neither IPv4, IPv6 nor ARP
 	FrameNeighbour // ARP or neighbour discovery that asks nothing of the gateway
+	ECN            // congestion on the way, and a sender that cannot be told, RFC 6040 section 4.2
 
 	// The IP packet, whichever side it comes from.
 	IPTruncated
@@ -44,6 +45,15 @@ const (
 	DestinationNotGranted // destination outside of the grant
 	NoNode                // granted, but no node has it
 
+	// Masquerade.
+	FragmentMemory  // no room to wait for the rest of the datagram
+	FragmentOverlap // fragments that overlap or do not make a datagram, RFC 5722
+	FragmentTimeout // the rest of the datagram did not come
+	NATProtocol     // neither TCP, UDP nor an ICMP query
+	NATQuota        // the source has all the flows that one may have, RFC 6888 REQ-4
+	NATExhausted    // no flow or no port is left, RFC 5508 REQ-8
+	NATNoMapping    // nothing here has sent there, RFC 4787 REQ-8
+
 	// Forwarding it.
 	TTLExceeded
 	TooBig        // larger than the next leg carries, and may not be fragmented
@@ -56,6 +66,7 @@ const (
 	NoPeer       // nobody knows yet where the remote gateway is
 	TunnelQueue  // too many packets of the gateway's own wait for the tunnel
 	UnderlaySend // the kernel did not take the datagram
+	Panic        // a fault of this program, contained
 	reasonsEnd
 )
 
@@ -63,15 +74,17 @@ var reasonNames = [reasonsEnd]string{
 	UnknownSource: "unknown_source", WrongVNI: "wrong_vni", FrameTruncated: "frame_truncated",
 	GeneveVersion: "geneve_version", GeneveControl: "geneve_control", GeneveCritical: "geneve_critical",
 	GeneveOptions: "geneve_options", GeneveProtocol: "geneve_protocol", VXLANFlags: "vxlan_flags",
-	FrameLoop: "frame_loop", FrameEtherType: "frame_ethertype", FrameNeighbour: "frame_neighbour",
+	FrameLoop: "frame_loop", FrameEtherType: "frame_ethertype", FrameNeighbour: "frame_neighbour", ECN: "ecn",
 	IPTruncated: "ip_truncated", IPVersion: "ip_version", IPHeader: "ip_header", IPLength: "ip_length",
 	IPChecksum: "ip_checksum", IPOptions: "ip_options", IPSourceRoute: "ip_source_route",
 	IPExtension: "ip_extension", IPFragment: "ip_fragment", Multicast: "multicast", Martian: "martian",
 	SpoofedSource: "spoofed_source", SourceNotGranted: "source_not_granted",
 	NoExternalAddress: "no_external_address", DestinationNotGranted: "destination_not_granted", NoNode: "no_node",
+	FragmentMemory: "fragment_memory", FragmentOverlap: "fragment_overlap", FragmentTimeout: "fragment_timeout",
+	NATProtocol: "nat_protocol", NATQuota: "nat_quota", NATExhausted: "nat_exhausted", NATNoMapping: "nat_no_mapping",
 	TTLExceeded: "ttl_exceeded", TooBig: "too_big", UpperHeader: "upper_header",
 	ICMPChecksum: "icmp_checksum", ICMPQuote: "icmp_quote", ICMPUnrelated: "icmp_unrelated",
-	NoPeer: "no_peer", TunnelQueue: "tunnel_queue", UnderlaySend: "underlay_send",
+	NoPeer: "no_peer", TunnelQueue: "tunnel_queue", UnderlaySend: "underlay_send", Panic: "panic",
 }
 
 func (r Reason) String() string { return reasonNames[r] }

@@ -52,7 +52,7 @@ func TestTablesChangeWhilePacketsRun(t *testing.T) {
 			e, i, o := gateway.NewEgress(g), gateway.NewIngress(g), gateway.NewOrigin(g)
 			for range packets {
 				datagram := node1A.frame(partial(flow{src: v4.podA, dst: v4.seenPodB}).tcp(ack, nil, counting(40)))
-				r := e.Frame(datagram, node1A.underlay, node1A.encapsulation, start)
+				r := e.Frame(datagram, node1A.outer(), start)
 				if r.Verdict != gateway.ToTunnel && r.Reason != gateway.SpoofedSource && r.Reason != gateway.DestinationNotGranted {
 					t.Errorf("egress: %q", r.Reason)
 				}

@@ -22,6 +22,7 @@ type Result struct {
 	Packet  []byte // with all verdicts but Drop: the IP packet
 	Version uint8  // its IP version, 4 or 6
 	Hash    uint32 // packet.FlowHash of it, as this cluster sees the flow
+	ECN     uint8  // with ToNode: what the outer header shall say, RFC 6040 section 4.1
 
 	// Pieces, if not nil, is what to send instead of Packet: fragments, or the
 	// segments of a super-packet.

@@ -20,7 +20,7 @@ import (
 // valid; a Table made from a configuration without nodes, grants or remote
 // prefixes drops everything.
 type Table struct {
-	nodes   map[nodeKey]*Node
+	nodes   map[NodeKey]*Node
 	sources map[netip.Addr]struct{} // outer addresses of nodes, to tell a stranger from a wrong VNI
 
 	// local: every address on this side, by longest prefix. Pods' prefixes,
@@ -33,11 +33,17 @@ type Table struct {
 	seen *bart.Fast[*nat.Map]
 	// remote: what the remote cluster sends from -> how this cluster sees it.
 	remote *bart.Fast[*nat.Map]
+	// strangers: who else may leave, masqueraded.
+	strangers *bart.Lite
+	// origins: nodes by what flows remember of them, the VNI.
+	origins map[uint32]*Node
 
+	mapped     []netip.Addr // external addresses that stand for targets outside of the pod network
 	mac        packet.MAC
 	internal   [2]netip.Addr // the gateway itself, IPv4 and IPv6; invalid = none
 	external   [2]netip.Addr // how it appears to the remote cluster
 	addresses  []netip.Addr  // all of the gateway's own
+	outside    []netip.Addr  // the external ones of these
 	overlayMTU int           // largest inner packet that a node leg carries
 	tunnelMTU  int           // largest inner packet that the whole way carries
 	mss        [2]uint16     // MSS clamp for IPv4 and IPv6; 0 = off
@@ -45,11 +51,15 @@ type Table struct {
 
 // route says what lies behind a local prefix.
 type route struct {
-	node     *Node    // nil: the gateway's own host
-	external *nat.Map // a node's internal address: under which it leaves (egress source)
-	internal *nat.Map // a node's external address: what it stands for (ingress destination)
-	orphan   bool     // an internal address without an external one: cannot leave
+	node       *Node    // nil: the gateway's own host
+	external   *nat.Map // a node's internal address: under which it leaves (egress source)
+	internal   *nat.Map // a node's external address: what it stands for (ingress destination)
+	orphan     bool     // an internal address without an external one: cannot leave
+	masquerade bool     // leaves masqueraded; behind the gateway's external address: may be the way back
 }
+
+// stranger is what lies behind an address that is masqueraded.
+var stranger = &route{masquerade: true}
 
 // MTUs are the inner MTUs, in bytes of IP packet, that the legs of a gateway carry.
 type MTUs struct {
@@ -61,12 +71,14 @@ type MTUs struct {
 // each node its Handle.
 func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, error) {
 	t := &Table{
-		nodes:      make(map[nodeKey]*Node, len(c.Overlay.Nodes)),
+		nodes:      make(map[NodeKey]*Node, len(c.Overlay.Nodes)),
 		sources:    make(map[netip.Addr]struct{}, len(c.Overlay.Nodes)),
 		local:      new(bart.Table[*route]),
 		granted:    new(bart.Fast[struct{}]),
 		seen:       new(bart.Fast[*nat.Map]),
 		remote:     new(bart.Fast[*nat.Map]),
+		strangers:  new(bart.Lite),
+		origins:    make(map[uint32]*Node),
 		overlayMTU: mtu.Overlay,
 		tunnelMTU:  mtu.Tunnel,
 	}
@@ -77,8 +89,15 @@ func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, erro
 	for i := range t.mss {
 		t.mss[i] = clamp(c.MSSClamp, mtu.Tunnel, i)
 	}
-	if err := t.addHost(c.Overlay.Addresses, c.Overlay.ExternalAddresses); err != nil {
+	if err := t.addHost(c.Overlay.Addresses, c.Overlay.ExternalAddresses, len(c.Masquerade.Sources) > 0); err != nil {
 		return nil, err
+	}
+	for _, p := range c.Masquerade.Sources {
+		t.strangers.Insert(p)
+	}
+	for _, m := range c.Mappings {
+		t.local.Insert(single(m.External), &route{})
+		t.mapped = append(t.mapped, m.External)
 	}
 	for i := range c.Overlay.Nodes {
 		if err := t.addNode(&c.Overlay.Nodes[i], handle); err != nil {
@@ -116,24 +135,24 @@ func clamp(c config.MSSClamp, mtu, family int) uint16 {
 }
 
 // addHost makes the gateway's own addresses known.
-func (t *Table) addHost(internal, external []netip.Addr) error {
+func (t *Table) addHost(internal, external []netip.Addr, masquerade bool) error {
 	pairs, err := pair(internal, external)
 	if err != nil {
 		return err
 	}
 	for _, a := range external {
-		t.local.Insert(single(a), &route{})
+		t.local.Insert(single(a), &route{masquerade: masquerade})
 		if i := family(a); !t.external[i].IsValid() {
 			t.external[i] = a
 		}
 	}
 	for _, p := range pairs {
-		t.insertPair(nil, p)
+		t.insertPair(nil, p, masquerade)
 		if i := family(p.internal); !t.internal[i].IsValid() {
 			t.internal[i] = p.internal
 		}
 	}
-	t.addresses = slices.Concat(internal, external)
+	t.addresses, t.outside = slices.Concat(internal, external), external
 	return nil
 }
 
@@ -146,8 +165,9 @@ func (t *Table) addNode(c *config.Node, handle func(*Node) any) error {
 	if handle != nil {
 		n.Handle = handle(n)
 	}
-	t.nodes[n.key()] = n
+	t.nodes[n.Key()] = n
 	t.sources[n.Underlay] = struct{}{}
+	t.origins[n.VNI] = n
 
 	pods := &route{node: n}
 	for _, p := range c.Prefixes {
@@ -158,17 +178,17 @@ func (t *Table) addNode(c *config.Node, handle func(*Node) any) error {
 		return err
 	}
 	for _, p := range pairs {
-		t.insertPair(n, p)
+		t.insertPair(n, p, false)
 	}
 	return nil
 }
 
 // insertPair makes an internal address of a node (nil: of the gateway) known,
 // and the external one that stands for it.
-func (t *Table) insertPair(n *Node, p addressPair) {
+func (t *Table) insertPair(n *Node, p addressPair, masquerade bool) {
 	t.local.Insert(single(p.internal), &route{node: n, external: p.out, orphan: p.out == nil})
 	if p.out != nil {
-		t.local.Insert(p.out.To(), &route{node: n, internal: p.out.Reverse()})
+		t.local.Insert(p.out.To(), &route{node: n, internal: p.out.Reverse(), masquerade: masquerade})
 	}
 }
 
@@ -244,6 +264,13 @@ func (t *Table) RouteCount() int { return t.local.Size() }
 
 // Addresses are the gateway's own addresses, internal ones first. Not to be changed.
 func (t *Table) Addresses() []netip.Addr { return t.addresses }
+
+// Mapped are the external addresses that stand for targets outside of the pod network.
+// The host serves them. Not to be changed.
+func (t *Table) Mapped() []netip.Addr { return t.mapped }
+
+// ExternalAddresses are those of the gateway itself. Not to be changed.
+func (t *Table) ExternalAddresses() []netip.Addr { return t.outside }
 
 // MTU is the inner MTU of the whole way.
 func (t *Table) MTU() int { return t.tunnelMTU }

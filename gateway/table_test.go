@@ -167,7 +167,7 @@ func (n naive) lookup(a netip.Addr) string {
 	return ""
 }
 
-func TestLookupsEqualTheNaiveTableWithManyNodesAndPrefixes(t *testing.T) {
+func TestF20_LookupsEqualTheNaiveTableWithManyNodesAndPrefixes(t *testing.T) {
 	const nodes, prefixes = 5000, 100_000
 	c := large(nodes, prefixes)
 	twin := naiveTable(c)

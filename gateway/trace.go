@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
@@ -51,18 +52,11 @@ const (
 	OfRemote  = "remote"
 )
 
-// Outer is what a gateway knows a node by.
-type Outer struct {
-	Source        netip.Addr
-	VNI           uint32
-	Encapsulation Encapsulation
-}
-
-// OuterOf is that of the node behind which an address lies. ok is false where there is
+// KeyOf is that of the node behind which an address lies. ok is false where there is
 // none, and then it is that of any node.
-func (t *Table) OuterOf(a netip.Addr) (o Outer, ok bool) {
+func (t *Table) KeyOf(a netip.Addr) (k NodeKey, ok bool) {
 	if r, found := t.local.Lookup(a); found && r.node != nil {
-		return r.node.outer(), true
+		return r.node.Key(), true
 	}
 	var first *Node
 	for _, n := range t.nodes {
@@ -71,24 +65,22 @@ func (t *Table) OuterOf(a netip.Addr) (o Outer, ok bool) {
 		}
 	}
 	if first != nil {
-		o = first.outer()
+		k = first.Key()
 	}
-	return o, false
+	return k, false
 }
-
-func (n *Node) outer() Outer { return Outer{n.Underlay, n.VNI, n.Encapsulation} }
 
 // Frame is the datagram in which a node sends an IP packet to the gateway, in new
 // memory.
-func (t *Table) Frame(o Outer, ip []byte) []byte {
+func (t *Table) Frame(k NodeKey, ip []byte) []byte {
 	b := make([]byte, EncapLen, EncapLen+len(ip))
 	put := geneve.Put
-	if o.Encapsulation == VXLAN {
+	if k.Encapsulation == VXLAN {
 		put = vxlan.Put
 	}
-	put(b, o.VNI)
+	put(b, k.VNI)
 	var mac packet.MAC
-	if n := t.nodes[nodeKey{o.Source, o.VNI, o.Encapsulation}]; n != nil {
+	if n := t.nodes[k]; n != nil {
 		mac = n.mac
 	}
 	etherType := uint16(packet.EtherTypeIPv4)
@@ -101,26 +93,26 @@ func (t *Table) Frame(o Outer, ip []byte) []byte {
 
 // TraceFrame says what becomes of a datagram from a node, as Egress.Frame would do
 // with it. It changes neither b nor anything else.
-func (t *Table) TraceFrame(b []byte, source netip.Addr, encapsulation Encapsulation, now time.Time) Trace {
-	e := NewEgress(New(t))
-	vni, frame, reason := decapsulate(b, encapsulation)
-	sender := t.nodes[nodeKey{source, vni, encapsulation}]
-	r := e.Frame(slices.Clone(b), source, encapsulation, now)
+func (t *Table) TraceFrame(b []byte, from Outer, now time.Time) Trace {
+	e := NewEgress(t.alone())
+	vni, frame, reason := decapsulate(b, from.Encapsulation)
+	sender := t.nodes[NodeKey{from.Source, vni, from.Encapsulation}]
+	r := e.Frame(slices.Clone(b), from, now)
 	tr := traceOf(r)
 	if tr.Node = sender; sender == nil || reason != NoReason {
 		return tr
 	}
-	tr.Entries = append(tr.Entries, Entry{Role: Sender, Of: OfNode, Node: sender.Name, Address: source})
+	tr.Entries = append(tr.Entries, Entry{Role: Sender, Of: OfNode, Node: sender.Name, Address: from.Source})
 	var ip packet.IP
 	if len(frame) < packet.EthernetHeaderLen || packet.Parse(frame[packet.EthernetHeaderLen:], &ip) != packet.FaultNone {
 		return tr
 	}
-	from, known := t.localEntry(Source, ip.Src)
-	tr.add(from, known)
+	source, known := t.localEntry(Source, ip.Src)
+	tr.add(source, known)
 	if m, seen := t.seen.Lookup(ip.Dst); seen {
 		tr.Entries = append(tr.Entries, Entry{Role: Destination, Prefix: m.From(), Other: m.To(), Of: OfRemote, Address: ip.Dst})
 	}
-	if known && !from.Other.IsValid() {
+	if known && !source.Other.IsValid() {
 		tr.add(t.grantEntry(ip.Src))
 	}
 	return tr
@@ -129,7 +121,7 @@ func (t *Table) TraceFrame(b []byte, source netip.Addr, encapsulation Encapsulat
 // TracePacket says what becomes of a packet from the tunnel, as Ingress.Packet would do
 // with it. It changes neither b nor anything else.
 func (t *Table) TracePacket(b []byte, now time.Time) Trace {
-	r := NewIngress(New(t)).Packet(slices.Clone(b), now)
+	r := NewIngress(t.alone()).Packet(slices.Clone(b), now)
 	tr := traceOf(r)
 	tr.Node = r.Node
 	var ip packet.IP
@@ -142,6 +134,18 @@ func (t *Table) TracePacket(b []byte, now time.Time) Trace {
 	tr.add(t.grantEntry(ip.Dst))
 	tr.add(t.localEntry(Destination, ip.Dst))
 	return tr
+}
+
+// alone is a gateway for one packet. Flows begin with it: which port a stranger gets is
+// as good as any.
+func (t *Table) alone() *Gateway {
+	g := New(t)
+	if t.strangers.Size() > 0 {
+		f := NewFlows(FlowsConfig{Flows: 1, FlowsPerSource: 1, Random: rand.NewPCG(0, 0)})
+		f.Use(t.outside)
+		g.SetFlows(f)
+	}
+	return g
 }
 
 // traceOf copies what a journey left in memory that is its own.

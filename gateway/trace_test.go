@@ -86,11 +86,11 @@ func FuzzTraceOfFramesEqualsTheRealJourney(f *testing.F) {
 	f.Fuzz(func(t *testing.T, datagram []byte, from uint8) {
 		w := []wire{node1A, node2A, node1B}[from%3]
 		kept := bytes.Clone(datagram)
-		tr := table.TraceFrame(datagram, w.underlay, w.encapsulation, start)
+		tr := table.TraceFrame(datagram, w.outer(), start)
 		if !bytes.Equal(datagram, kept) {
 			t.Fatal("the trace has changed the packet")
 		}
-		checkTrace(t, tr, gateway.NewEgress(gateway.New(table)).Frame(kept, w.underlay, w.encapsulation, start))
+		checkTrace(t, tr, gateway.NewEgress(gateway.New(table)).Frame(kept, w.outer(), start))
 		if tr.Packet != nil {
 			checkEntries(t, tr, datagram[len(datagram)-innerLen(datagram, w.encapsulation):])
 		}
@@ -141,12 +141,12 @@ func TestTracesEqualTheRealJourneysInRandomTables(t *testing.T) {
 			pod, seen, remote := number("10.0.0.0", r.IntN(9000)).String(), number("172.17.0.0", r.IntN(70_000)).String(), number("172.16.0.0", r.IntN(70_000)).String()
 			n := c.Overlay.Nodes[r.IntN(len(c.Overlay.Nodes))]
 			w := wire{underlay: n.Underlay, vni: n.VNI}
-			if o, known := table.OuterOf(addr(pod)); known && r.IntN(2) == 0 {
-				w = wire{underlay: o.Source, vni: o.VNI}
+			if o, known := table.KeyOf(addr(pod)); known && r.IntN(2) == 0 {
+				w = wire{underlay: o.Underlay, vni: o.VNI}
 			}
 			out := flow{src: pod, dst: seen, ttl: uint8(1 + r.IntN(64)), df: r.IntN(2) == 0}.udp(counting(r.IntN(1500)))
-			tr := table.TraceFrame(w.frame(out), w.underlay, w.encapsulation, start)
-			checkTrace(t, tr, gateway.NewEgress(gateway.New(table)).Frame(w.frame(out), w.underlay, w.encapsulation, start))
+			tr := table.TraceFrame(w.frame(out), w.outer(), start)
+			checkTrace(t, tr, gateway.NewEgress(gateway.New(table)).Frame(w.frame(out), w.outer(), start))
 			checkEntries(t, tr, out)
 			in := flow{src: remote, dst: pod, ttl: uint8(1 + r.IntN(64)), df: r.IntN(2) == 0}.udp(counting(r.IntN(1500)))
 			back := table.TracePacket(in, start)
@@ -168,7 +168,7 @@ func TestATraceMovesNothingOfTheRealGateway(t *testing.T) {
 	table := s.Table()
 	last := flow{src: v4.podA, dst: v4.seenPodB, ttl: 1}
 	for range 1000 { // many more than errors may be sent about
-		if tr := table.TraceFrame(node1A.frame(last.udp(nil)), node1A.underlay, node1A.encapsulation, start); tr.Reason != gateway.TTLExceeded || tr.Answer == nil {
+		if tr := table.TraceFrame(node1A.frame(last.udp(nil)), node1A.outer(), start); tr.Reason != gateway.TTLExceeded || tr.Answer == nil {
 			t.Fatalf("%q, answer % x", tr.Reason, tr.Answer)
 		}
 		table.TracePacket(flow{src: v4.podB, dst: v4.podA}.tcp(syn, mss(600), nil), start)
@@ -195,8 +195,8 @@ func TestATraceNamesTheEntriesThatDecided(t *testing.T) {
 	table := tableOf(t, configured(t, clusterA), mtus)
 	prefix := netip.MustParsePrefix
 	egress := func(src, dst string) gateway.Trace {
-		o, _ := table.OuterOf(addr(src))
-		return table.TraceFrame(table.Frame(o, flow{src: src, dst: dst}.udp(nil)), o.Source, o.Encapsulation, start)
+		o, _ := table.KeyOf(addr(src))
+		return table.TraceFrame(table.Frame(o, flow{src: src, dst: dst}.udp(nil)), o.Outer(), start)
 	}
 	for _, c := range []struct {
 		name string
@@ -236,15 +236,15 @@ func TestATraceNamesTheEntriesThatDecided(t *testing.T) {
 // Who is behind no node gets a frame of some node, whose packet is then spoofed.
 func TestTheOuterHeaderOfAnAddressBehindNoNodeIsThatOfSomeNode(t *testing.T) {
 	table := tableOf(t, configured(t, clusterA), mtus)
-	o, ok := table.OuterOf(addr(v4.absentPod))
-	if ok || o != (gateway.Outer{Source: node1A.underlay, VNI: node1A.vni}) {
+	o, ok := table.KeyOf(addr(v4.absentPod))
+	if ok || o != (gateway.NodeKey{Underlay: node1A.underlay, VNI: node1A.vni}) {
 		t.Errorf("%+v %v", o, ok)
 	}
-	tr := table.TraceFrame(table.Frame(o, flow{src: v4.absentPod, dst: v4.seenPodB}.udp(nil)), o.Source, o.Encapsulation, start)
+	tr := table.TraceFrame(table.Frame(o, flow{src: v4.absentPod, dst: v4.seenPodB}.udp(nil)), o.Outer(), start)
 	if tr.Reason != gateway.SpoofedSource {
 		t.Errorf("%q", tr.Reason)
 	}
-	if o, ok := table.OuterOf(addr(v4.otherPodA)); !ok || o != (gateway.Outer{Source: node2A.underlay, VNI: node2A.vni, Encapsulation: gateway.VXLAN}) {
+	if o, ok := table.KeyOf(addr(v4.otherPodA)); !ok || o != (gateway.NodeKey{Underlay: node2A.underlay, VNI: node2A.vni, Encapsulation: gateway.VXLAN}) {
 		t.Errorf("%+v %v", o, ok)
 	}
 }

@@ -189,7 +189,7 @@ func (s *side) fromNode(b []byte) gateway.Result { return s.send(s.node, s.node.
 
 // send sends a datagram with the outer source of a node.
 func (s *side) send(w wire, datagram []byte) gateway.Result {
-	return s.egress.Frame(datagram, w.underlay, w.encapsulation, s.now)
+	return s.egress.Frame(datagram, w.outer(), s.now)
 }
 
 func (s *side) fromTunnel(b []byte) gateway.Result { return s.ingress.Packet(b, s.now) }
@@ -200,6 +200,10 @@ type wire struct {
 	vni           uint32
 	encapsulation gateway.Encapsulation
 	mac           [6]byte
+}
+
+func (w wire) outer() gateway.Outer {
+	return gateway.Outer{Source: w.underlay, Encapsulation: w.encapsulation}
 }
 
 var (

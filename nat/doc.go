@@ -8,6 +8,10 @@
 // one wrong. ICMP errors are translated outside and inside: RewriteQuote edits
 // the packet that they quote.
 //
-// Nothing here keeps state, allocates, or may fail half way: a packet is either
+// Masquerade is for sources that no prefix stands for: flow by flow it gives them
+// a port of an external address (RFC 4787, 5382, 5508, 6888, 7857), and Replace
+// and its kin write that into packets. Its memory is allocated once and bounded.
+//
+// Nothing here allocates for a packet, or may fail half way: a packet is either
 // translated whole or untouched.
 package nat

@@ -1,9 +1,10 @@
 // Package packet reads and edits IP packets in place: parsing, checksums, flow
-// hashes, fragmentation, TCP segmentation, MSS, ICMP errors, ARP and neighbour
-// discovery.
+// hashes, fragmentation and reassembly, TCP segmentation, MSS, ICMP errors, ARP
+// and neighbour discovery.
 //
-// Everything here is a function of bytes. Nothing allocates, blocks, reads a
-// clock or does I/O. Callers own all memory: a function that writes takes the
+// Everything here is a function of bytes, but for Reassembly, which is one of the
+// fragments before too. Nothing but NewReassembly allocates; nothing blocks, reads
+// a clock or does I/O. Callers own all memory: a function that writes takes the
 // destination, a function that edits edits the slice it is given, and nothing
 // keeps a slice after it returns (Pieces says for how long it does).
 //

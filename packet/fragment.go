@@ -7,6 +7,7 @@ import "encoding/binary"
 const MinIPv4MTU = 68
 
 const (
+	ipv4DontFragment   = 0x4000
 	ipv4MoreFragments  = 0x2000
 	ipv4FragmentOffset = 0x1fff // in units of 8 bytes
 	ipv4OptionCopied   = 0x80
@@ -14,14 +15,27 @@ const (
 
 // Fragments cuts an IPv4 packet into fragments of at most mtu bytes, RFC 791
 // section 3.2; a packet that fits stays as it is. b may be a fragment itself.
-// The caller has checked that the packet is IPv4 and that DF is clear. An mtu
-// below MinIPv4MTU counts as MinIPv4MTU.
+// The caller has checked that the packet is IPv4, and that DF is clear or the
+// packet was put together from fragments that had it: DF stays in every piece. An
+// mtu below MinIPv4MTU counts as MinIPv4MTU.
 func (p *Pieces) Fragments(b []byte, ip *IP, mtu int) {
 	if int(ip.Len) <= mtu {
 		p.Whole(b[:ip.Len])
 		return
 	}
 	*p = Pieces{b: b[:ip.Len], at: int(ip.Header), mtu: max(mtu, MinIPv4MTU), kind: fragment}
+}
+
+// SetID gives an IPv4 packet the identification id and mends the header checksum.
+// Packets of several senders that get one source address need it: what may be
+// fragmented behind this machine must not share its identification with another
+// packet of the same addresses and protocol for as long as fragments may live
+// (RFC 6864 section 4.3). For a packet with DF that is no fragment any id will do
+// (section 4.1). Fragments of one datagram must all get the same.
+func SetID(b []byte, id uint16) {
+	d := DeltaOf(binary.BigEndian.Uint16(b[4:]), id)
+	binary.BigEndian.PutUint16(b[4:], id)
+	binary.BigEndian.PutUint16(b[10:], Update(binary.BigEndian.Uint16(b[10:]), d))
 }
 
 func (p *Pieces) nextFragment(dst []byte) int {

@@ -115,7 +115,7 @@ func TestI5_ErrorsQuoteAsMuchAsFits(t *testing.T) {
 	}
 }
 
-func TestI6_TooBigNeverAnnouncesLessThanEveryLinkCarries(t *testing.T) {
+func TestI6_RFC1191_RFC8201_TooBigNeverAnnouncesLessThanEveryLinkCarries(t *testing.T) {
 	b, b6 := udp4(nil), udp6(nil)
 	ip, ip6 := parse(t, b), parse(t, b6)
 	for _, c := range []struct{ mtu, want4, want6 int }{
@@ -256,7 +256,7 @@ func TestI3_NoErrorsAboutLaterFragments(t *testing.T) {
 	}
 }
 
-func TestRFC5508_REQ3_ICMPChecksumIsVerified(t *testing.T) {
+func TestRFC5508REQ3_ChecksumsOfErrorsAreVerifiedForPrefixMapsAndMasquerade(t *testing.T) {
 	for n := range 60 {
 		for _, b := range [][]byte{ping4(counting(n)), ping6(counting(n))} {
 			ip := parse(t, b)

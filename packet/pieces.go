@@ -11,20 +11,22 @@ import "slices"
 //		send(dst[:n])
 //	}
 //
-// Whole, Fragments, Segments and Datagrams start it on a packet and forget the one before.
-// It borrows that packet until Next has written the last piece: the bytes must
-// not change before, and dst must not overlap them. The zero value has nothing
-// left. Not for concurrent use.
+// Whole, Fragments, FragmentsV6, Segments and Datagrams start it on a packet and
+// forget the one before. It borrows that packet until Next has written the last
+// piece: the bytes must not change before, and dst must not overlap them. The zero
+// value has nothing left. Not for concurrent use.
 type Pieces struct {
 	b    []byte // the packet, cut to its own length; nil = nothing left
 	at   int    // offset in b of the first payload byte not yet written
 	mtu  int    // bytes that a piece may have
 	kind pieceKind
 
-	header int    // Segments, Datagrams: bytes of IP and TCP or UDP header in front of each piece's payload
+	header int    // FragmentsV6, Segments, Datagrams: bytes of headers in front of each piece's payload, without the fragment header
 	upper  int    // Segments, Datagrams: offset of the TCP or UDP header
 	index  uint16 // Segments, Datagrams: number of the next piece, from 0
 	pseudo uint16 // Segments, Datagrams: sum of the pseudo-header but for its length
+	id     uint32 // FragmentsV6: identification
+	next   int    // FragmentsV6: offset of the byte that names what comes behind the headers
 }
 
 type pieceKind uint8
@@ -32,6 +34,7 @@ type pieceKind uint8
 const (
 	whole pieceKind = iota
 	fragment
+	fragmentV6
 	segment
 	datagram
 )
@@ -53,6 +56,8 @@ func (p *Pieces) Next(dst []byte) int {
 		return 0
 	case p.kind == fragment:
 		return p.nextFragment(dst)
+	case p.kind == fragmentV6:
+		return p.nextFragmentV6(dst)
 	case p.kind == segment:
 		return p.nextSegment(dst)
 	case p.kind == datagram:

@@ -32,6 +32,7 @@ type Device struct {
 	closed  sync.Once
 	active  atomic.Bool // this link reads the overlay
 	inbox   inbox
+	window  underlay.Window // how far Write has come
 
 	// peerKnown says that WireGuard has an address to send to. What comes
 	// before that is dropped.
@@ -53,17 +54,12 @@ type (
 		bytes     uint64
 		now       time.Time
 		peerKnown bool
-		taps      *taps       // while filling
 		full      bool        // the last Read filled all its bufs
 		try       func() bool // fill, made once: a closure per call would be garbage
-		answers   *underlay.Batch
+		out       outbox      // answers, and what goes from node to node
 	}
 	writeState struct {
-		out   *underlay.Batch
-		slab  []byte // fragments wait here until the batch is sent; half of it holds all of any packet
-		bytes uint64
-		count uint64
-		taps  *taps // while writing
+		out outbox
 	}
 )
 
@@ -78,10 +74,10 @@ func newDevice(g *gateway.Gateway, o *Overlay, h *Host) (*Device, error) {
 		events:  make(chan wgtun.Event, 1),
 		Egress:  gateway.NewEgress(g),
 		Ingress: gateway.NewIngress(g),
-		read:    readState{answers: underlay.NewBatch(1)},
-		write:   writeState{out: underlay.NewBatch(BatchSize), slab: make([]byte, 4*packet.MaxLen)},
 	}
 	d.read.try = d.fill
+	d.read.out = newOutbox(o, &d.Egress.Counters, 2*packet.MaxLen)
+	d.write.out = newOutbox(o, &d.Ingress.Counters, 4*packet.MaxLen)
 	d.events <- wgtun.EventUp
 	return d, nil
 }

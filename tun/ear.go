@@ -67,8 +67,9 @@ func (f *Fabric) closeEars() error {
 	return f.own(slices.Collect(maps.Keys(f.ears)))
 }
 
-// own gives the host these link addresses, and those of the gateway's table. f.mu is
-// held.
+// own gives the host these link addresses, those of the gateway's table, and those that
+// are mapped. f.mu is held.
 func (f *Fabric) own(addresses []netip.Addr) error {
-	return f.host.setAddresses(append(addresses, f.Gateway.Table().Addresses()...))
+	addresses = append(addresses, f.Gateway.Table().Addresses()...)
+	return f.host.setAddresses(append(addresses, f.host.relay.Addresses()...))
 }

@@ -60,6 +60,7 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 		ears: make(map[netip.Addr]*ear), listeners: make(map[*listener]bool),
 	}
 	f.links.Store(new([]*Link))
+	o.panics.log = options.Log
 	var err error
 	if f.host, err = newHost(g, o, f.deviceFor); err != nil {
 		return nil, errors.Join(err, o.Close())
@@ -171,7 +172,7 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 		return nil, fmt.Errorf("link %s: %w", c.Name, err)
 	}
 	e := f.ears[linkAddress(publicKey(c.PrivateKey))]
-	return newLink(c, d, e, f.mux.Link(), f.options.Log, func(l *Link) { f.ask(l, time.Now()) })
+	return newLink(c, d, e, f.mux.BoundedLink(&d.window), f.options.Log, func(l *Link) { f.ask(l, time.Now()) })
 }
 
 // elect makes one link the active one. f.mu is held.

@@ -21,6 +21,7 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/relay"
 	"strait.dev/strait/underlay"
 )
 
@@ -32,11 +33,13 @@ const (
 )
 
 // Host is the gateway itself as a host: a netstack that owns its addresses,
-// answers ping and carries the link probes and streams. Forwarded packets never meet it.
+// answers ping, carries the link probes and streams, and serves mapped addresses.
+// Forwarded packets never meet it.
 // Safe for concurrent use.
 type Host struct {
 	stack   *stack.Stack
 	link    *channel.Endpoint
+	relay   *relay.Relay
 	overlay *Overlay
 
 	mu      sync.Mutex // what follows belongs to one packet at a time
@@ -67,6 +70,10 @@ func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr) *D
 		tunnel:  tunnel,
 		owned:   make(map[netip.Addr]bool),
 	}
+	if err := limitStack(h.stack); err != nil {
+		return nil, err
+	}
+	h.relay = relay.New(relay.Config{Stack: h.stack, NIC: hostNIC})
 	h.link.AddNotify(h)
 	if err := h.stack.CreateNIC(hostNIC, h.link); err != nil {
 		return nil, fmt.Errorf("host stack: create interface: %v", err)
@@ -144,7 +151,7 @@ func (h *Host) send(b []byte) {
 			h.origin.CountForwarded(1, uint64(len(r.Packet)))
 		}
 	case gateway.ToNode:
-		h.overlay.send(h.overlay.tapping.now.Load(), h.batch, r.Node, r.Hash, r.Node.Header(r.Version), r.Packet)
+		h.overlay.send(h.overlay.tapping.now.Load(), h.batch, &r, r.Node.Header(r.Version), r.Packet)
 		sent, dropped := h.batch.Flush()
 		h.origin.CountForwarded(uint64(sent), uint64(sent*len(r.Packet)))
 		h.origin.CountDropped(gateway.UnderlaySend, uint64(dropped))
@@ -197,6 +204,7 @@ func fullAddress(a netip.AddrPort) tcpip.FullAddress {
 
 // close ends the stack and waits for its goroutines.
 func (h *Host) close() {
+	h.relay.Close()
 	h.stack.Close()
 	h.link.Close()
 	h.stack.Wait()

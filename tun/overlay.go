@@ -35,6 +35,7 @@ type Overlay struct {
 	pieces *packet.Pieces
 
 	tapping tapping
+	panics  panics
 }
 
 // source is one listening socket.
@@ -44,9 +45,10 @@ type source struct {
 	local         netip.AddrPort
 
 	// The message being cut: frames of size bytes, the last may be shorter.
-	rest []byte
-	size int
-	from netip.AddrPort
+	rest  []byte
+	size  int
+	from  netip.AddrPort
+	outer gateway.Outer
 }
 
 // next is the next frame of the last Fill. A message that the kernel says to cut
@@ -60,6 +62,7 @@ func (s *source) next() (frame []byte, datagram int, ok bool) {
 			return nil, 0, false
 		}
 		s.from = from
+		s.outer = gateway.Outer{Source: from.Addr(), Encapsulation: s.encapsulation, ECN: s.receiver.ECN()}
 		if size >= len(message) {
 			return message, 0, true
 		}
@@ -80,8 +83,11 @@ type OverlayConfig struct {
 	Options       underlay.Options
 }
 
-// OpenOverlay opens all sockets or none.
+// OpenOverlay opens all sockets or none. They are told the outer ECN field of frames (RFC
+// 6040) and make no outer fragments (RFC 7348 section 4.3, RFC 8926 section 4.4.1): what a
+// node's leg cannot carry is cut or refused as an inner packet, by gateway.MTUs.Overlay.
 func OpenOverlay(c OverlayConfig) (*Overlay, error) {
+	c.Options.ECN, c.Options.DontFragment = true, true
 	o := &Overlay{ports: [2]uint16{gateway.Geneve: c.Geneve.Port(), gateway.VXLAN: c.VXLAN.Port()}}
 	for encapsulation, listen := range [...]netip.AddrPort{gateway.Geneve: c.Geneve, gateway.VXLAN: c.VXLAN} {
 		if listen.Port() == 0 {
@@ -148,22 +154,26 @@ type peer struct {
 	destination underlay.Destination
 }
 
-// send adds a datagram to a batch, in sight of t unless that is nil. The memory must stay
-// until the batch is flushed.
-func (o *Overlay) send(t *taps, batch *underlay.Batch, n *gateway.Node, hash uint32, head, body []byte) {
-	p := n.Handle.(*peer)
+// send adds a datagram for the node of a Result to a batch, in sight of t unless that is
+// nil. The memory must stay until the batch is flushed.
+//
+// The outer ECN field is that of the inner packet: RFC 6040's normal mode. The outer DSCP is
+// 0, whatever the inner one is: RFC 2983's pipe model, section 3.1. Nodes get inner DSCPs as
+// they were sent, and nobody's inner DSCP buys a place in the underlay's queues.
+func (o *Overlay) send(t *taps, batch *underlay.Batch, r *gateway.Result, head, body []byte) {
+	p := r.Node.Handle.(*peer)
 	senders := o.senders[p.family]
 	if len(senders) == 0 {
 		return // no socket of the node's family: configuration is refused before it comes to this
 	}
-	s := senders[hash%uint32(len(senders))]
+	s := senders[r.Hash%uint32(len(senders))]
 	if t != nil {
 		if len(head) == gateway.EncapLen { // else body has an Ethernet header, as answers of neighbours do
 			t.seeIP(ToNode, body)
 		}
 		t.see(OverlayOut, s.LocalAddr(), p.address, head, body)
 	}
-	batch.Add(s, &p.destination, head, body)
+	batch.AddMarked(s, &p.destination, r.ECN, head, body)
 }
 
 // Serves reports whether frames can be sent to nodes with this underlay address.

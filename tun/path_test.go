@@ -11,24 +11,24 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// relay is a path between two WireGuard ports that drops large datagrams.
-type relay struct {
+// narrowPath is a path between two WireGuard ports that drops large datagrams.
+type narrowPath struct {
 	near, far *net.UDPConn
 	caller    atomic.Pointer[netip.AddrPort]
 	limit     atomic.Int64 // bytes of UDP payload
 	dropped   atomic.Int64
 }
 
-// newRelay forwards what reaches its near end to a port, and what comes back to
+// newNarrowPath forwards what reaches its near end to a port, and what comes back to
 // whoever sent last.
-func newRelay(t *testing.T, to uint16, limit int) *relay {
+func newNarrowPath(t *testing.T, to uint16, limit int) *narrowPath {
 	t.Helper()
 	near, err1 := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	far, err2 := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{near: near, far: far}
+	r := &narrowPath{near: near, far: far}
 	r.limit.Store(int64(limit))
 	target := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), to)
 	var running sync.WaitGroup
@@ -40,7 +40,7 @@ func newRelay(t *testing.T, to uint16, limit int) *relay {
 	return r
 }
 
-func (r *relay) forward(in, out *net.UDPConn, to func(from netip.AddrPort) *netip.AddrPort) {
+func (r *narrowPath) forward(in, out *net.UDPConn, to func(from netip.AddrPort) *netip.AddrPort) {
 	b := make([]byte, 1<<16)
 	for {
 		n, from, err := in.ReadFromUDPAddrPort(b)
@@ -65,7 +65,7 @@ func TestPathThatDropsLargePacketsIsFound(t *testing.T) {
 	defer a.fabric.Close()
 	defer b.fabric.Close()
 	const wireguard = 32 // bytes that it adds
-	path := newRelay(t, b.port, testMTU+wireguard-1)
+	path := newNarrowPath(t, b.port, testMTU+wireguard-1)
 	there, back := a.link("b-0", b), b.link("a-0", a)
 	there.Endpoints, back.Endpoints = []string{path.near.LocalAddr().String()}, nil
 	setLinks(t, a, there)

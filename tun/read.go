@@ -16,7 +16,7 @@ const readRounds = 8
 // lingers for a fuller batch: packets that wait cost more than calls.
 func (d *Device) fill() bool {
 	r := &d.read
-	r.taps = d.overlay.tapping.now.Load()
+	r.out.taps = d.overlay.tapping.now.Load()
 	for more := true; more && r.n == 0; {
 		r.n = d.inbox.take(r.bufs, r.sizes, r.offset)
 		if !d.active.Load() {
@@ -27,25 +27,35 @@ func (d *Device) fill() bool {
 		before, bytes := r.n, r.bytes
 		d.overlay.mu.Lock()
 		more = d.readOverlay()
+		r.out.flush() // from memory that only whoever holds mu may fill again
 		d.overlay.mu.Unlock()
 		if n := r.n - before; n > 0 {
 			d.Egress.CountForwarded(uint64(n), r.bytes-bytes)
 		}
 	}
-	if r.taps != nil {
+	if r.out.taps != nil {
 		for i := range r.n {
-			r.taps.seeIP(IntoTunnel, r.bufs[i][r.offset:][:r.sizes[i]])
+			r.out.taps.seeIP(IntoTunnel, r.bufs[i][r.offset:][:r.sizes[i]])
 		}
-		r.taps = nil // it may hold much memory
+		r.out.taps = nil // it may hold much memory
 	}
 	return r.n > 0
 }
 
 // readOverlay moves datagrams from the overlay's sockets through the egress
-// journey until bufs are full or nothing waits. It reports whether more may be
-// waiting.
-func (d *Device) readOverlay() bool {
+// journey until bufs are full, nothing waits, or a journey panicked. It reports whether
+// more may be waiting.
+func (d *Device) readOverlay() (more bool) {
 	r, o := &d.read, d.overlay
+	var inHand []byte // the frame whose journey is under way, or was the last
+	defer func() {
+		if fault := recover(); fault != nil {
+			d.Egress.CountDropped(gateway.Panic, 1)
+			o.pieces = nil
+			o.panics.report(r.now, fault, inner(inHand, o.sources[o.current].encapsulation))
+			more = true
+		}
+	}()
 	asks, rounds := len(o.sources), readRounds // each source is asked once, and all again after a full answer
 	for r.n < len(r.bufs) {
 		if o.pieces != nil {
@@ -54,6 +64,7 @@ func (d *Device) readOverlay() bool {
 		}
 		s := o.sources[o.current]
 		if b, datagram, ok := s.next(); ok {
+			inHand = b
 			d.frame(s, b, datagram)
 			continue
 		}
@@ -65,6 +76,7 @@ func (d *Device) readOverlay() bool {
 		}
 		asks--
 		o.current = (o.current + 1) % len(o.sources)
+		r.out.flush() // what it holds lies in the memory that Fill reuses
 		// An error says that the socket was closed; the poller says so too, and ends Read.
 		messages, _ := o.sources[o.current].receiver.Fill()
 		if messages >= underlay.PauseAt {
@@ -81,10 +93,10 @@ func (d *Device) readOverlay() bool {
 // frame takes one datagram from a node on its journey.
 func (d *Device) frame(s *source, b []byte, datagram int) {
 	r := &d.read
-	if r.taps != nil {
-		r.taps.see(OverlayIn, s.local, s.from, nil, b)
+	if r.out.taps != nil {
+		r.out.taps.see(OverlayIn, s.local, s.from, nil, b)
 	}
-	out := d.Egress.SuperFrame(b, s.from.Addr(), s.encapsulation, datagram, r.now)
+	out := d.Egress.SuperFrame(b, s.outer, datagram, r.now)
 	switch out.Verdict {
 	case gateway.ToTunnel:
 		if !r.peerKnown {
@@ -96,12 +108,13 @@ func (d *Device) frame(s *source, b []byte, datagram int) {
 			return
 		}
 		d.emit(copy(r.bufs[r.n][r.offset:], out.Packet))
+	case gateway.ToNode:
+		r.out.forward(&out, b)
 	case gateway.ToHost:
 		d.host.deliver(out.Packet)
 	case gateway.Drop:
 		if out.Answer != nil {
-			d.overlay.send(r.taps, r.answers, out.Node, out.Hash, out.AnswerHeader, out.Answer)
-			r.answers.Flush() // the answer's memory is the journey's, until its next packet
+			r.out.answer(&out)
 		}
 	}
 }

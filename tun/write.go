@@ -11,56 +11,51 @@ import (
 // What cannot be sent is dropped and counted, so there is never an error.
 func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 	w := &d.write
+	d.window.Begin()
+	defer d.window.End(len(bufs))
 	now := time.Now()
-	slab := w.slab
-	w.bytes, w.count = 0, 0
-	w.taps = d.overlay.tapping.now.Load()
-	for _, b := range bufs {
-		if w.taps != nil {
-			w.taps.seeIP(FromTunnel, b[offset:])
-		}
-		out := d.Ingress.Packet(b[offset:], now)
-		switch out.Verdict {
-		case gateway.ToNode:
-			if out.Pieces == nil {
-				d.sendToNode(&out, out.Packet)
-				continue
-			}
-			if len(slab) < len(w.slab)/2 {
-				d.flush()
-				slab = w.slab
-			}
-			for out.Pieces.Left() {
-				size := out.Pieces.Next(slab)
-				d.sendToNode(&out, slab[:size])
-				slab = slab[size:]
-			}
-		case gateway.ToHost:
-			d.host.deliver(out.Packet)
-		case gateway.Drop:
-			if out.Answer != nil {
-				d.inject(&d.Ingress.Counters, out.Answer)
-			}
-		}
+	w.out.taps = d.overlay.tapping.now.Load()
+	for done := 0; done < len(bufs); {
+		done = d.writeFrom(done, bufs, offset, now)
 	}
-	d.flush()
-	w.taps = nil // it may hold much memory
-	d.Ingress.CountForwarded(w.count, w.bytes)
+	w.out.flush()
+	w.out.taps = nil // it may hold much memory
 	return len(bufs), nil
 }
 
-func (d *Device) sendToNode(out *gateway.Result, ip []byte) {
-	w := &d.write
-	d.overlay.send(w.taps, w.out, out.Node, out.Hash, out.Node.Header(out.Version), ip)
-	w.count++
-	w.bytes += uint64(len(ip))
+// writeFrom takes bufs[done:] on their journeys. It returns how many of bufs are done: all,
+// or all up to one whose journey panicked.
+func (d *Device) writeFrom(done int, bufs [][]byte, offset int, now time.Time) (reached int) {
+	reached = done
+	defer func() {
+		if fault := recover(); fault != nil {
+			d.Ingress.CountDropped(gateway.Panic, 1)
+			d.overlay.panics.report(now, fault, bufs[reached-1][offset:])
+		}
+	}()
+	for reached < len(bufs) {
+		b := bufs[reached][offset:]
+		reached++
+		d.fromTunnel(b, now)
+	}
+	return reached
 }
 
-// flush sends what was added. Datagrams that the batch had to drop, here or when
-// it was full, are no longer on their way.
-func (d *Device) flush() {
-	_, dropped := d.write.out.Flush()
-	if dropped > 0 {
-		d.Ingress.CountDropped(gateway.UnderlaySend, uint64(dropped))
+// fromTunnel takes one decrypted packet on its journey.
+func (d *Device) fromTunnel(b []byte, now time.Time) {
+	x := &d.write.out
+	if x.taps != nil {
+		x.taps.seeIP(FromTunnel, b)
+	}
+	r := d.Ingress.Packet(b, now)
+	switch r.Verdict {
+	case gateway.ToNode:
+		x.forward(&r, b)
+	case gateway.ToHost:
+		d.host.deliver(r.Packet)
+	case gateway.Drop:
+		if r.Answer != nil {
+			d.inject(&d.Ingress.Counters, r.Answer)
+		}
 	}
 }

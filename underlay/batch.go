@@ -18,8 +18,8 @@ const (
 )
 
 // Batch collects datagrams and sends them with few system calls. Datagrams of equal
-// size from one socket to one destination become one UDP_SEGMENT message, also when
-// datagrams to others come in between; all messages of a socket leave in one
+// size and ECN field from one socket to one destination become one UDP_SEGMENT message,
+// also when datagrams to others come in between; all messages of a socket leave in one
 // sendmmsg. Nothing is copied: head and body stay where they are.
 //
 // Datagrams added for the same socket and destination are sent in that order. A Batch
@@ -34,9 +34,10 @@ type Batch struct {
 	// What Flush lays out for the kernel.
 	vectors  []unix.Iovec
 	messages []message
-	controls []control
+	controls []controls
 	order    []int32 // order[i] is the group that messages[i] is made of
 	single   [maxSegments]message
+	field    controls // the ECN field of all of single
 
 	sent, dropped int // since the last Flush
 	lastError     unix.Errno
@@ -66,6 +67,7 @@ type group struct {
 	bytes       int   // of all datagrams
 	vectors     int   // where layOut put the first of them
 	next        int32 // the next group of the same socket
+	ecn         uint8 // of the outer header of all
 }
 
 // sender is a socket with the groups it has to send.
@@ -87,7 +89,7 @@ func NewBatch(capacity int) *Batch {
 		senders:   make([]sender, 0, capacity),
 		vectors:   make([]unix.Iovec, 0, 2*capacity),
 		messages:  make([]message, capacity),
-		controls:  make([]control, capacity),
+		controls:  make([]controls, capacity),
 		order:     make([]int32, 0, capacity),
 		send:      sendmmsg,
 	}
@@ -101,6 +103,12 @@ func NewBatch(capacity int) *Batch {
 // Add takes a datagram made of head, which may be nil, and body. The memory of both,
 // and *to, must stay untouched until Flush returns. A full batch is flushed first.
 func (b *Batch) Add(s *Socket, to *Destination, head, body []byte) {
+	b.AddMarked(s, to, 0, head, body)
+}
+
+// AddMarked is Add for a datagram whose outer IP header shall have an ECN field (RFC 3168
+// section 5), two bits; 0 is Not-ECT.
+func (b *Batch) AddMarked(s *Socket, to *Destination, ecn uint8, head, body []byte) {
 	if len(b.datagrams) == cap(b.datagrams) {
 		b.transmit()
 	}
@@ -110,7 +118,7 @@ func (b *Batch) Add(s *Socket, to *Destination, head, body []byte) {
 
 	slot := b.find(s, to)
 	if *slot != 0 {
-		if g := &b.groups[*slot-1]; g.accepts(size) {
+		if g := &b.groups[*slot-1]; g.accepts(size, ecn) {
 			b.datagrams[g.last].next = added
 			g.last = added
 			g.count++
@@ -120,7 +128,7 @@ func (b *Batch) Add(s *Socket, to *Destination, head, body []byte) {
 	}
 	b.groups = append(b.groups, group{
 		socket: s, to: to, first: added, last: added,
-		count: 1, segment: size, bytes: size, next: none,
+		count: 1, segment: size, bytes: size, ecn: ecn, next: none,
 	})
 	*slot = int32(len(b.groups))
 	b.assign(s, *slot-1)
@@ -142,10 +150,10 @@ func (b *Batch) find(s *Socket, to *Destination) *int32 {
 }
 
 // accepts tells whether a datagram may join: only the last one of a message may be
-// shorter than the others, and an empty one would vanish.
-func (g *group) accepts(size int) bool {
+// shorter than the others, an empty one would vanish, and a message has one outer header.
+func (g *group) accepts(size int, ecn uint8) bool {
 	ended := g.bytes < g.count*g.segment
-	return !ended && size > 0 && size <= g.segment &&
+	return !ended && size > 0 && size <= g.segment && ecn == g.ecn &&
 		g.count < maxSegments && g.bytes+size <= maxMessage && g.socket.gso.Load()
 }
 

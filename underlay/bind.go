@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/conn"
@@ -14,6 +15,7 @@ import (
 // link is the conn.Bind of one WireGuard device.
 type link struct {
 	mux     *Mux
+	window  *Window                 // nil: hand in whatever comes
 	mu      sync.Mutex              // serialises Open and Close
 	session atomic.Pointer[session] // nil while closed
 }
@@ -28,7 +30,7 @@ func (l *link) Open(number uint16) (fns []conn.ReceiveFunc, actual uint16, err e
 	if l.session.Load() != nil {
 		return nil, 0, conn.ErrBindAlreadyOpen
 	}
-	s, err := l.mux.openSession(number)
+	s, err := l.mux.openSession(number, l.window)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -64,6 +66,11 @@ func (l *link) ParseEndpoint(s string) (conn.Endpoint, error) {
 
 // Send implements conn.Bind. Losing some datagrams is no error, as they may be lost
 // further on as well; the error says why all were.
+//
+// The outer header is Not-ECT with DSCP 0: WireGuard tells of neither field of what it
+// encrypts, nor takes note of them when it decrypts (RFC 6040 section 4.3, compatibility
+// mode). A path that turns out narrower than the interface gets fragments, as the kernel
+// does by default: the tunnel's ends agreed on its MTU, and cannot lower it for one path.
 func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 	s := l.session.Load()
 	if s == nil {
@@ -105,7 +112,10 @@ type session struct {
 	poller *Poller
 	reads  atomic.Bool // whether it is the one that reads the port
 	inbox  inbox
-	handed bool // whether it is in port.handed; the reading session's
+	bounds pending
+	known  bool   // whether index is one of the link's
+	index  uint32 // of the last data message
+	handed bool   // whether it is in port.handed; the reading session's
 
 	attempt func() bool // the method try, made into a value once, since that allocates
 
@@ -113,15 +123,16 @@ type session struct {
 	packets [][]byte
 	sizes   []int
 	senders []conn.Endpoint
-	count   int // datagrams delivered
+	count   int  // datagrams delivered
+	refused bool // others were not: WireGuard has enough
 }
 
-func newSession(m *Mux, p *port) (*session, error) {
+func newSession(m *Mux, p *port, w *Window) (*session, error) {
 	poller, err := NewPoller()
 	if err != nil {
 		return nil, err
 	}
-	s := &session{mux: m, port: p, poller: poller}
+	s := &session{mux: m, port: p, poller: poller, bounds: newPending(w)}
 	s.attempt = s.try
 	return s, nil
 }
@@ -140,13 +151,15 @@ func (s *session) takeOver() error {
 
 // receive is the session's conn.ReceiveFunc.
 func (s *session) receive(packets [][]byte, sizes []int, senders []conn.Endpoint) (n int, err error) {
-	if s.count >= ReceiveBatch {
-		// Let what the last call woke do its work first: under a flood this
-		// goroutine never parks, and would fill WireGuard's queues instead.
-		runtime.Gosched()
-	}
+	flood := s.count >= ReceiveBatch
 	s.packets, s.sizes, s.senders, s.count = packets, sizes, senders, 0
 	for s.count == 0 {
+		if flood || s.refused {
+			// Let what the last call woke do its work first: under a flood this
+			// goroutine never parks, and would fill WireGuard's queues instead.
+			runtime.Gosched()
+			flood, s.refused = false, false
+		}
 		if err := s.poller.Wait(s.attempt); err != nil {
 			return 0, err
 		}
@@ -173,8 +186,17 @@ func (s *session) try() (progress bool) {
 
 func (s *session) full() bool { return s.count == len(s.packets) }
 
-// deliver copies a datagram to WireGuard, whose buffers hold any.
+// deliver copies a datagram to WireGuard, whose buffers hold any, unless it has too much to
+// do already.
 func (s *session) deliver(datagram []byte, from *Endpoint) {
+	if s.bounds.window != nil && s.queues(datagram) {
+		if !s.bounds.room(time.Now) {
+			s.mux.inboxFull.Add(1)
+			s.refused = true
+			return
+		}
+		s.bounds.handed++
+	}
 	s.sizes[s.count] = copy(s.packets[s.count], datagram)
 	s.senders[s.count] = from
 	s.count++

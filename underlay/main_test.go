@@ -124,8 +124,10 @@ func record(b *Batch) *recorder {
 func shapeOf(m *message) shape {
 	s := shape{vectors: int(m.header.Iovlen)}
 	if m.header.Control != nil {
-		c := (*control)(controlPointer(m))
-		s.segment = int(c.value[0]) | int(c.value[1])<<8
+		c := &(*controls)(controlPointer(m))[0] // cut comes before mark
+		if c.is(unix.IPPROTO_UDP, unix.UDP_SEGMENT) {
+			s.segment = int(c.value[0]) | int(c.value[1])<<8
+		}
 	}
 	return s
 }

@@ -34,38 +34,69 @@ func vector(b []byte) unix.Iovec {
 }
 
 // cut makes the kernel send m as datagrams of size bytes; c is the room to say so.
-func (m *message) cut(c *control, size int) {
-	c.header.Level = unix.IPPROTO_UDP
-	c.header.Type = unix.UDP_SEGMENT
-	c.header.SetLen(unix.SizeofCmsghdr + gsoValueSize)
-	binary.NativeEndian.PutUint16(c.value[:], uint16(size))
-	m.header.Control = (*byte)(unsafe.Pointer(c))
-	m.header.SetControllen(controlSize)
+func (m *message) cut(c *controls, size int) {
+	o := m.attach(c, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 2) // a __u16, udp(7)
+	binary.NativeEndian.PutUint16(o.value[:], uint16(size))
 }
 
-// control is one control message with a number in it: the room for UDP_GRO when
-// receiving, for UDP_SEGMENT when sending.
+// mark makes the kernel send m with an ECN field in the outer IP header; c is the room to
+// say so. The DSCP next to it stays 0.
+func (m *message) mark(c *controls, to *Destination, ecn uint8) {
+	level, option := int32(unix.IPPROTO_IP), int32(unix.IP_TOS)
+	if to.Is6() {
+		level, option = unix.IPPROTO_IPV6, unix.IPV6_TCLASS
+	}
+	o := m.attach(c, level, option, 4) // an int, ip(7) and ipv6(7)
+	binary.NativeEndian.PutUint32(o.value[:], uint32(ecn))
+}
+
+// attach begins the next control message of m, in c, the room for all of them.
+func (m *message) attach(c *controls, level, option int32, size int) *control {
+	used := int(m.header.Controllen) / controlSize
+	o := &c[used]
+	o.header.Level, o.header.Type = level, option
+	o.header.SetLen(unix.SizeofCmsghdr + size)
+	m.header.Control = (*byte)(unsafe.Pointer(c))
+	m.header.SetControllen((used + 1) * controlSize)
+	return o
+}
+
+// controls is the room for the control messages of one message: the size of segments, and
+// the ECN field. Either can be missing, and none leaves a gap.
+type controls [2]control
+
+// control is one control message with a number in it.
 type control struct {
 	header unix.Cmsghdr
 	value  [8]byte
 }
 
+// controlSize is CMSG_SPACE of any of these numbers, bytes.
 const controlSize = unix.SizeofCmsghdr + 8
 
-// The kernel reports the size of received segments as an int and takes the size of
-// segments to send as a __u16 (udp(7)).
-const (
-	groValueSize = 4
-	gsoValueSize = 2
-)
-
-// groSize is the segment size the kernel coalesced with, or 0 if it did not.
-func (c *control) groSize(received int) int {
-	if received < unix.SizeofCmsghdr+groValueSize ||
-		c.header.Level != unix.IPPROTO_UDP || c.header.Type != unix.UDP_GRO {
-		return 0
+// read gives what the kernel told of a message in so many bytes of control messages: the
+// segment size it coalesced with, 0 if it did not, and the outer ECN field, Not-ECT if it
+// does not tell.
+func (c *controls) read(received int) (segment int, ecn uint8) {
+	for i := range min(len(c), received/controlSize) {
+		o := &c[i]
+		switch {
+		case o.is(unix.IPPROTO_UDP, unix.UDP_GRO): // an int, udp(7)
+			segment = int(int32(binary.NativeEndian.Uint32(o.value[:])))
+		case o.is(unix.IPPROTO_IP, unix.IP_TOS): // a byte, ip(7)
+			ecn = o.value[0] & ecnMask
+		case o.is(unix.IPPROTO_IPV6, unix.IPV6_TCLASS): // an int, ipv6(7)
+			ecn = uint8(binary.NativeEndian.Uint32(o.value[:])) & ecnMask
+		}
 	}
-	return int(int32(binary.NativeEndian.Uint32(c.value[:])))
+	return segment, ecn
+}
+
+// ecnMask is the ECN field in a TOS or traffic class, RFC 3168 section 5.
+const ecnMask = 0b11
+
+func (c *control) is(level, option int32) bool {
+	return c.header.Level == level && c.header.Type == option
 }
 
 // Both calls below are raw: Go's scheduler is not told. Told, it takes the processor

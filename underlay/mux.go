@@ -59,6 +59,10 @@ func NewMux(o Options) *Mux {
 // same port, or with 0.
 func (m *Mux) Link() conn.Bind { return &link{mux: m} }
 
+// BoundedLink is Link for a device whose packets w is told of. What it does not keep up
+// with is dropped and counted as Counters.InboxFull.
+func (m *Mux) BoundedLink(w *Window) conn.Bind { return &link{mux: m, window: w} }
+
 // Counters returns what was counted so far.
 func (m *Mux) Counters() Counters {
 	return Counters{
@@ -87,7 +91,7 @@ func (m *Mux) Overflows() uint64 {
 func (m *Mux) sessions() []*session { return *m.open.Load() }
 
 // openSession opens the port if no other session has, and makes a session of it.
-func (m *Mux) openSession(number uint16) (*session, error) {
+func (m *Mux) openSession(number uint16, w *Window) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	others := m.sessions()
@@ -102,7 +106,7 @@ func (m *Mux) openSession(number uint16) (*session, error) {
 		}
 		m.port = p
 	}
-	s, err := newSession(m, m.port)
+	s, err := newSession(m, m.port, w)
 	if err == nil && len(others) == 0 {
 		err = s.takeOver()
 	}

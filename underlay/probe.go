@@ -9,9 +9,12 @@ import (
 )
 
 // probe asks the kernel for what the options allow, and reports what it granted. A
-// refusal costs speed, never function, so it is not an error.
-func probe(fd int, o Options) Features {
+// refusal costs speed, or what routers on the way have to say of congestion and MTU, but
+// never function, so it is not an error. six says that the socket is an IPv6 one.
+func probe(fd int, six bool, o Options) Features {
 	return Features{
+		ECN:           o.ECN && enableECN(fd, six),
+		DontFragment:  o.DontFragment && forbidFragments(fd, six),
 		GRO:           !o.DisableGRO && enableGRO(fd),
 		GSO:           !o.DisableGSO && offersGSO(fd),
 		ReceiveBuffer: resize(fd, unix.SO_RCVBUF, cmp.Or(o.ReceiveBuffer, DefaultBuffer)),
@@ -31,6 +34,25 @@ func enableGRO(fd int) bool {
 	}
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 0)
 	return false
+}
+
+// enableECN makes the kernel tell the TOS or traffic class of every message.
+func enableECN(fd int, six bool) bool {
+	if six {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1) == nil
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTOS, 1) == nil
+}
+
+// forbidFragments sets DF on all that is sent, and makes the kernel answer EMSGSIZE to what
+// the network device's MTU cannot carry. It is "probe" rather than "do": what an ICMP error
+// says of the path's MTU, which anybody can forge who knows a port, stops nothing (RFC 8899
+// sections 4.5 and 4.6.1).
+func forbidFragments(fd int, six bool) bool {
+	if six {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE) == nil
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE) == nil
 }
 
 // offersGSO tells whether UDP_SEGMENT works (Linux 4.18). Whether the network device

@@ -36,7 +36,7 @@ type Receiver struct {
 	messages []message
 	vectors  []unix.Iovec
 	names    [][unix.SizeofSockaddrInet6]byte
-	controls []control
+	controls []controls
 
 	filled int // messages brought by the last Fill
 	opened int // of these, how many Next has begun with
@@ -45,6 +45,7 @@ type Receiver struct {
 	rest    []byte
 	segment int // bytes of each datagram in it but the last
 	from    netip.AddrPort
+	ecn     uint8
 }
 
 // NewReceiver makes a receiver of s. The caller keeps ownership of s.
@@ -55,7 +56,7 @@ func NewReceiver(s *Socket) *Receiver {
 		messages: make([]message, ReceiveBatch),
 		vectors:  make([]unix.Iovec, ReceiveBatch),
 		names:    make([][unix.SizeofSockaddrInet6]byte, ReceiveBatch),
-		controls: make([]control, ReceiveBatch),
+		controls: make([]controls, ReceiveBatch),
 	}
 	for i := range r.messages {
 		r.vectors[i] = vector(r.buffers[i*receiveStride:][:receiveSize])
@@ -63,7 +64,7 @@ func NewReceiver(s *Socket) *Receiver {
 		header.Iov = &r.vectors[i]
 		header.SetIovlen(1)
 		header.Name = &r.names[i][0]
-		if s.features.GRO {
+		if s.features.GRO || s.features.ECN {
 			header.Control = (*byte)(unsafe.Pointer(&r.controls[i]))
 		}
 		r.offerRoom(i)
@@ -72,12 +73,12 @@ func NewReceiver(s *Socket) *Receiver {
 }
 
 // offerRoom tells the kernel again how much room there is for the sender's name and
-// the control message; it overwrites both with what it used.
+// control messages; it overwrites both with what it used.
 func (r *Receiver) offerRoom(i int) {
 	header := &r.messages[i].header
 	header.Namelen = unix.SizeofSockaddrInet6
 	if header.Control != nil {
-		header.SetControllen(controlSize)
+		header.SetControllen(len(r.controls[i]) * controlSize)
 	}
 }
 
@@ -136,6 +137,16 @@ func (r *Receiver) Message() (message []byte, segment int, from netip.AddrPort, 
 	return message, r.segment, r.from, true
 }
 
+// ECN is the ECN field (RFC 3168 section 5) of the outer IP header of what Next or Message
+// returned last: 0, Not-ECT, unless the socket was opened with Options.ECN and the kernel
+// grants it.
+//
+// One value for a message is right, since the kernel does not coalesce datagrams whose TOS
+// differ. Those before May 2024 (6.9, and the stable releases of that month) do so, when a
+// network card brings such datagrams one behind the other: there the first one's field
+// stands for all.
+func (r *Receiver) ECN() uint8 { return r.ecn }
+
 // open begins with the next message of the batch, if there is one. A message that was
 // not coalesced is a single segment.
 func (r *Receiver) open() bool {
@@ -148,8 +159,10 @@ func (r *Receiver) open() bool {
 	r.rest = r.buffers[i*receiveStride:][:m.length]
 	r.from = addrPort(&r.names[i])
 	r.segment = len(r.rest)
-	if size := r.controls[i].groSize(int(m.header.Controllen)); size > 0 {
+	size, ecn := r.controls[i].read(int(m.header.Controllen))
+	if size > 0 {
 		r.segment = size
 	}
+	r.ecn = ecn
 	return true
 }

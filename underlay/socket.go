@@ -27,12 +27,17 @@ type Options struct {
 	SendBuffer    int // bytes; 0 = DefaultBuffer
 
 	ReusePort bool // let several sockets of this user share the port
+
+	ECN          bool // tell the outer ECN field of what arrives: Receiver.ECN
+	DontFragment bool // rather drop what the network device's MTU cannot carry
 }
 
 // Features says what a socket got from the kernel.
 type Features struct {
 	GRO           bool // one message may carry many received datagrams
 	GSO           bool // one message may carry many datagrams to send
+	ECN           bool // the outer ECN field of what arrives is told
+	DontFragment  bool // what is sent bears DF and leaves whole or not at all
 	ReceiveBuffer int  // bytes
 	SendBuffer    int  // bytes
 }
@@ -85,7 +90,7 @@ func Listen(addr netip.AddrPort, o Options) (*Socket, error) {
 		unix.Close(fd)
 		return nil, listenError(addr, "getsockname", err)
 	}
-	s := &Socket{local: local, features: probe(fd, o)}
+	s := &Socket{local: local, features: probe(fd, family == unix.AF_INET6, o)}
 	s.fd.own(fd)
 	s.gso.Store(s.features.GSO)
 	s.hash = sockets.Add(1) * hashFactor

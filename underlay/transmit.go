@@ -43,6 +43,9 @@ func (b *Batch) layOut(first int32) {
 		if g.count > 1 {
 			m.cut(&b.controls[len(b.order)], g.segment)
 		}
+		if g.ecn != 0 {
+			m.mark(&b.controls[len(b.order)], g.to, g.ecn)
+		}
 		b.order = append(b.order, i)
 	}
 }
@@ -117,8 +120,8 @@ func (b *Batch) drop(datagrams int, reason unix.Errno) {
 
 // refusesSegments tells whether the kernel would not send these datagrams as one
 // message, but may send them one by one: a segment is longer than the path's MTU
-// (EINVAL, EMSGSIZE; a single datagram is fragmented), or the device does not compute
-// checksums (EIO; that stays so).
+// (EINVAL, EMSGSIZE; a single datagram is fragmented, unless Options.DontFragment is set),
+// or the device does not compute checksums (EIO; that stays so).
 func refusesSegments(errno unix.Errno) bool {
 	return errno == unix.EINVAL || errno == unix.EMSGSIZE || errno == unix.EIO
 }
@@ -129,6 +132,9 @@ func (b *Batch) pushSingly(s *Socket, g *group) {
 	for d := g.first; d != none; d = b.datagrams[d].next {
 		parts := b.datagrams[d].parts()
 		b.single[n].address(g.to, vectors[:parts])
+		if g.ecn != 0 {
+			b.single[n].mark(&b.field, g.to, g.ecn)
+		}
 		vectors = vectors[parts:]
 		n++
 	}

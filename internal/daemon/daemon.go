@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,7 +23,10 @@ type Daemon struct {
 	log     *slog.Logger
 	fabric  *tun.Fabric
 	rtt     *rttHistogram
+	quiet   quiet // what the fabric has to say
 	started time.Time
+	stop    context.CancelFunc
+	done    sync.WaitGroup
 
 	mu        sync.Mutex // one change at a time
 	config    *config.Gateway
@@ -58,7 +62,7 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{log: o.Log, rtt: newRTTHistogram(), started: time.Now(), config: c, public: secrets.public}
+	d := &Daemon{log: o.Log, quiet: newQuiet(o.Log.Handler()), rtt: newRTTHistogram(), started: time.Now(), config: c, public: secrets.public}
 	mtu, err := deriveMTU(c, 0)
 	if err != nil {
 		return nil, errors.Join(err, overlay.Close())
@@ -67,9 +71,11 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, errors.Join(err, overlay.Close())
 	}
-	d.fabric, err = tun.Open(gateway.New(table), overlay, tun.Options{
+	g := gateway.New(table)
+	g.SetFlows(newFlows(c, nil))
+	d.fabric, err = tun.Open(g, overlay, tun.Options{
 		Underlay:    o.Sockets,
-		Log:         o.Log,
+		Log:         slog.New(d.quiet),
 		ObserveRTT:  d.rtt.observe,
 		AnnounceMTU: d.remoteMTU,
 	})
@@ -79,6 +85,10 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 	if err := d.fabric.SetLinks(linkConfigs(c, secrets)); err != nil {
 		return nil, errors.Join(err, d.fabric.Close())
 	}
+	d.setMappings(c)
+	ctx, stop := context.WithCancel(context.Background())
+	d.stop = stop
+	d.done.Go(func() { d.expireFlows(ctx) })
 	o.Log.Info("gateway runs", "cluster", c.Cluster, "remote", c.Remote.Cluster, "nodes", table.NodeCount(),
 		"routes", table.RouteCount(), "mtu", mtu.Tunnel, "geneve", c.Overlay.Listen.String(),
 		"vxlan", c.Overlay.VXLANListen.String(), "wireguard", c.WireGuard.ListenPort, "publicKey", secrets.public.String())
@@ -114,8 +124,17 @@ func (d *Daemon) Apply(c *config.Gateway) error {
 		d.public = secrets.public
 		d.log.Info("gateway has another key", "publicKey", d.public.String())
 	}
-	d.fabric.Gateway.SetTable(table)
+	d.setMappings(c)
+	d.setTable(table, newFlows(c, d.fabric.Gateway.Flows()))
 	return d.fabric.Refresh()
+}
+
+// setMappings makes the host serve the mappings. One that it refuses keeps the others from
+// nothing.
+func (d *Daemon) setMappings(c *config.Gateway) {
+	if err := d.fabric.SetMappings(c.Mappings); err != nil {
+		d.log.Error("some address mappings are not served", "error", err)
+	}
 }
 
 // needsRestart refuses changes of what sockets are bound to.
@@ -201,4 +220,8 @@ func addrPort(l config.ListenAddress) netip.AddrPort { return netip.AddrPortFrom
 func (d *Daemon) Fabric() *tun.Fabric { return d.fabric }
 
 // Close ends the gateway and waits for its goroutines.
-func (d *Daemon) Close() error { return d.fabric.Close() }
+func (d *Daemon) Close() error {
+	d.stop()
+	d.done.Wait()
+	return d.fabric.Close()
+}

@@ -82,6 +82,7 @@ cluster: a
 overlay:
   listen: "127.0.0.1:%d"
   addresses: [10.80.0.1]
+  externalAddresses: [10.70.0.1]
   mtu: 1400
   nodes:
   - {name: node-1, underlay: 127.0.0.2, vni: 101, addresses: [10.80.0.11], prefixes: [10.0.1.0/24]}
@@ -90,7 +91,8 @@ wireguard:
   privateKeyFile: %s/private.key
   peers:
   - {name: b-0, publicKey: %q}
-local: {prefixes: [10.0.0.0/16]}
+local: {prefixes: [10.0.0.0/16], externalPrefixes: [10.70.0.0/16]}
+masquerade: {sources: [198.51.100.0/24], flows: 1000}
 remote: {cluster: b, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.71.0.0/16}]}
 observability: {listen: %q}
 `, ports[0], ports[1], dir, publicKeyOf(9), b.http))
@@ -186,7 +188,7 @@ func TestFaultyFileChangesNothingAndIsReported(t *testing.T) {
 	b := newBench(t)
 	b.start(t)
 	for i, c := range []struct{ old, new, says string }{
-		{"vni: 101", "vni: 0", ":9: overlay.nodes[0].vni"},
+		{"vni: 101", "vni: 0", ":10: overlay.nodes[0].vni"},
 		{"vni: 0", "vnii: 101", "vnii"},
 		{"vnii: 101", "vni: 101", ""},
 		{"listenPort: ", "listenPort: 1", "wireguard.listenPort"},

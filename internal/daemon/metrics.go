@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/relay"
 )
 
 // rttHistogram is the round trip of link probes, by link.
@@ -40,12 +41,24 @@ var (
 	sentDesc      = describe("wireguard_sent_bytes_total", "Bytes of WireGuard datagrams sent.", "peer")
 	handshakeDesc = describe("wireguard_handshake_age_seconds", "Time since the last handshake; absent before the first.", "peer")
 
-	datagramsDesc = describe("wireguard_dropped_datagrams_total", "WireGuard datagrams dropped outside of WireGuard, by reason.", "reason")
-	overflowDesc  = describe("receive_queue_overflow_total", "Datagrams the kernel dropped because the gateway did not read fast enough.", "socket")
-	mtuDesc       = describe("inner_mtu_bytes", "Largest IP packet that the whole way carries.")
-	nodesDesc     = describe("nodes", "Nodes in the table.")
-	routesDesc    = describe("routes", "Local prefixes and addresses in the table.")
-	startedDesc   = describe("start_time_seconds", "When the gateway started, in seconds since the epoch.")
+	datagramsDesc    = describe("wireguard_dropped_datagrams_total", "WireGuard datagrams dropped outside of WireGuard, by reason.", "reason")
+	overflowDesc     = describe("receive_queue_overflow_total", "Datagrams the kernel dropped because the gateway did not read fast enough.", "socket")
+	mtuDesc          = describe("inner_mtu_bytes", "Largest IP packet that the whole way carries.")
+	nodesDesc        = describe("nodes", "Nodes in the table.")
+	routesDesc       = describe("routes", "Local prefixes and addresses in the table.")
+	flowsDesc        = describe("masquerade_flows", "Masqueraded flows that there are.")
+	maxFlowsDesc     = describe("masquerade_max_flows", "As many masqueraded flows as there may be.")
+	portsDesc        = describe("masquerade_ports", "External ports and ICMP identifiers of masqueraded flows, by state.", "state")
+	eventsDesc       = describe("masquerade_flows_total", "What became of masqueraded flows.", "event")
+	fragmentsDesc    = describe("fragment_bytes", "Memory of fragments that wait for the rest of their datagrams.", "direction")
+	relayOpenDesc    = describe("mapping_connections", "TCP connections and UDP sessions to mapped addresses that there are.", "protocol")
+	relayOpenedDesc  = describe("mapping_connections_total", "TCP connections and UDP sessions to mapped addresses that came about.", "protocol")
+	relayRefusedDesc = describe("mapping_refused_total", "TCP connections and UDP sessions to mapped addresses that did not come about, by reason.", "protocol", "reason")
+	relayBytesDesc   = describe("mapping_bytes_total", "Bytes of payload carried for mapped addresses.", "protocol", "direction")
+	relayEchoDesc    = describe("mapping_pings_total", "Pings to mapped addresses, by what became of them.", "result")
+
+	leftOutDesc = describe("log_lines_left_out_total", "Lines that were not logged, since too many of their kind came.")
+	startedDesc = describe("start_time_seconds", "When the gateway started, in seconds since the epoch.")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -100,12 +113,47 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	counter(datagramsDesc, datagrams.InboxFull, "link_queue")
 	counter(datagramsDesc, datagrams.SendFailures, "send")
 
+	if f := d.fabric.Gateway.Flows(); f != nil {
+		s := f.Stats(time.Now())
+		gauge(flowsDesc, float64(s.Flows))
+		gauge(maxFlowsDesc, float64(s.MaxFlows))
+		gauge(portsDesc, float64(s.Mappings), "used")
+		gauge(portsDesc, float64(s.Resting), "resting")
+		gauge(portsDesc, float64(s.Ports-s.Mappings-s.Resting), "free")
+		counter(eventsDesc, s.Created, "created")
+		counter(eventsDesc, s.Expired, "expired")
+		counter(eventsDesc, s.Evicted, "evicted")
+		counter(eventsDesc, s.Withdrawn, "withdrawn")
+		egress, ingress := f.FragmentBytes()
+		gauge(fragmentsDesc, float64(egress), "egress")
+		gauge(fragmentsDesc, float64(ingress), "ingress")
+	}
+
 	t := d.fabric.Gateway.Table()
 	gauge(mtuDesc, float64(t.MTU()))
 	gauge(nodesDesc, float64(t.NodeCount()))
 	gauge(routesDesc, float64(t.RouteCount()))
+	d.collectMappings(counter, gauge)
+	counter(leftOutDesc, d.quiet.leftOut.Load())
 	gauge(startedDesc, float64(d.started.UnixMilli())/1e3)
 	d.rtt.Collect(to)
+}
+
+// collectMappings reads what the host did for mapped addresses.
+func (d *Daemon) collectMappings(counter func(*prometheus.Desc, uint64, ...string), gauge func(*prometheus.Desc, float64, ...string)) {
+	tcp, udp, echo := d.fabric.Mapped()
+	for protocol, s := range map[string]relay.Stats{"tcp": tcp, "udp": udp} {
+		gauge(relayOpenDesc, float64(s.Open), protocol)
+		counter(relayOpenedDesc, s.Opened, protocol)
+		counter(relayBytesDesc, s.ToTarget, protocol, "to_target")
+		counter(relayBytesDesc, s.ToCaller, protocol, "to_caller")
+		for i, n := range s.Refused {
+			counter(relayRefusedDesc, n, protocol, relay.Refusal(i).String())
+		}
+	}
+	counter(relayEchoDesc, echo.Answered, "answered")
+	counter(relayEchoDesc, echo.Down, "target_down")
+	counter(relayEchoDesc, echo.Refused, "refused")
 }
 
 // total is the sum of several lanes' counters.

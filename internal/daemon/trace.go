@@ -123,8 +123,8 @@ func TraceTable(t *gateway.Table, q TraceQuestion, now time.Time) (*TraceAnswer,
 		tr = t.TracePacket(b, now)
 	} else {
 		a.MTU = t.MTU()
-		outer := q.outer(t)
-		tr = t.TraceFrame(t.Frame(outer, b), outer.Source, outer.Encapsulation, now)
+		sender := q.sender(t)
+		tr = t.TraceFrame(t.Frame(sender, b), sender.Outer(), now)
 	}
 	a.Verdict = [...]TraceVerdict{
 		gateway.Drop: TraceDropped, gateway.ToTunnel: TraceToTunnel, gateway.ToNode: TraceToNode, gateway.ToHost: TraceToHost,
@@ -146,17 +146,17 @@ func TraceTable(t *gateway.Table, q TraceQuestion, now time.Time) (*TraceAnswer,
 	return a, nil
 }
 
-// outer is what the frame of the question is known by.
-func (q TraceQuestion) outer(t *gateway.Table) gateway.Outer {
+// sender is what the frame of the question is known by.
+func (q TraceQuestion) sender(t *gateway.Table) gateway.NodeKey {
 	if q.Outer == nil {
-		o, _ := t.OuterOf(q.Probe.Source)
-		return o
+		k, _ := t.KeyOf(q.Probe.Source)
+		return k
 	}
-	o := gateway.Outer{Source: q.Outer.Source, VNI: q.Outer.VNI}
+	k := gateway.NodeKey{Underlay: q.Outer.Source, VNI: q.Outer.VNI}
 	if q.Outer.Encapsulation == config.VXLAN {
-		o.Encapsulation = gateway.VXLAN
+		k.Encapsulation = gateway.VXLAN
 	}
-	return o
+	return k
 }
 
 func encapsulationName(e gateway.Encapsulation) config.Encapsulation {

@@ -15,6 +15,7 @@ var layers = [][]string{
 	{"gateway"},
 	{"underlay"},       // before tun: the tunnel is joined to sockets, never the other way round
 	{"node/userspace"}, // Geneve for nodes whose kernels have none; node decides, it carries
+	{"relay"},          // before tun: the tunnel's host serves mapped addresses with it
 	{"tun", "node"},
 	{"control"}, // beside the tunnel: it is given connections, and knows not of what
 	{"k8s/client", "k8s/translate"},
@@ -41,7 +42,7 @@ var pure = []string{"packet", "config", "geneve", "vxlan", "nat", "ipam", "inter
 
 // aside are packages that belong to no layer: tests and the tools that run them.
 // They are imported by tests alone.
-var aside = []string{"internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/raceflag", "internal/testsum", "test"}
+var aside = []string{"internal/conformance", "internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/raceflag", "internal/testsum", "test"}
 
 // ban forbids an import, given as a path or as a folder of paths ending in "/",
 // to some packages.
@@ -79,8 +80,8 @@ var bans = []ban{
 
 	{"golang.org/x/sys/", pure, "system calls belong to underlay and node"},
 	{"golang.zx2c4.com/", pure, "the pipeline does not know what carries it; WireGuard is joined to it in tun"},
-	{"gvisor.dev/", everywhere("tun", "internal/demo", "bench"),
-		"packets are forwarded without a host stack; netstack is the gateway's own host, in tun, and the demo's pods"},
+	{"gvisor.dev/", everywhere("tun", "relay", "internal/demo", "bench"),
+		"packets are forwarded without a host stack; netstack is the gateway's own host, in tun and relay, and the demo's pods"},
 	{"github.com/prometheus/", everywhere("internal/health", "internal/daemon", "internal/demo", "k8s"),
 		"the packet path keeps plain counters; whoever serves them reads them"},
 	{"github.com/vishvananda/", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},

@@ -69,6 +69,7 @@ func Gateway(in Input) (*config.Gateway, []Problem) {
 	}
 	t.config.WireGuard.Peers = t.peers()
 	t.config.Remote.Prefixes = t.remote()
+	t.config.Masquerade = t.masquerade()
 	t.reserve()
 	t.config.Overlay.Nodes = t.nodes(t.place.Number)
 	t.pods()

@@ -112,6 +112,38 @@ type ClusterNetworkSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Overlay OverlaySpec `json:"overlay,omitzero"`
+
+	// Masquerade is who may reach other clusters through the nodes although they are
+	// neither pods nor nodes here.
+	// +optional
+	Masquerade MasqueradeSpec `json:"masquerade,omitzero"`
+}
+
+// MasqueradeSpec is who may leave under the gateways' own external addresses, and how much
+// of that there may be.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.flowsPerSource) || self.flowsPerSource <= (has(self.flows) ? self.flows : 65536)",fieldPath=".flowsPerSource",message="is more than flows: use at most as many, or leave it out for a sixteenth of them"
+type MasqueradeSpec struct {
+	// Sources are the addresses of such hosts, for instance of clients whose connections
+	// kube-proxy sends on as they are (externalTrafficPolicy: Local). 0.0.0.0/0 and ::/0
+	// are everybody; none is nobody. Pods, nodes and other clusters are never masqueraded.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	Sources []SourceRange `json:"sources,omitempty"`
+
+	// Flows is how many flows each gateway keeps at once, 65536 if left out. One takes about
+	// 100 bytes of the gateway's memory, whether it is in use or not.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4194304
+	Flows int32 `json:"flows,omitempty"`
+
+	// FlowsPerSource is how many of them one source may have, a sixteenth if left out.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4194304
+	FlowsPerSource int32 `json:"flowsPerSource,omitempty"`
 }
 
 // OverlaySpec is the network between nodes and gateways.

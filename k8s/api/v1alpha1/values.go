@@ -10,6 +10,14 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!isCIDR(self) || ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3', '::/127', 'fe80::/10', 'ff00::/8'].all(special, !cidr(special).containsIP(cidr(self).ip()) && !cidr(self).containsIP(cidr(special).ip()))",message="holds unspecified, loopback, link-local, multicast or reserved addresses: choose ordinary unicast addresses"
 type CIDR string
 
+// SourceRange is a prefix in canonical form that may be of any width: 0.0.0.0/0 is
+// everybody.
+//
+// +kubebuilder:validation:MaxLength=43
+// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="is not a prefix: write one like 198.51.100.0/24, or 0.0.0.0/0 for everybody"
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || string(cidr(self).masked()) == self",message="is not in canonical form",messageExpression="'is not in canonical form: write %s'.format([string(cidr(self).masked())])"
+type SourceRange string
+
 // IP is one address in canonical form, like 10.80.0.11 or fd00:80::11: an ordinary
 // unicast address without a zone.
 //

@@ -1,0 +1,160 @@
+package gateway
+
+import (
+	"time"
+
+	"strait.dev/strait/nat"
+	"strait.dev/strait/packet"
+)
+
+// stay takes a packet from a node that is not for the remote cluster: it is for the
+// gateway itself, or for an external address of this side.
+func (e *Egress) stay(t *Table, f *Flows, node *Node, from *route, b []byte, now time.Time) Result {
+	ip := &e.ip
+	to, ok := t.local.Lookup(ip.Dst)
+	switch {
+	case ok && to.internal != nil && to.node != nil, ok && to.masquerade && f != nil && !packet.IsEchoRequest(b, ip):
+		return e.hairpin(t, f, node, from, to, b, now)
+	case ok && to.node == nil && from != stranger:
+		if packet.IsPartial(b, ip) {
+			packet.Complete(b, ip)
+		}
+		return Result{Verdict: ToHost, Packet: b, Version: ip.Version}
+	}
+	return e.refuse(t, node, b, strangeDestination(ip), packet.Prohibited, 0, now)
+}
+
+// turn is how a packet goes out and in again without leaving: by a map of prefixes or to
+// the end of a masqueraded flow, on each side.
+type turn struct {
+	out, in    *nat.Map
+	as, inside nat.Endpoint
+	node       *Node
+}
+
+// hairpin sends a packet from one of this side to another whom it knows by an external
+// address: with an external source too, as if it had come in from the remote cluster
+// (RFC 4787 REQ-9, RFC 5382 REQ-8). Pods have no external address of their own, since the
+// remote cluster chooses how it sees them; here they are masqueraded.
+func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []byte, now time.Time) Result {
+	ip := &e.ip
+	if ip.TTL <= 1 {
+		return e.refuse(t, node, b, TTLExceeded, packet.TimeExceeded, 0, now)
+	}
+	if reason := t.mayLeave(from, ip.Src); reason != NoReason {
+		return e.refuse(t, node, b, reason, packet.Prohibited, 0, now)
+	}
+	if packet.IsPartial(b, ip) {
+		packet.Complete(b, ip)
+	}
+	if len(b) > t.overlayMTU && ip.DF {
+		return e.refuse(t, node, b, TooBig, packet.TooBig, t.overlayMTU, now)
+	}
+	find := e.findTurn
+	if packet.IsICMPError(b, ip) {
+		find = e.turnQuote
+	}
+	way, reason := find(t, f, node, from, to, b, now)
+	switch {
+	case reason == NATQuota || reason == NATExhausted:
+		return e.refuse(t, node, b, reason, packet.Prohibited, 0, now)
+	case reason != NoReason:
+		return drop(reason)
+	case !nat.Rewrite(b, ip, way.out, way.in),
+		way.as.Addr.IsValid() && !nat.ReplaceSource(b, ip, way.as),
+		way.inside.Addr.IsValid() && !nat.ReplaceDestination(b, ip, way.inside):
+		return drop(UpperHeader)
+	}
+	packet.DecrementTTL(b, ip)
+	e.g.see(IntoNode, b)
+	r := Result{Verdict: ToNode, Node: way.node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version)}
+	if len(b) > t.overlayMTU {
+		r.Pieces = &e.pieces
+		r.Pieces.Fragments(b, ip, t.overlayMTU) // IPv4: IPv6 was refused above
+	}
+	return r
+}
+
+// findTurn finds the way of a packet that is no ICMP error. It edits nothing but the
+// identification.
+func (e *Egress) findTurn(t *Table, f *Flows, node *Node, from, to *route, b []byte, now time.Time) (way turn, reason Reason) {
+	ip := &e.ip
+	remote, known := nat.Destination(b, ip)
+	source, ok := nat.Source(b, ip)
+	if way.out = from.external; way.out != nil {
+		source.Addr = way.out.Translate(ip.Src)
+	} else if f == nil {
+		return way, NoExternalAddress
+	} else if way.as, reason = t.masquerade(f, b, ip, node, now); reason != NoReason {
+		return way, reason
+	} else {
+		source = way.as
+	}
+	if way.in, way.node = to.internal, to.node; way.node != nil {
+		return way, NoReason
+	}
+	if !ok || !known {
+		return way, NATProtocol
+	}
+	inside, origin, outcome := f.In(ip.Proto, source, remote, nat.TCPFlags(b, ip), now)
+	if reason = natReason[outcome]; reason == NoReason {
+		way.in = nil
+		way.inside, way.node, reason = t.behind(inside, origin)
+	}
+	return way, reason
+}
+
+// turnQuote finds the way of an ICMP error about a packet that was turned, and translates
+// what it quotes (RFC 5508 REQ-7).
+func (e *Egress) turnQuote(t *Table, f *Flows, _ *Node, from, _ *route, b []byte, _ time.Time) (way turn, reason Reason) {
+	ip, q := &e.ip, &e.quoted
+	quote, reason := readQuote(b, ip, q)
+	if reason != NoReason {
+		return way, reason
+	}
+	sender, known := t.local.Lookup(q.Src)
+	receiver, ok := t.local.Lookup(q.Dst)
+	if !ok && f != nil && t.masquerades(q.Dst) {
+		receiver, ok = stranger, true
+	}
+	if !known || !ok {
+		return way, ICMPUnrelated
+	}
+
+	// Where the quoted packet had gone, as its sender knew it.
+	external, _ := nat.Destination(quote, q)
+	var replaceDst, replaceSrc bool
+	if receiver.external != nil {
+		external.Addr = receiver.external.Translate(q.Dst)
+	} else if f != nil {
+		if external, replaceDst = f.outsideOf(quote, q); !replaceDst {
+			return way, ICMPUnrelated
+		}
+	}
+	// Whence it came.
+	if way.in, way.node = sender.internal, sender.node; way.node == nil {
+		if f == nil {
+			return way, ICMPUnrelated
+		}
+		as, _ := nat.Source(quote, q)
+		inside, origin, found := f.Inside(q.Proto, external, as)
+		if !found {
+			return way, ICMPUnrelated
+		}
+		way.in, replaceSrc = nil, true
+		if way.inside, way.node, reason = t.behind(inside, origin); reason != NoReason {
+			return way, reason
+		}
+	}
+	if way.out = from.external; way.out == nil {
+		way.as = nat.Endpoint{Addr: t.external[index(ip.Version)]}
+	}
+	nat.RewriteQuote(b, ip, quote, q, way.in, receiver.external)
+	if replaceDst {
+		nat.ReplaceQuotedDestination(b, ip, quote, q, external)
+	}
+	if replaceSrc {
+		nat.ReplaceQuotedSource(b, ip, quote, q, way.inside)
+	}
+	return way, NoReason
+}

@@ -1,0 +1,136 @@
+package nat_test
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"strait.dev/strait/nat"
+	"strait.dev/strait/packet"
+)
+
+// crowd is what the goroutines of a race test agree on: the flow with a number
+// has one inside and one remote, so whoever gets a translation can tell whether
+// it is the right one.
+type crowd struct{ n uint32 }
+
+func (c crowd) inside(i uint32) nat.Endpoint {
+	return end(netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, 0xcb000000|i>>2))), uint16(1000+i&3))
+}
+
+func (c crowd) remote(i uint32) nat.Endpoint {
+	return end(netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, 0x0a470000|i%500))), uint16(i))
+}
+
+func (c crowd) origin(i uint32) uint32 { return i * 7 }
+
+// seen is an external endpoint that a flow had at some time.
+type seen struct {
+	flow     uint32
+	external nat.Endpoint
+}
+
+// One goroutine makes flows, three look them up as packets come in and errors do,
+// one ends them, and one lists them, in a table so full that entries are used again
+// all the time. Some flows are kept alive: those must be found every time, the
+// others rightly or not at all.
+func TestNobodyEverGetsTheTranslationOfAnother(t *testing.T) {
+	const steady, transient, size = 50, 20000, 400
+	c := crowd{n: transient}
+	f := families[0]
+	m := nat.NewMasquerade(nat.MasqueradeConfig{Flows: size, FlowsPerSource: size, Random: rand.NewPCG(7, 7), Epoch: epoch})
+	m.Use([]netip.Addr{f.external, f.external2})
+
+	var clock atomic.Int64 // seconds
+	now := func() time.Time { return epoch.Add(time.Duration(clock.Load()) * time.Second) }
+	var lately [256]atomic.Pointer[seen]
+	var kept [steady]seen
+	for i := range kept {
+		external, _ := m.Out(packet.ProtoUDP, c.inside(uint32(i)), c.remote(uint32(i)), c.origin(uint32(i)), 0, now())
+		kept[i] = seen{uint32(i), external}
+	}
+
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	beside := func(work func(r *rand.Rand)) {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(1, rand.Uint64()))
+			for !stop.Load() {
+				work(r)
+			}
+		})
+	}
+	check := func(s seen, must bool) {
+		remote := c.remote(s.flow)
+		inside, from, o := m.In(packet.ProtoUDP, remote, s.external, 0, now())
+		if must && o != nat.Translated {
+			t.Errorf("flow %d was not found", s.flow)
+			stop.Store(true)
+		}
+		if o == nat.Translated && (inside != c.inside(s.flow) || from != c.origin(s.flow)) {
+			t.Errorf("flow %d led to %v from %d, want %v from %d", s.flow, inside, from, c.inside(s.flow), c.origin(s.flow))
+			stop.Store(true)
+		}
+		inside, from, ok := m.Inside(packet.ProtoUDP, remote, s.external)
+		if must && !ok || ok && (inside != c.inside(s.flow) || from != c.origin(s.flow)) {
+			t.Errorf("an error of flow %d led to %v from %d, %t", s.flow, inside, from, ok)
+			stop.Store(true)
+		}
+		external, ok := m.Outside(packet.ProtoUDP, c.inside(s.flow), remote)
+		if must && (!ok || external != s.external) {
+			t.Errorf("flow %d is %v, %t, want %v", s.flow, external, ok, s.external)
+			stop.Store(true)
+		}
+	}
+	for range 3 {
+		beside(func(r *rand.Rand) {
+			check(kept[r.IntN(steady)], true)
+			if s := lately[r.IntN(len(lately))].Load(); s != nil {
+				check(*s, false)
+			}
+		})
+	}
+	beside(func(*rand.Rand) { m.Expire(now()) })
+	beside(func(*rand.Rand) {
+		for x := range m.Flows {
+			i := binary.BigEndian.Uint32(x.Inside.Addr.AsSlice())&0xffffff<<2 | uint32(x.Inside.Port-1000)
+			if x.Remote != c.remote(i) || x.Origin != c.origin(i) {
+				t.Errorf("flow %d is listed as %+v", i, x)
+				stop.Store(true)
+			}
+		}
+		m.Stats(now())
+	})
+
+	// The clock runs with this goroutine's rounds, so that kept flows never time out.
+	r := random()
+	made, refused := 0, 0
+	for round := 0; round < 30000 && !stop.Load(); round++ {
+		if round%50 == 0 {
+			clock.Add(40)
+			for i, s := range kept {
+				if external, o := m.Out(packet.ProtoUDP, c.inside(s.flow), c.remote(s.flow), c.origin(s.flow), 0, now()); o != nat.Translated || external != s.external {
+					t.Fatalf("flow %d became %v, outcome %d", i, external, o)
+				}
+			}
+		}
+		i := steady + r.Uint32N(transient)
+		external, o := m.Out(packet.ProtoUDP, c.inside(i), c.remote(i), c.origin(i), 0, now())
+		if o != nat.Translated {
+			refused++
+			continue
+		}
+		made++
+		lately[r.IntN(len(lately))].Store(&seen{i, external})
+	}
+	stop.Store(true)
+	wg.Wait()
+	if made < 1000 {
+		t.Errorf("only %d flows were made, %d refused: this proves nothing", made, refused)
+	}
+	t.Logf("%d flows made, %d refused, %+v", made, refused, m.Stats(now()))
+}

@@ -1,0 +1,100 @@
+package packet
+
+import "encoding/binary"
+
+const (
+	fragmentHeaderLen = 8    // RFC 8200 section 4.5
+	ipv6MoreFragments = 0x01 // in byte 3 of that header
+)
+
+// FragmentsV6 cuts an IPv6 packet into fragments of at most mtu bytes with the
+// identification id, RFC 8200 section 4.5; a packet that fits stays as it is. No
+// router may do that: it is for packets that this machine sends, or that it has
+// put together from fragments itself. id must not be in use for another datagram
+// between the same two addresses. An mtu below MinIPv6MTU counts as MinIPv6MTU.
+//
+// It reports false, with nothing left, for what cannot be cut: a packet with a
+// fragment header, and headers too long for the first fragment, which must have
+// all of them (RFC 7112).
+func (p *Pieces) FragmentsV6(b []byte, ip *IP, mtu int, id uint32) bool {
+	*p = Pieces{}
+	mtu = max(mtu, MinIPv6MTU)
+	if int(ip.Len) <= mtu {
+		p.Whole(b[:ip.Len])
+		return true
+	}
+	header, next := perFragmentHeaders(b, ip)
+	room := (mtu - header - fragmentHeaderLen) &^ (unitLen - 1)
+	headers := int(ip.Header) - header + upperHeader(ip.Upper(b), ip.Proto)
+	if ip.fragOffset != 0 || headers > room {
+		return false
+	}
+	*p = Pieces{
+		b: b[:ip.Len], at: header, mtu: mtu, kind: fragmentV6,
+		header: header, next: next, id: id,
+	}
+	return true
+}
+
+func (p *Pieces) nextFragmentV6(dst []byte) int {
+	offset := p.at - p.header
+	payload := p.b[p.at:]
+	var more uint16
+	if room := p.mtu - p.header - fragmentHeaderLen; len(payload) > room {
+		payload = payload[:room&^(unitLen-1)]
+		more = ipv6MoreFragments
+	}
+	n := p.header + fragmentHeaderLen + len(payload)
+	dst = dst[:n]
+	copy(dst, p.b[:p.header])
+	binary.BigEndian.PutUint16(dst[4:], uint16(n-IPv6HeaderLen))
+	dst[p.next] = protoFragment
+	h := dst[p.header:]
+	h[0], h[1] = p.b[p.next], 0
+	binary.BigEndian.PutUint16(h[2:], uint16(offset)|more)
+	binary.BigEndian.PutUint32(h[4:], p.id)
+	copy(h[fragmentHeaderLen:], payload)
+
+	p.at += len(payload)
+	if more == 0 {
+		p.b = nil
+	}
+	return n
+}
+
+// perFragmentHeaders returns how many bytes of headers every fragment has to
+// carry, up to the routing header or else the hop-by-hop options, and where the
+// last of them says what comes next.
+func perFragmentHeaders(b []byte, ip *IP) (size, next int) {
+	size, next = IPv6HeaderLen, 6
+	for kind, at := b[6], IPv6HeaderLen; at < int(ip.Header); {
+		behind := at + extensionLen(kind, b[at:])
+		if kind == protoHopByHop || kind == protoRouting {
+			size, next = behind, at
+		}
+		kind, at = b[at], behind
+	}
+	return size, next
+}
+
+// nextHeaderField returns the offset of the byte that says what the header at
+// offset at is. b is IPv6 and Parse has walked it that far.
+func nextHeaderField(b []byte, at int) int {
+	field := 6
+	for kind, i := b[6], IPv6HeaderLen; i < at; {
+		field = i
+		kind, i = b[i], i+extensionLen(kind, b[i:])
+	}
+	return field
+}
+
+// extensionLen is the length in bytes of an extension header of a kind.
+func extensionLen(kind uint8, header []byte) int {
+	switch kind {
+	case protoFragment:
+		return fragmentHeaderLen
+	case protoAuth: // RFC 4302 section 2.2: in 4-byte units, minus 2
+		return 8 + int(header[1])*4
+	}
+	return 8 + int(header[1])*8
+}

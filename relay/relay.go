@@ -1,0 +1,141 @@
+package relay
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+)
+
+// Config of a Relay.
+type Config struct {
+	// Stack has TCP, UDP and ICMP of both families, and gets no packet yet. Its clock is
+	// the relay's. Whoever owns it gives NIC the mapped addresses.
+	Stack *stack.Stack
+	NIC   tcpip.NICID
+
+	Limits Limits
+
+	// Dial opens a connection to a target, "tcp" or "udp", as net.Dialer does: the
+	// connection has a file descriptor. Nil: from this machine, with keepalives.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Alive reports whether a target answers, until ctx ends. port is one on which it
+	// is known to answer TCP, also by refusing, or 0. Nil: asked from this machine.
+	Alive func(ctx context.Context, target netip.Addr, port uint16) bool
+}
+
+// Relay serves mappings. Safe for concurrent use.
+type Relay struct {
+	stack  *stack.Stack
+	nic    tcpip.NICID
+	clock  tcpip.Clock
+	limits Limits
+	dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mappings    atomic.Pointer[map[netip.Addr]*mapping] // never nil; replaced, not changed
+	connections *room
+	sessions    *room
+	roomy       limit
+	timeWait    limit
+	forwarder   *tcp.Forwarder
+	tcp, udp    counters
+	echo        echoes
+
+	changing sync.Mutex // held by SetMappings
+	mu       sync.Mutex // held for moments; protects what follows, and the replacing of mappings
+	closed   bool
+	attempts map[stack.TransportEndpointID]*attempt
+}
+
+// Keepalives find out that the far end has gone without a word, on both sides of a
+// connection: after 11 min, as many tries as Linux makes, but far earlier, so that
+// firewalls on the way, which often forget after 4 or 5 min, see that it is in use.
+const (
+	keepaliveIdle     = 2 * time.Minute
+	keepaliveInterval = time.Minute
+	keepaliveCount    = 9
+)
+
+// New returns a relay that serves nothing yet. It takes over what the stack does with
+// TCP, UDP and pings that no socket of the stack is there for; what is not mapped the
+// stack answers as before.
+func New(c Config) *Relay {
+	r := &Relay{
+		stack: c.Stack, nic: c.NIC, clock: c.Stack.Clock(), limits: c.Limits.withDefaults(), dialer: c.Dial,
+		attempts: make(map[stack.TransportEndpointID]*attempt),
+	}
+	if r.dialer == nil {
+		dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+			Enable: true, Idle: keepaliveIdle, Interval: keepaliveInterval, Count: keepaliveCount,
+		}}
+		r.dialer = dialer.DialContext
+	}
+	r.mappings.Store(new(map[netip.Addr]*mapping))
+	r.connections, r.sessions = newRoom(r.limits.Connections), newRoom(r.limits.Sessions)
+	r.roomy.most, r.timeWait.most = int64(r.limits.Roomy), int64(r.limits.TimeWait)
+	r.echo.asking.most, r.echo.waiting.most = targetsAsked, waitingPings
+	r.echo.alive = c.Alive
+	if r.echo.alive == nil {
+		r.echo.alive = alive
+	}
+	var window tcpip.TCPReceiveBufferSizeRangeOption
+	if err := c.Stack.TransportProtocolOption(tcp.ProtocolNumber, &window); err != nil {
+		panic("relay: a stack without TCP")
+	}
+	// What is being dialled counts in the quota of connections, so it never is more.
+	r.forwarder = tcp.NewForwarder(c.Stack, window.Default, r.limits.Connections.All, r.accept)
+	c.Stack.SetTransportProtocolHandler(tcp.ProtocolNumber, r.segment)
+	c.Stack.SetTransportProtocolHandler(udp.ProtocolNumber, r.datagram)
+	c.Stack.SetTransportProtocolHandler(icmp.ProtocolNumber4, r.ping)
+	c.Stack.SetTransportProtocolHandler(icmp.ProtocolNumber6, r.ping)
+	return r
+}
+
+// Close ends all connections, sessions and pings, resets those of TCP, and waits for
+// them. What arrives afterwards is answered as if nothing were mapped. The stack must
+// still be there.
+func (r *Relay) Close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	_ = r.SetMappings(nil) // nothing in it can be wrong
+}
+
+// use makes SetMappings wait for m.running.Done, unless the mapping is withdrawn already.
+func (r *Relay) use(m *mapping) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.useLocked(m)
+}
+
+func (r *Relay) useLocked(m *mapping) bool {
+	if (*r.mappings.Load())[m.External] != m {
+		return false
+	}
+	m.running.Add(1)
+	return true
+}
+
+// limit counts up to a number. Safe for concurrent use.
+type limit struct {
+	most int64
+	now  atomic.Int64
+}
+
+func (l *limit) take() bool {
+	if l.now.Add(1) <= l.most {
+		return true
+	}
+	l.now.Add(-1)
+	return false
+}
+
+func (l *limit) give() { l.now.Add(-1) }

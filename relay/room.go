@@ -1,0 +1,57 @@
+package relay
+
+import (
+	"net/netip"
+	"sync"
+)
+
+// room counts what is open, so that no limit is exceeded. Safe for concurrent use.
+type room struct {
+	quota Quota
+
+	mu       sync.Mutex
+	all      int
+	mappings map[*mapping]int
+	callers  map[netip.Addr]int
+}
+
+func newRoom(q Quota) *room {
+	return &room{quota: q, mappings: make(map[*mapping]int), callers: make(map[netip.Addr]int)}
+}
+
+// take makes room for one, or says which limit is reached.
+func (r *room) take(m *mapping, caller netip.Addr) (Refusal, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.all >= r.quota.All:
+		return TooMany, false
+	case r.mappings[m] >= r.quota.PerMapping:
+		return TooManyOfMapping, false
+	case r.callers[caller] >= r.quota.PerCaller:
+		return TooManyOfCaller, false
+	}
+	r.all++
+	r.mappings[m]++
+	r.callers[caller]++
+	return 0, true
+}
+
+// give ends what take began.
+func (r *room) give(m *mapping, caller netip.Addr) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all--
+	if r.mappings[m]--; r.mappings[m] == 0 {
+		delete(r.mappings, m)
+	}
+	if r.callers[caller]--; r.callers[caller] == 0 {
+		delete(r.callers, caller)
+	}
+}
+
+func (r *room) taken() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all
+}

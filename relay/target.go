@@ -1,0 +1,78 @@
+package relay
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+)
+
+// bufferLen is the largest datagram, and what is copied of a stream at once, bytes.
+const bufferLen = 64 << 10
+
+// buffers are taken only while there is something to copy: what is idle holds none.
+var buffers = sync.Pool{New: func() any { return new([bufferLen]byte) }}
+
+func takeBuffer() *[bufferLen]byte  { return buffers.Get().(*[bufferLen]byte) }
+func giveBuffer(b *[bufferLen]byte) { buffers.Put(b) }
+
+// target is the side of a connection or session that the gateway's machine holds.
+type target struct {
+	net.Conn
+	raw syscall.RawConn
+}
+
+func newTarget(c net.Conn) (*target, error) {
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		c.Close()
+		return nil, errors.New("the connection has no file descriptor")
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return &target{c, raw}, nil
+}
+
+// receive waits for bytes or a datagram. The caller gives the buffer back, also after an
+// error, unless it is nil.
+func (t *target) receive() (b *[bufferLen]byte, n int, err error) {
+	waited := t.raw.Read(func(fd uintptr) bool {
+		b = takeBuffer()
+		for {
+			if n, err = syscall.Read(int(fd), b[:]); err != syscall.EINTR {
+				break
+			}
+		}
+		if err != syscall.EAGAIN {
+			return true
+		}
+		giveBuffer(b)
+		b = nil
+		return false
+	})
+	if waited != nil {
+		return b, 0, waited // closed
+	}
+	return b, n, err
+}
+
+// end says that nothing more comes.
+func (t *target) end() error {
+	c, ok := t.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return io.ErrClosedPipe
+	}
+	return c.CloseWrite()
+}
+
+// reset ends a TCP connection so that the target sees that it was not finished.
+func (t *target) reset() {
+	if c, ok := t.Conn.(interface{ SetLinger(sec int) error }); ok {
+		_ = c.SetLinger(0) // it is closed at once, or was
+	}
+	t.Close()
+}

@@ -1,0 +1,187 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/waiter"
+)
+
+// attempt is a connection of which the target or the caller has not answered yet.
+type attempt struct {
+	m      *mapping
+	caller netip.Addr
+	syn    []byte // as it came, for an ICMP error to quote
+}
+
+// segment takes a TCP segment that belongs to no connection of the stack, and reports
+// whether the relay has to do with it. Of those only SYNs to a mapped address; the stack
+// answers all others with a reset, as RFC 9293 section 3.5.2 wants. It is called on the
+// goroutine that brings the packet, and does not block.
+func (r *Relay) segment(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
+	m := r.mapped(id.LocalAddress)
+	h := header.TCP(pkt.TransportHeader().Slice())
+	const mask = header.TCPFlagSyn | header.TCPFlagAck | header.TCPFlagRst
+	if m == nil || h.Flags()&mask != header.TCPFlagSyn ||
+		!h.IsChecksumValid(id.RemoteAddress, id.LocalAddress, pkt.Data().Checksum(), uint16(pkt.Data().Size())) {
+		return false
+	}
+	a := &attempt{m: m, caller: address(id.RemoteAddress), syn: quote(pkt)}
+	mine, refusal, ok := r.begin(id, a, pkt)
+	if mine && !ok {
+		r.tcp.refused[refusal].Add(1)
+		r.tell(prohibited, a.syn)
+	}
+	return mine
+}
+
+// begin makes room for an attempt and starts it, if that is ours to do.
+func (r *Relay) begin(id stack.TransportEndpointID, a *attempt, pkt *stack.PacketBuffer) (mine bool, refusal Refusal, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.attempts[id] != nil {
+		return true, 0, true // a SYN again; the first one is being worked on
+	}
+	if refusal, ok = r.connections.take(a.m, a.caller); !ok {
+		return true, refusal, false
+	}
+	if r.useLocked(a.m) {
+		r.attempts[id] = a
+		if r.forwarder.HandlePacket(id, pkt) { // starts accept
+			return true, 0, true
+		}
+		delete(r.attempts, id) // no SYN for the stack
+		a.m.running.Done()
+	}
+	r.connections.give(a.m, a.caller)
+	return false, 0, false
+}
+
+// accept brings one connection about, and serves it to its end. It runs on a goroutine
+// of its own.
+func (r *Relay) accept(request *tcp.ForwarderRequest) {
+	id := request.ID()
+	r.mu.Lock()
+	a := r.attempts[id]
+	r.mu.Unlock()
+	defer a.m.running.Done()
+
+	c, refusal := r.connect(a, request)
+	if c != nil {
+		r.tcp.opened.Add(1)
+	} else {
+		r.tcp.refused[refusal].Add(1)
+		// The caller's SYN is answered, or it is not, and then this did not exist.
+		switch refusal {
+		case TargetRefused, Withdrawn:
+			request.Complete(true)
+		case TargetUnreachable:
+			r.tell(hostUnreachable, a.syn)
+			request.Complete(false)
+		case NoSocket:
+			r.tell(prohibited, a.syn)
+			request.Complete(false)
+		default: // silence; the caller will send its SYN again, and we shall try again
+			request.Complete(false)
+		}
+	}
+	r.mu.Lock()
+	delete(r.attempts, id)
+	r.mu.Unlock()
+	if c == nil {
+		r.connections.give(a.m, a.caller)
+		return
+	}
+	c.serve()
+}
+
+// connect reaches the target and then completes the caller's handshake. The request is
+// complete if that succeeds.
+func (r *Relay) connect(a *attempt, request *tcp.ForwarderRequest) (*connection, Refusal) {
+	port := request.ID().LocalPort
+	t, err := r.dial(a.m, "tcp", port)
+	if err != nil {
+		refusal := refusalOf(err)
+		if refusal == TargetRefused {
+			a.m.answers.Store(uint32(port))
+		}
+		return nil, refusal
+	}
+	a.m.answers.Store(uint32(port))
+	c := &connection{relay: r, attempt: a, target: t, caller: &stream{queue: new(waiter.Queue)}}
+	var terr tcpip.Error
+	if c.caller.end, terr = r.handshake(a.m.ctx, request, c.caller.queue); terr != nil {
+		t.reset()
+		if a.m.ctx.Err() != nil {
+			return nil, Withdrawn
+		}
+		return nil, CallerSilent
+	}
+	request.Complete(false)
+	return c, 0
+}
+
+// handshake sends the SYN-ACK and waits for the caller's answer, Limits.Dial at most.
+func (r *Relay) handshake(ctx context.Context, request *tcp.ForwarderRequest, queue *waiter.Queue) (tcpip.Endpoint, tcpip.Error) {
+	answered := make(chan struct{})
+	defer close(answered)
+	// The stack gives up when it is woken and there is no connection. It does not say
+	// when it has begun to wait, so it is woken more than once.
+	giveUp := func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			queue.Notify(waiter.WritableEvents)
+			select {
+			case <-answered:
+				return
+			case <-tick.C:
+			}
+		}
+	}
+	defer r.clock.AfterFunc(r.limits.Dial, giveUp).Stop()
+	defer context.AfterFunc(ctx, giveUp)()
+	return request.CreateEndpoint(queue)
+}
+
+// errSilent is that a target did not answer in time.
+var errSilent = errors.New("no answer")
+
+// dial opens a connection to a port of the target, in Limits.Dial at most.
+func (r *Relay) dial(m *mapping, network string, port uint16) (*target, error) {
+	ctx, cancel := context.WithCancelCause(m.ctx)
+	defer cancel(nil)
+	defer r.clock.AfterFunc(r.limits.Dial, func() { cancel(errSilent) }).Stop()
+	c, err := r.dialer(ctx, network, netip.AddrPortFrom(m.Target, port).String())
+	if err == nil {
+		return newTarget(c)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause // our own limit, or the mapping's end
+	}
+	return nil, err
+}
+
+// refusalOf says what it means that a target could not be dialled.
+func refusalOf(err error) Refusal {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return Withdrawn
+	case errors.Is(err, errSilent), errors.As(err, &timeout) && timeout.Timeout():
+		return TargetSilent
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
+		return TargetRefused
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return TargetUnreachable
+	}
+	return NoSocket
+}

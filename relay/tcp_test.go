@@ -1,0 +1,498 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+
+	"strait.dev/strait/config"
+)
+
+const port = 5432
+
+func TestTCPToAMappedAddressReachesTheTarget(t *testing.T) {
+	for _, to := range []struct{ from, at netip.Addr }{{callerAddr, mappedAddr}, {callerAddr6, mappedAddr6}} {
+		w := newWorld(t, Limits{})
+		defer w.timeFlows()()
+		l := w.listen(port)
+		sent := bytes.Repeat([]byte("to and fro "), 150_000) // 1.6 MB: more than all buffers
+		go func() {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(c, c)
+			c.Close()
+		}()
+		c, err := w.connect(to.from, netip.AddrPortFrom(to.at, port))
+		w.must(err)
+		go func() { _, _ = c.Write(sent); _ = c.CloseWrite() }()
+		got, err := io.ReadAll(c)
+		if err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("%d bytes of %d came back, %v", len(got), len(sent), err)
+		}
+		c.Close()
+		w.until("the end", func() bool { return w.relay.TCP().Open == 0 })
+		if s := w.relay.TCP(); s.Opened != 1 || s.ToTarget != uint64(len(sent)) || s.ToCaller != uint64(len(sent)) {
+			t.Errorf("counted %+v", s)
+		}
+	}
+}
+
+// What is not mapped, on mapped addresses or not, is the stack's to answer.
+func TestOnlyMappedAddressesAreServed(t *testing.T) {
+	w := newWorld(t, Limits{})
+	w.listen(port)
+	w.must(w.relay.SetMappings(both[:1]))
+	if _, err := w.connect(callerAddr6, netip.AddrPortFrom(mappedAddr6, port)); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("an address without mapping: %v", err)
+	}
+	if s := w.relay.TCP(); s.Opened+s.Refused[TargetRefused] != 0 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+func TestEachHalfOfAConnectionEndsAlone(t *testing.T) {
+	w := newWorld(t, Limits{})
+	here, there := w.pair(w.listen(port))
+	send, receive := func(c net.Conn, text string) {
+		_, err := c.Write([]byte(text))
+		w.must(err)
+	}, func(c net.Conn, want string) {
+		t.Helper()
+		b := make([]byte, len(want))
+		if _, err := io.ReadFull(c, b); err != nil || string(b) != want {
+			t.Errorf("received %q, %v; want %q", b, err, want)
+		}
+	}
+	ended := func(c net.Conn) {
+		t.Helper()
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+			t.Errorf("%d bytes, %v; want the end", n, err)
+		}
+	}
+	send(here, "question")
+	w.must(here.CloseWrite())
+	receive(there, "question")
+	ended(there)
+	send(there, "a long")
+	receive(here, "a long")
+	send(there, " answer")
+	receive(here, " answer")
+	w.must(there.CloseWrite())
+	ended(here)
+	here.Close()
+	w.until("the end", func() bool { return w.relay.TCP().Open == 0 })
+
+	here, there = w.pair(w.listen(port + 1))
+	w.must(there.CloseWrite()) // now the target first
+	ended(here)
+	send(here, "more")
+	receive(there, "more")
+	here.Close()
+	ended(there)
+	w.until("the end", func() bool { return w.relay.TCP().Open == 0 })
+	w.advance(time.Minute) // TIME-WAIT and more
+	w.untilNothingIsLeft()
+}
+
+func TestAResetOfOneSideResetsTheOther(t *testing.T) {
+	w := newWorld(t, Limits{})
+	here, there := w.pair(w.listen(port))
+	w.must(there.SetLinger(0))
+	there.Close()
+	if _, err := here.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "reset") {
+		t.Errorf("the caller: %v, want a reset", err)
+	}
+
+	l := w.listen(port + 1)
+	var at net.Conn
+	accepted := make(chan struct{})
+	go func() { defer close(accepted); at, _ = l.Accept() }()
+	raw, err := w.connect(callerAddr, netip.AddrPortFrom(mappedAddr, port+1))
+	w.must(err)
+	<-accepted
+	defer at.Close()
+	abort(t, w, raw)
+	if _, err := at.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the target: %v, want a reset", err)
+	}
+	w.untilNothingIsLeft()
+}
+
+// abort makes a caller reset its connection.
+func abort(t *testing.T, w *world, c *gonet.TCPConn) {
+	t.Helper()
+	for _, e := range w.caller.RegisteredEndpoints() {
+		e.Abort()
+	}
+	c.Close()
+}
+
+func TestATargetThatRefusesIsSeenToRefuse(t *testing.T) {
+	w := newWorld(t, Limits{})
+	if _, err := w.connect(callerAddr, netip.AddrPortFrom(mappedAddr, port)); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("%v, want a refusal", err)
+	}
+	if n := w.relay.TCP().Refused[TargetRefused]; n != 1 {
+		t.Errorf("counted %d", n)
+	}
+	w.untilNothingIsLeft()
+}
+
+func TestATargetThatCannotBeReachedIsSeenAsThat(t *testing.T) {
+	for _, from := range []struct{ caller, at netip.Addr }{{callerAddr, mappedAddr}, {callerAddr6, mappedAddr6}} {
+		w := newWorld(t, Limits{})
+		w.setDial(func(context.Context, string) error { return &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH} })
+		told := make(chan error, 1)
+		go func() {
+			_, err := w.connect(from.caller, netip.AddrPortFrom(from.at, port))
+			told <- err
+		}()
+		w.untilTold(from.caller, hostUnreachable)
+		if from.caller.Is4() { // the caller's stack does not know the code of IPv6
+			if err := <-told; err == nil || !strings.Contains(err.Error(), "no route") {
+				t.Errorf("%v, want no way there", err)
+			}
+		}
+		if n := w.relay.TCP().Refused[TargetUnreachable]; n != 1 {
+			t.Errorf("counted %d", n)
+		}
+		w.untilNothingIsLeft()
+	}
+}
+
+// The caller's SYN stays without answer, as the target would leave it, and its next one
+// is a new try.
+func TestT17_ATargetThatIsSilentHoldsNothingForLong(t *testing.T) {
+	w := newWorld(t, Limits{})
+	dialled := make(chan struct{}, 100)
+	w.setDial(func(ctx context.Context, _ string) error {
+		dialled <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	result := make(chan error, 1)
+	go func() {
+		_, err := w.connect(callerAddr, netip.AddrPortFrom(mappedAddr, port))
+		result <- err
+	}()
+	<-dialled
+	if open := w.relay.TCP().Open; open != 1 {
+		t.Errorf("%d open while dialling, want 1: what is dialled counts", open)
+	}
+	w.advance(DefaultLimits.Dial)
+	w.until("the dial to end", func() bool { return w.relay.TCP().Refused[TargetSilent] == 1 })
+	select {
+	case err := <-result:
+		t.Fatalf("the caller heard %v, want silence", err)
+	default:
+	}
+	w.advance(10 * time.Second)
+	<-dialled // the caller's SYN again
+	for range 30 {
+		w.advance(10 * time.Second)
+	}
+	if err := <-result; err == nil || !strings.Contains(err.Error(), "timed out") {
+		t.Errorf("the caller heard %v in the end, want its own timeout", err)
+	}
+	w.advance(DefaultLimits.Dial)
+	w.untilNothingIsLeft()
+}
+
+// A caller that never answers the SYN-ACK, since it never sent the SYN, holds the target's
+// connection for the time of one dial.
+func TestT17_ACallerThatIsSilentHoldsNothingForLong(t *testing.T) {
+	w := newWorld(t, Limits{})
+	l := w.listen(port)
+	w.sendSYN(netip.AddrPortFrom(netip.MustParseAddr("10.71.9.9"), 4000), netip.AddrPortFrom(mappedAddr, port)) // nobody is there
+	there, err := l.AcceptTCP()
+	w.must(err)
+	defer there.Close()
+	w.until("the handshake to begin", func() bool { return len(w.host.RegisteredEndpoints()) == 1 })
+	w.advance(DefaultLimits.Dial)
+	if _, err := there.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the target saw %v, want a reset", err)
+	}
+	w.untilNothingIsLeft()
+	if n := w.relay.TCP().Refused[CallerSilent]; n != 1 {
+		t.Errorf("counted %d", n)
+	}
+}
+
+// RFC 5382 REQ-5: an established connection on which nothing moves lives for 2 h 4 min.
+func TestRFC5382REQ5_AnIdleConnectionEndsAfterTwoHoursAndFourMinutes(t *testing.T) {
+	w := newWorld(t, Limits{})
+	here, there := w.pair(w.listen(port))
+	w.advance(2*time.Hour + 3*time.Minute)
+	if s := w.relay.TCP(); s.Open != 1 || s.Expired != 0 {
+		t.Fatalf("%+v after 2 h 3 min", s)
+	}
+	_, err := there.Write([]byte("x"))
+	w.must(err)
+	_, err = io.ReadFull(here, make([]byte, 1))
+	w.must(err)
+	w.until("the byte to count", func() bool { return w.relay.TCP().ToCaller == 1 })
+	w.advance(2*time.Hour + 3*time.Minute) // from the byte on
+	if s := w.relay.TCP(); s.Open != 1 || s.Expired != 0 {
+		t.Fatalf("%+v 2 h 3 min after a byte", s)
+	}
+	w.advance(2 * time.Minute)
+	w.until("the end", func() bool { return w.relay.TCP().Expired == 1 })
+	if _, err := here.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "reset") {
+		t.Errorf("the caller: %v, want a reset", err)
+	}
+	if _, err := there.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the target: %v, want a reset", err)
+	}
+	w.untilNothingIsLeft()
+}
+
+func TestRFC5382REQ5_AHalfClosedConnectionEndsAfterFourMinutes(t *testing.T) {
+	w := newWorld(t, Limits{})
+	here, there := w.pair(w.listen(port))
+	w.must(here.CloseWrite())
+	if _, err := there.Read(make([]byte, 1)); err != io.EOF {
+		t.Fatal(err)
+	}
+	w.advance(3*time.Minute + 59*time.Second)
+	if s := w.relay.TCP(); s.Open != 1 {
+		t.Fatalf("%+v after less than 4 min", s)
+	}
+	w.until("the end", func() bool { w.advance(time.Second); return w.relay.TCP().Expired == 1 })
+	if now := w.clock.Now().Sub(time.Unix(0, 0)); now > time.Hour {
+		t.Errorf("it ended after %v", now)
+	}
+	w.untilNothingIsLeft()
+}
+
+// Both ends hear keepalives, which need no byte of theirs, and the connection works.
+func TestAMappedTCPServiceSurvivesTenMinutesIdle(t *testing.T) {
+	w := newWorld(t, Limits{})
+	here, there := w.pair(w.listen(port))
+	before := w.host.Stats().TCP.SegmentsSent.Value()
+	w.advance(10 * time.Minute)
+	if sent := w.host.Stats().TCP.SegmentsSent.Value() - before; sent < 4 {
+		t.Errorf("%d keepalives in 10 min, want one each 2 min", sent)
+	}
+	echoed(t, here, there)
+}
+
+func echoed(t *testing.T, here, there net.Conn) {
+	t.Helper()
+	for _, c := range []struct{ from, to net.Conn }{{here, there}, {there, here}} {
+		if _, err := c.from.Write([]byte("still here")); err != nil {
+			t.Error(err)
+		}
+		b := make([]byte, 10)
+		if _, err := io.ReadFull(c.to, b); err != nil || string(b) != "still here" {
+			t.Errorf("received %q, %v", b, err)
+		}
+	}
+}
+
+// A caller whose cluster went away without a word is noticed by keepalives.
+func TestACallerThatIsGoneIsNoticed(t *testing.T) {
+	w := newWorld(t, Limits{})
+	_, there := w.pair(w.listen(port))
+	w.lost.Store(true)
+	w.advance(20 * time.Minute)
+	if _, err := there.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the target: %v, want a reset", err)
+	}
+	w.untilNothingIsLeft()
+}
+
+func TestAMappingThatEndsOrHasAnotherTargetEndsItsConnections(t *testing.T) {
+	for name, next := range map[string][]config.Mapping{
+		"withdrawn":      both[1:],
+		"another target": {{External: mappedAddr, Target: netip.MustParseAddr("192.0.2.78")}, both[1]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Limits{})
+			l := w.listen(port)
+			here, there := w.pair(l)
+			var stays *net.TCPConn
+			accepted := make(chan struct{})
+			go func() { defer close(accepted); stays, _ = l.AcceptTCP() }()
+			other, err := w.connect(callerAddr6, netip.AddrPortFrom(mappedAddr6, port))
+			w.must(err)
+			defer other.Close()
+			<-accepted
+			defer stays.Close()
+			dialling := make(chan struct{})
+			w.setDial(func(ctx context.Context, _ string) error { close(dialling); <-ctx.Done(); return ctx.Err() })
+			refused := make(chan error, 1)
+			go func() {
+				_, err := w.connect(callerAddr, netip.AddrPortFrom(mappedAddr, port))
+				refused <- err
+			}()
+			<-dialling
+
+			w.must(w.relay.SetMappings(next))
+			if s := w.relay.TCP(); s.Open != 1 || s.Refused[Withdrawn] != 1 {
+				t.Errorf("%+v right after the change, want one open", s)
+			}
+			if _, err := here.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "reset") {
+				t.Errorf("the caller: %v, want a reset", err)
+			}
+			if _, err := there.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("the target: %v, want a reset", err)
+			}
+			if err := <-refused; err == nil || !strings.Contains(err.Error(), "refused") {
+				t.Errorf("who was waiting: %v, want a refusal", err)
+			}
+			echoed(t, other, stays)
+		})
+	}
+}
+
+func TestASlowReaderHoldsBackTheOtherSide(t *testing.T) {
+	w := newWorld(t, Limits{})
+	defer w.timeFlows()()
+	here, there := w.pair(w.listen(port))
+	var sent int
+	w.must(there.SetWriteDeadline(time.Now().Add(time.Second)))
+	for chunk := make([]byte, 1<<20); ; {
+		n, err := there.Write(chunk)
+		sent += n
+		if err != nil {
+			break // everything is full
+		}
+		if sent > 256<<20 {
+			t.Fatal("256 MiB are held for a caller that reads nothing")
+		}
+	}
+	w.must(there.SetWriteDeadline(time.Time{}))
+	there.Close()
+	got, err := io.Copy(io.Discard, here)
+	if err != nil || got != int64(sent) {
+		t.Errorf("%d bytes of %d arrived, %v", got, sent, err)
+	}
+}
+
+func TestLimitsOfConnectionsHoldAndAreTold(t *testing.T) {
+	for _, test := range []struct {
+		quota Quota
+		why   Refusal
+		from  netip.Addr // one more
+		at    netip.Addr
+	}{
+		{Quota{All: 3}, TooMany, other, mappedAddr},
+		{Quota{PerMapping: 3}, TooManyOfMapping, other, mappedAddr},
+		{Quota{PerCaller: 3}, TooManyOfCaller, callerAddr, mappedAddr},
+	} {
+		t.Run(test.why.String(), func(t *testing.T) {
+			w := newWorld(t, Limits{Connections: test.quota})
+			l := w.listen(port)
+			var here []*gonet.TCPConn
+			for range 3 {
+				c, there := w.pair(l)
+				go func() { _, _ = io.Copy(there, there); there.Close() }()
+				here = append(here, c)
+			}
+			_, err := w.connect(test.from, netip.AddrPortFrom(test.at, port))
+			if err == nil {
+				t.Fatal("one too many was let in")
+			}
+			w.untilTold(test.from, prohibited)
+			if s := w.relay.TCP(); s.Refused[test.why] != 1 || s.Open != 3 {
+				t.Errorf("counted %+v", s)
+			}
+			here[0].Close()
+			w.until("room", func() bool { return w.relay.TCP().Open == 2 })
+			c, err := w.connect(test.from, netip.AddrPortFrom(test.at, port))
+			w.must(err)
+			at, err := l.AcceptTCP()
+			w.must(err)
+			at.Close()
+			c.Close()
+			for _, c := range here[1:] {
+				c.Close()
+			}
+			w.until("the end", func() bool { return w.relay.TCP().Open == 0 })
+			w.advance(time.Minute)
+			w.untilNothingIsLeft()
+		})
+	}
+}
+
+func TestAHundredConnectionsComeAndGoAndLeaveNothing(t *testing.T) {
+	w := newWorld(t, Limits{TimeWait: 10, Roomy: 5})
+	stop := w.timeFlows()
+	defer stop()
+	l := w.listen(port)
+	go func() {
+		for i := 0; ; i++ {
+			c, err := l.AcceptTCP()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				if i%3 == 0 {
+					_, _ = c.Write([]byte("bye")) // and ends first
+					return
+				}
+				_, _ = io.Copy(c, c)
+				if i%3 == 1 {
+					_ = c.SetLinger(0)
+				}
+			}()
+		}
+	}()
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			c, err := w.connect(callerAddr, netip.AddrPortFrom(mappedAddr, port))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = c.Write([]byte("hello"))
+			_ = c.CloseWrite()
+			_, _ = io.ReadAll(c)
+			c.Close()
+		})
+	}
+	all.Wait()
+	w.until("the end", func() bool { return w.relay.TCP().Open == 0 })
+	if n := w.relay.timeWait.now.Load(); n > 10 {
+		t.Errorf("%d connections in TIME-WAIT, want 10 at most", n)
+	}
+	stop()
+	w.advance(time.Minute)
+	w.untilNothingIsLeft()
+	if s := w.relay.TCP(); s.Opened != 100 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+func TestTargetsThatCallersMustNotReachAreRefused(t *testing.T) {
+	w := newWorld(t, Limits{})
+	own, err := net.InterfaceAddrs()
+	w.must(err)
+	bad := []string{"127.0.0.1", "127.8.8.8", "169.254.169.254", "0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "::1", "fe80::1", "ff02::1"}
+	for _, a := range own {
+		bad = append(bad, netip.MustParsePrefix(a.String()).Addr().String())
+	}
+	for _, a := range bad {
+		err := w.relay.SetMappings([]config.Mapping{{External: mappedAddr, Target: netip.MustParseAddr(a)}, both[1]})
+		if err == nil || !strings.Contains(err.Error(), "mapping of 10.70.1.9: target "+a) {
+			t.Errorf("%s: %v", a, err)
+		}
+		if served := w.relay.Addresses(); len(served) != 1 || served[0] != mappedAddr6 {
+			t.Errorf("%s: served %v, want only the other mapping", a, served)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package relay
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+	"gvisor.dev/gvisor/pkg/waiter"
+
+	"strait.dev/strait/packet"
+)
+
+// sessionBuffer bounds the datagrams of a session that wait for its goroutine, bytes.
+const sessionBuffer = 128 << 10
+
+// session is what one endpoint of a caller sends to one endpoint of a mapped address, and
+// back. Datagrams of either side keep it.
+type session struct {
+	relay  *Relay
+	m      *mapping
+	from   netip.AddrPort // the caller
+	at     netip.AddrPort // the mapped address
+	caller *stream
+	target *target
+	idle   idle
+	length atomic.Uint32 // of the payload of the caller's last datagram, bytes
+}
+
+// datagram takes a UDP datagram that belongs to no session, and reports whether the
+// relay has to do with it: the stack says "port unreachable" about others. It is called
+// on the goroutine that brings the packet, and does not block.
+func (r *Relay) datagram(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
+	m := r.mapped(id.LocalAddress)
+	if m == nil || !validUDP(pkt) {
+		return false
+	}
+	s := &session{
+		relay: r, m: m, caller: &stream{queue: new(waiter.Queue)},
+		from: netip.AddrPortFrom(address(id.RemoteAddress), id.RemotePort), at: netip.AddrPortFrom(m.External, id.LocalPort),
+	}
+	if refusal, ok := r.sessions.take(m, s.from.Addr()); !ok {
+		r.udp.refused[refusal].Add(1)
+		r.tell(prohibited, quote(pkt))
+		return true
+	}
+	end, err := udp.NewForwarderRequest(r.stack, id, pkt).CreateEndpoint(s.caller.queue)
+	if err != nil { // a datagram before this one was faster
+		r.sessions.give(m, s.from.Addr())
+		return true
+	}
+	s.caller.end = end
+	end.SocketOptions().SetReceiveBufferSize(sessionBuffer, true)
+	if !r.use(m) {
+		end.Close()
+		r.sessions.give(m, s.from.Addr())
+		return false
+	}
+	go s.run()
+	return true
+}
+
+func validUDP(pkt *stack.PacketBuffer) bool {
+	ip := pkt.Network()
+	length, sum := header.UDPValid(header.UDP(pkt.TransportHeader().Slice()), func() uint16 { return pkt.Data().Checksum() },
+		uint16(pkt.Data().Size()), pkt.NetworkProtocolNumber, ip.SourceAddress(), ip.DestinationAddress(), false)
+	return length && sum
+}
+
+// run serves the session to its end.
+func (s *session) run() {
+	r := s.relay
+	defer s.m.running.Done()
+	defer r.sessions.give(s.m, s.from.Addr())
+	defer s.caller.end.Close()
+	var err error
+	if s.target, err = r.dial(s.m, "udp", s.at.Port()); err != nil {
+		refusal := refusalOf(err)
+		r.udp.refused[refusal].Add(1)
+		switch refusal {
+		case TargetUnreachable:
+			s.tell(hostUnreachable)
+		case NoSocket:
+			s.tell(prohibited)
+		}
+		return
+	}
+	r.udp.opened.Add(1)
+	end := func() { s.target.Close(); s.caller.end.Close() }
+	s.idle.clock, s.idle.limit, s.idle.expired = r.clock, s.limit, func() { r.udp.expired.Add(1); end() }
+	s.idle.start()
+	defer s.idle.stop()
+	defer context.AfterFunc(s.m.ctx, end)()
+
+	back := make(chan struct{})
+	go func() { defer close(back); s.toCaller() }()
+	s.toTarget()
+	end()
+	<-back
+}
+
+func (s *session) limit() time.Duration {
+	if s.at.Port() == 53 {
+		return s.relay.limits.Query
+	}
+	return s.relay.limits.Session
+}
+
+func (s *session) toTarget() {
+	for {
+		b, n, err := s.caller.receive()
+		if err == nil {
+			s.length.Store(uint32(n))
+			s.idle.touch()
+			s.count(&s.relay.udp.toTarget, n, s.toTargetOnce(b[:n]))
+		}
+		giveBuffer(b)
+		if err == io.EOF {
+			return // closed; others are what ICMP said about a reply, and end nothing
+		}
+	}
+}
+
+// toTargetOnce sends one datagram. The socket reports first what ICMP said about an
+// earlier one.
+func (s *session) toTargetOnce(b []byte) error {
+	_, err := s.target.Write(b)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		s.refused()
+		_, err = s.target.Write(b)
+	}
+	return err
+}
+
+func (s *session) toCaller() {
+	for {
+		b, n, err := s.target.receive()
+		switch {
+		case err == nil:
+			s.idle.touch()
+			s.count(&s.relay.udp.toCaller, n, s.caller.sendDatagram(b[:n]))
+		case errors.Is(err, syscall.ECONNREFUSED):
+			s.refused()
+		case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+			s.tell(hostUnreachable)
+		}
+		if b == nil {
+			return // closed
+		}
+		giveBuffer(b)
+	}
+}
+
+// refused passes on that nobody listens on the target's port.
+func (s *session) refused() {
+	s.relay.udp.refused[TargetRefused].Add(1)
+	s.tell(portUnreachable)
+}
+
+func (s *session) count(bytes *atomic.Uint64, n int, err error) {
+	if err != nil {
+		s.relay.udp.lost.Add(1)
+		return
+	}
+	bytes.Add(uint64(n))
+}
+
+// tell sends the caller an ICMP error about its last datagram. Of that only the ports are
+// read, so its headers are made up.
+func (s *session) tell(what icmpForm) {
+	length := packet.UDPHeaderLen + int(s.length.Load())
+	var b []byte
+	if s.from.Addr().Is4() {
+		ip := make(header.IPv4, header.IPv4MinimumSize)
+		ip.Encode(&header.IPv4Fields{
+			TotalLength: uint16(header.IPv4MinimumSize + length), TTL: 64, Protocol: packet.ProtoUDP,
+			SrcAddr: stackAddress(s.from.Addr()), DstAddr: stackAddress(s.at.Addr()),
+		})
+		ip.SetChecksum(^ip.CalculateChecksum())
+		b = ip
+	} else {
+		ip := make(header.IPv6, header.IPv6MinimumSize)
+		ip.Encode(&header.IPv6Fields{
+			PayloadLength: uint16(length), TransportProtocol: header.UDPProtocolNumber, HopLimit: 64,
+			SrcAddr: stackAddress(s.from.Addr()), DstAddr: stackAddress(s.at.Addr()),
+		})
+		b = ip
+	}
+	b = binary.BigEndian.AppendUint16(b, s.from.Port())
+	b = binary.BigEndian.AppendUint16(b, s.at.Port())
+	b = binary.BigEndian.AppendUint16(b, uint16(length))
+	s.relay.tell(what, append(b, 0, 0))
+}

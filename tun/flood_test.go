@@ -1,0 +1,143 @@
+package tun
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"strait.dev/strait/internal/raceflag"
+	"strait.dev/strait/underlay"
+)
+
+// held is the memory of this process after collections, bytes: the live heap and the
+// resident set.
+func held(t *testing.T) (heap, resident uint64) {
+	t.Helper()
+	runtime.GC() // with the one below, empties sync.Pools
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.ParseUint(strings.Fields(string(b))[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.HeapAlloc, pages * uint64(os.Getpagesize())
+}
+
+// garbage sends so many copies of a datagram to the WireGuard port of an end.
+func garbage(t *testing.T, e *end, datagram []byte, count int) {
+	t.Helper()
+	s, err := underlay.Listen(netip.MustParseAddrPort("127.0.0.1:0"), underlay.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	to := underlay.NewDestination(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), e.port))
+	b := underlay.NewBatch(BatchSize)
+	for range count / BatchSize {
+		for range BatchSize {
+			b.Add(s, &to, nil, datagram)
+		}
+		b.Flush()
+	}
+}
+
+// wireguardIndex is the index under which an end expects data from its peer.
+func wireguardIndex(t *testing.T, e *end) uint32 {
+	t.Helper()
+	var index atomic.Uint32
+	defer e.fabric.Tap(func(_ Place, _, _ netip.AddrPort, _, datagram []byte) {
+		if len(datagram) >= 32 && datagram[0] == 4 { // transport data, index at 4
+			index.Store(binary.LittleEndian.Uint32(datagram[4:]))
+		}
+	}, WireGuardIn)()
+	eventually(t, "data from the peer", func() bool { return index.Load() != 0 })
+	return index.Load()
+}
+
+// Strangers send what they like to the WireGuard port: the link stays up, and the memory
+// that it took comes back.
+func TestT8_AFloodOfGarbageLeavesNoMemoryBehind(t *testing.T) {
+	if raceflag.Enabled {
+		t.Skip("the race detector keeps memory of its own; run without -race")
+	}
+	a, _ := joined(t)
+	initiation := make([]byte, 148)
+	initiation[0] = 1
+	stray := make([]byte, 1400)
+	stray[0], stray[4] = 4, 0xee
+	forged := make([]byte, 1400)
+	forged[0] = 4
+	binary.LittleEndian.PutUint32(forged[4:], wireguardIndex(t, a))
+	flood := func() {
+		for _, datagram := range [][]byte{initiation, stray, forged} {
+			garbage(t, a, datagram, 100_000)
+		}
+	}
+	flood() // until every buffer has been touched once
+	heap, resident := held(t)
+	eventually(t, "memory to settle", func() bool {
+		before := heap
+		heap, resident = held(t)
+		return heap >= before-before/100
+	})
+	flood()
+	within := func(got, want uint64) bool { return got <= want+want/20 }
+	var heapNow, residentNow uint64
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		heapNow, residentNow = held(t)
+		if within(heapNow, heap) && within(residentNow, resident) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("heap %d KiB, was %d; resident %d KiB, was %d", heapNow>>10, heap>>10, residentNow>>10, resident>>10)
+		}
+	}
+	t.Logf("heap %d KiB, was %d; resident %d KiB, was %d", heapNow>>10, heap>>10, residentNow>>10, resident>>10)
+	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up })
+}
+
+// The peer is no stranger, and may be faster than whoever takes its packets here. WireGuard
+// would queue 131072 of them, in 64 KiB each.
+func TestT8_APeerThatIsTooFastFillsNoMemory(t *testing.T) {
+	a, b := joined(t)
+	hold := make(chan struct{})
+	var once sync.Once
+	remove := a.fabric.Tap(func(_ Place, _, _ netip.AddrPort, _, ip []byte) {
+		if len(ip) > 1000 {
+			once.Do(func() { <-hold })
+		}
+	}, FromTunnel)
+	ip := tcpPacket(pod, netip.MustParseAddr("10.72.1.5"), make([]byte, 1000), false)
+	eventually(t, "the link to be full", func() bool {
+		for range 100 {
+			b.send(t, ip)
+		}
+		return a.fabric.Datagrams().InboxFull > 0
+	})
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	t.Logf("heap %d MiB", m.HeapAlloc>>20)
+	close(hold)
+	remove()
+	sent := 0
+	eventually(t, "packets to cross again", func() bool {
+		sent++
+		text := fmt.Sprintf("packet %d", sent)
+		b.send(t, tcpPacket(pod, netip.MustParseAddr("10.72.1.5"), []byte(text), false))
+		return a.receives(t, text)
+	})
+}

@@ -1,0 +1,54 @@
+package tun
+
+import (
+	"fmt"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+)
+
+// What the host stack may hold, with everything that senders of packets can make it hold:
+//
+//	packets sent and not taken    hostQueue
+//	fragments                     4 MiB in each family, for 30 s (IPv4) or 60 s (IPv6); the oldest go first
+//	                              (the stack's own constants, which cannot be changed)
+//	ICMP, errors and replies      icmpRate a second, icmpBurst at once, all together
+//	a TCP connection              the buffers below
+//	TCP connections               streamBacklog for each listener, and relay.Limits
+//	UDP                           what the probes' sockets and relay.Limits allow
+//	out of order segments         part of the receive buffer
+//
+// Buffers begin with bufferDefault and grow to bufferMost while they are what limits a
+// connection: 1 MiB is 1 Gbit/s over 8 ms. Both ends of a buffer are in this process or
+// one tunnel away.
+const (
+	bufferLeast   = 4 << 10
+	bufferDefault = 128 << 10
+	bufferMost    = 1 << 20
+)
+
+// timeWait is how long a connection's end is remembered, so that late segments are not
+// taken for another one's. RFC 9293 has 2 min twice; no tunnel delays a packet as long.
+const timeWait = 10 * time.Second
+
+const (
+	icmpRate  = 1000 // per second
+	icmpBurst = 100
+)
+
+// limitStack sets the limits. The stack has no connection yet.
+func limitStack(s *stack.Stack) error {
+	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: bufferLeast, Default: bufferDefault, Max: bufferMost}
+	send := tcpip.TCPSendBufferSizeRangeOption{Min: bufferLeast, Default: bufferDefault, Max: bufferMost}
+	wait := tcpip.TCPTimeWaitTimeoutOption(timeWait)
+	for _, option := range []tcpip.SettableTransportProtocolOption{&receive, &send, &wait} {
+		if err := s.SetTransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
+			return fmt.Errorf("host stack: set %T: %v", option, err)
+		}
+	}
+	s.SetICMPLimit(icmpRate)
+	s.SetICMPBurst(icmpBurst)
+	return nil
+}

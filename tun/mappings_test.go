@@ -1,0 +1,120 @@
+package tun
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/packet"
+	"strait.dev/strait/relay"
+)
+
+// give changes an end's configuration and puts it in force.
+func (e *end) give(t *testing.T, change func(c *config.Gateway)) {
+	t.Helper()
+	change(e.config)
+	table, err := gateway.NewTable(e.config, gateway.MTUs{Overlay: 1450, Tunnel: testMTU}, e.fabric.Overlay.Handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.fabric.SetMappings(e.config.Mappings); err != nil {
+		t.Fatal(err)
+	}
+	e.fabric.Gateway.SetTable(table)
+	if err := e.fabric.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A pod of a reaches what an external address of b stands for, and hears its answers; and
+// hears nothing any more when it stands for nothing.
+func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
+	server, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		b := make([]byte, 2048)
+		for {
+			n, from, err := server.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			_, _ = server.WriteToUDPAddrPort(append([]byte("you said "), b[:n]...), from)
+		}
+	}()
+
+	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
+	// A target on loopback, which no mapping may name, stands for one elsewhere.
+	host := b.fabric.host
+	host.relay = relay.New(relay.Config{Stack: host.stack, NIC: hostNIC, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, server.LocalAddr().String())
+	}, Alive: func(context.Context, netip.Addr, uint16) bool { return true }})
+	a.give(t, func(c *config.Gateway) {
+		c.Remote.Prefixes = append(c.Remote.Prefixes, config.RemotePrefix{CIDR: netip.MustParsePrefix("10.70.0.0/16"), SeenAs: netip.MustParsePrefix("10.73.0.0/16")})
+	})
+	b.give(t, func(c *config.Gateway) {
+		c.Mappings = []config.Mapping{{External: netip.MustParseAddr("10.70.1.9"), Target: netip.MustParseAddr("192.0.2.77")}}
+	})
+	setLinks(t, a, a.link("b-0", b))
+	setLinks(t, b, b.link("a-0", a))
+	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+
+	mapped := netip.MustParseAddr("10.73.1.9") // as a sees it
+	udp := func(text string) []byte {
+		u := binary.BigEndian.AppendUint16([]byte{0x12, 0x34, 0, 53}, uint16(packet.UDPHeaderLen+len(text)))
+		return ipv4Packet(pod, mapped, packet.ProtoUDP, append(append(u, 0, 0), text...))
+	}
+	eventually(t, "an answer", func() bool {
+		a.send(t, udp("hello"))
+		return a.receives(t, "you said hello")
+	})
+	echo := append([]byte{8, 0, 0, 0, 0, 1, 0, 1}, "are you up?"...)
+	binary.BigEndian.PutUint16(echo[2:], ^packet.Sum(echo, 0))
+	eventually(t, "an echo reply", func() bool {
+		a.send(t, ipv4Packet(pod, mapped, packet.ProtoICMP, slices.Clone(echo)))
+		return a.receives(t, "are you up?")
+	})
+	if _, udp, pings := b.fabric.Mapped(); udp.Opened != 1 || pings.Answered == 0 {
+		t.Errorf("b counted %+v, %+v", udp, pings)
+	}
+
+	b.give(t, func(c *config.Gateway) { c.Mappings = nil })
+	a.send(t, udp("still there?"))
+	if a.receives(t, "you said still there?") {
+		t.Error("an answer from an address that is not mapped any more")
+	}
+	if _, udp, _ := b.fabric.Mapped(); udp.Open != 0 {
+		t.Errorf("b still has %+v", udp)
+	}
+}
+
+// What callers may make the host hold is bounded by the stack's options.
+func TestTheHostStackHasItsLimits(t *testing.T) {
+	a := newEnd(t, 1, "10.71.0.0/16")
+	defer a.fabric.Close()
+	s := a.fabric.host.stack
+	if rate, burst := s.ICMPLimit(), s.ICMPBurst(); rate != icmpRate || burst != icmpBurst {
+		t.Errorf("%v ICMP messages a second, %d at once", rate, burst)
+	}
+	var receive tcpip.TCPReceiveBufferSizeRangeOption
+	var send tcpip.TCPSendBufferSizeRangeOption
+	for _, option := range []tcpip.GettableTransportProtocolOption{&receive, &send} {
+		if err := s.TransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if receive.Max != bufferMost || send.Max != bufferMost || receive.Default != bufferDefault || send.Default != bufferDefault {
+		t.Errorf("receive buffers %+v, send buffers %+v", receive, send)
+	}
+}

@@ -1,0 +1,102 @@
+package tun
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/packet"
+)
+
+// aResult is one of the ingress journey, for the fixture's node.
+func (f *fixture) aResult(t *testing.T) gateway.Result {
+	t.Helper()
+	r := f.device.Ingress.Packet(tcpPacket(netip.MustParseAddr("10.0.2.9"), pod, nil, false), time.Now())
+	if r.Verdict != gateway.ToNode {
+		t.Fatalf("verdict %d, reason %q", r.Verdict, r.Reason)
+	}
+	return r
+}
+
+// A datagram that a journey put together from fragments lies in the journey's memory, where
+// the next will lie.
+func TestAnOutboxKeepsWhatTheJourneyOverwrites(t *testing.T) {
+	f := newFixture(t)
+	r := f.aResult(t)
+	x := &f.device.write.out
+	memory := make([]byte, packet.MaxLen)
+	const packets = 100
+	for i := range packets {
+		r.Packet = memory[:copy(memory, tcpPacket(pod, remotePod, fmt.Appendf(nil, "packet %d", i), false))]
+		x.forward(&r, nil)
+	}
+	x.flush()
+	for i := range packets {
+		if b := f.toNode(t); !bytes.HasSuffix(b, fmt.Appendf(nil, "packet %d", i)) {
+			t.Fatalf("packet %d is %q", i, b[40:])
+		}
+	}
+}
+
+// What the journey was given stays where it is: no copy.
+func TestAnOutboxCopiesNothingThatStays(t *testing.T) {
+	f := newFixture(t)
+	b := tunnelBufs(tcpPacket(netip.MustParseAddr("10.0.2.9"), pod, nil, false))[0][readOffset:]
+	r := f.device.Ingress.Packet(b, time.Now())
+	x := &f.device.write.out
+	x.forward(&r, b)
+	if len(x.free) != 0 {
+		t.Error("the slab is in use")
+	}
+	x.flush()
+	frame := f.frame(tcpPacket(pod, remotePod, nil, false))
+	if ip := inner(frame, gateway.Geneve); !isIn(ip[:20], frame) || isIn(bytes.Clone(ip), frame) || isIn(nil, frame) {
+		t.Error("isIn is wrong about a part, a copy, or nothing")
+	}
+}
+
+// More pieces than the slab holds: it is sent and used again.
+func TestAnOutboxSendsMorePiecesThanItHolds(t *testing.T) {
+	f := newFixture(t)
+	r := f.aResult(t)
+	x := &f.device.write.out
+	const packets, parts = 12, 44
+	arrived := make(chan int)
+	go func() { // meanwhile: the node's queue may be smaller
+		payload := 0
+		b := make([]byte, 1<<16)
+		for payload < packets*60000 {
+			n, err := f.node.Read(b)
+			if err != nil {
+				break
+			}
+			payload += n - gateway.EncapLen - packet.IPv4HeaderLen
+		}
+		arrived <- payload
+	}()
+	for range packets {
+		b := ipv4Packet(netip.MustParseAddr("10.0.2.9"), pod, 253, make([]byte, 60000))
+		b[6] = 0
+		b = withTOS(b, 0)
+		var ip packet.IP
+		if fault := packet.Parse(b, &ip); fault != packet.FaultNone {
+			t.Fatalf("fault %d", fault)
+		}
+		r.Pieces = new(packet.Pieces)
+		r.Pieces.Fragments(b, &ip, 1400)
+		x.forward(&r, b)
+	}
+	x.flush()
+	if err := f.node.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-arrived; n != packets*60000 {
+		t.Errorf("%d bytes arrived, want %d", n, packets*60000)
+	}
+	if n, _ := f.device.Ingress.Forwarded(); n != packets*parts {
+		t.Errorf("%d counted, want %d", n, packets*parts)
+	}
+}

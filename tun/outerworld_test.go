@@ -1,0 +1,104 @@
+package tun
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/geneve"
+	"strait.dev/strait/packet"
+	"strait.dev/strait/vxlan"
+)
+
+// The port of the overlay is whatever it is set to, and nothing else is taken: other
+// users of Geneve and VXLAN on the machine keep theirs.
+func TestG13_TheOverlayTakesThePortsItIsGivenAndNoOther(t *testing.T) {
+	local := netip.MustParseAddr("127.0.0.1")
+	at := OverlayConfig{Geneve: netip.AddrPortFrom(local, freePort(t)), VXLAN: netip.AddrPortFrom(local, freePort(t))}
+	overlay, err := OpenOverlay(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer overlay.Close()
+	listening := make(map[uint16]gateway.Encapsulation)
+	for _, s := range overlay.sources {
+		listening[s.local.Port()] = s.encapsulation
+	}
+	if len(listening) != 2 || listening[at.Geneve.Port()] != gateway.Geneve || listening[at.VXLAN.Port()] != gateway.VXLAN {
+		t.Errorf("listens at %v, want %v", listening, at)
+	}
+	for _, s := range overlay.sockets { // those that frames leave from have any port but these
+		for _, port := range []uint16{geneve.Port, vxlan.Port} {
+			if s.LocalAddr().Port() == port {
+				t.Errorf("port %d is taken", port)
+			}
+		}
+	}
+}
+
+// freePort is a UDP port that nobody on this machine has.
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return uint16(c.LocalAddr().(*net.UDPAddr).Port)
+}
+
+// Nothing of a packet is on the wire between two gateways: not its payload, not its
+// addresses. And what the tunnel adds is what MTUs are reckoned with: 32 bytes and the
+// outer headers, 60 over IPv4 and 80 over IPv6, where padding to 16 bytes ends at the MTU.
+func TestG16_T14_Overhead_NothingBetweenGatewaysIsInTheClear(t *testing.T) {
+	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	defer a.fabric.Close()
+	defer b.fabric.Close()
+	var mu sync.Mutex
+	var passed [][]byte
+	remove := a.fabric.Tap(func(_ Place, _, _ netip.AddrPort, head, body []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		passed = append(passed, slices.Concat(head, body))
+	}, WireGuardOut)
+	defer remove()
+	setLinks(t, a, a.link("b-0", b))
+	setLinks(t, b, b.link("a-0", a))
+	eventually(t, "both ends up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+
+	const wireguard, marker = 32, "this is said in confidence"
+	for _, n := range []int{79, 80, 81, 700, testMTU - 1, testMTU} { // of the IP packet
+		ip := tcpPacket(pod, remotePod, append(make([]byte, n-packet.IPv4HeaderLen-packet.TCPHeaderLen-len(marker)), marker...), false)
+		mu.Lock()
+		passed = nil
+		mu.Unlock()
+		eventually(t, "the packet at the far node", func() bool {
+			a.send(t, ip)
+			return b.receives(t, marker)
+		})
+		padded := min((len(ip)+15)/16*16, testMTU) // WireGuard, section 5.4.6
+		found := false
+		mu.Lock()
+		for _, datagram := range passed {
+			found = found || len(datagram) == padded+wireguard
+			if len(datagram) > testMTU+wireguard {
+				t.Errorf("a datagram of %d bytes, where %d fit", len(datagram), testMTU+wireguard)
+			}
+			for what, clear := range map[string][]byte{
+				"the payload": []byte(marker), "both addresses": ip[12:20], "the translated destination and ports": append([]byte{10, 0, 2, 9}, ip[20:24]...),
+			} {
+				if bytes.Contains(datagram, clear) {
+					t.Errorf("%s is in the clear in % x", what, datagram)
+				}
+			}
+		}
+		mu.Unlock()
+		if !found {
+			t.Errorf("no datagram of %d bytes for a packet of %d", padded+wireguard, len(ip))
+		}
+	}
+}
