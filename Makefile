@@ -17,7 +17,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race lint fuzz lab lab-guest test-k8s scale generate e2e bench bench-peer bench-model image image-docker clean
+.PHONY: help build demo test race lint fuzz conformance lab hostile lab-guest test-k8s scale generate e2e bench bench-peer bench-model image image-docker clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -43,8 +43,14 @@ lint: ## check formatting, go vet, and golangci-lint where it is installed
 fuzz: ## run every fuzz target for FUZZTIME each (60s)
 	FUZZTIME=$(FUZZTIME) test/fuzz
 
+conformance: ## print which tests hold each rule of the protocols, each threat and each fault, and whether they pass
+	go run ./internal/conformance -page docs/conformance.md
+
 lab: ## run the lab in network namespaces (needs root and the packages in test/packages)
 	go test -count=1 -v -timeout 20m ./test/lab/...
+
+hostile: ## attack gateways while they carry a transfer, 5 minutes; writes docs/hostile.md (needs root and the packages in test/packages)
+	LAB_HOSTILE_REPORT=$(CURDIR)/docs/hostile.md go test -count=1 -v -timeout 15m -run Hostile ./test/lab
 
 lab-guest: ## run the lab on a kernel with Geneve and WireGuard, emulated (needs the packages in test/packages)
 	test/guest/run-lab

@@ -72,7 +72,7 @@ func TestKeysAreCanonicalBase64(t *testing.T) {
 }
 
 // A private key may end up anywhere in a file. No error may hand it on to a log.
-func TestSecretsInTheWrongPlaceAreNotRepeated(t *testing.T) {
+func TestT4_SecretsInTheWrongPlaceAreNotRepeated(t *testing.T) {
 	const secret = "iJXlbBlGW5pcuRDAIEMYHKIGxnTU0mn8WYFLCIA9YVE="
 	raw, err := base64.StdEncoding.DecodeString(secret)
 	if err != nil {

@@ -31,7 +31,7 @@ func large(nodes, prefixes int) []byte {
 	return []byte(b.String())
 }
 
-func TestFiveThousandNodesWithAHundredThousandPrefixesTakeSeconds(t *testing.T) {
+func TestF20_FiveThousandNodesWithAHundredThousandPrefixesTakeSeconds(t *testing.T) {
 	start := time.Now()
 	g, err := Parse(large(5000, 20))
 	if err != nil {

@@ -111,7 +111,7 @@ func TestTheServerAnswersAsDocumented(t *testing.T) {
 	}
 }
 
-func TestASlowCallerIsHungUpOn(t *testing.T) {
+func TestT17_ASlowCallerIsHungUpOn(t *testing.T) {
 	l := listen(t)
 	serveOn(t, l, always, acceptAll, 50*time.Millisecond)
 	for name, begin := range map[string]string{
@@ -131,7 +131,7 @@ func TestASlowCallerIsHungUpOn(t *testing.T) {
 	}
 }
 
-func TestALinkHasTwoConnectionsAtMost(t *testing.T) {
+func TestT17_ALinkHasTwoConnectionsAtMost(t *testing.T) {
 	l := listen(t)
 	var strangers atomic.Bool
 	serveOn(t, l, func(net.Conn) (Link, bool) { return theLink, !strangers.Load() }, acceptAll, patience)

@@ -178,6 +178,9 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 			return drop(reason)
 		}
 	}
+	if t.isOwnTunnel(b, ip) {
+		return drop(FrameLoop)
+	}
 	remote, ok := t.seen.Lookup(ip.Dst)
 	if !ok {
 		return e.stay(t, flows, node, from, b, now)

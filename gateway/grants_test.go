@@ -110,3 +110,18 @@ func TestI11_ANodeSendsOnlyFromWhatIsBehindIt(t *testing.T) {
 		}
 	}
 }
+
+func TestT3_InternalAddressesAreNotReachedWhateverIsGranted(t *testing.T) {
+	granted := func(c *config.Gateway) {
+		c.Local.Prefixes = append(c.Local.Prefixes, netip.MustParsePrefix("10.80.0.0/16"), netip.MustParsePrefix("fd00:80::/48"))
+	}
+	for _, w := range families {
+		for _, dst := range []string{w.node, w.nodeWithout, w.gateway} {
+			r := newA(t, granted).fromTunnel(flow{src: w.podB, dst: dst}.udp(nil))
+			if w == v6 && dst == w.nodeWithout {
+				continue // node-2 has no IPv6 address
+			}
+			expectDrop(t, r, gateway.DestinationNotGranted)
+		}
+	}
+}

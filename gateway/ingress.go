@@ -63,6 +63,10 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 	if !ok {
 		return i.refuse(t, b, NoNode, packet.HostUnreachable, 0, now)
 	}
+	if to.inside {
+		// Even where a grant holds it: answers would leave from the external address.
+		return i.refuse(t, b, DestinationNotGranted, packet.Prohibited, 0, now)
+	}
 	node, longest := to.node, 0
 	var inside nat.Endpoint // of a masqueraded flow
 	if flows := i.g.flows.Load(); to.masquerade && flows != nil {

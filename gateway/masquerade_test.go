@@ -242,7 +242,7 @@ func TestNATProtocol_WhatHasNoPortsIsNotMasqueraded(t *testing.T) {
 
 // Errors that the far side sends about a stranger's packet reach the stranger, with the
 // packet as the stranger sent it.
-func TestRFC5508REQ4_ErrorsAboutStrangersPacketsReachThem(t *testing.T) {
+func TestRFC5508REQ4_RFC5382REQ9_ErrorsAboutStrangersPacketsReachThem(t *testing.T) {
 	for _, w := range families {
 		for _, p := range masqueraded {
 			a := withFlows(t, 16, 16)
@@ -381,7 +381,7 @@ func TestFlowsOutliveTheTable(t *testing.T) {
 	expectDrop(t, a.fromTunnel(answering(asked).udp(nil)), gateway.NoNode)
 }
 
-func TestRFC4787REQ9_RFC5382REQ8_StrangersReachEachOtherByTheirExternalEnds(t *testing.T) {
+func TestRFC4787REQ9_RFC5382REQ8_RFC5508REQ7_StrangersReachEachOtherByTheirExternalEnds(t *testing.T) {
 	for _, w := range families {
 		for _, p := range masqueraded[:2] {
 			a := withFlows(t, 16, 16)
@@ -418,7 +418,7 @@ func TestRFC4787REQ9_RFC5382REQ8_StrangersReachEachOtherByTheirExternalEnds(t *t
 	}
 }
 
-func TestRFC4787REQ9_PrefixMapsHairpin(t *testing.T) {
+func TestRFC4787REQ9_RFC5508REQ7_PrefixMapsHairpin(t *testing.T) {
 	both := func(c *config.Gateway) {
 		c.Overlay.Nodes[1].ExternalAddresses = []netip.Addr{addr("10.70.0.12"), addr("fd00:70::12")}
 		c.Overlay.Nodes[1].Addresses = append(c.Overlay.Nodes[1].Addresses[:1:1], addr("fd00:80::12"))

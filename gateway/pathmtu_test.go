@@ -35,7 +35,7 @@ func TestRFC5927_AnErrorShrinksOnlyTheFlowItQuotes(t *testing.T) {
 		a := newA(t)
 		quoted := flow{src: w.podA, dst: w.podB, from: 1000, to: 2000}.tcp(ack, nil, counting(1300))
 		expectVerdict(t, a.fromTunnel(flow{src: w.podB, dst: w.podA}.tooBig(1300, quoted[:headers(w)])), gateway.ToNode)
-		for n := range uint16(5000) { // far more flows than the gateway remembers
+		for n := range uint16(2000) { // far more flows than the gateway remembers
 			f := flow{src: w.podA, dst: w.seenPodB, from: 1001 + n, to: 2000}
 			if n := firstSegment(t, a, f); n != tunnelMTU {
 				t.Fatalf("ports %d and %d: cut to %d, want %d", f.from, f.to, n, tunnelMTU)

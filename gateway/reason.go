@@ -20,7 +20,7 @@ const (
 	GeneveOptions  // option lengths do not add up
 	GeneveProtocol // payload is not Ethernet
 	VXLANFlags     // RFC 7348 section 5: I flag is not set
-	FrameLoop      // Ethernet source is the gateway itself
+	FrameLoop      // sent by the gateway itself: it, or a datagram of its tunnel, came back
 	FrameEtherType // neither IPv4, IPv6 nor ARP
 	FrameNeighbour // ARP or neighbour discovery that asks nothing of the gateway
 	ECN            // congestion on the way, and a sender that cannot be told, RFC 6040 section 4.2

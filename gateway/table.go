@@ -40,13 +40,15 @@ type Table struct {
 
 	mapped     []netip.Addr // external addresses that stand for targets outside of the pod network
 	mac        packet.MAC
-	internal   [2]netip.Addr // the gateway itself, IPv4 and IPv6; invalid = none
-	external   [2]netip.Addr // how it appears to the remote cluster
-	addresses  []netip.Addr  // all of the gateway's own
-	outside    []netip.Addr  // the external ones of these
-	overlayMTU int           // largest inner packet that a node leg carries
-	tunnelMTU  int           // largest inner packet that the whole way carries
-	mss        [2]uint16     // MSS clamp for IPv4 and IPv6; 0 = off
+	internal   [2]netip.Addr           // the gateway itself, IPv4 and IPv6; invalid = none
+	external   [2]netip.Addr           // how it appears to the remote cluster
+	addresses  []netip.Addr            // all of the gateway's own
+	outside    []netip.Addr            // the external ones of these
+	overlayMTU int                     // largest inner packet that a node leg carries
+	tunnelMTU  int                     // largest inner packet that the whole way carries
+	tunnelFrom map[netip.Addr]struct{} // where the gateway's own tunnel sends from
+	tunnelPort uint16                  // and its port; 0 = any
+	mss        [2]uint16               // MSS clamp for IPv4 and IPv6; 0 = off
 }
 
 // route says what lies behind a local prefix.
@@ -54,7 +56,8 @@ type route struct {
 	node       *Node    // nil: the gateway's own host
 	external   *nat.Map // a node's internal address: under which it leaves (egress source)
 	internal   *nat.Map // a node's external address: what it stands for (ingress destination)
-	orphan     bool     // an internal address without an external one: cannot leave
+	inside     bool     // an internal address: nothing of the remote cluster's business
+	orphan     bool     // one without an external one: cannot leave
 	masquerade bool     // leaves masqueraded; behind the gateway's external address: may be the way back
 }
 
@@ -186,7 +189,7 @@ func (t *Table) addNode(c *config.Node, handle func(*Node) any) error {
 // insertPair makes an internal address of a node (nil: of the gateway) known,
 // and the external one that stands for it.
 func (t *Table) insertPair(n *Node, p addressPair, masquerade bool) {
-	t.local.Insert(single(p.internal), &route{node: n, external: p.out, orphan: p.out == nil})
+	t.local.Insert(single(p.internal), &route{node: n, external: p.out, orphan: p.out == nil, inside: true})
 	if p.out != nil {
 		t.local.Insert(p.out.To(), &route{node: n, internal: p.out.Reverse(), masquerade: masquerade})
 	}

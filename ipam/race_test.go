@@ -10,7 +10,7 @@ import (
 // Up to three writers, with wants of their own and in common, want blocks of
 // several lengths out of one pool, crash, read what is long past, and change
 // their minds. Then they carry on undisturbed.
-func TestRacingWritersNeverUseOverlappingGrantsAndLeaveNothingBehind(t *testing.T) {
+func TestT19_RacingWritersNeverUseOverlappingGrantsAndLeaveNothingBehind(t *testing.T) {
 	pool := pfx("10.64.0.0/16")
 	for round := range uint64(1000) {
 		random := rand.New(rand.NewPCG(round, 12))

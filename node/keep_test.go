@@ -42,7 +42,7 @@ func next(t *testing.T, reports <-chan Report) Report {
 	}
 }
 
-func TestWhatOthersChangeComesBack(t *testing.T) {
+func TestF9_F18_WhatOthersChangeComesBack(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		w.apply(t, w.desired())
 		link := target(w.desired()).Links[0].Name
@@ -95,7 +95,7 @@ func TestWhatOthersChangeComesBack(t *testing.T) {
 	})
 }
 
-func TestRepairsSlowDownInAFight(t *testing.T) {
+func TestF9_RepairsSlowDownInAFight(t *testing.T) {
 	w := newWorld(t, Support{})
 	desired, reports := w.keep(t)
 	desired <- w.desired()

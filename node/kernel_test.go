@@ -93,7 +93,7 @@ func TestFramesOfGatewaysToOtherNodesKeepTheirSource(t *testing.T) {
 	}
 }
 
-func TestNothingLeaksByTheDefaultRoute(t *testing.T) {
+func TestT14_NothingLeaksByTheDefaultRoute(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		w.gateway.NFT(t, `
 table inet leak {
@@ -140,7 +140,7 @@ table inet leak {
 	})
 }
 
-func TestAGatewayMovesWithoutLoss(t *testing.T) {
+func TestF10_AGatewayMovesWithoutLoss(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		w.apply(t, w.desired())
 		w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")

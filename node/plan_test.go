@@ -141,7 +141,7 @@ func run(t *testing.T, m *model, operations []Operation) {
 
 // From anything to anything: one plan gets there, and on the way no prefix that was
 // fenced is open, and every prefix is fenced before the first packet could leave.
-func TestPlanArrivesFromAnywhereAndNeverLeaks(t *testing.T) {
+func TestT14_PlanArrivesFromAnywhereAndNeverLeaks(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
 		m := &model{}

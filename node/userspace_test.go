@@ -19,7 +19,7 @@ func userspaceWorld(t *testing.T) *world {
 	return newWorld(t, Support{Userspace: true})
 }
 
-func TestADeletedTAPDeviceIsBackWithinTwoSeconds(t *testing.T) {
+func TestF9_ADeletedTAPDeviceIsBackWithinTwoSeconds(t *testing.T) {
 	w := userspaceWorld(t)
 	desired, reports := w.keep(t)
 	desired <- w.desired()
@@ -56,7 +56,7 @@ func TestADeviceLikeOursIsReplaced(t *testing.T) {
 
 // The device stays, with its routes, while no process serves it: what is sent meanwhile is
 // lost and goes nowhere else.
-func TestARestartKeepsTheTAPDevice(t *testing.T) {
+func TestF3_ARestartKeepsTheTAPDevice(t *testing.T) {
 	w := userspaceWorld(t)
 	w.apply(t, w.desired())
 	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")

@@ -11,7 +11,7 @@ import (
 
 // Many datagrams at once, of many sizes, cut at many lengths; their fragments
 // come in any order, some twice, some never.
-func TestRFC4787REQ14_ReassemblyAgreesWithItsTwinOnEverySenderAtOnce(t *testing.T) {
+func TestRFC4787REQ14_ReassemblyForMasqueradeAgreesWithItsTwinOnEverySenderAtOnce(t *testing.T) {
 	r := random()
 	for round := range cases(200) {
 		p := newPair()

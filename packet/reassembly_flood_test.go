@@ -263,7 +263,7 @@ func weigh(size, perSource int) (r *packet.Reassembly, bytes int) {
 }
 
 // Every kind of flood at once, and the memory is what it was.
-func TestT11_MemoryIsBoundedWhateverComes(t *testing.T) {
+func TestT11_RFC3022_MemoryIsBoundedWhateverComes(t *testing.T) {
 	for _, size := range []int{0, 1 << 20, 4 << 20} {
 		bound := max(size, 256<<10)
 		r, got := weigh(size, 64)

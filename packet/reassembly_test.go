@@ -60,7 +60,7 @@ func TestReassemblyOfKnownIPv6Fragments(t *testing.T) {
 	}
 }
 
-func TestRFC4787REQ14_FragmentsInEveryOrderMakeTheDatagram(t *testing.T) {
+func TestRFC4787REQ14_RFC3022_FragmentsInEveryOrderMakeTheDatagramForMasquerade(t *testing.T) {
 	both(t, func(t *testing.T, v6 bool) {
 		b := randomDatagram(random(), v6, 7, 1280*4+100)
 		fragments := cut(t, b, 1300, 7)
@@ -99,7 +99,7 @@ func permute(b [][]byte, i int, f func()) {
 }
 
 // What goes on in pieces no longer than they came is again what the sender sent.
-func TestRFC4787REQ14_DatagramsCutAgainByTheLongestFragmentAreTheSame(t *testing.T) {
+func TestRFC4787REQ14_DatagramsCutAgainAfterMasqueradeAreTheSame(t *testing.T) {
 	both(t, func(t *testing.T, v6 bool) {
 		b := randomDatagram(random(), v6, 7, 9000)
 		fragments := cut(t, b, 1400, 7)
@@ -470,7 +470,7 @@ func TestReassemblyKeepsDF(t *testing.T) {
 
 // RFC 6864 section 4: two senders chose the same identification, and now have the
 // same address. Without another one their fragments would overlap.
-func TestI10_SendersThatShareAnAddressGetTheirOwnIdentifications(t *testing.T) {
+func TestI10_MasqueradedSendersGetTheirOwnIdentifications(t *testing.T) {
 	r := roomy()
 	for _, distinct := range []bool{false, true} {
 		var fragments [][]byte

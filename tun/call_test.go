@@ -58,7 +58,7 @@ func TestAPeerThatWasGoneForLongIsCalledAsOftenAsWireGuardWould(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatANameNoLongerStandsForIsLeft(t *testing.T) {
+func TestF10_AnAddressThatANameNoLongerStandsForIsLeft(t *testing.T) {
 	one, two := netip.MustParseAddrPort("192.0.2.1:51840"), netip.MustParseAddrPort("192.0.2.2:51840")
 	c := caller{at: one, calls: 1}
 	if at := c.call([]netip.AddrPort{two}, time.Unix(1, 0)); at != two {

@@ -71,5 +71,8 @@ func (f *Fabric) closeEars() error {
 // are mapped. f.mu is held.
 func (f *Fabric) own(addresses []netip.Addr) error {
 	addresses = append(addresses, f.Gateway.Table().Addresses()...)
-	return f.host.setAddresses(append(addresses, f.host.relay.Addresses()...))
+	for _, m := range f.host.relay.Mappings() {
+		addresses = append(addresses, m.External)
+	}
+	return f.host.setAddresses(addresses)
 }

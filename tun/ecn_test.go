@@ -118,7 +118,7 @@ func TestRFC6040_G14_FramesLeaveTheirOuterFieldAsFigure4Says(t *testing.T) {
 }
 
 // RFC 6040 section 4.1, normal mode: the outer field is the inner one. The outer DSCP is 0.
-func TestRFC6040_G14_FramesToNodesBearTheInnerField(t *testing.T) {
+func TestRFC6040Compatibility_G14_FramesToNodesBearTheInnerField(t *testing.T) {
 	f := newFixture(t)
 	f.nodeOption(t, unix.IP_RECVTOS, 1)
 	remote := netip.MustParseAddr("10.0.2.9")

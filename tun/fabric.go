@@ -233,6 +233,7 @@ func (f *Fabric) Origin() *gateway.Counters { return &f.host.origin.Counters }
 // Close ends everything and waits for it.
 func (f *Fabric) Close() error {
 	f.stop()
+	f.host.relay.Close() // while links still carry its resets
 	f.mu.Lock()
 	for _, l := range *f.links.Load() {
 		l.close()

@@ -20,6 +20,9 @@ func (f *Fabric) SetMappings(mappings []config.Mapping) error {
 	return errors.Join(refused, f.own(slices.Collect(maps.Keys(f.ears))))
 }
 
+// Mappings are those that the host serves, in no order. The list is the caller's.
+func (f *Fabric) Mappings() []config.Mapping { return f.host.relay.Mappings() }
+
 // Mapped counts what the host did for mapped addresses.
 func (f *Fabric) Mapped() (tcp, udp relay.Stats, echo relay.EchoStats) {
 	r := f.host.relay

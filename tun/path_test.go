@@ -60,7 +60,7 @@ func (r *narrowPath) forward(in, out *net.UDPConn, to func(from netip.AddrPort) 
 
 // A path that drops large packets keeps a link up and its small packets going, so
 // nothing but the probe of full size shows it.
-func TestPathThatDropsLargePacketsIsFound(t *testing.T) {
+func TestF14_RFC4821_PathThatDropsLargePacketsIsFound(t *testing.T) {
 	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
 	defer a.fabric.Close()
 	defer b.fabric.Close()

@@ -23,7 +23,7 @@ func (d *Device) fill() bool {
 			break
 		}
 		r.now = time.Now()
-		r.peerKnown = d.peerKnown.Load()
+		r.peerKnown = d.peerKnown.Load() || d.heard.Load()
 		before, bytes := r.n, r.bytes
 		d.overlay.mu.Lock()
 		more = d.readOverlay()

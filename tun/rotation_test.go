@@ -96,7 +96,7 @@ func setLinks(t *testing.T, e *end, links ...LinkConfig) {
 
 // One end gets a new key pair: a second link with it goes ahead of the first at both
 // ends, traffic moves there when it is up, and only then the first goes.
-func TestReplacingAKeyLosesNoPacket(t *testing.T) {
+func TestF15_T4_ReplacingAKeyLosesNoPacket(t *testing.T) {
 	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
 	defer a.fabric.Close()
 	defer b.fabric.Close()

@@ -14,6 +14,9 @@ func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 	d.window.Begin()
 	defer d.window.End(len(bufs))
 	now := time.Now()
+	if !d.heard.Load() {
+		d.heard.Store(true)
+	}
 	w.out.taps = d.overlay.tapping.now.Load()
 	for done := 0; done < len(bufs); {
 		done = d.writeFrom(done, bufs, offset, now)

@@ -32,7 +32,7 @@ func TestDecodeReadsAHeader(t *testing.T) {
 	}
 }
 
-func TestRFC7348_PutWritesZeroInReservedBits(t *testing.T) {
+func TestRFC7348Reserved_PutWritesZeroInReservedBits(t *testing.T) {
 	b := bytes.Repeat([]byte{0xff}, 10)
 	vxlan.Put(b, 0xabcdef)
 	want := []byte{0x08, 0x00, 0x00, 0x00, 0xab, 0xcd, 0xef, 0x00, 0xff, 0xff}
@@ -50,7 +50,7 @@ func TestWhatPutWritesDecodeReads(t *testing.T) {
 	}
 }
 
-func TestRFC7348_EveryFlagByte(t *testing.T) {
+func TestRFC7348Flag_OnlyItsBitCounts(t *testing.T) {
 	for flags := range 256 {
 		b := packetOf(7)
 		b[0] = byte(flags)
@@ -65,7 +65,7 @@ func TestRFC7348_EveryFlagByte(t *testing.T) {
 	}
 }
 
-func TestRFC7348_ReservedBitsAreIgnored(t *testing.T) {
+func TestRFC7348Reserved_BitsAreIgnored(t *testing.T) {
 	b := packetOf(7)
 	b[0], b[1], b[2], b[3], b[7] = 0xff, 0xff, 0xff, 0xff, 0xff
 	if vni, payload, fault := vxlan.Decode(b); vni != 7 || !bytes.Equal(payload, frame) || fault != vxlan.FaultNone {

@@ -187,7 +187,11 @@ func newTable(c *config.Gateway, mtu gateway.MTUs, o *tun.Overlay) (*gateway.Tab
 			return nil, fmt.Errorf("node %s: no socket can reach %v: overlay.listen is of the other address family; listen on \":%d\" for both", n.Name, n.Underlay, c.Overlay.Listen.Port)
 		}
 	}
-	return gateway.NewTable(c, mtu, o.Handle)
+	t, err := gateway.NewTable(c, mtu, o.Handle)
+	if err == nil {
+		t.KeepOut(gateway.Tunnel{Addresses: machineAddresses(), Port: c.WireGuard.ListenPort})
+	}
+	return t, err
 }
 
 func linkConfigs(c *config.Gateway, k *keys) []tun.LinkConfig {

@@ -239,7 +239,7 @@ func TestAddressInUseIsToldAfterPatienceAndEndsCleanly(t *testing.T) {
 	}
 }
 
-func TestKeyFilesThatHoldNoKeyAreRefusedWithoutRepeatingThem(t *testing.T) {
+func TestT4_KeyFilesThatHoldNoKeyAreRefusedWithoutRepeatingThem(t *testing.T) {
 	dir := t.TempDir()
 	secret := "c2VjcmV0LXNlY3JldA=="
 	for name, c := range map[string]struct{ content, says string }{
@@ -281,7 +281,7 @@ func (b *bench) keyFile(t *testing.T, name string, n byte) string {
 	return path
 }
 
-func TestAnyOwnKeyAsPeerIsRefused(t *testing.T) {
+func TestNetns21_AnyOwnKeyAsPeerIsRefused(t *testing.T) {
 	b := newBench(t)
 	next := b.keyFile(t, "next.key", 7)
 	peer := func(name string, key byte, file string) string {

@@ -141,3 +141,16 @@ func hasAddress(i net.Interface, a netip.Addr) bool {
 	}
 	return false
 }
+
+// machineAddresses are those of all interfaces; none where the kernel does not tell.
+func machineAddresses() (all []netip.Addr) {
+	found, _ := net.InterfaceAddrs()
+	for _, one := range found {
+		if n, ok := one.(*net.IPNet); ok {
+			if a, ok := netip.AddrFromSlice(n.IP); ok {
+				all = append(all, a.Unmap())
+			}
+		}
+	}
+	return all
+}

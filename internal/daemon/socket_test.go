@@ -45,7 +45,7 @@ func call(t *testing.T, socket, path, body string) (string, error) {
 	return string(text), err
 }
 
-func TestTheSocketIsForTheGatewaysOwnUserAlone(t *testing.T) {
+func TestT13_TheSocketIsForTheGatewaysOwnUserAlone(t *testing.T) {
 	withRoute(t, "POST /echo", echo)
 	path := socketPath(t)
 	s := openSocket(path, func() *Daemon { return new(Daemon) }, slog.New(slog.DiscardHandler))

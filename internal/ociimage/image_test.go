@@ -172,7 +172,7 @@ func checkImage(t *testing.T, all map[string]*file, d descriptor, program []byte
 	}
 }
 
-func TestTheSameBinariesMakeTheSameBytes(t *testing.T) {
+func TestT18_TheSameBinariesMakeTheSameBytes(t *testing.T) {
 	path := build(t, small, "amd64")
 	var archives [2][]byte
 	for i := range archives {
@@ -187,7 +187,7 @@ func TestTheSameBinariesMakeTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestTheBillOfMaterialsNamesEveryModule(t *testing.T) {
+func TestT18_TheBillOfMaterialsNamesEveryModule(t *testing.T) {
 	const program = "golang.zx2c4.com/wireguard" // small, and of several modules
 	b, err := readBinary(build(t, program, "amd64"))
 	must(t, err)

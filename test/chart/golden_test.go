@@ -91,7 +91,7 @@ func same(t *testing.T, path string, want []byte) {
 
 // What the roles of the chart grant, and to whom, is what the tests of the programs ran
 // with: no rule more, no rule less.
-func TestTheChartGrantsWhatTheCodeSays(t *testing.T) {
+func TestT5_TheChartGrantsWhatTheCodeSays(t *testing.T) {
 	all := render(t)
 	for program, namespace := range map[string]string{
 		"controller": release, "gateway": "strait-gateways", "node": "strait-nodes", "uninstall": release, "verify": release,

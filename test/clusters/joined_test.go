@@ -97,7 +97,7 @@ func (p *pair) moves(t *testing.T) {
 }
 
 // A Peering that is deleted takes its routes with it, whatever the other cluster does.
-func TestADeletedPeeringLeavesNothing(t *testing.T) {
+func TestF16_ADeletedPeeringLeavesNothing(t *testing.T) {
 	p := newPair(t)
 	b, _ := p.join(t)
 	to := seen(t, b, podAddresses[0])

@@ -13,7 +13,7 @@ const away = 2*time.Minute + 10*time.Second
 // Both API servers are gone for minutes while pods talk; gateways and helpers end and
 // start again meanwhile, on what they kept. Nothing but the restart of a gateway is
 // noticed, and that for as long as it takes to start.
-func TestTrafficGoesOnWhileTheAPIServersAreAway(t *testing.T) {
+func TestF3_F5_TrafficGoesOnWhileTheAPIServersAreAway(t *testing.T) {
 	p := newPair(t)
 	b, a := p.join(t)
 	there, back := seen(t, b, podAddresses[1]), seen(t, a, podAddresses[1])

@@ -211,7 +211,7 @@ func (p *pair) rotates(t *testing.T) {
 }
 
 // A LoadBalancer gives its address late, and may give a name.
-func TestEndpointsFollowTheService(t *testing.T) {
+func TestF10_EndpointsFollowTheService(t *testing.T) {
 	p := newPair(t)
 	p.a.network(t)
 	p.a.peer(t, &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{

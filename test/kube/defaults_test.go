@@ -34,7 +34,7 @@ gateway: {replicas: 1, keyGeneration: 1, service: {type: ClusterIP, port: 51840}
 	}
 }
 
-func TestAnEmptyListIsNoneAndGetsNoDefault(t *testing.T) {
+func TestT15_AnEmptyListIsNoneAndGetsNoDefault(t *testing.T) {
 	none := sample(t, "clusternetworks", edit{"spec.externalCIDRs", []any{}}, edit{"spec.remapPools", []any{}})
 	created, err := create(t, ours(t)("clusternetworks"), none)
 	must(t, err)

@@ -77,7 +77,7 @@ func TestLinkIsUpOnlyWhenBothWaysWork(t *testing.T) {
 }
 
 // B comes back on another port. A learns that from B's packets, and later from its own configuration.
-func TestPeerMayMoveToAnotherPort(t *testing.T) {
+func TestF11_PeerMayMoveToAnotherPort(t *testing.T) {
 	top := build(t, options{})
 	a, b := top.a.gateway, top.b.gateway
 	b.signal(t, syscall.SIGTERM)

@@ -85,7 +85,7 @@ var straitBinary = sync.OnceValues(func() (string, error) {
 	defer cancel()
 	path := filepath.Join(workDir, "strait")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "strait.dev/strait/cmd/strait")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOGC=100") // whatever the gateways run with
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", strings.Join(build.Args, " "), err, out)
 	}

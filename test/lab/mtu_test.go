@@ -78,7 +78,7 @@ func TestSmallMTUOfTheFarGatewayIsLearned(t *testing.T) {
 
 // The narrow place is between the far node and its pod: that node says so, and both gateways translate what it says. On the
 // node's own machine the near gateway must heed it too, because there it is the gateway that cuts TCP into segments.
-func TestSmallMTUBehindTheFarNodeIsLearned(t *testing.T) {
+func TestF14_SmallMTUBehindTheFarNodeIsLearned(t *testing.T) {
 	for name, sameMachine := range map[string]bool{"same machine": true, "another machine": false} {
 		t.Run(name, func(t *testing.T) {
 			top := build(t, options{sameMachine: sameMachine})

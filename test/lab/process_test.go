@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestGatewayHasNoPrivilege(t *testing.T) {
+func TestT5_GatewayHasNoPrivilege(t *testing.T) {
 	top := build(t, options{})
 	for _, s := range []*site{top.a, top.b} {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.gateway.cmd.Process.Pid))
@@ -107,7 +107,7 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 	}
 }
 
-func TestKeysAreNeverLogged(t *testing.T) {
+func TestT4_KeysAreNeverLogged(t *testing.T) {
 	top := build(t, options{})
 	g := top.a.gateway
 	encoded, err := os.ReadFile(filepath.Join(g.dir, "private.key"))

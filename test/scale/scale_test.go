@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestOneGatewayFollowsAllPodsOfALargeCluster(t *testing.T) {
+func TestF23_OneGatewayFollowsAllPodsOfALargeCluster(t *testing.T) {
 	size := sizeFromEnvironment(t)
 	t.Cleanup(func() {
 		if t.Skipped() && size.bounds {

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const module = "strait.dev/strait"
+
+// test is a test that says which rows it holds.
+type test struct {
+	pkg    string // import path
+	name   string
+	file   string // without its folder
+	ids    []string
+	target string // the make target that runs it; empty = it needs neither root nor a cluster
+}
+
+// String is how people call it.
+func (t test) String() string { return strings.TrimPrefix(t.pkg, module+"/") + "." + t.name }
+
+// fullName is how the results call it.
+func (t test) fullName() string { return t.pkg + "." + t.name }
+
+// id is what a part of a test's name must be to name a row, and requirement what it
+// may be behind a requirement of the same RFC.
+var (
+	id          = regexp.MustCompile(`^([GITF]\d+|Netns\d+|RFC\d+[A-Za-z0-9]*|Overhead)$`)
+	requirement = regexp.MustCompile(`^REQ\d+$`)
+)
+
+// idsOf are the IDs at the beginning of a test's name. The last part is what the
+// test says, never an ID.
+func idsOf(name string) (ids []string) {
+	name, ok := strings.CutPrefix(name, "Test")
+	if !ok {
+		return nil
+	}
+	for {
+		part, rest, more := strings.Cut(name, "_")
+		if of, _, ok := strings.Cut(last(ids), "REQ"); ok && requirement.MatchString(part) {
+			part = of + part
+		}
+		if !more || !id.MatchString(part) {
+			return ids
+		}
+		ids = append(ids, part)
+		name = rest
+	}
+}
+
+func last(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[len(ids)-1]
+}
+
+// columns are the kinds of address translation that a test's name speaks of, or else
+// that of its file.
+func (t test) columns() (all []string) {
+	for _, name := range []string{t.name, t.file} {
+		for column, word := range columns {
+			if strings.Contains(strings.ToLower(name), word) {
+				all = append(all, column)
+			}
+		}
+		if all != nil {
+			return all
+		}
+	}
+	return nil
+}
+
+// findTests reads the names of the tests below root. Nothing is built, so it also
+// works while a package does not compile.
+func findTests(root fs.FS) (tests []test, err error) {
+	servers := make(map[string]bool) // packages whose tests start API servers
+	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		base := path.Base(name)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (base == "testdata" || base == "bin" || strings.HasPrefix(base, ".")):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(base, "_test.go"):
+			return nil
+		}
+		found, startsServers, err := testsOf(root, name)
+		tests = append(tests, found...)
+		if startsServers {
+			servers[module+"/"+path.Dir(name)] = true
+		}
+		return err
+	})
+	for i := range tests {
+		if t := &tests[i]; t.target == "" && servers[t.pkg] {
+			t.target = serversTarget
+		}
+	}
+	slices.SortFunc(tests, func(a, b test) int { return strings.Compare(a.fullName(), b.fullName()) })
+	return tests, err
+}
+
+// testsOf are the tests of one file that name rows, and whether the file starts API
+// servers.
+func testsOf(root fs.FS, name string) (tests []test, startsServers bool, err error) {
+	source, err := fs.ReadFile(root, name)
+	if err != nil {
+		return nil, false, err
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, spec := range file.Imports {
+		startsServers = startsServers || spec.Path.Value == strconv.Quote(serversPackage)
+	}
+	folder := path.Dir(name)
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Recv != nil {
+			continue
+		}
+		if ids := idsOf(f.Name.Name); ids != nil {
+			tests = append(tests, test{module + "/" + folder, f.Name.Name, path.Base(name), ids, labOf(folder)})
+		}
+	}
+	return tests, startsServers, nil
+}
+
+// list is the checklist with the tests that hold it.
+type list struct {
+	sections []section
+	tests    map[key][]test
+	faults   []string // names of tests that do not fit the rows
+}
+
+// key is what tells one row from another.
+type key struct{ id, column string }
+
+func (r row) key() key { return key{r.id, r.column} }
+
+// checklist joins the rows with the tests below root.
+func checklist(root fs.FS) (*list, error) {
+	tests, err := findTests(root)
+	if err != nil {
+		return nil, err
+	}
+	reasons, err := waivers(root)
+	if err != nil {
+		return nil, err
+	}
+	return join(waive(sections, reasons), tests), nil
+}
+
+func join(sections []section, tests []test) *list {
+	l := &list{sections: sections, tests: make(map[key][]test)}
+	rows := make(map[string][]row)
+	for _, s := range sections {
+		for _, r := range s.rows {
+			rows[r.id] = append(rows[r.id], r)
+		}
+	}
+	for _, t := range tests {
+		for _, id := range t.ids {
+			l.place(t, id, rows)
+		}
+	}
+	return l
+}
+
+// place puts a test under the row of one of its IDs.
+func (l *list) place(t test, id string, rows map[string][]row) {
+	of := rows[id]
+	switch {
+	case len(of) == 0 && isRFC(id) && !isPart(id, rows):
+		// A test may name any RFC. That one has no row.
+	case len(of) == 0:
+		l.faults = append(l.faults, fmt.Sprintf("%s: there is no row %s", t, id))
+	case of[0].column == "":
+		l.tests[key{id, ""}] = append(l.tests[key{id, ""}], t)
+	case len(t.columns()) == 0:
+		l.faults = append(l.faults, fmt.Sprintf("%s: row %s is asked of prefix maps and of masquerade; have Prefix or Masquerade in its name or that of its file", t, id))
+	default:
+		for _, column := range t.columns() {
+			l.tests[key{id, column}] = append(l.tests[key{id, column}], t)
+		}
+	}
+}
+
+func isRFC(id string) bool { return strings.HasPrefix(id, "RFC") }
+
+// isPart reports whether some row is of the same RFC: then this ID was meant to be one.
+func isPart(id string, rows map[string][]row) bool {
+	for other := range rows {
+		if isRFC(other) && rfc(other) == rfc(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// rfc is the number in an ID like RFC4787REQ9.
+func rfc(id string) int {
+	digits := strings.TrimPrefix(id, "RFC")
+	if end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		digits = digits[:end]
+	}
+	n, _ := strconv.Atoi(digits)
+	return n
+}

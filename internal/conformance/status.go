@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The states of a row.
+const (
+	passed  = "pass"
+	failed  = "FAIL"
+	missing = "MISSING"
+	waived  = "waived"
+	skipped = "skipped"
+	inLabs  = "in labs" // held by tests that were not run
+)
+
+// status is the state of a row, and what there is to say about it.
+func (l *list) status(r row, results results) (state, remark string) {
+	tests := l.tests[r.key()]
+	switch {
+	case r.waived != "":
+		return waived, r.waived
+	case len(tests) == 0:
+		return missing, ""
+	}
+	var bad, targets []string
+	reason := ""
+	passes := 0
+	for _, t := range tests {
+		switch o := results[t.fullName()]; o.result {
+		case "pass":
+			passes++
+		case "fail":
+			bad = append(bad, t.String())
+		case "skip":
+			reason = o.reason
+		default:
+			if t.target == "" { // its package died before it ended, or did not build
+				bad = append(bad, t.String())
+			} else if !slices.Contains(targets, t.target) {
+				targets = append(targets, t.target)
+			}
+		}
+	}
+	elsewhere := ""
+	if len(targets) > 0 {
+		elsewhere = "make " + strings.Join(targets, ", make ")
+	}
+	switch {
+	case len(bad) > 0:
+		return failed, strings.Join(bad, " ")
+	case passes > 0 && elsewhere != "":
+		return passed, "more in " + elsewhere
+	case passes > 0:
+		return passed, ""
+	case elsewhere != "":
+		return inLabs, elsewhere
+	}
+	return skipped, reason
+}
+
+// missingRows are the rows without a test.
+func (l *list) missingRows() (rows []row) {
+	for _, s := range l.sections {
+		for _, r := range s.rows {
+			if r.waived == "" && len(l.tests[r.key()]) == 0 {
+				rows = append(rows, r)
+			}
+		}
+	}
+	return rows
+}
+
+// name is how a row is called in both tables.
+func (r row) name() string {
+	if r.column == "" {
+		return r.id
+	}
+	return fmt.Sprintf("%s, %s", r.id, r.column)
+}

@@ -1,0 +1,95 @@
+package lab
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// churn: T12, what comes and goes by the thousand must leave nothing behind in a gateway.
+func (h *hostile) churn() []attack {
+	a, b := h.top.a, h.top.b
+	nothing := func(*testing.T, uint8) []shots { return nil }
+	return []attack{{
+		threat: "T12", name: "a new flow with every packet, to pods that are not there", rate: 10000,
+		counted: []string{"b/ingress/no_node"}, complete: true,
+		floods: func(t *testing.T, n uint8) []shots {
+			random := rand.New(rand.NewPCG(12, uint64(n)))
+			return []shots{{h.asNode(t, a.encapsulation), pool(8192, func(int) []byte {
+				source := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 1, byte(random.Uint32())}), uint16(random.Uint32()))
+				to := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 71, byte(100 + random.IntN(100)), byte(random.Uint32())}), uint16(random.Uint32()))
+				return frameOf(a.encapsulation, vni, udpTo(source, to, marked(n, 32)))
+			})}}
+		},
+	}, {
+		threat: "T12", name: "TCP connections that are opened and reset", floods: nothing,
+		meanwhile: func(t *testing.T) string {
+			l := b.pod.listenTCP(t, netip.AddrPortFrom(b.pod4, 5002))
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					_ = c.Close()
+				}
+			}()
+			count, until := 0, time.Now().Add(attackWindow)
+			for time.Now().Before(until) {
+				if err := h.evil.pod.connectAndReset(netip.AddrPortFrom(a.sees(b.pod4), 5002)); err != nil {
+					t.Error(err)
+					break
+				}
+				count++
+			}
+			return fmt.Sprintf("%d connections", count)
+		},
+	}, {
+		threat: "T12", name: "a peer that makes a new session again and again", floods: nothing,
+		meanwhile: func(t *testing.T) string {
+			const sessions = 20
+			for range sessions {
+				h.newSession(t)
+			}
+			return fmt.Sprintf("%d sessions", sessions)
+		},
+	}, {
+		threat: "T12", name: "a configuration that changes again and again, while a node floods", rate: 10000,
+		counted: []string{"a/egress/wrong_vni"}, complete: true,
+		floods: func(t *testing.T, n uint8) []shots {
+			return []shots{{h.asNode(t, a.encapsulation), pool(1024, func(i int) []byte {
+				return frameOf(a.encapsulation, uint32(1000+i), h.letter(n))
+			})}}
+		},
+		meanwhile: func(t *testing.T) string {
+			const changes = 20
+			for i := range changes {
+				a.gateway.reload(t, "ok", func() { h.renumberSecondNode(t, i) })
+			}
+			return fmt.Sprintf("%d changes", changes)
+		},
+	}}
+}
+
+// connectAndReset opens a connection and throws it away.
+func (n *namespace) connectAndReset(to netip.AddrPort) error {
+	return n.in(func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
+			return err
+		}
+		// Connect waits no longer than it takes to send.
+		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 5}); err != nil {
+			return err
+		}
+		return unix.Connect(fd, sockaddr4(to))
+	})
+}

@@ -1,0 +1,61 @@
+package lab
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+// An empty list grants nothing: whatever list it is, whatever is sent, from whichever side.
+func TestT15_HostileTrafficMeetsEmptyGrants(t *testing.T) {
+	for _, grant := range []struct {
+		title, reason string
+		empty         func(c *gatewayConfig)
+	}{
+		{"Nothing granted to the other cluster", "source_not_granted", func(c *gatewayConfig) {
+			c.LocalPrefixes, c.LocalExternalCIDRs, c.ExternalAddresses = nil, nil, nil
+			for i := range c.Nodes {
+				c.Nodes[i].ExternalAddresses = nil
+			}
+		}},
+		{"No range of the other cluster", "destination_not_granted", func(c *gatewayConfig) { c.Remote = nil }},
+		{"No node", "unknown_source", func(c *gatewayConfig) { c.Nodes = nil }},
+	} {
+		t.Run(grant.title, func(t *testing.T) {
+			h := buildHostile(t, hostileSetup{title: grant.title, configure: func(s *site, c *gatewayConfig) {
+				if s.name == "a" {
+					grant.empty(c)
+				}
+			}})
+			t.Cleanup(func() { h.report(t) })
+			h.startPeer(t)
+			attacks := slices.Concat([]attack{h.honest("a/egress/" + grant.reason)}, h.forgedFrames(), h.spoofedSources(), h.outsideTheGrant(), h.junk())
+			for i := range attacks {
+				attacks[i].passes = ""
+				if i > 0 {
+					attacks[i].counted, attacks[i].complete = nil, false // other rules are met first
+				}
+			}
+			h.all(t, attacks)
+			h.rows = []row{together("T15", "all attacks of T1, T2, T3 and T11, and packets with nothing wrong about them", h.rows)}
+		})
+	}
+}
+
+// honest is what would pass if it were granted: a pod of A writes to a pod of B, and one of B to one of A.
+func (h *hostile) honest(counted string) attack {
+	a := h.top.a
+	return attack{
+		threat: "T15", name: "packets with nothing wrong about them, both ways", rate: 2000, counted: []string{counted},
+		floods: func(t *testing.T, n uint8) []shots {
+			v6 := udpTo(netip.AddrPortFrom(a.pod6, 9), netip.AddrPortFrom(addr("fd00:71:0:2::9"), 9), marked(n, 64))
+			return []shots{
+				{h.asNode(t, a.encapsulation), each(frameOf(a.encapsulation, vni, udpTo(
+					netip.AddrPortFrom(a.pod4, 9), netip.MustParseAddrPort("10.71.2.9:9"), marked(n, 64))))},
+				{h.asNode(t, a.encapsulation), each(frameOf(a.encapsulation, vni, v6))},
+				{h.evil.peer.send, each(h.fromPeer(marked(n, 64)))},
+				{h.evil.peer.send, each(udpTo(netip.AddrPortFrom(peerPod6, 9), netip.AddrPortFrom(a.pod6, 9), marked(n, 64)))},
+			}
+		},
+	}
+}

@@ -1,0 +1,206 @@
+package lab
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+)
+
+// junk: T11, packets that are hard to handle: fragments, options, extension headers, ICMP errors, echo requests.
+// Pods and peers may send them; where they are well-formed they go on, and are the receiver's to judge.
+func (h *hostile) junk() []attack {
+	e := h.evil
+	const onward = "the well-formed ones"
+	on := func(sides []string, reasons ...string) (names []string) {
+		for _, side := range sides {
+			for _, reason := range reasons {
+				names = append(names, "a/"+side+"/"+reason)
+			}
+		}
+		return names
+	}
+	ways := []string{"egress", "ingress"}
+	toHost := h.bothWays("fragments for the gateway itself, never complete and overlapping", "", 5000, nil,
+		func(random *rand.Rand, n uint8, src4, _, src6, _ netip.Addr) []byte {
+			dst4, dst6 := gatewayExternal[0], gatewayExternal[1]
+			if src4 == e.pod4 {
+				dst4, dst6 = gatewayInternal[0], gatewayInternal[1]
+			}
+			return anyFragment(random, n, src4, dst4, src6, dst6)
+		})
+	return []attack{
+		h.bothWays("first fragments that are never completed", onward, 5000, nil,
+			func(random *rand.Rand, n uint8, src4, dst4, src6, dst6 netip.Addr) []byte {
+				if random.IntN(2) == 0 {
+					return fragment4(src4, dst4, protoUDP, uint16(random.Uint32()), 0, true, marked(n, 1200))
+				}
+				return fragment6(src6, dst6, protoUDP, random.Uint32(), 0, true, marked(n, 1200))
+			}),
+		h.bothWays("overlapping, tiny, misplaced and endless fragments", onward, 5000, on(ways, "ip_fragment"), anyFragment),
+		toHost,
+		h.bothWays("IPv4 options of random bytes, source routes among them", onward, 5000, on(ways, "ip_options", "ip_source_route"),
+			func(random *rand.Rand, n uint8, src4, dst4, _, _ netip.Addr) []byte {
+				options := chaos(random, 4*(1+random.IntN(10)))
+				if random.IntN(3) == 0 {
+					options[0] = [2]byte{131, 137}[random.IntN(2)]
+				}
+				return withOptions(src4, dst4, options, marked(n, 64))
+			}),
+		h.bothWays("chains of IPv6 extension headers, type 0 routing headers among them", onward, 5000, on(ways, "ip_extension", "ip_source_route"),
+			func(random *rand.Rand, n uint8, _, _, src6, dst6 netip.Addr) []byte {
+				return extensionChain(random, src6, dst6, marked(n, 64))
+			}),
+		h.bothWays("headers that lie: lengths, versions, checksums, sizes of nothing", "", 5000,
+			append(on(ways, "ip_header", "ip_checksum"), on(ways[:1], "ip_length", "ip_truncated")...),
+			func(random *rand.Rand, n uint8, src4, dst4, _, _ netip.Addr) []byte {
+				b := udpTo(netip.AddrPortFrom(src4, 9), netip.AddrPortFrom(dst4, 9), marked(n, 64))
+				switch random.IntN(4) {
+				case 0: // a header of less than its fixed part, or of more than there is
+					b[0] = 0x40 | byte(random.IntN(5))
+				case 1: // shorter than its header
+					binary.BigEndian.PutUint16(b[2:], uint16(random.IntN(20)))
+					sum4(b)
+				case 2: // longer than what came: WireGuard itself drops both of these from the tunnel
+					binary.BigEndian.PutUint16(b[2:], uint16(len(b)+1+random.IntN(60000)))
+					sum4(b)
+				default:
+					b[10] ^= byte(1 + random.IntN(255))
+				}
+				return b
+			}),
+		h.bothWays("ICMP errors about packets that never crossed, damaged, and cut short", "", 5000,
+			on(ways, "icmp_unrelated", "icmp_checksum", "icmp_quote"),
+			func(random *rand.Rand, n uint8, src4, dst4, _, _ netip.Addr) []byte {
+				quote := udpTo(netip.AddrPortFrom(nobodysAddr, 9), netip.AddrPortFrom(src4, 9), marked(n, 32))
+				switch random.IntN(3) {
+				case 0:
+					return icmp4(src4, dst4, 3, 4, 68, quote)
+				case 1:
+					b := icmp4(src4, dst4, 11, 0, 0, quote)
+					b[22] ^= 0x5a
+					return b
+				default:
+					return icmp4(src4, dst4, 3, 1, 0, quote[:random.IntN(19)])
+				}
+			}),
+	}
+}
+
+// mixture makes one of many packets, of either family, from an attacker to a victim.
+type mixture func(random *rand.Rand, n uint8, src4, dst4, src6, dst6 netip.Addr) []byte
+
+// bothWays sends a mixture from the evil pod, through the node, and from the peer, through the tunnel.
+func (h *hostile) bothWays(name, passes string, rate int, counted []string, mix mixture) attack {
+	e, a := h.evil, h.top.a
+	return attack{
+		threat: "T11", name: name, rate: rate, passes: passes, counted: counted,
+		floods: func(t *testing.T, n uint8) []shots {
+			random := rand.New(rand.NewPCG(11, uint64(n)))
+			return []shots{
+				{h.asNode(t, a.encapsulation), pool(4096, func(int) []byte {
+					return frameOf(a.encapsulation, vni, mix(random, n, e.pod4, addr("10.71.2.9"), e.pod6, addr("fd00:71:0:2::9")))
+				})},
+				{h.evil.peer.send, pool(4096, func(int) []byte { return mix(random, n, peerPod4, a.pod4, peerPod6, a.pod6) })},
+			}
+		},
+	}
+}
+
+// peerPod4 and peerPod6 are addresses that the peer may send from: pods of B, which are not there.
+var peerPod4, peerPod6 = addr("10.0.2.66"), addr("fd00:10:0:2::66")
+
+// echoFlood asks the gateway itself, which answers.
+func (h *hostile) echoFlood() attack {
+	return h.bothWays("echo requests to the gateway itself", "its answers", 5000, nil,
+		func(random *rand.Rand, n uint8, src4, _, _, _ netip.Addr) []byte {
+			to := gatewayExternal[0]
+			if src4 == h.evil.pod4 {
+				to = gatewayInternal[0]
+			}
+			return icmp4(src4, to, 8, 0, random.Uint32(), marked(n, 1200))
+		})
+}
+
+// errorsAboutTheTransfer claims that the transfer's own segments are too big, down to sizes that no link has:
+// from another pod and from the tunnel, in the hope that a gateway or a pod believes it (RFC 5927).
+func (h *hostile) errorsAboutTheTransfer() attack {
+	e, a := h.evil, h.top.a
+	lie := func(random *rand.Rand, n uint8, src, dst, from, to netip.AddrPort) []byte {
+		segment := make([]byte, 20, 64)
+		binary.BigEndian.PutUint16(segment, from.Port())
+		binary.BigEndian.PutUint16(segment[2:], to.Port())
+		binary.BigEndian.PutUint32(segment[4:], random.Uint32())
+		segment[12], segment[13] = 0x50, 0x10
+		quote := ip4(from.Addr(), to.Addr(), protoTCP, append(segment, marked(n, 0)...))
+		quote[3] += 200 // quotes are cut
+		sum4(quote)
+		return icmp4(src.Addr(), dst.Addr(), 3, 4, uint32([]int{0, 67, 68, 552, 1000}[random.IntN(5)]), quote)
+	}
+	pod := netip.AddrPortFrom(a.pod4, h.loads[0].port)
+	far := netip.AddrPortFrom(h.top.b.pod4, bulkPort)
+	farSeen := netip.AddrPortFrom(a.sees(far.Addr()), bulkPort)
+	return attack{
+		threat: "T11", name: "ICMP errors that claim the running transfer's segments were too big", rate: 5000, passes: "errors about packets that do cross",
+		floods: func(t *testing.T, n uint8) []shots {
+			random := rand.New(rand.NewPCG(11, uint64(n)))
+			return []shots{
+				{h.asNode(t, a.encapsulation), pool(1024, func(int) []byte {
+					return frameOf(a.encapsulation, vni, lie(random, n, netip.AddrPortFrom(e.pod4, 0), farSeen, farSeen, pod))
+				})},
+				{h.evil.peer.send, pool(1024, func(int) []byte {
+					return lie(random, n, netip.AddrPortFrom(peerPod4, 0), pod, pod, far)
+				})},
+			}
+		},
+	}
+}
+
+// anyFragment is one that overlaps another, is smaller than the header it should hold, leaves no room for what
+// follows, or reaches beyond the longest datagram.
+func anyFragment(random *rand.Rand, n uint8, src4, dst4, src6, dst6 netip.Addr) []byte {
+	id, more, offset, payload := uint32(random.IntN(16)), true, 0, marked(n, 64)
+	switch random.IntN(5) {
+	case 0: // RFC 1858: a first fragment without the ports
+		payload = append([]byte{0x13, 0x88, 0x13, 0x89, 0, 0, 0, 1}, marked(n, 0)[:0]...)
+	case 1: // RFC 5722: over what the others say
+		offset = 8 * random.IntN(12)
+	case 2: // Rose: the last one, long before and after nothing
+		offset, more = 8*(4000+random.IntN(4000)), random.IntN(2) == 0
+	case 3: // beyond 65535 bytes
+		offset, payload = 8*8190, marked(n, 600)
+	default: // not a multiple of 8
+		payload = marked(n, 61)
+	}
+	if random.IntN(2) == 0 {
+		return fragment4(src4, dst4, protoUDP, uint16(id), offset, more, payload)
+	}
+	return fragment6(src6, dst6, protoUDP, id, offset, more, payload)
+}
+
+// withOptions makes an IPv4 packet with an options area.
+func withOptions(src, dst netip.Addr, options, payload []byte) []byte {
+	b := ip4(src, dst, protoUDP, append(append([]byte{}, options...), payload...))
+	b[0] = byte(0x45 + len(options)/4)
+	sum4(b)
+	return b
+}
+
+// extensionChain makes an IPv6 packet with up to a dozen extension headers in any order, some of which lie about their length.
+func extensionChain(random *rand.Rand, src, dst netip.Addr, payload []byte) []byte {
+	kinds := []byte{0, 43, 60, 51, 135, 44}
+	chain, next := []byte{}, byte(59) // nothing follows
+	for range 1 + random.IntN(12) {
+		h := make([]byte, 8)
+		kind := kinds[random.IntN(len(kinds))]
+		h[0] = next
+		if random.IntN(8) == 0 && kind != 44 {
+			h[1] = byte(random.Uint32()) // length, in units of 8 bytes (of 4 for AH)
+		}
+		if kind == 43 {
+			h[2] = byte(random.IntN(3)) // routing type
+		}
+		chain, next = append(h, chain...), kind
+	}
+	return ip6(src, dst, next, append(chain, payload...))
+}

@@ -1,0 +1,127 @@
+package lab
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+)
+
+// overlayAt is where a gateway takes frames of an encapsulation.
+func (s *site) overlayAt(encapsulation string) netip.AddrPort {
+	return netip.AddrPortFrom(s.gw4, overlayPort[encapsulation])
+}
+
+// letter is an honest packet with a dishonest purpose: a pod of A writes to the pod of B.
+func (h *hostile) letter(n uint8) []byte {
+	a := h.top.a
+	return udpTo(netip.AddrPortFrom(a.pod4, 9), netip.AddrPortFrom(addr("10.71.2.9"), 9), marked(n, 64))
+}
+
+// asNode sends from the node's own address, as whoever is root there can.
+func (h *hostile) asNode(t *testing.T, encapsulation string) sender {
+	return h.top.a.node.fromSocket(t, h.top.a.bridge4, h.top.a.overlayAt(encapsulation))
+}
+
+// each gives the same packet for every i.
+func each(packet []byte) func(int) []byte { return func(int) []byte { return packet } }
+
+// forgedFrames: T1, somebody who is no node sends frames, or a node sends those of another.
+func (h *hostile) forgedFrames() []attack {
+	a, e := h.top.a, h.evil
+	frames := func(n uint8, id uint32) []byte { return frameOf(a.encapsulation, id, h.letter(n)) }
+	return []attack{{
+		threat: "T1", name: "frames from a pod's ordinary UDP socket", rate: 10000,
+		counted: []string{"a/egress/unknown_source"}, complete: true,
+		floods: func(t *testing.T, n uint8) []shots {
+			return []shots{
+				{e.pod.fromSocket(t, e.pod4, a.overlayAt("geneve")), each(frameOf("geneve", vni, h.letter(n)))},
+				{e.pod.fromSocket(t, e.pod4, a.overlayAt("vxlan")), each(frameOf("vxlan", vni, h.letter(n)))},
+			}
+		},
+	}, {
+		threat: "T1", name: "frames from a pod under an address of nobody", rate: 10000,
+		counted: []string{"a/egress/unknown_source"}, complete: true,
+		floods: func(t *testing.T, n uint8) []shots {
+			to := a.overlayAt(a.encapsulation)
+			forged := udpTo(netip.AddrPortFrom(nobodysAddr, 9), to, frames(n, vni))
+			return []shots{{e.pod.fromAnywhere(t, to.Addr()), each(forged)}}
+		},
+	}, {
+		threat: "T1", name: "frames from a pod under its node's address, which the node's kernel refuses to forward", rate: 10000,
+		floods: func(t *testing.T, n uint8) []shots {
+			to := a.overlayAt(a.encapsulation)
+			forged := udpTo(netip.AddrPortFrom(a.bridge4, 9), to, frames(n, vni))
+			return []shots{{e.pod.fromAnywhere(t, to.Addr()), each(forged)}}
+		},
+	}, {
+		threat: "T1", name: "frames of a node with random VNIs", rate: 20000,
+		counted: []string{"a/egress/wrong_vni"}, complete: true,
+		floods: func(t *testing.T, n uint8) []shots {
+			return []shots{{h.asNode(t, a.encapsulation), func(i int) []byte {
+				return frames(n, uint32(vni+1+i)&0xffffff) // begins with the VNI of node-2
+			}}}
+		},
+	}, {
+		threat: "T1", name: "frames of a node in the other encapsulation", rate: 10000,
+		counted: []string{"a/egress/wrong_vni"}, complete: true,
+		floods: func(t *testing.T, n uint8) []shots {
+			other := map[string]string{"geneve": "vxlan", "vxlan": "geneve"}[a.encapsulation]
+			return []shots{{h.asNode(t, other), each(frameOf(other, vni, h.letter(n)))}}
+		},
+	}, {
+		threat: "T1", name: "tunnel headers of random bytes", rate: 10000,
+		counted: []string{"a/egress/frame_truncated", "a/egress/geneve_version", "a/egress/geneve_control", "a/egress/geneve_critical",
+			"a/egress/geneve_options", "a/egress/geneve_protocol", "a/egress/vxlan_flags", "a/egress/wrong_vni"},
+		complete: true,
+		floods: func(t *testing.T, n uint8) []shots {
+			var all []shots
+			for _, encapsulation := range []string{"geneve", "vxlan"} {
+				random := rand.New(rand.NewPCG(1, uint64(n)))
+				all = append(all, shots{h.asNode(t, encapsulation), func(i int) []byte {
+					b := frameOf(encapsulation, vni, h.letter(n))
+					for at := range 8 {
+						b[at] = byte(random.Uint32())
+					}
+					if encapsulation == "geneve" && i%2 == 0 {
+						b[0] &= 0x3f // else three of four are of another version
+					}
+					if i%8 == 0 {
+						b = b[:random.IntN(8+14)]
+					}
+					return b
+				}})
+			}
+			return all
+		},
+	}}
+}
+
+// spoofedSources: T2, a node sends packets whose sources are not behind it.
+func (h *hostile) spoofedSources() []attack {
+	a := h.top.a
+	from := func(name, reason, to4, to6 string, sources ...string) attack {
+		return attack{
+			threat: "T2", name: name, rate: 10000, counted: []string{"a/egress/" + reason}, complete: true,
+			floods: func(t *testing.T, n uint8) []shots {
+				var packets [][]byte
+				for _, source := range addrs(sources...) {
+					to := addr([2]string{to4, to6}[family(source)])
+					packets = append(packets, frameOf(a.encapsulation, vni,
+						udpTo(netip.AddrPortFrom(source, 9), netip.AddrPortFrom(to, 9), marked(n, 64))))
+				}
+				return []shots{{h.asNode(t, a.encapsulation), func(i int) []byte { return packets[i%len(packets)] }}}
+			},
+		}
+	}
+	const pod4, pod6 = "10.71.2.9", "fd00:71:0:2::9"
+	return []attack{
+		from("sources of another node, its pods, the gateway, and of external addresses", "spoofed_source", pod4, pod6,
+			"10.0.3.7", "fd00:10:0:3::7", "10.80.0.12", "fd00:80::12", "10.80.0.1", "fd00:80::1", "10.70.0.1", "fd00:70::1", "10.70.0.11"),
+		from("sources of the other cluster, as seen and as they are", "spoofed_source", pod4, pod6,
+			"10.71.2.9", "fd00:71:0:2::9", "10.73.0.11", "10.0.2.9", "fd00:10:0:2::9"),
+		from("sources of nobody", "spoofed_source", pod4, pod6, "8.8.8.8", "192.168.1.1", "2001:db8::1", "100.64.0.1"),
+		from("martian sources", "martian", pod4, pod6, "0.0.0.0", "127.0.0.1", "169.254.1.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "fe80::1"),
+		from("sources of another node to the gateway itself and to pods of this side", "spoofed_source", "10.80.0.1", "fd00:80::1",
+			"10.0.3.7", "fd00:10:0:3::7", "10.71.2.9", "8.8.8.8"),
+	}
+}

@@ -1,0 +1,125 @@
+package lab
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"golang.org/x/crypto/blake2s"
+)
+
+// Packets that no honest host sends. They are made in full, so that only what is meant to be wrong is.
+
+// ip4 makes an IPv4 packet. Edits are done before the header checksum is.
+func ip4(src, dst netip.Addr, proto byte, payload []byte, edits ...func([]byte)) []byte {
+	b := make([]byte, 20, 20+len(payload))
+	b[0], b[8], b[9] = 0x45, 64, proto
+	copy(b[12:], src.AsSlice())
+	copy(b[16:], dst.AsSlice())
+	b = append(b, payload...)
+	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
+	for _, edit := range edits {
+		edit(b)
+	}
+	sum4(b)
+	return b
+}
+
+// sum4 sets the header checksum.
+func sum4(b []byte) {
+	binary.BigEndian.PutUint16(b[10:], 0)
+	binary.BigEndian.PutUint16(b[10:], ^onesSum(0, b[:min(int(b[0]&15)*4, len(b))]))
+}
+
+// ip6 makes an IPv6 packet; payload begins with what next names.
+func ip6(src, dst netip.Addr, next byte, payload []byte) []byte {
+	b := make([]byte, 40, 40+len(payload))
+	b[0], b[6], b[7] = 0x60, next, 64
+	binary.BigEndian.PutUint16(b[4:], uint16(len(payload)))
+	copy(b[8:], src.AsSlice())
+	copy(b[24:], dst.AsSlice())
+	return append(b, payload...)
+}
+
+// udpTo makes an UDP packet of either family with right checksums.
+func udpTo(src, dst netip.AddrPort, payload []byte) []byte {
+	u := make([]byte, 8, 8+len(payload))
+	binary.BigEndian.PutUint16(u, src.Port())
+	binary.BigEndian.PutUint16(u[2:], dst.Port())
+	binary.BigEndian.PutUint16(u[4:], uint16(8+len(payload)))
+	return transport(src.Addr(), dst.Addr(), protoUDP, append(u, payload...), 6)
+}
+
+// transport makes an IP packet around an upper header whose checksum, at that offset, covers the pseudo-header.
+func transport(src, dst netip.Addr, proto byte, upper []byte, checksum int) []byte {
+	p := ipPacket{src: src, dst: dst, proto: proto}
+	sum := ^onesSum(uint32(p.pseudoSum(len(upper))), upper)
+	if sum == 0 {
+		sum = 0xffff
+	}
+	binary.BigEndian.PutUint16(upper[checksum:], sum)
+	if src.Is4() {
+		return ip4(src, dst, proto, upper)
+	}
+	return ip6(src, dst, proto, upper)
+}
+
+// icmp4 makes an ICMP message of IPv4 with the right checksum.
+func icmp4(src, dst netip.Addr, kind, code byte, word uint32, body []byte) []byte {
+	m := make([]byte, 8, 8+len(body))
+	m[0], m[1] = kind, code
+	binary.BigEndian.PutUint32(m[4:], word)
+	m = append(m, body...)
+	binary.BigEndian.PutUint16(m[2:], ^onesSum(0, m))
+	return ip4(src, dst, protoICMP, m)
+}
+
+// fragment4 makes a fragment of an IPv4 datagram, at an offset in bytes.
+func fragment4(src, dst netip.Addr, proto byte, id uint16, offset int, more bool, payload []byte) []byte {
+	return ip4(src, dst, proto, payload, func(b []byte) {
+		binary.BigEndian.PutUint16(b[4:], id)
+		word := uint16(offset / 8)
+		if more {
+			word |= 0x2000
+		}
+		binary.BigEndian.PutUint16(b[6:], word)
+	})
+}
+
+// fragment6 makes a fragment of an IPv6 datagram, RFC 8200 section 4.5.
+func fragment6(src, dst netip.Addr, proto byte, id uint32, offset int, more bool, payload []byte) []byte {
+	h := make([]byte, 8, 8+len(payload))
+	h[0] = proto
+	word := uint16(offset &^ 7)
+	if more {
+		word |= 1
+	}
+	binary.BigEndian.PutUint16(h[2:], word)
+	binary.BigEndian.PutUint32(h[4:], id)
+	return ip6(src, dst, 44, append(h, payload...))
+}
+
+// frameOf wraps an inner packet of either family for the gateway, without the outer UDP.
+func frameOf(encapsulation string, vni uint32, inner []byte) []byte {
+	b := overlayFrame(encapsulation, vni, inner)
+	if len(inner) > 0 && inner[0]>>4 == 6 {
+		b[8+12], b[8+13] = 0x86, 0xdd
+	}
+	return b
+}
+
+// handshakeInitiation makes a message of the right shape that only lacks a key: a first MAC that every
+// stranger can compute, for whoever knows the gateway's public key does (WireGuard white paper, section 5.4.4).
+func handshakeInitiation(to []byte, random []byte) []byte {
+	m := make([]byte, 148)
+	copy(m, random)
+	copy(m, []byte{1, 0, 0, 0})
+	key := blake2s.Sum256(append([]byte("mac1----"), to...))
+	mac, err := blake2s.New128(key[:])
+	if err != nil {
+		panic(err) // the key has the right length
+	}
+	mac.Write(m[:116])
+	copy(m[116:], mac.Sum(nil))
+	clear(m[132:]) // no second MAC: nobody gave us a cookie
+	return m
+}

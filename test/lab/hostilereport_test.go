@@ -1,0 +1,161 @@
+package lab
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// row is what became of an attack.
+type row struct {
+	threat, name string
+	sent         int
+	rate         float64 // packets a second
+	goodput      float64 // bytes a second
+	cpu          share
+	memory       [3]memory // before, during, after
+	counted      counted
+	seen         int // marked packets that came through
+	passes, note string
+}
+
+// rowHeader names the columns of line.
+const rowHeader = "| threat | attack | packets | a second | goodput | processors: gateways, lab, all | gateway A resident, MiB: before, during, after | heap | counted | came through |\n" +
+	"|---|---|---:|---:|---:|---|---|---|---|---|\n"
+
+// line is the row in markdown, goodput as a part of the undisturbed median.
+func (r row) line(median float64) string {
+	var reasons []string
+	for _, name := range slices.Sorted(maps.Keys(r.counted)) {
+		reasons = append(reasons, fmt.Sprintf("%s %.0f", name, r.counted[name]))
+	}
+	came := fmt.Sprint(r.seen)
+	if r.passes != "" {
+		came += ": " + r.passes
+	}
+	goodput := "none runs"
+	if median > 0 {
+		goodput = fmt.Sprintf("%.0f %%", 100*r.goodput/median)
+	}
+	name := r.name
+	if r.note != "" {
+		name += "; " + r.note
+	}
+	if r.memory == [3]memory{} { // not a flood: a look at what can be guessed
+		return fmt.Sprintf("| %s | %s | %d | | | | | | | |", r.threat, name, r.sent)
+	}
+	mib := func(of func(m memory) int) string {
+		return fmt.Sprintf("%.1f, %.1f, %.1f", float64(of(r.memory[0]))/1024, float64(of(r.memory[1]))/1024, float64(of(r.memory[2]))/1024)
+	}
+	return fmt.Sprintf("| %s | %s | %d | %.0f | %s | %.2f, %.2f, %.2f | %s | %s | %s | %s |", r.threat, name, r.sent, r.rate,
+		goodput, r.cpu.gateways, r.cpu.lab, r.cpu.all, mib(func(m memory) int { return m.rss[0] }), mib(func(m memory) int { return m.heap[0] }), strings.Join(reasons, ", "), came)
+}
+
+// together makes one row of several.
+func together(threat, name string, rows []row) row {
+	sum := row{threat: threat, name: name, counted: make(counted), memory: rows[0].memory}
+	var seconds float64
+	for _, r := range rows {
+		sum.sent += r.sent
+		sum.seen += r.seen
+		seconds += float64(r.sent) / max(r.rate, 1)
+		sum.cpu = share{max(sum.cpu.gateways, r.cpu.gateways), max(sum.cpu.lab, r.cpu.lab), max(sum.cpu.all, r.cpu.all)}
+		for i := range r.memory[1].rss {
+			sum.memory[1].rss[i] = max(sum.memory[1].rss[i], r.memory[1].rss[i])
+			sum.memory[1].heap[i] = max(sum.memory[1].heap[i], r.memory[1].heap[i])
+		}
+		sum.memory[2] = r.memory[2]
+		for reason, count := range r.counted {
+			sum.counted[reason] += count
+		}
+	}
+	sum.rate = float64(sum.sent) / seconds
+	return sum
+}
+
+// median is the goodput of the undisturbed windows.
+func (h *hostile) median() float64 { return medianOf(h.calm) }
+
+func medianOf(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// report prints the table, and writes it where `make hostile` wants it.
+func (h *hostile) report(t *testing.T) {
+	t.Helper()
+	if len(h.rows) == 0 {
+		return
+	}
+	var b strings.Builder
+	b.WriteString(rowHeader)
+	for _, r := range h.rows {
+		b.WriteString(r.line(h.median()) + "\n")
+	}
+	t.Log("\n" + b.String())
+	hostileTables = append(hostileTables, table{title: h.title, text: b.String(), foot: h.foot()})
+	writeHostileReport(t)
+}
+
+// foot says what the table is compared to.
+func (h *hostile) foot() string {
+	if len(h.loads) == 0 {
+		return ""
+	}
+	idle := func(part func(share) float64) float64 {
+		var values []float64
+		for _, s := range h.idle {
+			values = append(values, part(s))
+		}
+		return medianOf(values)
+	}
+	slowest, fastest := slices.Min(h.calm), slices.Max(h.calm)
+	others := idle(func(s share) float64 { return s.all - s.gateways - s.lab })
+	caution := ""
+	if others > float64(runtime.NumCPU())/4 {
+		caution = "**Other programs were busy**, or the kernel was: goodput and shares of such a run say little. Repeat it on a machine at rest.\n\n"
+	}
+	return caution + fmt.Sprintf("Undisturbed, %d windows between the attacks: goodput %.3f Gbit/s (median; %.0f to %.0f %%), which is %.0f %% of "+
+		"what the pair carries without a limit (%.2f Gbit/s); processors %.2f, %.2f, %.2f of %d.\n",
+		len(h.calm), h.median()*8/1e9, 100*slowest/h.median(), 100*fastest/h.median(), 100*h.median()/h.straight, h.straight*8/1e9,
+		idle(func(s share) float64 { return s.gateways }), idle(func(s share) float64 { return s.lab }),
+		idle(func(s share) float64 { return s.all }), runtime.NumCPU())
+}
+
+// table is one part of the report.
+type table struct{ title, text, foot string }
+
+// hostileTables are what the tests of this run have found so far.
+var hostileTables []table
+
+// writeHostileReport writes the report as far as it is.
+func writeHostileReport(t *testing.T) {
+	t.Helper()
+	if hostileReport == "" {
+		return
+	}
+	var b strings.Builder
+	b.WriteString(hostileIntroduction)
+	for _, part := range hostileTables {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n%s", part.title, part.text, part.foot)
+	}
+	if err := os.WriteFile(hostileReport, []byte(b.String()), 0o644); err != nil {
+		t.Error(err)
+	}
+}
+
+const hostileIntroduction = `# Under attack
+
+Written by ` + "`make hostile`" + `: two real gateways, without privilege, join two clusters between network namespaces, and gateway A is attacked from its nodes, from its pods, from the internet, and from inside the tunnel by a peer with a valid key. Meanwhile two TCP streams cross between pods, IPv4 from A to B and IPv6 from B to A. They last from the first attack to the last; SHA-256 is equal at both ends, or the test fails. So it does when a packet comes through that must not, when drops are not counted under their reason, and when the heap of a gateway does not come back to what it was within 5 % and 4 MiB, or more than 256 MiB of it are resident. (The gateways run with GOGC=2, so that the heap is what is in use, without garbage. Resident memory grows once, as floods touch for the first time what was only reserved.)
+
+Goodput is compared to the median of the windows between the attacks. The streams are held at two fifths of what they could have, so that an attack has CPU of its own to use up: below 100 % it took more than was left. The figures are of one small machine that does everything at once: attackers, watchers, both kernels, both gateways. Packets that come through where that is said are such as any pod may send; what becomes of them is up to the receiver.
+
+Counted are drops as gateway/direction/reason of [metrics](metrics.md); overflow are datagrams that the kernel dropped because the gateway's socket was full. What WireGuard itself refuses (wrong MACs, replays, sources that are not the peer's) it does not count.
+`

@@ -1,0 +1,350 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// attack is one thing that an attacker does to gateway A, while the transfer runs.
+type attack struct {
+	threat, name string
+	rate         int // packets a second, of each flood
+	// floods prepares the packets of attack n. Each flood runs on its own.
+	floods func(t *testing.T, n uint8) []shots
+	// counted are the drop counters that must rise, as "gateway/direction/reason".
+	counted []string
+	// complete: every packet is counted there, or by the kernel as one that found the gateway's socket full.
+	complete bool
+	// passes says why marked packets may come through. Empty: none may.
+	passes string
+	// exactly is how many do, where that is known.
+	exactly int
+	// meanwhile runs while the attack does. What it returns is told in the report.
+	meanwhile func(t *testing.T) string
+}
+
+// shots are the packets of a flood and who sends them.
+type shots struct {
+	send   sender
+	packet func(i int) []byte
+}
+
+// hostile is a picture under attack.
+type hostile struct {
+	t        *testing.T // of all attacks
+	title    string
+	more     string // of gateway A's configuration
+	top      *topology
+	watch    *markWatch
+	loads    []*load
+	calm     []float64 // goodput of the undisturbed windows, bytes a second
+	idle     []share   // CPU of those
+	rows     []row
+	attacks  uint8
+	servers  int
+	evil     evil
+	straight float64 // goodput without a limit, bytes a second
+}
+
+// Windows of a run: a short one for every change, a long one for the published figures.
+var (
+	hostileReport            = os.Getenv("LAB_HOSTILE_REPORT")
+	calmWindow, attackWindow = 400 * time.Millisecond, 1000 * time.Millisecond
+)
+
+func init() {
+	if hostileReport != "" {
+		calmWindow, attackWindow = 800*time.Millisecond, 2000*time.Millisecond
+	}
+}
+
+// begin starts the transfer: first as fast as it goes, to see how fast that is and to fill every pool, then at
+// two fifths of it. What an attack costs beyond the CPU that is left shows as goodput lost.
+func (h *hostile) begin(t *testing.T) {
+	t.Helper()
+	ways := h.top.ways()
+	h.loads = []*load{startLoad(t, ways[0], 1), startLoad(t, ways[3], 2)} // IPv4 A to B, IPv6 B to A
+	time.Sleep(time.Second)
+	full, _ := h.window(t, 2*time.Second)
+	h.straight = full
+	for _, ld := range h.loads {
+		ld.rate.Store(int64(full * 2 / 5 / float64(len(h.loads))))
+	}
+	t.Logf("transfer without a limit: %.2f Gbit/s both ways together; with it: %.2f", full*8/1e9, full*8/1e9*2/5)
+	time.Sleep(time.Second)
+}
+
+// window measures the goodput of both streams, in bytes a second.
+func (h *hostile) window(t *testing.T, d time.Duration) (float64, share) {
+	t.Helper()
+	before := make([]int64, len(h.loads))
+	for i, ld := range h.loads {
+		before[i] = ld.received.Load()
+	}
+	cpu, started := h.cpu(t), time.Now()
+	time.Sleep(d)
+	took, sum := time.Since(started).Seconds(), int64(0)
+	for i, ld := range h.loads {
+		sum += ld.received.Load() - before[i]
+	}
+	return float64(sum) / took, h.cpu(t).over(cpu, took)
+}
+
+// expectProgress fails the test when a stream has stalled: how much gets through meanwhile is the machine's
+// affair, but that it goes on when the attack is over is the gateways'.
+func (h *hostile) expectProgress(t *testing.T) {
+	t.Helper()
+	for _, ld := range h.loads {
+		before := ld.received.Load()
+		for deadline := time.Now().Add(patience); ld.received.Load() == before; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: not a byte in %v after the attack: the transfer has stalled", ld.name, patience)
+			}
+		}
+	}
+}
+
+// expectMemoryBack compares with what the gateways had before the first attack.
+func (h *hostile) expectMemoryBack(t *testing.T) {
+	t.Helper()
+	if len(h.rows) > 0 {
+		h.settle(t, h.rows[0].memory[0])
+	}
+}
+
+// all does attacks one after the other. Each is a test of its own.
+func (h *hostile) all(t *testing.T, attacks []attack) {
+	t.Helper()
+	for _, a := range attacks {
+		t.Run(a.threat+" "+a.name, func(t *testing.T) {
+			h.run(t, a)
+		})
+	}
+}
+
+// run does an attack and judges it. The undisturbed window before it belongs to the median that all are compared to.
+func (h *hostile) run(t *testing.T, a attack) {
+	t.Helper()
+	h.attacks++
+	n := h.attacks
+	length := attackWindow
+	if len(h.loads) == 0 {
+		length = time.Second / 4 // nothing is measured: only whether anything passes
+	} else {
+		goodput, cpu := h.window(t, calmWindow)
+		h.calm, h.idle = append(h.calm, goodput), append(h.idle, cpu)
+	}
+
+	counters, before := h.counters(t), h.memory(t)
+	r := row{threat: a.threat, name: a.name, memory: [3]memory{0: before}, passes: a.passes}
+	var fs []func(<-chan struct{}) int
+	for _, f := range a.floods(t, n) {
+		fs = append(fs, func(stop <-chan struct{}) int { return flood(f.send, f.packet, a.rate, stop) })
+	}
+	started := time.Now()
+	r.sent = floods(fs, func() {
+		r.goodput, r.cpu = h.window(t, length)
+		if a.meanwhile != nil {
+			r.note = a.meanwhile(t) // afterwards: it may take longer than the window
+		}
+		r.memory[1] = h.memory(t)
+	})
+	r.rate = float64(r.sent) / time.Since(started).Seconds()
+
+	// Drops are counted when the last packet has been dealt with.
+	counted := func() float64 {
+		r.counted = h.counters(t).since(counters)
+		var sum float64
+		for _, name := range append(slices.Clone(a.counted), "a/overlay/overflow", "a/wireguard/overflow") {
+			sum += r.counted[name]
+		}
+		return sum
+	}
+	rise := func() bool {
+		total := counted()
+		return !slices.ContainsFunc(a.counted, func(name string) bool { return r.counted[name] == 0 }) &&
+			(!a.complete || total >= float64(r.sent))
+	}
+	for deadline := time.Now().Add(3 * time.Second); !rise() && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, name := range a.counted {
+		if r.counted[name] == 0 {
+			t.Errorf("%s: %d packets sent, none counted as %s", a.name, r.sent, name)
+		}
+	}
+	if total := counted(); a.complete && total < float64(r.sent) {
+		t.Errorf("%s: %d packets sent, %.0f counted: %v", a.name, r.sent, total, r.counted)
+	}
+	var where string
+	r.seen, where = h.watch.count(n)
+	if r.seen != a.exactly && a.passes == "" {
+		t.Errorf("%s: %d packets came through, %d should have: %s", a.name, r.seen, a.exactly, where)
+	}
+	h.expectProgress(t)
+	r.memory[2] = h.settle(t, before)
+	h.rows = append(h.rows, r)
+	t.Log(r.line(h.median()))
+}
+
+// memory is what the gateways have: resident and heap, in KiB.
+type memory struct{ rss, heap [2]int }
+
+// The heap has to come back to what it was within a twentieth, and this many KiB besides: garbage of one
+// collection's length, and buffers on their way. What is resident follows late, for the runtime keeps pages, and
+// most of the heap are buffers of 64 KiB for datagrams of any size of which the first pages alone have been
+// touched until a flood comes: it has a limit, half of what a gateway's container may have.
+const (
+	heapSlack = 4 << 10
+	rssLimit  = 256 << 10
+)
+
+// settle waits until the gateways' memory is what it was, and fails the test when it does not come to that.
+func (h *hostile) settle(t *testing.T, before memory) (after memory) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		after = h.memory(t)
+		fits := true
+		for i := range after.heap {
+			fits = fits && after.heap[i] <= before.heap[i]*21/20+heapSlack && after.rss[i] <= rssLimit
+		}
+		if fits {
+			return after
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("memory stays: heap %v KiB, resident %v; before %v, %v", after.heap, after.rss, before.heap, before.rss)
+			return after
+		}
+	}
+}
+
+func (h *hostile) memory(t *testing.T) (m memory) {
+	t.Helper()
+	for i, s := range []*site{h.top.a, h.top.b} {
+		m.heap[i] = int(s.gateway.metric(t, "go_memstats_heap_alloc_bytes")) >> 10
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.gateway.cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, _ := statusField(string(status), "VmRSS")
+		if m.rss[i], err = strconv.Atoi(strings.TrimSuffix(value, " kB")); err != nil {
+			t.Fatalf("VmRSS: %v", err)
+		}
+	}
+	return m
+}
+
+// share is processor time: in seconds, or as processors when it is per second.
+type share struct {
+	gateways float64 // both
+	lab      float64 // attackers, watchers, both ends of the transfer, and what the kernel did for them
+	all      float64 // of the machine: besides, the kernel where nobody is charged, and other programs
+}
+
+// over is what was used in a time, as processors.
+func (s share) over(before share, seconds float64) share {
+	return share{(s.gateways - before.gateways) / seconds, (s.lab - before.lab) / seconds, (s.all - before.all) / seconds}
+}
+
+// cpu reads how much processor time was used so far.
+func (h *hostile) cpu(t *testing.T) (s share) {
+	t.Helper()
+	for _, g := range []*site{h.top.a, h.top.b} {
+		s.gateways += processTime(t, g.gateway.cmd.Process.Pid)
+	}
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	s.lab = time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
+	s.all = machineTime(t)
+	return s
+}
+
+// ticksPerSecond is USER_HZ, the unit of /proc: 100 on every Linux that Go runs on.
+const ticksPerSecond = 100
+
+// processTime is what a process has used, in seconds.
+func processTime(t *testing.T, pid int) float64 {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest) // from the third on, proc(5)
+	user, _ := strconv.ParseFloat(fields[11], 64)
+	system, _ := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / ticksPerSecond
+}
+
+// machineTime is what all processors have worked, in seconds.
+func machineTime(t *testing.T) (busy float64) {
+	t.Helper()
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(stat), "\n")
+	for i, field := range strings.Fields(line)[1:] {
+		value, _ := strconv.ParseFloat(field, 64)
+		if i != 3 && i != 4 && i < 8 { // idle, waiting for disks; guests are in user already
+			busy += value
+		}
+	}
+	return busy / ticksPerSecond
+}
+
+// counted is a reading of drop counters, by "gateway/direction/reason".
+type counted map[string]float64
+
+func (c counted) since(before counted) counted {
+	rise := make(counted)
+	for name, value := range c {
+		if value > before[name] {
+			rise[name] = value - before[name]
+		}
+	}
+	return rise
+}
+
+// counters reads what both gateways have dropped.
+func (h *hostile) counters(t *testing.T) counted {
+	t.Helper()
+	c := make(counted)
+	for _, s := range []*site{h.top.a, h.top.b} {
+		body, _, err := s.gateway.get("/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(body) {
+			series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				continue
+			}
+			switch name, labels, _ := strings.Cut(series, "{"); name {
+			case "strait_dropped_packets_total":
+				c[s.name+"/"+label(labels, "direction")+"/"+label(labels, "reason")] += v
+			case "strait_wireguard_dropped_datagrams_total":
+				c[s.name+"/wireguard/"+label(labels, "reason")] += v
+			case "strait_receive_queue_overflow_total":
+				c[s.name+"/"+label(labels, "socket")+"/overflow"] += v
+			}
+		}
+	}
+	return c
+}
+
+// label reads one of a series' labels.
+func label(labels, name string) string {
+	_, rest, _ := strings.Cut(","+labels, ","+name+`="`)
+	value, _, _ := strings.Cut(rest, `"`)
+	return value
+}

@@ -1,0 +1,96 @@
+package lab
+
+import (
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sender takes one packet. It reports false where the kernel had no room for it.
+type sender func(b []byte) bool
+
+// fromSocket sends datagrams from an ordinary UDP socket of n.
+func (n *namespace) fromSocket(t *testing.T, src netip.Addr, to netip.AddrPort) sender {
+	t.Helper()
+	fd := n.socket(t, unix.SOCK_DGRAM, 0)
+	if err := unix.Bind(fd, sockaddr4(netip.AddrPortFrom(src, 0))); err != nil {
+		t.Fatalf("in %s: bind %s: %v", n.role, src, err)
+	}
+	return sendTo(fd, sockaddr4(to))
+}
+
+// fromAnywhere sends IPv4 packets as they are, also under addresses that are not n's: what CAP_NET_RAW allows.
+func (n *namespace) fromAnywhere(t *testing.T, to netip.Addr) sender {
+	t.Helper()
+	return sendTo(n.socket(t, unix.SOCK_RAW, unix.IPPROTO_RAW), sockaddr4(netip.AddrPortFrom(to, 0)))
+}
+
+func sendTo(fd int, to unix.Sockaddr) sender {
+	return func(b []byte) bool { return unix.Sendto(fd, b, unix.MSG_DONTWAIT, to) == nil }
+}
+
+// socket makes an IPv4 socket in n that lives as long as the test.
+func (n *namespace) socket(t *testing.T, kind, proto int) (fd int) {
+	t.Helper()
+	err := n.in(func() (err error) {
+		fd, err = unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, proto)
+		return err
+	})
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 4<<20)
+	}
+	if err != nil {
+		t.Fatalf("in %s: %v", n.role, err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	return fd
+}
+
+func sockaddr4(a netip.AddrPort) unix.Sockaddr {
+	return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
+}
+
+// flood sends make(0), make(1), ... at a rate in packets a second until it is told to stop, and returns how
+// many the kernel took. It never runs ahead, and makes up for no more than a hundredth of a second.
+func flood(send sender, packet func(i int) []byte, rate int, stop <-chan struct{}) (sent int) {
+	const tick = 2 * time.Millisecond
+	ticks := time.NewTicker(tick)
+	defer ticks.Stop()
+	due, last, i := 0.0, time.Now(), 0
+	for {
+		select {
+		case <-stop:
+			return sent
+		case now := <-ticks.C:
+			due = min(due+now.Sub(last).Seconds()*float64(rate), max(1, float64(rate)/100))
+			for last = now; due >= 1; due-- {
+				if send(packet(i)) {
+					sent++
+				}
+				i++
+			}
+		}
+	}
+}
+
+// floods runs several at once and adds up what they sent.
+func floods(fs []func(stop <-chan struct{}) int, during func()) (sent int) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	stop := make(chan struct{})
+	for _, f := range fs {
+		all.Go(func() {
+			n := f(stop)
+			mu.Lock()
+			defer mu.Unlock()
+			sent += n
+		})
+	}
+	during()
+	close(stop)
+	all.Wait()
+	return sent
+}

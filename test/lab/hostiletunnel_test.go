@@ -1,0 +1,216 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pool makes packets ahead, so that sending is all that a flood has to do.
+func pool(size int, packet func(i int) []byte) func(i int) []byte {
+	packets := make([][]byte, size)
+	for i := range packets {
+		packets[i] = packet(i)
+	}
+	return func(i int) []byte { return packets[i%size] }
+}
+
+// chaos are bytes from a seed.
+func chaos(random *rand.Rand, size int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(random.Uint32())
+	}
+	return b
+}
+
+// outsideTheGrant: T3, a peer with a valid key sends what it was not granted.
+func (h *hostile) outsideTheGrant() []attack {
+	peer := func(name string, counted []string, complete bool, source func(i int) string, to ...string) attack {
+		return attack{
+			threat: "T3", name: name, rate: 5000, counted: counted, complete: complete,
+			floods: func(t *testing.T, n uint8) []shots {
+				return []shots{{h.evil.peer.send, pool(4*len(to), func(i int) []byte {
+					return udpTo(netip.AddrPortFrom(addr(source(i)), 9), netip.AddrPortFrom(addr(to[i%len(to)]), 9), marked(n, 64))
+				})}}
+			},
+		}
+	}
+	is := func(source string) func(int) string { return func(int) string { return source } }
+	pod4, pod6 := h.top.a.pod4.String(), h.top.a.pod6.String()
+	return []attack{
+		peer("from sources that are not the peer's, which WireGuard itself refuses and does not count", nil, false,
+			func(i int) string { return []string{"10.99.0.1", "10.72.1.5", "10.80.0.1", "127.0.0.1"}[i%4] }, pod4),
+		peer("from IPv6 sources that are not the peer's", nil, false,
+			func(i int) string { return []string{"fd00:99::1", "fd00:72:0:1::5", "::1", "2001:db8::1"}[i%4] }, pod6),
+		peer("to nodes, gateway and what is beside the pods", []string{"a/ingress/destination_not_granted"}, true, is("10.0.2.66"),
+			"10.80.0.11", "10.80.0.1", "10.96.0.1", "10.96.0.10", "203.0.113.2", "192.168.0.1", "10.71.2.9"),
+		peer("to the same, IPv6", []string{"a/ingress/destination_not_granted"}, true, is("fd00:10:0:2::66"),
+			"fd00:80::11", "fd00:80::1", "fd00:96::1", "2001:db8:113::2", "fd00:71:0:2::9"),
+		peer("to addresses granted to nobody", []string{"a/ingress/no_node"}, true, is("10.0.2.66"), "10.0.77.1", "10.70.0.99", "10.70.255.254"),
+		peer("to the metadata service and other martians", []string{"a/ingress/martian", "a/ingress/multicast"}, true, is("10.70.0.11"),
+			"169.254.169.254", "127.0.0.1", "0.0.0.0", "240.0.0.1", "224.0.0.251", "255.255.255.255"),
+		peer("to link-local addresses of the machine", []string{"a/ingress/martian"}, true, is("fd00:10:0:2::66"), "fe80::1", "::1", "fe80::a9fe:a9fe"),
+	}
+}
+
+// atWireGuard: T8 and T9, datagrams to the WireGuard port from strangers.
+func (h *hostile) atWireGuard() []attack {
+	e := h.evil
+	// from makes a datagram of a stranger: 250 addresses, any port.
+	from := func(random *rand.Rand, message []byte) []byte {
+		source := strangerAddr.As4()
+		source[3] = byte(4 + random.IntN(250)) // none that is on the link: the way back is a router's
+		return udpTo(netip.AddrPortFrom(netip.AddrFrom4(source), uint16(1024+random.IntN(60000))), e.at, message)
+	}
+	stranger := func(name string, rate int, counted []string, message func(random *rand.Rand, n uint8) []byte) attack {
+		return attack{
+			threat: "T8", name: name, rate: rate, counted: counted,
+			floods: func(t *testing.T, n uint8) []shots {
+				random := rand.New(rand.NewPCG(8, uint64(n)))
+				return []shots{{h.evil.stranger.fromAnywhere(t, h.evil.at.Addr()), pool(4096, func(int) []byte { return from(random, message(random, n)) })}}
+			},
+		}
+	}
+	garbage := func(random *rand.Rand, n uint8) []byte {
+		return append(marked(n, 10), chaos(random, random.IntN(1300))...)
+	}
+	shaped := func(kind byte, size int) func(random *rand.Rand, n uint8) []byte {
+		return func(random *rand.Rand, n uint8) []byte {
+			b := chaos(random, size)
+			copy(b, []byte{kind, 0, 0, 0})
+			copy(b[16:], marked(n, 0))
+			return b
+		}
+	}
+	initiation := func(random *rand.Rand, n uint8) []byte {
+		return handshakeInitiation(e.gatewayKey, chaos(random, 148))
+	}
+	unknown := []string{"a/wireguard/unknown_link"}
+	flooded := stranger("initiations with a valid first MAC, each of which costs the gateway a key agreement", 10000, nil, initiation)
+	flooded.meanwhile = func(t *testing.T) string { return h.sessionUnderFlood(t) }
+	return []attack{
+		stranger("garbage to the WireGuard port", 20000, unknown, garbage),
+		stranger("garbage to the WireGuard port, more than there is CPU for", 150000, unknown, garbage),
+		stranger("initiations with a wrong first MAC", 20000, nil, shaped(1, 148)),
+		stranger("responses, cookies and data for sessions that do not exist", 20000, unknown, func(random *rand.Rand, n uint8) []byte {
+			kind := byte(2 + random.IntN(3))
+			return shaped(kind, [5]int{2: 92, 3: 64, 4: 200}[kind])(random, n)
+		}),
+		flooded,
+		{
+			threat: "T8", name: "one genuine initiation, again and again", rate: 10000,
+			floods: func(t *testing.T, n uint8) []shots {
+				recorded := h.record(t, "wan2", strangerAddr, 1, 1, func() { h.newSession(t) })
+				random := rand.New(rand.NewPCG(9, uint64(n)))
+				return []shots{{h.evil.stranger.fromAnywhere(t, h.evil.at.Addr()), pool(1024, func(int) []byte { return from(random, recorded[0]) })}}
+			},
+		},
+		{
+			threat: "T9", name: "recorded datagrams of the running transfer, again and again, from their sender's address and others", rate: 10000,
+			floods: func(t *testing.T, n uint8) []shots {
+				const letters = 20
+				recorded := h.record(t, "wan", h.top.b.wan4, 4, 1500, func() { h.lettersToA(t, n, letters) })
+				random := rand.New(rand.NewPCG(9, uint64(n)))
+				return []shots{{h.evil.stranger.fromAnywhere(t, h.evil.at.Addr()), func(i int) []byte {
+					message := recorded[i%len(recorded)]
+					if i%2 == 0 {
+						return from(random, message)
+					}
+					return udpTo(netip.AddrPortFrom(h.top.b.wan4, wireGuardPort), e.at, message)
+				}}}
+			},
+			exactly: 2 * 20, // each letter once, on the way to the node and at the pod
+		},
+		{
+			threat: "T9", name: "data for the running session that nobody with its key has sealed", rate: 20000,
+			floods: func(t *testing.T, n uint8) []shots {
+				recorded := h.record(t, "wan", h.top.b.wan4, 4, 1, func() {})
+				random := rand.New(rand.NewPCG(9, uint64(n)))
+				return []shots{{h.evil.stranger.fromAnywhere(t, h.evil.at.Addr()), pool(1024, func(int) []byte {
+					message := chaos(random, 32+random.IntN(1300))
+					copy(message, recorded[0][:16]) // type, receiver, counter
+					binary.LittleEndian.PutUint64(message[8:], binary.LittleEndian.Uint64(message[8:])+uint64(random.IntN(1<<20)))
+					return udpTo(netip.AddrPortFrom(h.top.b.wan4, wireGuardPort), e.at, message)
+				})}}
+			},
+		},
+	}
+}
+
+// record returns the first WireGuard messages of a kind that arrive at gateway A from an address, since before cause.
+func (h *hostile) record(t *testing.T, dev string, from netip.Addr, kind byte, count int, cause func()) (messages [][]byte) {
+	t.Helper()
+	var fd int
+	err := h.top.a.gw.in(func() (err error) {
+		fd, err = openFiltered(dev, []unix.SockFilter{{Code: bpfReturn, K: everything}})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	cause()
+	frame := make([]byte, 1<<16)
+	for deadline := time.Now().Add(patience); len(messages) < count; {
+		n, err := unix.Read(fd, frame)
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d messages of type %d arrived on %s", len(messages), count, kind, dev)
+		}
+		if p, ok := ipOf(frame[:max(n, 0)]); err == nil && ok && p.proto == protoUDP && p.src == from && len(p.payload) > 8+16 && p.payload[8] == kind {
+			messages = append(messages, bytes.Clone(p.payload[8:p.total-20]))
+		}
+	}
+	return messages
+}
+
+// lettersToA sends marked datagrams from pod B to pod A and waits until all have come.
+func (h *hostile) lettersToA(t *testing.T, n uint8, count int) {
+	t.Helper()
+	a, b := h.top.a, h.top.b
+	a.pod.listenUDP(t, netip.AddrPortFrom(a.pod4, uint16(2000+int(n)))) // else its kernel answers with errors that quote them
+	c := b.pod.dial(t, "udp", netip.AddrPortFrom(b.sees(a.pod4), uint16(2000+int(n))))
+	for range count {
+		if _, err := c.Write(marked(n, 64)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	eventually(t, "the honest letters arrive", func() bool {
+		seen, _ := h.watch.count(n)
+		return seen >= 2*count
+	})
+}
+
+// newSession lets the peer forget its session and make another, and fails the test if it cannot.
+func (h *hostile) newSession(t *testing.T) {
+	t.Helper()
+	if _, err := h.restartPeer(t).handshake(h.fromPeer(nil), patience); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sessionUnderFlood tries the same for as long as a person might wait, and says what came of it.
+func (h *hostile) sessionUnderFlood(t *testing.T) string {
+	t.Helper()
+	limit := 10 * attackWindow // a busy gateway asks for a cookie first: the second attempt is 5 s after the first
+	took, err := h.restartPeer(t).handshake(h.fromPeer(nil), limit)
+	if err != nil {
+		return fmt.Sprintf("meanwhile a peer with a valid key had %v", err)
+	}
+	return fmt.Sprintf("meanwhile a peer with a valid key shook hands within %.1f s", took.Seconds())
+}
+
+func (h *hostile) restartPeer(t *testing.T) *wireGuardPeer {
+	t.Helper()
+	e := &h.evil
+	e.peer.close()
+	e.peer = newWireGuardPeer(h.t, e.stranger, e.key, e.gatewayKey, e.at)
+	return e.peer
+}

@@ -1,0 +1,204 @@
+package lab
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// mark is what every packet of an attacker carries, and nobody else's. The byte behind it numbers the
+// attack, so that a late packet is counted where it belongs.
+var mark = []byte("\x9ehostile\xf1")
+
+// marked is the payload of attack n: the mark, the number, and filler up to size bytes.
+func marked(n uint8, size int) []byte {
+	b := append(append(make([]byte, 0, max(size, len(mark)+1)), mark...), n)
+	return append(b, make([]byte, max(0, size-len(b)))...)
+}
+
+// markWatch counts marked packets in everything that leaves a gateway, and in what comes to the pods.
+type markWatch struct{ places []*place }
+
+// place is where it looks. The arrays are by attack.
+type place struct {
+	name  string
+	ip    int // where the IP packets of pods begin in its frames
+	mu    sync.Mutex
+	seen  [256]int    // packets; guarded by mu
+	first [256][]byte // how the first begins; guarded by mu
+}
+
+// newWatch looks on from now until the test ends.
+func newWatch(t *testing.T, top *topology) *markWatch {
+	t.Helper()
+	w := &markWatch{}
+	for _, s := range []*site{top.a, top.b} {
+		const outer = 14 + 20 + 8 + 8 // Ethernet, IPv4, UDP, tunnel header
+		w.look(t, "gateway "+s.name+" to its node", s.node, "gw0", outer+14, skipBulk(outer+14))
+		w.look(t, "gateway "+s.name+" in plain text", top.other(s).gw, "wan", 14, skipWireGuard)
+		w.look(t, "pod "+s.name, s.pod, "eth0", 14, skipBulk(14))
+	}
+	return w
+}
+
+// look counts marked frames among those that arrive on a device of n and that the filter lets through.
+func (w *markWatch) look(t *testing.T, name string, n *namespace, dev string, ip int, filter []unix.SockFilter) {
+	t.Helper()
+	var fd int
+	err := n.in(func() (err error) {
+		fd, err = openFiltered(dev, filter)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("watch %s of %s: %v", dev, n.role, err)
+	}
+	p, stop, stopped := &place{name: name, ip: ip}, make(chan struct{}), make(chan struct{})
+	w.places = append(w.places, p)
+	go func() {
+		defer close(stopped)
+		p.collect(fd, stop)
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-stopped
+		_ = unix.Close(fd)
+	})
+}
+
+// openFiltered makes a packet socket that sees a device through a filter.
+func openFiltered(dev string, filter []unix.SockFilter) (int, error) {
+	link, err := net.InterfaceByName(dev)
+	if err != nil {
+		return 0, err
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0: nothing yet
+	if err != nil {
+		return 0, err
+	}
+	const all = unix.ETH_P_ALL << 8 // network byte order
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	for _, err := range []error{
+		unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 32<<20), // a flood must not hide anything
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}),
+		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: link.Index}),
+	} {
+		if err != nil {
+			_ = unix.Close(fd)
+			return 0, err
+		}
+	}
+	return fd, nil
+}
+
+func (p *place) collect(fd int, stop <-chan struct{}) {
+	buffer := make([]byte, 1<<16+64) // a super-packet and its Ethernet header
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		n, from, err := unix.Recvfrom(fd, buffer, 0)
+		if err != nil { // timeout or signal
+			continue
+		}
+		if link, ok := from.(*unix.SockaddrLinklayer); ok && link.Pkttype == unix.PACKET_OUTGOING {
+			continue
+		}
+		p.look(buffer[:n])
+	}
+}
+
+// look counts a frame for every attack whose mark is in it: the kernel may have joined several datagrams.
+// That a gateway refuses a packet, to the host that sent it, and quotes it, is no way through.
+func (p *place) look(frame []byte) {
+	rest := frame
+	if refuses(frame, p.ip) {
+		return
+	}
+	for {
+		at := bytes.Index(rest, mark)
+		if at < 0 || at+len(mark) >= len(rest) {
+			return
+		}
+		number := rest[at+len(mark)]
+		rest = rest[at+len(mark):]
+		p.mu.Lock()
+		if p.seen[number] == 0 {
+			p.first[number] = bytes.Clone(frame[:min(len(frame), 160)])
+		}
+		p.seen[number]++
+		p.mu.Unlock()
+	}
+}
+
+// refuses tells whether a frame holds an ICMP error from a gateway itself to the source of the packet it is about.
+func refuses(frame []byte, ip int) bool {
+	if len(frame) < ip {
+		return false
+	}
+	e, ok := icmpErrorOf(frame[ip-14:])
+	return ok && slices.Contains(gatewaysSelf, e.src) && e.dst == e.quoted.src
+}
+
+// gatewaysSelf are the addresses of both gateways, as nodes and pods see them.
+var gatewaysSelf = append(addrs("10.73.0.1", "fd00:73::1", "10.74.0.1", "fd00:74::1"), gatewayInternal...)
+
+// count is how many marked packets of an attack were seen, and where, with the beginning of one.
+func (w *markWatch) count(n uint8) (total int, where string) {
+	for _, p := range w.places {
+		p.mu.Lock()
+		if p.seen[n] > 0 {
+			total += p.seen[n]
+			where += fmt.Sprintf("%s: %d, the first %x; ", p.name, p.seen[n], p.first[n])
+		}
+		p.mu.Unlock()
+	}
+	return total, where
+}
+
+// Classic BPF. Every filter returns the bytes to copy: all, or none.
+const (
+	bpfLength  = unix.BPF_LD | unix.BPF_W | unix.BPF_LEN
+	bpfLoad16  = unix.BPF_LD | unix.BPF_H | unix.BPF_ABS
+	bpfLoad8   = unix.BPF_LD | unix.BPF_B | unix.BPF_ABS
+	bpfAnd     = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
+	bpfAtLeast = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	bpfEqual   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	bpfReturn  = unix.BPF_RET | unix.BPF_K
+	everything = 1 << 18
+)
+
+// skipBulk leaves out the packets of the transfer, which bear bulkTOS, where IP begins at that offset.
+func skipBulk(ip uint32) []unix.SockFilter {
+	return []unix.SockFilter{
+		{Code: bpfLength},
+		{Code: bpfAtLeast, K: ip + 2, Jf: 6},
+		{Code: bpfLoad16, K: ip}, // IPv4: version, header length, TOS
+		{Code: bpfAnd, K: 0xf0fc},
+		{Code: bpfEqual, K: 0x4000 | bulkTOS, Jt: 4},
+		{Code: bpfLoad16, K: ip}, // IPv6: version, traffic class, 4 bits of the flow label
+		{Code: bpfAnd, K: 0xffc0},
+		{Code: bpfEqual, K: 0x6000 | bulkTOS<<4, Jt: 1},
+		{Code: bpfReturn, K: everything},
+		{Code: bpfReturn, K: 0},
+	}
+}
+
+// skipWireGuard leaves out IPv4 UDP datagrams from the WireGuard port of a gateway: those are encrypted.
+var skipWireGuard = []unix.SockFilter{
+	{Code: bpfLength},
+	{Code: bpfAtLeast, K: 14 + 20 + 8, Jf: 4},
+	{Code: bpfLoad8, K: 14 + 9},
+	{Code: bpfEqual, K: protoUDP, Jf: 2},
+	{Code: bpfLoad16, K: 14 + 20},
+	{Code: bpfEqual, K: wireGuardPort, Jt: 1},
+	{Code: bpfReturn, K: everything},
+	{Code: bpfReturn, K: 0},
+}

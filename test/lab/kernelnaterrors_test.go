@@ -1,0 +1,139 @@
+package lab
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+)
+
+// Here the kernel tracks connections, which is how it finds the packet that an ICMP error quotes: every error is about
+// one that has crossed before.
+func TestRFC5508REQ3_REQ4_REQ5_PipelineAndKernelTranslatePrefixesInICMPErrorsAlike(t *testing.T) {
+	const batches, flows = 24, 48
+	remote := seenAs("10.71.0.0/16", "fd00:71::/48", "10.73.0.0/16", "fd00:73::/48")
+	rules := natRules("ip", remote[0], natTunnelMTU-40) + natRules("ip6", remote[1], natTunnelMTU-60) + `
+table inet strict {
+	chain invalid {
+		type filter hook forward priority filter
+		ct state invalid drop
+	}
+}
+`
+	k := newKernelRouter(t, "", rules, trackedRoutes)
+	// In a batch a rule without addresses is for IPv4.
+	k.router.run(t, "ip", "-6", "rule", "add", "iif", "strait0", "lookup", "100")
+	p := newPipeline(t, k.encapsulation)
+	c := newComparison(k.encapsulation)
+	m := &maker{Rand: rand.New(rand.NewPCG(55, 8))}
+	for n := range batches {
+		m.fromNode = n%2 == 0
+		there := m.batch(k, flows, func(int) sample { return m.firstOfFlow() })
+		crossed := c.compare(t, k, p, m.fromNode, there)
+		m.fromNode = !m.fromNode
+		c.compare(t, k, p, m.fromNode, m.batch(k, flows, func(index int) sample { return m.errorAbout(crossed[index].out[0]) }))
+	}
+	c.report(t)
+}
+
+// firstOfFlow is what a pod sends first: nothing about it is odd.
+func (m *maker) firstOfFlow() sample {
+	v6 := m.oneIn(2)
+	src, dst := addr("10.0.7.9"), addr("10.0.1.5")
+	switch {
+	case m.fromNode && v6:
+		src, dst = addr("fd00:10:0:1::5"), addr("fd00:71:0:7::9")
+	case m.fromNode:
+		src, dst = addr("10.0.1.5"), addr("10.71.7.9")
+	case v6:
+		src, dst = addr("fd00:10:0:7::9"), addr("fd00:10:0:1::5")
+	}
+	s := sample{}
+	proto, sumAt := byte(0), 0
+	var b []byte
+	switch m.IntN(3) {
+	case 0:
+		s.kind, proto, sumAt = "TCP", protoTCP, 16
+		b = m.bytes(20)
+		b[12], b[13] = 0x50, 2
+	case 1:
+		s.kind, proto, sumAt = "UDP", protoUDP, 6
+		b = append(m.bytes(8), m.bytes(m.IntN(1200))...)
+		binary.BigEndian.PutUint16(b[4:], uint16(len(b)))
+	default:
+		s.kind, proto, sumAt = "echo", protoICMP, 2
+		b = append([]byte{8, 0, 0, 0}, m.bytes(4+m.IntN(1200))...)
+		if v6 {
+			proto, b[0] = protoICMPv6, 128
+		}
+	}
+	// A flow of its own for each: the first port, or the identifier, is what the key is.
+	at := 0
+	if s.kind == "echo" {
+		at = 4
+	}
+	binary.BigEndian.PutUint16(b[at:], uint16(m.key))
+	s.ip = m.finished(src, dst, proto, sumAt, b)
+	s.kind = familyName(src) + s.kind
+	return s
+}
+
+// errorAbout quotes a packet as it was when it met its end: on the far side, with a TTL spent, cut short anywhere.
+func (m *maker) errorAbout(crossed []byte) sample {
+	quote := append([]byte(nil), crossed...)
+	p, _ := parseIP(quote)
+	least, longest, proto := 28, 576-28, byte(protoICMP)
+	if p.src.Is6() {
+		least, longest, proto = 48, 1280-48, protoICMPv6
+		quote[7] = 1
+	} else {
+		quote[8] = 1
+		resum4(quote)
+	}
+	quote = quote[:min(len(quote), least+m.IntN(longest))]
+	type form struct {
+		kind, code byte
+		rest       uint32
+	}
+	e := one(m, form{3, 0, 0}, form{3, 1, 0}, form{3, 3, 0}, form{3, 4, 1300}, form{3, 13, 0}, form{11, 0, 0}, form{11, 1, 0}, form{12, 0, 8 << 24})
+	if proto == protoICMPv6 {
+		e = one(m, form{1, 0, 0}, form{1, 1, 0}, form{1, 4, 0}, form{2, 0, 1300}, form{3, 0, 0}, form{4, 1, 6})
+	}
+	b := binary.BigEndian.AppendUint32([]byte{e.kind, e.code, 0, 0}, e.rest)
+	b = append(b, quote...)
+	from := p.dst // the pod itself, or a router before it
+	s := sample{kind: familyName(from) + "error"}
+	if m.oneIn(2) {
+		from, s.kind, s.trait = from.Next(), s.kind+" of a router", routers
+	}
+	s.ip = m.finished(from, p.src, proto, 2, b)
+	if m.oneIn(12) {
+		s.ip[len(s.ip)-1] ^= 0x55 // RFC 5508 REQ-3
+		s.kind += ", wrong checksum"
+	}
+	return s
+}
+
+// finished puts an IP header before b, and the checksum into it.
+func (m *maker) finished(src, dst netip.Addr, proto byte, sumAt int, b []byte) []byte {
+	binary.BigEndian.PutUint16(b[sumAt:], 0)
+	p := ipPacket{src: src, dst: dst, proto: proto}
+	start := uint32(p.pseudoSum(len(b)))
+	if proto == protoICMP {
+		start = 0
+	}
+	binary.BigEndian.PutUint16(b[sumAt:], ^onesSum(start, b))
+	if src.Is6() {
+		h := header6{label: m.key, hop: 64, next: proto, src: src, dst: dst, payload: b}
+		return h.packet()
+	}
+	h := header4{id: uint16(m.key), ttl: 64, proto: proto, src: src, dst: dst, payload: b}
+	return h.packet()
+}
+
+func familyName(a netip.Addr) string {
+	if a.Is6() {
+		return "IPv6 "
+	}
+	return "IPv4 "
+}

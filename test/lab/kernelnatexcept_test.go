@@ -1,0 +1,114 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// exception is a difference that is meant.
+type exception struct {
+	trait trait    // of the packets that it is about
+	only  []string // what may differ
+	why   string
+	check func(s sample, kernels, ours outcome) bool // nil: nothing more to check
+}
+
+var exceptions = []exception{
+	{recordsRoute, []string{"options", "header checksum", "ICMP error's quote", "ICMP error's quoted length"},
+		"the kernel writes itself into record route and timestamp options; we leave options as they are (RFC 7126 allows both)", nil},
+	{hasOptions, []string{"bytes", "options", "header checksum"},
+		"the kernel keeps the room of options that later fragments do not have; we close it", sameDatagram},
+	{oddMSS, []string{"upper checksum"},
+		"the kernel mends the checksum as if every MSS option stood at an even offset; ours is right", rightChecksum},
+	{manyMSS, []string{"upper checksum", "payload"},
+		"the kernel lowers the first MSS option alone; we lower all, since receivers differ in which they believe", rightChecksum},
+	{firstSYN, []string{"upper checksum", "payload"},
+		"the kernel lowers the MSS in the first fragment of a SYN; we leave fragments alone: their checksum cannot be judged", nil},
+	{cutShort, []string{weDrop},
+		"the kernel sends on what has no checksum left to mend; we drop it", dropsAs("upper_header")},
+	{type0, []string{weDrop, kernelTells},
+		"the kernel as a router does not look for type 0 routing headers; we drop them (RFC 5095)", dropsAs("ip_source_route")},
+	{authenticated, []string{"upper checksum", "payload"},
+		"nftables mends nothing behind an authentication header, which no translation survives anyway; we do", rightChecksum},
+	{laterFragment6, []string{kernelTells},
+		"the kernel sends ICMPv6 errors about later fragments; we keep to what IPv4 asks for (RFC 1812 section 4.3.2.7)", nil},
+	{routers, []string{"source", "header checksum", "upper checksum"},
+		"the kernel has errors of routers come from the quoted packet's destination; we let routers keep their names", fromTheRouter},
+	{congested, []string{"outer ECN"},
+		"the kernel marks the outer header of a packet that met congestion as RFC 3168 said (ECT(0)); we copy it, as RFC 6040 section 4.1 says", nil},
+}
+
+// excepted gives the reasons for all differences of a packet; ok is false if there is one without.
+func excepted(s sample, differences []difference, kernels, ours outcome) (whys []string, ok bool) {
+	covered := map[string]bool{}
+	for _, e := range exceptions {
+		meets := func(d difference) bool { return slices.Contains(e.only, d.what) }
+		if s.trait&e.trait == 0 || !slices.ContainsFunc(differences, meets) || e.check != nil && !e.check(s, kernels, ours) {
+			continue
+		}
+		whys = append(whys, e.why)
+		for _, what := range e.only {
+			covered[what] = true
+		}
+	}
+	return whys, !slices.ContainsFunc(differences, func(d difference) bool { return !covered[d.what] })
+}
+
+// fromTheRouter: the error's source is the router's address as the receiver knows it, with its host bits kept.
+func fromTheRouter(s sample, _, ours outcome) bool {
+	sent, _ := parseIP(s.ip)
+	seen, _ := parseIP(ours.out[0])
+	for _, r := range seenAs("10.71.0.0/16", "fd00:71::/48", "10.73.0.0/16", "fd00:73::/48") {
+		if r.CIDR.Contains(sent.src) && seen.src == replacePrefix(sent.src, r.SeenAs) {
+			return true
+		}
+	}
+	return seen.src == sent.src // of a node here, which keeps its address
+}
+
+func dropsAs(reason string) func(sample, outcome, outcome) bool {
+	return func(_ sample, _, ours outcome) bool { return ours.reason == reason }
+}
+
+// sameDatagram: both cut the same packet, each piece fits, and put together it is the same.
+func sameDatagram(s sample, kernels, ours outcome) bool {
+	return len(ours.out) > 1 && bytes.Equal(payloads(kernels.out), payloads(ours.out))
+}
+
+// payloads joins those of IPv4 fragments; nil if they do not follow one another, or are too long.
+func payloads(fragments [][]byte) (joined []byte) {
+	start := -1
+	for i, b := range fragments {
+		word := binary.BigEndian.Uint16(b[6:])
+		offset := int(word&0x1fff) * 8
+		if start < 0 {
+			start = offset
+		}
+		last := i == len(fragments)-1
+		if offset != start+len(joined) || !last && word&0x2000 == 0 || len(b) > natOverlayMTU {
+			return nil
+		}
+		joined = append(joined, b[int(b[0]&15)*4:]...)
+	}
+	return joined
+}
+
+// rightChecksum: ours is the sum of the whole packet, if the packet's was before.
+func rightChecksum(s sample, _, ours outcome) bool {
+	if len(ours.out) != 1 || strings.Contains(s.kind, "fragment") {
+		return true // cannot be judged from a part
+	}
+	return sumOf(s.ip) != 0xffff || sumOf(ours.out[0]) == 0xffff
+}
+
+// sumOf a packet's upper layer with its pseudo-header; 0xffff is right.
+func sumOf(b []byte) uint16 {
+	p, _ := parseIP(b)
+	if b[0]>>4 == 6 {
+		at, proto, _ := upper6(b)
+		p.proto, p.payload = proto, b[at:]
+	}
+	return onesSum(uint32(p.pseudoSum(len(p.payload))), p.payload)
+}

@@ -1,0 +1,331 @@
+package lab
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// kernelRouter is a gateway of the kernel's own parts, with a wire in WireGuard's place:
+//
+//	node ── eth0 ─ strait0 ► router ► wg0 ── far
+//	       192.0.2.10  10.80.0.1   10.70.0.1
+//
+// The test itself puts packets on the wires at both ends and takes them off. A batch is carried by one CPU, so nothing
+// overtakes anything: when its last packet is through, so are the others.
+type kernelRouter struct {
+	encapsulation string
+	router        *namespace
+	toRouter      int           // UDP socket of the node
+	ecn           byte          // what it sends with
+	stranger      int           // UDP socket of another host of the underlay
+	overlay, far  *packetSocket // the node's end of the underlay, the far end of wg0
+	batch         uint32
+}
+
+const (
+	nodeWireMAC = "02:00:00:00:00:21"
+	farMAC      = "02:00:00:00:00:99"
+	wg0MAC      = "02:00:00:00:00:01"
+)
+
+// newKernelRouter lays the wires and gives the router its rules of nftables and its routes, lines for ip. Without an
+// encapsulation it has what the kernel has, Geneve first.
+func newKernelRouter(t *testing.T, encapsulation, rules, routes string) *kernelRouter {
+	t.Helper()
+	if leftOut != "" {
+		t.Skip(leftOut)
+	}
+	id := serial.Add(1)
+	quiet := map[string]string{
+		"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
+		"ipv6/conf/default/router_solicitations": "0", "ipv6/conf/default/accept_dad": "0",
+	}
+	node, far := newNamespace(t, id, "node", quiet), newNamespace(t, id, "far", quiet)
+	quiet["ipv4/ip_forward"], quiet["ipv6/conf/all/forwarding"] = "1", "1"
+	// Every error that the kernel would send is compared: none may be one too many.
+	quiet["ipv4/icmp_ratelimit"], quiet["ipv6/icmp/ratelimit"] = "0", "0"
+	k := &kernelRouter{encapsulation: encapsulation, router: newNamespace(t, id, "router", quiet)}
+	raiseICMPLimit(t, k.router)
+	switch has := kernelEncapsulation(k.router); {
+	case encapsulation == "":
+		k.encapsulation = has
+	case encapsulation == "geneve" && has != encapsulation:
+		t.Skip("left out: this kernel has no Geneve; run: make lab-guest")
+	}
+
+	connect(t, node, "gw0", k.router, "eth0")
+	connect(t, far, "wan", k.router, "wg0")
+	node.ip(t, fmt.Sprintf("link set gw0 address %s\naddr add %s/24 dev gw0\naddr add %s/24 dev gw0", nodeWireMAC, natNode, natStranger))
+	k.router.ip(t, fmt.Sprintf("addr add %s/24 dev eth0\nneigh replace %s lladdr %s nud permanent dev eth0", natRouter, natNode, nodeWireMAC))
+	likeAWire(t, node, "gw0")
+	likeAWire(t, k.router, "eth0")
+	tunnelDevice(t, k.router, k.encapsulation, natRouter, natNode, overlayMAC(gatewayInternal[0]))
+	k.router.run(t, "ethtool", "-K", "strait0", "gro", "off", "tx", "off") // packets as they are
+	far.ip(t, fmt.Sprintf("link set wan address %s mtu 1600", farMAC))
+	k.router.ip(t, fmt.Sprintf(`
+link set wg0 address %[1]s mtu 1600
+addr add 10.70.0.1/32 dev wg0
+addr add fd00:70::1/128 dev wg0 nodad
+addr add 10.80.0.1/16 dev strait0
+addr add fd00:80::1/48 dev strait0 nodad
+neigh replace 10.80.0.11 lladdr %[2]s nud permanent dev strait0
+neigh replace fd00:80::11 lladdr %[2]s nud permanent dev strait0
+neigh replace 203.0.113.9 lladdr %[3]s nud permanent dev wg0
+neigh replace fe80::9 lladdr %[3]s nud permanent dev wg0
+route add 10.0.1.0/24 via 10.80.0.11 dev strait0 src 10.80.0.1
+route add fd00:10:0:1::/64 via fd00:80::11 dev strait0 src fd00:80::1
+`, wg0MAC, overlayMAC(nodeInternal[0]), farMAC))
+	k.router.ip(t, routes)
+	file := filepath.Join(workDir, k.router.name+".nft")
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.router.run(t, "nft", "-f", file)
+
+	k.overlay, k.far = openPacketSocket(t, node, "gw0"), openPacketSocket(t, far, "wan")
+	// On the overlay's port, so that the node refuses nothing; all that is read is read on the wire.
+	k.toRouter, k.stranger = k.udpSocket(t, node, natNode), k.udpSocket(t, node, natStranger)
+	return k
+}
+
+func (k *kernelRouter) udpSocket(t *testing.T, n *namespace, from netip.Addr) (fd int) {
+	t.Helper()
+	port := int(overlayPort[k.encapsulation])
+	err := n.in(func() (err error) {
+		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return err
+		}
+		if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: from.As4(), Port: port}); err != nil {
+			return err
+		}
+		return unix.Connect(fd, &unix.SockaddrInet4{Addr: natRouter.As4(), Port: port})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+// onOneCPU keeps the caller on its thread and its thread on a CPU until release is called. Between namespaces a packet
+// is carried by the CPU that sent it, in order.
+func onOneCPU(t *testing.T) (release func()) {
+	t.Helper()
+	runtime.LockOSThread()
+	var before, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := 0; one.Count() == 0; cpu++ {
+		if before.IsSet(cpu) {
+			one.Set(cpu)
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		_ = unix.SchedSetaffinity(0, &before)
+		runtime.UnlockOSThread()
+	}
+}
+
+// raiseICMPLimit lifts the limit on all ICMP errors together: of the namespace, in kernels before 6.13 of the machine.
+func raiseICMPLimit(t *testing.T, n *namespace) {
+	t.Helper()
+	for _, name := range []string{"icmp_msgs_per_sec", "icmp_msgs_burst"} {
+		file := "/proc/sys/net/ipv4/" + name
+		raise := func() error { return os.WriteFile(file, []byte("100000"), 0) }
+		if n.in(raise) == nil {
+			continue
+		}
+		before, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := raise(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.WriteFile(file, before, 0) })
+	}
+}
+
+// pass gives the router a batch of packets and returns what became of each. Their keys must be keyOf(k.batch, index).
+func (k *kernelRouter) pass(t *testing.T, fromNode bool, batch []sample) []outcome {
+	t.Helper()
+	defer onOneCPU(t)()
+	// Behind the batch comes one that does get through.
+	m := maker{fromNode: fromNode, key: k.keyOf(len(batch))}
+	src, dst := addr("10.0.9.9"), addr("10.0.1.5")
+	if fromNode {
+		src, dst = addr("10.0.1.5"), addr("10.71.9.9")
+	}
+	last := header4{id: uint16(m.key), ttl: 64, proto: 253, src: src, dst: dst, payload: []byte("last")}
+	for _, s := range append(batch[:len(batch):len(batch)], sample{ip: last.packet()}) {
+		if fromNode {
+			k.fromNode(t, s)
+		} else {
+			k.far.send(t, append(ethernet(wg0MAC, farMAC, s.ip), s.ip...))
+		}
+	}
+	outcomes := make([]outcome, len(batch)+1)
+	for deadline := time.Now().Add(patience); outcomes[len(batch)].dropped(); {
+		k.collect(outcomes)
+		if time.Now().After(deadline) {
+			t.Fatalf("batch %d: the packet behind it did not come through the kernel's gateway", k.batch)
+		}
+	}
+	k.collect(outcomes)
+	k.batch++
+	return outcomes[:len(batch)]
+}
+
+// keyOf is unique to a packet among those of the last 128 batches, and never that of the kernel's own chatter, 0.
+func (k *kernelRouter) keyOf(index int) uint32 { return 0x8000 | k.batch&0x7f<<8 | uint32(index) }
+
+// collect sorts what has come out on both sides.
+func (k *kernelRouter) collect(outcomes []outcome) {
+	file := func(ip, header []byte, ecn byte) {
+		key, answer, ok := readKey(ip)
+		index := int(key) - int(k.keyOf(0))
+		if !ok || index < 0 || index >= len(outcomes) {
+			return // the kernel's own chatter
+		}
+		o := &outcomes[index]
+		if answer {
+			o.answer = ip
+			return
+		}
+		o.out, o.ecn = append(o.out, ip), ecn
+		if header != nil {
+			o.headers = append(o.headers, header)
+		}
+	}
+	for _, frame := range k.far.drain() {
+		file(frame[14:], nil, 0)
+	}
+	for _, frame := range k.overlay.drain() {
+		outer, ok := ipOf(frame)
+		if !ok || outer.proto != protoUDP || outer.src != natRouter || len(outer.payload) < 8+8+14 {
+			continue
+		}
+		file(outer.payload[8+8+14:], outer.payload[8:8+8+14], frame[14+1]&3)
+	}
+}
+
+// readKey finds the key that a maker put into a packet, or into the one that an answer of the gateway quotes.
+func readKey(ip []byte) (key uint32, answer, ok bool) {
+	p, ok := parseIP(ip)
+	if !ok {
+		return 0, false, false
+	}
+	own := p.src == gatewayInternal[0] || p.src == gatewayInternal[1] || p.src == gatewayExternal[0] || p.src == gatewayExternal[1]
+	if own && (p.proto == protoICMP || p.proto == protoICMPv6) && len(p.payload) >= 8+20 {
+		key, _, ok = readKey(p.payload[8:])
+		return key, true, ok
+	}
+	if ip[0]>>4 == 4 {
+		return uint32(binary.BigEndian.Uint16(ip[4:])), false, true
+	}
+	return binary.BigEndian.Uint32(ip) & 0xfffff, false, true
+}
+
+func (k *kernelRouter) fromNode(t *testing.T, s sample) {
+	t.Helper()
+	socket := k.toRouter
+	if s.stranger {
+		socket = k.stranger
+	} else if s.ecn != k.ecn {
+		if err := unix.SetsockoptInt(k.toRouter, unix.IPPROTO_IP, unix.IP_TOS, int(s.ecn)); err != nil {
+			t.Fatal(err)
+		}
+		k.ecn = s.ecn
+	}
+	if _, err := unix.Write(socket, datagramOf(k.encapsulation, s)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// datagramOf wraps a sample as a node's kernel would, unless it brings its own wrapping.
+func datagramOf(encapsulation string, s sample) []byte {
+	if s.frame != nil {
+		return s.frame
+	}
+	header := overlayFrame(encapsulation, vni, nil)[:8]
+	return append(append(header, ethernet(overlayMAC(gatewayInternal[0]), overlayMAC(nodeInternal[0]), s.ip)...), s.ip...)
+}
+
+// ethernet is the header that goes before an IP packet.
+func ethernet(dst, src string, ip []byte) []byte {
+	b := append(mac(dst), mac(src)...)
+	if len(ip) > 0 && ip[0]>>4 == 6 {
+		return append(b, 0x86, 0xdd)
+	}
+	return append(b, 8, 0)
+}
+
+func mac(s string) []byte {
+	m, err := net.ParseMAC(s)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// packetSocket is a wire's end in the hands of the test.
+type packetSocket struct{ fd int }
+
+func openPacketSocket(t *testing.T, n *namespace, dev string) *packetSocket {
+	t.Helper()
+	s := &packetSocket{}
+	err := n.in(func() (err error) {
+		link, err := net.InterfaceByName(dev)
+		if err != nil {
+			return err
+		}
+		const all = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // network byte order
+		if s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, all&0xffff); err != nil {
+			return err
+		}
+		if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20); err != nil {
+			return err
+		}
+		return unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: all & 0xffff, Ifindex: link.Index})
+	})
+	if err != nil {
+		t.Fatalf("packet socket on %s of %s: %v", dev, n.role, err)
+	}
+	t.Cleanup(func() { unix.Close(s.fd) })
+	return s
+}
+
+func (s *packetSocket) send(t *testing.T, frame []byte) {
+	t.Helper()
+	if _, err := unix.Write(s.fd, frame); err != nil {
+		t.Fatalf("send %d bytes: %v", len(frame), err)
+	}
+}
+
+// drain returns the frames that have arrived.
+func (s *packetSocket) drain() (frames [][]byte) {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, from, err := unix.Recvfrom(s.fd, buffer, 0)
+		if err != nil {
+			return frames
+		}
+		if link, ok := from.(*unix.SockaddrLinklayer); ok && link.Pkttype == unix.PACKET_OUTGOING || n < 14 {
+			continue
+		}
+		frames = append(frames, append([]byte(nil), buffer[:n]...))
+	}
+}

@@ -1,0 +1,165 @@
+package lab
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The scenarios about packets that cross: counted, of all kinds and sizes, padded, and nested.
+
+func TestNetns1_CountersAreByteExact(t *testing.T) {
+	withEachReference(t, func(t *testing.T, k kind) {
+		l := buildNetns(t, k, netnsOptions{})
+		eventually(t, "the reference has had a handshake", func() bool { return l.ref.show(t, "latest-handshakes", l.key.public) != "0" })
+		const response = 92
+		_, before := transferred(t, l)
+		if before != response {
+			t.Errorf("the reference says that it sent %d bytes for a handshake, want %d", before, response)
+		}
+
+		// A packet is padded to 16 bytes; WireGuard adds 32. A keepalive, which answers what is not answered for 10 s, is 32.
+		const keepalive = 32
+		for size, want := range map[int]int{0: 32 + 32, 5: 48 + 32, 56: 96 + 32, 1300: 1328 + 32} {
+			exactPing(t, l.ref.ns, l.a.pod4, size)
+			_, sent := transferred(t, l)
+			if got := sent - before; got != 10*want && got != 10*want+keepalive {
+				t.Errorf("the reference says that it sent %d bytes for 10 pings of %d, want %d", got, size, 10*want)
+			}
+			before = sent
+		}
+		// Now the reference sends nothing, and the gateway its probes: one may leave between two readings.
+		eventually(t, "both ends count the same bytes both ways", func() bool {
+			sentBefore := l.gateway.metric(t, "strait_wireguard_sent_bytes_total")
+			received, sent := transferred(t, l)
+			sentAfter := l.gateway.metric(t, "strait_wireguard_sent_bytes_total")
+			return sentBefore <= float64(received) && float64(received) <= sentAfter &&
+				l.gateway.metric(t, "strait_wireguard_received_bytes_total") == float64(sent)
+		})
+		if age := l.gateway.metric(t, "strait_wireguard_handshake_age_seconds"); age <= 0 || age > 120 {
+			t.Errorf("the gateway's last handshake is %v s old", age)
+		}
+	})
+}
+
+// exactPing sends ten requests and no more. ping does not wait for the last answers where they take long; they are counted all the same.
+func exactPing(t *testing.T, from *namespace, to netip.Addr, size int) {
+	t.Helper()
+	out := from.run(t, "ping", "-n", "-c", "10", "-i", "0.002", "-s", strconv.Itoa(size), to.String())
+	if !strings.Contains(out, "10 packets transmitted") {
+		t.Errorf("not ten requests were sent:\n%s", out)
+	}
+}
+
+// transferred is what the reference counts of the gateway's bytes.
+func transferred(t *testing.T, l *netnsLab) (received, sent int) {
+	t.Helper()
+	if _, err := fmt.Sscan(l.ref.show(t, "transfer", l.key.public), &received, &sent); err != nil {
+		t.Fatal(err)
+	}
+	return received, sent
+}
+
+func TestNetns2_EverythingCrossesOverIPv4(t *testing.T) { everythingCrosses(t, netnsOptions{}) }
+
+func TestNetns3_EverythingCrossesOverIPv6(t *testing.T) {
+	everythingCrosses(t, netnsOptions{outer6: true})
+}
+
+// jumbo is the MTU that the self-test uses for large ones, in bytes.
+const jumbo = 34816
+
+func everythingCrosses(t *testing.T, o netnsOptions) {
+	withEachReference(t, func(t *testing.T, k kind) {
+		for _, o.linkMTU = range []int{linkMTU, jumbo} {
+			t.Run(fmt.Sprint("MTU_", o.linkMTU), func(t *testing.T) {
+				l := joinNetns(t, k, o)
+				overhead := wireGuardOverhead
+				if !o.outer6 {
+					overhead -= 20
+				}
+				if got := int(l.gateway.metric(t, "strait_inner_mtu_bytes")); got != o.linkMTU-overhead {
+					t.Errorf("the gateway's inner MTU is %d, want %d", got, o.linkMTU-overhead)
+				}
+				exchangeEverything(t, l.ways(), o.linkMTU-wireGuardOverhead)
+			})
+		}
+	})
+}
+
+// exchangeEverything sends what the self-test sends: pings, one TCP stream and datagrams in each way, then many streams.
+func exchangeEverything(t *testing.T, ways []way, mtu int) {
+	t.Helper()
+	size, port := transferBytes(t)/256, uint16(5000)
+	stream := func(w way, size int64, streams int) {
+		t.Helper()
+		port++
+		l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, port))
+		transfer(t, w.from, l, netip.AddrPortFrom(w.seen, port), size, streams)
+	}
+	random := rand.NewChaCha8([32]byte{})
+	for _, w := range ways {
+		ping(t, w.from, w.seen, 10, "-i", "0.002")
+		stream(w, size, 1)
+
+		go serveEcho(w.to.listenUDP(t, netip.AddrPortFrom(w.real, 7)))
+		c := w.from.dial(t, "udp", netip.AddrPortFrom(w.seen, 7))
+		for step := range 8 {
+			payload := make([]byte, (mtu-48)*(step+1)/8)
+			_, _ = random.Read(payload) // never fails
+			if err := echo(c, payload, 2); err != nil {
+				t.Errorf("%s: %v", w.name(), err)
+			}
+		}
+	}
+	for i, streams := range []int{4, 5, 50} {
+		stream(ways[i%len(ways)], size, streams)
+	}
+}
+
+// A WireGuard that padded to 16 bytes whatever the MTU would send 1372 bytes of the largest packet here.
+func TestNetns4_PaddingDoesNotExceedTheMTU(t *testing.T) {
+	withEachReference(t, func(t *testing.T, k kind) {
+		const mtu, padded = 1299, 1299 + 32 + 8 + 20
+		l := joinNetns(t, k, netnsOptions{configure: func(c *gatewayConfig) { c.MTU = mtu }})
+		l.ref.ns.ip(t, fmt.Sprintf("link set %s mtu %d", l.ref.device, mtu))
+		l.net.run(t, "nft", fmt.Sprintf("add table ip narrow; add chain ip narrow forward { type filter hook forward priority 0; }; "+
+			"add rule ip narrow forward ip length > %d drop", padded))
+		for _, w := range l.ways() {
+			for _, total := range []int{mtu, mtu - 1, mtu - 2, 1281, 1280} {
+				ping(t, w.from, w.seen, 2, "-i", "0.01", "-M", "do", "-s", strconv.Itoa(total-ipHeader(w.src)-8))
+			}
+		}
+	})
+}
+
+func TestNetns9_WireGuardCrossesInsideTheTunnel(t *testing.T) {
+	withEachReference(t, func(t *testing.T, k kind) {
+		l := joinNetns(t, k, netnsOptions{})
+		const port = 51821
+		ends := [2]*wireGuard{startWireGuard(t, k, l.a.pod, port), startWireGuard(t, k, l.ref.ns, port)}
+		inner := [2][]netip.Addr{addrs("192.168.241.1", "fd00:241::1"), addrs("192.168.241.2", "fd00:241::2")}
+		const mtu = linkMTU - 2*wireGuardOverhead
+		for i, end := range ends {
+			end.ns.ip(t, fmt.Sprintf(`
+link set %[1]s mtu %[2]d
+addr add %[3]s/24 dev %[1]s
+addr add %[4]s/64 dev %[1]s nodad
+`, end.device, mtu, inner[i][0], inner[i][1]))
+			end.peer(t, ends[1-i].key.public, "allowed-ips", fmt.Sprintf("%s/32,%s/128", inner[1-i][0], inner[1-i][1]))
+		}
+		ends[0].peer(t, ends[1].key.public, "endpoint", netip.AddrPortFrom(l.a.sees(referenceInner[0]), port).String())
+		var ways []way
+		for f := range inner[0] {
+			for i, end := range ends {
+				ways = append(ways, way{from: end.ns, to: ends[1-i].ns, src: inner[i][f], seen: inner[1-i][f], real: inner[1-i][f],
+					site: &site{name: "inner"}, farSite: &site{name: "inner"}})
+			}
+		}
+		waitForPing(t, l.a.pod, inner[1][0])
+		exchangeEverything(t, ways, mtu)
+	})
+}

@@ -1,0 +1,138 @@
+package lab
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// kind is an implementation of WireGuard that is not ours.
+type kind string
+
+const (
+	wireGuardGo     kind = "wireguard-go"
+	kernelWireGuard kind = "kernel"
+)
+
+// need skips where this machine has it not.
+func (k kind) need(t *testing.T) {
+	t.Helper()
+	if k == kernelWireGuard {
+		needWireGuard(t)
+		return
+	}
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skipf("wireguard-go left out: it needs a TUN device (%v); run it on a machine with one", err)
+	}
+	if _, err := exec.LookPath("wg"); err != nil {
+		t.Skip("wireguard-go left out: wg is not installed; run: apt-get install -y wireguard-tools")
+	}
+}
+
+// wireGuardGoBinary is the program, of the version that the gateway has inside: built once per run.
+var wireGuardGoBinary = sync.OnceValues(func() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	path := filepath.Join(workDir, "wireguard-go")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "golang.zx2c4.com/wireguard")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(build.Args, " "), err, out)
+	}
+	return path, nil
+})
+
+// controlSockets is where wireguard-go listens for wg: one folder for all namespaces.
+const controlSockets = "/var/run/wireguard"
+
+// wireGuard is a device of the reference.
+type wireGuard struct {
+	ns     *namespace
+	device string
+	key    keyPair
+}
+
+// startWireGuard makes a device with a key of its own, up and without addresses or peers. It is gone when the test is.
+func startWireGuard(t *testing.T, k kind, ns *namespace, port int) *wireGuard {
+	t.Helper()
+	w := &wireGuard{ns: ns, device: fmt.Sprintf("wg%d-%d", os.Getpid(), serial.Add(1)), key: newKeyPair(t)}
+	if k == kernelWireGuard {
+		ns.ip(t, "link add "+w.device+" type wireguard")
+	} else {
+		w.run(t)
+	}
+	w.setKey(t, w.key)
+	w.set(t, "listen-port", fmt.Sprint(port))
+	ns.ip(t, "link set "+w.device+" up")
+	return w
+}
+
+// run starts wireguard-go.
+func (w *wireGuard) run(t *testing.T) {
+	t.Helper()
+	binary, err := wireGuardGoBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder // read once the process has ended
+	cmd := exec.Command("setpriv", "--pdeathsig", "KILL", binary, "-f", w.device)
+	cmd.Env = append(os.Environ(), "LOG_LEVEL=error")
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := w.ns.in(cmd.Start); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // on which it removes its control socket
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("wireguard-go in %s said:\n%s", w.ns.role, said.String())
+		}
+	})
+	eventually(t, "wireguard-go listens for wg", func() bool {
+		_, err := os.Stat(filepath.Join(controlSockets, w.device+".sock"))
+		return err == nil
+	})
+}
+
+func (w *wireGuard) set(t *testing.T, args ...string) {
+	t.Helper()
+	w.ns.run(t, "wg", append([]string{"set", w.device}, args...)...)
+}
+
+// peer sets what the device knows of the peer with a public key.
+func (w *wireGuard) peer(t *testing.T, public []byte, args ...string) {
+	t.Helper()
+	w.set(t, append([]string{"peer", base64.StdEncoding.EncodeToString(public)}, args...)...)
+}
+
+// setKey gives the device another private key.
+func (w *wireGuard) setKey(t *testing.T, key keyPair) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "private.key")
+	if err := os.WriteFile(file, []byte(base64.StdEncoding.EncodeToString(key.private)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.set(t, "private-key", file)
+	w.key = key
+}
+
+// show is what wg shows of a peer under a heading; columns are separated by tabs.
+func (w *wireGuard) show(t *testing.T, what string, public []byte) string {
+	t.Helper()
+	out := w.ns.run(t, "wg", "show", w.device, what)
+	for line := range strings.Lines(out) {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), "\t"); key == base64.StdEncoding.EncodeToString(public) {
+			return value
+		}
+	}
+	t.Fatalf("wg show %s %s knows nothing of the peer:\n%s", w.device, what, out)
+	return ""
+}

@@ -1,0 +1,202 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+)
+
+// A node with kube-proxy's own rules, and a client outside of all clusters:
+//
+//	client 198.51.100.7 ── 198.51.100.1 node A ── gateway A ══ gateway B ── pod B 10.0.2.9
+//	                                     └ pod A 10.0.1.5
+//
+// A Service of cluster A has pod B as its endpoint, as A sees it: 10.71.2.9. kube-proxy does IPv4 here alone.
+const (
+	nodePortCluster, nodePortLocal = 30080, 30081
+
+	clusterIPOfCluster, clusterIPOfLocal = "10.96.0.80", "10.96.0.81"
+)
+
+var (
+	lanNode, lanClient = addr("198.51.100.1"), addr("198.51.100.7")
+	lan                = netip.MustParsePrefix("198.51.100.0/24")
+)
+
+// nodePorts is the picture with kube-proxy in it.
+type nodePorts struct {
+	*topology
+	client *namespace
+	server netip.AddrPort // pod B's, as it is
+
+	// As B sees whom A's packets come from.
+	node, pod, gateway netip.Addr
+}
+
+func buildNodePorts(t *testing.T, program, mode string) *nodePorts {
+	t.Helper()
+	p := &nodePorts{topology: build(t, options{})}
+	a, b := p.a, p.b
+	p.client = newNamespace(t, serial.Add(1), "client", nil)
+	connect(t, p.client, "eth0", a.node, "lan0")
+	p.client.ip(t, fmt.Sprintf("addr add %s/24 dev eth0", lanClient))
+	a.node.ip(t, fmt.Sprintf("addr add %s/24 dev lan0\nroute add default via %s dev lan0", lanNode, lanClient))
+
+	p.server = netip.AddrPortFrom(b.pod4, 8080)
+	serveNames(t, b.pod, p.server)
+	p.node, p.pod, p.gateway = b.sees(nodeExternal[0]), b.sees(a.pod4), b.sees(gatewayExternal[0])
+
+	endpoint := netip.AddrPortFrom(a.sees(b.pod4), p.server.Port())
+	startKubeProxy(t, program, mode, a.node, lanNode,
+		nodePortService{"cluster", addr(clusterIPOfCluster), nodePortCluster, "Cluster", endpoint},
+		nodePortService{"local", addr(clusterIPOfLocal), nodePortLocal, "Local", endpoint})
+	eventually(t, "kube-proxy has made its rules", func() bool {
+		_, err := call(a.node, "tcp", addrPort(clusterIPOfLocal, 80))
+		return err == nil
+	})
+	return p
+}
+
+func forEachProxyMode(t *testing.T, f func(t *testing.T, p *nodePorts)) {
+	if leftOut != "" {
+		t.Skip(leftOut)
+	}
+	program := kubeProxy(t)
+	for _, mode := range []string{"iptables", "nftables"} {
+		t.Run(mode, func(t *testing.T) { f(t, buildNodePorts(t, program, mode)) })
+	}
+}
+
+// Whatever kube-proxy does with a packet, one that leaves as its node's or its pod's own needs no state in a gateway,
+// and these gateways are told to keep none: the node has its external address, and is reached by it.
+func TestF18_KubeProxysTrafficOfNodesAndPodsIsStateless(t *testing.T) {
+	forEachProxyMode(t, func(t *testing.T, p *nodePorts) {
+		node, pod, client := p.a.node, p.a.pod, p.client
+		direct := netip.AddrPortFrom(p.a.sees(p.b.pod4), p.server.Port())
+		for _, path := range []struct {
+			name string
+			from *namespace
+			to   netip.AddrPort
+			seen netip.Addr
+		}{
+			{"host network to the remote pod", node, direct, p.node},
+			{"pod to the remote pod", pod, direct, p.pod},
+			{"host network to the ClusterIP", node, addrPort(clusterIPOfCluster, 80), p.node},
+			{"pod to the ClusterIP", pod, addrPort(clusterIPOfCluster, 80), p.pod},
+			{"client to the NodePort, policy Cluster", client, netip.AddrPortFrom(lanNode, nodePortCluster), p.node},
+			{"host network to its NodePort, policy Cluster", node, netip.AddrPortFrom(lanNode, nodePortCluster), p.node},
+			{"pod to its node's NodePort, policy Cluster", pod, netip.AddrPortFrom(lanNode, nodePortCluster), p.node},
+			{"host network to the ClusterIP, policy Local", node, addrPort(clusterIPOfLocal, 80), p.node},
+			{"pod to the ClusterIP, policy Local", pod, addrPort(clusterIPOfLocal, 80), p.pod},
+			{"host network to its NodePort, policy Local", node, netip.AddrPortFrom(lanNode, nodePortLocal), p.node},
+			{"pod to its node's NodePort, policy Local", pod, netip.AddrPortFrom(lanNode, nodePortLocal), p.pod},
+		} {
+			for _, network := range []string{"tcp", "udp"} {
+				t.Run(network+"/"+path.name, func(t *testing.T) {
+					expectSeen(t, path.from, network, path.to, path.seen)
+				})
+			}
+		}
+	})
+}
+
+// A gateway that begins anew knows nothing of the connections there were, and they go on.
+func TestNodePortConnectionsSurviveNewGateways(t *testing.T) {
+	forEachProxyMode(t, func(t *testing.T, p *nodePorts) {
+		c := p.client.dial(t, "tcp", netip.AddrPortFrom(lanNode, nodePortCluster))
+		if seen, err := ask(c, patience); err != nil || seen != p.node {
+			t.Fatalf("the pod answers %v, %v, want %v", seen, err, p.node)
+		}
+		for _, s := range []*site{p.a, p.b} {
+			s.gateway.kill()
+			s.gateway.start(t)
+			s.gateway.waitReady(t)
+		}
+		if seen, err := ask(c, patience); err != nil || seen != p.node {
+			t.Errorf("after both gateways were killed and started the pod answers %v, %v, want %v", seen, err, p.node)
+		}
+	})
+}
+
+// With the policy Local kube-proxy leaves the client its address, which is nobody's here: the gateway lends its own, and
+// knows the way back.
+func TestClientsOfALocalNodePortAreMasqueraded(t *testing.T) {
+	forEachProxyMode(t, func(t *testing.T, p *nodePorts) {
+		to := netip.AddrPortFrom(lanNode, nodePortLocal)
+		c := p.client.dial(t, "udp", to)
+		if seen, err := ask(c, 300*time.Millisecond); err == nil {
+			t.Fatalf("nothing lets the client leave, and the pod answers %v", seen)
+		}
+		eventually(t, "the client's packet is dropped as spoofed_source", func() bool {
+			return p.a.gateway.drops(t, "egress", "spoofed_source") > 0
+		})
+
+		g := p.a.gateway
+		text, err := os.ReadFile(g.configFile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.reload(t, "ok", func() { g.replaceConfigFile(t, string(text)+"masquerade:\n  sources: ["+lan.String()+"]\n") })
+		for _, network := range []string{"tcp", "udp"} {
+			expectSeen(t, p.client, network, to, p.gateway)
+		}
+		if flows := g.metric(t, "strait_masquerade_flows"); flows < 2 {
+			t.Errorf("the gateway keeps %v flows, want one for each connection", flows)
+		}
+		// All others are who they were.
+		expectSeen(t, p.client, "tcp", netip.AddrPortFrom(lanNode, nodePortCluster), p.node)
+		expectSeen(t, p.a.pod, "tcp", to, p.pod)
+		expectSeen(t, p.a.node, "tcp", addrPort(clusterIPOfLocal, 80), p.node)
+	})
+}
+
+func addrPort(a string, port uint16) netip.AddrPort { return netip.AddrPortFrom(addr(a), port) }
+
+// expectSeen calls a server of names, and it has to see the caller as want.
+func expectSeen(t *testing.T, from *namespace, network string, to netip.AddrPort, want netip.Addr) {
+	t.Helper()
+	if seen, err := call(from, network, to); err != nil {
+		t.Errorf("from %s to %s: %v", from.role, to, err)
+	} else if seen != want {
+		t.Errorf("from %s to %s: the pod sees %v, want %v", from.role, to, seen, want)
+	}
+}
+
+// call asks a server of names for the caller's. Of a few datagrams one is enough.
+func call(from *namespace, network string, to netip.AddrPort) (seen netip.Addr, err error) {
+	var c net.Conn
+	if err := from.in(func() (err error) {
+		c, err = (&net.Dialer{Timeout: 3 * time.Second}).Dial(network, to.String())
+		return err
+	}); err != nil {
+		return netip.Addr{}, err
+	}
+	defer c.Close()
+	attempts := 1
+	if network == "udp" {
+		attempts = 3
+	}
+	for range attempts {
+		if seen, err = ask(c, 2*time.Second); err == nil {
+			return seen, nil
+		}
+	}
+	return seen, err
+}
+
+func ask(c net.Conn, limit time.Duration) (netip.Addr, error) {
+	answer := make([]byte, 64)
+	if err := c.SetDeadline(time.Now().Add(limit)); err != nil {
+		return netip.Addr{}, err
+	}
+	_, err := c.Write([]byte("who am I?"))
+	n, failed := c.Read(answer)
+	if err = errors.Join(err, failed); err != nil {
+		return netip.Addr{}, err
+	}
+	return netip.ParseAddr(string(answer[:n]))
+}
