@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -104,9 +102,15 @@ func ownAddresses() map[netip.Addr]bool {
 	return own
 }
 
-// Addresses are the external addresses that are served, in no order. They are the
-// caller's.
-func (r *Relay) Addresses() []netip.Addr { return slices.Collect(maps.Keys(*r.mappings.Load())) }
+// Mappings are those that are served, in no order. The list is the caller's.
+func (r *Relay) Mappings() []config.Mapping {
+	serves := *r.mappings.Load()
+	all := make([]config.Mapping, 0, len(serves))
+	for _, m := range serves {
+		all = append(all, m.Mapping)
+	}
+	return all
+}
 
 // mapped is the mapping that an address of the stack belongs to, or nil.
 func (r *Relay) mapped(a tcpip.Address) *mapping { return (*r.mappings.Load())[address(a)] }

@@ -28,10 +28,7 @@ type attempt struct {
 // goroutine that brings the packet, and does not block.
 func (r *Relay) segment(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
 	m := r.mapped(id.LocalAddress)
-	h := header.TCP(pkt.TransportHeader().Slice())
-	const mask = header.TCPFlagSyn | header.TCPFlagAck | header.TCPFlagRst
-	if m == nil || h.Flags()&mask != header.TCPFlagSyn ||
-		!h.IsChecksumValid(id.RemoteAddress, id.LocalAddress, pkt.Data().Checksum(), uint16(pkt.Data().Size())) {
+	if m == nil || !isSYN(id, pkt) {
 		return false
 	}
 	a := &attempt{m: m, caller: address(id.RemoteAddress), syn: quote(pkt)}
@@ -41,6 +38,15 @@ func (r *Relay) segment(id stack.TransportEndpointID, pkt *stack.PacketBuffer) b
 		r.tell(prohibited, a.syn)
 	}
 	return mine
+}
+
+// isSYN reports whether a segment asks for a connection, and came unharmed.
+func isSYN(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
+	const mask = header.TCPFlagSyn | header.TCPFlagAck | header.TCPFlagRst
+	h := header.TCP(pkt.TransportHeader().Slice())
+	return int(h.DataOffset()) == len(h) && // not what the header claims of bytes that are not there
+		h.Flags()&mask == header.TCPFlagSyn &&
+		h.IsChecksumValid(id.RemoteAddress, id.LocalAddress, pkt.Data().Checksum(), uint16(pkt.Data().Size()))
 }
 
 // begin makes room for an attempt and starts it, if that is ours to do.

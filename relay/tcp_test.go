@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 
 	"strait.dev/strait/config"
 )
@@ -381,6 +382,35 @@ func TestASlowReaderHoldsBackTheOtherSide(t *testing.T) {
 	}
 }
 
+// Memory is bounded by how many connections have buffers that grow.
+func TestConnectionsBeyondTheRoomyOnesHaveSmallBuffersAndWork(t *testing.T) {
+	w := newWorld(t, Limits{Roomy: 1})
+	defer w.timeFlows()()
+	l := w.listen(port)
+	one, oneThere := w.pair(l)
+	two, twoThere := w.pair(l)
+	w.until("one of each", func() bool {
+		var small, large int
+		for _, e := range w.host.RegisteredEndpoints() {
+			o := e.(*tcp.Endpoint).SocketOptions()
+			if o.GetSendBufferSize() == smallBuffer && o.GetReceiveBufferSize() == smallBuffer {
+				small++
+			} else {
+				large++
+			}
+		}
+		return small == 1 && large == 1
+	})
+	for n, c := range []struct{ here, there net.Conn }{{one, oneThere}, {two, twoThere}} {
+		sent, got := bytes.Repeat([]byte{byte(n)}, 1<<20), make([]byte, 1<<20)
+		go func() { _, _ = io.Copy(c.there, c.there) }()
+		go func() { _, _ = c.here.Write(sent) }()
+		if _, err := io.ReadFull(c.here, got); err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("connection %d: not what was sent, %v", n, err)
+		}
+	}
+}
+
 func TestLimitsOfConnectionsHoldAndAreTold(t *testing.T) {
 	for _, test := range []struct {
 		quota Quota
@@ -491,7 +521,7 @@ func TestTargetsThatCallersMustNotReachAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "mapping of 10.70.1.9: target "+a) {
 			t.Errorf("%s: %v", a, err)
 		}
-		if served := w.relay.Addresses(); len(served) != 1 || served[0] != mappedAddr6 {
+		if served := w.relay.Mappings(); len(served) != 1 || served[0] != both[1] {
 			t.Errorf("%s: served %v, want only the other mapping", a, served)
 		}
 	}

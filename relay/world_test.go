@@ -391,13 +391,8 @@ func (w *world) sendSYN(from, to netip.AddrPort) {
 // send puts an IPv4 packet on the gateway's link, from anybody.
 func (w *world) send(from, to netip.Addr, protocol tcpip.TransportProtocolNumber, payload []byte) {
 	w.Helper()
-	ip := make(header.IPv4, header.IPv4MinimumSize)
-	ip.Encode(&header.IPv4Fields{
-		TotalLength: uint16(len(ip) + len(payload)), TTL: 60, Protocol: uint8(protocol), SrcAddr: stackAddress(from), DstAddr: stackAddress(to),
-	})
-	ip.SetChecksum(^ip.CalculateChecksum())
 	w.sent.Add(1)
-	if err := w.caller.WriteRawPacket(nic, header.IPv4ProtocolNumber, buffer.MakeWithData(append(ip, payload...))); err != nil {
+	if err := w.caller.WriteRawPacket(nic, header.IPv4ProtocolNumber, buffer.MakeWithData(ipv4To(from, to, uint8(protocol), payload))); err != nil {
 		w.Fatal(err)
 	}
 }

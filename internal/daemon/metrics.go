@@ -55,6 +55,8 @@ var (
 	relayOpenedDesc  = describe("mapping_connections_total", "TCP connections and UDP sessions to mapped addresses that came about.", "protocol")
 	relayRefusedDesc = describe("mapping_refused_total", "TCP connections and UDP sessions to mapped addresses that did not come about, by reason.", "protocol", "reason")
 	relayBytesDesc   = describe("mapping_bytes_total", "Bytes of payload carried for mapped addresses.", "protocol", "direction")
+	relayExpiredDesc = describe("mapping_expired_total", "TCP connections and UDP sessions to mapped addresses that ended because nothing moved.", "protocol")
+	relayLostDesc    = describe("mapping_lost_datagrams_total", "Datagrams for mapped addresses that one side could not be sent.", "protocol")
 	relayEchoDesc    = describe("mapping_pings_total", "Pings to mapped addresses, by what became of them.", "result")
 
 	leftOutDesc = describe("log_lines_left_out_total", "Lines that were not logged, since too many of their kind came.")
@@ -145,6 +147,8 @@ func (d *Daemon) collectMappings(counter func(*prometheus.Desc, uint64, ...strin
 	for protocol, s := range map[string]relay.Stats{"tcp": tcp, "udp": udp} {
 		gauge(relayOpenDesc, float64(s.Open), protocol)
 		counter(relayOpenedDesc, s.Opened, protocol)
+		counter(relayExpiredDesc, s.Expired, protocol)
+		counter(relayLostDesc, s.Lost, protocol)
 		counter(relayBytesDesc, s.ToTarget, protocol, "to_target")
 		counter(relayBytesDesc, s.ToCaller, protocol, "to_caller")
 		for i, n := range s.Refused {

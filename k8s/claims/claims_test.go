@@ -142,7 +142,7 @@ func (w *world) purposes() (all []string) {
 	return all
 }
 
-func TestTwoWritersKilledAtEveryWriteNeverBothWinAndLeaveNothingBehind(t *testing.T) {
+func TestT19_F17_TwoWritersKilledAtEveryWriteNeverBothWinAndLeaveNothingBehind(t *testing.T) {
 	cluster := kube.Shared(t)
 	cluster.InstallCRDs(t, crds.Files)
 	c, err := client.New(cluster.Admin())
@@ -181,7 +181,7 @@ func TestTwoWritersKilledAtEveryWriteNeverBothWinAndLeaveNothingBehind(t *testin
 	}
 }
 
-func TestNothingIsGrantedTwiceWhenTheStoreGoesBackInTime(t *testing.T) {
+func TestF7_NothingIsGrantedTwiceWhenTheStoreGoesBackInTime(t *testing.T) {
 	cluster := kube.Start(t)
 	cluster.InstallCRDs(t, crds.Files)
 	c, err := client.New(cluster.Admin())
@@ -274,7 +274,7 @@ type stubborn struct{ err error }
 func (stubborn) Wanted([]claims.Spec) []claims.Spec                    { return nil }
 func (s stubborn) Released(context.Context, claims.Spec) (bool, error) { return false, s.err }
 
-func TestAnAPIServerThatIsAwayIsAnErrorNotAnEmptyList(t *testing.T) {
+func TestF6_AnAPIServerThatIsAwayIsAnErrorNotAnEmptyList(t *testing.T) {
 	cluster := kube.Shared(t)
 	cluster.InstallCRDs(t, crds.Files)
 	w := newWorld(4000, pfx("10.202.0.0/20"))

@@ -63,7 +63,7 @@ func (f *fixture) hold(holder string) (at string) {
 
 // Both work at once, because their leases are in different namespaces: as if each was
 // sure to lead.
-func TestTwoControllersAtOnceDoNoHarm(t *testing.T) {
+func TestF17_T19_TwoControllersAtOnceDoNoHarm(t *testing.T) {
 	f := newFixture(t, kube.Shared(t))
 	f.node("node-0", "192.0.2.100", "10.0.100.0/24")
 	f.start(f.cluster.Admin(), "default", "first")

@@ -29,7 +29,7 @@ func TestPrivateKeysAreThoseOfCurve25519(t *testing.T) {
 	}
 }
 
-func TestNoErrorHoldsAKey(t *testing.T) {
+func TestT4_NoErrorHoldsAKey(t *testing.T) {
 	key := privateKey()
 	sent, plain := base64.StdEncoding.EncodeToString(key), strings.TrimSpace(string(key))
 	for _, quoted := range []string{sent, plain} {

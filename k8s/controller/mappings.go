@@ -89,21 +89,69 @@ func (c *controller) reportMappings(ctx context.Context, p *plan, inForce []clai
 
 // mappingStatus is what a mapping shall say.
 func mappingStatus(m *v1alpha1.AddressMapping, p *plan, inForce []claims.Spec) v1alpha1.AddressMappingStatus {
-	s := v1alpha1.AddressMappingStatus{ObservedGeneration: m.Generation, Conditions: own(m.Status.Conditions, v1alpha1.ConditionReady)}
-	ready, refused := p.unmapped[m.Name]
+	s := v1alpha1.AddressMappingStatus{ObservedGeneration: m.Generation, Conditions: own(m.Status.Conditions, v1alpha1.ConditionReserved, v1alpha1.ConditionReady)}
+	set := func(kind string, c metav1.Condition) {
+		c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, m.Generation, metav1.Time{Time: p.now.Truncate(1e9)}
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	is := p.reserved(m, inForce)
+	set(v1alpha1.ConditionReserved, is)
+	if is.Status == metav1.ConditionTrue {
+		is = served(m, p.peerings)
+	}
+	set(v1alpha1.ConditionReady, is)
+	return s
+}
+
+// reserved says whether a mapping has its external address. Gateways serve it from then
+// on; also while the ClusterNetwork is not ready, for what is held stays.
+func (p *plan) reserved(m *v1alpha1.AddressMapping, inForce []claims.Spec) metav1.Condition {
+	refused, ok := p.unmapped[m.Name]
 	claimed := slices.ContainsFunc(inForce, func(spec claims.Spec) bool {
 		return spec.Owner == mappingOwner(m.Name) && claims.Grant(spec).Prefix.Addr().String() == string(m.Spec.External)
 	})
 	switch {
-	case refused:
+	case ok:
+		return refused
+	case claimed:
+		return condition(metav1.ConditionTrue, "Claimed", "%s is reserved for it", m.Spec.External)
 	case p.network.problem != "":
-		ready = condition(metav1.ConditionUnknown, "ClusterNetworkNotReady", "ClusterNetwork %s is not ready: %s", v1alpha1.ClusterNetworkName, p.network.problem)
-	case !claimed:
-		ready = condition(metav1.ConditionFalse, "Waiting", "%s waits for AddressClaims that are still in use to become free", m.Spec.External)
-	default:
-		ready = condition(metav1.ConditionFalse, "NotServed", "%s is reserved for it, but gateways of this version serve no mappings", m.Spec.External)
+		return condition(metav1.ConditionUnknown, "ClusterNetworkNotReady", "ClusterNetwork %s is not ready: %s", v1alpha1.ClusterNetworkName, p.network.problem)
 	}
-	ready.Type, ready.ObservedGeneration, ready.LastTransitionTime = v1alpha1.ConditionReady, m.Generation, metav1.Time{Time: p.now.Truncate(1e9)}
-	meta.SetStatusCondition(&s.Conditions, ready)
-	return s
+	return condition(metav1.ConditionFalse, "Waiting", "%s waits for AddressClaims that are still in use to become free", m.Spec.External)
+}
+
+// served says whether all gateways serve a mapping as it is now, by what they say
+// themselves.
+func served(m *v1alpha1.AddressMapping, peerings []*v1alpha1.Peering) metav1.Condition {
+	this := v1alpha1.ServedMapping{Name: m.Name, Generation: m.Generation}
+	var waiting []string
+	gateways := 0
+	for _, peering := range peerings {
+		for _, name := range gatewayNames(peering) {
+			gateways++
+			if !slices.ContainsFunc(peering.Status.Gateways, func(g v1alpha1.GatewayStatus) bool {
+				return g.Name == name && slices.Contains(g.Mappings, this)
+			}) {
+				waiting = append(waiting, name)
+			}
+		}
+	}
+	slices.Sort(waiting)
+	switch {
+	case gateways == 0:
+		return condition(metav1.ConditionFalse, "NoGateway", "%s is reserved for it, but no gateway is there to serve it; create a Peering", m.Spec.External)
+	case len(waiting) > 0:
+		return condition(metav1.ConditionFalse, "NotServed", "%s is reserved for it, but %s not serve it; if that lasts, see in its log what it says of AddressMapping %s, and whether its version of Strait serves mappings",
+			m.Spec.External, someDo(waiting), m.Name)
+	}
+	return condition(metav1.ConditionTrue, "Served", "%s stands for %s at all gateways", m.Spec.External, m.Spec.Target)
+}
+
+// someDo names the first of several gateways, with the verb that goes with them.
+func someDo(names []string) string {
+	if len(names) == 1 {
+		return "gateway " + names[0] + " does"
+	}
+	return fmt.Sprintf("gateway %s and %d more do", names[0], len(names)-1)
 }

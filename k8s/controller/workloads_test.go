@@ -288,7 +288,7 @@ func TestTheServiceOfAGatewayChangesItsType(t *testing.T) {
 	}
 }
 
-func TestAKeyIsNeverWrittenOver(t *testing.T) {
+func TestT4_AKeyIsNeverWrittenOver(t *testing.T) {
 	f := newFixture(t, kube.Shared(t))
 	stop := f.lead()
 	f.asks("b", v1alpha1.GatewaySpec{})

@@ -25,7 +25,7 @@ func TestAGatewayWithoutObjectsIsAliveAndNotReadyUntilItHasItsPlace(t *testing.T
 	w.eventually(t, "ready", w.ready)
 }
 
-func TestRoutesFollowPodsAndNodes(t *testing.T) {
+func TestF8_RoutesFollowPodsAndNodes(t *testing.T) {
 	w := newWorld(t, kube.Shared(t))
 	w.network(t)
 	w.peering(t)
@@ -49,7 +49,7 @@ func TestRoutesFollowPodsAndNodes(t *testing.T) {
 	w.eventually(t, "the node is gone", w.has("strait_nodes 1"))
 }
 
-func TestADeletedPeeringWithdrawsEverythingAndTheProcessStays(t *testing.T) {
+func TestF16_ADeletedPeeringWithdrawsEverythingAndTheProcessStays(t *testing.T) {
 	w := newWorld(t, kube.Shared(t))
 	w.network(t)
 	w.peering(t)

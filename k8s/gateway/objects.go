@@ -21,6 +21,7 @@ type objects struct {
 	networks *client.Cache[*v1alpha1.ClusterNetwork]
 	peerings *client.Cache[*v1alpha1.Peering]
 	nodes    *client.Cache[*v1alpha1.NodeAttachment]
+	mappings *client.Cache[*v1alpha1.AddressMapping]
 	pods     *pods
 
 	changed chan struct{} // something did; room for one
@@ -33,10 +34,11 @@ func newObjects(c *client.Client, peering string, uid types.UID) (*objects, erro
 		networks: c.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings: c.Peerings().Cache(peering),
 		nodes:    c.NodeAttachments().CacheInPages(),
+		mappings: c.AddressMappings().Cache(""),
 		changed:  make(chan struct{}, 1),
 	}
 	o.pods = newPods(c.Pods(""), o.podCIDRs, o.notify)
-	for _, follow := range []func(func()) error{o.networks.Notify, o.peerings.Notify, o.nodes.Notify} {
+	for _, follow := range []func(func()) error{o.networks.Notify, o.peerings.Notify, o.nodes.Notify, o.mappings.Notify} {
 		if err := follow(o.notify); err != nil {
 			return nil, err
 		}
@@ -61,6 +63,7 @@ func (o *objects) run(ctx context.Context) {
 	all.Go(func() { o.networks.RunWithContext(ctx) })
 	all.Go(func() { o.peerings.RunWithContext(ctx) })
 	all.Go(func() { o.nodes.RunWithContext(ctx) })
+	all.Go(func() { o.mappings.RunWithContext(ctx) })
 	if !cache.WaitForCacheSync(ctx.Done(), o.networks.HasSynced, o.peerings.HasSynced, o.nodes.HasSynced) {
 		return
 	}
@@ -69,7 +72,7 @@ func (o *objects) run(ctx context.Context) {
 
 // complete reports whether everything was listed once.
 func (o *objects) complete() bool {
-	return o.networks.HasSynced() && o.peerings.HasSynced() && o.nodes.HasSynced() && o.pods.listed()
+	return o.networks.HasSynced() && o.peerings.HasSynced() && o.nodes.HasSynced() && o.mappings.HasSynced() && o.pods.listed()
 }
 
 func (o *objects) notify() {
@@ -81,7 +84,7 @@ func (o *objects) notify() {
 
 // input is what a configuration is made from.
 func (o *objects) input(s translate.Settings) translate.Input {
-	in := translate.Input{Settings: s, Nodes: o.nodes.List(), Pods: o.pods.list(), Now: time.Now()}
+	in := translate.Input{Settings: s, Nodes: o.nodes.List(), Pods: o.pods.list(), Mappings: o.mappings.List(), Now: time.Now()}
 	in.Network, _ = o.networks.Get(v1alpha1.ClusterNetworkName)
 	in.Peering, _ = o.peer()
 	return in

@@ -6,7 +6,7 @@ import (
 	"strait.dev/strait/test/kube"
 )
 
-func TestAGatewayOutlivesItsAPIServerAndStartsWithoutIt(t *testing.T) {
+func TestF5_F24_AGatewayOutlivesItsAPIServerAndStartsWithoutIt(t *testing.T) {
 	w := newWorld(t, kube.Start(t))
 	w.network(t)
 	w.peering(t)
@@ -42,7 +42,7 @@ func TestAGatewayOutlivesItsAPIServerAndStartsWithoutIt(t *testing.T) {
 	w.eventually(t, "the end of the outage is told", w.has("strait_api_server_up 1"))
 }
 
-func TestWatchesThatBreakOrGoBackInTimeLeadToWhatTheServerSays(t *testing.T) {
+func TestF6_WatchesThatBreakOrGoBackInTimeLeadToWhatTheServerSays(t *testing.T) {
 	w := newWorld(t, kube.Start(t))
 	w.network(t)
 	w.peering(t)

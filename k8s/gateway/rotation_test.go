@@ -19,7 +19,7 @@ func up(gateway string, generation int32) tun.LinkStatus {
 	return tun.LinkStatus{LinkIdentity: tun.LinkIdentity{Gateway: gateway, OwnKey: ownKeyOf(generation).Public}, Up: true}
 }
 
-func TestAKeyIsReplacedWhenEveryRemoteGatewayUsesTheNewOne(t *testing.T) {
+func TestF15_AKeyIsReplacedWhenEveryRemoteGatewayUsesTheNewOne(t *testing.T) {
 	both := []translate.OwnKey{ownKeyOf(2), ownKeyOf(1), ownKeyOf(0)}
 	down := up("a-0", 2)
 	down.Up = false

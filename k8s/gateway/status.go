@@ -77,6 +77,7 @@ func (f *follower) status(p *v1alpha1.Peering, now time.Time) v1alpha1.PeeringSt
 	var links []v1alpha1.LinkStatus
 	if d := f.process.Gateway(); d != nil {
 		g.MTU = int32(d.Fabric().Gateway.Table().MTU())
+		g.Mappings = translate.Served(f.objects.mappings.List(), d.Fabric().Mappings())
 		for _, l := range d.Fabric().Status() {
 			s := v1alpha1.LinkStatus{Local: f.options.Name, Remote: l.Name, Up: l.Up, PathMTU: int32(l.PathMTU)}
 			if l.RTT > 0 {
@@ -133,7 +134,7 @@ func own(s *v1alpha1.PeeringStatus, name string) (part v1alpha1.PeeringStatus) {
 		if g.Name == name {
 			part.Gateways = []v1alpha1.GatewayStatus{{
 				Name: name, PublicKey: g.PublicKey, KeyGeneration: g.KeyGeneration, NextPublicKey: g.NextPublicKey,
-				PodAddresses: g.PodAddresses, Node: g.Node, MTU: g.MTU,
+				PodAddresses: g.PodAddresses, Node: g.Node, MTU: g.MTU, Mappings: g.Mappings,
 			}}
 		}
 	}
@@ -154,7 +155,8 @@ func own(s *v1alpha1.PeeringStatus, name string) (part v1alpha1.PeeringStatus) {
 // in what cannot wait, and whether it does in measurements.
 func differ(have, want v1alpha1.PeeringStatus) (now, later bool) {
 	same := slices.EqualFunc(have.Gateways, want.Gateways, func(a, b v1alpha1.GatewayStatus) bool {
-		return a.Name == b.Name && a.PublicKey == b.PublicKey && a.KeyGeneration == b.KeyGeneration && a.NextPublicKey == b.NextPublicKey && slices.Equal(a.PodAddresses, b.PodAddresses) && a.Node == b.Node && a.MTU == b.MTU
+		return a.Name == b.Name && a.PublicKey == b.PublicKey && a.KeyGeneration == b.KeyGeneration && a.NextPublicKey == b.NextPublicKey && slices.Equal(a.PodAddresses, b.PodAddresses) && a.Node == b.Node && a.MTU == b.MTU &&
+			slices.Equal(a.Mappings, b.Mappings)
 	})
 	now = !same || len(have.Links) != len(want.Links) || !slices.EqualFunc(have.Announcements, want.Announcements, equalAnnouncements)
 	for _, w := range want.Links {

@@ -149,7 +149,7 @@ func answers(s *site) {
 	}
 }
 
-func TestAnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
+func TestT4_AnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
 	c := installed(t, kube.Shared(t))
 	var packed bytes.Buffer
 	summary, err := run(t.Context(), &packed, []operator.Cluster{{Name: "context a", Client: c}}, options(), answers)

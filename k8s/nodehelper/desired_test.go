@@ -113,7 +113,7 @@ func TestAGatewayThatLacksSomethingHasNoLink(t *testing.T) {
 }
 
 // An object that asks to route what means something else here takes over nothing.
-func TestNoRangeOfThisClusterIsRoutedAway(t *testing.T) {
+func TestT7_NoRangeOfThisClusterIsRoutedAway(t *testing.T) {
 	for _, c := range []struct{ seenAs, what string }{
 		{"10.0.0.0/16", "the pods of this cluster"}, {"10.0.1.128/25", "the pods of this cluster"},
 		{"10.100.0.0/16", "the Services of this cluster"}, {"192.0.2.21/32", "the nodes of this cluster"},

@@ -168,7 +168,7 @@ func TestAGrantThatIsTakenBackEndsTheAnnouncement(t *testing.T) {
 
 // Whatever is announced: what is in force lies in the grant, and its peers are the
 // announced ones or the written ones, never both.
-func TestNothingIsInForceThatIsNotGranted(t *testing.T) {
+func TestT7_NothingIsInForceThatIsNotGranted(t *testing.T) {
 	announced := 0
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 2))

@@ -39,7 +39,7 @@ var accounts = []struct {
 
 // What each may do, as the API server itself says, beyond what it lets every service
 // account do.
-func TestEachProgramHasTheseRightsAndNoOthers(t *testing.T) {
+func TestT5_EachProgramHasTheseRightsAndNoOthers(t *testing.T) {
 	c := kube.Start(t)
 	nobody := rights(t, c, "nobody", "nobody", "elsewhere")
 	var all strings.Builder
@@ -129,7 +129,7 @@ func beyond(rights, others []string) (more []string) {
 }
 
 // What no program of Strait may ever do, whatever the golden file says.
-func TestNobodyMayDoWhatNobodyNeeds(t *testing.T) {
+func TestT5_NobodyMayDoWhatNobodyNeeds(t *testing.T) {
 	text, err := os.ReadFile(golden)
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ var remedies = map[string]string{
 	"geneve_options":          outerHeader,
 	"geneve_protocol":         outerHeader,
 	"vxlan_flags":             outerHeader,
-	"frame_loop":              "look for two hosts with one internal address: kubectl get nodeattachments",
+	"frame_loop":              "look for two hosts with one internal address (kubectl get nodeattachments), and for an endpoint of the peer in a range that is seen here",
 	"frame_ethertype":         "harmless: only IPv4, IPv6 and ARP cross",
 	"frame_neighbour":         "harmless: ARP that asks nothing of the gateway",
 	"ecn":                     "look for congestion between the node and the gateway: a router on the way marks packets, and this one's sender does not understand marks",

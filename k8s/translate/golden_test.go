@@ -93,6 +93,10 @@ func load(t testing.TB, name string) Input {
 			node := new(v1alpha1.NodeAttachment)
 			in.Nodes = append(in.Nodes, node)
 			object = node
+		case "AddressMapping":
+			mapping := new(v1alpha1.AddressMapping)
+			in.Mappings = append(in.Mappings, mapping)
+			object = mapping
 		case "Pod":
 			object = pod
 		case "Gateway":
@@ -190,5 +194,11 @@ observability:
 	}
 	if render(t, c, nil) != before {
 		t.Error("what it was made from has changed")
+	}
+	for _, file := range []string{"testdata/masquerade.yaml", "testdata/mappings.yaml"} {
+		c, _ := Gateway(load(t, file))
+		if err := Withdrawn(c).Validate(); err != nil {
+			t.Errorf("%s withdrawn: %v", file, err)
+		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // element is how package config names a part of a configuration that can be left out,
 // for instance overlay.nodes[3].prefixes[0].
-var element = regexp.MustCompile(`(overlay\.nodes|overlay\.addresses|overlay\.externalAddresses|wireguard\.peers|local\.prefixes|local\.externalPrefixes|remote\.prefixes|masquerade\.sources)(?:\[(\d+)\](?:\.(\w+)(?:\[(\d+)\])?)?)?`)
+var element = regexp.MustCompile(`(overlay\.nodes|overlay\.addresses|overlay\.externalAddresses|wireguard\.peers|local\.prefixes|local\.externalPrefixes|remote\.prefixes|masquerade\.sources|mappings)(?:\[(\d+)\](?:\.(\w+)(?:\[(\d+)\])?)?)?`)
 
 // mend leaves out what package config has something against, until it has nothing any
 // more. It is false where that cannot be left out.
@@ -76,6 +76,7 @@ func (f faults) leaveOut(c *config.Gateway) {
 	c.Local.ExternalPrefixes = without(f, "local.externalPrefixes", c.Local.ExternalPrefixes)
 	c.Remote.Prefixes = without(f, "remote.prefixes", c.Remote.Prefixes)
 	c.Masquerade.Sources = without(f, "masquerade.sources", c.Masquerade.Sources)
+	c.Mappings = without(f, "mappings", c.Mappings)
 }
 
 // without is a list without its faulty items.
@@ -118,6 +119,8 @@ func (t *translation) name(field string) (object, of string) {
 		return t.peering(), "spec.localPrefixes"
 	case "local.externalPrefixes":
 		return network, "spec.externalCIDRs"
+	case "mappings":
+		return mapping(t.mapped[t.config.Mappings[i]]), "spec." + m[3]
 	case "masquerade.sources":
 		return network, "spec.masquerade.sources"
 	case "remote.prefixes":

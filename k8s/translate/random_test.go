@@ -148,7 +148,7 @@ func (r random) peering() *v1alpha1.Peering {
 	return p
 }
 
-func TestRandomObjectsNeverGiveAnInvalidConfigurationNorMoreThanIsGranted(t *testing.T) {
+func TestT7_T15_RandomObjectsNeverGiveAnInvalidConfigurationNorMoreThanIsGranted(t *testing.T) {
 	served := 0
 	for seed := range uint64(5000) {
 		r := random{rand.New(rand.NewPCG(seed, 1))}

@@ -20,6 +20,8 @@ type Input struct {
 	Nodes   []*v1alpha1.NodeAttachment // of the whole cluster
 	Pods    []Pod                      // those outside of their node's podCIDRs at least
 	Now     time.Time                  // what is to end by then has ended
+
+	Mappings []*v1alpha1.AddressMapping // of the whole cluster
 }
 
 // Settings are what a gateway knows of itself, without objects.
@@ -72,6 +74,7 @@ func Gateway(in Input) (*config.Gateway, []Problem) {
 	t.config.Masquerade = t.masquerade()
 	t.reserve()
 	t.config.Overlay.Nodes = t.nodes(t.place.Number)
+	t.config.Mappings = t.mappings()
 	t.pods()
 	if !t.mend() {
 		t.config = nil
@@ -86,6 +89,7 @@ func Withdrawn(c *config.Gateway) *config.Gateway {
 	w.Overlay.Nodes, w.Overlay.ExternalAddresses = nil, nil
 	w.WireGuard.Peers = nil
 	w.Local, w.Remote = config.Local{}, config.Remote{}
+	w.Masquerade, w.Mappings = config.Masquerade{}, nil
 	return &w
 }
 
@@ -97,9 +101,10 @@ type translation struct {
 	config   *config.Gateway
 	problems []Problem
 
-	reserved ranges                  // what no pod may have an address from
-	routes   map[netip.Prefix]string // routes to single pods, and the names of the pods
-	strays   map[string]bool         // nodes of which it is told that a pod has another node's address
+	reserved ranges                    // what no pod may have an address from
+	mapped   map[config.Mapping]string // the names of AddressMappings
+	routes   map[netip.Prefix]string   // routes to single pods, and the names of the pods
+	strays   map[string]bool           // nodes of which it is told that a pod has another node's address
 }
 
 func (t *translation) problem(object, field, text, remedy string) {

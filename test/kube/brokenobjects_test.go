@@ -122,7 +122,7 @@ var brokenWholes = []broken{
 	{"too many flows", "clusternetworks", with("spec.masquerade.flows", int64(4194305)),
 		`spec.masquerade.flows: Invalid value: 4194305: spec.masquerade.flows in body should be less than or equal to 4194304`},
 	{"one source with more flows than there are", "clusternetworks", with("spec.masquerade", map[string]any{"flows": int64(10), "flowsPerSource": int64(11)}),
-		`spec.masquerade.flowsPerSource: Invalid value: {"flows":10,"flowsPerSource":11}: is more than flows: use at most as many, or leave it out for a sixteenth of them`},
+		`spec.masquerade.flowsPerSource: Invalid value: is more than flows: use at most as many, or leave it out for a sixteenth of them`},
 	{"an unknown encapsulation", "clusternetworks", with("spec.overlay.encapsulation", "gre"),
 		`[spec.overlay.encapsulation: Unsupported value: "gre": supported values: "auto", "geneve", "vxlan"` + unchecked},
 	{"index 0", "nodeattachments", with("spec.index", int64(0)),

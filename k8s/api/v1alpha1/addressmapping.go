@@ -42,7 +42,8 @@ type AddressMappingStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions: Ready is true when all gateways serve the mapping.
+	// Conditions: Reserved is true when the external address is this mapping's own, and
+	// Ready when all gateways serve it.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

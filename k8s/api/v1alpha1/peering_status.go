@@ -159,6 +159,26 @@ type GatewayStatus struct {
 	// MTU is the largest IP packet that it carries, in bytes.
 	// +optional
 	MTU int32 `json:"mtu,omitempty"`
+
+	// Mappings are the AddressMappings that it serves.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	Mappings []ServedMapping `json:"mappings,omitempty"`
+}
+
+// MaxMappings is how many AddressMappings a gateway serves, so that its status holds
+// them all.
+const MaxMappings = 256
+
+// ServedMapping is an AddressMapping that a gateway serves.
+type ServedMapping struct {
+	// Name is the name of the AddressMapping.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Generation is that of the spec that is served.
+	Generation int64 `json:"generation"`
 }
 
 // Announcement is what the remote cluster says of itself. It is in force while the spec

@@ -71,4 +71,5 @@ const (
 	ConditionRouted       = "Routed"       // the nodes send to the gateways what is for the remote cluster
 	ConditionPathMTU      = "PathMTU"      // packets of status.mtu cross
 	ConditionReleased     = "Released"     // of a NodeAttachment, while Strait is uninstalled: nothing of it is left on the node
+	ConditionReserved     = "Reserved"     // of an AddressMapping: its external address is its own
 )
