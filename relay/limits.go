@@ -27,7 +27,7 @@ type Quota struct {
 }
 
 // DefaultLimits hold at worst 240 MiB: 32 connections with 2 MiB in the stack's buffers,
-// 736 with 128 KiB, 64 KiB for each that is being copied, and 1024 sessions with some
+// 608 with 128 KiB, 128 KiB for each that is being copied, and 1024 sessions with some
 // 20 KiB. What is idle holds no buffer at all, only endpoints and goroutines, some 30 KiB
 // a connection.
 //
@@ -35,7 +35,7 @@ type Quota struct {
 // and recommends 5. Port 53 is a question and an answer, and REQ-5 (c) allows less for it:
 // resolvers use a new port for each question.
 var DefaultLimits = Limits{
-	Connections: Quota{All: 768, PerMapping: 512, PerCaller: 256},
+	Connections: Quota{All: 640, PerMapping: 512, PerCaller: 256},
 	Sessions:    Quota{All: 1024, PerMapping: 512, PerCaller: 256},
 	Roomy:       32,
 	Dial:        10 * time.Second,
