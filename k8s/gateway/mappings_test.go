@@ -54,9 +54,7 @@ spec: {external: 10.70.1.9, target: 192.0.2.77}`), metav1.CreateOptions{})
 	w.eventually(t, "what nobody has looked at is not served", says())
 	reserve(2)
 	w.eventually(t, "the other target is served", says(v1alpha1.ServedMapping{Name: "vm", Generation: 2}))
-	if !strings.Contains(w.inForce(), "192.0.2.78") {
-		t.Errorf("in force is\n%s", w.inForce())
-	}
+	w.eventually(t, "the other target is in force", func() bool { return strings.Contains(w.inForce(), "192.0.2.78") })
 	must(t, mappings.Delete(t.Context(), "vm", metav1.DeleteOptions{}))
 	w.eventually(t, "nothing is served", says())
 }
