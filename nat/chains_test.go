@@ -116,6 +116,9 @@ func TestAPacketNeverChangesAFlowThatCameAfterItsOwn(t *testing.T) {
 	if f.saw(l, Incoming, tcpRST, 12) || life(f.life.Load()) != ended {
 		t.Error("a packet was noted in a flow that has ended")
 	}
+	if seen := l.after(Outgoing, tcpSYN, 11); f.saw(seen, Outgoing, tcpSYN, 11) {
+		t.Error("a packet that changes nothing was noted in a flow that has ended")
+	}
 	next := ended.begun(kindTCP, 12)
 	f.life.Store(uint64(next))
 	if f.saw(l, Incoming, tcpRST, 12) || life(f.life.Load()) != next {

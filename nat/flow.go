@@ -79,16 +79,20 @@ func (l life) timedOut(sec uint32) bool {
 }
 
 // saw notes a packet of the flow that lived as l. It writes only when something
-// changes: the state, or the second. It reports false when that flow has ended.
+// changes: the state, or the second. It reports false when that flow has ended;
+// otherwise, what was read of it since belongs to it.
 func (f *flow) saw(l life, d Direction, flags uint8, sec uint32) bool {
 	for {
 		next := l.after(d, flags, sec)
-		if next == l || f.life.CompareAndSwap(uint64(l), uint64(next)) {
+		if next != l && f.life.CompareAndSwap(uint64(l), uint64(next)) {
 			return true
 		}
 		now := life(f.life.Load())
-		if !now.same(l) {
+		switch {
+		case !now.same(l):
 			return false
+		case next == l:
+			return true
 		}
 		l = now
 	}
@@ -129,6 +133,7 @@ type flowTable struct {
 
 	byRemote chains // by mapping and remote endpoint
 	byPeer   chains // by mapping and remote address: one of the flows of both, see siblings
+	turns    atomic.Uint32
 	after    []uint32
 	free     freeList
 }
@@ -167,8 +172,17 @@ func (t *flowTable) find(k flowKey) (i uint32, l life, ok bool) {
 }
 
 // findPeer is a flow of the key's mapping with the key's remote address,
-// whatever its port, and its life when it was found.
-func (t *flowTable) findPeer(k flowKey) (i uint32, l life, ok bool) {
+// whatever its port, and its origin then.
+func (t *flowTable) findPeer(k flowKey) (i, origin uint32, ok bool) {
+	for {
+		turn := t.turns.Load()
+		if i, origin, ok = t.walkPeers(k); ok || t.turns.Load() == turn {
+			return i, origin, ok
+		}
+	}
+}
+
+func (t *flowTable) walkPeers(k flowKey) (i, origin uint32, ok bool) {
 	for w := t.byPeer.walk(t.peerBucket(k)); ; w.step() {
 		i, ok := w.entry()
 		if !ok {
@@ -176,9 +190,11 @@ func (t *flowTable) findPeer(k flowKey) (i uint32, l life, ok bool) {
 		}
 		f := &t.entries[i]
 		l := life(f.life.Load())
-		if l.live() && uint32(f.who.Load()>>32) == k.mapping && f.lo.Load() == k.remote.lo && f.hi.Load() == k.remote.hi &&
-			life(f.life.Load()).same(l) {
-			return i, l, true
+		if !l.live() || uint32(f.who.Load()>>32) != k.mapping || f.lo.Load() != k.remote.lo || f.hi.Load() != k.remote.hi {
+			continue
+		}
+		if origin := f.origin.Load(); life(f.life.Load()).same(l) {
+			return i, origin, true
 		}
 	}
 }
@@ -219,7 +235,8 @@ func (t *flowTable) join(i uint32, k flowKey) {
 }
 
 // resign lets a sibling stand for all in place of the flow, if that does and has
-// one, so that it can end without a gap.
+// one, so that it can end without a gap. A reader that was past the one when it
+// came, and meets the other no more, learns from turns to look again.
 func (t *flowTable) resign(i uint32, k flowKey) {
 	s := t.after[i]
 	if s == i || !t.stands(i, k) {
@@ -227,6 +244,7 @@ func (t *flowTable) resign(i uint32, k flowKey) {
 	}
 	bucket := t.peerBucket(k)
 	t.byPeer.insert(bucket, s)
+	t.turns.Add(1)
 	t.byPeer.remove(bucket, i)
 }
 

@@ -55,7 +55,8 @@ type MasqueradeConfig struct {
 	Flows, FlowsPerSource int
 	// Random chooses ports and keys hash tables. It must be such that nobody can
 	// tell from what it gave what it will give: rand.ChaCha8 with a secret seed.
-	// The Masquerade uses it from several goroutines, but never at once.
+	// It is the Masquerade's from then on, which uses it from several goroutines, but
+	// never at once.
 	Random rand.Source
 	// Epoch is what times are counted from: now, or earlier.
 	Epoch time.Time
@@ -166,28 +167,22 @@ func (m *Masquerade) In(proto uint8, remote, external Endpoint, tcpFlags uint8, 
 		return Endpoint{}, 0, Unknown
 	}
 	key := flowKey{at, wordsOf(remote.Addr), remote.Port}
-	i, l, exact := m.flows.find(key)
-	if !exact {
-		if i, l, ok = m.flows.findPeer(key); !ok || k == kindICMP {
-			return Endpoint{}, 0, Unknown
+	mapping := &m.mappings.entries[at]
+	// A flow that lives belongs to the mapping that has its number now. So if that
+	// is still the one that was read, they belong together.
+	if i, l, ok := m.flows.find(key); ok && mapping.still(live) {
+		f := &m.flows.entries[i]
+		origin = f.origin.Load()
+		if f.saw(l, Incoming, tcpFlags, m.seconds(now)) {
+			return inside, origin, Translated
 		}
 	}
-	f := &m.flows.entries[i]
-	origin = f.origin.Load()
-	// A flow that lives belongs to the mapping that has its number now. So if
-	// that is still the one that was read, they belong together.
-	if !m.mappings.entries[at].still(live) {
-		return Endpoint{}, 0, Unknown
+	if k != kindICMP {
+		if _, origin, ok = m.flows.findPeer(key); ok && mapping.still(live) {
+			return inside, origin, Translated
+		}
 	}
-	if exact {
-		ok = f.saw(l, Incoming, tcpFlags, m.seconds(now))
-	} else {
-		ok = life(f.life.Load()).same(l)
-	}
-	if !ok {
-		return Endpoint{}, 0, Unknown
-	}
-	return inside, origin, Translated
+	return Endpoint{}, 0, Unknown
 }
 
 // owner is the mapping that has an external endpoint, with its inside and its life.

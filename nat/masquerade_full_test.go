@@ -149,8 +149,9 @@ func TestRFC6888REQ8_APortRestsForTwoMinutes(t *testing.T) {
 			if s := m.Stats(m.now); s.Mappings != ports-1 || s.Resting != 1 {
 				t.Fatalf("%+v", s)
 			}
+			m.pass(time.Minute)
 			another(nat.Exhausted)
-			m.pass(2 * time.Minute)
+			m.pass(time.Minute)
 			another(nat.Exhausted)
 			m.pass(time.Second)
 			if s := m.Stats(m.now); s.Resting != 0 {
@@ -161,6 +162,36 @@ func TestRFC6888REQ8_APortRestsForTwoMinutes(t *testing.T) {
 				t.Fatalf("%+v", s)
 			}
 		})
+	}
+}
+
+// counting is a source of randomness that tells how much was taken.
+type counting struct {
+	rand.Source
+	taken int
+}
+
+func (c *counting) Uint64() uint64 { c.taken++; return c.Source.Uint64() }
+
+func TestT10_NobodySearchesForPortsThatAreKnownToBeTaken(t *testing.T) {
+	f := families[0]
+	const ports = 65536 - 1024
+	random := &counting{Source: rand.NewPCG(1, 1)}
+	m := nat.NewMasquerade(nat.MasqueradeConfig{Flows: 2 * ports, FlowsPerSource: 2 * ports, Random: random, Epoch: epoch})
+	m.Use([]netip.Addr{f.external})
+	for i := range ports + 1 {
+		m.Out(packet.ProtoUDP, end(f.inside, uint16(i)), end(f.remote, 53), 1, 0, epoch)
+	}
+	before := random.taken
+	for i := range 1000 {
+		for _, inside := range []nat.Endpoint{end(f.inside, 65000), end(f.inside2, uint16(i))} {
+			if _, o := m.Out(packet.ProtoUDP, inside, end(f.remote, 53), 1, 0, epoch.Add(time.Minute)); o != nat.Exhausted {
+				t.Fatalf("outcome %d", o)
+			}
+		}
+	}
+	if random.taken != before {
+		t.Errorf("%d random numbers were taken for nothing", random.taken-before)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // crowd is what the goroutines of a race test agree on: the flow with a number
 // has one inside and one remote, so whoever gets a translation can tell whether
 // it is the right one.
-type crowd struct{ n uint32 }
+type crowd struct{}
 
 func (c crowd) inside(i uint32) nat.Endpoint {
 	return end(netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, 0xcb000000|i>>2))), uint16(1000+i&3))
@@ -37,10 +37,11 @@ type seen struct {
 // One goroutine makes flows, three look them up as packets come in and errors do,
 // one ends them, and one lists them, in a table so full that entries are used again
 // all the time. Some flows are kept alive: those must be found every time, the
-// others rightly or not at all.
+// others rightly or not at all. Some mappings always have a flow with a remote
+// address, though never the same for long: those must be open to it every time.
 func TestNobodyEverGetsTheTranslationOfAnother(t *testing.T) {
 	const steady, transient, size = 50, 20000, 400
-	c := crowd{n: transient}
+	var c crowd
 	f := families[0]
 	m := nat.NewMasquerade(nat.MasqueradeConfig{Flows: size, FlowsPerSource: size, Random: rand.NewPCG(7, 7), Epoch: epoch})
 	m.Use([]netip.Addr{f.external, f.external2})
@@ -48,10 +49,15 @@ func TestNobodyEverGetsTheTranslationOfAnother(t *testing.T) {
 	var clock atomic.Int64 // seconds
 	now := func() time.Time { return epoch.Add(time.Duration(clock.Load()) * time.Second) }
 	var lately [256]atomic.Pointer[seen]
-	var kept [steady]seen
-	for i := range kept {
-		external, _ := m.Out(packet.ProtoUDP, c.inside(uint32(i)), c.remote(uint32(i)), c.origin(uint32(i)), 0, now())
-		kept[i] = seen{uint32(i), external}
+	var kept, open [steady]seen
+	out := func(i uint32, port uint16) (nat.Endpoint, nat.Outcome) {
+		return m.Out(packet.ProtoUDP, c.inside(i), end(c.remote(i).Addr, port), c.origin(i), 0, now())
+	}
+	for i := range uint32(steady) {
+		external, _ := out(i, c.remote(i).Port)
+		kept[i] = seen{i, external}
+		external, _ = out(steady+i, 0)
+		open[i] = seen{steady + i, external}
 	}
 
 	var stop atomic.Bool
@@ -89,6 +95,11 @@ func TestNobodyEverGetsTheTranslationOfAnother(t *testing.T) {
 	for range 3 {
 		beside(func(r *rand.Rand) {
 			check(kept[r.IntN(steady)], true)
+			s := open[r.IntN(steady)]
+			if inside, from, o := m.In(packet.ProtoUDP, end(c.remote(s.flow).Addr, 65000), s.external, 0, now()); o != nat.Translated || inside != c.inside(s.flow) || from != c.origin(s.flow) {
+				t.Errorf("what is open led to %v from %d, outcome %d", inside, from, o)
+				stop.Store(true)
+			}
 			if s := lately[r.IntN(len(lately))].Load(); s != nil {
 				check(*s, false)
 			}
@@ -98,7 +109,7 @@ func TestNobodyEverGetsTheTranslationOfAnother(t *testing.T) {
 	beside(func(*rand.Rand) {
 		for x := range m.Flows {
 			i := binary.BigEndian.Uint32(x.Inside.Addr.AsSlice())&0xffffff<<2 | uint32(x.Inside.Port-1000)
-			if x.Remote != c.remote(i) || x.Origin != c.origin(i) {
+			if x.Remote.Addr != c.remote(i).Addr || x.Origin != c.origin(i) {
 				t.Errorf("flow %d is listed as %+v", i, x)
 				stop.Store(true)
 			}
@@ -108,18 +119,24 @@ func TestNobodyEverGetsTheTranslationOfAnother(t *testing.T) {
 
 	// The clock runs with this goroutine's rounds, so that kept flows never time out.
 	r := random()
-	made, refused := 0, 0
+	made, refused, port := 0, 0, [steady]uint16{}
 	for round := 0; round < 30000 && !stop.Load(); round++ {
 		if round%50 == 0 {
 			clock.Add(40)
-			for i, s := range kept {
-				if external, o := m.Out(packet.ProtoUDP, c.inside(s.flow), c.remote(s.flow), c.origin(s.flow), 0, now()); o != nat.Translated || external != s.external {
+			for i := range uint32(steady) {
+				if external, o := out(i, c.remote(i).Port); o != nat.Translated || external != kept[i].external {
 					t.Fatalf("flow %d became %v, outcome %d", i, external, o)
 				}
+				if round%500 == 0 {
+					if _, o := out(steady+i, port[i]+1); o == nat.Translated {
+						port[i]++
+					}
+				}
+				out(steady+i, port[i])
 			}
 		}
-		i := steady + r.Uint32N(transient)
-		external, o := m.Out(packet.ProtoUDP, c.inside(i), c.remote(i), c.origin(i), 0, now())
+		i := 2*steady + r.Uint32N(transient)
+		external, o := out(i, c.remote(i).Port)
 		if o != nat.Translated {
 			refused++
 			continue
@@ -129,8 +146,8 @@ func TestNobodyEverGetsTheTranslationOfAnother(t *testing.T) {
 	}
 	stop.Store(true)
 	wg.Wait()
-	if made < 1000 {
-		t.Errorf("only %d flows were made, %d refused: this proves nothing", made, refused)
+	if made < 1000 || port[0] < 10 {
+		t.Errorf("only %d flows were made, %d refused, and %d one after the other: this proves nothing", made, refused, port[0])
 	}
 	t.Logf("%d flows made, %d refused, %+v", made, refused, m.Stats(now()))
 }

@@ -47,7 +47,7 @@ func nthInside(i int) nat.Endpoint {
 	return end(netip.AddrFrom4(b), uint16(i&15))
 }
 
-func TestAMillionFlowsTakeLessThan256MB(t *testing.T) {
+func TestF20_T10_AMillionFlowsTakeLessThan256MB(t *testing.T) {
 	if raceflag.Enabled {
 		t.Skip("the race detector's own memory counts; run without -race")
 	}

@@ -119,21 +119,15 @@ type pair struct {
 	m       *nat.Masquerade
 	twin    *masqueradeTwin
 	now     time.Time
-	inside  []nat.Endpoint
-	remote  []nat.Endpoint
-	outside []nat.Endpoint // what was an external endpoint lately
+	outside []twinOutside // what was an external endpoint, in order
 }
 
 func newPair(t *testing.T) *pair {
 	p := &pair{t: t, now: epoch}
-	p.twin = &masqueradeTwin{maxFlows: 12, perSource: 5, mapped: map[twinInside]nat.Endpoint{}, heldSince: map[twinOutside]int64{}}
+	p.twin = &masqueradeTwin{maxFlows: 16, perSource: 6, mapped: map[twinInside]nat.Endpoint{}, heldSince: map[twinOutside]int64{}}
 	p.m = nat.NewMasquerade(nat.MasqueradeConfig{
 		Flows: p.twin.maxFlows, FlowsPerSource: p.twin.perSource, Random: rand.NewPCG(5508, 6888), Epoch: epoch,
 	})
-	for _, f := range families {
-		p.inside = append(p.inside, end(f.inside, 1), end(f.inside, 2), end(f.inside2, 1))
-		p.remote = append(p.remote, end(f.remote, 0), end(f.remote, 80), end(f.remote, 81), end(f.remote2, 0), end(f.remote2, 80))
-	}
 	p.use(0xff)
 	return p
 }
@@ -266,7 +260,7 @@ func (p *pair) learn(in twinInside, external nat.Endpoint) {
 		}
 	}
 	w.mapped[in] = external
-	p.outside = append(p.outside, external)
+	p.outside = append(p.outside, twinOutside{in.proto, external})
 }
 
 // madeRoom follows the masquerade in ending a flow of a full table, which it may
@@ -325,18 +319,18 @@ func (p *pair) in(proto uint8, remote, external nat.Endpoint, flags uint8) {
 }
 
 // errors compares what becomes of ICMP errors, both ways.
-func (p *pair) errors(proto uint8, inside, remote, external nat.Endpoint) {
+func (p *pair) errors(proto uint8, inside, remote nat.Endpoint, outside twinOutside) {
 	in := twinInside{proto, inside}
 	got, ok := p.m.Outside(proto, inside, remote)
 	want := p.twin.knows(in, remote.Addr) && (!isICMP(proto) || remote.Port == 0)
 	if ok != want || ok && got != p.twin.mapped[in] {
 		p.t.Fatalf("about what %v got from %v: %v, %t, want %v", in, remote, got, ok, p.twin.mapped[in])
 	}
-	back, from, ok := p.m.Inside(proto, remote, external)
-	in, _ = p.twin.owner(twinOutside{proto, external})
+	back, from, ok := p.m.Inside(outside.proto, remote, outside.external)
+	in, _ = p.twin.owner(outside)
 	f := p.twin.find(in, remote)
 	if ok != (f != nil) || ok && (back != in.inside || from != f.origin) {
-		p.t.Fatalf("about what %v sent to %v: %v, %d, %t, want %+v", external, remote, back, from, ok, f)
+		p.t.Fatalf("about what %v sent to %v: %v, %d, %t, want %+v", outside, remote, back, from, ok, f)
 	}
 }
 
@@ -388,43 +382,65 @@ func (p *pair) list() {
 
 // run takes operations from bytes, four for each.
 func (p *pair) run(ops []byte) {
-	at := func(list []nat.Endpoint, i byte) nat.Endpoint {
-		if len(list) == 0 {
-			return end(families[0].external, 1024)
-		}
-		return list[int(i)%len(list)]
-	}
-	lately := func(i byte) nat.Endpoint { return at(p.outside[max(0, len(p.outside)-16):], i) }
-	defer p.count()
 	for ; len(ops) >= 4; ops = ops[4:] {
 		what, a, b, c := ops[0], ops[1], ops[2], ops[3]
-		proto := []uint8{packet.ProtoTCP, packet.ProtoUDP, packet.ProtoICMP, packet.ProtoICMPv6}[what>>4&3]
-		inside, remote, flags := at(p.inside, a), at(p.remote, b), c&(syn|fin|rst|ack)
+		lately := p.outside[max(0, len(p.outside)-16):]
+		if len(lately) == 0 {
+			lately = []twinOutside{{packet.ProtoUDP, end(families[0].external, 1024)}}
+		}
+		f := families[a&1]
+		inside := f.insideAt(a >> 1)
+		proto, flags := f.protos()[int(what>>4)%3], c&(syn|fin|rst|ack)
+		outside := lately[int(a)%len(lately)]
+		remote := families[family4or6(outside.external)].remoteAt(outside.proto, b)
 		switch what & 15 {
 		case 0, 1, 2, 3, 4:
-			p.out(proto, inside, remote, uint32(c>>5), flags)
-		case 5, 6, 7, 8, 9:
-			p.in(proto, remote, lately(a), flags)
+			p.out(proto, inside, f.remoteAt(proto, b), uint32(c>>5), flags)
+		case 5, 6, 7, 8:
+			p.in(outside.proto, remote, outside.external, flags)
+		case 9: // anything goes
+			f = families[b&1]
+			p.out(proto, inside, f.remoteAt(packet.ProtoTCP, b), 0, flags)
+			p.in(proto, remote, outside.external, flags)
 		case 10:
-			p.errors(proto, inside, remote, lately(c))
-		case 11, 12:
+			p.errors(proto, inside, f.remoteAt(proto, b), outside)
+		case 11:
+			p.pass(time.Duration(a) * 10 * time.Millisecond)
+		case 12:
 			p.pass(time.Duration(a) * 100 * time.Millisecond)
 		case 13:
-			p.pass(time.Duration(a)*time.Second + time.Duration(b)*time.Millisecond)
+			p.pass(time.Duration(a)*time.Second/2 + time.Duration(b)*time.Millisecond)
 		case 14:
-			p.pass(time.Duration(a) * time.Minute)
+			if a%16 == 0 {
+				p.pass(time.Duration(b) * time.Minute)
+			}
 		case 15:
-			if a%8 == 0 {
+			if a%16 == 0 {
 				p.use(b)
 			} else {
-				p.now = p.now.Add(time.Duration(b) * time.Second) // and Expire comes late
+				p.now = p.now.Add(time.Duration(b) * 100 * time.Millisecond) // and Expire comes late
 			}
 		}
+		p.count()
 		p.list()
-		if len(ops)%256 == 0 {
-			p.count() // it reads all ports
-		}
 	}
+}
+
+// insideAt is one of a few inside endpoints.
+func (f family) insideAt(i byte) nat.Endpoint {
+	return end([]netip.Addr{f.inside, f.inside2, f.inside2.Next()}[i%3], uint16(i/3%3))
+}
+
+// remoteAt is one of a few remote endpoints, as the protocol has them.
+func (f family) remoteAt(proto uint8, i byte) nat.Endpoint {
+	return f.to(proto, []netip.Addr{f.remote, f.remote2}[i%2], uint16(i/2%3))
+}
+
+func family4or6(e nat.Endpoint) int {
+	if e.Addr.Is4() {
+		return 0
+	}
+	return 1
 }
 
 func TestMasqueradeIsAsItsTwin(t *testing.T) {
@@ -439,7 +455,7 @@ func TestMasqueradeIsAsItsTwin(t *testing.T) {
 
 func FuzzMasquerade(f *testing.F) {
 	for seed := range uint64(8) {
-		f.Add(randomBytes(rand.New(rand.NewPCG(seed, 4787)), 400))
+		f.Add(randomBytes(rand.New(rand.NewPCG(seed, 4787)), 80))
 	}
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		newPair(t).run(ops[:min(len(ops), 4000)])

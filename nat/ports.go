@@ -18,7 +18,13 @@ type pool struct {
 	// full[k] is the first second in which a port of that kind can be free, known
 	// from a search that found none: in between nobody searches again.
 	full [kinds]uint32
+
+	rests [restWindow]struct{ since, ports uint32 } // how many ports rest since when
 }
+
+// restWindow is more seconds than a port rests, so that a second and the one that
+// takes its place are never both of interest.
+const restWindow = 128
 
 // slot says whose a port is: 0 nobody's, that of mapping n as n+1, or, with the
 // bit held, nobody's until portHold seconds after the time in the other bits.
@@ -59,7 +65,14 @@ func (p *pool) owner(k kind, port uint16) (mapping uint32, ok bool) {
 func (p *pool) give(k kind, port uint16, mapping uint32) { p.slots[k][port].v.Store(mapping + 1) }
 
 // hold takes a port back from a mapping that has ended.
-func (p *pool) hold(k kind, port uint16, sec uint32) { p.slots[k][port].v.Store(held | sec) }
+func (p *pool) hold(k kind, port uint16, sec uint32) {
+	p.slots[k][port].v.Store(held | sec)
+	r := &p.rests[sec%restWindow]
+	if r.since != sec {
+		r.since, r.ports = sec, 0
+	}
+	r.ports++
+}
 
 // freeFrom is the first second in which a port is free as far as is known; one
 // that is in use cannot be before it has been held.
@@ -105,11 +118,9 @@ func (p *pool) choose(k kind, random *rand.Rand, sec uint32) (port uint16, ok bo
 
 // resting is how many ports are nobody's because they still rest.
 func (p *pool) resting(sec uint32) (n int) {
-	for k := range p.slots {
-		for i := range p.slots[k] {
-			if v := p.slots[k][i].v.Load(); v&held != 0 && v&^held+portHold >= sec {
-				n++
-			}
+	for _, r := range p.rests {
+		if idle(r.since, sec) <= portHold {
+			n += int(r.ports)
 		}
 	}
 	return n

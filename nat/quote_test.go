@@ -53,7 +53,7 @@ func checkQuote(t testing.TB, b, after []byte, h, quoted packet.IP, src, dst *na
 
 // The journey of an error that node B sends about podA's packet, as gateway A
 // gets it from the tunnel and hands it to node A.
-func TestRFC5508REQ4_ErrorIsTranslatedOutsideAndInside(t *testing.T) {
+func TestRFC5508REQ4_PrefixMapsTranslateErrorsOutsideAndInside(t *testing.T) {
 	realB := netip.MustParseAddr("10.0.2.9")
 	router := netip.MustParseAddr("10.70.0.11")
 	asB := netip.MustParseAddr("10.72.1.5") // podA, as the packet had it in cluster B
@@ -75,7 +75,7 @@ func TestRFC5508REQ4_ErrorIsTranslatedOutsideAndInside(t *testing.T) {
 	}
 }
 
-func TestRFC5508REQ4_QuotesMayBeCutAnywhere(t *testing.T) {
+func TestRFC5508REQ4_PrefixMapsTranslateQuotesCutAnywhere(t *testing.T) {
 	r := random()
 	for _, is4 := range []bool{true, false} {
 		shortest := packet.IPv4HeaderLen
@@ -93,7 +93,7 @@ func TestRFC5508REQ4_QuotesMayBeCutAnywhere(t *testing.T) {
 	}
 }
 
-func TestRFC5508REQ4_QuotesWithOptionsOrExtensionHeadersMayBeCutAnywhere(t *testing.T) {
+func TestRFC5508REQ4_PrefixMapsTranslateQuotesWithOptionsOrExtensionHeadersCutAnywhere(t *testing.T) {
 	r := random()
 	with := []byte{60, 0, 1, 4, 0, 0, 0, 0, 44, 0, 1, 4, 0, 0, 0, 0, packet.ProtoUDP, 0, 0, 1, 0, 0, 0, 7}
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func TestRFC5508REQ4_QuotesWithOptionsOrExtensionHeadersMayBeCutAnywhere(t *test
 	}
 }
 
-func TestRFC5508REQ4_QuotedFragmentsAreTranslated(t *testing.T) {
+func TestRFC5508REQ4_PrefixMapsTranslateQuotedFragments(t *testing.T) {
 	r := random()
 	for _, is4 := range []bool{true, false} {
 		for _, proto := range protocols {
@@ -141,13 +141,13 @@ func TestRFC1624_QuotedUDPWithoutChecksumStaysWithout(t *testing.T) {
 	}
 }
 
-func TestRFC5508REQ4_QuoteOfAChangedTTLKeepsItsWrongHeaderChecksum(t *testing.T) {
+func TestRFC5508REQ4_PrefixMapsKeepTheWrongChecksumOfAQuoteWithAChangedTTL(t *testing.T) {
 	full := whole(packet.ProtoTCP, podA, seenB, nil)
 	full[8]-- // routers quote what they were about to forward
 	rewriteQuote(t, icmpError(seenB, podA, full), mapOf(t, "10.0.0.0/16", "10.72.0.0/16"), mapOf(t, "10.71.0.0/16", "10.0.0.0/16"))
 }
 
-func TestRFC5508REQ4_WhatStandsBehindTheQuoteStays(t *testing.T) {
+func TestRFC5508REQ4_PrefixMapsLeaveWhatStandsBehindTheQuote(t *testing.T) {
 	full := whole(packet.ProtoUDP, podA, seenB, []byte("ping"))
 	extended := append(slices.Clone(full), "RFC 4884 extensions"...)
 	rewriteQuote(t, icmpError(seenB, podA, extended), nil, mapOf(t, "10.71.0.0/16", "10.0.0.0/16"))

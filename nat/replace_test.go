@@ -190,7 +190,7 @@ func TestAPacketCutShortIsNotReplacedHalf(t *testing.T) {
 	}
 }
 
-func TestRFC5508REQ5_QuotesAreReplacedWhereverTheyAreCut(t *testing.T) {
+func TestRFC5508REQ4_REQ5_MasqueradeReplacesQuotesWhereverTheyAreCut(t *testing.T) {
 	for _, f := range families {
 		request, reply := echoTypes(f)
 		for _, inner := range [][]byte{

@@ -274,7 +274,7 @@ func TestRewriteKeepsOptionsAndExtensionHeaders(t *testing.T) {
 	}
 }
 
-func TestRFC4787REQ14_FragmentsTranslateInAnyOrder(t *testing.T) {
+func TestRFC4787REQ14_PrefixMapsTranslateFragmentsInAnyOrder(t *testing.T) {
 	r := random()
 	for _, is4 := range []bool{true, false} {
 		for _, proto := range protocols {

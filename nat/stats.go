@@ -24,21 +24,20 @@ type Stats struct {
 	Ports           int // external ports, identifiers of ICMP queries among them
 }
 
-// Stats reads the state. It looks at all ports, a millisecond for 1 million.
+// Stats reads the state: microseconds, in which no flow is made.
 func (m *Masquerade) Stats(now time.Time) Stats {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	s := Stats{
 		Counters: m.counted,
 		Flows:    int(m.flows.free.used), MaxFlows: int(m.flows.free.size),
 		Sources: int(m.sources.free.used), Mappings: int(m.mappings.free.used),
 	}
-	m.mu.Unlock()
-	sec := m.seconds(now)
 	for _, p := range *m.externals.Load() {
 		if p == nil {
 			continue
 		}
-		s.Resting += p.resting(sec)
+		s.Resting += p.resting(m.seconds(now))
 		for k := range kinds {
 			s.Ports += int(ports - firstOf(k))
 		}

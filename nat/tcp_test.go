@@ -26,7 +26,7 @@ func play(t *testing.T, s nat.TCPState, conversation string) nat.TCPState {
 	return s
 }
 
-func TestRFC5382REQ2_RFC7857_EveryConversation(t *testing.T) {
+func TestRFC5382REQ2_RFC7857_EveryMasqueradedConversation(t *testing.T) {
 	const opened = ">S <SA >A "
 	for _, c := range []struct{ name, conversation, want string }{
 		// RFC 9293 section 3.5

@@ -37,7 +37,7 @@ type Batch struct {
 	controls []controls
 	order    []int32 // order[i] is the group that messages[i] is made of
 	single   [maxSegments]message
-	field    controls // the ECN field of all of single
+	header   controls // what describes the outer header of each of single
 
 	sent, dropped int // since the last Flush
 	lastError     unix.Errno
@@ -80,7 +80,7 @@ type sender struct {
 const none = -1
 
 // NewBatch makes a batch of up to capacity datagrams, at least one. With 128 it takes
-// about 30 KiB.
+// about 50 KiB.
 func NewBatch(capacity int) *Batch {
 	capacity = max(capacity, 1)
 	b := &Batch{
@@ -168,6 +168,14 @@ func (b *Batch) assign(s *Socket, added int32) {
 		}
 	}
 	b.senders = append(b.senders, sender{socket: s, first: added, last: added})
+}
+
+// sendAll adds whole datagrams and flushes.
+func (b *Batch) sendAll(s *Socket, to *Destination, datagrams [][]byte) (sent, dropped int) {
+	for _, d := range datagrams {
+		b.Add(s, to, nil, d)
+	}
+	return b.Flush()
 }
 
 // Flush sends what was added and returns how many datagrams the kernel took, and how

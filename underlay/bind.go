@@ -15,9 +15,10 @@ import (
 // link is the conn.Bind of one WireGuard device.
 type link struct {
 	mux     *Mux
-	window  *Window                 // nil: hand in whatever comes
-	mu      sync.Mutex              // serialises Open and Close
-	session atomic.Pointer[session] // nil while closed
+	window  *Window                  // nil: hand in whatever comes
+	calls   atomic.Pointer[Endpoint] // the peer's address configured last; nil = none
+	mu      sync.Mutex               // serialises Open and Close
+	session atomic.Pointer[session]  // nil while closed
 }
 
 var _ conn.Bind = (*link)(nil)
@@ -61,7 +62,18 @@ func (l *link) ParseEndpoint(s string) (conn.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.calls.Store(e)
 	return e, nil
+}
+
+// toward is how to reach an endpoint. Where the link was told to call, the kernel chooses
+// the source, so that it can follow its routes; whoever called gets answers from the
+// address called.
+func (l *link) toward(e *Endpoint) *Destination {
+	if calls := l.calls.Load(); calls != nil && calls.addr == e.addr {
+		return &e.free
+	}
+	return e.answer()
 }
 
 // Send implements conn.Bind. Losing some datagrams is no error, as they may be lost
@@ -85,8 +97,6 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 		return fmt.Errorf("send to %s: %w: this kernel runs without the address family: "+
 			"give the peer an address of the other one", e.addr, unix.EAFNOSUPPORT)
 	}
-	b := l.mux.batches.Get().(*Batch)
-	defer l.mux.batches.Put(b)
 	tap := l.mux.tap.Load()
 	for _, buf := range bufs {
 		if index, ok := announces(buf); ok {
@@ -95,9 +105,17 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 		if tap != nil {
 			(*tap)(true, socket.local, e.addr, buf)
 		}
-		b.Add(socket, &e.to, nil, buf)
 	}
-	sent, dropped := b.Flush()
+	b := l.mux.batches.Get().(*Batch)
+	defer l.mux.batches.Put(b)
+	toward := l.toward(e)
+	sent, dropped := b.sendAll(socket, toward, bufs)
+	if dropped > 0 && toward.fixed && refusesSource(b.lastError) {
+		e.ClearSrc()
+		if sent == 0 {
+			sent, dropped = b.sendAll(socket, &e.free, bufs)
+		}
+	}
 	l.mux.sendFailures.Add(uint64(dropped))
 	if sent == 0 && dropped > 0 {
 		return fmt.Errorf("send to %s: %w", e.addr, b.lastError)

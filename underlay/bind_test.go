@@ -135,7 +135,7 @@ func TestEndpointsOfOneAddressAreOneValue(t *testing.T) {
 	}
 	var e endpoints
 	for i := range 3 * maxEndpoints {
-		e.of(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 1))
+		e.of(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 1), netip.Addr{})
 	}
 	if len(e.known) > maxEndpoints {
 		t.Errorf("%d endpoints remembered", len(e.known))

@@ -14,6 +14,9 @@ type Destination struct {
 	name [unix.SizeofSockaddrInet6]byte // struct sockaddr_in or sockaddr_in6
 	size uint32                         // bytes of name in use
 	hash uint32
+
+	source [16]byte // the address to send from, an IPv4 one in the first four bytes
+	fixed  bool     // whether there is a source; if not, the kernel chooses
 }
 
 // hashFactor spreads small numbers over 32 bits: 2^32 divided by the golden ratio.
@@ -48,6 +51,14 @@ func NewDestination(to netip.AddrPort) Destination {
 	binary.BigEndian.PutUint16(d.name[namePort:], to.Port())
 	for i := 0; i < len(d.name); i += 4 {
 		d.hash = (d.hash ^ binary.NativeEndian.Uint32(d.name[i:])) * hashFactor
+	}
+	return d
+}
+
+// from is d, but sent from an address of this machine, which must be of the same family.
+func (d Destination) from(local netip.Addr) Destination {
+	if d.fixed = local.IsValid() && local.Is6() == d.Is6(); d.fixed {
+		copy(d.source[:], local.AsSlice())
 	}
 	return d
 }

@@ -2,6 +2,7 @@ package underlay
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -50,46 +51,87 @@ func (m *message) mark(c *controls, to *Destination, ecn uint8) {
 	binary.NativeEndian.PutUint32(o.value[:], uint32(ecn))
 }
 
-// attach begins the next control message of m, in c, the room for all of them.
+// leave makes the kernel send m from the source of a destination that has one; c is the
+// room to say so. The interface stays 0: the kernel routes as it does without a source.
+func (m *message) leave(c *controls, to *Destination) {
+	if to.Is6() {
+		o := m.attach(c, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo)
+		copy(o.value[:], to.source[:])
+		return
+	}
+	o := m.attach(c, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)
+	copy(o.value[specDst:], to.source[:4])
+}
+
+// attach begins the next control message of m, in c, the room for all of them. Its value
+// is zero.
 func (m *message) attach(c *controls, level, option int32, size int) *control {
-	used := int(m.header.Controllen) / controlSize
-	o := &c[used]
+	used := int(m.header.Controllen)
+	o := c.at(used)
 	o.header.Level, o.header.Type = level, option
 	o.header.SetLen(unix.SizeofCmsghdr + size)
+	clear(o.value[:size])
 	m.header.Control = (*byte)(unsafe.Pointer(c))
-	m.header.SetControllen((used + 1) * controlSize)
+	m.header.SetControllen(used + unix.CmsgSpace(size))
 	return o
 }
 
-// controls is the room for the control messages of one message: the size of segments, and
-// the ECN field. Either can be missing, and none leaves a gap.
-type controls [2]control
+// controls is the room for the control messages of one message: the size of segments, the
+// ECN field, and the address of this machine. Any can be missing, and none leaves a gap:
+// they lie one behind the other, and only the first begins where an element does.
+type controls [3]control
 
-// control is one control message with a number in it.
+// control is one control message.
 type control struct {
 	header unix.Cmsghdr
-	value  [8]byte
+	value  [24]byte // a number in the first bytes, or struct in_pktinfo or in6_pktinfo
 }
 
-// controlSize is CMSG_SPACE of any of these numbers, bytes.
-const controlSize = unix.SizeofCmsghdr + 8
+const (
+	// numberSize is CMSG_SPACE of any of the numbers, bytes. No control message is smaller.
+	numberSize = unix.SizeofCmsghdr + 8
 
-// read gives what the kernel told of a message in so many bytes of control messages: the
-// segment size it coalesced with, 0 if it did not, and the outer ECN field, Not-ECT if it
-// does not tell.
-func (c *controls) read(received int) (segment int, ecn uint8) {
-	for i := range min(len(c), received/controlSize) {
-		o := &c[i]
+	// controlsSize is CMSG_SPACE of all three, bytes: two numbers and an in6_pktinfo.
+	controlsSize = 2*numberSize + unix.SizeofCmsghdr + 24
+
+	// specDst is where struct in_pktinfo has the local address of a packet (ip(7)): after
+	// the number of the interface.
+	specDst = 4
+)
+
+// at is the control message that begins after so many bytes of others. With fewer than
+// controlsSize of them, it ends within the room.
+func (c *controls) at(offset int) *control {
+	return (*control)(unsafe.Add(unsafe.Pointer(c), offset))
+}
+
+// told is what the kernel tells of a received message beside its bytes and its sender.
+type told struct {
+	segment int        // bytes of the datagrams it was coalesced of; 0 = it was not
+	ecn     uint8      // of the outer header; Not-ECT if the kernel does not tell
+	local   netip.Addr // the address of this machine it was sent to; invalid = not told
+}
+
+// read gives what the kernel told in so many bytes of control messages.
+func (c *controls) read(received int) (t told) {
+	for offset := 0; offset+numberSize <= min(received, controlsSize); {
+		o := c.at(offset)
 		switch {
 		case o.is(unix.IPPROTO_UDP, unix.UDP_GRO): // an int, udp(7)
-			segment = int(int32(binary.NativeEndian.Uint32(o.value[:])))
+			t.segment = int(int32(binary.NativeEndian.Uint32(o.value[:])))
 		case o.is(unix.IPPROTO_IP, unix.IP_TOS): // a byte, ip(7)
-			ecn = o.value[0] & ecnMask
+			t.ecn = o.value[0] & ecnMask
 		case o.is(unix.IPPROTO_IPV6, unix.IPV6_TCLASS): // an int, ipv6(7)
-			ecn = uint8(binary.NativeEndian.Uint32(o.value[:])) & ecnMask
+			t.ecn = uint8(binary.NativeEndian.Uint32(o.value[:])) & ecnMask
+		case o.is(unix.IPPROTO_IP, unix.IP_PKTINFO):
+			t.local = netip.AddrFrom4([4]byte(o.value[specDst:]))
+		case o.is(unix.IPPROTO_IPV6, unix.IPV6_PKTINFO):
+			t.local = netip.AddrFrom16([16]byte(o.value[:]))
 		}
+		length := int(min(o.header.Len, controlsSize)) - unix.SizeofCmsghdr
+		offset += max(unix.CmsgSpace(length), numberSize)
 	}
-	return segment, ecn
+	return t
 }
 
 // ecnMask is the ECN field in a TOS or traffic class, RFC 3168 section 5.

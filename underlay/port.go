@@ -25,8 +25,10 @@ type port struct {
 	handed    []*session // sessions given something since they were last woken
 }
 
-// openPort listens on all addresses. Number 0 lets the kernel choose.
+// openPort listens on all addresses, of which the kernel tells the one that was called.
+// Number 0 lets the kernel choose.
 func openPort(number uint16, o Options) (*port, error) {
+	o.LocalAddress = true
 	var err error
 	for range portAttempts {
 		var p *port
@@ -106,7 +108,7 @@ func (p *port) read(s *session) (progress bool) {
 			if tap != nil {
 				(*tap)(false, r.socket.local, from, datagram)
 			}
-			p.sort(datagram, p.endpoints.of(from), s)
+			p.sort(datagram, p.endpoints.of(from, r.local), s)
 			progress = true
 		case progress || s.count > 0 || !p.fill(s):
 			return progress

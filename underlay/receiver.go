@@ -46,6 +46,7 @@ type Receiver struct {
 	segment int // bytes of each datagram in it but the last
 	from    netip.AddrPort
 	ecn     uint8
+	local   netip.Addr
 }
 
 // NewReceiver makes a receiver of s. The caller keeps ownership of s.
@@ -64,7 +65,7 @@ func NewReceiver(s *Socket) *Receiver {
 		header.Iov = &r.vectors[i]
 		header.SetIovlen(1)
 		header.Name = &r.names[i][0]
-		if s.features.GRO || s.features.ECN {
+		if s.features.GRO || s.features.ECN || s.features.LocalAddress {
 			header.Control = (*byte)(unsafe.Pointer(&r.controls[i]))
 		}
 		r.offerRoom(i)
@@ -78,7 +79,7 @@ func (r *Receiver) offerRoom(i int) {
 	header := &r.messages[i].header
 	header.Namelen = unix.SizeofSockaddrInet6
 	if header.Control != nil {
-		header.SetControllen(len(r.controls[i]) * controlSize)
+		header.SetControllen(controlsSize)
 	}
 }
 
@@ -147,6 +148,11 @@ func (r *Receiver) Message() (message []byte, segment int, from netip.AddrPort, 
 // stands for all.
 func (r *Receiver) ECN() uint8 { return r.ecn }
 
+// Local is the address of this machine that what Next or Message returned last was sent
+// to. It is invalid unless the socket was opened with Options.LocalAddress and the kernel
+// grants it.
+func (r *Receiver) Local() netip.Addr { return r.local }
+
 // open begins with the next message of the batch, if there is one. A message that was
 // not coalesced is a single segment.
 func (r *Receiver) open() bool {
@@ -159,10 +165,10 @@ func (r *Receiver) open() bool {
 	r.rest = r.buffers[i*receiveStride:][:m.length]
 	r.from = addrPort(&r.names[i])
 	r.segment = len(r.rest)
-	size, ecn := r.controls[i].read(int(m.header.Controllen))
-	if size > 0 {
-		r.segment = size
+	told := r.controls[i].read(int(m.header.Controllen))
+	if told.segment > 0 {
+		r.segment = told.segment
 	}
-	r.ecn = ecn
+	r.ecn, r.local = told.ecn, told.local
 	return true
 }

@@ -29,6 +29,7 @@ type Options struct {
 	ReusePort bool // let several sockets of this user share the port
 
 	ECN          bool // tell the outer ECN field of what arrives: Receiver.ECN
+	LocalAddress bool // tell which address what arrives was sent to: Receiver.Local
 	DontFragment bool // rather drop what the network device's MTU cannot carry
 }
 
@@ -37,6 +38,7 @@ type Features struct {
 	GRO           bool // one message may carry many received datagrams
 	GSO           bool // one message may carry many datagrams to send
 	ECN           bool // the outer ECN field of what arrives is told
+	LocalAddress  bool // the address that what arrives was sent to is told
 	DontFragment  bool // what is sent bears DF and leaves whole or not at all
 	ReceiveBuffer int  // bytes
 	SendBuffer    int  // bytes
@@ -91,6 +93,7 @@ func Listen(addr netip.AddrPort, o Options) (*Socket, error) {
 		return nil, listenError(addr, "getsockname", err)
 	}
 	s := &Socket{local: local, features: probe(fd, family == unix.AF_INET6, o)}
+	s.features.LocalAddress = o.LocalAddress && enableLocalAddress(fd, family == unix.AF_INET6)
 	s.fd.own(fd)
 	s.gso.Store(s.features.GSO)
 	s.hash = sockets.Add(1) * hashFactor
@@ -115,6 +118,15 @@ func bind(fd int, addr netip.AddrPort, o Options) (call string, err error) {
 		name = &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
 	}
 	return "bind", unix.Bind(fd, name)
+}
+
+// enableLocalAddress makes the kernel tell the local address of every message. If it does
+// not, it also chooses the address that answers come from; that is no error.
+func enableLocalAddress(fd int, six bool) bool {
+	if six {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1) == nil
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1) == nil
 }
 
 // as4 is the address's four bytes, or zeros if it is not an IPv4 address.

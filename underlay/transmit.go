@@ -38,15 +38,23 @@ func (b *Batch) layOut(first int32) {
 		for d := g.first; d != none; d = b.datagrams[d].next {
 			b.vectors = appendVectors(b.vectors, &b.datagrams[d])
 		}
-		m := &b.messages[len(b.order)]
+		m, c := &b.messages[len(b.order)], &b.controls[len(b.order)]
 		m.address(g.to, b.vectors[g.vectors:])
 		if g.count > 1 {
-			m.cut(&b.controls[len(b.order)], g.segment)
+			m.cut(c, g.segment)
 		}
-		if g.ecn != 0 {
-			m.mark(&b.controls[len(b.order)], g.to, g.ecn)
-		}
+		g.describe(m, c)
 		b.order = append(b.order, i)
+	}
+}
+
+// describe tells the kernel what it cannot know of the outer header; c is the room to do so.
+func (g *group) describe(m *message, c *controls) {
+	if g.ecn != 0 {
+		m.mark(c, g.to, g.ecn)
+	}
+	if g.to.fixed {
+		m.leave(c, g.to)
 	}
 }
 
@@ -126,15 +134,24 @@ func refusesSegments(errno unix.Errno) bool {
 	return errno == unix.EINVAL || errno == unix.EMSGSIZE || errno == unix.EIO
 }
 
+// refusesSource tells whether the kernel would not send from the address given, but may
+// send from another: no interface has it any more (EINVAL, EADDRNOTAVAIL), or there is no
+// way from there (ENETUNREACH, EHOSTUNREACH).
+func refusesSource(errno unix.Errno) bool {
+	switch errno {
+	case unix.EINVAL, unix.EADDRNOTAVAIL, unix.ENETUNREACH, unix.EHOSTUNREACH:
+		return true
+	}
+	return false
+}
+
 // pushSingly sends each datagram of a group as a message of its own.
 func (b *Batch) pushSingly(s *Socket, g *group) {
 	n, vectors := 0, b.vectors[g.vectors:]
 	for d := g.first; d != none; d = b.datagrams[d].next {
 		parts := b.datagrams[d].parts()
 		b.single[n].address(g.to, vectors[:parts])
-		if g.ecn != 0 {
-			b.single[n].mark(&b.field, g.to, g.ecn)
-		}
+		g.describe(&b.single[n], &b.header)
 		vectors = vectors[parts:]
 		n++
 	}
