@@ -23,7 +23,11 @@ type gatewayConfig struct {
 	Addresses, ExternalAddresses      []netip.Addr
 	LocalPrefixes, LocalExternalCIDRs []netip.Prefix
 	Remote                            []remotePrefix
+	Mappings                          []mapping
 }
+
+// mapping is an external address that stands for a target outside of the pod network.
+type mapping struct{ External, Target netip.Addr }
 
 type nodeConfig struct {
 	Name                         string
@@ -93,6 +97,12 @@ remote:
   prefixes:
 {{- range .Remote}}
   - {cidr: "{{.CIDR}}", seenAs: "{{.SeenAs}}"}
+{{- end}}
+{{- if .Mappings}}
+mappings:
+{{- range .Mappings}}
+- {external: "{{.External}}", target: "{{.Target}}"}
+{{- end}}
 {{- end}}
 mssClamp: auto
 observability:

@@ -1,0 +1,92 @@
+package lab
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+)
+
+// Node A stands for a machine outside of the pod network: pods of B reach it at an external address, through a network
+// stack inside of gateway A and an ordinary socket.
+func TestMappedTargetsAreReached(t *testing.T) {
+	external := addrs("10.70.1.9", "fd00:70::1:9")
+	top := build(t, options{configure: func(s *site, c *gatewayConfig) {
+		if s.name == "a" {
+			c.Mappings = []mapping{{external[0], s.bridge4}, {external[1], s.bridge6}}
+		}
+	}})
+	a, b := top.a, top.b
+	for f, target := range []netip.Addr{a.bridge4, a.bridge6} {
+		from := []netip.Addr{a.gw4, a.gw6}[f]
+		called := b.sees(external[f])
+		t.Run([]string{"IPv4", "IPv6"}[f], func(t *testing.T) {
+			t.Run("TCP", func(t *testing.T) {
+				expectMappedTCP(t, top, netip.AddrPortFrom(target, 7000), netip.AddrPortFrom(called, 7000), from)
+			})
+			t.Run("UDP", func(t *testing.T) {
+				go serveEcho(a.node.listenUDP(t, netip.AddrPortFrom(target, 7001)))
+				c := b.pod.dial(t, "udp", netip.AddrPortFrom(called, 7001))
+				for _, size := range []int{0, 1, 1000, 9000} {
+					if err := echo(c, make([]byte, size), 8); err != nil {
+						t.Errorf("%d bytes: %v", size, err)
+					}
+				}
+			})
+			t.Run("ping", func(t *testing.T) { waitForPing(t, b.pod, called) })
+			t.Run("refused", func(t *testing.T) {
+				err := b.pod.in(func() error {
+					_, err := net.DialTimeout("tcp", netip.AddrPortFrom(called, 7002).String(), patience)
+					return err
+				})
+				if !errors.Is(err, syscall.ECONNREFUSED) {
+					t.Errorf("a port that nobody listens on: %v", err)
+				}
+			})
+		})
+	}
+	opened := a.gateway.metric(t, "strait_mapping_connections_total", `protocol="tcp"`)
+	refused := a.gateway.metric(t, "strait_mapping_refused_total", `protocol="tcp"`, `reason="target_refused"`)
+	if opened != 2 || refused != 2 {
+		t.Errorf("%v connections and %v refused in the metrics, want 2 and 2", opened, refused)
+	}
+}
+
+// expectMappedTCP sends much, ends its half, and reads what the target sends after that.
+func expectMappedTCP(t *testing.T, top *topology, target, called netip.AddrPort, from netip.Addr) {
+	t.Helper()
+	listener := top.a.node.listenTCP(t, target)
+	seen := make(chan netip.Addr, 1)
+	go func() {
+		c, err := listener.Accept()
+		if err != nil {
+			return // closed: the test has failed
+		}
+		defer c.Close()
+		seen <- c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+		sum := sha256.New()
+		_, _ = io.Copy(sum, c) // until the caller has ended its half
+		_, _ = c.Write(sum.Sum(nil))
+	}()
+	payload := make([]byte, 8<<20)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(payload)
+	c := top.b.pod.dial(t, "tcp", called).(*net.TCPConn)
+	if _, err := c.Write(payload); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(c)
+	if want := sha256.Sum256(payload); err != nil || !bytes.Equal(got, want[:]) {
+		t.Errorf("the target says %x of %d bytes, want %x: %v", got, len(payload), want, err)
+	}
+	if at := <-seen; at != from {
+		t.Errorf("the target sees %v, want the gateway at %v", at, from)
+	}
+}
