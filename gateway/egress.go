@@ -160,15 +160,9 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 		return drop(Multicast) // a link-layer broadcast is not forwarded, RFC 1812 section 5.3.4
 	}
 
-	// Anti-spoof: the source must be behind the very node that sent it, and be an
-	// address on this side: an external one stands for another. Or it is a stranger
-	// whom the configuration lets leave.
 	flows := e.g.flows.Load()
-	from, ok := t.local.Lookup(ip.Src)
-	if !ok && flows != nil && t.masquerades(ip.Src) {
-		from, ok = stranger, true
-	}
-	if !ok || from.node != node && from != stranger || from.internal != nil {
+	from := t.sender(flows, node, ip.Src)
+	if from == nil {
 		return drop(strangeSource(ip, SpoofedSource))
 	}
 	longest := 0 // fragment of what came in fragments
@@ -247,6 +241,21 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 		return drop(UpperHeader)
 	}
 	return r
+}
+
+// sender is what lies behind the source of a packet from a node, nil if that is forged:
+// the source must be behind the very node that sent it, and be an address on this side,
+// since an external one stands for another. Or it is a stranger whom the configuration
+// lets leave.
+func (t *Table) sender(f *Flows, node *Node, src netip.Addr) *route {
+	from, ok := t.local.Lookup(src)
+	switch {
+	case ok && from.node == node && from.internal == nil:
+		return from
+	case !ok && f != nil && t.masquerades(src):
+		return stranger
+	}
+	return nil
 }
 
 // mayLeave says whether what lies behind a local route may talk to the remote cluster.
