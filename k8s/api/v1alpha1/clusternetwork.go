@@ -133,7 +133,7 @@ type MasqueradeSpec struct {
 	Sources []SourceRange `json:"sources,omitempty"`
 
 	// Flows is how many flows each gateway keeps at once, 65536 if left out. One takes about
-	// 100 bytes of the gateway's memory, whether it is in use or not.
+	// 140 bytes of the gateway's memory, whether it is in use or not.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4194304
