@@ -8,7 +8,8 @@ import (
 // The whole life of an installation: nothing, installed, joined, in use, upgraded, nothing.
 func TestTwoClustersAreJoinedWithHelm(t *testing.T) {
 	w := newWorld(t)
-	before := w.everything(t)
+	before, err := w.everything(t)
+	must(t, err)
 	stage(t, "install", func(t *testing.T) { w.install(t) })
 	stage(t, "join", func(t *testing.T) {
 		invite := w.do(t, "", "strait", "invite", "b", "--context=a", "--service-type=NodePort")
@@ -44,8 +45,8 @@ func (w *world) install(t *testing.T) {
 func (w *world) uninstall(t *testing.T) {
 	t.Helper()
 	for _, cluster := range []string{"a", "b"} {
-		w.do(t, "", "helm", "uninstall", "strait", "--kube-context="+cluster, "--namespace=strait-system", "--wait", "--timeout=2m")
-		w.do(t, "", "kubectl", "--context="+cluster, "delete", "namespace", "strait-system", "--timeout=60s") // Helm leaves what it made for itself
+		w.do(t, "", "helm", "uninstall", "strait", "--kube-context="+cluster, "--namespace=strait-system", "--wait", "--timeout=5m")
+		w.do(t, "", "kubectl", "--context="+cluster, "delete", "namespace", "strait-system", "--timeout=3m") // Helm leaves what it made for itself
 	}
 }
 
