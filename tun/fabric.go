@@ -171,8 +171,9 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("link %s: %w", c.Name, err)
 	}
-	e := f.ears[linkAddress(publicKey(c.PrivateKey))]
-	return newLink(c, d, e, f.mux.BoundedLink(&d.window), f.options.Log, func(l *Link) { f.ask(l, time.Now()) })
+	own := publicKey(c.PrivateKey)
+	e := f.ears[linkAddress(own)]
+	return newLink(c, d, e, f.mux.BoundedLink(own, &d.window), f.options.Log, func(l *Link) { f.ask(l, time.Now()) })
 }
 
 // elect makes one link the active one. f.mu is held.

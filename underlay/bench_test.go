@@ -104,7 +104,7 @@ var binds = []struct {
 	name string
 	make func() conn.Bind
 }{
-	{"ours", func() conn.Bind { return NewMux(Options{}).Link() }},
+	{"ours", func() conn.Bind { return NewMux(Options{}).Link(anyKey) }},
 	{"StdNetBind", conn.NewStdNetBind},
 }
 

@@ -10,13 +10,17 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/device"
 )
 
 // link is the conn.Bind of one WireGuard device.
 type link struct {
 	mux     *Mux
+	own     device.NoisePublicKey
+	cookies device.CookieChecker     // for those who call own
 	window  *Window                  // nil: hand in whatever comes
 	calls   atomic.Pointer[Endpoint] // the peer's address configured last; nil = none
+	talksTo atomic.Pointer[Endpoint] // the peer's address that was sent to last; nil = none
 	mu      sync.Mutex               // serialises Open and Close
 	session atomic.Pointer[session]  // nil while closed
 }
@@ -31,7 +35,7 @@ func (l *link) Open(number uint16) (fns []conn.ReceiveFunc, actual uint16, err e
 	if l.session.Load() != nil {
 		return nil, 0, conn.ErrBindAlreadyOpen
 	}
-	s, err := l.mux.openSession(number, l.window)
+	s, err := l.mux.openSession(number, l)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -92,23 +96,31 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 	if !ok {
 		return conn.ErrWrongEndpointType
 	}
-	socket := s.port.socketFor(e)
-	if socket == nil {
-		return fmt.Errorf("send to %s: %w: this kernel runs without the address family: "+
-			"give the peer an address of the other one", e.addr, unix.EAFNOSUPPORT)
-	}
-	tap := l.mux.tap.Load()
 	for _, buf := range bufs {
 		if index, ok := announces(buf); ok {
 			l.mux.routes.learn(index, s)
 		}
-		if tap != nil {
+	}
+	if l.talksTo.Load() != e && !isCookie(bufs[0]) { // cookies go to strangers
+		l.talksTo.Store(e)
+	}
+	return l.mux.send(s.port, bufs, e, l.toward(e))
+}
+
+// send sends to an endpoint, in a way that leads there.
+func (m *Mux) send(p *port, bufs [][]byte, e *Endpoint, toward *Destination) error {
+	socket := p.socketFor(e)
+	if socket == nil {
+		return fmt.Errorf("send to %s: %w: this kernel runs without the address family: "+
+			"give the peer an address of the other one", e.addr, unix.EAFNOSUPPORT)
+	}
+	if tap := m.tap.Load(); tap != nil {
+		for _, buf := range bufs {
 			(*tap)(true, socket.local, e.addr, buf)
 		}
 	}
-	b := l.mux.batches.Get().(*Batch)
-	defer l.mux.batches.Put(b)
-	toward := l.toward(e)
+	b := m.batches.Get().(*Batch)
+	defer m.batches.Put(b)
 	sent, dropped := b.sendAll(socket, toward, bufs)
 	if dropped > 0 && toward.fixed && refusesSource(b.lastError) {
 		e.ClearSrc()
@@ -116,7 +128,7 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 			sent, dropped = b.sendAll(socket, &e.free, bufs)
 		}
 	}
-	l.mux.sendFailures.Add(uint64(dropped))
+	m.sendFailures.Add(uint64(dropped))
 	if sent == 0 && dropped > 0 {
 		return fmt.Errorf("send to %s: %w", e.addr, b.lastError)
 	}
@@ -125,6 +137,7 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 
 // session is a link from Open to Close.
 type session struct {
+	link   *link
 	mux    *Mux
 	port   *port
 	poller *Poller
@@ -145,12 +158,12 @@ type session struct {
 	refused bool // others were not: WireGuard has enough
 }
 
-func newSession(m *Mux, p *port, w *Window) (*session, error) {
+func newSession(l *link, p *port) (*session, error) {
 	poller, err := NewPoller()
 	if err != nil {
 		return nil, err
 	}
-	s := &session{mux: m, port: p, poller: poller, bounds: newPending(w)}
+	s := &session{link: l, mux: l.mux, port: p, poller: poller, bounds: newPending(l.window)}
 	s.attempt = s.try
 	return s, nil
 }

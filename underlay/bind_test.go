@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/device"
 )
 
 // opened is an open link with buffers to receive into.
@@ -22,6 +23,9 @@ type opened struct {
 	sizes   []int
 	senders []conn.Endpoint
 }
+
+// anyKey is the public key of links whose keys do not matter.
+var anyKey = device.NoisePublicKey{1}
 
 func openLink(tb testing.TB, b conn.Bind, number uint16) *opened {
 	tb.Helper()
@@ -78,8 +82,15 @@ func (o *opened) send(tb testing.TB, to conn.Endpoint, bufs ...[]byte) {
 
 // The messages that the Mux reads, otherwise empty.
 
-func initiation(sender uint32) []byte {
-	return wireguard(messageInitiation, initiationSize, 4, sender)
+func initiation(sender uint32) []byte { return initiationFor(anyKey, sender) }
+
+// initiationFor has the first MAC that shows for which key it is.
+func initiationFor(key device.NoisePublicKey, sender uint32) []byte {
+	m := wireguard(messageInitiation, initiationSize, 4, sender)
+	var caller device.CookieGenerator
+	caller.Init(key)
+	caller.AddMacs(m)
+	return m
 }
 
 func transport(receiver uint32, size int) []byte {
@@ -104,7 +115,7 @@ func TestALinkSendsAndReceivesBothFamilies(t *testing.T) {
 		if host == "::1" {
 			open(t, loopback6, Options{}) // skips without IPv6
 		}
-		a, b := openLink(t, NewMux(Options{}).Link(), 0), openLink(t, NewMux(Options{}).Link(), 0)
+		a, b := openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, NewMux(Options{}).Link(anyKey), 0)
 		var want [][]byte
 		for i := range 128 {
 			want = append(want, payload(i, 1400-10*(i/100)))
@@ -121,7 +132,7 @@ func TestALinkSendsAndReceivesBothFamilies(t *testing.T) {
 }
 
 func TestEndpointsOfOneAddressAreOneValue(t *testing.T) {
-	a, b := openLink(t, NewMux(Options{}).Link(), 0), openLink(t, NewMux(Options{}).Link(), 0)
+	a, b := openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, NewMux(Options{}).Link(anyKey), 0)
 	var first conn.Endpoint
 	for range 3 {
 		a.send(t, b.endpoint(t, "127.0.0.1"), []byte("x"))
@@ -143,7 +154,7 @@ func TestEndpointsOfOneAddressAreOneValue(t *testing.T) {
 }
 
 func TestEndpointsDescribeThePeer(t *testing.T) {
-	b := NewMux(Options{}).Link()
+	b := NewMux(Options{}).Link(anyKey)
 	e, err := b.ParseEndpoint("[::ffff:192.0.2.1]:51840")
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +178,7 @@ func TestEndpointsDescribeThePeer(t *testing.T) {
 
 func TestALinkOpensAndClosesAgainAndAgain(t *testing.T) {
 	m := NewMux(Options{})
-	l := m.Link()
+	l := m.Link(anyKey)
 	port := uint16(0)
 	for range 20 {
 		fns, actual, err := l.Open(port)
@@ -206,7 +217,7 @@ func TestALinkOpensAndClosesAgainAndAgain(t *testing.T) {
 }
 
 func TestSendErrorsSayWhy(t *testing.T) {
-	a := openLink(t, NewMux(Options{}).Link(), 0)
+	a := openLink(t, NewMux(Options{}).Link(anyKey), 0)
 	if err := a.Send([][]byte{{1}}, &conn.StdNetEndpoint{}); !errors.Is(err, conn.ErrWrongEndpointType) {
 		t.Errorf("another bind's endpoint: %v", err)
 	}
@@ -225,14 +236,14 @@ func TestSendingToAFamilyTheKernelLacksSaysSo(t *testing.T) {
 		s.Close()
 		t.Skip("this kernel has IPv6")
 	}
-	a := openLink(t, NewMux(Options{}).Link(), 0)
+	a := openLink(t, NewMux(Options{}).Link(anyKey), 0)
 	if err := a.Send([][]byte{{1}}, a.endpoint(t, "::1")); !errors.Is(err, unix.EAFNOSUPPORT) {
 		t.Errorf("Send: %v", err)
 	}
 }
 
 func TestReceivingThroughALinkDoesNotAllocate(t *testing.T) {
-	b, from := openLink(t, NewMux(Options{}).Link(), 0), open(t, loopback4, Options{})
+	b, from := openLink(t, NewMux(Options{}).Link(anyKey), 0), open(t, loopback4, Options{})
 	to := NewDestination(netip.AddrPortFrom(loopback4.Addr(), b.port))
 	batch, p := NewBatch(8), payload(0, 1200)
 	allocations := testing.AllocsPerRun(100, func() {

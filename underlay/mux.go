@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/device"
 )
 
 // Mux lets WireGuard devices ("links") share one UDP port, with the same private key or
@@ -17,8 +18,8 @@ import (
 // A single link reads the sockets itself. With several, the first to open reads, and
 // hands over what is for others; when it closes, another takes over. The receiver
 // index in each message tells whose it is: the Mux learns a link's indices from the
-// handshake messages the link sends. Only initiations go to all links: one that
-// has another private key sees that from the message's first MAC, one hash, and drops it.
+// handshake messages the link sends. Only initiations have none: their first MAC tells
+// the public key they are made for, and they go to all links that have it, in bounds.
 //
 // Safe for concurrent use. The sockets are open while any link is.
 type Mux struct {
@@ -27,9 +28,10 @@ type Mux struct {
 
 	tap    atomic.Pointer[Tap] // nil: nobody looks on
 	routes routes
-	open   atomic.Pointer[[]*session] // in the order of opening; never modified once stored
+	open   atomic.Pointer[links] // never modified once stored
 
 	unknown         atomic.Uint64
+	initiations     atomic.Uint64
 	inboxFull       atomic.Uint64
 	sendFailures    atomic.Uint64
 	receiveFailures atomic.Uint64
@@ -41,7 +43,8 @@ type Mux struct {
 
 // Counters of a Mux. They never decrease.
 type Counters struct {
-	Unknown         uint64 // datagrams received that no link expects; with one link, WireGuard judges all
+	Unknown         uint64 // datagrams received that no link expects; with one link, WireGuard judges all but initiations
+	Initiations     uint64 // initiations received that were more than the links can judge
 	InboxFull       uint64 // datagrams received for a link that did not keep up
 	SendFailures    uint64 // datagrams the kernel refused or had no room for
 	ReceiveFailures uint64 // system calls that failed to receive
@@ -51,22 +54,27 @@ type Counters struct {
 func NewMux(o Options) *Mux {
 	m := &Mux{options: o}
 	m.batches.New = func() any { return NewBatch(conn.IdealBatchSize) }
-	m.open.Store(new([]*session))
+	m.open.Store(new(links))
 	return m
 }
 
-// Link makes the bind of one more WireGuard device. All links must be opened with the
-// same port, or with 0.
-func (m *Mux) Link() conn.Bind { return &link{mux: m} }
+// Link makes the bind of one more WireGuard device, which has the private key of own. All
+// links must be opened with the same port, or with 0.
+func (m *Mux) Link(own device.NoisePublicKey) conn.Bind { return m.BoundedLink(own, nil) }
 
 // BoundedLink is Link for a device whose packets w is told of. What it does not keep up
 // with is dropped and counted as Counters.InboxFull.
-func (m *Mux) BoundedLink(w *Window) conn.Bind { return &link{mux: m, window: w} }
+func (m *Mux) BoundedLink(own device.NoisePublicKey, w *Window) conn.Bind {
+	l := &link{mux: m, own: own, window: w}
+	l.cookies.Init(own)
+	return l
+}
 
 // Counters returns what was counted so far.
 func (m *Mux) Counters() Counters {
 	return Counters{
 		Unknown:         m.unknown.Load(),
+		Initiations:     m.initiations.Load(),
 		InboxFull:       m.inboxFull.Load(),
 		SendFailures:    m.sendFailures.Load(),
 		ReceiveFailures: m.receiveFailures.Load(),
@@ -87,11 +95,38 @@ func (m *Mux) Overflows() uint64 {
 	return overflows
 }
 
+// links are those that are open.
+type links struct {
+	sessions []*session // in the order of opening
+	doors    []door     // the same, by key
+}
+
+// door is where initiations for one key arrive.
+type door struct {
+	cookies  *device.CookieChecker // of the first of sessions
+	sessions []*session
+}
+
 // sessions are the open sessions, in the order of opening. The first reads.
-func (m *Mux) sessions() []*session { return *m.open.Load() }
+func (m *Mux) sessions() []*session { return m.open.Load().sessions }
+
+func (m *Mux) setSessions(sessions []*session) {
+	o := &links{sessions: sessions}
+	at := make(map[device.NoisePublicKey]int)
+	for _, s := range sessions {
+		i, ok := at[s.link.own]
+		if !ok {
+			i = len(o.doors)
+			at[s.link.own] = i
+			o.doors = append(o.doors, door{cookies: &s.link.cookies})
+		}
+		o.doors[i].sessions = append(o.doors[i].sessions, s)
+	}
+	m.open.Store(o)
+}
 
 // openSession opens the port if no other session has, and makes a session of it.
-func (m *Mux) openSession(number uint16, w *Window) (*session, error) {
+func (m *Mux) openSession(number uint16, l *link) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	others := m.sessions()
@@ -106,7 +141,7 @@ func (m *Mux) openSession(number uint16, w *Window) (*session, error) {
 		}
 		m.port = p
 	}
-	s, err := newSession(m, m.port, w)
+	s, err := newSession(l, m.port)
 	if err == nil && len(others) == 0 {
 		err = s.takeOver()
 	}
@@ -138,8 +173,6 @@ func (m *Mux) closeSession(s *session) error {
 	m.closePortUnlessUsed()
 	return err
 }
-
-func (m *Mux) setSessions(sessions []*session) { m.open.Store(&sessions) }
 
 func (m *Mux) closePortUnlessUsed() {
 	if len(m.sessions()) == 0 {

@@ -13,8 +13,8 @@ import (
 
 func TestLinksOfOneMuxMustAgreeOnThePort(t *testing.T) {
 	m := NewMux(Options{})
-	first := openLink(t, m.Link(), 0)
-	second := m.Link()
+	first := openLink(t, m.Link(anyKey), 0)
+	second := m.Link(anyKey)
 	if _, _, err := second.Open(first.port ^ 1); err == nil || !strings.Contains(err.Error(), fmt.Sprint(first.port)) {
 		t.Errorf("another port: %v", err)
 	}
@@ -22,7 +22,7 @@ func TestLinksOfOneMuxMustAgreeOnThePort(t *testing.T) {
 		t.Errorf("port %d, want %d", same.port, first.port)
 	}
 	first.Close()
-	if third := openLink(t, m.Link(), 0); third.port != first.port {
+	if third := openLink(t, m.Link(anyKey), 0); third.port != first.port {
 		t.Errorf("port %d, want %d", third.port, first.port)
 	}
 }
@@ -32,8 +32,8 @@ func TestLinksOfOneMuxMustAgreeOnThePort(t *testing.T) {
 func trio(t *testing.T) (m *Mux, peer, one, two *opened) {
 	t.Helper()
 	m = NewMux(Options{})
-	peer, one = openLink(t, NewMux(Options{}).Link(), 0), openLink(t, m.Link(), 0)
-	two = openLink(t, m.Link(), one.port)
+	peer, one = openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.Link(anyKey), 0)
+	two = openLink(t, m.Link(anyKey), one.port)
 	one.send(t, peer.endpoint(t, "127.0.0.1"), initiation(1001))
 	two.send(t, peer.endpoint(t, "127.0.0.1"), initiation(2002))
 	peer.next(t, 2)
@@ -57,7 +57,7 @@ func TestEachLinkGetsWhatItExpects(t *testing.T) {
 	}
 }
 
-func TestInitiationsGoToEveryLink(t *testing.T) {
+func TestInitiationsGoToEveryLinkOfTheKey(t *testing.T) {
 	_, peer, one, two := trio(t)
 	peer.send(t, one.endpoint(t, "127.0.0.1"), initiation(5))
 	equal(t, one.next(t, 1), [][]byte{initiation(5)})
@@ -72,7 +72,7 @@ func TestInitiationsGoToEveryLink(t *testing.T) {
 func TestWhatNoLinkExpectsIsDroppedAndCounted(t *testing.T) {
 	m, peer, one, two := trio(t)
 	two.Close() // its index goes with it
-	three := openLink(t, m.Link(), one.port)
+	three := openLink(t, m.Link(anyKey), one.port)
 	peer.send(t, one.endpoint(t, "127.0.0.1"),
 		transport(2002, 32), transport(9, 32), []byte("too short"), bytes.Repeat([]byte{9}, 100), transport(1001, 32))
 	equal(t, one.next(t, 1), [][]byte{transport(1001, 32)})
@@ -124,8 +124,8 @@ func TestAnotherLinkTakesOverReading(t *testing.T) {
 
 func TestLinksComeAndGoUnderTraffic(t *testing.T) {
 	m := NewMux(Options{})
-	steady := openLink(t, m.Link(), 0)
-	peer := openLink(t, NewMux(Options{}).Link(), 0)
+	steady := openLink(t, m.Link(anyKey), 0)
+	peer := openLink(t, NewMux(Options{}).Link(anyKey), 0)
 	to := steady.endpoint(t, "127.0.0.1")
 	stop := make(chan struct{})
 	var group sync.WaitGroup
@@ -148,7 +148,7 @@ func TestLinksComeAndGoUnderTraffic(t *testing.T) {
 		}
 	})
 	for i := range 60 {
-		l := m.Link()
+		l := m.Link(anyKey)
 		fns, _, err := l.Open(steady.port)
 		if err != nil {
 			t.Fatal(err)
@@ -202,8 +202,8 @@ func TestRoutesAreBounded(t *testing.T) {
 
 func TestOverflowsOutliveTheSockets(t *testing.T) {
 	m := NewMux(Options{ReceiveBuffer: 4 << 10})
-	quiet := openLink(t, m.Link(), 0)
-	peer := openLink(t, NewMux(Options{DisableGSO: true}).Link(), 0)
+	quiet := openLink(t, m.Link(anyKey), 0)
+	peer := openLink(t, NewMux(Options{DisableGSO: true}).Link(anyKey), 0)
 	for range 4 {
 		peer.send(t, quiet.endpoint(t, "127.0.0.1"), bytes.Fields(bytes.Repeat([]byte("datagram "), 100))...)
 	}

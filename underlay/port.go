@@ -23,6 +23,8 @@ type port struct {
 	streak    int         // how often in a row it did
 	endpoints endpoints
 	handed    []*session // sessions given something since they were last woken
+
+	initiations initiations
 }
 
 // openPort listens on all addresses, of which the kernel tells the one that was called.
@@ -41,7 +43,7 @@ func openPort(number uint16, o Options) (*port, error) {
 }
 
 func tryPort(number uint16, o Options) (*port, error) {
-	p := &port{number: number}
+	p := &port{number: number, initiations: newInitiations()}
 	var err4, err6 error
 	p.v4, err4 = Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), number), o)
 	if err4 == nil {
@@ -149,25 +151,18 @@ func (p *port) turn() {
 	p.streak = 0
 }
 
-// sort gives a datagram to the session it is for: s, which reads, or another. An
-// initiation goes to all: only the link that knows both ends' keys answers. A session
-// that is alone gets everything.
+// sort gives a datagram to the session it is for: s, which reads, or another. A session
+// that is alone gets everything but initiations that are refused.
 func (p *port) sort(datagram []byte, from *Endpoint, s *session) {
-	sessions := s.mux.sessions()
-	if len(sessions) == 1 {
+	if isInitiation(datagram) {
+		p.admit(datagram, from, s)
+		return
+	}
+	if len(s.mux.sessions()) == 1 {
 		s.deliver(datagram, from)
 		return
 	}
-	index, everybody, ok := addressee(datagram)
-	if everybody {
-		for _, other := range sessions {
-			if other != s {
-				p.hand(datagram, from, other)
-			}
-		}
-		s.deliver(datagram, from)
-		return
-	}
+	index, ok := addressee(datagram)
 	owner := s.mux.routes.to(index)
 	switch {
 	case !ok || owner == nil:

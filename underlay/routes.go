@@ -38,21 +38,26 @@ func announces(message []byte) (index uint32, ok bool) {
 	return binary.LittleEndian.Uint32(message[4:]), true
 }
 
-// addressee reads whom a received message is for: a receiver index, or everybody, for
-// an initiation. ok is false for what is not WireGuard.
-func addressee(message []byte) (index uint32, everybody, ok bool) {
+// isInitiation is whether a message begins like an initiation.
+func isInitiation(message []byte) bool {
+	return len(message) >= minMessageSize && binary.LittleEndian.Uint32(message) == messageInitiation
+}
+
+func isCookie(message []byte) bool { return len(message) > 0 && message[0] == messageCookie }
+
+// addressee reads whom a received message is for, unless it is an initiation. ok is false
+// for what is not WireGuard.
+func addressee(message []byte) (index uint32, ok bool) {
 	if len(message) < minMessageSize {
-		return 0, false, false
+		return 0, false
 	}
 	switch binary.LittleEndian.Uint32(message) {
-	case messageInitiation:
-		return 0, true, true
 	case messageResponse:
-		return binary.LittleEndian.Uint32(message[8:]), false, true
+		return binary.LittleEndian.Uint32(message[8:]), true
 	case messageCookie, messageTransport:
-		return binary.LittleEndian.Uint32(message[4:]), false, true
+		return binary.LittleEndian.Uint32(message[4:]), true
 	}
-	return 0, false, false
+	return 0, false
 }
 
 // routes says which session expects messages for a receiver index. Looking up takes

@@ -50,7 +50,7 @@ func (c *called) answers(t *testing.T, to conn.Endpoint, from netip.Addr, bufs .
 
 // onLoopback calls over 127.0.0.0/8, all of which is this machine's.
 func onLoopback(t *testing.T, o Options) *called {
-	c := &called{link: openLink(t, NewMux(o).Link(), 0), caller: open(t, loopback4, Options{}),
+	c := &called{link: openLink(t, NewMux(o).Link(anyKey), 0), caller: open(t, loopback4, Options{}),
 		addresses: [2]netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}}
 	c.receiver = NewReceiver(c.caller)
 	return c
@@ -64,7 +64,7 @@ func inNamespace(t *testing.T, own netip.Addr, addresses [2]netip.Addr) (*called
 	}
 	c := &called{addresses: addresses}
 	if err := n.In(func() error {
-		c.link = openLink(t, NewMux(Options{}).Link(), 0)
+		c.link = openLink(t, NewMux(Options{}).Link(anyKey), 0)
 		c.caller = open(t, netip.AddrPortFrom(own, 0), Options{})
 		return nil
 	}); err != nil {

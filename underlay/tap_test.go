@@ -10,7 +10,7 @@ import (
 
 func TestATapSeesWhatIsSentAndReceivedUntilItIsRemoved(t *testing.T) {
 	m, far := NewMux(Options{}), NewMux(Options{})
-	near, peer := openLink(t, m.Link(), 0), openLink(t, far.Link(), 0)
+	near, peer := openLink(t, m.Link(anyKey), 0), openLink(t, far.Link(anyKey), 0)
 	type sighting struct {
 		sent                  bool
 		localPort, remotePort uint16
@@ -47,7 +47,7 @@ func TestTappingDoesNotAllocate(t *testing.T) {
 		t.Skip("the race detector allocates; run without -race")
 	}
 	m := NewMux(Options{})
-	one, two := openLink(t, m.Link(), 0), openLink(t, NewMux(Options{}).Link(), 0)
+	one, two := openLink(t, m.Link(anyKey), 0), openLink(t, NewMux(Options{}).Link(anyKey), 0)
 	count := 0
 	m.SetTap(func(_ bool, _, _ netip.AddrPort, datagram []byte) { count += len(datagram) })
 	bufs := [][]byte{bytes.Repeat([]byte("x"), 1000)}

@@ -11,14 +11,14 @@ import (
 func bounded(t *testing.T) (m *Mux, w *Window, peer, link *opened) {
 	t.Helper()
 	m, w = NewMux(Options{}), new(Window)
-	peer, link = openLink(t, NewMux(Options{}).Link(), 0), openLink(t, m.BoundedLink(w), 0)
+	peer, link = openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.BoundedLink(anyKey, w), 0)
 	link.send(t, peer.endpoint(t, "127.0.0.1"), initiation(1001))
 	peer.next(t, 1)
 	return m, w, peer, link
 }
 
-// flood sends so many messages, a batch at a time, with an initiation behind each batch, and
-// returns how many of them the link handed in. The initiations all arrive.
+// flood sends so many messages, a batch at a time, with a response behind each batch, and
+// returns how many of them the link handed in. The responses all arrive.
 func flood(t *testing.T, peer, link *opened, message []byte, count int) (handed int) {
 	t.Helper()
 	to := link.endpoint(t, "127.0.0.1")
@@ -29,10 +29,10 @@ func flood(t *testing.T, peer, link *opened, message []byte, count int) (handed 
 		for range n {
 			bufs = append(bufs, message)
 		}
-		peer.send(t, to, append(bufs, initiation(5))...)
+		peer.send(t, to, append(bufs, response(5, 1001))...)
 		for last := false; !last; {
 			for _, d := range link.next(t, 1) {
-				if last = d[0] == messageInitiation; !last {
+				if last = d[0] == messageResponse; !last {
 					handed++
 				}
 			}

@@ -31,6 +31,11 @@ func newKey(tb testing.TB) *ecdh.PrivateKey {
 	return key
 }
 
+// public is the public key of a private one.
+func public(key *ecdh.PrivateKey) device.NoisePublicKey {
+	return device.NoisePublicKey(key.PublicKey().Bytes())
+}
+
 func newTunnel(tb testing.TB, bind conn.Bind, addr string, key *ecdh.PrivateKey) *tunnel {
 	tb.Helper()
 	t := &tunnel{tun: tuntest.NewChannelTUN(), addr: netip.MustParseAddr(addr)}
@@ -98,8 +103,8 @@ func TestWireGuardTalksOverOurBind(t *testing.T) {
 			open(t, loopback6, Options{}) // skips without IPv6
 		}
 		keyA, keyB := newKey(t), newKey(t)
-		a := newTunnel(t, NewMux(Options{}).Link(), "10.9.0.1", keyA)
-		b := newTunnel(t, NewMux(Options{}).Link(), "10.9.0.2", keyB)
+		a := newTunnel(t, NewMux(Options{}).Link(public(keyA)), "10.9.0.1", keyA)
+		b := newTunnel(t, NewMux(Options{}).Link(public(keyB)), "10.9.0.2", keyB)
 		portB := b.up(t)
 		a.up(t)
 		a.peer(t, b, keyB, host, portB)
@@ -120,7 +125,7 @@ func TestWireGuardTalksOverOurBind(t *testing.T) {
 // without IPv6, so it could not be called there.
 func TestWireGuardTalksToItsOwnBind(t *testing.T) {
 	keyA, keyB := newKey(t), newKey(t)
-	a := newTunnel(t, NewMux(Options{}).Link(), "10.9.0.1", keyA)
+	a := newTunnel(t, NewMux(Options{}).Link(public(keyA)), "10.9.0.1", keyA)
 	b := newTunnel(t, conn.NewStdNetBind(), "10.9.0.2", keyB)
 	port := a.up(t)
 	b.up(t)
@@ -142,10 +147,10 @@ func TestLinksOfDifferentKeysShareAPort(t *testing.T) { testSharedPort(t, newKey
 func testSharedPort(t *testing.T, own1, own2 *ecdh.PrivateKey) {
 	key1, key2 := newKey(t), newKey(t)
 	mux := NewMux(Options{})
-	link1 := newTunnel(t, mux.Link(), "10.9.0.1", own1)
-	link2 := newTunnel(t, mux.Link(), "10.9.1.1", own2)
-	remote1 := newTunnel(t, NewMux(Options{}).Link(), "10.9.0.2", key1)
-	remote2 := newTunnel(t, NewMux(Options{}).Link(), "10.9.1.2", key2)
+	link1 := newTunnel(t, mux.Link(public(own1)), "10.9.0.1", own1)
+	link2 := newTunnel(t, mux.Link(public(own2)), "10.9.1.1", own2)
+	remote1 := newTunnel(t, NewMux(Options{}).Link(public(key1)), "10.9.0.2", key1)
+	remote2 := newTunnel(t, NewMux(Options{}).Link(public(key2)), "10.9.1.2", key2)
 
 	port := link1.up(t)
 	link2.set(t, "listen_port=%d\n", port)

@@ -112,6 +112,7 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 
 	datagrams := d.fabric.Datagrams()
 	counter(datagramsDesc, datagrams.Unknown, "unknown_link")
+	counter(datagramsDesc, datagrams.Initiations, "initiation_rate")
 	counter(datagramsDesc, datagrams.InboxFull, "link_queue")
 	counter(datagramsDesc, datagrams.SendFailures, "send")
 

@@ -42,7 +42,7 @@ var datapath = dashboard{
 					{`sum by (gateway) (rate(strait_wireguard_dropped_datagrams_total{` + those + `, reason="link_queue"}[$__rate_interval]))`, "{{gateway}} link"},
 				}},
 			{title: "WireGuard datagrams dropped", kind: lines, unit: packets, width: 8, height: 8,
-				description: "unknown_link belongs to no link, link_queue came too fast, send the kernel did not take.",
+				description: "unknown_link belongs to no link, initiation_rate asks for too many handshakes, link_queue came too fast, send the kernel did not take.",
 				queries:     []query{{`sum by (gateway, reason) (rate(strait_wireguard_dropped_datagrams_total{` + those + `}[$__rate_interval]))`, "{{gateway}} {{reason}}"}}},
 			{title: "ICMP errors", kind: lines, unit: packets, width: 8, height: 8,
 				description: "What senders were told of dropped packets, and what they were not told because of the rate limit.",

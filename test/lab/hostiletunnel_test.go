@@ -93,19 +93,20 @@ func (h *hostile) atWireGuard() []attack {
 		return handshakeInitiation(e.gatewayKey, chaos(random, 148))
 	}
 	unknown := []string{"a/wireguard/unknown_link"}
-	flooded := stranger("initiations with a valid first MAC, each of which costs the gateway a key agreement", 10000, nil, initiation)
+	tooMany := []string{"a/wireguard/initiation_rate"}
+	flooded := stranger("initiations with a valid first MAC, each of which would cost the gateway a key agreement", 10000, tooMany, initiation)
 	flooded.meanwhile = func(t *testing.T) string { return h.sessionUnderFlood(t) }
 	return []attack{
 		stranger("garbage to the WireGuard port", 20000, unknown, garbage),
 		stranger("garbage to the WireGuard port, more than there is CPU for", 150000, unknown, garbage),
-		stranger("initiations with a wrong first MAC", 20000, nil, shaped(1, 148)),
+		stranger("initiations with a wrong first MAC", 20000, unknown, shaped(1, 148)),
 		stranger("responses, cookies and data for sessions that do not exist", 20000, unknown, func(random *rand.Rand, n uint8) []byte {
 			kind := byte(2 + random.IntN(3))
 			return shaped(kind, [5]int{2: 92, 3: 64, 4: 200}[kind])(random, n)
 		}),
 		flooded,
 		{
-			threat: "T8", name: "one genuine initiation, again and again", rate: 10000,
+			threat: "T8", name: "one genuine initiation, again and again", rate: 10000, counted: tooMany,
 			floods: func(t *testing.T, n uint8) []shots {
 				recorded := h.record(t, "wan2", strangerAddr, 1, 1, func() { h.newSession(t) })
 				random := rand.New(rand.NewPCG(9, uint64(n)))
