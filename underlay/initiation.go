@@ -147,8 +147,12 @@ func (d *door) talksTo(address netip.Addr) bool {
 	})
 }
 
-// challenge sends the caller a cookie.
+// challenge sends the caller a cookie, unless that took room from what peers are sent:
+// callers that are not there, made up on a network of this machine's own, answer no ARP.
 func (p *port) challenge(cookies *device.CookieChecker, message []byte, from *Endpoint, source []byte, m *Mux) {
+	if p.socketFor(from).crowded() {
+		return
+	}
 	reply, err := cookies.CreateReply(message, binary.LittleEndian.Uint32(message[4:]), source)
 	if err != nil {
 		return // no randomness; the caller tries again

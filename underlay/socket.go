@@ -180,6 +180,17 @@ func (s *Socket) Features() Features {
 	return f
 }
 
+// crowded reports whether what was sent and has not left yet takes more than half of the
+// send buffer. What waits for a neighbour's link-layer address stays for up to 3 s.
+func (s *Socket) crowded() bool {
+	if !s.fd.acquire() {
+		return true
+	}
+	defer s.fd.release()
+	waiting, err := unix.IoctlGetInt(s.fd.number, unix.SIOCOUTQ)
+	return err != nil || waiting > s.features.SendBuffer // the kernel counts in twice the size it grants
+}
+
 // Overflows counts the datagrams that arrived and were dropped by the kernel before
 // they could be received, as a rule because the receive queue was full. It never
 // decreases, and keeps its value after Close.
