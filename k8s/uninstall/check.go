@@ -105,6 +105,14 @@ var remains = []struct {
 	{"STRAIT-L004", "Lease", resource("coordination.k8s.io", "v1", "leases"), everything, func(m metav1.ObjectMeta) bool { return m.Name == install.ControllerName }},
 }
 
+// going says that an object is being removed, if it is.
+func going(m metav1.ObjectMeta) string {
+	if m.DeletionTimestamp != nil {
+		return " (being removed)"
+	}
+	return ""
+}
+
 func resource(group, version, plural string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
 }
@@ -134,7 +142,7 @@ func ofObjects(ctx context.Context, c operator.Cluster) (all []findings.Finding)
 		}
 		for _, m := range objects {
 			if r.is(m) {
-				left[r.code] = append(left[r.code], r.kind+" "+strings.TrimPrefix(m.Namespace+"/"+m.Name, "/"))
+				left[r.code] = append(left[r.code], r.kind+" "+strings.TrimPrefix(m.Namespace+"/"+m.Name, "/")+going(m))
 			}
 		}
 	}

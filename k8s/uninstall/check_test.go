@@ -46,7 +46,7 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	cluster.ServiceAccount(t, "strait-system", "strait-controller")
 	cluster.Grant(t, rbac.Controller, "strait-system", "strait-controller")
 	_, err = admin.Secrets("strait-gateways").Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "b-0-key-1", Labels: map[string]string{install.NameLabel: install.Name}}, Data: map[string][]byte{"key": []byte("hidden")},
+		ObjectMeta: metav1.ObjectMeta{Name: "b-0-key-1", Labels: map[string]string{install.NameLabel: install.Name}, Finalizers: []string{"example.com/slow"}}, Data: map[string][]byte{"key": []byte("hidden")},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	all, err := Check(t.Context(), c, "", silent)
@@ -63,6 +63,13 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	}
 	if strings.Contains(told(all), "hidden") {
 		t.Error("a key is told")
+	}
+
+	must(t, admin.Secrets("strait-gateways").Delete(t.Context(), "b-0-key-1", metav1.DeleteOptions{}))
+	all, err = Check(t.Context(), c, "", silent)
+	must(t, err)
+	if want := "there is still Secret strait-gateways/b-0-key-1 (being removed)\n"; !strings.Contains(told(all), want) {
+		t.Errorf("%slacks %q", told(all), want)
 	}
 
 	limited, err := client.New(cluster.ServiceAccount(t, "default", "nobody"))

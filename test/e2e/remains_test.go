@@ -119,7 +119,7 @@ func network(t *testing.T, c *nodes.Cluster, number int) (all []string, err erro
 // within waits for something that others bring about.
 func within(t *testing.T, what string, done func() error) {
 	t.Helper()
-	const limit = 3 * time.Minute
+	const limit = 5 * time.Minute
 	for deadline := time.Now().Add(limit); ; time.Sleep(250 * time.Millisecond) {
 		err := done()
 		if err == nil {
