@@ -118,7 +118,9 @@ func TestF15_T4_ReplacingAKeyLosesNoPacket(t *testing.T) {
 		return a.activeKeys().Name == "b-0-next" && b.activeKeys().Name == "a-0-next"
 	})
 
-	// The old link goes, and the new one takes over its name.
+	// The old link goes when what was on its way there has arrived, and the new one takes
+	// over its name.
+	time.Sleep(500 * time.Millisecond)
 	newA.Name, newB.Name = "b-0", "a-0"
 	setLinks(t, a, newA)
 	setLinks(t, b, newB)

@@ -5,12 +5,10 @@ import (
 	"context"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -90,18 +88,6 @@ type Lists struct{ *cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported is what client-go asks for that.
 func (Lists) IsWatchListSemanticsUnSupported() bool { return true }
-
-// WatchWithContext watches, and has everything listed anew when the API server was away.
-// Client-go would go on from the last version it saw; but where etcd was put back to a
-// backup meanwhile, that number may stand for another change by now, and what the backup
-// undid is never told.
-func (l Lists) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	w, err := l.ListWatch.WatchWithContext(ctx, options)
-	if utilnet.IsConnectionRefused(err) {
-		return nil, apierrors.NewResourceExpired("the API server was away: " + err.Error())
-	}
-	return w, err
-}
 
 // NewCache makes a cache of any kind of objects. What nobody here reads, the managed
 // fields, is not kept; SetTransform replaces that.

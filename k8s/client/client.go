@@ -76,6 +76,7 @@ func New(config *rest.Config) (*Client, error) {
 	if config.RateLimiter == nil && config.QPS > 0 {
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 	}
+	config.Wrap(oneTry)
 	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("access to the API server: %w", err)
