@@ -101,7 +101,7 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 			l.mux.routes.learn(index, s)
 		}
 	}
-	if l.talksTo.Load() != e && !isCookie(bufs[0]) { // cookies go to strangers
+	if len(bufs) > 0 && l.talksTo.Load() != e && !isCookie(bufs[0]) { // cookies go to strangers
 		l.talksTo.Store(e)
 	}
 	return l.mux.send(s.port, bufs, e, l.toward(e))
@@ -138,7 +138,6 @@ func (m *Mux) send(p *port, bufs [][]byte, e *Endpoint, toward *Destination) err
 // session is a link from Open to Close.
 type session struct {
 	link   *link
-	mux    *Mux
 	port   *port
 	poller *Poller
 	reads  atomic.Bool // whether it is the one that reads the port
@@ -163,7 +162,7 @@ func newSession(l *link, p *port) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{link: l, mux: l.mux, port: p, poller: poller, bounds: newPending(l.window)}
+	s := &session{link: l, port: p, poller: poller, bounds: newPending(l.window)}
 	s.attempt = s.try
 	return s, nil
 }
@@ -222,7 +221,7 @@ func (s *session) full() bool { return s.count == len(s.packets) }
 func (s *session) deliver(datagram []byte, from *Endpoint) {
 	if s.bounds.window != nil && s.queues(datagram) {
 		if !s.bounds.room(time.Now) {
-			s.mux.inboxFull.Add(1)
+			s.link.mux.inboxFull.Add(1)
 			s.refused = true
 			return
 		}

@@ -216,6 +216,13 @@ func TestALinkOpensAndClosesAgainAndAgain(t *testing.T) {
 	}
 }
 
+func TestSendingNothingIsNoError(t *testing.T) {
+	a := openLink(t, NewMux(Options{}).Link(anyKey), 0)
+	if err := a.Send(nil, a.endpoint(t, "127.0.0.1")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSendErrorsSayWhy(t *testing.T) {
 	a := openLink(t, NewMux(Options{}).Link(anyKey), 0)
 	if err := a.Send([][]byte{{1}}, &conn.StdNetEndpoint{}); !errors.Is(err, conn.ErrWrongEndpointType) {

@@ -103,9 +103,9 @@ func (b *bucket) take(now time.Time, interval time.Duration, burst int) bool {
 // admit gives an initiation to the links whose key it is made for: of these, the one
 // that knows the caller answers. The first MAC, one hash, tells the key.
 func (p *port) admit(message []byte, from *Endpoint, s *session) {
-	d := s.mux.open.Load().door(message)
+	d := s.link.mux.open.Load().door(message)
 	if d == nil {
-		s.mux.unknown.Add(1)
+		s.link.mux.unknown.Add(1)
 		return
 	}
 	source := from.DstToBytes()
@@ -113,17 +113,13 @@ func (p *port) admit(message []byte, from *Endpoint, s *session) {
 	switch p.initiations.judge(from.DstIP(), d.talksTo(from.DstIP()), proven, time.Now()) {
 	case admitted:
 		for _, to := range d.sessions {
-			if to == s {
-				s.deliver(message, from)
-			} else {
-				p.hand(message, from, to)
-			}
+			p.give(message, from, to, s)
 		}
 	case challenged:
-		p.challenge(d.cookies, message, from, source, s.mux)
+		p.challenge(d.cookies, message, from, source, s.link.mux)
 		fallthrough
 	case refused:
-		s.mux.initiations.Add(1)
+		s.link.mux.initiations.Add(1)
 	}
 }
 

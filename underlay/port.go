@@ -101,7 +101,7 @@ func (p *port) close() (overflows uint64) {
 // anyone.
 func (p *port) read(s *session) (progress bool) {
 	defer p.wake()
-	tap := s.mux.tap.Load()
+	tap := s.link.mux.tap.Load()
 	for !s.full() {
 		r := p.receivers[p.current]
 		datagram, from, ok := r.Next()
@@ -132,7 +132,7 @@ func (p *port) fill(s *session) bool {
 	for range p.receivers {
 		n, err := p.receivers[p.current].Fill()
 		if err != nil {
-			s.mux.receiveFailures.Add(1)
+			s.link.mux.receiveFailures.Add(1)
 		}
 		if n >= PauseAt {
 			s.poller.Pause()
@@ -158,26 +158,27 @@ func (p *port) sort(datagram []byte, from *Endpoint, s *session) {
 		p.admit(datagram, from, s)
 		return
 	}
-	if len(s.mux.sessions()) == 1 {
+	if len(s.link.mux.sessions()) == 1 {
 		s.deliver(datagram, from)
 		return
 	}
 	index, ok := addressee(datagram)
-	owner := s.mux.routes.to(index)
-	switch {
-	case !ok || owner == nil:
-		s.mux.unknown.Add(1)
-	case owner == s:
-		s.deliver(datagram, from)
-	default:
-		p.hand(datagram, from, owner)
+	owner := s.link.mux.routes.to(index)
+	if !ok || owner == nil {
+		s.link.mux.unknown.Add(1)
+		return
 	}
+	p.give(datagram, from, owner, s)
 }
 
-// hand puts a datagram into another session's inbox.
-func (p *port) hand(datagram []byte, from *Endpoint, other *session) {
+// give delivers a datagram to a session: s, which reads, or another by its inbox.
+func (p *port) give(datagram []byte, from *Endpoint, other, s *session) {
+	if other == s {
+		s.deliver(datagram, from)
+		return
+	}
 	if !other.inbox.put(datagram, from) {
-		other.mux.inboxFull.Add(1)
+		other.link.mux.inboxFull.Add(1)
 	}
 	if !other.handed {
 		other.handed = true

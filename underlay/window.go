@@ -85,7 +85,7 @@ func (s *session) queues(message []byte) bool {
 	}
 	index := binary.LittleEndian.Uint32(message[4:])
 	if !s.known || index != s.index { // messages come in trains
-		if s.mux.routes.to(index) != s {
+		if s.link.mux.routes.to(index) != s {
 			return false
 		}
 		s.known, s.index = true, index
