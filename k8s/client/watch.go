@@ -14,7 +14,7 @@ var errBrokenOff = errors.New("the API server is away, or went away as the watch
 // that number is in the future, or stands for another change by now, and what the backup
 // undid is never told.
 func oneTry(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return RoundTripper(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
 		switch watching := r.URL.Query().Get("watch"); {
 		case watching != "true" && watching != "1", r.Context().Err() != nil:
@@ -27,7 +27,8 @@ func oneTry(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+// RoundTripper is a function as a transport.
+type RoundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -12,9 +12,9 @@ import (
 )
 
 func TestF6_NobodyTriesAWatchAgainThatCouldNotBegin(t *testing.T) {
-	reset := roundTripper(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET })
-	refused := roundTripper(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED })
-	busy := roundTripper(func(*http.Request) (*http.Response, error) {
+	reset := RoundTripper(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET })
+	refused := RoundTripper(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED })
+	busy := RoundTripper(func(*http.Request) (*http.Response, error) {
 		answer := httptest.NewRecorder()
 		answer.Header().Set("Retry-After", "1")
 		answer.WriteHeader(http.StatusServiceUnavailable)
@@ -44,7 +44,7 @@ func TestF6_NobodyTriesAWatchAgainThatCouldNotBegin(t *testing.T) {
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	canceled := roundTripper(func(r *http.Request) (*http.Response, error) { return nil, r.Context().Err() })
+	canceled := RoundTripper(func(r *http.Request) (*http.Response, error) { return nil, r.Context().Err() })
 	if _, err := oneTry(canceled).RoundTrip(httptest.NewRequestWithContext(ended, http.MethodGet, watch, nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("who ended the watch is told %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/test/kube"
 )
 
@@ -126,15 +127,11 @@ func (r *requests) writes() (all []string) {
 	return all
 }
 
-type transport func(*http.Request) (*http.Response, error)
-
-func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
-
 // recorded is the configuration of a client whose requests are seen.
 func recorded(config *rest.Config) (*rest.Config, *requests) {
 	seen := &requests{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
+		return client.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			answer, err := next.RoundTrip(r)
 			seen.mu.Lock()
 			defer seen.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"strait.dev/strait/k8s/client"
 )
 
 // contact knows whether the API server answers, from the requests that are made
@@ -23,7 +25,7 @@ type contact struct {
 
 // wrap makes a transport tell how its requests end.
 func (c *contact) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return client.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
 		if !errors.Is(err, context.Canceled) { // by ourselves
 			c.tell(err)
@@ -49,8 +51,3 @@ func (c *contact) tell(err error) {
 		c.lost = time.Now()
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -7,13 +7,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"strait.dev/strait/k8s/client"
 )
 
 func TestALostAPIServerIsToldOnceAndSoIsItsReturn(t *testing.T) {
 	log := new(lockedBuffer)
 	c := &contact{log: slog.New(slog.NewTextHandler(log, nil)), up: newMetrics().api}
 	var fails error
-	transport := c.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+	transport := c.wrap(client.RoundTripper(func(*http.Request) (*http.Response, error) {
 		if fails != nil {
 			return nil, fails
 		}
