@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 
 // flow is numbered packets from a pod of one end to one of another, at a steady pace.
 type flow struct {
-	sent     int
+	sent     atomic.Int64
+	mu       sync.Mutex  // protects received
 	received map[int]int // how often, by number
 	done     sync.WaitGroup
 	stop     context.CancelFunc
@@ -32,8 +34,8 @@ func startFlow(t *testing.T, from, to *end, src, dst netip.Addr) *flow {
 	f := &flow{received: make(map[int]int), stop: cancel}
 	f.done.Go(func() {
 		for sleep(ctx, flowPace) {
-			from.send(t, tcpPacket(src, dst, fmt.Appendf(nil, "number %08d", f.sent), false))
-			f.sent++
+			from.send(t, tcpPacket(src, dst, fmt.Appendf(nil, "number %08d", f.sent.Load()), false))
+			f.sent.Add(1)
 		}
 	})
 	f.done.Go(func() { f.receive(ctx, to.node) })
@@ -59,9 +61,27 @@ func (f *flow) receive(ctx context.Context, node *net.UDPConn) {
 			continue
 		}
 		if _, err := fmt.Sscanf(string(frame[at:]), "number %d", &number); err == nil {
+			f.mu.Lock()
 			f.received[number]++
+			f.mu.Unlock()
 		}
 	}
+}
+
+// arrives waits for all packets up to now, and for some that are not sent yet.
+func (f *flow) arrives(t *testing.T, name string) {
+	t.Helper()
+	last := int(f.sent.Load()) + 10
+	eventually(t, fmt.Sprintf("%s: all packets to number %d", name, last), func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for i := range last {
+			if f.received[i] == 0 {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // end stops the flow and reports what was lost or came twice.
@@ -69,12 +89,13 @@ func (f *flow) end(t *testing.T, name string) {
 	t.Helper()
 	f.stop()
 	f.done.Wait()
-	for i := range f.sent {
+	sent := int(f.sent.Load())
+	for i := range sent {
 		if f.received[i] != 1 {
-			t.Errorf("%s: packet %d of %d arrived %d times", name, i, f.sent, f.received[i])
+			t.Errorf("%s: packet %d of %d arrived %d times", name, i, sent, f.received[i])
 		}
 	}
-	t.Logf("%s: %d packets", name, f.sent)
+	t.Logf("%s: %d packets", name, sent)
 }
 
 // activeKeys are the keys of the link that traffic goes through.
@@ -120,7 +141,8 @@ func TestF15_T4_ReplacingAKeyLosesNoPacket(t *testing.T) {
 
 	// The old link goes when what was on its way there has arrived, and the new one takes
 	// over its name.
-	time.Sleep(500 * time.Millisecond)
+	there.arrives(t, "there")
+	back.arrives(t, "back")
 	newA.Name, newB.Name = "b-0", "a-0"
 	setLinks(t, a, newA)
 	setLinks(t, b, newB)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,6 +132,11 @@ func (s *site) clear(t *testing.T) {
 		pods, err := s.admin.Pods(gatewayNamespace).List(t.Context(), metav1.ListOptions{})
 		must(t, err)
 		return len(pods.Items) == 0
+	})
+	eventually(t, "the ranges are free", func() bool {
+		claims, err := s.admin.AddressClaims().List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		return !slices.ContainsFunc(claims.Items, func(c v1alpha1.AddressClaim) bool { return c.Spec.Owner.Kind == "Peering" })
 	})
 }
 
