@@ -116,8 +116,8 @@ func (p *port) admit(message []byte, from *Endpoint, s *session) {
 			p.give(message, from, to, s)
 		}
 	case challenged:
+		s.link.mux.initiations.Add(1) // before the caller knows
 		p.challenge(d.cookies, message, from, source, s.link.mux)
-		fallthrough
 	case refused:
 		s.link.mux.initiations.Add(1)
 	}
