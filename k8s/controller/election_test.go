@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/client-go/util/retry"
 
 	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/claims"
@@ -49,16 +49,10 @@ func TestAControllerPausesWithoutTheLeaseAndGoesOnWithIt(t *testing.T) {
 func (f *fixture) hold(holder string) (at string) {
 	f.Helper()
 	leases := f.cluster.Kubernetes().CoordinationV1().Leases("default")
-	must(f.T, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		lease, err := leases.Get(f.Context(), "strait-controller", metav1.GetOptions{})
-		must(f.T, err)
+	return kube.Edit(f, leases, "strait-controller", func(lease *coordinationv1.Lease) {
 		now, hour := metav1.NowMicro(), int32(3600)
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &holder, &now, &hour
-		lease, err = leases.Update(f.Context(), lease, metav1.UpdateOptions{})
-		at = lease.GetResourceVersion()
-		return err
-	}))
-	return at
+	}).ResourceVersion
 }
 
 // Both work at once, because their leases are in different namespaces: as if each was

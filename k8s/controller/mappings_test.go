@@ -86,9 +86,7 @@ func TestAMappingIsReadyWhenAllGatewaysServeItAsItIs(t *testing.T) {
 	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReserved); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != 1 {
 		t.Errorf("the condition Reserved is %+v", c)
 	}
-	m.Spec.Target = "192.0.2.78"
-	_, err = f.AddressMappings().Update(t.Context(), m, metav1.UpdateOptions{})
-	must(t, err)
+	kube.Edit(t, f.AddressMappings(), "vm", func(m *v1alpha1.AddressMapping) { m.Spec.Target = "192.0.2.78" })
 	f.untilMapping("vm", "False NotServed") // what is served is the old target
 	serves("b-0", 2)
 	serves("b-1", 2)

@@ -362,11 +362,9 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 		t.Helper()
 		passes++
 		before := seen.count("GET", "/configmaps/kubeadm-config")
-		service, err := f.Services(gateways).Get(t.Context(), "b-0", metav1.GetOptions{})
-		must(t, err)
-		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: fmt.Sprintf("lb-%d.example", passes)}}
-		_, err = f.Services(gateways).UpdateStatus(t.Context(), service, metav1.UpdateOptions{})
-		must(t, err)
+		kube.EditStatus(t, f.Services(gateways), "b-0", func(service *corev1.Service) {
+			service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: fmt.Sprintf("lb-%d.example", passes)}}
+		})
 		f.until("a pass", func() string {
 			if seen.count("GET", "/configmaps/kubeadm-config") == before {
 				return "none"

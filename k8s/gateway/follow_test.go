@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/test/kube"
 )
 
@@ -79,10 +80,6 @@ func TestAPodThatANodesRangeNoLongerCoversGetsARoute(t *testing.T) {
 	w.pod(t, "inside", "node-1", "10.0.1.5")
 	w.run(t)
 	w.eventually(t, "the range", w.routes("node-1", "10.0.1.0/24"))
-	n, err := w.admin.NodeAttachments().Get(t.Context(), "node-1", metav1.GetOptions{})
-	must(t, err)
-	n.Spec.PodCIDRs = nil
-	_, err = w.admin.NodeAttachments().Update(t.Context(), n, metav1.UpdateOptions{})
-	must(t, err)
+	kube.Edit(t, w.admin.NodeAttachments(), "node-1", func(n *v1alpha1.NodeAttachment) { n.Spec.PodCIDRs = nil })
 	w.eventually(t, "a route to the pod", w.routes("node-1", "10.0.1.5/32"))
 }

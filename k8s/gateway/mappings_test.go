@@ -46,11 +46,7 @@ spec: {external: 10.70.1.9, target: 192.0.2.77}`), metav1.CreateOptions{})
 	reserve(1)
 	w.eventually(t, "the mapping is served", says(v1alpha1.ServedMapping{Name: "vm", Generation: 1}))
 
-	m, err := mappings.Get(t.Context(), "vm", metav1.GetOptions{})
-	must(t, err)
-	m.Spec.Target = "192.0.2.78"
-	_, err = mappings.Update(t.Context(), m, metav1.UpdateOptions{})
-	must(t, err)
+	kube.Edit(t, mappings, "vm", func(m *v1alpha1.AddressMapping) { m.Spec.Target = "192.0.2.78" })
 	w.eventually(t, "what nobody has looked at is not served", says())
 	reserve(2)
 	w.eventually(t, "the other target is served", says(v1alpha1.ServedMapping{Name: "vm", Generation: 2}))

@@ -51,11 +51,7 @@ remote: {cluster: a, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.72.0.0/16}]}
 
 func (w *world) setPeers(t *testing.T, peers ...v1alpha1.Peer) {
 	t.Helper()
-	p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
-	must(t, err)
-	p.Spec.Peers = peers
-	_, err = w.admin.Peerings().Update(t.Context(), p, metav1.UpdateOptions{})
-	must(t, err)
+	kube.Edit(t, w.admin.Peerings(), "b", func(p *v1alpha1.Peering) { p.Spec.Peers = peers })
 }
 
 func TestTheStatusSaysWhatTheGatewayIsAndHowItsLinksAreDoing(t *testing.T) {

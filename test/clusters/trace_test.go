@@ -20,6 +20,7 @@ import (
 	"strait.dev/strait/k8s/install"
 	commands "strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/trace"
+	"strait.dev/strait/test/kube"
 	"strait.dev/strait/test/netns"
 	"strait.dev/strait/test/program"
 )
@@ -190,10 +191,9 @@ func TestATraceTellsWhatPacketsDo(t *testing.T) {
 // tracesWhatIsNoMoreGranted takes a pod of b out of what a may reach: whether a has heard of
 // that or not, the trace says that the packet does not arrive.
 func (p *pair) tracesWhatIsNoMoreGranted(t *testing.T, to string) {
-	peering := p.b.peering(t, "a")
-	peering.Spec.LocalPods, peering.Spec.LocalPrefixes = false, []v1alpha1.CIDR{"10.0.1.0/24"}
-	_, err := p.b.admin.Peerings().Update(t.Context(), peering, metav1.UpdateOptions{})
-	must(t, err)
+	kube.Edit(t, p.b.admin.Peerings(), "a", func(peering *v1alpha1.Peering) {
+		peering.Spec.LocalPods, peering.Spec.LocalPrefixes = false, []v1alpha1.CIDR{"10.0.1.0/24"}
+	})
 	reasons := []string{"destination_not_granted", "not_remote"}
 	var r *trace.Report
 	within(t, 30*time.Second, "the grant is gone", func() error {

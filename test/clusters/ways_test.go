@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/test/kube"
 )
 
 func TestClustersAreJoinedByTwoKubeconfigs(t *testing.T) {
@@ -168,21 +169,14 @@ func TestChangesTravelThroughTheTunnel(t *testing.T) {
 // podCIDRs changes which ranges the cluster's pods have.
 func (c *cluster) podCIDRs(t *testing.T, ranges ...v1alpha1.CIDR) {
 	t.Helper()
-	n, err := c.admin.ClusterNetworks().Get(t.Context(), v1alpha1.ClusterNetworkName, metav1.GetOptions{})
-	must(t, err)
-	n.Spec.PodCIDRs = ranges
-	_, err = c.admin.ClusterNetworks().Update(t.Context(), n, metav1.UpdateOptions{})
-	must(t, err)
+	kube.Edit(t, c.admin.ClusterNetworks(), v1alpha1.ClusterNetworkName, func(n *v1alpha1.ClusterNetwork) { n.Spec.PodCIDRs = ranges })
 }
 
 // rotates gives the gateway of cluster b another key while pods talk.
 func (p *pair) rotates(t *testing.T) {
 	traffic := ping(t, p.a.pods[1], seen(t, p.a.peering(t, "b"), podAddresses[1]))
-	a := p.b.peering(t, "a")
+	a := kube.Edit(t, p.b.admin.Peerings(), "a", func(a *v1alpha1.Peering) { a.Spec.Gateway.KeyGeneration = 2 })
 	old := a.Status.Gateways[0].PublicKey
-	a.Spec.Gateway.KeyGeneration = 2
-	_, err := p.b.admin.Peerings().Update(t.Context(), a, metav1.UpdateOptions{})
-	must(t, err)
 	took := within(t, time.Minute, "both clusters use the new key", func() error {
 		g := p.b.peering(t, "a").Status.Gateways[0]
 		if g.PublicKey == old || g.KeyGeneration != 2 || g.NextPublicKey != "" {
@@ -218,9 +212,8 @@ func TestF10_EndpointsFollowTheService(t *testing.T) {
 		Gateway: v1alpha1.GatewaySpec{Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeLoadBalancer, Port: 51999}},
 	}})
 	p.a.runGateway(t, "b-0", 0, "9")
-	var service *corev1.Service
-	within(t, 20*time.Second, "there is a Service", func() (err error) {
-		service, err = p.a.admin.Services(gatewayNamespace).Get(t.Context(), "b-0", metav1.GetOptions{})
+	within(t, 20*time.Second, "there is a Service", func() error {
+		_, err := p.a.admin.Services(gatewayNamespace).Get(t.Context(), "b-0", metav1.GetOptions{})
 		return err
 	})
 	for _, one := range []struct {
@@ -231,10 +224,9 @@ func TestF10_EndpointsFollowTheService(t *testing.T) {
 		{corev1.LoadBalancerIngress{Hostname: "gw.a.example"}, "gw.a.example:51999"},
 		{corev1.LoadBalancerIngress{IP: "2001:db8::7"}, "[2001:db8::7]:51999"},
 	} {
-		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{one.ingress}
-		var err error
-		service, err = p.a.admin.Services(gatewayNamespace).UpdateStatus(t.Context(), service, metav1.UpdateOptions{})
-		must(t, err)
+		kube.EditStatus(t, p.a.admin.Services(gatewayNamespace), "b-0", func(service *corev1.Service) {
+			service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{one.ingress}
+		})
 		within(t, 20*time.Second, "the Peering names "+string(one.want), func() error {
 			for _, g := range p.a.peering(t, "b").Status.Gateways {
 				if len(g.Endpoints) == 1 && g.Endpoints[0] == one.want {
