@@ -20,6 +20,7 @@ import (
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/ports"
 	"strait.dev/strait/tun"
 )
 
@@ -73,12 +74,7 @@ func newSide(t *testing.T, name string, n byte) *side {
 	if s.fabric, err = tun.Open(gateway.New(table), overlay, tun.Options{Log: log}); err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.ListenUDP("udp", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.port = uint16(free.LocalAddr().(*net.UDPAddr).Port)
-	free.Close()
+	s.port = ports.Free(t, 1)[0]
 	s.serve(t, log)
 	return s
 }

@@ -17,6 +17,7 @@ import (
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/ports"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -64,12 +65,7 @@ func newEnd(t *testing.T, n byte, seenAs string) *end {
 	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.ListenUDP("udp", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.port = uint16(free.LocalAddr().(*net.UDPAddr).Port)
-	free.Close()
+	e.port = ports.Free(t, 1)[0]
 	return e
 }
 

@@ -2,7 +2,6 @@ package tun
 
 import (
 	"bytes"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/ports"
 	"strait.dev/strait/vxlan"
 )
 
@@ -18,7 +18,8 @@ import (
 // users of Geneve and VXLAN on the machine keep theirs.
 func TestG13_TheOverlayTakesThePortsItIsGivenAndNoOther(t *testing.T) {
 	local := netip.MustParseAddr("127.0.0.1")
-	at := OverlayConfig{Geneve: netip.AddrPortFrom(local, freePort(t)), VXLAN: netip.AddrPortFrom(local, freePort(t))}
+	free := ports.Free(t, 2)
+	at := OverlayConfig{Geneve: netip.AddrPortFrom(local, free[0]), VXLAN: netip.AddrPortFrom(local, free[1])}
 	overlay, err := OpenOverlay(at)
 	if err != nil {
 		t.Fatal(err)
@@ -38,17 +39,6 @@ func TestG13_TheOverlayTakesThePortsItIsGivenAndNoOther(t *testing.T) {
 			}
 		}
 	}
-}
-
-// freePort is a UDP port that nobody on this machine has.
-func freePort(t *testing.T) uint16 {
-	t.Helper()
-	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return uint16(c.LocalAddr().(*net.UDPAddr).Port)
 }
 
 // Nothing of a packet is on the wire between two gateways: not its payload, not its

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"strait.dev/strait/test/ports"
 )
 
 func TestTheServerOfTheDocsSaysWhoCalled(t *testing.T) {
@@ -35,14 +37,8 @@ func TestACallWaitsForAServerAndTellsItsRefusal(t *testing.T) {
 	if code != exitFailed || !strings.Contains(stderr, "answers 404 Not Found") {
 		t.Errorf("ends with %d and says %q", code, stderr)
 	}
-	reserved, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := reserved.Addr().String()
-	reserved.Close()
 	began := time.Now()
-	_, stderr, code = output("", "agent", "call", "http://"+address, "--for", "300ms")
+	_, stderr, code = output("", "agent", "call", "http://"+ports.Address(t), "--for", "300ms")
 	if code != exitFailed || !strings.Contains(stderr, "refused") || time.Since(began) < 200*time.Millisecond {
 		t.Errorf("ends with %d after %v and says %q", code, time.Since(began), stderr)
 	}

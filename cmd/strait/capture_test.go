@@ -28,6 +28,7 @@ import (
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/ports"
 )
 
 // capturedGateway runs a gateway with a socket, and has a node send it the same frame
@@ -50,12 +51,7 @@ func capturedGateway(t *testing.T) (socket string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.ListenUDP("udp", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wireGuard := free.LocalAddr().(*net.UDPAddr).Port
-	free.Close()
+	wireGuard := ports.Free(t, 1)[0]
 	config := filepath.Join(dir, "gateway.yaml")
 	for name, text := range map[string]string{
 		filepath.Join(dir, "private.key"): key,

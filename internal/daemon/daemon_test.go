@@ -19,6 +19,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/curve25519"
+
+	"strait.dev/strait/test/ports"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,21 +53,6 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// freePorts finds ports that nothing uses, on UDP and TCP.
-func freePorts(t *testing.T, n int) []int {
-	t.Helper()
-	ports := make([]int, n)
-	for i := range ports {
-		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		ports[i] = c.LocalAddr().(*net.UDPAddr).Port
-	}
-	return ports
-}
-
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,8 +60,8 @@ func newBench(t *testing.T) *bench {
 		path:   filepath.Join(dir, "gateway.yaml"),
 		reload: make(chan os.Signal, 1), stop: make(chan os.Signal, 2), ended: make(chan error, 1),
 	}
-	ports := freePorts(t, 3)
-	b.http = fmt.Sprintf("127.0.0.1:%d", ports[2])
+	free := ports.Free(t, 3)
+	b.http = fmt.Sprintf("127.0.0.1:%d", free[2])
 	writeFile(t, filepath.Join(dir, "private.key"), base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32)))
 	writeFile(t, b.path, fmt.Sprintf(`apiVersion: strait.dev/v1alpha1
 kind: GatewayConfig
@@ -95,7 +82,7 @@ local: {prefixes: [10.0.0.0/16], externalPrefixes: [10.70.0.0/16]}
 masquerade: {sources: [198.51.100.0/24], flows: 1000}
 remote: {cluster: b, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.71.0.0/16}]}
 observability: {listen: %q}
-`, ports[0], ports[1], dir, publicKeyOf(9), b.http))
+`, free[0], free[1], dir, publicKeyOf(9), b.http))
 	return b
 }
 

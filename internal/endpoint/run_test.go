@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"strait.dev/strait/test/ports"
 )
 
 var marker = Marker{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
@@ -81,12 +83,7 @@ func TestAServerThatSawAnotherAddressIsToldFromOneThatDoesNotAnswer(t *testing.T
 }
 
 func TestAPortOnWhichNobodyListensIsRefused(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := l.Addr().(*net.TCPAddr).AddrPort()
-	_ = l.Close()
+	nobody := netip.MustParseAddrPort(ports.Address(t))
 	for _, p := range []Protocol{TCP, UDP} {
 		want(t, one(t, Check{Protocol: p, Size: 92, To: nobody, Patience: 300 * time.Millisecond}), Refused)
 	}

@@ -17,6 +17,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/ports"
 )
 
 func TestF6_ACacheLearnsWhatABackupUndidAlsoWhenItsVersionsAreGivenAnew(t *testing.T) {
@@ -92,7 +93,7 @@ func newWay(t *testing.T, to *rest.Config) *way {
 	t.Helper()
 	server, err := url.Parse(to.Host)
 	must(t, err)
-	w := &way{config: rest.CopyConfig(to), to: server.Host, at: "127.0.0.1:0"}
+	w := &way{config: rest.CopyConfig(to), to: server.Host, at: ports.Address(t)}
 	w.open(t)
 	t.Cleanup(w.close)
 	server.Host = w.at
@@ -100,12 +101,12 @@ func newWay(t *testing.T, to *rest.Config) *way {
 	return w
 }
 
-// open listens: on any port the first time, then on that one.
+// open listens.
 func (w *way) open(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", w.at)
 	must(t, err)
-	w.at, w.listener = l.Addr().String(), l
+	w.listener = l
 	go func() {
 		for {
 			here, err := l.Accept()

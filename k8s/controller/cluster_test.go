@@ -23,6 +23,7 @@ import (
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
 	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/ports"
 )
 
 func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
@@ -69,7 +70,7 @@ func (f *fixture) start(config *rest.Config, namespace, identity string, more ..
 	f.Helper()
 	c, err := client.New(config)
 	must(f.T, err)
-	f.served[identity] = freeAddress(f.T)
+	f.served[identity] = ports.Address(f.T)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	o := controller.Options{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,16 +12,8 @@ import (
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/test/ports"
 )
-
-// freeAddress is one of this machine that nobody listens at.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // get is what a controller answers, or why it does not.
 func (f *fixture) get(identity, path string) string { return get(f.served[identity], path) }
@@ -39,9 +30,9 @@ func get(address, path string) string {
 
 // To start it anew would not bring the API server back.
 func TestAControllerWithoutItsAPIServerLivesAndIsNotReady(t *testing.T) {
-	c, err := client.New(&rest.Config{Host: "https://" + freeAddress(t)})
+	c, err := client.New(&rest.Config{Host: "https://" + ports.Address(t)})
 	must(t, err)
-	address := freeAddress(t)
+	address := ports.Address(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {

@@ -14,6 +14,7 @@ import (
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/ports"
 )
 
 // peer runs the remote cluster's gateway, from a file, and names it in the Peering.
@@ -27,7 +28,7 @@ func (w *world) peer(t *testing.T) {
 	must(t, err)
 	ours, err := daemon.PublicKey(own)
 	must(t, err)
-	ports := freePorts(t, 2)
+	free := ports.Free(t, 2)
 	c, err := config.Parse(fmt.Appendf(nil, `apiVersion: strait.dev/v1alpha1
 kind: GatewayConfig
 cluster: b
@@ -38,14 +39,14 @@ wireguard:
   peers: [{name: a-0, publicKey: %q, endpoint: "127.0.0.1:%d"}]
 local: {prefixes: [10.0.0.0/16]}
 remote: {cluster: a, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.72.0.0/16}]}
-`, ports[0], ports[1], key, ours, w.options.WireGuardPort))
+`, free[0], free[1], key, ours, w.options.WireGuardPort))
 	must(t, err)
 	must(t, c.Validate())
 	d, err := daemon.Start(c, daemon.Options{Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	t.Cleanup(func() { must(t, d.Close()) })
 	w.setPeers(t, v1alpha1.Peer{
-		Name: "b-0", PublicKey: v1alpha1.PublicKey(theirs.String()), Endpoint: v1alpha1.Endpoint(fmt.Sprintf("127.0.0.1:%d", ports[1])),
+		Name: "b-0", PublicKey: v1alpha1.PublicKey(theirs.String()), Endpoint: v1alpha1.Endpoint(fmt.Sprintf("127.0.0.1:%d", free[1])),
 	})
 }
 

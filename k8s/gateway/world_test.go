@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/rbac"
 	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/ports"
 )
 
 // world is a cluster with a gateway, b-0 of Peering b, that may do what package rbac says
@@ -52,14 +52,14 @@ func newWorld(t *testing.T, c *kube.Cluster) *world {
 	must(t, os.Mkdir(filepath.Join(dir, "cache"), 0o700))
 	must(t, os.Mkdir(filepath.Join(dir, "keys"), 0o700))
 	must(t, os.WriteFile(filepath.Join(dir, "keys", "1.key"), privateKey(8), 0o600))
-	ports := freePorts(t, 4)
+	free := ports.Free(t, 4)
 	at := func(i int) config.ListenAddress {
-		return config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: ports[i]}
+		return config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: free[i]}
 	}
 	w.options = Options{
 		API: account, Peering: "b", Name: "b-0", Node: "node-1", PodAddresses: []netip.Addr{netip.MustParseAddr("192.0.2.10")},
 		KeyDir: filepath.Join(dir, "keys"), InviteKeyFile: filepath.Join(dir, "invite.key"), PresharedKeyDir: filepath.Join(dir, "preshared"), CacheDir: filepath.Join(dir, "cache"),
-		Geneve: at(0), VXLAN: at(1), Observability: at(2), WireGuardPort: ports[3],
+		Geneve: at(0), VXLAN: at(1), Observability: at(2), WireGuardPort: free[3],
 		Daemon: daemon.Options{Log: slog.New(slog.NewTextHandler(w.log, nil))},
 	}
 	t.Cleanup(func() {
@@ -180,19 +180,6 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
-}
-
-// freePorts finds ports that nothing uses, on UDP and TCP.
-func freePorts(t *testing.T, n int) []uint16 {
-	t.Helper()
-	ports := make([]uint16, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		defer l.Close()
-		ports[i] = netip.MustParseAddrPort(l.Addr().String()).Port()
-	}
-	return ports
 }
 
 // privateKey is a private key of 32 equal bytes, as its file holds it.

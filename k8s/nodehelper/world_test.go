@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"strait.dev/strait/node"
 	"strait.dev/strait/test/kube"
 	"strait.dev/strait/test/netns"
+	"strait.dev/strait/test/ports"
 )
 
 // world is a cluster with the NodeAttachment of one node, and that node's network with
@@ -68,7 +68,7 @@ route add 10.80.0.11/32 dev overlay src 10.80.0.1
 	var err error
 	w.admin, err = client.New(w.Admin())
 	must(t, err)
-	w.options = Options{Client: w.limited(t), Node: "node-1", Listen: freeAddress(t), Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	w.options = Options{Client: w.limited(t), Node: "node-1", Listen: ports.Address(t), Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	w.create(t)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -177,15 +177,6 @@ func (w *world) eventually(t *testing.T, what string, so func() bool) {
 			t.Fatalf("waited in vain: %s", what)
 		}
 	}
-}
-
-// freeAddress is one of this machine that nobody listens at.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // get is what the helper answers, or why it does not.
