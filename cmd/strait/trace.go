@@ -194,6 +194,9 @@ func (f *traceFlags) read(args []string) (from string, q trace.Question, err err
 	for _, arg := range args {
 		words = append(words, strings.Fields(strings.ReplaceAll(arg, "->", " "))...)
 	}
+	if slices.Contains(words, "-") {
+		return "", q, errors.New("the shell took the arrow for a redirection, into a file named like the destination; quote it, as in 'default/web -> 10.71.2.9:80', or leave it out")
+	}
 	if f.to != "" {
 		words = append(words, f.to)
 	}

@@ -38,6 +38,7 @@ func TestAPacketThatIsNoneIsWrongUsageThatSaysHow(t *testing.T) {
 		"the pod is missing":                         "",
 		"the destination is missing":                 "default/web",
 		"\"b\" is one argument too many":             "default/web 10.71.2.9 b",
+		"the shell took the arrow":                   "default/web -",
 		"write one like 10.71.2.9:80":                "default/web web.b:80",
 		"tcp and udp need a port":                    "default/web 10.71.2.9 --protocol tcp",
 		"and icmp has none":                          "default/web 10.71.2.9:80 --protocol icmp",
