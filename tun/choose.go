@@ -10,26 +10,29 @@ import (
 const settled = 2 * time.Second
 
 // choose names the link that shall be active, nil where there is none: the present
-// one while it is up or nobody else is, else the first that is up, else the first.
-// A settled link of the same remote gateway that comes earlier is preferred, so
-// that traffic moves to new keys before the link with the old ones goes.
+// one while none is fitter, else the first of the fittest. A settled link of the same
+// remote gateway that comes earlier is preferred, so that traffic moves to new keys
+// before the link with the old ones goes.
 func choose(links []*Link, present *Link, now time.Time) *Link {
 	if len(links) == 0 {
 		return nil
 	}
-	isUp := func(l *Link) bool { _, up := l.upFor(now); return up }
 	at := slices.Index(links, present)
-	if at >= 0 && isUp(present) {
-		for _, l := range links[:at] {
-			since, up := l.upFor(now)
-			if up && since >= settled && l.label.Load().gateway == present.label.Load().gateway {
-				return l
-			}
+	best := links[max(at, 0)]
+	fit, _ := best.fit(now)
+	for _, l := range links {
+		if f, _ := l.fit(now); f > fit {
+			best, fit = l, f
 		}
-		return present
 	}
-	if up := slices.IndexFunc(links, isUp); up >= 0 {
-		return links[up]
+	if at < 0 || best != present || fit == down {
+		return best
 	}
-	return links[max(at, 0)]
+	for _, l := range links[:at] {
+		f, since := l.fit(now)
+		if f == fit && now.Sub(since) >= settled && l.label.Load().gateway == present.label.Load().gateway {
+			return l
+		}
+	}
+	return present
 }

@@ -58,6 +58,29 @@ func TestTrafficStaysOrMovesToThePreferredLink(t *testing.T) {
 	}
 }
 
+func TestTrafficLeavesALinkWhoseFarEndIsAboutToEnd(t *testing.T) {
+	now := time.Unix(1000, 0)
+	a, b := linkUpFor("a-0", "a-0", time.Hour, now), linkUpFor("a-1", "a-1", time.Second, now)
+	links := []*Link{a, b}
+	a.prober.leaving = true
+	if choose(links, a, now) != b {
+		t.Error("stays although another is up")
+	}
+	b.prober.leaving = true
+	if choose(links, a, now) != a {
+		t.Error("moves although the other is about to end, too")
+	}
+	b.prober.answered = time.Time{}
+	if choose(links, a, now) != a || choose(links, b, now) != a {
+		t.Error("one that is about to end is better than one that is down")
+	}
+	a.prober.leaving = false // it has ended and is back
+	b.prober.answered, b.prober.leaving = now, false
+	if choose(links, b, now) != b {
+		t.Error("moves back without need")
+	}
+}
+
 func TestALinkIsTheRemoteGatewayOfItsNameUnlessItSaysOtherwise(t *testing.T) {
 	l := linkUpFor("b-0", "", 0, time.Time{})
 	if got := l.identity(); got.Name != "b-0" || got.Gateway != "b-0" {

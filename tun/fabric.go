@@ -41,6 +41,7 @@ type Fabric struct {
 	host      *Host
 	mux       *underlay.Mux
 	links     atomic.Pointer[[]*Link] // never nil; replaced, not changed
+	leaving   atomic.Bool             // this gateway is about to end
 	active    atomic.Pointer[Link]    // reads the overlay; nil without links
 	attendant *Device                 // reads it then
 	mu        sync.Mutex              // held while links change

@@ -118,11 +118,10 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// Two gateways of the remote cluster are two links. Traffic goes through one, and
-// through the other when the first goes down; both may send to us all the time.
-func TestTrafficMovesToALinkThatIsUp(t *testing.T) {
+// trio is a gateway and the two of the remote cluster, by whether its traffic goes there.
+func trio(t *testing.T) (a, active, standby *end) {
+	t.Helper()
 	a, b0, b1 := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16"), newEnd(t, 3, "10.72.0.0/16")
-	defer a.fabric.Close()
 	for _, err := range []error{
 		a.fabric.SetLinks([]LinkConfig{a.link("b-0", b0), a.link("b-1", b1)}),
 		b0.fabric.SetLinks([]LinkConfig{b0.link("a-0", a)}),
@@ -140,10 +139,18 @@ func TestTrafficMovesToALinkThatIsUp(t *testing.T) {
 	if s[0].Active == s[1].Active || s[0].RTT == 0 || s[0].AnnouncedMTU != testMTU {
 		t.Errorf("status %+v", s)
 	}
-	active, standby := b0, b1
 	if s[1].Active { // it was up before the first
-		active, standby = b1, b0
+		return a, b1, b0
 	}
+	return a, b0, b1
+}
+
+// Two gateways of the remote cluster are two links. Traffic goes through one, and
+// through the other when the first goes down; both may send to us all the time.
+func TestTrafficMovesToALinkThatIsUp(t *testing.T) {
+	a, active, standby := trio(t)
+	defer a.fabric.Close()
+	before := a.fabric.Status()
 	to := netip.MustParseAddr("10.71.2.9")
 	eventually(t, "a packet through the active link", func() bool {
 		a.send(t, tcpPacket(pod, to, []byte("one"), false))
@@ -160,10 +167,37 @@ func TestTrafficMovesToALinkThatIsUp(t *testing.T) {
 		a.send(t, tcpPacket(pod, to, []byte("two"), false))
 		return standby.receives(t, "two")
 	})
-	if now := a.fabric.Status(); now[0].Active == s[0].Active || now[1].Active == s[1].Active {
+	if now := a.fabric.Status(); now[0].Active == before[0].Active || now[1].Active == before[1].Active {
 		t.Errorf("status after the active one went down: %+v", now)
 	}
 	standby.fabric.Close()
+}
+
+// A gateway that is asked to end says so, and loses nothing: traffic has moved before it
+// has ended.
+func TestF2_TrafficLeavesAGatewayBeforeItEnds(t *testing.T) {
+	a, active, standby := trio(t)
+	defer a.fabric.Close()
+	defer standby.fabric.Close()
+	before := a.fabric.Status()
+	active.fabric.Leave()
+	eventually(t, "the other link to be active", func() bool {
+		now := a.fabric.Status()
+		return now[0].Active != before[0].Active && now[1].Active != before[1].Active
+	})
+	if now := a.fabric.Status(); !now[0].Up || !now[1].Up {
+		t.Errorf("traffic has moved because a link went down: %+v", now)
+	}
+	to := netip.MustParseAddr("10.71.2.9")
+	a.send(t, tcpPacket(pod, to, []byte("moved"), false))
+	if !standby.receives(t, "moved") {
+		t.Error("a packet is lost")
+	}
+	active.send(t, tcpPacket(netip.MustParseAddr("10.0.2.9"), netip.MustParseAddr("10.72.1.5"), []byte("late"), false))
+	if !a.receives(t, "late") {
+		t.Error("what the gateway still sends is lost")
+	}
+	active.fabric.Close()
 }
 
 func TestLinksComeAndGo(t *testing.T) {

@@ -16,12 +16,14 @@ import (
 //	+---------------------------------------------------------------+
 //	|                        magic "STRP"                           |
 //	+---------------+---------------+-------------------------------+
-//	|  version = 1  | kind: 1 or 2  |   inner MTU of the sender     |
+//	|  version = 1  | kind: 1 to 3  |   inner MTU of the sender     |
 //	+---------------+---------------+-------------------------------+
 //	|                       sequence (8 bytes)                      |
 //	+---------------------------------------------------------------+
 //
-// kind 1 asks, 2 answers with the sequence of the question. Later versions may
+// kind 1 asks, 2 answers with the sequence of the question, 3 does so and says that the
+// sender is about to end: who knows another gateway of its cluster prefers that. Who does
+// not know kind 3 misses the answer, and finds the link down. Later versions may
 // append fields; what is longer than this is read as far as it is known. Some
 // questions are padded with zeros to the largest packet that is to cross: whether they
 // are answered shows what the path carries.
@@ -31,8 +33,9 @@ const (
 	probeMagic   = 0x53545250
 	probeVersion = 1
 
-	probeAsk    = 1
-	probeAnswer = 2
+	probeAsk     = 1
+	probeAnswer  = 2
+	probeLeaving = 3
 )
 
 const (
@@ -69,7 +72,7 @@ func parseProbe(b []byte) (probe, bool) {
 		return probe{}, false
 	}
 	p := probe{kind: b[5], mtu: binary.BigEndian.Uint16(b[6:]), sequence: binary.BigEndian.Uint64(b[8:])}
-	return p, p.kind == probeAsk || p.kind == probeAnswer
+	return p, p.kind >= probeAsk && p.kind <= probeLeaving
 }
 
 // prober is one link's side of probing: what was asked, what was answered. It is
@@ -79,6 +82,7 @@ type prober struct {
 	next     uint64     // sequence of the next question; the first is 1
 	asked    [8]asked   // the last questions, by sequence
 	answered time.Time  // the last answer
+	leaving  bool       // which said that the far end is about to end
 	upSince  time.Time  // while up
 	mtu      uint16     // what the far end announced last; 0 = nothing yet
 
@@ -167,7 +171,7 @@ func (p *prober) answer(a probe, now time.Time) bool {
 	if !p.up(now) {
 		p.upSince = now
 	}
-	p.answered = now
+	p.answered, p.leaving = now, a.kind == probeLeaving
 	return true
 }
 

@@ -24,7 +24,7 @@ func TestMalformedProbesAreIgnored(t *testing.T) {
 		"cut short":     func(b []byte) []byte { return b[:probeLen-1] },
 		"other magic":   func(b []byte) []byte { b[0]++; return b },
 		"version 0":     func(b []byte) []byte { b[4] = 0; return b },
-		"unknown kind":  func(b []byte) []byte { b[5] = 3; return b },
+		"unknown kind":  func(b []byte) []byte { b[5] = 4; return b },
 		"nothing there": func([]byte) []byte { return nil },
 	} {
 		if p, ok := parseProbe(damage(append([]byte(nil), good...))); ok {
@@ -36,6 +36,7 @@ func TestMalformedProbesAreIgnored(t *testing.T) {
 func FuzzParseProbe(f *testing.F) {
 	f.Add(probe{kind: probeAsk, mtu: 1420, sequence: 1}.append(nil))
 	f.Add(probe{kind: probeAnswer, sequence: 1 << 40}.append(nil))
+	f.Add(probe{kind: probeLeaving, sequence: 7}.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if p, ok := parseProbe(b); ok {
 			if again, ok := parseProbe(p.append(nil)); !ok || again != p {

@@ -82,23 +82,39 @@ func (f *Fabric) receiveProbes(e *ear) {
 		now := time.Now()
 		l.mu.Lock()
 		l.prober.mtu = p.mtu
-		answered := p.kind == probeAnswer && l.prober.answer(p, now)
+		was := l.prober.leaving
+		answered := p.kind != probeAsk && l.prober.answer(p, now)
+		leaves := l.prober.leaving && !was
 		rtt, owes := l.prober.rtt, l.prober.owesQuestion(now)
 		l.mu.Unlock()
 		switch {
 		case p.kind == probeAsk && l.contactable():
-			f.sendProbe(probe{kind: probeAnswer, mtu: uint16(f.Gateway.Table().MTU()), sequence: p.sequence}, l, 0)
+			f.sendProbe(probe{kind: f.answerKind(), mtu: uint16(f.Gateway.Table().MTU()), sequence: p.sequence}, l, 0)
 			if owes {
 				f.ask(l, now) // the far end is there: no need to wait for our turn
 			}
 		case answered:
 			l.logChange(now)
+			if leaves {
+				l.logger().Info("the far end is about to end")
+			}
 			f.askPath(l, now)
 			if f.options.ObserveRTT != nil {
 				f.options.ObserveRTT(l.label.Load().name, rtt)
 			}
 		}
 	}
+}
+
+// Leave tells the far ends from now on, whenever they ask, that this gateway is about to
+// end. Packets cross as before.
+func (f *Fabric) Leave() { f.leaving.Store(true) }
+
+func (f *Fabric) answerKind() uint8 {
+	if f.leaving.Load() {
+		return probeLeaving
+	}
+	return probeAnswer
 }
 
 // linkBetween is the link whose ends have these link addresses, or nil.

@@ -49,7 +49,7 @@ func (f *Fabric) Status() []LinkStatus {
 func (f *Fabric) LinksUp() (up []LinkIdentity) {
 	now := time.Now()
 	for _, l := range *f.links.Load() {
-		if _, is := l.upFor(now); is {
+		if fit, _ := l.fit(now); fit != down {
 			up = append(up, l.identity())
 		}
 	}
@@ -74,11 +74,27 @@ func (l *Link) status(now time.Time) LinkStatus {
 	return s
 }
 
-// upFor is for how long the link has been up, and whether it is.
-func (l *Link) upFor(now time.Time) (time.Duration, bool) {
+// fitness is how well a link serves.
+type fitness int
+
+const (
+	down   fitness = iota
+	ending         // up, but its far end is about to end
+	up
+)
+
+// fit is how well the link serves, and since when it has been up.
+func (l *Link) fit(now time.Time) (fitness, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return now.Sub(l.prober.upSince), l.prober.up(now)
+	switch p := &l.prober; {
+	case !p.up(now):
+		return down, time.Time{}
+	case p.leaving:
+		return ending, p.upSince
+	default:
+		return up, p.upSince
+	}
 }
 
 // logChange writes one line when a link comes up or goes down.

@@ -110,10 +110,14 @@ func (p *Process) Reload(load func() (*config.Gateway, error), applied func(*con
 	return err
 }
 
-// Drain makes the process not ready and goes on forwarding for a while, or until a
-// signal comes from now, which may be nil.
+// Drain makes the process not ready, tells the far ends that the gateway is about to end,
+// and goes on forwarding until they have had time to prefer another, or until a signal
+// comes from now, which may be nil.
 func (p *Process) Drain(now <-chan os.Signal) {
 	p.http.ready.Store(false)
+	if d := p.Gateway(); d != nil {
+		d.Fabric().Leave()
+	}
 	p.options.Log.Info("draining", "for", Drain)
 	select {
 	case <-time.After(Drain):

@@ -47,6 +47,10 @@ const nobody = 65534
 // secretMode lets the gateway read Secrets, which belong to root and to its group.
 const secretMode = 0o440
 
+// linksTake is how many seconds a new gateway has for its links to come up before the next
+// is replaced.
+const linksTake = 5
+
 // statefulSet is what the gateways of a peering run in. Pods begin with the template of
 // the installation, and what Strait needs is put over it.
 func statefulSet(g Gateways, peering *v1alpha1.Peering) *appsv1.StatefulSet {
@@ -55,6 +59,7 @@ func statefulSet(g Gateways, peering *v1alpha1.Peering) *appsv1.StatefulSet {
 		Spec: appsv1.StatefulSetSpec{
 			Replicas:             &peering.Spec.Gateway.Replicas,
 			RevisionHistoryLimit: new(int32(2)),
+			MinReadySeconds:      linksTake,
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
 			Selector:             &metav1.LabelSelector{MatchLabels: selector(peering)},

@@ -92,6 +92,13 @@ func TestTheStatusSaysWhatTheGatewayIsAndHowItsLinksAreDoing(t *testing.T) {
 		t.Errorf("what another gateway said is not there any more: %+v", p.Status)
 	}
 
+	w.halt(t)
+	if links := w.own(t).Links; len(links) != 1 || links[0].Up {
+		t.Errorf("when the gateway has ended it says of its links %+v", links)
+	}
+	w.run(t)
+	w.eventually(t, "the link is up again", func() bool { return len(w.own(t).Links) == 1 && w.own(t).Links[0].Up })
+
 	w.setPeers(t)
 	w.eventually(t, "the link is gone with its peer", func() bool { return len(w.own(t).Links) == 0 && len(w.own(t).Gateways) == 1 })
 }

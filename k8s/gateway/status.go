@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/translate"
 	"strait.dev/strait/tun"
@@ -20,7 +21,7 @@ const (
 
 // publish keeps the gateway's part of the status of its Peering as it should be, until
 // ctx ends: what the gateway is and which links are up at once, measurements now and
-// then.
+// then. At last no link is up, so that nodes prefer another gateway, if there is one.
 func (f *follower) publish(ctx context.Context) {
 	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
@@ -29,6 +30,7 @@ func (f *follower) publish(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			f.farewell()
 			return
 		case <-tick.C:
 		case <-f.poked:
@@ -52,6 +54,24 @@ func (f *follower) publish(ctx context.Context) {
 			f.log.Warn("cannot write the status of the Peering; trying again", "error", err, "every", statusPatience)
 		}
 		failed = err != nil
+	}
+}
+
+// farewell says that no link is up any more. The gateway goes on forwarding for as long
+// as nodes need to hear of it.
+func (f *follower) farewell() {
+	p, ok := f.objects.peer()
+	if !ok {
+		return
+	}
+	last := f.status(p, time.Now())
+	for i := range last.Links {
+		last.Links[i].Up = false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), daemon.Drain)
+	defer cancel()
+	if err := f.write(ctx, last); err != nil {
+		f.log.Warn("cannot tell nodes that this gateway is about to end", "error", err)
 	}
 }
 

@@ -50,7 +50,11 @@ func (w *world) replace(t *testing.T, seen string, gateways int) {
 	sent, lost := stop()
 	t.Logf("with %d gateways on each side, %d of %d packets were lost", gateways, lost, sent)
 	report = append(report, fmt.Sprintf("%.1f s without packets while gateways were replaced on both sides, %d on each", float64(lost)*interval.Seconds(), gateways))
-	if sent < 100 || lost > sent/2 {
+	bound := sent / 2
+	if gateways > 1 {
+		bound = sent / 20 // on a machine with time for it, none
+	}
+	if sent < 100 || lost > bound {
 		t.Errorf("of %d packets that a pod sent during the upgrade with %d gateways, %d were lost", sent, gateways, lost)
 	}
 	w.answers(t, "a", w.web(t, "a", "metadata.name")[0], seen+":8080", "b")
