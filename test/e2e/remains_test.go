@@ -62,8 +62,9 @@ func (w *world) nothingIsLeft(t *testing.T, before map[string]bool) {
 // passing are kinds whose objects come and go by themselves.
 var passing = []string{"events", "leases", "endpointslices", "endpoints", "ipaddresses", "componentstatuses"}
 
-// ofNamespaces are what Kubernetes puts into each namespace some time after it is made.
-var ofNamespaces = regexp.MustCompile(`^(serviceaccounts \S+/default|configmaps \S+/kube-root-ca\.crt)$`)
+// ofKubernetes are what it puts into each namespace some time after it is made, and makes
+// for its own controllers when each of them first acts, minutes after the cluster began.
+var ofKubernetes = regexp.MustCompile(`^(serviceaccounts \S+/default|configmaps \S+/kube-root-ca\.crt|(serviceaccounts|configmaps) kube-system/\S+)$`)
 
 func objects(t *testing.T, c *nodes.Cluster) (all []string, err error) {
 	t.Helper()
@@ -85,7 +86,7 @@ func objects(t *testing.T, c *nodes.Cluster) (all []string, err error) {
 				return nil, fmt.Errorf("list %s: %w", kind.Name, err)
 			}
 			for _, object := range found.Items {
-				if one := strings.TrimSpace(fmt.Sprintf("%s %s/%s", kind.Name, object.Namespace, object.Name)); !ofNamespaces.MatchString(one) {
+				if one := strings.TrimSpace(fmt.Sprintf("%s %s/%s", kind.Name, object.Namespace, object.Name)); !ofKubernetes.MatchString(one) {
 					all = append(all, one)
 				}
 			}
