@@ -71,6 +71,7 @@ func ping(t *testing.T, from *netns.Namespace, to string) *stream {
 // many were missing in all.
 func (s *stream) outage(t *testing.T) (longest time.Duration, lost int) {
 	t.Helper()
+	time.Sleep(25 * streamInterval) // what was repaired in milliseconds has to show in some answers
 	must(t, s.cmd.Process.Signal(os.Interrupt))
 	_ = s.cmd.Wait() // what it printed tells
 	return outage(t, s.out.String())
