@@ -62,9 +62,9 @@ func (w *world) nothingIsLeft(t *testing.T, before map[string]bool) {
 // passing are kinds whose objects come and go by themselves.
 var passing = []string{"events", "leases", "endpointslices", "endpoints", "ipaddresses", "componentstatuses"}
 
-// ofKubernetes are what it puts into each namespace some time after it is made, and makes
-// for its own controllers when each of them first acts, minutes after the cluster began.
-var ofKubernetes = regexp.MustCompile(`^(serviceaccounts \S+/default|configmaps \S+/kube-root-ca\.crt|(serviceaccounts|configmaps) kube-system/\S+)$`)
+// ofKubernetes are what it puts into each namespace some time after it is made, and the
+// accounts of its own controllers, made when each first acts, minutes after the cluster.
+var ofKubernetes = regexp.MustCompile(`^(serviceaccounts \S+/default|configmaps \S+/kube-root-ca\.crt|serviceaccounts kube-system/\S+)$`)
 
 func objects(t *testing.T, c *nodes.Cluster) (all []string, err error) {
 	t.Helper()
