@@ -1,5 +1,8 @@
 # Everything here works on a fresh clone with nothing but Go installed, unless its line says otherwise.
 
+# What `make flaky` runs, and how often.
+TIER     ?= test
+N        ?= 20
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 60s
 # How much `make scale` measures: pods come or go SCALE_RATE times a second for SCALE_SECONDS.
@@ -17,7 +20,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race lint fuzz conformance lab hostile lab-guest test-k8s scale generate e2e bench bench-peer bench-model image image-docker clean
+.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile lab-guest scale generate bench bench-peer bench-model image image-docker clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -28,45 +31,51 @@ build: ## build bin/strait, one static binary
 demo: build ## join two clusters with the same pod CIDR, in one process, without root
 	bin/strait demo
 
-test: ## run every test; as root on Debian or Ubuntu the labs too, after installing what they need
-	@test/run
+test: ## run the core tests, the demo and, as root, a functional lab (10 minutes on a fresh machine, 4 warm)
+	@test/run test
 
-race: ## run the tests of the core under the race detector (needs a C compiler)
-	go test -race $$(go list ./... | grep -v /test/)
+race: ## run the core tests under the race detector (6 minutes; needs a C compiler)
+	@test/run race
 
-lint: ## check formatting, go vet, and golangci-lint where it is installed
-	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; }
-	go vet ./...
-	@if command -v golangci-lint >/dev/null; then golangci-lint run; \
-	else echo "golangci-lint left out: it is not installed; see https://golangci-lint.run"; fi
+test-k8s: ## run the tests on real API servers, those of the chart among them (6 minutes; 10 more to build the programs once)
+	@test/run test-k8s
+
+lab: ## run the lab in network namespaces (5 minutes; needs root)
+	@test/run lab
+
+e2e: ## install, join, verify, upgrade and remove Strait on two real clusters (6 minutes; 10 more to build Kubernetes once; needs root)
+	@test/run e2e
+
+nightly: ## run everything that measures: guest, hostile, scale, long fuzzing (hours; needs root)
+	@test/run nightly
+
+flaky: ## run a tier (TIER, default test) N times (20), half of them beside two busy loops, and count failures per test
+	@test/flaky $(TIER) $(N)
+
+vet: ## check formatting, and run go vet with every build tag (2 minutes)
+	@test/run vet
+
+lint: vet ## vet, and golangci-lint (5 minutes to build it once)
+	go tool -modfile=tools/lint/go.mod golangci-lint run
 
 fuzz: ## run every fuzz target for FUZZTIME each (60s)
 	FUZZTIME=$(FUZZTIME) test/fuzz
 
-conformance: ## print which tests hold each rule of the protocols, each threat and each fault, and whether they pass
-	go run ./internal/conformance -page docs/conformance.md
+conformance: ## write docs/conformance.md, and print which tests hold each rule, threat and fault, with their outcomes in the last runs
+	go run ./internal/conformance -page docs/conformance.md $(wildcard bin/test/*.json)
 
-lab: ## run the lab in network namespaces (needs root and the packages in test/packages)
-	go test -count=1 -v -timeout 20m ./test/lab/...
+hostile: ## attack gateways during a transfer; writes docs/hostile.md (5 minutes; needs root)
+	@test/install lab
+	LAB_HOSTILE_REPORT=$(CURDIR)/docs/hostile.md go test -count=1 -v -timeout 15m -tags nightly -run Hostile ./test/lab
 
-hostile: ## attack gateways while they carry a transfer, 5 minutes; writes docs/hostile.md (needs root and the packages in test/packages)
-	LAB_HOSTILE_REPORT=$(CURDIR)/docs/hostile.md go test -count=1 -v -timeout 15m -run Hostile ./test/lab
-
-lab-guest: ## run the lab on a kernel with Geneve and WireGuard, emulated (needs the packages in test/packages)
+lab-guest: ## run the lab on a kernel with Geneve and WireGuard, in an emulated guest (10 minutes)
+	@test/install lab guest
 	test/guest/run-lab
 
-test-k8s: ## run the tests on real API servers, those of the chart among them (the first time builds the programs, 8 minutes)
-	test/kube/prepare etcd kube-apiserver helm kubeconform promtool
-	go test -count=1 -timeout 20m $$(test/kube/tier)
-
-e2e: ## install, join, verify, upgrade and remove Strait on two real clusters, 4 minutes (needs root and the packages in test/packages; the first time builds Kubernetes, 10 minutes)
-	test/kube/prepare $$(cat test/nodes/programs)
-	go test -count=1 -v -timeout 20m ./test/e2e
-
-scale: ## measure SCALE_NODES nodes (5000) and SCALE_PODS pods (100000) on a real API server, 20 minutes (needs root and the packages in test/packages)
+scale: ## measure SCALE_NODES nodes (5000) and SCALE_PODS pods (100000) on a real API server (20 minutes; needs root)
 	test/kube/prepare
 	SCALE_NODES=$(SCALE_NODES) SCALE_PODS=$(SCALE_PODS) SCALE_RATE=$(SCALE_RATE) SCALE_SECONDS=$(SCALE_SECONDS) \
-		go test -count=1 -v -timeout 2h ./test/scale
+		go test -count=1 -v -timeout 2h -tags nightly ./test/scale
 
 generate: ## make deep copies and CRDs of the API types, and the copies that the chart has, and the references in docs
 	go generate ./k8s/...

@@ -86,15 +86,16 @@ func TestIDsAreReadFromTheBeginningOfAName(t *testing.T) {
 	}
 }
 
-// A module of three packages: one of which starts API servers, one is a lab.
-func TestTestsAreFoundByTheirNames(t *testing.T) {
+func TestTestsAreFoundByTheirNamesAndTheirTargetsByBuildTags(t *testing.T) {
+	t.Parallel()
 	tests, err := findTests(fstest.MapFS{
 		"geneve/a_test.go":          {Data: []byte("package geneve\nfunc TestG1_Dropped() {}\nfunc TestPlain() {}\nfunc (x) TestG2_Method() {}\n")},
 		"geneve/b.go":               {Data: []byte("package geneve\nfunc TestG3_NoTestFile() {}\n")},
+		"geneve/c_test.go":          {Data: []byte("//go:build !windows\n\npackage geneve\nfunc TestG4_Core() {}\n")},
 		"geneve/testdata/c_test.go": {Data: []byte("broken")},
-		"k8s/claims/a_test.go":      {Data: []byte("package claims\nfunc TestT19_Race() {}\n")},
-		"k8s/claims/b_test.go":      {Data: []byte("package claims\nimport \"strait.dev/strait/test/kube\"\n")},
-		"test/lab/a_test.go":        {Data: []byte("package lab\nfunc TestI2_Traceroute() {}\n")},
+		"k8s/claims/a_test.go":      {Data: []byte("//go:build apiserver\n\npackage claims\nfunc TestT19_Race() {}\n")},
+		"test/lab/a_test.go":        {Data: []byte("//go:build lab || nightly\n\npackage lab\nfunc TestI2_Traceroute() {}\n")},
+		"test/lab/b_test.go":        {Data: []byte("//go:build nightly\n\npackage lab\nfunc TestI3_Long() {}\n")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +104,8 @@ func TestTestsAreFoundByTheirNames(t *testing.T) {
 	for _, found := range tests {
 		got = append(got, fmt.Sprintf("%s %v %s", found, found.ids, found.target))
 	}
-	want := []string{"geneve.TestG1_Dropped [G1] ", "k8s/claims.TestT19_Race [T19] test-k8s", "test/lab.TestI2_Traceroute [I2] lab"}
+	want := []string{"geneve.TestG1_Dropped [G1] test", "geneve.TestG4_Core [G4] test", "k8s/claims.TestT19_Race [T19] test-k8s",
+		"test/lab.TestI2_Traceroute [I2] lab", "test/lab.TestI3_Long [I3] nightly"}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

@@ -1,12 +1,14 @@
-// Command conformance shows, for every row of the checklist that this project holds
-// itself to, which tests hold it and whether they pass.
+// Command conformance prints, for every row of the protocols, threats and faults that
+// this project holds itself to, which tests hold it and whether they passed.
+//
+//	conformance [-page FILE] [FILE...]
 //
 // Tests are found by their names: a test that holds rows begins with their IDs, as
-// TestG8_T1_OnlyItsOwnNodeMayUseAVNI does. The tests that need neither root nor a
-// cluster are run. Of the others the table says which make target runs them, or,
-// with -tally, how they did in the last run of test/run.
+// TestG8_T1_OnlyItsOwnNodeMayUseAVNI does. Their outcomes come from the files, the event
+// streams (`go test -json`) that test/run leaves in bin/test. A row whose tests were not
+// run says which make target runs them.
 //
-// It ends with 1 if a row has no test, or a test of a row failed.
+// Exit status: 0 success, 1 a row has no test or a failed one, 2 usage error.
 package main
 
 import (
@@ -14,14 +16,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"strait.dev/strait/internal/testlog"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout)) }
 
 func run(args []string, out io.Writer) int {
 	flags := flag.NewFlagSet("conformance", flag.ContinueOnError)
-	page := flags.String("page", "", "`file` to write the table to, as Markdown and without results")
-	tally := flags.String("tally", "", "`file` of results, as test/run leaves it in bin/test; no test is run then")
+	page := flags.String("page", "", "`file` to write the table to, as Markdown and without outcomes")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -29,28 +32,36 @@ func run(args []string, out io.Writer) int {
 	if err == nil && *page != "" {
 		err = os.WriteFile(*page, []byte(list.markdown()), 0o644)
 	}
-	var results results
+	var outcomes results
 	if err == nil {
-		results, err = resultsOf(list, *tally)
+		outcomes, err = readResults(flags.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		return 2
 	}
-	if !list.print(out, results) {
+	if !list.print(out, outcomes) {
 		return 1
 	}
 	return 0
 }
 
-func resultsOf(list *list, tally string) (results, error) {
-	if tally == "" {
-		return runTests(list)
+// results are the outcomes of tests, by full name.
+type results map[string]testlog.Result
+
+// readResults reads event streams.
+func readResults(files []string) (results, error) {
+	var streams [][]testlog.Result
+	for _, file := range files {
+		stream, err := testlog.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		streams = append(streams, stream)
 	}
-	f, err := os.Open(tally)
-	if err != nil {
-		return nil, fmt.Errorf("%w; run test/run first", err)
+	all := make(results)
+	for _, r := range testlog.Merge(streams...) {
+		all[r.Name()] = r
 	}
-	defer f.Close()
-	return readTally(f)
+	return all, nil
 }

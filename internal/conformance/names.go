@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"go/ast"
+	"go/build/constraint"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -21,7 +22,7 @@ type test struct {
 	name   string
 	file   string // without its folder
 	ids    []string
-	target string // the make target that runs it; empty = it needs neither root nor a cluster
+	target string // the make target that runs it
 }
 
 // String is how people call it.
@@ -83,7 +84,6 @@ func (t test) columns() (all []string) {
 // findTests reads the names of the tests below root. Nothing is built, so it also
 // works while a package does not compile.
 func findTests(root fs.FS) (tests []test, err error) {
-	servers := make(map[string]bool) // packages whose tests start API servers
 	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		base := path.Base(name)
 		switch {
@@ -94,47 +94,61 @@ func findTests(root fs.FS) (tests []test, err error) {
 		case d.IsDir() || !strings.HasSuffix(base, "_test.go"):
 			return nil
 		}
-		found, startsServers, err := testsOf(root, name)
+		found, err := testsOf(root, name)
 		tests = append(tests, found...)
-		if startsServers {
-			servers[module+"/"+path.Dir(name)] = true
-		}
 		return err
 	})
-	for i := range tests {
-		if t := &tests[i]; t.target == "" && servers[t.pkg] {
-			t.target = serversTarget
-		}
-	}
 	slices.SortFunc(tests, func(a, b test) int { return strings.Compare(a.fullName(), b.fullName()) })
 	return tests, err
 }
 
-// testsOf are the tests of one file that name rows, and whether the file starts API
-// servers.
-func testsOf(root fs.FS, name string) (tests []test, startsServers bool, err error) {
+// testsOf are the tests of one file that name rows.
+func testsOf(root fs.FS, name string) (tests []test, err error) {
 	source, err := fs.ReadFile(root, name)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	for _, spec := range file.Imports {
-		startsServers = startsServers || spec.Path.Value == strconv.Quote(serversPackage)
-	}
-	folder := path.Dir(name)
+	target := targetOf(file)
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
 		if !ok || f.Recv != nil {
 			continue
 		}
 		if ids := idsOf(f.Name.Name); ids != nil {
-			tests = append(tests, test{module + "/" + folder, f.Name.Name, path.Base(name), ids, labOf(folder)})
+			tests = append(tests, test{module + "/" + path.Dir(name), f.Name.Name, path.Base(name), ids, target})
 		}
 	}
-	return tests, startsServers, nil
+	return tests, nil
+}
+
+// targets are the make targets that run the tests of files with build tags, most
+// frequent target first. Files without one of them are run by coreTarget.
+var targets = []struct{ tag, target string }{
+	{"apiserver", "test-k8s"}, {"lab", "lab"}, {"e2e", "e2e"}, {"nightly", "nightly"},
+}
+
+const coreTarget = "test"
+
+// targetOf is the make target that runs the tests of a file.
+func targetOf(file *ast.File) string {
+	for _, group := range file.Comments {
+		for _, comment := range group.List {
+			expression, err := constraint.Parse(comment.Text)
+			if err != nil || comment.Pos() > file.Package {
+				continue
+			}
+			for _, t := range targets {
+				if expression.Eval(func(tag string) bool { return tag == t.tag }) && !expression.Eval(func(string) bool { return false }) {
+					return t.target
+				}
+			}
+		}
+	}
+	return coreTarget
 }
 
 // list is the checklist with the tests that hold it.

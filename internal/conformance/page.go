@@ -7,9 +7,9 @@ import (
 
 const head = `# Conformance
 
-Every rule of the protocols that touch a gateway, and every threat and fault it has to stand, with the tests that hold it. This page is made from the names of the tests by ` + "`make conformance`" + `, which also runs them and prints the results; a test of the code fails when the page is not current or a row has no test. What each row says is in our own words: the source has the last one.
+Every protocol rule that applies to a gateway, every threat and every fault, with the tests that hold it. ` + "`make conformance`" + ` generates this page from the names of the tests and prints their outcomes in the last run; a test fails when the page is out of date or a row has no test. The clauses are summaries: the source is authoritative.
 
-A test without a make target needs neither root nor a cluster. A row that is waived says why.
+A test without a make target is run by ` + "`make test`" + `. A waived row states the reason.
 `
 
 // markdown is the page of the docs: the table without the results of one machine.
@@ -33,7 +33,7 @@ func (l *list) heldBy(r row) string {
 	var tests []string
 	for _, t := range l.tests[r.key()] {
 		line := "`" + t.String() + "`"
-		if t.target != "" {
+		if t.target != coreTarget {
 			line += " (`make " + t.target + "`)"
 		}
 		tests = append(tests, line)

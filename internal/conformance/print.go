@@ -29,7 +29,7 @@ func (l *list) print(out io.Writer, results results) bool {
 	for _, n := range counts {
 		total += n
 	}
-	fmt.Fprintf(out, "%d rows: %d pass, %d in labs, %d waived, %d skipped, %d missing, %d failed\n", total,
-		counts[passed], counts[inLabs], counts[waived], counts[skipped], counts[missing], counts[failed])
+	fmt.Fprintf(out, "%d rows: %d pass, %d not run, %d waived, %d skipped, %d missing, %d failed\n", total,
+		counts[passed], counts[notRun], counts[waived], counts[skipped], counts[missing], counts[failed])
 	return counts[missing] == 0 && counts[failed] == 0 && len(l.faults) == 0
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"strait.dev/strait/internal/testlog"
 )
 
 // The states of a row.
@@ -13,7 +15,7 @@ const (
 	missing = "MISSING"
 	waived  = "waived"
 	skipped = "skipped"
-	inLabs  = "in labs" // held by tests that were not run
+	notRun  = "not run" // of none of its tests there is an outcome
 )
 
 // status is the state of a row, and what there is to say about it.
@@ -29,25 +31,20 @@ func (l *list) status(r row, results results) (state, remark string) {
 	reason := ""
 	passes := 0
 	for _, t := range tests {
-		switch o := results[t.fullName()]; o.result {
-		case "pass":
+		switch o := results[t.fullName()]; o.Outcome {
+		case testlog.Pass, testlog.Flaky:
 			passes++
-		case "fail":
+		case testlog.Fail:
 			bad = append(bad, t.String())
-		case "skip":
-			reason = o.reason
+		case testlog.Skip:
+			reason = o.Reason
 		default:
-			if t.target == "" { // its package died before it ended, or did not build
-				bad = append(bad, t.String())
-			} else if !slices.Contains(targets, t.target) {
-				targets = append(targets, t.target)
+			if !slices.Contains(targets, "make "+t.target) {
+				targets = append(targets, "make "+t.target)
 			}
 		}
 	}
-	elsewhere := ""
-	if len(targets) > 0 {
-		elsewhere = "make " + strings.Join(targets, ", make ")
-	}
+	elsewhere := strings.Join(targets, ", ")
 	switch {
 	case len(bad) > 0:
 		return failed, strings.Join(bad, " ")
@@ -56,7 +53,7 @@ func (l *list) status(r row, results results) (state, remark string) {
 	case passes > 0:
 		return passed, ""
 	case elsewhere != "":
-		return inLabs, elsewhere
+		return notRun, elsewhere
 	}
 	return skipped, reason
 }

@@ -3,13 +3,15 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"strait.dev/strait/internal/testlog"
 )
 
 // oneRow is a list with one row, held by a test of the core and one of a lab.
 func oneRow(r row, names ...string) *list {
 	var tests []test
 	for _, name := range names {
-		t := test{pkg: module + "/core", name: name, ids: idsOf(name)}
+		t := test{pkg: module + "/core", name: name, ids: idsOf(name), target: coreTarget}
 		if strings.HasSuffix(name, "Lab") {
 			t.pkg, t.target = module+"/test/lab", "lab"
 		}
@@ -32,13 +34,14 @@ func TestTheStateOfARowIsThatOfItsTests(t *testing.T) {
 	}{
 		{"no test", oneRow(row), nil, missing, "", false},
 		{"waived", oneRow(excused), nil, waived, "no reason", true},
-		{"passed", oneRow(row, "TestG1_Core"), results{core: {"pass", ""}}, passed, "", true},
-		{"passed, and a lab that was not run", oneRow(row, "TestG1_Core", "TestG1_Lab"), results{core: {"pass", ""}}, passed, "more in make lab", true},
-		{"passed, but not in the lab", oneRow(row, "TestG1_Core", "TestG1_Lab"), results{core: {"pass", ""}, lab: {"fail", ""}}, failed, "test/lab.TestG1_Lab", false},
-		{"a lab that was not run", oneRow(row, "TestG1_Lab"), nil, inLabs, "make lab", true},
-		{"a lab that was", oneRow(row, "TestG1_Lab"), results{lab: {"pass", ""}}, passed, "", true},
-		{"without any result", oneRow(row, "TestG1_Core"), nil, failed, "core.TestG1_Core", false},
-		{"skipped", oneRow(row, "TestG1_Core"), results{core: {"skip", "needs root"}}, skipped, "needs root", true},
+		{"passed", oneRow(row, "TestG1_Core"), results{core: {Outcome: testlog.Pass}}, passed, "", true},
+		{"passed, and a lab that was not run", oneRow(row, "TestG1_Core", "TestG1_Lab"), results{core: {Outcome: testlog.Pass}}, passed, "more in make lab", true},
+		{"passed, but not in the lab", oneRow(row, "TestG1_Core", "TestG1_Lab"), results{core: {Outcome: testlog.Pass}, lab: {Outcome: testlog.Fail}}, failed, "test/lab.TestG1_Lab", false},
+		{"a lab that was not run", oneRow(row, "TestG1_Lab"), nil, notRun, "make lab", true},
+		{"a lab that was", oneRow(row, "TestG1_Lab"), results{lab: {Outcome: testlog.Pass}}, passed, "", true},
+		{"a core that was not run", oneRow(row, "TestG1_Core"), nil, notRun, "make test", true},
+		{"flaky", oneRow(row, "TestG1_Core"), results{core: {Outcome: testlog.Flaky}}, passed, "", true},
+		{"skipped", oneRow(row, "TestG1_Core"), results{core: {Outcome: testlog.Skip, Reason: "needs root"}}, skipped, "needs root", true},
 	} {
 		state, remark := c.list.status(c.list.sections[0].rows[0], c.results)
 		if state != c.state || remark != c.remark {
@@ -46,47 +49,11 @@ func TestTheStateOfARowIsThatOfItsTests(t *testing.T) {
 		}
 		var out strings.Builder
 		if good := c.list.print(&out, c.results); good != c.good {
-			t.Errorf("%s: well is %t, want %t:\n%s", c.name, good, c.good, out.String())
+			t.Errorf("%s: success is %t, want %t:\n%s", c.name, good, c.good, out.String())
 		}
 		if !strings.Contains(out.String(), c.state) || !strings.Contains(out.String(), "\n1 rows: ") {
 			t.Errorf("%s: printed\n%s", c.name, out.String())
 		}
-	}
-}
-
-func TestResultsAreReadFromGoTest(t *testing.T) {
-	r := make(results)
-	err := r.read(strings.NewReader(`{"Action":"run","Package":"p","Test":"TestA"}
-{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:3: needs root\n"}
-{"Action":"output","Package":"p","Test":"TestA","Output":"--- SKIP: TestA (0.00s)\n"}
-{"Action":"skip","Package":"p","Test":"TestA"}
-{"Action":"pass","Package":"p","Test":"TestB"}
-{"Action":"fail","Package":"p","Test":"TestB"}
-no event
-{"Action":"fail","Package":"p"}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]outcome{
-		"p.TestA": {"skip", "a_test.go:3: needs root"}, "p.TestB": {"fail", ""}, "p": {"fail", ""},
-	} {
-		if r[name] != want {
-			t.Errorf("%s: %+v, want %+v", name, r[name], want)
-		}
-	}
-	if err := r.built(map[string]bool{"p": true}); err != nil {
-		t.Error(err)
-	}
-	if err := r.built(map[string]bool{"q": true}); err == nil || !strings.Contains(err.Error(), "run: go vet q") {
-		t.Errorf("a package without results: %v", err)
-	}
-}
-
-func TestResultsAreReadFromATally(t *testing.T) {
-	r, err := readTally(strings.NewReader("skip\tp.TestA\tneeds root\npass\tp.TestA\t\nskip\tp.TestA\tagain\nfail\tp.TestB\t\npass\tp.TestB\t\nodd line\n"))
-	if err != nil || r["p.TestA"] != (outcome{"pass", ""}) || r["p.TestB"].result != "fail" || len(r) != 2 {
-		t.Errorf("%+v, %v", r, err)
 	}
 }
 

@@ -42,7 +42,7 @@ var pure = []string{"packet", "config", "geneve", "vxlan", "nat", "ipam", "inter
 
 // aside are packages that belong to no layer: tests and the tools that run them.
 // They are imported by tests alone.
-var aside = []string{"internal/conformance", "internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/raceflag", "internal/testsum", "test"}
+var aside = []string{"internal/conformance", "internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/raceflag", "internal/testlog", "internal/testreport", "test"}
 
 // ban forbids an import, given as a path or as a folder of paths ending in "/",
 // to some packages.

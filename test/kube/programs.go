@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// prepare is the script that builds the programs. Its hash names the cache, so that
-// another version of it never finds programs of this one.
+// table lists the programs and their versions. Its hash names the folder that
+// test/kube/prepare puts them into, so that other versions are never found.
 //
-//go:embed prepare
-var prepare []byte
+//go:embed programs
+var table []byte
 
 // programs are the paths of what a cluster consists of.
 type programs struct{ etcd, server string }
@@ -26,14 +26,15 @@ func findPrograms(t testing.TB) programs {
 	return programs{etcd: filepath.Join(dir, "etcd"), server: filepath.Join(dir, "kube-apiserver")}
 }
 
-// Program is the path of a program that test/kube/prepare builds, like helm. Where it has
-// not been built the test is skipped, and says how to build it.
+// Program is the path of a program that test/kube/prepare builds, like helm. A missing
+// program skips the test with the command that builds it.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	return filepath.Join(Programs(t, name), name)
 }
 
-// Programs is the folder of several programs, each of which is there.
+// Programs is the folder of several programs. Missing programs skip the test with the
+// command that builds them.
 func Programs(t testing.TB, names ...string) string {
 	t.Helper()
 	cache := os.Getenv("XDG_CACHE_HOME")
@@ -42,8 +43,8 @@ func Programs(t testing.TB, names ...string) string {
 		must(t, err)
 		cache = filepath.Join(home, ".cache")
 	}
-	hash := sha256.Sum256(prepare)
-	dir := filepath.Join(cache, "strait", "kube", hex.EncodeToString(hash[:8]))
+	hash := sha256.Sum256(table)
+	dir := filepath.Join(cache, "strait", "programs", hex.EncodeToString(hash[:8]))
 	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Skipf("left out: %s has not been built; run: test/kube/prepare %s", name, strings.Join(names, " "))
