@@ -14,6 +14,7 @@ var (
 )
 
 func TestEveryDependencyIsDocumentedWithItsReason(t *testing.T) {
+	t.Parallel()
 	needed := names(t, "../../go.mod", required)
 	explained := names(t, "../../docs/design/dependencies.md", documented)
 	for module := range needed {

@@ -5,47 +5,78 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// file is a Go file of the product; tests may import what they like.
+// file is a Go file of the module.
 type file struct {
 	name    string // from the module's root
 	pkg     string // the folder, from the module's root
+	set     *token.FileSet
 	syntax  *ast.File
 	imports []string
 }
 
-// files are all files of the module, parsed. Nothing is built, so that the test
-// also speaks while another package does not compile.
-func files(t *testing.T) (all []file) {
+// files are the files of the product, whatever their build constraints; tests may import
+// any package.
+func files(t *testing.T) []file {
 	t.Helper()
+	return goFiles(t, func(name string) bool { return !strings.HasSuffix(name, "_test.go") })
+}
+
+// goFiles are the files of the module whose names are wanted.
+func goFiles(t *testing.T, wanted func(name string) bool) (some []file) {
+	t.Helper()
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if wanted(f.name) {
+			some = append(some, f)
+		}
+	}
+	if len(some) == 0 {
+		t.Fatal("no file found")
+	}
+	return some
+}
+
+// parsed are all files of the module with their comments. Nothing is built, so the tests
+// report also while another package does not compile.
+var parsed = sync.OnceValues(func() (all []file, err error) {
 	const root = "../.."
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		base := d.Name()
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && (base == "testdata" || name != root && strings.HasPrefix(base, ".")):
 			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go"):
+		case d.IsDir() || !strings.HasSuffix(base, ".go"):
 			return nil
-		}
-		syntax, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
 		}
 		relative, err := filepath.Rel(root, name)
 		if err != nil {
 			return err
 		}
-		f := file{name: filepath.ToSlash(relative), syntax: syntax}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		f := file{name: filepath.ToSlash(relative), set: token.NewFileSet()}
 		f.pkg = path.Dir(f.name)
-		for _, spec := range syntax.Imports {
+		f.syntax, err = parser.ParseFile(f.set, f.name, text, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		for _, spec := range f.syntax.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
 				return err
@@ -55,16 +86,11 @@ func files(t *testing.T) (all []file) {
 		all = append(all, f)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) == 0 {
-		t.Fatal("no file found")
-	}
-	return all
-}
+	return all, err
+})
 
 func TestEveryPackageHasALayer(t *testing.T) {
+	t.Parallel()
 	for _, f := range files(t) {
 		if layerOf(f.pkg) < 0 && !within(f.pkg, aside) {
 			t.Errorf("%s: %s has no layer; give it one in internal/layers/rules_test.go and in ARCHITECTURE.md", f.name, f.pkg)
@@ -73,6 +99,7 @@ func TestEveryPackageHasALayer(t *testing.T) {
 }
 
 func TestImportsPointDown(t *testing.T) {
+	t.Parallel()
 	for _, f := range files(t) {
 		for _, imported := range f.imports {
 			other, ours := strings.CutPrefix(imported, module)
@@ -91,6 +118,7 @@ func TestImportsPointDown(t *testing.T) {
 }
 
 func TestNoPackageImportsWhatItIsBannedFrom(t *testing.T) {
+	t.Parallel()
 	for _, f := range files(t) {
 		for _, imported := range f.imports {
 			for _, b := range bans {
@@ -103,6 +131,7 @@ func TestNoPackageImportsWhatItIsBannedFrom(t *testing.T) {
 }
 
 func TestPurePackagesStartNothingAndReadNoClock(t *testing.T) {
+	t.Parallel()
 	for _, f := range files(t) {
 		if !within(f.pkg, pure) {
 			continue
