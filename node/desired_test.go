@@ -7,6 +7,7 @@ import (
 )
 
 func TestValidateNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	if err := desiredB().Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +56,7 @@ func route(to string) func(*Desired) {
 }
 
 func TestChooseTakesGeneveFirstAndUserspaceLast(t *testing.T) {
+	t.Parallel()
 	both, geneve, vxlan := Support{Geneve: true, VXLAN: true, Userspace: true}, Support{Geneve: true}, Support{VXLAN: true, Userspace: true}
 	userspace, none := Support{Userspace: true}, Support{Lacks: "no TAP device (open /dev/net/tun: no such file)"}
 	for _, c := range []struct {
@@ -82,6 +84,7 @@ func TestChooseTakesGeneveFirstAndUserspaceLast(t *testing.T) {
 }
 
 func TestSourcesKeepEachRangeOnce(t *testing.T) {
+	t.Parallel()
 	d := Desired{Pods: prefixes("10.0.1.0/24", "10.0.0.0/16", "10.1.0.5/32", "10.0.0.0/16", "fd00:10::/48")}
 	got := d.sources()
 	if want := prefixes("10.0.0.0/16", "10.1.0.5/32", "fd00:10::/48"); len(got.Pods) != len(want) || got.Pods[0] != want[0] || got.Pods[1] != want[1] || got.Pods[2] != want[2] {

@@ -43,6 +43,7 @@ func attributeOf(kind uint16, value string) []byte {
 
 // Pods come and go on every node; that must not make the helper read the kernel.
 func TestOnlyOurOwnEventsCount(t *testing.T) {
+	t.Parallel()
 	e := &events{}
 	e.links.Store(&map[string]int{"strait-0123abcd": 7})
 	routeOf := func(protocol byte) []byte {
@@ -82,6 +83,7 @@ func TestOnlyOurOwnEventsCount(t *testing.T) {
 }
 
 func TestMarksProveEveryRule(t *testing.T) {
+	t.Parallel()
 	whole := []string{mark("abc", 0, 3), mark("abc", 1, 3), mark("abc", 2, 3)}
 	if got := readMarks(whole, "damaged"); got != "abc" {
 		t.Errorf("whole: %q", got)

@@ -6,6 +6,7 @@ import (
 )
 
 func TestTenRepairsAMinuteNeverWait(t *testing.T) {
+	t.Parallel()
 	var f fight
 	now := time.Unix(1_000_000, 0)
 	for range 100 {
@@ -18,6 +19,7 @@ func TestTenRepairsAMinuteNeverWait(t *testing.T) {
 }
 
 func TestRepairsWithoutEndAreOnePerInterval(t *testing.T) {
+	t.Parallel()
 	var f fight
 	start := time.Unix(1_000_000, 0)
 	repairs := 0

@@ -44,33 +44,19 @@ func (k *Kernel) Keep(ctx context.Context, desired <-chan Desired, report func(R
 	if err := k.events.listen(); err != nil {
 		return err
 	}
-	c := keeper{kernel: k, report: report, timer: time.NewTimer(0)}
-	defer c.timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case d := <-desired:
-			if err := d.Validate(); err != nil {
-				report(Report{Err: err})
-				continue
-			}
-			c.desired, c.fresh = &d, true
-			c.runAt(time.Now())
-		case <-k.events.changed:
-			// Never later than it would be: changes without end must not put it off.
-			if at := c.earliest(time.Now()); at.Before(c.due) {
-				c.runAt(at)
-			}
-		case <-c.timer.C:
-			c.run()
-		}
-	}
+	c := keeper{report: report, achieve: func(d Desired) ([]Operation, error) {
+		done, err := k.achieve(d)
+		links := maps.Clone(k.links)
+		k.events.links.Store(&links)
+		return done, err
+	}}
+	c.keep(ctx, desired, k.events.changed)
+	return nil
 }
 
 // keeper is the state of Keep.
 type keeper struct {
-	kernel  *Kernel
+	achieve func(Desired) ([]Operation, error) // returns what it did
 	report  func(Report)
 	timer   *time.Timer // to the next run
 	due     time.Time   // when that is
@@ -80,6 +66,32 @@ type keeper struct {
 	trouble bool          // the last report was of an error or a fight
 	retry   time.Duration // to the next try; 0 after success
 	failed  time.Time
+}
+
+// keep achieves what is desired, and does so again after each change, until ctx ends.
+func (c *keeper) keep(ctx context.Context, desired <-chan Desired, changed <-chan struct{}) {
+	c.timer = time.NewTimer(0)
+	defer c.timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case d := <-desired:
+			if err := d.Validate(); err != nil {
+				c.report(Report{Err: err})
+				continue
+			}
+			c.desired, c.fresh = &d, true
+			c.runAt(time.Now())
+		case <-changed:
+			// Never later than it would be: changes without end must not put it off.
+			if at := c.earliest(time.Now()); at.Before(c.due) {
+				c.runAt(at)
+			}
+		case <-c.timer.C:
+			c.run()
+		}
+	}
 }
 
 // earliest is when to run after something has changed.
@@ -97,9 +109,7 @@ func (c *keeper) run() {
 	if c.desired == nil {
 		return
 	}
-	done, err := c.kernel.achieve(*c.desired)
-	links := maps.Clone(c.kernel.links)
-	c.kernel.events.links.Store(&links)
+	done, err := c.achieve(*c.desired)
 	now := time.Now()
 	r := Report{Done: done, Repair: !c.fresh, Gone: c.desired.Nothing && err == nil, Err: err}
 	if r.Repair && len(done) > 0 {

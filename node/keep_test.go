@@ -1,46 +1,14 @@
+//go:build lab
+
 package node
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
-
-// keep runs Keep in the namespace until the test ends, and returns where to say what is
-// desired and where the reports come.
-func (w *world) keep(t *testing.T) (chan<- Desired, <-chan Report) {
-	t.Helper()
-	w.kept = true
-	w.kernel.userspace.Close()
-	k := openIn(t, w.node)
-	desired, reports, ended := make(chan Desired), make(chan Report, 100), make(chan error, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		ended <- k.Keep(ctx, desired, func(r Report) { reports <- r })
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return desired, reports
-}
-
-// next is the next report.
-func next(t *testing.T, reports <-chan Report) Report {
-	t.Helper()
-	select {
-	case r := <-reports:
-		return r
-	case <-time.After(patience):
-		t.Fatalf("no report after %v", patience)
-		return Report{}
-	}
-}
 
 func TestF9_F18_WhatOthersChangeComesBack(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
@@ -77,13 +45,13 @@ func TestF9_F18_WhatOthersChangeComesBack(t *testing.T) {
 			t.Run(damage, func(t *testing.T) {
 				desired, reports := w.keep(t)
 				desired <- w.desired()
-				if r := next(t, reports); r.Err != nil || r.Repair || slices.ContainsFunc(r.Done, func(o Operation) bool { return !isServe(o) }) {
+				if r := <-reports; r.Err != nil || r.Repair || slices.ContainsFunc(r.Done, func(o Operation) bool { return !isServe(o) }) {
 					t.Fatalf("before: report %+v", r)
 				}
 				start := time.Now()
 				command := strings.Fields(damage)
 				w.node.Run(t, command[0], command[1:]...)
-				r := next(t, reports)
+				r := <-reports
 				if r.Err != nil || !r.Repair || len(r.Done) == 0 {
 					t.Errorf("report %+v", r)
 				}
@@ -99,10 +67,10 @@ func TestF9_RepairsSlowDownInAFight(t *testing.T) {
 	w := newWorld(t, Support{})
 	desired, reports := w.keep(t)
 	desired <- w.desired()
-	next(t, reports)
+	<-reports
 	for i := 1; ; i++ {
 		w.node.IP(t, "rule del pref 105")
-		r := next(t, reports)
+		r := <-reports
 		if r.Err != nil || !r.Repair {
 			t.Fatalf("report %+v", r)
 		}
@@ -119,11 +87,11 @@ func TestWhatIsInvalidChangesNothing(t *testing.T) {
 	w := newWorld(t, Support{})
 	desired, reports := w.keep(t)
 	desired <- w.desired()
-	next(t, reports)
+	<-reports
 	invalid := w.desired()
 	invalid.Routes = append(invalid.Routes, Route{Prefix: prefixes("10.0.0.0/7")[0]})
 	desired <- invalid
-	if r := next(t, reports); r.Err == nil {
+	if r := <-reports; r.Err == nil {
 		t.Errorf("report %+v", r)
 	}
 	w.check(t, w.desired())
@@ -135,11 +103,11 @@ func TestWhatFailsIsTriedAgain(t *testing.T) {
 	w.node.IP(t, fmt.Sprintf("link add obstacle type %s id %d remote 192.0.2.10 dstport %d", w.encapsulation, worldVNI, w.encapsulation.port()))
 	desired, reports := w.keep(t)
 	desired <- w.desired()
-	if r := next(t, reports); r.Err == nil || !strings.Contains(r.Err.Error(), "remove the other link of that VNI and port") {
+	if r := <-reports; r.Err == nil || !strings.Contains(r.Err.Error(), "remove the other link of that VNI and port") {
 		t.Errorf("report %+v", r)
 	}
 	w.node.IP(t, "link del obstacle")
-	for next(t, reports).Err != nil {
+	for (<-reports).Err != nil {
 	}
 	w.check(t, w.desired())
 	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")

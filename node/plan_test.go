@@ -23,6 +23,7 @@ func desiredB() Desired {
 
 // The order of a plan is its whole point, so that the cases that matter are written out.
 func TestPlanOrder(t *testing.T) {
+	t.Parallel()
 	none := func(*Desired) {}
 	for _, c := range []struct {
 		name     string
@@ -142,6 +143,7 @@ func run(t *testing.T, m *model, operations []Operation) {
 // From anything to anything: one plan gets there, and on the way no prefix that was
 // fenced is open, and every prefix is fenced before the first packet could leave.
 func TestT14_PlanArrivesFromAnywhereAndNeverLeaks(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
 		m := &model{}
@@ -175,6 +177,7 @@ func TestT14_PlanArrivesFromAnywhereAndNeverLeaks(t *testing.T) {
 // Between two good states, what was served stays served throughout: gateways move,
 // routes move between gateways, MTUs and encapsulations change.
 func TestPlanLosesNoPacketBetweenGoodStates(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	checked := 0
 	for range 3000 {
@@ -209,6 +212,7 @@ func TestPlanLosesNoPacketBetweenGoodStates(t *testing.T) {
 }
 
 func TestRemovalLeavesNothing(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 500 {
 		m := &model{}
@@ -219,4 +223,27 @@ func TestRemovalLeavesNothing(t *testing.T) {
 			t.Fatalf("left:\n%s", text(left))
 		}
 	}
+}
+
+func addrs(ss ...string) (as []netip.Addr) {
+	for _, s := range ss {
+		as = append(as, netip.MustParseAddr(s))
+	}
+	return as
+}
+
+func prefixes(ss ...string) (ps []netip.Prefix) {
+	for _, s := range ss {
+		ps = append(ps, netip.MustParsePrefix(s))
+	}
+	return ps
+}
+
+// text is a line for each operation.
+func text(operations []Operation) string {
+	var s string
+	for _, o := range operations {
+		s += o.String() + "\n"
+	}
+	return s
 }

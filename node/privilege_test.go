@@ -1,10 +1,11 @@
+//go:build lab
+
 package node
 
 import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 )
 
 // child is set in the process that TestNetAdminIsEnough starts, to the encapsulation to
@@ -42,7 +43,7 @@ func withoutPrivileges(t *testing.T, e Encapsulation) {
 	must(t, err)
 	defer p.Close()
 	for _, to := range addrs("10.80.0.1", "fd00:80::1") {
-		if err := ask(t, p, to, 5*time.Second); err != nil {
+		if err := p.Ask(t.Context(), to); err != nil {
 			t.Error(err)
 		}
 	}

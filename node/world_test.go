@@ -1,6 +1,9 @@
+//go:build lab || nightly
+
 package node
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -90,6 +93,15 @@ route add default via fd00:10:0:1::1
 	return w
 }
 
+// userspaceWorld has TAP devices at all ends.
+func userspaceWorld(t *testing.T) *world {
+	t.Helper()
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skipf("TAP devices left out: this kernel has none (%v)", err)
+	}
+	return newWorld(t, Support{Userspace: true})
+}
+
 func (w *world) makeGateway(t *testing.T, n *netns.Namespace, underlay string) {
 	t.Helper()
 	device := fmt.Sprintf("link add overlay type %s id %d remote 192.0.2.21 dstport %d", w.encapsulation, worldVNI, w.encapsulation.port())
@@ -152,6 +164,27 @@ func (w *world) desired() Desired {
 	}
 }
 
+// keep runs Keep in the namespace until the test ends, and returns where to say what is
+// desired and where the reports come.
+func (w *world) keep(t *testing.T) (chan<- Desired, <-chan Report) {
+	t.Helper()
+	w.kept = true
+	w.kernel.userspace.Close()
+	k := openIn(t, w.node)
+	desired, reports, ended := make(chan Desired), make(chan Report, 100), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		ended <- k.Keep(ctx, desired, func(r Report) { reports <- r })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return desired, reports
+}
+
 // apply brings the node's kernel to what is desired.
 func (w *world) apply(t *testing.T, d Desired) {
 	t.Helper()
@@ -177,29 +210,6 @@ func (w *world) check(t *testing.T, d Desired) {
 
 // isServe is for what only the process knows that serves: whether a TAP device is.
 func isServe(o Operation) bool { return strings.HasPrefix(o.String(), "serve link") }
-
-func addrs(ss ...string) (as []netip.Addr) {
-	for _, s := range ss {
-		as = append(as, netip.MustParseAddr(s))
-	}
-	return as
-}
-
-func prefixes(ss ...string) (ps []netip.Prefix) {
-	for _, s := range ss {
-		ps = append(ps, netip.MustParsePrefix(s))
-	}
-	return ps
-}
-
-// text is a line for each operation.
-func text(operations []Operation) string {
-	var s string
-	for _, o := range operations {
-		s += o.String() + "\n"
-	}
-	return s
-}
 
 // openIn opens a namespace's kernel.
 func openIn(t *testing.T, n *netns.Namespace) *Kernel {
