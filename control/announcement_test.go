@@ -11,6 +11,7 @@ import (
 )
 
 func TestAnnouncementsSurviveTheWire(t *testing.T) {
+	t.Parallel()
 	for name, a := range map[string]Announcement{
 		"everything":    announcement(),
 		"nothing given": {Cluster: "b", Gateway: "b-0", Gateways: []Gateway{{"b-0", []config.Key{keyNumber(2)}, nil}}},
@@ -30,6 +31,7 @@ func TestAnnouncementsSurviveTheWire(t *testing.T) {
 }
 
 func TestUnknownFieldsAreIgnored(t *testing.T) {
+	t.Parallel()
 	a := announcement()
 	b, err := a.encode()
 	if err != nil {
@@ -52,6 +54,7 @@ func many[T any](n int, make func(i int) T) (all []T) {
 }
 
 func TestInvalidAnnouncementsAreNamedByTheirField(t *testing.T) {
+	t.Parallel()
 	small := func(i int) netip.Prefix {
 		return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 99, byte(i >> 8), byte(i)}), 32)
 	}
@@ -103,6 +106,7 @@ func TestInvalidAnnouncementsAreNamedByTheirField(t *testing.T) {
 }
 
 func TestMalformedAnnouncementsAreRefusedWithoutRepeatingKeys(t *testing.T) {
+	t.Parallel()
 	const secret = "iJXlbBlGW5pcuRDAIEMYHKIGxnTU0mn8WYFLCIA9YVE"
 	good := announcement()
 	b, err := good.encode()

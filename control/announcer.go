@@ -38,9 +38,8 @@ type Result struct {
 // last: when that changes, when a link comes up, and every minute. Safe for
 // concurrent use.
 type Announcer struct {
-	options  AnnouncerOptions
-	patience time.Duration // for one exchange
-	changed  chan struct{} // Run shall look now
+	options AnnouncerOptions
+	changed chan struct{} // Run shall look now
 
 	mu     sync.Mutex
 	body   []byte // the announcement; nil before the first Set
@@ -58,7 +57,7 @@ type peer struct {
 
 // NewAnnouncer makes an Announcer that does nothing before Run.
 func NewAnnouncer(o AnnouncerOptions) *Announcer {
-	return &Announcer{options: o, patience: patience, changed: make(chan struct{}, 1), peers: make(map[linkKey]*peer)}
+	return &Announcer{options: o, changed: make(chan struct{}, 1), peers: make(map[linkKey]*peer)}
 }
 
 // Set gives the announcement to make from now on. An invalid one is an error and
@@ -144,8 +143,8 @@ func (a *Announcer) step(ctx context.Context, now time.Time, exchanges *sync.Wai
 		p.cancel = cancel
 		exchanges.Go(func() {
 			defer cancel()
-			c := caller{func(ctx context.Context) (net.Conn, error) { return a.options.Dial(ctx, link) }, a.patience}
-			versions, err := c.announce(ctx, body)
+			dial := func(ctx context.Context) (net.Conn, error) { return a.options.Dial(ctx, link) }
+			versions, err := announce(ctx, dial, body)
 			a.note(p, number, versions, err, time.Now())
 		})
 	}

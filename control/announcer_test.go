@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-// world is an Announcer that runs, the links that it sees, and the far end of them all.
+// world is an Announcer that runs in virtual time, the links that it sees, and the far
+// end of them all.
 type world struct {
 	*Announcer
 	mu       sync.Mutex
@@ -35,7 +37,7 @@ func newWorld(t *testing.T) *world {
 			return errors.New(w.refuse)
 		}
 		return nil
-	}, patience)
+	})
 	w.Announcer = NewAnnouncer(AnnouncerOptions{
 		Up: func() []Link { w.mu.Lock(); defer w.mu.Unlock(); return slices.Clone(w.up) },
 		Dial: func(ctx context.Context, link Link) (net.Conn, error) {
@@ -46,7 +48,7 @@ func newWorld(t *testing.T) *world {
 			if broken {
 				return nil, errors.New("nobody is there")
 			}
-			return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+			return l.dial(ctx)
 		},
 		Jitter: func() float64 { return 0 },
 		Log:    slog.New(slog.DiscardHandler),
@@ -58,12 +60,13 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// change changes the world and makes the Announcer look.
+// change changes the world, makes the Announcer look, and waits for what it does at once.
 func (w *world) change(change func()) {
 	w.mu.Lock()
 	change()
 	w.mu.Unlock()
 	w.wake()
+	synctest.Wait()
 }
 
 // result of the only link.
@@ -74,6 +77,7 @@ func (w *world) result() Result {
 	return Result{}
 }
 
+// announce sets an announcement and waits for what the Announcer does at once.
 func (w *world) announce(t *testing.T, cluster string) {
 	t.Helper()
 	a := announcement()
@@ -81,126 +85,158 @@ func (w *world) announce(t *testing.T, cluster string) {
 	if err := w.Set(a); err != nil {
 		t.Fatal(err)
 	}
+	synctest.Wait()
+}
+
+// announced checks of which clusters announcements have arrived.
+func (w *world) announced(t *testing.T, want string) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got := strings.Join(w.clusters, " "); got != want {
+		t.Errorf("announced %s, want %s", got, want)
+	}
 }
 
 func TestWhatIsSetReachesEveryLinkThatIsUp(t *testing.T) {
-	w := newWorld(t)
-	w.change(func() { w.up = []Link{theLink} })
-	if r := w.result(); r.Current || !r.AcceptedAt.IsZero() || r.Link != theLink {
-		t.Errorf("before there is an announcement: %+v", r)
-	}
-	w.announce(t, "b")
-	eventually(t, "the first", func() bool { return w.result().Current })
-	if r := w.result(); r.AcceptedAt.IsZero() || r.Refused != "" || r.Err != nil || !slices.Equal(r.Versions, []int{1}) {
-		t.Errorf("%+v", r)
-	}
-	w.announce(t, "b") // the same again is no news
-	w.announce(t, "c")
-	eventually(t, "the changed one", func() bool { return w.result().Current })
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.change(func() { w.up = []Link{theLink} })
+		if r := w.result(); r.Current || !r.AcceptedAt.IsZero() || r.Link != theLink {
+			t.Errorf("before there is an announcement: %+v", r)
+		}
+		w.announce(t, "b")
+		if r := w.result(); !r.Current || !r.AcceptedAt.Equal(time.Now()) || r.Refused != "" || r.Err != nil || !slices.Equal(r.Versions, []int{1}) {
+			t.Errorf("%+v", r)
+		}
+		w.announce(t, "b") // the same again is no news
+		w.announce(t, "c")
+		if r := w.result(); !r.Current {
+			t.Errorf("after a change: %+v", r)
+		}
 
-	other := Link{Name: "b-1", OwnKey: keyNumber(1), RemoteKey: keyNumber(7)}
-	w.change(func() { w.up = []Link{other, theLink} })
-	eventually(t, "the new link", func() bool { return w.Results()[0].Current })
-	renamed := theLink
-	renamed.Name = "renamed"
-	w.change(func() { w.up = []Link{renamed} })
-	if r := w.result(); !r.Current || r.Link.Name != "renamed" {
-		t.Errorf("after a link has another name: %+v", r)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if got := strings.Join(w.clusters, " "); got != "b c c" {
-		t.Errorf("announced %s, want b c c", got)
-	}
-	if w.dials["renamed"] != 0 {
-		t.Error("announced again because of a name")
-	}
+		other := Link{Name: "b-1", OwnKey: keyNumber(1), RemoteKey: keyNumber(7)}
+		w.change(func() { w.up = []Link{other, theLink} })
+		if r := w.Results()[0]; !r.Current {
+			t.Errorf("the new link: %+v", r)
+		}
+		renamed := theLink
+		renamed.Name = "renamed"
+		w.change(func() { w.up = []Link{renamed} })
+		if r := w.result(); !r.Current || r.Link.Name != "renamed" {
+			t.Errorf("after a link has another name: %+v", r)
+		}
+		w.announced(t, "b c c")
+		if w.dials["renamed"] != 0 {
+			t.Error("announced again because of a name")
+		}
+		time.Sleep(refresh - look)
+		w.announced(t, "b c c")
+		time.Sleep(2 * look)
+		w.announced(t, "b c c c")
+	})
 }
 
 func TestALinkThatCameUpAgainIsToldAgain(t *testing.T) {
-	w := newWorld(t)
-	w.announce(t, "b")
-	for i := range 3 {
-		w.change(func() { w.up = []Link{theLink} })
-		eventually(t, "the announcement", func() bool { return w.result().Current })
-		w.change(func() { w.up = nil })
-		eventually(t, "the link gone", func() bool { w.Announcer.mu.Lock(); defer w.Announcer.mu.Unlock(); return len(w.peers) == 0 })
-		w.mu.Lock()
-		if len(w.clusters) != i+1 {
-			t.Errorf("announced %d times, want %d", len(w.clusters), i+1)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.announce(t, "b")
+		for _, want := range []string{"b", "b b", "b b b"} {
+			w.change(func() { w.up = []Link{theLink} })
+			if r := w.result(); !r.Current {
+				t.Errorf("%+v", r)
+			}
+			w.change(func() { w.up = nil })
+			if len(w.peers) != 0 {
+				t.Errorf("%d peers without a link", len(w.peers))
+			}
+			w.announced(t, want)
 		}
-		w.mu.Unlock()
-	}
+	})
 }
 
 func TestARefusalIsReportedWithItsReasonUntilItIsLifted(t *testing.T) {
-	w := newWorld(t)
-	w.change(func() { w.up, w.refuse = []Link{theLink}, "10.0.0.0/16 was not granted" })
-	w.announce(t, "b")
-	eventually(t, "the refusal", func() bool { return w.result().Refused == "10.0.0.0/16 was not granted" })
-	if r := w.result(); r.Current || r.Err != nil {
-		t.Errorf("%+v", r)
-	}
-	w.change(func() { w.refuse = "" })
-	eventually(t, "acceptance", func() bool { return w.result().Current })
-	if r := w.result(); r.Refused != "" {
-		t.Errorf("%+v", r)
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.change(func() { w.up, w.refuse = []Link{theLink}, "10.0.0.0/16 was not granted" })
+		w.announce(t, "b")
+		if r := w.result(); r.Refused != "10.0.0.0/16 was not granted" || r.Current || r.Err != nil {
+			t.Errorf("%+v", r)
+		}
+		w.change(func() { w.refuse = "" })
+		if r := w.result(); r.Refused == "" {
+			t.Errorf("it was announced again before %v", firstRetry)
+		}
+		time.Sleep(firstRetry + look)
+		if r := w.result(); r.Refused != "" || !r.Current {
+			t.Errorf("%+v", r)
+		}
+	})
 }
 
 func TestAnErrorIsReportedAndTriedAgain(t *testing.T) {
-	w := newWorld(t)
-	w.change(func() { w.up, w.broken = []Link{theLink}, true })
-	w.announce(t, "b")
-	eventually(t, "the error", func() bool {
-		err := w.result().Err
-		return err != nil && strings.Contains(err.Error(), "nobody is there")
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.change(func() { w.up, w.broken = []Link{theLink}, true })
+		w.announce(t, "b")
+		if err := w.result().Err; err == nil || !strings.Contains(err.Error(), "nobody is there") {
+			t.Error(err)
+		}
+		w.change(func() { w.broken = false })
+		time.Sleep(firstRetry + look)
+		if r := w.result(); !r.Current || r.Err != nil {
+			t.Errorf("%+v", r)
+		}
 	})
-	w.change(func() { w.broken = false })
-	eventually(t, "acceptance", func() bool { return w.result().Current && w.result().Err == nil })
 }
 
 func TestInvalidAnnouncementsAreNotTaken(t *testing.T) {
-	w := newWorld(t)
-	w.change(func() { w.up = []Link{theLink} })
-	w.announce(t, "b")
-	eventually(t, "the first", func() bool { return w.result().Current })
-	if err := w.Set(Announcement{Cluster: "b"}); err == nil || !strings.HasPrefix(err.Error(), "gateway: ") {
-		t.Error(err)
-	}
-	if !w.result().Current {
-		t.Error("the last good one does not count any more")
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.change(func() { w.up = []Link{theLink} })
+		w.announce(t, "b")
+		if err := w.Set(Announcement{Cluster: "b"}); err == nil || !strings.HasPrefix(err.Error(), "gateway: ") {
+			t.Error(err)
+		}
+		if !w.result().Current {
+			t.Error("the last good one does not count any more")
+		}
+	})
 }
 
 // An exchange under way ends when its link goes or the Announcer does.
 func TestNothingOutlivesItsLink(t *testing.T) {
-	l := listen(t) // accepts by itself, and says nothing
-	var mu sync.Mutex
-	up := []Link{theLink}
-	dialled := make(chan struct{}, 9)
-	a := NewAnnouncer(AnnouncerOptions{
-		Up: func() []Link { mu.Lock(); defer mu.Unlock(); return up },
-		Dial: func(ctx context.Context, _ Link) (net.Conn, error) {
-			dialled <- struct{}{}
-			return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
-		},
-		Jitter: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := says(t) // accepts, and says nothing
+		up, dials := []Link{theLink}, 0
+		a := NewAnnouncer(AnnouncerOptions{
+			Up: func() []Link { return up },
+			Dial: func(ctx context.Context, _ Link) (net.Conn, error) {
+				dials++
+				return l.dial(ctx)
+			},
+			Jitter: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
+		})
+		if err := a.Set(announcement()); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		var exchanges sync.WaitGroup
+		a.step(t.Context(), time.Now(), &exchanges)
+		synctest.Wait()
+		a.step(t.Context(), time.Now(), &exchanges) // one exchange at a time
+		synctest.Wait()
+		up = nil
+		a.step(t.Context(), time.Now(), &exchanges)
+		exchanges.Wait()
+		if took := time.Since(begun); took != 0 || dials != 1 {
+			t.Errorf("the exchange went on for %v, after %d dials", took, dials)
+		}
 	})
-	if err := a.Set(announcement()); err != nil {
-		t.Fatal(err)
-	}
-	var exchanges sync.WaitGroup
-	a.step(t.Context(), time.Now(), &exchanges)
-	<-dialled
-	a.step(t.Context(), time.Now(), &exchanges) // one exchange at a time
-	mu.Lock()
-	up = nil
-	mu.Unlock()
-	a.step(t.Context(), time.Now(), &exchanges)
-	start := time.Now()
-	exchanges.Wait()
-	if took := time.Since(start); took > patience/2 || len(dialled) != 0 {
-		t.Errorf("the exchange went on for %v, with %d more", took, len(dialled))
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"time"
 )
 
 // Refusal is what the far end has against an announcement, in its own words.
@@ -18,20 +17,14 @@ func (r *Refusal) Error() string {
 	return "the other cluster refuses the announcement: " + r.Reason
 }
 
-// caller makes exchanges over one link, each on a connection of its own: links come
-// and go, and a minute lies between two.
-type caller struct {
-	dial     func(context.Context) (net.Conn, error)
-	patience time.Duration // for a whole exchange
-}
-
-// announce sends a body in the highest version that both ends speak.
+// announce sends a body in the highest version that both ends speak, on a connection of
+// its own: links come and go, and a minute lies between two exchanges.
 // The versions of the far end are nil where they could not be learnt.
-func (c caller) announce(ctx context.Context, body []byte) (versions []int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.patience)
+func announce(ctx context.Context, dial func(context.Context) (net.Conn, error), body []byte) (versions []int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	transport := &http.Transport{
-		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
+		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableCompression:     true,
 		MaxConnsPerHost:        1,
 		MaxResponseHeaderBytes: maxHeader,

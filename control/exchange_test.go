@@ -5,24 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-// callerTo makes exchanges with whoever listens there.
-func callerTo(l net.Listener, patience time.Duration) caller {
-	dial := func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
-	}
-	return caller{dial, patience}
-}
-
 // says is a far end that answers each request with bytes, the first to /versions.
-func says(t *testing.T, answers ...string) net.Listener {
+func says(t *testing.T, answers ...string) *pipes {
 	l := listen(t)
 	go func() {
 		for {
@@ -53,6 +45,7 @@ func response(status int, body string) string {
 }
 
 func TestFarEndsOfAllKindsGetAClearVerdict(t *testing.T) {
+	t.Parallel()
 	ok, versions := response(200, "{}"), response(200, `{"versions":[1]}`)
 	for name, c := range map[string]struct {
 		answers []string
@@ -79,63 +72,77 @@ func TestFarEndsOfAllKindsGetAClearVerdict(t *testing.T) {
 		"promises more than it sends":  {[]string{"HTTP/1.1 200 X\r\nContent-Length: 9\r\n\r\n{}"}, "deadline"},
 		"never answers the first time": {nil, "deadline"},
 	} {
-		patience := 10 * time.Second
-		if c.says == "deadline" {
-			patience = 50 * time.Millisecond
-		}
-		_, err := callerTo(says(t, c.answers...), patience).announce(t.Context(), []byte("{}"))
-		if (c.says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got  %v\nwant %s", name, err, c.says)
-		}
-		if strings.HasPrefix(c.says, "refuses") {
-			if refused, other := reason(err); other != nil || len(refused) > 2*maxReason || refused == "" {
-				t.Errorf("%s: refused %q, other %v", name, refused, other)
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			_, err := announce(t.Context(), says(t, c.answers...).dial, []byte("{}"))
+			if (c.says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: got  %v\nwant %s", name, err, c.says)
 			}
-		}
+			if strings.HasPrefix(c.says, "refuses") {
+				if refused, other := reason(err); other != nil || len(refused) > 2*maxReason || refused == "" {
+					t.Errorf("%s: refused %q, other %v", name, refused, other)
+				}
+			}
+			want := time.Duration(0)
+			if c.says == "deadline" {
+				want = patience
+			}
+			if took := time.Since(begun); took != want {
+				t.Errorf("%s: the exchange took %v, want %v", name, took, want)
+			}
+		})
 	}
 }
 
 func TestAFarEndThatClosesIsAnErrorNotAWait(t *testing.T) {
-	l := listen(t)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := listen(t)
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				c.Close()
 			}
-			c.Close()
+		}()
+		if _, err := announce(t.Context(), l.dial, nil); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
 		}
-	}()
-	if _, err := callerTo(l, patience).announce(t.Context(), nil); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
+	})
 }
 
 // A proxy of the environment is for the internet, not for the tunnel.
 func TestNoProxyIsAsked(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
-	l := listen(t)
-	hosts := make(chan string, 2)
-	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		hosts <- r.RequestURI
-		answer(w, http.StatusOK, versionsBody{spoken})
-	})}
-	go s.Serve(l)
-	defer s.Close()
-	if _, err := callerTo(l, patience).announce(t.Context(), []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-hosts + " " + <-hosts; got != "/versions /v1/announcement" {
-		t.Errorf("asked for %s", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := listen(t)
+		hosts := make(chan string, 2)
+		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			hosts <- r.RequestURI
+			answer(w, http.StatusOK, versionsBody{spoken})
+		})}
+		go s.Serve(l)
+		defer s.Close()
+		if _, err := announce(t.Context(), l.dial, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-hosts + " " + <-hosts; got != "/versions /v1/announcement" {
+			t.Errorf("asked for %s", got)
+		}
+	})
 }
 
 func TestAFarEndOfAnotherVersionIsToldFromOneThatFails(t *testing.T) {
-	far := says(t, response(200, `{"versions":[7]}`))
-	_, err := callerTo(far, time.Minute).announce(t.Context(), []byte("{}"))
-	var skew *Skew
-	if !errors.As(err, &skew) || !slices.Equal(skew.Theirs, []int{7}) || !skew.Behind() {
-		t.Errorf("says %v", err)
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		far := says(t, response(200, `{"versions":[7]}`))
+		_, err := announce(t.Context(), far.dial, []byte("{}"))
+		var skew *Skew
+		if !errors.As(err, &skew) || !slices.Equal(skew.Theirs, []int{7}) || !skew.Behind() {
+			t.Errorf("says %v", err)
+		}
+	})
 }

@@ -1,10 +1,10 @@
 package control
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -38,22 +38,53 @@ func announcement() Announcement {
 	}
 }
 
-// listen gives a listener that is closed with the test.
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
+// pipes is a listener in memory: both ends of its connections may be in a bubble of
+// virtual time.
+type pipes struct {
+	arriving chan net.Conn
+	closed   context.Context
+	close    context.CancelFunc
+}
+
+// listen gives a listener in memory that is closed with the test.
+func listen(t *testing.T) *pipes {
+	l := &pipes{arriving: make(chan net.Conn)}
+	l.closed, l.close = context.WithCancel(context.Background())
+	t.Cleanup(l.close)
 	return l
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.arriving:
+		return c, nil
+	case <-l.closed.Done():
+		return nil, net.ErrClosed
 	}
+}
+
+func (l *pipes) dial(ctx context.Context) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case l.arriving <- far:
+		return near, nil
+	case <-l.closed.Done():
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *pipes) Close() error   { l.close(); return nil }
+func (l *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+
+// connect gives the near end of a connection that is closed with the test.
+func connect(t *testing.T, l *pipes) net.Conn {
+	t.Helper()
+	c, err := l.dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
 }

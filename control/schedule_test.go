@@ -7,6 +7,7 @@ import (
 )
 
 func TestAnAcceptedAnnouncementIsRepeatedEveryMinute(t *testing.T) {
+	t.Parallel()
 	var s schedule
 	now := time.Unix(1000, 0)
 	if !s.due(1, now) {
@@ -26,6 +27,7 @@ func TestAnAcceptedAnnouncementIsRepeatedEveryMinute(t *testing.T) {
 }
 
 func TestFailuresAreRepeatedEverLessOften(t *testing.T) {
+	t.Parallel()
 	var s schedule
 	now := time.Unix(1000, 0)
 	var waits []time.Duration

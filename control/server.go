@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 )
 
 // Serve answers on the connections of a listener until that is closed, which it
@@ -19,10 +18,6 @@ import (
 // from several goroutines, not after Serve has returned, and its error is a refusal:
 // the text goes to the far end, for people, so it must hold no secret.
 func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error, log *slog.Logger) error {
-	return serve(newAdmission(l, identify), accept, log, patience)
-}
-
-func serve(l *admission, accept func(Link, Announcement) error, log *slog.Logger, patience time.Duration) error {
 	var connections sync.WaitGroup
 	s := &http.Server{
 		Handler:           routes(accept, log),
@@ -44,7 +39,7 @@ func serve(l *admission, accept func(Link, Announcement) error, log *slog.Logger
 			}
 		},
 	}
-	err := s.Serve(l)
+	err := s.Serve(newAdmission(l, identify))
 	s.Close()
 	connections.Wait()
 	if errors.Is(err, net.ErrClosed) {

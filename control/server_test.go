@@ -9,16 +9,18 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"strait.dev/strait/test/wait"
 )
 
 // serveOn runs a server until the test ends.
-func serveOn(t *testing.T, l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error, patience time.Duration) {
+func serveOn(t *testing.T, l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error) {
 	t.Helper()
 	ended := make(chan error, 1)
-	go func() { ended <- serve(newAdmission(l, identify), accept, slog.New(slog.DiscardHandler), patience) }()
+	go func() { ended <- Serve(l, identify, accept, slog.New(slog.DiscardHandler)) }()
 	t.Cleanup(func() {
 		l.Close()
 		if err := <-ended; err != nil {
@@ -31,24 +33,14 @@ func always(net.Conn) (Link, bool) { return theLink, true }
 
 func acceptAll(Link, Announcement) error { return nil }
 
-func connect(t *testing.T, l net.Listener) net.Conn {
+// ask sends a request as it is and gives the answer's status and body; status 0 = the
+// server hung up.
+func ask(t *testing.T, l net.Listener, request string) (int, string) {
 	t.Helper()
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// ask sends a request as it is and gives the answer's status and body; status 0 = the
-// server hung up.
-func ask(t *testing.T, l net.Listener, request string) (int, string) {
-	t.Helper()
-	c := connect(t, l)
 	defer c.Close()
 	_, _ = io.WriteString(c, request) // the server may close before the end
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -67,8 +59,14 @@ func put(path, body string) string {
 	return fmt.Sprintf("PUT %s HTTP/1.1\r\nHost: link\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 }
 
+// Over TCP: a caller that is still sending gets its answer before the end of the
+// connection, which is TCP's to do.
 func TestTheServerAnswersAsDocumented(t *testing.T) {
-	l := listen(t)
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	serveOn(t, l, always, func(link Link, a Announcement) error {
 		if link != theLink {
 			return fmt.Errorf("came over %v", link)
@@ -77,7 +75,7 @@ func TestTheServerAnswersAsDocumented(t *testing.T) {
 			return errors.New("the cluster \x1b here is called b")
 		}
 		return nil
-	}, patience)
+	})
 	good := announcement()
 	b, err := good.encode()
 	if err != nil {
@@ -101,7 +99,7 @@ func TestTheServerAnswersAsDocumented(t *testing.T) {
 	} {
 		var status int
 		var body string
-		eventually(t, "an answer", func() bool { // the server may still count the last connection
+		wait.Until(t, "the server answers", func() bool { // it may still count the last connection
 			status, body = ask(t, l, c.request)
 			return status != 0
 		})
@@ -112,84 +110,100 @@ func TestTheServerAnswersAsDocumented(t *testing.T) {
 }
 
 func TestT17_ASlowCallerIsHungUpOn(t *testing.T) {
-	l := listen(t)
-	serveOn(t, l, always, acceptAll, 50*time.Millisecond)
+	t.Parallel()
 	for name, begin := range map[string]string{
 		"says nothing":      "",
 		"stops in a header": "GET /versions HTTP/1.1\r\nHo",
 		"stops in the body": "PUT /v1/announcement HTTP/1.1\r\nHost: link\r\nContent-Length: 99\r\n\r\n{",
 		"stays after":       "GET /versions HTTP/1.1\r\nHost: link\r\n\r\n",
 	} {
-		c := connect(t, l)
-		if _, err := io.WriteString(c, begin); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(io.Discard, c); err != nil && !strings.Contains(err.Error(), "reset") {
-			t.Errorf("%s: %v", name, err)
-		}
-		c.Close()
+		synctest.Test(t, func(t *testing.T) {
+			l := listen(t)
+			serveOn(t, l, always, acceptAll)
+			begun := time.Now()
+			c := connect(t, l)
+			if _, err := io.WriteString(c, begin); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, c); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			// After its last words the server waits a little for the caller to read them.
+			if took := time.Since(begun); took < patience || took > patience+time.Second {
+				t.Errorf("%s: hung up after %v, want %v", name, took, patience)
+			}
+		})
 	}
 }
 
 func TestT17_ALinkHasTwoConnectionsAtMost(t *testing.T) {
-	l := listen(t)
-	var strangers atomic.Bool
-	serveOn(t, l, func(net.Conn) (Link, bool) { return theLink, !strangers.Load() }, acceptAll, patience)
-	answered := func(c net.Conn) bool {
-		if _, err := io.WriteString(c, "GET /versions HTTP/1.1\r\nHost: link\r\n\r\n"); err != nil {
-			return false
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := listen(t)
+		strangers := false
+		serveOn(t, l, func(net.Conn) (Link, bool) { return theLink, !strangers }, acceptAll)
+		answered := func(c net.Conn) bool {
+			if _, err := io.WriteString(c, "GET /versions HTTP/1.1\r\nHost: link\r\n\r\n"); err != nil {
+				return false
+			}
+			_, err := c.Read(make([]byte, 1<<10))
+			return err == nil
 		}
-		_, err := c.Read(make([]byte, 1))
-		return err == nil
-	}
-	first, second := connect(t, l), connect(t, l)
-	if !answered(first) || !answered(second) {
-		t.Fatal("two connections are not served")
-	}
-	if answered(connect(t, l)) {
-		t.Error("a third connection is served")
-	}
-	first.Close()
-	eventually(t, "a connection in place of the first", func() bool {
-		c := connect(t, l)
-		defer c.Close()
-		return answered(c)
+		first, second := connect(t, l), connect(t, l)
+		if !answered(first) || !answered(second) {
+			t.Fatal("two connections are not served")
+		}
+		if answered(connect(t, l)) {
+			t.Error("a third connection is served")
+		}
+		first.Close()
+		synctest.Wait()
+		third := connect(t, l)
+		if !answered(third) {
+			t.Error("no connection takes the place of the first")
+		}
+		third.Close()
+		second.Close()
+		synctest.Wait()
+		strangers = true
+		if answered(connect(t, l)) {
+			t.Error("a connection over no link is served")
+		}
 	})
-	strangers.Store(true)
-	second.Close()
-	if answered(connect(t, l)) {
-		t.Error("a connection over no link is served")
-	}
 }
 
 func TestServeEndsAfterTheLastAnswer(t *testing.T) {
-	l := listen(t)
-	asked, release := make(chan struct{}), make(chan struct{})
-	ended := make(chan error, 1)
-	go func() {
-		ended <- Serve(l, always, func(Link, Announcement) error { close(asked); <-release; return nil }, slog.New(slog.DiscardHandler))
-	}()
-	a := announcement()
-	b, err := a.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := connect(t, l)
-	if _, err := io.WriteString(c, put("/v1/announcement", string(b))); err != nil {
-		t.Fatal(err)
-	}
-	<-asked
-	l.Close()
-	if _, err := io.Copy(io.Discard, c); err != nil { // until the server hangs up
-		t.Log(err)
-	}
-	select {
-	case err := <-ended:
-		t.Errorf("ended with %v while it asked whether to accept", err)
-	default:
-	}
-	close(release)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := listen(t)
+		release := make(chan struct{})
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Serve(l, always, func(Link, Announcement) error { <-release; return nil }, slog.New(slog.DiscardHandler))
+		}()
+		a := announcement()
+		b, err := a.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := connect(t, l)
+		if _, err := io.WriteString(c, put("/v1/announcement", string(b))); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the server asks whether to accept
+		l.Close()
+		if _, err := io.Copy(io.Discard, c); err != nil { // until the server hangs up
+			t.Log(err)
+		}
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			t.Errorf("ended with %v while it asked whether to accept", err)
+		default:
+		}
+		close(release)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -10,8 +10,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/curve25519"
 
@@ -21,6 +21,7 @@ import (
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/test/ports"
+	"strait.dev/strait/test/wait"
 	"strait.dev/strait/tun"
 )
 
@@ -39,17 +40,21 @@ type side struct {
 	refuse error
 }
 
-// newSide opens a gateway with one node, on 127.n.0.1 and 127.n.0.2.
-func newSide(t *testing.T, name string, n byte) *side {
+// sides counts them: each has addresses that no other test uses.
+var sides atomic.Uint32
+
+// newSide opens a gateway with one node, on 127.2.n.1 and 127.2.n.2.
+func newSide(t *testing.T, name string) *side {
 	t.Helper()
-	s := &side{name: name, private: [32]byte(bytes.Repeat([]byte{8 * n}, 32)), heard: make(map[string]control.Announcement)}
-	underlay := netip.AddrFrom4([4]byte{127, n, 0, 2})
+	n := byte(1 + sides.Add(1)%250)
+	s := &side{name: name, private: [32]byte(bytes.Repeat([]byte{n}, 32)), heard: make(map[string]control.Announcement)}
+	underlay := netip.AddrFrom4([4]byte{127, 2, n, 2})
 	var err error
 	if s.node, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(underlay, 0))); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.node.Close() })
-	s.overlay = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, n, 0, 1}), s.node.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	s.overlay = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 2, n, 1}), s.node.LocalAddr().(*net.UDPAddr).AddrPort().Port())
 	overlay, err := tun.OpenOverlay(tun.OverlayConfig{Geneve: s.overlay})
 	if err != nil {
 		t.Fatal(err)
@@ -166,24 +171,16 @@ func (s *side) result() control.Result {
 	return control.Result{}
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 // A changed prefix of one cluster arrives at the other through the tunnel alone, and
 // what the other does not accept is known here with its reason.
 func TestAnnouncementsCrossTheTunnelBothWays(t *testing.T) {
-	a, b := newSide(t, "a", 1), newSide(t, "b", 2)
+	t.Parallel()
+	a, b := newSide(t, "a"), newSide(t, "b")
 	a.join(t, b)
 	b.join(t, a)
 	a.announce(t, "10.0.0.0/16")
 	b.announce(t, "10.1.0.0/16")
-	eventually(t, "both announcements", func() bool { return a.result().Current && b.result().Current })
+	wait.Until(t, "both announcements are current", func() bool { return a.result().Current && b.result().Current })
 	if got := b.heardOver("a-0"); got.Cluster != "a" || got.Prefixes[0].String() != "10.0.0.0/16" || got.Gateways[0].PublicKeys[0] != a.public() {
 		t.Errorf("b heard %+v", got)
 	}
@@ -191,13 +188,13 @@ func TestAnnouncementsCrossTheTunnelBothWays(t *testing.T) {
 		t.Errorf("a heard %+v", got)
 	}
 	a.announce(t, "10.2.0.0/16")
-	eventually(t, "the change", func() bool { return b.heardOver("a-0").Prefixes[0].String() == "10.2.0.0/16" })
+	wait.Until(t, "the change has arrived", func() bool { return b.heardOver("a-0").Prefixes[0].String() == "10.2.0.0/16" })
 
 	b.mu.Lock()
 	b.refuse = errors.New("10.3.0.0/16 was not granted")
 	b.mu.Unlock()
 	a.announce(t, "10.3.0.0/16")
-	eventually(t, "the refusal", func() bool { return a.result().Refused == "10.3.0.0/16 was not granted" })
+	wait.Until(t, "the refusal is known", func() bool { return a.result().Refused == "10.3.0.0/16 was not granted" })
 	if r := a.result(); r.Current || r.Link.Name != "b-0" || r.Link.RemoteKey != b.public() {
 		t.Errorf("%+v", r)
 	}
@@ -205,20 +202,18 @@ func TestAnnouncementsCrossTheTunnelBothWays(t *testing.T) {
 
 // A pod finds the channel's port closed: the gateway answers with a reset.
 func TestPodsDoNotReachTheChannel(t *testing.T) {
-	a, b := newSide(t, "a", 1), newSide(t, "b", 2)
+	t.Parallel()
+	a, b := newSide(t, "a"), newSide(t, "b")
 	a.join(t, b)
 	b.join(t, a)
 	a.announce(t, "10.0.0.0/16")
-	eventually(t, "the channel", func() bool { return a.result().Current })
+	wait.Until(t, "the channel works", func() bool { return a.result().Current })
 
 	pod, host := netip.MustParseAddr("10.0.1.5"), netip.MustParseAddr("10.80.0.1")
 	if _, err := a.node.WriteToUDPAddrPort(synFrame(pod, host), a.overlay); err != nil {
 		t.Fatal(err)
 	}
 	frame := make([]byte, 2048)
-	if err := a.node.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
 	n, err := a.node.Read(frame)
 	if err != nil {
 		t.Fatal(err)

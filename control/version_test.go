@@ -6,6 +6,7 @@ import (
 )
 
 func TestTheHighestVersionThatBothSpeakIsTaken(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		theirs, ours []int
 		want         int
