@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +24,7 @@ func withGSO(tb testing.TB, addr netip.AddrPort) *Socket {
 }
 
 func TestHeadsAndBodiesArriveJoined(t *testing.T) {
+	t.Parallel()
 	to, from := open(t, loopback4, Options{}), withGSO(t, loopback4)
 	b, r := NewBatch(128), NewReceiver(to)
 	rec := record(b)
@@ -53,6 +53,7 @@ func TestHeadsAndBodiesArriveJoined(t *testing.T) {
 }
 
 func TestInterleavedDestinationsBecomeOneMessageEach(t *testing.T) {
+	t.Parallel()
 	from, to := withGSO(t, loopback4), []*Socket{open(t, loopback4, Options{}), open(t, loopback4, Options{})}
 	b := NewBatch(128)
 	rec := record(b)
@@ -75,6 +76,7 @@ func TestInterleavedDestinationsBecomeOneMessageEach(t *testing.T) {
 }
 
 func TestMessagesEndWhereTheKernelDemands(t *testing.T) {
+	t.Parallel()
 	from, to := withGSO(t, loopback4), open(t, loopback4, Options{})
 	repeat := func(size, times int) []int { return slices.Repeat([]int{size}, times) }
 	for _, c := range []struct {
@@ -105,6 +107,7 @@ func TestMessagesEndWhereTheKernelDemands(t *testing.T) {
 }
 
 func TestEachSocketSendsOnce(t *testing.T) {
+	t.Parallel()
 	to := open(t, loopback4, Options{})
 	from := []*Socket{open(t, loopback4, Options{}), open(t, loopback4, Options{}), open(t, loopback4, Options{})}
 	b := NewBatch(128)
@@ -129,9 +132,14 @@ func TestEachSocketSendsOnce(t *testing.T) {
 // TestRandomBatchesArriveInOrder compares with the obvious: per socket and
 // destination, what was added is what arrives.
 func TestRandomBatchesArriveInOrder(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewSource(1))
 	to := []*Socket{open(t, loopback4, Options{}), open(t, loopback4, Options{}), open(t, loopback4, Options{})}
 	from := []*Socket{open(t, loopback4, Options{}), open(t, loopback4, Options{DisableGSO: true})}
+	var receivers [3]*Receiver
+	for d := range to {
+		receivers[d] = NewReceiver(to[d])
+	}
 	b := NewBatch(40) // smaller than what is added: it flushes by itself
 	type path struct {
 		from netip.AddrPort
@@ -155,7 +163,7 @@ func TestRandomBatchesArriveInOrder(t *testing.T) {
 		}
 		got := map[path][][]byte{}
 		for d := range to {
-			datagrams, senders := receive(t, NewReceiver(to[d]), perTarget[d])
+			datagrams, senders := receive(t, receivers[d], perTarget[d])
 			for i := range datagrams {
 				key := path{senders[i], d}
 				got[key] = append(got[key], datagrams[i])
@@ -170,6 +178,7 @@ func TestRandomBatchesArriveInOrder(t *testing.T) {
 // TestSegmentsRefusedByTheKernelAreSentSingly uses a socket without UDP checksums,
 // for which Linux answers EINVAL to UDP_SEGMENT.
 func TestSegmentsRefusedByTheKernelAreSentSingly(t *testing.T) {
+	t.Parallel()
 	to, from := open(t, loopback4, Options{}), withGSO(t, loopback4)
 	if err := unix.SetsockoptInt(from.fd.number, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
 		t.Fatal(err)
@@ -196,6 +205,7 @@ func TestSegmentsRefusedByTheKernelAreSentSingly(t *testing.T) {
 }
 
 func TestADeviceWithoutChecksumsTurnsSegmentsOff(t *testing.T) {
+	t.Parallel()
 	to, from := open(t, loopback4, Options{}), withGSO(t, loopback4)
 	b := NewBatch(64)
 	rec := record(b)
@@ -219,6 +229,7 @@ func TestADeviceWithoutChecksumsTurnsSegmentsOff(t *testing.T) {
 }
 
 func TestAnEarlierDatagramsErrorLosesNothing(t *testing.T) {
+	t.Parallel()
 	to, from := open(t, loopback4, Options{}), open(t, loopback4, Options{})
 	b := NewBatch(4)
 	rec := record(b)
@@ -234,6 +245,7 @@ func TestAnEarlierDatagramsErrorLosesNothing(t *testing.T) {
 }
 
 func TestAnUnreachableDestinationDoesNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
 	to, from := open(t, loopback4, Options{}), open(t, loopback4, Options{})
 	b := NewBatch(8)
 	rec := record(b)
@@ -260,10 +272,14 @@ func TestAnUnreachableDestinationDoesNotHoldUpOthers(t *testing.T) {
 }
 
 func TestAFullSendQueueIsWaitedForButNotForever(t *testing.T) {
+	t.Parallel()
 	to, from := open(t, loopback4, Options{}), open(t, loopback4, Options{DisableGSO: true})
 	b := NewBatch(8)
 	rec := record(b)
-	rec.answer = func(call int, _ []message) (int, unix.Errno, bool) { return 0, unix.EAGAIN, call <= 2 }
+	rec.answer = func(call int, _ []message) (int, unix.Errno, bool) {
+		b.patience = maxWait // however slow the machine is
+		return 0, unix.EAGAIN, call <= 2
+	}
 	b.Add(from, destination(to), nil, []byte("first"))
 	b.Add(from, destination(to), nil, []byte("second"))
 	if sent, dropped := b.Flush(); sent != 2 || dropped != 0 {
@@ -271,7 +287,6 @@ func TestAFullSendQueueIsWaitedForButNotForever(t *testing.T) {
 	}
 
 	rec.answer = func(int, []message) (int, unix.Errno, bool) {
-		time.Sleep(time.Millisecond)
 		b.patience -= maxWait / 4 // as if the queue had been full for so long
 		return 0, unix.EAGAIN, true
 	}
@@ -283,6 +298,7 @@ func TestAFullSendQueueIsWaitedForButNotForever(t *testing.T) {
 }
 
 func TestABatchKeepsNoMemoryAlive(t *testing.T) {
+	t.Parallel()
 	to, from := open(t, loopback4, Options{}), open(t, loopback4, Options{})
 	b := NewBatch(8)
 	b.Add(from, destination(to), []byte("head"), []byte("body"))
@@ -315,6 +331,7 @@ func TestSendingDoesNotAllocate(t *testing.T) {
 }
 
 func TestDestinationsKeepTheirAddress(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ in, out string }{
 		{"192.0.2.1:51840", "192.0.2.1:51840"},
 		{"[2001:db8::1]:6091", "[2001:db8::1]:6091"},

@@ -79,7 +79,7 @@ func BenchmarkBatch(b *testing.B) {
 func BenchmarkWakeAndWait(b *testing.B) {
 	ping, pong := newPoller(b), newPoller(b)
 	var asked, answered atomic.Int64
-	done := wait(ping, func() bool {
+	done := waiting(ping, func() bool {
 		if n := asked.Load(); n != answered.Load() {
 			answered.Store(n)
 			pong.Wake()
@@ -94,7 +94,7 @@ func BenchmarkWakeAndWait(b *testing.B) {
 		}
 	}
 	ping.Close()
-	if err := soon(b, done); !errors.Is(err, net.ErrClosed) {
+	if err := <-done; !errors.Is(err, net.ErrClosed) {
 		b.Fatal(err)
 	}
 }

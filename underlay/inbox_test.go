@@ -8,6 +8,7 @@ import (
 // TestALinkThatDoesNotKeepUpLosesOnlyItsOwn fills an inbox with datagrams; this one, with
 // bytes.
 func TestAnInboxIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	var in inbox
 	large := bytes.Repeat([]byte{1}, 64<<10)
 	taken := 0

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/test/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -49,16 +50,24 @@ func payload(number, size int) []byte {
 	return b
 }
 
+// fill waits until r has something.
+func fill(tb testing.TB, r *Receiver) (messages int) {
+	tb.Helper()
+	wait.Until(tb, "a datagram arrives", func() bool {
+		var err error
+		if messages, err = r.Fill(); err != nil {
+			tb.Fatal(err)
+		}
+		return messages > 0
+	})
+	return messages
+}
+
 // receive fills r until it has so many datagrams, and returns copies of them.
 func receive(tb testing.TB, r *Receiver, want int) (datagrams [][]byte, from []netip.AddrPort) {
 	tb.Helper()
-	for deadline := time.Now().Add(5 * time.Second); len(datagrams) < want; {
-		if time.Now().After(deadline) {
-			tb.Fatalf("%d datagrams arrived, want %d", len(datagrams), want)
-		}
-		if _, err := r.Fill(); err != nil {
-			tb.Fatal(err)
-		}
+	for len(datagrams) < want {
+		fill(tb, r)
 		for {
 			d, addr, ok := r.Next()
 			if !ok {

@@ -3,15 +3,19 @@ package underlay
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.zx2c4.com/wireguard/conn"
+
+	"strait.dev/strait/test/wait"
 )
 
 func TestLinksOfOneMuxMustAgreeOnThePort(t *testing.T) {
+	t.Parallel()
 	m := NewMux(Options{})
 	first := openLink(t, m.Link(anyKey), 0)
 	second := m.Link(anyKey)
@@ -41,6 +45,7 @@ func trio(t *testing.T) (m *Mux, peer, one, two *opened) {
 }
 
 func TestEachLinkGetsWhatItExpects(t *testing.T) {
+	t.Parallel()
 	m, peer, one, two := trio(t)
 	to := one.endpoint(t, "127.0.0.1")
 	cookie := wireguard(messageCookie, 64, 4, 2002)
@@ -58,6 +63,7 @@ func TestEachLinkGetsWhatItExpects(t *testing.T) {
 }
 
 func TestInitiationsGoToEveryLinkOfTheKey(t *testing.T) {
+	t.Parallel()
 	_, peer, one, two := trio(t)
 	peer.send(t, one.endpoint(t, "127.0.0.1"), initiation(5))
 	equal(t, one.next(t, 1), [][]byte{initiation(5)})
@@ -70,6 +76,7 @@ func TestInitiationsGoToEveryLinkOfTheKey(t *testing.T) {
 }
 
 func TestWhatNoLinkExpectsIsDroppedAndCounted(t *testing.T) {
+	t.Parallel()
 	m, peer, one, two := trio(t)
 	two.Close() // its index goes with it
 	three := openLink(t, m.Link(anyKey), one.port)
@@ -83,6 +90,7 @@ func TestWhatNoLinkExpectsIsDroppedAndCounted(t *testing.T) {
 }
 
 func TestALinkThatDoesNotKeepUpLosesOnlyItsOwn(t *testing.T) {
+	t.Parallel()
 	m, peer, one, _ := trio(t)
 	const batches = inboxDatagrams/conn.IdealBatchSize + 2
 	for range batches {
@@ -100,6 +108,7 @@ func TestALinkThatDoesNotKeepUpLosesOnlyItsOwn(t *testing.T) {
 }
 
 func TestAnotherLinkTakesOverReading(t *testing.T) {
+	t.Parallel()
 	_, peer, one, two := trio(t)
 	to := one.endpoint(t, "127.0.0.1")
 	var got [][]byte
@@ -111,18 +120,27 @@ func TestAnotherLinkTakesOverReading(t *testing.T) {
 		}
 		done <- err
 	}()
-	time.Sleep(5 * time.Millisecond)
+	sessions := one.Bind.(*link).mux.sessions()
+	wait.Until(t, "the second link waits", func() bool {
+		waits := &sessions[1].poller.waiting
+		if !waits.TryLock() {
+			return true
+		}
+		waits.Unlock()
+		return false
+	})
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
 	peer.send(t, to, transport(2002, 77))
-	if err := soon(t, done); err != nil {
+	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	equal(t, got, [][]byte{transport(2002, 77)})
 }
 
 func TestLinksComeAndGoUnderTraffic(t *testing.T) {
+	t.Parallel()
 	m := NewMux(Options{})
 	steady := openLink(t, m.Link(anyKey), 0)
 	peer := openLink(t, NewMux(Options{}).Link(anyKey), 0)
@@ -136,7 +154,7 @@ func TestLinksComeAndGoUnderTraffic(t *testing.T) {
 				return
 			default:
 				_ = peer.Send([][]byte{initiation(1), transport(7, 500), transport(8, 500)}, to)
-				time.Sleep(50 * time.Microsecond)
+				runtime.Gosched() // to those who receive
 			}
 		}
 	})
@@ -161,7 +179,7 @@ func TestLinksComeAndGoUnderTraffic(t *testing.T) {
 			got <- err
 		}()
 		if i%2 == 0 {
-			if err := soon(t, got); err != nil { // the initiations reach it
+			if err := <-got; err != nil { // the initiations reach it
 				t.Fatal(err)
 			}
 		}
@@ -175,6 +193,7 @@ func TestLinksComeAndGoUnderTraffic(t *testing.T) {
 }
 
 func TestRoutesAreBounded(t *testing.T) {
+	t.Parallel()
 	var r routes
 	one, two := new(session), new(session)
 	r.join(one)
@@ -201,12 +220,25 @@ func TestRoutesAreBounded(t *testing.T) {
 }
 
 func TestOverflowsOutliveTheSockets(t *testing.T) {
+	t.Parallel()
 	m := NewMux(Options{ReceiveBuffer: 4 << 10})
 	quiet := openLink(t, m.Link(anyKey), 0)
 	peer := openLink(t, NewMux(Options{DisableGSO: true}).Link(anyKey), 0)
-	for range 4 {
-		peer.send(t, quiet.endpoint(t, "127.0.0.1"), bytes.Fields(bytes.Repeat([]byte("datagram "), 100))...)
+	const sends, each = 4, 100
+	for range sends {
+		peer.send(t, quiet.endpoint(t, "127.0.0.1"), bytes.Fields(bytes.Repeat([]byte("datagram "), each))...)
 	}
+	var received atomic.Int64
+	go func() {
+		for {
+			n, err := quiet.receive(quiet.packets, quiet.sizes, quiet.senders)
+			if err != nil {
+				return
+			}
+			received.Add(int64(n))
+		}
+	}()
+	wait.Until(t, "each datagram is received or counted", func() bool { return received.Load()+int64(m.Overflows()) == sends*each })
 	before := m.Overflows()
 	quiet.Close()
 	if after := m.Overflows(); before == 0 || after != before {

@@ -5,7 +5,10 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/test/wait"
 )
 
 func newPoller(tb testing.TB, sockets ...*Socket) *Poller {
@@ -23,28 +26,47 @@ func newPoller(tb testing.TB, sockets ...*Socket) *Poller {
 	return p
 }
 
-// wait runs Wait in a goroutine; the channel delivers its result.
-func wait(p *Poller, try func() bool) <-chan error {
+// waiting runs Wait in a goroutine; the channel delivers its result.
+func waiting(p *Poller, try func() bool) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- p.Wait(try) }()
 	return done
 }
 
-// soon fails the test if nothing comes out of the channel.
-func soon(tb testing.TB, done <-chan error) error {
-	tb.Helper()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(5 * time.Second):
-		tb.Fatal("still waiting after 5 s")
-		return nil
+// untilItWatches waits until the poller is not paused, as it must be when it parks.
+func untilItWatches(t *testing.T, p *Poller) {
+	t.Helper()
+	wait.Until(t, "the poller watches its sockets", func() bool {
+		p.watched.Lock()
+		defer p.watched.Unlock()
+		return !p.watched.paused
+	})
+}
+
+// ready reports whether the kernel has something to tell the poller.
+func ready(t *testing.T, p *Poller) bool {
+	t.Helper()
+	var n int
+	var failed error
+	if err := p.raw.Control(func(fd uintptr) { n, failed = unix.EpollWait(int(fd), make([]unix.EpollEvent, 1), 0) }); err != nil || failed != nil {
+		t.Fatal(err, failed)
 	}
+	return n > 0
+}
+
+// untilItHolds waits until a datagram is in a socket's queue, and leaves it there.
+func untilItHolds(t *testing.T, s *Socket) {
+	t.Helper()
+	wait.Until(t, "the socket has something to receive", func() bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.fd.number), Events: unix.POLLIN}}, 0)
+		return n > 0 && err == nil
+	})
 }
 
 // TestNoWakeUpIsLost plays ping-pong over two sockets and Wake: each of many thousand
 // rounds waits for one event that may come before, while, or after try looks.
 func TestNoWakeUpIsLost(t *testing.T) {
+	t.Parallel()
 	const rounds = 6000
 	one, two, from := open(t, loopback4, Options{}), open(t, loopback4, Options{}), open(t, loopback4, Options{})
 	p := newPoller(t, one, two)
@@ -92,11 +114,11 @@ func TestNoWakeUpIsLost(t *testing.T) {
 		}
 		select {
 		case <-arrived:
-		case <-time.After(5 * time.Second):
-			t.Fatalf("event %d was lost", i)
+		case err := <-done:
+			t.Fatalf("Wait ended before event %d: %v", i, err)
 		}
 	}
-	if err := soon(t, done); err != nil {
+	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
@@ -104,10 +126,11 @@ func TestNoWakeUpIsLost(t *testing.T) {
 // TestConcurrentWakesAreNotLost lets several goroutines count up and wake; the waiter
 // must see the last count.
 func TestConcurrentWakesAreNotLost(t *testing.T) {
+	t.Parallel()
 	p := newPoller(t)
 	const wakers, each = 4, 5000
 	var count atomic.Int64
-	done := wait(p, func() bool { return count.Load() == wakers*each })
+	done := waiting(p, func() bool { return count.Load() == wakers*each })
 	for range wakers {
 		go func() {
 			for range each {
@@ -116,72 +139,81 @@ func TestConcurrentWakesAreNotLost(t *testing.T) {
 			}
 		}()
 	}
-	if err := soon(t, done); err != nil {
+	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAWakeBeforeWaitIsKept(t *testing.T) {
+	t.Parallel()
 	p := newPoller(t)
 	p.Wake()
 	tries := 0
-	if err := soon(t, wait(p, func() bool { tries++; return true })); err != nil || tries != 1 {
+	if err := p.Wait(func() bool { tries++; return true }); err != nil || tries != 1 {
 		t.Errorf("%d tries, error %v", tries, err)
 	}
 }
 
 func TestASocketAddedOrFilledBeforehandWakes(t *testing.T) {
+	t.Parallel()
 	to, from := open(t, loopback4, Options{}), open(t, loopback4, Options{})
 	p, r := newPoller(t), NewReceiver(to)
-	done := wait(p, func() bool { n, _ := r.Fill(); return n > 0 })
+	done := waiting(p, func() bool { n, _ := r.Fill(); return n > 0 })
 	b := NewBatch(1)
 	b.Add(from, destination(to), nil, []byte("early"))
 	b.Flush()
 	if err := p.Add(to); err != nil {
 		t.Fatal(err)
 	}
-	if err := soon(t, done); err != nil {
+	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
 
 func TestARemovedSocketDoesNotWake(t *testing.T) {
-	to, from := open(t, loopback4, Options{}), open(t, loopback4, Options{})
-	p := newPoller(t, to)
+	t.Parallel()
+	to, from, stays := open(t, loopback4, Options{}), open(t, loopback4, Options{}), open(t, loopback4, Options{})
+	p := newPoller(t, to, stays)
 	if err := p.Remove(to); err != nil {
 		t.Fatal(err)
 	}
 	var tries atomic.Int64
 	var stop atomic.Bool
-	done := wait(p, func() bool { tries.Add(1); return stop.Load() })
-	for tries.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	done := waiting(p, func() bool { tries.Add(1); return stop.Load() })
+	wait.Until(t, "the waiting goroutine has tried", func() bool { return tries.Load() > 0 })
 	b := NewBatch(1)
 	b.Add(from, destination(to), nil, []byte("unheard"))
 	b.Flush()
-	time.Sleep(20 * time.Millisecond)
-	if n := tries.Load(); n != 1 {
-		t.Errorf("%d tries", n)
+	untilItHolds(t, to)
+	if ready(t, p) {
+		t.Error("the kernel tells of a socket that was removed")
 	}
 	stop.Store(true)
 	p.Wake()
-	if err := soon(t, done); err != nil {
+	if err := <-done; err != nil {
 		t.Error(err)
+	}
+	if n := tries.Load(); n != 2 {
+		t.Errorf("%d tries, want one before the wake-up and one after it", n)
+	}
+	b.Add(from, destination(stays), nil, []byte("heard"))
+	b.Flush()
+	untilItHolds(t, stays)
+	if !ready(t, p) {
+		t.Error("the kernel does not tell of a socket that is watched")
 	}
 }
 
 func TestClosingThePollerEndsWait(t *testing.T) {
+	t.Parallel()
 	p := newPoller(t, open(t, loopback4, Options{}))
 	var tried atomic.Bool
-	done := wait(p, func() bool { tried.Store(true); return false })
-	for !tried.Load() {
-		time.Sleep(time.Millisecond)
-	}
+	done := waiting(p, func() bool { tried.Store(true); return false })
+	wait.Until(t, "the waiting goroutine has tried", tried.Load)
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := soon(t, done); !errors.Is(err, net.ErrClosed) {
+	if err := <-done; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Wait: %v", err)
 	}
 	if err := p.Wait(func() bool { return true }); !errors.Is(err, net.ErrClosed) {
@@ -197,38 +229,41 @@ func TestClosingThePollerEndsWait(t *testing.T) {
 }
 
 func TestClosingThePollerWaitsForTry(t *testing.T) {
+	t.Parallel()
 	p := newPoller(t)
 	entered, leave := make(chan struct{}), make(chan struct{})
-	waited := wait(p, func() bool { close(entered); <-leave; return true })
+	var left atomic.Bool
+	waited := waiting(p, func() bool { close(entered); <-leave; left.Store(true); return true })
 	<-entered
 	closed := make(chan error, 1)
-	go func() { closed <- p.Close() }()
-	select {
-	case <-closed:
-		t.Error("closed while try runs")
-	case <-time.After(20 * time.Millisecond):
-	}
+	go func() {
+		err := p.Close()
+		if !left.Load() {
+			t.Error("closed while try runs")
+		}
+		closed <- err
+	}()
+	wait.Until(t, "nothing is left for Close but to wait for try", func() bool { return p.raw.Control(func(uintptr) {}) != nil })
 	close(leave)
-	if err := soon(t, closed); err != nil {
+	if err := <-closed; err != nil {
 		t.Error(err)
 	}
-	soon(t, waited)
+	<-waited
 }
 
 func TestClosingASocketWakes(t *testing.T) {
+	t.Parallel()
 	s := open(t, loopback4, Options{})
 	p, r := newPoller(t, s), NewReceiver(s)
 	var tried atomic.Bool
-	done := wait(p, func() bool {
+	done := waiting(p, func() bool {
 		_, err := r.Fill()
 		tried.Store(true)
 		return err != nil
 	})
-	for !tried.Load() {
-		time.Sleep(time.Millisecond)
-	}
+	wait.Until(t, "the waiting goroutine has tried", tried.Load)
 	s.Close()
-	if err := soon(t, done); err != nil {
+	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	if err := p.Remove(s); !errors.Is(err, net.ErrClosed) {
@@ -252,6 +287,7 @@ func TestWaitingDoesNotAllocate(t *testing.T) {
 
 // A paused poller must not miss what comes before or while it parks.
 func TestPauseLosesNothing(t *testing.T) {
+	t.Parallel()
 	p, s := newPoller(t), open(t, loopback4, Options{})
 	if err := p.Add(s); err != nil {
 		t.Fatal(err)
@@ -259,21 +295,25 @@ func TestPauseLosesNothing(t *testing.T) {
 	r := NewReceiver(s)
 	sender := open(t, loopback4, Options{})
 	const total = 2000
+	received, few := 0, make(chan struct{}, total)
 	go func() {
 		b := NewBatch(1)
 		for i := range total {
 			b.Add(sender, destination(s), nil, []byte{byte(i)})
 			b.Flush()
 			if i%7 == 0 {
-				time.Sleep(10 * time.Microsecond) // let it park now and then
+				<-few // so that the receiver parks now and then
 			}
 		}
 	}()
-	for received := 0; received < total; {
+	for received < total {
 		p.Pause()
 		if err := p.Wait(func() bool {
 			before := received
 			for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
+				if received%7 == 0 {
+					few <- struct{}{}
+				}
 				received++
 			}
 			if n, _ := r.Fill(); n > 0 {
@@ -289,37 +329,35 @@ func TestPauseLosesNothing(t *testing.T) {
 // A flood of which nothing is of use pauses the poller at every look: it must not
 // park with nothing watched.
 func TestAPauseInEveryTryDoesNotDeafen(t *testing.T) {
+	t.Parallel()
 	p, s := newPoller(t), open(t, loopback4, Options{})
 	if err := p.Add(s); err != nil {
 		t.Fatal(err)
 	}
 	r := NewReceiver(s)
 	sender := open(t, loopback4, Options{})
-	tries, parked := 0, make(chan struct{})
-	go func() {
-		<-parked
-		time.Sleep(5 * time.Millisecond) // it parks after the last look
-		b := NewBatch(1)
-		b.Add(sender, destination(s), nil, []byte("hello"))
-		b.Flush()
-	}()
-	deaf := time.AfterFunc(5*time.Second, func() { p.Close() })
-	defer deaf.Stop()
-	err := p.Wait(func() bool {
+	tries, looked := 0, make(chan struct{})
+	done := waiting(p, func() bool {
 		if tries++; tries <= 3 {
 			p.Pause()
 		} else if tries == 4 {
-			close(parked)
+			close(looked)
 		}
 		n, _ := r.Fill()
 		return n > 0
 	})
-	if err != nil {
+	<-looked // the last time before it parks
+	untilItWatches(t, p)
+	b := NewBatch(1)
+	b.Add(sender, destination(s), nil, []byte("hello"))
+	b.Flush()
+	if err := <-done; err != nil {
 		t.Errorf("after %d looks: %v", tries, err)
 	}
 }
 
 func TestSocketsComeAndGoDuringAPause(t *testing.T) {
+	t.Parallel()
 	p, stays, leaves, comes := newPoller(t), open(t, loopback4, Options{}), open(t, loopback4, Options{}), open(t, loopback4, Options{})
 	for _, s := range []*Socket{stays, leaves} {
 		if err := p.Add(s); err != nil {
@@ -333,12 +371,12 @@ func TestSocketsComeAndGoDuringAPause(t *testing.T) {
 	}
 	for _, s := range []*Socket{stays, comes} {
 		r := NewReceiver(s)
-		time.AfterFunc(5*time.Millisecond, func() {
-			b := NewBatch(1)
-			b.Add(leaves, destination(s), nil, []byte("hello"))
-			b.Flush()
-		})
-		if err := p.Wait(func() bool { n, _ := r.Fill(); return n > 0 }); err != nil {
+		done := waiting(p, func() bool { n, _ := r.Fill(); return n > 0 })
+		untilItWatches(t, p)
+		b := NewBatch(1)
+		b.Add(leaves, destination(s), nil, []byte("hello"))
+		b.Flush()
+		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
 		p.Pause()

@@ -5,14 +5,12 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/conn"
 
 	"strait.dev/strait/internal/raceflag"
-	"strait.dev/strait/test/netns"
 )
 
 // called is a machine with two addresses, and a socket of another that calls it.
@@ -56,40 +54,6 @@ func onLoopback(t *testing.T, o Options) *called {
 	return c
 }
 
-// inNamespace calls over addresses that a namespace of its own has on its loopback.
-func inNamespace(t *testing.T, own netip.Addr, addresses [2]netip.Addr) (*called, *netns.Namespace) {
-	n := netns.New(t)
-	for _, a := range addresses {
-		addAddress(t, n, a)
-	}
-	c := &called{addresses: addresses}
-	if err := n.In(func() error {
-		c.link = openLink(t, NewMux(Options{}).Link(anyKey), 0)
-		c.caller = open(t, netip.AddrPortFrom(own, 0), Options{})
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	c.receiver = NewReceiver(c.caller)
-	return c, n
-}
-
-// addAddress gives the loopback of a namespace an address, and waits until the address can
-// be called: the kernel does not use an IPv6 address at once.
-func addAddress(t *testing.T, n *netns.Namespace, a netip.Addr) {
-	t.Helper()
-	n.IP(t, "addr add "+a.String()+" dev lo")
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		out, err := n.Try("ping", "-n", "-c", "1", "-W", "1", a.String())
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s cannot be called: %v\n%s", a, err, out)
-		}
-	}
-}
-
 // train is more than one message of equal datagrams, and a shorter one.
 func train() (bufs [][]byte) {
 	for i := range 70 {
@@ -100,6 +64,7 @@ func train() (bufs [][]byte) {
 
 // Alone, and in trains, which the kernel segments or does not.
 func TestNetns17_AnswersLeaveFromTheAddressCalled(t *testing.T) {
+	t.Parallel()
 	for _, o := range []Options{{}, {DisableGSO: true}, {DisableGRO: true}} {
 		c := onLoopback(t, o)
 		for _, a := range []int{0, 1, 0, 1, 1} {
@@ -114,18 +79,9 @@ func TestNetns17_AnswersLeaveFromTheAddressCalled(t *testing.T) {
 	}
 }
 
-func TestNetns18_AnswersLeaveFromTheAddressCalledOverIPv6(t *testing.T) {
-	addresses := [2]netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")}
-	c, _ := inNamespace(t, netip.IPv6Loopback(), addresses)
-	for _, at := range addresses {
-		from := c.call(t, at)
-		c.answers(t, from, at, []byte("answer"))
-		c.answers(t, from, at, train()...)
-	}
-}
-
 // Whoever was told where to call follows the routes of its kernel (scenario 19).
 func TestNetns19_ALinkThatCallsLetsTheKernelChoose(t *testing.T) {
+	t.Parallel()
 	c := onLoopback(t, Options{})
 	from := c.call(t, c.addresses[1])
 	if _, err := c.link.ParseEndpoint(from.DstToString()); err != nil {
@@ -138,38 +94,8 @@ func TestNetns19_ALinkThatCallsLetsTheKernelChoose(t *testing.T) {
 	c.answers(t, from, c.addresses[1], []byte("it calls somebody else now"))
 }
 
-// Nothing is lost when an address goes: what the kernel refuses is sent again. Once the
-// address is back, and called, it is used again.
-func TestNetns16_AnAddressThatIsGoneIsLetGo(t *testing.T) {
-	for _, f := range []struct {
-		own       netip.Addr
-		addresses [2]netip.Addr
-		bits      string
-	}{
-		{netip.MustParseAddr("127.0.0.1"), [2]netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}, "/32"},
-		{netip.IPv6Loopback(), [2]netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")}, "/128"},
-	} {
-		c, n := inNamespace(t, f.own, f.addresses)
-		at := f.addresses[1]
-		for _, bufs := range [][][]byte{{[]byte("alone")}, train()} {
-			from := c.call(t, at)
-			c.answers(t, from, at, bufs...)
-			n.IP(t, "addr del "+at.String()+f.bits+" dev lo")
-			c.answers(t, from, f.own, bufs...)
-			if from.SrcIP().IsValid() || from.SrcToString() != "" {
-				t.Errorf("the address is gone and still %q", from.SrcToString())
-			}
-			addAddress(t, n, at)
-			c.answers(t, from, f.own, bufs...) // nobody has called it
-			c.answers(t, c.call(t, at), at, bufs...)
-		}
-		if failures := c.link.Bind.(*link).mux.Counters().SendFailures; failures != 0 {
-			t.Errorf("%d send failures, though all arrived", failures)
-		}
-	}
-}
-
 func TestAClearedSourceIsLetGo(t *testing.T) {
+	t.Parallel()
 	c := onLoopback(t, Options{})
 	from := c.call(t, c.addresses[1])
 	from.ClearSrc() // WireGuard does when the peer is silent
@@ -183,6 +109,7 @@ func TestAClearedSourceIsLetGo(t *testing.T) {
 
 // A kernel that does not tell is no error: it chooses.
 func TestWithoutTheKernelsHelpTheKernelChooses(t *testing.T) {
+	t.Parallel()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0) // knows no such option
 	if err != nil {
 		t.Fatal(err)
@@ -206,6 +133,7 @@ func TestWithoutTheKernelsHelpTheKernelChooses(t *testing.T) {
 }
 
 func TestASocketThatDoesNotAskIsNotToldTheAddress(t *testing.T) {
+	t.Parallel()
 	to, from := open(t, loopback4, Options{}), open(t, loopback4, Options{})
 	b, r := NewBatch(1), NewReceiver(to)
 	b.Add(from, destination(to), nil, []byte("x"))
@@ -218,6 +146,7 @@ func TestASocketThatDoesNotAskIsNotToldTheAddress(t *testing.T) {
 
 // All that a received message can be told of at once, and what an IPv6 socket is told.
 func TestControlMessagesAreToldApart(t *testing.T) {
+	t.Parallel()
 	for _, addr := range []netip.AddrPort{loopback4, loopback6} {
 		to, from := withECN(t, addr, Options{LocalAddress: true}), withGSO(t, addr)
 		local := to.LocalAddr().Addr()

@@ -9,6 +9,7 @@ import (
 )
 
 func TestATapSeesWhatIsSentAndReceivedUntilItIsRemoved(t *testing.T) {
+	t.Parallel()
 	m, far := NewMux(Options{}), NewMux(Options{})
 	near, peer := openLink(t, m.Link(anyKey), 0), openLink(t, far.Link(anyKey), 0)
 	type sighting struct {

@@ -44,6 +44,7 @@ func flood(t *testing.T, peer, link *opened, message []byte, count int) (handed 
 // Whoever takes packets from WireGuard is stuck in a batch: what WireGuard holds stays
 // bounded, what comes on top is counted, and handshakes go on.
 func TestT8_ALinkHandsInNoMoreThanItsWindow(t *testing.T) {
+	t.Parallel()
 	m, w, peer, link := bounded(t)
 	const more = 500
 	w.Begin()
@@ -63,6 +64,7 @@ func TestT8_ALinkHandsInNoMoreThanItsWindow(t *testing.T) {
 // Data under indices that nobody announced never gets into WireGuard's queues, so it fills
 // no window: who knows no index cannot stop a link by it.
 func TestT8_MadeUpIndicesFillNoWindow(t *testing.T) {
+	t.Parallel()
 	m, w, peer, link := bounded(t)
 	w.Begin()
 	const many = maxPending + 1000
@@ -80,6 +82,7 @@ func TestT8_MadeUpIndicesFillNoWindow(t *testing.T) {
 // What WireGuard drops itself is never reported. It is given up when nothing has come out
 // for a while, never while a batch is being dealt with.
 func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
+	t.Parallel()
 	var w Window
 	p := newPending(&w)
 	now := time.Unix(1000, 0)
@@ -132,6 +135,7 @@ func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 
 // A link that is opened again owes nothing for the time before.
 func TestAReopenedLinkHasItsWholeWindow(t *testing.T) {
+	t.Parallel()
 	var w Window
 	w.End(12345)
 	p := newPending(&w)

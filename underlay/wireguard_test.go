@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
-	"time"
 
 	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun/tuntest"
+
+	"strait.dev/strait/test/ports"
 )
 
 // tunnel is one WireGuard device on a TUN made of channels.
@@ -81,23 +82,14 @@ func (t *tunnel) peer(tb testing.TB, other *tunnel, key *ecdh.PrivateKey, host s
 func talks(tb testing.TB, from, to *tunnel) {
 	tb.Helper()
 	packet := tuntest.Ping(to.addr, from.addr)
-	timeout := time.After(15 * time.Second)
-	select {
-	case from.tun.Outbound <- packet:
-	case <-timeout:
-		tb.Fatalf("%s takes no packet", from.addr)
-	}
-	select {
-	case got := <-to.tun.Inbound:
-		if !bytes.Equal(got, packet) {
-			tb.Errorf("%s received %x, want %x", to.addr, got, packet)
-		}
-	case <-timeout:
-		tb.Fatalf("nothing from %s reaches %s", from.addr, to.addr)
+	from.tun.Outbound <- packet
+	if got := <-to.tun.Inbound; !bytes.Equal(got, packet) {
+		tb.Errorf("%s received %x, want %x", to.addr, got, packet)
 	}
 }
 
 func TestWireGuardTalksOverOurBind(t *testing.T) {
+	t.Parallel()
 	for _, host := range []string{"127.0.0.1", "[::1]"} {
 		if host == "[::1]" {
 			open(t, loopback6, Options{}) // skips without IPv6
@@ -106,6 +98,7 @@ func TestWireGuardTalksOverOurBind(t *testing.T) {
 		a := newTunnel(t, NewMux(Options{}).Link(public(keyA)), "10.9.0.1", keyA)
 		b := newTunnel(t, NewMux(Options{}).Link(public(keyB)), "10.9.0.2", keyB)
 		portB := b.up(t)
+		a.set(t, "listen_port=%d\n", ports.Free(t, 1)[0]) // which stays free while it is closed
 		a.up(t)
 		a.peer(t, b, keyB, host, portB)
 		b.peer(t, a, keyA, "", 0)
@@ -124,6 +117,7 @@ func TestWireGuardTalksOverOurBind(t *testing.T) {
 // TestWireGuardTalksToItsOwnBind lets StdNetBind call us: it reports port 0 on a kernel
 // without IPv6, so it could not be called there.
 func TestWireGuardTalksToItsOwnBind(t *testing.T) {
+	t.Parallel()
 	keyA, keyB := newKey(t), newKey(t)
 	a := newTunnel(t, NewMux(Options{}).Link(public(keyA)), "10.9.0.1", keyA)
 	b := newTunnel(t, conn.NewStdNetBind(), "10.9.0.2", keyB)
@@ -136,11 +130,15 @@ func TestWireGuardTalksToItsOwnBind(t *testing.T) {
 }
 
 func TestLinksOfOneKeyShareAPort(t *testing.T) {
+	t.Parallel()
 	key := newKey(t)
 	testSharedPort(t, key, key)
 }
 
-func TestLinksOfDifferentKeysShareAPort(t *testing.T) { testSharedPort(t, newKey(t), newKey(t)) }
+func TestLinksOfDifferentKeysShareAPort(t *testing.T) {
+	t.Parallel()
+	testSharedPort(t, newKey(t), newKey(t))
+}
 
 // testSharedPort joins two remotes with keys of their own to two devices that share a
 // port. One remote calls, the other is called.
