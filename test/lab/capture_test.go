@@ -1,18 +1,22 @@
+//go:build lab || nightly
+
 package lab
 
 import (
 	"net"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/test/wait"
 )
 
 // capture collects the frames that arrive on a device and that a filter keeps.
 type capture struct {
-	mu   sync.Mutex
-	kept [][]byte // guarded by mu
+	mu      sync.Mutex
+	kept    [][]byte // guarded by mu
+	drained int      // how often no frame was waiting; guarded by mu
 }
 
 // listenOn captures on dev of n until the test ends. Frames that n sends itself are not seen.
@@ -59,7 +63,13 @@ func (c *capture) collect(fd int, keep func([]byte) bool, stop <-chan struct{}) 
 			return
 		default:
 		}
-		n, from, err := unix.Recvfrom(fd, buffer, 0)
+		n, from, err := unix.Recvfrom(fd, buffer, unix.MSG_DONTWAIT)
+		if err == unix.EAGAIN {
+			c.mu.Lock()
+			c.drained++
+			c.mu.Unlock()
+			n, from, err = unix.Recvfrom(fd, buffer, 0)
+		}
 		if err != nil { // timeout or signal
 			continue
 		}
@@ -81,17 +91,37 @@ func (c *capture) frames() [][]byte {
 	return c.kept[:len(c.kept):len(c.kept)]
 }
 
+// count is how many frames have been kept so far; of no capture, none.
+func (c *capture) count() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.frames())
+}
+
 // first waits for the first kept frame.
 func (c *capture) first(t *testing.T, what string) []byte {
 	t.Helper()
-	eventually(t, what+" is captured", func() bool { return len(c.frames()) > 0 })
+	wait.Until(t, what+" is captured", func() bool { return len(c.frames()) > 0 })
 	return c.frames()[0]
 }
 
-// never fails the test if a frame is kept within a short while after everything sent before has had time to arrive.
+// drain waits until every frame that has arrived so far has been looked at.
+func (c *capture) drain(t *testing.T) {
+	t.Helper()
+	count := func() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.drained
+	}
+	before := count()
+	wait.Until(t, "the capture has read all frames that have arrived", func() bool { return count() > before })
+}
+
+// never fails the test if a frame has been kept. What may have led to one has to be over.
 func (c *capture) never(t *testing.T, what string) {
 	t.Helper()
-	time.Sleep(300 * time.Millisecond)
+	c.drain(t)
 	if got := c.frames(); len(got) > 0 {
 		t.Errorf("%s: captured %d frames, the first: %x", what, len(got), got[0])
 	}

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -5,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"testing"
 	"time"
+
+	"strait.dev/strait/test/wait"
 )
 
 // serveEcho returns every datagram to its sender until the socket is closed.
@@ -17,25 +23,36 @@ func serveEcho(c *net.UDPConn) {
 			return
 		}
 		if err == nil {
-			_, _ = c.WriteToUDPAddrPort(buffer[:n], from) // too big for the path: the client asks again
+			_, _ = c.WriteToUDPAddrPort(buffer[:n], from) // too big for the path: the client sends again
 		}
 	}
 }
 
-// echo sends payload until it comes back unchanged, at most that often. Datagrams that need path MTU discovery
-// are lost until it is done.
-func echo(c net.Conn, payload []byte, attempts int) error {
+// echo sends a datagram that has to come back unchanged.
+func echo(t *testing.T, c net.Conn, payload []byte) error {
+	t.Helper()
+	return echoAfterErrors(t, c, payload, nil, 0)
+}
+
+// echoAfterErrors is echo, and sends the datagram again after each ICMP error about it or, in refused, about the reply, up
+// to a number of them: at a hop where the path MTU has to be learned a datagram is lost, and its sender is told.
+func echoAfterErrors(t *testing.T, c net.Conn, payload []byte, refused *capture, limit int) error {
+	t.Helper()
 	buffer := make([]byte, 1<<16)
 	var last error
-	for range attempts {
+	for range limit + 1 {
+		before := refused.count()
 		if _, last = c.Write(payload); last != nil {
-			continue // an ICMP error of the datagram before
-		}
-		if last = c.SetReadDeadline(time.Now().Add(time.Second)); last != nil {
-			return last
+			continue // the error about the datagram before
 		}
 		var n int
-		if n, last = c.Read(buffer); last != nil {
+		wait.Until(t, fmt.Sprintf("an echo of %d bytes or an ICMP error has come back", len(payload)), func() bool {
+			if last = c.SetReadDeadline(time.Now().Add(pause)); last == nil {
+				n, last = c.Read(buffer)
+			}
+			return !errors.Is(last, os.ErrDeadlineExceeded) || refused.count() > before
+		})
+		if last != nil {
 			continue
 		}
 		if !bytes.Equal(buffer[:n], payload) {
@@ -43,5 +60,5 @@ func echo(c net.Conn, payload []byte, attempts int) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("no echo of %d bytes after %d attempts: %w", len(payload), attempts, last)
+	return fmt.Errorf("no echo of %d bytes after %d ICMP errors: %w", len(payload), limit+1, last)
 }

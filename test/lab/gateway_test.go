@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -13,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // nobody is the user that the gateways run as.
@@ -28,6 +29,7 @@ type gateway struct {
 	config gatewayConfig
 	dir    string // configuration, key and log
 	flags  []string
+	env    []string // on top of the test's own
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the process has ended; cmd.ProcessState is set then
 }
@@ -76,6 +78,7 @@ func (g *gateway) start(t *testing.T) {
 		"--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs", "--pdeathsig", "KILL"}
 	command := append([]string{binary, "gateway", "--config", g.configFile()}, g.flags...)
 	cmd := exec.Command("setpriv", append(unprivileged, command...)...)
+	cmd.Env = append(os.Environ(), g.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := g.site.gw.in(cmd.Start); err != nil {
 		t.Fatalf("start gateway %s: %v", g.site.name, err)
@@ -98,11 +101,7 @@ func (g *gateway) signal(t *testing.T, sig syscall.Signal) {
 // wait returns the ended process's exit status, -1 where a signal ended it.
 func (g *gateway) wait(t *testing.T) int {
 	t.Helper()
-	select {
-	case <-g.exited:
-	case <-time.After(patience):
-		t.Fatalf("gateway %s still runs after %v", g.site.name, patience)
-	}
+	<-g.exited
 	return g.cmd.ProcessState.ExitCode()
 }
 
@@ -117,22 +116,21 @@ func (g *gateway) kill() {
 // waitReady polls /readyz.
 func (g *gateway) waitReady(t *testing.T) {
 	t.Helper()
-	var last error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	g.waitStatus(t, "/readyz", http.StatusOK)
+}
+
+// waitStatus polls a path of the observability endpoint until it answers with a status.
+func (g *gateway) waitStatus(t *testing.T, path string, want int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("gateway %s answers %s with status %d", g.site.name, path, want), func() bool {
 		select {
 		case <-g.exited:
-			t.Fatalf("gateway %s ended while starting: %v", g.site.name, g.cmd.ProcessState)
+			t.Fatalf("gateway %s ended (%v) before it answered %s with status %d", g.site.name, g.cmd.ProcessState, path, want)
 		default:
 		}
-		var status int
-		if _, status, last = g.get("/readyz"); last == nil && status == http.StatusOK {
-			return
-		}
-		if last == nil {
-			last = fmt.Errorf("status %d", status)
-		}
-	}
-	t.Fatalf("gateway %s is not ready after %v: /readyz: %v", g.site.name, patience, last)
+		_, status, err := g.get(path)
+		return err == nil && status == want
+	})
 }
 
 // report prints what a person wants to see of a gateway after a failure.

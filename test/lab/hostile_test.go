@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -42,9 +44,6 @@ type hostileSetup struct {
 // buildHostile makes the picture with attackers and watchers in place; nothing crosses yet.
 func buildHostile(t *testing.T, setup hostileSetup) *hostile {
 	t.Helper()
-	// Garbage that waits to be collected is no leak, but looks like one: by default it may be as much as the heap,
-	// most of which is buffers of WireGuard's that nobody ever touched.
-	t.Setenv("GOGC", "2")
 	top := wire(t, options{})
 	h := &hostile{t: t, title: setup.title, more: setup.more, top: top}
 	h.evil.key = newKeyPair(t)
@@ -54,6 +53,9 @@ func buildHostile(t *testing.T, setup hostileSetup) *hostile {
 	for i, s := range []*site{top.a, top.b} {
 		g := newGateway(t, s, top.other(s), keys[i], keys[1-i].public)
 		s.gateway = g
+		// Garbage that waits to be collected is no leak, but looks like one: by default it may be as much as the heap, most
+		// of which is buffers of WireGuard's that were never touched.
+		g.env = []string{"GOGC=2"}
 		if s == top.a {
 			g.config.Nodes = append(g.config.Nodes, nodeConfig{
 				Name: "node-2", Underlay: addr("10.0.1.3"), Encapsulation: s.encapsulation, VNI: vni + 1,
@@ -124,19 +126,14 @@ route add default via %[4]s dev eth0
 	likeAWire(t, e.stranger, "eth0")
 }
 
-// The transfer goes on, nothing passes that must not, every drop has its reason, and memory comes back.
-func TestT1_T2_T3_T8_T9_T11_T12_HostileTrafficHarmsNobody(t *testing.T) {
-	h := buildHostile(t, hostileSetup{title: "While a transfer runs"})
-	t.Cleanup(func() { h.report(t) })
+// Nothing passes that must not, and every drop has its reason.
+func TestT1_T2_T3_HostilePacketsAreDroppedByReason(t *testing.T) {
+	t.Parallel()
+	h := buildHostile(t, hostileSetup{title: "While nothing else crosses"})
 	h.awaitWays(t)
 	h.expectWatchersSee(t)
-	h.begin(t)
-	h.all(t, slices.Concat(h.forgedFrames(), h.spoofedSources(), h.outsideTheGrant(), h.atWireGuard(), h.junk(),
-		[]attack{h.errorsAboutTheTransfer(), h.echoFlood()}, h.churn()))
-	h.expectMemoryBack(t)
-	for _, ld := range h.loads {
-		ld.finish(t)
-	}
+	h.all(t, slices.Concat(h.forgedFrames(), h.spoofedSources(), h.outsideTheGrant()))
+	ping(t, h.top.a.pod, h.top.a.sees(h.top.b.pod4), 3)
 }
 
 // awaitWays waits until all who talk can.
@@ -152,9 +149,7 @@ func (h *hostile) startPeer(t *testing.T) {
 	t.Helper()
 	e := &h.evil
 	e.peer = newWireGuardPeer(h.t, e.stranger, e.key, e.gatewayKey, e.at)
-	if _, err := e.peer.handshake(h.fromPeer(nil), patience); err != nil {
-		t.Fatal(err)
-	}
+	e.peer.handshake(t, h.fromPeer(nil))
 }
 
 // fromPeer is a packet that b-1 may send: from a pod of B that is not there, to the pod of A.

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -8,6 +10,7 @@ import (
 
 // An empty list grants nothing: whatever list it is, whatever is sent, from whichever side.
 func TestT15_HostileTrafficMeetsEmptyGrants(t *testing.T) {
+	t.Parallel()
 	for _, grant := range []struct {
 		title, reason string
 		empty         func(c *gatewayConfig)

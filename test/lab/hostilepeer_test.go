@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -73,22 +75,26 @@ func (p *wireGuardPeer) send(b []byte) bool {
 	}
 }
 
-// handshake sends packet until a session is there and returns how long that took.
-func (p *wireGuardPeer) handshake(packet []byte, limit time.Duration) (time.Duration, error) {
-	started := time.Now()
-	for time.Since(started) < limit {
+// handshake sends packet until a session is there.
+func (p *wireGuardPeer) handshake(t *testing.T, packet []byte) {
+	t.Helper()
+	eventually(t, "a peer with a valid key has shaken hands", func() bool {
 		p.send(packet)
-		state, err := p.device.IpcGet()
-		if err != nil {
-			return 0, err
-		}
-		for line := range strings.Lines(state) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-			if name == "last_handshake_time_sec" && value != "0" {
-				return time.Since(started), nil
-			}
-		}
-		time.Sleep(20 * time.Millisecond)
+		return p.shookHands(t)
+	})
+}
+
+// shookHands reports whether there is a session.
+func (p *wireGuardPeer) shookHands(t *testing.T) bool {
+	t.Helper()
+	state, err := p.device.IpcGet()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return 0, fmt.Errorf("no handshake within %v", limit)
+	for line := range strings.Lines(state) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), "="); name == "last_handshake_time_sec" && value != "0" {
+			return true
+		}
+	}
+	return false
 }

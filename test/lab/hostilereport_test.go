@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -7,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -100,6 +103,8 @@ func (h *hostile) report(t *testing.T) {
 		b.WriteString(r.line(h.median()) + "\n")
 	}
 	t.Log("\n" + b.String())
+	hostileMu.Lock()
+	defer hostileMu.Unlock()
 	hostileTables = append(hostileTables, table{title: h.title, text: b.String(), foot: h.foot()})
 	writeHostileReport(t)
 }
@@ -133,7 +138,10 @@ func (h *hostile) foot() string {
 type table struct{ title, text, foot string }
 
 // hostileTables are what the tests of this run have found so far.
-var hostileTables []table
+var (
+	hostileMu     sync.Mutex
+	hostileTables []table // guarded by hostileMu
+)
 
 // writeHostileReport writes the report as far as it is.
 func writeHostileReport(t *testing.T) {

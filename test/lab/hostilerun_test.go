@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -9,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"strait.dev/strait/test/wait"
 )
 
 // attack is one thing that an attacker does to gateway A, while the transfer runs.
@@ -102,11 +106,7 @@ func (h *hostile) expectProgress(t *testing.T) {
 	t.Helper()
 	for _, ld := range h.loads {
 		before := ld.received.Load()
-		for deadline := time.Now().Add(patience); ld.received.Load() == before; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: not a byte in %v after the attack: the transfer has stalled", ld.name, patience)
-			}
-		}
+		wait.Until(t, "after the attack the transfer goes on, "+ld.name, func() bool { return ld.received.Load() > before })
 	}
 }
 
@@ -133,9 +133,9 @@ func (h *hostile) run(t *testing.T, a attack) {
 	t.Helper()
 	h.attacks++
 	n := h.attacks
-	length := attackWindow
+	length, rate := attackWindow, a.rate
 	if len(h.loads) == 0 {
-		length = time.Second / 4 // nothing is measured: only whether anything passes
+		length, rate = time.Second/4, min(rate, 2000) // nothing is measured: only whether anything passes
 	} else {
 		goodput, cpu := h.window(t, calmWindow)
 		h.calm, h.idle = append(h.calm, goodput), append(h.idle, cpu)
@@ -145,7 +145,7 @@ func (h *hostile) run(t *testing.T, a attack) {
 	r := row{threat: a.threat, name: a.name, memory: [3]memory{0: before}, passes: a.passes}
 	var fs []func(<-chan struct{}) int
 	for _, f := range a.floods(t, n) {
-		fs = append(fs, func(stop <-chan struct{}) int { return flood(f.send, f.packet, a.rate, stop) })
+		fs = append(fs, func(stop <-chan struct{}) int { return flood(f.send, f.packet, rate, stop) })
 	}
 	started := time.Now()
 	r.sent = floods(fs, func() {
@@ -171,17 +171,7 @@ func (h *hostile) run(t *testing.T, a attack) {
 		return !slices.ContainsFunc(a.counted, func(name string) bool { return r.counted[name] == 0 }) &&
 			(!a.complete || total >= float64(r.sent))
 	}
-	for deadline := time.Now().Add(3 * time.Second); !rise() && time.Now().Before(deadline); {
-		time.Sleep(20 * time.Millisecond)
-	}
-	for _, name := range a.counted {
-		if r.counted[name] == 0 {
-			t.Errorf("%s: %d packets sent, none counted as %s", a.name, r.sent, name)
-		}
-	}
-	if total := counted(); a.complete && total < float64(r.sent) {
-		t.Errorf("%s: %d packets sent, %.0f counted: %v", a.name, r.sent, total, r.counted)
-	}
+	eventually(t, fmt.Sprintf("the drops of %d packets are counted as %v", r.sent, a.counted), rise)
 	var where string
 	r.seen, where = h.watch.count(n)
 	if r.seen != a.exactly && a.passes == "" {
@@ -205,23 +195,18 @@ const (
 	rssLimit  = 256 << 10
 )
 
-// settle waits until the gateways' memory is what it was, and fails the test when it does not come to that.
+// settle waits until the gateways' memory is what it was.
 func (h *hostile) settle(t *testing.T, before memory) (after memory) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	eventually(t, fmt.Sprintf("memory is what it was: heap %v KiB, resident %v", before.heap, before.rss), func() bool {
 		after = h.memory(t)
 		fits := true
 		for i := range after.heap {
 			fits = fits && after.heap[i] <= before.heap[i]*21/20+heapSlack && after.rss[i] <= rssLimit
 		}
-		if fits {
-			return after
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("memory stays: heap %v KiB, resident %v; before %v, %v", after.heap, after.rss, before.heap, before.rss)
-			return after
-		}
-	}
+		return fits
+	})
+	return after
 }
 
 func (h *hostile) memory(t *testing.T) (m memory) {

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -10,6 +12,7 @@ import (
 
 // Frames that no honest node sends. Each is dropped by gateway A under its own reason, and none reaches pod B.
 func TestBadFramesFromNodesAreDroppedByReason(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	a := top.a
 	const port, copies = 9999, 3
@@ -60,6 +63,7 @@ func TestBadFramesFromNodesAreDroppedByReason(t *testing.T) {
 
 // What gateway A lets out because its own configuration allows it, B still judges by its own.
 func TestFarGatewayHoldsItsOwnGrant(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{configure: func(s *site, c *gatewayConfig) {
 		if s.name == "b" {
 			c.LocalPrefixes = prefixes("10.0.0.0/17", "fd00:10::/48") // A still believes in 10.0.0.0/16

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -9,18 +11,21 @@ import (
 // sides to prove the lab itself, on one side to prove that strait speaks what others speak.
 
 func TestKernelGatewaysAloneJoinTheClusters(t *testing.T) {
+	t.Parallel()
 	needWireGuard(t)
 	top := build(t, options{kernelGateway: [2]bool{true, true}})
 	exchangeBothWays(t, top)
 }
 
 func TestInteropStraitWithKernelGateway(t *testing.T) {
+	t.Parallel()
 	needWireGuard(t)
 	top := build(t, options{kernelGateway: [2]bool{false, true}})
 	exchangeBothWays(t, top)
 }
 
 func TestInteropKernelGatewayWithStrait(t *testing.T) {
+	t.Parallel()
 	needWireGuard(t)
 	top := build(t, options{kernelGateway: [2]bool{true, false}})
 	exchangeBothWays(t, top)

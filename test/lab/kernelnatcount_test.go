@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (

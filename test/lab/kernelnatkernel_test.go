@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -9,9 +11,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/test/wait"
 )
 
 // kernelRouter is a gateway of the kernel's own parts, with a wire in WireGuard's place:
@@ -178,12 +181,10 @@ func (k *kernelRouter) pass(t *testing.T, fromNode bool, batch []sample) []outco
 		}
 	}
 	outcomes := make([]outcome, len(batch)+1)
-	for deadline := time.Now().Add(patience); outcomes[len(batch)].dropped(); {
+	wait.Until(t, fmt.Sprintf("the packet behind batch %d has come through the kernel's gateway", k.batch), func() bool {
 		k.collect(outcomes)
-		if time.Now().After(deadline) {
-			t.Fatalf("batch %d: the packet behind it did not come through the kernel's gateway", k.batch)
-		}
-	}
+		return !outcomes[len(batch)].dropped()
+	})
 	k.collect(outcomes)
 	k.batch++
 	return outcomes[:len(batch)]

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -9,15 +11,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"strait.dev/strait/test/wait"
 )
 
-// patience is how long the labs wait for something that has to happen. It is generous
-// because an emulated or busy machine is slow, and costs nothing where all is well.
-const patience = 30 * time.Second
+// pause is between two questions to a program, such as a request for metrics: without it, labs that wait would use the
+// processors that the others need.
+const pause = 20 * time.Millisecond
 
 // get asks the gateway's observability endpoint, from inside its namespace.
 func (g *gateway) get(path string) (body string, status int, err error) {
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 			err = g.site.gw.in(func() error {
@@ -89,13 +93,14 @@ func (g *gateway) dropTable() string {
 	return table.String()
 }
 
-// eventually polls until what is told holds.
-func eventually(t *testing.T, what string, holds func() bool) {
+// eventually waits, without a time limit of its own, until a condition is true that takes a program to find out.
+func eventually(t *testing.T, condition string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if holds() {
-			return
+	wait.Until(t, condition, func() bool {
+		if done() {
+			return true
 		}
-	}
-	t.Fatalf("after %v still not so: %s", patience, what)
+		time.Sleep(pause)
+		return false
+	})
 }

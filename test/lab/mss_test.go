@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -9,6 +11,7 @@ import (
 // The MSS of SYN and SYN-ACK, as they come out of the tunnel, is what the tunnel carries: never above,
 // so that no connection depends on path MTU discovery, and not below without need.
 func TestMSSOnTheWireFits(t *testing.T) {
+	t.Parallel()
 	for _, configured := range []int{0, smallMTU} {
 		t.Run(fmt.Sprintf("mtu_%d", configured), func(t *testing.T) {
 			top := build(t, options{configure: func(_ *site, c *gatewayConfig) { c.MTU = configured }})

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -22,10 +24,11 @@ const (
 )
 
 func TestPathMTUDiscovery(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	forEachWay(t, top, func(t *testing.T, w way) {
 		headers := ipHeader(w.src) + 8
-		out, err := w.from.try("ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", fmt.Sprint(linkMTU-headers), w.seen.String())
+		out, err := w.from.try("ping", "-n", "-c", "1", "-W", "60", "-M", "do", "-s", fmt.Sprint(linkMTU-headers), w.seen.String())
 		if err == nil || !tooBigText.MatchString(out) {
 			t.Fatalf("a packet of %d bytes that must not be fragmented: %v, want an answer that says it is too big\n%s", linkMTU, err, out)
 		}
@@ -39,11 +42,12 @@ func TestPathMTUDiscovery(t *testing.T) {
 }
 
 func TestGatewayAnswersPacketsTooBigForTheTunnel(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{configure: func(_ *site, c *gatewayConfig) { c.MTU = smallMTU }})
 	forEachWay(t, top, func(t *testing.T, w way) {
 		answers := listenOn(t, w.from, "eth0", tooBigKind(w.src))
 		const size = 1400 // fits the node's link, not the tunnel
-		_, _ = w.from.try("ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", fmt.Sprint(size-ipHeader(w.src)-8), w.seen.String())
+		_, _ = w.from.try("ping", "-n", "-c", "1", "-W", "60", "-M", "do", "-s", fmt.Sprint(size-ipHeader(w.src)-8), w.seen.String())
 		e, _ := icmpErrorOf(answers.first(t, "too big"))
 		if e.src != gatewayInternal[family(w.src)] || e.dst != w.src {
 			t.Errorf("answered by %s to %s, want %s to %s", e.src, e.dst, gatewayInternal[family(w.src)], w.src)
@@ -62,6 +66,7 @@ func TestGatewayAnswersPacketsTooBigForTheTunnel(t *testing.T) {
 }
 
 func TestSmallMTUOfTheFarGatewayIsLearned(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{configure: func(s *site, c *gatewayConfig) {
 		if s.name == "b" {
 			c.MTU = smallMTU
@@ -79,6 +84,7 @@ func TestSmallMTUOfTheFarGatewayIsLearned(t *testing.T) {
 // The narrow place is between the far node and its pod: that node says so, and both gateways translate what it says. On the
 // node's own machine the near gateway must heed it too, because there it is the gateway that cuts TCP into segments.
 func TestF14_SmallMTUBehindTheFarNodeIsLearned(t *testing.T) {
+	t.Parallel()
 	for name, sameMachine := range map[string]bool{"same machine": true, "another machine": false} {
 		t.Run(name, func(t *testing.T) {
 			top := build(t, options{sameMachine: sameMachine})
@@ -98,6 +104,7 @@ func TestF14_SmallMTUBehindTheFarNodeIsLearned(t *testing.T) {
 }
 
 func TestGatewayFragmentsWhatMayBeFragmented(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{configure: func(_ *site, c *gatewayConfig) { c.MTU = smallMTU }})
 	for _, w := range top.ways() {
 		if w.src.Is4() { // no router fragments IPv6
@@ -119,7 +126,7 @@ func discover(t *testing.T, w way) (mtu int) {
 	t.Helper()
 	for range 6 {
 		mtu = routeMTU(t, w)
-		if _, err := w.from.try("ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", fmt.Sprint(mtu-ipHeader(w.src)-8), w.seen.String()); err == nil {
+		if _, err := w.from.try("ping", "-n", "-c", "1", "-W", "60", "-M", "do", "-s", fmt.Sprint(mtu-ipHeader(w.src)-8), w.seen.String()); err == nil {
 			return mtu
 		}
 	}
@@ -158,8 +165,8 @@ func sendUnfragmented(t *testing.T, w way, mtu int) {
 	if err := control(c, func(fd int) error { return unix.SetsockoptInt(fd, level, option, do) }); err != nil {
 		t.Fatal(err)
 	}
-	// The way back may have to be learned too.
-	if err := echo(c, make([]byte, mtu-ipHeader(w.src)-8), 4); err != nil {
+	// The path back may have to be learned too.
+	if err := echoAfterErrors(t, c, make([]byte, mtu-ipHeader(w.src)-8), listenOn(t, w.to, "eth0", tooBigKind(w.src)), 3); err != nil {
 		t.Error(err)
 	}
 }

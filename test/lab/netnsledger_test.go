@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -13,6 +15,7 @@ import (
 // The scenarios about what a configuration holds, and about what is left when it goes.
 
 func TestNetns20_ALargeConfigurationIsExact(t *testing.T) {
+	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
 		l := joinNetns(t, k, netnsOptions{})
 		routes := func() int { return int(l.gateway.metric(t, "strait_routes")) }
@@ -72,6 +75,7 @@ func (g *gateway) links(t *testing.T) int {
 }
 
 func TestNetns22_OverlappingPrefixesComeAndGo(t *testing.T) {
+	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
 		l := joinNetns(t, k, netnsOptions{})
 		c, routes := &l.gateway.config, l.gateway.metric(t, "strait_routes")
@@ -142,6 +146,7 @@ func TestNetns22_OverlappingPrefixesComeAndGo(t *testing.T) {
 }
 
 func TestNetns24_ReloadsAndLabsLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
 		var gone []string // what a process, a namespace or a socket of the lab has in its name
 		t.Run("the lab", func(t *testing.T) {

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -13,6 +15,7 @@ import (
 // What the gateway sends to the reference is routed to a node, and comes back to the gateway as a packet for the tunnel. Each
 // round adds headers: what does not fit any more ends it.
 func TestNetns10_ARoutingLoopIsBounded(t *testing.T) {
+	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
 		l := joinNetns(t, k, netnsOptions{configure: grantTheReferencesNetwork})
 		l.loop(t, "add")
@@ -62,6 +65,7 @@ func (l *netnsLab) sentToNode(t *testing.T) int {
 
 // The gateway's datagrams cross another WireGuard on their way. Then that one's datagrams cross the gateway: in circles.
 func TestNetns13_OnionRoutingWorksAndALoopedOnionDoesNoHarm(t *testing.T) {
+	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
 		inside := addrs("192.168.241.1", "192.168.241.2")
 		l := buildNetns(t, k, netnsOptions{configure: func(c *gatewayConfig) {

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -11,6 +13,7 @@ import (
 // The scenarios about NAT: outside of the tunnel, and in front of it.
 
 func TestNetns11_KeepalivesHoldANATOpen(t *testing.T) {
+	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
 		t.Run("in front of the gateway", func(t *testing.T) {
 			l := buildNetns(t, k, netnsOptions{})
@@ -53,6 +56,7 @@ func (l *netnsLab) translate(t *testing.T, dev string) {
 // The node gives packets of its pods its own address on their way to the gateway, as kube-proxy may. What the gateway answers
 // finds back to the pod, from the gateway's address.
 func TestNetns15_UnreachableIsSaidThroughNATByTheRightRouter(t *testing.T) {
+	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
 		l := joinNetns(t, k, netnsOptions{})
 		l.a.node.run(t, "nft", "add table inet nat; add chain inet nat out { type nat hook postrouting priority srcnat; }; "+

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -9,8 +11,14 @@ import (
 
 // The scenarios about where the ends are: each may move while packets cross, and each has several addresses.
 
-func TestNetns5_EitherEndMayMoveOverIPv4(t *testing.T) { eitherEndMayMove(t, 0) }
-func TestNetns6_EitherEndMayMoveOverIPv6(t *testing.T) { eitherEndMayMove(t, 1) }
+func TestNetns5_EitherEndMayMoveOverIPv4(t *testing.T) {
+	t.Parallel()
+	eitherEndMayMove(t, 0)
+}
+func TestNetns6_EitherEndMayMoveOverIPv6(t *testing.T) {
+	t.Parallel()
+	eitherEndMayMove(t, 1)
+}
 
 var (
 	gatewayElsewhere   = addrs("203.0.113.77", "2001:db8:113::77")
@@ -71,6 +79,7 @@ func move(t *testing.T, n *namespace, from, to, via netip.Addr) {
 }
 
 func TestNetns16_AVanishedSourceAddressIsLetGo(t *testing.T) {
+	t.Parallel()
 	withEachFamily(t, func(t *testing.T, l *netnsLab, f int) {
 		move(t, l.a.gw, gatewayOuter[f], gatewayElsewhere[f], gatewayRouter[f])
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[f]))
@@ -82,6 +91,7 @@ func TestNetns16_AVanishedSourceAddressIsLetGo(t *testing.T) {
 }
 
 func TestNetns17_RepliesComeFromTheAddressCalled(t *testing.T) {
+	t.Parallel()
 	withEachFamily(t, func(t *testing.T, l *netnsLab, f int) {
 		l.a.gw.ip(t, fmt.Sprintf("addr add %s/%d dev wan %s", gatewayElsewhere[f], [2]int{24, 64}[f], [2]string{"", "nodad"}[f]))
 		staysWhereItIsCalled(t, l, gatewayOuter[f], gatewayElsewhere[f], gatewayOuter[f])
@@ -89,6 +99,7 @@ func TestNetns17_RepliesComeFromTheAddressCalled(t *testing.T) {
 }
 
 func TestNetns18_RepliesComeFromAnAddressOfAnotherInterface(t *testing.T) {
+	t.Parallel()
 	withEachFamily(t, func(t *testing.T, l *netnsLab, f int) {
 		other := addrs("192.0.2.1", "2001:db8:2::1")[f]
 		l.a.gw.ip(t, fmt.Sprintf("link add other type bridge\nlink set other up\naddr add %s/%d dev other %s", other, other.BitLen(), [2]string{"", "nodad"}[f]))
@@ -131,6 +142,7 @@ func staysWhereItIsCalled(t *testing.T, l *netnsLab, addresses ...netip.Addr) {
 }
 
 func TestNetns19_ABetterRouteIsTaken(t *testing.T) {
+	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
 		l := joinNetns(t, k, netnsOptions{})
 		connect(t, l.a.gw, "wan2", l.net, "gw2")

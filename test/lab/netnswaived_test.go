@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import "testing"
@@ -8,8 +10,14 @@ var netnsWaived = map[int]string{
 	14: "policy routing, marks and suppressed prefixes are about packets that a host sends into its own WireGuard interface; the gateway has no interface",
 }
 
-func TestNetns12_BoundDeviceAndMark(t *testing.T)  { waive(t, 12) }
-func TestNetns14_PolicyRoutingByMark(t *testing.T) { waive(t, 14) }
+func TestNetns12_BoundDeviceAndMark(t *testing.T) {
+	t.Parallel()
+	waive(t, 12)
+}
+func TestNetns14_PolicyRoutingByMark(t *testing.T) {
+	t.Parallel()
+	waive(t, 14)
+}
 
 func waive(t *testing.T, scenario int) {
 	t.Helper()

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -7,6 +9,7 @@ import (
 )
 
 func TestGatewaysAnswerPing(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	for _, s := range []*site{top.a, top.b} {
 		for f := range gatewayInternal {
@@ -21,6 +24,7 @@ func TestGatewaysAnswerPing(t *testing.T) {
 
 // Nodes have permanent neighbour entries. Without them they ask, and the gateway answers.
 func TestGatewayAnswersARPAndNeighbourSolicitation(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	node := top.a.node
 	for _, gateway := range gatewayInternal {
@@ -36,6 +40,7 @@ func TestGatewayAnswersARPAndNeighbourSolicitation(t *testing.T) {
 }
 
 func TestNodeAndFarPodReachEachOther(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	forEachWay(t, top, func(t *testing.T, w way) {
 		f := family(w.src)
@@ -58,6 +63,7 @@ func TestNodeAndFarPodReachEachOther(t *testing.T) {
 
 // Both nodes have the same internal and the same external address. They talk all the same.
 func TestNodesWithEqualAddressesReachEachOther(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	for _, s := range []*site{top.a, top.b} {
 		for f := range nodeExternal {

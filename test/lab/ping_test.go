@@ -1,34 +1,29 @@
+//go:build lab || nightly
+
 package lab
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 )
 
 // waitForPing pings until the first answer: from then on there is a way.
 func waitForPing(t *testing.T, from *namespace, to netip.Addr, args ...string) {
 	t.Helper()
 	args = append([]string{"-n", "-c", "1", "-W", "1", to.String()}, args...)
-	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		var out string
-		if out, err = from.try("ping", args...); err == nil {
-			return
-		}
-		err = errors.Join(err, errors.New(out))
-	}
-	t.Fatalf("no answer after %v: %v", patience, err)
+	eventually(t, fmt.Sprintf("%s answers a ping from %s", to, from.role), func() bool {
+		_, err := from.try("ping", args...)
+		return err == nil
+	})
 }
 
 // ping expects an answer to each of the first count requests. It waits until that many are answered and asks on
 // meanwhile, so that a late answer is not taken for a lost one.
 func ping(t *testing.T, from *namespace, to netip.Addr, count int, args ...string) {
 	t.Helper()
-	args = append([]string{"-n", "-c", fmt.Sprint(count), "-i", "0.05", "-w", "10", to.String()}, args...)
+	args = append([]string{"-n", "-c", fmt.Sprint(count), "-i", "0.05", "-w", "3600", to.String()}, args...)
 	out := from.run(t, "ping", args...)
 	for request := 1; request <= count; request++ {
 		if !strings.Contains(out, fmt.Sprintf(" icmp_seq=%d ttl=", request)) {
@@ -42,6 +37,7 @@ func ping(t *testing.T, from *namespace, to netip.Addr, count int, args ...strin
 }
 
 func TestPingCrosses(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	forEachWay(t, top, func(t *testing.T, w way) {
 		ping(t, w.from, w.seen, 10)
@@ -51,6 +47,7 @@ func TestPingCrosses(t *testing.T) {
 }
 
 func TestFragmentedPingCrosses(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	forEachWay(t, top, func(t *testing.T, w way) {
 		if w.src.Is6() { // only the sender fragments IPv6: it must learn the path's MTU first
@@ -61,6 +58,7 @@ func TestFragmentedPingCrosses(t *testing.T) {
 }
 
 func TestPodWithTheGatewaysOwnAddressIsReachable(t *testing.T) {
+	t.Parallel()
 	// The gateway of A is a pod with the underlay address 10.0.1.2. B uses the same pod network, so one of its
 	// pods may well have that very address.
 	top := build(t, options{configure: func(s *site, c *gatewayConfig) {
@@ -73,6 +71,7 @@ func TestPodWithTheGatewaysOwnAddressIsReachable(t *testing.T) {
 }
 
 func TestIPv6UnderlayCarriesBothFamilies(t *testing.T) {
+	t.Parallel()
 	for name, sameMachine := range map[string]bool{"same machine": true, "another machine": false} {
 		t.Run(name, func(t *testing.T) {
 			top := build(t, options{underlay6: true, sameMachine: sameMachine})
@@ -82,6 +81,7 @@ func TestIPv6UnderlayCarriesBothFamilies(t *testing.T) {
 }
 
 func TestGeneveAndVXLANClustersMeet(t *testing.T) {
+	t.Parallel()
 	if leftOut != "" {
 		t.Skip(leftOut)
 	}

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -14,6 +16,7 @@ import (
 )
 
 func TestT5_GatewayHasNoPrivilege(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	for _, s := range []*site{top.a, top.b} {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.gateway.cmd.Process.Pid))
@@ -46,13 +49,11 @@ func statusField(status, field string) (string, bool) {
 }
 
 func TestTerminationDrains(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	g := top.b.gateway
 	g.signal(t, syscall.SIGTERM)
-	eventually(t, "the draining gateway calls itself not ready", func() bool {
-		_, status, err := g.get("/readyz")
-		return err == nil && status == http.StatusServiceUnavailable
-	})
+	g.waitStatus(t, "/readyz", http.StatusServiceUnavailable)
 	ping(t, top.a.pod, top.a.sees(top.b.pod4), 3) // while it drains, packets cross
 	if status := g.wait(t); status != 0 {
 		t.Errorf("the gateway ended with status %d on SIGTERM, want 0", status)
@@ -60,6 +61,7 @@ func TestTerminationDrains(t *testing.T) {
 }
 
 func TestTrafficReturnsAfterTheGatewayWasKilled(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	a, b := top.a.gateway, top.b.gateway
 	eventually(t, "A calls the link up", func() bool { return a.linkUp(t) })
@@ -75,6 +77,7 @@ func TestTrafficReturnsAfterTheGatewayWasKilled(t *testing.T) {
 }
 
 func TestMetricsTellWhatHappened(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	a := top.a.gateway
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -108,6 +111,7 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 }
 
 func TestT4_KeysAreNeverLogged(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	g := top.a.gateway
 	encoded, err := os.ReadFile(filepath.Join(g.dir, "private.key"))

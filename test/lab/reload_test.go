@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -8,6 +10,7 @@ import (
 )
 
 func TestReloadTakesEffectAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	newPod := addr("10.0.77.7")
 	top.b.addPodAddress(t, newPod)
@@ -44,6 +47,7 @@ func TestReloadTakesEffectAndLosesNothing(t *testing.T) {
 }
 
 func TestReloadDuringATransferKeepsItByteExact(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	g := top.a.gateway
 	l := top.b.pod.listenTCP(t, netip.AddrPortFrom(top.b.pod4, 5001))
@@ -60,6 +64,7 @@ func TestReloadDuringATransferKeepsItByteExact(t *testing.T) {
 }
 
 func TestReloadChangesTheMTU(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	for _, s := range []*site{top.a, top.b} {
 		s.gateway.config.MTU = smallMTU
@@ -76,6 +81,7 @@ func TestReloadChangesTheMTU(t *testing.T) {
 }
 
 func TestInvalidConfigurationChangesNothing(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	datagrams := startSequence(t, top)
 	for what, text := range map[string]string{

@@ -1,72 +1,104 @@
+//go:build lab || nightly
+
 package lab
 
 import (
 	"encoding/binary"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"strait.dev/strait/test/wait"
 )
 
-// sequence is a steady stream of numbered datagrams from pod A to pod B.
+// sequence is a stream of numbered datagrams from pod A to pod B.
 type sequence struct {
-	halt chan struct{}
-	sent chan uint64   // how many, once, at the end
-	seen chan []uint64 // their numbers in the order of arrival, once, some time after the last
-	in   *net.UDPConn
+	out     net.Conn
+	halt    chan struct{}
+	sent    chan uint64   // how many, once, at the end
+	seen    chan []uint64 // their numbers in the order of arrival, once, after the end of the stream
+	arrived atomic.Uint64
 }
 
-// startSequence sends 1000 datagrams of 1000 bytes a second until stop: far below what the path carries,
-// so that a loss is a fault and not a full queue.
+const (
+	// inFlight is how many datagrams of a sequence may be under way, few enough for the smallest socket buffer: a loss is
+	// then a fault and never a full queue, however late the machine runs a program.
+	inFlight = 16
+	// endOfSequence is the number of the datagrams that follow the last.
+	endOfSequence = ^uint64(0)
+)
+
+// startSequence sends datagrams of 1000 bytes until stop, at most 1000 a second.
 func startSequence(t *testing.T, top *topology) *sequence {
 	t.Helper()
+	in := top.b.pod.listenUDP(t, netip.AddrPortFrom(top.b.pod4, 7001))
 	s := &sequence{
+		out:  top.a.pod.dial(t, "udp", netip.AddrPortFrom(top.a.sees(top.b.pod4), 7001)),
 		halt: make(chan struct{}), sent: make(chan uint64, 1), seen: make(chan []uint64, 1),
-		in: top.b.pod.listenUDP(t, netip.AddrPortFrom(top.b.pod4, 7001)),
 	}
-	go s.receive()
-	c := top.a.pod.dial(t, "udp", netip.AddrPortFrom(top.a.sees(top.b.pod4), 7001))
-	go func() {
-		datagram, next := make([]byte, 1000), uint64(0)
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-s.halt:
-				s.sent <- next
-				return
-			case <-tick.C:
-				binary.BigEndian.PutUint64(datagram, next)
-				if _, err := c.Write(datagram); err == nil {
-					next++
-				}
-			}
-		}
-	}()
+	go s.receive(in)
+	go s.send()
 	return s
 }
 
-func (s *sequence) receive() {
-	var seen []uint64
-	for buffer := make([]byte, 2048); ; {
-		if _, err := s.in.Read(buffer); err != nil { // the deadline that stop sets
-			s.seen <- seen
+func (s *sequence) send() {
+	datagram, next := make([]byte, 1000), uint64(0)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.halt:
+			s.sent <- next
 			return
+		case <-tick.C:
+			if next-min(next, s.arrived.Load()) >= inFlight {
+				continue
+			}
+			binary.BigEndian.PutUint64(datagram, next)
+			if _, err := s.out.Write(datagram); err == nil {
+				next++
+			}
 		}
-		seen = append(seen, binary.BigEndian.Uint64(buffer))
 	}
 }
 
-// stop ends the stream and fails the test unless every datagram arrived exactly once.
+func (s *sequence) receive(c *net.UDPConn) {
+	var seen []uint64
+	for buffer := make([]byte, 2048); ; {
+		if _, err := c.Read(buffer); err != nil {
+			return // the test is over
+		}
+		number := binary.BigEndian.Uint64(buffer)
+		if number == endOfSequence {
+			s.seen <- seen
+			return
+		}
+		seen = append(seen, number)
+		s.arrived.Add(1)
+	}
+}
+
+// stop ends the stream and fails the test unless every datagram arrived exactly once. The flow keeps its order, so that
+// none is under way when a datagram has arrived that was sent after the last.
 func (s *sequence) stop(t *testing.T) {
 	t.Helper()
 	close(s.halt)
 	sent := <-s.sent
-	if err := s.in.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	var seen []uint64
+	end := binary.BigEndian.AppendUint64(nil, endOfSequence)
+	wait.Until(t, "the end of the sequence has arrived", func() bool {
+		_, _ = s.out.Write(end)
+		select {
+		case seen = <-s.seen:
+			return true
+		default:
+			return false
+		}
+	})
 	times := make([]int, sent)
-	for _, number := range <-s.seen {
+	for _, number := range seen {
 		times[number]++
 	}
 	faults := 0

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -109,6 +111,7 @@ func between(packets [][]byte, src, dst netip.Addr, carrying string) (n int) {
 }
 
 func TestACaptureShowsAPingAtEveryStage(t *testing.T) {
+	t.Parallel()
 	o, socket := withSockets(t)
 	top := build(t, o)
 	// What each ping carries, to be told from everything else.
@@ -154,6 +157,7 @@ func TestACaptureShowsAPingAtEveryStage(t *testing.T) {
 }
 
 func TestACaptureKeepsOnlyWhatItsFilterSays(t *testing.T) {
+	t.Parallel()
 	o, socket := withSockets(t)
 	top := build(t, o)
 	w := top.ways()[0]

@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 // Package lab proves the gateway on the real kernel: two clusters with the same pod network,
 // six network namespaces, two real gateway processes between them.
 //

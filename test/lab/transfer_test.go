@@ -1,3 +1,5 @@
+//go:build lab || nightly
+
 package lab
 
 import (
@@ -6,6 +8,7 @@ import (
 )
 
 func TestTCPTransferIsByteExact(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	forEachWay(t, top, func(t *testing.T, w way) {
 		size := transferBytes(t)
@@ -20,6 +23,7 @@ func TestTCPTransferIsByteExact(t *testing.T) {
 // The switches for kernels whose offloads are broken, on the machine where most of
 // the work is left to them.
 func TestTransferWithoutSegmentationOffloads(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{sameMachine: true, flags: []string{"--disable-gso", "--disable-gro"}})
 	forEachWay(t, top, func(t *testing.T, w way) {
 		l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 5001))
@@ -28,6 +32,7 @@ func TestTransferWithoutSegmentationOffloads(t *testing.T) {
 }
 
 func TestTCPServerSeesTheSenderUnderItsMappedAddress(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	forEachWay(t, top, func(t *testing.T, w way) {
 		l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 80))
@@ -39,6 +44,7 @@ func TestTCPServerSeesTheSenderUnderItsMappedAddress(t *testing.T) {
 }
 
 func TestTransfersBothWaysAtOnceAreByteExact(t *testing.T) {
+	t.Parallel()
 	top := build(t, options{})
 	var finish []func()
 	for _, w := range top.ways() {

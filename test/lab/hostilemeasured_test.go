@@ -1,0 +1,134 @@
+//go:build nightly
+
+package lab
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The tests of this file measure a transfer, and have the machine to themselves.
+
+// The transfer goes on, nothing passes that must not, every drop has its reason, and memory comes back.
+func TestT1_T2_T3_T8_T9_T11_T12_HostileTrafficHarmsNobody(t *testing.T) {
+	h := buildHostile(t, hostileSetup{title: "While a transfer runs"})
+	t.Cleanup(func() { h.report(t) })
+	h.awaitWays(t)
+	h.expectWatchersSee(t)
+	h.begin(t)
+	h.all(t, slices.Concat(h.forgedFrames(), h.spoofedSources(), h.outsideTheGrant(), h.atWireGuard(), h.junk(),
+		[]attack{h.errorsAboutTheTransfer(), h.echoFlood()}, h.churn()))
+	h.expectMemoryBack(t)
+	for _, ld := range h.loads {
+		ld.finish(t)
+	}
+}
+
+// One source that opens flows without end uses up its own share; all sources together use up what there is.
+// Whoever had a flow that was answered keeps it, through both.
+func TestT10_HostileSourcesLeaveOthersTheirFlows(t *testing.T) {
+	h := buildHostile(t, hostileSetup{title: "While others need the masquerade", more: natConfig})
+	t.Cleanup(func() { h.report(t) })
+	h.awaitWays(t)
+	h.expectWatchersSee(t)
+	h.top.a.addPodAddress(t, natClient)
+	clients := h.openFlows(t, natClient, 20)
+	h.begin(t)
+
+	expectAlive := func(t *testing.T) string {
+		for i, c := range clients {
+			if err := echoWithin(c, fmt.Appendf(nil, "flow %d is alive", i), 10); err != nil {
+				t.Errorf("flow %d, opened before the attack: %v", i, err)
+			}
+		}
+		flows := h.top.a.gateway.metric(t, "strait_masquerade_flows")
+		if flows > natFlows {
+			t.Errorf("%v flows, %d may be", flows, natFlows)
+		}
+		return fmt.Sprintf("%.0f flows at its end, and %d others alive", flows, len(clients))
+	}
+	opens := func(source func(random *rand.Rand) netip.Addr) func(*testing.T, uint8) []shots {
+		return func(t *testing.T, n uint8) []shots {
+			random := rand.New(rand.NewPCG(10, uint64(n)))
+			return []shots{{h.asNode(t, h.top.a.encapsulation), pool(1<<14, func(int) []byte {
+				from := netip.AddrPortFrom(source(random), uint16(1+random.IntN(65535)))
+				to := netip.AddrPortFrom(addr("10.71.2.9"), uint16(10000+random.IntN(50000)))
+				return frameOf(h.top.a.encapsulation, vni, udpTo(from, to, marked(n, 32)))
+			})}}
+		}
+	}
+	h.all(t, []attack{{
+		threat: "T10", name: "one source that opens flows without end", rate: 10000, passes: "of the flows that one source may have",
+		counted: []string{"a/egress/nat_quota"},
+		floods:  opens(func(*rand.Rand) netip.Addr { return addr("198.18.0.66") }),
+		meanwhile: func(t *testing.T) string {
+			h.openFlows(t, addr("198.18.0.10"), 5) // there is room for others
+			return expectAlive(t)
+		},
+	}, {
+		threat: "T10", name: "sources without number, each with its flows", rate: 10000, passes: "of the flows that there may be",
+		counted: []string{"a/egress/nat_exhausted"},
+		floods: opens(func(random *rand.Rand) netip.Addr {
+			return netip.AddrFrom4([4]byte{198, 19, byte(random.Uint32()), byte(random.Uint32())})
+		}),
+		meanwhile: expectAlive,
+	}})
+	expectAlive(t)
+	for _, ld := range h.loads {
+		ld.finish(t)
+	}
+}
+
+// openFlows makes sockets of a masqueraded source that talk to pod B, which echoes.
+func (h *hostile) openFlows(t *testing.T, source netip.Addr, count int) (clients []net.Conn) {
+	t.Helper()
+	a, b := h.top.a, h.top.b
+	h.servers++
+	at := netip.AddrPortFrom(b.pod4, uint16(7000+h.servers))
+	go serveEcho(b.pod.listenUDP(t, at))
+	for i := range count {
+		var c net.Conn
+		err := a.pod.in(func() (err error) {
+			c, err = (&net.Dialer{LocalAddr: &net.UDPAddr{IP: source.AsSlice()}}).Dial("udp", netip.AddrPortFrom(a.sees(b.pod4), at.Port()).String())
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if err := echoWithin(c, fmt.Appendf(nil, "flow %d begins", i), 10); err != nil {
+			t.Fatalf("flow %d of %s: %v", i, source, err)
+		}
+		clients = append(clients, c)
+	}
+	return clients
+}
+
+// echoWithin sends payload until it comes back unchanged, at most that often and once a second. Others may be lost.
+func echoWithin(c net.Conn, payload []byte, attempts int) error {
+	buffer := make([]byte, 1<<16)
+	var last error
+	for range attempts {
+		if _, last = c.Write(payload); last != nil {
+			continue // an ICMP error of the datagram before
+		}
+		if last = c.SetReadDeadline(time.Now().Add(time.Second)); last != nil {
+			return last
+		}
+		var n int
+		if n, last = c.Read(buffer); last != nil {
+			continue
+		}
+		if !bytes.Equal(buffer[:n], payload) {
+			return fmt.Errorf("%d bytes came back as %d others", len(payload), n)
+		}
+		return nil
+	}
+	return fmt.Errorf("no echo of %d bytes after %d attempts: %w", len(payload), attempts, last)
+}
