@@ -11,7 +11,6 @@ import (
 // must make the same of them, field by field. Where they differ on purpose, exceptions has the reason.
 
 func TestG14_I2_I5_I6_RFC1624_RFC6040_RFC6691_PipelineAndKernelMakeTheSameOfEveryPacket(t *testing.T) {
-	t.Parallel()
 	const batches, size = 200, 64
 	k := newKernelRouter(t, "", statelessRules(), statelessRoutes)
 	p := newPipeline(t, k.encapsulation)

@@ -12,7 +12,6 @@ import (
 // Here the kernel tracks connections, which is how it finds the packet that an ICMP error quotes: every error is about
 // one that has crossed before.
 func TestRFC5508REQ3_REQ4_REQ5_PipelineAndKernelTranslatePrefixesInICMPErrorsAlike(t *testing.T) {
-	t.Parallel()
 	const batches, flows = 24, 48
 	remote := seenAs("10.71.0.0/16", "fd00:71::/48", "10.73.0.0/16", "fd00:73::/48")
 	rules := natRules("ip", remote[0], natTunnelMTU-40) + natRules("ip6", remote[1], natTunnelMTU-60) + `

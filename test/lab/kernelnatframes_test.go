@@ -9,13 +9,11 @@ import (
 )
 
 func TestG1_G2_G3_G4_G5_G6_G7_G8_G9_G10_PipelineAndKernelAgreeOnIllFormedGeneve(t *testing.T) {
-	t.Parallel()
 	k := newKernelRouter(t, "geneve", statelessRules(), statelessRoutes)
 	judge(t, k, newPipeline(t, k.encapsulation), true, slices.Concat(illGeneve(k), illEthernet(k)))
 }
 
 func TestRFC7348_RFC7348Flag_RFC7348Reserved_RFC7348VLAN_PipelineAndKernelAgreeOnIllFormedVXLAN(t *testing.T) {
-	t.Parallel()
 	k := newKernelRouter(t, "vxlan", statelessRules(), statelessRoutes)
 	judge(t, k, newPipeline(t, k.encapsulation), true, slices.Concat(illVXLAN(k), illEthernet(k)))
 }

@@ -49,7 +49,6 @@ func judge(t *testing.T, k *kernelRouter, p *pipeline, fromNode bool, faults []f
 }
 
 func TestI1_I7_I8_I9_I11_PipelineAndKernelAgreeOnIllFormedPackets(t *testing.T) {
-	t.Parallel()
 	k := newKernelRouter(t, "", statelessRules(), statelessRoutes)
 	p := newPipeline(t, k.encapsulation)
 	for _, fromNode := range []bool{true, false} {

@@ -142,7 +142,8 @@ func onOneCPU(t *testing.T) (release func()) {
 	}
 }
 
-// raiseICMPLimit lifts the limit on all ICMP errors together: of the namespace, in kernels before 6.13 of the machine.
+// raiseICMPLimit lifts the limit on all ICMP errors together: of the namespace, in kernels before 6.13 of the machine. So
+// tests that need it do not run in parallel with others.
 func raiseICMPLimit(t *testing.T, n *namespace) {
 	t.Helper()
 	for _, name := range []string{"icmp_msgs_per_sec", "icmp_msgs_burst"} {

@@ -4,54 +4,10 @@ package lab
 
 import (
 	"net/netip"
-	"os"
-	"strings"
 	"testing"
-	"time"
 )
 
-// The scenarios about NAT: outside of the tunnel, and in front of it.
-
-func TestNetns11_KeepalivesHoldANATOpen(t *testing.T) {
-	t.Parallel()
-	withEachReference(t, func(t *testing.T, k kind) {
-		t.Run("in front of the gateway", func(t *testing.T) {
-			l := buildNetns(t, k, netnsOptions{})
-			l.translate(t, "ref")
-			l.setPeers(t, l.peer("b-0", l.ref.key.public)) // with a keepalive of 1 s
-			waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
-			l.pingBothWays(t)
-			if at := l.gatewayAt(t); !strings.HasPrefix(at, referenceVia[0].String()+":") {
-				t.Errorf("the reference believes the gateway at %s, want the NAT's address, %s", at, referenceVia[0])
-			}
-			time.Sleep(idle)
-			ping(t, l.ref.ns, l.a.pod4, 1)
-		})
-		t.Run("in front of the reference", func(t *testing.T) {
-			l := buildNetns(t, k, netnsOptions{referenceCalls: true})
-			l.translate(t, "gw")
-			l.ref.peer(t, l.key.public, "persistent-keepalive", "1")
-			waitForPing(t, l.ref.ns, l.a.pod4)
-			time.Sleep(idle)
-			ping(t, l.a.pod, l.a.sees(referenceInner[0]), 1)
-		})
-	})
-}
-
-// idle is longer than the NAT remembers what is not in use.
-const idle = 3 * time.Second
-
-// translate makes a NAT of the internet: what leaves by a device has the router's address there, for 2 s after the last packet.
-func (l *netnsLab) translate(t *testing.T, dev string) {
-	t.Helper()
-	l.net.run(t, "nft", "add table ip nat; add chain ip nat out { type nat hook postrouting priority srcnat; }; "+
-		"add rule ip nat out oifname "+dev+" meta l4proto udp masquerade")
-	for _, timeout := range []string{"nf_conntrack_udp_timeout", "nf_conntrack_udp_timeout_stream"} {
-		if err := l.net.in(func() error { return os.WriteFile("/proc/sys/net/netfilter/"+timeout, []byte("2"), 0) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
+// The scenario about NAT in front of the tunnel.
 
 // The node gives packets of its pods its own address on their way to the gateway, as kube-proxy may. What the gateway answers
 // finds back to the pod, from the gateway's address.

@@ -1,0 +1,90 @@
+//go:build nightly
+
+package lab
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The scenarios whose verdict is a rate, or that need a keepalive in time. They have the machine to themselves.
+
+// What the gateway sends to the reference is routed to a node, and comes back to the gateway as a packet for the tunnel. Each
+// round adds headers: what does not fit any more ends it.
+func TestNetns10_ARoutingLoopIsBounded(t *testing.T) {
+	withEachReference(t, func(t *testing.T, k kind) {
+		l := joinNetns(t, k, netnsOptions{configure: grantTheReferencesNetwork})
+		l.loop(t, "add")
+		before, began := l.sentToNode(t), time.Now()
+		if out, err := l.a.pod.try("ping", "-n", "-c", "1", "-W", "1", l.a.sees(referenceInner[0]).String()); err == nil {
+			t.Errorf("a ping was answered although the tunnel's packets go in circles:\n%s", out)
+		}
+		perSecond := float64(l.sentToNode(t)-before) / time.Since(began).Seconds()
+		l.loop(t, "del")
+		t.Logf("%.0f bytes a second went round", perSecond)
+		// A packet could make 23 rounds, 60 bytes longer each, until it does not fit: 20 KB. There are two probes a second and the ping.
+		if perSecond > 70_000 {
+			t.Fatalf("%.0f bytes a second went round, want at most 70000", perSecond)
+		}
+		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
+		l.pingBothWays(t)
+	})
+}
+
+// sentToNode is how many bytes have left the gateway's namespace towards the node.
+func (l *netnsLab) sentToNode(t *testing.T) int {
+	t.Helper()
+	var links []struct {
+		Stats struct {
+			TX struct{ Bytes int } `json:"tx"`
+		} `json:"stats64"`
+	}
+	out := l.a.gw.run(t, "ip", "-s", "-json", "link", "show", "dev", "eth0")
+	if err := json.Unmarshal([]byte(out), &links); err != nil || len(links) != 1 {
+		t.Fatalf("ip -s -json link: %v\n%s", err, out)
+	}
+	return links[0].Stats.TX.Bytes
+}
+
+func TestNetns11_KeepalivesHoldANATOpen(t *testing.T) {
+	withEachReference(t, func(t *testing.T, k kind) {
+		t.Run("in front of the gateway", func(t *testing.T) {
+			l := buildNetns(t, k, netnsOptions{})
+			l.translate(t, "ref")
+			l.setPeers(t, l.peer("b-0", l.ref.key.public)) // with a keepalive of 1 s
+			waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
+			l.pingBothWays(t)
+			if at := l.gatewayAt(t); !strings.HasPrefix(at, referenceVia[0].String()+":") {
+				t.Errorf("the reference believes the gateway at %s, want the NAT's address, %s", at, referenceVia[0])
+			}
+			time.Sleep(idle)
+			ping(t, l.ref.ns, l.a.pod4, 1)
+		})
+		t.Run("in front of the reference", func(t *testing.T) {
+			l := buildNetns(t, k, netnsOptions{referenceCalls: true})
+			l.translate(t, "gw")
+			l.ref.peer(t, l.key.public, "persistent-keepalive", "1")
+			waitForPing(t, l.ref.ns, l.a.pod4)
+			time.Sleep(idle)
+			ping(t, l.a.pod, l.a.sees(referenceInner[0]), 1)
+		})
+	})
+}
+
+// idle is longer than the NAT remembers what is not in use.
+const idle = 3 * time.Second
+
+// translate makes a NAT of the internet: what leaves by a device has the router's address there, for 2 s after the last packet.
+func (l *netnsLab) translate(t *testing.T, dev string) {
+	t.Helper()
+	l.net.run(t, "nft", "add table ip nat; add chain ip nat out { type nat hook postrouting priority srcnat; }; "+
+		"add rule ip nat out oifname "+dev+" meta l4proto udp masquerade")
+	for _, timeout := range []string{"nf_conntrack_udp_timeout", "nf_conntrack_udp_timeout_stream"} {
+		if err := l.net.in(func() error { return os.WriteFile("/proc/sys/net/netfilter/"+timeout, []byte("2"), 0) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
