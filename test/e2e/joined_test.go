@@ -1,3 +1,5 @@
+//go:build e2e || nightly
+
 package e2e
 
 import (
@@ -11,13 +13,7 @@ func TestTwoClustersAreJoinedWithHelm(t *testing.T) {
 	before, err := w.everything(t)
 	must(t, err)
 	stage(t, "install", func(t *testing.T) { w.install(t) })
-	stage(t, "join", func(t *testing.T) {
-		invite := w.do(t, "", "strait", "invite", "b", "--context=a", "--service-type=NodePort")
-		w.do(t, invite, "strait", "accept", "--context=b", "--name=a")
-		for _, cluster := range []string{"a", "b"} {
-			t.Log(w.do(t, "", "strait", "status", "--context="+cluster, "--wait"))
-		}
-	})
+	stage(t, "join", func(t *testing.T) { w.join(t) })
 	var web string
 	stage(t, "pods", func(t *testing.T) { web = w.podsMeet(t) })
 	stage(t, "Service", func(t *testing.T) { w.serviceIsReached(t, web) })
@@ -26,7 +22,11 @@ func TestTwoClustersAreJoinedWithHelm(t *testing.T) {
 	})
 	stage(t, "capture", func(t *testing.T) { w.captured(t, web) })
 	stage(t, "bench", func(t *testing.T) { w.measured(t) })
-	stage(t, "upgrade", func(t *testing.T) { w.upgrade(t, web) })
+	stage(t, "upgrade", func(t *testing.T) {
+		w.replace(t, web, 1)
+		w.addGateways(t)
+		w.replace(t, web, 2)
+	})
 	stage(t, "uninstall", func(t *testing.T) {
 		w.removePods(t)
 		w.uninstall(t)
@@ -38,7 +38,16 @@ func (w *world) install(t *testing.T) {
 	t.Helper()
 	for _, cluster := range []string{"a", "b"} {
 		w.do(t, "", "helm", "install", "strait", "charts/strait", "--kube-context="+cluster,
-			"--namespace=strait-system", "--create-namespace", "--wait", "--timeout=2m")
+			"--namespace=strait-system", "--create-namespace", "--wait", "--timeout=10m")
+	}
+}
+
+func (w *world) join(t *testing.T) {
+	t.Helper()
+	invite := w.do(t, "", "strait", "invite", "b", "--context=a", "--service-type=NodePort", "--wait=10m")
+	w.do(t, invite, "strait", "accept", "--context=b", "--name=a", "--wait=10m")
+	for _, cluster := range []string{"a", "b"} {
+		t.Log(w.do(t, "", "strait", "status", "--context="+cluster, "--wait=10m"))
 	}
 }
 
@@ -46,7 +55,7 @@ func (w *world) uninstall(t *testing.T) {
 	t.Helper()
 	for _, cluster := range []string{"a", "b"} {
 		w.do(t, "", "helm", "uninstall", "strait", "--kube-context="+cluster, "--namespace=strait-system", "--wait", "--timeout=10m") // see STRAIT-L001
-		w.do(t, "", "kubectl", "--context="+cluster, "delete", "namespace", "strait-system", "--timeout=5m")                          // Helm leaves what it made for itself
+		w.do(t, "", "kubectl", "--context="+cluster, "delete", "namespace", "strait-system", "--timeout=10m")                         // Helm leaves what it made for itself
 	}
 }
 
@@ -78,12 +87,12 @@ func (w *world) podsMeet(t *testing.T) (seen string) {
 	for _, way := range [][2]string{{"b", "a"}, {"a", "b"}} {
 		here, there := way[0], way[1]
 		for _, cluster := range way {
-			w.do(t, "", "kubectl", "--context="+cluster, "rollout", "status", "daemonset/web", "--timeout=60s")
+			w.do(t, "", "kubectl", "--context="+cluster, "rollout", "status", "daemonset/web", "--timeout=10m")
 		}
 		for _, address := range w.web(t, there, "status.podIP") {
 			seen = strings.TrimSpace(w.do(t, "", "strait", "resolve", address, "--of="+there, "--context="+here, "--output=address"))
 			for _, pod := range w.web(t, here, "metadata.name") {
-				w.do(t, "", "kubectl", "--context="+here, "exec", pod, "--", "ping", "-c1", "-W5", seen)
+				w.do(t, "", "kubectl", "--context="+here, "exec", pod, "--", "ping", "-c1", "-W60", seen)
 				w.answers(t, here, pod, seen+":8080", there)
 			}
 		}
@@ -100,7 +109,7 @@ func (w *world) web(t *testing.T, cluster, field string) []string {
 // answers has a pod call a server, which has to be of that cluster.
 func (w *world) answers(t *testing.T, cluster, pod, server, of string) {
 	t.Helper()
-	out := w.do(t, "", "kubectl", "--context="+cluster, "exec", pod, "--", "timeout", "5", "wget", "-q", "-O-", "http://"+server+"/")
+	out := w.do(t, "", "kubectl", "--context="+cluster, "exec", pod, "--", "wget", "-q", "-O-", "http://"+server+"/")
 	if out != of+"\n" {
 		t.Errorf("from %s, %s answers %q, want a server of %s", cluster, server, out, of)
 	}
@@ -124,7 +133,7 @@ endpoints: [{addresses: [SEEN]}]
 `, "SEEN", seen), "kubectl", "--context=a", "apply", "--filename=-")
 	address := w.do(t, "", "kubectl", "--context=a", "get", "service", "web-of-b", "--output=jsonpath={.spec.clusterIP}")
 	for _, pod := range w.web(t, "a", "metadata.name") {
-		within(t, "Service "+address+" answers", func() error {
+		eventually(t, "Service "+address+" answers", func() error {
 			_, err := w.try(t, "", "kubectl", "--context=a", "exec", pod, "--", "timeout", "5", "wget", "-q", "-O-", "http://"+address+"/")
 			return err
 		})

@@ -1,3 +1,5 @@
+//go:build e2e || nightly
+
 // Package e2e does what an operator does, on two real clusters with the same pod range:
 // installs the chart with Helm, joins them, looks, upgrades, and takes everything away.
 // Test programs reach nothing but the API servers; what runs in pods is Strait's image

@@ -1,3 +1,5 @@
+//go:build e2e || nightly
+
 package e2e
 
 import (
@@ -15,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"strait.dev/strait/test/nodes"
+	"strait.dev/strait/test/wait"
 )
 
 // everything is what both clusters and their nodes have that an installation could leave:
@@ -46,7 +49,7 @@ func (w *world) everything(t *testing.T) (map[string]bool, error) {
 // nothingIsLeft waits until there is nothing that was not there before.
 func (w *world) nothingIsLeft(t *testing.T, before map[string]bool) {
 	t.Helper()
-	within(t, "nothing is left", func() error {
+	eventually(t, "nothing is left", func() error {
 		now, err := w.everything(t)
 		if err != nil {
 			return err // kinds that are being removed are named by discovery and cannot be asked for
@@ -117,17 +120,19 @@ func network(t *testing.T, c *nodes.Cluster, number int) (all []string, err erro
 	return all, nil
 }
 
-// within waits for something that others bring about.
-func within(t *testing.T, what string, done func() error) {
+// eventually waits for something that others bring about, without a time limit of its own.
+func eventually(t *testing.T, what string, done func() error) {
 	t.Helper()
-	const limit = 5 * time.Minute
-	for deadline := time.Now().Add(limit); ; time.Sleep(250 * time.Millisecond) {
-		err := done()
-		if err == nil {
-			return
+	var err error
+	defer func() {
+		if err != nil {
+			t.Logf("%s: %v", what, err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s: %v", limit, what, err)
+	}()
+	wait.Until(t, what, func() bool {
+		if err = done(); err != nil {
+			time.Sleep(250 * time.Millisecond) // each attempt starts programs
 		}
-	}
+		return err == nil
+	})
 }

@@ -1,3 +1,5 @@
+//go:build e2e || nightly
+
 package e2e
 
 import (
@@ -17,7 +19,7 @@ import (
 func (w *world) captured(t *testing.T, seen string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "packets.pcapng")
-	cmd := w.command(t, "strait", "capture", "b", "--context=a", "--packets=3", "--duration=30s", "--output="+file, "tcp", "port", "8080")
+	cmd := w.command(t, "strait", "capture", "b", "--context=a", "--packets=3", "--duration=10m", "--output="+file, "tcp", "port", "8080")
 	var said strings.Builder
 	cmd.Stderr = &said
 	must(t, cmd.Start())

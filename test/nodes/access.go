@@ -89,7 +89,7 @@ func (c *Cluster) Admin() *rest.Config {
 	config.QPS = -1 // no limit: tests may be as fast as they can
 	config.Dial = func(_ context.Context, network, address string) (conn net.Conn, err error) {
 		err = c.lab.router.In(func() error {
-			conn, err = net.DialTimeout(network, address, patience)
+			conn, err = net.Dial(network, address)
 			return err
 		})
 		return conn, err

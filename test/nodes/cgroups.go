@@ -117,7 +117,8 @@ func removeCgroup(dir string) error {
 		return nil
 	})
 	for _, path := range slices.Backward(inside) {
-		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		const limit = 2 * time.Minute // for the kernel, which needs no processor time to speak of
+		for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 			err := unix.Rmdir(path)
 			if err == nil || errors.Is(err, unix.ENOENT) {
 				break

@@ -39,9 +39,6 @@ type Cluster struct {
 	nodes     []*node
 }
 
-// patience is how long something may take that takes seconds on two busy cores.
-const patience = 2 * time.Minute
-
 // Start starts clusters, all at the same time, and returns when all nodes are ready.
 func (l *Lab) Start(t testing.TB, all ...Options) []*Cluster {
 	t.Helper()
@@ -102,7 +99,7 @@ func (c *Cluster) up(control *netns.Namespace) error {
 // ready returns when all nodes are.
 func (c *Cluster) ready() error {
 	for _, n := range c.nodes {
-		if err := until(n.kubelet, n.name+" is ready", func(ctx context.Context) error {
+		if err := until(c.lab.ctx, n.kubelet, n.name+" is ready", func(ctx context.Context) error {
 			is, err := c.api.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -141,9 +138,7 @@ func (c *Cluster) OnNode(t testing.TB, number int, command ...string) (string, e
 }
 
 // until tries something again and again, while the process it waits for runs.
-func until(process *process, what string, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+func until(ctx context.Context, process *process, what string, try func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -155,7 +150,7 @@ func until(process *process, what string, try func(context.Context) error) error
 		case <-process.exited:
 			return errors.Join(fmt.Errorf("%s: %w", what, err), process.ended())
 		case <-ctx.Done():
-			return fmt.Errorf("%s: not after %v: %w; %s printed last:\n%s", what, patience, err, process.name, process.tail())
+			return fmt.Errorf("%s: still not when the test ran out of time: %w; %s printed last:\n%s", what, err, process.name, process.tail())
 		case <-tick.C:
 		}
 	}

@@ -32,7 +32,7 @@ func (c *Cluster) startControl(network *netns.Namespace) error {
 	if err != nil {
 		return err
 	}
-	if err := until(server, "kube-apiserver's /readyz", func(ctx context.Context) error {
+	if err := until(c.lab.ctx, server, "kube-apiserver's /readyz", func(ctx context.Context) error {
 		return c.api.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	}); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -32,7 +33,8 @@ var tools = []struct{ file, pkg string }{
 
 // Lab is what clusters stand in. Its methods are for the test's goroutine, but Command.
 type Lab struct {
-	dir      string // everything that the lab writes
+	ctx      context.Context // of what the lab waits for: ends when the test is about to run out of time
+	dir      string          // everything that the lab writes
 	lock     *os.File
 	programs string // their folder
 	router   *netns.Namespace
@@ -55,7 +57,7 @@ func New(t testing.TB) *Lab {
 			t.Skipf("left out: %s is not installed; run: apt-get install -y %s", tool.file, tool.pkg)
 		}
 	}
-	l := &Lab{programs: kube.Programs(t, strings.Fields(programs)...), admins: make(map[string]*rest.Config)}
+	l := &Lab{ctx: untilTimeout(t), programs: kube.Programs(t, strings.Fields(programs)...), admins: make(map[string]*rest.Config)}
 	removeRemains(t)
 	allowWatches(t)
 	t.Cleanup(func() { l.end(t) })
@@ -67,6 +69,19 @@ func New(t testing.TB) *Lab {
 	l.router.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1")
 	must(t, writeBusybox(filepath.Join(l.dir, "busybox.tar")))
 	return l
+}
+
+// untilTimeout ends shortly before go test ends the test binary, so that a test that waits in vain can say for what.
+func untilTimeout(t testing.TB) context.Context {
+	const reserve = 20 * time.Second
+	if of, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if end, ok := of.Deadline(); ok {
+			ctx, cancel := context.WithDeadline(t.Context(), end.Add(-reserve))
+			t.Cleanup(cancel)
+			return ctx
+		}
+	}
+	return t.Context()
 }
 
 // allowWatches raises how many watchers of files root may have to what the daemons of two

@@ -51,7 +51,7 @@ func (n *node) up() error {
 	if err != nil {
 		return err
 	}
-	if err := until(containerd, "import of images on "+n.name, func(ctx context.Context) error {
+	if err := until(n.c.lab.ctx, containerd, "import of images on "+n.name, func(ctx context.Context) error {
 		return n.load(ctx, filepath.Join(n.c.lab.dir, "busybox.tar"))
 	}); err != nil {
 		return err
@@ -70,9 +70,7 @@ func (n *node) up() error {
 
 // register makes the node's object, so that its pods have the range that is routed to it.
 func (n *node) register() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	_, err := n.c.api.CoreV1().Nodes().Create(ctx, &corev1.Node{
+	_, err := n.c.api.CoreV1().Nodes().Create(n.c.lab.ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name},
 		Spec:       corev1.NodeSpec{PodCIDR: podRange(n.number), PodCIDRs: []string{podRange(n.number)}},
 	}, metav1.CreateOptions{})
@@ -92,7 +90,7 @@ func (n *node) boot() error {
 	if err != nil {
 		return err
 	}
-	if err := until(n.first, "boot of "+n.name, func(context.Context) error {
+	if err := until(n.c.lab.ctx, n.first, "boot of "+n.name, func(context.Context) error {
 		_, err := os.Stat(ready)
 		return err
 	}); err != nil {

@@ -1,3 +1,5 @@
+//go:build e2e || nightly
+
 package nodes
 
 import (
@@ -91,7 +93,7 @@ func TestPodsRunAsInAnyCluster(t *testing.T) {
 	for _, c := range clusters {
 		run := func(args ...string) string { t.Helper(); return kubectl(t, lab, c.name, "", args...) }
 		for _, what := range []string{"daemonset/web", "daemonset/host", "--namespace=restricted deployment/strict"} {
-			run(append([]string{"rollout", "status", "--timeout=60s"}, strings.Fields(what)...)...)
+			run(append([]string{"rollout", "status", "--timeout=10m"}, strings.Fields(what)...)...)
 		}
 		of := func(field string) []string {
 			return strings.Fields(run("get", "pods", "--selector=app=web", "--output=jsonpath={.items[*]."+field+"}"))
@@ -101,7 +103,7 @@ func TestPodsRunAsInAnyCluster(t *testing.T) {
 			if !strings.HasPrefix(address, "10.0.1.") && !strings.HasPrefix(address, "10.0.2.") {
 				t.Errorf("%s: a pod has the address %s", c.name, address)
 			}
-			run("exec", names[1-i], "--", "ping", "-c", "1", "-W", "5", address)
+			run("exec", names[1-i], "--", "ping", "-c", "1", "-W", "60", address)
 		}
 		if out := run("logs", names[0]); out != "serving\n" {
 			t.Errorf("%s: a pod's log is %q", c.name, out)
