@@ -53,7 +53,7 @@ func run(m *testing.M) int {
 // missing says in one line what this machine lacks for the labs and how to get it.
 func missing() string {
 	if os.Geteuid() != 0 {
-		return "lab left out: network namespaces need root; run: sudo go test ./test/lab"
+		return "lab left out: network namespaces need root; run: sudo make lab"
 	}
 	if err := mayMakeNamespaces(); err != nil {
 		return fmt.Sprintf("lab left out: no network namespace can be made (%v); give the container CAP_SYS_ADMIN and CAP_NET_ADMIN", err)

@@ -126,18 +126,12 @@ func staysWhereItIsCalled(t *testing.T, l *netnsLab, addresses ...netip.Addr) {
 	t.Helper()
 	for _, a := range addresses {
 		called := netip.AddrPortFrom(a, wireGuardPort).String()
-		var at string
-		for range 3 { // a probe from the address before may be under way
+		eventually(t, "the gateway answers from "+called+" when it is called there", func() bool {
 			l.ref.peer(t, l.key.public, "endpoint", called)
 			waitForPing(t, l.ref.ns, l.a.pod4)
 			waitForPing(t, l.ref.ns, l.a.pod6)
-			if at = l.gatewayAt(t); at == called {
-				break
-			}
-		}
-		if at != called {
-			t.Fatalf("the gateway was called at %s and answered from %s", called, at)
-		}
+			return l.gatewayAt(t) == called // a probe from the address before may have been under way
+		})
 	}
 }
 
