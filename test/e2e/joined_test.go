@@ -9,6 +9,7 @@ import (
 
 // The whole life of an installation: nothing, installed, joined, in use, upgraded, nothing.
 func TestTwoClustersAreJoinedWithHelm(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	before, err := w.everything(t)
 	must(t, err)

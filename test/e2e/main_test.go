@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +18,16 @@ import (
 )
 
 // report is what is printed at the end: how long each stage took, and memory.
-var report []string
+var (
+	reportMu sync.Mutex
+	report   []string // guarded by reportMu
+)
+
+func note(format string, args ...any) {
+	reportMu.Lock()
+	defer reportMu.Unlock()
+	report = append(report, fmt.Sprintf(format, args...))
+}
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -43,7 +53,7 @@ func stage(t *testing.T, name string, do func(*testing.T)) {
 }
 
 func noteStage(name string, begun time.Time) {
-	report = append(report, fmt.Sprintf("%s %.0f s", name, time.Since(begun).Seconds()))
+	note("%s %.0f s", name, time.Since(begun).Seconds())
 }
 
 func must(t testing.TB, err error) {

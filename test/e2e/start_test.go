@@ -15,6 +15,7 @@ import (
 
 // The commands of docs/start.md run as they stand there, in order and in one shell.
 func TestTheFirstFiveMinutesOfTheDocsWork(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(repository, "docs/start.md"))
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("left out: docs/start.md has not been written yet")

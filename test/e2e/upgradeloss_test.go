@@ -31,7 +31,7 @@ func (w *world) replacePinged(t *testing.T, seen string, gateways int) {
 	w.replace(t, seen, gateways)
 	sent, lost := stop()
 	t.Logf("with %d gateways on each side, %d of %d packets were lost", gateways, lost, sent)
-	report = append(report, fmt.Sprintf("%.1f s without packets while gateways were replaced on both sides, %d on each", float64(lost)*interval.Seconds(), gateways))
+	note("%.1f s without packets while gateways were replaced on both sides, %d on each", float64(lost)*interval.Seconds(), gateways)
 	bound := sent / 2
 	if gateways > 1 {
 		bound = sent / 20 // on a machine with time for it, none

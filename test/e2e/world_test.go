@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 		if peak, err := w.Peak(); err != nil {
 			t.Error(err)
 		} else {
-			report = append(report, fmt.Sprintf("%d MiB at most", peak>>20))
+			note("%d MiB at most", peak>>20)
 		}
 	})
 	return w
