@@ -9,22 +9,27 @@ import (
 	"path/filepath"
 )
 
-// keyPair is a Curve25519 key pair as WireGuard writes it, in base64.
-type keyPair struct{ private, public string }
+// key is a Curve25519 key.
+type key [32]byte
+
+// String returns the key in base64, as WireGuard's tools and Strait's files have it.
+func (k key) String() string { return base64.StdEncoding.EncodeToString(k[:]) }
+
+// keyPair is the key pair of one WireGuard device.
+type keyPair struct{ private, public key }
 
 func newKeyPair() (keyPair, error) {
-	private := make([]byte, 32)
-	if _, err := rand.Read(private); err != nil {
+	var private key
+	if _, err := rand.Read(private[:]); err != nil {
 		return keyPair{}, err
 	}
 	private[0] &= 248
 	private[31] = private[31]&127 | 64
-	key, err := ecdh.X25519().NewPrivateKey(private)
+	pair, err := ecdh.X25519().NewPrivateKey(private[:])
 	if err != nil {
 		return keyPair{}, err
 	}
-	text := base64.StdEncoding.EncodeToString
-	return keyPair{text(private), text(key.PublicKey().Bytes())}, nil
+	return keyPair{private, key(pair.PublicKey().Bytes())}, nil
 }
 
 // newKeyPairs makes the keys of both sides.

@@ -13,8 +13,8 @@ func manyPeersSubject(binary string) *Subject {
 }
 
 // idlePeerKeys are public keys of peers that do not exist.
-func idlePeerKeys(n int) ([]string, error) {
-	keys := make([]string, n)
+func idlePeerKeys(n int) ([]key, error) {
+	keys := make([]key, n)
 	for i := range keys {
 		pair, err := newKeyPair()
 		if err != nil {

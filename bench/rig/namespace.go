@@ -3,6 +3,7 @@ package rig
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/node/genl"
 )
 
 // namePrefix begins the name of everything the rig makes: strait-bench-PID-SUBJECT-ROLE.
@@ -105,6 +108,18 @@ func (n *namespace) ip(script string) error {
 		return fmt.Errorf("in %s: ip: %w\n%sof the script:\n%s", n.role, err, out, script)
 	}
 	return nil
+}
+
+// genl runs f with a generic netlink socket of n.
+func (n *namespace) genl(f func(*genl.Conn) error) error {
+	var c *genl.Conn
+	if err := n.in(func() (err error) {
+		c, err = genl.Open()
+		return err
+	}); err != nil {
+		return err
+	}
+	return errors.Join(f(c), c.Close())
 }
 
 // run runs a command inside n, for at most a minute.

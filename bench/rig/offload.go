@@ -3,6 +3,8 @@ package rig
 import (
 	"errors"
 	"fmt"
+
+	"strait.dev/strait/node/genl"
 )
 
 // Mode is what lies between nodes and gateways, and between the gateways.
@@ -39,28 +41,21 @@ func (t *topology) setMode(m Mode) error {
 	return errors.Join(failed...)
 }
 
-// transmitOffloads are what makes a veth carry packets that no wire could.
+// transmitOffloads are the features that let a veth carry packets that no wire could.
 var transmitOffloads = []string{
-	"tx-checksum-ip-generic", "tso", "tx-udp-segmentation", "tx-gso-list",
-	"tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation",
+	"tx-checksum-ip-generic", "tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation",
+	"tx-tcp6-segmentation", "tx-udp-segmentation", "tx-gso-list", "tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation",
 }
 
-// offload sets a device: whether unfinished packets may leave by it, and whether what
-// arrives is coalesced.
+// offload sets a device: whether packets that are not segmented or have no checksum yet
+// may leave by it, and whether received packets are coalesced.
 func (n *namespace) offload(device string, unfinished, gro bool) error {
-	command := []string{"ethtool", "-K", device, "gro", onOff(gro)}
-	for _, feature := range transmitOffloads {
-		command = append(command, feature, onOff(unfinished))
+	features := map[string]bool{"rx-gro": gro}
+	for _, name := range transmitOffloads {
+		features[name] = unfinished
 	}
-	if err := n.run("", command...); err != nil {
-		return fmt.Errorf("make %s a cable of the mode: %w", device, err)
+	if err := n.genl(func(c *genl.Conn) error { return c.SetFeatures(device, features) }); err != nil {
+		return fmt.Errorf("in %s: %w", n.role, err)
 	}
 	return nil
-}
-
-func onOff(b bool) string {
-	if b {
-		return "on"
-	}
-	return "off"
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"strait.dev/strait/node/genl"
 )
 
 // Options say what is measured and with which programs.
@@ -46,7 +48,7 @@ type Rig struct {
 
 // packages are the Debian packages of the programs that the rig runs.
 var packages = map[string]string{
-	"ip": "iproute2", "ethtool": "ethtool", "nft": "nftables", "wg": "wireguard-tools", "setpriv": "util-linux",
+	"ip": "iproute2", "nft": "nftables", "setpriv": "util-linux",
 }
 
 // Missing says in one line why no rig can be built here and how to change that. It is
@@ -98,14 +100,13 @@ func New(o Options) (r *Rig, err error) {
 	return r, nil
 }
 
-// hasKernelWireGuard tries it in a namespace of its own.
 func hasKernelWireGuard() (bool, error) {
-	scratch, err := newNamespace("scratch", "probe")
+	c, err := genl.Open()
 	if err != nil {
 		return false, err
 	}
-	has := kernelHas(scratch, "wireguard")
-	return has, scratch.remove()
+	has, err := c.Has(genl.WireGuardFamily)
+	return has, errors.Join(err, c.Close())
 }
 
 // bring copies a program to where nobody may run it.

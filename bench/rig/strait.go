@@ -64,13 +64,13 @@ func straitSubject(name, binary string, shape straitShape) *Subject {
 }
 
 // startStrait starts one gateway from a configuration.
-func (r *Rig) startStrait(t *topology, s *site, binary string, c *straitConfig, privateKey string) (*process, error) {
+func (r *Rig) startStrait(t *topology, s *site, binary string, c *straitConfig, private key) (*process, error) {
 	dir, err := r.folder(t, s)
 	if err != nil {
 		return nil, err
 	}
 	c.PrivateKeyFile = filepath.Join(dir, "private.key")
-	if err := os.WriteFile(c.PrivateKeyFile, []byte(privateKey+"\n"), 0o400); err != nil {
+	if err := os.WriteFile(c.PrivateKeyFile, []byte(private.String()+"\n"), 0o400); err != nil {
 		return nil, err
 	}
 	if err := os.Chown(c.PrivateKeyFile, nobody, nobody); err != nil {
@@ -92,12 +92,13 @@ func (r *Rig) startStrait(t *topology, s *site, binary string, c *straitConfig, 
 
 // straitConfig is what the configuration file is made from.
 type straitConfig struct {
-	site, other             *site
-	v6                      bool
-	Encapsulation           string
-	Spare                   []spareNode
-	PrivateKeyFile, PeerKey string
-	IdlePeerKeys            []string
+	site, other    *site
+	v6             bool
+	Encapsulation  string
+	Spare          []spareNode
+	PrivateKeyFile string
+	PeerKey        key
+	IdlePeerKeys   []key
 }
 
 func (c *straitConfig) outer() int {

@@ -1,11 +1,17 @@
 package rig
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"strait.dev/strait/node/genl"
 )
 
 const (
@@ -29,39 +35,30 @@ func (r *Rig) wireGuard(t *topology, program string, env []string) (device [2]st
 		// wireguard-go's control sockets are in one folder for all namespaces.
 		r.devices++
 		device[i] = fmt.Sprintf("sw%d-%d", os.Getpid(), r.devices)
-		dir, err := r.folder(t, s)
-		if err != nil {
-			return device, processes, err
+		c := genl.WireGuard{
+			PrivateKey: keys[i].private, ListenPort: wireGuardPort, PeerKey: keys[1-i].public, Keepalive: 25,
+			Endpoint: netip.AddrPortFrom(t.other(s).wan[0], wireGuardPort), AllowedIPs: everything[:],
 		}
 		if program == "" {
 			if err := s.gw.ip("link add " + device[i] + " type wireguard"); err != nil {
 				return device, processes, err
 			}
+			if err := s.gw.genl(func(k *genl.Conn) error { return k.SetWireGuard(device[i], c) }); err != nil {
+				return device, processes, err
+			}
 		} else {
+			dir, err := r.folder(t, s)
+			if err != nil {
+				return device, processes, err
+			}
 			p, err := s.gw.start(t.gateways, dir, append(env, "LOG_LEVEL=error"), nil, program, "-f", device[i])
 			if err != nil {
 				return device, processes, err
 			}
 			processes = append(processes, p)
-			if err := awaitFile(filepath.Join("/var/run/wireguard", device[i]+".sock"), p); err != nil {
+			if err := configureProgram(device[i], p, c); err != nil {
 				return device, processes, err
 			}
-		}
-		file := filepath.Join(dir, "wireguard.conf")
-		text := fmt.Sprintf(`[Interface]
-PrivateKey = %s
-ListenPort = %d
-[Peer]
-PublicKey = %s
-AllowedIPs = 0.0.0.0/0, ::/0
-Endpoint = %s:%[2]d
-PersistentKeepalive = 25
-`, keys[i].private, wireGuardPort, keys[1-i].public, t.other(s).wan[0])
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return device, processes, err
-		}
-		if err := s.gw.run("", "wg", "setconf", device[i], file); err != nil {
-			return device, processes, err
 		}
 		if err := s.gw.ip(fmt.Sprintf("link set %s mtu %d up", device[i], wireGuardMTU)); err != nil {
 			return device, processes, err
@@ -70,17 +67,47 @@ PersistentKeepalive = 25
 	return device, processes, nil
 }
 
-// awaitFile waits until a process has made a file.
-func awaitFile(name string, p *process) error {
+// everything is what each end accepts from the other: all addresses.
+var everything = prefixes("0.0.0.0/0", "::/0")
+
+// configureProgram waits until wireguard-go takes configuration for a device on its control
+// socket, and configures it.
+func configureProgram(device string, p *process, c genl.WireGuard) error {
+	conn, err := dialWhenReady(filepath.Join("/var/run/wireguard", device+".sock"), p)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	text := fmt.Sprintf("set=1\nprivate_key=%x\nlisten_port=%d\npublic_key=%x\nendpoint=%s\npersistent_keepalive_interval=%d\n",
+		c.PrivateKey, c.ListenPort, c.PeerKey, c.Endpoint, c.Keepalive)
+	for _, prefix := range c.AllowedIPs {
+		text += fmt.Sprintf("allowed_ip=%s\n", prefix)
+	}
+	if _, err := io.WriteString(conn, text+"\n"); err != nil {
+		return fmt.Errorf("configure wireguard-go: %w", err)
+	}
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	if err == nil && answer != "errno=0\n" {
+		err = fmt.Errorf("it answers %q", answer)
+	}
+	if err != nil {
+		return fmt.Errorf("configure wireguard-go: %w", err)
+	}
+	return nil
+}
+
+// dialWhenReady connects to the control socket of a process as soon as that listens.
+func dialWhenReady(socket string, p *process) (net.Conn, error) {
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(name); err == nil {
-			return nil
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			return conn, nil
 		}
 		if err := p.running(); err != nil {
-			return err
+			return nil, err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s did not appear; the program said:\n%s", name, tail(p.log))
+			return nil, fmt.Errorf("wireguard-go does not listen on its control socket: %w; the program said:\n%s", err, tail(p.log))
 		}
 	}
 }

@@ -13,6 +13,7 @@ var layers = [][]string{
 	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/rbac", "k8s/install"},
 	{"k8s/peering"},
 	{"gateway"},
+	{"node/genl"},      // generic netlink, for node and for the benchmark's devices
 	{"underlay"},       // before tun: the tunnel is joined to sockets, never the other way round
 	{"node/userspace"}, // Geneve for nodes whose kernels have none; node decides, it carries
 	{"relay"},          // before tun: the tunnel's host serves mapped addresses with it
