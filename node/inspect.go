@@ -14,6 +14,8 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/node/genl"
 )
 
 // Inspection says whether Strait can work on a node, and what it left there. It is plain
@@ -32,6 +34,10 @@ type Inspection struct {
 	Out6   Exit   `json:"out6,omitzero"`    // the same with IPv6
 	Taken  []Port `json:"taken,omitempty"`  // ports of ours that are in use
 
+	// Families are the kernel's families of generic netlink, like wireguard and ethtool.
+	// Those of modules that are not loaded are missing.
+	Families []string `json:"families,omitempty"`
+
 	// Settings are sysctls by name. What cannot be read is left out.
 	Settings map[string]int `json:"settings"`
 
@@ -43,6 +49,9 @@ type Inspection struct {
 type Exit struct {
 	Link string `json:"link"`
 	MTU  int    `json:"mtu"`
+	// Offloads are features of the link by the names of ethtool, and whether they are on.
+	// It is empty where the kernel cannot tell.
+	Offloads map[string]bool `json:"offloads,omitempty"`
 }
 
 // Port is one that Strait needs.
@@ -94,7 +103,31 @@ func (k *Kernel) Inspect() (i Inspection, err error) {
 	i.IPv6 = known && off == 0
 	i.Out, i.Out6 = k.exit(netip.AddrFrom4([4]byte{192, 0, 2, 1})), k.exit(netip.MustParseAddr("2001:db8::1"))
 	i.Taken = takenPorts()
+	if err := inspectGeneric(&i); err != nil {
+		return i, fmt.Errorf("node: %w", err)
+	}
 	return i, k.inspectRest(&i)
+}
+
+// inspectGeneric asks over generic netlink.
+func inspectGeneric(i *Inspection) error {
+	c, err := genl.Open()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if i.Families, err = c.Families(); err != nil {
+		return err
+	}
+	for _, exit := range []*Exit{&i.Out, &i.Out6} {
+		if exit.Link == "" {
+			continue
+		}
+		if exit.Offloads, err = readOffloads(c, exit.Link); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hasTUN reports whether the kernel has TAP devices, also where this process has no
@@ -132,7 +165,7 @@ func (k *Kernel) exit(to netip.Addr) Exit {
 	if err != nil {
 		return Exit{}
 	}
-	return Exit{link.Attrs().Name, link.Attrs().MTU}
+	return Exit{Link: link.Attrs().Name, MTU: link.Attrs().MTU}
 }
 
 // takenPorts are the ports of ours that cannot be opened.

@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"strait.dev/strait/node/genl"
 	"strait.dev/strait/node/userspace"
 )
 
@@ -31,6 +32,7 @@ type Inventory struct {
 	Tables  []string `json:"tables"`  // of nftables, like "inet strait"
 
 	Settings map[string]string `json:"settings"` // of sysctl
+	Families []string          `json:"families"` // of generic netlink: which parts of the kernel answer there
 	Missing  []string          `json:"missing"`  // what could not be read, and why
 }
 
@@ -42,6 +44,8 @@ type InventoryLink struct {
 	Up        bool     `json:"up"`
 	Addresses []string `json:"addresses"`
 	Overlay   string   `json:"overlay,omitempty"` // how it wraps packets, if it is a tunnel device that we know of
+
+	Offloads map[string]bool `json:"offloads,omitempty"` // by the names of ethtool: whether they are on
 
 	Received uint64 `json:"received"` // packets, as those that follow
 	Sent     uint64 `json:"sent"`
@@ -66,7 +70,7 @@ func ReadInventory() (s Inventory, err error) {
 	for _, read := range []struct {
 		what string
 		do   func(*Inventory) error
-	}{{"links", k.inventoryLinks}, {"rules", k.inventoryRules}, {"routes", k.inventoryRoutes}, {"tables of nftables", k.inventoryTables}, {"settings", inventorySettings}} {
+	}{{"links", k.inventoryLinks}, {"generic netlink", inventoryGeneric}, {"rules", k.inventoryRules}, {"routes", k.inventoryRoutes}, {"tables of nftables", k.inventoryTables}, {"settings", inventorySettings}} {
 		if err := read.do(&s); err != nil {
 			s.Missing = append(s.Missing, fmt.Sprintf("%s: %v", read.what, err))
 		}
@@ -96,6 +100,24 @@ func (k *Kernel) inventoryLinks(s *Inventory) error {
 			l.Addresses = append(l.Addresses, address.IPNet.String())
 		}
 		s.Links = append(s.Links, l)
+	}
+	return nil
+}
+
+// inventoryGeneric adds what generic netlink says, also of the links that are there.
+func inventoryGeneric(s *Inventory) error {
+	c, err := genl.Open()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if s.Families, err = c.Families(); err != nil {
+		return err
+	}
+	for i := range s.Links {
+		if s.Links[i].Offloads, err = readOffloads(c, s.Links[i].Name); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ var Catalog = map[string]Check{
 	"STRAIT-N009": {"remains of Strait on the node", "Run strait node --remove on the node, unless Strait is installed."},
 	"STRAIT-N010": {"UDP between nodes", "Let UDP 6091 and 6092 pass between all nodes and pods, in firewalls and security groups."},
 	"STRAIT-N011": {"node that could not be looked at", "See whether the node is ready, and whether pods with NET_ADMIN may run on it."},
+	"STRAIT-N012": {"offloads of the node's network", "Switch GRO on with ethtool -K LINK gro on, for the link that the finding names."},
 
 	"STRAIT-U001": {"UDP between the clusters", "Let UDP pass to a NodePort or LoadBalancer of one of the clusters, in firewalls and security groups."},
 	"STRAIT-U002": {"ranges of the remote cluster", "Name a range in which the remote cluster is to be seen, or a larger remap pool, with clusterNetwork.remapPools."},

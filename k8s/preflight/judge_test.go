@@ -34,7 +34,7 @@ func text(all []findings.Finding) string {
 // good is a node on which nothing is wrong.
 func good() Sight {
 	return Sight{Node: "n1", Is: node.Inspection{
-		Kernel: "6.12", Geneve: true, VXLAN: true, TUN: true, IPv6: true, Out: node.Exit{Link: "eth0", MTU: 1500},
+		Kernel: "6.12", Geneve: true, VXLAN: true, TUN: true, IPv6: true, Out: node.Exit{Link: "eth0", MTU: 1500, Offloads: map[string]bool{"rx-gro": true}},
 		Settings: map[string]int{"net.core.rmem_max": 4 << 20, "net.core.wmem_max": 4 << 20, "net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1},
 	}}
 }
@@ -68,6 +68,8 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 			delete(s.Is.Settings, "net.core.wmem_max")
 		}, ""},
 		{"a small MTU", func(_ *place, s *Sight) { s.Is.Out.MTU = 1300 }, "warning STRAIT-N006 link eth0 has MTU 1300"},
+		{"GRO off", func(_ *place, s *Sight) { s.Is.Out.Offloads["rx-gro"] = false }, "info STRAIT-N012 link eth0 has GRO off"},
+		{"a kernel that does not tell offloads", func(_ *place, s *Sight) { s.Is.Out.Offloads = nil }, "skipped STRAIT-N012"},
 		{"another clock", func(_ *place, s *Sight) { s.skew = -time.Minute }, "warning STRAIT-N007 its clock is 1m0s off"},
 		{"the clock of the API server, which is not ours", func(p *place, s *Sight) { p.skew, s.skew = time.Hour, time.Hour }, ""},
 		{"a slow answer", func(_ *place, s *Sight) { s.skew, s.doubt = 20*time.Second, 15*time.Second }, ""},

@@ -10,6 +10,7 @@ import (
 
 	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/node"
+	"strait.dev/strait/node/genl"
 	"strait.dev/strait/underlay"
 )
 
@@ -88,6 +89,7 @@ func ofNode(p place, s Sight) (all []findings.Finding) {
 	default:
 		add("STRAIT-N006", findings.OK, "link %s has MTU %d", is.Out.Link, is.Out.MTU)
 	}
+	ofOffloads(is, add)
 	if off := (s.skew - p.skew).Abs(); off > clockTolerance+s.doubt+p.doubt {
 		add("STRAIT-N007", findings.Warning, "its clock is %v off that of the API server", off.Round(time.Second))
 	} else {
@@ -108,12 +110,34 @@ func has(is node.Inspection) string {
 	for _, one := range []struct {
 		is   bool
 		name string
-	}{{is.Geneve, "Geneve"}, {is.VXLAN, "VXLAN"}, {is.TUN, "TAP devices"}} {
+	}{{is.Geneve, "Geneve"}, {is.VXLAN, "VXLAN"}, {is.TUN, "TAP devices"}, {slices.Contains(is.Families, genl.WireGuardFamily), "WireGuard"}} {
 		if one.is {
 			all = append(all, one.name)
 		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// ofOffloads is about features of the link to other networks that save processor time.
+func ofOffloads(is node.Inspection, add adder) {
+	gro, known := is.Out.Offloads["rx-gro"]
+	switch {
+	case is.Out.Link == "":
+		add("STRAIT-N012", findings.Skipped, "there is no default route")
+	case !known:
+		add("STRAIT-N012", findings.Skipped, "the kernel does not say which offloads its links have")
+	case !gro:
+		add("STRAIT-N012", findings.Info, "link %s has GRO off (rx-gro): the node handles each packet from gateways on its own, which costs processor time", is.Out.Link)
+	default:
+		var on []string
+		for name, is := range is.Out.Offloads {
+			if is {
+				on = append(on, name)
+			}
+		}
+		slices.Sort(on)
+		add("STRAIT-N012", findings.OK, "link %s has %s", is.Out.Link, strings.Join(on, ", "))
+	}
 }
 
 // ofPorts is about the ports of ours. Where Strait is installed it has them itself.

@@ -1,0 +1,34 @@
+package node
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/node/genl"
+)
+
+// offloads are the features of a link that decide what UDP between nodes and gateways
+// costs, under the names of ethtool(8).
+var offloads = []string{
+	"rx-gro", "rx-gro-list", "rx-udp-gro-forwarding", "tx-udp-segmentation", "tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation",
+}
+
+// readOffloads says which offloads of a link are on. It is nil where the kernel cannot
+// tell, or the link is gone.
+func readOffloads(c *genl.Conn, link string) (map[string]bool, error) {
+	features, err := c.Features(link)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENODEV) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]bool)
+	for _, name := range offloads {
+		if on, is := features[name]; is {
+			known[name] = on
+		}
+	}
+	return known, nil
+}
