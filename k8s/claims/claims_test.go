@@ -1,3 +1,5 @@
+//go:build apiserver || nightly
+
 package claims_test
 
 import (
@@ -149,10 +151,6 @@ func TestT19_F17_TwoWritersKilledAtEveryWriteNeverBothWinAndLeaveNothingBehind(t
 	must(t, err)
 	witness := watchClaims(t, c)
 	const parallel = 4
-	rounds := 1000
-	if testing.Short() {
-		rounds = 100
-	}
 	next := make(chan int)
 	var all sync.WaitGroup
 	for range parallel {

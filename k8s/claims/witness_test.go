@@ -1,3 +1,5 @@
+//go:build apiserver || nightly
+
 package claims_test
 
 import (
@@ -6,7 +8,6 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -14,6 +15,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/test/wait"
 )
 
 // witness sees every change of every claim, in the order in which the store made them.
@@ -62,11 +64,7 @@ func (w *witness) settle(t *testing.T) {
 		defer w.mu.Unlock()
 		return len(w.bound)
 	}
-	for deadline := time.Now().Add(time.Minute); bound() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d claims are still bound", bound())
-		}
-	}
+	wait.Until(t, "no claim is bound any more", func() bool { return bound() == 0 })
 }
 
 func (w *witness) see(event watch.Event) {

@@ -1,3 +1,5 @@
+//go:build apiserver
+
 package controller_test
 
 import (
@@ -10,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -126,20 +127,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// get returns what a controller answers, or why it does not.
+func (f *fixture) get(identity, path string) string { return get(f.served[identity], path) }
+
 // until waits until check has nothing to complain of.
 func (f *fixture) until(what string, check func() string) {
 	f.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		complaint := check()
-		if complaint == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			f.Fatalf("%s: not after a minute: %s", what, complaint)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	kube.Until(f, what, check)
 }
 
 // node creates a node with an address and a range for pods, if that is not "".

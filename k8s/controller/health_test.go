@@ -13,11 +13,10 @@ import (
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
 	"strait.dev/strait/test/ports"
+	"strait.dev/strait/test/wait"
 )
 
-// get is what a controller answers, or why it does not.
-func (f *fixture) get(identity, path string) string { return get(f.served[identity], path) }
-
+// get returns the body of the answer to an HTTP request, or why there is none.
 func get(address, path string) string {
 	answer, err := http.Get("http://" + address + path)
 	if err != nil {
@@ -31,7 +30,9 @@ func get(address, path string) string {
 // To start it anew would not bring the API server back.
 func TestAControllerWithoutItsAPIServerLivesAndIsNotReady(t *testing.T) {
 	c, err := client.New(&rest.Config{Host: "https://" + ports.Address(t)})
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	address := ports.Address(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -42,13 +43,7 @@ func TestAControllerWithoutItsAPIServerLivesAndIsNotReady(t *testing.T) {
 			Log:      slog.New(slog.DiscardHandler),
 		})
 	}()
-	f := &fixture{T: t}
-	f.until("it serves", func() string {
-		if got := get(address, "/healthz"); got != "ok\n" {
-			return got
-		}
-		return ""
-	})
+	wait.Until(t, "the controller serves /healthz", func() bool { return get(address, "/healthz") == "ok\n" })
 	if got := get(address, "/readyz"); !strings.Contains(got, "see whether the API server answers") {
 		t.Errorf("/readyz: %q", got)
 	}
@@ -56,7 +51,9 @@ func TestAControllerWithoutItsAPIServerLivesAndIsNotReady(t *testing.T) {
 		t.Errorf("/metrics:\n%s", got)
 	}
 	cancel()
-	must(t, <-done)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 	if got := get(address, "/healthz"); got == "ok\n" {
 		t.Error("it serves after its end")
 	}

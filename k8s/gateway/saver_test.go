@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/test/wait"
 )
 
 func TestTheLastConfigurationIsCachedAtTheEnd(t *testing.T) {
@@ -29,11 +29,7 @@ func TestTheLastConfigurationIsCachedAtTheEnd(t *testing.T) {
 	for i := range 100 { // faster than anything is written
 		s.save(&config.Gateway{APIVersion: config.APIVersion, Kind: config.Kind, Cluster: fmt.Sprint("c", i)})
 		if i == 0 {
-			for deadline := time.Now().Add(20 * time.Second); cached() != "c0"; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("the first is not cached: %s", cached())
-				}
-			}
+			wait.Until(t, "the first is cached", func() bool { return cached() == "c0" })
 		}
 	}
 	stop()

@@ -1,9 +1,9 @@
+//go:build apiserver
+
 package gateway
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,9 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
@@ -93,20 +91,21 @@ func (w *world) halt(t *testing.T) {
 	}
 }
 
-// eventually waits until something is so.
+// eventually waits until something is so, and fails if the gateway ends before.
 func (w *world) eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
+	kube.Until(t, what, func() string {
 		select {
 		case err := <-w.ended:
 			w.stop = nil
 			t.Fatalf("the gateway ended before it was so: %s: %v", what, err)
 		default:
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s; in force is\n%s", what, w.inForce())
+		if !so() {
+			return "in force is\n" + w.inForce()
 		}
-	}
+		return ""
+	})
 }
 
 // get is the body of an answer of the gateway, or its status if that is not 200.
@@ -162,34 +161,5 @@ func (w *world) routes(node string, prefixes ...string) func() bool {
 	return func() bool {
 		n := w.node(node)
 		return n != nil && fmt.Sprint(n.Prefixes) == fmt.Sprint(prefixes)
-	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// privateKey is a private key of 32 equal bytes, as its file holds it.
-func privateKey(n byte) []byte {
-	return []byte(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{n}, 32)))
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

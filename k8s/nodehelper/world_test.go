@@ -1,3 +1,5 @@
+//go:build apiserver
+
 package nodehelper
 
 import (
@@ -9,7 +11,6 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -172,11 +173,12 @@ func (w *world) ready(t *testing.T, status metav1.ConditionStatus, reason string
 
 func (w *world) eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
+	kube.Until(t, what, func() string {
+		if !so() {
+			return "not so yet"
 		}
-	}
+		return ""
+	})
 }
 
 // get is what the helper answers, or why it does not.

@@ -1,3 +1,5 @@
+//go:build apiserver
+
 package chart
 
 import (
@@ -8,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -89,6 +90,7 @@ func rank(object *unstructured.Unstructured) int {
 }
 
 func TestAnAPIServerTakesTheChartAndItsNextVersion(t *testing.T) {
+	t.Parallel()
 	cluster := kube.Start(t)
 	must(t, cluster.Namespace(t.Context(), release))
 	apply(t, cluster, render(t))
@@ -97,6 +99,7 @@ func TestAnAPIServerTakesTheChartAndItsNextVersion(t *testing.T) {
 }
 
 func TestHelmInstallsUpgradesAndTakesAway(t *testing.T) {
+	t.Parallel()
 	cluster := kube.Start(t)
 	access := []string{"KUBECONFIG=" + program.Kubeconfig(t, t.TempDir(), "admin", cluster.Admin())}
 	run := func(args ...string) string {
@@ -123,8 +126,9 @@ func TestHelmInstallsUpgradesAndTakesAway(t *testing.T) {
 	if _, err := cluster.Kubernetes().PolicyV1().PodDisruptionBudgets(release).Get(t.Context(), "strait-controller", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("one controller has a budget that it blocks drains with: %v", err)
 	}
+	cluster.AwaitCRDs(t)
 	run("uninstall", "strait", "--no-hooks") // nothing runs here that a hook could wait for
-	eventually(t, "the CRDs are gone", func() string { return strings.Join(definitions(t, cluster), " ") })
+	kube.Until(t, "the CRDs are gone", func() string { return strings.Join(definitions(t, cluster), " ") })
 	roles, err := cluster.Kubernetes().RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=strait"})
 	must(t, err)
 	for _, role := range roles.Items {
@@ -133,6 +137,7 @@ func TestHelmInstallsUpgradesAndTakesAway(t *testing.T) {
 }
 
 func TestCRDsThatAreKeptStay(t *testing.T) {
+	t.Parallel()
 	cluster := kube.Start(t)
 	access := []string{"KUBECONFIG=" + program.Kubeconfig(t, t.TempDir(), "admin", cluster.Admin())}
 	for _, args := range [][]string{
@@ -142,6 +147,7 @@ func TestCRDsThatAreKeptStay(t *testing.T) {
 		if out, err := helm(t, access, append(args, "--namespace", release)...); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
+		cluster.AwaitCRDs(t)
 	}
 	if left := definitions(t, cluster); len(left) != 5 {
 		t.Errorf("what is left of them is %q", left)
@@ -162,26 +168,11 @@ func definitions(t *testing.T, cluster *kube.Cluster) (names []string) {
 	return names
 }
 
-// eventually waits until there is nothing to complain of: longer than the 5 minutes after
-// which an API server comes back to a CRD whose instances it could not list at first.
-func eventually(t *testing.T, what string, complaint func() string) {
-	t.Helper()
-	const limit = 7 * time.Minute
-	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
-		text := complaint()
-		if text == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after %v: %s", what, limit, text)
-		}
-	}
-}
-
 // The controller with the account, rights and files that the chart gives it: what it makes
 // of a Peering is what the values say, the namespace of gateways lets it in, and the
 // PodMonitor finds it.
 func TestTheControllerRunsWithWhatTheChartGivesIt(t *testing.T) {
+	t.Parallel()
 	cluster := kube.Start(t)
 	must(t, cluster.Namespace(t.Context(), release))
 	args := []string{"--set", "clusterNetwork.podCIDRs={10.0.0.0/16},clusterNetwork.serviceCIDRs={10.96.0.0/16},gateway.labels.team=network,gateway.priorityClassName=system-cluster-critical"}
@@ -196,7 +187,7 @@ func TestTheControllerRunsWithWhatTheChartGivesIt(t *testing.T) {
 	}}, metav1.CreateOptions{})
 	must(t, err)
 	var set *appsv1.StatefulSet
-	eventually(t, "a StatefulSet for the Peering", func() string {
+	kube.Until(t, "a StatefulSet for the Peering", func() string {
 		set, err = admin.StatefulSets("strait-gateways").Get(t.Context(), "b", metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
@@ -232,7 +223,7 @@ func TestTheControllerRunsWithWhatTheChartGivesIt(t *testing.T) {
 	cluster.Grant(t, rbac.Verify, release, "strait-verify")
 	tester, err := client.New(cluster.ServiceAccount(t, release, "strait-verify"))
 	must(t, err)
-	eventually(t, "the chart's test sees how the Peering is", func() string {
+	kube.Until(t, "the chart's test sees how the Peering is", func() string {
 		report, err := verify.Short(t.Context(), operator.Cluster{Name: "this cluster", Client: tester}, nil)
 		if err != nil {
 			return err.Error()

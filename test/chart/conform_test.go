@@ -1,3 +1,5 @@
+//go:build apiserver
+
 package chart
 
 import (
@@ -21,11 +23,12 @@ const foreign = "PodMonitor,PrometheusRule"
 // Every field of every object is one that a real API server knows, of the right type, and
 // the examples of the chart's page are too.
 func TestEveryObjectIsOfTheFormThatAnAPIServerKnows(t *testing.T) {
+	t.Parallel()
 	conform := kube.Program(t, "kubeconform")
 	cluster := kube.Shared(t)
 	cluster.InstallCRDs(t, crds.Files)
 	var schemas string
-	eventually(t, "the API server describes Strait's kinds", func() string {
+	kube.Until(t, "the API server describes Strait's kinds", func() string {
 		schemas = writeSchemas(t, cluster)
 		for _, kind := range []string{"addressclaim", "addressmapping", "clusternetwork", "nodeattachment", "peering"} {
 			if _, err := os.Stat(filepath.Join(schemas, "strait.dev_v1alpha1_"+kind+".json")); err != nil {

@@ -1,3 +1,5 @@
+//go:build apiserver
+
 package chart
 
 import (
@@ -11,7 +13,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/rbac"
 )
 
@@ -24,6 +25,7 @@ var renders = map[string][]string{
 }
 
 func TestHelmFindsNothingWrong(t *testing.T) {
+	t.Parallel()
 	for name, args := range renders {
 		if out, err := helm(t, nil, append([]string{"lint", "--strict", folder}, args...)...); err != nil {
 			t.Errorf("%s: %v%s", name, err, out)
@@ -35,6 +37,7 @@ func TestHelmFindsNothingWrong(t *testing.T) {
 var copied = []string{"CustomResourceDefinition", "ClusterRole", "Role", "PrometheusRule"}
 
 func TestTheChartRendersWhatItDid(t *testing.T) {
+	t.Parallel()
 	for name, args := range renders {
 		text, err := template(t, args...)
 		must(t, err)
@@ -61,37 +64,10 @@ func TestTheChartRendersWhatItDid(t *testing.T) {
 	}
 }
 
-func TestTheFilesOfTheChartAreThoseOfTheCode(t *testing.T) {
-	for program, want := range map[string][]byte{
-		"controller": rbac.Controller, "gateway": rbac.Gateway, "node": rbac.Node, "uninstall": rbac.Uninstall, "verify": rbac.Verify,
-	} {
-		same(t, filepath.Join(folder, "files/rbac", program+".yaml"), want)
-	}
-	definitions, err := crds.Files.ReadDir(".")
-	must(t, err)
-	for _, file := range definitions {
-		want, err := crds.Files.ReadFile(file.Name())
-		must(t, err)
-		same(t, filepath.Join(folder, "files/crds", file.Name()), want)
-	}
-	copies, err := os.ReadDir(filepath.Join(folder, "files/crds"))
-	must(t, err)
-	if len(copies) != len(definitions) {
-		t.Errorf("%d CRDs in the chart, %d in the code; run: go generate ./k8s/...", len(copies), len(definitions))
-	}
-}
-
-func same(t *testing.T, path string, want []byte) {
-	t.Helper()
-	got, err := os.ReadFile(path)
-	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the code has; run: go generate ./k8s/...", path)
-	}
-}
-
 // What the roles of the chart grant, and to whom, is what the tests of the programs ran
 // with: no rule more, no rule less.
 func TestT5_TheChartGrantsWhatTheCodeSays(t *testing.T) {
+	t.Parallel()
 	all := render(t)
 	for program, namespace := range map[string]string{
 		"controller": release, "gateway": "strait-gateways", "node": "strait-nodes", "uninstall": release, "verify": release,
@@ -145,6 +121,7 @@ func TestT5_TheChartGrantsWhatTheCodeSays(t *testing.T) {
 }
 
 func TestAlertsAndDashboardsComeAsTheyAre(t *testing.T) {
+	t.Parallel()
 	all := render(t, renders["full"]...)
 	rules, err := filepath.Glob(filepath.Join(folder, "rules/*.yaml"))
 	must(t, err)
@@ -172,12 +149,4 @@ func TestAlertsAndDashboardsComeAsTheyAre(t *testing.T) {
 	if len(rules) == 0 || len(dashboards) == 0 {
 		t.Errorf("%d files of alerts, %d dashboards", len(rules), len(dashboards))
 	}
-}
-
-// asYAML is anything as YAML, to compare.
-func asYAML(t *testing.T, anything any) string {
-	t.Helper()
-	out, err := yaml.Marshal(anything)
-	must(t, err)
-	return string(out)
 }

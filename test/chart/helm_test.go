@@ -1,29 +1,23 @@
+//go:build apiserver
+
 package chart
 
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"strait.dev/strait/test/kube"
 )
 
-var update = flag.Bool("update", false, "write the golden files, the schema and the table of values anew")
-
 func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
 
-const (
-	folder  = "../../charts/strait"
-	release = "strait-system" // the namespace of the release
-)
+// release is the namespace of the release.
+const release = "strait-system"
 
 // helm runs helm with no configuration of this machine. The error has what it printed.
 func helm(t testing.TB, environment []string, args ...string) (string, error) {
@@ -53,38 +47,4 @@ func render(t testing.TB, args ...string) []*unstructured.Unstructured {
 	text, err := template(t, args...)
 	must(t, err)
 	return objects(t, text)
-}
-
-func objects(t testing.TB, text string) (all []*unstructured.Unstructured) {
-	t.Helper()
-	for from := yaml.NewYAMLToJSONDecoder(strings.NewReader(text)); ; {
-		object := &unstructured.Unstructured{}
-		err := from.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		must(t, err)
-		if len(object.Object) > 0 {
-			all = append(all, object)
-		}
-	}
-}
-
-// find is the object of that kind and name.
-func find(t testing.TB, all []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
-	t.Helper()
-	for _, object := range all {
-		if object.GetKind() == kind && object.GetName() == name {
-			return object
-		}
-	}
-	t.Fatalf("there is no %s %s", kind, name)
-	return nil
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

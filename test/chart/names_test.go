@@ -1,3 +1,5 @@
+//go:build apiserver
+
 package chart
 
 import (
@@ -8,6 +10,7 @@ import (
 
 // Commands look for the parts of an installation by name.
 func TestTheChartHasTheNamesThatCommandsLookFor(t *testing.T) {
+	t.Parallel()
 	all := render(t)
 	for _, namespace := range []string{install.GatewayNamespace, install.NodeNamespace} {
 		find(t, all, "Namespace", namespace)

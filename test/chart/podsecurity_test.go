@@ -1,3 +1,5 @@
+//go:build apiserver
+
 package chart
 
 import (
@@ -44,6 +46,7 @@ func pods(t *testing.T, all []*unstructured.Unstructured) map[string]*corev1.Pod
 }
 
 func TestEveryPodIsRestrictedButTheHelper(t *testing.T) {
+	t.Parallel()
 	for name, args := range renders {
 		all := pods(t, render(t, args...))
 		for _, wanted := range []string{"strait-controller", "strait-node", "strait-uninstall", "strait-verify"} {
@@ -67,6 +70,7 @@ func TestEveryPodIsRestrictedButTheHelper(t *testing.T) {
 
 // That is what the helper needs, and all that it is given.
 func TestTheHelperHasTheNodesNetworkAndNetAdminAndNoMore(t *testing.T) {
+	t.Parallel()
 	network := []string{
 		`host namespaces: hostNetwork=true`,
 		`hostPort: container "node" uses hostPort 6093`,

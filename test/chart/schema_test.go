@@ -16,63 +16,6 @@ import (
 	"strait.dev/strait/k8s/api/crds"
 )
 
-func TestAWrongValueIsRefusedByName(t *testing.T) {
-	for _, c := range []struct{ set, want string }{
-		{"colour=red", "additional properties 'colour' not allowed"},
-		{"image.name=strait", "at '/image': additional properties 'name' not allowed"},
-		{"image.repository=Strait", "at '/image/repository'"},
-		{"image.repository=strait:v1@sha256", "at '/image/repository'"},
-		{"image.tag=a b", "at '/image/tag'"},
-		{"image.digest=0123", "at '/image/digest'"},
-		{"image.pullPolicy=Sometimes", "at '/image/pullPolicy'"},
-		{"imagePullSecrets[0]=pull", "at '/imagePullSecrets/0': got string, want object"},
-		{"imagePullSecrets[0].nom=pull", "missing property 'name'"},
-		{"clusterNetwork.podCIDR={10.0.0.0/16}", "at '/clusterNetwork': additional properties 'podCIDR' not allowed"},
-		{"clusterNetwork.podCIDRs=10.0.0.0/16", "at '/clusterNetwork/podCIDRs': got string, want array"},
-		{"clusterNetwork.podCIDRs={10.0.0.0}", "at '/clusterNetwork/podCIDRs/0'"},
-		{"clusterNetwork.clusterID=A_B", "at '/clusterNetwork/clusterID'"},
-		{"clusterNetwork.overlay.mut=1400", "at '/clusterNetwork/overlay': additional properties 'mut' not allowed"},
-		{"clusterNetwork.overlay.mtu=large", "at '/clusterNetwork/overlay/mtu'"},
-		{"clusterNetwork.overlay.encapsulation=gre", "at '/clusterNetwork/overlay/encapsulation'"},
-		{"controller.replicas=-1", "at '/controller/replicas': minimum"},
-		{"controller.replicas=two", "at '/controller/replicas': got string, want integer"},
-		{"controller.replica=2", "at '/controller': additional properties 'replica' not allowed"},
-		{"controller.resources.limit.memory=1Gi", "at '/controller/resources': additional properties 'limit' not allowed"},
-		{"controller.labels.team=7", "at '/controller/labels/team': got number, want string"},
-		{"controller.tolerations[0].opertor=Exists", "at '/controller/tolerations/0': additional properties 'opertor' not allowed"},
-		{"controller.affinity.node=a", "at '/controller/affinity': additional properties 'node' not allowed"},
-		{"gateway.networkPolicy=maybe", "at '/gateway/networkPolicy': got string, want boolean"},
-		{"gateway.replicas=2", "at '/gateway': additional properties 'replicas' not allowed"},
-		{"gateway.topologySpreadConstraints[0].maxSkew=1", "missing properties"},
-		{"gateway.extraEnv[0].value=a", "missing property 'name'"},
-		{"node.tun=kernel", "at '/node/tun': got string, want boolean"},
-		{"node.maxUnavailable=0", "at '/node/maxUnavailable'"},
-		{"node.maxUnavailable=200%", "at '/node/maxUnavailable'"},
-		{"node.tolerations[0].effect=NoWay", "at '/node/tolerations/0/effect'"},
-		{"crds.install=once", "at '/crds/install': got string, want boolean"},
-		{"networkPolicy.metricsFrom[0].pod=a", "at '/networkPolicy/metricsFrom/0': additional properties 'pod' not allowed"},
-		{"metrics.podMonitor.interval=often", "at '/metrics/podMonitor/interval'"},
-		{"metrics.serviceMonitor.enabled=true", "at '/metrics': additional properties 'serviceMonitor' not allowed"},
-		{"prometheusRule.rules={a}", "at '/prometheusRule': additional properties 'rules' not allowed"},
-		{"dashboards.folder=Strait", "at '/dashboards': additional properties 'folder' not allowed"},
-	} {
-		if _, err := template(t, "--set", c.set); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("--set %s: %v, want %q", c.set, err, c.want)
-		}
-	}
-}
-
-func TestAnOlderKubernetesIsRefused(t *testing.T) {
-	if _, err := template(t, "--kube-version", "1.30.9"); err == nil || !strings.Contains(err.Error(), "incompatible") {
-		t.Errorf("Kubernetes 1.30: %v", err)
-	}
-	for _, version := range []string{"1.31.0", "1.33.5-gke.100", "1.36.3+k3s1"} {
-		if _, err := template(t, "--kube-version", version); err != nil {
-			t.Errorf("Kubernetes %s: %v", version, err)
-		}
-	}
-}
-
 // Every object of the schema lists what it may have: the rest is a mistake in writing.
 func TestTheSchemaKnowsEveryValueAndNoOther(t *testing.T) {
 	schema := readSchema(t)

@@ -1,3 +1,5 @@
+//go:build apiserver || nightly
+
 package clusters
 
 import (
@@ -51,6 +53,7 @@ type pair struct {
 // without a ClusterNetwork or a Peering.
 func newPair(t *testing.T) *pair {
 	t.Helper()
+	beside(t)
 	p := &pair{wan: newWAN(t)}
 	p.a = p.cluster(t, "a", "192.0.2")
 	p.b = p.cluster(t, "b", "198.51.100")

@@ -1,3 +1,5 @@
+//go:build apiserver || nightly
+
 package clusters
 
 import (
@@ -29,7 +31,7 @@ func TestPodsOfTwoClustersOfTheSameRangeReachEachOtherByPlainObjects(t *testing.
 
 var ourLink = regexp.MustCompile(`strait-[0-9a-f]{8}`)
 
-// repairs deletes by hand what the helper of a node set up: it is back within 2 s.
+// repairs deletes by hand what the helper of a node set up: it is back, within 2 s.
 func (p *pair) repairs(t *testing.T) {
 	node, to := p.a.nodes[1], seen(t, p.a.peering(t, "b"), podAddresses[1])
 	link := ourLink.FindString(node.Run(t, "ip", "-o", "link"))
@@ -59,7 +61,7 @@ func (p *pair) repairs(t *testing.T) {
 			})
 		}
 		longest, lost := traffic.outage(t)
-		if longest > 2*time.Second {
+		if timely && longest > 2*time.Second {
 			t.Errorf("%s: no traffic for %v", what, longest)
 		}
 		t.Logf("%s: a ping crossed after %v; longest time without %v, %d lost", what, took.Round(time.Millisecond), longest, lost)

@@ -1,3 +1,5 @@
+//go:build apiserver || nightly
+
 package clusters
 
 import (

@@ -1,3 +1,5 @@
+//go:build apiserver
+
 package kube
 
 // What the API server says of more than one field.

@@ -2,19 +2,18 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
-// Cluster is an etcd and a kube-apiserver on loopback. Its methods are for one
-// goroutine at a time; the configurations that it gives are for any.
+// Cluster is an etcd and a kube-apiserver on loopback. Methods that stop, start, pause or
+// restore parts are for one goroutine at a time and for no shared cluster; the others, and
+// the configurations that it gives, are for any.
 type Cluster struct {
 	programs programs
 	dir      string // everything that the cluster writes
@@ -27,10 +26,6 @@ type Cluster struct {
 	etcd, server *process // nil while it does not run
 }
 
-// patience is how long a part may take to come up: many times what it needs on two
-// busy cores.
-const patience = 2 * time.Minute
-
 // Start starts a cluster that ends with the test.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
@@ -39,10 +34,7 @@ func Start(t testing.TB) *Cluster {
 
 func start(t testing.TB, audited bool) *Cluster {
 	t.Helper()
-	c, err := newCluster(findPrograms(t), audited)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newCluster(t, audited)
 	t.Cleanup(func() {
 		if t.Failed() && c.server != nil {
 			t.Logf("kube-apiserver printed last:\n%s", c.server.tail())
@@ -52,34 +44,34 @@ func start(t testing.TB, audited bool) *Cluster {
 	return c
 }
 
-// newCluster starts a cluster. The caller has to end it.
-func newCluster(p programs, audited bool) (*Cluster, error) {
-	dir, err := os.MkdirTemp("", "strait-kube-") // short: the paths of sockets are limited
-	if err != nil {
-		return nil, err
-	}
-	c := &Cluster{programs: p, dir: dir, audited: audited}
-	if err := c.up(); err != nil {
-		c.end()
-		return nil, fmt.Errorf("start a cluster: %w", err)
-	}
-	return c, nil
+// newCluster starts a cluster. The caller has to end it. It skips the test where the
+// programs are missing.
+func newCluster(t testing.TB, audited bool) *Cluster {
+	t.Helper()
+	c := &Cluster{programs: findPrograms(t), audited: audited}
+	complete := false
+	defer func() {
+		if !complete {
+			c.end()
+		}
+	}()
+	c.up(t)
+	complete = true
+	return c
 }
 
-func (c *Cluster) up() (err error) {
-	if c.port, err = reservePort(); err != nil {
-		return err
-	}
-	if err := c.makeKeys(); err != nil {
-		return err
-	}
-	if c.client, err = kubernetes.NewForConfig(c.Admin()); err != nil {
-		return err
-	}
-	if err := c.startEtcd(); err != nil {
-		return err
-	}
-	return c.startServer()
+func (c *Cluster) up(t testing.TB) {
+	t.Helper()
+	var err error
+	c.dir, err = os.MkdirTemp("", "strait-kube-") // short: the paths of sockets are limited
+	must(t, err)
+	c.port, err = reservePort()
+	must(t, err)
+	must(t, c.makeKeys())
+	c.client, err = kubernetes.NewForConfig(c.Admin())
+	must(t, err)
+	c.startEtcd(t)
+	c.startServer(t)
 }
 
 // end kills what runs and removes what was written. It may be called at any stage.
@@ -89,7 +81,7 @@ func (c *Cluster) end() {
 	if c.port != nil {
 		c.port.release()
 	}
-	_ = os.RemoveAll(c.dir) // of the temporary folder, where leftovers go in time
+	_ = os.RemoveAll(c.dir) // leftovers in the temporary folder are removed by the system
 }
 
 // Admin is the configuration of a client that may do everything. Every call gives
@@ -112,23 +104,17 @@ func (c *Cluster) anonymous() *rest.Config {
 // file is the path of a file of the cluster.
 func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
-// until tries something again and again, while the part it waits for runs.
-func until(part *process, what string, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := try(ctx)
+// until tries something again and again while the part it waits for runs.
+func until(t testing.TB, part *process, what string, try func(context.Context) error) {
+	t.Helper()
+	Until(t, what, func() string {
+		err := try(t.Context())
 		if err == nil {
-			return nil
+			return ""
 		}
-		select {
-		case <-part.exited:
-			return errors.Join(fmt.Errorf("%s: %w", what, err), part.ended())
-		case <-ctx.Done():
-			return fmt.Errorf("%s: not after %v: %w", what, patience, err)
-		case <-tick.C:
+		if ended := part.ended(); ended != nil {
+			t.Fatalf("%s: %v: %v", what, err, ended)
 		}
-	}
+		return err.Error()
+	})
 }

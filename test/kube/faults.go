@@ -17,7 +17,7 @@ func (c *Cluster) StopServer(t testing.TB) {
 func (c *Cluster) StartServer(t testing.TB) {
 	t.Helper()
 	c.killServer()
-	must(t, c.startServer())
+	c.startServer(t)
 }
 
 // PauseServer stops the API server where it stands: connections stay, and nobody
@@ -57,8 +57,8 @@ func (c *Cluster) Restore(t testing.TB, s *Snapshot) {
 	c.killEtcd()
 	must(t, os.RemoveAll(c.file("etcd")))
 	must(t, os.CopyFS(c.file("etcd"), os.DirFS(s.dir)))
-	must(t, c.startEtcd())
-	must(t, c.startServer())
+	c.startEtcd(t)
+	c.startServer(t)
 }
 
 func must(t testing.TB, err error) {

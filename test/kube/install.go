@@ -44,10 +44,31 @@ func (c *Cluster) InstallCRDs(t testing.TB, folder fs.FS) {
 		}
 		definitions = append(definitions, applied)
 	}
+	c.awaitServed(t, client, definitions)
+}
+
+// AwaitCRDs waits until the API server serves the kinds of all CustomResourceDefinitions
+// that it has. One that is deleted earlier may stay for 5 minutes: the API server fails to
+// list its instances and does not try again before its caches are resynchronized.
+func (c *Cluster) AwaitCRDs(t testing.TB) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.Admin())
+	must(t, err)
+	list, err := client.Resource(customResourceDefinitions).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	var definitions []*unstructured.Unstructured
+	for i := range list.Items {
+		definitions = append(definitions, &list.Items[i])
+	}
+	c.awaitServed(t, client, definitions)
+}
+
+func (c *Cluster) awaitServed(t testing.TB, client dynamic.Interface, definitions []*unstructured.Unstructured) {
+	t.Helper()
 	for _, definition := range definitions {
-		must(t, until(c.server, "serve "+definition.GetName(), func(ctx context.Context) error {
+		until(t, c.server, definition.GetName()+" is served", func(ctx context.Context) error {
 			return served(ctx, client, definition.GetName())
-		}))
+		})
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -68,13 +67,15 @@ func certificate(subject pkix.Name) *x509.Certificate {
 	}
 }
 
-// tokenKey is a key to sign the tokens of service accounts with, as PEM.
+// tokenKey is a key to sign the tokens of service accounts with, as PEM: in the older form
+// of elliptic curve keys, because the API server reads no other as a key that verifies too.
 func tokenKey() ([]byte, error) {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	return encodeKey(key)
+	der, err := x509.MarshalECPrivateKey(key)
+	return encode("EC PRIVATE KEY", der), err
 }
 
 func encodeKey(key any) ([]byte, error) {

@@ -18,8 +18,9 @@ type process struct {
 	exited chan struct{}
 }
 
-// run starts a program. What it prints is appended to the file log.
-func run(log string, command ...string) (*process, error) {
+// run starts a program with more variables in its environment. What it prints is appended
+// to the file log.
+func run(log string, environment []string, command ...string) (*process, error) {
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -27,6 +28,7 @@ func run(log string, command ...string) (*process, error) {
 	defer file.Close()
 	p := &process{cmd: exec.Command(command[0], command[1:]...), log: log, exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = file, file
+	p.cmd.Env = append(os.Environ(), environment...)
 	// It dies with us, even when we are killed; Ctrl-C is for us alone.
 	p.cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	started := make(chan error)

@@ -4,19 +4,23 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
 // shared is the cluster of Shared, nil until it is first asked for.
-var shared *Cluster
+var shared struct {
+	sync.Mutex
+	*Cluster
+}
 
 // Main is the body of a TestMain: it runs the tests, ends the cluster of Shared, and finds
 // goroutines that outlive their test. Its result is the exit code.
 func Main(m *testing.M) int {
 	code := m.Run()
-	if shared != nil {
+	if shared.Cluster != nil {
 		shared.end()
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
@@ -27,15 +31,15 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Shared is one cluster for all tests of a package, started by the first that asks.
-// Tests that share it do not run in parallel, give their objects names of their own
-// or delete them, and leave its parts running.
+// Shared is one cluster for all tests of a package, started by the first that asks. Tests
+// that share it leave its parts running, and delete their objects. Those that run in
+// parallel also give them names or namespaces of their own.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
-	if shared == nil {
-		c, err := newCluster(findPrograms(t), false)
-		must(t, err)
-		shared = c
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.Cluster == nil {
+		shared.Cluster = newCluster(t, false)
 	}
-	return shared
+	return shared.Cluster
 }

@@ -2,14 +2,11 @@ package rules
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // dashboard is what of one has to be right.
@@ -143,31 +140,5 @@ func TestLegendsNameLabelsOfTheAnswer(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// Prometheus itself reads the expressions: as rules, in which it checks nothing else.
-func TestPrometheusReadsTheExpressionsOfDashboards(t *testing.T) {
-	var rules []map[string]string
-	for name, d := range dashboards(t) {
-		for _, p := range d.Panels {
-			for _, q := range p.Targets {
-				rules = append(rules, map[string]string{
-					"record": fmt.Sprintf("%s:%d:%s", strings.TrimSuffix(name, ".json"), p.ID, q.RefID),
-					"expr":   strings.ReplaceAll(q.Expr, "$__rate_interval", "5m"),
-				})
-			}
-		}
-	}
-	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboards", "rules": rules}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := promtool(t, "check", "rules", file); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -3,7 +3,6 @@ package rules
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"strait.dev/strait/internal/health"
-	"strait.dev/strait/test/kube"
 	"strait.dev/strait/test/metricspage"
 )
 
@@ -64,13 +62,6 @@ func read(t *testing.T, name string, into any) {
 	if err := decoder.Decode(into); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-}
-
-// promtool runs it, and returns all that it prints.
-func promtool(t *testing.T, arguments ...string) (string, error) {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), kube.Program(t, "promtool"), arguments...).CombinedOutput()
-	return string(out), err
 }
 
 var (

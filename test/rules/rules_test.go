@@ -8,21 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v3"
 )
-
-func TestPrometheusTakesTheRules(t *testing.T) {
-	if out, err := promtool(t, "check", "rules", "--lint=all", "--lint-fatal", rulesFile); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
-func TestAlertsFireWhenTheyShouldAndNotElse(t *testing.T) {
-	if out, err := promtool(t, "test", "rules", testsFile); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
 
 // suite is the file of tests, as promtool has it.
 type suite struct {
@@ -74,54 +60,6 @@ func TestEveryAlertHasATestOfItsFiringAndOfItsSilence(t *testing.T) {
 		}
 		if !fires || !silent {
 			t.Errorf("%s: a test that it fires: %v; that it does not: %v; add what is missing to %s", a.Alert, fires, silent, testsFile)
-		}
-	}
-}
-
-// What an operator reads when an alert fires has every name and number in it.
-func TestAnnotationsAreComplete(t *testing.T) {
-	var s suite
-	read(t, testsFile, &s)
-	var err error
-	if s.RuleFiles[0], err = filepath.Abs(rulesFile); err != nil {
-		t.Fatal(err)
-	}
-	fired := 0
-	for i, one := range s.Tests {
-		for _, e := range one.Expressions {
-			if len(e.Samples) == 0 {
-				continue
-			}
-			name, _, _ := strings.Cut(one.Name, ",")
-			wrong := alertTest{Alert: name, EvalTime: e.EvalTime}
-			wrong.Expected = append(wrong.Expected, struct {
-				Labels map[string]string `yaml:"exp_labels"`
-			}{map[string]string{"nobody": "has this"}})
-			s.Tests[i].Alerts = append(s.Tests[i].Alerts, wrong)
-			fired += len(e.Samples)
-		}
-		s.Tests[i].Expressions = nil
-	}
-	text, err := yaml.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "annotations.test.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := promtool(t, "test", "rules", file)
-	if err == nil {
-		t.Fatalf("what nobody has was found:\n%s", out)
-	}
-	if got := strings.Count(out, "summary="); got != fired {
-		t.Errorf("%d of %d alerts fired:\n%s", got, fired, out)
-	}
-	for _, bad := range []string{"error expanding", "<no value>", "%!", "  .", " ,", "gateway  ", "Peering  ", "node  "} {
-		for line := range strings.Lines(out) {
-			if text := strings.TrimLeft(line, " "); strings.Contains(text, bad) {
-				t.Errorf("%q in %s", bad, text)
-			}
 		}
 	}
 }

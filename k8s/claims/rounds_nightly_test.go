@@ -1,0 +1,6 @@
+//go:build nightly
+
+package claims_test
+
+// rounds is how often two writers race.
+const rounds = 1000

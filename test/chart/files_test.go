@@ -1,0 +1,94 @@
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	documents "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/api/crds"
+	"strait.dev/strait/k8s/rbac"
+)
+
+var update = flag.Bool("update", false, "write the golden files, the schema and the table of values anew")
+
+// folder is that of the chart.
+const folder = "../../charts/strait"
+
+func TestTheFilesOfTheChartAreThoseOfTheCode(t *testing.T) {
+	for program, want := range map[string][]byte{
+		"controller": rbac.Controller, "gateway": rbac.Gateway, "node": rbac.Node, "uninstall": rbac.Uninstall, "verify": rbac.Verify,
+	} {
+		same(t, filepath.Join(folder, "files/rbac", program+".yaml"), want)
+	}
+	definitions, err := crds.Files.ReadDir(".")
+	must(t, err)
+	for _, file := range definitions {
+		want, err := crds.Files.ReadFile(file.Name())
+		must(t, err)
+		same(t, filepath.Join(folder, "files/crds", file.Name()), want)
+	}
+	copies, err := os.ReadDir(filepath.Join(folder, "files/crds"))
+	must(t, err)
+	if len(copies) != len(definitions) {
+		t.Errorf("%d CRDs in the chart, %d in the code; run: go generate ./k8s/...", len(copies), len(definitions))
+	}
+}
+
+func same(t *testing.T, path string, want []byte) {
+	t.Helper()
+	got, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the code has; run: go generate ./k8s/...", path)
+	}
+}
+
+func objects(t testing.TB, text string) (all []*unstructured.Unstructured) {
+	t.Helper()
+	for from := documents.NewYAMLToJSONDecoder(strings.NewReader(text)); ; {
+		object := &unstructured.Unstructured{}
+		err := from.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		must(t, err)
+		if len(object.Object) > 0 {
+			all = append(all, object)
+		}
+	}
+}
+
+// find is the object of that kind and name.
+func find(t testing.TB, all []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	for _, object := range all {
+		if object.GetKind() == kind && object.GetName() == name {
+			return object
+		}
+	}
+	t.Fatalf("there is no %s %s", kind, name)
+	return nil
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asYAML is anything as YAML, to compare.
+func asYAML(t *testing.T, anything any) string {
+	t.Helper()
+	out, err := yaml.Marshal(anything)
+	must(t, err)
+	return string(out)
+}
