@@ -14,6 +14,7 @@ import (
 // Whatever strangers send, the metrics have the series that the configuration gives them: labels hold its names, and
 // reasons, and nothing out of packets.
 func TestT13_StrangersAddNoSeriesToTheMetrics(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(t)
 	before := b.series()
@@ -33,7 +34,7 @@ func TestT13_StrangersAddNoSeriesToTheMetrics(t *testing.T) {
 			_ = c.Close()
 		}
 	}
-	b.waitFor(t, "strangers counted", func() bool {
+	b.waitFor(t, "the datagrams are counted", func() bool {
 		return dropped.MatchString(b.get("/metrics"))
 	})
 	after := b.series()

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,12 +16,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/curve25519"
 
 	"strait.dev/strait/test/ports"
+	"strait.dev/strait/test/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,27 +31,42 @@ type bench struct {
 	path   string // of the configuration
 	http   string // host:port
 	socket string // path, or none
-	log    lockedBuffer
+	log    journal
 	reload chan os.Signal
 	stop   chan os.Signal
 	ended  chan error
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+// journal is what a gateway has logged. It may be used concurrently.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{} // closed by the next line; nil if no reader waits
 }
 
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.more != nil {
+		close(j.more)
+		j.more = nil
+	}
+	return j.text.Write(p)
 }
 
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+func (j *journal) String() string {
+	text, _ := j.read()
+	return text
+}
+
+// read returns the text, and a channel that is closed when there is more of it.
+func (j *journal) read() (string, <-chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.more == nil {
+		j.more = make(chan struct{})
+	}
+	return j.text.String(), j.more
 }
 
 func newBench(t *testing.T) *bench {
@@ -95,9 +111,11 @@ func publicKeyOf(n byte) string {
 	return base64.StdEncoding.EncodeToString(public)
 }
 
+// writeFile replaces a file at once: a gateway that watches it never reads a part.
 func writeFile(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	whole := path + ".whole"
+	if err := errors.Join(os.WriteFile(whole, []byte(content), 0o600), os.Rename(whole, path)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,14 +137,17 @@ func (b *bench) start(t *testing.T) {
 	go func() {
 		b.ended <- Run(b.path, Signals{Reload: b.reload, Stop: b.stop}, Options{Log: slog.New(slog.NewTextHandler(&b.log, nil)), Socket: b.socket})
 	}()
-	b.waitFor(t, "ready", func() bool { return b.get("/readyz") == "ok\n" })
 	t.Cleanup(func() {
 		b.stop <- syscall.SIGTERM
 		b.stop <- syscall.SIGTERM // no draining
 		if err := <-b.ended; err != nil {
 			t.Errorf("ended with %v", err)
 		}
+		if t.Failed() {
+			t.Logf("the gateway logged:\n%s", b.log.String())
+		}
 	})
+	b.waitFor(t, "the gateway is ready", func() bool { return b.get("/readyz") == "ok\n" })
 }
 
 // get returns the body, or the status if it is not 200, or nothing.
@@ -144,34 +165,60 @@ func (b *bench) get(path string) string {
 	return string(body)
 }
 
-func (b *bench) waitFor(t *testing.T, what string, done func() bool) {
+// waitFor polls until a condition holds.
+func (b *bench) waitFor(t *testing.T, condition string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+	wait.Until(t, condition, func() bool {
 		select {
 		case err := <-b.ended:
-			t.Fatalf("ended while waiting for %s: %v\n%s", what, err, b.log.String())
+			b.ended <- err // for the cleanup
+			t.Fatalf("the gateway ended before %s: %v", condition, err)
 		default:
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s\n%s", what, b.log.String())
+		return done()
+	})
+}
+
+// waitForLog waits until the gateway has logged a text so many times.
+func (b *bench) waitForLog(t *testing.T, text string, times int) {
+	t.Helper()
+	for {
+		logged, more := b.log.read()
+		if strings.Count(logged, text) >= times {
+			return
+		}
+		select {
+		case <-more:
+		case err := <-b.ended:
+			b.ended <- err // for the cleanup
+			t.Fatalf("the gateway ended before it logged %q %d times: %v", text, times, err)
 		}
 	}
 }
+
+// applied is what the gateway logs when a changed configuration has come into force.
+const applied = `msg="configuration applied"`
 
 func (b *bench) has(metric string) func() bool {
 	return func() bool { return strings.Contains(b.get("/metrics"), "\n"+metric+"\n") }
 }
 
 func TestChangedFileIsAppliedWithoutBeingTold(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(t)
-	b.waitFor(t, "one node", b.has("strait_nodes 1"))
+	if !b.has("strait_nodes 1")() {
+		t.Error("it does not begin with one node")
+	}
 	b.edit(t, "  - {name: node-1,", "  - {name: node-2, underlay: 127.0.0.3, vni: 102, addresses: [10.80.0.12], prefixes: [10.0.2.0/24]}\n  - {name: node-1,")
-	b.waitFor(t, "two nodes", b.has("strait_nodes 2"))
-	b.waitFor(t, "a reload counted", b.has(`strait_config_reloads_total{result="ok"} 1`))
+	b.waitForLog(t, applied, 1)
+	if !b.has("strait_nodes 2")() || !b.has(`strait_config_reloads_total{result="ok"} 1`)() {
+		t.Errorf("there are not two nodes and one reload:\n%s", b.get("/metrics"))
+	}
 }
 
 func TestFaultyFileChangesNothingAndIsReported(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(t)
 	for i, c := range []struct{ old, new, says string }{
@@ -183,10 +230,10 @@ func TestFaultyFileChangesNothingAndIsReported(t *testing.T) {
 		b.edit(t, c.old, c.new)
 		b.reload <- syscall.SIGHUP
 		if c.says == "" {
-			b.waitFor(t, "a reload", b.has(`strait_config_reloads_total{result="ok"} 1`))
+			b.waitForLog(t, applied, 1)
 			continue
 		}
-		b.waitFor(t, "an error about "+c.says, func() bool { return strings.Contains(b.log.String(), c.says) })
+		b.waitForLog(t, c.says, 1)
 		if !b.has("strait_nodes 1")() || b.get("/readyz") != "ok\n" {
 			t.Errorf("fault %d changed the running gateway", i)
 		}
@@ -194,9 +241,12 @@ func TestFaultyFileChangesNothingAndIsReported(t *testing.T) {
 }
 
 func TestMetricsNameEveryReasonFromTheStart(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(t)
-	b.waitFor(t, "metrics", b.has(`strait_dropped_packets_total{direction="egress",reason="spoofed_source"} 0`))
+	if !b.has(`strait_dropped_packets_total{direction="egress",reason="spoofed_source"} 0`)() {
+		t.Error("a reason is missing")
+	}
 	if !b.has(`strait_link_up{peer="b-0"} 0`)() || !b.has("strait_inner_mtu_bytes 1400")() {
 		t.Error("a link without peer is not down, or the MTU is not told")
 	}
@@ -206,6 +256,7 @@ func TestMetricsNameEveryReasonFromTheStart(t *testing.T) {
 }
 
 func TestAddressInUseIsToldAfterPatienceAndEndsCleanly(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	taken, err := net.Listen("tcp", b.http)
 	if err != nil {
@@ -214,11 +265,9 @@ func TestAddressInUseIsToldAfterPatienceAndEndsCleanly(t *testing.T) {
 	go func() {
 		b.ended <- Run(b.path, Signals{Stop: b.stop}, Options{Log: slog.New(slog.NewTextHandler(&b.log, nil))})
 	}()
-	for !strings.Contains(b.log.String(), "waiting for an address") {
-		time.Sleep(time.Millisecond)
-	}
+	b.waitForLog(t, "waiting for an address", 1)
 	taken.Close() // the predecessor is gone
-	b.waitFor(t, "ready", func() bool { return b.get("/readyz") == "ok\n" })
+	b.waitFor(t, "the gateway is ready", func() bool { return b.get("/readyz") == "ok\n" })
 	b.stop <- syscall.SIGTERM
 	b.stop <- syscall.SIGTERM
 	if err := <-b.ended; err != nil {
@@ -227,6 +276,7 @@ func TestAddressInUseIsToldAfterPatienceAndEndsCleanly(t *testing.T) {
 }
 
 func TestT4_KeyFilesThatHoldNoKeyAreRefusedWithoutRepeatingThem(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	secret := "c2VjcmV0LXNlY3JldA=="
 	for name, c := range map[string]struct{ content, says string }{
@@ -252,6 +302,7 @@ func TestT4_KeyFilesThatHoldNoKeyAreRefusedWithoutRepeatingThem(t *testing.T) {
 }
 
 func TestOwnKeyAsPeerIsRefused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.edit(t, publicKeyOf(9), publicKeyOf(8))
 	err := Run(b.path, Signals{}, Options{Log: slog.New(slog.DiscardHandler)})
@@ -269,6 +320,7 @@ func (b *bench) keyFile(t *testing.T, name string, n byte) string {
 }
 
 func TestNetns21_AnyOwnKeyAsPeerIsRefused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	next := b.keyFile(t, "next.key", 7)
 	peer := func(name string, key byte, file string) string {
@@ -283,6 +335,7 @@ func TestNetns21_AnyOwnKeyAsPeerIsRefused(t *testing.T) {
 
 // The names of the files differ, so the configuration alone does not tell.
 func TestTwoLinksWithTheSameKeysAreRefused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.edit(t, "local:", fmt.Sprintf("  - {name: b-1, publicKey: %q, privateKeyFile: %q}\nlocal:", publicKeyOf(9), b.keyFile(t, "copy.key", 8)))
 	err := Run(b.path, Signals{}, Options{Log: slog.New(slog.DiscardHandler)})
@@ -292,6 +345,7 @@ func TestTwoLinksWithTheSameKeysAreRefused(t *testing.T) {
 }
 
 func TestAMissingKeyOfAPeerIsNamed(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.edit(t, "name: b-0,", "name: b-0, privateKeyFile: /nowhere/next.key,")
 	err := Run(b.path, Signals{}, Options{Log: slog.New(slog.DiscardHandler)})
@@ -302,30 +356,37 @@ func TestAMissingKeyOfAPeerIsNamed(t *testing.T) {
 
 // A changed key file is no reason to restart: the links with that key are replaced.
 func TestAChangedPrivateKeyIsTakenInPlace(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(t)
 	b.keyFile(t, "private.key", 6)
-	b.waitFor(t, "the new key", func() bool {
-		return strings.Contains(b.log.String(), `msg="gateway has another key" publicKey="`+publicKeyOf(6)) ||
-			strings.Contains(b.log.String(), `msg="gateway has another key" publicKey=`+publicKeyOf(6))
-	})
-	b.waitFor(t, "a reload counted", b.has(`strait_config_reloads_total{result="ok"} 1`))
-	if !b.has(`strait_link_up{peer="b-0"} 0`)() {
-		t.Error("the link is gone")
+	b.waitForLog(t, applied, 1)
+	if told := fmt.Sprintf(`msg="gateway has another key" publicKey=%q`, publicKeyOf(6)); !strings.Contains(b.log.String(), told) {
+		t.Errorf("it does not log %s", told)
+	}
+	if !b.has(`strait_link_up{peer="b-0"} 0`)() || !b.has(`strait_config_reloads_total{result="ok"} 1`)() {
+		t.Errorf("the link is gone, or the reload is not counted:\n%s", b.get("/metrics"))
 	}
 }
 
 func TestAKeyFileThatWasNamedLaterIsWatchedToo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	next := b.keyFile(t, "next.key", 7)
 	b.start(t)
 	b.edit(t, "  - {name: b-0,", fmt.Sprintf("  - {name: b-0-next, gateway: b-0, publicKey: %q, privateKeyFile: %q}\n  - {name: b-0,", publicKeyOf(9), next))
-	b.waitFor(t, "the second link", b.has(`strait_link_up{peer="b-0-next"} 0`))
-	b.waitFor(t, "a reload counted", b.has(`strait_config_reloads_total{result="ok"} 1`))
+	b.waitForLog(t, applied, 1)
+	if !b.has(`strait_link_up{peer="b-0-next"} 0`)() || !b.has(`strait_config_reloads_total{result="ok"} 1`)() {
+		t.Errorf("there is no second link, or the reload is not counted:\n%s", b.get("/metrics"))
+	}
 	writeFile(t, next, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{5}, 32))+"\n")
-	b.waitFor(t, "another reload", b.has(`strait_config_reloads_total{result="ok"} 2`))
+	b.waitForLog(t, applied, 2)
+	if !b.has(`strait_config_reloads_total{result="ok"} 2`)() {
+		t.Errorf("the second reload is not counted:\n%s", b.get("/metrics"))
+	}
 }
 
+// Not parallel: it measures the memory of the process.
 func TestReloadGivesTheMemoryOfReadingBack(t *testing.T) {
 	b := newBench(t)
 	var nodes strings.Builder
@@ -343,7 +404,10 @@ func TestReloadGivesTheMemoryOfReadingBack(t *testing.T) {
 	before := held()
 	for i := range 3 {
 		b.reload <- syscall.SIGHUP
-		b.waitFor(t, "reload", b.has(fmt.Sprintf(`strait_config_reloads_total{result="ok"} %d`, i+1)))
+		b.waitForLog(t, applied, i+1)
+	}
+	if !b.has(`strait_config_reloads_total{result="ok"} 3`)() {
+		t.Errorf("three reloads are not counted:\n%s", b.get("/metrics"))
 	}
 	if grown := held() - before; grown > 8<<20 {
 		t.Errorf("three reloads of %d nodes hold %d MiB more", 3000, grown>>20)

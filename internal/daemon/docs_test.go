@@ -9,6 +9,7 @@ import (
 )
 
 func TestMetricsPageIsComplete(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(t)
 	metricspage.Check(t, "Gateway", b.get("/metrics"),

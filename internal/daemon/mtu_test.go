@@ -18,6 +18,7 @@ func mtuConfig(listen, node, endpoint string) *config.Gateway {
 }
 
 func TestMTUIsTheSmallestOfWhatEachLegCarries(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		config          *config.Gateway
 		announced       int
@@ -37,6 +38,7 @@ func TestMTUIsTheSmallestOfWhatEachLegCarries(t *testing.T) {
 }
 
 func TestConfiguredMTUOverridesTheInterfaces(t *testing.T) {
+	t.Parallel()
 	c := mtuConfig("127.0.0.2", "127.0.0.3", "")
 	c.Overlay.MTU = 1280
 	if m, err := deriveMTU(c, 0); err != nil || m.Overlay != 1280 || m.Tunnel != 1280 {

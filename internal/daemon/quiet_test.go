@@ -11,6 +11,7 @@ import (
 )
 
 func TestT12_WhatStrangersMakeTheGatewaySayIsBounded(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	q := newQuiet(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	now := time.Unix(1_700_000_000, 0)

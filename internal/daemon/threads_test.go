@@ -11,6 +11,7 @@ import (
 func idleProcessors(n float64) func() float64 { return func() float64 { return n } }
 
 func TestThreadsGrowOnlyWhenBusyOnAMachineWithProcessorsToSpare(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		used, spare float64
 		want        int
@@ -28,6 +29,7 @@ func TestThreadsGrowOnlyWhenBusyOnAMachineWithProcessorsToSpare(t *testing.T) {
 }
 
 func TestThreadsNeverExceedTheMost(t *testing.T) {
+	t.Parallel()
 	p := threads{now: 1, most: 3}
 	for range 10 {
 		p.next(float64(p.now), idleProcessors(8))
@@ -38,6 +40,7 @@ func TestThreadsNeverExceedTheMost(t *testing.T) {
 }
 
 func TestThreadsAreGivenBackAfterAQuietWhile(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		used      float64
 		intervals int // until one thread less
@@ -59,6 +62,7 @@ func TestThreadsAreGivenBackAfterAQuietWhile(t *testing.T) {
 }
 
 func TestTheLastThreadIsNotGivenBack(t *testing.T) {
+	t.Parallel()
 	p := threads{now: 2, most: 4}
 	for range 3 * threadsPatience {
 		p.next(0, idleProcessors(4))
@@ -69,6 +73,7 @@ func TestTheLastThreadIsNotGivenBack(t *testing.T) {
 }
 
 func TestABurstResetsThePatience(t *testing.T) {
+	t.Parallel()
 	p := threads{now: 2, most: 2}
 	for range 5 {
 		for range threadsPatience - 1 {
@@ -82,6 +87,7 @@ func TestABurstResetsThePatience(t *testing.T) {
 }
 
 func TestIdleTimeIsReadFromProcStat(t *testing.T) {
+	t.Parallel()
 	stat := []byte("cpu  10 20 30 4000 500 6 7 8 9 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n")
 	if got := idleTime(stat); got != 45*time.Second {
 		t.Errorf("%v, want 45s", got)

@@ -16,6 +16,7 @@ func syn(from, to string) gateway.Probe {
 }
 
 func TestTheSocketSaysWhatWouldBecomeOfAPacketAndCountsNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.socket = socketPath(t)
 	b.start(t)
@@ -61,6 +62,7 @@ func TestTheSocketSaysWhatWouldBecomeOfAPacketAndCountsNothing(t *testing.T) {
 }
 
 func TestAQuestionThatIsNoneSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.socket = socketPath(t)
 	b.start(t)

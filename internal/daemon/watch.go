@@ -49,7 +49,8 @@ func (w *watch) follow(files []string) {
 	w.files = files
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stop = cancel
-	w.done.Go(func() { Watch(ctx, files, w.changes, w.log) })
+	now := fingerprint(files) // not by the goroutine: it would miss what changes before it runs
+	w.done.Go(func() { watchSince(ctx, files, now, w.changes, w.log) })
 }
 
 // end stops watching and waits for it.
@@ -65,7 +66,11 @@ func (w *watch) end() {
 // are the names in it that come and go. One change may wait in changes, so that needs
 // room for it.
 func Watch(ctx context.Context, files []string, changes chan<- struct{}, log *slog.Logger) {
-	applied := fingerprint(files)
+	watchSince(ctx, files, fingerprint(files), changes, log)
+}
+
+// watchSince is Watch where the last change that was told of had this fingerprint.
+func watchSince(ctx context.Context, files []string, applied string, changes chan<- struct{}, log *slog.Logger) {
 	last := applied
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
