@@ -14,14 +14,17 @@ import (
 	"strait.dev/strait/config"
 )
 
-const (
-	// runLimit is how long all steps together may take.
-	runLimit = 20 * time.Second
-	// stepLimit is how long one of them may take: the transfer on a slow machine.
-	stepLimit = 15 * time.Second
-	// defaultSize is what the transfer moves, bytes.
-	defaultSize = 64 << 20
-)
+// limits are how long a demo may take.
+type limits struct {
+	run    time.Duration // all steps together
+	step   time.Duration // one of them: the transfer on a slow machine
+	answer time.Duration // the answer to one packet
+}
+
+var defaultLimits = limits{run: 20 * time.Second, step: 15 * time.Second, answer: 2 * time.Second}
+
+// defaultSize is what the transfer moves, bytes.
+const defaultSize = 64 << 20
 
 // Demo is two clusters that run, joined by their gateways.
 type Demo struct {
@@ -30,13 +33,17 @@ type Demo struct {
 	doors   []*http.Server
 	serving sync.WaitGroup // web and doors
 	size    int            // bytes of the transfer, whole chunks
+	limits  limits
 	started time.Time
 }
 
 // Start makes both clusters. It needs nothing but loopback and a temporary
 // folder. The gateways log to log. Close ends it all.
-func Start(log *slog.Logger) (d *Demo, err error) {
-	d = &Demo{size: defaultSize, started: time.Now()}
+func Start(log *slog.Logger) (*Demo, error) { return begin(log, defaultSize, defaultLimits) }
+
+// begin is Start with a size of the transfer and limits.
+func begin(log *slog.Logger, size int, l limits) (d *Demo, err error) {
+	d = &Demo{size: size, limits: l, started: time.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -113,7 +120,7 @@ func (d *Demo) Run(ctx context.Context, w Watcher) *Report {
 }
 
 func (d *Demo) run(ctx context.Context, steps []step, w Watcher) *Report {
-	ctx, cancel := context.WithTimeout(ctx, runLimit)
+	ctx, cancel := context.WithTimeout(ctx, d.limits.run)
 	defer cancel()
 	r := &Report{APIVersion: config.APIVersion, Kind: Kind, Passed: true, Clusters: d.Clusters()}
 	hopeless := false
@@ -123,7 +130,7 @@ func (d *Demo) run(ctx context.Context, steps []step, w Watcher) *Report {
 			continue
 		}
 		w.Begin(s.name, s.goal)
-		done := s.take(ctx)
+		done := s.take(ctx, d.limits.step)
 		hopeless = s.vital && done.Result == Failed
 		r.add(done, w)
 	}
@@ -132,8 +139,8 @@ func (d *Demo) run(ctx context.Context, steps []step, w Watcher) *Report {
 }
 
 // take takes one step.
-func (s *step) take(ctx context.Context) Step {
-	stepCtx, cancel := context.WithTimeout(ctx, stepLimit)
+func (s *step) take(ctx context.Context, limit time.Duration) Step {
+	stepCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	done := Step{Name: s.name, Result: Passed}
 	begin := time.Now()

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"strait.dev/strait/config"
-	"strait.dev/strait/internal/raceflag"
+	"strait.dev/strait/test/wait"
 )
 
 func TestDemoRunsAndLeavesNothingBehind(t *testing.T) {
@@ -91,6 +91,7 @@ func TestFailedStepIsNamedWithWhatWasSeen(t *testing.T) {
 }
 
 func TestNothingIsTriedWithoutALink(t *testing.T) {
+	t.Parallel()
 	tried := false
 	steps := []step{
 		{name: "link", goal: "an answer", vital: true, run: func(context.Context, *Step) error { return errors.New("silence") }},
@@ -106,6 +107,7 @@ func TestNothingIsTriedWithoutALink(t *testing.T) {
 }
 
 func TestAFailureKeepsNoOtherStepFromRunning(t *testing.T) {
+	t.Parallel()
 	steps := []step{
 		{name: "first", run: func(context.Context, *Step) error { return &mismatch{"this", "that"} }},
 		{name: "second", run: func(context.Context, *Step) error { return nil }},
@@ -120,6 +122,7 @@ func TestAFailureKeepsNoOtherStepFromRunning(t *testing.T) {
 }
 
 func TestInterruptEndsTheRun(t *testing.T) {
+	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	steps := []step{
 		{name: "first", run: func(ctx context.Context, _ *Step) error { interrupt(); <-ctx.Done(); return ctx.Err() }},
@@ -135,15 +138,19 @@ func TestInterruptEndsEveryStep(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	d := start(t)
 	defer d.Close()
-	d.a.wire.socket.Close()           // so that no packet gets far
+	d.a.wire.socket.Close() // so that no packet gets far
+	sent := func() uint64 {
+		return d.a.pod.stack.NICInfo()[hostNIC].Stats.Tx.Packets.Value() + d.a.node.host.stack.NICInfo()[hostNIC].Stats.Tx.Packets.Value()
+	}
 	for _, s := range d.steps()[1:] { // the link comes up without the nodes
 		ctx, interrupt := context.WithCancel(t.Context())
-		timer := time.AfterFunc(50*time.Millisecond, interrupt)
-		if done := s.take(ctx); done.Result != Failed || done.Seen != "interrupted" || done.Seconds > 1 {
+		before, ended := sent(), make(chan Step, 1)
+		go func() { ended <- s.take(ctx, d.limits.step) }()
+		wait.Until(t, "step "+s.name+" has sent a packet", func() bool { return sent() > before })
+		interrupt()
+		if done := <-ended; done.Result != Failed || done.Seen != "interrupted" {
 			t.Errorf("step %s, interrupted: %+v", s.name, done)
 		}
-		timer.Stop()
-		interrupt()
 	}
 }
 
@@ -178,18 +185,20 @@ func TestClusterThatCannotStartLeavesNothingBehind(t *testing.T) {
 
 func start(t *testing.T) *Demo {
 	t.Helper()
-	d, err := Start(slog.New(slog.DiscardHandler))
+	d, err := begin(slog.New(slog.DiscardHandler), 16*transferChunk, unlimited)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if raceflag.Enabled {
-		d.size /= 8 // the race detector makes netstack ten times slower
 	}
 	return d
 }
 
+// unlimited is for tests: a slow machine fails none, and go test -timeout ends one that hangs.
+var unlimited = limits{run: time.Hour, step: time.Hour, answer: time.Hour}
+
 // unlinked is a demo whose clusters do not run.
-func unlinked() *Demo { return &Demo{a: &cluster{plan: planA}, b: &cluster{plan: planB}} }
+func unlinked() *Demo {
+	return &Demo{a: &cluster{plan: planA}, b: &cluster{plan: planB}, limits: unlimited}
+}
 
 func read(t *testing.T, url string) string {
 	t.Helper()

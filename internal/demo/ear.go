@@ -14,19 +14,17 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// answerLimit is how long an answer may take.
-const answerLimit = 2 * time.Second
-
 // ear hears the ICMP messages that arrive at a pod, as a packet socket does.
 type ear struct {
 	host     *host
 	protocol tcpip.NetworkProtocolNumber
 	heard    chan message
+	limit    time.Duration // how long an answer may take
 }
 
 // listenICMP opens an ear for the messages of one family. It must be closed.
-func (h *host) listenICMP(own netip.Addr) (*ear, error) {
-	e := &ear{host: h, protocol: networkProtocol(own), heard: make(chan message, 16)}
+func (h *host) listenICMP(own netip.Addr, limit time.Duration) (*ear, error) {
+	e := &ear{host: h, protocol: networkProtocol(own), heard: make(chan message, 16), limit: limit}
 	if err := h.stack.RegisterPacketEndpoint(hostNIC, e.protocol, e); err != nil {
 		return nil, fmt.Errorf("network stack: listen for ICMP: %v", err)
 	}
@@ -67,7 +65,7 @@ func (e *ear) ask(ctx context.Context, q echo) (message, time.Duration, error) {
 
 // wait waits for a message that is about something.
 func (e *ear) wait(ctx context.Context, isAbout func(*message) bool) (message, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	ctx, cancel := context.WithTimeout(ctx, e.limit)
 	defer cancel()
 	for {
 		select {
@@ -76,7 +74,7 @@ func (e *ear) wait(ctx context.Context, isAbout func(*message) bool) (message, e
 				return m, nil
 			}
 		case <-ctx.Done():
-			return message{}, fmt.Errorf("nothing within %v", answerLimit)
+			return message{}, fmt.Errorf("nothing within %v", e.limit)
 		}
 	}
 }

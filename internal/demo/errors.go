@@ -24,7 +24,7 @@ const (
 // address that was called, about that very packet, and reach the socket.
 func (d *Demo) portUnreachable(ctx context.Context, s *Step) error {
 	from, to := d.a.address[v4], netip.AddrPortFrom(d.b.podSeen[v4], closedPort)
-	ear, err := d.a.pod.listenICMP(from)
+	ear, err := d.a.pod.listenICMP(from, d.limits.answer)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (d *Demo) portUnreachable(ctx context.Context, s *Step) error {
 	if err != nil {
 		return &mismatch{fmt.Sprintf("%s from %v about port %d", portUnreachable, to.Addr(), closedPort), err.Error()}
 	}
-	if err := readRefusal(ctx, socket); err != nil {
+	if err := readRefusal(ctx, socket, d.limits.answer); err != nil {
 		return err
 	}
 	s.Summary = fmt.Sprintf("UDP to %v: %v, and the socket knows", to, m)
@@ -60,9 +60,9 @@ func (d *Demo) portUnreachable(ctx context.Context, s *Step) error {
 // readRefusal waits until a socket knows that it was refused. A read under way
 // does not end when the error arrives (sockets of hosts wake readers for data
 // alone), so it looks again and again.
-func readRefusal(ctx context.Context, socket net.Conn) error {
+func readRefusal(ctx context.Context, socket net.Conn, limit time.Duration) error {
 	refused := (&tcpip.ErrConnectionRefused{}).String()
-	for end := time.Now().Add(answerLimit); ; {
+	for end := time.Now().Add(limit); ; {
 		if err := socket.SetReadDeadline(time.Now().Add(lookInterval)); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (d *Demo) tooBig(ctx context.Context, s *Step) error {
 }
 
 func (d *Demo) tooBigFor(ctx context.Context, f family, says string) error {
-	ear, err := d.a.pod.listenICMP(d.a.address[f])
+	ear, err := d.a.pod.listenICMP(d.a.address[f], d.limits.answer)
 	if err != nil {
 		return err
 	}

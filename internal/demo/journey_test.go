@@ -7,6 +7,7 @@ import (
 )
 
 func TestJourneyThatDiffersIsToldWhereItDiffers(t *testing.T) {
+	t.Parallel()
 	right := unlinked().journey(v4)
 	wrong := unlinked().journey(v4)
 	wrong[3].Source = "10.0.1.5" // not translated on its way in

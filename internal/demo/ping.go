@@ -17,7 +17,7 @@ const (
 func (d *Demo) ping(f family) func(context.Context, *Step) error {
 	return func(ctx context.Context, s *Step) error {
 		from, to := d.a.address[f], d.b.podSeen[f]
-		ear, err := d.a.pod.listenICMP(from)
+		ear, err := d.a.pod.listenICMP(from, d.limits.answer)
 		if err != nil {
 			return err
 		}

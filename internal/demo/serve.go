@@ -32,7 +32,7 @@ func (d *Demo) Serve() ([]Door, error) {
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET "+o.path, o.handler)
-		s := &http.Server{Handler: mux, ReadHeaderTimeout: answerLimit}
+		s := &http.Server{Handler: mux, ReadHeaderTimeout: d.limits.answer}
 		d.doors = append(d.doors, s)
 		d.serving.Go(func() { _ = s.Serve(listener) }) // http.ErrServerClosed: the only way it ends
 		doors = append(doors, Door{o.name, fmt.Sprintf("http://%v%s", listener.Addr(), o.path)})

@@ -6,6 +6,7 @@ import (
 )
 
 func TestFiguresReadWell(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		figure *Figure
 		text   string
@@ -25,6 +26,7 @@ func TestFiguresReadWell(t *testing.T) {
 }
 
 func TestOnATerminalTheOutcomeReplacesTheRunningStep(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		terminal bool
 		text     string

@@ -11,7 +11,7 @@ const traceID = 0x5452
 // in turn.
 func (d *Demo) traceroute(ctx context.Context, s *Step) error {
 	from, to := d.a.address[v4], d.b.podSeen[v4]
-	ear, err := d.a.pod.listenICMP(from)
+	ear, err := d.a.pod.listenICMP(from, d.limits.answer)
 	if err != nil {
 		return err
 	}
