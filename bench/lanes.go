@@ -39,7 +39,7 @@ func lanes(pairs int, rate float64, l load) func(context.Context, effort) (map[s
 			return nil, err
 		}
 		if received == 0 {
-			return nil, fmt.Errorf("nothing arrived at %.0f packets per second: the machine is too busy; end what else runs, or leave this test out with --run", rate)
+			return nil, tooBusy{fmt.Errorf("nothing arrived at %.0f packets per second: the machine is too busy; end what else runs, or leave this test out with --run", rate)}
 		}
 		return map[string]float64{
 			"CPU-ns/pkt": float64(after.Since(before).CPU) / float64(received),

@@ -66,7 +66,7 @@ func (p *pair) link(ctx context.Context) error {
 		fmt.Errorf("the gateways had no link after %v; see whether \"strait demo\" works", linkLimit))
 	defer cancel()
 	for !p.a.linked() || !p.b.linked() {
-		if !wait(ctx, linkInterval) {
+		if !pause(ctx, linkInterval) {
 			return context.Cause(ctx)
 		}
 	}

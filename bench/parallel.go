@@ -32,7 +32,7 @@ func requestResponse(open opener, parallel int) func(context.Context, effort) (m
 		}
 		metrics, err := t.Latencies.Metrics()
 		if err != nil {
-			return nil, err
+			return nil, tooBusy{err}
 		}
 		maps.Copy(metrics, map[string]float64{"transactions/s": t.Rate, "loss": t.Lost})
 		return metrics, nil

@@ -34,7 +34,7 @@ func roundTrip(open opener, version int, fresh bool) func(context.Context, effor
 		}
 		metrics, err := answers.Latencies.Metrics()
 		if err != nil {
-			return nil, err
+			return nil, tooBusy{err}
 		}
 		late, err := answers.Lateness.Metrics()
 		if err != nil {

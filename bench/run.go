@@ -76,8 +76,8 @@ func position(i, n, repetition int) int {
 	return i
 }
 
-// wait lets a moment pass. It reports false if ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
+// pause lets a moment pass. It reports false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -46,3 +46,6 @@ var (
 		questions: 100, transfer: 100 * time.Millisecond, peerings: 16,
 	}
 )
+
+// tooBusy is the error of a test whose path carried nothing in the time that it had.
+type tooBusy struct{ error }

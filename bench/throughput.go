@@ -52,7 +52,7 @@ func throughput(open opener, l load) func(context.Context, effort) (map[string]f
 		}
 		pdr, ndr := found[0], found[1]
 		if pdr == 0 {
-			return nil, fmt.Errorf("every rate lost more than %v of its packets: the machine is too busy; end what else runs, or leave this test out with --run", measure.PDR)
+			return nil, tooBusy{fmt.Errorf("every rate lost more than %v of its packets: the machine is too busy; end what else runs, or leave this test out with --run", measure.PDR)}
 		}
 		cost, err := x.price(trial, 0.9*pdr, meanSize)
 		if err != nil {
@@ -105,5 +105,5 @@ func (x *ends) price(trial func(float64) (measure.Trial, error), rate, size floa
 		}
 		rate /= 2
 	}
-	return nil, fmt.Errorf("nothing arrived at %.0f packets per second, far less than what had passed: the machine is too busy; end what else runs, or leave this test out with --run", 2*rate)
+	return nil, tooBusy{fmt.Errorf("nothing arrived at %.0f packets per second, far less than what had passed: the machine is too busy; end what else runs, or leave this test out with --run", 2*rate)}
 }

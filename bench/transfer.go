@@ -44,7 +44,7 @@ func transfer(open opener, streams int, offload bool) func(context.Context, effo
 		if err != nil {
 			return nil, err
 		}
-		wait(ctx, e.transfer/5) // slow start
+		pause(ctx, e.transfer/5) // slow start
 		return s.measure(ctx, e.transfer)
 	}
 }
@@ -135,7 +135,7 @@ func (s *streams) measure(ctx context.Context, d time.Duration) (map[string]floa
 		return nil, err
 	}
 	already := s.received.Load()
-	if !wait(ctx, d) {
+	if !pause(ctx, d) {
 		return nil, context.Cause(ctx)
 	}
 	after, err := measure.UsageNow()
@@ -144,7 +144,7 @@ func (s *streams) measure(ctx context.Context, d time.Duration) (map[string]floa
 	}
 	arrived, took := float64(s.received.Load()-already), clock.Now()
 	if arrived == 0 {
-		return nil, errors.New("nothing arrived: the connections stalled; see whether \"strait demo\" works")
+		return nil, tooBusy{errors.New("nothing arrived: the connections stalled; see whether \"strait demo\" works")}
 	}
 	return map[string]float64{
 		"bit/s":    8 * arrived / took.Seconds(),

@@ -1,12 +1,8 @@
+//go:build nightly
+
 package rig
 
 import (
-	"bufio"
-	"fmt"
-	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,28 +13,6 @@ import (
 
 // tries is how often a machine that is busy with something else may spoil a figure.
 const tries = 4
-
-// filter does to what crosses gateway A as a rule of nftables says, and nothing else.
-// The rule may add to the set sources.
-func filter(t *testing.T, p *setting, rule string) {
-	t.Helper()
-	rules := fmt.Sprintf(`add table ip known
-delete table ip known
-table ip known {
-	set sources {
-		type ipv4_addr . inet_service
-		size 65535
-		flags dynamic
-	}
-	chain forward {
-		type filter hook forward priority filter;
-		%s
-	}
-}`, rule)
-	if err := p.a.gw.run(rules, "nft", "-f", "-"); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // atLeastOnce tries until a figure is above a bound, which no busy machine reaches
 // by chance.
@@ -128,30 +102,6 @@ func TestNewFlowsAreNewAndTheirLossIsFound(t *testing.T) {
 	atLeastOnce(t, "new flows per second on a path without loss", lossless, rate)
 }
 
-// sources counts the elements of the set that filter has made: one for each source.
-func sources(t *testing.T, p *setting) int {
-	t.Helper()
-	list := exec.Command("ip", "netns", "exec", p.a.gw.name, "nft", "list", "set", "ip", "known", "sources")
-	out, err := list.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return strings.Count(string(out), " . ") - 1 // one is of the type
-}
-
-func TestFlowsTakeTurns(t *testing.T) {
-	r := newTestRig(t)
-	p := placed(t, r, plainSubject())
-	filter(t, p, "udp dport 7003 add @sources { ip saddr . udp sport }")
-	m, err := r.manyFlows(p, 100, 64, 5000, 100*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := sources(t, p); got != 100 || m[unitPacketCPU] <= 0 {
-		t.Errorf("100 flows are %d; %v", got, m)
-	}
-}
-
 func TestAStallCountsForEveryQuestionThatItDelays(t *testing.T) {
 	r := newTestRig(t)
 	p := placed(t, r, plainSubject())
@@ -186,55 +136,4 @@ func TestAStallCountsForEveryQuestionThatItDelays(t *testing.T) {
 	if got := time.Duration(m["p90-ns"]); got < stall/2 {
 		t.Errorf("a stall of %v for a third of the time, and p90 is %v", stall, got)
 	}
-}
-
-func TestEveryConnectionIsOneTheOtherEndHasSeen(t *testing.T) {
-	r := newTestRig(t)
-	p := placed(t, r, plainSubject())
-	sender, _, err := r.twoEnds(p, p.a.pod, p.b.pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := passiveOpens(t, p.b.pod)
-	l, err := sender.Connect(traffic.Connections{To: p.sees(p.b, 0), Parallel: 16, Duration: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := passiveOpens(t, p.b.pod) - before; got != l.Count || got < 16 {
-		t.Errorf("%d connections were measured, and %d were accepted", l.Count, got)
-	}
-}
-
-// passiveOpens is how many TCP connections a namespace has accepted (RFC 4022).
-func passiveOpens(t *testing.T, at *namespace) (n int) {
-	t.Helper()
-	err := at.in(func() error {
-		f, err := os.Open("/proc/thread-self/net/snmp")
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		var names []string
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			fields := strings.Fields(lines.Text())
-			if fields[0] != "Tcp:" {
-				continue
-			}
-			if names == nil {
-				names = fields
-				continue
-			}
-			for i, name := range names {
-				if name == "PassiveOpens" {
-					n, err = strconv.Atoi(fields[i])
-					return err
-				}
-			}
-		}
-		return fmt.Errorf("no PassiveOpens in %s", f.Name())
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -1,9 +1,10 @@
+//go:build nightly
+
 package rig
 
 import (
 	"math"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,21 +12,6 @@ import (
 )
 
 // The rig itself is measured: on paths whose answer is known.
-
-// placed is a subject in its picture, for one test.
-func placed(t *testing.T, r *Rig, s *Subject) *setting {
-	t.Helper()
-	p, err := r.place(s)
-	t.Cleanup(func() {
-		if err := p.remove(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
 
 func TestAKnownLossIsMeasured(t *testing.T) {
 	r := newTestRig(t)
@@ -83,36 +69,5 @@ func TestCPUTimeIsThatOfTheProcessesAndOfNoOther(t *testing.T) {
 	}
 	if used.gateways != 0 {
 		t.Errorf("the gateways used %v, but there are none", used.gateways)
-	}
-}
-
-func TestAPluggedSubjectCarriesTraffic(t *testing.T) {
-	r := newTestRig(t)
-	p := placed(t, r, pluggedSubject(Plugged{"kernel", "testdata/kernel-gateways.sh"}))
-	l := quickLengths
-	for _, direction := range []string{forth, back} {
-		m, err := tcp(1, direction, 0, l)(r, p)
-		if err != nil || m[unitThroughput] <= 0 {
-			t.Errorf("%s: %v, %v", direction, m, err)
-		}
-	}
-}
-
-func TestSubjectsThatDoNotCarryTrafficAreReported(t *testing.T) {
-	r := newTestRig(t)
-	broken := pluggedSubject(Plugged{"broken", "echo no gateway here >&2; exit 3"})
-	p, err := r.place(broken)
-	t.Cleanup(func() {
-		if err := p.remove(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for _, want := range []string{"broken", "no gateway here", "exit status 3"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not say %q: %v", want, err)
-		}
 	}
 }

@@ -1,7 +1,8 @@
+//go:build lab || nightly
+
 package rig
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -10,9 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"strait.dev/strait/bench/result"
 	"strait.dev/strait/bench/rig/traffic"
 	"strait.dev/strait/internal/raceflag"
 )
@@ -109,31 +108,50 @@ func left(t *testing.T) (all []string) {
 	return all
 }
 
-func TestEverySubjectCarriesTrafficAndNothingIsLeft(t *testing.T) {
-	r := newTestRig(t)
-	run := result.New("test", result.ThisMachine("test"), time.Now())
-	if err := r.Measure(context.Background(), run); err != nil {
+// placed is a subject in its picture, for one test.
+func placed(t *testing.T, r *Rig, s *Subject) *setting {
+	t.Helper()
+	p, err := r.place(s)
+	t.Cleanup(func() {
+		if err := p.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	measured := medians(run)
-	for _, subject := range []string{nameP, nameStrait, nameStraitOver6, namePlain, nameOverlay, nameWireGuardGo} {
-		f := figure{tcpName(1, forth), NoGRO, subject, unitThroughput}
-		if rate, ok := measured(f); !ok || rate <= 0 {
-			t.Errorf("%s carried %v bit/s (measured: %v)", subject, rate, ok)
-		}
-		f.unit = unitCPU
-		if cpu, ok := measured(f); !ok || cpu <= 0 {
-			t.Errorf("%s cost %v CPU-s/GB (measured: %v)", subject, cpu, ok)
-		}
+	return p
+}
+
+// filter does to what crosses gateway A as a rule of nftables says, and nothing else.
+// The rule may add to the set sources.
+func filter(t *testing.T, p *setting, rule string) {
+	t.Helper()
+	rules := fmt.Sprintf(`add table ip known
+delete table ip known
+table ip known {
+	set sources {
+		type ipv4_addr . inet_service
+		size 65535
+		flags dynamic
+	}
+	chain forward {
+		type filter hook forward priority filter;
+		%s
+	}
+}`, rule)
+	if err := p.a.gw.run(rules, "nft", "-f", "-"); err != nil {
+		t.Fatal(err)
 	}
 }
 
-func TestARunThatIsCutShortLeavesNothing(t *testing.T) {
-	r := newTestRig(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	run := result.New("test", result.ThisMachine("test"), time.Now())
-	if err := r.Measure(ctx, run); err == nil {
-		t.Error("no error from a run that was cut short")
+// sources counts the elements of the set that filter has made: one for each source.
+func sources(t *testing.T, p *setting) int {
+	t.Helper()
+	list := exec.Command("ip", "netns", "exec", p.a.gw.name, "nft", "list", "set", "ip", "known", "sources")
+	out, err := list.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
+	return strings.Count(string(out), " . ") - 1 // one is of the type
 }
