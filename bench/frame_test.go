@@ -30,6 +30,7 @@ func checked(t *testing.T, frame []byte) (ip packet.IP, udp []byte) {
 }
 
 func TestPacketsHaveRightChecksumsAlsoAfterAMark(t *testing.T) {
+	t.Parallel()
 	for _, f := range []flow{example, example6} {
 		for _, size := range []int{64, 65, 570, 1400} {
 			b := frame(101, nodeInternal, gatewayInternal, f.packet(size))
@@ -45,6 +46,7 @@ func TestPacketsHaveRightChecksumsAlsoAfterAMark(t *testing.T) {
 }
 
 func TestAnAnswerGoesBackAndKeepsItsChecksumsAndMark(t *testing.T) {
+	t.Parallel()
 	for _, f := range []flow{example, example6} {
 		b := frame(101, gatewayInternal, nodeInternal, f.packet(64)) // as the gateway sends it
 		traffic.Mark{Trial: 7}.Put(b)
@@ -67,6 +69,7 @@ func TestAnAnswerGoesBackAndKeepsItsChecksumsAndMark(t *testing.T) {
 }
 
 func TestWhatIsNotOursIsNotAnswered(t *testing.T) {
+	t.Parallel()
 	other := example
 	other.dport++
 	for name, b := range map[string][]byte{
@@ -83,6 +86,7 @@ func TestWhatIsNotOursIsNotAnswered(t *testing.T) {
 }
 
 func TestQuestionsOfNewFlowsDiffer(t *testing.T) {
+	t.Parallel()
 	x := &ends{build: func(f flow, size int) []byte { return f.packet(size) }}
 	seen := make(map[string]bool)
 	const count = 2000

@@ -30,6 +30,7 @@ func (unwatched) Begin(Test, int, int, int) {}
 func emptyRun() *result.Run { return result.New("", result.Machine{}, time.Now()) }
 
 func TestTheOrderIsReversedEachTime(t *testing.T) {
+	t.Parallel()
 	var taken []string
 	r := emptyRun()
 	if err := Run(t.Context(), r, fakes(&taken, "a", "b", "c"), Options{Repetitions: 3}, unwatched{}); err != nil {
@@ -46,6 +47,7 @@ func TestTheOrderIsReversedEachTime(t *testing.T) {
 }
 
 func TestAFailureNamesItsTestAndSparesTheOthers(t *testing.T) {
+	t.Parallel()
 	var taken []string
 	tests := fakes(&taken, "a", "c")
 	broken := errors.New("broken")
@@ -65,6 +67,7 @@ func TestAFailureNamesItsTestAndSparesTheOthers(t *testing.T) {
 }
 
 func TestARunEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var taken []string
@@ -74,6 +77,7 @@ func TestARunEndsWithItsContext(t *testing.T) {
 }
 
 func TestTestsAreChosenByTheirWholeName(t *testing.T) {
+	t.Parallel()
 	tests := []Test{{Name: "rtt/flow=new", Mode: "nogro", Subject: "udp"}, {Name: "idle", Subject: "gateway"}}
 	for pattern, want := range map[string]int{"": 2, "rtt": 1, "mode=nogro/subject=udp$": 1, "^idle/subject=gateway$": 1, "tcp": 0} {
 		if got := Matching(tests, regexp.MustCompile(pattern)); len(got) != want {

@@ -8,6 +8,7 @@ import (
 )
 
 func TestWhatLeavesItsShardOrItsOrderIsCounted(t *testing.T) {
+	t.Parallel()
 	s := &sharded{shards: []*shard{{}, {}}, flows: make(map[netip.AddrPort]arrival)}
 	one, other := netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.1:2")
 	for _, c := range []struct {

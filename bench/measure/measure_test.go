@@ -8,6 +8,7 @@ import (
 )
 
 func TestPerOpIsTheTimeOfOneOperation(t *testing.T) {
+	t.Parallel()
 	const price = 37 * time.Nanosecond
 	var clock time.Duration
 	got := PerOp(10*time.Millisecond, func() time.Duration { return clock }, func(n int) { clock += time.Duration(n) * price })
@@ -20,6 +21,7 @@ func TestPerOpIsTheTimeOfOneOperation(t *testing.T) {
 }
 
 func TestPerOpEndsWithAClockTooCoarseForOneOperation(t *testing.T) {
+	t.Parallel()
 	var clock time.Duration
 	coarse := func() time.Duration { return clock.Truncate(time.Millisecond) }
 	got := PerOp(100*time.Millisecond, coarse, func(n int) { clock += time.Duration(n) * 100 })
@@ -29,6 +31,7 @@ func TestPerOpEndsWithAClockTooCoarseForOneOperation(t *testing.T) {
 }
 
 func TestAKnownRateIsDue(t *testing.T) {
+	t.Parallel()
 	p := Pace{Rate: 1000, Start: time.Second}
 	for _, c := range []struct {
 		now  time.Duration
@@ -47,6 +50,7 @@ func TestAKnownRateIsDue(t *testing.T) {
 }
 
 func TestLatencyCountsFromWhenTheQuestionWasDue(t *testing.T) {
+	t.Parallel()
 	l := NewLatencies()
 	p := Pace{Rate: 1000}
 	// The path stalls for 100 ms: 100 questions are answered at its end.
@@ -78,12 +82,14 @@ func about(t *testing.T, name string, got, want time.Duration) {
 }
 
 func TestNoAnswerIsAnError(t *testing.T) {
+	t.Parallel()
 	if m, err := NewLatencies().Metrics(); err == nil {
 		t.Errorf("metrics of nothing: %v", m)
 	}
 }
 
 func TestAnswersBeyondTheScaleAreKept(t *testing.T) {
+	t.Parallel()
 	l := NewLatencies()
 	l.Record(0, time.Hour)
 	l.Record(time.Second, 0) // clocks of one machine do not do that; a test's may
@@ -102,6 +108,7 @@ func path(capacity float64, trials *int) func(rate float64) (Trial, error) {
 }
 
 func TestSearchFindsWhatAPathCarries(t *testing.T) {
+	t.Parallel()
 	for _, capacity := range []float64{150, 99_000, 100_000, 1e6, 33e6} {
 		var trials int
 		const resolution = 0.001
@@ -121,6 +128,7 @@ func TestSearchFindsWhatAPathCarries(t *testing.T) {
 }
 
 func TestSearchForgivesABusyMoment(t *testing.T) {
+	t.Parallel()
 	var trials int
 	carries := path(100_000, &trials)
 	got, err := Search([]float64{NDR}, Limits{Start: 10_000, Resolution: 0.01, Trials: 100, Attempts: 2}, func(rate float64) (Trial, error) {
@@ -136,6 +144,7 @@ func TestSearchForgivesABusyMoment(t *testing.T) {
 }
 
 func TestSearchNeverExceedsItsTrials(t *testing.T) {
+	t.Parallel()
 	var trials int
 	if _, err := Search([]float64{NDR}, Limits{Start: 1, Resolution: 1e-9, Trials: 7}, path(1e6, &trials)); err != nil || trials != 7 {
 		t.Errorf("%d trials, %v", trials, err)
@@ -143,6 +152,7 @@ func TestSearchNeverExceedsItsTrials(t *testing.T) {
 }
 
 func TestSearchOfABrokenPathFindsNothing(t *testing.T) {
+	t.Parallel()
 	var trials int
 	got, err := Search([]float64{NDR}, Limits{Start: 1000, Resolution: 0.01, Trials: 10}, path(0, &trials))
 	if err != nil || got[0] != 0 || trials != 10 {
@@ -151,6 +161,7 @@ func TestSearchOfABrokenPathFindsNothing(t *testing.T) {
 }
 
 func TestAPassAboveAFailureDoesNotCount(t *testing.T) {
+	t.Parallel()
 	b := bracket{goal: NDR, failed: math.Inf(1)}
 	for _, step := range []struct{ rate, loss, passed, failed float64 }{
 		{100, 0, 100, math.Inf(1)},
@@ -167,6 +178,7 @@ func TestAPassAboveAFailureDoesNotCount(t *testing.T) {
 }
 
 func TestSearchEndsWithTheTrialsError(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("broken")
 	if _, err := Search([]float64{NDR}, Limits{Start: 1, Resolution: 1, Trials: 1}, func(float64) (Trial, error) { return Trial{}, broken }); !errors.Is(err, broken) {
 		t.Errorf("error is %v", err)
@@ -177,6 +189,7 @@ func TestSearchEndsWithTheTrialsError(t *testing.T) {
 }
 
 func TestASenderThatCannotKeepUpHasNotOfferedTheRate(t *testing.T) {
+	t.Parallel()
 	if got := (Trial{Wanted: 1000, Sent: 900, Received: 900}).Loss(); math.Abs(got-0.1) > 1e-12 {
 		t.Errorf("loss is %v", got)
 	}
@@ -186,6 +199,7 @@ func TestASenderThatCannotKeepUpHasNotOfferedTheRate(t *testing.T) {
 }
 
 func TestUsageIsADifference(t *testing.T) {
+	t.Parallel()
 	u := Usage{3 * time.Second}.Since(Usage{time.Second})
 	if got := u.PerGB(500e6); got != 4 {
 		t.Errorf("2 s for half a GB are %v s per GB", got)
@@ -197,6 +211,7 @@ func TestUsageIsADifference(t *testing.T) {
 }
 
 func TestResidentMemoryIsRead(t *testing.T) {
+	t.Parallel()
 	if got, err := residentPages([]byte("5000 123 80 1 0 9 0\n"), 4096); err != nil || got != 123*4096 {
 		t.Errorf("%d, %v", got, err)
 	}

@@ -12,6 +12,7 @@ func (v *virtual) Now() time.Duration         { return v.now }
 func (v *virtual) SleepUntil(t time.Duration) { v.now = max(v.now, t) }
 
 func TestASenderKeepsItsRate(t *testing.T) {
+	t.Parallel()
 	const price = time.Microsecond // of sending one packet: 1 Mpps at most
 	for _, c := range []struct {
 		rate                float64
@@ -45,6 +46,7 @@ func TestASenderKeepsItsRate(t *testing.T) {
 }
 
 func TestWhatTheKernelRefusesWasNotSent(t *testing.T) {
+	t.Parallel()
 	clock := &virtual{}
 	wanted, sent := Offer(clock, Pace{Rate: 1000}, time.Second, func(n int) int { return n - 1 })
 	if wanted != 1000 || sent >= wanted {

@@ -82,6 +82,7 @@ func (p *Prediction) find(t *testing.T, load, mode string, gateways, lanes, core
 }
 
 func TestStagesAreThePartsAndAShareOfTheHandOffs(t *testing.T) {
+	t.Parallel()
 	p := predict(t, madeRun().run(t), 1e15)
 	c := p.Costs[0]
 	if c.Load != "64" || c.Mode != nogro || !near(c.HandOffs, 300) {
@@ -104,6 +105,7 @@ func TestStagesAreThePartsAndAShareOfTheHandOffs(t *testing.T) {
 }
 
 func TestEveryRowNamesWhatBoundsIt(t *testing.T) {
+	t.Parallel()
 	slowWriter := madeRun()
 	slowWriter.receive, slowWriter.send = 190, 280
 	for name, c := range map[string]struct {
@@ -130,6 +132,7 @@ func TestEveryRowNamesWhatBoundsIt(t *testing.T) {
 }
 
 func TestTheCheckComparesWithWhatTheMachineCarried(t *testing.T) {
+	t.Parallel()
 	m := madeRun()
 	m.measured = map[string]float64{wire: 0.6 * 2 * second / m.whole} // half of the loads reached less
 	p := predict(t, m.run(t), 1e15)
@@ -148,6 +151,7 @@ func TestTheCheckComparesWithWhatTheMachineCarried(t *testing.T) {
 }
 
 func TestNoMachineUsesMoreThanItsCores(t *testing.T) {
+	t.Parallel()
 	m := madeRun()
 	m.measured = map[string]float64{nogro: 1e9, wire: 1e9}
 	if p := predict(t, m.run(t), 1e15); p.Efficiency != 1 {
@@ -156,6 +160,7 @@ func TestNoMachineUsesMoreThanItsCores(t *testing.T) {
 }
 
 func TestRunsThatDoNotDoAreRefused(t *testing.T) {
+	t.Parallel()
 	with := func(change func(*made)) *result.Run {
 		m := madeRun()
 		change(&m)
@@ -181,6 +186,7 @@ func TestRunsThatDoNotDoAreRefused(t *testing.T) {
 }
 
 func TestTheTextHasEveryRow(t *testing.T) {
+	t.Parallel()
 	p := predict(t, madeRun().run(t), 25e9)
 	var b bytes.Buffer
 	if err := Text(&b, p); err != nil {

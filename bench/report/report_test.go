@@ -31,6 +31,7 @@ func run(t *testing.T) *result.Run {
 }
 
 func TestThePageHasEveryFigureAndNeedsNoNetwork(t *testing.T) {
+	t.Parallel()
 	var b bytes.Buffer
 	if err := HTML(&b, run(t)); err != nil {
 		t.Fatal(err)
@@ -52,6 +53,7 @@ func TestThePageHasEveryFigureAndNeedsNoNetwork(t *testing.T) {
 }
 
 func TestPlotsAreWellFormed(t *testing.T) {
+	t.Parallel()
 	var b bytes.Buffer
 	if err := HTML(&b, run(t)); err != nil {
 		t.Fatal(err)
@@ -79,6 +81,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 }
 
 func TestBarsShareAScaleThatBeginsAtZero(t *testing.T) {
+	t.Parallel()
 	p := sectionsOf(run(t).Samples)[0].plot("p50-ns")
 	if len(p.Bars) != 2 {
 		t.Fatalf("%d bars", len(p.Bars))

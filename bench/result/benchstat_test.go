@@ -9,6 +9,7 @@ import (
 )
 
 func TestBenchstatReadsWhatIsWritten(t *testing.T) {
+	t.Parallel()
 	r := runOf(t, "B/s", 1.68e9)
 	r.Samples[0].Metrics["CPU-s/GB"] = 1.25
 	// A subject that ends like GOMAXPROCS does.

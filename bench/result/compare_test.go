@@ -8,6 +8,7 @@ import (
 )
 
 func TestCompareTellsChangeFromChance(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name        string
 		unit        string
@@ -37,6 +38,7 @@ func TestCompareTellsChangeFromChance(t *testing.T) {
 }
 
 func TestCompareRefusesTooFewSamplesAndSaysHowMany(t *testing.T) {
+	t.Parallel()
 	old, new := runOf(t, "B/s", 1, 2, 3), runOf(t, "B/s", 4, 5, 6)
 	_, err := Compare(old, new)
 	var few *TooFewError
@@ -46,6 +48,7 @@ func TestCompareRefusesTooFewSamplesAndSaysHowMany(t *testing.T) {
 }
 
 func TestEnoughIsWhatTheTestCanDecide(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		a, b int
 		want bool
@@ -57,6 +60,7 @@ func TestEnoughIsWhatTheTestCanDecide(t *testing.T) {
 }
 
 func TestCompareNeedsACommonFigure(t *testing.T) {
+	t.Parallel()
 	if _, err := Compare(runOf(t, "B/s", 1, 2, 3, 4), runOf(t, "ns/op", 1, 2, 3, 4)); err == nil {
 		t.Error("compared nothing")
 	}

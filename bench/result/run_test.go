@@ -34,6 +34,7 @@ func add(t *testing.T, r *Run, s Sample) {
 }
 
 func TestARunSurvivesJSON(t *testing.T) {
+	t.Parallel()
 	r := runOf(t, "B/s", 1e9, 1.5e9)
 	var b bytes.Buffer
 	if err := Write(&b, r); err != nil {
@@ -49,6 +50,7 @@ func TestARunSurvivesJSON(t *testing.T) {
 }
 
 func TestAnotherSchemaIsRefusedWithWhatToDo(t *testing.T) {
+	t.Parallel()
 	_, err := Read(strings.NewReader(`{"schema": "strait.dev/bench/v0"}`))
 	if err == nil || !strings.Contains(err.Error(), `"strait.dev/bench/v0"`) || !strings.Contains(err.Error(), "run the benchmark again") {
 		t.Errorf("error is %v", err)
@@ -56,6 +58,7 @@ func TestAnotherSchemaIsRefusedWithWhatToDo(t *testing.T) {
 }
 
 func TestSamplesThatBenchstatCouldNotReadAreRefused(t *testing.T) {
+	t.Parallel()
 	one := map[string]float64{"B/s": 1}
 	for name, s := range map[string]Sample{
 		"no test":       {Metrics: one},
@@ -73,6 +76,7 @@ func TestSamplesThatBenchstatCouldNotReadAreRefused(t *testing.T) {
 }
 
 func TestOfIsOneSubjectWithoutItsName(t *testing.T) {
+	t.Parallel()
 	r := runOf(t, "B/s", 1)
 	add(t, r, Sample{Test: "tcp/streams=4", Subject: "peer", Mode: "nogro", Repetition: 1, Metrics: map[string]float64{"B/s": 2}})
 	got := r.Of("peer").Samples
@@ -85,6 +89,7 @@ func TestOfIsOneSubjectWithoutItsName(t *testing.T) {
 }
 
 func TestMachineFilesAreRead(t *testing.T) {
+	t.Parallel()
 	const cpuinfo = "processor\t: 0\nmodel name\t: AMD EPYC\nprocessor\t: 1\nmodel name\t: other\n"
 	if got := field(strings.NewReader(cpuinfo), "model name"); got != "AMD EPYC" {
 		t.Errorf("model name is %q", got)
@@ -98,6 +103,7 @@ func TestMachineFilesAreRead(t *testing.T) {
 }
 
 func TestDifferencesOfMachinesAreNamed(t *testing.T) {
+	t.Parallel()
 	other := machine
 	other.Cores, other.Strait = 4, "v2"
 	if got := machine.Differences(other); !reflect.DeepEqual(got, []string{"cores: 2, then 4"}) {

@@ -7,6 +7,7 @@ import (
 )
 
 func TestMediansAndSpread(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		values              []float64
 		median, min, spread float64
@@ -24,6 +25,7 @@ func TestMediansAndSpread(t *testing.T) {
 }
 
 func TestMedianOfOneFigure(t *testing.T) {
+	t.Parallel()
 	r := runOf(t, "B/s", 1, 9, 2)
 	k := Key{"tcp/streams=4", "nogro", "strait", "B/s"}
 	if got, ok := Median(r.Samples, k); !ok || got != 2 {
@@ -36,6 +38,7 @@ func TestMedianOfOneFigure(t *testing.T) {
 }
 
 func TestTableHasALineForEachFigure(t *testing.T) {
+	t.Parallel()
 	r := runOf(t, "B/s", 1e9, 2e9, 3e9)
 	r.Samples[0].Metrics["loss"] = 0.005
 	var b bytes.Buffer
@@ -49,6 +52,7 @@ func TestTableHasALineForEachFigure(t *testing.T) {
 }
 
 func TestFiguresAreWrittenForPeople(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		v    float64
 		unit string

@@ -6,6 +6,7 @@ import (
 )
 
 func TestCPUTimeIsReadFromEitherVersionOfControlGroups(t *testing.T) {
+	t.Parallel()
 	v1, err := parseCPUAcct("1234567890\n")
 	if want := 1234567890 * time.Nanosecond; err != nil || v1 != want {
 		t.Errorf("cpuacct.usage: %v, %v; want %v", v1, err, want)
@@ -22,6 +23,7 @@ func TestCPUTimeIsReadFromEitherVersionOfControlGroups(t *testing.T) {
 }
 
 func TestSchedstatIsTimeOnTheCPU(t *testing.T) {
+	t.Parallel()
 	got, err := parseSchedstat("81930412 5550123 2211\n")
 	if want := 81930412 * time.Nanosecond; err != nil || got != want {
 		t.Errorf("%v, %v; want %v", got, err, want)
@@ -32,6 +34,7 @@ func TestSchedstatIsTimeOnTheCPU(t *testing.T) {
 }
 
 func TestMemoryIsReadInBytes(t *testing.T) {
+	t.Parallel()
 	const status = "Name:\tstrait\nVmHWM:\t   50176 kB\nVmRSS:\t   40000 kB\n"
 	if got, err := parseStatus(status, "VmHWM"); err != nil || got != 50176*1024 {
 		t.Errorf("VmHWM: %v, %v; want %d", got, err, 50176*1024)
@@ -42,6 +45,7 @@ func TestMemoryIsReadInBytes(t *testing.T) {
 }
 
 func TestUsageIsTheWholePath(t *testing.T) {
+	t.Parallel()
 	before := usage{gateways: 3 * time.Second, ends: time.Second, softirq: 7 * time.Second}
 	after := usage{gateways: 5 * time.Second, ends: 2 * time.Second, softirq: 7500 * time.Millisecond}
 	if got, want := after.since(before).total(), 3500*time.Millisecond; got != want {
@@ -50,6 +54,7 @@ func TestUsageIsTheWholePath(t *testing.T) {
 }
 
 func TestOnlyWhatDeadRunsLeftBehindIsAbandoned(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]bool{
 		"strait-bench-1-P-podA":          false, // runs on every machine
 		"strait-bench-4194305-P-podA":    true,  // no process has so high a number

@@ -34,6 +34,7 @@ func verdictOn(t *testing.T, run *result.Run, measure string) Verdict {
 }
 
 func TestTheWorstTestDecides(t *testing.T) {
+	t.Parallel()
 	values := make(map[figure]float64)
 	for i, test := range tcpTests {
 		values[figure{test, NoGRO, nameP, unitThroughput}] = 100
@@ -49,6 +50,7 @@ func TestTheWorstTestDecides(t *testing.T) {
 }
 
 func TestADemandOfTwoLimitsNeedsBoth(t *testing.T) {
+	t.Parallel()
 	values := map[figure]float64{
 		{testRoundTrip, NoGRO, nameP, unitP50}: 200, {testRoundTrip, NoGRO, nameStrait, unitP50}: 100,
 		{testRoundTrip, NoGRO, nameP, unitP99}: 200, {testRoundTrip, NoGRO, nameStrait, unitP99}: 150,
@@ -64,6 +66,7 @@ func TestADemandOfTwoLimitsNeedsBoth(t *testing.T) {
 }
 
 func TestTheFloorIsMadeOfItsParts(t *testing.T) {
+	t.Parallel()
 	values := map[figure]float64{
 		{tcpName(1, forth), Wire, nameOverlay, unitCPU}: 2.5,
 		{testHop, Wire, namePlain, unitCPU}:             1.0,
@@ -81,6 +84,7 @@ func TestTheFloorIsMadeOfItsParts(t *testing.T) {
 }
 
 func TestEveryDemandIsAboutATestOfThePlan(t *testing.T) {
+	t.Parallel()
 	planned := make(map[figure]bool)
 	for _, t := range allTests(fullLengths, nil, false) {
 		for _, subject := range t.subjects {
@@ -102,6 +106,7 @@ func TestEveryDemandIsAboutATestOfThePlan(t *testing.T) {
 }
 
 func TestTheReportHasEveryDemandAndEveryFigure(t *testing.T) {
+	t.Parallel()
 	run := runOf(t, map[figure]float64{{tcpTests[0], NoGRO, nameP, unitThroughput}: 1.5e9})
 	var page strings.Builder
 	if err := Report(&page, run); err != nil {

@@ -16,6 +16,7 @@ func planOf(o Options) (names []string) {
 }
 
 func TestFurtherTestsAreMeasuredOnlyWhenAskedFor(t *testing.T) {
+	t.Parallel()
 	matching := func(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
 	const usual, further = "nogro/tcp/streams=1/direction=a-to-b", "nogro/new-flows"
 	for _, c := range []struct {
@@ -41,6 +42,7 @@ func TestFurtherTestsAreMeasuredOnlyWhenAskedFor(t *testing.T) {
 }
 
 func TestTheListMarksWhatNeedsAll(t *testing.T) {
+	t.Parallel()
 	var list strings.Builder
 	if err := List(&list); err != nil {
 		t.Fatal(err)
@@ -61,6 +63,7 @@ func TestTheListMarksWhatNeedsAll(t *testing.T) {
 }
 
 func TestTheMixHasItsSizes(t *testing.T) {
+	t.Parallel()
 	count := make(map[int]int)
 	for _, f := range frameSizes {
 		if f.name != "imix" {

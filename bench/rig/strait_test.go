@@ -9,6 +9,7 @@ import (
 )
 
 func TestConfigurationsAreValid(t *testing.T) {
+	t.Parallel()
 	for _, spare := range []int{0, manyNodes} {
 		a, b := siteA(), siteB()
 		keys, err := newKeyPair()
@@ -36,6 +37,7 @@ func TestConfigurationsAreValid(t *testing.T) {
 }
 
 func TestIdlePeersAreOfGatewayAAlone(t *testing.T) {
+	t.Parallel()
 	keys, err := idlePeerKeys(idlePeers)
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +66,7 @@ func TestIdlePeersAreOfGatewayAAlone(t *testing.T) {
 }
 
 func TestManyNodesHaveTheRoutesThatTheTableSpeaksOf(t *testing.T) {
+	t.Parallel()
 	routes := make(map[netip.Prefix]bool)
 	for _, n := range spareNodes(manyNodes) {
 		for _, p := range n.Prefixes {
@@ -76,6 +79,7 @@ func TestManyNodesHaveTheRoutesThatTheTableSpeaksOf(t *testing.T) {
 }
 
 func TestTheOtherClusterSeesAPodByItsPrefix(t *testing.T) {
+	t.Parallel()
 	b := siteB()
 	for f, want := range []string{"10.71.2.9", "fd00:71:0:2::9"} {
 		if got := b.translate(b.podAddress[f]); got != netip.MustParseAddr(want) {
@@ -85,6 +89,7 @@ func TestTheOtherClusterSeesAPodByItsPrefix(t *testing.T) {
 }
 
 func TestASubjectIsANameAndACommand(t *testing.T) {
+	t.Parallel()
 	got, err := ParsePlugged("mine=./up.sh --fast=1")
 	if want := (Plugged{"mine", "./up.sh --fast=1"}); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
@@ -97,6 +102,7 @@ func TestASubjectIsANameAndACommand(t *testing.T) {
 }
 
 func TestAPluggedSubjectFindsEverythingInItsEnvironment(t *testing.T) {
+	t.Parallel()
 	top := &topology{a: siteA(), b: siteB()}
 	for _, s := range top.sites() {
 		s.gw, s.node = &namespace{name: "gw-" + s.name}, &namespace{name: "node-" + s.name}

@@ -23,6 +23,7 @@ func view(changes ...func(*View)) *View {
 }
 
 func TestAFilterKeepsWhatItSays(t *testing.T) {
+	t.Parallel()
 	udp := func(v *View) { v.Proto = packet.ProtoUDP }
 	fragment := func(v *View) { v.HasPorts, v.SrcPort, v.DstPort = false, 0, 0 }
 	v6 := func(v *View) {
@@ -95,6 +96,7 @@ func TestAFilterKeepsWhatItSays(t *testing.T) {
 }
 
 func TestAFaultyFilterIsToldWithThePlace(t *testing.T) {
+	t.Parallel()
 	for filter, says := range map[string]string{
 		"prot 80":                     `at character 1: "prot"; expected a test: host,`,
 		"host 10.0.0.1 and prot 80":   `at character 19: "prot"; expected a test: host,`,
@@ -179,6 +181,7 @@ func randomAddress(r *rand.Rand) netip.Addr {
 }
 
 func TestFiltersMeanWhatTheirTwinsDo(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		twin := randomTwin(r, 4)

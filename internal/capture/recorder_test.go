@@ -67,6 +67,7 @@ func packets(t testing.TB, file []byte) (found []Packet, r *Reader) {
 }
 
 func TestPacketsComeOutAsTheyWentIn(t *testing.T) {
+	t.Parallel()
 	r := NewRecorder(both, Filter{}, 0, 0)
 	for i, size := range []int{20, 21, 22, 23, 1500, packet.MaxLen} {
 		r.Packet(i%2, noon.Add(time.Duration(i)), ping(size))
@@ -87,6 +88,7 @@ func TestPacketsComeOutAsTheyWentIn(t *testing.T) {
 }
 
 func TestTheFileIsWhatOtherProgramsRead(t *testing.T) {
+	t.Parallel()
 	r := NewRecorder(both[1:], Filter{}, 2, 0)
 	r.Packet(0, time.Unix(1, 2), []byte{0x45, 0xaa, 0xbb})
 	want := []byte{
@@ -108,6 +110,7 @@ func TestTheFileIsWhatOtherProgramsRead(t *testing.T) {
 }
 
 func TestOnlyWhatTheFilterKeepsIsRecorded(t *testing.T) {
+	t.Parallel()
 	filter, err := ParseFilter("icmp and greater 100")
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +126,7 @@ func TestOnlyWhatTheFilterKeepsIsRecorded(t *testing.T) {
 }
 
 func TestACaptureHasNoMorePacketsThanWereAskedFor(t *testing.T) {
+	t.Parallel()
 	r := NewRecorder(both, Filter{}, 0, 3)
 	for range 5 {
 		r.Packet(0, noon, ping(30))
@@ -133,6 +137,7 @@ func TestACaptureHasNoMorePacketsThanWereAskedFor(t *testing.T) {
 }
 
 func TestWhatFindsNoRoomIsCountedAndTheRestIsWhole(t *testing.T) {
+	t.Parallel()
 	r := NewRecorder(both, Filter{}, 0, 0)
 	const sent = 200
 	for range sent {
@@ -155,6 +160,7 @@ func TestWhatFindsNoRoomIsCountedAndTheRestIsWhole(t *testing.T) {
 }
 
 func TestDatagramsGetTheHeadersTheyHad(t *testing.T) {
+	t.Parallel()
 	outer := []Interface{{Name: "outer", Datagrams: true}}
 	for _, c := range []struct{ src, dst string }{
 		{"192.0.2.10:40000", "192.0.2.21:6091"},
@@ -200,6 +206,7 @@ func udp6Sum(b []byte) uint16 {
 }
 
 func TestTheFilterSeesADatagramAsItIsWritten(t *testing.T) {
+	t.Parallel()
 	filter, err := ParseFilter("src host 192.0.2.10 and udp dst port 6091 and less 128")
 	if err != nil {
 		t.Fatal(err)
@@ -244,6 +251,7 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 // Several goroutines record while one takes: every packet is whole, those of each are in
 // order, and none is missing that is not counted.
 func TestManyMayRecordAtOnce(t *testing.T) {
+	t.Parallel()
 	const writers, each = 4, 20_000
 	r := NewRecorder(both, Filter{}, 0, 0)
 	r.ring = NewRing(64 << 10) // full at times, and around often
@@ -313,6 +321,7 @@ func TestManyMayRecordAtOnce(t *testing.T) {
 }
 
 func TestAFileThatIsCutShortIsToldFromAWholeOne(t *testing.T) {
+	t.Parallel()
 	r := NewRecorder(both, Filter{}, 0, 0)
 	r.Packet(0, noon, ping(100))
 	whole := file(r, noon)

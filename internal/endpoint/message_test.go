@@ -7,6 +7,7 @@ import (
 )
 
 func TestAnAnswerHoldsWhoWasSeenAndIsNoRequest(t *testing.T) {
+	t.Parallel()
 	for _, from := range []string{"10.72.1.5:4321", "[fd00:72::5]:1"} {
 		b := make([]byte, 100)
 		putRequest(b, 77)
@@ -24,6 +25,7 @@ func TestAnAnswerHoldsWhoWasSeenAndIsNoRequest(t *testing.T) {
 }
 
 func TestAChangedByteIsFoundWhereItIs(t *testing.T) {
+	t.Parallel()
 	b := make([]byte, 1000)
 	for _, offset := range []int64{0, 1, 31, 32, 1 << 33} {
 		marker.fill(b, offset)
@@ -44,6 +46,7 @@ func TestAChangedByteIsFoundWhereItIs(t *testing.T) {
 }
 
 func TestEvery64BytesHoldTheMarker(t *testing.T) {
+	t.Parallel()
 	b := make([]byte, 47+64)
 	marker.fill(b, 5)
 	for i := range 47 {

@@ -3,12 +3,15 @@ package endpoint
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"strait.dev/strait/test/ports"
+	"strait.dev/strait/test/wait"
 )
 
 var marker = Marker{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
@@ -38,7 +41,7 @@ func serve(t *testing.T) netip.AddrPort {
 func one(t *testing.T, c Check) Result {
 	t.Helper()
 	if c.Patience == 0 {
-		c.Patience = time.Second
+		c.Patience = time.Hour
 	}
 	c.ID = "it"
 	results := Run(t.Context(), Order{Marker: marker, Sequences: []Sequence{{c}}})
@@ -46,6 +49,15 @@ func one(t *testing.T, c Check) Result {
 		t.Fatalf("results %+v, want one of the check", results)
 	}
 	return results[0]
+}
+
+// once tries a check without trying it again.
+func once(t *testing.T, c Check) Result {
+	t.Helper()
+	if c.Protocol == TCP {
+		return c.tcp(t.Context(), marker)
+	}
+	return c.datagram(t.Context(), marker)
 }
 
 // want checks how a check ended.
@@ -57,13 +69,18 @@ func want(t *testing.T, r Result, f Failure) {
 }
 
 func TestWhatIsEchoedComesBackWithTheAddressThatTheServerSaw(t *testing.T) {
+	t.Parallel()
 	at := serve(t)
 	for _, c := range []Check{
 		{Protocol: TCP, Size: 64}, {Protocol: TCP, Size: 1 << 20},
 		{Protocol: UDP, Size: 92, Mode: Whole}, {Protocol: UDP, Size: 1500, Mode: Whole}, {Protocol: UDP, Size: 9000, Mode: Fragment},
 	} {
 		c.To, c.Source = at, loopback
-		r := one(t, c)
+		var r Result
+		wait.Until(t, "an answer comes before the question is asked again", func() bool {
+			r = one(t, c)
+			return r.RTT > 0 || r.Failure != ""
+		})
 		want(t, r, "")
 		size := int64(c.Size)
 		if c.Protocol == UDP {
@@ -76,6 +93,7 @@ func TestWhatIsEchoedComesBackWithTheAddressThatTheServerSaw(t *testing.T) {
 }
 
 func TestAServerThatSawAnotherAddressIsToldFromOneThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	at := serve(t)
 	for _, p := range []Protocol{TCP, UDP} {
 		want(t, one(t, Check{Protocol: p, Size: 92, To: at, Source: netip.MustParseAddr("10.72.1.5")}), WrongSource)
@@ -83,13 +101,15 @@ func TestAServerThatSawAnotherAddressIsToldFromOneThatDoesNotAnswer(t *testing.T
 }
 
 func TestAPortOnWhichNobodyListensIsRefused(t *testing.T) {
+	t.Parallel()
 	nobody := netip.MustParseAddrPort(ports.Address(t))
 	for _, p := range []Protocol{TCP, UDP} {
-		want(t, one(t, Check{Protocol: p, Size: 92, To: nobody, Patience: 300 * time.Millisecond}), Refused)
+		want(t, once(t, Check{Protocol: p, Size: 92, To: nobody}), Refused)
 	}
 }
 
 func TestSilenceIsATimeout(t *testing.T) {
+	t.Parallel()
 	mute, err := net.ListenPacket("udp", "127.0.0.1:0") // which reads nothing
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +125,9 @@ func TestSilenceIsATimeout(t *testing.T) {
 	want(t, one(t, Check{Protocol: TCP, Size: 92, To: accepts.Addr().(*net.TCPAddr).AddrPort(), Patience: 400 * time.Millisecond}), Timeout)
 }
 
-// spoil serves as a server does, but for what spoil does to what goes back.
-func spoil(t *testing.T, spoil func([]byte) []byte) (tcp, udp netip.AddrPort) {
+// spoil serves as a server does, but for what spoil does to what goes back, and closes
+// connections after so many parts.
+func spoil(t *testing.T, parts int, spoil func([]byte) []byte) (tcp, udp netip.AddrPort) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -130,7 +151,11 @@ func spoil(t *testing.T, spoil func([]byte) []byte) (tcp, udp netip.AddrPort) {
 				putAnswer(b, netip.MustParseAddrPort(c.RemoteAddr().String()))
 				_, _ = c.Write(b)
 				b = make([]byte, 4096)
-				if n, err := c.Read(b); err == nil {
+				for range parts {
+					n, err := c.Read(b)
+					if err != nil {
+						return
+					}
 					_, _ = c.Write(spoil(b[:n]))
 				}
 			}()
@@ -151,19 +176,22 @@ func spoil(t *testing.T, spoil func([]byte) []byte) (tcp, udp netip.AddrPort) {
 }
 
 func TestOtherBytesThanWereSentAreCorrupted(t *testing.T) {
-	tcp, udp := spoil(t, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
+	t.Parallel()
+	tcp, udp := spoil(t, 1, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
 	want(t, one(t, Check{Protocol: TCP, Size: 640, To: tcp}), Corrupted)
 	want(t, one(t, Check{Protocol: UDP, Size: 640, To: udp}), Corrupted)
-	_, udp = spoil(t, func(b []byte) []byte { return b[:len(b)-1] })
+	_, udp = spoil(t, 1, func(b []byte) []byte { return b[:len(b)-1] })
 	want(t, one(t, Check{Protocol: UDP, Size: 640, To: udp}), Corrupted)
 }
 
 func TestAConnectionThatEndsEarlyIsClosed(t *testing.T) {
-	tcp, _ := spoil(t, func(b []byte) []byte { return b[:len(b)/2] })
-	want(t, one(t, Check{Protocol: TCP, Size: 640, To: tcp, Patience: 300 * time.Millisecond}), Closed)
+	t.Parallel()
+	tcp, _ := spoil(t, 1, func(b []byte) []byte { return b[:len(b)/2] })
+	want(t, once(t, Check{Protocol: TCP, Size: 640, To: tcp}), Closed)
 }
 
 func TestAStrangerIsNoEchoServer(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -179,8 +207,9 @@ func TestAStrangerIsNoEchoServer(t *testing.T) {
 }
 
 func TestWhatFollowsAFailedFirstCheckIsNotTried(t *testing.T) {
+	t.Parallel()
 	at := serve(t)
-	second := Check{ID: "second", Protocol: TCP, To: at, Size: 64, Patience: time.Second}
+	second := Check{ID: "second", Protocol: TCP, To: at, Size: 64, Patience: time.Hour}
 	first := second
 	first.ID, first.Source = "first", netip.MustParseAddr("10.9.9.9")
 	results := Run(t.Context(), Order{Marker: marker, Sequences: []Sequence{{first, second}, {second, first, second}}})
@@ -190,15 +219,11 @@ func TestWhatFollowsAFailedFirstCheckIsNotTried(t *testing.T) {
 }
 
 func TestAServerThatComesLateIsWaitedFor(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().(*net.TCPAddr).AddrPort()
-	_ = l.Close()
+	t.Parallel()
+	at := netip.MustParseAddrPort(ports.Address(t))
 	tried := make(chan Result, 1)
 	go func() {
-		tried <- Run(t.Context(), Order{Marker: marker, Sequences: []Sequence{{{Protocol: TCP, To: at, Size: 64, Patience: 20 * time.Second}}}})[0]
+		tried <- Run(t.Context(), Order{Marker: marker, Sequences: []Sequence{{{Protocol: TCP, To: at, Size: 64, Patience: time.Hour}}}})[0]
 	}()
 	// It is refused once at least before somebody listens.
 	if _, err := net.Dial("tcp", at.String()); err == nil {
@@ -219,20 +244,105 @@ func TestAServerThatComesLateIsWaitedFor(t *testing.T) {
 }
 
 func TestAFlowLivesUntilItIsEnded(t *testing.T) {
-	at := serve(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(3*beat, cancel)
-	r := Flow(ctx, FlowOrder{Marker: marker, To: at, Source: loopback, Patience: time.Second, Longest: time.Minute})
-	want(t, r, "")
-	if r.Bytes < part || r.Silence <= 0 {
-		t.Errorf("%+v, want some bytes and the longest silence", r)
+	t.Parallel()
+	for source, f := range map[netip.Addr]Failure{loopback: "", netip.MustParseAddr("10.1.1.1"): WrongSource} {
+		ctx, end := context.WithCancel(t.Context())
+		echoed := 0
+		at, _ := spoil(t, 1000, func(b []byte) []byte {
+			if echoed += len(b); echoed > 2*part {
+				end()
+			}
+			return b
+		})
+		r := Flow(ctx, FlowOrder{Marker: marker, To: at, Source: source, Patience: time.Hour, Longest: time.Hour})
+		want(t, r, f)
+		if r.Bytes < part || r.Silence <= 0 {
+			t.Errorf("%+v, want some bytes and the longest silence", r)
+		}
 	}
-	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: at, Source: netip.MustParseAddr("10.1.1.1"), Patience: time.Second, Longest: 3 * beat}), WrongSource)
+}
+
+func TestAFlowSendsAPartWithEachBeatAndKnowsTheLongestSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		go func() {
+			defer far.Close()
+			b := make([]byte, part)
+			for n := 1; ; n++ {
+				if _, err := io.ReadFull(far, b); err != nil {
+					return
+				}
+				time.Sleep(time.Duration(n%3) * 10 * time.Millisecond)
+				if _, err := far.Write(b); err != nil {
+					return
+				}
+			}
+		}()
+		ctx, end := context.WithTimeout(t.Context(), 9*beat+beat/2)
+		defer end()
+		r := pace(ctx, marker, near, Result{})
+		near.Close()
+		want(t, r, "")
+		if r.Bytes != 10*part || r.Silence != 20*time.Millisecond {
+			t.Errorf("%+v, want 10 parts and a silence of 20 ms", r)
+		}
+	})
+}
+
+func TestAFlowThatHearsNothingEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		began := time.Now()
+		want(t, pace(t.Context(), marker, near, Result{}), Timeout)
+		if took := time.Since(began); took != starve {
+			t.Errorf("it ended after %v, want %v", took, starve)
+		}
+	})
 }
 
 func TestAFlowThatIsCutSaysSo(t *testing.T) {
-	tcp, _ := spoil(t, func(b []byte) []byte { return b }) // which echoes once, and closes
-	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Second, Longest: time.Minute}), Closed)
-	tcp, _ = spoil(t, func(b []byte) []byte { b[7]++; return b })
-	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Second, Longest: time.Minute}), Corrupted)
+	t.Parallel()
+	tcp, _ := spoil(t, 1, func(b []byte) []byte { return b }) // which echoes once, and closes
+	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Hour, Longest: time.Hour}), Closed)
+	tcp, _ = spoil(t, 1, func(b []byte) []byte { b[7]++; return b })
+	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Hour, Longest: time.Hour}), Corrupted)
+}
+
+func TestWhatIsNotAnsweredYetIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		fails []Failure     // of the tries, each of which takes as long as the one before
+		lasts time.Duration // a try
+		tries int
+		want  Failure
+	}{
+		{"a success ends it", []Failure{Refused, Unreachable, Closed, Timeout, ""}, 0, 5, ""},
+		{"what cannot get better ends it", []Failure{Refused, Corrupted}, 0, 2, Corrupted},
+		{"the last failure is told", []Failure{Refused, Unreachable}, 2 * time.Second, 5, Unreachable},
+		{"a try that is cut short tells nothing", []Failure{Refused, Refused, Refused, Refused, Timeout}, 2300 * time.Millisecond, 5, Refused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+again/2)
+				defer cancel()
+				tries := 0
+				r := Check{}.insist(ctx, func() Result {
+					f := c.fails[min(tries, len(c.fails)-1)]
+					tries++
+					select {
+					case <-time.After(c.lasts):
+					case <-ctx.Done():
+					}
+					return Result{Failure: f}
+				})
+				if want(t, r, c.want); tries != c.tries {
+					t.Errorf("%d tries, want %d", tries, c.tries)
+				}
+			})
+		})
+	}
 }

@@ -29,6 +29,7 @@ func get(t *testing.T, s *Server, path string) (int, string) {
 }
 
 func TestT13_AServerTellsHowTheProcessIsAndHasNoProfile(t *testing.T) {
+	t.Parallel()
 	var wrong atomic.Pointer[error]
 	trouble := errors.New("the caches are empty")
 	ready := func() error {
@@ -64,6 +65,7 @@ func TestT13_AServerTellsHowTheProcessIsAndHasNoProfile(t *testing.T) {
 // Whoever does not know the family of an address, as a pod that gets it from its node, may
 // write brackets around any.
 func TestBracketsMayStandAroundAnyAddress(t *testing.T) {
+	t.Parallel()
 	s, err := Serve(Options{Listen: "[127.0.0.1]:0", Metrics: NewRegistry(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +77,7 @@ func TestBracketsMayStandAroundAnyAddress(t *testing.T) {
 }
 
 func TestAnAddressInUseIsSaid(t *testing.T) {
+	t.Parallel()
 	o := Options{Listen: "127.0.0.1:0", Metrics: NewRegistry(), Log: slog.New(slog.DiscardHandler)}
 	s, err := Serve(o)
 	if err != nil {
@@ -88,6 +91,7 @@ func TestAnAddressInUseIsSaid(t *testing.T) {
 }
 
 func TestWithoutAnAddressNothingIsServed(t *testing.T) {
+	t.Parallel()
 	s, err := Serve(Options{})
 	if err != nil || s != nil {
 		t.Errorf("%v, %v", s, err)
@@ -96,6 +100,7 @@ func TestWithoutAnAddressNothingIsServed(t *testing.T) {
 }
 
 func TestALoopThatStandsStillIsNoticed(t *testing.T) {
+	t.Parallel()
 	var p Pulse
 	start := time.Unix(1_000_000, 0)
 	if err := p.Missing(start, time.Minute); err != nil {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestCountsAreDifferences(t *testing.T) {
+	t.Parallel()
 	before := Count{At: time.Second, Stream: 10, Datagrams: 20, Bytes: 30, Overflows: 1}
 	after := Count{At: 3 * time.Second, Stream: 110, Datagrams: 220, Bytes: 330, Overflows: 5}
 	want := Count{At: 2 * time.Second, Stream: 100, Datagrams: 200, Bytes: 300, Overflows: 4}
@@ -20,6 +21,7 @@ func TestCountsAreDifferences(t *testing.T) {
 }
 
 func TestQuantilesOfKnownLatencies(t *testing.T) {
+	t.Parallel()
 	r := newRecorder()
 	for i := 1; i <= 1000; i++ {
 		r.record(time.Second, time.Second+time.Duration(i)*time.Microsecond)
@@ -39,6 +41,7 @@ func TestQuantilesOfKnownLatencies(t *testing.T) {
 }
 
 func TestNoTwoNewFlowsAreAlike(t *testing.T) {
+	t.Parallel()
 	first := netip.MustParseAddr("10.0.1.129")
 	seen := make(map[netip.AddrPort]bool)
 	for i := range uint32(3 * portsEach) {
@@ -58,6 +61,7 @@ func TestNoTwoNewFlowsAreAlike(t *testing.T) {
 }
 
 func TestAnswersAreThoseOfTheTrial(t *testing.T) {
+	t.Parallel()
 	n := &nobody{from: netip.MustParseAddrPort("10.0.2.9:7004"), begin: []byte("trial-02")}
 	answer := func(from string, payload string) []byte {
 		b := udpPacket(netip.MustParseAddrPort("10.0.1.129:2000"), []byte(payload))
