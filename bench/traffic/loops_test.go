@@ -1,3 +1,5 @@
+//go:build nightly
+
 package traffic
 
 import (
@@ -19,7 +21,7 @@ func TestEveryLoopHasOneQuestionUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	const hold = 10 * time.Millisecond
-	p := &Path{From: near, To: newRelay(t, far.LocalAddr(), 0, hold), Quiet: time.Second}
+	p := &Path{From: near, To: newRelay(t, far.LocalAddr(), 0, func() { time.Sleep(hold) }), Quiet: time.Second}
 	got, err := p.Loops([][]byte{make([]byte, 64), make([]byte, 64), make([]byte, 64), make([]byte, 64)}, 300*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,9 @@ type Path struct {
 	// Quiet is how long nothing may come until everything counts as arrived that
 	// ever will. 0 = 20 ms.
 	Quiet time.Duration
+
+	// clock is what trials are paced by; nil = a clock that starts with each of them.
+	clock measure.Pacer
 }
 
 // trials numbers the trials of the process, so that no datagram of one is taken
@@ -47,7 +50,10 @@ func (p *Path) Trial(datagrams [][]byte, rate float64, d time.Duration, c *Count
 	batch := underlay.NewBatch(underlay.ReceiveBatch)
 	to := underlay.NewDestination(p.To)
 	next := 0
-	clock := measure.NewClock()
+	clock := p.clock
+	if clock == nil {
+		clock = measure.NewClock()
+	}
 	t := measure.Trial{Rate: rate}
 	t.Wanted, t.Sent = measure.Offer(clock, measure.Pace{Rate: rate}, d, func(n int) int {
 		for range n {
@@ -69,7 +75,7 @@ func (p *Path) put(m Mark, datagram []byte) {
 }
 
 // settle waits until all has arrived, or nothing more does.
-func (p *Path) settle(clock measure.Clock, c *Counter, sent int) (received int) {
+func (p *Path) settle(clock measure.Pacer, c *Counter, sent int) (received int) {
 	begin := clock.Now()
 	last, since := 0, begin
 	for {

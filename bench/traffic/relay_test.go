@@ -5,20 +5,19 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
-	"time"
 )
 
 // relay is a path with a known fault: it loses every n-th datagram, and holds
-// each one back for a while. Answers go straight back, as they come.
+// each one and each answer back.
 type relay struct {
 	socket *net.UDPConn
 	far    *net.UDPConn
-	lose   int // every n-th; 0 = none
-	hold   time.Duration
+	lose   int    // every n-th; 0 = none
+	hold   func() // nil: not at all
 	done   sync.WaitGroup
 }
 
-func newRelay(t *testing.T, to netip.AddrPort, lose int, hold time.Duration) netip.AddrPort {
+func newRelay(t *testing.T, to netip.AddrPort, lose int, hold func()) netip.AddrPort {
 	t.Helper()
 	listen := func() *net.UDPConn {
 		s, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback))
@@ -68,7 +67,9 @@ func (r *relay) carry(from *net.UDPConn, send func([]byte, netip.AddrPort)) {
 		if err != nil {
 			return // closed
 		}
-		time.Sleep(r.hold)
+		if r.hold != nil {
+			r.hold()
+		}
 		send(b[:n], at)
 	}
 }
