@@ -50,9 +50,7 @@ func (e *Endpoint) Serve(name string, index int, way Way) error {
 	}
 	to := newOutlet(way, by, e.port)
 	if d := e.devices[name]; d != nil && d.index == index && !d.ended() {
-		d.former[d.outlet.Load().way] = time.Now().Add(grace)
-		time.AfterFunc(grace, e.expire)
-		d.outlet.Store(to)
+		e.move(d, to)
 	} else {
 		e.release(name)
 		if d, err = openDevice(name, index, to, &e.drops); err != nil {
@@ -63,6 +61,13 @@ func (e *Endpoint) Serve(name string, index int, way Way) error {
 	}
 	e.update()
 	return nil
+}
+
+// move gives a device a new way; frames of the former one are taken for the grace.
+func (e *Endpoint) move(d *device, to *outlet) {
+	d.former[d.outlet.Load().way] = time.Now().Add(grace)
+	time.AfterFunc(grace, e.expire)
+	d.outlet.Store(to)
 }
 
 // Serves is the way of a device; ok is false if it has none, or if the device that had one

@@ -2,11 +2,13 @@ package userspace
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net/netip"
 	"testing"
 
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/internal/raceflag"
+	"strait.dev/strait/packet"
 )
 
 var (
@@ -30,6 +32,21 @@ func datagram(vni uint32, frame []byte) []byte {
 	return append(b, frame...)
 }
 
+// udpFrame is a frame from the gateway's side, from 10.80.0.1 to 10.80.0.11, with the text
+// "hello" in UDP without a checksum.
+func udpFrame(from, to uint16) []byte {
+	b := make([]byte, packet.EthernetHeaderLen+20+8+5)
+	packet.PutEthernet(b, packet.MAC{0x0a, 0x58, 10, 80, 0, 11}, packet.MAC{0x0a, 0x58, 10, 80, 0, 1}, packet.EtherTypeIPv4)
+	ip := b[packet.EthernetHeaderLen:]
+	copy(ip, []byte{0x45, 0, 0, byte(len(ip)), 0, 0, 0, 0, 64, packet.ProtoUDP, 0, 0, 10, 80, 0, 1, 10, 80, 0, 11})
+	binary.BigEndian.PutUint16(ip[10:], ^packet.Sum(ip[:20], 0))
+	binary.BigEndian.PutUint16(ip[20:], from)
+	binary.BigEndian.PutUint16(ip[22:], to)
+	binary.BigEndian.PutUint16(ip[24:], 13)
+	copy(ip[28:], "hello")
+	return b
+}
+
 func changed(b []byte, at int, to ...byte) []byte {
 	b = bytes.Clone(b)
 	copy(b[at:], to)
@@ -37,6 +54,7 @@ func changed(b []byte, at int, to ...byte) []byte {
 }
 
 func TestOnlyFramesOfTheDevicesGatewayAreTaken(t *testing.T) {
+	t.Parallel()
 	table, a, b := example()
 	frame := make([]byte, 14+20)
 	good := datagram(257, frame)
@@ -73,6 +91,7 @@ func TestOnlyFramesOfTheDevicesGatewayAreTaken(t *testing.T) {
 }
 
 func TestReasonsHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for why := UnknownSource; why < reasonsEnd; why++ {
 		if name := why.String(); name == "" || seen[name] {

@@ -6,6 +6,7 @@ import (
 )
 
 func TestOnlyFailuresThatGoOnAreTold(t *testing.T) {
+	t.Parallel()
 	start := time.Unix(1_000_000, 0)
 	for _, c := range []struct {
 		name     string
