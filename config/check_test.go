@@ -6,6 +6,7 @@ import (
 )
 
 func TestSingleValuesAreCheckedAsInAConfiguration(t *testing.T) {
+	t.Parallel()
 	key := key(t, "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=")
 	prefix := netip.MustParsePrefix
 	for name, c := range map[string]struct {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestTheReferenceExampleIsValid(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("testdata/reference.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -19,6 +20,7 @@ func TestTheReferenceExampleIsValid(t *testing.T) {
 }
 
 func TestDocumentsThatHoldNothingAreRefused(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"no byte": "", "only a comment": "# gateway\n", "only a marker": "---\n", "null": "~\n",
 	} {
@@ -30,6 +32,7 @@ func TestDocumentsThatHoldNothingAreRefused(t *testing.T) {
 }
 
 func TestADocumentThatIsNotAMappingIsRefused(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"gateway\n": "line 1: is a single value, not a mapping of fields; write a mapping of fields",
 		"- a\n":     "line 1: is a list, not a mapping of fields; write a mapping of fields",
@@ -41,6 +44,7 @@ func TestADocumentThatIsNotAMappingIsRefused(t *testing.T) {
 }
 
 func TestAHugeDocumentIsRefusedUnread(t *testing.T) {
+	t.Parallel()
 	_, err := Parse(make([]byte, MaxSize+1))
 	want := "67108865 bytes are too many; keep the configuration under 67108864 bytes"
 	if err == nil || err.Error() != want {
@@ -50,6 +54,7 @@ func TestAHugeDocumentIsRefusedUnread(t *testing.T) {
 
 // A billion laughs: resolved, this is 10^9 items.
 func TestAliasesAreRefusedAndNotResolved(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
 	for i := 1; i < 9; i++ {
@@ -65,12 +70,14 @@ func TestAliasesAreRefusedAndNotResolved(t *testing.T) {
 }
 
 func TestDeepNestingIsRefused(t *testing.T) {
+	t.Parallel()
 	if err := check("mappings: " + strings.Repeat("[", 1<<20)); err == nil {
 		t.Error("no error")
 	}
 }
 
 func TestErrorsBeginWithTheFile(t *testing.T) {
+	t.Parallel()
 	text := strings.Replace(valid(t), "vni: 101", "vni: 0", 1)
 	text = strings.Replace(text, "mtu: 0", "mtu: 99999", 1)
 	want := `gateway.yaml:9: overlay.mtu: 99999 is not an MTU that every packet can rely on; use 0 to derive it from the interfaces, or 1280 to 65535
@@ -90,6 +97,7 @@ gateway.yaml:14: overlay.nodes[0].vni: 0 is not a VNI; use 1 to 16777215`
 }
 
 func TestTheFileIsNamedWhereThereIsNoLine(t *testing.T) {
+	t.Parallel()
 	err := WithFile("gateway.yaml", Problems{{Field: "cluster", Text: "missing", Remedy: "set it"}})
 	if want := "gateway.yaml: cluster: missing; set it"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
@@ -104,6 +112,7 @@ func TestTheFileIsNamedWhereThereIsNoLine(t *testing.T) {
 }
 
 func TestThousandsOfProblemsStayOneReadableMessage(t *testing.T) {
+	t.Parallel()
 	text := "overlay:\n  nodes:\n" + strings.Repeat("  - {vnj: 1}\n", 5000)
 	err := check(text)
 	var problems Problems
@@ -117,6 +126,7 @@ func TestThousandsOfProblemsStayOneReadableMessage(t *testing.T) {
 }
 
 func TestLongValuesAreCutInErrors(t *testing.T) {
+	t.Parallel()
 	err := check("cluster: a\noverlay: {mtu: " + strings.Repeat("é", 1000) + "}\n")
 	want := `line 2: overlay.mtu: "` + strings.Repeat("é", 32) + `..." is not a decimal whole number; use ` + mtuRange
 	if err == nil || err.Error() != want {

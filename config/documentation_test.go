@@ -15,6 +15,7 @@ var documents = []string{"../README.md", "../docs/configuration.md"}
 var example = regexp.MustCompile("(?s)```yaml\n(apiVersion: .*?)```")
 
 func TestExamplesInTheDocumentationAreValid(t *testing.T) {
+	t.Parallel()
 	for _, name := range documents {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -33,6 +34,7 @@ func TestExamplesInTheDocumentationAreValid(t *testing.T) {
 }
 
 func TestEveryFieldIsDocumented(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)

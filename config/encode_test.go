@@ -6,6 +6,7 @@ import (
 )
 
 func TestADocumentReadsBackAsItWas(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"every field": valid(t),
 		"few fields":  "cluster: \"12\"\nwireguard: {listenPort: 0}\noverlay: {listen: \"\", nodes: [{name: \"1.10\", underlay: fe80::1%eth0}]}\nmssClamp: off\n",

@@ -23,6 +23,7 @@ var lowOrder = []string{
 
 // behaviours: WireGuard's own netns test, scenario 23.
 func TestNetns23_LowOrderPointsAreRefusedAsPeers(t *testing.T) {
+	t.Parallel()
 	for _, text := range lowOrder {
 		var k Key
 		if _, err := hex.Decode(k[:], []byte(text)); err != nil {
@@ -38,6 +39,7 @@ func TestNetns23_LowOrderPointsAreRefusedAsPeers(t *testing.T) {
 }
 
 func TestOrdinaryKeysAreNotOfLowOrder(t *testing.T) {
+	t.Parallel()
 	for i := range byte(64) {
 		private, err := ecdh.X25519().NewPrivateKey(append(make([]byte, 31), i))
 		if err != nil {
@@ -50,6 +52,7 @@ func TestOrdinaryKeysAreNotOfLowOrder(t *testing.T) {
 }
 
 func TestKeysPrintAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
 	const text = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="
 	if got := fmt.Sprint(key(t, text)); got != text {
 		t.Errorf("got %s, want %s", got, text)
@@ -57,6 +60,7 @@ func TestKeysPrintAsTheyAreWritten(t *testing.T) {
 }
 
 func TestKeysAreCanonicalBase64(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"empty": "", "31 bytes": base64.StdEncoding.EncodeToString(make([]byte, 31)),
 		"33 bytes":          base64.StdEncoding.EncodeToString(make([]byte, 33)),
@@ -73,6 +77,7 @@ func TestKeysAreCanonicalBase64(t *testing.T) {
 
 // A private key may end up anywhere in a file. No error may hand it on to a log.
 func TestT4_SecretsInTheWrongPlaceAreNotRepeated(t *testing.T) {
+	t.Parallel()
 	const secret = "iJXlbBlGW5pcuRDAIEMYHKIGxnTU0mn8WYFLCIA9YVE="
 	raw, err := base64.StdEncoding.DecodeString(secret)
 	if err != nil {

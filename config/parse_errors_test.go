@@ -6,6 +6,7 @@ import (
 )
 
 func TestWhatCannotBeReadIsNamedWithLineFieldAndRemedy(t *testing.T) {
+	t.Parallel()
 	testMalformed(t, []malformed{
 		{
 			"a field nobody knows, close to one", "vni: 101", "vnj: 101",
@@ -182,6 +183,7 @@ line 16: overlay.nodes[0].adresses: unknown field; did you mean addresses?`,
 
 // Found by fuzzing: UTF-16 has other line breaks than the bytes suggest.
 func TestUTF16IsRefused(t *testing.T) {
+	t.Parallel()
 	const want = "line 1: not UTF-8 text; save the file as UTF-8"
 	if err := check("\xfe\xff\x00\x85\x17\x17"); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -190,6 +192,7 @@ func TestUTF16IsRefused(t *testing.T) {
 
 // Found by fuzzing: the line had no number while only part of it had been read.
 func TestAFaultInALineLongerThanAReadBufferHasALine(t *testing.T) {
+	t.Parallel()
 	err := check("cluster: a\n" + strings.Repeat("n", 2000) + "\a" + strings.Repeat("n", 2000))
 	const want = "line 2: not valid YAML: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -57,6 +57,7 @@ func remotePrefix(cidr, seenAs string) RemotePrefix {
 }
 
 func TestEveryFieldOfAFileArrives(t *testing.T) {
+	t.Parallel()
 	g, err := Parse([]byte(valid(t)))
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +110,7 @@ func TestEveryFieldOfAFileArrives(t *testing.T) {
 }
 
 func TestAbsentFieldsGetTheirDefaults(t *testing.T) {
+	t.Parallel()
 	g, err := Parse([]byte("cluster: a\nwireguard:\noverlay: {nodes: [{name: n}], addresses: null}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +133,7 @@ func TestAbsentFieldsGetTheirDefaults(t *testing.T) {
 }
 
 func TestAnEmptyListenAddressIsNotTheDefault(t *testing.T) {
+	t.Parallel()
 	g, err := Parse([]byte(`overlay: {listen: ""}`))
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +144,7 @@ func TestAnEmptyListenAddressIsNotTheDefault(t *testing.T) {
 }
 
 func TestListenAddressesPrintAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"", ":6091", "192.0.2.10:6091", "0.0.0.0:1", "[2001:db8::1]:65535", "[::]:80"} {
 		g, err := Parse([]byte("overlay: {listen: '" + text + "'}"))
 		if err != nil {
@@ -152,6 +156,7 @@ func TestListenAddressesPrintAsTheyAreWritten(t *testing.T) {
 }
 
 func TestAGatewayJoinedToNothingIsValid(t *testing.T) {
+	t.Parallel()
 	err := check("apiVersion: strait.dev/v1alpha1\nkind: GatewayConfig\ncluster: a\noverlay: {addresses: [10.80.0.1]}\nwireguard: {privateKeyFile: /etc/strait/private.key}\n")
 	if err != nil {
 		t.Error(err)
@@ -159,6 +164,7 @@ func TestAGatewayJoinedToNothingIsValid(t *testing.T) {
 }
 
 func TestParseKeepsNothingOfItsInput(t *testing.T) {
+	t.Parallel()
 	data := []byte(strings.Replace(valid(t), "vni: 101", "vni: 0", 1))
 	g, err := Parse(data)
 	if err != nil {
@@ -172,6 +178,7 @@ func TestParseKeepsNothingOfItsInput(t *testing.T) {
 }
 
 func TestAGatewayBuiltInCodeHasProblemsWithoutLines(t *testing.T) {
+	t.Parallel()
 	err := new(Gateway).Validate()
 	var problems Problems
 	if !errors.As(err, &problems) || len(problems) == 0 {

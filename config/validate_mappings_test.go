@@ -16,6 +16,7 @@ func replace(t *testing.T, old, new string) string {
 }
 
 func TestT7_ProblemsOfMappingsAreNamed(t *testing.T) {
+	t.Parallel()
 	testMalformed(t, []malformed{
 		{
 			"outside of the external prefixes", "external: 10.70.1.9", "external: 10.75.1.9",

@@ -3,6 +3,7 @@ package config
 import "testing"
 
 func TestProblemsOfMasqueradeAreNamed(t *testing.T) {
+	t.Parallel()
 	const sources = "sources: [198.51.100.0/24, 203.0.113.9]"
 	testMalformed(t, []malformed{
 		{
@@ -41,12 +42,14 @@ func TestProblemsOfMasqueradeAreNamed(t *testing.T) {
 }
 
 func TestEverybodyMayBeMasqueraded(t *testing.T) {
+	t.Parallel()
 	if err := check(replace(t, "sources: [198.51.100.0/24, 203.0.113.9]", "sources: [0.0.0.0/0]")); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestLimitsOfMasqueradeHaveDefaults(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		m                Masquerade
 		flows, perSource int

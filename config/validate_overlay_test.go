@@ -3,6 +3,7 @@ package config
 import "testing"
 
 func TestProblemsOfListenersAndNodesAreNamed(t *testing.T) {
+	t.Parallel()
 	testMalformed(t, []malformed{
 		{
 			"a node without a name", `  - name: node-1

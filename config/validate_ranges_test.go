@@ -3,6 +3,7 @@ package config
 import "testing"
 
 func TestProblemsOfAddressesAndPrefixesAreNamed(t *testing.T) {
+	t.Parallel()
 	testMalformed(t, []malformed{
 		{
 			"no internal address", `  addresses: [10.80.0.1, "fd00:80::1"]`, "  addresses: []",

@@ -3,6 +3,7 @@ package config
 import "testing"
 
 func TestProblemsOfTheDocumentAreNamed(t *testing.T) {
+	t.Parallel()
 	testMalformed(t, []malformed{
 		{
 			"another version", "strait.dev/v1alpha1", "strait.dev/v1",

@@ -8,6 +8,7 @@ import (
 // Links with different own keys lead to the same remote gateway: that is how a key
 // is replaced.
 func TestAPeerKeyMayStandTwiceWithDifferentOwnKeys(t *testing.T) {
+	t.Parallel()
 	twice := strings.Replace(valid(t), "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=", "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=", 1)
 	if err := check(twice); err != nil {
 		t.Error(err)
@@ -15,6 +16,7 @@ func TestAPeerKeyMayStandTwiceWithDifferentOwnKeys(t *testing.T) {
 }
 
 func TestProblemsOfPeersAreNamed(t *testing.T) {
+	t.Parallel()
 	testMalformed(t, []malformed{
 		{
 			"no private key", "  privateKeyFile: /etc/strait/private.key", "  #",
