@@ -19,7 +19,7 @@
 // Stop, Pause, Restore, Compact and Fail bring about faults.
 //
 // Differences from an API server: nothing is validated (no schemas, no CEL), resources
-// of Kubernetes get no defaults, a page of a list shows the objects at the time of its
+// of Kubernetes get no defaults but for addresses and ports of Services, a page of a list shows the objects at the time of its
 // request, deleted pods and namespaces are gone at once (a namespace with its objects),
 // and pods/exec does not exist. Tests of these belong to the API tier; see test/kube.
 package fakekube

@@ -32,6 +32,7 @@ type store struct {
 	objects   map[schema.GroupResource]map[key]*object
 	changes   []change // since compacted, by version
 	made      int      // how many objects were created
+	allocated int      // how many addresses and node ports
 }
 
 // change is a creation (no old), an update, or a deletion (no new).

@@ -42,6 +42,38 @@ func (s *store) begin(r *resource, o *object) {
 		defaultStatus(o, "Active")
 	case r.kind == "Pod":
 		defaultStatus(o, "Pending")
+	case r.kind == "Service":
+		s.allocate(o)
+	}
+}
+
+// allocate gives a Service an address and, where its type has such, node ports.
+func (s *store) allocate(o *object) {
+	spec, _ := o.Object["spec"].(map[string]any)
+	if spec == nil {
+		return
+	}
+	if spec["type"] == nil {
+		spec["type"] = "ClusterIP"
+	}
+	if spec["clusterIP"] == nil && spec["type"] != "ExternalName" {
+		s.allocated++
+		address := fmt.Sprintf("10.96.%d.%d", 1+s.allocated/250, 1+s.allocated%250)
+		spec["clusterIP"], spec["clusterIPs"] = address, []any{address}
+	}
+	ports, _ := spec["ports"].([]any)
+	for _, port := range ports {
+		port := port.(map[string]any)
+		if port["protocol"] == nil {
+			port["protocol"] = "TCP"
+		}
+		switch {
+		case spec["type"] == "ClusterIP":
+			delete(port, "nodePort")
+		case port["nodePort"] == nil || port["nodePort"] == int64(0):
+			s.allocated++
+			port["nodePort"] = int64(30000 + s.allocated%2768)
+		}
 	}
 }
 
@@ -247,8 +279,11 @@ func (s *store) update(r *resource, q Request, old, given *object, managed bool)
 	} else if r.status {
 		setOrDelete(o.Object, "status", old.Object["status"])
 	}
-	if r.custom() {
+	switch {
+	case r.custom():
 		setDefaults(o.Object, r.schema)
+	case r.kind == "Service":
+		s.allocate(o)
 	}
 	o.SetNamespace(old.GetNamespace())
 	o.SetUID(old.GetUID())
