@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,15 +20,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
-	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/fakekube"
 )
-
-func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -81,17 +77,15 @@ func everySecret() string {
 }
 
 // install makes a cluster with Strait in it, and secrets in all places.
-func installed(t *testing.T, cluster *kube.Cluster) *client.Client {
+func installed(t *testing.T, cluster *fakekube.Server) *client.Client {
 	t.Helper()
-	cluster.InstallCRDs(t, crds.Files)
-	c, err := client.New(cluster.Admin())
-	must(t, err)
+	c := cluster.Client(t)
 	for _, ns := range options().Namespaces {
 		cluster.ServiceAccount(t, ns, "default")
 	}
 	annotated := map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"stringData":"` + everySecret() + `"}`, "note": base64.StdEncoding.EncodeToString([]byte(everySecret()))}
 	network := &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName, Annotations: annotated}}
-	_, err = c.ClusterNetworks().Apply(t.Context(), network, "test")
+	_, err := c.ClusterNetworks().Apply(t.Context(), network, "test")
 	must(t, err)
 	network.Status = v1alpha1.ClusterNetworkStatus{ClusterID: "a", PodCIDRs: []v1alpha1.CIDR{"10.0.0.0/16"}}
 	_, err = c.ClusterNetworks().ApplyStatus(t.Context(), network, "test")
@@ -150,7 +144,9 @@ func answers(s *site) {
 }
 
 func TestT4_AnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
-	c := installed(t, kube.Shared(t))
+	t.Parallel()
+	cluster := fakekube.New()
+	c := installed(t, cluster)
 	var packed bytes.Buffer
 	summary, err := run(t.Context(), &packed, []operator.Cluster{{Name: "context a", Client: c}}, options(), answers)
 	must(t, err)
@@ -222,7 +218,7 @@ func TestT4_AnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
 	}
 
 	t.Run("as somebody who may read little", func(t *testing.T) {
-		nobody, err := client.New(kube.Shared(t).ServiceAccount(t, "default", "nobody"))
+		nobody, err := client.New(cluster.ServiceAccount(t, "default", "nobody"))
 		must(t, err)
 		var packed bytes.Buffer
 		summary, err := Run(t.Context(), &packed, []operator.Cluster{{Name: "context nobody", Client: nobody}}, options())

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,22 +18,26 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
-	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/fakekube"
 )
 
 // TestTwoClustersAreJoined starts two clusters with the same ranges, and joins them in
-// all ways that there are.
+// all ways that there are, in virtual time.
 func TestTwoClustersAreJoined(t *testing.T) {
-	other := kube.Start(t)
-	t.Run("before Strait is installed", func(t *testing.T) {
-		c, err := client.New(other.Admin())
-		must(t, err)
-		_, err = Look(t.Context(), Cluster{Name: "context b", Client: c}, nil)
+	t.Parallel()
+	synctest.Test(t, joinTwoClusters)
+}
+
+func joinTwoClusters(t *testing.T) {
+	first, other := fakekube.New(), fakekube.New()
+	other.DeleteCRDs()
+	part(t, "before Strait is installed", func() {
+		_, err := Look(t.Context(), Cluster{Name: "context b", Client: other.Client(t)}, nil)
 		says(t, err, "context b: the API server does not know Strait's kinds", "install Strait in that cluster first")
 	})
-	a := newSite(t, kube.Shared(t), "a", "10.0.0.0/24", "192.0.2.21")
+	a := newSite(t, first, "a", "10.0.0.0/24", "192.0.2.21")
 	b := newSite(t, other, "b", "10.0.0.0/24", "192.0.2.31")
-	t.Run("before the controller runs", func(t *testing.T) {
+	part(t, "before the controller runs", func() {
 		_, err := Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
 		says(t, err, "context a: the controller has not said yet what the cluster is", "see whether strait controller runs")
 	})
@@ -46,7 +51,7 @@ func TestTwoClustersAreJoined(t *testing.T) {
 		})
 	}
 
-	t.Run("by peer", func(t *testing.T) {
+	part(t, "by peer", func() {
 		defer a.clear(t)
 		defer b.clear(t)
 		joined, err := Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
@@ -74,7 +79,7 @@ func TestTwoClustersAreJoined(t *testing.T) {
 		_, err = Join(t.Context(), a.user, b.user, JoinOptions{Name: "other", Waiting: soon()})
 		says(t, err, "it is joined to cluster b already, by Peering b; leave --name out")
 
-		t.Run("status", func(t *testing.T) {
+		part(t, "status", func() {
 			r, err := Await(t.Context(), a.user, nil, soon())
 			must(t, err)
 			for _, s := range r.Peerings[0].Stages {
@@ -86,28 +91,28 @@ func TestTwoClustersAreJoined(t *testing.T) {
 				t.Errorf("ranges %s, want %s", got, want)
 			}
 		})
-		t.Run("resolve", func(t *testing.T) {
+		part(t, "resolve", func() {
 			r, err := Resolve(t.Context(), a.user, netip.MustParseAddr("10.65.0.9"))
 			must(t, err)
 			if len(r.Meanings) != 1 || r.Meanings[0].To != "10.0.0.9" || r.Meanings[0].Of != "b" {
 				t.Errorf("10.65.0.9 means %+v", r.Meanings)
 			}
 		})
-		t.Run("cidr plan of the very cluster", func(t *testing.T) {
+		part(t, "cidr plan of the very cluster", func() {
 			plan, err := PlanOf(t.Context(), a.user, &b.user, nil)
 			must(t, err)
 			if plan.Peering != "b" || len(plan.Views) != 2 || plan.Views[0].SeenAs != "10.65.0.0/24" || plan.Views[1].SeenAs != "10.64.0.0/16" {
 				t.Errorf("the plan is %+v", plan)
 			}
 		})
-		t.Run("made anew on one side", func(t *testing.T) {
+		part(t, "made anew on one side", func() {
 			b.clear(t)
 			_, err := Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
 			must(t, err)
 		})
 	})
 
-	t.Run("by peer, interrupted and run again", func(t *testing.T) {
+	part(t, "by peer, interrupted and run again", func() {
 		defer a.clear(t)
 		defer b.clear(t)
 		o := JoinOptions{Name: "prod-b", RemoteName: "prod-a", Replicas: 2, ServiceType: corev1.ServiceTypeNodePort}
@@ -130,14 +135,14 @@ func TestTwoClustersAreJoined(t *testing.T) {
 		eventually(t, "each gateway tells of its links to both", func() bool { return len(a.get(t, "prod-b").Status.Links) == 4 })
 	})
 
-	t.Run("by peer, with nobody to call", func(t *testing.T) {
+	part(t, "by peer, with nobody to call", func() {
 		defer a.clear(t)
 		defer b.clear(t)
 		_, err := Join(t.Context(), a.user, b.user, JoinOptions{ServiceType: corev1.ServiceTypeClusterIP, Waiting: Waiting{For: 5 * time.Second, Every: 20 * time.Millisecond}})
 		says(t, err, "neither side can be called", "--service-type NodePort")
 	})
 
-	t.Run("by objects", func(t *testing.T) {
+	part(t, "by objects", func() {
 		defer a.clear(t)
 		defer b.clear(t)
 		for s, name := range map[*site]string{a: "b", b: "a"} {
@@ -161,7 +166,7 @@ func TestTwoClustersAreJoined(t *testing.T) {
 		says(t, err, "there is no Peering c; there are: b")
 	})
 
-	t.Run("by invite", func(t *testing.T) {
+	part(t, "by invite", func() {
 		defer a.clear(t)
 		defer b.clear(t)
 		inviting := InviteOptions{Name: "b", Expires: time.Hour, GatewayNamespace: gatewayNamespace, Random: rand.Reader, Now: time.Now, Waiting: soon()}
@@ -233,7 +238,7 @@ func TestTwoClustersAreJoined(t *testing.T) {
 		must(t, err)
 	})
 
-	t.Run("refused", func(t *testing.T) {
+	part(t, "refused", func() {
 		defer a.clear(t)
 		defer b.clear(t)
 		_, err := Join(t.Context(), a.user, Cluster{Name: "context c", Client: a.user.Client}, JoinOptions{Waiting: soon()})
@@ -252,7 +257,7 @@ func TestTwoClustersAreJoined(t *testing.T) {
 		says(t, err, "context x: the API server cannot be reached", "see whether the context is the right one")
 	})
 
-	t.Run("cidr plan", func(t *testing.T) {
+	part(t, "cidr plan", func() {
 		plan, err := PlanOf(t.Context(), a.user, nil, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.9.0.0/16"), netip.MustParsePrefix("10.96.0.0/16")})
 		must(t, err)
 		if got, want := fmt.Sprint(plan.Views), "[{10.0.0.0/16 10.64.0.0/16 10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/24} "+
@@ -261,6 +266,13 @@ func TestTwoClustersAreJoined(t *testing.T) {
 			t.Errorf("got\n%s, want\n%s", got, want)
 		}
 	})
+}
+
+// part is a subtest, which a synctest bubble cannot have.
+func part(t *testing.T, name string, test func()) {
+	t.Helper()
+	t.Log(name)
+	test()
 }
 
 // says checks that an error has all these words.

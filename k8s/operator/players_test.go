@@ -19,6 +19,8 @@ import (
 )
 
 // play makes turns until the test ends.
+//
+//strait:virtualtime
 func play(t *testing.T, sites ...*site) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

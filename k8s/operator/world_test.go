@@ -8,46 +8,40 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
-	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/fakekube"
 )
-
-func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
 
 const gatewayNamespace = "strait-gateways"
 
-// site is a cluster with a real API server and a real controller. What is missing of a
+// site is a cluster with an API server in memory and a real controller. The rest of a
 // cluster is played by turn: kubelets, the garbage collector, gateways and the helper of
 // the one node.
 type site struct {
 	id     string
-	kube   *kube.Cluster
+	kube   *fakekube.Server
 	admin  *client.Client // of the players
 	user   Cluster        // what commands use
 	writes atomic.Int32   // of commands
 }
 
-func newSite(t *testing.T, cluster *kube.Cluster, id, podCIDR, node string) *site {
+func newSite(t *testing.T, cluster *fakekube.Server, id, podCIDR, node string) *site {
 	t.Helper()
-	cluster.InstallCRDs(t, crds.Files)
-	s := &site{id: id, kube: cluster}
-	var err error
-	s.admin, err = client.New(cluster.Admin())
-	must(t, err)
-	counted := cluster.Admin()
+	cluster.InstallCRDs()
+	s := &site{id: id, kube: cluster, admin: cluster.Client(t)}
+	counted := cluster.Config()
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return writes{next, &s.writes} })
 	user, err := client.New(counted)
 	must(t, err)
@@ -57,22 +51,20 @@ func newSite(t *testing.T, cluster *kube.Cluster, id, podCIDR, node string) *sit
 	_, err = s.admin.ClusterNetworks().Patch(t.Context(), "default", types.ApplyPatchType,
 		[]byte(`{"apiVersion":"strait.dev/v1alpha1","kind":"ClusterNetwork","metadata":{"name":"default"},"spec":{"clusterID":"`+id+`"}}`), metav1.PatchOptions{FieldManager: "helm"})
 	must(t, err)
-	made, err := cluster.Kubernetes().CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+	cluster.Add(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: corev1.NodeSpec{PodCIDR: podCIDR, PodCIDRs: []string{podCIDR}},
-	}, metav1.CreateOptions{})
-	must(t, err)
-	made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: node}}
-	made.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	_, err = cluster.Kubernetes().CoreV1().Nodes().UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
-	must(t, err)
+		Status: corev1.NodeStatus{
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: node}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}})
 	return s
 }
 
 // control runs the controller until the test ends.
 func (s *site) control(t *testing.T) {
 	t.Helper()
-	c, err := client.New(s.kube.Admin())
-	must(t, err)
+	c := s.kube.Client(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
@@ -140,6 +132,9 @@ func (s *site) clear(t *testing.T) {
 	})
 }
 
+// eventually waits for a condition in virtual time.
+//
+//strait:virtualtime
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(20 * time.Millisecond) {

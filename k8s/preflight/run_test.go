@@ -1,21 +1,19 @@
 package preflight
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/k8s/operator"
-	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/fakekube"
 )
-
-func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -33,16 +31,13 @@ func clusterOf(t *testing.T, name string, config *rest.Config) operator.Cluster 
 
 // What the API server alone tells, with nothing of Strait in the cluster.
 func TestAPreflightWithoutPodsReadsAndSaysWhatItDidNotLookAt(t *testing.T) {
-	cluster := kube.Start(t)
-	admin := clusterOf(t, "a", cluster.Admin())
+	t.Parallel()
 	node := linux("n1")
 	node.Spec.PodCIDR, node.Spec.PodCIDRs = "10.0.1.0/24", []string{"10.0.1.0/24"}
-	made, err := admin.Client.Nodes().Create(t.Context(), &node, metav1.CreateOptions{})
-	must(t, err)
-	made.Status = linux("n1").Status
-	made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.21"}}
-	_, err = admin.Client.Nodes().UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
-	must(t, err)
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.21"}}
+	cluster := fakekube.New(&node, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}})
+	cluster.DeleteCRDs()
+	admin := clusterOf(t, "a", cluster.Config())
 
 	all, err := Run(t.Context(), Options{Local: admin, NoPods: true})
 	must(t, err)

@@ -7,17 +7,16 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/preflight"
-	"strait.dev/strait/k8s/rbac"
 	"strait.dev/strait/node"
-	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/fakekube"
 )
 
 // told is findings in short.
@@ -32,9 +31,10 @@ func told(all []findings.Finding) string {
 func silent(string) {}
 
 func TestObjectsThatAreLeftAreFound(t *testing.T) {
-	cluster := kube.Start(t)
-	admin, err := client.New(cluster.Admin())
-	must(t, err)
+	t.Parallel()
+	cluster := fakekube.New()
+	cluster.DeleteCRDs()
+	admin := cluster.Client(t)
 	c := operator.Cluster{Name: "a", Client: admin}
 	clean, err := Check(t.Context(), c, "", silent)
 	must(t, err)
@@ -42,9 +42,10 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 		t.Errorf("of a cluster that never had Strait:\n%s", told(clean))
 	}
 
-	cluster.InstallCRDs(t, crds.Files)
-	cluster.ServiceAccount(t, "strait-system", "strait-controller")
-	cluster.Grant(t, rbac.Controller, "strait-system", "strait-controller")
+	cluster.InstallCRDs()
+	controller := metav1.ObjectMeta{Name: "strait-controller"}
+	cluster.Add(&rbacv1.ClusterRole{ObjectMeta: controller}, &rbacv1.ClusterRoleBinding{ObjectMeta: controller},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strait-gateways"}})
 	_, err = admin.Secrets("strait-gateways").Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "b-0-key-1", Labels: map[string]string{install.NameLabel: install.Name}, Finalizers: []string{"example.com/slow"}}, Data: map[string][]byte{"key": []byte("hidden")},
 	}, metav1.CreateOptions{})

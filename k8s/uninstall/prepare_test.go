@@ -1,12 +1,11 @@
 package uninstall
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,42 +13,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/k8s/rbac"
-	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/fakekube"
 )
-
-func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
 
 // world is a cluster with Strait's objects, without anybody who acts on them.
 type world struct {
 	*testing.T
 	*client.Client
-	cluster *kube.Cluster
+	cluster *fakekube.Server
 	options Options // with the rights of package rbac, and no more
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	cluster := kube.Shared(t)
-	account := cluster.ServiceAccount(t, "strait-system", "strait-uninstall")
-	cluster.Grant(t, rbac.Uninstall, "strait-system", "strait-uninstall")
-	admin, err := client.New(cluster.Admin())
+	cluster := fakekube.New(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strait-gateways"}})
+	limited, err := client.New(cluster.ServiceAccount(t, "strait-system", "strait-uninstall", rbac.Uninstall))
 	must(t, err)
-	limited, err := client.New(account)
-	must(t, err)
-	return &world{t, admin, cluster, Options{Client: limited, Gateways: "strait-gateways", For: time.Minute}}
+	return &world{t, cluster.Client(t), cluster, Options{Client: limited, Gateways: "strait-gateways", For: time.Minute}}
 }
 
 // install makes what an installation with one peering and one node has.
 func (w *world) install() {
 	w.Helper()
 	ctx := w.Context()
-	w.cluster.InstallCRDs(w.T, crds.Files)
-	w.Cleanup(w.clear)
 	_, err := w.ClusterNetworks().Apply(ctx, &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: "default"},
 		Spec: v1alpha1.ClusterNetworkSpec{ExternalCIDRs: []v1alpha1.CIDR{}, RemapPools: []v1alpha1.CIDR{}}}, "test")
 	must(w.T, err)
@@ -64,16 +54,6 @@ func (w *world) install() {
 		Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template}}, metav1.CreateOptions{})
 	must(w.T, err)
 	w.node("node-1", corev1.ConditionTrue)
-}
-
-func (w *world) clear() {
-	ctx, all := context.Background(), metav1.ListOptions{}
-	must(w.T, w.Peerings().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
-	must(w.T, w.AddressMappings().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
-	must(w.T, w.NodeAttachments().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
-	must(w.T, w.ClusterNetworks().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
-	must(w.T, w.Client.Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
-	must(w.T, w.StatefulSets("strait-gateways").DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 }
 
 // node makes a node that Strait works on.
@@ -110,6 +90,7 @@ func (w *world) prepare(o Options) (said <-chan string, ended func() (*Prepared,
 	var err error
 	go func() {
 		defer close(done)
+		defer close(lines)
 		p, err = Prepare(w.Context(), o)
 	}()
 	return lines, func() (*Prepared, error) { <-done; return p, err }
@@ -118,16 +99,12 @@ func (w *world) prepare(o Options) (said <-chan string, ended func() (*Prepared,
 // until waits for a line that begins so.
 func (w *world) until(said <-chan string, prefix string) {
 	w.Helper()
-	for {
-		select {
-		case line := <-said:
-			if strings.HasPrefix(line, "waiting for "+prefix) {
-				return
-			}
-		case <-time.After(time.Minute):
-			w.Fatalf("%s was never waited for", prefix)
+	for line := range said {
+		if strings.HasPrefix(line, "waiting for "+prefix) {
+			return
 		}
 	}
+	w.Fatalf("%s was never waited for", prefix)
 }
 
 func (w *world) asked() bool {
@@ -147,89 +124,100 @@ func must(t testing.TB, err error) {
 }
 
 func TestAPreparationTakesWhatOneClusterHas(t *testing.T) {
-	w := newWorld(t)
-	w.install()
-	w.node("away", corev1.ConditionUnknown)
-	said, ended := w.prepare(w.options)
-	w.until(said, "StatefulSet b, node node-1: the node's helper has not answered")
-	if !w.asked() {
-		t.Error("the nodes were not asked")
-	}
-	must(t, w.StatefulSets("strait-gateways").Delete(t.Context(), "b", metav1.DeleteOptions{})) // as the garbage collector does
-	w.says("node-1", metav1.Condition{Type: v1alpha1.ConditionReleased, Status: metav1.ConditionFalse, Reason: "KernelRefuses", Message: "busy"})
-	w.until(said, "node node-1: busy")
-	w.says("node-1", gone)
-	p, err := ended()
-	must(t, err)
-	if got, want := fmt.Sprint(p.Removed, p.Released, len(p.Lost)), "[Peering b AddressMapping database] [node-1] 1"; got != want || p.Lost[0].Name != "away" {
-		t.Errorf("%s, lost %v; want %s", got, p.Lost, want)
-	}
-	again, err := Prepare(t.Context(), w.options) // as Helm does after it failed later on
-	must(t, err)
-	if len(again.Removed) > 0 || !slices.Equal(again.Released, p.Released) {
-		t.Errorf("a second time: %+v", again)
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.install()
+		w.node("away", corev1.ConditionUnknown)
+		said, ended := w.prepare(w.options)
+		w.until(said, "StatefulSet b, node node-1: the node's helper has not answered")
+		if !w.asked() {
+			t.Error("the nodes were not asked")
+		}
+		must(t, w.StatefulSets("strait-gateways").Delete(t.Context(), "b", metav1.DeleteOptions{})) // as the garbage collector does
+		w.says("node-1", metav1.Condition{Type: v1alpha1.ConditionReleased, Status: metav1.ConditionFalse, Reason: "KernelRefuses", Message: "busy"})
+		w.until(said, "node node-1: busy")
+		w.says("node-1", gone)
+		p, err := ended()
+		must(t, err)
+		if got, want := fmt.Sprint(p.Removed, p.Released, len(p.Lost)), "[Peering b AddressMapping database] [node-1] 1"; got != want || p.Lost[0].Name != "away" {
+			t.Errorf("%s, lost %v; want %s", got, p.Lost, want)
+		}
+		again, err := Prepare(t.Context(), w.options) // as Helm does after it failed later on
+		must(t, err)
+		if len(again.Removed) > 0 || !slices.Equal(again.Released, p.Released) {
+			t.Errorf("a second time: %+v", again)
+		}
+	})
 }
 
 func TestAPreparationIsDoneWithoutStrait(t *testing.T) {
-	cluster := kube.Start(t)
-	account := cluster.ServiceAccount(t, "strait-system", "strait-uninstall")
-	cluster.Grant(t, rbac.Uninstall, "strait-system", "strait-uninstall")
-	limited, err := client.New(account)
-	must(t, err)
-	o := Options{Client: limited, Gateways: "strait-gateways", For: time.Minute}
-	if _, err := Prepare(t.Context(), o); err != nil {
-		t.Errorf("without Strait's kinds: %v", err)
-	}
-	cluster.InstallCRDs(t, crds.Files)
-	if _, err := Prepare(t.Context(), o); err != nil {
-		t.Errorf("without objects: %v", err)
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.cluster.DeleteCRDs()
+		if _, err := Prepare(t.Context(), w.options); err != nil {
+			t.Errorf("without Strait's kinds: %v", err)
+		}
+		w.cluster.InstallCRDs()
+		if _, err := Prepare(t.Context(), w.options); err != nil {
+			t.Errorf("without objects: %v", err)
+		}
+	})
 }
 
 func TestAPreparationThatIsTooLateSaysWhatIsMissingAndHowToGoOn(t *testing.T) {
-	w := newWorld(t)
-	w.install()
-	o := w.options
-	o.For = 2 * look
-	_, err := Prepare(t.Context(), o)
-	for _, want := range []string{"StatefulSet b", "node node-1: the node's helper has not answered", "--no-hooks", "strait.dev/uninstall-"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v\nlacks %q", err, want)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.install()
+		o := w.options
+		o.For = 2 * look
+		_, err := Prepare(t.Context(), o)
+		for _, want := range []string{"StatefulSet b", "node node-1: the node's helper has not answered", "--no-hooks", "strait.dev/uninstall-"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v\nlacks %q", err, want)
+			}
 		}
-	}
-	if !w.asked() {
-		t.Error("the nodes are not asked any more, though Helm may ask again")
-	}
+		if !w.asked() {
+			t.Error("the nodes are not asked any more, though Helm may ask again")
+		}
+	})
 }
 
 func TestAPreparationInsists(t *testing.T) {
-	w := newWorld(t)
-	w.install()
-	said, ended := w.prepare(w.options)
-	w.until(said, "StatefulSet b, node node-1")
-	// Somebody applies both again, as Argo CD does.
-	_, err := w.ClusterNetworks().Patch(t.Context(), "default", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.UninstallAnnotation), metav1.PatchOptions{})
-	must(t, err)
-	_, err = w.Peerings().Apply(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{ClusterID: "b"}}, "test")
-	must(t, err)
-	w.until(said, "Peering b")
-	w.until(said, "StatefulSet b")
-	must(t, w.StatefulSets("strait-gateways").Delete(t.Context(), "b", metav1.DeleteOptions{}))
-	w.says("node-1", gone)
-	if _, err := ended(); err != nil || !w.asked() {
-		t.Errorf("%v, the nodes are asked: %v", err, w.asked())
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.install()
+		said, ended := w.prepare(w.options)
+		w.until(said, "StatefulSet b, node node-1")
+		// Somebody applies both again, as Argo CD does.
+		_, err := w.ClusterNetworks().Patch(t.Context(), "default", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.UninstallAnnotation), metav1.PatchOptions{})
+		must(t, err)
+		_, err = w.Peerings().Apply(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{ClusterID: "b"}}, "test")
+		must(t, err)
+		w.until(said, "Peering b")
+		w.until(said, "StatefulSet b")
+		must(t, w.StatefulSets("strait-gateways").Delete(t.Context(), "b", metav1.DeleteOptions{}))
+		w.says("node-1", gone)
+		if _, err := ended(); err != nil || !w.asked() {
+			t.Errorf("%v, the nodes are asked: %v", err, w.asked())
+		}
+	})
 }
 
 func TestAPreparationWithoutRightsSaysSo(t *testing.T) {
-	w := newWorld(t)
-	w.install()
-	o := w.options
-	var err error
-	o.Client, err = client.New(w.cluster.ServiceAccount(t, "strait-system", "nobody"))
-	must(t, err)
-	if _, err := Prepare(t.Context(), o); err == nil || !strings.Contains(err.Error(), "k8s/rbac/uninstall.yaml") {
-		t.Errorf("%v", err)
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.install()
+		o := w.options
+		var err error
+		o.Client, err = client.New(w.cluster.ServiceAccount(t, "strait-system", "nobody"))
+		must(t, err)
+		if _, err := Prepare(t.Context(), o); err == nil || !strings.Contains(err.Error(), "k8s/rbac/uninstall.yaml") {
+			t.Errorf("%v", err)
+		}
+	})
 }
