@@ -3,13 +3,13 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // churn: T12, what comes and goes by the thousand must leave nothing behind in a gateway.
@@ -77,21 +77,13 @@ func (h *hostile) churn() []attack {
 	}}
 }
 
-// connectAndReset opens a connection and throws it away.
+// connectAndReset opens a connection and resets it.
 func (n *namespace) connectAndReset(to netip.AddrPort) error {
 	return n.in(func() error {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		c, err := net.DialTCP("tcp", nil, net.TCPAddrFromAddrPort(to))
 		if err != nil {
 			return err
 		}
-		defer unix.Close(fd)
-		if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
-			return err
-		}
-		// Connect waits no longer than it takes to send.
-		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 5}); err != nil {
-			return err
-		}
-		return unix.Connect(fd, sockaddr4(to))
+		return errors.Join(c.SetLinger(0), c.Close())
 	})
 }
