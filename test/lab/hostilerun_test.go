@@ -147,17 +147,6 @@ func (h *hostile) run(t *testing.T, a attack) {
 	for _, f := range a.floods(t, n) {
 		fs = append(fs, func(stop <-chan struct{}) int { return flood(f.send, f.packet, rate, stop) })
 	}
-	started := time.Now()
-	r.sent = floods(fs, func() {
-		r.goodput, r.cpu = h.window(t, length)
-		if a.meanwhile != nil {
-			r.note = a.meanwhile(t) // afterwards: it may take longer than the window
-		}
-		r.memory[1] = h.memory(t)
-	})
-	r.rate = float64(r.sent) / time.Since(started).Seconds()
-
-	// Drops are counted when the last packet has been dealt with.
 	counted := func() float64 {
 		r.counted = h.counters(t).since(counters)
 		var sum float64
@@ -166,12 +155,23 @@ func (h *hostile) run(t *testing.T, a attack) {
 		}
 		return sum
 	}
-	rise := func() bool {
-		total := counted()
-		return !slices.ContainsFunc(a.counted, func(name string) bool { return r.counted[name] == 0 }) &&
-			(!a.complete || total >= float64(r.sent))
+	started := time.Now()
+	r.sent = floods(fs, func() {
+		r.goodput, r.cpu = h.window(t, length)
+		if a.meanwhile != nil {
+			r.note = a.meanwhile(t) // afterwards: it may take longer than the window
+		}
+		r.memory[1] = h.memory(t)
+		eventually(t, fmt.Sprintf("drops are counted as each of %v", a.counted), func() bool {
+			counted()
+			return !slices.ContainsFunc(a.counted, func(name string) bool { return r.counted[name] == 0 })
+		})
+	})
+	r.rate = float64(r.sent) / time.Since(started).Seconds()
+	if a.complete {
+		eventually(t, fmt.Sprintf("the drops of all %d packets are counted", r.sent), func() bool { return counted() >= float64(r.sent) })
 	}
-	eventually(t, fmt.Sprintf("the drops of %d packets are counted as %v", r.sent, a.counted), rise)
+	counted()
 	var where string
 	r.seen, where = h.watch.count(n)
 	if r.seen != a.exactly && a.passes == "" {

@@ -70,6 +70,7 @@ func TestPresharedKeyIsUsed(t *testing.T) {
 	responses := listenOn(t, top.a.gw, "wan", func(frame []byte) bool { return wireGuardType(frame) == 2 })
 	b.start(t)
 	b.waitReady(t)
+	eventually(t, "A calls the link down", func() bool { return !top.a.gateway.linkUp(t) })
 	// A repeats the handshake only because the first response was of no use to it.
 	eventually(t, "B has answered two handshakes of A", func() bool { return responses.count() >= 2 })
 	if b.linkUp(t) || top.a.gateway.linkUp(t) {
