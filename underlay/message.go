@@ -141,10 +141,16 @@ func (c *control) is(level, option int32) bool {
 	return c.header.Level == level && c.header.Type == option
 }
 
-// Both calls below are raw: Go's scheduler is not told. Told, it takes the processor
-// away from a call that lasts longer than some 20 µs, as a send of 64 KiB through half
-// of the network stack does, wakes another thread for it, and makes this one queue when
-// it comes back. Neither call ever blocks, so there is nothing to make room for.
+// Both calls below are raw: Go's scheduler does not know of them, and the thread keeps its
+// P, the right to run Go code, until they return. Around unix.Syscall, sysmon takes the P
+// from a call that lasts longer than some 20 µs while other goroutines wait, as a send of
+// 64 KiB through half of the network stack does; it wakes another thread for it, and makes
+// this one queue when it comes back.
+//
+// The price: for the length of a call no other goroutine runs on this P, and a stop of the
+// world (garbage collection, GOMAXPROCS) waits for it. Calls are short, because
+// MSG_DONTWAIT keeps them from waiting for the network. They can still wait for memory, for
+// the socket's lock and, like all code, for a processor.
 
 // recvmmsg fills messages with what waits in the socket's queue, without blocking.
 func recvmmsg(fd int, messages []message) (n int, errno unix.Errno) {
