@@ -67,7 +67,7 @@ func (p *pinger) send(data []byte) {
 func (p *pinger) hears(data []byte) {
 	p.w.Helper()
 	var got bytes.Buffer
-	p.w.until("an echo reply", func() bool {
+	p.w.until("there is an echo reply", func() bool {
 		_, err := p.end.Read(&got, tcpip.ReadOptions{})
 		return err == nil
 	})
@@ -85,6 +85,7 @@ func (p *pinger) hearsNothing() {
 }
 
 func TestPingIsAnsweredWhenTheTargetIsUp(t *testing.T) {
+	t.Parallel()
 	for _, to := range []struct{ from, at netip.Addr }{{callerAddr, mappedAddr}, {callerAddr6, mappedAddr6}} {
 		w := newWorld(t, Limits{})
 		p := w.pinger(to.from, to.at)
@@ -101,6 +102,7 @@ func TestPingIsAnsweredWhenTheTargetIsUp(t *testing.T) {
 
 // The stack owns the address, and yet does not answer for a target that is down.
 func TestPingIsNotAnsweredWhenTheTargetIsDown(t *testing.T) {
+	t.Parallel()
 	for _, to := range []struct{ from, at netip.Addr }{{callerAddr, mappedAddr}, {callerAddr6, mappedAddr6}} {
 		w := newWorld(t, Limits{})
 		var up atomic.Bool
@@ -109,7 +111,7 @@ func TestPingIsNotAnsweredWhenTheTargetIsDown(t *testing.T) {
 		p := w.pinger(to.from, to.at)
 		for n := range 5 {
 			p.send([]byte("up?"))
-			w.until("it to be counted", func() bool { return w.relay.Echo().Down == uint64(n+1) })
+			w.until("it is counted", func() bool { return w.relay.Echo().Down == uint64(n+1) })
 		}
 		if asked.Load() != 1 {
 			t.Errorf("the target was asked %d times", asked.Load())
@@ -123,15 +125,16 @@ func TestPingIsNotAnsweredWhenTheTargetIsDown(t *testing.T) {
 }
 
 func TestPingToATargetThatIsSilentIsGivenUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Limits{})
 	w.alive = func(ctx context.Context, _ netip.Addr, _ uint16) bool { <-ctx.Done(); return false }
 	p := w.pinger(callerAddr, mappedAddr)
 	for range waitingPerOne + 3 {
 		p.send([]byte("?"))
 	}
-	w.until("too many", func() bool { return w.relay.Echo().Refused == 3 })
+	w.until("some are too many", func() bool { return w.relay.Echo().Refused == 3 })
 	w.advance(askFor)
-	w.until("the end", func() bool { return w.relay.Echo().Down == waitingPerOne })
+	w.until("the connections have ended", func() bool { return w.relay.Echo().Down == waitingPerOne })
 	if n, m := w.relay.echo.waiting.now.Load(), w.relay.echo.asking.now.Load(); n != 0 || m != 0 {
 		t.Errorf("%d still wait, %d are still asked", n, m)
 	}
@@ -140,6 +143,7 @@ func TestPingToATargetThatIsSilentIsGivenUp(t *testing.T) {
 
 // An address of the gateway that is not mapped is answered by its stack.
 func TestPingToWhatIsNotMappedIsTheStacks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Limits{})
 	w.must(w.relay.SetMappings(both[1:]))
 	p := w.pinger(callerAddr, mappedAddr)
@@ -152,6 +156,7 @@ func TestPingToWhatIsNotMappedIsTheStacks(t *testing.T) {
 
 // What was learned of ports on which the target answers is asked about.
 func TestATargetIsAskedOnAPortThatAnswered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Limits{})
 	ports := make(chan uint16, 1)
 	w.alive = func(_ context.Context, _ netip.Addr, p uint16) bool { ports <- p; return true }
@@ -165,8 +170,8 @@ func TestATargetIsAskedOnAPortThatAnswered(t *testing.T) {
 // This machine is up and answers, by ping or by refusing TCP; what is asked of a network
 // for documentation is not.
 func TestAliveAsksForReal(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
 	if !alive(ctx, netip.MustParseAddr("127.0.0.1"), 0) {
 		t.Error("this machine is not up")
 	}

@@ -33,7 +33,7 @@ func (w *world) flood(packets int, send func(n int)) {
 		send(n)
 		if n%1000 == 999 {
 			sent := w.sent.Load()
-			w.until("the wire", func() bool { return w.arrived.Load() >= sent })
+			w.until("the wire has carried all", func() bool { return w.arrived.Load() >= sent })
 		}
 	}
 }
@@ -42,8 +42,8 @@ func (w *world) flood(packets int, send func(n int)) {
 func (w *world) returns(goroutines int, heap uint64) {
 	w.Helper()
 	w.untilNothingIsLeft()
-	w.until("the goroutines", func() bool { return runtime.NumGoroutine() <= goroutines })
-	w.until("the memory", func() bool { _, now := held(); return now < heap+heap/20+1<<19 })
+	w.until("the goroutines have ended", func() bool { return runtime.NumGoroutine() <= goroutines })
+	w.until("the memory is free", func() bool { _, now := held(); return now < heap+heap/20+1<<19 })
 }
 
 func TestT17_AFloodOfSYNsIsBoundedAndLeavesNothing(t *testing.T) {
@@ -64,7 +64,7 @@ func TestT17_AFloodOfSYNsIsBoundedAndLeavesNothing(t *testing.T) {
 		w.flood(5000, func(n int) {
 			w.sendSYN(netip.AddrPortFrom(stranger(n), uint16(1024+n)), netip.AddrPortFrom(mappedAddr, port))
 		})
-		w.until("the limit", func() bool { return w.relay.TCP().Open == most && len(w.host.RegisteredEndpoints()) == most })
+		w.until("the limit is reached", func() bool { return w.relay.TCP().Open == most && len(w.host.RegisteredEndpoints()) == most })
 		w.advance(2 * DefaultLimits.Dial)
 		w.untilNothingIsLeft()
 	}
@@ -85,7 +85,7 @@ func TestAFloodOfDatagramsIsBoundedAndLeavesNothing(t *testing.T) {
 		w.flood(5000, func(n int) {
 			w.send(stranger(n), mappedAddr, header.UDPProtocolNumber, []byte{0x12, 0x34, 0, 53, 0, 9, 0, 0, 'x'})
 		})
-		w.until("the limit", func() bool { return w.relay.UDP().Open == most && w.relay.UDP().Opened%most == 0 })
+		w.until("the limit is reached", func() bool { return w.relay.UDP().Open == most && w.relay.UDP().Opened%most == 0 })
 		w.advance(2 * DefaultLimits.Query)
 		w.untilNothingIsLeft()
 	}
@@ -99,11 +99,12 @@ func TestAFloodOfDatagramsIsBoundedAndLeavesNothing(t *testing.T) {
 }
 
 func TestAFloodOfPingsIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Limits{})
 	w.flood(5000, func(n int) {
 		w.send(stranger(n), mappedAddr, header.ICMPv4ProtocolNumber, []byte{8, 0, 0xf7, 0xff, 0, 0, 0, 0})
 	})
-	w.until("all to be counted", func() bool { s := w.relay.Echo(); return s.Answered+s.Refused == 5000 })
+	w.until("all are counted", func() bool { s := w.relay.Echo(); return s.Answered+s.Refused == 5000 })
 	if s := w.relay.Echo(); s.Answered > 200 { // time stands still, so the stack's limit of ICMP is its burst
 		t.Errorf("counted %+v", s)
 	}
@@ -111,6 +112,7 @@ func TestAFloodOfPingsIsBounded(t *testing.T) {
 
 // Nobody can tell the sequence number that a connection begins with from those of others.
 func TestT16_SequenceNumbersAreNotGuessed(t *testing.T) {
+	t.Parallel()
 	const tries = 8
 	w := newWorld(t, Limits{})
 	l := w.listen(port)

@@ -2,15 +2,15 @@ package relay
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+
+	"strait.dev/strait/test/ports"
 )
 
 // serveUDP puts a socket at the target.
@@ -55,7 +55,6 @@ func (w *world) asks(c net.Conn, b []byte) {
 
 func (w *world) hears(c net.Conn, b []byte) {
 	w.Helper()
-	w.must(c.SetReadDeadline(time.Now().Add(20 * time.Second)))
 	got := make([]byte, 65536)
 	n, err := c.Read(got)
 	if err != nil || !bytes.Equal(got[:n], b) {
@@ -64,6 +63,7 @@ func (w *world) hears(c net.Conn, b []byte) {
 }
 
 func TestDatagramsToAMappedAddressReachTheTargetWhole(t *testing.T) {
+	t.Parallel()
 	for _, to := range []struct{ from, at netip.Addr }{{callerAddr, mappedAddr}, {callerAddr6, mappedAddr6}} {
 		w := newWorld(t, Limits{})
 		go echoUDP(w.serveUDP(port))
@@ -72,7 +72,7 @@ func TestDatagramsToAMappedAddressReachTheTargetWhole(t *testing.T) {
 		for _, size := range []int{1, 0, 1200, 1392, 4000, 60000} { // more than the MTU of 1420 comes and goes in fragments
 			w.asks(c, bytes.Repeat([]byte{7}, size))
 		}
-		w.until("the counters", func() bool { s := w.relay.UDP(); return s.ToCaller == 66593 && s.ToTarget == 66593 })
+		w.until("everything is counted", func() bool { s := w.relay.UDP(); return s.ToCaller == 66593 && s.ToTarget == 66593 })
 		if s := w.relay.UDP(); s.Opened != 1 || s.Open != 1 || s.Lost != 0 {
 			t.Errorf("counted %+v", s)
 		}
@@ -82,6 +82,7 @@ func TestDatagramsToAMappedAddressReachTheTargetWhole(t *testing.T) {
 // Sessions differ by the caller's port and by the mapped one, and nobody hears what is
 // another one's.
 func TestEachCallersPortHasASessionOfItsOwn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Limits{})
 	go echoUDP(w.serveUDP(port))
 	go echoUDP(w.serveUDP(port + 1))
@@ -104,6 +105,7 @@ func TestEachCallersPortHasASessionOfItsOwn(t *testing.T) {
 
 // RFC 4787 REQ-5 and REQ-6: 5 min from the last datagram of either side.
 func TestRFC4787REQ5_ASessionLivesForFiveMinutesFromItsLastDatagram(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Limits{})
 	server := w.serveUDP(port)
 	c := w.socket(callerAddr, netip.AddrPortFrom(mappedAddr, port))
@@ -136,6 +138,7 @@ func TestRFC4787REQ5_ASessionLivesForFiveMinutesFromItsLastDatagram(t *testing.T
 
 // RFC 4787 REQ-5 (c): resolvers use a port for each question.
 func TestRFC4787REQ5_AQuestionToPort53IsKeptForLess(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Limits{})
 	go echoUDP(w.serveUDP(53))
 	for range 10 {
@@ -149,17 +152,17 @@ func TestRFC4787REQ5_AQuestionToPort53IsKeptForLess(t *testing.T) {
 }
 
 func TestATargetsClosedPortIsTold(t *testing.T) {
+	t.Parallel()
 	for _, to := range []struct{ from, at netip.Addr }{{callerAddr, mappedAddr}, {callerAddr6, mappedAddr6}} {
 		w := newWorld(t, Limits{})
-		server := w.serveUDP(port)
-		server.Close()
+		closed := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), ports.Free(t, 1)[0])
+		w.serves("udp", port, net.UDPAddrFromAddrPort(closed))
 		c := w.socket(to.from, netip.AddrPortFrom(to.at, port))
 		_, err := c.Write([]byte("anybody?"))
 		w.must(err)
 		w.untilTold(to.from, portUnreachable)
-		w.must(c.SetReadDeadline(time.Now().Add(20 * time.Second)))
-		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("the caller's socket heard %v", err)
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			t.Error("the caller's socket received something")
 		}
 		if s := w.relay.UDP(); s.Refused[TargetRefused] == 0 || s.Open != 1 { // RFC 4787 REQ-12: an error ends nothing
 			t.Errorf("counted %+v", s)
@@ -168,6 +171,7 @@ func TestATargetsClosedPortIsTold(t *testing.T) {
 }
 
 func TestSessionsOfAMappingThatEndsEnd(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Limits{})
 	go echoUDP(w.serveUDP(port))
 	c, stays := w.socket(callerAddr, netip.AddrPortFrom(mappedAddr, port)), w.socket(callerAddr6, netip.AddrPortFrom(mappedAddr6, port))
@@ -184,6 +188,7 @@ func TestSessionsOfAMappingThatEndsEnd(t *testing.T) {
 }
 
 func TestLimitsOfSessionsHoldAndAreTold(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		quota Quota
 		why   Refusal
@@ -215,13 +220,14 @@ func TestLimitsOfSessionsHoldAndAreTold(t *testing.T) {
 
 // What has a wrong checksum opens nothing.
 func TestADamagedDatagramOpensNoSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Limits{})
 	w.serveUDP(port)
 	before := w.carried.Load()
 	w.send(callerAddr, mappedAddr, 17, []byte{0x12, 0x34, byte(port >> 8), byte(port & 0xff), 0, 9, 0xba, 0xad, 'x'})
-	w.until("the packet", func() bool { return w.carried.Load() > before })
+	w.until("the packet is carried", func() bool { return w.carried.Load() > before })
 	w.send(callerAddr, mappedAddr, 17, []byte{0x12, 0x34, byte(port >> 8), byte(port & 0xff), 0, 9, 0, 0, 'x'}) // without checksum
-	w.until("a session", func() bool { return w.relay.UDP().Opened > 0 })
+	w.until("a session is opened", func() bool { return w.relay.UDP().Opened > 0 })
 	if s := w.relay.UDP(); s.Opened != 1 {
 		t.Errorf("counted %+v", s)
 	}

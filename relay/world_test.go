@@ -28,6 +28,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -168,7 +169,7 @@ func (w *world) untilTold(caller netip.Addr, what icmpForm) {
 	} else {
 		what.type4, what.code4 = 0, 0
 	}
-	w.until("an ICMP error", func() bool {
+	w.until("the caller is told by an ICMP error", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return slices.Contains(w.told, what)
@@ -224,48 +225,38 @@ func (w *world) must(err error) {
 	}
 }
 
-// until waits for what other goroutines do, in real time.
+// until waits for what other goroutines do.
 func (w *world) until(what string, done func() bool) {
 	w.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.Fatalf("waited in vain for %s; TCP %+v, UDP %+v", what, w.relay.TCP(), w.relay.UDP())
-		}
-	}
+	wait.Until(w.TB, what, done)
 }
 
 // advance lets time pass in steps, small enough for every timer to fire when it should,
-// and no faster than the stacks' goroutines can follow.
+// and no faster than the stacks' goroutines can follow: each step ends when the wires are
+// quiet.
 func (w *world) advance(d time.Duration) {
-	const step = 10 * time.Second
+	const step = 30 * time.Second
 	for ; d > 0; d -= step {
 		w.clock.Advance(min(d, step))
-		for before := int64(-1); before != w.carried.Load(); {
+		before := int64(-1)
+		w.until("the wires are quiet", func() bool {
+			quiet := before == w.carried.Load() && w.link.NumQueued() == 0
 			before = w.carried.Load()
-			time.Sleep(time.Millisecond)
-		}
+			return quiet
+		})
 	}
 }
 
-// timeFlows lets time pass as it does outside, until the function that it returns is
-// called: for what moves so much that a packet may be lost, and has to be sent again.
+// timeFlows lets time pass until the function that it returns is called: for what moves so
+// much that a packet may be lost, and has to be sent again.
 func (w *world) timeFlows() (stop func()) {
 	const step = 5 * time.Millisecond
-	end, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(step)
-		defer tick.Stop()
-		for {
-			select {
-			case <-end:
-				return
-			case <-tick.C:
-				w.clock.Advance(step)
-			}
-		}
-	}()
-	return sync.OnceFunc(func() { close(end); <-ended })
+	var stopped atomic.Bool
+	var flowing sync.WaitGroup
+	flowing.Go(func() {
+		w.until("time stands still again", func() bool { w.clock.Advance(step); return stopped.Load() })
+	})
+	return func() { stopped.Store(true); flowing.Wait() }
 }
 
 // dialTarget is the relay's way to targets.
@@ -312,9 +303,7 @@ func (w *world) serves(network string, port uint16, at net.Addr) {
 // caller knows.
 func (w *world) connect(from netip.Addr, to netip.AddrPort) (*gonet.TCPConn, error) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
-	defer cancel()
-	c, err := gonet.DialTCPWithBind(ctx, w.caller, full(netip.AddrPortFrom(from, 0)), full(to), network(from))
+	c, err := gonet.DialTCPWithBind(w.Context(), w.caller, full(netip.AddrPortFrom(from, 0)), full(to), network(from))
 	if err != nil {
 		return nil, err
 	}
@@ -322,7 +311,7 @@ func (w *world) connect(from netip.Addr, to netip.AddrPort) (*gonet.TCPConn, err
 		LocalPort: to.Port(), LocalAddress: stackAddress(to.Addr()),
 		RemotePort: uint16(c.LocalAddr().(*net.TCPAddr).Port), RemoteAddress: stackAddress(from),
 	}
-	w.until("the handshake to end", func() bool {
+	w.until("the handshake has ended", func() bool {
 		w.relay.mu.Lock()
 		defer w.relay.mu.Unlock()
 		return w.relay.attempts[id] == nil
@@ -366,7 +355,7 @@ func (w *world) portOf(l net.Listener) uint16 {
 // no endpoint.
 func (w *world) untilNothingIsLeft() {
 	w.Helper()
-	w.until("everything to be gone", func() bool {
+	w.until("everything is gone", func() bool {
 		return w.relay.TCP().Open == 0 && w.relay.UDP().Open == 0 && w.relay.timeWait.now.Load() == 0 && w.relay.roomy.now.Load() == 0 &&
 			len(w.host.RegisteredEndpoints()) == 0 && len(w.host.CleanupEndpoints()) == 0
 	})
