@@ -12,6 +12,7 @@ import (
 // What a cluster has beside pods, and what every cloud has: out of reach for the
 // other cluster unless it is granted.
 func TestT3_I11_TheRemoteReachesNothingBesideTheGrant(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		dst    string
 		reason gateway.Reason
@@ -51,6 +52,7 @@ func TestT3_I11_TheRemoteReachesNothingBesideTheGrant(t *testing.T) {
 // and what leaves into the tunnel comes from what is granted here and goes to what
 // the remote has. The judge knows prefixes alone.
 func TestT3_T2_I11_WhatCrossesIsWithinTheGrantsAfterTranslationToo(t *testing.T) {
+	t.Parallel()
 	within := func(prefixes ...string) func(netip.Addr) bool {
 		return func(a netip.Addr) bool {
 			for _, p := range prefixes {
@@ -115,6 +117,7 @@ func randomHost(r *rand.Rand) string {
 // A gateway that was given no more than its own addresses forwards nothing at all,
 // from anybody to anybody.
 func TestT15_AGatewayWithoutListsForwardsNothing(t *testing.T) {
+	t.Parallel()
 	bare := func(c *config.Gateway) {
 		c.Overlay.Nodes, c.Overlay.ExternalAddresses = nil, nil
 		c.Local, c.Remote.Prefixes = config.Local{}, nil
@@ -144,6 +147,7 @@ func TestT15_AGatewayWithoutListsForwardsNothing(t *testing.T) {
 // Each list alone is no more than what it says: an empty one beside others that are
 // not takes nothing from elsewhere.
 func TestT15_AnEmptyListIsNotFilledFromAnother(t *testing.T) {
+	t.Parallel()
 	noExternal := func(c *config.Gateway) {
 		c.Local.ExternalPrefixes = nil
 		c.Overlay.ExternalAddresses = nil

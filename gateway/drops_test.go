@@ -42,6 +42,7 @@ var byCaller = []gateway.Reason{gateway.NoPeer, gateway.TunnelQueue, gateway.Und
 var ofMany = []gateway.Reason{gateway.FragmentMemory, gateway.FragmentTimeout}
 
 func TestEveryReasonIsReached(t *testing.T) {
+	t.Parallel()
 	reached := make(map[gateway.Reason]bool)
 	for _, c := range slices.Concat(frameDrops(), malformedDrops(), grantDrops(v4), grantDrops(v6), forwardingDrops(v4), forwardingDrops(v6), hostDrops(v4), hostDrops(v6), masqueradeDrops(t, v4), masqueradeDrops(t, v6)) {
 		t.Run(c.reason.String()+"/"+c.name, func(t *testing.T) {
@@ -96,6 +97,7 @@ func expectAnswer(t *testing.T, r gateway.Result, want *icmpMeaning) {
 }
 
 func TestCallersCountWhatTheyCouldNotSend(t *testing.T) {
+	t.Parallel()
 	for _, reason := range byCaller {
 		var c gateway.Counters
 		c.CountDropped(reason, 3)
@@ -113,6 +115,7 @@ func TestCallersCountWhatTheyCouldNotSend(t *testing.T) {
 }
 
 func TestReasonsHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	taken := make(map[string]bool)
 	for reason := range gateway.Reasons {
 		if name := reason.String(); name == "" || taken[name] {
@@ -130,6 +133,7 @@ func TestReasonsHaveNamesOfTheirOwn(t *testing.T) {
 }
 
 func TestAForwardedPacketIsNoDrop(t *testing.T) {
+	t.Parallel()
 	a, b := newA(t), newB(t)
 	out := a.fromNode(flow{src: v4.podA, dst: v4.seenPodB}.udp(nil))
 	b.fromTunnel(out.Packet)

@@ -30,6 +30,7 @@ func reassemble(t *testing.T, fragments [][]byte, start int) (payload []byte, la
 }
 
 func TestI6_LongPacketsThatMayBeFragmentedAre(t *testing.T) {
+	t.Parallel()
 	for _, j := range journeys(v4) {
 		for _, n := range []int{tunnelMTU + 1, 2 * tunnelMTU, 9000, 65_000} {
 			f := flow{src: j.src, dst: j.dst}
@@ -49,6 +50,7 @@ func TestI6_LongPacketsThatMayBeFragmentedAre(t *testing.T) {
 }
 
 func TestI6_LongPacketsFromTheTunnelAreFragmentedForTheNodeLeg(t *testing.T) {
+	t.Parallel()
 	for _, j := range journeys(v4) {
 		far := flow{src: j.tunnelSrc, dst: j.tunnelDst}.back()
 		r := newA(t).fromTunnel(sized(3000, far))
@@ -66,6 +68,7 @@ func TestI6_LongPacketsFromTheTunnelAreFragmentedForTheNodeLeg(t *testing.T) {
 }
 
 func TestFragmentsAreFragmentedFurther(t *testing.T) {
+	t.Parallel()
 	payload := counting(2400)
 	for _, c := range []struct {
 		offset int
@@ -83,6 +86,7 @@ func TestFragmentsAreFragmentedFurther(t *testing.T) {
 // A datagram in fragments crosses both gateways in any order, since addresses
 // are all that changes.
 func TestRFC4787REQ14_PrefixMapsPassFragmentsInAnyOrder(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, j := range journeys(w) {
 			a, b := newA(t), newB(t)
@@ -109,6 +113,7 @@ func TestRFC4787REQ14_PrefixMapsPassFragmentsInAnyOrder(t *testing.T) {
 }
 
 func TestFragmentsOfAFlowStayInOrder(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for _, w := range families {
 		f := flow{src: w.podA, dst: w.seenPodB}

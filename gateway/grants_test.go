@@ -16,6 +16,7 @@ func noNodes(c *config.Gateway) { c.Overlay.Nodes = nil }
 
 // T15: an empty list means nothing, never everything.
 func TestT15_EmptyListsGrantNothing(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		out, in := flow{src: w.podA, dst: w.seenPodB}.udp, flow{src: w.podB, dst: w.podA}.udp
 		for name, c := range map[string]struct {
@@ -38,6 +39,7 @@ func TestT15_EmptyListsGrantNothing(t *testing.T) {
 }
 
 func TestT15_NodesStayReachableWithoutPods(t *testing.T) {
+	t.Parallel()
 	a := newA(t, noLocal)
 	expectVerdict(t, a.fromNode(flow{src: v4.node, dst: v4.seenPodB}.udp(nil)), gateway.ToTunnel)
 	expectVerdict(t, a.fromTunnel(flow{src: v4.podB, dst: v4.nodeOut}.udp(nil)), gateway.ToNode)
@@ -45,6 +47,7 @@ func TestT15_NodesStayReachableWithoutPods(t *testing.T) {
 
 // The edges of every grant: its first and last address pass, their neighbours do not.
 func TestT3_GrantsEndWhereTheirPrefixesEnd(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for _, p := range []string{"10.71.0.0/16", "10.73.0.0/16", "fd00:71::/48", "fd00:73::/48"} {
 		first, last := edges(netip.MustParsePrefix(p))
@@ -89,6 +92,7 @@ func edges(p netip.Prefix) (first, last netip.Addr) {
 
 // RFC 3704, strict: every node sends only what is behind it.
 func TestI11_ANodeSendsOnlyFromWhatIsBehindIt(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for _, w := range families {
 		for _, c := range []struct {
@@ -112,6 +116,7 @@ func TestI11_ANodeSendsOnlyFromWhatIsBehindIt(t *testing.T) {
 }
 
 func TestT3_InternalAddressesAreNotReachedWhateverIsGranted(t *testing.T) {
+	t.Parallel()
 	granted := func(c *config.Gateway) {
 		c.Local.Prefixes = append(c.Local.Prefixes, netip.MustParsePrefix("10.80.0.0/16"), netip.MustParsePrefix("fd00:80::/48"))
 	}

@@ -5,6 +5,7 @@ import (
 )
 
 func TestHintsAreKeptPerFlowAndOnlyEverLower(t *testing.T) {
+	t.Parallel()
 	var h segmentHints
 	if n := h.get(7, 1400); n != 1400 {
 		t.Errorf("unknown flow: %d, want the limit", n)
@@ -26,6 +27,7 @@ func TestHintsAreKeptPerFlowAndOnlyEverLower(t *testing.T) {
 }
 
 func TestHintsOfAFlowThatHashesToZero(t *testing.T) {
+	t.Parallel()
 	var h segmentHints
 	if n := h.get(0, 1400); n != 1400 {
 		t.Errorf("never set: %d, want the limit", n)
@@ -37,6 +39,7 @@ func TestHintsOfAFlowThatHashesToZero(t *testing.T) {
 }
 
 func TestT11_HintsHaveAFloor(t *testing.T) {
+	t.Parallel()
 	var h segmentHints
 	for _, size := range []int{0, 1, smallestSegment - 1} {
 		h.set(9, size)
@@ -49,6 +52,7 @@ func TestT11_HintsHaveAFloor(t *testing.T) {
 }
 
 func TestTooBigMTUIsReadOfBothFamilies(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		icmp    []byte

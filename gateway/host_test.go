@@ -8,6 +8,7 @@ import (
 )
 
 func TestNodesReachTheGatewayItself(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, src := range []string{w.podA, w.node} {
 			for _, own := range []string{w.gateway, w.gateOut} {
@@ -24,6 +25,7 @@ func TestNodesReachTheGatewayItself(t *testing.T) {
 }
 
 func TestTheGatewayItselfAnswersNodes(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, dst := range []string{w.podA, w.node} {
 			a := newA(t)
@@ -41,6 +43,7 @@ func TestTheGatewayItselfAnswersNodes(t *testing.T) {
 // A pod of B pings the gateway of A and gets an answer from the address it
 // called. The host stack itself knows its internal address alone, as a node does.
 func TestTheRemoteReachesTheGatewayItself(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a, b := newA(t), newB(t)
 		r := b.fromNode(flow{src: w.podB, dst: w.seenGatewayA}.echo(counting(56)))
@@ -60,6 +63,7 @@ func TestTheRemoteReachesTheGatewayItself(t *testing.T) {
 }
 
 func TestTheGatewaysReachEachOther(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a, b := newA(t), newB(t)
 		r := a.origin.Packet(flow{src: w.gateway, dst: w.seenGatewayB}.echo(nil))
@@ -73,6 +77,7 @@ func TestTheGatewaysReachEachOther(t *testing.T) {
 // Both of the gateway's addresses would be one in the other cluster: from either
 // it hears the reply, or it is told at once.
 func TestTheGatewayItselfNeverSendsWhatItCannotHearTheReplyTo(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a := newA(t)
 		r := a.origin.Packet(flow{src: w.gateway, dst: w.seenPodB}.tcp(syn, mss(1000), nil))
@@ -87,6 +92,7 @@ func TestTheGatewayItselfNeverSendsWhatItCannotHearTheReplyTo(t *testing.T) {
 }
 
 func TestErrorsForAndFromTheGatewayItselfAreTranslated(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a := newA(t)
 		// The remote says that its port is closed.
@@ -105,6 +111,7 @@ func TestErrorsForAndFromTheGatewayItselfAreTranslated(t *testing.T) {
 
 // Link-local packets are between the two hosts at the ends of a link.
 func TestLinkLocalPacketsStayBetweenTheHosts(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	sent := flow{src: "fe80::a", dst: "fe80::b"}.udp(counting(20))
 	r := a.origin.Packet(bytes.Clone(sent))

@@ -72,6 +72,7 @@ func expectAsSentButTTL(t *testing.T, quote, sent []byte, v view) {
 }
 
 func TestI2_TracerouteNamesBothGateways(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, src := range []string{w.podA, w.node} {
 			probe := func(ttl uint8) []byte { return flow{src: src, dst: w.seenPodB, ttl: ttl}.udp(counting(24)) }
@@ -88,6 +89,7 @@ func TestI2_TracerouteNamesBothGateways(t *testing.T) {
 }
 
 func TestI2_ATTLOfZeroIsNoneLeft(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for _, w := range families {
 		b := flow{src: w.podA, dst: w.seenPodB}.udp(nil)
@@ -102,6 +104,7 @@ func TestI2_ATTLOfZeroIsNoneLeft(t *testing.T) {
 }
 
 func TestI6_TooBigAtTheFirstGatewayNamesTheTunnelsMTU(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, src := range []string{w.podA, w.node} {
 			f := flow{src: src, dst: w.seenPodB, df: true}
@@ -114,6 +117,7 @@ func TestI6_TooBigAtTheFirstGatewayNamesTheTunnelsMTU(t *testing.T) {
 }
 
 func TestI6_TooBigAtTheSecondGatewayNamesItsOverlaysMTU(t *testing.T) {
+	t.Parallel()
 	const small = 1300 // node leg of B
 	b := sideOf(tableOf(t, configured(t, clusterB), gateway.MTUs{Overlay: small, Tunnel: small}), node1B)
 	for _, w := range families {
@@ -127,6 +131,7 @@ func TestI6_TooBigAtTheSecondGatewayNamesItsOverlaysMTU(t *testing.T) {
 }
 
 func TestRFC5508REQ10_ErrorsOfTheSecondGatewayReachTheSenderWithItsOwnPacket(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, src := range []string{w.podA, w.node} {
 			f := flow{src: src, dst: w.absentSeenPod}
@@ -141,6 +146,7 @@ func TestRFC5508REQ10_ErrorsOfTheSecondGatewayReachTheSenderWithItsOwnPacket(t *
 // An error that a host or router of cluster B sends about a packet from A
 // arrives as if B had the addresses A knows it by, outside and inside.
 func TestRFC5508REQ4_RFC5508REQ5_RFC5382REQ9_PrefixMapsTranslateErrorsOutsideAndInside(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, j := range journeys(w) {
 			for _, p := range payloads {
@@ -172,6 +178,7 @@ func TestRFC5508REQ4_RFC5508REQ5_RFC5382REQ9_PrefixMapsTranslateErrorsOutsideAnd
 }
 
 func TestRFC5508REQ4_RFC5508REQ5_PrefixMapsTranslateQuotesCutAnywhere(t *testing.T) {
+	t.Parallel()
 	a, b := newA(t), newB(t)
 	for _, w := range families {
 		header := 20
@@ -197,6 +204,7 @@ func TestRFC5508REQ4_RFC5508REQ5_PrefixMapsTranslateQuotesCutAnywhere(t *testing
 }
 
 func TestRFC5508REQ4_PrefixMapsLeaveQuotedUDPWithoutChecksum(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	about := flow{src: v4.podA, dst: v4.podB}.udp(counting(9))
 	about[26], about[27] = 0, 0
@@ -210,6 +218,7 @@ func TestRFC5508REQ4_PrefixMapsLeaveQuotedUDPWithoutChecksum(t *testing.T) {
 }
 
 func TestRFC5508REQ1_PrefixMapsPassQueriesOfEveryKind(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for _, w := range families {
 		kinds := []byte{0, 8, 13, 14, 17, 18, 42}
@@ -245,6 +254,7 @@ func notToBeAnswered(f flow) map[string][]byte {
 }
 
 func TestI3_NoErrorsAboutErrorsFragmentsAndRedirects(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for name, b := range notToBeAnswered(flow{src: w.podA, dst: w.seenPodB}) {
 			if r := newA(t).fromNode(b); r.Verdict != gateway.Drop || r.Answer != nil {
@@ -262,6 +272,7 @@ func TestI3_NoErrorsAboutErrorsFragmentsAndRedirects(t *testing.T) {
 // RFC 1812 sections 4.3.2.7 and 5.3.4: a router neither forwards nor answers
 // what came as a broadcast or multicast of the link.
 func TestI3_LinkBroadcastsAreNeitherForwardedNorAnswered(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, mac := range [][6]byte{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {0x01, 0x00, 0x5e, 0, 0, 5}, {0x33, 0x33, 0, 0, 0, 5}} {
 			for _, ttl := range []uint8{1, 64} {
@@ -277,6 +288,7 @@ func TestI3_LinkBroadcastsAreNeitherForwardedNorAnswered(t *testing.T) {
 }
 
 func TestI5_ErrorsAreNotLongerThanTheyMayBe(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		most := 576
 		if w == v6 {
@@ -293,6 +305,7 @@ func TestI5_ErrorsAreNotLongerThanTheyMayBe(t *testing.T) {
 
 // Nothing that an error says ends a flow.
 func TestRFC4787REQ12_RFC5382REQ10_PrefixMapsOutliveErrors(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	out := flow{src: v4.podA, dst: v4.seenPodB}.tcp(ack, nil, nil)
 	before := a.fromNode(slices.Clone(out)).Packet
@@ -306,6 +319,7 @@ func TestRFC4787REQ12_RFC5382REQ10_PrefixMapsOutliveErrors(t *testing.T) {
 }
 
 func TestErrorsComeFromAnAddressOfTheRightFamilyOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	only4 := func(c *config.Gateway) {
 		c.Overlay.Addresses = c.Overlay.Addresses[:1]
 		c.Overlay.ExternalAddresses = c.Overlay.ExternalAddresses[:1]
@@ -323,6 +337,7 @@ func TestErrorsComeFromAnAddressOfTheRightFamilyOrNotAtAll(t *testing.T) {
 }
 
 func TestTranslatedErrorsKeepTheirICMPFields(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		about := flow{src: w.podA, dst: w.podB}.udp(counting(500))
 		r := newA(t).fromTunnel(flow{src: w.podB, dst: w.podA}.tooBig(1333, about))

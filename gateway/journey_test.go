@@ -45,6 +45,7 @@ var payloads = []struct {
 }
 
 func TestPacketsCrossBothGatewaysAndRepliesComeBack(t *testing.T) {
+	t.Parallel()
 	a, b := newA(t), newB(t)
 	for _, w := range families {
 		for _, j := range journeys(w) {
@@ -111,6 +112,7 @@ func samePayload(v view, payload []byte) bool {
 
 // The numbers of DESIGN section 1, written out once.
 func TestTheExampleOfTheDesign(t *testing.T) {
+	t.Parallel()
 	a, b := newA(t), newB(t)
 	r := a.fromNode(flow{src: "10.0.1.5", dst: "10.71.2.9"}.udp([]byte("hello")))
 	expect(t, r.Packet, "10.0.1.5", "10.0.2.9", 63)
@@ -123,6 +125,7 @@ func TestTheExampleOfTheDesign(t *testing.T) {
 }
 
 func TestNodesSpeakGeneveAndVXLANAtOnce(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for _, w := range families {
 		f := flow{src: w.otherPodA, dst: w.seenPodB}
@@ -141,6 +144,7 @@ func TestNodesSpeakGeneveAndVXLANAtOnce(t *testing.T) {
 }
 
 func TestTheLongestPrefixSaysWhereAPodIs(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for _, w := range []struct{ src, moved string }{{v4.podB, "10.0.1.77"}, {v6.podB, "fd00:10:0:1::77"}} {
 		r := a.fromTunnel(flow{src: w.src, dst: w.moved}.udp(nil))
@@ -155,6 +159,7 @@ func TestTheLongestPrefixSaysWhereAPodIs(t *testing.T) {
 }
 
 func TestG4_G6_UnknownOptionsAndReservedBitsAreIgnored(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	inner := node1A.frame(flow{src: v4.podA, dst: v4.seenPodB}.udp(nil))[8:]
 	for name, header := range map[string][]byte{
@@ -172,6 +177,7 @@ func TestG4_G6_UnknownOptionsAndReservedBitsAreIgnored(t *testing.T) {
 }
 
 func TestPaddingBehindAPacketIsLeftBehind(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	small := flow{src: v4.podA, dst: v4.seenPodB}.udp(nil)
 	r := a.fromNode(append(bytes.Clone(small), make([]byte, 18)...)) // Ethernet's 60 bytes
@@ -189,6 +195,7 @@ func TestPaddingBehindAPacketIsLeftBehind(t *testing.T) {
 }
 
 func TestG12_AFlowHashesAlikeInBothDirectionsAsThisClusterSeesIt(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for _, w := range families {
 		for _, j := range journeys(w) {
@@ -202,6 +209,7 @@ func TestG12_AFlowHashesAlikeInBothDirectionsAsThisClusterSeesIt(t *testing.T) {
 }
 
 func TestTapSeesEveryStageInOrder(t *testing.T) {
+	t.Parallel()
 	a, b := newA(t), newB(t)
 	var seen []string
 	tap := func(s gateway.Stage, ip []byte) {

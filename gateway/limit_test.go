@@ -9,6 +9,7 @@ import (
 
 // RFC 1812 section 4.3.2.8, RFC 4443 section 2.4 f: errors have a rate.
 func TestI4_ErrorsAreLimitedAndTheRestIsCounted(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for _, c := range []struct {
 		name     string
@@ -45,6 +46,7 @@ func TestI4_ErrorsAreLimitedAndTheRestIsCounted(t *testing.T) {
 }
 
 func TestI4_TracerouteFitsIntoTheBurst(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for probe := range 3 {
 		for _, w := range families {
@@ -56,6 +58,7 @@ func TestI4_TracerouteFitsIntoTheBurst(t *testing.T) {
 }
 
 func TestI4_WhatMayNotBeAnsweredTakesNothingFromTheRate(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for range 1000 {
 		a.fromNode(flow{src: v4.podA, dst: v4.seenPodB, ttl: 1}.icmp(11, 3, 0, nil))

@@ -29,6 +29,7 @@ func many(i int) netip.Addr {
 }
 
 func TestI4_OneSourceHasItsBurstAndItsRate(t *testing.T) {
+	t.Parallel()
 	var l limiter
 	if n := allowed(&l, one, 1000, epoch, 0); n != sourceErrorBurst {
 		t.Errorf("%d at once, want %d", n, sourceErrorBurst)
@@ -43,6 +44,7 @@ func TestI4_OneSourceHasItsBurstAndItsRate(t *testing.T) {
 }
 
 func TestI4_AllSourcesTogetherHaveABurstAndARate(t *testing.T) {
+	t.Parallel()
 	var l limiter
 	if n := allowed(&l, many, 1000, epoch, 0); n != errorBurst {
 		t.Errorf("%d at once, want %d", n, errorBurst)
@@ -53,6 +55,7 @@ func TestI4_AllSourcesTogetherHaveABurstAndARate(t *testing.T) {
 }
 
 func TestI4_ANoisySourceDoesNotSilenceAnother(t *testing.T) {
+	t.Parallel()
 	var l limiter
 	quiet := netip.AddrFrom4([4]byte{10, 0, 1, 6})
 	for ms := range 5000 {
@@ -65,6 +68,7 @@ func TestI4_ANoisySourceDoesNotSilenceAnother(t *testing.T) {
 }
 
 func TestI4_WhatIsRefusedCostsNothing(t *testing.T) {
+	t.Parallel()
 	var l limiter
 	allowed(&l, one, 10_000, epoch, 0)
 	if n := allowed(&l, many, 1000, epoch, 0); n != errorBurst-sourceErrorBurst {
@@ -73,6 +77,7 @@ func TestI4_WhatIsRefusedCostsNothing(t *testing.T) {
 }
 
 func TestI4_SourcesOfBothFamiliesAreLimited(t *testing.T) {
+	t.Parallel()
 	var l limiter
 	six := func(int) netip.Addr { return netip.AddrFrom16([16]byte{0xfd, 15: 5}) }
 	if n := allowed(&l, six, 100, epoch, 0); n != sourceErrorBurst {
@@ -82,6 +87,7 @@ func TestI4_SourcesOfBothFamiliesAreLimited(t *testing.T) {
 
 // A clock that steps back must not stop errors for as long as it stepped.
 func TestI4_TimeThatDoesNotMoveOnlyHoldsTheBurst(t *testing.T) {
+	t.Parallel()
 	var l limiter
 	allowed(&l, one, 100, epoch, 0)
 	if l.allow(one(0), epoch) {

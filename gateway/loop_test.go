@@ -9,6 +9,7 @@ import (
 
 // The gateway's pod is behind node-1, and its route to the peer leads through the overlay.
 func TestNetns10_DatagramsOfTheOwnTunnelDoNotEnterIt(t *testing.T) {
+	t.Parallel()
 	wireguard := append([]byte{4, 0, 0, 0}, counting(60)...)
 	for _, w := range families {
 		for _, c := range []struct {

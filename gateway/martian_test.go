@@ -43,6 +43,7 @@ func expectSilence(t *testing.T, f flow, want gateway.Reason) {
 }
 
 func TestI7_MartianSourcesAreDroppedSilentlyOnEverySide(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		is4 := addr(w.podA).Is4()
 		for _, p := range append(martianRanges[is4], groupRanges[is4]...) {
@@ -67,6 +68,7 @@ func TestI7_MartianSourcesAreDroppedSilentlyOnEverySide(t *testing.T) {
 }
 
 func TestI7_MartianDestinationsGoNowhere(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		is4 := addr(w.podA).Is4()
 		for _, p := range martianRanges[is4] {
@@ -100,6 +102,7 @@ func TestI7_MartianDestinationsGoNowhere(t *testing.T) {
 
 // The neighbours of the ranges are no martians: they are strangers like any other.
 func TestI7_TheNeighboursOfMartiansAreOrdinaryStrangers(t *testing.T) {
+	t.Parallel()
 	for _, src := range []string{"1.0.0.0", "126.255.255.255", "128.0.0.0", "169.253.255.255", "169.255.0.0", "::2", "fec0::", "fe7f:ffff::1"} {
 		w := v4
 		if addr(src).Is6() {
@@ -112,6 +115,7 @@ func TestI7_TheNeighboursOfMartiansAreOrdinaryStrangers(t *testing.T) {
 
 // Nobody else is the gateway, a node, or the other cluster as it is seen here.
 func TestI7_T2_NobodySendsFromAddressesOfTheGatewayOrTheOtherSide(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, src := range []string{w.gateway, w.gateOut, w.nodeOut, w.seenPodB, w.seenNodeB, w.seenGatewayB, w.nodeWithout} {
 			for _, dst := range []string{w.seenPodB, w.gateway, w.gateOut} {

@@ -82,6 +82,7 @@ func id(v view) uint16 {
 }
 
 func TestStrangersLeaveUnderTheGatewaysAddressAndAnswersFindThem(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, p := range masqueraded {
 			a := withFlows(t, 16, 16)
@@ -103,6 +104,7 @@ func TestStrangersLeaveUnderTheGatewaysAddressAndAnswersFindThem(t *testing.T) {
 
 // The client of a Service may come by another node after its connection was moved there.
 func TestAnswersFollowTheNodeThatTheLastPacketCameFrom(t *testing.T) {
+	t.Parallel()
 	a := withFlows(t, 16, 16)
 	ask := flow{src: v4.stranger, dst: v4.seenPodB, from: 5555}.udp(nil)
 	asked := receive(t, a.fromNode(ask).Packet)
@@ -118,6 +120,7 @@ func TestAnswersFollowTheNodeThatTheLastPacketCameFrom(t *testing.T) {
 }
 
 func TestT2_OnlyStrangersThatAreNamedAreMasqueraded(t *testing.T) {
+	t.Parallel()
 	some := func(c *config.Gateway) {
 		c.Masquerade.Sources = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
 	}
@@ -150,6 +153,7 @@ func TestT2_OnlyStrangersThatAreNamedAreMasqueraded(t *testing.T) {
 }
 
 func TestT15_WithoutSourcesOrFlowsNobodyIsMasqueraded(t *testing.T) {
+	t.Parallel()
 	none := withFlows(t, 16, 16, func(c *config.Gateway) { c.Masquerade.Sources = nil })
 	without := newA(t, everybody)
 	for name, a := range map[string]*side{"no sources": none, "no flows": without} {
@@ -160,6 +164,7 @@ func TestT15_WithoutSourcesOrFlowsNobodyIsMasqueraded(t *testing.T) {
 }
 
 func TestStrangersReachOnlyTheRemoteCluster(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, dst := range []string{w.gateway, w.podA, w.otherPodA, w.absentPod, w.node, w.nodeWithout} {
 			r := withFlows(t, 16, 16).fromNode(flow{src: w.stranger, dst: dst}.udp(nil))
@@ -171,6 +176,7 @@ func TestStrangersReachOnlyTheRemoteCluster(t *testing.T) {
 }
 
 func TestRFC5382REQ4_WhatNobodyAskedForIsDroppedSilently(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 16, 16)
 		ask := flow{src: w.stranger, dst: w.seenPodB, from: 5555}
@@ -191,6 +197,7 @@ func TestRFC5382REQ4_WhatNobodyAskedForIsDroppedSilently(t *testing.T) {
 }
 
 func TestT10_OneSourceCannotTakeTheFlowsOfOthers(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 64, 8)
 		other := flow{src: w.stranger, dst: w.seenPodB, from: 77}
@@ -218,6 +225,7 @@ func TestT10_OneSourceCannotTakeTheFlowsOfOthers(t *testing.T) {
 }
 
 func TestRFC5508REQ8_ExhaustionIsToldAndHarmsNoFlow(t *testing.T) {
+	t.Parallel()
 	a := withFlows(t, 4, 4)
 	var first view
 	for i := range 5 {
@@ -235,6 +243,7 @@ func TestRFC5508REQ8_ExhaustionIsToldAndHarmsNoFlow(t *testing.T) {
 }
 
 func TestNATProtocol_WhatHasNoPortsIsNotMasqueraded(t *testing.T) {
+	t.Parallel()
 	a := withFlows(t, 16, 16)
 	expectDrop(t, a.fromNode(flow{src: v4.stranger, dst: v4.seenPodB}.raw(packet.ProtoSCTP, counting(20))), gateway.NATProtocol)
 	expectDrop(t, a.fromNode(flow{src: v4.stranger, dst: v4.seenPodB}.icmp(13, 200, 0, counting(12))), gateway.NATProtocol)
@@ -243,6 +252,7 @@ func TestNATProtocol_WhatHasNoPortsIsNotMasqueraded(t *testing.T) {
 // Errors that the far side sends about a stranger's packet reach the stranger, with the
 // packet as the stranger sent it.
 func TestRFC5508REQ4_RFC5382REQ9_ErrorsAboutStrangersPacketsReachThem(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, p := range masqueraded {
 			a := withFlows(t, 16, 16)
@@ -271,6 +281,7 @@ func TestRFC5508REQ4_RFC5382REQ9_ErrorsAboutStrangersPacketsReachThem(t *testing
 // Errors that a stranger, or a router before it, sends about an answer reach the pod, and
 // speak of the address that the pod knows.
 func TestRFC5508REQ5_ErrorsOfStrangersReachTheFarSide(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 16, 16)
 		asked := receive(t, slices.Clone(a.fromNode(flow{src: w.stranger, dst: w.seenPodB, from: 5555}.udp(nil)).Packet))
@@ -294,6 +305,7 @@ func TestRFC5508REQ5_ErrorsOfStrangersReachTheFarSide(t *testing.T) {
 }
 
 func TestRFC4787REQ14_StrangersFragmentsCrossInAnyOrderBothWays(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 16, 16)
 		f := flow{src: w.stranger, dst: w.seenPodB, from: 5555, proto: packet.ProtoUDP}
@@ -339,6 +351,7 @@ func expectDropSilently(t *testing.T, r gateway.Result) {
 
 // I10, RFC 6864 section 4.3: what many send under one address is told apart.
 func TestI10_StrangersDatagramsHaveIdentificationsOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	a := withFlows(t, 1000, 1000)
 	seen := make(map[uint16]bool)
 	for i := range 100 {
@@ -351,6 +364,7 @@ func TestI10_StrangersDatagramsHaveIdentificationsOfTheirOwn(t *testing.T) {
 }
 
 func TestT11_FragmentsThatNeverEndAreBoundedAndCounted(t *testing.T) {
+	t.Parallel()
 	a := withFlows(t, 16, 16)
 	for i := range 20_000 {
 		f := flow{src: fmt.Sprintf("198.51.%d.%d", i>>8, i&255), dst: v4.seenPodB, proto: packet.ProtoUDP}
@@ -370,6 +384,7 @@ func TestT11_FragmentsThatNeverEndAreBoundedAndCounted(t *testing.T) {
 }
 
 func TestFlowsOutliveTheTable(t *testing.T) {
+	t.Parallel()
 	a := withFlows(t, 16, 16)
 	asked := receive(t, slices.Clone(a.fromNode(flow{src: v4.stranger, dst: v4.seenPodB, from: 5555}.udp(nil)).Packet))
 	a.SetTable(tableOf(t, configured(t, clusterA, everybody), mtus))
@@ -382,6 +397,7 @@ func TestFlowsOutliveTheTable(t *testing.T) {
 }
 
 func TestRFC4787REQ9_RFC5382REQ8_RFC5508REQ7_StrangersReachEachOtherByTheirExternalEnds(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, p := range masqueraded[:2] {
 			a := withFlows(t, 16, 16)
@@ -419,6 +435,7 @@ func TestRFC4787REQ9_RFC5382REQ8_RFC5508REQ7_StrangersReachEachOtherByTheirExter
 }
 
 func TestRFC4787REQ9_RFC5508REQ7_PrefixMapsHairpin(t *testing.T) {
+	t.Parallel()
 	both := func(c *config.Gateway) {
 		c.Overlay.Nodes[1].ExternalAddresses = []netip.Addr{addr("10.70.0.12"), addr("fd00:70::12")}
 		c.Overlay.Nodes[1].Addresses = append(c.Overlay.Nodes[1].Addresses[:1:1], addr("fd00:80::12"))

@@ -11,6 +11,7 @@ import (
 // stranger sent it, and makes no flow; one for a stranger is answered to the far side,
 // about the address that the far side knows.
 func TestRFC4787REQ13_MasqueradeAnswersWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 16, 16)
 		f := flow{src: w.stranger, dst: w.seenPodB, from: 5555, df: true}

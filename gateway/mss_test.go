@@ -15,6 +15,7 @@ func clampAt(n uint16) func(*config.Gateway) {
 func clampOff(c *config.Gateway) { c.MSSClamp.Off = true }
 
 func TestRFC6691_SYNsAreClampedBothWaysAndOnlyDownwards(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		fits := uint16(tunnelMTU - headers(w))
 		for _, c := range []struct {
@@ -57,6 +58,7 @@ func announced(t *testing.T, b []byte) uint16 {
 }
 
 func TestRFC6691_OnlySYNsAreClamped(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	r := a.fromNode(flow{src: v4.podA, dst: v4.seenPodB}.tcp(ack, mss(8960), nil))
 	if got := announced(t, r.Packet); got != 8960 {
@@ -70,6 +72,7 @@ func TestRFC6691_OnlySYNsAreClamped(t *testing.T) {
 
 // The SYN of a pod on the gateway's own machine has an unfinished checksum.
 func TestRFC6691_SYNsWithUnfinishedChecksumsAreClamped(t *testing.T) {
+	t.Parallel()
 	r := newA(t).fromNode(partial(flow{src: v4.podA, dst: v4.seenPodB}).tcp(syn, mss(8960), nil))
 	if got := announced(t, r.Packet); got != tunnelMTU-40 {
 		t.Errorf("MSS %d", got)

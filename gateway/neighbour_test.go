@@ -44,6 +44,7 @@ func expectNeighbourAnswer(t *testing.T, a *side, w wire, question []byte) []byt
 }
 
 func TestARPForTheGatewayIsAnswered(t *testing.T) {
+	t.Parallel()
 	for _, w := range []wire{node1A, node2A} {
 		for _, own := range []string{v4.gateway, v4.gateOut} {
 			got := expectNeighbourAnswer(t, newA(t), w, arpRequest(w, "10.80.0.11", own))
@@ -57,6 +58,7 @@ func TestARPForTheGatewayIsAnswered(t *testing.T) {
 }
 
 func TestNeighbourSolicitationForTheGatewayIsAnswered(t *testing.T) {
+	t.Parallel()
 	for _, w := range []wire{node1A, node2A} {
 		for _, sender := range []string{v6.node, "fe80::1"} { // nodes often ask from link-local
 			got := expectNeighbourAnswer(t, newA(t), w, solicitation(w, sender, v6.gateway))
@@ -74,6 +76,7 @@ func TestNeighbourSolicitationForTheGatewayIsAnswered(t *testing.T) {
 }
 
 func TestNeighbourQuestionsAreNotForwarded(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	for name, b := range map[string][]byte{
 		"solicitation across":  flow{src: v6.podA, dst: v6.seenPodB, ttl: 255}.icmp(0, 135, 0, addr(v6.seenPodB).AsSlice()),
@@ -87,6 +90,7 @@ func TestNeighbourQuestionsAreNotForwarded(t *testing.T) {
 
 // A hop limit of 255 alone makes nothing a neighbour's.
 func TestOrdinaryPacketsWithTheHighestHopLimitCross(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		f := flow{src: w.podA, dst: w.seenPodB, ttl: 255}
 		around := func(kind byte) []byte { return f.icmp(13, kind, 0, counting(20)) }

@@ -20,6 +20,7 @@ func partial(f flow) flow {
 }
 
 func TestUnfinishedChecksumsAreCompleted(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, j := range journeys(w) {
 			f := partial(flow{src: j.src, dst: j.dst})
@@ -36,6 +37,7 @@ func TestUnfinishedChecksumsAreCompleted(t *testing.T) {
 }
 
 func TestUnfinishedChecksumsForTheGatewayItselfAreCompleted(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		f := partial(flow{src: w.node, dst: w.gateway})
 		for name, b := range map[string][]byte{"TCP": f.tcp(syn, mss(1400), nil), "UDP": f.udp(counting(20)), "long TCP": f.tcp(ack, nil, counting(5000))} {
@@ -49,6 +51,7 @@ func TestUnfinishedChecksumsForTheGatewayItselfAreCompleted(t *testing.T) {
 }
 
 func TestAPacketThatJustFitsIsNotCut(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, df := range []bool{false, true} {
 			f := flow{src: w.podA, dst: w.seenPodB, df: df}
@@ -84,6 +87,7 @@ func stream(t *testing.T, segments [][]byte) (payload []byte) {
 }
 
 func TestSuperPacketsAreSegmentedToTheTunnelsMTU(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, j := range journeys(w) {
 			for _, n := range []int{tunnelMTU, 4000, 40_000, packet.MaxLen - 40 - 32} {
@@ -125,6 +129,7 @@ func headers(w who) int {
 }
 
 func TestRFC6691_SegmentsKeepToTheMSSOfTheFarEnd(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, j := range journeys(w) {
 			a := newA(t)
@@ -151,6 +156,7 @@ func TestRFC6691_SegmentsKeepToTheMSSOfTheFarEnd(t *testing.T) {
 }
 
 func TestRFC1191_SegmentsKeepToWhatATooBigErrorAsksFor(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, j := range journeys(w) {
 			a := newA(t)
@@ -172,6 +178,7 @@ func TestRFC1191_SegmentsKeepToWhatATooBigErrorAsksFor(t *testing.T) {
 }
 
 func TestT11_AnErrorCannotMakeDust(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		least := 552 // no sender on Linux goes below
 		if w == v6 {
@@ -194,6 +201,7 @@ func TestT11_AnErrorCannotMakeDust(t *testing.T) {
 }
 
 func TestRFC5927_OtherErrorsAndErrorsAboutOtherFlowsTeachNothing(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a := newA(t)
 		about := flow{src: w.podA, dst: w.stranger}.tcp(ack, nil, counting(1300))
@@ -211,6 +219,7 @@ func TestRFC5927_OtherErrorsAndErrorsAboutOtherFlowsTeachNothing(t *testing.T) {
 
 // One packet for the kernel, many for the network: UDP_SEGMENT.
 func TestSuperDatagramsAreCutWhereTheirSenderMeant(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, j := range journeys(w) {
 			const size = 1200
@@ -236,6 +245,7 @@ func TestSuperDatagramsAreCutWhereTheirSenderMeant(t *testing.T) {
 }
 
 func TestSuperDatagramsWhosePiecesDoNotFitAreRefused(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a := newA(t)
 		b := node1A.frame(partial(flow{src: w.podA, dst: w.seenPodB}).udp(counting(3 * tunnelMTU)))
@@ -248,6 +258,7 @@ func TestSuperDatagramsWhosePiecesDoNotFitAreRefused(t *testing.T) {
 }
 
 func TestASuperFrameOfSomethingElseIsAnOrdinaryFrame(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	b := node1A.frame(flow{src: v4.podA, dst: v4.seenPodB}.tcp(ack, nil, counting(700)))
 	r := a.egress.SuperFrame(b, node1A.outer(), 500, start)
@@ -258,6 +269,7 @@ func TestASuperFrameOfSomethingElseIsAnOrdinaryFrame(t *testing.T) {
 }
 
 func TestSpansFrameTellsOneFrameFromSeveral(t *testing.T) {
+	t.Parallel()
 	for _, w := range []wire{node1A, node2A} {
 		for _, f := range []flow{{src: v4.podA, dst: v4.seenPodB}, {src: v6.podA, dst: v6.seenPodB}} {
 			one := w.frame(f.udp(counting(2400)))

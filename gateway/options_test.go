@@ -38,6 +38,7 @@ var ipv4Options = []struct {
 }
 
 func TestI8_SourceRoutesAreDroppedAndOtherOptionsCrossUnread(t *testing.T) {
+	t.Parallel()
 	for _, o := range ipv4Options {
 		out := flow{src: v4.podA, dst: v4.seenPodB, options: o.bytes}
 		in := flow{src: v4.podB, dst: v4.podA, options: o.bytes}
@@ -70,6 +71,7 @@ func chain(n int, next byte) []byte {
 }
 
 func TestI9_ExtensionHeadersCrossWithinBounds(t *testing.T) {
+	t.Parallel()
 	routing := func(kind byte) []byte { return []byte{packet.ProtoUDP, 0, kind, 0, 0, 0, 0, 0} }
 	for _, c := range []struct {
 		name       string
@@ -117,6 +119,7 @@ func TestI9_ExtensionHeadersCrossWithinBounds(t *testing.T) {
 // A datagram in one fragment, offset 0 and none to follow, is a whole one (RFC 6946):
 // it crosses with its header as it is, and its checksum is judged and kept right.
 func TestI9_AtomicFragmentsCrossAsTheyAre(t *testing.T) {
+	t.Parallel()
 	atomic := fragmentHeader(packet.ProtoUDP, 0, false)
 	out := flow{src: v6.podA, dst: v6.seenPodB, next: 44, extensions: atomic}
 	about := flow{src: v6.podA, dst: v6.seenPodB, next: 44, extensions: fragmentHeader(packet.ProtoICMPv6, 0, false)}

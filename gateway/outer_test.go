@@ -12,6 +12,7 @@ import (
 // Every outer source with every VNI and both encapsulations: of all these, each
 // node has one, and nobody is told whether it came close.
 func TestG8_G9_T1_OnlyItsOwnNodeUsesAVNI(t *testing.T) {
+	t.Parallel()
 	sources := []string{
 		"192.0.2.21", "2001:db8::22", // the nodes
 		"192.0.2.20", "192.0.2.99", "2001:db8::21", "127.0.0.1", "::1", "0.0.0.0", "::",
@@ -67,6 +68,7 @@ func strangerOf(w wire) gateway.Reason {
 
 // A node's old address is a stranger's from the moment its new one is known.
 func TestG9_T1_ANodeThatMovedIsNotBelievedAtItsOldAddress(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	frame := func() []byte { return node1A.frame(flow{src: v4.podA, dst: v4.seenPodB}.udp(nil)) }
 	expectVerdict(t, a.send(node1A, frame()), gateway.ToTunnel)
@@ -81,6 +83,7 @@ func TestG9_T1_ANodeThatMovedIsNotBelievedAtItsOldAddress(t *testing.T) {
 // Whatever a frame carries and whoever it is for: with the gateway's own MAC as its
 // source it has been here before.
 func TestG10_FramesOfTheGatewayItselfAreLoops(t *testing.T) {
+	t.Parallel()
 	for _, w := range []wire{node1A, node2A} {
 		pod, pod6 := v4.podA, v6.podA
 		if w == node2A {
@@ -113,6 +116,7 @@ func TestG10_FramesOfTheGatewayItselfAreLoops(t *testing.T) {
 }
 
 func TestRFC7348VLAN_TaggedFramesAreDropped(t *testing.T) {
+	t.Parallel()
 	for _, w := range []wire{node1A, node2A} {
 		pod := map[wire]string{node1A: v4.podA, node2A: v4.otherPodA}[w]
 		inner := flow{src: pod, dst: v4.seenPodB}.udp(nil)
@@ -129,6 +133,7 @@ func TestRFC7348VLAN_TaggedFramesAreDropped(t *testing.T) {
 // What the gateway sends to a node is never longer than the node leg carries, so
 // no outer packet needs to be a fragment.
 func TestG15_RFC7348Fragment_WhatDoesNotFitIsCutOrRefusedInside(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, pod := range []string{w.podA, w.otherPodA} { // behind Geneve, behind VXLAN
 			for _, n := range []int{overlayMTU, overlayMTU + 1, 4000, 65_000} {
@@ -151,6 +156,7 @@ func TestG15_RFC7348Fragment_WhatDoesNotFitIsCutOrRefusedInside(t *testing.T) {
 
 // The inner MTU is the interface's less this and the outer headers.
 func TestOverhead_OfTheNodeLegIs50BytesOverIPv4And70OverIPv6(t *testing.T) {
+	t.Parallel()
 	const udp, ipv4, ipv6 = 8, 20, 40
 	if n := gateway.EncapLen + udp + ipv4; n != 50 {
 		t.Errorf("%d bytes over IPv4", n)
@@ -170,6 +176,7 @@ func TestOverhead_OfTheNodeLegIs50BytesOverIPv4And70OverIPv6(t *testing.T) {
 // What crosses gets no bytes from the outer world: the same packet leaves, whichever
 // encapsulation and however many options brought it.
 func TestG4_G6_OptionsLeaveNoTraceInThePacket(t *testing.T) {
+	t.Parallel()
 	inner := flow{src: v4.podA, dst: v4.seenPodB}.udp(counting(64))
 	plain := bytes.Clone(newA(t).fromNode(bytes.Clone(inner)).Packet)
 	for words := range 63 {

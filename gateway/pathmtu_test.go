@@ -10,6 +10,7 @@ import (
 // section 4: 1280; RFC 1191 section 3: 68, of which hosts take no less than 552),
 // and what it asks of others keeps to the same.
 func TestRFC1191_RFC8201_ErrorsOfOthersHaveAFloor(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		floor := 552
 		if w == v6 {
@@ -31,6 +32,7 @@ func TestRFC1191_RFC8201_ErrorsOfOthersHaveAFloor(t *testing.T) {
 
 // An error counts for the flow it quotes, whoever sends it, and for no other.
 func TestRFC5927_AnErrorShrinksOnlyTheFlowItQuotes(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a := newA(t)
 		quoted := flow{src: w.podA, dst: w.podB, from: 1000, to: 2000}.tcp(ack, nil, counting(1300))

@@ -18,6 +18,7 @@ import (
 // RFC 4787 section 8: whatever crossed before, and in whichever gateway, the same
 // packet becomes the same bytes.
 func TestRFC4787REQ11_PrefixMapsTranslateTheSameWhateverWentBefore(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(4787, 11))
 	for _, w := range families {
 		out, in := flow{src: w.podA, dst: w.seenPodB}.udp(counting(40)), flow{src: w.podB, dst: w.nodeOut}.udp(counting(40))
@@ -42,6 +43,7 @@ func TestRFC4787REQ11_PrefixMapsTranslateTheSameWhateverWentBefore(t *testing.T)
 }
 
 func TestRFC4787REQ13_PrefixMapsAnswerWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, mtu := range []int{1280, 1300, tunnelMTU} {
 			legs := gateway.MTUs{Overlay: overlayMTU, Tunnel: mtu}
@@ -60,6 +62,7 @@ func TestRFC4787REQ13_PrefixMapsAnswerWhatDoesNotFit(t *testing.T) {
 // Ways to open and to end a connection (RFC 9293 section 3.5): who sends, with which
 // flags. Nothing here is an answer to anything for a map without state.
 func TestRFC5382REQ2_PrefixMapsPassEveryOrderOfSegments(t *testing.T) {
+	t.Parallel()
 	const rst = 0x04
 	type segment struct {
 		fromA bool
@@ -95,6 +98,7 @@ func TestRFC5382REQ2_PrefixMapsPassEveryOrderOfSegments(t *testing.T) {
 // Every byte of an error counts: damage anywhere in the message, also in what it
 // quotes, and it is not believed, from neither side.
 func TestRFC5508REQ3_PrefixMapsDropErrorsWithAWrongChecksum(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		out, in := flow{src: w.podA, dst: w.seenPodB}, flow{src: w.podB, dst: w.podA}
 		fromInside, fromOutside := out.unreachable(out.back().udp(counting(20))), in.unreachable(in.back().udp(counting(20)))
@@ -120,6 +124,7 @@ func TestRFC5508REQ3_PrefixMapsDropErrorsWithAWrongChecksum(t *testing.T) {
 // An error about what nobody can have sent through this gateway goes nowhere, and
 // is not answered: REQ-4 for errors from outside, REQ-5 for those from inside.
 func TestRFC5508REQ4_RFC5508REQ5_PrefixMapsDropErrorsAboutNothing(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, quoted := range []struct{ src, dst string }{
 			{w.stranger, w.podB}, {w.podA, w.stranger}, {w.node, w.podB}, {w.gateway, w.podB},
@@ -148,6 +153,7 @@ func TestRFC5508REQ4_RFC5508REQ5_PrefixMapsDropErrorsAboutNothing(t *testing.T) 
 // Every source keeps an address of its own, so its identifications stay unique and
 // stay as they are: with DF and without, in fragments, and in pieces made here.
 func TestI10_PrefixMapsLeaveTheIdentificationAlone(t *testing.T) {
+	t.Parallel()
 	identified := func(b []byte, id uint16) []byte {
 		binary.BigEndian.PutUint16(b[4:], id)
 		sealIPv4(b)
@@ -183,6 +189,7 @@ func TestI10_PrefixMapsLeaveTheIdentificationAlone(t *testing.T) {
 }
 
 func TestRFC6296Overlap_NoTwoMapsShareAnAddress(t *testing.T) {
+	t.Parallel()
 	remote := func(cidr, seenAs string) config.RemotePrefix {
 		return config.RemotePrefix{CIDR: netip.MustParsePrefix(cidr), SeenAs: netip.MustParsePrefix(seenAs)}
 	}
@@ -213,6 +220,7 @@ func TestRFC6296Overlap_NoTwoMapsShareAnAddress(t *testing.T) {
 // A node that sends back what it was sent, and a far gateway that sends back what it
 // was sent under the names it has here, are not heard: no packet goes in circles.
 func TestRFC6296Loop_NothingIsSentBackWhereItCameFrom(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		a := newA(t)
 		for _, dst := range []string{w.podA, w.nodeOut} {

@@ -29,6 +29,7 @@ func probes(src, dst string) []gateway.Probe {
 }
 
 func TestAProbeIsAPacketThatHostsAcceptAndReadsBackAsItself(t *testing.T) {
+	t.Parallel()
 	for _, w := range families {
 		for _, p := range probes(w.podA, w.seenPodB) {
 			if err := p.Check(); err != nil {
@@ -46,6 +47,7 @@ func TestAProbeIsAPacketThatHostsAcceptAndReadsBackAsItself(t *testing.T) {
 }
 
 func TestAProbeThatIsNoPacketSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	good := gateway.Probe{Protocol: gateway.TCP, Source: addr(v4.podA), Destination: addr(v4.seenPodB), TTL: 64}
 	for want, edit := range map[string]func(*gateway.Probe){
 		"give both addresses":              func(p *gateway.Probe) { *p = gateway.Probe{} },

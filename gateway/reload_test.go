@@ -18,6 +18,7 @@ func reloaded(c *config.Gateway) {
 }
 
 func TestANewTableDecidesTheNextPacket(t *testing.T) {
+	t.Parallel()
 	a := newA(t)
 	old, next := a.Table(), tableOf(t, configured(t, clusterA, reloaded), mtus)
 	out := flow{src: v4.podA, dst: v4.seenPodB}
@@ -43,6 +44,7 @@ func TestANewTableDecidesTheNextPacket(t *testing.T) {
 // Lanes of both journeys run while tables change: every packet is decided by one
 // table or the other, never by half of each.
 func TestTablesChangeWhilePacketsRun(t *testing.T) {
+	t.Parallel()
 	const lanes, packets, changes = 4, 3000, 300
 	g := newA(t).Gateway
 	old, next := g.Table(), tableOf(t, configured(t, clusterA, reloaded), mtus)

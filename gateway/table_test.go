@@ -13,6 +13,7 @@ import (
 )
 
 func TestTableSaysWhatItHolds(t *testing.T) {
+	t.Parallel()
 	table := tableOf(t, configured(t, clusterA), mtus)
 	if n := table.NodeCount(); n != 2 {
 		t.Errorf("%d nodes, want 2", n)
@@ -31,6 +32,7 @@ func TestTableSaysWhatItHolds(t *testing.T) {
 }
 
 func TestEveryNodeGetsItsHandle(t *testing.T) {
+	t.Parallel()
 	table, err := gateway.NewTable(configured(t, clusterA), mtus, func(n *gateway.Node) any { return "to " + n.Name })
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +44,7 @@ func TestEveryNodeGetsItsHandle(t *testing.T) {
 }
 
 func TestTablesThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		want string
 		edit func(*config.Gateway)
@@ -60,6 +63,7 @@ func TestTablesThatCannotWorkAreRefused(t *testing.T) {
 }
 
 func TestTheNthExternalAddressOfAFamilyStandsForTheNthInternalOne(t *testing.T) {
+	t.Parallel()
 	a := newA(t, func(c *config.Gateway) {
 		n := &c.Overlay.Nodes[0]
 		n.Addresses = []netip.Addr{addr("fd00:80::11"), addr("10.80.0.11"), addr("10.80.0.13"), addr("10.80.0.14")}
@@ -82,6 +86,7 @@ func TestTheNthExternalAddressOfAFamilyStandsForTheNthInternalOne(t *testing.T) 
 
 // A gateway with IPv6 alone has a MAC of its own kind.
 func TestMACsComeFromTheFirstIPv4AddressOrElseTheFirst(t *testing.T) {
+	t.Parallel()
 	table := tableOf(t, configured(t, clusterA, func(c *config.Gateway) {
 		c.Overlay.Addresses = []netip.Addr{addr("fd00:80::1")}
 		c.Overlay.ExternalAddresses = nil
@@ -168,6 +173,7 @@ func (n naive) lookup(a netip.Addr) string {
 }
 
 func TestF20_LookupsEqualTheNaiveTableWithManyNodesAndPrefixes(t *testing.T) {
+	t.Parallel()
 	const nodes, prefixes = 5000, 100_000
 	c := large(nodes, prefixes)
 	twin := naiveTable(c)

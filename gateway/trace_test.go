@@ -132,6 +132,7 @@ func FuzzTraceOfPacketsEqualsTheRealJourney(f *testing.F) {
 
 // The same with tables of every shape, and packets between any two of their addresses.
 func TestTracesEqualTheRealJourneysInRandomTables(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(61, 91))
 	forwarded := 0
 	for range 20 {
@@ -163,6 +164,7 @@ func TestTracesEqualTheRealJourneysInRandomTables(t *testing.T) {
 }
 
 func TestATraceMovesNothingOfTheRealGateway(t *testing.T) {
+	t.Parallel()
 	s := newA(t)
 	s.SetTap(func(gateway.Stage, []byte) { t.Error("the tap saw a traced packet") })
 	table := s.Table()
@@ -192,6 +194,7 @@ func TestATraceMovesNothingOfTheRealGateway(t *testing.T) {
 }
 
 func TestATraceNamesTheEntriesThatDecided(t *testing.T) {
+	t.Parallel()
 	table := tableOf(t, configured(t, clusterA), mtus)
 	prefix := netip.MustParsePrefix
 	egress := func(src, dst string) gateway.Trace {
@@ -235,6 +238,7 @@ func TestATraceNamesTheEntriesThatDecided(t *testing.T) {
 
 // Who is behind no node gets a frame of some node, whose packet is then spoofed.
 func TestTheOuterHeaderOfAnAddressBehindNoNodeIsThatOfSomeNode(t *testing.T) {
+	t.Parallel()
 	table := tableOf(t, configured(t, clusterA), mtus)
 	o, ok := table.KeyOf(addr(v4.absentPod))
 	if ok || o != (gateway.NodeKey{Underlay: node1A.underlay, VNI: node1A.vni}) {

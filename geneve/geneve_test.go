@@ -47,6 +47,7 @@ func seeds() [][]byte {
 }
 
 func TestDecodeReadsAHeader(t *testing.T) {
+	t.Parallel()
 	b := append([]byte{
 		0x03,       // version 0, options of 3 words
 		0x00,       // O 0, C 0
@@ -66,6 +67,7 @@ func TestDecodeReadsAHeader(t *testing.T) {
 }
 
 func TestG6_PutWritesZeroInReservedBits(t *testing.T) {
+	t.Parallel()
 	b := bytes.Repeat([]byte{0xff}, 10)
 	geneve.Put(b, 0xabcdef)
 	want := []byte{0x00, 0x00, 0x65, 0x58, 0xab, 0xcd, 0xef, 0x00, 0xff, 0xff}
@@ -75,6 +77,7 @@ func TestG6_PutWritesZeroInReservedBits(t *testing.T) {
 }
 
 func TestWhatPutWritesDecodeReads(t *testing.T) {
+	t.Parallel()
 	b := append(make([]byte, geneve.HeaderLen), frame...)
 	for vni := uint32(0); vni < 1<<24; vni += 251 {
 		geneve.Put(b, vni)
@@ -86,21 +89,25 @@ func TestWhatPutWritesDecodeReads(t *testing.T) {
 }
 
 func TestG1_OtherVersionsAreDropped(t *testing.T) {
+	t.Parallel()
 	for version := byte(1); version <= 3; version++ {
 		expect(t, with(append(header(1, geneve.ProtocolEthernet), frame...), 0, version<<6), geneve.FaultVersion)
 	}
 }
 
 func TestG2_ControlPacketsAreNotForwarded(t *testing.T) {
+	t.Parallel()
 	expect(t, with(append(header(1, geneve.ProtocolEthernet), frame...), 1, 0x80), geneve.FaultControl)
 }
 
 func TestG3_PacketsWithCriticalOptionsAreDropped(t *testing.T) {
+	t.Parallel()
 	expect(t, with(append(header(1, geneve.ProtocolEthernet, option(0x80, 1)), frame...), 1, 0x40), geneve.FaultCritical)
 	expect(t, with(append(header(1, geneve.ProtocolEthernet), frame...), 1, 0x40), geneve.FaultCritical)
 }
 
 func TestG4_UnknownCriticalOptionIsDroppedWithoutTheHeaderBitToo(t *testing.T) {
+	t.Parallel()
 	for _, options := range [][][]byte{
 		{option(0x80, 0)},
 		{option(0xff, 31)},
@@ -112,6 +119,7 @@ func TestG4_UnknownCriticalOptionIsDroppedWithoutTheHeaderBitToo(t *testing.T) {
 }
 
 func TestG4_UnknownOptionsThatAreNotCriticalAreIgnored(t *testing.T) {
+	t.Parallel()
 	for kind := range 0x80 {
 		for words := range 32 {
 			expect(t, append(header(1, geneve.ProtocolEthernet, option(uint8(kind), words)), frame...), geneve.FaultNone)
@@ -120,6 +128,7 @@ func TestG4_UnknownOptionsThatAreNotCriticalAreIgnored(t *testing.T) {
 }
 
 func TestG5_OptionLengthsMustAddUp(t *testing.T) {
+	t.Parallel()
 	for words := range 64 {
 		for claimed := range 32 {
 			options := make([]byte, words*4)
@@ -142,6 +151,7 @@ func TestG5_OptionLengthsMustAddUp(t *testing.T) {
 }
 
 func TestG5_HeadersCutShortAreDropped(t *testing.T) {
+	t.Parallel()
 	for words := range 64 {
 		options := make([]byte, words*4)
 		b := header(1, geneve.ProtocolEthernet, options)
@@ -153,6 +163,7 @@ func TestG5_HeadersCutShortAreDropped(t *testing.T) {
 }
 
 func TestG6_ReservedBitsAreIgnored(t *testing.T) {
+	t.Parallel()
 	b := append(header(5, geneve.ProtocolEthernet, option(1, 1)), frame...)
 	b[1] |= 0x3f
 	b[7] = 0xff
@@ -164,6 +175,7 @@ func TestG6_ReservedBitsAreIgnored(t *testing.T) {
 }
 
 func TestG7_ProtocolTypeIsReportedAsItIs(t *testing.T) {
+	t.Parallel()
 	for _, want := range []uint16{0, 0x0800, 0x86dd, 0x6558, 0xffff} {
 		if _, protocol, _, fault := geneve.Decode(append(header(1, want), frame...)); protocol != want || fault != geneve.FaultNone {
 			t.Errorf("protocol %#x, want %#x; fault %d", protocol, want, fault)

@@ -31,6 +31,7 @@ func claims(list string) []ipam.Claim {
 }
 
 func TestVerdicts(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, claims, want string }{
 		{"nothing", "", ""},
 		{"alone", "a 10.0.0.0/16", "bind"},
@@ -57,6 +58,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestOfTwoClaimsForOnePurposeOneGivesWay(t *testing.T) {
+	t.Parallel()
 	at := func(name, owner, wanted, prefix string) ipam.Claim {
 		c := ipam.Claim{Name: name, Grant: ipam.Grant{Owner: owner, Prefix: pfx(prefix)}}
 		if wanted != "" {
@@ -86,6 +88,7 @@ func conflict(a, b ipam.Claim) bool {
 }
 
 func TestVerdictsFollowFromTheConflictsInAnyOrder(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(10, 11))
 	for range 500 {
 		var all []ipam.Claim

@@ -15,6 +15,7 @@ import (
 var podCIDR = []ipam.Reserved{{Prefix: pfx("10.0.0.0/16"), Use: "this cluster's pod CIDR"}}
 
 func TestPrefixIsTheWantedOneOrElseTheLowestFree(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, pools, used, wanted, want string }{
 		{"free and in a pool", "10.64.0.0/10", "", "10.71.0.0/16", "10.71.0.0/16"},
 		{"the pool itself", "10.64.0.0/10", "", "10.64.0.0/10", "10.64.0.0/10"},
@@ -48,6 +49,7 @@ func TestPrefixIsTheWantedOneOrElseTheLowestFree(t *testing.T) {
 }
 
 func TestAddressIsTheLowestFreeThatAHostMayHave(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, pool, used, want string }{
 		{"not the network address", "10.80.0.0/16", "", "10.80.0.1"},
 		{"behind what is taken", "10.80.0.0/16", "10.80.0.1/32 10.80.0.2/31 10.80.0.5/32", "10.80.0.4"},
@@ -70,6 +72,7 @@ func TestAddressIsTheLowestFreeThatAHostMayHave(t *testing.T) {
 }
 
 func TestAnOwnerKeepsWhatItHolds(t *testing.T) {
+	t.Parallel()
 	b := ipam.Grant{Owner: "b", Wanted: pfx("10.0.0.0/16"), Prefix: pfx("10.71.0.0/16")}
 	second := ipam.Grant{Owner: "b", Wanted: pfx("10.70.0.0/16"), Prefix: pfx("10.73.0.0/16")}
 	node := ipam.Grant{Owner: "node-1", Prefix: pfx("10.80.0.7/32")}
@@ -107,6 +110,7 @@ func TestAnOwnerKeepsWhatItHolds(t *testing.T) {
 }
 
 func TestWhatIsReleasedIsFreeAgainUnlessSomethingElseOverlapsIt(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t, "10.80.0.0/16", []ipam.Reserved{{Prefix: pfx("10.80.0.0/31"), Use: "gateways"}})
 	first := ipam.Grant{Owner: "node-1", Prefix: pfx("10.80.0.2/32")}
 	take(t, s, first)
@@ -129,6 +133,7 @@ func TestWhatIsReleasedIsFreeAgainUnlessSomethingElseOverlapsIt(t *testing.T) {
 }
 
 func TestAnswersDoNotDependOnTheOrderOfWhatIsTaken(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	var granted []ipam.Grant
 	for i := range 300 {
@@ -165,6 +170,7 @@ func TestAnswersDoNotDependOnTheOrderOfWhatIsTaken(t *testing.T) {
 }
 
 func TestExhaustionNamesThePoolsTheLengthAndTheRemedy(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t, "10.64.0.0/15 fd00::/64 172.16.0.0/16", []ipam.Reserved{
 		{Prefix: pfx("10.64.1.0/24"), Use: "a"}, {Prefix: pfx("10.65.1.0/24"), Use: "b"}, {Prefix: pfx("172.16.9.0/24"), Use: "c"},
 	})
@@ -204,6 +210,7 @@ func TestExhaustionNamesThePoolsTheLengthAndTheRemedy(t *testing.T) {
 }
 
 func TestWhatIsMalformedIsNamed(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t, "10.64.0.0/10", nil)
 	build := func(pools []netip.Prefix, reserved []ipam.Reserved, granted ...ipam.Grant) error {
 		_, err := ipam.NewSpace(pools, reserved, granted)

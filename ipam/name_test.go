@@ -13,6 +13,7 @@ import (
 var subdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 func TestAClaimIsNamedAfterItsBlock(t *testing.T) {
+	t.Parallel()
 	for prefix, want := range map[string]string{
 		"10.71.0.0/16":            "10.71.0.0-16",
 		"10.71.9.9/16":            "10.71.0.0-16",
@@ -30,6 +31,7 @@ func TestAClaimIsNamedAfterItsBlock(t *testing.T) {
 }
 
 func TestOnlyNamesOfClaimsAreRead(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{
 		"", "-", "default", "10.71.0.0", "10.71.0.0-33", "10.71.0.0-016", "10.71.0.0--16", "10.71.0.1-16", "10.071.0.0-16",
 		"--1-128", "FD00-71---48", "fd00-0071---48", "fd00-71-0-0-0-0-0-0-48", "fd00:71::-48", "fd00-71--/48", "0--ffff-10.0.0.0-104",

@@ -47,6 +47,7 @@ func grant(t testing.TB, s *ipam.Space, owner string, plan []ipam.Mapping) {
 }
 
 func TestAPrefixStaysAsItIsUnlessSomethingHereOverlapsIt(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t, "10.71.0.0/16 10.72.0.0/13 fd00:71::/32", inUse)
 	want := []ipam.Mapping{
 		{pfx("10.0.0.0/16"), pfx("10.71.0.0/16"), "10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/16"},
@@ -73,6 +74,7 @@ func TestAPrefixStaysAsItIsUnlessSomethingHereOverlapsIt(t *testing.T) {
 }
 
 func TestALaterClusterChangesNothingForAnEarlierOne(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t, "10.64.0.0/11", inUse)
 	const remote = "10.0.0.0/16 10.70.0.0/16 172.20.0.0/16"
 	plans := map[string]string{}
@@ -95,6 +97,7 @@ func TestALaterClusterChangesNothingForAnEarlierOne(t *testing.T) {
 }
 
 func TestThePlanDoesNotDependOnTheOrderOfTheRemotePrefixes(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	// Three move, and the lowest places they could move to are where others stay.
 	remote := prefixes("10.0.0.0/17 10.0.128.0/18 10.70.0.0/16 10.64.0.0/17 10.64.128.0/18 10.65.0.0/16")
@@ -127,6 +130,7 @@ func TestThePlanDoesNotDependOnTheOrderOfTheRemotePrefixes(t *testing.T) {
 }
 
 func TestAPlanThatDoesNotFitSaysWhyAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t, "10.71.0.0/16", inUse)
 	_, err := s.Plan("b", prefixes("10.0.0.0/16 10.70.0.0/16"))
 	var exhausted *ipam.ExhaustedError
@@ -139,6 +143,7 @@ func TestAPlanThatDoesNotFitSaysWhyAndChangesNothing(t *testing.T) {
 }
 
 func TestWhatMovedOnceStaysWhereItIs(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t, "10.71.0.0/16", nil, ipam.Grant{Owner: "b", Wanted: pfx("10.0.0.0/16"), Prefix: pfx("10.71.0.0/16")})
 	plan := planOf(t, s, "b", "10.0.0.0/16")
 	if plan[0].SeenAs != pfx("10.71.0.0/16") || plan[0].Reason != "10.71.0.0/16 was granted when 10.0.0.0/16 was not free" {

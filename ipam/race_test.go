@@ -11,6 +11,7 @@ import (
 // several lengths out of one pool, crash, read what is long past, and change
 // their minds. Then they carry on undisturbed.
 func TestT19_RacingWritersNeverUseOverlappingGrantsAndLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
 	pool := pfx("10.64.0.0/16")
 	for round := range uint64(1000) {
 		random := rand.New(rand.NewPCG(round, 12))
@@ -54,6 +55,7 @@ func TestT19_RacingWritersNeverUseOverlappingGrantsAndLeaveNothingBehind(t *test
 // Every state that two writers can reach whose lowest free blocks overlap, in
 // every order of requests and crashes, with lists that are up to two changes old.
 func TestNoOrderOfMovesPutsOverlappingGrantsInUse(t *testing.T) {
+	t.Parallel()
 	start := &world{store: store{claims: map[string]stored{}}, pool: pfx("10.64.0.0/16"), writers: []writer{
 		{wants: []want{{owner: "b", wanted: pfx("10.0.0.0/20")}}},
 		{wants: []want{{owner: "c", wanted: pfx("10.0.0.0/22")}}},

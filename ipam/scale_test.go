@@ -12,6 +12,7 @@ import (
 
 // A search that tried one address after the other would not end before the sun does.
 func TestTheOneHoleInAHugePoolIsFound(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ pool, hole string }{
 		{"10.0.0.0/8", "10.213.7.99"},
 		{"fd00:80::/48", "fd00:80:0:dead:beef::7"},

@@ -118,6 +118,7 @@ func randomPrefix(random *rand.Rand, pool netip.Prefix, from, to int) netip.Pref
 }
 
 func TestEveryAnswerIsThatOfTheTwin(t *testing.T) {
+	t.Parallel()
 	// Pools side by side and apart, of both families, in no order. What is wanted
 	// and reserved comes out of the wider blocks, so some of it lies outside.
 	pools := prefixes("10.0.0.32/27 fd00::40/122 10.0.0.16/28 10.0.0.8/31 fd00::/127 10.0.0.4/32 fd00::9/128 10.0.0.64/30")

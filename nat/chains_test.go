@@ -20,6 +20,7 @@ func chainOf(w walk) (all []uint32) {
 }
 
 func TestAWalkMissesNothingWhateverBecomesOfWhereItStands(t *testing.T) {
+	t.Parallel()
 	// Bucket 1 has 0, 1, 2, 3, in this order, and bucket 2 has 4.
 	start := func() (chains, walk) {
 		c := newChains(8)
@@ -63,6 +64,7 @@ func TestAWalkMissesNothingWhateverBecomesOfWhereItStands(t *testing.T) {
 }
 
 func TestAWalkEndsEvenIfItsChainDoesNot(t *testing.T) {
+	t.Parallel()
 	c := newChains(4)
 	c.insert(0, 1)
 	c.next[1].Store(1)
@@ -76,6 +78,7 @@ func TestAWalkEndsEvenIfItsChainDoesNot(t *testing.T) {
 }
 
 func TestEntriesAreUsedAgainAsLateAsPossible(t *testing.T) {
+	t.Parallel()
 	links := make([]uint32, 4)
 	link := func(i uint32) *uint32 { return &links[i] }
 	f := freeList{size: 4}
@@ -105,6 +108,7 @@ func TestEntriesAreUsedAgainAsLateAsPossible(t *testing.T) {
 }
 
 func TestAPacketNeverChangesAFlowThatCameAfterItsOwn(t *testing.T) {
+	t.Parallel()
 	var f flow
 	l := life(f.life.Load()).begun(kindTCP, 10)
 	f.life.Store(uint64(l))
@@ -130,6 +134,7 @@ func TestAPacketNeverChangesAFlowThatCameAfterItsOwn(t *testing.T) {
 }
 
 func TestAMappingThatCameAfterIsNotTheSame(t *testing.T) {
+	t.Parallel()
 	key := hashKey{1, 2, 3, 4}
 	table := newMappingTable(1, &key)
 	i, _ := table.add(words{1, 2}, newEnds(kindUDP, 7, 3, 4000))

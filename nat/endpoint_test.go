@@ -23,6 +23,7 @@ func echoTypes(f family) (request, reply byte) {
 }
 
 func TestEndpointsOfAPacket(t *testing.T) {
+	t.Parallel()
 	for _, f := range families {
 		request, reply := echoTypes(f)
 		tcp := whole(packet.ProtoTCP, f.inside, f.remote, nil)

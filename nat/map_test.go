@@ -8,6 +8,7 @@ import (
 )
 
 func TestMapKeepsHostBits(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ from, to, in, out string }{
 		{"10.71.0.0/16", "10.0.0.0/16", "10.71.2.9", "10.0.2.9"},
 		{"10.0.0.0/16", "10.72.0.0/16", "10.0.1.5", "10.72.1.5"},
@@ -31,6 +32,7 @@ func TestMapKeepsHostBits(t *testing.T) {
 }
 
 func TestRFC6296_MapIsABijectionForEveryPrefixLength(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for _, is4 := range []bool{true, false} {
 		longest := randomAddr(r, is4).BitLen()
@@ -57,6 +59,7 @@ func TestRFC6296_MapIsABijectionForEveryPrefixLength(t *testing.T) {
 }
 
 func TestMapGivesEveryHostOneAddressOfItsOwn(t *testing.T) {
+	t.Parallel()
 	m := mapOf(t, "10.0.16.0/20", "172.16.240.0/20")
 	taken := make(map[netip.Addr]netip.Addr)
 	for a := m.From().Addr(); m.From().Contains(a); a = a.Next() {
@@ -72,6 +75,7 @@ func TestMapGivesEveryHostOneAddressOfItsOwn(t *testing.T) {
 }
 
 func TestReverseOfReverseIsTheMapItself(t *testing.T) {
+	t.Parallel()
 	m := mapOf(t, "10.71.0.0/16", "10.0.0.0/16")
 	if back := m.Reverse(); back.From() != m.To() || back.To() != m.From() || *back.Reverse() != *m {
 		t.Errorf("%v reversed is %v, and again %v", m, back, back.Reverse())
@@ -82,6 +86,7 @@ func TestReverseOfReverseIsTheMapItself(t *testing.T) {
 }
 
 func TestNewMapRefusesWhatIsNoBijectionAndSaysWhatToWrite(t *testing.T) {
+	t.Parallel()
 	prefix := func(s string) netip.Prefix {
 		p, _ := netip.ParsePrefix(s)
 		return p

@@ -11,6 +11,7 @@ import (
 )
 
 func TestRFC6888REQ4_RFC6888REQ5_T10_ASourceHasNoMoreFlowsThanItsQuota(t *testing.T) {
+	t.Parallel()
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
 			m := newMasquerade(t, 100, 10, f.external)
@@ -43,6 +44,7 @@ func TestRFC6888REQ4_RFC6888REQ5_T10_ASourceHasNoMoreFlowsThanItsQuota(t *testin
 }
 
 func TestRFC6888REQ11_RFC5508REQ8_T10_AFullTableRefusesAndLeavesFlowsAlone(t *testing.T) {
+	t.Parallel()
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
 			const n = 200
@@ -76,6 +78,7 @@ func TestRFC6888REQ11_RFC5508REQ8_T10_AFullTableRefusesAndLeavesFlowsAlone(t *te
 }
 
 func TestT10_AFullTableLetsGoOfWhatWasNeverAnswered(t *testing.T) {
+	t.Parallel()
 	f := families[0]
 	const n = 256
 	m := newMasquerade(t, n, n, f.external)
@@ -119,6 +122,7 @@ func TestT10_AFullTableLetsGoOfWhatWasNeverAnswered(t *testing.T) {
 }
 
 func TestRFC6888REQ8_APortRestsForTwoMinutes(t *testing.T) {
+	t.Parallel()
 	// All ports but a few are in use, so that those that come free are found.
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
@@ -174,6 +178,7 @@ type counting struct {
 func (c *counting) Uint64() uint64 { c.taken++; return c.Source.Uint64() }
 
 func TestT10_NobodySearchesForPortsThatAreKnownToBeTaken(t *testing.T) {
+	t.Parallel()
 	f := families[0]
 	const ports = 65536 - 1024
 	random := &counting{Source: rand.NewPCG(1, 1)}
@@ -196,6 +201,7 @@ func TestT10_NobodySearchesForPortsThatAreKnownToBeTaken(t *testing.T) {
 }
 
 func TestAnotherExternalAddressHelpsWhenPortsRunOut(t *testing.T) {
+	t.Parallel()
 	f := families[0]
 	const ports = 65536 - 1024
 	m := newMasquerade(t, 2*ports, 2*ports, f.external, f.external2)
@@ -219,6 +225,7 @@ func TestAnotherExternalAddressHelpsWhenPortsRunOut(t *testing.T) {
 }
 
 func TestRFC6888REQ15_PortsAreHardToGuess(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, _ *masquerade) {
 		const n, bins = 20000, 16
 		m := newMasquerade(t, 3*n, 3*n, f.external)
@@ -263,6 +270,7 @@ func TestRFC6888REQ15_PortsAreHardToGuess(t *testing.T) {
 }
 
 func TestNoRoomAtAllRefusesEverything(t *testing.T) {
+	t.Parallel()
 	f := families[0]
 	for _, c := range []struct {
 		flows, perSource int

@@ -11,6 +11,7 @@ import (
 )
 
 func TestRFC4787REQ1_RFC5382REQ1_MappingIsEndpointIndependent(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		for _, proto := range f.protos() {
 			inside := end(f.inside, 40000)
@@ -28,6 +29,7 @@ func TestRFC4787REQ1_RFC5382REQ1_MappingIsEndpointIndependent(t *testing.T) {
 }
 
 func TestRFC4787REQ2_OneInsideAddressHasOneExternalAddress(t *testing.T) {
+	t.Parallel()
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
 			m := newMasquerade(t, 4000, 4000, f.external, f.external2)
@@ -64,6 +66,7 @@ func TestRFC4787REQ2_OneInsideAddressHasOneExternalAddress(t *testing.T) {
 }
 
 func TestRFC4787REQ3_RFC5382REQ7_NoPortIsSharedBetweenInsideEndpoints(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, _ *masquerade) {
 		m := newMasquerade(t, 40000, 40000, f.external)
 		for _, proto := range f.protos() {
@@ -84,6 +87,7 @@ func TestRFC4787REQ3_RFC5382REQ7_NoPortIsSharedBetweenInsideEndpoints(t *testing
 }
 
 func TestRFC4787REQ5_UDPIsKeptForFiveMinutes(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		m.out(packet.ProtoUDP, end(f.inside, 5000), end(f.remote, 53), 0)
 		m.lastsFor(5 * time.Minute)
@@ -91,6 +95,7 @@ func TestRFC4787REQ5_UDPIsKeptForFiveMinutes(t *testing.T) {
 }
 
 func TestRFC4787REQ6_OnlyPacketsFromInsideKeepUDPAlive(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		inside, remote := end(f.inside, 5000), end(f.remote, 53)
 		external := m.out(packet.ProtoUDP, inside, remote, 0)
@@ -108,6 +113,7 @@ func TestRFC4787REQ6_OnlyPacketsFromInsideKeepUDPAlive(t *testing.T) {
 }
 
 func TestRFC4787REQ8_RFC5382REQ3_TheFilterIsByRemoteAddress(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		for _, proto := range []uint8{packet.ProtoTCP, packet.ProtoUDP} {
 			inside := end(f.inside, 5000)
@@ -138,6 +144,7 @@ func TestRFC4787REQ8_RFC5382REQ3_TheFilterIsByRemoteAddress(t *testing.T) {
 }
 
 func TestRFC4787REQ9_RFC5382REQ8_InsidesReachEachOtherByTheirExternalEndpoints(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		for _, proto := range []uint8{packet.ProtoTCP, packet.ProtoUDP} {
 			a, b := end(f.inside, 4000), end(f.inside2, 5000)
@@ -163,6 +170,7 @@ func TestRFC4787REQ9_RFC5382REQ8_InsidesReachEachOtherByTheirExternalEndpoints(t
 }
 
 func TestRFC4787REQ11_TheSamePacketsGetTheSameTranslations(t *testing.T) {
+	t.Parallel()
 	f := families[0]
 	run := func() (all []nat.Endpoint) {
 		m := newMasquerade(t, 500, 400, f.external, f.external2)
@@ -182,6 +190,7 @@ func TestRFC4787REQ11_TheSamePacketsGetTheSameTranslations(t *testing.T) {
 }
 
 func TestRFC4787REQ12_RFC5382REQ10_RFC5508REQ6_ICMPErrorsChangeNoFlow(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		for _, proto := range f.protos() {
 			inside, remote := end(f.inside, 4000), f.to(proto, f.remote, 80)
@@ -205,6 +214,7 @@ func TestRFC4787REQ12_RFC5382REQ10_RFC5508REQ6_ICMPErrorsChangeNoFlow(t *testing
 }
 
 func TestRFC5508REQ4_ErrorsAboutWhatWasNeverSentBelongToNobody(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		for _, proto := range f.protos() {
 			inside, remote := end(f.inside, 4000), f.to(proto, f.remote, 80)
@@ -238,6 +248,7 @@ func TestRFC5508REQ4_ErrorsAboutWhatWasNeverSentBelongToNobody(t *testing.T) {
 }
 
 func TestRFC5382REQ4_ASynThatNobodyExpectsIsUnknown(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		m.refuses(packet.ProtoTCP, end(f.remote, 80), end(f.external, 4000), syn)
 		external := m.out(packet.ProtoUDP, end(f.inside, 4000), end(f.remote, 80), 0)
@@ -247,6 +258,7 @@ func TestRFC5382REQ4_ASynThatNobodyExpectsIsUnknown(t *testing.T) {
 }
 
 func TestRFC5382REQ5_TCPTimers(t *testing.T) {
+	t.Parallel()
 	const established, transitory = 2*time.Hour + 4*time.Minute, 4 * time.Minute
 	type segment struct {
 		d     nat.Direction
@@ -294,6 +306,7 @@ func TestRFC5382REQ5_TCPTimers(t *testing.T) {
 }
 
 func TestRFC5382REQ2_SimultaneousOpenThroughTheFilter(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		inside, remote := end(f.inside, 4000), end(f.remote, 80)
 		external := m.out(packet.ProtoTCP, inside, remote, syn)
@@ -307,6 +320,7 @@ func TestRFC5382REQ2_SimultaneousOpenThroughTheFilter(t *testing.T) {
 }
 
 func TestRFC7857_AResetConnectionThatGoesOnIsKept(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		inside, remote := end(f.inside, 4000), end(f.remote, 80)
 		external := m.open(inside, remote)
@@ -326,6 +340,7 @@ func TestRFC7857_AResetConnectionThatGoesOnIsKept(t *testing.T) {
 }
 
 func TestRFC7857_RepeatedResetsKeepNothingAlive(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		inside, remote := end(f.inside, 4000), end(f.remote, 80)
 		external := m.open(inside, remote)
@@ -339,6 +354,7 @@ func TestRFC7857_RepeatedResetsKeepNothingAlive(t *testing.T) {
 }
 
 func TestAResetWithoutAFlowMakesNone(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		if _, o := m.Out(packet.ProtoTCP, end(f.inside, 4000), end(f.remote, 80), 1, rst|ack, m.now); o != nat.Unknown {
 			t.Errorf("outcome %d", o)
@@ -348,6 +364,7 @@ func TestAResetWithoutAFlowMakesNone(t *testing.T) {
 }
 
 func TestRFC5508REQ1_QueriesPass(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		for _, id := range []uint16{0, 1, 77, 65535} {
 			inside, remote := end(f.inside, id), end(f.remote, 0)
@@ -371,6 +388,7 @@ func TestRFC5508REQ1_QueriesPass(t *testing.T) {
 }
 
 func TestRFC5508REQ2_QueriesAreKeptForAMinute(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		m.out(f.icmp, end(f.inside, 7), end(f.remote, 0), 0)
 		m.lastsFor(time.Minute)
@@ -378,6 +396,7 @@ func TestRFC5508REQ2_QueriesAreKeptForAMinute(t *testing.T) {
 }
 
 func TestAMasqueradedFlowSurvivesTenMinutesIdleWithKeepalives(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		inside, remote := end(f.inside, 4000), end(f.remote, 80)
 		tcp := m.open(inside, remote)
@@ -404,6 +423,7 @@ func TestAMasqueradedFlowSurvivesTenMinutesIdleWithKeepalives(t *testing.T) {
 }
 
 func TestTheOriginIsThatOfTheLastPacket(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		inside, remote := end(f.inside, 4000), end(f.remote, 80)
 		for _, node := range []uint32{7, 8, 7, 1 << 31} {
@@ -419,6 +439,7 @@ func TestTheOriginIsThatOfTheLastPacket(t *testing.T) {
 }
 
 func TestWhatHasNoPortsIsUnsupported(t *testing.T) {
+	t.Parallel()
 	v4, v6 := families[0], families[1]
 	m := newMasquerade(t, 10, 10, v4.external, v6.external)
 	for name, c := range map[string]struct {
@@ -441,6 +462,7 @@ func TestWhatHasNoPortsIsUnsupported(t *testing.T) {
 }
 
 func TestWithoutAnExternalAddressNothingIsTranslated(t *testing.T) {
+	t.Parallel()
 	v4, v6 := families[0], families[1]
 	m := newMasquerade(t, 10, 10, v4.external)
 	if _, o := m.Out(packet.ProtoUDP, end(v6.inside, 1), end(v6.remote, 1), 1, 0, m.now); o != nat.Exhausted {
@@ -454,6 +476,7 @@ func TestWithoutAnExternalAddressNothingIsTranslated(t *testing.T) {
 }
 
 func TestFlowsOfAnAddressThatIsTakenAwayEndAndOthersDoNot(t *testing.T) {
+	t.Parallel()
 	for _, f := range families {
 		m := newMasquerade(t, 1000, 1000, f.external, f.external2)
 		type flow struct{ inside, external nat.Endpoint }
@@ -491,6 +514,7 @@ func TestFlowsOfAnAddressThatIsTakenAwayEndAndOthersDoNot(t *testing.T) {
 }
 
 func TestFlowsAreListed(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		inside, remote := end(f.inside, 4000), end(f.remote, 80)
 		external := m.open(inside, remote)
@@ -516,6 +540,7 @@ func TestFlowsAreListed(t *testing.T) {
 }
 
 func TestTimeThatGoesBackHarmsNothing(t *testing.T) {
+	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		inside, remote := end(f.inside, 4000), end(f.remote, 80)
 		m.pass(time.Hour)

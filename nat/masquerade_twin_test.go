@@ -444,6 +444,7 @@ func family4or6(e nat.Endpoint) int {
 }
 
 func TestMasqueradeIsAsItsTwin(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 5382))
 		newPair(t).run(randomBytes(r, 4000))

@@ -54,6 +54,7 @@ func checkQuote(t testing.TB, b, after []byte, h, quoted packet.IP, src, dst *na
 // The journey of an error that node B sends about podA's packet, as gateway A
 // gets it from the tunnel and hands it to node A.
 func TestRFC5508REQ4_PrefixMapsTranslateErrorsOutsideAndInside(t *testing.T) {
+	t.Parallel()
 	realB := netip.MustParseAddr("10.0.2.9")
 	router := netip.MustParseAddr("10.70.0.11")
 	asB := netip.MustParseAddr("10.72.1.5") // podA, as the packet had it in cluster B
@@ -76,6 +77,7 @@ func TestRFC5508REQ4_PrefixMapsTranslateErrorsOutsideAndInside(t *testing.T) {
 }
 
 func TestRFC5508REQ4_PrefixMapsTranslateQuotesCutAnywhere(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for _, is4 := range []bool{true, false} {
 		shortest := packet.IPv4HeaderLen
@@ -94,6 +96,7 @@ func TestRFC5508REQ4_PrefixMapsTranslateQuotesCutAnywhere(t *testing.T) {
 }
 
 func TestRFC5508REQ4_PrefixMapsTranslateQuotesWithOptionsOrExtensionHeadersCutAnywhere(t *testing.T) {
+	t.Parallel()
 	r := random()
 	with := []byte{60, 0, 1, 4, 0, 0, 0, 0, 44, 0, 1, 4, 0, 0, 0, 0, packet.ProtoUDP, 0, 0, 1, 0, 0, 0, 7}
 	for _, c := range []struct {
@@ -112,6 +115,7 @@ func TestRFC5508REQ4_PrefixMapsTranslateQuotesWithOptionsOrExtensionHeadersCutAn
 }
 
 func TestRFC5508REQ4_PrefixMapsTranslateQuotedFragments(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for _, is4 := range []bool{true, false} {
 		for _, proto := range protocols {
@@ -129,6 +133,7 @@ func TestRFC5508REQ4_PrefixMapsTranslateQuotedFragments(t *testing.T) {
 }
 
 func TestRFC1624_QuotedUDPWithoutChecksumStaysWithout(t *testing.T) {
+	t.Parallel()
 	for _, full := range [][]byte{whole(packet.ProtoUDP, podA, seenB, []byte("ping")), whole(packet.ProtoUDP, podA6, seenB6, []byte("ping"))} {
 		q := parse(t, full)
 		copy(full[q.Header+6:], []byte{0, 0})
@@ -142,18 +147,21 @@ func TestRFC1624_QuotedUDPWithoutChecksumStaysWithout(t *testing.T) {
 }
 
 func TestRFC5508REQ4_PrefixMapsKeepTheWrongChecksumOfAQuoteWithAChangedTTL(t *testing.T) {
+	t.Parallel()
 	full := whole(packet.ProtoTCP, podA, seenB, nil)
 	full[8]-- // routers quote what they were about to forward
 	rewriteQuote(t, icmpError(seenB, podA, full), mapOf(t, "10.0.0.0/16", "10.72.0.0/16"), mapOf(t, "10.71.0.0/16", "10.0.0.0/16"))
 }
 
 func TestRFC5508REQ4_PrefixMapsLeaveWhatStandsBehindTheQuote(t *testing.T) {
+	t.Parallel()
 	full := whole(packet.ProtoUDP, podA, seenB, []byte("ping"))
 	extended := append(slices.Clone(full), "RFC 4884 extensions"...)
 	rewriteQuote(t, icmpError(seenB, podA, extended), nil, mapOf(t, "10.71.0.0/16", "10.0.0.0/16"))
 }
 
 func TestRewriteQuoteBackGivesTheErrorBack(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for range 20 {
 		for _, is4 := range []bool{true, false} {

@@ -125,6 +125,7 @@ func replace(b []byte, h *packet.IP, to nat.Endpoint, destination bool) bool {
 }
 
 func TestRFC1624_ReplacingEqualsTheTwin(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for _, f := range families {
 		request, reply := echoTypes(f)
@@ -170,6 +171,7 @@ func sameButForZero(a, b []byte, h packet.IP) bool {
 }
 
 func TestAPacketCutShortIsNotReplacedHalf(t *testing.T) {
+	t.Parallel()
 	for _, f := range families {
 		request, _ := echoTypes(f)
 		for proto, message := range map[uint8][]byte{
@@ -191,6 +193,7 @@ func TestAPacketCutShortIsNotReplacedHalf(t *testing.T) {
 }
 
 func TestRFC5508REQ4_REQ5_MasqueradeReplacesQuotesWhereverTheyAreCut(t *testing.T) {
+	t.Parallel()
 	for _, f := range families {
 		request, reply := echoTypes(f)
 		for _, inner := range [][]byte{

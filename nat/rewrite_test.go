@@ -26,6 +26,7 @@ func rewrite(t testing.TB, b []byte, src, dst *nat.Map) ([]byte, bool) {
 }
 
 func TestRewriteOfAKnownPacket(t *testing.T) {
+	t.Parallel()
 	b := []byte{
 		0x45, 0x00, 0x00, 0x20, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0x23, 0x79, // IPv4, UDP
 		10, 0, 1, 5, 10, 71, 2, 9,
@@ -55,6 +56,7 @@ func anyMaps(t testing.TB, r *rand.Rand, h packet.IP) (src, dst *nat.Map) {
 }
 
 func TestRewriteOfEveryProtocolEqualsTheTwin(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for range 40 {
 		for _, is4 := range []bool{true, false} {
@@ -72,6 +74,7 @@ func TestRewriteOfEveryProtocolEqualsTheTwin(t *testing.T) {
 }
 
 func TestRewriteBackGivesThePacketBack(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for range 40 {
 		for _, is4 := range []bool{true, false} {
@@ -93,6 +96,7 @@ func TestRewriteBackGivesThePacketBack(t *testing.T) {
 // The sums of random packets, of those whose sum is at either edge, and of
 // prefixes whose own sums are zero in both of its forms.
 func TestRFC1624_IncrementalEqualsFullComputation(t *testing.T) {
+	t.Parallel()
 	cases := 3_000_000
 	if raceflag.Enabled {
 		cases /= 20
@@ -173,6 +177,7 @@ func endingIn(t *testing.T, sum uint16, proto uint8, src, dst netip.Addr) []byte
 }
 
 func TestRFC1624_ChecksumsThatBecomeZero(t *testing.T) {
+	t.Parallel()
 	m := mapOf(t, "10.71.0.0/16", "10.0.0.0/16")
 	for _, c := range []struct {
 		proto uint8
@@ -201,6 +206,7 @@ func TestRFC1624_ChecksumsThatBecomeZero(t *testing.T) {
 }
 
 func TestRFC1624_UDPWithoutChecksumStaysWithout(t *testing.T) {
+	t.Parallel()
 	for _, b := range [][]byte{whole(packet.ProtoUDP, podA, seenB, []byte("ping")), whole(packet.ProtoUDP, podA6, seenB6, []byte("ping"))} {
 		h := parse(t, b)
 		copy(b[h.Header+6:], []byte{0, 0})
@@ -214,6 +220,7 @@ func TestRFC1624_UDPWithoutChecksumStaysWithout(t *testing.T) {
 }
 
 func TestRewriteLeavesAWrongChecksumAsWrongAsItWas(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for range 2000 {
 		for _, proto := range protocols {
@@ -233,6 +240,7 @@ func TestRewriteLeavesAWrongChecksumAsWrongAsItWas(t *testing.T) {
 }
 
 func TestRewriteEditsNothingBehindThePacket(t *testing.T) {
+	t.Parallel()
 	b := whole(packet.ProtoTCP, podA, seenB, []byte("data"))
 	n := len(b)
 	b = append(b, "Ethernet pads"...)
@@ -243,6 +251,7 @@ func TestRewriteEditsNothingBehindThePacket(t *testing.T) {
 }
 
 func TestRewriteWithoutMapsChangesNothing(t *testing.T) {
+	t.Parallel()
 	for _, proto := range protocols {
 		b := whole(proto, podA, seenB, []byte("data"))
 		if after, ok := rewrite(t, b, nil, nil); !ok || !slices.Equal(after, b) {
@@ -252,6 +261,7 @@ func TestRewriteWithoutMapsChangesNothing(t *testing.T) {
 }
 
 func TestRewriteKeepsOptionsAndExtensionHeaders(t *testing.T) {
+	t.Parallel()
 	m4, m6 := mapOf(t, "10.71.0.0/16", "10.0.0.0/16"), mapOf(t, "fd00:71::/48", "fd00:10::/48")
 	for name, c := range map[string]struct {
 		b   []byte
@@ -275,6 +285,7 @@ func TestRewriteKeepsOptionsAndExtensionHeaders(t *testing.T) {
 }
 
 func TestRFC4787REQ14_PrefixMapsTranslateFragmentsInAnyOrder(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for _, is4 := range []bool{true, false} {
 		for _, proto := range protocols {
@@ -296,6 +307,7 @@ func TestRFC4787REQ14_PrefixMapsTranslateFragmentsInAnyOrder(t *testing.T) {
 }
 
 func TestRewriteRefusesAHeaderThatEndsBeforeItsChecksumAndLeavesItUntouched(t *testing.T) {
+	t.Parallel()
 	for _, a := range []struct{ src, dst netip.Addr }{{podA, seenB}, {podA6, seenB6}} {
 		m := mapFor(t, a.dst, a.src, 16)
 		for _, proto := range protocols {

@@ -27,6 +27,7 @@ func play(t *testing.T, s nat.TCPState, conversation string) nat.TCPState {
 }
 
 func TestRFC5382REQ2_RFC7857_EveryMasqueradedConversation(t *testing.T) {
+	t.Parallel()
 	const opened = ">S <SA >A "
 	for _, c := range []struct{ name, conversation, want string }{
 		// RFC 9293 section 3.5
@@ -107,6 +108,7 @@ func reachable() map[nat.TCPState]bool {
 }
 
 func TestRFC5382REQ5_RFC7857_WhatHoldsInEveryTCPState(t *testing.T) {
+	t.Parallel()
 	for s := range reachable() {
 		name := fmt.Sprintf("state %#x, %v", uint8(s), s)
 		if s >= 0x80 {

@@ -26,6 +26,7 @@ func arpFrame() []byte {
 }
 
 func TestARPRequestIsAnswered(t *testing.T) {
+	t.Parallel()
 	padded := append(arpFrame(), make([]byte, 18)...) // to Ethernet's least, 60 bytes
 	for _, frame := range [][]byte{arpFrame(), padded} {
 		request, ok := packet.ParseARP(frame)
@@ -58,6 +59,7 @@ func TestARPRequestIsAnswered(t *testing.T) {
 
 // RFC 5227 section 1.1: the sender of a probe has no address yet.
 func TestARPProbeIsAnswered(t *testing.T) {
+	t.Parallel()
 	frame := arpFrame()
 	copy(frame[28:], []byte{0, 0, 0, 0})
 	if request, ok := packet.ParseARP(frame); !ok || request.Sender != netip.IPv4Unspecified() || request.Target != gateway {
@@ -66,6 +68,7 @@ func TestARPProbeIsAnswered(t *testing.T) {
 }
 
 func TestARPOtherFramesAreNotRequests(t *testing.T) {
+	t.Parallel()
 	for name, edit := range map[string]func(b []byte) []byte{
 		"another EtherType":        func(b []byte) []byte { b[13] = 0; return b },
 		"another hardware":         func(b []byte) []byte { b[15] = 6; return b },

@@ -26,6 +26,7 @@ func upperOK(b []byte, ip packet.IP) bool {
 }
 
 func TestUpperChecksumIsWhatAReceiverAccepts(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for proto, at := range checksumAt {
 		for n := at + 2; n < 200; n++ {
@@ -49,6 +50,7 @@ func TestUpperChecksumIsWhatAReceiverAccepts(t *testing.T) {
 }
 
 func TestUpperChecksumIsNotForOtherProtocolsFragmentsOrCutHeaders(t *testing.T) {
+	t.Parallel()
 	for name, b := range map[string][]byte{
 		"SCTP":           ipv4{proto: packet.ProtoSCTP}.packet(make([]byte, 40)),
 		"ICMPv4":         ping4(nil),
@@ -66,6 +68,7 @@ func TestUpperChecksumIsNotForOtherProtocolsFragmentsOrCutHeaders(t *testing.T) 
 
 // RFC 768: a computed zero is sent as all ones, because zero means none.
 func TestUDPChecksumIsNeverComputedAsZero(t *testing.T) {
+	t.Parallel()
 	b := udp4([]byte{0, 0})
 	ip := parse(t, b)
 	u := ip.Upper(b)
@@ -84,6 +87,7 @@ func TestUDPChecksumIsNeverComputedAsZero(t *testing.T) {
 }
 
 func TestCompleteTurnsAPartialChecksumIntoTheRightOne(t *testing.T) {
+	t.Parallel()
 	for n := range 100 {
 		for _, partial := range [][]byte{
 			tcp4(tcp{flags: ack, partial: true}, counting(n)),
@@ -115,6 +119,7 @@ func partialUDP(b []byte) []byte {
 }
 
 func TestIsPartialIsOnlyForWholeTCPAndUDP(t *testing.T) {
+	t.Parallel()
 	for name, b := range map[string][]byte{
 		"complete TCP":   tcp4(tcp{flags: ack}, counting(9)),
 		"complete UDP":   udp6(counting(9)),
@@ -131,6 +136,7 @@ func TestIsPartialIsOnlyForWholeTCPAndUDP(t *testing.T) {
 }
 
 func TestRFC1624_AddressChangeKeepsChecksumsRight(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for range cases(200_000) {
 		var b []byte
@@ -163,6 +169,7 @@ func TestRFC1624_AddressChangeKeepsChecksumsRight(t *testing.T) {
 }
 
 func TestRFC1624_UDPWithoutChecksumStaysWithout(t *testing.T) {
+	t.Parallel()
 	b := udp4(counting(5))
 	ip := parse(t, b)
 	ip.Upper(b)[6], ip.Upper(b)[7] = 0, 0
@@ -174,6 +181,7 @@ func TestRFC1624_UDPWithoutChecksumStaysWithout(t *testing.T) {
 
 // One update in 65536 is what the UDP rule is for.
 func TestRFC1624_UDPUpdateThatGivesZeroIsSentAsAllOnes(t *testing.T) {
+	t.Parallel()
 	b := udp4(counting(4))
 	ip := parse(t, b)
 	u := ip.Upper(b)
@@ -187,6 +195,7 @@ func TestRFC1624_UDPUpdateThatGivesZeroIsSentAsAllOnes(t *testing.T) {
 }
 
 func TestAddressChangeLeavesOtherPayloadsAlone(t *testing.T) {
+	t.Parallel()
 	for name, b := range map[string][]byte{
 		"SCTP":           ipv4{proto: packet.ProtoSCTP}.packet(counting(40)),
 		"ICMPv4":         ping4(counting(4)),
@@ -206,6 +215,7 @@ func TestAddressChangeLeavesOtherPayloadsAlone(t *testing.T) {
 }
 
 func TestAddressChangeIsRefusedWhenTheChecksumIsCutOff(t *testing.T) {
+	t.Parallel()
 	for proto, at := range checksumAt {
 		for n := range at + 2 {
 			for _, b := range [][]byte{

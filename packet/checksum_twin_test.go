@@ -58,6 +58,7 @@ func randomBytes(r *rand.Rand, n int) []byte {
 var edges = []uint16{0x0000, 0x0001, 0x00ff, 0x0100, 0x7fff, 0x8000, 0xfeff, 0xff00, 0xfffe, 0xffff}
 
 func TestSumEqualsTheSumOfItsWords(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for n := range 400 {
 		for _, b := range [][]byte{randomBytes(r, n), make([]byte, n), bytes.Repeat([]byte{0xff}, n)} {
@@ -75,6 +76,7 @@ func TestSumEqualsTheSumOfItsWords(t *testing.T) {
 }
 
 func TestSumOfAFullBufferCarriesOnce(t *testing.T) {
+	t.Parallel()
 	b := bytes.Repeat([]byte{0xff}, packet.MaxLen)
 	if got, want := packet.Sum(b, 0xffff), slowSum([]byte{0xff, 0xff}, b); got != want {
 		t.Fatalf("Sum = %#04x, want %#04x", got, want)
@@ -82,6 +84,7 @@ func TestSumOfAFullBufferCarriesOnce(t *testing.T) {
 }
 
 func TestSumDoesNotDependOnAlignment(t *testing.T) {
+	t.Parallel()
 	b := randomBytes(random(), 200)
 	want := packet.Sum(b, 0)
 	for shift := range 16 {
@@ -95,6 +98,7 @@ func TestSumDoesNotDependOnAlignment(t *testing.T) {
 // The examples of RFC 1624 section 4: a header whose other words sum to 0x22d0
 // with 0x5555 among them, which becomes 0x3285.
 func TestRFC1624_ExamplesOfSection4(t *testing.T) {
+	t.Parallel()
 	if got := packet.Update(0xdd2f, packet.DeltaOf(0x5555, 0x3285)); got != 0x0000 {
 		t.Errorf("HC' = %#04x, want 0x0000, not the 0xffff that equation 2 gives", got)
 	}
@@ -104,6 +108,7 @@ func TestRFC1624_ExamplesOfSection4(t *testing.T) {
 }
 
 func TestRFC1624_UpdateEqualsFullComputation(t *testing.T) {
+	t.Parallel()
 	check := func(rest, from, to uint16) {
 		before := ^slowSum16(rest, from)
 		want := ^slowSum16(rest, to)
@@ -141,6 +146,7 @@ func slowSum16(words ...uint16) uint16 {
 }
 
 func TestRFC1624_DeltasAddUp(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for range cases(1_000_000) {
 		v := r.Uint64()
@@ -154,6 +160,7 @@ func TestRFC1624_DeltasAddUp(t *testing.T) {
 }
 
 func TestPseudoSumEqualsThePseudoHeader(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for range cases(20_000) {
 		src, dst := netip.AddrFrom4([4]byte(randomBytes(r, 4))), netip.AddrFrom4([4]byte(randomBytes(r, 4)))

@@ -43,6 +43,7 @@ func checkDatagrams(t testing.TB, b []byte, size int) [][]byte {
 }
 
 func TestDatagramsOfASegmentedSend(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for range cases(2000) {
 		payload := randomBytes(r, 1+r.IntN(20_000))
@@ -56,6 +57,7 @@ func TestDatagramsOfASegmentedSend(t *testing.T) {
 }
 
 func TestDatagramsRefusesWhatIsNoWholeUDPPacket(t *testing.T) {
+	t.Parallel()
 	fragmented := ipv4{proto: packet.ProtoUDP, fragment: 0x2000}.packet(udpMessage(podA, podB, counting(24))[:32])
 	for name, c := range map[string]struct {
 		b    []byte

@@ -3,6 +3,7 @@ package packet
 import "testing"
 
 func TestEchoRequestsAreToldFromOtherQueries(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		version, proto, kind uint8
 		want                 bool

@@ -14,6 +14,7 @@ var ecnNames = [...]string{packet.NotECT: "Not-ECT", packet.ECT0: "ECT(0)", pack
 
 // Figure 4 of RFC 6040 as it stands there, a cell a line.
 func TestRFC6040_G14_DecapsulationIsFigure4(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		inner, outer, want string
 	}{
@@ -60,6 +61,7 @@ func ecnOf(t *testing.T, name string) uint8 {
 
 // Whoever hands over a whole TOS means its ECN field: what else is in it decides nothing.
 func TestRFC6040_TheDSCPDecidesNothing(t *testing.T) {
+	t.Parallel()
 	for inner := range 256 {
 		for outer := range 256 {
 			got, ok := packet.DecapsulateECN(uint8(inner), uint8(outer))
@@ -74,6 +76,7 @@ func TestRFC6040_TheDSCPDecidesNothing(t *testing.T) {
 // RFC 2983 section 3.1: the DSCP of the inner packet is its own affair. The twin makes the
 // packet anew, with another TOS and a checksum from scratch.
 func TestG14_SetECNChangesTheFieldAndTheHeaderChecksumAlone(t *testing.T) {
+	t.Parallel()
 	payload := udpMessage(podA, podB, counting(21))
 	for tos := range 256 {
 		for _, ecn := range []uint8{packet.NotECT, packet.ECT1, packet.ECT0, packet.CE} {

@@ -21,6 +21,7 @@ func ethernet(dst, src packet.MAC, etherType uint16, payload []byte) []byte {
 }
 
 func TestMACOfAnAddress(t *testing.T) {
+	t.Parallel()
 	for a, want := range map[string]packet.MAC{
 		"10.80.0.1":         {0x0a, 0x58, 10, 80, 0, 1},
 		"fd00:80::a00:5":    {0x0a, 0x58, 0x0a, 0x00, 0x00, 0x05},
@@ -33,6 +34,7 @@ func TestMACOfAnAddress(t *testing.T) {
 }
 
 func TestEthernetHeaderBytes(t *testing.T) {
+	t.Parallel()
 	got := ethernet(gatewayMAC, nodeMAC, packet.EtherTypeIPv6, []byte("payload"))
 	want := append([]byte{
 		0x0a, 0x58, 10, 80, 0, 1, // destination

@@ -15,6 +15,7 @@ func flowHash(t *testing.T, b []byte) uint32 {
 }
 
 func TestFlowHashIsTheSameInBothDirections(t *testing.T) {
+	t.Parallel()
 	for name, pair := range map[string][2][]byte{
 		"TCP": {tcp4(tcp{flags: syn}, nil), ipv4{proto: 6, src: podB, dst: podA}.packet(
 			swapPorts(tcp{flags: syn | ack}.message(podB, podA, counting(5))))},
@@ -34,6 +35,7 @@ func swapPorts(u []byte) []byte {
 }
 
 func TestG12_AllPacketsOfAFlowHashAlike(t *testing.T) {
+	t.Parallel()
 	want := flowHash(t, tcp4(tcp{flags: syn, seq: 1}, nil))
 	r := random()
 	for range 1000 {
@@ -46,6 +48,7 @@ func TestG12_AllPacketsOfAFlowHashAlike(t *testing.T) {
 }
 
 func TestG12_AllFragmentsOfADatagramHashAlike(t *testing.T) {
+	t.Parallel()
 	first := flowHash(t, ipv4{proto: 17, fragment: mf}.packet(udpMessage(podA, podB, counting(16))))
 	later := flowHash(t, ipv4{proto: 17, fragment: 3}.packet(counting(99)))
 	if first != later {
@@ -59,6 +62,7 @@ func TestG12_AllFragmentsOfADatagramHashAlike(t *testing.T) {
 }
 
 func TestG12_FlowsSpreadEvenly(t *testing.T) {
+	t.Parallel()
 	const flows, buckets = 64 * 1000, 64
 	spreads := map[string]func(i int) []byte{
 		"by port": func(i int) []byte {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestFragmentsOfAKnownPacket(t *testing.T) {
+	t.Parallel()
 	b := ipv4{id: 0x1234, ttl: 63, proto: packet.ProtoUDP}.packet(udpMessage(podA, podB, counting(92))) // 120 bytes
 	ip := parse(t, b)
 	var p packet.Pieces
@@ -42,6 +43,7 @@ func TestFragmentsOfAKnownPacket(t *testing.T) {
 }
 
 func TestFragmentsCarryOnlyCopiedOptions(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name           string
 		options, later []byte
@@ -67,6 +69,7 @@ func TestFragmentsCarryOnlyCopiedOptions(t *testing.T) {
 }
 
 func TestFragmentsReassembleForEveryMTU(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for mtu := 0; mtu < 1600; mtu++ {
 		for _, options := range [][]byte{nil, {7, 7, 4, 0, 0, 0, 0, 0}, {148, 4, 0, 0, 7, 3, 4, 0}} {
@@ -80,6 +83,7 @@ func TestFragmentsReassembleForEveryMTU(t *testing.T) {
 
 // A narrow link behind a wide one: the fragments of fragments make the datagram.
 func TestFragmentsMayBeFragmentedFurther(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for range cases(300) {
 		b := ipv4{id: 7, options: []byte{148, 4, 0, 0, 7, 3, 4, 0}}.packet(randomBytes(r, 1000+r.IntN(8000)))
@@ -96,6 +100,7 @@ func TestFragmentsMayBeFragmentedFurther(t *testing.T) {
 }
 
 func TestFragmentsLeaveLinkPaddingOut(t *testing.T) {
+	t.Parallel()
 	b := ipv4{}.packet(counting(100))
 	padded := append(slices.Clone(b), 0xee, 0xee, 0xee)
 	for i, f := range checkFragments(t, padded, 80) {

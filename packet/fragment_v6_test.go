@@ -10,6 +10,7 @@ import (
 )
 
 func TestFragmentsOfAKnownIPv6Packet(t *testing.T) {
+	t.Parallel()
 	hop := []byte{43, 0, 5, 2, 0, 0, 1, 0}     // router alert
 	routing := []byte{60, 0, 4, 0, 0, 0, 0, 0} // segment routing, nothing left
 	options := []byte{packet.ProtoUDP, 0, 1, 4, 0, 0, 0, 0}
@@ -109,6 +110,7 @@ func naivePerFragment(b []byte) int {
 }
 
 func TestIPv6FragmentsReassembleForEveryMTU(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for mtu := 1200; mtu < 1700; mtu++ {
 		for range 3 {
@@ -123,6 +125,7 @@ func TestIPv6FragmentsReassembleForEveryMTU(t *testing.T) {
 }
 
 func TestIPv6FragmentsLeaveLinkPaddingOut(t *testing.T) {
+	t.Parallel()
 	fragments, _ := checkFragmentsV6(t, append(udp6(make([]byte, 2000)), 0xee, 0xee), 1280)
 	for i, f := range fragments {
 		if bytes.Contains(f, []byte{0xee, 0xee}) {
@@ -132,6 +135,7 @@ func TestIPv6FragmentsLeaveLinkPaddingOut(t *testing.T) {
 }
 
 func TestI9_WhatCannotBeCutIntoIPv6FragmentsIsRefused(t *testing.T) {
+	t.Parallel()
 	options := func(next uint8, size int) []byte {
 		return append([]byte{next, byte(size/8 - 1)}, make([]byte, size-2)...)
 	}
@@ -161,6 +165,7 @@ func TestI9_WhatCannotBeCutIntoIPv6FragmentsIsRefused(t *testing.T) {
 }
 
 func TestIPv6FragmentsPanicRatherThanWriteBehindDst(t *testing.T) {
+	t.Parallel()
 	b := udp6(counting(3000))
 	ip := parse(t, b)
 	memory := make([]byte, 2000)
@@ -178,6 +183,7 @@ func TestIPv6FragmentsPanicRatherThanWriteBehindDst(t *testing.T) {
 }
 
 func TestI10_SetIDForMasqueradeMendsTheChecksumForEveryIdentification(t *testing.T) {
+	t.Parallel()
 	for _, options := range [][]byte{nil, {148, 4, 0, 0}} {
 		b := ipv4{id: 0xffff, fragment: mf, options: options}.packet(counting(8))
 		for id := range 1 << 16 {

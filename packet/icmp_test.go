@@ -16,6 +16,7 @@ var (
 )
 
 func TestICMPErrorBytes(t *testing.T) {
+	t.Parallel()
 	b := udp4([]byte("?"))
 	ip := parse(t, b)
 	got := packet.AppendICMPError(nil, packet.TooBig, 1350, gateway, b, &ip)
@@ -53,6 +54,7 @@ func TestICMPErrorBytes(t *testing.T) {
 }
 
 func TestICMPErrorTypesOfBothFamilies(t *testing.T) {
+	t.Parallel()
 	for kind, want := range map[packet.ErrorKind]struct {
 		name         string
 		code4, code6 [2]byte
@@ -100,6 +102,7 @@ func checkError(t *testing.T, e []byte, from, to netip.Addr, typeAndCode [2]byte
 }
 
 func TestI5_ErrorsQuoteAsMuchAsFits(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{0, 1, 519, 520, 521, 1183, 1184, 1185, 1400, 9000} {
 		b, b6 := udp4(counting(n)), udp6(counting(n))
 		padded := append(slices.Clone(b), 0xee, 0xee, 0xee)
@@ -116,6 +119,7 @@ func TestI5_ErrorsQuoteAsMuchAsFits(t *testing.T) {
 }
 
 func TestI6_RFC1191_RFC8201_TooBigNeverAnnouncesLessThanEveryLinkCarries(t *testing.T) {
+	t.Parallel()
 	b, b6 := udp4(nil), udp6(nil)
 	ip, ip6 := parse(t, b), parse(t, b6)
 	for _, c := range []struct{ mtu, want4, want6 int }{
@@ -133,6 +137,7 @@ func TestI6_RFC1191_RFC8201_TooBigNeverAnnouncesLessThanEveryLinkCarries(t *test
 }
 
 func TestICMPErrorIsAppended(t *testing.T) {
+	t.Parallel()
 	b := udp4(counting(2000))
 	ip := parse(t, b)
 	dst := make([]byte, 3, 3+packet.MaxICMPErrorLen)
@@ -145,6 +150,7 @@ func TestICMPErrorIsAppended(t *testing.T) {
 }
 
 func TestI3_NoErrorsAboutErrors(t *testing.T) {
+	t.Parallel()
 	queries4 := []int{0, 8, 9, 10, 13, 14, 15, 16, 17, 18, 42, 43}
 	for kind := range 256 {
 		b := ipv4{proto: packet.ProtoICMP}.packet(icmpMessage(uint8(kind), 0, 0, counting(40)))
@@ -177,6 +183,7 @@ func TestI3_NoErrorsAboutErrors(t *testing.T) {
 }
 
 func TestI3_OtherProtocolsAreNoErrors(t *testing.T) {
+	t.Parallel()
 	for name, b := range map[string][]byte{
 		"UDP":                      udp4(nil),
 		"TCP over IPv6":            tcp6(tcp{}, nil),
@@ -202,6 +209,7 @@ func TestI3_OtherProtocolsAreNoErrors(t *testing.T) {
 }
 
 func TestI3_ErrorsOnlyAboutWhatOneHostSentToOneHost(t *testing.T) {
+	t.Parallel()
 	addr := netip.MustParseAddr
 	cases := []struct {
 		src, dst string
@@ -239,6 +247,7 @@ func TestI3_ErrorsOnlyAboutWhatOneHostSentToOneHost(t *testing.T) {
 }
 
 func TestI3_NoErrorsAboutLaterFragments(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		b    []byte
@@ -257,6 +266,7 @@ func TestI3_NoErrorsAboutLaterFragments(t *testing.T) {
 }
 
 func TestRFC5508REQ3_ChecksumsOfErrorsAreVerifiedForPrefixMapsAndMasquerade(t *testing.T) {
+	t.Parallel()
 	for n := range 60 {
 		for _, b := range [][]byte{ping4(counting(n)), ping6(counting(n))} {
 			ip := parse(t, b)

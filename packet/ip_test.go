@@ -11,6 +11,7 @@ import (
 )
 
 func TestParseReadsAnIPv4Packet(t *testing.T) {
+	t.Parallel()
 	b := []byte{
 		0x46,       // version 4, header of 6 words
 		0xb8,       // DSCP EF
@@ -38,6 +39,7 @@ func TestParseReadsAnIPv4Packet(t *testing.T) {
 }
 
 func TestParseReadsAnIPv6Packet(t *testing.T) {
+	t.Parallel()
 	b := []byte{
 		0x60, 0x00, 0x00, 0x00, // version 6, traffic class, flow label
 		0x00, 0x11, // payload length 17
@@ -61,6 +63,7 @@ func TestParseReadsAnIPv6Packet(t *testing.T) {
 }
 
 func TestI1_ParseRefusesMalformedHeaders(t *testing.T) {
+	t.Parallel()
 	// edit changes a good packet and mends its header checksum.
 	edit := func(b []byte, change func(b []byte)) []byte {
 		change(b)
@@ -102,6 +105,7 @@ func TestI1_ParseRefusesMalformedHeaders(t *testing.T) {
 }
 
 func TestI1_EveryTruncationIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, b := range everyKind() {
 		for n := range b {
 			var ip packet.IP
@@ -113,6 +117,7 @@ func TestI1_EveryTruncationIsRefused(t *testing.T) {
 }
 
 func TestI8_SourceRoutesAreRefusedOtherOptionsPass(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name    string
 		options []byte
@@ -149,6 +154,7 @@ func TestI8_SourceRoutesAreRefusedOtherOptionsPass(t *testing.T) {
 }
 
 func TestI9_ExtensionHeadersAreWalkedWithinBounds(t *testing.T) {
+	t.Parallel()
 	chain := func(n int, last uint8) []byte {
 		var b []byte
 		for i := range n {
@@ -197,6 +203,7 @@ func TestI9_ExtensionHeadersAreWalkedWithinBounds(t *testing.T) {
 }
 
 func TestT11_FragmentsAreToldApartAndBounded(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name string
 		b    []byte
@@ -226,6 +233,7 @@ func TestT11_FragmentsAreToldApartAndBounded(t *testing.T) {
 
 // An IP that is reused must not remember the packet before.
 func TestParseForgetsThePacketBefore(t *testing.T) {
+	t.Parallel()
 	kinds := everyKind()
 	var reused packet.IP
 	for _, before := range kinds {
@@ -242,6 +250,7 @@ func TestParseForgetsThePacketBefore(t *testing.T) {
 }
 
 func TestI2_DecrementTTLKeepsTheHeaderChecksumRight(t *testing.T) {
+	t.Parallel()
 	for ttl := 1; ttl <= 255; ttl++ {
 		for id := range 600 {
 			b := ipv4{ttl: uint8(ttl), id: uint16(id * 109)}.packet(nil)
@@ -266,6 +275,7 @@ func TestI2_DecrementTTLKeepsTheHeaderChecksumRight(t *testing.T) {
 
 // Every checksum value is met: the ID is chosen to make it so.
 func TestRFC1624_DecrementTTLEqualsFullComputationForEveryChecksum(t *testing.T) {
+	t.Parallel()
 	for id := range 0x10000 {
 		b := ipv4{id: uint16(id)}.packet(nil)
 		ip := parse(t, b)

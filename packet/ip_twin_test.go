@@ -201,6 +201,7 @@ func repair(b []byte) []byte {
 }
 
 func TestI1_ParseAgreesWithTheNaiveParserOnDamagedPackets(t *testing.T) {
+	t.Parallel()
 	r := random()
 	kinds := everyKind()
 	for range cases(300_000) {

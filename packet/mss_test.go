@@ -78,6 +78,7 @@ func checkMSS(t testing.TB, b []byte, limit uint16) {
 }
 
 func TestRFC6691_ClampLowersSYNAndSYNACK(t *testing.T) {
+	t.Parallel()
 	for _, flags := range []uint8{syn, syn | ack, syn | cwr | 0x40} {
 		for _, options := range [][]byte{
 			{2, 4, 0x05, 0xb4},
@@ -110,6 +111,7 @@ func TestRFC6691_ClampLowersSYNAndSYNACK(t *testing.T) {
 }
 
 func TestRFC6691_ClampNeverRaisesAndNeverAdds(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string][]byte{
 		"smaller":   {2, 4, 0x02, 0x18},
 		"equal":     {2, 4, 0x05, 0x46},
@@ -126,6 +128,7 @@ func TestRFC6691_ClampNeverRaisesAndNeverAdds(t *testing.T) {
 }
 
 func TestClampLeavesOtherPacketsAlone(t *testing.T) {
+	t.Parallel()
 	mss := []byte{2, 4, 0x05, 0xb4}
 	message := tcp{flags: syn, options: mss}.message(podA, podB, counting(8))
 	cut := ipv4{proto: 6}.packet(message)
@@ -162,6 +165,7 @@ func TestClampLeavesOtherPacketsAlone(t *testing.T) {
 }
 
 func TestClampLowersEveryMSSOption(t *testing.T) {
+	t.Parallel()
 	b := tcp4(tcp{flags: syn, options: []byte{2, 4, 5, 0xb4, 1, 2, 4, 5, 0x00, 2, 4, 0xff}}, nil)
 	checkMSS(t, b, 1200)
 	b = tcp4(tcp{flags: syn, options: []byte{2, 4, 5, 0xb4, 1, 2, 4, 6, 0, 1, 1, 1}}, nil)
@@ -174,6 +178,7 @@ func TestClampLowersEveryMSSOption(t *testing.T) {
 }
 
 func TestRFC1624_ClampKeepsTheChecksumRightForAllValues(t *testing.T) {
+	t.Parallel()
 	for _, options := range [][]byte{{2, 4, 0, 0}, {1, 2, 4, 0, 0, 0, 0, 0}} {
 		at := 20 + slices.Index(options, 2) + 2
 		for v := 0; v < 0x10000; v += 7 {

@@ -32,6 +32,7 @@ func solicitationWith(h ipv6, options []byte) []byte {
 var linkOption = []byte{1, 1, 0x02, 0, 0, 0, 0, 0x0c} // another MAC than the frame's
 
 func TestNeighbourSolicitationIsAnswered(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		frame []byte
 		mac   packet.MAC
@@ -75,6 +76,7 @@ func TestNeighbourSolicitationIsAnswered(t *testing.T) {
 
 // RFC 4862 section 5.4: the sender has no address yet, so everybody is told.
 func TestDuplicateAddressDetectionIsAnsweredToAllNodes(t *testing.T) {
+	t.Parallel()
 	s, ok := packet.ParseSolicitation(solicitation(unspecified6, solicited6, nil))
 	if !ok || s != (packet.Solicitation{SourceMAC: node6MAC, Source: unspecified6, Target: gateway6}) {
 		t.Fatalf("%+v %v", s, ok)
@@ -88,6 +90,7 @@ func TestDuplicateAddressDetectionIsAnsweredToAllNodes(t *testing.T) {
 }
 
 func TestNeighbourSolicitationIsValidated(t *testing.T) {
+	t.Parallel()
 	good := ipv6{src: node6, dst: solicited6, hopLimit: 255, next: packet.ProtoICMPv6}
 	with := func(change func(h *ipv6)) []byte { h := good; change(&h); return solicitationWith(h, linkOption) }
 	message := func(kind, code uint8, body []byte) []byte {

@@ -8,6 +8,7 @@ import (
 )
 
 func TestPiecesZeroValueHasNothingLeft(t *testing.T) {
+	t.Parallel()
 	var p packet.Pieces
 	if p.Left() || p.Next(nil) != 0 {
 		t.Error("something is left")
@@ -19,6 +20,7 @@ func TestPiecesZeroValueHasNothingLeft(t *testing.T) {
 }
 
 func TestWholeIsOnePiece(t *testing.T) {
+	t.Parallel()
 	b := udp4(counting(100))
 	var p packet.Pieces
 	p.Whole(b)
@@ -28,6 +30,7 @@ func TestWholeIsOnePiece(t *testing.T) {
 }
 
 func TestPiecesForgetTheUnfinishedPacketBefore(t *testing.T) {
+	t.Parallel()
 	long, short := ipv4{}.packet(counting(3000)), udp6(counting(5))
 	super := tcp4(tcp{flags: ack, partial: true}, counting(3000))
 	longIP, superIP := parse(t, long), parse(t, super)
@@ -48,6 +51,7 @@ func TestPiecesForgetTheUnfinishedPacketBefore(t *testing.T) {
 // Memory that is too short is a programming error. It must not become a write
 // into the neighbour's memory, even where the capacity would allow it.
 func TestPiecesPanicRatherThanWriteBehindDst(t *testing.T) {
+	t.Parallel()
 	fragmented, super := ipv4{}.packet(counting(3000)), tcp6(tcp{flags: ack}, counting(3000))
 	fragmentedIP, superIP := parse(t, fragmented), parse(t, super)
 	for name, start := range map[string]func(p *packet.Pieces){

@@ -18,6 +18,7 @@ func quoting(quote []byte) []byte {
 }
 
 func TestQuoteIsThePacketAndAliasesIt(t *testing.T) {
+	t.Parallel()
 	for _, original := range everyKind() {
 		original := original[:min(len(original), 1232)]
 		e := quoting(original)
@@ -39,6 +40,7 @@ func TestQuoteIsThePacketAndAliasesIt(t *testing.T) {
 }
 
 func TestQuoteMayEndAnywhereBehindItsHeader(t *testing.T) {
+	t.Parallel()
 	for _, original := range everyKind() {
 		whole := parse(t, original)
 		least := 20
@@ -74,6 +76,7 @@ func TestQuoteMayEndAnywhereBehindItsHeader(t *testing.T) {
 // An extension header that is cut is named instead of the upper layer, so that
 // nothing is mistaken for a TCP or UDP header.
 func TestQuoteWithCutExtensionHeadersHasNoUpperLayer(t *testing.T) {
+	t.Parallel()
 	original := ipv6{next: 0, extensions: slices.Concat(extension(60), extension(packet.ProtoTCP))}.
 		packet(tcp{}.message(podA6, podB6, nil))
 	for _, c := range []struct{ n, proto, header int }{
@@ -89,6 +92,7 @@ func TestQuoteWithCutExtensionHeadersHasNoUpperLayer(t *testing.T) {
 }
 
 func TestQuoteFindsTheUpperLayerBehindLongExtensionHeaders(t *testing.T) {
+	t.Parallel()
 	auth := []byte{60, 4, 23: 0}                        // 24 bytes, RFC 4302 counts in words
 	options := []byte{packet.ProtoUDP, 1, 1, 12, 15: 0} // 16 bytes
 	original := ipv6{next: 51, extensions: slices.Concat(auth, options)}.packet(counting(8))
@@ -105,6 +109,7 @@ func TestQuoteFindsTheUpperLayerBehindLongExtensionHeaders(t *testing.T) {
 }
 
 func TestQuotedFragments(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		b    []byte
 		want packet.Fragment
@@ -129,6 +134,7 @@ func TestQuotedFragments(t *testing.T) {
 }
 
 func TestQuoteOfAPacketWithoutPayload(t *testing.T) {
+	t.Parallel()
 	for _, original := range [][]byte{ipv4{proto: 50}.packet(nil), ipv6{next: packet.ProtoNoNext}.packet(nil)} {
 		e := quoting(original)
 		ip := parse(t, e)
@@ -141,6 +147,7 @@ func TestQuoteOfAPacketWithoutPayload(t *testing.T) {
 
 // RFC 4884 section 5.3: a quote may be padded to 128 bytes, with extensions behind.
 func TestQuoteEndsWithThePacketNotWithTheError(t *testing.T) {
+	t.Parallel()
 	original := udp4(counting(10))
 	for _, e := range [][]byte{
 		quoting(append(slices.Clone(original), make([]byte, 128)...)),
@@ -156,6 +163,7 @@ func TestQuoteEndsWithThePacketNotWithTheError(t *testing.T) {
 
 // Routers change the TTL before they quote; not all mend the checksum.
 func TestQuoteWithAWrongHeaderChecksumIsFine(t *testing.T) {
+	t.Parallel()
 	original := udp4(counting(10))
 	original[8] = 0
 	e := quoting(original)
@@ -167,6 +175,7 @@ func TestQuoteWithAWrongHeaderChecksumIsFine(t *testing.T) {
 }
 
 func TestQuoteOfSomethingElseIsRefused(t *testing.T) {
+	t.Parallel()
 	edit := func(b []byte, at int, v byte) []byte { b[at] = v; return b }
 	v4 := ipv4{proto: packet.ProtoICMP}
 	v6 := ipv6{next: packet.ProtoICMPv6}

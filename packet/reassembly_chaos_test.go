@@ -12,6 +12,7 @@ import (
 // Many datagrams at once, of many sizes, cut at many lengths; their fragments
 // come in any order, some twice, some never.
 func TestRFC4787REQ14_ReassemblyForMasqueradeAgreesWithItsTwinOnEverySenderAtOnce(t *testing.T) {
+	t.Parallel()
 	r := random()
 	for round := range cases(200) {
 		p := newPair()
@@ -63,6 +64,7 @@ func TestRFC4787REQ14_ReassemblyForMasqueradeAgreesWithItsTwinOnEverySenderAtOnc
 }
 
 func TestReassemblyAgreesWithItsTwinOnChaos(t *testing.T) {
+	t.Parallel()
 	r := random()
 	made := 0
 	for range cases(400) {

@@ -40,6 +40,7 @@ func (f *flood) next() []byte {
 // Who floods takes from himself: a datagram of another is whole also when a
 // thousand fragments of the flood come between each two of its own.
 func TestT11_AFloodFromFewAddressesDoesNotHarmOthers(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		for _, sources := range []uint32{1, 5} {
 			r := newReassembly(1<<20, 64)
@@ -72,6 +73,7 @@ func TestT11_AFloodFromFewAddressesDoesNotHarmOthers(t *testing.T) {
 // memory is then a queue, and who is done before it has gone round is not harmed:
 // with 1 MiB and 30 000 fragments in a second that is 12 ms.
 func TestT11_AFloodFromManyAddressesLeavesTimeToBeWhole(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		for _, size := range []int{8, 1376} {
 			r := newReassembly(1<<20, 64)
@@ -98,6 +100,7 @@ func TestT11_AFloodFromManyAddressesLeavesTimeToBeWhole(t *testing.T) {
 
 // More at once than memory holds: some must go, but not all, and not by turns.
 func TestT11_WhenMemoryIsShortMostThatFitComplete(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		r := newReassembly(1<<20, 64) // room for 12 datagrams of this size
 		rnd := random()
@@ -128,6 +131,7 @@ func TestT11_WhenMemoryIsShortMostThatFitComplete(t *testing.T) {
 
 // Who asks for more than is left is not spared: it is the oldest of its equals.
 func TestT11_TheOldestGoesAlsoWhenItIsTheOneThatAsks(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		r := newReassembly(0, 64) // 304 blocks
 		sender := func(i int) piece {
@@ -162,6 +166,7 @@ func TestT11_TheOldestGoesAlsoWhenItIsTheOneThatAsks(t *testing.T) {
 }
 
 func TestT11_ASourceHasNoMoreDatagramsThanItsShare(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		r := newReassembly(1<<20, 4)
 		p := piece{v6: v6, payload: counting(8), more: true}
@@ -189,6 +194,7 @@ func TestT11_ASourceHasNoMoreDatagramsThanItsShare(t *testing.T) {
 
 // What was refused is kept only to refuse more of it.
 func TestT11_RefusedDatagramsGoBeforeThoseThatWait(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		r := newReassembly(0, 1000) // 76 datagrams
 		p := piece{v6: v6, offset: 8, payload: counting(16), more: true}
@@ -213,6 +219,7 @@ func TestT11_RefusedDatagramsGoBeforeThoseThatWait(t *testing.T) {
 
 // Whatever is left when a fragment comes, there is room for it or there is not.
 func TestT11_FragmentsOfEverySizeFillMemoryToTheLastBlock(t *testing.T) {
+	t.Parallel()
 	rnd := random()
 	for range cases(60) {
 		r := newReassembly(0, 3+rnd.IntN(20))
@@ -238,6 +245,7 @@ func TestT11_FragmentsOfEverySizeFillMemoryToTheLastBlock(t *testing.T) {
 // FragmentSmack: what a fragment costs must not grow with the fragments before
 // it. Here they come from behind, one unit each.
 func TestT11_ThousandsOfSmallFragmentsFromBehindMakeTheDatagram(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		r := newReassembly(0, 1)
 		payload := counting(packet.MaxLen - 61)

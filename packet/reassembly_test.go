@@ -11,6 +11,7 @@ import (
 )
 
 func TestReassemblyOfKnownFragments(t *testing.T) {
+	t.Parallel()
 	addresses := []byte{10, 0, 1, 5, 10, 71, 2, 9}
 	first := slices.Concat([]byte{
 		0x46, 0xb8, 0, 40, 0x12, 0x34, // 24 bytes of header, DSCP EF
@@ -41,6 +42,7 @@ func TestReassemblyOfKnownFragments(t *testing.T) {
 }
 
 func TestReassemblyOfKnownIPv6Fragments(t *testing.T) {
+	t.Parallel()
 	hop := []byte{44, 0, 5, 2, 0, 0, 1, 0} // router alert, then the fragment header
 	fragment := func(offset uint16, more bool, next uint8, payload []byte) []byte {
 		return ipv6{class: 0xb8, hopLimit: 63, next: 0, extensions: slices.Concat(hop,
@@ -61,6 +63,7 @@ func TestReassemblyOfKnownIPv6Fragments(t *testing.T) {
 }
 
 func TestRFC4787REQ14_RFC3022_FragmentsInEveryOrderMakeTheDatagramForMasquerade(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		b := randomDatagram(random(), v6, 7, 1280*4+100)
 		fragments := cut(t, b, 1300, 7)
@@ -100,6 +103,7 @@ func permute(b [][]byte, i int, f func()) {
 
 // What goes on in pieces no longer than they came is again what the sender sent.
 func TestRFC4787REQ14_DatagramsCutAgainAfterMasqueradeAreTheSame(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		b := randomDatagram(random(), v6, 7, 9000)
 		fragments := cut(t, b, 1400, 7)
@@ -117,6 +121,7 @@ func TestRFC4787REQ14_DatagramsCutAgainAfterMasqueradeAreTheSame(t *testing.T) {
 }
 
 func TestReassemblyKeepsDatagramsApartByAllThatNamesThem(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		r := roomy()
 		base := piece{v6: v6, src: podA, id: 7, proto: packet.ProtoUDP, payload: counting(8), more: true}
@@ -140,6 +145,7 @@ func TestReassemblyKeepsDatagramsApartByAllThatNamesThem(t *testing.T) {
 }
 
 func TestReassemblyTimesOut(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		first := piece{v6: v6, id: 7, payload: counting(8), more: true}.packet()
 		last := piece{v6: v6, id: 7, offset: 8, payload: counting(8)}.packet()
@@ -163,6 +169,7 @@ func TestReassemblyTimesOut(t *testing.T) {
 
 // Time runs from the first fragment; later ones do not lengthen it (RFC 8200 section 4.5).
 func TestReassemblyTimeIsNotLengthenedByFragments(t *testing.T) {
+	t.Parallel()
 	r := roomy()
 	for i := range 30 {
 		hold(t, r, piece{id: 7, offset: 8 * i, payload: counting(8), more: true}.packet(), start.Add(time.Duration(i)*time.Second))
@@ -174,6 +181,7 @@ func TestReassemblyTimeIsNotLengthenedByFragments(t *testing.T) {
 }
 
 func TestReassemblyForgetsOldDatagramsWithoutBeingAsked(t *testing.T) {
+	t.Parallel()
 	r := roomy()
 	for i := range uint32(300) {
 		hold(t, r, piece{id: i, payload: counting(8), more: true}.packet(), start)
@@ -214,6 +222,7 @@ const (
 )
 
 func TestI9_RFC5722_OverlapEndsTheWholeDatagram(t *testing.T) {
+	t.Parallel()
 	some := func(offset, size int) piece {
 		return piece{offset: offset, payload: counting(2000)[offset : offset+size], more: true}
 	}
@@ -268,6 +277,7 @@ func TestI9_RFC5722_OverlapEndsTheWholeDatagram(t *testing.T) {
 }
 
 func TestI9_RFC5722_ExactDuplicatesAreIgnored(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		b := randomDatagram(random(), v6, 7, 5000)
 		fragments := cut(t, b, 1300, 7)
@@ -287,6 +297,7 @@ func TestI9_RFC5722_ExactDuplicatesAreIgnored(t *testing.T) {
 }
 
 func TestI9_RFC5722_DuplicatesOfTheFurthestFragmentAreIgnored(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
 		furthest := piece{offset: 65520, payload: counting(15)}
 		r := walk(t, v6, []step{{furthest, held}, {furthest, held}})
@@ -295,6 +306,7 @@ func TestI9_RFC5722_DuplicatesOfTheFurthestFragmentAreIgnored(t *testing.T) {
 }
 
 func TestI9_RFC6946_AnAtomicFragmentNeverMeetsOthers(t *testing.T) {
+	t.Parallel()
 	r := roomy()
 	message := udpMessage(podA6, podB6, counting(9))
 	atomic := ipv6{next: 60, extensions: slices.Concat(extension(44), fragmentHeader(packet.ProtoUDP, 0, false, 5))}.packet(message)
@@ -315,6 +327,7 @@ func TestI9_RFC6946_AnAtomicFragmentNeverMeetsOthers(t *testing.T) {
 }
 
 func TestReassemblyPassesWholePacketsOn(t *testing.T) {
+	t.Parallel()
 	r := roomy()
 	for _, b := range everyKind() {
 		if ip := parse(t, b); ip.Fragment != packet.Unfragmented || b[0]>>4 == 6 && b[6] == 44 {
@@ -329,6 +342,7 @@ func TestReassemblyPassesWholePacketsOn(t *testing.T) {
 }
 
 func TestT11_RFC1858_FragmentsThatHideTheUpperHeaderAreRefused(t *testing.T) {
+	t.Parallel()
 	header := tcp{flags: syn, options: []byte{2, 4, 5, 0xb4}}.message(podA, podB, counting(16)) // 24 bytes of header
 	both(t, func(t *testing.T, v6 bool) {
 		for _, c := range []struct {
@@ -366,6 +380,7 @@ func TestT11_RFC1858_FragmentsThatHideTheUpperHeaderAreRefused(t *testing.T) {
 }
 
 func TestReassemblyNeverMakesMoreThanAPacketHolds(t *testing.T) {
+	t.Parallel()
 	rest := func(offset, size int) piece { return piece{offset: offset, payload: make([]byte, size)} }
 	first := piece{payload: counting(16), more: true, options: []byte{7, 7, 4, 0, 0, 0, 0, 0}}
 	first6 := piece{payload: counting(16), more: true, options: extension(0)}
@@ -396,6 +411,7 @@ func TestReassemblyNeverMakesMoreThanAPacketHolds(t *testing.T) {
 }
 
 func TestRFC3168_CongestionMarksSurviveReassembly(t *testing.T) {
+	t.Parallel()
 	const not, ect0, ect1, ce = packet.NotECT, packet.ECT0, packet.ECT1, packet.CE
 	both(t, func(t *testing.T, v6 bool) {
 		for _, c := range []struct {
@@ -443,6 +459,7 @@ func TestRFC3168_CongestionMarksSurviveReassembly(t *testing.T) {
 }
 
 func TestReassemblyKeepsDF(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ first, last bool }{{false, false}, {true, true}, {true, false}, {false, true}} {
 		r := roomy()
 		hold(t, r, piece{id: 7, payload: counting(80), more: true, df: c.first}.packet(), start)
@@ -471,6 +488,7 @@ func TestReassemblyKeepsDF(t *testing.T) {
 // RFC 6864 section 4: two senders chose the same identification, and now have the
 // same address. Without another one their fragments would overlap.
 func TestI10_MasqueradedSendersGetTheirOwnIdentifications(t *testing.T) {
+	t.Parallel()
 	r := roomy()
 	for _, distinct := range []bool{false, true} {
 		var fragments [][]byte

@@ -10,6 +10,7 @@ import (
 var timestamps = []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2}
 
 func TestSegmentsOfASuperPacketMakeItsStream(t *testing.T) {
+	t.Parallel()
 	r := random()
 	ext := slices.Concat(extension(60), extension(packet.ProtoTCP))
 	for range cases(2000) {
@@ -35,6 +36,7 @@ func TestSegmentsOfASuperPacketMakeItsStream(t *testing.T) {
 }
 
 func TestSegmentsOfTheLongestPacket(t *testing.T) {
+	t.Parallel()
 	h := tcp{seq: 0xffff_8000, flags: ack | psh, partial: true, options: timestamps} // wraps on the way
 	if n := len(checkSegments(t, tcp4(h, counting(packet.MaxLen-52)), 1390)); n != 49 {
 		t.Errorf("%d segments, want 49: 65483 bytes in pieces of 1338", n)
@@ -44,6 +46,7 @@ func TestSegmentsOfTheLongestPacket(t *testing.T) {
 }
 
 func TestFlagsOfSegments(t *testing.T) {
+	t.Parallel()
 	b := tcp4(tcp{flags: ack | fin | psh | cwr | urg, urgent: 9, partial: true}, counting(2500))
 	want := []byte{ack | cwr | urg, ack | urg, ack | urg | fin | psh}
 	for i, s := range checkSegments(t, b, 1040) {
@@ -54,6 +57,7 @@ func TestFlagsOfSegments(t *testing.T) {
 }
 
 func TestIdentificationAdvancesAndWraps(t *testing.T) {
+	t.Parallel()
 	b := ipv4{id: 0xffff, proto: 6}.packet(tcp{flags: ack, partial: true}.message(podA, podB, counting(2500)))
 	want := []int{0xffff, 0, 1}
 	for i, s := range checkSegments(t, b, 1040) {
@@ -65,6 +69,7 @@ func TestIdentificationAdvancesAndWraps(t *testing.T) {
 
 // What the trap is for even when nothing has to be cut: the checksum.
 func TestOnePieceGetsItsChecksumAndKeepsItsFlags(t *testing.T) {
+	t.Parallel()
 	for _, flags := range []uint8{syn, syn | ack, ack, ack | psh | fin | cwr, rst} {
 		for _, b := range [][]byte{
 			tcp4(tcp{flags: flags, partial: true}, nil),
@@ -81,6 +86,7 @@ func TestOnePieceGetsItsChecksumAndKeepsItsFlags(t *testing.T) {
 }
 
 func TestSegmentsRefusesWhatCannotBeCut(t *testing.T) {
+	t.Parallel()
 	badOffset := func(offset byte) []byte {
 		b := tcp4(tcp{flags: ack, partial: true}, counting(3000))
 		b[32] = offset << 4
@@ -117,6 +123,7 @@ func TestSegmentsRefusesWhatCannotBeCut(t *testing.T) {
 }
 
 func TestTCPHeaderOKGivesTheLength(t *testing.T) {
+	t.Parallel()
 	for words := 5; words <= 15; words++ {
 		b := tcp4(tcp{options: make([]byte, words*4-20)}, counting(3))
 		ip := parse(t, b)

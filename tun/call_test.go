@@ -7,6 +7,7 @@ import (
 )
 
 func TestAPeerIsCalledUntilItAnswers(t *testing.T) {
+	t.Parallel()
 	one, two := netip.MustParseAddrPort("192.0.2.1:51840"), netip.MustParseAddrPort("192.0.2.2:51840")
 	begin := time.Unix(1, 0)
 	for name, c := range map[string]struct {
@@ -44,6 +45,7 @@ func TestAPeerIsCalledUntilItAnswers(t *testing.T) {
 }
 
 func TestAPeerThatWasGoneForLongIsCalledAsOftenAsWireGuardWould(t *testing.T) {
+	t.Parallel()
 	var c caller
 	calls, now := 0, time.Unix(1, 0)
 	for range 120 {
@@ -59,6 +61,7 @@ func TestAPeerThatWasGoneForLongIsCalledAsOftenAsWireGuardWould(t *testing.T) {
 }
 
 func TestF10_AnAddressThatANameNoLongerStandsForIsLeft(t *testing.T) {
+	t.Parallel()
 	one, two := netip.MustParseAddrPort("192.0.2.1:51840"), netip.MustParseAddrPort("192.0.2.2:51840")
 	c := caller{at: one, calls: 1}
 	if at := c.call([]netip.AddrPort{two}, time.Unix(1, 0)); at != two {

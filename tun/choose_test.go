@@ -17,6 +17,7 @@ func linkUpFor(name, gateway string, since time.Duration, now time.Time) *Link {
 }
 
 func TestTrafficStaysOrMovesToThePreferredLink(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1000, 0)
 	type link struct {
 		gateway string
@@ -59,6 +60,7 @@ func TestTrafficStaysOrMovesToThePreferredLink(t *testing.T) {
 }
 
 func TestTrafficLeavesALinkWhoseFarEndIsAboutToEnd(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1000, 0)
 	a, b := linkUpFor("a-0", "a-0", time.Hour, now), linkUpFor("a-1", "a-1", time.Second, now)
 	links := []*Link{a, b}
@@ -82,6 +84,7 @@ func TestTrafficLeavesALinkWhoseFarEndIsAboutToEnd(t *testing.T) {
 }
 
 func TestALinkIsTheRemoteGatewayOfItsNameUnlessItSaysOtherwise(t *testing.T) {
+	t.Parallel()
 	l := linkUpFor("b-0", "", 0, time.Time{})
 	if got := l.identity(); got.Name != "b-0" || got.Gateway != "b-0" {
 		t.Errorf("%+v", got)

@@ -10,22 +10,22 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"time"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/internal/raceflag"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/wait"
 )
 
 // The device under test and the node it exchanges frames with, on loopback:
 //
-//	node 127.0.0.2 ══ Geneve, VNI 101 ══ gateway 127.0.0.1 ── Device ── (WireGuard is the test)
+//	node 127.1.n.2 ══ Geneve, VNI 101 ══ gateway 127.1.n.1 ── Device ── (WireGuard is the test)
 type fixture struct {
-	device *Device
-	node   *net.UDPConn
-	port   uint16 // of the overlay
+	device  *Device
+	node    *net.UDPConn
+	gateway netip.AddrPort // of the overlay
 }
 
 // readOffset is what wireguard-go asks to be left free in front of a packet.
@@ -40,7 +40,8 @@ var (
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	node, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)})
+	gatewayAddress, nodeAddress := loopback()
+	node, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(nodeAddress, 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +49,15 @@ func newFixture(t testing.TB) *fixture {
 	if err := node.SetReadBuffer(4 << 20); err != nil {
 		t.Fatal(err)
 	}
-	port := uint16(node.LocalAddr().(*net.UDPAddr).Port)
-	overlay, err := OpenOverlay(OverlayConfig{Geneve: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)})
+	at := netip.AddrPortFrom(gatewayAddress, node.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	overlay, err := OpenOverlay(OverlayConfig{Geneve: at})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { overlay.Close() })
-	table, err := gateway.NewTable(testConfig(), gateway.MTUs{Overlay: 1450, Tunnel: testMTU}, overlay.Handle)
+	c := testConfig()
+	c.Overlay.Nodes[0].Underlay = nodeAddress
+	table, err := gateway.NewTable(c, gateway.MTUs{Overlay: 1450, Tunnel: testMTU}, overlay.Handle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +76,7 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	device.peerKnown.Store(true)
-	return &fixture{device, node, port}
+	return &fixture{device, node, at}
 }
 
 func testConfig() *config.Gateway {
@@ -120,8 +123,7 @@ func (f *fixture) frame(ip []byte) []byte {
 
 func (f *fixture) send(t testing.TB, frame []byte) {
 	t.Helper()
-	to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), f.port)
-	if _, err := f.node.WriteToUDPAddrPort(frame, to); err != nil {
+	if _, err := f.node.WriteToUDPAddrPort(frame, f.gateway); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -130,9 +132,6 @@ func (f *fixture) send(t testing.TB, frame []byte) {
 func (f *fixture) toNode(t testing.TB) []byte {
 	t.Helper()
 	b := make([]byte, 1<<16)
-	if err := f.node.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
 	n, err := f.node.Read(b)
 	if err != nil {
 		t.Fatalf("nothing arrived at the node: %v", err)
@@ -181,6 +180,7 @@ func ipv4Packet(src, dst netip.Addr, proto uint8, upper []byte) []byte {
 }
 
 func TestReadTurnsFramesIntoTranslatedPackets(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	bufs, sizes := buffers(8)
 	for i := range 3 {
@@ -211,6 +211,7 @@ func TestReadTurnsFramesIntoTranslatedPackets(t *testing.T) {
 // A super-packet has more pieces than wireguard-go has buffers: the rest comes
 // with the next Reads, complete and in order.
 func TestReadSpreadsASuperPacketOverSeveralBatches(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	payload := make([]byte, 60000)
 	for i := range payload {
@@ -245,6 +246,7 @@ func TestReadSpreadsASuperPacketOverSeveralBatches(t *testing.T) {
 }
 
 func TestInjectedPacketsReachTheTunnelAlsoWhenNoNodeSends(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	bufs, sizes := buffers(4)
 	read := make(chan string, 1)
@@ -259,15 +261,12 @@ func TestInjectedPacketsReachTheTunnelAlsoWhenNoNodeSends(t *testing.T) {
 }
 
 func TestPacketsAreDroppedByNameWhileThePeerIsUnknown(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.device.peerKnown.Store(false)
 	f.fromNode(t, tcpPacket(pod, remotePod, nil, false))
 	go f.device.Read(readArguments())
-	for deadline := time.Now().Add(5 * time.Second); f.device.Egress.Dropped(gateway.NoPeer) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("not counted under no_peer")
-		}
-	}
+	wait.Until(t, "it is counted under no_peer", func() bool { return f.device.Egress.Dropped(gateway.NoPeer) > 0 })
 }
 
 // readArguments are the arguments of a Read whose result does not matter.
@@ -277,6 +276,7 @@ func readArguments() ([][]byte, []int, int) {
 }
 
 func TestCloseEndsReadAsWireGuardExpects(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	ended := make(chan error, 1)
 	go func() {
@@ -290,9 +290,9 @@ func TestCloseEndsReadAsWireGuardExpects(t *testing.T) {
 }
 
 func TestOverlayAddressInUseIsAnErrorNotAPanic(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
-	taken := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), f.port)
-	if o, err := OpenOverlay(OverlayConfig{Geneve: taken}); !errors.Is(err, syscall.EADDRINUSE) {
+	if o, err := OpenOverlay(OverlayConfig{Geneve: f.gateway}); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("opened %v with %v, want EADDRINUSE", o, err)
 	}
 }
@@ -307,6 +307,7 @@ func tunnelBufs(packets ...[]byte) [][]byte {
 }
 
 func TestWriteSendsTranslatedFramesToTheNode(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	remote := netip.MustParseAddr("10.0.2.9") // as the other cluster knows it
 	in := tunnelBufs(tcpPacket(remote, pod, []byte("one"), false), tcpPacket(remote, pod, []byte("two"), false))
@@ -326,6 +327,7 @@ func TestWriteSendsTranslatedFramesToTheNode(t *testing.T) {
 }
 
 func TestWriteFragmentsWhatTheNodeLegCannotCarry(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	payload := bytes.Repeat([]byte("0123456789abcdef"), 500)
 	b := ipv4Packet(netip.MustParseAddr("10.0.2.9"), pod, 253, payload)

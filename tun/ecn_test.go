@@ -8,7 +8,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -42,9 +41,6 @@ func (f *fixture) nodeOption(t testing.TB, option, value int) {
 // returns the outer TOS and the inner packet.
 func (f *fixture) toNodeTOS(t testing.TB) (tos uint8, ip []byte) {
 	t.Helper()
-	if err := f.node.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
 	b, control := make([]byte, 1<<16), make([]byte, 64)
 	n, used, _, _, err := f.node.ReadMsgUDPAddrPort(b, control)
 	if err != nil {
@@ -72,6 +68,7 @@ const dscp = 46 << 2 // expedited forwarding, RFC 3246
 // The cells of RFC 6040's figure 4, with the outer field set by a node's kernel and the
 // inner one seen by WireGuard. An outer DSCP goes no further (RFC 2983, pipe model).
 func TestRFC6040_G14_FramesLeaveTheirOuterFieldAsFigure4Says(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	bufs, sizes := buffers(4)
 	drops := uint64(0)
@@ -119,6 +116,7 @@ func TestRFC6040_G14_FramesLeaveTheirOuterFieldAsFigure4Says(t *testing.T) {
 
 // RFC 6040 section 4.1, normal mode: the outer field is the inner one. The outer DSCP is 0.
 func TestRFC6040Compatibility_G14_FramesToNodesBearTheInnerField(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.nodeOption(t, unix.IP_RECVTOS, 1)
 	remote := netip.MustParseAddr("10.0.2.9")
@@ -144,6 +142,7 @@ func TestRFC6040Compatibility_G14_FramesToNodesBearTheInnerField(t *testing.T) {
 // G12: the flow chooses the source port, so a flow stays on one path and in order, and many
 // flows use all ports.
 func TestG12_AFlowKeepsItsPortAndManyUseAll(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	remote := netip.MustParseAddr("10.0.2.9")
 	const flows, packets = 64, 6
@@ -166,9 +165,6 @@ func TestG12_AFlowKeepsItsPortAndManyUseAll(t *testing.T) {
 	}
 	b := make([]byte, 1<<16)
 	for range flows * packets {
-		if err := f.node.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
 		n, from, err := f.node.ReadFromUDPAddrPort(b)
 		if err != nil {
 			t.Fatal(err)

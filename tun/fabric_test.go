@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/test/ports"
+	"strait.dev/strait/test/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,20 +35,43 @@ type end struct {
 	node    *net.UDPConn
 	gateway netip.AddrPort // of the overlay
 	port    uint16         // of WireGuard
+
+	mu      sync.Mutex
+	arrived [][]byte // packets, at the node
 }
 
-// newEnd opens a gateway whose underlay addresses are 127.n.0.1 and 127.n.0.2.
-func newEnd(t *testing.T, n byte, seenAs string) *end {
+// loopbacks counts the loopback networks that tests have taken.
+var loopbacks atomic.Uint32
+
+// loopback gives addresses on loopback that no other test uses, to a gateway and its node:
+// 127.1.n.1 and 127.1.n.2.
+func loopback() (gateway, node netip.Addr) {
+	n := byte(1 + loopbacks.Add(1)%250)
+	return netip.AddrFrom4([4]byte{127, 1, n, 1}), netip.AddrFrom4([4]byte{127, 1, n, 2})
+}
+
+// newKey gives another private key each time.
+func newKey() (k device.NoisePrivateKey) {
+	binary.BigEndian.PutUint32(k[8:], keys.Add(1))
+	return k
+}
+
+var keys atomic.Uint32
+
+// newEnd opens a gateway and its node, which takes what arrives from then on.
+func newEnd(t *testing.T, seenAs string) *end {
 	t.Helper()
-	e := &end{private: device.NoisePrivateKey(bytes.Repeat([]byte{n * 8}, 32))}
-	nodeAddress := netip.AddrFrom4([4]byte{127, n, 0, 2})
+	e := &end{private: newKey()}
+	gatewayAddress, nodeAddress := loopback()
 	var err error
 	if e.node, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(nodeAddress, 0))); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { e.node.Close() })
+	var taking sync.WaitGroup
+	taking.Go(e.take)
+	t.Cleanup(func() { e.node.Close(); taking.Wait() })
 	overlayPort := e.node.LocalAddr().(*net.UDPAddr).AddrPort().Port()
-	e.gateway = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, n, 0, 1}), overlayPort)
+	e.gateway = netip.AddrPortFrom(gatewayAddress, overlayPort)
 	overlay, err := OpenOverlay(OverlayConfig{Geneve: e.gateway})
 	if err != nil {
 		t.Fatal(err)
@@ -90,38 +117,59 @@ func (e *end) send(t *testing.T, ip []byte) {
 	}
 }
 
-// receives reports whether a packet with this end arrives at the node soon.
-func (e *end) receives(t *testing.T, suffix string) bool {
-	t.Helper()
-	b := make([]byte, 2048)
+// take keeps the packets that arrive at the node until that is closed.
+func (e *end) take() {
+	b := make([]byte, 1<<16)
 	for {
-		if err := e.node.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
 		n, err := e.node.Read(b)
 		if err != nil {
-			return false
+			return
 		}
-		_, _, frame, fault := geneve.Decode(b[:n])
-		if fault == geneve.FaultNone && len(frame) > packet.EthernetHeaderLen && bytes.HasSuffix(frame, []byte(suffix)) {
-			return true
+		if _, _, frame, fault := geneve.Decode(b[:n]); fault == geneve.FaultNone && len(frame) > packet.EthernetHeaderLen {
+			e.mu.Lock()
+			e.arrived = append(e.arrived, bytes.Clone(frame[packet.EthernetHeaderLen:]))
+			e.mu.Unlock()
 		}
 	}
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
+// packets gives those that have arrived at the node since the last call.
+func (e *end) packets() [][]byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	arrived := e.arrived
+	e.arrived = nil
+	return arrived
+}
+
+// received reports whether a packet with this end has arrived at the node.
+func (e *end) received(suffix string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.arrived, func(ip []byte) bool { return bytes.HasSuffix(ip, []byte(suffix)) })
+}
+
+// receives waits for a packet with this end.
+func (e *end) receives(t *testing.T, suffix string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	wait.Until(t, fmt.Sprintf("%q has arrived", suffix), func() bool { return e.received(suffix) })
+}
+
+// joined are two gateways with a link that is up.
+func joined(t *testing.T) (a, b *end) {
+	t.Helper()
+	a, b = newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
+	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
+	setLinks(t, a, a.link("b-0", b))
+	setLinks(t, b, b.link("a-0", a))
+	wait.Until(t, "both ends are up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+	return a, b
 }
 
 // trio is a gateway and the two of the remote cluster, by whether its traffic goes there.
 func trio(t *testing.T) (a, active, standby *end) {
 	t.Helper()
-	a, b0, b1 := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16"), newEnd(t, 3, "10.72.0.0/16")
+	a, b0, b1 := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16"), newEnd(t, "10.72.0.0/16")
 	for _, err := range []error{
 		a.fabric.SetLinks([]LinkConfig{a.link("b-0", b0), a.link("b-1", b1)}),
 		b0.fabric.SetLinks([]LinkConfig{b0.link("a-0", a)}),
@@ -131,7 +179,7 @@ func trio(t *testing.T) (a, active, standby *end) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "both links up", func() bool {
+	wait.Until(t, "both links are up", func() bool {
 		s := a.fabric.Status()
 		return s[0].Up && s[1].Up
 	})
@@ -148,24 +196,25 @@ func trio(t *testing.T) (a, active, standby *end) {
 // Two gateways of the remote cluster are two links. Traffic goes through one, and
 // through the other when the first goes down; both may send to us all the time.
 func TestTrafficMovesToALinkThatIsUp(t *testing.T) {
+	t.Parallel()
 	a, active, standby := trio(t)
 	defer a.fabric.Close()
 	before := a.fabric.Status()
 	to := netip.MustParseAddr("10.71.2.9")
-	eventually(t, "a packet through the active link", func() bool {
+	wait.Until(t, "a packet crosses the active link", func() bool {
 		a.send(t, tcpPacket(pod, to, []byte("one"), false))
-		return active.receives(t, "one")
+		return active.received("one")
 	})
 	// The standby may send as well.
-	eventually(t, "a packet back through the other link", func() bool {
+	wait.Until(t, "a packet comes back through the other link", func() bool {
 		standby.send(t, tcpPacket(netip.MustParseAddr("10.0.2.9"), netip.MustParseAddr("10.72.1.5"), []byte("back"), false))
-		return a.receives(t, "back")
+		return a.received("back")
 	})
 
 	active.fabric.Close()
-	eventually(t, "a packet through the other link", func() bool {
+	wait.Until(t, "a packet crosses the other link", func() bool {
 		a.send(t, tcpPacket(pod, to, []byte("two"), false))
-		return standby.receives(t, "two")
+		return standby.received("two")
 	})
 	if now := a.fabric.Status(); now[0].Active == before[0].Active || now[1].Active == before[1].Active {
 		t.Errorf("status after the active one went down: %+v", now)
@@ -176,32 +225,29 @@ func TestTrafficMovesToALinkThatIsUp(t *testing.T) {
 // A gateway that is asked to end says so, and loses nothing: traffic has moved before it
 // has ended.
 func TestF2_TrafficLeavesAGatewayBeforeItEnds(t *testing.T) {
+	t.Parallel()
 	a, active, standby := trio(t)
 	defer a.fabric.Close()
 	defer standby.fabric.Close()
 	before := a.fabric.Status()
 	active.fabric.Leave()
-	eventually(t, "the other link to be active", func() bool {
+	wait.Until(t, "the other link is active", func() bool {
 		now := a.fabric.Status()
 		return now[0].Active != before[0].Active && now[1].Active != before[1].Active
 	})
-	if now := a.fabric.Status(); !now[0].Up || !now[1].Up {
-		t.Errorf("traffic has moved because a link went down: %+v", now)
-	}
+	// A link that went down would stay so, since its far end answers as one that ends.
+	wait.Until(t, "both links are up", func() bool { now := a.fabric.Status(); return now[0].Up && now[1].Up })
 	to := netip.MustParseAddr("10.71.2.9")
 	a.send(t, tcpPacket(pod, to, []byte("moved"), false))
-	if !standby.receives(t, "moved") {
-		t.Error("a packet is lost")
-	}
+	standby.receives(t, "moved")
 	active.send(t, tcpPacket(netip.MustParseAddr("10.0.2.9"), netip.MustParseAddr("10.72.1.5"), []byte("late"), false))
-	if !a.receives(t, "late") {
-		t.Error("what the gateway still sends is lost")
-	}
+	a.receives(t, "late") // it still sends
 	active.fabric.Close()
 }
 
 func TestLinksComeAndGo(t *testing.T) {
-	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	t.Parallel()
+	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
 	defer a.fabric.Close()
 	defer b.fabric.Close()
 	if err := b.fabric.SetLinks([]LinkConfig{b.link("a-0", a)}); err != nil {
@@ -211,79 +257,91 @@ func TestLinksComeAndGo(t *testing.T) {
 		if err := a.fabric.SetLinks([]LinkConfig{a.link("b-0", b)}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up })
+		wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up })
 		if err := a.fabric.SetLinks(nil); err != nil {
 			t.Fatal(err)
 		}
 		if s := a.fabric.Status(); len(s) != 0 {
 			t.Fatalf("links left: %+v", s)
 		}
-		// WireGuard takes initiations of one peer that come within 20 ms for a
-		// flood, and would let us wait for 5 s.
-		time.Sleep(50 * time.Millisecond)
 	}
 }
 
 func TestChangedSettingsReachARunningLink(t *testing.T) {
-	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
-	defer a.fabric.Close()
-	defer b.fabric.Close()
-	link := a.link("b-0", b)
-	for _, err := range []error{a.fabric.SetLinks([]LinkConfig{link}), b.fabric.SetLinks([]LinkConfig{b.link("a-0", a)})} {
-		if err != nil {
-			t.Fatal(err)
+	t.Parallel()
+	a, b := joined(t)
+	before := a.fabric.Status()[0].LastHandshake
+	var left, marked atomic.Bool
+	see := func(seen *atomic.Bool, suffix string) Tap {
+		return func(_ Place, _, _ netip.AddrPort, _, ip []byte) {
+			if bytes.HasSuffix(ip, []byte(suffix)) {
+				seen.Store(true)
+			}
 		}
 	}
-	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up })
-	before := a.fabric.Status()[0].LastHandshake
+	defer a.fabric.Tap(see(&left, "withdrawn"), IntoTunnel)()
+	defer b.fabric.Tap(see(&marked, "behind it"), FromTunnel)()
 
 	to := netip.MustParseAddr("10.71.2.9")
-	eventually(t, "a packet across", func() bool {
+	wait.Until(t, "a packet crosses", func() bool {
 		a.send(t, tcpPacket(pod, to, []byte("granted"), false))
-		return b.receives(t, "granted")
+		return b.received("granted")
 	})
+	link := a.link("b-0", b)
 	link.Allowed = nil // nothing is granted any more
 	link.Keepalive = time.Second
-	if err := a.fabric.SetLinks([]LinkConfig{link}); err != nil {
-		t.Fatal(err)
-	}
+	setLinks(t, a, link)
 	a.send(t, tcpPacket(pod, to, []byte("withdrawn"), false))
-	if b.receives(t, "withdrawn") {
+	wait.Until(t, "the packet is handed to WireGuard", left.Load)
+	// The host's packets to the far end take the same path, and need no grant.
+	l := (*a.fabric.links.Load())[0]
+	marker := append(synPacket(l.own, l.prober.address), "behind it"...)
+	binary.BigEndian.PutUint16(marker[4:], uint16(len(marker)-packet.IPv6HeaderLen))
+	l.tun.inject(&l.tun.Ingress.Counters, marker)
+	wait.Until(t, "what was sent behind it has crossed", marked.Load)
+	if b.received("withdrawn") {
 		t.Error("a packet went where nothing is granted")
 	}
-	if s := a.fabric.Status()[0]; !s.Up || s.LastHandshake != before {
+	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up })
+	if s := a.fabric.Status()[0]; s.LastHandshake != before {
 		t.Errorf("the link was not the same afterwards: %+v", s)
 	}
 }
 
-// The far end is replaced by one that has no session and calls nobody: the near end does
-// not wait until WireGuard gives its own session up, which takes 15 s.
-func TestAFarEndThatLostItsSessionIsCalledAgain(t *testing.T) {
-	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
-	defer a.fabric.Close()
+// losesItsSession joins two ends, and replaces the far one by one that has no session and
+// calls nobody as soon as replace is called.
+func losesItsSession(t *testing.T) (a *end, before LinkStatus, replace func()) {
+	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
+	t.Cleanup(func() { a.fabric.Close() })
 	back := b.link("a-0", a)
 	back.Endpoints = nil
-	for _, err := range []error{a.fabric.SetLinks([]LinkConfig{a.link("b-0", b)}), b.fabric.SetLinks([]LinkConfig{back})} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	isUp := func() bool { return a.fabric.Status()[0].Up }
-	eventually(t, "the link up", isUp)
-	before := a.fabric.Status()[0]
+	setLinks(t, a, a.link("b-0", b))
+	setLinks(t, b, back)
+	wait.Until(t, "the link is up", a.isUp)
+	before = a.fabric.Status()[0]
 	b.fabric.Close()
-	eventually(t, "the link down", func() bool { return !isUp() })
+	wait.Until(t, "the link is down", func() bool { return !a.isUp() })
+	again := newEnd(t, "10.72.0.0/16")
+	t.Cleanup(func() { again.fabric.Close() })
+	return a, before, func() { setLinks(t, again, back) }
+}
 
-	again := newEnd(t, 2, "10.72.0.0/16")
-	defer again.fabric.Close()
-	back.ListenPort = b.port
-	begun := time.Now()
-	if err := again.fabric.SetLinks([]LinkConfig{back}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the link up again", isUp)
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("the link was up again after %v", took)
+// isUp reports whether the first link is up.
+func (e *end) isUp() bool { return e.fabric.Status()[0].Up }
+
+// The near end does not wait until WireGuard gives its own session up, which takes 15 s: it
+// forgets the session, and calls anew.
+func TestAFarEndThatLostItsSessionIsCalledAgain(t *testing.T) {
+	t.Parallel()
+	a, before, replace := losesItsSession(t)
+	replace()
+	wait.Until(t, "the link is up again", a.isUp)
+	l := (*a.fabric.links.Load())[0]
+	l.mu.Lock()
+	forgot := l.before != session{}
+	l.mu.Unlock()
+	if !forgot {
+		t.Error("the near end waited for WireGuard")
 	}
 	if now := a.fabric.Status()[0]; now.Sent <= before.Sent || now.Received <= before.Received || now.LastHandshake.Before(before.LastHandshake) {
 		t.Errorf("counters went back: %+v, before %+v", now, before)
@@ -292,21 +350,22 @@ func TestAFarEndThatLostItsSessionIsCalledAgain(t *testing.T) {
 
 // A gateway that knows no peer yet is there for its nodes all the same.
 func TestNodesFindAGatewayWithoutLinks(t *testing.T) {
-	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	t.Parallel()
+	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
 	defer a.fabric.Close()
 	defer b.fabric.Close()
-	answers := func() {
+	answers := func(question string) {
 		t.Helper()
-		echo := append([]byte{8, 0, 0, 0, 0, 1, 0, 1}, "question"...)
+		echo := append([]byte{8, 0, 0, 0, 0, 1, 0, 1}, question...)
 		binary.BigEndian.PutUint16(echo[2:], ^packet.Sum(echo, 0))
-		eventually(t, "an answer of the gateway's host", func() bool {
+		wait.Until(t, "the gateway's host answers", func() bool {
 			a.send(t, ipv4Packet(netip.MustParseAddr("10.80.0.11"), netip.MustParseAddr("10.80.0.1"), packet.ProtoICMP, echo))
-			return a.receives(t, "question")
+			return a.received(question)
 		})
 	}
-	answers()
+	answers("without links")
 	a.send(t, tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte("nobody"), false))
-	eventually(t, "the packet for the remote cluster to be counted", func() bool {
+	wait.Until(t, "the packet for the remote cluster is counted", func() bool {
 		return a.fabric.Attendant().Dropped(gateway.NoPeer) == 1
 	})
 	for _, err := range []error{a.fabric.SetLinks([]LinkConfig{a.link("b-0", b)}), b.fabric.SetLinks([]LinkConfig{b.link("a-0", a)})} {
@@ -314,10 +373,10 @@ func TestNodesFindAGatewayWithoutLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up })
-	answers()
+	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up })
+	answers("with one")
 	if err := a.fabric.SetLinks(nil); err != nil {
 		t.Fatal(err)
 	}
-	answers()
+	answers("without one again")
 }

@@ -2,7 +2,6 @@ package tun
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net/netip"
 	"os"
 	"runtime"
@@ -16,6 +15,7 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 
 	"strait.dev/strait/internal/raceflag"
+	"strait.dev/strait/test/wait"
 	"strait.dev/strait/underlay"
 )
 
@@ -41,7 +41,7 @@ func held(t *testing.T) (heap, resident uint64) {
 // heldAtRest is held once it no longer falls.
 func heldAtRest(t *testing.T) (heap, resident uint64) {
 	t.Helper()
-	eventually(t, "memory to settle", func() bool {
+	wait.Until(t, "memory has settled", func() bool {
 		heapBefore, residentBefore := heap, resident
 		heap, resident = held(t)
 		return heap >= heapBefore-heapBefore/100 && resident >= residentBefore-residentBefore/100 && heapBefore > 0
@@ -76,7 +76,7 @@ func wireguardIndex(t *testing.T, e *end) uint32 {
 			index.Store(binary.LittleEndian.Uint32(datagram[4:]))
 		}
 	}, WireGuardIn)()
-	eventually(t, "data from the peer", func() bool { return index.Load() != 0 })
+	wait.Until(t, "data of the peer arrives", func() bool { return index.Load() != 0 })
 	return index.Load()
 }
 
@@ -114,13 +114,19 @@ func TestT8_AFloodOfGarbageLeavesNoMemoryBehind(t *testing.T) {
 		}
 		heap, resident = heapNow, residentNow
 	}
-	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up })
+	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up })
 }
 
 // The peer is no stranger, and may be faster than whoever takes its packets here. WireGuard
 // would queue 131072 of them, in 64 KiB each.
 func TestT8_APeerThatIsTooFastFillsNoMemory(t *testing.T) {
 	a, b := joined(t)
+	// Neither end finds the other up while packets are held, and is to renew the session.
+	for _, e := range []struct{ end, to *end }{{a, b}, {b, a}} {
+		link := e.end.link(e.end.fabric.Status()[0].Name, e.to)
+		link.Endpoints = nil
+		setLinks(t, e.end, link)
+	}
 	hold := make(chan struct{})
 	var once sync.Once
 	remove := a.fabric.Tap(func(_ Place, _, _ netip.AddrPort, _, ip []byte) {
@@ -130,7 +136,7 @@ func TestT8_APeerThatIsTooFastFillsNoMemory(t *testing.T) {
 	}, FromTunnel)
 	ip := tcpPacket(pod, netip.MustParseAddr("10.72.1.5"), make([]byte, 1000), false)
 	before, _ := held(t)
-	eventually(t, "the link to be full", func() bool {
+	wait.Until(t, "the link is full", func() bool {
 		for range 100 {
 			b.send(t, ip)
 		}
@@ -143,11 +149,8 @@ func TestT8_APeerThatIsTooFastFillsNoMemory(t *testing.T) {
 	}
 	close(hold)
 	remove()
-	sent := 0
-	eventually(t, "packets to cross again", func() bool {
-		sent++
-		text := fmt.Sprintf("packet %d", sent)
-		b.send(t, tcpPacket(pod, netip.MustParseAddr("10.72.1.5"), []byte(text), false))
-		return a.receives(t, text)
+	wait.Until(t, "packets cross again", func() bool {
+		b.send(t, tcpPacket(pod, netip.MustParseAddr("10.72.1.5"), []byte("after the flood"), false))
+		return a.received("after the flood")
 	})
 }

@@ -17,6 +17,7 @@ import (
 // A node calls an external address of its own side: Read sends the packets back to nodes,
 // also while nothing is for the tunnel, many receives' worth of them, whole and in pieces.
 func TestRFC4787REQ9_ReadSendsPrefixMapsHairpinsToTheirNodes(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.nodeOption(t, unix.IP_RECVTOS, 1)
 	node, external := netip.MustParseAddr("10.80.0.11"), netip.MustParseAddr("10.70.0.11")

@@ -6,6 +6,7 @@ import (
 )
 
 func TestInboxKeepsOrderAndCopies(t *testing.T) {
+	t.Parallel()
 	var q inbox
 	b := []byte("one")
 	q.put(b)
@@ -27,6 +28,7 @@ func TestInboxKeepsOrderAndCopies(t *testing.T) {
 }
 
 func TestInboxIsBounded(t *testing.T) {
+	t.Parallel()
 	var q inbox
 	for i := range inboxPackets {
 		if !q.put([]byte{1}) {

@@ -15,6 +15,7 @@ import (
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/relay"
+	"strait.dev/strait/test/wait"
 )
 
 // give changes an end's configuration and puts it in force.
@@ -37,6 +38,7 @@ func (e *end) give(t *testing.T, change func(c *config.Gateway)) {
 // A pod of a reaches what an external address of b stands for, and hears its answers; and
 // hears nothing any more when it stands for nothing.
 func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
+	t.Parallel()
 	server, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +55,7 @@ func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
 		}
 	}()
 
-	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
 	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
 	// A target on loopback, which no mapping may name, stands for one elsewhere.
 	host := b.fabric.host
@@ -68,22 +70,22 @@ func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
 	})
 	setLinks(t, a, a.link("b-0", b))
 	setLinks(t, b, b.link("a-0", a))
-	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
 
 	mapped := netip.MustParseAddr("10.73.1.9") // as a sees it
 	udp := func(text string) []byte {
 		u := binary.BigEndian.AppendUint16([]byte{0x12, 0x34, 0, 53}, uint16(packet.UDPHeaderLen+len(text)))
 		return ipv4Packet(pod, mapped, packet.ProtoUDP, append(append(u, 0, 0), text...))
 	}
-	eventually(t, "an answer", func() bool {
+	wait.Until(t, "there is an answer", func() bool {
 		a.send(t, udp("hello"))
-		return a.receives(t, "you said hello")
+		return a.received("you said hello")
 	})
 	echo := append([]byte{8, 0, 0, 0, 0, 1, 0, 1}, "are you up?"...)
 	binary.BigEndian.PutUint16(echo[2:], ^packet.Sum(echo, 0))
-	eventually(t, "an echo reply", func() bool {
+	wait.Until(t, "there is an echo reply", func() bool {
 		a.send(t, ipv4Packet(pod, mapped, packet.ProtoICMP, slices.Clone(echo)))
-		return a.receives(t, "are you up?")
+		return a.received("are you up?")
 	})
 	if _, udp, pings := b.fabric.Mapped(); udp.Opened != 1 || pings.Answered == 0 {
 		t.Errorf("b counted %+v, %+v", udp, pings)
@@ -91,7 +93,8 @@ func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
 
 	b.give(t, func(c *config.Gateway) { c.Mappings = nil })
 	a.send(t, udp("still there?"))
-	if a.receives(t, "you said still there?") {
+	a.receives(t, "still there?") // quoted by an ICMP error, or in an answer
+	if a.received("you said still there?") {
 		t.Error("an answer from an address that is not mapped any more")
 	}
 	if _, udp, _ := b.fabric.Mapped(); udp.Open != 0 {
@@ -101,7 +104,8 @@ func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
 
 // What callers may make the host hold is bounded by the stack's options.
 func TestTheHostStackHasItsLimits(t *testing.T) {
-	a := newEnd(t, 1, "10.71.0.0/16")
+	t.Parallel()
+	a := newEnd(t, "10.71.0.0/16")
 	defer a.fabric.Close()
 	s := a.fabric.host.stack
 	if rate, burst := s.ICMPLimit(), s.ICMPBurst(); rate != icmpRate || burst != icmpBurst {

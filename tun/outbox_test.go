@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/wait"
 )
 
 // aResult is one of the ingress journey, for the fixture's node.
@@ -24,6 +27,7 @@ func (f *fixture) aResult(t *testing.T) gateway.Result {
 // A datagram that a journey put together from fragments lies in the journey's memory, where
 // the next will lie.
 func TestAnOutboxKeepsWhatTheJourneyOverwrites(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	r := f.aResult(t)
 	x := &f.device.write.out
@@ -43,6 +47,7 @@ func TestAnOutboxKeepsWhatTheJourneyOverwrites(t *testing.T) {
 
 // What the journey was given stays where it is: no copy.
 func TestAnOutboxCopiesNothingThatStays(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	b := tunnelBufs(tcpPacket(netip.MustParseAddr("10.0.2.9"), pod, nil, false))[0][readOffset:]
 	r := f.device.Ingress.Packet(b, time.Now())
@@ -60,25 +65,26 @@ func TestAnOutboxCopiesNothingThatStays(t *testing.T) {
 
 // More pieces than the slab holds: it is sent and used again.
 func TestAnOutboxSendsMorePiecesThanItHolds(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	r := f.aResult(t)
-	x := &f.device.write.out
-	const packets, parts = 12, 44
-	arrived := make(chan int)
-	go func() { // meanwhile: the node's queue may be smaller
-		payload := 0
+	x := newOutbox(f.device.overlay, &f.device.Ingress.Counters, 2*packet.MaxLen)
+	const packets, parts, size = 12, 44, 60000
+	var arrived atomic.Int64 // bytes
+	var taking sync.WaitGroup
+	taking.Go(func() {
 		b := make([]byte, 1<<16)
-		for payload < packets*60000 {
+		for {
 			n, err := f.node.Read(b)
 			if err != nil {
-				break
+				return
 			}
-			payload += n - gateway.EncapLen - packet.IPv4HeaderLen
+			arrived.Add(int64(n - gateway.EncapLen - packet.IPv4HeaderLen))
 		}
-		arrived <- payload
-	}()
-	for range packets {
-		b := ipv4Packet(netip.MustParseAddr("10.0.2.9"), pod, 253, make([]byte, 60000))
+	})
+	defer func() { f.node.Close(); taking.Wait() }()
+	for i := range int64(packets) {
+		b := ipv4Packet(netip.MustParseAddr("10.0.2.9"), pod, 253, make([]byte, size))
 		b[6] = 0
 		b = withTOS(b, 0)
 		var ip packet.IP
@@ -88,13 +94,13 @@ func TestAnOutboxSendsMorePiecesThanItHolds(t *testing.T) {
 		r.Pieces = new(packet.Pieces)
 		r.Pieces.Fragments(b, &ip, 1400)
 		x.forward(&r, b)
+		// All but what the slab may hold; the node's queue has room for little more.
+		wait.Until(t, "the node has what was sent", func() bool { return arrived.Load() >= (i-1)*size })
 	}
 	x.flush()
-	if err := f.node.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	if n := <-arrived; n != packets*60000 {
-		t.Errorf("%d bytes arrived, want %d", n, packets*60000)
+	wait.Until(t, "all pieces have arrived", func() bool { return arrived.Load() >= packets*size })
+	if n := arrived.Load(); n != packets*size {
+		t.Errorf("%d bytes arrived, want %d", n, packets*size)
 	}
 	if n, _ := f.device.Ingress.Forwarded(); n != packets*parts {
 		t.Errorf("%d counted, want %d", n, packets*parts)

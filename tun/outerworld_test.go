@@ -2,6 +2,7 @@ package tun
 
 import (
 	"bytes"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -11,12 +12,14 @@ import (
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/test/ports"
+	"strait.dev/strait/test/wait"
 	"strait.dev/strait/vxlan"
 )
 
 // The port of the overlay is whatever it is set to, and nothing else is taken: other
 // users of Geneve and VXLAN on the machine keep theirs.
 func TestG13_TheOverlayTakesThePortsItIsGivenAndNoOther(t *testing.T) {
+	t.Parallel()
 	local := netip.MustParseAddr("127.0.0.1")
 	free := ports.Free(t, 2)
 	at := OverlayConfig{Geneve: netip.AddrPortFrom(local, free[0]), VXLAN: netip.AddrPortFrom(local, free[1])}
@@ -45,7 +48,8 @@ func TestG13_TheOverlayTakesThePortsItIsGivenAndNoOther(t *testing.T) {
 // addresses. And what the tunnel adds is what MTUs are reckoned with: 32 bytes and the
 // outer headers, 60 over IPv4 and 80 over IPv6, where padding to 16 bytes ends at the MTU.
 func TestG16_T14_Overhead_NothingBetweenGatewaysIsInTheClear(t *testing.T) {
-	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	t.Parallel()
+	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
 	defer a.fabric.Close()
 	defer b.fabric.Close()
 	var mu sync.Mutex
@@ -58,17 +62,18 @@ func TestG16_T14_Overhead_NothingBetweenGatewaysIsInTheClear(t *testing.T) {
 	defer remove()
 	setLinks(t, a, a.link("b-0", b))
 	setLinks(t, b, b.link("a-0", a))
-	eventually(t, "both ends up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+	wait.Until(t, "both ends are up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
 
-	const wireguard, marker = 32, "this is said in confidence"
+	const wireguard = 32
 	for _, n := range []int{79, 80, 81, 700, testMTU - 1, testMTU} { // of the IP packet
+		marker := fmt.Sprintf("%04d bytes said in confidence", n) // none arrives twice
 		ip := tcpPacket(pod, remotePod, append(make([]byte, n-packet.IPv4HeaderLen-packet.TCPHeaderLen-len(marker)), marker...), false)
 		mu.Lock()
 		passed = nil
 		mu.Unlock()
-		eventually(t, "the packet at the far node", func() bool {
+		wait.Until(t, "the packet is at the far node", func() bool {
 			a.send(t, ip)
-			return b.receives(t, marker)
+			return b.received(marker)
 		})
 		padded := min((len(ip)+15)/16*16, testMTU) // WireGuard, section 5.4.6
 		found := false

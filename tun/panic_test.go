@@ -29,6 +29,7 @@ func trip(at gateway.Stage, text string) gateway.Tap {
 const secret = "SECRET payload"
 
 func TestF21_APanicOnTheWayOutLosesOnePacket(t *testing.T) {
+	t.Parallel()
 	for _, at := range []gateway.Stage{gateway.FromNode, gateway.IntoTunnel} {
 		f := newFixture(t)
 		var log bytes.Buffer
@@ -60,6 +61,7 @@ func TestF21_APanicOnTheWayOutLosesOnePacket(t *testing.T) {
 }
 
 func TestF21_APanicOnTheWayInLosesOnePacket(t *testing.T) {
+	t.Parallel()
 	for _, at := range []gateway.Stage{gateway.FromTunnel, gateway.IntoNode} {
 		f := newFixture(t)
 		var log bytes.Buffer
@@ -109,6 +111,7 @@ func checkContained(t *testing.T, c *gateway.Counters, panics, forwarded uint64,
 
 // A super-packet's pieces are made long after its journey.
 func TestF21_APanicForgetsThePiecesInHand(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.fromNode(t, tcpPacket(pod, remotePod, make([]byte, 60000), true))
 	bufs, sizes := buffers(4)
@@ -129,6 +132,7 @@ func TestF21_APanicForgetsThePiecesInHand(t *testing.T) {
 }
 
 func TestF21_OnePanicAMinuteIsWrittenDown(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	p := panics{log: slog.New(slog.NewTextHandler(&log, nil))}
 	start := time.Unix(1_000_000, 0)
@@ -145,6 +149,7 @@ func TestF21_OnePanicAMinuteIsWrittenDown(t *testing.T) {
 }
 
 func TestF21_NoPayloadIsWrittenDown(t *testing.T) {
+	t.Parallel()
 	payload := bytes.Repeat([]byte{0xee}, 200)
 	remote := netip.MustParseAddr("10.0.2.9")
 	tcp := tcpPacket(remote, pod, payload, false)
@@ -184,6 +189,7 @@ func TestF21_NoPayloadIsWrittenDown(t *testing.T) {
 }
 
 func TestF21_TheHeadersOfAFramesPacketAreFound(t *testing.T) {
+	t.Parallel()
 	ip := tcpPacket(pod, remotePod, nil, false)
 	f := new(fixture)
 	frame := f.frame(ip)

@@ -35,6 +35,7 @@ func (h *blackHole) cross(q probe, size int) {
 // Without a single ICMP message, what the path carries shows by probes of that very
 // size: it counts when one has crossed, and no longer than some lost ones take.
 func TestRFC4821_APathIsJudgedByPacketsThatCross(t *testing.T) {
+	t.Parallel()
 	h := &blackHole{now: time.Unix(1000, 0), carries: 1420}
 	h.run(1420, time.Second)
 	if got := h.prober.pathMTU(1420, h.now); got != 1420 {
@@ -63,6 +64,7 @@ func TestRFC4821_APathIsJudgedByPacketsThatCross(t *testing.T) {
 // and the base size that links live on is one that every path has (RFC 8899 section
 // 5.1.2 has 1200 bytes).
 func TestRFC8899_ProbesOfThePathAreFewAndNoLoss(t *testing.T) {
+	t.Parallel()
 	h := &blackHole{now: time.Unix(1000, 0), carries: 1000}
 	const minutes = 10
 	h.run(1420, minutes*time.Minute)

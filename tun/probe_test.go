@@ -6,6 +6,7 @@ import (
 )
 
 func TestProbeSurvivesTheWire(t *testing.T) {
+	t.Parallel()
 	want := probe{kind: probeAnswer, mtu: 1420, sequence: 1<<63 + 7}
 	b := want.append(nil)
 	if len(b) != probeLen {
@@ -19,6 +20,7 @@ func TestProbeSurvivesTheWire(t *testing.T) {
 }
 
 func TestMalformedProbesAreIgnored(t *testing.T) {
+	t.Parallel()
 	good := probe{kind: probeAsk, sequence: 1}.append(nil)
 	for name, damage := range map[string]func(b []byte) []byte{
 		"cut short":     func(b []byte) []byte { return b[:probeLen-1] },
@@ -48,6 +50,7 @@ func FuzzParseProbe(f *testing.F) {
 
 // A link is up only when a probe has crossed both ways, and down when none has lately.
 func TestLinkIsUpOnlyWhileProbesCrossBothWays(t *testing.T) {
+	t.Parallel()
 	var p prober
 	now := time.Unix(1000, 0)
 	if p.up(now) {
@@ -70,6 +73,7 @@ func TestLinkIsUpOnlyWhileProbesCrossBothWays(t *testing.T) {
 }
 
 func TestOnlyAnswersToOpenQuestionsCount(t *testing.T) {
+	t.Parallel()
 	var p prober
 	now := time.Unix(1000, 0)
 	q := p.ask(1420, now)
@@ -91,6 +95,7 @@ func TestOnlyAnswersToOpenQuestionsCount(t *testing.T) {
 }
 
 func TestUnansweredProbesAreCountedLostOnce(t *testing.T) {
+	t.Parallel()
 	var p prober
 	now := time.Unix(1000, 0)
 	for range 100 {
@@ -105,6 +110,7 @@ func TestUnansweredProbesAreCountedLostOnce(t *testing.T) {
 }
 
 func TestLateAnswerIsALostProbe(t *testing.T) {
+	t.Parallel()
 	var p prober
 	now := time.Unix(1000, 0)
 	q := p.ask(1420, now)
@@ -119,6 +125,7 @@ func TestLateAnswerIsALostProbe(t *testing.T) {
 // Asking back when asked brings a link up sooner. It must never become a storm:
 // each of two ends that are down would ask because the other did.
 func TestAskingBackIsBounded(t *testing.T) {
+	t.Parallel()
 	var p prober
 	now := time.Unix(1000, 0)
 	asked := 0
@@ -140,6 +147,7 @@ func TestAskingBackIsBounded(t *testing.T) {
 }
 
 func TestALinkIsUpSinceItCameUpLast(t *testing.T) {
+	t.Parallel()
 	var p prober
 	start := time.Unix(1000, 0)
 	answer := func(now time.Time) {
@@ -161,6 +169,7 @@ func TestALinkIsUpSinceItCameUpLast(t *testing.T) {
 }
 
 func TestPathIsProbedAtOnceAndAgain(t *testing.T) {
+	t.Parallel()
 	var p prober
 	now := time.Unix(1000, 0)
 	answer := func(q probe) { p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) }
@@ -206,6 +215,7 @@ func TestPathIsProbedAtOnceAndAgain(t *testing.T) {
 
 // A path that carries no large packets is no lossy link.
 func TestPathQuestionsDoNotCountAsLoss(t *testing.T) {
+	t.Parallel()
 	var p prober
 	now := time.Unix(1000, 0)
 	p.askPath(1420, now)

@@ -6,6 +6,7 @@ import (
 )
 
 func TestEndpointWithAnAddressNeedsNoResolver(t *testing.T) {
+	t.Parallel()
 	for _, endpoint := range []string{"192.0.2.7:51840", "[2001:db8::7]:51840"} {
 		found, err := resolve(t.Context(), endpoint)
 		if err != nil || len(found) != 1 || found[0].String() != endpoint {
@@ -15,6 +16,7 @@ func TestEndpointWithAnAddressNeedsNoResolver(t *testing.T) {
 }
 
 func TestMalformedEndpointIsNamedWithARemedy(t *testing.T) {
+	t.Parallel()
 	for endpoint, says := range map[string]string{
 		"gw-b.example":       "write host:port",
 		"gw-b.example:http":  "not a number from 1 to 65535",

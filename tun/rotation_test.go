@@ -2,100 +2,89 @@ package tun
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"net"
 	"net/netip"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.zx2c4.com/wireguard/device"
 
-	"strait.dev/strait/geneve"
+	"strait.dev/strait/test/wait"
 )
 
-// flow is numbered packets from a pod of one end to one of another, at a steady pace.
+// flow is numbered packets from a pod of one end to one of another.
 type flow struct {
-	sent     atomic.Int64
-	mu       sync.Mutex  // protects received
+	name     string
+	from, to *end
+	src, dst netip.Addr
+	sent     int
 	received map[int]int // how often, by number
-	done     sync.WaitGroup
-	stop     context.CancelFunc
 }
 
-const flowPace = 500 * time.Microsecond
+// flowWindow is how many packets of a flow may be on their path at once, so that no queue
+// of the machine overflows, however slow it is.
+const flowWindow = 32
 
-// startFlow sends from src, behind from's node, to dst, which is behind to's node.
-func startFlow(t *testing.T, from, to *end, src, dst netip.Addr) *flow {
+// newFlow is from src, behind from's node, to dst, which is behind to's node.
+func newFlow(name string, from, to *end, src, dst netip.Addr) *flow {
+	return &flow{name: name, from: from, to: to, src: src, dst: dst, received: make(map[int]int)}
+}
+
+// some sends a few packets, and takes those that have arrived.
+func (f *flow) some(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	f := &flow{received: make(map[int]int), stop: cancel}
-	f.done.Go(func() {
-		for sleep(ctx, flowPace) {
-			from.send(t, tcpPacket(src, dst, fmt.Appendf(nil, "number %08d", f.sent.Load()), false))
-			f.sent.Add(1)
+	for range 5 {
+		if f.sent-len(f.received) < flowWindow {
+			f.from.send(t, tcpPacket(f.src, f.dst, fmt.Appendf(nil, "number %08d", f.sent), false))
+			f.sent++
 		}
-	})
-	f.done.Go(func() { f.receive(ctx, to.node) })
-	return f
+	}
+	f.collect(t)
 }
 
-// receive counts until nothing has come for half a second after the sender stopped.
-func (f *flow) receive(ctx context.Context, node *net.UDPConn) {
-	b := make([]byte, 2048)
-	for {
-		_ = node.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
-		n, err := node.Read(b)
-		if err != nil {
-			if ctx.Err() != nil {
-				return
-			}
-			continue
-		}
-		_, _, frame, fault := geneve.Decode(b[:n])
-		at := bytes.LastIndex(frame, []byte("number "))
+func (f *flow) collect(t *testing.T) {
+	t.Helper()
+	for _, ip := range f.to.packets() {
 		var number int
-		if fault != geneve.FaultNone || at < 0 {
-			continue
-		}
-		if _, err := fmt.Sscanf(string(frame[at:]), "number %d", &number); err == nil {
-			f.mu.Lock()
+		if at := bytes.LastIndex(ip, []byte("number ")); at >= 0 {
+			if _, err := fmt.Sscanf(string(ip[at:]), "number %d", &number); err != nil {
+				t.Fatal(err)
+			}
 			f.received[number]++
-			f.mu.Unlock()
 		}
 	}
 }
 
-// arrives waits for all packets up to now, and for some that are not sent yet.
-func (f *flow) arrives(t *testing.T, name string) {
+// flowing lets flows go on until a condition holds.
+func flowing(t *testing.T, condition string, holds func() bool, flows ...*flow) {
 	t.Helper()
-	last := int(f.sent.Load()) + 10
-	eventually(t, fmt.Sprintf("%s: all packets to number %d", name, last), func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		for i := range last {
-			if f.received[i] == 0 {
-				return false
-			}
+	wait.Until(t, condition, func() bool {
+		for _, f := range flows {
+			f.some(t)
 		}
-		return true
+		return holds()
 	})
 }
 
-// end stops the flow and reports what was lost or came twice.
-func (f *flow) end(t *testing.T, name string) {
-	t.Helper()
-	f.stop()
-	f.done.Wait()
-	sent := int(f.sent.Load())
-	for i := range sent {
-		if f.received[i] != 1 {
-			t.Errorf("%s: packet %d of %d arrived %d times", name, i, sent, f.received[i])
+// hasAll reports whether the first packets have arrived, so many.
+func (f *flow) hasAll(count int) bool {
+	for i := range count {
+		if f.received[i] == 0 {
+			return false
 		}
 	}
-	t.Logf("%s: %d packets", name, sent)
+	return true
+}
+
+// end waits for all that was sent, and reports what came twice.
+func (f *flow) end(t *testing.T) {
+	t.Helper()
+	wait.Until(t, fmt.Sprintf("%s: all %d packets have arrived", f.name, f.sent), func() bool { f.collect(t); return f.hasAll(f.sent) })
+	for i := range f.sent {
+		if f.received[i] != 1 {
+			t.Errorf("%s: packet %d of %d arrived %d times", f.name, i, f.sent, f.received[i])
+		}
+	}
+	t.Logf("%s: %d packets", f.name, f.sent)
 }
 
 // activeKeys are the keys of the link that traffic goes through.
@@ -118,39 +107,53 @@ func setLinks(t *testing.T, e *end, links ...LinkConfig) {
 // One end gets a new key pair: a second link with it goes ahead of the first at both
 // ends, traffic moves there when it is up, and only then the first goes.
 func TestF15_T4_ReplacingAKeyLosesNoPacket(t *testing.T) {
-	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
-	defer a.fabric.Close()
-	defer b.fabric.Close()
+	t.Parallel()
+	a, b := joined(t)
 	oldA, oldB := a.link("b-0", b), b.link("a-0", a)
-	setLinks(t, a, oldA)
-	setLinks(t, b, oldB)
-	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+	there := newFlow("there", a, b, netip.MustParseAddr("10.0.1.5"), netip.MustParseAddr("10.71.2.9"))
+	back := newFlow("back", b, a, netip.MustParseAddr("10.0.2.9"), netip.MustParseAddr("10.72.1.5"))
+	change := func(e *end, links ...LinkConfig) {
+		t.Helper()
+		changed := make(chan error, 1)
+		go func() { changed <- e.fabric.SetLinks(links) }()
+		flowing(t, "the links have changed", func() bool {
+			select {
+			case err := <-changed:
+				if err != nil {
+					t.Fatal(err)
+				}
+				return true
+			default:
+				return false
+			}
+		}, there, back)
+	}
 
-	there := startFlow(t, a, b, netip.MustParseAddr("10.0.1.5"), netip.MustParseAddr("10.71.2.9"))
-	back := startFlow(t, b, a, netip.MustParseAddr("10.0.2.9"), netip.MustParseAddr("10.72.1.5"))
-
-	renewed := &end{private: device.NoisePrivateKey(bytes.Repeat([]byte{0x48}, 32)), port: a.port}
+	renewed := &end{private: newKey(), port: a.port}
 	newA, newB := oldA, b.link("a-0-next", renewed)
 	newA.Name, newA.Gateway, newA.PrivateKey = "b-0-next", "b-0", renewed.private
 	newB.Gateway = "a-0"
-	setLinks(t, a, newA, oldA)
-	setLinks(t, b, newB, oldB)
-	eventually(t, "both ends to use the new key", func() bool {
+	change(a, newA, oldA)
+	change(b, newB, oldB)
+	flowing(t, "both ends use the new key", func() bool {
 		return a.activeKeys().Name == "b-0-next" && b.activeKeys().Name == "a-0-next"
-	})
+	}, there, back)
 
 	// The old link goes when what was on its way there has arrived, and the new one takes
 	// over its name.
-	there.arrives(t, "there")
-	back.arrives(t, "back")
+	lastThere, lastBack := there.sent+10, back.sent+10
+	flowing(t, "all packets up to now, and some more, have arrived", func() bool {
+		return there.hasAll(lastThere) && back.hasAll(lastBack)
+	}, there, back)
 	newA.Name, newB.Name = "b-0", "a-0"
-	setLinks(t, a, newA)
-	setLinks(t, b, newB)
-	there.end(t, "there")
-	back.end(t, "back")
+	change(a, newA)
+	change(b, newB)
+	there.end(t)
+	back.end(t)
 
+	wait.Until(t, "the link is up", a.isUp)
 	s := a.fabric.Status()
-	if len(s) != 1 || s[0].Name != "b-0" || s[0].Gateway != "b-0" || !s[0].Up || !s[0].Active ||
+	if len(s) != 1 || s[0].Name != "b-0" || s[0].Gateway != "b-0" || !s[0].Active ||
 		device.NoisePublicKey(s[0].OwnKey) != publicKey(renewed.private) || device.NoisePublicKey(s[0].RemoteKey) != publicKey(b.private) {
 		t.Errorf("status %+v", s)
 	}
@@ -158,22 +161,21 @@ func TestF15_T4_ReplacingAKeyLosesNoPacket(t *testing.T) {
 
 // Both ends get new keys at once, and the links with all four pairs exist for a while.
 func TestLinksOfAllPairsOfKeysWorkAtOnce(t *testing.T) {
-	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	t.Parallel()
+	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
 	defer a.fabric.Close()
 	defer b.fabric.Close()
-	next := func(e *end, n byte) *end {
-		return &end{private: device.NoisePrivateKey(bytes.Repeat([]byte{n}, 32)), port: e.port}
-	}
+	next := func(e *end) *end { return &end{private: newKey(), port: e.port} }
 	var linksA, linksB []LinkConfig
-	for i, ownA := range []*end{a, next(a, 0x48)} {
-		for j, ownB := range []*end{b, next(b, 0x50)} {
+	for i, ownA := range []*end{a, next(a)} {
+		for j, ownB := range []*end{b, next(b)} {
 			name := fmt.Sprintf("%d-%d", i, j)
 			linksA, linksB = append(linksA, ownA.link(name, ownB)), append(linksB, ownB.link(name, ownA))
 		}
 	}
 	setLinks(t, a, linksA...)
 	setLinks(t, b, linksB...)
-	eventually(t, "all links up", func() bool {
+	wait.Until(t, "all links are up", func() bool {
 		for _, s := range append(a.fabric.Status(), b.fabric.Status()...) {
 			if !s.Up {
 				return false

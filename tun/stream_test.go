@@ -2,7 +2,6 @@ package tun
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -10,25 +9,14 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/wait"
 )
 
 const streamPort = 6094
-
-// twoEnds are two gateways with a link that is up.
-func twoEnds(t *testing.T) (a, b *end) {
-	t.Helper()
-	a, b = newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
-	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
-	setLinks(t, a, a.link("b-0", b))
-	setLinks(t, b, b.link("a-0", a))
-	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
-	return a, b
-}
 
 func (e *end) listen(t *testing.T) net.Listener {
 	t.Helper()
@@ -42,10 +30,8 @@ func (e *end) listen(t *testing.T) net.Listener {
 // dial connects over the first link.
 func (e *end) dial(t *testing.T) (net.Conn, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
 	s := e.fabric.Status()[0]
-	return e.fabric.DialLink(ctx, s.OwnKey, s.RemoteKey, streamPort)
+	return e.fabric.DialLink(t.Context(), s.OwnKey, s.RemoteKey, streamPort)
 }
 
 // echo answers every connection with what comes, until the listener is closed.
@@ -60,7 +46,8 @@ func echo(l net.Listener) {
 }
 
 func TestStreamsCrossALinkAndKnowIt(t *testing.T) {
-	a, b := twoEnds(t)
+	t.Parallel()
+	a, b := joined(t)
 	var longest atomic.Int64
 	b.fabric.Gateway.SetTap(func(s gateway.Stage, ip []byte) {
 		if s == gateway.FromTunnel && ip[0]>>4 == 6 && ip[6] == packet.ProtoTCP {
@@ -105,14 +92,15 @@ func TestStreamsCrossALinkAndKnowIt(t *testing.T) {
 }
 
 func TestListenersFollowLinks(t *testing.T) {
-	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	t.Parallel()
+	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
 	defer a.fabric.Close()
 	defer b.fabric.Close()
 	l := b.listen(t) // before there is any link
 	go echo(l)
 	setLinks(t, a, a.link("b-0", b))
 	setLinks(t, b, b.link("a-0", a))
-	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
 	c, err := a.dial(t)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +124,8 @@ func TestListenersFollowLinks(t *testing.T) {
 }
 
 func TestNobodyListensAfterTheListenerIsClosed(t *testing.T) {
-	a, b := twoEnds(t)
+	t.Parallel()
+	a, b := joined(t)
 	l := b.listen(t)
 	if err := errors.Join(l.Close(), l.Close()); err != nil {
 		t.Error(err)
@@ -157,7 +146,8 @@ func TestNobodyListensAfterTheListenerIsClosed(t *testing.T) {
 }
 
 func TestDiallingALinkThatIsNotThereSaysSo(t *testing.T) {
-	a, _ := twoEnds(t)
+	t.Parallel()
+	a, _ := joined(t)
 	_, err := a.fabric.DialLink(t.Context(), config.Key{1}, config.Key{2}, streamPort)
 	if err == nil || err.Error() != "no link has these keys: it may have ended" {
 		t.Error(err)
@@ -167,15 +157,16 @@ func TestDiallingALinkThatIsNotThereSaysSo(t *testing.T) {
 // The peer of one link sends to the address of another link's end: no connection, for
 // the answers would go elsewhere.
 func TestStreamsBelongToBothEndsOfOneLink(t *testing.T) {
-	a, b := newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
+	t.Parallel()
+	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
 	defer a.fabric.Close()
 	defer b.fabric.Close()
-	other := &end{private: [32]byte{0x48}, port: b.port} // b's own key for somebody else
-	stranger := &end{private: [32]byte{0x50}, port: 9}
+	other := &end{private: newKey(), port: b.port} // b's own key for somebody else
+	stranger := &end{private: newKey(), port: 9}
 	setLinks(t, a, a.link("b-0", b))
 	setLinks(t, b, b.link("a-0", a), other.link("c-0", stranger))
 	go echo(b.listen(t))
-	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up })
+	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up })
 
 	var answers atomic.Int64
 	right, wrong := linkAddress(publicKey(b.private)), linkAddress(publicKey(other.private))
@@ -192,13 +183,14 @@ func TestStreamsBelongToBothEndsOfOneLink(t *testing.T) {
 	for _, to := range []netip.Addr{wrong, right} {
 		l.tun.inject(&l.tun.Ingress.Counters, synPacket(l.own, to))
 	}
-	eventually(t, "the answer to a good question", func() bool { return answers.Load() > 0 })
+	wait.Until(t, "the good question is answered", func() bool { return answers.Load() > 0 })
 }
 
 // Whoever is not the far end of a link finds the streams' port closed: nodes and pods
 // of this cluster and those of the other, at all addresses of the gateway.
 func TestStreamsAreOutOfReachForPodsAndNodes(t *testing.T) {
-	a, b := twoEnds(t)
+	t.Parallel()
+	a, b := joined(t)
 	go echo(a.listen(t))
 	tcp := a.fabric.host.stack.Stats().TCP
 	link := (*b.fabric.links.Load())[0]
@@ -226,7 +218,7 @@ func TestStreamsAreOutOfReachForPodsAndNodes(t *testing.T) {
 	} {
 		before := c.refused()
 		c.send(synPacket(netip.MustParseAddr(c.src), netip.MustParseAddr(c.dst)))
-		eventually(t, c.name+" to be refused", func() bool { return c.refused() > before })
+		wait.Until(t, c.name+" is refused", func() bool { return c.refused() > before })
 	}
 	if n := tcp.PassiveConnectionOpenings.Value(); n != 0 {
 		t.Errorf("%d connections were opened", n)

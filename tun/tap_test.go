@@ -6,12 +6,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/internal/raceflag"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/wait"
 	"strait.dev/strait/underlay"
 )
 
@@ -44,22 +44,8 @@ func (s *sightings) at(p Place) (packets [][]byte, ends [2]netip.AddrPort) {
 
 var everywhere = []Place{OverlayIn, FromNode, IntoTunnel, WireGuardOut, WireGuardIn, FromTunnel, ToNode, OverlayOut}
 
-// joined are two gateways whose link is up.
-func joined(t *testing.T) (a, b *end) {
-	t.Helper()
-	a, b = newEnd(t, 1, "10.71.0.0/16"), newEnd(t, 2, "10.72.0.0/16")
-	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
-	if err := a.fabric.SetLinks([]LinkConfig{a.link("b-0", b)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.fabric.SetLinks([]LinkConfig{b.link("a-0", a)}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the link up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
-	return a, b
-}
-
 func TestATapSeesAPacketAtEveryPlaceOfItsJourney(t *testing.T) {
+	t.Parallel()
 	a, b := joined(t)
 	const text = "look at me"
 	near, far := &sightings{suffix: text}, &sightings{suffix: text}
@@ -67,9 +53,7 @@ func TestATapSeesAPacketAtEveryPlaceOfItsJourney(t *testing.T) {
 	defer b.fabric.Tap(far.tap, everywhere...)()
 	sent := tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte(text), false)
 	a.send(t, sent)
-	if !b.receives(t, text) {
-		t.Fatal("the packet does not cross")
-	}
+	b.receives(t, text)
 
 	// Where it is seen, and with which addresses.
 	for _, c := range []struct {
@@ -132,6 +116,7 @@ func TestATapSeesAPacketAtEveryPlaceOfItsJourney(t *testing.T) {
 }
 
 func TestATapSeesWhatTheGatewayItselfAnswers(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	var seen sightings
 	f.fabric().Tap(seen.tap, ToNode, OverlayOut)
@@ -159,6 +144,7 @@ func (f *fixture) fabric() *Fabric {
 }
 
 func TestOneTapIsRemovedAndOthersGoOn(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	fabric := f.fabric()
 	var one, two sightings
@@ -212,6 +198,7 @@ func TestTappedReadAndWriteDoNotAllocate(t *testing.T) {
 
 // Taps come and go while packets flow both ways.
 func TestTapsMayChangeWhilePacketsFlow(t *testing.T) {
+	t.Parallel()
 	a, b := joined(t)
 	var seen atomic.Int64
 	ended := make(chan bool)
@@ -228,14 +215,15 @@ func TestTapsMayChangeWhilePacketsFlow(t *testing.T) {
 			}
 		})
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for i := 0; i < 200 || seen.Load() == 0; i++ {
-		if time.Now().After(deadline) {
-			t.Fatal("no tap has seen anything")
+	rounds := 0
+	wait.Until(t, "taps have seen something of 200 packets each way", func() bool {
+		for range 20 {
+			a.send(t, tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte("there"), false))
+			b.send(t, tcpPacket(pod, netip.MustParseAddr("10.72.2.9"), []byte("back"), false))
 		}
-		a.send(t, tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte("there"), false))
-		b.send(t, tcpPacket(pod, netip.MustParseAddr("10.72.2.9"), []byte("back"), false))
-	}
+		rounds++
+		return rounds >= 10 && seen.Load() > 0
+	})
 	close(ended)
 	changing.Wait()
 	if a.fabric.Overlay.tapping.now.Load() != nil {

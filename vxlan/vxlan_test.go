@@ -17,6 +17,7 @@ func packetOf(vni uint32) []byte {
 }
 
 func TestDecodeReadsAHeader(t *testing.T) {
+	t.Parallel()
 	b := append([]byte{
 		0x08,             // I
 		0x00, 0x00, 0x00, // reserved
@@ -33,6 +34,7 @@ func TestDecodeReadsAHeader(t *testing.T) {
 }
 
 func TestRFC7348Reserved_PutWritesZeroInReservedBits(t *testing.T) {
+	t.Parallel()
 	b := bytes.Repeat([]byte{0xff}, 10)
 	vxlan.Put(b, 0xabcdef)
 	want := []byte{0x08, 0x00, 0x00, 0x00, 0xab, 0xcd, 0xef, 0x00, 0xff, 0xff}
@@ -42,6 +44,7 @@ func TestRFC7348Reserved_PutWritesZeroInReservedBits(t *testing.T) {
 }
 
 func TestWhatPutWritesDecodeReads(t *testing.T) {
+	t.Parallel()
 	for vni := uint32(0); vni < 1<<24; vni += 251 {
 		got, payload, fault := vxlan.Decode(packetOf(vni))
 		if got != vni || !bytes.Equal(payload, frame) || fault != vxlan.FaultNone {
@@ -51,6 +54,7 @@ func TestWhatPutWritesDecodeReads(t *testing.T) {
 }
 
 func TestRFC7348Flag_OnlyItsBitCounts(t *testing.T) {
+	t.Parallel()
 	for flags := range 256 {
 		b := packetOf(7)
 		b[0] = byte(flags)
@@ -66,6 +70,7 @@ func TestRFC7348Flag_OnlyItsBitCounts(t *testing.T) {
 }
 
 func TestRFC7348Reserved_BitsAreIgnored(t *testing.T) {
+	t.Parallel()
 	b := packetOf(7)
 	b[0], b[1], b[2], b[3], b[7] = 0xff, 0xff, 0xff, 0xff, 0xff
 	if vni, payload, fault := vxlan.Decode(b); vni != 7 || !bytes.Equal(payload, frame) || fault != vxlan.FaultNone {
@@ -74,6 +79,7 @@ func TestRFC7348Reserved_BitsAreIgnored(t *testing.T) {
 }
 
 func TestHeadersCutShortAreDropped(t *testing.T) {
+	t.Parallel()
 	b := packetOf(7)
 	for n := range vxlan.HeaderLen {
 		if vni, payload, fault := vxlan.Decode(b[:n]); fault != vxlan.FaultTruncated || vni != 0 || payload != nil {
