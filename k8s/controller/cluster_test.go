@@ -4,47 +4,38 @@ package controller_test
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"strait.dev/strait/k8s/api/crds"
-	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
-	"strait.dev/strait/k8s/controller"
 	"strait.dev/strait/test/kube"
-	"strait.dev/strait/test/ports"
 )
 
 func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
 
-// fixture is a cluster whose objects are gone after the test.
-type fixture struct {
-	*testing.T
-	*client.Client
-	cluster *kube.Cluster
-	log     *lines
-	served  map[string]string // where controllers serve health and metrics, by identity
+// process is a real API server.
+type process struct{ *kube.Cluster }
+
+func (p process) Account(t testing.TB, namespace, name string, rules []byte) *rest.Config {
+	t.Helper()
+	account := p.ServiceAccount(t, namespace, name)
+	p.Grant(t, rules, namespace, name)
+	return account
 }
 
+// newFixture is a fixture with a real API server, whose objects are gone after the test.
 func newFixture(t *testing.T, cluster *kube.Cluster) *fixture {
 	t.Helper()
 	cluster.InstallCRDs(t, crds.Files)
 	c, err := client.New(cluster.Admin())
 	must(t, err)
-	must(t, cluster.Namespace(t.Context(), "strait-gateways"))
-	f := &fixture{t, c, cluster, &lines{}, map[string]string{}}
+	must(t, cluster.Namespace(t.Context(), gateways))
+	f := &fixture{T: t, Client: c, cluster: process{cluster}, log: &lines{}, served: map[string]string{}, wait: kube.Until, pause: time.Sleep}
 	t.Cleanup(f.clear)
 	return f
 }
@@ -57,7 +48,7 @@ func (f *fixture) clear() {
 	must(f.T, f.AddressClaims().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.ClusterNetworks().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.cluster.Kubernetes().CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, all))
-	const gateways = "strait-gateways" // nobody collects what is owned
+	// Nothing deletes objects whose owner is gone here.
 	must(f.T, f.StatefulSets(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.Services(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.NetworkPolicies(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
@@ -65,190 +56,5 @@ func (f *fixture) clear() {
 	must(f.T, f.Secrets(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 }
 
-// start starts a controller, which leads once nobody else holds the lease of the
-// namespace. It ends with the test, or when the result is called.
-func (f *fixture) start(config *rest.Config, namespace, identity string, more ...func(*controller.Options)) (stop func()) {
-	f.Helper()
-	c, err := client.New(config)
-	must(f.T, err)
-	f.served[identity] = ports.Address(f.T)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	o := controller.Options{
-		Client: c, Namespace: namespace, Identity: identity,
-		Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
-		Listen:   f.served[identity],
-		Log:      slog.New(slog.NewTextHandler(io.MultiWriter(f.Output(), f.log), nil)).With("controller", identity),
-	}
-	for _, change := range more {
-		change(&o)
-	}
-	go func() { done <- controller.Run(ctx, o) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			f.Errorf("controller %s: %v", identity, err)
-		}
-	}
-	f.Cleanup(stop)
-	return stop
-}
-
-// lines is what controllers log.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(text)
-}
-
-func (l *lines) contain(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
-}
-
-// lead starts a controller with all rights.
-func (f *fixture) lead() (stop func()) { return f.start(f.cluster.Admin(), "default", "first") }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // get returns what a controller answers, or why it does not.
 func (f *fixture) get(identity, path string) string { return get(f.served[identity], path) }
-
-// until waits until check has nothing to complain of.
-func (f *fixture) until(what string, check func() string) {
-	f.Helper()
-	kube.Until(f, what, check)
-}
-
-// node creates a node with an address and a range for pods, if that is not "".
-func (f *fixture) node(name, address, podCIDR string) {
-	f.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if podCIDR != "" {
-		node.Spec.PodCIDR, node.Spec.PodCIDRs = podCIDR, []string{podCIDR}
-	}
-	created, err := f.cluster.Kubernetes().CoreV1().Nodes().Create(f.Context(), node, metav1.CreateOptions{})
-	must(f.T, err)
-	created.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}
-	_, err = f.cluster.Kubernetes().CoreV1().Nodes().UpdateStatus(f.Context(), created, metav1.UpdateOptions{})
-	must(f.T, err)
-}
-
-func (f *fixture) deleteNode(name string) {
-	f.Helper()
-	must(f.T, f.cluster.Kubernetes().CoreV1().Nodes().Delete(f.Context(), name, metav1.DeleteOptions{}))
-}
-
-// network applies a ClusterNetwork as kubectl and Helm do, who take no field from others.
-func (f *fixture) network(spec string) {
-	f.Helper()
-	body := `{"apiVersion":"strait.dev/v1alpha1","kind":"ClusterNetwork","metadata":{"name":"default"},"spec":` + spec + `}`
-	_, err := f.ClusterNetworks().Patch(f.Context(), "default", types.ApplyPatchType, []byte(body), metav1.PatchOptions{FieldManager: "helm"})
-	must(f.T, err)
-}
-
-// peer applies a peering with ranges like "10.0.0.0/16" or "10.0.0.0/16=10.71.0.0/16".
-func (f *fixture) peer(name string, replicas int32, ranges ...string) {
-	f.Helper()
-	peering := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.PeeringSpec{ClusterID: v1alpha1.ClusterID(name), Gateway: v1alpha1.GatewaySpec{Replicas: replicas}}}
-	for _, text := range ranges {
-		cidr, seenAs, _ := strings.Cut(text, "=")
-		peering.Spec.Prefixes = append(peering.Spec.Prefixes, v1alpha1.RemotePrefix{CIDR: v1alpha1.CIDR(cidr), SeenAs: v1alpha1.CIDR(seenAs)})
-	}
-	_, err := f.Peerings().Apply(f.Context(), peering, "admin")
-	must(f.T, err)
-}
-
-// views is where a peering is seen, like "10.0.0.0/16>10.71.0.0/16", and its condition.
-func (f *fixture) views(name string) string {
-	peering, err := f.Peerings().Get(f.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		return err.Error()
-	}
-	var views []string
-	for _, p := range peering.Status.Prefixes {
-		views = append(views, fmt.Sprintf("%s>%s", p.CIDR, p.SeenAs))
-	}
-	conflict := meta.FindStatusCondition(peering.Status.Conditions, v1alpha1.ConditionCIDRConflict)
-	if conflict == nil || conflict.ObservedGeneration != peering.Generation {
-		return "not looked at yet"
-	}
-	return strings.Join(append(views, conflict.Reason), " ")
-}
-
-func (f *fixture) untilSeen(name, want string) {
-	f.Helper()
-	f.until("Peering "+name, func() string {
-		if got := f.views(name); got != want {
-			return fmt.Sprintf("%s, want %s", got, want)
-		}
-		return ""
-	})
-}
-
-// conflict is the condition of a peering, once it is looked at.
-func (f *fixture) conflict(name string) *metav1.Condition {
-	peering, err := f.Peerings().Get(f.Context(), name, metav1.GetOptions{})
-	must(f.T, err)
-	return meta.FindStatusCondition(peering.Status.Conditions, v1alpha1.ConditionCIDRConflict)
-}
-
-// attached is every attachment, like "node-1 1 10.80.0.1 10.70.0.1".
-func (f *fixture) attached() (all []string) {
-	list, err := f.NodeAttachments().List(f.Context(), metav1.ListOptions{})
-	if err != nil {
-		return []string{err.Error()}
-	}
-	for _, a := range list.Items {
-		all = append(all, fmt.Sprintf("%s %d %s %s", a.Name, a.Spec.Index, a.Spec.InternalAddresses, a.Spec.ExternalAddresses))
-	}
-	return all
-}
-
-func (f *fixture) untilAttached(want ...string) {
-	f.Helper()
-	f.until("NodeAttachments", func() string {
-		if got := f.attached(); !slices.Equal(got, want) {
-			return fmt.Sprintf("%q, want %q", got, want)
-		}
-		return ""
-	})
-}
-
-// untilClaims waits until these are the names of all claims, and all are bound.
-func (f *fixture) untilClaims(want ...string) {
-	f.Helper()
-	f.until("AddressClaims", func() string {
-		list, err := f.AddressClaims().List(f.Context(), metav1.ListOptions{})
-		must(f.T, err)
-		var got []string
-		for _, claim := range list.Items {
-			if !claim.Status.Bound {
-				return claim.Name + " is not bound"
-			}
-			got = append(got, claim.Name)
-		}
-		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			return fmt.Sprintf("%q, want %q", got, want)
-		}
-		return ""
-	})
-}

@@ -1,5 +1,3 @@
-//go:build apiserver
-
 package controller_test
 
 import (
@@ -13,99 +11,85 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/test/kube"
 )
 
 func TestTheClusterIsDetected(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.node("node-2", "192.0.2.22", "10.0.1.0/24")
-	f.lead()
-	var is *v1alpha1.ClusterNetwork
-	f.until("ClusterNetwork", func() string {
-		var err error
-		if is, err = f.ClusterNetworks().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
-			return err.Error()
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.node("node-2", "192.0.2.22", "10.0.1.0/24")
+		f.lead()
+		var is *v1alpha1.ClusterNetwork
+		f.until("ClusterNetwork", func() string {
+			var err error
+			if is, err = f.ClusterNetworks().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+				return err.Error()
+			}
+			if !meta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.ConditionReady) {
+				return fmt.Sprintf("%+v", is.Status.Conditions)
+			}
+			return ""
+		})
+		system, err := f.cluster.Kubernetes().CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+		must(t, err)
+		f.untilEvents("ClusterNetwork", is, "Normal Known Detected is True: ", "Normal AsWished Ready is True: ")
+		s := is.Status
+		if want := "c" + string(system.UID)[:8]; string(s.ClusterID) != want {
+			t.Errorf("cluster ID %s, want %s", s.ClusterID, want)
 		}
-		if !meta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.ConditionReady) {
-			return fmt.Sprintf("%+v", is.Status.Conditions)
+		if got, want := fmt.Sprint(s.PodCIDRs, s.ServiceCIDRs, s.NodeCIDRs), "[10.0.0.0/23] [10.96.0.0/16] [192.0.2.21/32 192.0.2.22/32]"; got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
-		return ""
+		if want := (v1alpha1.ClusterNetworkSources{ClusterID: "kube-system", PodCIDRs: "nodes", ServiceCIDRs: "ServiceCIDRs", NodeCIDRs: "nodes"}); s.Sources != want {
+			t.Errorf("sources %+v, want %+v", s.Sources, want)
+		}
 	})
-	system, err := f.cluster.Kubernetes().CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
-	must(t, err)
-	f.untilEvents("ClusterNetwork", is, "Normal Known Detected is True: ", "Normal AsWished Ready is True: ")
-	s := is.Status
-	if want := "c" + string(system.UID)[:8]; string(s.ClusterID) != want {
-		t.Errorf("cluster ID %s, want %s", s.ClusterID, want)
-	}
-	if got, want := fmt.Sprint(s.PodCIDRs, s.ServiceCIDRs, s.NodeCIDRs), "[10.0.0.0/23] [10.96.0.0/16] [192.0.2.21/32 192.0.2.22/32]"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if want := (v1alpha1.ClusterNetworkSources{ClusterID: "kube-system", PodCIDRs: "nodes", ServiceCIDRs: "ServiceCIDRs", NodeCIDRs: "nodes"}); s.Sources != want {
-		t.Errorf("sources %+v, want %+v", s.Sources, want)
-	}
-}
-
-func TestWhatCannotBeDetectedIsToldNotGuessed(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "") // its CNI keeps the ranges of pods to itself
-	f.peer("b", 1, "10.0.0.0/16")
-	f.lead()
-	f.until("ClusterNetwork", func() string {
-		is, err := f.ClusterNetworks().Get(t.Context(), "default", metav1.GetOptions{})
-		if err != nil {
-			return err.Error()
-		}
-		c := meta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConditionDetected)
-		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "set spec.podCIDRs of ClusterNetwork default") {
-			return fmt.Sprintf("%+v", c)
-		}
-		return ""
-	})
-	f.untilSeen("b", "ClusterNetworkNotReady")
-	f.untilClaims()
-
-	f.network(`{"podCIDRs": ["10.0.0.0/16"], "remapPools": ["10.71.0.0/16"]}`)
-	f.untilSeen("b", "10.0.0.0/16>10.71.0.0/16 Remapped")
 }
 
 func TestNodesHaveAddressesForAsLongAsTheyAreThere(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.lead()
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]")
-	f.node("node-2", "192.0.2.22", "10.0.1.0/24")
-	f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]", "node-2 2 [10.80.0.2] [10.70.0.2]")
-	f.deleteNode("node-1")
-	f.untilAttached("node-2 2 [10.80.0.2] [10.70.0.2]")
-	f.untilClaims("10.70.0.2-32", "10.80.0.2-32")
-	f.node("node-0", "192.0.2.20", "10.0.2.0/24")
-	f.untilAttached("node-0 1 [10.80.0.1] [10.70.0.1]", "node-2 2 [10.80.0.2] [10.70.0.2]")
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.lead()
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]")
+		f.node("node-2", "192.0.2.22", "10.0.1.0/24")
+		f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]", "node-2 2 [10.80.0.2] [10.70.0.2]")
+		f.deleteNode("node-1")
+		f.untilAttached("node-2 2 [10.80.0.2] [10.70.0.2]")
+		f.untilClaims("10.70.0.2-32", "10.80.0.2-32")
+		f.node("node-0", "192.0.2.20", "10.0.2.0/24")
+		f.untilAttached("node-0 1 [10.80.0.1] [10.70.0.1]", "node-2 2 [10.80.0.2] [10.70.0.2]")
 
-	a, err := f.NodeAttachments().Get(t.Context(), "node-0", metav1.GetOptions{})
-	must(t, err)
-	if got := fmt.Sprint(a.Spec.UnderlayAddresses, a.Spec.PodCIDRs); got != "[192.0.2.20] [10.0.2.0/24]" {
-		t.Errorf("the attachment says %s of its node", got)
-	}
-	node, err := f.cluster.Kubernetes().CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
-	must(t, err)
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.30"}}
-	_, err = f.cluster.Kubernetes().CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
-	must(t, err)
-	f.until("the node's new address", func() string {
 		a, err := f.NodeAttachments().Get(t.Context(), "node-0", metav1.GetOptions{})
 		must(t, err)
-		if got := fmt.Sprint(a.Spec.UnderlayAddresses); got != "[192.0.2.30]" {
-			return got
+		if got := fmt.Sprint(a.Spec.UnderlayAddresses, a.Spec.PodCIDRs); got != "[192.0.2.20] [10.0.2.0/24]" {
+			t.Errorf("the attachment says %s of its node", got)
 		}
-		return ""
+		node, err := f.cluster.Kubernetes().CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
+		must(t, err)
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.30"}}
+		_, err = f.cluster.Kubernetes().CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+		must(t, err)
+		f.until("the node's new address", func() string {
+			a, err := f.NodeAttachments().Get(t.Context(), "node-0", metav1.GetOptions{})
+			must(t, err)
+			if got := fmt.Sprint(a.Spec.UnderlayAddresses); got != "[192.0.2.30]" {
+				return got
+			}
+			return ""
+		})
 	})
 }
 
 func TestAPeeringKeepsItsViewWhateverComesLater(t *testing.T) {
-	cluster := kube.Start(t)
-	f := newFixture(t, cluster)
+	inMemory(t, func(_ *testing.T, f *fixture) {
+		server := f.cluster.(memory)
+		f.keepsViews(func() { server.Stop(); server.Start() })
+	})
+}
+
+// keepsViews takes peerings and nodes through what may happen to them, a restart of the API
+// server among it.
+func (f *fixture) keepsViews(restart func()) {
+	f.Helper()
 	stop := f.lead()
 	f.node("node-0", "192.0.2.20", "10.0.0.0/24")
 	f.untilAttached("node-0 1 [10.80.0.1] [10.70.0.1]")
@@ -115,7 +99,7 @@ func TestAPeeringKeepsItsViewWhateverComesLater(t *testing.T) {
 	const c = "10.0.0.0/16>10.64.0.0/16 172.20.0.0/16>172.20.0.0/16 Remapped"
 	f.untilSeen("c", c)
 	if got := f.conflict("c").Message; got != "10.0.0.0/16 is seen as 10.64.0.0/16: 10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/23" {
-		t.Errorf("the peering says: %s", got)
+		f.Errorf("the peering says: %s", got)
 	}
 
 	stop() // while it is away, another peering comes, first by name
@@ -127,18 +111,17 @@ func TestAPeeringKeepsItsViewWhateverComesLater(t *testing.T) {
 		"10.80.0.1-32", "10.70.0.1-32", "10.80.0.2-32", "10.70.0.2-32", // nodes
 		"10.80.255.1-32", "10.80.255.2-32", "10.80.255.3-32", "10.70.0.3-32", "10.70.0.4-32", "10.70.0.5-32") // gateways
 
-	cluster.StopServer(t)
-	cluster.StartServer(t)
+	restart()
 	f.deleteNode("node-1")
 	f.untilAttached("node-0 1 [10.80.0.1] [10.70.0.1]")
 	f.untilSeen("c", c)
-	b, err := f.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
-	must(t, err)
+	b, err := f.Peerings().Get(f.Context(), "b", metav1.GetOptions{})
+	must(f.T, err)
 	if got := b.Status.Summary; got.RemoteCIDRs != "10.0.0.0/16,172.20.0.0/16" || got.SeenAs != "10.65.0.0/16,10.66.0.0/16" {
-		t.Errorf("the summary is %+v", got)
+		f.Errorf("the summary is %+v", got)
 	}
 
-	must(t, f.Peerings().Delete(t.Context(), "c", metav1.DeleteOptions{}))
+	must(f.T, f.Peerings().Delete(f.Context(), "c", metav1.DeleteOptions{}))
 	f.untilClaims("10.65.0.0-16", "10.66.0.0-16", "10.70.0.1-32", "10.80.0.1-32", "10.70.0.5-32", "10.80.255.3-32")
 	f.deleteNode("node-0") // now nobody knows where pods have addresses from
 	f.untilClaims("10.65.0.0-16", "10.66.0.0-16", "10.70.0.5-32", "10.80.255.3-32")
@@ -147,84 +130,87 @@ func TestAPeeringKeepsItsViewWhateverComesLater(t *testing.T) {
 }
 
 func TestGatewaysHaveNumbersAndKeepWhatTheyAppliedThemselves(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.lead()
-	f.peer("b", 2, "10.1.0.0/16")
-	f.untilSeen("b", "10.1.0.0/16>10.1.0.0/16 AsTheyAre")
-	f.peer("c", 1, "10.2.0.0/16")
-	f.untilSeen("c", "10.2.0.0/16>10.2.0.0/16 AsTheyAre")
-	gateways := func(name string) (all []string) {
-		peering, err := f.Peerings().Get(t.Context(), name, metav1.GetOptions{})
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.peer("b", 2, "10.1.0.0/16")
+		f.untilSeen("b", "10.1.0.0/16>10.1.0.0/16 AsTheyAre")
+		f.peer("c", 1, "10.2.0.0/16")
+		f.untilSeen("c", "10.2.0.0/16>10.2.0.0/16 AsTheyAre")
+		gateways := func(name string) (all []string) {
+			peering, err := f.Peerings().Get(t.Context(), name, metav1.GetOptions{})
+			must(t, err)
+			for _, g := range peering.Status.Gateways {
+				all = append(all, fmt.Sprint(g.Name, " ", g.Number, g.InternalAddresses, g.MTU))
+			}
+			return all
+		}
+		_, err := f.Peerings().ApplyStatus(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"},
+			Status: v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{{Name: "b-1", MTU: 1370}}}}, "strait-gateway-b-1")
 		must(t, err)
-		for _, g := range peering.Status.Gateways {
-			all = append(all, fmt.Sprint(g.Name, " ", g.Number, g.InternalAddresses, g.MTU))
+		if got, want := fmt.Sprint(gateways("b"), gateways("c")), "[b-0 1 [10.80.255.1] 0 b-1 2 [10.80.255.2] 1370] [c-0 3 [10.80.255.3] 0]"; got != want {
+			t.Errorf("gateways are\n%s, want\n%s", got, want)
 		}
-		return all
-	}
-	_, err := f.Peerings().ApplyStatus(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"},
-		Status: v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{{Name: "b-1", MTU: 1370}}}}, "strait-gateway-b-1")
-	must(t, err)
-	if got, want := fmt.Sprint(gateways("b"), gateways("c")), "[b-0 1 [10.80.255.1] 0 b-1 2 [10.80.255.2] 1370] [c-0 3 [10.80.255.3] 0]"; got != want {
-		t.Errorf("gateways are\n%s, want\n%s", got, want)
-	}
-	f.peer("b", 1, "10.1.0.0/16")
-	f.until("one gateway less", func() string {
-		if got := fmt.Sprint(gateways("b")); got != "[b-0 1 [10.80.255.1] 0 b-1 0 [] 1370]" {
-			return got
-		}
-		return ""
-	})
-	f.until("its claim", func() string {
-		list, err := f.AddressClaims().List(t.Context(), metav1.ListOptions{})
-		must(t, err)
-		if slices.ContainsFunc(list.Items, func(c v1alpha1.AddressClaim) bool { return c.Spec.Owner.Name == "b-1" }) {
-			return "still there"
-		}
-		return ""
+		f.peer("b", 1, "10.1.0.0/16")
+		f.until("one gateway less", func() string {
+			if got := fmt.Sprint(gateways("b")); got != "[b-0 1 [10.80.255.1] 0 b-1 0 [] 1370]" {
+				return got
+			}
+			return ""
+		})
+		f.until("its claim", func() string {
+			list, err := f.AddressClaims().List(t.Context(), metav1.ListOptions{})
+			must(t, err)
+			if slices.ContainsFunc(list.Items, func(c v1alpha1.AddressClaim) bool { return c.Spec.Owner.Name == "b-1" }) {
+				return "still there"
+			}
+			return ""
+		})
 	})
 }
 
 func TestNothingIsSeenWhereThisClusterHasSomethingElse(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.lead()
-	f.peer("b", 1, "10.9.0.0/16")
-	f.untilSeen("b", "10.9.0.0/16>10.9.0.0/16 AsTheyAre")
-	for seenAs, why := range map[string]string{
-		"10.96.0.0/16": "10.96.0.0/16 overlaps this cluster's service CIDR 10.96.0.0/16",
-		"10.0.0.0/16":  "10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/24",
-		"192.0.0.0/16": "192.0.0.0/16 overlaps this cluster's node CIDR 192.0.2.21/32",
-		"10.80.0.0/16": "10.80.0.0/16 overlaps this cluster's internal CIDR 10.80.0.0/16",
-		"10.9.0.0/16":  "10.9.0.0/16 overlaps the grant of Peering b 10.9.0.0/16",
-	} {
-		f.peer("c", 1, "10.5.0.0/16="+seenAs)
-		f.untilSeen("c", "NotSeen")
-		if got := f.conflict("c"); got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "10.5.0.0/16 is not seen: "+why+"; ") {
-			t.Errorf("%s: the condition is %s: %s", seenAs, got.Status, got.Message)
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.peer("b", 1, "10.9.0.0/16")
+		f.untilSeen("b", "10.9.0.0/16>10.9.0.0/16 AsTheyAre")
+		for seenAs, why := range map[string]string{
+			"10.96.0.0/16": "10.96.0.0/16 overlaps this cluster's service CIDR 10.96.0.0/16",
+			"10.0.0.0/16":  "10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/24",
+			"192.0.0.0/16": "192.0.0.0/16 overlaps this cluster's node CIDR 192.0.2.21/32",
+			"10.80.0.0/16": "10.80.0.0/16 overlaps this cluster's internal CIDR 10.80.0.0/16",
+			"10.9.0.0/16":  "10.9.0.0/16 overlaps the grant of Peering b 10.9.0.0/16",
+		} {
+			f.peer("c", 1, "10.5.0.0/16="+seenAs)
+			f.untilSeen("c", "NotSeen")
+			if got := f.conflict("c"); got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "10.5.0.0/16 is not seen: "+why+"; ") {
+				t.Errorf("%s: the condition is %s: %s", seenAs, got.Status, got.Message)
+			}
 		}
-	}
-	f.peer("c", 1, "10.5.0.0/16=10.120.0.0/16")
-	f.untilSeen("c", "10.5.0.0/16>10.120.0.0/16 AsTheyAre")
-	f.peer("c", 1, "10.5.0.0/16=10.121.0.0/16") // withdrawn, released, and granted elsewhere
-	f.untilSeen("c", "10.5.0.0/16>10.121.0.0/16 AsTheyAre")
-	f.peer("c", 1, "10.5.0.0/16=10.121.0.0/16", "10.121.0.0/16")
-	f.untilSeen("c", "10.5.0.0/16>10.121.0.0/16 10.121.0.0/16>10.64.0.0/16 Remapped")
-	f.peer("c", 1, "10.5.0.0/16=10.64.0.0/16", "10.121.0.0/16") // where it sees the other already
-	f.untilSeen("c", "10.121.0.0/16>10.64.0.0/16 NotSeen")
-	f.peer("c", 1, "10.5.0.0/16=10.64.0.0/16", "10.121.0.0/16=10.120.0.0/16")
-	f.untilSeen("c", "10.5.0.0/16>10.64.0.0/16 10.121.0.0/16>10.120.0.0/16 AsTheyAre")
-	f.peer("c", 1)
-	f.untilClaims("10.9.0.0-16", "10.70.0.1-32", "10.80.0.1-32", // node-1
-		"10.70.0.2-32", "10.80.255.1-32", "10.70.0.3-32", "10.80.255.2-32")
+		f.peer("c", 1, "10.5.0.0/16=10.120.0.0/16")
+		f.untilSeen("c", "10.5.0.0/16>10.120.0.0/16 AsTheyAre")
+		f.peer("c", 1, "10.5.0.0/16=10.121.0.0/16") // withdrawn, released, and granted elsewhere
+		f.untilSeen("c", "10.5.0.0/16>10.121.0.0/16 AsTheyAre")
+		f.peer("c", 1, "10.5.0.0/16=10.121.0.0/16", "10.121.0.0/16")
+		f.untilSeen("c", "10.5.0.0/16>10.121.0.0/16 10.121.0.0/16>10.64.0.0/16 Remapped")
+		f.peer("c", 1, "10.5.0.0/16=10.64.0.0/16", "10.121.0.0/16") // where it sees the other already
+		f.untilSeen("c", "10.121.0.0/16>10.64.0.0/16 NotSeen")
+		f.peer("c", 1, "10.5.0.0/16=10.64.0.0/16", "10.121.0.0/16=10.120.0.0/16")
+		f.untilSeen("c", "10.5.0.0/16>10.64.0.0/16 10.121.0.0/16>10.120.0.0/16 AsTheyAre")
+		f.peer("c", 1)
+		f.untilClaims("10.9.0.0-16", "10.70.0.1-32", "10.80.0.1-32", // node-1
+			"10.70.0.2-32", "10.80.255.1-32", "10.70.0.3-32", "10.80.255.2-32")
+	})
 }
 
 func TestARangeMovesWhenANodeComesToLieInIt(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.lead()
-	f.peer("b", 1, "10.9.0.0/16")
-	f.untilSeen("b", "10.9.0.0/16>10.9.0.0/16 AsTheyAre")
-	f.node("node-2", "10.9.0.7", "10.0.1.0/24")
-	f.untilSeen("b", "10.9.0.0/16>10.64.0.0/16 Remapped")
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.peer("b", 1, "10.9.0.0/16")
+		f.untilSeen("b", "10.9.0.0/16>10.9.0.0/16 AsTheyAre")
+		f.node("node-2", "10.9.0.7", "10.0.1.0/24")
+		f.untilSeen("b", "10.9.0.0/16>10.64.0.0/16 Remapped")
+	})
 }

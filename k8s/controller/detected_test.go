@@ -1,5 +1,3 @@
-//go:build apiserver
-
 package controller_test
 
 import (
@@ -11,28 +9,28 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/controller"
-	"strait.dev/strait/test/kube"
 )
 
 // What a preflight tells of a cluster is what the controller will find.
 func TestWhatIsDetectedWithoutAControllerIsWhatItFinds(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	before, err := controller.Detected(t.Context(), f.Client)
-	must(t, err)
-	f.lead()
-	f.until("the ClusterNetwork", func() string {
-		is, err := f.ClusterNetworks().Get(t.Context(), "default", metav1.GetOptions{})
-		if err != nil || !meta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.ConditionReady) {
-			return "not ready"
-		}
-		if !reflect.DeepEqual(is.Spec.InternalCIDRs, before.Spec.InternalCIDRs) || !reflect.DeepEqual(is.Spec.ExternalCIDRs, before.Spec.ExternalCIDRs) || !reflect.DeepEqual(is.Spec.RemapPools, before.Spec.RemapPools) {
-			t.Errorf("the pools are %+v, and were foretold as %+v", is.Spec, before.Spec)
-		}
-		is.Status.Conditions, before.Status.Conditions, is.Status.ObservedGeneration = nil, nil, 0
-		if !reflect.DeepEqual(is.Status, before.Status) {
-			t.Errorf("the status is %+v, and was foretold as %+v", is.Status, before.Status)
-		}
-		return ""
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		before, err := controller.Detected(t.Context(), f.Client)
+		must(t, err)
+		f.lead()
+		f.until("the ClusterNetwork", func() string {
+			is, err := f.ClusterNetworks().Get(t.Context(), "default", metav1.GetOptions{})
+			if err != nil || !meta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.ConditionReady) {
+				return "not ready"
+			}
+			if !reflect.DeepEqual(is.Spec.InternalCIDRs, before.Spec.InternalCIDRs) || !reflect.DeepEqual(is.Spec.ExternalCIDRs, before.Spec.ExternalCIDRs) || !reflect.DeepEqual(is.Spec.RemapPools, before.Spec.RemapPools) {
+				t.Errorf("the pools are %+v, and were foretold as %+v", is.Spec, before.Spec)
+			}
+			is.Status.Conditions, before.Status.Conditions, is.Status.ObservedGeneration = nil, nil, 0
+			if !reflect.DeepEqual(is.Status, before.Status) {
+				t.Errorf("the status is %+v, and was foretold as %+v", is.Status, before.Status)
+			}
+			return ""
+		})
 	})
 }

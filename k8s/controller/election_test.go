@@ -1,10 +1,10 @@
-//go:build apiserver
-
 package controller_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,40 +12,14 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/rbac"
+	"strait.dev/strait/test/fakekube"
 	"strait.dev/strait/test/kube"
 )
-
-func TestAControllerPausesWithoutTheLeaseAndGoesOnWithIt(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.lead()
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]")
-
-	f.hold("another")
-	f.until("the controller waits", func() string {
-		if !f.log.contain("waiting for the lease") {
-			return "it does not say so"
-		}
-		return ""
-	})
-	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ok\n", "/metrics": "\nstrait_controller_leader 0\n"} {
-		if got := f.get("first", path); !strings.Contains(got, want) {
-			t.Errorf("%s of a controller that waits: %q, want %q", path, got, want)
-		}
-	}
-	f.node("node-2", "192.0.2.22", "10.0.1.0/24")
-	released := f.hold("")
-	f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]", "node-2 2 [10.80.0.2] [10.70.0.2]")
-	second, err := f.NodeAttachments().Get(t.Context(), "node-2", metav1.GetOptions{})
-	must(t, err)
-	if order, err := resourceversion.CompareResourceVersion(second.ResourceVersion, released); err != nil || order <= 0 {
-		t.Errorf("node-2 was attached while another held the lease: at %s, which was let go at %s (%v)", second.ResourceVersion, released, err)
-	}
-}
 
 // hold gives the lease to somebody, or to nobody, and returns at which resource version.
 func (f *fixture) hold(holder string) (at string) {
@@ -60,7 +34,11 @@ func (f *fixture) hold(holder string) (at string) {
 // Both work at once, because their leases are in different namespaces: as if each was
 // sure to lead.
 func TestF17_T19_TwoControllersAtOnceDoNoHarm(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
+	inMemory(t, func(_ *testing.T, f *fixture) { f.twoControllers() })
+}
+
+func (f *fixture) twoControllers() {
+	f.Helper()
 	f.node("node-0", "192.0.2.100", "10.0.100.0/24")
 	f.start(f.cluster.Admin(), "default", "first")
 	f.start(f.cluster.Admin(), "kube-system", "second")
@@ -80,19 +58,19 @@ func TestF17_T19_TwoControllersAtOnceDoNoHarm(t *testing.T) {
 			name = fmt.Sprintf("b%d", i)
 			if peerings[i] = !peerings[i]; peerings[i] {
 				f.peer(name, 1+random.Int32N(2), fmt.Sprintf("10.0.0.0/1%d", 4+random.IntN(4)))
-			} else if err := f.Peerings().Delete(t.Context(), name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-				must(t, err)
+			} else if err := f.Peerings().Delete(f.Context(), name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+				must(f.T, err)
 			}
 		default:
-			time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
+			f.pause(time.Duration(random.IntN(300)) * time.Millisecond)
 		}
 		if found := f.conflictingClaims(); found != "" {
-			t.Fatal(found)
+			f.Fatal(found)
 		}
 	}
 	f.until("each node has its attachment, under an index of its own", func() string {
-		list, err := f.NodeAttachments().List(t.Context(), metav1.ListOptions{})
-		must(t, err)
+		list, err := f.NodeAttachments().List(f.Context(), metav1.ListOptions{})
+		must(f.T, err)
 		indices := map[int32]string{}
 		for _, a := range list.Items {
 			if other := indices[a.Spec.Index]; other != "" {
@@ -112,8 +90,8 @@ func TestF17_T19_TwoControllersAtOnceDoNoHarm(t *testing.T) {
 		return ""
 	})
 	f.until("each peering is seen, and nothing is left over", func() string {
-		list, err := f.Peerings().List(t.Context(), metav1.ListOptions{})
-		must(t, err)
+		list, err := f.Peerings().List(f.Context(), metav1.ListOptions{})
+		must(f.T, err)
 		wanted := 0
 		for _, p := range list.Items {
 			if got := f.views(p.Name); !strings.Contains(got, ">") {
@@ -126,8 +104,8 @@ func TestF17_T19_TwoControllersAtOnceDoNoHarm(t *testing.T) {
 				wanted += 2
 			}
 		}
-		all, err := f.AddressClaims().List(t.Context(), metav1.ListOptions{})
-		must(t, err)
+		all, err := f.AddressClaims().List(f.Context(), metav1.ListOptions{})
+		must(f.T, err)
 		if wanted += 2; len(all.Items) != wanted {
 			return fmt.Sprintf("%d claims, want %d", len(all.Items), wanted)
 		}
@@ -153,4 +131,82 @@ func (f *fixture) conflictingClaims() string {
 		bound = append(bound, grant)
 	}
 	return ""
+}
+
+// A holder that is cut off neither renews nor releases the lease. It pauses before another
+// controller may lead, which does so as soon as the lease has ended.
+func TestALeaseThatIsNotRenewedPassesOn(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		s := f.cluster.(memory)
+		cut := false
+		holder := s.Account(t, "default", "holder", rbac.Controller)
+		holder.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return client.RoundTripper(func(r *http.Request) (*http.Response, error) {
+				if cut && r.Method != http.MethodGet {
+					return nil, errors.New("cut off")
+				}
+				return next.RoundTrip(r)
+			})
+		})
+		f.start(holder, "default", "holder")
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]")
+		f.start(f.cluster.Admin(), "default", "waiting")
+		f.pause(time.Minute)
+		if got := f.holder(); got != "holder" {
+			t.Fatalf("the lease is held by %q while the holder renews it", got)
+		}
+
+		cut = true
+		begun := time.Now()
+		f.until("the holder pauses", func() string {
+			if !f.log.contain("the lease could not be renewed; pausing") {
+				return "it does not say so"
+			}
+			return ""
+		})
+		if got := f.holder(); got != "holder" {
+			t.Errorf("the lease passed to %q before the holder paused", got)
+		}
+		f.until("the lease passes on", func() string { return strings.TrimPrefix(f.holder(), "waiting") })
+		// A lease of 15 s, seen at an attempt every 2 s, and up to 2 s after its last renewal.
+		if took := time.Now().Sub(begun); took > 19*time.Second {
+			t.Errorf("the lease passed on after %v", took)
+		}
+		f.node("node-2", "192.0.2.22", "10.0.1.0/24")
+		f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]", "node-2 2 [10.80.0.2] [10.70.0.2]")
+	})
+}
+
+// holder is who has the lease.
+func (f *fixture) holder() string {
+	f.Helper()
+	lease, err := f.Leases("default").Get(f.Context(), "strait-controller", metav1.GetOptions{})
+	must(f.T, err)
+	return *lease.Spec.HolderIdentity
+}
+
+// A pass that fails is repeated after a time that doubles up to a minute, and not more
+// often, however long an API server refuses what a controller writes.
+func TestAPassThatFailsIsRepeatedMoreAndMoreRarely(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		refused := 0
+		stop := f.cluster.(memory).Fail(func(q fakekube.Request) error {
+			if q.Resource == "nodeattachments" && q.Verb == "patch" {
+				refused++
+				return apierrors.NewServiceUnavailable("busy")
+			}
+			return nil
+		})
+		f.lead()
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.pause(time.Minute)
+		first := refused
+		f.pause(5 * time.Minute)
+		if rest := refused - first; first < 5 || first > 15 || rest < 4 || rest > 6 {
+			t.Errorf("%d attempts in the first minute, want 5 to 15; %d in the 5 minutes after it, want one a minute", first, rest)
+		}
+		stop()
+		f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]")
+	})
 }

@@ -1,10 +1,7 @@
-//go:build apiserver
-
 package controller_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,7 +10,6 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/controller"
 	"strait.dev/strait/k8s/rbac"
-	"strait.dev/strait/test/kube"
 )
 
 // install starts a controller, with no more than its rules, that was told these fields
@@ -22,8 +18,7 @@ func (f *fixture) install(fields string) (stop func()) {
 	f.Helper()
 	network, err := controller.ParseNetwork([]byte(fields))
 	must(f.T, err)
-	account := f.cluster.ServiceAccount(f.T, "strait-system", "strait-controller")
-	f.cluster.Grant(f.T, rbac.Controller, "strait-system", "strait-controller")
+	account := f.cluster.Account(f.T, "strait-system", "strait-controller", rbac.Controller)
 	return f.start(account, "strait-system", "installed", func(o *controller.Options) { o.Network = network })
 }
 
@@ -50,55 +45,42 @@ func (f *fixture) untilNetwork(want string) *v1alpha1.ClusterNetwork {
 }
 
 func TestWhatTheInstallationSaysOfTheClusterComesAndGoes(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	stop := f.install("{podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16], externalCIDRs: [10.90.0.0/16], overlay: {mtu: 1400}}")
-	f.untilNetwork("[10.0.0.0/16][10.90.0.0/16]1400 AsWished")
-	stop()
+	inMemory(t, func(t *testing.T, f *fixture) {
+		stop := f.install("{podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16], externalCIDRs: [10.90.0.0/16], overlay: {mtu: 1400}}")
+		f.untilNetwork("[10.0.0.0/16][10.90.0.0/16]1400 AsWished")
+		stop()
 
-	// An admin's field stays when that of the installation goes, and the default is back.
-	f.network(`{"podCIDRs":["10.2.0.0/16"]}`)
-	stop = f.install("{podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16]}")
-	f.untilNetwork("[10.0.0.0/16 10.2.0.0/16][10.70.0.0/16]0 AsWished")
-	stop()
-	stop = f.install("{serviceCIDRs: [10.96.0.0/16]}")
-	f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 AsWished")
+		// An admin's field stays when that of the installation goes, and the default is back.
+		f.network(`{"podCIDRs":["10.2.0.0/16"]}`)
+		stop = f.install("{podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16]}")
+		f.untilNetwork("[10.0.0.0/16 10.2.0.0/16][10.70.0.0/16]0 AsWished")
+		stop()
+		stop = f.install("{serviceCIDRs: [10.96.0.0/16]}")
+		f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 AsWished")
 
-	// An object that takes the place of the first gets it too.
-	must(t, f.ClusterNetworks().Delete(t.Context(), "default", metav1.DeleteOptions{}))
-	f.network(`{"podCIDRs":["10.2.0.0/16"]}`)
-	f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 AsWished")
-	stop()
+		// An object that takes the place of the first gets it too.
+		must(t, f.ClusterNetworks().Delete(t.Context(), "default", metav1.DeleteOptions{}))
+		f.network(`{"podCIDRs":["10.2.0.0/16"]}`)
+		f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 AsWished")
+		stop()
 
-	// A controller that was told nothing takes nothing away.
-	stop = f.lead()
-	f.node("node-1", "192.0.2.21", "10.2.0.0/24")
-	f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]")
-	f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 AsWished")
-	stop()
-}
-
-func TestWhatTheInstallationMayNotSayIsReportedAndChangesNothing(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	stop := f.install("{clusterID: a, podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16]}")
-	f.untilNetwork("a[10.0.0.0/16][10.70.0.0/16]0 AsWished")
-	stop()
-	f.install("{clusterID: b, podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16]}")
-	network := f.untilNetwork("a[10.0.0.0/16][10.70.0.0/16]0 CannotAllocate")
-	message := meta.FindStatusCondition(network.Status.Conditions, v1alpha1.ConditionReady).Message
-	for _, part := range []string{"other clusters know this one by its ID", "correct clusterNetwork in its values"} {
-		if !strings.Contains(message, part) {
-			t.Errorf("%q does not say %q", message, part)
-		}
-	}
+		// A controller that was told nothing takes nothing away.
+		stop = f.lead()
+		f.node("node-1", "192.0.2.21", "10.2.0.0/24")
+		f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]")
+		f.untilNetwork("[10.2.0.0/16][10.70.0.0/16]0 AsWished")
+		stop()
+	})
 }
 
 func TestWithoutPoliciesThereAreNone(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	stop := f.lead()
-	f.peer("b", 1, "10.0.0.0/16")
-	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key-1 1.key")
-	stop()
-	f.start(f.cluster.Admin(), "default", "second", func(o *controller.Options) { o.Gateways.NoPolicies = true })
-	f.untilWorkloads("set/b x1 service/b-0 secret/b-0-key-1 1.key")
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		stop := f.lead()
+		f.peer("b", 1, "10.0.0.0/16")
+		f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key-1 1.key")
+		stop()
+		f.start(f.cluster.Admin(), "default", "second", func(o *controller.Options) { o.Gateways.NoPolicies = true })
+		f.untilWorkloads("set/b x1 service/b-0 secret/b-0-key-1 1.key")
+	})
 }

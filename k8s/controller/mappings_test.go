@@ -1,5 +1,3 @@
-//go:build apiserver
-
 package controller_test
 
 import (
@@ -39,58 +37,60 @@ func (f *fixture) untilMapping(name, want string) {
 }
 
 func TestAMappingHasItsAddressAloneOrSaysWhyNot(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.mapTo("database", "10.70.0.1") // before any node takes it
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.lead()
-	f.untilMapping("database", "False NoGateway 10.70.0.1 is reserved for it, but no gateway is there to serve it; create a Peering")
-	f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.2]")
-	f.untilClaims("10.70.0.1-32", "10.70.0.2-32", "10.80.0.1-32")
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.mapTo("database", "10.70.0.1") // before any node takes it
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.untilMapping("database", "False NoGateway 10.70.0.1 is reserved for it, but no gateway is there to serve it; create a Peering")
+		f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.2]")
+		f.untilClaims("10.70.0.1-32", "10.70.0.2-32", "10.80.0.1-32")
 
-	f.mapTo("other", "10.70.0.1")
-	f.untilMapping("other", "False Taken 10.70.0.1 is taken: it is the external address of AddressMapping database; choose another one")
-	f.mapTo("other", "10.70.0.2")
-	f.untilMapping("other", "False Taken 10.70.0.2 is taken: it is the external address of NodeAttachment node-1; choose another one")
-	f.mapTo("other", "10.9.0.1")
-	f.untilMapping("other", "False Outside 10.9.0.1 is in none of spec.externalCIDRs of ClusterNetwork default; choose an address of these, or add a range with it there")
-	f.untilMapping("database", "False NoGateway")
+		f.mapTo("other", "10.70.0.1")
+		f.untilMapping("other", "False Taken 10.70.0.1 is taken: it is the external address of AddressMapping database; choose another one")
+		f.mapTo("other", "10.70.0.2")
+		f.untilMapping("other", "False Taken 10.70.0.2 is taken: it is the external address of NodeAttachment node-1; choose another one")
+		f.mapTo("other", "10.9.0.1")
+		f.untilMapping("other", "False Outside 10.9.0.1 is in none of spec.externalCIDRs of ClusterNetwork default; choose an address of these, or add a range with it there")
+		f.untilMapping("database", "False NoGateway")
 
-	f.mapTo("database", "10.70.0.9") // the old one is free then
-	f.untilMapping("database", "False NoGateway 10.70.0.9 is reserved")
-	f.mapTo("other", "10.70.0.1")
-	f.untilMapping("other", "False NoGateway 10.70.0.1 is reserved")
-	must(t, f.AddressMappings().Delete(t.Context(), "other", metav1.DeleteOptions{}))
-	f.untilClaims("10.70.0.9-32", "10.70.0.2-32", "10.80.0.1-32")
-	f.deleteNode("node-1") // now nothing may be allocated, and what is held stays
-	f.untilAttached()
-	f.untilClaims("10.70.0.9-32")
+		f.mapTo("database", "10.70.0.9") // the old one is free then
+		f.untilMapping("database", "False NoGateway 10.70.0.9 is reserved")
+		f.mapTo("other", "10.70.0.1")
+		f.untilMapping("other", "False NoGateway 10.70.0.1 is reserved")
+		must(t, f.AddressMappings().Delete(t.Context(), "other", metav1.DeleteOptions{}))
+		f.untilClaims("10.70.0.9-32", "10.70.0.2-32", "10.80.0.1-32")
+		f.deleteNode("node-1") // now nothing may be allocated, and what is held stays
+		f.untilAttached()
+		f.untilClaims("10.70.0.9-32")
+	})
 }
 
 func TestAMappingIsReadyWhenAllGatewaysServeItAsItIs(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.lead()
-	f.mapTo("vm", "10.70.1.9")
-	f.untilMapping("vm", "False NoGateway")
-	f.peer("b", 2, "10.1.0.0/16")
-	f.untilMapping("vm", "False NotServed 10.70.1.9 is reserved for it, but gateway b-0 and 1 more do not serve it; if that lasts, see in its log what it says of AddressMapping vm")
-	serves := func(gateway string, generation int64) {
-		t.Helper()
-		f.says("b", v1alpha1.GatewayStatus{Name: gateway, Mappings: []v1alpha1.ServedMapping{{Name: "another", Generation: 1}, {Name: "vm", Generation: generation}}})
-	}
-	serves("b-0", 1)
-	f.untilMapping("vm", "False NotServed 10.70.1.9 is reserved for it, but gateway b-1 does not serve it")
-	serves("b-1", 1)
-	f.untilMapping("vm", "True Served 10.70.1.9 stands for 192.0.2.77 at all gateways")
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.mapTo("vm", "10.70.1.9")
+		f.untilMapping("vm", "False NoGateway")
+		f.peer("b", 2, "10.1.0.0/16")
+		f.untilMapping("vm", "False NotServed 10.70.1.9 is reserved for it, but gateway b-0 and 1 more do not serve it; if that lasts, see in its log what it says of AddressMapping vm")
+		serves := func(gateway string, generation int64) {
+			t.Helper()
+			f.says("b", v1alpha1.GatewayStatus{Name: gateway, Mappings: []v1alpha1.ServedMapping{{Name: "another", Generation: 1}, {Name: "vm", Generation: generation}}})
+		}
+		serves("b-0", 1)
+		f.untilMapping("vm", "False NotServed 10.70.1.9 is reserved for it, but gateway b-1 does not serve it")
+		serves("b-1", 1)
+		f.untilMapping("vm", "True Served 10.70.1.9 stands for 192.0.2.77 at all gateways")
 
-	m, err := f.AddressMappings().Get(t.Context(), "vm", metav1.GetOptions{})
-	must(t, err)
-	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReserved); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != 1 {
-		t.Errorf("the condition Reserved is %+v", c)
-	}
-	kube.Edit(t, f.AddressMappings(), "vm", func(m *v1alpha1.AddressMapping) { m.Spec.Target = "192.0.2.78" })
-	f.untilMapping("vm", "False NotServed") // what is served is the old target
-	serves("b-0", 2)
-	serves("b-1", 2)
-	f.untilMapping("vm", "True Served 10.70.1.9 stands for 192.0.2.78 at all gateways")
+		m, err := f.AddressMappings().Get(t.Context(), "vm", metav1.GetOptions{})
+		must(t, err)
+		if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReserved); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != 1 {
+			t.Errorf("the condition Reserved is %+v", c)
+		}
+		kube.Edit(t, f.AddressMappings(), "vm", func(m *v1alpha1.AddressMapping) { m.Spec.Target = "192.0.2.78" })
+		f.untilMapping("vm", "False NotServed") // what is served is the old target
+		serves("b-0", 2)
+		serves("b-1", 2)
+		f.untilMapping("vm", "True Served 10.70.1.9 stands for 192.0.2.78 at all gateways")
+	})
 }

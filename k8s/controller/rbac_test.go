@@ -19,8 +19,7 @@ import (
 func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 	cluster := kube.Start(t)
 	f := newFixture(t, cluster)
-	account := cluster.ServiceAccount(t, "strait-system", "strait-controller")
-	f.cluster.Grant(t, rbac.Controller, "strait-system", "strait-controller")
+	account := f.cluster.Account(t, "strait-system", "strait-controller", rbac.Controller)
 	f.start(account, "strait-system", "first")
 	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 	f.peer("b", 1, "10.0.0.0/16")

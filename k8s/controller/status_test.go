@@ -1,10 +1,7 @@
-//go:build apiserver
-
 package controller_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -17,10 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/peering"
-	"strait.dev/strait/test/kube"
 )
 
 const keyThere v1alpha1.PublicKey = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="
@@ -29,7 +23,7 @@ const keyThere v1alpha1.PublicKey = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08
 // ready.
 func (f *fixture) runGateway(name string, ready corev1.ConditionStatus) {
 	f.Helper()
-	f.cluster.ServiceAccount(f.T, "strait-gateways", "default")
+	f.cluster.Account(f.T, gateways, "default", nil)
 	pods, no, now := f.Pods("strait-gateways"), false, int64(0)
 	pod, err := pods.Create(f.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		NodeName: "node-1", AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "gateway", Image: "i"}},
@@ -103,80 +97,54 @@ func (f *fixture) untilCondition(peering, kind, want string) {
 }
 
 func TestAnnouncedRangesAreSeenLikeWrittenOnes(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.lead()
-	f.accept("b", "10.0.0.0/8", "172.16.0.0/12")
-	f.untilSeen("b", "AsTheyAre")
-	f.untilCondition("b", "Announced", "Unknown NotHeard")
-	f.untilCondition("b", "Routed", "False NoRanges")
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.accept("b", "10.0.0.0/8", "172.16.0.0/12")
+		f.untilSeen("b", "AsTheyAre")
+		f.untilCondition("b", "Announced", "Unknown NotHeard")
+		f.untilCondition("b", "Routed", "False NoRanges")
 
-	f.say("b", announces("cluster-b", "10.0.0.0/16", "172.20.0.0/16"))
-	const first = "10.0.0.0/16>10.64.0.0/16 172.20.0.0/16>172.20.0.0/16 Remapped"
-	f.untilSeen("b", first)
-	f.untilCondition("b", "Announced", "True AsGranted")
-	if got := f.peering("b").Status.ClusterID; got != "cluster-b" {
-		t.Errorf("the cluster ID is %q", got)
-	}
-	f.say("b", announces("cluster-b", "10.9.0.0/16", "10.0.0.0/16")) // what stays is seen where it was
-	f.untilSeen("b", "10.9.0.0/16>10.9.0.0/16 10.0.0.0/16>10.64.0.0/16 Remapped")
-	f.untilClaims("10.9.0.0-16", "10.64.0.0-16", "10.80.0.1-32", "10.70.0.1-32", "10.80.255.1-32", "10.70.0.2-32")
+		f.say("b", announces("cluster-b", "10.0.0.0/16", "172.20.0.0/16"))
+		const first = "10.0.0.0/16>10.64.0.0/16 172.20.0.0/16>172.20.0.0/16 Remapped"
+		f.untilSeen("b", first)
+		f.untilCondition("b", "Announced", "True AsGranted")
+		if got := f.peering("b").Status.ClusterID; got != "cluster-b" {
+			t.Errorf("the cluster ID is %q", got)
+		}
+		f.say("b", announces("cluster-b", "10.9.0.0/16", "10.0.0.0/16")) // what stays is seen where it was
+		f.untilSeen("b", "10.9.0.0/16>10.9.0.0/16 10.0.0.0/16>10.64.0.0/16 Remapped")
+		f.untilClaims("10.9.0.0-16", "10.64.0.0-16", "10.80.0.1-32", "10.70.0.1-32", "10.80.255.1-32", "10.70.0.2-32")
 
-	f.say("b", announces("cluster-c", "10.9.0.0/16")) // another cluster cannot take its place
-	f.untilCondition("b", "Announced", "False Refused what the remote cluster announced is not granted any more: it is of cluster cluster-c, and Peering b is with cluster cluster-b, which announced itself first")
-	f.untilSeen("b", "AsTheyAre")
+		f.say("b", announces("cluster-c", "10.9.0.0/16")) // another cluster cannot take its place
+		f.untilCondition("b", "Announced", "False Refused what the remote cluster announced is not granted any more: it is of cluster cluster-c, and Peering b is with cluster cluster-b, which announced itself first")
+		f.untilSeen("b", "AsTheyAre")
+	})
 }
 
 func TestABadAnnouncementChangesNothingElse(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.lead()
-	f.peer("c", 1, "10.3.0.0/16")
-	f.peer("b", 1, "10.1.0.0/16")
-	f.untilSeen("c", "10.3.0.0/16>10.3.0.0/16 AsTheyAre")
-	f.untilSeen("b", "10.1.0.0/16>10.1.0.0/16 AsTheyAre")
-	f.untilCondition("c", "Ready", "False NoGatewayReady")
-	f.untilCondition("b", "Ready", "False NoGatewayReady")
-	b, c := f.peering("b"), f.peering("c")
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.peer("c", 1, "10.3.0.0/16")
+		f.peer("b", 1, "10.1.0.0/16")
+		f.untilSeen("c", "10.3.0.0/16>10.3.0.0/16 AsTheyAre")
+		f.untilSeen("b", "10.1.0.0/16>10.1.0.0/16 AsTheyAre")
+		f.untilCondition("c", "Ready", "False NoGatewayReady")
+		f.untilCondition("b", "Ready", "False NoGatewayReady")
+		b, c := f.peering("b"), f.peering("c")
 
-	f.say("b", announces("b", "10.1.0.0/16", "10.3.0.0/16")) // what c sees
-	f.untilCondition("b", "Announced", "False Refused what the remote cluster announced is not granted any more: pods: 10.3.0.0/16 is not granted")
-	if now := f.peering("c"); now.ResourceVersion != c.ResourceVersion {
-		t.Errorf("the other peering became %+v, was %+v", now.Status, c.Status)
-	}
-	now := f.peering("b")
-	if !reflect.DeepEqual(now.Status.Prefixes, b.Status.Prefixes) || !reflect.DeepEqual(now.Status.Gateways, b.Status.Gateways) || now.Status.ClusterID != "b" {
-		t.Errorf("the peering became %+v, was %+v", now.Status, b.Status)
-	}
-	f.untilClaims("10.1.0.0-16", "10.3.0.0-16", "10.80.0.1-32", "10.70.0.1-32", "10.80.255.1-32", "10.70.0.2-32", "10.80.255.2-32", "10.70.0.3-32")
-}
-
-// An announcement that nobody refuses must fit into a status: it would keep all else of
-// the gateway out of it.
-func TestTheLargestAnnouncementFits(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.accept("b", "10.0.0.0/8", "fd00::/16")
-	a := announces("b").Announcements[0]
-	a.Gateways = nil
-	for i := range 64 {
-		a.Prefixes = append(a.Prefixes, v1alpha1.CIDR(fmt.Sprintf("fd00:1:%x:ffff:ffff:ffff:ffff:fff0/124", i)))
-		a.ExternalPrefixes = append(a.ExternalPrefixes, v1alpha1.CIDR(fmt.Sprintf("10.%d.0.0/16", i)))
-	}
-	for i := range 16 {
-		g := v1alpha1.AnnouncedGateway{Name: fmt.Sprintf("%s%02d", strings.Repeat("a", 61), i)}
-		for j := range 2 {
-			g.PublicKeys = append(g.PublicKeys, v1alpha1.PublicKey(config.Key{9, byte(i), byte(j)}.String()))
+		f.say("b", announces("b", "10.1.0.0/16", "10.3.0.0/16")) // what c sees
+		f.untilCondition("b", "Announced", "False Refused what the remote cluster announced is not granted any more: pods: 10.3.0.0/16 is not granted")
+		if now := f.peering("c"); now.ResourceVersion != c.ResourceVersion {
+			t.Errorf("the other peering became %+v, was %+v", now.Status, c.Status)
 		}
-		for j := range 8 {
-			g.Endpoints = append(g.Endpoints, v1alpha1.Endpoint(fmt.Sprintf("%s.x%d-Y:6553%d", strings.Repeat("a.b-c.", 40), j, j%6)))
+		now := f.peering("b")
+		if !reflect.DeepEqual(now.Status.Prefixes, b.Status.Prefixes) || !reflect.DeepEqual(now.Status.Gateways, b.Status.Gateways) || now.Status.ClusterID != "b" {
+			t.Errorf("the peering became %+v, was %+v", now.Status, b.Status)
 		}
-		a.Gateways = append(a.Gateways, g)
-	}
-	a.Gateways[0].Endpoints = []v1alpha1.Endpoint{"[2001:DB8::1]:1", "1.example:2", "a..b:3", "[::1]:4"}
-	if err := peering.Refusal(f.peering("b"), "a", &a); err != nil {
-		t.Fatal(err)
-	}
-	f.say("b", v1alpha1.PeeringStatus{Announcements: []v1alpha1.Announcement{a}})
+		f.untilClaims("10.1.0.0-16", "10.3.0.0-16", "10.80.0.1-32", "10.70.0.1-32", "10.80.255.1-32", "10.70.0.2-32", "10.80.255.2-32", "10.70.0.3-32")
+	})
 }
 
 // links is what a gateway says whose link is up.
@@ -189,68 +157,38 @@ func links(rtt time.Duration) v1alpha1.PeeringStatus {
 	}
 }
 
-func TestAPeeringBecomesReadyStepByStep(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.lead()
-	f.accept("b", "10.1.0.0/16")
-	f.untilCondition("b", "Ready", "False NoGatewayReady gateway b-0 has no pod yet")
-	f.runGateway("b-0", corev1.ConditionTrue)
-	f.untilCondition("b", "Ready", "False NoHandshake no gateway of the remote cluster has answered yet; see whether UDP passes to gw.example:51840")
-	up := links(1500 * time.Microsecond)
-	f.say("b", up)
-	f.untilCondition("b", "TunnelUp", "True LinkUp 1 link is up")
-	f.untilCondition("b", "PathMTU", "True FullSize packets of 1400 bytes cross")
-	f.untilCondition("b", "Ready", "False NoRanges")
-	up.Announcements = announces("cluster-b", "10.1.0.0/16").Announcements
-	f.say("b", up)
-	f.untilCondition("b", "Ready", "False NoNode 0 of 1 nodes send to a gateway that is up; node-1: its helper has not said anything of the gateway yet")
-	f.confirm("node-1", true)
-	f.untilCondition("b", "Ready", "True Works packets cross: 1 link is up; 1 of 1 nodes send to a gateway that is up")
-	f.untilRow("b", "b", "True", "198.51.100.7:51840", "10.1.0.0/16", "10.1.0.0/16", "1.5ms", "2?s", "1400")
-	f.untilEvents("Peering", f.peering("b"), "Normal LinkUp TunnelUp is True: 1 link is up", "Normal Works Ready is True: packets cross: 1 link is up; 1 of 1 nodes send to a gateway that is up")
-
-	f.confirm("node-1", false)
-	f.untilCondition("b", "Ready", "False NoNode 0 of 1 nodes send to a gateway that is up; node-1: no answer")
-	f.confirm("node-1", true)
-	up.Links[0].Up = false
-	f.say("b", up)
-	f.untilCondition("b", "Ready", "False Lost no gateway of the remote cluster answers since 2")
-	f.untilRow("b", "b", "False", "gw.example:51840", "10.1.0.0/16", "10.1.0.0/16", "", "2?s", "1400")
-	f.untilEvents("Peering", f.peering("b"), "Warning NoNode Ready is False: ", "Warning Lost TunnelUp is False: no gateway of the remote cluster answers since ")
-}
-
 // At rest measurements are written now and then, and nothing else is.
 func TestMeasurementsAreWrittenNowAndThen(t *testing.T) {
-	f := newFixture(t, kube.Shared(t))
-	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
-	f.lead()
-	f.accept("b", "10.1.0.0/16")
-	f.runGateway("b-0", corev1.ConditionTrue)
-	f.say("b", links(time.Millisecond))
-	f.until("the summary", func() string {
-		if s := f.peering("b").Status.Summary; s.RTT == nil || s.RTT.Duration != time.Millisecond {
-			return fmt.Sprintf("%+v", s)
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.accept("b", "10.1.0.0/16")
+		f.runGateway("b-0", corev1.ConditionTrue)
+		f.say("b", links(time.Millisecond))
+		f.until("the summary", func() string {
+			if s := f.peering("b").Status.Summary; s.RTT == nil || s.RTT.Duration != time.Millisecond {
+				return fmt.Sprintf("%+v", s)
+			}
+			return ""
+		})
+		f.untilCondition("b", "PathMTU", "True FullSize")
+		watch, err := f.Peerings().Watch(t.Context(), metav1.ListOptions{ResourceVersion: f.peering("b").ResourceVersion})
+		must(t, err)
+		defer watch.Stop()
+		for i := range 4 {
+			f.say("b", links(time.Duration(2+i)*time.Millisecond)) // the last waits its time
 		}
-		return ""
+		writes := 0
+		for event := range watch.ResultChan() {
+			s := event.Object.(*v1alpha1.Peering).Status
+			if writes++; s.Summary.RTT.Duration == 5*time.Millisecond {
+				break
+			}
+		}
+		if writes > 4+2 { // a summary that was not settled, and the last
+			t.Errorf("%d writes after 4 of the gateway", writes)
+		}
 	})
-	f.untilCondition("b", "PathMTU", "True FullSize")
-	watch, err := f.Peerings().Watch(t.Context(), metav1.ListOptions{ResourceVersion: f.peering("b").ResourceVersion})
-	must(t, err)
-	defer watch.Stop()
-	for i := range 4 {
-		f.say("b", links(time.Duration(2+i)*time.Millisecond)) // the last waits its time
-	}
-	writes := 0
-	for event := range watch.ResultChan() {
-		s := event.Object.(*v1alpha1.Peering).Status
-		if writes++; s.Summary.RTT.Duration == 5*time.Millisecond {
-			break
-		}
-	}
-	if writes > 4+2 { // a summary that was not settled, and the last
-		t.Errorf("%d writes after 4 of the gateway", writes)
-	}
 }
 
 // confirm says for the node's helper whether gateway b-0 answers.
@@ -268,56 +206,6 @@ func (f *fixture) confirm(node string, ready bool) {
 		}
 		return ""
 	})
-}
-
-// untilRow waits until `kubectl get peerings` prints these columns; ? is any digit.
-func (f *fixture) untilRow(name string, want ...string) {
-	f.Helper()
-	f.until("the row of Peering "+name, func() string {
-		got := f.row(name)
-		if len(got) < len(want) {
-			return fmt.Sprintf("%q", got)
-		}
-		for i, column := range want {
-			if !matches(got[i], column) {
-				return fmt.Sprintf("%q, want %q", got, want)
-			}
-		}
-		return ""
-	})
-}
-
-func matches(got, want string) bool {
-	for i := range want {
-		if i >= len(got) || want[i] != got[i] && want[i] != '?' {
-			return false
-		}
-	}
-	return len(got) == len(want)
-}
-
-// row is what the API server has kubectl print.
-func (f *fixture) row(name string) (columns []string) {
-	f.Helper()
-	text, err := f.cluster.Kubernetes().CoreV1().RESTClient().Get().AbsPath("/apis/strait.dev/v1alpha1/peerings/"+name).
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(f.Context()).Raw()
-	must(f.T, err)
-	var table metav1.Table
-	must(f.T, json.Unmarshal(text, &table))
-	var names []string
-	for i, cell := range table.Rows[0].Cells {
-		if table.ColumnDefinitions[i].Priority == 0 {
-			names = append(names, table.ColumnDefinitions[i].Name)
-			if cell == nil {
-				cell = ""
-			}
-			columns = append(columns, fmt.Sprint(cell))
-		}
-	}
-	if want := []string{"Name", "READY", "ENDPOINT", "REMOTE-CIDR", "SEEN-AS", "RTT", "HANDSHAKE", "MTU", "AGE"}; !slices.Equal(names, want) {
-		f.Fatalf("columns %q, want %q", names, want)
-	}
-	return columns
 }
 
 // untilEvents waits for events about an object that begin like "Warning Lost".
