@@ -1,5 +1,3 @@
-//go:build apiserver
-
 package gateway
 
 import (
@@ -13,7 +11,8 @@ import (
 )
 
 func TestAGatewayWithoutObjectsIsAliveAndNotReadyUntilItHasItsPlace(t *testing.T) {
-	w := newWorld(t, kube.Shared(t))
+	t.Parallel()
+	w := inMemory(t)
 	w.run(t)
 	if w.ready() {
 		t.Error("ready without any object")
@@ -29,7 +28,8 @@ func TestAGatewayWithoutObjectsIsAliveAndNotReadyUntilItHasItsPlace(t *testing.T
 }
 
 func TestF8_RoutesFollowPodsAndNodes(t *testing.T) {
-	w := newWorld(t, kube.Shared(t))
+	t.Parallel()
+	w := inMemory(t)
 	w.network(t)
 	w.peering(t)
 	w.place(t)
@@ -53,7 +53,8 @@ func TestF8_RoutesFollowPodsAndNodes(t *testing.T) {
 }
 
 func TestF16_ADeletedPeeringWithdrawsEverythingAndTheProcessStays(t *testing.T) {
-	w := newWorld(t, kube.Shared(t))
+	t.Parallel()
+	w := inMemory(t)
 	w.network(t)
 	w.peering(t)
 	w.place(t)
@@ -74,7 +75,8 @@ func TestF16_ADeletedPeeringWithdrawsEverythingAndTheProcessStays(t *testing.T) 
 }
 
 func TestAPodThatANodesRangeNoLongerCoversGetsARoute(t *testing.T) {
-	w := newWorld(t, kube.Shared(t))
+	t.Parallel()
+	w := inMemory(t)
 	w.network(t)
 	w.peering(t)
 	w.place(t)

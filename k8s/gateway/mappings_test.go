@@ -1,5 +1,3 @@
-//go:build apiserver
-
 package gateway
 
 import (
@@ -16,7 +14,8 @@ import (
 
 // A gateway serves what is reserved, and says which generation of it.
 func TestAGatewaySaysWhichMappingsItServes(t *testing.T) {
-	w := newWorld(t, kube.Shared(t))
+	t.Parallel()
+	w := inMemory(t)
 	w.network(t)
 	w.peering(t)
 	w.place(t)

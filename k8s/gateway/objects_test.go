@@ -1,5 +1,3 @@
-//go:build apiserver
-
 package gateway
 
 import (
@@ -110,7 +108,6 @@ func (w *world) twoNodes(t *testing.T) {
 // pod creates a running pod with an address on a node.
 func (w *world) pod(t *testing.T, name, node, address string) {
 	t.Helper()
-	w.ServiceAccount(t, "pods", "default") // without which no pod is admitted
 	pods := w.admin.Pods("pods")
 	no := false
 	w.created(t, func(ctx context.Context) error {

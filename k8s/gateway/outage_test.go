@@ -9,7 +9,7 @@ import (
 )
 
 func TestF5_F24_AGatewayOutlivesItsAPIServerAndStartsWithoutIt(t *testing.T) {
-	w := newWorld(t, kube.Start(t))
+	w := newCluster(t, kube.Start(t))
 	w.network(t)
 	w.peering(t)
 	w.place(t)
@@ -45,7 +45,7 @@ func TestF5_F24_AGatewayOutlivesItsAPIServerAndStartsWithoutIt(t *testing.T) {
 }
 
 func TestF6_WatchesThatBreakOrGoBackInTimeLeadToWhatTheServerSays(t *testing.T) {
-	w := newWorld(t, kube.Start(t))
+	w := newCluster(t, kube.Start(t))
 	w.network(t)
 	w.peering(t)
 	w.place(t)

@@ -1,5 +1,3 @@
-//go:build apiserver
-
 package gateway
 
 import (
@@ -57,7 +55,8 @@ func (w *world) setPeers(t *testing.T, peers ...v1alpha1.Peer) {
 }
 
 func TestTheStatusSaysWhatTheGatewayIsAndHowItsLinksAreDoing(t *testing.T) {
-	w := newWorld(t, kube.Shared(t))
+	t.Parallel()
+	w := inMemory(t)
 	w.network(t)
 	w.peering(t)
 	w.place(t)
@@ -105,7 +104,8 @@ func TestTheStatusSaysWhatTheGatewayIsAndHowItsLinksAreDoing(t *testing.T) {
 }
 
 func TestAPeerWaitsForItsPresharedKey(t *testing.T) {
-	w := newWorld(t, kube.Shared(t))
+	t.Parallel()
+	w := inMemory(t)
 	w.network(t)
 	w.peering(t)
 	w.place(t)

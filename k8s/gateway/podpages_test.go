@@ -14,7 +14,7 @@ import (
 )
 
 func TestAllPagesOfPodsAreRead(t *testing.T) {
-	w := newWorld(t, kube.Shared(t))
+	w := newCluster(t, kube.Shared(t))
 	for i := range 5 {
 		w.pod(t, fmt.Sprintf("page-%d", i), "node-9", fmt.Sprintf("10.0.9.%d", i+1))
 	}

@@ -1,5 +1,3 @@
-//go:build apiserver
-
 package gateway
 
 import (
@@ -14,11 +12,15 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
-	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/rbac"
+	"strait.dev/strait/test/fakekube"
 	"strait.dev/strait/test/kube"
 	"strait.dev/strait/test/ports"
 )
@@ -26,7 +28,6 @@ import (
 // world is a cluster with a gateway, b-0 of Peering b, that may do what package rbac says
 // and no more.
 type world struct {
-	*kube.Cluster
 	admin   *client.Client
 	options Options
 	log     *lockedBuffer
@@ -35,15 +36,20 @@ type world struct {
 	ended chan error
 }
 
-func newWorld(t *testing.T, c *kube.Cluster) *world {
+// inMemory is a world with an API server in memory.
+func inMemory(t *testing.T) *world {
 	t.Helper()
-	c.InstallCRDs(t, crds.Files)
-	w := &world{Cluster: c, log: new(lockedBuffer)}
+	s := fakekube.New(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pods"}})
+	return newWorld(t, s.Config(), s.ServiceAccount(t, "strait", "gateway", rbac.Gateway))
+}
+
+// newWorld makes one of the configurations of an administrator and of the gateway.
+func newWorld(t *testing.T, admin, account *rest.Config) *world {
+	t.Helper()
+	w := &world{log: new(lockedBuffer)}
 	var err error
-	w.admin, err = client.New(c.Admin())
+	w.admin, err = client.New(admin)
 	must(t, err)
-	account := c.ServiceAccount(t, "strait", "gateway")
-	c.Grant(t, rbac.Gateway, "strait", "gateway")
 
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "preshared"), 0o700))

@@ -1,0 +1,26 @@
+//go:build apiserver
+
+package gateway
+
+import (
+	"testing"
+
+	"strait.dev/strait/k8s/api/crds"
+	"strait.dev/strait/k8s/rbac"
+	"strait.dev/strait/test/kube"
+)
+
+// cluster is a world with a real API server.
+type cluster struct {
+	*kube.Cluster
+	*world
+}
+
+func newCluster(t *testing.T, c *kube.Cluster) *cluster {
+	t.Helper()
+	c.InstallCRDs(t, crds.Files)
+	account := c.ServiceAccount(t, "strait", "gateway")
+	c.Grant(t, rbac.Gateway, "strait", "gateway")
+	c.ServiceAccount(t, "pods", "default") // without which no pod is admitted
+	return &cluster{c, newWorld(t, c.Admin(), account)}
+}
