@@ -2,10 +2,10 @@ package client_test
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,20 +15,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
-	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/fakekube"
 )
-
-func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
-
-func clientOf(t *testing.T, c *kube.Cluster) *client.Client {
-	t.Helper()
-	made, err := client.New(c.Admin())
-	must(t, err)
-	return made
-}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -47,20 +37,12 @@ func peering(name string) *v1alpha1.Peering {
 	}
 }
 
-// until waits for a condition that watches bring about.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not after a minute: %s", what)
-		}
-	}
+func TestEveryKindIsCreatedReadAndDeleted(t *testing.T) {
+	t.Parallel()
+	everyKind(t, fakekube.New().Client(t))
 }
 
-func TestEveryKindIsCreatedReadAndDeleted(t *testing.T) {
-	cluster := kube.Shared(t)
-	cluster.InstallCRDs(t, crds.Files)
-	c := clientOf(t, cluster)
+func everyKind(t *testing.T, c *client.Client) {
 	ctx := t.Context()
 	whole(ctx, t, c.ClusterNetworks(), &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: "default"},
 		Spec: v1alpha1.ClusterNetworkSpec{ExternalCIDRs: []v1alpha1.CIDR{}, RemapPools: []v1alpha1.CIDR{}}},
@@ -103,9 +85,12 @@ func whole[T client.Object, L client.List](ctx context.Context, t *testing.T, k 
 }
 
 func TestEachManagerAppliesItsOwnFields(t *testing.T) {
-	cluster := kube.Shared(t)
-	cluster.InstallCRDs(t, crds.Files)
-	c, ctx := clientOf(t, cluster), t.Context()
+	t.Parallel()
+	ownFields(t, fakekube.New().Client(t))
+}
+
+func ownFields(t *testing.T, c *client.Client) {
+	ctx := t.Context()
 	created, err := c.Peerings().Apply(ctx, peering("applied"), "admin")
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Peerings().Delete(context.Background(), "applied", metav1.DeleteOptions{})) })
@@ -145,54 +130,98 @@ func TestEachManagerAppliesItsOwnFields(t *testing.T) {
 	}
 }
 
-func TestACacheFollowsTheAPIServerAndStaysWhileThatIsAway(t *testing.T) {
-	cluster := kube.Start(t)
-	cluster.InstallCRDs(t, crds.Files)
-	c := clientOf(t, cluster)
+// follow runs a cache of all Peerings and one of Peering b until the test ends, and
+// returns how often the second has changed.
+func follow(t *testing.T, c *client.Client) (all, one *client.Cache[*v1alpha1.Peering], changes <-chan struct{}) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	all, one := c.Peerings().Cache(""), c.Peerings().Cache("b")
-	changes := make(chan struct{}, 100)
-	must(t, one.Notify(func() { changes <- struct{}{} }))
+	all, one = c.Peerings().Cache(""), c.Peerings().Cache("b")
+	told := make(chan struct{}, 100)
+	must(t, one.Notify(func() { told <- struct{}{} }))
 	done := make(chan struct{}, 2)
 	for _, follower := range []*client.Cache[*v1alpha1.Peering]{all, one} {
 		go func() { follower.RunWithContext(ctx); done <- struct{}{} }()
 	}
-	defer func() { cancel(); <-done; <-done }()
+	t.Cleanup(func() { cancel(); <-done; <-done })
 	if !cache.WaitForCacheSync(ctx.Done(), all.HasSynced, one.HasSynced) {
 		t.Fatal("no first list")
 	}
-	for _, name := range []string{"c", "b"} {
-		_, err := c.Peerings().Create(ctx, peering(name), metav1.CreateOptions{})
-		must(t, err)
-	}
-	names := func(of *client.Cache[*v1alpha1.Peering]) (names []string) {
-		for _, p := range of.List() {
-			names = append(names, p.Name)
-		}
-		return names
-	}
-	until(t, "both are in the cache, by name", func() bool { return slices.Equal(names(all), []string{"b", "c"}) })
-	until(t, "one is in the other", func() bool { return slices.Equal(names(one), []string{"b"}) })
-	<-changes
+	return all, one, told
+}
 
-	cluster.StopServer(t)
-	b, ok := all.Get("b")
-	if !ok || b.Spec.ClusterID != "b" || b.ManagedFields != nil {
-		t.Errorf("while the API server is away: %+v", b)
+func names(of *client.Cache[*v1alpha1.Peering]) (names []string) {
+	for _, p := range of.List() {
+		names = append(names, p.Name)
 	}
-	cluster.StartServer(t)
-	must(t, c.Peerings().Delete(ctx, "b", metav1.DeleteOptions{}))
-	until(t, "it is gone", func() bool { _, ok := all.Get("b"); return !ok && len(names(one)) == 0 })
-	<-changes
+	return names
+}
+
+func TestACacheFollowsTheAPIServerAndStaysWhileThatIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := fakekube.New()
+		c := s.Client(t)
+		all, one, changes := follow(t, c)
+		for _, name := range []string{"c", "b"} {
+			_, err := c.Peerings().Create(t.Context(), peering(name), metav1.CreateOptions{})
+			must(t, err)
+		}
+		synctest.Wait()
+		if !slices.Equal(names(all), []string{"b", "c"}) || !slices.Equal(names(one), []string{"b"}) || len(changes) != 1 {
+			t.Errorf("the caches have %v and %v, after %d changes", names(all), names(one), len(changes))
+		}
+		s.Stop()
+		time.Sleep(time.Hour)
+		b, ok := all.Get("b")
+		if !ok || b.Spec.ClusterID != "b" || b.ManagedFields != nil {
+			t.Errorf("while the API server is away: %+v", b)
+		}
+		s.Start()
+		must(t, c.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
+		time.Sleep(5 * time.Minute) // more than client-go waits between two tries
+		if !slices.Equal(names(all), []string{"c"}) || len(names(one)) > 0 || len(changes) != 2 {
+			t.Errorf("the caches have %v and %v, after %d changes", names(all), names(one), len(changes))
+		}
+	})
+}
+
+func TestF6_ACacheLearnsWhatABackupUndidInVirtualTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := fakekube.New(peering("kept"))
+		c := s.Client(t)
+		all, _, _ := follow(t, c)
+		backup := s.Snapshot()
+		must(t, c.Peerings().Delete(t.Context(), "kept", metav1.DeleteOptions{}))
+		seen, err := c.Peerings().Create(t.Context(), peering("undone"), metav1.CreateOptions{})
+		must(t, err)
+		synctest.Wait()
+		if !slices.Equal(names(all), []string{"undone"}) {
+			t.Errorf("before the restore the cache has %v", names(all))
+		}
+		s.Stop()
+		time.Sleep(time.Minute)
+		s.Restore(backup)
+		s.Start()
+		for version := ""; version <= seen.ResourceVersion; { // at one moment: the cache meets versions that it saw
+			p, err := c.Peerings().Create(t.Context(), peering("passing"), metav1.CreateOptions{})
+			must(t, err)
+			must(t, c.Peerings().Delete(t.Context(), "passing", metav1.DeleteOptions{}))
+			version = p.ResourceVersion
+		}
+		time.Sleep(5 * time.Minute)
+		if !slices.Equal(names(all), []string{"kept"}) {
+			t.Errorf("after the restore the cache has %v", names(all))
+		}
+	})
 }
 
 func TestTheConfigurationComesFromTheFileOrFromThePod(t *testing.T) {
-	cluster := kube.Shared(t)
-	admin := cluster.Admin()
+	admin := fakekube.Serve(t, fakekube.New().Config())
 	file := t.TempDir() + "/kubeconfig"
 	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"a": {Server: admin.Host, CertificateAuthorityData: admin.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"admin": {ClientCertificateData: admin.CertData, ClientKeyData: admin.KeyData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"admin": {Token: admin.BearerToken}},
 		Contexts:       map[string]*clientcmdapi.Context{"a": {Cluster: "a", AuthInfo: "admin"}},
 		CurrentContext: "a",
 	}, file))

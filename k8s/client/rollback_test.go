@@ -1,3 +1,5 @@
+//go:build apiserver
+
 package client_test
 
 import (
@@ -18,6 +20,7 @@ import (
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/test/kube"
 	"strait.dev/strait/test/ports"
+	"strait.dev/strait/test/wait"
 )
 
 func TestF6_ACacheLearnsWhatABackupUndidAlsoWhenItsVersionsAreGivenAnew(t *testing.T) {
@@ -50,7 +53,7 @@ func TestF6_ACacheLearnsWhatABackupUndidAlsoWhenItsVersionsAreGivenAnew(t *testi
 	}
 	remove("kept")
 	seen := versionOf(t, create("undone"))
-	until(t, "what the backup lacks is in the cache", func() bool {
+	wait.Until(t, "what the backup lacks is in the cache", func() bool {
 		_, kept := all.Get("kept")
 		_, undone := all.Get("undone")
 		return !kept && undone
@@ -64,7 +67,7 @@ func TestF6_ACacheLearnsWhatABackupUndidAlsoWhenItsVersionsAreGivenAnew(t *testi
 		remove("passing")
 	}
 	way.open(t)
-	until(t, "the cache is what the backup was", func() bool {
+	wait.Until(t, "the cache is what the backup was", func() bool {
 		_, kept := all.Get("kept")
 		_, undone := all.Get("undone")
 		return kept && !undone

@@ -1,3 +1,5 @@
+//go:build apiserver
+
 package rbac_test
 
 import (
@@ -20,8 +22,6 @@ import (
 var update = flag.Bool("update", false, "write the golden file anew")
 
 func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
-
-const golden = "testdata/rights.golden"
 
 // accounts are the service accounts as the installation has them, and the namespaces in
 // which they have rights of their own. Everywhere else is like "elsewhere".
@@ -126,38 +126,4 @@ func beyond(rights, others []string) (more []string) {
 		}
 	}
 	return more
-}
-
-// What no program of Strait may ever do, whatever the golden file says.
-func TestT5_NobodyMayDoWhatNobodyNeeds(t *testing.T) {
-	text, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reads := []string{"get", "list", "watch"}
-	where := ""
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimRight(line, "\n")
-		if !strings.HasPrefix(line, " ") {
-			where = line
-			continue
-		}
-		fields := strings.Fields(line)
-		verb, resource, name := fields[0], fields[1], fields[2]
-		read := slices.Contains(reads, verb)
-		pod := resource == "/pods" || strings.HasPrefix(resource, "/pods/")
-		switch {
-		case strings.Contains(line, "*"),
-			verb == "impersonate" || verb == "bind" || verb == "escalate",
-			pod && (!read || resource == "/pods/exec"), // to get exec is to run a command
-			(resource == "/nodes" || strings.HasPrefix(resource, "/nodes/")) && !read,
-			resource == "/secrets" && (read || !strings.Contains(where, "in strait-gateways")),
-			resource == "coordination.k8s.io/leases" && verb != "create" && name == "(any)",
-			strings.HasPrefix(resource, "rbac.authorization.k8s.io/"), strings.HasPrefix(resource, "apiextensions.k8s.io/"):
-			t.Errorf("%s\n%s", where, line)
-		}
-	}
-	if where == "" {
-		t.Errorf("%s is empty", golden)
-	}
 }
