@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/curve25519"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +28,7 @@ import (
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/test/ports"
+	"strait.dev/strait/test/wait"
 )
 
 // capturedGateway runs a gateway with a socket, and has a node send it the same frame
@@ -86,11 +86,10 @@ remote: {cluster: b, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.71.0.0/16}]}
 	go func() {
 		defer close(sent)
 		frame := arpFrame()
-		for tick := time.NewTicker(5 * time.Millisecond); ; <-tick.C {
-			if _, err := node.WriteToUDP(frame, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}); errors.Is(err, net.ErrClosed) {
-				return
-			}
-		}
+		wait.Until(t, "the node has ended", func() bool {
+			_, err := node.WriteToUDP(frame, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+			return errors.Is(err, net.ErrClosed)
+		})
 	}()
 	t.Cleanup(func() {
 		node.Close()
@@ -101,17 +100,14 @@ remote: {cluster: b, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.71.0.0/16}]}
 			t.Error(err)
 		}
 	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		// Not before the gateway has its configuration.
+	wait.Until(t, "the gateway has its configuration", func() bool {
 		answer, err := daemon.Capture(t.Context(), socket, daemon.CaptureRequest{Stages: []string{"inner"}}, strings.NewReader(""))
 		if err == nil {
 			answer.Close()
-			return socket
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+		return err == nil
+	})
+	return socket
 }
 
 // arpFrame is a question for the gateway's own address, behind a Geneve header.
@@ -229,22 +225,36 @@ func inPod(socket string) func(context.Context, client.ExecOptions) error {
 	}
 }
 
+// limitedBuffer calls full when it has more than some packets.
+type limitedBuffer struct {
+	bytes.Buffer
+	full func()
+}
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if b.Len() > 4096 {
+		b.full()
+	}
+	return b.Buffer.Write(p)
+}
+
 func TestCaptureInAPodGivesTheSameFile(t *testing.T) {
 	socket := capturedGateway(t)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: install.GatewayNamespace, Name: "b-0"}}
 	for name, packets := range map[string]int{"told to end": 0, "three packets": 3} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
+			out := &limitedBuffer{full: func() {}}
 			if packets == 0 {
-				time.AfterFunc(200*time.Millisecond, cancel)
+				out.full = cancel
 			}
 			f := captureFlags{output: "-", request: daemon.CaptureRequest{
 				Stages: []string{"overlay", "inner"}, Filter: "udp or icmp", Packets: packets,
 			}}
 			cmd := newCapture()
-			var out, errs bytes.Buffer
-			cmd.SetOut(&out)
+			var errs bytes.Buffer
+			cmd.SetOut(out)
 			cmd.SetErr(&errs)
 			if err := f.farIn(ctx, cmd, pod, inPod(socket)); err != nil {
 				t.Fatal(err)
