@@ -113,6 +113,7 @@ func TestF13_T9_ABadUnderlayDeliversNothingDamagedAndNothingTwice(t *testing.T) 
 	setLinks(t, a, there)
 	setLinks(t, b, back)
 	wait.Until(t, "both ends are up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+	setLinks(t, a, silent(there))
 
 	const packets = 2000
 	path.bad.Store(true)

@@ -121,12 +121,6 @@ func TestT8_AFloodOfGarbageLeavesNoMemoryBehind(t *testing.T) {
 // would queue 131072 of them, in 64 KiB each.
 func TestT8_APeerThatIsTooFastFillsNoMemory(t *testing.T) {
 	a, b := joined(t)
-	// Neither end finds the other up while packets are held, and is to renew the session.
-	for _, e := range []struct{ end, to *end }{{a, b}, {b, a}} {
-		link := e.end.link(e.end.fabric.Status()[0].Name, e.to)
-		link.Endpoints = nil
-		setLinks(t, e.end, link)
-	}
 	hold := make(chan struct{})
 	var once sync.Once
 	remove := a.fabric.Tap(func(_ Place, _, _ netip.AddrPort, _, ip []byte) {

@@ -109,7 +109,7 @@ func setLinks(t *testing.T, e *end, links ...LinkConfig) {
 func TestF15_T4_ReplacingAKeyLosesNoPacket(t *testing.T) {
 	t.Parallel()
 	a, b := joined(t)
-	oldA, oldB := a.link("b-0", b), b.link("a-0", a)
+	oldA, oldB := silent(a.link("b-0", b)), silent(b.link("a-0", a))
 	there := newFlow("there", a, b, netip.MustParseAddr("10.0.1.5"), netip.MustParseAddr("10.71.2.9"))
 	back := newFlow("back", b, a, netip.MustParseAddr("10.0.2.9"), netip.MustParseAddr("10.72.1.5"))
 	change := func(e *end, links ...LinkConfig) {
@@ -133,6 +133,10 @@ func TestF15_T4_ReplacingAKeyLosesNoPacket(t *testing.T) {
 	newA, newB := oldA, b.link("a-0-next", renewed)
 	newA.Name, newA.Gateway, newA.PrivateKey = "b-0-next", "b-0", renewed.private
 	newB.Gateway = "a-0"
+	change(a, newA, oldA)
+	change(b, newB, oldB)
+	flowing(t, "the new link is up", func() bool { return a.isUp() && b.isUp() }, there, back)
+	newA, newB = silent(newA), silent(newB)
 	change(a, newA, oldA)
 	change(b, newB, oldB)
 	flowing(t, "both ends use the new key", func() bool {
