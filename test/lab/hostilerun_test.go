@@ -198,11 +198,12 @@ const (
 // settle waits until the gateways' memory is what it was.
 func (h *hostile) settle(t *testing.T, before memory) (after memory) {
 	t.Helper()
+	filled := len(h.loads) > 0 // by the transfer, every pool of buffers; otherwise the first flood fills them, and they stay
 	eventually(t, fmt.Sprintf("memory is what it was: heap %v KiB, resident %v", before.heap, before.rss), func() bool {
 		after = h.memory(t)
 		fits := true
 		for i := range after.heap {
-			fits = fits && after.heap[i] <= before.heap[i]*21/20+heapSlack && after.rss[i] <= rssLimit
+			fits = fits && (!filled || after.heap[i] <= before.heap[i]*21/20+heapSlack) && after.rss[i] <= rssLimit
 		}
 		return fits
 	})
