@@ -63,7 +63,7 @@ func startPair(ctx context.Context, offload bool) (p *pair, err error) {
 // link waits until probes of both gateways have come back.
 func (p *pair) link(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, linkLimit,
-		fmt.Errorf("the gateways had no link after %v; see whether \"strait demo\" works", linkLimit))
+		tooBusy{fmt.Errorf("the gateways had no link after %v; see whether \"strait demo\" works", linkLimit)})
 	defer cancel()
 	for !p.a.linked() || !p.b.linked() {
 		if !pause(ctx, linkInterval) {

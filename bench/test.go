@@ -49,3 +49,5 @@ var (
 
 // tooBusy is the error of a test whose path carried nothing in the time that it had.
 type tooBusy struct{ error }
+
+func (b tooBusy) Unwrap() error { return b.error }

@@ -81,7 +81,7 @@ func startStreams(ctx context.Context, near, far *pod, at netip.Addr, count int)
 		c, err := near.dial(dialing, netip.AddrPortFrom(at, port))
 		cancel()
 		if err != nil {
-			return s, fmt.Errorf("connect the pods: %w", err)
+			return s, tooBusy{fmt.Errorf("connect the pods: %w", err)}
 		}
 		s.keep(c, func() {
 			chunk := make([]byte, transferChunk)
