@@ -45,6 +45,13 @@ var pure = []string{"packet", "config", "geneve", "vxlan", "nat", "ipam", "inter
 // They are imported by tests alone.
 var aside = []string{"internal/conformance", "internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/raceflag", "internal/testlog", "internal/testreport", "test"}
 
+// fakes are test packages that stand in for a part of the outside world behind the
+// product's own client, so they know the client and the objects: faked.
+var (
+	fakes = []string{"test/fakekube"}
+	faked = []string{"k8s/client", "k8s/api"}
+)
+
 // ban forbids an import, given as a path or as a folder of paths ending in "/",
 // to some packages.
 type ban struct {

@@ -32,7 +32,7 @@ func build(t *testing.T, pkg, architecture string) string {
 }
 
 // small is a program of ours that is built soon.
-const small = "strait.dev/strait/internal/testsum"
+const small = "strait.dev/strait/internal/testreport"
 
 // files are those of a tar.
 func files(t *testing.T, archive io.Reader) map[string]*file {

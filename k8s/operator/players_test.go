@@ -128,6 +128,15 @@ func (s *site) collect(ctx context.Context, peerings []v1alpha1.Peering) error {
 			_ = s.admin.Secrets(gatewayNamespace).Delete(ctx, secrets.Items[i].Name, metav1.DeleteOptions{})
 		}
 	}
+	services, err := s.admin.Services(gatewayNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range services.Items {
+		if orphan(&services.Items[i]) {
+			_ = s.admin.Services(gatewayNamespace).Delete(ctx, services.Items[i].Name, metav1.DeleteOptions{})
+		}
+	}
 	return nil
 }
 

@@ -125,6 +125,12 @@ func (s *site) clear(t *testing.T) {
 		must(t, err)
 		return len(pods.Items) == 0
 	})
+	// A Service that is left would lend its endpoint to the next Peering of that name.
+	eventually(t, "the Services are gone", func() bool {
+		services, err := s.admin.Services(gatewayNamespace).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		return len(services.Items) == 0
+	})
 	eventually(t, "the ranges are free", func() bool {
 		claims, err := s.admin.AddressClaims().List(t.Context(), metav1.ListOptions{})
 		must(t, err)

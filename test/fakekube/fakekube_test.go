@@ -51,12 +51,30 @@ func follow(t *testing.T, c *client.Client) *client.Cache[*v1alpha1.Peering] {
 	return all
 }
 
+// away stops the server for an hour.
+//
+//strait:virtualtime
+func away(s *fakekube.Server) {
+	s.Stop()
+	time.Sleep(time.Hour)
+	s.Start()
+}
+
+// silent lets no request be answered for an hour.
+//
+//strait:virtualtime
+func silent(s *fakekube.Server) {
+	s.Pause()
+	time.Sleep(time.Hour)
+	s.Resume()
+}
+
 func TestACacheFollowsThroughFaultsInVirtualTime(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(*fakekube.Server){
 		"none":    func(*fakekube.Server) {},
-		"away":    func(s *fakekube.Server) { s.Stop(); time.Sleep(time.Hour); s.Start() },
-		"silent":  func(s *fakekube.Server) { s.Pause(); time.Sleep(time.Hour); s.Resume() },
+		"away":    away,
+		"silent":  silent,
 		"breaks":  func(s *fakekube.Server) { s.BreakWatches() },
 		"compact": func(s *fakekube.Server) { s.Compact(); s.BreakWatches() },
 		"backup":  func(s *fakekube.Server) { s.Restore(s.Snapshot()) },

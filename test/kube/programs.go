@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// table lists the programs and their versions. Its hash names the folder that
+// programTable lists the programs and their versions. Its hash names the folder that
 // test/kube/prepare puts them into, so that other versions are never found.
 //
 //go:embed programs
-var table []byte
+var programTable []byte
 
 // programs are the paths of what a cluster consists of.
 type programs struct{ etcd, server string }
@@ -43,7 +43,7 @@ func Programs(t testing.TB, names ...string) string {
 		must(t, err)
 		cache = filepath.Join(home, ".cache")
 	}
-	hash := sha256.Sum256(table)
+	hash := sha256.Sum256(programTable)
 	dir := filepath.Join(cache, "strait", "programs", hex.EncodeToString(hash[:8]))
 	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
