@@ -66,7 +66,7 @@ conformance: ## write docs/conformance.md, and print which tests hold each rule,
 
 hostile: ## attack gateways during a transfer; writes docs/hostile.md (5 minutes; needs root)
 	@test/install lab
-	LAB_HOSTILE_REPORT=$(CURDIR)/docs/hostile.md go test -count=1 -v -timeout 15m -tags nightly -run Hostile ./test/lab
+	LAB_HOSTILE_REPORT=$(CURDIR)/docs/hostile.md go test -count=1 -v -timeout 15m -tags nightly -parallel 1 -run Hostile ./test/lab
 
 lab-guest: ## run the lab on a kernel with Geneve and WireGuard, in an emulated guest (10 minutes)
 	@test/install lab guest

@@ -123,11 +123,11 @@ func (k *Kind[T, L]) DeleteCollection(ctx context.Context, options metav1.Delete
 	return k.at(k.rest.Delete()).VersionedParams(&which, k.parameter).Timeout(timeout(which)).Body(&options).Do(ctx).Error()
 }
 
-// Apply gives an object the fields that are set here, and takes from it those that
-// manager applied earlier and that are not (server-side apply). Fields that somebody
-// else applied become the manager's. The object is created where it is missing; with a
-// resource version it must be there, in that version. The answer is the whole object.
-// What is given stays as it is.
+// Apply sets the given fields of an object, and removes those that manager applied
+// earlier and that are not given (server-side apply). It takes over fields that another
+// manager applied. A missing object is created, also where a resource version is given;
+// an existing object with another resource version is a conflict. Apply returns the
+// whole object and does not change its argument.
 func (k *Kind[T, L]) Apply(ctx context.Context, fields T, manager string) (T, error) {
 	return k.apply(ctx, fields, manager)
 }

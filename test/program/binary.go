@@ -1,14 +1,12 @@
 package program
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 )
 
 // Binary is the path of the program under test: $STRAIT_BINARY, else one that is built
@@ -17,8 +15,6 @@ var Binary = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv("STRAIT_BINARY"); given != "" {
 		return given, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
 	dir, err := os.MkdirTemp("", "strait-program-")
 	if err != nil {
 		return "", err
@@ -28,7 +24,7 @@ var Binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "strait")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "strait.dev/strait/cmd/strait")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "strait.dev/strait/cmd/strait")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", strings.Join(build.Args, " "), err, out)
