@@ -142,6 +142,8 @@ func (s *Side) refused(to netip.Addr, way *node.Way) (reason, note string) {
 		return nodeLinkDown, way.Device + " is down"
 	case way.Overlay != nil:
 		return "", ""
+	case way.Blackhole && !remote:
+		return notRemote, fmt.Sprintf("%v was withdrawn: it is in no range of a remote cluster, and the node still drops its packets", way.Range)
 	case way.Blackhole:
 		return noServing, fmt.Sprintf("no gateway serves %v: its packets are dropped", way.Range)
 	case way.Range.IsValid() && !way.Rule:

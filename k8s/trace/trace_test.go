@@ -62,6 +62,12 @@ var cases = []struct {
 	{name: "no-gateway-serves", q: ask(), wrong: func(w *world) {
 		w.a.broken = func(way *node.Way) { way.Overlay, way.Blackhole, way.Refused = nil, true, "dropped" }
 	}, verdict: Dropped, stage: StageNode, reason: "no_gateway"},
+	{name: "withdrawn", q: ask(), wrong: func(w *world) {
+		w.a.Peerings[0].Status.Prefixes = nil
+		w.a.broken = func(way *node.Way) {
+			way.Range, way.Overlay, way.Blackhole, way.Refused = netip.MustParsePrefix("10.71.0.0/16"), nil, true, "dropped"
+		}
+	}, verdict: Dropped, stage: StageNode, reason: "not_remote"},
 	{name: "no-rule", q: ask(), wrong: func(w *world) {
 		w.a.broken = func(way *node.Way) { way.Overlay, way.Rule, way.Device = nil, false, "eth0" }
 	}, verdict: Dropped, stage: StageNode, reason: "no_rule"},
