@@ -69,3 +69,18 @@ func TestAMissingFileIsAUsageError(t *testing.T) {
 		t.Errorf("exit status %d, stderr %q; want 2 and the file's name", status, &errors)
 	}
 }
+
+func TestTheTrendGrowsByALinePerTest(t *testing.T) {
+	t.Parallel()
+	trend := filepath.Join(t.TempDir(), "trend")
+	for _, label := range []string{"c1", "c2"} {
+		var out, errors strings.Builder
+		if status := run(append([]string{"-trend", trend, "-label", label}, files(t, "pass TestA\npass TestA/b")...), &out, &errors); status != 0 {
+			t.Fatalf("exit status %d: %s", status, &errors)
+		}
+	}
+	text, err := os.ReadFile(trend)
+	if want := "c1\tp.TestA\tpass\t1.25\nc2\tp.TestA\tpass\t1.25\n"; err != nil || string(text) != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, text, want)
+	}
+}
