@@ -20,5 +20,5 @@
 // +kubebuilder:object:generate=true
 package v1alpha1
 
-//go:generate go tool controller-gen object crd paths=. output:crd:dir=../crds
+//go:generate go tool -modfile=../../../tools/go.mod controller-gen object crd paths=. output:crd:dir=../crds
 //go:generate sh -c "cp ../crds/*.yaml ../../../charts/strait/files/crds/"

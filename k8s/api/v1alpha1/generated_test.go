@@ -10,7 +10,7 @@ import (
 
 func TestGeneratedFilesAreWhatTheTypesSay(t *testing.T) {
 	objects, definitions := t.TempDir(), t.TempDir()
-	generate := exec.CommandContext(t.Context(), "go", "tool", "controller-gen", "object", "crd", "paths=.",
+	generate := exec.CommandContext(t.Context(), "go", "tool", "-modfile=../../../tools/go.mod", "controller-gen", "object", "crd", "paths=.",
 		"output:object:dir="+objects, "output:crd:dir="+definitions)
 	if out, err := generate.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", generate.Args, err, out)
