@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,11 +139,11 @@ func (f *fixture) conflictingClaims() string {
 func TestALeaseThatIsNotRenewedPassesOn(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
 		s := f.cluster.(memory)
-		cut := false
+		var cut atomic.Bool // set while the controller sends requests
 		holder := s.Account(t, "default", "holder", rbac.Controller)
 		holder.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return client.RoundTripper(func(r *http.Request) (*http.Response, error) {
-				if cut && r.Method != http.MethodGet {
+				if cut.Load() && r.Method != http.MethodGet {
 					return nil, errors.New("cut off")
 				}
 				return next.RoundTrip(r)
@@ -157,7 +158,7 @@ func TestALeaseThatIsNotRenewedPassesOn(t *testing.T) {
 			t.Fatalf("the lease is held by %q while the holder renews it", got)
 		}
 
-		cut = true
+		cut.Store(true)
 		begun := time.Now()
 		f.until("the holder pauses", func() string {
 			if !f.log.contain("the lease could not be renewed; pausing") {
@@ -190,10 +191,10 @@ func (f *fixture) holder() string {
 // often, however long an API server refuses what a controller writes.
 func TestAPassThatFailsIsRepeatedMoreAndMoreRarely(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
-		refused := 0
+		var refused atomic.Int32
 		stop := f.cluster.(memory).Fail(func(q fakekube.Request) error {
 			if q.Resource == "nodeattachments" && q.Verb == "patch" {
-				refused++
+				refused.Add(1)
 				return apierrors.NewServiceUnavailable("busy")
 			}
 			return nil
@@ -201,9 +202,9 @@ func TestAPassThatFailsIsRepeatedMoreAndMoreRarely(t *testing.T) {
 		f.lead()
 		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 		f.pause(time.Minute)
-		first := refused
+		first := refused.Load()
 		f.pause(5 * time.Minute)
-		if rest := refused - first; first < 5 || first > 15 || rest < 4 || rest > 6 {
+		if rest := refused.Load() - first; first < 5 || first > 15 || rest < 4 || rest > 6 {
 			t.Errorf("%d attempts in the first minute, want 5 to 15; %d in the 5 minutes after it, want one a minute", first, rest)
 		}
 		stop()
