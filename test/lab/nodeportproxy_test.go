@@ -17,10 +17,11 @@ import (
 	"testing"
 )
 
-// kubeProxy is the path of the real kube-proxy, as test/kube/prepare built it. Without it the test is left out.
+// kubeProxy is the path of the real kube-proxy, which test/kube/prepare builds into a folder that bears the hash of its
+// table of programs. Without it the test is left out.
 func kubeProxy(t *testing.T) string {
 	t.Helper()
-	script, err := os.ReadFile("../kube/prepare")
+	table, err := os.ReadFile("../kube/programs")
 	if os.IsNotExist(err) {
 		t.Skip("left out: kube-proxy is found with the sources of the tests; run this on the machine that has them")
 	}
@@ -31,8 +32,8 @@ func kubeProxy(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash := sha256.Sum256(script)
-	program := filepath.Join(cache, "strait", "kube", hex.EncodeToString(hash[:8]), "kube-proxy")
+	hash := sha256.Sum256(table)
+	program := filepath.Join(cache, "strait", "programs", hex.EncodeToString(hash[:8]), "kube-proxy")
 	if _, err := os.Stat(program); err != nil {
 		t.Skip("left out: kube-proxy has not been built; run: test/kube/prepare kube-proxy")
 	}
