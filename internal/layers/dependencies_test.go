@@ -3,30 +3,43 @@ package layers
 import (
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 )
 
-// A requirement of go.mod that is not marked as indirect, and a line of the table
-// in docs/design/dependencies.md.
+// A requirement of go.mod that is not marked as indirect, a tool of a module file, and a
+// line of a table in docs/design/dependencies.md.
 var (
 	required   = regexp.MustCompile(`(?m)^(?:\t|require )([^\s()]+) v\S+$`)
+	tool       = regexp.MustCompile(`(?m)^(?:\t|tool )([^\s()]+/[^\s()]+)$`)
 	documented = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 )
 
 func TestEveryDependencyIsDocumentedWithItsReason(t *testing.T) {
 	t.Parallel()
 	needed := names(t, "../../go.mod", required)
+	for _, file := range []string{"../../tools/go.mod", "../../tools/lint/go.mod"} {
+		for pkg := range names(t, file, tool) {
+			needed[moduleOf(pkg)] = true
+		}
+	}
 	explained := names(t, "../../docs/design/dependencies.md", documented)
 	for module := range needed {
 		if !explained[module] {
-			t.Errorf("go.mod requires %s; say why in docs/design/dependencies.md", module)
+			t.Errorf("%s is required by a go.mod; say why in docs/design/dependencies.md", module)
 		}
 	}
 	for module := range explained {
 		if !needed[module] {
-			t.Errorf("docs/design/dependencies.md explains %s, which go.mod does not require directly", module)
+			t.Errorf("docs/design/dependencies.md explains %s, which no go.mod requires directly", module)
 		}
 	}
+}
+
+// moduleOf is the module of a tool's package, without its major version.
+func moduleOf(pkg string) string {
+	module, _, _ := strings.Cut(pkg, "/cmd/")
+	return regexp.MustCompile(`/v\d+$`).ReplaceAllString(module, "")
 }
 
 // names are the first groups of all matches in a file.
