@@ -36,7 +36,7 @@ func (r Result) Name() string { return strings.TrimSuffix(r.Package+"."+r.Test, 
 
 // event is one line of the stream.
 type event struct {
-	Action, Package, ImportPath, Test, Output string
+	Action, Package, Test, Output string
 
 	Elapsed float64 // seconds
 }
@@ -44,9 +44,9 @@ type event struct {
 // test collects the events of one test over all of its runs.
 type test struct {
 	Result
-	runs, failures, passes int
-	running                bool
-	last                   string // line of output
+	failures, passes int
+	running          bool
+	last             string // line of output
 }
 
 // Read returns the results of a stream, sorted by name. A package has a result of its
@@ -129,7 +129,6 @@ func add(tests map[string]*test, e event) {
 		}
 	case Pass, Fail, Skip:
 		t.running = false
-		t.runs++
 		t.Seconds = max(t.Seconds, e.Elapsed)
 		switch e.Action {
 		case Pass:
