@@ -147,6 +147,12 @@ func TestNetns4_PaddingDoesNotExceedTheMTU(t *testing.T) {
 		l.ref.ns.ip(t, fmt.Sprintf("link set %s mtu %d", l.ref.device, mtu))
 		l.net.run(t, "nft", fmt.Sprintf("add table ip narrow; add chain ip narrow forward { type filter hook forward priority 0; }; "+
 			"add rule ip narrow forward ip length > %d drop", padded))
+		// wireguard-go reads the new MTU from a netlink message, and pads for the old one until then.
+		first := l.ways()[0]
+		eventually(t, "the reference pads for its new MTU", func() bool {
+			_, err := first.from.try("ping", "-n", "-c", "1", "-W", "1", "-M", "do", "-s", strconv.Itoa(mtu-ipHeader(first.src)-8), first.seen.String())
+			return err == nil
+		})
 		for _, w := range l.ways() {
 			for _, total := range []int{mtu, mtu - 1, mtu - 2, 1281, 1280} {
 				ping(t, w.from, w.seen, 2, "-i", "0.01", "-M", "do", "-s", strconv.Itoa(total-ipHeader(w.src)-8))
