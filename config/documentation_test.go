@@ -10,7 +10,7 @@ import (
 )
 
 // The documents that show a whole configuration.
-var documents = []string{"../README.md", "../docs/configuration.md"}
+var documents = []string{"../README.md", "../docs/reference/configuration.md"}
 
 var example = regexp.MustCompile("(?s)```yaml\n(apiVersion: .*?)```")
 
@@ -35,7 +35,7 @@ func TestExamplesInTheDocumentationAreValid(t *testing.T) {
 
 func TestEveryFieldIsDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/configuration.md")
+	text, err := os.ReadFile("../docs/reference/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	}
 	eachField(document.Content[0], "", func(field string) {
 		if !strings.Contains(string(text), "| `"+field+"` |") {
-			t.Errorf("docs/configuration.md has no line for %s", field)
+			t.Errorf("docs/reference/configuration.md has no line for %s", field)
 		}
 	})
 }

@@ -51,7 +51,7 @@ Modes: in **nogro** nothing is coalesced in front of the gateways (gateways in t
 	for _, v := range Verdicts(run) {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", v.Measure, v.Demand, v.Measured, v.Met)
 	}
-	b.WriteString("\nWhere several tests belong to a line, the worst counts. What stands behind the figures, and what was tried: [design/speed.md](design/speed.md).\n")
+	b.WriteString("\nWhere several tests belong to a line, the worst counts. What stands behind the figures, and what was tried: [design/speed.md](../design/speed.md).\n")
 	writeFloors(&b, medians(run))
 	b.WriteString(`
 ## All figures

@@ -10,9 +10,9 @@ import (
 	"testing/fstest"
 )
 
-var update = flag.Bool("update", false, "write docs/conformance.md anew")
+var update = flag.Bool("update", false, "write docs/evidence/conformance.md anew")
 
-const pagePath = "../../docs/conformance.md"
+const pagePath = "../../docs/evidence/conformance.md"
 
 func current(t *testing.T) *list {
 	t.Helper()
@@ -45,7 +45,7 @@ func TestThePageIsCurrent(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(pagePath); err != nil || string(got) != want {
-		t.Errorf("docs/conformance.md is not what the tests say (%v); run: make conformance", err)
+		t.Errorf("docs/evidence/conformance.md is not what the tests say (%v); run: make conformance", err)
 	}
 }
 

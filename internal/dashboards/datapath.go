@@ -30,7 +30,7 @@ var datapath = dashboard{
 		}},
 		{"Drops", []panel{
 			{title: "Dropped, by reason", kind: lines, unit: packets, width: 12, height: 9, stacked: true,
-				description: "docs/metrics.md explains each reason. The ten most frequent.",
+				description: "docs/reference/metrics.md explains each reason. The ten most frequent.",
 				queries:     []query{{`topk(10, sum by (direction, reason) (rate(strait_dropped_packets_total{` + those + `}[$__rate_interval])) > 0)`, "{{direction}} {{reason}}"}}},
 			{title: "Share dropped", kind: lines, unit: share, width: 12, height: 9,
 				description: "Of all packets that came to the gateway.",

@@ -175,7 +175,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 	for reason := range gateway.Reasons {
 		known[reason.String()] = true
 	}
-	page, err := os.ReadFile("../../docs/trace.md")
+	page, err := os.ReadFile("../../docs/how-to/trace.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 			t.Errorf("%s has no remedy", reason)
 		}
 		if row := "| `" + reason + "` |"; strings.Contains(string(page), row) != isOurs(reason) {
-			t.Errorf("docs/trace.md has %q: %v", row, !isOurs(reason))
+			t.Errorf("docs/how-to/trace.md has %q: %v", row, !isOurs(reason))
 		}
 	}
 	for reason := range remedies {

@@ -13,20 +13,20 @@ import (
 	"testing"
 )
 
-// The commands of docs/start.md run as they stand there, in order and in one shell.
+// The commands of docs/tutorials/start.md run as they stand there, in order and in one shell.
 func TestTheFirstFiveMinutesOfTheDocsWork(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join(repository, "docs/start.md"))
+	page, err := os.ReadFile(filepath.Join(repository, "docs/tutorials/start.md"))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("left out: docs/start.md has not been written yet")
+		t.Skip("left out: docs/tutorials/start.md has not been written yet")
 	}
 	must(t, err)
 	script := shellBlocks(string(page))
 	if script == "" {
-		t.Fatal("docs/start.md has no block of shell commands; begin them with ```sh")
+		t.Fatal("docs/tutorials/start.md has no block of shell commands; begin them with ```sh")
 	}
 	w := newWorld(t)
-	stage(t, "docs/start.md", func(t *testing.T) {
+	stage(t, "docs/tutorials/start.md", func(t *testing.T) {
 		cmd := w.command(t, "bash", "-s")
 		var out bytes.Buffer
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("set -e\n"+script), &out, &out

@@ -165,5 +165,5 @@ Written by ` + "`make hostile`" + `: two real gateways, without privilege, join 
 
 Goodput is compared to the median of the windows between the attacks. The streams are held at two fifths of what they could have, so that an attack has CPU of its own to use up: below 100 % it took more than was left. The figures are of one small machine that does everything at once: attackers, watchers, both kernels, both gateways. Packets that come through where that is said are such as any pod may send; what becomes of them is up to the receiver.
 
-Counted are drops as gateway/direction/reason of [metrics](metrics.md); overflow are datagrams that the kernel dropped because the gateway's socket was full. What WireGuard itself refuses (replays, sources that are not the peer's) it does not count.
+Counted are drops as gateway/direction/reason of [metrics](../reference/metrics.md); overflow are datagrams that the kernel dropped because the gateway's socket was full. What WireGuard itself refuses (replays, sources that are not the peer's) it does not count.
 `

@@ -29,11 +29,11 @@ var (
 	label  = regexp.MustCompile(`([a-z_]+)="`)
 )
 
-// Page is docs/metrics.md.
+// Page is docs/reference/metrics.md.
 func Page(t testing.TB) string {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../docs/metrics.md"))
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../docs/reference/metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func Documented(t testing.TB, heading string) (all []Metric) {
 		}
 	}
 	if len(all) == 0 {
-		t.Fatalf("docs/metrics.md has no metric in section %q", heading)
+		t.Fatalf("docs/reference/metrics.md has no metric in section %q", heading)
 	}
 	return all
 }
@@ -113,7 +113,7 @@ func Check(t testing.TB, heading, served string, absent ...string) {
 	}
 	for name := range types {
 		if !documented[name] {
-			t.Errorf("%s is served and not documented in docs/metrics.md under %q", name, heading)
+			t.Errorf("%s is served and not documented in docs/reference/metrics.md under %q", name, heading)
 		}
 	}
 	problems, err := promlint.New(strings.NewReader(served)).Lint()

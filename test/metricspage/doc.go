@@ -1,2 +1,2 @@
-// Package metricspage holds docs/metrics.md to what programs serve.
+// Package metricspage holds docs/reference/metrics.md to what programs serve.
 package metricspage
