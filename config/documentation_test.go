@@ -10,7 +10,7 @@ import (
 )
 
 // The documents that show a whole configuration.
-var documents = []string{"../README.md", "../docs/reference/configuration.md"}
+var documents = []string{"../docs/how-to/standalone-gateway.md", "../docs/reference/configuration.md"}
 
 var example = regexp.MustCompile("(?s)```yaml\n(apiVersion: .*?)```")
 
