@@ -16,9 +16,11 @@ import (
 //	outer source and VNI ► decapsulate ► Ethernet ► validate IP ► congestion ► anti-spoof ► where to?
 //	► TTL ► grant ► finish what the sender's kernel left undone ► fits? ► NAT ► TTL-1 ► MSS clamp
 //
-// Everything is decided before anything is edited, so that an ICMP error quotes
-// the packet as its sender sent it. Not for concurrent use: one Egress per lane; while
-// the gateway has Flows, its lanes take turns.
+// Every check that ends in an ICMP error precedes the edits of addresses, ports and TTL,
+// so the error quotes the packet with the addresses its sender used. Two edits come
+// earlier: the congestion mark of the outer header (RFC 6040), and a checksum that the
+// sender's kernel left to a network card. Not for concurrent use: one Egress per lane;
+// while the gateway has Flows, its lanes take turns.
 type Egress struct {
 	Counters
 
