@@ -31,7 +31,7 @@ func (t *translation) peers() (all []config.Peer) {
 		if secret := g.PresharedKeySecretName; secret != "" {
 			if preshared = t.PresharedKeyFiles[secret]; preshared == "" {
 				t.problem(t.peering(), t.peerField(g.Name), "the preshared key is not here",
-					"create the Secret "+secret+" with the key presharedKey in Strait's namespace")
+					"create the Secret "+secret+" with the key presharedKey in the gateways' namespace")
 				continue
 			}
 		}

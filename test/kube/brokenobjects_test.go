@@ -24,7 +24,7 @@ var brokenNames = []broken{
 	{"a peer's name", "peerings", with("spec.peers.0.name", "b_0"),
 		`spec.peers[0].name: Invalid value: "b_0": is not the name of a gateway: use up to 63 lower-case letters, digits and '-', beginning and ending with a letter or digit`},
 	{"a preshared key itself", "peerings", with("spec.peers.0.presharedKeySecretName", "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="),
-		`spec.peers[0].presharedKeySecretName: Invalid value: "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=": is not the name of a Secret: put the key into a Secret of Strait's namespace and name that here; replace the key if it stood here`},
+		`spec.peers[0].presharedKeySecretName: Invalid value: "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=": is not the name of a Secret: put the key into a Secret in the gateways' namespace and name that here; replace the key if it stood here`},
 	{"a kind of an owner", "addressclaims", with("spec.owner.kind", "peerings/b"),
 		`spec.owner.kind: Invalid value: "peerings/b": is not a kind: write it like NodeAttachment or Peering`},
 	{"no name of an owner", "addressclaims", with("spec.owner.name", ""),

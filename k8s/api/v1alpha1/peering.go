@@ -134,12 +134,12 @@ type Peer struct {
 	// +optional
 	Endpoint Endpoint `json:"endpoint,omitempty"`
 
-	// PresharedKeySecretName names the Secret in Strait's own namespace whose key
+	// PresharedKeySecretName names the Secret in the gateways' namespace whose key
 	// presharedKey is 32 bytes in base64, as `wg genpsk` prints them. Both sides need
 	// the same.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="is not the name of a Secret: put the key into a Secret of Strait's namespace and name that here; replace the key if it stood here"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="is not the name of a Secret: put the key into a Secret in the gateways' namespace and name that here; replace the key if it stood here"
 	PresharedKeySecretName string `json:"presharedKeySecretName,omitempty"`
 
 	// NotAfter is when the peer stops being accepted: for the temporary key of an invite,
