@@ -20,7 +20,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile lab-guest scale generate bench bench-peer bench-model image image-docker clean
+.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile lab-guest scale generate bench bench-peer performance bench-model image image-docker clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -61,12 +61,12 @@ lint: vet ## vet, and golangci-lint (5 minutes to build it once)
 fuzz: ## run every fuzz target for FUZZTIME each (60s)
 	FUZZTIME=$(FUZZTIME) test/fuzz
 
-conformance: ## write docs/evidence/conformance.md, and print which tests hold each rule, threat and fault, with their outcomes in the last runs
-	go run ./internal/conformance -page docs/evidence/conformance.md $(wildcard bin/test/*.json)
+conformance: ## write docs/conformance.md, and print which tests hold each rule, threat and fault, with their outcomes in the last runs
+	go run ./internal/conformance -page docs/conformance.md $(wildcard bin/test/*.json)
 
-hostile: ## attack gateways during a transfer; writes docs/evidence/hostile.md (5 minutes; needs root)
+hostile: ## attack gateways during a transfer; writes docs/hostile.md (5 minutes; needs root)
 	@test/install lab
-	LAB_HOSTILE_REPORT=$(CURDIR)/docs/evidence/hostile.md go test -count=1 -v -timeout 15m -tags nightly -parallel 1 -run Hostile ./test/lab
+	LAB_HOSTILE_REPORT=$(CURDIR)/docs/hostile.md go test -count=1 -v -timeout 15m -tags nightly -parallel 1 -run Hostile ./test/lab
 
 lab-guest: ## run the lab on a kernel with Geneve and WireGuard, in an emulated guest (10 minutes)
 	@test/install lab guest
@@ -86,9 +86,12 @@ generate: ## make deep copies and CRDs of the API types, and the copies that the
 bench: build ## measure each layer's price, without root, in under 3 minutes; prints benchstat input
 	bin/strait bench -o benchstat --html bin/bench.html
 
-bench-peer: build ## measure against a peer and the machine's limits, 10 minutes (needs root and the packages in test/packages)
+bench-peer: build ## measure against a peer and the machine's limits; writes docs/evidence/performance.* (10 minutes; needs root and the packages in test/packages)
 	CGO_ENABLED=0 go build -o bin/wireguard-go golang.zx2c4.com/wireguard
-	bin/strait bench peer --wireguard-go bin/wireguard-go --json bin/bench-peer.json --report docs/evidence/performance.md
+	bin/strait bench peer --wireguard-go bin/wireguard-go --json docs/evidence/performance.json --report docs/evidence/performance.md
+
+performance: build ## write docs/evidence/performance.md and its plots from docs/evidence/performance.json
+	bin/strait bench peer --from docs/evidence/performance.json --report docs/evidence/performance.md
 
 bench-model: build ## measure, and compute what more cores, links and gateways would carry (docs/design/scale.md)
 	bin/strait bench -o json --out bin/bench.json

@@ -18,6 +18,7 @@ type plot struct {
 // it, and every value as a dot.
 type bar struct {
 	Label, Text string
+	Own         bool // of strait: drawn in the accent colour
 	values      []float64
 	summary     result.Summary
 
@@ -62,7 +63,7 @@ func (p *plot) layOut() {
 		b.Middle = b.Y + barHeight/2
 		b.Top, b.Below = b.Middle-3, b.Middle+3
 		b.LabelX = labelWidth - gap
-		b.X, b.Length = labelWidth, x(b.summary.Median)-labelWidth
+		b.X, b.Length = labelWidth, math.Round(10*(x(b.summary.Median)-labelWidth))/10
 		b.Low, b.High = x(b.summary.Min), x(b.summary.Max)
 		b.TextX = b.High + gap
 		for _, v := range b.values {

@@ -1,7 +1,9 @@
-// Package report makes a page of a run: tables and plots that need nothing from
-// the network, for a browser.
+// Package report draws the figures of a run: HTML is one page with all tables and plots
+// for a browser, SVG is a single plot for the documentation. Neither loads anything from
+// the network.
 //
-// page.html is its shape, plot.go draws, this file decides what belongs together.
+// page.html and bars.svg are the templates, plot.go lays bars out, this file groups the
+// figures of a page, figure.go selects those of a single plot.
 package report
 
 import (
@@ -14,9 +16,12 @@ import (
 )
 
 //go:embed page.html
-var text string
+var pageText string
 
-var page = template.Must(template.New("page").Parse(text))
+//go:embed bars.svg
+var barsText string
+
+var page = template.Must(template.Must(template.New("page").Parse(pageText)).Parse(barsText))
 
 // HTML writes the page of a run.
 func HTML(w io.Writer, r *result.Run) error {

@@ -71,7 +71,7 @@ A and likewise for B:
 	c.Flags().StringVar(&f.baseline, "baseline", "", "another strait binary, to be measured beside this one")
 	c.Flags().StringVar(&f.from, "from", "", "read an earlier result instead of measuring")
 	c.Flags().StringVar(&f.json, "json", "", "write the result to this file, as JSON, for --from and for strait bench compare")
-	c.Flags().StringVar(&f.page, "report", "", "write the report to this file, as Markdown")
+	c.Flags().StringVar(&f.page, "report", "", "write the report to this file, as Markdown, and its plots to the folder images beside it")
 	c.AddCommand(newTrafficEnd())
 	return c
 }
@@ -96,7 +96,7 @@ func (f *peerFlags) run(cmd *cobra.Command) error {
 		failed = errors.Join(failed, result.WriteFile(f.json, func(w io.Writer) error { return result.Write(w, measured) }))
 	}
 	if f.page != "" {
-		failed = errors.Join(failed, result.WriteFile(f.page, func(w io.Writer) error { return rig.Report(w, measured) }))
+		failed = errors.Join(failed, rig.WriteReport(f.page, measured))
 	}
 	if f.part() {
 		failed = errors.Join(failed, result.Table(cmd.OutOrStdout(), result.Medians(measured.Samples)))

@@ -1,0 +1,98 @@
+package rig
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"strait.dev/strait/bench/result"
+)
+
+func TestTheReportShowsThePlotsThatItsRunHas(t *testing.T) {
+	t.Parallel()
+	stream := tcpName(1, forth)
+	run := runOf(t, map[figure]float64{
+		{stream, NoGRO, nameP, unitThroughput}: 0.7e9, {stream, NoGRO, nameStrait, unitThroughput}: 2.1e9,
+		{stream, NoGRO, nameP, unitCPU}: 20, {stream, NoGRO, nameStrait, unitCPU}: 6,
+	})
+	run.Machine.Strait = "v1.2.3-4-gabcdef0"
+	name := filepath.Join(t.TempDir(), "performance.md")
+	if err := WriteReport(name, run); err != nil {
+		t.Fatal(err)
+	}
+	page := read(t, name)
+	for _, want := range []string{
+		"2.10 Gbit/s", "(3.0 ×)", "takes 6.00 CPU-s/GB", "| commit | v1.2.3-4-gabcdef0 |", "**The peer (P)**", "no figure against WireGuard in the kernel",
+		"](images/performance-throughput.svg)", "](images/performance-cpu.svg)",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "performance-memory.svg") || strings.Contains(page, "round trip takes") {
+		t.Error("the page shows what the run did not measure")
+	}
+	plot := read(t, filepath.Join(filepath.Dir(name), images, "performance-throughput.svg"))
+	for _, want := range []string{"nogro · peer", "nogro · strait", "700 Mbit/s", "2.10 Gbit/s", "prefers-color-scheme: dark", `class="own"`} {
+		if !strings.Contains(plot, want) {
+			t.Errorf("the plot lacks %q", want)
+		}
+	}
+	for _, not := range []string{"wire · ", "href", "url(", "@import"} {
+		if strings.Contains(plot, not) {
+			t.Errorf("the plot has %q", not)
+		}
+	}
+	d := xml.NewDecoder(strings.NewReader(plot))
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The page in docs is what `make performance` makes of the run beside it.
+func TestThePageInDocsIsCurrent(t *testing.T) {
+	t.Parallel()
+	const docs = "../../docs/evidence"
+	run, err := result.ReadFile(filepath.Join(docs, "performance.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("docs/evidence/performance.json does not exist; `make bench-peer` writes it")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := t.TempDir()
+	if err := WriteReport(filepath.Join(fresh, "performance.md"), run); err != nil {
+		t.Fatal(err)
+	}
+	made, err := filepath.Glob(filepath.Join(fresh, images, "*.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(made, filepath.Join(fresh, "performance.md")) {
+		name, err := filepath.Rel(fresh, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have, err := os.ReadFile(filepath.Join(docs, name)); err != nil || !bytes.Equal(have, []byte(read(t, path))) {
+			t.Errorf("docs/evidence/%s is not made from docs/evidence/performance.json; run `make performance` (%v)", name, err)
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
