@@ -37,9 +37,9 @@ type Device struct {
 	// peerKnown says that WireGuard has an address to send to. What comes
 	// before that is dropped.
 	peerKnown atomic.Bool
-	// heard says the same: the peer has sent something. It comes before peerKnown where
+	// received says the same: the peer has sent something. It comes before peerKnown where
 	// the peer called first.
-	heard atomic.Bool
+	received atomic.Bool
 
 	Egress  *gateway.Egress
 	read    readState

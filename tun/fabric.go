@@ -37,17 +37,17 @@ type Fabric struct {
 	Gateway *gateway.Gateway
 	Overlay *Overlay
 
-	options   Options
-	host      *Host
-	mux       *underlay.Mux
-	links     atomic.Pointer[[]*Link] // never nil; replaced, not changed
-	leaving   atomic.Bool             // this gateway is about to end
-	active    atomic.Pointer[Link]    // reads the overlay; nil without links
-	attendant *Device                 // reads it then
-	mu        sync.Mutex              // held while links change
-	ears      map[netip.Addr]*ear     // by own link address; protected by mu
-	listeners map[*listener]bool      // open listeners; protected by mu
-	mtu       int                     // last announced, 0 = none
+	options       Options
+	host          *Host
+	mux           *underlay.Mux
+	links         atomic.Pointer[[]*Link]      // never nil; replaced, not changed
+	leaving       atomic.Bool                  // this gateway is about to end
+	active        atomic.Pointer[Link]         // reads the overlay; nil without links
+	fallback      *Device                      // reads it then
+	mu            sync.Mutex                   // held while links change
+	linkListeners map[netip.Addr]*linkListener // by own link address; protected by mu
+	listeners     map[*listener]bool           // open listeners; protected by mu
+	mtu           int                          // last announced, 0 = none
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -58,7 +58,7 @@ type Fabric struct {
 func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	f := &Fabric{
 		Gateway: g, Overlay: o, options: options, mux: underlay.NewMux(options.Underlay),
-		ears: make(map[netip.Addr]*ear), listeners: make(map[*listener]bool),
+		linkListeners: make(map[netip.Addr]*linkListener), listeners: make(map[*listener]bool),
 	}
 	f.links.Store(new([]*Link))
 	o.panics.log = options.Log
@@ -66,9 +66,9 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	if f.host, err = newHost(g, o, f.deviceFor); err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
-	f.attendant, err = newDevice(g, o, f.host)
+	f.fallback, err = newDevice(g, o, f.host)
 	if err == nil {
-		err = errors.Join(f.attendant.activate(true), f.Refresh())
+		err = errors.Join(f.fallback.activate(true), f.Refresh())
 	}
 	if err != nil {
 		f.host.close()
@@ -77,16 +77,16 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop = cancel
 	f.done.Go(func() { f.probe(ctx) })
-	f.done.Go(f.attend)
+	f.done.Go(f.readFallback)
 	return f, nil
 }
 
-// attend reads the overlay while there is no link, so that nodes find the gateway itself
+// readFallback reads the overlay while there is no link, so that nodes find the gateway itself
 // there. What is for the remote cluster is dropped, since no peer is known.
-func (f *Fabric) attend() {
+func (f *Fabric) readFallback() {
 	bufs, sizes := [][]byte{make([]byte, packet.MaxLen)}, make([]int, 1)
 	for {
-		if _, err := f.attendant.Read(bufs, sizes, 0); err != nil {
+		if _, err := f.fallback.Read(bufs, sizes, 0); err != nil {
 			return // closed
 		}
 	}
@@ -100,7 +100,7 @@ func (f *Fabric) Refresh() error {
 	for _, l := range *f.links.Load() {
 		l.tun.mtuChanged()
 	}
-	return f.own(slices.Collect(maps.Keys(f.ears)))
+	return f.own(slices.Collect(maps.Keys(f.linkListeners)))
 }
 
 // SetLinks makes these the links, the preferred first: new ones start, changed ones
@@ -120,14 +120,14 @@ func (f *Fabric) SetLinks(configs []LinkConfig) error {
 		for _, l := range started {
 			l.close()
 		}
-		return errors.Join(err, f.closeEars())
+		return errors.Join(err, f.closeLinkListeners())
 	}
 	f.links.Store(&next)
 	f.elect(time.Now())
 	for _, l := range old {
 		l.close()
 	}
-	return f.closeEars()
+	return f.closeLinkListeners()
 }
 
 // nextLinks updates the links that stay, takes them out of old, and starts the
@@ -139,7 +139,7 @@ func (f *Fabric) nextLinks(configs []LinkConfig, old map[linkKey]*Link) (next, s
 		keys[i] = keyOf(c)
 		own[i] = keys[i].own
 	}
-	if err := f.openEars(own); err != nil {
+	if err := f.openLinkListeners(own); err != nil {
 		return nil, nil, err
 	}
 	for i, c := range configs {
@@ -173,7 +173,7 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 		return nil, fmt.Errorf("link %s: %w", c.Name, err)
 	}
 	own := publicKey(c.PrivateKey)
-	e := f.ears[linkAddress(own)]
+	e := f.linkListeners[linkAddress(own)]
 	return newLink(c, d, e, f.mux.BoundedLink(own, &d.window), f.options.Log, func(l *Link) { f.ask(l, time.Now()) })
 }
 
@@ -184,7 +184,7 @@ func (f *Fabric) elect(now time.Time) {
 	if next == present {
 		return
 	}
-	from, to := f.attendant, f.attendant
+	from, to := f.fallback, f.fallback
 	if present != nil {
 		from = present.tun
 	}
@@ -226,8 +226,8 @@ func (f *Fabric) Overflows() (overlay, wireguard uint64) {
 // Datagrams counts what was lost between the network and WireGuard.
 func (f *Fabric) Datagrams() underlay.Counters { return f.mux.Counters() }
 
-// Attendant are the counters of what nodes send while there is no link.
-func (f *Fabric) Attendant() *gateway.Counters { return &f.attendant.Egress.Counters }
+// Fallback are the counters of what nodes send while there is no link.
+func (f *Fabric) Fallback() *gateway.Counters { return &f.fallback.Egress.Counters }
 
 // Origin are the counters of what the host itself sends.
 func (f *Fabric) Origin() *gateway.Counters { return &f.host.origin.Counters }
@@ -244,7 +244,7 @@ func (f *Fabric) Close() error {
 	for s := range f.listeners {
 		s.close()
 	}
-	err := errors.Join(f.closeEars(), f.attendant.Close())
+	err := errors.Join(f.closeLinkListeners(), f.fallback.Close())
 	f.mu.Unlock()
 	f.done.Wait()
 	f.host.close()

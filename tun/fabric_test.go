@@ -378,7 +378,7 @@ func TestNodesFindAGatewayWithoutLinks(t *testing.T) {
 	answers("without links")
 	a.send(t, tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte("nobody"), false))
 	wait.Until(t, "the packet for the remote cluster is counted", func() bool {
-		return a.fabric.Attendant().Dropped(gateway.NoPeer) == 1
+		return a.fabric.Fallback().Dropped(gateway.NoPeer) == 1
 	})
 	for _, err := range []error{a.fabric.SetLinks([]LinkConfig{a.link("b-0", b)}), b.fabric.SetLinks([]LinkConfig{b.link("a-0", a)})} {
 		if err != nil {

@@ -54,13 +54,13 @@ const (
 // Link is one WireGuard device with one peer: this gateway and one gateway of
 // the remote cluster. Safe for concurrent use.
 type Link struct {
-	key   linkKey
-	own   netip.Addr // this end's link address
-	ear   *ear       // the host there
-	tun   *Device
-	wg    *device.Device
-	log   *slog.Logger // without the link's name
-	label atomic.Pointer[label]
+	key      linkKey
+	own      netip.Addr    // this end's link address
+	listener *linkListener // the host there
+	tun      *Device
+	wg       *device.Device
+	log      *slog.Logger // without the link's name
+	label    atomic.Pointer[label]
 
 	mu      sync.Mutex
 	prober  prober
@@ -98,8 +98,8 @@ func (l *Link) logger() *slog.Logger { return l.label.Load().log }
 
 // newLink starts WireGuard on a device. The link owns both from now on. known is
 // called, from any goroutine, when there is first somebody to talk to.
-func newLink(c LinkConfig, d *Device, e *ear, bind conn.Bind, log *slog.Logger, known func(*Link)) (*Link, error) {
-	l := &Link{key: keyOf(c), tun: d, own: e.address, ear: e, log: log, known: known, streams: make(map[*stream]bool)}
+func newLink(c LinkConfig, d *Device, e *linkListener, bind conn.Bind, log *slog.Logger, known func(*Link)) (*Link, error) {
+	l := &Link{key: keyOf(c), tun: d, own: e.address, listener: e, log: log, known: known, streams: make(map[*stream]bool)}
 	l.setLabel(c)
 	l.prober.address = linkAddress(c.PublicKey)
 	c = c.clone() // nobody changes it any more

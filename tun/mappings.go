@@ -17,7 +17,7 @@ func (f *Fabric) SetMappings(mappings []config.Mapping) error {
 	refused := f.host.relay.SetMappings(mappings)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return errors.Join(refused, f.own(slices.Collect(maps.Keys(f.ears))))
+	return errors.Join(refused, f.own(slices.Collect(maps.Keys(f.linkListeners))))
 }
 
 // Mappings are those that the host serves, in no order. The list is the caller's.

@@ -58,12 +58,12 @@ func (f *Fabric) sendProbe(p probe, l *Link, size int) {
 		b = append(b, make([]byte, padding)...)
 	}
 	// A probe that cannot be sent is a probe that is lost, and counted as such.
-	_, _ = l.ear.probes.WriteTo(b, &net.UDPAddr{IP: l.prober.address.AsSlice(), Port: probePort})
+	_, _ = l.listener.probes.WriteTo(b, &net.UDPAddr{IP: l.prober.address.AsSlice(), Port: probePort})
 }
 
 // receiveProbes answers the far ends' questions and takes their answers, at one of
 // the host's link addresses, until that is closed.
-func (f *Fabric) receiveProbes(e *ear) {
+func (f *Fabric) receiveProbes(e *linkListener) {
 	b := make([]byte, probeLen) // the rest is padding, or of later versions
 	for {
 		n, from, err := e.probes.ReadFrom(b)

@@ -23,7 +23,7 @@ func (d *Device) fill() bool {
 			break
 		}
 		r.now = time.Now()
-		r.peerKnown = d.peerKnown.Load() || d.heard.Load()
+		r.peerKnown = d.peerKnown.Load() || d.received.Load()
 		before, bytes := r.n, r.bytes
 		d.overlay.mu.Lock()
 		more = d.readOverlay()

@@ -21,10 +21,10 @@ func (f *Fabric) Listen(port uint16) (net.Listener, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := &listener{fabric: f, port: port, accepted: make(chan net.Conn), closed: make(chan struct{})}
-	for _, e := range f.ears {
-		if err := f.hear(e, s); err != nil {
-			for _, e := range f.ears {
-				e.deafen(s)
+	for _, e := range f.linkListeners {
+		if err := f.listenOn(e, s); err != nil {
+			for _, e := range f.linkListeners {
+				e.stopListening(s)
 			}
 			return nil, err
 		}
@@ -33,7 +33,7 @@ func (f *Fabric) Listen(port uint16) (net.Listener, error) {
 	return s, nil
 }
 
-// listener is the net.Listener of one port on all ears.
+// listener is the net.Listener of one port on all link addresses.
 type listener struct {
 	fabric   *Fabric
 	port     uint16
@@ -42,8 +42,8 @@ type listener struct {
 	once     sync.Once
 }
 
-// hear makes an ear take connections for s. f.mu is held.
-func (f *Fabric) hear(e *ear, s *listener) error {
+// listenOn makes a link listener take connections for s. f.mu is held.
+func (f *Fabric) listenOn(e *linkListener, s *listener) error {
 	l, err := f.host.listenTCP(netip.AddrPortFrom(e.address, s.port))
 	if err != nil {
 		return fmt.Errorf("listen on TCP port %d of %v: %w", s.port, e.address, err)
@@ -61,8 +61,8 @@ func (f *Fabric) hear(e *ear, s *listener) error {
 	return nil
 }
 
-// deafen ends what hear began.
-func (e *ear) deafen(s *listener) {
+// stopListening ends what listenOn began.
+func (e *linkListener) stopListening(s *listener) {
 	if l := e.listeners[s]; l != nil {
 		delete(e.listeners, s)
 		l.Shutdown() // ends Accept
@@ -112,8 +112,8 @@ func (s *listener) close() {
 	s.once.Do(func() {
 		close(s.closed)
 		delete(s.fabric.listeners, s)
-		for _, e := range s.fabric.ears {
-			e.deafen(s)
+		for _, e := range s.fabric.linkListeners {
+			e.stopListening(s)
 		}
 	})
 }

@@ -14,8 +14,8 @@ func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 	d.window.Begin()
 	defer d.window.End(len(bufs))
 	now := time.Now()
-	if !d.heard.Load() {
-		d.heard.Store(true)
+	if !d.received.Load() {
+		d.received.Store(true)
 	}
 	w.out.taps = d.overlay.tapping.now.Load()
 	for done := 0; done < len(bufs); {

@@ -80,7 +80,7 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
 	}
 	links := d.fabric.Status()
-	egress, ingress := []*gateway.Counters{d.fabric.Attendant()}, []*gateway.Counters(nil)
+	egress, ingress := []*gateway.Counters{d.fabric.Fallback()}, []*gateway.Counters(nil)
 	for _, l := range links {
 		egress, ingress = append(egress, l.Egress), append(ingress, l.Ingress)
 		gauge(upDesc, boolean(l.Up), l.Name)

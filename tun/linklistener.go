@@ -11,18 +11,18 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 )
 
-// ear is the host at one of its own link addresses, which it has for each key pair
-// of its own: links that share a key pair share an ear.
-type ear struct {
+// linkListener is the host at one of its own link addresses, which it has for each key pair
+// of its own: links that share a key pair share a listener.
+type linkListener struct {
 	address   netip.Addr
 	probes    *gonet.UDPConn
 	listeners map[*listener]*gonet.TCPListener // protected by the fabric's mu
 }
 
-// openEars makes the host listen at the link address of each of these keys. f.mu is
+// openLinkListeners makes the host listen at the link address of each of these keys. f.mu is
 // held.
-func (f *Fabric) openEars(keys []device.NoisePublicKey) error {
-	wanted := slices.Collect(maps.Keys(f.ears))
+func (f *Fabric) openLinkListeners(keys []device.NoisePublicKey) error {
+	wanted := slices.Collect(maps.Keys(f.linkListeners))
 	for _, k := range keys {
 		wanted = append(wanted, linkAddress(k))
 	}
@@ -30,18 +30,18 @@ func (f *Fabric) openEars(keys []device.NoisePublicKey) error {
 		return err
 	}
 	for _, a := range wanted {
-		if f.ears[a] != nil {
+		if f.linkListeners[a] != nil {
 			continue
 		}
 		probes, err := f.host.listenUDP(netip.AddrPortFrom(a, probePort))
 		if err != nil {
 			return fmt.Errorf("listen for link probes on %v: %w", a, err)
 		}
-		e := &ear{address: a, probes: probes, listeners: make(map[*listener]*gonet.TCPListener)}
-		f.ears[a] = e
+		e := &linkListener{address: a, probes: probes, listeners: make(map[*listener]*gonet.TCPListener)}
+		f.linkListeners[a] = e
 		f.done.Go(func() { f.receiveProbes(e) })
 		for s := range f.listeners {
-			if err := f.hear(e, s); err != nil {
+			if err := f.listenOn(e, s); err != nil {
 				return err
 			}
 		}
@@ -49,22 +49,22 @@ func (f *Fabric) openEars(keys []device.NoisePublicKey) error {
 	return nil
 }
 
-// closeEars closes the ears of which no link is left. f.mu is held.
-func (f *Fabric) closeEars() error {
+// closeLinkListeners closes the listeners of which no link is left. f.mu is held.
+func (f *Fabric) closeLinkListeners() error {
 	used := make(map[netip.Addr]bool)
 	for _, l := range *f.links.Load() {
 		used[l.own] = true
 	}
-	for a, e := range f.ears {
+	for a, e := range f.linkListeners {
 		if !used[a] {
-			delete(f.ears, a)
+			delete(f.linkListeners, a)
 			e.probes.Close()
 			for s := range e.listeners {
-				e.deafen(s)
+				e.stopListening(s)
 			}
 		}
 	}
-	return f.own(slices.Collect(maps.Keys(f.ears)))
+	return f.own(slices.Collect(maps.Keys(f.linkListeners)))
 }
 
 // own gives the host these link addresses, those of the gateway's table, and those that
