@@ -14,7 +14,7 @@ func (m *Masquerade) create(p *outgoing) (Endpoint, Outcome) {
 		m.counted.RefusedQuota++
 		return Endpoint{}, Quota
 	}
-	if m.flows.free.used == m.flows.free.size && !m.makeRoom(p.sec) {
+	if m.flows.free.used == m.flows.free.size && !m.evictOne(p.sec) {
 		m.counted.RefusedFlows++
 		return Endpoint{}, Exhausted
 	}
@@ -68,10 +68,10 @@ func (m *Masquerade) choosePort(p *outgoing) (*pool, uint16, bool) {
 // may be ended, nine times out of ten.
 const samples = 16
 
-// makeRoom ends one flow of a full table: one that has timed out, or was never
+// evictOne ends one flow of a full table: one that has timed out, or was never
 // answered and has been idle for unansweredIdle. It looks at a few at random, so
 // that nobody can aim it. It reports false when none of those may be ended.
-func (m *Masquerade) makeRoom(sec uint32) bool {
+func (m *Masquerade) evictOne(sec uint32) bool {
 	if m.flows.free.size == 0 {
 		return false
 	}

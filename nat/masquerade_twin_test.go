@@ -202,7 +202,7 @@ func (p *pair) out(proto uint8, inside, remote nat.Endpoint, from uint32, flags 
 		case w.ofSource(inside.Addr) >= w.perSource:
 			p.want(o, nat.Quota)
 			return
-		case len(w.flows) >= w.maxFlows && !p.madeRoom(o, in, remote):
+		case len(w.flows) >= w.maxFlows && !p.evicted(o, in, remote):
 			p.want(o, nat.Exhausted)
 			return
 		case !w.hasFamily(inside.Addr):
@@ -263,9 +263,9 @@ func (p *pair) learn(in twinInside, external nat.Endpoint) {
 	p.outside = append(p.outside, twinOutside{in.proto, external})
 }
 
-// madeRoom follows the masquerade in ending a flow of a full table, which it may
+// evicted follows the masquerade in ending a flow of a full table, which it may
 // do or not, if that was one which it may end.
-func (p *pair) madeRoom(o nat.Outcome, in twinInside, remote nat.Endpoint) bool {
+func (p *pair) evicted(o nat.Outcome, in twinInside, remote nat.Endpoint) bool {
 	there := map[nat.Endpoint]map[twinInside]bool{}
 	for f := range p.m.Flows {
 		if there[f.Remote] == nil {

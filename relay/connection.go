@@ -41,8 +41,8 @@ func (c *connection) serve() {
 	c.idle.clock, c.idle.limit, c.idle.expired = c.relay.clock, c.limit, c.expire
 	c.idle.start()
 	withdrawn := context.AfterFunc(c.m.ctx, c.reset)
-	roomy := c.relay.roomy.take()
-	if !roomy {
+	largeBuffers := c.relay.largeBuffers.take()
+	if !largeBuffers {
 		o := c.caller.end.SocketOptions()
 		o.SetReceiveBufferSize(smallBuffer, true)
 		o.SetSendBufferSize(smallBuffer, true)
@@ -53,8 +53,8 @@ func (c *connection) serve() {
 	c.half(c.toCaller)
 	both.Wait()
 
-	if roomy {
-		c.relay.roomy.give()
+	if largeBuffers {
+		c.relay.largeBuffers.give()
 	}
 	c.idle.stop()
 	if withdrawn() && !c.cut.Load() {
@@ -154,7 +154,7 @@ func (c *connection) reset() {
 // the connection keeps its room until that has arrived, Limits.Leaving at most.
 func (c *connection) leave() {
 	c.target.Close()
-	l := &leaving{connection: c, room: true}
+	l := &leaving{connection: c, counted: true}
 	entry := waiter.NewFunctionEntry(waiter.EventHUp, func(waiter.EventMask) { l.look() })
 	c.caller.queue.EventRegister(&entry)
 	patience := tcpip.TCPUserTimeoutOption(c.relay.limits.Leaving)
@@ -167,10 +167,10 @@ func (c *connection) leave() {
 type leaving struct {
 	*connection
 
-	mu     sync.Mutex
-	room   bool // still taken
-	waits  bool // in TIME-WAIT, and counted there
-	ending bool // TIME-WAIT was cut short
+	mu      sync.Mutex
+	counted bool // still taken
+	waits   bool // in TIME-WAIT, and counted there
+	ending  bool // TIME-WAIT was cut short
 }
 
 // look gives back what the connection needs no more.
@@ -183,8 +183,8 @@ func (l *leaving) look() {
 		return
 	}
 	r := l.relay
-	if l.room {
-		l.room = false
+	if l.counted {
+		l.counted = false
 		r.connections.give(l.m, l.attempt.caller)
 	}
 	switch {

@@ -8,9 +8,9 @@ type Limits struct {
 	Connections Quota // of TCP, those that are being dialled and those that end included
 	Sessions    Quota // of UDP
 
-	// Roomy is how many TCP connections at once may have buffers that grow as far as the
+	// LargeBuffers is how many TCP connections at once may have buffers that grow as far as the
 	// stack's own limits allow. Others have buffers of smallBuffer bytes each way.
-	Roomy int
+	LargeBuffers int
 
 	Dial       time.Duration // until a target has answered a SYN, and a caller the SYN-ACK
 	Idle       time.Duration // a TCP connection on which nothing moves
@@ -35,16 +35,16 @@ type Quota struct {
 // and recommends 5. Port 53 is a question and an answer, and REQ-5 (c) allows less for it:
 // resolvers use a new port for each question.
 var DefaultLimits = Limits{
-	Connections: Quota{All: 640, PerMapping: 512, PerCaller: 256},
-	Sessions:    Quota{All: 1024, PerMapping: 512, PerCaller: 256},
-	Roomy:       32,
-	Dial:        10 * time.Second,
-	Idle:        2*time.Hour + 4*time.Minute,
-	HalfClosed:  4 * time.Minute,
-	Leaving:     time.Minute,
-	Session:     5 * time.Minute,
-	Query:       15 * time.Second,
-	TimeWait:    2048,
+	Connections:  Quota{All: 640, PerMapping: 512, PerCaller: 256},
+	Sessions:     Quota{All: 1024, PerMapping: 512, PerCaller: 256},
+	LargeBuffers: 32,
+	Dial:         10 * time.Second,
+	Idle:         2*time.Hour + 4*time.Minute,
+	HalfClosed:   4 * time.Minute,
+	Leaving:      time.Minute,
+	Session:      5 * time.Minute,
+	Query:        15 * time.Second,
+	TimeWait:     2048,
 }
 
 // withDefaults gives the fields that are zero their values.
@@ -55,7 +55,7 @@ func (l Limits) withDefaults() Limits {
 		orElse(&q.have.PerMapping, q.use.PerMapping)
 		orElse(&q.have.PerCaller, q.use.PerCaller)
 	}
-	orElse(&l.Roomy, d.Roomy)
+	orElse(&l.LargeBuffers, d.LargeBuffers)
 	orElse(&l.TimeWait, d.TimeWait)
 	orElse(&l.Dial, d.Dial)
 	orElse(&l.Idle, d.Idle)

@@ -40,14 +40,14 @@ type Relay struct {
 	limits Limits
 	dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-	mappings    atomic.Pointer[map[netip.Addr]*mapping] // never nil; replaced, not changed
-	connections *room
-	sessions    *room
-	roomy       limit
-	timeWait    limit
-	forwarder   *tcp.Forwarder
-	tcp, udp    counters
-	echo        echoes
+	mappings     atomic.Pointer[map[netip.Addr]*mapping] // never nil; replaced, not changed
+	connections  *usage
+	sessions     *usage
+	largeBuffers limit
+	timeWait     limit
+	forwarder    *tcp.Forwarder
+	tcp, udp     counters
+	echo         echoes
 
 	changing sync.Mutex // held by SetMappings
 	mu       sync.Mutex // held for moments; protects what follows, and the replacing of mappings
@@ -79,8 +79,8 @@ func New(c Config) *Relay {
 		r.dialer = dialer.DialContext
 	}
 	r.mappings.Store(new(map[netip.Addr]*mapping))
-	r.connections, r.sessions = newRoom(r.limits.Connections), newRoom(r.limits.Sessions)
-	r.roomy.most, r.timeWait.most = int64(r.limits.Roomy), int64(r.limits.TimeWait)
+	r.connections, r.sessions = newUsage(r.limits.Connections), newUsage(r.limits.Sessions)
+	r.largeBuffers.most, r.timeWait.most = int64(r.limits.LargeBuffers), int64(r.limits.TimeWait)
 	r.echo.asking.most, r.echo.waiting.most = targetsAsked, waitingPings
 	r.echo.alive = c.Alive
 	if r.echo.alive == nil {

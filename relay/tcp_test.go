@@ -409,7 +409,7 @@ func TestASlowReaderHoldsBackTheOtherSide(t *testing.T) {
 // Memory is bounded by how many connections have buffers that grow.
 func TestConnectionsBeyondTheRoomyOnesHaveSmallBuffersAndWork(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Limits{Roomy: 1})
+	w := newWorld(t, Limits{LargeBuffers: 1})
 	defer w.timeFlows()()
 	l := w.listen(port)
 	one, oneThere := w.pair(l)
@@ -485,7 +485,7 @@ func TestLimitsOfConnectionsHoldAndAreTold(t *testing.T) {
 
 func TestAHundredConnectionsComeAndGoAndLeaveNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Limits{TimeWait: 10, Roomy: 5})
+	w := newWorld(t, Limits{TimeWait: 10, LargeBuffers: 5})
 	stop := w.timeFlows()
 	defer stop()
 	l := w.listen(port)

@@ -356,7 +356,7 @@ func (w *world) portOf(l net.Listener) uint16 {
 func (w *world) untilNothingIsLeft() {
 	w.Helper()
 	w.until("everything is gone", func() bool {
-		return w.relay.TCP().Open == 0 && w.relay.UDP().Open == 0 && w.relay.timeWait.now.Load() == 0 && w.relay.roomy.now.Load() == 0 &&
+		return w.relay.TCP().Open == 0 && w.relay.UDP().Open == 0 && w.relay.timeWait.now.Load() == 0 && w.relay.largeBuffers.now.Load() == 0 &&
 			len(w.host.RegisteredEndpoints()) == 0 && len(w.host.CleanupEndpoints()) == 0
 	})
 	w.relay.mu.Lock()

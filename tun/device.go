@@ -22,17 +22,17 @@ const BatchSize = 128
 
 // Device is the tun.Device under one link's WireGuard device. wireguard-go calls
 // Read from one goroutine and Write from another; the two share nothing but the
-// gateway's table and the inbox.
+// gateway's table and the packet queue.
 type Device struct {
-	gateway *gateway.Gateway
-	overlay *Overlay
-	host    *Host
-	poller  *underlay.Poller
-	events  chan wgtun.Event
-	closed  sync.Once
-	active  atomic.Bool // this link reads the overlay
-	inbox   inbox
-	window  underlay.Window // how far Write has come
+	gateway  *gateway.Gateway
+	overlay  *Overlay
+	host     *Host
+	poller   *underlay.Poller
+	events   chan wgtun.Event
+	closed   sync.Once
+	active   atomic.Bool // this link reads the overlay
+	injected packetQueue
+	window   underlay.Window // how far Write has come
 
 	// peerKnown says that WireGuard has an address to send to. What comes
 	// before that is dropped.
@@ -103,7 +103,7 @@ func (d *Device) activate(on bool) error {
 
 // inject queues a copy of an IP packet for the tunnel.
 func (d *Device) inject(c *gateway.Counters, b []byte) {
-	if !d.inbox.put(b) {
+	if !d.injected.put(b) {
 		c.CountDropped(gateway.TunnelQueue, 1)
 		return
 	}

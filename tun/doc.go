@@ -4,7 +4,7 @@
 //
 //	node ══► Overlay sockets ──► Device.Read  ── gateway.Egress  ──► WireGuard ══► other cluster
 //	node ◄══ Overlay sockets ◄── Device.Write ── gateway.Ingress ◄── WireGuard ◄══ other cluster
-//	              ▲                  │   ▲ inbox: errors and what the host sends
+//	              ▲                  │   ▲ packet queue: errors and what the host sends
 //	              └──── gateway.Origin ── Host (netstack: ping, link probes, streams)
 //
 // A Fabric holds all of one gateway: the overlay, the host, and one Link (a

@@ -31,19 +31,19 @@ func (x *outbox) forward(r *gateway.Result, from []byte) {
 	switch {
 	case r.Pieces != nil:
 		for r.Pieces.Left() {
-			x.makeRoom()
+			x.ensureFree()
 			x.addCopied(r, r.Pieces.Next(x.free))
 		}
 	case isIn(r.Packet, from):
 		x.add(r, r.Packet)
 	default: // put together by the journey, which will use that memory again
-		x.makeRoom()
+		x.ensureFree()
 		x.addCopied(r, copy(x.free, r.Packet))
 	}
 }
 
-// makeRoom makes free hold any packet.
-func (x *outbox) makeRoom() {
+// ensureFree makes free hold any packet.
+func (x *outbox) ensureFree() {
 	if len(x.free) < packet.MaxLen {
 		x.flush()
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // readRounds is how many full receives in a row may yield nothing for the tunnel
-// before Read looks after its inbox again: a flood of garbage must not keep the
+// before Read looks at its packet queue again: a flood of garbage must not keep the
 // gateway's own packets waiting.
 const readRounds = 8
 
@@ -18,7 +18,7 @@ func (d *Device) fill() bool {
 	r := &d.read
 	r.out.taps = d.overlay.tapping.now.Load()
 	for more := true; more && r.n == 0; {
-		r.n = d.inbox.take(r.bufs, r.sizes, r.offset)
+		r.n = d.injected.take(r.bufs, r.sizes, r.offset)
 		if !d.active.Load() {
 			break
 		}

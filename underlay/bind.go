@@ -141,7 +141,7 @@ type session struct {
 	port   *port
 	poller *Poller
 	reads  atomic.Bool // whether it is the one that reads the port
-	inbox  inbox
+	queue  messageQueue
 	bounds pending
 	known  bool   // whether index is one of the link's
 	index  uint32 // of the last data message
@@ -197,12 +197,12 @@ func (s *session) receive(packets [][]byte, sizes []int, senders []conn.Endpoint
 	return s.count, nil
 }
 
-// try delivers what there is. The inbox comes first: it was filled before s took over.
+// try delivers what there is. The queue comes first: it was filled before s took over.
 // Progress includes what went to other sessions, so that a session with nothing of its
 // own still comes out of Wait to be closed.
 func (s *session) try() (progress bool) {
 	for !s.full() {
-		datagram, from, ok := s.inbox.take()
+		datagram, from, ok := s.queue.take()
 		if !ok {
 			break
 		}
@@ -220,7 +220,7 @@ func (s *session) full() bool { return s.count == len(s.packets) }
 // do already.
 func (s *session) deliver(datagram []byte, from *Endpoint) {
 	if s.bounds.window != nil && s.queues(datagram) {
-		if !s.bounds.room(time.Now) {
+		if !s.bounds.hasCapacity(time.Now) {
 			s.link.mux.inboxFull.Add(1)
 			s.refused = true
 			return

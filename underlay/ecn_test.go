@@ -191,7 +191,7 @@ func TestG14_WithoutTheKernelsHelpEverythingIsNotECT(t *testing.T) {
 	defer unix.Close(pair[0])
 	defer unix.Close(pair[1])
 	for _, six := range []bool{false, true} {
-		if f := probe(pair[0], six, Options{ECN: true, DontFragment: true}); f.ECN || f.DontFragment {
+		if f := setOptions(pair[0], six, Options{ECN: true, DontFragment: true}); f.ECN || f.DontFragment {
 			t.Errorf("IPv6 %v: refused, and yet %+v", six, f)
 		}
 	}

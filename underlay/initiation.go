@@ -103,7 +103,7 @@ func (b *bucket) take(now time.Time, interval time.Duration, burst int) bool {
 // admit gives an initiation to the links whose key it is made for: of these, the one
 // that knows the caller answers. The first MAC, one hash, tells the key.
 func (p *port) admit(message []byte, from *Endpoint, s *session) {
-	d := s.link.mux.open.Load().door(message)
+	d := s.link.mux.open.Load().entryFor(message)
 	if d == nil {
 		s.link.mux.unknown.Add(1)
 		return
@@ -123,12 +123,12 @@ func (p *port) admit(message []byte, from *Endpoint, s *session) {
 	}
 }
 
-// door is where an initiation belongs, nil if nowhere.
-func (l *links) door(message []byte) *door {
+// entryFor is where an initiation belongs, nil if nowhere.
+func (l *links) entryFor(message []byte) *keyEntry {
 	if len(message) == initiationSize {
-		for i := range l.doors {
-			if l.doors[i].cookies.CheckMAC1(message) {
-				return &l.doors[i]
+		for i := range l.keyEntries {
+			if l.keyEntries[i].cookies.CheckMAC1(message) {
+				return &l.keyEntries[i]
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func (l *links) door(message []byte) *door {
 }
 
 // talksTo is whether a link of the key sent to an address last.
-func (d *door) talksTo(address netip.Addr) bool {
+func (d *keyEntry) talksTo(address netip.Addr) bool {
 	return slices.ContainsFunc(d.sessions, func(s *session) bool {
 		e := s.link.talksTo.Load()
 		return e != nil && e.DstIP() == address

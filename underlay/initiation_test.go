@@ -177,7 +177,7 @@ func TestT8_WhomALinkTalksToIsKnownAndNotWhomItSendsCookies(t *testing.T) {
 	m := NewMux(Options{})
 	peer, link := openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.Link(anyKey), 0)
 	at := netip.MustParseAddr("127.0.0.1")
-	talks := func() bool { return m.open.Load().doors[0].talksTo(at) }
+	talks := func() bool { return m.open.Load().keyEntries[0].talksTo(at) }
 	link.send(t, peer.endpoint(t, at.String()), wireguard(messageCookie, 64, 4, 1))
 	if talks() {
 		t.Error("a cookie makes a stranger known")

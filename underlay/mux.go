@@ -97,12 +97,12 @@ func (m *Mux) Overflows() uint64 {
 
 // links are those that are open.
 type links struct {
-	sessions []*session // in the order of opening
-	doors    []door     // the same, by key
+	sessions   []*session // in the order of opening
+	keyEntries []keyEntry // the same, by key
 }
 
-// door is where initiations for one key arrive.
-type door struct {
+// keyEntry is where initiations for one key arrive.
+type keyEntry struct {
 	cookies  *device.CookieChecker // of the first of sessions
 	sessions []*session
 }
@@ -116,11 +116,11 @@ func (m *Mux) setSessions(sessions []*session) {
 	for _, s := range sessions {
 		i, ok := at[s.link.own]
 		if !ok {
-			i = len(o.doors)
+			i = len(o.keyEntries)
 			at[s.link.own] = i
-			o.doors = append(o.doors, door{cookies: &s.link.cookies})
+			o.keyEntries = append(o.keyEntries, keyEntry{cookies: &s.link.cookies})
 		}
-		o.doors[i].sessions = append(o.doors[i].sessions, s)
+		o.keyEntries[i].sessions = append(o.keyEntries[i].sessions, s)
 	}
 	m.open.Store(o)
 }

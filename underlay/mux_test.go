@@ -92,7 +92,7 @@ func TestWhatNoLinkExpectsIsDroppedAndCounted(t *testing.T) {
 func TestALinkThatDoesNotKeepUpLosesOnlyItsOwn(t *testing.T) {
 	t.Parallel()
 	m, peer, one, _ := trio(t)
-	const batches = inboxDatagrams/conn.IdealBatchSize + 2
+	const batches = maxQueuedMessages/conn.IdealBatchSize + 2
 	for range batches {
 		var bufs [][]byte
 		for range conn.IdealBatchSize - 1 {
@@ -101,7 +101,7 @@ func TestALinkThatDoesNotKeepUpLosesOnlyItsOwn(t *testing.T) {
 		peer.send(t, one.endpoint(t, "127.0.0.1"), append(bufs, transport(1001, 64))...)
 		equal(t, one.next(t, 1), [][]byte{transport(1001, 64)})
 	}
-	want := uint64(batches*(conn.IdealBatchSize-1) - inboxDatagrams)
+	want := uint64(batches*(conn.IdealBatchSize-1) - maxQueuedMessages)
 	if c := m.Counters(); c != (Counters{InboxFull: want}) {
 		t.Errorf("counted %+v, want %d", c, want)
 	}

@@ -171,13 +171,13 @@ func (p *port) sort(datagram []byte, from *Endpoint, s *session) {
 	p.give(datagram, from, owner, s)
 }
 
-// give delivers a datagram to a session: s, which reads, or another by its inbox.
+// give delivers a datagram to a session: s, which reads, or another by its messageQueue.
 func (p *port) give(datagram []byte, from *Endpoint, other, s *session) {
 	if other == s {
 		s.deliver(datagram, from)
 		return
 	}
-	if !other.inbox.put(datagram, from) {
+	if !other.queue.put(datagram, from) {
 		other.link.mux.inboxFull.Add(1)
 	}
 	if !other.handed {

@@ -68,14 +68,14 @@ func NewReceiver(s *Socket) *Receiver {
 		if s.features.GRO || s.features.ECN || s.features.LocalAddress {
 			header.Control = (*byte)(unsafe.Pointer(&r.controls[i]))
 		}
-		r.offerRoom(i)
+		r.resetLengths(i)
 	}
 	return r
 }
 
-// offerRoom tells the kernel again how much room there is for the sender's name and
+// resetLengths tells the kernel again how much room there is for the sender's name and
 // control messages; it overwrites both with what it used.
-func (r *Receiver) offerRoom(i int) {
+func (r *Receiver) resetLengths(i int) {
 	header := &r.messages[i].header
 	header.Namelen = unix.SizeofSockaddrInet6
 	if header.Control != nil {
@@ -89,7 +89,7 @@ func (r *Receiver) offerRoom(i int) {
 // Socket.Close; any other comes from the kernel and may pass.
 func (r *Receiver) Fill() (messages int, err error) {
 	for i := range r.filled {
-		r.offerRoom(i)
+		r.resetLengths(i)
 	}
 	r.filled, r.opened, r.rest = 0, 0, nil
 	if !r.socket.fd.acquire() {

@@ -92,7 +92,7 @@ func Listen(addr netip.AddrPort, o Options) (*Socket, error) {
 		unix.Close(fd)
 		return nil, listenError(addr, "getsockname", err)
 	}
-	s := &Socket{local: local, features: probe(fd, family == unix.AF_INET6, o)}
+	s := &Socket{local: local, features: setOptions(fd, family == unix.AF_INET6, o)}
 	s.features.LocalAddress = o.LocalAddress && enableLocalAddress(fd, family == unix.AF_INET6)
 	s.fd.own(fd)
 	s.gso.Store(s.features.GSO)

@@ -184,10 +184,10 @@ func FuzzControlMessages(f *testing.F) {
 	d = d.from(netip.MustParseAddr("2001:db8::2"))
 	m.mark(&c, &d, ce)
 	m.leave(&c, &d)
-	room := (*[unsafe.Sizeof(c)]byte)(unsafe.Pointer(&c))
-	f.Add(bytes.Clone(room[:]), int(m.header.Controllen))
-	binary.NativeEndian.PutUint64(room[:], 1<<63) // a length that is none
-	f.Add(bytes.Clone(room[:]), controlsSize)
+	space := (*[unsafe.Sizeof(c)]byte)(unsafe.Pointer(&c))
+	f.Add(bytes.Clone(space[:]), int(m.header.Controllen))
+	binary.NativeEndian.PutUint64(space[:], 1<<63) // a length that is none
+	f.Add(bytes.Clone(space[:]), controlsSize)
 	f.Fuzz(func(t *testing.T, b []byte, received int) {
 		var c controls
 		copy((*[unsafe.Sizeof(c)]byte)(unsafe.Pointer(&c))[:], b)

@@ -87,7 +87,7 @@ func (b *Batch) push(s *Socket, messages []message, groups []int32) {
 			repeated = false
 		case errno == unix.EINTR:
 		case errno == unix.EAGAIN:
-			if !b.awaitRoom(s.fd.number) {
+			if !b.awaitWritable(s.fd.number) {
 				b.drop(b.count(groups, done, len(messages)), errno)
 				return
 			}
@@ -159,9 +159,9 @@ func (b *Batch) pushSingly(s *Socket, g *group) {
 	clear(b.single[:n])
 }
 
-// awaitRoom waits until the socket can take another message. It reports false when
+// awaitWritable waits until the socket can take another message. It reports false when
 // the batch has waited long enough.
-func (b *Batch) awaitRoom(fd int) bool {
+func (b *Batch) awaitWritable(fd int) bool {
 	if b.patience <= 0 {
 		return false
 	}

@@ -51,9 +51,9 @@ func newPending(w *Window) pending {
 	return pending{window: w, handed: w.finished.Load()}
 }
 
-// room tells whether more data messages may be handed in. clock is asked for the time where
+// hasCapacity tells whether more data messages may be handed in. clock is asked for the time where
 // that matters.
-func (p *pending) room(clock func() time.Time) bool {
+func (p *pending) hasCapacity(clock func() time.Time) bool {
 	if p.window == nil {
 		return true
 	}

@@ -89,7 +89,7 @@ func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 	clock := func() time.Time { return now }
 	fill := func() {
 		t.Helper()
-		for n := 0; p.room(clock); n++ {
+		for n := 0; p.hasCapacity(clock); n++ {
 			if n > maxPending {
 				t.Fatal("no bounds")
 			}
@@ -98,7 +98,7 @@ func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 	}
 	check := func(what string, want bool) {
 		t.Helper()
-		if got := p.room(clock); got != want {
+		if got := p.hasCapacity(clock); got != want {
 			t.Errorf("%s: room %v, want %v", what, got, want)
 		}
 	}
@@ -120,7 +120,7 @@ func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 	w.Begin()
 	w.End(3 * maxPending) // what had been given up comes after all
 	for n := range maxPending {
-		if !p.room(clock) {
+		if !p.hasCapacity(clock) {
 			t.Fatalf("full after %d, want %d", n, maxPending)
 		}
 		p.handed++
@@ -128,7 +128,7 @@ func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 	check("full again", false)
 
 	unbounded := newPending(nil)
-	if !unbounded.room(nil) {
+	if !unbounded.hasCapacity(nil) {
 		t.Error("a link without a window is full")
 	}
 }
@@ -140,13 +140,13 @@ func TestAReopenedLinkHasItsWholeWindow(t *testing.T) {
 	w.End(12345)
 	p := newPending(&w)
 	for range maxPending {
-		if !p.room(time.Now) {
+		if !p.hasCapacity(time.Now) {
 			t.Fatal("full too early")
 		}
 		p.handed++
 	}
 	w.Begin()
-	if p.room(time.Now) {
+	if p.hasCapacity(time.Now) {
 		t.Error("not full")
 	}
 }

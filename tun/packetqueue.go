@@ -2,22 +2,22 @@ package tun
 
 import "sync"
 
-// inboxPackets bounds what waits for one link's Read: ICMP errors and what the
+// maxQueuedPackets bounds what waits for one link's Read: ICMP errors and what the
 // host stack sends, both rare and small next to forwarded traffic.
-const inboxPackets = 256
+const maxQueuedPackets = 256
 
-// inbox is a bounded queue of packets for the tunnel that do not come from the
+// packetQueue is a bounded queue of packets for the tunnel that do not come from the
 // overlay. Any goroutine puts, the link's Read takes.
-type inbox struct {
+type packetQueue struct {
 	mu      sync.Mutex
 	packets [][]byte
 }
 
-// put queues a copy of b. It reports false when the inbox is full.
-func (q *inbox) put(b []byte) bool {
+// put queues a copy of b. It reports false when the queue is full.
+func (q *packetQueue) put(b []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.packets) == inboxPackets {
+	if len(q.packets) == maxQueuedPackets {
 		return false
 	}
 	q.packets = append(q.packets, append([]byte(nil), b...))
@@ -25,7 +25,7 @@ func (q *inbox) put(b []byte) bool {
 }
 
 // take moves packets into bufs behind offset and returns how many.
-func (q *inbox) take(bufs [][]byte, sizes []int, offset int) int {
+func (q *packetQueue) take(bufs [][]byte, sizes []int, offset int) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(len(q.packets), len(bufs))

@@ -2,41 +2,41 @@ package underlay
 
 import "sync"
 
-// Bounds of an inbox: as much as the largest Fill can bring at once. It grows on
+// Bounds of a messageQueue: as much as the largest Fill can bring at once. It grows on
 // demand.
 const (
-	inboxDatagrams = 4096
-	inboxBytes     = 4 << 20
+	maxQueuedMessages = 4096
+	maxQueuedBytes    = 4 << 20
 )
 
-// inbox holds datagrams that another session received for this one. One goroutine
+// messageQueue holds datagrams that another session received for this one. One goroutine
 // puts while another takes; what has been taken over is read without the lock.
-type inbox struct {
+type messageQueue struct {
 	mu      sync.Mutex // protects waiting
-	waiting letters
+	waiting messages
 
-	taken letters // the taker's
-	next  int     // the first of taken that is not read
+	taken messages // the taker's
+	next  int      // the first of taken that is not read
 }
 
-// letters are datagrams in one piece of memory.
-type letters struct {
+// messages are datagrams in one piece of memory.
+type messages struct {
 	bytes []byte
 	ends  []int // where each datagram ends in bytes
 	from  []*Endpoint
 }
 
-func (l *letters) reset() {
+func (l *messages) reset() {
 	clear(l.from)
 	l.bytes, l.ends, l.from = l.bytes[:0], l.ends[:0], l.from[:0]
 }
 
-// put copies a datagram into the inbox. It reports false if there is no room.
-func (in *inbox) put(datagram []byte, from *Endpoint) bool {
+// put copies a datagram into the queue. It reports false if there is no room.
+func (in *messageQueue) put(datagram []byte, from *Endpoint) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	w := &in.waiting
-	if len(w.ends) == inboxDatagrams || len(w.bytes)+len(datagram) > inboxBytes {
+	if len(w.ends) == maxQueuedMessages || len(w.bytes)+len(datagram) > maxQueuedBytes {
 		return false
 	}
 	w.bytes = append(w.bytes, datagram...)
@@ -47,7 +47,7 @@ func (in *inbox) put(datagram []byte, from *Endpoint) bool {
 
 // take returns the next datagram in the order of arrival. Its memory is valid until
 // the next take.
-func (in *inbox) take() (datagram []byte, from *Endpoint, ok bool) {
+func (in *messageQueue) take() (datagram []byte, from *Endpoint, ok bool) {
 	if in.next == len(in.taken.ends) {
 		in.taken.reset()
 		in.next = 0

@@ -7,7 +7,7 @@ import (
 
 func TestInboxKeepsOrderAndCopies(t *testing.T) {
 	t.Parallel()
-	var q inbox
+	var q packetQueue
 	b := []byte("one")
 	q.put(b)
 	copy(b, "xxx")
@@ -29,10 +29,10 @@ func TestInboxKeepsOrderAndCopies(t *testing.T) {
 
 func TestInboxIsBounded(t *testing.T) {
 	t.Parallel()
-	var q inbox
-	for i := range inboxPackets {
+	var q packetQueue
+	for i := range maxQueuedPackets {
 		if !q.put([]byte{1}) {
-			t.Fatalf("refused packet %d of %d", i, inboxPackets)
+			t.Fatalf("refused packet %d of %d", i, maxQueuedPackets)
 		}
 	}
 	if q.put([]byte{1}) {

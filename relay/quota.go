@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// room counts what is open, so that no limit is exceeded. Safe for concurrent use.
-type room struct {
+// usage counts what is open, so that no limit is exceeded. Safe for concurrent use.
+type usage struct {
 	quota Quota
 
 	mu       sync.Mutex
@@ -15,12 +15,12 @@ type room struct {
 	callers  map[netip.Addr]int
 }
 
-func newRoom(q Quota) *room {
-	return &room{quota: q, mappings: make(map[*mapping]int), callers: make(map[netip.Addr]int)}
+func newUsage(q Quota) *usage {
+	return &usage{quota: q, mappings: make(map[*mapping]int), callers: make(map[netip.Addr]int)}
 }
 
 // take makes room for one, or says which limit is reached.
-func (r *room) take(m *mapping, caller netip.Addr) (Refusal, bool) {
+func (r *usage) take(m *mapping, caller netip.Addr) (Refusal, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -38,7 +38,7 @@ func (r *room) take(m *mapping, caller netip.Addr) (Refusal, bool) {
 }
 
 // give ends what take began.
-func (r *room) give(m *mapping, caller netip.Addr) {
+func (r *usage) give(m *mapping, caller netip.Addr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all--
@@ -50,7 +50,7 @@ func (r *room) give(m *mapping, caller netip.Addr) {
 	}
 }
 
-func (r *room) taken() int {
+func (r *usage) taken() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all

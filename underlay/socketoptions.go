@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probe asks the kernel for what the options allow, and reports what it granted. A
+// setOptions asks the kernel for what the options allow, and reports what it granted. A
 // refusal costs speed, or what routers on the way have to say of congestion and MTU, but
 // never function, so it is not an error. six says that the socket is an IPv6 one.
-func probe(fd int, six bool, o Options) Features {
+func setOptions(fd int, six bool, o Options) Features {
 	return Features{
 		ECN:           o.ECN && enableECN(fd, six),
 		DontFragment:  o.DontFragment && forbidFragments(fd, six),
