@@ -25,14 +25,14 @@ func frameDrops() []dropCase {
 		change(&w)
 		return w
 	}
-	stranger := from(func(w *wire) { w.underlay = addr("192.0.2.99") })
+	unknown := from(func(w *wire) { w.underlay = addr("192.0.2.99") })
 	otherVNI := from(func(w *wire) { w.vni = 102 })
 	otherKind := from(func(w *wire) { w.encapsulation = gateway.VXLAN })
 	otherNode := from(func(w *wire) { w.underlay = node2A.underlay })
 	multicastMAC := [6]byte{0x33, 0x33, 0xff, 0, 0, 1}
 
 	cases := []dropCase{
-		{gateway.UnknownSource, "T1_G9 outer source of no node", datagram(stranger, geneve), nil},
+		{gateway.UnknownSource, "T1_G9 outer source of no node", datagram(unknown, geneve), nil},
 		{gateway.WrongVNI, "G8 VNI of another node", datagram(otherVNI, otherVNI.frame(good)), nil},
 		{gateway.WrongVNI, "G8 outer source of another node", datagram(otherNode, geneve), nil},
 		{gateway.WrongVNI, "G8 another encapsulation", datagram(otherKind, otherKind.frame(good)), nil},
@@ -146,26 +146,26 @@ func grantDrops(w who) []dropCase {
 		{gateway.SpoofedSource, named("I7 its own external address"), out(w.nodeOut, w.seenPodB), nil},
 		{gateway.SpoofedSource, named("I7 the remote cluster"), out(w.seenPodB, w.podA), nil},
 		{gateway.SpoofedSource, named("I7 from and to the remote cluster"), out(w.seenPodB, w.seenNodeB), nil},
-		{gateway.SpoofedSource, named("RFC 2827 stranger"), out(w.stranger, w.seenPodB), nil},
+		{gateway.SpoofedSource, named("RFC 2827 stranger"), out(w.foreign, w.seenPodB), nil},
 		{gateway.SpoofedSource, named("pod behind no node"), out(w.absentPod, w.seenPodB), nil},
 		{gateway.SourceNotGranted, named("T3 pod outside of local.prefixes"), out(w.ungrantedPodA, w.seenPodB), &prohibited},
 		{gateway.NoExternalAddress, named("node without external address"), datagram(node2A, node2A.frame(flow{src: w.nodeWithout, dst: w.seenPodB}.udp(nil))), &prohibited},
-		{gateway.DestinationNotGranted, named("to the internet"), out(w.podA, w.stranger), &prohibited},
+		{gateway.DestinationNotGranted, named("to the internet"), out(w.podA, w.foreign), &prohibited},
 		{gateway.DestinationNotGranted, named("to a pod of this cluster"), out(w.podA, w.otherPodA), &prohibited},
 		{gateway.DestinationNotGranted, named("to a node of this cluster"), out(w.podA, w.node), &prohibited},
 		{gateway.Multicast, named("I3 to a group"), out(w.podA, w.multicast), nil},
 
-		{gateway.SourceNotGranted, named("I11_T3 stranger behind the tunnel"), in(w.stranger, w.podA), nil},
+		{gateway.SourceNotGranted, named("I11_T3 stranger behind the tunnel"), in(w.foreign, w.podA), nil},
 		{gateway.SourceNotGranted, named("I11_T3 remote's internal address"), in(w.gateway, w.podA), nil},
 		{gateway.SourceNotGranted, named("T3 remote under the name it has here"), in(w.seenPodB, w.podA), nil},
-		{gateway.DestinationNotGranted, named("I11_T3 to the internet"), in(w.podB, w.stranger), &prohibited},
+		{gateway.DestinationNotGranted, named("I11_T3 to the internet"), in(w.podB, w.foreign), &prohibited},
 		{gateway.DestinationNotGranted, named("T3 to an internal address"), in(w.podB, w.node), &prohibited},
 		{gateway.DestinationNotGranted, named("T3 to the gateway's internal address"), in(w.podB, w.gateway), &prohibited},
 		{gateway.DestinationNotGranted, named("T3 to a pod outside of local.prefixes"), in(w.podB, w.ungrantedPodA), &prohibited},
 		{gateway.DestinationNotGranted, named("T3 back to the remote itself"), in(w.podB, w.seenPodB), &prohibited},
 		{gateway.NoNode, named("to a pod behind no node"), in(w.podB, w.absentPod), &hostUnreachable},
 		{gateway.Multicast, named("I3 from the tunnel to a group"), in(w.podB, w.multicast), nil},
-		{gateway.Multicast, named("I3 from a stranger to a group"), in(w.stranger, w.multicast), nil},
+		{gateway.Multicast, named("I3 from a stranger to a group"), in(w.foreign, w.multicast), nil},
 	}
 	for _, m := range martians(w) {
 		cases = append(cases,
@@ -251,12 +251,12 @@ func errorDrops(w who) []dropCase {
 		{gateway.ICMPQuote, named("quote of nothing"), fromNode(out.unreachable(nil)), nil},
 		{gateway.ICMPQuote, named("quote of 19 bytes"), fromTunnel(in.unreachable(there[:19])), nil},
 		{gateway.ICMPQuote, named("quote of the other family"), fromTunnel(in.unreachable(quoting(other.podA, other.podB))), nil},
-		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what did not come from the remote"), fromNode(out.unreachable(quoting(w.stranger, w.podA))), nil},
-		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what did not go here"), fromNode(out.unreachable(quoting(w.seenPodB, w.stranger))), nil},
+		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what did not come from the remote"), fromNode(out.unreachable(quoting(w.foreign, w.podA))), nil},
+		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what did not go here"), fromNode(out.unreachable(quoting(w.seenPodB, w.foreign))), nil},
 		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what went to a node without external address"), fromNode(out.unreachable(quoting(w.seenPodB, w.nodeWithout))), nil},
 		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what went to a pod that is not granted"), fromNode(out.unreachable(quoting(w.seenPodB, w.ungrantedPodA))), nil},
-		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what did not go to the remote"), fromTunnel(in.unreachable(quoting(w.podA, w.stranger))), nil},
-		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what did not come from here"), fromTunnel(in.unreachable(quoting(w.stranger, w.podB))), nil},
+		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what did not go to the remote"), fromTunnel(in.unreachable(quoting(w.podA, w.foreign))), nil},
+		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what did not come from here"), fromTunnel(in.unreachable(quoting(w.foreign, w.podB))), nil},
 		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what came from a pod that is not granted"), fromTunnel(in.unreachable(quoting(w.ungrantedPodA, w.podB))), nil},
 		{gateway.ICMPUnrelated, named("RFC5508REQ4 about what came from an internal address"), fromTunnel(in.unreachable(quoting(w.node, w.podB))), nil},
 	}
@@ -269,16 +269,16 @@ func hostDrops(w who) []dropCase {
 	}
 	named := func(name string) string { return name + " of " + w.gateway }
 	return []dropCase{
-		{gateway.SpoofedSource, named("stranger into the tunnel"), send(w.stranger, w.seenPodB), nil},
+		{gateway.SpoofedSource, named("stranger into the tunnel"), send(w.foreign, w.seenPodB), nil},
 		{gateway.SourceNotGranted, named("pod that is not granted"), send(w.ungrantedPodA, w.seenPodB), nil},
 		{gateway.NoExternalAddress, named("node without external address"), send(w.nodeWithout, w.seenPodB), nil},
-		{gateway.DestinationNotGranted, named("to nowhere"), send(w.gateway, w.stranger), nil},
+		{gateway.DestinationNotGranted, named("to nowhere"), send(w.gateway, w.foreign), nil},
 		{gateway.DestinationNotGranted, named("to itself"), send(w.gateway, w.gateOut), nil},
 		{gateway.Multicast, named("to a group"), send(w.gateway, w.multicast), nil},
 		{gateway.Martian, named("from nowhere"), send(martians(w)[0], w.seenPodB), nil},
 		{gateway.UpperHeader, named("TCP without its checksum"), fromHost(flow{src: w.gateway, dst: w.seenPodB}.raw(packet.ProtoTCP, counting(17))), nil},
 		{gateway.ICMPUnrelated, named("error about a stranger"), fromHost(flow{src: w.gateway, dst: w.seenPodB}.
-			unreachable(flow{src: w.stranger, dst: w.gateway}.udp(nil))), nil},
+			unreachable(flow{src: w.foreign, dst: w.gateway}.udp(nil))), nil},
 	}
 }
 
@@ -289,14 +289,14 @@ func masqueradeDrops(t *testing.T, w who) []dropCase {
 	// packets from node-1 have met before.
 	after := func(flows int, before [][]byte, send func(*side) (gateway.Result, *gateway.Counters)) func(*side) (gateway.Result, *gateway.Counters) {
 		return func(a *side) (gateway.Result, *gateway.Counters) {
-			a.allowStrangers(t, flows)
+			a.masqueradeForeign(t, flows)
 			for _, b := range before {
 				a.fromNode(b)
 			}
 			return send(a)
 		}
 	}
-	f := flow{src: w.stranger, dst: w.seenPodB, proto: packet.ProtoUDP}
+	f := flow{src: w.foreign, dst: w.seenPodB, proto: packet.ProtoUDP}
 	other := f
 	other.from = 99
 	congested := flow{src: w.podA, dst: w.seenPodB}.udp(nil)
@@ -308,8 +308,8 @@ func masqueradeDrops(t *testing.T, w who) []dropCase {
 	return []dropCase{
 		{gateway.ECN, "RFC 6040 a mark for who cannot read it", marked, nil},
 		{gateway.NATProtocol, "SCTP", after(4, nil, fromNode(f.raw(packet.ProtoSCTP, counting(20)))), nil},
-		{gateway.NATQuota, "one flow too many of one source", after(4, [][]byte{f.udp(nil)}, fromNode(other.udp(nil))), oneHost(w.stranger)},
-		{gateway.NATExhausted, "one flow too many of all", after(1, [][]byte{f.udp(nil)}, fromNode(flow{src: addr(w.stranger).Next().String(), dst: w.seenPodB}.udp(nil))), oneHost(w.stranger)},
+		{gateway.NATQuota, "one flow too many of one source", after(4, [][]byte{f.udp(nil)}, fromNode(other.udp(nil))), oneHost(w.foreign)},
+		{gateway.NATExhausted, "one flow too many of all", after(1, [][]byte{f.udp(nil)}, fromNode(flow{src: addr(w.foreign).Next().String(), dst: w.seenPodB}.udp(nil))), oneHost(w.foreign)},
 		{gateway.NATNoMapping, "an answer to nobody", after(4, nil, fromTunnel(flow{src: w.podB, dst: w.gateOut}.udp(nil))), nil},
 		{gateway.FragmentOverlap, "RFC 5722 fragments that overlap", after(4, [][]byte{f.piece(0, true, counting(80))}, fromNode(f.piece(40, true, counting(80)))), nil},
 	}

@@ -116,8 +116,8 @@ func decapsulate(b []byte, encapsulation Encapsulation) (vni uint32, frame []byt
 	return vni, frame, geneveReason[fault]
 }
 
-// room is memory for a datagram that came in fragments.
-func (e *Egress) room() []byte {
+// buffer is memory for a datagram that came in fragments.
+func (e *Egress) buffer() []byte {
 	if e.whole == nil {
 		e.whole = make([]byte, packet.MaxLen) // once, for the first such datagram of the lane
 	}
@@ -168,9 +168,9 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 		return drop(strangeSource(ip, SpoofedSource))
 	}
 	longest := 0 // fragment of what came in fragments
-	if from == stranger && ip.Fragment != packet.Unfragmented {
+	if from == masqueradedSource && ip.Fragment != packet.Unfragmented {
 		var reason Reason
-		if b, longest, reason = flows.fromNodes.gather(&e.Counters, e.room(), b, ip, now); b == nil {
+		if b, longest, reason = flows.fromNodes.add(&e.Counters, e.buffer(), b, ip, now); b == nil {
 			return drop(reason)
 		}
 	}
@@ -211,7 +211,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	}
 
 	var as nat.Endpoint
-	if from == stranger {
+	if from == masqueradedSource {
 		var reason Reason
 		if as, reason = t.masquerade(flows, b, ip, node, now); reason == NATQuota || reason == NATExhausted {
 			return e.refuse(t, node, b, reason, packet.Prohibited, 0, now) // RFC 5508 REQ-8
@@ -255,7 +255,7 @@ func (t *Table) sender(f *Flows, node *Node, src netip.Addr) *route {
 	case ok && from.node == node && from.internal == nil:
 		return from
 	case !ok && f != nil && t.masquerades(src):
-		return stranger
+		return masqueradedSource
 	}
 	return nil
 }
@@ -263,7 +263,7 @@ func (t *Table) sender(f *Flows, node *Node, src netip.Addr) *route {
 // mayLeave says whether what lies behind a local route may talk to the remote cluster.
 func (t *Table) mayLeave(from *route, src netip.Addr) Reason {
 	switch {
-	case from.external != nil, from == stranger:
+	case from.external != nil, from == masqueradedSource:
 		return NoReason // the external address was granted when the table was made
 	case from.orphan:
 		return NoExternalAddress
@@ -287,7 +287,7 @@ func leave(t *Table, f *Flows, b []byte, ip, q *packet.IP, from *route, as nat.E
 	if !nat.Rewrite(b, ip, from.external, remote) {
 		return UpperHeader
 	}
-	if from == stranger && !nat.ReplaceSource(b, ip, as) {
+	if from == masqueradedSource && !nat.ReplaceSource(b, ip, as) {
 		return UpperHeader
 	}
 	return NoReason

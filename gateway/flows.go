@@ -21,7 +21,7 @@ type Flows struct {
 	*nat.Masquerade
 	flows, perSource int
 
-	fromNodes, fromTunnel gathering
+	fromNodes, fromTunnel reassembler
 	ids                   atomic.Uint32 // identification of datagrams that leave, RFC 6864 section 4.1
 }
 
@@ -80,7 +80,7 @@ func (g *Gateway) Flows() *Flows { return g.flows.Load() }
 // must be named, and be nobody else's. What the remote cluster is seen as, what it was
 // granted here, and what is no host anywhere never is.
 func (t *Table) masquerades(src netip.Addr) bool {
-	if !t.strangers.Lookup(src) {
+	if !t.masqueraded.Lookup(src) {
 		return false
 	}
 	if _, ok := t.granted.Lookup(src); ok {

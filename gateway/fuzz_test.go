@@ -123,7 +123,7 @@ func FuzzEgressFrame(f *testing.F) {
 		}
 		f.Add(node2A.frame(flow{src: w.otherPodA, dst: w.seenPodB}.udp(nil)), uint8(1), uint16(0))
 		f.Add(node1A.frame(flow{src: w.node, dst: w.gateway}.echo(nil)), uint8(0), uint16(0))
-		f.Add(node1A.frame(flow{src: w.podA, dst: w.stranger}.echo(nil)), uint8(0), uint16(0))
+		f.Add(node1A.frame(flow{src: w.podA, dst: w.foreign}.echo(nil)), uint8(0), uint16(0))
 	}
 	f.Add(arpRequest(node1A, v4.node, v4.gateway), uint8(0), uint16(0))
 	f.Add(solicitation(node1A, v6.node, v6.gateway), uint8(0), uint16(0))
@@ -186,7 +186,7 @@ func FuzzIngressPacket(f *testing.F) {
 		}
 		f.Add(flow{src: w.podB, dst: w.gateOut}.echo(nil))
 		f.Add(flow{src: w.podB, dst: w.absentPod}.echo(nil))
-		f.Add(flow{src: w.podB, dst: w.stranger}.echo(nil))
+		f.Add(flow{src: w.podB, dst: w.foreign}.echo(nil))
 	}
 	f.Add(flow{src: "fe80::b", dst: "fe80::a"}.udp(counting(20)))
 

@@ -15,7 +15,7 @@ func (e *Egress) stay(t *Table, f *Flows, node *Node, from *route, b []byte, now
 	switch {
 	case ok && to.internal != nil && to.node != nil, ok && to.masquerade && f != nil && !packet.IsEchoRequest(b, ip):
 		return e.hairpin(t, f, node, from, to, b, now)
-	case ok && to.node == nil && from != stranger:
+	case ok && to.node == nil && from != masqueradedSource:
 		if packet.IsPartial(b, ip) {
 			packet.Complete(b, ip)
 		}
@@ -115,7 +115,7 @@ func (e *Egress) turnQuote(t *Table, f *Flows, _ *Node, from, _ *route, b []byte
 	sender, known := t.local.Lookup(q.Src)
 	receiver, ok := t.local.Lookup(q.Dst)
 	if !ok && f != nil && t.masquerades(q.Dst) {
-		receiver, ok = stranger, true
+		receiver, ok = masqueradedSource, true
 	}
 	if !known || !ok {
 		return way, ICMPUnrelated

@@ -72,7 +72,7 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 	if flows := i.g.flows.Load(); to.masquerade && flows != nil {
 		var reason Reason
 		if ip.Fragment != packet.Unfragmented {
-			if b, longest, reason = flows.fromTunnel.gather(&i.Counters, i.room(), b, ip, now); b == nil {
+			if b, longest, reason = flows.fromTunnel.add(&i.Counters, i.buffer(), b, ip, now); b == nil {
 				return drop(reason)
 			}
 		}
@@ -116,8 +116,8 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 	return r
 }
 
-// room is memory for a datagram that came in fragments.
-func (i *Ingress) room() []byte {
+// buffer is memory for a datagram that came in fragments.
+func (i *Ingress) buffer() []byte {
 	if i.whole == nil {
 		i.whole = make([]byte, packet.MaxLen) // once, for the first such datagram of the link
 	}

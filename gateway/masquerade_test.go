@@ -33,9 +33,9 @@ func (s *side) setFlows(flows, perSource int) {
 	s.SetFlows(f)
 }
 
-// allowStrangers makes gateway A one that masquerades everybody, with room for some flows,
+// masqueradeForeign makes gateway A one that masquerades everybody, with room for some flows,
 // of which one source may have one.
-func (s *side) allowStrangers(t testing.TB, flows int) {
+func (s *side) masqueradeForeign(t testing.TB, flows int) {
 	t.Helper()
 	s.SetTable(tableOf(t, configured(t, clusterA, everybody), mtus))
 	s.setFlows(flows, 1)
@@ -75,7 +75,7 @@ func id(v view) uint16 {
 	if v.proto == packet.ProtoICMP || v.proto == packet.ProtoICMPv6 {
 		return port(v.upper[4:])
 	}
-	if v.dst == addr(v4.stranger) || v.dst == addr(v6.stranger) {
+	if v.dst == addr(v4.foreign) || v.dst == addr(v6.foreign) {
 		return port(v.upper[2:])
 	}
 	return port(v.upper)
@@ -86,7 +86,7 @@ func TestStrangersLeaveUnderTheGatewaysAddressAndAnswersFindThem(t *testing.T) {
 	for _, w := range families {
 		for _, p := range masqueraded {
 			a := withFlows(t, 16, 16)
-			r := a.fromNode(p.ask(flow{src: w.stranger, dst: w.seenPodB, from: 5555, df: true}))
+			r := a.fromNode(p.ask(flow{src: w.foreign, dst: w.seenPodB, from: 5555, df: true}))
 			expectVerdict(t, r, gateway.ToTunnel)
 			asked := expect(t, r.Packet, w.gateOut, w.podB, 63)
 			if id(asked) == 5555 {
@@ -94,7 +94,7 @@ func TestStrangersLeaveUnderTheGatewaysAddressAndAnswersFindThem(t *testing.T) {
 			}
 			r = a.fromTunnel(p.answer(asked))
 			expectVerdict(t, r, gateway.ToNode)
-			answered := expect(t, r.Packet, w.seenPodB, w.stranger, 63)
+			answered := expect(t, r.Packet, w.seenPodB, w.foreign, 63)
 			if r.Node.Name != "node-1" || id(answered) != 5555 {
 				t.Errorf("%s: answered to port %d behind %s", p.name, id(answered), r.Node.Name)
 			}
@@ -106,9 +106,9 @@ func TestStrangersLeaveUnderTheGatewaysAddressAndAnswersFindThem(t *testing.T) {
 func TestAnswersFollowTheNodeThatTheLastPacketCameFrom(t *testing.T) {
 	t.Parallel()
 	a := withFlows(t, 16, 16)
-	ask := flow{src: v4.stranger, dst: v4.seenPodB, from: 5555}.udp(nil)
+	ask := flow{src: v4.foreign, dst: v4.seenPodB, from: 5555}.udp(nil)
 	asked := receive(t, a.fromNode(ask).Packet)
-	again := receive(t, a.fromNode2(flow{src: v4.stranger, dst: v4.seenPodB, from: 5555}.udp(nil)).Packet)
+	again := receive(t, a.fromNode2(flow{src: v4.foreign, dst: v4.seenPodB, from: 5555}.udp(nil)).Packet)
 	if asked.src != again.src || port(asked.upper) != port(again.upper) {
 		t.Fatalf("%v:%d became %v:%d at another node", asked.src, port(asked.upper), again.src, port(again.upper))
 	}
@@ -130,7 +130,7 @@ func TestT2_OnlyStrangersThatAreNamedAreMasqueraded(t *testing.T) {
 			reason    gateway.Reason
 			edit      func(*config.Gateway)
 		}{
-			{"not named", w.stranger, gateway.SpoofedSource, some},
+			{"not named", w.foreign, gateway.SpoofedSource, some},
 			{"a pod of another node", w.otherPodA, gateway.SpoofedSource, everybody},
 			{"a pod of no node", w.absentPod, gateway.SpoofedSource, everybody},
 			{"another node", w.nodeWithout, gateway.SpoofedSource, everybody},
@@ -157,7 +157,7 @@ func TestT15_WithoutSourcesOrFlowsNobodyIsMasqueraded(t *testing.T) {
 	none := withFlows(t, 16, 16, func(c *config.Gateway) { c.Masquerade.Sources = nil })
 	without := newA(t, everybody)
 	for name, a := range map[string]*side{"no sources": none, "no flows": without} {
-		if r := a.fromNode(flow{src: v4.stranger, dst: v4.seenPodB}.udp(nil)); r.Reason != gateway.SpoofedSource {
+		if r := a.fromNode(flow{src: v4.foreign, dst: v4.seenPodB}.udp(nil)); r.Reason != gateway.SpoofedSource {
 			t.Errorf("%s: %q", name, r.Reason)
 		}
 	}
@@ -167,7 +167,7 @@ func TestStrangersReachOnlyTheRemoteCluster(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		for _, dst := range []string{w.gateway, w.podA, w.otherPodA, w.absentPod, w.node, w.nodeWithout} {
-			r := withFlows(t, 16, 16).fromNode(flow{src: w.stranger, dst: dst}.udp(nil))
+			r := withFlows(t, 16, 16).fromNode(flow{src: w.foreign, dst: dst}.udp(nil))
 			if r.Verdict != gateway.Drop || r.Reason != gateway.DestinationNotGranted {
 				t.Errorf("%s: verdict %d, %q", dst, r.Verdict, r.Reason)
 			}
@@ -179,7 +179,7 @@ func TestRFC5382REQ4_WhatNobodyAskedForIsDroppedSilently(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 16, 16)
-		ask := flow{src: w.stranger, dst: w.seenPodB, from: 5555}
+		ask := flow{src: w.foreign, dst: w.seenPodB, from: 5555}
 		asked := receive(t, a.fromNode(ask.udp(nil)).Packet)
 		for name, b := range map[string][]byte{
 			"a SYN":               flow{src: w.podB, dst: w.gateOut, to: 6000}.tcp(syn, nil, nil),
@@ -200,9 +200,9 @@ func TestT10_OneSourceCannotTakeTheFlowsOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 64, 8)
-		other := flow{src: w.stranger, dst: w.seenPodB, from: 77}
+		other := flow{src: w.foreign, dst: w.seenPodB, from: 77}
 		asked := receive(t, a.fromNode(other.udp(nil)).Packet)
-		greedy := addr(w.stranger).Next().String()
+		greedy := addr(w.foreign).Next().String()
 		refused := 0
 		for i := range 100 {
 			r := a.fromNode(flow{src: greedy, dst: w.seenPodB, from: uint16(2000 + i)}.udp(nil))
@@ -245,8 +245,8 @@ func TestRFC5508REQ8_ExhaustionIsToldAndHarmsNoFlow(t *testing.T) {
 func TestNATProtocol_WhatHasNoPortsIsNotMasqueraded(t *testing.T) {
 	t.Parallel()
 	a := withFlows(t, 16, 16)
-	expectDrop(t, a.fromNode(flow{src: v4.stranger, dst: v4.seenPodB}.raw(packet.ProtoSCTP, counting(20))), gateway.NATProtocol)
-	expectDrop(t, a.fromNode(flow{src: v4.stranger, dst: v4.seenPodB}.icmp(13, 200, 0, counting(12))), gateway.NATProtocol)
+	expectDrop(t, a.fromNode(flow{src: v4.foreign, dst: v4.seenPodB}.raw(packet.ProtoSCTP, counting(20))), gateway.NATProtocol)
+	expectDrop(t, a.fromNode(flow{src: v4.foreign, dst: v4.seenPodB}.icmp(13, 200, 0, counting(12))), gateway.NATProtocol)
 }
 
 // Errors that the far side sends about a stranger's packet reach the stranger, with the
@@ -256,7 +256,7 @@ func TestRFC5508REQ4_RFC5382REQ9_ErrorsAboutStrangersPacketsReachThem(t *testing
 	for _, w := range families {
 		for _, p := range masqueraded {
 			a := withFlows(t, 16, 16)
-			ask := p.ask(flow{src: w.stranger, dst: w.seenPodB, from: 5555, df: true})
+			ask := p.ask(flow{src: w.foreign, dst: w.seenPodB, from: 5555, df: true})
 			asked := receive(t, a.fromNode(slices.Clone(ask)).Packet)
 			for _, router := range []string{w.podB, w.gateOut} {
 				r := a.fromTunnel(flow{src: router, dst: w.gateOut}.unreachable(asked.bytes))
@@ -265,9 +265,9 @@ func TestRFC5508REQ4_RFC5382REQ9_ErrorsAboutStrangersPacketsReachThem(t *testing
 				if router == w.gateOut {
 					from = w.seenGatewayB
 				}
-				v := expect(t, r.Packet, from, w.stranger, 63)
+				v := expect(t, r.Packet, from, w.foreign, 63)
 				quoted := read(t, v.upper[8:])
-				if quoted.src != addr(w.stranger) || quoted.dst != addr(w.seenPodB) || id(quoted) != 5555 {
+				if quoted.src != addr(w.foreign) || quoted.dst != addr(w.seenPodB) || id(quoted) != 5555 {
 					t.Errorf("%s: quotes %v to %v, %d", p.name, quoted.src, quoted.dst, id(quoted))
 				}
 			}
@@ -284,9 +284,9 @@ func TestRFC5508REQ5_ErrorsOfStrangersReachTheFarSide(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 16, 16)
-		asked := receive(t, slices.Clone(a.fromNode(flow{src: w.stranger, dst: w.seenPodB, from: 5555}.udp(nil)).Packet))
+		asked := receive(t, slices.Clone(a.fromNode(flow{src: w.foreign, dst: w.seenPodB, from: 5555}.udp(nil)).Packet))
 		answer := slices.Clone(a.fromTunnel(answering(asked).udp(counting(20))).Packet)
-		for _, router := range []string{w.stranger, addr(w.stranger).Next().String(), w.node} {
+		for _, router := range []string{w.foreign, addr(w.foreign).Next().String(), w.node} {
 			r := a.fromNode(flow{src: router, dst: w.seenPodB}.unreachable(answer))
 			expectVerdict(t, r, gateway.ToTunnel)
 			from := w.gateOut
@@ -299,7 +299,7 @@ func TestRFC5508REQ5_ErrorsOfStrangersReachTheFarSide(t *testing.T) {
 				t.Errorf("from %s: quotes %v to %v, port %d", router, quoted.src, quoted.dst, port(quoted.upper[2:]))
 			}
 		}
-		r := a.fromNode(flow{src: w.stranger, dst: w.seenPodB}.unreachable(flow{src: w.seenPodB, dst: w.stranger, to: 5556}.udp(nil)))
+		r := a.fromNode(flow{src: w.foreign, dst: w.seenPodB}.unreachable(flow{src: w.seenPodB, dst: w.foreign, to: 5556}.udp(nil)))
 		expectDrop(t, r, gateway.ICMPUnrelated)
 	}
 }
@@ -308,7 +308,7 @@ func TestRFC4787REQ14_StrangersFragmentsCrossInAnyOrderBothWays(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 16, 16)
-		f := flow{src: w.stranger, dst: w.seenPodB, from: 5555, proto: packet.ProtoUDP}
+		f := flow{src: w.foreign, dst: w.seenPodB, from: 5555, proto: packet.ProtoUDP}
 		whole := read(t, f.udp(counting(3500))).upper
 		parts := [][]byte{f.piece(0, true, whole[:1200]), f.piece(1200, true, whole[1200:2400]), f.piece(2400, false, whole[2400:])}
 		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
@@ -374,7 +374,7 @@ func TestT11_FragmentsThatNeverEndAreBoundedAndCounted(t *testing.T) {
 		t.Errorf("%d given up for want of memory", n)
 	}
 	a.now = a.now.Add(time.Minute)
-	expectVerdict(t, a.fromNode(flow{src: v4.stranger, dst: v4.seenPodB, proto: packet.ProtoUDP}.piece(0, true, counting(1200))), gateway.Drop)
+	expectVerdict(t, a.fromNode(flow{src: v4.foreign, dst: v4.seenPodB, proto: packet.ProtoUDP}.piece(0, true, counting(1200))), gateway.Drop)
 	if a.egress.Dropped(gateway.FragmentTimeout) == 0 {
 		t.Error("none has timed out")
 	}
@@ -386,11 +386,11 @@ func TestT11_FragmentsThatNeverEndAreBoundedAndCounted(t *testing.T) {
 func TestFlowsOutliveTheTable(t *testing.T) {
 	t.Parallel()
 	a := withFlows(t, 16, 16)
-	asked := receive(t, slices.Clone(a.fromNode(flow{src: v4.stranger, dst: v4.seenPodB, from: 5555}.udp(nil)).Packet))
+	asked := receive(t, slices.Clone(a.fromNode(flow{src: v4.foreign, dst: v4.seenPodB, from: 5555}.udp(nil)).Packet))
 	a.SetTable(tableOf(t, configured(t, clusterA, everybody), mtus))
 	r := a.fromTunnel(answering(asked).udp(nil))
 	expectVerdict(t, r, gateway.ToNode)
-	expect(t, r.Packet, v4.seenPodB, v4.stranger, 63)
+	expect(t, r.Packet, v4.seenPodB, v4.foreign, 63)
 
 	a.SetTable(tableOf(t, configured(t, clusterA, everybody, func(c *config.Gateway) { c.Overlay.Nodes = c.Overlay.Nodes[1:] }), mtus))
 	expectDrop(t, a.fromTunnel(answering(asked).udp(nil)), gateway.NoNode)
@@ -401,7 +401,7 @@ func TestRFC4787REQ9_RFC5382REQ8_RFC5508REQ7_StrangersReachEachOtherByTheirExter
 	for _, w := range families {
 		for _, p := range masqueraded[:2] {
 			a := withFlows(t, 16, 16)
-			one, two := w.stranger, addr(w.stranger).Next().String()
+			one, two := w.foreign, addr(w.foreign).Next().String()
 			first := receive(t, slices.Clone(a.fromNode(p.ask(flow{src: one, dst: w.seenPodB, from: 1111})).Packet))
 			// The first has to have sent to the gateway's address, or what comes from it is
 			// filtered (RFC 4787 REQ-8).

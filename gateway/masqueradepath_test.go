@@ -14,7 +14,7 @@ func TestRFC4787REQ13_MasqueradeAnswersWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 16, 16)
-		f := flow{src: w.stranger, dst: w.seenPodB, from: 5555, df: true}
+		f := flow{src: w.foreign, dst: w.seenPodB, from: 5555, df: true}
 		if mtu := expectRefusal(t, a, w, sized(tunnelMTU+1, f), tooBig); mtu != tunnelMTU {
 			t.Errorf("told of %d, want %d", mtu, tunnelMTU)
 		}

@@ -204,7 +204,7 @@ func TestRFC5927_OtherErrorsAndErrorsAboutOtherFlowsTeachNothing(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		a := newA(t)
-		about := flow{src: w.podA, dst: w.stranger}.tcp(ack, nil, counting(1300))
+		about := flow{src: w.podA, dst: w.foreign}.tcp(ack, nil, counting(1300))
 		expectDrop(t, a.fromTunnel(flow{src: w.podB, dst: w.podA}.tooBig(1300, about[:headers(w)])), gateway.ICMPUnrelated)
 		about = flow{src: w.podA, dst: w.podB}.tcp(ack, nil, counting(1300))
 		expectVerdict(t, a.fromTunnel(flow{src: w.podB, dst: w.podA}.unreachable(about[:headers(w)])), gateway.ToNode)

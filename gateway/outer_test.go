@@ -39,7 +39,7 @@ func TestG8_G9_T1_OnlyItsOwnNodeUsesAVNI(t *testing.T) {
 					if r.Verdict != gateway.Drop || r.Answer != nil {
 						t.Fatalf("%v with VNI %d and encapsulation %d sends for %s: verdict %d, answer % x", source, vni, encapsulation, pod, r.Verdict, r.Answer)
 					}
-					if want := strangerOf(w); r.Reason != want && !isNode(w) {
+					if want := unknownSourceReason(w); r.Reason != want && !isNode(w) {
 						t.Fatalf("%v with VNI %d and encapsulation %d: dropped for %q, want %q", source, vni, encapsulation, r.Reason, want)
 					}
 				}
@@ -58,8 +58,8 @@ func isNode(w wire) bool {
 	})
 }
 
-// strangerOf is the reason to drop what is no node's.
-func strangerOf(w wire) gateway.Reason {
+// unknownSourceReason is the reason to drop what is no node's.
+func unknownSourceReason(w wire) gateway.Reason {
 	if w.underlay == node1A.underlay || w.underlay == node2A.underlay {
 		return gateway.WrongVNI
 	}

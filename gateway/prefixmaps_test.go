@@ -127,7 +127,7 @@ func TestRFC5508REQ4_RFC5508REQ5_PrefixMapsDropErrorsAboutNothing(t *testing.T) 
 	t.Parallel()
 	for _, w := range families {
 		for _, quoted := range []struct{ src, dst string }{
-			{w.stranger, w.podB}, {w.podA, w.stranger}, {w.node, w.podB}, {w.gateway, w.podB},
+			{w.foreign, w.podB}, {w.podA, w.foreign}, {w.node, w.podB}, {w.gateway, w.podB},
 			{w.ungrantedPodA, w.podB}, {w.podA, w.seenPodB}, {w.seenPodA, w.podB},
 		} {
 			about := flow{src: quoted.src, dst: quoted.dst}.tcp(ack, nil, counting(9))
@@ -138,7 +138,7 @@ func TestRFC5508REQ4_RFC5508REQ5_PrefixMapsDropErrorsAboutNothing(t *testing.T) 
 			}
 		}
 		for _, quoted := range []struct{ src, dst string }{
-			{w.stranger, w.podA}, {w.seenPodB, w.stranger}, {w.podB, w.podA}, {w.seenPodB, w.nodeWithout}, {w.seenPodB, w.ungrantedPodA},
+			{w.foreign, w.podA}, {w.seenPodB, w.foreign}, {w.podB, w.podA}, {w.seenPodB, w.nodeWithout}, {w.seenPodB, w.ungrantedPodA},
 		} {
 			about := flow{src: quoted.src, dst: quoted.dst}.tcp(ack, nil, counting(9))
 			r := newA(t).fromNode(flow{src: w.podA, dst: w.seenPodB}.unreachable(about))

@@ -33,8 +33,8 @@ type Table struct {
 	seen *bart.Fast[*nat.Map]
 	// remote: what the remote cluster sends from -> how this cluster sees it.
 	remote *bart.Fast[*nat.Map]
-	// strangers: who else may leave, masqueraded.
-	strangers *bart.Lite
+	// masqueraded are further sources that may leave; they are masqueraded.
+	masqueraded *bart.Lite
 	// origins: nodes by what flows remember of them, the VNI.
 	origins map[uint32]*Node
 
@@ -61,8 +61,8 @@ type route struct {
 	masquerade bool     // leaves masqueraded; behind the gateway's external address: may be the way back
 }
 
-// stranger is what lies behind an address that is masqueraded.
-var stranger = &route{masquerade: true}
+// masqueradedSource is what lies behind an address that is masqueraded.
+var masqueradedSource = &route{masquerade: true}
 
 // MTUs are the inner MTUs, in bytes of IP packet, that the legs of a gateway carry.
 type MTUs struct {
@@ -74,16 +74,16 @@ type MTUs struct {
 // each node its Handle.
 func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, error) {
 	t := &Table{
-		nodes:      make(map[NodeKey]*Node, len(c.Overlay.Nodes)),
-		sources:    make(map[netip.Addr]struct{}, len(c.Overlay.Nodes)),
-		local:      new(bart.Table[*route]),
-		granted:    new(bart.Fast[struct{}]),
-		seen:       new(bart.Fast[*nat.Map]),
-		remote:     new(bart.Fast[*nat.Map]),
-		strangers:  new(bart.Lite),
-		origins:    make(map[uint32]*Node),
-		overlayMTU: mtu.Overlay,
-		tunnelMTU:  mtu.Tunnel,
+		nodes:       make(map[NodeKey]*Node, len(c.Overlay.Nodes)),
+		sources:     make(map[netip.Addr]struct{}, len(c.Overlay.Nodes)),
+		local:       new(bart.Table[*route]),
+		granted:     new(bart.Fast[struct{}]),
+		seen:        new(bart.Fast[*nat.Map]),
+		remote:      new(bart.Fast[*nat.Map]),
+		masqueraded: new(bart.Lite),
+		origins:     make(map[uint32]*Node),
+		overlayMTU:  mtu.Overlay,
+		tunnelMTU:   mtu.Tunnel,
 	}
 	if len(c.Overlay.Addresses) == 0 {
 		return nil, fmt.Errorf("gateway: overlay.addresses is empty; give the gateway at least one internal address")
@@ -96,7 +96,7 @@ func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, erro
 		return nil, err
 	}
 	for _, p := range c.Masquerade.Sources {
-		t.strangers.Insert(p)
+		t.masqueraded.Insert(p)
 	}
 	for _, m := range c.Mappings {
 		t.local.Insert(single(m.External), &route{})

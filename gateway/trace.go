@@ -140,7 +140,7 @@ func (t *Table) TracePacket(b []byte, now time.Time) Trace {
 // as good as any.
 func (t *Table) alone() *Gateway {
 	g := New(t)
-	if t.strangers.Size() > 0 {
+	if t.masqueraded.Size() > 0 {
 		f := NewFlows(FlowsConfig{Flows: 1, FlowsPerSource: 1, Random: rand.NewPCG(0, 0)})
 		f.Use(t.outside)
 		g.SetFlows(f)

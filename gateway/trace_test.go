@@ -78,7 +78,7 @@ func FuzzTraceOfFramesEqualsTheRealJourney(f *testing.F) {
 		}
 		f.Add(node2A.frame(flow{src: w.otherPodA, dst: w.seenPodB}.udp(nil)), uint8(1))
 		f.Add(node1A.frame(flow{src: w.ungrantedPodA, dst: w.seenPodB}.udp(nil)), uint8(0))
-		f.Add(node1A.frame(flow{src: w.podA, dst: w.stranger}.echo(nil)), uint8(2))
+		f.Add(node1A.frame(flow{src: w.podA, dst: w.foreign}.echo(nil)), uint8(2))
 	}
 	f.Add(arpRequest(node1A, v4.node, v4.gateway), uint8(0))
 	f.Add([]byte{0, 0, 0x65}, uint8(0))
@@ -114,7 +114,7 @@ func FuzzTraceOfPacketsEqualsTheRealJourney(f *testing.F) {
 			}
 		}
 		f.Add(flow{src: w.podB, dst: w.absentPod}.echo(nil))
-		f.Add(flow{src: w.stranger, dst: w.podA}.echo(nil))
+		f.Add(flow{src: w.foreign, dst: w.podA}.echo(nil))
 	}
 	table := tableOf(f, configured(f, clusterA), mtus)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -226,7 +226,7 @@ func TestATraceNamesTheEntriesThatDecided(t *testing.T) {
 		{"to a pod that is nowhere", table.TracePacket(flow{src: v4.podB, dst: v4.absentPod}.udp(nil), start), []gateway.Entry{
 			{Role: gateway.Source, Prefix: prefix("10.0.0.0/16"), Other: prefix("10.71.0.0/16"), Of: gateway.OfRemote, Address: addr(v4.podB)},
 			{Role: gateway.Grant, Prefix: prefix("10.0.0.0/16"), Address: addr(v4.absentPod)}}},
-		{"from a stranger", table.TracePacket(flow{src: v4.stranger, dst: v4.podA}.udp(nil), start), []gateway.Entry{
+		{"from a stranger", table.TracePacket(flow{src: v4.foreign, dst: v4.podA}.udp(nil), start), []gateway.Entry{
 			{Role: gateway.Grant, Prefix: prefix("10.0.0.0/16"), Address: addr(v4.podA)},
 			{Role: gateway.Destination, Prefix: prefix("10.0.1.0/24"), Of: gateway.OfNode, Node: "node-1", Address: addr(v4.podA)}}},
 	} {

@@ -99,7 +99,7 @@ type who struct {
 	gateway, gateOut string // internal, external
 	seenGatewayA     string // in B
 	seenGatewayB     string // in A
-	stranger         string // in neither cluster
+	foreign          string // in neither cluster
 	multicast        string
 }
 
@@ -110,7 +110,7 @@ var (
 		node: "10.80.0.11", nodeOut: "10.70.0.11", nodeWithout: "10.80.0.12",
 		seenNodeA: "10.74.0.11", seenNodeB: "10.73.0.11",
 		gateway: "10.80.0.1", gateOut: "10.70.0.1", seenGatewayA: "10.74.0.1", seenGatewayB: "10.73.0.1",
-		stranger: "198.51.100.7", multicast: "224.0.0.5",
+		foreign: "198.51.100.7", multicast: "224.0.0.5",
 	}
 	v6 = who{
 		podA: "fd00:10:0:1::5", podB: "fd00:10:0:2::9", seenPodA: "fd00:72:0:1::5", seenPodB: "fd00:71:0:2::9",
@@ -118,7 +118,7 @@ var (
 		node: "fd00:80::11", nodeOut: "fd00:70::11", nodeWithout: "fd00:80::12",
 		seenNodeA: "fd00:74::11", seenNodeB: "fd00:73::11",
 		gateway: "fd00:80::1", gateOut: "fd00:70::1", seenGatewayA: "fd00:74::1", seenGatewayB: "fd00:73::1",
-		stranger: "2001:db8:ffff::7", multicast: "ff0e::5",
+		foreign: "2001:db8:ffff::7", multicast: "ff0e::5",
 	}
 	families = []who{v4, v6}
 )

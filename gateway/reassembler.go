@@ -7,18 +7,18 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// gathering is the fragments of one direction. Its lock is that of fragments alone.
-type gathering struct {
+// reassembler is the fragments of one direction. Its lock is that of fragments alone.
+type reassembler struct {
 	mu         sync.Mutex
 	reassembly *packet.Reassembly
 	counted    packet.ReassemblyStats // of what was lost
 }
 
-// gather adds a fragment to the rest of its datagram. When that is whole, a copy of it is
-// made in room, which has to hold packet.MaxLen bytes, with the length of its longest
+// add adds a fragment to the rest of its datagram. When that is whole, a copy of it is
+// made in buffer, which has to hold packet.MaxLen bytes, with the length of its longest
 // fragment, and ip is that of the whole. Until then whole is nil, with the reason if the
 // fragment was dropped and NoReason if it waits.
-func (g *gathering) gather(c *Counters, room, b []byte, ip *packet.IP, now time.Time) (whole []byte, longest int, reason Reason) {
+func (g *reassembler) add(c *Counters, buffer, b []byte, ip *packet.IP, now time.Time) (whole []byte, longest int, reason Reason) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	b, longest, fault := g.reassembly.Add(b, ip, now)
@@ -33,11 +33,11 @@ func (g *gathering) gather(c *Counters, room, b []byte, ip *packet.IP, now time.
 	if f := packet.Parse(b, ip); f != packet.FaultNone {
 		return nil, 0, reasonOf[f]
 	}
-	return room[:copy(room, b)], longest, NoReason
+	return buffer[:copy(buffer, b)], longest, NoReason
 }
 
 // expire forgets datagrams that have waited too long; the next fragment counts them.
-func (g *gathering) expire(now time.Time) {
+func (g *reassembler) expire(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.reassembly.Expire(now)
