@@ -35,8 +35,8 @@ func TestI4_OneSourceHasItsBurstAndItsRate(t *testing.T) {
 		t.Errorf("%d at once, want %d", n, sourceErrorBurst)
 	}
 	// Emptied, it gives one error every 20 ms, however often it is asked.
-	if n := allowed(&l, one, 10_000, epoch.Add(time.Millisecond), time.Millisecond); n != 10*sourceErrorsPerSecond {
-		t.Errorf("%d in ten seconds, want %d", n, 10*sourceErrorsPerSecond)
+	if n := allowed(&l, one, 10_000, epoch.Add(time.Millisecond), time.Millisecond); n != int(10*time.Second/sourceErrorInterval) {
+		t.Errorf("%d in ten seconds, want %d", n, int(10*time.Second/sourceErrorInterval))
 	}
 	if n := allowed(&l, one, 1000, epoch.Add(time.Hour), 0); n != sourceErrorBurst {
 		t.Errorf("%d at once after a rest, want %d", n, sourceErrorBurst)
@@ -49,8 +49,8 @@ func TestI4_AllSourcesTogetherHaveABurstAndARate(t *testing.T) {
 	if n := allowed(&l, many, 1000, epoch, 0); n != errorBurst {
 		t.Errorf("%d at once, want %d", n, errorBurst)
 	}
-	if n := allowed(&l, many, 100_000, epoch.Add(100*time.Microsecond), 100*time.Microsecond); n != 10*errorsPerSecond {
-		t.Errorf("%d in ten seconds, want %d", n, 10*errorsPerSecond)
+	if n := allowed(&l, many, 100_000, epoch.Add(100*time.Microsecond), 100*time.Microsecond); n != int(10*time.Second/errorInterval) {
+		t.Errorf("%d in ten seconds, want %d", n, int(10*time.Second/errorInterval))
 	}
 }
 
@@ -93,7 +93,7 @@ func TestI4_TimeThatDoesNotMoveOnlyHoldsTheBurst(t *testing.T) {
 	if l.allow(one(0), epoch) {
 		t.Error("more than the burst at one moment")
 	}
-	if !l.allow(one(0), epoch.Add(time.Second/sourceErrorsPerSecond)) {
+	if !l.allow(one(0), epoch.Add(sourceErrorInterval)) {
 		t.Error("nothing after one interval")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.zx2c4.com/wireguard/device"
+
+	"strait.dev/strait/internal/ratelimit"
 )
 
 // Bounds of handshake initiations, for all links of a port together. Judging one takes a
@@ -48,8 +50,8 @@ const (
 // strangers make up addresses by the thousand, a peer at a new address may need some tries.
 type initiations struct {
 	seed                      maphash.Seed
-	unproven, proven, cookies bucket
-	sources                   [sources]struct{ known, proven, cookies bucket }
+	unproven, proven, cookies ratelimit.Bucket
+	sources                   [sources]struct{ known, proven, cookies ratelimit.Bucket }
 }
 
 func newInitiations() initiations { return initiations{seed: maphash.MakeSeed()} }
@@ -59,15 +61,15 @@ func newInitiations() initiations { return initiations{seed: maphash.MakeSeed()}
 func (i *initiations) judge(from netip.Addr, known, proven bool, now time.Time) verdict {
 	source := &i.sources[maphash.Comparable(i.seed, network(from))%sources]
 	switch {
-	case known && source.known.take(now, sourceInterval, sourceBurst):
+	case known && source.known.Take(now, sourceInterval, sourceBurst):
 		return admitted
 	case proven:
-		if source.proven.take(now, sourceInterval, sourceBurst) && i.proven.take(now, provenInterval, provenBurst) {
+		if source.proven.Take(now, sourceInterval, sourceBurst) && i.proven.Take(now, provenInterval, provenBurst) {
 			return admitted
 		}
-	case i.unproven.take(now, unprovenInterval, unprovenBurst):
+	case i.unproven.Take(now, unprovenInterval, unprovenBurst):
 		return admitted
-	case source.cookies.take(now, sourceCookieInterval, sourceCookieBurst) && i.cookies.take(now, cookieInterval, cookieBurst):
+	case source.cookies.Take(now, sourceCookieInterval, sourceCookieBurst) && i.cookies.Take(now, cookieInterval, cookieBurst):
 		return challenged
 	}
 	return refused
@@ -80,24 +82,6 @@ func network(of netip.Addr) netip.Addr {
 	}
 	prefix, _ := of.Prefix(64) // never fails: 64 fits
 	return prefix.Addr()
-}
-
-// bucket allows so many events at once, and one more after each interval: the generic
-// cell rate algorithm (ITU-T I.371, Annex A), which keeps one time. The zero bucket is
-// full.
-type bucket struct{ full time.Time } // when it is full again
-
-func (b *bucket) take(now time.Time, interval time.Duration, burst int) bool {
-	full := b.full
-	if full.Before(now) {
-		full = now
-	}
-	full = full.Add(interval)
-	if full.Sub(now) > time.Duration(burst)*interval {
-		return false
-	}
-	b.full = full
-	return true
 }
 
 // admit gives an initiation to the links whose key it is made for: of these, the one

@@ -201,8 +201,10 @@ func TestT8_ACookieOpensThePortAgain(t *testing.T) {
 		caller.AddMacs(message)
 		peer.send(t, link.endpoint(t, "127.0.0.1"), message)
 	}
-	// Others have called so often that who shows no cookie has to wait.
-	m.sessions()[0].port.initiations.unproven.full = time.Now().Add(time.Hour)
+	// Other callers have emptied the bucket of initiations without a cookie for an hour.
+	unproven, later := &m.sessions()[0].port.initiations.unproven, time.Now().Add(time.Hour)
+	for unproven.Take(later, unprovenInterval, unprovenBurst) {
+	}
 	replies, arrived := received(peer), received(link)
 	call()
 	reply := <-replies

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"strait.dev/strait/internal/ratelimit"
 )
 
 // What strangers can make the gateway say is bounded: lines that begin alike share a
@@ -31,7 +33,7 @@ type quiet struct {
 type quietState struct {
 	seed    maphash.Seed
 	mu      sync.Mutex
-	full    [quietBuckets]time.Time // when the bucket will be full again
+	buckets [quietBuckets]ratelimit.Bucket
 	leftOut atomic.Uint64
 }
 
@@ -60,15 +62,8 @@ func (q quiet) WithGroup(name string) slog.Handler {
 
 // allow takes a line out of its bucket, if there is one left.
 func (q *quietState) allow(message string, now time.Time) bool {
-	b := &q.full[maphash.String(q.seed, message[:min(len(message), quietPrefix)])%quietBuckets]
+	b := &q.buckets[maphash.String(q.seed, message[:min(len(message), quietPrefix)])%quietBuckets]
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if b.Sub(now) > (quietBurst-1)*quietEvery {
-		return false
-	}
-	if b.Before(now) {
-		*b = now
-	}
-	*b = b.Add(quietEvery)
-	return true
+	return b.Take(now, quietEvery, quietBurst)
 }

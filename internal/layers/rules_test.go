@@ -8,7 +8,7 @@ const module = "strait.dev/strait/"
 // layers are all packages, lowest first. A package imports only from the lines
 // above its own. A new package has to be given its line here.
 var layers = [][]string{
-	{"packet", "config"},
+	{"packet", "config", "internal/ratelimit"},
 	{"geneve", "vxlan", "nat", "ipam", "internal/capture"},
 	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/rbac", "k8s/install"},
 	{"k8s/peering"},
@@ -39,7 +39,7 @@ var layers = [][]string{
 }
 
 // pure are the packages of the layers L0 to L2: functions of their arguments.
-var pure = []string{"packet", "config", "geneve", "vxlan", "nat", "ipam", "internal/capture", "gateway"}
+var pure = []string{"packet", "config", "geneve", "vxlan", "nat", "ipam", "internal/capture", "internal/ratelimit", "gateway"}
 
 // aside are packages that belong to no layer: tests and the tools that run them.
 // They are imported by tests alone.
