@@ -89,7 +89,7 @@ func (t *Table) masquerades(src netip.Addr) bool {
 	if _, ok := t.seen.Lookup(src); ok {
 		return false
 	}
-	return t.external[family(src)].IsValid() && !isMartian(src) && !isMulticast(src)
+	return t.external[packet.FamilyIndex(src)].IsValid() && !isMartian(src) && !isMulticast(src)
 }
 
 // FragmentBytes is the memory of fragments that wait, from nodes and from tunnels.

@@ -145,13 +145,13 @@ func (t *Table) addHost(internal, external []netip.Addr, masquerade bool) error 
 	}
 	for _, a := range external {
 		t.local.Insert(single(a), &route{masquerade: masquerade})
-		if i := family(a); !t.external[i].IsValid() {
+		if i := packet.FamilyIndex(a); !t.external[i].IsValid() {
 			t.external[i] = a
 		}
 	}
 	for _, p := range pairs {
 		t.insertPair(nil, p, masquerade)
-		if i := family(p.internal); !t.internal[i].IsValid() {
+		if i := packet.FamilyIndex(p.internal); !t.internal[i].IsValid() {
 			t.internal[i] = p.internal
 		}
 	}
@@ -210,10 +210,10 @@ func pair(internal, external []netip.Addr) ([]addressPair, error) {
 		p := addressPair{internal: in}
 		nth := 0
 		for _, out := range external {
-			if family(out) != family(in) {
+			if packet.FamilyIndex(out) != packet.FamilyIndex(in) {
 				continue
 			}
-			if nth == used[family(in)] {
+			if nth == used[packet.FamilyIndex(in)] {
 				m, err := nat.NewMap(single(in), single(out))
 				if err != nil {
 					return nil, err
@@ -223,7 +223,7 @@ func pair(internal, external []netip.Addr) ([]addressPair, error) {
 			}
 			nth++
 		}
-		used[family(in)]++
+		used[packet.FamilyIndex(in)]++
 		pairs = append(pairs, p)
 	}
 	return pairs, nil
@@ -244,14 +244,6 @@ func macOf(addresses []netip.Addr) packet.MAC {
 }
 
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
-
-// family is the index of an address's family in the arrays of a Table.
-func family(a netip.Addr) int {
-	if a.Is4() {
-		return 0
-	}
-	return 1
-}
 
 // isOwn reports whether an address is one of the gateway's own.
 func (t *Table) isOwn(a netip.Addr) bool {

@@ -32,11 +32,10 @@ const (
 	ICMP = "icmp" // ICMPv6 between IPv6 addresses
 )
 
-// Types of echo messages (RFC 792, RFC 4443 section 4), and flags of TCP.
+// Types of echo messages (RFC 792, RFC 4443 section 4).
 const (
 	echoReply4, echo4 = 0, 8
 	echo6, echoReply6 = 128, 129
-	tcpSYN, tcpACK    = 0x02, 0x10
 	tcpOptionMSSLen   = 4
 )
 
@@ -130,9 +129,9 @@ func (p Probe) putUpper(u []byte) (proto uint8, checksum int) {
 	}
 	switch p.Protocol {
 	case TCP:
-		u[12], u[13] = byte(p.upperHeader()/4)<<4, tcpSYN
+		u[12], u[13] = byte(p.upperHeader()/4)<<4, packet.TCPFlagSYN
 		if p.Reply {
-			u[13] |= tcpACK
+			u[13] |= packet.TCPFlagACK
 		}
 		binary.BigEndian.PutUint16(u[14:], 0xffff) // window
 		if p.MSS != 0 {
@@ -171,7 +170,7 @@ func ReadProbe(b []byte) (p Probe, ok bool) {
 	p = Probe{Source: ip.Src, Destination: ip.Dst, TTL: ip.TTL, Size: len(b), MayFragment: !ip.DF}
 	switch {
 	case ip.Proto == packet.ProtoTCP && len(u) >= packet.TCPHeaderLen:
-		p.Protocol, p.Reply = TCP, u[13]&tcpACK != 0
+		p.Protocol, p.Reply = TCP, u[13]&packet.TCPFlagACK != 0
 		p.MSS, _ = packet.MSS(b, &ip)
 	case ip.Proto == packet.ProtoUDP && len(u) >= packet.UDPHeaderLen:
 		p.Protocol = UDP

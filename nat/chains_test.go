@@ -3,6 +3,8 @@ package nat
 import (
 	"slices"
 	"testing"
+
+	"strait.dev/strait/packet"
 )
 
 // These tests stand inside the package, for what happens between two steps of a
@@ -112,20 +114,20 @@ func TestAPacketNeverChangesAFlowThatCameAfterItsOwn(t *testing.T) {
 	var f flow
 	l := life(f.life.Load()).begun(kindTCP, 10)
 	f.life.Store(uint64(l))
-	if !f.saw(l, Outgoing, tcpSYN, 11) || life(f.life.Load()).last() != 11 {
+	if !f.saw(l, Outgoing, packet.TCPFlagSYN, 11) || life(f.life.Load()).last() != 11 {
 		t.Fatal("a flow does not see its packets")
 	}
 	ended := life(f.life.Load()).ended()
 	f.life.Store(uint64(ended))
-	if f.saw(l, Incoming, tcpRST, 12) || life(f.life.Load()) != ended {
+	if f.saw(l, Incoming, packet.TCPFlagRST, 12) || life(f.life.Load()) != ended {
 		t.Error("a packet was noted in a flow that has ended")
 	}
-	if seen := l.after(Outgoing, tcpSYN, 11); f.saw(seen, Outgoing, tcpSYN, 11) {
+	if seen := l.after(Outgoing, packet.TCPFlagSYN, 11); f.saw(seen, Outgoing, packet.TCPFlagSYN, 11) {
 		t.Error("a packet that changes nothing was noted in a flow that has ended")
 	}
 	next := ended.begun(kindTCP, 12)
 	f.life.Store(uint64(next))
-	if f.saw(l, Incoming, tcpRST, 12) || life(f.life.Load()) != next {
+	if f.saw(l, Incoming, packet.TCPFlagRST, 12) || life(f.life.Load()) != next {
 		t.Error("a packet was noted in another's flow")
 	}
 	if next.same(l) || next.answered() || next.state() != 0 || next.kind() != kindTCP || next.last() != 12 {

@@ -1,5 +1,7 @@
 package nat
 
+import "strait.dev/strait/packet"
+
 // create is Out for a packet that belongs to no flow, or to one that ends just now.
 func (m *Masquerade) create(p *outgoing) (Endpoint, Outcome) {
 	m.mu.Lock()
@@ -7,7 +9,7 @@ func (m *Masquerade) create(p *outgoing) (Endpoint, Outcome) {
 	if external, ok := m.follow(p); ok {
 		return external, Translated
 	}
-	if p.kind == kindTCP && p.flags&tcpRST != 0 {
+	if p.kind == kindTCP && p.flags&packet.TCPFlagRST != 0 {
 		return Endpoint{}, Unknown // with a port that the remote never saw it would tell nothing
 	}
 	if s := m.sources.find(p.inside); m.perSource == 0 || s != nil && s.flows >= m.perSource {

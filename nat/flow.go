@@ -1,6 +1,10 @@
 package nat
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"strait.dev/strait/packet"
+)
 
 // flow is one flow: a mapping and a remote endpoint. 40 bytes, of which a packet
 // reads one or two cache lines.
@@ -60,7 +64,7 @@ func (l life) after(d Direction, flags uint8, sec uint32) life {
 	state, keeps := l.state(), d == Outgoing
 	if l.kind() == kindTCP {
 		state = state.Next(d, flags)
-		keeps = flags&tcpRST == 0 || state != l.state()
+		keeps = flags&packet.TCPFlagRST == 0 || state != l.state()
 	}
 	bits := uint8(state)
 	if d == Incoming || l.answered() {

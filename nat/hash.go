@@ -1,8 +1,9 @@
 package nat
 
 import (
-	"math/bits"
 	"math/rand/v2"
+
+	"strait.dev/strait/packet"
 )
 
 // hashKey is a secret: with it unknown, nobody can choose addresses and ports
@@ -19,11 +20,5 @@ func newHashKey(r *rand.Rand) (k hashKey) {
 // hash mixes an address and 64 bits of whatever goes with it. What one table
 // adds differs from what another adds, so that none helps to guess the other.
 func (k *hashKey) hash(a words, with uint64) uint64 {
-	return fold(fold(a.hi^k[0], a.lo^k[1])^k[2], with^k[3])
-}
-
-// fold is the 128-bit product of two words, folded.
-func fold(a, b uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	return hi ^ lo
+	return packet.FoldMul(packet.FoldMul(a.hi^k[0], a.lo^k[1])^k[2], with^k[3])
 }

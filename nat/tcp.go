@@ -1,5 +1,7 @@
 package nat
 
+import "strait.dev/strait/packet"
+
 // Direction is the way that a packet goes through a masquerade.
 type Direction uint8
 
@@ -7,14 +9,6 @@ type Direction uint8
 const (
 	Outgoing Direction = iota // from inside to the remote
 	Incoming                  // from the remote to inside
-)
-
-// TCP flags, RFC 9293 section 3.1.
-const (
-	tcpFIN = 0x01
-	tcpSYN = 0x02
-	tcpRST = 0x04
-	tcpACK = 0x10
 )
 
 // TCPState is what a masquerade has seen of a TCP connection. The zero value is
@@ -44,9 +38,9 @@ const (
 // not, or else two forged segments could unmake an open connection's state.
 func (s TCPState) Next(d Direction, flags uint8) TCPState {
 	switch {
-	case flags&tcpRST != 0:
+	case flags&packet.TCPFlagRST != 0:
 		return s | reset
-	case flags&tcpSYN != 0:
+	case flags&packet.TCPFlagSYN != 0:
 		return s.synchronize(d, flags)
 	}
 	switch {
@@ -59,7 +53,7 @@ func (s TCPState) Next(d Direction, flags uint8) TCPState {
 		return s
 	}
 	s &^= reset
-	if flags&tcpFIN != 0 {
+	if flags&packet.TCPFlagFIN != 0 {
 		if d == Outgoing {
 			return s | finOut
 		}
@@ -71,7 +65,7 @@ func (s TCPState) Next(d Direction, flags uint8) TCPState {
 func (s TCPState) synchronize(d Direction, flags uint8) TCPState {
 	over := s&reset != 0 || s&finBoth == finBoth
 	switch {
-	case d == Outgoing && over && flags&tcpACK != 0:
+	case d == Outgoing && over && flags&packet.TCPFlagACK != 0:
 		return synBoth // answers a SYN that came in when the last connection was over
 	case d == Outgoing && over:
 		return synOut

@@ -21,12 +21,13 @@ func FlowHash(b []byte, ip *IP) uint32 {
 		}
 	}
 	h := mixAddr(ip.Src, src) + mixAddr(ip.Dst, dst) + uint64(ip.Proto)
-	h = mix(h, 0x9e3779b97f4a7c15)
+	h = FoldMul(h, 0x9e3779b97f4a7c15)
 	return uint32(h) ^ uint32(h>>32)
 }
 
-// mix is the folded 128-bit product that wyhash builds on.
-func mix(a, b uint64) uint64 {
+// FoldMul returns the two halves of the 128-bit product a*b, XORed: the mixing step of
+// wyhash. Hash functions are built on it.
+func FoldMul(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return hi ^ lo
 }
@@ -34,9 +35,9 @@ func mix(a, b uint64) uint64 {
 func mixAddr(a netip.Addr, port uint64) uint64 {
 	if a.Is4() {
 		b := a.As4()
-		return mix(uint64(binary.BigEndian.Uint32(b[:]))^0xa0761d6478bd642f, port^0xe7037ed1a0b428db)
+		return FoldMul(uint64(binary.BigEndian.Uint32(b[:]))^0xa0761d6478bd642f, port^0xe7037ed1a0b428db)
 	}
 	b := a.As16()
-	h := mix(binary.BigEndian.Uint64(b[:8])^0xa0761d6478bd642f, binary.BigEndian.Uint64(b[8:])^0xe7037ed1a0b428db)
-	return mix(h^port, 0x8ebc6af09c88c6e3)
+	h := FoldMul(binary.BigEndian.Uint64(b[:8])^0xa0761d6478bd642f, binary.BigEndian.Uint64(b[8:])^0xe7037ed1a0b428db)
+	return FoldMul(h^port, 0x8ebc6af09c88c6e3)
 }

@@ -37,6 +37,15 @@ const (
 // MaxLen is the longest packet an IPv4 total length or a UDP datagram can carry.
 const MaxLen = 65535
 
+// FamilyIndex returns 0 for an IPv4 address and 1 for any other, as an index of arrays
+// with one element per address family.
+func FamilyIndex(a netip.Addr) int {
+	if a.Is4() {
+		return 0
+	}
+	return 1
+}
+
 // Fragment says which part of a datagram a packet is.
 type Fragment uint8
 

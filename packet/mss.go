@@ -61,7 +61,7 @@ func synHeader(b []byte, ip *IP) []byte {
 		return nil
 	}
 	u := b[ip.Header:][:n]
-	if u[tcpFlags]&tcpSYN == 0 {
+	if u[tcpFlags]&TCPFlagSYN == 0 {
 		return nil
 	}
 	return u

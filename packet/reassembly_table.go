@@ -181,8 +181,8 @@ func (r *Reassembly) count(s uint16, change int) {
 // keyChain is where the chain begins in which a datagram is.
 func (r *Reassembly) keyChain(key *datagramKey) *uint16 {
 	h := r.hashAddress(&key.src)
-	h = mix(h^binary.BigEndian.Uint64(key.dst[:8]), r.seed[0]^binary.BigEndian.Uint64(key.dst[8:]))
-	h = mix(h^uint64(key.id)^uint64(key.proto)<<32, r.seed[1])
+	h = FoldMul(h^binary.BigEndian.Uint64(key.dst[:8]), r.seed[0]^binary.BigEndian.Uint64(key.dst[8:]))
+	h = FoldMul(h^uint64(key.id)^uint64(key.proto)<<32, r.seed[1])
 	return &r.byKey[h&uint64(len(r.byKey)-1)]
 }
 
@@ -192,7 +192,7 @@ func (r *Reassembly) addressChain(addr *[16]byte) *uint16 {
 }
 
 func (r *Reassembly) hashAddress(addr *[16]byte) uint64 {
-	return mix(binary.BigEndian.Uint64(addr[:8])^r.seed[0], binary.BigEndian.Uint64(addr[8:])^r.seed[1])
+	return FoldMul(binary.BigEndian.Uint64(addr[:8])^r.seed[0], binary.BigEndian.Uint64(addr[8:])^r.seed[1])
 }
 
 // hashSize is how many chains a table of n has: a power of two, at least n.

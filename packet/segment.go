@@ -2,38 +2,6 @@ package packet
 
 import "encoding/binary"
 
-// Flags in byte 13 of the TCP header, RFC 9293 section 3.1.
-const (
-	tcpFIN = 0x01
-	tcpSYN = 0x02
-	tcpRST = 0x04
-	tcpPSH = 0x08
-	tcpCWR = 0x80
-)
-
-// Offsets in the TCP header.
-const (
-	tcpSequence = 4
-	tcpOffset   = 12 // data offset in 4-byte words, high half of the byte
-	tcpFlags    = 13
-	tcpChecksum = 16
-)
-
-// TCPHeaderOK returns the length in bytes of the TCP header of b, options
-// included. ok is false when b is not TCP, is a fragment, or when its data
-// offset is below 20 bytes or beyond the packet.
-func TCPHeaderOK(b []byte, ip *IP) (headerLen int, ok bool) {
-	if ip.Proto != ProtoTCP || ip.Fragment != Unfragmented {
-		return 0, false
-	}
-	u := ip.Upper(b)
-	if len(u) < TCPHeaderLen {
-		return 0, false
-	}
-	n := int(u[tcpOffset]>>4) * 4
-	return n, n >= TCPHeaderLen && n <= len(u)
-}
-
 // Segments cuts a TCP packet that its sender left to a network card to segment
 // into packets of at most mtu bytes, as the card would have done. Sequence
 // numbers and IPv4 IDs advance; FIN and PSH stay on the last piece only, CWR on
@@ -53,7 +21,7 @@ func (p *Pieces) Segments(b []byte, ip *IP, mtu int) bool {
 	}
 	upper := int(ip.Header)
 	header := upper + tcp
-	if int(ip.Len) > mtu && (header >= mtu || b[upper+tcpFlags]&(tcpSYN|tcpRST) != 0) {
+	if int(ip.Len) > mtu && (header >= mtu || b[upper+tcpFlags]&(TCPFlagSYN|TCPFlagRST) != 0) {
 		return false
 	}
 	*p = Pieces{
@@ -79,10 +47,10 @@ func (p *Pieces) nextSegment(dst []byte) int {
 	u := dst[p.upper:]
 	binary.BigEndian.PutUint32(u[tcpSequence:], binary.BigEndian.Uint32(u[tcpSequence:])+uint32(at-p.header))
 	if p.index > 0 {
-		u[tcpFlags] &^= tcpCWR
+		u[tcpFlags] &^= TCPFlagCWR
 	}
 	if !last {
-		u[tcpFlags] &^= tcpFIN | tcpPSH
+		u[tcpFlags] &^= TCPFlagFIN | TCPFlagPSH
 	}
 	u[tcpChecksum], u[tcpChecksum+1] = 0, 0
 	sum := Sum(u, Add(p.pseudo, uint16(len(u))))

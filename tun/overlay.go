@@ -129,7 +129,7 @@ func (o *Overlay) listen(e gateway.Encapsulation, at netip.AddrPort, options und
 }
 
 func (o *Overlay) openSenders(local netip.Addr, options underlay.Options) error {
-	f := familyOf(local)
+	f := packet.FamilyIndex(local)
 	for len(o.senders[f]) < sourcePorts {
 		s, err := underlay.Listen(netip.AddrPortFrom(local, 0), options)
 		if err != nil {
@@ -144,7 +144,7 @@ func (o *Overlay) openSenders(local netip.Addr, options underlay.Options) error 
 // gateway.NewTable wants.
 func (o *Overlay) Handle(n *gateway.Node) any {
 	address := netip.AddrPortFrom(n.Underlay, o.ports[n.Encapsulation])
-	return &peer{family: familyOf(n.Underlay), address: address, destination: underlay.NewDestination(address)}
+	return &peer{family: packet.FamilyIndex(n.Underlay), address: address, destination: underlay.NewDestination(address)}
 }
 
 // peer is a node as the overlay sends to it: the Handle of a gateway.Node.
@@ -177,7 +177,7 @@ func (o *Overlay) send(t *taps, batch *underlay.Batch, r *gateway.Result, head, 
 }
 
 // Serves reports whether frames can be sent to nodes with this underlay address.
-func (o *Overlay) Serves(node netip.Addr) bool { return len(o.senders[familyOf(node)]) > 0 }
+func (o *Overlay) Serves(node netip.Addr) bool { return len(o.senders[packet.FamilyIndex(node)]) > 0 }
 
 // Overflows counts datagrams from nodes that the kernel dropped because we did
 // not read fast enough.
@@ -200,11 +200,4 @@ func (o *Overlay) Close() error {
 		}
 	}
 	return err
-}
-
-func familyOf(a netip.Addr) int {
-	if a.Is4() {
-		return 0
-	}
-	return 1
 }

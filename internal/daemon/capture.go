@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"strait.dev/strait/internal/capture"
+	"strait.dev/strait/packet"
 	"strait.dev/strait/tun"
 )
 
@@ -219,10 +220,7 @@ func (o *ownAddresses) known(local netip.AddrPort) netip.AddrPort {
 	if !local.Addr().IsUnspecified() {
 		return local
 	}
-	family := 0
-	if local.Addr().Is6() {
-		family = 1
-	}
+	family := packet.FamilyIndex(local.Addr())
 	if !o[family].IsValid() {
 		return local
 	}
@@ -255,10 +253,7 @@ var documentation = []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustPar
 // learn asks the kernel which address it would send from, unless one of that family is
 // known. No packet is sent.
 func (o *ownAddresses) learn(to netip.Addr) {
-	family := 0
-	if to.Is6() {
-		family = 1
-	}
+	family := packet.FamilyIndex(to)
 	if !to.IsValid() || o[family].IsValid() {
 		return
 	}

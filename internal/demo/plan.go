@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/packet"
 )
 
 // family indexes what exists once for IPv4 and once for IPv6.
@@ -14,12 +15,7 @@ const (
 	v6
 )
 
-func familyOf(a netip.Addr) family {
-	if a.Is4() {
-		return v4
-	}
-	return v6
-}
+func familyOf(a netip.Addr) family { return family(packet.FamilyIndex(a)) }
 
 type (
 	addresses [2]netip.Addr
