@@ -35,7 +35,9 @@ type Egress struct {
 	pieces     packet.Pieces
 	whole      []byte // a datagram that came in fragments; nil before the first
 	datagram   int    // bytes of UDP payload to cut the packet in hand into, 0 = whole
-	answer     [packet.MaxICMPErrorLen]byte
+
+	reassembled bool // the packet in hand lies in whole
+	answer      [packet.MaxICMPErrorLen]byte
 }
 
 // NewEgress returns a lane's egress journey.
@@ -50,7 +52,7 @@ func (e *Egress) Frame(b []byte, from Outer, now time.Time) Result {
 // network card to cut into datagrams of size bytes. 0 = there is nothing to cut.
 func (e *Egress) SuperFrame(b []byte, from Outer, size int, now time.Time) Result {
 	t := e.g.Table()
-	e.datagram = size
+	e.datagram, e.reassembled = size, false
 	r := e.frame(t, b, from, now)
 	if r.Reason != NoReason {
 		e.CountDropped(r.Reason, 1)
@@ -173,6 +175,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 		if b, longest, reason = flows.fromNodes.add(&e.Counters, e.buffer(), b, ip, now); b == nil {
 			return drop(reason)
 		}
+		e.reassembled = true
 	}
 	if t.isOwnTunnel(b, ip) {
 		return drop(FrameLoop)
@@ -187,7 +190,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	if reason := t.mayLeave(from, ip.Src); reason != NoReason {
 		return e.refuse(t, node, b, reason, packet.Prohibited, 0, now)
 	}
-	r := Result{Verdict: ToTunnel, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip)}
+	r := Result{Verdict: ToTunnel, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), Reassembled: e.reassembled}
 
 	// What the sender's kernel left to a network card that was never there:
 	// cutting TCP, cutting UDP, or just the checksum.

@@ -26,25 +26,6 @@ func (g *Gateway) Table() *Table { return g.table.Load() }
 // SetTable replaces the table. Packets from now on are decided by t; nothing waits.
 func (g *Gateway) SetTable(t *Table) { g.table.Store(t) }
 
-// Stage is a place on the journey at which a Tap sees a packet.
-type Stage uint8
-
-// The stages, in the order of the packet's journey across two gateways.
-const (
-	FromNode   Stage = iota // egress, decapsulated, as the node sent it
-	IntoTunnel              // egress, translated
-	FromTunnel              // ingress, as the other cluster sent it
-	IntoNode                // ingress, translated
-)
-
-func (s Stage) String() string {
-	return [...]string{"from node", "into tunnel", "from tunnel", "to node"}[s]
-}
-
-// Tap sees IP packets in passing. It is called on the packet path: it must not
-// block, keep the packet, or change it.
-type Tap func(s Stage, ip []byte)
-
 // SetTap installs a tap, or removes it with nil.
 func (g *Gateway) SetTap(t Tap) {
 	if t == nil {

@@ -19,7 +19,7 @@ func (e *Egress) stay(t *Table, f *Flows, node *Node, from *route, b []byte, now
 		if packet.IsPartial(b, ip) {
 			packet.Complete(b, ip)
 		}
-		return Result{Verdict: ToHost, Packet: b, Version: ip.Version}
+		return Result{Verdict: ToHost, Packet: b, Version: ip.Version, Reassembled: e.reassembled}
 	}
 	return e.refuse(t, node, b, strangeDestination(ip), packet.Prohibited, 0, now)
 }
@@ -67,7 +67,7 @@ func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []by
 	}
 	packet.DecrementTTL(b, ip)
 	e.g.see(IntoNode, b)
-	r := Result{Verdict: ToNode, Node: way.node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version)}
+	r := Result{Verdict: ToNode, Node: way.node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version), Reassembled: e.reassembled}
 	if len(b) > t.overlayMTU {
 		r.Pieces = &e.pieces
 		r.Pieces.Fragments(b, ip, t.overlayMTU) // IPv4: IPv6 was refused above

@@ -67,7 +67,7 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		// Even where a grant holds it: answers would leave from the external address.
 		return i.refuse(t, b, DestinationNotGranted, packet.Prohibited, 0, now)
 	}
-	node, longest := to.node, 0
+	node, longest, reassembled := to.node, 0, false
 	var inside nat.Endpoint // of a masqueraded flow
 	if flows := i.g.flows.Load(); to.masquerade && flows != nil {
 		var reason Reason
@@ -75,6 +75,7 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 			if b, longest, reason = flows.fromTunnel.add(&i.Counters, i.buffer(), b, ip, now); b == nil {
 				return drop(reason)
 			}
+			reassembled = true
 		}
 		if inside, node, reason = i.unmasquerade(t, flows, b, seen, now); reason != NoReason {
 			return drop(reason) // silently, RFC 5382 REQ-4
@@ -85,7 +86,7 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		if reason := i.enter(t, b, seen, to.internal, nat.Endpoint{}); reason != NoReason {
 			return drop(reason)
 		}
-		return Result{Verdict: ToHost, Packet: b, Version: ip.Version}
+		return Result{Verdict: ToHost, Packet: b, Version: ip.Version, Reassembled: reassembled}
 	}
 	if ip.TTL <= 1 {
 		return i.refuse(t, b, TTLExceeded, packet.TimeExceeded, 0, now)
@@ -105,7 +106,7 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		packet.ClampMSS(b, ip, mss)
 	}
 	i.g.see(IntoNode, b)
-	r := Result{Verdict: ToNode, Node: node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version)}
+	r := Result{Verdict: ToNode, Node: node, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), ECN: packet.ECN(b, ip.Version), Reassembled: reassembled}
 	i.g.hints.learnMSS(b, ip, r.Hash)
 	if len(b) > t.overlayMTU {
 		r.Pieces = &i.pieces

@@ -342,6 +342,35 @@ func TestRFC4787REQ14_StrangersFragmentsCrossInAnyOrderBothWays(t *testing.T) {
 	}
 }
 
+// The caller of a journey has to copy the packets that lie in the journey's memory.
+func TestOnlyReassembledPacketsAreMarkedSo(t *testing.T) {
+	t.Parallel()
+	for _, w := range families {
+		a := withFlows(t, 16, 16)
+		f := flow{src: w.foreign, dst: w.seenPodB, from: 5555, proto: packet.ProtoUDP}
+		payload := read(t, f.udp(counting(800))).upper
+		for _, again := range []bool{false, true} { // the mark ends with the packet
+			r := a.fromNode(f.udp(counting(80)))
+			if r.Reassembled {
+				t.Errorf("from a node, after a reassembled one %v: a whole packet is marked", again)
+			}
+			back := flow{src: w.podB, dst: w.gateOut, from: 443, to: port(read(t, r.Packet).upper), proto: packet.ProtoUDP}
+			if a.fromTunnel(back.udp(counting(80))).Reassembled {
+				t.Errorf("from the tunnel, after a reassembled one %v: a whole packet is marked", again)
+			}
+			expectDropSilently(t, a.fromNode(f.piece(0, true, payload[:400])))
+			if r = a.fromNode(f.piece(400, false, payload[400:])); !r.Reassembled {
+				t.Errorf("from a node: verdict %d, %q, and no mark", r.Verdict, r.Reason)
+			}
+			answer := read(t, back.udp(counting(800))).upper
+			expectDropSilently(t, a.fromTunnel(back.piece(0, true, answer[:400])))
+			if r = a.fromTunnel(back.piece(400, false, answer[400:])); r.Verdict != gateway.ToNode || !r.Reassembled {
+				t.Errorf("from the tunnel: verdict %d, %q, and no mark", r.Verdict, r.Reason)
+			}
+		}
+	}
+}
+
 func expectDropSilently(t *testing.T, r gateway.Result) {
 	t.Helper()
 	if r.Verdict != gateway.Drop || r.Reason != gateway.NoReason || r.Answer != nil {

@@ -24,6 +24,10 @@ type Result struct {
 	Hash    uint32 // packet.FlowHash of it, as this cluster sees the flow
 	ECN     uint8  // with ToNode: what the outer header shall say, RFC 6040 section 4.1
 
+	// Reassembled is true if Packet lies in the journey's own memory, which the
+	// next reassembled packet overwrites, and not in that of the packet given.
+	Reassembled bool
+
 	// Pieces, if not nil, is what to send instead of Packet: fragments, or the
 	// segments of a super-packet.
 	Pieces *packet.Pieces

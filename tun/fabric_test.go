@@ -285,14 +285,14 @@ func TestChangedSettingsReachARunningLink(t *testing.T) {
 	before := a.fabric.Status()[0].LastHandshake
 	var left, marked atomic.Bool
 	see := func(seen *atomic.Bool, suffix string) Tap {
-		return func(_ Place, _, _ netip.AddrPort, _, ip []byte) {
+		return func(_ gateway.Stage, _, _ netip.AddrPort, _, ip []byte) {
 			if bytes.HasSuffix(ip, []byte(suffix)) {
 				seen.Store(true)
 			}
 		}
 	}
-	defer a.fabric.Tap(see(&left, "withdrawn"), IntoTunnel)()
-	defer b.fabric.Tap(see(&marked, "behind it"), FromTunnel)()
+	defer a.fabric.Tap(see(&left, "withdrawn"), gateway.IntoTunnel)()
+	defer b.fabric.Tap(see(&marked, "behind it"), gateway.FromTunnel)()
 
 	to := netip.MustParseAddr("10.71.2.9")
 	wait.Until(t, "a packet crosses", func() bool {

@@ -9,40 +9,24 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// Place is where a Tap sees packets.
-type Place uint8
-
-// The places, in the order of a packet's journey out and back.
-const (
-	OverlayIn    Place = iota // datagrams from nodes
-	FromNode                  // IP packets in them, as nodes sent them
-	IntoTunnel                // IP packets that WireGuard encrypts, translated and cut
-	WireGuardOut              // datagrams to the remote cluster
-	WireGuardIn               // datagrams from there
-	FromTunnel                // IP packets that WireGuard decrypted
-	ToNode                    // IP packets to nodes, translated and cut
-	OverlayOut                // the datagrams that these are in
-	places
-)
-
 // Tap sees packets in passing. It is called on the packet path, by any number of
 // goroutines at once: it must not block, allocate, change the packet, or keep it.
 //
 // A datagram's payload is head and body; local is the gateway's end of it, whose address
 // is unspecified where the socket listens on all. An IP packet is body alone.
-type Tap func(at Place, local, remote netip.AddrPort, head, body []byte)
+type Tap func(at gateway.Stage, local, remote netip.AddrPort, head, body []byte)
 
 // taps are all taps by what they see. Immutable.
-type taps [places][]Tap
+type taps [gateway.Stages][]Tap
 
-func (t *taps) see(at Place, local, remote netip.AddrPort, head, body []byte) {
+func (t *taps) see(at gateway.Stage, local, remote netip.AddrPort, head, body []byte) {
 	for _, tap := range t[at] {
 		tap(at, local, remote, head, body)
 	}
 }
 
 // seeIP shows an IP packet.
-func (t *taps) seeIP(at Place, ip []byte) {
+func (t *taps) seeIP(at gateway.Stage, ip []byte) {
 	t.see(at, netip.AddrPort{}, netip.AddrPort{}, nil, ip)
 }
 
@@ -54,7 +38,7 @@ type tapping struct {
 }
 
 type tapped struct {
-	at  []Place
+	at  []gateway.Stage
 	tap Tap
 }
 
@@ -77,7 +61,7 @@ func (t *tapping) change(edit func([]*tapped) []*tapped) *taps {
 // Tap shows packets at some places to a tap, until remove is called; the tap may see
 // packets that were under way then. While nobody looks on, a batch of packets costs one
 // load for it.
-func (f *Fabric) Tap(tap Tap, at ...Place) (remove func()) {
+func (f *Fabric) Tap(tap Tap, at ...gateway.Stage) (remove func()) {
 	one := &tapped{slices.Clone(at), tap}
 	f.setTaps(func(all []*tapped) []*tapped { return append(all, one) })
 	return sync.OnceFunc(func() {
@@ -93,23 +77,23 @@ func (f *Fabric) setTaps(edit func([]*tapped) []*tapped) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	next := t.change(edit)
-	if next == nil || next[FromNode] == nil {
+	if next == nil || next[gateway.FromNode] == nil {
 		f.Gateway.SetTap(nil)
 	} else {
 		f.Gateway.SetTap(func(s gateway.Stage, ip []byte) {
 			if s == gateway.FromNode {
-				next.seeIP(FromNode, ip)
+				next.seeIP(gateway.FromNode, ip)
 			}
 		})
 	}
-	if next == nil || next[WireGuardIn] == nil && next[WireGuardOut] == nil {
+	if next == nil || next[gateway.WireGuardIn] == nil && next[gateway.WireGuardOut] == nil {
 		f.mux.SetTap(nil)
 		return
 	}
 	f.mux.SetTap(func(sent bool, local, remote netip.AddrPort, datagram []byte) {
-		at := WireGuardIn
+		at := gateway.WireGuardIn
 		if sent {
-			at = WireGuardOut
+			at = gateway.WireGuardOut
 		}
 		next.see(at, local, remote, nil, datagram)
 	})

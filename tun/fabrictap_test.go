@@ -19,30 +19,30 @@ import (
 type sightings struct {
 	mu     sync.Mutex
 	suffix string
-	seen   map[Place][][]byte
-	ends   map[Place][2]netip.AddrPort // local, remote
+	seen   map[gateway.Stage][][]byte
+	ends   map[gateway.Stage][2]netip.AddrPort // local, remote
 }
 
-func (s *sightings) tap(at Place, local, remote netip.AddrPort, head, body []byte) {
+func (s *sightings) tap(at gateway.Stage, local, remote netip.AddrPort, head, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !bytes.HasSuffix(body, []byte(s.suffix)) && at != WireGuardIn && at != WireGuardOut {
+	if !bytes.HasSuffix(body, []byte(s.suffix)) && at != gateway.WireGuardIn && at != gateway.WireGuardOut {
 		return
 	}
 	if s.seen == nil {
-		s.seen, s.ends = make(map[Place][][]byte), make(map[Place][2]netip.AddrPort)
+		s.seen, s.ends = make(map[gateway.Stage][][]byte), make(map[gateway.Stage][2]netip.AddrPort)
 	}
 	s.seen[at] = append(s.seen[at], append(bytes.Clone(head), body...))
 	s.ends[at] = [2]netip.AddrPort{local, remote}
 }
 
-func (s *sightings) at(p Place) (packets [][]byte, ends [2]netip.AddrPort) {
+func (s *sightings) at(p gateway.Stage) (packets [][]byte, ends [2]netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seen[p], s.ends[p]
 }
 
-var everywhere = []Place{OverlayIn, FromNode, IntoTunnel, WireGuardOut, WireGuardIn, FromTunnel, ToNode, OverlayOut}
+var everywhere = []gateway.Stage{gateway.OverlayIn, gateway.FromNode, gateway.IntoTunnel, gateway.WireGuardOut, gateway.WireGuardIn, gateway.FromTunnel, gateway.IntoNode, gateway.OverlayOut}
 
 func TestATapSeesAPacketAtEveryPlaceOfItsJourney(t *testing.T) {
 	t.Parallel()
@@ -58,14 +58,14 @@ func TestATapSeesAPacketAtEveryPlaceOfItsJourney(t *testing.T) {
 	// Where it is seen, and with which addresses.
 	for _, c := range []struct {
 		by       *sightings
-		at       Place
+		at       gateway.Stage
 		src, dst string
 		ttl      uint8
 	}{
-		{near, FromNode, "10.0.1.5", "10.71.2.9", 64},
-		{near, IntoTunnel, "10.0.1.5", "10.0.2.9", 63},
-		{far, FromTunnel, "10.0.1.5", "10.0.2.9", 63},
-		{far, ToNode, "10.72.1.5", "10.0.2.9", 62},
+		{near, gateway.FromNode, "10.0.1.5", "10.71.2.9", 64},
+		{near, gateway.IntoTunnel, "10.0.1.5", "10.0.2.9", 63},
+		{far, gateway.FromTunnel, "10.0.1.5", "10.0.2.9", 63},
+		{far, gateway.IntoNode, "10.72.1.5", "10.0.2.9", 62},
 	} {
 		packets, _ := c.by.at(c.at)
 		var ip packet.IP
@@ -79,10 +79,10 @@ func TestATapSeesAPacketAtEveryPlaceOfItsJourney(t *testing.T) {
 	}
 	for _, c := range []struct {
 		by   *sightings
-		at   Place
+		at   gateway.Stage
 		end  *end
 		head int
-	}{{near, OverlayIn, a, 0}, {far, OverlayOut, b, gateway.EncapLen}} {
+	}{{near, gateway.OverlayIn, a, 0}, {far, gateway.OverlayOut, b, gateway.EncapLen}} {
 		datagrams, ends := c.by.at(c.at)
 		node := c.end.node.LocalAddr().String()
 		if len(datagrams) != 1 || ends[1].String() != node || ends[0].Addr() != c.end.gateway.Addr() {
@@ -95,9 +95,9 @@ func TestATapSeesAPacketAtEveryPlaceOfItsJourney(t *testing.T) {
 	}
 	for _, c := range []struct {
 		by            *sightings
-		at            Place
+		at            gateway.Stage
 		local, remote uint16
-	}{{near, WireGuardOut, a.port, b.port}, {far, WireGuardIn, b.port, a.port}} {
+	}{{near, gateway.WireGuardOut, a.port, b.port}, {far, gateway.WireGuardIn, b.port, a.port}} {
 		datagrams, ends := c.by.at(c.at)
 		if len(datagrams) == 0 || ends[0].Port() != c.local || ends[1].Port() != c.remote {
 			t.Errorf("place %d: %d datagrams between %v", c.at, len(datagrams), ends)
@@ -108,7 +108,7 @@ func TestATapSeesAPacketAtEveryPlaceOfItsJourney(t *testing.T) {
 			}
 		}
 	}
-	for _, at := range []Place{ToNode, OverlayOut, FromTunnel} {
+	for _, at := range []gateway.Stage{gateway.IntoNode, gateway.OverlayOut, gateway.FromTunnel} {
 		if packets, _ := near.at(at); len(packets) > 0 {
 			t.Errorf("the near gateway sees it at place %d", at)
 		}
@@ -119,7 +119,7 @@ func TestATapSeesWhatTheGatewayItselfAnswers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var seen sightings
-	f.fabric().Tap(seen.tap, ToNode, OverlayOut)
+	f.fabric().Tap(seen.tap, gateway.IntoNode, gateway.OverlayOut)
 	expired := tcpPacket(pod, remotePod, nil, false)
 	expired[8] = 1 // TTL
 	expired[10], expired[11] = 0, 0
@@ -128,12 +128,12 @@ func TestATapSeesWhatTheGatewayItselfAnswers(t *testing.T) {
 	f.fromNode(t, expired)
 	go f.device.Read(readArguments())
 	f.toNode(t)
-	packets, _ := seen.at(ToNode)
+	packets, _ := seen.at(gateway.IntoNode)
 	var ip packet.IP
 	if len(packets) != 1 || packet.Parse(packets[0], &ip) != packet.FaultNone || ip.Proto != packet.ProtoICMP || ip.Dst != pod {
 		t.Errorf("saw % x", packets)
 	}
-	if datagrams, _ := seen.at(OverlayOut); len(datagrams) != 1 || !bytes.HasSuffix(datagrams[0], packets[0]) {
+	if datagrams, _ := seen.at(gateway.OverlayOut); len(datagrams) != 1 || !bytes.HasSuffix(datagrams[0], packets[0]) {
 		t.Errorf("saw % x", datagrams)
 	}
 }
@@ -148,8 +148,8 @@ func TestOneTapIsRemovedAndOthersGoOn(t *testing.T) {
 	f := newFixture(t)
 	fabric := f.fabric()
 	var one, two sightings
-	removeOne := fabric.Tap(one.tap, FromTunnel)
-	removeTwo := fabric.Tap(two.tap, FromTunnel, ToNode)
+	removeOne := fabric.Tap(one.tap, gateway.FromTunnel)
+	removeTwo := fabric.Tap(two.tap, gateway.FromTunnel, gateway.IntoNode)
 	write := func() {
 		b := tcpPacket(netip.MustParseAddr("10.0.2.9"), pod, []byte("x"), false)
 		f.device.Write(tunnelBufs(b), readOffset)
@@ -160,8 +160,8 @@ func TestOneTapIsRemovedAndOthersGoOn(t *testing.T) {
 	write()
 	removeTwo()
 	write()
-	first, _ := one.at(FromTunnel)
-	second, _ := two.at(FromTunnel)
+	first, _ := one.at(gateway.FromTunnel)
+	second, _ := two.at(gateway.FromTunnel)
 	if len(first) != 1 || len(second) != 2 {
 		t.Errorf("saw %d and %d packets", len(first), len(second))
 	}
@@ -175,8 +175,8 @@ func TestTappedReadAndWriteDoNotAllocate(t *testing.T) {
 		t.Skip("the race detector allocates; run without -race")
 	}
 	f := newFixture(t)
-	var seen [places]atomic.Int64
-	defer f.fabric().Tap(func(at Place, _, _ netip.AddrPort, _, _ []byte) { seen[at].Add(1) }, everywhere...)()
+	var seen [gateway.Stages]atomic.Int64
+	defer f.fabric().Tap(func(at gateway.Stage, _, _ netip.AddrPort, _, _ []byte) { seen[at].Add(1) }, everywhere...)()
 	in := tunnelBufs(tcpPacket(netip.MustParseAddr("10.0.2.9"), pod, make([]byte, 1000), false))
 	fresh := bytes.Clone(in[0])
 	bufs, sizes := buffers(4)
@@ -189,7 +189,7 @@ func TestTappedReadAndWriteDoNotAllocate(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations for a packet each way", n)
 	}
-	for _, at := range []Place{OverlayIn, FromNode, IntoTunnel, FromTunnel, ToNode, OverlayOut} {
+	for _, at := range []gateway.Stage{gateway.OverlayIn, gateway.FromNode, gateway.IntoTunnel, gateway.FromTunnel, gateway.IntoNode, gateway.OverlayOut} {
 		if seen[at].Load() < 100 {
 			t.Errorf("place %d: %d packets", at, seen[at].Load())
 		}
@@ -210,7 +210,7 @@ func TestTapsMayChangeWhilePacketsFlow(t *testing.T) {
 				case <-ended:
 					return
 				default:
-					a.fabric.Tap(func(_ Place, _, _ netip.AddrPort, head, body []byte) { seen.Add(int64(len(head) + len(body))) }, everywhere...)()
+					a.fabric.Tap(func(_ gateway.Stage, _, _ netip.AddrPort, head, body []byte) { seen.Add(int64(len(head) + len(body))) }, everywhere...)()
 				}
 			}
 		})

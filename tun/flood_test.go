@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strait.dev/strait/gateway"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,11 +72,11 @@ func garbage(t *testing.T, e *end, datagram []byte, count int) {
 func wireguardIndex(t *testing.T, e *end) uint32 {
 	t.Helper()
 	var index atomic.Uint32
-	defer e.fabric.Tap(func(_ Place, _, _ netip.AddrPort, _, datagram []byte) {
+	defer e.fabric.Tap(func(_ gateway.Stage, _, _ netip.AddrPort, _, datagram []byte) {
 		if len(datagram) >= 32 && datagram[0] == 4 { // transport data, index at 4
 			index.Store(binary.LittleEndian.Uint32(datagram[4:]))
 		}
-	}, WireGuardIn)()
+	}, gateway.WireGuardIn)()
 	wait.Until(t, "data of the peer arrives", func() bool { return index.Load() != 0 })
 	return index.Load()
 }
@@ -123,11 +124,11 @@ func TestT8_APeerThatIsTooFastFillsNoMemory(t *testing.T) {
 	a, b := joined(t)
 	hold := make(chan struct{})
 	var once sync.Once
-	remove := a.fabric.Tap(func(_ Place, _, _ netip.AddrPort, _, ip []byte) {
+	remove := a.fabric.Tap(func(_ gateway.Stage, _, _ netip.AddrPort, _, ip []byte) {
 		if len(ip) > 1000 {
 			once.Do(func() { <-hold })
 		}
-	}, FromTunnel)
+	}, gateway.FromTunnel)
 	ip := tcpPacket(pod, netip.MustParseAddr("10.72.1.5"), make([]byte, 1000), false)
 	before, _ := held(t)
 	wait.Until(t, "the link is full", func() bool {

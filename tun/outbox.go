@@ -25,18 +25,18 @@ func newOutbox(o *Overlay, c *gateway.Counters, slab int) outbox {
 	return outbox{overlay: o, counters: c, batch: underlay.NewBatch(BatchSize), slab: make([]byte, slab)}
 }
 
-// forward adds the packet or the pieces of a Result whose verdict is ToNode. from is what
-// the journey was given, whose memory stays until flush.
-func (x *outbox) forward(r *gateway.Result, from []byte) {
+// forward adds the packet or the pieces of a Result whose verdict is ToNode. The memory that
+// the journey was given must stay until flush.
+func (x *outbox) forward(r *gateway.Result) {
 	switch {
 	case r.Pieces != nil:
 		for r.Pieces.Left() {
 			x.ensureFree()
 			x.addCopied(r, r.Pieces.Next(x.free))
 		}
-	case isIn(r.Packet, from):
+	case !r.Reassembled:
 		x.add(r, r.Packet)
-	default: // put together by the journey, which will use that memory again
+	default: // in the memory of the journey, which overwrites it
 		x.ensureFree()
 		x.addCopied(r, copy(x.free, r.Packet))
 	}
@@ -53,12 +53,6 @@ func (x *outbox) ensureFree() {
 func (x *outbox) addCopied(r *gateway.Result, size int) {
 	x.add(r, x.free[:size])
 	x.free = x.free[size:]
-}
-
-// isIn tells whether p was cut from b: slices of one memory have the same end. A journey
-// never limits the capacity of what it cuts.
-func isIn(p, b []byte) bool {
-	return cap(p) > 0 && cap(b) > 0 && &p[:cap(p)][cap(p)-1] == &b[:cap(b)][cap(b)-1]
 }
 
 func (x *outbox) add(r *gateway.Result, ip []byte) {

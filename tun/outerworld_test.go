@@ -54,11 +54,11 @@ func TestG16_T14_Overhead_NothingBetweenGatewaysIsInTheClear(t *testing.T) {
 	defer b.fabric.Close()
 	var mu sync.Mutex
 	var passed [][]byte
-	remove := a.fabric.Tap(func(_ Place, _, _ netip.AddrPort, head, body []byte) {
+	remove := a.fabric.Tap(func(_ gateway.Stage, _, _ netip.AddrPort, head, body []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		passed = append(passed, slices.Concat(head, body))
-	}, WireGuardOut)
+	}, gateway.WireGuardOut)
 	defer remove()
 	setLinks(t, a, a.link("b-0", b))
 	setLinks(t, b, b.link("a-0", a))

@@ -169,9 +169,9 @@ func (o *Overlay) send(t *taps, batch *underlay.Batch, r *gateway.Result, head, 
 	s := senders[r.Hash%uint32(len(senders))]
 	if t != nil {
 		if len(head) == gateway.EncapLen { // else body has an Ethernet header, as answers of neighbours do
-			t.seeIP(ToNode, body)
+			t.seeIP(gateway.IntoNode, body)
 		}
-		t.see(OverlayOut, s.LocalAddr(), p.address, head, body)
+		t.see(gateway.OverlayOut, s.LocalAddr(), p.address, head, body)
 	}
 	batch.AddMarked(s, &p.destination, r.ECN, head, body)
 }

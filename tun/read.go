@@ -35,7 +35,7 @@ func (d *Device) fill() bool {
 	}
 	if r.out.taps != nil {
 		for i := range r.n {
-			r.out.taps.seeIP(IntoTunnel, r.bufs[i][r.offset:][:r.sizes[i]])
+			r.out.taps.seeIP(gateway.IntoTunnel, r.bufs[i][r.offset:][:r.sizes[i]])
 		}
 		r.out.taps = nil // it may hold much memory
 	}
@@ -94,7 +94,7 @@ func (d *Device) readOverlay() (more bool) {
 func (d *Device) frame(s *source, b []byte, datagram int) {
 	r := &d.read
 	if r.out.taps != nil {
-		r.out.taps.see(OverlayIn, s.local, s.from, nil, b)
+		r.out.taps.see(gateway.OverlayIn, s.local, s.from, nil, b)
 	}
 	out := d.Egress.SuperFrame(b, s.outer, datagram, r.now)
 	switch out.Verdict {
@@ -109,7 +109,7 @@ func (d *Device) frame(s *source, b []byte, datagram int) {
 		}
 		d.emit(copy(r.bufs[r.n][r.offset:], out.Packet))
 	case gateway.ToNode:
-		r.out.forward(&out, b)
+		r.out.forward(&out)
 	case gateway.ToHost:
 		d.host.deliver(out.Packet)
 	case gateway.Drop:

@@ -48,12 +48,12 @@ func (d *Device) writeFrom(done int, bufs [][]byte, offset int, now time.Time) (
 func (d *Device) fromTunnel(b []byte, now time.Time) {
 	x := &d.write.out
 	if x.taps != nil {
-		x.taps.seeIP(FromTunnel, b)
+		x.taps.seeIP(gateway.FromTunnel, b)
 	}
 	r := d.Ingress.Packet(b, now)
 	switch r.Verdict {
 	case gateway.ToNode:
-		x.forward(&r, b)
+		x.forward(&r)
 	case gateway.ToHost:
 		d.host.deliver(r.Packet)
 	case gateway.Drop:

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"strait.dev/strait/packet"
 )
 
 // site is one cluster of the picture.
@@ -171,17 +173,9 @@ func addressLines(device string, p pair) string {
 
 // translate is an address of this cluster as the other one sees it.
 func (s *site) translate(a netip.Addr) netip.Addr {
-	to := s.seenAs[family(a)]
+	to := s.seenAs[packet.FamilyIndex(a)]
 	bytes, network := a.AsSlice(), to.Addr().AsSlice()
 	copy(bytes[:to.Bits()/8], network) // all prefixes are of whole bytes
 	moved, _ := netip.AddrFromSlice(bytes)
 	return moved
-}
-
-// family is the index of an address in a pair.
-func family(a netip.Addr) int {
-	if a.Is4() {
-		return 0
-	}
-	return 1
 }

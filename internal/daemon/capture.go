@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"strait.dev/strait/gateway"
 	"strait.dev/strait/internal/capture"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/tun"
@@ -26,19 +27,19 @@ var CaptureStages = []string{"inner", "tunnel", "overlay", "wireguard"}
 // sight is a place of a stage, as an interface of the file.
 type sight struct {
 	stage string
-	at    tun.Place
+	at    gateway.Stage
 	capture.Interface
 }
 
 var sights = []sight{
-	{"inner", tun.FromNode, capture.Interface{Name: "inner-from-node", Description: "IP packets of this cluster, as sent, before translation"}},
-	{"inner", tun.ToNode, capture.Interface{Name: "inner-to-node", Description: "IP packets to this cluster, as received, after translation", Outbound: true}},
-	{"tunnel", tun.IntoTunnel, capture.Interface{Name: "tunnel-out", Description: "IP packets into WireGuard, after translation", Outbound: true}},
-	{"tunnel", tun.FromTunnel, capture.Interface{Name: "tunnel-in", Description: "IP packets out of WireGuard, before translation"}},
-	{"overlay", tun.OverlayIn, capture.Interface{Name: "overlay-from-node", Description: "Geneve or VXLAN from nodes", Datagrams: true}},
-	{"overlay", tun.OverlayOut, capture.Interface{Name: "overlay-to-node", Description: "Geneve or VXLAN to nodes", Outbound: true, Datagrams: true}},
-	{"wireguard", tun.WireGuardOut, capture.Interface{Name: "wireguard-out", Description: "encrypted, to the remote cluster", Outbound: true, Datagrams: true}},
-	{"wireguard", tun.WireGuardIn, capture.Interface{Name: "wireguard-in", Description: "encrypted, from the remote cluster", Datagrams: true}},
+	{"inner", gateway.FromNode, capture.Interface{Name: "inner-from-node", Description: "IP packets of this cluster, as sent, before translation"}},
+	{"inner", gateway.IntoNode, capture.Interface{Name: "inner-to-node", Description: "IP packets to this cluster, as received, after translation", Outbound: true}},
+	{"tunnel", gateway.IntoTunnel, capture.Interface{Name: "tunnel-out", Description: "IP packets into WireGuard, after translation", Outbound: true}},
+	{"tunnel", gateway.FromTunnel, capture.Interface{Name: "tunnel-in", Description: "IP packets out of WireGuard, before translation"}},
+	{"overlay", gateway.OverlayIn, capture.Interface{Name: "overlay-from-node", Description: "Geneve or VXLAN from nodes", Datagrams: true}},
+	{"overlay", gateway.OverlayOut, capture.Interface{Name: "overlay-to-node", Description: "Geneve or VXLAN to nodes", Outbound: true, Datagrams: true}},
+	{"wireguard", gateway.WireGuardOut, capture.Interface{Name: "wireguard-out", Description: "encrypted, to the remote cluster", Outbound: true, Datagrams: true}},
+	{"wireguard", gateway.WireGuardIn, capture.Interface{Name: "wireguard-in", Description: "encrypted, from the remote cluster", Datagrams: true}},
 }
 
 const (
@@ -140,7 +141,7 @@ func serveCapture(d *Daemon, w http.ResponseWriter, r *http.Request) {
 	}()
 
 	interfaces := make([]capture.Interface, len(at))
-	places := make([]tun.Place, len(at))
+	places := make([]gateway.Stage, len(at))
 	for i, s := range at {
 		interfaces[i], places[i] = s.Interface, s.at
 	}
@@ -188,22 +189,22 @@ func record(ctx context.Context, r *capture.Recorder, write func([]byte) error) 
 }
 
 // tapInto is a tap that records what is seen at some places, in this order.
-func (d *Daemon) tapInto(r *capture.Recorder, places []tun.Place) tun.Tap {
+func (d *Daemon) tapInto(r *capture.Recorder, places []gateway.Stage) tun.Tap {
 	var in [256]int // interface by place
 	for i, at := range places {
 		in[at] = i
 	}
 	overlay, wireguard := d.localAddresses()
-	return func(at tun.Place, local, remote netip.AddrPort, head, body []byte) {
+	return func(at gateway.Stage, local, remote netip.AddrPort, head, body []byte) {
 		now := time.Now()
 		switch at {
-		case tun.OverlayIn:
+		case gateway.OverlayIn:
 			r.Datagram(in[at], now, remote, overlay.known(local), head, body)
-		case tun.OverlayOut:
+		case gateway.OverlayOut:
 			r.Datagram(in[at], now, overlay.known(local), remote, head, body)
-		case tun.WireGuardIn:
+		case gateway.WireGuardIn:
 			r.Datagram(in[at], now, remote, wireguard.known(local), head, body)
-		case tun.WireGuardOut:
+		case gateway.WireGuardOut:
 			r.Datagram(in[at], now, wireguard.known(local), remote, head, body)
 		default:
 			r.Packet(in[at], now, body)

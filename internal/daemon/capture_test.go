@@ -23,7 +23,6 @@ import (
 	"strait.dev/strait/internal/capture"
 	"strait.dev/strait/internal/raceflag"
 	"strait.dev/strait/packet"
-	"strait.dev/strait/tun"
 )
 
 // fromNode is a ping of 10.0.1.5 to an address, as node-1 of the bench sends it.
@@ -226,7 +225,7 @@ func TestARequestIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestEveryPlaceIsASightOfSomeStage(t *testing.T) {
-	found := make(map[tun.Place]bool)
+	found := make(map[gateway.Stage]bool)
 	for _, s := range sights {
 		found[s.at] = true
 		if !slices.Contains(CaptureStages, s.stage) {
@@ -260,7 +259,7 @@ func TestTappedPacketsAreRecordedWithoutAllocating(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	interfaces, places := make([]capture.Interface, len(at)), make([]tun.Place, len(at))
+	interfaces, places := make([]capture.Interface, len(at)), make([]gateway.Stage, len(at))
 	for i, s := range at {
 		interfaces[i], places[i] = s.Interface, s.at
 	}
