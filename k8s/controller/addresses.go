@@ -73,16 +73,16 @@ func (p *addressPool) open(reserved []ipam.Reserved, held []claims.Spec, kind st
 			p.held[grant.Owner] = grant.Prefix
 		}
 		if spec.Pool == p.of && spec.Owner.Kind == kind {
-			p.takeTwins(grant)
+			p.takeSameLastBits(grant)
 		}
 	}
 	return nil
 }
 
-// takeTwins keeps others from addresses with the same last bits.
-func (p *addressPool) takeTwins(g ipam.Grant) {
-	for _, twin := range twins(g.Prefix.Addr(), p.unique, p.blocks) {
-		_ = p.space.Take(ipam.Grant{Owner: "last bits of the " + g.Owner, Prefix: twin}) // well-formed: an owner and one address
+// takeSameLastBits keeps others from addresses with the same last bits.
+func (p *addressPool) takeSameLastBits(g ipam.Grant) {
+	for _, similar := range sameLastBits(g.Prefix.Addr(), p.unique, p.blocks) {
+		_ = p.space.Take(ipam.Grant{Owner: "last bits of the " + g.Owner, Prefix: similar}) // well-formed: an owner and one address
 	}
 }
 
@@ -91,7 +91,7 @@ func (p *addressPool) takeTwins(g ipam.Grant) {
 func (p *addressPool) claim(owner v1alpha1.ClaimOwner) (spec claims.Spec, err error) {
 	use := claims.Use(p.of, owner)
 	at, ok := p.held[use]
-	if _, used := obstacle(at, p.reserved); !ok || used {
+	if _, used := firstOverlap(at, p.reserved); !ok || used {
 		if at, err = p.free(use); err != nil {
 			return claims.Spec{}, err
 		}
@@ -110,7 +110,7 @@ func (p *addressPool) free(use string) (netip.Prefix, error) {
 		}
 		grant := ipam.Grant{Owner: use, Prefix: single(a)}
 		if p.unique > 0 {
-			p.takeTwins(grant)
+			p.takeSameLastBits(grant)
 		}
 		return grant.Prefix, p.space.Take(grant)
 	}
@@ -126,8 +126,8 @@ func ofFamily(prefixes []netip.Prefix, is4 bool) (some []netip.Prefix) {
 	return some
 }
 
-// obstacle is the first of the reserved ranges that overlaps p.
-func obstacle(p netip.Prefix, reserved []ipam.Reserved) (ipam.Reserved, bool) {
+// firstOverlap is the first of the reserved ranges that overlaps p.
+func firstOverlap(p netip.Prefix, reserved []ipam.Reserved) (ipam.Reserved, bool) {
 	for _, r := range reserved {
 		if r.Prefix.Overlaps(p) {
 			return r, true

@@ -32,9 +32,9 @@ type applied struct {
 // digest is of what somebody wants of an object.
 type digest [sha256.Size]byte
 
-// calm is how long an object is left alone that was just put right, so that two who
+// repairDelay is how long an object is left alone that was just put right, so that two who
 // want different things of it do not fill the API server. The next pass puts it right.
-var calm = 10 * time.Second
+var repairDelay = 10 * time.Second
 
 // apply makes an object as it is wanted, and asks nothing of the API server while what
 // the cache has is what came of that.
@@ -48,14 +48,14 @@ func apply[T client.Object, L client.List](ctx context.Context, c *controller, p
 			c.applied[id] = was
 			return nil
 		}
-		if time.Since(was.corrected) < calm {
+		if time.Since(was.corrected) < repairDelay {
 			return nil
 		}
 		now.corrected = time.Now()
 	}
 	answer, err := kind.Apply(ctx, wanted, Manager)
 	if err != nil {
-		return explained(kindName(wanted), wanted.GetNamespace(), wanted.GetName(), err)
+		return explainAPIError(kindName(wanted), wanted.GetNamespace(), wanted.GetName(), err)
 	}
 	now.is, now.version = digestOf(answer), answer.GetResourceVersion()
 	c.applied[id] = now
@@ -70,7 +70,7 @@ func remove[T client.Object, L client.List](ctx context.Context, c *controller, 
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
-	return explained("delete "+kindName(object), object.GetNamespace(), object.GetName(), err)
+	return explainAPIError("delete "+kindName(object), object.GetNamespace(), object.GetName(), err)
 }
 
 // digestOf is the digest of an object, without its status and what changes with it.

@@ -23,7 +23,7 @@ func (c *controller) follow(informer cache.SharedIndexInformer, same func(was, i
 			case was.(metav1.Object).GetUID() != is.(metav1.Object).GetUID() || !same(was, is):
 				c.wakeUp()
 			case !sameAnswers(was, is):
-				c.wakeSoon()
+				c.wakeBatched()
 			}
 		},
 	})
@@ -37,13 +37,13 @@ func (c *controller) wakeUp() {
 	}
 }
 
-// soon is how long what all nodes say at once waits for the rest of them: when a gateway
+// batchDelay is how long what all nodes say at once waits for the rest of them: when a gateway
 // starts, each node says so.
-const soon = time.Second
+const batchDelay = time.Second
 
-func (c *controller) wakeSoon() {
+func (c *controller) wakeBatched() {
 	if !c.waking.Swap(true) {
-		time.AfterFunc(soon, func() {
+		time.AfterFunc(batchDelay, func() {
 			c.waking.Store(false)
 			c.wakeUp()
 		})

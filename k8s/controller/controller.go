@@ -89,8 +89,8 @@ type controller struct {
 	services    *client.Cache[*corev1.Service] // of gateways
 	events      chan *corev1.Event             // to be written
 
-	wished    map[string]any // see Options.Network
-	installed types.UID      // of the ClusterNetwork that has that; one pass at a time uses it
+	installSpec map[string]any // see Options.Network
+	installed   types.UID      // of the ClusterNetwork that has that; one pass at a time uses it
 
 	// What the gateways run in. One pass at a time uses what is remembered of it.
 	gateways     Gateways
@@ -122,7 +122,7 @@ func Run(ctx context.Context, o Options) error {
 		services:    o.Client.Services(o.Gateways.Namespace).Cache(""),
 		events:      make(chan *corev1.Event, eventsWaiting),
 
-		wished:       o.Network,
+		installSpec:  o.Network,
 		gateways:     o.Gateways,
 		statefulSets: o.Client.StatefulSets(o.Gateways.Namespace).Cache(""),
 		policies:     o.Client.NetworkPolicies(o.Gateways.Namespace).Cache(""),
@@ -181,7 +181,7 @@ func (c *controller) work(ctx context.Context) {
 		next, begun := resync, time.Now()
 		err := c.pass(ctx)
 		if ctx.Err() == nil {
-			c.state.passed(begun, time.Now(), err)
+			c.state.passEnded(begun, time.Now(), err)
 		}
 		if err == nil {
 			failures = 0

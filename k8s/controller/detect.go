@@ -60,7 +60,7 @@ func shortID(uid string) v1alpha1.ClusterID {
 // nodes have beside it; without such a range, what nodes have. It does not guess one
 // that holds them all: the gaps may be somebody else's.
 func (r *ranges) detectPods(spec v1alpha1.ClusterNetworkSpec, f facts, nodes []*corev1.Node) {
-	given, ok := r.first("podCIDRs", &r.sources.PodCIDRs, candidates{
+	given, ok := r.firstSource("podCIDRs", &r.sources.PodCIDRs, candidates{
 		{v1alpha1.SourceGiven, textsOf(spec.PodCIDRs)},
 		{v1alpha1.SourceKubeadm, commaList(f.kubeadm.PodSubnet)},
 		{v1alpha1.SourceFlags, f.clusterCIDR},
@@ -95,7 +95,7 @@ func (r *ranges) detectPods(spec v1alpha1.ClusterNetworkSpec, f facts, nodes []*
 }
 
 func (r *ranges) detectServices(spec v1alpha1.ClusterNetworkSpec, f facts) {
-	found, ok := r.first("serviceCIDRs", &r.sources.ServiceCIDRs, candidates{
+	found, ok := r.firstSource("serviceCIDRs", &r.sources.ServiceCIDRs, candidates{
 		{v1alpha1.SourceGiven, textsOf(spec.ServiceCIDRs)},
 		{sourceServiceCIDRs, f.serviceCIDRs},
 		{v1alpha1.SourceKubeadm, commaList(f.kubeadm.ServiceSubnet)},
@@ -114,7 +114,7 @@ func (r *ranges) detectServices(spec v1alpha1.ClusterNetworkSpec, f facts) {
 }
 
 func (r *ranges) detectNodes(spec v1alpha1.ClusterNetworkSpec, nodes []*corev1.Node) {
-	given, ok := r.first("nodeCIDRs", &r.sources.NodeCIDRs, candidates{{v1alpha1.SourceGiven, textsOf(spec.NodeCIDRs)}})
+	given, ok := r.firstSource("nodeCIDRs", &r.sources.NodeCIDRs, candidates{{v1alpha1.SourceGiven, textsOf(spec.NodeCIDRs)}})
 	if !ok || len(given) > 0 {
 		r.nodes = given
 		return
@@ -136,7 +136,7 @@ type candidates []struct {
 }
 
 // first is what the first source says that says anything, and false if that is nonsense.
-func (r *ranges) first(field string, source *v1alpha1.Source, all candidates) ([]netip.Prefix, bool) {
+func (r *ranges) firstSource(field string, source *v1alpha1.Source, all candidates) ([]netip.Prefix, bool) {
 	for _, candidate := range all {
 		if len(candidate.texts) == 0 {
 			continue

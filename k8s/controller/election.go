@@ -55,9 +55,9 @@ func (l *lease) term(ctx context.Context, log *slog.Logger, work func(context.Co
 	stop()
 	working.Wait()
 	if ctx.Err() != nil {
-		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryEvery)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryEvery)
 		defer cancel()
-		if err := l.release(patience); err != nil {
+		if err := l.release(limited); err != nil {
 			log.Warn("cannot let go of the lease; another controller waits for its end", "error", err, "end", leaseFor)
 		}
 	}
@@ -71,9 +71,9 @@ func (l *lease) renew(ctx context.Context, log *slog.Logger) {
 		if ctx.Err() != nil {
 			return
 		}
-		patience, cancel := context.WithDeadline(ctx, renewed.Add(renewWithin))
+		limited, cancel := context.WithDeadline(ctx, renewed.Add(renewWithin))
 		asked := time.Now()
-		held, err := l.try(patience)
+		held, err := l.try(limited)
 		cancel()
 		switch {
 		case held:

@@ -20,7 +20,7 @@ const reporter = "strait.dev/controller"
 
 const (
 	eventsWaiting = 256             // so many wait to be written; more are dropped
-	eventPatience = 5 * time.Second // how long the API server may take for one
+	eventTimeout  = 5 * time.Second // how long the API server may take for one
 
 	maxEventMessage = 1024 // bytes
 )
@@ -50,8 +50,8 @@ func (c *controller) writeEvents(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case event := <-c.events:
-			patience, cancel := context.WithTimeout(ctx, eventPatience)
-			_, err := c.client.Events(event.Namespace).Create(patience, event, metav1.CreateOptions{})
+			limited, cancel := context.WithTimeout(ctx, eventTimeout)
+			_, err := c.client.Events(event.Namespace).Create(limited, event, metav1.CreateOptions{})
 			cancel()
 			if err != nil && !apierrors.IsAlreadyExists(err) {
 				c.log.Debug("cannot write an event", "about", event.InvolvedObject.Kind+" "+event.InvolvedObject.Name, "reason", event.Reason, "error", err)

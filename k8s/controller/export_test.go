@@ -4,5 +4,5 @@ import "time"
 
 func init() { // leases change hands fast in tests
 	leaseFor, renewWithin, retryEvery = 2*time.Second, time.Second, 100*time.Millisecond
-	calm = 100 * time.Millisecond // and what is edited by hand is put right again and again
+	repairDelay = 100 * time.Millisecond // and what is edited by hand is put right again and again
 }

@@ -21,7 +21,7 @@ const Installer = "strait-install"
 // ParseNetwork reads the fields of a ClusterNetwork's spec that an installation gives, as
 // YAML; none is as good as any. An error names the field. The API server checks values.
 func ParseNetwork(text []byte) (map[string]any, error) {
-	fields, err := strictly(text, new(v1alpha1.ClusterNetworkSpec))
+	fields, err := parseStrict(text, new(v1alpha1.ClusterNetworkSpec))
 	if err != nil {
 		return nil, fmt.Errorf("not the spec of a ClusterNetwork: %w; write its fields as in kubectl explain clusternetworks.spec", err)
 	}
@@ -36,12 +36,12 @@ func ParseNetwork(text []byte) (map[string]any, error) {
 // returns the object as it is then. What the API server refuses stops nothing but
 // allocation; refused says it for people, with the remedy.
 func (c *controller) install(ctx context.Context, object *v1alpha1.ClusterNetwork) (is *v1alpha1.ClusterNetwork, refused string, err error) {
-	if c.wished == nil || c.installed == object.UID {
+	if c.installSpec == nil || c.installed == object.UID {
 		return object, "", nil
 	}
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "ClusterNetwork",
-		"metadata": map[string]any{"name": object.Name}, "spec": c.wished,
+		"metadata": map[string]any{"name": object.Name}, "spec": c.installSpec,
 	})
 	if err != nil {
 		return nil, "", err

@@ -100,7 +100,7 @@ func (c *controller) makeKey(ctx context.Context, p *v1alpha1.Peering, id keyID)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	return explained("Secret", c.gateways.Namespace, name, withoutKey(err, private))
+	return explainAPIError("Secret", c.gateways.Namespace, name, withoutKey(err, private))
 }
 
 // privateKey is a new key for Curve25519, as `wg genkey` prints one.

@@ -71,8 +71,8 @@ func (l *lease) release(ctx context.Context) error {
 	if err != nil || valueOf(is.Spec.HolderIdentity) != l.identity {
 		return err
 	}
-	nobody := ""
-	is.Spec.HolderIdentity = &nobody
+	none := ""
+	is.Spec.HolderIdentity = &none
 	_, err = l.leases.Update(ctx, is, metav1.UpdateOptions{})
 	return unlessOvertaken(err)
 }

@@ -89,7 +89,7 @@ func (c *controller) reportMappings(ctx context.Context, p *plan, inForce []clai
 
 // mappingStatus is what a mapping shall say.
 func mappingStatus(m *v1alpha1.AddressMapping, p *plan, inForce []claims.Spec) v1alpha1.AddressMappingStatus {
-	s := v1alpha1.AddressMappingStatus{ObservedGeneration: m.Generation, Conditions: own(m.Status.Conditions, v1alpha1.ConditionReserved, v1alpha1.ConditionReady)}
+	s := v1alpha1.AddressMappingStatus{ObservedGeneration: m.Generation, Conditions: ownConditions(m.Status.Conditions, v1alpha1.ConditionReserved, v1alpha1.ConditionReady)}
 	set := func(kind string, c metav1.Condition) {
 		c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, m.Generation, metav1.Time{Time: p.now.Truncate(1e9)}
 		meta.SetStatusCondition(&s.Conditions, c)

@@ -82,8 +82,8 @@ func TestMetricsTellWhatObjectsSay(t *testing.T) {
 	c := observed(t)
 	c.state.leads.Store(true)
 	now := time.Now()
-	c.state.passed(now.Add(-time.Second), now, nil)
-	c.state.passed(now.Add(-time.Second), now, errors.New("something"))
+	c.state.passEnded(now.Add(-time.Second), now, nil)
+	c.state.passEnded(now.Add(-time.Second), now, errors.New("something"))
 	text := c.metrics()
 	for _, line := range []string{
 		`strait_controller_leader 1`,

@@ -102,7 +102,7 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 		ServiceCIDRs:       cidrs(n.services),
 		NodeCIDRs:          cidrs(n.nodes),
 		Sources:            n.sources,
-		Conditions:         own(of.Status.Conditions, v1alpha1.ConditionDetected, v1alpha1.ConditionReady),
+		Conditions:         ownConditions(of.Status.Conditions, v1alpha1.ConditionDetected, v1alpha1.ConditionReady),
 	}
 	detected := metav1.Condition{Type: v1alpha1.ConditionDetected, Status: metav1.ConditionTrue, Reason: "Known",
 		Message: "the ranges of pods, services and nodes are known", ObservedGeneration: of.Generation}
@@ -119,14 +119,14 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 	return s
 }
 
-// own are the conditions of some types: those that are ours.
-func own(all []metav1.Condition, types ...string) (ours []metav1.Condition) {
+// ownConditions are the conditions of some types: those that are owned.
+func ownConditions(all []metav1.Condition, types ...string) (owned []metav1.Condition) {
 	for _, t := range types {
 		if c := meta.FindStatusCondition(all, t); c != nil {
-			ours = append(ours, *c)
+			owned = append(owned, *c)
 		}
 	}
-	return ours
+	return owned
 }
 
 // observe creates the ClusterNetwork where it is missing, brings its status up to date,

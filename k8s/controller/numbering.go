@@ -51,17 +51,17 @@ func last(p netip.Prefix) netip.Addr {
 	return a
 }
 
-// twins are the addresses in blocks, other than a, whose last bits are those of a. Bits
+// sameLastBits are the addresses in blocks, other than a, whose last bits are those of a. Bits
 // are whole bytes.
-func twins(a netip.Addr, bits int, blocks []netip.Prefix) (all []netip.Prefix) {
+func sameLastBits(a netip.Addr, bits int, blocks []netip.Prefix) (all []netip.Prefix) {
 	for _, block := range blocks {
 		if block.Addr().Is4() != a.Is4() {
 			continue
 		}
 		b, from := block.Addr().AsSlice(), a.AsSlice()
 		copy(b[len(b)-bits/8:], from[len(b)-bits/8:])
-		if twin, _ := netip.AddrFromSlice(b); twin != a && block.Contains(twin) {
-			all = append(all, single(twin))
+		if similar, _ := netip.AddrFromSlice(b); similar != a && block.Contains(similar) {
+			all = append(all, single(similar))
 		}
 	}
 	return all

@@ -26,7 +26,7 @@ func (c *controller) report(ctx context.Context, p *plan, inForce []claims.Spec,
 	var failed []error
 	for _, peering := range p.peerings {
 		status := r.status(peering, problems[peering.Name])
-		if reflect.DeepEqual(status, ownStatus(peering)) {
+		if reflect.DeepEqual(status, controllerStatus(peering)) {
 			continue
 		}
 		_, err := c.client.Peerings().ApplyStatus(ctx, &v1alpha1.Peering{
@@ -79,7 +79,7 @@ func (r *report) status(peering *v1alpha1.Peering, problem string) v1alpha1.Peer
 		Prefixes:           seenPrefixes(remote.Prefixes, seen),
 		ExternalPrefixes:   seenPrefixes(remote.ExternalPrefixes, seen),
 		MTU:                r.mtu(peering),
-		Conditions:         own(peering.Status.Conditions, peeringConditions...),
+		Conditions:         ownConditions(peering.Status.Conditions, peeringConditions...),
 	}
 	var cidrs, seenAs []string
 	for _, prefix := range s.Prefixes {
@@ -164,9 +164,9 @@ func seenPrefixes(prefixes v1alpha1.RemotePrefixes, seen map[v1alpha1.CIDR]v1alp
 	return all
 }
 
-// ownStatus is our part of the status that a peering has. Gateways apply the rest, and
+// controllerStatus is our part of the status that a peering has. Gateways apply the rest, and
 // measurements are written on their own.
-func ownStatus(peering *v1alpha1.Peering) v1alpha1.PeeringStatus {
+func controllerStatus(peering *v1alpha1.Peering) v1alpha1.PeeringStatus {
 	is := &peering.Status
 	s := v1alpha1.PeeringStatus{
 		ObservedGeneration: is.ObservedGeneration,
@@ -175,7 +175,7 @@ func ownStatus(peering *v1alpha1.Peering) v1alpha1.PeeringStatus {
 		ExternalPrefixes:   is.ExternalPrefixes,
 		MTU:                is.MTU,
 		Summary:            v1alpha1.PeeringSummary{RemoteCIDRs: is.Summary.RemoteCIDRs, SeenAs: is.Summary.SeenAs},
-		Conditions:         own(is.Conditions, peeringConditions...),
+		Conditions:         ownConditions(is.Conditions, peeringConditions...),
 	}
 	for _, g := range is.Gateways {
 		if g.Number != 0 {
@@ -187,8 +187,8 @@ func ownStatus(peering *v1alpha1.Peering) v1alpha1.PeeringStatus {
 	return s
 }
 
-// shown is all that the status of a peering lets others use.
-func shown(peering *v1alpha1.Peering) (used []netip.Prefix) {
+// publishedPrefixes is all that the status of a peering lets others use.
+func publishedPrefixes(peering *v1alpha1.Peering) (used []netip.Prefix) {
 	for _, p := range slices.Concat(peering.Status.Prefixes, peering.Status.ExternalPrefixes) {
 		if seenAs, err := netip.ParsePrefix(string(p.SeenAs)); err == nil {
 			used = append(used, seenAs)

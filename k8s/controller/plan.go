@@ -68,7 +68,7 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 	}
 	var wanted []claims.Spec
 	for _, spec := range held {
-		if !ours(spec.Owner) {
+		if !ownedKind(spec.Owner) {
 			wanted = append(wanted, spec)
 		}
 	}
@@ -110,15 +110,15 @@ func (p *plan) kept(held []claims.Spec) (kept []claims.Spec) {
 		there[mappingOwner(mapping.Name)] = true
 	}
 	for _, spec := range held {
-		if there[spec.Owner] || !ours(spec.Owner) {
+		if there[spec.Owner] || !ownedKind(spec.Owner) {
 			kept = append(kept, spec)
 		}
 	}
 	return kept
 }
 
-// ours reports whether the controller claims for an owner.
-func ours(o v1alpha1.ClaimOwner) bool {
+// ownedKind reports whether the controller claims for an owner.
+func ownedKind(o v1alpha1.ClaimOwner) bool {
 	return o.Kind == kindNode || o.Kind == kindGateway || o.Kind == kindPeering || o.Kind == kindMapping
 }
 

@@ -41,9 +41,9 @@ func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) 
 	}
 }
 
-// senders are where nodes' frames come from: their own addresses, and those that they say
+// frameSources are where nodes' frames come from: their own addresses, and those that they say
 // they have besides at gateways.
-func senders(nodes []netip.Prefix, attachments []*v1alpha1.NodeAttachment) []netip.Prefix {
+func frameSources(nodes []netip.Prefix, attachments []*v1alpha1.NodeAttachment) []netip.Prefix {
 	var more []netip.Prefix
 	for _, a := range attachments {
 		for _, g := range a.Status.Gateways {

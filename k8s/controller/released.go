@@ -52,7 +52,7 @@ func (p *plan) releasedByPeering(ctx context.Context, name string, claim claims.
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
-	if err != nil || slices.Contains(shown(is), claims.Grant(claim).Prefix) {
+	if err != nil || slices.Contains(publishedPrefixes(is), claims.Grant(claim).Prefix) {
 		return false, err
 	}
 	// What is announced changes without the spec.

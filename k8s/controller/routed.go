@@ -10,15 +10,15 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// mostSilent is how many nodes are named that do not send to a peering's gateways.
-const mostSilent = 3
+// maxUnconfirmed is how many nodes are named that do not send to a peering's gateways.
+const maxUnconfirmed = 3
 
 // routes are the nodes as one peering sees them.
 type routes struct {
-	nodes  int      // that confirm a gateway which is up
-	silent []string // the first of the others, each with the reason
+	nodes       int      // that confirm a gateway which is up
+	unconfirmed []string // the first of the others, each with the reason
 
-	confirmed, told, why string // of the node that is counted: its name, and what it says of a gateway
+	confirmed, reported, why string // of the node that is counted: its name, and what it says of a gateway
 }
 
 // routesTo counts the nodes for each peering with a gateway that is up. Up has the
@@ -37,25 +37,25 @@ func routesTo(up map[string]string, attachments []*v1alpha1.NodeAttachment) map[
 			case g.Ready && r.confirmed != a.Name:
 				r.confirmed = a.Name
 				r.nodes++
-			case !g.Ready && r.told != a.Name:
-				r.told, r.why = a.Name, g.Message
+			case !g.Ready && r.reported != a.Name:
+				r.reported, r.why = a.Name, g.Message
 			}
 		}
 		for _, r := range all {
-			if r.confirmed != a.Name && len(r.silent) < mostSilent {
-				r.silent = append(r.silent, a.Name+": "+r.reason(a.Name))
+			if r.confirmed != a.Name && len(r.unconfirmed) < maxUnconfirmed {
+				r.unconfirmed = append(r.unconfirmed, a.Name+": "+r.reason(a.Name))
 			}
 		}
 	}
 	for _, r := range all {
-		r.confirmed, r.told, r.why = "", "", ""
+		r.confirmed, r.reported, r.why = "", "", ""
 	}
 	return all
 }
 
 // reason is why a node does not confirm.
 func (r *routes) reason(node string) string {
-	if r.told == node && r.why != "" {
+	if r.reported == node && r.why != "" {
 		return r.why
 	}
 	return "its helper has not said anything of the gateway yet; see whether `strait node` runs there"
@@ -78,10 +78,10 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 		return condition(metav1.ConditionFalse, "NoLink", "no gateway has a link that is up, so that nodes have nobody to send to; the condition TunnelUp says why")
 	}
 	text := fmt.Sprintf("%d of %d nodes send to a gateway that is up", to.nodes, r.attached)
-	if len(to.silent) > 0 {
-		text += "; " + strings.Join(to.silent, "; ")
+	if len(to.unconfirmed) > 0 {
+		text += "; " + strings.Join(to.unconfirmed, "; ")
 	}
-	if more := r.attached - to.nodes - len(to.silent); more > 0 {
+	if more := r.attached - to.nodes - len(to.unconfirmed); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	if to.nodes == 0 {

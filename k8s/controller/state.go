@@ -9,10 +9,10 @@ import (
 	"strait.dev/strait/internal/health"
 )
 
-// stuck is how long a controller may do nothing until it should be started anew. A pass
+// stuckTimeout is how long a controller may do nothing until it should be started anew. A pass
 // of 5 000 nodes takes a minute or two, and a request to an API server that vanished ends
 // within one.
-const stuck = 10 * time.Minute
+const stuckTimeout = 10 * time.Minute
 
 // state is how the controller is, for whoever watches over it. It may be used
 // concurrently.
@@ -22,8 +22,8 @@ type state struct {
 	passes        passes
 }
 
-// passed notes the end of a pass that was not broken off.
-func (s *state) passed(begun, ended time.Time, err error) {
+// passEnded notes the end of a pass that was not broken off.
+func (s *state) passEnded(begun, ended time.Time, err error) {
 	s.pulse.Beat(ended)
 	s.passes.observe(ended.Sub(begun), err)
 }
@@ -34,7 +34,7 @@ func (c *controller) serve(listen string) (*health.Server, error) {
 	c.state.passes = newPasses()
 	served, err := health.Serve(health.Options{
 		Listen: listen,
-		Alive:  func() error { return c.state.pulse.Missing(time.Now(), stuck) },
+		Alive:  func() error { return c.state.pulse.Missing(time.Now(), stuckTimeout) },
 		Ready: func() error {
 			if !c.state.synced.Load() {
 				return errors.New("not all objects have been read yet; see whether the API server answers, and whether the controller may read them")

@@ -41,15 +41,15 @@ const (
 	presharedKey = "presharedKey"
 )
 
-// nobody is the user and group that gateways run as.
-const nobody = 65534
+// nonRootID is the user and group that gateways run as.
+const nonRootID = 65534
 
 // secretMode lets the gateway read Secrets, which belong to root and to its group.
 const secretMode = 0o440
 
-// linksTake is how many seconds a new gateway has for its links to come up before the next
+// minReadySeconds is how many seconds a new gateway has for its links to come up before the next
 // is replaced.
-const linksTake = 5
+const minReadySeconds = 5
 
 // statefulSet is what the gateways of a peering run in. Pods begin with the template of
 // the installation, and what Strait needs is put over it.
@@ -59,7 +59,7 @@ func statefulSet(g Gateways, peering *v1alpha1.Peering) *appsv1.StatefulSet {
 		Spec: appsv1.StatefulSetSpec{
 			Replicas:             &peering.Spec.Gateway.Replicas,
 			RevisionHistoryLimit: new(int32(2)),
-			MinReadySeconds:      linksTake,
+			MinReadySeconds:      minReadySeconds,
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
 			Selector:             &metav1.LabelSelector{MatchLabels: selector(peering)},
@@ -86,7 +86,7 @@ func podTemplate(g Gateways, peering *v1alpha1.Peering) corev1.PodTemplateSpec {
 	pod.RestartPolicy = corev1.RestartPolicyAlways
 	pod.TerminationGracePeriodSeconds = new(int64(10))
 	pod.SecurityContext = &corev1.PodSecurityContext{
-		RunAsNonRoot: new(true), RunAsUser: new(int64(nobody)), RunAsGroup: new(int64(nobody)), FSGroup: new(int64(nobody)),
+		RunAsNonRoot: new(true), RunAsUser: new(int64(nonRootID)), RunAsGroup: new(int64(nonRootID)), FSGroup: new(int64(nonRootID)),
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 	if len(pod.TopologySpreadConstraints) == 0 {
@@ -97,15 +97,15 @@ func podTemplate(g Gateways, peering *v1alpha1.Peering) corev1.PodTemplateSpec {
 		pod.Containers = append(pod.Containers, corev1.Container{Name: gatewayContainer})
 		i = len(pod.Containers) - 1
 	}
-	volumes, mounts := files(peering)
-	pod.Volumes = over(pod.Volumes, volumes, func(v corev1.Volume) string { return v.Name })
-	pod.Containers[i].VolumeMounts = over(pod.Containers[i].VolumeMounts, mounts, func(m corev1.VolumeMount) string { return m.MountPath })
-	complete(&pod.Containers[i], g, peering)
+	volumes, mounts := volumesAndMounts(peering)
+	pod.Volumes = mergeByName(pod.Volumes, volumes, func(v corev1.Volume) string { return v.Name })
+	pod.Containers[i].VolumeMounts = mergeByName(pod.Containers[i].VolumeMounts, mounts, func(m corev1.VolumeMount) string { return m.MountPath })
+	completeContainer(&pod.Containers[i], g, peering)
 	return template
 }
 
-// over are the items with those of the base that none of them takes the place of.
-func over[T any](base, items []T, name func(T) string) []T {
+// mergeByName are the items with those of the base that none of them takes the place of.
+func mergeByName[T any](base, items []T, name func(T) string) []T {
 	for _, one := range base {
 		if !slices.ContainsFunc(items, func(item T) bool { return name(item) == name(one) }) {
 			items = append(items, one)
@@ -114,8 +114,8 @@ func over[T any](base, items []T, name func(T) string) []T {
 	return items
 }
 
-// complete puts over a container what a gateway needs.
-func complete(c *corev1.Container, g Gateways, peering *v1alpha1.Peering) {
+// completeContainer puts over a container what a gateway needs.
+func completeContainer(c *corev1.Container, g Gateways, peering *v1alpha1.Peering) {
 	if g.Image != "" {
 		c.Image = g.Image
 	}
@@ -124,7 +124,7 @@ func complete(c *corev1.Container, g Gateways, peering *v1alpha1.Peering) {
 		"gateway", "--key-dir=" + keysPath + "/$(POD_NAME)", "--invite-key-file=" + invitePath + "/" + inviteKey,
 		"--preshared-key-dir=" + presharedPath, "--cache-dir=" + cachePath,
 	}
-	c.Env = over(c.Env, []corev1.EnvVar{
+	c.Env = mergeByName(c.Env, []corev1.EnvVar{
 		{Name: "STRAIT_PEERING", Value: peering.Name},
 		{Name: "STRAIT_PEERING_UID", Value: string(peering.UID)},
 		fieldOfPod("POD_NAME", "metadata.name"),
@@ -182,11 +182,11 @@ func spread(peering *v1alpha1.Peering) (all []corev1.TopologySpreadConstraint) {
 	return all
 }
 
-// files are the volumes of a gateway's pod, and where they are mounted. Whole volumes
+// volumesAndMounts are the volumes of a gateway's pod, and where they are mounted. Whole volumes
 // are, and not files of them, so that the kubelet keeps them up to date: a new key comes
 // to a gateway that runs. All replicas have one template, and so each gets the keys of
 // all; the gateway reads its own. All Secrets may be missing: each comes when it comes.
-func files(p *v1alpha1.Peering) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
+func volumesAndMounts(p *v1alpha1.Peering) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
 	add := func(name, path string, readOnly bool, source corev1.VolumeSource) {
 		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: source})
 		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})

@@ -171,7 +171,7 @@ func checkOurs(t testing.TB, template corev1.PodTemplateSpec) {
 	if c.SecurityContext == nil || *c.SecurityContext.AllowPrivilegeEscalation || !*c.SecurityContext.ReadOnlyRootFilesystem || c.SecurityContext.Privileged != nil {
 		t.Errorf("security context %v", c.SecurityContext)
 	}
-	if *template.Spec.SecurityContext.RunAsUser != nobody {
+	if *template.Spec.SecurityContext.RunAsUser != nonRootID {
 		t.Errorf("it runs as %v", *template.Spec.SecurityContext.RunAsUser)
 	}
 	if len(c.Args) == 0 || c.Args[0] != "gateway" || len(c.Command) > 0 || len(c.Ports) != 4 {
@@ -231,7 +231,7 @@ func TestFramesAreLetInFromWhereNodesSendThem(t *testing.T) {
 		"[10.0.1.1/32 192.0.2.21/32 192.0.2.22/32]": {at("10.0.1.1", ""), at("10.0.1.1", "192.0.2.21")},
 		"[192.0.2.20/31 192.0.2.22/32]":             {at("192.0.2.20", "0.0.0.0", "127.0.0.1", "none")},
 	} {
-		if got := fmt.Sprint(senders(nodes, attachments)); got != want {
+		if got := fmt.Sprint(frameSources(nodes, attachments)); got != want {
 			t.Errorf("from %s, want %s", got, want)
 		}
 	}

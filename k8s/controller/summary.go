@@ -18,7 +18,7 @@ const measurements = Manager + "-measurements"
 
 const (
 	summaryInterval = time.Second      // how often summaries are looked at
-	summaryPatience = 10 * time.Second // how long measurements wait that only moved, and requests may take
+	summaryTimeout  = 10 * time.Second // how long measurements wait that only moved, and requests may take
 )
 
 // summarize keeps the measurements in summaries up to date, until ctx ends.
@@ -32,7 +32,7 @@ func (c *controller) summarize(ctx context.Context) {
 			written[peering.UID] = last
 			wanted := summaryOf(peering, ready, now)
 			same, urgent := compareSummaries(peering.Status.Summary, wanted)
-			if same || now.Sub(last) < summaryPatience && !urgent || now.Sub(last) < summaryInterval {
+			if same || now.Sub(last) < summaryTimeout && !urgent || now.Sub(last) < summaryInterval {
 				continue
 			}
 			written[peering.UID] = now
@@ -45,7 +45,7 @@ func (c *controller) summarize(ctx context.Context) {
 }
 
 func (c *controller) writeSummary(ctx context.Context, peering string, summary v1alpha1.PeeringSummary) error {
-	ctx, cancel := context.WithTimeout(ctx, summaryPatience)
+	ctx, cancel := context.WithTimeout(ctx, summaryTimeout)
 	defer cancel()
 	_, err := c.client.Peerings().ApplyStatus(ctx, &v1alpha1.Peering{
 		ObjectMeta: metav1.ObjectMeta{Name: peering}, Status: v1alpha1.PeeringStatus{Summary: summary},

@@ -18,7 +18,7 @@ import (
 // other containers. Strait's own fields are put over it. An error names the field.
 func ParseTemplate(text []byte) (*corev1.PodTemplateSpec, error) {
 	template := new(corev1.PodTemplateSpec)
-	_, err := strictly(text, template)
+	_, err := parseStrict(text, template)
 	if err != nil {
 		return nil, fmt.Errorf("not a template of pods: %w; write metadata and spec as in the template of a StatefulSet", err)
 	}
@@ -35,9 +35,9 @@ func ParseTemplate(text []byte) (*corev1.PodTemplateSpec, error) {
 	return template, nil
 }
 
-// strictly reads YAML into a pointer to a structure, without a field that there is not and
+// parseStrict reads YAML into a pointer to a structure, without a field that there is not and
 // without one twice. It returns what the text says of fields, and no more.
-func strictly(text []byte, into any) (map[string]any, error) {
+func parseStrict(text []byte, into any) (map[string]any, error) {
 	text, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return nil, err

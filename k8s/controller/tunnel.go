@@ -47,18 +47,18 @@ func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) 
 			since = was.LastTransitionTime.Time
 		}
 		return condition(metav1.ConditionFalse, lost, "no gateway of the remote cluster answers since %s; see whether its gateways run, and whether UDP still passes to %s",
-			since.UTC().Format(time.RFC3339), r.where(remote, s))
-	case len(remote.Calls()) == 0 && !called(s):
-		return condition(metav1.ConditionFalse, "NoEndpoint", "%s", nobodyCalls(peering))
+			since.UTC().Format(time.RFC3339), r.endpointToCheck(remote, s))
+	case len(remote.Calls()) == 0 && !hasEndpoint(s):
+		return condition(metav1.ConditionFalse, "NoEndpoint", "%s", noEndpointRemedy(peering))
 	case slices.ContainsFunc(peering.Status.Links, func(l v1alpha1.LinkStatus) bool { return l.LastHandshake != nil && r.ready[l.Local] }):
 		return condition(metav1.ConditionFalse, "NoAnswer", "keys are agreed on, but no probe comes back; see whether the gateway of the remote cluster runs a version of Strait that works with this one, and its log")
 	}
 	return condition(metav1.ConditionFalse, "NoHandshake", "no gateway of the remote cluster has answered yet; see whether UDP passes to %s, and whether the Peering there has in spec.peers the public keys that status.gateways has here",
-		r.where(remote, s))
+		r.endpointToCheck(remote, s))
 }
 
 // where is what one of the two sides calls, for people.
-func (r *report) where(remote peering.Remote, s *v1alpha1.PeeringStatus) string {
+func (r *report) endpointToCheck(remote peering.Remote, s *v1alpha1.PeeringStatus) string {
 	if there := remote.Calls(); len(there) > 0 {
 		return string(there[0])
 	}
@@ -70,13 +70,13 @@ func (r *report) where(remote peering.Remote, s *v1alpha1.PeeringStatus) string 
 	return "the gateways"
 }
 
-// called reports whether the remote cluster can call a gateway.
-func called(s *v1alpha1.PeeringStatus) bool {
+// hasEndpoint reports whether the remote cluster can call a gateway.
+func hasEndpoint(s *v1alpha1.PeeringStatus) bool {
 	return slices.ContainsFunc(s.Gateways, func(g v1alpha1.GatewayStatus) bool { return len(g.Endpoints) > 0 })
 }
 
-// nobodyCalls says what to do where neither side has an endpoint.
-func nobodyCalls(peering *v1alpha1.Peering) string {
+// noEndpointRemedy says what to do where neither side has an endpoint.
+func noEndpointRemedy(peering *v1alpha1.Peering) string {
 	switch service := peering.Spec.Gateway.Service.Type; service {
 	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
 		return fmt.Sprintf("the %s Services of the gateways have no address yet; see why, with `kubectl describe service`, or let this side call: write the endpoint of a remote gateway to spec.peers", service)
@@ -84,8 +84,8 @@ func nobodyCalls(peering *v1alpha1.Peering) string {
 	return "neither side calls the other: one of the two must be called, so use NodePort or LoadBalancer in spec.gateway.service.type here or there, and write its endpoint to spec.peers of the other"
 }
 
-// settle is how long a link that came up may take to find out what crosses it.
-const settle = 30 * time.Second
+// pathMTUSettleTime is how long a link that came up may take to find out what crosses it.
+const pathMTUSettleTime = 30 * time.Second
 
 // pathMTU is the condition PathMTU. It needs TunnelUp.
 func (r *report) pathMTU(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) metav1.Condition {
@@ -103,7 +103,7 @@ func (r *report) pathMTU(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) m
 	case largest >= s.MTU:
 		return condition(metav1.ConditionTrue, "FullSize", "packets of %d bytes cross", s.MTU)
 	case was == nil || was.Status == metav1.ConditionTrue ||
-		was.Status == metav1.ConditionUnknown && r.now.Sub(later(was, tunnel)) < settle:
+		was.Status == metav1.ConditionUnknown && r.now.Sub(laterTransition(was, tunnel)) < pathMTUSettleTime:
 		return condition(metav1.ConditionUnknown, measuring, "the link is not known yet to carry packets of %d bytes", s.MTU)
 	case largest == 0:
 		return condition(metav1.ConditionFalse, "Smaller", "packets of %d bytes do not cross, nor do smaller ones that were tried; let ICMP and fragments pass between the gateways, or set spec.overlay.mtu of ClusterNetwork %s to less on both sides",
@@ -113,8 +113,8 @@ func (r *report) pathMTU(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) m
 		s.MTU, largest, v1alpha1.ClusterNetworkName, largest)
 }
 
-// later is when the later of two conditions became what it is.
-func later(a, b *metav1.Condition) time.Time {
+// laterTransition is when the later of two conditions became what it is.
+func laterTransition(a, b *metav1.Condition) time.Time {
 	if a.LastTransitionTime.Before(&b.LastTransitionTime) {
 		a = b
 	}

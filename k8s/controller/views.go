@@ -84,7 +84,7 @@ func (v *views) take(one outcome) {
 func (v *views) fixed(all v1alpha1.RemotePrefixes, owner v1alpha1.ClaimOwner, p v1alpha1.RemotePrefix) outcome {
 	spec := viewClaim(owner, p.CIDR, p.SeenAs)
 	at := claims.Grant(spec).Prefix
-	if other, used := obstacle(at, v.reserved); used {
+	if other, used := firstOverlap(at, v.reserved); used {
 		return outcome{cidr: p.CIDR, moved: true, reason: fmt.Sprintf("%v overlaps %s %v", at, other.Use, other.Prefix)}
 	}
 	for _, held := range v.held {
@@ -108,7 +108,7 @@ func keeps(all v1alpha1.RemotePrefixes, p v1alpha1.RemotePrefix, held claims.Spe
 // cannot all be seen, which is no reason to take this one away.
 func (v *views) kept(owner v1alpha1.ClaimOwner, cidr v1alpha1.CIDR) claims.Spec {
 	for _, held := range v.held {
-		if _, used := obstacle(claims.Grant(held).Prefix, v.reserved); !used && held.Owner == owner && held.For == cidr {
+		if _, used := firstOverlap(claims.Grant(held).Prefix, v.reserved); !used && held.Owner == owner && held.For == cidr {
 			return held
 		}
 	}

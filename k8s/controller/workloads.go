@@ -31,7 +31,7 @@ func (c *controller) workloads(ctx context.Context, p *plan) (problems map[strin
 	problems = make(map[string]string)
 	var all []error
 	there := make(map[types.UID]bool)
-	nodes := senders(p.network.nodes, c.attachments.List())
+	nodes := frameSources(p.network.nodes, c.attachments.List())
 	for _, peering := range p.peerings {
 		there[peering.UID] = true
 		if peering.DeletionTimestamp != nil {
@@ -106,8 +106,8 @@ func selector(peering *v1alpha1.Peering) map[string]string {
 	return map[string]string{install.NameLabel: install.Name, install.ComponentLabel: install.Gateway, peeringLabel: peering.Name}
 }
 
-// explained is an error about an object, with what to do. It keeps a nil error.
-func explained(kind, namespace, name string, err error) error {
+// explainAPIError is an error about an object, with what to do. It keeps a nil error.
+func explainAPIError(kind, namespace, name string, err error) error {
 	if err == nil {
 		return nil
 	}
