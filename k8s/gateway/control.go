@@ -28,14 +28,14 @@ const (
 )
 
 // heard is what the remote cluster announced to this gateway.
-type heard struct {
+type receivedAnnouncement struct {
 	mu    sync.Mutex
 	entry *v1alpha1.Announcement // as in the status; nil: not known yet
 }
 
-// converse announces this cluster to the remote one and takes what that announces, from
+// exchangeAnnouncements announces this cluster to the remote one and takes what that announces, from
 // the time that there are links until ctx ends.
-func (f *follower) converse(ctx context.Context) {
+func (f *follower) exchangeAnnouncements(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
@@ -54,7 +54,7 @@ func (f *follower) converse(ctx context.Context) {
 			l, ok := fabric.LinkOf(c)
 			return control.Link(l), ok
 		}
-		if err := control.Serve(listener, identify, f.hear, f.log); err != nil {
+		if err := control.Serve(listener, identify, f.receive, f.log); err != nil {
 			f.log.Error("announcements are not taken any more", "error", err)
 		}
 	})
@@ -111,7 +111,7 @@ func (f *follower) announce() {
 
 // hear takes an announcement of the remote cluster, or says why not. It is called from
 // any goroutine.
-func (f *follower) hear(_ control.Link, c control.Announcement) error {
+func (f *follower) receive(_ control.Link, c control.Announcement) error {
 	p, ok := f.objects.peer()
 	n, known := f.objects.networks.Get(v1alpha1.ClusterNetworkName)
 	if !ok || !known {
@@ -121,9 +121,9 @@ func (f *follower) hear(_ control.Link, c control.Announcement) error {
 	refusal := peering.Refusal(p, n.Status.ClusterID, &a)
 	f.metrics.announced(refusal)
 
-	f.heard.mu.Lock()
-	defer f.heard.mu.Unlock()
-	was := f.heard.from(p, f.options.Name)
+	f.received.mu.Lock()
+	defer f.received.mu.Unlock()
+	was := f.received.from(p, f.options.Name)
 	if refusal != nil {
 		was.Refused = client.Clip(refusal.Error(), maxText)
 	} else {
@@ -134,14 +134,14 @@ func (f *follower) hear(_ control.Link, c control.Announcement) error {
 		}
 		was = a
 	}
-	f.heard.entry = &was
-	f.poke()
+	f.received.entry = &was
+	f.requestPublish()
 	return refusal
 }
 
 // from is the entry so far: after a start, the one in the status of the Peering. h.mu is
 // held.
-func (h *heard) from(p *v1alpha1.Peering, name string) v1alpha1.Announcement {
+func (h *receivedAnnouncement) from(p *v1alpha1.Peering, name string) v1alpha1.Announcement {
 	if h.entry != nil {
 		return *h.entry
 	}
@@ -156,19 +156,19 @@ func (h *heard) from(p *v1alpha1.Peering, name string) v1alpha1.Announcement {
 // announcements is the gateway's part of the status: what it heard, and whether it is
 // refused itself.
 func (f *follower) announcements(p *v1alpha1.Peering) []v1alpha1.Announcement {
-	f.heard.mu.Lock()
-	entry := f.heard.from(p, f.options.Name)
-	f.heard.entry = &entry
-	f.heard.mu.Unlock()
-	outcome(&entry, f.announcer.Results())
+	f.received.mu.Lock()
+	entry := f.received.from(p, f.options.Name)
+	f.received.entry = &entry
+	f.received.mu.Unlock()
+	recordResults(&entry, f.announcer.Results())
 	if entry.HeardAt == nil && entry.Refused == "" && entry.Refusal == "" && entry.Skew == "" {
 		return nil
 	}
 	return []v1alpha1.Announcement{entry}
 }
 
-// outcome says in an entry what came of announcing.
-func outcome(entry *v1alpha1.Announcement, results []control.Result) {
+// recordResults says in an entry what came of announcing.
+func recordResults(entry *v1alpha1.Announcement, results []control.Result) {
 	entry.Refusal, entry.Skew = "", ""
 	for _, r := range results {
 		if r.Refused != "" {

@@ -26,18 +26,18 @@ type follower struct {
 	metrics  *metrics
 	saver    *saver
 
-	announcer   *control.Announcer
-	heard       heard
-	keys        atomic.Pointer[[]translate.OwnKey] // newest first
-	established atomic.Bool                        // a link with a key of the gateway's own is up
-	started     chan struct{}                      // closed when the gateway itself runs
-	poked       chan struct{}                      // the status is to be looked at; room for one
+	announcer        *control.Announcer
+	received         receivedAnnouncement
+	keys             atomic.Pointer[[]translate.OwnKey] // newest first
+	established      atomic.Bool                        // a link with a key of the gateway's own is up
+	started          chan struct{}                      // closed when the gateway itself runs
+	publishRequested chan struct{}                      // the status is to be looked at; room for one
 
 	// Of the goroutine that calls follow.
 	inForce         *config.Gateway // nil: none yet
 	keysChanged     bool            // since inForce was applied
 	problems        map[translate.Problem]bool
-	keyProblem      string // that was told last
+	keyProblem      string // that was logged last
 	announceProblem string // likewise
 
 	// Of the goroutine that calls publish.
@@ -90,7 +90,7 @@ func (f *follower) start() error {
 		return nil
 	}
 	if err := f.process.Start(c); err != nil {
-		f.log.Error("the gateway cannot start; trying again", "error", err, "every", applyAgain)
+		f.log.Error("the gateway cannot start; trying again", "error", err, "every", applyRetryInterval)
 		return err
 	}
 	close(f.started)
@@ -104,7 +104,7 @@ func (f *follower) next() *config.Gateway {
 	f.settings.PresharedKeyFiles = f.presharedKeys()
 	f.settings.Keys, f.settings.InviteUsed = f.ownKeys(), f.established.Load()
 	c, problems := translate.Gateway(f.objects.input(f.settings))
-	f.tell(problems)
+	f.logProblems(problems)
 	if c == nil {
 		if f.inForce == nil {
 			return nil
@@ -123,24 +123,24 @@ func (f *follower) applied(c *config.Gateway) {
 	f.saver.save(c)
 }
 
-// toldAtOnce is how many new problems are logged at once.
-const toldAtOnce = 20
+// maxProblemsLogged is how many new problems are logged at once.
+const maxProblemsLogged = 20
 
 // tell logs the problems that are new.
-func (f *follower) tell(problems []translate.Problem) {
+func (f *follower) logProblems(problems []translate.Problem) {
 	now := make(map[translate.Problem]bool, len(problems))
-	told := 0
+	logged := 0
 	for _, p := range problems {
 		now[p] = true
 		if f.problems[p] {
 			continue
 		}
-		if told++; told <= toldAtOnce {
+		if logged++; logged <= maxProblemsLogged {
 			f.log.Warn("left out of the configuration", "object", p.Object, "field", p.Field, "problem", p.Text, "remedy", p.Remedy)
 		}
 	}
-	if told > toldAtOnce {
-		f.log.Warn("more problems", "count", told-toldAtOnce)
+	if logged > maxProblemsLogged {
+		f.log.Warn("more problems", "count", logged-maxProblemsLogged)
 	}
 	f.problems = now
 	f.metrics.problems.Set(float64(len(now)))

@@ -76,15 +76,15 @@ func (f *follower) loadKeys() {
 	if len(keys) > 0 && keys[0].Generation > 0 || len(f.ownKeys()) == 0 {
 		f.keys.Store(&keys)
 	}
-	told := ""
+	problem := ""
 	switch {
 	case err != nil:
-		told = err.Error()
+		problem = err.Error()
 	case len(keys) == 0 || keys[0].Generation == 0:
-		told = "there is no key in " + f.options.KeyDir
+		problem = "there is no key in " + f.options.KeyDir
 	}
-	if told != "" && told != f.keyProblem {
-		f.log.Warn("not all of the gateway's private keys can be read; see whether Strait's controller made their Secret", "problem", told)
+	if problem != "" && problem != f.keyProblem {
+		f.log.Warn("not all of the gateway's private keys can be read; see whether Strait's controller made their Secret", "problem", problem)
 	}
-	f.keyProblem = told
+	f.keyProblem = problem
 }

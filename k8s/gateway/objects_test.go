@@ -72,14 +72,14 @@ status:
 	must(t, err)
 }
 
-// own is what the status of the Peering says of the gateway.
-func (w *world) own(t *testing.T) v1alpha1.PeeringStatus {
+// gatewayPart is what the status of the Peering says of the gateway.
+func (w *world) gatewayPart(t *testing.T) v1alpha1.PeeringStatus {
 	t.Helper()
 	p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
 	if err != nil {
 		return v1alpha1.PeeringStatus{}
 	}
-	return own(&p.Status, "b-0")
+	return gatewayPart(&p.Status, "b-0")
 }
 
 // attach creates a NodeAttachment.

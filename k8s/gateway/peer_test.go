@@ -70,7 +70,7 @@ func TestTheStatusSaysWhatTheGatewayIsAndHowItsLinksAreDoing(t *testing.T) {
 	w.run(t)
 
 	w.eventually(t, "the link is told to be up, with all that is measured", func() bool {
-		links := w.own(t).Links
+		links := w.gatewayPart(t).Links
 		return len(links) == 1 && links[0].Up && links[0].RTT != nil && links[0].LastHandshake != nil && links[0].Endpoint != ""
 	})
 	p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
@@ -88,19 +88,19 @@ func TestTheStatusSaysWhatTheGatewayIsAndHowItsLinksAreDoing(t *testing.T) {
 			t.Errorf("what the controller said is not there any more: %+v", g)
 		}
 	}
-	if other := own(&p.Status, "b-1"); len(other.Gateways) != 1 || len(other.Links) != 1 || len(p.Status.Gateways) != 2 {
+	if other := gatewayPart(&p.Status, "b-1"); len(other.Gateways) != 1 || len(other.Links) != 1 || len(p.Status.Gateways) != 2 {
 		t.Errorf("what another gateway said is not there any more: %+v", p.Status)
 	}
 
 	w.halt(t)
-	if links := w.own(t).Links; len(links) != 1 || links[0].Up {
+	if links := w.gatewayPart(t).Links; len(links) != 1 || links[0].Up {
 		t.Errorf("when the gateway has ended it says of its links %+v", links)
 	}
 	w.run(t)
-	w.eventually(t, "the link is up again", func() bool { return len(w.own(t).Links) == 1 && w.own(t).Links[0].Up })
+	w.eventually(t, "the link is up again", func() bool { return len(w.gatewayPart(t).Links) == 1 && w.gatewayPart(t).Links[0].Up })
 
 	w.setPeers(t)
-	w.eventually(t, "the link is gone with its peer", func() bool { return len(w.own(t).Links) == 0 && len(w.own(t).Gateways) == 1 })
+	w.eventually(t, "the link is gone with its peer", func() bool { return len(w.gatewayPart(t).Links) == 0 && len(w.gatewayPart(t).Gateways) == 1 })
 }
 
 func TestAPeerWaitsForItsPresharedKey(t *testing.T) {

@@ -23,8 +23,8 @@ const (
 	// listInterval is the shortest time between two lists of all pods that nodes make
 	// necessary.
 	listInterval = 10 * time.Second
-	// goneMost is how many nodes that went are remembered.
-	goneMost = 10_000
+	// maxRemovedNodes is how many nodes that went are remembered.
+	maxRemovedNodes = 10_000
 )
 
 // run follows the API server until ctx ends.
@@ -103,7 +103,7 @@ func (p *pods) nodeDeleted(n *v1alpha1.NodeAttachment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone[n.Name] = n.Spec.PodCIDRs
-	if len(p.gone) > goneMost {
+	if len(p.gone) > maxRemovedNodes {
 		p.listAgain()
 	}
 }

@@ -107,7 +107,7 @@ func TestPodsAreListedAnewOnlyWhenANodeLosesARange(t *testing.T) {
 		"gone and back":                   {func(p *pods) { p.nodeDeleted(node("10.0.1.0/24")); p.nodeAdded(node("10.0.1.0/24")) }, false},
 		"gone and back with other ranges": {func(p *pods) { p.nodeDeleted(node("10.0.1.0/24")); p.nodeAdded(node("10.0.2.0/24")) }, true},
 		"more gone than are remembered": {func(p *pods) {
-			for i := range goneMost + 1 {
+			for i := range maxRemovedNodes + 1 {
 				n := node()
 				n.Name = fmt.Sprint(i)
 				p.nodeDeleted(n)

@@ -42,7 +42,7 @@ func (r *rotation) step(keys []translate.OwnKey, links []tun.LinkStatus, now tim
 	switch {
 	case at == 0:
 		return newest, nil
-	case !everywhere(newest.Public, links):
+	case !usedByAllRemotes(newest.Public, links):
 		r.since = time.Time{}
 	case r.since.IsZero():
 		r.since = now
@@ -53,8 +53,8 @@ func (r *rotation) step(keys []translate.OwnKey, links []tun.LinkStatus, now tim
 	return &real[at], newest
 }
 
-// everywhere reports whether there is a remote gateway, and each uses a key of ours.
-func everywhere(key config.Key, links []tun.LinkStatus) bool {
+// usedByAllRemotes reports whether there is a remote gateway, and each uses a key of ours.
+func usedByAllRemotes(key config.Key, links []tun.LinkStatus) bool {
 	there, using := map[string]bool{}, map[string]bool{}
 	for _, l := range links {
 		if l.Up {

@@ -51,7 +51,7 @@ func Run(ctx context.Context, o Options) error {
 	// Packets make no garbage, and most of what counts as memory in use are their buffers,
 	// which hold no pages while they are not used. Without this, what objects leave behind
 	// may grow to the size of those.
-	debug.SetGCPercent(garbage)
+	debug.SetGCPercent(gcPercent)
 	f := &follower{
 		options: o,
 		log:     o.Daemon.Log,
@@ -60,16 +60,16 @@ func Run(ctx context.Context, o Options) error {
 			Geneve: o.Geneve, VXLAN: o.VXLAN, Observability: o.Observability,
 			WireGuardPort: o.WireGuardPort,
 		},
-		metrics: newMetrics(),
-		started: make(chan struct{}),
-		poked:   make(chan struct{}, 1),
-		saver:   &saver{dir: o.CacheDir, of: identity{o.Peering, o.Name}, log: o.Daemon.Log, next: make(chan *config.Gateway, 1)},
+		metrics:          newMetrics(),
+		started:          make(chan struct{}),
+		publishRequested: make(chan struct{}, 1),
+		saver:            &saver{dir: o.CacheDir, of: identity{o.Peering, o.Name}, log: o.Daemon.Log, next: make(chan *config.Gateway, 1)},
 	}
 	f.announcer = f.newAnnouncer()
 	f.loadKeys()
 	var err error
 	api := rest.CopyConfig(o.API)
-	api.Wrap((&contact{log: f.log, up: f.metrics.api}).wrap)
+	api.Wrap((&apiContact{log: f.log, up: f.metrics.api}).wrap)
 	if f.client, err = client.New(api); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func Run(ctx context.Context, o Options) error {
 	keys := make(chan struct{}, 1)
 	background.Go(func() { f.objects.run(within) })
 	background.Go(func() { f.publish(within) })
-	background.Go(func() { f.converse(within) })
+	background.Go(func() { f.exchangeAnnouncements(within) })
 	background.Go(func() { f.saver.run(within) })
 	background.Go(func() { daemon.Watch(within, f.keyFiles(), keys, f.log) })
 	f.follow(ctx, keys)
@@ -99,8 +99,8 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// garbage is how much of it there may be, in percent of the memory in use.
-const garbage = 20
+// gcPercent is how much of it there may be, in percent of the memory in use.
+const gcPercent = 20
 
 const (
 	// applyInterval is the shortest time between two configurations. Changes that come
@@ -109,8 +109,8 @@ const (
 	// applyShare bounds what applying takes in a cluster where something changes all
 	// the time: one part in so many of one processor.
 	applyShare = 2
-	// applyAgain is when something that could not be applied is tried again.
-	applyAgain = 5 * time.Second
+	// applyRetryInterval is when something that could not be applied is tried again.
+	applyRetryInterval = 5 * time.Second
 )
 
 // follow applies what the objects say, until ctx ends: at once after a quiet time, and
@@ -138,7 +138,7 @@ func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
 			}
 		}
 		if err := f.apply(); err != nil {
-			again = time.After(applyAgain)
+			again = time.After(applyRetryInterval)
 		}
 		f.announce()
 		select {

@@ -10,11 +10,11 @@ import (
 
 func TestTheStatusTellsOfAnotherVersionForAsLongAsItIsThere(t *testing.T) {
 	var entry v1alpha1.Announcement
-	outcome(&entry, []control.Result{{}, {Err: &control.Skew{Theirs: []int{7}, Ours: []int{1}}}})
+	recordResults(&entry, []control.Result{{}, {Err: &control.Skew{Theirs: []int{7}, Ours: []int{1}}}})
 	if !strings.HasSuffix(entry.Skew, "upgrade this gateway") || entry.Refusal != "" {
 		t.Errorf("entry %+v", entry)
 	}
-	outcome(&entry, []control.Result{{Refused: "no"}})
+	recordResults(&entry, []control.Result{{Refused: "no"}})
 	if entry.Skew != "" || entry.Refusal != "no" {
 		t.Errorf("entry %+v", entry)
 	}

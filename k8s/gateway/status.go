@@ -16,7 +16,7 @@ import (
 
 const (
 	statusInterval = time.Second      // how often the status is looked at
-	statusPatience = 10 * time.Second // how long the API server may take; how long measurements and failures wait
+	statusTimeout  = 10 * time.Second // how long the API server may take; how long measurements and failures wait
 )
 
 // publish keeps the gateway's part of the status of its Peering as it should be, until
@@ -30,10 +30,10 @@ func (f *follower) publish(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			f.farewell()
+			f.publishLinksDown()
 			return
 		case <-tick.C:
-		case <-f.poked:
+		case <-f.publishRequested:
 			if time.Since(last) < statusInterval {
 				continue // the tick will find it: who pokes may be the remote cluster
 			}
@@ -43,23 +43,23 @@ func (f *follower) publish(ctx context.Context) {
 			continue
 		}
 		want := f.status(p, time.Now())
-		now, later := differ(own(&p.Status, f.options.Name), want)
-		recently := time.Since(last) < statusPatience
+		now, later := compareStatus(gatewayPart(&p.Status, f.options.Name), want)
+		recently := time.Since(last) < statusTimeout
 		if !now && !later || recently && (failed || !now) {
 			continue
 		}
 		err := f.write(ctx, want)
 		last = time.Now()
 		if err != nil && !failed && ctx.Err() == nil {
-			f.log.Warn("cannot write the status of the Peering; trying again", "error", err, "every", statusPatience)
+			f.log.Warn("cannot write the status of the Peering; trying again", "error", err, "every", statusTimeout)
 		}
 		failed = err != nil
 	}
 }
 
-// farewell says that no link is up any more. The gateway goes on forwarding for as long
+// publishLinksDown says that no link is up any more. The gateway goes on forwarding for as long
 // as nodes need to hear of it.
-func (f *follower) farewell() {
+func (f *follower) publishLinksDown() {
 	p, ok := f.objects.peer()
 	if !ok {
 		return
@@ -77,7 +77,7 @@ func (f *follower) farewell() {
 
 // write applies the gateway's part of the status.
 func (f *follower) write(ctx context.Context, status v1alpha1.PeeringStatus) error {
-	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	_, err := f.client.Peerings().ApplyStatus(ctx, &v1alpha1.Peering{
 		ObjectMeta: metav1.ObjectMeta{Name: f.options.Peering},
@@ -140,16 +140,16 @@ func (f *follower) showKeys(g *v1alpha1.GatewayStatus, p *v1alpha1.Peering, now 
 	}
 }
 
-// poke makes publish look at once.
-func (f *follower) poke() {
+// requestPublish makes publish look at once.
+func (f *follower) requestPublish() {
 	select {
-	case f.poked <- struct{}{}:
+	case f.publishRequested <- struct{}{}:
 	default: // it will anyway
 	}
 }
 
-// own is the part of a status that the gateway with that name writes.
-func own(s *v1alpha1.PeeringStatus, name string) (part v1alpha1.PeeringStatus) {
+// gatewayPart is the part of a status that the gateway with that name writes.
+func gatewayPart(s *v1alpha1.PeeringStatus, name string) (part v1alpha1.PeeringStatus) {
 	for _, g := range s.Gateways {
 		if g.Name == name {
 			part.Gateways = []v1alpha1.GatewayStatus{{
@@ -171,9 +171,9 @@ func own(s *v1alpha1.PeeringStatus, name string) (part v1alpha1.PeeringStatus) {
 	return part
 }
 
-// differ says whether one gateway's part of a status differs from what it should be
+// compareStatus says whether one gateway's part of a status differs from what it should be
 // in what cannot wait, and whether it does in measurements.
-func differ(have, want v1alpha1.PeeringStatus) (now, later bool) {
+func compareStatus(have, want v1alpha1.PeeringStatus) (now, later bool) {
 	same := slices.EqualFunc(have.Gateways, want.Gateways, func(a, b v1alpha1.GatewayStatus) bool {
 		return a.Name == b.Name && a.PublicKey == b.PublicKey && a.KeyGeneration == b.KeyGeneration && a.NextPublicKey == b.NextPublicKey && slices.Equal(a.PodAddresses, b.PodAddresses) && a.Node == b.Node && a.MTU == b.MTU &&
 			slices.Equal(a.Mappings, b.Mappings)

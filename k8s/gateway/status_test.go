@@ -39,7 +39,7 @@ func TestOnlyWhatMattersMakesTheStatusBeWritten(t *testing.T) {
 	} {
 		want := base()
 		c.edit(&want)
-		if now, later := differ(base(), want); now != c.now || later != c.later {
+		if now, later := compareStatus(base(), want); now != c.now || later != c.later {
 			t.Errorf("%s: now %v, later %v; want %v, %v", name, now, later, c.now, c.later)
 		}
 	}

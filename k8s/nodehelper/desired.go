@@ -11,9 +11,9 @@ import (
 	"strait.dev/strait/node"
 )
 
-// desire is what the node shall do. It is always valid: what is not is left out, and
+// computeDesired is what the node shall do. It is always valid: what is not is left out, and
 // said.
-func desire(in input) output {
+func computeDesired(in input) output {
 	t := &translation{input: in, out: output{serving: map[string]string{}}, vnis: map[uint32]string{}}
 	t.reserve()
 	if in.attachment != nil {
@@ -33,7 +33,7 @@ func desire(in input) output {
 	for _, g := range t.out.gateways {
 		if g.problem == "" {
 			t.out.desired.Gateways = append(t.out.desired.Gateways, g.Gateway)
-			t.out.taken.hosts("gateway "+g.Name, append([]netip.Addr{g.Underlay}, g.Addresses...)...)
+			t.out.reserved.hosts("gateway "+g.Name, append([]netip.Addr{g.Underlay}, g.Addresses...)...)
 		}
 	}
 	for _, p := range sorted {
@@ -63,17 +63,17 @@ func (t *translation) pods() []netip.Prefix {
 func (t *translation) reserve() {
 	if t.network != nil {
 		s, spec := t.network.Status, t.network.Spec
-		t.out.taken.add("the pods of this cluster", ranges(s.PodCIDRs)...)
-		t.out.taken.add("the Services of this cluster", ranges(s.ServiceCIDRs)...)
-		t.out.taken.add("the nodes of this cluster", ranges(s.NodeCIDRs)...)
-		t.out.taken.add("the internal addresses of this cluster", ranges(spec.InternalCIDRs)...)
-		t.out.taken.add("the external addresses of this cluster", ranges(spec.ExternalCIDRs)...)
-		t.out.taken.add("what spec.reservedCIDRs of the ClusterNetwork reserves", ranges(spec.ReservedCIDRs)...)
+		t.out.reserved.add("the pods of this cluster", ranges(s.PodCIDRs)...)
+		t.out.reserved.add("the Services of this cluster", ranges(s.ServiceCIDRs)...)
+		t.out.reserved.add("the nodes of this cluster", ranges(s.NodeCIDRs)...)
+		t.out.reserved.add("the internal addresses of this cluster", ranges(spec.InternalCIDRs)...)
+		t.out.reserved.add("the external addresses of this cluster", ranges(spec.ExternalCIDRs)...)
+		t.out.reserved.add("what spec.reservedCIDRs of the ClusterNetwork reserves", ranges(spec.ReservedCIDRs)...)
 	}
 	if t.attachment != nil {
-		t.out.taken.add("the pods of this node", ranges(t.attachment.Spec.PodCIDRs)...)
-		t.out.taken.hosts("this node", addresses(t.attachment.Spec.UnderlayAddresses)...)
-		t.out.taken.hosts("this node on the overlay", addresses(t.attachment.Spec.InternalAddresses)...)
+		t.out.reserved.add("the pods of this node", ranges(t.attachment.Spec.PodCIDRs)...)
+		t.out.reserved.hosts("this node", addresses(t.attachment.Spec.UnderlayAddresses)...)
+		t.out.reserved.hosts("this node on the overlay", addresses(t.attachment.Spec.InternalAddresses)...)
 	}
 }
 
@@ -158,7 +158,7 @@ func (t *translation) routes(p *v1alpha1.Peering) {
 	if t.network == nil {
 		return
 	}
-	to := t.choose(p)
+	to := t.chooseGateway(p)
 	if to != "" {
 		t.out.serving[p.Name] = to
 	}
@@ -168,7 +168,7 @@ func (t *translation) routes(p *v1alpha1.Peering) {
 			t.leaveOut(p, string(s.SeenAs), "is not a prefix")
 			continue
 		}
-		if what, is := t.out.taken.overlapping(prefix); is {
+		if what, is := t.out.reserved.overlapping(prefix); is {
 			t.leaveOut(p, prefix.String(), "overlaps "+what)
 			continue
 		}
@@ -176,7 +176,7 @@ func (t *translation) routes(p *v1alpha1.Peering) {
 			t.leaveOut(p, prefix.String(), err.Error())
 			continue
 		}
-		t.out.taken.add("what Peering "+p.Name+" is seen as", prefix)
+		t.out.reserved.add("what Peering "+p.Name+" is seen as", prefix)
 		t.out.desired.Routes = append(t.out.desired.Routes, node.Route{Prefix: prefix, Gateway: to})
 	}
 }

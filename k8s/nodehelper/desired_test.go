@@ -47,7 +47,7 @@ func example() input {
 }
 
 func TestDesireOfTheExample(t *testing.T) {
-	got := desire(example())
+	got := computeDesired(example())
 	want := node.Desired{
 		Addresses: []netip.Addr{netip.MustParseAddr("10.80.0.11")},
 		Pods:      []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24"), netip.MustParsePrefix("10.0.0.0/16")},
@@ -94,7 +94,7 @@ func TestAGatewayThatLacksSomethingHasNoLink(t *testing.T) {
 		in := example()
 		in.peerings[0].Status.Gateways = in.peerings[0].Status.Gateways[:1]
 		c.change(&in, &in.peerings[0].Status.Gateways[0])
-		got := desire(in)
+		got := computeDesired(in)
 		if len(got.desired.Gateways) > 0 || len(got.gateways) != 1 || !strings.Contains(got.gateways[0].problem, c.want) {
 			t.Errorf("%s: gateways %+v, want none with the problem %q", c.name, got.gateways, c.want)
 		}
@@ -134,7 +134,7 @@ func TestT7_NoRangeOfThisClusterIsRoutedAway(t *testing.T) {
 			in.network.Status.NodeCIDRs, in.attachment.Spec.UnderlayAddresses = nil, nil
 		}
 		in.peerings = []*v1alpha1.Peering{evil, in.peerings[0]}
-		got := desire(in)
+		got := computeDesired(in)
 		if len(got.problems) != 1 || !strings.Contains(got.problems[0], c.what) || !strings.Contains(got.problems[0], "Peering a: seenAs "+c.seenAs) {
 			t.Errorf("%s: problems %q, want one with %q", c.seenAs, got.problems, c.what)
 		}
@@ -176,7 +176,7 @@ func TestTheGatewayThatServes(t *testing.T) {
 		if c.change != nil {
 			c.change(in.peerings[0])
 		}
-		got := desire(in)
+		got := computeDesired(in)
 		if got.desired.Routes[0].Gateway != c.want || got.serving["b"] != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got.desired.Routes[0].Gateway, c.want)
 		}
@@ -186,7 +186,7 @@ func TestTheGatewayThatServes(t *testing.T) {
 func TestAWithdrawnRangeIsDroppedForAWhile(t *testing.T) {
 	w, now := withdrawn{}, time.Unix(1_000_000, 0)
 	routes := func(in input, after time.Duration) (all []string) {
-		out := desire(in)
+		out := computeDesired(in)
 		w.drop(&out, now.Add(after))
 		if err := out.desired.Validate(); err != nil {
 			t.Fatal(err)
@@ -210,8 +210,8 @@ func TestAWithdrawnRangeIsDroppedForAWhile(t *testing.T) {
 		{"before", example(), 0, []string{"10.71.0.0/16 b-1", "10.73.0.0/16 b-1"}},
 		{"the peering is gone", gone, time.Second, []string{"10.71.0.0/16 ", "10.73.0.0/16 "}},
 		{"one has another meaning", taken, 2 * time.Second, []string{"10.71.0.0/16 "}},
-		{"almost over", gone, lingering - time.Second, []string{"10.71.0.0/16 "}},
-		{"over", gone, lingering, nil},
+		{"almost over", gone, withdrawnFor - time.Second, []string{"10.71.0.0/16 "}},
+		{"over", gone, withdrawnFor, nil},
 	} {
 		if got := routes(step.in, step.after); !slices.Equal(got, step.want) {
 			t.Errorf("%s: %q, want %q", step.name, got, step.want)
@@ -226,7 +226,7 @@ func TestTheStatusTellsASourceThatTheObjectsDoNotKnow(t *testing.T) {
 		netip.MustParseAddr("10.0.1.2"): netip.MustParseAddr("10.0.1.1"),   // on the same node
 		netip.MustParseAddr("10.0.2.2"): netip.MustParseAddr("192.0.2.21"), // on another
 	}
-	s := status(desire(in), "", map[string]bool{"b-0": true, "b-1": true}, nil)
+	s := status(computeDesired(in), "", map[string]bool{"b-0": true, "b-1": true}, nil)
 	if len(s.Gateways) != 2 || s.Gateways[0].Source != "10.0.1.1" || s.Gateways[1].Source != "" {
 		t.Errorf("%+v", s.Gateways)
 	}

@@ -28,9 +28,9 @@ type Options struct {
 const (
 	applyInterval  = 100 * time.Millisecond // the shortest time between two looks at the objects
 	statusInterval = 5 * time.Second        // and between two writes of the status; after a failure, twice that
-	statusPatience = 10 * time.Second       // how long the API server may take
+	statusTimeout  = 10 * time.Second       // how long the API server may take
 	refresh        = time.Minute            // how often routes, and ranges that were withdrawn, are looked at
-	lookAgain      = 2 * time.Second        // the same while a gateway does not answer: its route may come late
+	retryInterval  = 2 * time.Second        // the same while a gateway does not answer: its route may come late
 )
 
 // Run makes the node follow its objects until ctx ends. It returns what went wrong at
@@ -52,10 +52,10 @@ func run(ctx context.Context, o Options, support node.Support) error {
 		attachments: o.Client.NodeAttachments().Cache(o.Node),
 		networks:    o.Client.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings:    o.Client.Peerings().Cache(""),
-		probes:      probes{prober: o.Prober, changed: changed, running: map[string]*probing{}, answers: map[string]bool{}},
+		probes:      probes{prober: o.Prober, changed: changed, running: map[string]*activeProbe{}, answers: map[string]bool{}},
 		withdrawn:   withdrawn{},
 		desired:     make(chan node.Desired, 1),
-		kept:        make(chan kept, 1),
+		results:     make(chan kernelResult, 1),
 	}
 	o.Log.Info("node helper runs", "node", o.Node, "geneve", support.Geneve, "vxlan", support.VXLAN, "userspace", support.Userspace, "lacks", support.Lacks)
 	served, err := h.serve()
@@ -95,17 +95,17 @@ type helper struct {
 	changed     <-chan struct{} // something that the node shall do or that it is
 	probes      probes
 	desired     chan node.Desired // to Keep; holds one
-	kept        chan kept         // from Keep: the last that it came to; holds one
+	results     chan kernelResult // from Keep: the last that it came to; holds one
 
 	// Of the goroutine that calls follow.
-	withdrawn withdrawn
-	leaving   leaving
-	sent      *node.Desired // nil: nothing yet
-	serving   map[string]string
-	kernel    string // what the kernel refused; empty: nothing
-	problems  []string
-	write     time.Time // the next one of the status, not before
-	drops     drops
+	withdrawn    withdrawn
+	uninstalling uninstalling
+	sent         *node.Desired // nil: nothing yet
+	serving      map[string]string
+	kernel       string // what the kernel refused; empty: nothing
+	problems     []string
+	write        time.Time // the next one of the status, not before
+	drops        drops
 }
 
 // follow does what the objects and the gateways' answers ask for, until ctx ends.
@@ -118,8 +118,8 @@ func (h *helper) follow(ctx context.Context, ended <-chan error) error {
 			return nil
 		case err := <-ended:
 			return err
-		case is := <-h.kept:
-			h.hear(is)
+		case is := <-h.results:
+			h.recordResult(is)
 		case <-h.changed:
 		case <-next.C:
 		}
@@ -132,7 +132,7 @@ func (h *helper) follow(ctx context.Context, ended <-chan error) error {
 		out := h.apply(ctx)
 		answers := h.probes.known()
 		if slices.ContainsFunc(out.gateways, func(g gateway) bool { return !answers[g.Name] }) {
-			next.Reset(lookAgain)
+			next.Reset(retryInterval)
 		}
 		now := status(out, h.kernel, answers, h.Kernel.Failing())
 		h.state.last.Store(now.DeepCopy())
@@ -150,16 +150,16 @@ func (h *helper) follow(ctx context.Context, ended <-chan error) error {
 func (h *helper) apply(ctx context.Context) output {
 	now := time.Now()
 	if a, ok := h.attachments.Get(h.Node); ok && h.sent == nil {
-		h.probes.begin(a.Status)
+		h.probes.restore(a.Status)
 	}
 	in := h.input()
-	out := desire(in)
+	out := computeDesired(in)
 	h.withdrawn.drop(&out, now)
-	if h.leaving.look(in.network) {
-		out, h.withdrawn = output{desired: node.Desired{Nothing: true}, gone: h.leaving.gone}, withdrawn{}
+	if h.uninstalling.observe(in.network) {
+		out, h.withdrawn = output{desired: node.Desired{Nothing: true}, gone: h.uninstalling.gone}, withdrawn{}
 	}
 	h.serving = out.serving
-	if h.leaving.may(in.attachment) && (h.sent == nil || !reflect.DeepEqual(*h.sent, out.desired)) {
+	if h.uninstalling.mayChange(in.attachment) && (h.sent == nil || !reflect.DeepEqual(*h.sent, out.desired)) {
 		h.send(out.desired)
 		out.gone = false
 	}
@@ -182,11 +182,11 @@ func (h *helper) apply(ctx context.Context) output {
 // send tells Keep what is desired from now on.
 func (h *helper) send(d node.Desired) {
 	select {
-	case is := <-h.kept: // of what was desired before
-		h.hear(is)
+	case is := <-h.results: // of what was desired before
+		h.recordResult(is)
 	default:
 	}
-	h.leaving.gone = false
+	h.uninstalling.gone = false
 	select {
 	case <-h.desired: // not taken yet, and out of date
 	default:
@@ -239,21 +239,21 @@ func (h *helper) report(r node.Report) {
 		h.Log.Error("repairs are slowed down", "error", err)
 	}
 	select {
-	case <-h.kept:
+	case <-h.results:
 	default:
 	}
-	h.kept <- kept{err, r.Gone}
+	h.results <- kernelResult{err, r.Gone}
 }
 
-// kept is what Keep came to.
-type kept struct {
+// results is what Keep came to.
+type kernelResult struct {
 	err  error // why the kernel is not as desired, or is not left alone
 	gone bool  // nothing is desired, and nothing is left
 }
 
-// hear takes note of it.
-func (h *helper) hear(is kept) {
-	h.kernel, h.leaving.gone = "", is.gone
+// recordResult takes note of it.
+func (h *helper) recordResult(is kernelResult) {
+	h.kernel, h.uninstalling.gone = "", is.gone
 	if is.err != nil {
 		h.kernel = is.err.Error()
 	}

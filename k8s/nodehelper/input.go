@@ -26,7 +26,7 @@ type output struct {
 	gateways []gateway         // by name
 	serving  map[string]string // as in input
 	problems []string          // ranges that are left out, and why
-	taken    taken             // what means something now
+	reserved reservedPrefixes  // what means something now
 	gone     bool              // nothing is desired, and nothing is left
 }
 

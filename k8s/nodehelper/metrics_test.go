@@ -16,7 +16,7 @@ import (
 // two gateways answers.
 func metricsOf(t *testing.T, kernel string, reports reports) string {
 	t.Helper()
-	s := status(desire(example()), kernel, map[string]bool{"b-0": true}, nil)
+	s := status(computeDesired(example()), kernel, map[string]bool{"b-0": true}, nil)
 	c := prometheus.CollectorFunc(func(to chan<- prometheus.Metric) { collect(to, &s, map[string]uint64{"wrong_vni": 3}) })
 	return metricspage.Text(health.NewRegistry(c, reports.repairs, reports.refusals))
 }

@@ -15,7 +15,7 @@ import (
 const (
 	// A gateway's host answers at most 1 000 probes a second, of up to 5 000 nodes.
 	probeInterval = 5 * time.Second
-	probePatience = time.Second // for an answer
+	probeTimeout  = time.Second // for an answer
 	probeMisses   = 3           // in a row until a gateway counts as gone
 )
 
@@ -24,21 +24,21 @@ type probes struct {
 	prober  *node.Prober
 	changed chan<- struct{}
 
-	running map[string]*probing // by name of the gateway; of the goroutine that calls set
+	running map[string]*activeProbe // by name of the gateway; of the goroutine that calls set
 	all     sync.WaitGroup
 
 	mu      sync.Mutex
 	answers map[string]bool
 }
 
-type probing struct {
+type activeProbe struct {
 	to   netip.Addr
 	stop context.CancelFunc
 }
 
-// begin takes over what the helper before this one said of its gateways, so that a
+// restore takes over what the helper before this one said of its gateways, so that a
 // restart moves no routes. Those that are gone since are noticed like any others.
-func (p *probes) begin(s v1alpha1.NodeAttachmentStatus) {
+func (p *probes) restore(s v1alpha1.NodeAttachmentStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, g := range s.Gateways {
@@ -61,7 +61,7 @@ func (p *probes) set(ctx context.Context, gateways map[string]netip.Addr) {
 	for name, to := range gateways {
 		if p.running[name] == nil {
 			within, stop := context.WithCancel(ctx)
-			p.running[name] = &probing{to, stop}
+			p.running[name] = &activeProbe{to, stop}
 			p.all.Go(func() { p.probe(within, name, to) })
 		}
 	}
@@ -70,10 +70,10 @@ func (p *probes) set(ctx context.Context, gateways map[string]netip.Addr) {
 // probe goes on until ctx ends.
 func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
 	for misses := 0; ctx.Err() == nil; {
-		patience, stop := context.WithTimeout(ctx, probePatience)
-		err := p.prober.Ask(patience, to)
+		limited, stop := context.WithTimeout(ctx, probeTimeout)
+		err := p.prober.Ask(limited, to)
 		if err != nil {
-			<-patience.Done() // it may have failed at once
+			<-limited.Done() // it may have failed at once
 		}
 		stop()
 		switch {
@@ -81,12 +81,12 @@ func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
 			return
 		case err != nil:
 			if misses++; misses == probeMisses {
-				p.tell(name, false)
+				p.record(name, false)
 			}
 			continue
 		}
 		misses = 0
-		p.tell(name, true)
+		p.record(name, true)
 		wait(ctx, probeInterval*3/4+rand.N(probeInterval/2)) // so that nodes do not ask all at once
 	}
 }
@@ -100,8 +100,8 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tell notes whether a gateway answers.
-func (p *probes) tell(name string, answers bool) {
+// record notes whether a gateway answers.
+func (p *probes) record(name string, answers bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.answers[name] == answers {

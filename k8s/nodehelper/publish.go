@@ -21,7 +21,7 @@ func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) 
 		return 0
 	}
 	now := time.Now()
-	to, differs := settled(is, a.Status, a.Generation, now)
+	to, differs := statusToWrite(is, a.Status, a.Generation, now)
 	if !differs {
 		return 0
 	}
@@ -29,9 +29,9 @@ func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) 
 		return soon
 	}
 	h.write = now.Add(statusInterval)
-	patience, stop := context.WithTimeout(ctx, statusPatience)
+	limited, stop := context.WithTimeout(ctx, statusTimeout)
 	defer stop()
-	_, err := h.Client.NodeAttachments().ApplyStatus(patience, &v1alpha1.NodeAttachment{
+	_, err := h.Client.NodeAttachments().ApplyStatus(limited, &v1alpha1.NodeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: h.Node, UID: a.UID}, // never one that came after it
 		Status:     to,
 	}, fieldManager)

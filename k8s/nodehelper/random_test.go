@@ -49,12 +49,12 @@ func TestDesireIsAlwaysValid(t *testing.T) {
 			}
 			in.peerings = append(in.peerings, p)
 		}
-		out := desire(in)
+		out := computeDesired(in)
 		if err := out.desired.Validate(); err != nil {
 			t.Fatalf("%v\nof %+v", err, in)
 		}
 		routed, linked = routed+len(out.desired.Routes), linked+len(out.desired.Gateways)
-		now = now.Add(time.Duration(r.Int64N(int64(lingering))))
+		now = now.Add(time.Duration(r.Int64N(int64(withdrawnFor))))
 		w.drop(&out, now)
 		if err := out.desired.Validate(); err != nil {
 			t.Fatalf("%v\nafter what was withdrawn was added to %+v", err, in)

@@ -12,9 +12,9 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// stuck is how long a helper may do nothing until it should be started anew. It looks at
+// stuckTimeout is how long a helper may do nothing until it should be started anew. It looks at
 // its objects once a minute at least, and its requests to the API server have an end.
-const stuck = 5 * time.Minute
+const stuckTimeout = 5 * time.Minute
 
 // state is how the helper is, for whoever watches over it. It may be used concurrently.
 type state struct {
@@ -34,7 +34,7 @@ func (h *helper) serve() (*health.Server, error) {
 		MustRegister(h, h.state.reports.repairs, h.state.reports.refusals)
 	served, err := health.Serve(health.Options{
 		Listen: h.Listen,
-		Alive:  func() error { return h.state.pulse.Missing(time.Now(), stuck) },
+		Alive:  func() error { return h.state.pulse.Missing(time.Now(), stuckTimeout) },
 		Ready: func() error {
 			if h.state.last.Load() == nil {
 				return errors.New("not all objects have been read yet; see whether the API server answers, and whether the helper may read them")

@@ -32,7 +32,7 @@ const maxMessage = 1024
 // is well), who answers, and to whom frames cannot be sent, by VNI.
 func status(out output, kernel string, answers map[string]bool, failing map[uint32]netip.Addr) v1alpha1.NodeAttachmentStatus {
 	if out.desired.Nothing {
-		return left(out.gone, kernel)
+		return uninstallStatus(out.gone, kernel)
 	}
 	s := v1alpha1.NodeAttachmentStatus{}
 	reason, message := reasonReady, "all gateways answer"
@@ -53,11 +53,11 @@ func status(out output, kernel string, answers map[string]bool, failing map[uint
 			entry.Message = client.Clip(g.problem, maxMessage)
 			worse(reasonNoLink, fmt.Sprintf("gateway %s: %s", g.Name, g.problem))
 		case !answers[g.Name]:
-			silent := fmt.Sprintf("%s does not answer over %s to %s", g.probe(out.desired), g.Encapsulation, g.Underlay)
-			entry.Message = sentences(silent, unsent(g, failing), g.note)
-			worse(reasonNoAnswer, fmt.Sprintf("gateway %s: %s; see whether its pod runs, whether a network policy or firewall lets UDP 6091 and 6092 pass both ways, and whether frames leave from an address in spec.underlayAddresses", g.Name, silent))
+			noAnswer := fmt.Sprintf("%s does not answer over %s to %s", g.probe(out.desired), g.Encapsulation, g.Underlay)
+			entry.Message = joinSentences(noAnswer, sendFailure(g, failing), g.note)
+			worse(reasonNoAnswer, fmt.Sprintf("gateway %s: %s; see whether its pod runs, whether a network policy or firewall lets UDP 6091 and 6092 pass both ways, and whether frames leave from an address in spec.underlayAddresses", g.Name, noAnswer))
 		default:
-			entry.Ready, entry.Message = true, sentences(unsent(g, failing), g.note)
+			entry.Ready, entry.Message = true, joinSentences(sendFailure(g, failing), g.note)
 		}
 		if g.problem == "" {
 			used[entry.Encapsulation]++
@@ -79,7 +79,7 @@ func status(out output, kernel string, answers map[string]bool, failing map[uint
 	if reason == reasonReady && len(out.gateways) == 0 {
 		reason, message = reasonNoGateways, "there is no gateway to reach"
 	}
-	message = sentences(append([]string{message, note}, out.problems...)...)
+	message = joinSentences(append([]string{message, note}, out.problems...)...)
 	ready := metav1.ConditionFalse
 	if reason == reasonReady || reason == reasonNoGateways {
 		ready = metav1.ConditionTrue
@@ -88,8 +88,8 @@ func status(out output, kernel string, answers map[string]bool, failing map[uint
 	return s
 }
 
-// unsent says that frames to a gateway are not sent, or nothing.
-func unsent(g gateway, failing map[uint32]netip.Addr) string {
+// sendFailure says that frames to a gateway are not sent, or nothing.
+func sendFailure(g gateway, failing map[uint32]netip.Addr) string {
 	to, fails := failing[g.VNI]
 	if !fails {
 		return ""
@@ -97,15 +97,15 @@ func unsent(g gateway, failing map[uint32]netip.Addr) string {
 	return fmt.Sprintf("the kernel does not send all frames to %s; see whether the node has a route to it, and whether a firewall on the node stops UDP 6091", to)
 }
 
-// sentences joins those that are not empty, to one message.
-func sentences(all ...string) string {
+// joinSentences joins those that are not empty, to one message.
+func joinSentences(all ...string) string {
 	said := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "" })
 	return client.Clip(strings.Join(said, ". "), maxMessage)
 }
 
-// settled is a status as it is to be written, next to the one that is there: a
+// statusToWrite is a status as it is to be written, next to the one that is there: a
 // condition's time moves only with what it says.
-func settled(want, have v1alpha1.NodeAttachmentStatus, generation int64, now time.Time) (to v1alpha1.NodeAttachmentStatus, differs bool) {
+func statusToWrite(want, have v1alpha1.NodeAttachmentStatus, generation int64, now time.Time) (to v1alpha1.NodeAttachmentStatus, differs bool) {
 	want.ObservedGeneration = generation
 	want.Conditions = slices.Clone(want.Conditions)
 	for i := range want.Conditions {

@@ -29,7 +29,7 @@ func TestStatusSaysWhy(t *testing.T) {
 	} {
 		in := example()
 		c.change(&in)
-		out := desire(in)
+		out := computeDesired(in)
 		s := status(out, c.kernel, in.answers, nil)
 		got := s.Conditions[0]
 		if ready := string(got.Status) + " " + got.Reason; ready != c.ready || !strings.HasPrefix(got.Message, c.message) {
@@ -41,7 +41,7 @@ func TestStatusSaysWhy(t *testing.T) {
 func TestStatusCountsEncapsulations(t *testing.T) {
 	in := example()
 	in.support = node.Support{VXLAN: true}
-	s := status(desire(in), "", in.answers, nil)
+	s := status(computeDesired(in), "", in.answers, nil)
 	if len(s.Encapsulations) != 1 || s.Encapsulations[0] != v1alpha1.VXLAN {
 		t.Errorf("encapsulations %v", s.Encapsulations)
 	}
@@ -55,16 +55,16 @@ func TestStatusCountsEncapsulations(t *testing.T) {
 func TestSettledStatusIsNotWrittenAgain(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	in := example()
-	first, differs := settled(status(desire(in), "", in.answers, nil), v1alpha1.NodeAttachmentStatus{}, 1, now)
+	first, differs := statusToWrite(status(computeDesired(in), "", in.answers, nil), v1alpha1.NodeAttachmentStatus{}, 1, now)
 	if !differs {
 		t.Fatal("the first status is not written")
 	}
 	first.Gateways[0], first.Gateways[1] = first.Gateways[1], first.Gateways[0]
-	if _, differs = settled(status(desire(in), "", in.answers, nil), first, 1, now.Add(time.Hour)); differs {
+	if _, differs = statusToWrite(status(computeDesired(in), "", in.answers, nil), first, 1, now.Add(time.Hour)); differs {
 		t.Error("written again, though it says the same")
 	}
 	in.answers["b-0"] = true
-	second, differs := settled(status(desire(in), "", in.answers, nil), first, 1, now.Add(time.Hour))
+	second, differs := statusToWrite(status(computeDesired(in), "", in.answers, nil), first, 1, now.Add(time.Hour))
 	if !differs || !second.Conditions[0].LastTransitionTime.After(first.Conditions[0].LastTransitionTime.Time) {
 		t.Errorf("second status %+v", second)
 	}
@@ -73,7 +73,7 @@ func TestSettledStatusIsNotWrittenAgain(t *testing.T) {
 func TestLongMessagesAreClipped(t *testing.T) {
 	in := example()
 	long := strings.Repeat("ä", maxMessage)
-	s := status(desire(in), long, in.answers, nil)
+	s := status(computeDesired(in), long, in.answers, nil)
 	if got := s.Conditions[0].Message; len(got) > maxMessage || !strings.HasSuffix(got, "...") {
 		t.Errorf("a message of %d bytes", len(got))
 	}
@@ -83,12 +83,12 @@ func TestLongMessagesAreClipped(t *testing.T) {
 // with the second, and not with the first until it knows better.
 func TestARestartMovesNoRoutes(t *testing.T) {
 	in := example()
-	before := desire(in)
+	before := computeDesired(in)
 	in.attachment.Status = status(before, "", in.answers, nil)
 	p := probes{answers: map[string]bool{}}
-	p.begin(in.attachment.Status)
+	p.restore(in.attachment.Status)
 	in.answers, in.serving = p.known(), nil
-	if after := desire(in); !reflect.DeepEqual(after.desired, before.desired) {
+	if after := computeDesired(in); !reflect.DeepEqual(after.desired, before.desired) {
 		t.Errorf("before %+v\nafter  %+v", before.desired, after.desired)
 	}
 }
@@ -99,7 +99,7 @@ func TestStatusSaysWhyAHelperStandsInForTheKernel(t *testing.T) {
 	in.support = node.Support{Userspace: true, Lacks: "no Geneve (not supported), no VXLAN (not supported)"}
 	in.answers = map[string]bool{"b-0": true}
 	const why = "the kernel has no Geneve (not supported), no VXLAN (not supported); the node's helper wraps the frames itself"
-	s := status(desire(in), "", in.answers, nil)
+	s := status(computeDesired(in), "", in.answers, nil)
 	if len(s.Encapsulations) != 1 || s.Encapsulations[0] != v1alpha1.Userspace {
 		t.Errorf("encapsulations %v", s.Encapsulations)
 	}
@@ -111,7 +111,7 @@ func TestStatusSaysWhyAHelperStandsInForTheKernel(t *testing.T) {
 		t.Errorf("a gateway that does not: %+v", second)
 	}
 	in.answers["b-1"] = true
-	if m := status(desire(in), "", in.answers, nil).Conditions[0].Message; !strings.HasPrefix(m, "all gateways answer. "+why) || strings.Count(m, why) != 1 {
+	if m := status(computeDesired(in), "", in.answers, nil).Conditions[0].Message; !strings.HasPrefix(m, "all gateways answer. "+why) || strings.Count(m, why) != 1 {
 		t.Errorf("condition %s", m)
 	}
 }
@@ -119,7 +119,7 @@ func TestStatusSaysWhyAHelperStandsInForTheKernel(t *testing.T) {
 func TestStatusSaysWhereFramesAreNotSent(t *testing.T) {
 	in := example()
 	in.support = node.Support{Userspace: true}
-	s := status(desire(in), "", in.answers, map[uint32]netip.Addr{3<<8 + 2: netip.MustParseAddr("10.0.2.2")})
+	s := status(computeDesired(in), "", in.answers, map[uint32]netip.Addr{3<<8 + 2: netip.MustParseAddr("10.0.2.2")})
 	if m := s.Gateways[0].Message; strings.Contains(m, "does not send") {
 		t.Errorf("a gateway that frames are sent to: %s", m)
 	}

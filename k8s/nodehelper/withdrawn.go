@@ -9,10 +9,10 @@ import (
 	"strait.dev/strait/node"
 )
 
-// lingering is how long a range that was withdrawn stays dropped. Connections into it
+// withdrawnFor is how long a range that was withdrawn stays dropped. Connections into it
 // send for some time before they give up; without this they would go on by the default
 // route, unencrypted, to whoever has these addresses there.
-const lingering = 10 * time.Minute
+const withdrawnFor = 10 * time.Minute
 
 // withdrawn remembers when ranges were last wanted.
 type withdrawn map[netip.Prefix]time.Time
@@ -26,10 +26,10 @@ func (w withdrawn) drop(out *output, now time.Time) {
 	}
 	old := slices.SortedFunc(maps.Keys(w), netip.Prefix.Compare)
 	for _, p := range old {
-		_, taken := out.taken.overlapping(p)
+		_, taken := out.reserved.overlapping(p)
 		switch {
 		case wanted[p]:
-		case taken, now.Sub(w[p]) >= lingering:
+		case taken, now.Sub(w[p]) >= withdrawnFor:
 			delete(w, p)
 		default:
 			out.desired.Routes = append(out.desired.Routes, node.Route{Prefix: p})

@@ -35,12 +35,12 @@ func TestNothingIsSetUpWhileTheNodeSaysThatItHasNothing(t *testing.T) {
 		{"asked, and the object is gone", []*v1alpha1.ClusterNetwork{asked, nil}, nil, true, true},
 		{"the object was gone for a moment", []*v1alpha1.ClusterNetwork{network(nil), nil}, nil, false, true},
 	} {
-		var l leaving
+		var l uninstalling
 		now := false
 		for _, n := range c.networks {
-			now = l.look(n)
+			now = l.observe(n)
 		}
-		if may := l.may(c.attachment); now != c.now || may != c.may {
+		if may := l.mayChange(c.attachment); now != c.now || may != c.may {
 			t.Errorf("%s: leaves %v, may change the kernel %v; want %v, %v", c.name, now, may, c.now, c.may)
 		}
 	}

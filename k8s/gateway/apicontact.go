@@ -13,9 +13,9 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// contact knows whether the API server answers, from the requests that are made
+// apiContact knows whether the API server answers, from the requests that are made
 // anyway. An error is an answer. It may be used concurrently.
-type contact struct {
+type apiContact struct {
 	log *slog.Logger
 	up  prometheus.Gauge
 
@@ -24,18 +24,18 @@ type contact struct {
 }
 
 // wrap makes a transport tell how its requests end.
-func (c *contact) wrap(next http.RoundTripper) http.RoundTripper {
+func (c *apiContact) wrap(next http.RoundTripper) http.RoundTripper {
 	return client.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
 		if !errors.Is(err, context.Canceled) { // by ourselves
-			c.tell(err)
+			c.record(err)
 		}
 		return answer, err
 	})
 }
 
 // tell logs when the contact is lost, and when it is there again.
-func (c *contact) tell(err error) {
+func (c *apiContact) record(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

@@ -13,7 +13,7 @@ import (
 
 func TestALostAPIServerIsToldOnceAndSoIsItsReturn(t *testing.T) {
 	log := new(lockedBuffer)
-	c := &contact{log: slog.New(slog.NewTextHandler(log, nil)), up: newMetrics().api}
+	c := &apiContact{log: slog.New(slog.NewTextHandler(log, nil)), up: newMetrics().api}
 	var fails error
 	transport := c.wrap(client.RoundTripper(func(*http.Request) (*http.Response, error) {
 		if fails != nil {

@@ -6,11 +6,11 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// choose is the gateway that a peering's packets go to, or empty if none has a link or
+// chooseGateway is the gateway that a peering's packets go to, or empty if none has a link or
 // the peering is being deleted. Best is one that answers and has a link to the other
 // cluster that is up, then one that answers, then any: that a gateway does not answer
 // is no proof that it does not forward. Among equals the one that serves already stays.
-func (t *translation) choose(p *v1alpha1.Peering) string {
+func (t *translation) chooseGateway(p *v1alpha1.Peering) string {
 	if p.DeletionTimestamp != nil {
 		return ""
 	}
