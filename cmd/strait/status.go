@@ -80,7 +80,7 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 	}
 	var report *operator.Report
 	if f.wait == 0 {
-		report, err = operator.Look(ctx, c, names)
+		report, err = operator.ReadReport(ctx, c, names)
 	} else {
 		report, err = operator.Await(ctx, c, names, waiting(cmd, f.wait))
 	}

@@ -47,7 +47,7 @@ func Abandoned(ctx context.Context, c *client.Client, purpose string, before tim
 
 // Remove removes namespaces of crews, and waits until they are gone.
 func Remove(ctx context.Context, c *client.Client, namespaces []string) error {
-	ctx, cancel := context.WithTimeout(ctx, endWithin)
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
 	var all error
 	for _, name := range namespaces {
@@ -63,7 +63,7 @@ func Remove(ctx context.Context, c *client.Client, namespaces []string) error {
 				break
 			}
 			if !pause(ctx) {
-				all = errors.Join(all, fmt.Errorf("namespace %s is not gone after %v; see kubectl get namespace %[1]s -o yaml", name, endWithin))
+				all = errors.Join(all, fmt.Errorf("namespace %s is not gone after %v; see kubectl get namespace %[1]s -o yaml", name, endTimeout))
 			}
 		}
 	}

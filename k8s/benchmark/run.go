@@ -59,13 +59,13 @@ func Run(ctx context.Context, a, b *operator.Side, o Options, to *result.Run) (e
 		return fmt.Errorf("%s: %w", b.Name, err)
 	}
 	defer func() { err = errors.Join(err, far.End(context.WithoutCancel(ctx))) }()
-	p := place{near: spot{crew: near, agent: nearPod}, direct: spot{crew: near, agent: directPod}, far: spot{crew: far, agent: farPod}}
-	if err := p.settle(a, b); err != nil {
+	p := placement{near: podEnd{crew: near, agent: nearPod}, direct: podEnd{crew: near, agent: directPod}, far: podEnd{crew: far, agent: farPod}}
+	if err := p.setAddresses(a, b); err != nil {
 		return err
 	}
 	var ends [3]*end
-	for i, s := range []spot{p.near, p.direct, p.far} {
-		if ends[i], err = s.talk(ctx); err != nil {
+	for i, s := range []podEnd{p.near, p.direct, p.far} {
+		if ends[i], err = s.startEnd(ctx); err != nil {
 			return err
 		}
 		defer ends[i].stop()
@@ -76,11 +76,11 @@ func Run(ctx context.Context, a, b *operator.Side, o Options, to *result.Run) (e
 			_ = e.Close()
 		}
 	})()
-	ways := map[string]*way{
-		subjectDirect:  {near: ends[0], other: ends[1], spot: p.direct},
-		subjectPeering: {near: ends[0], other: ends[2], spot: p.far, costs: costs},
+	paths := map[string]*path{
+		subjectDirect:  {near: ends[0], other: ends[1], podEnd: p.direct},
+		subjectPeering: {near: ends[0], other: ends[2], podEnd: p.far, costs: costs},
 	}
-	return o.repeat(ctx, tests, ways, to)
+	return o.repeat(ctx, tests, paths, to)
 }
 
 // costs read what the gateways of both sides have taken of the CPU.
@@ -118,14 +118,14 @@ type step struct {
 	subject string
 }
 
-func (o *Options) repeat(ctx context.Context, tests []Test, ways map[string]*way, to *result.Run) error {
+func (o *Options) repeat(ctx context.Context, tests []Test, paths map[string]*path, to *result.Run) error {
 	var steps []step
 	for _, t := range tests {
 		steps = append(steps, step{t, subjectDirect}, step{t, subjectPeering})
 	}
-	l := fullLengths
+	l := fullDurations
 	if o.Quick {
-		l = quickLengths
+		l = quickDurations
 	}
 	failures := make([]error, len(steps))
 	begun, total := time.Now(), o.Repetitions*len(steps)
@@ -141,12 +141,12 @@ func (o *Options) repeat(ctx context.Context, tests []Test, ways map[string]*way
 			continue
 		}
 		s := steps[at]
-		left := ""
+		remaining := ""
 		if i > 0 {
-			left = fmt.Sprintf(", about %v left", (time.Since(begun) * time.Duration(total-i) / time.Duration(i)).Round(time.Second))
+			remaining = fmt.Sprintf(", about %v left", (time.Since(begun) * time.Duration(total-i) / time.Duration(i)).Round(time.Second))
 		}
-		o.Say(fmt.Sprintf("%d/%d %s, %s%s", i+1, total, s.test.Name, s.subject, left))
-		m, err := s.test.measure(ctx, ways[s.subject], l)
+		o.Say(fmt.Sprintf("%d/%d %s, %s%s", i+1, total, s.test.Name, s.subject, remaining))
+		m, err := s.test.measure(ctx, paths[s.subject], l)
 		if err == nil {
 			err = to.Add(result.Sample{Test: s.test.Name, Subject: s.subject, Mode: mode, Repetition: repetition + 1, Metrics: m})
 		}

@@ -22,27 +22,27 @@ const (
 // Test is one thing that is measured.
 type Test struct {
 	Name    string // a path, as everywhere in benchmarks
-	measure func(ctx context.Context, w *way, l lengths) (map[string]float64, error)
+	measure func(ctx context.Context, w *path, l durations) (map[string]float64, error)
 }
 
-// lengths are how long single measurements take.
-type lengths struct{ streams, trial, roundTrips time.Duration }
+// durations are how long single measurements take.
+type durations struct{ streams, trial, roundTrips time.Duration }
 
 var (
-	fullLengths  = lengths{streams: 3 * time.Second, trial: time.Second, roundTrips: 3 * time.Second}
-	quickLengths = lengths{streams: time.Second, trial: 300 * time.Millisecond, roundTrips: time.Second}
+	fullDurations  = durations{streams: 3 * time.Second, trial: time.Second, roundTrips: 3 * time.Second}
+	quickDurations = durations{streams: time.Second, trial: 300 * time.Millisecond, roundTrips: time.Second}
 )
 
 const (
-	warmUp   = 500 * time.Millisecond // of streams, before they are measured
-	delivery = 200 * time.Millisecond // for the last datagrams under way
-	burst    = 16                     // datagrams that a pod sends at once
-	question = 64                     // bytes of a request and of a response
+	warmUp      = 500 * time.Millisecond // of streams, before they are measured
+	delivery    = 200 * time.Millisecond // for the last datagrams under way
+	burst       = 16                     // datagrams that a pod sends at once
+	messageSize = 64                     // bytes of a request and of a response
 )
 
 // Tests are all there are. Large datagrams are as large as the peering carries.
 func Tests(mtu int) (all []Test) {
-	add := func(name string, measure func(context.Context, *way, lengths) (map[string]float64, error)) {
+	add := func(name string, measure func(context.Context, *path, durations) (map[string]float64, error)) {
 		all = append(all, Test{name, measure})
 	}
 	for _, streams := range []int{1, 4} {
@@ -51,33 +51,33 @@ func Tests(mtu int) (all []Test) {
 			if back {
 				direction = "b-to-a"
 			}
-			add(fmt.Sprintf("tcp/streams=%d/direction=%s", streams, direction), func(ctx context.Context, w *way, l lengths) (map[string]float64, error) {
+			add(fmt.Sprintf("tcp/streams=%d/direction=%s", streams, direction), func(ctx context.Context, w *path, l durations) (map[string]float64, error) {
 				return w.streams(ctx, streams, back, l.streams)
 			})
 		}
 	}
 	for _, connections := range []int{1, 16} {
-		add(fmt.Sprintf("request-response/connections=%d", connections), func(ctx context.Context, w *way, l lengths) (map[string]float64, error) {
+		add(fmt.Sprintf("request-response/connections=%d", connections), func(ctx context.Context, w *path, l durations) (map[string]float64, error) {
 			return w.roundTrips(ctx, connections, l.roundTrips)
 		})
 	}
-	for _, payload := range []int{question, mtu - 28} { // IPv4 and UDP
-		add(fmt.Sprintf("udp/payload=%d/loss-search", payload), func(ctx context.Context, w *way, l lengths) (map[string]float64, error) {
+	for _, payload := range []int{messageSize, mtu - 28} { // IPv4 and UDP
+		add(fmt.Sprintf("udp/payload=%d/loss-search", payload), func(ctx context.Context, w *path, l durations) (map[string]float64, error) {
 			return w.packetRate(ctx, payload, l.trial)
 		})
 	}
 	return all
 }
 
-// way is the path between the near pod and another one.
-type way struct {
+// path is the path between the near pod and another one.
+type path struct {
 	near, other *end
-	spot        spot
+	podEnd      podEnd
 	costs       func(ctx context.Context) (near, far time.Duration, err error) // nil: no gateway is on it
 }
 
 // cost is what gateways take while something is done.
-func (w *way) cost(ctx context.Context, do func() error) (near, far time.Duration, err error) {
+func (w *path) cost(ctx context.Context, do func() error) (near, far time.Duration, err error) {
 	if w.costs == nil {
 		return 0, 0, do()
 	}
@@ -94,10 +94,10 @@ func (w *way) cost(ctx context.Context, do func() error) (near, far time.Duratio
 
 // streams measures TCP as fast as it goes. Its bytes are counted where they arrive, from
 // before the costs are read until after, so that both are of the same time.
-func (w *way) streams(ctx context.Context, n int, back bool, d time.Duration) (m map[string]float64, err error) {
-	from, to, address := w.near, w.other, w.spot.address
+func (w *path) streams(ctx context.Context, n int, back bool, d time.Duration) (m map[string]float64, err error) {
+	from, to, address := w.near, w.other, w.podEnd.address
 	if back {
-		from, to, address = w.other, w.near, w.spot.seesNear
+		from, to, address = w.other, w.near, w.podEnd.nearAddress
 	}
 	if err := from.StartStreams(traffic.Streams{To: address, From: make([]traffic.Source, n)}); err != nil {
 		_ = from.StopStreams() // those that were opened
@@ -135,7 +135,7 @@ func (w *way) streams(ctx context.Context, n int, back bool, d time.Duration) (m
 }
 
 // during is what an end receives while something is done.
-func (w *way) during(to *end, do func() error) (traffic.Count, error) {
+func (w *path) during(to *end, do func() error) (traffic.Count, error) {
 	before, err := to.Count()
 	if err != nil {
 		return before, err
@@ -148,8 +148,8 @@ func (w *way) during(to *end, do func() error) (traffic.Count, error) {
 }
 
 // roundTrips measures requests and responses over TCP.
-func (w *way) roundTrips(_ context.Context, connections int, d time.Duration) (map[string]float64, error) {
-	l, err := w.near.RoundTrips(traffic.RoundTrips{To: w.spot.address, Connections: connections, Size: question, Duration: d})
+func (w *path) roundTrips(_ context.Context, connections int, d time.Duration) (map[string]float64, error) {
+	l, err := w.near.RoundTrips(traffic.RoundTrips{To: w.podEnd.address, Connections: connections, Size: messageSize, Duration: d})
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +161,11 @@ func (w *way) roundTrips(_ context.Context, connections int, d time.Duration) (m
 
 // packetRate searches the highest rates without loss and with little, and what a packet
 // costs near the latter.
-func (w *way) packetRate(ctx context.Context, payload int, d time.Duration) (map[string]float64, error) {
+func (w *path) packetRate(ctx context.Context, payload int, d time.Duration) (map[string]float64, error) {
 	trial := func(rate float64) (measure.Trial, error) {
 		var sent traffic.Sent
 		count, err := w.during(w.other, func() (err error) {
-			sent, err = w.near.Blast(traffic.Blast{To: w.spot.address, Sizes: []int{payload}, Rate: rate, Duration: d, Burst: burst})
+			sent, err = w.near.Blast(traffic.Blast{To: w.podEnd.address, Sizes: []int{payload}, Rate: rate, Duration: d, Burst: burst})
 			time.Sleep(delivery)
 			return err
 		})

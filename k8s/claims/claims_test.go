@@ -42,7 +42,7 @@ var lengths = []netip.Prefix{pfx("192.168.0.0/22"), pfx("192.168.4.0/23"), pfx("
 func (w *writer) settle(t *testing.T) []claims.Spec {
 	t.Helper()
 	w.life.restart(0)
-	w.look()
+	w.reload()
 	for range 50 {
 		inForce, err := claims.Ensure(t.Context(), w.client, w)
 		if err == nil {
@@ -61,7 +61,7 @@ func (w *writer) live(ctx context.Context, t *testing.T, random *rand.Rand, live
 	for range lives {
 		w.change(random)
 		w.life.restart(0.2)
-		w.overlook(random)
+		w.reloadPartly(random)
 		_, err := claims.Ensure(ctx, w.client, w)
 		if err != nil && !errors.Is(err, errKilled) && !errors.Is(err, claims.ErrUnsettled) {
 			t.Error(err)
@@ -70,7 +70,7 @@ func (w *writer) live(ctx context.Context, t *testing.T, random *rand.Rand, live
 }
 
 // change lets an owner come, go, or want something else.
-func (w *world) change(random *rand.Rand) {
+func (w *fakeCluster) change(random *rand.Rand) {
 	name := fmt.Sprint(w.prefix(), random.IntN(4))
 	switch random.IntN(5) {
 	case 0:
@@ -86,15 +86,15 @@ func (w *world) change(random *rand.Rand) {
 // race is one round: two writers want overlapping blocks of one pool, each is killed
 // at its writes, and at last each has all it wants and nothing is left over.
 func race(t *testing.T, admin *rest.Config, ordinal int) {
-	w := newWorld(ordinal, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(ordinal >> 2), byte(ordinal << 6), 0}), 18))
+	w := newFakeCluster(ordinal, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(ordinal >> 2), byte(ordinal << 6), 0}), 18))
 	random := rand.New(rand.NewPCG(uint64(ordinal), 0))
 	a, b := newWriter(t, admin, w, uint64(2*ordinal)), newWriter(t, admin, w, uint64(2*ordinal+1))
-	turns := newTurns(random, a.life, b.life)
+	scheduler := newScheduler(random, a.life, b.life)
 	w.change(random)
 	var both sync.WaitGroup
 	for i, one := range []*writer{a, b} {
 		both.Go(func() {
-			defer turns.end(one.life)
+			defer scheduler.end(one.life)
 			one.live(t.Context(), t, rand.New(rand.NewPCG(uint64(ordinal), uint64(1+i))), 1+i)
 		})
 	}
@@ -131,7 +131,7 @@ func purposes(specs []claims.Spec) (all []string) {
 }
 
 // purposes are what all owners want.
-func (w *world) purposes() (all []string) {
+func (w *fakeCluster) purposes() (all []string) {
 	for name, wants := range w.owners {
 		for _, cidr := range wants {
 			all = append(all, fmt.Sprint(name, " ", cidr))
@@ -149,7 +149,7 @@ func TestT19_F17_TwoWritersKilledAtEveryWriteNeverBothWinAndLeaveNothingBehind(t
 	cluster.InstallCRDs(t, crds.Files)
 	c, err := client.New(cluster.Admin())
 	must(t, err)
-	witness := watchClaims(t, c)
+	claimChecker := watchClaims(t, c)
 	const parallel = 4
 	next := make(chan int)
 	var all sync.WaitGroup
@@ -173,8 +173,8 @@ func TestT19_F17_TwoWritersKilledAtEveryWriteNeverBothWinAndLeaveNothingBehind(t
 	if len(list.Items) > 0 {
 		t.Errorf("%d claims are left over, %s among them", len(list.Items), list.Items[0].Name)
 	}
-	witness.settle(t)
-	if seen := witness.check(t); seen < rounds {
+	claimChecker.settle(t)
+	if seen := claimChecker.check(t); seen < rounds {
 		t.Errorf("the witness saw %d claims bound in %d rounds", seen, rounds)
 	}
 }
@@ -184,7 +184,7 @@ func TestF7_NothingIsGrantedTwiceWhenTheStoreGoesBackInTime(t *testing.T) {
 	cluster.InstallCRDs(t, crds.Files)
 	c, err := client.New(cluster.Admin())
 	must(t, err)
-	w := newWorld(0, pfx("10.64.0.0/20"))
+	w := newFakeCluster(0, pfx("10.64.0.0/20"))
 	a, b := newWriter(t, cluster.Admin(), w, 1), newWriter(t, cluster.Admin(), w, 2)
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 3 {
@@ -219,7 +219,7 @@ func TestClaimsThatAreThereAlreadyAreTakenOver(t *testing.T) {
 	cluster.InstallCRDs(t, crds.Files)
 	c, err := client.New(cluster.Admin())
 	must(t, err)
-	w := newWorld(2000, pfx("10.200.0.0/20"))
+	w := newFakeCluster(2000, pfx("10.200.0.0/20"))
 	a := newWriter(t, cluster.Admin(), w, 1)
 	for prefix, owner := range map[v1alpha1.CIDR]string{"10.200.8.0/22": "w2000-b", "10.200.0.0/24": "w2000-gone", "10.200.1.0/24": "company"} {
 		claim := &v1alpha1.AddressClaim{Spec: claims.Spec{Prefix: prefix, Pool: v1alpha1.PoolRemap, Owner: v1alpha1.ClaimOwner{Kind: "Peering", Name: owner}}}
@@ -247,13 +247,13 @@ func TestClaimsThatAreThereAlreadyAreTakenOver(t *testing.T) {
 func TestAClaimThatIsStillUsedStays(t *testing.T) {
 	cluster := kube.Shared(t)
 	cluster.InstallCRDs(t, crds.Files)
-	w := newWorld(3000, pfx("10.201.0.0/20"))
+	w := newFakeCluster(3000, pfx("10.201.0.0/20"))
 	a := newWriter(t, cluster.Admin(), w, 1)
 	w.set("w3000-b", lengths[0])
 	want := names(a.settle(t))
 	for name, answer := range map[string]error{"used": nil, "nobody knows": errors.New("the API server is away")} {
 		t.Run(name, func(t *testing.T) {
-			inForce, err := claims.Ensure(t.Context(), a.client, stubborn{answer})
+			inForce, err := claims.Ensure(t.Context(), a.client, inUseOwners{answer})
 			if !errors.Is(err, answer) || len(inForce) > 0 {
 				t.Errorf("got %v, %v; want none that is wanted, and the error %v", names(inForce), err, answer)
 			}
@@ -266,16 +266,16 @@ func TestAClaimThatIsStillUsedStays(t *testing.T) {
 	a.settle(t)
 }
 
-// stubborn owners want nothing and let go of nothing.
-type stubborn struct{ err error }
+// inUseOwners owners want nothing and let go of nothing.
+type inUseOwners struct{ err error }
 
-func (stubborn) Wanted([]claims.Spec) []claims.Spec                    { return nil }
-func (s stubborn) Released(context.Context, claims.Spec) (bool, error) { return false, s.err }
+func (inUseOwners) Wanted([]claims.Spec) []claims.Spec                    { return nil }
+func (s inUseOwners) Released(context.Context, claims.Spec) (bool, error) { return false, s.err }
 
 func TestF6_AnAPIServerThatIsAwayIsAnErrorNotAnEmptyList(t *testing.T) {
 	cluster := kube.Shared(t)
 	cluster.InstallCRDs(t, crds.Files)
-	w := newWorld(4000, pfx("10.202.0.0/20"))
+	w := newFakeCluster(4000, pfx("10.202.0.0/20"))
 	a := newWriter(t, cluster.Admin(), w, 1)
 	w.set("w4000-b", lengths[0])
 	want := names(a.settle(t))

@@ -48,8 +48,8 @@ const (
 	burst = 400
 )
 
-// known are the groups that a Client has kinds of.
-var known = []struct {
+// groupVersions are the groups that a Client has kinds of.
+var groupVersions = []struct {
 	version schema.GroupVersion
 	add     func(*runtime.Scheme) error
 }{
@@ -76,13 +76,13 @@ func New(config *rest.Config) (*Client, error) {
 	if config.RateLimiter == nil && config.QPS > 0 {
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 	}
-	config.Wrap(oneTry)
+	config.Wrap(noWatchRetry)
 	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("access to the API server: %w", err)
 	}
 	scheme := runtime.NewScheme()
-	for _, group := range known {
+	for _, group := range groupVersions {
 		if err := group.add(scheme); err != nil {
 			return nil, fmt.Errorf("access to the API server: %w", err)
 		}
@@ -90,7 +90,7 @@ func New(config *rest.Config) (*Client, error) {
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // what errors are made of
 	c := &Client{config: config, groups: make(map[schema.GroupVersion]*rest.RESTClient), parameter: runtime.NewParameterCodec(scheme)}
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
-	for _, group := range known {
+	for _, group := range groupVersions {
 		if c.groups[group.version], err = restClient(config, connections, codecs, group.version); err != nil {
 			return nil, fmt.Errorf("access to the API server: %w", err)
 		}

@@ -16,66 +16,66 @@ import (
 
 // ClusterNetworks are those of the cluster: there is one at most.
 func (c *Client) ClusterNetworks() *Kind[*v1alpha1.ClusterNetwork, *v1alpha1.ClusterNetworkList] {
-	return kindOf[v1alpha1.ClusterNetwork, v1alpha1.ClusterNetworkList](c, ours("ClusterNetwork"), "clusternetworks", "")
+	return kindOf[v1alpha1.ClusterNetwork, v1alpha1.ClusterNetworkList](c, straitKind("ClusterNetwork"), "clusternetworks", "")
 }
 
 // Peerings are those of the cluster.
 func (c *Client) Peerings() *Kind[*v1alpha1.Peering, *v1alpha1.PeeringList] {
-	return kindOf[v1alpha1.Peering, v1alpha1.PeeringList](c, ours("Peering"), "peerings", "")
+	return kindOf[v1alpha1.Peering, v1alpha1.PeeringList](c, straitKind("Peering"), "peerings", "")
 }
 
 // NodeAttachments are those of the cluster.
 func (c *Client) NodeAttachments() *Kind[*v1alpha1.NodeAttachment, *v1alpha1.NodeAttachmentList] {
-	return kindOf[v1alpha1.NodeAttachment, v1alpha1.NodeAttachmentList](c, ours("NodeAttachment"), "nodeattachments", "")
+	return kindOf[v1alpha1.NodeAttachment, v1alpha1.NodeAttachmentList](c, straitKind("NodeAttachment"), "nodeattachments", "")
 }
 
 // AddressClaims are those of the cluster.
 func (c *Client) AddressClaims() *Kind[*v1alpha1.AddressClaim, *v1alpha1.AddressClaimList] {
-	return kindOf[v1alpha1.AddressClaim, v1alpha1.AddressClaimList](c, ours("AddressClaim"), "addressclaims", "")
+	return kindOf[v1alpha1.AddressClaim, v1alpha1.AddressClaimList](c, straitKind("AddressClaim"), "addressclaims", "")
 }
 
 // AddressMappings are those of the cluster.
 func (c *Client) AddressMappings() *Kind[*v1alpha1.AddressMapping, *v1alpha1.AddressMappingList] {
-	return kindOf[v1alpha1.AddressMapping, v1alpha1.AddressMappingList](c, ours("AddressMapping"), "addressmappings", "")
+	return kindOf[v1alpha1.AddressMapping, v1alpha1.AddressMappingList](c, straitKind("AddressMapping"), "addressmappings", "")
 }
 
-func ours(kind string) schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind(kind) }
+func straitKind(kind string) schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind(kind) }
 
 // Kubernetes' kinds. Those with a namespace are the ones in it, or in all if it is empty.
 
 // Nodes are those of the cluster.
 func (c *Client) Nodes() *Kind[*corev1.Node, *corev1.NodeList] {
-	return kindOf[corev1.Node, corev1.NodeList](c, core("Node"), "nodes", "")
+	return kindOf[corev1.Node, corev1.NodeList](c, coreKind("Node"), "nodes", "")
 }
 
 // Namespaces are those of the cluster.
 func (c *Client) Namespaces() *Kind[*corev1.Namespace, *corev1.NamespaceList] {
-	return kindOf[corev1.Namespace, corev1.NamespaceList](c, core("Namespace"), "namespaces", "")
+	return kindOf[corev1.Namespace, corev1.NamespaceList](c, coreKind("Namespace"), "namespaces", "")
 }
 
 // Pods are those in a namespace.
 func (c *Client) Pods(namespace string) *Kind[*corev1.Pod, *corev1.PodList] {
-	return kindOf[corev1.Pod, corev1.PodList](c, core("Pod"), "pods", namespace)
+	return kindOf[corev1.Pod, corev1.PodList](c, coreKind("Pod"), "pods", namespace)
 }
 
 // ConfigMaps are those in a namespace.
 func (c *Client) ConfigMaps(namespace string) *Kind[*corev1.ConfigMap, *corev1.ConfigMapList] {
-	return kindOf[corev1.ConfigMap, corev1.ConfigMapList](c, core("ConfigMap"), "configmaps", namespace)
+	return kindOf[corev1.ConfigMap, corev1.ConfigMapList](c, coreKind("ConfigMap"), "configmaps", namespace)
 }
 
 // Secrets are those in a namespace.
 func (c *Client) Secrets(namespace string) *Kind[*corev1.Secret, *corev1.SecretList] {
-	return kindOf[corev1.Secret, corev1.SecretList](c, core("Secret"), "secrets", namespace)
+	return kindOf[corev1.Secret, corev1.SecretList](c, coreKind("Secret"), "secrets", namespace)
 }
 
 // Services are those in a namespace.
 func (c *Client) Services(namespace string) *Kind[*corev1.Service, *corev1.ServiceList] {
-	return kindOf[corev1.Service, corev1.ServiceList](c, core("Service"), "services", namespace)
+	return kindOf[corev1.Service, corev1.ServiceList](c, coreKind("Service"), "services", namespace)
 }
 
 // Events are those in a namespace. Those of objects without one are in default.
 func (c *Client) Events(namespace string) *Kind[*corev1.Event, *corev1.EventList] {
-	return kindOf[corev1.Event, corev1.EventList](c, core("Event"), "events", namespace)
+	return kindOf[corev1.Event, corev1.EventList](c, coreKind("Event"), "events", namespace)
 }
 
 // StatefulSets are those in a namespace.
@@ -118,4 +118,4 @@ func (c *Client) PodDisruptionBudgets(namespace string) *Kind[*policyv1.PodDisru
 	return kindOf[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](c, policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "poddisruptionbudgets", namespace)
 }
 
-func core(kind string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(kind) }
+func coreKind(kind string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(kind) }

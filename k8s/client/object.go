@@ -16,9 +16,9 @@ func OldestFirst[T Object](objects []T) []T {
 }
 
 // Clip shortens a text to so many bytes, which a field of an object takes, at least 3.
-func Clip(text string, room int) string {
-	if len(text) <= room {
+func Clip(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:room-3], "") + "..."
+	return strings.ToValidUTF8(text[:limit-3], "") + "..."
 }

@@ -26,9 +26,9 @@ import (
 func TestF6_ACacheLearnsWhatABackupUndidAlsoWhenItsVersionsAreGivenAnew(t *testing.T) {
 	cluster := kube.Start(t)
 	cluster.InstallCRDs(t, crds.Files)
-	way := newWay(t, cluster.Admin())
+	proxy := newProxy(t, cluster.Admin())
 	direct := clientOf(t, cluster)
-	follower, err := client.New(way.config)
+	follower, err := client.New(proxy.config)
 	must(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -60,13 +60,13 @@ func TestF6_ACacheLearnsWhatABackupUndidAlsoWhenItsVersionsAreGivenAnew(t *testi
 	})
 
 	// The follower meets a server whose versions have passed those it saw.
-	way.close()
+	proxy.close()
 	cluster.Restore(t, backup)
 	for passed := false; !passed; {
 		passed = versionOf(t, create("passing")) > seen
 		remove("passing")
 	}
-	way.open(t)
+	proxy.open(t)
 	wait.Until(t, "the cache is what the backup was", func() bool {
 		_, kept := all.Get("kept")
 		_, undone := all.Get("undone")
@@ -82,8 +82,8 @@ func versionOf(t *testing.T, of metav1.Object) uint64 {
 	return version
 }
 
-// way is a port of its own that leads to an API server, while it is open.
-type way struct {
+// proxy is a port of its own that leads to an API server, while it is open.
+type proxy struct {
 	config *rest.Config // of who takes it
 	to, at string
 
@@ -92,11 +92,11 @@ type way struct {
 	connections []net.Conn
 }
 
-func newWay(t *testing.T, to *rest.Config) *way {
+func newProxy(t *testing.T, to *rest.Config) *proxy {
 	t.Helper()
 	server, err := url.Parse(to.Host)
 	must(t, err)
-	w := &way{config: rest.CopyConfig(to), to: server.Host, at: ports.Address(t)}
+	w := &proxy{config: rest.CopyConfig(to), to: server.Host, at: ports.Address(t)}
 	w.open(t)
 	t.Cleanup(w.close)
 	server.Host = w.at
@@ -105,7 +105,7 @@ func newWay(t *testing.T, to *rest.Config) *way {
 }
 
 // open listens.
-func (w *way) open(t *testing.T) {
+func (w *proxy) open(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", w.at)
 	must(t, err)
@@ -131,7 +131,7 @@ func (w *way) open(t *testing.T) {
 }
 
 // close refuses who comes and breaks off what is there.
-func (w *way) close() {
+func (w *proxy) close() {
 	w.listener.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,7 +22,7 @@ func TestF6_NobodyTriesAWatchAgainThatCouldNotBegin(t *testing.T) {
 	})
 	const list, watch = "/api/v1/pods?limit=500", "/api/v1/pods?resourceVersion=7&watch=true"
 	ask := func(next http.RoundTripper, path string) (*http.Response, error) {
-		return oneTry(next).RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		return noWatchRetry(next).RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 	}
 	again := func(err error) bool {
 		return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)
@@ -45,7 +45,7 @@ func TestF6_NobodyTriesAWatchAgainThatCouldNotBegin(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	canceled := RoundTripper(func(r *http.Request) (*http.Response, error) { return nil, r.Context().Err() })
-	if _, err := oneTry(canceled).RoundTrip(httptest.NewRequestWithContext(ended, http.MethodGet, watch, nil)); !errors.Is(err, context.Canceled) {
+	if _, err := noWatchRetry(canceled).RoundTrip(httptest.NewRequestWithContext(ended, http.MethodGet, watch, nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("who ended the watch is told %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // cluster is a world with a real API server.
 type cluster struct {
 	*kube.Cluster
-	*world
+	*fixture
 }
 
 func newCluster(t *testing.T, c *kube.Cluster) *cluster {
@@ -22,5 +22,5 @@ func newCluster(t *testing.T, c *kube.Cluster) *cluster {
 	account := c.ServiceAccount(t, "strait", "gateway")
 	c.Grant(t, rbac.Gateway, "strait", "gateway")
 	c.ServiceAccount(t, "pods", "default") // without which no pod is admitted
-	return &cluster{c, newWorld(t, c.Admin(), account)}
+	return &cluster{c, newFixture(t, c.Admin(), account)}
 }

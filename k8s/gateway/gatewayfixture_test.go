@@ -25,9 +25,9 @@ import (
 	"strait.dev/strait/test/ports"
 )
 
-// world is a cluster with a gateway, b-0 of Peering b, that may do what package rbac says
+// fixture is a cluster with a gateway, b-0 of Peering b, that may do what package rbac says
 // and no more.
-type world struct {
+type fixture struct {
 	admin   *client.Client
 	options Options
 	log     *lockedBuffer
@@ -37,16 +37,16 @@ type world struct {
 }
 
 // inMemory is a world with an API server in memory.
-func inMemory(t *testing.T) *world {
+func inMemory(t *testing.T) *fixture {
 	t.Helper()
 	s := fakekube.New(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pods"}})
-	return newWorld(t, s.Config(), s.ServiceAccount(t, "strait", "gateway", rbac.Gateway))
+	return newFixture(t, s.Config(), s.ServiceAccount(t, "strait", "gateway", rbac.Gateway))
 }
 
-// newWorld makes one of the configurations of an administrator and of the gateway.
-func newWorld(t *testing.T, admin, account *rest.Config) *world {
+// newFixture makes one of the configurations of an administrator and of the gateway.
+func newFixture(t *testing.T, admin, account *rest.Config) *fixture {
 	t.Helper()
-	w := &world{log: new(lockedBuffer)}
+	w := &fixture{log: new(lockedBuffer)}
 	var err error
 	w.admin, err = client.New(admin)
 	must(t, err)
@@ -76,7 +76,7 @@ func newWorld(t *testing.T, admin, account *rest.Config) *world {
 }
 
 // run starts the gateway.
-func (w *world) run(t *testing.T) {
+func (w *fixture) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stop, w.ended = cancel, make(chan error, 1)
@@ -85,7 +85,7 @@ func (w *world) run(t *testing.T) {
 }
 
 // halt ends the gateway, if it runs.
-func (w *world) halt(t *testing.T) {
+func (w *fixture) halt(t *testing.T) {
 	t.Helper()
 	if w.stop == nil {
 		return
@@ -98,7 +98,7 @@ func (w *world) halt(t *testing.T) {
 }
 
 // eventually waits until something is so, and fails if the gateway ends before.
-func (w *world) eventually(t *testing.T, what string, so func() bool) {
+func (w *fixture) eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	kube.Until(t, what, func() string {
 		select {
@@ -115,7 +115,7 @@ func (w *world) eventually(t *testing.T, what string, so func() bool) {
 }
 
 // get is the body of an answer of the gateway, or its status if that is not 200.
-func (w *world) get(path string) string {
+func (w *fixture) get(path string) string {
 	answer, err := http.Get("http://" + w.options.Observability.String() + path)
 	if err != nil {
 		return err.Error()
@@ -129,10 +129,10 @@ func (w *world) get(path string) string {
 }
 
 // ready reports whether the gateway calls itself so.
-func (w *world) ready() bool { return w.get("/readyz") == "ok\n" }
+func (w *fixture) ready() bool { return w.get("/readyz") == "ok\n" }
 
 // has is whether the gateway serves that line of metrics, with what it is besides.
-func (w *world) has(metric string) func() bool {
+func (w *fixture) has(metric string) func() bool {
 	name, value, _ := strings.Cut(metric, " ")
 	name, labels, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
 	if labels != "" {
@@ -143,13 +143,13 @@ func (w *world) has(metric string) func() bool {
 }
 
 // inForce is the configuration in force, as the gateway keeps it; empty: none yet.
-func (w *world) inForce() string {
+func (w *fixture) inForce() string {
 	text, _ := os.ReadFile(filepath.Join(w.options.CacheDir, cacheName))
 	return string(text)
 }
 
 // node is what is in force for a node, nil if it is not there.
-func (w *world) node(name string) *config.Node {
+func (w *fixture) node(name string) *config.Node {
 	c, err := config.Parse([]byte(w.inForce()))
 	if err != nil {
 		return nil
@@ -163,7 +163,7 @@ func (w *world) node(name string) *config.Node {
 }
 
 // routes is whether just these prefixes lead to a node.
-func (w *world) routes(node string, prefixes ...string) func() bool {
+func (w *fixture) routes(node string, prefixes ...string) func() bool {
 	return func() bool {
 		n := w.node(node)
 		return n != nil && fmt.Sprint(n.Prefixes) == fmt.Sprint(prefixes)

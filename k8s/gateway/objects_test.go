@@ -19,14 +19,14 @@ func read[T any](t *testing.T, text string) *T {
 }
 
 // created creates an object that is gone after the test.
-func (w *world) created(t *testing.T, create func(context.Context) error, remove func(context.Context) error) {
+func (w *fixture) created(t *testing.T, create func(context.Context) error, remove func(context.Context) error) {
 	t.Helper()
 	must(t, create(t.Context()))
 	t.Cleanup(func() { _ = remove(context.Background()) }) // a test may have done so
 }
 
 // network is the ClusterNetwork of cluster a, with the controller's status.
-func (w *world) network(t *testing.T) {
+func (w *fixture) network(t *testing.T) {
 	t.Helper()
 	kind := w.admin.ClusterNetworks()
 	w.created(t, func(ctx context.Context) error {
@@ -53,7 +53,7 @@ spec:
 `
 
 // peering is the Peering b, without a status.
-func (w *world) peering(t *testing.T) {
+func (w *fixture) peering(t *testing.T) {
 	t.Helper()
 	w.created(t, func(ctx context.Context) error {
 		_, err := w.admin.Peerings().Create(ctx, read[v1alpha1.Peering](t, peeringSpec), metav1.CreateOptions{})
@@ -62,7 +62,7 @@ func (w *world) peering(t *testing.T) {
 }
 
 // place is what the controller gives the gateway.
-func (w *world) place(t *testing.T) {
+func (w *fixture) place(t *testing.T) {
 	t.Helper()
 	_, err := w.admin.Peerings().ApplyStatus(t.Context(), read[v1alpha1.Peering](t, `
 metadata: {name: b}
@@ -73,7 +73,7 @@ status:
 }
 
 // gatewayPart is what the status of the Peering says of the gateway.
-func (w *world) gatewayPart(t *testing.T) v1alpha1.PeeringStatus {
+func (w *fixture) gatewayPart(t *testing.T) v1alpha1.PeeringStatus {
 	t.Helper()
 	p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *world) gatewayPart(t *testing.T) v1alpha1.PeeringStatus {
 }
 
 // attach creates a NodeAttachment.
-func (w *world) attach(t *testing.T, name string, index int32, underlay, internal v1alpha1.IP, podCIDRs ...v1alpha1.CIDR) {
+func (w *fixture) attach(t *testing.T, name string, index int32, underlay, internal v1alpha1.IP, podCIDRs ...v1alpha1.CIDR) {
 	t.Helper()
 	n := &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeAttachmentSpec{
 		Index: index, UnderlayAddresses: []v1alpha1.IP{underlay}, InternalAddresses: []v1alpha1.IP{internal}, PodCIDRs: podCIDRs,
@@ -94,19 +94,19 @@ func (w *world) attach(t *testing.T, name string, index int32, underlay, interna
 	}, func(ctx context.Context) error { return w.detach(ctx, name) })
 }
 
-func (w *world) detach(ctx context.Context, name string) error {
+func (w *fixture) detach(ctx context.Context, name string) error {
 	return w.admin.NodeAttachments().Delete(ctx, name, metav1.DeleteOptions{})
 }
 
 // twoNodes are node-1 and node-2 with a range of pods each.
-func (w *world) twoNodes(t *testing.T) {
+func (w *fixture) twoNodes(t *testing.T) {
 	t.Helper()
 	w.attach(t, "node-1", 1, "192.0.2.21", "10.80.0.11", "10.0.1.0/24")
 	w.attach(t, "node-2", 2, "192.0.2.22", "10.80.0.12", "10.0.2.0/24")
 }
 
 // pod creates a running pod with an address on a node.
-func (w *world) pod(t *testing.T, name, node, address string) {
+func (w *fixture) pod(t *testing.T, name, node, address string) {
 	t.Helper()
 	pods := w.admin.Pods("pods")
 	no := false
@@ -123,7 +123,7 @@ func (w *world) pod(t *testing.T, name, node, address string) {
 	}, func(ctx context.Context) error { return w.removePod(ctx, name) })
 }
 
-func (w *world) removePod(ctx context.Context, name string) error {
+func (w *fixture) removePod(ctx context.Context, name string) error {
 	at := int64(0) // there is no kubelet to agree
 	return w.admin.Pods("pods").Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &at})
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // peer runs the remote cluster's gateway, from a file, and names it in the Peering.
-func (w *world) peer(t *testing.T) {
+func (w *fixture) peer(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
 	key, own := filepath.Join(dir, "private.key"), filepath.Join(dir, "own.key")
@@ -49,7 +49,7 @@ remote: {cluster: a, prefixes: [{cidr: 10.0.0.0/16, seenAs: 10.72.0.0/16}]}
 	})
 }
 
-func (w *world) setPeers(t *testing.T, peers ...v1alpha1.Peer) {
+func (w *fixture) setPeers(t *testing.T, peers ...v1alpha1.Peer) {
 	t.Helper()
 	kube.Edit(t, w.admin.Peerings(), "b", func(p *v1alpha1.Peering) { p.Spec.Peers = peers })
 }

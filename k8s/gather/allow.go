@@ -12,8 +12,8 @@ import (
 // What is allowed to leave the cluster, field by field. A field that Kubernetes gets later
 // is left out until it stands here.
 
-// leftOut is the value of what is there and not shown.
-const leftOut = "(left out)"
+// omitted is the value of what is there and not shown.
+const omitted = "(left out)"
 
 // annotations are those whose values are shown. Others hold whole objects, and whatever
 // else somebody put there.
@@ -26,7 +26,7 @@ var annotations = []string{
 var environment = []string{"STRAIT_PEERING", "STRAIT_PEERING_UID", "GOMAXPROCS", "GOGC", "GODEBUG"}
 
 // ours are the names of Strait's containers, whose arguments are shown.
-var ours = []string{install.Controller, install.Gateway, install.Node}
+var straitContainers = []string{install.Controller, install.Gateway, install.Node}
 
 func allowMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	is := metav1.ObjectMeta{
@@ -36,7 +36,7 @@ func allowMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 	for name, value := range m.Annotations {
 		if !slices.Contains(annotations, name) {
-			value = leftOut
+			value = omitted
 		}
 		metav1.SetMetaDataAnnotation(&is, name, value)
 	}
@@ -75,12 +75,12 @@ func allowContainer(c corev1.Container) corev1.Container {
 		Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Ports: c.Ports, Resources: c.Resources, SecurityContext: c.SecurityContext,
 		RestartPolicy: c.RestartPolicy, TerminationMessagePolicy: c.TerminationMessagePolicy,
 	}
-	if slices.Contains(ours, c.Name) {
+	if slices.Contains(straitContainers, c.Name) {
 		is.Args = c.Args
 	}
 	for _, e := range c.Env {
 		if e.Value != "" && !slices.Contains(environment, e.Name) {
-			e.Value = leftOut
+			e.Value = omitted
 		}
 		is.Env = append(is.Env, corev1.EnvVar{Name: e.Name, Value: e.Value, ValueFrom: e.ValueFrom}) // ValueFrom only says where it is
 	}

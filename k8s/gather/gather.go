@@ -75,7 +75,7 @@ type site struct {
 	scanner      *scanner
 	since        time.Duration
 	gatewayNodes map[string]bool
-	told         func(line string)
+	progress     func(line string)
 	exec         func(context.Context, client.ExecOptions) error
 	logs         func(ctx context.Context, namespace, pod, container string, o corev1.PodLogOptions) (io.ReadCloser, error)
 
@@ -96,7 +96,7 @@ func run(ctx context.Context, to io.Writer, clusters []operator.Cluster, o Optio
 	a := &archive{root: o.Root, now: o.Now, limit: o.MaxSize, to: to}
 	summary := &Summary{Schema: Schema, Taken: o.Now.UTC().Truncate(time.Second), Strait: o.Strait}
 	for i, c := range clusters {
-		s := &site{Cluster: c, archive: a, scanner: &scanner{}, since: o.Since, gatewayNodes: map[string]bool{}, told: o.Say}
+		s := &site{Cluster: c, archive: a, scanner: &scanner{}, since: o.Since, gatewayNodes: map[string]bool{}, progress: o.Say}
 		s.is = Cluster{Name: c.Name, Folder: folder(c.Name, i), Files: []string{}, Missing: []Missing{}}
 		connect(s)
 		s.gather(ctx, o.Namespaces)
@@ -133,8 +133,8 @@ func folder(name string, number int) string {
 // gather reads a cluster. Secrets come first, which say what must not be seen, then
 // Peerings, which say which keys are public; logs come last, as they are long.
 func (s *site) gather(ctx context.Context, namespaces []string) {
-	if err := s.answers(ctx); err != nil {
-		s.misses("everything", err)
+	if err := s.checkAPIServer(ctx); err != nil {
+		s.recordMissing("everything", err)
 		return
 	}
 	for i, name := range namespaces {
@@ -152,12 +152,15 @@ func (s *site) gather(ctx context.Context, namespaces []string) {
 		}
 	}
 	read(ctx, s, "default/events.yaml", s.Client.Events("default"), func(l *corev1.EventList) []corev1.Event { return slices.DeleteFunc(l.Items, notOurs) },
-		func(o corev1.Event) any { o.Message = string(s.scanner.free([]byte(o.Message))); return allowEvent(o) })
-	s.inside(ctx, slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Labels[install.NameLabel] != install.Name }), nodes)
+		func(o corev1.Event) any {
+			o.Message = string(s.scanner.redactText([]byte(o.Message)))
+			return allowEvent(o)
+		})
+	s.askPods(ctx, slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Labels[install.NameLabel] != install.Name }), nodes)
 }
 
-// answers says whether there is any use in asking.
-func (s *site) answers(ctx context.Context) error {
+// checkAPIServer says whether there is any use in asking.
+func (s *site) checkAPIServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	_, err := s.Client.Raw(ctx, "/version")
@@ -171,25 +174,25 @@ func notOurs(e corev1.Event) bool {
 
 // status puts in what strait status says.
 func (s *site) status(ctx context.Context) {
-	report, err := operator.Look(ctx, s.Cluster, nil)
+	report, err := operator.ReadReport(ctx, s.Cluster, nil)
 	if err != nil {
-		s.misses("status.json", err)
+		s.recordMissing("status.json", err)
 		return
 	}
 	s.is.Status = report
 	s.json("status.json", report)
 	var text strings.Builder
 	if err := operator.Table(&text, report, s.archive.now); err != nil {
-		s.misses("status.txt", err)
+		s.recordMissing("status.txt", err)
 		return
 	}
-	s.put("status.txt", s.scanner.object([]byte(text.String())))
+	s.put("status.txt", s.scanner.redact([]byte(text.String())))
 }
 
 // put adds a file. It may be called concurrently, as misses and note.
 func (s *site) put(file string, text []byte) {
 	if err := s.archive.add(s.is.Folder+"/"+file, text, false); err != nil {
-		s.misses(file, err)
+		s.recordMissing(file, err)
 		return
 	}
 	s.mu.Lock()
@@ -197,11 +200,11 @@ func (s *site) put(file string, text []byte) {
 	s.is.Files = append(s.is.Files, file)
 }
 
-// misses tells what could not be had.
-func (s *site) misses(file string, err error) {
+// recordMissing tells what could not be had.
+func (s *site) recordMissing(file string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.is.Missing = append(s.is.Missing, Missing{file, string(s.scanner.free([]byte(err.Error())))})
+	s.is.Missing = append(s.is.Missing, Missing{file, string(s.scanner.redactText([]byte(err.Error())))})
 }
 
 func (s *site) note(format string, values ...any) {
@@ -214,5 +217,5 @@ func (s *site) note(format string, values ...any) {
 func (s *site) say(format string, values ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told(fmt.Sprintf(format, values...))
+	s.progress(fmt.Sprintf(format, values...))
 }

@@ -301,12 +301,12 @@ func TestT4_AnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
 
 func TestALogIsCutAtItsBeginning(t *testing.T) {
 	line := strings.Repeat("x", 99) + "\n"
-	text, before, err := end(strings.NewReader(strings.Repeat(line, 5000)+"last\n"), 1000)
+	text, before, err := tail(strings.NewReader(strings.Repeat(line, 5000)+"last\n"), 1000)
 	must(t, err)
 	if len(text) > 1000 || len(text) < 900 || !strings.HasSuffix(string(text), line+"last\n") || !strings.HasPrefix(string(text), line) || before+int64(len(text)) != 500005 {
 		t.Errorf("%d bytes after %d: %.50q", len(text), before, text)
 	}
-	text, before, err = end(strings.NewReader("all\n"), 1000)
+	text, before, err = tail(strings.NewReader("all\n"), 1000)
 	if string(text) != "all\n" || before != 0 || err != nil {
 		t.Errorf("%q after %d, %v", text, before, err)
 	}
@@ -327,7 +327,7 @@ func TestOfVeryManyNodesThoseThatAreNotWellAreLookedInto(t *testing.T) {
 		nodes = append(nodes, v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: v1alpha1.NodeAttachmentStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status}}}})
 	}
-	chosen := s.worth(pods, nodes)
+	chosen := s.selectPods(pods, nodes)
 	if len(chosen) != nodesAtMost+2 || chosen[0].Name != "node-150" || chosen[1].Name != "node-199" {
 		t.Errorf("%d chosen, first %s and %s", len(chosen), chosen[0].Name, chosen[1].Name)
 	}

@@ -38,7 +38,7 @@ func read[T client.Object, L client.List, S any](ctx context.Context, s *site, f
 	defer cancel()
 	list, err := kind.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		s.misses(file, err)
+		s.recordMissing(file, err)
 		return nil
 	}
 	all := items(list)
@@ -54,17 +54,17 @@ func read[T client.Object, L client.List, S any](ctx context.Context, s *site, f
 func (s *site) yaml(file string, value any) {
 	text, err := yaml.Marshal(value)
 	if err != nil {
-		s.misses(file, err)
+		s.recordMissing(file, err)
 		return
 	}
-	s.put(file, s.scanner.object(text))
+	s.put(file, s.scanner.redact(text))
 }
 
 // strait reads our own objects. Their fields hold nothing that is secret.
 func (s *site) strait(ctx context.Context) (nodes []v1alpha1.NodeAttachment) {
 	peerings := read(ctx, s, "objects/peerings.yaml", s.Client.Peerings(), func(l *v1alpha1.PeeringList) []v1alpha1.Peering { return l.Items },
 		func(p v1alpha1.Peering) any {
-			s.scanner.publish(publicKeys(&p)...)
+			s.scanner.addPublic(publicKeys(&p)...)
 			p.ObjectMeta = allowMeta(p.ObjectMeta)
 			return p
 		})
@@ -89,7 +89,7 @@ func (s *site) secrets(ctx context.Context, namespace string) {
 	read(ctx, s, namespace+"/secrets.yaml", s.Client.Secrets(namespace), func(l *corev1.SecretList) []corev1.Secret { return l.Items },
 		func(o corev1.Secret) any {
 			for _, content := range o.Data {
-				s.scanner.hide(content)
+				s.scanner.addSecret(content)
 			}
 			return keysOf{allowMeta(o.ObjectMeta), o.Type, slices.Sorted(maps.Keys(o.Data))}
 		})
@@ -114,7 +114,7 @@ func (s *site) kubernetes(ctx context.Context) {
 			err = json.Unmarshal(text, raw.into)
 		}
 		if err != nil {
-			s.misses(raw.file, err)
+			s.recordMissing(raw.file, err)
 			continue
 		}
 		if all, is := raw.into.(*definitions); is {
@@ -160,10 +160,10 @@ func (d *definitions) ours() {
 func (s *site) json(file string, value any) {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
-		s.misses(file, err)
+		s.recordMissing(file, err)
 		return
 	}
-	s.put(file, s.scanner.object(append(text, '\n')))
+	s.put(file, s.scanner.redact(append(text, '\n')))
 }
 
 // namespace reads what is in a namespace of Strait, and says which pods there are.
@@ -199,7 +199,10 @@ func (s *site) namespace(ctx context.Context, name string) []corev1.Pod {
 				Selector: o.Spec.Selector, UpdateStrategy: o.Spec.UpdateStrategy, Template: allowTemplate(o.Spec.Template)}}
 		})
 	read(ctx, s, at("events"), c.Events(name), func(l *corev1.EventList) []corev1.Event { return l.Items },
-		func(o corev1.Event) any { o.Message = string(s.scanner.free([]byte(o.Message))); return allowEvent(o) })
+		func(o corev1.Event) any {
+			o.Message = string(s.scanner.redactText([]byte(o.Message)))
+			return allowEvent(o)
+		})
 	return read(ctx, s, at("pods"), c.Pods(name), func(l *corev1.PodList) []corev1.Pod { return l.Items },
 		func(o corev1.Pod) any {
 			return corev1.Pod{ObjectMeta: allowMeta(o.ObjectMeta), Spec: allowPodSpec(o.Spec), Status: allowPodStatus(o.Status)}

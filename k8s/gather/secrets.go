@@ -43,8 +43,8 @@ type scanner struct {
 	found  atomic.Int64
 }
 
-// publish makes keys known as public.
-func (s *scanner) publish(keys ...v1alpha1.PublicKey) {
+// addPublic makes keys known as public.
+func (s *scanner) addPublic(keys ...v1alpha1.PublicKey) {
 	if s.public == nil {
 		s.public = map[string]bool{}
 	}
@@ -53,8 +53,8 @@ func (s *scanner) publish(keys ...v1alpha1.PublicKey) {
 	}
 }
 
-// hide makes the content of a Secret known.
-func (s *scanner) hide(content []byte) {
+// addSecret makes the content of a Secret known.
+func (s *scanner) addSecret(content []byte) {
 	content = bytes.TrimSpace(content)
 	if len(content) < leastSecret || s.public[string(content)] {
 		return
@@ -74,8 +74,8 @@ func (s *scanner) hide(content []byte) {
 	slices.SortStableFunc(s.exact, func(a, b []byte) int { return len(b) - len(a) })
 }
 
-// object is text without secrets, of fields that are allowed.
-func (s *scanner) object(text []byte) []byte {
+// redact is text without secrets, of fields that are allowed.
+func (s *scanner) redact(text []byte) []byte {
 	for _, secret := range s.exact {
 		if n := bytes.Count(text, secret); n > 0 {
 			s.found.Add(int64(n))
@@ -90,8 +90,8 @@ func (s *scanner) object(text []byte) []byte {
 	return s.replace(hexRuns, text, s.hex)
 }
 
-// free is text without secrets, of what anybody may have written.
-func (s *scanner) free(text []byte) []byte {
+// redactText is text without secrets, of what anybody may have written.
+func (s *scanner) redactText(text []byte) []byte {
 	text = named.ReplaceAllFunc(text, func(match []byte) []byte {
 		parts := named.FindSubmatch(match)
 		if bytes.HasPrefix(parts[2], []byte("/")) || s.public[string(parts[2])] { // where it is kept says nothing of it
@@ -100,7 +100,7 @@ func (s *scanner) free(text []byte) []byte {
 		s.found.Add(1)
 		return append(slices.Clone(parts[1]), redacted...)
 	})
-	return s.object(text)
+	return s.redact(text)
 }
 
 // replace replaces what has a form, by what it becomes with what stands before it.
@@ -145,7 +145,7 @@ func (s *scanner) base64(run []byte) []byte {
 	if err != nil {
 		return run
 	}
-	if inner := (&scanner{public: s.public}); !bytes.Equal(inner.object(plain), plain) {
+	if inner := (&scanner{public: s.public}); !bytes.Equal(inner.redact(plain), plain) {
 		return []byte(redacted)
 	}
 	return run

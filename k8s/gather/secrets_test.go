@@ -32,9 +32,9 @@ const (
 
 func TestWhatLooksLikeASecretIsReplaced(t *testing.T) {
 	s := &scanner{}
-	s.publish(v1alpha1.PublicKey(key(1)))
-	s.hide([]byte("correct horse battery staple\n"))
-	s.hide([]byte(key(7) + "\n"))
+	s.addPublic(v1alpha1.PublicKey(key(1)))
+	s.addSecret([]byte("correct horse battery staple\n"))
+	s.addSecret([]byte(key(7) + "\n"))
 	encoded := base64.StdEncoding.EncodeToString([]byte(key(2) + "\n"))
 	for _, c := range []struct{ text, want string }{
 		{"private " + key(2), "private [redacted]"},
@@ -61,7 +61,7 @@ func TestWhatLooksLikeASecretIsReplaced(t *testing.T) {
 		{"/var/lib/kubelet/pods/2a3f9c0e-2b1d-4c6f-9d57-0a1b2c3d4e5f/volumes", "/var/lib/kubelet/pods/2a3f9c0e-2b1d-4c6f-9d57-0a1b2c3d4e5f/volumes"},
 		{"a-pod-with-a-name-that-has-forty-three-chars", "a-pod-with-a-name-that-has-forty-three-chars"},
 	} {
-		if got := string(s.object([]byte(c.text))); got != c.want {
+		if got := string(s.redact([]byte(c.text))); got != c.want {
 			t.Errorf("%q became %q, want %q", c.text, got, c.want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestWhatLooksLikeASecretIsReplaced(t *testing.T) {
 		{`privateKey: /etc/strait/keys/1.key`, `privateKey: /etc/strait/keys/1.key`},
 		{`Secret b-psk is missing`, `Secret b-psk is missing`},
 	} {
-		if got := string(s.free([]byte(c.text))); got != c.want {
+		if got := string(s.redactText([]byte(c.text))); got != c.want {
 			t.Errorf("a log's %q became %q, want %q", c.text, got, c.want)
 		}
 	}
@@ -88,7 +88,7 @@ func FuzzAKeyIsFoundWhereverItStands(f *testing.F) {
 		s := &scanner{}
 		secret := []byte(key(n))
 		text := bytes.Join([][]byte{before, secret, after}, nil)
-		for _, clean := range []func([]byte) []byte{s.object, s.free} {
+		for _, clean := range []func([]byte) []byte{s.redact, s.redactText} {
 			if got := clean(bytes.Clone(text)); bytes.Contains(got, secret) {
 				// More letters of base64 right behind it make it another thing.
 				if len(after) > 0 && bytes.IndexByte([]byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-="), after[0]) >= 0 {
@@ -97,8 +97,8 @@ func FuzzAKeyIsFoundWhereverItStands(f *testing.F) {
 				t.Errorf("%q still holds %s: %q", text, secret, got)
 			}
 		}
-		s.hide(secret)
-		if got := s.object(bytes.Clone(text)); bytes.Contains(got, secret) {
+		s.addSecret(secret)
+		if got := s.redact(bytes.Clone(text)); bytes.Contains(got, secret) {
 			t.Errorf("%q still holds %s though it is known", text, secret)
 		}
 	})

@@ -13,7 +13,7 @@ import (
 
 // The life of a node, in one cluster, because starting one takes longer than all of it.
 func TestNodeFollowsItsObjects(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.gateway.IP(t, "link set overlay down")
 	halt := w.run(t)
 

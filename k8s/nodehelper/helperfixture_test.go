@@ -24,7 +24,7 @@ import (
 	"strait.dev/strait/test/ports"
 )
 
-// world is a cluster with the NodeAttachment of one node, and that node's network with
+// fixture is a cluster with the NodeAttachment of one node, and that node's network with
 // a gateway in it:
 //
 //	node ───────────────── gateway
@@ -33,7 +33,7 @@ import (
 //	                       10.71.2.9     what the other cluster has
 //
 // The gateway's end is a kernel VXLAN device.
-type world struct {
+type fixture struct {
 	*kube.Cluster
 	admin         *client.Client
 	options       Options
@@ -44,9 +44,9 @@ type world struct {
 
 const index, number = 3, 1
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{node: netns.New(t), gateway: netns.New(t), log: new(lockedBuffer)}
+	w := &fixture{node: netns.New(t), gateway: netns.New(t), log: new(lockedBuffer)}
 	w.node.IP(t, fmt.Sprintf(`
 link add eth0 type veth peer name eth0 %s
 addr add 192.0.2.21/24 dev eth0
@@ -80,7 +80,7 @@ route add 10.80.0.11/32 dev overlay src 10.80.0.1
 }
 
 // limited is a client that may do what package rbac says, and no more.
-func (w *world) limited(t *testing.T) *client.Client {
+func (w *fixture) limited(t *testing.T) *client.Client {
 	t.Helper()
 	account := w.ServiceAccount(t, "strait", "node")
 	w.Grant(t, rbac.Node, "strait", "node")
@@ -90,7 +90,7 @@ func (w *world) limited(t *testing.T) *client.Client {
 }
 
 // create makes the objects of the picture.
-func (w *world) create(t *testing.T) {
+func (w *fixture) create(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
 	_, err := w.admin.ClusterNetworks().Apply(ctx, &v1alpha1.ClusterNetwork{
@@ -114,7 +114,7 @@ func (w *world) create(t *testing.T) {
 }
 
 // gatewayAt says where the gateway's pod is.
-func (w *world) gatewayAt(t *testing.T, address v1alpha1.IP) {
+func (w *fixture) gatewayAt(t *testing.T, address v1alpha1.IP) {
 	t.Helper()
 	_, err := w.admin.Peerings().ApplyStatus(t.Context(), &v1alpha1.Peering{
 		ObjectMeta: metav1.ObjectMeta{Name: "b"},
@@ -129,7 +129,7 @@ func (w *world) gatewayAt(t *testing.T, address v1alpha1.IP) {
 }
 
 // run starts a helper, and returns what ends it.
-func (w *world) run(t *testing.T) (halt func()) {
+func (w *fixture) run(t *testing.T) (halt func()) {
 	t.Helper()
 	o := w.options
 	must(t, w.node.In(func() (err error) {
@@ -160,7 +160,7 @@ func (w *world) run(t *testing.T) (halt func()) {
 }
 
 // ready waits until the status of the NodeAttachment has that condition.
-func (w *world) ready(t *testing.T, status metav1.ConditionStatus, reason string) *v1alpha1.NodeAttachment {
+func (w *fixture) ready(t *testing.T, status metav1.ConditionStatus, reason string) *v1alpha1.NodeAttachment {
 	t.Helper()
 	var a *v1alpha1.NodeAttachment
 	w.eventually(t, reason, func() bool {
@@ -171,7 +171,7 @@ func (w *world) ready(t *testing.T, status metav1.ConditionStatus, reason string
 	return a
 }
 
-func (w *world) eventually(t *testing.T, what string, so func() bool) {
+func (w *fixture) eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	kube.Until(t, what, func() string {
 		if !so() {
@@ -182,7 +182,7 @@ func (w *world) eventually(t *testing.T, what string, so func() bool) {
 }
 
 // get is what the helper answers, or why it does not.
-func (w *world) get(path string) string {
+func (w *fixture) get(path string) string {
 	answer, err := http.Get("http://" + w.options.Listen + path)
 	if err != nil {
 		return err.Error()

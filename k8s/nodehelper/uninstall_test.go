@@ -15,7 +15,7 @@ import (
 )
 
 // annotate sets the annotation that makes nodes let go, or takes it away.
-func (w *world) annotate(t *testing.T, value string) {
+func (w *fixture) annotate(t *testing.T, value string) {
 	t.Helper()
 	body := `{"metadata":{"annotations":{"` + v1alpha1.UninstallAnnotation + `":` + value + `}}}`
 	_, err := w.admin.ClusterNetworks().Patch(t.Context(), v1alpha1.ClusterNetworkName, types.MergePatchType, []byte(body), metav1.PatchOptions{})
@@ -23,7 +23,7 @@ func (w *world) annotate(t *testing.T, value string) {
 }
 
 // released waits until the node says that it has nothing.
-func (w *world) released(t *testing.T) {
+func (w *fixture) released(t *testing.T) {
 	t.Helper()
 	w.eventually(t, "the node lets go", func() bool {
 		a, err := w.admin.NodeAttachments().Get(t.Context(), "node-1", metav1.GetOptions{})
@@ -32,7 +32,7 @@ func (w *world) released(t *testing.T) {
 }
 
 // ours is all that the node has of Strait.
-func (w *world) ours(t *testing.T) string {
+func (w *fixture) ours(t *testing.T) string {
 	t.Helper()
 	var found []string
 	for _, look := range []struct {
@@ -53,13 +53,13 @@ func (w *world) ours(t *testing.T) string {
 	return strings.Join(found, "\n")
 }
 
-func (w *world) pings() bool {
+func (w *fixture) pings() bool {
 	_, err := w.node.Try("ping", "-c1", "-W1", "10.71.2.9")
 	return err == nil
 }
 
 func TestTheAnnotationTakesEverythingAwayAndBack(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	run := func() (halt func()) { return w.run(t) } // for longer than one step
 	halt := run()
 	w.ready(t, metav1.ConditionTrue, reasonReady)

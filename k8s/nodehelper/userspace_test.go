@@ -18,7 +18,7 @@ import (
 
 // A node whose kernel has neither Geneve nor VXLAN.
 func TestAHelperStandsInForTheKernel(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.support = &node.Support{Userspace: true, Lacks: "no Geneve (not supported), no VXLAN (not supported)"}
 	w.speakGeneve(t)
 	halt := w.run(t)
@@ -41,7 +41,7 @@ func TestAHelperStandsInForTheKernel(t *testing.T) {
 }
 
 // speakGeneve replaces the gateway's VXLAN device by one that the test serves.
-func (w *world) speakGeneve(t *testing.T) {
+func (w *fixture) speakGeneve(t *testing.T) {
 	t.Helper()
 	must(t, w.gateway.In(func() error { return userspace.Make("overlay0") }))
 	w.gateway.IP(t, `

@@ -21,7 +21,7 @@ type AcceptOptions struct {
 
 // Accept joins the cluster that gave an invite, and waits until the peering is ready and
 // does not need the invite any more.
-func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Sight, error) {
+func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*PeeringReport, error) {
 	network, err := c.Network(ctx)
 	if err != nil {
 		return nil, err
@@ -38,11 +38,11 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Sight,
 	if err != nil {
 		return nil, err
 	}
-	name, was, err := find(c, all, i.ClusterID, o.Name, "--name")
+	name, was, err := findPeering(c, all, i.ClusterID, o.Name, "--name")
 	if err != nil {
 		return nil, err
 	}
-	if err := c.estranged(name, was, i.keys()); err != nil {
+	if err := c.checkNotSuperseded(name, was, i.keys()); err != nil {
 		return nil, err
 	}
 	is := was
@@ -60,7 +60,7 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Sight,
 			return "", fmt.Errorf("%s: Peering %s was deleted meanwhile; run the command again to accept the invite", c.Name, name)
 		}
 		is = now
-		if missing := unready(is); missing != "" {
+		if missing := notReadyReason(is); missing != "" {
 			return missing, nil
 		}
 		// Before that, the other cluster knows the gateways here by the invite's key alone.
@@ -72,8 +72,8 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Sight,
 	if err != nil {
 		return nil, err
 	}
-	sight := see(network, is)
-	return &sight, c.settle(ctx, is, o.GatewayNamespace)
+	report := peeringReport(network, is)
+	return &report, c.removeInvite(ctx, is, o.GatewayNamespace)
 }
 
 // accept makes the Peering, and the Secret with the temporary key before it, so that the
@@ -84,11 +84,11 @@ func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering,
 		Type:       corev1.SecretTypeOpaque,
 		Data:       map[string][]byte{peering.InviteKey: []byte(string(i.PrivateKey) + "\n")},
 	}
-	if err := c.keep(ctx, secret); err != nil {
+	if err := c.writeSecret(ctx, secret); err != nil {
 		return nil, err
 	}
 	until := metav1.NewTime(i.NotAfter)
-	is, err := c.wish(ctx, name, was, func(spec *v1alpha1.PeeringSpec) {
+	is, err := c.applySpec(ctx, name, was, func(spec *v1alpha1.PeeringSpec) {
 		spec.ClusterID, spec.InviteUntil = i.ClusterID, &until
 		if was == nil { // what somebody else wrote says what is granted
 			spec.LocalPods = true
@@ -107,11 +107,11 @@ func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering,
 	secret.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Peering", Name: is.Name, UID: is.UID,
 	}} // so that it goes with the Peering
-	return is, c.keep(ctx, secret)
+	return is, c.writeSecret(ctx, secret)
 }
 
-func (c Cluster) keep(ctx context.Context, secret *corev1.Secret) error {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+func (c Cluster) writeSecret(ctx context.Context, secret *corev1.Secret) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	_, err := c.Client.Secrets(secret.Namespace).Apply(ctx, secret, Manager)
 	if apierrors.IsNotFound(err) {
@@ -120,17 +120,17 @@ func (c Cluster) keep(ctx context.Context, secret *corev1.Secret) error {
 	return c.Failed("write Secret "+secret.Name, err)
 }
 
-// settle takes the invite away, which is spent.
-func (c Cluster) settle(ctx context.Context, p *v1alpha1.Peering, namespace string) error {
+// removeInvite takes the invite away, which is spent.
+func (c Cluster) removeInvite(ctx context.Context, p *v1alpha1.Peering, namespace string) error {
 	if p.Spec.InviteUntil == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := c.Client.Secrets(namespace).Delete(ctx, peering.InviteSecret(p.Name), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return c.Failed("delete Secret "+peering.InviteSecret(p.Name), err)
 	}
-	_, err = c.wish(ctx, p.Name, p, func(spec *v1alpha1.PeeringSpec) { spec.InviteUntil = nil })
+	_, err = c.applySpec(ctx, p.Name, p, func(spec *v1alpha1.PeeringSpec) { spec.InviteUntil = nil })
 	return err
 }

@@ -20,8 +20,8 @@ import (
 // Manager is the field manager of what the commands apply.
 const Manager = "strait-cli"
 
-// answerWithin is how long an API server may take to answer one request.
-const answerWithin = 10 * time.Second
+// requestTimeout is how long an API server may take to answer one request.
+const requestTimeout = 10 * time.Second
 
 // Cluster is a cluster that a command may talk to.
 type Cluster struct {
@@ -44,7 +44,7 @@ func (c Cluster) Failed(what string, err error) error {
 	case errors.As(err, &distrust):
 		return fmt.Errorf("%s: the API server has a certificate that is not trusted; see whether the context is the right one, and its kubeconfig the cluster's latest: %w", c.Name, distrust.Err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: no answer after %v (%w)", c.Name, answerWithin, context.DeadlineExceeded)
+		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: no answer after %v (%w)", c.Name, requestTimeout, context.DeadlineExceeded)
 	case errors.As(err, &to): // its own text repeats the request
 		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: %w", c.Name, to.Err)
 	case errors.As(err, &at):
@@ -55,7 +55,7 @@ func (c Cluster) Failed(what string, err error) error {
 
 // Network is the ClusterNetwork, once the controller has said what the cluster is.
 func (c Cluster) Network(ctx context.Context) (*v1alpha1.ClusterNetwork, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	// A list tells a kind that is missing from an object that is.
 	list, err := c.Client.ClusterNetworks().List(ctx, metav1.ListOptions{})
@@ -87,7 +87,7 @@ func (c Cluster) usable(n *v1alpha1.ClusterNetwork) error {
 
 // peering is the Peering with that name, nil if there is none.
 func (c Cluster) peering(ctx context.Context, name string) (*v1alpha1.Peering, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	p, err := c.Client.Peerings().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -101,7 +101,7 @@ func (c Cluster) peering(ctx context.Context, name string) (*v1alpha1.Peering, e
 
 // Peerings are all of the cluster, by name.
 func (c Cluster) Peerings(ctx context.Context) ([]v1alpha1.Peering, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	list, err := c.Client.Peerings().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -32,7 +32,7 @@ func joinTwoClusters(t *testing.T) {
 	first, other := fakekube.New(), fakekube.New()
 	other.DeleteCRDs()
 	part(t, "before Strait is installed", func() {
-		_, err := Look(t.Context(), Cluster{Name: "context b", Client: other.Client(t)}, nil)
+		_, err := ReadReport(t.Context(), Cluster{Name: "context b", Client: other.Client(t)}, nil)
 		says(t, err, "context b: the API server does not know Strait's kinds", "install Strait in that cluster first")
 	})
 	a := newSite(t, first, "a", "10.0.0.0/24", "192.0.2.21")
@@ -43,7 +43,7 @@ func joinTwoClusters(t *testing.T) {
 	})
 	a.control(t)
 	b.control(t)
-	play(t, a, b)
+	runFakes(t, a, b)
 	for _, s := range []*site{a, b} {
 		eventually(t, "the cluster is detected", func() bool {
 			n, err := s.user.Network(t.Context())
@@ -206,11 +206,11 @@ func joinTwoClusters(t *testing.T) {
 			t.Errorf("the Secret of the invite belongs to %+v, or does not hold its key", secret.OwnerReferences)
 		}
 		a.holdsNot(t, string(invite.PrivateKey))
-		sight, err := Accept(t.Context(), b.user, invite, AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: soon()})
+		report, err := Accept(t.Context(), b.user, invite, AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: soon()})
 		must(t, err)
 		inB := b.get(t, "a")
-		if sight.Name != "a" || !sight.Ready || inB.Spec.ClusterID != "a" || inB.Spec.InviteUntil != nil || inB.Spec.Gateway.Service.Type != corev1.ServiceTypeClusterIP {
-			t.Errorf("accepted as %+v: %+v", sight, inB.Spec)
+		if report.Name != "a" || !report.Ready || inB.Spec.ClusterID != "a" || inB.Spec.InviteUntil != nil || inB.Spec.Gateway.Service.Type != corev1.ServiceTypeClusterIP {
+			t.Errorf("accepted as %+v: %+v", report, inB.Spec)
 		}
 		if _, err := b.admin.Secrets(gatewayNamespace).Get(t.Context(), "a-invite", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the Secret of the invite: %v", err)
@@ -249,11 +249,11 @@ func joinTwoClusters(t *testing.T) {
 		says(t, err, "cannot be the name of a Peering")
 		mayNothing, err := client.New(a.kube.ServiceAccount(t, "default", "nobody"))
 		must(t, err)
-		_, err = Look(t.Context(), Cluster{Name: "context n", Client: mayNothing}, nil)
+		_, err = ReadReport(t.Context(), Cluster{Name: "context n", Client: mayNothing}, nil)
 		says(t, err, "context n: read ClusterNetworks:", "forbidden", "use a context of somebody who may")
 		nowhere, err := client.New(&rest.Config{Host: "https://127.0.0.1:1"})
 		must(t, err)
-		_, err = Look(t.Context(), Cluster{Name: "context x", Client: nowhere}, nil)
+		_, err = ReadReport(t.Context(), Cluster{Name: "context x", Client: nowhere}, nil)
 		says(t, err, "context x: the API server cannot be reached", "see whether the context is the right one")
 	})
 

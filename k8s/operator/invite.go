@@ -70,11 +70,11 @@ func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error)
 		return nil, err
 	}
 	service := o.ServiceType
-	if service == "" && (was == nil || !called(was)) {
-		service = c.callable(ctx)
+	if service == "" && (was == nil || !acceptsConnections(was)) {
+		service = c.reachableServiceType(ctx)
 	}
 	notAfter := metav1.NewTime(o.Now().Add(o.Expires).UTC().Truncate(time.Second))
-	is, err := c.wish(ctx, o.Name, was, func(spec *v1alpha1.PeeringSpec) {
+	is, err := c.applySpec(ctx, o.Name, was, func(spec *v1alpha1.PeeringSpec) {
 		spec.Peers = []v1alpha1.Peer{{Name: invitePeer, PublicKey: public, NotAfter: &notAfter}}
 		if was == nil {
 			spec.LocalPods, spec.AcceptPrefixes = true, accepted()
@@ -120,7 +120,7 @@ func (c Cluster) untilRunning(ctx context.Context, p *v1alpha1.Peering, w Waitin
 		if is == nil || is.UID != p.UID {
 			return "", fmt.Errorf("%s: Peering %s was deleted meanwhile; run the command again to invite", c.Name, p.Name)
 		}
-		gateways, missing = running(is)
+		gateways, missing = readyGateways(is)
 		return missing, nil
 	})
 	return gateways, err

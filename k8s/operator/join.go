@@ -21,8 +21,8 @@ type JoinOptions struct {
 
 // Joined are the two Peerings of a join.
 type Joined struct {
-	Local  Sight `json:"local"`
-	Remote Sight `json:"remote"`
+	Local  PeeringReport `json:"local"`
+	Remote PeeringReport `json:"remote"`
 }
 
 // side is one of the two clusters of a join.
@@ -37,26 +37,26 @@ type side struct {
 // is there already stays: of clusters that are joined nothing is changed.
 func Join(ctx context.Context, local, remote Cluster, o JoinOptions) (*Joined, error) {
 	a, b := &side{Cluster: local}, &side{Cluster: remote}
-	if err := meet(ctx, a, b, o); err != nil {
+	if err := identify(ctx, a, b, o); err != nil {
 		return nil, err
 	}
-	if a.peering == nil || b.peering == nil || unready(a.peering) != "" || unready(b.peering) != "" {
+	if a.peering == nil || b.peering == nil || notReadyReason(a.peering) != "" || notReadyReason(b.peering) != "" {
 		if err := a.join(ctx, b, o, ""); err != nil {
 			return nil, err
 		}
 		if err := b.join(ctx, a, o, b.serviceType(ctx, a, o.ServiceType)); err != nil {
 			return nil, err
 		}
-		if err := introduce(ctx, a, b, o.Waiting); err != nil {
+		if err := exchangeGateways(ctx, a, b, o.Waiting); err != nil {
 			return nil, err
 		}
 	}
 	err := o.Waiting.until(ctx, func(ctx context.Context) (string, error) {
-		if err := errors.Join(a.look(ctx), b.look(ctx)); err != nil {
+		if err := errors.Join(a.reload(ctx), b.reload(ctx)); err != nil {
 			return "", err
 		}
 		for _, s := range []*side{a, b} {
-			if missing := unready(s.peering); missing != "" {
+			if missing := notReadyReason(s.peering); missing != "" {
 				return fmt.Sprintf("%s: %s", s.Name, missing), nil
 			}
 		}
@@ -65,11 +65,11 @@ func Join(ctx context.Context, local, remote Cluster, o JoinOptions) (*Joined, e
 	if err != nil {
 		return nil, err
 	}
-	return &Joined{Local: see(a.network, a.peering), Remote: see(b.network, b.peering)}, nil
+	return &Joined{Local: peeringReport(a.network, a.peering), Remote: peeringReport(b.network, b.peering)}, nil
 }
 
-// meet finds out who the two clusters are, and that they can be joined.
-func meet(ctx context.Context, a, b *side, o JoinOptions) (err error) {
+// identify finds out who the two clusters are, and that they can be joined.
+func identify(ctx context.Context, a, b *side, o JoinOptions) (err error) {
 	for _, s := range []*side{a, b} {
 		if s.network, err = s.Network(ctx); err != nil {
 			return err
@@ -94,7 +94,7 @@ func meet(ctx context.Context, a, b *side, o JoinOptions) (err error) {
 		if err != nil {
 			return err
 		}
-		if s.name, s.peering, err = find(s.Cluster, all, s.with.network.Status.ClusterID, s.wished, s.flag); err != nil {
+		if s.name, s.peering, err = findPeering(s.Cluster, all, s.with.network.Status.ClusterID, s.wished, s.flag); err != nil {
 			return err
 		}
 	}
@@ -104,16 +104,16 @@ func meet(ctx context.Context, a, b *side, o JoinOptions) (err error) {
 // serviceType is what the gateways of the side that is called shall have, empty for what
 // they have.
 func (s *side) serviceType(ctx context.Context, other *side, wished corev1.ServiceType) corev1.ServiceType {
-	if wished != "" || other.peering != nil && called(other.peering) || s.peering != nil && called(s.peering) {
+	if wished != "" || other.peering != nil && acceptsConnections(other.peering) || s.peering != nil && acceptsConnections(s.peering) {
 		return wished
 	}
-	return s.callable(ctx)
+	return s.reachableServiceType(ctx)
 }
 
 // join brings a side as far as it comes without knowing the gateways of the other.
 func (s *side) join(ctx context.Context, with *side, o JoinOptions, service corev1.ServiceType) (err error) {
 	isNew := s.peering == nil
-	s.peering, err = s.wish(ctx, s.name, s.peering, func(spec *v1alpha1.PeeringSpec) {
+	s.peering, err = s.applySpec(ctx, s.name, s.peering, func(spec *v1alpha1.PeeringSpec) {
 		spec.ClusterID = with.network.Status.ClusterID
 		if isNew { // what somebody else wrote says what is granted
 			grant(spec, with.network)
@@ -136,17 +136,17 @@ func grant(spec *v1alpha1.PeeringSpec, remote *v1alpha1.ClusterNetwork) {
 	spec.AcceptPrefixes = accepted(ranges(remote)...)
 }
 
-// introduce waits for the gateways of both sides, and tells each side those of the other.
-func introduce(ctx context.Context, a, b *side, w Waiting) error {
+// exchangeGateways waits for the gateways of both sides, and tells each side those of the other.
+func exchangeGateways(ctx context.Context, a, b *side, w Waiting) error {
 	var ofA, ofB []v1alpha1.GatewayStatus
 	err := w.until(ctx, func(ctx context.Context) (missing string, err error) {
-		if err := errors.Join(a.look(ctx), b.look(ctx)); err != nil {
+		if err := errors.Join(a.reload(ctx), b.reload(ctx)); err != nil {
 			return "", err
 		}
-		if ofA, missing = running(a.peering); missing != "" {
+		if ofA, missing = readyGateways(a.peering); missing != "" {
 			return fmt.Sprintf("%s: %s", a.Name, missing), nil
 		}
-		if ofB, missing = running(b.peering); missing != "" {
+		if ofB, missing = readyGateways(b.peering); missing != "" {
 			return fmt.Sprintf("%s: %s", b.Name, missing), nil
 		}
 		if !haveEndpoint(ofA) && !haveEndpoint(ofB) {
@@ -158,18 +158,18 @@ func introduce(ctx context.Context, a, b *side, w Waiting) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(a.estranged(a.name, a.peering, keysOf(ofB)), b.estranged(b.name, b.peering, keysOf(ofA))); err != nil {
+	if err := errors.Join(a.checkNotSuperseded(a.name, a.peering, keysOf(ofB)), b.checkNotSuperseded(b.name, b.peering, keysOf(ofA))); err != nil {
 		return err
 	}
-	if a.peering, err = a.wish(ctx, a.name, a.peering, func(s *v1alpha1.PeeringSpec) { s.Peers = asPeers(ofB, s.Peers) }); err != nil {
+	if a.peering, err = a.applySpec(ctx, a.name, a.peering, func(s *v1alpha1.PeeringSpec) { s.Peers = asPeers(ofB, s.Peers) }); err != nil {
 		return err
 	}
-	b.peering, err = b.wish(ctx, b.name, b.peering, func(s *v1alpha1.PeeringSpec) { s.Peers = asPeers(ofA, s.Peers) })
+	b.peering, err = b.applySpec(ctx, b.name, b.peering, func(s *v1alpha1.PeeringSpec) { s.Peers = asPeers(ofA, s.Peers) })
 	return err
 }
 
-// look reads the Peering anew. That it is gone is an error.
-func (s *side) look(ctx context.Context) error {
+// reload reads the Peering anew. That it is gone is an error.
+func (s *side) reload(ctx context.Context) error {
 	is, err := s.Cluster.peering(ctx, s.name)
 	if err != nil {
 		return err

@@ -19,8 +19,8 @@ func condition(p *v1alpha1.Peering, of string) *metav1.Condition {
 	return found
 }
 
-// unready is what a Peering misses, empty if it is ready.
-func unready(p *v1alpha1.Peering) string {
+// notReadyReason is what a Peering misses, empty if it is ready.
+func notReadyReason(p *v1alpha1.Peering) string {
 	switch ready := condition(p, v1alpha1.ConditionReady); {
 	case p.DeletionTimestamp != nil:
 		return fmt.Sprintf("Peering %s is being deleted; wait until it is gone", p.Name)

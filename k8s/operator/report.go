@@ -22,11 +22,11 @@ type Report struct {
 	ClusterID v1alpha1.ClusterID `json:"clusterID"`
 	Ready     bool               `json:"ready"` // all peerings are; false if there is none
 	PodCIDRs  []v1alpha1.CIDR    `json:"podCIDRs"`
-	Peerings  []Sight            `json:"peerings"` // by name
+	Peerings  []PeeringReport    `json:"peerings"` // by name
 }
 
-// Sight is what there is to say of one peering.
-type Sight struct {
+// PeeringReport is what there is to say of one peering.
+type PeeringReport struct {
 	Name      string             `json:"name"`
 	ClusterID v1alpha1.ClusterID `json:"clusterID,omitempty"` // of the remote cluster; left out while it is not known
 	Ready     bool               `json:"ready"`
@@ -73,10 +73,10 @@ type Range struct {
 	Of     string        `json:"of"` // pods, or external: nodes, gateways and mapped hosts
 }
 
-// look is what a cluster's objects say of its peerings: of those with these names, or of
+// reload is what a cluster's objects say of its peerings: of those with these names, or of
 // all. That one is not there is an error.
-func look(n *v1alpha1.ClusterNetwork, all []v1alpha1.Peering, names []string, now time.Time) (*Report, error) {
-	r := &Report{Schema: Schema, ClusterID: n.Status.ClusterID, PodCIDRs: n.Status.PodCIDRs, Peerings: []Sight{}}
+func buildReport(n *v1alpha1.ClusterNetwork, all []v1alpha1.Peering, names []string, now time.Time) (*Report, error) {
+	r := &Report{Schema: Schema, ClusterID: n.Status.ClusterID, PodCIDRs: n.Status.PodCIDRs, Peerings: []PeeringReport{}}
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(p v1alpha1.Peering) bool { return p.Name == name }) {
 			return nil, fmt.Errorf("there is no Peering %s; there are: %s", name, peeringNames(all))
@@ -84,10 +84,10 @@ func look(n *v1alpha1.ClusterNetwork, all []v1alpha1.Peering, names []string, no
 	}
 	for i := range all {
 		if len(names) == 0 || slices.Contains(names, all[i].Name) {
-			r.Peerings = append(r.Peerings, seeAt(n, &all[i], now))
+			r.Peerings = append(r.Peerings, peeringReportAt(n, &all[i], now))
 		}
 	}
-	r.Ready = len(r.Peerings) > 0 && !slices.ContainsFunc(r.Peerings, func(s Sight) bool { return !s.Ready })
+	r.Ready = len(r.Peerings) > 0 && !slices.ContainsFunc(r.Peerings, func(s PeeringReport) bool { return !s.Ready })
 	return r, nil
 }
 
@@ -102,8 +102,8 @@ func peeringNames(all []v1alpha1.Peering) string {
 	return strings.Join(names, ", ")
 }
 
-// Look is the Report of a cluster, of the peerings with these names or of all.
-func Look(ctx context.Context, c Cluster, names []string) (*Report, error) {
+// ReadReport is the Report of a cluster, of the peerings with these names or of all.
+func ReadReport(ctx context.Context, c Cluster, names []string) (*Report, error) {
 	n, err := c.Network(ctx)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func Look(ctx context.Context, c Cluster, names []string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := look(n, all, names, time.Now())
+	r, err := buildReport(n, all, names, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name, err)
 	}
@@ -122,7 +122,7 @@ func Look(ctx context.Context, c Cluster, names []string) (*Report, error) {
 // Await is Look once all are ready, or when time is up: then with a TimeoutError.
 func Await(ctx context.Context, c Cluster, names []string, w Waiting) (r *Report, err error) {
 	err = w.until(ctx, func(ctx context.Context) (string, error) {
-		is, err := Look(ctx, c, names)
+		is, err := ReadReport(ctx, c, names)
 		if err != nil {
 			return "", err
 		}
@@ -133,20 +133,22 @@ func Await(ctx context.Context, c Cluster, names []string, w Waiting) (r *Report
 			}
 		}
 		if len(r.Peerings) == 0 {
-			return nobody, nil
+			return noPeeringsText, nil
 		}
 		return "", nil
 	})
 	return r, err
 }
 
-// nobody is what to do without any Peering.
-const nobody = "this cluster is joined to no other yet; join it with strait peer, or strait invite here and strait accept there"
+// noPeeringsText is what to do without any Peering.
+const noPeeringsText = "this cluster is joined to no other yet; join it with strait peer, or strait invite here and strait accept there"
 
-func see(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering) Sight { return seeAt(n, p, time.Now()) }
+func peeringReport(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering) PeeringReport {
+	return peeringReportAt(n, p, time.Now())
+}
 
-func seeAt(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, now time.Time) Sight {
-	s := Sight{Name: p.Name, ClusterID: remoteID(p), Missing: unready(p), MTU: p.Status.MTU, Stages: stages(n, p, now), Links: []Link{}, Ranges: []Range{}}
+func peeringReportAt(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, now time.Time) PeeringReport {
+	s := PeeringReport{Name: p.Name, ClusterID: remoteID(p), Missing: notReadyReason(p), MTU: p.Status.MTU, Stages: stages(n, p, now), Links: []Link{}, Ranges: []Range{}}
 	s.Ready = s.Missing == ""
 	for _, l := range p.Status.Links {
 		s.Links = append(s.Links, Link{Local: l.Local, Remote: l.Remote, Up: l.Up, RTT: l.RTT, LastHandshake: l.LastHandshake, PathMTU: l.PathMTU, Endpoint: l.Endpoint})

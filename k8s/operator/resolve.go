@@ -61,7 +61,7 @@ func Resolve(ctx context.Context, c Cluster, address netip.Addr) (*Resolved, err
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	nodes, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -91,7 +91,7 @@ func meanings(a netip.Addr, n *v1alpha1.ClusterNetwork, peerings []v1alpha1.Peer
 		f.node(&nodes[i])
 	}
 	for _, m := range mappings {
-		if f.is([]v1alpha1.IP{m.Spec.External}) {
+		if f.hasAddress([]v1alpha1.IP{m.Spec.External}) {
 			f.add(Meaning{Kind: KindMapping, Of: m.Name, To: string(m.Spec.Target), Text: fmt.Sprintf("AddressMapping %s, which stands for %s", m.Name, m.Spec.Target)})
 		}
 	}
@@ -124,7 +124,7 @@ func (f *finder) peering(p *v1alpha1.Peering) {
 		kind, whose string
 	}{{p.Status.Prefixes, KindRemotePod, "a pod"}, {p.Status.ExternalPrefixes, KindRemoteExternal, "a node, gateway or mapped host"}} {
 		for _, s := range list.seen {
-			there, ok := f.there(s)
+			there, ok := f.remoteAddress(s)
 			if !ok {
 				continue
 			}
@@ -141,7 +141,7 @@ func (f *finder) peering(p *v1alpha1.Peering) {
 			{g.ExternalAddresses, KindGatewayExternal, "external address of gateway %s of Peering %s, as remote clusters know it"},
 			{g.PodAddresses, KindGatewayPod, "address of the pod of gateway %s of Peering %s"},
 		} {
-			if f.is(list.ips) {
+			if f.hasAddress(list.ips) {
 				f.add(Meaning{Kind: list.kind, Of: g.Name, Text: fmt.Sprintf(list.text, g.Name, p.Name)})
 			}
 		}
@@ -157,7 +157,7 @@ func (f *finder) node(n *v1alpha1.NodeAttachment) {
 		{n.Spec.ExternalAddresses, KindNodeExternal, "external address of node %s, as remote clusters know it"},
 		{n.Spec.UnderlayAddresses, KindNode, "address of node %s itself"},
 	} {
-		if f.is(list.ips) {
+		if f.hasAddress(list.ips) {
 			f.add(Meaning{Kind: list.kind, Of: n.Name, Text: fmt.Sprintf(list.text, n.Name)})
 		}
 	}
@@ -166,8 +166,8 @@ func (f *finder) node(n *v1alpha1.NodeAttachment) {
 	}
 }
 
-// there is what the remote cluster knows the address as, if it lies in a seen range.
-func (f *finder) there(s v1alpha1.SeenPrefix) (netip.Addr, bool) {
+// remoteAddress is what the remote cluster knows the address as, if it lies in a seen range.
+func (f *finder) remoteAddress(s v1alpha1.SeenPrefix) (netip.Addr, bool) {
 	cidr, err := netip.ParsePrefix(string(s.CIDR))
 	seenAs, err2 := netip.ParsePrefix(string(s.SeenAs))
 	if err != nil || err2 != nil || !seenAs.Contains(f.address) {
@@ -182,7 +182,7 @@ func (f *finder) there(s v1alpha1.SeenPrefix) (netip.Addr, bool) {
 
 func (f *finder) add(m Meaning) { f.found = append(f.found, m) }
 
-func (f *finder) is(ips []v1alpha1.IP) bool {
+func (f *finder) hasAddress(ips []v1alpha1.IP) bool {
 	return slices.ContainsFunc(ips, func(ip v1alpha1.IP) bool {
 		a, err := netip.ParseAddr(string(ip))
 		return err == nil && a == f.address

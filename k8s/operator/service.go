@@ -12,11 +12,11 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// callable is the type of Service with which gateways of a cluster can be called:
+// reachableServiceType is the type of Service with which gateways of a cluster can be called:
 // LoadBalancer where another Service got an address as such, and NodePort elsewhere,
 // also where Services may not be read.
-func (c Cluster) callable(ctx context.Context) corev1.ServiceType {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+func (c Cluster) reachableServiceType(ctx context.Context) corev1.ServiceType {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	services, err := c.Client.Services("").List(ctx, metav1.ListOptions{})
 	if err == nil && slices.ContainsFunc(services.Items, func(s corev1.Service) bool {
@@ -27,15 +27,15 @@ func (c Cluster) callable(ctx context.Context) corev1.ServiceType {
 	return corev1.ServiceTypeNodePort
 }
 
-// called reports whether the remote cluster is to call the gateways of a Peering.
-func called(p *v1alpha1.Peering) bool {
+// acceptsConnections reports whether the remote cluster is to call the gateways of a Peering.
+func acceptsConnections(p *v1alpha1.Peering) bool {
 	t := p.Spec.Gateway.Service.Type
 	return t == corev1.ServiceTypeNodePort || t == corev1.ServiceTypeLoadBalancer
 }
 
-// running are the gateways that are to run for a Peering, with a sentence about what is
+// readyGateways are the gateways that are to run for a Peering, with a sentence about what is
 // missing: their keys and, where they are to be called, endpoints.
-func running(p *v1alpha1.Peering) (gateways []v1alpha1.GatewayStatus, missing string) {
+func readyGateways(p *v1alpha1.Peering) (gateways []v1alpha1.GatewayStatus, missing string) {
 	for ordinal := range max(p.Spec.Gateway.Replicas, 1) {
 		name := peering.GatewayName(p, ordinal)
 		i := slices.IndexFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.Name == name })
@@ -43,7 +43,7 @@ func running(p *v1alpha1.Peering) (gateways []v1alpha1.GatewayStatus, missing st
 		case i < 0 || p.Status.Gateways[i].PublicKey == "":
 			missing = fmt.Sprintf("gateway %s has not said what its public key is; see whether its pod runs, with kubectl get pods -A -l %s=%s", name, peering.Label, p.Name)
 			continue
-		case called(p) && len(p.Status.Gateways[i].Endpoints) == 0:
+		case acceptsConnections(p) && len(p.Status.Gateways[i].Endpoints) == 0:
 			missing = fmt.Sprintf("gateway %s has no endpoint yet; see whether its Service of type %s has got an address", name, p.Spec.Gateway.Service.Type)
 		}
 		gateways = append(gateways, p.Status.Gateways[i])

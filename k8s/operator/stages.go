@@ -56,7 +56,7 @@ func rangesStage(p *v1alpha1.Peering) Stage {
 }
 
 func gatewaysStage(p *v1alpha1.Peering) Stage {
-	gateways, missing := running(p)
+	gateways, missing := readyGateways(p)
 	wanted := max(int(p.Spec.Gateway.Replicas), 1)
 	switch {
 	case missing != "":

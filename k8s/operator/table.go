@@ -15,7 +15,7 @@ func Table(w io.Writer, r *Report, now time.Time) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cluster %s, pods %s\n", r.ClusterID, join(r.PodCIDRs))
 	if len(r.Peerings) == 0 {
-		fmt.Fprintf(&b, "%s\n", nobody)
+		fmt.Fprintf(&b, "%s\n", noPeeringsText)
 	}
 	for i := range r.Peerings {
 		b.WriteByte('\n')
@@ -26,7 +26,7 @@ func Table(w io.Writer, r *Report, now time.Time) error {
 }
 
 // table writes one peering. Nothing that it writes to fails.
-func (s *Sight) table(b *strings.Builder, now time.Time) {
+func (s *PeeringReport) table(b *strings.Builder, now time.Time) {
 	fmt.Fprintf(b, "Peering %s", s.Name)
 	if s.ClusterID != "" && string(s.ClusterID) != s.Name {
 		fmt.Fprintf(b, " with cluster %s", s.ClusterID)

@@ -151,14 +151,14 @@ func (i *Invite) check() error {
 	if _, err := i.PrivateKey.Public(); err != nil {
 		return err
 	}
-	callable := false
+	reachableServiceType := false
 	for _, g := range i.Gateways {
 		if _, err := config.ParseKey(string(g.PublicKey)); err != nil {
 			return fmt.Errorf("the public key of gateway %s %w", g.Name, err)
 		}
-		callable = callable || len(g.Endpoints) > 0
+		reachableServiceType = reachableServiceType || len(g.Endpoints) > 0
 	}
-	if !callable {
+	if !reachableServiceType {
 		return errors.New("it has no endpoint to call")
 	}
 	for _, list := range [][]v1alpha1.CIDR{i.Prefixes, i.ExternalPrefixes} {

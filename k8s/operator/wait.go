@@ -45,7 +45,7 @@ func (w Waiting) until(ctx context.Context, look func(context.Context) (missing 
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && !passing(err):
+		case err != nil && !isTemporary(err):
 			return err
 		case err != nil:
 			missing = err.Error()
@@ -63,8 +63,8 @@ func (w Waiting) until(ctx context.Context, look func(context.Context) (missing 
 	}
 }
 
-// passing reports whether an error may go away by itself.
-func passing(err error) bool {
+// isTemporary reports whether an error may go away by itself.
+func isTemporary(err error) bool {
 	var at net.Error
 	return errors.As(err, &at) || errors.Is(err, context.DeadlineExceeded) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)

@@ -69,7 +69,7 @@ func TestATerminalHasOneLine(t *testing.T) {
 	if b.String() != want {
 		t.Errorf("wrote %q, want %q", b.String(), want)
 	}
-	var nobody *Progress
-	nobody.Say("nothing")
-	nobody.Done()
+	var noPeeringsText *Progress
+	noPeeringsText.Say("nothing")
+	noPeeringsText.Done()
 }

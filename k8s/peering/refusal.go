@@ -37,7 +37,7 @@ func Refusal(p *v1alpha1.Peering, own v1alpha1.ClusterID, a *v1alpha1.Announceme
 	if err := disjoint(append(pods, external...)); err != nil {
 		return err
 	}
-	if err := gateways(a.Gateways); err != nil {
+	if err := checkGateways(a.Gateways); err != nil {
 		return err
 	}
 	return ownKeys(p, a)

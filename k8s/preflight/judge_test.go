@@ -32,8 +32,8 @@ func text(all []findings.Finding) string {
 }
 
 // good is a node on which nothing is wrong.
-func good() Sight {
-	return Sight{Node: "n1", Is: node.Inspection{
+func good() NodeReport {
+	return NodeReport{Node: "n1", Is: node.Inspection{
 		Kernel: "6.12", Geneve: true, VXLAN: true, TUN: true, IPv6: true, Out: node.Exit{Link: "eth0", MTU: 1500, Offloads: map[string]bool{"rx-gro": true}},
 		Settings: map[string]int{"net.core.rmem_max": 4 << 20, "net.core.wmem_max": 4 << 20, "net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1},
 	}}
@@ -42,44 +42,48 @@ func good() Sight {
 func TestWhatIsSaidOfANode(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*place, *Sight)
+		change func(*nodeContext, *NodeReport)
 		want   string // part of what is said; empty: all is well
 	}{
-		{"nothing is wrong", func(*place, *Sight) {}, ""},
-		{"it was not seen", func(_ *place, s *Sight) { s.Err = errors.New("exit code 1") }, "warning STRAIT-N011 exit code 1"},
-		{"VXLAN alone", func(_ *place, s *Sight) { s.Is.Geneve = false }, ""},
-		{"TAP devices alone", func(_ *place, s *Sight) { s.Is.Geneve, s.Is.VXLAN = false, false }, "warning STRAIT-N001 kernel 6.12 has neither Geneve nor VXLAN; the helper can"},
-		{"no tunnel at all", func(_ *place, s *Sight) {
+		{"nothing is wrong", func(*nodeContext, *NodeReport) {}, ""},
+		{"it was not seen", func(_ *nodeContext, s *NodeReport) { s.Err = errors.New("exit code 1") }, "warning STRAIT-N011 exit code 1"},
+		{"VXLAN alone", func(_ *nodeContext, s *NodeReport) { s.Is.Geneve = false }, ""},
+		{"TAP devices alone", func(_ *nodeContext, s *NodeReport) { s.Is.Geneve, s.Is.VXLAN = false, false }, "warning STRAIT-N001 kernel 6.12 has neither Geneve nor VXLAN; the helper can"},
+		{"no tunnel at all", func(_ *nodeContext, s *NodeReport) {
 			s.Is.Geneve, s.Is.VXLAN, s.Is.TUN, s.Is.Lacks = false, false, false, "no Geneve (not supported)"
 		}, "error STRAIT-N001 kernel 6.12 has neither Geneve nor VXLAN nor TAP devices: no Geneve (not supported)"},
-		{"no nftables", func(_ *place, s *Sight) { s.Is.Tables = "nftables: not supported" }, "error STRAIT-N002 nftables: not supported"},
-		{"the port is another's", func(_ *place, s *Sight) {
+		{"no nftables", func(_ *nodeContext, s *NodeReport) { s.Is.Tables = "nftables: not supported" }, "error STRAIT-N002 nftables: not supported"},
+		{"the port is another's", func(_ *nodeContext, s *NodeReport) {
 			s.Is.Taken, s.Is.Strange = []node.Port{{Number: 6091, Why: "address already in use"}}, []string{"link liqo.0 (geneve) has UDP port 6091"}
 		}, "error STRAIT-N003 UDP 6091 is in use, of which Geneve or VXLAN needs one: address already in use; link liqo.0 (geneve) has UDP port 6091"},
-		{"the port of health is another's", func(_ *place, s *Sight) { s.Is.Taken = []node.Port{{Number: 6093, Why: "in use"}} }, "error STRAIT-N003 TCP 6093"},
-		{"the port is Strait's", func(p *place, s *Sight) { p.installed, s.Is.Taken = true, []node.Port{{Number: 6091}} }, ""},
-		{"no forwarding", func(_ *place, s *Sight) { s.Is.Settings["net.ipv4.ip_forward"] = 0 }, "error STRAIT-N004 net.ipv4.ip_forward is 0"},
-		{"no forwarding of IPv6, which pods have", func(p *place, s *Sight) { p.ipv6, s.Is.Settings["net.ipv6.conf.all.forwarding"] = true, 0 }, "error STRAIT-N004 net.ipv6"},
-		{"no forwarding of IPv6, which pods do not have", func(_ *place, s *Sight) { s.Is.Settings["net.ipv6.conf.all.forwarding"] = 0 }, ""},
-		{"no IPv6, which pods have", func(p *place, s *Sight) { p.ipv6, s.Is.IPv6 = true, false }, "error STRAIT-N004 pods have IPv6, and the node has it switched off"},
-		{"small buffers", func(_ *place, s *Sight) { s.Is.Settings["net.core.rmem_max"] = 212992 }, "warning STRAIT-N005 net.core.rmem_max is 212992: a gateway here asks for 4194304 bytes"},
-		{"buffers that cannot be read", func(_ *place, s *Sight) {
+		{"the port of health is another's", func(_ *nodeContext, s *NodeReport) { s.Is.Taken = []node.Port{{Number: 6093, Why: "in use"}} }, "error STRAIT-N003 TCP 6093"},
+		{"the port is Strait's", func(p *nodeContext, s *NodeReport) { p.installed, s.Is.Taken = true, []node.Port{{Number: 6091}} }, ""},
+		{"no forwarding", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv4.ip_forward"] = 0 }, "error STRAIT-N004 net.ipv4.ip_forward is 0"},
+		{"no forwarding of IPv6, which pods have", func(p *nodeContext, s *NodeReport) { p.ipv6, s.Is.Settings["net.ipv6.conf.all.forwarding"] = true, 0 }, "error STRAIT-N004 net.ipv6"},
+		{"no forwarding of IPv6, which pods do not have", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv6.conf.all.forwarding"] = 0 }, ""},
+		{"no IPv6, which pods have", func(p *nodeContext, s *NodeReport) { p.ipv6, s.Is.IPv6 = true, false }, "error STRAIT-N004 pods have IPv6, and the node has it switched off"},
+		{"small buffers", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.core.rmem_max"] = 212992 }, "warning STRAIT-N005 net.core.rmem_max is 212992: a gateway here asks for 4194304 bytes"},
+		{"buffers that cannot be read", func(_ *nodeContext, s *NodeReport) {
 			delete(s.Is.Settings, "net.core.rmem_max")
 			delete(s.Is.Settings, "net.core.wmem_max")
 		}, ""},
-		{"a small MTU", func(_ *place, s *Sight) { s.Is.Out.MTU = 1300 }, "warning STRAIT-N006 link eth0 has MTU 1300"},
-		{"GRO off", func(_ *place, s *Sight) { s.Is.Out.Offloads["rx-gro"] = false }, "info STRAIT-N012 link eth0 has GRO off"},
-		{"a kernel that does not tell offloads", func(_ *place, s *Sight) { s.Is.Out.Offloads = nil }, "skipped STRAIT-N012"},
-		{"another clock", func(_ *place, s *Sight) { s.skew = -time.Minute }, "warning STRAIT-N007 its clock is 1m0s off"},
-		{"the clock of the API server, which is not ours", func(p *place, s *Sight) { p.skew, s.skew = time.Hour, time.Hour }, ""},
-		{"a slow answer", func(_ *place, s *Sight) { s.skew, s.doubt = 20*time.Second, 15*time.Second }, ""},
-		{"another's rule", func(_ *place, s *Sight) { s.Is.Strange = []string{"a rule of priority 105 looks into table 200"} }, "error STRAIT-N008 a rule of priority 105"},
-		{"remains", func(_ *place, s *Sight) { s.Is.Ours = node.Ours{Links: []string{"strait-1"}, Table: true} }, "warning STRAIT-N009 there is strait-1, nftables table strait"},
-		{"what is Strait's", func(p *place, s *Sight) { p.installed, s.Is.Ours = true, node.Ours{Links: []string{"strait-1"}} }, ""},
+		{"a small MTU", func(_ *nodeContext, s *NodeReport) { s.Is.Out.MTU = 1300 }, "warning STRAIT-N006 link eth0 has MTU 1300"},
+		{"GRO off", func(_ *nodeContext, s *NodeReport) { s.Is.Out.Offloads["rx-gro"] = false }, "info STRAIT-N012 link eth0 has GRO off"},
+		{"a kernel that does not tell offloads", func(_ *nodeContext, s *NodeReport) { s.Is.Out.Offloads = nil }, "skipped STRAIT-N012"},
+		{"another clock", func(_ *nodeContext, s *NodeReport) { s.skew = -time.Minute }, "warning STRAIT-N007 its clock is 1m0s off"},
+		{"the clock of the API server, which is not ours", func(p *nodeContext, s *NodeReport) { p.skew, s.skew = time.Hour, time.Hour }, ""},
+		{"a slow answer", func(_ *nodeContext, s *NodeReport) { s.skew, s.uncertainty = 20*time.Second, 15*time.Second }, ""},
+		{"another's rule", func(_ *nodeContext, s *NodeReport) {
+			s.Is.Strange = []string{"a rule of priority 105 looks into table 200"}
+		}, "error STRAIT-N008 a rule of priority 105"},
+		{"remains", func(_ *nodeContext, s *NodeReport) { s.Is.Ours = node.Ours{Links: []string{"strait-1"}, Table: true} }, "warning STRAIT-N009 there is strait-1, nftables table strait"},
+		{"what is Strait's", func(p *nodeContext, s *NodeReport) {
+			p.installed, s.Is.Ours = true, node.Ours{Links: []string{"strait-1"}}
+		}, ""},
 	} {
-		p, s := place{name: "a"}, good()
+		p, s := nodeContext{name: "a"}, good()
 		c.change(&p, &s)
-		got := text(ofNode(p, s))
+		got := text(nodeFindings(p, s))
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s:\n%swant %q", c.name, got, c.want)
 		}
@@ -178,7 +182,7 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 	} {
 		f := ordinary()
 		c.change(f)
-		all := ofCluster(f)
+		all := clusterFindings(f)
 		worst := findings.Worst(all)
 		if c.want == "" && (worst == findings.Error || worst == findings.Warning) || !strings.Contains(text(all), c.want) {
 			t.Errorf("%s:\n%swant %q", c.name, text(all), c.want)
@@ -202,25 +206,25 @@ func TestWhatIsSaidOfTwoClusters(t *testing.T) {
 		local, remote := ordinary(), ordinary()
 		remote.name, remote.systemUID = "b", "2"
 		c.change(remote)
-		if got := text(ofPair(local, remote)); !strings.Contains(got, c.want) {
+		if got := text(pairFindings(local, remote)); !strings.Contains(got, c.want) {
 			t.Errorf("%s:\n%swant %q", c.name, got, c.want)
 		}
 	}
 }
 
 func TestOneWayBetweenClustersIsEnough(t *testing.T) {
-	open, shut := crossing{from: "a", to: "b", passes: []string{"192.0.2.1:30000"}}, crossing{from: "b", to: "a", silent: []string{"192.0.2.2:30000 (nothing came back)"}}
+	open, shut := crossProbe{from: "a", to: "b", passes: []string{"192.0.2.1:30000"}}, crossProbe{from: "b", to: "a", unanswered: []string{"192.0.2.2:30000 (nothing came back)"}}
 	for _, c := range []struct {
-		name string
-		ways []crossing
-		want findings.Severity
+		name   string
+		probes []crossProbe
+		want   findings.Severity
 	}{
-		{"both", []crossing{open, open}, findings.OK},
-		{"one", []crossing{open, shut}, findings.Info},
-		{"none", []crossing{shut, shut}, findings.Warning},
-		{"not tried", []crossing{{err: errors.New("no")}, {err: errors.New("no")}}, findings.Skipped},
+		{"both", []crossProbe{open, open}, findings.OK},
+		{"one", []crossProbe{open, shut}, findings.Info},
+		{"none", []crossProbe{shut, shut}, findings.Warning},
+		{"not tried", []crossProbe{{err: errors.New("no")}, {err: errors.New("no")}}, findings.Skipped},
 	} {
-		if got := findings.Worst(ofCrossings(c.ways...)); got != c.want {
+		if got := findings.Worst(udpFindings(c.probes...)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -229,10 +233,10 @@ func TestOneWayBetweenClustersIsEnough(t *testing.T) {
 func TestNodesWithDifferentMTUsAreTold(t *testing.T) {
 	a, b := good(), good()
 	b.Node, b.Is.Out.MTU = "n2", 9000
-	if got := text(ofMTUs(place{name: "a"}, []Sight{a, {Node: "lost", Err: errors.New("no")}, b})); !strings.Contains(got, "1500 on n1, and 9000 on n2") {
+	if got := text(mtuFindings(nodeContext{name: "a"}, []NodeReport{a, {Node: "lost", Err: errors.New("no")}, b})); !strings.Contains(got, "1500 on n1, and 9000 on n2") {
 		t.Errorf("%q", got)
 	}
-	if got := ofMTUs(place{name: "a"}, []Sight{a, a}); len(got) > 0 {
+	if got := mtuFindings(nodeContext{name: "a"}, []NodeReport{a, a}); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
 }
@@ -246,8 +250,8 @@ func TestTheChartSaysTheSame(t *testing.T) {
 	if err := yaml.Unmarshal(text, &chart); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasSuffix(install.Image, ":"+chart.AppVersion) || !strings.HasPrefix(chart.KubeVersion, ">="+oldest.String()) {
-		t.Errorf("image %s and Kubernetes %s here; the chart has %+v", install.Image, oldest, chart)
+	if !strings.HasSuffix(install.Image, ":"+chart.AppVersion) || !strings.HasPrefix(chart.KubeVersion, ">="+minKubernetes.String()) {
+		t.Errorf("image %s and Kubernetes %s here; the chart has %+v", install.Image, minKubernetes, chart)
 	}
 	if !slices.Contains(levels, chartNamespaces["strait-nodes"]) {
 		t.Errorf("levels %q", levels)

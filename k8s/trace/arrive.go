@@ -16,13 +16,13 @@ import (
 
 // arrive takes the packet from the tunnel to a host of a side, nil where there is no
 // access to it, and says to which. from is the other side.
-func (j *journey) arrive(s, from *Side, t *tunnelled) (there place) {
+func (j *packetTrace) arrive(s, from *Side, t *tunneledPacket) (there location) {
 	if t == nil || j.ended {
 		return there
 	}
-	h := Hop{Stage: StageGateway, Cluster: t.answer.Remote, Where: t.there()}
+	h := Hop{Stage: StageGateway, Cluster: t.answer.Remote, Where: t.remoteGateway()}
 	if s == nil {
-		j.unknown(h, notLookedAt+"; name it with --remote-context, or ask there: strait trace from one of its pods")
+		j.unknown(h, noRemoteAccess+"; name it with --remote-context, or ask there: strait trace from one of its pods")
 		return there
 	}
 	if id := t.answer.Remote; id != "" && s.ID != id {
@@ -39,14 +39,14 @@ func (j *journey) arrive(s, from *Side, t *tunnelled) (there place) {
 		h.Where, h.Cluster = g.Name, s.ID
 		j.hops, j.ended = j.hops[:len(j.hops)-1], true
 		j.drop(h, unknownKey, fmt.Sprintf("the gateway trusts no gateway of cluster %s with the key %s", from.ID, t.link.OwnKey))
-		return place{}
+		return location{}
 	}
 	return j.deliver(s, g.Name, a, there)
 }
 
 // enterGateway asks a gateway what it does with the packet. The answer is nil where it
 // cannot be asked.
-func (j *journey) enterGateway(s *Side, name string) (to place, a *daemon.TraceAnswer) {
+func (j *packetTrace) enterGateway(s *Side, name string) (to location, a *daemon.TraceAnswer) {
 	h := Hop{Stage: StageGateway, Cluster: s.ID, Where: name}
 	a, err := s.Gateway(j.ctx, name, daemon.TraceQuestion{Probe: j.packet, FromTunnel: true})
 	if err != nil {
@@ -56,7 +56,7 @@ func (j *journey) enterGateway(s *Side, name string) (to place, a *daemon.TraceA
 	if a.Reason == sourceNotGiven {
 		h.Notes = []string{"WireGuard drops it already: it is in none of the peer's allowed IPs"}
 	}
-	j.through(h, a)
+	j.recordGateway(h, a)
 	if a.Node != nil {
 		to.node = a.Node.Name
 	}
@@ -64,13 +64,13 @@ func (j *journey) enterGateway(s *Side, name string) (to place, a *daemon.TraceA
 }
 
 // deliver takes the packet from a gateway to the host behind its node.
-func (j *journey) deliver(s *Side, gateway string, a *daemon.TraceAnswer, to place) place {
+func (j *packetTrace) deliver(s *Side, gateway string, a *daemon.TraceAnswer, to location) location {
 	if j.ended || a == nil {
-		return place{}
+		return location{}
 	}
 	if a.Verdict == daemon.TraceToHost {
 		j.ended = true // delivered: to the gateway itself
-		return place{}
+		return location{}
 	}
 	h := Hop{Stage: StageOverlay, Cluster: s.ID, Where: gateway + " to " + to.node}
 	h.Outer = &Outer{Destination: a.Node.Source, VNI: a.Node.VNI, Encapsulation: a.Node.Encapsulation}
@@ -80,25 +80,25 @@ func (j *journey) deliver(s *Side, gateway string, a *daemon.TraceAnswer, to pla
 	switch n := s.nodeGateway(to.node, gateway); {
 	case s.attachment(to.node) == nil:
 		j.drop(h, noNodeThere, "there is no NodeAttachment "+to.node)
-		return place{}
+		return location{}
 	case n == nil:
 		h.Notes = []string{"the node says nothing of this gateway yet"}
 	case uint32(n.VNI) != a.Node.VNI:
 		j.drop(h, "wrong_vni", fmt.Sprintf("the gateway sends with VNI %d, and the node has %d", a.Node.VNI, n.VNI))
-		return place{}
+		return location{}
 	case !n.Ready:
 		h.Notes = []string{"the gateway does not answer the node: " + n.Message}
 	}
 	j.pass(h)
 	j.enterNode(s, &to)
 	if j.ended {
-		return place{}
+		return location{}
 	}
 	return to
 }
 
 // enterNode takes the packet to a pod of the node, or to the node itself.
-func (j *journey) enterNode(s *Side, to *place) {
+func (j *packetTrace) enterNode(s *Side, to *location) {
 	h := Hop{Stage: StageNode, Cluster: s.ID, Where: to.node}
 	address := j.packet.Destination
 	to.host = s.internal(to.node, address) == address
@@ -116,12 +116,12 @@ func (j *journey) enterNode(s *Side, to *place) {
 		j.pass(h, fmt.Sprintf("%v is the node itself", address))
 		return
 	case way.Overlay != nil:
-		j.drop(h, wayBack, fmt.Sprintf("the node sends %v to a gateway, by %s", address, way.Device))
+		j.drop(h, routedBack, fmt.Sprintf("the node sends %v to a gateway, by %s", address, way.Device))
 	case j.packet.Length() > way.MTU && !j.packet.MayFragment:
 		j.drop(h, tooBig, fmt.Sprintf("%d bytes; %s carries %d", j.packet.Length(), way.Device, way.MTU))
 	default:
 		j.packet.TTL--
-		j.pass(h, wayIn(way)...)
+		j.pass(h, podRouteNotes(way)...)
 	}
 	if j.ended || to.host {
 		return
@@ -129,7 +129,7 @@ func (j *journey) enterNode(s *Side, to *place) {
 	j.enterPod(s, to)
 }
 
-func wayIn(way *node.Way) []string {
+func podRouteNotes(way *node.Way) []string {
 	notes := []string{"to the pod by " + way.Device}
 	if way.Via.IsValid() {
 		notes = []string{fmt.Sprintf("on by %s via %v", way.Device, way.Via)}
@@ -138,7 +138,7 @@ func wayIn(way *node.Way) []string {
 }
 
 // enterPod finds who has the address.
-func (j *journey) enterPod(s *Side, to *place) {
+func (j *packetTrace) enterPod(s *Side, to *location) {
 	address := j.packet.Destination
 	h := Hop{Stage: StagePod, Cluster: s.ID, Where: address.String()}
 	pods, err := s.PodsOn(j.ctx, to.node)

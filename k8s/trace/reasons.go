@@ -11,7 +11,7 @@ const (
 	linkDown      = "link_down"       // the tunnel is
 	unknownKey    = "unknown_key"     // the other gateway does not know this one
 	noNodeThere   = "no_attachment"   // the gateway sends to a node that is gone
-	wayBack       = "routed_back"     // the node sends the packet back to a gateway
+	routedBack    = "routed_back"     // the node sends the packet back to a gateway
 	noPod         = "no_pod"          // nobody has the address
 	podNotRunning = "pod_not_running" // it has an address and does not run
 	otherPod      = "other_pod"       // the reply comes to another pod than it is for
@@ -34,7 +34,7 @@ var remedies = map[string]string{
 	linkDown:      "run strait status: it says how far the Peering is; UDP has to reach the port of one of the gateways",
 	unknownKey:    "run strait status in both clusters: each names the keys that it trusts in spec.peers; join them again with strait peer or strait accept",
 	noNodeThere:   "see whether the node is there and strait node runs on it: kubectl get nodeattachments",
-	wayBack:       "look at the node's routes to its own pods: they have to be more exact than those to other clusters",
+	routedBack:    "look at the node's routes to its own pods: they have to be more exact than those to other clusters",
 	noPod:         "look at the pod's address: kubectl get pods -A -o wide; the packet leaves the node's device with nobody to answer",
 	podNotRunning: "see why it does not run: kubectl describe pod",
 	otherPod:      "see whether two pods have one address",

@@ -13,15 +13,15 @@ import (
 	"strait.dev/strait/node"
 )
 
-// tunnelled is a packet on its way through the tunnel.
-type tunnelled struct {
-	gateway end
+// tunneledPacket is a packet on its way through the tunnel.
+type tunneledPacket struct {
+	gateway gatewayRef
 	answer  *daemon.TraceAnswer
 	link    daemon.TraceLink
 }
 
-// there names the remote gateway.
-func (t *tunnelled) there() string {
+// remoteGateway names the remote gateway.
+func (t *tunneledPacket) remoteGateway() string {
 	if t.link.Gateway != "" {
 		return t.link.Gateway
 	}
@@ -30,7 +30,7 @@ func (t *tunnelled) there() string {
 
 // send takes the packet from a host to the tunnel. It returns nil where it does not come
 // so far.
-func (j *journey) send(s *Side, from place) *tunnelled {
+func (j *packetTrace) send(s *Side, from location) *tunneledPacket {
 	if j.ended {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (j *journey) send(s *Side, from place) *tunnelled {
 		h.Notes = append(h.Notes, "the gateway takes it for node "+a.Node.Name)
 	}
 	j.pass(h)
-	j.through(Hop{Stage: StageGateway, Cluster: s.ID, Where: g.Name}, a)
+	j.recordGateway(Hop{Stage: StageGateway, Cluster: s.ID, Where: g.Name}, a)
 	if j.ended {
 		return nil
 	}
@@ -73,7 +73,7 @@ var frameReasons = []string{
 
 // leaveNode finds the gateway that the node's kernel sends the packet to. way is nil where
 // the kernel cannot be asked.
-func (j *journey) leaveNode(s *Side, from place) (g end, way *node.Way) {
+func (j *packetTrace) leaveNode(s *Side, from location) (g gatewayRef, way *node.Way) {
 	h := Hop{Stage: StageNode, Cluster: s.ID, Where: from.node}
 	to, source := j.packet.Destination, j.packet.Source
 	asks := source
@@ -90,7 +90,7 @@ func (j *journey) leaveNode(s *Side, from place) (g end, way *node.Way) {
 		j.unknown(h, err.Error())
 		if g.known() {
 			j.ended = false
-			j.leave(s, from, nil)
+			j.applyNode(s, from, nil)
 		}
 		return g, nil
 	}
@@ -106,7 +106,7 @@ func (j *journey) leaveNode(s *Side, from place) (g end, way *node.Way) {
 		j.drop(h, noServing, fmt.Sprintf("the route leads to %v, which is no gateway of a Peering", way.Via))
 		return g, nil
 	}
-	j.leave(s, from, way)
+	j.applyNode(s, from, way)
 	notes := []string{fmt.Sprintf("%v via %v on %s, MTU %d", way.Range, way.Via, way.Device, way.MTU)}
 	if j.packet.Source != source {
 		notes = append(notes, "the source becomes that of the node on the overlay")
@@ -118,8 +118,8 @@ func (j *journey) leaveNode(s *Side, from place) (g end, way *node.Way) {
 	return g, way
 }
 
-// leave does to the packet what the node does.
-func (j *journey) leave(s *Side, from place, way *node.Way) {
+// applyNode does to the packet what the node does.
+func (j *packetTrace) applyNode(s *Side, from location, way *node.Way) {
 	switch {
 	case from.host && way != nil && way.Source.IsValid():
 		j.packet.Source = way.Source
@@ -160,7 +160,7 @@ func (s *Side) refused(to netip.Addr, way *node.Way) (reason, note string) {
 
 // outer is what is around the node's frames to a gateway: by its kernel, or else by the
 // objects.
-func (s *Side) outer(onNode string, g end, way *node.Way) daemon.TraceOuter {
+func (s *Side) outer(onNode string, g gatewayRef, way *node.Way) daemon.TraceOuter {
 	o := daemon.TraceOuter{Encapsulation: config.Geneve}
 	if a := s.attachment(onNode); a != nil {
 		o.VNI = v1alpha1.VNI(a.Spec.Index, g.Number)
@@ -190,10 +190,10 @@ func (s *Side) outer(onNode string, g end, way *node.Way) daemon.TraceOuter {
 	return o
 }
 
-// through is what a gateway does with the packet.
-func (j *journey) through(h Hop, a *daemon.TraceAnswer) {
+// recordGateway is what a gateway does with the packet.
+func (j *packetTrace) recordGateway(h Hop, a *daemon.TraceAnswer) {
 	h.Entries = a.Entries
-	h.Notes = append(h.Notes, because(a)...)
+	h.Notes = append(h.Notes, entryNotes(a)...)
 	switch {
 	case a.Verdict == daemon.TraceDropped && a.Error != nil:
 		j.drop(h, a.Reason, fmt.Sprintf("%s; an ICMP error goes back from %v", explain(a), a.Error.Source))
@@ -213,8 +213,8 @@ func (j *journey) through(h Hop, a *daemon.TraceAnswer) {
 	}
 }
 
-// because names the entries of a gateway's table that decided.
-func because(a *daemon.TraceAnswer) (notes []string) {
+// entryNotes names the entries of a gateway's table that decided.
+func entryNotes(a *daemon.TraceAnswer) (notes []string) {
 	for _, e := range a.Entries {
 		switch {
 		case e.Role == gateway.Sender:
@@ -258,8 +258,8 @@ func explain(a *daemon.TraceAnswer) string {
 const handshakeFresh = 3 * time.Minute
 
 // tunnel takes the packet into the link that the gateway uses.
-func (j *journey) tunnel(s *Side, g end, a *daemon.TraceAnswer) *tunnelled {
-	t := &tunnelled{gateway: g, answer: a}
+func (j *packetTrace) tunnel(s *Side, g gatewayRef, a *daemon.TraceAnswer) *tunneledPacket {
+	t := &tunneledPacket{gateway: g, answer: a}
 	h := Hop{Stage: StageTunnel, Cluster: s.ID, Where: g.Name}
 	if a.Verdict == daemon.TraceToHost {
 		j.ended = true // delivered: to the gateway itself
@@ -271,16 +271,16 @@ func (j *journey) tunnel(s *Side, g end, a *daemon.TraceAnswer) *tunnelled {
 		return nil
 	}
 	t.link = a.Links[i]
-	h.Where = g.Name + " to " + t.there()
-	silent := t.link.RTT == 0 && j.now.Sub(t.link.LastHandshake) < handshakeFresh
+	h.Where = g.Name + " to " + t.remoteGateway()
+	unanswered := t.link.RTT == 0 && j.now.Sub(t.link.LastHandshake) < handshakeFresh
 	switch {
 	case !t.link.Endpoint.IsValid():
 		j.drop(h, noPeer, "nobody knows yet where the remote gateway is")
 		return nil
-	case !t.link.Up && !silent:
+	case !t.link.Up && !unanswered:
 		j.drop(h, linkDown, "no probe has come back: the remote gateway is not reached")
 		return nil
-	case silent:
+	case unanswered:
 		j.pass(h, "it answers no probes, and agreed on keys lately")
 	case t.link.PathMTU == 0:
 		j.pass(h, fmt.Sprintf("RTT %v", t.link.RTT.Round(10*time.Microsecond)), "no packet of full size has crossed lately")

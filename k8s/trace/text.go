@@ -102,9 +102,9 @@ func orDash(a interface {
 // Single is the report of one gateway alone and its tunnel, for who asks it where it runs.
 func Single(q daemon.TraceQuestion, a *daemon.TraceAnswer, now time.Time) *Report {
 	const here = "this one"
-	j := &journey{packet: q.Probe, now: now}
-	if j.through(Hop{Stage: StageGateway, Cluster: a.Cluster, Where: here}, a); a.Verdict == daemon.TraceToTunnel {
-		j.tunnel(&Side{ID: a.Cluster}, end{GatewayStatus: &v1alpha1.GatewayStatus{Name: here}}, a)
+	j := &packetTrace{packet: q.Probe, now: now}
+	if j.recordGateway(Hop{Stage: StageGateway, Cluster: a.Cluster, Where: here}, a); a.Verdict == daemon.TraceToTunnel {
+		j.tunnel(&Side{ID: a.Cluster}, gatewayRef{GatewayStatus: &v1alpha1.GatewayStatus{Name: here}}, a)
 	}
 	r := &Report{Schema: Schema, From: "a host", Packet: a.Before, Hops: j.hops, Reply: []Hop{}}
 	if r.conclude(); r.Verdict != Delivered {

@@ -24,12 +24,12 @@ type Question struct {
 // What hosts send: the TTL of Linux, a port that they choose for themselves, the MSS of an
 // interface with an MTU of 1500 bytes (RFC 6691).
 const (
-	hostTTL     = 64
-	hostPort    = 40000
-	hostMSS     = 1460
-	hostMSS6    = 1440
-	tunnelHops  = 2 // routers between a host and the tunnel: its node and the gateway
-	notLookedAt = "not looked at: there is no access to the other cluster"
+	hostTTL        = 64
+	hostPort       = 40000
+	hostMSS        = 1460
+	hostMSS6       = 1440
+	tunnelHops     = 2 // routers between a host and the tunnel: its node and the gateway
+	noRemoteAccess = "not looked at: there is no access to the other cluster"
 )
 
 // Run follows a packet from a pod of the local cluster to one of the remote, and the
@@ -43,10 +43,10 @@ func Run(ctx context.Context, q Question, local, remote *Side, now time.Time) (*
 	if pod == nil {
 		return nil, fmt.Errorf("there is no pod %s in namespace %s of cluster %s; kubectl get pods -n %[2]s lists them", q.Pod, q.Namespace, local.ID)
 	}
-	j := &journey{ctx: ctx, now: now, packet: q.Probe()}
+	j := &packetTrace{ctx: ctx, now: now, packet: q.Probe()}
 	r := &Report{Schema: Schema, From: q.Namespace + "/" + q.Pod, Reply: []Hop{}}
-	start := placeOf(pod)
-	if j.begin(local, start, q.From) {
+	start := locationOf(pod)
+	if j.setSource(local, start, q.From) {
 		if err := j.packet.Check(); err != nil {
 			return nil, err
 		}
@@ -55,12 +55,12 @@ func Run(ctx context.Context, q Question, local, remote *Side, now time.Time) (*
 	out := j.send(local, start)
 	there := j.arrive(remote, local, out)
 	r.Hops = j.hops
-	back := &journey{ctx: ctx, now: now, packet: answerTo(j.packet)}
+	back := &packetTrace{ctx: ctx, now: now, packet: answerTo(j.packet)}
 	switch {
 	case there.known():
-		back.begin(remote, there, j.packet.Destination)
+		back.setSource(remote, there, j.packet.Destination)
 		home := back.arrive(local, remote, back.send(remote, there))
-		back.checkHome(local, start, home)
+		back.checkReplyPod(local, start, home)
 	case out != nil && remote == nil:
 		back.fromTunnel(local, start, out)
 	}
@@ -71,14 +71,14 @@ func Run(ctx context.Context, q Question, local, remote *Side, now time.Time) (*
 
 // fromTunnel takes the reply home from where it leaves the tunnel, where nobody can be asked
 // what the other cluster does.
-func (j *journey) fromTunnel(s *Side, asked place, out *tunnelled) {
-	h := Hop{Stage: StageTunnel, Cluster: out.answer.Remote, Where: out.there() + " to " + out.gateway.Name}
-	j.unknown(h, notLookedAt+"; the reply is thought of as it would leave the tunnel")
+func (j *packetTrace) fromTunnel(s *Side, asked location, out *tunneledPacket) {
+	h := Hop{Stage: StageTunnel, Cluster: out.answer.Remote, Where: out.remoteGateway() + " to " + out.gateway.Name}
+	j.unknown(h, noRemoteAccess+"; the reply is thought of as it would leave the tunnel")
 	j.ended = false
 	j.packet.TTL -= tunnelHops
 	name := out.gateway.Name
 	home, a := j.enterGateway(s, name)
-	j.checkHome(s, asked, j.deliver(s, name, a, home))
+	j.checkReplyPod(s, asked, j.deliver(s, name, a, home))
 }
 
 // Check says what is wrong with a question that is about no packet.
@@ -123,26 +123,28 @@ func answerTo(p gateway.Probe) gateway.Probe {
 	return p
 }
 
-// place is where a packet begins or ends.
-type place struct {
+// location is where a packet begins or ends.
+type location struct {
 	node string
 	pod  *corev1.Pod // nil: the node itself
 	host bool        // in the network of the node
 }
 
-func placeOf(pod *corev1.Pod) place { return place{pod.Spec.NodeName, pod, pod.Spec.HostNetwork} }
+func locationOf(pod *corev1.Pod) location {
+	return location{pod.Spec.NodeName, pod, pod.Spec.HostNetwork}
+}
 
-func (p place) known() bool { return p.node != "" }
+func (p location) known() bool { return p.node != "" }
 
-func (p place) name() string {
+func (p location) name() string {
 	if p.pod == nil {
 		return p.node
 	}
 	return p.pod.Namespace + "/" + p.pod.Name
 }
 
-// journey is a packet on its way.
-type journey struct {
+// packetTrace is a packet on its way.
+type packetTrace struct {
 	ctx    context.Context
 	now    time.Time // at which links are judged
 	hops   []Hop
@@ -150,27 +152,27 @@ type journey struct {
 	ended  bool          // dropped, delivered, or nobody knows where it is
 }
 
-func (j *journey) pass(h Hop, notes ...string) {
+func (j *packetTrace) pass(h Hop, notes ...string) {
 	p := j.packet
 	p.Size = p.Length()
 	h.Verdict, h.Packet, h.Notes = Passed, &p, append(h.Notes, notes...)
 	j.hops = append(j.hops, h)
 }
 
-func (j *journey) drop(h Hop, reason, note string) {
+func (j *packetTrace) drop(h Hop, reason, note string) {
 	h.Verdict, h.Reason, h.Remedy, h.Notes = Dropped, reason, Remedy(reason), append(h.Notes, note)
 	j.hops, j.ended = append(j.hops, h), true
 }
 
 // unknown ends the journey, unless the caller knows how to go on.
-func (j *journey) unknown(h Hop, note string) {
+func (j *packetTrace) unknown(h Hop, note string) {
 	h.Verdict, h.Notes = Unknown, append(h.Notes, note)
 	j.hops, j.ended = append(j.hops, h), true
 }
 
-// begin gives the packet its source, if the host that sends it has one: chosen, or else its
+// setSource gives the packet its source, if the host that sends it has one: chosen, or else its
 // own of the family.
-func (j *journey) begin(s *Side, from place, chosen netip.Addr) bool {
+func (j *packetTrace) setSource(s *Side, from location, chosen netip.Addr) bool {
 	h := Hop{Stage: StagePod, Cluster: s.ID, Where: from.name()}
 	if from.pod == nil {
 		h.Stage = StageNode
@@ -200,8 +202,8 @@ func (j *journey) begin(s *Side, from place, chosen netip.Addr) bool {
 	return true
 }
 
-// checkHome says whether the reply came to who asked.
-func (j *journey) checkHome(s *Side, asked, home place) {
+// checkReplyPod says whether the reply came to who asked.
+func (j *packetTrace) checkReplyPod(s *Side, asked, home location) {
 	if j.ended || asked.host || home.pod != nil && home.pod.UID == asked.pod.UID && home.pod.Name == asked.pod.Name && home.pod.Namespace == asked.pod.Namespace {
 		return
 	}

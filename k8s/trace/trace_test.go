@@ -34,7 +34,7 @@ func ping(q *Question) { q.Protocol, q.Port = gateway.ICMP, 0 }
 var cases = []struct {
 	name    string
 	q       Question
-	wrong   func(*world)
+	wrong   func(*fixture)
 	alone   bool // without access to the other cluster
 	verdict Verdict
 	stage   Stage
@@ -47,8 +47,8 @@ var cases = []struct {
 	{name: "delivered-to-a-gateway", q: ask(ping, towards("10.73.0.1")), verdict: Delivered},
 	{name: "alone", q: ask(), alone: true, verdict: Unknown, stage: StageGateway},
 	{name: "too-big", q: ask(size(1500)), verdict: Dropped, stage: StageNode, reason: "too_big"},
-	{name: "too-big-for-the-gateway", q: ask(size(1400)), wrong: func(w *world) { w.a.broken = func(way *node.Way) { way.MTU = 1500 } }, verdict: Dropped, stage: StageGateway, reason: "too_big"},
-	{name: "outside-the-grant", q: ask(), wrong: func(w *world) { w.b.config.Local.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.0.7.0/24")} },
+	{name: "too-big-for-the-gateway", q: ask(size(1400)), wrong: func(w *fixture) { w.a.broken = func(way *node.Way) { way.MTU = 1500 } }, verdict: Dropped, stage: StageGateway, reason: "too_big"},
+	{name: "outside-the-grant", q: ask(), wrong: func(w *fixture) { w.b.config.Local.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.0.7.0/24")} },
 		verdict: Dropped, stage: StageGateway, reason: "destination_not_granted"},
 	{name: "no-pod", q: ask(towards("10.71.2.77")), verdict: Dropped, stage: StagePod, reason: "no_pod"},
 	{name: "no-node", q: ask(towards("10.71.99.9")), verdict: Dropped, stage: StageGateway, reason: "no_node"},
@@ -56,54 +56,54 @@ var cases = []struct {
 	{name: "no-ipv6-there", q: ask(towards("fd00:99::1")), verdict: Dropped, stage: StageNode, reason: "not_remote"},
 	{name: "no-address-of-the-family", q: ask(towards("fd00:99::1"), func(q *Question) { q.Namespace, q.Pod = "kube-system", "agent" }), verdict: Dropped, stage: StagePod, reason: "no_address"},
 	{name: "spoofed", q: ask(func(q *Question) { q.From = netip.MustParseAddr("10.0.2.6") }), verdict: Dropped, stage: StageGateway, reason: "spoofed_source"},
-	{name: "the-node-cannot-be-asked", q: ask(), wrong: func(w *world) { w.a.refuse = errors.New("pod strait-nodes/x: you may not run anything there") }, verdict: Unknown, stage: StageNode},
-	{name: "the-gateway-cannot-be-asked", q: ask(), wrong: func(w *world) { w.a.silent = errors.New("pod strait-gateways/b-0: it is gone") }, verdict: Unknown, stage: StageGateway},
-	{name: "the-other-cluster-is-another", q: ask(), wrong: func(w *world) { w.b.ID = "c" }, verdict: Unknown, stage: StageGateway},
-	{name: "no-gateway-serves", q: ask(), wrong: func(w *world) {
+	{name: "the-node-cannot-be-asked", q: ask(), wrong: func(w *fixture) { w.a.refuse = errors.New("pod strait-nodes/x: you may not run anything there") }, verdict: Unknown, stage: StageNode},
+	{name: "the-gateway-cannot-be-asked", q: ask(), wrong: func(w *fixture) { w.a.unanswered = errors.New("pod strait-gateways/b-0: it is gone") }, verdict: Unknown, stage: StageGateway},
+	{name: "the-other-cluster-is-another", q: ask(), wrong: func(w *fixture) { w.b.ID = "c" }, verdict: Unknown, stage: StageGateway},
+	{name: "no-gateway-serves", q: ask(), wrong: func(w *fixture) {
 		w.a.broken = func(way *node.Way) { way.Overlay, way.Blackhole, way.Refused = nil, true, "dropped" }
 	}, verdict: Dropped, stage: StageNode, reason: "no_gateway"},
-	{name: "withdrawn", q: ask(), wrong: func(w *world) {
+	{name: "withdrawn", q: ask(), wrong: func(w *fixture) {
 		w.a.Peerings[0].Status.Prefixes = nil
 		w.a.broken = func(way *node.Way) {
 			way.Range, way.Overlay, way.Blackhole, way.Refused = netip.MustParsePrefix("10.71.0.0/16"), nil, true, "dropped"
 		}
 	}, verdict: Dropped, stage: StageNode, reason: "not_remote"},
-	{name: "no-rule", q: ask(), wrong: func(w *world) {
+	{name: "no-rule", q: ask(), wrong: func(w *fixture) {
 		w.a.broken = func(way *node.Way) { way.Overlay, way.Rule, way.Device = nil, false, "eth0" }
 	}, verdict: Dropped, stage: StageNode, reason: "no_rule"},
-	{name: "the-nodes-link-is-down", q: ask(), wrong: func(w *world) { w.a.broken = func(way *node.Way) { way.Overlay.Up = false } }, verdict: Dropped, stage: StageNode, reason: "node_link_down"},
-	{name: "frames-from-elsewhere", q: ask(), wrong: func(w *world) {
+	{name: "the-nodes-link-is-down", q: ask(), wrong: func(w *fixture) { w.a.broken = func(way *node.Way) { way.Overlay.Up = false } }, verdict: Dropped, stage: StageNode, reason: "node_link_down"},
+	{name: "frames-from-elsewhere", q: ask(), wrong: func(w *fixture) {
 		w.a.broken = func(way *node.Way) { way.Overlay.Source = netip.MustParseAddr("192.0.2.99") }
 	}, verdict: Dropped, stage: StageOverlay, reason: "unknown_source"},
-	{name: "another-vni", q: ask(), wrong: func(w *world) { w.a.config.Overlay.Nodes[0].VNI = 99 }, verdict: Dropped, stage: StageOverlay, reason: "wrong_vni"},
-	{name: "nobody-knows-the-peer", q: ask(), wrong: func(w *world) { w.a.links[0].Endpoint = netip.AddrPort{} }, verdict: Dropped, stage: StageTunnel, reason: "no_peer"},
-	{name: "the-tunnel-is-down", q: ask(), wrong: func(w *world) { w.a.links[0].Up = false }, verdict: Dropped, stage: StageTunnel, reason: "link_down"},
-	{name: "a-key-that-is-not-trusted", q: ask(), wrong: func(w *world) { w.b.links[0].RemoteKey = "an old one" }, verdict: Dropped, stage: StageGateway, reason: "unknown_key"},
-	{name: "the-other-side-takes-less", q: ask(), wrong: func(w *world) {
+	{name: "another-vni", q: ask(), wrong: func(w *fixture) { w.a.config.Overlay.Nodes[0].VNI = 99 }, verdict: Dropped, stage: StageOverlay, reason: "wrong_vni"},
+	{name: "nobody-knows-the-peer", q: ask(), wrong: func(w *fixture) { w.a.links[0].Endpoint = netip.AddrPort{} }, verdict: Dropped, stage: StageTunnel, reason: "no_peer"},
+	{name: "the-tunnel-is-down", q: ask(), wrong: func(w *fixture) { w.a.links[0].Up = false }, verdict: Dropped, stage: StageTunnel, reason: "link_down"},
+	{name: "a-key-that-is-not-trusted", q: ask(), wrong: func(w *fixture) { w.b.links[0].RemoteKey = "an old one" }, verdict: Dropped, stage: StageGateway, reason: "unknown_key"},
+	{name: "the-other-side-takes-less", q: ask(), wrong: func(w *fixture) {
 		w.b.config.Remote.Prefixes = []config.RemotePrefix{{CIDR: netip.MustParsePrefix("10.0.9.0/24"), SeenAs: netip.MustParsePrefix("10.72.9.0/24")}}
 	}, verdict: Dropped, stage: StageGateway, reason: "source_not_granted"},
-	{name: "a-node-that-is-gone", q: ask(), wrong: func(w *world) { w.b.Nodes = w.b.Nodes[:1] }, verdict: Dropped, stage: StageOverlay, reason: "no_attachment"},
-	{name: "another-vni-there", q: ask(), wrong: func(w *world) { w.b.Nodes[1].Status.Gateways[0].VNI = 7 }, verdict: Dropped, stage: StageOverlay, reason: "wrong_vni"},
-	{name: "a-pod-that-ended", q: ask(), wrong: func(w *world) { w.b.pods[0].Status.Phase = corev1.PodSucceeded }, verdict: Dropped, stage: StagePod, reason: "pod_not_running"},
-	{name: "the-reply-has-no-way", q: ask(), wrong: func(w *world) {
+	{name: "a-node-that-is-gone", q: ask(), wrong: func(w *fixture) { w.b.Nodes = w.b.Nodes[:1] }, verdict: Dropped, stage: StageOverlay, reason: "no_attachment"},
+	{name: "another-vni-there", q: ask(), wrong: func(w *fixture) { w.b.Nodes[1].Status.Gateways[0].VNI = 7 }, verdict: Dropped, stage: StageOverlay, reason: "wrong_vni"},
+	{name: "a-pod-that-ended", q: ask(), wrong: func(w *fixture) { w.b.pods[0].Status.Phase = corev1.PodSucceeded }, verdict: Dropped, stage: StagePod, reason: "pod_not_running"},
+	{name: "the-reply-has-no-way", q: ask(), wrong: func(w *fixture) {
 		w.b.broken = func(way *node.Way) {
 			if way.Overlay != nil {
 				way.Overlay, way.Rule = nil, false
 			}
 		}
 	}, verdict: Dropped, stage: StageNode, reason: "no_rule"},
-	{name: "the-reply-is-not-granted-here", q: ask(), wrong: func(w *world) {
+	{name: "the-reply-is-not-granted-here", q: ask(), wrong: func(w *fixture) {
 		w.a.changed = func(a *daemon.TraceAnswer) {
 			if a.Verdict == daemon.TraceToNode {
 				a.Verdict, a.Reason, a.After, a.Node = daemon.TraceDropped, "destination_not_granted", nil, nil
 			}
 		}
 	}, verdict: Dropped, stage: StageGateway, reason: "destination_not_granted"},
-	{name: "another-pod-has-the-address", q: ask(), wrong: func(w *world) {
+	{name: "another-pod-has-the-address", q: ask(), wrong: func(w *fixture) {
 		w.a.pods = append([]corev1.Pod{pod("default", "twin", "node-1", "10.0.1.5")}, w.a.pods...)
 		w.a.pods[1].Status.Phase = corev1.PodPending
 	}, verdict: Dropped, stage: StagePod, reason: "other_pod"},
-	{name: "odd-but-delivered", q: ask(func(q *Question) { q.Port = 8080 }), wrong: func(w *world) {
+	{name: "odd-but-delivered", q: ask(func(q *Question) { q.Port = 8080 }), wrong: func(w *fixture) {
 		w.b.pods[0].Status.Conditions[0].Status = corev1.ConditionFalse
 		w.a.links[0].PathMTU = 0
 		w.a.broken = func(way *node.Way) { way.Sources = node.SourcesDamaged }
@@ -115,7 +115,7 @@ var cases = []struct {
 func TestWhatBecomesOfAPacket(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld()
+			w := newFixture()
 			if c.wrong != nil {
 				c.wrong(w)
 			}
@@ -170,7 +170,7 @@ func golden(t *testing.T, name string, got []byte) {
 func TestEveryReasonHasARemedy(t *testing.T) {
 	known := map[string]bool{
 		noAddress: true, notRemote: true, noRoute: true, noRule: true, noServing: true, nodeLinkDown: true, linkDown: true,
-		unknownKey: true, noNodeThere: true, wayBack: true, noPod: true, podNotRunning: true, otherPod: true,
+		unknownKey: true, noNodeThere: true, routedBack: true, noPod: true, podNotRunning: true, otherPod: true,
 	}
 	for reason := range gateway.Reasons {
 		known[reason.String()] = true
@@ -205,7 +205,7 @@ func isOurs(reason string) bool {
 }
 
 func TestAPodThatIsNotThereIsAnErrorWithARemedy(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	_, err := Run(t.Context(), ask(func(q *Question) { q.Pod = "nobody" }), &w.a.Side, nil, start)
 	if err == nil || !strings.Contains(err.Error(), "kubectl get pods -n default") {
 		t.Error(err)
@@ -213,7 +213,7 @@ func TestAPodThatIsNotThereIsAnErrorWithARemedy(t *testing.T) {
 }
 
 func TestAPodWithoutANodeGoesNowhere(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.a.pods[0].Spec.NodeName, w.a.pods[0].Status.PodIPs = "", nil
 	if r := w.run(t, ask()); r.Verdict != Dropped || r.Reason != noAddress || len(r.Hops) != 1 {
 		t.Errorf("%+v", r)
@@ -232,7 +232,7 @@ func TestOneGatewayAloneSaysWhereThePacketGoes(t *testing.T) {
 		"itself": {daemon.TraceQuestion{Probe: probe("10.0.1.5", "10.80.0.1")}, Passed, 1, "passed: it is for the gateway itself"},
 		"no":     {daemon.TraceQuestion{Probe: probe("10.0.1.5", "198.51.100.7")}, Dropped, 1, "dropped at gateway of cluster a: destination_not_granted: "},
 	} {
-		a, err := newWorld().a.Gateway(t.Context(), "b-0", c.q)
+		a, err := newFixture().a.Gateway(t.Context(), "b-0", c.q)
 		if err != nil {
 			t.Fatal(err)
 		}

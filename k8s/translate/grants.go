@@ -25,21 +25,21 @@ func (t *translation) local() config.Local {
 // remote is what the remote cluster sends from: what it announced or the spec says, and
 // what has, in the status, a place where this cluster sees it.
 func (t *translation) remote() (all []config.RemotePrefix) {
-	own := t.own()
+	own := t.localRanges()
 	for _, list := range []struct {
 		field   string
-		wished  v1alpha1.RemotePrefixes
+		wanted  v1alpha1.RemotePrefixes
 		inForce []v1alpha1.SeenPrefix
 	}{
-		{"status.prefixes", t.there.Prefixes, t.Peering.Status.Prefixes},
-		{"status.externalPrefixes", t.there.ExternalPrefixes, t.Peering.Status.ExternalPrefixes},
+		{"status.prefixes", t.remoteState.Prefixes, t.Peering.Status.Prefixes},
+		{"status.externalPrefixes", t.remoteState.ExternalPrefixes, t.Peering.Status.ExternalPrefixes},
 	} {
-		wished := make(map[v1alpha1.CIDR]bool, len(list.wished))
-		for _, p := range list.wished {
-			wished[p.CIDR] = true
+		wanted := make(map[v1alpha1.CIDR]bool, len(list.wanted))
+		for _, p := range list.wanted {
+			wanted[p.CIDR] = true
 		}
 		for _, p := range list.inForce {
-			if !wished[p.CIDR] {
+			if !wanted[p.CIDR] {
 				continue // no longer: it ends now, not when the controller gets to it
 			}
 			cidr, ok := t.prefix(t.peering(), list.field, p.CIDR)
@@ -61,9 +61,9 @@ func (t *translation) remote() (all []config.RemotePrefix) {
 	return all
 }
 
-// own is everything that means something in this cluster, where nothing of another
+// localRanges is everything that means something in this cluster, where nothing of another
 // one may be seen.
-func (t *translation) own() *ranges {
+func (t *translation) localRanges() *ranges {
 	own, spec, status := new(ranges), &t.Network.Spec, &t.Network.Status
 	for _, list := range []struct {
 		object, field string

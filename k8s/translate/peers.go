@@ -19,7 +19,7 @@ import (
 func (t *translation) peers() (all []config.Peer) {
 	own := t.ownKeys()
 	taken := make(map[config.Key]string) // names of gateways, by their keys
-	gateways := slices.Clone(t.there.Gateways)
+	gateways := slices.Clone(t.remoteState.Gateways)
 	slices.SortStableFunc(gateways, func(a, b peering.Gateway) int { return cmp.Compare(a.Name, b.Name) })
 	for i, g := range gateways {
 		if i > 0 && gateways[i-1].Name == g.Name {
@@ -59,13 +59,13 @@ func (t *translation) ownKeys() (keys []OwnKey) {
 	for _, k := range t.Keys {
 		switch {
 		case k.Generation == invited && (t.InviteUsed || t.Peering.Spec.InviteUntil == nil || peering.Expired(t.Peering.Spec.InviteUntil, t.Now)):
-		case k.Generation != invited && k.Generation < t.place.KeyGeneration:
+		case k.Generation != invited && k.Generation < t.assigned.KeyGeneration:
 		default:
 			keys = append(keys, k)
 		}
 	}
 	if len(keys) == 0 {
-		t.problem(t.peering(), "status.gateways", fmt.Sprintf("gateway %s has no key of generation %d or later", t.Name, t.place.KeyGeneration),
+		t.problem(t.peering(), "status.gateways", fmt.Sprintf("gateway %s has no key of generation %d or later", t.Name, t.assigned.KeyGeneration),
 			"put the key back into its Secret, or raise spec.gateway.keyGeneration to have a new one")
 	}
 	return keys
@@ -114,7 +114,7 @@ func keepalive(p *v1alpha1.Peer) (none time.Duration) {
 
 // peerField is how a Problem names a remote gateway.
 func (t *translation) peerField(name string) string {
-	if t.there.Announced {
+	if t.remoteState.Announced {
 		return "status.announcements, gateways[" + name + "]"
 	}
 	return "spec.peers[" + name + "]"

@@ -125,13 +125,13 @@ func (r random) peering() *v1alpha1.Peering {
 	}
 	p.Status.Announcements = some(r, 2, r.announcement)
 	for _, list := range []struct {
-		wished  *v1alpha1.RemotePrefixes
+		wanted  *v1alpha1.RemotePrefixes
 		inForce *[]v1alpha1.SeenPrefix
 	}{{&p.Spec.Prefixes, &p.Status.Prefixes}, {&p.Spec.ExternalPrefixes, &p.Status.ExternalPrefixes}} {
 		for range r.IntN(5) {
 			cidr := pick(r, someCIDRs)
 			if r.IntN(5) > 0 {
-				*list.wished = append(*list.wished, v1alpha1.RemotePrefix{CIDR: cidr})
+				*list.wanted = append(*list.wanted, v1alpha1.RemotePrefix{CIDR: cidr})
 			}
 			*list.inForce = append(*list.inForce, v1alpha1.SeenPrefix{CIDR: cidr, SeenAs: pick(r, someCIDRs)})
 		}
@@ -193,11 +193,11 @@ func checkGrants(t *testing.T, seed uint64, in Input, c *config.Gateway) {
 		}
 	}
 	inForce := slices.Concat(in.Peering.Status.Prefixes, in.Peering.Status.ExternalPrefixes)
-	wished := slices.Concat(remote.Prefixes, remote.ExternalPrefixes)
+	wanted := slices.Concat(remote.Prefixes, remote.ExternalPrefixes)
 	for _, p := range c.Remote.Prefixes {
 		cidr, seenAs := v1alpha1.CIDR(p.CIDR.String()), v1alpha1.CIDR(p.SeenAs.String())
 		if !slices.Contains(inForce, v1alpha1.SeenPrefix{CIDR: cidr, SeenAs: seenAs}) ||
-			!slices.ContainsFunc(wished, func(w v1alpha1.RemotePrefix) bool { return w.CIDR == cidr }) {
+			!slices.ContainsFunc(wanted, func(w v1alpha1.RemotePrefix) bool { return w.CIDR == cidr }) {
 			t.Errorf("seed %d: takes %s as %s", seed, cidr, seenAs)
 		}
 	}

@@ -53,16 +53,16 @@ func Gateway(in Input) (*config.Gateway, []Problem) {
 	t := &translation{Input: in}
 	t.Nodes = slices.SortedFunc(slices.Values(in.Nodes), func(a, b *v1alpha1.NodeAttachment) int { return cmp.Compare(a.Name, b.Name) })
 	key := t.key()
-	if t.place = t.findPlace(); t.place == nil || key == "" {
+	if t.assigned = t.findAssigned(); t.assigned == nil || key == "" {
 		return nil, sorted(t.problems)
 	}
-	t.there = peering.RemoteOf(in.Peering, in.Now)
+	t.remoteState = peering.RemoteOf(in.Peering, in.Now)
 	t.config = &config.Gateway{
 		APIVersion: config.APIVersion, Kind: config.Kind, Cluster: string(in.Network.Status.ClusterID),
 		Overlay: config.Overlay{
 			Listen: in.Geneve, VXLANListen: in.VXLAN, MTU: int(in.Network.Spec.Overlay.MTU),
-			Addresses:         t.addresses(t.peering(), "status.gateways", t.place.InternalAddresses),
-			ExternalAddresses: t.addresses(t.peering(), "status.gateways", t.place.ExternalAddresses),
+			Addresses:         t.addresses(t.peering(), "status.gateways", t.assigned.InternalAddresses),
+			ExternalAddresses: t.addresses(t.peering(), "status.gateways", t.assigned.ExternalAddresses),
 		},
 		WireGuard:     config.WireGuard{ListenPort: in.WireGuardPort, PrivateKeyFile: key},
 		Local:         t.local(),
@@ -73,10 +73,10 @@ func Gateway(in Input) (*config.Gateway, []Problem) {
 	t.config.Remote.Prefixes = t.remote()
 	t.config.Masquerade = t.masquerade()
 	t.reserve()
-	t.config.Overlay.Nodes = t.nodes(t.place.Number)
+	t.config.Overlay.Nodes = t.nodes(t.assigned.Number)
 	t.config.Mappings = t.mappings()
 	t.pods()
-	if !t.mend() {
+	if !t.removeInvalid() {
 		t.config = nil
 	}
 	return t.config, sorted(t.problems)
@@ -96,15 +96,15 @@ func Withdrawn(c *config.Gateway) *config.Gateway {
 // translation is one call of Gateway.
 type translation struct {
 	Input
-	place    *v1alpha1.GatewayStatus // of the gateway
-	there    peering.Remote          // what is in force of the remote cluster
-	config   *config.Gateway
-	problems []Problem
+	assigned    *v1alpha1.GatewayStatus // of the gateway
+	remoteState peering.Remote          // what is in force of the remote cluster
+	config      *config.Gateway
+	problems    []Problem
 
-	reserved ranges                    // what no pod may have an address from
-	mapped   map[config.Mapping]string // the names of AddressMappings
-	routes   map[netip.Prefix]string   // routes to single pods, and the names of the pods
-	strays   map[string]bool           // nodes of which it is told that a pod has another node's address
+	reserved      ranges                    // what no pod may have an address from
+	mapped        map[config.Mapping]string // the names of AddressMappings
+	routes        map[netip.Prefix]string   // routes to single pods, and the names of the pods
+	reportedNodes map[string]bool           // nodes of which it is told that a pod has another node's address
 }
 
 func (t *translation) problem(object, field, text, remedy string) {
@@ -114,7 +114,7 @@ func (t *translation) problem(object, field, text, remedy string) {
 // remoteCluster is the ID of the remote cluster. Until it is known, the name of the
 // Peering stands for it, if that is not this cluster's ID.
 func (t *translation) remoteCluster() string {
-	switch id := t.there.ClusterID; {
+	switch id := t.remoteState.ClusterID; {
 	case id != "":
 		return string(id)
 	case t.Peering.Name == string(t.Network.Status.ClusterID):
@@ -142,8 +142,8 @@ func (t *translation) key() string {
 	return ""
 }
 
-// findPlace is what the controller gave the gateway, nil where that is not enough.
-func (t *translation) findPlace() *v1alpha1.GatewayStatus {
+// findAssigned is what the controller gave the gateway, nil where that is not enough.
+func (t *translation) findAssigned() *v1alpha1.GatewayStatus {
 	const wait = "see in the log of Strait's controller why it has not given them"
 	switch {
 	case t.Network == nil:
@@ -202,10 +202,10 @@ func (t *translation) prefix(object, field string, text v1alpha1.CIDR) (netip.Pr
 
 // quote shows what an object says, cut to a length that fits a line.
 func quote[T ~string](text T) string {
-	const room = 64
+	const maxQuoted = 64
 	s := string(text)
-	if len(s) > room {
-		s = strings.ToValidUTF8(s[:room], "") + "..."
+	if len(s) > maxQuoted {
+		s = strings.ToValidUTF8(s[:maxQuoted], "") + "..."
 	}
 	return `"` + s + `"`
 }

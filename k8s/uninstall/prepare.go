@@ -31,11 +31,11 @@ type Prepared struct {
 	Lost     []Node   `json:"lost,omitempty"`     // nodes that could not be asked
 }
 
-// look is how often what is waited for is looked at.
-const look = 500 * time.Millisecond
+// pollInterval is how often what is waited for is looked at.
+const pollInterval = 500 * time.Millisecond
 
-// asker is the field manager of the annotation.
-const asker = "strait-uninstall"
+// fieldManager is the field manager of the annotation.
+const fieldManager = "strait-uninstall"
 
 // Prepare makes a cluster let go of Strait: it removes Peerings and AddressMappings, waits
 // until their gateways are gone, and until the helper of every node that is ready has
@@ -61,11 +61,11 @@ func Prepare(ctx context.Context, o Options) (*Prepared, error) {
 		default:
 			p.missing = missing
 		}
-		o.Say("waiting for " + brief(p.missing))
+		o.Say("waiting for " + shortList(p.missing))
 		select {
 		case <-within.Done():
-			return &p.Prepared, p.late(ctx)
-		case <-time.After(look):
+			return &p.Prepared, p.timeoutError(ctx)
+		case <-time.After(pollInterval):
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (p *preparation) ask(ctx context.Context) error {
 		return nil
 	}
 	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.UninstallAnnotation, time.Now().UTC().Format(time.RFC3339))
-	_, err = p.Client.ClusterNetworks().Patch(ctx, network.Name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: asker})
+	_, err = p.Client.ClusterNetworks().Patch(ctx, network.Name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
 		return fmt.Errorf("annotate ClusterNetwork %s: %w", network.Name, err)
 	}
@@ -187,7 +187,7 @@ func (p *preparation) nodes(ctx context.Context) (waiting []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	n := sortNodes(attachments.Items, all.Items)
+	n := classifyNodes(attachments.Items, all.Items)
 	p.Released, p.Lost = n.released, n.lost
 	for _, node := range n.waiting {
 		waiting = append(waiting, fmt.Sprintf("node %s: %s", node.Name, node.Why))
@@ -195,20 +195,20 @@ func (p *preparation) nodes(ctx context.Context) (waiting []string, err error) {
 	return waiting, nil
 }
 
-// late is the end of a preparation that took too long, or whose context has ended.
-func (p *preparation) late(ctx context.Context) error {
+// timeoutError is the end of a preparation that took too long, or whose context has ended.
+func (p *preparation) timeoutError(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("broken off while waiting for %s; %s", brief(p.missing), goesOn)
+		return fmt.Errorf("broken off while waiting for %s; %s", shortList(p.missing), resumeHint)
 	}
 	return fmt.Errorf("not done after %v: there is still\n  %s\nSomething that comes back is applied by somebody else, as Argo CD or Flux: take it away there first. "+
-		"To do without a node, let Helm go on with helm uninstall --no-hooks, and run strait node --remove on that node. %s", p.For, strings.Join(p.missing, "\n  "), goesOn)
+		"To do without a node, let Helm go on with helm uninstall --no-hooks, and run strait node --remove on that node. %s", p.For, strings.Join(p.missing, "\n  "), resumeHint)
 }
 
-// goesOn is what to do after a preparation that did not come to its end.
-const goesOn = "The same command goes on from here; to keep Strait instead: kubectl annotate clusternetwork " + v1alpha1.ClusterNetworkName + " " + v1alpha1.UninstallAnnotation + "-"
+// resumeHint is what to do after a preparation that did not come to its end.
+const resumeHint = "The same command goes on from here; to keep Strait instead: kubectl annotate clusternetwork " + v1alpha1.ClusterNetworkName + " " + v1alpha1.UninstallAnnotation + "-"
 
-// brief is a list for one line.
-func brief(all []string) string {
+// shortList is a list for one line.
+func shortList(all []string) string {
 	const most = 3
 	if len(all) <= most {
 		return strings.Join(all, ", ")

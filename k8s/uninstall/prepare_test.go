@@ -20,24 +20,24 @@ import (
 	"strait.dev/strait/test/fakekube"
 )
 
-// world is a cluster with Strait's objects, without anybody who acts on them.
-type world struct {
+// fixture is a cluster with Strait's objects, without anybody who acts on them.
+type fixture struct {
 	*testing.T
 	*client.Client
 	cluster *fakekube.Server
 	options Options // with the rights of package rbac, and no more
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	cluster := fakekube.New(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strait-gateways"}})
 	limited, err := client.New(cluster.ServiceAccount(t, "strait-system", "strait-uninstall", rbac.Uninstall))
 	must(t, err)
-	return &world{t, cluster.Client(t), cluster, Options{Client: limited, Gateways: "strait-gateways", For: time.Minute}}
+	return &fixture{t, cluster.Client(t), cluster, Options{Client: limited, Gateways: "strait-gateways", For: time.Minute}}
 }
 
 // install makes what an installation with one peering and one node has.
-func (w *world) install() {
+func (w *fixture) install() {
 	w.Helper()
 	ctx := w.Context()
 	_, err := w.ClusterNetworks().Apply(ctx, &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: "default"},
@@ -57,7 +57,7 @@ func (w *world) install() {
 }
 
 // node makes a node that Strait works on.
-func (w *world) node(name string, ready corev1.ConditionStatus) {
+func (w *fixture) node(name string, ready corev1.ConditionStatus) {
 	w.Helper()
 	made, err := w.Client.Nodes().Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	must(w.T, err)
@@ -73,7 +73,7 @@ func (w *world) node(name string, ready corev1.ConditionStatus) {
 }
 
 // says is what a node's helper writes.
-func (w *world) says(name string, c metav1.Condition) {
+func (w *fixture) says(name string, c metav1.Condition) {
 	w.Helper()
 	c.LastTransitionTime = metav1.Now()
 	_, err := w.NodeAttachments().ApplyStatus(w.Context(), &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -82,7 +82,7 @@ func (w *world) says(name string, c metav1.Condition) {
 }
 
 // prepare runs Prepare beside the test, which tells what is waited for.
-func (w *world) prepare(o Options) (said <-chan string, ended func() (*Prepared, error)) {
+func (w *fixture) prepare(o Options) (said <-chan string, ended func() (*Prepared, error)) {
 	lines := make(chan string, 1000)
 	o.Say = func(line string) { lines <- line }
 	done := make(chan struct{})
@@ -97,7 +97,7 @@ func (w *world) prepare(o Options) (said <-chan string, ended func() (*Prepared,
 }
 
 // until waits for a line that begins so.
-func (w *world) until(said <-chan string, prefix string) {
+func (w *fixture) until(said <-chan string, prefix string) {
 	w.Helper()
 	for line := range said {
 		if strings.HasPrefix(line, "waiting for "+prefix) {
@@ -107,7 +107,7 @@ func (w *world) until(said <-chan string, prefix string) {
 	w.Fatalf("%s was never waited for", prefix)
 }
 
-func (w *world) asked() bool {
+func (w *fixture) asked() bool {
 	n, err := w.ClusterNetworks().Get(w.Context(), "default", metav1.GetOptions{})
 	must(w.T, err)
 	_, asked := n.Annotations[v1alpha1.UninstallAnnotation]
@@ -126,7 +126,7 @@ func must(t testing.TB, err error) {
 func TestAPreparationTakesWhatOneClusterHas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.install()
 		w.node("away", corev1.ConditionUnknown)
 		said, ended := w.prepare(w.options)
@@ -154,7 +154,7 @@ func TestAPreparationTakesWhatOneClusterHas(t *testing.T) {
 func TestAPreparationIsDoneWithoutStrait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.cluster.DeleteCRDs()
 		if _, err := Prepare(t.Context(), w.options); err != nil {
 			t.Errorf("without Strait's kinds: %v", err)
@@ -169,10 +169,10 @@ func TestAPreparationIsDoneWithoutStrait(t *testing.T) {
 func TestAPreparationThatIsTooLateSaysWhatIsMissingAndHowToGoOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.install()
 		o := w.options
-		o.For = 2 * look
+		o.For = 2 * pollInterval
 		_, err := Prepare(t.Context(), o)
 		for _, want := range []string{"StatefulSet b", "node node-1: the node's helper has not answered", "--no-hooks", "strait.dev/uninstall-"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -188,7 +188,7 @@ func TestAPreparationThatIsTooLateSaysWhatIsMissingAndHowToGoOn(t *testing.T) {
 func TestAPreparationInsists(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.install()
 		said, ended := w.prepare(w.options)
 		w.until(said, "StatefulSet b, node node-1")
@@ -210,7 +210,7 @@ func TestAPreparationInsists(t *testing.T) {
 func TestAPreparationWithoutRightsSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.install()
 		o := w.options
 		var err error

@@ -11,7 +11,7 @@ import (
 )
 
 // watchOrder is what an agent on a node of this cluster looks for.
-func watchOrder(g, other *ground, node string, marker [16]byte) leak.Order {
+func watchOrder(g, other *clusterState, node string, marker [16]byte) leak.Order {
 	o := leak.Order{Marker: marker, Foreign: []netip.Prefix{}, Own: []netip.Prefix{}, Node: []netip.Addr{}}
 	status := g.Network.Status
 	for _, list := range [][]v1alpha1.CIDR{status.PodCIDRs, status.ServiceCIDRs, status.NodeCIDRs, g.Network.Spec.InternalCIDRs} {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// most is how many failures of one cause are printed.
-const most = 5
+// maxShown is how many failures of one cause are printed.
+const maxShown = 5
 
 // explain writes what failed, with causes and remedies, and what was left out and why:
 // what has the same cause together, and what explains most first.
 func (r *Report) explain(b *strings.Builder) {
-	if place := r.place(); place != "" {
+	if place := r.commonNode(); place != "" {
 		fmt.Fprintf(b, "\n%s\n", place)
 	}
 	order := []Group{OfPeering, OfEncryption, OfMatrix, OfFlow}
@@ -35,7 +35,7 @@ func (r *Report) explain(b *strings.Builder) {
 	for _, cause := range causes {
 		b.WriteByte('\n')
 		for i, c := range of[cause] {
-			if i == most {
+			if i == maxShown {
 				fmt.Fprintf(b, "✗ and %d more\n", len(of[cause])-i)
 				break
 			}
@@ -65,9 +65,9 @@ func (r *Report) explain(b *strings.Builder) {
 	}
 }
 
-// place names the node on which all that failed begins or ends, if there is exactly one
+// commonNode names the node on which all that failed begins or ends, if there is exactly one
 // such, and something crossed elsewhere. Empty if there is none.
-func (r *Report) place() (found string) {
+func (r *Report) commonNode() (found string) {
 	type end struct{ cluster, at string }
 	failed, passed := map[end]int{}, map[end]int{}
 	all, well := 0, 0
@@ -100,7 +100,7 @@ func (r *Report) place() (found string) {
 }
 
 // at is the place in the name of a spot.
-func at(spot string) string {
-	_, place, _ := strings.Cut(spot, " ")
+func at(location string) string {
+	_, place, _ := strings.Cut(location, " ")
 	return place
 }

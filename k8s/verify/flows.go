@@ -22,14 +22,14 @@ type flows []flow
 // gateways.
 func startFlows(ctx context.Context, sites [2]*site, marker endpoint.Marker) (all flows) {
 	for i, s := range sites {
-		from, to := farthest(s.spots), farthest(sites[1-i].spots)
+		from, to := farthestPod(s.locations), farthestPod(sites[1-i].locations)
 		for _, f := range families {
 			if !from.seen[f].IsValid() || !to.seen[f].IsValid() {
 				continue
 			}
 			all = append(all, flow{
 				s.begin(ctx, from.agent, "flow", endpoint.FlowOrder{
-					Marker: marker, To: netip.AddrPortFrom(to.seen[f], endpoint.Port), Source: from.seen[f], Patience: settle, Longest: longest,
+					Marker: marker, To: netip.AddrPortFrom(to.seen[f], endpoint.Port), Source: from.seen[f], Patience: firstTimeout, Longest: maxRunTime,
 				}),
 				planned{Check{Group: OfFlow, From: s.id, To: sites[1-i].id, Family: string(f), Source: from.String(), Destination: to.String(), What: "a connection that lasts"},
 					from.agent, endpoint.Check{Protocol: endpoint.TCP, To: netip.AddrPortFrom(to.seen[f], endpoint.Port)}},
@@ -39,9 +39,9 @@ func startFlows(ctx context.Context, sites [2]*site, marker endpoint.Marker) (al
 	return all
 }
 
-// farthest is the pod that has most hops to the gateway.
-func farthest(spots []spot) (s spot) {
-	for _, p := range spots {
+// farthestPod is the pod that has most hops to the gateway.
+func farthestPod(locations []location) (s location) {
+	for _, p := range locations {
 		if !p.host && p.agent != "" {
 			s = p
 		}

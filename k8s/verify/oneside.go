@@ -38,20 +38,20 @@ func OneSide(ctx context.Context, c operator.Cluster, names []string, targets []
 		if len(names) > 0 && !slices.Contains(names, p.Name) || len(p.Status.Gateways) == 0 {
 			continue
 		}
-		g, err := survey(ctx, &operator.Side{Cluster: c, Network: network, Peering: p})
+		g, err := readCluster(ctx, &operator.Side{Cluster: c, Network: network, Peering: p})
 		if err != nil {
 			return nil, err
 		}
 		r.Clusters = append(r.Clusters, g.shape())
-		if err := g.alone(ctx, r, targets, &o); err != nil {
+		if err := g.tryOneSide(ctx, r, targets, &o); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-// alone tries what one peering allows to be tried from here.
-func (g *ground) alone(ctx context.Context, r *Report, targets []netip.AddrPort, o *Options) (err error) {
+// tryOneSide tries what one peering allows to be tried from here.
+func (g *clusterState) tryOneSide(ctx context.Context, r *Report, targets []netip.AddrPort, o *Options) (err error) {
 	s, err := open(ctx, g, o, o.Image)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (g *ground) alone(ctx context.Context, r *Report, targets []netip.AddrPort,
 		}()
 	}
 	mtu := int(g.Peering.Status.MTU)
-	p := planAlone(g.id, string(g.Peering.Status.ClusterID), s.spots, g.internal(), targets, mtu)
+	p := planOneSide(g.id, string(g.Peering.Status.ClusterID), s.locations, g.internal(), targets, mtu)
 	var marker endpoint.Marker
 	_, _ = rand.Read(marker[:]) // never fails
 	o.say(fmt.Sprintf("trying what can be tried with one cluster, for Peering %s", g.Peering.Name))
@@ -79,7 +79,7 @@ func (g *ground) alone(ctx context.Context, r *Report, targets []netip.AddrPort,
 }
 
 // internal are the addresses of the peering's gateways on the overlay.
-func (g *ground) internal() map[string][]netip.Addr {
+func (g *clusterState) internal() map[string][]netip.Addr {
 	all := map[string][]netip.Addr{}
 	for _, gateway := range g.Peering.Status.Gateways {
 		all[gateway.Name] = addresses(gateway.InternalAddresses)
@@ -87,13 +87,13 @@ func (g *ground) internal() map[string][]netip.Addr {
 	return all
 }
 
-// planAlone is what to try from the agents of one cluster. The addresses of gateways are
+// planOneSide is what to try from the agents of one cluster. The addresses of gateways are
 // for nodes alone.
-func planAlone(id, remote string, spots []spot, gateways map[string][]netip.Addr, targets []netip.AddrPort, mtu int) (p plan) {
-	for _, s := range spots {
+func planOneSide(id, remote string, locations []location, gateways map[string][]netip.Addr, targets []netip.AddrPort, mtu int) (p plan) {
+	for _, s := range locations {
 		row := Check{Group: OfMatrix, From: id, Source: s.String()}
 		if s.agent == "" {
-			row.What, row.Outcome, row.Detail = everything, Skipped, s.why
+			row.What, row.Outcome, row.Detail = wholeRow, Skipped, s.why
 			row.Family, row.To, row.Destination = string(ip4), remote, "all targets"
 			if len(targets) > 0 {
 				p.skipped = append(p.skipped, row)
@@ -125,15 +125,15 @@ func planAlone(id, remote string, spots []spot, gateways map[string][]netip.Addr
 }
 
 // sequence is one of a protocol to a destination of which it is not known how it sees us.
-func sequence(row Check, s spot, to netip.AddrPort, protocol endpoint.Protocol, mtu int) (all []planned) {
+func sequence(row Check, s location, to netip.AddrPort, protocol endpoint.Protocol, mtu int) (all []planned) {
 	for _, c := range checksOf(protocol, familyOf(to.Addr()), mtu) {
 		if c.ID == string(protocol)+" from" {
 			continue
 		}
 		one := planned{row, s.agent, c}
-		one.What, one.probe.To, one.probe.Patience = c.ID, to, prompt
+		one.What, one.probe.To, one.probe.Patience = c.ID, to, laterTimeout
 		if len(all) == 0 {
-			one.probe.Patience = settle
+			one.probe.Patience = firstTimeout
 		}
 		all = append(all, one)
 	}

@@ -131,7 +131,7 @@ func TestTheNodeThatAllFailuresHaveInCommonIsNamed(t *testing.T) {
 		},
 		"from there": func(c planned) bool { return c.From == "a" && at(c.Source) == "@other" },
 	} {
-		if is := silent(where).place(); !strings.Contains(is, "node n2 of cluster a") {
+		if is := silent(where).commonNode(); !strings.Contains(is, "node n2 of cluster a") {
 			t.Errorf("what fails is %s: %q, want the node", name, is)
 		}
 	}
@@ -143,7 +143,7 @@ func TestTheNodeThatAllFailuresHaveInCommonIsNamed(t *testing.T) {
 		"everything": silent(func(planned) bool { return true }),
 		"nothing":    silent(func(planned) bool { return false }),
 	} {
-		if is := r.place(); is != "" {
+		if is := r.commonNode(); is != "" {
 			t.Errorf("%s fails: %q, want no node named", name, is)
 		}
 	}

@@ -49,18 +49,18 @@ func Run(ctx context.Context, local, remote operator.Cluster, peering string, o 
 		up = up || some
 		r.Checks = append(r.Checks, is)
 	}
-	var grounds [2]*ground
+	var states [2]*clusterState
 	for i, s := range []*operator.Side{a, b} {
-		if grounds[i], err = survey(ctx, s); err != nil {
+		if states[i], err = readCluster(ctx, s); err != nil {
 			return nil, err
 		}
-		r.Clusters = append(r.Clusters, grounds[i].shape())
+		r.Clusters = append(r.Clusters, states[i].shape())
 	}
 	if !up {
-		r.Checks = append(r.Checks, Check{Group: OfMatrix, From: grounds[0].id, To: grounds[1].id, What: everything, Outcome: Skipped, Detail: "no link between the two clusters is up, so that nothing can cross"})
+		r.Checks = append(r.Checks, Check{Group: OfMatrix, From: states[0].id, To: states[1].id, What: wholeRow, Outcome: Skipped, Detail: "no link between the two clusters is up, so that nothing can cross"})
 		return r, nil
 	}
-	sites, err := openBoth(ctx, grounds, &o)
+	sites, err := openBoth(ctx, states, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func Run(ctx context.Context, local, remote operator.Cluster, peering string, o 
 	return r, err
 }
 
-func openBoth(ctx context.Context, grounds [2]*ground, o *Options) (sites [2]*site, err error) {
+func openBoth(ctx context.Context, states [2]*clusterState, o *Options) (sites [2]*site, err error) {
 	var failed [2]error
 	var both sync.WaitGroup
 	// That of one cluster may well be another's: a registry near it.
@@ -85,15 +85,15 @@ func openBoth(ctx context.Context, grounds [2]*ground, o *Options) (sites [2]*si
 	if o.RemoteImage == "" {
 		images[1] = o.Image
 	}
-	for i, g := range grounds {
+	for i, g := range states {
 		both.Go(func() { sites[i], failed[i] = open(ctx, g, o, images[i]) })
 	}
 	both.Wait()
 	if err := errors.Join(failed[:]...); err != nil {
 		return sites, errors.Join(err, closeBoth(context.WithoutCancel(ctx), sites))
 	}
-	sites[0].meet(sites[1])
-	sites[1].meet(sites[0])
+	sites[0].exchangeAddresses(sites[1])
+	sites[1].exchangeAddresses(sites[0])
 	return sites, nil
 }
 
@@ -116,7 +116,7 @@ func cross(ctx context.Context, sites [2]*site, mtu int, o *Options) ([]Check, e
 	o.say("making Services that stand for pods of the other cluster")
 	var services [2]map[string]map[family]service
 	for i, s := range sites {
-		services[i] = s.offer(ctx, sites[1-i])
+		services[i] = s.createServices(ctx, sites[1-i])
 	}
 	watches := startWatches(ctx, sites, marker)
 	defer watches.stop()
@@ -125,7 +125,7 @@ func cross(ctx context.Context, sites [2]*site, mtu int, o *Options) ([]Check, e
 	var plans [2]plan
 	total := 0
 	for i, s := range sites {
-		plans[i] = planOf(shape{s.id, s.spots, services[i]}, shape{sites[1-i].id, sites[1-i].spots, nil}, mtu)
+		plans[i] = planOf(shape{s.id, s.locations, services[i]}, shape{sites[1-i].id, sites[1-i].locations, nil}, mtu)
 		for _, sequence := range plans[i].sequences {
 			total += len(sequence)
 		}

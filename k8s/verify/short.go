@@ -18,7 +18,7 @@ import (
 // without a Peering passes.
 func Short(ctx context.Context, c operator.Cluster, names []string) (*Report, error) {
 	began := time.Now()
-	look, err := operator.Look(ctx, c, names)
+	report, err := operator.ReadReport(ctx, c, names)
 	if err != nil {
 		return nil, err
 	}
@@ -30,17 +30,17 @@ func Short(ctx context.Context, c operator.Cluster, names []string) (*Report, er
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Clusters: []ClusterShape{{ID: string(look.ClusterID), Name: c.Name}}}
-	id := string(look.ClusterID)
-	if len(look.Peerings) == 0 {
+	r := &Report{Clusters: []ClusterShape{{ID: string(report.ClusterID), Name: c.Name}}}
+	id := string(report.ClusterID)
+	if len(report.Peerings) == 0 {
 		r.Checks = append(r.Checks, Check{Group: OfPeering, From: id, What: "Peerings", Outcome: Skipped,
 			Detail: "this cluster is joined to no other yet; join it with strait peer, or strait invite here and strait accept there"})
 	}
-	for _, sight := range look.Peerings {
-		is, _ := judgePeering(id, sight)
+	for _, peering := range report.Peerings {
+		is, _ := judgePeering(id, peering)
 		r.Checks = append(r.Checks, is)
 		for i := range peerings {
-			if peerings[i].Name == sight.Name {
+			if peerings[i].Name == peering.Name {
 				r.Checks = append(r.Checks, reachable(id, &peerings[i], attachments.Items)...)
 			}
 		}

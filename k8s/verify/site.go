@@ -15,20 +15,20 @@ import (
 // purpose is in the names of the agents' namespaces.
 const purpose = "verify"
 
-// stale is how old agents of another run are when nobody can be waiting for them.
-const stale = 5 * time.Minute
+// staleAfter is how old agents of another run are when nobody can be waiting for them.
+const staleAfter = 5 * time.Minute
 
 // site is a cluster with agents.
 type site struct {
-	*ground
-	spots []spot
-	pods  *agents.Crew
-	hosts *agents.Crew // nil: there are none, see the spots' why
+	*clusterState
+	locations []location
+	pods      *agents.Group
+	hosts     *agents.Group // nil: there are none, see the spots' why
 }
 
 // open starts the agents. What earlier runs left goes. On an error nothing stays.
-func open(ctx context.Context, g *ground, o *Options, image string) (s *site, err error) {
-	left, err := agents.Abandoned(ctx, g.Client, purpose, time.Now().Add(-stale))
+func open(ctx context.Context, g *clusterState, o *Options, image string) (s *site, err error) {
+	left, err := agents.Abandoned(ctx, g.Client, purpose, time.Now().Add(-staleAfter))
 	if err == nil {
 		err = agents.Remove(ctx, g.Client, left)
 	}
@@ -38,16 +38,16 @@ func open(ctx context.Context, g *ground, o *Options, image string) (s *site, er
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}
-	s = &site{ground: g}
+	s = &site{clusterState: g}
 	options := agents.Options{Client: g.Client, Image: image, Purpose: purpose, PullSecrets: o.PullSecrets, Say: func(line string) { o.say(g.Name + ": " + line) }}
 	var pods, hosts []agents.Agent
 	for _, host := range []bool{false, true} {
 		for _, other := range []bool{false, true} {
-			one := spot{host: host, other: other}
+			one := location{host: host, other: other}
 			node, why := g.node(other)
 			if why != "" {
 				one.why = why
-				s.spots = append(s.spots, one)
+				s.locations = append(s.locations, one)
 				continue
 			}
 			one.agent = agentName(host, other)
@@ -60,11 +60,11 @@ func open(ctx context.Context, g *ground, o *Options, image string) (s *site, er
 				a.Ports = []corev1.ContainerPort{{ContainerPort: endpoint.Port, Protocol: corev1.ProtocolTCP}, {ContainerPort: endpoint.Port, Protocol: corev1.ProtocolUDP}}
 				pods = append(pods, a)
 			}
-			s.spots = append(s.spots, one)
+			s.locations = append(s.locations, one)
 		}
 	}
 	if len(pods) == 0 {
-		return nil, fmt.Errorf("%s: there is no node to start a pod on: %s", g.Name, s.spots[0].why)
+		return nil, fmt.Errorf("%s: there is no node to start a pod on: %s", g.Name, s.locations[0].why)
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -79,9 +79,9 @@ func open(ctx context.Context, g *ground, o *Options, image string) (s *site, er
 	}
 	if hostless != nil { // a cluster may forbid them; everything else can be tried all the same
 		s.hosts = nil
-		for i := range s.spots {
-			if s.spots[i].host && s.spots[i].agent != "" {
-				s.spots[i].agent, s.spots[i].why = "", fmt.Sprintf("cluster %s runs no pod in the network of a node: %v", g.id, hostless)
+		for i := range s.locations {
+			if s.locations[i].host && s.locations[i].agent != "" {
+				s.locations[i].agent, s.locations[i].why = "", fmt.Sprintf("cluster %s runs no pod in the network of a node: %v", g.id, hostless)
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func agentName(host, other bool) string {
 // close removes the agents, and waits until they are gone.
 func (s *site) close(ctx context.Context) error {
 	both := make(chan error, 2)
-	for _, c := range []*agents.Crew{s.pods, s.hosts} {
+	for _, c := range []*agents.Group{s.pods, s.hosts} {
 		go func() {
 			if c == nil {
 				both <- nil
@@ -114,9 +114,9 @@ func (s *site) close(ctx context.Context) error {
 	return errors.Join(<-both, <-both)
 }
 
-// crew is the one of an agent.
-func (s *site) crew(agent string) *agents.Crew {
-	for _, p := range s.spots {
+// agentGroup is the one of an agent.
+func (s *site) agentGroup(agent string) *agents.Group {
+	for _, p := range s.locations {
 		if p.agent == agent && p.host {
 			return s.hosts
 		}
@@ -124,28 +124,28 @@ func (s *site) crew(agent string) *agents.Crew {
 	return s.pods
 }
 
-// meet fills in how the other cluster sees the agents.
-func (s *site) meet(other *site) {
-	for i := range s.spots {
-		p := &s.spots[i]
+// exchangeAddresses fills in how the other cluster sees the agents.
+func (s *site) exchangeAddresses(other *site) {
+	for i := range s.locations {
+		p := &s.locations[i]
 		switch {
 		case p.agent == "":
 		case p.host:
 			node, _ := s.node(p.other)
-			p.seenBy(other.ground, s.id, s.external(node))
+			p.seenBy(other.clusterState, s.id, s.external(node))
 		default:
-			p.seenBy(other.ground, s.id, podAddresses(s.pods.Pod(p.agent)))
+			p.seenBy(other.clusterState, s.id, podAddresses(s.pods.Pod(p.agent)))
 		}
 	}
 }
 
 // kept names the agents that stay.
 func (s *site) kept() (all []string) {
-	for _, p := range s.spots {
+	for _, p := range s.locations {
 		if p.agent == "" {
 			continue
 		}
-		pod := s.crew(p.agent).Pod(p.agent)
+		pod := s.agentGroup(p.agent).Pod(p.agent)
 		all = append(all, fmt.Sprintf("cluster %s: pod %s/%s, %s", s.id, pod.Namespace, pod.Name, pod.Status.PodIP))
 	}
 	return all

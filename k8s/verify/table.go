@@ -69,7 +69,7 @@ func (r *Report) matrix(b *strings.Builder) {
 			continue
 		}
 		// What a row was left out for stands below all of them.
-		if one = slices.DeleteFunc(one, func(c Check) bool { return c.What == everything }); len(one) == 0 {
+		if one = slices.DeleteFunc(one, func(c Check) bool { return c.What == wholeRow }); len(one) == 0 {
 			b.WriteString(": – nothing could be tried\n")
 			continue
 		}

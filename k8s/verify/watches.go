@@ -25,12 +25,12 @@ type watches struct {
 func startWatches(ctx context.Context, sites [2]*site, marker endpoint.Marker) *watches {
 	w := &watches{}
 	for i, s := range sites {
-		for _, p := range s.spots {
+		for _, p := range s.locations {
 			if !p.host || p.agent == "" {
 				continue
 			}
 			node, _ := s.node(p.other)
-			w.all = append(w.all, watch{s.begin(ctx, p.agent, "watch", watchOrder(s.ground, sites[1-i].ground, node, marker)), i})
+			w.all = append(w.all, watch{s.begin(ctx, p.agent, "watch", watchOrder(s.clusterState, sites[1-i].clusterState, node, marker)), i})
 		}
 	}
 	var looking []watch

@@ -1,0 +1,117 @@
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/agents"
+	"strait.dev/strait/k8s/operator"
+)
+
+// Names of the agents.
+const (
+	nearPod   = "near"
+	directPod = "direct"
+	farPod    = "far"
+)
+
+// place is where everything runs.
+type placement struct {
+	near, direct, far podEnd
+}
+
+// podEnd is a pod that sends and receives.
+type podEnd struct {
+	crew  *agents.Group
+	agent string
+	node  string
+	// address is the one that the near pod knows it by, and seesNear the one that it knows
+	// the near pod by.
+	address, nearAddress netip.Addr
+}
+
+// agentsOf are the pods of one cluster. On another node than its gateway's, where there is
+// one: most pods are not on that of the gateway.
+func (o *Options) agentsOf(ctx context.Context, s *operator.Side, image string, names ...string) (*agents.Group, error) {
+	nodes, err := readyNodes(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	order := nodes
+	if gateway := s.Gateway(); len(nodes) > 1 {
+		order = nil
+		for _, n := range nodes {
+			if n != gateway {
+				order = append(order, n)
+			}
+		}
+		order = append(order, gateway)
+	}
+	all := make([]agents.Agent, len(names))
+	for i, name := range names {
+		all[i] = agents.Agent{Name: name, Node: order[i%len(order)]}
+	}
+	return agents.Start(ctx, agents.Options{Client: s.Client, Image: image, Purpose: "bench", Say: o.Say}, all...)
+}
+
+// readyNodes are the nodes that pods can run on and whose helpers have connected them.
+func readyNodes(ctx context.Context, s *operator.Side) (names []string, err error) {
+	nodes, err := s.Client.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		if n.Spec.Unschedulable || n.Labels[corev1.LabelOSStable] == "windows" {
+			continue
+		}
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: no node is ready; see kubectl get nodes", s.Name)
+	}
+	return names, nil
+}
+
+// setAddresses says who knows whom by which address.
+func (p *placement) setAddresses(a, b *operator.Side) (err error) {
+	near, err1 := ipv4(p.near)
+	direct, err2 := ipv4(p.direct)
+	far, err3 := ipv4(p.far)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	p.direct.address, p.direct.nearAddress = direct, near
+	if p.far.address, err = a.Seen(far); err != nil {
+		return err
+	}
+	p.far.nearAddress, err = b.Seen(near)
+	return err
+}
+
+// ipv4 is a pod's address, of IPv6 where it has no other.
+func ipv4(s podEnd) (first netip.Addr, err error) {
+	for _, ip := range s.crew.Pod(s.agent).Status.PodIPs {
+		a, err := netip.ParseAddr(ip.IP)
+		if err != nil {
+			return a, fmt.Errorf("pod %s: %w", s.agent, err)
+		}
+		if a.Is4() {
+			return a, nil
+		}
+		first = a
+	}
+	if !first.IsValid() {
+		return first, fmt.Errorf("pod %s has no address", s.agent)
+	}
+	return first, nil
+}

@@ -1,0 +1,184 @@
+package gather
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
+)
+
+const (
+	atOnce     = 8                // pods are asked at once
+	askWithin  = 30 * time.Second // by one of them
+	logAtMost  = 4 << 20          // bytes of one container's log: its end
+	saysAtMost = 16 << 20         // bytes that a command in a pod may print
+	// nodesAtMost are looked into beside those that are not well and those with gateways.
+	nodesAtMost = 50
+)
+
+// askPods asks the pods of Strait for their logs, their metrics, and what their nodes'
+// kernels have.
+func (s *site) askPods(ctx context.Context, pods []corev1.Pod, nodes []v1alpha1.NodeAttachment) {
+	pods = s.selectPods(pods, nodes)
+	var all sync.WaitGroup
+	turn := make(chan struct{}, atOnce)
+	for i := range pods {
+		if ctx.Err() != nil {
+			break
+		}
+		turn <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turn }()
+			s.say("%s: pod %s", s.Name, pods[i].Name)
+			s.pod(ctx, &pods[i])
+		})
+	}
+	all.Wait()
+}
+
+// selectPods are the pods to ask: all but helpers of nodes of which nothing is to be learnt, if
+// there are very many. What is most to the point comes first, as an archive may be full.
+func (s *site) selectPods(pods []corev1.Pod, nodes []v1alpha1.NodeAttachment) (chosen []corev1.Pod) {
+	notReady := map[string]bool{}
+	for i := range nodes {
+		if !ready(&nodes[i]) {
+			notReady[nodes[i].Name] = true
+		}
+	}
+	var others []corev1.Pod
+	for _, p := range pods {
+		if p.Labels[install.ComponentLabel] != install.Node || notReady[p.Spec.NodeName] || s.gatewayNodes[p.Spec.NodeName] || !running(&p) {
+			chosen = append(chosen, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	if left := len(others) - nodesAtMost; left > 0 {
+		others = others[:nodesAtMost]
+		s.note("%d more nodes that are well were not looked into", left)
+	}
+	return append(chosen, others...)
+}
+
+func ready(n *v1alpha1.NodeAttachment) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c metaCondition) bool { return c.Type == v1alpha1.ConditionReady && c.Status == "True" })
+}
+
+// running reports whether a pod can be asked.
+func running(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }
+
+func (s *site) pod(ctx context.Context, p *corev1.Pod) {
+	if len(p.Spec.Containers) == 0 {
+		return
+	}
+	what := p.Labels[install.ComponentLabel]
+	if running(p) {
+		switch what {
+		case install.Controller, install.Gateway:
+			s.ask(ctx, p, fmt.Sprintf("%s/metrics/%s.txt", p.Namespace, p.Name), what, "agent", "fetch", fmt.Sprintf("http://127.0.0.1:%d/metrics", install.HTTPPort))
+		case install.Node:
+			s.ask(ctx, p, fmt.Sprintf("%s/metrics/%s.txt", p.Namespace, p.Name), what, "agent", "fetch", "http://"+net.JoinHostPort(p.Status.HostIP, strconv.Itoa(install.NodeHTTPPort))+"/metrics")
+			s.ask(ctx, p, fmt.Sprintf("nodes/%s.json", p.Spec.NodeName), what, "node", "state")
+		}
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Waiting == nil || c.RestartCount > 0 {
+			s.log(ctx, p, c.Name, false)
+		}
+		if c.RestartCount > 0 {
+			s.log(ctx, p, c.Name, true)
+		}
+	}
+}
+
+// ask puts into a file what strait prints in a container.
+func (s *site) ask(ctx context.Context, p *corev1.Pod, file, container string, args ...string) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	stdout, stderr := &bounded{most: saysAtMost}, &bounded{most: 4 << 10}
+	err := s.exec(ctx, client.ExecOptions{Namespace: p.Namespace, Pod: p.Name, Container: container,
+		Command: append([]string{install.Binary}, args...), Stdout: stdout, Stderr: stderr})
+	if err != nil {
+		if text := bytes.TrimSpace(stderr.Bytes()); len(text) > 0 {
+			err = fmt.Errorf("%w: %s", err, text)
+		}
+		s.recordMissing(file, err)
+	}
+	if stdout.Len() > 0 {
+		s.put(file, s.scanner.redactText(stdout.Bytes()))
+	}
+}
+
+// bounded keeps the beginning of what is written, and takes the rest.
+type bounded struct {
+	bytes.Buffer
+	most int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.Buffer.Write(p[:min(len(p), max(0, b.most-b.Len()))])
+	return len(p), nil
+}
+
+// log puts the end of a container's log into a file.
+func (s *site) log(ctx context.Context, p *corev1.Pod, container string, previous bool) {
+	file := fmt.Sprintf("%s/logs/%s.%s.log", p.Namespace, p.Name, container)
+	if previous {
+		file = fmt.Sprintf("%s/logs/%s.%s.previous.log", p.Namespace, p.Name, container)
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	o := corev1.PodLogOptions{Timestamps: true, Previous: previous}
+	if s.since > 0 {
+		o.SinceSeconds = new(int64(s.since.Seconds()))
+	}
+	from, err := s.logs(ctx, p.Namespace, p.Name, container, o)
+	if err != nil {
+		s.recordMissing(file, err)
+		return
+	}
+	defer from.Close()
+	text, before, err := tail(from, logAtMost)
+	if err != nil {
+		s.recordMissing(file, err)
+	}
+	if before > 0 {
+		text = append(fmt.Appendf(nil, "... %d bytes before this are left out; kubectl logs has them\n", before), text...)
+	}
+	s.put(file, s.scanner.redactText(text))
+}
+
+// end is the end of a text, from the beginning of a line on, and how many bytes are before
+// that.
+func tail(from io.Reader, most int) (text []byte, before int64, err error) {
+	block := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(block)
+		text = append(text, block[:n]...)
+		if over := len(text) - most; over > most || over > 0 && err != nil {
+			if i := bytes.IndexByte(text[over:], '\n'); i >= 0 {
+				over += i + 1
+			}
+			before += int64(over)
+			text = append(text[:0], text[over:]...)
+		}
+		if errors.Is(err, io.EOF) {
+			return text, before, nil
+		}
+		if err != nil {
+			return text, before, err
+		}
+	}
+}

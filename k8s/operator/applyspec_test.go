@@ -1,0 +1,99 @@
+package operator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+func TestPrivateRangesAreAcceptedAndWhatLiesAroundThoseOfIPv6(t *testing.T) {
+	got := accepted("10.0.0.0/16", "fd00:10::/48", "fd00:10:0:8000::/56", "2001:db8::/32", "nonsense")
+	want := append(slices.Clone(private), "fd00::/16", "2001::/16")
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestPeersFollowTheGatewaysAndKeepWhatElseIsSaidOfThem(t *testing.T) {
+	now := []v1alpha1.Peer{
+		{Name: "a-0", PublicKey: "old", Endpoint: "old:1", PresharedKeySecretName: "psk", NotAfter: &metav1.Time{Time: noon}},
+		{Name: "a-9", PublicKey: "gone"}, {Name: invitePeer, PublicKey: "temporary"},
+	}
+	got := asPeers([]v1alpha1.GatewayStatus{
+		{Name: "a-0", PublicKey: "new", Endpoints: []v1alpha1.Endpoint{"new:1", "new:2"}}, {Name: "a-1", PublicKey: "other"},
+	}, now)
+	want := []v1alpha1.Peer{{Name: "a-0", PublicKey: "new", Endpoint: "new:1", PresharedKeySecretName: "psk"}, {Name: "a-1", PublicKey: "other"}}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestThePeeringOfAClusterIsFoundWhateverItIsCalled(t *testing.T) {
+	all := []v1alpha1.Peering{
+		{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: v1alpha1.PeeringSpec{ClusterID: "b"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "learned"}, Status: v1alpha1.PeeringStatus{ClusterID: "c"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "open"}},
+	}
+	for _, c := range []struct {
+		with         v1alpha1.ClusterID
+		wished, name string
+		there        bool
+		says         string
+	}{
+		{"b", "", "prod", true, ""},
+		{"b", "prod", "prod", true, ""},
+		{"b", "other", "", false, "context a: it is joined to cluster b already, by Peering prod; leave --name out"},
+		{"c", "", "learned", true, ""},
+		{"d", "", "d", false, ""},
+		{"d", "open", "open", true, ""},
+		{"d", "prod", "", false, "Peering prod is with cluster b, and not with d; choose another name with --name"},
+		{v1alpha1.ClusterID(strings.Repeat("d", 41)), "", "", false, "up to 40 lower-case letters, digits and '-', beginning with a letter and ending with a letter or digit; choose another with --name"},
+		{"d", "Not-This", "", false, `"Not-This" cannot be the name of a Peering`},
+	} {
+		name, p, err := findPeering(Cluster{Name: "context a"}, all, c.with, c.wished, "--name")
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s as %q: says %v, and should say %q", c.with, c.wished, err, c.says)
+			}
+			continue
+		}
+		if err != nil || name != c.name || (p != nil) != c.there {
+			t.Errorf("%s as %q: %s, %v, %v", c.with, c.wished, name, p != nil, err)
+		}
+	}
+}
+
+func TestTheOtherClusterNeedsPublicDataAlone(t *testing.T) {
+	o := load(t, "testdata/ready.yaml")
+	p := &o.peerings[0]
+	gateways, missing := readyGateways(p)
+	if missing != "" {
+		t.Fatal(missing)
+	}
+	text, err := yaml.Marshal(forRemote(o.network, p, gateways))
+	must(t, err)
+	golden(t, "testdata/for-remote.golden.yaml", string(text))
+}
+
+func TestAGatewayThatIsNotThereYetIsNamed(t *testing.T) {
+	o := load(t, "testdata/ready.yaml")
+	p := &o.peerings[0]
+	p.Status.Gateways[1].Endpoints = nil
+	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-1 has no endpoint yet; see whether its Service of type NodePort") {
+		t.Errorf("says %q", missing)
+	}
+	p.Status.Gateways[1].PublicKey = ""
+	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-1 has not said what its public key is") {
+		t.Errorf("says %q", missing)
+	}
+	p.Spec.Gateway.Replicas = 3
+	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-2 has not said") {
+		t.Errorf("says %q", missing)
+	}
+}

@@ -1,0 +1,122 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller"
+)
+
+// Plan is where ranges of a remote cluster would be seen.
+type Plan struct {
+	ClusterID v1alpha1.ClusterID `json:"clusterID"` // of the cluster that sees them
+	Remote    v1alpha1.ClusterID `json:"remote,omitempty"`
+	Peering   string             `json:"peering,omitempty"` // the one that there is with the remote cluster
+	Views     []controller.View  `json:"views"`
+}
+
+// planned stands for the name of a Peering that there is not: none can have it.
+const planned = "(planned)"
+
+// PlanOf says where a cluster would see ranges: those given, and those of the remote
+// cluster if there is access to one.
+func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefix) (*Plan, error) {
+	network, err := c.Network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.usable(network); err != nil {
+		return nil, err
+	}
+	plan := &Plan{ClusterID: network.Status.ClusterID}
+	var wanted []v1alpha1.CIDR
+	for _, p := range given {
+		wanted = append(wanted, v1alpha1.CIDR(p.Masked().String()))
+	}
+	if remote != nil {
+		other, err := remote.Network(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if other.UID == network.UID {
+			return nil, fmt.Errorf("%s and %s are the same cluster; name the contexts of two", c.Name, remote.Name)
+		}
+		plan.Remote = other.Status.ClusterID
+		wanted = append(wanted, ranges(other)...)
+	}
+	var prefixes v1alpha1.RemotePrefixes
+	if plan.Peering, prefixes, err = c.existingPeering(ctx, plan.Remote, wanted); err != nil {
+		return nil, err
+	}
+	held, err := c.claims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan.Views, err = controller.Preview(network, c.apiServers(ctx), held, cmp.Or(plan.Peering, planned), prefixes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: nothing can be seen: %w", c.Name, err)
+	}
+	return plan, nil
+}
+
+// existingPeering is the name of the Peering that there is with a cluster, empty if there is none,
+// and the ranges with what that Peering says of them.
+func (c Cluster) existingPeering(ctx context.Context, with v1alpha1.ClusterID, wanted []v1alpha1.CIDR) (name string, prefixes v1alpha1.RemotePrefixes, err error) {
+	var said v1alpha1.RemotePrefixes
+	if with != "" {
+		all, err := c.Peerings(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		if i := slices.IndexFunc(all, func(p v1alpha1.Peering) bool { return remoteID(&p) == with }); i >= 0 {
+			name, said = all[i].Name, slices.Concat(all[i].Spec.Prefixes, all[i].Spec.ExternalPrefixes)
+		}
+	}
+	for _, cidr := range wanted {
+		one := v1alpha1.RemotePrefix{CIDR: cidr}
+		if i := slices.IndexFunc(said, func(s v1alpha1.RemotePrefix) bool { return s.CIDR == cidr }); i >= 0 {
+			one = said[i]
+		}
+		if !slices.Contains(prefixes, one) {
+			prefixes = append(prefixes, one)
+		}
+	}
+	return name, prefixes, nil
+}
+
+func (c Cluster) claims(ctx context.Context) ([]v1alpha1.AddressClaim, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.Client.AddressClaims().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, c.Failed("read AddressClaims", err)
+	}
+	return list.Items, nil
+}
+
+// apiServers are the addresses of the API server that the controller keeps free. Whoever
+// may not read them is told the rest; they lie among the nodes' nearly always.
+func (c Cluster) apiServers(ctx context.Context) (addresses []netip.Addr) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	slices, err := c.Client.EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
+	if err != nil {
+		return nil
+	}
+	for _, slice := range slices.Items {
+		for _, endpoint := range slice.Endpoints {
+			for _, text := range endpoint.Addresses {
+				if a, err := netip.ParseAddr(text); err == nil && !a.IsLoopback() && !a.IsLinkLocalUnicast() && a.Zone() == "" {
+					addresses = append(addresses, a)
+				}
+			}
+		}
+	}
+	return addresses
+}

@@ -1,0 +1,60 @@
+package operator
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
+)
+
+// checkNotSuperseded is why a Peering cannot come to trust gateways with these keys, even if they
+// are written to it, nil if it can: it did once, and the remote cluster has announced that
+// it has others since.
+func (c Cluster) checkNotSuperseded(name string, p *v1alpha1.Peering, keys []v1alpha1.PublicKey) error {
+	if p == nil || len(keys) == 0 {
+		return nil
+	}
+	written := p.DeepCopy()
+	for i, key := range keys {
+		written.Spec.Peers = append(written.Spec.Peers, v1alpha1.Peer{Name: fmt.Sprint("written-", i), PublicKey: key})
+	}
+	remote := peering.RemoteOf(written, time.Now())
+	if slices.ContainsFunc(remote.Gateways, func(g peering.Gateway) bool {
+		return slices.ContainsFunc(g.PublicKeys, func(key v1alpha1.PublicKey) bool { return slices.Contains(keys, key) })
+	}) {
+		return nil
+	}
+	return fmt.Errorf("%s: Peering %s is with other gateways of cluster %s, which said that these are no more; "+
+		"delete it (kubectl delete peering %s) and run the command again",
+		c.Name, name, remoteOf(p), name)
+}
+
+// announced reports whether an announcement that is granted names one of these keys.
+func announced(p *v1alpha1.Peering, keys []v1alpha1.PublicKey) bool {
+	return slices.ContainsFunc(p.Status.Announcements, func(a v1alpha1.Announcement) bool {
+		return a.HeardAt != nil && peering.Refusal(p, "", &a) == nil && slices.ContainsFunc(a.Gateways, func(g v1alpha1.AnnouncedGateway) bool {
+			return slices.ContainsFunc(g.PublicKeys, func(key v1alpha1.PublicKey) bool { return slices.Contains(keys, key) })
+		})
+	})
+}
+
+// ownLink reports whether a link with the gateways' own keys is up: the one that has the
+// name of a remote gateway. Those with other keys, as that of an invite, have a number
+// behind it; see package translate.
+func ownLink(p *v1alpha1.Peering) bool {
+	return slices.ContainsFunc(p.Status.Links, func(l v1alpha1.LinkStatus) bool {
+		return l.Up && slices.ContainsFunc(peering.RemoteOf(p, time.Now()).Gateways, func(g peering.Gateway) bool { return g.Name == l.Remote })
+	})
+}
+
+func keysOf(gateways []v1alpha1.GatewayStatus) (keys []v1alpha1.PublicKey) {
+	for _, g := range gateways {
+		keys = append(keys, g.PublicKey)
+		if g.NextPublicKey != "" {
+			keys = append(keys, g.NextPublicKey)
+		}
+	}
+	return keys
+}

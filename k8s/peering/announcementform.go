@@ -1,0 +1,101 @@
+package peering
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// What a status may hold of an announcement, as the API has it.
+const (
+	maxPrefixes  = 64
+	maxGateways  = 16
+	maxKeys      = 2
+	maxEndpoints = 8
+	maxEndpoint  = 260 // bytes
+)
+
+// checkGateways says what is wrong with the announced gateways.
+func checkGateways(all []v1alpha1.AnnouncedGateway) error {
+	if len(all) == 0 {
+		return fmt.Errorf("it names no gateway")
+	}
+	if len(all) > maxGateways {
+		return fmt.Errorf("it names %d gateways; announce %d at most", len(all), maxGateways)
+	}
+	names := make(map[string]bool)
+	owners := make(map[v1alpha1.PublicKey]string)
+	for _, g := range all {
+		switch {
+		case config.CheckLabel(g.Name) != nil:
+			return fmt.Errorf("%s is not the name of a gateway", quote(g.Name))
+		case names[g.Name]:
+			return fmt.Errorf("two gateways have the name %s", g.Name)
+		case len(g.PublicKeys) == 0:
+			return fmt.Errorf("gateway %s has no public key", g.Name)
+		case len(g.PublicKeys) > maxKeys:
+			return fmt.Errorf("gateway %s has %d public keys; announce %d at most", g.Name, len(g.PublicKeys), maxKeys)
+		case len(g.Endpoints) > maxEndpoints:
+			return fmt.Errorf("gateway %s has %d endpoints; announce %d at most", g.Name, len(g.Endpoints), maxEndpoints)
+		}
+		names[g.Name] = true
+		for _, key := range g.PublicKeys {
+			if parsed, err := config.ParseKey(string(key)); err != nil || parsed == (config.Key{}) {
+				return fmt.Errorf("gateway %s has a public key that is none", g.Name) // not quoted: it may be another one
+			}
+			if owner, taken := owners[key]; taken {
+				return fmt.Errorf("gateways %s and %s have one public key; give each a key pair of its own", owner, g.Name)
+			}
+			owners[key] = g.Name
+		}
+		for _, e := range g.Endpoints {
+			if !IsEndpoint(e) {
+				return fmt.Errorf("gateway %s: %s is not the endpoint of a host elsewhere", g.Name, quote(e))
+			}
+		}
+	}
+	return nil
+}
+
+var hostName = regexp.MustCompile(`^[0-9A-Za-z]([-.0-9A-Za-z]*[0-9A-Za-z])?$`)
+
+// IsEndpoint reports whether the API takes an endpoint. It is stricter than a
+// configuration: a status that the API server refuses would hide all else in it.
+func IsEndpoint(e v1alpha1.Endpoint) bool {
+	host, port, found := cutLast(string(e), ':')
+	if number, err := strconv.ParseUint(port, 10, 16); !found || len(e) > maxEndpoint || err != nil || number == 0 || port[0] == '0' {
+		return false
+	}
+	inner, bracketed := strings.CutPrefix(host, "[")
+	if bracketed {
+		if inner, bracketed = strings.CutSuffix(inner, "]"); !bracketed {
+			return false
+		}
+	}
+	a, err := netip.ParseAddr(inner)
+	if err != nil { // a name, whose last part is none of an address
+		_, last, _ := cutLast("."+inner, '.')
+		return !bracketed && hostName.MatchString(inner) && strings.Trim(last, "0123456789") != ""
+	}
+	special := a.IsUnspecified() || a.IsMulticast() || a.Is4() && (a.As4()[0] == 0 || a.As4()[0] >= 224)
+	return bracketed == a.Is6() && a.Zone() == "" && !a.Is4In6() && !special
+}
+
+func cutLast(s string, separator byte) (before, after string, found bool) {
+	i := strings.LastIndexByte(s, separator)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// quote shows what somebody else wrote, cut to a length that fits a line.
+func quote[T ~string](text T) string {
+	const maxQuoted = 64
+	return strconv.Quote(strings.ToValidUTF8(string(text[:min(len(text), maxQuoted)]), ""))
+}

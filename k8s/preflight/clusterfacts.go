@@ -1,0 +1,121 @@
+package preflight
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/agents"
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/k8s/operator"
+)
+
+// facts are what the API server of a cluster tells.
+type facts struct {
+	name        string // of the cluster, for people
+	version     string // of the API server, like v1.36.3
+	clock       time.Time
+	skew        time.Duration // of its clock against ours; see also doubt
+	uncertainty time.Duration // how far that may be off
+	systemUID   string
+	nodes       []corev1.Node
+	network     *v1alpha1.ClusterNetwork // as Strait would find it
+	unknown     string                   // why it is not known
+	installed   *v1alpha1.ClusterNetwork // of a Strait that is there, nil if there is none
+	image       string                   // of that Strait
+	daemonSets  []appsv1.DaemonSet
+	settings    map[string]map[string]string // of network plugins: ConfigMaps of kube-system, by name
+	namespaces  map[string]*corev1.Namespace // of the chart, those that are there
+	services    []corev1.Service
+	leftover    []string        // namespaces of earlier commands
+	denied      map[topic]error // what may not be read
+}
+
+// topic is something that is read.
+type topic string
+
+const (
+	aboutSystem     topic = "namespace kube-system"
+	aboutNodes      topic = "nodes"
+	aboutStrait     topic = "ClusterNetworks and pods"
+	aboutDaemonSets topic = "DaemonSets"
+	aboutSettings   topic = "ConfigMaps of kube-system"
+	aboutNamespaces topic = "namespaces"
+	aboutServices   topic = "Services"
+)
+
+// namespaces that the chart uses, with the level of Pod Security that each has to allow.
+var chartNamespaces = map[string]string{
+	install.Namespace: "restricted", install.GatewayNamespace: "restricted", install.NodeNamespace: "privileged",
+}
+
+// pluginSettings are ConfigMaps of kube-system in which network plugins keep theirs.
+var pluginSettings = []string{"cilium-config"}
+
+// read asks the API server for all of it. What may not be read is left out and noted; an
+// error is one of the first question, to which everybody gets an answer.
+func read(ctx context.Context, c operator.Cluster) (*facts, error) {
+	f := &facts{name: c.Name, settings: make(map[string]map[string]string), namespaces: make(map[string]*corev1.Namespace), denied: make(map[topic]error)}
+	before := time.Now()
+	version, clock, err := c.Client.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.version, f.clock = version.GitVersion, clock
+	f.skew, f.uncertainty = offset(before, time.Now(), clock)
+	f.uncertainty += time.Second // HTTP's dates have whole seconds
+	note := func(about topic, err error) bool {
+		if err != nil && !apierrors.IsNotFound(err) {
+			f.denied[about] = err
+		}
+		return err == nil
+	}
+	if system, err := c.Client.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{}); note(aboutSystem, err) {
+		f.systemUID = string(system.UID)
+	}
+	if list, err := c.Client.Nodes().List(ctx, metav1.ListOptions{}); note(aboutNodes, err) {
+		f.nodes = list.Items
+	}
+	if f.network, err = controller.Detected(ctx, c.Client); err != nil {
+		f.unknown = err.Error()
+	}
+	if is, err := c.Client.ClusterNetworks().Get(ctx, v1alpha1.ClusterNetworkName, metav1.GetOptions{}); note(aboutStrait, err) {
+		f.installed = is
+	}
+	if image, err := agents.Image(ctx, c.Client); err == nil { // an error is that there is none
+		f.image = image
+	}
+	if list, err := c.Client.DaemonSets("").List(ctx, metav1.ListOptions{}); note(aboutDaemonSets, err) {
+		f.daemonSets = list.Items
+	}
+	for _, name := range pluginSettings {
+		if is, err := c.Client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{}); note(aboutSettings, err) {
+			f.settings[name] = is.Data
+		}
+	}
+	for name := range chartNamespaces {
+		if is, err := c.Client.Namespaces().Get(ctx, name, metav1.GetOptions{}); note(aboutNamespaces, err) {
+			f.namespaces[name] = is
+		}
+	}
+	if list, err := c.Client.Services("").List(ctx, metav1.ListOptions{}); note(aboutServices, err) {
+		f.services = list.Items
+	}
+	if left, err := agents.Leftover(ctx, c.Client); note(aboutNamespaces, err) {
+		f.leftover = left
+	}
+	return f, nil
+}
+
+// offset is how far a clock was off that was read between two times of ours, and how far
+// that may be wrong.
+func offset(before, after, clock time.Time) (skew, uncertainty time.Duration) {
+	uncertainty = after.Sub(before) / 2
+	return clock.Sub(before.Add(uncertainty)), uncertainty
+}

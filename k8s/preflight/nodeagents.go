@@ -1,0 +1,130 @@
+package preflight
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/internal/endpoint"
+	"strait.dev/strait/k8s/agents"
+	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/operator"
+)
+
+const (
+	// maxNodes are looked at, in the order of the API server: a cluster's nodes are made
+	// alike, and a pod on each of thousands would be a burden.
+	maxNodes       = 50
+	parallel       = 8
+	inspectTimeout = 20 * time.Second // for one look
+)
+
+// udpAgent is the agent that calls the other cluster and is called from there.
+const udpAgent = "caller"
+
+// agentGroup are the agents in one cluster.
+type agentGroup struct {
+	*agents.Group
+	facts *facts
+	nodes []string // names, as the agents are numbered
+}
+
+// agentOf is the name of the agent on a node, by its number.
+func agentOf(i int) string { return fmt.Sprintf("node-%d", i) }
+
+// start runs the agents of a cluster: one on each node, so many at most, and, for two clusters, one that
+// the other cluster may call.
+func start(ctx context.Context, c operator.Cluster, f *facts, purpose, image string, most int, two bool, say func(string)) (*agentGroup, error) {
+	var all []agents.Agent
+	is := &agentGroup{facts: f}
+	for i := range f.nodes {
+		if n := &f.nodes[i]; canInspect(n) && len(is.nodes) < most {
+			all = append(all, agents.Agent{Name: agentOf(len(is.nodes)), Node: n.Name, Profile: agents.Node})
+			is.nodes = append(is.nodes, n.Name)
+		}
+	}
+	if len(is.nodes) == 0 {
+		return nil, errors.New("no node is known that is ready and Linux")
+	}
+	if two {
+		all = append(all, agents.Agent{Name: udpAgent, Profile: agents.Restricted, Args: []string{"agent", "serve"},
+			Ports: []corev1.ContainerPort{{Name: "echo", ContainerPort: endpoint.Port, Protocol: corev1.ProtocolUDP}}})
+	}
+	started, err := agents.Start(ctx, agents.Options{Client: c.Client, Image: image, Purpose: purpose, Say: say}, all...)
+	if err != nil {
+		return nil, err
+	}
+	is.Group = started
+	return is, nil
+}
+
+// InspectNodes runs a pod on each node of a cluster that is ready, has it look at the node, and
+// removes the pods again. Purpose is that of the command, for the pods' namespaces. All
+// nodes are looked at; missing is how many could not be.
+func InspectNodes(ctx context.Context, c operator.Cluster, purpose, image string, say func(string)) (reports []NodeReport, missing int, err error) {
+	nodes, err := c.Client.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, 0, fmt.Errorf("list nodes: %w", err)
+	}
+	is, err := start(ctx, c, &facts{name: c.Name, nodes: nodes.Items}, purpose, image, len(nodes.Items), false, say)
+	if err != nil {
+		return nil, len(nodes.Items), err
+	}
+	reports = is.inspect(ctx)
+	return reports, len(nodes.Items) - len(reports), is.End(context.WithoutCancel(ctx))
+}
+
+// inspect has every agent look at its node.
+func (c *agentGroup) inspect(ctx context.Context) []NodeReport {
+	reports := make([]NodeReport, len(c.nodes))
+	c.each(len(c.nodes), func(i int) {
+		within, cancel := context.WithTimeout(ctx, inspectTimeout)
+		defer cancel()
+		s := NodeReport{Node: c.nodes[i]}
+		var out bytes.Buffer
+		before := time.Now()
+		s.Err = c.Exec(within, agentOf(i), nil, &out, "agent", "node")
+		after := time.Now()
+		if s.Err == nil {
+			s.Err = json.Unmarshal(out.Bytes(), &s.Is)
+			s.skew, s.uncertainty = offset(before, after, s.Is.Time)
+		}
+		reports[i] = s
+	})
+	return reports
+}
+
+// each calls f for so many numbers, some at once.
+func (c *agentGroup) each(n int, f func(int)) {
+	slots := make(chan struct{}, parallel)
+	var all sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			f(i)
+		})
+	}
+	all.Wait()
+}
+
+// allNodeFindings are the findings about all nodes of a cluster.
+func (c *agentGroup) allNodeFindings(reports []NodeReport) (all []findings.Finding) {
+	p := contextOf(c.facts)
+	for _, s := range reports {
+		all = append(all, nodeFindings(p, s)...)
+	}
+	all = append(all, mtuFindings(p, reports)...)
+	if missing := len(c.facts.nodes) - len(c.nodes); missing > 0 {
+		all = append(all, findings.New("STRAIT-N011", findings.Skipped, c.facts.name,
+			"%d of %d nodes were looked at: others are not ready, no Linux, or more than %d", len(c.nodes), len(c.facts.nodes), maxNodes))
+	}
+	return all
+}

@@ -1,0 +1,237 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/node"
+	"strait.dev/strait/node/genl"
+	"strait.dev/strait/underlay"
+)
+
+// NodeReport is what an agent saw of its node.
+type NodeReport struct {
+	Node              string
+	Is                node.Inspection
+	Err               error         // it saw nothing
+	skew, uncertainty time.Duration // of its clock against ours
+}
+
+// The tolerances. WireGuard itself needs no more of a clock than that it does not go back;
+// certificates and tokens do.
+const (
+	clockTolerance = 10 * time.Second
+	smallMTU       = 1400 // leaves 1280, which IPv6 needs, after overlay and tunnel
+)
+
+// place is what findings know of the cluster that a node is in.
+type nodeContext struct {
+	name        string // of the cluster
+	installed   bool   // Strait is: then its ports are in use, and what is Strait's is there
+	ipv6        bool   // pods have IPv6
+	skew        time.Duration
+	uncertainty time.Duration // of the API server's clock
+}
+
+func contextOf(f *facts) nodeContext {
+	p := nodeContext{name: f.name, installed: f.image != "", skew: f.skew, uncertainty: f.uncertainty}
+	if f.network != nil {
+		for _, cidr := range f.network.Status.PodCIDRs {
+			p.ipv6 = p.ipv6 || strings.Contains(string(cidr), ":")
+		}
+	}
+	return p
+}
+
+// nodeFindings are the findings about one node.
+func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
+	subject := fmt.Sprintf("%s, node %s", p.name, s.Node)
+	add := func(code string, severity findings.Severity, format string, values ...any) {
+		all = append(all, findings.New(code, severity, subject, format, values...))
+	}
+	if s.Err != nil {
+		add("STRAIT-N011", findings.Warning, "%v", s.Err)
+		return all
+	}
+	is := s.Is
+	switch {
+	case is.Geneve || is.VXLAN:
+		add("STRAIT-N001", findings.OK, "kernel %s has %s", is.Kernel, deviceNames(is))
+	case is.TUN:
+		add("STRAIT-N001", findings.Warning, "kernel %s has neither Geneve nor VXLAN; the helper can wrap packets itself on a TAP device, with the chart's value node.tun=true, which costs more", is.Kernel)
+	default:
+		add("STRAIT-N001", findings.Error, "kernel %s has neither Geneve nor VXLAN nor TAP devices: %s", is.Kernel, is.Lacks)
+	}
+	if is.Tables != "" {
+		add("STRAIT-N002", findings.Error, "%s", is.Tables)
+	} else {
+		add("STRAIT-N002", findings.OK, "it takes Strait's table")
+	}
+	portFindings(p, is, add)
+	forwardingFindings(p, is, add)
+	for _, name := range []string{"net.core.rmem_max", "net.core.wmem_max"} {
+		if v, known := is.Settings[name]; known && v < underlay.DefaultBuffer {
+			add("STRAIT-N005", findings.Warning, "%s is %d: a gateway here asks for %d bytes, gets that, and loses packets in bursts", name, v, underlay.DefaultBuffer)
+		} else if known {
+			add("STRAIT-N005", findings.OK, "%s is %d", name, v)
+		}
+	}
+	switch {
+	case is.Out.Link == "":
+		add("STRAIT-N006", findings.Skipped, "there is no default route")
+	case is.Out.MTU < smallMTU:
+		add("STRAIT-N006", findings.Warning, "link %s has MTU %d: packets between clusters are at most %d bytes", is.Out.Link, is.Out.MTU, is.Out.MTU-headers)
+	default:
+		add("STRAIT-N006", findings.OK, "link %s has MTU %d", is.Out.Link, is.Out.MTU)
+	}
+	offloadFindings(is, add)
+	if off := (s.skew - p.skew).Abs(); off > clockTolerance+s.uncertainty+p.uncertainty {
+		add("STRAIT-N007", findings.Warning, "its clock is %v off that of the API server", off.Round(time.Second))
+	} else {
+		add("STRAIT-N007", findings.OK, "its clock is that of the API server")
+	}
+	leftoverFindings(p, is, add)
+	return all
+}
+
+// headers are what overlay and tunnel add to a packet at most, in bytes: IPv6 40, UDP 8,
+// WireGuard 32, and 15 of padding.
+const headers = 40 + 8 + 32 + 15
+
+type addFinding func(code string, severity findings.Severity, format string, values ...any)
+
+func deviceNames(is node.Inspection) string {
+	var all []string
+	for _, one := range []struct {
+		is   bool
+		name string
+	}{{is.Geneve, "Geneve"}, {is.VXLAN, "VXLAN"}, {is.TUN, "TAP devices"}, {slices.Contains(is.Families, genl.WireGuardFamily), "WireGuard"}} {
+		if one.is {
+			all = append(all, one.name)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// offloadFindings is about features of the link to other networks that save processor time.
+func offloadFindings(is node.Inspection, add addFinding) {
+	gro, known := is.Out.Offloads["rx-gro"]
+	switch {
+	case is.Out.Link == "":
+		add("STRAIT-N012", findings.Skipped, "there is no default route")
+	case !known:
+		add("STRAIT-N012", findings.Skipped, "the kernel does not say which offloads its links have")
+	case !gro:
+		add("STRAIT-N012", findings.Info, "link %s has GRO off (rx-gro): the node handles each packet from gateways on its own, which costs processor time", is.Out.Link)
+	default:
+		var on []string
+		for name, is := range is.Out.Offloads {
+			if is {
+				on = append(on, name)
+			}
+		}
+		slices.Sort(on)
+		add("STRAIT-N012", findings.OK, "link %s has %s", is.Out.Link, strings.Join(on, ", "))
+	}
+}
+
+// portFindings is about the ports of ours. Where Strait is installed it has them itself.
+func portFindings(p nodeContext, is node.Inspection, add addFinding) {
+	switch {
+	case len(is.Taken) == 0:
+		add("STRAIT-N003", findings.OK, "UDP 6091 and 6092 and TCP %d are free", node.HealthPort)
+	case p.installed:
+		add("STRAIT-N003", findings.OK, "ports are in use, as Strait is installed")
+	default:
+		for _, port := range is.Taken {
+			if port.Number == node.HealthPort {
+				add("STRAIT-N003", findings.Error, "TCP %d is in use, on which the helper serves health and metrics: %s", port.Number, port.Why)
+			} else {
+				add("STRAIT-N003", findings.Error, "UDP %d is in use, of which Geneve or VXLAN needs one: %s%s", port.Number, port.Why, linkWithPort(is.Strange, port.Number))
+			}
+		}
+	}
+}
+
+// linkWithPort names the link that has a port.
+func linkWithPort(strange []string, port uint16) string {
+	for _, s := range strange {
+		if strings.HasSuffix(s, fmt.Sprintf("UDP port %d", port)) {
+			return "; " + s
+		}
+	}
+	return ""
+}
+
+func forwardingFindings(p nodeContext, is node.Inspection, add addFinding) {
+	v4, known := is.Settings["net.ipv4.ip_forward"]
+	v6 := is.Settings["net.ipv6.conf.all.forwarding"]
+	switch {
+	case known && v4 == 0:
+		add("STRAIT-N004", findings.Error, "net.ipv4.ip_forward is 0: packets of pods do not leave the node")
+	case p.ipv6 && !is.IPv6:
+		add("STRAIT-N004", findings.Error, "pods have IPv6, and the node has it switched off")
+	case p.ipv6 && v6 == 0:
+		add("STRAIT-N004", findings.Error, "net.ipv6.conf.all.forwarding is 0: IPv6 packets of pods do not leave the node")
+	default:
+		add("STRAIT-N004", findings.OK, "packets are forwarded; the reverse path filter is %d, and loose on Strait's own links", is.Settings["net.ipv4.conf.all.rp_filter"])
+	}
+}
+
+// leftoverFindings is about what is in the way: somebody else's, or ours of earlier.
+func leftoverFindings(p nodeContext, is node.Inspection, add addFinding) {
+	if len(is.Strange) > 0 {
+		add("STRAIT-N008", findings.Error, "%s", strings.Join(is.Strange, "; "))
+	} else {
+		add("STRAIT-N008", findings.OK, "nothing is in the way")
+	}
+	ours := slices.Concat(is.Ours.Links, is.Ours.Routes, is.Ours.Rules)
+	if is.Ours.Table {
+		ours = append(ours, "nftables table strait")
+	}
+	switch {
+	case len(ours) == 0:
+		add("STRAIT-N009", findings.OK, "nothing of Strait is there")
+	case p.installed:
+		add("STRAIT-N009", findings.OK, "what is there of Strait is of the one that is installed")
+	default:
+		add("STRAIT-N009", findings.Warning, "there is %s", shortList(ours))
+	}
+}
+
+// shortList is a list for one line.
+func shortList(all []string) string {
+	const most = 4
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s, and %d more", strings.Join(all[:most], ", "), len(all)-most)
+}
+
+// mtuFindings is about nodes whose networks differ.
+func mtuFindings(p nodeContext, reports []NodeReport) (all []findings.Finding) {
+	first := -1
+	for i, s := range reports {
+		switch {
+		case s.Err != nil || s.Is.Out.Link == "":
+		case first < 0:
+			first = i
+		case s.Is.Out.MTU != reports[first].Is.Out.MTU:
+			return []findings.Finding{findings.New("STRAIT-N006", findings.Warning, p.name,
+				"nodes have different MTUs: %d on %s, and %d on %s; what gateways find on theirs holds for all", reports[first].Is.Out.MTU, reports[first].Node, s.Is.Out.MTU, s.Node)}
+		}
+	}
+	return nil
+}
+
+// canInspect reports whether an agent can run on a node and learn anything there.
+func canInspect(n *corev1.Node) bool {
+	return n.Status.NodeInfo.OperatingSystem == "linux" && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,113 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/node"
+)
+
+// Executor runs a command in a container: a client.Client, or what stands for it where
+// there are no kubelets.
+type Executor interface {
+	Exec(ctx context.Context, o client.ExecOptions) error
+}
+
+// Pods asks by running strait in the pods of gateways and of the nodes' helpers.
+type Pods struct {
+	Client *client.Client
+	Executor
+	GatewayNamespace, NodeNamespace string
+
+	Say func(string) // is told who is asked; nil: nobody is told
+}
+
+// askTimeout is how long one question may take.
+const askTimeout = 15 * time.Second
+
+// Pod is the pod with that name, nil if there is none.
+func (p *Pods) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	pod, err := p.Client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return pod, err
+}
+
+// PodsOn are the pods of a node.
+func (p *Pods) PodsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
+	list, err := p.Client.Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return nil, fmt.Errorf("read the pods of node %s: %w", node, err)
+	}
+	return list.Items, nil
+}
+
+// Way asks the kernel of a node, through its helper's pod.
+func (p *Pods) Way(ctx context.Context, onNode string, to, from netip.Addr) (*node.Way, error) {
+	list, err := p.Client.Pods(p.NodeNamespace).List(ctx, metav1.ListOptions{LabelSelector: install.Selector(install.Node), FieldSelector: "spec.nodeName=" + onNode})
+	if err != nil {
+		return nil, fmt.Errorf("look for the helper of node %s: %w", onNode, err)
+	}
+	for i := range list.Items {
+		if helper := &list.Items[i]; helper.Status.Phase == corev1.PodRunning {
+			args := []string{"node", "route", to.String(), "-o", "json"}
+			if from.IsValid() {
+				args = append(args, "--from", from.String())
+			}
+			way := new(node.Way)
+			return way, p.ask(ctx, client.ExecOptions{Namespace: helper.Namespace, Pod: helper.Name, Container: install.Node}, args, way)
+		}
+	}
+	return nil, fmt.Errorf("no helper runs on node %s in namespace %s: see kubectl get pods -n %[2]s -o wide, or name its namespace with --node-namespace", onNode, p.NodeNamespace)
+}
+
+// Gateway asks a gateway over the socket in its pod.
+func (p *Pods) Gateway(ctx context.Context, name string, q daemon.TraceQuestion) (*daemon.TraceAnswer, error) {
+	question, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	answer := new(daemon.TraceAnswer)
+	at := client.ExecOptions{Namespace: p.GatewayNamespace, Pod: name, Container: install.Gateway}
+	return answer, p.ask(ctx, at, []string{"trace", "--socket", install.Socket, "--question", string(question)}, answer)
+}
+
+// ask runs strait in a pod, and reads the JSON that it prints.
+func (p *Pods) ask(ctx context.Context, at client.ExecOptions, args []string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var out, errs bytes.Buffer
+	at.Command, at.Stdout, at.Stderr = append([]string{install.Binary}, args...), &out, &errs
+	where := at.Namespace + "/" + at.Pod
+	if p.Say != nil {
+		p.Say("asking pod " + where)
+	}
+	err := p.Exec(ctx, at)
+	var exit *client.ExitError
+	switch {
+	case errors.As(err, &exit):
+		return fmt.Errorf("pod %s: strait %s: %s", where, args[0], strings.TrimSpace(errs.String()))
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("pod %s: you may not run anything there: %w; use a context of somebody who may create pods/exec", where, err)
+	case err != nil:
+		return fmt.Errorf("pod %s: %w; see whether it runs: kubectl get pods -n %s", where, err, at.Namespace)
+	}
+	if err := json.Unmarshal(out.Bytes(), into); err != nil {
+		return fmt.Errorf("pod %s answers what is no answer: %w; use a strait of its version", where, err)
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/k8s/preflight"
+)
+
+// Check looks for what is left of Strait in a cluster: among its objects, and, by pods of
+// an image, on every node. Without an image nodes are not looked at. The error says which
+// pods were not removed.
+func Check(ctx context.Context, c operator.Cluster, image string, say func(string)) ([]findings.Finding, error) {
+	say("looking for objects in " + c.Name)
+	all := objectFindings(ctx, c)
+	if image == "" {
+		all = append(all, findings.New("STRAIT-L005", findings.Skipped, c.Name, "nodes were not looked at: no pods were wanted"))
+		findings.Sort(all)
+		return all, nil
+	}
+	say("looking at the nodes of " + c.Name)
+	reports, missing, err := preflight.InspectNodes(ctx, c, "uninstall", image, say)
+	switch {
+	case reports == nil && err != nil:
+		all, err = append(all, findings.New("STRAIT-C012", findings.Error, c.Name, "no pods of image %s run, so that nodes were not looked at: %v", image, err)), nil
+	case missing > 0:
+		all = append(all, findings.New("STRAIT-N011", findings.Warning, c.Name, "%d nodes were not looked at: they are not ready, or no Linux", missing))
+	}
+	for _, s := range reports {
+		all = append(all, nodeFindings(c.Name, s)...)
+	}
+	findings.Sort(all)
+	return all, err
+}
+
+// nodeFindings are the findings about what is left on a node.
+func nodeFindings(cluster string, s preflight.NodeReport) (all []findings.Finding) {
+	subject := fmt.Sprintf("%s, node %s", cluster, s.Node)
+	if s.Err != nil {
+		return []findings.Finding{findings.New("STRAIT-N011", findings.Error, subject, "%v", s.Err)}
+	}
+	for _, one := range []struct {
+		code, none string
+		left       []string
+	}{
+		{"STRAIT-L005", "no link named strait-*", s.Is.Ours.Links},
+		{"STRAIT-L006", "no route and no rule of protocol 91", slices.Concat(s.Is.Ours.Routes, s.Is.Ours.Rules)},
+		{"STRAIT-L007", "no nftables table strait", tables(s.Is.Ours.Table)},
+	} {
+		if len(one.left) > 0 {
+			all = append(all, findings.New(one.code, findings.Error, subject, "there is still %s", shortList(one.left)))
+		} else {
+			all = append(all, findings.New(one.code, findings.OK, subject, "%s", one.none))
+		}
+	}
+	return all
+}
+
+func tables(there bool) []string {
+	if there {
+		return []string{"inet strait"}
+	}
+	return nil
+}
+
+// Where Strait's objects are.
+const (
+	everything  = ""
+	straitLabel = install.NameLabel + "=" + install.Name
+)
+
+// resourceTypes are kinds of objects, and which of them are Strait's.
+var resourceTypes = []struct {
+	code     string
+	kind     string
+	of       schema.GroupVersionResource
+	selector string
+	is       func(metav1.ObjectMeta) bool
+}{
+	{"STRAIT-L001", "CustomResourceDefinition", resource("apiextensions.k8s.io", "v1", "customresourcedefinitions"), everything, func(m metav1.ObjectMeta) bool { return strings.HasSuffix(m.Name, ".strait.dev") }},
+	{"STRAIT-L002", "ClusterRole", resource("rbac.authorization.k8s.io", "v1", "clusterroles"), everything, named},
+	{"STRAIT-L002", "ClusterRoleBinding", resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings"), everything, named},
+	{"STRAIT-L003", "Namespace", resource("", "v1", "namespaces"), everything, namespace},
+	{"STRAIT-L004", "Deployment", resource("apps", "v1", "deployments"), straitLabel, every},
+	{"STRAIT-L004", "DaemonSet", resource("apps", "v1", "daemonsets"), straitLabel, every},
+	{"STRAIT-L004", "StatefulSet", resource("apps", "v1", "statefulsets"), straitLabel, every},
+	{"STRAIT-L004", "Pod", resource("", "v1", "pods"), straitLabel, every},
+	{"STRAIT-L004", "Service", resource("", "v1", "services"), straitLabel, every},
+	{"STRAIT-L004", "Secret", resource("", "v1", "secrets"), straitLabel, every},
+	{"STRAIT-L004", "ConfigMap", resource("", "v1", "configmaps"), straitLabel, every},
+	{"STRAIT-L004", "ServiceAccount", resource("", "v1", "serviceaccounts"), straitLabel, every},
+	{"STRAIT-L004", "Role", resource("rbac.authorization.k8s.io", "v1", "roles"), straitLabel, every},
+	{"STRAIT-L004", "RoleBinding", resource("rbac.authorization.k8s.io", "v1", "rolebindings"), straitLabel, every},
+	{"STRAIT-L004", "NetworkPolicy", resource("networking.k8s.io", "v1", "networkpolicies"), straitLabel, every},
+	{"STRAIT-L004", "PodDisruptionBudget", resource("policy", "v1", "poddisruptionbudgets"), straitLabel, every},
+	{"STRAIT-L004", "Lease", resource("coordination.k8s.io", "v1", "leases"), everything, func(m metav1.ObjectMeta) bool { return m.Name == install.ControllerName }},
+}
+
+// deletingNote says that an object is being removed, if it is.
+func deletingNote(m metav1.ObjectMeta) string {
+	if m.DeletionTimestamp != nil {
+		return " (being removed)"
+	}
+	return ""
+}
+
+func resource(group, version, plural string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
+}
+
+func every(metav1.ObjectMeta) bool { return true }
+
+func named(m metav1.ObjectMeta) bool { return strings.HasPrefix(m.Name, "strait-") }
+
+// namespace reports whether a namespace is one that Strait makes: the chart, or a command
+// for its pods. That of the release is made by whoever installs it.
+func namespace(m metav1.ObjectMeta) bool {
+	_, agents := m.Labels["strait.dev/agents"]
+	return agents || m.Name == install.GatewayNamespace || m.Name == install.NodeNamespace
+}
+
+// objectFindings are the findings about objects.
+func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Finding) {
+	left, refused := make(map[string][]string), make(map[string][]string)
+	for _, r := range resourceTypes {
+		objects, err := c.Client.Metadata(ctx, r.of, r.selector)
+		switch {
+		case apierrors.IsForbidden(err):
+			refused[r.code] = append(refused[r.code], r.of.Resource)
+			continue
+		case err != nil:
+			return append(all, findings.New("STRAIT-C001", findings.Error, c.Name, "%v", err))
+		}
+		for _, m := range objects {
+			if r.is(m) {
+				left[r.code] = append(left[r.code], r.kind+" "+strings.TrimPrefix(m.Namespace+"/"+m.Name, "/")+deletingNote(m))
+			}
+		}
+	}
+	for _, code := range []string{"STRAIT-L001", "STRAIT-L002", "STRAIT-L003", "STRAIT-L004"} {
+		switch {
+		case len(left[code]) > 0:
+			all = append(all, findings.New(code, findings.Error, c.Name, "there is still %s", shortList(left[code])))
+		case len(refused[code]) > 0:
+			all = append(all, findings.New(code, findings.Skipped, c.Name, "not looked at, for want of rights: %s", strings.Join(refused[code], ", ")))
+		default:
+			all = append(all, findings.New(code, findings.OK, c.Name, "none are left"))
+		}
+	}
+	return all
+}

@@ -1,0 +1,100 @@
+package uninstall
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/k8s/preflight"
+	"strait.dev/strait/node"
+	"strait.dev/strait/test/fakekube"
+)
+
+// printed is findings in short.
+func printed(all []findings.Finding) string {
+	var b strings.Builder
+	for _, f := range all {
+		fmt.Fprintf(&b, "%s %s %s\n", f.Severity, f.Code, f.Message)
+	}
+	return b.String()
+}
+
+func ignore(string) {}
+
+func TestObjectsThatAreLeftAreFound(t *testing.T) {
+	t.Parallel()
+	cluster := fakekube.New()
+	cluster.DeleteCRDs()
+	admin := cluster.Client(t)
+	c := operator.Cluster{Name: "a", Client: admin}
+	clean, err := Check(t.Context(), c, "", ignore)
+	must(t, err)
+	if findings.Worst(clean) != findings.Skipped || strings.Count(printed(clean), "none are left") != 4 {
+		t.Errorf("of a cluster that never had Strait:\n%s", printed(clean))
+	}
+
+	cluster.InstallCRDs()
+	controller := metav1.ObjectMeta{Name: "strait-controller"}
+	cluster.Add(&rbacv1.ClusterRole{ObjectMeta: controller}, &rbacv1.ClusterRoleBinding{ObjectMeta: controller},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strait-gateways"}})
+	_, err = admin.Secrets("strait-gateways").Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "b-0-key-1", Labels: map[string]string{install.NameLabel: install.Name}, Finalizers: []string{"example.com/slow"}}, Data: map[string][]byte{"key": []byte("hidden")},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	all, err := Check(t.Context(), c, "", ignore)
+	must(t, err)
+	for _, want := range []string{
+		"error STRAIT-L001 there is still CustomResourceDefinition addressclaims.strait.dev, ",
+		"error STRAIT-L002 there is still ClusterRole strait-controller, ClusterRoleBinding strait-controller\n",
+		"error STRAIT-L003 there is still Namespace strait-gateways\n",
+		"error STRAIT-L004 there is still Secret strait-gateways/b-0-key-1\n",
+	} {
+		if !strings.Contains(printed(all), want) {
+			t.Errorf("%slacks %q", printed(all), want)
+		}
+	}
+	if strings.Contains(printed(all), "hidden") {
+		t.Error("a key is told")
+	}
+
+	must(t, admin.Secrets("strait-gateways").Delete(t.Context(), "b-0-key-1", metav1.DeleteOptions{}))
+	all, err = Check(t.Context(), c, "", ignore)
+	must(t, err)
+	if want := "there is still Secret strait-gateways/b-0-key-1 (being removed)\n"; !strings.Contains(printed(all), want) {
+		t.Errorf("%slacks %q", printed(all), want)
+	}
+
+	limited, err := client.New(cluster.ServiceAccount(t, "default", "nobody"))
+	must(t, err)
+	refused, err := Check(t.Context(), operator.Cluster{Name: "a", Client: limited}, "", ignore)
+	must(t, err)
+	if strings.Contains(printed(refused), "none are left") || !strings.Contains(printed(refused), "skipped STRAIT-L004 not looked at, for want of rights: deployments, ") {
+		t.Errorf("to somebody who may read nothing it says\n%s", printed(refused))
+	}
+}
+
+func TestWhatIsLeftOnANodeIsFound(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		saw  preflight.NodeReport
+		want string
+	}{
+		{"nothing", preflight.NodeReport{}, "ok STRAIT-L005 no link named strait-*\nok STRAIT-L006 no route and no rule of protocol 91\nok STRAIT-L007 no nftables table strait\n"},
+		{"all", preflight.NodeReport{Is: node.Inspection{Ours: node.Ours{Links: []string{"strait-00000001"}, Routes: []string{"blackhole 10.71.0.0/16 metric 10000"}, Rules: []string{"IPv4 rule 105: lookup 6091"}, Table: true}}},
+			"error STRAIT-L005 there is still strait-00000001\nerror STRAIT-L006 there is still blackhole 10.71.0.0/16 metric 10000, IPv4 rule 105: lookup 6091\nerror STRAIT-L007 there is still inet strait\n"},
+		{"not seen", preflight.NodeReport{Err: errors.New("exit code 1")}, "error STRAIT-N011 exit code 1\n"},
+	} {
+		if got := printed(nodeFindings("a", c.saw)); got != c.want {
+			t.Errorf("%s:\n%swant\n%s", c.name, got, c.want)
+		}
+	}
+}

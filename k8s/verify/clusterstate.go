@@ -1,0 +1,134 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/operator"
+)
+
+// clusterState is what of a cluster's objects decides where agents run and what they may see.
+type clusterState struct {
+	*operator.Side
+	id             string
+	attachments    []v1alpha1.NodeAttachment
+	gateway, other string // nodes; empty: there is none
+}
+
+// readCluster looks at a cluster.
+func readCluster(ctx context.Context, s *operator.Side) (*clusterState, error) {
+	g := &clusterState{Side: s, id: string(s.Network.Status.ClusterID), gateway: s.Gateway()}
+	attachments, err := s.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: read NodeAttachments: %w", s.Name, err)
+	}
+	g.attachments = attachments.Items
+	nodes, err := s.Client.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: read Nodes: %w", s.Name, err)
+	}
+	g.other = otherNode(nodes.Items, s.Peering)
+	return g, nil
+}
+
+// shape says where the agents of a cluster run.
+func (g *clusterState) shape() ClusterShape { return ClusterShape{g.id, g.Name, g.gateway, g.other} }
+
+// otherNode is a node that is ready and has none of the peering's gateways; of several, one
+// that takes ordinary pods, and then the first by name.
+func otherNode(nodes []corev1.Node, p *v1alpha1.Peering) (name string) {
+	nodes = slices.Clone(nodes)
+	slices.SortFunc(nodes, func(a, b corev1.Node) int {
+		if is, other := tainted(a), tainted(b); is != other {
+			if is {
+				return 1
+			}
+			return -1
+		}
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	for _, n := range nodes {
+		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		gateway := slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.Node == n.Name })
+		if ready && !gateway && !n.Spec.Unschedulable && n.Labels[corev1.LabelOSStable] != "windows" {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+func tainted(n corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
+}
+
+// node is the one of a spot, or why there is none.
+func (g *clusterState) node(other bool) (name, why string) {
+	switch {
+	case other && g.other == "":
+		return "", fmt.Sprintf("cluster %s has no node that is ready and has no gateway of the peering", g.id)
+	case !other && g.gateway == "":
+		return "", fmt.Sprintf("it is not known on which node of cluster %s the gateway runs", g.id)
+	case other:
+		return g.other, ""
+	}
+	return g.gateway, ""
+}
+
+// external are the addresses under which a node appears to other clusters.
+func (g *clusterState) external(node string) (all []netip.Addr) {
+	for _, a := range g.attachments {
+		if a.Name == node {
+			all = append(all, addresses(a.Spec.ExternalAddresses)...)
+		}
+	}
+	return all
+}
+
+// seenBy fills in how the other cluster sees a spot that has these addresses here.
+func (s *location) seenBy(other *clusterState, id string, here []netip.Addr) {
+	s.seen, s.unseen = map[family]netip.Addr{}, map[family]string{}
+	for _, f := range families {
+		s.unseen[f] = fmt.Sprintf("pods of %s have no %s address", id, f)
+		if s.host {
+			s.unseen[f] = fmt.Sprintf("nodes of %s have no external %s address; see externalCIDRs of its ClusterNetwork", id, f)
+		}
+	}
+	for _, a := range here {
+		seen, err := other.Seen(a)
+		if err != nil {
+			s.unseen[familyOf(a)] = err.Error()
+			continue
+		}
+		s.seen[familyOf(a)] = seen
+	}
+}
+
+func addresses[S ~string](texts []S) (all []netip.Addr) {
+	for _, text := range texts {
+		if a, err := netip.ParseAddr(string(text)); err == nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// podAddresses are those of a pod.
+func podAddresses(p *corev1.Pod) (all []netip.Addr) {
+	for _, ip := range p.Status.PodIPs {
+		if a, err := netip.ParseAddr(ip.IP); err == nil {
+			all = append(all, a.Unmap())
+		}
+	}
+	return all
+}

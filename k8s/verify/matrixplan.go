@@ -1,0 +1,222 @@
+package verify
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"strait.dev/strait/internal/endpoint"
+)
+
+// location is a place in a cluster from which something is tried, or to which.
+type location struct {
+	agent string // empty: there is none, see why
+	host  bool   // in the network of its node
+	other bool   // on another node than the gateway
+	why   string // why there is none
+	// seen are the addresses under which the other cluster sees it, by family; one that is
+	// missing has its reason in unseen.
+	seen   map[family]netip.Addr
+	unseen map[family]string
+}
+
+func (s location) String() string {
+	kind, place := "pod", "gateway"
+	if s.host {
+		kind = "host"
+	}
+	if s.other {
+		place = "other"
+	}
+	return kind + " @" + place
+}
+
+// family is one of IP's.
+type family string
+
+const (
+	ip4 family = "IPv4"
+	ip6 family = "IPv6"
+)
+
+var families = []family{ip4, ip6}
+
+func familyOf(a netip.Addr) family {
+	if a.Is4() {
+		return ip4
+	}
+	return ip6
+}
+
+// shape is a cluster as the plan sees it.
+type shape struct {
+	id        string
+	locations []location
+	// services are the ones that stand for spots of the other cluster, by the spot's agent.
+	services map[string]map[family]service
+}
+
+// service is one, or why there is none.
+type service struct {
+	address netip.Addr
+	why     string
+}
+
+// planned is a check that is to be made by an agent.
+type planned struct {
+	Check
+	agent string
+	probe endpoint.Check
+}
+
+// plan is everything to try from one cluster to the other: what an agent is to do, in
+// sequences, and what is left out, with the reason.
+type plan struct {
+	sequences [][]planned
+	skipped   []Check
+}
+
+const (
+	small    = 64       // bytes of payload
+	bulkSize = 64 << 10 // bytes of payload: many segments, and windows that open
+	excess   = 200      // how much more than the MTU is sent to be fragmented, bytes
+	// firstTimeout is how long a first packet may take: what is new is not known everywhere yet.
+	firstTimeout = 8 * time.Second
+	laterTimeout = 3 * time.Second // for what follows
+)
+
+// wholeRow is what a check is about that stands for all of its row, or of its family.
+const wholeRow = "everything"
+
+// Columns of the matrix.
+var columns = []string{
+	"tcp 64", "tcp mtu", "tcp 64k", "tcp from",
+	"udp 64", "udp mtu", "udp frag", "udp big", "udp from",
+	"icmp 64", "icmp mtu", "icmp frag", "icmp big",
+}
+
+// planOf is what to try from one cluster to the other, whose peering carries packets of
+// up to mtu bytes; 0: not known.
+func planOf(from, to shape, mtu int) plan {
+	var p plan
+	for _, f := range families {
+		if why := familyMissing(f, from, to); why != "" {
+			p.skipped = append(p.skipped, Check{Group: OfMatrix, From: from.id, To: to.id, Family: string(f), What: wholeRow, Outcome: Skipped, Detail: why})
+			continue
+		}
+		for _, source := range from.locations {
+			for _, destination := range to.locations {
+				if destination.host {
+					continue
+				}
+				for _, viaService := range []bool{false, true} {
+					p.pair(from, to, f, source, destination, viaService, mtu)
+				}
+			}
+		}
+	}
+	return p
+}
+
+// familyMissing is why a family is not tried at all.
+func familyMissing(f family, clusters ...shape) string {
+	for _, c := range clusters {
+		found, why := false, ""
+		for _, s := range c.locations {
+			if s.host || s.agent == "" {
+				continue
+			}
+			if s.seen[f].IsValid() {
+				found = true
+			} else {
+				why = s.unseen[f]
+			}
+		}
+		if !found && why != "" {
+			return why
+		}
+		if !found {
+			return fmt.Sprintf("pods of %s have no %s address", c.id, f)
+		}
+	}
+	return ""
+}
+
+// pair plans all of one row.
+func (p *plan) pair(from, to shape, f family, source, destination location, viaService bool, mtu int) {
+	row := Check{Group: OfMatrix, From: from.id, To: to.id, Family: string(f), Source: source.String(), Destination: destination.String()}
+	at, why := destination.seen[f], ""
+	switch {
+	case source.agent == "":
+		why = source.why
+	case destination.agent == "":
+		why = destination.why
+	case !source.seen[f].IsValid():
+		why = source.unseen[f]
+	case !at.IsValid():
+		why = destination.unseen[f]
+	}
+	protocols := []endpoint.Protocol{endpoint.TCP, endpoint.UDP, endpoint.ICMP}
+	if viaService {
+		row.Destination = "Service" + row.Destination[len("pod"):]
+		protocols = protocols[:2] // nobody answers pings of a Service
+		if s := from.services[destination.agent][f]; why == "" {
+			if at, why = s.address, s.why; why == "" && !at.IsValid() {
+				why = fmt.Sprintf("there is no Service for %s", f)
+			}
+		}
+	}
+	if why != "" {
+		row.What, row.Outcome, row.Detail = wholeRow, Skipped, why
+		p.skipped = append(p.skipped, row)
+		return
+	}
+	for _, protocol := range protocols {
+		var all []planned
+		for _, c := range checksOf(protocol, f, mtu) {
+			one := planned{row, source.agent, c}
+			one.What = c.ID
+			if c.ID == string(protocol)+" from" {
+				one.probe.Source = source.seen[f]
+			}
+			one.probe.To = netip.AddrPortFrom(at, endpoint.Port)
+			one.probe.Patience = laterTimeout
+			if len(all) == 0 {
+				one.probe.Patience = firstTimeout
+			}
+			all = append(all, one)
+		}
+		p.sequences = append(p.sequences, all)
+		if mtu == 0 {
+			row.What, row.Outcome, row.Detail = string(protocol)+" mtu", Skipped, "what the peering carries is not known yet; see strait status"
+			p.skipped = append(p.skipped, row)
+		}
+	}
+}
+
+// checksOf are the checks of a protocol, with the columns as their names.
+func checksOf(protocol endpoint.Protocol, f family, mtu int) []endpoint.Check {
+	headers, tcp := 20+8, 20+20+12 // with the time stamps of TCP
+	if f == ip6 {
+		headers, tcp = headers+20, tcp+20
+	}
+	name := func(size string) string { return string(protocol) + " " + size }
+	if protocol == endpoint.TCP {
+		all := []endpoint.Check{{ID: name("64"), Protocol: protocol, Size: small}}
+		if mtu != 0 {
+			all = append(all, endpoint.Check{ID: name("mtu"), Protocol: protocol, Size: mtu - tcp})
+		}
+		return append(all, endpoint.Check{ID: name("64k"), Protocol: protocol, Size: bulkSize}, endpoint.Check{ID: name("from"), Protocol: protocol, Size: small})
+	}
+	all := []endpoint.Check{{ID: name("64"), Protocol: protocol, Size: small + headers, Mode: endpoint.Whole}}
+	if mtu != 0 {
+		all = append(all,
+			endpoint.Check{ID: name("mtu"), Protocol: protocol, Size: mtu, Mode: endpoint.Whole},
+			endpoint.Check{ID: name("frag"), Protocol: protocol, Size: mtu + excess, Mode: endpoint.Fragment},
+			endpoint.Check{ID: name("big"), Protocol: protocol, Size: mtu + 1, Mode: endpoint.TooBig})
+	}
+	if protocol == endpoint.UDP {
+		all = append(all, endpoint.Check{ID: name("from"), Protocol: protocol, Size: small + headers, Mode: endpoint.Whole})
+	}
+	return all
+}
