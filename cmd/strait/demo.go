@@ -71,11 +71,11 @@ func demoText(ctx context.Context, d *demo.Demo, serve bool, t *demo.Text) error
 	t.Conclude(r)
 	failed := verdict(ctx, r)
 	if serve && ctx.Err() == nil {
-		doors, err := d.Serve()
+		endpoints, err := d.Serve()
 		if err != nil {
 			return errors.Join(failed, err)
 		}
-		t.Show(doors)
+		t.ShowEndpoints(endpoints)
 		<-ctx.Done()
 	}
 	return failed
@@ -88,7 +88,7 @@ func demoDocument(ctx context.Context, d *demo.Demo, serve bool, format string, 
 	serve = serve && ctx.Err() == nil
 	if serve {
 		var err error
-		if r.Doors, err = d.Serve(); err != nil {
+		if r.Endpoints, err = d.Serve(); err != nil {
 			return errors.Join(failed, err)
 		}
 	}

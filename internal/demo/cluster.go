@@ -23,7 +23,7 @@ type cluster struct {
 	plan
 	pod       *host
 	node      *node
-	wire      *wire
+	overlay   *overlaySocket
 	gateway   *daemon.Daemon
 	wireGuard netip.AddrPort // where its gateway can be reached
 }
@@ -42,13 +42,13 @@ func startCluster(p plan, privateKeyFile, remote string, peer config.Peer, log *
 		return c, err
 	}
 	var podLink *pipe.Endpoint
-	if c.node, podLink, err = newNode(&c.plan, c.wire); err != nil {
+	if c.node, podLink, err = newNode(&c.plan, c.overlay); err != nil {
 		return c, err
 	}
 	if c.pod, err = newHost(); err != nil {
 		return c, err
 	}
-	return c, c.pod.plug(podLink, p.address)
+	return c, c.pod.attach(podLink, p.address)
 }
 
 // startGateway starts the gateway and the node's wire, which share a port number.
@@ -58,10 +58,10 @@ func (c *cluster) startGateway(remote string, w config.WireGuard, log *slog.Logg
 		if w.ListenPort, err = freePort(); err != nil {
 			return err
 		}
-		if c.wire, err = openWire(c.nodeUnderlay, c.gatewayUnderlay, c.vni); err != nil {
+		if c.overlay, err = openOverlay(c.nodeUnderlay, c.gatewayUnderlay, c.vni); err != nil {
 			return err
 		}
-		settings := c.config(remote, c.wire.port(), w)
+		settings := c.config(remote, c.overlay.port(), w)
 		if err := settings.Validate(); err != nil {
 			return err
 		}
@@ -70,8 +70,8 @@ func (c *cluster) startGateway(remote string, w config.WireGuard, log *slog.Logg
 			c.wireGuard = netip.AddrPortFrom(c.gatewayUnderlay, w.ListenPort)
 			return nil
 		}
-		c.wire.close()
-		c.wire = nil
+		c.overlay.close()
+		c.overlay = nil
 		if attempt == portAttempts || !errors.Is(err, syscall.EADDRINUSE) {
 			return fmt.Errorf("start the gateway: %w", err)
 		}
@@ -94,8 +94,8 @@ func (c *cluster) close() error {
 	if c.gateway != nil {
 		err = c.gateway.Close()
 	}
-	if c.wire != nil {
-		c.wire.close()
+	if c.overlay != nil {
+		c.overlay.close()
 	}
 	if c.node != nil {
 		c.node.close()

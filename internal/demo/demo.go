@@ -16,12 +16,12 @@ import (
 
 // limits are how long a demo may take.
 type limits struct {
-	run    time.Duration // all steps together
-	step   time.Duration // one of them: the transfer on a slow machine
-	answer time.Duration // the answer to one packet
+	run   time.Duration // all steps together
+	step  time.Duration // one of them: the transfer on a slow machine
+	reply time.Duration // the answer to one packet
 }
 
-var defaultLimits = limits{run: 20 * time.Second, step: 15 * time.Second, answer: 2 * time.Second}
+var defaultLimits = limits{run: 20 * time.Second, step: 15 * time.Second, reply: 2 * time.Second}
 
 // defaultSize is what the transfer moves, bytes.
 const defaultSize = 64 << 20
@@ -30,8 +30,8 @@ const defaultSize = 64 << 20
 type Demo struct {
 	a, b    *cluster
 	web     *http.Server // in pod b
-	doors   []*http.Server
-	serving sync.WaitGroup // web and doors
+	servers []*http.Server
+	serving sync.WaitGroup // web and servers
 	size    int            // bytes of the transfer, whole chunks
 	limits  limits
 	started time.Time
@@ -80,13 +80,13 @@ type step struct {
 	name string
 	goal string // what has to be seen
 	run  func(context.Context, *Step) error
-	// vital: nothing that follows can work without it.
-	vital bool
+	// required: nothing that follows can work without it.
+	required bool
 }
 
 func (d *Demo) steps() []step {
 	return []step{
-		{name: "link", goal: "a probe crosses the tunnel both ways", run: d.link, vital: true},
+		{name: "link", goal: "a probe crosses the tunnel both ways", run: d.link, required: true},
 		{name: "ping-ipv4", goal: "pod b answers every ping of pod a", run: d.ping(v4)},
 		{name: "ping-ipv6", goal: "pod b answers every ping of pod a", run: d.ping(v6)},
 		{name: "http", goal: "pod a gets a page from pod b", run: d.get(d.a.pod, "pod a", d.a.podSeen[v4])},
@@ -123,15 +123,15 @@ func (d *Demo) run(ctx context.Context, steps []step, w Watcher) *Report {
 	ctx, cancel := context.WithTimeout(ctx, d.limits.run)
 	defer cancel()
 	r := &Report{APIVersion: config.APIVersion, Kind: Kind, Passed: true, Clusters: d.Clusters()}
-	hopeless := false
+	skipRest := false
 	for _, s := range steps {
-		if hopeless || ctx.Err() != nil {
+		if skipRest || ctx.Err() != nil {
 			r.add(Step{Name: s.name, Result: Skipped}, w)
 			continue
 		}
 		w.Begin(s.name, s.goal)
 		done := s.take(ctx, d.limits.step)
-		hopeless = s.vital && done.Result == Failed
+		skipRest = s.required && done.Result == Failed
 		r.add(done, w)
 	}
 	r.Seconds = time.Since(d.started).Seconds()
@@ -169,7 +169,7 @@ func (m *mismatch) Error() string { return "expected " + m.expected + ", saw " +
 // Close ends everything and waits for it.
 func (d *Demo) Close() error {
 	var err error
-	for _, s := range d.doors {
+	for _, s := range d.servers {
 		err = errors.Join(err, s.Close())
 	}
 	if d.web != nil {

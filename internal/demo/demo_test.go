@@ -52,13 +52,13 @@ func TestDemoRunsAndLeavesNothingBehind(t *testing.T) {
 		}
 	}
 
-	doors, err := d.Serve()
+	endpoints, err := d.Serve()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, expected := range []string{"You are 10.72.1.5.", `strait_link_up{peer="b-0"} 1`, `strait_link_up{peer="a-0"} 1`} {
-		if page := read(t, doors[i].URL); !strings.Contains(page, expected) {
-			t.Errorf("%s: %q is missing in:\n%s", doors[i].Name, expected, page)
+		if page := read(t, endpoints[i].URL); !strings.Contains(page, expected) {
+			t.Errorf("%s: %q is missing in:\n%s", endpoints[i].Name, expected, page)
 		}
 	}
 
@@ -94,7 +94,7 @@ func TestNothingIsTriedWithoutALink(t *testing.T) {
 	t.Parallel()
 	tried := false
 	steps := []step{
-		{name: "link", goal: "an answer", vital: true, run: func(context.Context, *Step) error { return errors.New("silence") }},
+		{name: "link", goal: "an answer", required: true, run: func(context.Context, *Step) error { return errors.New("silence") }},
 		{name: "ping", run: func(context.Context, *Step) error { tried = true; return nil }},
 	}
 	r := unlinked().run(t.Context(), steps, Unwatched)
@@ -138,7 +138,7 @@ func TestInterruptEndsEveryStep(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	d := start(t)
 	defer d.Close()
-	d.a.wire.socket.Close() // so that no packet gets far
+	d.a.overlay.socket.Close() // so that no packet gets far
 	sent := func() uint64 {
 		return d.a.pod.stack.NICInfo()[hostNIC].Stats.Tx.Packets.Value() + d.a.node.host.stack.NICInfo()[hostNIC].Stats.Tx.Packets.Value()
 	}
@@ -193,7 +193,7 @@ func start(t *testing.T) *Demo {
 }
 
 // unlimited is for tests: a slow machine fails none, and go test -timeout ends one that hangs.
-var unlimited = limits{run: time.Hour, step: time.Hour, answer: time.Hour}
+var unlimited = limits{run: time.Hour, step: time.Hour, reply: time.Hour}
 
 // unlinked is a demo whose clusters do not run.
 func unlinked() *Demo {

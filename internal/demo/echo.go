@@ -53,8 +53,8 @@ func (e *echo) packet() []byte {
 	return b
 }
 
-// isAbout reports whether a message answers the request or is an error about it.
-func (e *echo) isAbout(m *message) bool {
+// concerns reports whether a message answers the request or is an error about it.
+func (e *echo) concerns(m *message) bool {
 	return (m.what == echoReply || m.isError) && echoNumbers(m.body) == [2]uint16{e.id, e.sequence}
 }
 

@@ -50,10 +50,10 @@ func newHost() (*host, error) {
 	return h, nil
 }
 
-// plug gives the host its interface: everything goes through it. The first
+// attach gives the host its interface: everything goes through it. The first
 // addresses are those it sends from.
-func (h *host) plug(link stack.LinkEndpoint, own ...addresses) error {
-	options := stack.NICOptions{DeliverLinkPackets: true} // for ear
+func (h *host) attach(link stack.LinkEndpoint, own ...addresses) error {
+	options := stack.NICOptions{DeliverLinkPackets: true} // for icmpListener
 	if err := h.stack.CreateNICWithOptions(hostNIC, link, options); err != nil {
 		return fmt.Errorf("network stack: create interface: %v", err)
 	}

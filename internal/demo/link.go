@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// lookInterval is how often a step looks again at what does not wake it.
-const lookInterval = 10 * time.Millisecond
+// pollInterval is how often a step looks again at what does not wake it.
+const pollInterval = 10 * time.Millisecond
 
 // link waits until probes of both gateways have come back through the tunnel.
 func (d *Demo) link(ctx context.Context, s *Step) error {
@@ -19,7 +19,7 @@ func (d *Demo) link(ctx context.Context, s *Step) error {
 					"an answer to the probes of gateway " + c.name,
 					fmt.Sprintf("none to %d probes", c.gateway.Fabric().Status()[0].ProbesSent),
 				}
-			case <-time.After(lookInterval):
+			case <-time.After(pollInterval):
 			}
 		}
 	}

@@ -25,25 +25,25 @@ type node struct {
 	*host
 	plan     *plan
 	pod, own *pipe.Endpoint
-	wire     *wire
+	overlay  *overlaySocket
 }
 
 // newNode makes the node that p describes, behind w. The pod's interface is the
 // other end of its pod link.
-func newNode(p *plan, w *wire) (n *node, podLink *pipe.Endpoint, err error) {
-	n = &node{plan: p, wire: w}
+func newNode(p *plan, w *overlaySocket) (n *node, podLink *pipe.Endpoint, err error) {
+	n = &node{plan: p, overlay: w}
 	if n.host, err = newHost(); err != nil {
 		return nil, nil, err
 	}
 	var hostLink *pipe.Endpoint
 	podLink, n.pod = pipe.New("", "", podMTU)
 	hostLink, n.own = pipe.New("", "", innerMTU)
-	if err := n.plug(hostLink, nodeInternal, p.router); err != nil {
+	if err := n.attach(hostLink, nodeInternal, p.router); err != nil {
 		n.close()
 		return nil, nil, err
 	}
-	n.pod.Attach(port(n.forward))
-	n.own.Attach(port(n.send))
+	n.pod.Attach(receiver(n.forward))
+	n.own.Attach(receiver(n.send))
 	w.start(n.forward)
 	return n, podLink, nil
 }
@@ -76,7 +76,7 @@ func (n *node) send(b []byte) {
 		write(n.pod, b)
 		return
 	}
-	n.wire.send(b, ip.Version)
+	n.overlay.send(b, ip.Version)
 }
 
 func (n *node) isPod(a netip.Addr) bool {
@@ -96,17 +96,17 @@ func (n *node) addressTowards(a netip.Addr) netip.Addr {
 	return nodeInternal[familyOf(a)]
 }
 
-// port is the node's end of a link. It takes a copy of each packet that comes in.
-type port func(b []byte)
+// receiver is the node's end of a link. It takes a copy of each packet that comes in.
+type receiver func(b []byte)
 
 // DeliverNetworkPacket implements stack.NetworkDispatcher.
-func (p port) DeliverNetworkPacket(_ tcpip.NetworkProtocolNumber, b *stack.PacketBuffer) {
-	p(b.Data().AsRange().ToSlice())
+func (r receiver) DeliverNetworkPacket(_ tcpip.NetworkProtocolNumber, b *stack.PacketBuffer) {
+	r(b.Data().AsRange().ToSlice())
 }
 
 // DeliverLinkPacket implements stack.NetworkDispatcher: for packet sockets, of
 // which a node has none.
-func (port) DeliverLinkPacket(tcpip.NetworkProtocolNumber, *stack.PacketBuffer) {}
+func (receiver) DeliverLinkPacket(tcpip.NetworkProtocolNumber, *stack.PacketBuffer) {}
 
 // write sends a copy of a packet through a link.
 func write(link *pipe.Endpoint, b []byte) {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestNodeTakesFramesOfItsGatewayAlone(t *testing.T) {
-	w, err := openWire(planA.nodeUnderlay, planA.gatewayUnderlay, planA.vni)
+	w, err := openOverlay(planA.nodeUnderlay, planA.gatewayUnderlay, planA.vni)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,17 +17,17 @@ const (
 func (d *Demo) ping(f family) func(context.Context, *Step) error {
 	return func(ctx context.Context, s *Step) error {
 		from, to := d.a.address[f], d.b.podSeen[f]
-		ear, err := d.a.pod.listenICMP(from, d.limits.answer)
+		listener, err := d.a.pod.listenICMP(from, d.limits.reply)
 		if err != nil {
 			return err
 		}
-		defer ear.close()
-		follower := follow(pingID, d.a, d.b)
-		defer follower.stop()
+		defer listener.close()
+		recorder := recordPath(pingID, d.a, d.b)
+		defer recorder.stop()
 
 		trips := make([]time.Duration, pings)
 		for i := range trips {
-			m, trip, err := ear.ask(ctx, echo{from: from, to: to, id: pingID, sequence: uint16(i + 1), ttl: pingTTL, length: pingLength})
+			m, trip, err := listener.exchange(ctx, echo{from: from, to: to, id: pingID, sequence: uint16(i + 1), ttl: pingTTL, length: pingLength})
 			if err == nil && (m.what != echoReply || m.from != to) {
 				err = fmt.Errorf("%v", m)
 			}
@@ -36,8 +36,8 @@ func (d *Demo) ping(f family) func(context.Context, *Step) error {
 			}
 			trips[i] = trip
 		}
-		s.Journey = follower.stop()
-		if err := compare(s.Journey, d.journey(f)); err != nil {
+		s.Path = recorder.stop()
+		if err := compare(s.Path, d.expectedPath(f)); err != nil {
 			return err
 		}
 		slices.Sort(trips)

@@ -6,13 +6,13 @@ const Kind = "DemoReport"
 // Report is the outcome of a run, as -o json prints it. Durations are seconds,
 // sizes bytes.
 type Report struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Passed     bool      `json:"passed"`
-	Seconds    float64   `json:"seconds"` // from the start of the clusters
-	Clusters   []Cluster `json:"clusters"`
-	Steps      []Step    `json:"steps"`
-	Doors      []Door    `json:"doors,omitempty"` // with --serve
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Passed     bool       `json:"passed"`
+	Seconds    float64    `json:"seconds"` // from the start of the clusters
+	Clusters   []Cluster  `json:"clusters"`
+	Steps      []Step     `json:"steps"`
+	Endpoints  []Endpoint `json:"endpoints,omitempty"` // with --serve
 }
 
 // Cluster is who is who. Both clusters use the same ranges.
@@ -32,15 +32,15 @@ const (
 
 // Step is how one step went.
 type Step struct {
-	Name     string     `json:"name"`
-	Result   string     `json:"result"`
-	Seconds  float64    `json:"seconds"`
-	Summary  string     `json:"summary,omitempty"`
-	Figure   *Figure    `json:"figure,omitempty"`
-	Expected string     `json:"expected,omitempty"` // of a failed step
-	Seen     string     `json:"seen,omitempty"`     // of a failed step
-	Journey  []Sighting `json:"journey,omitempty"`
-	Hops     []Hop      `json:"hops,omitempty"`
+	Name     string        `json:"name"`
+	Result   string        `json:"result"`
+	Seconds  float64       `json:"seconds"`
+	Summary  string        `json:"summary,omitempty"`
+	Figure   *Figure       `json:"figure,omitempty"`
+	Expected string        `json:"expected,omitempty"` // of a failed step
+	Seen     string        `json:"seen,omitempty"`     // of a failed step
+	Path     []Observation `json:"path,omitempty"`
+	Hops     []Hop         `json:"hops,omitempty"`
 }
 
 // Figure is the number to take away from a step.
@@ -50,8 +50,8 @@ type Figure struct {
 	Unit  string  `json:"unit"` // "s", "B", "B/s" or "hops"
 }
 
-// Sighting is a packet at one stage of its journey.
-type Sighting struct {
+// Observation is a packet at one stage of its journey.
+type Observation struct {
 	Packet      string `json:"packet"` // "request" or "reply"
 	Gateway     string `json:"gateway"`
 	Stage       string `json:"stage"`
@@ -63,12 +63,12 @@ type Sighting struct {
 type Hop struct {
 	TTL     int     `json:"ttl"`
 	Address string  `json:"address"`
-	Who     string  `json:"who"`
+	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"` // round trip
 }
 
-// Door is where a demo that keeps running can be looked at.
-type Door struct {
+// Endpoint is where a demo that keeps running can be looked at.
+type Endpoint struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 }

@@ -11,15 +11,15 @@ const traceID = 0x5452
 // in turn.
 func (d *Demo) traceroute(ctx context.Context, s *Step) error {
 	from, to := d.a.address[v4], d.b.podSeen[v4]
-	ear, err := d.a.pod.listenICMP(from, d.limits.answer)
+	listener, err := d.a.pod.listenICMP(from, d.limits.reply)
 	if err != nil {
 		return err
 	}
-	defer ear.close()
+	defer listener.close()
 	way := []struct {
-		who     string
+		name    string
 		address fmt.Stringer
-		says    string
+		want    string
 	}{
 		{"node a", d.a.router[v4], timeExceeded},
 		{"gateway a", gatewayInternal[v4], timeExceeded},
@@ -29,14 +29,14 @@ func (d *Demo) traceroute(ctx context.Context, s *Step) error {
 	}
 	for i, hop := range way {
 		ttl := i + 1
-		m, trip, err := ear.ask(ctx, echo{from: from, to: to, id: traceID, sequence: uint16(ttl), ttl: uint8(ttl), length: pingLength})
-		if err == nil && (m.what != hop.says || m.from.String() != hop.address.String()) {
+		m, trip, err := listener.exchange(ctx, echo{from: from, to: to, id: traceID, sequence: uint16(ttl), ttl: uint8(ttl), length: pingLength})
+		if err == nil && (m.what != hop.want || m.from.String() != hop.address.String()) {
 			err = fmt.Errorf("%v", m)
 		}
 		if err != nil {
-			return &mismatch{fmt.Sprintf("at hop %d %s from %v, %s", ttl, hop.says, hop.address, hop.who), err.Error()}
+			return &mismatch{fmt.Sprintf("at hop %d %s from %v, %s", ttl, hop.want, hop.address, hop.name), err.Error()}
 		}
-		s.Hops = append(s.Hops, Hop{ttl, m.from.String(), hop.who, trip.Seconds()})
+		s.Hops = append(s.Hops, Hop{ttl, m.from.String(), hop.name, trip.Seconds()})
 	}
 	s.Summary = fmt.Sprintf("the way from pod a to %v", to)
 	s.Figure = &Figure{"length", float64(len(s.Hops)), "hops"}

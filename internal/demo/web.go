@@ -19,7 +19,7 @@ func (d *Demo) startWeb() error {
 		return fmt.Errorf("start the web server in pod b: %w", err)
 	}
 	d.web = &http.Server{
-		ReadHeaderTimeout: d.limits.answer,
+		ReadHeaderTimeout: d.limits.reply,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, greeting(d.b.address[v4], r.RemoteAddr))
 		}),

@@ -8,17 +8,17 @@ import (
 
 func TestJourneyThatDiffersIsToldWhereItDiffers(t *testing.T) {
 	t.Parallel()
-	right := unlinked().journey(v4)
-	wrong := unlinked().journey(v4)
+	right := unlinked().expectedPath(v4)
+	wrong := unlinked().expectedPath(v4)
 	wrong[3].Source = "10.0.1.5" // not translated on its way in
 	for _, c := range []struct {
 		name           string
-		seen           []Sighting
+		seen           []Observation
 		expected, told string
 	}{
 		{"another address", wrong, "the request at gateway b, to node, going from 10.72.1.5 to 10.0.2.9", "going from 10.0.1.5 to 10.0.2.9"},
 		{"lost on the way", right[:5], "the reply at gateway b, into tunnel, going from 10.0.2.9 to 10.0.1.5", "nothing after 5 stages"},
-		{"seen once more", append(unlinked().journey(v4), right[0]), "8 stages", "also the request at gateway a, from node"},
+		{"seen once more", append(unlinked().expectedPath(v4), right[0]), "8 stages", "also the request at gateway a, from node"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var m *mismatch

@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Serve opens doors on loopback through which the running demo can be looked at.
+// Serve opens endpoints on loopback through which the running demo can be looked at.
 // They stay open until Close.
-func (d *Demo) Serve() ([]Door, error) {
+func (d *Demo) Serve() ([]Endpoint, error) {
 	front := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", d.webAddress().String() },
 		Transport: d.transport(d.a.pod),
 	}
-	var doors []Door
+	var endpoints []Endpoint
 	for _, o := range []struct {
 		name, path string
 		handler    http.Handler
@@ -32,12 +32,12 @@ func (d *Demo) Serve() ([]Door, error) {
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET "+o.path, o.handler)
-		s := &http.Server{Handler: mux, ReadHeaderTimeout: d.limits.answer}
-		d.doors = append(d.doors, s)
+		s := &http.Server{Handler: mux, ReadHeaderTimeout: d.limits.reply}
+		d.servers = append(d.servers, s)
 		d.serving.Go(func() { _ = s.Serve(listener) }) // http.ErrServerClosed: the only way it ends
-		doors = append(doors, Door{o.name, fmt.Sprintf("http://%v%s", listener.Addr(), o.path)})
+		endpoints = append(endpoints, Endpoint{o.name, fmt.Sprintf("http://%v%s", listener.Addr(), o.path)})
 	}
-	return doors, nil
+	return endpoints, nil
 }
 
 func metrics(c *cluster) http.Handler {

@@ -24,11 +24,11 @@ const (
 // address that was called, about that very packet, and reach the socket.
 func (d *Demo) portUnreachable(ctx context.Context, s *Step) error {
 	from, to := d.a.address[v4], netip.AddrPortFrom(d.b.podSeen[v4], closedPort)
-	ear, err := d.a.pod.listenICMP(from, d.limits.answer)
+	listener, err := d.a.pod.listenICMP(from, d.limits.reply)
 	if err != nil {
 		return err
 	}
-	defer ear.close()
+	defer listener.close()
 	socket, err := d.a.pod.dialUDP(to)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (d *Demo) portUnreachable(ctx context.Context, s *Step) error {
 	if _, err := socket.Write([]byte("hello")); err != nil {
 		return err
 	}
-	m, err := ear.wait(ctx, func(m *message) bool { return m.isError && m.quoted.Proto == packet.ProtoUDP })
+	m, err := listener.wait(ctx, func(m *message) bool { return m.isError && m.quoted.Proto == packet.ProtoUDP })
 	took := time.Since(begin)
 	if err == nil {
 		err = m.checkQuote(from, to.Addr())
@@ -49,7 +49,7 @@ func (d *Demo) portUnreachable(ctx context.Context, s *Step) error {
 	if err != nil {
 		return &mismatch{fmt.Sprintf("%s from %v about port %d", portUnreachable, to.Addr(), closedPort), err.Error()}
 	}
-	if err := readRefusal(ctx, socket, d.limits.answer); err != nil {
+	if err := awaitRefusal(ctx, socket, d.limits.reply); err != nil {
 		return err
 	}
 	s.Summary = fmt.Sprintf("UDP to %v: %v, and the socket knows", to, m)
@@ -57,13 +57,13 @@ func (d *Demo) portUnreachable(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// readRefusal waits until a socket knows that it was refused. A read under way
+// awaitRefusal waits until a socket knows that it was refused. A read under way
 // does not end when the error arrives (sockets of hosts wake readers for data
 // alone), so it looks again and again.
-func readRefusal(ctx context.Context, socket net.Conn, limit time.Duration) error {
+func awaitRefusal(ctx context.Context, socket net.Conn, limit time.Duration) error {
 	refused := (&tcpip.ErrConnectionRefused{}).String()
 	for end := time.Now().Add(limit); ; {
-		if err := socket.SetReadDeadline(time.Now().Add(lookInterval)); err != nil {
+		if err := socket.SetReadDeadline(time.Now().Add(pollInterval)); err != nil {
 			return err
 		}
 		n, err := socket.Read(make([]byte, 1))
@@ -82,8 +82,8 @@ func readRefusal(ctx context.Context, socket net.Conn, limit time.Duration) erro
 // tooBig sends packets that fit pod a's interface but not the tunnel, and may
 // not be fragmented, and then ones of the size that the error tells.
 func (d *Demo) tooBig(ctx context.Context, s *Step) error {
-	for f, says := range [...]string{v4: tooBig4, v6: tooBig6} {
-		if err := d.tooBigFor(ctx, family(f), says); err != nil {
+	for f, want := range [...]string{v4: tooBig4, v6: tooBig6} {
+		if err := d.tooBigFor(ctx, family(f), want); err != nil {
 			return err
 		}
 	}
@@ -92,22 +92,22 @@ func (d *Demo) tooBig(ctx context.Context, s *Step) error {
 	return nil
 }
 
-func (d *Demo) tooBigFor(ctx context.Context, f family, says string) error {
-	ear, err := d.a.pod.listenICMP(d.a.address[f], d.limits.answer)
+func (d *Demo) tooBigFor(ctx context.Context, f family, want string) error {
+	listener, err := d.a.pod.listenICMP(d.a.address[f], d.limits.reply)
 	if err != nil {
 		return err
 	}
-	defer ear.close()
+	defer listener.close()
 	q := echo{from: d.a.address[f], to: d.b.podSeen[f], id: sizeID, sequence: 1, ttl: pingTTL, length: podMTU}
-	m, _, err := ear.ask(ctx, q)
-	if err == nil && (m.what != says || m.from != gatewayInternal[f] || m.mtu != innerMTU) {
+	m, _, err := listener.exchange(ctx, q)
+	if err == nil && (m.what != want || m.from != gatewayInternal[f] || m.mtu != innerMTU) {
 		err = fmt.Errorf("%v, mtu %d", m, m.mtu)
 	}
 	if err != nil {
-		return &mismatch{fmt.Sprintf("%s from %v, mtu %d, to %d bytes", says, gatewayInternal[f], innerMTU, q.length), err.Error()}
+		return &mismatch{fmt.Sprintf("%s from %v, mtu %d, to %d bytes", want, gatewayInternal[f], innerMTU, q.length), err.Error()}
 	}
 	q.sequence, q.length = 2, m.mtu
-	m, _, err = ear.ask(ctx, q)
+	m, _, err = listener.exchange(ctx, q)
 	if err == nil && (m.what != echoReply || m.from != q.to) {
 		err = fmt.Errorf("%v", m)
 	}

@@ -9,27 +9,27 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// follower watches the first echo request with an identifier, and its reply, at
+// pathRecorder watches the first echo request with an identifier, and its reply, at
 // every stage of both gateways.
-type follower struct {
-	id        uint16
-	gateways  []*gateway.Gateway
-	mu        sync.Mutex // gateways call from several goroutines
-	sightings []Sighting
+type pathRecorder struct {
+	id           uint16
+	gateways     []*gateway.Gateway
+	mu           sync.Mutex // gateways call from several goroutines
+	observations []Observation
 }
 
-// follow begins to watch. It must be stopped.
-func follow(id uint16, clusters ...*cluster) *follower {
-	f := &follower{id: id}
+// recordPath begins to watch. It must be stopped.
+func recordPath(id uint16, clusters ...*cluster) *pathRecorder {
+	f := &pathRecorder{id: id}
 	for _, c := range clusters {
 		g := c.gateway.Fabric().Gateway
 		f.gateways = append(f.gateways, g)
-		g.SetTap(func(s gateway.Stage, ip []byte) { f.see(c.name, s, ip) })
+		g.SetTap(func(s gateway.Stage, ip []byte) { f.record(c.name, s, ip) })
 	}
 	return f
 }
 
-func (f *follower) see(gateway string, stage gateway.Stage, b []byte) {
+func (f *pathRecorder) record(gateway string, stage gateway.Stage, b []byte) {
 	var ip packet.IP
 	if packet.Parse(b, &ip) != packet.FaultNone || ip.Proto != packet.ProtoICMP && ip.Proto != packet.ProtoICMPv6 {
 		return
@@ -44,32 +44,32 @@ func (f *follower) see(gateway string, stage gateway.Stage, b []byte) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.sightings = append(f.sightings, Sighting{name, gateway, stage.String(), ip.Src.String(), ip.Dst.String()})
+	f.observations = append(f.observations, Observation{name, gateway, stage.String(), ip.Src.String(), ip.Dst.String()})
 }
 
 // stop ends the watching and returns what was seen, in order.
-func (f *follower) stop() []Sighting {
+func (f *pathRecorder) stop() []Observation {
 	for _, g := range f.gateways {
 		g.SetTap(nil)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.sightings)
+	return slices.Clone(f.observations)
 }
 
-// What a follower calls the two packets.
+// What a recorder calls the two packets.
 const (
 	request = "request"
 	reply   = "reply"
 )
 
-// journey is the way that a ping from pod a to pod b and its reply have to take.
+// expectedPath is the way that a ping from pod a to pod b and its reply have to take.
 // Each gateway translates what it lets out at the destination, and what it lets
 // in at the source.
-func (d *Demo) journey(f family) []Sighting {
+func (d *Demo) expectedPath(f family) []Observation {
 	a, b := d.a.address[f].String(), d.b.address[f].String()         // as they are
 	aSeen, bSeen := d.a.podSeen[f].String(), d.b.podSeen[f].String() // as the other cluster sees them
-	return []Sighting{
+	return []Observation{
 		{request, "a", gateway.FromNode.String(), a, bSeen},
 		{request, "a", gateway.IntoTunnel.String(), a, b},
 		{request, "b", gateway.FromTunnel.String(), a, b},
@@ -82,7 +82,7 @@ func (d *Demo) journey(f family) []Sighting {
 }
 
 // compare finds the first difference between two journeys.
-func compare(seen, expected []Sighting) error {
+func compare(seen, expected []Observation) error {
 	for i, e := range expected {
 		if i >= len(seen) {
 			return &mismatch{e.String(), "nothing after " + fmt.Sprint(i) + " stages"}
@@ -97,6 +97,6 @@ func compare(seen, expected []Sighting) error {
 	return nil
 }
 
-func (s Sighting) String() string {
+func (s Observation) String() string {
 	return fmt.Sprintf("the %s at gateway %s, %s, going from %s to %s", s.Packet, s.Gateway, s.Stage, s.Source, s.Destination)
 }

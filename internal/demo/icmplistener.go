@@ -14,27 +14,27 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// ear hears the ICMP messages that arrive at a pod, as a packet socket does.
-type ear struct {
+// icmpListener hears the ICMP messages that arrive at a pod, as a packet socket does.
+type icmpListener struct {
 	host     *host
 	protocol tcpip.NetworkProtocolNumber
-	heard    chan message
+	received chan message
 	limit    time.Duration // how long an answer may take
 }
 
 // listenICMP opens an ear for the messages of one family. It must be closed.
-func (h *host) listenICMP(own netip.Addr, limit time.Duration) (*ear, error) {
-	e := &ear{host: h, protocol: networkProtocol(own), heard: make(chan message, 16), limit: limit}
-	if err := h.stack.RegisterPacketEndpoint(hostNIC, e.protocol, e); err != nil {
+func (h *host) listenICMP(own netip.Addr, limit time.Duration) (*icmpListener, error) {
+	l := &icmpListener{host: h, protocol: networkProtocol(own), received: make(chan message, 16), limit: limit}
+	if err := h.stack.RegisterPacketEndpoint(hostNIC, l.protocol, l); err != nil {
 		return nil, fmt.Errorf("network stack: listen for ICMP: %v", err)
 	}
-	return e, nil
+	return l, nil
 }
 
-func (e *ear) close() { e.host.stack.UnregisterPacketEndpoint(hostNIC, e.protocol, e) }
+func (l *icmpListener) close() { l.host.stack.UnregisterPacketEndpoint(hostNIC, l.protocol, l) }
 
 // HandlePacket implements stack.PacketEndpoint: packets pass by in both directions.
-func (e *ear) HandlePacket(_ tcpip.NICID, _ tcpip.NetworkProtocolNumber, p *stack.PacketBuffer) {
+func (l *icmpListener) HandlePacket(_ tcpip.NICID, _ tcpip.NetworkProtocolNumber, p *stack.PacketBuffer) {
 	if p.PktType == tcpip.PacketOutgoing {
 		return
 	}
@@ -43,19 +43,19 @@ func (e *ear) HandlePacket(_ tcpip.NICID, _ tcpip.NetworkProtocolNumber, p *stac
 		return
 	}
 	select {
-	case e.heard <- m:
+	case l.received <- m:
 	default: // nobody listens
 	}
 }
 
 // ask sends an echo request and waits for the first message about it: the
 // answer, or an error. It returns the round trip as well.
-func (e *ear) ask(ctx context.Context, q echo) (message, time.Duration, error) {
+func (l *icmpListener) exchange(ctx context.Context, q echo) (message, time.Duration, error) {
 	begin := time.Now()
-	if err := e.host.stack.WriteRawPacket(hostNIC, e.protocol, buffer.MakeWithData(q.packet())); err != nil {
+	if err := l.host.stack.WriteRawPacket(hostNIC, l.protocol, buffer.MakeWithData(q.packet())); err != nil {
 		return message{}, 0, fmt.Errorf("network stack: send: %v", err)
 	}
-	m, err := e.wait(ctx, q.isAbout)
+	m, err := l.wait(ctx, q.concerns)
 	trip := time.Since(begin)
 	if err == nil {
 		err = m.checkQuote(q.from, q.to)
@@ -64,17 +64,17 @@ func (e *ear) ask(ctx context.Context, q echo) (message, time.Duration, error) {
 }
 
 // wait waits for a message that is about something.
-func (e *ear) wait(ctx context.Context, isAbout func(*message) bool) (message, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.limit)
+func (l *icmpListener) wait(ctx context.Context, concerns func(*message) bool) (message, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()
 	for {
 		select {
-		case m := <-e.heard:
-			if isAbout(&m) {
+		case m := <-l.received:
+			if concerns(&m) {
 				return m, nil
 			}
 		case <-ctx.Done():
-			return message{}, fmt.Errorf("nothing within %v", e.limit)
+			return message{}, fmt.Errorf("nothing within %v", l.limit)
 		}
 	}
 }

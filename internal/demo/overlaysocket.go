@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// wireBuffer is what the node asks the kernel to hold for it, bytes. It gives
+	// overlayBuffer is what the node asks the kernel to hold for it, bytes. It gives
 	// what net.core.rmem_max allows.
-	wireBuffer = 4 << 20
+	overlayBuffer = 4 << 20
 
 	encapLen = geneve.HeaderLen + packet.EthernetHeaderLen
 )
 
-// wire is a node's Geneve device on a UDP socket. As a kernel's device it takes
+// overlaySocket is a node's Geneve device on a UDP socket. As a kernel's device it takes
 // frames from its one gateway alone. Safe for concurrent use.
-type wire struct {
+type overlaySocket struct {
 	socket  *net.UDPConn
 	gateway netip.AddrPort
 	vni     uint32
@@ -30,16 +30,16 @@ type wire struct {
 	frame []byte
 }
 
-// openWire opens a socket on a free port of local. The gateway has to listen on
+// openOverlay opens a socket on a free port of local. The gateway has to listen on
 // that port as well.
-func openWire(local, gateway netip.Addr, vni uint32) (*wire, error) {
+func openOverlay(local, gateway netip.Addr, vni uint32) (*overlaySocket, error) {
 	socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0)))
 	if err != nil {
 		return nil, fmt.Errorf("open the node's socket on loopback: %w", err)
 	}
-	_ = socket.SetReadBuffer(wireBuffer) // less is slower, not wrong
+	_ = socket.SetReadBuffer(overlayBuffer) // less is slower, not wrong
 	port := socket.LocalAddr().(*net.UDPAddr).AddrPort().Port()
-	return &wire{
+	return &overlaySocket{
 		socket:  socket,
 		gateway: netip.AddrPortFrom(gateway, port),
 		vni:     vni,
@@ -48,41 +48,41 @@ func openWire(local, gateway netip.Addr, vni uint32) (*wire, error) {
 }
 
 // port is the UDP port of the overlay.
-func (w *wire) port() uint16 { return w.gateway.Port() }
+func (o *overlaySocket) port() uint16 { return o.gateway.Port() }
 
 // send sends an IP packet to the gateway. What cannot be sent is lost, as on any
 // wire.
-func (w *wire) send(b []byte, version uint8) {
+func (o *overlaySocket) send(b []byte, version uint8) {
 	etherType := uint16(packet.EtherTypeIPv4)
 	if version == 6 {
 		etherType = packet.EtherTypeIPv6
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	geneve.Put(w.frame, w.vni)
-	packet.PutEthernet(w.frame[geneve.HeaderLen:], packet.MACOf(gatewayInternal[v4]), packet.MACOf(nodeInternal[v4]), etherType)
-	n := copy(w.frame[encapLen:], b)
-	_, _ = w.socket.WriteToUDPAddrPort(w.frame[:encapLen+n], w.gateway)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	geneve.Put(o.frame, o.vni)
+	packet.PutEthernet(o.frame[geneve.HeaderLen:], packet.MACOf(gatewayInternal[v4]), packet.MACOf(nodeInternal[v4]), etherType)
+	n := copy(o.frame[encapLen:], b)
+	_, _ = o.socket.WriteToUDPAddrPort(o.frame[:encapLen+n], o.gateway)
 }
 
 // start hands every IP packet of the gateway to deliver, which may edit it and
 // must not keep it.
-func (w *wire) start(deliver func(b []byte)) {
-	w.done.Go(func() { w.receive(deliver) })
+func (o *overlaySocket) start(deliver func(b []byte)) {
+	o.done.Go(func() { o.receive(deliver) })
 }
 
-func (w *wire) receive(deliver func(b []byte)) {
+func (o *overlaySocket) receive(deliver func(b []byte)) {
 	datagram := make([]byte, packet.MaxLen)
 	for {
-		n, from, err := w.socket.ReadFromUDPAddrPort(datagram)
+		n, from, err := o.socket.ReadFromUDPAddrPort(datagram)
 		if err != nil {
 			return // closed
 		}
-		if from.Addr() != w.gateway.Addr() {
+		if from.Addr() != o.gateway.Addr() {
 			continue
 		}
 		vni, protocol, frame, fault := geneve.Decode(datagram[:n])
-		if fault != geneve.FaultNone || vni != w.vni || protocol != geneve.ProtocolEthernet {
+		if fault != geneve.FaultNone || vni != o.vni || protocol != geneve.ProtocolEthernet {
 			continue
 		}
 		to, _, etherType, b, ok := packet.ParseEthernet(frame)
@@ -93,7 +93,7 @@ func (w *wire) receive(deliver func(b []byte)) {
 }
 
 // close ends the wire and waits for what it delivers.
-func (w *wire) close() {
-	w.socket.Close()
-	w.done.Wait()
+func (o *overlaySocket) close() {
+	o.socket.Close()
+	o.done.Wait()
 }

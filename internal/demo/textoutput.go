@@ -53,7 +53,7 @@ func (t *Text) End(s Step) {
 	case Failed:
 		fmt.Fprintf(t.To, "%-*sFAILED\n%*sexpected: %s\n%*ssaw:      %s\n", margin, s.Name, margin, "", s.Expected, margin, "", s.Seen)
 	}
-	rows := journeyRows(s.Journey)
+	rows := pathRows(s.Path)
 	if rows == nil {
 		rows = hopRows(s.Hops)
 	}
@@ -64,7 +64,7 @@ func (t *Text) End(s Step) {
 	}
 }
 
-func journeyRows(all []Sighting) [][]string {
+func pathRows(all []Observation) [][]string {
 	if len(all) == 0 {
 		return nil
 	}
@@ -79,9 +79,9 @@ func hopRows(all []Hop) [][]string {
 	if len(all) == 0 {
 		return nil
 	}
-	rows := [][]string{{"HOP", "ADDRESS", "WHO", "ROUND TRIP"}}
+	rows := [][]string{{"HOP", "ADDRESS", "NAME", "ROUND TRIP"}}
 	for _, h := range all {
-		rows = append(rows, []string{strconv.Itoa(h.TTL), h.Address, h.Who, seconds(h.Seconds)})
+		rows = append(rows, []string{strconv.Itoa(h.TTL), h.Address, h.Name, seconds(h.Seconds)})
 	}
 	return rows
 }
@@ -99,11 +99,11 @@ func (t *Text) Conclude(r *Report) {
 	}
 }
 
-// Show tells where the running demo can be looked at.
-func (t *Text) Show(doors []Door) {
+// ShowEndpoints tells where the running demo can be looked at.
+func (t *Text) ShowEndpoints(endpoints []Endpoint) {
 	fmt.Fprint(t.To, "\nBoth clusters keep running until Ctrl-C or SIGTERM. Look at:\n\n")
 	var rows [][]string
-	for _, d := range doors {
+	for _, d := range endpoints {
 		rows = append(rows, []string{d.URL, d.Name})
 	}
 	t.table("  ", rows)
