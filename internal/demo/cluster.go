@@ -14,21 +14,21 @@ import (
 	"strait.dev/strait/internal/daemon"
 )
 
-// portAttempts is how often a port that was free a moment ago may be taken by
-// somebody else.
+// portAttempts is how often the gateway is started on a new port because another
+// process took the port that was free.
 const portAttempts = 10
 
-// cluster is one cluster of one pod on one node, with its gateway.
+// cluster is a cluster with one pod on one node, and its gateway.
 type cluster struct {
 	plan
 	pod       *host
 	node      *node
 	overlay   *overlaySocket
 	gateway   *daemon.Daemon
-	wireGuard netip.AddrPort // where its gateway can be reached
+	wireGuard netip.AddrPort // endpoint of its gateway
 }
 
-// startCluster makes a cluster whose gateway has the given private key and peer.
+// startCluster starts a cluster whose gateway has the given private key and peer.
 func startCluster(p plan, privateKeyFile, remote string, peer config.Peer, log *slog.Logger) (c *cluster, err error) {
 	c = &cluster{plan: p}
 	defer func() {
@@ -51,7 +51,8 @@ func startCluster(p plan, privateKeyFile, remote string, peer config.Peer, log *
 	return c, c.pod.attach(podLink, p.address)
 }
 
-// startGateway starts the gateway and the node's wire, which share a port number.
+// startGateway starts the gateway and the node's overlay socket, which use the
+// same port number.
 func (c *cluster) startGateway(remote string, w config.WireGuard, log *slog.Logger) error {
 	for attempt := 1; ; attempt++ {
 		var err error
@@ -78,7 +79,7 @@ func (c *cluster) startGateway(remote string, w config.WireGuard, log *slog.Logg
 	}
 }
 
-// freePort finds a UDP port that nobody uses at the moment, on any address.
+// freePort finds a UDP port that is unused at the moment, on any address.
 func freePort() (uint16, error) {
 	socket, err := net.ListenUDP("udp", nil)
 	if err != nil {
@@ -88,7 +89,7 @@ func freePort() (uint16, error) {
 	return socket.LocalAddr().(*net.UDPAddr).AddrPort().Port(), nil
 }
 
-// close ends what has been started.
+// close stops the parts that were started.
 func (c *cluster) close() error {
 	var err error
 	if c.gateway != nil {

@@ -14,19 +14,19 @@ import (
 	"strait.dev/strait/config"
 )
 
-// limits are how long a demo may take.
+// limits bound the duration of a demo.
 type limits struct {
 	run   time.Duration // all steps together
 	step  time.Duration // one of them: the transfer on a slow machine
-	reply time.Duration // the answer to one packet
+	reply time.Duration // from one packet to its reply
 }
 
 var defaultLimits = limits{run: 20 * time.Second, step: 15 * time.Second, reply: 2 * time.Second}
 
-// defaultSize is what the transfer moves, bytes.
+// defaultSize is the size of the transfer in bytes.
 const defaultSize = 64 << 20
 
-// Demo is two clusters that run, joined by their gateways.
+// Demo is two running clusters, connected by their gateways.
 type Demo struct {
 	a, b    *cluster
 	web     *http.Server // in pod b
@@ -37,11 +37,11 @@ type Demo struct {
 	started time.Time
 }
 
-// Start makes both clusters. It needs nothing but loopback and a temporary
-// folder. The gateways log to log. Close ends it all.
+// Start starts both clusters. It needs only loopback and a temporary directory.
+// The gateways log to log. The caller must call Close.
 func Start(log *slog.Logger) (*Demo, error) { return begin(log, defaultSize, defaultLimits) }
 
-// begin is Start with a size of the transfer and limits.
+// begin is Start with a transfer size and limits.
 func begin(log *slog.Logger, size int, l limits) (d *Demo, err error) {
 	d = &Demo{size: size, limits: l, started: time.Now()}
 	defer func() {
@@ -52,9 +52,9 @@ func begin(log *slog.Logger, size int, l limits) (d *Demo, err error) {
 	}()
 	keys, err := os.MkdirTemp("", "strait-demo-") // mode 0700
 	if err != nil {
-		return d, fmt.Errorf("make a folder for the keys of this run: %w; set TMPDIR to one that can be written to", err)
+		return d, fmt.Errorf("create a directory for the keys of this run: %w; set TMPDIR to a writable directory", err)
 	}
-	defer os.RemoveAll(keys) // gateways read them once, at their start
+	defer os.RemoveAll(keys) // gateways read their key once, when they start
 	fileA, fileB := filepath.Join(keys, "a.key"), filepath.Join(keys, "b.key")
 	keyA, err := makeKey(fileA)
 	if err != nil {
@@ -64,7 +64,7 @@ func begin(log *slog.Logger, size int, l limits) (d *Demo, err error) {
 	if err != nil {
 		return d, err
 	}
-	// Cluster b waits for a: one side with a reachable port is enough.
+	// Cluster b has no endpoint for a: one reachable side is enough.
 	if d.b, err = startCluster(planB, fileB, "a", config.Peer{Name: "a-0", PublicKey: keyA}, log.With("cluster", "b")); err != nil {
 		return d, err
 	}
@@ -75,36 +75,36 @@ func begin(log *slog.Logger, size int, l limits) (d *Demo, err error) {
 	return d, d.startWeb()
 }
 
-// step is one thing the demo shows.
+// step is one check of the demo.
 type step struct {
 	name string
-	goal string // what has to be seen
+	goal string // the expected result
 	run  func(context.Context, *Step) error
-	// required: nothing that follows can work without it.
+	// required: if the step fails, the following steps are skipped.
 	required bool
 }
 
 func (d *Demo) steps() []step {
 	return []step{
-		{name: "link", goal: "a probe crosses the tunnel both ways", run: d.link, required: true},
-		{name: "ping-ipv4", goal: "pod b answers every ping of pod a", run: d.ping(v4)},
-		{name: "ping-ipv6", goal: "pod b answers every ping of pod a", run: d.ping(v6)},
-		{name: "http", goal: "pod a gets a page from pod b", run: d.get(d.a.pod, "pod a", d.a.podSeen[v4])},
-		{name: "http-from-node", goal: "node a gets a page from pod b", run: d.get(d.a.node.host, "node a", d.a.nodeSeen[v4])},
-		{name: "transfer", goal: "what pod a sends arrives unharmed", run: d.transfer},
-		{name: "traceroute", goal: "every hop between the pods shows itself", run: d.traceroute},
-		{name: "port-unreachable", goal: "a closed port is reported by the address that was called", run: d.portUnreachable},
-		{name: "too-big", goal: "a packet that does not fit is reported with the size that does", run: d.tooBig},
+		{name: "link", goal: "link probes are answered in both directions", run: d.link, required: true},
+		{name: "ping-ipv4", goal: "pod b answers every ping from pod a", run: d.ping(v4)},
+		{name: "ping-ipv6", goal: "pod b answers every ping from pod a", run: d.ping(v6)},
+		{name: "http", goal: "pod a fetches a page from pod b", run: d.get(d.a.pod, "pod a", d.a.podSeen[v4])},
+		{name: "http-from-node", goal: "node a fetches a page from pod b", run: d.get(d.a.node.host, "node a", d.a.nodeSeen[v4])},
+		{name: "transfer", goal: "pod b receives the data of pod a unchanged", run: d.transfer},
+		{name: "traceroute", goal: "every hop between the pods answers", run: d.traceroute},
+		{name: "port-unreachable", goal: "the error about a closed port comes from the destination address", run: d.portUnreachable},
+		{name: "too-big", goal: "the error about a packet above the path MTU states the path MTU", run: d.tooBig},
 	}
 }
 
-// Watcher is told how a run goes.
+// Watcher receives the progress of a run.
 type Watcher interface {
-	Begin(name, goal string) // a step begins
-	End(Step)                // a step has ended
+	Begin(name, goal string) // before a step
+	End(Step)                // after a step
 }
 
-// Unwatched is a Watcher that tells nobody.
+// Unwatched is a Watcher that does nothing.
 var Unwatched Watcher = unwatched{}
 
 type unwatched struct{}
@@ -112,9 +112,9 @@ type unwatched struct{}
 func (unwatched) Begin(string, string) {}
 func (unwatched) End(Step)             {}
 
-// Run takes the steps in order and reports how each went. A failed one does not
-// keep the others from running, unless it is the link. When ctx ends, the step
-// under way fails and the others are skipped.
+// Run runs the steps in order and reports the result of each. After a failed
+// step the next ones still run, unless the failed step is the link. When ctx
+// ends, the running step fails and the remaining ones are skipped.
 func (d *Demo) Run(ctx context.Context, w Watcher) *Report {
 	return d.run(ctx, d.steps(), w)
 }
@@ -138,7 +138,7 @@ func (d *Demo) run(ctx context.Context, steps []step, w Watcher) *Report {
 	return r
 }
 
-// take takes one step.
+// take runs one step.
 func (s *step) take(ctx context.Context, limit time.Duration) Step {
 	stepCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -161,12 +161,12 @@ func (s *step) take(ctx context.Context, limit time.Duration) Step {
 	return done
 }
 
-// mismatch is an error that says what a step looked for.
+// mismatch is the error of a step that got another result than expected.
 type mismatch struct{ expected, seen string }
 
-func (m *mismatch) Error() string { return "expected " + m.expected + ", saw " + m.seen }
+func (m *mismatch) Error() string { return "expected " + m.expected + ", got " + m.seen }
 
-// Close ends everything and waits for it.
+// Close stops both clusters and waits for their goroutines.
 func (d *Demo) Close() error {
 	var err error
 	for _, s := range d.servers {

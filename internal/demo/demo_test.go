@@ -19,10 +19,10 @@ import (
 	"strait.dev/strait/test/wait"
 )
 
-func TestDemoRunsAndLeavesNothingBehind(t *testing.T) {
+func TestDemoPassesAndCleansUp(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	folder := t.TempDir()
-	t.Setenv("TMPDIR", folder)
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
 	d := start(t)
 
 	var shown bytes.Buffer
@@ -35,14 +35,14 @@ func TestDemoRunsAndLeavesNothingBehind(t *testing.T) {
 	}
 	for _, s := range r.Steps {
 		if s.Summary == "" || s.Figure == nil || s.Seconds <= 0 {
-			t.Errorf("step %s has nothing to show: %+v", s.Name, s)
+			t.Errorf("step %s has no summary, figure or duration: %+v", s.Name, s)
 		}
 	}
 	for _, expected := range []string{
 		"request  gateway b  to node      10.72.1.5  10.0.2.9",
 		"reply    gateway a  to node      fd71:0:0:2::9  fd10:0:0:1::5",
-		"from pod a; pod b saw the client 10.72.1.5",
-		"from node a; pod b saw the client 10.74.0.11",
+		"from pod a; pod b received it from 10.72.1.5",
+		"from node a; pod b received it from 10.74.0.11",
 		"3    10.73.0.1   gateway b",
 		"port unreachable from 10.71.2.9",
 		"All 9 steps passed",
@@ -65,12 +65,12 @@ func TestDemoRunsAndLeavesNothingBehind(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
-		t.Errorf("left in the temporary folder: %v, %v", left, err)
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left in the temporary directory: %v, %v", left, err)
 	}
 }
 
-func TestFailedStepIsNamedWithWhatWasSeen(t *testing.T) {
+func TestFailedStepIsReportedWithItsResult(t *testing.T) {
 	d := start(t)
 	if err := d.web.Close(); err != nil {
 		t.Fatal(err)
@@ -78,9 +78,9 @@ func TestFailedStepIsNamedWithWhatWasSeen(t *testing.T) {
 	var shown bytes.Buffer
 	r := d.Run(t.Context(), &Text{To: &shown})
 	if failed := strings.Join(r.Failures(), " "); r.Passed || failed != "http http-from-node" {
-		t.Fatalf("without a web server the failures are %q, want those of HTTP alone\n%s", failed, &shown)
+		t.Fatalf("without a web server the failures are %q, want only those of HTTP\n%s", failed, &shown)
 	}
-	for _, expected := range []string{"FAILED", "expected: pod a gets a page from pod b", "refused"} {
+	for _, expected := range []string{"FAILED", "expected: pod a fetches a page from pod b", "refused"} {
 		if !strings.Contains(shown.String(), expected) {
 			t.Errorf("%q is missing in:\n%s", expected, &shown)
 		}
@@ -90,23 +90,23 @@ func TestFailedStepIsNamedWithWhatWasSeen(t *testing.T) {
 	}
 }
 
-func TestNothingIsTriedWithoutALink(t *testing.T) {
+func TestFailedLinkSkipsTheOtherSteps(t *testing.T) {
 	t.Parallel()
-	tried := false
+	ran := false
 	steps := []step{
 		{name: "link", goal: "an answer", required: true, run: func(context.Context, *Step) error { return errors.New("silence") }},
-		{name: "ping", run: func(context.Context, *Step) error { tried = true; return nil }},
+		{name: "ping", run: func(context.Context, *Step) error { ran = true; return nil }},
 	}
 	r := unlinked().run(t.Context(), steps, Unwatched)
-	if tried || r.Passed || r.Steps[0].Result != Failed || r.Steps[1].Result != Skipped {
-		t.Errorf("tried %v, report %+v", tried, r)
+	if ran || r.Passed || r.Steps[0].Result != Failed || r.Steps[1].Result != Skipped {
+		t.Errorf("second step ran: %v, report %+v", ran, r)
 	}
 	if s := r.Steps[0]; s.Expected != "an answer" || s.Seen != "silence" {
-		t.Errorf("the failed step says: %+v", s)
+		t.Errorf("failed step: %+v", s)
 	}
 }
 
-func TestAFailureKeepsNoOtherStepFromRunning(t *testing.T) {
+func TestOtherStepsRunAfterAFailure(t *testing.T) {
 	t.Parallel()
 	steps := []step{
 		{name: "first", run: func(context.Context, *Step) error { return &mismatch{"this", "that"} }},
@@ -117,11 +117,11 @@ func TestAFailureKeepsNoOtherStepFromRunning(t *testing.T) {
 		t.Errorf("report %+v", r)
 	}
 	if s := r.Steps[0]; s.Expected != "this" || s.Seen != "that" {
-		t.Errorf("the failed step says: %+v", s)
+		t.Errorf("failed step: %+v", s)
 	}
 }
 
-func TestInterruptEndsTheRun(t *testing.T) {
+func TestInterruptStopsTheRun(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	steps := []step{
@@ -134,15 +134,15 @@ func TestInterruptEndsTheRun(t *testing.T) {
 	}
 }
 
-func TestInterruptEndsEveryStep(t *testing.T) {
+func TestInterruptStopsEveryStep(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	d := start(t)
 	defer d.Close()
-	d.a.overlay.socket.Close() // so that no packet gets far
+	d.a.overlay.socket.Close() // so that no packet reaches the gateway
 	sent := func() uint64 {
 		return d.a.pod.stack.NICInfo()[hostNIC].Stats.Tx.Packets.Value() + d.a.node.host.stack.NICInfo()[hostNIC].Stats.Tx.Packets.Value()
 	}
-	for _, s := range d.steps()[1:] { // the link comes up without the nodes
+	for _, s := range d.steps()[1:] { // the link does not need the nodes
 		ctx, interrupt := context.WithCancel(t.Context())
 		before, ended := sent(), make(chan Step, 1)
 		go func() { ended <- s.take(ctx, d.limits.step) }()
@@ -154,13 +154,13 @@ func TestInterruptEndsEveryStep(t *testing.T) {
 	}
 }
 
-func TestTemporaryFolderThatCannotBeUsedIsNamedWithARemedy(t *testing.T) {
+func TestUnusableTemporaryDirectoryIsReportedWithARemedy(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	t.Setenv("TMPDIR", missing)
 	d, err := Start(slog.New(slog.DiscardHandler))
 	if err == nil {
 		d.Close()
-		t.Fatal("started without a folder for its keys")
+		t.Fatal("the demo started without a directory for its keys")
 	}
 	for _, expected := range []string{missing, "set TMPDIR"} {
 		if !strings.Contains(err.Error(), expected) {
@@ -169,15 +169,15 @@ func TestTemporaryFolderThatCannotBeUsedIsNamedWithARemedy(t *testing.T) {
 	}
 }
 
-func TestClusterThatCannotStartLeavesNothingBehind(t *testing.T) {
+func TestFailedClusterStartCleansUp(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	folder := t.TempDir()
-	remote, err := makeKey(filepath.Join(folder, "b.key"))
+	dir := t.TempDir()
+	remote, err := makeKey(filepath.Join(dir, "b.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	peer := config.Peer{Name: "b-0", PublicKey: remote}
-	c, err := startCluster(planA, filepath.Join(folder, "missing.key"), "b", peer, slog.New(slog.DiscardHandler))
+	c, err := startCluster(planA, filepath.Join(dir, "missing.key"), "b", peer, slog.New(slog.DiscardHandler))
 	if c != nil || err == nil || !strings.Contains(err.Error(), "cluster a: start the gateway") || !strings.Contains(err.Error(), "missing.key") {
 		t.Errorf("without a private key: %v, %v", c, err)
 	}
@@ -192,10 +192,10 @@ func start(t *testing.T) *Demo {
 	return d
 }
 
-// unlimited is for tests: a slow machine fails none, and go test -timeout ends one that hangs.
+// unlimited has no effective limit: go test -timeout ends a test that hangs.
 var unlimited = limits{run: time.Hour, step: time.Hour, reply: time.Hour}
 
-// unlinked is a demo whose clusters do not run.
+// unlinked returns a demo whose clusters do not run.
 func unlinked() *Demo {
 	return &Demo{a: &cluster{plan: planA}, b: &cluster{plan: planB}, limits: unlimited}
 }

@@ -10,7 +10,7 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// echo is an echo request. It may not be fragmented.
+// echo is an echo request that must not be fragmented.
 type echo struct {
 	from, to     netip.Addr
 	id, sequence uint16
@@ -19,11 +19,11 @@ type echo struct {
 }
 
 const (
-	pingLength = 84 // what ping sends over IPv4: 56 bytes behind the headers
+	pingLength = 84 // as ping sends over IPv4: 56 bytes after the headers
 	pingTTL    = 64
 )
 
-// packet is the request as an IP packet.
+// packet returns the request as an IP packet.
 func (e *echo) packet() []byte {
 	b := make([]byte, e.length)
 	src, dst := tcpip.AddrFromSlice(e.from.AsSlice()), tcpip.AddrFromSlice(e.to.AsSlice())
@@ -58,7 +58,7 @@ func (e *echo) concerns(m *message) bool {
 	return (m.what == echoReply || m.isError) && echoNumbers(m.body) == [2]uint16{e.id, e.sequence}
 }
 
-// echoNumbers reads identifier and sequence of an echo request or reply.
+// echoNumbers returns identifier and sequence number of an echo request or reply.
 func echoNumbers(icmp []byte) (n [2]uint16) {
 	if len(icmp) >= packet.ICMPHeaderLen {
 		n[0], n[1] = binary.BigEndian.Uint16(icmp[4:]), binary.BigEndian.Uint16(icmp[6:])

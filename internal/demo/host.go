@@ -17,27 +17,27 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 )
 
-// host is a pod, or a node as a host: a network stack of its own, in memory,
-// with one interface. Safe for concurrent use once it is plugged in.
+// host is a pod, or the host side of a node: an in-memory network stack with one
+// interface. Safe for concurrent use after attach.
 type host struct {
 	stack *stack.Stack
 }
 
 const hostNIC tcpip.NICID = 1
 
-// tcpWindow is how much a TCP connection of a host has on its way at most, bytes.
-// The datagrams of a window have to fit the socket of the node behind it, which
-// gets 208 KiB by default (net.core.rmem_default) and is charged 2304 bytes for
-// each datagram: 92 of them, 1380 bytes of TCP payload each.
+// tcpWindow is the largest TCP window of a host in bytes. The datagrams of a
+// window must fit the receive buffer of the node's socket, which is 208 KiB by
+// default (net.core.rmem_default) and is charged 2304 bytes per datagram: 92
+// datagrams with 1380 bytes of TCP payload each.
 const tcpWindow = 92 * 1380
 
-// newHost makes a host without an interface.
+// newHost returns a host without an interface.
 func newHost() (*host, error) {
 	h := &host{stack.New(stack.Options{
 		NetworkProtocols: []stack.NetworkProtocolFactory{
 			ipv4.NewProtocol,
-			// No router solicitations, no duplicate address detection: all
-			// addresses are given.
+			// No router solicitations and no duplicate address detection: all
+			// addresses are static.
 			ipv6.NewProtocolWithOptions(ipv6.Options{}),
 		},
 		TransportProtocols: []stack.TransportProtocolFactory{icmp.NewProtocol4, icmp.NewProtocol6, udp.NewProtocol, tcp.NewProtocol},
@@ -50,10 +50,10 @@ func newHost() (*host, error) {
 	return h, nil
 }
 
-// attach gives the host its interface: everything goes through it. The first
-// addresses are those it sends from.
+// attach adds the host's interface, which carries all traffic. The first
+// addresses are the source addresses.
 func (h *host) attach(link stack.LinkEndpoint, own ...addresses) error {
-	options := stack.NICOptions{DeliverLinkPackets: true} // for icmpListener
+	options := stack.NICOptions{DeliverLinkPackets: true} // icmpListener needs them
 	if err := h.stack.CreateNICWithOptions(hostNIC, link, options); err != nil {
 		return fmt.Errorf("network stack: create interface: %v", err)
 	}
@@ -72,7 +72,7 @@ func (h *host) attach(link stack.LinkEndpoint, own ...addresses) error {
 	return nil
 }
 
-// dialTCP opens a connection from this host.
+// dialTCP connects from this host.
 func (h *host) dialTCP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	return gonet.DialContextTCP(ctx, h.stack, fullAddress(to), networkProtocol(to.Addr()))
 }
@@ -82,13 +82,13 @@ func (h *host) listenTCP(at netip.AddrPort) (net.Listener, error) {
 	return gonet.ListenTCP(h.stack, fullAddress(at), networkProtocol(at.Addr()))
 }
 
-// dialUDP opens a socket of this host that talks to one address alone.
+// dialUDP opens a connected UDP socket on this host.
 func (h *host) dialUDP(to netip.AddrPort) (net.Conn, error) {
 	remote := fullAddress(to)
 	return gonet.DialUDP(h.stack, nil, &remote, networkProtocol(to.Addr()))
 }
 
-// close ends the stack and waits for its goroutines.
+// close stops the stack and waits for its goroutines.
 func (h *host) close() {
 	h.stack.Close()
 	h.stack.Wait()
@@ -98,7 +98,7 @@ func fullAddress(a netip.AddrPort) tcpip.FullAddress {
 	return tcpip.FullAddress{Addr: tcpip.AddrFromSlice(a.Addr().AsSlice()), Port: a.Port()}
 }
 
-// networkProtocols by IP version.
+// networkProtocols maps IP versions to protocol numbers.
 var networkProtocols = [16]tcpip.NetworkProtocolNumber{4: header.IPv4ProtocolNumber, 6: header.IPv6ProtocolNumber}
 
 func networkProtocol(a netip.Addr) tcpip.NetworkProtocolNumber {

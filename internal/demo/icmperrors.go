@@ -20,8 +20,8 @@ const (
 	sizeID     = 0x535a
 )
 
-// portUnreachable sends UDP to a closed port. The error has to come from the
-// address that was called, about that very packet, and reach the socket.
+// portUnreachable sends UDP to a closed port. The error must come from the
+// destination address, quote that packet, and reach the sending socket.
 func (d *Demo) portUnreachable(ctx context.Context, s *Step) error {
 	from, to := d.a.address[v4], netip.AddrPortFrom(d.b.podSeen[v4], closedPort)
 	listener, err := d.a.pod.listenICMP(from, d.limits.reply)
@@ -52,14 +52,14 @@ func (d *Demo) portUnreachable(ctx context.Context, s *Step) error {
 	if err := awaitRefusal(ctx, socket, d.limits.reply); err != nil {
 		return err
 	}
-	s.Summary = fmt.Sprintf("UDP to %v: %v, and the socket knows", to, m)
+	s.Summary = fmt.Sprintf("UDP to %v: %v; the socket reports it", to, m)
 	s.Figure = &Figure{"took", took.Seconds(), "s"}
 	return nil
 }
 
-// awaitRefusal waits until a socket knows that it was refused. A read under way
-// does not end when the error arrives (sockets of hosts wake readers for data
-// alone), so it looks again and again.
+// awaitRefusal waits until a socket returns "connection refused". A pending read
+// does not return when the error arrives (the stack wakes readers for data only),
+// so it polls.
 func awaitRefusal(ctx context.Context, socket net.Conn, limit time.Duration) error {
 	refused := (&tcpip.ErrConnectionRefused{}).String()
 	for end := time.Now().Add(limit); ; {
@@ -71,7 +71,7 @@ func awaitRefusal(ctx context.Context, socket net.Conn, limit time.Duration) err
 		switch {
 		case err == nil:
 			return &mismatch{"the socket to fail: " + refused, fmt.Sprintf("%d bytes", n)}
-		case strings.Contains(err.Error(), refused): // such errors are text alone
+		case strings.Contains(err.Error(), refused): // the stack's errors have no type here, only text
 			return nil
 		case !errors.As(err, &timeout) || !timeout.Timeout() || ctx.Err() != nil || time.Now().After(end):
 			return &mismatch{"the socket to fail: " + refused, err.Error()}
@@ -79,15 +79,15 @@ func awaitRefusal(ctx context.Context, socket net.Conn, limit time.Duration) err
 	}
 }
 
-// tooBig sends packets that fit pod a's interface but not the tunnel, and may
-// not be fragmented, and then ones of the size that the error tells.
+// tooBig sends packets that fit pod a's interface but exceed the tunnel's MTU
+// and must not be fragmented, then packets of the MTU that the error states.
 func (d *Demo) tooBig(ctx context.Context, s *Step) error {
 	for f, want := range [...]string{v4: tooBig4, v6: tooBig6} {
 		if err := d.tooBigFor(ctx, family(f), want); err != nil {
 			return err
 		}
 	}
-	s.Summary = fmt.Sprintf("%d bytes, not to be fragmented: %s (IPv6: %s); %d bytes pass", podMTU, tooBig4, tooBig6, innerMTU)
+	s.Summary = fmt.Sprintf("%d bytes with DF set: %s (IPv6: %s); %d bytes pass", podMTU, tooBig4, tooBig6, innerMTU)
 	s.Figure = &Figure{"mtu", innerMTU, "B"}
 	return nil
 }
@@ -104,7 +104,7 @@ func (d *Demo) tooBigFor(ctx context.Context, f family, want string) error {
 		err = fmt.Errorf("%v, mtu %d", m, m.mtu)
 	}
 	if err != nil {
-		return &mismatch{fmt.Sprintf("%s from %v, mtu %d, to %d bytes", want, gatewayInternal[f], innerMTU, q.length), err.Error()}
+		return &mismatch{fmt.Sprintf("%s from %v, mtu %d, in reply to %d bytes", want, gatewayInternal[f], innerMTU, q.length), err.Error()}
 	}
 	q.sequence, q.length = 2, m.mtu
 	m, _, err = listener.exchange(ctx, q)
@@ -112,7 +112,7 @@ func (d *Demo) tooBigFor(ctx context.Context, f family, want string) error {
 		err = fmt.Errorf("%v", m)
 	}
 	if err != nil {
-		return &mismatch{fmt.Sprintf("%s from %v to %d bytes", echoReply, q.to, q.length), err.Error()}
+		return &mismatch{fmt.Sprintf("%s from %v in reply to %d bytes", echoReply, q.to, q.length), err.Error()}
 	}
 	return nil
 }

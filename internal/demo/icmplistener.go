@@ -14,15 +14,15 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// icmpListener hears the ICMP messages that arrive at a pod, as a packet socket does.
+// icmpListener receives the ICMP messages that arrive at a pod, like a packet socket.
 type icmpListener struct {
 	host     *host
 	protocol tcpip.NetworkProtocolNumber
 	received chan message
-	limit    time.Duration // how long an answer may take
+	limit    time.Duration // how long a reply may take
 }
 
-// listenICMP opens an ear for the messages of one family. It must be closed.
+// listenICMP receives the messages of one address family. The caller must close it.
 func (h *host) listenICMP(own netip.Addr, limit time.Duration) (*icmpListener, error) {
 	l := &icmpListener{host: h, protocol: networkProtocol(own), received: make(chan message, 16), limit: limit}
 	if err := h.stack.RegisterPacketEndpoint(hostNIC, l.protocol, l); err != nil {
@@ -33,7 +33,7 @@ func (h *host) listenICMP(own netip.Addr, limit time.Duration) (*icmpListener, e
 
 func (l *icmpListener) close() { l.host.stack.UnregisterPacketEndpoint(hostNIC, l.protocol, l) }
 
-// HandlePacket implements stack.PacketEndpoint: packets pass by in both directions.
+// HandlePacket implements stack.PacketEndpoint. It is called for both directions.
 func (l *icmpListener) HandlePacket(_ tcpip.NICID, _ tcpip.NetworkProtocolNumber, p *stack.PacketBuffer) {
 	if p.PktType == tcpip.PacketOutgoing {
 		return
@@ -44,7 +44,7 @@ func (l *icmpListener) HandlePacket(_ tcpip.NICID, _ tcpip.NetworkProtocolNumber
 	}
 	select {
 	case l.received <- m:
-	default: // nobody listens
+	default: // no exchange is waiting
 	}
 }
 
@@ -63,7 +63,7 @@ func (l *icmpListener) exchange(ctx context.Context, q echo) (message, time.Dura
 	return m, trip, err
 }
 
-// wait waits for a message that is about something.
+// wait waits for a message for which concerns returns true.
 func (l *icmpListener) wait(ctx context.Context, concerns func(*message) bool) (message, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()
@@ -74,7 +74,7 @@ func (l *icmpListener) wait(ctx context.Context, concerns func(*message) bool) (
 				return m, nil
 			}
 		case <-ctx.Done():
-			return message{}, fmt.Errorf("nothing within %v", l.limit)
+			return message{}, fmt.Errorf("no message within %v", l.limit)
 		}
 	}
 }
@@ -82,14 +82,14 @@ func (l *icmpListener) wait(ctx context.Context, concerns func(*message) bool) (
 // message is an ICMP or ICMPv6 message.
 type message struct {
 	from, to netip.Addr
-	what     string // what it says, or its type and code
-	mtu      int    // of tooBig: bytes of IP packet that fit
+	what     string // its meaning, or its type and code
+	mtu      int    // of tooBig: the MTU in bytes of IP packet
 	isError  bool
-	quoted   packet.IP // of an error: the packet it is about
+	quoted   packet.IP // of an error: the packet that caused it
 	body     []byte    // the message itself; of an error: the quoted upper-layer header and payload
 }
 
-// What messages say.
+// The meanings of messages.
 const (
 	echoReply       = "echo reply"
 	timeExceeded    = "time exceeded"
@@ -98,7 +98,7 @@ const (
 	tooBig6         = "packet too big"
 )
 
-// meanings by IP version, type and code: RFC 792, RFC 4443.
+// meanings maps IP version, type and code to a meaning: RFC 792, RFC 4443.
 var meanings = map[[3]uint8]string{
 	{4, 0, 0}: echoReply, {6, 129, 0}: echoReply,
 	{4, 11, 0}: timeExceeded, {6, 3, 0}: timeExceeded,
@@ -106,7 +106,7 @@ var meanings = map[[3]uint8]string{
 	{4, 3, 4}: tooBig4, {6, 2, 0}: tooBig6,
 }
 
-// readMessage reads an IP packet. ok is false when it is not a valid message.
+// readMessage parses an IP packet. ok is false if it is not a valid ICMP message.
 func readMessage(b []byte) (m message, ok bool) {
 	var ip packet.IP
 	if packet.Parse(b, &ip) != packet.FaultNone || !packet.ICMPChecksumOK(b[:ip.Len], &ip) {
@@ -135,8 +135,8 @@ func readMessage(b []byte) (m message, ok bool) {
 	return m, true
 }
 
-// checkQuote checks that an error is about a packet as its sender sent it: a
-// pod could not make sense of any other.
+// checkQuote checks that an error quotes the addresses that the sender used:
+// otherwise the pod cannot match the error to a socket.
 func (m *message) checkQuote(src, dst netip.Addr) error {
 	if m.isError && (m.quoted.Src != src || m.quoted.Dst != dst) {
 		return fmt.Errorf("%v about a packet from %v to %v", m, m.quoted.Src, m.quoted.Dst)

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// pollInterval is how often a step looks again at what does not wake it.
+// pollInterval is how often a step polls state that has no notification.
 const pollInterval = 10 * time.Millisecond
 
-// link waits until probes of both gateways have come back through the tunnel.
+// link waits until the link probes of both gateways have been answered.
 func (d *Demo) link(ctx context.Context, s *Step) error {
 	for _, c := range []*cluster{d.a, d.b} {
 		for !c.linkUp() {
 			select {
 			case <-ctx.Done():
 				return &mismatch{
-					"an answer to the probes of gateway " + c.name,
-					fmt.Sprintf("none to %d probes", c.gateway.Fabric().Status()[0].ProbesSent),
+					"an answer to a link probe of gateway " + c.name,
+					fmt.Sprintf("no answer to %d probes", c.gateway.Fabric().Status()[0].ProbesSent),
 				}
 			case <-time.After(pollInterval):
 			}
 		}
 	}
 	status := d.a.gateway.Fabric().Status()[0]
-	s.Summary = fmt.Sprintf("up after %s: probes cross the tunnel both ways", seconds(time.Since(d.started).Seconds()))
+	s.Summary = fmt.Sprintf("up after %s: link probes are answered in both directions", seconds(time.Since(d.started).Seconds()))
 	s.Figure = &Figure{"round trip", status.RTT.Seconds(), "s"}
 	return nil
 }

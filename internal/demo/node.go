@@ -11,16 +11,16 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// node is the node of a cluster: a host of its own, and the router between its
-// pod and the gateway:
+// node is the node of a cluster: a host, and the router between its pod and the
+// gateway:
 //
-//	pod ── port ─┐
-//	             ├─ node ── wire ══ gateway
-//	host ─ port ─┘
+//	pod ── receiver ─┐
+//	                 ├─ node ── overlay ══ gateway
+//	host ─ receiver ─┘
 //
-// It forwards by itself. Netstack's own forwarding lets IPv4 packets with a TTL
-// of 1 pass (RFC 1812 section 5.3.1 forbids that), and takes the TTL from memory
-// that it has given back.
+// It does not use netstack's forwarding, which forwards IPv4 packets with a TTL
+// of 1 (RFC 1812 section 5.3.1 forbids that) and reads the TTL from a buffer that
+// it has released.
 type node struct {
 	*host
 	plan     *plan
@@ -28,10 +28,10 @@ type node struct {
 	overlay  *overlaySocket
 }
 
-// newNode makes the node that p describes, behind w. The pod's interface is the
-// other end of its pod link.
-func newNode(p *plan, w *overlaySocket) (n *node, podLink *pipe.Endpoint, err error) {
-	n = &node{plan: p, overlay: w}
+// newNode returns the node that p describes, connected to overlay. podLink is the
+// pod's end of the link to the pod.
+func newNode(p *plan, overlay *overlaySocket) (n *node, podLink *pipe.Endpoint, err error) {
+	n = &node{plan: p, overlay: overlay}
 	if n.host, err = newHost(); err != nil {
 		return nil, nil, err
 	}
@@ -44,11 +44,11 @@ func newNode(p *plan, w *overlaySocket) (n *node, podLink *pipe.Endpoint, err er
 	}
 	n.pod.Attach(receiver(n.forward))
 	n.own.Attach(receiver(n.send))
-	w.start(n.forward)
+	overlay.start(n.forward)
 	return n, podLink, nil
 }
 
-// forward takes a packet from the pod or the gateway on its way. It edits b.
+// forward forwards a packet from the pod or the gateway. It modifies b.
 func (n *node) forward(b []byte) {
 	var ip packet.IP
 	if packet.Parse(b, &ip) != packet.FaultNone {
@@ -66,7 +66,7 @@ func (n *node) forward(b []byte) {
 	}
 }
 
-// send sends a packet to where its destination is.
+// send sends a packet to the pod if it is the destination, else to the gateway.
 func (n *node) send(b []byte) {
 	var ip packet.IP
 	if packet.Parse(b, &ip) != packet.FaultNone {
@@ -88,7 +88,7 @@ func (n *node) isOwn(a netip.Addr) bool {
 	return a == nodeInternal[f] || a == n.plan.router[f]
 }
 
-// addressTowards is the node's address on the interface behind which a is.
+// addressTowards returns the node's address on the interface that leads to a.
 func (n *node) addressTowards(a netip.Addr) netip.Addr {
 	if n.isPod(a) {
 		return n.plan.router[familyOf(a)]
@@ -96,7 +96,7 @@ func (n *node) addressTowards(a netip.Addr) netip.Addr {
 	return nodeInternal[familyOf(a)]
 }
 
-// receiver is the node's end of a link. It takes a copy of each packet that comes in.
+// receiver is the node's end of a link. It is called with a copy of each packet.
 type receiver func(b []byte)
 
 // DeliverNetworkPacket implements stack.NetworkDispatcher.
@@ -104,8 +104,8 @@ func (r receiver) DeliverNetworkPacket(_ tcpip.NetworkProtocolNumber, b *stack.P
 	r(b.Data().AsRange().ToSlice())
 }
 
-// DeliverLinkPacket implements stack.NetworkDispatcher: for packet sockets, of
-// which a node has none.
+// DeliverLinkPacket implements stack.NetworkDispatcher. It serves packet sockets,
+// which a node does not have.
 func (receiver) DeliverLinkPacket(tcpip.NetworkProtocolNumber, *stack.PacketBuffer) {}
 
 // write sends a copy of a packet through a link.
@@ -115,5 +115,5 @@ func write(link *pipe.Endpoint, b []byte) {
 	p.NetworkProtocolNumber = networkProtocols[b[0]>>4]
 	var list stack.PacketBufferList
 	list.PushBack(p)
-	_, _ = link.WritePackets(list) // a pipe takes everything
+	_, _ = link.WritePackets(list) // a pipe accepts every packet
 }

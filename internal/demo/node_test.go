@@ -9,7 +9,7 @@ import (
 	"strait.dev/strait/packet"
 )
 
-func TestNodeTakesFramesOfItsGatewayAlone(t *testing.T) {
+func TestNodeAcceptsFramesOfItsGatewayOnly(t *testing.T) {
 	w, err := openOverlay(planA.nodeUnderlay, planA.gatewayUnderlay, planA.vni)
 	if err != nil {
 		t.Fatal(err)
@@ -29,9 +29,9 @@ func TestNodeTakesFramesOfItsGatewayAlone(t *testing.T) {
 		from  netip.Addr
 		frame []byte
 	}{
-		{planB.gatewayUnderlay, frame(planA.vni, own, packet.EtherTypeIPv4, "of another sender")},
+		{planB.gatewayUnderlay, frame(planA.vni, own, packet.EtherTypeIPv4, "from another sender")},
 		{planA.gatewayUnderlay, frame(planB.vni, own, packet.EtherTypeIPv4, "with another VNI")},
-		{planA.gatewayUnderlay, frame(planA.vni, packet.MAC{2}, packet.EtherTypeIPv4, "to another station")},
+		{planA.gatewayUnderlay, frame(planA.vni, packet.MAC{2}, packet.EtherTypeIPv4, "to another MAC address")},
 		{planA.gatewayUnderlay, frame(planA.vni, own, packet.EtherTypeARP, "of another protocol")},
 		{planA.gatewayUnderlay, []byte("no frame")},
 		{planA.gatewayUnderlay, frame(planA.vni, own, packet.EtherTypeIPv6, "the right one")},
@@ -46,8 +46,8 @@ func TestNodeTakesFramesOfItsGatewayAlone(t *testing.T) {
 		}
 		socket.Close()
 	}
-	// Loopback keeps the order: nothing else is still to come.
+	// Loopback keeps the order, so no other frame can follow.
 	if got := <-arrived; got != "the right one" {
-		t.Errorf("the node took the frame %s", got)
+		t.Errorf("the node accepted the frame %s", got)
 	}
 }

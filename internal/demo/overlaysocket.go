@@ -11,33 +11,33 @@ import (
 )
 
 const (
-	// overlayBuffer is what the node asks the kernel to hold for it, bytes. It gives
-	// what net.core.rmem_max allows.
+	// overlayBuffer is the receive buffer that the node requests, in bytes. The
+	// kernel limits it to net.core.rmem_max.
 	overlayBuffer = 4 << 20
 
 	encapLen = geneve.HeaderLen + packet.EthernetHeaderLen
 )
 
-// overlaySocket is a node's Geneve device on a UDP socket. As a kernel's device it takes
-// frames from its one gateway alone. Safe for concurrent use.
+// overlaySocket is a node's Geneve device on a UDP socket. Like the kernel's
+// device it accepts frames from its gateway only. Safe for concurrent use.
 type overlaySocket struct {
 	socket  *net.UDPConn
 	gateway netip.AddrPort
 	vni     uint32
 	done    sync.WaitGroup
 
-	mu    sync.Mutex // one frame at a time
+	mu    sync.Mutex // protects frame
 	frame []byte
 }
 
-// openOverlay opens a socket on a free port of local. The gateway has to listen on
-// that port as well.
+// openOverlay opens a socket on a free port of local. The gateway must listen on
+// the same port.
 func openOverlay(local, gateway netip.Addr, vni uint32) (*overlaySocket, error) {
 	socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0)))
 	if err != nil {
 		return nil, fmt.Errorf("open the node's socket on loopback: %w", err)
 	}
-	_ = socket.SetReadBuffer(overlayBuffer) // less is slower, not wrong
+	_ = socket.SetReadBuffer(overlayBuffer) // a smaller buffer only reduces throughput
 	port := socket.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	return &overlaySocket{
 		socket:  socket,
@@ -50,8 +50,8 @@ func openOverlay(local, gateway netip.Addr, vni uint32) (*overlaySocket, error) 
 // port is the UDP port of the overlay.
 func (o *overlaySocket) port() uint16 { return o.gateway.Port() }
 
-// send sends an IP packet to the gateway. What cannot be sent is lost, as on any
-// wire.
+// send sends an IP packet to the gateway. A packet that cannot be sent is lost,
+// as on a network.
 func (o *overlaySocket) send(b []byte, version uint8) {
 	etherType := uint16(packet.EtherTypeIPv4)
 	if version == 6 {
@@ -65,8 +65,8 @@ func (o *overlaySocket) send(b []byte, version uint8) {
 	_, _ = o.socket.WriteToUDPAddrPort(o.frame[:encapLen+n], o.gateway)
 }
 
-// start hands every IP packet of the gateway to deliver, which may edit it and
-// must not keep it.
+// start passes every IP packet from the gateway to deliver, which may modify it
+// but must not retain it.
 func (o *overlaySocket) start(deliver func(b []byte)) {
 	o.done.Go(func() { o.receive(deliver) })
 }
@@ -92,7 +92,7 @@ func (o *overlaySocket) receive(deliver func(b []byte)) {
 	}
 }
 
-// close ends the wire and waits for what it delivers.
+// close closes the socket and waits until deliver has returned.
 func (o *overlaySocket) close() {
 	o.socket.Close()
 	o.done.Wait()

@@ -9,16 +9,16 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// pathRecorder watches the first echo request with an identifier, and its reply, at
-// every stage of both gateways.
+// pathRecorder records the first echo request with an identifier, and its reply,
+// at every stage of both gateways.
 type pathRecorder struct {
 	id           uint16
 	gateways     []*gateway.Gateway
-	mu           sync.Mutex // gateways call from several goroutines
+	mu           sync.Mutex // the taps run in several goroutines
 	observations []Observation
 }
 
-// recordPath begins to watch. It must be stopped.
+// recordPath starts recording. The caller must call stop.
 func recordPath(id uint16, clusters ...*cluster) *pathRecorder {
 	f := &pathRecorder{id: id}
 	for _, c := range clusters {
@@ -47,7 +47,7 @@ func (f *pathRecorder) record(gateway string, stage gateway.Stage, b []byte) {
 	f.observations = append(f.observations, Observation{name, gateway, stage.String(), ip.Src.String(), ip.Dst.String()})
 }
 
-// stop ends the watching and returns what was seen, in order.
+// stop ends the recording and returns the observations in order.
 func (f *pathRecorder) stop() []Observation {
 	for _, g := range f.gateways {
 		g.SetTap(nil)
@@ -57,18 +57,18 @@ func (f *pathRecorder) stop() []Observation {
 	return slices.Clone(f.observations)
 }
 
-// What a recorder calls the two packets.
+// The names of the two packets.
 const (
 	request = "request"
 	reply   = "reply"
 )
 
-// expectedPath is the way that a ping from pod a to pod b and its reply have to take.
-// Each gateway translates what it lets out at the destination, and what it lets
-// in at the source.
+// expectedPath is the path of a ping from pod a to pod b and of its reply. Each
+// gateway translates the destination of outgoing packets and the source of
+// incoming packets.
 func (d *Demo) expectedPath(f family) []Observation {
-	a, b := d.a.address[f].String(), d.b.address[f].String()         // as they are
-	aSeen, bSeen := d.a.podSeen[f].String(), d.b.podSeen[f].String() // as the other cluster sees them
+	a, b := d.a.address[f].String(), d.b.address[f].String()         // real addresses
+	aSeen, bSeen := d.a.podSeen[f].String(), d.b.podSeen[f].String() // as the other cluster maps them
 	return []Observation{
 		{request, "a", gateway.FromNode.String(), a, bSeen},
 		{request, "a", gateway.IntoTunnel.String(), a, b},
@@ -81,7 +81,7 @@ func (d *Demo) expectedPath(f family) []Observation {
 	}
 }
 
-// compare finds the first difference between two journeys.
+// compare returns the first difference between two paths.
 func compare(seen, expected []Observation) error {
 	for i, e := range expected {
 		if i >= len(seen) {
@@ -98,5 +98,5 @@ func compare(seen, expected []Observation) error {
 }
 
 func (s Observation) String() string {
-	return fmt.Sprintf("the %s at gateway %s, %s, going from %s to %s", s.Packet, s.Gateway, s.Stage, s.Source, s.Destination)
+	return fmt.Sprintf("the %s at gateway %s, %s, from %s to %s", s.Packet, s.Gateway, s.Stage, s.Source, s.Destination)
 }

@@ -6,18 +6,18 @@ import (
 	"testing"
 )
 
-func TestJourneyThatDiffersIsToldWhereItDiffers(t *testing.T) {
+func TestCompareReportsTheFirstDifference(t *testing.T) {
 	t.Parallel()
 	right := unlinked().expectedPath(v4)
 	wrong := unlinked().expectedPath(v4)
-	wrong[3].Source = "10.0.1.5" // not translated on its way in
+	wrong[3].Source = "10.0.1.5" // not translated by the receiving gateway
 	for _, c := range []struct {
-		name           string
-		seen           []Observation
-		expected, told string
+		name               string
+		seen               []Observation
+		expected, reported string
 	}{
-		{"another address", wrong, "the request at gateway b, to node, going from 10.72.1.5 to 10.0.2.9", "going from 10.0.1.5 to 10.0.2.9"},
-		{"lost on the way", right[:5], "the reply at gateway b, into tunnel, going from 10.0.2.9 to 10.0.1.5", "nothing after 5 stages"},
+		{"another address", wrong, "the request at gateway b, to node, from 10.72.1.5 to 10.0.2.9", "from 10.0.1.5 to 10.0.2.9"},
+		{"lost in transit", right[:5], "the reply at gateway b, into tunnel, from 10.0.2.9 to 10.0.1.5", "nothing after 5 stages"},
 		{"seen once more", append(unlinked().expectedPath(v4), right[0]), "8 stages", "also the request at gateway a, from node"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestJourneyThatDiffersIsToldWhereItDiffers(t *testing.T) {
 			if !errors.As(compare(c.seen, right), &m) {
 				t.Fatal("no mismatch")
 			}
-			if m.expected != c.expected || !strings.Contains(m.seen, c.told) {
+			if m.expected != c.expected || !strings.Contains(m.seen, c.reported) {
 				t.Errorf("%v", m)
 			}
 		})

@@ -12,8 +12,8 @@ const (
 	pingID = 0x5354
 )
 
-// ping pings pod b from pod a, and follows the first request and its reply
-// through both gateways.
+// ping pings pod b from pod a and records the path of the first request and its
+// reply through both gateways.
 func (d *Demo) ping(f family) func(context.Context, *Step) error {
 	return func(ctx context.Context, s *Step) error {
 		from, to := d.a.address[f], d.b.podSeen[f]
@@ -41,7 +41,7 @@ func (d *Demo) ping(f family) func(context.Context, *Step) error {
 			return err
 		}
 		slices.Sort(trips)
-		s.Summary = fmt.Sprintf("%v pings %v: %d of %d answered", from, to, pings, pings)
+		s.Summary = fmt.Sprintf("%v to %v: %d of %d pings answered", from, to, pings, pings)
 		s.Figure = &Figure{"round trip", trips[pings/2].Seconds(), "s"}
 		return nil
 	}

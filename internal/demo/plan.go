@@ -7,7 +7,7 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// family indexes what exists once for IPv4 and once for IPv6.
+// family indexes values that exist once for IPv4 and once for IPv6.
 type family int
 
 const (
@@ -22,7 +22,7 @@ type (
 	prefixes  [2]netip.Prefix
 )
 
-// What both clusters have in common, as clusters do whose owners never met.
+// Addresses that both clusters use, as independently built clusters do.
 var (
 	podRange      = prefixesOf("10.0.0.0/16", "fd10::/48")
 	externalRange = prefixesOf("10.70.0.0/16", "fd70::/64")
@@ -34,30 +34,30 @@ var (
 )
 
 const (
-	// innerMTU is what a network of 1500 bytes leaves behind WireGuard over IPv6,
-	// bytes of IP packet. Loopback would carry far more.
+	// innerMTU is the MTU inside WireGuard over IPv6 on a network with an MTU of
+	// 1500 bytes. Loopback would allow far more.
 	innerMTU = 1420
-	// podMTU is the MTU of the pods' interfaces: larger than what crosses, as
-	// nearly everywhere.
+	// podMTU is the MTU of the pods' interfaces: larger than innerMTU, as in most
+	// clusters.
 	podMTU = 1500
 )
 
-// plan is what tells one cluster from the other.
+// plan holds the values that differ between the two clusters.
 type plan struct {
 	name string
 
-	// On loopback, where the datagrams run. Node and gateway need an address
-	// each, since both use the same UDP port.
+	// Loopback addresses of the underlay. Node and gateway need one each, because
+	// both use the same UDP port.
 	nodeUnderlay, gatewayUnderlay netip.Addr
 	vni                           uint32
 
 	address  addresses // of the pod
-	router   addresses // the node, on the pod's side
+	router   addresses // the node's address towards the pod
 	nodePods prefixes  // the pods behind the node
 
-	// How this cluster sees the other one.
+	// The CIDRs to which this cluster maps the other one.
 	remotePods, remoteExternal prefixes
-	// How the other cluster sees this one.
+	// The addresses to which the other cluster maps this one.
 	podSeen, gatewaySeen, nodeSeen addresses
 }
 
@@ -91,7 +91,7 @@ var planB = plan{
 	nodeSeen:        addressesOf("10.73.0.11", "fd73::11"),
 }
 
-// config is the configuration of the cluster's gateway, as its file would say it.
+// config returns the configuration of the cluster's gateway.
 func (p *plan) config(remote string, port uint16, w config.WireGuard) *config.Gateway {
 	c := &config.Gateway{
 		APIVersion: config.APIVersion,

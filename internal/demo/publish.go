@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Serve opens endpoints on loopback through which the running demo can be looked at.
-// They stay open until Close.
+// Serve publishes the web server and the metrics of the running demo on loopback.
+// The endpoints stay open until Close.
 func (d *Demo) Serve() ([]Endpoint, error) {
 	front := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", d.webAddress().String() },
@@ -22,7 +22,7 @@ func (d *Demo) Serve() ([]Endpoint, error) {
 		name, path string
 		handler    http.Handler
 	}{
-		{"the web server of pod b, as pod a sees it", "/", front},
+		{"web server of pod b, requested from pod a", "/", front},
 		{"metrics of gateway a", "/metrics", metrics(d.a)},
 		{"metrics of gateway b", "/metrics", metrics(d.b)},
 	} {
@@ -34,7 +34,7 @@ func (d *Demo) Serve() ([]Endpoint, error) {
 		mux.Handle("GET "+o.path, o.handler)
 		s := &http.Server{Handler: mux, ReadHeaderTimeout: d.limits.reply}
 		d.servers = append(d.servers, s)
-		d.serving.Go(func() { _ = s.Serve(listener) }) // http.ErrServerClosed: the only way it ends
+		d.serving.Go(func() { _ = s.Serve(listener) }) // always http.ErrServerClosed
 		endpoints = append(endpoints, Endpoint{o.name, fmt.Sprintf("http://%v%s", listener.Addr(), o.path)})
 	}
 	return endpoints, nil

@@ -1,10 +1,10 @@
 package demo
 
-// Kind is the kind of a Report, in the API group and version of the product.
+// Kind is the kind of a Report in the product's API group and version.
 const Kind = "DemoReport"
 
-// Report is the outcome of a run, as -o json prints it. Durations are seconds,
-// sizes bytes.
+// Report is the result of a run, as -o json prints it. Durations are in seconds,
+// sizes in bytes.
 type Report struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
@@ -15,22 +15,22 @@ type Report struct {
 	Endpoints  []Endpoint `json:"endpoints,omitempty"` // with --serve
 }
 
-// Cluster is who is who. Both clusters use the same ranges.
+// Cluster holds the addresses of a cluster. Both use the same CIDRs.
 type Cluster struct {
 	Name       string   `json:"name"`
 	PodCIDRs   []string `json:"podCIDRs"`
 	Pod        []string `json:"pod"`        // addresses of its pod
-	RemoteSeen []string `json:"remoteSeen"` // ranges under which it sees the other cluster's pods
+	RemoteSeen []string `json:"remoteSeen"` // CIDRs to which it maps the other cluster's pods
 }
 
 // The results of a step.
 const (
 	Passed  = "passed"
 	Failed  = "failed"
-	Skipped = "skipped" // could not even be tried
+	Skipped = "skipped" // not run
 )
 
-// Step is how one step went.
+// Step is the result of one step.
 type Step struct {
 	Name     string        `json:"name"`
 	Result   string        `json:"result"`
@@ -43,14 +43,14 @@ type Step struct {
 	Hops     []Hop         `json:"hops,omitempty"`
 }
 
-// Figure is the number to take away from a step.
+// Figure is the measured value of a step.
 type Figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"` // "s", "B", "B/s" or "hops"
 }
 
-// Observation is a packet at one stage of its journey.
+// Observation is a packet at one stage of a gateway.
 type Observation struct {
 	Packet      string `json:"packet"` // "request" or "reply"
 	Gateway     string `json:"gateway"`
@@ -59,7 +59,7 @@ type Observation struct {
 	Destination string `json:"destination"`
 }
 
-// Hop is a router, or the end, of a traceroute.
+// Hop is a router, or the destination, of a traceroute.
 type Hop struct {
 	TTL     int     `json:"ttl"`
 	Address string  `json:"address"`
@@ -67,13 +67,13 @@ type Hop struct {
 	Seconds float64 `json:"seconds"` // round trip
 }
 
-// Endpoint is where a demo that keeps running can be looked at.
+// Endpoint is a URL of a demo that keeps running.
 type Endpoint struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 }
 
-// Failures names the steps that failed.
+// Failures returns the names of the failed steps.
 func (r *Report) Failures() []string {
 	var names []string
 	for _, s := range r.Steps {

@@ -8,31 +8,31 @@ import (
 	"text/tabwriter"
 )
 
-// Text shows a run as lines of text. It is a Watcher. Errors in writing are
-// ignored: the run does not depend on who reads.
+// Text prints a run as lines of text. It is a Watcher. Write errors are ignored:
+// they must not fail the run.
 type Text struct {
 	To io.Writer
-	// Terminal: a running step has a line of its own, which the outcome replaces.
+	// Terminal: print a line for the running step, which its result replaces.
 	Terminal bool
 }
 
-// clearLine takes back a line that has not been ended (ECMA-48, EL).
+// clearLine erases the current line (ECMA-48, EL).
 const clearLine = "\r\x1b[K"
 
-// Introduce says what the demo is made of.
+// Introduce prints the topology and the addresses.
 func (t *Text) Introduce(clusters []Cluster) {
 	a, b := clusters[0], clusters[1]
-	ranges := strings.Join(a.PodCIDRs, " and ")
-	fmt.Fprintf(t.To, "Two clusters in this process, joined by two gateways. The pods of both use %s.\n\n", ranges)
+	cidrs := strings.Join(a.PodCIDRs, " and ")
+	fmt.Fprintf(t.To, "Two clusters in this process, connected by two gateways. Both use the pod CIDRs %s.\n\n", cidrs)
 	fmt.Fprint(t.To, "  pod a -- node a == Geneve == gateway a == WireGuard == gateway b == Geneve == node b -- pod b\n\n")
 	for _, c := range [][2]Cluster{{a, b}, {b, a}} {
-		fmt.Fprintf(t.To, "  pod %s is %s; cluster %s sees the pods of %s as %s\n", c[0].Name, c[0].Pod[v4],
+		fmt.Fprintf(t.To, "  pod %s has address %s; cluster %s maps the pods of cluster %s to %s\n", c[0].Name, c[0].Pod[v4],
 			c[0].Name, c[1].Name, strings.Join(c[0].RemoteSeen, " and "))
 	}
 	fmt.Fprintln(t.To)
 }
 
-// margin is where the names of steps end and what they say begins.
+// margin is the width of the column with the step names.
 const margin = 18
 
 // Begin implements Watcher.
@@ -51,7 +51,7 @@ func (t *Text) End(s Step) {
 	case Passed:
 		fmt.Fprintf(t.To, "%-*s%s (%v)\n", margin, s.Name, s.Summary, s.Figure)
 	case Failed:
-		fmt.Fprintf(t.To, "%-*sFAILED\n%*sexpected: %s\n%*ssaw:      %s\n", margin, s.Name, margin, "", s.Expected, margin, "", s.Seen)
+		fmt.Fprintf(t.To, "%-*sFAILED\n%*sexpected: %s\n%*sgot:      %s\n", margin, s.Name, margin, "", s.Expected, margin, "", s.Seen)
 	}
 	rows := pathRows(s.Path)
 	if rows == nil {
@@ -99,9 +99,9 @@ func (t *Text) Conclude(r *Report) {
 	}
 }
 
-// ShowEndpoints tells where the running demo can be looked at.
+// ShowEndpoints prints the URLs of the running demo.
 func (t *Text) ShowEndpoints(endpoints []Endpoint) {
-	fmt.Fprint(t.To, "\nBoth clusters keep running until Ctrl-C or SIGTERM. Look at:\n\n")
+	fmt.Fprint(t.To, "\nBoth clusters keep running until Ctrl-C or SIGTERM. Open:\n\n")
 	var rows [][]string
 	for _, d := range endpoints {
 		rows = append(rows, []string{d.URL, d.Name})
@@ -118,7 +118,7 @@ func (t *Text) table(indent string, rows [][]string) {
 	w.Flush()
 }
 
-// String is the figure as a person reads it; a missing one is "-".
+// String formats the figure for text output; nil is "-".
 func (f *Figure) String() string {
 	if f == nil {
 		return "-"
@@ -134,7 +134,7 @@ func (f *Figure) String() string {
 	return fmt.Sprintf("%s %.0f %s", f.Name, f.Value, f.Unit)
 }
 
-// seconds is a duration as a person reads it.
+// seconds formats a duration for text output.
 func seconds(s float64) string {
 	switch {
 	case s >= 1:

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestFiguresReadWell(t *testing.T) {
+func TestFigureString(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		figure *Figure
@@ -20,12 +20,12 @@ func TestFiguresReadWell(t *testing.T) {
 		{&Figure{"length", 5, "hops"}, "length 5 hops"},
 	} {
 		if got := c.figure.String(); got != c.text {
-			t.Errorf("%+v reads %q, want %q", c.figure, got, c.text)
+			t.Errorf("%+v is printed as %q, want %q", c.figure, got, c.text)
 		}
 	}
 }
 
-func TestOnATerminalTheOutcomeReplacesTheRunningStep(t *testing.T) {
+func TestOnATerminalTheResultReplacesTheRunningStep(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		terminal bool

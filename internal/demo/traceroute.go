@@ -7,8 +7,8 @@ import (
 
 const traceID = 0x5452
 
-// traceroute sends echo requests from pod a to pod b whose TTL ends at each hop
-// in turn.
+// traceroute sends echo requests from pod a to pod b whose TTL expires at each
+// hop in turn.
 func (d *Demo) traceroute(ctx context.Context, s *Step) error {
 	from, to := d.a.address[v4], d.b.podSeen[v4]
 	listener, err := d.a.pod.listenICMP(from, d.limits.reply)
@@ -16,7 +16,7 @@ func (d *Demo) traceroute(ctx context.Context, s *Step) error {
 		return err
 	}
 	defer listener.close()
-	way := []struct {
+	path := []struct {
 		name    string
 		address fmt.Stringer
 		want    string
@@ -27,18 +27,18 @@ func (d *Demo) traceroute(ctx context.Context, s *Step) error {
 		{"node b", d.b.nodeSeen[v4], timeExceeded},
 		{"pod b", to, echoReply},
 	}
-	for i, hop := range way {
+	for i, hop := range path {
 		ttl := i + 1
 		m, trip, err := listener.exchange(ctx, echo{from: from, to: to, id: traceID, sequence: uint16(ttl), ttl: uint8(ttl), length: pingLength})
 		if err == nil && (m.what != hop.want || m.from.String() != hop.address.String()) {
 			err = fmt.Errorf("%v", m)
 		}
 		if err != nil {
-			return &mismatch{fmt.Sprintf("at hop %d %s from %v, %s", ttl, hop.want, hop.address, hop.name), err.Error()}
+			return &mismatch{fmt.Sprintf("%s from %v, %s, at hop %d", hop.want, hop.address, hop.name, ttl), err.Error()}
 		}
 		s.Hops = append(s.Hops, Hop{ttl, m.from.String(), hop.name, trip.Seconds()})
 	}
-	s.Summary = fmt.Sprintf("the way from pod a to %v", to)
+	s.Summary = fmt.Sprintf("path from pod a to %v", to)
 	s.Figure = &Figure{"length", float64(len(s.Hops)), "hops"}
 	return nil
 }

@@ -17,8 +17,8 @@ const (
 	transferPort  = 5001
 )
 
-// transfer sends a stream from pod a to pod b over TCP. Pod b answers with the
-// hash of what it received.
+// transfer sends a stream from pod a to pod b over TCP. Pod b replies with the
+// hash of the received bytes.
 func (d *Demo) transfer(ctx context.Context, s *Step) error {
 	listener, err := d.b.pod.listenTCP(netip.AddrPortFrom(d.b.address[v4], transferPort))
 	if err != nil {
@@ -48,14 +48,14 @@ func (d *Demo) transfer(ctx context.Context, s *Step) error {
 	}
 	took := time.Since(begin)
 	if !bytes.Equal(sent, arrived) {
-		return &mismatch{fmt.Sprintf("SHA-256 %x of what pod a sent", sent), fmt.Sprintf("%x of what pod b received", arrived)}
+		return &mismatch{fmt.Sprintf("SHA-256 %x of the data that pod a sent", sent), fmt.Sprintf("%x of the data that pod b received", arrived)}
 	}
-	s.Summary = fmt.Sprintf("%d MiB from pod a to pod b over TCP in %s, SHA-256 equal", d.size>>20, seconds(took.Seconds()))
+	s.Summary = fmt.Sprintf("%d MiB from pod a to pod b over TCP in %s, SHA-256 matches", d.size>>20, seconds(took.Seconds()))
 	s.Figure = &Figure{"rate", float64(d.size) / took.Seconds(), "B/s"}
 	return nil
 }
 
-// send writes the stream, which is the same in every run, and returns its hash.
+// send writes the stream, which is identical in every run, and returns its hash.
 func send(to net.Conn, size int) ([]byte, error) {
 	source := rand.NewChaCha8([32]byte{})
 	hash := sha256.New()
@@ -70,7 +70,7 @@ func send(to net.Conn, size int) ([]byte, error) {
 	return hash.Sum(nil), nil
 }
 
-// receive takes one connection and answers the stream with its hash.
+// receive accepts one connection and replies to the stream with its hash.
 func receive(ctx context.Context, listener net.Listener, size int) error {
 	connection, err := listener.Accept()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 const webPort = 80
 
-// startWeb starts a web server in pod b, which tells everybody who they are.
+// startWeb starts a web server in pod b, which reports the client's address.
 func (d *Demo) startWeb() error {
 	listener, err := d.b.pod.listenTCP(netip.AddrPortFrom(d.b.address[v4], webPort))
 	if err != nil {
@@ -24,7 +24,7 @@ func (d *Demo) startWeb() error {
 			io.WriteString(w, greeting(d.b.address[v4], r.RemoteAddr))
 		}),
 	}
-	d.serving.Go(func() { _ = d.web.Serve(listener) }) // http.ErrServerClosed: the only way it ends
+	d.serving.Go(func() { _ = d.web.Serve(listener) }) // always http.ErrServerClosed
 	return nil
 }
 
@@ -34,10 +34,10 @@ func greeting(pod netip.Addr, client string) string {
 	return fmt.Sprintf("Hello from %v in cluster b. You are %s.\n", pod, host)
 }
 
-// webAddress is where pod a finds the web server.
+// webAddress is the address of the web server for clients in cluster a.
 func (d *Demo) webAddress() netip.AddrPort { return netip.AddrPortFrom(d.b.podSeen[v4], webPort) }
 
-// transport carries HTTP from a host, whatever name the URL has, to pod b.
+// transport connects HTTP from a host to pod b for any URL.
 func (d *Demo) transport(from *host) *http.Transport {
 	return &http.Transport{
 		DisableKeepAlives: true,
@@ -47,8 +47,8 @@ func (d *Demo) transport(from *host) *http.Transport {
 	}
 }
 
-// get gets the page of pod b from a host of cluster a. The page names the client
-// that pod b saw.
+// get fetches the page of pod b from a host of cluster a. The page must contain
+// the client address seen.
 func (d *Demo) get(from *host, name string, seen netip.Addr) func(context.Context, *Step) error {
 	return func(ctx context.Context, s *Step) error {
 		url := "http://" + d.webAddress().Addr().String() + "/"
@@ -61,7 +61,7 @@ func (d *Demo) get(from *host, name string, seen netip.Addr) func(context.Contex
 		if expected := greeting(d.b.address[v4], netip.AddrPortFrom(seen, 0).String()); page != expected {
 			return &mismatch{fmt.Sprintf("the page %q", expected), fmt.Sprintf("%q", page)}
 		}
-		s.Summary = fmt.Sprintf("GET %s from %s; pod b saw the client %v", url, name, seen)
+		s.Summary = fmt.Sprintf("GET %s from %s; pod b received it from %v", url, name, seen)
 		s.Figure = &Figure{"took", took.Seconds(), "s"}
 		return nil
 	}
