@@ -7,7 +7,7 @@
 //	socket      a gateway's socket: sending alone, receiving alone
 //	throughput  udp (two sockets on loopback) ► gateways (two, with senders as nodes)
 //	rtt         udp ► gateways, of a known flow and of new ones
-//	rr          udp ► gateways, with many questions under way at all times
+//	rr          udp ► gateways, with many requests under way at all times
 //	tcp         udp ► gateways, between two network stacks in memory
 //	lanes       one pair of gateways ► two at the same time
 //	shards      sockets that share a port: who gets which flow

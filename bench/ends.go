@@ -12,12 +12,12 @@ import (
 
 // ends are the two ends of a path that is measured.
 type ends struct {
-	path  *traffic.Path
-	far   *underlay.Socket
-	back  netip.AddrPort                // where the far end sends to
-	turn  func([]byte) bool             // makes an answer of a question at the far end; nil = it is one
-	build func(f flow, size int) []byte // a datagram with an IP packet of size bytes
-	close func() error
+	path         *traffic.Path
+	far          *underlay.Socket
+	back         netip.AddrPort                // where the far end sends to
+	makeResponse func([]byte) bool             // makes a response of a request at the far end; nil = it is one
+	build        func(f flow, size int) []byte // a datagram with an IP packet of size bytes
+	close        func() error
 
 	// For whole pods at both ends.
 	nearHead, farHead []byte     // what their frames begin with
@@ -34,12 +34,12 @@ func throughGateways(ctx context.Context, offload bool) (*ends, error) {
 		return nil, err
 	}
 	return &ends{
-		path:  &traffic.Path{From: p.a.node, To: p.a.overlay(), Mend: mendFrame},
-		far:   p.b.node,
-		back:  p.b.overlay(), // a gateway sends from other ports than it listens on
-		turn:  turn,
-		build: p.a.frame,
-		close: p.close,
+		path:         &traffic.Path{From: p.a.node, To: p.a.overlay(), FixChecksum: fixFrameChecksum},
+		far:          p.b.node,
+		back:         p.b.overlay(), // a gateway sends from other ports than it listens on
+		makeResponse: makeResponse,
+		build:        p.a.frame,
+		close:        p.close,
 
 		nearHead: p.a.head(),
 		farHead:  p.b.head(),

@@ -42,7 +42,7 @@ func (f flow) packet(size int) []byte {
 	binary.BigEndian.PutUint16(u, f.sport)
 	binary.BigEndian.PutUint16(u[2:], f.dport)
 	binary.BigEndian.PutUint16(u[4:], uint16(len(u)))
-	mendPacket(b)
+	fixPacketChecksum(b)
 	return b
 }
 
@@ -70,8 +70,8 @@ func (f flow) putIPv6(b []byte) {
 	copy(b[24:], dst[:])
 }
 
-// mendPacket makes the UDP checksum right.
-func mendPacket(b []byte) {
+// fixPacketChecksum makes the UDP checksum right.
+func fixPacketChecksum(b []byte) {
 	var ip packet.IP
 	if packet.Parse(b, &ip) != packet.FaultNone {
 		return
@@ -81,8 +81,8 @@ func mendPacket(b []byte) {
 	}
 }
 
-// mendFrame makes the UDP checksum within a frame right.
-func mendFrame(b []byte) { mendPacket(b[gateway.EncapLen:]) }
+// fixFrameChecksum makes the UDP checksum within a frame right.
+func fixFrameChecksum(b []byte) { fixPacketChecksum(b[gateway.EncapLen:]) }
 
 // frame puts a node's headers before an IP packet: Geneve and Ethernet. Without a
 // packet they are those of IPv4.
@@ -98,10 +98,10 @@ func frame(vni uint32, node, gatewayAddress netip.Addr, ip []byte) []byte {
 	return b
 }
 
-// turn makes a frame from the gateway, of a UDP packet of ours, an answer from
+// makeResponse makes a frame from the gateway, of a UDP packet of ours, a response from
 // the node: it exchanges both ends of Ethernet, IP and UDP, which no checksum
 // notices.
-func turn(b []byte) bool {
+func makeResponse(b []byte) bool {
 	if len(b) <= gateway.EncapLen {
 		return false
 	}
@@ -118,13 +118,13 @@ func turn(b []byte) bool {
 	if binary.BigEndian.Uint16(udp[2:]) != port {
 		return false
 	}
-	exchange(ethernet[:6], ethernet[6:12])
-	exchange(addresses[:len(addresses)/2], addresses[len(addresses)/2:])
-	exchange(udp[:2], udp[2:4])
+	swap(ethernet[:6], ethernet[6:12])
+	swap(addresses[:len(addresses)/2], addresses[len(addresses)/2:])
+	swap(udp[:2], udp[2:4])
 	return true
 }
 
-func exchange(a, b []byte) {
+func swap(a, b []byte) {
 	for i := range a {
 		a[i], b[i] = b[i], a[i]
 	}

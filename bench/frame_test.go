@@ -39,7 +39,7 @@ func TestPacketsHaveRightChecksumsAlsoAfterAMark(t *testing.T) {
 			}
 			checked(t, b)
 			traffic.Mark{Trial: 1, Number: 2, Due: 3}.Put(b)
-			mendFrame(b)
+			fixFrameChecksum(b)
 			checked(t, b)
 		}
 	}
@@ -50,8 +50,8 @@ func TestAnAnswerGoesBackAndKeepsItsChecksumsAndMark(t *testing.T) {
 	for _, f := range []flow{example, example6} {
 		b := frame(101, gatewayInternal, nodeInternal, f.packet(64)) // as the gateway sends it
 		traffic.Mark{Trial: 7}.Put(b)
-		mendFrame(b)
-		if !turn(b) {
+		fixFrameChecksum(b)
+		if !makeResponse(b) {
 			t.Fatal("not turned")
 		}
 		ip, udp := checked(t, b)
@@ -79,23 +79,23 @@ func TestWhatIsNotOursIsNotAnswered(t *testing.T) {
 		"no packet":  frame(101, gatewayInternal, nodeInternal, nil),
 		"empty":      nil,
 	} {
-		if turn(b) {
+		if makeResponse(b) {
 			t.Errorf("%s: answered", name)
 		}
 	}
 }
 
-func TestQuestionsOfNewFlowsDiffer(t *testing.T) {
+func TestRequestsOfNewFlowsDiffer(t *testing.T) {
 	t.Parallel()
 	x := &ends{build: func(f flow, size int) []byte { return f.packet(size) }}
 	seen := make(map[string]bool)
 	const count = 2000
-	next := x.questions(4, count, true)
+	next := x.requests(4, count, true)
 	for i := range count {
 		var ip packet.IP
 		b := next(i)
 		if packet.Parse(b, &ip) != packet.FaultNone || !planA.pods.Contains(ip.Src) {
-			t.Fatalf("question %d is from %v", i, ip.Src)
+			t.Fatalf("request %d is from %v", i, ip.Src)
 		}
 		seen[string(b[:example.headersLen()])] = true
 	}

@@ -11,6 +11,7 @@ import (
 	"strait.dev/strait/bench/measure"
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/freeport"
 )
 
 // idlePeerings says what one more peering without traffic takes in memory: the
@@ -43,7 +44,7 @@ func memoryWith(peerings int) (_ float64, err error) {
 	for _, name := range names[1:] {
 		w.Peers = append(w.Peers, config.Peer{Name: name, PublicKey: keys.public[name]})
 	}
-	overlay, err := freePort()
+	overlay, err := freeport.UDP()
 	if err != nil {
 		return 0, err
 	}

@@ -34,7 +34,7 @@ func packetTests() (all []Test) {
 			Test{Name: name, Subject: "copy", measure: duplicate(size)},
 			Test{Name: name, Subject: "seal", measure: seal(size)},
 			Test{Name: name, Subject: "open", measure: open(size)},
-			Test{Name: name, Subject: "journey", measure: journey(size)},
+			Test{Name: name, Subject: "pipeline", measure: pipeline(size)},
 		)
 	}
 	return all

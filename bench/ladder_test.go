@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // tiny is enough to see that a test runs: the figures mean nothing.
 var tiny = effort{
 	operation: 100 * time.Microsecond, trial: 2 * time.Millisecond, quiet: 20 * time.Millisecond, trials: 4, precision: 1,
-	questions: 4, transfer: 10 * time.Millisecond, peerings: 1,
+	requests: 4, transfer: 10 * time.Millisecond, peerings: 1,
 }
 
 func TestEveryTestOfTheLadderRuns(t *testing.T) {

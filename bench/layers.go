@@ -129,9 +129,9 @@ func open(size int) func(context.Context, effort) (map[string]float64, error) {
 
 func padded(size int) int { return (size + paddedTo - 1) / paddedTo * paddedTo }
 
-// journey times all that two gateways do to a packet, but for sockets and threads:
+// pipeline times all that two gateways do to a packet, but for sockets and threads:
 // egress, a copy to WireGuard's buffer, encryption, decryption, ingress.
-func journey(size int) func(context.Context, effort) (map[string]float64, error) {
+func pipeline(size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
 		near, err := small()
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 // two of each rate, go down to some hundred packets per second.
 var little = effort{
 	operation: time.Millisecond, trial: 20 * time.Millisecond, quiet: 200 * time.Millisecond, trials: 18, precision: 1,
-	questions: 20, transfer: 300 * time.Millisecond, peerings: 2,
+	requests: 20, transfer: 300 * time.Millisecond, peerings: 2,
 }
 
 // zeros are the units that may be zero.

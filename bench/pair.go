@@ -7,13 +7,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/internal/freeport"
 )
 
 // pair is two gateways that run, joined by WireGuard over loopback:
@@ -39,7 +39,7 @@ func startPair(ctx context.Context, offload bool) (p *pair, err error) {
 		return p, err
 	}
 	defer keys.remove() // gateways read them once
-	listen, err := freePort()
+	listen, err := freeport.UDP()
 	if err != nil {
 		return p, err
 	}
@@ -80,16 +80,6 @@ func (p *pair) close() (err error) {
 		}
 	}
 	return err
-}
-
-// freePort finds a UDP port that nobody uses at the moment, on any address.
-func freePort() (uint16, error) {
-	s, err := net.ListenUDP("udp", nil)
-	if err != nil {
-		return 0, fmt.Errorf("find a free UDP port: %w", err)
-	}
-	defer s.Close()
-	return s.LocalAddr().(*net.UDPAddr).AddrPort().Port(), nil
 }
 
 // keys are WireGuard key pairs for one test, in files that only this user can

@@ -8,7 +8,7 @@ import (
 	"strait.dev/strait/bench/traffic"
 )
 
-// requestResponse keeps so many questions under way at all times, each of a flow of
+// requestResponse keeps so many requests under way at all times, each of a flow of
 // its own, and says how many are answered per second and how long that takes.
 func requestResponse(open opener, parallel int) func(context.Context, effort) (map[string]float64, error) {
 	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
@@ -17,16 +17,16 @@ func requestResponse(open opener, parallel int) func(context.Context, effort) (m
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, x.close()) }()
-		echo, err := traffic.NewEcho(x.far, x.back, x.turn)
+		echo, err := traffic.NewEcho(x.far, x.back, x.makeResponse)
 		if err != nil {
 			return nil, err
 		}
 		defer echo.Close()
-		questions := make([][]byte, parallel)
-		for i := range questions {
-			questions[i] = x.build(conversation(4, uint16(31000+i)), questionSize)
+		requests := make([][]byte, parallel)
+		for i := range requests {
+			requests[i] = x.build(conversation(4, uint16(31000+i)), requestSize)
 		}
-		t, err := x.path.Loops(questions, e.transfer)
+		t, err := x.path.Loops(requests, e.transfer)
 		if err != nil {
 			return nil, err
 		}

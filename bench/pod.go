@@ -24,9 +24,9 @@ import (
 // pod is a network stack in memory whose packets travel as frames of a node: pod
 // and node in one. Safe for concurrent use.
 type pod struct {
-	stack *stack.Stack
-	nic   *nic
-	ear   *traffic.Ear
+	stack    *stack.Stack
+	nic      *nic
+	listener *traffic.Listener
 }
 
 const nicID tcpip.NICID = 1
@@ -62,19 +62,19 @@ func startPod(own netip.Addr, s *underlay.Socket, to netip.AddrPort, head []byte
 		},
 	}
 	p.nic.SupportedGSOKind = stack.GVisorGSOSupported // TCP hands over many segments at once
-	if err := p.plug(own, window); err != nil {
+	if err := p.attach(own, window); err != nil {
 		p.close()
 		return nil, err
 	}
 	var err error
-	if p.ear, err = traffic.Hear(s, p.nic.receive); err != nil {
+	if p.listener, err = traffic.Listen(s, p.nic.receive); err != nil {
 		p.close()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *pod) plug(own netip.Addr, window int) error {
+func (p *pod) attach(own netip.Addr, window int) error {
 	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: 1, Default: window, Max: window}
 	send := tcpip.TCPSendBufferSizeRangeOption{Min: 1, Default: 2 * window, Max: 2 * window}
 	sack := tcpip.TCPSACKEnabled(true)
@@ -137,8 +137,8 @@ func fullAddress(a netip.AddrPort) tcpip.FullAddress {
 
 // close ends the pod and waits for it. Its node's socket stays open.
 func (p *pod) close() {
-	if p.ear != nil {
-		p.ear.Close()
+	if p.listener != nil {
+		p.listener.Close()
 	}
 	p.stack.Close()
 	p.stack.Wait()

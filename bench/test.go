@@ -31,7 +31,7 @@ type effort struct {
 	quiet     time.Duration // after which what has not arrived is lost
 	trials    int           // offers of one search
 	precision float64       // of a search, as a part of the rate
-	questions int           // of one round trip test
+	requests  int           // of one round trip test
 	transfer  time.Duration // one TCP transfer, closed loops, a rate through lanes
 	peerings  int           // idle ones
 }
@@ -39,11 +39,11 @@ type effort struct {
 var (
 	thorough = effort{
 		operation: 50 * time.Millisecond, trial: 100 * time.Millisecond, quiet: 20 * time.Millisecond, trials: 20, precision: 0.05,
-		questions: 500, transfer: 500 * time.Millisecond, peerings: 64,
+		requests: 500, transfer: 500 * time.Millisecond, peerings: 64,
 	}
 	quick = effort{
 		operation: 5 * time.Millisecond, trial: 40 * time.Millisecond, quiet: 20 * time.Millisecond, trials: 12, precision: 0.2,
-		questions: 100, transfer: 100 * time.Millisecond, peerings: 16,
+		requests: 100, transfer: 100 * time.Millisecond, peerings: 16,
 	}
 )
 

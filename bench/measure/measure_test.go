@@ -49,11 +49,11 @@ func TestAKnownRateIsDue(t *testing.T) {
 	}
 }
 
-func TestLatencyCountsFromWhenTheQuestionWasDue(t *testing.T) {
+func TestLatencyCountsFromWhenTheRequestWasDue(t *testing.T) {
 	t.Parallel()
 	l := NewLatencies()
 	p := Pace{Rate: 1000}
-	// The path stalls for 100 ms: 100 questions are answered at its end.
+	// The path stalls for 100 ms: 100 requests are answered at its end.
 	for i := range 1000 {
 		answered := p.At(i) + 50*time.Microsecond
 		if stalled := 500 * time.Millisecond; i >= 400 && i < 500 {
@@ -65,7 +65,7 @@ func TestLatencyCountsFromWhenTheQuestionWasDue(t *testing.T) {
 	about(t, "p99", l.At(0.99), 91*time.Millisecond)
 	about(t, "p99.9", l.At(0.999), 100*time.Millisecond)
 	if l.Count() != 1000 {
-		t.Errorf("%d answers", l.Count())
+		t.Errorf("%d responses", l.Count())
 	}
 	m, err := l.Metrics()
 	if err != nil || m["p50-ns"] != float64(l.At(0.5)) || len(m) != len(quantiles) {
@@ -94,7 +94,7 @@ func TestAnswersBeyondTheScaleAreKept(t *testing.T) {
 	l.Record(0, time.Hour)
 	l.Record(time.Second, 0) // clocks of one machine do not do that; a test's may
 	if l.Count() != 2 {
-		t.Errorf("%d answers", l.Count())
+		t.Errorf("%d responses", l.Count())
 	}
 }
 

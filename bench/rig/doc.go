@@ -11,9 +11,9 @@
 //
 // The way of a measurement through the files:
 //
-//	run ► plan, further: what is measured, with whom, how often, interleaved
+//	run ► plan, optional: what is measured, with whom, how often, interleaved
 //	    ► topology, wiring, offload: the picture and its mode
-//	    ► strait, peer, limits, plugged: the gateways
+//	    ► strait, peer, limits, custom: the gateways
 //	    ► measure, search, flows: traffic by the ends (package traffic), CPU by cgroup and
 //	      processors
 //	    ► demands: what the figures have to be ► report

@@ -35,7 +35,7 @@ func (r *Rig) manyFlows(p *setting, flows, payload int, rate float64, d time.Dur
 	}, nil
 }
 
-// newFlows searches for the highest rate of questions, each the first packet of a flow
+// newFlows searches for the highest rate of requests, each the first packet of a flow
 // that has never been, with a tolerable part of them unanswered.
 func (r *Rig) newFlows(p *setting, d time.Duration) (metrics, error) {
 	sender, _, err := r.twoEnds(p, p.a.pod, p.b.pod)
@@ -77,18 +77,18 @@ func (r *Rig) newConnections(p *setting, parallel int, d time.Duration) (metrics
 	return m, nil
 }
 
-// questions measures answers at a rate that does not depend on them.
-func (r *Rig) questions(p *setting, rate float64, d time.Duration) (metrics, error) {
+// requests measures responses at a rate that does not depend on them.
+func (r *Rig) requests(p *setting, rate float64, d time.Duration) (metrics, error) {
 	sender, _, err := r.twoEnds(p, p.a.pod, p.b.pod)
 	if err != nil {
 		return nil, err
 	}
-	a, err := sender.Ask(traffic.Questions{To: p.sees(p.b, 0), Size: 64, Rate: rate, Duration: d})
+	a, err := sender.Ask(traffic.Requests{To: p.sees(p.b, 0), Size: 64, Rate: rate, Duration: d})
 	if err != nil {
 		return nil, err
 	}
 	if a.Latencies.Count == 0 {
-		return nil, errors.New("no question was answered")
+		return nil, errors.New("no request was answered")
 	}
 	m := quantiles(a.Latencies)
 	m["late-p50-ns"] = float64(a.Late)

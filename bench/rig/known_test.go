@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// The rig itself is measured: on paths whose answer is known.
+// The rig itself is measured: on paths whose response is known.
 
 func TestAKnownLossIsMeasured(t *testing.T) {
 	r := newTestRig(t)

@@ -23,19 +23,19 @@ const (
 	routesPerNode = 20
 )
 
-// spareNode is a node that a gateway is configured with besides the one that exists.
-type spareNode struct {
+// extraNode is a node that a gateway is configured with besides the one that exists.
+type extraNode struct {
 	Name                         string
 	Underlay, Internal, External netip.Addr
 	VNI                          int
 	Prefixes                     []netip.Prefix // one of IPv4, the others of IPv6
 }
 
-// spareNodes makes nodes whose addresses meet nothing else in a picture.
-func spareNodes(n int) []spareNode {
-	nodes := make([]spareNode, n)
+// extraNodes makes nodes whose addresses meet nothing else in a picture.
+func extraNodes(n int) []extraNode {
+	nodes := make([]extraNode, n)
 	for i := range nodes {
-		nodes[i] = spareNode{
+		nodes[i] = extraNode{
 			Name:     fmt.Sprintf("spare-%d", i),
 			Underlay: plus("172.16.0.0", i),
 			Internal: plus("10.80.64.0", i),
@@ -53,9 +53,9 @@ func spareNodes(n int) []spareNode {
 }
 
 // pod is the one pod of a node.
-func (n *spareNode) pod() netip.Addr { return n.Prefixes[0].Addr().Next() }
+func (n *extraNode) pod() netip.Addr { return n.Prefixes[0].Addr().Next() }
 
-func (n *spareNode) device() string { return fmt.Sprintf("ov%d", n.VNI) }
+func (n *extraNode) device() string { return fmt.Sprintf("ov%d", n.VNI) }
 
 // plus is an IPv4 address so many after another.
 func plus(first string, n int) (a netip.Addr) {
@@ -67,7 +67,7 @@ func plus(first string, n int) (a netip.Addr) {
 // manyNodesSubject is strait with many nodes in both gateways, of which some exist in
 // A. Kernel Geneve cannot choose its source address, so these speak VXLAN.
 func manyNodesSubject(binary string) *Subject {
-	s := straitSubject(nameStraitManyNodes, binary, straitShape{spareNodes: manyNodes})
+	s := straitSubject(nameStraitManyNodes, binary, straitShape{extraNodes: manyNodes})
 	start := s.up
 	s.up = func(r *Rig, t *topology) ([]*process, error) {
 		processes, err := start(r, t)
@@ -78,7 +78,7 @@ func manyNodesSubject(binary string) *Subject {
 			return processes, err
 		}
 		var lines strings.Builder
-		for _, n := range spareNodes(activeNodes) {
+		for _, n := range extraNodes(activeNodes) {
 			fmt.Fprintf(&lines, "addr add %s/32 dev gw\n", n.Underlay)
 			lines.WriteString(overlayDevice("vxlan", n.device(), n.VNI, n.Underlay, t.a.gwUnderlay[0], overlayMAC(n.Internal)))
 			fmt.Fprintf(&lines, "addr add %s/32 dev %s\n", n.pod(), n.device())
@@ -95,7 +95,7 @@ func manyNodesSubject(binary string) *Subject {
 func fromNodes(l lengths) func(*Rig, *setting) (metrics, error) {
 	return func(r *Rig, p *setting) (metrics, error) {
 		s := traffic.Streams{To: p.sees(p.b, 0)}
-		for _, n := range spareNodes(activeNodes) {
+		for _, n := range extraNodes(activeNodes) {
 			from := traffic.Source{Address: n.pod(), Device: n.device()}
 			if p.Name != nameStraitManyNodes {
 				from = traffic.Source{Address: p.a.podRouter[0]}
@@ -118,7 +118,7 @@ func duringReload(l lengths) func(*Rig, *setting) (metrics, error) {
 	return func(r *Rig, p *setting) (metrics, error) {
 		go func() {
 			time.Sleep(l.roundTrips / 4)
-			_ = p.processes[0].cmd.Process.Signal(unix.SIGHUP) // if it has ended, no answer comes either
+			_ = p.processes[0].cmd.Process.Signal(unix.SIGHUP) // if it has ended, no response comes either
 		}()
 		m, err := r.roundTrips(p, 1, l.roundTrips)
 		return m, errors.Join(err, p.awaitQuiet())

@@ -14,7 +14,7 @@ type test struct {
 	mode     Mode
 	subjects []string
 	measure  func(r *Rig, p *setting) (metrics, error)
-	further  bool // no part of the usual run
+	optional bool // no part of the usual run
 }
 
 // lengths are how long single measurements take.
@@ -75,8 +75,8 @@ func packetRateName(payload int) string {
 }
 
 // gatewayNames are those of the subjects that are whole gateways.
-func gatewayNames(mode Mode, plugged []string) []string {
-	gateways := append([]string{nameP, nameStrait, nameBaseline}, plugged...)
+func gatewayNames(mode Mode, custom []string) []string {
+	gateways := append([]string{nameP, nameStrait, nameBaseline}, custom...)
 	if mode == Wire {
 		gateways = append([]string{nameP1}, gateways...)
 	}
@@ -84,11 +84,11 @@ func gatewayNames(mode Mode, plugged []string) []string {
 }
 
 // usualTests are what is measured in a mode unless something else is asked for.
-func usualTests(mode Mode, l lengths, plugged []string) (all []test) {
+func usualTests(mode Mode, l lengths, custom []string) (all []test) {
 	add := func(name string, measure func(*Rig, *setting) (metrics, error), subjects ...string) {
 		all = append(all, test{name: name, mode: mode, subjects: subjects, measure: measure})
 	}
-	gateways := gatewayNames(mode, plugged)
+	gateways := gatewayNames(mode, custom)
 	limits := []string{namePlain, nameOverlay, nameWireGuardGo, nameWireGuardKernel}
 	counts := []int{1, 4}
 	if mode == SameHost {

@@ -169,7 +169,7 @@ func List(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, t := range allTests(fullLengths, nil, true) {
 		need := ""
-		if t.further {
+		if t.optional {
 			need = "--all"
 		}
 		fmt.Fprintf(w, "%s/%s\t%s\t%s\n", t.mode, t.name, need, strings.Join(t.subjects, " "))

@@ -22,9 +22,9 @@ type Options struct {
 
 	WireGuardGo string // wireguard-go of the peer
 	Baseline    string // another strait binary, measured beside Strait; may be empty
-	Plugged     []Plugged
+	Custom      []Custom
 
-	Only        []string               // subjects besides Baseline and Plugged; empty: all
+	Only        []string               // subjects besides Baseline and Custom; empty: all
 	Run         func(test string) bool // which tests, by MODE/NAME; nil: every one
 	All         bool                   // the further tests too; else only where Only and Run fit no usual one
 	Repetitions int

@@ -63,16 +63,16 @@ func (r *Rig) checkNames() error {
 // plan is what this run measures. What was asked for and is not among the usual tests
 // may be among the further ones.
 func (r *Rig) plan(l lengths) []test {
-	plan := r.choose(allTests(l, r.pluggedNames(), r.All))
+	plan := r.choose(allTests(l, r.customNames(), r.All))
 	if len(plan) == 0 {
-		plan = r.choose(allTests(l, r.pluggedNames(), true))
+		plan = r.choose(allTests(l, r.customNames(), true))
 	}
 	return plan
 }
 
 // choose keeps the tests and subjects that were asked for and can run.
 func (r *Rig) choose(plan []test) (chosen []test) {
-	asked := append(append(r.pluggedNames(), nameBaseline), r.Only...)
+	asked := append(append(r.customNames(), nameBaseline), r.Only...)
 	known := make(map[string]bool)
 	for _, s := range r.known() {
 		known[s.Name] = len(r.Only) == 0 || slices.Contains(asked, s.Name)
@@ -105,8 +105,8 @@ func (r *Rig) known() []*Subject {
 	if r.kernelWireGuard {
 		all = append(all, wireGuardSubject(nameWireGuardKernel, ""))
 	}
-	for _, p := range r.Plugged {
-		all = append(all, pluggedSubject(p))
+	for _, p := range r.Custom {
+		all = append(all, customSubject(p))
 	}
 	return all
 }
@@ -122,8 +122,8 @@ func (r *Rig) subjects(plan []test) []*Subject {
 	return slices.DeleteFunc(r.known(), func(s *Subject) bool { return !needed[s.Name] })
 }
 
-func (r *Rig) pluggedNames() (names []string) {
-	for _, p := range r.Plugged {
+func (r *Rig) customNames() (names []string) {
+	for _, p := range r.Custom {
 		names = append(names, p.Name)
 	}
 	return names

@@ -16,7 +16,7 @@ const nobody = 65534
 // straitShape is in what a pair of gateways differs from the plainest.
 type straitShape struct {
 	v6         bool // node links and the tunnel run over IPv6
-	spareNodes int  // configured besides the one that exists; nodes speak VXLAN then
+	extraNodes int  // configured besides the one that exists; nodes speak VXLAN then
 	idlePeers  int  // of gateway A, besides the one that exists
 }
 
@@ -27,7 +27,7 @@ func straitSubject(name, binary string, shape straitShape) *Subject {
 		Name: name, translated: true, v6: shape.v6, dualStack: true,
 		up: func(r *Rig, t *topology) (gateways []*process, err error) {
 			encapsulation := kernelEncapsulation(t.a.node)
-			if shape.spareNodes > 0 {
+			if shape.extraNodes > 0 {
 				encapsulation = "vxlan"
 			}
 			keys, err := newKeyPairs()
@@ -47,7 +47,7 @@ func straitSubject(name, binary string, shape straitShape) *Subject {
 				}
 				c := straitConfig{
 					site: s, other: t.other(s), v6: shape.v6, Encapsulation: encapsulation,
-					Spare: spareNodes(shape.spareNodes), PeerKey: keys[1-i].public,
+					Spare: extraNodes(shape.extraNodes), PeerKey: keys[1-i].public,
 				}
 				if s == t.a {
 					c.IdlePeerKeys = idle
@@ -95,7 +95,7 @@ type straitConfig struct {
 	site, other    *site
 	v6             bool
 	Encapsulation  string
-	Spare          []spareNode
+	Spare          []extraNode
 	PrivateKeyFile string
 	PeerKey        key
 	IdlePeerKeys   []key

@@ -18,7 +18,7 @@ func TestConfigurationsAreValid(t *testing.T) {
 		}
 		for _, v6 := range []bool{false, true} {
 			c := straitConfig{
-				site: a, other: b, v6: v6, Encapsulation: "vxlan", Spare: spareNodes(spare),
+				site: a, other: b, v6: v6, Encapsulation: "vxlan", Spare: extraNodes(spare),
 				PrivateKeyFile: "/private.key", PeerKey: keys.public,
 			}
 			var text strings.Builder
@@ -68,7 +68,7 @@ func TestIdlePeersAreOfGatewayAAlone(t *testing.T) {
 func TestManyNodesHaveTheRoutesThatTheTableSpeaksOf(t *testing.T) {
 	t.Parallel()
 	routes := make(map[netip.Prefix]bool)
-	for _, n := range spareNodes(manyNodes) {
+	for _, n := range extraNodes(manyNodes) {
 		for _, p := range n.Prefixes {
 			routes[p.Masked()] = true
 		}
@@ -90,12 +90,12 @@ func TestTheOtherClusterSeesAPodByItsPrefix(t *testing.T) {
 
 func TestASubjectIsANameAndACommand(t *testing.T) {
 	t.Parallel()
-	got, err := ParsePlugged("mine=./up.sh --fast=1")
-	if want := (Plugged{"mine", "./up.sh --fast=1"}); err != nil || got != want {
+	got, err := ParseCustomSubject("mine=./up.sh --fast=1")
+	if want := (Custom{"mine", "./up.sh --fast=1"}); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 	for _, wrong := range []string{"", "mine", "=up.sh", "mine=", "my own=up.sh", "a/b=up.sh"} {
-		if _, err := ParsePlugged(wrong); err == nil {
+		if _, err := ParseCustomSubject(wrong); err == nil {
 			t.Errorf("%q: no error", wrong)
 		}
 	}
@@ -107,7 +107,7 @@ func TestAPluggedSubjectFindsEverythingInItsEnvironment(t *testing.T) {
 	for _, s := range top.sites() {
 		s.gw, s.node = &namespace{name: "gw-" + s.name}, &namespace{name: "node-" + s.name}
 	}
-	env := strings.Join(pluggedEnvironment(top, "vxlan"), "\n") + "\n"
+	env := strings.Join(customEnvironment(top, "vxlan"), "\n") + "\n"
 	for _, want := range []string{
 		"RIG_GATEWAY_A=gw-a", "RIG_GATEWAY_B=gw-b", "RIG_NODE_B=node-b", "RIG_WAN_A=203.0.113.1", "RIG_WAN_B=203.0.113.2",
 		"RIG_UNDERLAY_A=192.168.1.1", "RIG_SEEN_AS_B=10.71.0.0/16", "RIG_ENCAPSULATION_A=vxlan", "RIG_PORT_B=6092", "RIG_VNI_A=101",

@@ -47,7 +47,7 @@ func TestARunThatIsCutShortLeavesNothing(t *testing.T) {
 
 func TestAPluggedSubjectCarriesTraffic(t *testing.T) {
 	r := newTestRig(t)
-	p := placed(t, r, pluggedSubject(Plugged{"kernel", "testdata/kernel-gateways.sh"}))
+	p := placed(t, r, customSubject(Custom{"kernel", "testdata/kernel-gateways.sh"}))
 	l := quickLengths
 	for _, direction := range []string{forth, back} {
 		m, err := tcp(1, direction, 0, l)(r, p)
@@ -59,7 +59,7 @@ func TestAPluggedSubjectCarriesTraffic(t *testing.T) {
 
 func TestSubjectsThatDoNotCarryTrafficAreReported(t *testing.T) {
 	r := newTestRig(t)
-	broken := pluggedSubject(Plugged{"broken", "echo no gateway here >&2; exit 3"})
+	broken := customSubject(Custom{"broken", "echo no gateway here >&2; exit 3"})
 	p, err := r.place(broken)
 	t.Cleanup(func() {
 		if err := p.remove(); err != nil {

@@ -86,9 +86,9 @@ func configureProgram(device string, p *process, c genl.WireGuard) error {
 	if _, err := io.WriteString(conn, text+"\n"); err != nil {
 		return fmt.Errorf("configure wireguard-go: %w", err)
 	}
-	answer, err := bufio.NewReader(conn).ReadString('\n')
-	if err == nil && answer != "errno=0\n" {
-		err = fmt.Errorf("it answers %q", answer)
+	response, err := bufio.NewReader(conn).ReadString('\n')
+	if err == nil && response != "errno=0\n" {
+		err = fmt.Errorf("it responses %q", response)
 	}
 	if err != nil {
 		return fmt.Errorf("configure wireguard-go: %w", err)

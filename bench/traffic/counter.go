@@ -10,16 +10,16 @@ import (
 // Counter counts what of the current trial arrives on a socket. Safe for
 // concurrent use.
 type Counter struct {
-	trial   atomic.Uint32
-	packets atomic.Uint64
-	ear     *Ear
+	trial    atomic.Uint32
+	packets  atomic.Uint64
+	listener *Listener
 }
 
 // NewCounter counts on s, which must stay open until Close.
 func NewCounter(s *underlay.Socket) (*Counter, error) {
 	c := new(Counter)
 	var err error
-	c.ear, err = Hear(s, c.take)
+	c.listener, err = Listen(s, c.take)
 	return c, err
 }
 
@@ -36,4 +36,4 @@ func (c *Counter) begin(trial uint32) {
 }
 
 // Close ends the counting.
-func (c *Counter) Close() { c.ear.Close() }
+func (c *Counter) Close() { c.listener.Close() }

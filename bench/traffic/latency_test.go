@@ -17,13 +17,13 @@ func TestAKnownLatencyIsFound(t *testing.T) {
 	defer echo.Close()
 	const hold = 5 * time.Millisecond // each way
 	p := &Path{From: near, To: newRelay(t, far.LocalAddr(), 0, func() { time.Sleep(hold) }), Quiet: time.Second}
-	question := make([]byte, 64)
-	got, err := p.Probe(func(int) []byte { return question }, 20, 10)
+	request := make([]byte, 64)
+	got, err := p.Probe(func(int) []byte { return request }, 20, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Lost != 0 || got.Latencies.Count() != 10 {
-		t.Fatalf("lost %v, %d answers", got.Lost, got.Latencies.Count())
+		t.Fatalf("lost %v, %d responses", got.Lost, got.Latencies.Count())
 	}
 	// Less than what the relay holds back is impossible, but for the histogram's 3
 	// digits; a busy machine adds something.
@@ -33,7 +33,7 @@ func TestAKnownLatencyIsFound(t *testing.T) {
 	}
 }
 
-func TestQuestionsThatNobodyAnswersAreLost(t *testing.T) {
+func TestRequestsThatNobodyAnswersAreLost(t *testing.T) {
 	near, far := listen(t), listen(t)
 	n := 0
 	echo, err := NewEcho(far, netip.AddrPort{}, func([]byte) bool { n++; return n%4 != 0 })
@@ -42,12 +42,12 @@ func TestQuestionsThatNobodyAnswersAreLost(t *testing.T) {
 	}
 	defer echo.Close()
 	p := &Path{From: near, To: far.LocalAddr(), Quiet: 100 * time.Millisecond}
-	question := make([]byte, 64)
-	got, err := p.Probe(func(int) []byte { return question }, 1000, 40)
+	request := make([]byte, 64)
+	got, err := p.Probe(func(int) []byte { return request }, 1000, 40)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Lost != 0.25 || got.Latencies.Count() != 30 || got.Lateness.Count() != 40 {
-		t.Errorf("lost %v, %d answers, %d questions", got.Lost, got.Latencies.Count(), got.Lateness.Count())
+		t.Errorf("lost %v, %d responses, %d requests", got.Lost, got.Latencies.Count(), got.Lateness.Count())
 	}
 }

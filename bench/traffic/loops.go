@@ -11,60 +11,60 @@ import (
 
 // Transactions is what closed loops came to.
 type Transactions struct {
-	Latencies *measure.Latencies // from when a question was sent until its answer
-	Rate      float64            // answers per second
-	Lost      float64            // part of the questions that nobody answered
+	Latencies *measure.Latencies // from when a request was sent until its response
+	Rate      float64            // responses per second
+	Lost      float64            // part of the requests that nobody answered
 }
 
-// Loops asks all questions at once, and each again as soon as it is answered, for a
-// time: every question is a loop of its own (closed loop). A question that is not
-// answered for long is lost, and asked again. The memory of questions is the path's
+// Loops asks all requests at once, and each again as soon as it is answered, for a
+// time: every request is a loop of its own (closed loop). A request that is not
+// answered for long is lost, and asked again. The memory of requests is the path's
 // until Loops returns.
-func (p *Path) Loops(questions [][]byte, d time.Duration) (*Transactions, error) {
+func (p *Path) Loops(requests [][]byte, d time.Duration) (*Transactions, error) {
 	l := &loops{
-		path: p, clock: measure.NewClock(), trial: trials.Add(1), questions: questions,
+		path: p, clock: measure.NewClock(), trial: trials.Add(1), requests: requests,
 		to: underlay.NewDestination(p.To), batch: underlay.NewBatch(1),
-		sent: make([]time.Duration, len(questions)), latencies: measure.NewLatencies(),
+		sent: make([]time.Duration, len(requests)), latencies: measure.NewLatencies(),
 	}
-	ear, err := Hear(p.From, l.hear)
+	listener, err := Listen(p.From, l.receive)
 	if err != nil {
 		return nil, err
 	}
 	begin := l.clock.Now()
 	end := begin + d
 	for now := begin; now < end; now = l.clock.Now() {
-		l.askUnanswered(now)
+		l.sendUnanswered(now)
 		l.clock.SleepUntil(min(now+p.quiet(), end))
 	}
 	took := l.clock.Now() - begin
-	ear.Close()
+	listener.Close()
 	answered := float64(l.latencies.Count())
 	return &Transactions{
 		Latencies: l.latencies, Rate: answered / took.Seconds(), Lost: float64(l.lost) / max(1, answered+float64(l.lost)),
 	}, nil
 }
 
-// loops are questions under way, one in each loop.
+// loops are requests under way, one in each loop.
 type loops struct {
-	path      *Path
-	clock     measure.Clock
-	trial     uint32
-	questions [][]byte
-	to        underlay.Destination
+	path     *Path
+	clock    measure.Clock
+	trial    uint32
+	requests [][]byte
+	to       underlay.Destination
 
-	mu        sync.Mutex // protects what follows, and the memory of questions
+	mu        sync.Mutex // protects what follows, and the memory of requests
 	batch     *underlay.Batch
-	sent      []time.Duration // the question under way of each loop; 0 = none yet
+	sent      []time.Duration // the request under way of each loop; 0 = none yet
 	latencies *measure.Latencies
 	lost      int
 }
 
-// hear takes an answer and asks the question again. An answer to a question that
+// receive takes a response and asks the request again. A response to a request that
 // counted as lost is too late.
-func (l *loops) hear(datagram []byte, _ netip.AddrPort) {
+func (l *loops) receive(datagram []byte, _ netip.AddrPort) {
 	now := l.clock.Now()
 	m, ok := MarkOf(datagram)
-	if !ok || m.Trial != l.trial || int64(m.Number) >= int64(len(l.questions)) {
+	if !ok || m.Trial != l.trial || int64(m.Number) >= int64(len(l.requests)) {
 		return
 	}
 	l.mu.Lock()
@@ -76,8 +76,8 @@ func (l *loops) hear(datagram []byte, _ netip.AddrPort) {
 	l.ask(int(m.Number))
 }
 
-// askUnanswered starts every loop that has nothing under way, or not any more.
-func (l *loops) askUnanswered(now time.Duration) {
+// sendUnanswered starts every loop that has nothing under way, or not any more.
+func (l *loops) sendUnanswered(now time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, sent := range l.sent {
@@ -91,10 +91,10 @@ func (l *loops) askUnanswered(now time.Duration) {
 	}
 }
 
-// ask sends the question of a loop. l.mu is held.
+// ask sends the request of a loop. l.mu is held.
 func (l *loops) ask(i int) {
 	l.sent[i] = l.clock.Now()
-	l.path.put(Mark{Trial: l.trial, Number: uint32(i), Due: l.sent[i]}, l.questions[i])
-	l.batch.Add(l.path.From, &l.to, nil, l.questions[i])
+	l.path.put(Mark{Trial: l.trial, Number: uint32(i), Due: l.sent[i]}, l.requests[i])
+	l.batch.Add(l.path.From, &l.to, nil, l.requests[i])
 	l.batch.Flush()
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestEveryLoopHasOneQuestionUnderWay(t *testing.T) {
+func TestEveryLoopHasOneRequestUnderWay(t *testing.T) {
 	near, far := listen(t), listen(t)
 	const parallel = 4
 	asked := make(map[uint32]int)
@@ -31,10 +31,10 @@ func TestEveryLoopHasOneQuestionUnderWay(t *testing.T) {
 	// 10 ms.
 	n := got.Latencies.Count()
 	if n == 0 || n > 30 || got.Lost != 0 || got.Rate > 1/hold.Seconds() {
-		t.Errorf("%d answers, %v per second, lost %v", n, got.Rate, got.Lost)
+		t.Errorf("%d responses, %v per second, lost %v", n, got.Rate, got.Lost)
 	}
 	if least := got.Latencies.At(0); least < hold*998/1000 {
-		t.Errorf("an answer after %v", least)
+		t.Errorf("a response after %v", least)
 	}
 	total := 0
 	for i := range uint32(parallel) {
@@ -59,6 +59,6 @@ func TestALoopGoesOnAfterALoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Latencies.Count() < 3 || got.Lost == 0 {
-		t.Errorf("%d answers, lost %v", got.Latencies.Count(), got.Lost)
+		t.Errorf("%d responses, lost %v", got.Latencies.Count(), got.Lost)
 	}
 }

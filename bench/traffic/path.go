@@ -13,9 +13,9 @@ import (
 type Path struct {
 	From *underlay.Socket
 	To   netip.AddrPort
-	// Mend makes a datagram right again whose mark has changed, for instance its
+	// FixChecksum makes a datagram right again whose mark has changed, for instance its
 	// checksum. nil = nothing has to be.
-	Mend func(datagram []byte)
+	FixChecksum func(datagram []byte)
 	// Quiet is how long nothing may come until everything counts as arrived that
 	// ever will. 0 = 20 ms.
 	Quiet time.Duration
@@ -69,8 +69,8 @@ func (p *Path) Trial(datagrams [][]byte, rate float64, d time.Duration, c *Count
 
 func (p *Path) put(m Mark, datagram []byte) {
 	m.Put(datagram)
-	if p.Mend != nil {
-		p.Mend(datagram)
+	if p.FixChecksum != nil {
+		p.FixChecksum(datagram)
 	}
 }
 

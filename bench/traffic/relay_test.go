@@ -8,7 +8,7 @@ import (
 )
 
 // relay is a path with a known fault: it loses every n-th datagram, and holds
-// each one and each answer back.
+// each one and each response back.
 type relay struct {
 	socket *net.UDPConn
 	far    *net.UDPConn

@@ -89,7 +89,7 @@ func TestAKnownLossIsFound(t *testing.T) {
 	}
 }
 
-func TestEveryQuestionIsAnswered(t *testing.T) {
+func TestEveryRequestIsAnswered(t *testing.T) {
 	t.Parallel()
 	near, far := listen(t), listen(t)
 	echo, err := NewEcho(far, netip.AddrPort{}, nil)
@@ -98,13 +98,13 @@ func TestEveryQuestionIsAnswered(t *testing.T) {
 	}
 	defer echo.Close()
 	p := &Path{From: near, To: far.LocalAddr(), Quiet: time.Hour}
-	question := make([]byte, 64)
-	got, err := p.Probe(func(int) []byte { return question }, 1000, 40)
+	request := make([]byte, 64)
+	got, err := p.Probe(func(int) []byte { return request }, 1000, 40)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Lost != 0 || got.Latencies.Count() != 40 || got.Lateness.Count() != 40 {
-		t.Errorf("lost %v, %d answers, %d questions", got.Lost, got.Latencies.Count(), got.Lateness.Count())
+		t.Errorf("lost %v, %d responses, %d requests", got.Lost, got.Latencies.Count(), got.Lateness.Count())
 	}
 }
 
@@ -117,7 +117,7 @@ func TestMarksAreMended(t *testing.T) {
 	}
 	defer counter.Close()
 	var mended []uint32
-	p := &Path{From: near, To: far.LocalAddr(), Mend: func(b []byte) {
+	p := &Path{From: near, To: far.LocalAddr(), FixChecksum: func(b []byte) {
 		m, _ := MarkOf(b)
 		mended = append(mended, m.Trial)
 	}}

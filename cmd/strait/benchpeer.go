@@ -23,7 +23,7 @@ type peerFlags struct {
 	repetitions             int
 	quick, list, all        bool
 	tests, from, json, page string
-	subjects, plugged       []string
+	subjects, custom        []string
 	wireGuardGo, baseline   string
 }
 
@@ -66,7 +66,7 @@ A and likewise for B:
 	c.Flags().BoolVar(&f.all, "all", false, "measure the further tests too")
 	c.Flags().StringVar(&f.tests, "run", "", "measure only tests whose MODE/NAME matches this regular expression")
 	c.Flags().StringSliceVar(&f.subjects, "subjects", nil, "measure only these, and those of --baseline and --subject")
-	c.Flags().StringArrayVar(&f.plugged, "subject", nil, "measure these gateways too, NAME=COMMAND; may be repeated")
+	c.Flags().StringArrayVar(&f.custom, "subject", nil, "measure these gateways too, NAME=COMMAND; may be repeated")
 	c.Flags().StringVar(&f.wireGuardGo, "wireguard-go", "wireguard-go", "wireguard-go of the peer; build it with: go build golang.zx2c4.com/wireguard")
 	c.Flags().StringVar(&f.baseline, "baseline", "", "another strait binary, to be measured beside this one")
 	c.Flags().StringVar(&f.from, "from", "", "read an earlier result instead of measuring")
@@ -108,7 +108,7 @@ func (f *peerFlags) run(cmd *cobra.Command) error {
 // part reports whether the run is not the usual one, so that its figures are of
 // interest besides the demands.
 func (f *peerFlags) part() bool {
-	return f.all || f.tests != "" || f.baseline != "" || len(f.subjects)+len(f.plugged) > 0
+	return f.all || f.tests != "" || f.baseline != "" || len(f.subjects)+len(f.custom) > 0
 }
 
 // measure is the run, measured or read. A run that was cut short comes with its error.
@@ -147,12 +147,12 @@ func (f *peerFlags) options(cmd *cobra.Command) (o rig.Options, err error) {
 	if o.Repetitions < 1 {
 		return o, &usageError{fmt.Errorf("-n %d: measure at least once", f.repetitions), "strait bench peer --help"}
 	}
-	for _, text := range f.plugged {
-		p, err := rig.ParsePlugged(text)
+	for _, text := range f.custom {
+		p, err := rig.ParseCustomSubject(text)
 		if err != nil {
 			return o, &usageError{err, "strait bench peer --help"}
 		}
-		o.Plugged = append(o.Plugged, p)
+		o.Custom = append(o.Custom, p)
 	}
 	pattern, err := regexp.Compile(f.tests)
 	if err != nil {

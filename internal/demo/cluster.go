@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"syscall"
 
@@ -12,6 +11,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/freeport"
 )
 
 // portAttempts is how often the gateway is started on a new port because another
@@ -56,7 +56,7 @@ func startCluster(p plan, privateKeyFile, remote string, peer config.Peer, log *
 func (c *cluster) startGateway(remote string, w config.WireGuard, log *slog.Logger) error {
 	for attempt := 1; ; attempt++ {
 		var err error
-		if w.ListenPort, err = freePort(); err != nil {
+		if w.ListenPort, err = freeport.UDP(); err != nil {
 			return err
 		}
 		if c.overlay, err = openOverlay(c.nodeUnderlay, c.gatewayUnderlay, c.vni); err != nil {
@@ -77,16 +77,6 @@ func (c *cluster) startGateway(remote string, w config.WireGuard, log *slog.Logg
 			return fmt.Errorf("start the gateway: %w", err)
 		}
 	}
-}
-
-// freePort finds a UDP port that is unused at the moment, on any address.
-func freePort() (uint16, error) {
-	socket, err := net.ListenUDP("udp", nil)
-	if err != nil {
-		return 0, fmt.Errorf("find a free UDP port: %w", err)
-	}
-	defer socket.Close()
-	return socket.LocalAddr().(*net.UDPAddr).AddrPort().Port(), nil
 }
 
 // close stops the parts that were started.

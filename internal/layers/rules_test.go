@@ -31,6 +31,7 @@ var layers = [][]string{
 	{"k8s/verify", "k8s/gather"},
 	{"k8s/preflight"},
 	{"k8s/uninstall"},
+	{"internal/freeport"},
 	{"internal/demo"},
 	{"bench/result", "bench/measure"},
 	{"bench/traffic", "bench/report", "bench/model", "bench/rig/traffic"},

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A plugged subject: gateways that are the kernel, without any encryption. It shows what such a command has to do:
+# A custom subject: gateways that are the kernel, without any encryption. It shows what such a command has to do:
 #
 #	strait bench peer --subject kernel=bench/rig/testdata/kernel-gateways.sh
 set -e

@@ -26,7 +26,7 @@ type End struct {
 	flows   atomic.Uint32 // new flows begun
 }
 
-// Serve is the whole life of an end: it listens, prints nothing, and answers calls
+// Serve is the whole life of an end: it listens, prints nothing, and responses calls
 // on the pipe until that is closed.
 func Serve(pipe io.ReadWriteCloser) error {
 	e := new(End)

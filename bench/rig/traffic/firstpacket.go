@@ -15,16 +15,16 @@ type FirstPackets struct {
 	Duration time.Duration
 }
 
-// FirstPacket is the answer.
+// FirstPacket is the response.
 type FirstPacket struct {
 	New, Known Latencies
-	// Extra is the median of what a new flow took more than the known one, of questions
+	// Extra is the median of what a new flow took more than the known one, of requests
 	// asked one right after the other: what drifts in between meets both.
 	Extra time.Duration
 }
 
 // FirstPackets returns when the duration is over. Opening a socket is not timed, and
-// happens before every question, so that all come after the same pause; what a fresh
+// happens before every request, so that all come after the same pause; what a fresh
 // one costs the kernels of both ends is timed, so compare with a path that has no
 // gateway.
 func (e *End) FirstPackets(f FirstPackets, result *FirstPacket) error {
@@ -72,7 +72,7 @@ func ping(c net.Conn, to *recorder) (took time.Duration, err error) {
 		return 0, err
 	}
 	if _, err := c.Read(message[:]); err != nil {
-		return 0, fmt.Errorf("a datagram got no answer: %w", err)
+		return 0, fmt.Errorf("a datagram got no response: %w", err)
 	}
 	answered := to.clock.Now()
 	to.record(asked, answered)

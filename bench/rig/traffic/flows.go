@@ -56,12 +56,12 @@ func (e *End) SendFlows(f Flows, sent *FlowsSent) error {
 	// What belongs to this trial begins with its moment.
 	payload := make([]byte, max(f.Size, dueLen))
 	binary.BigEndian.PutUint64(payload, uint64(monotonic()))
-	answers, err := hearNobody(netip.AddrPortFrom(f.To, portUDPEcho), payload[:dueLen])
+	responses, err := listenUnbound(netip.AddrPortFrom(f.To, portUDPEcho), payload[:dueLen])
 	if err != nil {
 		return err
 	}
 	err = f.send(portUDPEcho, payload, &sent.Packets, func() uint32 { return e.flows.Add(1) })
-	sent.Answered = answers.settle(sent.Packets.Sent)
+	sent.Answered = responses.settle(sent.Packets.Sent)
 	return err
 }
 

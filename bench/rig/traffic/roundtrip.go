@@ -28,7 +28,7 @@ type Latencies struct {
 	P50, P90, P99, P999, Max time.Duration
 }
 
-// patience is how long an answer may take before the path counts as broken.
+// patience is how long a response may take before the path counts as broken.
 const patience = 5 * time.Second
 
 // RoundTrips returns when the duration is over.

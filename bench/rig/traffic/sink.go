@@ -97,7 +97,7 @@ func (s *sink) receive(p *underlay.Poller, r *underlay.Receiver) {
 	}
 }
 
-// Count answers what has arrived so far.
+// Count responses what has arrived so far.
 func (e *End) Count(_ Nothing, c *Count) error {
 	*c = Count{At: monotonic(), Stream: e.sink.stream.Load(), Datagrams: e.sink.datagrams.Load(), Bytes: e.sink.bytes.Load()}
 	for _, s := range e.sink.sockets {

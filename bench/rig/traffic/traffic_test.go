@@ -62,8 +62,8 @@ func TestNoTwoNewFlowsAreAlike(t *testing.T) {
 
 func TestAnswersAreThoseOfTheTrial(t *testing.T) {
 	t.Parallel()
-	n := &nobody{from: netip.MustParseAddrPort("10.0.2.9:7004"), begin: []byte("trial-02")}
-	answer := func(from string, payload string) []byte {
+	n := &unboundListener{from: netip.MustParseAddrPort("10.0.2.9:7004"), begin: []byte("trial-02")}
+	response := func(from string, payload string) []byte {
 		b := udpPacket(netip.MustParseAddrPort("10.0.1.129:2000"), []byte(payload))
 		setSource(b, netip.MustParseAddrPort(from))
 		binary.BigEndian.PutUint16(b[2:], uint16(len(b))) // as the kernel would
@@ -75,19 +75,19 @@ func TestAnswersAreThoseOfTheTrial(t *testing.T) {
 		packet []byte
 		want   bool
 	}{
-		"the answer":            {answer(right, "trial-02 and more"), true},
-		"of an earlier trial":   {answer(right, "trial-01"), false},
-		"from another port":     {answer("10.0.2.9:7003", "trial-02"), false},
-		"from another address":  {answer("10.0.2.8:7004", "trial-02"), false},
-		"too short for a trial": {answer(right, "trial"), false},
-		"cut short on the way":  {answer(right, "trial-02")[:30], false},
+		"the response":          {response(right, "trial-02 and more"), true},
+		"of an earlier trial":   {response(right, "trial-01"), false},
+		"from another port":     {response("10.0.2.9:7003", "trial-02"), false},
+		"from another address":  {response("10.0.2.8:7004", "trial-02"), false},
+		"too short for a trial": {response(right, "trial"), false},
+		"cut short on the way":  {response(right, "trial-02")[:30], false},
 		"nothing":               {nil, false},
 	} {
-		if got := n.isAnswer(c.packet); got != c.want {
-			t.Errorf("%s: taken for an answer: %v", name, got)
+		if got := n.isResponse(c.packet); got != c.want {
+			t.Errorf("%s: taken for a response: %v", name, got)
 		}
 	}
-	b := answer(right, "odd")
+	b := response(right, "odd")
 	var ip packet.IP
 	if fault := packet.Parse(b, &ip); fault != packet.FaultNone {
 		t.Fatal(fault)

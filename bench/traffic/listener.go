@@ -7,16 +7,16 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Ear hands everything that arrives on a socket to a function.
-type Ear struct {
+// Listener hands everything that arrives on a socket to a function.
+type Listener struct {
 	poller *underlay.Poller
 	done   sync.WaitGroup
 }
 
-// Hear hands every datagram that arrives on s to take, and who sent it, on one
+// Listen passes every datagram that arrives on s to take, and who sent it, on one
 // goroutine, until Close. The memory of a datagram is take's until it returns. s
 // must stay open until Close.
-func Hear(s *underlay.Socket, take func(datagram []byte, from netip.AddrPort)) (*Ear, error) {
+func Listen(s *underlay.Socket, take func(datagram []byte, from netip.AddrPort)) (*Listener, error) {
 	poller, err := underlay.NewPoller()
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func Hear(s *underlay.Socket, take func(datagram []byte, from netip.AddrPort)) (
 		poller.Close()
 		return nil, err
 	}
-	e := &Ear{poller: poller}
+	e := &Listener{poller: poller}
 	from := underlay.NewReceiver(s)
 	e.done.Go(func() {
 		for poller.Wait(func() bool { return drain(from, take) }) == nil {
@@ -49,7 +49,7 @@ func drain(r *underlay.Receiver, take func([]byte, netip.AddrPort)) bool {
 }
 
 // Close ends the hearing and waits for it. The socket stays open.
-func (e *Ear) Close() {
+func (e *Listener) Close() {
 	e.poller.Close()
 	e.done.Wait()
 }

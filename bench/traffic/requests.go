@@ -10,22 +10,22 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Answers is what came back of questions.
-type Answers struct {
-	Latencies *measure.Latencies // from when a question was due until its answer
-	Lateness  *measure.Latencies // from when a question was due until it was sent: the generator's own part
-	Lost      float64            // part of the questions that nobody answered
+// Responses is what came back of requests.
+type Responses struct {
+	Latencies *measure.Latencies // from when a request was due until its response
+	Lateness  *measure.Latencies // from when a request was due until it was sent: the generator's own part
+	Lost      float64            // part of the requests that nobody answered
 }
 
-// Probe asks questions at a rate, whether or not answers come, and hears the
-// answers on the socket it asks from. question gives the datagram with a number,
+// Probe asks requests at a rate, whether or not responses come, and hears the
+// answers on the socket it asks from. request gives the datagram with a number,
 // counted from 0; its memory is the path's until the next one.
-func (p *Path) Probe(question func(i int) []byte, rate float64, count int) (*Answers, error) {
+func (p *Path) Probe(request func(i int) []byte, rate float64, count int) (*Responses, error) {
 	clock := measure.NewClock()
-	a := &Answers{Latencies: measure.NewLatencies(), Lateness: measure.NewLatencies()}
+	a := &Responses{Latencies: measure.NewLatencies(), Lateness: measure.NewLatencies()}
 	trial := trials.Add(1)
 	var mu sync.Mutex // protects a.Latencies
-	ear, err := Hear(p.From, func(datagram []byte, _ netip.AddrPort) {
+	listener, err := Listen(p.From, func(datagram []byte, _ netip.AddrPort) {
 		now := clock.Now()
 		if m, ok := MarkOf(datagram); ok && m.Trial == trial {
 			mu.Lock()
@@ -36,9 +36,9 @@ func (p *Path) Probe(question func(i int) []byte, rate float64, count int) (*Ans
 	if err != nil {
 		return nil, err
 	}
-	defer ear.Close()
+	defer listener.Close()
 	var asking sync.WaitGroup
-	asking.Go(func() { p.ask(clock, a.Lateness, trial, question, rate, count) })
+	asking.Go(func() { p.ask(clock, a.Lateness, trial, request, rate, count) })
 	asking.Wait()
 
 	answered := func() int {
@@ -53,8 +53,8 @@ func (p *Path) Probe(question func(i int) []byte, rate float64, count int) (*Ans
 	return a, nil
 }
 
-// ask sends the questions, on a goroutine of its own.
-func (p *Path) ask(clock measure.Clock, late *measure.Latencies, trial uint32, question func(int) []byte, rate float64, count int) {
+// ask sends the requests, on a goroutine of its own.
+func (p *Path) ask(clock measure.Clock, late *measure.Latencies, trial uint32, request func(int) []byte, rate float64, count int) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its sharpness with it
 	measure.Sharp()
 	batch := underlay.NewBatch(1)
@@ -63,7 +63,7 @@ func (p *Path) ask(clock measure.Clock, late *measure.Latencies, trial uint32, q
 	for i := range count {
 		due := pace.At(i)
 		clock.SleepUntil(due)
-		datagram := question(i)
+		datagram := request(i)
 		p.put(Mark{Trial: trial, Number: uint32(i), Due: due}, datagram)
 		late.Record(due, clock.Now())
 		batch.Add(p.From, &to, nil, datagram)

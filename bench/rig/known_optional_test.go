@@ -96,13 +96,13 @@ func TestNewFlowsAreNewAndTheirLossIsFound(t *testing.T) {
 	}
 	filter(t, p, "udp sport 7004 numgen inc mod 50 == 0 drop")
 	if got := rate(); got > lossless {
-		t.Errorf("every 50th answer is lost, and %.0f per second are answered with less than one percent of loss", got)
+		t.Errorf("every 50th response is lost, and %.0f per second are answered with less than one percent of loss", got)
 	}
 	filter(t, p, "accept")
 	atLeastOnce(t, "new flows per second on a path without loss", lossless, rate)
 }
 
-func TestAStallCountsForEveryQuestionThatItDelays(t *testing.T) {
+func TestAStallCountsForEveryRequestThatItDelays(t *testing.T) {
 	r := newTestRig(t)
 	p := placed(t, r, plainSubject())
 	_, answering, err := r.twoEnds(p, p.a.pod, p.b.pod)
@@ -123,15 +123,15 @@ func TestAStallCountsForEveryQuestionThatItDelays(t *testing.T) {
 		time.Sleep(stall)
 		signal(unix.SIGCONT)
 	}()
-	m, err := r.questions(p, rate, stall+rest)
+	m, err := r.requests(p, rate, stall+rest)
 	<-stalled
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A third of the questions is due during the stall and waits for its end: half of
-	// those for half of it at least. A sender that waits for answers sees one of them.
+	// A third of the requests is due during the stall and waits for its end: half of
+	// those for half of it at least. A sender that waits for responses sees one of them.
 	if got := time.Duration(m[unitLongest]); got < stall*9/10 {
-		t.Errorf("a stall of %v, and the longest answer took %v", stall, got)
+		t.Errorf("a stall of %v, and the longest response took %v", stall, got)
 	}
 	if got := time.Duration(m["p90-ns"]); got < stall/2 {
 		t.Errorf("a stall of %v for a third of the time, and p90 is %v", stall, got)

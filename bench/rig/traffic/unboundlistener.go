@@ -15,19 +15,19 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// nobody counts answers that come for addresses nobody has. The pod's routes drop
+// unboundListener counts responses that come for addresses nobody has. The pod's routes drop
 // them, but the link has seen them before.
-type nobody struct {
-	fd      int
-	from    netip.AddrPort
-	begin   []byte // of the payload
-	answers atomic.Int64
-	closing atomic.Bool
-	done    chan struct{}
+type unboundListener struct {
+	fd        int
+	from      netip.AddrPort
+	begin     []byte // of the payload
+	responses atomic.Int64
+	closing   atomic.Bool
+	done      chan struct{}
 }
 
-// hearNobody counts, until settle, UDP payloads from an address that begin so.
-func hearNobody(from netip.AddrPort, begin []byte) (*nobody, error) {
+// listenUnbound counts, until settle, UDP payloads from an address that begin so.
+func listenUnbound(from netip.AddrPort, begin []byte) (*unboundListener, error) {
 	ipv4 := binary.NativeEndian.Uint16([]byte{unix.ETH_P_IP >> 8, unix.ETH_P_IP & 0xff})
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(ipv4))
 	if err != nil {
@@ -39,22 +39,22 @@ func hearNobody(from netip.AddrPort, begin []byte) (*nobody, error) {
 		unix.Close(fd)
 		return nil, os.NewSyscallError("setsockopt", err)
 	}
-	n := &nobody{fd: fd, from: from, begin: begin, done: make(chan struct{})}
-	go n.hear()
+	n := &unboundListener{fd: fd, from: from, begin: begin, done: make(chan struct{})}
+	go n.receive()
 	return n, nil
 }
 
-func (n *nobody) hear() {
+func (n *unboundListener) receive() {
 	defer close(n.done)
 	defer unix.Close(n.fd)
 	for b := make([]byte, 1<<16); !n.closing.Load(); {
-		if size, err := unix.Read(n.fd, b); err == nil && n.isAnswer(b[:size]) {
-			n.answers.Add(1)
+		if size, err := unix.Read(n.fd, b); err == nil && n.isResponse(b[:size]) {
+			n.responses.Add(1)
 		}
 	}
 }
 
-func (n *nobody) isAnswer(b []byte) bool {
+func (n *unboundListener) isResponse(b []byte) bool {
 	var ip packet.IP
 	if packet.Parse(b, &ip) != packet.FaultNone || ip.Proto != packet.ProtoUDP || ip.Src != n.from.Addr() || ip.Fragment != packet.Unfragmented {
 		return false
@@ -64,18 +64,18 @@ func (n *nobody) isAnswer(b []byte) bool {
 		bytes.HasPrefix(udp[packet.UDPHeaderLen:], n.begin)
 }
 
-// settle waits until so many answers have come, or none has for a while, and ends the
+// settle waits until so many responses have come, or none has for a while, and ends the
 // counting.
-func (n *nobody) settle(all int) int {
+func (n *unboundListener) settle(all int) int {
 	const quiet = 100 * time.Millisecond
 	clock := measure.NewClock()
-	for last, since := int64(0), time.Duration(0); clock.Now()-since < quiet && int(n.answers.Load()) < all; {
-		if now := n.answers.Load(); now != last {
+	for last, since := int64(0), time.Duration(0); clock.Now()-since < quiet && int(n.responses.Load()) < all; {
+		if now := n.responses.Load(); now != last {
 			last, since = now, clock.Now()
 		}
 		clock.SleepUntil(clock.Now() + time.Millisecond)
 	}
 	n.closing.Store(true)
 	<-n.done
-	return int(n.answers.Load())
+	return int(n.responses.Load())
 }

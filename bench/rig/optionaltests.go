@@ -28,11 +28,11 @@ func payloadsOf(sizes []int) []int {
 	return payloads
 }
 
-// furtherTests are measured in a mode when all tests are asked for.
-func furtherTests(mode Mode, l lengths, plugged []string) (all []test) {
-	gateways := gatewayNames(mode, plugged)
+// optionalTests are measured in a mode when all tests are asked for.
+func optionalTests(mode Mode, l lengths, custom []string) (all []test) {
+	gateways := gatewayNames(mode, custom)
 	add := func(name string, measure func(*Rig, *setting) (metrics, error), subjects ...string) {
-		all = append(all, test{name: name, mode: mode, subjects: subjects, measure: measure, further: true})
+		all = append(all, test{name: name, mode: mode, subjects: subjects, measure: measure, optional: true})
 	}
 	beside := func(limit string) []string { return append(slices.Clone(gateways), limit) }
 	if mode == SameHost {
@@ -56,7 +56,7 @@ func furtherTests(mode Mode, l lengths, plugged []string) (all []test) {
 	}
 	for _, rate := range []int{1, 10} {
 		add(fmt.Sprintf("open-loop/rate=%dk", rate), func(r *Rig, p *setting) (metrics, error) {
-			return r.questions(p, float64(rate)*1000, l.roundTrips)
+			return r.requests(p, float64(rate)*1000, l.roundTrips)
 		}, beside(namePlain)...)
 	}
 	add("new-flows", func(r *Rig, p *setting) (metrics, error) { return r.newFlows(p, l.trial) }, beside(namePlain)...)
@@ -68,11 +68,11 @@ func furtherTests(mode Mode, l lengths, plugged []string) (all []test) {
 }
 
 // allTests are the usual tests of all modes, and the further ones too if asked for.
-func allTests(l lengths, plugged []string, further bool) (all []test) {
+func allTests(l lengths, custom []string, optional bool) (all []test) {
 	for _, mode := range modes {
-		all = append(all, usualTests(mode, l, plugged)...)
-		if further {
-			all = append(all, furtherTests(mode, l, plugged)...)
+		all = append(all, usualTests(mode, l, custom)...)
+		if optional {
+			all = append(all, optionalTests(mode, l, custom)...)
 		}
 	}
 	return all

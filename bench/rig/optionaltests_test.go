@@ -18,7 +18,7 @@ func planOf(o Options) (names []string) {
 func TestFurtherTestsAreMeasuredOnlyWhenAskedFor(t *testing.T) {
 	t.Parallel()
 	matching := func(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
-	const usual, further = "nogro/tcp/streams=1/direction=a-to-b", "nogro/new-flows"
+	const usual, optional = "nogro/tcp/streams=1/direction=a-to-b", "nogro/new-flows"
 	for _, c := range []struct {
 		name               string
 		options            Options
@@ -32,7 +32,7 @@ func TestFurtherTestsAreMeasuredOnlyWhenAskedFor(t *testing.T) {
 		{"nothing there is", Options{Run: matching("no such test")}, false, false},
 	} {
 		got := planOf(c.options)
-		if slices.Contains(got, usual) != c.isUsual || slices.Contains(got, further) != c.isFurther {
+		if slices.Contains(got, usual) != c.isUsual || slices.Contains(got, optional) != c.isFurther {
 			t.Errorf("%s: measures %v", c.name, got)
 		}
 	}

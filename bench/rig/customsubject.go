@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// Plugged is a subject that somebody else provides: a command that makes a pair of
+// Custom is a subject that somebody else provides: a command that makes a pair of
 // gateways and keeps them up until it gets SIGTERM. It runs as root, outside all
 // namespaces; everything that it starts is accounted to the gateways. Its nodes are
 // those of strait: a tunnel device of the kernel towards the gateway's underlay
 // address, and a route for the other cluster's prefix. Its environment says
 // everything else, see Variables.
-type Plugged struct {
+type Custom struct {
 	Name    string
 	Command string // for sh -c
 }
 
-// ParsePlugged reads NAME=COMMAND.
-func ParsePlugged(text string) (Plugged, error) {
+// ParseCustomSubject reads NAME=COMMAND.
+func ParseCustomSubject(text string) (Custom, error) {
 	name, command, ok := strings.Cut(text, "=")
 	if !ok || name == "" || command == "" || strings.ContainsAny(name, " \t/") {
-		return Plugged{}, fmt.Errorf("%q is no subject: write NAME=COMMAND, for instance mine=./gateways.sh", text)
+		return Custom{}, fmt.Errorf("%q is no subject: write NAME=COMMAND, for instance mine=./gateways.sh", text)
 	}
-	return Plugged{name, command}, nil
+	return Custom{name, command}, nil
 }
 
-// Variables explain the environment of a plugged subject's command. Each exists for
+// Variables explain the environment of a custom subject's command. Each exists for
 // A and for B, as the last letter says.
 var Variables = [][2]string{
 	{"RIG_GATEWAY_A", "network namespace (as `ip netns` knows it) of the gateway"},
@@ -42,7 +42,7 @@ var Variables = [][2]string{
 	{"RIG_VNI_A", "virtual network identifier of the node"},
 }
 
-func pluggedSubject(s Plugged) *Subject {
+func customSubject(s Custom) *Subject {
 	return &Subject{
 		Name: s.Name, translated: true,
 		up: func(r *Rig, t *topology) ([]*process, error) {
@@ -55,8 +55,8 @@ func pluggedSubject(s Plugged) *Subject {
 			}); err != nil {
 				return nil, err
 			}
-			outside := &namespace{role: "plugged-" + s.Name, fd: home}
-			p, err := outside.start(t.gateways, r.dir, pluggedEnvironment(t, encapsulation), nil, "sh", "-c", s.Command)
+			outside := &namespace{role: "custom-" + s.Name, fd: home}
+			p, err := outside.start(t.gateways, r.dir, customEnvironment(t, encapsulation), nil, "sh", "-c", s.Command)
 			if err != nil {
 				return nil, err
 			}
@@ -65,8 +65,8 @@ func pluggedSubject(s Plugged) *Subject {
 	}
 }
 
-// pluggedEnvironment is the environment that Variables explain.
-func pluggedEnvironment(t *topology, encapsulation string) (env []string) {
+// customEnvironment is the environment that Variables explain.
+func customEnvironment(t *topology, encapsulation string) (env []string) {
 	for _, s := range t.sites() {
 		values := []any{
 			s.gw.name, s.node.name, s.gwUnderlay[0], s.nodeUnderlay[0], s.wan[0], gwInternal[0], nodeInternal[0],

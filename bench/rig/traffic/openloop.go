@@ -1,0 +1,93 @@
+package traffic
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"strait.dev/strait/bench/measure"
+)
+
+// Requests asks for UDP datagrams that are answered, at a rate that does not depend
+// on the responses (open loop). All are of one flow.
+type Requests struct {
+	To       netip.Addr
+	Size     int     // payload, bytes; dueLen at least
+	Rate     float64 // per second
+	Duration time.Duration
+}
+
+// Responses is what came of requests.
+type Responses struct {
+	Wanted    int           // requests that were due
+	Latencies Latencies     // from when a request was due until its response had come
+	Late      time.Duration // from when a request was due until it was sent, median
+}
+
+const (
+	// dueLen is the length of what a request begins with: when it was due, bytes.
+	dueLen = 8
+	// answerTime is how long the responses to the last requests may be under way.
+	answerTime = time.Second
+)
+
+// Ask returns when all requests are answered, or no response is likely to come any more.
+func (e *End) Ask(q Requests, a *Responses) error {
+	c, err := net.Dial("udp", netip.AddrPortFrom(q.To, portUDPEcho).String())
+	if err != nil {
+		return err
+	}
+	seen := newRecorder()
+	received := make(chan struct{})
+	go func() {
+		defer close(received)
+		receiveResponses(c, q.Size, seen)
+	}()
+	late := measure.NewLatencies()
+	a.Wanted = ask(c, q, seen.clock, late)
+	for end := seen.clock.Now() + answerTime; seen.count() < a.Wanted && seen.clock.Now() < end; {
+		seen.clock.SleepUntil(seen.clock.Now() + time.Millisecond)
+	}
+	err = c.Close()
+	<-received
+	a.Latencies, a.Late = seen.latencies(), late.At(0.5)
+	return err
+}
+
+// ask sends the requests when they are due, and says how many those were. One that
+// the kernel refuses gets no response either.
+func ask(c net.Conn, q Requests, clock measure.Clock, late *measure.Latencies) (wanted int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	measure.Sharp()
+	request := make([]byte, q.Size)
+	pace := measure.Pace{Rate: q.Rate, Start: clock.Now()}
+	for end := pace.Start + q.Duration; pace.At(wanted) < end; wanted++ {
+		due := pace.At(wanted)
+		clock.SleepUntil(due)
+		late.Record(due, clock.Now())
+		binary.BigEndian.PutUint64(request, uint64(due))
+		_, _ = c.Write(request)
+	}
+	return wanted
+}
+
+// receiveResponses records responses until the socket is closed.
+func receiveResponses(c net.Conn, size int, to *recorder) {
+	response := make([]byte, size)
+	for {
+		n, err := c.Read(response)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil && n >= dueLen { // an ICMP error is no response
+			to.record(time.Duration(binary.BigEndian.Uint64(response)), to.clock.Now())
+		}
+	}
+}
+
+// Ask sends requests at a rate and returns when they are answered.
+func (c *Client) Ask(q Requests) (Responses, error) { return call[Responses](c, "Ask", q) }
