@@ -6,51 +6,52 @@ import (
 	"net/netip"
 )
 
-// Desired is what a node's kernel shall do. It is plain data and does not change after
-// it has been given away.
+// Desired is the desired state of a node's kernel. It is plain data and must not be
+// modified after it has been passed on.
 type Desired struct {
-	// Addresses are the node's internal ones, one of a family at most.
+	// Addresses are the node's internal addresses, at most one per family.
 	Addresses []netip.Addr
 
-	// Pods are the ranges of this cluster's pods: sources that keep their addresses on
-	// the way to gateways. Other sources get the internal address of the node.
+	// Pods are the CIDRs of this cluster's pods: sources that keep their addresses on the
+	// path to gateways. Other sources get the internal address of the node.
 	Pods []netip.Prefix
 
 	Gateways []Gateway
 
-	// Routes are the ranges of other clusters as this one sees them, each once.
+	// Routes are the CIDRs to which other clusters are mapped, each once.
 	Routes []Route
 
-	// Nothing is true where nothing of ours is to be there at all, not even the rules for
-	// source addresses. All the rest is empty then.
+	// Nothing removes everything that belongs to Strait, including the rules for source
+	// addresses. All other fields must be empty then.
 	Nothing bool
 }
 
 // Gateway is the node's end of the overlay to one gateway.
 type Gateway struct {
 	Name          string
-	Underlay      netip.Addr   // of its pod: frames go there
-	Addresses     []netip.Addr // its internal ones, one of a family at most
-	VNI           uint32       // 1 to 16777215, its own at this node
+	Underlay      netip.Addr   // of its pod: the destination of frames
+	Addresses     []netip.Addr // its internal addresses, at most one per family
+	VNI           uint32       // 1 to 16777215, unique on this node
 	Encapsulation Encapsulation
-	MTU           int // the largest IP packet, bytes
+	MTU           int // the largest IP packet in bytes
 }
 
-// Route is where a range of another cluster goes.
+// Route is the next hop for a CIDR of another cluster.
 type Route struct {
 	Prefix  netip.Prefix
-	Gateway string // its name; empty: nowhere, the packets are dropped
+	Gateway string // its name; empty: the packets are dropped
 }
 
-// The widest ranges that are routed. A wider one would take over most of what the
-// node does.
+// The widest prefixes that can be routed. A wider one would take over most of the node's
+// traffic.
 const (
 	widest4 = 8
 	widest6 = 16
 )
 
-// minMTU is what every IPv4 host takes (RFC 791, section 3.1), minMTU6 what every link
-// of IPv6 carries (RFC 8200, section 5). A gateway with less than that has no IPv6.
+// minMTU is the packet size that every IPv4 host accepts (RFC 791, section 3.1), minMTU6
+// the MTU that every IPv6 link has (RFC 8200, section 5). A gateway with a smaller MTU than
+// minMTU6 has no IPv6.
 const (
 	minMTU  = 576
 	minMTU6 = 1280
@@ -58,17 +59,17 @@ const (
 
 const maxVNI = 1<<24 - 1
 
-// Validate says what cannot be done, so that nothing is done by half. It refuses
-// routes that would cut the node off from its gateways or take over its network.
+// Validate returns an error if d cannot be applied as a whole. It rejects routes that would
+// cut the node off from its gateways or take over its network.
 func (d Desired) Validate() error {
 	if d.Nothing && len(d.Addresses)+len(d.Pods)+len(d.Gateways)+len(d.Routes) > 0 {
-		return errors.New("node: nothing is desired, and something; leave out the one or the other")
+		return errors.New("node: Nothing is set together with other fields; set one or the other")
 	}
 	if err := onePerFamily(d.Addresses); err != nil {
 		return fmt.Errorf("node: internal addresses of the node: %w", err)
 	}
 	if len(d.Gateways) > 0 && len(d.Addresses) == 0 {
-		return errors.New("node: the node has no internal address; give it one, so that gateways can answer it")
+		return errors.New("node: the node has no internal address; set one, which gateways send replies to")
 	}
 	names, vnis := map[string]bool{}, map[uint32]string{}
 	by := map[Encapsulation]string{}
@@ -77,15 +78,15 @@ func (d Desired) Validate() error {
 			return fmt.Errorf("node: gateway %q: %w", g.Name, err)
 		}
 		if names[g.Name] {
-			return fmt.Errorf("node: gateway %q is there twice; give each a name of its own", g.Name)
+			return fmt.Errorf("node: gateway %q is listed twice; give each gateway a unique name", g.Name)
 		}
 		if other, taken := vnis[g.VNI]; taken {
-			return fmt.Errorf("node: gateways %q and %q have VNI %d; give each a VNI of its own", other, g.Name, g.VNI)
+			return fmt.Errorf("node: gateways %q and %q have VNI %d; give each gateway a unique VNI", other, g.Name, g.VNI)
 		}
 		names[g.Name], vnis[g.VNI], by[g.Encapsulation] = true, g.Name, g.Name
 	}
 	if by[Geneve] != "" && by[Userspace] != "" {
-		return fmt.Errorf("node: gateways %q and %q need one UDP port, for the kernel and for this process; use %s for both", by[Geneve], by[Userspace], Geneve)
+		return fmt.Errorf("node: gateways %q and %q need the same UDP port, one in the kernel and one in this process; use %s for both", by[Geneve], by[Userspace], Geneve)
 	}
 	seen := map[netip.Prefix]bool{}
 	for _, r := range d.Routes {
@@ -93,10 +94,10 @@ func (d Desired) Validate() error {
 			return fmt.Errorf("node: route %s: %w", r.Prefix, err)
 		}
 		if seen[r.Prefix] {
-			return fmt.Errorf("node: route %s is there twice; send it to one gateway", r.Prefix)
+			return fmt.Errorf("node: route %s is listed twice; route it to one gateway", r.Prefix)
 		}
 		if r.Gateway != "" && !names[r.Gateway] {
-			return fmt.Errorf("node: route %s: gateway %q is not known; add it, or leave the gateway out to drop the packets", r.Prefix, r.Gateway)
+			return fmt.Errorf("node: route %s: gateway %q does not exist; add it, or leave the gateway empty to drop the packets", r.Prefix, r.Gateway)
 		}
 		seen[r.Prefix] = true
 	}
@@ -106,16 +107,16 @@ func (d Desired) Validate() error {
 func (g Gateway) validate() error {
 	switch {
 	case !ordinary(g.Underlay):
-		return fmt.Errorf("underlay address %s is not one of a host; give the address of the gateway's pod", g.Underlay)
+		return fmt.Errorf("underlay address %s is not a unicast host address; use the address of the gateway's pod", g.Underlay)
 	case g.VNI < 1 || g.VNI > maxVNI:
-		return fmt.Errorf("VNI %d does not exist; use 1 to %d", g.VNI, maxVNI)
+		return fmt.Errorf("VNI %d is out of range; use 1 to %d", g.VNI, maxVNI)
 	case g.MTU < minMTU || g.MTU > 65535:
-		return fmt.Errorf("MTU %d is not one that every packet can rely on; use %d to 65535", g.MTU, minMTU)
+		return fmt.Errorf("MTU %d is out of range; use %d to 65535", g.MTU, minMTU)
 	case g.Encapsulation != Geneve && g.Encapsulation != VXLAN && g.Encapsulation != Userspace:
-		return fmt.Errorf("encapsulation %q does not exist; use %s, %s or %s", g.Encapsulation, Geneve, VXLAN, Userspace)
+		return fmt.Errorf("encapsulation %q is unknown; use %s, %s or %s", g.Encapsulation, Geneve, VXLAN, Userspace)
 	}
 	if len(g.Addresses) == 0 {
-		return errors.New("it has no internal address; give it one")
+		return errors.New("no internal address; set one")
 	}
 	if err := onePerFamily(g.Addresses); err != nil {
 		return fmt.Errorf("internal addresses: %w", err)
@@ -129,21 +130,21 @@ func (d Desired) validateRoute(r Route) error {
 		widest = widest6
 	}
 	if !r.Prefix.IsValid() || r.Prefix != r.Prefix.Masked() || r.Prefix.Addr().Is4In6() {
-		return fmt.Errorf("is not a prefix in canonical form; write it like 10.71.0.0/16")
+		return fmt.Errorf("not a prefix in canonical form; write it like 10.71.0.0/16")
 	}
 	if r.Prefix.Bits() < widest {
-		return fmt.Errorf("is wider than /%d and would take over the node's own network; use longer prefixes", widest)
+		return fmt.Errorf("wider than /%d: it would take over the node's own network; use longer prefixes", widest)
 	}
 	for _, g := range d.Gateways {
 		for _, a := range append([]netip.Addr{g.Underlay}, g.Addresses...) {
 			if r.Prefix.Contains(a) {
-				return fmt.Errorf("holds %s of gateway %q, which would then not be reached; see the other cluster in another range", a, g.Name)
+				return fmt.Errorf("contains %s of gateway %q, which would become unreachable; map the other cluster to another CIDR", a, g.Name)
 			}
 		}
 	}
 	for _, a := range d.Addresses {
 		if r.Prefix.Contains(a) {
-			return fmt.Errorf("holds the node's own address %s; see the other cluster in another range", a)
+			return fmt.Errorf("contains the node's own address %s; map the other cluster to another CIDR", a)
 		}
 	}
 	return nil
@@ -154,17 +155,17 @@ func onePerFamily(addresses []netip.Addr) error {
 	var had [2]bool
 	for _, a := range addresses {
 		if !ordinary(a) {
-			return fmt.Errorf("%s is not an address of a host", a)
+			return fmt.Errorf("%s is not a unicast host address", a)
 		}
 		if had[familyOf(a)] {
-			return fmt.Errorf("there is a second one of a family, %s; give one IPv4 and one IPv6 address at most", a)
+			return fmt.Errorf("%s is the second of its family; set at most one IPv4 and one IPv6 address", a)
 		}
 		had[familyOf(a)] = true
 	}
 	return nil
 }
 
-// ordinary reports whether a can be the address of a host elsewhere.
+// ordinary reports whether a can be the address of another host.
 func ordinary(a netip.Addr) bool {
 	return a.IsValid() && a.Zone() == "" && !a.Is4In6() && !a.IsUnspecified() && !a.IsLoopback() && !a.IsMulticast() && !a.IsLinkLocalUnicast()
 }

@@ -16,31 +16,31 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		change func(*Desired)
 		want   string
 	}{
-		{"a default route", route("0.0.0.0/0"), `node: route 0.0.0.0/0: is wider than /8`},
-		{"half of IPv6", route("8000::/1"), `is wider than /16`},
-		{"host bits", route("10.71.2.9/16"), `is not a prefix in canonical form`},
-		{"an IPv4-mapped route", route("::ffff:10.71.0.0/112"), `is not a prefix in canonical form`},
-		{"no prefix", func(d *Desired) { d.Routes[0].Prefix = netip.Prefix{} }, `is not a prefix in canonical form`},
-		{"a route over the gateway's pod", route("192.0.2.0/24"), `holds 192.0.2.10 of gateway "b-0"`},
-		{"a route over internal addresses of gateways", route("10.80.0.0/29"), `holds 10.80.0.1 of gateway "b-0"`},
-		{"a route over the node's own address", route("10.80.0.8/29"), `holds the node's own address 10.80.0.11`},
-		{"a route twice", func(d *Desired) { d.Routes = append(d.Routes, d.Routes[0]) }, `is there twice`},
-		{"an unknown gateway", func(d *Desired) { d.Routes[0].Gateway = "c-0" }, `gateway "c-0" is not known`},
-		{"a gateway twice", func(d *Desired) { d.Gateways = append(d.Gateways, d.Gateways[0]); d.Gateways[1].VNI++ }, `gateway "b-0" is there twice`},
+		{"a default route", route("0.0.0.0/0"), `node: route 0.0.0.0/0: wider than /8`},
+		{"half of IPv6", route("8000::/1"), `wider than /16`},
+		{"host bits", route("10.71.2.9/16"), `not a prefix in canonical form`},
+		{"an IPv4-mapped route", route("::ffff:10.71.0.0/112"), `not a prefix in canonical form`},
+		{"no prefix", func(d *Desired) { d.Routes[0].Prefix = netip.Prefix{} }, `not a prefix in canonical form`},
+		{"a route over the gateway's pod", route("192.0.2.0/24"), `contains 192.0.2.10 of gateway "b-0"`},
+		{"a route over internal addresses of gateways", route("10.80.0.0/29"), `contains 10.80.0.1 of gateway "b-0"`},
+		{"a route over the node's own address", route("10.80.0.8/29"), `contains the node's own address 10.80.0.11`},
+		{"a route twice", func(d *Desired) { d.Routes = append(d.Routes, d.Routes[0]) }, `is listed twice`},
+		{"an unknown gateway", func(d *Desired) { d.Routes[0].Gateway = "c-0" }, `gateway "c-0" does not exist`},
+		{"a gateway twice", func(d *Desired) { d.Gateways = append(d.Gateways, d.Gateways[0]); d.Gateways[1].VNI++ }, `gateway "b-0" is listed twice`},
 		{"a VNI twice", func(d *Desired) { d.Gateways = append(d.Gateways, d.Gateways[0]); d.Gateways[1].Name = "b-1" }, `gateways "b-0" and "b-1" have VNI 257`},
-		{"VNI 0", func(d *Desired) { d.Gateways[0].VNI = 0 }, `VNI 0 does not exist`},
-		{"a VNI of 25 bits", func(d *Desired) { d.Gateways[0].VNI = 1 << 24 }, `VNI 16777216 does not exist`},
-		{"no underlay address", func(d *Desired) { d.Gateways[0].Underlay = netip.Addr{} }, `is not one of a host`},
-		{"a loopback underlay address", func(d *Desired) { d.Gateways[0].Underlay = netip.MustParseAddr("127.0.0.1") }, `is not one of a host`},
-		{"no MTU", func(d *Desired) { d.Gateways[0].MTU = 0 }, `MTU 0 is not one`},
-		{"another encapsulation", func(d *Desired) { d.Gateways[0].Encapsulation = "gre" }, `encapsulation "gre" does not exist`},
+		{"VNI 0", func(d *Desired) { d.Gateways[0].VNI = 0 }, `VNI 0 is out of range`},
+		{"a VNI of 25 bits", func(d *Desired) { d.Gateways[0].VNI = 1 << 24 }, `VNI 16777216 is out of range`},
+		{"no underlay address", func(d *Desired) { d.Gateways[0].Underlay = netip.Addr{} }, `is not a unicast host address`},
+		{"a loopback underlay address", func(d *Desired) { d.Gateways[0].Underlay = netip.MustParseAddr("127.0.0.1") }, `is not a unicast host address`},
+		{"no MTU", func(d *Desired) { d.Gateways[0].MTU = 0 }, `MTU 0 is out of range`},
+		{"another encapsulation", func(d *Desired) { d.Gateways[0].Encapsulation = "gre" }, `encapsulation "gre" is unknown`},
 		{"Geneve from the kernel and from this process", func(d *Desired) {
 			other := d.Gateways[0]
 			other.Name, other.VNI, other.Encapsulation = "b-1", other.VNI+1, Userspace
 			d.Gateways = append(d.Gateways, other)
-		}, `gateways "b-0" and "b-1" need one UDP port`},
-		{"a gateway without address", func(d *Desired) { d.Gateways[0].Addresses = nil }, `has no internal address`},
-		{"two addresses of a family", func(d *Desired) { d.Addresses = addrs("10.80.0.11", "10.80.0.12") }, `one IPv4 and one IPv6 address at most`},
+		}, `gateways "b-0" and "b-1" need the same UDP port`},
+		{"a gateway without address", func(d *Desired) { d.Gateways[0].Addresses = nil }, `: no internal address`},
+		{"two addresses of a family", func(d *Desired) { d.Addresses = addrs("10.80.0.11", "10.80.0.12") }, `at most one IPv4 and one IPv6 address`},
 		{"no address", func(d *Desired) { d.Addresses = nil }, `the node has no internal address`},
 	} {
 		d := desiredB()
@@ -74,7 +74,7 @@ func TestChooseTakesGeneveFirstAndUserspaceLast(t *testing.T) {
 		{userspace, "", Userspace, ""},
 		{userspace, Geneve, "", "the kernel has no Geneve"},
 		{userspace, VXLAN, "", "the kernel has no VXLAN"},
-		{none, "", "", "neither Geneve nor VXLAN, and this process cannot stand in: no TAP device (open /dev/net/tun: no such file)"},
+		{none, "", "", "neither Geneve nor VXLAN, and Geneve in user space is not available: no TAP device (open /dev/net/tun: no such file)"},
 	} {
 		got, err := c.has.Choose(c.wanted)
 		if got != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {

@@ -1,36 +1,35 @@
-// Package node makes a node's kernel send to the gateways what is for other clusters,
-// and keeps it so.
+// Package node configures a node's kernel to send the traffic for other clusters to the
+// gateways, and repairs that configuration when it changes.
 //
 //	Desired ──target──► State ─┐
 //	                           ├─ Plan ──► []Operation ──► Kernel
 //	kernel ──Observe──► State ─┘
 //
-// Plan is a function of data. Kernel reads and changes the kernel over netlink with
-// CAP_NET_ADMIN and nothing else: no program is called and no file is written, so that
-// a read-only container without further privileges is enough. Where the kernel has
-// neither Geneve nor VXLAN, TAP devices stand in, which this process serves (package
-// userspace); for them it needs /dev/net/tun too. Keep runs the circle whenever what is
-// desired changes or somebody else changed what is ours.
+// Plan is a pure function. Kernel reads and changes the kernel over netlink with
+// CAP_NET_ADMIN only: it runs no program and writes no file, so a container with a
+// read-only file system and no other privilege is enough. If the kernel has neither Geneve
+// nor VXLAN, this process serves TAP devices instead (package userspace), for which it also
+// needs /dev/net/tun. Keep repeats the cycle when the desired state changes or another
+// program changed the kernel's state.
 //
-// # What is ours
+// # What belongs to Strait
 //
-// Nothing else is ever read as ours, changed or removed:
+// Nothing else is read as Strait's, changed or removed:
 //
-//   - links named strait- and eight hexadecimal digits, with everything on them. The
-//     digits stand for what the kernel wants to be unique among such links and does not
-//     change in place. So a gateway with a new address gets a second Geneve link, to
-//     which the routes move before the first one goes. A TAP device just gets another
-//     remote address: where its frames go is a matter of this process.
+//   - links named strait- and eight hexadecimal digits, with all their configuration. The
+//     digits are a hash of what the kernel requires to be unique among such links and cannot
+//     change in place. A gateway with a new address therefore gets a second Geneve link, and
+//     the routes move to it before the first link is deleted. A TAP device only gets another
+//     remote address, because this process sends its frames.
 //   - routes of protocol 91 in table 6091. Each prefix of another cluster has two: one
-//     to a link, and behind it a blackhole of higher metric. Without a link the packets
-//     end in the blackhole; they never follow the default route.
-//   - a rule of protocol 91 and priority 105 for each address family, which looks into
-//     that table before all others but the local one. It is one lookup whatever the
-//     number of prefixes, it works where a CNI has rules of its own (Amazon's begin at
-//     512, Cilium's for ENIs at 110; Cilium moves the local table to 100), and flushing
-//     the main table does not touch it.
+//     to a link, and a blackhole of higher metric. Without a link the blackhole drops the
+//     packets; they never follow the default route.
+//   - a rule of protocol 91 and priority 105 per address family, which looks up that table
+//     before all others except the local one. One lookup serves any number of prefixes, works
+//     next to the rules of CNIs (Amazon's begin at 512, Cilium's for ENIs at 110; Cilium moves
+//     the local table to 100), and survives a flush of the main table.
 //   - the nftables table inet strait, see Sources.
 //
-// Reverse path filters are loose on our links: while routes move, packets of one
+// Reverse path filters are loose on these links: while routes move, packets from one
 // gateway still arrive on the link of another.
 package node

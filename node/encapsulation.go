@@ -7,10 +7,10 @@ import (
 	"strait.dev/strait/config"
 )
 
-// Encapsulation is how frames are wrapped. The zero value is none.
+// Encapsulation is an overlay protocol and its implementation. The zero value is none.
 type Encapsulation string
 
-// The encapsulations: two of kernels, and Geneve from this process on a TAP device, for
+// The encapsulations: two in the kernel, and Geneve in this process on a TAP device, for
 // kernels that have neither.
 const (
 	Geneve    Encapsulation = "geneve"
@@ -18,10 +18,10 @@ const (
 	Userspace Encapsulation = "userspace"
 )
 
-// vxlanPort is the UDP port of gateways for VXLAN.
+// vxlanPort is the gateways' UDP port for VXLAN.
 const vxlanPort = 6092
 
-// port is the UDP port that gateways have for it.
+// port returns the gateways' UDP port for the encapsulation.
 func (e Encapsulation) port() uint16 {
 	if e == VXLAN {
 		return vxlanPort
@@ -29,18 +29,18 @@ func (e Encapsulation) port() uint16 {
 	return config.DefaultOverlayPort
 }
 
-// Support is what a node has.
+// Support lists the encapsulations that a node can use.
 type Support struct {
 	Geneve, VXLAN bool // in the kernel
-	Userspace     bool // TAP devices, for this process to serve
+	Userspace     bool // TAP devices served by this process
 
-	// Lacks says what is missing and why, for people, like "no Geneve (operation not
-	// supported)"; empty: nothing is.
+	// Lacks lists what is missing and why, for messages, like "no Geneve (operation not
+	// supported)". It is empty if nothing is missing.
 	Lacks string
 }
 
-// Choose is the encapsulation to use where wanted is asked for, or, if wanted is empty,
-// the first there is. The error says what the node lacks.
+// Choose returns the encapsulation wanted, or, if wanted is empty, the first that the node
+// supports. The error states what the node lacks.
 func (s Support) Choose(wanted Encapsulation) (Encapsulation, error) {
 	switch {
 	case s.Geneve && wanted != VXLAN:
@@ -48,11 +48,11 @@ func (s Support) Choose(wanted Encapsulation) (Encapsulation, error) {
 	case s.VXLAN && wanted != Geneve:
 		return VXLAN, nil
 	case wanted == Geneve:
-		return "", errors.New("the kernel has no Geneve; load its module geneve, or set encapsulation to auto")
+		return "", errors.New("the kernel has no Geneve; load the module geneve, or set encapsulation to auto")
 	case wanted == VXLAN:
-		return "", errors.New("the kernel has no VXLAN; load its module vxlan, or set encapsulation to auto")
+		return "", errors.New("the kernel has no VXLAN; load the module vxlan, or set encapsulation to auto")
 	case s.Userspace:
 		return Userspace, nil
 	}
-	return "", fmt.Errorf("the kernel has neither Geneve nor VXLAN, and this process cannot stand in: %s; load the kernel's module geneve or vxlan", s.Lacks)
+	return "", fmt.Errorf("the kernel has neither Geneve nor VXLAN, and Geneve in user space is not available: %s; load the kernel module geneve or vxlan", s.Lacks)
 }

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Numbers of linux/netconf.h that x/sys/unix does not have.
+// Constants of linux/netconf.h that x/sys/unix does not have.
 const (
 	netconfIfindex = 1 // NETCONFA_IFINDEX
 	rtmNewNetconf  = 80
 )
 
-// groups are what to listen to, by netlink family.
+// groups are the multicast groups to join, by netlink family.
 var groups = [...]struct {
 	family int
 	groups []uint32
@@ -30,11 +30,11 @@ var groups = [...]struct {
 	{unix.NETLINK_NETFILTER, []uint32{unix.NFNLGRP_NFTABLES}},
 }
 
-// events tells when something that is ours may have changed in the kernel.
+// events reports changes in the kernel that may concern Strait's configuration.
 type events struct {
-	sockets []*mdlayher.Conn // as groups
+	sockets []*mdlayher.Conn // one per entry of groups
 	readers sync.WaitGroup
-	changed chan struct{} // holds one
+	changed chan struct{} // capacity 1
 	links   atomic.Pointer[map[string]int]
 }
 
@@ -53,7 +53,7 @@ func openEvents() (*events, error) {
 	return e, nil
 }
 
-// listen begins to read events, until the sockets are closed.
+// listen starts reading events, until the sockets are closed.
 func (e *events) listen() error {
 	for i, conn := range e.sockets {
 		for _, group := range groups[i].groups {
@@ -72,16 +72,16 @@ func (e *events) listen() error {
 
 func (e *events) close() {
 	for _, s := range e.sockets {
-		_ = s.Close() // ends its reader
+		_ = s.Close() // ends its reader goroutine
 	}
 	e.readers.Wait()
 }
 
-// read goes on until the socket is closed.
+// read reads messages until the socket is closed.
 func (e *events) read(conn *mdlayher.Conn, concerns func(mdlayher.Message) bool) {
 	for {
 		messages, err := conn.Receive()
-		ours := errors.Is(err, unix.ENOBUFS) // some were lost, which may have been ours
+		ours := errors.Is(err, unix.ENOBUFS) // messages were lost, which may have been relevant
 		if err != nil && !ours {
 			return
 		}
@@ -97,8 +97,8 @@ func (e *events) read(conn *mdlayher.Conn, concerns func(mdlayher.Message) bool)
 	}
 }
 
-// routing reports whether a message of rtnetlink may be about what is ours. Nodes have
-// many that are not: pods come and go.
+// routing reports whether a message of rtnetlink may concern Strait's configuration. Most
+// do not: pods come and go.
 func (e *events) routing(m mdlayher.Message) bool {
 	at := func(offset int) (uint32, bool) {
 		if len(m.Data) < offset+4 {
@@ -139,14 +139,14 @@ func (e *events) routing(m mdlayher.Message) bool {
 	return false
 }
 
-// filtering reports whether a message of nftables is about our table. Attribute 1 of
+// filtering reports whether a message of nftables is about Strait's table. Attribute 1 of
 // all objects is the name of their table.
 func filtering(m mdlayher.Message) bool {
 	const header, table = 4, 1 // struct nfgenmsg
 	return len(m.Data) >= header && string(value(attribute(m.Data[header:], table))) == tableName
 }
 
-// value is what an attribute holds before its final zero.
+// value returns the string in an attribute, without its final zero.
 func value(attribute []byte) []byte {
 	if n := len(attribute); n > 0 && attribute[n-1] == 0 {
 		return attribute[:n-1]

@@ -26,7 +26,7 @@ func (f family) String() string {
 	return "IPv6"
 }
 
-// of is the first of some addresses that is of the family, or the zero Addr.
+// of returns the first address of the family, or the zero Addr.
 func (f family) of(addresses []netip.Addr) netip.Addr {
 	for _, a := range addresses {
 		if familyOf(a) == f {
@@ -36,5 +36,5 @@ func (f family) of(addresses []netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// host is the prefix of one address.
+// host returns the prefix that contains only a.
 func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -2,10 +2,11 @@ package node
 
 import "time"
 
-// fight slows repairs down when somebody else undoes them again and again, so that two
-// programs do not change the kernel against each other as fast as they can.
+// fight limits the rate of repairs when another program undoes them again and again, so
+// that the two do not change the kernel in a tight loop.
 //
-// Repairs are rare, so that at first each is done at once: repairBurst of them. One more
+// The first repairBurst repairs are done at once. After that, one more is allowed per
+// repairInterval.
 // is allowed for each repairInterval that passes.
 type fight struct {
 	left  int // repairs that may be done at once
@@ -17,7 +18,7 @@ const (
 	repairInterval = 5 * time.Second
 )
 
-// refill counts what has become allowed by now.
+// refill adds the repairs that have become allowed by now.
 func (f *fight) refill(now time.Time) {
 	if f.since.IsZero() {
 		f.left, f.since = repairBurst, now
@@ -30,7 +31,7 @@ func (f *fight) refill(now time.Time) {
 	}
 }
 
-// wait is how long the next repair has to wait.
+// wait returns how long the next repair must wait.
 func (f *fight) wait(now time.Time) time.Duration {
 	f.refill(now)
 	if f.left > 0 {
@@ -39,7 +40,7 @@ func (f *fight) wait(now time.Time) time.Duration {
 	return f.since.Add(repairInterval).Sub(now)
 }
 
-// repaired counts a repair and reports whether it was the last that is done at once.
+// repaired counts a repair and reports whether it was the last one that is done at once.
 func (f *fight) repaired(now time.Time) bool {
 	f.refill(now)
 	f.left = max(0, f.left-1)

@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The reverse path filter of a link is set and read over netlink: a container without
-// privileges sees /proc/sys read-only. vishvananda/netlink has no words for it.
+// The reverse path filter of a link is set and read over netlink: in an unprivileged
+// container /proc/sys is read-only. vishvananda/netlink has no API for it.
 
 // ipv4DevconfRPFilter is IPV4_DEVCONF_RP_FILTER of linux/ip.h.
 const ipv4DevconfRPFilter = 8
 
-// loose is the value of a filter that accepts what any link could answer (RFC 3704,
-// section 2.4). The kernel takes the larger of the link's value and that of "all", so
-// that it holds whatever that one is.
+// loose is the value of a filter that accepts any source that is reachable by some link
+// (RFC 3704, section 2.4). The kernel uses the larger of the link's value and that of
+// "all", so it takes effect for any value of "all".
 const loose = 2
 
 func (k *Kernel) setLoose(name string) error {
@@ -47,15 +47,15 @@ func (k *Kernel) setLoose(name string) error {
 	return err
 }
 
-// isLoose reads the reverse path filter out of the attributes of a link.
+// isLoose reads the reverse path filter from the attributes of a link.
 func isLoose(attributes []byte) bool {
 	spec := attribute(attributes, unix.IFLA_AF_SPEC)
 	values := attribute(attribute(spec, unix.AF_INET), unix.IFLA_INET_CONF)
-	const at = 4 * (ipv4DevconfRPFilter - 1) // an array of the values from 1 on
+	const at = 4 * (ipv4DevconfRPFilter - 1) // an array of the values, the first at index 1
 	return len(values) >= at+4 && binary.NativeEndian.Uint32(values[at:]) == loose
 }
 
-// attribute is the content of the first attribute of a type, or nil.
+// attribute returns the content of the first attribute of a type, or nil.
 func attribute(attributes []byte, kind uint16) []byte {
 	d, err := mdlayher.NewAttributeDecoder(attributes)
 	if err != nil {

@@ -18,49 +18,49 @@ import (
 	"strait.dev/strait/node/genl"
 )
 
-// Inspection says whether Strait can work on a node, and what it left there. It is plain
-// data, and has this form as JSON.
+// Inspection reports whether Strait can work on a node, and what it left there. It is plain
+// data and is exchanged as JSON.
 type Inspection struct {
-	Kernel string    `json:"kernel"` // its release
+	Kernel string    `json:"kernel"` // release
 	Time   time.Time `json:"time"`   // the node's clock
 
-	Geneve bool   `json:"geneve"` // the kernel has such links
+	Geneve bool   `json:"geneve"` // the kernel supports Geneve links
 	VXLAN  bool   `json:"vxlan"`
-	TUN    bool   `json:"tun"`              // and TAP devices, with /dev/net/tun for whoever is given that
+	TUN    bool   `json:"tun"`              // TAP devices work, given /dev/net/tun
 	Lacks  string `json:"lacks,omitempty"`  // what is missing and why
-	Tables string `json:"tables,omitempty"` // why the kernel does not take our nftables table; empty: it does
-	IPv6   bool   `json:"ipv6"`             // the kernel has it, and it is not switched off
-	Out    Exit   `json:"out,omitzero"`     // to elsewhere
-	Out6   Exit   `json:"out6,omitzero"`    // the same with IPv6
-	Taken  []Port `json:"taken,omitempty"`  // ports of ours that are in use
+	Tables string `json:"tables,omitempty"` // why the kernel rejects Strait's nftables table; empty: it accepts it
+	IPv6   bool   `json:"ipv6"`             // supported by the kernel and enabled
+	Out    Exit   `json:"out,omitzero"`     // towards other networks
+	Out6   Exit   `json:"out6,omitzero"`    // the same for IPv6
+	Taken  []Port `json:"taken,omitempty"`  // ports that Strait needs and that are in use
 
-	// Families are the kernel's families of generic netlink, like wireguard and ethtool.
-	// Those of modules that are not loaded are missing.
+	// Families are the kernel's generic netlink families, like wireguard and ethtool.
+	// Families of modules that are not loaded are missing.
 	Families []string `json:"families,omitempty"`
 
-	// Settings are sysctls by name. What cannot be read is left out.
+	// Settings are sysctls by name. Unreadable ones are omitted.
 	Settings map[string]int `json:"settings"`
 
-	Ours    Ours     `json:"ours,omitzero"`     // what is there of Strait
-	Strange []string `json:"strange,omitempty"` // what is in the way, for people
+	Ours    Ours     `json:"ours,omitzero"`     // existing configuration of Strait
+	Strange []string `json:"strange,omitempty"` // conflicting configuration, as text
 }
 
-// Exit is the link by which a node reaches others.
+// Exit is the link by which a node reaches other networks.
 type Exit struct {
 	Link string `json:"link"`
 	MTU  int    `json:"mtu"`
-	// Offloads are features of the link by the names of ethtool, and whether they are on.
-	// It is empty where the kernel cannot tell.
+	// Offloads are features of the link by their ethtool names, and whether they are on. It
+	// is empty if the kernel does not report them.
 	Offloads map[string]bool `json:"offloads,omitempty"`
 }
 
-// Port is one that Strait needs.
+// Port is a port that Strait needs.
 type Port struct {
 	Number uint16 `json:"number"`
-	Why    string `json:"why"` // the kernel does not give it
+	Why    string `json:"why"` // the kernel's error
 }
 
-// Ours is what is there of Strait, for people.
+// Ours is the existing configuration of Strait, as text.
 type Ours struct {
 	Links  []string `json:"links,omitempty"` // by name
 	Routes []string `json:"routes,omitempty"`
@@ -68,17 +68,17 @@ type Ours struct {
 	Table  bool     `json:"table,omitempty"` // of nftables
 }
 
-// HealthPort is the TCP port on which helpers serve health and metrics.
+// HealthPort is the TCP port on which node helpers serve health and metrics.
 const HealthPort = 6093
 
-// inspected are the sysctls that matter.
+// inspected are the sysctls that Strait depends on.
 var inspected = []string{
 	"net.core.rmem_max", "net.core.wmem_max", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding",
 	"net.ipv6.conf.all.disable_ipv6", "net.ipv4.conf.all.rp_filter", "net.ipv4.conf.default.rp_filter",
 }
 
-// Inspect looks at the node. The calling thread has to be in its network namespace. It
-// changes nothing that lasts.
+// Inspect inspects the node. The calling thread must be in its network namespace. It makes
+// no lasting change.
 func (k *Kernel) Inspect() (i Inspection, err error) {
 	i = Inspection{Time: time.Now(), Settings: make(map[string]int)}
 	var u unix.Utsname
@@ -109,7 +109,7 @@ func (k *Kernel) Inspect() (i Inspection, err error) {
 	return i, k.inspectRest(&i)
 }
 
-// inspectGeneric asks over generic netlink.
+// inspectGeneric reads what generic netlink reports.
 func inspectGeneric(i *Inspection) error {
 	c, err := genl.Open()
 	if err != nil {
@@ -130,15 +130,15 @@ func inspectGeneric(i *Inspection) error {
 	return nil
 }
 
-// hasTUN reports whether the kernel has TAP devices, also where this process has no
+// hasTUN reports whether the kernel supports TAP devices, even if this process has no
 // /dev/net/tun.
 func hasTUN() bool {
 	_, err := os.Stat("/sys/class/misc/tun")
 	return err == nil
 }
 
-// tryTables makes a table like ours and deletes it in one transaction: the kernel checks
-// all of it, and nobody ever sees it.
+// tryTables creates and deletes a table like Strait's in one transaction: the kernel
+// validates all of it, but it never takes effect.
 func (k *Kernel) tryTables() error {
 	table := &nftables.Table{Name: probeName, Family: nftables.TableFamilyINet}
 	k.tables.AddTable(table)
@@ -155,7 +155,8 @@ func (k *Kernel) tryTables() error {
 	return nil
 }
 
-// exit is the link by which an address elsewhere is reached, the zero Exit if it is not.
+// exit returns the link that leads to an external address, or the zero Exit if there is
+// none.
 func (k *Kernel) exit(to netip.Addr) Exit {
 	routes, err := k.routes.RouteGet(to.AsSlice())
 	if err != nil || len(routes) == 0 {
@@ -168,7 +169,7 @@ func (k *Kernel) exit(to netip.Addr) Exit {
 	return Exit{Link: link.Attrs().Name, MTU: link.Attrs().MTU}
 }
 
-// takenPorts are the ports of ours that cannot be opened.
+// takenPorts returns the ports that Strait needs and that cannot be opened.
 func takenPorts() (taken []Port) {
 	for _, port := range []uint16{Geneve.port(), VXLAN.port()} {
 		conn, err := net.ListenUDP("udp4", &net.UDPAddr{Port: int(port)})
@@ -176,7 +177,7 @@ func takenPorts() (taken []Port) {
 			taken = append(taken, Port{port, err.Error()})
 			continue
 		}
-		_ = conn.Close() // nobody used it
+		_ = conn.Close() // it was not used
 	}
 	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", HealthPort))
 	if err != nil {
@@ -186,7 +187,7 @@ func takenPorts() (taken []Port) {
 	return taken
 }
 
-// inspectRest looks for what is ours, and for what is in our way.
+// inspectRest looks for Strait's objects and for conflicting ones.
 func (k *Kernel) inspectRest(i *Inspection) error {
 	observed, err := k.Observe()
 	if err != nil {
@@ -202,7 +203,7 @@ func (k *Kernel) inspectRest(i *Inspection) error {
 		case strings.HasPrefix(name, linkPrefix):
 			i.Ours.Links = append(i.Ours.Links, name)
 		case port == Geneve.port() || port == VXLAN.port():
-			i.Strange = append(i.Strange, fmt.Sprintf("link %s (%s) has UDP port %d", name, link.Type(), port))
+			i.Strange = append(i.Strange, fmt.Sprintf("link %s (%s) uses UDP port %d", name, link.Type(), port))
 		}
 	}
 	for _, r := range observed.Routes {
@@ -222,7 +223,8 @@ func (k *Kernel) inspectRest(i *Inspection) error {
 	return nil
 }
 
-// strangeRouting is what somebody else has in our routing table or at our rule's priority.
+// strangeRouting returns foreign entries in Strait's routing table and at the priority of
+// its rule.
 func (k *Kernel) strangeRouting(f family) (strange []string, err error) {
 	routes, err := k.routes.RouteListFiltered(f.number(), &netlink.Route{Table: routeTable}, netlink.RT_FILTER_TABLE)
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -239,7 +241,7 @@ func (k *Kernel) strangeRouting(f family) (strange []string, err error) {
 	}
 	for _, r := range rules {
 		if r.Protocol != routeProtocol {
-			strange = append(strange, fmt.Sprintf("a rule of priority %d looks into table %d", rulePriority, r.Table))
+			strange = append(strange, fmt.Sprintf("a rule of priority %d looks up table %d", rulePriority, r.Table))
 		}
 	}
 	return strange, nil

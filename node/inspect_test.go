@@ -54,7 +54,7 @@ rule add pref 105 lookup 200
 	k := openIn(t, n)
 	s := inspect(t, k, n)
 	for _, want := range []string{
-		"link other (vxlan) has UDP port 6092", "table 6091 has a route to 198.51.100.0/24 of protocol 3", "a rule of priority 105 looks into table 200",
+		"link other (vxlan) uses UDP port 6092", "table 6091 has a route to 198.51.100.0/24 of protocol 3", "a rule of priority 105 looks up table 200",
 	} {
 		if !slices.Contains(s.Strange, want) {
 			t.Errorf("%q lacks %q", s.Strange, want)

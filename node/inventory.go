@@ -14,25 +14,25 @@ import (
 	"strait.dev/strait/node/userspace"
 )
 
-// routesAtMost are shown in an Inventory.
+// routesAtMost is the largest number of routes in an Inventory.
 const routesAtMost = 5000
 
-// Inventory is what the network of a node consists of, ours and others', for people who look
-// for what is wrong with it.
+// Inventory is the network configuration of a node, Strait's and other programs', for
+// diagnostics.
 type Inventory struct {
 	Kernel string `json:"kernel"` // release
 
 	Links  []InventoryLink `json:"links"`
-	Rules  []string        `json:"rules"`  // that choose tables of routes, in the words of ip rule
-	Routes []string        `json:"routes"` // of all tables but local, in the words of ip route
-	// More is how many routes there are beyond those that are shown.
+	Rules  []string        `json:"rules"`  // policy routing rules, in the format of ip rule
+	Routes []string        `json:"routes"` // of all tables but local, in the format of ip route
+	// More is the number of omitted routes.
 	More int `json:"more,omitempty"`
 
-	Sources string   `json:"sources"` // our table of nftables: as in Path
+	Sources string   `json:"sources"` // Strait's nftables table: see Path
 	Tables  []string `json:"tables"`  // of nftables, like "inet strait"
 
 	Settings map[string]string `json:"settings"` // of sysctl
-	Families []string          `json:"families"` // of generic netlink: which parts of the kernel answer there
+	Families []string          `json:"families"` // of generic netlink: the kernel's available interfaces
 	Missing  []string          `json:"missing"`  // what could not be read, and why
 }
 
@@ -43,24 +43,24 @@ type InventoryLink struct {
 	MTU       int      `json:"mtu"` // bytes
 	Up        bool     `json:"up"`
 	Addresses []string `json:"addresses"`
-	Overlay   string   `json:"overlay,omitempty"` // how it wraps packets, if it is a tunnel device that we know of
+	Overlay   string   `json:"overlay,omitempty"` // encapsulation of a tunnel device of a known type
 
-	Offloads map[string]bool `json:"offloads,omitempty"` // by the names of ethtool: whether they are on
+	Offloads map[string]bool `json:"offloads,omitempty"` // by ethtool name: whether they are on
 
-	Received uint64 `json:"received"` // packets, as those that follow
+	Received uint64 `json:"received"` // packets, like the following fields
 	Sent     uint64 `json:"sent"`
 	Dropped  uint64 `json:"dropped"`
 	Errors   uint64 `json:"errors"`
 }
 
-// inventoried are the settings that bear on packets that a node forwards.
+// inventoried are the sysctls that affect forwarded packets.
 var inventoried = []string{
 	"net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.conf.all.rp_filter", "net.ipv4.conf.default.rp_filter",
 	"net.core.rmem_max", "net.core.wmem_max", "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max",
 }
 
-// ReadInventory is the Inventory of the calling thread's network namespace. It changes nothing; what
-// it may not see, it says.
+// ReadInventory returns the Inventory of the calling thread's network namespace. It changes
+// nothing. What it has no permission to read is listed in Missing.
 func ReadInventory() (s Inventory, err error) {
 	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port())}
 	defer k.Close()
@@ -104,7 +104,7 @@ func (k *Kernel) inventoryLinks(s *Inventory) error {
 	return nil
 }
 
-// inventoryGeneric adds what generic netlink says, also of the links that are there.
+// inventoryGeneric adds what generic netlink reports, including the offloads of the links.
 func inventoryGeneric(s *Inventory) error {
 	c, err := genl.Open()
 	if err != nil {
@@ -175,7 +175,7 @@ func (k *Kernel) inventoryRoutes(s *Inventory) error {
 	return nil
 }
 
-// routeText is a route in the words of ip route.
+// routeText formats a route like ip route.
 func routeText(r netlink.Route, names map[int]string) string {
 	var b strings.Builder
 	if r.Type == unix.RTN_BLACKHOLE {
@@ -198,7 +198,7 @@ func routeText(r netlink.Route, names map[int]string) string {
 	return b.String()
 }
 
-// anyOr is a range, or "all".
+// anyOr formats a CIDR, or "all".
 func anyOr(r fmt.Stringer) string {
 	if text := r.String(); text != "<nil>" {
 		return text
@@ -209,7 +209,7 @@ func anyOr(r fmt.Stringer) string {
 func (k *Kernel) inventoryTables(s *Inventory) error {
 	s.Sources = k.sourcesSeen()
 	if k.tables == nil {
-		return errors.New("this process may not look; it takes CAP_NET_ADMIN")
+		return errors.New("this process may not read them; it needs CAP_NET_ADMIN")
 	}
 	tables, err := k.tables.ListTables()
 	for _, t := range tables {
@@ -223,7 +223,7 @@ var tableFamilies = map[nftables.TableFamily]string{
 	nftables.TableFamilyARP: "arp", nftables.TableFamilyNetdev: "netdev", nftables.TableFamilyBridge: "bridge",
 }
 
-// inventorySettings reads what of the settings there is: some come with modules.
+// inventorySettings reads the existing sysctls: some exist only while a module is loaded.
 func inventorySettings(s *Inventory) error {
 	s.Settings = map[string]string{}
 	for _, name := range inventoried {

@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// Report is what was done to the kernel, or could not be. There is one at least for
-// everything that was desired, and one without operations when trouble is over.
+// Report is the result of one run. Each new desired state causes at least one, and the end
+// of a failure causes one without operations.
 type Report struct {
-	// Done is what was changed, up to the error if there is one.
+	// Done is the list of completed operations, up to the error if there is one.
 	Done []Operation
 
-	// Repair is true where nothing else was desired than before: somebody else had
-	// changed what is ours.
+	// Repair is true if the desired state is unchanged: another program changed Strait's
+	// configuration.
 	Repair bool
 
-	// Gone is true where nothing is desired, and nothing is left.
+	// Gone is true if the desired state is empty and nothing is left.
 	Gone bool
 
-	// Fight is true where that has happened so often that from now on repairs wait.
+	// Fight is true if repairs have become so frequent that further ones are delayed.
 	Fight bool
 
 	Err error
 }
 
 const (
-	// settle is how long changes are collected, so that a burst of them is one.
+	// settle is how long changes are collected, so that a burst of them causes one run.
 	settle = 50 * time.Millisecond
-	// resync is how often the kernel is read though it reported nothing.
+	// resync is how often the kernel is read without a notification.
 	resync = time.Minute
 	// The time to the next try after an error, doubled each time.
 	retryFirst = time.Second
 	retryLast  = 30 * time.Second
 )
 
-// Keep makes the kernel what is desired last, and keeps it so until ctx ends; what is
-// there then stays, and TAP devices are served until Close. Before anything was desired
-// nothing is changed. Something invalid is reported, and what was desired before stays in
-// force. report is called from this goroutine. The error is of the beginning: the kernel
-// cannot be watched. Keep may be called once.
+// Keep brings the kernel to the latest desired state and repairs it until ctx ends. It
+// leaves the configuration in place then, and TAP devices are served until Close. Before
+// the first desired state it changes nothing. An invalid state is reported, and the
+// previous one stays in force. report is called from this goroutine. Keep returns an error
+// if the kernel cannot be watched at the start. It may be called once.
 func (k *Kernel) Keep(ctx context.Context, desired <-chan Desired, report func(Report)) error {
 	if err := k.events.listen(); err != nil {
 		return err
@@ -56,19 +56,19 @@ func (k *Kernel) Keep(ctx context.Context, desired <-chan Desired, report func(R
 
 // keeper is the state of Keep.
 type keeper struct {
-	achieve func(Desired) ([]Operation, error) // returns what it did
+	achieve func(Desired) ([]Operation, error) // returns the operations done
 	report  func(Report)
 	timer   *time.Timer // to the next run
-	due     time.Time   // when that is
-	desired *Desired    // nil before there is one
-	fresh   bool        // it was not yet achieved
+	due     time.Time   // when the timer fires
+	desired *Desired    // nil before the first one
+	fresh   bool        // not achieved yet
 	fight   fight
-	trouble bool          // the last report was of an error or a fight
+	trouble bool          // the last report was an error or a fight
 	retry   time.Duration // to the next try; 0 after success
 	failed  time.Time
 }
 
-// keep achieves what is desired, and does so again after each change, until ctx ends.
+// keep achieves the desired state, and again after each change, until ctx ends.
 func (c *keeper) keep(ctx context.Context, desired <-chan Desired, changed <-chan struct{}) {
 	c.timer = time.NewTimer(0)
 	defer c.timer.Stop()
@@ -84,7 +84,8 @@ func (c *keeper) keep(ctx context.Context, desired <-chan Desired, changed <-cha
 			c.desired, c.fresh = &d, true
 			c.runAt(time.Now())
 		case <-changed:
-			// Never later than it would be: changes without end must not put it off.
+			// Never later than already planned: continuous changes must not delay the run
+			// forever.
 			if at := c.earliest(time.Now()); at.Before(c.due) {
 				c.runAt(at)
 			}
@@ -94,7 +95,7 @@ func (c *keeper) keep(ctx context.Context, desired <-chan Desired, changed <-cha
 	}
 }
 
-// earliest is when to run after something has changed.
+// earliest returns when to run after a change.
 func (c *keeper) earliest(now time.Time) time.Time {
 	return now.Add(max(settle, c.fight.wait(now), c.failed.Add(c.retry).Sub(now)))
 }
@@ -127,7 +128,7 @@ func (c *keeper) run() {
 	}
 }
 
-// achieve brings the kernel to what is desired and returns what it did.
+// achieve brings the kernel to the desired state and returns the operations done.
 func (k *Kernel) achieve(d Desired) ([]Operation, error) {
 	observed, err := k.Observe()
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 	"strait.dev/strait/node/userspace"
 )
 
-// Kernel is that of the network namespace in which it was opened. It is for one
-// goroutine at a time, where nothing else is said.
+// Kernel is the kernel's network configuration in the namespace in which it was opened.
+// Unless a method states otherwise, only one goroutine may use it at a time.
 type Kernel struct {
 	home   namespace
 	routes *netlink.Handle
-	asked  *netlink.Handle // for SourceTo, beside everything else
-	raw    *mdlayher.Conn  // rtnetlink, for what the handle has no words for
+	asked  *netlink.Handle // for SourceTo, which runs concurrently
+	raw    *mdlayher.Conn  // rtnetlink, for requests that the handle does not support
 	tables *nftables.Conn
 	events *events
-	links  map[string]int // index by name, of our links, as last seen
+	links  map[string]int // index by name of Strait's links, as last read
 
-	userspace *userspace.Endpoint // serves our TAP devices
+	userspace *userspace.Endpoint // serves Strait's TAP devices
 }
 
 // Open opens the kernel of the calling thread's network namespace.
@@ -43,7 +43,7 @@ func Open() (*Kernel, error) {
 	return k, nil
 }
 
-// Close closes the sockets and stops serving TAP devices. What was set up stays.
+// Close closes the sockets and stops serving TAP devices. The configuration stays.
 func (k *Kernel) Close() {
 	k.userspace.Close()
 	k.home.close()
@@ -54,18 +54,18 @@ func (k *Kernel) Close() {
 		k.asked.Close()
 	}
 	if k.raw != nil {
-		_ = k.raw.Close() // nothing is under way
+		_ = k.raw.Close() // no request is running
 	}
 	if k.tables != nil {
-		_ = k.tables.CloseLasting() // nothing is under way
+		_ = k.tables.CloseLasting() // no request is running
 	}
 	if k.events != nil {
 		k.events.close()
 	}
 }
 
-// Apply does operations in their order up to the first that fails, and returns those
-// that it did.
+// Apply runs operations in order up to the first that fails, and returns those that
+// succeeded.
 func (k *Kernel) Apply(operations []Operation) (done []Operation, err error) {
 	for i, o := range operations {
 		if err := o.do(k); err != nil {
@@ -75,7 +75,7 @@ func (k *Kernel) Apply(operations []Operation) (done []Operation, err error) {
 	return operations, nil
 }
 
-// Remove takes everything from the kernel that is ours.
+// Remove removes all of Strait's configuration from the kernel.
 func (k *Kernel) Remove() error {
 	observed, err := k.Observe()
 	if err != nil {
@@ -85,20 +85,20 @@ func (k *Kernel) Remove() error {
 	return err
 }
 
-// remedy is what to do about an error of the kernel, or empty.
+// remedy returns how to fix an error of the kernel, or "".
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, unix.EPERM):
 		return "; give the process CAP_NET_ADMIN in the network namespace of the node"
 	case errors.Is(err, unix.EEXIST), errors.Is(err, unix.EBUSY):
-		return "; something that is not ours is in the way: remove the other link of that VNI and port, or the other rule of that priority"
+		return "; it conflicts with another program's configuration: remove the other link with that VNI and port, or the other rule with that priority"
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EAFNOSUPPORT):
-		return "; the kernel lacks a module for it: load that, or leave the address family out"
+		return "; the kernel lacks a module: load it, or do not use the address family"
 	}
 	return ""
 }
 
-// gone turns errors about things that are not there into none.
+// gone maps errors about missing objects to nil.
 func gone(err error) error {
 	for _, e := range []error{unix.ENOENT, unix.ESRCH, unix.ENODEV, unix.EADDRNOTAVAIL} {
 		if errors.Is(err, e) {

@@ -19,7 +19,7 @@ func (k *Kernel) addLink(l Link) error {
 	return k.added(l.Name)
 }
 
-// added notes the number of a new link.
+// added records the index of a new link.
 func (k *Kernel) added(name string) error {
 	link, err := k.routes.LinkByName(name)
 	if err != nil {
@@ -29,7 +29,7 @@ func (k *Kernel) added(name string) error {
 	return nil
 }
 
-// device is a kernel's link in the words of the netlink library.
+// device returns the link as a type of the netlink library.
 func (l Link) device() netlink.Link {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name, attributes.MTU = l.Name, l.MTU
@@ -37,10 +37,11 @@ func (l Link) device() netlink.Link {
 	if l.Encapsulation == Geneve {
 		return &netlink.Geneve{LinkAttrs: attributes, ID: l.VNI, Remote: l.Underlay.AsSlice(), Dport: l.Port}
 	}
-	// No remote address and no learning: frames go where Forwarding says, or nowhere.
+	// No remote address and no learning: frames go where Forwarding says, otherwise they
+	// are dropped.
 	device := &netlink.Vxlan{LinkAttrs: attributes, VxlanId: int(l.VNI), Port: int(l.Port), UDPCSum: true}
 	if len(l.Forwarding) > 0 && l.Forwarding[0].Underlay.Is6() {
-		device.SrcAddr = net.IPv6unspecified // without it the socket is of IPv4
+		device.SrcAddr = net.IPv6unspecified // otherwise the socket is IPv4
 	}
 	return device
 }
@@ -48,7 +49,7 @@ func (l Link) device() netlink.Link {
 func (k *Kernel) deleteLink(name string) error {
 	link, err := k.link(name)
 	if err != nil {
-		return nil // it is gone
+		return nil // it does not exist
 	}
 	k.userspace.Release(name)
 	return gone(k.routes.LinkDel(link))
@@ -72,7 +73,7 @@ func (k *Kernel) deleteAddress(name string, a netip.Addr) error {
 	return k.on(name, func(l netlink.Link) error { return gone(k.routes.AddrDel(l, address(a))) })
 }
 
-// address needs no duplicate address detection: nobody else is on the link.
+// address disables duplicate address detection: there is no other host on the link.
 func address(a netip.Addr) *netlink.Addr {
 	to := &netlink.Addr{IPNet: network(host(a))}
 	if a.Is6() {
@@ -96,8 +97,8 @@ func (n Neighbour) entry(l netlink.Link) *netlink.Neigh {
 	}
 }
 
-// setForwarding replaces an entry at once: each frame goes either to the old place or
-// to the new one.
+// setForwarding replaces an entry atomically: each frame goes either to the old or to the
+// new address.
 func (k *Kernel) setForwarding(name string, f Forwarding) error {
 	return k.on(name, func(l netlink.Link) error { return k.routes.NeighSet(f.entry(l)) })
 }
@@ -113,7 +114,7 @@ func (f Forwarding) entry(l netlink.Link) *netlink.Neigh {
 	}
 }
 
-// link is one of ours by name.
+// link returns one of Strait's links by name.
 func (k *Kernel) link(name string) (netlink.Link, error) {
 	index, known := k.links[name]
 	if !known {

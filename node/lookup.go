@@ -12,59 +12,59 @@ import (
 	"strait.dev/strait/node/userspace"
 )
 
-// Way is where a node's kernel sends packets to an address, and what it does with them on
-// the way. It is plain data.
+// Way is the route that a node's kernel uses for packets to an address, and what it does
+// with them. It is plain data.
 type Way struct {
 	To   netip.Addr `json:"to"`
 	From netip.Addr `json:"from,omitzero"` // none: from the node itself
 
-	// Input is the device that the packets come from; empty: the node itself sends them.
+	// Input is the device on which the packets arrive; empty: the node itself sends them.
 	Input string `json:"input,omitempty"`
 
-	// What the kernel answers. Refused is why it sends the packets nowhere.
+	// The kernel's answer. Refused is why it does not route the packets.
 	Refused string     `json:"refused,omitempty"`
 	Local   bool       `json:"local,omitempty"` // to the node itself
 	Device  string     `json:"device,omitempty"`
 	Via     netip.Addr `json:"via,omitzero"`
-	Source  netip.Addr `json:"source,omitzero"` // of what the node itself sends
-	Table   int        `json:"table,omitempty"` // of routes
-	MTU     int        `json:"mtu,omitempty"`   // the largest packet, bytes
+	Source  netip.Addr `json:"source,omitzero"` // of packets from the node itself
+	Table   int        `json:"table,omitempty"` // routing table
+	MTU     int        `json:"mtu,omitempty"`   // the largest packet in bytes
 
-	// Range is that of our own routes in which the address lies, if it lies in one.
+	// Range is the prefix of Strait's route that contains the address, if there is one.
 	// Blackhole: no gateway serves it.
 	Range     netip.Prefix `json:"range,omitzero"`
 	Blackhole bool         `json:"blackhole,omitempty"`
-	Rule      bool         `json:"rule"` // that makes the kernel look at our routes is there
+	Rule      bool         `json:"rule"` // the rule that leads to Strait's routes exists
 
-	// Overlay is the device, where that is one of ours.
+	// Overlay is the device, if it is one of Strait's.
 	Overlay *WayOverlay `json:"overlay,omitempty"`
 
-	// Sources is what there is of the table of nftables that settles source addresses:
-	// see the constants.
+	// Sources is the state of the nftables table that sets source addresses: see the
+	// constants.
 	Sources string `json:"sources"`
 }
 
-// WayOverlay is how a device of ours wraps packets.
+// WayOverlay is the encapsulation of one of Strait's devices.
 type WayOverlay struct {
 	Encapsulation Encapsulation `json:"encapsulation"`
 	Up            bool          `json:"up"`
-	// VNI, Gateway and Source are left out for userspace, of which only the helper knows.
+	// VNI, Gateway and Source are empty for userspace: only the node helper knows them.
 	VNI     uint32     `json:"vni,omitempty"`
-	Gateway netip.Addr `json:"gateway,omitzero"` // where the frames go
-	Source  netip.Addr `json:"source,omitzero"`  // where they come from
+	Gateway netip.Addr `json:"gateway,omitzero"` // destination of the frames
+	Source  netip.Addr `json:"source,omitzero"`  // source of the frames
 }
 
-// What there is of the table of nftables.
+// States of the nftables table.
 const (
 	SourcesKept    = "in place"
 	SourcesMissing = "missing"
-	SourcesDamaged = "damaged" // not as it was made
-	SourcesHidden  = "hidden"  // this process may not look
+	SourcesDamaged = "damaged" // changed by another program
+	SourcesHidden  = "hidden"  // this process may not read it
 )
 
-// FindWay asks the kernel of the calling thread's network namespace about packets to an
-// address, from an address of a pod or, if that is the zero Addr, from the node itself.
-// It changes nothing. What is in the way is part of the answer, and no error.
+// FindWay looks up the route for packets to an address in the calling thread's network
+// namespace, from an address of a pod or, if that is the zero Addr, from the node itself.
+// It changes nothing. What blocks the packets is part of the result, not an error.
 func FindWay(to, from netip.Addr) (Way, error) {
 	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port())}
 	defer k.Close()
@@ -76,7 +76,7 @@ func FindWay(to, from netip.Addr) (Way, error) {
 	}
 	var s State
 	if err := errors.Join(k.readLinks(&s), k.readRoutes(&s), k.readRules(&s)); err != nil {
-		return Way{}, fmt.Errorf("node: read what is ours: %w", err)
+		return Way{}, fmt.Errorf("node: read Strait's configuration: %w", err)
 	}
 	w := Way{To: to, From: from, Rule: s.Rules[familyOf(to)], Sources: k.sourcesSeen()}
 	w.Range, w.Blackhole = s.rangeOf(to)
@@ -91,7 +91,7 @@ func FindWay(to, from netip.Addr) (Way, error) {
 	return w, nil
 }
 
-// sourcesSeen is what there is of the table of nftables, of which not everybody may know.
+// sourcesSeen returns the state of the nftables table, which needs a privilege to read.
 func (k *Kernel) sourcesSeen() string {
 	var err error
 	if k.tables, err = openTables(); err != nil {
@@ -109,10 +109,10 @@ func (k *Kernel) sourcesSeen() string {
 	return SourcesKept
 }
 
-// rangeOf is the longest range of our routes that holds an address, and whether nothing
-// but a blackhole is there for it.
+// rangeOf returns the longest of Strait's routed prefixes that contains an address, and
+// whether only a blackhole exists for it.
 func (s State) rangeOf(a netip.Addr) (longest netip.Prefix, blackhole bool) {
-	for _, r := range s.Routes { // the routes of a range stand together
+	for _, r := range s.Routes { // the routes of a prefix are adjacent
 		switch {
 		case !r.Prefix.Contains(a) || longest.IsValid() && r.Prefix.Bits() < longest.Bits():
 		case r.Prefix == longest:
@@ -124,8 +124,8 @@ func (s State) rangeOf(a netip.Addr) (longest netip.Prefix, blackhole bool) {
 	return longest, blackhole
 }
 
-// find asks the kernel: as for packets that come in from where their source is, or for
-// such as the node itself sends.
+// find looks up the route: for packets that arrive from their source, or for those of the
+// node itself.
 func (k *Kernel) find(w *Way) error {
 	options := &netlink.RouteGetOptions{}
 	if w.From.IsValid() {
@@ -149,7 +149,7 @@ func (k *Kernel) find(w *Way) error {
 		return nil
 	}
 	if err != nil || len(found) == 0 {
-		return fmt.Errorf("node: the way to %v: %w", w.To, err)
+		return fmt.Errorf("node: look up the route to %v: %w", w.To, err)
 	}
 	r := found[0]
 	w.Local, w.Via, w.Table, w.MTU = r.Type == unix.RTN_LOCAL, addressOf(r.Gw), r.Table, r.MTU
@@ -158,7 +158,7 @@ func (k *Kernel) find(w *Way) error {
 	}
 	device, err := k.routes.LinkByIndex(r.LinkIndex)
 	if err != nil {
-		return fmt.Errorf("node: the device to %v: %w", w.To, err)
+		return fmt.Errorf("node: look up the device to %v: %w", w.To, err)
 	}
 	w.Device = device.Attrs().Name
 	if w.MTU == 0 {
@@ -175,13 +175,13 @@ func (k *Kernel) deviceName(index int) (string, error) {
 	return device.Attrs().Name, nil
 }
 
-// refusal is what the kernel answers where it sends packets nowhere.
+// refusal returns why the kernel does not route packets.
 func refusal(err error) (why string, is bool) {
 	for number, why := range map[unix.Errno]string{
-		unix.EINVAL:       "the kernel drops such packets: a blackhole route, an address that is none of a host, or the reverse path filter",
-		unix.ENETUNREACH:  "the node has no route there",
-		unix.EHOSTUNREACH: "a route of the node says that nobody is there",
-		unix.EACCES:       "a route of the node forbids it",
+		unix.EINVAL:       "the kernel drops such packets: a blackhole route, an address that is not a unicast address, or the reverse path filter",
+		unix.ENETUNREACH:  "the node has no route to it",
+		unix.EHOSTUNREACH: "a route of the node marks it as unreachable",
+		unix.EACCES:       "a route of the node prohibits it",
 		unix.EXDEV:        "the reverse path filter of the device drops such packets",
 	} {
 		if errors.Is(err, number) {
@@ -191,7 +191,7 @@ func refusal(err error) (why string, is bool) {
 	return "", false
 }
 
-// overlay is how a link of ours wraps packets.
+// overlay returns the encapsulation of one of Strait's links.
 func (k *Kernel) overlay(l Link) *WayOverlay {
 	o := &WayOverlay{Encapsulation: l.Encapsulation, Up: l.Up, VNI: l.VNI, Gateway: l.Underlay}
 	if l.Encapsulation == VXLAN && len(l.Forwarding) > 0 {

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespace is a network namespace. Sockets stay in the one they were opened in, but a
-// file that is opened later belongs to that of the thread which opens it.
+// namespace is a network namespace. Sockets stay in the one in which they were opened, but
+// a file opened later belongs to that of the opening thread.
 type namespace struct {
 	fd       int // none: -1
 	identity [2]uint64
 }
 
-// here is the namespace of the calling thread, which must not change meanwhile.
+// here returns the namespace of the calling thread, which must not change meanwhile.
 func here() (namespace, error) {
 	fd, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -34,8 +34,8 @@ func (n namespace) close() {
 	}
 }
 
-// do runs f on a thread in the namespace. As a rule all threads are there, and nothing is
-// needed for it; otherwise it takes CAP_SYS_ADMIN.
+// do runs f on a thread in the namespace. Usually all threads are in it and no switch is
+// needed; a switch needs CAP_SYS_ADMIN.
 func (n namespace) do(f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -52,7 +52,7 @@ func (n namespace) do(f func() error) error {
 	return <-done
 }
 
-// enter takes the calling thread to the namespace if it is elsewhere.
+// enter moves the calling thread to the namespace if it is in another one.
 func (n namespace) enter() (moved bool, err error) {
 	now, err := here()
 	if err != nil {
@@ -63,7 +63,7 @@ func (n namespace) enter() (moved bool, err error) {
 		return false, nil
 	}
 	if err := unix.Setns(n.fd, unix.CLONE_NEWNET); err != nil {
-		return false, fmt.Errorf("go to the network namespace: %w", err)
+		return false, fmt.Errorf("enter the network namespace: %w", err)
 	}
 	return true, nil
 }

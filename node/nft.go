@@ -15,7 +15,7 @@ import (
 	"strait.dev/strait/config"
 )
 
-// The table, in the words of nft:
+// The table, in the syntax of nft:
 //
 //	table inet strait {
 //		chain unmark {
@@ -33,16 +33,16 @@ import (
 //		}
 //	}
 //
-// A frame has the mark of the packet in it, and kube-proxy marks what it wants
-// masqueraded: without unmark the frame would be, once its checksum is computed.
+// A frame inherits the mark of its inner packet, and kube-proxy masquerades by mark:
+// without the chain unmark the frame would be masqueraded, once its checksum is computed.
 const (
 	chainUnmark      = "unmark"
 	chainPostrouting = "postrouting"
 	chainKeep        = "keep"
 )
 
-// transaction is the size in bytes of the largest one. The kernel takes it whole, and
-// acknowledges every rule of it before anybody listens.
+// transaction is the size in bytes of the largest transaction. The kernel processes it as a
+// whole and acknowledges every rule before the acknowledgements are read.
 const transaction = 4 << 20
 
 func openTables() (*nftables.Conn, error) {
@@ -54,10 +54,10 @@ func openTables() (*nftables.Conn, error) {
 	}))
 }
 
-// setSources replaces the table at once.
+// setSources replaces the table atomically.
 func (k *Kernel) setSources(s Sources) error {
 	table := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
-	k.tables.AddTable(table) // so that there is one to delete
+	k.tables.AddTable(table) // so that deleting it cannot fail
 	k.tables.DelTable(table)
 	k.tables.AddTable(table)
 	keep := k.tables.AddChain(&nftables.Chain{Name: chainKeep, Table: table})
@@ -91,16 +91,16 @@ func (k *Kernel) deleteSources() error {
 	return gone(k.tables.Flush())
 }
 
-// mark is the comment of one of the rules: all of them, in order, prove that the table
-// is as it was made.
+// mark returns the comment of one of the rules: the complete, ordered set proves that the
+// table is unchanged.
 func mark(fingerprint string, i, of int) string {
 	return fmt.Sprintf("%s %d/%d", fingerprint, i+1, of)
 }
 
-// damagedSources stands for the fingerprint of a table that is not as it was made.
+// damagedSources replaces the fingerprint of a table that was changed.
 const damagedSources = "damaged"
 
-// observeSources is the fingerprint of the table.
+// observeSources reads the fingerprint of the table.
 func (k *Kernel) observeSources() (string, error) {
 	chains, err := k.tables.ListChainsOfTableFamily(nftables.TableFamilyINet)
 	if err != nil {
@@ -133,7 +133,7 @@ func (k *Kernel) observeSources() (string, error) {
 	return readMarks(marks, damagedSources), nil
 }
 
-// readMarks is the fingerprint that all marks agree on, or otherwise.
+// readMarks returns the fingerprint that all marks agree on, else otherwise.
 func readMarks(marks []string, otherwise string) string {
 	if len(marks) == 0 {
 		return otherwise
@@ -150,15 +150,15 @@ func readMarks(marks []string, otherwise string) string {
 	return fingerprint
 }
 
-// ourLinks is true for what leaves by a link of ours.
+// ourLinks matches packets that leave by one of Strait's links.
 func ourLinks() []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte(linkPrefix)}, // as many bytes as these: what begins so
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte(linkPrefix)}, // a shorter value than the name: a prefix match
 	}
 }
 
-// postrouting is the rules that settle sources.
+// postrouting returns the rules that set sources.
 func (s Sources) postrouting() [][]expr.Any {
 	ours := ourLinks()
 	jump := &expr.Verdict{Kind: expr.VerdictJump, Chain: chainKeep}
@@ -184,7 +184,7 @@ func (s Sources) postrouting() [][]expr.Any {
 	})
 }
 
-// keepSource settles that what comes from a range keeps its source.
+// keepSource returns the rule by which packets from a CIDR keep their source.
 func keepSource(p netip.Prefix) []expr.Any {
 	f := familyOf(p.Addr())
 	size, offset := uint32(4), uint32(12) // of the source in the header: RFC 791, section 3.1
@@ -201,7 +201,7 @@ func keepSource(p netip.Prefix) []expr.Any {
 	)
 }
 
-// match is true for packets of the family.
+// match matches packets of the family.
 func (f family) match() []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Observe reads what is ours. While others change it, the parts may be of different
-// moments; their notifications make the next reading right.
+// Observe reads Strait's configuration. If other programs change it meanwhile, its parts
+// may be inconsistent; their notifications cause another reading.
 func (k *Kernel) Observe() (State, error) {
 	var s State
 	for _, read := range []struct {
@@ -54,11 +54,11 @@ func (k *Kernel) readLinks(s *State) error {
 		}
 		s.Links = append(s.Links, l)
 	}
-	k.userspace.Retain(k.links) // those that somebody deleted need no sockets any more
+	k.userspace.Retain(k.links) // links deleted by other programs need no sockets
 	return nil
 }
 
-// readLink is a device in our words, all but a TAP device.
+// readLink converts a device, except a TAP device.
 func readLink(device netlink.Link) Link {
 	attributes := device.Attrs()
 	l := Link{Name: attributes.Name, MTU: attributes.MTU, Up: attributes.RawFlags&unix.IFF_UP != 0}
@@ -72,7 +72,7 @@ func readLink(device netlink.Link) Link {
 	return l
 }
 
-// readOn reads what is on a link. Link-local addresses are the kernel's own.
+// readOn reads the configuration of a link. Link-local addresses belong to the kernel.
 func (k *Kernel) readOn(device netlink.Link, l *Link) error {
 	addresses, err := k.routes.AddrList(device, netlink.FAMILY_ALL)
 	if err != nil {
@@ -128,14 +128,14 @@ func (k *Kernel) readRoutes(s *State) error {
 	return nil
 }
 
-// readRoute is a route in our words.
+// readRoute converts a route.
 func readRoute(r netlink.Route, names map[int]string) KernelRoute {
 	ones, _ := r.Dst.Mask.Size()
 	route := KernelRoute{Prefix: netip.PrefixFrom(addressOf(r.Dst.IP), ones), Metric: r.Priority}
 	if r.Type != unix.RTN_BLACKHOLE {
 		route.Link, route.Via, route.Source, route.MTU = names[r.LinkIndex], addressOf(r.Gw), addressOf(r.Src), r.MTU
 		if route.Link == "" {
-			route.Link = fmt.Sprintf("#%d", r.LinkIndex) // not ours, so that the route is wrong
+			route.Link = fmt.Sprintf("#%d", r.LinkIndex) // not Strait's link, so the route is wrong
 		}
 	}
 	return route
@@ -160,7 +160,7 @@ func (k *Kernel) readSources(s *State) (err error) {
 	return err
 }
 
-// addressOf is the zero Addr for what is none.
+// addressOf returns the zero Addr if ip is not an address.
 func addressOf(ip []byte) netip.Addr {
 	a, _ := netip.AddrFromSlice(ip)
 	return a.Unmap()

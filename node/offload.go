@@ -8,14 +8,14 @@ import (
 	"strait.dev/strait/node/genl"
 )
 
-// offloads are the features of a link that decide what UDP between nodes and gateways
-// costs, under the names of ethtool(8).
+// offloads are the features of a link that determine the cost of UDP between nodes and
+// gateways, by their ethtool(8) names.
 var offloads = []string{
 	"rx-gro", "rx-gro-list", "rx-udp-gro-forwarding", "tx-udp-segmentation", "tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation",
 }
 
-// readOffloads says which offloads of a link are on. It is nil where the kernel cannot
-// tell, or the link is gone.
+// readOffloads returns which offloads of a link are on. It is nil if the kernel does not
+// report them or the link does not exist.
 func readOffloads(c *genl.Conn, link string) (map[string]bool, error) {
 	features, err := c.Features(link)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENODEV) {

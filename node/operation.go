@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Operation is one change of the kernel. Its text says what it does.
+// Operation is one change of the kernel. Its text describes it.
 type Operation struct {
 	text string
 	do   func(system) error
@@ -13,15 +13,15 @@ type Operation struct {
 
 func (o Operation) String() string { return o.text }
 
-// MarshalText is for logs.
+// MarshalText formats the operation for logs.
 func (o Operation) MarshalText() ([]byte, error) { return []byte(o.text), nil }
 
-// system is what operations change: a Kernel. Removing what is not there is no error.
+// system is the target of operations: a Kernel. Removing a missing object is not an error.
 type system interface {
 	addLink(Link) error // down, with its MAC address and MTU
 	deleteLink(name string) error
 	serve(Link) error                  // with Userspace: this process carries its frames
-	setMAC(link string, mac MAC) error // forgets the link's neighbours
+	setMAC(link string, mac MAC) error // clears the link's neighbours
 	setMTU(link string, mtu int) error
 	setLoose(link string) error
 	setUp(link string) error

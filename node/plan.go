@@ -2,13 +2,14 @@ package node
 
 import "slices"
 
-// Plan is what brings a kernel from what was observed to what is desired, which has to
-// be valid. Its order loses no packet and leaks none:
+// Plan returns the operations that bring a kernel from the observed to the desired state,
+// which must be valid. Their order loses and leaks no packet:
 //
-//  1. blackholes for every prefix, and the rules that lead there
+//  1. blackholes for every prefix, and the rules that lead to them
 //  2. source addresses
-//  3. new links in full, then up
-//  4. routes, each replaced at once
+//  3. new links, configured completely, then set up
+//  4. routes, each replaced atomically
+//  5. removal of unneeded routes, links, blackholes and rules
 //  5. what is left over goes: routes, links, blackholes, rules
 func Plan(d Desired, observed State) []Operation {
 	if d.Nothing {
@@ -27,7 +28,7 @@ func Plan(d Desired, observed State) []Operation {
 	return p.operations
 }
 
-// Removal is what takes everything from a kernel that is ours.
+// Removal returns the operations that remove all of Strait's configuration from a kernel.
 func Removal(observed State) []Operation {
 	p := &planner{have: observed}
 	p.clear()
@@ -40,7 +41,7 @@ func Removal(observed State) []Operation {
 type planner struct {
 	want, have State
 	operations []Operation
-	broken     map[string]bool // links whose routes have to be set anew
+	broken     map[string]bool // links whose routes must be set again
 }
 
 func (p *planner) add(o ...Operation) { p.operations = append(p.operations, o...) }
@@ -58,7 +59,7 @@ func (p *planner) fence() {
 	}
 }
 
-// link makes one link what it shall be.
+// link configures one link as wanted.
 func (p *planner) link(want Link) {
 	have, there := p.find(want.Name)
 	if there && !have.becomes(want) {
@@ -103,12 +104,13 @@ func (p *planner) link(want Link) {
 	}
 }
 
-// becomes reports whether a link can be made the wanted one in place.
+// becomes reports whether a link can be changed into the wanted one in place.
 func (l Link) becomes(want Link) bool {
 	return l.Encapsulation == want.Encapsulation && (l.Encapsulation == Userspace || l.goes(want))
 }
 
-// goes reports whether the frames of a link go where those of the wanted one do.
+// goes reports whether the frames of a link have the same destination as those of the
+// wanted one.
 func (l Link) goes(want Link) bool {
 	return l.VNI == want.VNI && l.Port == want.Port && l.Underlay == want.Underlay
 }
@@ -129,8 +131,7 @@ func (p *planner) overlay() {
 	}
 }
 
-// clear takes away what is there and not wanted, blackholes after the routes before
-// them.
+// clear removes unneeded objects, blackholes after the routes before them.
 func (p *planner) clear() {
 	wanted := map[routeKey]bool{}
 	for _, r := range p.want.Routes {

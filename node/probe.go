@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prober asks hosts on the overlay for a sign of life. It sends a UDP datagram to a
-// port where nobody listens, and the answer is the host's ICMP error, port unreachable:
-// like a ping, it proves both ways. An echo request would need CAP_NET_RAW, or a
-// sysctl; this needs nothing. It may be used concurrently.
+// Prober checks whether hosts on the overlay answer. It sends a UDP datagram to a port
+// without a listener, and the answer is the host's ICMP error port unreachable: like a
+// ping, it proves both directions. An echo request would need CAP_NET_RAW or a sysctl; this
+// needs no privilege. Safe for concurrent use.
 type Prober struct {
 	sockets [2]*net.UDPConn // by family
 	readers sync.WaitGroup
@@ -24,14 +24,14 @@ type Prober struct {
 	waiting map[netip.Addr]map[chan<- struct{}]bool
 }
 
-// probePort is discard's (RFC 863), which hosts of Strait never serve.
+// probePort is the discard port (RFC 863), which Strait's hosts never serve.
 const probePort = 9
 
-// probeAgain is how long an answer may take before the question is asked again.
+// probeAgain is how long to wait for an answer before the probe is sent again.
 const probeAgain = 300 * time.Millisecond
 
 // NewProber opens sockets in the calling thread's network namespace. A family that the
-// kernel has not is left out.
+// kernel does not support is omitted.
 func NewProber() (*Prober, error) {
 	p := &Prober{waiting: map[netip.Addr]map[chan<- struct{}]bool{}}
 	for _, f := range families {
@@ -58,22 +58,22 @@ func NewProber() (*Prober, error) {
 	return p, nil
 }
 
-// Close ends what is under way.
+// Close ends running probes.
 func (p *Prober) Close() {
 	for _, conn := range p.sockets {
 		if conn != nil {
-			_ = conn.Close() // ends its reader
+			_ = conn.Close() // ends its reader goroutine
 		}
 	}
 	p.readers.Wait()
 }
 
-// Ask waits until the host at an address has answered. The error says why it did not
-// before ctx ended.
+// Ask waits until the host at an address has answered. If ctx ends first, the error states
+// why there was no answer.
 func (p *Prober) Ask(ctx context.Context, to netip.Addr) error {
 	conn := p.sockets[familyOf(to)]
 	if conn == nil {
-		return fmt.Errorf("node: ask %s: the kernel has no %s", to, familyOf(to))
+		return fmt.Errorf("node: probe %s: the kernel does not support %s", to, familyOf(to))
 	}
 	answered := make(chan struct{}, 1)
 	p.wait(to, answered)
@@ -82,9 +82,9 @@ func (p *Prober) Ask(ctx context.Context, to netip.Addr) error {
 	defer again.Stop()
 	for {
 		_, err := conn.WriteToUDPAddrPort(nil, netip.AddrPortFrom(to, probePort))
-		// The error may be one that an earlier datagram met: it comes with the next call.
+		// The error may belong to an earlier datagram: the next call returns it.
 		if err != nil && !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.EHOSTUNREACH) {
-			return fmt.Errorf("node: ask %s: %w", to, err)
+			return fmt.Errorf("node: probe %s: %w", to, err)
 		}
 		select {
 		case <-answered:
@@ -125,7 +125,7 @@ func (p *Prober) answered(by netip.Addr) {
 	}
 }
 
-// wantErrors makes a socket keep ICMP errors with what they are about.
+// wantErrors makes a socket queue ICMP errors together with the packets that caused them.
 func (f family) wantErrors(control func(func(uintptr)) error) error {
 	level, option := unix.IPPROTO_IP, unix.IP_RECVERR
 	if f == ipv6 {
@@ -138,7 +138,7 @@ func (f family) wantErrors(control func(func(uintptr)) error) error {
 	return err
 }
 
-// read takes ICMP errors until the socket is closed.
+// read receives ICMP errors until the socket is closed.
 func (p *Prober) read(read func(func(uintptr) bool) error) {
 	var payload [64]byte
 	var control [512]byte
@@ -160,9 +160,9 @@ func (p *Prober) read(read func(func(uintptr) bool) error) {
 	}
 }
 
-// unreachablePort is the host that a datagram was sent to, if the control messages of
-// an error say that it was that very host which answered: port unreachable. Errors of
-// routers on the way prove nothing.
+// unreachablePort returns the host that a datagram was sent to, if the control messages of
+// an error show that this host itself answered with port unreachable. Errors from routers
+// in transit prove nothing.
 func unreachablePort(control []byte, to unix.Sockaddr) netip.Addr {
 	host := addressOf(hostOf(to))
 	messages, err := unix.ParseSocketControlMessage(control)
@@ -170,8 +170,8 @@ func unreachablePort(control []byte, to unix.Sockaddr) netip.Addr {
 		return netip.Addr{}
 	}
 	for _, m := range messages {
-		// struct sock_extended_err of linux/errqueue.h, and the sockaddr of who sent the
-		// error.
+		// struct sock_extended_err of linux/errqueue.h, and the sockaddr of the error's
+		// sender.
 		const origin, kind, code, offender = 4, 5, 6, 16
 		if len(m.Data) < offender {
 			continue
@@ -200,7 +200,7 @@ func hostOf(a unix.Sockaddr) []byte {
 	return nil
 }
 
-// part is n bytes of b from start on, or nil if there are not so many.
+// part returns n bytes of b from start on, or nil if b is shorter.
 func part(b []byte, start, n int) []byte {
 	if len(b) < start+n {
 		return nil

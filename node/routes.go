@@ -24,7 +24,7 @@ func (k *Kernel) setRoute(r KernelRoute) error {
 	return k.routes.RouteReplace(entry)
 }
 
-// entry is what tells the route from all others.
+// entry returns the fields that identify the route.
 func (r KernelRoute) entry() *netlink.Route {
 	entry := &netlink.Route{
 		Dst: network(r.Prefix), Table: routeTable, Protocol: routeProtocol, Priority: r.Metric, Type: unix.RTN_UNICAST,
@@ -50,7 +50,7 @@ func (f family) rule() *netlink.Rule {
 	return rule
 }
 
-// number is the kernel's for the family.
+// number is the kernel's constant for the family.
 func (f family) number() int {
 	if f == ipv4 {
 		return unix.AF_INET

@@ -5,12 +5,12 @@ import (
 	"net/netip"
 )
 
-// SourceTo is the address that packets of the node itself to an address come from, by
-// its routes. It changes nothing, and may be called while Keep runs, by one goroutine.
+// SourceTo returns the source address of packets from the node itself to an address, by its
+// routes. It changes nothing, and one goroutine may call it while Keep runs.
 func (k *Kernel) SourceTo(to netip.Addr) (netip.Addr, error) {
 	routes, err := k.asked.RouteGet(to.AsSlice())
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("node: the way to %s: %w", to, err)
+		return netip.Addr{}, fmt.Errorf("node: look up the route to %s: %w", to, err)
 	}
 	for _, r := range routes {
 		if from, ok := netip.AddrFromSlice(r.Src); ok {

@@ -6,42 +6,42 @@ import (
 	"regexp"
 )
 
-// State is what is ours in a kernel.
+// State is the part of a kernel's state that belongs to Strait.
 type State struct {
 	Links  []Link        // by name
 	Routes []KernelRoute // by prefix and metric
-	Rules  [2]bool       // there is one: for IPv4, for IPv6
+	Rules  [2]bool       // whether there is one for IPv4, for IPv6
 
-	// Sources is the fingerprint of the nftables table: that of a Sources, or empty if
-	// the table is missing or not as we made it.
+	// Sources is the fingerprint of the nftables table. It is empty if the table is missing
+	// or was changed by another program.
 	Sources string
 }
 
-// Link is a tunnel device, or a TAP device in its place. Where the frames of a TAP device
-// go is no matter of the kernel: VNI, Port and Underlay are those that this process serves
-// it with, and zero while it does not.
+// Link is a tunnel device, or a TAP device in its place. The kernel does not know the
+// destination of a TAP device's frames: VNI, Port and Underlay are those with which this
+// process serves it, and zero while it does not.
 type Link struct {
 	Name          string
-	Encapsulation Encapsulation // empty: the device is something else
+	Encapsulation Encapsulation // empty: another type of device
 	VNI           uint32
 	Port          uint16
-	Underlay      netip.Addr // where its frames go; the zero Addr with VXLAN
+	Underlay      netip.Addr // destination of frames; the zero Addr with VXLAN
 	MAC           MAC
 	MTU           int
-	Loose         bool // the reverse path filter is
+	Loose         bool // the reverse path filter is loose
 	Up            bool
 	Addresses     []netip.Addr // by family
 	Neighbours    []Neighbour  // by address
 	Forwarding    []Forwarding // with VXLAN, by MAC
 }
 
-// Neighbour is an entry of a link's neighbour table that the kernel never questions.
+// Neighbour is a permanent entry of a link's neighbour table.
 type Neighbour struct {
 	Address netip.Addr
 	MAC     MAC
 }
 
-// Forwarding says where VXLAN sends the frames to a MAC address.
+// Forwarding is the underlay address to which VXLAN sends frames for a MAC address.
 type Forwarding struct {
 	MAC      MAC
 	Underlay netip.Addr
@@ -54,8 +54,8 @@ func (m MAC) String() string {
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
 }
 
-// macOf is the inner MAC address of the host with these internal addresses: 0a:58 and
-// four bytes of the IPv4 address, or the last four of the IPv6 one.
+// macOf returns the inner MAC address of the host with these internal addresses: 0a:58 and
+// the four bytes of the IPv4 address, or the last four bytes of the IPv6 address.
 func macOf(internal []netip.Addr) MAC {
 	a := ipv4.of(internal)
 	if !a.IsValid() {
@@ -67,13 +67,13 @@ func macOf(internal []netip.Addr) MAC {
 	return m
 }
 
-// KernelRoute is a route of ours. Prefix and metric tell it from others.
+// KernelRoute is one of Strait's routes, identified by prefix and metric.
 type KernelRoute struct {
 	Prefix netip.Prefix
 	Metric int
 	Link   string     // empty: a blackhole
-	Via    netip.Addr // the zero Addr: directly
-	Source netip.Addr // of what the node itself sends
+	Via    netip.Addr // the zero Addr: on link
+	Source netip.Addr // of packets from the node itself
 	MTU    int
 }
 
@@ -95,7 +95,7 @@ func (r KernelRoute) String() string {
 	return fmt.Sprintf("%s%s dev %s src %s mtu %d metric %d", r.Prefix, via, r.Link, r.Source, r.MTU, r.Metric)
 }
 
-// What marks things as ours; numbers that nothing else is known to use.
+// The marks of Strait's objects; no other program is known to use these numbers.
 const (
 	linkPrefix    = "strait-"
 	tableName     = "strait" // of nftables

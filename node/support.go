@@ -11,12 +11,13 @@ import (
 	"strait.dev/strait/node/userspace"
 )
 
-// probeName is that of links to try what there is.
+// probeName is the name of test links.
 const probeName = linkPrefix + "probe"
 
-// Support tries which links there can be. Each is gone again before it returns.
+// Support tests which encapsulations the node supports. It deletes each test link before it
+// returns.
 func (k *Kernel) Support() (s Support, err error) {
-	// By a process that was killed right here.
+	// Left by a process that was killed at this point.
 	if left, err := k.routes.LinkByName(probeName); err == nil {
 		if err := k.routes.LinkDel(left); err != nil {
 			return s, fmt.Errorf("node: delete link %s: %w%s", probeName, err, remedy(err))
@@ -46,10 +47,10 @@ func (k *Kernel) Support() (s Support, err error) {
 	return s, nil
 }
 
-// tryLink makes a link and deletes it. refused says that the kernel has no such links, err
-// that it is not known.
+// tryLink creates a link and deletes it. refused means that the kernel has no such links,
+// err that the test failed.
 func (k *Kernel) tryLink(e Encapsulation) (refused, err error) {
-	// Documentation addresses (RFC 5737) and the last VNI: in nobody's way.
+	// Documentation addresses (RFC 5737) and the last VNI conflict with nothing.
 	probe := Link{Name: probeName, Encapsulation: e, VNI: maxVNI, Port: e.port(), MAC: MAC{0x0a, 0x58}, MTU: minMTU6}
 	if e == Geneve {
 		probe.Underlay = netip.AddrFrom4([4]byte{192, 0, 2, 1})
@@ -59,7 +60,7 @@ func (k *Kernel) tryLink(e Encapsulation) (refused, err error) {
 	case errors.Is(err, unix.EOPNOTSUPP):
 		return err, nil
 	case err != nil:
-		return nil, fmt.Errorf("node: try a link of type %s: %w%s", e, err, remedy(err))
+		return nil, fmt.Errorf("node: create a test link of type %s: %w%s", e, err, remedy(err))
 	}
 	if err := k.routes.LinkDel(device); err != nil {
 		return nil, fmt.Errorf("node: delete link %s: %w%s", probeName, err, remedy(err))

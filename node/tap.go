@@ -9,7 +9,7 @@ import (
 	"strait.dev/strait/node/userspace"
 )
 
-// addTAP makes a TAP device that stays when this process ends, with its routes.
+// addTAP creates a persistent TAP device, which keeps its routes when this process ends.
 func (k *Kernel) addTAP(l Link) error {
 	if err := k.home.do(func() error { return userspace.Make(l.Name) }); err != nil {
 		return err
@@ -30,8 +30,8 @@ func (k *Kernel) serve(l Link) error {
 	})
 }
 
-// readTAP is a TAP device in our words, or nothing of ours if it is one that is read in
-// another manner or does not stay.
+// readTAP reads a TAP device. It does not match any of Strait's links if the device has
+// another mode or is not persistent.
 func (k *Kernel) readTAP(d *netlink.Tuntap, l *Link) {
 	const other = netlink.TUNTAP_MULTI_QUEUE | netlink.TUNTAP_VNET_HDR
 	if d.Mode != netlink.TUNTAP_MODE_TAP || d.Flags&other != 0 || d.NonPersist {
@@ -43,8 +43,8 @@ func (k *Kernel) readTAP(d *netlink.Tuntap, l *Link) {
 	}
 }
 
-// Dropped is how many frames of userspace links went no further, by the names of the
-// reasons. It may be used concurrently.
+// Dropped returns the number of dropped frames of userspace links by reason. Safe for
+// concurrent use.
 func (k *Kernel) Dropped() map[string]uint64 {
 	dropped := map[string]uint64{}
 	for why, frames := range k.userspace.Dropped() {
@@ -53,8 +53,8 @@ func (k *Kernel) Dropped() map[string]uint64 {
 	return dropped
 }
 
-// Failing is the gateways, by VNI, to which frames of userspace links could not be sent for
-// some time, and still cannot. It may be used concurrently.
+// Failing returns the gateways, by VNI, to which sending frames of userspace links has
+// failed for some time and still fails. Safe for concurrent use.
 func (k *Kernel) Failing() map[uint32]netip.Addr {
 	failing := map[uint32]netip.Addr{}
 	for _, way := range k.userspace.Failing(time.Now()) {

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// target is the state that fulfils what is desired, which is valid.
+// target returns the state that implements d, which must be valid.
 func target(d Desired) State {
 	s := State{Sources: d.sources().fingerprint()}
-	links := map[string]Link{} // by name of the gateway
+	links := map[string]Link{} // by gateway name
 	for _, g := range d.Gateways {
 		link := d.link(g)
 		links[g.Name] = link
@@ -43,8 +43,8 @@ func target(d Desired) State {
 	return s
 }
 
-// link is the device for a gateway. It has the families that both ends have an address
-// of and that the MTU allows.
+// link returns the device for a gateway. It has the families of which both ends have an
+// address and that the MTU allows.
 func (d Desired) link(g Gateway) Link {
 	l := Link{
 		Name: linkName(g.Encapsulation, g.VNI, g.Underlay), Encapsulation: g.Encapsulation,
@@ -67,11 +67,10 @@ func (d Desired) link(g Gateway) Link {
 	return l
 }
 
-// linkName stands for what the kernel wants to be unique among links of a kind. For
-// Geneve that is the VNI with the remote address, which moreover cannot change without
-// losing packets. For VXLAN it is the VNI with the family of the remote address, and
-// the address itself changes in place. For a TAP device it is nothing, and the VNI tells
-// ours apart.
+// linkName hashes what the kernel requires to be unique among links of a type. For Geneve
+// that is the VNI with the remote address, which cannot change without losing packets. For
+// VXLAN it is the VNI with the family of the remote address; the address changes in place.
+// For a TAP device the kernel requires nothing, and the VNI identifies it.
 func linkName(e Encapsulation, vni uint32, underlay netip.Addr) string {
 	remote := underlay.String()
 	switch e {
@@ -94,7 +93,7 @@ func (l Link) neighbour(f family) netip.Addr {
 	return netip.Addr{}
 }
 
-// sort brings a state into the order that its type says.
+// sort sorts a state as its type documents.
 func (s *State) sort() {
 	slices.SortFunc(s.Links, func(a, b Link) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range s.Links {

@@ -54,8 +54,8 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		}, "error STRAIT-N001 kernel 6.12 has neither Geneve nor VXLAN nor TAP devices: no Geneve (not supported)"},
 		{"no nftables", func(_ *nodeContext, s *NodeReport) { s.Is.Tables = "nftables: not supported" }, "error STRAIT-N002 nftables: not supported"},
 		{"the port is another's", func(_ *nodeContext, s *NodeReport) {
-			s.Is.Taken, s.Is.Strange = []node.Port{{Number: 6091, Why: "address already in use"}}, []string{"link liqo.0 (geneve) has UDP port 6091"}
-		}, "error STRAIT-N003 UDP 6091 is in use, of which Geneve or VXLAN needs one: address already in use; link liqo.0 (geneve) has UDP port 6091"},
+			s.Is.Taken, s.Is.Strange = []node.Port{{Number: 6091, Why: "address already in use"}}, []string{"link liqo.0 (geneve) uses UDP port 6091"}
+		}, "error STRAIT-N003 UDP 6091 is in use, of which Geneve or VXLAN needs one: address already in use; link liqo.0 (geneve) uses UDP port 6091"},
 		{"the port of health is another's", func(_ *nodeContext, s *NodeReport) { s.Is.Taken = []node.Port{{Number: 6093, Why: "in use"}} }, "error STRAIT-N003 TCP 6093"},
 		{"the port is Strait's", func(p *nodeContext, s *NodeReport) { p.installed, s.Is.Taken = true, []node.Port{{Number: 6091}} }, ""},
 		{"no forwarding", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv4.ip_forward"] = 0 }, "error STRAIT-N004 net.ipv4.ip_forward is 0"},
@@ -74,7 +74,7 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		{"the clock of the API server, which is not ours", func(p *nodeContext, s *NodeReport) { p.skew, s.skew = time.Hour, time.Hour }, ""},
 		{"a slow answer", func(_ *nodeContext, s *NodeReport) { s.skew, s.uncertainty = 20*time.Second, 15*time.Second }, ""},
 		{"another's rule", func(_ *nodeContext, s *NodeReport) {
-			s.Is.Strange = []string{"a rule of priority 105 looks into table 200"}
+			s.Is.Strange = []string{"a rule of priority 105 looks up table 200"}
 		}, "error STRAIT-N008 a rule of priority 105"},
 		{"remains", func(_ *nodeContext, s *NodeReport) { s.Is.Ours = node.Ours{Links: []string{"strait-1"}, Table: true} }, "warning STRAIT-N009 there is strait-1, nftables table strait"},
 		{"what is Strait's", func(p *nodeContext, s *NodeReport) {

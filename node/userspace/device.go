@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// batchSize is how many frames are sent together at most: what one UDP_SEGMENT
-	// message may carry.
+	// batchSize is the largest number of frames sent together: what one UDP_SEGMENT message
+	// can carry.
 	batchSize = 64
 
-	// frameSize is that of the largest frame, whatever the device's MTU is made.
+	// frameSize is the size of the largest frame, for any MTU of the device.
 	frameSize = packet.EthernetHeaderLen + packet.MaxLen
 
-	// frameStride is the distance between frames: a multiple of 64 bytes that is no
-	// multiple of a page, so that frames do not all begin in the same cache set. Only
-	// what frames touch becomes memory.
+	// frameStride is the distance between frames: a multiple of 64 bytes that is not a
+	// multiple of a page, so that frames do not all start in the same cache set. Only pages
+	// that frames touch use memory.
 	frameStride = 1<<16 + 25*64
 )
 
 // device is a TAP device and the goroutine that reads it.
 type device struct {
-	index   int // of the kernel, which no later device of that name has
+	index   int // of the kernel; a later device of the same name has another one
 	file    *os.File
 	raw     syscall.RawConn // of file
 	outlet  atomic.Pointer[outlet]
@@ -39,19 +39,19 @@ type device struct {
 	trouble trouble
 	done    chan struct{} // closed when the goroutine has ended
 
-	// former are ways that frames are still taken from, and until when. The endpoint's
-	// lock protects it.
+	// former maps ways that are still accepted to their expiry. Protected by the endpoint's
+	// lock.
 	former map[Way]time.Time
 
-	// Of the goroutine.
+	// Owned by the goroutine.
 	frames []byte
 	sizes  [batchSize]int
 	count  int
-	gone   bool // the device is
+	gone   bool // the device was deleted
 	batch  *underlay.Batch
 }
 
-// outlet is where the frames of a device go. It does not change.
+// outlet is the destination of a device's frames. It is immutable.
 type outlet struct {
 	way    Way
 	wire   *wire
@@ -65,8 +65,8 @@ func newOutlet(way Way, by *wire, port uint16) *outlet {
 	return o
 }
 
-// openDevice opens a device in the network namespace of the calling thread. It is not read
-// yet.
+// openDevice opens a device in the network namespace of the calling thread. It does not
+// read yet.
 func openDevice(name string, index int, to *outlet, counts *drops) (*device, error) {
 	fd, err := attach(name)
 	if err != nil {
@@ -86,11 +86,11 @@ func openDevice(name string, index int, to *outlet, counts *drops) (*device, err
 
 // close stops reading. The device stays.
 func (d *device) close() {
-	_ = d.file.Close() // it is open; the goroutine is the last to use it
+	_ = d.file.Close() // already open; the goroutine uses it last
 	<-d.done
 }
 
-// ended reports whether the goroutine has: somebody deleted the device.
+// ended reports whether the goroutine has ended because the device was deleted.
 func (d *device) ended() bool {
 	select {
 	case <-d.done:
@@ -100,16 +100,16 @@ func (d *device) ended() bool {
 	}
 }
 
-// carry sends what the node's kernel gives, until the device is closed or gone.
+// carry sends the frames of the node's kernel, until the device is closed or deleted.
 func (d *device) carry() {
 	defer close(d.done)
-	fill := d.fill // once: it allocates
+	fill := d.fill // a method value allocates, so it is made once
 	for !d.gone && d.raw.Read(fill) == nil {
 		d.send()
 	}
 }
 
-// fill reads what waits. It reports false if nothing does.
+// fill reads the waiting frames. It reports false if there are none.
 func (d *device) fill(fd uintptr) bool {
 	d.count = 0
 	for d.count < batchSize {
@@ -131,7 +131,7 @@ func (d *device) fill(fd uintptr) bool {
 
 func (d *device) slot(i int) []byte { return d.frames[i*frameStride:] }
 
-// send sends what fill read.
+// send sends the frames that fill read.
 func (d *device) send() {
 	o := d.outlet.Load()
 	for i, size := range d.sizes[:d.count] {

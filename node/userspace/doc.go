@@ -1,16 +1,16 @@
-// Package userspace is Geneve for kernels that have none: this process carries frames
-// between TAP devices and UDP.
+// Package userspace implements Geneve for kernels that do not support it: this process
+// forwards frames between TAP devices and UDP.
 //
 //	node's kernel ──► TAP ──read──► Geneve header in front ──sendmmsg──► gateway:6091
 //	node's kernel ◄── TAP ◄─write── source, VNI, header? ◄──recvmmsg──── gateway
 //
-// Each device is for one gateway and has a goroutine, which reads what waits, up to 64
-// frames, and sends them together. Each address family has another, for what arrives.
-// Neither allocates, logs or locks anything for a frame.
+// Each device serves one gateway and has a goroutine, which reads up to 64 waiting frames
+// and sends them together. Each address family has another goroutine, which receives.
+// Neither allocates, logs or takes a lock per frame.
 //
-// Devices are persistent: they stay, with all that is on them, when the process ends.
-// But while nobody reads them their carrier is off and what is sent to them is lost.
+// Devices are persistent: they and their configuration stay when the process ends. While no
+// process reads them, their carrier is off and packets sent to them are lost.
 //
-// It stands beside package tun and not in it, so that the node's helper contains neither
-// WireGuard nor a network stack of its own.
+// The package is separate from package tun, so that the node helper contains neither
+// WireGuard nor a network stack.
 package userspace

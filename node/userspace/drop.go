@@ -6,23 +6,23 @@ import (
 	"strait.dev/strait/geneve"
 )
 
-// Reason says why a frame went no further. The zero value means that it did.
+// Reason is why a frame was dropped. The zero value means that it was not.
 type Reason uint8
 
-// Reasons, in the order in which a frame meets them. Those that gateways have too have
-// the same names there.
+// Reasons, in the order of the checks. Reasons that gateways also have use the same names
+// there.
 const (
 	NoReason Reason = iota
 
-	// From a gateway to the node.
+	// the outer source is not the address of a gateway
 	UnknownSource  // the outer source is the address of no gateway
 	FrameTruncated // shorter than its headers
 	GeneveVersion  // RFC 8926, section 3.4: the version is not 0
-	GeneveControl  // a control packet (O bit)
-	GeneveCritical // a critical option; none is known here
-	GeneveOptions  // option lengths that do not add up
-	GeneveProtocol // not Ethernet inside
-	WrongVNI       // the outer source is a gateway, but has another VNI
+	GeneveControl  // a critical option; none is supported
+	GeneveCritical // inconsistent option lengths
+	GeneveOptions  // the content is not Ethernet
+	GeneveProtocol // the outer source is a gateway, but the VNI is not its own
+	WrongVNI       // the device rejected the frame: it is down or deleted
 	DeviceWrite    // the device did not take it: it is down or gone
 
 	// From the node to a gateway.
@@ -38,13 +38,13 @@ var reasonNames = [reasonsEnd]string{
 
 func (r Reason) String() string { return reasonNames[r] }
 
-// reasonOf maps what geneve.Decode finds.
+// reasonOf maps the faults of geneve.Decode.
 var reasonOf = [...]Reason{
 	geneve.FaultTruncated: FrameTruncated, geneve.FaultVersion: GeneveVersion, geneve.FaultControl: GeneveControl,
 	geneve.FaultCritical: GeneveCritical, geneve.FaultOptions: GeneveOptions,
 }
 
-// drops counts frames by reason. It may be used concurrently.
+// drops counts frames by reason. Safe for concurrent use.
 type drops [reasonsEnd]atomic.Uint64
 
 func (d *drops) add(why Reason, frames int) { d[why].Add(uint64(frames)) }

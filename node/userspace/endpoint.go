@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Way is where a device's frames go, and the only place that they come from.
+// Way is the destination of a device's frames, and their only accepted source.
 type Way struct {
 	VNI     uint32
-	Gateway netip.Addr // where its UDP socket is
+	Gateway netip.Addr // address of its UDP socket
 }
 
-// grace is how long frames of a device's former gateway are taken: those that were under
-// way when it changed.
+// grace is how long frames from a device's former gateway are accepted: those that were in
+// transit when it changed.
 const grace = time.Second
 
-// Endpoint serves TAP devices. It may be used concurrently, and must be closed.
+// Endpoint serves TAP devices. Safe for concurrent use. The caller must close it.
 type Endpoint struct {
-	port  uint16 // ours and that of gateways
+	port  uint16 // of this endpoint and of gateways
 	table atomic.Pointer[table]
 	drops drops
 
@@ -29,17 +29,17 @@ type Endpoint struct {
 	wires   [2]*wire // IPv4, IPv6; nil while no device needs it
 }
 
-// New makes an endpoint that serves nothing yet and so has no socket. Gateways have the
-// same UDP port as it.
+// New returns an endpoint that serves no device and has no socket. Gateways use the same
+// UDP port.
 func New(port uint16) *Endpoint {
 	e := &Endpoint{port: port, devices: map[string]*device{}}
 	e.table.Store(&table{})
 	return e
 }
 
-// Serve makes frames of a persistent device go this way. index is the kernel's number of
-// the device. A device that is served keeps all it has and takes the new way; nothing is
-// lost. What has to be opened is opened in the network namespace of the calling thread.
+// Serve connects a persistent device to a gateway. index is the kernel's index of the
+// device. A device that is already served keeps its sockets and switches without loss.
+// Files and sockets are opened in the network namespace of the calling thread.
 func (e *Endpoint) Serve(name string, index int, way Way) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,15 +63,16 @@ func (e *Endpoint) Serve(name string, index int, way Way) error {
 	return nil
 }
 
-// move gives a device a new way; frames of the former one are taken for the grace.
+// move connects a device to another gateway; frames from the former one are accepted for
+// the grace period.
 func (e *Endpoint) move(d *device, to *outlet) {
 	d.former[d.outlet.Load().way] = time.Now().Add(grace)
 	time.AfterFunc(grace, e.expire)
 	d.outlet.Store(to)
 }
 
-// Serves is the way of a device; ok is false if it has none, or if the device that had one
-// is gone.
+// Serves returns the gateway of a device; ok is false if it has none, or if the device was
+// deleted.
 func (e *Endpoint) Serves(name string, index int) (way Way, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +83,7 @@ func (e *Endpoint) Serves(name string, index int) (way Way, ok bool) {
 	return d.outlet.Load().way, true
 }
 
-// Release stops serving a device if it is served. The device stays.
+// Release stops serving a device, if it is served. The device stays.
 func (e *Endpoint) Release(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,7 +92,7 @@ func (e *Endpoint) Release(name string) {
 	e.closeUnused()
 }
 
-// Retain stops serving all devices but these: their numbers by name.
+// Retain stops serving all other devices. It maps names to indexes.
 func (e *Endpoint) Retain(devices map[string]int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,8 +108,8 @@ func (e *Endpoint) Retain(devices map[string]int) {
 // Close stops serving. The devices stay.
 func (e *Endpoint) Close() { e.Retain(nil) }
 
-// Dropped is how many frames went no further, by reason. Reasons that had none are left
-// out.
+// Dropped returns the number of dropped frames by reason. Reasons without drops are
+// omitted.
 func (e *Endpoint) Dropped() map[Reason]uint64 {
 	counts := map[Reason]uint64{}
 	for why := range e.drops {
@@ -119,8 +120,8 @@ func (e *Endpoint) Dropped() map[Reason]uint64 {
 	return counts
 }
 
-// Failing is the ways that frames could not be sent for some time, and still cannot. now
-// is the present time.
+// Failing returns the gateways to which sending has failed for some time and still fails at
+// now.
 func (e *Endpoint) Failing(now time.Time) (ways []Way) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -132,7 +133,7 @@ func (e *Endpoint) Failing(now time.Time) (ways []Way) {
 	return ways
 }
 
-// wire is the sockets for a gateway's address family, opened if need be.
+// wire returns the sockets for a gateway's address family and opens them if necessary.
 func (e *Endpoint) wire(gateway netip.Addr) (*wire, error) {
 	family, local := 0, netip.IPv4Unspecified()
 	if gateway.Is6() {
@@ -148,7 +149,7 @@ func (e *Endpoint) wire(gateway netip.Addr) (*wire, error) {
 	return e.wires[family], nil
 }
 
-// closeUnused closes the sockets that no device needs, so that their port is free.
+// closeUnused closes the sockets that no device needs, which frees their port.
 func (e *Endpoint) closeUnused() {
 	used := map[*wire]bool{}
 	for _, d := range e.devices {
@@ -169,15 +170,15 @@ func (e *Endpoint) release(name string) {
 	}
 }
 
-// expire is called when the grace of a former gateway may be over.
+// expire is called when the grace period of a former gateway may be over.
 func (e *Endpoint) expire() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.update()
 }
 
-// update makes the table follow the devices. What is said last holds, so that no former
-// gateway takes anything from a present one.
+// update rebuilds the table from the devices. Present gateways take precedence over former
+// ones.
 func (e *Endpoint) update() {
 	t, now := table{}, time.Now()
 	for _, d := range e.devices {

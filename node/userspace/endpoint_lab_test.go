@@ -303,7 +303,7 @@ func TestADeviceIsServedOnce(t *testing.T) {
 	other := New(port + 1)
 	t.Cleanup(other.Close)
 	err := w.node.In(func() error { return other.Serve("tap0", w.index, Way{257, gatewayA}) })
-	if err == nil || !strings.Contains(err.Error(), "served by another process; end the other node helper") {
+	if err == nil || !strings.Contains(err.Error(), "served by another process; stop the other node helper") {
 		t.Errorf("Serve() = %v", err)
 	}
 }

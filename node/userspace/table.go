@@ -7,8 +7,7 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// table is where frames of gateways go: devices by outer source and VNI. It does not
-// change once it is in use.
+// table maps outer source and VNI of frames to devices. It is immutable once in use.
 type table map[netip.Addr]map[uint32]*device
 
 func (t table) add(w Way, d *device) {
@@ -18,8 +17,8 @@ func (t table) add(w Way, d *device) {
 	t[w.Gateway][w.VNI] = d
 }
 
-// accept is the frame in a datagram and the device it is for, or why it is for none.
-// frame aliases datagram.
+// accept returns the frame in a datagram and its device, or why it is dropped. frame
+// aliases datagram.
 func (t table) accept(datagram []byte, from netip.Addr) (to *device, frame []byte, why Reason) {
 	devices := t[from]
 	if devices == nil {

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clone is the file that makes devices, in the network namespace of the thread that
-// opens it.
+// clone is the file that creates devices, in the network namespace of the thread that opens
+// it.
 const clone = "/dev/net/tun"
 
-// Probe tries whether the process may make devices, with one of that name, which is gone
-// again when it returns. The error says what is missing.
+// Probe checks whether the process may create devices. It creates one of that name and
+// deletes it. The error states what is missing.
 func Probe(name string) error {
 	fd, err := open(name)
 	if err != nil {
@@ -21,8 +21,8 @@ func Probe(name string) error {
 	return unix.Close(fd)
 }
 
-// Make makes a persistent device, which is down and which nobody serves yet. One of that
-// name that is there is taken.
+// Make creates a persistent device, which is down and not served. An existing device of
+// that name is used.
 func Make(name string) error {
 	fd, err := attach(name)
 	if err != nil {
@@ -31,9 +31,10 @@ func Make(name string) error {
 	return unix.Close(fd)
 }
 
-// attach opens a device, which stays when it is closed. It belongs to root: one without an
-// owner could be opened by anybody while we are away. Whoever sends to it gets checksums and
-// segments done by the kernel: what is read can go on the wire as it is.
+// attach opens a device, which persists when it is closed. It belongs to root: any user
+// could open a device without an owner while this process is not running. The kernel
+// computes checksums and segments packets before they are read, so that they can be sent
+// unchanged.
 func attach(name string) (fd int, err error) {
 	fd, err = open(name)
 	if err != nil {
@@ -44,15 +45,15 @@ func attach(name string) (fd int, err error) {
 		value   int
 	}{{unix.TUNSETOWNER, 0}, {unix.TUNSETOFFLOAD, 0}, {unix.TUNSETPERSIST, 1}} {
 		if err := unix.IoctlSetInt(fd, set.request, set.value); err != nil {
-			_ = unix.Close(fd) // the first error is the one to tell
+			_ = unix.Close(fd) // the first error is returned
 			return -1, fmt.Errorf("set up TAP device %s: %w", name, err)
 		}
 	}
 	return fd, nil
 }
 
-// open opens a device, and makes it if there is none of that name. Errors that wrap none
-// of the kernel say all that helps.
+// open opens a device, and creates it if it does not exist. Errors that wrap no kernel
+// error are complete without one.
 func open(name string) (fd int, err error) {
 	request, err := unix.NewIfreq(name)
 	if err != nil {
@@ -67,20 +68,20 @@ func open(name string) (fd int, err error) {
 	if err == nil {
 		return fd, nil
 	}
-	_ = unix.Close(fd) // the first error is the one to tell
+	_ = unix.Close(fd) // the first error is returned
 	if errors.Is(err, unix.EBUSY) {
-		return -1, fmt.Errorf("TAP device %s is served by another process; end the other node helper of this node", name)
+		return -1, fmt.Errorf("TAP device %s is served by another process; stop the other node helper on this node", name)
 	}
 	return -1, fmt.Errorf("open TAP device %s: %w", name, err)
 }
 
-// remedy is what to do when the file cannot be opened.
+// remedy returns how to fix an error on opening the file.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return "mount it from the node into the container, and load the module tun on the node"
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return "let the device rules of the container runtime allow it (character device 10:200)"
+		return "allow character device 10:200 in the device rules of the container runtime"
 	}
 	return "load the module tun on the node"
 }

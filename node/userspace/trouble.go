@@ -6,17 +6,16 @@ import (
 )
 
 const (
-	// persistent is how long failures have to go on before they are worth telling:
-	// routes that move make a few.
+	// persistent is how long failures must last before they are reported: moving routes
+	// cause a few.
 	persistent = 10 * time.Second
 
-	// forgotten is the time without failure after which trouble is over. Gateways are
-	// probed every few seconds, so that it is noticed while it lasts.
+	// forgotten is the time without failure after which sending counts as working again.
+	// Gateways are probed every few seconds, so a lasting failure is noticed.
 	forgotten = 30 * time.Second
 )
 
-// trouble remembers since when sending fails now and then. One goroutine notes, any may
-// ask.
+// trouble tracks since when sending fails repeatedly. One goroutine writes, any may read.
 type trouble struct{ first, last atomic.Int64 } // Unix times in nanoseconds; 0: never
 
 func (t *trouble) note(now time.Time) {

@@ -10,8 +10,8 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// sourcePorts is how many ports frames leave from. With several of them the underlay can
-// spread flows over paths; more would cut batches smaller.
+// sourcePorts is the number of source ports of frames. Several let the underlay spread
+// flows over paths; more would make batches smaller.
 const sourcePorts = 4
 
 // wire is the sockets of one address family, and a goroutine that receives.
@@ -24,15 +24,15 @@ type wire struct {
 	drops    *drops                 // of the endpoint
 	done     chan struct{}          // closed when the goroutine has ended
 
-	// What write gives to a device. write is made once, since making it allocates.
+	// The input of write. write is a field because a method value allocates.
 	write   func(fd uintptr) bool
 	frame   []byte
 	written error
 }
 
-// openWire opens sockets in the network namespace of the calling thread. local stands for
-// all addresses of the family, as a kernel's Geneve takes them: nodes may have several,
-// and what counts is who sends.
+// openWire opens sockets in the network namespace of the calling thread. local is the
+// unspecified address of the family, as the kernel's Geneve uses it: nodes may have several
+// addresses, and only the sender's is checked.
 func openWire(local netip.Addr, port uint16, t *atomic.Pointer[table], d *drops) (*wire, error) {
 	w := &wire{table: t, drops: d, done: make(chan struct{})}
 	w.write = func(fd uintptr) bool {
@@ -66,8 +66,8 @@ func (w *wire) open(local netip.Addr, port uint16) (err error) {
 	return nil
 }
 
-// close ends the goroutine and closes the sockets. Who still sends by them loses what it
-// sends.
+// close ends the goroutine and closes the sockets. Frames that are still sent on them are
+// lost.
 func (w *wire) close() {
 	_ = w.poller.Close() // it is open
 	<-w.done
@@ -82,8 +82,9 @@ func (w *wire) closeSockets() {
 	}
 }
 
-// receive goes on until the poller is closed. Gateways are processes that cut segments and
-// finish checksums, so that what the kernel joined can be cut without looking inside.
+// receive receives until the poller is closed. Gateways are processes that segment packets
+// and compute checksums, so packets that the kernel coalesced can be split without parsing
+// them.
 func (w *wire) receive() {
 	defer close(w.done)
 	for w.poller.Wait(w.fill) == nil {
@@ -104,7 +105,7 @@ func (w *wire) receive() {
 	}
 }
 
-// fill gets what waits. After an error there is something again with the next arrival.
+// fill reads waiting datagrams. After an error the next arrival wakes it again.
 func (w *wire) fill() (progress bool) {
 	messages, _ := w.receiver.Fill()
 	if messages >= underlay.PauseAt {
@@ -113,7 +114,7 @@ func (w *wire) fill() (progress bool) {
 	return messages > 0
 }
 
-// deliver gives a frame to the node's kernel, which takes it at once or not at all.
+// deliver writes a frame to the node's kernel, which accepts or drops it at once.
 func (w *wire) deliver(to *device, frame []byte) bool {
 	w.frame = frame
 	return to.raw.Write(w.write) == nil && w.written == nil
