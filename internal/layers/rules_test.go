@@ -44,7 +44,7 @@ var pure = []string{"packet", "config", "geneve", "vxlan", "nat", "ipam", "inter
 
 // aside are packages that belong to no layer: tests and the tools that run them.
 // They are imported by tests alone.
-var aside = []string{"internal/conformance", "internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/raceflag", "internal/testlog", "internal/testreport", "test"}
+var aside = []string{"internal/conformance", "internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/prose", "internal/raceflag", "internal/testlog", "internal/testreport", "test"}
 
 // fakes are test packages that stand in for a part of the outside world behind the
 // product's own client, so they know the client and the objects: faked.
