@@ -52,7 +52,7 @@ nightly: ## run everything that measures: guest, hostile, scale, long fuzzing (h
 flaky: ## run a tier (TIER, default test) N times (20), half of them beside two busy loops, and count failures per test
 	@test/flaky $(TIER) $(N)
 
-vet: ## check formatting, and run go vet with every build tag (2 minutes)
+vet: ## check formatting, words and commit subjects, and run go vet with every build tag (2 minutes)
 	@test/run vet
 
 lint: vet ## vet, and golangci-lint (5 minutes to build it once)

@@ -9,7 +9,7 @@ import (
 )
 
 // since is the last commit before the rule for subjects was checked. Without a range, commits after it are checked.
-const since = "3ec0066e0"
+const since = "3ec00662f9ad7b9f98749cceccd854580e5c00fe"
 
 // mostOfASubject is the number of characters that a subject may have. Longer ones are cut off in lists.
 const mostOfASubject = 72

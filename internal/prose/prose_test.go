@@ -87,6 +87,7 @@ func TestFindingsHaveTheirPlaces(t *testing.T) {
 		{"a.go", "package a\n\nfunc b(c, hearAll int) {\n\tears, err := 1, 2\n}\n", "[3:11 4:2]"},
 		{"a.tpl", "{{/* the way,\non the way */}}\n# on the\n# way\n", "[2:1 3:3]"},
 		{"a.bin", "whoever\x00", "[]"},
+		{"a.json", "{\"description\": \"asks whoever\"}", "[1:23]"},
 	} {
 		var places []string
 		for _, f := range list(t).check(c.path, []byte(c.source)) {
@@ -101,7 +102,7 @@ func TestFindingsHaveTheirPlaces(t *testing.T) {
 func TestFilesOfATreeAreChecked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for path, text := range map[string]string{"a/b.md": "It asks whoever.\n", "a/testdata/c.md": "whoever", "d.json": "whoever", "e.txt": "fine"} {
+	for path, text := range map[string]string{"a/b.md": "It asks whoever.\n", "a/testdata/c.md": "whoever", "d.svg": "whoever", "e.txt": "fine"} {
 		path = filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)

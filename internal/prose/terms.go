@@ -108,6 +108,10 @@ func (l *terms) skips(path string) bool {
 func (l *terms) check(path string, source []byte) []finding {
 	text, names := prose(path, source)
 	text = lower(text)
+	words := make([][]string, len(names))
+	for i, name := range names {
+		words[i] = parts(name.name)
+	}
 	var found []finding
 	add := func(offset int, word string, t *term) {
 		before := source[:offset]
@@ -123,8 +127,12 @@ func (l *terms) check(path string, source []byte) []finding {
 		for _, m := range t.find(text) {
 			add(m[0], string(text[m[0]:m[1]]), t)
 		}
-		for _, name := range names {
-			if part := t.inName(name.name); part != "" {
+		if len(t.Names) == 0 {
+			continue
+		}
+		for i, name := range names {
+			forbidden := func(word string) bool { return slices.Contains(t.Names, word) }
+			if slices.ContainsFunc(words[i], forbidden) && !slices.Contains(t.Except, name.name) {
 				add(name.offset, name.name, t)
 			}
 		}
@@ -165,24 +173,11 @@ func (t *term) excepts(text []byte, from, to int) bool {
 	})
 }
 
-// inName returns the part of an identifier that is one of the term's names, or "".
-func (t *term) inName(name string) string {
-	if len(t.Names) == 0 || slices.Contains(t.Except, name) {
-		return ""
-	}
-	for _, word := range parts(name) {
-		if slices.Contains(t.Names, word) {
-			return word
-		}
-	}
-	return ""
-}
-
-var part = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
+var wordOfName = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
 // parts returns the words of an identifier, in lower case: heardAt is heard and at.
 func parts(name string) []string {
-	all := part.FindAllString(name, -1)
+	all := wordOfName.FindAllString(name, -1)
 	for i := range all {
 		all[i] = strings.ToLower(all[i])
 	}
