@@ -54,25 +54,16 @@ func readTerms() (*terms, error) {
 	if err := d.Decode(list); err != nil {
 		return nil, fmt.Errorf("terms.yaml: %w", err)
 	}
-	compile := func(pattern string) (*regexp.Regexp, error) {
-		return regexp.Compile(strings.ReplaceAll(pattern, " ", `\s+`))
-	}
+	spaces := strings.NewReplacer(" ", `\s+`)
 	for _, t := range list.Terms {
 		for _, pattern := range beginnings(t.Match) {
-			bare, err := compile(pattern)
-			if err != nil {
-				return nil, fmt.Errorf("terms.yaml: match %q: %w", pattern, err)
-			}
-			prefix, _ := bare.LiteralPrefix()
+			pattern = spaces.Replace(pattern)
+			prefix, _ := regexp.MustCompile(pattern).LiteralPrefix()
 			t.prefix = append(t.prefix, []byte(prefix))
-			t.match = append(t.match, regexp.MustCompile(`^(?:`+bare.String()+`)\b`))
+			t.match = append(t.match, regexp.MustCompile(`^(?:`+pattern+`)\b`))
 		}
 		for _, pattern := range t.Except {
-			re, err := compile(`\b(?:` + pattern + `)`)
-			if err != nil {
-				return nil, fmt.Errorf("terms.yaml: except %q: %w", pattern, err)
-			}
-			t.except = append(t.except, re)
+			t.except = append(t.except, regexp.MustCompile(`\b(?:`+spaces.Replace(pattern)+`)`))
 		}
 	}
 	return list, nil
