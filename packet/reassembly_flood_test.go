@@ -335,7 +335,7 @@ func TestReassemblyAllocatesNothing(t *testing.T) {
 	if raceflag.Enabled {
 		t.Skip("the race detector allocates by itself; run without -race")
 	}
-	r := roomy()
+	r := ampleReassembly()
 	fragments := cut(t, ipv4{id: 7}.packet(counting(9000)), 1400, 0)
 	fragments = append(fragments, cut(t, udp6(counting(9000)), 1400, 7)...)
 	fragments = append(fragments, udp4(counting(100)))

@@ -31,7 +31,7 @@ func TestReassemblyOfKnownFragments(t *testing.T) {
 	first, last = repair(first), repair(last)
 
 	for _, order := range [][2][]byte{{first, last}, {last, first}} {
-		r := roomy()
+		r := ampleReassembly()
 		hold(t, r, order[0], start)
 		whole, largest, fault := add(t, r, order[1], start)
 		if fault != packet.ReassemblyWhole || largest != 40 || !bytes.Equal(whole, want) {
@@ -53,7 +53,7 @@ func TestReassemblyOfKnownIPv6Fragments(t *testing.T) {
 	want := ipv6{class: 0xb8, hopLimit: 63, next: 0, extensions: append([]byte{17}, hop[1:]...)}.packet(counting(40)[:25])
 
 	for _, order := range [][2][]byte{{first, last}, {last, first}} {
-		r := roomy()
+		r := ampleReassembly()
 		hold(t, r, order[0], start)
 		whole, largest, fault := add(t, r, order[1], start)
 		if fault != packet.ReassemblyWhole || largest != 72 || !bytes.Equal(whole, want) {
@@ -70,7 +70,7 @@ func TestRFC4787REQ14_RFC3022_FragmentsInEveryOrderMakeTheDatagramForMasquerade(
 		if len(fragments) != 5 {
 			t.Fatalf("%d fragments", len(fragments))
 		}
-		r := roomy()
+		r := ampleReassembly()
 		orders := 0
 		permute(fragments, 0, func() {
 			orders++
@@ -107,7 +107,7 @@ func TestRFC4787REQ14_DatagramsCutAgainAfterMasqueradeAreTheSame(t *testing.T) {
 	both(t, func(t *testing.T, v6 bool) {
 		b := randomDatagram(random(), v6, 7, 9000)
 		fragments := cut(t, b, 1400, 7)
-		r := roomy()
+		r := ampleReassembly()
 		for _, f := range fragments[1:] {
 			hold(t, r, f, start)
 		}
@@ -123,7 +123,7 @@ func TestRFC4787REQ14_DatagramsCutAgainAfterMasqueradeAreTheSame(t *testing.T) {
 func TestReassemblyKeepsDatagramsApartByAllThatNamesThem(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {
-		r := roomy()
+		r := ampleReassembly()
 		base := piece{v6: v6, src: podA, id: 7, proto: packet.ProtoUDP, payload: counting(8), more: true}
 		if v6 {
 			base.src = podA6
@@ -149,7 +149,7 @@ func TestReassemblyTimesOut(t *testing.T) {
 	both(t, func(t *testing.T, v6 bool) {
 		first := piece{v6: v6, id: 7, payload: counting(8), more: true}.packet()
 		last := piece{v6: v6, id: 7, offset: 8, payload: counting(8)}.packet()
-		r := roomy()
+		r := ampleReassembly()
 		hold(t, r, first, start)
 		if _, _, fault := add(t, r, last, start.Add(timeout-1)); fault != packet.ReassemblyWhole {
 			t.Errorf("within time: fault %d", fault)
@@ -170,7 +170,7 @@ func TestReassemblyTimesOut(t *testing.T) {
 // Time runs from the first fragment; later ones do not lengthen it (RFC 8200 section 4.5).
 func TestReassemblyTimeIsNotLengthenedByFragments(t *testing.T) {
 	t.Parallel()
-	r := roomy()
+	r := ampleReassembly()
 	for i := range 30 {
 		hold(t, r, piece{id: 7, offset: 8 * i, payload: counting(8), more: true}.packet(), start.Add(time.Duration(i)*time.Second))
 	}
@@ -182,7 +182,7 @@ func TestReassemblyTimeIsNotLengthenedByFragments(t *testing.T) {
 
 func TestReassemblyForgetsOldDatagramsWithoutBeingAsked(t *testing.T) {
 	t.Parallel()
-	r := roomy()
+	r := ampleReassembly()
 	for i := range uint32(300) {
 		hold(t, r, piece{id: i, payload: counting(8), more: true}.packet(), start)
 	}
@@ -204,7 +204,7 @@ type step struct {
 // walk gives the fragments of one datagram to a Reassembly.
 func walk(t *testing.T, v6 bool, steps []step) *packet.Reassembly {
 	t.Helper()
-	r := roomy()
+	r := ampleReassembly()
 	for i, s := range steps {
 		s.v6, s.id = v6, 7
 		if _, _, fault := add(t, r, s.packet(), start); fault != s.fault {
@@ -281,7 +281,7 @@ func TestI9_RFC5722_ExactDuplicatesAreIgnored(t *testing.T) {
 	both(t, func(t *testing.T, v6 bool) {
 		b := randomDatagram(random(), v6, 7, 5000)
 		fragments := cut(t, b, 1300, 7)
-		r := roomy()
+		r := ampleReassembly()
 		last := len(fragments) - 1
 		for range 3 {
 			for _, f := range fragments[1:] {
@@ -307,7 +307,7 @@ func TestI9_RFC5722_DuplicatesOfTheFurthestFragmentAreIgnored(t *testing.T) {
 
 func TestI9_RFC6946_AnAtomicFragmentNeverMeetsOthers(t *testing.T) {
 	t.Parallel()
-	r := roomy()
+	r := ampleReassembly()
 	message := udpMessage(podA6, podB6, counting(9))
 	atomic := ipv6{next: 60, extensions: slices.Concat(extension(44), fragmentHeader(packet.ProtoUDP, 0, false, 5))}.packet(message)
 	want := ipv6{next: 60, extensions: extension(packet.ProtoUDP)}.packet(message)
@@ -328,7 +328,7 @@ func TestI9_RFC6946_AnAtomicFragmentNeverMeetsOthers(t *testing.T) {
 
 func TestReassemblyPassesWholePacketsOn(t *testing.T) {
 	t.Parallel()
-	r := roomy()
+	r := ampleReassembly()
 	for _, b := range everyKind() {
 		if ip := parse(t, b); ip.Fragment != packet.Unfragmented || b[0]>>4 == 6 && b[6] == 44 {
 			continue
@@ -360,7 +360,7 @@ func TestT11_RFC1858_FragmentsThatHideTheUpperHeaderAreRefused(t *testing.T) {
 			{"UDP", packet.ProtoUDP, 0, 8, held},
 			{"UDP's payload", packet.ProtoUDP, 8, 8, held},
 		} {
-			r := roomy()
+			r := ampleReassembly()
 			p := piece{v6: v6, id: 7, proto: c.proto, offset: c.offset, payload: header[c.offset : c.offset+c.size], more: true}
 			if _, _, fault := add(t, r, p.packet(), start); fault != c.want {
 				t.Errorf("%s: fault %d, want %d", c.name, fault, c.want)
@@ -368,13 +368,13 @@ func TestT11_RFC1858_FragmentsThatHideTheUpperHeaderAreRefused(t *testing.T) {
 		}
 		long := slices.Clone(header)
 		long[12] = 15 << 4 // 60 bytes of header, of which 24 are here
-		if _, _, fault := add(t, roomy(), piece{v6: v6, proto: packet.ProtoTCP, payload: long[:24], more: true}.packet(), start); fault != packet.ReassemblyTiny {
+		if _, _, fault := add(t, ampleReassembly(), piece{v6: v6, proto: packet.ProtoTCP, payload: long[:24], more: true}.packet(), start); fault != packet.ReassemblyTiny {
 			t.Errorf("options cut off: fault %d", fault)
 		}
 	})
 	// RFC 7112: the chain of headers ends where the fragment ends.
 	chain := ipv6{next: 44, extensions: slices.Concat(fragmentHeader(60, 0, true, 7), extension(packet.ProtoUDP))}.packet(nil)
-	if _, _, fault := add(t, roomy(), chain, start); fault != packet.ReassemblyTiny {
+	if _, _, fault := add(t, ampleReassembly(), chain, start); fault != packet.ReassemblyTiny {
 		t.Errorf("no upper header: fault %d", fault)
 	}
 }
@@ -401,11 +401,11 @@ func TestReassemblyNeverMakesMoreThanAPacketHolds(t *testing.T) {
 	}
 
 	long := piece{v6: true, id: 7, payload: counting(16), more: true, options: append([]byte{0, 59}, make([]byte, 478)...)}
-	if _, _, fault := add(t, roomy(), long.packet(), start); fault != tooLong {
+	if _, _, fault := add(t, ampleReassembly(), long.packet(), start); fault != tooLong {
 		t.Errorf("more headers than are kept: fault %d", fault)
 	}
 	long.options = append([]byte{0, 58}, make([]byte, 470)...)
-	if _, _, fault := add(t, roomy(), long.packet(), start); fault != held {
+	if _, _, fault := add(t, ampleReassembly(), long.packet(), start); fault != held {
 		t.Errorf("as many headers as are kept: fault %d", fault)
 	}
 }
@@ -431,7 +431,7 @@ func TestRFC3168_CongestionMarksSurviveReassembly(t *testing.T) {
 			{[3]uint8{not, not, ect1}, 0, packet.ReassemblyECN},
 			{[3]uint8{ce, ce, not}, 0, packet.ReassemblyECN},
 		} {
-			r := roomy()
+			r := ampleReassembly()
 			var whole []byte
 			var fault packet.ReassemblyFault
 			for i, ecn := range c.fields {
@@ -461,7 +461,7 @@ func TestRFC3168_CongestionMarksSurviveReassembly(t *testing.T) {
 func TestReassemblyKeepsDF(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ first, last bool }{{false, false}, {true, true}, {true, false}, {false, true}} {
-		r := roomy()
+		r := ampleReassembly()
 		hold(t, r, piece{id: 7, payload: counting(80), more: true, df: c.first}.packet(), start)
 		whole, largest, fault := add(t, r, piece{id: 7, offset: 80, payload: counting(8), df: c.last}.packet(), start)
 		if fault != done {
@@ -489,7 +489,7 @@ func TestReassemblyKeepsDF(t *testing.T) {
 // same address. Without another one their fragments would overlap.
 func TestI10_MasqueradedSendersGetTheirOwnIdentifications(t *testing.T) {
 	t.Parallel()
-	r := roomy()
+	r := ampleReassembly()
 	for _, distinct := range []bool{false, true} {
 		var fragments [][]byte
 		var want [2][]byte

@@ -199,7 +199,7 @@ type pair struct {
 }
 
 func newPair() *pair {
-	return &pair{fast: roomy(), slow: slowReassembly{map[string]*slowDatagram{}}, now: start}
+	return &pair{fast: ampleReassembly(), slow: slowReassembly{map[string]*slowDatagram{}}, now: start}
 }
 
 // add gives a fragment to both and compares what they say.
