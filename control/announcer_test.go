@@ -98,7 +98,7 @@ func (w *world) announced(t *testing.T, want string) {
 	}
 }
 
-func TestWhatIsSetReachesEveryLinkThatIsUp(t *testing.T) {
+func TestAnAnnouncementReachesEveryLinkThatIsUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -138,7 +138,7 @@ func TestWhatIsSetReachesEveryLinkThatIsUp(t *testing.T) {
 	})
 }
 
-func TestALinkThatCameUpAgainIsToldAgain(t *testing.T) {
+func TestALinkThatComesUpAgainGetsTheAnnouncementAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

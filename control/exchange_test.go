@@ -135,7 +135,7 @@ func TestNoProxyIsAsked(t *testing.T) {
 	})
 }
 
-func TestAFarEndOfAnotherVersionIsToldFromOneThatFails(t *testing.T) {
+func TestAnIncompatibleVersionIsReportedApartFromAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		far := says(t, response(200, `{"versions":[7]}`))

@@ -76,7 +76,7 @@ func TestTheGatewaysReachEachOther(t *testing.T) {
 
 // Both of the gateway's addresses would be one in the other cluster: from either
 // it hears the reply, or it is told at once.
-func TestTheGatewayItselfNeverSendsWhatItCannotHearTheReplyTo(t *testing.T) {
+func TestTheGatewayNeverSendsAPacketWhoseReplyCannotReachIt(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		a := newA(t)

@@ -67,7 +67,7 @@ func TestI4_ANoisySourceDoesNotSilenceAnother(t *testing.T) {
 	}
 }
 
-func TestI4_WhatIsRefusedCostsNothing(t *testing.T) {
+func TestI4_RefusedPacketsCostNothing(t *testing.T) {
 	t.Parallel()
 	var l limiter
 	allowed(&l, one, 10_000, epoch, 0)

@@ -101,7 +101,7 @@ func TestI7_MartianDestinationsGoNowhere(t *testing.T) {
 }
 
 // The neighbours of the ranges are no martians: they are strangers like any other.
-func TestI7_TheNeighboursOfMartiansAreOrdinaryStrangers(t *testing.T) {
+func TestI7_TheNeighboursOfMartiansAreOrdinaryAddresses(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{"1.0.0.0", "126.255.255.255", "128.0.0.0", "169.253.255.255", "169.255.0.0", "::2", "fec0::", "fe7f:ffff::1"} {
 		w := v4
@@ -114,7 +114,7 @@ func TestI7_TheNeighboursOfMartiansAreOrdinaryStrangers(t *testing.T) {
 }
 
 // Nobody else is the gateway, a node, or the other cluster as it is seen here.
-func TestI7_T2_NobodySendsFromAddressesOfTheGatewayOrTheOtherSide(t *testing.T) {
+func TestI7_T2_AddressesOfTheGatewayAndTheRemoteClusterAreRejectedAsSources(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		for _, src := range []string{w.gateway, w.gateOut, w.nodeOut, w.seenPodB, w.seenNodeB, w.seenGatewayB, w.nodeWithout} {

@@ -81,7 +81,7 @@ func id(v view) uint16 {
 	return port(v.upper)
 }
 
-func TestStrangersLeaveUnderTheGatewaysAddressAndAnswersFindThem(t *testing.T) {
+func TestMasqueradedSourcesUseTheGatewaysAddressAndGetReplies(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		for _, p := range masqueraded {
@@ -119,7 +119,7 @@ func TestAnswersFollowTheNodeThatTheLastPacketCameFrom(t *testing.T) {
 	}
 }
 
-func TestT2_OnlyStrangersThatAreNamedAreMasqueraded(t *testing.T) {
+func TestT2_OnlyConfiguredSourcesAreMasqueraded(t *testing.T) {
 	t.Parallel()
 	some := func(c *config.Gateway) {
 		c.Masquerade.Sources = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
@@ -152,7 +152,7 @@ func TestT2_OnlyStrangersThatAreNamedAreMasqueraded(t *testing.T) {
 	}
 }
 
-func TestT15_WithoutSourcesOrFlowsNobodyIsMasqueraded(t *testing.T) {
+func TestT15_WithoutSourcesOrFlowsNothingIsMasqueraded(t *testing.T) {
 	t.Parallel()
 	none := withFlows(t, 16, 16, func(c *config.Gateway) { c.Masquerade.Sources = nil })
 	without := newA(t, everybody)
@@ -163,7 +163,7 @@ func TestT15_WithoutSourcesOrFlowsNobodyIsMasqueraded(t *testing.T) {
 	}
 }
 
-func TestStrangersReachOnlyTheRemoteCluster(t *testing.T) {
+func TestMasqueradedSourcesReachOnlyTheRemoteCluster(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		for _, dst := range []string{w.gateway, w.podA, w.otherPodA, w.absentPod, w.node, w.nodeWithout} {
@@ -175,7 +175,7 @@ func TestStrangersReachOnlyTheRemoteCluster(t *testing.T) {
 	}
 }
 
-func TestRFC5382REQ4_WhatNobodyAskedForIsDroppedSilently(t *testing.T) {
+func TestRFC5382REQ4_UnsolicitedPacketsAreDroppedSilently(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 16, 16)
@@ -224,7 +224,7 @@ func TestT10_OneSourceCannotTakeTheFlowsOfOthers(t *testing.T) {
 	}
 }
 
-func TestRFC5508REQ8_ExhaustionIsToldAndHarmsNoFlow(t *testing.T) {
+func TestRFC5508REQ8_ExhaustionIsAnsweredAndHarmsNoFlow(t *testing.T) {
 	t.Parallel()
 	a := withFlows(t, 4, 4)
 	var first view
@@ -251,7 +251,7 @@ func TestNATProtocol_WhatHasNoPortsIsNotMasqueraded(t *testing.T) {
 
 // Errors that the far side sends about a stranger's packet reach the stranger, with the
 // packet as the stranger sent it.
-func TestRFC5508REQ4_RFC5382REQ9_ErrorsAboutStrangersPacketsReachThem(t *testing.T) {
+func TestRFC5508REQ4_RFC5382REQ9_ErrorsAboutMasqueradedPacketsReachTheirSource(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		for _, p := range masqueraded {
@@ -280,7 +280,7 @@ func TestRFC5508REQ4_RFC5382REQ9_ErrorsAboutStrangersPacketsReachThem(t *testing
 
 // Errors that a stranger, or a router before it, sends about an answer reach the pod, and
 // speak of the address that the pod knows.
-func TestRFC5508REQ5_ErrorsOfStrangersReachTheFarSide(t *testing.T) {
+func TestRFC5508REQ5_ErrorsFromMasqueradedSourcesReachTheRemoteCluster(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 16, 16)
@@ -304,7 +304,7 @@ func TestRFC5508REQ5_ErrorsOfStrangersReachTheFarSide(t *testing.T) {
 	}
 }
 
-func TestRFC4787REQ14_StrangersFragmentsCrossInAnyOrderBothWays(t *testing.T) {
+func TestRFC4787REQ14_MasqueradedFragmentsPassInAnyOrderInBothDirections(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		a := withFlows(t, 16, 16)
@@ -379,7 +379,7 @@ func expectDropSilently(t *testing.T, r gateway.Result) {
 }
 
 // I10, RFC 6864 section 4.3: what many send under one address is told apart.
-func TestI10_StrangersDatagramsHaveIdentificationsOfTheirOwn(t *testing.T) {
+func TestI10_MasqueradedDatagramsHaveDistinctIdentifications(t *testing.T) {
 	t.Parallel()
 	a := withFlows(t, 1000, 1000)
 	seen := make(map[uint16]bool)
@@ -425,7 +425,7 @@ func TestFlowsOutliveTheTable(t *testing.T) {
 	expectDrop(t, a.fromTunnel(answering(asked).udp(nil)), gateway.NoNode)
 }
 
-func TestRFC4787REQ9_RFC5382REQ8_RFC5508REQ7_StrangersReachEachOtherByTheirExternalEnds(t *testing.T) {
+func TestRFC4787REQ9_RFC5382REQ8_RFC5508REQ7_MasqueradedSourcesReachEachOtherByTheirExternalEndpoints(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
 		for _, p := range masqueraded[:2] {

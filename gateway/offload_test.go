@@ -268,7 +268,7 @@ func TestASuperFrameOfSomethingElseIsAnOrdinaryFrame(t *testing.T) {
 	}
 }
 
-func TestSpansFrameTellsOneFrameFromSeveral(t *testing.T) {
+func TestSpansFrameDistinguishesOneFrameFromSeveral(t *testing.T) {
 	t.Parallel()
 	for _, w := range []wire{node1A, node2A} {
 		for _, f := range []flow{{src: v4.podA, dst: v4.seenPodB}, {src: v6.podA, dst: v6.seenPodB}} {

@@ -67,7 +67,7 @@ func unknownSourceReason(w wire) gateway.Reason {
 }
 
 // A node's old address is a stranger's from the moment its new one is known.
-func TestG9_T1_ANodeThatMovedIsNotBelievedAtItsOldAddress(t *testing.T) {
+func TestG9_T1_ANodeThatMovedIsRejectedAtItsOldAddress(t *testing.T) {
 	t.Parallel()
 	a := newA(t)
 	frame := func() []byte { return node1A.frame(flow{src: v4.podA, dst: v4.seenPodB}.udp(nil)) }

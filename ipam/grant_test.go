@@ -109,7 +109,7 @@ func TestAnOwnerKeepsWhatItHolds(t *testing.T) {
 	}
 }
 
-func TestWhatIsReleasedIsFreeAgainUnlessSomethingElseOverlapsIt(t *testing.T) {
+func TestAReleasedGrantIsFreeUnlessAnotherOverlapsIt(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "10.80.0.0/16", []ipam.Reserved{{Prefix: pfx("10.80.0.0/31"), Use: "gateways"}})
 	first := ipam.Grant{Owner: "node-1", Prefix: pfx("10.80.0.2/32")}
@@ -209,7 +209,7 @@ func TestExhaustionNamesThePoolsTheLengthAndTheRemedy(t *testing.T) {
 	}
 }
 
-func TestWhatIsMalformedIsNamed(t *testing.T) {
+func TestMalformedGrantsAreNamed(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "10.64.0.0/10", nil)
 	build := func(pools []netip.Prefix, reserved []ipam.Reserved, granted ...ipam.Grant) error {

@@ -77,7 +77,7 @@ func TestRFC6888REQ11_RFC5508REQ8_T10_AFullTableRefusesAndLeavesFlowsAlone(t *te
 	}
 }
 
-func TestT10_AFullTableLetsGoOfWhatWasNeverAnswered(t *testing.T) {
+func TestT10_AFullTableEvictsUnansweredFlows(t *testing.T) {
 	t.Parallel()
 	f := families[0]
 	const n = 256
@@ -177,7 +177,7 @@ type counting struct {
 
 func (c *counting) Uint64() uint64 { c.taken++; return c.Source.Uint64() }
 
-func TestT10_NobodySearchesForPortsThatAreKnownToBeTaken(t *testing.T) {
+func TestT10_PortsKnownToBeTakenAreNotSearched(t *testing.T) {
 	t.Parallel()
 	f := families[0]
 	const ports = 65536 - 1024
@@ -269,7 +269,7 @@ func TestRFC6888REQ15_PortsAreHardToGuess(t *testing.T) {
 	})
 }
 
-func TestNoRoomAtAllRefusesEverything(t *testing.T) {
+func TestATableWithoutCapacityRefusesEveryFlow(t *testing.T) {
 	t.Parallel()
 	f := families[0]
 	for _, c := range []struct {

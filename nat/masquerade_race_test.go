@@ -39,7 +39,7 @@ type seen struct {
 // all the time. Some flows are kept alive: those must be found every time, the
 // others rightly or not at all. Some mappings always have a flow with a remote
 // address, though never the same for long: those must be open to it every time.
-func TestNobodyEverGetsTheTranslationOfAnother(t *testing.T) {
+func TestNoFlowGetsTheTranslationOfAnother(t *testing.T) {
 	t.Parallel()
 	const steady, transient, size = 50, 20000, 400
 	var c crowd

@@ -213,7 +213,7 @@ func TestRFC4787REQ12_RFC5382REQ10_RFC5508REQ6_ICMPErrorsChangeNoFlow(t *testing
 	})
 }
 
-func TestRFC5508REQ4_ErrorsAboutWhatWasNeverSentBelongToNobody(t *testing.T) {
+func TestRFC5508REQ4_ErrorsAboutPacketsNeverSentBelongToNoFlow(t *testing.T) {
 	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		for _, proto := range f.protos() {
@@ -247,7 +247,7 @@ func TestRFC5508REQ4_ErrorsAboutWhatWasNeverSentBelongToNobody(t *testing.T) {
 	})
 }
 
-func TestRFC5382REQ4_ASynThatNobodyExpectsIsUnknown(t *testing.T) {
+func TestRFC5382REQ4_AnUnsolicitedSYNIsUnknown(t *testing.T) {
 	t.Parallel()
 	inEachFamily(t, func(t *testing.T, f family, m *masquerade) {
 		m.refuses(packet.ProtoTCP, end(f.remote, 80), end(f.external, 4000), syn)

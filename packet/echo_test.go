@@ -2,7 +2,7 @@ package packet
 
 import "testing"
 
-func TestEchoRequestsAreToldFromOtherQueries(t *testing.T) {
+func TestEchoRequestsAreDistinguishedFromOtherQueries(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		version, proto, kind uint8

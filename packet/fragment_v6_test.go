@@ -182,7 +182,7 @@ func TestIPv6FragmentsPanicRatherThanWriteBehindDst(t *testing.T) {
 	p.Next(memory[:100])
 }
 
-func TestI10_SetIDForMasqueradeMendsTheChecksumForEveryIdentification(t *testing.T) {
+func TestI10_SetIDForMasqueradeUpdatesTheChecksumForEveryIdentification(t *testing.T) {
 	t.Parallel()
 	for _, options := range [][]byte{nil, {148, 4, 0, 0}} {
 		b := ipv4{id: 0xffff, fragment: mf, options: options}.packet(counting(8))

@@ -202,7 +202,7 @@ func TestI9_ExtensionHeadersAreWalkedWithinBounds(t *testing.T) {
 	}
 }
 
-func TestT11_FragmentsAreToldApartAndBounded(t *testing.T) {
+func TestT11_FragmentsAreDistinguishedAndBounded(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name string

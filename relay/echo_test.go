@@ -63,8 +63,8 @@ func (p *pinger) send(data []byte) {
 	}
 }
 
-// hears waits for the reply to the last request.
-func (p *pinger) hears(data []byte) {
+// receives waits for the reply to the last request.
+func (p *pinger) receives(data []byte) {
 	p.w.Helper()
 	var got bytes.Buffer
 	p.w.until("there is an echo reply", func() bool {
@@ -92,7 +92,7 @@ func TestPingIsAnsweredWhenTheTargetIsUp(t *testing.T) {
 		for _, size := range []int{56, 0, 3000} { // the last comes and goes in fragments
 			data := bytes.Repeat([]byte{9}, size)
 			p.send(data)
-			p.hears(data)
+			p.receives(data)
 		}
 		if s := w.relay.Echo(); s.Answered != 3 || s.Down != 0 {
 			t.Errorf("counted %+v", s)
@@ -120,7 +120,7 @@ func TestPingIsNotAnsweredWhenTheTargetIsDown(t *testing.T) {
 		w.advance(aliveFor + time.Second)
 		p.hearsNothing()
 		p.send([]byte("now?"))
-		p.hears([]byte("now?"))
+		p.receives([]byte("now?"))
 	}
 }
 
@@ -142,13 +142,13 @@ func TestPingToATargetThatIsSilentIsGivenUp(t *testing.T) {
 }
 
 // An address of the gateway that is not mapped is answered by its stack.
-func TestPingToWhatIsNotMappedIsTheStacks(t *testing.T) {
+func TestPingToAnUnmappedAddressIsLeftToTheStack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Limits{})
 	w.must(w.relay.SetMappings(both[1:]))
 	p := w.pinger(callerAddr, mappedAddr)
 	p.send([]byte("gateway?"))
-	p.hears([]byte("gateway?"))
+	p.receives([]byte("gateway?"))
 	if s := w.relay.Echo(); s != (EchoStats{}) {
 		t.Errorf("counted %+v", s)
 	}

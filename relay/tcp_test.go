@@ -146,7 +146,7 @@ func abort(t *testing.T, w *world, c *gonet.TCPConn) {
 	c.Close()
 }
 
-func TestATargetThatRefusesIsSeenToRefuse(t *testing.T) {
+func TestARefusalOfTheTargetReachesTheClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Limits{})
 	if _, err := w.connect(callerAddr, netip.AddrPortFrom(mappedAddr, port)); err == nil || !strings.Contains(err.Error(), "refused") {
@@ -158,7 +158,7 @@ func TestATargetThatRefusesIsSeenToRefuse(t *testing.T) {
 	w.untilNothingIsLeft()
 }
 
-func TestATargetThatCannotBeReachedIsSeenAsThat(t *testing.T) {
+func TestAnUnreachableTargetIsReportedToTheClient(t *testing.T) {
 	t.Parallel()
 	for _, from := range []struct{ caller, at netip.Addr }{{callerAddr, mappedAddr}, {callerAddr6, mappedAddr6}} {
 		w := newWorld(t, Limits{})
@@ -407,7 +407,7 @@ func TestASlowReaderHoldsBackTheOtherSide(t *testing.T) {
 }
 
 // Memory is bounded by how many connections have buffers that grow.
-func TestConnectionsBeyondTheRoomyOnesHaveSmallBuffersAndWork(t *testing.T) {
+func TestConnectionsBeyondLargeBuffersHaveSmallBuffersAndWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Limits{LargeBuffers: 1})
 	defer w.timeFlows()()
@@ -436,7 +436,7 @@ func TestConnectionsBeyondTheRoomyOnesHaveSmallBuffersAndWork(t *testing.T) {
 	}
 }
 
-func TestLimitsOfConnectionsHoldAndAreTold(t *testing.T) {
+func TestLimitsOfConnectionsHoldAndAreReported(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		quota Quota

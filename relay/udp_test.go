@@ -50,10 +50,10 @@ func (w *world) asks(c net.Conn, b []byte) {
 	w.Helper()
 	_, err := c.Write(b)
 	w.must(err)
-	w.hears(c, b)
+	w.receives(c, b)
 }
 
-func (w *world) hears(c net.Conn, b []byte) {
+func (w *world) receives(c net.Conn, b []byte) {
 	w.Helper()
 	got := make([]byte, 65536)
 	n, err := c.Read(got)
@@ -96,7 +96,7 @@ func TestEachCallersPortHasASessionOfItsOwn(t *testing.T) {
 		w.must(err)
 	}
 	for i, c := range sockets {
-		w.hears(c, fmt.Append(nil, i))
+		w.receives(c, fmt.Append(nil, i))
 	}
 	if s := w.relay.UDP(); s.Open != len(sockets) {
 		t.Errorf("counted %+v", s)
@@ -118,7 +118,7 @@ func TestRFC4787REQ5_ASessionLivesForFiveMinutesFromItsLastDatagram(t *testing.T
 		w.advance(4 * time.Minute)
 		_, err := server.WriteToUDPAddrPort([]byte("down"), at)
 		w.must(err)
-		w.hears(c, []byte("down"))
+		w.receives(c, []byte("down"))
 	}
 	w.advance(4*time.Minute + 50*time.Second)
 	if s := w.relay.UDP(); s.Open != 1 {
@@ -151,7 +151,7 @@ func TestRFC4787REQ5_AQuestionToPort53IsKeptForLess(t *testing.T) {
 	w.untilNothingIsLeft()
 }
 
-func TestATargetsClosedPortIsTold(t *testing.T) {
+func TestATargetsClosedPortIsReported(t *testing.T) {
 	t.Parallel()
 	for _, to := range []struct{ from, at netip.Addr }{{callerAddr, mappedAddr}, {callerAddr6, mappedAddr6}} {
 		w := newWorld(t, Limits{})
@@ -187,7 +187,7 @@ func TestSessionsOfAMappingThatEndsEnd(t *testing.T) {
 	w.asks(stays, []byte("z"))
 }
 
-func TestLimitsOfSessionsHoldAndAreTold(t *testing.T) {
+func TestLimitsOfSessionsHoldAndAreReported(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		quota Quota

@@ -123,7 +123,7 @@ func TestListenersFollowLinks(t *testing.T) {
 	}
 }
 
-func TestNobodyListensAfterTheListenerIsClosed(t *testing.T) {
+func TestConnectionsAreRefusedAfterTheListenerIsClosed(t *testing.T) {
 	t.Parallel()
 	a, b := joined(t)
 	l := b.listen(t)

@@ -9,7 +9,7 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-func TestT8_CookiesForCallersThatAreNotThereLeaveRoomForPeers(t *testing.T) {
+func TestT8_CookiesForForgedAddressesLeaveQueueSpaceForPeers(t *testing.T) {
 	n := netns.New(t)
 	addAddress(t, n, netip.MustParseAddr("127.0.0.1"))
 	n.IP(t, "link add wire0 type veth peer name wire1\naddr add 192.0.2.1/24 dev wire0\nlink set wire0 up\nlink set wire1 up")

@@ -83,7 +83,7 @@ func TestT8_ACallerThatProvesItsAddressComesThroughAFlood(t *testing.T) {
 	}
 }
 
-func TestT8_ThoseWhomALinkTalksToComeThroughMadeUpAddresses(t *testing.T) {
+func TestT8_PeersOfALinkAreAdmittedDuringAFloodFromForgedAddresses(t *testing.T) {
 	t.Parallel()
 	j := newJudged()
 	peer := netip.MustParseAddr("198.51.100.1")
@@ -172,7 +172,7 @@ func TestT8_AnInitiationForNoKeyIsDroppedAndCounted(t *testing.T) {
 	}
 }
 
-func TestT8_WhomALinkTalksToIsKnownAndNotWhomItSendsCookies(t *testing.T) {
+func TestT8_AddressesThatALinkSendsDataToAreKnownAndReceiversOfCookiesAreNot(t *testing.T) {
 	t.Parallel()
 	m := NewMux(Options{})
 	peer, link := openLink(t, NewMux(Options{}).Link(anyKey), 0), openLink(t, m.Link(anyKey), 0)

@@ -8,7 +8,7 @@ import (
 	"strait.dev/strait/internal/raceflag"
 )
 
-func TestATapSeesWhatIsSentAndReceivedUntilItIsRemoved(t *testing.T) {
+func TestATapSeesSentAndReceivedDatagramsUntilItIsRemoved(t *testing.T) {
 	t.Parallel()
 	m, far := NewMux(Options{}), NewMux(Options{})
 	near, peer := openLink(t, m.Link(anyKey), 0), openLink(t, far.Link(anyKey), 0)

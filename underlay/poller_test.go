@@ -328,7 +328,7 @@ func TestPauseLosesNothing(t *testing.T) {
 
 // A flood of which nothing is of use pauses the poller at every look: it must not
 // park with nothing watched.
-func TestAPauseInEveryTryDoesNotDeafen(t *testing.T) {
+func TestAPauseInEveryTryDoesNotStopReceiving(t *testing.T) {
 	t.Parallel()
 	p, s := newPoller(t), open(t, loopback4, Options{})
 	if err := p.Add(s); err != nil {

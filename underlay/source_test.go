@@ -80,7 +80,7 @@ func TestNetns17_AnswersLeaveFromTheAddressCalled(t *testing.T) {
 }
 
 // Whoever was told where to call follows the routes of its kernel (scenario 19).
-func TestNetns19_ALinkThatCallsLetsTheKernelChoose(t *testing.T) {
+func TestNetns19_ALinkThatInitiatesLetsTheKernelChooseItsAddress(t *testing.T) {
 	t.Parallel()
 	c := onLoopback(t, Options{})
 	from := c.call(t, c.addresses[1])
@@ -132,7 +132,7 @@ func TestWithoutTheKernelsHelpTheKernelChooses(t *testing.T) {
 	c.answers(t, from, c.addresses[0], []byte("answer"))
 }
 
-func TestASocketThatDoesNotAskIsNotToldTheAddress(t *testing.T) {
+func TestASocketWithoutTheOptionGetsNoLocalAddress(t *testing.T) {
 	t.Parallel()
 	to, from := open(t, loopback4, Options{}), open(t, loopback4, Options{})
 	b, r := NewBatch(1), NewReceiver(to)
@@ -145,7 +145,7 @@ func TestASocketThatDoesNotAskIsNotToldTheAddress(t *testing.T) {
 }
 
 // All that a received message can be told of at once, and what an IPv6 socket is told.
-func TestControlMessagesAreToldApart(t *testing.T) {
+func TestControlMessagesAreDistinguished(t *testing.T) {
 	t.Parallel()
 	for _, addr := range []netip.AddrPort{loopback4, loopback6} {
 		to, from := withECN(t, addr, Options{LocalAddress: true}), withGSO(t, addr)

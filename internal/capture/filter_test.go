@@ -95,7 +95,7 @@ func TestAFilterKeepsWhatItSays(t *testing.T) {
 	}
 }
 
-func TestAFaultyFilterIsToldWithThePlace(t *testing.T) {
+func TestASyntaxErrorInAFilterIsReportedWithItsPosition(t *testing.T) {
 	t.Parallel()
 	for filter, says := range map[string]string{
 		"prot 80":                     `at character 1: "prot"; expected a test: host,`,

@@ -136,7 +136,7 @@ func TestACaptureHasNoMorePacketsThanWereAskedFor(t *testing.T) {
 	}
 }
 
-func TestWhatFindsNoRoomIsCountedAndTheRestIsWhole(t *testing.T) {
+func TestPacketsThatDoNotFitTheRingAreCountedAndTheOthersAreComplete(t *testing.T) {
 	t.Parallel()
 	r := NewRecorder(both, Filter{}, 0, 0)
 	const sent = 200
@@ -320,7 +320,7 @@ func TestManyMayRecordAtOnce(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsCutShortIsToldFromAWholeOne(t *testing.T) {
+func TestATruncatedFileIsDistinguishedFromACompleteOne(t *testing.T) {
 	t.Parallel()
 	r := NewRecorder(both, Filter{}, 0, 0)
 	r.Packet(0, noon, ping(100))

@@ -84,7 +84,7 @@ func next(t *testing.T, r *capture.Reader) *capture.Packet {
 	}
 }
 
-func TestACaptureHasWhatCrossesAndEndsWhenItIsTold(t *testing.T) {
+func TestACaptureRecordsPacketsAndEndsOnRequest(t *testing.T) {
 	b := newBench(t)
 	b.socket = socketPath(t)
 	b.start(t)
@@ -169,7 +169,7 @@ func TestAGatewayThatEndsEndsItsCaptures(t *testing.T) {
 	}
 }
 
-func TestACaptureThatNobodyReadsAnyMoreEnds(t *testing.T) {
+func TestACaptureWithoutAReaderEnds(t *testing.T) {
 	b := newBench(t)
 	b.socket = socketPath(t)
 	b.start(t)

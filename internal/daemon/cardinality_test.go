@@ -13,7 +13,7 @@ import (
 
 // Whatever strangers send, the metrics have the series that the configuration gives them: labels hold its names, and
 // reasons, and nothing out of packets.
-func TestT13_StrangersAddNoSeriesToTheMetrics(t *testing.T) {
+func TestT13_UnknownSendersAddNoMetricSeries(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.start(t)

@@ -39,7 +39,7 @@ type Options struct {
 	Log *slog.Logger
 	// Sockets may do without what the kernel offers, where it offers it broken.
 	Sockets underlay.Options
-	// Labels are those that all metrics of the gateway get besides their own. Only a Process
+	// Labels are those that all metrics of the gateway get in addition to their own. Only a Process
 	// has metrics.
 	Labels map[string]string
 	// Socket is where a unix socket is made for strait capture and strait trace; empty:

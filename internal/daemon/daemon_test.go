@@ -203,7 +203,7 @@ func (b *bench) has(metric string) func() bool {
 	return func() bool { return strings.Contains(b.get("/metrics"), "\n"+metric+"\n") }
 }
 
-func TestChangedFileIsAppliedWithoutBeingTold(t *testing.T) {
+func TestAChangedFileIsAppliedWithoutASignal(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.start(t)
@@ -255,7 +255,7 @@ func TestMetricsNameEveryReasonFromTheStart(t *testing.T) {
 	}
 }
 
-func TestAddressInUseIsToldAfterPatienceAndEndsCleanly(t *testing.T) {
+func TestAnAddressInUseIsReportedAfterRetriesAndEndsCleanly(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	taken, err := net.Listen("tcp", b.http)

@@ -29,7 +29,7 @@ type Process struct {
 	local   *socket                // nil without one
 	gateway atomic.Pointer[Daemon] // nil until Start
 
-	extra      atomic.Int32 // threads besides those for packets
+	extra      atomic.Int32 // threads in addition to those for packets
 	stop       context.CancelFunc
 	background sync.WaitGroup
 }
@@ -84,7 +84,7 @@ func (p *Process) Gateway() *Daemon { return p.gateway.Load() }
 func (p *Process) Reload(load func() (*config.Gateway, error), applied func(*config.Gateway)) error {
 	d, log := p.Gateway(), p.options.Log
 	changed := false
-	err := besides(&p.extra, func() error {
+	err := withExtraThread(&p.extra, func() error {
 		c, err := load()
 		if changed = c != nil || err != nil; !changed {
 			return nil

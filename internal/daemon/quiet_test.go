@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestT12_WhatStrangersMakeTheGatewaySayIsBounded(t *testing.T) {
+func TestT12_LogLinesCausedByUnknownSendersAreBounded(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	q := newQuiet(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))

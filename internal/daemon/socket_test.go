@@ -107,7 +107,7 @@ func TestAGatewayStartsWithoutItsSocket(t *testing.T) {
 	}
 }
 
-func TestTheSocketNeverReplacesWhatIsNoSocket(t *testing.T) {
+func TestTheSocketNeverReplacesAnotherKindOfFile(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
 	writeFile(t, path, "precious")

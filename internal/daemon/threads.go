@@ -86,10 +86,10 @@ func followLoad(ctx context.Context, extra *atomic.Int32) {
 	}
 }
 
-// besides runs work on a thread more, so that packets need not wait for it: the
+// withExtraThread runs work on a thread more, so that packets need not wait for it: the
 // scheduler would let it go on for 10 ms at a time, at each of the goroutines that
 // a packet crosses. extra is what followLoad adds meanwhile.
-func besides(extra *atomic.Int32, work func() error) error {
+func withExtraThread(extra *atomic.Int32, work func() error) error {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return work()
 	}

@@ -101,13 +101,13 @@ func TestIdleTimeIsReadFromProcStat(t *testing.T) {
 
 // With one processor nobody follows the load: what one reload takes would never
 // come back, and the next would take another.
-func TestWorkBesidesThePacketPathGivesItsThreadBack(t *testing.T) {
+func TestWorkOutsideThePacketPathReturnsItsThread(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "")
 	before := runtime.GOMAXPROCS(0)
 	var extra atomic.Int32
 	failed := errors.New("failed")
 	for range 3 {
-		err := besides(&extra, func() error {
+		err := withExtraThread(&extra, func() error {
 			if n := runtime.GOMAXPROCS(0); n != before+1 || extra.Load() != 1 {
 				t.Errorf("%d threads and %d extra during the work, want %d and 1", n, extra.Load(), before+1)
 			}

@@ -28,7 +28,7 @@ func letPass(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestAFileThatIsBeingWrittenIsNotToldOfBeforeItHoldsStill(t *testing.T) {
+func TestAFileThatIsBeingWrittenIsReportedWhenItIsStable(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	synctest.Test(t, func(t *testing.T) {

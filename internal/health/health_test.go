@@ -28,7 +28,7 @@ func get(t *testing.T, s *Server, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-func TestT13_AServerTellsHowTheProcessIsAndHasNoProfile(t *testing.T) {
+func TestT13_AServerReportsHealthAndServesNoProfile(t *testing.T) {
 	t.Parallel()
 	var wrong atomic.Pointer[error]
 	trouble := errors.New("the caches are empty")
