@@ -14,5 +14,5 @@
 //	|                     Length times 4 bytes                      |
 //	+---------------------------------------------------------------+
 //
-// It works on the memory of the caller, allocates nothing and keeps nothing.
+// It works on the caller's memory, does not allocate and keeps no reference.
 package geneve

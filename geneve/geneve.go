@@ -23,22 +23,21 @@ const (
 	optionHeaderLen = 4
 )
 
-// Fault says why a packet must be dropped. The zero value means that it need not.
+// Fault is the reason to drop a packet. The zero value means that there is none.
 type Fault uint8
 
-// The faults Decode finds.
+// The faults that Decode reports.
 const (
 	FaultNone      Fault = iota
 	FaultTruncated       // shorter than its header and options
 	FaultVersion         // a version other than 0, RFC 8926 section 3.4
 	FaultControl         // O bit: for the endpoint itself, never to be forwarded
-	FaultCritical        // an option that must be understood, and none is
+	FaultCritical        // a critical option; none is supported
 	FaultOptions         // option lengths that do not add up to Opt Len, RFC 8926 section 3.5.1
 )
 
-// Decode reads the payload of one UDP datagram. payload aliases b. Options are
-// skipped, unless one is critical. Reserved bits are ignored. The protocol type
-// is the caller's to judge.
+// Decode parses the payload of one UDP datagram. payload aliases b. Non-critical options
+// are skipped and reserved bits are ignored. The caller checks the protocol type.
 func Decode(b []byte) (vni uint32, protocol uint16, payload []byte, fault Fault) {
 	if len(b) < HeaderLen {
 		return 0, 0, nil, FaultTruncated
@@ -62,8 +61,8 @@ func Decode(b []byte) (vni uint32, protocol uint16, payload []byte, fault Fault)
 	return binary.BigEndian.Uint32(b[4:]) >> 8, binary.BigEndian.Uint16(b[2:]), b[header:], FaultNone
 }
 
-// checkOptions walks options, whose length is a multiple of 4. A critical
-// option counts also when its sender forgot the C bit of the header.
+// checkOptions walks the options, whose length is a multiple of 4. A critical option is
+// a fault even if the C bit of the header is clear.
 func checkOptions(options []byte) Fault {
 	fault := FaultNone
 	for len(options) > 0 {

@@ -3,7 +3,7 @@
 // Prefix translation is stateless: a Map pairs two prefixes of equal length and
 // replaces the network bits, so that a person can do it in their head and both
 // directions need no table of flows (the shape of RFC 6296, without its
-// checksum-neutral host bits: ports and payloads are ours to mend instead).
+// checksum-neutral host bits: ports and payloads are updated instead).
 // Checksums are updated, never recomputed (RFC 1624), which also keeps a wrong
 // one wrong. ICMP errors are translated outside and inside: RewriteQuote edits
 // the packet that they quote.

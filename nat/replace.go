@@ -59,7 +59,7 @@ func ReplaceQuotedDestination(b []byte, ip *packet.IP, quote []byte, q *packet.I
 	replaceQuoted(b, ip, quote, q, d, at, to.Port)
 }
 
-// replaceQuoted writes the addresses of q, and the port, into a quote, and mends
+// replaceQuoted writes the addresses of q, and the port, into a quote, and updates
 // the checksum of the error around it.
 func replaceQuoted(b []byte, ip *packet.IP, quote []byte, q *packet.IP, d packet.Delta, at int, port uint16) {
 	edited := quote[:min(len(quote), int(q.Header)+packet.TCPHeaderLen)]
@@ -79,7 +79,7 @@ func replaceQuoted(b []byte, ip *packet.IP, quote []byte, q *packet.IP, d packet
 	binary.BigEndian.PutUint16(field, packet.Update(binary.BigEndian.Uint16(field), change))
 }
 
-// replaceUpper puts a port into the upper-layer header u and mends its checksum,
+// replaceUpper puts a port into the upper-layer header u and updates its checksum,
 // also for a change d of the addresses. It reports false, with u untouched, when
 // one of them is not there.
 func replaceUpper(u []byte, ip *packet.IP, d packet.Delta, at int, port uint16) bool {

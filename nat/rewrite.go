@@ -50,7 +50,7 @@ func Rewrite(b []byte, ip *packet.IP, src, dst *Map) bool {
 // src and dst translate the quoted packet's own source and destination.
 //
 // Quotes may be cut short anywhere behind the quoted IP header: a checksum that
-// is not there is not mended. The error's own checksum follows all changes
+// is not there is not updated. The error's own checksum follows all changes
 // (RFC 5508 section 4.2).
 func RewriteQuote(b []byte, ip *packet.IP, quote []byte, q *packet.IP, src, dst *Map) {
 	edited := quote[:min(len(quote), int(q.Header)+packet.TCPHeaderLen)]
@@ -75,7 +75,7 @@ func RewriteQuote(b []byte, ip *packet.IP, quote []byte, q *packet.IP, src, dst 
 	binary.BigEndian.PutUint16(field, packet.Update(binary.BigEndian.Uint16(field), change))
 }
 
-// putAddresses writes the addresses of ip into b and mends the IPv4 header checksum.
+// putAddresses writes the addresses of ip into b and updates the IPv4 header checksum.
 func putAddresses(b []byte, ip *packet.IP, d packet.Delta) {
 	if ip.Version == 4 {
 		put4(b[ipv4Src:], ip.Src)

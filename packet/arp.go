@@ -37,22 +37,22 @@ const (
 	arpReply   = 2
 )
 
-// arpKind is how every message for IPv4 over Ethernet starts.
+// arpKind is the prefix of every ARP message for IPv4 over Ethernet.
 var arpKind = [6]byte{0, 1, EtherTypeIPv4 >> 8, EtherTypeIPv4 & 0xff, 6, 4}
 
 // ARPReplyLen is the length in bytes of the frame that PutARPReply writes.
 const ARPReplyLen = EthernetHeaderLen + arpLen
 
-// ARP is a request: who has Target? Sender is 0.0.0.0 in a probe (RFC 5227
-// section 1.1).
+// ARP is a request for the Ethernet address of Target. Sender is 0.0.0.0 in a probe
+// (RFC 5227 section 1.1).
 type ARP struct {
 	SenderMAC      MAC
 	Sender, Target netip.Addr
 }
 
-// ParseARP reads an Ethernet frame. ok is false for everything that is not a
-// request for an IPv4 address by one station, also for announcements, which ask
-// nothing (RFC 5227 section 1.1). Whether Target is ours is the caller's to say.
+// ParseARP parses an Ethernet frame. ok is false unless the frame is an ARP request for
+// an IPv4 address from a unicast MAC address. Announcements (RFC 5227 section 1.1) are
+// not requests. The caller decides whether Target is one of its own addresses.
 func ParseARP(frame []byte) (request ARP, ok bool) {
 	_, _, etherType, m, ok := ParseEthernet(frame)
 	if !ok || etherType != EtherTypeARP || len(m) < arpLen || [6]byte(m) != arpKind || binary.BigEndian.Uint16(m[arpOperation:]) != arpRequest {
@@ -69,9 +69,8 @@ func ParseARP(frame []byte) (request ARP, ok bool) {
 	return request, true
 }
 
-// PutARPReply writes the frame that answers request with mac to the first
-// ARPReplyLen bytes of dst and returns that length. dst may be the memory that
-// the request was parsed from.
+// PutARPReply writes the frame that answers request with mac to the first ARPReplyLen
+// bytes of dst and returns that length. dst may be the memory that request was parsed from.
 func PutARPReply(dst []byte, request ARP, mac MAC) int {
 	dst = slices.Clip(dst)
 	PutEthernet(dst, request.SenderMAC, mac, EtherTypeARP)

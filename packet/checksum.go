@@ -6,10 +6,9 @@ import (
 	"net/netip"
 )
 
-// Sum adds the 16-bit big-endian words of b to initial in one's complement and
-// returns the folded, un-inverted sum (RFC 1071 section 1). An odd last byte is
-// the high half of its word. A header or message with a right checksum sums to
-// 0xffff.
+// Sum adds the 16-bit big-endian words of b to initial in one's complement and returns
+// the folded, un-inverted sum (RFC 1071 section 1). An odd last byte is the high half of
+// its word. A header or message with a correct checksum sums to 0xffff.
 func Sum(b []byte, initial uint16) uint16 {
 	// Adding 64-bit words little-endian gives the byte-swapped sum (RFC 1071
 	// section 2, "Byte Order Independence" and "Parallel Summation").
@@ -77,10 +76,10 @@ func SumAddr(a netip.Addr) uint16 {
 // RFC 1624 section 3, folded.
 type Delta uint16
 
-// DeltaOf gives the change from one value to another, both as folded sums.
+// DeltaOf returns the change from one value to another, both as folded sums.
 func DeltaOf(from, to uint16) Delta { return Delta(Add(^from, to)) }
 
-// Plus adds two changes.
+// Plus returns the sum of two changes.
 func (d Delta) Plus(e Delta) Delta { return Delta(Add(uint16(d), uint16(e))) }
 
 // Update applies a change to a checksum field: HC' = ~(~HC + ~m + m'), equation
@@ -113,11 +112,11 @@ func UpperChecksum(b []byte, ip *IP) (checksum uint16, ok bool) {
 	return ^s, true
 }
 
-// IsPartial reports whether an unfragmented TCP or UDP packet carries only its
-// pseudo-header's sum where its checksum should be. A kernel tunnel device on
-// the same machine hands packets over like that: it left the rest to a network
-// card that the packet never met. The test is O(1); one right checksum in 65536
-// looks the same, and completing it again does no harm.
+// IsPartial reports whether the checksum field of an unfragmented TCP or UDP packet
+// contains only the sum of the pseudo-header. A kernel tunnel device on the same machine
+// hands over packets in this state, because it expects a network card to complete the
+// checksum. The test is O(1). One correct checksum in 65536 looks the same; completing it
+// again does no harm.
 func IsPartial(b []byte, ip *IP) bool {
 	if ip.Fragment != Unfragmented || ip.Proto != ProtoTCP && ip.Proto != ProtoUDP {
 		return false
@@ -138,9 +137,9 @@ func Complete(b []byte, ip *IP) {
 	}
 }
 
-// UpdateAddresses mends the upper-layer checksum of b after a change d of its
-// addresses. It reports false when the checksum field is not there to mend: a
-// header cut short, which must not be forwarded half translated.
+// UpdateAddresses updates the upper-layer checksum of b after a change d of its
+// addresses. It reports false when the header is cut short before the checksum field;
+// such a packet must not be forwarded half translated.
 func UpdateAddresses(b []byte, ip *IP, d Delta) bool {
 	if ip.Fragment == LaterFragment {
 		return true
@@ -148,10 +147,10 @@ func UpdateAddresses(b []byte, ip *IP, d Delta) bool {
 	return UpdateUpper(b[ip.Header:ip.Len], ip.Proto, d)
 }
 
-// UpdateUpper mends the checksum of the upper-layer header u of protocol proto
-// after a change d of the addresses in its pseudo-header. It reports false,
-// with u untouched, when the checksum field is not there to mend; a protocol
-// whose checksum does not cover addresses has nothing to mend.
+// UpdateUpper updates the checksum of the upper-layer header u of protocol proto after a
+// change d of the addresses in its pseudo-header. It reports false, with u unchanged,
+// when u ends before the checksum field. Protocols whose checksum does not cover
+// addresses need no update.
 func UpdateUpper(u []byte, proto uint8, d Delta) bool {
 	at, ok := checksumOffset(proto)
 	if !ok {
@@ -172,6 +171,6 @@ func UpdateUpper(u []byte, proto uint8, d Delta) bool {
 	return true
 }
 
-// isUDP names the protocols that send a computed checksum of 0 as 0xffff: with
-// UDP 0 means "none" (RFC 768), with UDP-Lite nothing (RFC 3828 section 3.1).
+// isUDP reports whether the protocol sends a computed checksum of 0 as 0xffff. In UDP, 0
+// means "no checksum" (RFC 768); in UDP-Lite it is not allowed (RFC 3828 section 3.1).
 func isUDP(proto uint8) bool { return proto == ProtoUDP || proto == ProtoUDPLite }

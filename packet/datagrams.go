@@ -4,13 +4,13 @@ import "encoding/binary"
 
 const udpLength, udpChecksum = 4, 6
 
-// Datagrams cuts a UDP packet that its sender left to a network card to segment
-// (UDP_SEGMENT) into packets with size bytes of UDP payload each; the last may
-// have less. IPv4 IDs advance, all else is copied. Every piece gets its full UDP
-// checksum: the one in b is not read.
+// Datagrams segments a UDP packet that its sender left to a network card to segment
+// (UDP_SEGMENT) into packets with size bytes of UDP payload each; the last may have fewer.
+// IPv4 IDs increase, all other fields are copied. Every piece gets a full UDP checksum;
+// the checksum in b is not read.
 //
-// It reports false, with nothing left, for what is no unfragmented UDP packet
-// with payload, and for a size below 1.
+// It reports false, with no piece left, unless b is an unfragmented UDP packet with
+// payload and size is at least 1.
 func (p *Pieces) Datagrams(b []byte, ip *IP, size int) bool {
 	*p = Pieces{}
 	header := int(ip.Header) + UDPHeaderLen
@@ -45,8 +45,8 @@ func (p *Pieces) nextDatagram(dst []byte) int {
 	return len(dst)
 }
 
-// copyHeaders writes the headers of the next segment or datagram to dst, with
-// the IP length and ID of that piece.
+// copyHeaders writes the headers of the next segment or datagram to dst, with the IP
+// length and ID of that piece.
 func (p *Pieces) copyHeaders(dst []byte) {
 	copy(dst, p.b[:p.header])
 	if dst[0]>>4 == 4 {
@@ -58,7 +58,7 @@ func (p *Pieces) copyHeaders(dst []byte) {
 	binary.BigEndian.PutUint16(dst[4:], uint16(len(dst)-IPv6HeaderLen))
 }
 
-// advance goes on to the next segment or datagram.
+// advance moves on to the next segment or datagram.
 func (p *Pieces) advance(payload int) {
 	p.at += payload
 	p.index++

@@ -2,19 +2,19 @@ package packet
 
 import "encoding/binary"
 
-// The ECN field: two bits of the IPv4 TOS and of the IPv6 traffic class, RFC 3168
-// section 5. The other six are the DSCP, which nothing here touches.
+// Values of the ECN field, two bits of the IPv4 TOS or the IPv6 traffic class (RFC 3168
+// section 5). The other six bits are the DSCP, which this package does not change.
 const (
-	NotECT uint8 = 0b00 // the transport does not understand congestion marks
+	NotECT uint8 = 0b00 // the transport is not ECN-capable
 	ECT1   uint8 = 0b01
 	ECT0   uint8 = 0b10
 	CE     uint8 = 0b11 // congestion experienced
 )
 
-// ecnMask is the ECN field in a TOS or traffic class.
+// ecnMask selects the ECN field of a TOS or traffic class.
 const ecnMask = 0b11
 
-// ECN reads the ECN field of a packet that Parse has accepted. version is 4 or 6.
+// ECN returns the ECN field of a packet that Parse has accepted. version is 4 or 6.
 func ECN(b []byte, version uint8) uint8 {
 	if version == 6 {
 		return b[1] >> 4 & ecnMask
@@ -22,12 +22,12 @@ func ECN(b []byte, version uint8) uint8 {
 	return b[1] & ecnMask
 }
 
-// SetECN writes the ECN field of b, which Parse has filled ip from, and mends the IPv4
-// header checksum. No upper-layer checksum covers the field.
+// SetECN writes the ECN field of b and updates the IPv4 header checksum. Parse must have
+// filled ip from b. No upper-layer checksum covers the field.
 func SetECN(b []byte, ip *IP, ecn uint8) {
 	if ip.Version == 6 {
-		// The traffic class lies across two bytes: its low half is the high half of the
-		// second (RFC 8200 section 3).
+		// The traffic class spans two bytes: its low half is the high half of the second
+		// (RFC 8200 section 3).
 		b[1] = b[1]&^(ecnMask<<4) | ecn<<4
 		return
 	}
@@ -40,19 +40,19 @@ func SetECN(b []byte, ip *IP, ecn uint8) {
 	}
 }
 
-// DecapsulateECN gives the ECN field that an inner packet leaves a tunnel with, by those
-// it and the outer packet arrived with: figure 4 of RFC 6040. ok is false where the packet
-// must be dropped: a router on the way would rather have dropped it than marked it, had
-// it seen that the inner transport does not understand marks.
+// DecapsulateECN returns the ECN field of an inner packet after decapsulation, from the
+// inner and outer fields as received: figure 4 of RFC 6040. ok is false where the packet
+// must be dropped: a router on the path marked congestion on a packet whose inner
+// transport is not ECN-capable, and would have dropped it otherwise.
 func DecapsulateECN(inner, outer uint8) (ecn uint8, ok bool) {
 	ecn = decapsulated[inner&ecnMask][outer&ecnMask]
 	return ecn, ecn != dropped
 }
 
-// dropped is no ECN field.
+// dropped is not a value of the ECN field.
 const dropped = 0xff
 
-// decapsulated is by inner field, then outer.
+// decapsulated is indexed by the inner, then the outer ECN field.
 var decapsulated = [4][4]uint8{
 	NotECT: {NotECT: NotECT, ECT0: NotECT, ECT1: NotECT, CE: dropped},
 	ECT0:   {NotECT: ECT0, ECT0: ECT0, ECT1: ECT1, CE: CE},

@@ -9,10 +9,9 @@ import (
 type MAC [6]byte
 
 // MACOf derives the Ethernet address of an internal address: 0a:58 (locally
-// administered, one station) and the four bytes of an IPv4 address, or the last
-// four of an IPv6 address. So both ends of the overlay know each other's
-// without asking. IPv6 addresses that differ in their first 12 bytes alone
-// share one.
+// administered, unicast) and the four bytes of an IPv4 address, or the last four of an
+// IPv6 address. Both ends of the overlay can compute each other's address without ARP.
+// IPv6 addresses that differ only in their first 12 bytes share one Ethernet address.
 func MACOf(a netip.Addr) MAC {
 	if a.Is4() {
 		b := a.As4()
@@ -22,8 +21,8 @@ func MACOf(a netip.Addr) MAC {
 	return MAC{0x0a, 0x58, b[12], b[13], b[14], b[15]}
 }
 
-// isStation reports whether m can be the address of one station: not a group's
-// and not empty.
+// isStation reports whether m can be the address of one station: neither a group
+// address nor all zero.
 func (m MAC) isStation() bool { return m[0]&1 == 0 && m != MAC{} }
 
 // The Ethernet II header: destination, source, type.
@@ -54,9 +53,9 @@ func PutEthernet(b []byte, dst, src MAC, etherType uint16) {
 	binary.BigEndian.PutUint16(b[ethernetType:], etherType)
 }
 
-// ParseEthernet splits a frame. payload aliases it and keeps what the sender
-// padded. ok is false when the header is cut short. VLAN tags are not looked
-// behind: their type is returned as it is.
+// ParseEthernet splits a frame. payload aliases frame and includes the sender's padding.
+// ok is false when the header is cut short. VLAN tags are not parsed: their EtherType is
+// returned as it is.
 func ParseEthernet(frame []byte) (dst, src MAC, etherType uint16, payload []byte, ok bool) {
 	if len(frame) < EthernetHeaderLen {
 		return MAC{}, MAC{}, 0, nil, false

@@ -6,11 +6,11 @@ import (
 	"net/netip"
 )
 
-// FlowHash spreads flows: equal for every packet of a flow and for both of its
-// directions, seen with the same two addresses. Ports count for TCP, UDP, SCTP,
-// DCCP and UDP-Lite. All fragments of a flow hash alike, without ports, so that
-// they stay in order among themselves. It is not a defence against chosen
-// inputs: use it only where a collision costs nothing but balance.
+// FlowHash returns a hash for spreading flows. All packets of a flow, in both directions,
+// have the same hash as long as they show the same two addresses. Ports count for TCP,
+// UDP, SCTP, DCCP and UDP-Lite. Fragments are hashed without ports, so that all fragments
+// of a flow stay in order. The hash is not safe against chosen inputs: use it only where a
+// collision affects nothing but load balance.
 func FlowHash(b []byte, ip *IP) uint32 {
 	var src, dst uint64
 	if u := ip.Upper(b); ip.Fragment == Unfragmented && len(u) >= 4 {
@@ -25,8 +25,8 @@ func FlowHash(b []byte, ip *IP) uint32 {
 	return uint32(h) ^ uint32(h>>32)
 }
 
-// FoldMul returns the two halves of the 128-bit product a*b, XORed: the mixing step of
-// wyhash. Hash functions are built on it.
+// FoldMul returns the XOR of the two halves of the 128-bit product a*b: the mixing step of
+// wyhash, from which hash functions are built.
 func FoldMul(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return hi ^ lo

@@ -2,8 +2,8 @@ package packet
 
 import "encoding/binary"
 
-// MinIPv4MTU is what every link carries unfragmented, bytes: a header of 60 and
-// one fragment unit of 8 (RFC 791 section 3.2).
+// MinIPv4MTU is the smallest IPv4 MTU in bytes: a header of 60 bytes and one fragment
+// unit of 8 (RFC 791 section 3.2).
 const MinIPv4MTU = 68
 
 const (
@@ -13,11 +13,11 @@ const (
 	ipv4OptionCopied   = 0x80
 )
 
-// Fragments cuts an IPv4 packet into fragments of at most mtu bytes, RFC 791
-// section 3.2; a packet that fits stays as it is. b may be a fragment itself.
-// The caller has checked that the packet is IPv4, and that DF is clear or the
-// packet was put together from fragments that had it: DF stays in every piece. An
-// mtu below MinIPv4MTU counts as MinIPv4MTU.
+// Fragments cuts an IPv4 packet into fragments of at most mtu bytes, RFC 791 section 3.2.
+// A packet that fits stays whole. b may be a fragment itself. The caller has checked that
+// the packet is IPv4 and that DF is clear, or that the packet was reassembled from
+// fragments with DF: DF stays set in every piece. An mtu below MinIPv4MTU counts as
+// MinIPv4MTU.
 func (p *Pieces) Fragments(b []byte, ip *IP, mtu int) {
 	if int(ip.Len) <= mtu {
 		p.Whole(b[:ip.Len])
@@ -26,12 +26,12 @@ func (p *Pieces) Fragments(b []byte, ip *IP, mtu int) {
 	*p = Pieces{b: b[:ip.Len], at: int(ip.Header), mtu: max(mtu, MinIPv4MTU), kind: fragment}
 }
 
-// SetID gives an IPv4 packet the identification id and mends the header checksum.
-// Packets of several senders that get one source address need it: what may be
-// fragmented behind this machine must not share its identification with another
-// packet of the same addresses and protocol for as long as fragments may live
-// (RFC 6864 section 4.3). For a packet with DF that is no fragment any id will do
-// (section 4.1). Fragments of one datagram must all get the same.
+// SetID sets the identification of an IPv4 packet and updates the header checksum. It is
+// needed when packets of several senders get one source address: a packet that may be
+// fragmented later must not share its identification with another packet of the same
+// addresses and protocol while fragments may live (RFC 6864 section 4.3). An unfragmented
+// packet with DF may have any identification (section 4.1). All fragments of one datagram
+// must get the same one.
 func SetID(b []byte, id uint16) {
 	d := DeltaOf(binary.BigEndian.Uint16(b[4:]), id)
 	binary.BigEndian.PutUint16(b[4:], id)
@@ -71,9 +71,9 @@ func (p *Pieces) nextFragment(dst []byte) int {
 	return n
 }
 
-// copyOptions writes the options that every fragment carries (RFC 791 section
-// 3.1, "copied flag"), padded with end-of-list to whole words, and returns
-// their length. Parse has checked the lengths.
+// copyOptions writes the options that every fragment carries (RFC 791 section 3.1,
+// "copied flag"), padded with end-of-list to whole words, and returns their length. Parse
+// has checked the option lengths.
 func copyOptions(dst, options []byte) int {
 	n := 0
 	for len(options) > 0 && options[0] != 0 {

@@ -8,14 +8,13 @@ const (
 )
 
 // FragmentsV6 cuts an IPv6 packet into fragments of at most mtu bytes with the
-// identification id, RFC 8200 section 4.5; a packet that fits stays as it is. No
-// router may do that: it is for packets that this machine sends, or that it has
-// put together from fragments itself. id must not be in use for another datagram
-// between the same two addresses. An mtu below MinIPv6MTU counts as MinIPv6MTU.
+// identification id, RFC 8200 section 4.5. A packet that fits stays whole. Routers must
+// not fragment IPv6: this is for packets that this machine sends or has reassembled. id
+// must not be in use for another datagram between the same two addresses. An mtu below
+// MinIPv6MTU counts as MinIPv6MTU.
 //
-// It reports false, with nothing left, for what cannot be cut: a packet with a
-// fragment header, and headers too long for the first fragment, which must have
-// all of them (RFC 7112).
+// It reports false, with no piece left, for a packet that has a fragment header, and for
+// headers that do not fit the first fragment, which must contain all of them (RFC 7112).
 func (p *Pieces) FragmentsV6(b []byte, ip *IP, mtu int, id uint32) bool {
 	*p = Pieces{}
 	mtu = max(mtu, MinIPv6MTU)
@@ -62,9 +61,9 @@ func (p *Pieces) nextFragmentV6(dst []byte) int {
 	return n
 }
 
-// perFragmentHeaders returns how many bytes of headers every fragment has to
-// carry, up to the routing header or else the hop-by-hop options, and where the
-// last of them says what comes next.
+// perFragmentHeaders returns the number of bytes of headers that every fragment carries,
+// up to the routing header or else the hop-by-hop options, and the offset of the
+// next-header field of the last of them.
 func perFragmentHeaders(b []byte, ip *IP) (size, next int) {
 	size, next = IPv6HeaderLen, 6
 	for kind, at := b[6], IPv6HeaderLen; at < int(ip.Header); {
@@ -77,8 +76,8 @@ func perFragmentHeaders(b []byte, ip *IP) (size, next int) {
 	return size, next
 }
 
-// nextHeaderField returns the offset of the byte that says what the header at
-// offset at is. b is IPv6 and Parse has walked it that far.
+// nextHeaderField returns the offset of the field that holds the type of the header at
+// offset at. b is IPv6 and Parse has walked it that far.
 func nextHeaderField(b []byte, at int) int {
 	field := 6
 	for kind, i := b[6], IPv6HeaderLen; i < at; {
@@ -88,7 +87,7 @@ func nextHeaderField(b []byte, at int) int {
 	return field
 }
 
-// extensionLen is the length in bytes of an extension header of a kind.
+// extensionLen returns the length in bytes of an extension header of the given kind.
 func extensionLen(kind uint8, header []byte) int {
 	switch kind {
 	case protoFragment:

@@ -5,22 +5,22 @@ import (
 	"net/netip"
 )
 
-// ErrorKind is one meaning of an ICMP error, the same for both families.
+// ErrorKind is the meaning of an ICMP error, the same for both families.
 type ErrorKind uint8
 
-// The errors a router sends.
+// The errors that a router sends.
 const (
 	TimeExceeded    ErrorKind = iota // TTL or hop limit ran out in transit
 	TooBig                           // does not fit and may not be fragmented
 	NetUnreachable                   // no route
-	HostUnreachable                  // a route, but nobody there
+	HostUnreachable                  // a route, but the host does not answer
 	Prohibited                       // refused by the administrator
 
-	ErrorKinds = iota // how many kinds there are
+	ErrorKinds = iota // number of kinds
 )
 
-// errorForms gives each kind its name and its type and code: RFC 792, RFC 1812
-// section 5.2.7.1 for code 13; RFC 4443 section 3.
+// errorForms has the name, type and code of each kind: RFC 792; RFC 1812 section 5.2.7.1
+// for code 13; RFC 4443 section 3.
 var errorForms = [ErrorKinds]struct {
 	name         string
 	type4, code4 uint8
@@ -33,10 +33,10 @@ var errorForms = [ErrorKinds]struct {
 	Prohibited:      {"prohibited", 3, 13, 1, 1},
 }
 
-// String names the kind as metrics do.
+// String returns the name of the kind, as metrics show it.
 func (k ErrorKind) String() string { return errorForms[k].name }
 
-// How long an ICMP error may become, bytes with its IP header: RFC 1812 section
+// The maximum lengths of an ICMP error in bytes, IP header included: RFC 1812 section
 // 4.3.2.3 and RFC 4443 section 2.4 (c).
 const (
 	maxICMPv4ErrorLen = 576
@@ -44,7 +44,7 @@ const (
 	MaxICMPErrorLen   = maxICMPv6ErrorLen
 )
 
-// MinIPv6MTU is what every IPv6 link carries, bytes (RFC 8200 section 5).
+// MinIPv6MTU is the smallest IPv6 MTU in bytes (RFC 8200 section 5).
 const MinIPv6MTU = 1280
 
 const (
@@ -52,13 +52,14 @@ const (
 	errorTOS = 0xc0 // internetwork control, RFC 1812 section 4.3.2.5
 )
 
-// AppendICMPError appends a whole IP packet to dst: the error from address from
-// to the source of b, quoting b as it is, as much as fits. So b must be as its
-// sender sent it, and MayAnswer must hold for it. from is of the same family.
-// mtu is read for TooBig alone: the bytes of IP packet that would have fitted;
-// values below MinIPv4MTU or MinIPv6MTU are announced as that.
+// AppendICMPError appends an IP packet to dst: the ICMP error from address from to the
+// source of b. It quotes as much of b as fits. b must be unchanged since it was received,
+// and MayAnswer must hold for it. from is of the same family. mtu is used for TooBig only:
+// the largest IP packet in bytes that would have fitted; smaller values than MinIPv4MTU or
+// MinIPv6MTU are announced as that.
 //
-// dst must not overlap b. It does not allocate if dst has MaxICMPErrorLen to spare.
+// dst must not overlap b. The function does not allocate if dst has MaxICMPErrorLen bytes
+// of spare capacity.
 func AppendICMPError(dst []byte, kind ErrorKind, mtu int, from netip.Addr, b []byte, ip *IP) []byte {
 	if ip.Version == 4 {
 		return appendICMPv4Error(dst, kind, mtu, from, b[:ip.Len], ip.Src)
@@ -106,15 +107,15 @@ func appendICMPv6Error(dst []byte, kind ErrorKind, mtu int, from netip.Addr, quo
 	return dst
 }
 
-// icmpv6Redirect is no error by its type, but none may be sent about it: RFC
+// icmpv6Redirect is not an error type, but no error may be sent about a redirect: RFC
 // 4443 section 2.4 (e.2).
 const icmpv6Redirect = 137
 
-// MayAnswer reports whether an ICMP error may be sent about b: RFC 1122 section
-// 3.2.2, RFC 1812 section 4.3.2.7, RFC 4443 section 2.4 (e). Not about ICMP
-// errors, later fragments, packets to more than one host, and not to a source
-// that is not one host. RFC 4443 would allow Packet Too Big about a multicast
-// packet; a router that forwards no multicast has no reason to.
+// MayAnswer reports whether an ICMP error may be sent about b: RFC 1122 section 3.2.2,
+// RFC 1812 section 4.3.2.7, RFC 4443 section 2.4 (e). No error is sent about ICMP errors,
+// later fragments and packets to more than one host, nor to a source that is not one host.
+// RFC 4443 would allow Packet Too Big about a multicast packet, but this gateway forwards
+// no multicast.
 func MayAnswer(b []byte, ip *IP) bool {
 	if ip.Fragment == LaterFragment || !oneHost(ip.Src) || ip.Src.IsLoopback() || ip.Src.IsUnspecified() || !oneHost(ip.Dst) {
 		return false
@@ -130,9 +131,9 @@ func MayAnswer(b []byte, ip *IP) bool {
 	return true
 }
 
-// isICMPv4Query names the queries and their answers: echo, router discovery,
-// timestamp, information, address mask, extended echo (RFC 792, RFC 950, RFC
-// 1256, RFC 8335). Of other types it is not known that they are no errors.
+// isICMPv4Query reports whether a type is a query or a reply: echo, router discovery,
+// timestamp, information, address mask, extended echo (RFC 792, RFC 950, RFC 1256, RFC
+// 8335). Any other type may be an error.
 func isICMPv4Query(kind uint8) bool {
 	switch kind {
 	case 0, 8, 9, 10, 13, 14, 15, 16, 17, 18, 42, 43:
@@ -141,8 +142,8 @@ func isICMPv4Query(kind uint8) bool {
 	return false
 }
 
-// oneHost reports whether an address is neither a multicast one nor IPv4's
-// 0.0.0.0/8 (RFC 1122 section 3.2.1.3) or 240.0.0.0/4 with the broadcast address.
+// oneHost reports whether an address is neither multicast nor in IPv4's 0.0.0.0/8 (RFC
+// 1122 section 3.2.1.3) or 240.0.0.0/4, which includes the broadcast address.
 func oneHost(a netip.Addr) bool {
 	if a.Is4() {
 		first := a.As4()[0]
@@ -151,8 +152,8 @@ func oneHost(a netip.Addr) bool {
 	return !a.IsMulticast()
 }
 
-// appendIPv6 appends an IPv6 header without extensions to dst. length is that
-// of what follows, bytes.
+// appendIPv6 appends an IPv6 header without extensions to dst. length is the payload
+// length in bytes.
 func appendIPv6(dst []byte, class uint8, length int, proto, hopLimit uint8, src, to netip.Addr) []byte {
 	from, dest := src.As16(), to.As16()
 	dst = append(dst, 0x60|class>>4, class<<4, 0, 0)

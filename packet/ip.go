@@ -31,10 +31,10 @@ const (
 	IPv6HeaderLen = 40 // RFC 8200 section 3
 	TCPHeaderLen  = 20 // without options, RFC 9293 section 3.1
 	UDPHeaderLen  = 8  // RFC 768
-	ICMPHeaderLen = 8  // RFC 792; RFC 4443 section 2.1 has 4, every message we read or write has 8
+	ICMPHeaderLen = 8  // RFC 792; RFC 4443 section 2.1 has 4, every message handled here has 8
 )
 
-// MaxLen is the longest packet an IPv4 total length or a UDP datagram can carry.
+// MaxLen is the maximum length in bytes of an IPv4 packet, and of a UDP datagram.
 const MaxLen = 65535
 
 // FamilyIndex returns 0 for an IPv4 address and 1 for any other, as an index of arrays
@@ -46,18 +46,18 @@ func FamilyIndex(a netip.Addr) int {
 	return 1
 }
 
-// Fragment says which part of a datagram a packet is.
+// Fragment is the position of a packet within a fragmented datagram.
 type Fragment uint8
 
-// The kinds of fragment.
+// The values of Fragment.
 const (
 	Unfragmented  Fragment = iota
 	FirstFragment          // has the upper-layer header, not all of its payload
 	LaterFragment          // has no upper-layer header
 )
 
-// IP is what Parse found in one packet. It is a plain value: reuse one per
-// goroutine, copy it freely.
+// IP is the result of Parse for one packet. It is a plain value: it can be reused by one
+// goroutine and copied freely.
 type IP struct {
 	Src, Dst netip.Addr // never 4in6, never with a zone
 	Version  uint8      // 4 or 6
@@ -72,18 +72,18 @@ type IP struct {
 	fragData   uint16 // offset of this fragment's payload in the datagram, bytes
 }
 
-// Fault says why a packet is not one that a router may handle. The zero value
-// means that it is.
+// Fault is the reason why a router must not handle a packet. The zero value means that
+// there is none.
 type Fault uint8
 
-// The faults Parse finds, RFC 791 section 3.1, RFC 1812 section 5.2.2 and
-// RFC 8200 section 3 unless said otherwise.
+// The faults that Parse reports: RFC 791 section 3.1, RFC 1812 section 5.2.2 and RFC 8200
+// section 3 unless noted otherwise.
 const (
 	FaultNone        Fault = iota
-	FaultTruncated         // fewer bytes than the smallest header or than the header claims
+	FaultTruncated         // fewer bytes than the smallest header or than the length in the header
 	FaultVersion           // neither 4 nor 6
 	FaultHeader            // IPv4 header length below 20 or beyond the packet
-	FaultLength            // total or payload length that the bytes cannot have
+	FaultLength            // total or payload length shorter than the headers or longer than b
 	FaultChecksum          // IPv4 header checksum
 	FaultOptions           // malformed IPv4 options
 	FaultSourceRoute       // LSRR, SSRR (RFC 7126 section 4.3, 4.4) or a type 0 routing header (RFC 5095)
@@ -91,9 +91,9 @@ const (
 	FaultFragment          // a fragment that reaches beyond 65535 bytes, or is not a multiple of 8
 )
 
-// Parse validates the IP header (and extension headers) of b and fills ip.
-// Bytes behind the packet's own length are allowed and ignored: Ethernet and
-// WireGuard pad. Upper-layer headers are not looked at; see Upper.
+// Parse validates the IP header (and extension headers) of b and fills ip. Bytes beyond
+// the packet's own length are ignored: Ethernet and WireGuard add padding. Upper-layer
+// headers are not parsed; see Upper.
 func Parse(b []byte, ip *IP) Fault {
 	if len(b) < IPv4HeaderLen {
 		return FaultTruncated
@@ -142,8 +142,8 @@ func parseIPv4(b []byte, ip *IP) Fault {
 	return ip.setFragment(more, total-header)
 }
 
-// setFragment classifies a fragment by its offset and more-fragments flag.
-// payload is the number of bytes behind the header.
+// setFragment classifies a fragment by its offset and more-fragments flag. payload is the
+// number of bytes after the header.
 func (ip *IP) setFragment(more bool, payload int) Fault {
 	switch {
 	case ip.fragData == 0 && !more:
@@ -159,9 +159,9 @@ func (ip *IP) setFragment(more bool, payload int) Fault {
 	return FaultNone
 }
 
-// checkIPv4Options walks the options area (RFC 791 section 3.1). Source routes
-// are refused, everything else passes untouched: routers may not act on what
-// they do not know (RFC 7126 section 4).
+// checkIPv4Options walks the options (RFC 791 section 3.1). Source routes are refused, all
+// other options pass unchanged: a router ignores options it does not implement (RFC 7126
+// section 4).
 func checkIPv4Options(o []byte) Fault {
 	for len(o) > 0 {
 		switch o[0] {
@@ -181,8 +181,8 @@ func checkIPv4Options(o []byte) Fault {
 	return FaultNone
 }
 
-// maxExtensions bounds the walk over IPv6 extension headers. RFC 8200 section
-// 4.1 recommends at most one of each kind (destination options twice): 7.
+// maxExtensions limits the number of IPv6 extension headers. RFC 8200 section 4.1
+// recommends at most one of each kind (destination options twice): 7.
 const maxExtensions = 8
 
 func parseIPv6(b []byte, ip *IP) Fault {
@@ -260,7 +260,7 @@ func (ip *IP) walkExtensions(b []byte, next uint8) Fault {
 	return FaultExtension
 }
 
-// Upper returns the upper-layer header and payload of b: empty for a later fragment.
+// Upper returns the upper-layer header and payload of b; it is empty for a later fragment.
 func (ip *IP) Upper(b []byte) []byte {
 	if ip.Fragment == LaterFragment {
 		return nil
@@ -268,9 +268,9 @@ func (ip *IP) Upper(b []byte) []byte {
 	return b[ip.Header:ip.Len]
 }
 
-// checksumOffset gives the place of the checksum in an upper-layer header whose
-// checksum covers the pseudo-header, so that it changes with the addresses.
-// SCTP's CRC32c (RFC 9260 section 6.8) and ICMPv4's checksum do not.
+// checksumOffset returns the offset of the checksum in an upper-layer header whose checksum
+// covers the pseudo-header and so depends on the addresses. The CRC32c of SCTP (RFC 9260
+// section 6.8) and the checksum of ICMPv4 do not.
 func checksumOffset(proto uint8) (int, bool) {
 	switch proto {
 	case ProtoTCP:
@@ -283,8 +283,8 @@ func checksumOffset(proto uint8) (int, bool) {
 	return 0, false
 }
 
-// DecrementTTL takes one off the TTL or hop limit and mends the IPv4 header
-// checksum. The caller has checked that the result is not zero.
+// DecrementTTL decrements the TTL or hop limit and updates the IPv4 header checksum. The
+// caller has checked that the result is not zero.
 func DecrementTTL(b []byte, ip *IP) {
 	if ip.Version == 6 {
 		b[7]--
@@ -296,7 +296,7 @@ func DecrementTTL(b []byte, ip *IP) {
 	sum := uint32(binary.BigEndian.Uint16(b[10:])) + 0x0100
 	sum += sum >> 16
 	if sum&0xffff == 0xffff {
-		sum = 0 // as a full computation would give, RFC 1624 section 3
+		sum = 0 // as a full computation gives, RFC 1624 section 3
 	}
 	binary.BigEndian.PutUint16(b[10:], uint16(sum))
 }

@@ -64,7 +64,7 @@ func TestParseReadsAnIPv6Packet(t *testing.T) {
 
 func TestI1_ParseRefusesMalformedHeaders(t *testing.T) {
 	t.Parallel()
-	// edit changes a good packet and mends its header checksum.
+	// edit changes a good packet and updates its header checksum.
 	edit := func(b []byte, change func(b []byte)) []byte {
 		change(b)
 		b[10], b[11] = 0, 0

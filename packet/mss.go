@@ -12,9 +12,9 @@ const (
 	tcpOptionMSSLen = 4
 )
 
-// MSS returns the maximum segment size that a SYN or SYN-ACK announces, in
-// bytes of TCP payload (RFC 9293 section 3.7.1); the smallest if it announces
-// several. ok is false for any other packet, for fragments, and without the option.
+// MSS returns the maximum segment size in bytes of TCP payload that a SYN or SYN-ACK
+// announces (RFC 9293 section 3.7.1); the smallest if it announces several. ok is false
+// for any other packet, for fragments, and without the option.
 func MSS(b []byte, ip *IP) (mss uint16, ok bool) {
 	u := synHeader(b, ip)
 	for at := nextMSS(u, TCPHeaderLen); at != 0; at = nextMSS(u, at+2) {
@@ -26,15 +26,15 @@ func MSS(b []byte, ip *IP) (mss uint16, ok bool) {
 	return mss, ok
 }
 
-// ClampMSS lowers the maximum segment size that a SYN or SYN-ACK announces to
-// limit bytes of TCP payload and mends the TCP checksum, which must be a complete
-// one (see IsPartial). It never raises the value and never adds the option. It
-// reports whether it changed b. limit is the MTU less 40 bytes for IPv4 and 60
-// for IPv6; TCP options do not count (RFC 6691 section 2).
+// ClampMSS lowers the maximum segment size that a SYN or SYN-ACK announces to limit bytes
+// of TCP payload, updates the TCP checksum, and reports whether it changed b. The checksum
+// must be complete (see IsPartial). The value is never raised and the option never added.
+// limit is the MTU minus 40 bytes for IPv4 and 60 for IPv6; TCP options do not count (RFC
+// 6691 section 2).
 func ClampMSS(b []byte, ip *IP, limit uint16) bool {
 	u := synHeader(b, ip)
 	changed := false
-	// A receiver may believe the last of several options as well as the first.
+	// A receiver may use the first or the last of several options.
 	for at := nextMSS(u, TCPHeaderLen); at != 0; at = nextMSS(u, at+2) {
 		old := binary.BigEndian.Uint16(u[at:])
 		if old <= limit {
@@ -67,9 +67,8 @@ func synHeader(b []byte, ip *IP) []byte {
 	return u
 }
 
-// nextMSS returns the offset of the value of the first MSS option of the TCP
-// header u at or behind offset at, 0 if there is none. The walk stops at an
-// option that is malformed, as a receiver's does.
+// nextMSS returns the offset of the value of the first MSS option in the TCP header u at
+// or after offset at, 0 if there is none. Like a receiver, it stops at a malformed option.
 func nextMSS(u []byte, at int) int {
 	for at < len(u) && u[at] != tcpOptionEnd {
 		if u[at] == tcpOptionNop {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A neighbour solicitation and an advertisement have one shape, RFC 4861
-// sections 4.3 and 4.4; a solicitation has no flags:
+// Neighbour solicitations and advertisements have the same format, RFC 4861 sections 4.3
+// and 4.4; a solicitation has no flags:
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -36,34 +36,32 @@ const (
 	optionTargetMAC = 2
 	optionMACLen    = 8
 
-	// neighbourHopLimit proves that no router forwarded the message, RFC 4861
-	// section 7.1.
+	// neighbourHopLimit proves that no router forwarded the message, RFC 4861 section 7.1.
 	neighbourHopLimit = 255
 )
 
 // AdvertisementLen is the length in bytes of the frame that PutAdvertisement writes.
 const AdvertisementLen = EthernetHeaderLen + IPv6HeaderLen + neighbourLen + optionMACLen
 
-// The destination of an advertisement to nobody in particular: all nodes (RFC
-// 4291 section 2.7.1) and its Ethernet address (RFC 2464 section 7).
+// The destination of an unsolicited advertisement: all nodes (RFC 4291 section 2.7.1) and
+// the Ethernet address of that group (RFC 2464 section 7).
 var (
 	allNodes    = netip.AddrFrom16([16]byte{0: 0xff, 1: 0x02, 15: 1})
 	allNodesMAC = MAC{0x33, 0x33, 0, 0, 0, 1}
 )
 
-// Solicitation is a neighbour solicitation: who has Target? Source is :: when
-// the sender asks for an address that it means to use itself (duplicate address
-// detection, RFC 4862 section 5.4). SourceMAC is the source link-layer address
-// option, or what the frame itself came from.
+// Solicitation is a neighbour solicitation for Target. Source is :: during duplicate
+// address detection (RFC 4862 section 5.4). SourceMAC is the value of the source
+// link-layer address option, or the source of the frame.
 type Solicitation struct {
 	SourceMAC      MAC
 	Source, Target netip.Addr
 }
 
-// ParseSolicitation reads an Ethernet frame. ok is false for everything that is
-// not a valid neighbour solicitation (RFC 4861 section 7.1.1) of one station;
-// fragments are not (RFC 6980 section 5). Whether Target is ours is the
-// caller's to say.
+// ParseSolicitation parses an Ethernet frame. ok is false unless the frame is a valid
+// neighbour solicitation (RFC 4861 section 7.1.1) from a unicast MAC address; fragments
+// are not valid (RFC 6980 section 5). The caller decides whether Target is one of its own
+// addresses.
 func ParseSolicitation(frame []byte) (s Solicitation, ok bool) {
 	_, src, etherType, b, ok := ParseEthernet(frame)
 	if !ok || etherType != EtherTypeIPv6 {
@@ -91,8 +89,7 @@ func ParseSolicitation(frame []byte) (s Solicitation, ok bool) {
 	return Solicitation{SourceMAC: mac, Source: ip.Src, Target: target}, true
 }
 
-// sourceMAC walks the options of a solicitation. ok is false when one is
-// malformed.
+// sourceMAC walks the options of a solicitation. ok is false when one is malformed.
 func sourceMAC(options []byte) (mac MAC, found, ok bool) {
 	for len(options) > 0 {
 		if len(options) < 2 {
@@ -110,18 +107,16 @@ func sourceMAC(options []byte) (mac MAC, found, ok bool) {
 	return mac, found, true
 }
 
-// solicitedNode is the multicast address under which questions about a are
-// asked, RFC 4291 section 2.7.1.
+// solicitedNode returns the solicited-node multicast address of a, RFC 4291 section 2.7.1.
 func solicitedNode(a netip.Addr) netip.Addr {
 	b := a.As16()
 	return netip.AddrFrom16([16]byte{0: 0xff, 1: 0x02, 11: 1, 12: 0xff, 13: b[13], 14: b[14], 15: b[15]})
 }
 
-// PutAdvertisement writes the frame that answers s with mac to the first
-// AdvertisementLen bytes of dst and returns that length: from the target, a
-// router, overriding what is cached, to the one who asked, or to all nodes when
-// that one has no address yet (RFC 4861 section 7.2.4). dst may be the memory
-// that s was parsed from.
+// PutAdvertisement writes the frame that answers s with mac to the first AdvertisementLen
+// bytes of dst and returns that length. The advertisement comes from the target, has the
+// router and override flags, and goes to the source of s, or to all nodes if that is ::
+// (RFC 4861 section 7.2.4). dst may be the memory that s was parsed from.
 func PutAdvertisement(dst []byte, s Solicitation, mac MAC) int {
 	to, toMAC, flags := s.Source, s.SourceMAC, byte(neighbourRouter|neighbourSolicited|neighbourOverride)
 	if s.Source.IsUnspecified() {

@@ -2,8 +2,7 @@ package packet
 
 import "slices"
 
-// Pieces cuts one packet into what fits; the pieces are written one by one into
-// memory of the caller:
+// Pieces cuts one packet into pieces and writes them one by one to memory of the caller:
 //
 //	p.Fragments(b, &ip, mtu)
 //	for p.Left() {
@@ -11,14 +10,14 @@ import "slices"
 //		send(dst[:n])
 //	}
 //
-// Whole, Fragments, FragmentsV6, Segments and Datagrams start it on a packet and
-// forget the one before. It borrows that packet until Next has written the last
-// piece: the bytes must not change before, and dst must not overlap them. The zero
-// value has nothing left. Not for concurrent use.
+// Whole, Fragments, FragmentsV6, Segments and Datagrams set the packet and discard the
+// previous one. Pieces borrows the packet until Next has written the last piece: until
+// then the bytes must not change, and dst must not overlap them. The zero value has no
+// piece left. Not for concurrent use.
 type Pieces struct {
 	b    []byte // the packet, cut to its own length; nil = nothing left
 	at   int    // offset in b of the first payload byte not yet written
-	mtu  int    // bytes that a piece may have
+	mtu  int    // maximum length of a piece, bytes
 	kind pieceKind
 
 	header int    // FragmentsV6, Segments, Datagrams: bytes of headers in front of each piece's payload, without the fragment header
@@ -26,7 +25,7 @@ type Pieces struct {
 	index  uint16 // Segments, Datagrams: number of the next piece, from 0
 	pseudo uint16 // Segments, Datagrams: sum of the pseudo-header but for its length
 	id     uint32 // FragmentsV6: identification
-	next   int    // FragmentsV6: offset of the byte that names what comes behind the headers
+	next   int    // FragmentsV6: offset of the next-header field of the last per-fragment header
 }
 
 type pieceKind uint8
@@ -39,18 +38,17 @@ const (
 	datagram
 )
 
-// Whole makes b the one piece.
+// Whole makes b the only piece.
 func (p *Pieces) Whole(b []byte) { *p = Pieces{b: b} }
 
-// Left reports whether Next has something to write.
+// Left reports whether a piece is left for Next to write.
 func (p *Pieces) Left() bool { return len(p.b) > 0 }
 
-// Next writes the next piece to the front of dst and returns its length in
-// bytes, 0 when none is left. dst must hold a piece: as many bytes as the mtu
-// given, or as the packet has if that is less. Nothing is written behind the
-// piece; a dst too short for it panics.
+// Next writes the next piece to the front of dst and returns its length in bytes, 0 when
+// none is left. dst must hold a piece: mtu bytes, or the length of the packet if that is
+// less. Nothing is written beyond the piece. It panics if dst is too short.
 func (p *Pieces) Next(dst []byte) int {
-	dst = slices.Clip(dst) // so that slicing cannot reach behind its length
+	dst = slices.Clip(dst) // so that slicing cannot exceed its length
 	switch {
 	case len(p.b) == 0:
 		return 0

@@ -5,10 +5,10 @@ import (
 	"net/netip"
 )
 
-// IsICMPError reports whether b is an ICMP error, which quotes a packet:
-// destination unreachable, source quench, redirect, time exceeded or parameter
-// problem (RFC 1122 section 3.2.2), and every ICMPv6 type below 128 (RFC 4443
-// section 2.1). A later fragment of one is not recognised.
+// IsICMPError reports whether b is an ICMP error, which quotes a packet: destination
+// unreachable, source quench, redirect, time exceeded or parameter problem (RFC 1122
+// section 3.2.2), and every ICMPv6 type below 128 (RFC 4443 section 2.1). A later fragment
+// of an error is not recognised.
 func IsICMPError(b []byte, ip *IP) bool {
 	u := ip.Upper(b)
 	if len(u) == 0 {
@@ -26,10 +26,10 @@ func IsICMPError(b []byte, ip *IP) bool {
 	return false
 }
 
-// ICMPChecksumOK verifies the checksum of an ICMP or ICMPv6 message (RFC 5508
-// REQ-3: a NAT drops an error whose checksum is wrong). A fragment cannot be
-// judged and counts as right: its receiver sees the whole. false for packets
-// that are not ICMP of their family.
+// ICMPChecksumOK verifies the checksum of an ICMP or ICMPv6 message (RFC 5508 REQ-3: a NAT
+// drops an error whose checksum is wrong). The checksum of a fragment cannot be verified
+// and counts as correct: the receiver verifies the whole datagram. It returns false for
+// packets that are not ICMP of their family.
 func ICMPChecksumOK(b []byte, ip *IP) bool {
 	sum := uint16(0)
 	switch {
@@ -42,15 +42,15 @@ func ICMPChecksumOK(b []byte, ip *IP) bool {
 	return ip.Fragment != Unfragmented || Sum(ip.Upper(b), sum) == 0xffff
 }
 
-// ParseQuote finds the packet that an ICMP error quotes (b and ip, for which
-// IsICMPError holds) and fills q with what is there of it. quote aliases b, so
-// that it can be edited in place, and is valid as long as b; q.Len is its length.
+// ParseQuote finds the packet that an ICMP error quotes and fills q from it. IsICMPError
+// must hold for b and ip. quote aliases b, so that it can be edited in place; q.Len is its
+// length.
 //
-// Quotes are cut short nearly always, so only the fixed IP header and IPv4
-// options must be there. q.Header is where the upper-layer header starts or
-// would start, at most q.Len; when IPv6 extension headers are cut, q.Proto is
-// the header that is missing. The quoted header checksum is not verified:
-// routers quote after having changed the TTL.
+// Quotes are usually truncated, so only the fixed IP header and the IPv4 options are
+// required. q.Header is the offset of the upper-layer header, at most q.Len, even if that
+// header is cut off. When IPv6 extension headers are cut off, q.Proto is the first missing
+// header. The quoted header checksum is not verified: routers change the TTL before they
+// quote.
 //
 // ok is false when the quote is not a packet of the error's own IP version.
 func ParseQuote(b []byte, ip *IP, q *IP) (quote []byte, ok bool) {
@@ -114,8 +114,8 @@ func (ip *IP) quotedIPv6(b []byte) bool {
 	return true
 }
 
-// quotedExtensions is walkExtensions for a packet that may end anywhere: it
-// stops, without fault, at what is not there.
+// quotedExtensions is walkExtensions for a truncated packet: it stops without a fault at
+// the end of the bytes.
 func (ip *IP) quotedExtensions(b []byte, next uint8) {
 	at := IPv6HeaderLen
 	for range maxExtensions {

@@ -161,7 +161,7 @@ func TestQuoteEndsWithThePacketNotWithTheError(t *testing.T) {
 	}
 }
 
-// Routers change the TTL before they quote; not all mend the checksum.
+// Routers change the TTL before they quote; not all update the checksum.
 func TestQuoteWithAWrongHeaderChecksumIsFine(t *testing.T) {
 	t.Parallel()
 	original := udp4(counting(10))

@@ -5,63 +5,62 @@ import (
 	"time"
 )
 
-// Reassembly puts fragments together, RFC 791 section 3.2 and RFC 8200 section
-// 4.5, in memory that never grows:
+// Reassembly reassembles fragments, RFC 791 section 3.2 and RFC 8200 section 4.5, in a
+// fixed amount of memory:
 //
 //	whole, largest, fault := r.Add(b, &ip, now)
 //
-// A fragment costs a look-up and the copying of its payload, however many came
-// before it and in whatever order.
+// A fragment costs one lookup and one copy of its payload, regardless of the number and
+// order of the fragments before it.
 //
-// Fragments that contradict each other, by overlapping or about the end of the
-// datagram, end the whole datagram (RFC 5722; for IPv4 too, RFC 1858 and 3128).
-// Exact duplicates are ignored. What still comes of a datagram that was refused
-// is refused for the same reason, until its time is over or its place is needed.
+// Fragments that overlap or disagree about the end of the datagram invalidate the whole
+// datagram (RFC 5722; for IPv4 also RFC 1858 and RFC 3128). Exact duplicates are ignored.
+// Later fragments of a refused datagram are refused for the same reason, until the
+// datagram times out or its entry is needed.
 //
-// When memory runs out, who waits for most loses first: the oldest datagram of
-// the source that has most datagrams waiting, whichever packet asks. A flood
-// from one address takes from itself, then; in a flood from many addresses each
-// datagram has the time that the flood takes to fill the memory, and those whose
-// fragments come one behind the other complete. At the limit of one source its
-// oldest makes way for its newest: of a sender on a lossy path, what waits
-// longest will hardly come.
+// When memory runs out, the oldest datagram of the source with most waiting datagrams is
+// evicted, regardless of which packet needs the memory. So a flood from one address evicts
+// its own datagrams. In a flood from many addresses, each datagram has as much time as the
+// flood takes to fill the memory, and datagrams whose fragments arrive back to back
+// complete. At the limit of one source, its oldest datagram is evicted for the newest: on
+// a lossy path the oldest is the least likely to complete.
 //
-// Not for concurrent use, but for Stats.
+// Only Stats may be called concurrently.
 type Reassembly struct {
 	timeout   time.Duration
 	perSource int
 	seed      [2]uint64
-	epoch     time.Time // the first fragment's; what the ages of datagrams count from
+	epoch     time.Time // arrival of the first fragment; the ages of datagrams count from it
 
-	datagrams     []incomplete // [0] is nobody, here and in the other arrays
+	datagrams     []incomplete // [0] is unused, here and in the other arrays
 	freeDatagrams []uint16
 	byKey         []uint16 // heads of chains through incomplete.chain, by hash
 	ages          rings    // all datagrams, oldest first; head 0
-	siblings      rings    // datagrams of one source, oldest first; heads by siblingsOf. Refused ones are nobody's
+	siblings      rings    // datagrams of one source, oldest first; heads by siblingsOf. refused ones have no source
 
 	sources     []source
 	freeSources []uint16
 	byAddress   []uint16 // heads of chains through source.chain, by hash
 	ranks       rings    // sources with equally many datagrams; heads by rankOf
-	fullest     int      // most datagrams that a source has waiting
+	fullest     int      // the largest number of datagrams that one source has waiting
 
 	blocks blocks
-	out    []byte // where the datagram is put together
+	out    []byte // the reassembled datagram
 
 	waiting, bytes, timedOut, evicted atomic.Int64
 }
 
-// ReassemblyConfig bounds a Reassembly.
+// ReassemblyConfig configures a Reassembly.
 type ReassemblyConfig struct {
-	Bytes     int           // memory in all, with that for the result; below 256 KiB counts as that, above 32 MiB is not used
-	Timeout   time.Duration // how long a datagram waits for its fragments, from the first to come
+	Bytes     int           // total memory, result included; less than 256 KiB counts as 256 KiB, more than 32 MiB is not used
+	Timeout   time.Duration // how long a datagram waits for its fragments, counted from its first fragment
 	PerSource int           // datagrams of one source address that may wait at once; below 1 counts as 1
 	Seed      [2]uint64     // of the hash; senders must not be able to guess it
 }
 
-// Of the memory, for each datagram that may wait: itself, its share of the
-// tables, and blocks for 2 KiB, which is what a packet slightly too long for its
-// link comes to. Longer ones take more than their share.
+// Memory per waiting datagram: its state, its share of the tables, and blocks for 2 KiB,
+// which fits a packet that is slightly too long for its link. Longer datagrams use more
+// than their share.
 const (
 	blocksPerDatagram  = 4
 	bytesPerDatagram   = 2560 // blocksPerDatagram*530, 344 for its state, 64 for the tables, rounded up
@@ -69,7 +68,7 @@ const (
 	maxReassemblyBytes = 32 << 20 // blocks are numbered with 16 bits
 )
 
-// NewReassembly allocates everything that r will ever use.
+// NewReassembly returns a Reassembly and allocates all memory that it will use.
 func NewReassembly(c ReassemblyConfig) *Reassembly {
 	memory := min(max(c.Bytes, minReassemblyBytes), maxReassemblyBytes)
 	n := (memory - MaxLen) / bytesPerDatagram
@@ -86,33 +85,33 @@ func NewReassembly(c ReassemblyConfig) *Reassembly {
 	return r
 }
 
-// ReassemblyFault says why Add gives no datagram. The zero value means that it does.
+// ReassemblyFault is the reason why Add returns no datagram. The zero value means that it
+// returns one.
 type ReassemblyFault uint8
 
-// What can come of a fragment.
+// The outcomes of Add for a fragment.
 const (
-	ReassemblyWhole   ReassemblyFault = iota // it was the last that was missing
-	ReassemblyHeld                           // kept until the others come, or had already
-	ReassemblyMemory                         // no room: its datagram was the one to go
+	ReassemblyWhole   ReassemblyFault = iota // complete: the last missing fragment arrived
+	ReassemblyHeld                           // stored until the others arrive, or a duplicate
+	ReassemblyMemory                         // out of memory: its datagram was evicted
 	ReassemblyOverlap                        // contradicts the fragments before it
 	ReassemblyTooLong                        // more than 65535 bytes in all, or than 512 of headers in each IPv6 fragment
 	ReassemblyTiny                           // cuts through the header of the upper layer, RFC 1858 section 3 and RFC 7112
 	ReassemblyECN                            // some fragments can carry congestion marks and some cannot, RFC 3168 section 5.3
 )
 
-// Add takes the packet b that Parse filled ip from, and copies what it needs.
+// Add takes a packet b, from which Parse filled ip, and copies what it needs.
 //
-// With the last fragment missing it returns the datagram: the headers of its
-// first fragment, without anything of the fragmentation (IPv4: MF and offset
-// are 0; IPv6: no fragment header), and the payload of all. DF is set when any
-// fragment had it, and congestion that any of them met is marked. whole belongs
-// to r and is valid until the next call; it may be edited. largest is the length
-// in bytes of the longest fragment as it came: to pass the datagram on in pieces
-// no longer than its sender thought right, cut it by that.
+// When the last missing fragment arrives it returns the datagram: the headers of its first
+// fragment, without fragmentation fields (IPv4: MF and offset are 0; IPv6: no fragment
+// header), and the complete payload. DF is set if any fragment had it, and CE if any
+// fragment had it. whole belongs to r and is valid until the next call; the caller may edit
+// it. largest is the length in bytes of the longest fragment as received: to forward the
+// datagram in pieces no longer than its sender used, fragment it to that size.
 //
-// Of a packet that is no fragment it returns a copy. An IPv6 packet with a
-// fragment header that is the only fragment (RFC 6946) comes without that
-// header, whatever else waits under its identification.
+// For a packet that is not a fragment it returns a copy. An IPv6 packet with a fragment
+// header that is the only fragment (RFC 6946) is returned without that header, independent
+// of other fragments with the same identification.
 func (r *Reassembly) Add(b []byte, ip *IP, now time.Time) (whole []byte, largest int, fault ReassemblyFault) {
 	if ip.Fragment == Unfragmented {
 		return r.putUnfragmented(b, ip), int(ip.Len), ReassemblyWhole
@@ -122,7 +121,7 @@ func (r *Reassembly) Add(b []byte, ip *IP, now time.Time) (whole []byte, largest
 	}
 	f := readPart(b, ip)
 	t := r.since(now)
-	r.expire(t, 2) // more than can come, so that none stay
+	r.expire(t, 2) // more than one fragment can add, so that the backlog shrinks
 	d := r.find(&f.key)
 	if d != 0 && r.isOver(d, t) {
 		r.lose(d, t)
@@ -148,20 +147,20 @@ func (r *Reassembly) Add(b []byte, ip *IP, now time.Time) (whole []byte, largest
 	return nil, 0, fault
 }
 
-// Expire forgets what has waited too long. Add does so too, little by little, so
-// this is for owners who want memory and Stats to be right without fragments
-// coming.
+// Expire removes datagrams that have timed out. Add also removes some on each call, so
+// Expire is only needed to keep memory and Stats accurate while no fragments arrive.
 func (r *Reassembly) Expire(now time.Time) { r.expire(r.since(now), len(r.datagrams)) }
 
-// ReassemblyStats is what a Reassembly holds, and what it has lost.
+// ReassemblyStats are the current state and the losses of a Reassembly.
 type ReassemblyStats struct {
 	Datagrams int64 // waiting for fragments
-	Bytes     int64 // of memory that they take
-	TimedOut  int64 // ever, counted when found
-	Evicted   int64 // ever given up to make room for others
+	Bytes     int64 // of memory that they use
+	TimedOut  int64 // total, counted when found
+	Evicted   int64 // total evicted for others
 }
 
-// Stats may be called beside everything else; its figures are not of one instant.
+// Stats returns statistics. It may be called concurrently with all other methods; the
+// values are not a consistent snapshot.
 func (r *Reassembly) Stats() ReassemblyStats {
 	return ReassemblyStats{
 		Datagrams: r.waiting.Load(), Bytes: r.bytes.Load(),
@@ -169,7 +168,7 @@ func (r *Reassembly) Stats() ReassemblyStats {
 	}
 }
 
-// since is the time of now as the ages of datagrams have it.
+// since converts now to the time base of datagram ages.
 func (r *Reassembly) since(now time.Time) time.Duration {
 	if r.epoch.IsZero() {
 		r.epoch = now

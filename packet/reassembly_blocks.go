@@ -2,23 +2,24 @@ package packet
 
 import "bytes"
 
-// Payload waits in blocks, each with its place in the datagram: whatever comes
-// first, nothing is searched and nothing is moved. A unit is what fragment
-// offsets count; a block has as many as a word has bits.
+// Payload is stored in blocks at its offset in the datagram, so fragments in any order need
+// neither searching nor moving. A unit is the unit of fragment offsets; a block has as many
+// units as a word has bits.
 const (
 	unitLen       = 8 // bytes, RFC 791 section 3.1
 	unitsPerBlock = 64
 	blockLen      = unitLen * unitsPerBlock
 )
 
-// unitsOf is how many units n bytes take; only a datagram's last may be partly filled.
+// unitsOf returns the number of units that n bytes occupy; only the last unit of a datagram
+// may be partly filled.
 func unitsOf(n int) int { return (n + unitLen - 1) / unitLen }
 
-// blocks is a pool of blocks of a fixed size. Block 0 is none.
+// blocks is a pool of blocks of a fixed size. Block 0 means none.
 type blocks struct {
 	memory []byte
-	held   []uint64 // by block: units that are there
-	starts []uint64 // by block: units with which a fragment begins
+	held   []uint64 // by block: units that are filled
+	starts []uint64 // by block: units at which a fragment begins
 	free   []uint16
 }
 
@@ -33,12 +34,12 @@ func newBlocks(n int) blocks {
 func (p *blocks) left() int { return len(p.free) }
 func (p *blocks) used() int { return cap(p.free) - len(p.free) }
 
-// bytes is the memory of a block.
+// bytes returns the memory of a block.
 func (p *blocks) bytes(block uint16) []byte {
 	return p.memory[(int(block)-1)*blockLen:][:blockLen]
 }
 
-// take returns a block with nothing in it; the caller has seen that one is left.
+// take returns an empty block; the caller has checked that one is left.
 func (p *blocks) take() uint16 {
 	last := len(p.free) - 1
 	block := p.free[last]
@@ -53,7 +54,7 @@ func (p *blocks) release(g *incomplete) {
 		p.free = append(p.free, g.headerBlock)
 		g.headerBlock, g.header = 0, 0
 	}
-	reach := int(max(g.top, g.total)) // where the payload that has come ends
+	reach := int(max(g.top, g.total)) // the end of the payload received
 	for i, block := range g.blocks[:(reach+blockLen-1)/blockLen] {
 		if block != 0 {
 			p.free = append(p.free, block)
@@ -62,7 +63,7 @@ func (p *blocks) release(g *incomplete) {
 	}
 }
 
-// missing is how many blocks the units from up to to lack.
+// missing returns the number of blocks to allocate for the units from up to to.
 func (p *blocks) missing(g *incomplete, from, to int) int {
 	n := 0
 	for i := from / unitsPerBlock; i <= (to-1)/unitsPerBlock; i++ {
@@ -73,7 +74,7 @@ func (p *blocks) missing(g *incomplete, from, to int) int {
 	return n
 }
 
-// overlaps reports whether one of the units from up to to is there.
+// overlaps reports whether any of the units from up to to is filled.
 func (p *blocks) overlaps(g *incomplete, from, to int) bool {
 	for i := from / unitsPerBlock; i <= (to-1)/unitsPerBlock; i++ {
 		if p.held[g.blocks[i]]&within(i, from, to) != 0 {
@@ -83,8 +84,8 @@ func (p *blocks) overlaps(g *incomplete, from, to int) bool {
 	return false
 }
 
-// isDuplicate reports whether payload came before, as one fragment with the same
-// bounds, byte for byte.
+// isDuplicate reports whether payload was received before as one fragment with the same
+// bounds and the same bytes.
 func (p *blocks) isDuplicate(g *incomplete, payload []byte, from, to int) bool {
 	start := uint64(1) << (from % unitsPerBlock)
 	for i := from / unitsPerBlock; i <= (to-1)/unitsPerBlock; i++ {
@@ -103,7 +104,7 @@ func (p *blocks) isDuplicate(g *incomplete, payload []byte, from, to int) bool {
 	return p.endsAt(g, to)
 }
 
-// endsAt reports whether no fragment reaches from before unit to across it.
+// endsAt reports whether no fragment spans unit to and the unit before it.
 func (p *blocks) endsAt(g *incomplete, to int) bool {
 	i := to / unitsPerBlock
 	if i >= len(g.blocks) {
@@ -113,7 +114,7 @@ func (p *blocks) endsAt(g *incomplete, to int) bool {
 	return p.held[g.blocks[i]]&unit == 0 || p.starts[g.blocks[i]]&unit != 0
 }
 
-// put copies payload to the units from up to to, none of which is there yet.
+// put copies payload to the units from up to to, all of which are empty.
 func (p *blocks) put(g *incomplete, payload []byte, from, to int) {
 	start := uint64(1) << (from % unitsPerBlock)
 	for i := from / unitsPerBlock; i <= (to-1)/unitsPerBlock; i++ {
@@ -128,8 +129,8 @@ func (p *blocks) put(g *incomplete, payload []byte, from, to int) {
 	}
 }
 
-// within is which of the units from up to to lie in the i-th block of a
-// datagram, some of which do.
+// within returns the mask of those of the units from up to to that lie in block i of a
+// datagram; at least one does.
 func within(i, from, to int) uint64 {
 	first := i * unitsPerBlock
 	from, to = max(from-first, 0), min(to-first, unitsPerBlock)

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// part is what a fragment says of itself, and its bytes where they came.
+// part is a parsed fragment; its slices alias the packet.
 type part struct {
 	key     datagramKey
-	header  []byte // what stands in front of the fragmentation: IPv4 header, IPv6 per-fragment headers
+	header  []byte // IPv4 header, or IPv6 per-fragment headers
 	payload []byte
-	offset  int   // of payload in the datagram's, bytes
+	offset  int   // of payload in the payload of the datagram, bytes
 	next    uint8 // IPv6: the header behind the fragment header
 	more    bool
 	df      bool
 	ecn     uint8
-	size    uint16 // bytes of the fragment as it came
+	size    uint16 // bytes of the fragment as received
 }
 
-// datagramKey is what all fragments of a datagram have alike: IPv4 RFC 791
-// section 3.2; IPv6 without the protocol, RFC 8200 section 4.5. IPv4 addresses
-// are 4in6, which Parse refuses in IPv6 packets, so the families never mix.
+// datagramKey identifies the datagram of a fragment: IPv4 RFC 791 section 3.2; IPv6
+// without the protocol, RFC 8200 section 4.5. IPv4 addresses are stored as 4in6, which
+// Parse refuses in IPv6 packets, so the families cannot be confused.
 type datagramKey struct {
 	src, dst [16]byte
 	id       uint32
 	proto    uint8
 }
 
-// readPart reads a packet that Parse found to be a fragment.
+// readPart parses a packet that Parse classified as a fragment.
 func readPart(b []byte, ip *IP) part {
 	f := part{
 		key:    datagramKey{src: ip.Src.As16(), dst: ip.Dst.As16()},
@@ -49,10 +49,10 @@ func readPart(b []byte, ip *IP) part {
 	return f
 }
 
-// cutsUpperHeader reports whether a fragment ends or begins inside the header of
-// the upper layer. No sender does that; it hides ports and flags from whoever
-// looks at first fragments only (RFC 1858 section 3, RFC 3128). A later fragment
-// behind IPv6 destination options is not looked into: an overlap would tell.
+// cutsUpperHeader reports whether a fragment boundary lies inside the upper-layer header.
+// No regular sender does that; it hides ports and flags from filters that inspect first
+// fragments only (RFC 1858 section 3, RFC 3128). Later fragments after IPv6 destination
+// options are not checked: an overlap would be detected.
 func cutsUpperHeader(b []byte, ip *IP) bool {
 	if ip.Fragment == LaterFragment {
 		return int(ip.fragData) < minUpperHeader(ip.Proto)
@@ -61,8 +61,8 @@ func cutsUpperHeader(b []byte, ip *IP) bool {
 	return len(u) < upperHeader(u, ip.Proto)
 }
 
-// minUpperHeader is the least that the header of a protocol has, bytes. The
-// smallest fragment has 8, and most have no more than that: UDP and ICMP.
+// minUpperHeader returns the minimum length in bytes of a protocol's header. The smallest
+// fragment has 8 bytes, which is enough for UDP and ICMP.
 func minUpperHeader(proto uint8) int {
 	if proto == ProtoTCP {
 		return TCPHeaderLen
@@ -70,7 +70,7 @@ func minUpperHeader(proto uint8) int {
 	return 8
 }
 
-// upperHeader is how long the upper-layer header u says it is, bytes.
+// upperHeader returns the length in bytes of the upper-layer header u by its own fields.
 func upperHeader(u []byte, proto uint8) int {
 	n := minUpperHeader(proto)
 	if proto == ProtoTCP && len(u) >= n {
@@ -79,31 +79,31 @@ func upperHeader(u []byte, proto uint8) int {
 	return n
 }
 
-// incomplete is a datagram that waits for fragments, or was refused. It holds no
-// pointers, so that the garbage collector need not look at thousands of them.
+// incomplete is a datagram that waits for fragments or was refused. It contains no
+// pointers, so that the garbage collector does not scan thousands of them.
 type incomplete struct {
 	key    datagramKey
-	born   time.Duration // when its first fragment came
+	born   time.Duration // arrival of its first fragment
 	chain  uint16        // the next in its hash chain
 	source uint16        // 0 = refused
 
-	refused ReassemblyFault // what it was refused for; ReassemblyWhole = it was not
+	refused ReassemblyFault // why it was refused; ReassemblyWhole = not refused
 	df      bool            // some fragment had DF
 	ecn     uint8           // one bit for each ECN field that was seen
-	next    uint8           // IPv6: what the first fragment has behind its fragment header
+	next    uint8           // IPv6: next header in the first fragment's fragment header
 
-	total   uint16 // bytes of payload in all, 0 = the last fragment has not come
-	top     uint16 // how far fragments reach that are not the last, bytes
-	units   uint16 // of 8 bytes that are here
+	total   uint16 // bytes of payload in all, 0 = last fragment not received
+	top     uint16 // end of the fragments that are not the last, bytes
+	units   uint16 // units received
 	largest uint16 // bytes of the longest fragment
-	header  uint16 // bytes of headers in front, 0 = the first fragment has not come
+	header  uint16 // bytes of headers in front, 0 = first fragment not received
 
 	headerBlock uint16
-	blocks      [MaxLen/blockLen + 1]uint16 // by offset; 0 = nothing there yet
+	blocks      [MaxLen/blockLen + 1]uint16 // by offset; 0 = not received
 }
 
-// join puts a fragment into its datagram. A fault other than ReassemblyHeld
-// means that the datagram has to be refused.
+// join adds a fragment to its datagram. If the result is neither ReassemblyHeld nor
+// ReassemblyWhole, the datagram has to be refused.
 func (r *Reassembly) join(d uint16, f *part) ReassemblyFault {
 	g := &r.datagrams[d]
 	end := f.offset + len(f.payload)
@@ -117,8 +117,8 @@ func (r *Reassembly) join(d uint16, f *part) ReassemblyFault {
 		}
 		return ReassemblyOverlap
 	}
-	// Marks must not get lost, and must not reach a transport that does not know
-	// them; with both kinds among the fragments somebody has tampered with them.
+	// A mark must not get lost and must not reach a transport that is not ECN-capable. A
+	// datagram with both kinds of fragments was tampered with.
 	if g.ecn |= 1 << f.ecn; g.ecn&(1<<NotECT) != 0 && g.ecn != 1<<NotECT {
 		return ReassemblyECN
 	}
@@ -154,8 +154,8 @@ func (r *Reassembly) join(d uint16, f *part) ReassemblyFault {
 	return ReassemblyWhole
 }
 
-// agreesAboutEnd reports whether a fragment that ends at end can be part of what
-// is known: there is one last fragment, and nothing lies at or behind its end.
+// agreesAboutEnd reports whether a fragment that ends at end is consistent with those
+// received: there is one last fragment, and no data lies beyond its end.
 func (g *incomplete) agreesAboutEnd(more bool, end int) bool {
 	if more {
 		return g.total == 0 || end < int(g.total)
@@ -163,23 +163,23 @@ func (g *incomplete) agreesAboutEnd(more bool, end int) bool {
 	return int(g.top) < end && (g.total == 0 || end == int(g.total))
 }
 
-// evictFor sees that n blocks are free for datagram d. It reports false when d
-// itself is the one that has to go.
+// evictFor evicts datagrams until n blocks are free for datagram d. It reports false when
+// d itself is the next to evict.
 func (r *Reassembly) evictFor(d uint16, n int) bool {
 	for r.blocks.left() < n {
 		victim := r.oldestOfFullest()
 		if victim == d {
 			return false
 		}
-		// What comes of it later is refused: it would take its memory again, from
-		// datagrams that can still complete, and never complete itself.
+		// Later fragments of the victim are refused: they would take memory again from
+		// datagrams that can still complete, and the victim can never complete.
 		r.refuse(victim, ReassemblyMemory)
 		r.evicted.Add(1)
 	}
 	return true
 }
 
-// putWhole puts a complete datagram together in r.out.
+// putWhole writes a complete datagram to r.out.
 func (r *Reassembly) putWhole(g *incomplete) []byte {
 	header, n := int(g.header), int(g.header)+int(g.total)
 	whole := r.out[:n]
@@ -205,8 +205,8 @@ func (r *Reassembly) putWhole(g *incomplete) []byte {
 	return whole
 }
 
-// putUnfragmented copies a packet that needs no other to r.out, without the
-// fragment header it may have.
+// putUnfragmented copies an unfragmented packet to r.out, without its fragment header if
+// it has one.
 func (r *Reassembly) putUnfragmented(b []byte, ip *IP) []byte {
 	b = b[:ip.Len]
 	at := int(ip.fragOffset)

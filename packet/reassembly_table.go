@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// source is an address that has datagrams waiting.
+// source is an address with waiting datagrams.
 type source struct {
 	addr    [16]byte
 	chain   uint16 // the next in its hash chain
 	waiting uint16 // datagrams
 }
 
-// siblingsOf is the head of the ring of a source's datagrams, rankOf of the
-// sources with n datagrams.
+// siblingsOf returns the ring head of a source's datagrams; rankOf that of the sources with
+// n datagrams.
 func (r *Reassembly) siblingsOf(source uint16) uint16 { return uint16(len(r.datagrams)) + source }
 func (r *Reassembly) rankOf(n int) uint16             { return uint16(len(r.sources)-1) + uint16(n) }
 
-// find returns the datagram that has key, 0 for none.
+// find returns the datagram with a key, 0 if there is none.
 func (r *Reassembly) find(key *datagramKey) uint16 {
 	d := *r.keyChain(key)
 	for d != 0 && r.datagrams[d].key != *key {
@@ -27,7 +27,7 @@ func (r *Reassembly) find(key *datagramKey) uint16 {
 	return d
 }
 
-// begin makes a datagram of which nothing is there yet.
+// begin adds an empty datagram. It evicts others if necessary.
 func (r *Reassembly) begin(key *datagramKey, t time.Duration) uint16 {
 	if s := r.findSource(&key.src); s != 0 && int(r.sources[s].waiting) >= r.perSource {
 		r.lose(r.siblings.first(r.siblingsOf(s)), t)
@@ -49,8 +49,8 @@ func (r *Reassembly) begin(key *datagramKey, t time.Duration) uint16 {
 	return d
 }
 
-// dispensable is what goes when there are too many datagrams: one that was
-// refused already, or else the oldest of those who have most.
+// dispensable returns the datagram to evict when there are too many: a refused one, or else
+// the oldest of the source with most datagrams.
 func (r *Reassembly) dispensable() uint16 {
 	if d := r.siblings.first(r.siblingsOf(0)); d != r.siblingsOf(0) {
 		return d
@@ -58,14 +58,14 @@ func (r *Reassembly) dispensable() uint16 {
 	return r.oldestOfFullest()
 }
 
-// oldestOfFullest is the oldest datagram of the source that has most of them
-// waiting; among equals, of the one that has had as many for longest. The caller
-// knows that some datagram waits.
+// oldestOfFullest returns the oldest datagram of the source with most waiting datagrams;
+// among equals, of the source that reached that number first. At least one datagram must be
+// waiting.
 func (r *Reassembly) oldestOfFullest() uint16 {
 	return r.siblings.first(r.siblingsOf(r.ranks.first(r.rankOf(r.fullest))))
 }
 
-// expire forgets up to n datagrams that have waited too long.
+// expire removes up to n datagrams that have timed out.
 func (r *Reassembly) expire(t time.Duration, n int) {
 	for range n {
 		d := r.ages.first(0)
@@ -80,8 +80,8 @@ func (r *Reassembly) isOver(d uint16, t time.Duration) bool {
 	return t-r.datagrams[d].born >= r.timeout
 }
 
-// lose forgets a datagram that is not whole and counts why, unless it was
-// refused, which its caller has been told.
+// lose removes an incomplete datagram and counts the reason, unless it was refused, which
+// was reported already.
 func (r *Reassembly) lose(d uint16, t time.Duration) {
 	switch {
 	case r.datagrams[d].refused != ReassemblyWhole:
@@ -93,14 +93,14 @@ func (r *Reassembly) lose(d uint16, t time.Duration) {
 	r.forget(d)
 }
 
-// refuse gives up what a datagram holds and keeps its name.
+// refuse frees the memory of a datagram and keeps its key.
 func (r *Reassembly) refuse(d uint16, fault ReassemblyFault) {
 	r.giveUp(d)
 	r.datagrams[d].refused = fault
 	r.siblings.add(r.siblingsOf(0), d)
 }
 
-// forget frees a datagram's place.
+// forget frees a datagram and its entry.
 func (r *Reassembly) forget(d uint16) {
 	r.giveUp(d)
 	g := &r.datagrams[d]
@@ -113,8 +113,8 @@ func (r *Reassembly) forget(d uint16) {
 	r.freeDatagrams = append(r.freeDatagrams, d)
 }
 
-// giveUp frees a datagram's memory and takes it from its source, or from the
-// refused ones.
+// giveUp frees the memory of a datagram and removes it from the list of its source, or of
+// the refused ones.
 func (r *Reassembly) giveUp(d uint16) {
 	g := &r.datagrams[d]
 	r.blocks.release(g)
@@ -126,7 +126,7 @@ func (r *Reassembly) giveUp(d uint16) {
 	}
 }
 
-// findSource returns the source with an address, 0 for none.
+// findSource returns the source with an address, 0 if there is none.
 func (r *Reassembly) findSource(addr *[16]byte) uint16 {
 	s := *r.addressChain(addr)
 	for s != 0 && r.sources[s].addr != *addr {
@@ -135,8 +135,8 @@ func (r *Reassembly) findSource(addr *[16]byte) uint16 {
 	return s
 }
 
-// sourceOf finds or makes a source. One is always free: there are as many as
-// datagrams.
+// sourceOf returns the source with an address and adds it if necessary. A free entry always
+// exists: there are as many as datagrams.
 func (r *Reassembly) sourceOf(addr *[16]byte) uint16 {
 	if s := r.findSource(addr); s != 0 {
 		return s
@@ -150,8 +150,7 @@ func (r *Reassembly) sourceOf(addr *[16]byte) uint16 {
 	return s
 }
 
-// count notes that a source has one datagram more or less, and frees one that
-// has none.
+// count adds change to the number of datagrams of a source, and frees a source without any.
 func (r *Reassembly) count(s uint16, change int) {
 	g := &r.sources[s]
 	n := int(g.waiting) + change
@@ -178,7 +177,7 @@ func (r *Reassembly) count(s uint16, change int) {
 	r.freeSources = append(r.freeSources, s)
 }
 
-// keyChain is where the chain begins in which a datagram is.
+// keyChain returns the head of the hash chain of a datagram key.
 func (r *Reassembly) keyChain(key *datagramKey) *uint16 {
 	h := r.hashAddress(&key.src)
 	h = FoldMul(h^binary.BigEndian.Uint64(key.dst[:8]), r.seed[0]^binary.BigEndian.Uint64(key.dst[8:]))
@@ -186,7 +185,7 @@ func (r *Reassembly) keyChain(key *datagramKey) *uint16 {
 	return &r.byKey[h&uint64(len(r.byKey)-1)]
 }
 
-// addressChain is where the chain begins in which a source is.
+// addressChain returns the head of the hash chain of a source address.
 func (r *Reassembly) addressChain(addr *[16]byte) *uint16 {
 	return &r.byAddress[r.hashAddress(addr)&uint64(len(r.byAddress)-1)]
 }
@@ -195,12 +194,12 @@ func (r *Reassembly) hashAddress(addr *[16]byte) uint64 {
 	return FoldMul(binary.BigEndian.Uint64(addr[:8])^r.seed[0], binary.BigEndian.Uint64(addr[8:])^r.seed[1])
 }
 
-// hashSize is how many chains a table of n has: a power of two, at least n.
+// hashSize returns the number of chains of a table of n: a power of two, at least n.
 func hashSize(n int) int { return 1 << bits.Len(uint(n-1)) }
 
-// rings are lists that go round, of numbers: some number the members, others are
-// the heads. Each number is in one ring; one that was never put anywhere is in a
-// ring of its own, as an empty head is. The zero value has no numbers.
+// rings are circular lists of numbers: some numbers are members, others heads. Each number
+// is in one ring; a number that was never added is alone in its ring, as an empty head is.
+// The zero value has no numbers.
 type rings []struct{ before, behind uint16 }
 
 func newRings(n int) rings {
@@ -211,24 +210,24 @@ func newRings(n int) rings {
 	return r
 }
 
-// first is the member behind head; head itself when the ring is empty.
+// first returns the member after head; head itself when the ring is empty.
 func (r rings) first(head uint16) uint16 { return r[head].behind }
 
-// add puts i, which is in no ring with others, at the end of head's ring.
+// add appends i, which is alone in its ring, to the ring of head.
 func (r rings) add(head, i uint16) {
 	last := r[head].before
 	r[i].before, r[i].behind = last, head
 	r[last].behind, r[head].before = i, i
 }
 
-// take takes i out of its ring.
+// take removes i from its ring.
 func (r rings) take(i uint16) {
 	before, behind := r[i].before, r[i].behind
 	r[before].behind, r[behind].before = behind, before
 	r[i].before, r[i].behind = i, i
 }
 
-// numbers are n to 1: free places, of which the last is taken first.
+// numbers returns n to 1: free entries, of which the last is taken first.
 func numbers(n int) []uint16 {
 	free := make([]uint16, n)
 	for i := range free {

@@ -2,17 +2,16 @@ package packet
 
 import "encoding/binary"
 
-// Segments cuts a TCP packet that its sender left to a network card to segment
-// into packets of at most mtu bytes, as the card would have done. Sequence
-// numbers and IPv4 IDs advance; FIN and PSH stay on the last piece only, CWR on
-// the first only (RFC 3168 section 6.1.2: once per window); all else is copied,
-// IPv6 extension headers and the urgent pointer too. Every piece gets its full
-// TCP checksum: the one in b is not read, so call it only for a packet for
-// which IsPartial holds. One piece is fine.
+// Segments segments a TCP packet that its sender left to a network card to segment (TSO)
+// into packets of at most mtu bytes, as the card would. Sequence numbers and IPv4 IDs
+// increase; FIN and PSH stay on the last piece only, CWR on the first only (RFC 3168 section
+// 6.1.2: once per window); all other fields are copied, including IPv6 extension headers and
+// the urgent pointer. Every piece gets a full TCP checksum. The checksum in b is not read, so
+// IsPartial must hold for b. A single piece is allowed.
 //
-// It reports false, with nothing left, for what cannot be cut like that: a
-// packet for which TCPHeaderOK does not hold, headers that leave no room within
-// mtu, a SYN or RST too long for one piece.
+// It reports false, with no piece left, for a packet that cannot be segmented: TCPHeaderOK
+// does not hold, the headers leave no payload within mtu, or a SYN or RST is too long for
+// one piece.
 func (p *Pieces) Segments(b []byte, ip *IP, mtu int) bool {
 	*p = Pieces{}
 	tcp, ok := TCPHeaderOK(b, ip)

@@ -18,9 +18,9 @@ const (
 	tcpChecksum = 16
 )
 
-// TCPHeaderOK returns the length in bytes of the TCP header of b, options
-// included. ok is false when b is not TCP, is a fragment, or when its data
-// offset is below 20 bytes or beyond the packet.
+// TCPHeaderOK returns the length in bytes of the TCP header of b, options included. ok is
+// false when b is not TCP, is a fragment, or when its data offset is below 20 bytes or
+// beyond the packet.
 func TCPHeaderOK(b []byte, ip *IP) (headerLen int, ok bool) {
 	if ip.Proto != ProtoTCP || ip.Fragment != Unfragmented {
 		return 0, false

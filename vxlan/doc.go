@@ -9,5 +9,5 @@
 //	|       VXLAN Network Identifier (VNI)          |   Reserved    |
 //	+-----------------------------------------------+---------------+
 //
-// It works on the memory of the caller, allocates nothing and keeps nothing.
+// It works on the caller's memory, does not allocate and keeps no reference.
 package vxlan

@@ -11,17 +11,17 @@ const HeaderLen = 8
 // flagVNI is the I flag: the VNI is valid.
 const flagVNI = 0x08
 
-// Fault says why a packet must be dropped. The zero value means that it need not.
+// Fault is the reason to drop a packet. The zero value means that there is none.
 type Fault uint8
 
-// The faults Decode finds.
+// The faults that Decode reports.
 const (
 	FaultNone      Fault = iota
 	FaultTruncated       // shorter than the header
 	FaultFlags           // the I flag is 0
 )
 
-// Decode reads the payload of one UDP datagram. payload, an Ethernet frame,
+// Decode parses the payload of one UDP datagram. payload is an Ethernet frame and
 // aliases b. Reserved bits are ignored.
 func Decode(b []byte) (vni uint32, payload []byte, fault Fault) {
 	switch {
