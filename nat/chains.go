@@ -2,27 +2,27 @@ package nat
 
 import "sync/atomic"
 
-// chains are the collision chains of a hash table whose entries are numbers.
-// Any number of goroutines walk them without a lock while one inserts and removes.
+// chains are the collision chains of a hash table whose entries are numbers. Any number of
+// goroutines may walk them without a lock while one inserts and removes.
 //
-// A removed entry keeps its link, so that who stands on it finds the way. If it
-// is used again, that way leads into another chain; each chain's end therefore
-// says whose end it is, and who arrives at a foreign one starts over. So a walk
-// never misses what was in its chain all the while.
+// A removed entry keeps its link, so that a walk that stands on it can continue. If the
+// entry is reused, its link leads into another chain. Each chain therefore ends with a mark
+// that contains its bucket, and a walk that arrives at the mark of another bucket starts
+// over. So a walk finds every entry that was in its chain all the time.
 type chains struct {
 	heads []atomic.Uint32 // by bucket: an entry, or the chain's end
 	next  []atomic.Uint32 // by entry: an entry, or the chain's end
 }
 
 const (
-	endOfChain = 1 << 31 // with the number of the bucket
+	endOfChain = 1 << 31 // ORed with the number of the bucket
 
-	// maxHops bounds a walk with all its fresh starts. Chains are as long as
-	// chance makes them, which for a full table is below 20.
+	// maxHops limits the length of a walk, restarts included. Chain lengths are random: below
+	// 20 in a full table.
 	maxHops = 1024
 )
 
-// newChains makes chains for entries 0 to n-1, one on average if all are in use.
+// newChains returns chains for entries 0 to n-1, with one entry per chain on average.
 func newChains(n int) chains {
 	buckets := 1
 	for buckets < n {
@@ -37,7 +37,7 @@ func newChains(n int) chains {
 
 func (c *chains) bucket(hash uint64) uint32 { return uint32(hash) & uint32(len(c.heads)-1) }
 
-// walk is a place in a chain.
+// walk is a position in a chain.
 type walk struct {
 	c      *chains
 	bucket uint32
@@ -45,12 +45,12 @@ type walk struct {
 	hops   int
 }
 
-// walk begins at the head of a bucket's chain.
+// walk starts at the head of a bucket's chain.
 func (c *chains) walk(bucket uint32) walk {
 	return walk{c: c, bucket: bucket, at: c.heads[bucket].Load()}
 }
 
-// entry is where the walk is; ok is false at its end.
+// entry returns the entry at the position; ok is false at the end of the chain.
 func (w *walk) entry() (i uint32, ok bool) {
 	for w.at&endOfChain != 0 {
 		if w.at == endOfChain|w.bucket || w.hops > maxHops {
@@ -62,21 +62,21 @@ func (w *walk) entry() (i uint32, ok bool) {
 	return w.at, w.hops <= maxHops
 }
 
-// step goes on to the next entry.
+// step moves to the next entry.
 func (w *walk) step() {
 	w.hops++
 	w.at = w.c.next[w.at].Load()
 }
 
-// insert puts an entry that is in no chain at the head of one. One goroutine at
-// a time.
+// insert adds an entry that is in no chain to the head of one. Only one goroutine may
+// insert and remove at a time.
 func (c *chains) insert(bucket, i uint32) {
 	c.next[i].Store(c.heads[bucket].Load())
 	c.heads[bucket].Store(i)
 }
 
-// remove takes an entry out of a chain and reports whether it was there. One
-// goroutine at a time, the one that inserts.
+// remove removes an entry from a chain and reports whether it was there. Only one
+// goroutine may insert and remove at a time.
 func (c *chains) remove(bucket, i uint32) bool {
 	link := &c.heads[bucket]
 	for at := link.Load(); at&endOfChain == 0; at = link.Load() {
@@ -89,18 +89,17 @@ func (c *chains) remove(bucket, i uint32) bool {
 	return false
 }
 
-// freeList hands out the entries of a table: those that were never used, then
-// those whose use ended longest ago. links says where an unused entry keeps its
-// successor.
+// freeList allocates the entries of a table: first those never used, then those freed
+// longest ago. The link functions return the place where a free entry stores its successor.
 type freeList struct {
 	size        uint32
-	fresh       uint32 // entries from here on were never used
-	used        uint32 // how many are in use
-	first, last uint32 // of those that were given back
-	back        uint32 // how many those are
+	fresh       uint32 // the first entry never used
+	used        uint32 // number of entries in use
+	first, last uint32 // of the list of freed entries
+	back        uint32 // length of that list
 }
 
-// take gives an unused entry; ok is false when there is none.
+// take returns a free entry; ok is false when there is none.
 func (f *freeList) take(link func(i uint32) *uint32) (i uint32, ok bool) {
 	switch {
 	case f.fresh < f.size:
@@ -117,7 +116,7 @@ func (f *freeList) take(link func(i uint32) *uint32) (i uint32, ok bool) {
 	return i, true
 }
 
-// give takes an entry back.
+// give frees an entry.
 func (f *freeList) give(i uint32, link func(i uint32) *uint32) {
 	if f.back == 0 {
 		f.first = i

@@ -7,11 +7,11 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Endpoint is one end of a flow: an address and a port (TCP, UDP) or the
-// identifier of an ICMP query. A plain, comparable value.
+// Endpoint is one end of a flow: an address and a port (TCP, UDP) or the identifier of an
+// ICMP query. It is a plain, comparable value.
 //
-// Of an ICMP query only the asking end has an identifier, the other end's Port
-// is 0: that tells a request from a reply wherever only endpoints are at hand.
+// In an ICMP query only the requesting end has an identifier, and the Port of the other end
+// is 0. So endpoints are enough to distinguish a request from a reply.
 type Endpoint struct {
 	Addr netip.Addr // never 4in6, never with a zone
 	Port uint16
@@ -19,18 +19,18 @@ type Endpoint struct {
 
 func (e Endpoint) String() string { return netip.AddrPortFrom(e.Addr, e.Port).String() }
 
-// Offsets in upper-layer headers: RFC 9293 section 3.1 and RFC 768 begin alike;
-// RFC 792 and RFC 4443 section 4.1 have an echo's identifier at one place.
+// Offsets in upper-layer headers. TCP (RFC 9293 section 3.1) and UDP (RFC 768) have the
+// same ports; ICMP and ICMPv6 echo (RFC 792, RFC 4443 section 4.1) the same identifier.
 const (
 	sourcePort      = 0
 	destinationPort = 2
 	echoID          = 4
 	tcpFlagsAt      = 13
 
-	noPort = -1 // there is none on this side
+	noPort = -1 // this end has no port
 )
 
-// ICMP types of queries: RFC 792, RFC 4443 section 4.
+// ICMP types of echo messages: RFC 792, RFC 4443 section 4.
 const (
 	echoReply     = 0
 	echoRequest   = 8
@@ -38,29 +38,29 @@ const (
 	echoReplyV6   = 129
 )
 
-// Source is the end of a flow that b comes from. b may be a packet, or one that
-// an ICMP error quotes, with ip as packet.Parse or packet.ParseQuote filled it.
-// For an echo reply the Port is 0.
+// Source returns the endpoint that b comes from. b is a packet, or one that an ICMP error
+// quotes, with ip as filled by packet.Parse or packet.ParseQuote. The Port of an echo reply
+// is 0.
 //
-// ok is false where Masquerade has nothing to work with: protocols other than
-// TCP, UDP and ICMP echo, later fragments, headers cut short before the port.
+// ok is false for packets that Masquerade does not support: protocols other than TCP, UDP
+// and ICMP echo, later fragments, and headers cut short before the port.
 func Source(b []byte, ip *packet.IP) (e Endpoint, ok bool) {
 	u := ip.Upper(b)
 	from, _, ok := portsAt(u, ip)
 	return Endpoint{ip.Src, portAt(u, from)}, ok
 }
 
-// Destination is the end of a flow that b goes to, with the limits of Source.
-// For an echo request the Port is 0.
+// Destination returns the endpoint that b goes to, under the conditions of Source. The Port
+// of an echo request is 0.
 func Destination(b []byte, ip *packet.IP) (e Endpoint, ok bool) {
 	u := ip.Upper(b)
 	_, to, ok := portsAt(u, ip)
 	return Endpoint{ip.Dst, portAt(u, to)}, ok
 }
 
-// TCPFlags are the flags of a TCP header (RFC 9293 section 3.1), as Masquerade
-// wants them; 0 for other protocols, later fragments and headers cut short, which
-// no Replace function accepts either.
+// TCPFlags returns the flags of a TCP header (RFC 9293 section 3.1), as an argument of
+// Masquerade. It returns 0 for other protocols, later fragments and headers cut short, which
+// the Replace functions do not accept either.
 func TCPFlags(b []byte, ip *packet.IP) uint8 {
 	u := ip.Upper(b)
 	if ip.Proto != packet.ProtoTCP || len(u) <= tcpFlagsAt {
@@ -69,9 +69,8 @@ func TCPFlags(b []byte, ip *packet.IP) uint8 {
 	return u[tcpFlagsAt]
 }
 
-// portsAt gives the offsets in the upper-layer header u of the ports of source
-// and destination, noPort where that side has none. ok is false when the packet
-// has no ports at all, or not here.
+// portsAt returns the offsets of the source and destination ports in the upper-layer header
+// u, noPort for an end without a port. ok is false when u contains no ports.
 func portsAt(u []byte, ip *packet.IP) (source, destination int, ok bool) {
 	switch ip.Proto {
 	case packet.ProtoTCP, packet.ProtoUDP:

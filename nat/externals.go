@@ -7,17 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// externals are the pools by their number; a number out of use is nil. Immutable
-// once packets can see it.
+// externals are the pools by number; an unused number is nil. Immutable once published.
 type externals []*pool
 
-// maxExternals is how many external addresses are used at most. A packet from a
-// remote looks through all of them.
+// maxExternals is the maximum number of external addresses. The lookup for a packet from
+// the remote is linear.
 const maxExternals = 256
 
-// Use sets the external addresses, of either family; until then there are none.
-// Flows on those that were in use already go on, flows on others end. Only the
-// first 256 count. Flows cannot be made while it runs.
+// Use sets the external addresses, of either family; initially there are none. Flows on
+// addresses that stay continue, the others end. Only the first 256 addresses are used. No
+// flow can be created while Use runs.
 func (m *Masquerade) Use(external []netip.Addr) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -28,8 +27,8 @@ func (m *Masquerade) Use(external []netip.Addr) {
 		}
 	}
 
-	// In this order: nothing comes in by a pool that goes, then its flows end, and
-	// only then may another pool have its number.
+	// The order matters: first no packet comes in through a pool to be removed, then its
+	// flows end, and only then may another pool reuse its number.
 	kept := slices.Clone(*m.externals.Load())
 	dropped := false
 	for i, p := range kept {
@@ -51,8 +50,7 @@ func (m *Masquerade) Use(external []netip.Addr) {
 	m.externals.Store(&next)
 }
 
-// endWithout ends the flows whose external address is not among these. The caller
-// holds mu.
+// endWithout ends the flows whose external address is not in kept. The caller holds mu.
 func (m *Masquerade) endWithout(kept externals) {
 	for i := range m.flows.free.fresh {
 		f := &m.flows.entries[i]
@@ -66,7 +64,7 @@ func (m *Masquerade) endWithout(kept externals) {
 	}
 }
 
-// with is e and a pool, which gets the first number that is out of use.
+// with returns e with a pool added under the first unused number.
 func (e externals) with(p *pool) externals {
 	i := slices.Index(e, nil)
 	if i < 0 {
@@ -78,7 +76,7 @@ func (e externals) with(p *pool) externals {
 	return e
 }
 
-// find is the pool of an address, nil if it is not an external one.
+// find returns the pool of an address, nil if it is not an external address.
 func (e externals) find(addr netip.Addr) *pool {
 	for _, p := range e {
 		if p != nil && p.addr == addr {
@@ -88,7 +86,7 @@ func (e externals) find(addr netip.Addr) *pool {
 	return nil
 }
 
-// at is the pool with a number, nil if there is none.
+// at returns the pool with a number, nil if there is none.
 func (e externals) at(id uint16) *pool {
 	if int(id) < len(e) {
 		return e[id]
@@ -96,10 +94,9 @@ func (e externals) at(id uint16) *pool {
 	return nil
 }
 
-// choose finds a port for a source that has no external address yet, and with
-// the port that address. As long as it has ports, it is the same whenever the
-// source comes back: of those that there are, the one with the highest random
-// weight for this source.
+// choose returns an external address and a free port for a source without flows. The
+// address is the one with the highest random weight for this source, so that a returning
+// source gets the same address as long as it has free ports.
 func (e externals) choose(k kind, a words, key *hashKey, random *rand.Rand, sec uint32) (*pool, uint16, bool) {
 	for {
 		var best *pool
@@ -121,8 +118,8 @@ func (e externals) choose(k kind, a words, key *hashKey, random *rand.Rand, sec 
 	}
 }
 
-// pool is an external address with its ports. Its slots are read without a lock;
-// whatever changes them holds Masquerade.mu.
+// pool is an external address with its ports. Its slots are read without a lock; writers
+// hold Masquerade.mu.
 type pool struct {
 	addr  netip.Addr
 	words words // of addr
@@ -130,28 +127,28 @@ type pool struct {
 
 	slots [kinds][]slot // by port
 
-	// full[k] is the first second in which a port of that kind can be free, known
-	// from a search that found none: in between nobody searches again.
+	// full[k] is the first second in which a port of kind k can be free, known from a search
+	// that found none. No search is made before it.
 	full [kinds]uint32
 
-	rests [restWindow]struct{ since, ports uint32 } // how many ports rest since when
+	rests [restWindow]struct{ since, ports uint32 } // number of ports that rest, by the second they were freed
 }
 
-// restWindow is more seconds than a port rests, so that a second and the one that
-// takes its place are never both of interest.
+// restWindow is larger than portHold, so that two seconds that share an element of rests
+// are never both relevant.
 const restWindow = 128
 
-// slot says whose a port is: 0 nobody's, that of mapping n as n+1, or, with the
-// bit held, nobody's until portHold seconds after the time in the other bits.
+// slot is the state of a port: 0 = free; n+1 = in use by mapping n; with the bit held set,
+// free from portHold seconds after the time in the other bits.
 type slot struct{ v atomic.Uint32 }
 
 const held = 1 << 31
 
-// Ports are chosen from firstPort up, and identifiers of ICMP queries from
-// firstID up: 0 is what packets without one have.
+// Ports are chosen from firstPort up, and identifiers of ICMP queries from firstID up:
+// identifier 0 is reserved for packets without one.
 const (
 	ports     = 1 << 16
-	firstPort = 1024 // those below may mean something to the remote
+	firstPort = 1024 // system ports may be treated specially by the remote
 	firstID   = 1
 )
 
@@ -170,16 +167,16 @@ func newPool(addr netip.Addr) *pool {
 	return p
 }
 
-// owner is the mapping that a port belongs to.
+// owner returns the mapping that uses a port.
 func (p *pool) owner(k kind, port uint16) (mapping uint32, ok bool) {
 	v := p.slots[k][port].v.Load()
 	return v - 1, v != 0 && v&held == 0
 }
 
-// give lets a mapping have a port.
+// give assigns a port to a mapping.
 func (p *pool) give(k kind, port uint16, mapping uint32) { p.slots[k][port].v.Store(mapping + 1) }
 
-// hold takes a port back from a mapping that has ended.
+// hold frees a port whose mapping has ended, after portHold seconds.
 func (p *pool) hold(k kind, port uint16, sec uint32) {
 	p.slots[k][port].v.Store(held | sec)
 	r := &p.rests[sec%restWindow]
@@ -189,8 +186,8 @@ func (p *pool) hold(k kind, port uint16, sec uint32) {
 	r.ports++
 }
 
-// freeFrom is the first second in which a port is free as far as is known; one
-// that is in use cannot be before it has been held.
+// freeFrom returns the first second in which a port can be free. A port in use has to rest
+// first.
 func (s *slot) freeFrom(sec uint32) uint32 {
 	switch v := s.v.Load(); {
 	case v == 0:
@@ -201,11 +198,11 @@ func (s *slot) freeFrom(sec uint32) uint32 {
 	return sec + portHold + 1
 }
 
-// guesses is how many ports are tried at random before all are tried in turn.
+// guesses is the number of ports tried at random before all are tried in order.
 const guesses = 16
 
-// choose finds a free port, at random: RFC 6888 REQ-15, RFC 6056 section 3.3.1.
-// ok is false when there is none.
+// choose returns a free port, chosen at random: RFC 6888 REQ-15, RFC 6056 section 3.3.1. ok
+// is false when there is none.
 func (p *pool) choose(k kind, random *rand.Rand, sec uint32) (port uint16, ok bool) {
 	if sec < p.full[k] {
 		return 0, false
@@ -231,7 +228,7 @@ func (p *pool) choose(k kind, random *rand.Rand, sec uint32) (port uint16, ok bo
 	return 0, false
 }
 
-// resting is how many ports are nobody's because they still rest.
+// resting returns the number of ports that rest.
 func (p *pool) resting(sec uint32) (n int) {
 	for _, r := range p.rests {
 		if idle(r.since, sec) <= portHold {

@@ -6,23 +6,23 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// flow is one flow: a mapping and a remote endpoint. 40 bytes, of which a packet
-// reads one or two cache lines.
+// flow is a mapping and a remote endpoint. 40 bytes, of which a packet reads one or two
+// cache lines.
 //
-// Fields that packets read are atomic, and life tells whether what was read
-// belongs together: it has one generation from before the other fields are
-// written until after the flow has ended.
+// Fields that packets read are atomic. A reader checks life to know that the fields it read
+// belong together: life has one generation from before the other fields are written until
+// after the flow has ended.
 type flow struct {
 	life   atomic.Uint64
 	hi, lo atomic.Uint64 // address of the remote
 	who    atomic.Uint64 // see flowKey
 	origin atomic.Uint32
 
-	before uint32 // see siblings; under Masquerade.mu
+	before uint32 // see Siblings; protected by Masquerade.mu
 }
 
-// life is what changes in a flow while it lives, in one word, so that it changes
-// at once and never in a flow that has ended meanwhile.
+// life is the mutable state of a flow in one word, so that it changes atomically and never
+// in a flow that has ended meanwhile.
 //
 //	63        43 42   41 40  39      32 31             0
 //	generation | live | kind | state    | last seen, s |
@@ -34,8 +34,8 @@ const (
 	lifeLive  = 1 << 42
 	lifeGen   = 43
 
-	// answered marks, beside the state of a TCP connection, a flow of any kind
-	// that got a packet from its remote.
+	// answered, stored beside the TCP state, marks a flow of any kind that has received a
+	// packet from its remote.
 	answered = 1 << 7
 )
 
@@ -45,21 +45,20 @@ func (l life) answered() bool  { return l>>lifeState&answered != 0 }
 func (l life) kind() kind      { return kind(l >> lifeKind & 3) }
 func (l life) live() bool      { return l&lifeLive != 0 }
 
-// same reports whether both are of one flow, not of one that came after it.
+// same reports whether both belong to the same flow, not to a later one in the same entry.
 func (l life) same(other life) bool { return l>>lifeGen == other>>lifeGen }
 
-// ended is the life of an entry without a flow, of the next generation.
+// ended returns the life of an entry without a flow, of the next generation.
 func (l life) ended() life { return (l>>lifeGen + 1) << lifeGen }
 
-// begun is the first of a flow in an entry without one.
+// begun returns the first life of a flow, in an entry without one.
 func (l life) begun(k kind, sec uint32) life {
 	return l | lifeLive | life(k)<<lifeKind | life(sec)
 }
 
-// after is the life after a packet. Packets from inside keep a flow alive, those
-// from the remote only a TCP connection (RFC 4787 REQ-6, RFC 7857 section 7). A
-// RST starts the time of a connection that was reset, another does not prolong it
-// (RFC 7857 sections 2.2, 7.1).
+// after returns the life after a packet. A packet from inside refreshes the flow, one from
+// the remote refreshes only a TCP connection (RFC 4787 REQ-6, RFC 7857 section 7). The first
+// RST restarts the timer, further ones do not (RFC 7857 sections 2.2, 7.1).
 func (l life) after(d Direction, flags uint8, sec uint32) life {
 	state, keeps := l.state(), d == Outgoing
 	if l.kind() == kindTCP {
@@ -77,14 +76,14 @@ func (l life) after(d Direction, flags uint8, sec uint32) life {
 	return l>>lifeKind<<lifeKind | life(bits)<<lifeState | life(last)
 }
 
-// timedOut reports whether a flow has been idle for longer than it may be.
+// timedOut reports whether a flow has been idle for longer than its limit.
 func (l life) timedOut(sec uint32) bool {
 	return idle(l.last(), sec) > idleLimit(l.kind(), l.state())
 }
 
-// saw notes a packet of the flow that lived as l. It writes only when something
-// changes: the state, or the second. It reports false when that flow has ended;
-// otherwise, what was read of it since belongs to it.
+// saw records a packet of a flow whose life was l. It writes only when the state or the
+// second changes. It reports false when that flow has ended; otherwise all fields of the
+// flow read since l was loaded belong to it.
 func (f *flow) saw(l life, d Direction, flags uint8, sec uint32) bool {
 	for {
 		next := l.after(d, flags, sec)
@@ -102,18 +101,18 @@ func (f *flow) saw(l life, d Direction, flags uint8, sec uint32) bool {
 	}
 }
 
-// flowKey names a flow: the mapping, and the remote's address and port.
+// flowKey identifies a flow: the mapping, and the remote's address and port.
 type flowKey struct {
 	mapping uint32
 	remote  words
 	port    uint16
 }
 
-// who is the key but for the address. The tag keeps it from looking like what
-// other tables hash.
+// who is the key without the address. The tag makes it different from what other tables
+// hash.
 func (k flowKey) who() uint64 { return uint64(k.mapping)<<32 | uint64(k.port)<<16 | tagFlow }
 
-// peer is the key but for address and port.
+// peer is the key without address and port.
 func (k flowKey) peer() uint64 { return uint64(k.mapping)<<32 | tagPeer }
 
 const (
@@ -123,20 +122,19 @@ const (
 	tagSource
 )
 
-// key reads the key of a flow; it is that of one flow only if life says so.
+// key reads the key of a flow; the caller checks with life that it belongs to one flow.
 func (f *flow) key() flowKey {
 	who := f.who.Load()
 	return flowKey{uint32(who >> 32), words{f.hi.Load(), f.lo.Load()}, uint16(who >> 16)}
 }
 
-// flowTable are all flows. Finding takes no lock; whatever changes the table
-// holds Masquerade.mu.
+// flowTable holds all flows. Lookups take no lock; writers hold Masquerade.mu.
 type flowTable struct {
 	entries []flow
 	key     *hashKey
 
 	byRemote chains // by mapping and remote endpoint
-	byPeer   chains // by mapping and remote address: one of the flows of both, see siblings
+	byPeer   chains // by mapping and remote address: one flow per pair, see Siblings
 	turns    atomic.Uint32
 	after    []uint32
 	free     freeList
@@ -158,7 +156,7 @@ func (t *flowTable) peerBucket(k flowKey) uint32 {
 	return t.byPeer.bucket(t.key.hash(k.remote, k.peer()))
 }
 
-// find is the flow with a key, and its life when it was found.
+// find returns the flow with a key, and its life at that time.
 func (t *flowTable) find(k flowKey) (i uint32, l life, ok bool) {
 	who := k.who()
 	for w := t.byRemote.walk(t.remoteBucket(k)); ; w.step() {
@@ -175,8 +173,8 @@ func (t *flowTable) find(k flowKey) (i uint32, l life, ok bool) {
 	}
 }
 
-// findPeer is a flow of the key's mapping with the key's remote address,
-// whatever its port, and its origin then.
+// findPeer returns a flow of the key's mapping with the key's remote address, regardless of
+// the port, and its origin at that time.
 func (t *flowTable) findPeer(k flowKey) (i, origin uint32, ok bool) {
 	for {
 		turn := t.turns.Load()
@@ -203,7 +201,7 @@ func (t *flowTable) walkPeers(k flowKey) (i, origin uint32, ok bool) {
 	}
 }
 
-// add makes a flow. Its key must have none. ok is false when the table is full.
+// add creates a flow. None with the same key may exist. ok is false when the table is full.
 func (t *flowTable) add(k flowKey, kind kind, origin, sec uint32) (i uint32, l life, ok bool) {
 	i, ok = t.free.take(t.link)
 	if !ok {
@@ -221,11 +219,11 @@ func (t *flowTable) add(k flowKey, kind kind, origin, sec uint32) (i uint32, l l
 	return i, l, true
 }
 
-// Siblings are the flows of one mapping with one remote address. They form a
-// ring, and one of them stands for all in byPeer: what filtering by address asks
-// for is there as long as one of them is.
+// Siblings are the flows of one mapping with one remote address. They form a ring, and one
+// of them represents all in byPeer: the entry that filtering by address needs exists as long
+// as one of them does.
 
-// join makes a flow the sibling of others, or an only child.
+// join adds a flow to the ring of its siblings, or starts a new ring.
 func (t *flowTable) join(i uint32, k flowKey) {
 	f := &t.entries[i]
 	if s, _, ok := t.findPeer(k); ok {
@@ -238,9 +236,9 @@ func (t *flowTable) join(i uint32, k flowKey) {
 	t.byPeer.insert(t.peerBucket(k), i)
 }
 
-// resign lets a sibling stand for all in place of the flow, if that does and has
-// one, so that it can end without a gap. A reader that was past the one when it
-// came, and meets the other no more, learns from turns to look again.
+// resign replaces the flow in byPeer by a sibling, if the flow represents its siblings and
+// has one, so that it can end without a gap. A reader that has passed the place of the new
+// entry and misses the old one notices the change of turns and looks again.
 func (t *flowTable) resign(i uint32, k flowKey) {
 	s := t.after[i]
 	if s == i || !t.stands(i, k) {
@@ -252,14 +250,14 @@ func (t *flowTable) resign(i uint32, k flowKey) {
 	t.byPeer.remove(bucket, i)
 }
 
-// stands reports whether a flow stands for its siblings.
+// stands reports whether a flow represents its siblings in byPeer.
 func (t *flowTable) stands(i uint32, k flowKey) bool {
 	at, _, ok := t.findPeer(k)
 	return ok && at == i
 }
 
-// end ends a flow if it lives and due agrees with how it lives at this very
-// moment, and gives the key that it had.
+// end ends a flow if it lives and due accepts its current life, and returns the key that it
+// had.
 func (t *flowTable) end(i uint32, due func(life) bool) (k flowKey, ok bool) {
 	f := &t.entries[i]
 	l := life(f.life.Load())
@@ -270,7 +268,7 @@ func (t *flowTable) end(i uint32, due func(life) bool) (k flowKey, ok bool) {
 	t.resign(i, k)
 	for !f.life.CompareAndSwap(uint64(l), uint64(l.ended())) {
 		if l = life(f.life.Load()); !due(l) {
-			return k, false // a packet came between
+			return k, false // a packet arrived meanwhile
 		}
 	}
 	t.byRemote.remove(t.remoteBucket(k), i)
@@ -283,5 +281,5 @@ func (t *flowTable) end(i uint32, due func(life) bool) (k flowKey, ok bool) {
 	return k, true
 }
 
-// link is where an unused entry keeps its successor in the free list.
+// link returns the place where a free entry stores its successor in the free list.
 func (t *flowTable) link(i uint32) *uint32 { return &t.after[i] }

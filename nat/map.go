@@ -8,24 +8,23 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Map translates addresses of one prefix into another of equal length, host
-// bits kept. It is a bijection, its inverse is Reverse. Immutable once made and
-// safe for concurrent use. The zero value translates nothing and must not be used.
+// Map translates addresses of one prefix into another of equal length and keeps the host
+// bits. It is a bijection; Reverse returns its inverse. Immutable and safe for concurrent
+// use. The zero value must not be used.
 type Map struct {
 	from, to netip.Prefix
 
-	// An address is host bits of the input under hostHi/hostLo, network bits
-	// from toHi/toLo. IPv4 uses the low 32 bits of the lo words.
+	// A result has host bits of the input (hostHi, hostLo) and network bits of toHi, toLo.
+	// IPv4 uses the low 32 bits of the lo words.
 	toHi, toLo     uint64
 	hostHi, hostLo uint64
 
-	// delta is the same for every address of the prefix: translating changes
-	// an address by (to - from), and one's complement sums are linear.
+	// delta is the same for every address of the prefix: translation adds (to - from), and
+	// one's complement sums are linear.
 	delta packet.Delta
 }
 
-// NewMap pairs two prefixes. They must be of one family and length and have no
-// host bits set.
+// NewMap pairs two prefixes. They must have the same family and length and no host bits set.
 func NewMap(from, to netip.Prefix) (*Map, error) {
 	switch {
 	case !from.IsValid() || !to.IsValid():
@@ -55,13 +54,13 @@ func NewMap(from, to netip.Prefix) (*Map, error) {
 	return m, nil
 }
 
-// From is the prefix that is translated.
+// From returns the prefix of the addresses to translate.
 func (m *Map) From() netip.Prefix { return m.from }
 
-// To is the prefix it is translated into.
+// To returns the prefix that addresses are translated into.
 func (m *Map) To() netip.Prefix { return m.to }
 
-// Reverse is the inverse of m.
+// Reverse returns the inverse of m.
 func (m *Map) Reverse() *Map {
 	r, err := NewMap(m.to, m.from)
 	if err != nil {
@@ -70,8 +69,8 @@ func (m *Map) Reverse() *Map {
 	return r
 }
 
-// Translate maps an address of From. Others give a meaningless address: look
-// the address up first.
+// Translate maps an address of From. For other addresses the result is meaningless: look the
+// address up first.
 func (m *Map) Translate(a netip.Addr) netip.Addr {
 	if a.Is4() {
 		b := a.As4()

@@ -2,28 +2,27 @@ package nat
 
 import "sync/atomic"
 
-// mapping is what an inside endpoint has outside, the same for every remote
-// (RFC 4787 REQ-1, RFC 5382 REQ-1). 32 bytes.
+// mapping assigns an external endpoint to an inside endpoint, the same for every remote (RFC
+// 4787 REQ-1, RFC 5382 REQ-1). 32 bytes.
 //
-// Fields that packets read are atomic, and life tells whether what was read
-// belongs together: it is odd while there is a mapping, and never what it was.
+// Fields that packets read are atomic. A reader checks life to know that the fields it read
+// belong together: life is odd while the mapping exists, and never repeats.
 type mapping struct {
 	life   atomic.Uint32
-	flows  uint32        // that use it, or the next entry of the free list; under Masquerade.mu
+	flows  uint32        // number of flows that use it, or the next free entry; protected by Masquerade.mu
 	hi, lo atomic.Uint64 // address of the inside
 	ends   atomic.Uint64 // see ends
 }
 
-// ends are the ports of a mapping, its kind, and the pool of its external
-// address: from the low bits up, inside port (16), kind (16), external port
-// (16), pool (16).
+// ends contains the ports of a mapping, its kind, and the pool of its external address: from
+// the low bits up, inside port (16), kind (16), external port (16), pool (16).
 type ends uint64
 
 func newEnds(k kind, inside uint16, pool uint16, external uint16) ends {
 	return insideEnd(k, inside) | ends(external)<<32 | ends(pool)<<48
 }
 
-// insideEnd is the part that is known before there is a mapping.
+// insideEnd returns the part that is known before a mapping exists.
 func insideEnd(k kind, port uint16) ends { return ends(port) | ends(k)<<16 }
 
 func (e ends) inside() ends         { return e & 0xffffffff }
@@ -32,7 +31,7 @@ func (e ends) kind() kind           { return kind(e >> 16 & 0xff) }
 func (e ends) externalPort() uint16 { return uint16(e >> 32) }
 func (e ends) pool() uint16         { return uint16(e >> 48) }
 
-// read gives what a mapping is; live is its life while it was that.
+// read returns the fields of a mapping, and its life at that time.
 func (m *mapping) read() (inside words, e ends, live uint32, ok bool) {
 	live = m.life.Load()
 	inside = words{m.hi.Load(), m.lo.Load()}
@@ -40,11 +39,10 @@ func (m *mapping) read() (inside words, e ends, live uint32, ok bool) {
 	return inside, e, live, live&1 != 0 && m.still(live)
 }
 
-// still reports whether a mapping has not ended since.
+// still reports whether the mapping has not ended since live was read.
 func (m *mapping) still(live uint32) bool { return m.life.Load() == live }
 
-// mappingTable are all mappings. Finding takes no lock; whatever changes the
-// table holds Masquerade.mu.
+// mappingTable holds all mappings. Lookups take no lock; writers hold Masquerade.mu.
 type mappingTable struct {
 	entries []mapping
 	key     *hashKey
@@ -64,7 +62,7 @@ func (t *mappingTable) bucket(inside words, end ends) uint32 {
 	return t.byInside.bucket(t.key.hash(inside, uint64(end)<<16|tagMapping))
 }
 
-// find is the mapping of an inside endpoint, what it is, and its life then.
+// find returns the mapping of an inside endpoint, its ends, and its life at that time.
 func (t *mappingTable) find(k kind, inside words, port uint16) (i uint32, e ends, live uint32, ok bool) {
 	end := insideEnd(k, port)
 	for w := t.byInside.walk(t.bucket(inside, end)); ; w.step() {
@@ -78,8 +76,8 @@ func (t *mappingTable) find(k kind, inside words, port uint16) (i uint32, e ends
 	}
 }
 
-// add makes a mapping without flows. Its inside must have none. ok is false when
-// the table is full.
+// add creates a mapping without flows. None for the same inside endpoint may exist. ok is
+// false when the table is full.
 func (t *mappingTable) add(inside words, e ends) (i uint32, ok bool) {
 	i, ok = t.free.take(t.link)
 	if !ok {
@@ -95,7 +93,7 @@ func (t *mappingTable) add(inside words, e ends) (i uint32, ok bool) {
 	return i, true
 }
 
-// end ends a mapping that has no flow any more.
+// end ends a mapping without flows.
 func (t *mappingTable) end(i uint32) {
 	m := &t.entries[i]
 	inside, e, _, _ := m.read()
@@ -104,5 +102,5 @@ func (t *mappingTable) end(i uint32) {
 	t.free.give(i, t.link)
 }
 
-// link is where an unused entry keeps its successor in the free list.
+// link returns the place where a free entry stores its successor in the free list.
 func (t *mappingTable) link(i uint32) *uint32 { return &t.entries[i].flows }

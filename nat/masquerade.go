@@ -9,34 +9,31 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Masquerade is the state of flows whose inside addresses mean nothing outside:
-// each inside endpoint gets a port of an external address.
+// Masquerade holds the flows of sources whose addresses are unknown to the remote cluster.
+// Each inside endpoint gets a port of an external address.
 //
-//   - The mapping is endpoint-independent: an inside endpoint has one external
-//     endpoint for all remotes, and an inside address one external address (RFC
-//     4787 REQ-1, REQ-2; RFC 5382 REQ-1).
-//   - The filter is by address: a packet comes in only from a remote address
-//     that this inside endpoint has a flow with (RFC 4787 REQ-8, RFC 5382 REQ-3).
-//   - A port belongs to one inside endpoint at a time and is chosen at random; it
-//     rests for two minutes before it is used again (RFC 4787 REQ-3, RFC 6888
-//     REQ-8, REQ-15).
-//   - Only packets from inside make flows. Flows end when they have been idle
-//     for too long, see the constants of this package, and a mapping with its
-//     last flow. Neither a RST nor an ICMP error ends one.
-//   - The number of flows is bounded, in all and for each source. A full table
-//     refuses new flows and leaves those that it has alone, but for some that
-//     were never answered.
+//   - Mapping is endpoint-independent: an inside endpoint has one external endpoint for all
+//     remotes, and an inside address one external address (RFC 4787 REQ-1, REQ-2; RFC 5382
+//     REQ-1).
+//   - Filtering is address-dependent: a packet is accepted only from a remote address with
+//     which the inside endpoint has a flow (RFC 4787 REQ-8, RFC 5382 REQ-3).
+//   - A port belongs to one inside endpoint at a time and is chosen at random; a freed port
+//     is reused after two minutes at the earliest (RFC 4787 REQ-3, RFC 6888 REQ-8, REQ-15).
+//   - Only packets from inside create flows. A flow ends after its idle timeout (see the
+//     constants of this package), and a mapping with its last flow. Neither a RST nor an ICMP
+//     error ends a flow.
+//   - The number of flows is limited, in total and per source. A full table refuses new
+//     flows and keeps the existing ones, except for some that were never answered.
 //
-// Protocols are TCP, UDP and ICMP echo, each with ports of its own; IPv4 and IPv6.
+// The protocols are TCP, UDP and ICMP echo, each with its own ports, over IPv4 and IPv6.
 //
-// One goroutine at a time calls Out. Any number may call everything else beside
-// it and each other. A packet of a flow that is there takes no lock; making and
-// ending flows takes one that only those two share. Nothing allocates but
-// NewMasquerade and Use.
+// One goroutine at a time may call Out. All other methods may be called concurrently with
+// Out and with each other. A packet of an existing flow takes no lock; creating and ending
+// flows share one. Only NewMasquerade and Use allocate.
 //
-// Memory, measured: 133 bytes for each of the flows that there may be, whether
-// they share mappings or not, and 768 KiB for each external address. All of it
-// is allocated at once; the kernel gives it as it is used.
+// Memory (measured): 133 bytes per flow of the configured maximum, whether flows share
+// mappings or not, and 768 KiB per external address. It is allocated at once; the kernel
+// provides it as it is used.
 type Masquerade struct {
 	epoch     time.Time
 	perSource uint32
@@ -44,31 +41,30 @@ type Masquerade struct {
 	flows     flowTable
 	mappings  mappingTable
 	externals atomic.Pointer[externals]
-	mu        sync.Mutex // making and ending flows: what follows, and the tables' changes
+	mu        sync.Mutex // held to create and end flows; protects the fields below, and changes of the tables
 	sources   sourceTable
 	random    *rand.Rand
 	counted   Counters
 }
 
-// MasqueradeConfig is what a Masquerade is made from.
+// MasqueradeConfig configures a Masquerade.
 type MasqueradeConfig struct {
-	// Flows is how many there may be at a time, at most 16 million; FlowsPerSource
-	// how many each inside address may have of them.
+	// Flows is the maximum number of flows, at most 16 million; FlowsPerSource that of each
+	// inside address.
 	Flows, FlowsPerSource int
-	// Random chooses ports and keys hash tables. It must be such that nobody can
-	// tell from what it gave what it will give: rand.ChaCha8 with a secret seed.
-	// It is the Masquerade's from then on, which uses it from several goroutines, but
-	// never at once.
+	// Random chooses ports and keys hash tables. Its output must be unpredictable:
+	// rand.ChaCha8 with a secret seed. The Masquerade owns it and calls it from several
+	// goroutines, but never concurrently.
 	Random rand.Source
-	// Epoch is what times are counted from: now, or earlier.
+	// Epoch is the origin of times: now, or earlier.
 	Epoch time.Time
 }
 
-// maxFlows keeps numbers of flows apart from the marks beside them.
+// maxFlows keeps flow numbers below the mark bits stored with them.
 const maxFlows = 1 << 24
 
-// NewMasquerade makes a Masquerade without external addresses, which translates
-// nothing: give it some by Use.
+// NewMasquerade returns a Masquerade without external addresses. It translates nothing until
+// Use sets some.
 func NewMasquerade(c MasqueradeConfig) *Masquerade {
 	n := min(max(c.Flows, 0), maxFlows)
 	random := rand.New(c.Random)
@@ -82,24 +78,24 @@ func NewMasquerade(c MasqueradeConfig) *Masquerade {
 	return m
 }
 
-// Outcome is what becomes of a packet.
+// Outcome is the verdict on a packet.
 type Outcome uint8
 
 // The outcomes.
 const (
 	Translated  Outcome = iota
-	Exhausted           // no room for another flow, no free port, or no external address of the family
-	Quota               // the source has as many flows as it may have
-	Unknown             // belongs to no flow, or comes from where the inside sent nothing
+	Exhausted           // flow table full, no free port, or no external address of the family
+	Quota               // the source has its maximum number of flows
+	Unknown             // no flow, or the remote address was never contacted
 	Unsupported         // neither TCP, UDP nor an ICMP query of its family
 )
 
-// Out is a packet from inside to remote: its external source, if it is Translated.
-// It makes a flow if there is none. origin means nothing here; it is remembered
-// with the flow, that of the last packet. tcpFlags are read for TCP alone.
+// Out returns the external source of a packet from inside to remote, if it is Translated. It
+// creates a flow if there is none. origin is stored with the flow, without interpretation;
+// the value of the last packet counts. tcpFlags is used for TCP only.
 //
-// The remote of an ICMP query has port 0; a reply, of which that is not true, is
-// Unsupported. A RST without a flow is Unknown.
+// The remote of an ICMP request has port 0; a reply has not and is Unsupported. A RST
+// without a flow is Unknown.
 func (m *Masquerade) Out(proto uint8, inside, remote Endpoint, origin uint32, tcpFlags uint8, now time.Time) (Endpoint, Outcome) {
 	k, ok := kindOf(proto, inside.Addr, remote.Addr)
 	if !ok || k == kindICMP && remote.Port != 0 {
@@ -125,7 +121,7 @@ type outgoing struct {
 	sec                    uint32
 }
 
-// follow is Out for a packet of a flow that is there.
+// follow is Out for a packet of an existing flow.
 func (m *Masquerade) follow(p *outgoing) (Endpoint, bool) {
 	at, e, live, ok := m.mappings.find(p.kind, p.inside, p.insidePort)
 	if !ok {
@@ -140,15 +136,15 @@ func (m *Masquerade) follow(p *outgoing) (Endpoint, bool) {
 	if !ok || !f.saw(l, Outgoing, p.flags, p.sec) {
 		return Endpoint{}, false
 	}
-	// The entry may have lost its flow meanwhile, but not got another: this very
-	// goroutine is the one that makes them.
+	// The entry may have lost its flow meanwhile, but cannot have another one: only this
+	// goroutine creates flows.
 	if f.origin.Load() != p.origin {
 		f.origin.Store(p.origin)
 	}
 	return external, true
 }
 
-// external is the external end of a mapping, if that has not ended since it was read.
+// external returns the external endpoint of a mapping, if that has not ended since it was read.
 func (m *Masquerade) external(mapping uint32, e ends, live uint32) (Endpoint, bool) {
 	p := m.externals.Load().at(e.pool())
 	if p == nil || !m.mappings.entries[mapping].still(live) {
@@ -157,12 +153,12 @@ func (m *Masquerade) external(mapping uint32, e ends, live uint32) (Endpoint, bo
 	return Endpoint{p.addr, e.externalPort()}, true
 }
 
-// In is a packet from remote to external: the inside that it is for and the
-// origin of its flow, if it is Translated. It is Unknown otherwise, and the rule
-// is to drop it without a word (RFC 5382 REQ-4).
+// In returns the inside endpoint that a packet from remote to external is for, and the origin
+// of its flow, if it is Translated. It is Unknown otherwise and should be dropped silently
+// (RFC 5382 REQ-4).
 //
-// A packet from an address that the inside has a flow with comes in whatever its
-// port; only with the port of a flow does it change that flow's state.
+// A packet from an address with which the inside endpoint has a flow is accepted regardless
+// of its port; it changes the state of a flow only if the port matches.
 func (m *Masquerade) In(proto uint8, remote, external Endpoint, tcpFlags uint8, now time.Time) (inside Endpoint, origin uint32, o Outcome) {
 	k, at, inside, live, ok := m.owner(proto, remote, external)
 	if !ok {
@@ -170,8 +166,8 @@ func (m *Masquerade) In(proto uint8, remote, external Endpoint, tcpFlags uint8, 
 	}
 	key := flowKey{at, wordsOf(remote.Addr), remote.Port}
 	mapping := &m.mappings.entries[at]
-	// A flow that lives belongs to the mapping that has its number now. So if that
-	// is still the one that was read, they belong together.
+	// A live flow belongs to the mapping that has its number now. If that mapping is still
+	// the one that was read, flow and mapping belong together.
 	if i, l, ok := m.flows.find(key); ok && mapping.still(live) {
 		f := &m.flows.entries[i]
 		origin = f.origin.Load()
@@ -187,7 +183,7 @@ func (m *Masquerade) In(proto uint8, remote, external Endpoint, tcpFlags uint8, 
 	return Endpoint{}, 0, Unknown
 }
 
-// owner is the mapping that has an external endpoint, with its inside and its life.
+// owner returns the mapping of an external endpoint, its inside endpoint and its life.
 func (m *Masquerade) owner(proto uint8, remote, external Endpoint) (k kind, at uint32, inside Endpoint, live uint32, ok bool) {
 	k, ok = kindOf(proto, remote.Addr, external.Addr)
 	if !ok {
@@ -202,14 +198,14 @@ func (m *Masquerade) owner(proto uint8, remote, external Endpoint) (k kind, at u
 	}
 	addr, e, live, ok := m.mappings.entries[at].read()
 	if !ok || e != newEnds(k, e.insidePort(), p.id, external.Port) {
-		return k, 0, inside, 0, false // it has ended, and the port is not yet taken back
+		return k, 0, inside, 0, false // the mapping has ended, and its port is not freed yet
 	}
 	return k, at, Endpoint{addr.addr(), e.insidePort()}, live, true
 }
 
-// Outside is the external end of the flow that a packet from remote to inside
-// belonged to, which an ICMP error quotes. It changes no flow (RFC 4787 REQ-12,
-// RFC 5382 REQ-10, RFC 5508 REQ-6).
+// Outside returns the external endpoint of the flow to which a packet from remote to inside
+// belonged. ICMP errors quote such packets. It changes no flow (RFC 4787 REQ-12, RFC 5382
+// REQ-10, RFC 5508 REQ-6).
 func (m *Masquerade) Outside(proto uint8, inside, remote Endpoint) (external Endpoint, ok bool) {
 	k, ok := kindOf(proto, inside.Addr, remote.Addr)
 	if !ok {
@@ -220,7 +216,7 @@ func (m *Masquerade) Outside(proto uint8, inside, remote Endpoint) (external End
 		return Endpoint{}, false
 	}
 	if k == kindICMP && remote.Port != 0 {
-		return Endpoint{}, false // quotes a request, and none was ever let in
+		return Endpoint{}, false // quotes a request from the remote, and none is ever accepted
 	}
 	if _, _, ok := m.flows.findPeer(flowKey{at, wordsOf(remote.Addr), remote.Port}); !ok {
 		return Endpoint{}, false
@@ -228,10 +224,10 @@ func (m *Masquerade) Outside(proto uint8, inside, remote Endpoint) (external End
 	return m.external(at, e, live)
 }
 
-// Inside is the inside of the flow that a packet from external to remote
-// belonged to, which an ICMP error quotes, and the flow's origin. It changes no
-// flow. Only what was sent in a flow is known: an error about anything else
-// reaches nobody (RFC 5508 REQ-4).
+// Inside returns the inside endpoint of the flow to which a packet from external to remote
+// belonged, and the flow's origin. ICMP errors quote such packets. It changes no flow. ok is
+// false for packets that were not sent in a flow: errors about them are dropped (RFC 5508
+// REQ-4).
 func (m *Masquerade) Inside(proto uint8, remote, external Endpoint) (inside Endpoint, origin uint32, ok bool) {
 	_, at, inside, live, ok := m.owner(proto, remote, external)
 	if !ok {
@@ -249,7 +245,7 @@ func (m *Masquerade) Inside(proto uint8, remote, external Endpoint) (inside Endp
 	return inside, origin, true
 }
 
-// create is Out for a packet that belongs to no flow, or to one that ends just now.
+// create is Out for a packet without a flow, or whose flow has just ended.
 func (m *Masquerade) create(p *outgoing) (Endpoint, Outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -257,7 +253,7 @@ func (m *Masquerade) create(p *outgoing) (Endpoint, Outcome) {
 		return external, Translated
 	}
 	if p.kind == kindTCP && p.flags&packet.TCPFlagRST != 0 {
-		return Endpoint{}, Unknown // with a port that the remote never saw it would tell nothing
+		return Endpoint{}, Unknown // with a new port it would mean nothing to the remote
 	}
 	if s := m.sources.find(p.inside); m.perSource == 0 || s != nil && s.flows >= m.perSource {
 		m.counted.RefusedQuota++
@@ -274,7 +270,7 @@ func (m *Masquerade) create(p *outgoing) (Endpoint, Outcome) {
 	}
 	i, l, ok := m.flows.add(flowKey{at, p.remote, p.remotePort}, p.kind, p.origin, p.sec)
 	if !ok {
-		return Endpoint{}, Exhausted // never: there was room
+		return Endpoint{}, Exhausted // cannot happen: a free entry was ensured above
 	}
 	m.mappings.entries[at].flows++
 	m.sources.gained(p.inside, e.pool())
@@ -283,8 +279,8 @@ func (m *Masquerade) create(p *outgoing) (Endpoint, Outcome) {
 	return Endpoint{m.externals.Load().at(e.pool()).addr, e.externalPort()}, Translated
 }
 
-// mapping is that of a packet's inside, made if there is none. ok is false when
-// no port is free.
+// mapping returns the mapping of the packet's inside endpoint and creates it if necessary. ok
+// is false when no port is free.
 func (m *Masquerade) mapping(p *outgoing) (at uint32, e ends, ok bool) {
 	if at, e, _, ok = m.mappings.find(p.kind, p.inside, p.insidePort); ok {
 		return at, e, true
@@ -300,7 +296,7 @@ func (m *Masquerade) mapping(p *outgoing) (at uint32, e ends, ok bool) {
 	return at, e, ok
 }
 
-// choosePort finds a port for a new mapping, of the source's external address.
+// choosePort returns a port for a new mapping, on the external address of the source.
 func (m *Masquerade) choosePort(p *outgoing) (*pool, uint16, bool) {
 	all := *m.externals.Load()
 	s := m.sources.find(p.inside)
@@ -312,14 +308,14 @@ func (m *Masquerade) choosePort(p *outgoing) (*pool, uint16, bool) {
 	return pool, port, ok
 }
 
-// samples is how many flows are looked at for one to end in a full table: few
-// enough to cost nothing in a flood, enough to find one if an eighth of them
-// may be ended, nine times out of ten.
+// samples is the number of flows examined to find one to evict from a full table: few enough
+// to be cheap in a flood, and enough to find one with a probability of 0.9 if an eighth of
+// the flows may be evicted.
 const samples = 16
 
-// evictOne ends one flow of a full table: one that has timed out, or was never
-// answered and has been idle for unansweredIdle. It looks at a few at random, so
-// that nobody can aim it. It reports false when none of those may be ended.
+// evictOne ends one flow of a full table: one that has timed out, or was never answered and
+// has been idle for unansweredIdle. It examines random flows, so that no sender can choose
+// the victim. It reports false when none of them may be ended.
 func (m *Masquerade) evictOne(sec uint32) bool {
 	if m.flows.free.size == 0 {
 		return false
@@ -338,13 +334,13 @@ func (m *Masquerade) evictOne(sec uint32) bool {
 	return false
 }
 
-// slice is how many flows Expire ends, at most, before it lets others make some.
+// slice is the maximum number of flows that Expire ends while it holds the lock.
 const slice = 64
 
-// Expire ends the flows that have timed out and tells how many. Call it about
-// once a second: a flow that nobody has looked at lives on. It looks at all
-// flows, a few nanoseconds each, on the caller's time; packets of flows do not
-// wait for it, and packets that make a flow wait for microseconds.
+// Expire ends the flows that have timed out and returns their number. Call it about once a
+// second: flows do not end without it. It examines all flows, which takes a few nanoseconds
+// each. Packets of existing flows do not wait for it, and packets that create a flow wait for
+// microseconds.
 func (m *Masquerade) Expire(now time.Time) (ended int) {
 	sec := m.seconds(now)
 	for from, to := 0, m.everUsed(); from < to; from += slice {
@@ -359,7 +355,7 @@ func (m *Masquerade) Expire(now time.Time) (ended int) {
 	return ended
 }
 
-// expire ends the flows from one number up to another that have timed out.
+// expire ends the timed-out flows among entries from to to-1.
 func (m *Masquerade) expire(from, to, sec uint32) (ended int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -372,8 +368,8 @@ func (m *Masquerade) expire(from, to, sec uint32) (ended int) {
 	return ended
 }
 
-// end ends a flow if it lives and due agrees, and with the last of a mapping the
-// mapping, whose port then rests. The caller holds mu.
+// end ends a flow if it lives and due accepts its life, and with the last flow of a mapping
+// the mapping, whose port then rests. The caller holds mu.
 func (m *Masquerade) end(i, sec uint32, due func(life) bool) bool {
 	key, ok := m.flows.end(i, due)
 	if !ok {
@@ -392,7 +388,7 @@ func (m *Masquerade) end(i, sec uint32, due func(life) bool) bool {
 	return true
 }
 
-// everUsed is how many of the flow entries may hold a flow: all before that number.
+// everUsed returns the number of flow entries that were ever used; they come first.
 func (m *Masquerade) everUsed() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

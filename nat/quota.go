@@ -1,10 +1,10 @@
 package nat
 
-// source is an inside address with flows. 24 bytes. Packets that have a flow
-// never look here: all of it is under Masquerade.mu.
+// source is an inside address with flows. 24 bytes. Packets of existing flows do not use it.
+// Protected by Masquerade.mu.
 type source struct {
 	addr  words
-	flows uint32 // how many it has, or the next entry of the free list
+	flows uint32 // number of flows, or the next free entry
 	pool  uint16 // its external address, for as long as it has flows (RFC 4787 REQ-2)
 }
 
@@ -26,7 +26,7 @@ func newSourceTable(n int, key *hashKey) sourceTable {
 
 func (t *sourceTable) bucket(a words) uint32 { return t.byAddr.bucket(t.key.hash(a, tagSource)) }
 
-// find is the source with an address, nil if that has no flow.
+// find returns the source with an address, nil if the address has no flow.
 func (t *sourceTable) find(a words) *source {
 	if i, ok := t.index(a); ok {
 		return &t.entries[i]
@@ -43,7 +43,7 @@ func (t *sourceTable) index(a words) (i uint32, ok bool) {
 	}
 }
 
-// gained counts a flow of an address, which uses this pool if it is the first.
+// gained counts a new flow of an address. Its first flow sets the pool.
 func (t *sourceTable) gained(a words, pool uint16) {
 	if s := t.find(a); s != nil {
 		s.flows++

@@ -7,13 +7,13 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// ReplaceSource gives b the source to. ip is what packet.Parse said of b and is
-// kept true. The port or identifier changes too where the packet has one on that
-// side, see Source; ICMP errors, later fragments and other protocols have none,
-// and of them the address alone changes. Checksums follow (RFC 1624).
+// ReplaceSource sets the source of b to to, and updates ip, which packet.Parse filled from b.
+// The port or identifier changes too if the packet has one at that end (see Source). For ICMP
+// errors, later fragments and other protocols only the address changes. Checksums are updated
+// (RFC 1624).
 //
-// It reports false, with b untouched, when the header is cut short before the
-// port or checksum that has to change. to is of the packet's own family.
+// It reports false, with b unchanged, when the header is cut short before the port or
+// checksum to change. to must be of the packet's own family.
 func ReplaceSource(b []byte, ip *packet.IP, to Endpoint) bool {
 	from, _, _ := portsAt(ip.Upper(b), ip)
 	d := addressDelta(ip.Src, to)
@@ -25,8 +25,7 @@ func ReplaceSource(b []byte, ip *packet.IP, to Endpoint) bool {
 	return true
 }
 
-// ReplaceDestination gives b the destination to, as ReplaceSource does with its
-// source.
+// ReplaceDestination sets the destination of b to to, like ReplaceSource.
 func ReplaceDestination(b []byte, ip *packet.IP, to Endpoint) bool {
 	_, at, _ := portsAt(ip.Upper(b), ip)
 	d := addressDelta(ip.Dst, to)
@@ -38,11 +37,10 @@ func ReplaceDestination(b []byte, ip *packet.IP, to Endpoint) bool {
 	return true
 }
 
-// ReplaceQuotedSource gives the packet that an ICMP error quotes the source to.
-// b and ip are the error, quote and q the quoted packet within b as
-// packet.ParseQuote gave them; q is kept true. The quote may be cut short
-// anywhere behind its IP header: a port or checksum that is not there is not
-// changed. The error's own checksum follows (RFC 5508 section 4.2).
+// ReplaceQuotedSource sets the source of the packet that an ICMP error quotes. b and ip are
+// the error, quote and q the quoted packet within b as returned by packet.ParseQuote; q is
+// updated. The quote may be truncated anywhere after its IP header: a port or checksum that
+// is cut off is not changed. The error's own checksum is updated (RFC 5508 section 4.2).
 func ReplaceQuotedSource(b []byte, ip *packet.IP, quote []byte, q *packet.IP, to Endpoint) {
 	from, _, _ := portsAt(q.Upper(quote), q)
 	d := addressDelta(q.Src, to)
@@ -50,8 +48,8 @@ func ReplaceQuotedSource(b []byte, ip *packet.IP, quote []byte, q *packet.IP, to
 	replaceQuoted(b, ip, quote, q, d, from, to.Port)
 }
 
-// ReplaceQuotedDestination gives the packet that an ICMP error quotes the
-// destination to, as ReplaceQuotedSource does with its source.
+// ReplaceQuotedDestination sets the destination of the packet that an ICMP error quotes,
+// like ReplaceQuotedSource.
 func ReplaceQuotedDestination(b []byte, ip *packet.IP, quote []byte, q *packet.IP, to Endpoint) {
 	_, at, _ := portsAt(q.Upper(quote), q)
 	d := addressDelta(q.Dst, to)
@@ -59,8 +57,8 @@ func ReplaceQuotedDestination(b []byte, ip *packet.IP, quote []byte, q *packet.I
 	replaceQuoted(b, ip, quote, q, d, at, to.Port)
 }
 
-// replaceQuoted writes the addresses of q, and the port, into a quote, and updates
-// the checksum of the error around it.
+// replaceQuoted writes the addresses of q, and the port, into a quote, and updates the
+// checksum of the ICMP error.
 func replaceQuoted(b []byte, ip *packet.IP, quote []byte, q *packet.IP, d packet.Delta, at int, port uint16) {
 	edited := quote[:min(len(quote), int(q.Header)+packet.TCPHeaderLen)]
 	before := packet.Sum(edited, 0)
@@ -79,9 +77,9 @@ func replaceQuoted(b []byte, ip *packet.IP, quote []byte, q *packet.IP, d packet
 	binary.BigEndian.PutUint16(field, packet.Update(binary.BigEndian.Uint16(field), change))
 }
 
-// replaceUpper puts a port into the upper-layer header u and updates its checksum,
-// also for a change d of the addresses. It reports false, with u untouched, when
-// one of them is not there.
+// replaceUpper writes a port into the upper-layer header u and updates its checksum, also for
+// a change d of the addresses. It reports false, with u unchanged, when the port or checksum
+// is cut off.
 func replaceUpper(u []byte, ip *packet.IP, d packet.Delta, at int, port uint16) bool {
 	if ip.Fragment == packet.LaterFragment {
 		return true
@@ -90,7 +88,7 @@ func replaceUpper(u []byte, ip *packet.IP, d packet.Delta, at int, port uint16) 
 		return len(u) >= minUpper(ip.Proto) && packet.UpdateUpper(u, ip.Proto, d)
 	}
 	change := packet.DeltaOf(portAt(u, at), port)
-	if ip.Proto == packet.ProtoICMP { // its checksum covers no addresses; portsAt has seen what is behind it
+	if ip.Proto == packet.ProtoICMP { // the checksum covers no addresses; portsAt has checked the length
 		field := u[icmpChecksum:]
 		binary.BigEndian.PutUint16(field, packet.Update(binary.BigEndian.Uint16(field), change))
 	} else if !packet.UpdateUpper(u, ip.Proto, d.Plus(change)) {
@@ -100,8 +98,8 @@ func replaceUpper(u []byte, ip *packet.IP, d packet.Delta, at int, port uint16) 
 	return true
 }
 
-// minUpper is how many bytes of an upper-layer header must be there to know that
-// it has no port on some side, 0 where it never has.
+// minUpper returns the number of bytes of an upper-layer header needed to know that an end
+// has no port, 0 for protocols without ports.
 func minUpper(proto uint8) int {
 	switch proto {
 	case packet.ProtoTCP, packet.ProtoUDP:
@@ -114,7 +112,7 @@ func minUpper(proto uint8) int {
 
 func putPort(u []byte, at int, port uint16) { binary.BigEndian.PutUint16(u[at:], port) }
 
-// addressDelta is the change from an address to that of an endpoint.
+// addressDelta returns the change from an address to that of an endpoint.
 func addressDelta(from netip.Addr, to Endpoint) packet.Delta {
 	return packet.DeltaOf(packet.SumAddr(from), packet.SumAddr(to.Addr))
 }

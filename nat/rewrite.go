@@ -18,12 +18,12 @@ const (
 	icmpChecksum = 2 // in the ICMP and ICMPv6 header
 )
 
-// Rewrite translates the source of b by src and its destination by dst; nil
-// leaves that address alone. ip is what Parse said of b and is kept true. The
-// addresses must be in the maps' From prefixes.
+// Rewrite translates the source of b by src and its destination by dst; nil leaves that
+// address unchanged. ip, which Parse filled from b, is updated. The addresses must be in the
+// From prefixes of the maps.
 //
-// It reports false, with b untouched, when the upper-layer checksum that has to
-// change with the addresses lies beyond the packet's end.
+// It reports false, with b unchanged, when the upper-layer checksum that depends on the
+// addresses lies beyond the packet's end.
 func Rewrite(b []byte, ip *packet.IP, src, dst *Map) bool {
 	var d packet.Delta
 	if src != nil {
@@ -45,13 +45,12 @@ func Rewrite(b []byte, ip *packet.IP, src, dst *Map) bool {
 	return true
 }
 
-// RewriteQuote translates the packet that an ICMP error quotes. b and ip are the
-// error, quote and q the quoted packet within b as packet.ParseQuote gave them.
-// src and dst translate the quoted packet's own source and destination.
+// RewriteQuote translates the packet that an ICMP error quotes. b and ip are the error, quote
+// and q the quoted packet within b as returned by packet.ParseQuote. src and dst translate the
+// source and destination of the quoted packet.
 //
-// Quotes may be cut short anywhere behind the quoted IP header: a checksum that
-// is not there is not updated. The error's own checksum follows all changes
-// (RFC 5508 section 4.2).
+// A quote may be truncated anywhere after its IP header: a checksum that is cut off is not
+// updated. The error's own checksum is updated (RFC 5508 section 4.2).
 func RewriteQuote(b []byte, ip *packet.IP, quote []byte, q *packet.IP, src, dst *Map) {
 	edited := quote[:min(len(quote), int(q.Header)+packet.TCPHeaderLen)]
 	before := packet.Sum(edited, 0)

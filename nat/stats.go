@@ -2,29 +2,29 @@ package nat
 
 import "time"
 
-// Counters count what became of flows since the Masquerade was made.
+// Counters count events since the Masquerade was created.
 type Counters struct {
 	Created   uint64
 	Expired   uint64 // ended because they were idle
-	Evicted   uint64 // never answered, ended because the table was full
-	Withdrawn uint64 // ended because their external address is not used any more
+	Evicted   uint64 // unanswered, ended because the table was full
+	Withdrawn uint64 // ended because their external address was removed
 
-	// Packets for which no flow was made: no room in the table, no free port, and
-	// too many flows of their source.
+	// Packets for which no flow was created: table full, no free port, too many flows of
+	// the source.
 	RefusedFlows, RefusedPorts, RefusedQuota uint64
 }
 
-// Stats are the state of a Masquerade.
+// Stats is the state of a Masquerade.
 type Stats struct {
 	Counters
 	Flows, MaxFlows int
 	Sources         int // inside addresses that have flows
 	Mappings        int // external ports in use
-	Resting         int // external ports that wait until they may be used again
-	Ports           int // external ports, identifiers of ICMP queries among them
+	Resting         int // freed external ports that may not be reused yet
+	Ports           int // external ports, identifiers of ICMP queries included
 }
 
-// Stats reads the state: microseconds, in which no flow is made.
+// Stats returns the state. It takes microseconds, in which no flow can be created.
 func (m *Masquerade) Stats(now time.Time) Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,20 +45,19 @@ func (m *Masquerade) Stats(now time.Time) Stats {
 	return s
 }
 
-// Flow is one flow as people see it: a copy.
+// Flow is a copy of one flow for display.
 type Flow struct {
 	Proto                    uint8
 	Inside, External, Remote Endpoint
 	Origin                   uint32
-	Answered                 bool      // has got a packet from its remote
-	State                    TCPState  // of TCP alone
-	Last                     time.Time // when it was kept alive, to the second
-	Ends                     time.Time // when it may end if nothing more comes
+	Answered                 bool      // has received a packet from its remote
+	State                    TCPState  // TCP only
+	Last                     time.Time // last refreshed, to the second
+	Ends                     time.Time // when it times out without further packets
 }
 
-// Flows yields each flow, in no order, until yield returns false. It holds no
-// lock: a flow that begins or ends meanwhile may be among them or not, but none
-// is half one and half another.
+// Flows yields each flow, in no order, until yield returns false. It takes no lock: a flow
+// that begins or ends meanwhile may be included or not, but each flow is consistent.
 func (m *Masquerade) Flows(yield func(Flow) bool) {
 	for i := range m.everUsed() {
 		if f, ok := m.flow(&m.flows.entries[i]); ok && !yield(f) {
@@ -67,7 +66,7 @@ func (m *Masquerade) Flows(yield func(Flow) bool) {
 	}
 }
 
-// flow copies the flow of an entry; ok is false if it has none.
+// flow copies the flow of an entry; ok is false if the entry has none.
 func (m *Masquerade) flow(f *flow) (Flow, bool) {
 	l := life(f.life.Load())
 	if !l.live() {

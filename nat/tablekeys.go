@@ -8,7 +8,7 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// words are an address as tables keep it: IPv4 as 4in6, which no packet has.
+// words is an address as stored in tables: IPv4 as 4in6, which no packet contains.
 type words struct{ hi, lo uint64 }
 
 func wordsOf(a netip.Addr) words {
@@ -23,10 +23,10 @@ func (w words) addr() netip.Addr {
 	return netip.AddrFrom16(b).Unmap()
 }
 
-// is4 reports whether the address is one of IPv4.
+// is4 reports whether the address is an IPv4 address.
 func (w words) is4() bool { return w.hi == 0 && w.lo>>32 == 0xffff }
 
-// kind is a protocol as tables keep it. Each has ports of its own.
+// kind is a protocol as stored in tables. Each kind has its own ports.
 type kind uint8
 
 const (
@@ -36,7 +36,7 @@ const (
 	kinds
 )
 
-// kindOf tells the kind of a packet between two addresses, of one family.
+// kindOf returns the kind of a packet between two addresses, which must be of one family.
 func kindOf(proto uint8, a, b netip.Addr) (kind, bool) {
 	if a.BitLen() == 0 || a.BitLen() != b.BitLen() || a.Is4In6() || b.Is4In6() {
 		return 0, false
@@ -54,7 +54,7 @@ func kindOf(proto uint8, a, b netip.Addr) (kind, bool) {
 	return 0, false
 }
 
-// proto is the protocol number of a kind between addresses like a.
+// proto returns the protocol number of a kind between addresses of the family of a.
 func (k kind) proto(a netip.Addr) uint8 {
 	switch {
 	case k == kindTCP:
@@ -67,8 +67,7 @@ func (k kind) proto(a netip.Addr) uint8 {
 	return packet.ProtoICMPv6
 }
 
-// hashKey is a secret: with it unknown, nobody can choose addresses and ports
-// that fall into one chain.
+// hashKey is secret, so that no sender can choose addresses and ports that collide.
 type hashKey [4]uint64
 
 func newHashKey(r *rand.Rand) (k hashKey) {
@@ -78,8 +77,8 @@ func newHashKey(r *rand.Rand) (k hashKey) {
 	return k
 }
 
-// hash mixes an address and 64 bits of whatever goes with it. What one table
-// adds differs from what another adds, so that none helps to guess the other.
+// hash hashes an address and 64 more bits. Each table adds a different tag, so that the
+// hashes of one table reveal nothing about another.
 func (k *hashKey) hash(a words, with uint64) uint64 {
 	return packet.FoldMul(packet.FoldMul(a.hi^k[0], a.lo^k[1])^k[2], with^k[3])
 }

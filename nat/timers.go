@@ -2,8 +2,8 @@ package nat
 
 import "time"
 
-// How long a flow may be idle, in seconds. A flow ends when Expire next looks
-// after more than this has passed, so that whole seconds never make it too short.
+// Idle timeouts of flows in seconds. A flow ends in the first Expire after the timeout has
+// passed, so counting in whole seconds never shortens it.
 const (
 	udpIdle = 5 * 60 // RFC 4787 REQ-5: 2 minutes at least, 5 recommended
 
@@ -14,18 +14,17 @@ const (
 )
 
 const (
-	// portHold is for how many seconds a port is nobody's after its mapping has
-	// ended, lest what still comes for the last user reach the next: RFC 6888 REQ-8.
+	// portHold is how many seconds a freed port rests, so that late packets for its last user
+	// do not reach the next one: RFC 6888 REQ-8.
 	portHold = 120
 
-	// unansweredIdle is for how many seconds a flow that was never answered must
-	// have been idle before it may make room for another in a full table: no less
-	// than RFC 4787 REQ-5 lets any UDP mapping live, and longer than a SYN that is
-	// still being retried is silent.
+	// unansweredIdle is how many seconds an unanswered flow must have been idle before it may
+	// be evicted from a full table: not less than the minimum UDP timeout of RFC 4787 REQ-5, and
+	// longer than the pauses of a SYN that is being retransmitted.
 	unansweredIdle = 120
 )
 
-// idleLimit is for how many seconds a flow may be idle.
+// idleLimit returns the idle timeout of a flow in seconds.
 func idleLimit(k kind, s TCPState) uint32 {
 	switch {
 	case k == kindUDP:
@@ -38,14 +37,14 @@ func idleLimit(k kind, s TCPState) uint32 {
 	return tcpTransitoryIdle
 }
 
-// seconds are the whole seconds since the epoch; earlier than that is 0. They
-// last for 136 years.
+// seconds returns the whole seconds since the epoch, 0 for earlier times. The counter lasts
+// for 136 years.
 func (m *Masquerade) seconds(now time.Time) uint32 {
 	return uint32(max(now.Sub(m.epoch), 0) / time.Second)
 }
 
-// idle is for how many seconds nothing has happened. Goroutines read their
-// clocks apart, so last may be a little later than now.
+// idle returns the seconds since last. Goroutines read the clock independently, so last may
+// be slightly later than now.
 func idle(last, now uint32) uint32 {
 	if last >= now {
 		return 0
