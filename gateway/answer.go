@@ -7,8 +7,8 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// refuse drops a packet from a node and answers with an ICMP error, unless the
-// packet is one that errors must not be sent about or there were too many lately.
+// refuse drops a packet from a node and answers with an ICMP error, unless no error may be
+// sent about the packet or the rate limit is reached.
 func (e *Egress) refuse(t *Table, node *Node, b []byte, reason Reason, kind packet.ErrorKind, mtu int, now time.Time) Result {
 	r := drop(reason)
 	from := firstValid(t.internal[index(e.ip.Version)], t.external[index(e.ip.Version)])
@@ -20,8 +20,8 @@ func (e *Egress) refuse(t *Table, node *Node, b []byte, reason Reason, kind pack
 	return r
 }
 
-// refuse drops a packet from the tunnel and answers into the tunnel, from an
-// address that the other cluster can place.
+// refuse drops a packet from the tunnel and answers into the tunnel, from an address that is
+// known to the other cluster.
 func (i *Ingress) refuse(t *Table, b []byte, reason Reason, kind packet.ErrorKind, mtu int, now time.Time) Result {
 	r := drop(reason)
 	from := t.external[index(i.ip.Version)]
@@ -51,7 +51,7 @@ func firstValid(a, b netip.Addr) netip.Addr {
 	return b
 }
 
-// index is the index of an IP version in the arrays of a Table.
+// index returns the index of an IP version in the arrays of a Table.
 func index(version uint8) int {
 	if version == 6 {
 		return 1
@@ -59,7 +59,7 @@ func index(version uint8) int {
 	return 0
 }
 
-// strangeSource names the drop of a packet whose source nobody vouches for.
+// strangeSource returns the reason to drop a packet whose source is not allowed.
 func strangeSource(ip *packet.IP, otherwise Reason) Reason {
 	if isMulticast(ip.Dst) {
 		return Multicast
@@ -70,7 +70,7 @@ func strangeSource(ip *packet.IP, otherwise Reason) Reason {
 	return otherwise
 }
 
-// strangeDestination names the drop of a packet that goes nowhere we know.
+// strangeDestination returns the reason to drop a packet whose destination is unknown.
 func strangeDestination(ip *packet.IP) Reason {
 	if isMulticast(ip.Dst) {
 		return Multicast
@@ -85,9 +85,9 @@ func isMulticast(a netip.Addr) bool {
 	return a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// isMartian: addresses that never cross a router (RFC 1812 section 5.3.7,
-// RFC 4291 section 2.5). Nothing can configure them as prefixes either, so this
-// only gives the drop its name.
+// isMartian reports whether an address never crosses a router (RFC 1812 section 5.3.7, RFC
+// 4291 section 2.5). Such addresses cannot be configured as prefixes, so this only selects the
+// drop reason.
 func isMartian(a netip.Addr) bool {
 	if a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() {
 		return true

@@ -2,13 +2,12 @@ package gateway
 
 import "strait.dev/strait/packet"
 
-// passOnCongestion gives a packet from a node the mark that routers on the way put on
-// the header around it (RFC 6040 section 4.2). It reports false for a packet to drop.
+// passOnCongestion copies a congestion mark from the outer header of a packet from a node to
+// the packet (RFC 6040 section 4.2). It reports false for a packet to drop.
 //
-// The tunnel to the other cluster carries no marks: WireGuard's own header says that it
-// understands none, and what arrives with one all the same changes nothing (RFC 6040
-// section 4.3, compatibility mode). A packet's own field crosses it untouched, like its
-// DSCP.
+// The tunnel to the other cluster carries no marks: WireGuard's outer header is Not-ECT, and a
+// mark on a received datagram is ignored (RFC 6040 section 4.3, compatibility mode). The
+// packet's own ECN field and its DSCP cross the tunnel unchanged.
 func passOnCongestion(b []byte, ip *packet.IP, outer uint8) bool {
 	ecn, ok := packet.DecapsulateECN(packet.ECN(b, ip.Version), outer)
 	if ok {

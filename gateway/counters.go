@@ -2,8 +2,8 @@ package gateway
 
 import "sync/atomic"
 
-// Counters of one journey. One goroutine writes, any may read. A journey with
-// several lanes has several Counters: add them up.
+// Counters are the counters of one journey. One goroutine writes, any number may read. A
+// journey with several lanes has several Counters; their sum counts.
 type Counters struct {
 	packets, bytes atomic.Uint64
 	answers        atomic.Uint64
@@ -11,27 +11,27 @@ type Counters struct {
 	drops          [reasonsEnd]atomic.Uint64
 }
 
-// Forwarded gives the packets and bytes (of IP packets as they left, so pieces
-// count each) that a journey sent on its way, to the host stack included.
+// Forwarded returns the packets and bytes that a journey forwarded, to the host stack
+// included. They are counted as sent: each piece of a packet counts.
 func (c *Counters) Forwarded() (packets, bytes uint64) { return c.packets.Load(), c.bytes.Load() }
 
-// Dropped gives the packets dropped for a reason.
+// Dropped returns the number of packets dropped for a reason.
 func (c *Counters) Dropped(r Reason) uint64 { return c.drops[r].Load() }
 
-// Answers gives the ICMP errors sent, and those not sent because of the rate limit.
+// Answers returns the number of ICMP errors sent, and of those suppressed by the rate limit.
 func (c *Counters) Answers() (sent, suppressed uint64) { return c.answers.Load(), c.suppressed.Load() }
 
-// CountForwarded adds a batch. The callers of journeys count what they send,
-// once a batch, since they know about pieces.
+// CountForwarded adds a batch. The callers of journeys count what they send, once per batch,
+// because only they know the number of pieces.
 func (c *Counters) CountForwarded(packets, bytes uint64) {
 	c.packets.Add(packets)
 	c.bytes.Add(bytes)
 }
 
-// CountDropped adds packets that a caller could not send on.
+// CountDropped adds packets that a caller could not send.
 func (c *Counters) CountDropped(r Reason, packets uint64) { c.drops[r].Add(packets) }
 
-// Reasons calls yield for every reason there is.
+// Reasons yields every drop reason.
 func Reasons(yield func(Reason) bool) {
 	for r := UnknownSource; r < reasonsEnd; r++ {
 		if !yield(r) {

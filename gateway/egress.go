@@ -13,43 +13,42 @@ import (
 
 // Egress is the journey from this cluster's nodes into the tunnel:
 //
-//	outer source and VNI ► decapsulate ► Ethernet ► validate IP ► congestion ► anti-spoof ► where to?
-//	► TTL ► grant ► finish what the sender's kernel left undone ► fits? ► NAT ► TTL-1 ► MSS clamp
+//	outer source and VNI ► decapsulate ► Ethernet ► validate IP ► congestion ► anti-spoof ► destination
+//	► TTL ► grant ► complete the work the sender's kernel offloaded ► MTU ► NAT ► TTL-1 ► MSS clamp
 //
-// Every check that ends in an ICMP error precedes the edits of addresses, ports and TTL,
-// so the error quotes the packet with the addresses its sender used. Two edits come
-// earlier: the congestion mark of the outer header (RFC 6040), and a checksum that the
-// sender's kernel left to a network card. Not for concurrent use: one Egress per lane;
-// while the gateway has Flows, its lanes take turns.
+// An ICMP error quotes the packet as its sender sent it, except for what the gateway changes
+// before it decides: the congestion mark, and checksums that the sender's kernel offloaded.
+// Not for concurrent use: one Egress per lane. While the gateway has Flows, its lanes run one
+// at a time.
 type Egress struct {
 	Counters
 
 	g       *Gateway
 	limiter limiter
-	last    struct { // the node of the last frame: frames come in runs
+	last    struct { // cache: consecutive frames often have the same node
 		table *Table
 		key   NodeKey
 		node  *Node
 	}
 	ip, quoted packet.IP
 	pieces     packet.Pieces
-	whole      []byte // a datagram that came in fragments; nil before the first
-	datagram   int    // bytes of UDP payload to cut the packet in hand into, 0 = whole
+	whole      []byte // buffer for a reassembled datagram; nil before the first
+	datagram   int    // UDP payload bytes per piece of the current packet, 0 = do not cut
 
-	reassembled bool // the packet in hand lies in whole
+	reassembled bool // the current packet lies in whole
 	answer      [packet.MaxICMPErrorLen]byte
 }
 
-// NewEgress returns a lane's egress journey.
+// NewEgress returns the egress journey of a lane.
 func NewEgress(g *Gateway) *Egress { return &Egress{g: g} }
 
-// Frame takes one datagram that arrived from a node. It may edit b.
+// Frame processes one datagram from a node. It may edit b.
 func (e *Egress) Frame(b []byte, from Outer, now time.Time) Result {
 	return e.SuperFrame(b, from, 0, now)
 }
 
-// SuperFrame is Frame for a datagram whose inner UDP packet its sender left to a
-// network card to cut into datagrams of size bytes. 0 = there is nothing to cut.
+// SuperFrame is Frame for a datagram whose inner UDP packet its sender left to a network card
+// to segment into datagrams with size bytes of payload; 0 = nothing to segment.
 func (e *Egress) SuperFrame(b []byte, from Outer, size int, now time.Time) Result {
 	t := e.g.Table()
 	e.datagram, e.reassembled = size, false
@@ -87,9 +86,8 @@ func (e *Egress) frame(t *Table, b []byte, from Outer, now time.Time) Result {
 	return drop(FrameEtherType)
 }
 
-// SpansFrame reports whether b is one frame whose inner IP packet, by its own
-// length, reaches to the end of b. Two frames that the kernel coalesced are not.
-// It judges no more than that: b need not be valid.
+// SpansFrame reports whether b is one frame whose inner IP packet, by its own length, ends at
+// the end of b. Two frames that the kernel coalesced are not. b need not be valid otherwise.
 func SpansFrame(b []byte, encapsulation Encapsulation) bool {
 	_, frame, reason := decapsulate(b, encapsulation)
 	if reason != NoReason || len(frame) < packet.EthernetHeaderLen+packet.IPv4HeaderLen {
@@ -105,7 +103,7 @@ func SpansFrame(b []byte, encapsulation Encapsulation) bool {
 	return false
 }
 
-// decapsulate takes the tunnel header off.
+// decapsulate removes the tunnel header.
 func decapsulate(b []byte, encapsulation Encapsulation) (vni uint32, frame []byte, reason Reason) {
 	if encapsulation == VXLAN {
 		vni, frame, fault := vxlan.Decode(b)
@@ -118,7 +116,7 @@ func decapsulate(b []byte, encapsulation Encapsulation) (vni uint32, frame []byt
 	return vni, frame, geneveReason[fault]
 }
 
-// buffer is memory for a datagram that came in fragments.
+// buffer returns the memory for a reassembled datagram.
 func (e *Egress) buffer() []byte {
 	if e.whole == nil {
 		e.whole = make([]byte, packet.MaxLen) // once, for the first such datagram of the lane
@@ -146,7 +144,7 @@ func (e *Egress) node(t *Table, k NodeKey) *Node {
 	return e.last.node
 }
 
-// fromNode takes a frame with an IP packet that a node sent. ecn is of the header around it.
+// fromNode processes a frame with an IP packet from a node. ecn is that of the outer header.
 func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now time.Time) Result {
 	ip, b := &e.ip, frame[packet.EthernetHeaderLen:]
 	if f := packet.Parse(b, ip); f != packet.FaultNone {
@@ -169,7 +167,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	if from == nil {
 		return drop(strangeSource(ip, SpoofedSource))
 	}
-	longest := 0 // fragment of what came in fragments
+	longest := 0 // length of the longest fragment; 0 = not reassembled
 	if from == masqueradedSource && ip.Fragment != packet.Unfragmented {
 		var reason Reason
 		if b, longest, reason = flows.fromNodes.add(&e.Counters, e.buffer(), b, ip, now); b == nil {
@@ -192,11 +190,11 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	}
 	r := Result{Verdict: ToTunnel, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), Reassembled: e.reassembled}
 
-	// What the sender's kernel left to a network card that was never there:
-	// cutting TCP, cutting UDP, or just the checksum.
+	// Complete what the sender's kernel offloaded to a network card: TCP segmentation, UDP
+	// segmentation, or only the checksum.
 	tcp, udp := false, e.datagram != 0 && ip.Proto == packet.ProtoUDP
 	switch {
-	case longest != 0: // it may be cut again, as its sender cut it
+	case longest != 0: // a reassembled datagram may be fragmented as before
 	case udp:
 		longest = min(len(b), int(ip.Header)+packet.UDPHeaderLen+e.datagram)
 	default:
@@ -248,10 +246,10 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	return r
 }
 
-// sender is what lies behind the source of a packet from a node, nil if that is forged:
-// the source must be behind the very node that sent it, and be an address on this side,
-// since an external one stands for another. Or it is a stranger whom the configuration
-// lets leave.
+// sender returns the route of the source of a packet from a node, nil if the source is
+// spoofed: the address must belong to this cluster and be behind the node that sent it; an
+// external address is never a valid source. A source without a node is valid if the
+// configuration masquerades it.
 func (t *Table) sender(f *Flows, node *Node, src netip.Addr) *route {
 	from, ok := t.local.Lookup(src)
 	switch {
@@ -263,7 +261,8 @@ func (t *Table) sender(f *Flows, node *Node, src netip.Addr) *route {
 	return nil
 }
 
-// mayLeave says whether what lies behind a local route may talk to the remote cluster.
+// mayLeave returns the reason why a local source may not talk to the remote cluster, or
+// NoReason.
 func (t *Table) mayLeave(from *route, src netip.Addr) Reason {
 	switch {
 	case from.external != nil, from == masqueradedSource:
@@ -277,10 +276,10 @@ func (t *Table) mayLeave(from *route, src netip.Addr) Reason {
 	return NoReason
 }
 
-// leave gives the packet its addresses in the remote cluster: source by from (pods keep
-// theirs, strangers get as), destination by remote. A packet quoted by an ICMP error
-// travelled the other way, so its source changes like our destination and its
-// destination like our source. f may be nil.
+// leave translates the packet's addresses for the remote cluster: the source by from (pods
+// keep theirs, masqueraded sources get as), the destination by remote. A packet quoted by an
+// ICMP error travelled in the opposite direction, so its source is translated like the
+// destination here and its destination like the source. f may be nil.
 func leave(t *Table, f *Flows, b []byte, ip, q *packet.IP, from *route, as nat.Endpoint, remote *nat.Map) Reason {
 	if packet.IsICMPError(b, ip) {
 		if reason := quoteLeaves(t, f, b, ip, q, &as); reason != NoReason {
@@ -296,8 +295,8 @@ func leave(t *Table, f *Flows, b []byte, ip, q *packet.IP, from *route, as nat.E
 	return NoReason
 }
 
-// quoteLeaves translates what an ICMP error quotes. as becomes the external end of the
-// flow that the quoted packet belongs to, if it is of a stranger.
+// quoteLeaves translates the quote of an ICMP error. as becomes the external endpoint of the
+// flow of the quoted packet, if its destination is masqueraded.
 func quoteLeaves(t *Table, f *Flows, b []byte, ip, q *packet.IP, as *nat.Endpoint) Reason {
 	quote, reason := readQuote(b, ip, q)
 	if reason != NoReason {
@@ -309,7 +308,7 @@ func quoteLeaves(t *Table, f *Flows, b []byte, ip, q *packet.IP, as *nat.Endpoin
 	}
 	if receiver, ok := t.local.Lookup(q.Dst); ok {
 		if t.mayLeave(receiver, q.Dst) != NoReason {
-			return ICMPUnrelated // nothing from there can have reached that one
+			return ICMPUnrelated // no packet from the remote can have reached that address
 		}
 		nat.RewriteQuote(b, ip, quote, q, sender, receiver.external)
 		return NoReason

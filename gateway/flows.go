@@ -10,13 +10,13 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Flows is the state that masquerading needs and a Table is too short-lived for: the
-// flows, and fragments that wait for the rest of their datagrams, since ports are in the
-// first alone. It belongs to one Gateway.
+// Flows is the state for masquerading, which must outlive a Table: the flows, and fragments
+// that wait for the rest of their datagrams, because only the first fragment has ports. It
+// belongs to one Gateway.
 //
-// Packets from nodes take turns: whoever reads the overlay is the only one that creates
-// flows. Packets from tunnels come by as many goroutines as there are links; they share
-// a lock with nobody, but for fragments among themselves.
+// Packets from nodes are processed by one goroutine at a time, the reader of the overlay, and
+// only they create flows. Packets from tunnels are processed by one goroutine per link; only
+// their fragments share a lock.
 type Flows struct {
 	*nat.Masquerade
 	flows, perSource int
@@ -25,24 +25,24 @@ type Flows struct {
 	ids                   atomic.Uint32 // identification of datagrams that leave, RFC 6864 section 4.1
 }
 
-// FlowsConfig are the bounds of Flows.
+// FlowsConfig configures Flows.
 type FlowsConfig struct {
 	Flows, FlowsPerSource int
-	// Random is where ports come from. Nobody outside may guess what it gives next.
+	// Random chooses ports. Its output must be unpredictable.
 	Random rand.Source
 	Epoch  time.Time // now, or earlier
 }
 
 const (
-	// fragmentBytes bounds the fragments that wait in one direction.
+	// fragmentBytes is the memory for waiting fragments per direction.
 	fragmentBytes = 1 << 20
-	// fragmentsPerSource bounds the datagrams that one source has waiting.
+	// fragmentsPerSource limits the waiting datagrams of one source.
 	fragmentsPerSource = 64
-	// fragmentTimeout is how long fragments wait: as long as Linux lets them.
+	// fragmentTimeout is how long fragments wait; the same as in Linux.
 	fragmentTimeout = 30 * time.Second
 )
 
-// NewFlows allocates all the memory that flows will ever have.
+// NewFlows allocates all the memory that the flows will use.
 func NewFlows(c FlowsConfig) *Flows {
 	f := &Flows{flows: c.Flows, perSource: c.FlowsPerSource, Masquerade: nat.NewMasquerade(nat.MasqueradeConfig{
 		Flows: c.Flows, FlowsPerSource: c.FlowsPerSource, Random: c.Random, Epoch: c.Epoch,
@@ -59,26 +59,27 @@ func newReassembly(random rand.Source) *packet.Reassembly {
 	})
 }
 
-// Expire ends what has timed out. It is called about once a second, beside everything else.
+// Expire removes what has timed out. Call it about once a second; it may be called
+// concurrently with all other methods.
 func (f *Flows) Expire(now time.Time) {
 	f.Masquerade.Expire(now)
 	f.fromNodes.expire(now)
 	f.fromTunnel.expire(now)
 }
 
-// Has reports whether these are the bounds that the flows were made with.
+// Has reports whether the flows were created with these limits.
 func (f *Flows) Has(flows, perSource int) bool { return f.flows == flows && f.perSource == perSource }
 
-// SetFlows gives the gateway the state for masquerading, or takes it away with nil. Flows
-// of the state before have ended with it.
+// SetFlows installs the state for masquerading, or removes it with nil. The flows of the
+// previous state end.
 func (g *Gateway) SetFlows(f *Flows) { g.flows.Store(f) }
 
-// Flows is the gateway's state of masquerading, nil when there is none.
+// Flows returns the state for masquerading, nil if there is none.
 func (g *Gateway) Flows() *Flows { return g.flows.Load() }
 
-// masquerades says whether a source that is behind no node may leave all the same: it
-// must be named, and be nobody else's. What the remote cluster is seen as, what it was
-// granted here, and what is no host anywhere never is.
+// masquerades reports whether a source behind no node is masqueraded: the configuration must
+// list it, and it must not be an address of the remote cluster as seen here, a granted
+// address, or an address that no host can have.
 func (t *Table) masquerades(src netip.Addr) bool {
 	if !t.masqueraded.Lookup(src) {
 		return false
@@ -92,7 +93,7 @@ func (t *Table) masquerades(src netip.Addr) bool {
 	return t.external[packet.FamilyIndex(src)].IsValid() && !isMartian(src) && !isMulticast(src)
 }
 
-// FragmentBytes is the memory of fragments that wait, from nodes and from tunnels.
+// FragmentBytes returns the memory of waiting fragments, from nodes and from tunnels.
 func (f *Flows) FragmentBytes() (egress, ingress int64) {
 	return f.fromNodes.reassembly.Stats().Bytes, f.fromTunnel.reassembly.Stats().Bytes
 }

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 )
 
-// Gateway is what the journeys of one gateway share: the current table, and what
+// Gateway is the state that the journeys of one gateway share: the current table, and what
 // one direction learns for the other. All methods are safe for concurrent use.
 type Gateway struct {
 	table atomic.Pointer[Table]
@@ -13,17 +13,17 @@ type Gateway struct {
 	hints segmentHints
 }
 
-// New returns a gateway that works on t, which must not be nil.
+// New returns a gateway with the table t, which must not be nil.
 func New(t *Table) *Gateway {
 	g := new(Gateway)
 	g.table.Store(t)
 	return g
 }
 
-// Table is the current table.
+// Table returns the current table.
 func (g *Gateway) Table() *Table { return g.table.Load() }
 
-// SetTable replaces the table. Packets from now on are decided by t; nothing waits.
+// SetTable replaces the table without blocking. Later packets use t.
 func (g *Gateway) SetTable(t *Table) { g.table.Store(t) }
 
 // SetTap installs a tap, or removes it with nil.

@@ -7,8 +7,8 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// stay takes a packet from a node that is not for the remote cluster: it is for the
-// gateway itself, or for an external address of this side.
+// stay processes a packet from a node that is not for the remote cluster: for the gateway
+// itself, or for an external address of this cluster.
 func (e *Egress) stay(t *Table, f *Flows, node *Node, from *route, b []byte, now time.Time) Result {
 	ip := &e.ip
 	to, ok := t.local.Lookup(ip.Dst)
@@ -24,18 +24,18 @@ func (e *Egress) stay(t *Table, f *Flows, node *Node, from *route, b []byte, now
 	return e.refuse(t, node, b, strangeDestination(ip), packet.Prohibited, 0, now)
 }
 
-// turn is how a packet goes out and in again without leaving: by a map of prefixes or to
-// the end of a masqueraded flow, on each side.
+// turn is the translation of a hairpinned packet: on each side by a prefix map, or to the
+// endpoint of a masqueraded flow.
 type turn struct {
 	out, in    *nat.Map
 	as, inside nat.Endpoint
 	node       *Node
 }
 
-// hairpin sends a packet from one of this side to another whom it knows by an external
-// address: with an external source too, as if it had come in from the remote cluster
-// (RFC 4787 REQ-9, RFC 5382 REQ-8). Pods have no external address of their own, since the
-// remote cluster chooses how it sees them; here they are masqueraded.
+// hairpin forwards a packet from a node to an external address of the same cluster. The packet
+// gets an external source too, as if it had come from the remote cluster (RFC 4787 REQ-9, RFC
+// 5382 REQ-8). Pods have no external address in this cluster, because the remote cluster
+// chooses how it maps them; their packets are masqueraded.
 func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []byte, now time.Time) Result {
 	ip := &e.ip
 	if ip.TTL <= 1 {
@@ -75,8 +75,8 @@ func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []by
 	return r
 }
 
-// findTurn finds the way of a packet that is no ICMP error. It edits nothing but the
-// identification.
+// findTurn returns the translation of a packet that is not an ICMP error. It changes nothing
+// but the identification.
 func (e *Egress) findTurn(t *Table, f *Flows, node *Node, from, to *route, b []byte, now time.Time) (way turn, reason Reason) {
 	ip := &e.ip
 	remote, known := nat.Destination(b, ip)
@@ -104,8 +104,8 @@ func (e *Egress) findTurn(t *Table, f *Flows, node *Node, from, to *route, b []b
 	return way, reason
 }
 
-// turnQuote finds the way of an ICMP error about a packet that was turned, and translates
-// what it quotes (RFC 5508 REQ-7).
+// turnQuote returns the translation of an ICMP error about a hairpinned packet, and translates
+// the quote (RFC 5508 REQ-7).
 func (e *Egress) turnQuote(t *Table, f *Flows, _ *Node, from, _ *route, b []byte, _ time.Time) (way turn, reason Reason) {
 	ip, q := &e.ip, &e.quoted
 	quote, reason := readQuote(b, ip, q)
@@ -121,7 +121,7 @@ func (e *Egress) turnQuote(t *Table, f *Flows, _ *Node, from, _ *route, b []byte
 		return way, ICMPUnrelated
 	}
 
-	// Where the quoted packet had gone, as its sender knew it.
+	// The external destination of the quoted packet, as its sender addressed it.
 	external, _ := nat.Destination(quote, q)
 	var replaceDst, replaceSrc bool
 	if receiver.external != nil {
@@ -131,7 +131,7 @@ func (e *Egress) turnQuote(t *Table, f *Flows, _ *Node, from, _ *route, b []byte
 			return way, ICMPUnrelated
 		}
 	}
-	// Whence it came.
+	// The source of the quoted packet.
 	if way.in, way.node = sender.internal, sender.node; way.node == nil {
 		if f == nil {
 			return way, ICMPUnrelated

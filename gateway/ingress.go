@@ -9,12 +9,11 @@ import (
 
 // Ingress is the journey from the tunnel to this cluster's nodes:
 //
-//	validate IP ► may the remote send this? ► may it reach that? ► where is it? ► own host?
-//	► TTL ► fits? ► NAT ► TTL-1 ► MSS clamp
+//	validate IP ► source granted? ► destination granted? ► route ► own host?
+//	► TTL ► MTU ► NAT ► TTL-1 ► MSS clamp
 //
-// Everything is decided before anything is edited, so that an ICMP error quotes
-// the packet as the other cluster sent it. Not for concurrent use: one Ingress
-// per lane.
+// All decisions come before all edits, so that an ICMP error quotes the packet as the other
+// cluster sent it. Not for concurrent use: one Ingress per lane.
 type Ingress struct {
 	Counters
 
@@ -22,16 +21,16 @@ type Ingress struct {
 	limiter    limiter
 	ip, quoted packet.IP
 	pieces     packet.Pieces
-	whole      []byte // a datagram that came in fragments; nil before the first
+	whole      []byte // buffer for a reassembled datagram; nil before the first
 	answer     [packet.MaxICMPErrorLen]byte
 }
 
-// NewIngress returns a lane's ingress journey.
+// NewIngress returns the ingress journey of a lane.
 func NewIngress(g *Gateway) *Ingress { return &Ingress{g: g} }
 
-// Packet takes one decrypted IP packet. It may edit b. Link-local packets are
-// the tunnel's own traffic and go to the host stack as they are; WireGuard has
-// checked that they come from this link's peer.
+// Packet processes one decrypted IP packet. It may edit b. Link-local packets are the tunnel's
+// own traffic and go to the host stack unchanged; WireGuard has checked that they come from
+// this link's peer.
 func (i *Ingress) Packet(b []byte, now time.Time) Result {
 	t := i.g.Table()
 	r := i.packet(t, b, now)
@@ -64,11 +63,11 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		return i.refuse(t, b, NoNode, packet.HostUnreachable, 0, now)
 	}
 	if to.inside {
-		// Even where a grant holds it: answers would leave from the external address.
+		// Even if a grant contains the address: replies would have the external address.
 		return i.refuse(t, b, DestinationNotGranted, packet.Prohibited, 0, now)
 	}
 	node, longest, reassembled := to.node, 0, false
-	var inside nat.Endpoint // of a masqueraded flow
+	var inside nat.Endpoint // the inside endpoint of a masqueraded flow
 	if flows := i.g.flows.Load(); to.masquerade && flows != nil {
 		var reason Reason
 		if ip.Fragment != packet.Unfragmented {
@@ -82,7 +81,7 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 		}
 	}
 	if node == nil {
-		// The host stack sees the remote as the rest of this cluster does.
+		// The host stack sees the remote cluster under the same addresses as this cluster.
 		if reason := i.enter(t, b, seen, to.internal, nat.Endpoint{}); reason != NoReason {
 			return drop(reason)
 		}
@@ -117,7 +116,7 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 	return r
 }
 
-// buffer is memory for a datagram that came in fragments.
+// buffer returns the memory for a reassembled datagram.
 func (i *Ingress) buffer() []byte {
 	if i.whole == nil {
 		i.whole = make([]byte, packet.MaxLen) // once, for the first such datagram of the link
@@ -125,10 +124,11 @@ func (i *Ingress) buffer() []byte {
 	return i.whole
 }
 
-// enter gives the packet its addresses in this cluster: source by seen,
-// destination by internal (nil: pods keep theirs), or the inside of a masqueraded flow
-// if that is valid. A packet quoted by an ICMP error travelled the other way, so its
-// source changes like our destination and its destination like our source.
+// enter translates the packet's addresses for this cluster: the source by seen, the
+// destination by internal (nil: pods keep theirs) or to the inside endpoint of a masqueraded
+// flow, if inside is valid. A packet quoted by an ICMP error travelled in the opposite
+// direction, so its source is translated like the destination here and its destination like
+// the source.
 func (i *Ingress) enter(t *Table, b []byte, seen, internal *nat.Map, inside nat.Endpoint) Reason {
 	ip, q, masqueraded := &i.ip, &i.quoted, inside.Addr.IsValid()
 	if packet.IsICMPError(b, ip) {
@@ -142,7 +142,7 @@ func (i *Ingress) enter(t *Table, b []byte, seen, internal *nat.Map, inside nat.
 		}
 		sender, ok := t.local.Lookup(q.Src)
 		if _, granted := t.granted.Lookup(q.Src); !ok || !granted {
-			return ICMPUnrelated // that one cannot have sent anything there
+			return ICMPUnrelated // that address cannot have sent to the remote
 		}
 		if masqueraded {
 			nat.RewriteQuote(b, ip, quote, q, nil, receiver)
@@ -161,9 +161,9 @@ func (i *Ingress) enter(t *Table, b []byte, seen, internal *nat.Map, inside nat.
 	return NoReason
 }
 
-// readQuote finds the packet that an ICMP error quotes and checks that the error
-// came unharmed: an update of a wrong checksum would stay wrong, but what it
-// says might have been acted on here (RFC 5508 REQ-3).
+// readQuote returns the packet that an ICMP error quotes. It verifies the checksum of the error
+// first: an incremental update keeps a wrong checksum wrong, but the gateway would already have
+// used the contents (RFC 5508 REQ-3).
 func readQuote(b []byte, ip *packet.IP, q *packet.IP) ([]byte, Reason) {
 	if !packet.ICMPChecksumOK(b, ip) {
 		return nil, ICMPChecksum

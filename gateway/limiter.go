@@ -8,19 +8,19 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Limits on ICMP errors, which a gateway must have (RFC 1812 section 4.3.2.8,
-// RFC 4443 section 2.4 f). Both of a journey's limits must allow an error.
+// Rate limits of ICMP errors, which a router must have (RFC 1812 section 4.3.2.8, RFC 4443
+// section 2.4 f). Both limits of a journey must allow an error.
 const (
-	errorInterval       = time.Second / 1000 // in all
+	errorInterval       = time.Second / 1000 // total
 	errorBurst          = 50
 	sourceErrorInterval = time.Second / 50 // about the packets of one source
 	sourceErrorBurst    = 20               // enough for a traceroute with three probes a hop
 	limiterSources      = 256
 )
 
-// limiter is a token bucket for all errors and one for each of a few hundred
-// groups of sources, so that one noisy source does not silence the errors that
-// the others need for path MTU discovery. Not for concurrent use.
+// limiter has a token bucket for all errors and one for each of a few hundred groups of
+// sources, so that one source cannot suppress the errors that others need for path MTU
+// discovery. Not for concurrent use.
 type limiter struct {
 	all     ratelimit.Bucket
 	sources [limiterSources]ratelimit.Bucket

@@ -7,16 +7,16 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Tunnel is what the gateway's own WireGuard datagrams can be known by: its addresses on
-// the machine, and the UDP port that they leave from, 0 if any.
+// Tunnel identifies the gateway's own WireGuard datagrams: its addresses on the machine, and
+// their UDP source port, 0 if any.
 type Tunnel struct {
 	Addresses []netip.Addr
 	Port      uint16
 }
 
-// KeepOut makes the table drop datagrams of the gateway's own tunnel that come back from
-// a node: when the route to the peer leads into the tunnel, each would be wrapped again,
-// and grow until its fragments circled for ever. It is called before the table is used.
+// KeepOut makes the table drop datagrams of the gateway's own tunnel that a node sends back. If
+// the route to the peer leads into the tunnel, each datagram would be encapsulated again and
+// again. Call it before the table is used.
 func (t *Table) KeepOut(own Tunnel) {
 	t.tunnelPort = own.Port
 	t.tunnelFrom = make(map[netip.Addr]struct{}, len(own.Addresses))

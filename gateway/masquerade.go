@@ -7,9 +7,9 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// masquerade gives a stranger's packet the external end of its flow. An ICMP error has
-// the flow of the packet that it quotes, and until that is found the gateway's address.
-// The packet is left as it is, but for its identification.
+// masquerade returns the external endpoint for a packet of a masqueraded source. For an ICMP
+// error it is the gateway's address; the flow of the quoted packet is looked up later. The
+// packet is unchanged, except for its identification.
 func (t *Table) masquerade(f *Flows, b []byte, ip *packet.IP, node *Node, now time.Time) (as nat.Endpoint, reason Reason) {
 	if packet.IsICMPError(b, ip) {
 		return nat.Endpoint{Addr: t.external[index(ip.Version)]}, NoReason
@@ -34,8 +34,8 @@ var natReason = [...]Reason{
 	nat.Unsupported: NATProtocol,
 }
 
-// outsideOf is the external end of the flow that a quoted packet, which went to its
-// inside, belongs to.
+// outsideOf returns the external endpoint of the flow of a quoted packet that went to its
+// inside endpoint.
 func (f *Flows) outsideOf(quote []byte, q *packet.IP) (nat.Endpoint, bool) {
 	inside, ok := nat.Destination(quote, q)
 	remote, known := nat.Source(quote, q)
@@ -45,8 +45,8 @@ func (f *Flows) outsideOf(quote []byte, q *packet.IP) (nat.Endpoint, bool) {
 	return f.Outside(q.Proto, inside, remote)
 }
 
-// unmasquerade finds whose a packet is that the remote cluster sent to the gateway's
-// external address. No node and no reason: it is for the gateway itself.
+// unmasquerade returns the inside endpoint and the node for a packet from the remote cluster to
+// the gateway's external address. No node and no reason means the gateway itself.
 func (i *Ingress) unmasquerade(t *Table, f *Flows, b []byte, seen *nat.Map, now time.Time) (inside nat.Endpoint, node *Node, reason Reason) {
 	ip := &i.ip
 	if packet.IsICMPError(b, ip) {
@@ -65,8 +65,8 @@ func (i *Ingress) unmasquerade(t *Table, f *Flows, b []byte, seen *nat.Map, now 
 	return t.behind(inside, origin)
 }
 
-// unmasqueradeQuote is the same for an ICMP error: it goes where the packet that it
-// quotes came from.
+// unmasqueradeQuote is unmasquerade for an ICMP error: it goes to the source of the packet that
+// it quotes.
 func (i *Ingress) unmasqueradeQuote(t *Table, f *Flows, b []byte) (inside nat.Endpoint, node *Node, reason Reason) {
 	q := &i.quoted
 	quote, reason := readQuote(b, &i.ip, q)
@@ -85,12 +85,12 @@ func (i *Ingress) unmasqueradeQuote(t *Table, f *Flows, b []byte) (inside nat.En
 	remote.Addr = receiver.Translate(remote.Addr)
 	inside, origin, ok := f.Inside(q.Proto, remote, external)
 	if !ok {
-		return inside, nil, NoReason // about what the gateway itself sent, or RFC 5508 REQ-4: the host drops it
+		return inside, nil, NoReason // about a packet of the gateway itself; else the host drops it, RFC 5508 REQ-4
 	}
 	return t.behind(inside, origin)
 }
 
-// behind is the node that the last packet of a flow came from.
+// behind returns the node that the last packet of a flow came from.
 func (t *Table) behind(inside nat.Endpoint, origin uint32) (nat.Endpoint, *Node, Reason) {
 	node := t.origins[origin]
 	if node == nil {

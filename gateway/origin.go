@@ -5,9 +5,9 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Origin is the journey of what the gateway's own host stack sends: to a node,
-// or into the tunnel. The host lives in this cluster and sees the remote as the
-// rest of the cluster does. Not for concurrent use.
+// Origin is the journey of packets that the gateway's own host stack sends: to a node, or into
+// the tunnel. The host belongs to this cluster and sees the remote under the same addresses as
+// the cluster. Not for concurrent use.
 type Origin struct {
 	Counters
 
@@ -15,11 +15,11 @@ type Origin struct {
 	ip, quoted packet.IP
 }
 
-// NewOrigin returns the journey of the host's packets.
+// NewOrigin returns the journey of the host stack's packets.
 func NewOrigin(g *Gateway) *Origin { return &Origin{g: g} }
 
-// Packet takes one IP packet from the host stack. It may edit b. The packet fits
-// every leg: the host's interface has the MTU of the whole way.
+// Packet processes one IP packet from the host stack. It may edit b. The packet fits every leg:
+// the host's interface has the MTU of the whole path.
 func (o *Origin) Packet(b []byte) Result {
 	r := o.packet(o.g.Table(), b)
 	if r.Verdict == Drop {

@@ -2,30 +2,30 @@ package gateway
 
 import "strait.dev/strait/packet"
 
-// Reason says why a packet went no further. The zero value means that it did.
+// Reason is why a packet was dropped. The zero value means that it was not.
 type Reason uint8
 
-// Reasons, in the order in which a packet meets them. Each is counted apart and
-// exported under its String as the label "reason".
+// Reasons, in the order in which they are checked. Each is counted separately and exported with
+// its String as the label "reason".
 const (
 	NoReason Reason = iota
 
-	// The frame around it, from a node.
-	UnknownSource  // outer source is the address of no node
+	// The frame, from a node.
+	UnknownSource  // outer source is not a node's address
 	WrongVNI       // outer source is a node, but not with this VNI and encapsulation
 	FrameTruncated // shorter than its headers
 	GeneveVersion  // RFC 8926 section 3.4: version is not 0
 	GeneveControl  // control packet (O bit), carries no payload to forward
-	GeneveCritical // critical option (C bit or option class), none is known here
+	GeneveCritical // critical option (C bit or option class), none is supported
 	GeneveOptions  // option lengths do not add up
 	GeneveProtocol // payload is not Ethernet
 	VXLANFlags     // RFC 7348 section 5: I flag is not set
-	FrameLoop      // sent by the gateway itself: it, or a datagram of its tunnel, came back
+	FrameLoop      // loop: a frame that the gateway sent, or a datagram of its own tunnel
 	FrameEtherType // neither IPv4, IPv6 nor ARP
-	FrameNeighbour // ARP or neighbour discovery that asks nothing of the gateway
-	ECN            // congestion on the way, and a sender that cannot be told, RFC 6040 section 4.2
+	FrameNeighbour // ARP or neighbour discovery that is not a request for the gateway's address
+	ECN            // congestion on the path, and the inner transport is not ECN-capable, RFC 6040 section 4.2
 
-	// The IP packet, whichever side it comes from.
+	// The IP packet, in either direction.
 	IPTruncated
 	IPVersion
 	IPHeader
@@ -35,38 +35,38 @@ const (
 	IPSourceRoute // source route option or type 0 routing header
 	IPExtension   // IPv6 extension header chain cut short, too long or malformed
 	IPFragment    // a fragment that cannot be part of any datagram
-	Multicast     // multicast or broadcast destination: joins no clusters
+	Multicast     // multicast or broadcast destination, which is not forwarded between clusters
 	Martian       // source or destination that never crosses a router
 
-	// Who may talk to whom.
+	// Permissions.
 	SpoofedSource         // inner source is not behind the node that sent it
-	SourceNotGranted      // source outside what this side exports, or the remote was given
-	NoExternalAddress     // a node or gateway without an address in the other cluster
+	SourceNotGranted      // source outside the prefixes that this cluster exports, or that the remote was granted
+	NoExternalAddress     // a node or gateway without an external address
 	DestinationNotGranted // destination outside of the grant
-	NoNode                // granted, but no node has it
+	NoNode                // granted, but behind no node
 
 	// Masquerade.
-	FragmentMemory  // no room to wait for the rest of the datagram
+	FragmentMemory  // no memory for the fragments of the datagram
 	FragmentOverlap // fragments that overlap or do not make a datagram, RFC 5722
-	FragmentTimeout // the rest of the datagram did not come
+	FragmentTimeout // the rest of the datagram did not arrive in time
 	NATProtocol     // neither TCP, UDP nor an ICMP query
-	NATQuota        // the source has all the flows that one may have, RFC 6888 REQ-4
+	NATQuota        // the source has its maximum number of flows, RFC 6888 REQ-4
 	NATExhausted    // no flow or no port is left, RFC 5508 REQ-8
-	NATNoMapping    // nothing here has sent there, RFC 4787 REQ-8
+	NATNoMapping    // no flow of this cluster to that remote address, RFC 4787 REQ-8
 
-	// Forwarding it.
+	// Forwarding.
 	TTLExceeded
-	TooBig        // larger than the next leg carries, and may not be fragmented
+	TooBig        // larger than the MTU of the next leg, and may not be fragmented
 	UpperHeader   // TCP, UDP or ICMP header cut short where it has to be edited
 	ICMPChecksum  // ICMP error with a wrong checksum, RFC 5508 REQ-3
-	ICMPQuote     // ICMP error whose quoted packet cannot be read
+	ICMPQuote     // ICMP error whose quoted packet is malformed
 	ICMPUnrelated // ICMP error about a packet that cannot have crossed this gateway, RFC 5508 REQ-4
 
-	// The way out.
-	NoPeer       // nobody knows yet where the remote gateway is
-	TunnelQueue  // too many packets of the gateway's own wait for the tunnel
+	// Sending.
+	NoPeer       // the address of the remote gateway is not known yet
+	TunnelQueue  // too many of the gateway's own packets wait for the tunnel
 	UnderlaySend // the kernel did not take the datagram
-	Panic        // a fault of this program, contained
+	Panic        // a bug in this program; the panic was recovered
 	reasonsEnd
 )
 
@@ -89,7 +89,7 @@ var reasonNames = [reasonsEnd]string{
 
 func (r Reason) String() string { return reasonNames[r] }
 
-// reasonOf maps what packet.Parse finds.
+// reasonOf maps the faults of packet.Parse.
 var reasonOf = [...]Reason{
 	packet.FaultTruncated:   IPTruncated,
 	packet.FaultVersion:     IPVersion,

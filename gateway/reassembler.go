@@ -7,17 +7,16 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// reassembler is the fragments of one direction. Its lock is that of fragments alone.
+// reassembler reassembles the fragments of one direction. Only fragments take its lock.
 type reassembler struct {
 	mu         sync.Mutex
 	reassembly *packet.Reassembly
-	counted    packet.ReassemblyStats // of what was lost
+	counted    packet.ReassemblyStats // losses counted so far
 }
 
-// add adds a fragment to the rest of its datagram. When that is whole, a copy of it is
-// made in buffer, which has to hold packet.MaxLen bytes, with the length of its longest
-// fragment, and ip is that of the whole. Until then whole is nil, with the reason if the
-// fragment was dropped and NoReason if it waits.
+// add adds a fragment to its datagram. When the datagram is complete, add copies it to buffer,
+// which must hold packet.MaxLen bytes, returns it with the length of its longest fragment, and
+// fills ip from it. Until then whole is nil, and reason is NoReason if the fragment waits.
 func (g *reassembler) add(c *Counters, buffer, b []byte, ip *packet.IP, now time.Time) (whole []byte, longest int, reason Reason) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -36,7 +35,7 @@ func (g *reassembler) add(c *Counters, buffer, b []byte, ip *packet.IP, now time
 	return buffer[:copy(buffer, b)], longest, NoReason
 }
 
-// expire forgets datagrams that have waited too long; the next fragment counts them.
+// expire removes datagrams that have waited too long; the next fragment counts them.
 func (g *reassembler) expire(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -52,8 +51,8 @@ var reassemblyReason = [...]Reason{
 	packet.ReassemblyECN:     ECN,
 }
 
-// cut cuts a packet that is larger than mtu. An IPv6 packet was put together here, so f is
-// there. It reports false for headers that no first fragment has room for.
+// cut fragments a packet larger than mtu. An IPv6 packet larger than mtu was reassembled here,
+// so f is not nil. It reports false if the headers do not fit a first fragment.
 func (f *Flows) cut(p *packet.Pieces, b []byte, ip *packet.IP, mtu int) bool {
 	if ip.Version == 6 {
 		return p.FragmentsV6(b, ip, mtu, f.ids.Add(1))

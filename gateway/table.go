@@ -12,66 +12,64 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Table is everything the journeys look up: who the nodes are, what lies behind
-// them, what the remote cluster may send and reach, and under which addresses
-// each cluster appears to the other.
+// Table is everything that the journeys look up: the nodes, the prefixes behind them, what the
+// remote cluster may send and reach, and under which addresses each cluster appears to the
+// other.
 //
-// A Table is immutable and safe for concurrent use. A zero or nil Table is not
-// valid; a Table made from a configuration without nodes, grants or remote
-// prefixes drops everything.
+// A Table is immutable and safe for concurrent use. A zero or nil Table is not valid. A Table
+// from a configuration without nodes, grants or remote prefixes drops everything.
 type Table struct {
 	nodes   map[NodeKey]*Node
-	sources map[netip.Addr]struct{} // outer addresses of nodes, to tell a stranger from a wrong VNI
+	sources map[netip.Addr]struct{} // outer addresses of nodes, to distinguish UnknownSource from WrongVNI
 
-	// local: every address on this side, by longest prefix. Pods' prefixes,
-	// nodes' internal and external addresses, the gateway's own.
+	// local: all addresses of this cluster, by longest prefix: pod prefixes, internal and
+	// external addresses of nodes, the gateway's own addresses.
 	local *bart.Table[*route]
-	// granted: what the remote cluster may reach here, and what may reach it
-	// from here.
+	// granted: what the remote cluster may reach here, and what may reach it from here.
 	granted *bart.Fast[struct{}]
-	// seen: how this cluster sees the remote -> what it really is there.
+	// seen: remote addresses as seen by this cluster -> the real addresses there.
 	seen *bart.Fast[*nat.Map]
-	// remote: what the remote cluster sends from -> how this cluster sees it.
+	// remote: real addresses in the remote cluster -> how this cluster sees them.
 	remote *bart.Fast[*nat.Map]
-	// masqueraded are further sources that may leave; they are masqueraded.
+	// masqueraded: additional sources that may leave; they are masqueraded.
 	masqueraded *bart.Lite
-	// origins: nodes by what flows remember of them, the VNI.
+	// origins: nodes by VNI, which flows store as their origin.
 	origins map[uint32]*Node
 
 	mapped     []netip.Addr // external addresses that stand for targets outside of the pod network
 	mac        packet.MAC
-	internal   [2]netip.Addr           // the gateway itself, IPv4 and IPv6; invalid = none
-	external   [2]netip.Addr           // how it appears to the remote cluster
+	internal   [2]netip.Addr           // the gateway's internal address, IPv4 and IPv6; invalid = none
+	external   [2]netip.Addr           // the gateway's external address
 	addresses  []netip.Addr            // all of the gateway's own
-	outside    []netip.Addr            // the external ones of these
+	outside    []netip.Addr            // all external addresses of the gateway
 	overlayMTU int                     // largest inner packet that a node leg carries
-	tunnelMTU  int                     // largest inner packet that the whole way carries
-	tunnelFrom map[netip.Addr]struct{} // where the gateway's own tunnel sends from
+	tunnelMTU  int                     // largest inner packet that the whole path carries
+	tunnelFrom map[netip.Addr]struct{} // source addresses of the gateway's own tunnel
 	tunnelPort uint16                  // and its port; 0 = any
 	mss        [2]uint16               // MSS clamp for IPv4 and IPv6; 0 = off
 }
 
-// route says what lies behind a local prefix.
+// route is the target of a local prefix.
 type route struct {
 	node       *Node    // nil: the gateway's own host
-	external   *nat.Map // a node's internal address: under which it leaves (egress source)
-	internal   *nat.Map // a node's external address: what it stands for (ingress destination)
-	inside     bool     // an internal address: nothing of the remote cluster's business
-	orphan     bool     // one without an external one: cannot leave
-	masquerade bool     // leaves masqueraded; behind the gateway's external address: may be the way back
+	external   *nat.Map // a node's internal address: its external address (egress source)
+	internal   *nat.Map // a node's external address: its internal address (ingress destination)
+	inside     bool     // an internal address: not reachable for the remote cluster
+	orphan     bool     // an internal address without an external one: cannot leave
+	masquerade bool     // source: leaves masqueraded; the gateway's external address: may receive replies of masqueraded flows
 }
 
-// masqueradedSource is what lies behind an address that is masqueraded.
+// masqueradedSource is the route of all addresses that are masqueraded.
 var masqueradedSource = &route{masquerade: true}
 
-// MTUs are the inner MTUs, in bytes of IP packet, that the legs of a gateway carry.
+// MTUs are the inner MTUs of a gateway's legs, in bytes of IP packet.
 type MTUs struct {
 	Overlay int // between node and gateway
 	Tunnel  int // the smallest of the overlay, the tunnel, and what the remote announced
 }
 
-// NewTable builds the table for a valid configuration. handle, if not nil, gives
-// each node its Handle.
+// NewTable builds the table for a valid configuration. If handle is not nil, it returns the
+// Handle of each node.
 func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, error) {
 	t := &Table{
 		nodes:       make(map[NodeKey]*Node, len(c.Overlay.Nodes)),
@@ -124,8 +122,8 @@ func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, erro
 	return t, nil
 }
 
-// clamp is the MSS that fits the MTU: without TCP options, RFC 6691. family is 0
-// for IPv4, 1 for IPv6.
+// clamp returns the MSS that fits the MTU, without TCP options: RFC 6691. family is 0 for IPv4,
+// 1 for IPv6.
 func clamp(c config.MSSClamp, mtu, family int) uint16 {
 	fits := mtu - packet.TCPHeaderLen - [...]int{packet.IPv4HeaderLen, packet.IPv6HeaderLen}[family]
 	switch {
@@ -137,7 +135,7 @@ func clamp(c config.MSSClamp, mtu, family int) uint16 {
 	return uint16(min(max(fits, 1), packet.MaxLen))
 }
 
-// addHost makes the gateway's own addresses known.
+// addHost adds the gateway's own addresses.
 func (t *Table) addHost(internal, external []netip.Addr, masquerade bool) error {
 	pairs, err := pair(internal, external)
 	if err != nil {
@@ -186,8 +184,7 @@ func (t *Table) addNode(c *config.Node, handle func(*Node) any) error {
 	return nil
 }
 
-// insertPair makes an internal address of a node (nil: of the gateway) known,
-// and the external one that stands for it.
+// insertPair adds an internal address of a node (nil: of the gateway) and its external address.
 func (t *Table) insertPair(n *Node, p addressPair, masquerade bool) {
 	t.local.Insert(single(p.internal), &route{node: n, external: p.out, orphan: p.out == nil, inside: true})
 	if p.out != nil {
@@ -195,14 +192,13 @@ func (t *Table) insertPair(n *Node, p addressPair, masquerade bool) {
 	}
 }
 
-// addressPair is an internal address and the map that takes it outside; nil
-// where there is no external address of its family left.
+// addressPair is an internal address and the map to its external one; nil if it has none.
 type addressPair struct {
 	internal netip.Addr
 	out      *nat.Map
 }
 
-// pair joins internal and external addresses: the n-th of each family with the n-th.
+// pair pairs internal and external addresses: the n-th of each family with the n-th.
 func pair(internal, external []netip.Addr) ([]addressPair, error) {
 	var pairs []addressPair
 	var used [2]int
@@ -229,8 +225,8 @@ func pair(internal, external []netip.Addr) ([]addressPair, error) {
 	return pairs, nil
 }
 
-// macOf derives the inner MAC of a host from its internal addresses: from the
-// first IPv4 one, so that it does not change when IPv6 is added.
+// macOf derives the inner MAC of a host from its internal addresses: from the first IPv4 one,
+// so that it does not change when IPv6 is added.
 func macOf(addresses []netip.Addr) packet.MAC {
 	for _, a := range addresses {
 		if a.Is4() {
@@ -251,21 +247,21 @@ func (t *Table) isOwn(a netip.Addr) bool {
 	return ok && r.node == nil
 }
 
-// NodeCount is the number of nodes.
+// NodeCount returns the number of nodes.
 func (t *Table) NodeCount() int { return len(t.nodes) }
 
-// RouteCount is the number of local prefixes and addresses.
+// RouteCount returns the number of local prefixes and addresses.
 func (t *Table) RouteCount() int { return t.local.Size() }
 
-// Addresses are the gateway's own addresses, internal ones first. Not to be changed.
+// Addresses returns the gateway's own addresses, internal ones first. Read-only.
 func (t *Table) Addresses() []netip.Addr { return t.addresses }
 
-// Mapped are the external addresses that stand for targets outside of the pod network.
-// The host serves them. Not to be changed.
+// Mapped returns the external addresses that stand for targets outside of the pod network. The
+// host stack serves them. Read-only.
 func (t *Table) Mapped() []netip.Addr { return t.mapped }
 
-// ExternalAddresses are those of the gateway itself. Not to be changed.
+// ExternalAddresses returns those of the gateway itself. Read-only.
 func (t *Table) ExternalAddresses() []netip.Addr { return t.outside }
 
-// MTU is the inner MTU of the whole way.
+// MTU returns the inner MTU of the whole path.
 func (t *Table) MTU() int { return t.tunnelMTU }

@@ -13,27 +13,27 @@ import (
 
 // Trace is what a table does with a packet, and which of its entries decided that.
 //
-// It is found by sending a copy through a journey made for nothing else: the code is
-// that of real packets, and what real journeys count, limit and remember does not
-// change. Only TCP that a kernel left uncut is cut by the MTU alone, since a trace
-// knows nothing of what the far ends of flows announced.
+// A copy of the packet goes through a journey created for the trace: the code is that of real
+// packets, and the counters, limits and caches of real journeys do not change. One difference
+// remains: TCP that a kernel left unsegmented is segmented to the MTU, because a trace does not
+// know the MSS that the far ends announced.
 type Trace struct {
 	Verdict Verdict
-	Reason  Reason  // when it was dropped
-	Node    *Node   // egress: the one that sent it, nil if none is known so; ingress: the one that gets it
-	Packet  []byte  // as it leaves, whole; nil if it does not
-	Pieces  []int   // the sizes of the pieces that it leaves in, bytes; nil: it leaves whole
-	Answer  []byte  // the ICMP error that goes back, as an IP packet; nil: none does
-	Entries []Entry // in the order in which they are looked up
+	Reason  Reason  // if it was dropped
+	Node    *Node   // egress: the sender, nil if unknown; ingress: the receiver
+	Packet  []byte  // as it leaves, before it is cut; nil if it is dropped
+	Pieces  []int   // sizes of its pieces in bytes; nil: it leaves whole
+	Answer  []byte  // the ICMP error that is returned, as an IP packet; nil: none
+	Entries []Entry // in lookup order
 }
 
 // Entry is an entry of the table that decided about a packet.
 type Entry struct {
 	Role    string       `json:"role"`             // see the constants
-	Prefix  netip.Prefix `json:"prefix,omitzero"`  // the longest that holds the address
-	Node    string       `json:"node,omitempty"`   // that the address is behind; empty: the gateway's own, or the remote cluster's
-	Other   netip.Prefix `json:"other,omitzero"`   // what the prefix is on the other side of the gateway
-	Of      string       `json:"of,omitempty"`     // whose: see the constants
+	Prefix  netip.Prefix `json:"prefix,omitzero"`  // the longest that contains the address
+	Node    string       `json:"node,omitempty"`   // the node behind which the address is; empty: the gateway's or the remote cluster's address
+	Other   netip.Prefix `json:"other,omitzero"`   // the prefix on the other side of the gateway
+	Of      string       `json:"of,omitempty"`     // owner: see the constants
 	Address netip.Addr   `json:"address,omitzero"` // what was looked up
 }
 
@@ -45,15 +45,15 @@ const (
 	Grant       = "grant"       // of this cluster's address to the other cluster
 )
 
-// Whose entries are.
+// The owners of entries.
 const (
 	OfNode    = "node"
 	OfGateway = "gateway"
 	OfRemote  = "remote"
 )
 
-// KeyOf is that of the node behind which an address lies. ok is false where there is
-// none, and then it is that of any node.
+// KeyOf returns the key of the node behind which an address lies. If there is none, it returns
+// the key of any node, and ok is false.
 func (t *Table) KeyOf(a netip.Addr) (k NodeKey, ok bool) {
 	if r, found := t.local.Lookup(a); found && r.node != nil {
 		return r.node.Key(), true
@@ -70,8 +70,7 @@ func (t *Table) KeyOf(a netip.Addr) (k NodeKey, ok bool) {
 	return k, false
 }
 
-// Frame is the datagram in which a node sends an IP packet to the gateway, in new
-// memory.
+// Frame returns the datagram in which a node sends an IP packet to the gateway, in new memory.
 func (t *Table) Frame(k NodeKey, ip []byte) []byte {
 	b := make([]byte, EncapLen, EncapLen+len(ip))
 	put := geneve.Put
@@ -91,8 +90,8 @@ func (t *Table) Frame(k NodeKey, ip []byte) []byte {
 	return append(b, ip...)
 }
 
-// TraceFrame says what becomes of a datagram from a node, as Egress.Frame would do
-// with it. It changes neither b nor anything else.
+// TraceFrame returns what Egress.Frame would do with a datagram from a node. It changes
+// neither b nor any state.
 func (t *Table) TraceFrame(b []byte, from Outer, now time.Time) Trace {
 	e := NewEgress(t.alone())
 	vni, frame, reason := decapsulate(b, from.Encapsulation)
@@ -118,8 +117,8 @@ func (t *Table) TraceFrame(b []byte, from Outer, now time.Time) Trace {
 	return tr
 }
 
-// TracePacket says what becomes of a packet from the tunnel, as Ingress.Packet would do
-// with it. It changes neither b nor anything else.
+// TracePacket returns what Ingress.Packet would do with a packet from the tunnel. It changes
+// neither b nor any state.
 func (t *Table) TracePacket(b []byte, now time.Time) Trace {
 	r := NewIngress(t.alone()).Packet(slices.Clone(b), now)
 	tr := traceOf(r)
@@ -136,8 +135,8 @@ func (t *Table) TracePacket(b []byte, now time.Time) Trace {
 	return tr
 }
 
-// alone is a gateway for one packet. Flows begin with it: which port a stranger gets is
-// as good as any.
+// alone returns a gateway for one packet, with empty flows. Any port may be chosen for a
+// masqueraded source.
 func (t *Table) alone() *Gateway {
 	g := New(t)
 	if t.masqueraded.Size() > 0 {
@@ -148,7 +147,7 @@ func (t *Table) alone() *Gateway {
 	return g
 }
 
-// traceOf copies what a journey left in memory that is its own.
+// traceOf copies the result out of the journey's own memory.
 func traceOf(r Result) Trace {
 	tr := Trace{Verdict: r.Verdict, Reason: r.Reason, Packet: slices.Clone(r.Packet), Answer: slices.Clone(r.Answer)}
 	if r.Pieces != nil {
@@ -166,7 +165,7 @@ func (tr *Trace) add(e Entry, found bool) {
 	}
 }
 
-// localEntry is what lies behind an address on this side.
+// localEntry returns the entry for an address of this cluster.
 func (t *Table) localEntry(role string, a netip.Addr) (Entry, bool) {
 	prefix, r, ok := t.local.LookupPrefixLPM(single(a))
 	if !ok {
@@ -185,14 +184,14 @@ func (t *Table) localEntry(role string, a netip.Addr) (Entry, bool) {
 	return e, true
 }
 
-// grantEntry is what allows an address of this side to talk to the other cluster.
+// grantEntry returns the entry that allows an address of this cluster to talk to the other.
 func (t *Table) grantEntry(a netip.Addr) (Entry, bool) {
 	prefix, _, ok := t.granted.LookupPrefixLPM(single(a))
 	return Entry{Role: Grant, Prefix: prefix, Address: a}, ok
 }
 
-// OverlayMTU is the largest IP packet that the leg to the nodes carries.
+// OverlayMTU returns the largest IP packet that the leg to the nodes carries.
 func (t *Table) OverlayMTU() int { return t.overlayMTU }
 
-// MSS is what SYNs of an IP version are clamped to; 0 = they are not.
+// MSS returns the MSS to which SYNs of an IP version are clamped; 0 = no clamping.
 func (t *Table) MSS(version uint8) uint16 { return t.mss[index(version)] }

@@ -8,8 +8,8 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Probe describes the packets that a trace thinks through: the first of a TCP
-// connection or the answer to it, a UDP datagram, an ICMP echo. It is plain data.
+// Probe describes a packet to trace: the SYN of a TCP connection or the SYN-ACK, a UDP
+// datagram, an ICMP echo message. It is plain data.
 type Probe struct {
 	Protocol    string     `json:"protocol"` // see the constants
 	Source      netip.Addr `json:"source"`
@@ -20,8 +20,8 @@ type Probe struct {
 	TTL         uint8      `json:"ttl"`                  // or hop limit
 	Size        int        `json:"size"`                 // of the IP packet, bytes; 0 = no payload
 	MSS         uint16     `json:"mss,omitempty"`        // that a SYN announces, bytes; 0 = none
-	// MayFragment is IPv4 without DF. Hosts that discover path MTUs, as Linux does,
-	// set DF on all they send.
+	// MayFragment clears DF in IPv4. Hosts that discover path MTUs, as Linux does, set DF in
+	// all packets.
 	MayFragment bool `json:"mayFragment,omitempty"`
 }
 
@@ -39,11 +39,11 @@ const (
 	tcpOptionMSSLen   = 4
 )
 
-// Check says what is wrong with a probe that is no packet.
+// Check returns an error for a probe that is not a valid packet.
 func (p Probe) Check() error {
 	switch {
 	case !p.Source.IsValid() || !p.Destination.IsValid():
-		return fmt.Errorf("a packet needs a source and a destination; give both addresses")
+		return fmt.Errorf("source or destination is missing; give both addresses")
 	case p.Source.Is4In6() || p.Destination.Is4In6() || p.Source.Zone() != "" || p.Destination.Zone() != "":
 		return fmt.Errorf("%v to %v: write addresses like 10.0.1.5 or fd00:10::5", p.Source, p.Destination)
 	case p.Source.Is4() != p.Destination.Is4():
@@ -51,17 +51,17 @@ func (p Probe) Check() error {
 	case p.Protocol != TCP && p.Protocol != UDP && p.Protocol != ICMP:
 		return fmt.Errorf("protocol %q: choose %s, %s or %s", p.Protocol, TCP, UDP, ICMP)
 	case p.TTL == 0:
-		return fmt.Errorf("a TTL of 0 goes nowhere; give 1 to 255")
+		return fmt.Errorf("TTL 0 is not valid; give 1 to 255")
 	case p.Size != 0 && p.Size < p.least() || p.Size > packet.MaxLen:
-		return fmt.Errorf("size %d: the packet has %d bytes without payload, and %d at most; give a size between", p.Size, p.least(), packet.MaxLen)
+		return fmt.Errorf("size %d is out of range; give %d (no payload) to %d bytes", p.Size, p.least(), packet.MaxLen)
 	}
 	return nil
 }
 
-// Length is how long the packet is, bytes.
+// Length returns the length of the packet in bytes.
 func (p Probe) Length() int { return max(p.Size, p.least()) }
 
-// least is the length without payload.
+// least returns the length without payload.
 func (p Probe) least() int { return fixedHeader(p.version()) + p.upperHeader() }
 
 func (p Probe) version() uint8 {
@@ -83,7 +83,7 @@ func (p Probe) upperHeader() int {
 	return packet.ICMPHeaderLen
 }
 
-// Packet is the IP packet of a probe that Check has no objection to, in new memory.
+// Packet returns the IP packet of a valid probe, in new memory.
 func (p Probe) Packet() []byte {
 	b := make([]byte, p.Length())
 	header := fixedHeader(p.version())
@@ -121,7 +121,7 @@ func (p Probe) putIPv4(b []byte, proto uint8) {
 	binary.BigEndian.PutUint16(b[10:], ^packet.Sum(b[:packet.IPv4HeaderLen], 0))
 }
 
-// putUpper fills in the upper-layer header, and says where its checksum belongs.
+// putUpper writes the upper-layer header and returns the offset of its checksum.
 func (p Probe) putUpper(u []byte) (proto uint8, checksum int) {
 	if p.Protocol != ICMP {
 		binary.BigEndian.PutUint16(u, p.SourcePort)
@@ -158,8 +158,7 @@ func (p Probe) putUpper(u []byte) (proto uint8, checksum int) {
 	return packet.ProtoICMPv6, 2
 }
 
-// ReadProbe is the probe that a packet is one of. ok is false for packets that no
-// probe describes.
+// ReadProbe returns the probe that describes a packet. ok is false if no probe does.
 func ReadProbe(b []byte) (p Probe, ok bool) {
 	var ip packet.IP
 	if packet.Parse(b, &ip) != packet.FaultNone || ip.Fragment != packet.Unfragmented {
@@ -184,10 +183,10 @@ func ReadProbe(b []byte) (p Probe, ok bool) {
 	return p, true
 }
 
-// Answer is the probe that whoever gets this one sends back.
+// Answer returns the probe that the receiver of p sends back.
 func (p Probe) Answer() Probe {
 	p.Source, p.Destination = p.Destination, p.Source
 	p.SourcePort, p.Port = p.Port, p.SourcePort
-	p.Reply = p.Protocol != UDP // whose datagrams are all alike
+	p.Reply = p.Protocol != UDP // UDP has no separate reply
 	return p
 }

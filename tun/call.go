@@ -10,40 +10,40 @@ import (
 	"time"
 )
 
-// Calling: a link with endpoints calls the peer there until it answers. WireGuard by
-// itself would go on with its old session for 15 s after the peer was replaced by one
-// that has none, ask anew every 5 s only, and never elsewhere.
+// Initiating: a link with endpoints sends handshake initiations to the peer until the peer
+// answers. WireGuard by itself would keep the old session for 15 s after the peer was replaced
+// by one without it, retry only every 5 s, and never try another address.
 
 const (
-	// callLook is how often a link looks whether to call.
+	// callLook is how often a link checks whether to initiate.
 	callLook = 250 * time.Millisecond
-	// callAgain is how long a call may take before the next one. It is longer for the end
-	// that yields, so that two that call each other do not go on answering each other's
-	// handshakes and dropping their own. A peer that was gone for longer than callEager
-	// is called as often as WireGuard would.
+	// callAgain is the time from one attempt to the next. It is longer for the end that
+	// yields, so that two ends that initiate at the same time do not keep answering each
+	// other's handshakes and dropping their own. A peer that has not answered for callEager is
+	// tried as often as WireGuard would.
 	callAgain    = 2 * time.Second
 	callAgainYet = 3 * time.Second
 	callEager    = time.Minute
 	callPatient  = 5 * time.Second
-	// callsEach is how often one address is called before the next is.
+	// callsEach is the number of attempts per address before the next address is tried.
 	callsEach = 2
-	// yieldTime is how long the end with the greater public key lets the other
-	// begin. Two ends that start together would answer each other's handshakes,
-	// drop their own, and wait 5 s to try again.
+	// yieldTime is how long the end with the greater public key waits for the other to begin.
+	// Two ends that start together would answer each other's handshakes, drop their own, and
+	// wait 5 s before they retry.
 	yieldTime = 300 * time.Millisecond
 )
 
-// caller decides whom a link calls, and when. It is a function of the calls and their
-// times.
+// caller decides which address a link tries, and when. It depends only on its calls and the
+// times passed to it.
 type caller struct {
 	yields bool
-	at     netip.AddrPort // called last; invalid = nobody yet
-	calls  int            // of it, in a row
-	since  time.Time      // the peer does not answer; zero = it does, or was not asked
+	at     netip.AddrPort // the last address tried; invalid = none yet
+	calls  int            // number of consecutive attempts at it
+	since  time.Time      // since when the peer does not answer; zero = it does, or no attempt was made
 	next   time.Time
 }
 
-// due reports whether to call now.
+// due reports whether to initiate now.
 func (c *caller) due(alive bool, now time.Time) bool {
 	if alive {
 		c.calls, c.since, c.next = 0, time.Time{}, time.Time{}
@@ -55,8 +55,8 @@ func (c *caller) due(alive bool, now time.Time) bool {
 	return !now.Before(c.next)
 }
 
-// call chooses among the addresses that there are now: the same as long as it was not
-// called often, else the one behind it. Without any, the last stays.
+// call selects one of the addresses found: the same one until callsEach attempts have failed,
+// then the next. If none was found, the last one stays.
 func (c *caller) call(found []netip.AddrPort, now time.Time) netip.AddrPort {
 	again := callAgain
 	if c.yields {
@@ -79,15 +79,15 @@ func (c *caller) call(found []netip.AddrPort, now time.Time) netip.AddrPort {
 	return c.at
 }
 
-// call calls the peer at its endpoints whenever it does not answer, until ctx ends. While
-// it does, WireGuard itself follows the peer; another first endpoint in the settings is
-// gone to at once.
+// call initiates handshakes with the peer at its endpoints whenever it does not answer, until
+// ctx ends. While the peer answers, WireGuard itself follows its address. A new first endpoint
+// in the settings is used at once.
 func (l *Link) call(ctx context.Context) {
 	c := caller{yields: l.yields()}
 	if c.yields && !sleep(ctx, yieldTime) {
 		return
 	}
-	first, told := "", false // told that a name does not resolve
+	first, told := "", false // logged that a name does not resolve
 	for ; ; sleep(ctx, callLook) {
 		if ctx.Err() != nil {
 			return
@@ -105,7 +105,7 @@ func (l *Link) call(ctx context.Context) {
 		}
 		found, err := resolveAll(ctx, endpoints)
 		if err != nil && !told {
-			l.logger().Warn("cannot resolve the peer's endpoint; going on with what is known, and trying again", "error", err, "address", c.at)
+			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.at)
 		}
 		told = err != nil
 		before := c.at
@@ -123,7 +123,7 @@ func (l *Link) call(ctx context.Context) {
 	}
 }
 
-// resolveAll looks endpoints up. What does not resolve is left out, and part of the error.
+// resolveAll resolves endpoints. Those that do not resolve are omitted and part of the error.
 func resolveAll(ctx context.Context, endpoints []string) (found []netip.AddrPort, err error) {
 	for _, e := range endpoints {
 		some, problem := resolve(ctx, e)
@@ -137,18 +137,17 @@ func resolveAll(ctx context.Context, endpoints []string) (found []netip.AddrPort
 	return found, err
 }
 
-// yields reports whether the other end begins when both start together.
+// yields reports whether the other end initiates first when both start together.
 func (l *Link) yields() bool {
 	return bytes.Compare(l.key.own[:], l.key.remote[:]) > 0
 }
 
-// contact tells WireGuard where the peer is (invalid: it knows already) and
-// starts the keepalives. Both wait for this: WireGuard asks at once for a
-// handshake when it has something to send, and after asking nobody it would not
-// ask again for 5 s.
+// contact sets the peer's address in WireGuard (invalid: unchanged) and starts keepalives.
+// Keepalives wait for this: WireGuard sends a handshake initiation as soon as it has something
+// to send, and if it has no address yet it retries only after 5 s.
 func (l *Link) contact(at netip.AddrPort) { l.tell(at, false) }
 
-// renew makes WireGuard forget the session with the peer and ask for another.
+// renew makes WireGuard discard the session with the peer and start another.
 func (l *Link) renew(at netip.AddrPort) {
 	known := l.session()
 	l.mu.Lock()
@@ -157,7 +156,7 @@ func (l *Link) renew(at netip.AddrPort) {
 	l.tell(at, true)
 }
 
-// tell tells WireGuard about the peer, as if it had never heard of it or as it knows it.
+// tell configures the peer in WireGuard, as a new peer or as an update.
 func (l *Link) tell(at netip.AddrPort, anew bool) {
 	l.settings.Lock()
 	settings := fmt.Sprintf("public_key=%x\n", l.peer.PublicKey[:])

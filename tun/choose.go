@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// settled is for how long a preferred link has to be up before traffic leaves one
-// that works: long enough for the far end to find it up as well.
+// settled is how long a preferred link must be up before traffic moves to it from a working
+// one: long enough for the far end to see it up too.
 const settled = 2 * time.Second
 
-// choose names the link that shall be active, nil where there is none: the present
-// one while none is fitter, else the first of the fittest. A settled link of the same
-// remote gateway that comes earlier is preferred, so that traffic moves to new keys
-// before the link with the old ones goes.
+// choose returns the link to make active, nil if there is none: the present one while no other
+// is fitter, else the first of the fittest. An earlier link to the same remote gateway that is
+// up for the time settled is preferred, so that traffic moves to new keys before the link with
+// the old keys is removed.
 func choose(links []*Link, present *Link, now time.Time) *Link {
 	if len(links) == 0 {
 		return nil

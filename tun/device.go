@@ -16,13 +16,13 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// BatchSize is how many packets one Read or Write moves at most: what
-// wireguard-go's own sockets move (conn.IdealBatchSize).
+// BatchSize is the maximum number of packets per Read or Write, the same as that of
+// wireguard-go's own sockets (conn.IdealBatchSize).
 const BatchSize = 128
 
-// Device is the tun.Device under one link's WireGuard device. wireguard-go calls
-// Read from one goroutine and Write from another; the two share nothing but the
-// gateway's table and the packet queue.
+// Device is the tun.Device under one link's WireGuard device. wireguard-go calls Read from one
+// goroutine and Write from another; the two share only the gateway's table and the packet
+// queue.
 type Device struct {
 	gateway  *gateway.Gateway
 	overlay  *Overlay
@@ -32,13 +32,13 @@ type Device struct {
 	closed   sync.Once
 	active   atomic.Bool // this link reads the overlay
 	injected packetQueue
-	window   underlay.Window // how far Write has come
+	window   underlay.Window // progress of Write
 
-	// peerKnown says that WireGuard has an address to send to. What comes
-	// before that is dropped.
+	// peerKnown reports that WireGuard has an address for the peer. Packets before that are
+	// dropped.
 	peerKnown atomic.Bool
-	// received says the same: the peer has sent something. It comes before peerKnown where
-	// the peer called first.
+	// received reports the same: the peer has sent something. It is set before peerKnown if
+	// the peer initiated.
 	received atomic.Bool
 
 	Egress  *gateway.Egress
@@ -47,7 +47,7 @@ type Device struct {
 	write   writeState
 }
 
-// readState belongs to Read's goroutine, writeState to Write's.
+// readState belongs to the goroutine of Read, writeState to that of Write.
 type (
 	readState struct {
 		bufs      [][]byte
@@ -57,16 +57,16 @@ type (
 		bytes     uint64
 		now       time.Time
 		peerKnown bool
-		full      bool        // the last Read filled all its bufs
-		try       func() bool // fill, made once: a closure per call would be garbage
-		out       outbox      // answers, and what goes from node to node
+		full      bool        // the last Read filled all bufs
+		try       func() bool // fill, created once to avoid an allocation per call
+		out       outbox      // answers, and packets from node to node
 	}
 	writeState struct {
 		out outbox
 	}
 )
 
-// newDevice returns a device that does not read the overlay yet.
+// newDevice returns a device that does not read the overlay.
 func newDevice(g *gateway.Gateway, o *Overlay, h *Host) (*Device, error) {
 	p, err := underlay.NewPoller()
 	if err != nil {
@@ -85,7 +85,7 @@ func newDevice(g *gateway.Gateway, o *Overlay, h *Host) (*Device, error) {
 	return d, nil
 }
 
-// activate makes this device the one that reads the overlay, or stops it.
+// activate makes this device the reader of the overlay, or stops it.
 func (d *Device) activate(on bool) error {
 	change := d.poller.Remove
 	if on {
@@ -115,25 +115,25 @@ func (d *Device) Read(bufs [][]byte, sizes []int, offset int) (int, error) {
 	r := &d.read
 	r.bufs, r.sizes, r.offset, r.n = bufs, sizes, offset, 0
 	if r.full {
-		// Let what the last batch woke do its work first. Read would never park
-		// under a flood, and go on until the scheduler stops it, 10 ms and
-		// thousands of packets later, each of them in a buffer of 64 KiB.
+		// Let the goroutines that the last batch woke run first. In a flood, Read would never
+		// park, and run until the scheduler preempts it, 10 ms and thousands of packets later,
+		// each of them in a buffer of 64 KiB.
 		runtime.Gosched()
 	}
 	err := d.poller.Wait(r.try)
 	r.full = r.n == len(bufs)
 	r.bufs, r.sizes = nil, nil
 	if errors.Is(err, net.ErrClosed) {
-		err = os.ErrClosed // what wireguard-go takes for a normal end
+		err = os.ErrClosed // wireguard-go treats this as a normal end
 	}
 	return r.n, err
 }
 
-// MTU is what wireguard-go pads packets up to: the inner MTU of the whole way.
+// MTU returns the size up to which wireguard-go pads packets: the inner MTU of the whole path.
 func (d *Device) MTU() (int, error) { return d.gateway.Table().MTU(), nil }
 
-// mtuChanged makes wireguard-go ask for the MTU again. When it has not come to
-// the last change yet, it will find this one.
+// mtuChanged makes wireguard-go read the MTU again. An event that is still pending covers this
+// change too.
 func (d *Device) mtuChanged() {
 	select {
 	case d.events <- wgtun.EventMTUUpdate:
@@ -141,16 +141,16 @@ func (d *Device) mtuChanged() {
 	}
 }
 
-// Name is for wireguard-go's own log lines.
+// Name returns a name for wireguard-go's own log lines.
 func (d *Device) Name() (string, error) { return "strait", nil }
 
-// File is nil: there is no descriptor behind this device.
+// File returns nil: there is no descriptor behind this device.
 func (d *Device) File() *os.File { return nil }
 
-// Events tells wireguard-go that the device is up.
+// Events returns the channel on which wireguard-go learns that the device is up.
 func (d *Device) Events() <-chan wgtun.Event { return d.events }
 
-// BatchSize is the most packets of one Read or Write.
+// BatchSize returns the maximum number of packets per Read or Write.
 func (d *Device) BatchSize() int { return BatchSize }
 
 // Close ends Read. wireguard-go calls it.

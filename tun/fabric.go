@@ -19,20 +19,20 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Options of a Fabric.
+// Options configure a Fabric.
 type Options struct {
 	Underlay underlay.Options // of the WireGuard sockets
 	Log      *slog.Logger
 
-	// ObserveRTT is called with every round trip of a link probe.
+	// ObserveRTT is called with each round-trip time of a link probe.
 	ObserveRTT func(link string, rtt time.Duration)
-	// AnnounceMTU is called when the smallest inner MTU that the far ends of the
-	// links announce changes.
+	// AnnounceMTU is called when the smallest inner MTU announced by the far ends of the links
+	// changes.
 	AnnounceMTU func(mtu int)
 }
 
-// Fabric is everything of one gateway that does I/O: the overlay, the host, the
-// links. Safe for concurrent use.
+// Fabric does all I/O of one gateway: the overlay, the host, the links. Safe for concurrent
+// use.
 type Fabric struct {
 	Gateway *gateway.Gateway
 	Overlay *Overlay
@@ -41,9 +41,9 @@ type Fabric struct {
 	host          *Host
 	mux           *underlay.Mux
 	links         atomic.Pointer[[]*Link]      // never nil; replaced, not changed
-	leaving       atomic.Bool                  // this gateway is about to end
+	leaving       atomic.Bool                  // this gateway is shutting down
 	active        atomic.Pointer[Link]         // reads the overlay; nil without links
-	fallback      *Device                      // reads it then
+	fallback      *Device                      // reads the overlay while there is no link
 	mu            sync.Mutex                   // held while links change
 	linkListeners map[netip.Addr]*linkListener // by own link address; protected by mu
 	listeners     map[*listener]bool           // open listeners; protected by mu
@@ -53,8 +53,8 @@ type Fabric struct {
 	done sync.WaitGroup
 }
 
-// Open starts the host stack and the probing. Links come with SetLinks. The
-// fabric owns o from now on, also when it fails.
+// Open starts the host stack and the link probes. SetLinks adds links. The fabric owns o from
+// now on, even if Open fails.
 func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	f := &Fabric{
 		Gateway: g, Overlay: o, options: options, mux: underlay.NewMux(options.Underlay),
@@ -81,8 +81,8 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	return f, nil
 }
 
-// readFallback reads the overlay while there is no link, so that nodes find the gateway itself
-// there. What is for the remote cluster is dropped, since no peer is known.
+// readFallback reads the overlay while there is no link, so that nodes can still reach the
+// gateway itself. Packets for the remote cluster are dropped, because no peer is known.
 func (f *Fabric) readFallback() {
 	bufs, sizes := [][]byte{make([]byte, packet.MaxLen)}, make([]int, 1)
 	for {
@@ -92,7 +92,7 @@ func (f *Fabric) readFallback() {
 	}
 }
 
-// Refresh makes the host follow the gateway's current table: its addresses and MTU.
+// Refresh updates the addresses and the MTU of the host from the gateway's current table.
 func (f *Fabric) Refresh() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,11 +103,10 @@ func (f *Fabric) Refresh() error {
 	return f.own(slices.Collect(maps.Keys(f.linkListeners)))
 }
 
-// SetLinks makes these the links, the preferred first: new ones start, changed ones
-// are updated, others end. A link is known by the keys of both its ends and the port:
-// with another one it is another link, which starts before the old one ends. Its name
-// and endpoints may change. On an error the links are those that were, some perhaps
-// updated.
+// SetLinks replaces the links, in order of preference: new links start, changed ones are
+// updated, all others end. A link is identified by the keys of both ends and the port; if one of
+// them changes, it is a new link, which starts before the old one ends. Its name and endpoints
+// may change. On an error the set of links is unchanged, but some may have been updated.
 func (f *Fabric) SetLinks(configs []LinkConfig) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,8 +129,8 @@ func (f *Fabric) SetLinks(configs []LinkConfig) error {
 	return f.closeLinkListeners()
 }
 
-// nextLinks updates the links that stay, takes them out of old, and starts the
-// others. f.mu is held.
+// nextLinks updates the links that stay, removes them from old, and starts the new ones. f.mu
+// is held.
 func (f *Fabric) nextLinks(configs []LinkConfig, old map[linkKey]*Link) (next, started []*Link, err error) {
 	keys := make([]linkKey, len(configs))
 	own := make([]device.NoisePublicKey, len(configs))
@@ -177,7 +176,7 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 	return newLink(c, d, e, f.mux.BoundedLink(own, &d.window), f.options.Log, func(l *Link) { f.ask(l, time.Now()) })
 }
 
-// elect makes one link the active one. f.mu is held.
+// elect selects the active link. f.mu is held.
 func (f *Fabric) elect(now time.Time) {
 	present := f.active.Load()
 	next := choose(*f.links.Load(), present, now)
@@ -204,8 +203,8 @@ func (f *Fabric) elect(now time.Time) {
 	}
 }
 
-// deviceFor names the link into whose tunnel a packet of the host goes: the one
-// between these two for link addresses, else the active one.
+// deviceFor returns the device for a packet from the host: for link addresses that of the link
+// between them, else that of the active link.
 func (f *Fabric) deviceFor(src, dst netip.Addr) *Device {
 	l := f.active.Load()
 	if dst.IsLinkLocalUnicast() {
@@ -217,25 +216,25 @@ func (f *Fabric) deviceFor(src, dst netip.Addr) *Device {
 	return l.tun
 }
 
-// Overflows counts datagrams that the kernel dropped because they were not read
-// fast enough: frames from nodes, and WireGuard's.
+// Overflows returns the number of datagrams that the kernel dropped because they were not read
+// fast enough: frames from nodes, and WireGuard datagrams.
 func (f *Fabric) Overflows() (overlay, wireguard uint64) {
 	return f.Overlay.Overflows(), f.mux.Overflows()
 }
 
-// Datagrams counts what was lost between the network and WireGuard.
+// Datagrams returns the losses between the network and WireGuard.
 func (f *Fabric) Datagrams() underlay.Counters { return f.mux.Counters() }
 
-// Fallback are the counters of what nodes send while there is no link.
+// Fallback returns the counters of packets that nodes send while there is no link.
 func (f *Fabric) Fallback() *gateway.Counters { return &f.fallback.Egress.Counters }
 
-// Origin are the counters of what the host itself sends.
+// Origin returns the counters of packets that the host itself sends.
 func (f *Fabric) Origin() *gateway.Counters { return &f.host.origin.Counters }
 
-// Close ends everything and waits for it.
+// Close stops everything and waits for it.
 func (f *Fabric) Close() error {
 	f.stop()
-	f.host.relay.Close() // while links still carry its resets
+	f.host.relay.Close() // first, so that links still carry its resets
 	f.mu.Lock()
 	for _, l := range *f.links.Load() {
 		l.close()

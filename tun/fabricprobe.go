@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// probe asks every link twice a second and elects the active one.
+// probe probes every link twice a second and elects the active one.
 func (f *Fabric) probe(ctx context.Context) {
 	for sleep(ctx, probeInterval) {
 		now := time.Now()
@@ -27,7 +27,7 @@ func (f *Fabric) probe(ctx context.Context) {
 	}
 }
 
-// ask sends one question over a link.
+// ask sends one probe over a link.
 func (f *Fabric) ask(l *Link, now time.Time) {
 	l.mu.Lock()
 	q := l.prober.ask(f.Gateway.Table().MTU(), now)
@@ -35,8 +35,8 @@ func (f *Fabric) ask(l *Link, now time.Time) {
 	f.sendProbe(q, l, 0)
 }
 
-// askPath sends a question of the size of the MTU when it is time for one. The size is
-// the MTU of the host's interface: a larger packet would leave in fragments.
+// askPath sends a probe of the size of the MTU when one is due. The size is the MTU of the
+// host's interface: a larger packet would be fragmented.
 func (f *Fabric) askPath(l *Link, now time.Time) {
 	mtu := f.host.mtu()
 	l.mu.Lock()
@@ -57,14 +57,14 @@ func (f *Fabric) sendProbe(p probe, l *Link, size int) {
 	if padding := size - probeHeaders - len(b); padding > 0 {
 		b = append(b, make([]byte, padding)...)
 	}
-	// A probe that cannot be sent is a probe that is lost, and counted as such.
+	// A probe that cannot be sent counts as lost.
 	_, _ = l.listener.probes.WriteTo(b, &net.UDPAddr{IP: l.prober.address.AsSlice(), Port: probePort})
 }
 
-// receiveProbes answers the far ends' questions and takes their answers, at one of
-// the host's link addresses, until that is closed.
+// receiveProbes answers probes of the far ends and processes their answers, at one of the host's
+// link addresses, until the listener is closed.
 func (f *Fabric) receiveProbes(e *linkListener) {
-	b := make([]byte, probeLen) // the rest is padding, or of later versions
+	b := make([]byte, probeLen) // the rest is padding, or fields of later versions
 	for {
 		n, from, err := e.probes.ReadFrom(b)
 		if err != nil {
@@ -91,12 +91,12 @@ func (f *Fabric) receiveProbes(e *linkListener) {
 		case p.kind == probeAsk && l.contactable():
 			f.sendProbe(probe{kind: f.answerKind(), mtu: uint16(f.Gateway.Table().MTU()), sequence: p.sequence}, l, 0)
 			if owes {
-				f.ask(l, now) // the far end is there: no need to wait for our turn
+				f.ask(l, now) // the far end is up: do not wait for the next tick
 			}
 		case answered:
 			l.logChange(now)
 			if leaves {
-				l.logger().Info("the far end is about to end")
+				l.logger().Info("the far end is shutting down")
 			}
 			f.askPath(l, now)
 			if f.options.ObserveRTT != nil {
@@ -106,8 +106,8 @@ func (f *Fabric) receiveProbes(e *linkListener) {
 	}
 }
 
-// Leave tells the far ends from now on, whenever they ask, that this gateway is about to
-// end. Packets cross as before.
+// Leave makes all further probe answers tell the far ends that this gateway is shutting down.
+// Packets are forwarded as before.
 func (f *Fabric) Leave() { f.leaving.Store(true) }
 
 func (f *Fabric) answerKind() uint8 {
@@ -117,7 +117,7 @@ func (f *Fabric) answerKind() uint8 {
 	return probeAnswer
 }
 
-// linkBetween is the link whose ends have these link addresses, or nil.
+// linkBetween returns the link between these link addresses, or nil.
 func (f *Fabric) linkBetween(own, far netip.Addr) *Link {
 	for _, l := range *f.links.Load() {
 		if l.own == own && l.prober.address == far {
@@ -127,7 +127,7 @@ func (f *Fabric) linkBetween(own, far netip.Addr) *Link {
 	return nil
 }
 
-// announce reports a change of the smallest MTU that far ends announced.
+// announce reports a change of the smallest MTU announced by far ends.
 func (f *Fabric) announce() {
 	smallest := 0
 	for _, l := range *f.links.Load() {

@@ -9,14 +9,14 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// Tap sees packets in passing. It is called on the packet path, by any number of
-// goroutines at once: it must not block, allocate, change the packet, or keep it.
+// Tap sees packets in transit. It is called on the packet path, by several goroutines
+// concurrently: it must not block, allocate, change the packet, or keep it.
 //
-// A datagram's payload is head and body; local is the gateway's end of it, whose address
-// is unspecified where the socket listens on all. An IP packet is body alone.
+// The payload of a datagram is head followed by body; local is the gateway's end, whose address
+// is unspecified where the socket listens on all. An IP packet is in body alone.
 type Tap func(at gateway.Stage, local, remote netip.AddrPort, head, body []byte)
 
-// taps are all taps by what they see. Immutable.
+// taps are all taps by stage. Immutable.
 type taps [gateway.Stages][]Tap
 
 func (t *taps) see(at gateway.Stage, local, remote netip.AddrPort, head, body []byte) {
@@ -25,14 +25,14 @@ func (t *taps) see(at gateway.Stage, local, remote netip.AddrPort, head, body []
 	}
 }
 
-// seeIP shows an IP packet.
+// seeIP passes an IP packet to the taps.
 func (t *taps) seeIP(at gateway.Stage, ip []byte) {
 	t.see(at, netip.AddrPort{}, netip.AddrPort{}, nil, ip)
 }
 
-// tapping is who looks on. Its readers load now once for each batch of packets.
+// tapping holds the taps. Readers load now once per batch of packets.
 type tapping struct {
-	now atomic.Pointer[taps] // nil: nobody
+	now atomic.Pointer[taps] // nil: no taps
 	mu  sync.Mutex           // protects all
 	all []*tapped
 }
@@ -42,7 +42,7 @@ type tapped struct {
 	tap Tap
 }
 
-// change replaces who looks on by what edit makes of it, and returns that. mu is held.
+// change replaces the taps by what edit returns, and returns the new ones. mu is held.
 func (t *tapping) change(edit func([]*tapped) []*tapped) *taps {
 	t.all = edit(t.all)
 	var next *taps
@@ -58,9 +58,8 @@ func (t *tapping) change(edit func([]*tapped) []*tapped) *taps {
 	return next
 }
 
-// Tap shows packets at some places to a tap, until remove is called; the tap may see
-// packets that were under way then. While nobody looks on, a batch of packets costs one
-// load for it.
+// Tap passes packets at some stages to a tap, until remove is called. Packets in flight may
+// still reach the tap after that. Without taps, a batch of packets costs one load.
 func (f *Fabric) Tap(tap Tap, at ...gateway.Stage) (remove func()) {
 	one := &tapped{slices.Clone(at), tap}
 	f.setTaps(func(all []*tapped) []*tapped { return append(all, one) })
@@ -71,7 +70,7 @@ func (f *Fabric) Tap(tap Tap, at ...gateway.Stage) (remove func()) {
 	})
 }
 
-// setTaps also tells those who see packets first: the journeys and WireGuard's sockets.
+// setTaps also installs taps in the journeys and in WireGuard's sockets.
 func (f *Fabric) setTaps(edit func([]*tapped) []*tapped) {
 	t := &f.Overlay.tapping
 	t.mu.Lock()

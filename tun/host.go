@@ -27,38 +27,37 @@ import (
 
 const (
 	hostNIC = 1
-	// hostQueue bounds what the host stack has sent and nobody has taken yet,
-	// packets. They are taken at once, so it only fills while one is being sent.
+	// hostQueue limits the packets sent by the host stack that wait to be taken. They are taken
+	// at once, so the queue fills only while one is being sent.
 	hostQueue = 512
 )
 
-// Host is the gateway itself as a host: a netstack that owns its addresses,
-// answers ping, carries the link probes and streams, and serves mapped addresses.
-// Forwarded packets never meet it.
-// Safe for concurrent use.
+// Host is the gateway's own host stack: a netstack that owns the gateway's addresses, answers
+// ping, carries the link probes and streams, and serves mapped addresses. Forwarded packets do
+// not pass through it. Safe for concurrent use.
 type Host struct {
 	stack   *stack.Stack
 	link    *channel.Endpoint
 	relay   *relay.Relay
 	overlay *Overlay
 
-	mu      sync.Mutex // what follows belongs to one packet at a time
+	mu      sync.Mutex // protects the fields below
 	origin  *gateway.Origin
 	batch   *underlay.Batch
 	scratch []byte
-	tunnel  func(src, dst netip.Addr) *Device // which link's tunnel leads there
+	tunnel  func(src, dst netip.Addr) *Device // the link whose tunnel carries the packet
 	owned   map[netip.Addr]bool
 }
 
-// newHost starts a host stack without addresses. tunnel is asked for every
-// packet that goes into the tunnel, and may return nil.
+// newHost starts a host stack without addresses. It calls tunnel for every packet that goes into
+// the tunnel; tunnel may return nil.
 func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr) *Device) (*Host, error) {
 	h := &Host{
 		stack: stack.New(stack.Options{
 			NetworkProtocols: []stack.NetworkProtocolFactory{
 				ipv4.NewProtocol,
-				// No router solicitations, no duplicate address detection: nobody
-				// on this link could answer.
+				// No router solicitations, no duplicate address detection: no other host on this link
+				// could answer.
 				ipv6.NewProtocolWithOptions(ipv6.Options{}),
 			},
 			TransportProtocols: []stack.TransportProtocolFactory{icmp.NewProtocol4, icmp.NewProtocol6, udp.NewProtocol, tcp.NewProtocol},
@@ -85,7 +84,7 @@ func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr) *D
 	return h, nil
 }
 
-// setAddresses makes the host own exactly these addresses.
+// setAddresses sets the addresses of the host.
 func (h *Host) setAddresses(addresses []netip.Addr) error {
 	wanted := make(map[netip.Addr]bool, len(addresses))
 	for _, a := range addresses {
@@ -111,12 +110,12 @@ func (h *Host) setAddresses(addresses []netip.Addr) error {
 	return nil
 }
 
-// setMTU changes the MTU of the host's interface, bytes of IP packet.
+// setMTU sets the MTU of the host's interface, in bytes of IP packet.
 func (h *Host) setMTU(mtu int) { h.link.SetMTU(uint32(mtu)) }
 
 func (h *Host) mtu() int { return int(h.link.MTU()) }
 
-// deliver hands the host stack a copy of an IP packet that is for the gateway.
+// deliver passes a copy of an IP packet to the host stack.
 func (h *Host) deliver(b []byte) {
 	protocol := header.IPv4ProtocolNumber
 	if b[0]>>4 == 6 {
@@ -141,7 +140,7 @@ func (h *Host) WriteNotify() {
 	}
 }
 
-// send takes one packet of the host on its way. h.mu is held.
+// send forwards one packet of the host. h.mu is held.
 func (h *Host) send(b []byte) {
 	r := h.origin.Packet(b)
 	switch r.Verdict {
@@ -158,7 +157,7 @@ func (h *Host) send(b []byte) {
 	}
 }
 
-// addresses are the two of a valid IP packet.
+// addresses returns source and destination of a valid IP packet.
 func addresses(b []byte) (src, dst netip.Addr) {
 	if b[0]>>4 == 4 {
 		return netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
@@ -172,8 +171,8 @@ func (h *Host) listenUDP(at netip.AddrPort) (*gonet.UDPConn, error) {
 	return gonet.DialUDP(h.stack, &local, nil, networkProtocol(at.Addr()))
 }
 
-// streamBacklog is how many TCP connections may wait for Accept: the far ends of
-// links are few and open one or two.
+// streamBacklog is how many TCP connections may wait for Accept: there are few far ends, and
+// each opens one or two.
 const streamBacklog = 16
 
 // listenTCP accepts TCP connections to one of the host's link-local addresses.

@@ -9,7 +9,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
 
-// What the host stack may hold, with everything that senders of packets can make it hold:
+// The limits of the host stack, including all state that senders of packets can create:
 //
 //	packets sent and not taken    hostQueue
 //	fragments                     4 MiB in each family, for 30 s (IPv4) or 60 s (IPv6); the oldest go first
@@ -20,17 +20,16 @@ import (
 //	UDP                           what the probes' sockets and relay.Limits allow
 //	out of order segments         part of the receive buffer
 //
-// Buffers begin with bufferDefault and grow to bufferMost while they are what limits a
-// connection: 1 MiB is 1 Gbit/s over 8 ms. Both ends of a buffer are in this process or
-// one tunnel away.
+// Buffers start with bufferDefault and grow to bufferMost while they limit a connection: 1 MiB
+// is 1 Gbit/s over 8 ms. The other end of a connection is in this process or one tunnel away.
 const (
 	bufferLeast   = 4 << 10
 	bufferDefault = 128 << 10
 	bufferMost    = 1 << 20
 )
 
-// timeWait is how long a connection's end is remembered, so that late segments are not
-// taken for another one's. RFC 9293 has 2 min twice; no tunnel delays a packet as long.
+// timeWait is how long a closed connection stays in TIME-WAIT, so that late segments are not
+// taken for those of a new one. RFC 9293 uses 2 * 2 min; no tunnel delays a packet that long.
 const timeWait = 10 * time.Second
 
 const (
@@ -38,7 +37,7 @@ const (
 	icmpBurst = 100
 )
 
-// limitStack sets the limits. The stack has no connection yet.
+// limitStack sets the limits, before the stack has any connection.
 func limitStack(s *stack.Stack) error {
 	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: bufferLeast, Default: bufferDefault, Max: bufferMost}
 	send := tcpip.TCPSendBufferSizeRangeOption{Min: bufferLeast, Default: bufferDefault, Max: bufferMost}

@@ -20,13 +20,13 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 )
 
-// LinkConfig is one link: a key pair of this gateway and one of a gateway of the
-// remote cluster.
+// LinkConfig configures one link: a key pair of this gateway and the public key of a gateway of
+// the remote cluster.
 type LinkConfig struct {
 	Name string
-	// Gateway is the remote gateway. Links of the same are alternatives, for
-	// instance with the old and the new keys of an end: traffic moves to the first
-	// of them that is up. Empty = Name.
+	// Gateway is the name of the remote gateway. Links to the same gateway are alternatives,
+	// for example with the old and the new keys of an end: traffic uses the first one that is
+	// up. Empty = Name.
 	Gateway      string
 	PrivateKey   device.NoisePrivateKey   // this gateway's, for this link
 	PublicKey    device.NoisePublicKey    // the remote's
@@ -34,29 +34,29 @@ type LinkConfig struct {
 	ListenPort   uint16
 	Endpoints    []string // host:port, to be tried in this order; none = wait for the remote
 	Keepalive    time.Duration
-	// Allowed are the remote's granted prefixes, as the remote knows them: what
-	// may come from this peer and what goes to it.
+	// Allowed are the remote's granted prefixes, before translation: the AllowedIPs of the
+	// peer.
 	Allowed []netip.Prefix
 }
 
-// clone shares nothing with c.
+// clone returns a deep copy of c.
 func (c LinkConfig) clone() LinkConfig {
 	c.Endpoints, c.Allowed = slices.Clone(c.Endpoints), slices.Clone(c.Allowed)
 	return c
 }
 
 const (
-	// handshakeFresh is how old the last handshake of a living session gets:
-	// WireGuard makes a new one after 120 s and gives up after 180 s.
+	// handshakeFresh is the maximum age of the last handshake of a live session: WireGuard
+	// makes a new one after 120 s and gives up after 180 s.
 	handshakeFresh = 180 * time.Second
 )
 
-// Link is one WireGuard device with one peer: this gateway and one gateway of
-// the remote cluster. Safe for concurrent use.
+// Link is one WireGuard device with one peer: this gateway and one gateway of the remote
+// cluster. Safe for concurrent use.
 type Link struct {
 	key      linkKey
 	own      netip.Addr    // this end's link address
-	listener *linkListener // the host there
+	listener *linkListener // the host's sockets at that address
 	tun      *Device
 	wg       *device.Device
 	log      *slog.Logger // without the link's name
@@ -64,28 +64,28 @@ type Link struct {
 
 	mu      sync.Mutex
 	prober  prober
-	wasUp   bool             // what was logged last
+	wasUp   bool             // the last state logged
 	streams map[*stream]bool // TCP connections through the link
-	closed  bool             // no more of them
-	before  session          // what WireGuard counted before it was made to forget the peer
+	closed  bool             // no further streams are accepted
+	before  session          // counters from before the peer was last removed from WireGuard
 
-	endpoints atomic.Pointer[[]string] // of the settings applied last
+	endpoints atomic.Pointer[[]string] // of the last settings
 
-	settings sync.Mutex // held while WireGuard is told any
-	peer     LinkConfig // what it was told last
+	settings sync.Mutex // held while WireGuard is configured
+	peer     LinkConfig // the last configuration
 
-	known func(*Link) // called when WireGuard first knows where the peer is
+	known func(*Link) // called when WireGuard first has an address for the peer
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 }
 
-// label is how people know a link.
+// label is the name of a link in logs and metrics.
 type label struct {
 	name, gateway string
 	log           *slog.Logger
 }
 
-// setLabel names the link.
+// setLabel sets the name of the link.
 func (l *Link) setLabel(c LinkConfig) {
 	gateway := c.Gateway
 	if gateway == "" {
@@ -96,13 +96,13 @@ func (l *Link) setLabel(c LinkConfig) {
 
 func (l *Link) logger() *slog.Logger { return l.label.Load().log }
 
-// newLink starts WireGuard on a device. The link owns both from now on. known is
-// called, from any goroutine, when there is first somebody to talk to.
+// newLink starts WireGuard on a device. The link owns both from now on. known is called, from
+// any goroutine, when WireGuard first has an address for the peer.
 func newLink(c LinkConfig, d *Device, e *linkListener, bind conn.Bind, log *slog.Logger, known func(*Link)) (*Link, error) {
 	l := &Link{key: keyOf(c), tun: d, own: e.address, listener: e, log: log, known: known, streams: make(map[*stream]bool)}
 	l.setLabel(c)
 	l.prober.address = linkAddress(c.PublicKey)
-	c = c.clone() // nobody changes it any more
+	c = c.clone() // so that the caller cannot change it
 	l.peer = c
 	l.endpoints.Store(&c.Endpoints)
 	l.wg = device.NewDevice(d, bind, wireguardLog(l.logger))
@@ -120,8 +120,8 @@ func newLink(c LinkConfig, d *Device, e *linkListener, bind conn.Bind, log *slog
 	return l, nil
 }
 
-// wireguardLog turns wireguard-go's messages into records. They name peers by a
-// short form of the public key, and never hold secrets.
+// wireguardLog converts wireguard-go's messages to log records. They identify peers by a
+// shortened public key and contain no secrets.
 func wireguardLog(log func() *slog.Logger) *device.Logger {
 	return &device.Logger{
 		Verbosef: func(format string, args ...any) {
@@ -133,8 +133,8 @@ func wireguardLog(log func() *slog.Logger) *device.Logger {
 	}
 }
 
-// deviceSettings is what wireguard-go is told once, in the form of its
-// configuration protocol. It holds the private key: never log it.
+// deviceSettings returns the device configuration in the format of wireguard-go's UAPI. It
+// contains the private key: never log it.
 func deviceSettings(c LinkConfig) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "private_key=%s\n", hex.EncodeToString(c.PrivateKey[:]))
@@ -143,19 +143,18 @@ func deviceSettings(c LinkConfig) string {
 	return b.String()
 }
 
-// peerSettings is the peer with its grants.
+// peerSettings returns the peer configuration with its AllowedIPs.
 func peerSettings(c LinkConfig) string {
 	far := linkAddress(c.PublicKey)
 	return peerSecrets(c) + grants(append(slices.Clone(c.Allowed), netip.PrefixFrom(far, far.BitLen())), "")
 }
 
-// peerSecrets names the peer and sets the preshared key with it.
+// peerSecrets selects the peer and sets its preshared key.
 func peerSecrets(c LinkConfig) string {
 	return fmt.Sprintf("public_key=%s\npreshared_key=%s\n", hex.EncodeToString(c.PublicKey[:]), hex.EncodeToString(c.PresharedKey[:]))
 }
 
-// grants adds prefixes to what the peer named before may use, or takes them away
-// with sign "-".
+// grants adds AllowedIPs to the selected peer, or removes them with sign "-".
 func grants(prefixes []netip.Prefix, sign string) string {
 	var b strings.Builder
 	for _, p := range prefixes {
@@ -164,9 +163,8 @@ func grants(prefixes []netip.Prefix, sign string) string {
 	return b.String()
 }
 
-// update applies what changed in the peer's settings. Keys and port are those of the
-// link: with another one it is another link. What stays granted is never missing for a
-// moment.
+// update applies changed peer settings. Keys and port identify the link and cannot change.
+// AllowedIPs that stay are never missing, not even briefly.
 func (l *Link) update(c LinkConfig) error {
 	l.setLabel(c)
 	l.settings.Lock()
@@ -175,7 +173,7 @@ func (l *Link) update(c LinkConfig) error {
 		l.settings.Unlock()
 		return fmt.Errorf("link %s: update peer: %w", c.Name, err)
 	}
-	c = c.clone() // nobody changes it any more
+	c = c.clone() // so that the caller cannot change it
 	l.peer = c
 	l.endpoints.Store(&c.Endpoints)
 	l.settings.Unlock()
@@ -185,13 +183,13 @@ func (l *Link) update(c LinkConfig) error {
 	return nil
 }
 
-// without gives the prefixes that are not among others.
+// without returns the prefixes that are not in others.
 func without(prefixes, others []netip.Prefix) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool { return slices.Contains(others, p) })
 }
 
-// alive reports whether the far end is there: it answers probes, or, when it has
-// never answered any because it is not Strait, makes handshakes.
+// alive reports whether the far end is up: it answers probes, or, if it has never answered any
+// because it is not Strait, completes handshakes.
 func (l *Link) alive(now time.Time) bool {
 	l.mu.Lock()
 	answers, up := !l.prober.answered.IsZero(), l.prober.up(now)
@@ -202,7 +200,7 @@ func (l *Link) alive(now time.Time) bool {
 	return now.Sub(l.session().handshake) < handshakeFresh
 }
 
-// publicKey is the public half of a private key.
+// publicKey returns the public key of a private key.
 func publicKey(private device.NoisePrivateKey) (public device.NoisePublicKey) {
 	curve25519.ScalarBaseMult((*[32]byte)(&public), (*[32]byte)(&private))
 	return public
@@ -219,23 +217,23 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// session is what wireguard-go knows of a peer.
+// session is the state of a peer in wireguard-go.
 type session struct {
 	handshake      time.Time      // the last; zero = never
-	endpoint       netip.AddrPort // where it answers from; invalid = not known
+	endpoint       netip.AddrPort // the peer's address; invalid = not known
 	received, sent uint64         // bytes of datagrams
 }
 
-// session asks wireguard-go about the peer.
+// session reads the state of the peer from wireguard-go.
 func (l *Link) session() (s session) {
-	var b bytes.Buffer // holds the private key for a moment: it goes nowhere
+	var b bytes.Buffer // contains the private key; discarded on return
 	if err := l.wg.IpcGetOperation(&b); err != nil {
 		return s
 	}
 	var sec, nsec int64
 	for lines := bufio.NewScanner(&b); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), "=")
-		n, _ := strconv.ParseInt(value, 10, 64) // keys are not numbers and not asked for
+		n, _ := strconv.ParseInt(value, 10, 64) // keys are not numbers and are not used
 		switch name {
 		case "last_handshake_time_sec":
 			sec = n
@@ -257,7 +255,7 @@ func (l *Link) session() (s session) {
 	return s.after(l.before)
 }
 
-// after adds what was counted before.
+// after adds the counters from before.
 func (s session) after(before session) session {
 	s.received, s.sent = s.received+before.received, s.sent+before.sent
 	if s.handshake.IsZero() {
@@ -266,8 +264,8 @@ func (s session) after(before session) session {
 	return s
 }
 
-// contactable reports whether there is anybody to probe: an endpoint that we
-// know, or one that WireGuard learnt from the peer.
+// contactable reports whether the peer has an address: a configured endpoint, or one that
+// WireGuard learnt from the peer.
 func (l *Link) contactable() bool {
 	if l.tun.peerKnown.Load() {
 		return true

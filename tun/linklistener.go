@@ -11,16 +11,15 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 )
 
-// linkListener is the host at one of its own link addresses, which it has for each key pair
-// of its own: links that share a key pair share a listener.
+// linkListener is the host's sockets at one of its own link addresses. There is one for each of
+// the gateway's key pairs: links that share a key pair share a listener.
 type linkListener struct {
 	address   netip.Addr
 	probes    *gonet.UDPConn
 	listeners map[*listener]*gonet.TCPListener // protected by the fabric's mu
 }
 
-// openLinkListeners makes the host listen at the link address of each of these keys. f.mu is
-// held.
+// openLinkListeners opens listeners at the link addresses of these keys. f.mu is held.
 func (f *Fabric) openLinkListeners(keys []device.NoisePublicKey) error {
 	wanted := slices.Collect(maps.Keys(f.linkListeners))
 	for _, k := range keys {
@@ -49,7 +48,7 @@ func (f *Fabric) openLinkListeners(keys []device.NoisePublicKey) error {
 	return nil
 }
 
-// closeLinkListeners closes the listeners of which no link is left. f.mu is held.
+// closeLinkListeners closes the listeners without links. f.mu is held.
 func (f *Fabric) closeLinkListeners() error {
 	used := make(map[netip.Addr]bool)
 	for _, l := range *f.links.Load() {
@@ -67,8 +66,8 @@ func (f *Fabric) closeLinkListeners() error {
 	return f.own(slices.Collect(maps.Keys(f.linkListeners)))
 }
 
-// own gives the host these link addresses, those of the gateway's table, and those that
-// are mapped. f.mu is held.
+// own sets the addresses of the host: these link addresses, those of the gateway's table, and
+// the mapped ones. f.mu is held.
 func (f *Fabric) own(addresses []netip.Addr) error {
 	addresses = append(addresses, f.Gateway.Table().Addresses()...)
 	for _, m := range f.host.relay.Mappings() {

@@ -8,8 +8,8 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Link probes: each end of a link asks the other twice a second, over UDP inside
-// the tunnel, between the hosts' link addresses, and is answered.
+// Link probes: each end of a link sends a request to the other twice a second, over UDP inside
+// the tunnel, between the hosts' link addresses, and gets an answer.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -21,12 +21,11 @@ import (
 //	|                       sequence (8 bytes)                      |
 //	+---------------------------------------------------------------+
 //
-// kind 1 asks, 2 answers with the sequence of the question, 3 does so and says that the
-// sender is about to end: who knows another gateway of its cluster prefers that. Who does
-// not know kind 3 misses the answer, and finds the link down. Later versions may
-// append fields; what is longer than this is read as far as it is known. Some
-// questions are padded with zeros to the largest packet that is to cross: whether they
-// are answered shows what the path carries.
+// Kind 1 is a request. Kind 2 is an answer with the sequence of the request. Kind 3 is an answer
+// from a sender that is shutting down: the receiver prefers another gateway of that cluster.
+// Versions without kind 3 treat it as a missing answer and mark the link down. Later versions
+// may append fields; receivers ignore what they do not know. Some requests are padded with zeros
+// to the MTU: an answer proves that the path carries packets of that size.
 const (
 	probePort    = 6093
 	probeLen     = 16
@@ -40,17 +39,16 @@ const (
 
 const (
 	probeInterval = 500 * time.Millisecond
-	// probeLost is how long an answer may take. A link on which nothing has been
-	// answered for that long is down.
+	// probeLost is the timeout of an answer. A link without an answer for that long is down.
 	probeLost = 3 * probeInterval
-	// pathInterval is how often a question has the size of the MTU, and pathStale
-	// how long an answer to one counts.
+	// pathInterval is how often a request has the size of the MTU, and pathStale how long its
+	// answer counts.
 	pathInterval = 5 * time.Second
 	pathStale    = 3 * pathInterval
-	// probeHeaders is what is around a probe in its packet, bytes.
+	// probeHeaders is the length of the headers of a probe's packet, bytes.
 	probeHeaders = packet.IPv6HeaderLen + packet.UDPHeaderLen
-	// minAnnouncedMTU is the smallest inner MTU that a remote may make us use:
-	// every IPv4 host takes 576 bytes (RFC 791 section 3.1).
+	// minAnnouncedMTU is the smallest inner MTU accepted from a remote: every IPv4 host accepts
+	// 576 bytes (RFC 791 section 3.1).
 	minAnnouncedMTU = 576
 )
 
@@ -75,20 +73,20 @@ func parseProbe(b []byte) (probe, bool) {
 	return p, p.kind >= probeAsk && p.kind <= probeLeaving
 }
 
-// prober is one link's side of probing: what was asked, what was answered. It is
-// a function of the calls and their times; the caller sends, receives and locks.
+// prober is the probing state of one link: requests and answers. It depends only on its calls
+// and the times passed to it; the caller sends, receives and locks.
 type prober struct {
-	address  netip.Addr // the far end
-	next     uint64     // sequence of the next question; the first is 1
-	asked    [8]asked   // the last questions, by sequence
-	answered time.Time  // the last answer
-	leaving  bool       // which said that the far end is about to end
+	address  netip.Addr // link address of the far end
+	next     uint64     // sequence of the next request; the first is 1
+	asked    [8]asked   // the last requests, by sequence
+	answered time.Time  // time of the last answer
+	leaving  bool       // the last answer said that the far end is shutting down
 	upSince  time.Time  // while up
-	mtu      uint16     // what the far end announced last; 0 = nothing yet
+	mtu      uint16     // the last MTU announced by the far end; 0 = none yet
 
-	pathAsked, pathAnswered asked // the last questions of the size of the MTU
+	pathAsked, pathAnswered asked // the last requests of the size of the MTU
 
-	// Of ordinary questions: one of full size has a fate and a time of its own.
+	// Of ordinary requests: those of full size are lost and delayed differently.
 	sent, lost uint64
 	rtt        time.Duration // of the last answer
 }
@@ -100,13 +98,13 @@ type asked struct {
 	open     bool
 }
 
-// ask makes the next question. A question that is overwritten unanswered is lost.
+// ask returns the next request. A request that is overwritten without an answer is lost.
 func (p *prober) ask(mtu int, now time.Time) probe {
 	p.sent++
 	return p.question(mtu, 0, now)
 }
 
-// askPath makes the next question, to be padded to the MTU.
+// askPath returns the next request, to be padded to the MTU.
 func (p *prober) askPath(mtu int, now time.Time) probe {
 	q := p.question(mtu, mtu, now)
 	p.pathAsked = asked{size: mtu, at: now}
@@ -120,14 +118,14 @@ func (p *prober) question(mtu, size int, now time.Time) probe {
 	return probe{kind: probeAsk, mtu: uint16(mtu), sequence: p.next}
 }
 
-// owesPath reports whether to ask now whether a packet of the MTU crosses: at times,
-// and when the link came up or the MTU is another.
+// owesPath reports whether a request of the size of the MTU is due: periodically, and when the
+// link came up or the MTU changed.
 func (p *prober) owesPath(mtu int, now time.Time) bool {
 	last := p.pathAsked
 	return p.up(now) && (last.size != mtu || last.at.Before(p.upSince) || now.Sub(last.at) >= pathInterval)
 }
 
-// pathMTU is the MTU if a packet of that size has crossed lately, else 0.
+// pathMTU returns mtu if a packet of that size has crossed recently, else 0.
 func (p *prober) pathMTU(mtu int, now time.Time) int {
 	if last := p.pathAnswered; last.size != mtu || now.Sub(last.at) >= pathStale {
 		return 0
@@ -135,15 +133,15 @@ func (p *prober) pathMTU(mtu int, now time.Time) int {
 	return mtu
 }
 
-// owesQuestion reports whether to ask back at once when the far end asks: when
-// the link is not up, and nothing was asked lately. Two ends that both find the
-// link down must not answer every question with another.
+// owesQuestion reports whether to send a request at once when the far end sends one: if the link
+// is not up and no request was sent recently. Two ends that both see the link down must not
+// answer every request with another.
 func (p *prober) owesQuestion(now time.Time) bool {
 	last := p.asked[p.next%uint64(len(p.asked))].at
 	return !p.up(now) && now.Sub(last) >= probeInterval/2
 }
 
-// expire counts the questions that nobody answered in time.
+// expire counts the requests whose answer timed out.
 func (p *prober) expire(now time.Time) {
 	for i := range p.asked {
 		if a := &p.asked[i]; a.open && now.Sub(a.at) >= probeLost {
@@ -155,8 +153,8 @@ func (p *prober) expire(now time.Time) {
 	}
 }
 
-// answer takes an answer and reports whether it was one to a question of ours.
-// That it came proves that the link works in both directions.
+// answer processes an answer and reports whether it matches a request. An answer proves that the
+// link works in both directions.
 func (p *prober) answer(a probe, now time.Time) bool {
 	q := &p.asked[a.sequence%uint64(len(p.asked))]
 	if !q.open || q.sequence != a.sequence || now.Sub(q.at) >= probeLost {
@@ -175,7 +173,7 @@ func (p *prober) answer(a probe, now time.Time) bool {
 	return true
 }
 
-// up reports whether a probe has crossed both ways lately.
+// up reports whether an answer was received recently.
 func (p *prober) up(now time.Time) bool {
 	return !p.answered.IsZero() && now.Sub(p.answered) < probeLost
 }

@@ -9,10 +9,10 @@ import (
 	"strait.dev/strait/relay"
 )
 
-// SetMappings makes the host serve exactly these mappings. Connections of those that are
-// gone, or have another target, are reset before it returns; so it is called while the
-// gateway's table still lets the host send from their addresses. Mappings that the host
-// refuses to serve are named in the error, and the others are served all the same.
+// SetMappings replaces the mappings that the host serves. Connections of mappings that are
+// removed or get another target are reset before it returns, so call it while the gateway's
+// table still lets the host send from their addresses. The error names the mappings that cannot
+// be served; the others are served.
 func (f *Fabric) SetMappings(mappings []config.Mapping) error {
 	refused := f.host.relay.SetMappings(mappings)
 	f.mu.Lock()
@@ -20,10 +20,10 @@ func (f *Fabric) SetMappings(mappings []config.Mapping) error {
 	return errors.Join(refused, f.own(slices.Collect(maps.Keys(f.linkListeners))))
 }
 
-// Mappings are those that the host serves, in no order. The list is the caller's.
+// Mappings returns the mappings that the host serves, in no order. The caller owns the list.
 func (f *Fabric) Mappings() []config.Mapping { return f.host.relay.Mappings() }
 
-// Mapped counts what the host did for mapped addresses.
+// Mapped returns the statistics of mapped addresses.
 func (f *Fabric) Mapped() (tcp, udp relay.Stats, echo relay.EchoStats) {
 	r := f.host.relay
 	return r.TCP(), r.UDP(), r.Echo()

@@ -6,27 +6,27 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// outbox collects what one goroutine sends to nodes, and counts it under its journey's
-// counters. The memory of what is added must stay until flush.
+// outbox batches the packets that one goroutine sends to nodes, and counts them in its journey's
+// counters. The memory of added packets must stay unchanged until flush.
 type outbox struct {
 	overlay  *Overlay
 	counters *gateway.Counters
 	batch    *underlay.Batch
-	slab     []byte // pieces, and what lies in a journey's own memory, wait here until the batch is sent
+	slab     []byte // copies of pieces and of packets in a journey's own memory, until the batch is sent
 	free     []byte // the rest of slab
-	taps     *taps  // while packets are added; nil = nobody looks on
+	taps     *taps  // set while packets are added; nil = no taps
 
 	packets, bytes uint64 // added since the last flush
 }
 
-// newOutbox makes one. slab is how many bytes of pieces it sends at once, more than
+// newOutbox returns an outbox. slab is the number of bytes that it can copy per batch, more than
 // packet.MaxLen.
 func newOutbox(o *Overlay, c *gateway.Counters, slab int) outbox {
 	return outbox{overlay: o, counters: c, batch: underlay.NewBatch(BatchSize), slab: make([]byte, slab)}
 }
 
-// forward adds the packet or the pieces of a Result whose verdict is ToNode. The memory that
-// the journey was given must stay until flush.
+// forward adds the packet or the pieces of a Result with the verdict ToNode. The memory that the
+// journey was given must stay unchanged until flush.
 func (x *outbox) forward(r *gateway.Result) {
 	switch {
 	case r.Pieces != nil:
@@ -42,7 +42,7 @@ func (x *outbox) forward(r *gateway.Result) {
 	}
 }
 
-// ensureFree makes free hold any packet.
+// ensureFree makes sure that free can hold any packet.
 func (x *outbox) ensureFree() {
 	if len(x.free) < packet.MaxLen {
 		x.flush()
@@ -61,17 +61,15 @@ func (x *outbox) add(r *gateway.Result, ip []byte) {
 	x.bytes += uint64(len(ip))
 }
 
-// answer sends the answer of an egress Result to the node that asked, and all that was
-// added before. The journey owns the answer's memory until its next packet. Answers are
-// counted where they are made.
+// answer sends the answer of an egress Result to its node, after everything added before. The
+// journey reuses the answer's memory for its next packet. Answers are counted by the journey.
 func (x *outbox) answer(r *gateway.Result) {
 	x.flush()
 	x.overlay.send(x.taps, x.batch, r, r.AnswerHeader, r.Answer)
 	x.batch.Flush()
 }
 
-// flush sends what was added. Datagrams that the batch had to drop, here or when it was
-// full, are no longer on their way.
+// flush sends the batch. Datagrams that the batch had to drop are counted as drops.
 func (x *outbox) flush() {
 	_, dropped := x.batch.Flush()
 	if dropped > 0 {

@@ -11,27 +11,26 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// sourcePorts is how many sockets frames to nodes leave from, per address
-// family. Each has its own source port, so that nodes and switches can spread
-// flows; more of them would cut batches smaller.
+// sourcePorts is the number of sockets, per address family, that send frames to nodes. Each has
+// its own source port, so that nodes and switches can spread flows; more sockets would make
+// batches smaller.
 const sourcePorts = 4
 
-// Overlay is the gateway's side of the node network: the sockets that frames
-// from nodes arrive on and those that frames to nodes leave from.
+// Overlay is the gateway's side of the node network: the sockets that receive frames from nodes
+// and those that send frames to nodes.
 //
-// Sending is safe for concurrent use, each sender with its own Batch. Reading is
-// for one link at a time: whoever reads holds mu, which nobody else wants as
-// long as the active link does not change.
+// Sending is safe for concurrent use, with one Batch per sender. Only one link at a time reads;
+// the reader holds mu, which is contended only while the active link changes.
 type Overlay struct {
 	senders [2][]*underlay.Socket // IPv4 and IPv6 underlay; nil = not in use
 	ports   [2]uint16             // by gateway.Encapsulation: where nodes listen
-	sockets []*underlay.Socket    // everything we listen on
+	sockets []*underlay.Socket    // all listening sockets
 
 	mu      sync.Mutex
 	sources []*source
 	current int // the source whose datagrams are being read
-	// pieces of the packet in hand, when bufs were full before its end. They
-	// stay here, with the receive memory they lie in, when another link goes on.
+	// pieces are those left of the current packet when bufs were full. They stay here, with the
+	// receive memory that they alias, when another link becomes active.
 	pieces *packet.Pieces
 
 	tapping tapping
@@ -44,17 +43,17 @@ type source struct {
 	encapsulation gateway.Encapsulation
 	local         netip.AddrPort
 
-	// The message being cut: frames of size bytes, the last may be shorter.
+	// The message being split: frames of size bytes, the last may be shorter.
 	rest  []byte
 	size  int
 	from  netip.AddrPort
 	outer gateway.Outer
 }
 
-// next is the next frame of the last Fill. A message that the kernel says to cut
-// is as a rule many frames that it coalesced. But when a node on this very
-// machine sends UDP that its kernel left unsegmented, it is one frame, and what
-// is to be cut is the UDP packet in it, into datagrams of that many bytes.
+// next returns the next frame of the last Fill. A message with a segment size usually consists
+// of several frames that the kernel coalesced. But if a node on this machine sends UDP that its
+// kernel left unsegmented, the message is one frame, and the segment size is that of the inner
+// UDP packet.
 func (s *source) next() (frame []byte, datagram int, ok bool) {
 	if len(s.rest) == 0 {
 		message, size, from, ok := s.receiver.Message()
@@ -76,16 +75,16 @@ func (s *source) next() (frame []byte, datagram int, ok bool) {
 	return frame, 0, true
 }
 
-// OverlayConfig says where to listen. A port of 0 means that the encapsulation
-// is not in use; an invalid address means all addresses of both families.
+// OverlayConfig says where to listen. A port of 0 disables the encapsulation; an invalid address
+// means all addresses of both families.
 type OverlayConfig struct {
 	Geneve, VXLAN netip.AddrPort
 	Options       underlay.Options
 }
 
-// OpenOverlay opens all sockets or none. They are told the outer ECN field of frames (RFC
-// 6040) and make no outer fragments (RFC 7348 section 4.3, RFC 8926 section 4.4.1): what a
-// node's leg cannot carry is cut or refused as an inner packet, by gateway.MTUs.Overlay.
+// OpenOverlay opens all sockets or none. The sockets report the outer ECN field of frames (RFC
+// 6040) and send no outer fragments (RFC 7348 section 4.3, RFC 8926 section 4.4.1): packets that
+// do not fit the node leg are fragmented or refused as inner packets, by gateway.MTUs.Overlay.
 func OpenOverlay(c OverlayConfig) (*Overlay, error) {
 	c.Options.ECN, c.Options.DontFragment = true, true
 	o := &Overlay{ports: [2]uint16{gateway.Geneve: c.Geneve.Port(), gateway.VXLAN: c.VXLAN.Port()}}
@@ -100,8 +99,8 @@ func OpenOverlay(c OverlayConfig) (*Overlay, error) {
 	return o, nil
 }
 
-// listen opens the listening socket of one encapsulation, and the sending
-// sockets of its families where they are not open yet.
+// listen opens the listening socket of one encapsulation, and the sending sockets of its
+// families unless they are open.
 func (o *Overlay) listen(e gateway.Encapsulation, at netip.AddrPort, options underlay.Options) error {
 	addresses := []netip.Addr{at.Addr()}
 	if !at.Addr().IsValid() {
@@ -140,35 +139,34 @@ func (o *Overlay) openSenders(local netip.Addr, options underlay.Options) error 
 	return nil
 }
 
-// Handle gives a node the destination that frames to it are sent to. It is what
-// gateway.NewTable wants.
+// Handle returns the destination of frames to a node, for gateway.NewTable.
 func (o *Overlay) Handle(n *gateway.Node) any {
 	address := netip.AddrPortFrom(n.Underlay, o.ports[n.Encapsulation])
 	return &peer{family: packet.FamilyIndex(n.Underlay), address: address, destination: underlay.NewDestination(address)}
 }
 
-// peer is a node as the overlay sends to it: the Handle of a gateway.Node.
+// peer is the Handle of a gateway.Node: where frames to the node are sent.
 type peer struct {
 	family      int
 	address     netip.AddrPort
 	destination underlay.Destination
 }
 
-// send adds a datagram for the node of a Result to a batch, in sight of t unless that is
-// nil. The memory must stay until the batch is flushed.
+// send adds a datagram for the node of a Result to a batch and passes it to t, unless t is nil.
+// The memory must stay unchanged until the batch is flushed.
 //
 // The outer ECN field is that of the inner packet: RFC 6040's normal mode. The outer DSCP is
-// 0, whatever the inner one is: RFC 2983's pipe model, section 3.1. Nodes get inner DSCPs as
-// they were sent, and nobody's inner DSCP buys a place in the underlay's queues.
+// always 0: RFC 2983's pipe model, section 3.1. Nodes get inner DSCPs unchanged, and no inner
+// DSCP affects the underlay's queues.
 func (o *Overlay) send(t *taps, batch *underlay.Batch, r *gateway.Result, head, body []byte) {
 	p := r.Node.Handle.(*peer)
 	senders := o.senders[p.family]
 	if len(senders) == 0 {
-		return // no socket of the node's family: configuration is refused before it comes to this
+		return // no socket of the node's family: validation refuses such a configuration
 	}
 	s := senders[r.Hash%uint32(len(senders))]
 	if t != nil {
-		if len(head) == gateway.EncapLen { // else body has an Ethernet header, as answers of neighbours do
+		if len(head) == gateway.EncapLen { // else body starts with an Ethernet header: an ARP reply or neighbour advertisement
 			t.seeIP(gateway.IntoNode, body)
 		}
 		t.see(gateway.OverlayOut, s.LocalAddr(), p.address, head, body)
@@ -179,7 +177,7 @@ func (o *Overlay) send(t *taps, batch *underlay.Batch, r *gateway.Result, head, 
 // Serves reports whether frames can be sent to nodes with this underlay address.
 func (o *Overlay) Serves(node netip.Addr) bool { return len(o.senders[packet.FamilyIndex(node)]) > 0 }
 
-// Overflows counts datagrams from nodes that the kernel dropped because we did
+// Overflows returns the number of datagrams from nodes that the kernel dropped because they were
 // not read fast enough.
 func (o *Overlay) Overflows() (n uint64) {
 	for _, s := range o.sockets {

@@ -2,12 +2,12 @@ package tun
 
 import "sync"
 
-// maxQueuedPackets bounds what waits for one link's Read: ICMP errors and what the
-// host stack sends, both rare and small next to forwarded traffic.
+// maxQueuedPackets limits the packets that wait for one link's Read: ICMP errors and packets of
+// the host stack, both rare compared to forwarded traffic.
 const maxQueuedPackets = 256
 
-// packetQueue is a bounded queue of packets for the tunnel that do not come from the
-// overlay. Any goroutine puts, the link's Read takes.
+// packetQueue is a bounded queue of packets for the tunnel that do not come from the overlay.
+// Any goroutine may call put, only the link's Read calls take.
 type packetQueue struct {
 	mu      sync.Mutex
 	packets [][]byte
@@ -24,7 +24,7 @@ func (q *packetQueue) put(b []byte) bool {
 	return true
 }
 
-// take moves packets into bufs behind offset and returns how many.
+// take moves packets into bufs at offset and returns their number.
 func (q *packetQueue) take(bufs [][]byte, sizes []int, offset int) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

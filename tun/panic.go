@@ -13,28 +13,28 @@ import (
 	"strait.dev/strait/vxlan"
 )
 
-// A panic on a packet's journey would end the process, and with it all traffic: whoever
-// finds the packet could send it again and again. So Read and Write drop that packet,
-// count it as "panic", and go on with the next.
+// A panic on a packet's journey would end the process, and with it all traffic, and the sender of
+// the packet could repeat it. So Read and Write drop that packet, count it as "panic", and
+// continue with the next.
 
 const (
-	// panicQuiet is how long no other panic is written down after one: the packet that
-	// made the first may come at line rate.
+	// panicQuiet is the minimum time between two log lines about panics: the packet that caused
+	// the first may come at line rate.
 	panicQuiet = time.Minute
-	// maxLogged is how many bytes of a packet's headers are written down.
+	// maxLogged is the maximum number of header bytes logged.
 	maxLogged = 64
 )
 
-// panics writes contained panics down. Safe for concurrent use.
+// panics logs recovered panics. Safe for concurrent use.
 type panics struct {
-	log *slog.Logger // nil = nobody reads
+	log *slog.Logger // nil = no log
 
 	mu   sync.Mutex // protects last
-	last time.Time  // when one was written down; zero = never
+	last time.Time  // time of the last log line; zero = never
 }
 
-// report writes one line about a panic on the journey of an IP packet, or of what should
-// have been one, unless it wrote one lately.
+// report logs one line about a panic on the journey of a packet, which may be invalid, unless it
+// logged one recently.
 func (p *panics) report(now time.Time, fault any, ip []byte) {
 	p.mu.Lock()
 	quiet := p.log == nil || !p.last.IsZero() && now.Sub(p.last) < panicQuiet
@@ -45,16 +45,16 @@ func (p *panics) report(now time.Time, fault any, ip []byte) {
 	if quiet {
 		return
 	}
-	p.log.Error("a packet met a fault of this program; it was dropped, and the gateway goes on: report the fault with this line",
+	p.log.Error("a bug in this program: a packet caused a panic; the packet was dropped and the gateway continues; report the bug with this line",
 		"fault", fmt.Sprint(fault), "headers", fmt.Sprintf("%x", headers(ip)), "stack", string(debug.Stack()))
 }
 
-// headers are the bytes of b up to its payload, maxLogged at most. Of what is no IP packet,
-// they are those that every header of its version has.
+// headers returns the bytes of b before its payload, maxLogged at most. For an invalid packet it
+// returns the fixed header of its IP version.
 func headers(b []byte) (h []byte) {
 	defer func() {
 		if recover() != nil {
-			h = nil // what the journey stumbled over, we may too
+			h = nil // the same packet may panic here too
 		}
 	}()
 	var ip packet.IP
@@ -70,8 +70,8 @@ func headers(b []byte) (h []byte) {
 	return b[:min(end, len(b), maxLogged)]
 }
 
-// upperHeaderLen is the length in bytes of the header behind the IP header, 0 where there
-// is none that we know.
+// upperHeaderLen returns the length in bytes of the header after the IP header, 0 if the protocol
+// is not known.
 func upperHeaderLen(b []byte, ip *packet.IP) int {
 	u := ip.Upper(b)
 	size := 0
@@ -88,7 +88,7 @@ func upperHeaderLen(b []byte, ip *packet.IP) int {
 	return min(size, len(u))
 }
 
-// inner is the IP packet in a frame from a node, or nil.
+// inner returns the IP packet in a frame from a node, or nil.
 func inner(frame []byte, e gateway.Encapsulation) (ip []byte) {
 	defer func() {
 		if recover() != nil {

@@ -7,13 +7,13 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// readRounds is how many full receives in a row may yield nothing for the tunnel
-// before Read looks at its packet queue again: a flood of garbage must not keep the
-// gateway's own packets waiting.
+// readRounds is the number of consecutive full receives without a packet for the tunnel before
+// Read checks its packet queue again, so that a flood of invalid datagrams does not delay the
+// gateway's own packets.
 const readRounds = 8
 
-// fill reads what is there and reports whether that was anything. It never
-// lingers for a fuller batch: packets that wait cost more than calls.
+// fill reads what is available and reports whether there was anything. It does not wait for a
+// fuller batch: waiting costs more latency than the saved calls are worth.
 func (d *Device) fill() bool {
 	r := &d.read
 	r.out.taps = d.overlay.tapping.now.Load()
@@ -27,7 +27,7 @@ func (d *Device) fill() bool {
 		before, bytes := r.n, r.bytes
 		d.overlay.mu.Lock()
 		more = d.readOverlay()
-		r.out.flush() // from memory that only whoever holds mu may fill again
+		r.out.flush() // the memory may be reused once mu is released
 		d.overlay.mu.Unlock()
 		if n := r.n - before; n > 0 {
 			d.Egress.CountForwarded(uint64(n), r.bytes-bytes)
@@ -37,17 +37,16 @@ func (d *Device) fill() bool {
 		for i := range r.n {
 			r.out.taps.seeIP(gateway.IntoTunnel, r.bufs[i][r.offset:][:r.sizes[i]])
 		}
-		r.out.taps = nil // it may hold much memory
+		r.out.taps = nil // it may reference much memory
 	}
 	return r.n > 0
 }
 
-// readOverlay moves datagrams from the overlay's sockets through the egress
-// journey until bufs are full, nothing waits, or a journey panicked. It reports whether
-// more may be waiting.
+// readOverlay moves datagrams from the overlay's sockets through the egress journey until bufs
+// are full, nothing waits, or a journey panicked. It reports whether more may be waiting.
 func (d *Device) readOverlay() (more bool) {
 	r, o := &d.read, d.overlay
-	var inHand []byte // the frame whose journey is under way, or was the last
+	var inHand []byte // the current or last frame
 	defer func() {
 		if fault := recover(); fault != nil {
 			d.Egress.CountDropped(gateway.Panic, 1)
@@ -56,7 +55,7 @@ func (d *Device) readOverlay() (more bool) {
 			more = true
 		}
 	}()
-	asks, rounds := len(o.sources), readRounds // each source is asked once, and all again after a full answer
+	asks, rounds := len(o.sources), readRounds // each source is read once, and all again after a full batch
 	for r.n < len(r.bufs) {
 		if o.pieces != nil {
 			d.emitPieces()
@@ -76,8 +75,8 @@ func (d *Device) readOverlay() (more bool) {
 		}
 		asks--
 		o.current = (o.current + 1) % len(o.sources)
-		r.out.flush() // what it holds lies in the memory that Fill reuses
-		// An error says that the socket was closed; the poller says so too, and ends Read.
+		r.out.flush() // its packets alias the memory that Fill reuses
+		// An error means that the socket was closed; the poller reports that too and ends Read.
 		messages, _ := o.sources[o.current].receiver.Fill()
 		if messages >= underlay.PauseAt {
 			d.poller.Pause()
@@ -90,7 +89,7 @@ func (d *Device) readOverlay() (more bool) {
 	return true
 }
 
-// frame takes one datagram from a node on its journey.
+// frame processes one datagram from a node.
 func (d *Device) frame(s *source, b []byte, datagram int) {
 	r := &d.read
 	if r.out.taps != nil {
@@ -119,8 +118,8 @@ func (d *Device) frame(s *source, b []byte, datagram int) {
 	}
 }
 
-// emitPieces writes pieces of the packet in hand until bufs are full. The packet
-// stays in the receiver's memory, which is not filled again before it is done.
+// emitPieces writes pieces of the current packet until bufs are full. The packet stays in the
+// receiver's memory, which is not reused before all pieces are written.
 func (d *Device) emitPieces() {
 	r, o := &d.read, d.overlay
 	for r.n < len(r.bufs) && o.pieces.Left() {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// resolve looks an endpoint up: "host:port", the host a name or an address.
-// Addresses come in the resolver's order of preference.
+// resolve resolves an endpoint "host:port", whose host is a name or an address. The addresses are
+// in the resolver's order of preference.
 func resolve(ctx context.Context, endpoint string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(endpoint)
 	if err != nil {

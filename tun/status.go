@@ -8,31 +8,31 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// LinkIdentity says which link is meant. The keys tell links apart: names may change.
+// LinkIdentity identifies a link by its keys; names may change.
 type LinkIdentity struct {
 	Name              string
-	Gateway           string     // the remote gateway; several links may lead there
+	Gateway           string     // the remote gateway; several links may lead to it
 	OwnKey, RemoteKey config.Key // public
 }
 
-// LinkStatus is how one link is doing.
+// LinkStatus is the state of one link.
 type LinkStatus struct {
 	LinkIdentity
-	Up             bool          // a probe has crossed both ways lately
+	Up             bool          // a probe was answered recently
 	Active         bool          // traffic from nodes goes through it
-	RTT            time.Duration // of the last probe that came back; 0 = none yet
+	RTT            time.Duration // of the last answered probe; 0 = none yet
 	ProbesSent     uint64
 	ProbesLost     uint64
 	LastHandshake  time.Time      // zero = never
-	Endpoint       netip.AddrPort // where the peer answers from; invalid = not known
+	Endpoint       netip.AddrPort // the peer's address; invalid = not known
 	Received, Sent uint64         // bytes of WireGuard datagrams
 	AnnouncedMTU   int            // inner MTU of the far end; 0 = unknown
-	PathMTU        int            // the inner MTU, when a packet of that size has reached the far end within 15 s; else 0
+	PathMTU        int            // the inner MTU if a packet of that size has reached the far end within 15 s; else 0
 
 	Egress, Ingress *gateway.Counters
 }
 
-// Status says how every link is doing.
+// Status returns the state of every link.
 func (f *Fabric) Status() []LinkStatus {
 	now := time.Now()
 	links := *f.links.Load()
@@ -44,8 +44,8 @@ func (f *Fabric) Status() []LinkStatus {
 	return all
 }
 
-// LinksUp names the links that are up, in their order. It asks WireGuard nothing, so
-// it is cheap enough to be called often.
+// LinksUp returns the links that are up, in order. It does not query WireGuard, so it is cheap
+// enough to be called often.
 func (f *Fabric) LinksUp() (up []LinkIdentity) {
 	now := time.Now()
 	for _, l := range *f.links.Load() {
@@ -74,16 +74,16 @@ func (l *Link) status(now time.Time) LinkStatus {
 	return s
 }
 
-// fitness is how well a link serves.
+// fitness ranks links for forwarding.
 type fitness int
 
 const (
 	down   fitness = iota
-	ending         // up, but its far end is about to end
+	ending         // up, but its far end is shutting down
 	up
 )
 
-// fit is how well the link serves, and since when it has been up.
+// fit returns the fitness of the link, and since when it has been up.
 func (l *Link) fit(now time.Time) (fitness, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +97,7 @@ func (l *Link) fit(now time.Time) (fitness, time.Time) {
 	}
 }
 
-// logChange writes one line when a link comes up or goes down.
+// logChange logs when a link comes up or goes down.
 func (l *Link) logChange(now time.Time) {
 	l.mu.Lock()
 	up, rtt := l.prober.up(now), l.prober.rtt
@@ -108,6 +108,6 @@ func (l *Link) logChange(now time.Time) {
 	case changed && up:
 		l.logger().Info("link is up", "rtt", rtt)
 	case changed:
-		l.logger().Warn("link is down: no probe has come back", "for", probeLost)
+		l.logger().Warn("link is down: no probe was answered", "for", probeLost)
 	}
 }

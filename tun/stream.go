@@ -13,10 +13,10 @@ import (
 	"strait.dev/strait/config"
 )
 
-// Listen accepts TCP connections from the far ends of links, on the gateway's own
-// link addresses, also those of links that come later. Nodes, pods and other
-// addresses of the gateway are out of reach. A connection ends with its link; LinkOf
-// names that. The fabric closes the listener at its own end.
+// Listen accepts TCP connections from the far ends of links, on the gateway's own link addresses,
+// including those of links added later. Nodes, pods and other addresses of the gateway cannot
+// connect. A connection ends with its link, which LinkOf returns. Closing the fabric closes the
+// listener.
 func (f *Fabric) Listen(port uint16) (net.Listener, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,7 +42,7 @@ type listener struct {
 	once     sync.Once
 }
 
-// listenOn makes a link listener take connections for s. f.mu is held.
+// listenOn accepts connections for s at a link listener. f.mu is held.
 func (f *Fabric) listenOn(e *linkListener, s *listener) error {
 	l, err := f.host.listenTCP(netip.AddrPortFrom(e.address, s.port))
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *Fabric) listenOn(e *linkListener, s *listener) error {
 	return nil
 }
 
-// stopListening ends what listenOn began.
+// stopListening reverses listenOn.
 func (e *linkListener) stopListening(s *listener) {
 	if l := e.listeners[s]; l != nil {
 		delete(e.listeners, s)
@@ -70,7 +70,7 @@ func (e *linkListener) stopListening(s *listener) {
 	}
 }
 
-// offer hands a connection to Accept, if it came over a link.
+// offer passes a connection to Accept if it came over a link.
 func (s *listener) offer(c *gonet.TCPConn) {
 	held := s.fabric.hold(c)
 	if held == nil {
@@ -94,7 +94,7 @@ func (s *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Addr implements net.Listener: the port, on any address of its kind.
+// Addr implements net.Listener: the port, with an unspecified address.
 func (s *listener) Addr() net.Addr {
 	return &net.TCPAddr{IP: net.IPv6unspecified, Port: int(s.port)}
 }
@@ -107,7 +107,7 @@ func (s *listener) Close() error {
 	return nil
 }
 
-// close is Close while the fabric's mu is held.
+// close is Close with the fabric's mu held.
 func (s *listener) close() {
 	s.once.Do(func() {
 		close(s.closed)
@@ -118,8 +118,8 @@ func (s *listener) close() {
 	})
 }
 
-// LinkOf names the link that a connection from Listen or DialLink goes over. It is
-// false when there is no such link any more.
+// LinkOf returns the link of a connection from Listen or DialLink. It is false when the link has
+// ended.
 func (f *Fabric) LinkOf(c net.Conn) (LinkIdentity, bool) {
 	l := f.linkUnder(c)
 	if l == nil {
@@ -137,8 +137,8 @@ func (f *Fabric) linkUnder(c net.Conn) *Link {
 	return f.linkBetween(local.AddrPort().Addr().WithZone(""), remote.AddrPort().Addr().WithZone(""))
 }
 
-// DialLink opens a TCP connection to the far end of the link with these public keys,
-// inside its tunnel. The connection ends with the link.
+// DialLink opens a TCP connection through the tunnel to the far end of the link with these public
+// keys. The connection ends with the link.
 func (f *Fabric) DialLink(ctx context.Context, own, remote config.Key, port uint16) (net.Conn, error) {
 	for _, l := range *f.links.Load() {
 		if config.Key(l.key.own) != own || config.Key(l.key.remote) != remote {
@@ -153,7 +153,7 @@ func (f *Fabric) DialLink(ctx context.Context, own, remote config.Key, port uint
 		}
 		c.Close()
 	}
-	return nil, errors.New("no link has these keys: it may have ended")
+	return nil, errors.New("no link has these keys: the link may have been removed")
 }
 
 // stream is a TCP connection over a link.
@@ -162,7 +162,7 @@ type stream struct {
 	link *Link
 }
 
-// hold ties a connection to its link. It gives nil when there is no such link.
+// hold binds a connection to its link. It returns nil if there is no such link.
 func (f *Fabric) hold(c *gonet.TCPConn) net.Conn {
 	l := f.linkUnder(c)
 	if l == nil {
@@ -186,12 +186,12 @@ func (s *stream) Close() error {
 	return s.TCPConn.Close()
 }
 
-// closeStreams ends the link's connections, for good.
+// closeStreams closes the link's connections and prevents new ones.
 func (l *Link) closeStreams() {
 	l.mu.Lock()
 	l.closed = true
 	open := l.streams
-	l.streams = nil // deleting from nil is well
+	l.streams = nil // delete on a nil map is a no-op
 	l.mu.Unlock()
 	for s := range open {
 		s.TCPConn.Close()

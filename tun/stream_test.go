@@ -149,7 +149,7 @@ func TestDiallingALinkThatIsNotThereSaysSo(t *testing.T) {
 	t.Parallel()
 	a, _ := joined(t)
 	_, err := a.fabric.DialLink(t.Context(), config.Key{1}, config.Key{2}, streamPort)
-	if err == nil || err.Error() != "no link has these keys: it may have ended" {
+	if err == nil || err.Error() != "no link has these keys: the link may have been removed" {
 		t.Error(err)
 	}
 }

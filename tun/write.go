@@ -6,9 +6,9 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// Write takes decrypted packets through the ingress journey and sends them to
-// their nodes, all of them before it returns: bufs are only ours until then.
-// What cannot be sent is dropped and counted, so there is never an error.
+// Write takes decrypted packets through the ingress journey and sends them to their nodes. All are
+// sent before it returns, because the caller reuses bufs. Packets that cannot be sent are dropped
+// and counted, so there is never an error.
 func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 	w := &d.write
 	d.window.Begin()
@@ -22,12 +22,12 @@ func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 		done = d.writeFrom(done, bufs, offset, now)
 	}
 	w.out.flush()
-	w.out.taps = nil // it may hold much memory
+	w.out.taps = nil // it may reference much memory
 	return len(bufs), nil
 }
 
-// writeFrom takes bufs[done:] on their journeys. It returns how many of bufs are done: all,
-// or all up to one whose journey panicked.
+// writeFrom processes bufs[done:]. It returns how many of bufs are done: all, or all up to one
+// whose journey panicked.
 func (d *Device) writeFrom(done int, bufs [][]byte, offset int, now time.Time) (reached int) {
 	reached = done
 	defer func() {
@@ -44,7 +44,7 @@ func (d *Device) writeFrom(done int, bufs [][]byte, offset int, now time.Time) (
 	return reached
 }
 
-// fromTunnel takes one decrypted packet on its journey.
+// fromTunnel processes one decrypted packet.
 func (d *Device) fromTunnel(b []byte, now time.Time) {
 	x := &d.write.out
 	if x.taps != nil {
