@@ -8,40 +8,40 @@ import (
 )
 
 const (
-	// maxSegments is how many datagrams one UDP_SEGMENT message may carry
-	// (UDP_MAX_SEGMENTS in the kernels before 6.9; later ones take 128).
+	// maxSegments is the maximum number of datagrams per UDP_SEGMENT message
+	// (UDP_MAX_SEGMENTS in kernels before 6.9; later ones accept 128).
 	maxSegments = 64
 
 	// maxMessage is the payload of the largest IPv4 packet: 65535 - 20 (IPv4) - 8
-	// (UDP) bytes. IPv6 would take 20 more.
+	// (UDP) bytes. IPv6 would allow 20 more.
 	maxMessage = 65507
 )
 
-// Batch collects datagrams and sends them with few system calls. Datagrams of equal
-// size and ECN field from one socket to one destination become one UDP_SEGMENT message,
-// also when datagrams to others come in between; all messages of a socket leave in one
-// sendmmsg. Nothing is copied: head and body stay where they are.
+// Batch collects datagrams and sends them with few system calls. Datagrams of equal size and ECN
+// field from one socket to one destination become one UDP_SEGMENT message, even if datagrams to
+// others come in between; all messages of a socket are sent by one sendmmsg. Nothing is copied:
+// head and body stay in the caller's memory.
 //
-// Datagrams added for the same socket and destination are sent in that order. A Batch
-// is for one goroutine at a time and allocates nothing after NewBatch.
+// Datagrams for the same socket and destination are sent in the order in which they were added. A
+// Batch is for one goroutine at a time. Only NewBatch allocates.
 type Batch struct {
 	datagrams []datagram
-	groups    []group // messages to be, in the order of their first datagram
+	groups    []group // the later messages, in the order of their first datagram
 	senders   []sender
 	latest    []int32 // hash table: the newest group of each socket and destination, plus one
 	shift     int     // of a 32-bit hash, to an index of latest
 
-	// What Flush lays out for the kernel.
+	// The messages that Flush lays out for the kernel.
 	vectors  []unix.Iovec
 	messages []message
 	controls []controls
 	order    []int32 // order[i] is the group that messages[i] is made of
 	single   [maxSegments]message
-	header   controls // what describes the outer header of each of single
+	header   controls // the control messages of each message of single
 
 	sent, dropped int // since the last Flush
 	lastError     unix.Errno
-	patience      time.Duration // left to wait for room
+	patience      time.Duration // time left to wait for send buffer space
 
 	send func(fd int, messages []message) (n int, errno unix.Errno) // sendmmsg
 }
@@ -54,23 +54,23 @@ type datagram struct {
 
 func (d *datagram) size() int { return len(d.head) + len(d.body) }
 
-// parts is how many of head and body have bytes.
+// parts returns the number of non-empty slices among head and body.
 func (d *datagram) parts() int { return min(len(d.head), 1) + min(len(d.body), 1) }
 
-// group is a run of datagrams that fit one message.
+// group is a sequence of datagrams that fit one message.
 type group struct {
 	socket      *Socket
 	to          *Destination
 	first, last int32 // datagrams
 	count       int   // datagrams
-	segment     int   // bytes of every datagram but the last, which may be shorter
+	segment     int   // bytes of every datagram except the last, which may be shorter
 	bytes       int   // of all datagrams
-	vectors     int   // where layOut put the first of them
+	vectors     int   // index of the first of them, set by layOut
 	next        int32 // the next group of the same socket
 	ecn         uint8 // of the outer header of all
 }
 
-// sender is a socket with the groups it has to send.
+// sender is a socket with the groups to send through it.
 type sender struct {
 	socket      *Socket
 	first, last int32 // groups
@@ -79,8 +79,8 @@ type sender struct {
 // none ends a list of datagrams or groups.
 const none = -1
 
-// NewBatch makes a batch of up to capacity datagrams, at least one. With 128 it takes
-// about 50 KiB.
+// NewBatch returns a batch of up to capacity datagrams, at least one. With 128 it uses about 50
+// KiB.
 func NewBatch(capacity int) *Batch {
 	capacity = max(capacity, 1)
 	b := &Batch{
@@ -93,21 +93,21 @@ func NewBatch(capacity int) *Batch {
 		order:     make([]int32, 0, capacity),
 		send:      sendmmsg,
 	}
-	// At least twice as many slots as keys: a search ends after a step or two.
+	// At least twice as many slots as keys: a lookup takes one or two steps.
 	width := bits.Len(uint(2*capacity - 1))
 	b.latest = make([]int32, 1<<width)
 	b.shift = 32 - width
 	return b
 }
 
-// Add takes a datagram made of head, which may be nil, and body. The memory of both,
-// and *to, must stay untouched until Flush returns. A full batch is flushed first.
+// Add adds a datagram made of head, which may be nil, and body. The memory of both, and *to, must
+// stay unchanged until Flush returns. A full batch is flushed first.
 func (b *Batch) Add(s *Socket, to *Destination, head, body []byte) {
 	b.AddMarked(s, to, 0, head, body)
 }
 
-// AddMarked is Add for a datagram whose outer IP header shall have an ECN field (RFC 3168
-// section 5), two bits; 0 is Not-ECT.
+// AddMarked is Add with a value for the ECN field of the outer IP header (RFC 3168 section 5), two
+// bits; 0 is Not-ECT.
 func (b *Batch) AddMarked(s *Socket, to *Destination, ecn uint8, head, body []byte) {
 	if len(b.datagrams) == cap(b.datagrams) {
 		b.transmit()
@@ -134,8 +134,8 @@ func (b *Batch) AddMarked(s *Socket, to *Destination, ecn uint8, head, body []by
 	b.assign(s, *slot-1)
 }
 
-// find returns the slot of the table that belongs to the socket and destination. It
-// is 0 if they have no group yet. Destinations are told apart by value.
+// find returns the slot of the table for a socket and a destination, which is 0 if they have no
+// group yet. Destinations are compared by value.
 func (b *Batch) find(s *Socket, to *Destination) *int32 {
 	mask := uint32(len(b.latest) - 1)
 	for i := ((s.hash ^ to.hash) * hashFactor) >> b.shift; ; i++ {
@@ -149,16 +149,16 @@ func (b *Batch) find(s *Socket, to *Destination) *int32 {
 	}
 }
 
-// accepts tells whether a datagram may join: only the last one of a message may be
-// shorter than the others, an empty one would vanish, and a message has one outer header.
+// accepts reports whether a datagram may join the group: only the last one of a message may be
+// shorter than the others, an empty one would get lost, and a message has one outer header.
 func (g *group) accepts(size int, ecn uint8) bool {
 	ended := g.bytes < g.count*g.segment
 	return !ended && size > 0 && size <= g.segment && ecn == g.ecn &&
 		g.count < maxSegments && g.bytes+size <= maxMessage && g.socket.gso.Load()
 }
 
-// assign puts a new group behind the other groups of its socket. There are few
-// sockets, and a batch has fewer groups than datagrams.
+// assign adds a new group after the other groups of its socket. There are few sockets, and a batch
+// has fewer groups than datagrams, so linear search is enough.
 func (b *Batch) assign(s *Socket, added int32) {
 	for i := range b.senders {
 		if b.senders[i].socket == s {
@@ -170,7 +170,7 @@ func (b *Batch) assign(s *Socket, added int32) {
 	b.senders = append(b.senders, sender{socket: s, first: added, last: added})
 }
 
-// sendAll adds whole datagrams and flushes.
+// sendAll adds complete datagrams and flushes.
 func (b *Batch) sendAll(s *Socket, to *Destination, datagrams [][]byte) (sent, dropped int) {
 	for _, d := range datagrams {
 		b.Add(s, to, nil, d)
@@ -178,9 +178,9 @@ func (b *Batch) sendAll(s *Socket, to *Destination, datagrams [][]byte) (sent, d
 	return b.Flush()
 }
 
-// Flush sends what was added and returns how many datagrams the kernel took, and how
-// many it refused or had no room for, since the last Flush. It may wait for room, up
-// to 100 ms in all.
+// Flush sends the batch. It returns how many datagrams the kernel accepted and how many it refused
+// or had no buffer space for, since the last Flush. It may wait for buffer space, up to 100 ms in
+// total.
 func (b *Batch) Flush() (sent, dropped int) {
 	b.transmit()
 	sent, dropped = b.sent, b.dropped

@@ -17,18 +17,18 @@ import (
 type link struct {
 	mux     *Mux
 	own     device.NoisePublicKey
-	cookies device.CookieChecker     // for those who call own
-	window  *Window                  // nil: hand in whatever comes
-	calls   atomic.Pointer[Endpoint] // the peer's address configured last; nil = none
-	talksTo atomic.Pointer[Endpoint] // the peer's address that was sent to last; nil = none
+	cookies device.CookieChecker     // for initiations to the public key own
+	window  *Window                  // nil: no limit on pending messages
+	calls   atomic.Pointer[Endpoint] // the last configured address of the peer; nil = none
+	talksTo atomic.Pointer[Endpoint] // the address of the peer last sent to; nil = none
 	mu      sync.Mutex               // serialises Open and Close
 	session atomic.Pointer[session]  // nil while closed
 }
 
 var _ conn.Bind = (*link)(nil)
 
-// Open implements conn.Bind. There is one function for both address families: a
-// device has one goroutine to receive.
+// Open implements conn.Bind. One function receives for both address families, so that a device has
+// one receiving goroutine.
 func (l *link) Open(number uint16) (fns []conn.ReceiveFunc, actual uint16, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *link) Open(number uint16) (fns []conn.ReceiveFunc, actual uint16, err e
 	return []conn.ReceiveFunc{s.receive}, s.port.number, nil
 }
 
-// Close implements conn.Bind. Closing a closed link is no error.
+// Close implements conn.Bind. Closing a closed link is a no-op.
 func (l *link) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *link) Close() error {
 	return l.mux.closeSession(s)
 }
 
-// SetMark does nothing: marking packets needs a privilege.
+// SetMark does nothing: marking packets requires a privilege.
 func (l *link) SetMark(uint32) error { return nil }
 
 // BatchSize implements conn.Bind.
@@ -70,9 +70,9 @@ func (l *link) ParseEndpoint(s string) (conn.Endpoint, error) {
 	return e, nil
 }
 
-// toward is how to reach an endpoint. Where the link was told to call, the kernel chooses
-// the source, so that it can follow its routes; whoever called gets answers from the
-// address called.
+// toward returns the destination for an endpoint. If the link initiates to this address, the kernel
+// chooses the source, so that it can follow its routes. A peer that initiated gets answers from the
+// address to which it sent.
 func (l *link) toward(e *Endpoint) *Destination {
 	if calls := l.calls.Load(); calls != nil && calls.addr == e.addr {
 		return &e.free
@@ -80,13 +80,13 @@ func (l *link) toward(e *Endpoint) *Destination {
 	return e.answer()
 }
 
-// Send implements conn.Bind. Losing some datagrams is no error, as they may be lost
-// further on as well; the error says why all were.
+// Send implements conn.Bind. Losing some datagrams is not an error, because they may also be lost
+// later on the path; an error is the reason why all were lost.
 //
-// The outer header is Not-ECT with DSCP 0: WireGuard tells of neither field of what it
-// encrypts, nor takes note of them when it decrypts (RFC 6040 section 4.3, compatibility
-// mode). A path that turns out narrower than the interface gets fragments, as the kernel
-// does by default: the tunnel's ends agreed on its MTU, and cannot lower it for one path.
+// The outer header is Not-ECT with DSCP 0: WireGuard neither copies the two fields of the inner
+// packet nor uses them on decryption (RFC 6040 section 4.3, compatibility mode). If the path is
+// narrower than the interface, the kernel fragments, as it does by default: the ends of the tunnel
+// agreed on its MTU and cannot lower it for one path.
 func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 	s := l.session.Load()
 	if s == nil {
@@ -101,18 +101,18 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 			l.mux.routes.learn(index, s)
 		}
 	}
-	if len(bufs) > 0 && l.talksTo.Load() != e && !isCookie(bufs[0]) { // cookies go to strangers
+	if len(bufs) > 0 && l.talksTo.Load() != e && !isCookie(bufs[0]) { // cookies also go to unauthenticated senders
 		l.talksTo.Store(e)
 	}
 	return l.mux.send(s.port, bufs, e, l.toward(e))
 }
 
-// send sends to an endpoint, in a way that leads there.
+// send sends to an endpoint through the given destination.
 func (m *Mux) send(p *port, bufs [][]byte, e *Endpoint, toward *Destination) error {
 	socket := p.socketFor(e)
 	if socket == nil {
-		return fmt.Errorf("send to %s: %w: this kernel runs without the address family: "+
-			"give the peer an address of the other one", e.addr, unix.EAFNOSUPPORT)
+		return fmt.Errorf("send to %s: %w: this kernel does not support the address family: "+
+			"give the peer an address of the other family", e.addr, unix.EAFNOSUPPORT)
 	}
 	if tap := m.tap.Load(); tap != nil {
 		for _, buf := range bufs {
@@ -135,26 +135,26 @@ func (m *Mux) send(p *port, bufs [][]byte, e *Endpoint, toward *Destination) err
 	return nil
 }
 
-// session is a link from Open to Close.
+// session is a link between Open and Close.
 type session struct {
 	link   *link
 	port   *port
 	poller *Poller
-	reads  atomic.Bool // whether it is the one that reads the port
+	reads  atomic.Bool // whether this session reads the port
 	queue  messageQueue
 	bounds pending
 	known  bool   // whether index is one of the link's
 	index  uint32 // of the last data message
-	handed bool   // whether it is in port.handed; the reading session's
+	handed bool   // whether it is in port.handed; owned by the reading session
 
-	attempt func() bool // the method try, made into a value once, since that allocates
+	attempt func() bool // the method value of try, created once because that allocates
 
-	// The call of receive under way.
+	// The current call of receive.
 	packets [][]byte
 	sizes   []int
 	senders []conn.Endpoint
 	count   int  // datagrams delivered
-	refused bool // others were not: WireGuard has enough
+	refused bool // further datagrams were refused: WireGuard has too many pending
 }
 
 func newSession(l *link, p *port) (*session, error) {
@@ -167,7 +167,7 @@ func newSession(l *link, p *port) (*session, error) {
 	return s, nil
 }
 
-// takeOver makes s read the port. Nobody else must be reading it.
+// takeOver makes s the reader of the port. No other session may be reading it.
 func (s *session) takeOver() error {
 	for _, socket := range s.port.sockets() {
 		if err := s.poller.Add(socket); err != nil {
@@ -175,7 +175,7 @@ func (s *session) takeOver() error {
 		}
 	}
 	s.reads.Store(true)
-	s.poller.Wake() // to what the port has received but not cut yet
+	s.poller.Wake() // for datagrams that the port has received but not delivered
 	return nil
 }
 
@@ -185,8 +185,8 @@ func (s *session) receive(packets [][]byte, sizes []int, senders []conn.Endpoint
 	s.packets, s.sizes, s.senders, s.count = packets, sizes, senders, 0
 	for s.count == 0 {
 		if flood || s.refused {
-			// Let what the last call woke do its work first: under a flood this
-			// goroutine never parks, and would fill WireGuard's queues instead.
+			// Let the goroutines that the last call woke run first: in a flood this goroutine
+			// never parks, and would only fill WireGuard's queues.
 			runtime.Gosched()
 			flood, s.refused = false, false
 		}
@@ -197,9 +197,9 @@ func (s *session) receive(packets [][]byte, sizes []int, senders []conn.Endpoint
 	return s.count, nil
 }
 
-// try delivers what there is. The queue comes first: it was filled before s took over.
-// Progress includes what went to other sessions, so that a session with nothing of its
-// own still comes out of Wait to be closed.
+// try delivers available datagrams, those of the queue first: it was filled before s became the
+// reader. Progress includes datagrams for other sessions, so that a session without its own still
+// returns from Wait to be closed.
 func (s *session) try() (progress bool) {
 	for !s.full() {
 		datagram, from, ok := s.queue.take()
@@ -216,8 +216,8 @@ func (s *session) try() (progress bool) {
 
 func (s *session) full() bool { return s.count == len(s.packets) }
 
-// deliver copies a datagram to WireGuard, whose buffers hold any, unless it has too much to
-// do already.
+// deliver copies a datagram to WireGuard, whose buffers hold any size, unless WireGuard has too
+// many pending messages.
 func (s *session) deliver(datagram []byte, from *Endpoint) {
 	if s.bounds.window != nil && s.queues(datagram) {
 		if !s.bounds.hasCapacity(time.Now) {

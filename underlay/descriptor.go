@@ -6,15 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is a file descriptor that outlives every system call on it. A number
-// closed while another goroutine is about to use it could meanwhile name another
-// file; so each system call counts itself as a user, and the last user closes.
+// descriptor is a file descriptor that stays open during every system call on it. A number closed
+// while another goroutine is about to use it could refer to another file. So each system call is
+// counted as a user, and the last user closes.
 //
-// Safe for concurrent use. It costs two atomic operations per system call, not per
-// datagram.
+// Safe for concurrent use. It costs two atomic operations per system call, not per datagram.
 type descriptor struct {
 	number  int
-	users   atomic.Int32 // system calls under way, and one for the owner until close
+	users   atomic.Int32 // running system calls, plus one for the owner until close
 	closing atomic.Bool
 }
 
@@ -24,8 +23,7 @@ func (d *descriptor) own(number int) {
 	d.users.Store(1)
 }
 
-// acquire allows d.number to be used until release. It reports false once d is
-// closed.
+// acquire allows d.number to be used until release. It reports false if d is closed.
 func (d *descriptor) acquire() bool {
 	for {
 		users := d.users.Load()
@@ -44,9 +42,8 @@ func (d *descriptor) release() {
 	}
 }
 
-// close refuses new users, calls last while the number is still valid, and lets the
-// number go when the present users are done. It reports whether this call was the
-// first.
+// close refuses new users, calls last while the number is still valid, and closes the number when
+// the present users are done. It reports whether this call was the first.
 func (d *descriptor) close(last func(fd int)) bool {
 	if !d.closing.CompareAndSwap(false, true) {
 		return false

@@ -7,23 +7,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Destination is where a datagram goes, in the form the kernel reads. It is
-// comparable, and immutable once made: any number of goroutines may send to it. The
-// zero value names nobody; what is sent to it is dropped.
+// Destination is the destination of a datagram in the kernel's format. It is comparable and
+// immutable: any number of goroutines may send to it. Datagrams to the zero value are dropped.
 type Destination struct {
 	name [unix.SizeofSockaddrInet6]byte // struct sockaddr_in or sockaddr_in6
 	size uint32                         // bytes of name in use
 	hash uint32
 
-	source [16]byte // the address to send from, an IPv4 one in the first four bytes
-	fixed  bool     // whether there is a source; if not, the kernel chooses
+	source [16]byte // the source address; an IPv4 address uses the first four bytes
+	fixed  bool     // whether source is set; otherwise the kernel chooses
 }
 
 // hashFactor spreads small numbers over 32 bits: 2^32 divided by the golden ratio.
 const hashFactor = 0x9e3779b1
 
-// Offsets of struct sockaddr_in and struct sockaddr_in6. The port is in network byte
-// order, the family is not.
+// Offsets of struct sockaddr_in and struct sockaddr_in6. The port is in network byte order, the
+// family in host byte order.
 const (
 	nameFamily   = 0
 	namePort     = 2
@@ -31,8 +30,8 @@ const (
 	nameAddress6 = 8 // after sin6_flowinfo
 )
 
-// NewDestination makes a destination. An IPv4 address in IPv6 form is taken for the
-// IPv4 address; a zone is ignored.
+// NewDestination returns a destination. An IPv4-mapped IPv6 address counts as the IPv4 address; a
+// zone is ignored.
 func NewDestination(to netip.AddrPort) Destination {
 	var d Destination
 	addr := to.Addr().Unmap()
@@ -55,7 +54,7 @@ func NewDestination(to netip.AddrPort) Destination {
 	return d
 }
 
-// from is d, but sent from an address of this machine, which must be of the same family.
+// from returns d with a source address of this machine, which must be of the same family.
 func (d Destination) from(local netip.Addr) Destination {
 	if d.fixed = local.IsValid() && local.Is6() == d.Is6(); d.fixed {
 		copy(d.source[:], local.AsSlice())
@@ -63,11 +62,11 @@ func (d Destination) from(local netip.Addr) Destination {
 	return d
 }
 
-// Is6 tells whether only an IPv6 socket can send to d.
+// Is6 reports whether only an IPv6 socket can send to d.
 func (d *Destination) Is6() bool { return d.size == unix.SizeofSockaddrInet6 }
 
-// addrPort reads a struct sockaddr_in or sockaddr_in6. It is the zero AddrPort for
-// any other family.
+// addrPort parses a struct sockaddr_in or sockaddr_in6. It returns the zero AddrPort for any other
+// family.
 func addrPort(name *[unix.SizeofSockaddrInet6]byte) netip.AddrPort {
 	port := binary.BigEndian.Uint16(name[namePort:])
 	switch binary.NativeEndian.Uint16(name[nameFamily:]) {

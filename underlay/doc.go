@@ -1,22 +1,18 @@
-// Package underlay moves UDP datagrams between this process and the network in
-// batches, with what an unprivileged Linux process may use: recvmmsg, sendmmsg,
-// UDP_GRO and UDP_SEGMENT.
+// Package underlay sends and receives UDP datagrams in batches, with the means of an unprivileged
+// Linux process: recvmmsg, sendmmsg, UDP_GRO and UDP_SEGMENT.
 //
-// A datagram travels through the files in this order:
+// The path of a datagram through the files:
 //
-//	in:  Poller parks until something waits ► Receiver fills 64 messages with one
-//	     system call and cuts each at its UDP_GRO segment size
+//	in:  Poller parks until a socket is readable ► Receiver fills 64 messages with one
+//	     system call and splits each at its UDP_GRO segment size
 //	out: Batch collects datagrams, joins equal-sized ones to one destination into
-//	     UDP_SEGMENT messages where they lie, and sends each socket's messages with
+//	     UDP_SEGMENT messages without copying, and sends each socket's messages with
 //	     one system call
 //
-// Mux is the WireGuard side of the same parts: a conn.Bind per link, all links on
-// one UDP port.
+// Mux is the WireGuard side of the same parts: a conn.Bind per link, all links on one UDP port.
 //
-// What the kernel offers is probed for each socket at Listen, and can be refused by
-// Options. Nothing on the packet path allocates, logs, or takes a lock that the
-// other direction takes too.
+// Listen probes the kernel's features for each socket; Options can disable them. The packet path
+// does not allocate, does not log, and takes no lock that the other direction takes.
 //
-// Addresses are plain: an IPv6 zone is not carried, so link-local addresses cannot
-// be destinations.
+// IPv6 zones are not supported, so link-local addresses cannot be destinations.
 package underlay

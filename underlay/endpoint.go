@@ -8,16 +8,16 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 )
 
-// Endpoint is the address of a WireGuard peer and, if the peer called, the address of this
-// machine that it called. Answers leave from there: a firewall or NAT on the way knows no
-// other. Many goroutines, and all links of a Mux, may hold the same one.
+// Endpoint is the address of a WireGuard peer and, if the peer initiated, the local address to which
+// it sent. Answers are sent from that address, because a firewall or NAT on the path accepts no
+// other. Several goroutines, and all links of a Mux, may share one Endpoint.
 type Endpoint struct {
 	addr  netip.AddrPort
 	local netip.Addr  // invalid = the kernel chooses
-	gone  atomic.Bool // local is not used any more; once true, true for good
+	gone  atomic.Bool // local is no longer used; never reset
 
 	to   Destination // from local, if that is valid
-	free Destination // from where the kernel chooses
+	free Destination // from the address that the kernel chooses
 }
 
 var _ conn.Endpoint = (*Endpoint)(nil)
@@ -28,8 +28,7 @@ func newEndpoint(addr netip.AddrPort, local netip.Addr) *Endpoint {
 	return &Endpoint{addr: addr, local: local, to: free.from(local), free: free}
 }
 
-// parseEndpoint reads "192.0.2.1:51840" or "[2001:db8::1]:51840". Names are not
-// resolved here.
+// parseEndpoint parses "192.0.2.1:51840" or "[2001:db8::1]:51840". Names are not resolved.
 func parseEndpoint(s string) (*Endpoint, error) {
 	addr, err := netip.ParseAddrPort(s)
 	if err != nil {
@@ -41,7 +40,7 @@ func parseEndpoint(s string) (*Endpoint, error) {
 	return newEndpoint(addr, netip.Addr{}), nil
 }
 
-// answer is where to send to from the address that the peer called.
+// answer returns the destination for answers from the local address to which the peer sent.
 func (e *Endpoint) answer() *Destination {
 	if e.gone.Load() {
 		return &e.free
@@ -49,11 +48,11 @@ func (e *Endpoint) answer() *Destination {
 	return &e.to
 }
 
-// ClearSrc lets the kernel choose the source address from now on. What the peer sends later
-// brings a new Endpoint.
+// ClearSrc lets the kernel choose the source address from now on. The peer's next datagram creates a
+// new Endpoint.
 func (e *Endpoint) ClearSrc() { e.gone.Store(true) }
 
-// SrcToString is the address that the peer called, or empty.
+// SrcToString returns the local address to which the peer sent, or an empty string.
 func (e *Endpoint) SrcToString() string {
 	if src := e.SrcIP(); src.IsValid() {
 		return src.String()
@@ -61,7 +60,7 @@ func (e *Endpoint) SrcToString() string {
 	return ""
 }
 
-// SrcIP is the address that the peer called, or the zero Addr.
+// SrcIP returns the local address to which the peer sent, or the zero Addr.
 func (e *Endpoint) SrcIP() netip.Addr {
 	if e.gone.Load() {
 		return netip.Addr{}
@@ -69,38 +68,37 @@ func (e *Endpoint) SrcIP() netip.Addr {
 	return e.local
 }
 
-// DstToString is the peer's address and port.
+// DstToString returns the peer's address and port.
 func (e *Endpoint) DstToString() string { return e.addr.String() }
 
-// DstIP is the peer's address.
+// DstIP returns the peer's address.
 func (e *Endpoint) DstIP() netip.Addr { return e.addr.Addr() }
 
-// DstToBytes is the peer's address and port in a form of their own, for WireGuard's
-// cookies.
+// DstToBytes returns the peer's address and port in a binary format for WireGuard's cookies.
 func (e *Endpoint) DstToBytes() []byte {
 	b, _ := e.addr.MarshalBinary() // never fails
 	return b
 }
 
-// maxEndpoints bounds the endpoints remembered. A peer has one address, seldom two.
+// maxEndpoints limits the endpoints remembered. A peer usually has one address, rarely two.
 const maxEndpoints = 1024
 
-// endpoints remembers the Endpoint of each sender and address it called, so that receiving
-// does not allocate. It is for one goroutine at a time.
+// endpoints caches the Endpoint of each pair of sender and local address, so that receiving does not
+// allocate. It is for one goroutine at a time.
 type endpoints struct {
 	known  map[ends]*Endpoint
-	latest *Endpoint // datagrams come in trains from one peer
+	latest *Endpoint // consecutive datagrams often come from one peer
 }
 
-// ends are where a datagram came from and where it arrived.
+// ends are the source and the destination of a received datagram.
 type ends struct {
 	addr  netip.AddrPort
 	local netip.Addr
 }
 
-// of returns the endpoint of a sender and the address of this machine it called. Made-up
-// senders cannot make it grow: when full, it starts again. An endpoint whose source was
-// cleared is replaced: the address has come back.
+// of returns the endpoint of a sender and a local address. Forged senders cannot make it grow: when
+// the cache is full, it is emptied. An endpoint whose source was cleared is replaced, because the
+// address is in use again.
 func (e *endpoints) of(addr netip.AddrPort, local netip.Addr) *Endpoint {
 	if l := e.latest; l != nil && l.addr == addr && l.local == local && !l.gone.Load() {
 		return l

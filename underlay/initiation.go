@@ -12,42 +12,42 @@ import (
 	"strait.dev/strait/internal/ratelimit"
 )
 
-// Bounds of handshake initiations, for all links of a port together. Judging one takes a
-// link a key agreement, up to 0.1 ms: as long as hundreds of data messages. Whoever knows
-// the gateway's public key can send initiations that look right, under any address.
-// WireGuard asks for proof of the address only when its queue is long, and one core is
-// spent on the queue by then; here that is asked of all that come faster than peers do.
-// (go test -bench Initiation ./underlay says what each takes.)
+// Rate limits of handshake initiations, for all links of a port together. Processing one costs a link
+// a key agreement, up to 0.1 ms: as much as hundreds of data messages. An attacker that has the
+// gateway's public key can send well-formed initiations under any address. WireGuard requires proof
+// of the address only when its queue is long, and by then the queue keeps one core busy; here proof is
+// required of all initiations that come faster than peers send them. (go test -bench Initiation
+// ./underlay measures the costs.)
 const (
-	unprovenInterval = time.Second / 200 // of those that show no cookie: at most 2 % of a core for one link
-	unprovenBurst    = 80                // with the bursts below, less than what WireGuard calls load (128)
-	provenInterval   = time.Second / 500 // of those that show one: at most 5 %
+	unprovenInterval = time.Second / 200 // without a cookie: at most 2 % of a core for one link
+	unprovenBurst    = 80                // with the bursts below, less than WireGuard's threshold for load (128)
+	provenInterval   = time.Second / 500 // with a valid cookie: at most 5 %
 	provenBurst      = 20
-	cookieInterval   = time.Second / 5000 // of cookies given away
+	cookieInterval   = time.Second / 5000 // of cookie replies
 	cookieBurst      = 500
 
-	sources              = 1024 // that are told apart
+	sources              = 1024 // groups of sources
 	sourceInterval       = time.Second / 20
 	sourceBurst          = 5
 	sourceCookieInterval = time.Second / 5
 	sourceCookieBurst    = 10
 )
 
-// verdict is what becomes of an initiation.
+// verdict is the decision about an initiation.
 type verdict int
 
 const (
 	refused verdict = iota
 	admitted
-	challenged // it is worth a cookie, with which the caller may come again
+	challenged // answered with a cookie, with which the sender may retry
 )
 
-// initiations bounds what strangers can make a gateway do. It allocates nothing and is
-// for one goroutine at a time.
+// initiations limits the handshake work that unauthenticated senders can cause. It does not allocate
+// and is for one goroutine at a time.
 //
-// Those whom a link talks to have a share each, so that strangers do not end a session;
-// so has each caller that proves its address. The others share what there is: when
-// strangers make up addresses by the thousand, a peer at a new address may need some tries.
+// Each address that a link sends to has its own share, so that unknown senders cannot end a session;
+// so has each sender with a proven address. All others share one quota: in a flood from thousands of
+// forged addresses, a peer at a new address may need several attempts.
 type initiations struct {
 	seed                      maphash.Seed
 	unproven, proven, cookies ratelimit.Bucket
@@ -56,8 +56,8 @@ type initiations struct {
 
 func newInitiations() initiations { return initiations{seed: maphash.MakeSeed()} }
 
-// judge says what becomes of an initiation from an address. known is whether a link talks
-// to it, proven whether the initiation shows a cookie that was given to it.
+// judge decides about an initiation from an address. known is whether a link sends to that address,
+// proven whether the initiation contains a cookie that was sent to it.
 func (i *initiations) judge(from netip.Addr, known, proven bool, now time.Time) verdict {
 	source := &i.sources[maphash.Comparable(i.seed, network(from))%sources]
 	switch {
@@ -75,7 +75,7 @@ func (i *initiations) judge(from netip.Addr, known, proven bool, now time.Time) 
 	return refused
 }
 
-// network is what one caller has for itself: an IPv4 address, or an IPv6 /64.
+// network returns the unit that is counted as one sender: an IPv4 address, or an IPv6 /64.
 func network(of netip.Addr) netip.Addr {
 	if of.Is4() {
 		return of
@@ -84,8 +84,8 @@ func network(of netip.Addr) netip.Addr {
 	return prefix.Addr()
 }
 
-// admit gives an initiation to the links whose key it is made for: of these, the one
-// that knows the caller answers. The first MAC, one hash, tells the key.
+// admit passes an initiation to all links with the public key that it is made for; the one that has
+// the sender as its peer answers. The first MAC, one hash, identifies the key.
 func (p *port) admit(message []byte, from *Endpoint, s *session) {
 	d := s.link.mux.open.Load().entryFor(message)
 	if d == nil {
@@ -100,14 +100,14 @@ func (p *port) admit(message []byte, from *Endpoint, s *session) {
 			p.give(message, from, to, s)
 		}
 	case challenged:
-		s.link.mux.initiations.Add(1) // before the caller knows
+		s.link.mux.initiations.Add(1) // first, so that the count is visible when the cookie arrives
 		p.challenge(d.cookies, message, from, source, s.link.mux)
 	case refused:
 		s.link.mux.initiations.Add(1)
 	}
 }
 
-// entryFor is where an initiation belongs, nil if nowhere.
+// entryFor returns the key entry of an initiation, nil if there is none.
 func (l *links) entryFor(message []byte) *keyEntry {
 	if len(message) == initiationSize {
 		for i := range l.keyEntries {
@@ -119,7 +119,7 @@ func (l *links) entryFor(message []byte) *keyEntry {
 	return nil
 }
 
-// talksTo is whether a link of the key sent to an address last.
+// talksTo reports whether a link of this key last sent to an address.
 func (d *keyEntry) talksTo(address netip.Addr) bool {
 	return slices.ContainsFunc(d.sessions, func(s *session) bool {
 		e := s.link.talksTo.Load()
@@ -127,19 +127,19 @@ func (d *keyEntry) talksTo(address netip.Addr) bool {
 	})
 }
 
-// challenge sends the caller a cookie, unless that took room from what peers are sent:
-// callers that are not there, made up on a network of this machine's own, answer no ARP.
+// challenge sends the sender a cookie, unless the send buffer is more than half full: datagrams to
+// forged addresses in a network of this machine wait there for ARP.
 func (p *port) challenge(cookies *device.CookieChecker, message []byte, from *Endpoint, source []byte, m *Mux) {
 	if p.socketFor(from).crowded() {
 		return
 	}
 	reply, err := cookies.CreateReply(message, binary.LittleEndian.Uint32(message[4:]), source)
 	if err != nil {
-		return // no randomness; the caller tries again
+		return // no randomness; the sender retries
 	}
 	b, err := binary.Append(nil, binary.LittleEndian, reply)
 	if err != nil {
 		panic(err) // a struct of fixed size
 	}
-	_ = m.send(p, [][]byte{b}, from, from.answer()) // what is lost is counted; the caller tries again
+	_ = m.send(p, [][]byte{b}, from, from.answer()) // losses are counted; the sender retries
 }

@@ -8,16 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// message is the kernel's struct mmsghdr. Its pointers are ordinary Go pointers, so
-// the memory they name stays alive as long as the message does.
+// message is the kernel's struct mmsghdr. Its pointers are ordinary Go pointers, so the memory they
+// point to stays alive as long as the message.
 type message struct {
 	header unix.Msghdr
 	length uint32 // bytes received
 	_      [4]byte
 }
 
-// address makes m a message to a destination. to and payload must stay where they are
-// while m is in use.
+// address sets the destination and the payload of m. Both must stay in place while m is in use.
 func (m *message) address(to *Destination, payload []unix.Iovec) {
 	m.header.Name = &to.name[0]
 	m.header.Namelen = to.size
@@ -27,21 +26,21 @@ func (m *message) address(to *Destination, payload []unix.Iovec) {
 	}
 }
 
-// vector points the kernel at the bytes of b, which must not be empty.
+// vector returns an iovec for the bytes of b, which must not be empty.
 func vector(b []byte) unix.Iovec {
 	v := unix.Iovec{Base: &b[0]}
 	v.SetLen(len(b))
 	return v
 }
 
-// cut makes the kernel send m as datagrams of size bytes; c is the room to say so.
+// cut makes the kernel send m as datagrams of size bytes; c holds the control messages.
 func (m *message) cut(c *controls, size int) {
 	o := m.attach(c, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 2) // a __u16, udp(7)
 	binary.NativeEndian.PutUint16(o.value[:], uint16(size))
 }
 
-// mark makes the kernel send m with an ECN field in the outer IP header; c is the room to
-// say so. The DSCP next to it stays 0.
+// mark makes the kernel send m with an ECN field in the outer IP header; c holds the control messages.
+// The DSCP next to it stays 0.
 func (m *message) mark(c *controls, to *Destination, ecn uint8) {
 	level, option := int32(unix.IPPROTO_IP), int32(unix.IP_TOS)
 	if to.Is6() {
@@ -51,8 +50,8 @@ func (m *message) mark(c *controls, to *Destination, ecn uint8) {
 	binary.NativeEndian.PutUint32(o.value[:], uint32(ecn))
 }
 
-// leave makes the kernel send m from the source of a destination that has one; c is the
-// room to say so. The interface stays 0: the kernel routes as it does without a source.
+// leave makes the kernel send m from the source of a destination that has one; c holds the control
+// messages. The interface stays 0: the kernel routes as it does without a source.
 func (m *message) leave(c *controls, to *Destination) {
 	if to.Is6() {
 		o := m.attach(c, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo)
@@ -63,8 +62,7 @@ func (m *message) leave(c *controls, to *Destination) {
 	copy(o.value[specDst:], to.source[:4])
 }
 
-// attach begins the next control message of m, in c, the room for all of them. Its value
-// is zero.
+// attach appends a control message to m, in c, and returns it. Its value is zero.
 func (m *message) attach(c *controls, level, option int32, size int) *control {
 	used := int(m.header.Controllen)
 	o := c.at(used)
@@ -76,9 +74,9 @@ func (m *message) attach(c *controls, level, option int32, size int) *control {
 	return o
 }
 
-// controls is the room for the control messages of one message: the size of segments, the
-// ECN field, and the address of this machine. Any can be missing, and none leaves a gap:
-// they lie one behind the other, and only the first begins where an element does.
+// controls is the memory for the control messages of one message: the segment size, the ECN field, and
+// the local address. Each is optional, and they are contiguous, so only the first is aligned to an
+// element.
 type controls [3]control
 
 // control is one control message.
@@ -99,20 +97,20 @@ const (
 	specDst = 4
 )
 
-// at is the control message that begins after so many bytes of others. With fewer than
-// controlsSize of them, it ends within the room.
+// at returns the control message at an offset. If the offset is below controlsSize, it ends within the
+// array.
 func (c *controls) at(offset int) *control {
 	return (*control)(unsafe.Add(unsafe.Pointer(c), offset))
 }
 
-// told is what the kernel tells of a received message beside its bytes and its sender.
+// told is what the kernel reports about a received message in control messages.
 type told struct {
-	segment int        // bytes of the datagrams it was coalesced of; 0 = it was not
-	ecn     uint8      // of the outer header; Not-ECT if the kernel does not tell
-	local   netip.Addr // the address of this machine it was sent to; invalid = not told
+	segment int        // bytes of the datagrams that were coalesced; 0 = not coalesced
+	ecn     uint8      // of the outer header; Not-ECT if not reported
+	local   netip.Addr // the local address it was sent to; invalid = not reported
 }
 
-// read gives what the kernel told in so many bytes of control messages.
+// read parses the first received bytes of control messages.
 func (c *controls) read(received int) (t told) {
 	for offset := 0; offset+numberSize <= min(received, controlsSize); {
 		o := c.at(offset)
@@ -141,33 +139,32 @@ func (c *control) is(level, option int32) bool {
 	return c.header.Level == level && c.header.Type == option
 }
 
-// Both calls below are raw: Go's scheduler does not know of them, and the thread keeps its
-// P, the right to run Go code, until they return. Around unix.Syscall, sysmon takes the P
-// from a call that lasts longer than some 20 µs while other goroutines wait, as a send of
-// 64 KiB through half of the network stack does; it wakes another thread for it, and makes
-// this one queue when it comes back.
+// Both calls below are raw: Go's scheduler does not see them, and the thread keeps its P, the right to
+// run Go code, until they return. With unix.Syscall, sysmon takes the P from a call that lasts longer
+// than about 20 µs while other goroutines wait, which a send of 64 KiB through half of the network stack
+// does; it wakes another thread for the P, and the calling thread has to queue when it returns.
 //
-// The price: for the length of a call no other goroutine runs on this P, and a stop of the
-// world (garbage collection, GOMAXPROCS) waits for it. Calls are short, because
-// MSG_DONTWAIT keeps them from waiting for the network. They can still wait for memory, for
-// the socket's lock and, like all code, for a processor.
+// The price: during a call no other goroutine runs on this P, and a stop of the world (garbage
+// collection, GOMAXPROCS) waits for it. Calls are short, because MSG_DONTWAIT keeps them from waiting
+// for the network. They can still wait for memory, for the socket's lock and, like all code, for a
+// processor.
 
-// recvmmsg fills messages with what waits in the socket's queue, without blocking.
+// recvmmsg fills messages with what is in the socket's queue, without blocking.
 func recvmmsg(fd int, messages []message) (n int, errno unix.Errno) {
 	r, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(messages))), uintptr(len(messages)), unix.MSG_DONTWAIT, 0, 0)
 	return count(r, errno), errno
 }
 
-// sendmmsg sends messages in order, without blocking. n messages were taken; an
-// error is about messages[n], and is reported only when n is 0.
+// sendmmsg sends messages in order, without blocking. n messages were sent; an error is about
+// messages[n], and is reported only when n is 0.
 func sendmmsg(fd int, messages []message) (n int, errno unix.Errno) {
 	r, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(messages))), uintptr(len(messages)), unix.MSG_DONTWAIT, 0, 0)
 	return count(r, errno), errno
 }
 
-// count is a system call's result where an error stands for none.
+// count returns a system call's result, 0 if it failed.
 func count(r uintptr, errno unix.Errno) int {
 	if errno != 0 {
 		return 0
@@ -175,10 +172,9 @@ func count(r uintptr, errno unix.Errno) int {
 	return int(r)
 }
 
-// queued tells whether an error may belong to an earlier datagram: the kernel keeps
-// what ICMP reported (RFC 1122 section 4.1.3.3) until the next system call on the
-// socket and fails that one with it. Reported once it is forgotten, so the call is
-// worth repeating.
+// queued reports whether an error may belong to an earlier datagram: the kernel stores an ICMP error
+// (RFC 1122 section 4.1.3.3) and fails the next system call on the socket with it. The error is reported
+// once, so the call should be repeated.
 func queued(errno unix.Errno) bool {
 	switch errno {
 	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN,

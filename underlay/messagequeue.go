@@ -2,24 +2,23 @@ package underlay
 
 import "sync"
 
-// Bounds of a messageQueue: as much as the largest Fill can bring at once. It grows on
-// demand.
+// Limits of a messageQueue: as much as the largest Fill can bring at once. The memory grows on demand.
 const (
 	maxQueuedMessages = 4096
 	maxQueuedBytes    = 4 << 20
 )
 
-// messageQueue holds datagrams that another session received for this one. One goroutine
-// puts while another takes; what has been taken over is read without the lock.
+// messageQueue holds datagrams that another session received for this one. One goroutine puts while
+// another takes; datagrams already taken over are read without the lock.
 type messageQueue struct {
 	mu      sync.Mutex // protects waiting
 	waiting messages
 
-	taken messages // the taker's
-	next  int      // the first of taken that is not read
+	taken messages // owned by the goroutine that takes
+	next  int      // the first unread datagram of taken
 }
 
-// messages are datagrams in one piece of memory.
+// messages are datagrams stored in one buffer.
 type messages struct {
 	bytes []byte
 	ends  []int // where each datagram ends in bytes
@@ -31,7 +30,7 @@ func (l *messages) reset() {
 	l.bytes, l.ends, l.from = l.bytes[:0], l.ends[:0], l.from[:0]
 }
 
-// put copies a datagram into the queue. It reports false if there is no room.
+// put copies a datagram into the queue. It reports false if the queue is full.
 func (in *messageQueue) put(datagram []byte, from *Endpoint) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -45,8 +44,7 @@ func (in *messageQueue) put(datagram []byte, from *Endpoint) bool {
 	return true
 }
 
-// take returns the next datagram in the order of arrival. Its memory is valid until
-// the next take.
+// take returns the next datagram in order of arrival. Its memory is valid until the next take.
 func (in *messageQueue) take() (datagram []byte, from *Endpoint, ok bool) {
 	if in.next == len(in.taken.ends) {
 		in.taken.reset()

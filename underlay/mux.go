@@ -11,22 +11,21 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 )
 
-// Mux lets WireGuard devices ("links") share one UDP port, with the same private key or
-// with different ones. Each link has a conn.Bind of its own, so to WireGuard it looks
-// alone.
+// Mux lets WireGuard devices ("links") share one UDP port, with the same private key or with different
+// ones. Each link has its own conn.Bind, so WireGuard does not notice the sharing.
 //
-// A single link reads the sockets itself. With several, the first to open reads, and
-// hands over what is for others; when it closes, another takes over. The receiver
-// index in each message tells whose it is: the Mux learns a link's indices from the
-// handshake messages the link sends. Only initiations have none: their first MAC tells
-// the public key they are made for, and they go to all links that have it, in bounds.
+// A single link reads the sockets itself. With several, the first to open reads and hands over
+// datagrams for the others; when it closes, another one becomes the reader. The receiver index in each
+// message identifies its link: the Mux learns the indices of a link from the handshake messages that
+// the link sends. Initiations have no receiver index: their first MAC identifies the public key they
+// are made for, and they go, rate-limited, to all links with that key.
 //
 // Safe for concurrent use. The sockets are open while any link is.
 type Mux struct {
 	options Options
 	batches sync.Pool // of *Batch, for Send
 
-	tap    atomic.Pointer[Tap] // nil: nobody looks on
+	tap    atomic.Pointer[Tap] // nil: no tap
 	routes routes
 	open   atomic.Pointer[links] // never modified once stored
 
@@ -36,21 +35,21 @@ type Mux struct {
 	sendFailures    atomic.Uint64
 	receiveFailures atomic.Uint64
 
-	mu        sync.Mutex // serialises opening and closing, protects what follows
+	mu        sync.Mutex // serialises opening and closing, protects the fields below
 	port      *port      // nil while no session is open
 	overflows uint64     // of ports closed
 }
 
 // Counters of a Mux. They never decrease.
 type Counters struct {
-	Unknown         uint64 // datagrams received that no link expects; with one link, WireGuard judges all but initiations
-	Initiations     uint64 // initiations received that were more than the links can judge
-	InboxFull       uint64 // datagrams received for a link that did not keep up
-	SendFailures    uint64 // datagrams the kernel refused or had no room for
+	Unknown         uint64 // datagrams received that belong to no link; with one link, WireGuard checks all except initiations
+	Initiations     uint64 // initiations dropped by the rate limit
+	InboxFull       uint64 // datagrams dropped because the link did not keep up
+	SendFailures    uint64 // datagrams that the kernel refused or had no buffer space for
 	ReceiveFailures uint64 // system calls that failed to receive
 }
 
-// NewMux makes a Mux without links. It opens nothing yet.
+// NewMux returns a Mux without links. It opens no socket yet.
 func NewMux(o Options) *Mux {
 	m := &Mux{options: o}
 	m.batches.New = func() any { return NewBatch(conn.IdealBatchSize) }
@@ -58,12 +57,12 @@ func NewMux(o Options) *Mux {
 	return m
 }
 
-// Link makes the bind of one more WireGuard device, which has the private key of own. All
-// links must be opened with the same port, or with 0.
+// Link returns the bind of another WireGuard device, whose private key belongs to the public key own.
+// All links must be opened with the same port, or with 0.
 func (m *Mux) Link(own device.NoisePublicKey) conn.Bind { return m.BoundedLink(own, nil) }
 
-// BoundedLink is Link for a device whose packets w is told of. What it does not keep up
-// with is dropped and counted as Counters.InboxFull.
+// BoundedLink is Link for a device that reports its progress to w. Datagrams beyond the limit are
+// dropped and counted as Counters.InboxFull.
 func (m *Mux) BoundedLink(own device.NoisePublicKey, w *Window) conn.Bind {
 	l := &link{mux: m, own: own, window: w}
 	l.cookies.Init(own)
@@ -81,8 +80,8 @@ func (m *Mux) Counters() Counters {
 	}
 }
 
-// Overflows counts the datagrams that the kernel dropped before they could be
-// received. It never decreases.
+// Overflows returns the number of datagrams that the kernel dropped before they were received. It never
+// decreases.
 func (m *Mux) Overflows() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,19 +94,19 @@ func (m *Mux) Overflows() uint64 {
 	return overflows
 }
 
-// links are those that are open.
+// links are the open links.
 type links struct {
 	sessions   []*session // in the order of opening
-	keyEntries []keyEntry // the same, by key
+	keyEntries []keyEntry // the same sessions, by key
 }
 
-// keyEntry is where initiations for one key arrive.
+// keyEntry holds the sessions of one public key and checks the MACs of initiations to it.
 type keyEntry struct {
-	cookies  *device.CookieChecker // of the first of sessions
+	cookies  *device.CookieChecker // that of the first session
 	sessions []*session
 }
 
-// sessions are the open sessions, in the order of opening. The first reads.
+// sessions returns the open sessions in the order of opening. The first reads.
 func (m *Mux) sessions() []*session { return m.open.Load().sessions }
 
 func (m *Mux) setSessions(sessions []*session) {
@@ -125,14 +124,14 @@ func (m *Mux) setSessions(sessions []*session) {
 	m.open.Store(o)
 }
 
-// openSession opens the port if no other session has, and makes a session of it.
+// openSession opens the port, unless it is open, and adds a session.
 func (m *Mux) openSession(number uint16, l *link) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	others := m.sessions()
 	if m.port != nil && number != 0 && number != m.port.number {
-		return nil, fmt.Errorf("open WireGuard port %d: the other links use port %d: "+
-			"give all the same, or close all to change it", number, m.port.number)
+		return nil, fmt.Errorf("open WireGuard port %d: other links use port %d: "+
+			"all links must use one port; close all to change it", number, m.port.number)
 	}
 	if m.port == nil {
 		p, err := openPort(number, m.options)
@@ -157,12 +156,12 @@ func (m *Mux) openSession(number uint16, l *link) (*session, error) {
 	return s, nil
 }
 
-// closeSession ends s. When it returns, s reads nothing any more, and another session
-// has taken over.
+// closeSession ends s. When it returns, s has stopped reading and another session has become the
+// reader.
 func (m *Mux) closeSession(s *session) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	err := s.poller.Close() // waits until s is out of port.read
+	err := s.poller.Close() // waits until s has left port.read
 	others := slices.Clone(m.sessions())
 	others = slices.DeleteFunc(others, func(other *session) bool { return other == s })
 	m.setSessions(others)

@@ -14,39 +14,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller parks one goroutine until any of several sockets has something to receive,
-// or until Wake. It needs no goroutine and blocks no thread: the sockets are watched
-// by an epoll descriptor of their own, and that one by Go's poller.
+// Poller parks one goroutine until any of several sockets is readable, or until Wake. It needs no
+// goroutine and blocks no thread: an epoll descriptor watches the sockets, and Go's poller watches that
+// descriptor.
 //
-// Go's poller is told of every arrival once (edge-triggered), also of arrivals on a
-// socket that had something waiting before. An arrival while try runs is therefore
-// remembered and makes try run again; none is lost.
+// Go's poller is notified once per arrival (edge-triggered), including arrivals on a socket that was
+// readable before. So an arrival while try runs makes try run again; none is lost.
 //
-// Wake passes by the kernel: an expired read deadline resumes the parked goroutine
-// directly.
+// Wake bypasses the kernel: an expired read deadline resumes the parked goroutine directly.
 type Poller struct {
 	file    *os.File
 	raw     syscall.RawConn
-	attempt func(uintptr) bool // calls try; made once, since making it allocates
-	try     func() bool        // of the Wait under way
+	attempt func(uintptr) bool // calls try; created once, because that allocates
+	try     func() bool        // of the current Wait
 	woken   atomic.Bool        // the deadline is expired, or about to be
 	closed  atomic.Bool
 	waiting sync.Mutex // held during Wait, so that Close can await its end
 
 	watched struct {
-		sync.Mutex // protects what follows
+		sync.Mutex // protects the fields below
 		sockets    []*Socket
-		paused     bool // the kernel watches none of them
+		paused     bool // the kernel watches no socket
 	}
 }
 
-// NewPoller makes a poller that watches nothing yet. It must be closed.
+// NewPoller returns a poller without sockets. It must be closed.
 func NewPoller() (*Poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make a poller: %w: raise the limit of open files (ulimit -n)", os.NewSyscallError("epoll_create1", err))
 	}
-	// os.NewFile registers with Go's poller what is non-blocking, nothing else.
+	// os.NewFile registers only non-blocking descriptors with Go's poller.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("make a poller: %w", os.NewSyscallError("fcntl", err))
@@ -57,8 +55,8 @@ func NewPoller() (*Poller, error) {
 		return nil, fmt.Errorf("make a poller: %w", err)
 	}
 	p.attempt = func(uintptr) bool {
-		// Whatever came before the sockets were watched again does not wake us, so try
-		// has to look once more. It may pause again, and still have nothing to report.
+		// Arrivals before the sockets were watched again do not wake this goroutine, so try must
+		// check once more. It may pause again and still have nothing to report.
 		for !p.try() {
 			if !p.resume() {
 				return false
@@ -69,8 +67,8 @@ func NewPoller() (*Poller, error) {
 	return p, nil
 }
 
-// Add watches s until Remove or the Close of either. Any goroutine may call it, also
-// during Wait. The caller keeps ownership of s.
+// Add watches s until Remove, or until s or the poller is closed. Any goroutine may call it, also during
+// Wait. The caller keeps ownership of s.
 func (p *Poller) Add(s *Socket) error {
 	if !s.watch(p) {
 		return net.ErrClosed
@@ -104,10 +102,9 @@ func (p *Poller) Remove(s *Socket) error {
 	return p.control(s, unix.EPOLL_CTL_DEL)
 }
 
-// Pause stops watching until Wait is about to park. The kernel tells a watching
-// poller of every datagram, also while it is busy reading. A reader that finds
-// PauseAt messages at once will look again before it parks, and is better left alone.
-// For the goroutine that waits.
+// Pause stops watching until Wait is about to park. The kernel notifies a watching poller of every
+// datagram, even while it is busy reading. A reader that finds PauseAt messages at once will check again
+// before it parks and needs no notifications. Only for the goroutine that waits.
 func (p *Poller) Pause() {
 	w := &p.watched
 	w.Lock()
@@ -116,17 +113,17 @@ func (p *Poller) Pause() {
 		return
 	}
 	for _, s := range w.sockets {
-		// A socket that is being closed is watched no more anyway.
+		// A socket that is being closed is no longer watched anyway.
 		_ = p.control(s, unix.EPOLL_CTL_DEL)
 	}
 	w.paused = true
 }
 
-// PauseAt is the number of messages in one Fill from which Pause pays: it costs two
-// system calls, a notice a tenth of one.
+// PauseAt is the number of messages in one Fill from which Pause pays off: it costs two system calls, a
+// notification a tenth of one.
 const PauseAt = 16
 
-// resume watches again after Pause, and reports whether there was a pause.
+// resume watches again after Pause. It reports whether the poller was paused.
 func (p *Poller) resume() bool {
 	w := &p.watched
 	w.Lock()
@@ -157,10 +154,9 @@ func (p *Poller) control(s *Socket, operation int) error {
 	return failed
 }
 
-// Wait calls try until it reports progress, and parks between calls. try must look
-// at every source before it reports none: a source it leaves unread does not wake it
-// again until something new arrives there. One goroutine at a time may wait; try runs
-// in it. The error is net.ErrClosed after Close.
+// Wait calls try until it reports progress, and parks between calls. try must check every source before
+// it reports no progress: a source with unread data wakes the poller only when new data arrives. One
+// goroutine at a time may wait; try runs in it. The error is net.ErrClosed after Close.
 func (p *Poller) Wait(try func() (progress bool)) error {
 	p.waiting.Lock()
 	defer p.waiting.Unlock()
@@ -175,28 +171,26 @@ func (p *Poller) Wait(try func() (progress bool)) error {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
 		}
-		// First the deadline, then the mark: whoever finds the mark still set has
-		// written before the try that follows, and whoever finds it gone sets a
-		// deadline that stays.
+		// First the deadline, then the mark: a goroutine that sees the mark set has written
+		// before the following try, and one that sees it cleared sets a deadline that stays.
 		_ = p.file.SetReadDeadline(time.Time{})
 		p.woken.Swap(false)
 	}
 }
 
-// past is an expired deadline.
+// past is a deadline that has expired.
 var past = time.Unix(1, 0)
 
-// Wake makes try run again: what the caller wrote before Wake, try sees. Any
-// goroutine may call it at any time, also after Close. Until try has run, further
-// calls cost one atomic operation.
+// Wake makes try run again, so that it sees what the caller wrote before Wake. Any goroutine may call it
+// at any time, also after Close. Until try has run, further calls cost one atomic operation.
 func (p *Poller) Wake() {
 	if !p.woken.Swap(true) {
 		_ = p.file.SetReadDeadline(past)
 	}
 }
 
-// Close ends the Wait under way, and returns when its try has returned; try must not
-// call it. The sockets stay open.
+// Close ends the current Wait and returns when its try has returned; try must not call it. The sockets
+// stay open.
 func (p *Poller) Close() error {
 	if p.closed.Swap(true) {
 		return net.ErrClosed

@@ -8,26 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// portAttempts is how often a port that the kernel chose for IPv4 may turn out to be
-// taken for IPv6.
+// portAttempts is the number of attempts to find a port, chosen by the kernel for IPv4, that is also
+// free for IPv6.
 const portAttempts = 100
 
-// port is one UDP port number in both address families, and the state of reading it.
-// Of its sessions only the one that reads may call read.
+// port is one UDP port number in both address families, and the state of reading it. Only its reading
+// session may call read.
 type port struct {
 	number uint16
-	v4, v6 *Socket // one may be nil: the kernel runs without that family
+	v4, v6 *Socket // one may be nil if the kernel does not support the family
 
 	receivers []*Receiver // of v4 and v6
-	current   int         // the receiver that brought the last message
-	streak    int         // how often in a row it did
+	current   int         // the receiver of the last message
+	streak    int         // number of consecutive batches from it
 	endpoints endpoints
-	handed    []*session // sessions given something since they were last woken
+	handed    []*session // sessions with new datagrams since they were last woken
 
 	initiations initiations
 }
 
-// openPort listens on all addresses, of which the kernel tells the one that was called.
+// openPort listens on all addresses and makes the kernel report the local address of each datagram.
 // Number 0 lets the kernel choose.
 func openPort(number uint16, o Options) (*port, error) {
 	o.LocalAddress = true
@@ -67,7 +67,7 @@ func tryPort(number uint16, o Options) (*port, error) {
 	return p, nil
 }
 
-// sockets are the sockets there are.
+// sockets returns the open sockets.
 func (p *port) sockets() []*Socket {
 	var sockets []*Socket
 	for _, s := range []*Socket{p.v4, p.v6} {
@@ -78,7 +78,7 @@ func (p *port) sockets() []*Socket {
 	return sockets
 }
 
-// socketFor is the socket that can send to an endpoint, or nil.
+// socketFor returns the socket that can send to an endpoint, or nil.
 func (p *port) socketFor(e *Endpoint) *Socket {
 	if e.to.Is6() {
 		return p.v6
@@ -95,10 +95,9 @@ func (p *port) close() (overflows uint64) {
 	return overflows
 }
 
-// read gives received datagrams to s until its call is full or one batch is at its
-// end: a datagram never waits for more to come. With more sessions than s, what
-// belongs to others goes to their inboxes. It reports false if nothing waits for
-// anyone.
+// read delivers received datagrams to s until its call is full or one batch is consumed: a datagram never
+// waits for further ones. Datagrams for other sessions go to their queues. It reports false if nothing was
+// received.
 func (p *port) read(s *session) (progress bool) {
 	defer p.wake()
 	tap := s.link.mux.tap.Load()
@@ -119,12 +118,12 @@ func (p *port) read(s *session) (progress bool) {
 	return true
 }
 
-// maxStreak is how many batches in a row one address family may bring before the
-// other is asked, which is in vain as a rule: peers seldom use both.
+// maxStreak is the maximum number of consecutive batches from one address family before the other is
+// checked, which is usually empty: peers rarely use both.
 const maxStreak = 8
 
-// fill gets the next batch from any socket, for s that reads. It reports false if
-// nothing waits.
+// fill receives the next batch from any socket, for the reader s. It reports false if nothing was
+// received.
 func (p *port) fill(s *session) bool {
 	if p.streak == maxStreak {
 		p.turn()
@@ -151,8 +150,8 @@ func (p *port) turn() {
 	p.streak = 0
 }
 
-// sort gives a datagram to the session it is for: s, which reads, or another. A session
-// that is alone gets everything but initiations that are refused.
+// sort gives a datagram to its session: the reader s, or another. A session that is alone gets everything
+// except refused initiations.
 func (p *port) sort(datagram []byte, from *Endpoint, s *session) {
 	if isInitiation(datagram) {
 		p.admit(datagram, from, s)
@@ -171,7 +170,7 @@ func (p *port) sort(datagram []byte, from *Endpoint, s *session) {
 	p.give(datagram, from, owner, s)
 }
 
-// give delivers a datagram to a session: s, which reads, or another by its messageQueue.
+// give delivers a datagram to a session: directly to the reader s, to another one by its messageQueue.
 func (p *port) give(datagram []byte, from *Endpoint, other, s *session) {
 	if other == s {
 		s.deliver(datagram, from)
@@ -186,7 +185,7 @@ func (p *port) give(datagram []byte, from *Endpoint, other, s *session) {
 	}
 }
 
-// wake lets the sessions that were given something run.
+// wake wakes the sessions that have new datagrams.
 func (p *port) wake() {
 	for _, other := range p.handed {
 		other.handed = false

@@ -10,26 +10,23 @@ import (
 )
 
 const (
-	// ReceiveBatch is how many messages one Fill may bring; fewer mean that the queue
-	// is empty now. A pod's socket as a rule gets no GRO, so a message is one datagram
-	// and this is the batch.
+	// ReceiveBatch is the maximum number of messages per Fill; fewer mean that the queue is empty. A
+	// pod's socket usually gets no GRO, so a message is one datagram and this is the batch size.
 	ReceiveBatch = 64
 
-	// receiveSize holds any message: neither a datagram nor what GRO makes of many is
-	// longer than an IP packet, 65535 bytes. Without GRO too: the encapsulated TCP of
-	// a pod on the same machine comes unsegmented.
+	// receiveSize holds any message: neither a datagram nor the result of GRO is longer than an IP
+	// packet, 65535 bytes. Large messages occur without GRO too: the encapsulated TCP of a pod on the
+	// same machine arrives unsegmented.
 	receiveSize = 1 << 16
 
-	// receiveStride is the distance between buffers. At 64 KiB all of them would begin
-	// in the same cache set; 23 lines of 64 bytes more put 1400-byte datagrams side by
-	// side in the cache.
+	// receiveStride is the distance between buffers. At 64 KiB all of them would start in the same
+	// cache set; 23 more lines of 64 bytes place 1400-byte datagrams side by side in the cache.
 	receiveStride = receiveSize + 23*64
 )
 
-// Receiver reads a socket in batches: one system call fills up to 64 messages of up
-// to 64 KiB, each of which may be many datagrams that the kernel coalesced. It owns
-// 4 MiB of address space, of which only what datagrams touch becomes memory. It is
-// for one goroutine at a time.
+// Receiver reads a socket in batches: one system call fills up to 64 messages of up to 64 KiB, each of
+// which may contain several datagrams that the kernel coalesced. It uses 4 MiB of address space, of which
+// only the parts written by datagrams occupy memory. It is for one goroutine at a time.
 type Receiver struct {
 	socket   *Socket
 	buffers  []byte
@@ -38,18 +35,18 @@ type Receiver struct {
 	names    [][unix.SizeofSockaddrInet6]byte
 	controls []controls
 
-	filled int // messages brought by the last Fill
-	opened int // of these, how many Next has begun with
+	filled int // messages received by the last Fill
+	opened int // how many of them Next has started
 
-	// The message that Next is cutting.
+	// The message that Next is splitting.
 	rest    []byte
-	segment int // bytes of each datagram in it but the last
+	segment int // bytes of each datagram in it except the last
 	from    netip.AddrPort
 	ecn     uint8
 	local   netip.Addr
 }
 
-// NewReceiver makes a receiver of s. The caller keeps ownership of s.
+// NewReceiver returns a receiver for s. The caller keeps ownership of s.
 func NewReceiver(s *Socket) *Receiver {
 	r := &Receiver{
 		socket:   s,
@@ -73,8 +70,8 @@ func NewReceiver(s *Socket) *Receiver {
 	return r
 }
 
-// resetLengths tells the kernel again how much room there is for the sender's name and
-// control messages; it overwrites both with what it used.
+// resetLengths resets the buffer lengths for the sender's name and the control messages; the kernel
+// overwrites them with the lengths used.
 func (r *Receiver) resetLengths(i int) {
 	header := &r.messages[i].header
 	header.Namelen = unix.SizeofSockaddrInet6
@@ -83,10 +80,9 @@ func (r *Receiver) resetLengths(i int) {
 	}
 }
 
-// Fill receives what waits, without blocking, and returns the number of messages; 0
-// and no error if nothing waits. It must be called only when Next has reported the
-// end of the previous batch, whose memory it reuses. The error is net.ErrClosed after
-// Socket.Close; any other comes from the kernel and may pass.
+// Fill receives without blocking and returns the number of messages; 0 and no error if nothing waits. It
+// must be called only after Next has reported the end of the previous batch, whose memory it reuses. The
+// error is net.ErrClosed after Socket.Close; any other error comes from the kernel and may be temporary.
 func (r *Receiver) Fill() (messages int, err error) {
 	for i := range r.filled {
 		r.resetLengths(i)
@@ -113,9 +109,9 @@ func (r *Receiver) Fill() (messages int, err error) {
 	}
 }
 
-// Next returns the next datagram of the last Fill, in the order of arrival, and who
-// sent it; ok is false at the end. An IPv4 sender is given as an IPv4 address. The
-// memory belongs to the caller, who may write to it, until the next Fill.
+// Next returns the next datagram of the last Fill, in order of arrival, and its sender; ok is false at the
+// end. An IPv4 sender is returned as an IPv4 address. The memory belongs to the caller, who may write to
+// it, until the next Fill.
 func (r *Receiver) Next() (datagram []byte, from netip.AddrPort, ok bool) {
 	if len(r.rest) == 0 && !r.open() {
 		return nil, netip.AddrPort{}, false
@@ -125,11 +121,10 @@ func (r *Receiver) Next() (datagram []byte, from netip.AddrPort, ok bool) {
 	return datagram, r.from, true
 }
 
-// Message is Next without cutting: the next message whole, and the size in bytes of
-// the datagrams in it (the last may be shorter) that the kernel told. Somebody who
-// knows what the datagrams carry needs both: when a tunnel device on the same machine
-// hands over one datagram with a segmented packet inside, the kernel tells the inner
-// size, and cutting there would be wrong. Use Message or Next on one Receiver, not both.
+// Message is Next without splitting: it returns the next message and the size in bytes of the datagrams in
+// it, as reported by the kernel (the last may be shorter). Callers that parse the datagrams need both: when
+// a tunnel device on the same machine sends one datagram with a segmented packet inside, the kernel reports
+// the inner size, and splitting at that size would be wrong. Use either Message or Next on one Receiver.
 func (r *Receiver) Message() (message []byte, segment int, from netip.AddrPort, ok bool) {
 	if !r.open() {
 		return nil, 0, netip.AddrPort{}, false
@@ -138,23 +133,20 @@ func (r *Receiver) Message() (message []byte, segment int, from netip.AddrPort, 
 	return message, r.segment, r.from, true
 }
 
-// ECN is the ECN field (RFC 3168 section 5) of the outer IP header of what Next or Message
-// returned last: 0, Not-ECT, unless the socket was opened with Options.ECN and the kernel
-// grants it.
+// ECN returns the ECN field (RFC 3168 section 5) of the outer IP header of the last datagram or message. It
+// is 0, Not-ECT, unless the socket was opened with Options.ECN and the kernel supports it.
 //
-// One value for a message is right, since the kernel does not coalesce datagrams whose TOS
-// differ. Those before May 2024 (6.9, and the stable releases of that month) do so, when a
-// network card brings such datagrams one behind the other: there the first one's field
-// stands for all.
+// One value per message is correct, because the kernel does not coalesce datagrams with different TOS.
+// Kernels before May 2024 (6.9, and the stable releases of that month) do so when a network card delivers
+// such datagrams back to back; then the value is that of the first datagram.
 func (r *Receiver) ECN() uint8 { return r.ecn }
 
-// Local is the address of this machine that what Next or Message returned last was sent
-// to. It is invalid unless the socket was opened with Options.LocalAddress and the kernel
-// grants it.
+// Local returns the local address to which the last datagram or message was sent. It is invalid unless the
+// socket was opened with Options.LocalAddress and the kernel supports it.
 func (r *Receiver) Local() netip.Addr { return r.local }
 
-// open begins with the next message of the batch, if there is one. A message that was
-// not coalesced is a single segment.
+// open starts the next message of the batch, if there is one. A message that was not coalesced is a single
+// segment.
 func (r *Receiver) open() bool {
 	if r.opened == r.filled {
 		return false

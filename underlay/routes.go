@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// WireGuard messages begin with their type and three zero bytes; indices are
-// little-endian (wireguard.com/protocol). Every sender of a handshake message puts
-// an index in it under which the other side answers.
+// WireGuard messages start with their type and three zero bytes; indices are little-endian
+// (wireguard.com/protocol). Each handshake message contains an index chosen by its sender, which the peer
+// puts into its answers.
 const (
 	messageInitiation = 1 // sender index at 4
 	messageResponse   = 2 // sender index at 4, receiver index at 8
@@ -21,13 +21,12 @@ const (
 	minMessageSize = 32 // an empty transport message
 )
 
-// routesPerLink is how many of its newest indices a link keeps. Each peer needs four
-// at most (the previous, current and next session, and a handshake under way), and
-// none for longer than 180 s; the rest is for handshakes that come to nothing.
+// routesPerLink is how many of its newest indices a link keeps. Each peer needs at most four (the previous,
+// current and next session, and a handshake in progress), none for longer than 180 s; the rest is for
+// handshakes that fail.
 const routesPerLink = 64
 
-// announces returns the index under which a link that sends this message expects
-// answers, if it is a handshake message.
+// announces returns the index that a sent message announces, if it is a handshake message.
 func announces(message []byte) (index uint32, ok bool) {
 	switch {
 	case len(message) == initiationSize && binary.LittleEndian.Uint32(message) == messageInitiation:
@@ -38,15 +37,15 @@ func announces(message []byte) (index uint32, ok bool) {
 	return binary.LittleEndian.Uint32(message[4:]), true
 }
 
-// isInitiation is whether a message begins like an initiation.
+// isInitiation reports whether a message starts like an initiation.
 func isInitiation(message []byte) bool {
 	return len(message) >= minMessageSize && binary.LittleEndian.Uint32(message) == messageInitiation
 }
 
 func isCookie(message []byte) bool { return len(message) > 0 && message[0] == messageCookie }
 
-// addressee reads whom a received message is for, unless it is an initiation. ok is false
-// for what is not WireGuard.
+// addressee returns the receiver index of a received message that is not an initiation. ok is false if it is
+// not a WireGuard message.
 func addressee(message []byte) (index uint32, ok bool) {
 	if len(message) < minMessageSize {
 		return 0, false
@@ -60,10 +59,9 @@ func addressee(message []byte) (index uint32, ok bool) {
 	return 0, false
 }
 
-// routes says which session expects messages for a receiver index. Looking up takes
-// no lock; changes, one per handshake, copy the table. Indices are random 32-bit
-// numbers: should two links ever draw the same, the newer wins, and the other link
-// recovers with its next handshake.
+// routes maps receiver indices to sessions. Lookups take no lock; changes, one per handshake, copy the table.
+// Indices are random 32-bit numbers: if two links choose the same, the newer wins, and the other link recovers
+// with its next handshake.
 type routes struct {
 	table   atomic.Pointer[map[uint32]*session] // never modified once stored
 	mu      sync.Mutex                          // serialises changes
@@ -73,10 +71,10 @@ type routes struct {
 // recent is a ring of a session's newest indices.
 type recent struct {
 	indices [routesPerLink]uint32
-	used    int // how many were ever added
+	used    int // number of indices ever added
 }
 
-// to returns the session an index belongs to, or nil.
+// to returns the session of an index, or nil.
 func (r *routes) to(index uint32) *session {
 	table := r.table.Load()
 	if table == nil {
@@ -85,13 +83,13 @@ func (r *routes) to(index uint32) *session {
 	return (*table)[index]
 }
 
-// learn routes an index to s, and forgets the oldest index of s when it has too many.
+// learn maps an index to s, and removes the oldest index of s when it has too many.
 func (r *routes) learn(index uint32, s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.indices[s]
 	if known == nil || r.to(index) == s {
-		return // s is closed, or repeats itself
+		return // s is closed, or the index is known
 	}
 	table := r.copy()
 	slot := &known.indices[known.used%routesPerLink]
@@ -104,7 +102,7 @@ func (r *routes) learn(index uint32, s *session) {
 	r.table.Store(&table)
 }
 
-// join lets s learn indices from now on.
+// join allows s to learn indices.
 func (r *routes) join(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +112,7 @@ func (r *routes) join(s *session) {
 	r.indices[s] = new(recent)
 }
 
-// leave forgets s.
+// leave removes s and its indices.
 func (r *routes) leave(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

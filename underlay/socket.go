@@ -13,48 +13,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultBuffer is the size in bytes asked of the kernel for a socket's receive and
-// send queues. For an ordinary user the kernel grants at most net.core.rmem_max and
-// net.core.wmem_max.
+// DefaultBuffer is the requested size in bytes of a socket's receive and send queues. For an unprivileged
+// process the kernel grants at most net.core.rmem_max and net.core.wmem_max.
 const DefaultBuffer = 4 << 20
 
-// Options of a socket. The zero value asks for everything the kernel offers.
+// Options of a socket. The zero value requests everything that the kernel offers.
 type Options struct {
-	DisableGRO bool // never let the kernel coalesce what arrives
-	DisableGSO bool // never let the kernel segment what is sent
+	DisableGRO bool // never let the kernel coalesce received datagrams
+	DisableGSO bool // never let the kernel segment sent datagrams
 
 	ReceiveBuffer int // bytes; 0 = DefaultBuffer
 	SendBuffer    int // bytes; 0 = DefaultBuffer
 
 	ReusePort bool // let several sockets of this user share the port
 
-	ECN          bool // tell the outer ECN field of what arrives: Receiver.ECN
-	LocalAddress bool // tell which address what arrives was sent to: Receiver.Local
-	DontFragment bool // rather drop what the network device's MTU cannot carry
+	ECN          bool // report the outer ECN field of received datagrams: Receiver.ECN
+	LocalAddress bool // report the destination address of received datagrams: Receiver.Local
+	DontFragment bool // drop datagrams that exceed the network device's MTU
 }
 
-// Features says what a socket got from the kernel.
+// Features are the kernel features that a socket got.
 type Features struct {
-	GRO           bool // one message may carry many received datagrams
-	GSO           bool // one message may carry many datagrams to send
-	ECN           bool // the outer ECN field of what arrives is told
-	LocalAddress  bool // the address that what arrives was sent to is told
-	DontFragment  bool // what is sent bears DF and leaves whole or not at all
+	GRO           bool // one message may contain several received datagrams
+	GSO           bool // one message may contain several datagrams to send
+	ECN           bool // the outer ECN field of received datagrams is reported
+	LocalAddress  bool // the destination address of received datagrams is reported
+	DontFragment  bool // sent datagrams have DF set and are never fragmented
 	ReceiveBuffer int  // bytes
 	SendBuffer    int  // bytes
 }
 
-// Socket is one non-blocking UDP socket. It is safe for concurrent use: one
-// goroutine may receive from it while others send. It must be closed.
+// Socket is a non-blocking UDP socket. It is safe for concurrent use: one goroutine may receive while others
+// send. It must be closed.
 type Socket struct {
 	fd       descriptor
 	local    netip.AddrPort
 	features Features
-	gso      atomic.Bool // whether UDP_SEGMENT is in use; once false, false for good
-	hash     uint32      // tells sockets apart in a Batch's table
+	gso      atomic.Bool // whether UDP_SEGMENT is in use; never set again once false
+	hash     uint32      // identifies the socket in a Batch's table
 
 	drops struct {
-		sync.Mutex // protects what follows
+		sync.Mutex // protects the fields below
 		seen       uint32
 		total      uint64
 	}
@@ -64,12 +63,11 @@ type Socket struct {
 	}
 }
 
-// sockets numbers the sockets of the process, so that each gets a hash of its own.
+// sockets numbers the sockets of the process, so that each has its own hash.
 var sockets atomic.Uint32
 
-// Listen opens a UDP socket on an address of this machine. An unspecified IPv4 or
-// IPv6 address stands for all addresses of that family, never of the other; port 0
-// lets the kernel choose. The error wraps the kernel's errno.
+// Listen opens a UDP socket on a local address. An unspecified IPv4 or IPv6 address means all addresses of that
+// family, never of the other; port 0 lets the kernel choose. The error wraps the kernel's errno.
 func Listen(addr netip.AddrPort, o Options) (*Socket, error) {
 	if !addr.IsValid() {
 		return nil, errors.New("listen on UDP: no address given: use 0.0.0.0 or [::] for all addresses of a family")
@@ -100,8 +98,8 @@ func Listen(addr netip.AddrPort, o Options) (*Socket, error) {
 	return s, nil
 }
 
-// bind sets what must be set before the port is taken, and takes it. On failure it
-// names the system call.
+// bind sets the options that must be set before binding, and binds. On failure it returns the name of the system
+// call.
 func bind(fd int, addr netip.AddrPort, o Options) (call string, err error) {
 	if addr.Addr().Is6() {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1); err != nil {
@@ -120,8 +118,8 @@ func bind(fd int, addr netip.AddrPort, o Options) (call string, err error) {
 	return "bind", unix.Bind(fd, name)
 }
 
-// enableLocalAddress makes the kernel tell the local address of every message. If it does
-// not, it also chooses the address that answers come from; that is no error.
+// enableLocalAddress makes the kernel report the local address of every message. Without it the kernel also
+// chooses the source address of answers; that is not an error.
 func enableLocalAddress(fd int, six bool) bool {
 	if six {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1) == nil
@@ -129,7 +127,7 @@ func enableLocalAddress(fd int, six bool) bool {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1) == nil
 }
 
-// as4 is the address's four bytes, or zeros if it is not an IPv4 address.
+// as4 returns the address's four bytes, or zeros if it is not an IPv4 address.
 func as4(addr netip.Addr) (b [4]byte) {
 	if addr.Is4() {
 		b = addr.As4()
@@ -151,7 +149,7 @@ func localAddr(fd int) (netip.AddrPort, error) {
 	return netip.AddrPort{}, unix.EAFNOSUPPORT
 }
 
-// listenError adds to a failure what can be done about it.
+// listenError adds a remedy to a failure.
 func listenError(addr netip.AddrPort, call string, err error) error {
 	remedy := ""
 	switch {
@@ -160,40 +158,39 @@ func listenError(addr netip.AddrPort, call string, err error) error {
 	case errors.Is(err, unix.EADDRNOTAVAIL):
 		remedy = ": no interface has this address: use one that has, or the unspecified address for all"
 	case errors.Is(err, unix.EACCES):
-		remedy = ": an ordinary user may not take this port: choose one above net.ipv4.ip_unprivileged_port_start"
+		remedy = ": an unprivileged process may not bind this port: choose one from net.ipv4.ip_unprivileged_port_start"
 	case errors.Is(err, unix.EAFNOSUPPORT):
-		remedy = ": this kernel runs without the address family: use an address of the other one"
+		remedy = ": this kernel does not support the address family: use an address of the other family"
 	case errors.Is(err, unix.EMFILE):
 		remedy = ": raise the limit of open files (ulimit -n)"
 	}
 	return fmt.Errorf("listen on UDP %s: %w%s", addr, os.NewSyscallError(call, err), remedy)
 }
 
-// LocalAddr is the address the socket listens on, with the port the kernel chose.
+// LocalAddr returns the address the socket listens on, with the port that the kernel chose.
 func (s *Socket) LocalAddr() netip.AddrPort { return s.local }
 
-// Features says what the socket got. GSO turns false when sending finds out that the
-// network device refuses it.
+// Features returns the features of the socket. GSO turns false when a send shows that the network device does not
+// support it.
 func (s *Socket) Features() Features {
 	f := s.features
 	f.GSO = s.gso.Load()
 	return f
 }
 
-// crowded reports whether what was sent and has not left yet takes more than half of the
-// send buffer. What waits for a neighbour's link-layer address stays for up to 3 s.
+// crowded reports whether unsent datagrams occupy more than half of the send buffer. Datagrams that wait for a
+// neighbour's link-layer address stay for up to 3 s.
 func (s *Socket) crowded() bool {
 	if !s.fd.acquire() {
 		return true
 	}
 	defer s.fd.release()
 	waiting, err := unix.IoctlGetInt(s.fd.number, unix.SIOCOUTQ)
-	return err != nil || waiting > s.features.SendBuffer // the kernel counts in twice the size it grants
+	return err != nil || waiting > s.features.SendBuffer // the kernel counts twice the size that it grants
 }
 
-// Overflows counts the datagrams that arrived and were dropped by the kernel before
-// they could be received, as a rule because the receive queue was full. It never
-// decreases, and keeps its value after Close.
+// Overflows returns the number of datagrams that the kernel dropped before they were received, usually because the
+// receive queue was full. It never decreases, and keeps its value after Close.
 func (s *Socket) Overflows() uint64 {
 	if s.fd.acquire() {
 		defer s.fd.release()
@@ -204,7 +201,7 @@ func (s *Socket) Overflows() uint64 {
 	return s.drops.total
 }
 
-// countDrops brings the total up to date. The kernel counts in 32 bits.
+// countDrops updates the total. The kernel's counter has 32 bits.
 func (s *Socket) countDrops(fd int) uint64 {
 	s.drops.Lock()
 	defer s.drops.Unlock()
@@ -215,7 +212,7 @@ func (s *Socket) countDrops(fd int) uint64 {
 	return s.drops.total
 }
 
-// watch makes Close wake p. It reports false if s is closed already.
+// watch makes Close wake p. It reports false if s is closed.
 func (s *Socket) watch(p *Poller) bool {
 	s.watchers.Lock()
 	defer s.watchers.Unlock()
@@ -232,14 +229,13 @@ func (s *Socket) unwatch(p *Poller) {
 	s.watchers.pollers = slices.DeleteFunc(s.watchers.pollers, func(other *Poller) bool { return other == p })
 }
 
-// Close closes the socket and wakes every Poller that watches it; from then on Fill
-// returns net.ErrClosed and what a Batch holds for the socket is dropped. A second
-// Close returns net.ErrClosed.
+// Close closes the socket and wakes every Poller that watches it. After that Fill returns net.ErrClosed, and
+// datagrams of a Batch for the socket are dropped. A second Close returns net.ErrClosed.
 func (s *Socket) Close() error {
 	if !s.fd.close(func(fd int) { s.countDrops(fd) }) {
 		return net.ErrClosed
 	}
-	// The kernel tells nobody: it forgets a closed socket before a watcher can look.
+	// The kernel sends no event: it removes a closed socket from epoll before a poller can see it.
 	s.watchers.Lock()
 	defer s.watchers.Unlock()
 	for _, p := range s.watchers.pollers {

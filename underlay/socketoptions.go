@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setOptions asks the kernel for what the options allow, and reports what it granted. A
-// refusal costs speed, or what routers on the way have to say of congestion and MTU, but
-// never function, so it is not an error. six says that the socket is an IPv6 one.
+// setOptions requests the features that the options allow, and returns those that the kernel granted. A missing
+// feature costs speed, or information about congestion and MTU, but no function, so it is not an error. six is true
+// for an IPv6 socket.
 func setOptions(fd int, six bool, o Options) Features {
 	return Features{
 		ECN:           o.ECN && enableECN(fd, six),
@@ -22,8 +22,8 @@ func setOptions(fd int, six bool, o Options) Features {
 	}
 }
 
-// enableGRO turns UDP_GRO on (Linux 5.0) and reads it back (5.12): the kernels in
-// between coalesce with bugs, so the missing answer is a welcome no.
+// enableGRO enables UDP_GRO (Linux 5.0) and reads it back (5.12). Kernels in between coalesce with bugs and cannot
+// read it back, so it stays disabled there.
 func enableGRO(fd int) bool {
 	if unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) != nil {
 		return false
@@ -36,7 +36,7 @@ func enableGRO(fd int) bool {
 	return false
 }
 
-// enableECN makes the kernel tell the TOS or traffic class of every message.
+// enableECN makes the kernel report the TOS or traffic class of every message.
 func enableECN(fd int, six bool) bool {
 	if six {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1) == nil
@@ -44,10 +44,9 @@ func enableECN(fd int, six bool) bool {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTOS, 1) == nil
 }
 
-// forbidFragments sets DF on all that is sent, and makes the kernel answer EMSGSIZE to what
-// the network device's MTU cannot carry. It is "probe" rather than "do": what an ICMP error
-// says of the path's MTU, which anybody can forge who knows a port, stops nothing (RFC 8899
-// sections 4.5 and 4.6.1).
+// forbidFragments sets DF on all sent datagrams, and makes the kernel return EMSGSIZE for datagrams that exceed the
+// network device's MTU. It uses "probe" instead of "do" mode, which ignores ICMP errors about the path MTU: an
+// attacker who knows a port can forge them (RFC 8899 sections 4.5 and 4.6.1).
 func forbidFragments(fd int, six bool) bool {
 	if six {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE) == nil
@@ -55,8 +54,8 @@ func forbidFragments(fd int, six bool) bool {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE) == nil
 }
 
-// offersGSO tells whether UDP_SEGMENT works (Linux 4.18). Whether the network device
-// takes it shows only when sending.
+// offersGSO reports whether UDP_SEGMENT works (Linux 4.18). Whether the network device supports it shows only when
+// sending.
 func offersGSO(fd int) bool {
 	if _, err := unix.GetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT); err != nil {
 		return false
@@ -68,18 +67,17 @@ func offersGSO(fd int) bool {
 	return !breaksGSO(unix.ByteSliceToString(name.Release[:]))
 }
 
-// breaksGSO names the kernels, 7.0 up to 7.1.4, that give some network devices
-// UDP_SEGMENT messages with wrong UDP lengths and checksums when all segments are
-// equally long (introduced by b10b446, repaired in 7.1.5). A sender cannot see it:
-// the datagrams are lost further on.
+// breaksGSO reports whether the kernel is one of 7.0 up to 7.1.4, which give some network devices UDP_SEGMENT
+// messages with wrong UDP lengths and checksums when all segments are equally long (introduced by b10b446, fixed in
+// 7.1.5). The sender cannot detect it: the datagrams are lost later on the path.
 func breaksGSO(release string) bool {
 	var major, minor, patch int
-	_, _ = fmt.Sscanf(release, "%d.%d.%d", &major, &minor, &patch) // what is missing stays 0
+	_, _ = fmt.Sscanf(release, "%d.%d.%d", &major, &minor, &patch) // missing numbers stay 0
 	return major == 7 && (minor == 0 || minor == 1 && patch < 5)
 }
 
-// resize asks for a queue of so many bytes and returns what was granted. The kernel
-// doubles the number to allow for its own bookkeeping and reports it doubled.
+// resize requests a queue of so many bytes and returns the size granted. The kernel doubles the number for its own
+// bookkeeping and reports it doubled.
 func resize(fd, option, bytes int) int {
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, bytes)
 	granted, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, option)
@@ -89,9 +87,8 @@ func resize(fd, option, bytes int) int {
 	return granted / 2
 }
 
-// kernelDrops reads the counter that SO_RXQ_OVFL attaches to messages. SO_MEMINFO
-// (Linux 4.12) gives it at any time, also when no message comes any more, and costs
-// the receive path nothing.
+// kernelDrops reads the drop counter of a socket with SO_MEMINFO (Linux 4.12). Unlike SO_RXQ_OVFL it works at any
+// time, even when no more messages arrive, and costs the receive path nothing.
 func kernelDrops(fd int) (drops uint32, ok bool) {
 	var memory [unix.SK_MEMINFO_VARS]uint32
 	size := uint32(unsafe.Sizeof(memory))

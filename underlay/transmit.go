@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxWait is how long one batch waits in all for room in send queues. A queue that
-// stays full longer belongs to a device that does not send.
+// maxWait is how long one batch waits in total for space in send queues. A queue that stays full longer belongs to
+// a device that does not send.
 const maxWait = 100 * time.Millisecond
 
-// transmit sends everything and empties the batch. It forgets all pointers, so that
-// the batch keeps no memory of the caller alive.
+// transmit sends all groups and empties the batch. It clears all pointers, so that the batch keeps no memory of the
+// caller alive.
 func (b *Batch) transmit() {
 	b.patience = maxWait
 	for i := range b.senders {
@@ -28,8 +28,8 @@ func (b *Batch) transmit() {
 	b.datagrams, b.groups, b.senders = b.datagrams[:0], b.groups[:0], b.senders[:0]
 }
 
-// layOut writes the messages of one socket, whose first group is given: one message
-// per group, its datagrams side by side in vectors.
+// layOut builds the messages of one socket from its first group on: one message per group, with its datagrams side
+// by side in vectors.
 func (b *Batch) layOut(first int32) {
 	b.vectors, b.order = b.vectors[:0], b.order[:0]
 	for i := first; i != none; i = b.groups[i].next {
@@ -48,7 +48,7 @@ func (b *Batch) layOut(first int32) {
 	}
 }
 
-// describe tells the kernel what it cannot know of the outer header; c is the room to do so.
+// describe adds control messages about the outer header to m; c holds them.
 func (g *group) describe(m *message, c *controls) {
 	if g.ecn != 0 {
 		m.mark(c, g.to, g.ecn)
@@ -58,7 +58,7 @@ func (g *group) describe(m *message, c *controls) {
 	}
 }
 
-// appendVectors appends the parts of a datagram that have bytes.
+// appendVectors appends the non-empty parts of a datagram.
 func appendVectors(vectors []unix.Iovec, d *datagram) []unix.Iovec {
 	if len(d.head) > 0 {
 		vectors = append(vectors, vector(d.head))
@@ -69,15 +69,15 @@ func appendVectors(vectors []unix.Iovec, d *datagram) []unix.Iovec {
 	return vectors
 }
 
-// push sends messages through s until each is sent or dropped. groups[i] is what
-// messages[i] is made of; without groups every message is one datagram.
+// push sends messages through s until each is sent or dropped. messages[i] consists of groups[i]; without groups
+// every message is one datagram.
 func (b *Batch) push(s *Socket, messages []message, groups []int32) {
 	if !s.fd.acquire() {
 		b.drop(b.count(groups, 0, len(messages)), unix.EBADF)
 		return
 	}
 	defer s.fd.release()
-	repeated := false // the send of messages[done], for an error that may be an earlier one's
+	repeated := false // the send of messages[done], after an error that may belong to an earlier datagram
 	for done := 0; done < len(messages); {
 		n, errno := b.send(s.fd.number, messages[done:])
 		switch {
@@ -108,7 +108,7 @@ func (b *Batch) push(s *Socket, messages []message, groups []int32) {
 	}
 }
 
-// count is the number of datagrams in messages from up to, not including, to.
+// count returns the number of datagrams in messages[from:to].
 func (b *Batch) count(groups []int32, from, to int) int {
 	if groups == nil {
 		return to - from
@@ -120,23 +120,21 @@ func (b *Batch) count(groups []int32, from, to int) int {
 	return datagrams
 }
 
-// drop counts datagrams that are lost, and remembers why.
+// drop counts lost datagrams and stores the reason.
 func (b *Batch) drop(datagrams int, reason unix.Errno) {
 	b.dropped += datagrams
 	b.lastError = reason
 }
 
-// refusesSegments tells whether the kernel would not send these datagrams as one
-// message, but may send them one by one: a segment is longer than the path's MTU
-// (EINVAL, EMSGSIZE; a single datagram is fragmented, unless Options.DontFragment is set),
-// or the device does not compute checksums (EIO; that stays so).
+// refusesSegments reports whether the kernel does not send these datagrams as one message, but may send them one by
+// one: a segment is longer than the path's MTU (EINVAL, EMSGSIZE; a single datagram is fragmented, unless
+// Options.DontFragment is set), or the device does not compute checksums (EIO; permanent).
 func refusesSegments(errno unix.Errno) bool {
 	return errno == unix.EINVAL || errno == unix.EMSGSIZE || errno == unix.EIO
 }
 
-// refusesSource tells whether the kernel would not send from the address given, but may
-// send from another: no interface has it any more (EINVAL, EADDRNOTAVAIL), or there is no
-// way from there (ENETUNREACH, EHOSTUNREACH).
+// refusesSource reports whether the kernel does not send from the given address, but may send from another: no
+// interface has it any more (EINVAL, EADDRNOTAVAIL), or there is no route from it (ENETUNREACH, EHOSTUNREACH).
 func refusesSource(errno unix.Errno) bool {
 	switch errno {
 	case unix.EINVAL, unix.EADDRNOTAVAIL, unix.ENETUNREACH, unix.EHOSTUNREACH:
@@ -145,7 +143,7 @@ func refusesSource(errno unix.Errno) bool {
 	return false
 }
 
-// pushSingly sends each datagram of a group as a message of its own.
+// pushSingly sends each datagram of a group as a separate message.
 func (b *Batch) pushSingly(s *Socket, g *group) {
 	n, vectors := 0, b.vectors[g.vectors:]
 	for d := g.first; d != none; d = b.datagrams[d].next {
@@ -159,8 +157,8 @@ func (b *Batch) pushSingly(s *Socket, g *group) {
 	clear(b.single[:n])
 }
 
-// awaitWritable waits until the socket can take another message. It reports false when
-// the batch has waited long enough.
+// awaitWritable waits until the socket can take another message. It reports false when the batch has waited for
+// maxWait.
 func (b *Batch) awaitWritable(fd int) bool {
 	if b.patience <= 0 {
 		return false

@@ -6,41 +6,39 @@ import (
 	"time"
 )
 
-// WireGuard keeps every message that is handed to it in a buffer of 64 KiB, and queues up to
-// 1024 batches of 128 for each peer: 8 GiB, should whoever takes the decrypted packets not
-// keep up. Nothing in it can be told to hold less, so a link hands in less.
+// WireGuard keeps every message passed to it in a buffer of 64 KiB, and queues up to 1024 batches of 128 for each
+// peer: 8 GiB if the reader of the decrypted packets does not keep up. WireGuard has no setting for a lower limit, so
+// a link limits the messages that it passes on.
 
 const (
-	// maxPending is how many data messages WireGuard may have that it has not given on:
-	// 256 MiB of buffers, and 4 ms of a million packets a second.
+	// maxPending is the maximum number of data messages pending in WireGuard: 256 MiB of buffers, and 4 ms of a million
+	// packets a second.
 	maxPending = 4096
-	// windowQuiet is how long nobody has to be busy with packets of a link before what is
-	// still missing counts as dropped by WireGuard: forged, repeated, not allowed, or empty.
+	// windowQuiet is how long a link must be idle before messages still missing count as dropped by WireGuard: forged,
+	// replayed, not allowed, or empty.
 	windowQuiet = 2 * time.Millisecond
 )
 
-// Window lets a link know what becomes of the packets it received. Whoever takes them from
-// WireGuard calls Begin and End round each batch, from one goroutine. The zero value is
-// ready; links that have a Window have one each.
+// Window reports to a link how many of its packets were processed. The reader of the decrypted packets calls Begin
+// and End around each batch, from one goroutine. The zero value is ready for use; each link has its own.
 type Window struct {
 	finished atomic.Uint64
 	busy     atomic.Bool
 }
 
-// Begin says that a batch is being dealt with. Nothing else comes out of WireGuard until End.
+// Begin marks the start of a batch. WireGuard delivers nothing else until End.
 func (w *Window) Begin() { w.busy.Store(true) }
 
-// End says that so many packets have been dealt with.
+// End marks the end of a batch of so many packets.
 func (w *Window) End(packets int) {
 	w.finished.Add(uint64(packets))
 	w.busy.Store(false)
 }
 
-// pending are the data messages of a session that WireGuard has not given on. It is for the
-// goroutine that receives.
+// pending counts the data messages of a session that WireGuard has not delivered. Only for the receiving goroutine.
 type pending struct {
-	window *Window // nil: without bounds
-	handed uint64  // data messages, and what the window had finished before the session
+	window *Window // nil: no limit
+	handed uint64  // data messages passed on, plus those finished before the session
 	quiet  time.Time
 }
 
@@ -51,14 +49,13 @@ func newPending(w *Window) pending {
 	return pending{window: w, handed: w.finished.Load()}
 }
 
-// hasCapacity tells whether more data messages may be handed in. clock is asked for the time where
-// that matters.
+// hasCapacity reports whether more data messages may be passed on. It reads the clock only when the limit is reached.
 func (p *pending) hasCapacity(clock func() time.Time) bool {
 	if p.window == nil {
 		return true
 	}
 	finished := p.window.finished.Load()
-	p.handed = max(p.handed, finished) // of what had been given up
+	p.handed = max(p.handed, finished) // messages that had been given up
 	if p.handed-finished < maxPending {
 		p.quiet = time.Time{}
 		return true
@@ -76,15 +73,14 @@ func (p *pending) hasCapacity(clock func() time.Time) bool {
 	return false
 }
 
-// queues tells whether WireGuard will queue a message for decryption: data under an index
-// that the session's link has announced. Of handshakes it queues 1024 and drops the rest,
-// and other data it does not keep.
+// queues reports whether WireGuard will queue a message for decryption: data with an index that the session's link has
+// announced. WireGuard queues up to 1024 handshakes and drops the rest, and does not keep other data.
 func (s *session) queues(message []byte) bool {
 	if len(message) < minMessageSize || binary.LittleEndian.Uint32(message) != messageTransport {
 		return false
 	}
 	index := binary.LittleEndian.Uint32(message[4:])
-	if !s.known || index != s.index { // messages come in trains
+	if !s.known || index != s.index { // consecutive messages often have the same index
 		if s.link.mux.routes.to(index) != s {
 			return false
 		}
