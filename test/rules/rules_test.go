@@ -91,7 +91,7 @@ func TestEveryAlertHasARunbookAndEveryRunbookAnAlert(t *testing.T) {
 			t.Errorf("%s: severity %q; use critical or warning", a.Alert, a.Labels["severity"])
 		}
 		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
-			t.Errorf("%s says nothing", a.Alert)
+			t.Errorf("%s has no summary or no description", a.Alert)
 		}
 		page := a.Alert + ".md"
 		pages = append(pages, page)
@@ -107,7 +107,7 @@ func TestEveryAlertHasARunbookAndEveryRunbookAnAlert(t *testing.T) {
 			continue
 		}
 		from := 0
-		for _, heading := range []string{"# " + a.Alert + "\n", "\n## Impact\n", "\n## How to see it\n", "\n## How to mend it\n"} {
+		for _, heading := range []string{"# " + a.Alert + "\n", "\n## Meaning\n", "\n## Impact\n", "\n## Diagnosis\n", "\n## Fix\n"} {
 			at := strings.Index(string(text[from:]), heading)
 			if at < 0 {
 				t.Errorf("%s has no %q in its place", page, strings.TrimSpace(heading))
