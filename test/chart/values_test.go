@@ -13,7 +13,7 @@ import (
 )
 
 // table holds the place of the values in the README.
-var table = regexp.MustCompile(`(?s)\| value \| default \| what it is \|\n.*?\n\n`)
+var table = regexp.MustCompile(`(?s)\| value \| default \| description \|\n.*?\n\n`)
 
 // What the README says of the values is what values.yaml says of them.
 func TestTheReadmeListsEveryValue(t *testing.T) {
@@ -22,7 +22,7 @@ func TestTheReadmeListsEveryValue(t *testing.T) {
 	var root yaml.Node
 	must(t, yaml.Unmarshal(text, &root))
 	var rows strings.Builder
-	rows.WriteString("| value | default | what it is |\n|---|---|---|\n")
+	rows.WriteString("| value | default | description |\n|---|---|---|\n")
 	list(t, &rows, "", root.Content[0])
 	rows.WriteString("\n")
 	path := filepath.Join(folder, "README.md")

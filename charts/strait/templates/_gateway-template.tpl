@@ -1,4 +1,4 @@
-{{/* What this installation wants of its gateways' pods; the controller puts what Strait needs over it. */}}
+{{/* The pod template of gateways from the values; the controller merges the required fields over it. */}}
 {{- define "strait.gatewayTemplate" -}}
 {{- with .Values.gateway -}}
 metadata: # nothing of the chart's version: another one would restart all gateways

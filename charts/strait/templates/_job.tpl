@@ -1,6 +1,6 @@
 {{/*
-A Job of the release's that runs one command with an account of its own, both as a hook of Helm's: account, roles and
-Job are there only while it runs, but a Job that failed, which stays to be looked at. It takes a dict: root, program,
+A Job that runs one command with its own service account, as a Helm hook. Account, roles and Job exist only while it
+runs; a failed Job stays for diagnosis. It takes a dict: root, program,
 hook, args, seconds.
 */}}
 {{- define "strait.hook" -}}

@@ -1,8 +1,8 @@
-{{/* The namespaces beside that of the release. They are the same everywhere, so that commands find them. */}}
+{{/* The namespaces other than that of the release. Their names are fixed, so that commands find them. */}}
 {{- define "strait.gateways" -}}strait-gateways{{- end }}
 {{- define "strait.nodes" -}}strait-nodes{{- end }}
 
-{{/* What pods are selected by. It takes a component, and never changes. */}}
+{{/* Selector labels of pods; immutable. It takes a component. */}}
 {{- define "strait.selector" -}}
 app.kubernetes.io/name: strait
 app.kubernetes.io/component: {{ . }}
@@ -19,7 +19,7 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* The image of all programs. A digest says more than a tag. */}}
+{{/* The image of all programs. A digest takes precedence over a tag. */}}
 {{- define "strait.image" -}}
 {{- with .Values.image -}}
 {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}

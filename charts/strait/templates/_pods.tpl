@@ -1,5 +1,5 @@
 {{/*
-Where and how pods of a component run, as its values say, with lines before and after. It takes the root and these
+Scheduling of the pods of a component, from its values. It takes the root and these
 values.
 */}}
 {{- define "strait.scheduling" -}}
@@ -18,7 +18,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* The security context of a pod that may run where Pod Security is restricted. */}}
+{{/* Pod security context that complies with Pod Security restricted. */}}
 {{- define "strait.restrictedPod" -}}
 runAsNonRoot: true
 runAsUser: 65534
@@ -26,7 +26,7 @@ runAsGroup: 65534
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
-{{/* The same for a container. */}}
+{{/* Container security context that complies with Pod Security restricted. */}}
 {{- define "strait.restrictedContainer" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -40,8 +40,8 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end }}
 
 {{/*
-The environment of a container of ours. It takes the values of its component. Go gives memory back before the limit is
-reached; where there is none, Kubernetes says what the node has.
+Environment of a container. It takes the values of its component. GOMEMLIMIT makes Go release memory before the limit is
+reached; without a limit, Kubernetes sets it to the memory of the node.
 */}}
 {{- define "strait.env" -}}
 - name: GOMEMLIMIT
@@ -53,7 +53,7 @@ reached; where there is none, Kubernetes says what the node has.
 
 {{/* What the kubelet asks a program that serves its health on the port named metrics. */}}
 {{- define "strait.probes" -}}
-# It may start on a node that is busy starting everything: two minutes.
+# Two minutes, because a node that has just booted starts many pods at once.
 startupProbe:
   httpGet: {path: /healthz, port: metrics}
   periodSeconds: 2

@@ -1,6 +1,6 @@
 {{/*
-A service account with the roles of a file: what each program may do stands in one place, and is tested there. A Role
-without a namespace is for that of the account. It takes a dict: root, program (of the account strait-PROGRAM and
+A service account with the roles of a file in files/rbac, which has all permissions of a program. A Role without a
+namespace gets that of the account. It takes a dict: root, program (of the account strait-PROGRAM and
 of the file), namespace, and annotations, which may be left out.
 */}}
 {{- define "strait.account" -}}
@@ -11,7 +11,7 @@ apiVersion: v1
 kind: ServiceAccount
 metadata:
   {{- toYaml (merge (dict "name" $account "namespace" $namespace) $metadata) | nindent 2 }}
-automountServiceAccountToken: false # pods that need it say so
+automountServiceAccountToken: false # pods that need the token mount it explicitly
 {{- range $text := splitList "\n---\n" (.root.Files.Get (printf "files/rbac/%s.yaml" .program)) }}
 {{- $role := fromYaml $text }}
 {{- $own := dict "name" $role.metadata.name }}
