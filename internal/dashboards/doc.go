@@ -1,6 +1,5 @@
-// Command dashboards writes the chart's dashboards for Grafana, from what each shows in
-// the files named like them. Grafana's own form, with twenty lines to each, is not for
-// reading.
+// Command dashboards generates the Grafana dashboards of the chart. Each dashboard is
+// defined in the file of its name, in a form shorter than Grafana's JSON.
 //
 //	go run ./internal/dashboards charts/strait/dashboards
 package main

@@ -1,9 +1,9 @@
 package main
 
-// fleet is the first page: is everything joined, and if not, what is not.
+// fleet is the overview: all Peerings, gateways and nodes, and which of them are not healthy.
 var fleet = dashboard{
 	uid: "strait-fleet", title: "Strait / Fleet",
-	description: "All Peerings, gateways and nodes: what is not as it should be comes first.",
+	description: "All Peerings, gateways and nodes. Unhealthy ones are at the top.",
 	variables:   []variable{{name: "cluster", label: "Cluster", metric: "strait_controller_leader"}},
 	rows: []row{
 		{"Now", []panel{
@@ -19,17 +19,17 @@ var fleet = dashboard{
 			{title: "Nodes not attached", kind: number, unit: count, width: 4, height: 4, bad: new(1.0),
 				description: "Nodes that do not reach all gateways.",
 				queries:     []query{{`sum(max by (cluster) (strait_node_attachments{cluster=~"$cluster", ready="false"})) or vector(0)`, ""}}},
-			{title: "Controllers that lead", kind: number, unit: count, width: 4, height: 4, good: new(1.0),
-				description: "One in each cluster. Without, what is joined stays joined, and nothing new is.",
+			{title: "Leading controllers", kind: number, unit: count, width: 4, height: 4, good: new(1.0),
+				description: "One in each cluster. Without a leader traffic continues, but new objects are not processed.",
 				queries:     []query{{`sum(strait_controller_leader{cluster=~"$cluster"})`, ""}}},
 			{title: "Across all Peerings", kind: number, unit: bits, width: 4, height: 4,
-				description: "Traffic of pods, both directions.",
+				description: "Pod traffic, both directions.",
 				queries:     []query{{`sum(rate(strait_bytes_total{cluster=~"$cluster", direction=~"egress|ingress"}[$__rate_interval])) * 8`, ""}}},
 			{title: "Alerts", kind: table, unit: unitless, width: 12, height: 8,
-				description: "Alerts of Strait that fire now. Each has a page in docs/runbooks.",
+				description: "Firing alerts of Strait. Each has a runbook in docs/runbooks.",
 				queries:     []query{{`sum by (alertname, severity, cluster, peering, gateway, peer, node, pool) (ALERTS{cluster=~"$cluster", alertname=~"Strait.+", alertstate="firing"})`, "firing"}}},
 			{title: "Peerings", kind: table, unit: unitless, width: 12, height: 8,
-				description: "A line for each Peering: whether it is ready, how many links are up, and what crosses.",
+				description: "One row for each Peering: readiness, links that are up, traffic.",
 				queries: []query{
 					{`max by (cluster, peering) (strait_peering_condition{cluster=~"$cluster", condition="Ready"})`, "ready"},
 					{`sum by (cluster, peering) (max by (cluster, peering, gateway, peer) (strait_link_up{cluster=~"$cluster"}))`, "links up"},
@@ -40,7 +40,7 @@ var fleet = dashboard{
 		}},
 		{"Peerings", []panel{
 			{title: "Ready", kind: timeline, unit: unitless, width: 12, height: 8, states: true,
-				description: "When each Peering was ready.",
+				description: "Readiness of each Peering over time.",
 				queries:     []query{{`max by (cluster, peering) (strait_peering_condition{cluster=~"$cluster", condition="Ready"})`, "{{cluster}} {{peering}}"}}},
 			{title: "Traffic", kind: lines, unit: bits, width: 12, height: 8, stacked: true,
 				description: "What pods send and receive over each Peering.",
@@ -48,24 +48,24 @@ var fleet = dashboard{
 		}},
 		{"Nodes", []panel{
 			{title: "Nodes that do not reach all gateways", kind: table, unit: unitless, width: 8, height: 8,
-				description: "The condition Ready of their NodeAttachments says why.",
+				description: "The condition Ready of their NodeAttachments has the reason.",
 				queries:     []query{{`max by (cluster, node) (strait_node_attached{cluster=~"$cluster"}) == 0`, "attached"}}},
 			{title: "Encapsulation", kind: lines, unit: count, width: 8, height: 8, stacked: true,
-				description: "Nodes by how they wrap frames to gateways. userspace costs more: the kernel has neither Geneve nor VXLAN.",
+				description: "Nodes by encapsulation. userspace uses more CPU: the kernel has neither Geneve nor VXLAN.",
 				queries:     []query{{`count by (encapsulation) (max by (cluster, node, encapsulation) (strait_node_encapsulation{cluster=~"$cluster"}) > 0)`, "{{encapsulation}}"}}},
 			{title: "Repairs", kind: lines, unit: perSecond, width: 8, height: 8,
-				description: "How often somebody else had changed what Strait set up on a node. The ten worst nodes.",
+				description: "Repairs after another program changed links, routes or rules of Strait. The ten nodes with most repairs.",
 				queries:     []query{{`topk(10, sum by (cluster, node) (rate(strait_node_repairs_total{cluster=~"$cluster"}[$__rate_interval])) > 0)`, "{{cluster}} {{node}}"}}},
 		}},
 		{"Controller", []panel{
 			{title: "Pools", kind: bars, unit: share, width: 8, height: 8, bad: new(0.85),
-				description: "How much of each pool of the ClusterNetwork is taken.",
+				description: "Allocated share of each address pool of the ClusterNetwork.",
 				queries:     []query{{`max by (cluster, pool, family) (strait_pool_used_addresses{cluster=~"$cluster"}) / max by (cluster, pool, family) (strait_pool_addresses{cluster=~"$cluster"})`, "{{cluster}} {{pool}} {{family}}"}}},
 			{title: "Passes", kind: lines, unit: perSecond, width: 8, height: 8,
-				description: "Passes over all objects. error: something is not as it should be; the controller's log says what.",
+				description: "Reconciliation passes over all objects. error: part of a pass failed; the controller's log has the reason.",
 				queries:     []query{{`sum by (cluster, result) (rate(strait_controller_passes_total{cluster=~"$cluster"}[$__rate_interval]))`, "{{cluster}} {{result}}"}}},
-			{title: "How long passes take", kind: lines, unit: seconds, width: 8, height: 8,
-				description: "Nineteen of twenty passes take no longer.",
+			{title: "Duration of passes", kind: lines, unit: seconds, width: 8, height: 8,
+				description: "95th percentile.",
 				queries:     []query{{`histogram_quantile(0.95, sum by (cluster, le) (rate(strait_controller_pass_duration_seconds_bucket{cluster=~"$cluster"}[$__rate_interval])))`, "{{cluster}}"}}},
 		}},
 	},

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// all are the dashboards, by the names of their files.
+// all has the dashboards by file name.
 var all = map[string]dashboard{"fleet.json": fleet, "peering.json": peering, "datapath.json": datapath}
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "name the folder to write to: go run ./internal/dashboards charts/strait/dashboards")
+		fmt.Fprintln(os.Stderr, "the folder to write to is missing; run: go run ./internal/dashboards charts/strait/dashboards")
 		os.Exit(2)
 	}
 	for name, d := range all {
@@ -28,11 +28,11 @@ func main() {
 	}
 }
 
-// text is the dashboard as Grafana reads it.
+// text returns the dashboard as JSON for Grafana.
 func (d dashboard) text() ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // expressions have < and >
+	encoder.SetEscapeHTML(false) // expressions contain < and >
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(d.grafana())
 	return text.Bytes(), err

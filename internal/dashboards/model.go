@@ -1,39 +1,39 @@
 package main
 
-// dashboard is what one shows.
+// dashboard defines one dashboard.
 type dashboard struct {
 	uid, title, description string
 	variables               []variable
 	rows                    []row
 }
 
-// variable is a choice at the top: values of a label. All is one of them, and matches
-// where the label is missing too, as cluster is for those who have one.
+// variable is a selection list of label values. All matches series without the label too,
+// as without a cluster label.
 type variable struct {
 	name, label, metric string
 	one                 bool // without all
 }
 
-// row is a heading, and panels from left to right, each as wide as it says.
+// row is a heading and its panels from left to right.
 type row struct {
 	title  string
 	panels []panel
 }
 
-// panel is one picture. Width is in twenty-fourths of the page, height in Grafana's rows.
+// panel is one panel. Width is in 24ths of the page, height in grid rows of Grafana.
 type panel struct {
 	title, description string
 	kind               kind
 	unit               unit
 	width, height      int
 	queries            []query
-	good               *float64 // the least value that is well, where there is one
-	bad                *float64 // the least that is not
+	good               *float64 // the lowest healthy value; nil: none
+	bad                *float64 // the lowest unhealthy value; nil: none
 	states             bool     // 1 and 0 are yes and no
 	stacked            bool
 }
 
-// query is what Prometheus is asked, and how the answer is called: a text with {{label}}.
+// query is a PromQL expression and its legend, a text with {{label}}.
 type query struct{ expr, legend string }
 
 type kind string
@@ -46,7 +46,7 @@ const (
 	bars     kind = "bargauge"
 )
 
-// unit is Grafana's name of it.
+// unit is the name of a unit in Grafana.
 type unit string
 
 const (
