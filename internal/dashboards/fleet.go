@@ -8,13 +8,13 @@ var fleet = dashboard{
 	rows: []row{
 		{"Now", []panel{
 			{title: "Peerings not ready", kind: number, unit: count, width: 4, height: 4, bad: new(1.0),
-				description: "Peerings over which pods do not reach the remote cluster.",
+				description: "Peerings whose condition Ready is False.",
 				queries:     []query{{`count(max by (cluster, peering) (strait_peering_condition{cluster=~"$cluster", condition="Ready"}) == 0) or vector(0)`, ""}}},
 			{title: "Links down", kind: number, unit: count, width: 4, height: 4, bad: new(1.0),
-				description: "Tunnels between a gateway here and one there that no probe crosses.",
+				description: "Links between a local and a remote gateway that no probe crosses.",
 				queries:     []query{{`count(max by (cluster, peering, gateway, peer) (strait_link_up{cluster=~"$cluster"}) == 0) or vector(0)`, ""}}},
 			{title: "Gateways not ready", kind: number, unit: count, width: 4, height: 4, bad: new(1.0),
-				description: "Gateways that a Peering asks for and that do not run.",
+				description: "Gateways of a Peering that are not ready.",
 				queries:     []query{{`count(max by (cluster, peering, gateway) (strait_gateway_ready{cluster=~"$cluster"}) == 0) or vector(0)`, ""}}},
 			{title: "Nodes not attached", kind: number, unit: count, width: 4, height: 4, bad: new(1.0),
 				description: "Nodes that do not reach all gateways.",

@@ -1,12 +1,12 @@
 package main
 
-// object is one of JSON.
+// object is a JSON object.
 type object map[string]any
 
-// schema is the version of Grafana's form.
+// schema is the schema version of Grafana.
 const schema = 41
 
-// source is the datasource that the viewer chooses: no installation has another's.
+// source is the datasource variable, because its UID differs between installations.
 var source = object{"type": "prometheus", "uid": "${datasource}"}
 
 func (d dashboard) grafana() object {
@@ -39,7 +39,7 @@ func (d dashboard) choices() []object {
 	return choices
 }
 
-// panels are those of all rows, each below the one before.
+// panels lays out the panels of all rows.
 func (d dashboard) panels() (all []object) {
 	id, y := 0, 0
 	add := func(o object, x, width, height int) {
@@ -99,7 +99,7 @@ func (p panel) grafana() object {
 	}
 }
 
-// thresholds colour what is not well.
+// thresholds color unhealthy values.
 func (p panel) thresholds() object {
 	steps := []object{{"color": "green", "value": nil}}
 	switch {
@@ -134,8 +134,8 @@ func (p panel) options() object {
 	return object{"showHeader": true}
 }
 
-// transformations make the answers to several queries one table, a row for each set of
-// labels, under the names of the queries.
+// transformations merge the results of several queries into one table: one row for each
+// set of labels, one column for each query.
 func (p panel) transformations() []object {
 	if p.kind != table {
 		return []object{}

@@ -17,7 +17,7 @@ func (h *hostile) churn() []attack {
 	a, b := h.top.a, h.top.b
 	nothing := func(*testing.T, uint8) []shots { return nil }
 	return []attack{{
-		threat: "T12", name: "a new flow with every packet, to pods that are not there", rate: 10000,
+		threat: "T12", name: "a new flow with every packet, to pods that do not exist", rate: 10000,
 		counted: []string{"b/ingress/no_node"}, complete: true,
 		floods: func(t *testing.T, n uint8) []shots {
 			random := rand.New(rand.NewPCG(12, uint64(n)))
@@ -51,7 +51,7 @@ func (h *hostile) churn() []attack {
 			return fmt.Sprintf("%d connections", count)
 		},
 	}, {
-		threat: "T12", name: "a peer that makes a new session again and again", floods: nothing,
+		threat: "T12", name: "a peer that renews its session continuously", floods: nothing,
 		meanwhile: func(t *testing.T) string {
 			const sessions = 20
 			for range sessions {
@@ -60,7 +60,7 @@ func (h *hostile) churn() []attack {
 			return fmt.Sprintf("%d sessions", sessions)
 		},
 	}, {
-		threat: "T12", name: "a configuration that changes again and again, while a node floods", rate: 10000,
+		threat: "T12", name: "a configuration that changes continuously, while a node floods", rate: 10000,
 		counted: []string{"a/egress/wrong_vni"}, complete: true,
 		floods: func(t *testing.T, n uint8) []shots {
 			return []shots{{h.asNode(t, a.encapsulation), pool(1024, func(i int) []byte {

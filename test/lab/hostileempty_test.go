@@ -40,7 +40,7 @@ func TestT15_HostileTrafficMeetsEmptyGrants(t *testing.T) {
 				}
 			}
 			h.all(t, attacks)
-			h.rows = []row{together("T15", "all attacks of T1, T2, T3 and T11, and packets with nothing wrong about them", h.rows)}
+			h.rows = []row{together("T15", "all attacks of T1, T2, T3 and T11, and valid packets", h.rows)}
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Pods and peers may send them; where they are well-formed they go on, and are the receiver's to judge.
 func (h *hostile) junk() []attack {
 	e := h.evil
-	const onward = "the well-formed ones"
+	const onward = "the well-formed ones are forwarded"
 	on := func(sides []string, reasons ...string) (names []string) {
 		for _, side := range sides {
 			for _, reason := range reasons {
@@ -143,7 +143,7 @@ func (h *hostile) errorsAboutTheTransfer() attack {
 	far := netip.AddrPortFrom(h.top.b.pod4, bulkPort)
 	farSeen := netip.AddrPortFrom(a.sees(far.Addr()), bulkPort)
 	return attack{
-		threat: "T11", name: "ICMP errors that claim the running transfer's segments were too big", rate: 5000, passes: "errors about packets that do cross",
+		threat: "T11", name: "ICMP errors that claim the running transfer's segments were too big", rate: 5000, passes: "they quote packets that really cross, so they are forwarded; each is seen twice",
 		floods: func(t *testing.T, n uint8) []shots {
 			random := rand.New(rand.NewPCG(11, uint64(n)))
 			return []shots{

@@ -64,7 +64,7 @@ func TestT10_HostileSourcesLeaveOthersTheirFlows(t *testing.T) {
 		}
 	}
 	h.all(t, []attack{{
-		threat: "T10", name: "one source that opens flows without end", rate: 10000, passes: "of the flows that one source may have",
+		threat: "T10", name: "one source that keeps opening flows", rate: 10000, passes: "packets of the flows within the limit of one source",
 		counted: []string{"a/egress/nat_quota"},
 		floods:  opens(func(*rand.Rand) netip.Addr { return addr("198.18.0.66") }),
 		meanwhile: func(t *testing.T) string {
@@ -72,7 +72,7 @@ func TestT10_HostileSourcesLeaveOthersTheirFlows(t *testing.T) {
 			return expectAlive(t)
 		},
 	}, {
-		threat: "T10", name: "sources without number, each with its flows", rate: 10000, passes: "of the flows that there may be",
+		threat: "T10", name: "very many sources, each with its flows", rate: 10000, passes: "packets of the flows within the limit of all sources",
 		counted: []string{"a/egress/nat_exhausted"},
 		floods: opens(func(random *rand.Rand) netip.Addr {
 			return netip.AddrFrom4([4]byte{198, 19, byte(random.Uint32()), byte(random.Uint32())})

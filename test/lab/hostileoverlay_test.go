@@ -41,7 +41,7 @@ func (h *hostile) forgedFrames() []attack {
 			}
 		},
 	}, {
-		threat: "T1", name: "frames from a pod under an address of nobody", rate: 10000,
+		threat: "T1", name: "frames from a pod with an unassigned source address", rate: 10000,
 		counted: []string{"a/egress/unknown_source"}, complete: true,
 		floods: func(t *testing.T, n uint8) []shots {
 			to := a.overlayAt(a.encapsulation)
@@ -49,7 +49,7 @@ func (h *hostile) forgedFrames() []attack {
 			return []shots{{e.pod.fromAnywhere(t, to.Addr()), each(forged)}}
 		},
 	}, {
-		threat: "T1", name: "frames from a pod under its node's address, which the node's kernel refuses to forward", rate: 10000,
+		threat: "T1", name: "frames from a pod with its node's address, which the node's kernel refuses to forward", rate: 10000,
 		floods: func(t *testing.T, n uint8) []shots {
 			to := a.overlayAt(a.encapsulation)
 			forged := udpTo(netip.AddrPortFrom(a.bridge4, 9), to, frames(n, vni))
@@ -119,9 +119,9 @@ func (h *hostile) spoofedSources() []attack {
 	return []attack{
 		from("sources of another node, its pods, the gateway, and of external addresses", "spoofed_source", pod4, pod6,
 			"10.0.3.7", "fd00:10:0:3::7", "10.80.0.12", "fd00:80::12", "10.80.0.1", "fd00:80::1", "10.70.0.1", "fd00:70::1", "10.70.0.11"),
-		from("sources of the other cluster, as seen and as they are", "spoofed_source", pod4, pod6,
+		from("sources of the other cluster, mapped and unmapped", "spoofed_source", pod4, pod6,
 			"10.71.2.9", "fd00:71:0:2::9", "10.73.0.11", "10.0.2.9", "fd00:10:0:2::9"),
-		from("sources of nobody", "spoofed_source", pod4, pod6, "8.8.8.8", "192.168.1.1", "2001:db8::1", "100.64.0.1"),
+		from("unassigned sources", "spoofed_source", pod4, pod6, "8.8.8.8", "192.168.1.1", "2001:db8::1", "100.64.0.1"),
 		from("martian sources", "martian", pod4, pod6, "0.0.0.0", "127.0.0.1", "169.254.1.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "fe80::1"),
 		from("sources of another node to the gateway itself and to pods of this side", "spoofed_source", "10.80.0.1", "fd00:80::1",
 			"10.0.3.7", "fd00:10:0:3::7", "10.71.2.9", "8.8.8.8"),

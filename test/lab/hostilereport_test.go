@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // row is what became of an attack.
@@ -27,7 +29,7 @@ type row struct {
 }
 
 // rowHeader names the columns of line.
-const rowHeader = "| threat | attack | packets | a second | goodput | processors: gateways, lab, all | gateway A resident, MiB: before, during, after | heap | counted | came through |\n" +
+const rowHeader = "| threat | attack | packets | per second | goodput | processors: gateways, lab, all | gateway A resident, MiB: before, during, after | heap | counted | came through |\n" +
 	"|---|---|---:|---:|---:|---|---|---|---|---|\n"
 
 // line is the row in markdown, goodput as a part of the undisturbed median.
@@ -37,7 +39,7 @@ func (r row) line(median float64) string {
 		reasons = append(reasons, fmt.Sprintf("%s %.0f", name, r.counted[name]))
 	}
 	came := fmt.Sprint(r.seen)
-	if r.passes != "" {
+	if r.passes != "" && r.seen != 0 {
 		came += ": " + r.passes
 	}
 	goodput := "none runs"
@@ -151,6 +153,7 @@ func writeHostileReport(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString(hostileIntroduction)
+	fmt.Fprintf(&b, "\nMeasured on %s at commit %s, on %d cores.\n", time.Now().UTC().Format(time.DateOnly), commit(), runtime.NumCPU())
 	for _, part := range hostileTables {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n%s", part.title, part.text, part.foot)
 	}
@@ -159,11 +162,31 @@ func writeHostileReport(t *testing.T) {
 	}
 }
 
-const hostileIntroduction = `# Under attack
+// commit is the commit of the working tree.
+func commit() string {
+	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
 
-Written by ` + "`make hostile`" + `: two real gateways, without privilege, join two clusters between network namespaces, and gateway A is attacked from its nodes, from its pods, from the internet, and from inside the tunnel by a peer with a valid key. Meanwhile two TCP streams cross between pods, IPv4 from A to B and IPv6 from B to A. They last from the first attack to the last; SHA-256 is equal at both ends, or the test fails. So it does when a packet comes through that must not, when drops are not counted under their reason, and when the heap of a gateway does not come back to what it was within 5 % and 4 MiB, or more than 256 MiB of it are resident. (The gateways run with GOGC=2, so that the heap is what is in use, without garbage. Resident memory grows once, as floods touch for the first time what was only reserved.)
+const hostileIntroduction = `# Hostile traffic
 
-Goodput is compared to the median of the windows between the attacks. The streams are held at two fifths of what they could have, so that an attack has CPU of its own to use up: below 100 % it took more than was left. The figures are of one small machine that does everything at once: attackers, watchers, both kernels, both gateways. Packets that come through where that is said are such as any pod may send; what becomes of them is up to the receiver.
+` + "`" + `make hostile` + "`" + ` writes this page: two real gateways without privileges connect two clusters in network namespaces, and gateway A is attacked from its nodes, from its pods, from the internet, and from inside the tunnel by a peer with a valid key. Two TCP streams between pods run from the first attack to the last, IPv4 from A to B and IPv6 from B to A. The test fails if
 
-Counted are drops as gateway/direction/reason of [metrics](../reference/metrics.md); overflow are datagrams that the kernel dropped because the gateway's socket was full. What WireGuard itself refuses (replays, sources that are not the peer's) it does not count.
+- the SHA-256 sums of the streams differ between both ends;
+- a packet that must be dropped comes through;
+- drops are not counted under their reason;
+- the heap of a gateway does not return to its size before the attacks within 5 % and 4 MiB;
+- more than 256 MiB of a gateway are resident.
+
+The gateways run with GOGC=2, so that the heap contains hardly any garbage. Resident memory grows once, when a flood touches memory that was only reserved before.
+
+| column | meaning |
+|---|---|
+| goodput | relative to the median of the windows between the attacks. The streams are limited to two fifths of what the pair can carry, so an attack has CPU time of its own; below 100 % the attack took more than was left |
+| processors | CPU cores in use: gateways, the lab (attackers and receivers), the whole machine. One small machine runs both gateways, both kernels and the lab |
+| counted | drops as gateway/direction/reason, see [metrics](../reference/metrics.md); ` + "`" + `overflow` + "`" + ` are datagrams that the kernel dropped because the gateway's socket buffer was full. WireGuard does not count what it rejects itself (replays, sources outside of the peer's AllowedIPs) |
+| came through | packets of the attack that the lab saw behind a gateway: on the way to a node, inside the tunnel, and at a pod. A packet that passes two of these places counts twice. Where the number is not 0, the text after it says why these packets are permitted: any pod may send them, and the receiver handles them |
 `

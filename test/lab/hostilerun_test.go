@@ -27,8 +27,9 @@ type attack struct {
 	complete bool
 	// passes says why marked packets may come through. Empty: none may.
 	passes string
-	// exactly is how many do, where that is known.
+	// exactly is how many do, where that is known, and why.
 	exactly int
+	why     string
 	// meanwhile runs while the attack does. What it returns is told in the report.
 	meanwhile func(t *testing.T) string
 }
@@ -142,7 +143,7 @@ func (h *hostile) run(t *testing.T, a attack) {
 	}
 
 	counters, before := h.counters(t), h.memory(t)
-	r := row{threat: a.threat, name: a.name, memory: [3]memory{0: before}, passes: a.passes}
+	r := row{threat: a.threat, name: a.name, memory: [3]memory{0: before}, passes: a.passes + a.why}
 	var fs []func(<-chan struct{}) int
 	for _, f := range a.floods(t, n) {
 		fs = append(fs, func(stop <-chan struct{}) int { return flood(f.send, f.packet, rate, stop) })

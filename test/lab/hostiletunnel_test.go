@@ -49,15 +49,15 @@ func (h *hostile) outsideTheGrant() []attack {
 	is := func(source string) func(int) string { return func(int) string { return source } }
 	pod4, pod6 := h.top.a.pod4.String(), h.top.a.pod6.String()
 	return []attack{
-		peer("from sources that are not the peer's, which WireGuard itself refuses and does not count", nil, false,
+		peer("from sources that are not the peer's, which WireGuard rejects and does not count", nil, false,
 			func(i int) string { return []string{"10.99.0.1", "10.72.1.5", "10.80.0.1", "127.0.0.1"}[i%4] }, pod4),
 		peer("from IPv6 sources that are not the peer's", nil, false,
 			func(i int) string { return []string{"fd00:99::1", "fd00:72:0:1::5", "::1", "2001:db8::1"}[i%4] }, pod6),
-		peer("to nodes, gateway and what is beside the pods", []string{"a/ingress/destination_not_granted"}, true, is("10.0.2.66"),
+		peer("to nodes, gateway and addresses outside of the pods", []string{"a/ingress/destination_not_granted"}, true, is("10.0.2.66"),
 			"10.80.0.11", "10.80.0.1", "10.96.0.1", "10.96.0.10", "203.0.113.2", "192.168.0.1", "10.71.2.9"),
 		peer("to the same, IPv6", []string{"a/ingress/destination_not_granted"}, true, is("fd00:10:0:2::66"),
 			"fd00:80::11", "fd00:80::1", "fd00:96::1", "2001:db8:113::2", "fd00:71:0:2::9"),
-		peer("to addresses granted to nobody", []string{"a/ingress/no_node"}, true, is("10.0.2.66"), "10.0.77.1", "10.70.0.99", "10.70.255.254"),
+		peer("to granted addresses without a node", []string{"a/ingress/no_node"}, true, is("10.0.2.66"), "10.0.77.1", "10.70.0.99", "10.70.255.254"),
 		peer("to the metadata service and other martians", []string{"a/ingress/martian", "a/ingress/multicast"}, true, is("10.70.0.11"),
 			"169.254.169.254", "127.0.0.1", "0.0.0.0", "240.0.0.1", "224.0.0.251", "255.255.255.255"),
 		peer("to link-local addresses of the machine", []string{"a/ingress/martian"}, true, is("fd00:10:0:2::66"), "fe80::1", "::1", "fe80::a9fe:a9fe"),
@@ -102,7 +102,7 @@ func (h *hostile) atWireGuard() []attack {
 	flooded.meanwhile = func(t *testing.T) string { return h.sessionUnderFlood(t) }
 	return []attack{
 		stranger("garbage to the WireGuard port", 20000, unknown, garbage),
-		stranger("garbage to the WireGuard port, more than there is CPU for", 150000, unknown, garbage),
+		stranger("garbage to the WireGuard port, more than the CPU can process", 150000, unknown, garbage),
 		stranger("initiations with a wrong first MAC", 20000, unknown, shaped(1, 148)),
 		stranger("responses, cookies and data for sessions that do not exist", 20000, unknown, func(random *rand.Rand, n uint8) []byte {
 			kind := byte(2 + random.IntN(3))
@@ -110,7 +110,7 @@ func (h *hostile) atWireGuard() []attack {
 		}),
 		flooded,
 		{
-			threat: "T8", name: "one genuine initiation, again and again", rate: 10000, counted: tooMany,
+			threat: "T8", name: "one genuine initiation, replayed continuously", rate: 10000, counted: tooMany,
 			floods: func(t *testing.T, n uint8) []shots {
 				recorded := h.record(t, "wan2", strangerAddr, 1, 1, func() { h.newSession(t) })
 				random := rand.New(rand.NewPCG(9, uint64(n)))
@@ -118,7 +118,7 @@ func (h *hostile) atWireGuard() []attack {
 			},
 		},
 		{
-			threat: "T9", name: "recorded datagrams of the running transfer, again and again, from their sender's address and others", rate: 10000,
+			threat: "T9", name: "replayed datagrams of the running transfer from their sender's address and others", rate: 10000,
 			floods: func(t *testing.T, n uint8) []shots {
 				const letters = 20
 				recorded := h.record(t, "wan", h.top.b.wan4, 4, 1500, func() { h.lettersToA(t, n, letters) })
@@ -131,10 +131,10 @@ func (h *hostile) atWireGuard() []attack {
 					return udpTo(netip.AddrPortFrom(h.top.b.wan4, wireGuardPort), e.at, message)
 				}}}
 			},
-			exactly: 2 * 20, // each letter once, on the way to the node and at the pod
+			exactly: 2 * 20, why: "each of the 20 recorded messages once, on the way to the node and at the pod; no replay",
 		},
 		{
-			threat: "T9", name: "data for the running session that nobody with its key has sealed", rate: 20000,
+			threat: "T9", name: "forged data for the running session, sealed without its key", rate: 20000,
 			floods: func(t *testing.T, n uint8) []shots {
 				recorded := h.record(t, "wan", h.top.b.wan4, 4, 1, func() {})
 				random := rand.New(rand.NewPCG(9, uint64(n)))
