@@ -24,7 +24,7 @@ func TestEveryCodeHasItsPageAndNoPageLacksACode(t *testing.T) {
 			t.Errorf("the page of %s begins with %q, want %q", code, title, want)
 		}
 		at := 0
-		for _, part := range []string{"## What it means", "## Why it matters", "## See it yourself", "## Mend it"} {
+		for _, part := range []string{"## Meaning", "## Impact", "## Diagnosis", "## Fix"} {
 			i := strings.Index(rest[at:], "\n"+part+"\n")
 			if i < 0 {
 				t.Errorf("the page of %s lacks %q in its place", code, part)
