@@ -60,18 +60,18 @@ func (r *results) rows(s size) (rows []row) {
 	bounded("pod's status to first packet at its node", quantiles(r.changes.ready), fmt.Sprintf("p99 %v", readyWithin),
 		r.changes.ready.Count() > 0 && r.changes.ready.At(0.99) <= readyWithin)
 	add("pod's removal to last packet sent to it", quantiles(r.changes.removed))
-	bounded("pods not reached, or reached when gone", fmt.Sprint(len(r.changes.failures)), "0", len(r.changes.failures) == 0)
+	bounded("pods not reached, or reached after deletion", fmt.Sprint(len(r.changes.failures)), "0", len(r.changes.failures) == 0)
 	bounded("packets at a wrong node", fmt.Sprint(r.changes.strays), "0", r.changes.strays == 0)
-	add("gateway: packets dropped with changes, most to pods that were not there", counts(r.changes.dropped))
+	add("gateway: packets dropped with changes, most to pods that did not exist", counts(r.changes.dropped))
 	most, is := memory("gateway", r.gatewayStart)
-	add("gateway: most memory ever", is)
+	add("gateway: peak memory", is)
 	over := most - r.far.peak
-	add("gateway of one node: most memory ever", fmt.Sprintf("%.1f MiB", inMiB(r.far.peak)))
-	bounded("gateway: over one of one node", fmt.Sprintf("%.1f MiB", inMiB(over)), fmt.Sprintf("%d MiB", gatewayMemory>>20), over <= gatewayMemory)
+	add("gateway of one node: peak memory", fmt.Sprintf("%.1f MiB", inMiB(r.far.peak)))
+	bounded("gateway: peak memory over a gateway of one node", fmt.Sprintf("%.1f MiB", inMiB(over)), fmt.Sprintf("%d MiB", gatewayMemory>>20), over <= gatewayMemory)
 	cpu("gateway")
 	add("gateway: requests without changes", requests(r.rest, "gateway"))
 	most, is = memory("helper", r.helperStart)
-	bounded("helper: most memory ever", is, fmt.Sprintf("%d MiB", helperMemory>>20), most <= helperMemory)
+	bounded("helper: peak memory", is, fmt.Sprintf("%d MiB", helperMemory>>20), most <= helperMemory)
 	cpu("helper")
 	bounded("helper: requests without changes", requests(r.rest, "helper"), fmt.Sprintf("%v/s", helperRequests), r.rest.rate("helper") <= helperRequests)
 	add("helper: requests with changes", requests(r.churn, "helper"))
@@ -118,7 +118,7 @@ func (r *results) check(t *testing.T, s size, rows []row) {
 // table shows rows in Markdown.
 func table(rows []row) string {
 	text := new(strings.Builder)
-	fmt.Fprint(text, "| what | is | bound |\n|---|---|---|\n")
+	fmt.Fprint(text, "| measure | value | limit |\n|---|---|---|\n")
 	for _, one := range rows {
 		bound := one.bound
 		if one.missed {
