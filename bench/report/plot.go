@@ -6,7 +6,7 @@ import (
 	"strait.dev/strait/bench/result"
 )
 
-// plot is bars of one unit, one below the other. All lengths are pixels.
+// plot is a bar chart of one unit, with horizontal bars. All lengths are pixels.
 type plot struct {
 	Unit          string
 	More          bool // more is better
@@ -14,21 +14,21 @@ type plot struct {
 	Bars          []bar
 }
 
-// bar is one figure: its median as a bar from zero, its extremes as a line over
-// it, and every value as a dot.
+// bar is one figure: the median as a bar from zero, minimum and maximum as a line over
+// it, and every repetition as a dot.
 type bar struct {
 	Label, Text string
 	Own         bool // of strait: drawn in the accent colour
 	values      []float64
 	summary     result.Summary
 
-	Y, Middle  float64 // top, and half way down
-	LabelX     float64 // right end
+	Y, Middle  float64 // top edge and center
+	LabelX     float64 // right edge
 	X, Length  float64
 	Low, High  float64
 	Dots       []float64
 	TextX      float64
-	Top, Below float64 // of the line that joins the extremes' ends
+	Top, Below float64 // of the marks at both ends of the line
 }
 
 const (
@@ -44,7 +44,7 @@ func (p *plot) add(label string, s result.Summary, values []float64) {
 	p.Bars = append(p.Bars, bar{Label: label, Text: result.Format(s.Median, s.Unit), summary: s, values: values})
 }
 
-// layOut gives everything its place. Bars begin at zero and share one scale.
+// layOut computes all positions. Bars begin at zero and share one scale.
 func (p *plot) layOut() {
 	var most float64
 	for _, b := range p.Bars {

@@ -23,7 +23,7 @@ var barsText string
 
 var page = template.Must(template.Must(template.New("page").Parse(pageText)).Parse(barsText))
 
-// HTML writes the page of a run.
+// HTML writes all figures of a run as one HTML page.
 func HTML(w io.Writer, r *result.Run) error {
 	return page.Execute(w, struct {
 		*result.Run
@@ -32,20 +32,20 @@ func HTML(w io.Writer, r *result.Run) error {
 	}{r, r.Time.Format("2006-01-02 15:04:05 MST"), sectionsOf(r.Samples)})
 }
 
-// section is what one kind of test found.
+// section has the figures of one kind of test.
 type section struct {
-	Name  string // the first part of the tests' paths
+	Name  string // first part of the test names
 	Plots []*plot
 	Rows  []row
 }
 
-// row is a line of a section's table.
+// row is a row of a section's table.
 type row struct {
 	result.Summary
 	MedianText, MinText, MaxText string
 }
 
-// sectionsOf groups the figures of a run: by kind of test, and within that by unit.
+// sectionsOf groups the figures of a run by kind of test, then by unit.
 func sectionsOf(samples []result.Sample) (all []*section) {
 	byName := make(map[string]*section)
 	for _, s := range result.Medians(samples) {
@@ -69,7 +69,7 @@ func sectionsOf(samples []result.Sample) (all []*section) {
 	return all
 }
 
-// plot is the section's plot of a unit.
+// plot returns the section's plot of a unit, and adds it if missing.
 func (s *section) plot(unit string) *plot {
 	for _, p := range s.Plots {
 		if p.Unit == unit {
@@ -81,7 +81,7 @@ func (s *section) plot(unit string) *plot {
 	return p
 }
 
-// label is the name of a bar: what the section's title does not say.
+// label joins the parts of a bar's name that are not empty.
 func label(parts ...string) string {
 	var some []string
 	for _, p := range parts {
@@ -92,7 +92,7 @@ func label(parts ...string) string {
 	return strings.Join(some, " · ")
 }
 
-// valuesOf are all values of one figure.
+// valuesOf returns all repetitions of one figure.
 func valuesOf(samples []result.Sample, k result.Key) (values []float64) {
 	for _, s := range samples {
 		if v, ok := s.Metrics[k.Unit]; ok && s.Test == k.Test && s.Mode == k.Mode && s.Subject == k.Subject {

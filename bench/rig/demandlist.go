@@ -1,10 +1,10 @@
 package rig
 
-// tcpTests are the four that demands on TCP are about: 1 and 4 streams, both ways.
-// The worst of them counts.
+// tcpTests are the tests of the TCP targets: 1 and 4 streams, both directions. The worst
+// of them counts.
 var tcpTests = []string{tcpName(1, forth), tcpName(1, back), tcpName(4, forth), tcpName(4, back)}
 
-// demands are what is asked of `strait gateway` with default settings.
+// demands are the performance targets of `strait gateway` with default settings.
 func demands() []demand {
 	const timesP, timesP1 = " × P", " × P1"
 	sameHost := tcpTests[:2]
@@ -43,21 +43,21 @@ func demands() []demand {
 	}
 }
 
-// floor is the least that the way of one mode can cost, from the parts: the kernels'
-// overlay links and routes, two crossings of sockets in place of two forwarded hops,
-// and the cipher.
+// floor computes the minimum CPU cost of the path in one mode from its parts: the
+// kernels' overlay links and routes, two crossings of sockets instead of two forwarded
+// hops, and the cipher.
 func floor(all figures, mode Mode) (cpu float64, ok bool) {
 	overlay, a := all(figure{tcpName(1, forth), mode, nameOverlay, unitCPU})
 	hop, b := all(figure{testHop, mode, namePlain, unitCPU})
 	forwarded, c := all(figure{testHopForwarded, mode, namePlain, unitCPU})
 	cipher, d := all(figure{testAEAD, mode, namePlain, unitCPU})
-	// The overlay's figure has the cable of each hop in it already. One more cable and
-	// forward, with the same datagrams, tells what that costs.
+	// The overlay's figure already contains the cable of each hop. The cost of a cable is
+	// the difference of one more cable and forward with the same datagrams.
 	cable := forwarded - hop
 	return overlay + 2*(hop-cable) + cipher, a && b && c && d
 }
 
-// aboveFloor is what strait costs in units of the floor.
+// aboveFloor is the CPU cost of strait relative to the floor.
 func aboveFloor(all figures) (values []float64) {
 	for _, mode := range []Mode{NoGRO, Wire} {
 		cost, measured := all(figure{tcpName(1, forth), mode, nameStrait, unitCPU})
@@ -69,7 +69,7 @@ func aboveFloor(all figures) (values []float64) {
 	return values
 }
 
-// firstPacketExtra is what a new flow costs strait, in nanoseconds.
+// firstPacketExtra is the additional latency of the first packet of a flow, in nanoseconds.
 func firstPacketExtra(all figures) []float64 {
 	strait, a := all(figure{testFirstPacket, NoGRO, nameStrait, unitExtra})
 	plain, b := all(figure{testFirstPacket, NoGRO, namePlain, unitExtra})
@@ -79,7 +79,7 @@ func firstPacketExtra(all figures) []float64 {
 	return []float64{strait - plain}
 }
 
-// tableMemory is what many nodes take, in MiB.
+// tableMemory is the resident memory that many nodes add, in MiB.
 func tableMemory(all figures) []float64 {
 	many, a := all(figure{testResident, NoGRO, nameStraitManyNodes, unitResident})
 	one, b := all(figure{testResident, NoGRO, nameStrait, unitResident})
@@ -89,7 +89,7 @@ func tableMemory(all figures) []float64 {
 	return []float64{(many - one) / (1 << 20)}
 }
 
-// peakMemory is in MiB.
+// peakMemory is the peak of the gateway with one node, in MiB.
 func peakMemory(all figures) []float64 {
 	bytes, ok := all(figure{testMemory, "", nameStrait, unitMemory})
 	if !ok {
@@ -98,7 +98,7 @@ func peakMemory(all figures) []float64 {
 	return []float64{bytes / (1 << 20)}
 }
 
-// reloadStall is in milliseconds. A lost segment would come again after 200.
+// reloadStall is in milliseconds. A lost segment would be retransmitted after 200.
 func reloadStall(all figures) []float64 {
 	longest, ok := all(figure{testReload, NoGRO, nameStraitManyNodes, unitLongest})
 	if !ok {
