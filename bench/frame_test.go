@@ -29,7 +29,7 @@ func checked(t *testing.T, frame []byte) (ip packet.IP, udp []byte) {
 	return ip, udp
 }
 
-func TestPacketsHaveRightChecksumsAlsoAfterAMark(t *testing.T) {
+func TestMarkedPacketsHaveValidChecksums(t *testing.T) {
 	t.Parallel()
 	for _, f := range []flow{example, example6} {
 		for _, size := range []int{64, 65, 570, 1400} {
@@ -45,7 +45,7 @@ func TestPacketsHaveRightChecksumsAlsoAfterAMark(t *testing.T) {
 	}
 }
 
-func TestAnAnswerGoesBackAndKeepsItsChecksumsAndMark(t *testing.T) {
+func TestResponseKeepsChecksumsAndMark(t *testing.T) {
 	t.Parallel()
 	for _, f := range []flow{example, example6} {
 		b := frame(101, gatewayInternal, nodeInternal, f.packet(64)) // as the gateway sends it
@@ -68,7 +68,7 @@ func TestAnAnswerGoesBackAndKeepsItsChecksumsAndMark(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotOursIsNotAnswered(t *testing.T) {
+func TestForeignDatagramsAreNotAnswered(t *testing.T) {
 	t.Parallel()
 	other := example
 	other.dport++

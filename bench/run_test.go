@@ -46,7 +46,7 @@ func TestTheOrderIsReversedEachTime(t *testing.T) {
 	}
 }
 
-func TestAFailureNamesItsTestAndSparesTheOthers(t *testing.T) {
+func TestFailureNamesItsTestAndOthersStillRun(t *testing.T) {
 	t.Parallel()
 	var taken []string
 	tests := fakes(&taken, "a", "c")

@@ -7,7 +7,7 @@ import (
 	"strait.dev/strait/bench/traffic"
 )
 
-func TestWhatLeavesItsShardOrItsOrderIsCounted(t *testing.T) {
+func TestMovedAndReorderedDatagramsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := &sharded{shards: []*shard{{}, {}}, flows: make(map[netip.AddrPort]arrival)}
 	one, other := netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.1:2")

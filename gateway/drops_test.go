@@ -114,7 +114,7 @@ func TestCallersCountWhatTheyCouldNotSend(t *testing.T) {
 	}
 }
 
-func TestReasonsHaveNamesOfTheirOwn(t *testing.T) {
+func TestReasonNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	taken := make(map[string]bool)
 	for reason := range gateway.Reasons {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestValidateNamesWhatIsWrong(t *testing.T) {
+func TestValidateReportsErrors(t *testing.T) {
 	t.Parallel()
 	if err := desiredB().Validate(); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func attributeOf(kind uint16, value string) []byte {
 }
 
 // Pods come and go on every node; that must not make the helper read the kernel.
-func TestOnlyOurOwnEventsCount(t *testing.T) {
+func TestEventsOfOtherObjectsAreIgnored(t *testing.T) {
 	t.Parallel()
 	e := &events{}
 	e.links.Store(&map[string]int{"strait-0123abcd": 7})

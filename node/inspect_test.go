@@ -17,7 +17,7 @@ func inspect(t *testing.T, k *Kernel, n *netns.Namespace) (s Inspection) {
 	return s
 }
 
-func TestAnInspectionTellsWhatIsOursAndLeavesNothing(t *testing.T) {
+func TestInspectReportsOwnObjectsAndLeavesNothing(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		before := inspect(t, w.kernel, w.node)
 		if len(before.Ours.Links)+len(before.Ours.Routes)+len(before.Ours.Rules) > 0 || before.Ours.Table || len(before.Strange)+len(before.Taken) > 0 {
@@ -41,7 +41,7 @@ func TestAnInspectionTellsWhatIsOursAndLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestAnInspectionTellsWhatIsInTheWay(t *testing.T) {
+func TestInspectReportsConflicts(t *testing.T) {
 	n := netns.New(t)
 	n.IP(t, `
 link set lo up

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestAnInventoryShowsWhatIsOursAmongTheRest(t *testing.T) {
+func TestInventoryListsOwnAndForeignObjects(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		w.apply(t, w.desired())
 		var s Inventory

@@ -62,7 +62,7 @@ type keeper struct {
 	due     time.Time   // when the timer fires
 	desired *Desired    // nil before the first one
 	fresh   bool        // not achieved yet
-	fight   fight
+	limiter repairLimiter
 	trouble bool          // the last report was an error or a fight
 	retry   time.Duration // to the next try; 0 after success
 	failed  time.Time
@@ -97,7 +97,7 @@ func (c *keeper) keep(ctx context.Context, desired <-chan Desired, changed <-cha
 
 // earliest returns when to run after a change.
 func (c *keeper) earliest(now time.Time) time.Time {
-	return now.Add(max(settle, c.fight.wait(now), c.failed.Add(c.retry).Sub(now)))
+	return now.Add(max(settle, c.limiter.wait(now), c.failed.Add(c.retry).Sub(now)))
 }
 
 func (c *keeper) runAt(t time.Time) {
@@ -114,7 +114,7 @@ func (c *keeper) run() {
 	now := time.Now()
 	r := Report{Done: done, Repair: !c.fresh, Gone: c.desired.Nothing && err == nil, Err: err}
 	if r.Repair && len(done) > 0 {
-		r.Fight = c.fight.repaired(now)
+		r.Fight = c.limiter.repaired(now)
 	}
 	if err != nil {
 		c.failed, c.retry = now, min(max(2*c.retry, retryFirst), retryLast)

@@ -83,7 +83,7 @@ func TestF9_RepairsSlowDownInAFight(t *testing.T) {
 	}
 }
 
-func TestWhatIsInvalidChangesNothing(t *testing.T) {
+func TestInvalidDesiredStateChangesNothing(t *testing.T) {
 	w := newWorld(t, Support{})
 	desired, reports := w.keep(t)
 	desired <- w.desired()
@@ -98,7 +98,7 @@ func TestWhatIsInvalidChangesNothing(t *testing.T) {
 	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
 }
 
-func TestWhatFailsIsTriedAgain(t *testing.T) {
+func TestFailedOperationsAreRetried(t *testing.T) {
 	w := newWorld(t, Support{})
 	w.node.IP(t, fmt.Sprintf("link add obstacle type %s id %d remote 192.0.2.10 dstport %d", w.encapsulation, worldVNI, w.encapsulation.port()))
 	desired, reports := w.keep(t)

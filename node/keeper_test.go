@@ -66,7 +66,7 @@ func (k *kept) after(d time.Duration) ([]time.Duration, []Report) {
 	return k.runs[1:], k.reports[1:]
 }
 
-func TestABurstOfChangesIsOneRun(t *testing.T) {
+func TestBurstOfChangesCausesOneRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := startKeeper(t)
@@ -85,7 +85,7 @@ func TestABurstOfChangesIsOneRun(t *testing.T) {
 	})
 }
 
-func TestTheKernelIsReadEachMinuteThoughItReportsNothing(t *testing.T) {
+func TestKernelIsReadEveryMinuteWithoutEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := startKeeper(t)
@@ -96,7 +96,7 @@ func TestTheKernelIsReadEachMinuteThoughItReportsNothing(t *testing.T) {
 	})
 }
 
-func TestRetriesSlowDownAndTheEndOfTroubleIsReported(t *testing.T) {
+func TestRetriesBackOffAndRecoveryIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := startKeeper(t)
@@ -148,7 +148,7 @@ func TestF9_RepairsOfAFightAreOnePerInterval(t *testing.T) {
 	})
 }
 
-func TestWhatIsInvalidIsReportedAndWhatWasDesiredStaysInForce(t *testing.T) {
+func TestInvalidDesiredStateIsReportedAndThePreviousOneStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := startKeeper(t)

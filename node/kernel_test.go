@@ -161,7 +161,7 @@ func TestF10_AGatewayMovesWithoutLoss(t *testing.T) {
 	})
 }
 
-func TestRemoveTakesWhatIsOursAndNothingElse(t *testing.T) {
+func TestRemoveDeletesOwnObjectsOnly(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		w.node.NFT(t, masquerade)
 		w.node.IP(t, `
@@ -195,7 +195,7 @@ rule add pref 104 lookup 6091
 	})
 }
 
-func TestSupportIsWhatTheKernelCanMake(t *testing.T) {
+func TestSupportMatchesTheKernel(t *testing.T) {
 	w := newWorld(t, Support{})
 	w.node.IP(t, "link add strait-probe type veth peer name other") // left by a process that was killed
 	got, err := w.kernel.Support()

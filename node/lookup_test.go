@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestTheLongestRangeDecidesAndItsBlackholeOnlyAlone(t *testing.T) {
+func TestRangeOfPrefersTheLongestPrefix(t *testing.T) {
 	t.Parallel()
 	route := func(prefix, link string) KernelRoute {
 		return KernelRoute{Prefix: netip.MustParsePrefix(prefix), Link: link}
@@ -23,7 +23,7 @@ func TestTheLongestRangeDecidesAndItsBlackholeOnlyAlone(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheKernelAboutTheWayAreAnswers(t *testing.T) {
+func TestRoutingErrorsAreResults(t *testing.T) {
 	t.Parallel()
 	for err, is := range map[error]bool{unix.EINVAL: true, unix.ENETUNREACH: true, unix.EHOSTUNREACH: true, unix.EACCES: true, unix.EXDEV: true, unix.ENOBUFS: false, nil: false} {
 		if why, got := refusal(err); got != is || is != (why != "") {

@@ -176,7 +176,7 @@ func TestT14_PlanArrivesFromAnywhereAndNeverLeaks(t *testing.T) {
 
 // Between two good states, what was served stays served throughout: gateways move,
 // routes move between gateways, MTUs and encapsulations change.
-func TestPlanLosesNoPacketBetweenGoodStates(t *testing.T) {
+func TestPlanLosesNoPacketBetweenValidStates(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	checked := 0

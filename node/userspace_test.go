@@ -152,7 +152,7 @@ func (w *world) transfer(t *testing.T, to string, bytes int) {
 	_ = listener.Close() // nobody waits any more
 }
 
-func TestFramesOfStrangersAreDroppedAndCounted(t *testing.T) {
+func TestFramesOfUnknownSourcesAreDroppedAndCounted(t *testing.T) {
 	w := userspaceWorld(t)
 	d := w.desired()
 	d.Gateways[0].VNI++ // the gateway's frames have another one

@@ -127,7 +127,7 @@ func TestSearchFindsWhatAPathCarries(t *testing.T) {
 	}
 }
 
-func TestSearchForgivesABusyMoment(t *testing.T) {
+func TestSearchToleratesABusyMoment(t *testing.T) {
 	t.Parallel()
 	var trials int
 	carries := path(100_000, &trials)

@@ -159,7 +159,7 @@ func TestNoMachineUsesMoreThanItsCores(t *testing.T) {
 	}
 }
 
-func TestRunsThatDoNotDoAreRefused(t *testing.T) {
+func TestUnusableRunsAreRejected(t *testing.T) {
 	t.Parallel()
 	with := func(change func(*made)) *result.Run {
 		m := madeRun()

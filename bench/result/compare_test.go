@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestCompareTellsChangeFromChance(t *testing.T) {
+func TestCompareDistinguishesChangeFromNoise(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name        string

@@ -51,7 +51,7 @@ func TestTableHasALineForEachFigure(t *testing.T) {
 	}
 }
 
-func TestFiguresAreWrittenForPeople(t *testing.T) {
+func TestFigureFormatting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		v    float64

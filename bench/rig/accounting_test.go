@@ -53,7 +53,7 @@ func TestUsageIsTheWholePath(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatDeadRunsLeftBehindIsAbandoned(t *testing.T) {
+func TestOnlyLeftoversOfEndedRunsAreAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
 		"strait-bench-1-P-podA":          false, // runs on every machine

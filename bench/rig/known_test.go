@@ -41,7 +41,7 @@ func TestAKnownLossIsMeasured(t *testing.T) {
 	}
 }
 
-func TestCPUTimeIsThatOfTheProcessesAndOfNoOther(t *testing.T) {
+func TestCPUTimeIsThatOfTheProcessesOnly(t *testing.T) {
 	r := newTestRig(t)
 	p := placed(t, r, plainSubject())
 	before, err := r.usage(p.topology)

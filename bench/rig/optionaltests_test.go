@@ -15,7 +15,7 @@ func planOf(o Options) (names []string) {
 	return names
 }
 
-func TestFurtherTestsAreMeasuredOnlyWhenAskedFor(t *testing.T) {
+func TestOptionalTestsRunOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	matching := func(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
 	const usual, optional = "nogro/tcp/streams=1/direction=a-to-b", "nogro/new-flows"
@@ -41,7 +41,7 @@ func TestFurtherTestsAreMeasuredOnlyWhenAskedFor(t *testing.T) {
 	}
 }
 
-func TestTheListMarksWhatNeedsAll(t *testing.T) {
+func TestListMarksOptionalTests(t *testing.T) {
 	t.Parallel()
 	var list strings.Builder
 	if err := List(&list); err != nil {

@@ -36,7 +36,7 @@ func TestConfigurationsAreValid(t *testing.T) {
 	}
 }
 
-func TestIdlePeersAreOfGatewayAAlone(t *testing.T) {
+func TestOnlyGatewayAHasIdlePeers(t *testing.T) {
 	t.Parallel()
 	keys, err := idlePeerKeys(idlePeers)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestIdlePeersAreOfGatewayAAlone(t *testing.T) {
 	}
 }
 
-func TestManyNodesHaveTheRoutesThatTheTableSpeaksOf(t *testing.T) {
+func TestManyNodesHaveTheConfiguredRoutes(t *testing.T) {
 	t.Parallel()
 	routes := make(map[netip.Prefix]bool)
 	for _, n := range extraNodes(manyNodes) {
@@ -101,7 +101,7 @@ func TestASubjectIsANameAndACommand(t *testing.T) {
 	}
 }
 
-func TestAPluggedSubjectFindsEverythingInItsEnvironment(t *testing.T) {
+func TestCustomSubjectEnvironmentIsComplete(t *testing.T) {
 	t.Parallel()
 	top := &topology{a: siteA(), b: siteB()}
 	for _, s := range top.sites() {

@@ -35,7 +35,7 @@ func TestEverySubjectCarriesTrafficAndNothingIsLeft(t *testing.T) {
 	}
 }
 
-func TestARunThatIsCutShortLeavesNothing(t *testing.T) {
+func TestInterruptedRunLeavesNothing(t *testing.T) {
 	r := newTestRig(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -45,7 +45,7 @@ func TestARunThatIsCutShortLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAPluggedSubjectCarriesTraffic(t *testing.T) {
+func TestCustomSubjectCarriesTraffic(t *testing.T) {
 	r := newTestRig(t)
 	p := placed(t, r, customSubject(Custom{"kernel", "testdata/kernel-gateways.sh"}))
 	l := quickLengths

@@ -33,7 +33,7 @@ func TestAKnownLatencyIsFound(t *testing.T) {
 	}
 }
 
-func TestRequestsThatNobodyAnswersAreLost(t *testing.T) {
+func TestUnansweredRequestsAreLost(t *testing.T) {
 	near, far := listen(t), listen(t)
 	n := 0
 	echo, err := NewEcho(far, netip.AddrPort{}, func([]byte) bool { n++; return n%4 != 0 })

@@ -45,7 +45,7 @@ func TestEveryLoopHasOneRequestUnderWay(t *testing.T) {
 	}
 }
 
-func TestALoopGoesOnAfterALoss(t *testing.T) {
+func TestLoopContinuesAfterALoss(t *testing.T) {
 	near, far := listen(t), listen(t)
 	n := 0
 	echo, err := NewEcho(far, netip.AddrPort{}, func([]byte) bool { n++; return n != 3 })

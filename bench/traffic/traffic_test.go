@@ -108,7 +108,7 @@ func TestEveryRequestIsAnswered(t *testing.T) {
 	}
 }
 
-func TestMarksAreMended(t *testing.T) {
+func TestMarksKeepChecksumsValid(t *testing.T) {
 	t.Parallel()
 	near, far := listen(t), listen(t)
 	counter, err := NewCounter(far)

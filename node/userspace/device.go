@@ -31,13 +31,13 @@ const (
 
 // device is a TAP device and the goroutine that reads it.
 type device struct {
-	index   int // of the kernel; a later device of the same name has another one
-	file    *os.File
-	raw     syscall.RawConn // of file
-	outlet  atomic.Pointer[outlet]
-	drops   *drops // of the endpoint
-	trouble trouble
-	done    chan struct{} // closed when the goroutine has ended
+	index    int // of the kernel; a later device of the same name has another one
+	file     *os.File
+	raw      syscall.RawConn // of file
+	outlet   atomic.Pointer[outlet]
+	drops    *drops // of the endpoint
+	failures sendFailures
+	done     chan struct{} // closed when the goroutine has ended
 
 	// former maps ways that are still accepted to their expiry. Protected by the endpoint's
 	// lock.
@@ -53,14 +53,14 @@ type device struct {
 
 // outlet is the destination of a device's frames. It is immutable.
 type outlet struct {
-	way    Way
-	wire   *wire
-	to     underlay.Destination
-	header [geneve.HeaderLen]byte
+	way     Way
+	sockets *udpSockets
+	to      underlay.Destination
+	header  [geneve.HeaderLen]byte
 }
 
-func newOutlet(way Way, by *wire, port uint16) *outlet {
-	o := &outlet{way: way, wire: by, to: underlay.NewDestination(netip.AddrPortFrom(way.Gateway, port))}
+func newOutlet(way Way, by *udpSockets, port uint16) *outlet {
+	o := &outlet{way: way, sockets: by, to: underlay.NewDestination(netip.AddrPortFrom(way.Gateway, port))}
 	geneve.Put(o.header[:], way.VNI)
 	return o
 }
@@ -136,10 +136,10 @@ func (d *device) send() {
 	o := d.outlet.Load()
 	for i, size := range d.sizes[:d.count] {
 		frame := d.slot(i)[:size]
-		d.batch.Add(o.wire.senders[flowOf(frame)%sourcePorts], &o.to, o.header[:], frame)
+		d.batch.Add(o.sockets.senders[flowOf(frame)%sourcePorts], &o.to, o.header[:], frame)
 	}
 	if _, dropped := d.batch.Flush(); dropped > 0 {
 		d.drops.add(UnderlaySend, dropped)
-		d.trouble.note(time.Now())
+		d.failures.note(time.Now())
 	}
 }

@@ -26,7 +26,7 @@ type Endpoint struct {
 
 	mu      sync.Mutex // protects what follows
 	devices map[string]*device
-	wires   [2]*wire // IPv4, IPv6; nil while no device needs it
+	sockets [2]*udpSockets // IPv4, IPv6; nil while no device needs it
 }
 
 // New returns an endpoint that serves no device and has no socket. Gateways use the same
@@ -44,7 +44,7 @@ func (e *Endpoint) Serve(name string, index int, way Way) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer e.closeUnused()
-	by, err := e.wire(way.Gateway)
+	by, err := e.socketsFor(way.Gateway)
 	if err != nil {
 		return err
 	}
@@ -126,39 +126,39 @@ func (e *Endpoint) Failing(now time.Time) (ways []Way) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, d := range e.devices {
-		if d.trouble.persists(now) {
+		if d.failures.persists(now) {
 			ways = append(ways, d.outlet.Load().way)
 		}
 	}
 	return ways
 }
 
-// wire returns the sockets for a gateway's address family and opens them if necessary.
-func (e *Endpoint) wire(gateway netip.Addr) (*wire, error) {
+// socketsFor returns the sockets for a gateway's address family and opens them if necessary.
+func (e *Endpoint) socketsFor(gateway netip.Addr) (*udpSockets, error) {
 	family, local := 0, netip.IPv4Unspecified()
 	if gateway.Is6() {
 		family, local = 1, netip.IPv6Unspecified()
 	}
-	if e.wires[family] == nil {
-		w, err := openWire(local, e.port, &e.table, &e.drops)
+	if e.sockets[family] == nil {
+		w, err := openSockets(local, e.port, &e.table, &e.drops)
 		if err != nil {
 			return nil, err
 		}
-		e.wires[family] = w
+		e.sockets[family] = w
 	}
-	return e.wires[family], nil
+	return e.sockets[family], nil
 }
 
 // closeUnused closes the sockets that no device needs, which frees their port.
 func (e *Endpoint) closeUnused() {
-	used := map[*wire]bool{}
+	used := map[*udpSockets]bool{}
 	for _, d := range e.devices {
-		used[d.outlet.Load().wire] = true
+		used[d.outlet.Load().sockets] = true
 	}
-	for family, w := range e.wires {
+	for family, w := range e.sockets {
 		if w != nil && !used[w] {
 			w.close()
-			e.wires[family] = nil
+			e.sockets[family] = nil
 		}
 	}
 }

@@ -218,7 +218,7 @@ func TestEachFlowKeepsItsSourcePort(t *testing.T) {
 	}
 }
 
-func TestStrangersAreDroppedAndCounted(t *testing.T) {
+func TestUnknownSourcesAreDroppedAndCounted(t *testing.T) {
 	w := newWorld(t)
 	gateway, other := w.listen(t, "192.0.2.10"), w.listen(t, "192.0.2.12")
 	w.serve(t, 257, "192.0.2.10")
@@ -308,7 +308,7 @@ func TestADeviceIsServedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatTheKernelDoesNotSendIsCounted(t *testing.T) {
+func TestUnsentFramesAreCounted(t *testing.T) {
 	w := newWorld(t)
 	w.serve(t, 257, "198.51.100.1") // no route leads there
 	from := udpIn(t, w.node, netip.MustParseAddrPort("10.80.0.11:0"))
@@ -321,7 +321,7 @@ func TestWhatTheKernelDoesNotSendIsCounted(t *testing.T) {
 		t.Errorf("told at once: %v", failing)
 	}
 	later := time.Now().Add(persistent)
-	w.endpoint.devices["tap0"].trouble.note(later) // it goes on, says the test
+	w.endpoint.devices["tap0"].failures.note(later) // it goes on, says the test
 	if failing := w.endpoint.Failing(later); len(failing) != 1 || failing[0].VNI != 257 {
 		t.Errorf("told in the end: %v", failing)
 	}
@@ -367,10 +367,10 @@ func TestCarryingFramesAllocatesNothing(t *testing.T) {
 	}
 	w := newWorld(t)
 	at := w.listen(t, "192.0.2.10")
-	var by *wire
+	var by *udpSockets
 	var d *device
 	must(t, w.node.In(func() (err error) {
-		by, err = openWire(netip.IPv4Unspecified(), port, &w.endpoint.table, &w.endpoint.drops)
+		by, err = openSockets(netip.IPv4Unspecified(), port, &w.endpoint.table, &w.endpoint.drops)
 		if err == nil {
 			d, err = openDevice("tap0", w.index, newOutlet(Way{257, gatewayA}, by, port), &w.endpoint.drops)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestFramesOfAFormerGatewayAreTakenForTheGrace(t *testing.T) {
+func TestFramesOfAFormerGatewayAreAcceptedDuringTheGrace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := New(6091)

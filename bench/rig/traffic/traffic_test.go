@@ -40,7 +40,7 @@ func TestQuantilesOfKnownLatencies(t *testing.T) {
 	}
 }
 
-func TestNoTwoNewFlowsAreAlike(t *testing.T) {
+func TestNewFlowsAreUnique(t *testing.T) {
 	t.Parallel()
 	first := netip.MustParseAddr("10.0.1.129")
 	seen := make(map[netip.AddrPort]bool)
@@ -60,7 +60,7 @@ func TestNoTwoNewFlowsAreAlike(t *testing.T) {
 	}
 }
 
-func TestAnswersAreThoseOfTheTrial(t *testing.T) {
+func TestOnlyResponsesOfTheTrialCount(t *testing.T) {
 	t.Parallel()
 	n := &unboundListener{from: netip.MustParseAddrPort("10.0.2.9:7004"), begin: []byte("trial-02")}
 	response := func(from string, payload string) []byte {

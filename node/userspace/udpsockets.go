@@ -14,8 +14,8 @@ import (
 // flows over paths; more would make batches smaller.
 const sourcePorts = 4
 
-// wire is the sockets of one address family, and a goroutine that receives.
-type wire struct {
+// udpSockets is the sockets of one address family, and a goroutine that receives.
+type udpSockets struct {
 	senders  [sourcePorts]*underlay.Socket
 	listener *underlay.Socket
 	receiver *underlay.Receiver
@@ -30,11 +30,11 @@ type wire struct {
 	written error
 }
 
-// openWire opens sockets in the network namespace of the calling thread. local is the
+// openSockets opens sockets in the network namespace of the calling thread. local is the
 // unspecified address of the family, as the kernel's Geneve uses it: nodes may have several
 // addresses, and only the sender's is checked.
-func openWire(local netip.Addr, port uint16, t *atomic.Pointer[table], d *drops) (*wire, error) {
-	w := &wire{table: t, drops: d, done: make(chan struct{})}
+func openSockets(local netip.Addr, port uint16, t *atomic.Pointer[table], d *drops) (*udpSockets, error) {
+	w := &udpSockets{table: t, drops: d, done: make(chan struct{})}
 	w.write = func(fd uintptr) bool {
 		_, w.written = unix.Write(int(fd), w.frame)
 		return true
@@ -47,7 +47,7 @@ func openWire(local netip.Addr, port uint16, t *atomic.Pointer[table], d *drops)
 	return w, nil
 }
 
-func (w *wire) open(local netip.Addr, port uint16) (err error) {
+func (w *udpSockets) open(local netip.Addr, port uint16) (err error) {
 	if w.listener, err = underlay.Listen(netip.AddrPortFrom(local, port), underlay.Options{}); err != nil {
 		return err
 	}
@@ -68,13 +68,13 @@ func (w *wire) open(local netip.Addr, port uint16) (err error) {
 
 // close ends the goroutine and closes the sockets. Frames that are still sent on them are
 // lost.
-func (w *wire) close() {
+func (w *udpSockets) close() {
 	_ = w.poller.Close() // it is open
 	<-w.done
 	w.closeSockets()
 }
 
-func (w *wire) closeSockets() {
+func (w *udpSockets) closeSockets() {
 	for _, s := range append(w.senders[:], w.listener) {
 		if s != nil {
 			_ = s.Close() // it is open
@@ -85,7 +85,7 @@ func (w *wire) closeSockets() {
 // receive receives until the poller is closed. Gateways are processes that segment packets
 // and compute checksums, so packets that the kernel coalesced can be split without parsing
 // them.
-func (w *wire) receive() {
+func (w *udpSockets) receive() {
 	defer close(w.done)
 	for w.poller.Wait(w.fill) == nil {
 		t := *w.table.Load()
@@ -106,7 +106,7 @@ func (w *wire) receive() {
 }
 
 // fill reads waiting datagrams. After an error the next arrival wakes it again.
-func (w *wire) fill() (progress bool) {
+func (w *udpSockets) fill() (progress bool) {
 	messages, _ := w.receiver.Fill()
 	if messages >= underlay.PauseAt {
 		w.poller.Pause()
@@ -115,7 +115,7 @@ func (w *wire) fill() (progress bool) {
 }
 
 // deliver writes a frame to the node's kernel, which accepts or drops it at once.
-func (w *wire) deliver(to *device, frame []byte) bool {
+func (w *udpSockets) deliver(to *device, frame []byte) bool {
 	w.frame = frame
 	return to.raw.Write(w.write) == nil && w.written == nil
 }

@@ -2,13 +2,13 @@ package node
 
 import "time"
 
-// fight limits the rate of repairs when another program undoes them again and again, so
+// repairLimiter limits the rate of repairs when another program undoes them again and again, so
 // that the two do not change the kernel in a tight loop.
 //
 // The first repairBurst repairs are done at once. After that, one more is allowed per
 // repairInterval.
 // is allowed for each repairInterval that passes.
-type fight struct {
+type repairLimiter struct {
 	left  int // repairs that may be done at once
 	since time.Time
 }
@@ -19,7 +19,7 @@ const (
 )
 
 // refill adds the repairs that have become allowed by now.
-func (f *fight) refill(now time.Time) {
+func (f *repairLimiter) refill(now time.Time) {
 	if f.since.IsZero() {
 		f.left, f.since = repairBurst, now
 	}
@@ -32,7 +32,7 @@ func (f *fight) refill(now time.Time) {
 }
 
 // wait returns how long the next repair must wait.
-func (f *fight) wait(now time.Time) time.Duration {
+func (f *repairLimiter) wait(now time.Time) time.Duration {
 	f.refill(now)
 	if f.left > 0 {
 		return 0
@@ -41,7 +41,7 @@ func (f *fight) wait(now time.Time) time.Duration {
 }
 
 // repaired counts a repair and reports whether it was the last one that is done at once.
-func (f *fight) repaired(now time.Time) bool {
+func (f *repairLimiter) repaired(now time.Time) bool {
 	f.refill(now)
 	f.left = max(0, f.left-1)
 	return f.left == 0

@@ -15,17 +15,17 @@ const (
 	forgotten = 30 * time.Second
 )
 
-// trouble tracks since when sending fails repeatedly. One goroutine writes, any may read.
-type trouble struct{ first, last atomic.Int64 } // Unix times in nanoseconds; 0: never
+// sendFailures tracks since when sending fails repeatedly. One goroutine writes, any may read.
+type sendFailures struct{ first, last atomic.Int64 } // Unix times in nanoseconds; 0: never
 
-func (t *trouble) note(now time.Time) {
+func (t *sendFailures) note(now time.Time) {
 	if now.UnixNano()-t.last.Load() >= int64(forgotten) {
 		t.first.Store(now.UnixNano())
 	}
 	t.last.Store(now.UnixNano())
 }
 
-func (t *trouble) persists(now time.Time) bool {
+func (t *sendFailures) persists(now time.Time) bool {
 	first, last := t.first.Load(), t.last.Load()
 	return last-first >= int64(persistent) && now.UnixNano()-last < int64(forgotten)
 }

@@ -7,7 +7,7 @@ import (
 
 func TestTenRepairsAMinuteNeverWait(t *testing.T) {
 	t.Parallel()
-	var f fight
+	var f repairLimiter
 	now := time.Unix(1_000_000, 0)
 	for range 100 {
 		if wait := f.wait(now); wait > 0 {
@@ -18,9 +18,9 @@ func TestTenRepairsAMinuteNeverWait(t *testing.T) {
 	}
 }
 
-func TestRepairsWithoutEndAreOnePerInterval(t *testing.T) {
+func TestContinuousRepairsAreOnePerInterval(t *testing.T) {
 	t.Parallel()
-	var f fight
+	var f repairLimiter
 	start := time.Unix(1_000_000, 0)
 	repairs := 0
 	for now := start; now.Before(start.Add(time.Minute)); now = now.Add(100 * time.Millisecond) {

@@ -21,7 +21,7 @@ func (w *world) way(t *testing.T, to, from string) Way {
 	return way
 }
 
-func TestTheWayToAnotherClusterIsThatOfItsPackets(t *testing.T) {
+func TestFindWayMatchesThePathOfPackets(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		w.apply(t, w.desired())
 		for _, c := range []struct{ to, from, via, internal, prefix string }{
@@ -57,7 +57,7 @@ func TestTheWayToAnotherClusterIsThatOfItsPackets(t *testing.T) {
 	})
 }
 
-func TestTheWaySaysWhatIsWrongOnANode(t *testing.T) {
+func TestFindWayReportsFaultsOfTheNode(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		if way := w.way(t, "10.71.2.9", "10.0.1.5"); way.Device != "gw0" || way.Overlay != nil || way.Rule || way.Range.IsValid() || way.Sources != SourcesMissing {
 			t.Errorf("before Strait set up anything: %+v", way)

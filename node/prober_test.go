@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-func TestOnlyAHostThatIsThereAnswersProbes(t *testing.T) {
+func TestOnlyExistingHostsAnswerProbes(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		w.apply(t, w.desired())
 		p := proberIn(t, w.node)

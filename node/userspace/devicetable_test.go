@@ -53,7 +53,7 @@ func changed(b []byte, at int, to ...byte) []byte {
 	return b
 }
 
-func TestOnlyFramesOfTheDevicesGatewayAreTaken(t *testing.T) {
+func TestOnlyFramesFromTheDevicesGatewayAreAccepted(t *testing.T) {
 	t.Parallel()
 	table, a, b := example()
 	frame := make([]byte, 14+20)
@@ -90,7 +90,7 @@ func TestOnlyFramesOfTheDevicesGatewayAreTaken(t *testing.T) {
 	}
 }
 
-func TestReasonsHaveNamesOfTheirOwn(t *testing.T) {
+func TestReasonNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for why := UnknownSource; why < reasonsEnd; why++ {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestOnlyFailuresThatGoOnAreTold(t *testing.T) {
+func TestOnlyPersistentFailuresAreReported(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_000_000, 0)
 	for _, c := range []struct {
@@ -22,7 +22,7 @@ func TestOnlyFailuresThatGoOnAreTold(t *testing.T) {
 		{"over", []time.Duration{0, 10 * time.Second}, 40 * time.Second, false},
 		{"over, and one more", []time.Duration{0, 10 * time.Second, time.Hour}, time.Hour, false},
 	} {
-		var tr trouble
+		var tr sendFailures
 		for _, at := range c.failures {
 			tr.note(start.Add(at))
 		}
