@@ -1,19 +1,19 @@
 // Package bench measures gateways without root and without a cluster: a ladder of
-// tests, from one function to two whole gateways, so that each layer's price
-// shows.
+// tests, from one function to two complete gateways, which shows the cost of each
+// layer.
 //
-//	packet      parse ► nat ► egress, ingress ► copy ► seal, open ► journey (all of them)
+//	packet      parse ► nat ► egress, ingress ► copy ► seal, open ► pipeline (all of them)
 //	table       egress and ingress with many nodes, routes and flows
-//	socket      a gateway's socket: sending alone, receiving alone
+//	socket      a gateway's socket: sending only, receiving only
 //	throughput  udp (two sockets on loopback) ► gateways (two, with senders as nodes)
 //	rtt         udp ► gateways, of a known flow and of new ones
-//	rr          udp ► gateways, with many requests under way at all times
-//	tcp         udp ► gateways, between two network stacks in memory
+//	rr          udp ► gateways, with many requests in flight at all times
+//	tcp         udp ► gateways, between two in-memory network stacks
 //	lanes       one pair of gateways ► two at the same time
-//	shards      sockets that share a port: who gets which flow
-//	idle        what a peering without traffic takes in memory
+//	shards      sockets that share a port: distribution of flows
+//	idle        memory of a peering without traffic
 //
-// ladder.go lists the tests. A Test says of itself what it measures (Name), on
-// which rung (Subject) and under which circumstances (Mode); Run takes all of them
-// in turn, as often as asked, every other time in reverse.
+// ladder.go lists the tests. A Test has a Name (what it measures), a Subject (the
+// rung of the ladder) and a Mode (the conditions). Run runs all of them in order once
+// per repetition, in reverse order every other time.
 package bench

@@ -10,24 +10,24 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// ends are the two ends of a path that is measured.
+// ends are the two ends of a measured path.
 type ends struct {
 	path         *traffic.Path
 	far          *underlay.Socket
-	back         netip.AddrPort                // where the far end sends to
-	makeResponse func([]byte) bool             // makes a response of a request at the far end; nil = it is one
+	back         netip.AddrPort                // destination of the far end's packets
+	makeResponse func([]byte) bool             // turns a request into a response at the far end; nil = it already is one
 	build        func(f flow, size int) []byte // a datagram with an IP packet of size bytes
 	close        func() error
 
-	// For whole pods at both ends.
-	nearHead, farHead []byte     // what their frames begin with
-	farPod            netip.Addr // as the near pod sees it
+	// For a pod at each end.
+	nearHead, farHead []byte     // the headers of their frames
+	farPod            netip.Addr // as the near cluster maps it
 }
 
-// opener makes ends. offload lets their sockets segment and coalesce.
+// opener opens ends. With offload their sockets segment and coalesce.
 type opener func(ctx context.Context, offload bool) (*ends, error)
 
-// throughGateways has two gateways between the ends, which are nodes.
+// throughGateways connects the ends, which are nodes, by two gateways.
 func throughGateways(ctx context.Context, offload bool) (*ends, error) {
 	p, err := startPair(ctx, offload)
 	if err != nil {
@@ -47,8 +47,8 @@ func throughGateways(ctx context.Context, offload bool) (*ends, error) {
 	}, nil
 }
 
-// throughLoopback has nothing between the ends: what sockets alone cost. Datagrams
-// are as long as the frames of nodes.
+// throughLoopback connects the ends directly: the cost of sockets only. Datagrams are as
+// long as the frames of nodes.
 func throughLoopback(_ context.Context, offload bool) (*ends, error) {
 	options := underlay.Options{DisableGRO: !offload, DisableGSO: !offload}
 	near, err := underlay.Listen(netip.AddrPortFrom(planA.node, 0), options)

@@ -9,16 +9,16 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// port is where the benchmarks' own UDP packets go to, inside.
+// port is the inner destination port of the benchmarks' UDP packets.
 const port = 9000
 
-// flow names the two ends of UDP packets, both of one address family.
+// flow is the addresses and ports of UDP packets, both addresses of one family.
 type flow struct {
 	src, dst     netip.Addr
 	sport, dport uint16
 }
 
-// ipLen is the length of the IP header, bytes.
+// ipLen is the length of the IP header in bytes.
 func (f flow) ipLen() int {
 	if f.src.Is6() {
 		return packet.IPv6HeaderLen
@@ -26,11 +26,10 @@ func (f flow) ipLen() int {
 	return packet.IPv4HeaderLen
 }
 
-// headersLen is what stands before the payload, bytes.
+// headersLen is the length of the headers before the payload in bytes.
 func (f flow) headersLen() int { return f.ipLen() + packet.UDPHeaderLen }
 
-// packet is a UDP packet of size bytes, its IP header included, with right
-// checksums.
+// packet returns a UDP packet of size bytes, including the IP header, with valid checksums.
 func (f flow) packet(size int) []byte {
 	b := make([]byte, size)
 	if f.src.Is6() {
@@ -70,7 +69,7 @@ func (f flow) putIPv6(b []byte) {
 	copy(b[24:], dst[:])
 }
 
-// fixPacketChecksum makes the UDP checksum right.
+// fixPacketChecksum sets the UDP checksum.
 func fixPacketChecksum(b []byte) {
 	var ip packet.IP
 	if packet.Parse(b, &ip) != packet.FaultNone {
@@ -81,11 +80,11 @@ func fixPacketChecksum(b []byte) {
 	}
 }
 
-// fixFrameChecksum makes the UDP checksum within a frame right.
+// fixFrameChecksum sets the UDP checksum of the packet in a frame.
 func fixFrameChecksum(b []byte) { fixPacketChecksum(b[gateway.EncapLen:]) }
 
-// frame puts a node's headers before an IP packet: Geneve and Ethernet. Without a
-// packet they are those of IPv4.
+// frame prepends a node's headers to an IP packet: Geneve and Ethernet. Without a packet
+// they are those of IPv4.
 func frame(vni uint32, node, gatewayAddress netip.Addr, ip []byte) []byte {
 	etherType := uint16(packet.EtherTypeIPv4)
 	if len(ip) > 0 && ip[0]>>4 == 6 {
@@ -98,9 +97,9 @@ func frame(vni uint32, node, gatewayAddress netip.Addr, ip []byte) []byte {
 	return b
 }
 
-// makeResponse makes a frame from the gateway, of a UDP packet of ours, a response from
-// the node: it exchanges both ends of Ethernet, IP and UDP, which no checksum
-// notices.
+// makeResponse turns a frame from the gateway with one of our UDP packets into a response
+// of the node: it swaps both ends of Ethernet, IP and UDP, which leaves all checksums
+// valid.
 func makeResponse(b []byte) bool {
 	if len(b) <= gateway.EncapLen {
 		return false
@@ -130,11 +129,11 @@ func swap(a, b []byte) {
 	}
 }
 
-// offset adds n to an address, in its last 32 bits.
+// offset adds n to the last 32 bits of an address.
 func offset(a netip.Addr, n int) netip.Addr {
 	b := a.AsSlice()
 	last := b[len(b)-4:]
 	binary.BigEndian.PutUint32(last, binary.BigEndian.Uint32(last)+uint32(n))
-	moved, _ := netip.AddrFromSlice(b) // as long as it was
+	moved, _ := netip.AddrFromSlice(b) // the length is unchanged
 	return moved
 }

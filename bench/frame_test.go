@@ -15,7 +15,7 @@ var (
 	example6 = flow{netip.MustParseAddr("fd00:10:1::5"), netip.MustParseAddr("fd00:71:2::9"), 4711, port}
 )
 
-// checked parses the packet of a frame and verifies both of its checksums.
+// checked parses the packet of a frame and verifies both checksums.
 func checked(t *testing.T, frame []byte) (ip packet.IP, udp []byte) {
 	t.Helper()
 	b := frame[gateway.EncapLen:]
@@ -52,7 +52,7 @@ func TestResponseKeepsChecksumsAndMark(t *testing.T) {
 		traffic.Mark{Trial: 7}.Put(b)
 		fixFrameChecksum(b)
 		if !makeResponse(b) {
-			t.Fatal("not turned")
+			t.Fatal("no response was made")
 		}
 		ip, udp := checked(t, b)
 		if ip.Src != f.dst || ip.Dst != f.src || !bytes.Equal(udp[:4], []byte{port >> 8, port & 0xff, 4711 >> 8, 4711 & 0xff}) {

@@ -14,8 +14,8 @@ import (
 	"strait.dev/strait/internal/freeport"
 )
 
-// idlePeerings says what one more peering without traffic takes in memory: the
-// difference between a gateway with one and one with more, by their number.
+// idlePeerings measures the memory of a peering without traffic: the difference between a
+// gateway with one and one with more peerings, divided by their number.
 func idlePeerings(_ context.Context, e effort) (map[string]float64, error) {
 	one, err := memoryWith(1)
 	if err != nil {
@@ -28,8 +28,8 @@ func idlePeerings(_ context.Context, e effort) (map[string]float64, error) {
 	return map[string]float64{"B/peering": max(0, many-one) / float64(e.peerings)}, nil
 }
 
-// memoryWith is what a gateway with so many peerings adds to this process, bytes.
-// The peers do not exist.
+// memoryWith returns the memory in bytes that a gateway with that many peerings adds to
+// this process. The peers do not exist.
 func memoryWith(peerings int) (_ float64, err error) {
 	names := []string{"own"}
 	for i := range peerings {
@@ -62,8 +62,8 @@ func memoryWith(peerings int) (_ float64, err error) {
 	return after - before, err
 }
 
-// settledMemory is the memory of this process in RAM, bytes, after all garbage
-// has gone back to the kernel.
+// settledMemory is the resident memory of this process in bytes, after all garbage has been
+// returned to the kernel.
 func settledMemory() (float64, error) {
 	runtime.GC() // finalizers first
 	debug.FreeOSMemory()

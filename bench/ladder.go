@@ -7,13 +7,14 @@ import (
 	"strait.dev/strait/bench/measure"
 )
 
-// The sizes of packets, bytes of IP packet.
+// Packet sizes in bytes of IP packet.
 const (
 	smallest = 64
 	largest  = 1400
 )
 
-// Ladder lists all tests, in the order of a packet's journey and of rising rungs.
+// Ladder returns all tests, in the order of a packet's path and from one function to whole
+// gateways.
 func Ladder() []Test {
 	return slices.Concat(
 		packetTests(), tableTests(), socketTests(), throughputTests(), roundTripTests(), transferTests(), scaleTests(),
@@ -54,7 +55,7 @@ func tableTests() (all []Test) {
 	return all
 }
 
-// mixes are the packets that whole ways are measured with.
+// mixes are the packet sizes for whole paths.
 var mixes = []struct {
 	name  string
 	sizes []int
@@ -88,7 +89,7 @@ func throughputTests() (all []Test) {
 			}
 		}
 	}
-	// Sockets do not look inside: udp would be what it is for IPv4.
+	// Sockets do not parse packets: udp would be the same as for IPv4.
 	return append(all, Test{
 		Name: "throughput/size=64/ip=6", Mode: nogro, Subject: "gateways",
 		measure: throughput(throughGateways, load{[]int{smallest}, 6, false}),
@@ -123,7 +124,7 @@ func transferTests() (all []Test) {
 	return all
 }
 
-// scaleTests show what several of a thing share.
+// scaleTests show the cost of what several instances share.
 func scaleTests() (all []Test) {
 	for _, c := range []struct {
 		pairs int
@@ -142,11 +143,11 @@ func scaleTests() (all []Test) {
 	return all
 }
 
-// What the sockets of nodes do, and of senders on loopback. The gateways' own
-// always do what they can.
+// Offloads of the sockets of nodes, and of senders on loopback. The gateways' own sockets
+// always use all that the kernel supports.
 const (
-	nogro = "nogro" // one datagram at a time: what a pod network does
-	wire  = "wire"  // segmentation and coalescing: what a network card does
+	nogro = "nogro" // one datagram at a time, as in a pod network
+	wire  = "wire"  // segmentation and coalescing, as in a network card
 )
 
 var modes = []string{nogro, wire}

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tiny is enough to see that a test runs: the figures mean nothing.
+// tiny is enough to check that a test runs: the figures mean nothing.
 var tiny = effort{
 	operation: 100 * time.Microsecond, trial: 2 * time.Millisecond, quiet: 20 * time.Millisecond, trials: 4, precision: 1,
 	requests: 4, transfer: 10 * time.Millisecond, peerings: 1,
@@ -48,8 +48,7 @@ func TestEveryTestOfTheLadderRuns(t *testing.T) {
 	readsAsBenchstat(t, r)
 }
 
-// readsAsBenchstat checks that nothing is lost on the way through Go's benchmark
-// format.
+// readsAsBenchstat checks that nothing is lost in Go's benchmark format.
 func readsAsBenchstat(t *testing.T, r *result.Run) {
 	t.Helper()
 	var b bytes.Buffer
@@ -77,7 +76,7 @@ func TestNamesAreUnique(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, test := range Ladder() {
 		if seen[test.String()] {
-			t.Errorf("%s is there twice", test)
+			t.Errorf("%s is listed twice", test)
 		}
 		seen[test.String()] = true
 	}

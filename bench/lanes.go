@@ -10,10 +10,10 @@ import (
 	"strait.dev/strait/bench/traffic"
 )
 
-// lanes carries a rate, in packets per second, through independent pairs of gateways,
-// an equal part through each at the same time, and says what the process takes of the
-// CPU for a packet. With more pairs each has smaller batches, which has its price: what
-// pairs share is what two take more than one does at the rate of each.
+// lanes sends a rate, in packets per second, through independent pairs of gateways, an
+// equal part through each at the same time, and measures the process's CPU time per packet.
+// With more pairs each has smaller batches, which costs more. The cost of what pairs share
+// is the extra cost of two pairs over one at the rate of each.
 func lanes(pairs int, rate float64, l load) func(context.Context, effort) (map[string]float64, error) {
 	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
 		var all []*lane
@@ -39,7 +39,7 @@ func lanes(pairs int, rate float64, l load) func(context.Context, effort) (map[s
 			return nil, err
 		}
 		if received == 0 {
-			return nil, tooBusy{fmt.Errorf("nothing arrived at %.0f packets per second: the machine is too busy; end what else runs, or leave this test out with --run", rate)}
+			return nil, tooBusy{fmt.Errorf("nothing arrived at %.0f packets per second: the machine is too busy; stop other processes, or exclude this test with --run", rate)}
 		}
 		return map[string]float64{
 			"CPU-ns/pkt": float64(after.Since(before).CPU) / float64(received),
@@ -48,7 +48,7 @@ func lanes(pairs int, rate float64, l load) func(context.Context, effort) (map[s
 	}
 }
 
-// lane is one pair of gateways with what it is to carry.
+// lane is one pair of gateways and its load.
 type lane struct {
 	*ends
 	counter   *traffic.Counter
@@ -74,7 +74,7 @@ func (l *lane) close() error {
 	return l.ends.close()
 }
 
-// carry offers every lane a rate at the same time.
+// carry offers a rate to every lane at the same time.
 func carry(all []*lane, rate float64, e effort) (wanted, received int) {
 	trials := make([]measure.Trial, len(all))
 	var carrying sync.WaitGroup

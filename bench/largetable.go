@@ -9,23 +9,23 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// innerMTU is what all gateways here carry, bytes of IP packet: what a network of
-// 1500 bytes leaves behind WireGuard over IPv6.
+// innerMTU is the inner MTU of all gateways here: that of WireGuard over IPv6 on a network
+// with an MTU of 1500 bytes.
 const innerMTU = 1420
 
-// The plan of a big cluster: node i has underlay address 192.168.0.0 + i.
+// Addresses of a large cluster: node i has underlay address 192.168.0.0 + i.
 var (
 	bigUnderlay = netip.MustParseAddr("192.168.0.0")
 	bigInternal = netip.MustParseAddr("10.200.0.0")
 	bigGateway  = netip.MustParseAddr("10.80.0.1")
 )
 
-// ranges are the addresses of pods, of one family. Route i is a prefix of podsEach
-// pods from the (podsEach i)th address on, behind node i modulo nodes.
+// ranges are the pod addresses of one family. Route i is a prefix of podsEach pods starting
+// at the (podsEach i)th address, behind node i modulo nodes.
 type ranges struct {
 	pods       netip.Prefix
-	remote     netip.Prefix // as it is
-	remoteSeen netip.Prefix // as this cluster sees it
+	remote     netip.Prefix // real addresses
+	remoteSeen netip.Prefix // as this cluster maps them
 }
 
 var (
@@ -38,26 +38,26 @@ const (
 	podsEach = 1 << podsBits
 )
 
-// route is the prefix of route i.
+// route returns the prefix of route i.
 func (r *ranges) route(i int) netip.Prefix {
 	first := offset(r.pods.Addr(), i*podsEach)
 	return netip.PrefixFrom(first, first.BitLen()-podsBits)
 }
 
-// cluster is a table with many nodes and routes, and who is behind them.
+// cluster is a table with many nodes and routes, and the pods behind them.
 type cluster struct {
 	ranges
 	nodes, routes int
 	gateway       *gateway.Gateway
 }
 
-// pod is one pod of route i, and its node.
+// pod returns a pod of route i, and its node.
 func (c *cluster) pod(i int) (pod netip.Addr, node int) {
 	i %= c.routes
 	return c.route(i).Addr().Next(), i % c.nodes
 }
 
-// clusterOf returns a cluster of that size, made once in the life of the process.
+// clusterOf returns a cluster of that size, created once per process.
 func (r ranges) clusterOf(nodes, routes int) func() (*cluster, error) {
 	return sync.OnceValues(func() (*cluster, error) {
 		c := &config.Gateway{
@@ -83,8 +83,7 @@ func (r ranges) clusterOf(nodes, routes int) func() (*cluster, error) {
 // small and small6 are clusters of one node.
 var small, small6 = ranges4.clusterOf(1, 1), ranges6.clusterOf(1, 1)
 
-// far is the gateway at the other end of the tunnel: all of its pods are behind
-// one node.
+// far is the gateway at the other end of the tunnel: all of its pods are behind one node.
 var far = sync.OnceValues(func() (*gateway.Gateway, error) {
 	pods, others := ranges4.remote, ranges4.pods
 	return gatewayOf(&config.Gateway{

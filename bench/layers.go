@@ -48,8 +48,8 @@ func translate(size int) func(context.Context, effort) (map[string]float64, erro
 	}
 }
 
-// duplicate times what stands between a socket and WireGuard: a packet out of the
-// receive ring is copied to a buffer that WireGuard owns.
+// duplicate times the step between a socket and WireGuard: copying a packet from the
+// receive ring to a buffer that WireGuard owns.
 func duplicate(size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
 		c, err := small()
@@ -66,7 +66,7 @@ func duplicate(size int) func(context.Context, effort) (map[string]float64, erro
 	}
 }
 
-// What WireGuard adds to a packet, and pads it to; WireGuard paper section 5.4.6.
+// Header and padding that WireGuard adds to a packet; WireGuard paper section 5.4.6.
 const (
 	transportLen = 16
 	paddedTo     = 16
@@ -86,10 +86,10 @@ func newSealer() *sealer {
 	}
 }
 
-// key is no secret: nothing leaves this process.
+// key need not be secret: nothing leaves this process.
 var key = make([]byte, chacha20poly1305.KeySize)
 
-// count gives every packet a nonce of its own.
+// count advances the nonce, so that every packet has its own.
 func (s *sealer) count() []byte {
 	binary.LittleEndian.PutUint64(s.nonce[4:], binary.LittleEndian.Uint64(s.nonce[4:])+1)
 	return s.nonce[:]
@@ -129,8 +129,8 @@ func open(size int) func(context.Context, effort) (map[string]float64, error) {
 
 func padded(size int) int { return (size + paddedTo - 1) / paddedTo * paddedTo }
 
-// pipeline times all that two gateways do to a packet, but for sockets and threads:
-// egress, a copy to WireGuard's buffer, encryption, decryption, ingress.
+// pipeline times everything that two gateways do to a packet, except for sockets and
+// threads: egress, copying to WireGuard's buffer, encryption, decryption, ingress.
 func pipeline(size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
 		near, err := small()

@@ -10,14 +10,14 @@ import (
 	"strait.dev/strait/bench/result"
 )
 
-// little is enough to see that a test measures, on a busy machine too: 18 trials,
-// two of each rate, go down to some hundred packets per second.
+// little is enough to check that a test measures, even on a busy machine: 18 trials, two of
+// each rate, reach down to a few hundred packets per second.
 var little = effort{
 	operation: time.Millisecond, trial: 20 * time.Millisecond, quiet: 200 * time.Millisecond, trials: 18, precision: 1,
 	requests: 20, transfer: 300 * time.Millisecond, peerings: 2,
 }
 
-// zeros are the units that may be zero.
+// zeros are the units whose value may be zero.
 var zeros = []string{"loss", "ndr-pkts/s", "B/peering", "moved-pkts", "late-pkts"}
 
 func TestEveryTestOfTheLadderMeasures(t *testing.T) {

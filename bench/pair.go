@@ -16,7 +16,7 @@ import (
 	"strait.dev/strait/internal/freeport"
 )
 
-// pair is two gateways that run, joined by WireGuard over loopback:
+// pair is two running gateways, connected by WireGuard over loopback:
 //
 //	node a ══Geneve══ gateway a ══WireGuard══ gateway b ══Geneve══ node b
 type pair struct{ a, b *side }
@@ -26,7 +26,7 @@ const (
 	linkInterval = 2 * time.Millisecond
 )
 
-// startPair starts both and waits until they are linked.
+// startPair starts both and waits until the link is up.
 func startPair(ctx context.Context, offload bool) (p *pair, err error) {
 	p = new(pair)
 	defer func() {
@@ -38,12 +38,12 @@ func startPair(ctx context.Context, offload bool) (p *pair, err error) {
 	if err != nil {
 		return p, err
 	}
-	defer keys.remove() // gateways read them once
+	defer keys.remove() // gateways read their key once, when they start
 	listen, err := freeport.UDP()
 	if err != nil {
 		return p, err
 	}
-	// Cluster b waits for a: one side with a known port is enough.
+	// Cluster b has no endpoint for a: one reachable side is enough.
 	p.b, err = startSide(planB, config.WireGuard{
 		ListenPort: listen, PrivateKeyFile: keys.file("b"), Peers: []config.Peer{{Name: "a-0", PublicKey: keys.public["a"]}},
 	}, offload)
@@ -60,10 +60,10 @@ func startPair(ctx context.Context, offload bool) (p *pair, err error) {
 	return p, p.link(ctx)
 }
 
-// link waits until probes of both gateways have come back.
+// link waits until link probes of both gateways have been answered.
 func (p *pair) link(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, linkLimit,
-		tooBusy{fmt.Errorf("the gateways had no link after %v; see whether \"strait demo\" works", linkLimit)})
+		tooBusy{fmt.Errorf("the link between the gateways was not up after %v; check that \"strait demo\" works", linkLimit)})
 	defer cancel()
 	for !p.a.linked() || !p.b.linked() {
 		if !pause(ctx, linkInterval) {
@@ -82,8 +82,7 @@ func (p *pair) close() (err error) {
 	return err
 }
 
-// keys are WireGuard key pairs for one test, in files that only this user can
-// read.
+// keys are WireGuard key pairs for one test, in files with mode 0600.
 type keys struct {
 	folder string
 	public map[string]config.Key
@@ -92,16 +91,16 @@ type keys struct {
 func newKeys(names ...string) (k *keys, err error) {
 	k = &keys{public: make(map[string]config.Key)}
 	if k.folder, err = os.MkdirTemp("", "strait-bench-"); err != nil { // mode 0700
-		return nil, fmt.Errorf("make a folder for keys: %w; set TMPDIR to one that can be written to", err)
+		return nil, fmt.Errorf("create a directory for keys: %w; set TMPDIR to a writable directory", err)
 	}
 	for _, name := range names {
 		private, err := ecdh.X25519().GenerateKey(rand.Reader)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("make a key: %w", err), k.remove())
+			return nil, errors.Join(fmt.Errorf("generate a key: %w", err), k.remove())
 		}
 		text := base64.StdEncoding.EncodeToString(private.Bytes()) + "\n"
 		if err := os.WriteFile(k.file(name), []byte(text), 0o600); err != nil {
-			return nil, errors.Join(fmt.Errorf("keep a key: %w", err), k.remove())
+			return nil, errors.Join(fmt.Errorf("write a key: %w", err), k.remove())
 		}
 		k.public[name] = config.Key(private.PublicKey().Bytes())
 	}

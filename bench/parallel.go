@@ -8,8 +8,8 @@ import (
 	"strait.dev/strait/bench/traffic"
 )
 
-// requestResponse keeps so many requests under way at all times, each of a flow of
-// its own, and says how many are answered per second and how long that takes.
+// requestResponse keeps that many requests in flight at all times, each of a separate flow,
+// and measures the responses per second and their latency.
 func requestResponse(open opener, parallel int) func(context.Context, effort) (map[string]float64, error) {
 	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
 		x, err := open(ctx, false)

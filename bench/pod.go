@@ -21,8 +21,8 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// pod is a network stack in memory whose packets travel as frames of a node: pod
-// and node in one. Safe for concurrent use.
+// pod is an in-memory network stack whose packets travel as frames of a node: pod and node
+// in one. Safe for concurrent use.
 type pod struct {
 	stack    *stack.Stack
 	nic      *nic
@@ -31,25 +31,24 @@ type pod struct {
 
 const nicID tcpip.NICID = 1
 
-// nic is the interface of a pod. Only its way out is its own: in puts packets to
-// the stack, and everything else about it, is the embedded endpoint's.
+// nic is the interface of a pod. It overrides sending only: the embedded endpoint passes
+// received packets to the stack and does everything else.
 type nic struct {
 	*channel.Endpoint
 	socket *underlay.Socket
 	to     underlay.Destination
 	head   []byte // of every frame, EncapLen bytes
 
-	mu     sync.Mutex // protects what follows
+	mu     sync.Mutex // protects the fields below
 	batch  *underlay.Batch
 	frames [frameCount][gateway.EncapLen + innerMTU]byte
 }
 
-// frameCount is how many frames leave at once: what TCP cuts 64 KiB into.
+// frameCount is the number of frames sent at once: the segments of 64 KiB of TCP.
 const frameCount = 48
 
-// startPod makes a pod with an address behind a node's socket, which sends to an
-// address frames that begin with head. window is how much each of its TCP
-// connections may have on its way, bytes.
+// startPod starts a pod with an address behind a node's socket, which sends frames that
+// start with head to the address to. window is the TCP window in bytes.
 func startPod(own netip.Addr, s *underlay.Socket, to netip.AddrPort, head []byte, window int) (*pod, error) {
 	p := &pod{
 		stack: stack.New(stack.Options{
@@ -113,7 +112,7 @@ func (n *nic) WritePackets(packets stack.PacketBufferList) (int, tcpip.Error) {
 	return len(all), nil // what the kernel did not take is lost, as on any wire
 }
 
-// receive gives the packet of a frame to the stack, which keeps a copy.
+// receive passes the packet of a frame to the stack, which keeps a copy.
 func (n *nic) receive(frame []byte, _ netip.AddrPort) {
 	if len(frame) <= gateway.EncapLen {
 		return

@@ -13,9 +13,9 @@ const (
 	requestSize = 64   // bytes of IP packet
 )
 
-// roundTrip asks requests, over IP of a version, at a constant rate and records how
-// long after their moment responses come. With fresh every request is the first packet of a flow,
-// from a source and a port that were never seen before.
+// roundTrip sends requests over the given IP version at a constant rate and records the
+// time from when a request was due to its response. With fresh, every request is the first
+// packet of a flow, from an unused source address and port.
 func roundTrip(open opener, version int, fresh bool) func(context.Context, effort) (map[string]float64, error) {
 	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
 		x, err := open(ctx, false)
@@ -45,8 +45,8 @@ func roundTrip(open opener, version int, fresh bool) func(context.Context, effor
 	}
 }
 
-// requests are made before the first is asked, so that asking one of a new flow
-// costs what asking one of a known flow does.
+// requests are built before the first is sent, so that sending one of a new flow costs the
+// same as sending one of a known flow.
 func (x *ends) requests(version, count int, fresh bool) func(int) []byte {
 	if !fresh {
 		known := x.build(conversation(version, 30000), requestSize)

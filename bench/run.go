@@ -13,15 +13,15 @@ import (
 // Options of a run.
 type Options struct {
 	Repetitions int
-	Quick       bool // shorter, and less exact: to see that it works
+	Quick       bool // shorter and less precise: to check that the benchmark works
 }
 
-// Watcher is told how a run goes: a test begins, done of them have ended.
+// Watcher receives the progress of a run: which test begins, and how many have ended.
 type Watcher interface {
 	Begin(t Test, repetition, done, of int)
 }
 
-// Matching are the tests whose String a pattern matches; all for nil.
+// Matching returns the tests whose String matches a pattern; all if it is nil.
 func Matching(tests []Test, pattern *regexp.Regexp) (some []Test) {
 	for _, t := range tests {
 		if pattern == nil || pattern.MatchString(t.String()) {
@@ -31,10 +31,9 @@ func Matching(tests []Test, pattern *regexp.Regexp) (some []Test) {
 	return some
 }
 
-// Run takes every test once for each repetition, and adds the samples to r. The
-// order is reversed each time: what drifts during a run then falls on all tests
-// alike. A test that fails is not taken again, and the others go on. It ends early
-// only with ctx.
+// Run runs every test once per repetition and adds the samples to r. The order is reversed
+// each time, so that drift during a run affects all tests alike. A failed test is not
+// repeated, and the others continue. Run ends early only with ctx.
 func Run(ctx context.Context, r *result.Run, tests []Test, o Options, w Watcher) error {
 	e := thorough
 	if o.Quick {
@@ -56,7 +55,7 @@ func Run(ctx context.Context, r *result.Run, tests []Test, o Options, w Watcher)
 	return errors.Join(failures...)
 }
 
-// take takes one repetition and adds the sample to r.
+// take runs one repetition and adds the sample to r.
 func (t Test) take(ctx context.Context, e effort, r *result.Run, repetition int) error {
 	metrics, err := t.measure(ctx, e)
 	if err == nil {
@@ -68,7 +67,8 @@ func (t Test) take(ctx context.Context, e effort, r *result.Run, repetition int)
 	return nil
 }
 
-// position is the i-th test of a repetition, of n: forth, back, forth.
+// position returns the index of the i-th test of n in a repetition: forward, backward,
+// forward.
 func position(i, n, repetition int) int {
 	if repetition%2 == 1 {
 		return n - 1 - i
@@ -76,7 +76,7 @@ func position(i, n, repetition int) int {
 	return i
 }
 
-// pause lets a moment pass. It reports false if ctx ended first.
+// pause waits. It reports false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

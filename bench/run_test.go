@@ -12,7 +12,7 @@ import (
 	"strait.dev/strait/bench/result"
 )
 
-// fakes are tests that measure nothing; they write down that they were taken.
+// fakes are tests that measure nothing and record that they ran.
 func fakes(taken *[]string, names ...string) (all []Test) {
 	for _, name := range names {
 		all = append(all, Test{Name: name, Subject: "fake", measure: func(context.Context, effort) (map[string]float64, error) {
@@ -37,7 +37,7 @@ func TestTheOrderIsReversedEachTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"a", "b", "c", "c", "b", "a", "a", "b", "c"}; !slices.Equal(taken, want) {
-		t.Errorf("taken in the order %v, want %v", taken, want)
+		t.Errorf("run in the order %v, want %v", taken, want)
 	}
 	for i, s := range r.Samples {
 		if s.Test != taken[i] || s.Repetition != i/3+1 || s.Subject != "fake" {
@@ -62,7 +62,7 @@ func TestFailureNamesItsTestAndOthersStillRun(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	if failed != 1 || !slices.Equal(taken, []string{"a", "c", "c", "a"}) || len(r.Samples) != 4 {
-		t.Errorf("failed %d times, taken %v, %d samples", failed, taken, len(r.Samples))
+		t.Errorf("failed %d times, ran %v, %d samples", failed, taken, len(r.Samples))
 	}
 }
 
@@ -72,7 +72,7 @@ func TestARunEndsWithItsContext(t *testing.T) {
 	cancel()
 	var taken []string
 	if err := Run(ctx, emptyRun(), fakes(&taken, "a"), Options{Repetitions: 1}, unwatched{}); !errors.Is(err, context.Canceled) || taken != nil {
-		t.Errorf("error is %v, taken %v", err, taken)
+		t.Errorf("error is %v, ran %v", err, taken)
 	}
 }
 

@@ -10,19 +10,18 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// What a shards test sends: so many datagrams of each flow, and no more at once than
-// any receive queue holds.
+// The load of a shards test: so many datagrams per flow, and no more at once than any
+// receive queue holds.
 const (
 	shardRounds = 16
 	shardBurst  = 64
 	shardSize   = 64 // bytes
 )
 
-// shards says how the kernel spreads flows over sockets that share one port
-// (SO_REUSEPORT): the part of all datagrams that the busiest socket got, how many
-// arrived at another socket than the first of their flow did, and how many behind a
-// later one of their flow. A flow is a source port, as nodes choose it by the hash of
-// what they carry.
+// shards measures how the kernel distributes flows over sockets that share one port
+// (SO_REUSEPORT): the share of all datagrams at the busiest socket, how many arrived at
+// another socket than the first of their flow, and how many after a later one of their
+// flow. A flow is a source port, which nodes choose by the hash of the inner packet.
 func shards(sockets, flows int) func(context.Context, effort) (map[string]float64, error) {
 	return func(context.Context, effort) (_ map[string]float64, err error) {
 		s := &sharded{flows: make(map[netip.AddrPort]arrival)}
@@ -37,7 +36,7 @@ func shards(sockets, flows int) func(context.Context, effort) (map[string]float6
 			}
 		}
 		if want := shardRounds * flows; s.total != want {
-			return nil, fmt.Errorf("of %d datagrams %d arrived on loopback: see whether a packet filter drops them", want, s.total)
+			return nil, fmt.Errorf("of %d datagrams %d arrived on loopback: check for packet filters that drop them", want, s.total)
 		}
 		busiest := 0
 		for _, r := range s.shards {
@@ -49,12 +48,12 @@ func shards(sockets, flows int) func(context.Context, effort) (map[string]float6
 	}
 }
 
-// sharded is some sockets on one port, and flows towards it.
+// sharded is several sockets on one port, and flows to it.
 type sharded struct {
 	to      underlay.Destination
 	senders []*underlay.Socket // one for each flow
 	shards  []*shard
-	flows   map[netip.AddrPort]arrival // the last of each flow, by its source
+	flows   map[netip.AddrPort]arrival // the last arrival of each flow, by source
 
 	total, moved, late int // datagrams
 }
@@ -67,7 +66,7 @@ type (
 	}
 	arrival struct {
 		shard int    // where the flow's first datagram arrived
-		round uint32 // of its latest datagram
+		round uint32 // round of its latest datagram
 	}
 )
 
@@ -78,7 +77,7 @@ func (s *sharded) open(sockets, flows int) error {
 		if err != nil {
 			return err
 		}
-		at = socket.LocalAddr() // the others take the port that the first got
+		at = socket.LocalAddr() // the other sockets use the port of the first
 		s.shards = append(s.shards, &shard{socket: socket, receiver: underlay.NewReceiver(socket)})
 	}
 	s.to = underlay.NewDestination(at)
@@ -92,7 +91,7 @@ func (s *sharded) open(sockets, flows int) error {
 	return nil
 }
 
-// send sends the datagram of a round of some flows.
+// send sends the datagrams of a round of some flows.
 func (s *sharded) send(round, first, end int) {
 	batch := underlay.NewBatch(shardBurst)
 	datagram := make([]byte, shardSize)
@@ -103,7 +102,7 @@ func (s *sharded) send(round, first, end int) {
 	batch.Flush()
 }
 
-// drain takes all that has arrived.
+// drain receives all waiting datagrams.
 func (s *sharded) drain() {
 	for i, r := range s.shards {
 		for n, err := r.receiver.Fill(); n > 0 && err == nil; n, err = r.receiver.Fill() {

@@ -22,7 +22,8 @@ func TestMovedAndReorderedDatagramsAreCounted(t *testing.T) {
 		traffic.Mark{Number: c.round}.Put(b)
 		s.take(c.shard, b, c.from)
 	}
-	// Of one's four, the third and fourth come behind round 2, and the fourth elsewhere.
+	// Of the first flow's four, the third and fourth arrive after round 2, and the fourth
+	// at another shard.
 	if s.total != 6 || s.late != 2 || s.moved != 1 || s.shards[0].datagrams != 3 || s.shards[1].datagrams != 3 {
 		t.Errorf("total %d, late %d, moved %d, shards %+v %+v", s.total, s.late, s.moved, s.shards[0], s.shards[1])
 	}

@@ -12,7 +12,7 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// What both clusters have in common.
+// Addresses that both clusters use.
 var (
 	podRange        = netip.MustParsePrefix("10.0.0.0/16")
 	podRange6       = netip.MustParsePrefix("fd00:10::/32")
@@ -22,18 +22,18 @@ var (
 	nodeInternal    = netip.MustParseAddr("10.80.0.11")
 )
 
-// plan is what tells one cluster from the other. Node and gateway have an address
-// of loopback each, since they use the same port.
+// plan holds the values that differ between the clusters. Node and gateway have separate
+// loopback addresses, because they use the same port.
 type plan struct {
 	name          string
 	node, gateway netip.Addr
 	vni           uint32
 	pods          netip.Prefix // behind the node
 	pod           netip.Addr
-	remotePod     netip.Addr   // the other cluster's, as this one sees it
-	remotePods    netip.Prefix // the other's podRange, as this one sees it
+	remotePod     netip.Addr   // the other cluster's pod, as this one maps it
+	remotePods    netip.Prefix // the other cluster's podRange, as this one maps it
 
-	// The same of IPv6.
+	// The same for IPv6.
 	pods6       netip.Prefix
 	pod6        netip.Addr
 	remotePod6  netip.Addr
@@ -59,8 +59,8 @@ var (
 	}
 )
 
-// conversation is a flow from the pod of cluster a to that of cluster b, over IP of
-// a version.
+// conversation returns a flow from the pod of cluster a to that of cluster b, over the
+// given IP version.
 func conversation(version int, sport uint16) flow {
 	if version == 6 {
 		return flow{planA.pod6, planA.remotePod6, sport, port}
@@ -68,18 +68,19 @@ func conversation(version int, sport uint16) flow {
 	return flow{planA.pod, planA.remotePod, sport, port}
 }
 
-// side is one cluster: a real gateway, and the socket of its one node.
+// side is one cluster: a real gateway, and the socket of its only node.
 type side struct {
 	plan
 	node *underlay.Socket
 	*daemon.Daemon
 }
 
-// portAttempts is how often the node's port may be taken at the gateway's address.
+// portAttempts is how often another process may have taken the node's port at the gateway's
+// address.
 const portAttempts = 10
 
-// startSide starts a gateway and a node's socket on one port number. wireGuard has
-// the keys and peers; offload lets the node's socket segment and coalesce.
+// startSide starts a gateway and a node's socket on the same port number. wireGuard has the
+// keys and peers; with offload the node's socket segments and coalesces.
 func startSide(p plan, wireGuard config.WireGuard, offload bool) (*side, error) {
 	options := underlay.Options{DisableGRO: !offload, DisableGSO: !offload}
 	for attempt := 1; ; attempt++ {
@@ -125,21 +126,21 @@ func (p *plan) config(port uint16, wireGuard config.WireGuard) *config.Gateway {
 	}
 }
 
-// overlay is where the gateway takes frames.
+// overlay is the gateway's overlay address.
 func (s *side) overlay() netip.AddrPort {
 	return netip.AddrPortFrom(s.gateway, s.node.LocalAddr().Port())
 }
 
-// frame is a frame of this side's node, from a pod of it to the other cluster.
+// frame returns a frame of this side's node, from one of its pods to the other cluster.
 func (s *side) frame(f flow, size int) []byte {
 	return frame(s.vni, nodeInternal, gatewayInternal, f.packet(size))
 }
 
-// head is what a frame of this side's node begins with.
+// head returns the headers of a frame of this side's node.
 func (s *side) head() []byte { return frame(s.vni, nodeInternal, gatewayInternal, nil) }
 
-// linked reports whether probes cross the tunnel.
+// linked reports whether the link is up.
 func (s *side) linked() bool { return s.Fabric().Status()[0].Up }
 
-// close ends the gateway and closes the node's socket.
+// close stops the gateway and closes the node's socket.
 func (s *side) close() error { return errors.Join(s.Close(), s.node.Close()) }

@@ -14,23 +14,23 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// datagramCharge is what the kernel charges a receive queue for one datagram at
-// most, bytes: one that would fit a page is charged with its bookkeeping.
+// datagramCharge is the most that the kernel charges a receive queue for one datagram, in
+// bytes: a page-sized buffer with its metadata.
 const datagramCharge = 2304
 
-// hop is one way between two sockets on loopback, a gateway's and a node's: a batch
-// is put into the receive queue, and then all of it is taken out again. Nobody
-// waits and nobody is woken, so what either half costs is the socket's own.
+// hop is one direction between two sockets on loopback, a gateway's and a node's: a batch
+// fills the receive queue, which is then emptied. No goroutine waits or is woken, so the
+// cost of each half is the socket's own.
 type hop struct {
 	from, to *underlay.Socket
 	at       underlay.Destination
 	batch    *underlay.Batch
 	receiver *underlay.Receiver
-	head     []byte   // of every datagram
+	head     []byte   // the headers of every datagram
 	bodies   [][]byte // of one batch
 }
 
-// newHop makes a hop for as many datagrams as a gateway moves at once, or as fit the
+// newHop returns a hop for as many datagrams as a gateway handles at once, or as fit the
 // queue.
 func newHop(from, to *underlay.Socket, sizes []int) *hop {
 	count := max(1, min(tun.BatchSize, to.Features().ReceiveBuffer/datagramCharge))
@@ -64,10 +64,10 @@ func (h *hop) receive() (datagrams int) {
 	return datagrams
 }
 
-// socketPrice says what a gateway's socket takes of the CPU for sending to a node,
-// or for receiving from it. The gateway's does what it can, the node's segments and
-// coalesces with offload. The sender's thread carries a datagram through the
-// receiver's kernel too, up to its queue: on loopback nobody else does.
+// socketPrice measures the CPU time of a gateway's socket for sending to a node, or for
+// receiving from it. The gateway's socket uses all offloads of the kernel, the node's
+// segments and coalesces with offload. On loopback the sender's thread also does the
+// receiver's kernel work, up to its queue.
 func socketPrice(receiving bool, sizes []int, offload bool) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (_ map[string]float64, err error) {
 		own, err := underlay.Listen(netip.AddrPortFrom(planA.gateway, 0), underlay.Options{})
@@ -88,8 +88,7 @@ func socketPrice(receiving bool, sizes []int, offload bool) func(context.Context
 	}
 }
 
-// price fills and empties the queue in turn until the half that is asked for has
-// taken the budget.
+// price fills and empties the queue in turn until the measured half has used the budget.
 func (h *hop) price(budget time.Duration, sending bool) (map[string]float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -111,7 +110,7 @@ func (h *hop) price(budget time.Duration, sending bool) (map[string]float64, err
 			return nil, err
 		}
 		if sent != len(h.bodies) || received != sent {
-			return nil, fmt.Errorf("of %d datagrams %d were sent and %d arrived on loopback: see whether a packet filter drops them", len(h.bodies), sent, received)
+			return nil, fmt.Errorf("of %d datagrams %d were sent and %d arrived on loopback: check for packet filters that drop them", len(h.bodies), sent, received)
 		}
 		switch {
 		case !warm: // memory is touched for the first time

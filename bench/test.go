@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Test is one figure, or a few that belong together.
+// Test is one figure, or several related ones.
 type Test struct {
-	Name    string // what is measured: a path, for instance "packet/size=64"
+	Name    string // what is measured, for instance "packet/size=64"
 	Subject string // the rung of the ladder
-	Mode    string // the circumstances; may be empty
+	Mode    string // the conditions; may be empty
 
-	// measure takes one repetition. It starts and ends whatever it needs.
+	// measure runs one repetition. It starts and stops what it needs.
 	measure func(context.Context, effort) (map[string]float64, error)
 }
 
-// String is the name that --run is matched with, as benchstat will show it.
+// String is the name that --run matches, as benchstat shows it.
 func (t Test) String() string {
 	name := t.Name
 	if t.Mode != "" {
@@ -24,16 +24,16 @@ func (t Test) String() string {
 	return name + "/subject=" + t.Subject
 }
 
-// effort is how long one repetition may take.
+// effort is the duration of one repetition.
 type effort struct {
 	operation time.Duration // timing of one function
-	trial     time.Duration // one offer of packets
-	quiet     time.Duration // after which what has not arrived is lost
-	trials    int           // offers of one search
-	precision float64       // of a search, as a part of the rate
+	trial     time.Duration // one offered load
+	quiet     time.Duration // after which missing packets count as lost
+	trials    int           // trials of one search
+	precision float64       // of a search, as a fraction of the rate
 	requests  int           // of one round trip test
-	transfer  time.Duration // one TCP transfer, closed loops, a rate through lanes
-	peerings  int           // idle ones
+	transfer  time.Duration // one TCP transfer, closed loops, or a rate through lanes
+	peerings  int           // idle peerings
 }
 
 var (
@@ -47,7 +47,7 @@ var (
 	}
 )
 
-// tooBusy is the error of a test whose path carried nothing in the time that it had.
+// tooBusy is the error of a test whose path carried nothing within the time limit.
 type tooBusy struct{ error }
 
 func (b tooBusy) Unwrap() error { return b.error }

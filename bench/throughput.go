@@ -9,21 +9,21 @@ import (
 	"strait.dev/strait/bench/traffic"
 )
 
-// flowsAtOnce is how many flows the packets of a throughput test belong to.
+// flowsAtOnce is the number of flows in a throughput test.
 const flowsAtOnce = 16
 
-// searchStart is where searches begin, packets per second: little for any path.
+// searchStart is the rate in packets per second at which searches begin: low for any path.
 const searchStart = 50_000
 
-// load is what a throughput test offers.
+// load is the offered load of a throughput test.
 type load struct {
-	sizes   []int // of packets, taken in turn
+	sizes   []int // of packets, in turn
 	version int   // of IP
-	offload bool  // at nodes
+	offload bool  // of nodes
 }
 
-// throughput searches the highest rates without loss (NDR) and with a loss of at
-// most 0.5 % (PDR), and says what the whole process takes of the CPU at 0.9 PDR.
+// throughput searches the highest rates without loss (NDR) and with at most 0.5 % loss
+// (PDR), and measures the CPU time of the whole process at 0.9 PDR.
 func throughput(open opener, l load) func(context.Context, effort) (map[string]float64, error) {
 	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
 		x, err := open(ctx, l.offload)
@@ -52,7 +52,7 @@ func throughput(open opener, l load) func(context.Context, effort) (map[string]f
 		}
 		pdr, ndr := found[0], found[1]
 		if pdr == 0 {
-			return nil, tooBusy{fmt.Errorf("every rate lost more than %v of its packets: the machine is too busy; end what else runs, or leave this test out with --run", measure.PDR)}
+			return nil, tooBusy{fmt.Errorf("every rate lost more than %v of its packets: the machine is too busy; stop other processes, or exclude this test with --run", measure.PDR)}
 		}
 		cost, err := x.price(trial, 0.9*pdr, meanSize)
 		if err != nil {
@@ -63,7 +63,7 @@ func throughput(open opener, l load) func(context.Context, effort) (map[string]f
 	}
 }
 
-// datagrams are one for each size and flow, and the mean size in bytes of IP
+// datagrams returns one datagram per size and flow, and the mean size in bytes of IP
 // packet.
 func (x *ends) datagrams(l load) (all [][]byte, mean float64) {
 	for i := range flowsAtOnce {
@@ -76,12 +76,11 @@ func (x *ends) datagrams(l load) (all [][]byte, mean float64) {
 	return all, mean / float64(len(all))
 }
 
-// pricings is how many rates may bring nothing until there is no price.
+// pricings is how many rates are tried before the price is given up.
 const pricings = 8
 
-// price says what carrying packets takes of the CPU, at a rate that has passed. On
-// a machine that has become busier since, nothing may arrive of it: then half of it
-// has to do, and so on.
+// price measures the CPU time per packet at a rate that has passed before. If the machine
+// has become busier since, nothing may arrive; then it tries half the rate, and so on.
 func (x *ends) price(trial func(float64) (measure.Trial, error), rate, size float64) (map[string]float64, error) {
 	for range pricings {
 		before, err := measure.UsageNow()
@@ -105,5 +104,5 @@ func (x *ends) price(trial func(float64) (measure.Trial, error), rate, size floa
 		}
 		rate /= 2
 	}
-	return nil, tooBusy{fmt.Errorf("nothing arrived at %.0f packets per second, far less than what had passed: the machine is too busy; end what else runs, or leave this test out with --run", 2*rate)}
+	return nil, tooBusy{fmt.Errorf("nothing arrived at %.0f packets per second, far below the rate that passed before: the machine is too busy; stop other processes, or exclude this test with --run", 2*rate)}
 }

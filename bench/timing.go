@@ -10,12 +10,12 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// spread is how many packets a timing takes in turn, where nothing else is said:
-// what a gateway has in its receive ring, and as many nodes as send at once.
+// spread is the default number of packets that a timing cycles through: the size of a
+// gateway's receive ring, and the number of nodes that send at once.
 const spread = 256
 
-// edited is a packet that a journey edits, with what it was like before: putting
-// that back is part of every timing, about 2 ns.
+// edited is a packet that the timed function modifies, with its original headers: every
+// timing includes restoring them, about 2 ns.
 type edited struct {
 	bytes, before []byte
 	from          netip.Addr // the outer source of a frame
@@ -27,8 +27,8 @@ func newEdited(b []byte, headers int, from netip.Addr) edited {
 
 func (e *edited) restore() { copy(e.bytes, e.before) }
 
-// outgoing are frames with packets of different flows: from pods behind the
-// routes of a cluster, taken in turn, to the other cluster.
+// outgoing returns frames with packets of different flows to the other cluster, from pods
+// behind each route of the cluster in turn.
 func (c *cluster) outgoing(count, size int) []edited {
 	all := make([]edited, count)
 	for i := range all {
@@ -40,7 +40,7 @@ func (c *cluster) outgoing(count, size int) []edited {
 	return all
 }
 
-// incoming are packets of different flows out of the tunnel.
+// incoming returns packets of different flows from the tunnel.
 func (c *cluster) incoming(count, size int) []edited {
 	all := make([]edited, count)
 	for i := range all {
@@ -51,13 +51,13 @@ func (c *cluster) incoming(count, size int) []edited {
 	return all
 }
 
-// moment is when all packets without a clock arrive.
+// moment is the arrival time of all packets in tests without a clock.
 var moment = time.Unix(1_700_000_000, 0)
 
-// errVerdict is a benchmark that measures something else than it says.
+// errVerdict is returned if a benchmark would not measure what its name states.
 var errVerdict = errors.New("the packet was not forwarded: this build of strait is broken; run its tests")
 
-// timeEach times a function on packets taken in turn, after it has accepted each.
+// timeEach times a function on the packets in turn, after it has accepted each once.
 func timeEach(e effort, packets []edited, do func(*edited) bool) (map[string]float64, error) {
 	for i := range packets {
 		packets[i].restore()
@@ -79,7 +79,7 @@ func timeEach(e effort, packets []edited, do func(*edited) bool) (map[string]flo
 	return map[string]float64{"ns/op": perOp}, nil
 }
 
-// egress times the journey from nodes to the tunnel, without sockets and crypto.
+// egress times the path from nodes to the tunnel, without sockets and cryptography.
 func egress(of func() (*cluster, error), flows, size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
 		c, err := of()
@@ -94,7 +94,7 @@ func egress(of func() (*cluster, error), flows, size int) func(context.Context, 
 	}
 }
 
-// ingress times the journey from the tunnel to nodes, without sockets and crypto.
+// ingress times the path from the tunnel to nodes, without sockets and cryptography.
 func ingress(of func() (*cluster, error), flows, size int) func(context.Context, effort) (map[string]float64, error) {
 	return func(_ context.Context, e effort) (map[string]float64, error) {
 		c, err := of()

@@ -19,8 +19,8 @@ const (
 	dialLimit     = 5 * time.Second // of one connection
 )
 
-// transfer sends TCP streams from one pod to another, and says how much arrives
-// and what the whole process takes of the CPU for it, both pods' stacks included.
+// transfer sends TCP streams from one pod to another, and measures the throughput and the
+// CPU time of the whole process, including both pods' stacks.
 func transfer(open opener, streams int, offload bool) func(context.Context, effort) (map[string]float64, error) {
 	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
 		x, err := open(ctx, offload)
@@ -49,26 +49,26 @@ func transfer(open opener, streams int, offload bool) func(context.Context, effo
 	}
 }
 
-// windowFor is the TCP window with which all streams together fit the receive
-// queue of a socket, bytes.
+// windowFor returns the TCP window in bytes with which all streams together fit the receive
+// queue of a socket.
 func windowFor(queue, streams int) int {
 	const payload, enough = innerMTU - 40, 1 << 20
 	return min(max(queue/datagramCharge*payload/streams, 10*payload), enough)
 }
 
-// streams are TCP connections that are kept busy.
+// streams are TCP connections that send continuously.
 type streams struct {
 	listener net.Listener
 	received atomic.Uint64 // bytes
 	running  sync.WaitGroup
 
-	mu          sync.Mutex // protects what follows
+	mu          sync.Mutex // protects the fields below
 	connections []net.Conn
 	closed      bool
 }
 
-// startStreams connects near to far and keeps the connections busy until close.
-// What it returns has to be closed, with an error too.
+// startStreams connects near to far and sends on all connections until close. The caller
+// must close the result, even after an error.
 func startStreams(ctx context.Context, near, far *pod, at netip.Addr, count int) (*streams, error) {
 	s := new(streams)
 	var err error
@@ -92,7 +92,7 @@ func startStreams(ctx context.Context, near, far *pod, at netip.Addr, count int)
 	return s, nil
 }
 
-// accept takes connections and counts what they bring.
+// accept accepts connections and counts the received bytes.
 func (s *streams) accept() {
 	for {
 		c, err := s.listener.Accept()
@@ -103,7 +103,7 @@ func (s *streams) accept() {
 	}
 }
 
-// keep runs what uses a connection until close.
+// keep runs use, which owns a connection, until close.
 func (s *streams) keep(c net.Conn, use func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +115,8 @@ func (s *streams) keep(c net.Conn, use func()) {
 	s.running.Go(use)
 }
 
-// counting is a writer that counts bytes, onlyReader a reader that is nothing
-// else: io.CopyBuffer then uses its buffer.
+// counting is a writer that counts bytes; onlyReader hides all methods except Read, so that
+// io.CopyBuffer uses its buffer.
 type (
 	counting   struct{ n *atomic.Uint64 }
 	onlyReader struct{ io.Reader }
@@ -127,7 +127,7 @@ func (c counting) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// measure looks at what arrives for a while.
+// measure measures the throughput for a while.
 func (s *streams) measure(ctx context.Context, d time.Duration) (map[string]float64, error) {
 	clock := measure.NewClock()
 	before, err := measure.UsageNow()
@@ -144,7 +144,7 @@ func (s *streams) measure(ctx context.Context, d time.Duration) (map[string]floa
 	}
 	arrived, took := float64(s.received.Load()-already), clock.Now()
 	if arrived == 0 {
-		return nil, tooBusy{errors.New("nothing arrived: the connections stalled; see whether \"strait demo\" works")}
+		return nil, tooBusy{errors.New("nothing arrived: the connections stalled; check that \"strait demo\" works")}
 	}
 	return map[string]float64{
 		"bit/s":    8 * arrived / took.Seconds(),
@@ -152,7 +152,7 @@ func (s *streams) measure(ctx context.Context, d time.Duration) (map[string]floa
 	}, nil
 }
 
-// close ends all connections and waits for what uses them.
+// close ends all connections and waits for their users.
 func (s *streams) close() {
 	if s.listener != nil {
 		s.listener.Close()
@@ -160,7 +160,7 @@ func (s *streams) close() {
 	s.mu.Lock()
 	s.closed = true
 	for _, c := range s.connections {
-		_ = c.SetDeadline(time.Unix(1, 0)) // wakes whoever reads or writes
+		_ = c.SetDeadline(time.Unix(1, 0)) // wakes all readers and writers
 		c.Close()
 	}
 	s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the kernel says, and some that it never would: nothing makes the readers panic.
+// Messages of the kernel, and some that it never sends: none makes the readers panic.
 func FuzzEvents(f *testing.F) {
 	route := make([]byte, unix.SizeofRtMsg)
 	route[5] = routeProtocol
@@ -41,7 +41,7 @@ func attributeOf(kind uint16, value string) []byte {
 	return b
 }
 
-// Pods come and go on every node; that must not make the helper read the kernel.
+// Pods come and go on every node; that must not cause the helper to read the kernel.
 func TestEventsOfOtherObjectsAreIgnored(t *testing.T) {
 	t.Parallel()
 	e := &events{}
@@ -63,8 +63,8 @@ func TestEventsOfOtherObjectsAreIgnored(t *testing.T) {
 		{"a route of ours", unix.RTM_DELROUTE, routeOf(routeProtocol), true},
 		{"a route of the kernel", unix.RTM_DELROUTE, routeOf(unix.RTPROT_KERNEL), false},
 		{"a link of ours", unix.RTM_DELLINK, named("strait-0123abcd"), true},
-		{"a link of somebody else", unix.RTM_NEWLINK, named("veth0123abcd"), false},
-		{"a link that was ours, under another name", unix.RTM_NEWLINK, append([]byte{0, 0, 0, 0, 7, 0, 0, 0}, named("other")[8:]...), true},
+		{"a link of another program", unix.RTM_NEWLINK, named("veth0123abcd"), false},
+		{"Strait's link under another name", unix.RTM_NEWLINK, append([]byte{0, 0, 0, 0, 7, 0, 0, 0}, named("other")[8:]...), true},
 		{"an address on our link", unix.RTM_DELADDR, []byte{2, 32, 0, 0, 7, 0, 0, 0}, true},
 		{"an address on another link", unix.RTM_DELADDR, []byte{2, 32, 0, 0, 8, 0, 0, 0}, false},
 		{"a neighbour on our link", unix.RTM_DELNEIGH, []byte{2, 0, 0, 0, 7, 0, 0, 0}, true},

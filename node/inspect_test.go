@@ -10,7 +10,7 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// inspect looks at a node from within.
+// inspect inspects a node from within its namespace.
 func inspect(t *testing.T, k *Kernel, n *netns.Namespace) (s Inspection) {
 	t.Helper()
 	must(t, n.In(func() (err error) { s, err = k.Inspect(); return err }))
@@ -21,10 +21,10 @@ func TestInspectReportsOwnObjectsAndLeavesNothing(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		before := inspect(t, w.kernel, w.node)
 		if len(before.Ours.Links)+len(before.Ours.Routes)+len(before.Ours.Rules) > 0 || before.Ours.Table || len(before.Strange)+len(before.Taken) > 0 {
-			t.Errorf("of an untouched node: %+v", before)
+			t.Errorf("before Strait: %+v", before)
 		}
 		if before.Tables != "" || !before.IPv6 || before.Out.Link != "gw0" || before.Out.MTU != 1500 || before.Out6.Link != "gw0" || before.Kernel == "" {
-			t.Errorf("of the node itself: %+v", before)
+			t.Errorf("the node: %+v", before)
 		}
 		if before.Settings["net.ipv4.conf.all.rp_filter"] != 1 || before.Settings["net.ipv4.ip_forward"] != 1 {
 			t.Errorf("settings %v", before.Settings)
@@ -32,7 +32,7 @@ func TestInspectReportsOwnObjectsAndLeavesNothing(t *testing.T) {
 		w.apply(t, w.desired())
 		s := inspect(t, w.kernel, w.node)
 		if len(s.Ours.Links) != 1 || len(s.Ours.Routes) == 0 || len(s.Ours.Rules) != 2 || !s.Ours.Table || len(s.Strange) > 0 {
-			t.Errorf("of a node that Strait works on: %+v", s)
+			t.Errorf("with Strait's configuration: %+v", s)
 		}
 		must(t, w.kernel.Remove())
 		if tables := w.node.Run(t, "nft", "list", "tables"); strings.Contains(tables, "strait") {

@@ -78,7 +78,7 @@ func TestF9_RepairsSlowDownInAFight(t *testing.T) {
 			return
 		}
 		if i == repairBurst {
-			t.Fatalf("%d repairs at once, and no end", i)
+			t.Fatalf("%d repairs at once, without a limit", i)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestFailedOperationsAreRetried(t *testing.T) {
 	w.node.IP(t, fmt.Sprintf("link add obstacle type %s id %d remote 192.0.2.10 dstport %d", w.encapsulation, worldVNI, w.encapsulation.port()))
 	desired, reports := w.keep(t)
 	desired <- w.desired()
-	if r := <-reports; r.Err == nil || !strings.Contains(r.Err.Error(), "remove the other link of that VNI and port") {
+	if r := <-reports; r.Err == nil || !strings.Contains(r.Err.Error(), "remove the other link with that VNI and port") {
 		t.Errorf("report %+v", r)
 	}
 	w.node.IP(t, "link del obstacle")

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// kept is a keeper in virtual time, whose kernel does and refuses what the test says.
+// kept is a keeper in virtual time, whose kernel behaves as the test configures it.
 type kept struct {
 	desired chan Desired
-	changed chan struct{} // holds one, as events.changed
-	does    []Operation   // by each run
-	refuses int           // so many runs from now on
+	changed chan struct{} // capacity 1, like events.changed
+	does    []Operation   // of each run
+	refuses int           // number of runs that fail from now on
 
 	mu      sync.Mutex
-	runs    []time.Duration // when, since the bubble began
+	runs    []time.Duration // since the start of the bubble
 	reports []Report
 }
 
@@ -50,12 +50,12 @@ func startKeeper(t *testing.T) *kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !slices.Equal(k.runs, []time.Duration{0}) || len(k.reports) != 1 || k.reports[0].Repair || k.reports[0].Err != nil {
-		t.Fatalf("to begin with it ran at %v, reports %+v", k.runs, k.reports)
+		t.Fatalf("the first run was at %v, reports %+v", k.runs, k.reports)
 	}
 	return k
 }
 
-// after lets time pass, and returns the runs and reports since the beginning.
+// after advances time and returns the runs and reports since the start.
 //
 //strait:virtualtime
 func (k *kept) after(d time.Duration) ([]time.Duration, []Report) {

@@ -12,9 +12,9 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// masquerade is what CNIs do, and a Service whose endpoint is in the other cluster is
-// what kube-proxy makes of it: what the node itself sends to it is marked, and what is
-// marked is masqueraded.
+// masquerade is the configuration of a CNI, and of kube-proxy for a Service whose endpoint
+// is in the other cluster: packets from the node itself to it are marked, and marked
+// packets are masqueraded.
 const masquerade = `
 table ip cni {
 	counter frames {}
@@ -54,43 +54,43 @@ func TestSourcesReachTheOtherCluster(t *testing.T) {
 		}{
 			{"a pod keeps its address", w.pod, "", "10.71.2.9:7000", "10.0.1.5"},
 			{"a pod keeps its IPv6 address", w.pod, "", "[fd00:71::9]:7000", "fd00:10:0:1::5"},
-			{"a pod that calls a ClusterIP keeps its address and is answered", w.pod, "", "10.96.0.10:7", "10.0.1.5"},
-			{"the node that calls a ClusterIP has its internal address and is answered", w.node, "", "10.96.0.10:7", "10.80.0.11"},
+			{"a pod keeps its address towards a ClusterIP and gets replies", w.pod, "", "10.96.0.10:7", "10.0.1.5"},
+			{"the node has its internal address towards a ClusterIP and gets replies", w.node, "", "10.96.0.10:7", "10.80.0.11"},
 			{"the node has its internal address", w.node, "", "10.71.2.9:7000", "10.80.0.11"},
-			{"the node has its internal address whatever it calls from", w.node, "192.0.2.21", "10.71.2.9:7000", "10.80.0.11"},
-			{"the node has its internal IPv6 address whatever it calls from", w.node, "2001:db8::21", "[fd00:71::9]:7000", "fd00:80::11"},
+			{"the node has its internal address from any source", w.node, "192.0.2.21", "10.71.2.9:7000", "10.80.0.11"},
+			{"the node has its internal IPv6 address from any source", w.node, "2001:db8::21", "[fd00:71::9]:7000", "fd00:80::11"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				if got := seenAs(t, c.asks, c.from, c.to); got != c.wantSeenAs {
-					t.Errorf("seen as %s, want %s", got, c.wantSeenAs)
+					t.Errorf("the source is %s, want %s", got, c.wantSeenAs)
 				}
 			})
 		}
-		// A frame has the mark of the packet in it. It would be masqueraded, and where the
-		// kernel had its checksum computed already, arrive with a wrong one.
+		// A frame inherits the mark of its inner packet. It would be masqueraded, and
+		// arrive with a wrong checksum if the kernel had already computed it.
 		if frames := w.node.Run(t, "nft", "list", "counter", "ip", "cni", "frames"); !strings.Contains(frames, "packets 0 ") {
 			t.Errorf("frames are marked:\n%s", frames)
 		}
 	})
 }
 
-// A gateway is a pod like others, and CNIs masquerade what it sends to other nodes.
-// Their kernels would not take such frames.
+// A gateway is a pod like any other, and CNIs masquerade its packets to other nodes. Their
+// kernels would reject such frames.
 func TestFramesOfGatewaysToOtherNodesKeepTheirSource(t *testing.T) {
 	w := newWorld(t, Support{})
 	w.node.NFT(t, masquerade)
-	w.gateway.IP(t, "route replace 10.0.1.0/24 via 192.0.2.21") // a real one has another way to answer
+	w.gateway.IP(t, "route replace 10.0.1.0/24 via 192.0.2.21") // a real gateway has another route for replies
 	d := w.desired()
-	d.Gateways, d.Routes = nil, nil // it is set up before there are gateways, and never too late
+	d.Gateways, d.Routes = nil, nil // the table is set up before gateways exist
 	w.apply(t, d)
 	frames := map[Encapsulation]string{Geneve: "192.0.2.10:6092", VXLAN: "192.0.2.10:6091"}[w.encapsulation] // the port that is free
 	for to, want := range map[string]string{
 		frames:            "10.0.1.5",
-		"192.0.2.10:6093": "192.0.2.21", // anything else is masqueraded as ever
+		"192.0.2.10:6093": "192.0.2.21", // other traffic is still masqueraded
 	} {
 		echo(t, w.gateway, to)
 		if got := seenAs(t, w.pod, "", to); got != want {
-			t.Errorf("to %s: seen as %s, want %s", to, got, want)
+			t.Errorf("to %s: the source is %s, want %s", to, got, want)
 		}
 	}
 }
@@ -107,7 +107,7 @@ table inet leak {
 }`)
 		leaks := func() bool {
 			for _, to := range []string{"10.71.2.9", "fd00:71::9"} {
-				_, _ = w.pod.Try("ping", "-c1", "-W0.2", to) // whether it is answered does not matter
+				_, _ = w.pod.Try("ping", "-c1", "-W0.2", to) // a reply is not required
 			}
 			return strings.Count(w.gateway.Run(t, "nft", "list", "table", "inet", "leak"), "packets 0 bytes 0") < 2
 		}
@@ -132,12 +132,12 @@ table inet leak {
 		} {
 			stage.do()
 			if leaks() {
-				t.Fatalf("leaks %s", stage.name)
+				t.Fatalf("packets leak %s", stage.name)
 			}
 		}
 		must(t, w.kernel.Remove())
 		if !leaks() {
-			t.Error("nothing came by the default route even without us: this test sees nothing")
+			t.Error("no packet took the default route even without Strait: this test detects nothing")
 		}
 	})
 }
@@ -175,7 +175,7 @@ rule add pref 104 lookup 6091
 			} {
 				fields := strings.Fields(command)
 				for line := range strings.Lines(w.node.Run(t, fields[0], fields[1:]...)) {
-					if !strings.Contains(line, "fe80:") { // the kernel adds those when it pleases
+					if !strings.Contains(line, "fe80:") { // the kernel adds link-local addresses at any time
 						all += line
 					}
 				}
@@ -185,7 +185,7 @@ rule add pref 104 lookup 6091
 		before := everything()
 		w.apply(t, w.desired())
 		if everything() == before {
-			t.Fatal("nothing was set up")
+			t.Fatal("nothing was configured")
 		}
 		must(t, w.kernel.Remove())
 		if after := everything(); after != before {
@@ -215,6 +215,6 @@ func TestSupportMatchesTheKernel(t *testing.T) {
 		t.Errorf("Support() = %+v, want %+v", got, want)
 	}
 	if links := w.node.Run(t, "ip", "-br", "link"); strings.Contains(links, linkPrefix) {
-		t.Errorf("a link is left:\n%s", links)
+		t.Errorf("a link was left:\n%s", links)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strait.dev/strait/test/wait"
 )
 
-// way asks the node of a world.
+// way looks up a route on the node of a world.
 func (w *world) way(t *testing.T, to, from string) Way {
 	t.Helper()
 	var source netip.Addr
@@ -66,12 +66,12 @@ func TestFindWayReportsFaultsOfTheNode(t *testing.T) {
 		d.Routes[0].Gateway = ""
 		w.apply(t, d)
 		if way := w.way(t, "10.71.2.9", "10.0.1.5"); way.Refused == "" || !way.Blackhole || way.Range.String() != "10.71.0.0/16" {
-			t.Errorf("a range that no gateway serves: %+v", way)
+			t.Errorf("a CIDR that no gateway serves: %+v", way)
 		}
 		w.apply(t, w.desired())
 		w.node.Run(t, "nft", "flush", "chain", "inet", "strait", "keep")
 		if way := w.way(t, "10.71.2.9", "10.0.1.5"); way.Sources != SourcesDamaged || way.Overlay == nil {
-			t.Errorf("a table that somebody changed: %+v", way)
+			t.Errorf("a changed table: %+v", way)
 		}
 		w.node.Run(t, "ip", "rule", "del", "priority", "105")
 		if way := w.way(t, "10.71.2.9", "10.0.1.5"); way.Rule || way.Overlay != nil || !way.Range.IsValid() {

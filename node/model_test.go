@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// model is a kernel in memory, with the side effects that matter: what goes with a
-// link, an address or a MAC address. It refuses what a kernel refuses.
+// model is a kernel in memory, with the relevant side effects of removing a link, an
+// address or a MAC address. It rejects what a kernel rejects.
 type model struct{ State }
 
 func (m *model) at(name string) (*Link, error) {
@@ -21,7 +21,7 @@ func (m *model) at(name string) (*Link, error) {
 func (m *model) addLink(l Link) error {
 	for _, other := range m.Links {
 		if other.Name == l.Name {
-			return fmt.Errorf("link %s is there", l.Name)
+			return fmt.Errorf("link %s exists", l.Name)
 		}
 		if other.Encapsulation == Userspace || other.Encapsulation != l.Encapsulation || other.VNI != l.VNI || other.Port != l.Port {
 			continue
@@ -152,7 +152,8 @@ func (m *model) deleteRule(f family) error  { m.Rules[f] = false; return nil }
 func (m *model) setSources(s Sources) error { m.Sources = s.fingerprint(); return nil }
 func (m *model) deleteSources() error       { m.Sources = ""; return nil }
 
-// fenced reports whether packets to a prefix end on one of our links or nowhere.
+// fenced reports whether packets to a prefix either leave by a link of Strait or are
+// dropped.
 func (m *model) fenced(p netip.Prefix) bool {
 	return m.Rules[familyOf(p.Addr())] && slices.ContainsFunc(m.Routes, func(r KernelRoute) bool { return r.Prefix == p })
 }
@@ -184,7 +185,7 @@ func (m *model) clone() *model {
 	return &model{s}
 }
 
-// observe is the state as Kernel.Observe gives it.
+// observe returns the state as Kernel.Observe does.
 func (m *model) observe() State {
 	c := m.clone()
 	for i, l := range c.Links {

@@ -31,7 +31,7 @@ route add default via 192.168.7.1
 		}))
 		s := inspect(t, k, n)
 		if got, known := s.Out.Offloads["rx-gro"]; s.Out.Link != "out" || !known || got != on {
-			t.Errorf("GRO is %v on link out; the inspection says %+v", on, s.Out)
+			t.Errorf("GRO is %v on link out; the inspection is %+v", on, s.Out)
 		}
 		if !slices.Contains(s.Families, "ethtool") || s.Out6.Offloads != nil {
 			t.Errorf("families %q, offloads without a route %v", s.Families, s.Out6.Offloads)

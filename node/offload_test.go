@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// It takes no privilege to read what the kernel says over generic netlink.
+// Reading generic netlink needs no privilege.
 func TestAnInventoryHasFamiliesAndOffloads(t *testing.T) {
 	t.Parallel()
 	s, err := ReadInventory()
@@ -21,6 +21,6 @@ func TestAnInventoryHasFamiliesAndOffloads(t *testing.T) {
 	}
 	_, known := s.Links[lo].Offloads["rx-gro"]
 	if known != slices.Contains(s.Families, "ethtool") {
-		t.Errorf("the kernel's families are %q, and it tells of lo %v", s.Families, s.Links[lo].Offloads)
+		t.Errorf("the kernel's families are %q, and the offloads of lo are %v", s.Families, s.Links[lo].Offloads)
 	}
 }

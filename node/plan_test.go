@@ -21,7 +21,7 @@ func desiredB() Desired {
 	}
 }
 
-// The order of a plan is its whole point, so that the cases that matter are written out.
+// The order of a plan matters, so the relevant cases are written out.
 func TestPlanOrder(t *testing.T) {
 	t.Parallel()
 	none := func(*Desired) {}
@@ -42,7 +42,7 @@ func TestPlanOrder(t *testing.T) {
 			set route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
 			set route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100`},
 		{"nothing new", none, none, ""},
-		{"the gateway has another address", none, func(d *Desired) { d.Gateways[0].Underlay = netip.MustParseAddr("192.0.2.12") }, `
+		{"the gateway changes its address", none, func(d *Desired) { d.Gateways[0].Underlay = netip.MustParseAddr("192.0.2.12") }, `
 			add link strait-NEW geneve id 257 remote 192.0.2.12 dstport 6091 address 0a:58:0a:50:00:0b mtu 1420
 			set link strait-NEW rp_filter 2
 			add address 10.80.0.11/32 dev strait-NEW
@@ -51,7 +51,7 @@ func TestPlanOrder(t *testing.T) {
 			set route 10.71.0.0/16 via 10.80.0.1 dev strait-NEW src 10.80.0.11 mtu 1420 metric 100
 			set route 10.80.0.1/32 dev strait-NEW src 10.80.0.11 mtu 1420 metric 100
 			delete link strait-OLD`},
-		{"the gateway has another address, with VXLAN",
+		{"the gateway changes its address, with VXLAN",
 			func(d *Desired) { d.Gateways[0].Encapsulation = VXLAN },
 			func(d *Desired) {
 				d.Gateways[0].Encapsulation, d.Gateways[0].Underlay = VXLAN, netip.MustParseAddr("192.0.2.12")
@@ -69,7 +69,7 @@ func TestPlanOrder(t *testing.T) {
 			set link strait-OLD up
 			set route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
 			set route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100`},
-		{"the gateway has another address, in userspace",
+		{"the gateway changes its address, in userspace",
 			func(d *Desired) { d.Gateways[0].Encapsulation = Userspace },
 			func(d *Desired) {
 				d.Gateways[0].Encapsulation, d.Gateways[0].Underlay = Userspace, netip.MustParseAddr("192.0.2.12")
@@ -88,14 +88,14 @@ func TestPlanOrder(t *testing.T) {
 			delete route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
 			delete link strait-OLD
 			delete route blackhole 10.71.0.0/16 metric 10000`},
-		{"nothing is desired any more", none, func(d *Desired) { *d = Desired{Nothing: true} }, `
+		{"everything is to be removed", none, func(d *Desired) { *d = Desired{Nothing: true} }, `
 			delete route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
 			delete route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
 			delete link strait-OLD
 			delete route blackhole 10.71.0.0/16 metric 10000
 			delete IPv4 rule lookup 6091
 			delete nftables table strait`},
-		{"the node has another address", none, func(d *Desired) { d.Addresses = addrs("10.80.0.12") }, `
+		{"the node changes its address", none, func(d *Desired) { d.Addresses = addrs("10.80.0.12") }, `
 			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.12]
 			set link strait-OLD address 0a:58:0a:50:00:0c
 			add address 10.80.0.12/32 dev strait-OLD
@@ -140,8 +140,8 @@ func run(t *testing.T, m *model, operations []Operation) {
 	}
 }
 
-// From anything to anything: one plan gets there, and on the way no prefix that was
-// fenced is open, and every prefix is fenced before the first packet could leave.
+// From any state to any other: one plan reaches it, and no prefix that was fenced opens in
+// between, and every prefix is fenced before the first packet can leave.
 func TestT14_PlanArrivesFromAnywhereAndNeverLeaks(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -174,8 +174,8 @@ func TestT14_PlanArrivesFromAnywhereAndNeverLeaks(t *testing.T) {
 	}
 }
 
-// Between two good states, what was served stays served throughout: gateways move,
-// routes move between gateways, MTUs and encapsulations change.
+// Between two valid states, served prefixes stay served throughout: gateways move, routes
+// move between gateways, MTUs and encapsulations change.
 func TestPlanLosesNoPacketBetweenValidStates(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
@@ -183,7 +183,7 @@ func TestPlanLosesNoPacketBetweenValidStates(t *testing.T) {
 	for range 3000 {
 		m := &model{}
 		from, to := randomDesired(random), randomDesired(random)
-		to.Addresses = from.Addresses // with which the node's MAC address changes, which loses some
+		to.Addresses = from.Addresses // a new address changes the node's MAC address, which loses packets
 		if to.Validate() != nil {
 			continue
 		}
@@ -207,7 +207,7 @@ func TestPlanLosesNoPacketBetweenValidStates(t *testing.T) {
 		}
 	}
 	if checked < 1000 {
-		t.Errorf("only %d steps had something to lose", checked)
+		t.Errorf("only %d steps could lose packets", checked)
 	}
 }
 
@@ -239,7 +239,7 @@ func prefixes(ss ...string) (ps []netip.Prefix) {
 	return ps
 }
 
-// text is a line for each operation.
+// text returns one line per operation.
 func text(operations []Operation) string {
 	var s string
 	for _, o := range operations {

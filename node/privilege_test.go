@@ -8,18 +8,17 @@ import (
 	"testing"
 )
 
-// child is set in the process that TestNetAdminIsEnough starts, to the encapsulation to
-// use.
+// child is set to the encapsulation in the process that TestNetAdminIsEnough starts.
 const child = "STRAIT_NODE_TEST_CHILD"
 
-// All of it, in a process that has no other capability.
+// The complete cycle in a process that has no other capability.
 func TestNetAdminIsEnough(t *testing.T) {
 	if e := os.Getenv(child); e != "" {
 		withoutPrivileges(t, Encapsulation(e))
 		return
 	}
 	if _, err := exec.LookPath("setpriv"); err != nil {
-		t.Skip("left out: setpriv is not installed; run: apt-get install -y util-linux")
+		t.Skip("setpriv is not installed; run: apt-get install -y util-linux")
 	}
 	inEachWorld(t, func(t *testing.T, w *world) {
 		t.Log(w.node.Run(t, "env", child+"="+string(w.encapsulation), "setpriv", "--no-new-privs",
@@ -29,7 +28,7 @@ func TestNetAdminIsEnough(t *testing.T) {
 
 func withoutPrivileges(t *testing.T, e Encapsulation) {
 	if out, err := exec.Command("ping", "-c1", "127.0.0.1").CombinedOutput(); err == nil {
-		t.Fatalf("the process has CAP_NET_RAW, so that this test proves nothing:\n%s", out)
+		t.Fatalf("the process has CAP_NET_RAW, so this test proves nothing:\n%s", out)
 	}
 	k, err := Open()
 	must(t, err)

@@ -22,12 +22,12 @@ func TestOnlyExistingHostsAnswerProbes(t *testing.T) {
 		}
 		for _, to := range addrs("10.80.0.2", "fd00:80::2") {
 			if err := ask(t, p, to, probeAgain); err == nil {
-				t.Errorf("nobody has %s, and it answered", to)
+				t.Errorf("%s is not assigned, but it answered", to)
 			}
 		}
 		w.gateway.IP(t, "link set overlay down")
 		if err := ask(t, p, netip.MustParseAddr("10.80.0.1"), probeAgain); err == nil {
-			t.Error("the gateway answers, though its end of the overlay is down")
+			t.Error("the gateway answers although its end of the overlay is down")
 		}
 	})
 }

@@ -7,11 +7,12 @@ import (
 	"slices"
 )
 
-// randomDesired is valid, and of a world so small that two of them have much in common.
+// randomDesired returns a valid state from a set so small that two states have much in
+// common.
 func randomDesired(r *rand.Rand) Desired {
 	d := Desired{Pods: prefixes("10.0.0.0/16")[:r.IntN(2)]}
 	d.Addresses = [][]netip.Addr{addrs("10.80.0.11"), addrs("10.80.0.12", "fd00:80::12"), addrs("fd00:80::11")}[r.IntN(3)]
-	geneve := []Encapsulation{Geneve, Userspace}[r.IntN(2)] // never both: they need one port
+	geneve := []Encapsulation{Geneve, Userspace}[r.IntN(2)] // never both: they need the same port
 	for i := range r.IntN(4) {
 		d.Gateways = append(d.Gateways, Gateway{
 			Name:          fmt.Sprint("gateway-", i),
@@ -36,7 +37,7 @@ func randomDesired(r *rand.Rand) Desired {
 	return d
 }
 
-// damage is what others may have done to a kernel.
+// damage changes a kernel as other programs might.
 func damage(r *rand.Rand, m *model) {
 	for range r.IntN(4) {
 		if len(m.Links) > 0 {
@@ -61,13 +62,13 @@ func damage(r *rand.Rand, m *model) {
 			case 7:
 				l.Addresses = append(slices.Clone(l.Addresses), netip.MustParseAddr("10.80.9.9"))
 			case 9:
-				l.VNI += 1000 // and one like ours, with our routes
+				l.VNI += 1000 // and a link like Strait's, with Strait's routes
 			case 10:
-				if l.Encapsulation == Userspace { // the process was another one
+				if l.Encapsulation == Userspace { // served by another process
 					l.VNI, l.Port, l.Underlay = 0, 0, netip.Addr{}
 				}
 			case 8:
-				*l = Link{Name: l.Name, Up: true, MTU: 1500} // somebody made a dummy of that name
+				*l = Link{Name: l.Name, Up: true, MTU: 1500} // replaced by a dummy of that name
 				m.Routes = slices.DeleteFunc(m.Routes, func(r KernelRoute) bool { return r.Link == l.Name })
 			}
 		}

@@ -11,7 +11,7 @@ func TestTenRepairsAMinuteNeverWait(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for range 100 {
 		if wait := f.wait(now); wait > 0 {
-			t.Fatalf("a repair has to wait %v", wait)
+			t.Fatalf("a repair must wait %v", wait)
 		}
 		f.repaired(now)
 		now = now.Add(time.Minute / 10)
@@ -33,6 +33,6 @@ func TestContinuousRepairsAreOnePerInterval(t *testing.T) {
 		t.Errorf("%d repairs in a minute, want %d", repairs, want)
 	}
 	if wait := f.wait(start.Add(time.Hour)); wait > 0 {
-		t.Errorf("after an hour of peace a repair waits %v", wait)
+		t.Errorf("after an hour without repairs a repair waits %v", wait)
 	}
 }

@@ -27,6 +27,6 @@ route add 10.0.2.0/24 via 192.0.2.22`)
 		}
 	}
 	if from, err := k.SourceTo(netip.MustParseAddr("203.0.113.1")); err == nil {
-		t.Errorf("where no route leads, frames come from %v", from)
+		t.Errorf("without a route, frames have source %v", from)
 	}
 }

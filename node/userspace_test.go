@@ -22,7 +22,7 @@ func TestF9_ADeletedTAPDeviceComesBack(t *testing.T) {
 	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
 }
 
-// A device that somebody put in the place of ours is replaced, however much alike it looks.
+// A device that replaced Strait's is replaced in turn, however similar it is.
 func TestADeviceLikeOursIsReplaced(t *testing.T) {
 	for _, other := range []string{
 		"link add LINK type veth peer name other",
@@ -42,8 +42,8 @@ func TestADeviceLikeOursIsReplaced(t *testing.T) {
 	}
 }
 
-// The device stays, with its routes, while no process serves it: what is sent meanwhile is
-// lost and goes nowhere else.
+// The device stays, with its routes, while no process serves it: packets sent meanwhile are
+// lost and take no other route.
 func TestF3_ARestartKeepsTheTAPDevice(t *testing.T) {
 	w := userspaceWorld(t)
 	w.apply(t, w.desired())
@@ -53,13 +53,13 @@ func TestF3_ARestartKeepsTheTAPDevice(t *testing.T) {
 
 	w.kernel.Close()
 	if device := w.node.Run(t, "ip", "-d", "link", "show", name); !strings.Contains(device, "user root") {
-		t.Errorf("anybody may serve the device:\n%s", device)
+		t.Errorf("any user may serve the device:\n%s", device)
 	}
 	if out, err := w.pod.Try("ping", "-c1", "-W0.3", "10.71.2.9"); err == nil {
-		t.Errorf("answered while nobody serves the device:\n%s", out)
+		t.Errorf("answered while no process serves the device:\n%s", out)
 	}
 	if routes := w.node.Run(t, "ip", "route", "show", "table", "6091"); !strings.Contains(routes, "10.71.0.0/16 via 10.80.0.1 dev "+name) {
-		t.Errorf("the route is gone:\n%s", routes)
+		t.Errorf("the route is missing:\n%s", routes)
 	}
 
 	w.kernel = openIn(t, w.node)
@@ -67,7 +67,7 @@ func TestF3_ARestartKeepsTheTAPDevice(t *testing.T) {
 	must(t, err)
 	plan := Plan(w.desired(), observed)
 	if len(plan) != 1 || !isServe(plan[0]) {
-		t.Errorf("the next process does:\n%s", text(plan))
+		t.Errorf("the next process runs:\n%s", text(plan))
 	}
 	w.apply(t, w.desired())
 	w.answers(t)
@@ -91,8 +91,8 @@ func TestTwoProcessesDoNotServeOneDevice(t *testing.T) {
 	w.answers(t)
 }
 
-// answers waits until the other cluster does: when a device is served again, the kernel
-// sends nothing for a moment.
+// answers waits until the other cluster answers: the kernel sends nothing for a moment
+// after a device is served again.
 func (w *world) answers(t *testing.T) {
 	t.Helper()
 	wait.Until(t, "10.71.2.9 answers a ping", func() bool {
@@ -113,8 +113,8 @@ func TestPacketsOfAnySizeFitTheMTU(t *testing.T) {
 	w.transfer(t, "[fd00:71::9]:7001", 4<<20)
 }
 
-// transfer sends bytes over TCP from the pod to the gateway, whose segments and checksums
-// the node's kernel would leave to a device that can do them.
+// transfer sends bytes over TCP from the pod to the gateway; the node's kernel could leave
+// segmentation and checksums to a capable device.
 func (w *world) transfer(t *testing.T, to string, bytes int) {
 	t.Helper()
 	var listener net.Listener
@@ -134,7 +134,7 @@ func (w *world) transfer(t *testing.T, to string, bytes int) {
 					break
 				}
 			}
-			_ = conn.Close() // all is read
+			_ = conn.Close() // everything was read
 		}
 		received <- total
 	}()
@@ -147,24 +147,24 @@ func (w *world) transfer(t *testing.T, to string, bytes int) {
 	must(t, err)
 	must(t, conn.Close())
 	if n := <-received; n != bytes {
-		t.Errorf("%d bytes of %d came to %s", n, bytes, to)
+		t.Errorf("%d of %d bytes arrived at %s", n, bytes, to)
 	}
-	_ = listener.Close() // nobody waits any more
+	_ = listener.Close() // no accept is pending
 }
 
 func TestFramesOfUnknownSourcesAreDroppedAndCounted(t *testing.T) {
 	w := userspaceWorld(t)
 	d := w.desired()
-	d.Gateways[0].VNI++ // the gateway's frames have another one
+	d.Gateways[0].VNI++ // the gateway's frames use another VNI
 	w.apply(t, d)
 	if _, err := w.gateway.Try("ping", "-c1", "-W0.3", "10.80.0.11"); err == nil {
-		t.Error("frames with another VNI are taken")
+		t.Error("frames with another VNI are accepted")
 	}
 	d = w.desired()
 	d.Gateways[0].Underlay = netip.MustParseAddr("192.0.2.12")
 	w.apply(t, d)
 	if _, err := w.gateway.Try("ping", "-c1", "-W0.3", "10.80.0.11"); err == nil {
-		t.Error("frames from another address are taken")
+		t.Error("frames from another address are accepted")
 	}
 	dropped := w.kernel.Dropped()
 	if dropped["wrong_vni"] == 0 || dropped["unknown_source"] == 0 {

@@ -22,11 +22,11 @@ import (
 //	10.0.1.5   10.0.1.1  192.0.2.21   192.0.2.10, the other one 192.0.2.12
 //	                10.80.0.11 ═══ 10.80.0.1    10.71.2.9: what the other cluster has
 //
-// IPv6 is the same picture. The other gateway is the same one after it has moved: it
-// has all addresses but that of the underlay. The node's default route leads to the
-// gateway's machine as well, so that what leaks would be seen there. The gateways' ends
-// of the overlay are of the same kind as the node's: of the kernel, Geneve or, where it has
-// none, VXLAN; or TAP devices that the test serves.
+// IPv6 has the same topology. The other gateway is the same one after it has moved: it has
+// all addresses except the underlay address. The node's default route leads to the
+// gateway's machine as well, so leaked packets are visible there. The gateways' ends of the
+// overlay are of the same type as the node's: the kernel's Geneve or, if it has none,
+// VXLAN; or TAP devices that the test serves.
 type world struct {
 	pod, node, gateway, moved *netns.Namespace
 	kernel                    *Kernel
@@ -36,14 +36,14 @@ type world struct {
 
 const worldVNI = 257
 
-// inEachWorld runs a test with the kernel's encapsulation and with ours.
+// inEachWorld runs a test with the kernel's encapsulation and with Geneve in user space.
 func inEachWorld(t *testing.T, test func(*testing.T, *world)) {
 	t.Run("kernel", func(t *testing.T) { test(t, newWorld(t, Support{})) })
 	t.Run("userspace", func(t *testing.T) { test(t, userspaceWorld(t)) })
 }
 
-// newWorld makes one with what there is, which is as given, or if nothing is given, what
-// the kernel has.
+// newWorld creates a world with the encapsulations in has, or, if has is zero, with those
+// of the kernel.
 func newWorld(t *testing.T, has Support) *world {
 	t.Helper()
 	w := &world{pod: netns.New(t), node: netns.New(t), gateway: netns.New(t), moved: netns.New(t)}
@@ -134,7 +134,7 @@ route add fd00:10:0:1::/64 via fd00:80::11 dev overlay onlink
 	}
 }
 
-// serveIn carries the frames of a TAP device in a namespace until the test ends.
+// serveIn serves a TAP device in a namespace until the test ends.
 func serveIn(t *testing.T, n *netns.Namespace, device string, way userspace.Way) {
 	t.Helper()
 	e := userspace.New(Userspace.port())
@@ -148,7 +148,7 @@ func serveIn(t *testing.T, n *netns.Namespace, device string, way userspace.Way)
 	}))
 }
 
-// desired is what the node of the picture needs.
+// desired is the desired state of the node in the picture.
 func (w *world) desired() Desired {
 	return Desired{
 		Addresses: addrs("10.80.0.11", "fd00:80::11"),
@@ -164,8 +164,8 @@ func (w *world) desired() Desired {
 	}
 }
 
-// keep runs Keep in the namespace until the test ends, and returns where to say what is
-// desired and where the reports come.
+// keep runs Keep in the namespace until the test ends, and returns the channels for desired
+// states and reports.
 func (w *world) keep(t *testing.T) (chan<- Desired, <-chan Report) {
 	t.Helper()
 	w.kept = true
@@ -185,7 +185,7 @@ func (w *world) keep(t *testing.T) (chan<- Desired, <-chan Report) {
 	return desired, reports
 }
 
-// apply brings the node's kernel to what is desired.
+// apply brings the node's kernel to the desired state.
 func (w *world) apply(t *testing.T, d Desired) {
 	t.Helper()
 	must(t, d.Validate())
@@ -194,7 +194,7 @@ func (w *world) apply(t *testing.T, d Desired) {
 	w.check(t, d)
 }
 
-// check holds that nothing is left to do.
+// check fails if operations are left to do.
 func (w *world) check(t *testing.T, d Desired) {
 	t.Helper()
 	observed, err := w.kernel.Observe()
@@ -204,14 +204,15 @@ func (w *world) check(t *testing.T, d Desired) {
 		left = slices.DeleteFunc(left, isServe)
 	}
 	if len(left) > 0 {
-		t.Errorf("left to do:\n%s\nobserved: %+v", text(left), observed)
+		t.Errorf("operations left:\n%s\nobserved: %+v", text(left), observed)
 	}
 }
 
-// isServe is for what only the process knows that serves: whether a TAP device is.
+// isServe matches operations whose effect only this process can observe: serving a TAP
+// device.
 func isServe(o Operation) bool { return strings.HasPrefix(o.String(), "serve link") }
 
-// openIn opens a namespace's kernel.
+// openIn opens the kernel in a namespace.
 func openIn(t *testing.T, n *netns.Namespace) *Kernel {
 	t.Helper()
 	var k *Kernel
@@ -223,7 +224,7 @@ func openIn(t *testing.T, n *netns.Namespace) *Kernel {
 	return k
 }
 
-// writeSysctl sets a value below /proc/sys/net of the calling thread's namespace.
+// writeSysctl writes a value below /proc/sys/net of the calling thread's namespace.
 func writeSysctl(key, value string) error {
 	return os.WriteFile("/proc/sys/net/"+key, []byte(value), 0)
 }

@@ -1,7 +1,7 @@
-// Package measure holds the instruments of the benchmarks: what an operation
-// costs (PerOp), when a packet is due (Pace), how late responses come (Latencies),
-// how much a path carries (Search), and what it costs this process (Usage).
+// Package measure holds the instruments of the benchmarks: the cost of an operation
+// (PerOp), when a packet is due (Pace), latencies (Latencies), the highest rate of a path
+// (Search), and the resource use of this process (Usage).
 //
-// They compute from moments and counts that they are given; only Clock and Usage
-// ask the machine. So each is tested with made-up figures whose response is known.
+// They compute from times and counts passed to them; only Clock and Usage query the
+// machine. So each is tested with invented inputs whose result is known.
 package measure

@@ -73,7 +73,7 @@ func TestLatencyCountsFromWhenTheRequestWasDue(t *testing.T) {
 	}
 }
 
-// about allows for the histogram's 3 digits and for the size of a step.
+// about allows for the histogram's 3 digits and for the step size.
 func about(t *testing.T, name string, got, want time.Duration) {
 	t.Helper()
 	if math.Abs(float64(got-want)) > 0.015*float64(want) {
@@ -84,7 +84,7 @@ func about(t *testing.T, name string, got, want time.Duration) {
 func TestNoAnswerIsAnError(t *testing.T) {
 	t.Parallel()
 	if m, err := NewLatencies().Metrics(); err == nil {
-		t.Errorf("metrics of nothing: %v", m)
+		t.Errorf("metrics of an empty collection: %v", m)
 	}
 }
 
@@ -92,13 +92,13 @@ func TestAnswersBeyondTheScaleAreKept(t *testing.T) {
 	t.Parallel()
 	l := NewLatencies()
 	l.Record(0, time.Hour)
-	l.Record(time.Second, 0) // clocks of one machine do not do that; a test's may
+	l.Record(time.Second, 0) // impossible with one machine's clock, but not in a test
 	if l.Count() != 2 {
 		t.Errorf("%d responses", l.Count())
 	}
 }
 
-// path carries so many packets per second and loses the rest.
+// path carries capacity packets per second and loses the rest.
 func path(capacity float64, trials *int) func(rate float64) (Trial, error) {
 	return func(rate float64) (Trial, error) {
 		*trials++
@@ -166,7 +166,7 @@ func TestAPassAboveAFailureDoesNotCount(t *testing.T) {
 	for _, step := range []struct{ rate, loss, passed, failed float64 }{
 		{100, 0, 100, math.Inf(1)},
 		{200, 0, 200, math.Inf(1)},
-		{150, 0.1, 100, 150}, // luck at 200; 100 still counts
+		{150, 0.1, 100, 150}, // 200 passed by chance; 100 still counts
 		{120, 0, 120, 150},
 		{400, 0, 120, 150},
 		{90, 0.1, 0, 90},
@@ -184,7 +184,7 @@ func TestSearchEndsWithTheTrialsError(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := Search([]float64{NDR}, Limits{}, nil); err == nil {
-		t.Error("searched without limits")
+		t.Error("Search accepted missing limits")
 	}
 }
 
@@ -194,7 +194,7 @@ func TestASenderThatCannotKeepUpHasNotOfferedTheRate(t *testing.T) {
 		t.Errorf("loss is %v", got)
 	}
 	if got := (Trial{}).Loss(); got != 1 {
-		t.Errorf("loss of nothing is %v", got)
+		t.Errorf("loss of an empty trial is %v", got)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestUsageIsADifference(t *testing.T) {
 	t.Parallel()
 	u := Usage{3 * time.Second}.Since(Usage{time.Second})
 	if got := u.PerGB(500e6); got != 4 {
-		t.Errorf("2 s for half a GB are %v s per GB", got)
+		t.Errorf("2 s for 0.5 GB are %v s per GB", got)
 	}
 	before, err := UsageNow()
 	if err != nil || before.CPU <= 0 {
@@ -216,7 +216,7 @@ func TestResidentMemoryIsRead(t *testing.T) {
 		t.Errorf("%d, %v", got, err)
 	}
 	if _, err := residentPages(nil, 4096); err == nil {
-		t.Error("read nothing")
+		t.Error("invalid input was accepted")
 	}
 	if got, err := Resident(); err != nil || got == 0 {
 		t.Errorf("this process has %d, %v", got, err)

@@ -3,25 +3,25 @@ package measure
 import "time"
 
 const (
-	// burst is how many packets go out between two looks at the clock.
+	// burst is the number of packets between two readings of the clock.
 	burst = 64
-	// nap is the shortest sleep: waking costs some µs, and a receive queue of
-	// 208 KiB holds what comes in 200 µs at 1 Mpps.
+	// nap is the shortest sleep: a wake-up costs a few µs, and a receive queue of 208 KiB
+	// holds 200 µs of packets at 1 Mpps.
 	nap = 200 * time.Microsecond
-	// overtime is the part of its time that a sender may be late in the end: what
-	// it has sent then was sent at a rate that is as little too low.
-	overtime = 50 // a fiftieth
+	// overtime is the fraction of the duration by which a sender may finish late: the
+	// packets that it sends then lower the rate by no more than that.
+	overtime = 50 // one fiftieth
 )
 
-// Pacer is a clock to pace by.
+// Pacer is a clock for pacing.
 type Pacer interface {
 	Now() time.Duration
 	SleepUntil(time.Duration)
 }
 
-// Offer sends packets at a pace from its start until end. send sends n packets at
-// once and returns how many were taken. What is late is sent at once; what is not
-// sent soon after the end never is, and is missing in what was sent.
+// Offer sends packets at a pace from its start until end. send sends n packets at once and
+// returns how many the kernel accepted. Late packets are sent at once; packets that cannot
+// be sent soon after the end are missing in sent.
 func Offer(clock Pacer, p Pace, end time.Duration, send func(n int) int) (wanted, sent int) {
 	wanted = int((end - p.Start).Seconds() * p.Rate)
 	deadline := end + (end-p.Start)/overtime

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// virtual is a clock that only sleeping and sending advance.
+// virtual is a clock that advances only by sleeping and sending.
 type virtual struct{ now time.Duration }
 
 func (v *virtual) Now() time.Duration         { return v.now }
@@ -13,7 +13,7 @@ func (v *virtual) SleepUntil(t time.Duration) { v.now = max(v.now, t) }
 
 func TestASenderKeepsItsRate(t *testing.T) {
 	t.Parallel()
-	const price = time.Microsecond // of sending one packet: 1 Mpps at most
+	const price = time.Microsecond // of sending one packet: at most 1 Mpps
 	for _, c := range []struct {
 		rate                float64
 		wanted, least, most int
@@ -21,7 +21,7 @@ func TestASenderKeepsItsRate(t *testing.T) {
 		{1, 10, 10, 10},
 		{1000, 10_000, 10_000, 10_000},
 		{123_456, 1_234_560, 1_234_560, 1_234_560},
-		{2e6, 20_000_000, 10_199_900, 10_200_064}, // cannot, with a fiftieth of overtime
+		{2e6, 20_000_000, 10_199_900, 10_200_064}, // too fast, sent with a fiftieth of overtime
 	} {
 		clock := &virtual{now: time.Second}
 		start := clock.now

@@ -5,7 +5,7 @@ import "time"
 // warmup is how often an operation runs before it is timed.
 const warmup = 64
 
-// PerOp times an operation for about as long as budget and returns nanoseconds per
+// PerOp times an operation for about the duration of budget and returns nanoseconds per
 // operation. op runs it n times in a row. now is a monotonic clock.
 func PerOp(budget time.Duration, now func() time.Duration, op func(n int)) float64 {
 	op(warmup)
@@ -21,8 +21,8 @@ func PerOp(budget time.Duration, now func() time.Duration, op func(n int)) float
 	}
 }
 
-// next is how many operations fill the budget, judged by n that took so long: a
-// little more, and never many times more on the word of a short measurement.
+// next returns the number of operations that fill the budget, estimated from n that took
+// the given time: slightly more, but never many times more after a short measurement.
 func next(n int, took, budget time.Duration) int {
 	const most = 100
 	if took <= 0 {

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// The goals of a loss search, as parts of the packets offered.
+// The goals of a loss search, as fractions of the offered packets.
 const (
 	NDR = 0.0   // no drop rate, RFC 2544 section 26.1
 	PDR = 0.005 // partial drop rate
 )
 
-// Trial is what one offer of packets came to.
+// Trial is the result of one offered load.
 type Trial struct {
-	Rate     float64 // packets per second that were to be offered
-	Wanted   int     // packets that were to be sent at that rate
-	Sent     int     // packets that the sender's kernel took
-	Received int     // of them
+	Rate     float64 // offered packets per second
+	Wanted   int     // packets to be sent at that rate
+	Sent     int     // packets that the sender's kernel accepted
+	Received int     // of the sent packets
 }
 
-// Loss is the part of the packets wanted that did not arrive: a path, or a sender,
+// Loss returns the fraction of the wanted packets that did not arrive: a path, or a sender,
 // that cannot keep up has not carried the rate.
 func (t Trial) Loss() float64 {
 	if t.Wanted <= 0 {
@@ -29,23 +29,22 @@ func (t Trial) Loss() float64 {
 	return max(0, float64(t.Wanted-t.Received)/float64(t.Wanted))
 }
 
-// Limits of a search.
+// Limits bound a search.
 type Limits struct {
 	Start      float64 // packets per second of the first trial
-	Resolution float64 // end when a goal is known to this part of its rate, for instance 0.05
-	Trials     int     // end after so many, whatever is known
-	// Attempts is how often a rate may lose more than the strictest goal allows: the
-	// best trial counts. A machine that is busy for a moment would otherwise fail a
-	// rate for good. 0 = once.
+	Resolution float64 // end when a goal is known to this fraction of its rate, for instance 0.05
+	Trials     int     // end after this many
+	// Attempts is how often a rate is tried that loses more than the strictest goal allows:
+	// the best trial counts. Otherwise a machine that is busy for a moment would fail a
+	// rate for the whole search. 0 = once.
 	Attempts int
 }
 
-// Search finds the highest rates that a path carries with a loss of at most each
-// goal, of which there is one at least. It doubles or halves until it has a rate
-// that passes and one that fails, and then bisects between them on a logarithmic
-// scale; every trial counts for every goal. A rate that passes above one that
-// failed does not count: the path has to carry everything below, too. 0 = not one
-// trial passed.
+// Search finds the highest rates that a path carries with a loss of at most each goal;
+// there must be at least one goal. It doubles or halves until one rate passes and one
+// fails, and then bisects between them on a logarithmic scale; every trial counts for every
+// goal. A rate that passes above one that failed does not count: the path must carry every
+// lower rate, too. 0 = no trial passed.
 func Search(goals []float64, l Limits, trial func(rate float64) (Trial, error)) ([]float64, error) {
 	if l.Start <= 0 || l.Resolution <= 0 || l.Trials <= 0 {
 		return nil, fmt.Errorf("a search needs a start, a resolution and a number of trials, not %+v", l)
@@ -80,7 +79,7 @@ func Search(goals []float64, l Limits, trial func(rate float64) (Trial, error)) 
 	return found, nil
 }
 
-// bracket is what is known about one goal.
+// bracket is the state of the search for one goal.
 type bracket struct {
 	goal           float64
 	passed, failed float64   // highest rate that passed below the lowest that failed
@@ -101,13 +100,13 @@ func (b *bracket) learn(rate, loss float64) {
 	}
 }
 
-// known reports whether the goal's rate is known well enough.
+// known reports whether the goal's rate is known with the required resolution.
 func (b *bracket) known(resolution float64) bool {
 	return b.passed > 0 && b.failed <= b.passed*(1+resolution)
 }
 
-// nextRate is what the first goal that is not known needs. ok is false when all
-// are known.
+// nextRate returns the rate to try next for the first goal that is not known. ok is false
+// if all are known.
 func nextRate(brackets []bracket, l Limits) (rate float64, ok bool) {
 	for _, b := range brackets {
 		switch {

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ThreadTime is the CPU time that the calling thread has used so far, kernel work
-// on its behalf included, to the nanosecond: for spans too short for Usage. Lock the
-// goroutine to its thread around two calls.
+// ThreadTime returns the CPU time of the calling thread, including kernel work on its
+// behalf, with a resolution of nanoseconds: for spans too short for Usage. The goroutine
+// must be locked to its thread between two calls.
 func ThreadTime() (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		return 0, fmt.Errorf("ask the kernel for the CPU time of this thread: %w", err)
+		return 0, fmt.Errorf("read the CPU time of this thread: %w", err)
 	}
 	return time.Duration(t.Nano()), nil
 }

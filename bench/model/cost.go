@@ -9,26 +9,26 @@ import (
 // Stage is one step of a packet through a gateway.
 type Stage struct {
 	Name   string  `json:"name"`
-	Serial bool    `json:"serial"` // one goroutine of each link: never faster than one core
+	Serial bool    `json:"serial"` // one goroutine per link: at most one core
 	CPU    float64 `json:"cpu"`    // ns per packet
 	share  float64 // of the hand-offs
 }
 
-// What part of the hand-offs falls on the stage that a packet begins a side with, and
-// on the one that it ends with; doc.go says why.
+// The fractions of the hand-offs that belong to the first and the last stage of a side;
+// doc.go explains them.
 const (
 	firstShare = 1. / 3
 	lastShare  = 1. / 6
 )
 
-// Side is one gateway's pass: from nodes to the tunnel, or the other way.
+// Side is one gateway's direction: from nodes to the tunnel, or back.
 type Side struct {
 	Name   string   `json:"name"`
-	Stages [3]Stage `json:"stages"` // in the order of the packet's journey
+	Stages [3]Stage `json:"stages"` // in the order of a packet's path
 	CPU    float64  `json:"cpu"`    // ns per packet, of all stages
 }
 
-// Cost is what a load takes of the CPU.
+// Cost is the CPU time of a load.
 type Cost struct {
 	Load     string  `json:"load"` // "64", "imix", "1400"
 	Mode     string  `json:"mode"`
@@ -39,7 +39,7 @@ type Cost struct {
 	load     load
 }
 
-// costOf reads the cost of a load out of a run.
+// costOf computes the cost of a load from a run.
 func costOf(f *figures, l load, mode string) (Cost, error) {
 	test := "throughput/size=" + l.name
 	c := Cost{
@@ -63,13 +63,13 @@ func costOf(f *figures, l load, mode string) (Cost, error) {
 		}},
 	}
 	if f.missing != nil {
-		return c, nil // reported for all loads at once
+		return c, nil // reported for all loads together
 	}
 	return c, c.addHandOffs(generator)
 }
 
-// addHandOffs gives the stages their shares of what the parts do not explain, and adds
-// up.
+// addHandOffs adds to the stages their shares of the cost that the parts do not explain,
+// and sums up.
 func (c *Cost) addHandOffs(generator float64) error {
 	parts := 0.0
 	for i := range c.Sides {
@@ -79,7 +79,7 @@ func (c *Cost) addHandOffs(generator float64) error {
 	}
 	c.HandOffs = c.Whole - generator - parts
 	if c.HandOffs < 0 {
-		return fmt.Errorf("size=%s, mode %s: two gateways took %.0f ns of CPU per packet, and their parts measured one by one %.0f: the machine was busy with something else; measure again: %s",
+		return fmt.Errorf("size=%s, mode %s: two gateways took %.0f ns of CPU time per packet, but the sum of their parts is %.0f: the machine was busy with other work; measure again: %s",
 			c.Load, c.Mode, c.Whole-generator, parts, command)
 	}
 	for i := range c.Sides {
@@ -93,7 +93,7 @@ func (c *Cost) addHandOffs(generator float64) error {
 	return nil
 }
 
-// slowest is the stage that bounds one link.
+// slowest returns the stage that limits one link.
 func (c *Cost) slowest() Stage {
 	var serial []Stage
 	for _, side := range c.Sides {
@@ -106,7 +106,7 @@ func (c *Cost) slowest() Stage {
 	return slices.MaxFunc(serial, func(a, b Stage) int { return cmp.Compare(a.CPU, b.CPU) })
 }
 
-// dearer is the side that takes more of the CPU.
+// dearer returns the side that takes more CPU time.
 func (c *Cost) dearer() Side {
 	return slices.MaxFunc(c.Sides[:], func(a, b Side) int { return cmp.Compare(a.CPU, b.CPU) })
 }

@@ -6,12 +6,12 @@ import (
 	"strait.dev/strait/bench/result"
 )
 
-// command makes a run that the model can read.
+// command produces a run that the model can read.
 const command = "strait bench --run '^(packet|socket|throughput)/' -o json --out RUN.json"
 
 const cpuUnit = "CPU-ns/pkt"
 
-// figures are the medians of a run, and what was looked for in vain.
+// figures are the medians of a run, and the missing figures.
 type figures struct {
 	medians map[result.Key]float64
 	missing []result.Key
@@ -25,7 +25,7 @@ func figuresOf(r *result.Run) *figures {
 	return f
 }
 
-// get is the median of a figure. All that the model needs is more than 0.
+// get returns the median of a figure. The model needs values greater than 0 only.
 func (f *figures) get(test, mode, subject, unit string) float64 {
 	k := result.Key{Test: test, Mode: mode, Subject: subject, Unit: unit}
 	v := f.medians[k]
@@ -35,19 +35,19 @@ func (f *figures) get(test, mode, subject, unit string) float64 {
 	return v
 }
 
-// packet is what a step takes for the packets of a load, ns: with the size it grows
-// in a straight line between the two sizes measured.
+// packet returns the time of a step for the packets of a load in ns: it grows linearly with
+// the size between the two measured sizes.
 func (f *figures) packet(l load, subject string) float64 {
 	at := func(size int) float64 { return f.get(fmt.Sprintf("packet/size=%d", size), "", subject, "ns/op") }
 	low, high := at(smallest), at(largest)
 	return low + (high-low)*(l.bytes()-smallest)/(largest-smallest)
 }
 
-// complete is an error if something was looked for in vain.
+// complete returns an error if figures are missing.
 func (f *figures) complete() error {
 	if f.missing == nil {
 		return nil
 	}
 	k := f.missing[0]
-	return fmt.Errorf("the run has no %s of %s, and lacks %d figures in all: measure what the model needs with: %s", k.Unit, k, len(f.missing), command)
+	return fmt.Errorf("the run has no %s of %s, and lacks %d figures in total: measure them with: %s", k.Unit, k, len(f.missing), command)
 }

@@ -2,13 +2,13 @@ package model
 
 import "strait.dev/strait/bench/measure"
 
-// load is packets of some sizes, as the ladder's tests name them.
+// load is packets of certain sizes, as in the ladder's tests.
 type load struct {
 	name  string // in the names of tests, "size=64"
 	sizes []int  // bytes of IP packet
 }
 
-// The sizes that the ladder measures single packets with, bytes.
+// The packet sizes of the ladder's single-packet tests, in bytes.
 const (
 	smallest = 64
 	largest  = 1400
@@ -20,7 +20,7 @@ var loads = []load{
 	{"1400", []int{largest}},
 }
 
-// The modes of the ladder: what nodes' sockets do.
+// The modes of the ladder: offloads of the nodes' sockets.
 const (
 	nogro = "nogro"
 	wire  = "wire"
@@ -28,7 +28,7 @@ const (
 
 var modes = []string{nogro, wire}
 
-// mean is the mean of something about the sizes.
+// mean returns the mean of a function of the size.
 func (l load) mean(of func(size int) float64) (m float64) {
 	for _, size := range l.sizes {
 		m += of(size) / float64(len(l.sizes))
@@ -36,19 +36,19 @@ func (l load) mean(of func(size int) float64) (m float64) {
 	return m
 }
 
-// bytes is the mean size of a packet.
+// bytes returns the mean packet size.
 func (l load) bytes() float64 { return l.mean(func(size int) float64 { return float64(size) }) }
 
-// What a packet takes of an Ethernet line besides its own bytes, as WireGuard sends
-// it over IPv4: header and tag (32), UDP (8), IPv4 (20), Ethernet's header, checksum,
-// preamble and gap (14 + 4 + 8 + 12). It is padded to 16 bytes. Frames from nodes are
-// 10 bytes shorter at least.
+// The bytes on an Ethernet line in addition to those of the packet, as WireGuard sends it
+// over IPv4: header and tag (32), UDP (8), IPv4 (20), Ethernet's header, checksum, preamble
+// and gap (14 + 4 + 8 + 12). It is padded to 16 bytes. Frames from nodes are at least 10
+// bytes shorter.
 const (
 	lineOverhead = 32 + 8 + 20 + 14 + 4 + 8 + 12
 	paddedTo     = 16
 )
 
-// lineBits are the bits of Ethernet that a packet takes.
+// lineBits returns the bits on an Ethernet line per packet.
 func (l load) lineBits() float64 {
 	return 8 * l.mean(func(size int) float64 {
 		return float64((size+paddedTo-1)/paddedTo*paddedTo + lineOverhead)

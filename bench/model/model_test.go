@@ -11,13 +11,13 @@ import (
 	"strait.dev/strait/bench/result"
 )
 
-// made is a run whose figures are known: with the defaults every stage but the
-// overlay's two takes 100 ns, the reader 300, the writer 200, the generator 100, and
-// the hand-offs 300, on two cores of which it reached 0.8.
+// made is a run with known figures: by default every stage except the overlay's two takes
+// 100 ns, the reader 300, the writer 200, the generator 100, and the hand-offs 300, on two
+// cores with an efficiency of 0.8.
 type made struct {
 	receive, send float64            // ns, at nodes' sockets
 	whole         float64            // ns
-	measured      map[string]float64 // packets per second by mode, where not 0.8 of two cores
+	measured      map[string]float64 // packets per second by mode, unless 0.8 of two cores
 	without       string             // samples of this test are left out
 	cores         int
 }
@@ -41,8 +41,8 @@ func (m made) run(t *testing.T) *result.Run {
 		}
 	}
 	for _, l := range loads {
-		// Between gateways a send takes 100 ns and a receive 90, and 10 the copy. They
-		// are what nodes' sockets take in mode wire too.
+		// Between gateways a send takes 100 ns, a receive 90 and the copy 10. Nodes'
+		// sockets take the same in mode wire.
 		add("socket/size="+l.name, nogro, "receive", map[string]float64{cpuUnit: m.receive})
 		add("socket/size="+l.name, nogro, "send", map[string]float64{cpuUnit: m.send})
 		add("socket/size="+l.name, wire, "receive", map[string]float64{cpuUnit: 90})
@@ -134,7 +134,7 @@ func TestEveryRowNamesWhatBoundsIt(t *testing.T) {
 func TestTheCheckComparesWithWhatTheMachineCarried(t *testing.T) {
 	t.Parallel()
 	m := madeRun()
-	m.measured = map[string]float64{wire: 0.6 * 2 * second / m.whole} // half of the loads reached less
+	m.measured = map[string]float64{wire: 0.6 * 2 * second / m.whole} // half of the loads had a lower efficiency
 	p := predict(t, m.run(t), 1e15)
 	if !near(p.Efficiency, 0.7) {
 		t.Errorf("the median efficiency is %v, want 0.7", p.Efficiency)
@@ -145,7 +145,7 @@ func TestTheCheckComparesWithWhatTheMachineCarried(t *testing.T) {
 	for _, c := range p.Check {
 		want := map[string]float64{nogro: 0.7 / 0.8, wire: 0.7 / 0.6}[c.Mode]
 		if !near(c.Predicted/c.Measured, want) || c.Cores != 2 {
-			t.Errorf("%+v, want the model off by a factor of %v", c, want)
+			t.Errorf("%+v, want a factor between model and measurement of %v", c, want)
 		}
 	}
 }
@@ -170,9 +170,9 @@ func TestUnusableRunsAreRejected(t *testing.T) {
 		"no sockets":              with(func(m *made) { m.without = "socket/" }),
 		"no large packets":        with(func(m *made) { m.without = "packet/size=1400" }),
 		"no imix":                 with(func(m *made) { m.without = "throughput/size=imix" }),
-		"nothing":                 with(func(m *made) { m.without = "" }).Of("nobody"),
+		"nothing":                 with(func(m *made) { m.without = "" }).Of("unknown"),
 		"parts above the whole":   with(func(m *made) { m.whole = 900 }),
-		"cores that nobody knows": with(func(m *made) { m.cores = 0; m.measured = map[string]float64{nogro: 1, wire: 1} }),
+		"unknown number of cores": with(func(m *made) { m.cores = 0; m.measured = map[string]float64{nogro: 1, wire: 1} }),
 	} {
 		if p, err := Predict(r, 1e9); err == nil || !strings.Contains(err.Error(), command) {
 			t.Errorf("%s: %v, error %v", name, p, err)
@@ -180,7 +180,7 @@ func TestUnusableRunsAreRejected(t *testing.T) {
 	}
 	for _, lineRate := range []float64{0, -1, math.NaN()} {
 		if _, err := Predict(madeRun().run(t), lineRate); err == nil {
-			t.Errorf("a line rate of %v is taken", lineRate)
+			t.Errorf("a line rate of %v is accepted", lineRate)
 		}
 	}
 }

@@ -13,35 +13,35 @@ type Row struct {
 	Load     string  `json:"load"`
 	Mode     string  `json:"mode"`
 	Gateways int     `json:"gateways"` // of the peering, at each end
-	Lanes    int     `json:"lanes"`    // links of each gateway that carry packets at once
+	Lanes    int     `json:"lanes"`    // links of each gateway that carry packets at the same time
 	Cores    int     `json:"cores"`    // of each gateway
 	Packets  float64 `json:"packets"`  // per second
 	Bits     float64 `json:"bits"`     // of IP packets, per second
-	Bound    string  `json:"bound"`    // what it is that is not faster
+	Bound    string  `json:"bound"`    // the limiting resource
 }
 
-// Check is what the model says about the machine that was measured, generator
-// included, beside what it carried.
+// Check is the model's prediction for the measured machine, generator included, next to the
+// measurement.
 type Check struct {
 	Load      string  `json:"load"`
 	Mode      string  `json:"mode"`
 	Cores     int     `json:"cores"`
 	Predicted float64 `json:"predicted"` // packets per second
-	Measured  float64 `json:"measured"`  // packets per second, at most 0.5 % lost
+	Measured  float64 `json:"measured"`  // packets per second, with at most 0.5 % loss
 }
 
-// Prediction is all that the model says about a run.
+// Prediction is the result of the model for a run.
 type Prediction struct {
 	Machine    result.Machine `json:"machine"`
-	Command    string         `json:"command"`    // that made the run
+	Command    string         `json:"command"`    // command line of the run
 	LineRate   float64        `json:"lineRate"`   // of each gateway's network card, bit/s
-	Efficiency float64        `json:"efficiency"` // the part of all cores that can be used
+	Efficiency float64        `json:"efficiency"` // the usable fraction of all cores
 	Costs      []Cost         `json:"costs"`
 	Rows       []Row          `json:"rows"`
 	Check      []Check        `json:"check"`
 }
 
-// scales are what rows are made for: more cores, then more lanes, then more gateways.
+// scales are the scales of the rows: more cores, then more lanes, then more gateways.
 var scales = []struct{ gateways, lanes, cores int }{
 	{1, 1, 1}, {1, 1, 2}, {1, 1, 4}, {1, 1, 8}, {1, 1, 16},
 	{1, 2, 16}, {1, 4, 16}, {1, 8, 16}, {1, 16, 16},
@@ -49,14 +49,14 @@ var scales = []struct{ gateways, lanes, cores int }{
 	{2, 1, 16}, {4, 1, 16}, {8, 1, 16},
 }
 
-// Predict computes all rows from a run, for network cards of a rate in bit/s. It
-// refuses a run without the figures it needs.
+// Predict computes all rows from a run, for network cards with a line rate in bit/s. It
+// returns an error if the run lacks figures.
 func Predict(r *result.Run, lineRate float64) (*Prediction, error) {
 	if lineRate <= 0 || math.IsNaN(lineRate) {
-		return nil, errors.New("the line rate has to be more than 0")
+		return nil, errors.New("the line rate must be greater than 0")
 	}
 	if r.Machine.GOMAXPROCS < 1 {
-		return nil, errors.New("the run does not say how many cores it used: measure again with: " + command)
+		return nil, errors.New("the run does not state the number of cores: measure again with: " + command)
 	}
 	p := &Prediction{Machine: r.Machine, Command: r.Command, LineRate: lineRate}
 	f := figuresOf(r)
@@ -86,7 +86,7 @@ func Predict(r *result.Run, lineRate float64) (*Prediction, error) {
 	return p, nil
 }
 
-// row is the prediction for one load and scale.
+// row predicts one load at one scale.
 func (p *Prediction) row(c *Cost, gateways, lanes, cores int) Row {
 	stage, side := c.slowest(), c.dearer()
 	bounds := []struct {
@@ -110,17 +110,17 @@ func (p *Prediction) row(c *Cost, gateways, lanes, cores int) Row {
 	}
 }
 
-// second is the nanoseconds of one.
+// second is one second in nanoseconds.
 const second = 1e9
 
-// here is what a machine carries that has the generator and both gateways on its
-// cores, packets per second.
+// here predicts the packets per second of a machine that runs the generator and both
+// gateways on its cores.
 func (c *Cost) here(cores int, efficiency float64) float64 {
 	return min(float64(cores)*efficiency*second/c.Whole, second/c.slowest().CPU)
 }
 
-// efficiency is the part of its cores that the machine of the run reached: the median
-// of all loads, at most 1.
+// efficiency returns the fraction of its cores that the machine of the run reached: the
+// median of all loads, at most 1.
 func efficiency(costs []Cost, cores int) float64 {
 	var reached []float64
 	for i := range costs {

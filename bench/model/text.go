@@ -8,14 +8,14 @@ import (
 	"strait.dev/strait/bench/result"
 )
 
-// Text writes a prediction for people: what it was made from, the costs of the
-// stages, the rows, and the check.
+// Text writes a prediction as text: its input, the costs of the stages, the rows, and the
+// check.
 func Text(to io.Writer, p *Prediction) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "measured on: %s\nwith: %s\n", p.Machine, p.Command)
 	fmt.Fprintf(w, "line rate: %s; efficiency: %.2f of the cores\n", result.Format(p.LineRate, "bit/s"), p.Efficiency)
 
-	fmt.Fprint(w, "\nCPU time per packet of each stage, its share of the hand-offs included; * = one goroutine of each link\n\n")
+	fmt.Fprint(w, "\nCPU time per packet of each stage, including its share of the hand-offs; * = one goroutine per link\n\n")
 	fmt.Fprint(w, "LOAD\tMODE")
 	for _, side := range p.Costs[0].Sides {
 		for _, s := range side.Stages {
@@ -33,7 +33,7 @@ func Text(to io.Writer, p *Prediction) error {
 		fmt.Fprintf(w, "\t%s\t%s\t%s\n", ns(c.Sides[0].CPU), ns(c.Sides[1].CPU), ns(c.HandOffs))
 	}
 
-	fmt.Fprint(w, "\nOne direction; every gateway, at both ends, has as many cores\n\n")
+	fmt.Fprint(w, "\nOne direction; all gateways have the same number of cores\n\n")
 	fmt.Fprintln(w, "LOAD\tMODE\tGATEWAYS\tLANES\tCORES\tPACKETS\tTHROUGHPUT\tBOUND BY")
 	for _, r := range p.Rows {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Load, r.Mode, r.Gateways, r.Lanes, r.Cores,

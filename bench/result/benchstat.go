@@ -34,8 +34,8 @@ func WriteBenchstat(to io.Writer, r *Run) error {
 		}
 	}
 	for _, s := range r.Samples {
-		// The last number of a name is read as GOMAXPROCS: it is always there, so
-		// that no number of ours is mistaken for it.
+		// The last number of a name is read as GOMAXPROCS: it is always appended, so that
+		// no other number is mistaken for it.
 		fmt.Fprintf(w, "%s-%d 1", benchmarkName(s), max(m.GOMAXPROCS, 1))
 		for _, unit := range slices.Sorted(maps.Keys(s.Metrics)) {
 			fmt.Fprintf(w, " %s %s", strconv.FormatFloat(s.Metrics[unit], 'g', -1, 64), unit)
@@ -45,8 +45,8 @@ func WriteBenchstat(to io.Writer, r *Run) error {
 	return w.Flush()
 }
 
-// benchmarkName is the name of a sample's line, without GOMAXPROCS. It begins
-// with an upper case letter, which the format demands.
+// benchmarkName is the name of a sample's line, without GOMAXPROCS. The format requires an
+// upper case first letter.
 func benchmarkName(s Sample) string {
 	first, size := utf8.DecodeRuneInString(s.Test)
 	var b strings.Builder
@@ -62,7 +62,7 @@ func benchmarkName(s Sample) string {
 	return b.String()
 }
 
-// unitsOf are all units, sorted.
+// unitsOf returns all units, sorted.
 func unitsOf(samples []Sample) []string {
 	all := make(map[string]bool)
 	for _, s := range samples {

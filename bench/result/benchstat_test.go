@@ -12,7 +12,7 @@ func TestBenchstatReadsWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	r := runOf(t, "B/s", 1.68e9)
 	r.Samples[0].Metrics["CPU-s/GB"] = 1.25
-	// A subject that ends like GOMAXPROCS does.
+	// A subject that ends like GOMAXPROCS.
 	add(t, r, Sample{Test: "rtt", Subject: "peer-1", Repetition: 1, Metrics: map[string]float64{"p99-ns": 2500}})
 	var b bytes.Buffer
 	if err := WriteBenchstat(&b, r); err != nil {

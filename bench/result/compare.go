@@ -7,8 +7,8 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Alpha is how probable a difference by chance alone may be that is still called
-// a difference.
+// Alpha is the significance level: the probability below which a difference is not
+// attributed to chance.
 const Alpha = 0.05
 
 // Difference is one figure in two runs.
@@ -19,17 +19,16 @@ type Difference struct {
 	P   float64 `json:"p"` // of the Mann-Whitney U test; 1 where all values are equal
 }
 
-// Significant reports whether the runs differ in this figure by more than chance.
+// Significant reports whether the difference is statistically significant.
 func (d Difference) Significant() bool { return d.P < Alpha }
 
-// Better reports whether the new run is better in this figure; it says nothing
-// about significance.
+// Better reports whether the new run is better in this figure, significant or not.
 func (d Difference) Better() bool {
 	return (d.New.Median > d.Old.Median) == MoreIsBetter(d.Unit) && d.New.Median != d.Old.Median
 }
 
-// Delta is the change of the median as a part of the old one; infinite where that
-// was 0 and the new one is not.
+// Delta returns the change of the median as a fraction of the old one; infinite if that is
+// 0 and the new one is not.
 func (d Difference) Delta() float64 {
 	switch {
 	case d.New.Median == d.Old.Median:
@@ -40,24 +39,24 @@ func (d Difference) Delta() float64 {
 	return d.New.Median/d.Old.Median - 1
 }
 
-// TooFewError says that no outcome of a comparison could be significant.
+// TooFewError means that no result of a comparison could be significant.
 type TooFewError struct {
 	Key      Key
 	Old, New int // samples
 }
 
 func (e *TooFewError) Error() string {
-	return fmt.Sprintf("%s, %s: %d and %d samples are too few: no difference between them could be told from chance (p < %v); run both with -n %d or more",
+	return fmt.Sprintf("%s, %s: %d and %d samples are too few: no difference could be significant (p < %v); run both with -n %d or more",
 		e.Key, e.Key.Unit, e.Old, e.New, Alpha, Enough)
 }
 
-// Enough is the number of samples on each side with which a comparison can be
-// significant: 4, as the most extreme of the C(8,4) = 70 equally probable orders
-// has p = 2/70; of 3 and 3 it has 2/20.
+// Enough is the number of samples on each side with which a comparison can be significant:
+// 4, because the most extreme of the C(8,4) = 70 equally probable orders has p = 2/70; with
+// 3 and 3 it is 2/20.
 const Enough = 4
 
-// enough reports whether the most extreme order of so many samples has a p below
-// Alpha. There are C(a+b, a) orders, two of them extreme.
+// enough reports whether the most extreme order of that many samples has a p below Alpha.
+// There are C(a+b, a) orders, two of them extreme.
 func enough(a, b int) bool {
 	if a == 0 || b == 0 {
 		return false
@@ -69,10 +68,9 @@ func enough(a, b int) bool {
 	return 2/orders < Alpha
 }
 
-// Compare tests all figures that two runs share, with the Mann-Whitney U test: it
-// assumes nothing about how the values are distributed. It refuses, with a
-// TooFewError, what could not be significant whatever the values are. What only
-// one of the runs has is left out.
+// Compare tests all figures that two runs share, with the Mann-Whitney U test, which makes
+// no assumption about the distribution of values. It returns a TooFewError if no values
+// could be significant. Figures of only one run are ignored.
 func Compare(old, new *Run) ([]Difference, error) {
 	keys, before := collect(old.Samples)
 	_, after := collect(new.Samples)

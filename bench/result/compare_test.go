@@ -21,7 +21,7 @@ func TestCompareDistinguishesChangeFromNoise(t *testing.T) {
 		{"all faster", "B/s", []float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}, 2.0 / 70, "+160.0 %", "better", true},
 		{"all slower", "B/s", []float64{5, 6, 7, 8}, []float64{1, 2, 3, 4}, 2.0 / 70, "-61.5 %", "worse", true},
 		{"all cheaper", "ns/op", []float64{5, 6, 7, 8}, []float64{1, 2, 3, 4}, 2.0 / 70, "-61.5 %", "better", true},
-		{"all dearer", "CPU-s/GB", []float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}, 2.0 / 70, "+160.0 %", "worse", true},
+		{"all more expensive", "CPU-s/GB", []float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}, 2.0 / 70, "+160.0 %", "worse", true},
 		{"mixed", "B/s", []float64{1, 3, 5, 7}, []float64{2, 4, 6, 8}, 48.0 / 70, "~", "", false},
 		{"equal", "B/s", []float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, 1, "~", "", false},
 	} {
@@ -62,6 +62,6 @@ func TestEnoughIsWhatTheTestCanDecide(t *testing.T) {
 func TestCompareNeedsACommonFigure(t *testing.T) {
 	t.Parallel()
 	if _, err := Compare(runOf(t, "B/s", 1, 2, 3, 4), runOf(t, "ns/op", 1, 2, 3, 4)); err == nil {
-		t.Error("compared nothing")
+		t.Error("Compare accepted runs without a common figure")
 	}
 }

@@ -15,11 +15,11 @@ func Write(w io.Writer, r *Run) error {
 	return e.Encode(r)
 }
 
-// Read reads what Write wrote, under this or an earlier set of fields.
+// Read reads what Write wrote, including earlier schema versions that it supports.
 func Read(from io.Reader) (*Run, error) {
 	r := new(Run)
 	if err := json.NewDecoder(from).Decode(r); err != nil {
-		return nil, fmt.Errorf("not a result: %w; write one with: strait bench -o json --out FILE", err)
+		return nil, fmt.Errorf("not a benchmark result: %w; write one with: strait bench -o json --out FILE", err)
 	}
 	if r.Schema != Schema {
 		return nil, fmt.Errorf("its schema is %q, and this version reads %q; run the benchmark again with this version", r.Schema, Schema)
@@ -32,7 +32,7 @@ func Read(from io.Reader) (*Run, error) {
 	return r, nil
 }
 
-// ReadFile reads a run from a file. Errors name it.
+// ReadFile reads a run from a file. Errors contain its name.
 func ReadFile(name string) (*Run, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -46,7 +46,7 @@ func ReadFile(name string) (*Run, error) {
 	return r, nil
 }
 
-// WriteFile makes a file by writing to it. What is there already is replaced.
+// WriteFile creates a file, or replaces its content, by calling write.
 func WriteFile(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is what the figures of a run depend on besides the code.
+// Machine describes what the figures of a run depend on, apart from the code.
 type Machine struct {
 	Kernel     string `json:"kernel"`
 	CPU        string `json:"cpu"`                // model name
-	Cores      int    `json:"cores"`              // logical, that this process may use
-	Governor   string `json:"governor,omitempty"` // of the CPU's frequency; empty where it cannot be read
+	Cores      int    `json:"cores"`              // logical cores available to this process
+	Governor   string `json:"governor,omitempty"` // CPU frequency governor; empty if it cannot be read
 	Memory     uint64 `json:"memory"`             // bytes
 	OS         string `json:"os"`
 	Arch       string `json:"arch"`
@@ -28,8 +28,8 @@ type Machine struct {
 
 const governorFile = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 
-// ThisMachine describes the machine and the process. What it cannot find out
-// stays empty: containers hide some of it.
+// ThisMachine describes the machine and the process. Unavailable values stay empty:
+// containers hide some of them.
 func ThisMachine(version string) Machine {
 	m := Machine{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(),
@@ -53,7 +53,7 @@ func ThisMachine(version string) Machine {
 	return m
 }
 
-// field is the first value of a name in a file of lines "name : value".
+// field returns the first value of a name in a file of lines "name : value".
 func field(from io.Reader, name string) string {
 	for lines := bufio.NewScanner(from); lines.Scan(); {
 		if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == name {
@@ -63,13 +63,13 @@ func field(from io.Reader, name string) string {
 	return ""
 }
 
-// kibibytes reads "16384 kB", which the kernel means as KiB, in bytes.
+// kibibytes parses "16384 kB", where the kernel means KiB, into bytes.
 func kibibytes(text string) uint64 {
 	n, _ := strconv.ParseUint(strings.TrimSuffix(text, " kB"), 10, 64)
 	return n << 10
 }
 
-// String is the machine in one line.
+// String formats the machine as one line.
 func (m Machine) String() string {
 	line := fmt.Sprintf("%s, %d cores (GOMAXPROCS %d), %.0f GiB, %s %s %s, %s, strait %s",
 		orUnknown(m.CPU, "CPU"), m.Cores, m.GOMAXPROCS, float64(m.Memory)/(1<<30), m.OS, m.Kernel, m.Arch, m.Go, m.Strait)
@@ -86,8 +86,8 @@ func orUnknown(text, what string) string {
 	return text
 }
 
-// Differences say in what another machine would give other figures, but for the
-// version of strait: that is what runs are compared for.
+// Differences lists the properties in which another machine would give other figures,
+// except for the version of strait, which is what runs are compared for.
 func (m Machine) Differences(other Machine) (all []string) {
 	for _, f := range []struct {
 		name string

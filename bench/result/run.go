@@ -1,6 +1,6 @@
-// Package result holds what benchmarks found: one versioned document per run,
-// its summary, its comparison with another run, and its forms for people and for
-// benchstat. It measures nothing itself.
+// Package result holds the results of benchmarks: one versioned document per run, its
+// summary, its comparison with another run, and its output as text and for benchstat. It
+// measures nothing itself.
 //
 //	Run ► JSON (Read, Write) ► benchstat's text (WriteBenchstat)
 //	    ► Medians ► Table
@@ -14,39 +14,39 @@ import (
 	"time"
 )
 
-// Schema is the version of the document. Fields may be added under it; a change
-// of what a field means needs another.
+// Schema is the version of the document. Fields may be added without a new version; a
+// change of a field's meaning needs one.
 const Schema = "strait.dev/bench/v1"
 
-// Run is one run of benchmarks on one machine. It is plain data, not safe for use
-// while another goroutine changes it.
+// Run is one run of benchmarks on one machine. It is plain data, and not safe for use while
+// another goroutine modifies it.
 type Run struct {
 	Schema  string    `json:"schema"`
-	Time    time.Time `json:"time"`    // when it began
-	Command string    `json:"command"` // what was typed
+	Time    time.Time `json:"time"`    // of the start
+	Command string    `json:"command"` // the command line
 	Machine Machine   `json:"machine"`
-	Samples []Sample  `json:"samples"` // in the order they were taken
+	Samples []Sample  `json:"samples"` // in order of time
 }
 
 // Sample is one repetition of one test with one subject.
 type Sample struct {
-	Test       string `json:"test"`           // a path, for instance "tcp/streams=4"
-	Subject    string `json:"subject"`        // what was measured; empty if the test says so
-	Mode       string `json:"mode,omitempty"` // the circumstances; may be empty
+	Test       string `json:"test"`           // for instance "tcp/streams=4"
+	Subject    string `json:"subject"`        // what was measured; empty if Test names it
+	Mode       string `json:"mode,omitempty"` // the conditions; may be empty
 	Repetition int    `json:"repetition"`     // from 1
-	// Metrics are values by unit, units as benchstat writes them: "ns/op", "B/s",
-	// "pkts/s", "CPU-s/GB", "p99-ns", "loss". A unit that ends in "/s" is better
-	// when it is more, every other one when it is less.
+	// Metrics maps units to values, with units as benchstat writes them: "ns/op", "B/s",
+	// "pkts/s", "CPU-s/GB", "p99-ns", "loss". More is better for units that end in "/s",
+	// less for all others.
 	Metrics map[string]float64 `json:"metrics"`
 }
 
-// New is an empty run of a command that begins now.
+// New returns an empty run of a command that starts now.
 func New(command string, m Machine, now time.Time) *Run {
 	return &Run{Schema: Schema, Time: now.UTC().Truncate(time.Second), Command: command, Machine: m}
 }
 
-// Add puts one sample to the run. It refuses names that benchstat could not read
-// and values that are no numbers.
+// Add adds a sample to the run. It rejects names that benchstat cannot parse and values
+// that are not numbers.
 func (r *Run) Add(s Sample) error {
 	if err := s.check(); err != nil {
 		return err
@@ -57,29 +57,29 @@ func (r *Run) Add(s Sample) error {
 
 func (s *Sample) check() error {
 	if s.Test == "" {
-		return fmt.Errorf("a sample has no test: give it a name")
+		return fmt.Errorf("a sample has no test name: set one")
 	}
 	for _, name := range []string{s.Test, s.Subject, s.Mode} {
 		if strings.ContainsAny(name, " \t\r\n") {
-			return fmt.Errorf("sample %s: the name %q has a space: benchstat would cut it there; write - or _", s.Test, name)
+			return fmt.Errorf("sample %s: the name %q contains a space, which benchstat cannot parse: use - or _", s.Test, name)
 		}
 	}
 	if len(s.Metrics) == 0 {
-		return fmt.Errorf("sample %s: it has no metric", s.Test)
+		return fmt.Errorf("sample %s: no metric", s.Test)
 	}
 	for unit, v := range s.Metrics {
 		if unit == "" || strings.ContainsAny(unit, " \t\r\n") {
-			return fmt.Errorf("sample %s: %q is no unit: write one without spaces", s.Test, unit)
+			return fmt.Errorf("sample %s: %q is not a unit: use one without spaces", s.Test, unit)
 		}
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("sample %s: %v %s is no number: the test has measured nothing", s.Test, v, unit)
+			return fmt.Errorf("sample %s: %v %s is not a number: the test measured nothing", s.Test, v, unit)
 		}
 	}
 	return nil
 }
 
-// Of is the part of a run that is about one subject, without its name: two
-// subjects of one run can be compared as if they were two runs.
+// Of returns the samples of one subject, without its name: two subjects of one run can be
+// compared like two runs.
 func (r *Run) Of(subject string) *Run {
 	part := *r
 	part.Samples = nil

@@ -16,7 +16,7 @@ var machine = Machine{
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// runOf has one figure with these values.
+// runOf returns a run with one figure with these values.
 func runOf(t *testing.T, unit string, values ...float64) *Run {
 	t.Helper()
 	r := New("strait bench", machine, start)
@@ -84,7 +84,7 @@ func TestOfIsOneSubjectWithoutItsName(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if len(r.Samples) != 2 || r.Samples[1].Subject != "peer" {
-		t.Errorf("the run has become %+v", r.Samples)
+		t.Errorf("the run was changed to %+v", r.Samples)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestMachineFilesAreRead(t *testing.T) {
 		t.Errorf("memory is %d", got)
 	}
 	if got := kibibytes(field(strings.NewReader(""), "MemTotal")); got != 0 {
-		t.Errorf("memory of nothing is %d", got)
+		t.Errorf("missing memory is %d", got)
 	}
 }
 

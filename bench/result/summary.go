@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Key names what belongs together: all repetitions of one figure.
+// Key identifies a figure: the samples with the same key are its repetitions.
 type Key struct {
 	Test    string `json:"test"`
 	Mode    string `json:"mode,omitempty"`
@@ -13,7 +13,7 @@ type Key struct {
 	Unit    string `json:"unit"`
 }
 
-// String is the key without its unit.
+// String formats the key without its unit.
 func (k Key) String() string {
 	name := k.Test
 	if k.Mode != "" {
@@ -25,13 +25,13 @@ func (k Key) String() string {
 	return name
 }
 
-// Summary is what all repetitions of one figure come to.
+// Summary is the statistics of all repetitions of one figure.
 type Summary struct {
 	Key
 	Stats
 }
 
-// Stats are what some values come to.
+// Stats are the statistics of values.
 type Stats struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -39,15 +39,15 @@ type Stats struct {
 	N      int     `json:"n"`
 }
 
-// statsOf sorts values, of which there is one at least.
+// statsOf sorts the values, of which there must be at least one.
 func statsOf(v []float64) Stats {
 	slices.Sort(v)
 	n := len(v)
 	return Stats{Median: (v[(n-1)/2] + v[n/2]) / 2, Min: v[0], Max: v[n-1], N: n}
 }
 
-// Spread is how far the values lie apart, as a part of the median. It is 0 where
-// the median is.
+// Spread is the range of the values as a fraction of the median. It is 0 if the median is
+// 0.
 func (s Stats) Spread() float64 {
 	if s.Median == 0 {
 		return 0
@@ -55,8 +55,8 @@ func (s Stats) Spread() float64 {
 	return (s.Max - s.Min) / s.Median
 }
 
-// Medians summarises samples, in the order in which each figure came first; units
-// of one sample are sorted by name.
+// Medians summarises samples, in the order of the first sample of each figure; units of one
+// sample are sorted by name.
 func Medians(samples []Sample) []Summary {
 	keys, values := collect(samples)
 	all := make([]Summary, len(keys))
@@ -66,7 +66,7 @@ func Medians(samples []Sample) []Summary {
 	return all
 }
 
-// Median finds the median of one figure. ok is false if there is no sample of it.
+// Median returns the median of one figure. ok is false if there is no sample of it.
 func Median(samples []Sample, k Key) (m float64, ok bool) {
 	_, values := collect(samples)
 	v := values[k]
@@ -76,7 +76,7 @@ func Median(samples []Sample, k Key) (m float64, ok bool) {
 	return statsOf(v).Median, true
 }
 
-// collect gathers the values of each figure.
+// collect groups the values by figure.
 func collect(samples []Sample) (keys []Key, values map[Key][]float64) {
 	values = make(map[Key][]float64)
 	for _, s := range samples {

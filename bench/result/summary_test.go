@@ -33,7 +33,7 @@ func TestMedianOfOneFigure(t *testing.T) {
 	}
 	k.Unit = "pkts/s"
 	if _, ok := Median(r.Samples, k); ok {
-		t.Error("found a median of nothing")
+		t.Error("Median found an unknown figure")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// Table writes summaries for a person, one figure per line.
+// Table writes summaries as text, one figure per line.
 func Table(to io.Writer, all []Summary) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TEST\tMODE\tSUBJECT\tMEDIAN\tSPREAD\tN\tUNIT")
@@ -18,8 +18,8 @@ func Table(to io.Writer, all []Summary) error {
 	return w.Flush()
 }
 
-// ComparisonTable writes differences for a person, one figure per line. A change
-// that may be chance is a "~".
+// ComparisonTable writes differences as text, one figure per line. A change that is not
+// significant is a "~".
 func ComparisonTable(to io.Writer, all []Difference) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TEST\tMODE\tSUBJECT\tUNIT\tOLD\tNEW\tCHANGE\tP\tN\t")
@@ -30,7 +30,7 @@ func ComparisonTable(to io.Writer, all []Difference) error {
 	return w.Flush()
 }
 
-// Change is the change for a person: "+12.3 %", or "~" where it may be chance.
+// Change formats the change: "+12.3 %", or "~" if it is not significant.
 func (d Difference) Change() string {
 	switch delta := d.Delta(); {
 	case !d.Significant():
@@ -42,7 +42,7 @@ func (d Difference) Change() string {
 	}
 }
 
-// Verdict is "better", "worse", or empty where the change may be chance.
+// Verdict is "better", "worse", or empty if the change is not significant.
 func (d Difference) Verdict() string {
 	switch {
 	case !d.Significant() || d.Delta() == 0:
@@ -60,7 +60,7 @@ func dash(s string) string {
 	return s
 }
 
-// SpreadText is the spread for a person, "-" where there is but one value.
+// SpreadText formats the spread, "-" if there is only one value.
 func (s Stats) SpreadText() string {
 	if s.N < 2 {
 		return "-"

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// MoreIsBetter tells in which direction a unit is good: what is achieved per
-// second is, and everything else is a price.
+// MoreIsBetter reports whether more is better for a unit: this is true for rates per second
+// only.
 func MoreIsBetter(unit string) bool { return strings.HasSuffix(unit, "/s") }
 
-// Format writes a value for a person, with three digits that count:
-// "1.68 Gbit/s", "23.4 µs/op", "1.20 MiB", "0.5 %". What a unit begins with to say
-// what it is of ("p99-ns", "ndr-pkts/s") is left out.
+// Format formats a value with three significant digits: "1.68 Gbit/s", "23.4 µs/op", "1.20
+// MiB", "0.5 %". A prefix of the unit that names the quantity ("p99-ns", "ndr-pkts/s") is
+// left out.
 func Format(v float64, unit string) string {
 	base := unit[strings.LastIndex(unit, "-")+1:]
 	switch {
@@ -28,7 +28,8 @@ func Format(v float64, unit string) string {
 	return digits(v) + " " + unit
 }
 
-// scaled divides v by base until it is short, and names how often.
+// scaled divides v by base until it is short, and appends the name for the number of
+// divisions.
 func scaled(v, base float64, names []string) string {
 	i := 0
 	for i < len(names)-1 && math.Abs(v) >= base {

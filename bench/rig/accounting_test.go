@@ -56,8 +56,8 @@ func TestUsageIsTheWholePath(t *testing.T) {
 func TestOnlyLeftoversOfEndedRunsAreAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
-		"strait-bench-1-P-podA":          false, // runs on every machine
-		"strait-bench-4194305-P-podA":    true,  // no process has so high a number
+		"strait-bench-1-P-podA":          false, // PID 1 always runs
+		"strait-bench-4194305-P-podA":    true,  // above the largest PID
 		"strait-bench-4194305":           true,
 		"strait-bench-mine":              false,
 		"somebody-elses-4194305-network": false,

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What crosses a tunnel as one full segment of TCP, in bytes.
+// The sizes of one full TCP segment in a tunnel, in bytes.
 const (
 	segmentPayload = wireGuardMTU - 40 // TCP payload
-	crossingSize   = wireGuardMTU + 32 // the UDP payload that carries it: WireGuard's header and tag
+	crossingSize   = wireGuardMTU + 32 // the UDP payload that carries it: plus WireGuard's header and tag
 	crossingRate   = 130_000           // datagrams per second: 1.5 Gbit/s
 	crossingBurst  = 64                // a gateway's batch
 )
 
-// aead measures WireGuard's cipher alone: sealing and opening one full segment.
+// aead measures WireGuard's cipher: sealing and opening one full segment.
 func aead(d time.Duration) (metrics, error) {
-	runtime.LockOSThread() // the clock below is the thread's
+	runtime.LockOSThread() // threadCPU reads the clock of the thread
 	defer runtime.UnlockOSThread()
 	cipher, err := chacha20poly1305.New(make([]byte, chacha20poly1305.KeySize))
 	if err != nil {
@@ -41,7 +41,7 @@ func aead(d time.Duration) (metrics, error) {
 	return metrics{unitCPU: used.Seconds() / (float64(segments) * segmentPayload / 1e9)}, nil
 }
 
-// threadCPU is the CPU time of the calling thread.
+// threadCPU returns the CPU time of the calling thread.
 func threadCPU() time.Duration {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // fails only for unknown clocks

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// Where the kernel keeps control groups, by version. Either accounts CPU to the
-// processes in a group, and to no other.
+// The control group mounts of the kernel, by version. Both account the CPU time of exactly
+// the processes in a group.
 const (
 	cgroupRoot   = "/sys/fs/cgroup"
 	accountV1    = cgroupRoot + "/cpuacct"
 	sharesV1     = cgroupRoot + "/cpu"
 	unifiedV2    = cgroupRoot
-	unifiedAside = cgroupRoot + "/unified" // version 2 beside version 1
+	unifiedAside = cgroupRoot + "/unified" // version 2 next to version 1
 )
 
-// cgroups are the rig's own groups, so that other load on the machine does not
+// cgroups are the rig's own control groups, so that other load on the machine does not
 // enter the figures.
 type cgroups struct {
-	roots []string // of every hierarchy in use; the first one accounts
-	usage string   // file of a group
+	roots []string // of every hierarchy in use; the first one does the accounting
+	usage string   // name of the accounting file of a group
 	parse func(text string) (time.Duration, error)
 }
 
@@ -49,30 +49,30 @@ func newCgroups() (*cgroups, error) {
 		removeStaleCgroups(hierarchy)
 		root := filepath.Join(hierarchy, namePrefix+strconv.Itoa(os.Getpid()))
 		if err := os.MkdirAll(root, 0o755); err != nil {
-			return nil, errors.Join(fmt.Errorf("make a control group: %w; is %s writable here?", err, hierarchy), g.remove())
+			return nil, errors.Join(fmt.Errorf("create a control group: %w; check that %s is writable", err, hierarchy), g.remove())
 		}
 		g.roots = append(g.roots, root)
-		// Other load of the machine gives way, where that can be asked for.
+		// Other load on the machine gets a lower share, if the kernel supports it.
 		_ = os.WriteFile(filepath.Join(root, "cpu.shares"), []byte("262144"), 0)
 		_ = os.WriteFile(filepath.Join(root, "cpu.weight"), []byte("10000"), 0)
 	}
 	return g, nil
 }
 
-// make makes a group.
+// make creates a group.
 func (g *cgroups) make(name string) (*cgroup, error) {
 	c := &cgroup{usage: filepath.Join(g.roots[0], name, g.usage), parse: g.parse}
 	for _, root := range g.roots {
 		folder := filepath.Join(root, name)
 		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return nil, fmt.Errorf("make a control group: %w", err)
+			return nil, fmt.Errorf("create a control group: %w", err)
 		}
 		c.folders = append(c.folders, folder)
 	}
 	return c, nil
 }
 
-// findAccounting finds the hierarchy that accounts CPU time here.
+// findAccounting finds the hierarchy that accounts CPU time.
 func findAccounting() (root, usage string, parse func(string) (time.Duration, error), err error) {
 	if _, err := os.Stat(filepath.Join(accountV1, "cpuacct.usage")); err == nil {
 		return accountV1, "cpuacct.usage", parseCPUAcct, nil
@@ -82,16 +82,16 @@ func findAccounting() (root, usage string, parse func(string) (time.Duration, er
 			return root, "cpu.stat", parseCPUStat, nil
 		}
 	}
-	return "", "", nil, fmt.Errorf("no control groups at %s: CPU cannot be accounted; mount cgroup2 there", cgroupRoot)
+	return "", "", nil, fmt.Errorf("no control groups at %s to account CPU time; mount cgroup2 there", cgroupRoot)
 }
 
-// parseCPUAcct reads cpuacct.usage of version 1: nanoseconds.
+// parseCPUAcct parses cpuacct.usage of version 1: nanoseconds.
 func parseCPUAcct(text string) (time.Duration, error) {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	return time.Duration(n), err
 }
 
-// parseCPUStat reads usage_usec of cpu.stat of version 2.
+// parseCPUStat parses usage_usec of cpu.stat of version 2.
 func parseCPUStat(text string) (time.Duration, error) {
 	for line := range strings.Lines(text) {
 		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == "usage_usec" {
@@ -102,7 +102,7 @@ func parseCPUStat(text string) (time.Duration, error) {
 	return 0, errors.New("cpu.stat has no usage_usec")
 }
 
-// cpu is the CPU time that processes in the group have used.
+// cpu returns the CPU time that processes in the group have used.
 func (c *cgroup) cpu() (time.Duration, error) {
 	text, err := os.ReadFile(c.usage)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *cgroup) cpu() (time.Duration, error) {
 	return c.parse(string(text))
 }
 
-// processFiles are what a process writes its id to, to join.
+// processFiles returns the files to which a process writes its PID to join.
 func (c *cgroup) processFiles() (files []string) {
 	for _, f := range c.folders {
 		files = append(files, filepath.Join(f, "cgroup.procs"))
@@ -127,8 +127,8 @@ func (g *cgroups) remove() (failed error) {
 	return failed
 }
 
-// removeCgroup deletes a group and its children. A process that has just ended may
-// stay in its group for a moment.
+// removeCgroup deletes a group and its children. A process that has just ended may remain
+// in its group for a moment.
 func removeCgroup(root string) error {
 	var err error
 	for range 50 {
@@ -141,7 +141,7 @@ func removeCgroup(root string) error {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	return fmt.Errorf("remove the control group: %w; a process in it still runs", err)
+	return fmt.Errorf("remove the control group: %w; a process in it is still running", err)
 }
 
 func removeStaleCgroups(root string) {

@@ -5,38 +5,38 @@ import (
 	"strings"
 )
 
-// Custom is a subject that somebody else provides: a command that makes a pair of
-// gateways and keeps them up until it gets SIGTERM. It runs as root, outside all
-// namespaces; everything that it starts is accounted to the gateways. Its nodes are
-// those of strait: a tunnel device of the kernel towards the gateway's underlay
-// address, and a route for the other cluster's prefix. Its environment says
-// everything else, see Variables.
+// Custom is a subject provided by the user: a command that starts a pair of gateways and
+// keeps them running until it gets SIGTERM. It runs as root, outside all namespaces;
+// everything that it starts is accounted to the gateways. The nodes are configured like
+// those of strait: a tunnel device of the kernel towards the gateway's underlay address,
+// and a route for the other cluster's prefix. Its environment contains everything else, see
+// Variables.
 type Custom struct {
 	Name    string
 	Command string // for sh -c
 }
 
-// ParseCustomSubject reads NAME=COMMAND.
+// ParseCustomSubject parses NAME=COMMAND.
 func ParseCustomSubject(text string) (Custom, error) {
 	name, command, ok := strings.Cut(text, "=")
 	if !ok || name == "" || command == "" || strings.ContainsAny(name, " \t/") {
-		return Custom{}, fmt.Errorf("%q is no subject: write NAME=COMMAND, for instance mine=./gateways.sh", text)
+		return Custom{}, fmt.Errorf("%q is not a subject: write NAME=COMMAND, for instance mine=./gateways.sh", text)
 	}
 	return Custom{name, command}, nil
 }
 
-// Variables explain the environment of a custom subject's command. Each exists for
-// A and for B, as the last letter says.
+// Variables documents the environment of a custom subject's command. Each variable exists
+// for A and for B, as its last letter states.
 var Variables = [][2]string{
-	{"RIG_GATEWAY_A", "network namespace (as `ip netns` knows it) of the gateway"},
+	{"RIG_GATEWAY_A", "network namespace of the gateway, by its name in `ip netns`"},
 	{"RIG_NODE_A", "network namespace of the node"},
 	{"RIG_UNDERLAY_A", "the gateway's address towards the node, on device node"},
 	{"RIG_NODE_UNDERLAY_A", "the node's address towards the gateway, on device gw"},
 	{"RIG_WAN_A", "the gateway's address towards the other gateway, on device wan"},
 	{"RIG_INTERNAL_A", "the gateway's address inside the overlay"},
-	{"RIG_NODE_INTERNAL_A", "the node's address inside the overlay; MAC addresses are 0a:58 and the four bytes"},
+	{"RIG_NODE_INTERNAL_A", "the node's address inside the overlay; MAC addresses are 0a:58 and its four bytes"},
 	{"RIG_PODS_A", "the pods behind the node"},
-	{"RIG_SEEN_AS_A", "as what the other cluster sees 10.0.0.0/16 of this one"},
+	{"RIG_SEEN_AS_A", "the CIDR to which the other cluster maps 10.0.0.0/16 of this one"},
 	{"RIG_ENCAPSULATION_A", "geneve or vxlan"},
 	{"RIG_PORT_A", "UDP port of the overlay"},
 	{"RIG_VNI_A", "virtual network identifier of the node"},
@@ -65,7 +65,7 @@ func customSubject(s Custom) *Subject {
 	}
 }
 
-// customEnvironment is the environment that Variables explain.
+// customEnvironment returns the environment that Variables documents.
 func customEnvironment(t *topology, encapsulation string) (env []string) {
 	for _, s := range t.sites() {
 		values := []any{

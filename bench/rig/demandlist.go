@@ -107,7 +107,7 @@ func reloadStall(all figures) []float64 {
 	return []float64{longest / 1e6}
 }
 
-// ipv6Pairs compare IPv6 inside and outside with IPv4.
+// ipv6Pairs compares IPv6 inside and outside with IPv4.
 func ipv6Pairs(unit string) []ratio {
 	v4 := figure{tcpName(1, forth), NoGRO, nameStrait, unit}
 	inside, outside := v4, v4

@@ -8,7 +8,7 @@ import (
 	"strait.dev/strait/bench/result"
 )
 
-// figure names one median of a run.
+// figure identifies one median of a run.
 type figure struct {
 	test    string
 	mode    Mode
@@ -16,10 +16,10 @@ type figure struct {
 	unit    string
 }
 
-// figures looks medians up; ok is false for what was not measured.
+// figures looks up medians; ok is false for a figure that was not measured.
 type figures func(figure) (median float64, ok bool)
 
-// medians are the figures of a run.
+// medians returns the figures of a run.
 func medians(run *result.Run) figures {
 	all := make(map[figure]float64)
 	for _, s := range result.Medians(run.Samples) {
@@ -31,34 +31,34 @@ func medians(run *result.Run) figures {
 	}
 }
 
-// limit is one bound that figures have to keep.
+// limit is one bound on figures.
 type limit struct {
 	text    string // as in the demand: "≤ 0.25 × P"
 	atMost  bool
 	bound   float64
-	measure func(figures) []float64 // what is bounded; several: the worst counts
+	measure func(figures) []float64 // the bounded value; of several the worst counts
 	format  string                  // of a measured value
 }
 
-// demand is one line of the table: what is asked of strait.
+// demand is one line of the table: a requirement on strait.
 type demand struct {
 	measure string
 	limits  []limit
 }
 
-// Verdict is what became of a demand.
+// Verdict is the result of a demand.
 type Verdict struct {
 	Measure, Demand, Measured string
-	Met                       string // one of the words below
+	Met                       string // one of the constants below
 }
 
 const (
 	met         = "met"
 	missed      = "missed"
-	notMeasured = "not measured" // not all of it
+	notMeasured = "not measured" // or not completely
 )
 
-// verdict holds figures against a demand.
+// verdict checks a demand against figures.
 func (d demand) verdict(all figures) Verdict {
 	v := Verdict{Measure: d.measure, Met: met}
 	var demands, measured []string
@@ -81,7 +81,8 @@ func (d demand) verdict(all figures) Verdict {
 	return v
 }
 
-// worst is the measured value that is nearest to breaking the limit, or breaks it most.
+// worst returns the measured value that is nearest to exceeding the limit, or exceeds it
+// most.
 func (l limit) worst(all figures) (worst float64, ok bool) {
 	values := l.measure(all)
 	if len(values) == 0 {
@@ -105,10 +106,10 @@ func (l limit) keeps(v float64) bool {
 	return v >= l.bound
 }
 
-// ratio is one figure in units of another.
+// ratio is one figure as a multiple of another.
 type ratio struct{ of, to figure }
 
-// ratios are those that were measured.
+// ratios returns the ratios whose figures were measured.
 func ratios(pairs ...ratio) func(figures) []float64 {
 	return func(all figures) (values []float64) {
 		for _, p := range pairs {
@@ -122,7 +123,7 @@ func ratios(pairs ...ratio) func(figures) []float64 {
 	}
 }
 
-// against are the ratios of strait to another subject in the same tests.
+// against returns the ratios of strait to another subject in the same tests.
 func against(subject string, mode Mode, unit string, tests ...string) func(figures) []float64 {
 	var pairs []ratio
 	for _, t := range tests {
@@ -139,7 +140,7 @@ func atLeast(bound float64, of string, measure func(figures) []float64) limit {
 	return limit{fmt.Sprintf("≥ %.2f%s", bound, of), false, bound, measure, "%.2f"}
 }
 
-// Verdicts are all demands with what a run has measured.
+// Verdicts returns the results of all demands for a run.
 func Verdicts(run *result.Run) (all []Verdict) {
 	found := medians(run)
 	for _, d := range demands() {

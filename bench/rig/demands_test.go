@@ -8,7 +8,7 @@ import (
 	"strait.dev/strait/bench/result"
 )
 
-// runOf makes a run of given figures, each measured once.
+// runOf returns a run with the given figures, each measured once.
 func runOf(t *testing.T, values map[figure]float64) *result.Run {
 	t.Helper()
 	run := result.New("strait bench peer", result.Machine{}, time.Unix(0, 0))
@@ -21,7 +21,7 @@ func runOf(t *testing.T, values map[figure]float64) *result.Run {
 	return run
 }
 
-// verdictOn is the line of the table whose measure begins so.
+// verdictOn returns the line of the table whose measure starts with the given text.
 func verdictOn(t *testing.T, run *result.Run, measure string) Verdict {
 	t.Helper()
 	for _, v := range Verdicts(run) {
@@ -41,7 +41,7 @@ func TestTheWorstTestDecides(t *testing.T) {
 		values[figure{test, NoGRO, nameStrait, unitThroughput}] = 400 + float64(i)
 	}
 	if v := verdictOn(t, runOf(t, values), "nogro TCP throughput"); v.Met != "met" || v.Measured != "4.00" {
-		t.Errorf("all four times as fast and more: %+v", v)
+		t.Errorf("all four at least 4 times as fast: %+v", v)
 	}
 	values[figure{tcpTests[2], NoGRO, nameStrait, unitThroughput}] = 340
 	if v := verdictOn(t, runOf(t, values), "nogro TCP throughput"); v.Met != "missed" || v.Measured != "3.40" {

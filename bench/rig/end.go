@@ -8,14 +8,14 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// end is a running end of the traffic.
+// end is a running traffic process.
 type end struct {
 	*traffic.Client
 	process *process
 }
 
-// end is the end in a namespace of the setting; it is started when it is first asked
-// for.
+// end returns the traffic process in a namespace of the setting, and starts it on first
+// use.
 func (r *Rig) end(p *setting, at *namespace) (*end, error) {
 	if e := p.running[at]; e != nil {
 		return e, e.process.running()
@@ -33,16 +33,16 @@ func (r *Rig) end(p *setting, at *namespace) (*end, error) {
 		return nil, err
 	}
 	p.running[at] = e
-	_, err = e.Count() // answered as soon as it listens
+	_, err = e.Count() // answered as soon as the process listens
 	return e, err
 }
 
 func (e *end) stop() {
-	_ = e.Close() // the end may be gone already
+	_ = e.Close() // the process may have ended already
 	e.process.stop()
 }
 
-// twoEnds are the ends in two namespaces.
+// twoEnds returns the traffic processes in two namespaces.
 func (r *Rig) twoEnds(p *setting, from, to *namespace) (sender, receiver *end, err error) {
 	if receiver, err = r.end(p, to); err != nil {
 		return nil, nil, err
@@ -51,11 +51,11 @@ func (r *Rig) twoEnds(p *setting, from, to *namespace) (sender, receiver *end, e
 	return sender, receiver, err
 }
 
-// trafficPatience is how long gateways may take from their start to the first packet:
-// two WireGuards that start together may collide, and try again after five seconds.
+// trafficPatience is the time limit from the start of gateways to the first packet: two
+// WireGuard handshakes that start together may collide and are retried after five seconds.
 const trafficPatience = 20 * time.Second
 
-// awaitTraffic waits until pods reach each other both ways.
+// awaitTraffic waits until pods reach each other in both directions.
 func (r *Rig) awaitTraffic(p *setting) error {
 	for _, s := range p.sites() {
 		from, to := s, p.other(s)
@@ -85,7 +85,7 @@ func (r *Rig) awaitTraffic(p *setting) error {
 	return nil
 }
 
-// families is how many address families a subject carries: IPv4, or both.
+// families returns the number of address families that a subject carries: IPv4, or both.
 func (s *Subject) families() int {
 	if s.dualStack {
 		return 2

@@ -8,7 +8,7 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// manyFlows measures the price of a datagram at a rate whose packets belong to so many
+// manyFlows measures the cost of a datagram at a rate whose packets belong to that many
 // flows in turn.
 func (r *Rig) manyFlows(p *setting, flows, payload int, rate float64, d time.Duration) (metrics, error) {
 	sender, receiver, err := r.twoEnds(p, p.a.pod, p.b.pod)
@@ -27,7 +27,7 @@ func (r *Rig) manyFlows(p *setting, flows, payload int, rate float64, d time.Dur
 		return nil, err
 	}
 	if count.Datagrams == 0 {
-		return nil, errors.New("no datagram has arrived")
+		return nil, errors.New("no datagram arrived")
 	}
 	return metrics{
 		unitPacketCPU: float64(cpu.total()) / float64(count.Datagrams),
@@ -35,8 +35,8 @@ func (r *Rig) manyFlows(p *setting, flows, payload int, rate float64, d time.Dur
 	}, nil
 }
 
-// newFlows searches for the highest rate of requests, each the first packet of a flow
-// that has never been, with a tolerable part of them unanswered.
+// newFlows searches for the highest rate of requests, each the first packet of a new flow,
+// at which a tolerable fraction of them is unanswered.
 func (r *Rig) newFlows(p *setting, d time.Duration) (metrics, error) {
 	sender, _, err := r.twoEnds(p, p.a.pod, p.b.pod)
 	if err != nil {
@@ -49,15 +49,15 @@ func (r *Rig) newFlows(p *setting, d time.Duration) (metrics, error) {
 	return metrics{unitFlowRate: best}, err
 }
 
-// clients are addresses of the pod's network for the sources of new flows: the upper
-// half. They lead to the pod, and nobody listens there.
+// clients are addresses of the pod's network that serve as sources of new flows: the upper
+// half. They are routed to the pod, where no process listens.
 func (s *site) clients() netip.Prefix {
 	first := s.podNet[0].Addr().As4()
 	first[3] |= 0x80
 	return netip.PrefixFrom(netip.AddrFrom4(first), 25)
 }
 
-// newConnections measures TCP connections that carry nothing.
+// newConnections measures TCP connections that carry no data.
 func (r *Rig) newConnections(p *setting, parallel int, d time.Duration) (metrics, error) {
 	sender, receiver, err := r.twoEnds(p, p.a.pod, p.b.pod)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // key is a Curve25519 key.
 type key [32]byte
 
-// String returns the key in base64, as WireGuard's tools and Strait's files have it.
+// String returns the key in base64, as in WireGuard's tools and Strait's files.
 func (k key) String() string { return base64.StdEncoding.EncodeToString(k[:]) }
 
 // keyPair is the key pair of one WireGuard device.
@@ -32,7 +32,7 @@ func newKeyPair() (keyPair, error) {
 	return keyPair{private, key(pair.PublicKey().Bytes())}, nil
 }
 
-// newKeyPairs makes the keys of both sides.
+// newKeyPairs generates the keys of both sides.
 func newKeyPairs() (pairs [2]keyPair, err error) {
 	for i := range pairs {
 		if pairs[i], err = newKeyPair(); err != nil {
@@ -42,7 +42,7 @@ func newKeyPairs() (pairs [2]keyPair, err error) {
 	return pairs, nil
 }
 
-// folder makes a folder for files of one gateway, which every user may enter.
+// folder creates a directory for the files of one gateway, which every user may enter.
 func (r *Rig) folder(t *topology, s *site) (string, error) {
 	dir := filepath.Join(r.dir, fmt.Sprintf("%s-%s", t.subject, s.name))
 	return dir, os.MkdirAll(dir, 0o755)

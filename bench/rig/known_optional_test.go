@@ -11,11 +11,11 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// tries is how often a machine that is busy with something else may spoil a figure.
+// tries is how often a busy machine may spoil a figure.
 const tries = 4
 
-// atLeastOnce tries until a figure is above a bound, which no busy machine reaches
-// by chance.
+// atLeastOnce repeats a measurement until it exceeds a bound, which a busy machine does not
+// exceed by chance.
 func atLeastOnce(t *testing.T, what string, bound float64, measure func() float64) {
 	t.Helper()
 	var found []float64
@@ -32,8 +32,8 @@ func TestDropRatesOfAKnownLoss(t *testing.T) {
 	r := newTestRig(t)
 	p := placed(t, r, plainSubject())
 	const trial = 50 * time.Millisecond
-	// No more packets than are between two losses go without one, and a sender may be
-	// late by a tenth.
+	// No more consecutive packets than between two losses arrive without loss, and a sender
+	// may be late by a tenth.
 	bound := func(packets float64) float64 { return packets / trial.Seconds() / senderLate }
 	rates := func() metrics {
 		m, err := r.dropRates(p, []int{36, 1372}, trial, trial)
@@ -73,7 +73,7 @@ func TestNewFlowsAreNewAndTheirLossIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	var crossed int
-	for range 2 { // the second trial has new ones again
+	for range 2 { // the second trial has new flows again
 		sent, err := sender.SendFlows(traffic.Flows{To: p.sees(p.b, 0), From: p.a.clients().Addr().Next(), Size: 64, Rate: 5000, Duration: trial})
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestNewFlowsAreNewAndTheirLossIsFound(t *testing.T) {
 		crossed += sent.Packets.Sent
 	}
 	if got := sources(t, p); got != crossed {
-		t.Errorf("%d packets were of %d flows", crossed, got)
+		t.Errorf("%d packets belonged to %d flows", crossed, got)
 	}
 
 	rate := func() float64 {
@@ -128,8 +128,9 @@ func TestAStallCountsForEveryRequestThatItDelays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A third of the requests is due during the stall and waits for its end: half of
-	// those for half of it at least. A sender that waits for responses sees one of them.
+	// A third of the requests is due during the stall and waits for its end: half of those
+	// for at least half of it. A sender that waits for responses would measure only one of
+	// them.
 	if got := time.Duration(m[unitLongest]); got < stall*9/10 {
 		t.Errorf("a stall of %v, and the longest response took %v", stall, got)
 	}

@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// The rig itself is measured: on paths whose response is known.
+// Tests of the rig itself: on paths whose results are known.
 
 func TestAKnownLossIsMeasured(t *testing.T) {
 	r := newTestRig(t)
@@ -29,7 +29,7 @@ func TestAKnownLossIsMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 2 000 datagrams, of which 200 are dropped, and no others on an idle path.
+	// 2 000 datagrams, of which 200 are dropped; an idle path drops no others.
 	if got := m[unitLoss]; math.Abs(got-0.1) > 0.001 {
 		t.Errorf("a path that drops every tenth datagram: loss %.4f, want 0.1", got)
 	}
@@ -37,7 +37,7 @@ func TestAKnownLossIsMeasured(t *testing.T) {
 		t.Errorf("5000 per second less a tenth arrive as %.0f", got)
 	}
 	if best, err := r.packetRate(p, 64, 50*time.Millisecond); err != nil || best[unitPacketRate] != 0 {
-		t.Errorf("no rate keeps the loss below one percent, but %v was found (%v)", best, err)
+		t.Errorf("every rate loses at least one percent, but %v was found (%v)", best, err)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestCPUTimeIsThatOfTheProcessesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	const work = `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done`
-	if err := exec.Command("sh", "-c", work).Run(); err != nil { // not the rig's
+	if err := exec.Command("sh", "-c", work).Run(); err != nil { // not accounted to the rig
 		t.Fatal(err)
 	}
 	worker, err := p.a.gw.start(p.ends, r.dir, nil, nil, "sh", "-c", work)
@@ -65,7 +65,7 @@ func TestCPUTimeIsThatOfTheProcessesOnly(t *testing.T) {
 	want := (state.UserTime() + state.SystemTime()).Seconds()
 	used := after.since(before)
 	if got := used.ends.Seconds(); math.Abs(got-want) > 0.25*want+0.02 {
-		t.Errorf("the ends used %.3f s, and their one process says %.3f s", got, want)
+		t.Errorf("the ends used %.3f s, but their only process reports %.3f s", got, want)
 	}
 	if used.gateways != 0 {
 		t.Errorf("the gateways used %v, but there are none", used.gateways)

@@ -6,10 +6,10 @@ import (
 	"net/netip"
 )
 
-// Limits are less than a gateway: nothing translates, so that each shows what one part
-// of the way costs by itself. Their segments are as long as those of P.
+// Limits are less than a gateway: nothing is translated, so that each shows the cost of one
+// part of the path. Their segments are as long as those of P.
 
-// limitSubject is a limit whose gateways are prepared by up.
+// limitSubject returns a limit whose gateways are set up by up.
 func limitSubject(name string, up func(*Rig, *topology) ([]*process, error)) *Subject {
 	return &Subject{Name: name, up: func(r *Rig, t *topology) ([]*process, error) {
 		for _, s := range t.sites() {
@@ -22,7 +22,7 @@ func limitSubject(name string, up func(*Rig, *topology) ([]*process, error)) *Su
 	}}
 }
 
-// plainSubject routes, from end to end.
+// plainSubject only routes from end to end.
 func plainSubject() *Subject {
 	return limitSubject(namePlain, func(_ *Rig, t *topology) ([]*process, error) {
 		return nil, t.each(func(s, other *site) error {
@@ -57,8 +57,8 @@ func overlaySubject() *Subject {
 	})
 }
 
-// wireGuardSubject routes, but for WireGuard between the gateways: the kernel's where
-// no program is given.
+// wireGuardSubject routes, with WireGuard between the gateways: the kernel's if no program
+// is given.
 func wireGuardSubject(name, program string) *Subject {
 	return limitSubject(name, func(r *Rig, t *topology) ([]*process, error) {
 		device, processes, err := r.wireGuard(t, program, nil)
@@ -78,7 +78,7 @@ func wireGuardSubject(name, program string) *Subject {
 	})
 }
 
-// each does something to both sites, until it fails.
+// each calls do for both sites, until it fails.
 func (t *topology) each(do func(s, other *site) error) error {
 	for _, s := range t.sites() {
 		if err := do(s, t.other(s)); err != nil {
@@ -88,7 +88,7 @@ func (t *topology) each(do func(s, other *site) error) error {
 	return nil
 }
 
-// routePlain joins node and gateway without an overlay.
+// routePlain connects node and gateway without an overlay.
 func (s *site) routePlain(other *site) error {
 	if err := s.node.ip(route(other.podNet[0], s.gwUnderlay[0], "gw")); err != nil {
 		return err

@@ -14,24 +14,24 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// A gateway with many nodes: 5 000 in its configuration, with 100 000 routes, and
-// traffic from 256 of them. These are 256 tunnel devices in nodeA, each with its own
-// underlay address, VNI and pod.
+// A gateway with many nodes: 5 000 in its configuration, with 100 000 routes, and traffic
+// from 256 of them. These are 256 tunnel devices in nodeA, each with its own underlay
+// address, VNI and pod.
 const (
 	manyNodes     = 5000
 	activeNodes   = 256
 	routesPerNode = 20
 )
 
-// extraNode is a node that a gateway is configured with besides the one that exists.
+// extraNode is a configured node in addition to the existing one.
 type extraNode struct {
 	Name                         string
 	Underlay, Internal, External netip.Addr
 	VNI                          int
-	Prefixes                     []netip.Prefix // one of IPv4, the others of IPv6
+	Prefixes                     []netip.Prefix // one for IPv4, the others for IPv6
 }
 
-// extraNodes makes nodes whose addresses meet nothing else in a picture.
+// extraNodes returns nodes whose addresses do not overlap with others in a topology.
 func extraNodes(n int) []extraNode {
 	nodes := make([]extraNode, n)
 	for i := range nodes {
@@ -52,20 +52,20 @@ func extraNodes(n int) []extraNode {
 	return nodes
 }
 
-// pod is the one pod of a node.
+// pod is the only pod of a node.
 func (n *extraNode) pod() netip.Addr { return n.Prefixes[0].Addr().Next() }
 
 func (n *extraNode) device() string { return fmt.Sprintf("ov%d", n.VNI) }
 
-// plus is an IPv4 address so many after another.
+// plus adds n to an IPv4 address.
 func plus(first string, n int) (a netip.Addr) {
 	b := netip.MustParseAddr(first).As4()
 	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+uint32(n))
 	return netip.AddrFrom4(b)
 }
 
-// manyNodesSubject is strait with many nodes in both gateways, of which some exist in
-// A. Kernel Geneve cannot choose its source address, so these speak VXLAN.
+// manyNodesSubject is strait with many nodes in both gateways, of which some exist in A.
+// Kernel Geneve cannot choose its source address, so these use VXLAN.
 func manyNodesSubject(binary string) *Subject {
 	s := straitSubject(nameStraitManyNodes, binary, straitShape{extraNodes: manyNodes})
 	start := s.up
@@ -90,8 +90,8 @@ func manyNodesSubject(binary string) *Subject {
 	return s
 }
 
-// fromNodes measures streams that come from many nodes; where only one exists, as
-// many streams come from that one.
+// fromNodes measures streams from many nodes; if only one exists, as many streams from that
+// one.
 func fromNodes(l lengths) func(*Rig, *setting) (metrics, error) {
 	return func(r *Rig, p *setting) (metrics, error) {
 		s := traffic.Streams{To: p.sees(p.b, 0)}
@@ -106,26 +106,26 @@ func fromNodes(l lengths) func(*Rig, *setting) (metrics, error) {
 	}
 }
 
-// resident measures what gateway A holds in memory.
+// resident measures the resident memory of gateway A.
 func resident(_ *Rig, p *setting) (metrics, error) {
 	bytes, err := p.processes[0].memory("VmRSS")
 	return metrics{unitResident: bytes}, err
 }
 
-// duringReload measures round trips while gateway A reads its configuration again,
-// and waits until it is done.
+// duringReload measures round trips while gateway A reloads its configuration, and waits
+// until the reload is done.
 func duringReload(l lengths) func(*Rig, *setting) (metrics, error) {
 	return func(r *Rig, p *setting) (metrics, error) {
 		go func() {
 			time.Sleep(l.roundTrips / 4)
-			_ = p.processes[0].cmd.Process.Signal(unix.SIGHUP) // if it has ended, no response comes either
+			_ = p.processes[0].cmd.Process.Signal(unix.SIGHUP) // if it has ended, no response arrives either
 		}()
 		m, err := r.roundTrips(p, 1, l.roundTrips)
 		return m, errors.Join(err, p.awaitQuiet())
 	}
 }
 
-// awaitQuiet waits until the gateways need next to no CPU.
+// awaitQuiet waits until the gateways use almost no CPU time.
 func (p *setting) awaitQuiet() error {
 	const interval = 100 * time.Millisecond
 	before, err := p.gateways.cpu()
@@ -140,10 +140,10 @@ func (p *setting) awaitQuiet() error {
 		}
 		before = now
 	}
-	return fmt.Errorf("the gateways of %s still work without traffic", p.Name)
+	return fmt.Errorf("the gateways of %s still use CPU time without traffic", p.Name)
 }
 
-// memory reads a line of /proc/PID/status, in bytes.
+// memory returns a field of /proc/PID/status in bytes.
 func (p *process) memory(field string) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {

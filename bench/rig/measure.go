@@ -11,11 +11,11 @@ import (
 // metrics are figures by unit.
 type metrics = map[string]float64
 
-// Units of the figures, besides those of latencies.
+// Units of the figures, in addition to those of latencies.
 const (
 	unitThroughput = "bit/s"
-	unitCPU        = "CPU-s/GB"         // whole path, per 10^9 bytes of payload
-	unitGatewayCPU = "gateway-CPU-s/GB" // the gateways' processes alone
+	unitCPU        = "CPU-s/GB"         // of the whole path, per 10^9 bytes of payload
+	unitGatewayCPU = "gateway-CPU-s/GB" // of the gateways' processes only
 	unitPacketRate = "pkts/s"
 	unitPacketCPU  = "CPU-ns/pkt"
 	unitNDR        = "ndr-pkts/s"
@@ -24,16 +24,16 @@ const (
 	unitRate       = "transactions/s"
 	unitFlowRate   = "flows/s"
 	unitConnRate   = "connections/s"
-	unitExtra      = "extra-ns" // a new flow over a known one
+	unitExtra      = "extra-ns" // a new flow compared with a known one
 	unitP50        = "p50-ns"
 	unitP99        = "p99-ns"
 	unitLongest    = "max-ns"
 	unitMemory     = "peak-B"
 	unitResident   = "resident-B"
-	unitPeering    = "B/peering" // resident memory that one more peering takes
+	unitPeering    = "B/peering" // resident memory of one additional peering
 )
 
-// settle is how long queues get to empty between two tests.
+// settle is the time for queues to empty between two tests.
 const settle = 50 * time.Millisecond
 
 // warmUp is how long streams run before they are measured.
@@ -64,7 +64,7 @@ func (r *Rig) streams(p *setting, from, to *namespace, s traffic.Streams, d time
 	}, nil
 }
 
-// during is what the receiver counts and what the CPUs work while something is done.
+// during returns what the receiver counts and the CPU time used while do runs.
 func (r *Rig) during(p *setting, receiver *end, do func() error) (count traffic.Count, cpu usage, err error) {
 	before, err := r.usage(p.topology)
 	if err != nil {
@@ -85,10 +85,10 @@ func (r *Rig) during(p *setting, receiver *end, do func() error) (count traffic.
 	return stop.Since(start), after.since(before), err
 }
 
-// delivery is how long the last datagrams of a test may be under way.
+// delivery is the time limit for the last datagrams of a test.
 const delivery = 100 * time.Millisecond
 
-// datagrams sends at a fixed rate, and says what arrived and what it cost.
+// datagrams sends at a fixed rate and returns what arrived and its cost.
 func (r *Rig) datagrams(p *setting, from, to *namespace, b traffic.Blast) (sent traffic.Sent, count traffic.Count, cpu usage, err error) {
 	sender, receiver, err := r.twoEnds(p, from, to)
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *Rig) datagrams(p *setting, from, to *namespace, b traffic.Blast) (sent 
 	return sent, count, cpu, err
 }
 
-// fixedRate measures the price of a datagram at a rate that every subject can carry.
+// fixedRate measures the cost of a datagram at a rate that every subject can carry.
 func (r *Rig) fixedRate(p *setting, b traffic.Blast) (metrics, error) {
 	b.To = p.sees(p.b, 0)
 	sent, count, cpu, err := r.datagrams(p, p.a.pod, p.b.pod, b)
@@ -110,7 +110,7 @@ func (r *Rig) fixedRate(p *setting, b traffic.Blast) (metrics, error) {
 		return nil, err
 	}
 	if count.Datagrams == 0 {
-		return nil, errors.New("no datagram has arrived")
+		return nil, errors.New("no datagram arrived")
 	}
 	return metrics{
 		unitPacketRate: float64(count.Datagrams) / b.Duration.Seconds(),
@@ -149,7 +149,7 @@ func quantiles(l traffic.Latencies) metrics {
 	}
 }
 
-// firstPackets measures what a new flow costs over a known one.
+// firstPackets measures the cost of a new flow compared with a known one.
 func (r *Rig) firstPackets(p *setting, d time.Duration) (metrics, error) {
 	sender, _, err := r.twoEnds(p, p.a.pod, p.b.pod)
 	if err != nil {
@@ -165,8 +165,8 @@ func (r *Rig) firstPackets(p *setting, d time.Duration) (metrics, error) {
 	}, nil
 }
 
-// hop measures UDP as tunnels move it, from one namespace to another without any
-// gateway: what one crossing of sockets costs per payload of TCP in it.
+// hop measures UDP as tunnels send it, from one namespace to another without a gateway: the
+// cost of one crossing of sockets per payload of the TCP in it.
 func (r *Rig) hop(p *setting, from, to *namespace, address netip.Addr, d time.Duration) (metrics, error) {
 	sent, count, cpu, err := r.datagrams(p, from, to, traffic.Blast{
 		To: address, Sizes: []int{crossingSize}, Rate: crossingRate, Duration: d, Burst: crossingBurst, Segment: true,
@@ -176,7 +176,7 @@ func (r *Rig) hop(p *setting, from, to *namespace, address netip.Addr, d time.Du
 	}
 	payload := float64(count.Datagrams) * segmentPayload
 	if payload == 0 {
-		return nil, errors.New("no datagram has arrived")
+		return nil, errors.New("no datagram arrived")
 	}
 	return metrics{unitCPU: cpu.total().Seconds() / (payload / 1e9), unitLoss: trialOf(crossingRate, sent, int(count.Datagrams)).Loss()}, nil
 }

@@ -18,25 +18,26 @@ import (
 	"strait.dev/strait/node/genl"
 )
 
-// namePrefix begins the name of everything the rig makes: strait-bench-PID-SUBJECT-ROLE.
-// Two runs never meet, and a later run can tell what a dead one left behind.
+// namePrefix is the prefix of the names of all objects of the rig:
+// strait-bench-PID-SUBJECT-ROLE. Two runs never conflict, and a later run can identify the
+// leftovers of one that was killed.
 const namePrefix = "strait-bench-"
 
-// home is the namespace this process was started in.
+// home is the namespace in which this process was started.
 var home = openNamespace("/proc/self/ns/net")
 
 func openNamespace(path string) int {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1 // whoever enters it gets the error
+		return -1 // entering it returns the error
 	}
 	return fd
 }
 
-// namespace is one box of the picture.
+// namespace is one network namespace of the topology.
 type namespace struct {
 	role string // podA, nodeA, ...
-	name string // as `ip netns` knows it
+	name string // as in `ip netns`
 	fd   int
 }
 
@@ -55,25 +56,26 @@ func (n *namespace) remove() error {
 	return runCommand("ip", "netns", "del", n.name)
 }
 
-// removeStaleNamespaces deletes what a run that is no longer alive left behind.
+// removeStaleNamespaces deletes the leftovers of runs that have ended.
 func removeStaleNamespaces() {
 	entries, _ := filepath.Glob("/run/netns/" + namePrefix + "*")
 	for _, entry := range entries {
 		if abandoned(filepath.Base(entry)) {
-			_ = runCommand("ip", "netns", "del", filepath.Base(entry)) // another run may be at it too
+			_ = runCommand("ip", "netns", "del", filepath.Base(entry)) // another run may delete it at the same time
 		}
 	}
 }
 
-// abandoned reports whether a thing with a name of ours belongs to a run that is over.
+// abandoned reports whether an object with a name of the rig belongs to a run that has
+// ended.
 func abandoned(name string) bool {
 	owner, _, _ := strings.Cut(strings.TrimPrefix(name, namePrefix), "-")
 	pid, err := strconv.Atoi(owner)
 	return err == nil && unix.Kill(pid, 0) == unix.ESRCH
 }
 
-// in runs f on a thread inside n. Sockets and processes that f makes belong to n for
-// good; goroutines that f starts run outside.
+// in runs f on a thread inside n. Sockets and processes that f creates stay in n;
+// goroutines that f starts run outside.
 func (n *namespace) in(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -82,7 +84,7 @@ func (n *namespace) in(f func() error) error {
 	}
 	defer func() {
 		if err := unix.Setns(home, unix.CLONE_NEWNET); err != nil {
-			panic(fmt.Sprintf("leave %s: %v", n.name, err)) // the thread must not go back to the pool elsewhere
+			panic(fmt.Sprintf("leave %s: %v", n.name, err)) // the thread must not return to the pool in another namespace
 		}
 	}()
 	return f()
@@ -139,7 +141,7 @@ func (n *namespace) run(stdin string, command ...string) error {
 	return nil
 }
 
-// runCommand runs a command where this process is.
+// runCommand runs a command in this process's namespace.
 func runCommand(command ...string) error {
 	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)

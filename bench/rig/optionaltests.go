@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Further tests are what else people ask of gateways. The table of demands is made
-// without them.
+// Optional tests answer additional questions about gateways. The table of demands does not
+// need them.
 
-// frameSizes are those of the search for drop rates: bytes of IP packets, in turn.
-// "imix" is the simple IMIX of packet benchmarks: 7 small, 4 middling, 1 large.
+// frameSizes are the packet sizes of the search for drop rates: bytes of IP packets, in
+// turn. "imix" is the simple IMIX of packet benchmarks: 7 small, 4 medium, 1 large.
 var frameSizes = []struct {
 	name  string
 	sizes []int
@@ -19,7 +19,7 @@ var frameSizes = []struct {
 	{"imix", []int{64, 64, 570, 64, 64, 570, 64, 570, 64, 64, 570, 1400}},
 }
 
-// payloadsOf are the payloads of UDP over IPv4 that make packets of such sizes.
+// payloadsOf returns the payloads of UDP over IPv4 for packet sizes.
 func payloadsOf(sizes []int) []int {
 	payloads := make([]int, len(sizes))
 	for i, size := range sizes {
@@ -28,7 +28,7 @@ func payloadsOf(sizes []int) []int {
 	return payloads
 }
 
-// optionalTests are measured in a mode when all tests are asked for.
+// optionalTests returns the tests of a mode that run only if all tests are requested.
 func optionalTests(mode Mode, l lengths, custom []string) (all []test) {
 	gateways := gatewayNames(mode, custom)
 	add := func(name string, measure func(*Rig, *setting) (metrics, error), subjects ...string) {
@@ -45,7 +45,8 @@ func optionalTests(mode Mode, l lengths, custom []string) (all []test) {
 	add(tcpName(32, back), tcp(32, back, 0, l), gateways...)
 	for _, f := range frameSizes {
 		add(fmt.Sprintf("udp/size=%s/drop-rates", f.name), func(r *Rig, p *setting) (metrics, error) {
-			// Long trials: what queues still deliver in the end counts as carried.
+			// Long trials: packets that queues deliver after the end still count as
+			// carried.
 			return r.dropRates(p, payloadsOf(f.sizes), 2*l.trial, l.datagrams)
 		}, beside(nameWireGuardGo)...)
 	}
@@ -67,7 +68,7 @@ func optionalTests(mode Mode, l lengths, custom []string) (all []test) {
 	return all
 }
 
-// allTests are the usual tests of all modes, and the further ones too if asked for.
+// allTests returns the usual tests of all modes, and the optional ones if requested.
 func allTests(l lengths, custom []string, optional bool) (all []test) {
 	for _, mode := range modes {
 		all = append(all, usualTests(mode, l, custom)...)

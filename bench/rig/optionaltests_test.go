@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// planOf are the names of what a run with such options would measure.
+// planOf returns the names of what a run with these options would measure.
 func planOf(o Options) (names []string) {
 	for _, t := range (&Rig{Options: o}).plan(quickLengths) {
 		names = append(names, string(t.mode)+"/"+t.name)
@@ -24,12 +24,12 @@ func TestOptionalTestsRunOnlyOnRequest(t *testing.T) {
 		options            Options
 		isUsual, isFurther bool
 	}{
-		{"nothing asked for", Options{}, true, false},
+		{"no option", Options{}, true, false},
 		{"--all", Options{All: true}, true, true},
 		{"a part that has both", Options{Run: matching("^nogro")}, true, false},
 		{"a part that has both, and --all", Options{Run: matching("^nogro"), All: true}, true, true},
-		{"a further test by name", Options{Run: matching("new-flows")}, false, true},
-		{"nothing there is", Options{Run: matching("no such test")}, false, false},
+		{"an optional test by name", Options{Run: matching("new-flows")}, false, true},
+		{"no such test", Options{Run: matching("no such test")}, false, false},
 	} {
 		got := planOf(c.options)
 		if slices.Contains(got, usual) != c.isUsual || slices.Contains(got, optional) != c.isFurther {
@@ -37,7 +37,7 @@ func TestOptionalTestsRunOnlyOnRequest(t *testing.T) {
 		}
 	}
 	if got := planOf(Options{Only: []string{nameStraitManyPeers}}); !slices.Equal(got, []string{"nogro/memory/idle-peerings"}) {
-		t.Errorf("a subject of further tests alone: measures %v", got)
+		t.Errorf("a subject of optional tests only: measures %v", got)
 	}
 }
 

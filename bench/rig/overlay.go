@@ -7,16 +7,16 @@ import (
 	"os/exec"
 )
 
-// Kernel tunnel devices between node and gateway. Geneve where the kernel has it,
-// VXLAN elsewhere: the headers are equally long.
+// Kernel tunnel devices between node and gateway: Geneve if the kernel supports it,
+// otherwise VXLAN, whose headers are equally long.
 
 // overlayPorts are the gateway's UDP ports by encapsulation.
 var overlayPorts = map[string]uint16{"geneve": 6091, "vxlan": 6092}
 
-// overlayName is the tunnel device, on nodes and on kernel gateways.
+// overlayName is the name of the tunnel device, on nodes and on kernel gateways.
 const overlayName = "ov"
 
-// kernelEncapsulation tries what this kernel can make, in a namespace.
+// kernelEncapsulation tests in a namespace which encapsulation this kernel supports.
 func kernelEncapsulation(scratch *namespace) string {
 	if kernelHas(scratch, "geneve", "id", "1", "remote", "192.0.2.1") {
 		return "geneve"
@@ -24,7 +24,7 @@ func kernelEncapsulation(scratch *namespace) string {
 	return "vxlan"
 }
 
-// kernelHas tries to make a device of a type.
+// kernelHas tests whether a device of a type can be created.
 func kernelHas(scratch *namespace, linkType ...string) bool {
 	args := append([]string{"-n", scratch.name, "link", "add", "probe", "type"}, linkType...)
 	return exec.Command("ip", args...).Run() == nil && scratch.ip("link del probe") == nil
@@ -36,7 +36,7 @@ func overlayMAC(internal netip.Addr) string {
 	return fmt.Sprintf("0a:58:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
 }
 
-// overlayDevice is the command that makes a tunnel device between two underlay
+// overlayDevice returns the command that creates a tunnel device between two underlay
 // addresses.
 func overlayDevice(encapsulation, name string, id int, local, remote netip.Addr, mac string) string {
 	overhead := 50 // outer IPv4, UDP, tunnel header, inner Ethernet
@@ -48,13 +48,13 @@ func overlayDevice(encapsulation, name string, id int, local, remote netip.Addr,
 		kind = fmt.Sprintf("vxlan id %d local %s remote %s dstport %d nolearning", id, local, remote, overlayPorts[encapsulation])
 	}
 	if remote.Is4() {
-		kind += " udpcsum" // over IPv6 the kernel always sums
+		kind += " udpcsum" // over IPv6 the kernel always sends checksums
 	}
 	return fmt.Sprintf("link add %s address %s mtu %d type %s\nlink set %[1]s up\n", name, mac, 1500-overhead, kind)
 }
 
-// joinNode makes the node's tunnel device and gives it what the node helper would in
-// a cluster; v6 makes the tunnel run over IPv6.
+// joinNode creates the node's tunnel device and configures it as the node helper does in a
+// cluster; with v6 the tunnel runs over IPv6.
 func (s *site) joinNode(encapsulation string, v6 bool) error {
 	f := 0
 	if v6 {
@@ -65,8 +65,8 @@ func (s *site) joinNode(encapsulation string, v6 bool) error {
 		neighbourLines(overlayName, gwInternal))
 }
 
-// joinKernelGateway makes the other end in the gateway's namespace, for gateways that
-// are the kernel, and sends the pods' packets there.
+// joinKernelGateway creates the other end in the gateway's namespace, for gateways that
+// consist of kernel devices, and routes the pods' packets to it.
 func (s *site) joinKernelGateway(encapsulation string) error {
 	lines := overlayDevice(encapsulation, overlayName, vni, s.gwUnderlay[0], s.nodeUnderlay[0], overlayMAC(gwInternal[0])) +
 		addressLines(overlayName, gwInternal) +
@@ -74,13 +74,14 @@ func (s *site) joinKernelGateway(encapsulation string) error {
 	return s.gw.ip(lines)
 }
 
-// neighbourLines spare the tunnel its ARP: MAC addresses follow from addresses.
+// neighbourLines returns commands that make ARP unnecessary: MAC addresses are derived from
+// IP addresses.
 func neighbourLines(device string, p pair) string {
 	return fmt.Sprintf("neigh replace %s lladdr %s nud permanent dev %s\nneigh replace %s lladdr %[2]s nud permanent dev %[3]s\n",
 		p[0], overlayMAC(p[0]), device, p[1])
 }
 
-// routeNode sends prefixes of the other cluster into the node's tunnel device.
+// routeNode routes prefixes of the other cluster to the node's tunnel device.
 func (s *site) routeNode(to pair4and6) error {
 	var failed []error
 	for f, prefix := range to {

@@ -2,9 +2,9 @@ package rig
 
 import "fmt"
 
-// peerSubject is P, what strait is measured against: the kernel's overlay device,
-// prefix NAT and MSS clamp by nftables, and wireguard-go on a kernel TUN, all with
-// the privileges that takes. It carries IPv4.
+// peerSubject is P, the reference that strait is compared with: the kernel's overlay
+// device, prefix NAT and MSS clamp by nftables, and wireguard-go on a kernel TUN device,
+// with all required privileges. It carries IPv4.
 func peerSubject(name, wireGuardGo string, env ...string) *Subject {
 	return &Subject{
 		Name: name, translated: true,
@@ -24,8 +24,8 @@ func peerSubject(name, wireGuardGo string, env ...string) *Subject {
 				if err := s.joinKernelGateway(encapsulation); err != nil {
 					return processes, err
 				}
-				// Both clusters have the same pods: where a packet goes depends on where
-				// it came from.
+				// Both clusters have the same pod CIDR: the route of a packet depends on
+				// where it came from.
 				if err := s.gw.ip(fmt.Sprintf(`rule add iif %[1]s lookup 100
 route add default dev %[2]s table 100
 rule add iif %[2]s lookup 101

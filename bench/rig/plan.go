@@ -8,16 +8,16 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// test is one thing to measure, with everyone it is measured with.
+// test is one measurement and its subjects.
 type test struct {
 	name     string
 	mode     Mode
 	subjects []string
 	measure  func(r *Rig, p *setting) (metrics, error)
-	optional bool // no part of the usual run
+	optional bool // not part of the usual run
 }
 
-// lengths are how long single measurements take.
+// lengths are the durations of single measurements.
 type lengths struct {
 	streams, datagrams, trial, roundTrips time.Duration
 }
@@ -27,12 +27,12 @@ var (
 	quickLengths = lengths{streams: 500 * time.Millisecond, datagrams: 500 * time.Millisecond, trial: 200 * time.Millisecond, roundTrips: 500 * time.Millisecond}
 )
 
-// tcpName is the name of a test with so many streams, in one of both directions.
+// tcpName returns the name of a test with that many streams, in one direction.
 func tcpName(streams int, direction string) string {
 	return fmt.Sprintf("tcp/streams=%d/direction=%s", streams, direction)
 }
 
-// Directions of the data; who sends it also opens the connection.
+// Directions of the data; the sender also opens the connection.
 const (
 	forth = "a-to-b"
 	back  = "b-to-a"
@@ -50,7 +50,7 @@ func tcp(streams int, direction string, f int, l lengths) func(*Rig, *setting) (
 	}
 }
 
-// Names of the tests that demands refer to.
+// Names of the tests to which demands refer.
 const (
 	testTCP6         = "tcp6/streams=1/direction=a-to-b"
 	testFixedRate    = "udp/payload=64/rate=20k"
@@ -66,15 +66,15 @@ const (
 	testReload       = "request-response/while=reload"
 )
 
-// Payloads of the loss search: 64 bytes, and what makes an IPv4 packet of 1400 bytes,
-// which fits every tunnel.
+// Payloads of the loss search: 64 bytes, and that of an IPv4 packet of 1400 bytes, which
+// fits every tunnel.
 var payloads = []int{64, 1400 - 28}
 
 func packetRateName(payload int) string {
 	return fmt.Sprintf("udp/payload=%d/loss-search", payload)
 }
 
-// gatewayNames are those of the subjects that are whole gateways.
+// gatewayNames returns the names of the subjects that are complete gateways.
 func gatewayNames(mode Mode, custom []string) []string {
 	gateways := append([]string{nameP, nameStrait, nameBaseline}, custom...)
 	if mode == Wire {
@@ -83,7 +83,7 @@ func gatewayNames(mode Mode, custom []string) []string {
 	return gateways
 }
 
-// usualTests are what is measured in a mode unless something else is asked for.
+// usualTests returns the tests of a mode that run by default.
 func usualTests(mode Mode, l lengths, custom []string) (all []test) {
 	add := func(name string, measure func(*Rig, *setting) (metrics, error), subjects ...string) {
 		all = append(all, test{name: name, mode: mode, subjects: subjects, measure: measure})
@@ -112,7 +112,7 @@ func usualTests(mode Mode, l lengths, custom []string) (all []test) {
 			}, gateways...)
 		}
 		add(testFirstPacket, func(r *Rig, p *setting) (metrics, error) {
-			return r.firstPackets(p, 3*l.roundTrips) // a microsecond among hundreds takes many
+			return r.firstPackets(p, 3*l.roundTrips) // a difference of a microsecond among hundreds needs many
 		}, nameP, nameStrait, namePlain)
 		add(testNodes, fromNodes(l), nameStrait, nameStraitManyNodes)
 		add(testResident, resident, nameStrait, nameStraitManyNodes)

@@ -16,15 +16,15 @@ import (
 // process is a program in a namespace and in a control group.
 type process struct {
 	cmd    *exec.Cmd
-	log    string // file with what it printed
+	log    string // file with its output
 	exited chan struct{}
 }
 
-// join puts a shell into the groups that $0 names, and makes it the program.
+// join moves a shell into the groups named by $0, and replaces it with the program.
 const join = `for group in $0; do echo 0 >"$group"; done; exec "$@"`
 
-// start starts a program; logs is the folder for what it prints. configure may change
-// the command before it starts.
+// start starts a program; logs is the directory for its output. configure may change the
+// command before it starts.
 func (n *namespace) start(group *cgroup, logs string, env []string, configure func(*exec.Cmd) error, command ...string) (*process, error) {
 	shell := append([]string{"-c", join, strings.Join(group.processFiles(), " ")}, command...)
 	p := &process{cmd: exec.Command("/bin/sh", shell...), exited: make(chan struct{})}
@@ -36,7 +36,7 @@ func (n *namespace) start(group *cgroup, logs string, env []string, configure fu
 	defer log.Close()
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Env = append(os.Environ(), env...)
-	// Ctrl-C is for the rig, which then ends everything in order.
+	// Ctrl-C goes to the rig only, which then stops everything in order.
 	p.cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	if configure != nil {
 		if err := configure(p.cmd); err != nil {
@@ -47,13 +47,13 @@ func (n *namespace) start(group *cgroup, logs string, env []string, configure fu
 		return nil, fmt.Errorf("in %s: %s: %w", n.role, command[0], err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // whoever waits for exited reads the log
+		_ = p.cmd.Wait() // the reader of exited reads the log
 		close(p.exited)
 	}()
 	return p, nil
 }
 
-// stop ends the process and all that it started, the hard way after two seconds.
+// stop ends the process and all its children, with SIGKILL after two seconds.
 func (p *process) stop() {
 	for _, s := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 		_ = unix.Kill(-p.cmd.Process.Pid, s) // fails when all have ended
@@ -68,13 +68,13 @@ func (p *process) stop() {
 func (p *process) running() error {
 	select {
 	case <-p.exited:
-		return fmt.Errorf("%s has ended (%v); it said:\n%s", p.cmd.Args[4], p.cmd.ProcessState, tail(p.log))
+		return fmt.Errorf("%s has ended (%v); its output:\n%s", p.cmd.Args[4], p.cmd.ProcessState, tail(p.log))
 	default:
 		return nil
 	}
 }
 
-// tail is the end of a log.
+// tail returns the end of a log.
 func tail(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -84,13 +84,13 @@ func tail(file string) string {
 	return string(text[max(0, len(text)-enough):])
 }
 
-// pipe joins a child's standard output and input to one stream.
+// pipe combines a child's standard output and input into one stream.
 type pipe struct {
 	io.Reader
 	io.WriteCloser
 }
 
-// pipeTo gives cmd a pipe in both directions.
+// pipeTo connects cmd to a pipe in both directions.
 func pipeTo(cmd *exec.Cmd) (*pipe, error) {
 	cmd.Stdin, cmd.Stdout = nil, nil
 	in, err := cmd.StdinPipe()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// usage is CPU time used so far. The sum is what the whole path costs: packet work in
-// a soft interrupt is accounted to the process it interrupts, or is ksoftirqd's.
+// usage is CPU time used so far. The sum is the cost of the whole path: packet work in a
+// soft interrupt is accounted to the interrupted process or to ksoftirqd.
 type usage struct {
 	gateways, ends, softirq time.Duration
 }
@@ -22,7 +22,7 @@ func (u usage) since(before usage) usage {
 	return usage{u.gateways - before.gateways, u.ends - before.ends, u.softirq - before.softirq}
 }
 
-// usage reads the clocks of both groups of a picture, and of ksoftirqd.
+// usage reads the CPU time of both groups of a topology, and of ksoftirqd.
 func (r *Rig) usage(t *topology) (u usage, err error) {
 	var failed [2]error
 	u.gateways, failed[0] = t.gateways.cpu()
@@ -41,8 +41,7 @@ func (r *Rig) usage(t *topology) (u usage, err error) {
 	return u, errors.Join(failed[:]...)
 }
 
-// findSoftirqd lists the schedstat files of the threads that do what soft interrupts
-// leave over.
+// findSoftirqd returns the schedstat files of the ksoftirqd threads.
 func findSoftirqd() (files []string) {
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, name := range names {
@@ -53,7 +52,7 @@ func findSoftirqd() (files []string) {
 	return files
 }
 
-// parseSchedstat reads the first figure of /proc/PID/schedstat: time on a CPU, in
+// parseSchedstat parses the first field of /proc/PID/schedstat: time on a CPU, in
 // nanoseconds.
 func parseSchedstat(text string) (time.Duration, error) {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
@@ -64,8 +63,7 @@ func parseSchedstat(text string) (time.Duration, error) {
 	return time.Duration(n), nil
 }
 
-// parseStatus reads a line of /proc/PID/status that is given in kB, by which the
-// kernel means 1024 bytes.
+// parseStatus parses a line of /proc/PID/status in kB, where the kernel means 1024 bytes.
 func parseStatus(text, field string) (bytes float64, err error) {
 	for line := range strings.Lines(text) {
 		if key, value, ok := strings.Cut(line, ":"); ok && key == field {

@@ -164,7 +164,7 @@ func withUnit(s result.Summary) string {
 	return text
 }
 
-// List writes all tests, which of them need --all, and the subjects of each.
+// List writes all tests, whether they need --all, and the subjects of each.
 func List(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, t := range allTests(fullLengths, nil, true) {

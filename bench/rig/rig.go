@@ -13,37 +13,37 @@ import (
 	"strait.dev/strait/node/genl"
 )
 
-// Options say what is measured and with which programs.
+// Options select what is measured and with which programs.
 type Options struct {
-	// Strait is the binary under test; End is the command that becomes an end of the
-	// traffic (it has to call traffic.Serve on its standard input and output).
+	// Strait is the binary under test; End is the command that runs an end of the traffic
+	// (it must call traffic.Serve on its standard input and output).
 	Strait string
 	End    []string
 
 	WireGuardGo string // wireguard-go of the peer
-	Baseline    string // another strait binary, measured beside Strait; may be empty
+	Baseline    string // another strait binary, measured in addition to Strait; may be empty
 	Custom      []Custom
 
-	Only        []string               // subjects besides Baseline and Custom; empty: all
-	Run         func(test string) bool // which tests, by MODE/NAME; nil: every one
-	All         bool                   // the further tests too; else only where Only and Run fit no usual one
+	Only        []string               // subjects in addition to Baseline and Custom; empty: all
+	Run         func(test string) bool // filters tests by MODE/NAME; nil: all
+	All         bool                   // include optional tests; otherwise only if Only and Run match no usual one
 	Repetitions int
 	Quick       bool // short measurements
 
-	Progress io.Writer // a line for each thing done; nil: none
+	Progress io.Writer // one line per step; nil: none
 }
 
-// Rig is what all pictures share. It is for one goroutine.
+// Rig is the shared state of all topologies. Only one goroutine may use it.
 type Rig struct {
 	Options
 	dir      string // configurations, keys, logs
 	cgroups  *cgroups
 	softirqd []string
-	devices  int    // WireGuard devices made so far
+	devices  int    // WireGuard devices created so far
 	strait   string // copies of the binaries under test
 	baseline string // empty if there is none
 
-	kernelWireGuard bool // whether the kernel has it
+	kernelWireGuard bool // whether the kernel supports it
 }
 
 // packages are the Debian packages of the programs that the rig runs.
@@ -51,8 +51,8 @@ var packages = map[string]string{
 	"ip": "iproute2", "nft": "nftables", "setpriv": "util-linux",
 }
 
-// Missing says in one line why no rig can be built here and how to change that. It is
-// empty if one can.
+// Missing returns in one line why the rig cannot run and how to fix that. It is empty if
+// the rig can run.
 func Missing() string {
 	if os.Geteuid() != 0 {
 		return "network namespaces need root; run it with sudo"
@@ -70,7 +70,7 @@ func Missing() string {
 	return ""
 }
 
-// New prepares a rig. It must be closed.
+// New prepares a rig. The caller must close it.
 func New(o Options) (r *Rig, err error) {
 	if missing := Missing(); missing != "" {
 		return nil, errors.New(missing)
@@ -80,7 +80,7 @@ func New(o Options) (r *Rig, err error) {
 	if r.dir, err = os.MkdirTemp("", namePrefix); err != nil {
 		return nil, err
 	}
-	// The gateways are nobody, and read the binary and their configuration here.
+	// The gateways run as user nobody and read their binary and configuration here.
 	err = os.Chmod(r.dir, 0o755)
 	if err == nil {
 		r.kernelWireGuard, err = hasKernelWireGuard()
@@ -109,7 +109,7 @@ func hasKernelWireGuard() (bool, error) {
 	return has, errors.Join(err, c.Close())
 }
 
-// bring copies a program to where nobody may run it.
+// bring copies a program to a directory from which user nobody can run it.
 func (r *Rig) bring(program, name string) (string, error) {
 	text, err := os.ReadFile(program)
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *Rig) bring(program, name string) (string, error) {
 	return to, os.WriteFile(to, text, 0o755)
 }
 
-// Close takes down what New has made. Settings have to be removed before.
+// Close removes what New created. Settings must be removed before.
 func (r *Rig) Close() error {
 	return errors.Join(r.cgroups.remove(), os.RemoveAll(r.dir))
 }

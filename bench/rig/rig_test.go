@@ -16,7 +16,7 @@ import (
 	"strait.dev/strait/internal/raceflag"
 )
 
-// asEnd makes this test binary an end of the traffic.
+// asEnd makes this test binary run as an end of the traffic.
 const asEnd = "as-an-end-of-the-traffic"
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// programs builds from this tree what the rig runs, once, and returns the folder.
+// programs builds the programs of the rig from this tree, once, and returns their
+// directory.
 var programs = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "rig-test-")
 	if err != nil {
@@ -53,17 +54,17 @@ var programs = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// built is the folder of programs, or empty.
+// built is the directory of programs, or empty.
 var built string
 
-// newTestRig is a rig whose programs are built from this tree.
+// newTestRig returns a rig whose programs are built from this tree.
 func newTestRig(t *testing.T) *Rig {
 	t.Helper()
 	if missing := Missing(); missing != "" {
 		t.Skip("rig left out: " + missing)
 	}
 	if raceflag.Enabled {
-		t.Skip("rig left out under the race detector: this binary is the traffic's ends, whose speed counts")
+		t.Skip("rig left out under the race detector: this binary generates the traffic and would be too slow")
 	}
 	dir, err := programs()
 	if err != nil {
@@ -88,13 +89,13 @@ func newTestRig(t *testing.T) *Rig {
 			t.Error(err)
 		}
 		if rest := left(t); len(rest) > 0 {
-			t.Errorf("left behind: %v", rest)
+			t.Errorf("leftovers: %v", rest)
 		}
 	})
 	return r
 }
 
-// left is what rigs of this process have left on the machine.
+// left returns the leftovers of this process's rigs on the machine.
 func left(t *testing.T) (all []string) {
 	t.Helper()
 	mine := fmt.Sprintf("%s%d", namePrefix, os.Getpid())
@@ -108,7 +109,7 @@ func left(t *testing.T) (all []string) {
 	return all
 }
 
-// placed is a subject in its picture, for one test.
+// placed returns a subject in its topology, for one test.
 func placed(t *testing.T, r *Rig, s *Subject) *setting {
 	t.Helper()
 	p, err := r.place(s)
@@ -123,8 +124,8 @@ func placed(t *testing.T, r *Rig, s *Subject) *setting {
 	return p
 }
 
-// filter does to what crosses gateway A as a rule of nftables says, and nothing else.
-// The rule may add to the set sources.
+// filter applies an nftables rule to the packets that cross gateway A. The rule may add to
+// the set sources.
 func filter(t *testing.T, p *setting, rule string) {
 	t.Helper()
 	rules := fmt.Sprintf(`add table ip known
@@ -145,7 +146,7 @@ table ip known {
 	}
 }
 
-// sources counts the elements of the set that filter has made: one for each source.
+// sources returns the number of elements in the set of filter: one per source.
 func sources(t *testing.T, p *setting) int {
 	t.Helper()
 	list := exec.Command("ip", "netns", "exec", p.a.gw.name, "nft", "list", "set", "ip", "known", "sources")
@@ -153,5 +154,5 @@ func sources(t *testing.T, p *setting) int {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return strings.Count(string(out), " . ") - 1 // one is of the type
+	return strings.Count(string(out), " . ") - 1 // one is in the type
 }

@@ -15,9 +15,9 @@ import (
 // modes are the modes of a run, in order.
 var modes = []Mode{NoGRO, Wire, SameHost}
 
-// Measure builds the pictures, measures, adds the samples to a run, and takes
-// everything down, also when ctx ends it early. A measurement that fails is reported
-// and left out; the run goes on.
+// Measure builds the topologies, measures, adds the samples to a run, and removes
+// everything, also if ctx ends it early. A failed measurement is reported and left out; the
+// run continues.
 func (r *Rig) Measure(ctx context.Context, to *result.Run) (err error) {
 	l := fullLengths
 	if r.Quick {
@@ -28,7 +28,7 @@ func (r *Rig) Measure(ctx context.Context, to *result.Run) (err error) {
 	}
 	plan := r.plan(l)
 	if len(plan) == 0 {
-		return errors.New("nothing to measure: no such test with such a subject; see what there is with: strait bench peer --list")
+		return errors.New("nothing to measure: no test matches; list the tests and subjects with: strait bench peer --list")
 	}
 	settings := make(map[string]*setting)
 	defer func() { err = errors.Join(err, removeAll(settings)) }()
@@ -46,7 +46,7 @@ func (r *Rig) Measure(ctx context.Context, to *result.Run) (err error) {
 	return r.repeat(ctx, plan, settings, to)
 }
 
-// checkNames finds subjects that were asked for and do not exist here.
+// checkNames reports requested subjects that do not exist.
 func (r *Rig) checkNames() error {
 	var names []string
 	for _, s := range r.known() {
@@ -54,14 +54,14 @@ func (r *Rig) checkNames() error {
 	}
 	for _, name := range r.Only {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("no subject %q here; there are: %s", name, strings.Join(names, " "))
+			return fmt.Errorf("no subject %q; use one of: %s", name, strings.Join(names, " "))
 		}
 	}
 	return nil
 }
 
-// plan is what this run measures. What was asked for and is not among the usual tests
-// may be among the further ones.
+// plan returns the measurements of this run. If the request matches no usual test, the
+// optional tests are searched.
 func (r *Rig) plan(l lengths) []test {
 	plan := r.choose(allTests(l, r.customNames(), r.All))
 	if len(plan) == 0 {
@@ -70,7 +70,7 @@ func (r *Rig) plan(l lengths) []test {
 	return plan
 }
 
-// choose keeps the tests and subjects that were asked for and can run.
+// choose keeps the requested tests and subjects that can run.
 func (r *Rig) choose(plan []test) (chosen []test) {
 	asked := append(append(r.customNames(), nameBaseline), r.Only...)
 	known := make(map[string]bool)
@@ -86,7 +86,7 @@ func (r *Rig) choose(plan []test) (chosen []test) {
 	return chosen
 }
 
-// known are all subjects that this run could have.
+// known returns all subjects that this run can have.
 func (r *Rig) known() []*Subject {
 	all := []*Subject{
 		peerSubject(nameP, r.WireGuardGo),
@@ -111,7 +111,7 @@ func (r *Rig) known() []*Subject {
 	return all
 }
 
-// subjects are those that a plan needs.
+// subjects returns the subjects that a plan needs.
 func (r *Rig) subjects(plan []test) []*Subject {
 	needed := make(map[string]bool)
 	for _, t := range plan {
@@ -129,8 +129,8 @@ func (r *Rig) customNames() (names []string) {
 	return names
 }
 
-// repeat measures everything as often as asked for. Subjects alternate within each
-// test, A B B A, so that what drifts on the machine meets all of them alike.
+// repeat runs all repetitions. Subjects alternate within each test, A B B A, so that drift
+// on the machine affects all of them alike.
 func (r *Rig) repeat(ctx context.Context, plan []test, settings map[string]*setting, to *result.Run) error {
 	start := time.Now()
 	done, total := 0, len(plan)*r.Repetitions
@@ -157,7 +157,7 @@ func (r *Rig) repeat(ctx context.Context, plan []test, settings map[string]*sett
 	return r.memory(settings, to)
 }
 
-// one measures one test once with all of its subjects.
+// one runs one test once with all of its subjects.
 func (r *Rig) one(ctx context.Context, t test, repetition int, settings map[string]*setting, to *result.Run) error {
 	order := slices.Clone(t.subjects)
 	if repetition%2 == 0 {
@@ -178,7 +178,7 @@ func (r *Rig) one(ctx context.Context, t test, repetition int, settings map[stri
 	return nil
 }
 
-// memory adds the most that a gateway of each subject has held in the whole run.
+// memory adds the peak memory of a gateway of each subject in the whole run.
 func (r *Rig) memory(settings map[string]*setting, to *result.Run) error {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		most := 0.0
@@ -190,7 +190,7 @@ func (r *Rig) memory(settings map[string]*setting, to *result.Run) error {
 			most = max(most, bytes)
 		}
 		if most == 0 {
-			continue // no process stands in the gateways' places
+			continue // the subject has no gateway process
 		}
 		err := to.Add(result.Sample{Test: testMemory, Subject: name, Repetition: 1, Metrics: metrics{unitMemory: most}})
 		if err != nil {

@@ -11,29 +11,29 @@ import (
 const (
 	// tolerableLoss is the goal of the search for the highest rate.
 	tolerableLoss = 0.01
-	// senderLate is the part of a rate that a sender has to keep up with: ends and
-	// gateways share the cores.
+	// senderLate is the fraction of a rate that a sender must achieve: ends and gateways
+	// share the cores.
 	senderLate = 0.9
-	// searchStart is where searches begin, packets per second.
+	// searchStart is the first rate of searches, packets per second.
 	searchStart = 10_000
-	// searchResolution is the part of a rate that a search ends at.
+	// searchResolution is the fraction of a rate at which a search ends.
 	searchResolution = 0.05
 )
 
-// trialOf is what became of packets at a rate.
+// trialOf returns the result of packets sent at a rate.
 func trialOf(rate float64, sent traffic.Sent, received int) measure.Trial {
 	t := measure.Trial{Rate: rate, Wanted: sent.Wanted, Sent: sent.Sent, Received: received}
 	if float64(t.Sent) > senderLate*float64(t.Wanted) {
-		t.Wanted = t.Sent // the path has lost nothing that was not sent
+		t.Wanted = t.Sent // the path did not lose what was not sent
 	}
 	return t
 }
 
-// highestRate searches for the highest rate with a tolerable loss: what arrived then,
-// per second. offer offers a rate for a time.
+// highestRate searches for the highest rate with a tolerable loss and returns the received
+// packets per second. offer offers a rate for a time.
 func highestRate(d time.Duration, offer func(rate float64) (sent traffic.Sent, received int, err error)) (float64, error) {
 	limits := measure.Limits{Start: searchStart, Resolution: searchResolution, Trials: 9}
-	arrived := make(map[float64]float64) // by rate asked for
+	arrived := make(map[float64]float64) // by offered rate
 	best, err := measure.Search([]float64{tolerableLoss}, limits, func(rate float64) (measure.Trial, error) {
 		sent, received, err := offer(rate)
 		arrived[rate] = float64(received) / d.Seconds()
@@ -54,14 +54,14 @@ func (r *Rig) packetRate(p *setting, payload int, d time.Duration) (metrics, err
 	return metrics{unitPacketRate: best}, err
 }
 
-// blastTo are datagrams from pod to pod.
+// blastTo returns the parameters of datagrams from pod to pod.
 func blastTo(p *setting, payloads []int, rate float64, d time.Duration) traffic.Blast {
 	return traffic.Blast{To: p.sees(p.b, 0), Sizes: payloads, Rate: rate, Duration: d, Burst: podBurst}
 }
 
-// dropRates searches for the highest rates without loss (NDR) and with a loss of at
-// most 0.5 % (PDR), and says what a packet costs at 0.9 PDR, and what is lost then in
-// a longer time. 0 is a rate that was not found; without PDR there is no cost.
+// dropRates searches for the highest rates without loss (NDR) and with at most 0.5 % loss
+// (PDR), and measures the cost of a packet at 0.9 PDR, and the loss at that rate over a
+// longer time. 0 means that no rate was found; without PDR there is no cost.
 func (r *Rig) dropRates(p *setting, payloads []int, trial, pricing time.Duration) (metrics, error) {
 	limits := measure.Limits{Start: searchStart, Resolution: searchResolution, Trials: 18, Attempts: 2}
 	found, err := measure.Search([]float64{measure.PDR, measure.NDR}, limits, func(rate float64) (measure.Trial, error) {
@@ -79,7 +79,7 @@ func (r *Rig) dropRates(p *setting, payloads []int, trial, pricing time.Duration
 	rate := 0.9 * pdr
 	sent, count, cpu, err := r.datagrams(p, p.a.pod, p.b.pod, blastTo(p, payloads, rate, pricing))
 	if err == nil && count.Datagrams == 0 {
-		err = errors.New("no datagram has arrived at a rate that had passed before")
+		err = errors.New("no datagram arrived at a rate that passed before")
 	}
 	if err != nil {
 		return nil, err

@@ -10,18 +10,18 @@ import (
 	"text/template"
 )
 
-// nobody is the user that strait's gateways run as.
+// nobody is the user ID of strait's gateways.
 const nobody = 65534
 
-// straitShape is in what a pair of gateways differs from the plainest.
+// straitShape is how a pair of gateways differs from the default.
 type straitShape struct {
 	v6         bool // node links and the tunnel run over IPv6
-	extraNodes int  // configured besides the one that exists; nodes speak VXLAN then
-	idlePeers  int  // of gateway A, besides the one that exists
+	extraNodes int  // configured in addition to the existing one; nodes use VXLAN then
+	idlePeers  int  // of gateway A, in addition to the existing one
 }
 
-// straitSubject is a pair of `strait gateway` with default settings, as nobody and
-// without any capability.
+// straitSubject is a pair of `strait gateway` with default settings, as user nobody and
+// without capabilities.
 func straitSubject(name, binary string, shape straitShape) *Subject {
 	return &Subject{
 		Name: name, translated: true, v6: shape.v6, dualStack: true,
@@ -90,7 +90,7 @@ func (r *Rig) startStrait(t *topology, s *site, binary string, c *straitConfig, 
 		"--bounding-set=-all", "--no-new-privs", "--pdeathsig", "KILL", binary, "gateway", "--config", file)
 }
 
-// straitConfig is what the configuration file is made from.
+// straitConfig is the input of the configuration template.
 type straitConfig struct {
 	site, other    *site
 	v6             bool
@@ -134,10 +134,10 @@ func (c *straitConfig) ExternalSeenAs() pair4and6 {
 	return c.other.externalSeenAs
 }
 
-// straitPort is where gateways wait for each other.
+// straitPort is the gateways' WireGuard port.
 const straitPort = 51840
 
-// list writes addresses or prefixes for YAML.
+// list formats addresses or prefixes for YAML.
 func list(of any) string {
 	var all []string
 	add := func(s fmt.Stringer) { all = append(all, strconv.Quote(s.String())) }

@@ -27,7 +27,7 @@ func TestConfigurationsAreValid(t *testing.T) {
 			}
 			g, err := config.Parse([]byte(text.String()))
 			if err != nil {
-				t.Fatalf("%d spare nodes, IPv6 outside %v: %v", spare, v6, err)
+				t.Fatalf("%d extra nodes, IPv6 outside %v: %v", spare, v6, err)
 			}
 			if got, want := len(g.Overlay.Nodes), spare+1; got != want {
 				t.Errorf("%d nodes, want %d", got, want)
@@ -83,7 +83,7 @@ func TestTheOtherClusterSeesAPodByItsPrefix(t *testing.T) {
 	b := siteB()
 	for f, want := range []string{"10.71.2.9", "fd00:71:0:2::9"} {
 		if got := b.translate(b.podAddress[f]); got != netip.MustParseAddr(want) {
-			t.Errorf("%s is seen as %s, want %s", b.podAddress[f], got, want)
+			t.Errorf("%s is mapped to %s, want %s", b.podAddress[f], got, want)
 		}
 	}
 }

@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// Subject is what is measured: what stands in the gateways' places.
+// Subject is what is measured: what runs in the gateways' namespaces.
 type Subject struct {
 	Name string
-	// translated: each cluster sees the other's pods by another prefix. Limits see
-	// them as they are.
+	// translated: each cluster maps the other's pods to another prefix. With limits it uses
+	// their real addresses.
 	translated bool
 	v6         bool // node links and the tunnel run over IPv6
 	dualStack  bool // carries IPv6 between the pods
 	up         func(*Rig, *topology) ([]*process, error)
 }
 
-// Names of the subjects that a run knows by itself.
+// Names of the built-in subjects.
 const (
 	nameStrait          = "strait"
 	nameStraitOver6     = "strait-over-ipv6"
@@ -33,7 +33,7 @@ const (
 	nameWireGuardKernel = "kernel-wireguard"
 )
 
-// sees is under which address the pod of one side knows the pod of the other.
+// sees returns the address of a pod for the pod of the other side.
 func (s *Subject) sees(other *site, f int) netip.Addr {
 	a := other.podAddress[f]
 	if s.translated {
@@ -42,16 +42,16 @@ func (s *Subject) sees(other *site, f int) netip.Addr {
 	return a
 }
 
-// setting is a subject in its picture, ready for traffic.
+// setting is a subject in its topology, ready for traffic.
 type setting struct {
 	*Subject
 	*topology
-	processes []*process // the gateways'
+	processes []*process // of the gateways
 	running   map[*namespace]*end
 }
 
-// place builds the picture of a subject, starts its gateways and ends, and waits until
-// packets cross. What is returned has to be removed, also with an error.
+// place builds the topology of a subject, starts its gateways and ends, and waits until
+// packets cross. The caller must remove the result, even after an error.
 func (r *Rig) place(s *Subject) (p *setting, err error) {
 	p = &setting{Subject: s, running: make(map[*namespace]*end)}
 	if p.topology, err = r.newTopology(s.Name); err != nil {
@@ -63,7 +63,7 @@ func (r *Rig) place(s *Subject) (p *setting, err error) {
 	return p, r.awaitTraffic(p)
 }
 
-// remove ends everything of the setting and takes the picture down.
+// remove stops everything in the setting and deletes the topology.
 func (p *setting) remove() error {
 	var all sync.WaitGroup
 	for _, e := range p.running {
@@ -76,7 +76,7 @@ func (p *setting) remove() error {
 	return p.topology.remove()
 }
 
-// removeAll removes settings side by side: gateways take their time to drain.
+// removeAll removes settings concurrently: gateways take time to drain.
 func removeAll(settings map[string]*setting) error {
 	failed := make(chan error)
 	for _, p := range settings {

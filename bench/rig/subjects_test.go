@@ -71,7 +71,7 @@ func TestSubjectsThatDoNotCarryTrafficAreReported(t *testing.T) {
 	}
 	for _, want := range []string{"broken", "no gateway here", "exit status 3"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not say %q: %v", want, err)
+			t.Errorf("the error does not contain %q: %v", want, err)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestFlowsTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := sources(t, p); got != 100 || m[unitPacketCPU] <= 0 {
-		t.Errorf("100 flows are %d; %v", got, m)
+		t.Errorf("want 100 flows, got %d; %v", got, m)
 	}
 }
 
@@ -106,7 +106,8 @@ func TestEveryConnectionIsOneTheOtherEndHasSeen(t *testing.T) {
 	}
 }
 
-// passiveOpens is how many TCP connections a namespace has accepted (RFC 4022).
+// passiveOpens returns the number of TCP connections that a namespace has accepted (RFC
+// 4022).
 func passiveOpens(t *testing.T, at *namespace) (n int) {
 	t.Helper()
 	err := at.in(func() error {

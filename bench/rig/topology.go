@@ -9,7 +9,7 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// site is one cluster of the picture.
+// site is one cluster of the topology.
 type site struct {
 	name          string // a, b
 	pod, node, gw *namespace
@@ -20,7 +20,7 @@ type site struct {
 	nodeUnderlay pair // the node's end of the link to the gateway
 	gwUnderlay   pair
 	wan          pair
-	seenAs       pair4and6 // as what the other cluster sees this one's pods
+	seenAs       pair4and6 // the prefix to which the other cluster maps this one's pods
 
 	externalSeenAs pair4and6
 }
@@ -39,7 +39,7 @@ func prefixes(v4, v6 string) pair4and6 {
 	return pair4and6{netip.MustParsePrefix(v4), netip.MustParsePrefix(v6)}
 }
 
-// What both clusters chose alike, as nobody has agreed upon anything.
+// Addresses that both clusters use.
 var (
 	podCIDRs      = prefixes("10.0.0.0/16", "fd00:10::/48")
 	externalCIDRs = prefixes("10.70.0.0/16", "fd00:70::/48")
@@ -49,15 +49,15 @@ var (
 	gwExternal    = addresses("10.70.0.1", "fd00:70::1")
 )
 
-// vni is of every overlay link of every picture.
+// vni is the VNI of every overlay link.
 const vni = 101
 
-// topology is the picture of one subject.
+// topology is the namespaces of one subject.
 type topology struct {
 	subject        string
 	a, b           *site
 	namespaces     []*namespace
-	gateways, ends *cgroup // what runs in the gateways' places, and what makes the traffic
+	gateways, ends *cgroup // the control groups of the gateways and of the traffic processes
 }
 
 func siteA() *site {
@@ -88,8 +88,8 @@ func siteB() *site {
 	}
 }
 
-// newTopology builds the namespaces and the cables of a picture, without gateways.
-// What is returned has to be removed, also with an error.
+// newTopology creates the namespaces and links, without gateways. The caller must remove
+// the result, even after an error.
 func (r *Rig) newTopology(subject string) (t *topology, err error) {
 	t = &topology{subject: subject, a: siteA(), b: siteB()}
 	if t.gateways, err = r.cgroups.make(subject + "-gateways"); err != nil {
@@ -117,7 +117,7 @@ func (r *Rig) newTopology(subject string) (t *topology, err error) {
 	return t, t.connectWAN()
 }
 
-// routerSettings make every namespace forward, whatever the way back.
+// routerSettings enable forwarding in every namespace, without reverse path filters.
 var routerSettings = map[string]string{
 	"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1",
 	"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
@@ -127,7 +127,7 @@ var routerSettings = map[string]string{
 
 func (t *topology) sites() [2]*site { return [2]*site{t.a, t.b} }
 
-// other is the other cluster.
+// other returns the other cluster.
 func (t *topology) other(s *site) *site {
 	if s == t.a {
 		return t.b
@@ -143,7 +143,7 @@ func (t *topology) remove() error {
 	return errors.Join(failed...)
 }
 
-// connect lays the cables from the pod to the gateway.
+// connect creates the links from the pod to the gateway.
 func (s *site) connect() error {
 	return errors.Join(
 		s.pod.ip(fmt.Sprintf("link set lo up\nlink add eth0 type veth peer name pod netns %s\nlink set eth0 up", s.node.name)),
@@ -156,7 +156,7 @@ func (s *site) connect() error {
 	)
 }
 
-// connectWAN lays the "internet" between the gateways.
+// connectWAN creates the link between the gateways.
 func (t *topology) connectWAN() error {
 	return errors.Join(
 		t.a.gw.ip(fmt.Sprintf("link add wan type veth peer name wan netns %s\nlink set wan up\n", t.b.gw.name)),
@@ -166,16 +166,16 @@ func (t *topology) connectWAN() error {
 	)
 }
 
-// addressLines are the commands that give a device its addresses.
+// addressLines returns the commands that add addresses to a device.
 func addressLines(device string, p pair) string {
 	return fmt.Sprintf("addr add %s/24 dev %s\naddr add %s/64 dev %[2]s nodad\n", p[0], device, p[1])
 }
 
-// translate is an address of this cluster as the other one sees it.
+// translate returns the address to which the other cluster maps an address of this one.
 func (s *site) translate(a netip.Addr) netip.Addr {
 	to := s.seenAs[packet.FamilyIndex(a)]
 	bytes, network := a.AsSlice(), to.Addr().AsSlice()
-	copy(bytes[:to.Bits()/8], network) // all prefixes are of whole bytes
+	copy(bytes[:to.Bits()/8], network) // all prefixes have whole bytes
 	moved, _ := netip.AddrFromSlice(bytes)
 	return moved
 }

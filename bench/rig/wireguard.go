@@ -19,7 +19,7 @@ const (
 	wireGuardMTU  = 1420 // wireguard-go's own default
 )
 
-// wireGuard makes a WireGuard device in both gateways' namespaces and joins them.
+// wireGuard creates a WireGuard device in both gateways' namespaces and connects them.
 // program is wireguard-go, or empty for the kernel's; env is added to its environment.
 func (r *Rig) wireGuard(t *topology, program string, env []string) (device [2]string, processes []*process, err error) {
 	if program != "" {
@@ -32,7 +32,7 @@ func (r *Rig) wireGuard(t *topology, program string, env []string) (device [2]st
 		return device, nil, err
 	}
 	for i, s := range t.sites() {
-		// wireguard-go's control sockets are in one folder for all namespaces.
+		// wireguard-go's control sockets of all namespaces are in one directory.
 		r.devices++
 		device[i] = fmt.Sprintf("sw%d-%d", os.Getpid(), r.devices)
 		c := genl.WireGuard{
@@ -67,11 +67,11 @@ func (r *Rig) wireGuard(t *topology, program string, env []string) (device [2]st
 	return device, processes, nil
 }
 
-// everything is what each end accepts from the other: all addresses.
+// everything is the AllowedIPs of each end: all addresses.
 var everything = prefixes("0.0.0.0/0", "::/0")
 
-// configureProgram waits until wireguard-go takes configuration for a device on its control
-// socket, and configures it.
+// configureProgram waits until wireguard-go accepts configuration for a device on its
+// control socket, and configures it.
 func configureProgram(device string, p *process, c genl.WireGuard) error {
 	conn, err := dialWhenReady(filepath.Join("/var/run/wireguard", device+".sock"), p)
 	if err != nil {
@@ -88,7 +88,7 @@ func configureProgram(device string, p *process, c genl.WireGuard) error {
 	}
 	response, err := bufio.NewReader(conn).ReadString('\n')
 	if err == nil && response != "errno=0\n" {
-		err = fmt.Errorf("it responses %q", response)
+		err = fmt.Errorf("its answer is %q", response)
 	}
 	if err != nil {
 		return fmt.Errorf("configure wireguard-go: %w", err)
@@ -96,7 +96,7 @@ func configureProgram(device string, p *process, c genl.WireGuard) error {
 	return nil
 }
 
-// dialWhenReady connects to the control socket of a process as soon as that listens.
+// dialWhenReady connects to the control socket of a process as soon as the process listens.
 func dialWhenReady(socket string, p *process) (net.Conn, error) {
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := net.Dial("unix", socket)
@@ -107,7 +107,7 @@ func dialWhenReady(socket string, p *process) (net.Conn, error) {
 			return nil, err
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("wireguard-go does not listen on its control socket: %w; the program said:\n%s", err, tail(p.log))
+			return nil, fmt.Errorf("wireguard-go does not listen on its control socket: %w; its output:\n%s", err, tail(p.log))
 		}
 	}
 }

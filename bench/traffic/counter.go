@@ -7,7 +7,7 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Counter counts what of the current trial arrives on a socket. Safe for
+// Counter counts the datagrams of the current trial that arrive on a socket. Safe for
 // concurrent use.
 type Counter struct {
 	trial    atomic.Uint32
@@ -29,11 +29,11 @@ func (c *Counter) take(datagram []byte, _ netip.AddrPort) {
 	}
 }
 
-// begin starts to count another trial.
+// begin starts counting another trial.
 func (c *Counter) begin(trial uint32) {
 	c.trial.Store(trial)
 	c.packets.Store(0)
 }
 
-// Close ends the counting.
+// Close stops counting.
 func (c *Counter) Close() { c.listener.Close() }

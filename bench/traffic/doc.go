@@ -1,8 +1,8 @@
-// Package traffic puts UDP datagrams on a path and looks at what comes out of it:
+// Package traffic sends UDP datagrams over a path and measures what arrives:
 //
-//	Path.Trial:  Sender at a rate ──► path ──► Counter                     how many
-//	Path.Probe:  requests at a rate ──► path ──► Echo ──► path ──► here   how late
+//	Path.Trial:  sender at a rate ──► path ──► Counter                           how many
+//	Path.Probe:  requests at a rate ──► path ──► Echo ──► path ──► Responses     how late
 //
-// A path is anything between two sockets: loopback, a relay, two gateways. It may
-// change headers; what a datagram ends with, its Mark, has to survive.
+// A path is anything between two sockets: loopback, a relay, two gateways. It may change
+// headers; the Mark at the end of a datagram must stay intact.
 package traffic

@@ -6,12 +6,12 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Echo sends back what arrives on a socket.
+// Echo sends responses to the datagrams that arrive on a socket.
 type Echo struct{ listener *Listener }
 
-// NewEcho answers on s, which must stay open until Close. Responses go to an address,
-// or to whoever asked if it is not valid. makeResponse makes a response of a request, in
-// place, and says whether there is one; nil leaves it as it is.
+// NewEcho responds on s, which must stay open until Close. Responses go to the address to,
+// or to the sender if it is not valid. makeResponse turns a request into a response, in
+// place, and reports whether there is one; nil leaves it unchanged.
 func NewEcho(s *underlay.Socket, to netip.AddrPort, makeResponse func(datagram []byte) bool) (*Echo, error) {
 	batch := underlay.NewBatch(1)
 	at := underlay.NewDestination(to)
@@ -28,5 +28,5 @@ func NewEcho(s *underlay.Socket, to netip.AddrPort, makeResponse func(datagram [
 	return &Echo{listener}, err
 }
 
-// Close ends the answering.
+// Close stops responding.
 func (e *Echo) Close() { e.listener.Close() }

@@ -15,7 +15,7 @@ func TestAKnownLatencyIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer echo.Close()
-	const hold = 5 * time.Millisecond // each way
+	const hold = 5 * time.Millisecond // in each direction
 	p := &Path{From: near, To: newRelay(t, far.LocalAddr(), 0, func() { time.Sleep(hold) }), Quiet: time.Second}
 	request := make([]byte, 64)
 	got, err := p.Probe(func(int) []byte { return request }, 20, 10)
@@ -25,11 +25,11 @@ func TestAKnownLatencyIsFound(t *testing.T) {
 	if got.Lost != 0 || got.Latencies.Count() != 10 {
 		t.Fatalf("lost %v, %d responses", got.Lost, got.Latencies.Count())
 	}
-	// Less than what the relay holds back is impossible, but for the histogram's 3
-	// digits; a busy machine adds something.
+	// Less than the relay's delay is impossible, except for the histogram's 3 digits; a
+	// busy machine adds some.
 	least, median := got.Latencies.At(0), got.Latencies.At(0.5)
 	if least < 2*hold*998/1000 || median > 2*hold+time.Second {
-		t.Errorf("the relay takes %v, found %v at least, median %v", 2*hold, least, median)
+		t.Errorf("the relay's delay is %v, measured minimum %v, median %v", 2*hold, least, median)
 	}
 }
 

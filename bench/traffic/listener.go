@@ -7,15 +7,14 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Listener hands everything that arrives on a socket to a function.
+// Listener passes every datagram that arrives on a socket to a function.
 type Listener struct {
 	poller *underlay.Poller
 	done   sync.WaitGroup
 }
 
-// Listen passes every datagram that arrives on s to take, and who sent it, on one
-// goroutine, until Close. The memory of a datagram is take's until it returns. s
-// must stay open until Close.
+// Listen passes every datagram that arrives on s, with its sender, to take on one goroutine
+// until Close. The datagram is valid until take returns. s must stay open until Close.
 func Listen(s *underlay.Socket, take func(datagram []byte, from netip.AddrPort)) (*Listener, error) {
 	poller, err := underlay.NewPoller()
 	if err != nil {
@@ -34,10 +33,10 @@ func Listen(s *underlay.Socket, take func(datagram []byte, from netip.AddrPort))
 	return e, nil
 }
 
-// drain takes one batch. It reports whether there was anything.
+// drain receives one batch. It reports whether there was one.
 func drain(r *underlay.Receiver, take func([]byte, netip.AddrPort)) bool {
 	if n, err := r.Fill(); n == 0 || err != nil {
-		return false // a closed socket ends Wait; anything else passes
+		return false // a closed socket ends Wait; other errors are temporary
 	}
 	for {
 		datagram, from, ok := r.Next()
@@ -48,7 +47,7 @@ func drain(r *underlay.Receiver, take func([]byte, netip.AddrPort)) bool {
 	}
 }
 
-// Close ends the hearing and waits for it. The socket stays open.
+// Close stops receiving and waits for the goroutine. The socket stays open.
 func (e *Listener) Close() {
 	e.poller.Close()
 	e.done.Wait()

@@ -9,17 +9,16 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Transactions is what closed loops came to.
+// Transactions is the result of closed loops.
 type Transactions struct {
-	Latencies *measure.Latencies // from when a request was sent until its response
+	Latencies *measure.Latencies // from sending a request until its response
 	Rate      float64            // responses per second
-	Lost      float64            // part of the requests that nobody answered
+	Lost      float64            // fraction of unanswered requests
 }
 
-// Loops asks all requests at once, and each again as soon as it is answered, for a
-// time: every request is a loop of its own (closed loop). A request that is not
-// answered for long is lost, and asked again. The memory of requests is the path's
-// until Loops returns.
+// Loops sends all requests at once, and each again as soon as it is answered, for a time:
+// every request is a separate loop (closed loop). A request without a response for long
+// counts as lost and is sent again. The caller must not use requests until Loops returns.
 func (p *Path) Loops(requests [][]byte, d time.Duration) (*Transactions, error) {
 	l := &loops{
 		path: p, clock: measure.NewClock(), trial: trials.Add(1), requests: requests,
@@ -44,7 +43,7 @@ func (p *Path) Loops(requests [][]byte, d time.Duration) (*Transactions, error) 
 	}, nil
 }
 
-// loops are requests under way, one in each loop.
+// loops are requests in flight, one per loop.
 type loops struct {
 	path     *Path
 	clock    measure.Clock
@@ -52,15 +51,15 @@ type loops struct {
 	requests [][]byte
 	to       underlay.Destination
 
-	mu        sync.Mutex // protects what follows, and the memory of requests
+	mu        sync.Mutex // protects the fields below and the memory of requests
 	batch     *underlay.Batch
-	sent      []time.Duration // the request under way of each loop; 0 = none yet
+	sent      []time.Duration // when each loop's request was sent; 0 = none yet
 	latencies *measure.Latencies
 	lost      int
 }
 
-// receive takes a response and asks the request again. A response to a request that
-// counted as lost is too late.
+// receive takes a response and sends the request again. A response to a request that
+// counted as lost is ignored.
 func (l *loops) receive(datagram []byte, _ netip.AddrPort) {
 	now := l.clock.Now()
 	m, ok := MarkOf(datagram)
@@ -76,7 +75,7 @@ func (l *loops) receive(datagram []byte, _ netip.AddrPort) {
 	l.ask(int(m.Number))
 }
 
-// sendUnanswered starts every loop that has nothing under way, or not any more.
+// sendUnanswered starts every loop that has no request in flight.
 func (l *loops) sendUnanswered(now time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +90,7 @@ func (l *loops) sendUnanswered(now time.Duration) {
 	}
 }
 
-// ask sends the request of a loop. l.mu is held.
+// ask sends the request of a loop. l.mu must be held.
 func (l *loops) ask(i int) {
 	l.sent[i] = l.clock.Now()
 	l.path.put(Mark{Trial: l.trial, Number: uint32(i), Due: l.sent[i]}, l.requests[i])

@@ -14,7 +14,7 @@ func TestEveryLoopHasOneRequestUnderWay(t *testing.T) {
 	asked := make(map[uint32]int)
 	echo, err := NewEcho(far, netip.AddrPort{}, func(b []byte) bool {
 		m, _ := MarkOf(b)
-		asked[m.Number]++ // on the echo's one goroutine
+		asked[m.Number]++ // on the echo's only goroutine
 		return true
 	})
 	if err != nil {
@@ -27,8 +27,7 @@ func TestEveryLoopHasOneRequestUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	echo.Close()
-	// The relay holds every datagram back in turn, so no more than one comes each
-	// 10 ms.
+	// The relay delays every datagram in turn, so at most one arrives per 10 ms.
 	n := got.Latencies.Count()
 	if n == 0 || n > 30 || got.Lost != 0 || got.Rate > 1/hold.Seconds() {
 		t.Errorf("%d responses, %v per second, lost %v", n, got.Rate, got.Lost)
@@ -41,7 +40,7 @@ func TestEveryLoopHasOneRequestUnderWay(t *testing.T) {
 		total += asked[i]
 	}
 	if len(asked) != parallel || total < n || total > n+parallel {
-		t.Errorf("asked %v, answered %d", asked, n)
+		t.Errorf("sent %v, answered %d", asked, n)
 	}
 }
 

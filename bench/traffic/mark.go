@@ -8,17 +8,17 @@ import (
 // MarkLen is the length in bytes of a Mark.
 const MarkLen = 16
 
-// Mark is what every datagram ends with, behind whatever headers it has:
+// Mark is the end of every datagram, after all headers:
 //
 //	0       4        8                16
 //	| Trial | Number | Due            |
 type Mark struct {
-	Trial  uint32        // what it belongs to: datagrams of an earlier trial may still come
+	Trial  uint32        // trial number: datagrams of an earlier trial may still arrive
 	Number uint32        // within the trial
-	Due    time.Duration // when it was to be sent, by the sender's clock
+	Due    time.Duration // when it was due, by the sender's clock
 }
 
-// Put writes the mark to the last MarkLen bytes of a datagram, which has as many.
+// Put writes the mark to the last MarkLen bytes of a datagram, which must be long enough.
 func (m Mark) Put(datagram []byte) {
 	b := datagram[len(datagram)-MarkLen:]
 	binary.BigEndian.PutUint32(b, m.Trial)
@@ -26,7 +26,7 @@ func (m Mark) Put(datagram []byte) {
 	binary.BigEndian.PutUint64(b[8:], uint64(m.Due))
 }
 
-// MarkOf reads a mark. ok is false for a datagram that is too short to have one.
+// MarkOf reads a mark. ok is false if the datagram is too short.
 func MarkOf(datagram []byte) (m Mark, ok bool) {
 	if len(datagram) < MarkLen {
 		return m, false

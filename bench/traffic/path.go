@@ -9,26 +9,25 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Path is where datagrams are put in. Its methods are for one goroutine.
+// Path is the entry to a path. Only one goroutine may use it.
 type Path struct {
 	From *underlay.Socket
 	To   netip.AddrPort
-	// FixChecksum makes a datagram right again whose mark has changed, for instance its
-	// checksum. nil = nothing has to be.
+	// FixChecksum corrects a datagram, for instance its checksum, after its mark has
+	// changed. nil = not needed.
 	FixChecksum func(datagram []byte)
-	// Quiet is how long nothing may come until everything counts as arrived that
-	// ever will. 0 = 20 ms.
+	// Quiet is how long no datagram must arrive until the missing ones count as lost. 0 =
+	// 20 ms.
 	Quiet time.Duration
 
-	// clock is what trials are paced by; nil = a clock that starts with each of them.
+	// clock paces the trials; nil = a clock that starts with each of them.
 	clock measure.Pacer
 }
 
-// trials numbers the trials of the process, so that no datagram of one is taken
-// for another's.
+// trials numbers the trials of the process, so that their datagrams are not confused.
 var trials atomic.Uint32
 
-// patient is how many times Quiet the last datagrams may take in all.
+// patient is the limit of the wait for the last datagrams, in multiples of Quiet.
 const patient = 15
 
 func (p *Path) quiet() time.Duration {
@@ -38,8 +37,8 @@ func (p *Path) quiet() time.Duration {
 	return p.Quiet
 }
 
-// Trial offers datagrams, taken in turn, at a rate for a time, and counts what
-// arrives. The memory of datagrams is the path's until it returns.
+// Trial offers datagrams, in turn, at a rate for a time, and counts what arrives. The
+// caller must not use datagrams until it returns.
 func (p *Path) Trial(datagrams [][]byte, rate float64, d time.Duration, c *Counter) measure.Trial {
 	m := Mark{Trial: trials.Add(1)}
 	for _, b := range datagrams {
@@ -74,7 +73,7 @@ func (p *Path) put(m Mark, datagram []byte) {
 	}
 }
 
-// settle waits until all has arrived, or nothing more does.
+// settle waits until everything has arrived, or nothing more arrives.
 func (p *Path) settle(clock measure.Pacer, c *Counter, sent int) (received int) {
 	begin := clock.Now()
 	last, since := 0, begin

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// relay is a path with a known fault: it loses every n-th datagram, and holds
-// each one and each response back.
+// relay is a path with a known fault: it loses every n-th datagram and delays each datagram
+// and each response.
 type relay struct {
 	socket *net.UDPConn
 	far    *net.UDPConn
 	lose   int    // every n-th; 0 = none
-	hold   func() // nil: not at all
+	hold   func() // nil: no delay
 	done   sync.WaitGroup
 }
 
@@ -59,7 +59,7 @@ func newRelay(t *testing.T, to netip.AddrPort, lose int, hold func()) netip.Addr
 	return r.socket.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// carry hands on what arrives, in order, each after the relay has held it back.
+// carry forwards datagrams in order, each after the relay's delay.
 func (r *relay) carry(from *net.UDPConn, send func([]byte, netip.AddrPort)) {
 	b := make([]byte, 2048)
 	for {

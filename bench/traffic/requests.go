@@ -10,16 +10,16 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Responses is what came back of requests.
+// Responses is the result of a series of requests.
 type Responses struct {
 	Latencies *measure.Latencies // from when a request was due until its response
-	Lateness  *measure.Latencies // from when a request was due until it was sent: the generator's own part
-	Lost      float64            // part of the requests that nobody answered
+	Lateness  *measure.Latencies // from when a request was due until it was sent: the generator's own delay
+	Lost      float64            // fraction of unanswered requests
 }
 
-// Probe asks requests at a rate, whether or not responses come, and hears the
-// answers on the socket it asks from. request gives the datagram with a number,
-// counted from 0; its memory is the path's until the next one.
+// Probe sends requests at a rate, whether or not responses arrive, and receives the
+// responses on the same socket. request returns the datagram with a number, counted from 0;
+// it is valid until the next call.
 func (p *Path) Probe(request func(i int) []byte, rate float64, count int) (*Responses, error) {
 	clock := measure.NewClock()
 	a := &Responses{Latencies: measure.NewLatencies(), Lateness: measure.NewLatencies()}
@@ -53,9 +53,9 @@ func (p *Path) Probe(request func(i int) []byte, rate float64, count int) (*Resp
 	return a, nil
 }
 
-// ask sends the requests, on a goroutine of its own.
+// ask sends the requests. It runs on its own goroutine.
 func (p *Path) ask(clock measure.Clock, late *measure.Latencies, trial uint32, request func(int) []byte, rate float64, count int) {
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its sharpness with it
+	runtime.LockOSThread() // never unlocked: the thread, with its timer slack, ends with the goroutine
 	measure.Sharp()
 	batch := underlay.NewBatch(1)
 	to := underlay.NewDestination(p.To)

@@ -26,26 +26,26 @@ func listen(t *testing.T) *underlay.Socket {
 	return s
 }
 
-// datagrams are some of different size.
+// datagrams returns datagrams of different sizes.
 func datagrams() [][]byte {
 	return [][]byte{make([]byte, MarkLen), make([]byte, 64), make([]byte, 1400)}
 }
 
-// virtual is a clock that only sleeping advances, once what was due has arrived: so nothing
-// is late, and no receive queue overflows.
+// virtual is a clock that advances only by sleeping, after all due datagrams have arrived:
+// so none is late, and no receive queue overflows.
 type virtual struct {
 	t       *testing.T
 	now     time.Duration
 	pace    measure.Pace
-	arrived func(due int) bool // whether of so many datagrams all have arrived that ever will
+	arrived func(due int) bool // whether all of so many datagrams that can arrive have arrived
 }
 
 func (v *virtual) Now() time.Duration { return v.now }
 
 func (v *virtual) SleepUntil(t time.Duration) {
 	due := v.pace.Due(v.now)
-	wait.Until(v.t, "what was due has arrived", func() bool { return v.arrived(due) })
-	v.now = max(v.now, t) + time.Microsecond // at the moment itself, rounding decides what is due
+	wait.Until(v.t, "all due datagrams have arrived", func() bool { return v.arrived(due) })
+	v.now = max(v.now, t) + time.Microsecond // at the exact time, rounding would decide what is due
 }
 
 func TestAPathWithoutLossLosesNothing(t *testing.T) {
@@ -58,7 +58,7 @@ func TestAPathWithoutLossLosesNothing(t *testing.T) {
 	defer counter.Close()
 	p := &Path{From: near, To: far.LocalAddr(), Quiet: time.Second}
 	const rate, packets = 5000, 500
-	for range 3 { // each trial counts its own
+	for range 3 { // each trial counts separately
 		p.clock = &virtual{t: t, pace: measure.Pace{Rate: rate}, arrived: func(due int) bool {
 			return int(counter.packets.Load()) == min(due, packets)
 		}}
@@ -124,7 +124,7 @@ func TestMarksKeepChecksumsValid(t *testing.T) {
 	p.clock = &virtual{t: t, pace: measure.Pace{Rate: 1000}, arrived: func(int) bool { return true }}
 	p.Trial(datagrams(), 1000, 10*time.Millisecond, counter)
 	if len(mended) != 3 || mended[0] != counter.trial.Load() {
-		t.Errorf("mended %v of trial %d", mended, counter.trial.Load())
+		t.Errorf("corrected %v of trial %d", mended, counter.trial.Load())
 	}
 }
 
@@ -137,6 +137,6 @@ func TestAMarkSurvives(t *testing.T) {
 		t.Errorf("put %+v, got %+v", m, got)
 	}
 	if _, ok := MarkOf(b[:MarkLen-1]); ok {
-		t.Error("a mark in too few bytes")
+		t.Error("a mark was read from too few bytes")
 	}
 }

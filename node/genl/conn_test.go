@@ -21,7 +21,7 @@ func open(t *testing.T) *Conn {
 	return c
 }
 
-// The family that lists families is part of every kernel.
+// Every kernel has the family that lists families.
 func TestFamiliesOfTheKernel(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -34,11 +34,11 @@ func TestFamiliesOfTheKernel(t *testing.T) {
 	}
 	for _, name := range names {
 		if has, err := c.Has(name); !has || err != nil {
-			t.Errorf("the kernel lists the family %s, and Has says %v, %v", name, has, err)
+			t.Errorf("the kernel lists the family %s, but Has returns %v, %v", name, has, err)
 		}
 	}
 	if has, err := c.Has("strait-absent"); has || err != nil {
-		t.Errorf("Has of a family that no kernel has says %v, %v", has, err)
+		t.Errorf("Has of an unknown family returns %v, %v", has, err)
 	}
 }
 

@@ -30,9 +30,9 @@ func inside(t *testing.T, n *netns.Namespace) (c *Conn) {
 	return c
 }
 
-// says returns what a program of the distribution prints inside a namespace. It is the
-// independent witness of these tests.
-func says(t *testing.T, n *netns.Namespace, program string, args ...string) string {
+// output returns what a program of the distribution prints inside a namespace: the
+// independent reference of these tests.
+func output(t *testing.T, n *netns.Namespace, program string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
 		t.Skipf("left out: %s is not installed; run: apt-get install -y ethtool wireguard-tools", program)
@@ -49,14 +49,14 @@ func TestFeaturesOfADeviceAreSet(t *testing.T) {
 		if err := c.SetFeatures("one", want); err != nil {
 			t.Fatal(err)
 		}
-		report := says(t, n, "ethtool", "-k", "one")
+		report := output(t, n, "ethtool", "-k", "one")
 		state := "off"
 		if on {
 			state = "on"
 		}
 		for _, line := range []string{"generic-receive-offload: ", "tx-udp-segmentation: ", "tx-tcp-segmentation: "} {
 			if !strings.Contains(report, line+state+"\n") {
-				t.Errorf("after %v: ethtool does not say %s%s:\n%s", want, line, state, report)
+				t.Errorf("after %v: ethtool does not print %s%s:\n%s", want, line, state, report)
 			}
 		}
 		other, err := c.Features("two")
@@ -99,13 +99,13 @@ func TestAWireGuardDeviceIsConfigured(t *testing.T) {
 		PrivateKey: [32]byte(keys[0].Bytes()), ListenPort: 51821,
 		AllowedIPs: []netip.Prefix{netip.MustParsePrefix("10.71.0.0/16"), netip.MustParsePrefix("fd00:71::/48")}, Keepalive: 25,
 	}
-	// The second peer takes the place of the first.
+	// The second peer replaces the first.
 	for i, endpoint := range []string{"192.0.2.7:51820", "[2001:db8::7]:51822"} {
 		w.PeerKey, w.Endpoint = [32]byte(keys[1+i].PublicKey().Bytes()), netip.MustParseAddrPort(endpoint)
 		if err := c.SetWireGuard("wg0", w); err != nil {
 			t.Fatal(err)
 		}
-		lines := strings.Split(strings.TrimSpace(says(t, n, "wg", "show", "wg0", "dump")), "\n")
+		lines := strings.Split(strings.TrimSpace(output(t, n, "wg", "show", "wg0", "dump")), "\n")
 		if len(lines) != 2 {
 			t.Fatalf("wg shows %d peers, want one", len(lines)-1)
 		}

@@ -14,10 +14,10 @@ import (
 var (
 	gatewayA = netip.MustParseAddr("192.0.2.10")
 	gatewayB = netip.MustParseAddr("2001:db8::10")
-	stranger = netip.MustParseAddr("192.0.2.99")
+	unknown  = netip.MustParseAddr("192.0.2.99")
 )
 
-// example has a device for each of two gateways.
+// example has one device for each of two gateways.
 func example() (t table, a, b *device) {
 	t, a, b = table{}, new(device), new(device)
 	t.add(Way{257, gatewayA}, a)
@@ -25,15 +25,15 @@ func example() (t table, a, b *device) {
 	return t, a, b
 }
 
-// datagram is a frame in Geneve.
+// datagram returns a frame in Geneve.
 func datagram(vni uint32, frame []byte) []byte {
 	b := make([]byte, geneve.HeaderLen)
 	geneve.Put(b, vni)
 	return append(b, frame...)
 }
 
-// udpFrame is a frame from the gateway's side, from 10.80.0.1 to 10.80.0.11, with the text
-// "hello" in UDP without a checksum.
+// udpFrame returns a frame from the gateway's side, from 10.80.0.1 to 10.80.0.11, with the
+// text "hello" in UDP without a checksum.
 func udpFrame(from, to uint16) []byte {
 	b := make([]byte, packet.EthernetHeaderLen+20+8+5)
 	packet.PutEthernet(b, packet.MAC{0x0a, 0x58, 10, 80, 0, 11}, packet.MAC{0x0a, 0x58, 10, 80, 0, 1}, packet.EtherTypeIPv4)
@@ -67,17 +67,17 @@ func TestOnlyFramesFromTheDevicesGatewayAreAccepted(t *testing.T) {
 	}{
 		{"of a", good, gatewayA, a, NoReason},
 		{"of b", datagram(258, frame), gatewayB, b, NoReason},
-		{"of a, with an option that does not matter", changed(datagram(257, append(make([]byte, 4), frame...)), 0, 1), gatewayA, a, NoReason},
-		{"of nobody we know", good, stranger, nil, UnknownSource},
+		{"of a, with an option that is not critical", changed(datagram(257, append(make([]byte, 4), frame...)), 0, 1), gatewayA, a, NoReason},
+		{"of an unknown source", good, unknown, nil, UnknownSource},
 		{"of b, with the VNI of a", good, gatewayB, nil, WrongVNI},
-		{"of a, with a VNI of nobody", datagram(1, frame), gatewayA, nil, WrongVNI},
+		{"of a, with an unused VNI", datagram(1, frame), gatewayA, nil, WrongVNI},
 		{"nothing", nil, gatewayA, nil, FrameTruncated},
 		{"half a header", good[:7], gatewayA, nil, FrameTruncated},
 		{"half an Ethernet header", good[:8+13], gatewayA, nil, FrameTruncated},
 		{"another version", changed(good, 0, 0x40), gatewayA, nil, GeneveVersion},
 		{"a control packet", changed(good, 1, 0x80), gatewayA, nil, GeneveControl},
 		{"a critical option", changed(good, 1, 0x40), gatewayA, nil, GeneveCritical},
-		{"options that do not add up", changed(good, 0, 1, 0, 0x65, 0x58, 0, 1, 1, 0, 0, 0, 0, 9), gatewayA, nil, GeneveOptions},
+		{"inconsistent option lengths", changed(good, 0, 1, 0, 0x65, 0x58, 0, 1, 1, 0, 0, 0, 0, 9), gatewayA, nil, GeneveOptions},
 		{"IPv4 without Ethernet", changed(good, 2, 0x08, 0x00), gatewayA, nil, GeneveProtocol},
 	} {
 		to, got, why := table.accept(c.datagram, c.from)
@@ -95,7 +95,7 @@ func TestReasonNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for why := UnknownSource; why < reasonsEnd; why++ {
 		if name := why.String(); name == "" || seen[name] {
-			t.Errorf("reason %d is called %q", why, name)
+			t.Errorf("reason %d has the name %q", why, name)
 		} else {
 			seen[name] = true
 		}
@@ -113,15 +113,15 @@ func FuzzAccept(f *testing.F) {
 		switch {
 		case why != NoReason:
 			if to != nil || frame != nil || why >= reasonsEnd {
-				t.Errorf("dropped for %v, and yet %p, %x", why, to, frame)
+				t.Errorf("dropped for %v, but returned %p, %x", why, to, frame)
 			}
 		case to != a:
 			t.Error("a frame of one gateway went to another's device")
 		case len(frame) < 14 || !bytes.HasSuffix(b, frame):
 			t.Errorf("frame %x of %x", frame, b)
 		}
-		if to, _, why := table.accept(b, stranger); to != nil || why != UnknownSource {
-			t.Errorf("of a stranger: %p, %v", to, why)
+		if to, _, why := table.accept(b, unknown); to != nil || why != UnknownSource {
+			t.Errorf("of an unknown source: %p, %v", to, why)
 		}
 	})
 }
@@ -133,7 +133,7 @@ func FuzzFlow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		h := flowOf(frame)
 		if padded := flowOf(append(bytes.Clone(frame), 0)); h != 0 && padded != h {
-			t.Errorf("padding made flow %#x another one, %#x", h, padded)
+			t.Errorf("padding changed flow %#x to %#x", h, padded)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestAcceptAllocatesNothing(t *testing.T) {
 	good, frame := datagram(257, udpFrame(1, 2)), udpFrame(1, 2)
 	if n := testing.AllocsPerRun(100, func() {
 		table.accept(good, gatewayA)
-		table.accept(good, stranger)
+		table.accept(good, unknown)
 		flowOf(frame)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -53,7 +53,7 @@ link set eth0 up
 	return w
 }
 
-// makeDevice makes tap0, whose neighbour is 10.80.0.1, and notes its number.
+// makeDevice creates tap0 with the neighbour 10.80.0.1 and records its index.
 func (w *world) makeDevice(t *testing.T) {
 	t.Helper()
 	must(t, w.node.In(func() error { return Make("tap0") }))
@@ -72,7 +72,7 @@ neigh add 10.80.0.1 lladdr 0a:58:0a:50:00:01 dev tap0 nud permanent
 	}))
 }
 
-// serve gives tap0 a way and sets it up. The kernel sends nothing for a moment when a device
+// serve connects tap0 and sets it up. The kernel sends nothing for a moment after a device
 // that is up is served again.
 func (w *world) serve(t *testing.T, vni uint32, gateway string) {
 	t.Helper()
@@ -84,7 +84,7 @@ func (w *world) serve(t *testing.T, vni uint32, gateway string) {
 	w.node.IP(t, "link set tap0 up")
 }
 
-// listen opens the gateway's socket at one of its addresses.
+// listen opens the gateway's socket on one of its addresses.
 func (w *world) listen(t *testing.T, address string) *net.UDPConn {
 	t.Helper()
 	return udpIn(t, w.gateway, netip.AddrPortFrom(netip.MustParseAddr(address), port))
@@ -97,17 +97,17 @@ func udpIn(t *testing.T, n *netns.Namespace, at netip.AddrPort) *net.UDPConn {
 		conn, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 		return err
 	}))
-	t.Cleanup(func() { _ = conn.Close() }) // the test may have
+	t.Cleanup(func() { _ = conn.Close() }) // the test may have closed it
 	return conn
 }
 
-// bad is the port that frames come from that are not to arrive; good counts those of others,
-// one for each call of arrives.
+// bad is the source port of frames that must not arrive; good counts the source ports of
+// the others, one per call of arrives.
 const bad = 8
 
 var good atomic.Uint32
 
-// send makes the gateway send a frame for a socket on the node.
+// send sends a frame from the gateway to a socket on the node.
 func send(t *testing.T, gateway *net.UDPConn, vni uint32, node netip.AddrPort, from uint16, at *net.UDPConn) {
 	t.Helper()
 	to := at.LocalAddr().(*net.UDPAddr).AddrPort().Port()
@@ -115,8 +115,8 @@ func send(t *testing.T, gateway *net.UDPConn, vni uint32, node netip.AddrPort, f
 	must(t, err)
 }
 
-// arrives sends frames of the gateway until one reaches a socket on the node: datagrams may
-// get lost.
+// arrives sends frames from the gateway until one reaches a socket on the node: datagrams
+// may get lost.
 func arrives(t *testing.T, gateway *net.UDPConn, vni uint32, node netip.AddrPort, at *net.UDPConn) {
 	t.Helper()
 	number := uint16(1000 + good.Add(1)%1000)
@@ -148,7 +148,7 @@ func arrives(t *testing.T, gateway *net.UDPConn, vni uint32, node netip.AddrPort
 	})
 }
 
-// dropped sends bad frames of the gateway until one is counted as dropped.
+// dropped sends bad frames from the gateway until one is counted as dropped.
 func dropped(t *testing.T, w *world, gateway *net.UDPConn, vni uint32, at *net.UDPConn, why Reason) {
 	t.Helper()
 	before := w.endpoint.Dropped()[why]
@@ -192,7 +192,7 @@ func TestFramesGoToTheGatewayAndBack(t *testing.T) {
 	}
 }
 
-// Flows are spread over ports, and each keeps its own, so that it keeps its order.
+// Flows are spread over ports, and each keeps its port and so its order.
 func TestEachFlowKeepsItsSourcePort(t *testing.T) {
 	w := newWorld(t)
 	at := w.listen(t, "192.0.2.10")
@@ -233,8 +233,8 @@ func TestUnknownSourcesAreDroppedAndCounted(t *testing.T) {
 	}
 }
 
-// Frames that were under way when a gateway moved arrive, and later ones of the old place
-// do not. The device is the same all the time.
+// Frames in transit when a gateway moved arrive, later ones from its old address do not.
+// The device stays the same.
 func TestAGatewayMovesInPlace(t *testing.T) {
 	w := newWorld(t)
 	old, moved := w.listen(t, "192.0.2.10"), w.listen(t, "192.0.2.12")
@@ -242,12 +242,12 @@ func TestAGatewayMovesInPlace(t *testing.T) {
 	w.serve(t, 257, "192.0.2.10")
 	w.serve(t, 257, "192.0.2.12")
 	arrives(t, moved, 257, nodeUnderlay, at)
-	arrives(t, old, 257, nodeUnderlay, at) // it was under way
+	arrives(t, old, 257, nodeUnderlay, at) // in transit
 	_, err := at.WriteToUDPAddrPort([]byte("hello"), netip.MustParseAddrPort("10.80.0.1:2000"))
 	must(t, err)
 	_, _, err = moved.ReadFromUDPAddrPort(make([]byte, 2000))
 	must(t, err)
-	dropped(t, w, old, 257, at, UnknownSource) // in the end
+	dropped(t, w, old, 257, at, UnknownSource) // after the grace period
 }
 
 func TestADeletedDeviceIsNotServed(t *testing.T) {
@@ -255,13 +255,13 @@ func TestADeletedDeviceIsNotServed(t *testing.T) {
 	gateway := w.listen(t, "192.0.2.10")
 	w.serve(t, 257, "192.0.2.10")
 	w.node.IP(t, "link del tap0")
-	wait.Until(t, "a device that is gone is not served", func() bool {
+	wait.Until(t, "a deleted device is not served", func() bool {
 		_, ok := w.endpoint.Serves("tap0", w.index)
 		return !ok
 	})
 	w.makeDevice(t)
 	if _, ok := w.endpoint.Serves("tap0", w.index); ok {
-		t.Error("another device of that name counts as served")
+		t.Error("another device of that name is reported as served")
 	}
 	w.serve(t, 257, "192.0.2.10")
 	at := udpIn(t, w.node, netip.MustParseAddrPort("10.80.0.11:0"))
@@ -310,20 +310,20 @@ func TestADeviceIsServedOnce(t *testing.T) {
 
 func TestUnsentFramesAreCounted(t *testing.T) {
 	w := newWorld(t)
-	w.serve(t, 257, "198.51.100.1") // no route leads there
+	w.serve(t, 257, "198.51.100.1") // without a route
 	from := udpIn(t, w.node, netip.MustParseAddrPort("10.80.0.11:0"))
-	wait.Until(t, "what the kernel does not send is counted", func() bool {
+	wait.Until(t, "unsent frames are counted", func() bool {
 		_, err := from.WriteToUDPAddrPort([]byte("hello"), netip.MustParseAddrPort("10.80.0.1:2000"))
 		must(t, err)
 		return w.endpoint.Dropped()[UnderlaySend] > 0
 	})
 	if failing := w.endpoint.Failing(time.Now()); len(failing) > 0 {
-		t.Errorf("told at once: %v", failing)
+		t.Errorf("reported at once: %v", failing)
 	}
 	later := time.Now().Add(persistent)
-	w.endpoint.devices["tap0"].failures.note(later) // it goes on, says the test
+	w.endpoint.devices["tap0"].failures.note(later) // the failure lasts
 	if failing := w.endpoint.Failing(later); len(failing) != 1 || failing[0].VNI != 257 {
-		t.Errorf("told in the end: %v", failing)
+		t.Errorf("reported later: %v", failing)
 	}
 }
 
@@ -331,11 +331,12 @@ func TestProbeLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	must(t, w.node.In(func() error { return Probe("probe") }))
 	if links := w.node.Run(t, "ip", "-br", "link"); strings.Contains(links, "probe") {
-		t.Errorf("a link is left:\n%s", links)
+		t.Errorf("a link was left:\n%s", links)
 	}
 }
 
-// UDP that its sender left to be cut, like TCP, is cut before a device that does not do it.
+// UDP whose segmentation the sender left to the device is segmented by the kernel, like
+// TCP.
 func TestFramesAreNotLargerThanTheMTU(t *testing.T) {
 	w := newWorld(t)
 	at := w.listen(t, "192.0.2.10")
@@ -377,7 +378,7 @@ func TestCarryingFramesAllocatesNothing(t *testing.T) {
 		return err
 	}))
 	t.Cleanup(by.close)
-	t.Cleanup(func() { _ = d.file.Close() }) // nobody reads it
+	t.Cleanup(func() { _ = d.file.Close() }) // no goroutine reads it
 	w.node.IP(t, "link set tap0 up")
 	from := udpIn(t, w.node, netip.MustParseAddrPort("10.80.0.11:1000"))
 	to, text, fill, frame := netip.MustParseAddrPort("10.80.0.1:2000"), []byte("hello"), d.fill, udpFrame(7, 9)
@@ -390,7 +391,7 @@ func TestCarryingFramesAllocatesNothing(t *testing.T) {
 		t.Errorf("to a gateway: %v allocations", n)
 	}
 	if _, _, err := at.ReadFromUDPAddrPort(make([]byte, 100)); err != nil {
-		t.Errorf("nothing came to the gateway: %v", err)
+		t.Errorf("nothing arrived at the gateway: %v", err)
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		if !by.deliver(d, frame) {
@@ -401,8 +402,7 @@ func TestCarryingFramesAllocatesNothing(t *testing.T) {
 	}
 }
 
-// checkUDP checks an IP packet with UDP in it, with its checksums, and returns what the
-// datagram holds.
+// checkUDP checks an IP packet with UDP, including checksums, and returns the UDP payload.
 func checkUDP(t *testing.T, b []byte) []byte {
 	t.Helper()
 	var ip packet.IP

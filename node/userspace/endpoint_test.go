@@ -21,7 +21,7 @@ func TestFramesOfAFormerGatewayAreAcceptedDuringTheGrace(t *testing.T) {
 			return to == d && why == NoReason
 		}
 		if !takes(old.Gateway) || takes(moved.Gateway) {
-			t.Error("before the gateway moves, not only its frames are taken")
+			t.Error("before the gateway moves, other frames are accepted")
 		}
 		e.mu.Lock()
 		e.move(d, &outlet{way: moved})
@@ -30,12 +30,12 @@ func TestFramesOfAFormerGatewayAreAcceptedDuringTheGrace(t *testing.T) {
 		time.Sleep(grace - 1)
 		synctest.Wait()
 		if !takes(old.Gateway) || !takes(moved.Gateway) {
-			t.Error("within the grace, not the frames of both are taken")
+			t.Error("during the grace period, frames of one address are rejected")
 		}
 		time.Sleep(1)
 		synctest.Wait()
 		if takes(old.Gateway) || !takes(moved.Gateway) {
-			t.Error("after the grace, not only the frames of the new place are taken")
+			t.Error("after the grace period, frames of the old address are accepted")
 		}
 	})
 }

@@ -20,7 +20,7 @@ func TestOnlyPersistentFailuresAreReported(t *testing.T) {
 		{"for some time", []time.Duration{0, 5 * time.Second, 10 * time.Second}, 10 * time.Second, true},
 		{"with pauses", []time.Duration{0, 29 * time.Second}, 30 * time.Second, true},
 		{"over", []time.Duration{0, 10 * time.Second}, 40 * time.Second, false},
-		{"over, and one more", []time.Duration{0, 10 * time.Second, time.Hour}, time.Hour, false},
+		{"recovered, and one more", []time.Duration{0, 10 * time.Second, time.Hour}, time.Hour, false},
 	} {
 		var tr sendFailures
 		for _, at := range c.failures {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A custom subject: gateways that are the kernel, without any encryption. It shows what such a command has to do:
+# An example of a custom subject: gateways that consist of kernel devices only, without encryption. Run it with:
 #
 #	strait bench peer --subject kernel=bench/rig/testdata/kernel-gateways.sh
 set -e

@@ -10,25 +10,25 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Blast asks for UDP datagrams at a fixed rate.
+// Blast is a request for UDP datagrams at a fixed rate.
 type Blast struct {
 	To       netip.Addr
 	Sizes    []int   // payloads in turn, bytes
 	Rate     float64 // datagrams per second
 	Duration time.Duration
-	Burst    int  // datagrams that leave at once; the pace is kept burst by burst
-	Segment  bool // hand batches to the kernel as one message each (UDP_SEGMENT) and receive with GRO, as tunnels do
+	Burst    int  // datagrams sent at once; the pace is kept per burst
+	Segment  bool // pass batches to the kernel as one message each (UDP_SEGMENT) and receive with GRO, as tunnels do
 }
 
-// Sent is what a Blast came to, in datagrams.
+// Sent is the result of a Blast, in datagrams.
 type Sent struct {
-	Wanted int // at the rate that was asked for
-	Sent   int // taken by the kernel
+	Wanted int // at the requested rate
+	Sent   int // accepted by the kernel
 }
 
-// Blast sends and returns when all is sent.
+// Blast sends datagrams and returns when all are sent.
 func (e *End) Blast(b Blast, sent *Sent) error {
-	runtime.LockOSThread() // the clock sleeps by itself, a thousand times per second and more
+	runtime.LockOSThread() // the clock blocks the thread, a thousand times per second or more
 	defer runtime.UnlockOSThread()
 	measure.Sharp()
 	local, port := netip.IPv4Unspecified(), uint16(portUDPSink)
@@ -51,7 +51,7 @@ func (e *End) Blast(b Blast, sent *Sent) error {
 			batch.Add(socket, &to, nil, payload[:b.Sizes[next]])
 			next = (next + 1) % len(b.Sizes)
 		}
-		taken, _ := batch.Flush() // the rest is missing in what was sent
+		taken, _ := batch.Flush() // the rest is missing in sent
 		sent.Sent += taken
 		return n
 	})
@@ -59,7 +59,7 @@ func (e *End) Blast(b Blast, sent *Sent) error {
 	return nil
 }
 
-// pace is when bursts are due.
+// pace returns when bursts are due.
 func (b *Blast) pace() measure.Pace { return measure.Pace{Rate: b.Rate / float64(b.Burst)} }
 
 // Blast sends datagrams and returns when they are sent.

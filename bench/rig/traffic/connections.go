@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// Connections asks for TCP connections that carry nothing: opened, closed by the other
-// end, closed, and then the next, so many side by side.
+// Connections is a request for TCP connections without data: opened, closed by the other
+// end, closed, and then the next, with that many in parallel.
 type Connections struct {
 	To       netip.Addr
 	Parallel int
 	Duration time.Duration
 }
 
-// closeTCP closes what it accepts. Who closes first has to remember the connection for
-// a minute (RFC 9293 section 3.6.1): the end that listens, so that the other one does
+// closeTCP closes accepted connections. The end that closes first keeps the connection in
+// TIME-WAIT (RFC 9293 section 3.6.1): this is the listening end, so that the other one does
 // not run out of ports.
 func closeTCP() error { return acceptEach(portTCPOnce, func(net.Conn) {}) }
 
-// Connect returns when the duration is over, and says how long connections took from
-// their first packet until the other end's close had come.
+// Connect returns when the duration is over. It reports the time of each connection from
+// its first packet until the other end's close arrived.
 func (e *End) Connect(c Connections, l *Latencies) error {
 	seen := newRecorder()
 	failed := make([]error, c.Parallel)
@@ -53,7 +53,7 @@ func connect(to netip.AddrPort, r *recorder) error {
 		return err
 	}
 	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
-		return fmt.Errorf("a connection did not end as it should: %w", err)
+		return fmt.Errorf("a connection was not closed correctly: %w", err)
 	}
 	r.record(began, r.clock.Now())
 	return nil

@@ -8,26 +8,26 @@ import (
 	"sync/atomic"
 )
 
-// What every end listens on, over IPv4 and IPv6.
+// The ports on which every end listens, over IPv4 and IPv6.
 const (
 	portTCPSink = 7001 // reads and counts
 	portTCPEcho = 7002
 	portUDPSink = 7003 // reads and counts
 	portUDPEcho = 7004
-	portTunnel  = 7005 // reads as a tunnel does, GRO on, and counts
+	portTunnel  = 7005 // reads like a tunnel, with GRO, and counts
 	portTCPOnce = 7006 // closes every connection at once
 )
 
-// End is what a process serves to the rig. Its exported methods are called by
-// net/rpc, several at once.
+// End is the service of a process for the rig. Its exported methods are called by net/rpc,
+// concurrently.
 type End struct {
 	sink    sink
 	streams streams
-	flows   atomic.Uint32 // new flows begun
+	flows   atomic.Uint32 // new flows started
 }
 
-// Serve is the whole life of an end: it listens, prints nothing, and responses calls
-// on the pipe until that is closed.
+// Serve runs an end: it listens, prints nothing, and answers calls on the pipe until that
+// is closed.
 func Serve(pipe io.ReadWriteCloser) error {
 	e := new(End)
 	for _, listen := range []func() error{e.sink.listenTCP, e.sink.listenUDP, e.sink.listenTunnel, echoTCP, echoUDP, closeTCP} {
@@ -43,16 +43,16 @@ func Serve(pipe io.ReadWriteCloser) error {
 	return nil
 }
 
-// Client is the rig's side of an end. It is safe for concurrent use.
+// Client is the rig's side of an end. Safe for concurrent use.
 type Client struct{ rpc *rpc.Client }
 
-// NewClient speaks to the end at the other side of a pipe, which it owns.
+// NewClient connects to the end at the other side of a pipe, which it owns.
 func NewClient(pipe io.ReadWriteCloser) *Client { return &Client{rpc.NewClient(pipe)} }
 
-// Close ends the end.
+// Close stops the end.
 func (c *Client) Close() error { return c.rpc.Close() }
 
-// call is a call whose failure names what was asked for.
+// call calls a method; errors contain its name.
 func call[R any](c *Client, method string, args any) (reply R, err error) {
 	if err = c.rpc.Call("End."+method, args, &reply); err != nil {
 		err = fmt.Errorf("%s: %w", method, err)
@@ -60,7 +60,7 @@ func call[R any](c *Client, method string, args any) (reply R, err error) {
 	return reply, err
 }
 
-// Nothing is what calls without arguments or replies carry: gob has no empty value.
+// Nothing is the type of missing arguments or replies: gob does not support empty values.
 type Nothing bool
 
 func listenAll(port int) string { return net.JoinHostPort("", fmt.Sprint(port)) }

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// FirstPackets asks how long the first packet of a flow takes there and back, and
-// how long a later one of a known flow does, in turn.
+// FirstPackets is a request to measure the round trip of the first packet of a flow, and of
+// a later packet of a known flow, in turn.
 type FirstPackets struct {
 	To       netip.Addr
 	Duration time.Duration
 }
 
-// FirstPacket is the response.
+// FirstPacket is the result of FirstPackets.
 type FirstPacket struct {
 	New, Known Latencies
-	// Extra is the median of what a new flow took more than the known one, of requests
-	// asked one right after the other: what drifts in between meets both.
+	// Extra is the median difference between a new and the known flow, of requests sent one
+	// right after the other: drift affects both.
 	Extra time.Duration
 }
 
 // FirstPackets returns when the duration is over. Opening a socket is not timed, and
-// happens before every request, so that all come after the same pause; what a fresh
-// one costs the kernels of both ends is timed, so compare with a path that has no
+// happens before every request, so that the same pause precedes all. The cost of a new
+// socket in the kernels of both ends is included, so compare with a path that has no
 // gateway.
 func (e *End) FirstPackets(f FirstPackets, result *FirstPacket) error {
 	to := netip.AddrPortFrom(f.To, portUDPEcho).String()
@@ -43,7 +43,7 @@ func (e *End) FirstPackets(f FirstPackets, result *FirstPacket) error {
 			if err != nil {
 				return err
 			}
-			// Which comes first alternates.
+			// The order alternates.
 			if (i+len(extra))%2 == 0 {
 				took[0], err = ping(c, fresh)
 			} else {

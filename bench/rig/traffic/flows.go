@@ -9,42 +9,42 @@ import (
 	"strait.dev/strait/bench/measure"
 )
 
-// Flows asks for UDP packets over IPv4 at a fixed rate, each of another flow than the
-// one before.
+// Flows is a request for UDP packets over IPv4 at a fixed rate, each of another flow than
+// the previous one.
 type Flows struct {
 	To   netip.Addr
-	From netip.Addr // of new flows the first of newAddresses
-	// Count is how many flows take turns, up to portsEach, whose packets are counted
-	// by the end they come to. 0: every packet is the first one of its flow, and is
-	// answered.
+	From netip.Addr // for new flows the first of newAddresses
+	// Count is the number of flows in turn, up to portsEach, whose packets the receiving
+	// end counts. 0: every packet is the first one of its flow, and is answered.
 	Count    int
-	Size     int     // payload, bytes
+	Size     int     // of the payload, bytes
 	Rate     float64 // packets per second
 	Duration time.Duration
 }
 
-// FlowsSent is what came of flows.
+// FlowsSent is the result of Flows.
 type FlowsSent struct {
 	Packets  Sent
-	Answered int // of new flows
+	Answered int // for new flows
 }
 
-// Flows differ in the source's port, and new ones in its address too.
+// Flows differ in the source port, new ones also in the source address.
 const (
 	firstPort = 1024
 	portsEach = 1<<16 - firstPort
-	// newAddresses are enough for eight million new flows, until they begin anew.
+	// newAddresses are enough for eight million new flows, before they repeat.
 	newAddresses = 126
 )
 
-// source is the one of a flow's packets.
+// source returns the source of a flow's packets.
 func source(first netip.Addr, flow uint32) netip.AddrPort {
 	a := first.As4()
 	a[3] += byte(flow / portsEach % newAddresses)
 	return netip.AddrPortFrom(netip.AddrFrom4(a), uint16(firstPort+flow%portsEach))
 }
 
-// SendFlows returns when all is sent and, of new flows, answered as far as it will be.
+// SendFlows returns when all packets are sent and, for new flows, the responses have
+// arrived.
 func (e *End) SendFlows(f Flows, sent *FlowsSent) error {
 	if f.Count > 0 {
 		var next uint32
@@ -53,7 +53,7 @@ func (e *End) SendFlows(f Flows, sent *FlowsSent) error {
 			return next % uint32(f.Count)
 		})
 	}
-	// What belongs to this trial begins with its moment.
+	// The payloads of a trial start with its time.
 	payload := make([]byte, max(f.Size, dueLen))
 	binary.BigEndian.PutUint64(payload, uint64(monotonic()))
 	responses, err := listenUnbound(netip.AddrPortFrom(f.To, portUDPEcho), payload[:dueLen])
@@ -65,7 +65,7 @@ func (e *End) SendFlows(f Flows, sent *FlowsSent) error {
 	return err
 }
 
-// send sends with a payload, each packet from the flow that next says.
+// send sends a payload, with the flow of each packet from next.
 func (f *Flows) send(port uint16, payload []byte, sent *Sent, next func() uint32) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -11,30 +11,30 @@ import (
 	"strait.dev/strait/bench/measure"
 )
 
-// Requests asks for UDP datagrams that are answered, at a rate that does not depend
-// on the responses (open loop). All are of one flow.
+// Requests is a request for UDP datagrams that are answered, at a rate that does not depend
+// on the responses (open loop). All belong to one flow.
 type Requests struct {
 	To       netip.Addr
-	Size     int     // payload, bytes; dueLen at least
+	Size     int     // of the payload, bytes; at least dueLen
 	Rate     float64 // per second
 	Duration time.Duration
 }
 
-// Responses is what came of requests.
+// Responses is the result of Requests.
 type Responses struct {
 	Wanted    int           // requests that were due
-	Latencies Latencies     // from when a request was due until its response had come
+	Latencies Latencies     // from when a request was due until its response arrived
 	Late      time.Duration // from when a request was due until it was sent, median
 }
 
 const (
-	// dueLen is the length of what a request begins with: when it was due, bytes.
+	// dueLen is the length in bytes of the start of a request: when it was due.
 	dueLen = 8
-	// answerTime is how long the responses to the last requests may be under way.
+	// answerTime is the time limit for responses to the last requests.
 	answerTime = time.Second
 )
 
-// Ask returns when all requests are answered, or no response is likely to come any more.
+// Ask returns when all requests are answered, or further responses are unlikely.
 func (e *End) Ask(q Requests, a *Responses) error {
 	c, err := net.Dial("udp", netip.AddrPortFrom(q.To, portUDPEcho).String())
 	if err != nil {
@@ -57,8 +57,8 @@ func (e *End) Ask(q Requests, a *Responses) error {
 	return err
 }
 
-// ask sends the requests when they are due, and says how many those were. One that
-// the kernel refuses gets no response either.
+// ask sends the requests when they are due, and returns their number. One that the kernel
+// rejects gets no response either.
 func ask(c net.Conn, q Requests, clock measure.Clock, late *measure.Latencies) (wanted int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -83,7 +83,7 @@ func receiveResponses(c net.Conn, size int, to *recorder) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err == nil && n >= dueLen { // an ICMP error is no response
+		if err == nil && n >= dueLen { // an ICMP error is not a response
 			to.record(time.Duration(binary.BigEndian.Uint64(response)), to.clock.Now())
 		}
 	}

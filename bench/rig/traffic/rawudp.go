@@ -11,19 +11,19 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// rawUDP sends UDP packets over IPv4 whose source is chosen packet by packet: a socket
-// for each of many flows would cost more than the path under test. It needs
-// CAP_NET_RAW, and is for one goroutine.
+// rawUDP sends UDP packets over IPv4 with a source per packet: a socket for each of many
+// flows would cost more than the measured path. It needs CAP_NET_RAW. Only one goroutine
+// may use it.
 type rawUDP struct {
 	fd     int
 	to     unix.SockaddrInet4
 	packet []byte
 }
 
-// newRawUDP makes a sender of packets with the same payload.
+// newRawUDP returns a sender of packets with the same payload.
 func newRawUDP(to netip.AddrPort, payload []byte) (*rawUDP, error) {
 	if !to.Addr().Is4() {
-		return nil, fmt.Errorf("raw UDP to %v: only IPv4 can be sent with headers of our own", to)
+		return nil, fmt.Errorf("raw UDP to %v: raw packets are supported for IPv4 only", to)
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW) // implies IP_HDRINCL, raw(7)
 	if err != nil {
@@ -32,7 +32,7 @@ func newRawUDP(to netip.AddrPort, payload []byte) (*rawUDP, error) {
 	return &rawUDP{fd, unix.SockaddrInet4{Addr: to.Addr().As4()}, udpPacket(to, payload)}, nil
 }
 
-// send reports whether the kernel took a packet from a source.
+// send sends a packet from a source and reports whether the kernel accepted it.
 func (r *rawUDP) send(from netip.AddrPort) bool {
 	setSource(r.packet, from)
 	return unix.Sendto(r.fd, r.packet, 0, &r.to) == nil
@@ -40,8 +40,8 @@ func (r *rawUDP) send(from netip.AddrPort) bool {
 
 func (r *rawUDP) close() { unix.Close(r.fd) }
 
-// udpPacket is a packet over IPv4 that has no source yet. Its length and header
-// checksum are left to the kernel, raw(7).
+// udpPacket returns an IPv4 packet without a source. The kernel sets its length and header
+// checksum, raw(7).
 func udpPacket(to netip.AddrPort, payload []byte) []byte {
 	b := make([]byte, packet.IPv4HeaderLen+packet.UDPHeaderLen, packet.IPv4HeaderLen+packet.UDPHeaderLen+len(payload))
 	b = append(b, payload...)
@@ -57,7 +57,7 @@ func udpPacket(to netip.AddrPort, payload []byte) []byte {
 	return b
 }
 
-// setSource makes a packet come from an address, and its UDP checksum right.
+// setSource sets the source address and port, and the UDP checksum.
 func setSource(b []byte, from netip.AddrPort) {
 	src, udp := from.Addr().As4(), b[packet.IPv4HeaderLen:]
 	copy(b[12:], src[:])
@@ -65,7 +65,7 @@ func setSource(b []byte, from netip.AddrPort) {
 	udp[6], udp[7] = 0, 0
 	sum := ^packet.Sum(udp, packet.Add(packet.Sum(b[12:20], 0), uint16(packet.ProtoUDP+len(udp)))) // RFC 768
 	if sum == 0 {
-		sum = 0xffff // 0 would mean that there is none
+		sum = 0xffff // 0 would mean no checksum
 	}
 	binary.BigEndian.PutUint16(udp[6:], sum)
 }

@@ -12,8 +12,8 @@ import (
 	"strait.dev/strait/bench/measure"
 )
 
-// RoundTrips asks for requests and responses over TCP: every connection sends the
-// next request when it has the last response.
+// RoundTrips is a request for requests and responses over TCP: every connection sends the
+// next request after the last response.
 type RoundTrips struct {
 	To          netip.Addr
 	Connections int
@@ -21,14 +21,14 @@ type RoundTrips struct {
 	Duration    time.Duration
 }
 
-// Latencies is how long round trips took.
+// Latencies is the distribution of round-trip times.
 type Latencies struct {
 	Count                    int
 	Elapsed                  time.Duration
 	P50, P90, P99, P999, Max time.Duration
 }
 
-// patience is how long a response may take before the path counts as broken.
+// patience is the time limit for a response before the path counts as broken.
 const patience = 5 * time.Second
 
 // RoundTrips returns when the duration is over.
@@ -99,7 +99,7 @@ func (r *recorder) count() int {
 	return r.seen.Count()
 }
 
-// latencies are what was recorded until now.
+// latencies returns what was recorded so far.
 func (r *recorder) latencies() Latencies {
 	r.Lock()
 	defer r.Unlock()

@@ -22,12 +22,12 @@ type Count struct {
 	Overflows uint64
 }
 
-// Since is what came after an earlier count.
+// Since returns the difference from an earlier count.
 func (c Count) Since(before Count) Count {
 	return Count{c.At - before.At, c.Stream - before.Stream, c.Datagrams - before.Datagrams, c.Bytes - before.Bytes, c.Overflows - before.Overflows}
 }
 
-// readSize is what one read of a stream may bring, bytes.
+// readSize is the size of one read of a stream, bytes.
 const readSize = 256 << 10
 
 type sink struct {
@@ -48,7 +48,7 @@ func (s *sink) listenTCP() error {
 	})
 }
 
-// listenUDP is a pod's ordinary socket: many datagrams per system call, but no GRO.
+// listenUDP opens a socket like a pod's: many datagrams per system call, but no GRO.
 func (s *sink) listenUDP() error {
 	return s.listenDatagrams(portUDPSink, underlay.Options{DisableGRO: true})
 }
@@ -80,7 +80,7 @@ func (s *sink) listenDatagrams(port uint16, o underlay.Options) error {
 // receive counts datagrams until the process ends.
 func (s *sink) receive(p *underlay.Poller, r *underlay.Receiver) {
 	for p.Wait(func() bool {
-		messages, _ := r.Fill() // an error passes: sinks send nothing and are never closed
+		messages, _ := r.Fill() // errors are temporary: sinks send nothing and are never closed
 		var datagrams, bytes int64
 		for {
 			d, _, ok := r.Next()
@@ -97,7 +97,7 @@ func (s *sink) receive(p *underlay.Poller, r *underlay.Receiver) {
 	}
 }
 
-// Count responses what has arrived so far.
+// Count returns what has arrived so far.
 func (e *End) Count(_ Nothing, c *Count) error {
 	*c = Count{At: monotonic(), Stream: e.sink.stream.Load(), Datagrams: e.sink.datagrams.Load(), Bytes: e.sink.bytes.Load()}
 	for _, s := range e.sink.sockets {
@@ -106,7 +106,7 @@ func (e *End) Count(_ Nothing, c *Count) error {
 	return nil
 }
 
-// Count is what the end has received so far.
+// Count returns what the end has received so far.
 func (c *Client) Count() (Count, error) { return call[Count](c, "Count", Nothing(false)) }
 
 // monotonic reads the clock that all processes of a machine share.
@@ -121,7 +121,7 @@ func echoTCP() error {
 	return acceptEach(portTCPEcho, func(c net.Conn) { _, _ = io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) })
 }
 
-// acceptEach serves every connection to a port on a goroutine of its own.
+// acceptEach serves every connection to a port on its own goroutine.
 func acceptEach(port int, serve func(net.Conn)) error {
 	l, err := net.Listen("tcp", listenAll(port))
 	if err != nil {
@@ -142,7 +142,7 @@ func acceptEach(port int, serve func(net.Conn)) error {
 	return nil
 }
 
-// echoUDP sends every datagram back to where it came from.
+// echoUDP sends every datagram back to its sender.
 func echoUDP() error {
 	c, err := net.ListenUDP("udp", &net.UDPAddr{Port: portUDPEcho})
 	if err != nil {
@@ -156,7 +156,7 @@ func echoUDP() error {
 				return
 			}
 			if err == nil {
-				_, _ = c.WriteToUDPAddrPort(buffer[:n], from) // lost like any datagram
+				_, _ = c.WriteToUDPAddrPort(buffer[:n], from) // may be lost like any datagram
 			}
 		}
 	}()

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Source is where one TCP stream comes from.
+// Source is the source of one TCP stream.
 type Source struct {
-	Address netip.Addr // invalid: what the kernel chooses
-	Device  string     // leave by this device only; empty: what the routes say
+	Address netip.Addr // invalid: chosen by the kernel
+	Device  string     // outgoing device; empty: by the routes
 }
 
-// Streams asks for TCP streams that send as fast as they can until StopStreams.
+// Streams is a request for TCP streams that send as fast as possible until StopStreams.
 type Streams struct {
 	To   netip.Addr
-	From []Source // one stream for each
+	From []Source // one stream each
 }
 
-// writeSize is what one write hands to the kernel, bytes.
+// writeSize is the size of one write, bytes.
 const writeSize = 128 << 10
 
 type streams struct {
@@ -32,7 +32,7 @@ type streams struct {
 	writers    sync.WaitGroup
 }
 
-// StartStreams opens the streams and lets them run.
+// StartStreams opens the streams and starts sending.
 func (e *End) StartStreams(s Streams, _ *Nothing) error {
 	e.streams.Lock()
 	defer e.streams.Unlock()
@@ -47,7 +47,7 @@ func (e *End) StartStreams(s Streams, _ *Nothing) error {
 		e.streams.writers.Go(func() {
 			for buffer := make([]byte, writeSize); ; {
 				if _, err := c.Write(buffer); err != nil {
-					return // as a rule because StopStreams closed it
+					return // usually because StopStreams closed it
 				}
 			}
 		})
@@ -75,12 +75,12 @@ func (s Source) dial(to netip.AddrPort) (net.Conn, error) {
 	return c, nil
 }
 
-// StopStreams resets all streams, so that nothing of them is under way any more.
+// StopStreams resets all streams, so that none of their packets stay in flight.
 func (e *End) StopStreams(Nothing, *Nothing) error {
 	e.streams.Lock()
 	defer e.streams.Unlock()
 	for _, c := range e.streams.open {
-		_ = c.(*net.TCPConn).SetLinger(0) // fails where the stream has ended by itself
+		_ = c.(*net.TCPConn).SetLinger(0) // fails if the stream has already ended
 		c.Close()
 	}
 	e.streams.open = nil
@@ -88,13 +88,13 @@ func (e *End) StopStreams(Nothing, *Nothing) error {
 	return nil
 }
 
-// StartStreams lets streams run until StopStreams.
+// StartStreams starts streams that run until StopStreams.
 func (c *Client) StartStreams(s Streams) error {
 	_, err := call[Nothing](c, "StartStreams", s)
 	return err
 }
 
-// StopStreams ends all streams of StartStreams, also after that has failed.
+// StopStreams stops all streams of StartStreams, also if that failed.
 func (c *Client) StopStreams() error {
 	_, err := call[Nothing](c, "StopStreams", Nothing(false))
 	return err

@@ -47,16 +47,16 @@ func TestNewFlowsAreUnique(t *testing.T) {
 	for i := range uint32(3 * portsEach) {
 		from := source(first, i)
 		if seen[from] || from.Port() < firstPort {
-			t.Fatalf("flow %d comes from %v", i, from)
+			t.Fatalf("flow %d has source %v", i, from)
 		}
 		seen[from] = true
 	}
 	last, again := source(first, newAddresses*portsEach-1), source(first, newAddresses*portsEach)
 	if want := netip.MustParseAddrPort("10.0.1.254:65535"); last != want {
-		t.Errorf("the last flow comes from %v, want %v", last, want)
+		t.Errorf("the last flow has source %v, want %v", last, want)
 	}
 	if again != source(first, 0) {
-		t.Errorf("after the last flow comes %v, not the first", again)
+		t.Errorf("the last flow is followed by source %v, not the first", again)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestOnlyResponsesOfTheTrialCount(t *testing.T) {
 	response := func(from string, payload string) []byte {
 		b := udpPacket(netip.MustParseAddrPort("10.0.1.129:2000"), []byte(payload))
 		setSource(b, netip.MustParseAddrPort(from))
-		binary.BigEndian.PutUint16(b[2:], uint16(len(b))) // as the kernel would
+		binary.BigEndian.PutUint16(b[2:], uint16(len(b))) // as the kernel does
 		binary.BigEndian.PutUint16(b[10:], ^packet.Sum(b[:packet.IPv4HeaderLen], 0))
 		return b
 	}
@@ -80,11 +80,11 @@ func TestOnlyResponsesOfTheTrialCount(t *testing.T) {
 		"from another port":     {response("10.0.2.9:7003", "trial-02"), false},
 		"from another address":  {response("10.0.2.8:7004", "trial-02"), false},
 		"too short for a trial": {response(right, "trial"), false},
-		"cut short on the way":  {response(right, "trial-02")[:30], false},
+		"truncated in transit":  {response(right, "trial-02")[:30], false},
 		"nothing":               {nil, false},
 	} {
 		if got := n.isResponse(c.packet); got != c.want {
-			t.Errorf("%s: taken for a response: %v", name, got)
+			t.Errorf("%s: accepted as a response: %v", name, got)
 		}
 	}
 	b := response(right, "odd")

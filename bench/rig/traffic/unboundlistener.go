@@ -15,8 +15,8 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// unboundListener counts responses that come for addresses nobody has. The pod's routes drop
-// them, but the link has seen them before.
+// unboundListener counts responses to unassigned addresses. The pod's routes drop them, but
+// a packet socket receives them first.
 type unboundListener struct {
 	fd        int
 	from      netip.AddrPort
@@ -26,7 +26,7 @@ type unboundListener struct {
 	done      chan struct{}
 }
 
-// listenUnbound counts, until settle, UDP payloads from an address that begin so.
+// listenUnbound counts UDP payloads from an address that start with begin, until settle.
 func listenUnbound(from netip.AddrPort, begin []byte) (*unboundListener, error) {
 	ipv4 := binary.NativeEndian.Uint16([]byte{unix.ETH_P_IP >> 8, unix.ETH_P_IP & 0xff})
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(ipv4))
@@ -64,7 +64,7 @@ func (n *unboundListener) isResponse(b []byte) bool {
 		bytes.HasPrefix(udp[packet.UDPHeaderLen:], n.begin)
 }
 
-// settle waits until so many responses have come, or none has for a while, and ends the
+// settle waits until that many responses have arrived, or none has for a while, and stops
 // counting.
 func (n *unboundListener) settle(all int) int {
 	const quiet = 100 * time.Millisecond
