@@ -60,7 +60,7 @@ func TestOnlyLeftoversOfEndedRunsAreAbandoned(t *testing.T) {
 		"strait-bench-4194305-P-podA":    true,  // above the largest PID
 		"strait-bench-4194305":           true,
 		"strait-bench-mine":              false,
-		"somebody-elses-4194305-network": false,
+		"another-4194305-network": false,
 	} {
 		if got := abandoned(name); got != want {
 			t.Errorf("%s: abandoned is %v, want %v", name, got, want)

@@ -124,7 +124,7 @@ func (r *Rig) Close() error {
 	return errors.Join(r.cgroups.remove(), os.RemoveAll(r.dir))
 }
 
-func (r *Rig) say(format string, args ...any) {
+func (r *Rig) report(format string, args ...any) {
 	if r.Progress != nil {
 		fmt.Fprintf(r.Progress, format+"\n", args...)
 	}

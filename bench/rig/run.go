@@ -36,7 +36,7 @@ func (r *Rig) Measure(ctx context.Context, to *result.Run) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		r.say("build %s", s.Name)
+		r.report("build %s", s.Name)
 		p, err := r.place(s)
 		settings[s.Name] = p
 		if err != nil {
@@ -150,7 +150,7 @@ func (r *Rig) repeat(ctx context.Context, plan []test, settings map[string]*sett
 					return err
 				}
 				done++
-				r.say("%3d %% %6s  %s %d/%d %s", 100*done/total, time.Since(start).Round(time.Second), mode, repetition, r.Repetitions, t.name)
+				r.report("%3d %% %6s  %s %d/%d %s", 100*done/total, time.Since(start).Round(time.Second), mode, repetition, r.Repetitions, t.name)
 			}
 		}
 	}
@@ -172,7 +172,7 @@ func (r *Rig) one(ctx context.Context, t test, repetition int, settings map[stri
 			err = to.Add(result.Sample{Test: t.name, Subject: name, Mode: string(t.mode), Repetition: repetition, Metrics: m})
 		}
 		if err != nil {
-			r.say("left out: %s %s %s: %v", t.mode, t.name, name, err)
+			r.report("left out: %s %s %s: %v", t.mode, t.name, name, err)
 		}
 	}
 	return nil

@@ -116,15 +116,15 @@ func TestMarksKeepChecksumsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer counter.Close()
-	var mended []uint32
+	var corrected []uint32
 	p := &Path{From: near, To: far.LocalAddr(), FixChecksum: func(b []byte) {
 		m, _ := MarkOf(b)
-		mended = append(mended, m.Trial)
+		corrected = append(corrected, m.Trial)
 	}}
 	p.clock = &virtual{t: t, pace: measure.Pace{Rate: 1000}, arrived: func(int) bool { return true }}
 	p.Trial(datagrams(), 1000, 10*time.Millisecond, counter)
-	if len(mended) != 3 || mended[0] != counter.trial.Load() {
-		t.Errorf("corrected %v of trial %d", mended, counter.trial.Load())
+	if len(corrected) != 3 || corrected[0] != counter.trial.Load() {
+		t.Errorf("corrected %v of trial %d", corrected, counter.trial.Load())
 	}
 }
 
