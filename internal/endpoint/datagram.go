@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resend is when a datagram is sent again that did not come back.
+// resend is the time without a reply after which a datagram is sent again.
 const resend = 300 * time.Millisecond
 
-// datagram sends packets of one size until one comes back, or somebody says why none
+// datagram sends packets of one size until one comes back or an ICMP error reports why none
 // does.
 func (c Check) datagram(ctx context.Context, m Marker) Result {
 	r := Result{ID: c.ID}
 	if c.Size < c.overhead()+headLen || c.Size > largest-1 {
-		return r.failed(NotPermitted, fmt.Sprintf("a packet of %d bytes cannot be made", c.Size))
+		return r.failed(NotPermitted, fmt.Sprintf("a packet of %d bytes is not possible", c.Size))
 	}
 	s, err := c.open()
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
-		return r.failed(NotPermitted, fmt.Sprintf("%v: neither sysctl net.ipv4.ping_group_range nor NET_RAW allows it", err))
+		return r.failed(NotPermitted, fmt.Sprintf("%v: allow it with sysctl net.ipv4.ping_group_range or the capability NET_RAW", err))
 	}
 	if err != nil {
 		return r.failed(because(err), err.Error())
@@ -38,14 +38,14 @@ func (c Check) datagram(ctx context.Context, m Marker) Result {
 		var answer []byte
 		var of uint64
 		if err == nil {
-			_ = s.SetReadDeadline(sent.Add(resend)) // only a closed one refuses
+			_ = s.SetReadDeadline(sent.Add(resend)) // fails only on a closed socket
 			answer, of, err = c.receive(s, nonce, tries)
 		}
 		switch f := because(err); {
 		case err == nil && of == nonce+tries:
 			r.RTT = time.Since(sent)
 			return c.compare(r, m, answer)
-		case err == nil: // an earlier one came late
+		case err == nil: // a late reply to an earlier one
 			return c.compare(r, m, answer)
 		case f == Big:
 			return c.toldBig(r)
@@ -55,21 +55,21 @@ func (c Check) datagram(ctx context.Context, m Marker) Result {
 		}
 	}
 	if c.Mode == TooBig {
-		return r.failed(Silent, fmt.Sprintf("%d bytes vanished, and nobody said that the path carries less", c.Size))
+		return r.failed(Silent, fmt.Sprintf("%d bytes were lost without an ICMP error about the path MTU", c.Size))
 	}
-	return r.failed(Timeout, fmt.Sprintf("nothing came back of %d bytes", c.Size))
+	return r.failed(Timeout, fmt.Sprintf("no reply to %d bytes", c.Size))
 }
 
-// toldBig is the result where somebody said that the packet is too big.
+// toldBig returns the result for an ICMP error that the packet is too big.
 func (c Check) toldBig(r Result) Result {
 	r.MTU = pathMTU(c.To)
 	if c.Mode == TooBig {
 		return r
 	}
-	return r.failed(Big, fmt.Sprintf("%d bytes are too big: the path is said to carry %d", c.Size, r.MTU))
+	return r.failed(Big, fmt.Sprintf("%d bytes are too big: the reported path MTU is %d", c.Size, r.MTU))
 }
 
-// compare looks at what came back.
+// compare compares the reply with the request.
 func (c Check) compare(r Result, m Marker, back []byte) Result {
 	r.Bytes = int64(len(back))
 	want := c.Size - c.overhead()
@@ -82,16 +82,16 @@ func (c Check) compare(r Result, m Marker, back []byte) Result {
 		fallthrough
 	default:
 		if at = m.wrong(back[headLen:], 0); at >= 0 {
-			return r.failed(Corrupted, fmt.Sprintf("byte %d of %d came back as another", headLen+at, want))
+			return r.failed(Corrupted, fmt.Sprintf("byte %d of %d came back changed", headLen+at, want))
 		}
 	}
 	if c.Mode == TooBig {
-		return r.failed(Crossed, fmt.Sprintf("%d bytes crossed whole", c.Size))
+		return r.failed(Crossed, fmt.Sprintf("%d bytes came back unfragmented", c.Size))
 	}
 	return c.checkSource(r)
 }
 
-// overhead is what of the packet is no payload, in bytes.
+// overhead is the length of the packet's headers in bytes.
 func (c Check) overhead() int {
 	if c.To.Addr().Is4() {
 		return 20 + 8
@@ -99,7 +99,7 @@ func (c Check) overhead() int {
 	return 40 + 8
 }
 
-// packet is what is sent: for UDP the payload, for ICMP its header too.
+// packet is the data to send: for UDP the payload, for ICMP including its header.
 func (c Check) packet(m Marker, nonce uint64) []byte {
 	payload := make([]byte, c.Size-c.overhead())
 	putRequest(payload, nonce)
@@ -110,7 +110,7 @@ func (c Check) packet(m Marker, nonce uint64) []byte {
 	return echoRequest(c.To.Addr().Is6(), nonce, payload)
 }
 
-// receive waits for the answer to one of the tries.
+// receive waits for the reply to one of the attempts.
 func (c Check) receive(s *socket, nonce, tries uint64) (payload []byte, of uint64, err error) {
 	b := make([]byte, largest)
 	for {

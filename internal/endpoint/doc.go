@@ -1,13 +1,13 @@
-// Package endpoint is what the agents of `strait verify` do to each other: echo servers,
-// and probes that tell apart why something does not come back.
+// Package endpoint is what runs in the agents of `strait verify`: echo servers, and probes
+// that distinguish why a packet does not come back.
 //
-//	Listen   echoes over TCP and UDP, and says who asked       server.go, message.go
-//	Run      tries checks, one sequence for each destination   order.go, run.go, tcp.go, datagram.go
-//	Flow     keeps a connection busy for as long as asked to   flow.go
+//	Listen   echoes over TCP and UDP, and reports the client      server.go, message.go
+//	Run      runs checks, one sequence per destination            order.go, run.go, tcp.go, datagram.go
+//	Flow     sends on a connection until it is stopped            flow.go
 //
-// Every payload carries the marker of its run, again and again, so that whoever looks at
-// the network knows one of its packets, also a fragment or segment of it.
+// Every payload repeats the marker of its run, so that a packet of the run can be
+// recognised on the network, even a fragment or segment of it.
 package endpoint
 
-// Port is where agents echo, TCP and UDP.
+// Port is the TCP and UDP port of the agents' echo servers.
 const Port = 6099

@@ -10,19 +10,19 @@ import (
 const (
 	beat   = 50 * time.Millisecond // between parts of a flow
 	part   = 1024                  // bytes
-	starve = 15 * time.Second      // how long a flow may hear nothing
+	starve = 15 * time.Second      // how long a flow may receive nothing
 )
 
-// FlowOrder is a connection that an agent shall keep busy.
+// FlowOrder is a connection on which an agent is to send continuously.
 type FlowOrder struct {
 	Marker   Marker         `json:"marker"`
 	To       netip.AddrPort `json:"to"`
-	Source   netip.Addr     `json:"source,omitzero"` // that the server must see; none: any
-	Patience time.Duration  `json:"patience"`        // how long connecting may take, in nanoseconds
-	Longest  time.Duration  `json:"longest"`         // after which it ends by itself, in nanoseconds
+	Source   netip.Addr     `json:"source,omitzero"` // the address that the server must see; empty: any
+	Patience time.Duration  `json:"patience"`        // time limit for connecting, in nanoseconds
+	Longest  time.Duration  `json:"longest"`         // time limit of the flow, in nanoseconds
 }
 
-// Flow keeps a connection busy until ctx ends, and compares all that comes back.
+// Flow sends on a connection until ctx ends, and compares what comes back.
 func Flow(ctx context.Context, o FlowOrder) Result {
 	ctx, end := context.WithTimeout(ctx, o.Longest)
 	defer end()
@@ -52,16 +52,16 @@ type stream interface {
 	SetDeadline(time.Time) error
 }
 
-// pace sends a part with each beat and waits for it, until ctx ends.
+// pace sends a part on each beat and waits for its echo, until ctx ends.
 func pace(ctx context.Context, m Marker, conn stream, r Result) Result {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	b := make([]byte, part)
 	for ctx.Err() == nil {
 		begin := time.Now()
-		_ = conn.SetDeadline(begin.Add(starve)) // only a closed one refuses
+		_ = conn.SetDeadline(begin.Add(starve)) // fails only on a closed socket
 		if ctx.Err() != nil {
-			break // the end may have come before the deadline
+			break // ctx may have ended before the deadline
 		}
 		m.fill(b, r.Bytes)
 		_, err := conn.Write(b)
@@ -69,7 +69,7 @@ func pace(ctx context.Context, m Marker, conn stream, r Result) Result {
 			var more int
 			more, err = conn.Read(b[n:part])
 			if at := m.wrong(b[n:n+more], r.Bytes); at >= 0 {
-				return r.failed(Corrupted, fmt.Sprintf("byte %d of the flow came back as another", r.Bytes+int64(at)))
+				return r.failed(Corrupted, fmt.Sprintf("byte %d of the flow came back changed", r.Bytes+int64(at)))
 			}
 			n, r.Bytes = n+more, r.Bytes+int64(more)
 		}

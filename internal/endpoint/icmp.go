@@ -8,9 +8,8 @@ import (
 
 const icmpHeaderLen = 8
 
-// echoRequest is an ICMP echo request (RFC 792, RFC 4443) with the payload. Its
-// identifier is the kernel's for a socket of pings; the nonce in the payload is what
-// tells requests apart.
+// echoRequest returns an ICMP echo request (RFC 792, RFC 4443) with the payload. The kernel
+// sets the identifier of ping sockets; the nonce in the payload distinguishes requests.
 func echoRequest(v6 bool, nonce uint64, payload []byte) []byte {
 	b := make([]byte, icmpHeaderLen, icmpHeaderLen+len(payload))
 	b[0] = 8
@@ -19,14 +18,14 @@ func echoRequest(v6 bool, nonce uint64, payload []byte) []byte {
 	}
 	binary.BigEndian.PutUint32(b[4:], uint32(nonce))
 	b = append(b, payload...)
-	if !v6 { // the kernel has to do that of ICMPv6, whose checksum covers the addresses
+	if !v6 { // for ICMPv6 the kernel does this, because its checksum covers the addresses
 		binary.BigEndian.PutUint16(b[2:], ^packet.Sum(b, 0))
 	}
 	return b
 }
 
-// echoReply is the payload of an echo reply, and its nonce. Raw sockets hand over the IPv4
-// header too.
+// echoReply returns the payload of an echo reply, and its nonce. Raw sockets return the
+// IPv4 header as well.
 func echoReply(v6, raw bool, b []byte) (payload []byte, nonce uint64, ok bool) {
 	if raw && !v6 {
 		if len(b) < 20 || len(b) < int(b[0]&0xf)*4 {

@@ -5,29 +5,29 @@ import (
 	"net/netip"
 )
 
-// A message is the head of each datagram, and what a TCP server says first:
+// A message is the header of each datagram, and the first data from a TCP server:
 //
 //	0               4       6       8                              24              32
 //	+---------------+-------+-------+-------------------------------+---------------+
 //	| kind          | port  | zero  | address                       | nonce         |
 //	+---------------+-------+-------+-------------------------------+---------------+
 //
-// Port and address are those that the server saw a request come from; nobody's in the
-// request. An answer has the length of its request, so that nobody is flooded by asking in
-// another's name, and is no request, so that servers never answer each other.
+// Port and address are the source of the request as the server saw it; they are zero in the
+// request. A reply is as long as its request, so that spoofed requests cannot amplify
+// traffic, and is not a request, so that servers never answer each other.
 const headLen = 32
 
 var request, answer = [4]byte{'s', 't', 'Q', '1'}, [4]byte{'s', 't', 'A', '1'}
 
-// putRequest writes the head of a request. B has room for it.
+// putRequest writes the header of a request to b, which must be long enough.
 func putRequest(b []byte, nonce uint64) {
 	clear(b[:headLen])
 	copy(b, request[:])
 	binary.BigEndian.PutUint64(b[24:], nonce)
 }
 
-// putAnswer makes a request its answer, in place. It reports false, and changes nothing,
-// where b is no request.
+// putAnswer turns a request into its reply, in place. If b is not a request it returns
+// false and changes nothing.
 func putAnswer(b []byte, from netip.AddrPort) bool {
 	if len(b) < headLen || [4]byte(b) != request {
 		return false
@@ -39,7 +39,7 @@ func putAnswer(b []byte, from netip.AddrPort) bool {
 	return true
 }
 
-// parseAnswer reads the head of an answer.
+// parseAnswer parses the header of a reply.
 func parseAnswer(b []byte) (from netip.AddrPort, nonce uint64, ok bool) {
 	if len(b) < headLen || [4]byte(b) != answer {
 		return from, 0, false

@@ -12,14 +12,14 @@ func TestAnAnswerHoldsWhoWasSeenAndIsNoRequest(t *testing.T) {
 		b := make([]byte, 100)
 		putRequest(b, 77)
 		if !putAnswer(b, netip.MustParseAddrPort(from)) {
-			t.Fatal("a request is not taken for one")
+			t.Fatal("a request was not recognised")
 		}
 		is, nonce, ok := parseAnswer(b)
 		if !ok || is.String() != from || nonce != 77 {
 			t.Errorf("parsed %v %d %v, want %s 77", is, nonce, ok, from)
 		}
 		if putAnswer(b, is) {
-			t.Error("an answer is answered: two servers would never end")
+			t.Error("a reply is answered: two servers would loop forever")
 		}
 	}
 }
@@ -30,7 +30,7 @@ func TestAChangedByteIsFoundWhereItIs(t *testing.T) {
 	for _, offset := range []int64{0, 1, 31, 32, 1 << 33} {
 		marker.fill(b, offset)
 		if at := marker.wrong(b, offset); at != -1 {
-			t.Fatalf("offset %d: byte %d is wrong in what was just filled", offset, at)
+			t.Fatalf("offset %d: byte %d is wrong right after fill", offset, at)
 		}
 		for _, at := range []int{0, 15, 16, 31, 32, 999} {
 			b[at] ^= 0x80
@@ -40,7 +40,7 @@ func TestAChangedByteIsFoundWhereItIs(t *testing.T) {
 			b[at] ^= 0x80
 		}
 		if at := marker.wrong(b, offset+32); at == -1 {
-			t.Error("a part of the stream passes for the next one")
+			t.Error("a part of the stream is accepted as the next one")
 		}
 	}
 }
@@ -69,12 +69,12 @@ func FuzzMessages(f *testing.F) {
 		for _, raw := range []bool{true, false} {
 			for _, v6 := range []bool{true, false} {
 				if payload, _, ok := echoReply(v6, raw, b); ok && len(payload) < headLen {
-					t.Errorf("a payload of %d bytes is taken for ours", len(payload))
+					t.Errorf("a foreign payload of %d bytes is accepted", len(payload))
 				}
 			}
 		}
 		if _, _, ok := parseAnswer(b); ok && putAnswer(bytes.Clone(b), netip.AddrPort{}) {
-			t.Error("an answer is a request too")
+			t.Error("a reply is also a request")
 		}
 	})
 }

@@ -12,13 +12,13 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// path is a client, a router that leads on with an MTU of 1300, and a server.
+// path is a client, a router whose other link has an MTU of 1300, and a server.
 type path struct{ client, router, server *netns.Namespace }
 
 func newPath(t *testing.T) *path {
 	t.Helper()
 	p := &path{netns.New(t), netns.New(t), netns.New(t)}
-	for _, n := range []*netns.Namespace{p.client, p.router, p.server} { // nobody else has these addresses
+	for _, n := range []*netns.Namespace{p.client, p.router, p.server} { // duplicate address detection is not needed
 		p.set(t, n, "/proc/sys/net/ipv6/conf/all/accept_dad", "0")
 		p.set(t, n, "/proc/sys/net/ipv6/conf/default/accept_dad", "0")
 	}
@@ -54,7 +54,7 @@ func (p *path) set(t *testing.T, n *netns.Namespace, file, value string) {
 	}
 }
 
-// pings lets everybody, or nobody, ping without NET_RAW.
+// pings allows, or forbids, pings without NET_RAW for all groups.
 func (p *path) pings(t *testing.T, everybody bool) {
 	t.Helper()
 	value := "1 0"
@@ -64,7 +64,7 @@ func (p *path) pings(t *testing.T, everybody bool) {
 	p.set(t, p.client, "/proc/sys/net/ipv4/ping_group_range", value)
 }
 
-// serve runs an echo server, and returns its port.
+// serve runs an echo server and returns its port.
 func (p *path) serve(t *testing.T) uint16 {
 	t.Helper()
 	var s *Server
@@ -78,8 +78,8 @@ func (p *path) serve(t *testing.T) uint16 {
 	return Port
 }
 
-// try runs a check in the client's namespace. A sequence runs on goroutines of its own, so
-// the check is run here itself.
+// try runs a check in the client's namespace. A sequence would run on another goroutine,
+// outside the namespace.
 func (p *path) try(t *testing.T, c Check) (r Result) {
 	t.Helper()
 	if c.Patience == 0 {
@@ -156,7 +156,8 @@ func TestARouterThatKnowsNoWayIsUnreachable(t *testing.T) {
 	p.router.IP(t, "route add unreachable 10.3.0.0/16\nroute add unreachable fd03::/64")
 	for _, there := range []string{"10.3.0.1", "fd03::1"} {
 		for _, protocol := range []Protocol{TCP, UDP, ICMP} {
-			// The kernel limits such errors, on some machines for all namespaces together: other tests may have used them up.
+			// The kernel limits the rate of such errors, on some machines across all
+			// namespaces: other tests may have exhausted it.
 			c := Check{Protocol: protocol, To: netip.AddrPortFrom(netip.MustParseAddr(there), Port), Size: 112, Patience: 400 * time.Millisecond}
 			r := p.try(t, c)
 			for range 20 {

@@ -5,15 +5,14 @@ import (
 	"encoding/binary"
 )
 
-// Marker is in every payload of one run, and in nothing else. It is random, and no
-// secret.
+// Marker is in every payload of one run, and nowhere else. It is random, but not a secret.
 type Marker [16]byte
 
-// block is how often the marker comes, in bytes: the other half of a block tells where in
-// the stream it belongs.
+// block is the distance of markers in bytes: the other half of a block depends on its
+// position in the stream.
 const block = 2 * len(Marker{})
 
-// fill makes b the part of the run's stream that begins at offset.
+// fill fills b with the run's stream from offset on.
 func (m Marker) fill(b []byte, offset int64) {
 	for len(b) > 0 {
 		one, begin := m.block(offset/int64(block)), offset%int64(block)
@@ -22,7 +21,7 @@ func (m Marker) fill(b []byte, offset int64) {
 	}
 }
 
-// wrong is where b differs from the part of the stream that begins at offset; -1: nowhere.
+// wrong returns where b differs from the run's stream from offset on; -1: nowhere.
 func (m Marker) wrong(b []byte, offset int64) int {
 	at := 0
 	for at < len(b) {
@@ -44,7 +43,7 @@ func (m Marker) wrong(b []byte, offset int64) int {
 func (m Marker) block(number int64) (b [block]byte) {
 	copy(b[:], m[:])
 	x := uint64(number)
-	for i := len(m); i < block; i += 8 { // splitmix64: neighbours have nothing in common
+	for i := len(m); i < block; i += 8 { // splitmix64: consecutive numbers give unrelated values
 		x += 0x9e3779b97f4a7c15
 		z := (x ^ x>>30) * 0xbf58476d1ce4e5b9
 		z = (z ^ z>>27) * 0x94d049bb133111eb

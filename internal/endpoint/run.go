@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parallel is how many sequences are tried at once.
+// parallel is the number of sequences that run at once.
 const parallel = 8
 
-// Run tries all sequences, and returns as many results as there are checks, in order.
-// Where ctx ends, what was not tried says so.
+// Run runs all sequences and returns one result per check, in order. If ctx ends, the
+// remaining checks are reported as not tried.
 func Run(ctx context.Context, o Order) []Result {
 	results := make([][]Result, len(o.Sequences))
 	room := make(chan struct{}, parallel)
@@ -43,7 +43,7 @@ func (s Sequence) run(ctx context.Context, m Marker) []Result {
 		case len(results) > 0 && results[0].Failure != "":
 			results = append(results, Result{ID: c.ID}.failed(NotTried, "the first check of this destination failed"))
 		case ctx.Err() != nil:
-			results = append(results, Result{ID: c.ID}.failed(NotTried, "there was no time left"))
+			results = append(results, Result{ID: c.ID}.failed(NotTried, "the time limit was reached"))
 		default:
 			results = append(results, c.run(ctx, m))
 		}
@@ -60,20 +60,19 @@ func (c Check) run(ctx context.Context, m Marker) Result {
 	case UDP, ICMP:
 		return c.insist(ctx, func() Result { return c.datagram(ctx, m) })
 	}
-	return Result{ID: c.ID}.failed(NotPermitted, fmt.Sprintf("there is no protocol %q", c.Protocol))
+	return Result{ID: c.ID}.failed(NotPermitted, fmt.Sprintf("unknown protocol %q", c.Protocol))
 }
 
 const (
-	again = 200 * time.Millisecond // before something is tried again
-	// fresh is how long one socket is tried. A node that did not know a Service yet when
-	// the first packet came goes on as it began for as long as that socket's port is used.
+	again = 200 * time.Millisecond // between attempts
+	// fresh is how long one socket is used. A node that did not know a Service when the
+	// first packet came keeps its decision for as long as that socket's port is used.
 	fresh = 2 * time.Second
-	// brief is how long a try that was cut short must have lasted to tell anything.
+	// brief is how long an interrupted attempt must have lasted for its result to count.
 	brief = time.Second
 )
 
-// insist tries again while nothing comes back, or somebody answers that it does not work
-// yet.
+// insist repeats an attempt while there is no reply, or one reports a temporary failure.
 func (c Check) insist(ctx context.Context, try func() Result) Result {
 	var last Result
 	for {
@@ -96,7 +95,7 @@ func (c Check) insist(ctx context.Context, try func() Result) Result {
 	}
 }
 
-// because is what an error of a socket means.
+// because maps an error of a socket to a failure.
 func because(err error) Failure {
 	switch {
 	case errors.Is(err, unix.ECONNREFUSED):
@@ -111,7 +110,7 @@ func because(err error) Failure {
 	return Unreachable // EHOSTUNREACH, ENETUNREACH, EACCES, EPERM of a filter, ENETDOWN
 }
 
-// checkSource reports who the server saw.
+// checkSource compares the source address that the server saw.
 func (c Check) checkSource(r Result) Result {
 	if c.Source.IsValid() && r.Source != c.Source {
 		return r.failed(WrongSource, fmt.Sprintf("the server saw %v instead of %v", r.Source, c.Source))

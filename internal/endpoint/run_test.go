@@ -18,7 +18,7 @@ var marker = Marker{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 
-// serve runs a server until the test ends, and returns where it is.
+// serve runs a server until the test ends and returns its address.
 func serve(t *testing.T) netip.AddrPort {
 	t.Helper()
 	s, err := Listen(0)
@@ -46,12 +46,12 @@ func one(t *testing.T, c Check) Result {
 	c.ID = "it"
 	results := Run(t.Context(), Order{Marker: marker, Sequences: []Sequence{{c}}})
 	if len(results) != 1 || results[0].ID != "it" {
-		t.Fatalf("results %+v, want one of the check", results)
+		t.Fatalf("results %+v, want one for the check", results)
 	}
 	return results[0]
 }
 
-// once tries a check without trying it again.
+// once runs a check without repeating it.
 func once(t *testing.T, c Check) Result {
 	t.Helper()
 	if c.Protocol == TCP {
@@ -60,7 +60,7 @@ func once(t *testing.T, c Check) Result {
 	return c.datagram(t.Context(), marker)
 }
 
-// want checks how a check ended.
+// want checks the failure of a result.
 func want(t *testing.T, r Result, f Failure) {
 	t.Helper()
 	if r.Failure != f {
@@ -77,7 +77,7 @@ func TestWhatIsEchoedComesBackWithTheAddressThatTheServerSaw(t *testing.T) {
 	} {
 		c.To, c.Source = at, loopback
 		var r Result
-		wait.Until(t, "an answer comes before the question is asked again", func() bool {
+		wait.Until(t, "a reply arrives before the request is repeated", func() bool {
 			r = one(t, c)
 			return r.RTT > 0 || r.Failure != ""
 		})
@@ -110,14 +110,14 @@ func TestAPortOnWhichNobodyListensIsRefused(t *testing.T) {
 
 func TestSilenceIsATimeout(t *testing.T) {
 	t.Parallel()
-	mute, err := net.ListenPacket("udp", "127.0.0.1:0") // which reads nothing
+	mute, err := net.ListenPacket("udp", "127.0.0.1:0") // never reads
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer mute.Close()
 	to := mute.LocalAddr().(*net.UDPAddr).AddrPort()
 	want(t, one(t, Check{Protocol: UDP, Size: 92, To: to, Patience: 400 * time.Millisecond}), Timeout)
-	accepts, err := net.Listen("tcp", "127.0.0.1:0") // in the kernel, and then nobody speaks
+	accepts, err := net.Listen("tcp", "127.0.0.1:0") // accepted by the kernel, but never served
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +125,8 @@ func TestSilenceIsATimeout(t *testing.T) {
 	want(t, one(t, Check{Protocol: TCP, Size: 92, To: accepts.Addr().(*net.TCPAddr).AddrPort(), Patience: 400 * time.Millisecond}), Timeout)
 }
 
-// spoil serves as a server does, but for what spoil does to what goes back, and closes
-// connections after so many parts.
+// spoil runs a server that modifies its replies with spoil, and closes connections after
+// parts replies.
 func spoil(t *testing.T, parts int, spoil func([]byte) []byte) (tcp, udp netip.AddrPort) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -225,9 +225,9 @@ func TestAServerThatComesLateIsWaitedFor(t *testing.T) {
 	go func() {
 		tried <- Run(t.Context(), Order{Marker: marker, Sequences: []Sequence{{{Protocol: TCP, To: at, Size: 64, Patience: time.Hour}}}})[0]
 	}()
-	// It is refused once at least before somebody listens.
+	// The connection is refused at least once before the server listens.
 	if _, err := net.Dial("tcp", at.String()); err == nil {
-		t.Fatal("somebody listens already")
+		t.Fatal("a server is already listening")
 	}
 	s, err := Listen(at.Port())
 	if err != nil {
@@ -305,7 +305,7 @@ func TestAFlowThatHearsNothingEnds(t *testing.T) {
 
 func TestAFlowThatIsCutSaysSo(t *testing.T) {
 	t.Parallel()
-	tcp, _ := spoil(t, 1, func(b []byte) []byte { return b }) // which echoes once, and closes
+	tcp, _ := spoil(t, 1, func(b []byte) []byte { return b }) // echoes once, and closes
 	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Hour, Longest: time.Hour}), Closed)
 	tcp, _ = spoil(t, 1, func(b []byte) []byte { b[7]++; return b })
 	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Hour, Longest: time.Hour}), Corrupted)
@@ -315,15 +315,15 @@ func TestWhatIsNotAnsweredYetIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		fails []Failure     // of the tries, each of which takes as long as the one before
-		lasts time.Duration // a try
+		fails []Failure     // results of the attempts; each takes as long as the one before
+		lasts time.Duration // duration of an attempt
 		tries int
 		want  Failure
 	}{
 		{"a success ends it", []Failure{Refused, Unreachable, Closed, Timeout, ""}, 0, 5, ""},
-		{"what cannot get better ends it", []Failure{Refused, Corrupted}, 0, 2, Corrupted},
-		{"the last failure is told", []Failure{Refused, Unreachable}, 2 * time.Second, 5, Unreachable},
-		{"a try that is cut short tells nothing", []Failure{Refused, Refused, Refused, Refused, Timeout}, 2300 * time.Millisecond, 5, Refused},
+		{"a permanent failure ends it", []Failure{Refused, Corrupted}, 0, 2, Corrupted},
+		{"the last failure is reported", []Failure{Refused, Unreachable}, 2 * time.Second, 5, Unreachable},
+		{"an interrupted attempt does not count", []Failure{Refused, Refused, Refused, Refused, Timeout}, 2300 * time.Millisecond, 5, Refused},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -340,7 +340,7 @@ func TestWhatIsNotAnsweredYetIsTriedAgain(t *testing.T) {
 					return Result{Failure: f}
 				})
 				if want(t, r, c.want); tries != c.tries {
-					t.Errorf("%d tries, want %d", tries, c.tries)
+					t.Errorf("%d attempts, want %d", tries, c.tries)
 				}
 			})
 		})

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	connections = 256              // that a server holds at once; more wait
-	idle        = 30 * time.Second // how long a connection may say nothing
+	connections = 256              // that a server serves at once; more wait
+	idle        = 30 * time.Second // how long a connection may be silent
 	largest     = 64 << 10         // of a datagram, bytes
 )
 
-// Server echoes what it is sent.
+// Server echoes what it receives.
 type Server struct {
 	tcp net.Listener
 	udp []*net.UDPConn
 }
 
-// Listen opens a port, TCP and UDP, on all addresses of all families that there are; 0
-// chooses one. Who calls it calls Serve.
+// Listen opens a TCP and UDP port on all addresses of all available families; 0 chooses
+// one. The caller must call Serve.
 func Listen(port uint16) (*Server, error) {
 	tcp, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 	if err != nil {
@@ -37,7 +37,7 @@ func Listen(port uint16) (*Server, error) {
 		c := net.ListenConfig{Control: control(func(fd int) error { return clearDF(fd, family == "udp6") })}
 		one, err := c.ListenPacket(context.Background(), family, fmt.Sprintf(":%d", s.Port()))
 		if errors.Is(err, unix.EAFNOSUPPORT) {
-			continue // a kernel without that family has nobody who could ask
+			continue // the kernel does not support the family
 		}
 		if err != nil {
 			s.close()
@@ -48,10 +48,10 @@ func Listen(port uint16) (*Server, error) {
 	return s, nil
 }
 
-// Port is the one that is open.
+// Port returns the open port.
 func (s *Server) Port() uint16 { return uint16(s.tcp.Addr().(*net.TCPAddr).Port) }
 
-// Serve echoes until ctx ends. It returns an error only where it had to give up earlier.
+// Serve echoes until ctx ends. It returns an error only if it had to stop earlier.
 func (s *Server) Serve(ctx context.Context) error {
 	var all sync.WaitGroup
 	failed := make(chan error, 1+len(s.udp))
@@ -100,7 +100,7 @@ func (s *Server) serveTCP(ctx context.Context) error {
 	}
 }
 
-// echo says who has called, and then whatever it is told, until either end is done.
+// echo sends the client's address and then echoes, until either end closes.
 func echo(c net.Conn) {
 	defer c.Close()
 	b := make([]byte, 32<<10)
@@ -133,7 +133,7 @@ func serveUDP(c *net.UDPConn) error {
 			return err
 		}
 		if err == nil && putAnswer(b[:n], from) {
-			_, _ = c.WriteToUDPAddrPort(b[:n], from) // who hears nothing asks again
+			_, _ = c.WriteToUDPAddrPort(b[:n], from) // if it is lost, the client repeats its request
 		}
 	}
 }

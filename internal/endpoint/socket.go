@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is one that sends datagrams to one address. Its file's Read and Write are those
-// of the kernel, with deadlines.
+// socket sends datagrams to one address. Its file's Read and Write are the kernel's, with
+// deadlines.
 type socket struct {
 	*os.File
-	raw bool // the kernel hands over and takes ICMP without help
+	raw bool // a raw socket, without the kernel's ping support
 }
 
-// open makes a socket for a check. ICMP is sent through a socket for pings if the group
-// of this process may have one (sysctl net.ipv4.ping_group_range), and else a raw one.
+// open opens a socket for a check. ICMP uses a ping socket if the group of this process is
+// permitted (sysctl net.ipv4.ping_group_range), otherwise a raw one.
 func (c Check) open() (*socket, error) {
 	family, protocol := unix.AF_INET, unix.IPPROTO_ICMP
 	if c.To.Addr().Is6() {
@@ -51,7 +51,7 @@ func (c Check) open() (*socket, error) {
 	return &socket{os.NewFile(uintptr(fd), string(c.Protocol)), raw}, nil
 }
 
-// address is one as the kernel has it. Raw sockets have no port.
+// address converts to a socket address. Raw sockets have no port.
 func address(to netip.AddrPort, raw bool) unix.Sockaddr {
 	port := int(to.Port())
 	if raw {
@@ -63,7 +63,7 @@ func address(to netip.AddrPort, raw bool) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: port, Addr: to.Addr().As16()}
 }
 
-// setDF forbids fragments, here and on the way.
+// setDF forbids fragmentation, locally and in transit.
 func setDF(fd int, v6 bool) error {
 	if !v6 {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
@@ -74,7 +74,7 @@ func setDF(fd int, v6 bool) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_DONTFRAG, 1)
 }
 
-// clearDF allows fragments.
+// clearDF allows fragmentation.
 func clearDF(fd int, v6 bool) error {
 	if v6 {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DONT)
@@ -82,7 +82,7 @@ func clearDF(fd int, v6 bool) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT)
 }
 
-// hearErrors makes the kernel report all that routers say, not only what ends connections.
+// hearErrors makes the kernel report all ICMP errors, not only fatal ones.
 func hearErrors(fd int, v6 bool) error {
 	if v6 {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
@@ -90,8 +90,8 @@ func hearErrors(fd int, v6 bool) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 }
 
-// pathMTU is what the kernel knows of the path to an address, in bytes; 0: nothing. Asked
-// of a new socket: one that is connected may hold a route from before.
+// pathMTU returns the kernel's path MTU to an address, in bytes; 0: unknown. It uses a new
+// socket, because a connected one may hold an old route.
 func pathMTU(to netip.AddrPort) int {
 	family, level, option := unix.AF_INET, unix.IPPROTO_IP, unix.IP_MTU
 	if to.Addr().Is6() {
@@ -112,7 +112,7 @@ func pathMTU(to netip.AddrPort) int {
 	return mtu
 }
 
-// control applies a setting to a socket that is being opened.
+// control returns a function that applies a setting to a socket being opened.
 func control(set func(fd int) error) func(string, string, syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) error {
 		var failed error

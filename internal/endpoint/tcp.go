@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dial connects to an echo server and hears who it saw.
+// dial connects to an echo server and reads the address that it saw.
 func (c Check) dial(ctx context.Context) (net.Conn, Result) {
 	r := Result{ID: c.ID}
 	begin := time.Now()
@@ -21,23 +21,23 @@ func (c Check) dial(ctx context.Context) (net.Conn, Result) {
 	}
 	r.RTT = time.Since(begin)
 	if until, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(until) // only a closed one refuses
+		_ = conn.SetDeadline(until) // fails only on a closed socket
 	}
 	var head [headLen]byte
 	if _, err := io.ReadFull(conn, head[:]); err != nil {
 		_ = conn.Close()
-		return nil, r.failed(because(err), fmt.Sprintf("connected, but heard nothing: %v", err))
+		return nil, r.failed(because(err), fmt.Sprintf("connected, but received nothing: %v", err))
 	}
 	from, _, ok := parseAnswer(head[:])
 	if !ok {
 		_ = conn.Close()
-		return nil, r.failed(Corrupted, "whoever answers there is no echo server of Strait")
+		return nil, r.failed(Corrupted, "the server is not an echo server of Strait")
 	}
 	r.Source = from.Addr()
 	return conn, r
 }
 
-// tcp sends the payload over a connection of its own, and compares what comes back.
+// tcp sends the payload over a new connection and compares what comes back.
 func (c Check) tcp(ctx context.Context, m Marker) Result {
 	conn, r := c.dial(ctx)
 	if conn == nil {
@@ -52,19 +52,19 @@ func (c Check) tcp(ctx context.Context, m Marker) Result {
 	for r.Bytes < int64(c.Size) {
 		n, err := conn.Read(b[:min(len(b), c.Size-int(r.Bytes))])
 		if at := m.wrong(b[:n], r.Bytes); at >= 0 {
-			return r.failed(Corrupted, fmt.Sprintf("byte %d of %d came back as another", r.Bytes+int64(at), c.Size))
+			return r.failed(Corrupted, fmt.Sprintf("byte %d of %d came back changed", r.Bytes+int64(at), c.Size))
 		}
 		r.Bytes += int64(n)
 		if err != nil {
 			return r.failed(because(err), fmt.Sprintf("%d of %d bytes came back: %v", r.Bytes, c.Size, err))
 		}
 	}
-	<-sent // all has come back, so it is done
+	<-sent // everything has come back, so sending has ended
 	r.MSS = mss(conn)
 	return c.checkSource(r)
 }
 
-// send writes the first bytes of a run's stream.
+// send writes the first size bytes of a run's stream.
 func send(to io.Writer, m Marker, size int) error {
 	b := make([]byte, 32<<10)
 	for at := 0; at < size; {
@@ -78,7 +78,7 @@ func send(to io.Writer, m Marker, size int) error {
 	return nil
 }
 
-// mss is the largest segment that a connection sends, in bytes; 0: not known.
+// mss returns the largest segment that a connection sends, in bytes; 0: unknown.
 func mss(c net.Conn) (size int) {
 	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err != nil {

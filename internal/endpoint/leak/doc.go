@@ -1,8 +1,7 @@
-// Package leak looks at what passes on a node while packets with a marker cross a
-// tunnel, and reports those that are not encrypted where they should be.
+// Package leak captures packets on a node while packets with a marker cross a tunnel, and
+// reports those that should be encrypted but are not.
 //
-// Inside a cluster packets are in the clear, on the overlay too: that is how Geneve is.
-// So what counts is where a packet goes to or comes from: one that carries the marker
-// must never have an address of the other cluster, and on the interfaces of the underlay
-// only addresses of this one.
+// Inside a cluster packets are in the clear, on the overlay too: Geneve does not encrypt.
+// So the addresses decide: a packet with the marker must never have an address of the other
+// cluster, and on the interfaces of the underlay only addresses of this one.
 package leak

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Order is what to look for. It has this form as JSON, and Report too.
+// Order is what to look for. It is exchanged as JSON, like Report.
 type Order struct {
 	Marker [16]byte `json:"marker"`
-	// Foreign are where the other cluster is on the underlay: its gateways, its nodes.
+	// Foreign are the other cluster's underlay addresses: of its gateways and nodes.
 	Foreign []netip.Prefix `json:"foreign"`
 	// Own are all addresses of this cluster: its nodes, pods, Services and pools.
 	Own []netip.Prefix `json:"own"`
@@ -18,7 +18,7 @@ type Order struct {
 	Node []netip.Addr `json:"node"`
 }
 
-// Leak is a kind of packets that were seen in the clear.
+// Leak is a group of packets seen in the clear.
 type Leak struct {
 	Interface   string     `json:"interface"`
 	Source      netip.Addr `json:"source"`
@@ -27,20 +27,20 @@ type Leak struct {
 	Packets     int        `json:"packets"`
 }
 
-// Report is what was seen.
+// Report is the result of a capture.
 type Report struct {
-	Underlay []string `json:"underlay"` // the interfaces that are
-	Packets  int      `json:"packets"`  // of IP, on all interfaces
-	Missed   int      `json:"missed"`   // that the kernel could not hand over in time
-	Clear    int      `json:"clear"`    // with the marker, within this cluster as they may be
+	Underlay []string `json:"underlay"` // the underlay interfaces
+	Packets  int      `json:"packets"`  // IP packets, on all interfaces
+	Missed   int      `json:"missed"`   // dropped by the kernel because its buffer was full
+	Clear    int      `json:"clear"`    // with the marker, within this cluster, as expected
 	Tunnel   int      `json:"tunnel"`   // to and from the other cluster, without the marker
 	Leaks    []Leak   `json:"leaks"`
 }
 
-// most is how many kinds of leaks are told apart.
+// most is the largest number of reported leaks.
 const most = 32
 
-// matcher judges packets. It is for one goroutine.
+// matcher judges packets. Only one goroutine may use it.
 type matcher struct {
 	Order
 	Report
@@ -68,7 +68,7 @@ func (m *matcher) note(l Leak) {
 	at := slices.IndexFunc(m.Leaks, func(o Leak) bool { o.Packets = 0; return o == l })
 	if at < 0 {
 		if at = len(m.Leaks); at == most {
-			at-- // more of them say nothing more
+			at-- // further ones add to the last entry
 		} else {
 			m.Leaks = append(m.Leaks, l)
 		}
@@ -76,7 +76,7 @@ func (m *matcher) note(l Leak) {
 	m.Leaks[at].Packets++
 }
 
-// ends are the addresses of an IP packet, of the outermost if there are several.
+// ends returns the addresses of an IP packet, of the outermost header if there are several.
 func ends(b []byte) (src, dst netip.Addr, protocol uint8, ok bool) {
 	switch {
 	case len(b) >= 20 && b[0]>>4 == 4:
@@ -91,5 +91,5 @@ func in(all []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// network is a number as sockets of packets want it.
+// network converts a number to network byte order for packet sockets.
 func network(n uint16) uint16 { return binary.NativeEndian.Uint16([]byte{byte(n >> 8), byte(n)}) }

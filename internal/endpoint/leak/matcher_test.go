@@ -16,7 +16,7 @@ func order() Order {
 	}
 }
 
-// ip is a packet between two addresses, with the marker or without.
+// ip returns a packet between two addresses, with or without the marker.
 func ip(src, dst string, marked bool) []byte {
 	s, d := netip.MustParseAddr(src), netip.MustParseAddr(dst)
 	b := append([]byte{0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0}, s.AsSlice()...)
@@ -39,15 +39,15 @@ func TestOnlyPacketsThatAreInTheClearWhereTheyShouldNotBeAreLeaks(t *testing.T) 
 		b        []byte
 		want     Report
 	}{
-		{"a pod's packet on its own cable", false, ip("10.0.1.5", "10.71.2.9", true), Report{Clear: 1}},
+		{"a pod's packet on its own link", false, ip("10.0.1.5", "10.71.2.9", true), Report{Clear: 1}},
 		{"the overlay between nodes", true, ip("192.0.2.21", "192.0.2.22", true), Report{Clear: 1}},
 		{"the overlay to a gateway's pod", true, ip("192.0.2.21", "10.0.2.7", true), Report{Clear: 1}},
 		{"an encrypted packet", true, ip("192.0.2.21", "198.51.100.21", false), Report{Tunnel: 1}},
 		{"an encrypted packet of IPv6", true, ip("2001:db8:b::7", "fd00:10::1", false), Report{Tunnel: 1}},
-		{"somebody else's", true, ip("192.0.2.21", "203.0.113.1", false), Report{}},
+		{"unrelated traffic", true, ip("192.0.2.21", "203.0.113.1", false), Report{}},
 		{"in the clear to the other cluster", true, ip("192.0.2.21", "198.51.100.21", true), Report{Leaks: make([]Leak, 1)}},
 		{"in the clear from it, on any interface", false, ip("198.51.100.21", "10.0.1.5", true), Report{Leaks: make([]Leak, 1)}},
-		{"a pod's packet that left by the default route", true, ip("10.0.1.5", "10.71.2.9", true), Report{Leaks: make([]Leak, 1)}},
+		{"a pod's packet that took the default route", true, ip("10.0.1.5", "10.71.2.9", true), Report{Leaks: make([]Leak, 1)}},
 		{"the same with IPv6", true, ip("fd00:10::5", "fd73:7472::9", true), Report{Leaks: make([]Leak, 1)}},
 	} {
 		m := &matcher{Order: order()}
@@ -71,7 +71,7 @@ func TestManyPacketsOfALeakAreOne(t *testing.T) {
 		m.see("eth0", true, ip("10.0.1.5", netip.AddrFrom4([4]byte{10, 71, 3, byte(i)}).String(), true))
 	}
 	if len(m.Leaks) != most {
-		t.Errorf("%d kinds are kept, want %d", len(m.Leaks), most)
+		t.Errorf("%d leaks are kept, want %d", len(m.Leaks), most)
 	}
 }
 

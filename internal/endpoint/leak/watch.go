@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	snap   = 256 << 10 // of a packet, bytes: more than any has
-	buffer = 32 << 20  // of packets that wait to be looked at, bytes
-	turn   = 200_000   // µs between looks at the end
+	snap   = 256 << 10 // of a packet, bytes: more than the largest
+	buffer = 32 << 20  // of waiting packets, bytes
+	turn   = 200_000   // µs between checks of ctx
 )
 
-// Watch looks at all IP packets of all interfaces in this process's network, until ctx
-// ends. It calls ready once it sees all. It needs CAP_NET_RAW.
+// Watch captures all IP packets on all interfaces in this process's network namespace until
+// ctx ends. It calls ready when the capture has started. It needs CAP_NET_RAW.
 func Watch(ctx context.Context, o Order, ready func()) (*Report, error) {
 	m := &matcher{Order: o, Report: Report{Underlay: []string{}, Leaks: []Leak{}}}
 	names, underlay, err := interfaces(o.Node)
@@ -31,10 +31,10 @@ func Watch(ctx context.Context, o Order, ready func()) (*Report, error) {
 	slices.Sort(m.Underlay)
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(network(unix.ETH_P_ALL)))
 	if err != nil {
-		return nil, fmt.Errorf("watch: open a socket of packets: %w; it needs NET_RAW", err)
+		return nil, fmt.Errorf("watch: open a packet socket: %w; it needs NET_RAW", err)
 	}
 	defer unix.Close(fd)
-	// More than the limit with NET_ADMIN, up to the limit without.
+	// With NET_ADMIN the limit does not apply.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer)
 	}
@@ -46,14 +46,14 @@ func Watch(ctx context.Context, o Order, ready func()) (*Report, error) {
 	for ctx.Err() == nil {
 		n, from, err := unix.Recvfrom(fd, b, 0)
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) || errors.Is(err, unix.ENETDOWN) {
-			continue // nothing for a while, or an interface went
+			continue // no packet for a while, or an interface was removed
 		}
 		if err != nil {
 			return nil, fmt.Errorf("watch: %w", err)
 		}
 		if at, ok := from.(*unix.SockaddrLinklayer); ok && at.Hatype != unix.ARPHRD_LOOPBACK {
 			name := names[at.Ifindex]
-			if name == "" { // it came later
+			if name == "" { // added after the start
 				if name = fmt.Sprintf("interface %d", at.Ifindex); len(names) < 1<<16 {
 					if i, err := net.InterfaceByIndex(at.Ifindex); err == nil {
 						name = i.Name
@@ -70,7 +70,8 @@ func Watch(ctx context.Context, o Order, ready func()) (*Report, error) {
 	return &m.Report, nil
 }
 
-// interfaces are the names of all, and which of them have one of these addresses.
+// interfaces returns the names of all interfaces, and which of them have one of these
+// addresses.
 func interfaces(node []netip.Addr) (names map[int]string, underlay map[int]bool, err error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -81,7 +82,7 @@ func interfaces(node []netip.Addr) (names map[int]string, underlay map[int]bool,
 		names[i.Index] = i.Name
 		addresses, err := i.Addrs()
 		if err != nil {
-			continue // it went
+			continue // it was removed
 		}
 		for _, a := range addresses {
 			if p, err := netip.ParsePrefix(a.String()); err == nil && slices.Contains(node, p.Addr()) {

@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// TestAWatcherSeesWhatPasses sends a packet in the clear from one machine to another.
+// TestAWatcherSeesWhatPasses sends packets in the clear between two namespaces.
 func TestAWatcherSeesWhatPasses(t *testing.T) {
 	node, other := netns.New(t), netns.New(t)
 	node.IP(t, "link add eth0 type veth peer name eth0 "+other.Here()+"\naddr add 192.0.2.21/24 dev eth0\naddr add 10.0.1.1/24 dev eth0\nlink set eth0 up")
