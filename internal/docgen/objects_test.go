@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-func TestTheReferenceOfTheObjectsIsCurrent(t *testing.T) {
+func TestObjectReferenceIsCurrent(t *testing.T) {
 	want, err := objects(os.DirFS("../../k8s/api/crds"))
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func TestTheReferenceOfTheObjectsIsCurrent(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoDefinitionIsNamed(t *testing.T) {
+func TestInvalidDefinitionIsReportedWithItsFile(t *testing.T) {
 	if _, err := objects(fstest.MapFS{"odd.yaml": {Data: []byte("spec: [")}}); err == nil || !strings.Contains(err.Error(), "odd.yaml") {
 		t.Errorf("got %v", err)
 	}

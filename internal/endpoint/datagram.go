@@ -48,7 +48,7 @@ func (c Check) datagram(ctx context.Context, m Marker) Result {
 		case err == nil: // a late reply to an earlier one
 			return c.compare(r, m, answer)
 		case f == Big:
-			return c.toldBig(r)
+			return c.reportedTooBig(r)
 		case f == Timeout && errors.Is(err, os.ErrDeadlineExceeded):
 		case f == Refused || f == Unreachable:
 			return r.failed(f, err.Error())
@@ -60,8 +60,8 @@ func (c Check) datagram(ctx context.Context, m Marker) Result {
 	return r.failed(Timeout, fmt.Sprintf("no reply to %d bytes", c.Size))
 }
 
-// toldBig returns the result for an ICMP error that the packet is too big.
-func (c Check) toldBig(r Result) Result {
+// reportedTooBig returns the result for an ICMP error that the packet is too big.
+func (c Check) reportedTooBig(r Result) Result {
 	r.MTU = pathMTU(c.To)
 	if c.Mode == TooBig {
 		return r
@@ -77,7 +77,7 @@ func (c Check) compare(r Result, m Marker, back []byte) Result {
 	case len(back) != want:
 		return r.failed(Corrupted, fmt.Sprintf("%d bytes came back instead of %d", len(back), want))
 	case c.Protocol == UDP:
-		from, _, _ := parseAnswer(back)
+		from, _, _ := parseReply(back)
 		r.Source = from.Addr()
 		fallthrough
 	default:
@@ -122,7 +122,7 @@ func (c Check) receive(s *socket, nonce, tries uint64) (payload []byte, of uint6
 		if c.Protocol == ICMP {
 			payload, of, ok = echoReply(c.To.Addr().Is6(), s.raw, b[:n])
 		} else {
-			_, of, ok = parseAnswer(b[:n])
+			_, of, ok = parseReply(b[:n])
 			payload = b[:n]
 		}
 		if ok && of-nonce <= tries {

@@ -26,9 +26,9 @@ func putRequest(b []byte, nonce uint64) {
 	binary.BigEndian.PutUint64(b[24:], nonce)
 }
 
-// putAnswer turns a request into its reply, in place. If b is not a request it returns
+// putReply turns a request into its reply, in place. If b is not a request it returns
 // false and changes nothing.
-func putAnswer(b []byte, from netip.AddrPort) bool {
+func putReply(b []byte, from netip.AddrPort) bool {
 	if len(b) < headLen || [4]byte(b) != request {
 		return false
 	}
@@ -39,8 +39,8 @@ func putAnswer(b []byte, from netip.AddrPort) bool {
 	return true
 }
 
-// parseAnswer parses the header of a reply.
-func parseAnswer(b []byte) (from netip.AddrPort, nonce uint64, ok bool) {
+// parseReply parses the header of a reply.
+func parseReply(b []byte) (from netip.AddrPort, nonce uint64, ok bool) {
 	if len(b) < headLen || [4]byte(b) != answer {
 		return from, 0, false
 	}

@@ -6,25 +6,25 @@ import (
 	"testing"
 )
 
-func TestAnAnswerHoldsWhoWasSeenAndIsNoRequest(t *testing.T) {
+func TestReplyHoldsTheClientAddressAndIsNotARequest(t *testing.T) {
 	t.Parallel()
 	for _, from := range []string{"10.72.1.5:4321", "[fd00:72::5]:1"} {
 		b := make([]byte, 100)
 		putRequest(b, 77)
-		if !putAnswer(b, netip.MustParseAddrPort(from)) {
+		if !putReply(b, netip.MustParseAddrPort(from)) {
 			t.Fatal("a request was not recognised")
 		}
-		is, nonce, ok := parseAnswer(b)
+		is, nonce, ok := parseReply(b)
 		if !ok || is.String() != from || nonce != 77 {
 			t.Errorf("parsed %v %d %v, want %s 77", is, nonce, ok, from)
 		}
-		if putAnswer(b, is) {
+		if putReply(b, is) {
 			t.Error("a reply is answered: two servers would loop forever")
 		}
 	}
 }
 
-func TestAChangedByteIsFoundWhereItIs(t *testing.T) {
+func TestChangedByteIsFoundAtItsOffset(t *testing.T) {
 	t.Parallel()
 	b := make([]byte, 1000)
 	for _, offset := range []int64{0, 1, 31, 32, 1 << 33} {
@@ -62,7 +62,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add(b)
 	f.Add(echoRequest(false, 5, b))
 	a := bytes.Clone(b)
-	putAnswer(a, netip.MustParseAddrPort("10.0.0.1:7"))
+	putReply(a, netip.MustParseAddrPort("10.0.0.1:7"))
 	f.Add(a)
 	f.Add(append([]byte{0x4f}, make([]byte, 30)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -73,7 +73,7 @@ func FuzzMessages(f *testing.F) {
 				}
 			}
 		}
-		if _, _, ok := parseAnswer(b); ok && putAnswer(bytes.Clone(b), netip.AddrPort{}) {
+		if _, _, ok := parseReply(b); ok && putReply(bytes.Clone(b), netip.AddrPort{}) {
 			t.Error("a reply is also a request")
 		}
 	})

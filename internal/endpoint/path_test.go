@@ -93,7 +93,7 @@ func (p *path) try(t *testing.T, c Check) (r Result) {
 
 var servers = []string{"10.2.0.2", "fd02::2"}
 
-func TestWhatAPathCarriesCrossesWholeAndWhatIsLargerIsTold(t *testing.T) {
+func TestPacketsUpToThePathMTUCrossAndLargerOnesAreReported(t *testing.T) {
 	for _, raw := range []bool{false, true} {
 		for _, server := range servers {
 			for _, protocol := range []Protocol{UDP, ICMP} {
@@ -124,7 +124,7 @@ func TestWhatAPathCarriesCrossesWholeAndWhatIsLargerIsTold(t *testing.T) {
 	}
 }
 
-func TestTCPSaysHowLargeItsSegmentsCameToBe(t *testing.T) {
+func TestTCPReportsItsSegmentSize(t *testing.T) {
 	p := newPath(t)
 	port := p.serve(t)
 	for _, server := range servers {
@@ -136,7 +136,7 @@ func TestTCPSaysHowLargeItsSegmentsCameToBe(t *testing.T) {
 	}
 }
 
-func TestAPathThatSwallowsWhatIsTooBigIsNotJustATimeout(t *testing.T) {
+func TestSilentlyDroppedLargePacketsAreNotATimeout(t *testing.T) {
 	p := newPath(t)
 	p.pings(t, true)
 	p.router.NFT(t, `table inet quiet { chain out { type filter hook output priority 0; icmp type destination-unreachable drop; icmpv6 type packet-too-big drop; }; }`)
@@ -150,7 +150,7 @@ func TestAPathThatSwallowsWhatIsTooBigIsNotJustATimeout(t *testing.T) {
 	}
 }
 
-func TestARouterThatKnowsNoWayIsUnreachable(t *testing.T) {
+func TestMissingRouteIsUnreachable(t *testing.T) {
 	p := newPath(t)
 	p.pings(t, true)
 	p.router.IP(t, "route add unreachable 10.3.0.0/16\nroute add unreachable fd03::/64")

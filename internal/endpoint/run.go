@@ -56,9 +56,9 @@ func (c Check) run(ctx context.Context, m Marker) Result {
 	defer cancel()
 	switch c.Protocol {
 	case TCP:
-		return c.insist(ctx, func() Result { return c.tcp(ctx, m) })
+		return c.retry(ctx, func() Result { return c.tcp(ctx, m) })
 	case UDP, ICMP:
-		return c.insist(ctx, func() Result { return c.datagram(ctx, m) })
+		return c.retry(ctx, func() Result { return c.datagram(ctx, m) })
 	}
 	return Result{ID: c.ID}.failed(NotPermitted, fmt.Sprintf("unknown protocol %q", c.Protocol))
 }
@@ -72,8 +72,8 @@ const (
 	brief = time.Second
 )
 
-// insist repeats an attempt while there is no reply, or one reports a temporary failure.
-func (c Check) insist(ctx context.Context, try func() Result) Result {
+// retry repeats an attempt while there is no reply, or one reports a temporary failure.
+func (c Check) retry(ctx context.Context, try func() Result) Result {
 	var last Result
 	for {
 		began := time.Now()

@@ -68,7 +68,7 @@ func want(t *testing.T, r Result, f Failure) {
 	}
 }
 
-func TestWhatIsEchoedComesBackWithTheAddressThatTheServerSaw(t *testing.T) {
+func TestEchoReportsTheAddressThatTheServerSaw(t *testing.T) {
 	t.Parallel()
 	at := serve(t)
 	for _, c := range []Check{
@@ -92,7 +92,7 @@ func TestWhatIsEchoedComesBackWithTheAddressThatTheServerSaw(t *testing.T) {
 	}
 }
 
-func TestAServerThatSawAnotherAddressIsToldFromOneThatDoesNotAnswer(t *testing.T) {
+func TestWrongSourceIsDistinguishedFromNoReply(t *testing.T) {
 	t.Parallel()
 	at := serve(t)
 	for _, p := range []Protocol{TCP, UDP} {
@@ -100,7 +100,7 @@ func TestAServerThatSawAnotherAddressIsToldFromOneThatDoesNotAnswer(t *testing.T
 	}
 }
 
-func TestAPortOnWhichNobodyListensIsRefused(t *testing.T) {
+func TestClosedPortIsRefused(t *testing.T) {
 	t.Parallel()
 	nobody := netip.MustParseAddrPort(ports.Address(t))
 	for _, p := range []Protocol{TCP, UDP} {
@@ -148,7 +148,7 @@ func spoil(t *testing.T, parts int, spoil func([]byte) []byte) (tcp, udp netip.A
 				defer c.Close()
 				b := make([]byte, headLen)
 				putRequest(b, 0)
-				putAnswer(b, netip.MustParseAddrPort(c.RemoteAddr().String()))
+				putReply(b, netip.MustParseAddrPort(c.RemoteAddr().String()))
 				_, _ = c.Write(b)
 				b = make([]byte, 4096)
 				for range parts {
@@ -168,14 +168,14 @@ func spoil(t *testing.T, parts int, spoil func([]byte) []byte) (tcp, udp netip.A
 			if err != nil {
 				return
 			}
-			putAnswer(b[:n], from)
+			putReply(b[:n], from)
 			_, _ = u.WriteToUDPAddrPort(spoil(b[:n]), from)
 		}
 	}()
 	return l.Addr().(*net.TCPAddr).AddrPort(), u.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-func TestOtherBytesThanWereSentAreCorrupted(t *testing.T) {
+func TestChangedBytesAreCorrupted(t *testing.T) {
 	t.Parallel()
 	tcp, udp := spoil(t, 1, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
 	want(t, one(t, Check{Protocol: TCP, Size: 640, To: tcp}), Corrupted)
@@ -190,7 +190,7 @@ func TestAConnectionThatEndsEarlyIsClosed(t *testing.T) {
 	want(t, once(t, Check{Protocol: TCP, Size: 640, To: tcp}), Closed)
 }
 
-func TestAStrangerIsNoEchoServer(t *testing.T) {
+func TestForeignServerIsNotAnEchoServer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -206,7 +206,7 @@ func TestAStrangerIsNoEchoServer(t *testing.T) {
 	want(t, one(t, Check{Protocol: TCP, Size: 64, To: l.Addr().(*net.TCPAddr).AddrPort()}), Corrupted)
 }
 
-func TestWhatFollowsAFailedFirstCheckIsNotTried(t *testing.T) {
+func TestChecksAfterAFailedFirstCheckAreNotTried(t *testing.T) {
 	t.Parallel()
 	at := serve(t)
 	second := Check{ID: "second", Protocol: TCP, To: at, Size: 64, Patience: time.Hour}
@@ -218,7 +218,7 @@ func TestWhatFollowsAFailedFirstCheckIsNotTried(t *testing.T) {
 	}
 }
 
-func TestAServerThatComesLateIsWaitedFor(t *testing.T) {
+func TestLateServerIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	at := netip.MustParseAddrPort(ports.Address(t))
 	tried := make(chan Result, 1)
@@ -243,7 +243,7 @@ func TestAServerThatComesLateIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAFlowLivesUntilItIsEnded(t *testing.T) {
+func TestFlowRunsUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	for source, f := range map[netip.Addr]Failure{loopback: "", netip.MustParseAddr("10.1.1.1"): WrongSource} {
 		ctx, end := context.WithCancel(t.Context())
@@ -262,7 +262,7 @@ func TestAFlowLivesUntilItIsEnded(t *testing.T) {
 	}
 }
 
-func TestAFlowSendsAPartWithEachBeatAndKnowsTheLongestSilence(t *testing.T) {
+func TestFlowSendsAPartOnEachBeatAndMeasuresTheLongestSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -290,7 +290,7 @@ func TestAFlowSendsAPartWithEachBeatAndKnowsTheLongestSilence(t *testing.T) {
 	})
 }
 
-func TestAFlowThatHearsNothingEnds(t *testing.T) {
+func TestFlowWithoutEchoesEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -303,7 +303,7 @@ func TestAFlowThatHearsNothingEnds(t *testing.T) {
 	})
 }
 
-func TestAFlowThatIsCutSaysSo(t *testing.T) {
+func TestInterruptedFlowIsReported(t *testing.T) {
 	t.Parallel()
 	tcp, _ := spoil(t, 1, func(b []byte) []byte { return b }) // echoes once, and closes
 	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Hour, Longest: time.Hour}), Closed)
@@ -311,7 +311,7 @@ func TestAFlowThatIsCutSaysSo(t *testing.T) {
 	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Hour, Longest: time.Hour}), Corrupted)
 }
 
-func TestWhatIsNotAnsweredYetIsTriedAgain(t *testing.T) {
+func TestUnansweredChecksAreRetried(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -330,7 +330,7 @@ func TestWhatIsNotAnsweredYetIsTriedAgain(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+again/2)
 				defer cancel()
 				tries := 0
-				r := Check{}.insist(ctx, func() Result {
+				r := Check{}.retry(ctx, func() Result {
 					f := c.fails[min(tries, len(c.fails)-1)]
 					tries++
 					select {

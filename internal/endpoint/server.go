@@ -109,7 +109,7 @@ func echo(c net.Conn) {
 		return
 	}
 	putRequest(b, 0)
-	putAnswer(b, from)
+	putReply(b, from)
 	n := headLen
 	for err == nil || n > 0 {
 		if c.SetDeadline(time.Now().Add(idle)) != nil {
@@ -132,7 +132,7 @@ func serveUDP(c *net.UDPConn) error {
 		if errors.Is(err, net.ErrClosed) {
 			return err
 		}
-		if err == nil && putAnswer(b[:n], from) {
+		if err == nil && putReply(b[:n], from) {
 			_, _ = c.WriteToUDPAddrPort(b[:n], from) // if it is lost, the client repeats its request
 		}
 	}

@@ -41,7 +41,7 @@ func (c Check) open() (*socket, error) {
 	if c.Mode == Fragment {
 		set = clearDF
 	}
-	if err = errors.Join(set(fd, c.To.Addr().Is6()), hearErrors(fd, c.To.Addr().Is6())); err == nil {
+	if err = errors.Join(set(fd, c.To.Addr().Is6()), reportErrors(fd, c.To.Addr().Is6())); err == nil {
 		err = unix.Connect(fd, address(c.To, raw))
 	}
 	if err != nil {
@@ -82,8 +82,8 @@ func clearDF(fd int, v6 bool) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT)
 }
 
-// hearErrors makes the kernel report all ICMP errors, not only fatal ones.
-func hearErrors(fd int, v6 bool) error {
+// reportErrors makes the kernel report all ICMP errors, not only fatal ones.
+func reportErrors(fd int, v6 bool) error {
 	if v6 {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
 	}

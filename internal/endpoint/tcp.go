@@ -14,7 +14,7 @@ import (
 func (c Check) dial(ctx context.Context) (net.Conn, Result) {
 	r := Result{ID: c.ID}
 	begin := time.Now()
-	dialer := net.Dialer{Timeout: fresh, Control: control(func(fd int) error { return hearErrors(fd, c.To.Addr().Is6()) })}
+	dialer := net.Dialer{Timeout: fresh, Control: control(func(fd int) error { return reportErrors(fd, c.To.Addr().Is6()) })}
 	conn, err := dialer.DialContext(ctx, "tcp", c.To.String())
 	if err != nil {
 		return nil, r.failed(because(err), err.Error())
@@ -28,7 +28,7 @@ func (c Check) dial(ctx context.Context) (net.Conn, Result) {
 		_ = conn.Close()
 		return nil, r.failed(because(err), fmt.Sprintf("connected, but received nothing: %v", err))
 	}
-	from, _, ok := parseAnswer(head[:])
+	from, _, ok := parseReply(head[:])
 	if !ok {
 		_ = conn.Close()
 		return nil, r.failed(Corrupted, "the server is not an echo server of Strait")

@@ -131,7 +131,7 @@ func TestNoPackageImportsWhatItIsBannedFrom(t *testing.T) {
 	}
 }
 
-func TestPurePackagesStartNothingAndReadNoClock(t *testing.T) {
+func TestPurePackagesStartNoGoroutineAndReadNoClock(t *testing.T) {
 	t.Parallel()
 	for _, f := range files(t) {
 		if !within(f.pkg, pure) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestNoPortIsGivenTwiceOrWhileSomebodyUsesIt(t *testing.T) {
+func TestPortsInUseAreNotGiven(t *testing.T) {
 	given := Free(t, 50)
 	more := Free(t, 50)
 	all := slices.Concat(given, more)
@@ -34,7 +34,7 @@ func TestNoPortIsGivenTwiceOrWhileSomebodyUsesIt(t *testing.T) {
 	}
 }
 
-func TestAPortIsGivenAgainWhenItsTestHasEnded(t *testing.T) {
+func TestPortIsReleasedWhenItsTestEnds(t *testing.T) {
 	var port uint16
 	t.Run("one", func(t *testing.T) { port = Free(t, 1)[0] })
 	if !claim(t, int(port)) {

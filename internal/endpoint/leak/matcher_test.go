@@ -31,7 +31,7 @@ func ip(src, dst string, marked bool) []byte {
 	return append(b, 1, 2, 3)
 }
 
-func TestOnlyPacketsThatAreInTheClearWhereTheyShouldNotBeAreLeaks(t *testing.T) {
+func TestOnlyUnexpectedPacketsInTheClearAreLeaks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what     string
@@ -58,7 +58,7 @@ func TestOnlyPacketsThatAreInTheClearWhereTheyShouldNotBeAreLeaks(t *testing.T) 
 	}
 }
 
-func TestManyPacketsOfALeakAreOne(t *testing.T) {
+func TestPacketsOfALeakAreGrouped(t *testing.T) {
 	t.Parallel()
 	m := &matcher{Order: order()}
 	for range 5 {

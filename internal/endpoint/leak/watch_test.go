@@ -11,8 +11,8 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// TestAWatcherSeesWhatPasses sends packets in the clear between two namespaces.
-func TestAWatcherSeesWhatPasses(t *testing.T) {
+// TestWatchReportsPacketsInTheClear sends packets in the clear between two namespaces.
+func TestWatchReportsPacketsInTheClear(t *testing.T) {
 	node, other := netns.New(t), netns.New(t)
 	node.IP(t, "link add eth0 type veth peer name eth0 "+other.Here()+"\naddr add 192.0.2.21/24 dev eth0\naddr add 10.0.1.1/24 dev eth0\nlink set eth0 up")
 	other.IP(t, "addr add 192.0.2.22/24 dev eth0\naddr add 198.51.100.21/24 dev eth0\nlink set eth0 up")
