@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 )
 
-var update = flag.Bool("update", false, "write docs/evidence/conformance.md anew")
+var update = flag.Bool("update", false, "write docs/evidence/conformance.md")
 
 const pagePath = "../../docs/evidence/conformance.md"
 
@@ -25,7 +25,7 @@ func current(t *testing.T) *list {
 
 func TestEveryRowIsHeldOrWaived(t *testing.T) {
 	for _, r := range current(t).missingRows() {
-		t.Errorf("%s: no test begins with Test%s_; write one, or waive the row and say why", r.name(), r.id)
+		t.Errorf("%s: no test name starts with Test%s_; write one, or waive the row with a reason", r.name(), r.id)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestThePageIsCurrent(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(pagePath); err != nil || string(got) != want {
-		t.Errorf("docs/evidence/conformance.md is not what the tests say (%v); run: make conformance", err)
+		t.Errorf("docs/evidence/conformance.md is out of date (%v); run: make conformance", err)
 	}
 }
 
@@ -54,11 +54,11 @@ func TestRowsAreSaidOnce(t *testing.T) {
 	for _, s := range sections {
 		for _, r := range s.rows {
 			if said[r.key()] {
-				t.Errorf("%s stands there twice", r.name())
+				t.Errorf("%s is listed twice", r.name())
 			}
 			said[r.key()] = true
 			if r.clause == "" || r.source == "" || !id.MatchString(r.id) {
-				t.Errorf("%+v lacks something, or no test can name it", r)
+				t.Errorf("%+v has an empty field or an invalid ID", r)
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func TestIDsAreReadFromTheBeginningOfAName(t *testing.T) {
 		"TestG8_REQ4_OfNoRFC":                     {"G8"},
 		"TestNetns23_LowOrder":                    {"Netns23"},
 		"TestOverhead_OfWireGuard":                {"Overhead"},
-		"TestG8":                                  nil, // says nothing
+		"TestG8":                                  nil, // no description
 		"TestG8IsOne":                             nil,
 		"TestWhatG8_Says":                         nil,
 		"TestIPv4_Only":                           nil,
@@ -115,10 +115,10 @@ func TestNamesThatFitNoRowAreFaults(t *testing.T) {
 	rows := []section{{rows: slices.Concat([]row{{id: "G1"}, {id: "RFC7348Flag"}}, both(row{id: "RFC4787REQ9"}))}}
 	for name, want := range map[string]string{
 		"TestG1_Dropped":                      "",
-		"TestG99_Dropped":                     "there is no row G99",
-		"TestRFC7348_Flag":                    "there is no row RFC7348",
+		"TestG99_Dropped":                     "no row G99",
+		"TestRFC7348_Flag":                    "no row RFC7348",
 		"TestRFC9293_NoRowOfThatRFC":          "",
-		"TestRFC4787REQ9_Hairpin":             "have Prefix or Masquerade in its name",
+		"TestRFC4787REQ9_Hairpin":             "use Prefix or Masquerade in its name",
 		"TestRFC4787REQ9_PrefixMapsHairpin":   "",
 		"TestRFC4787REQ9_MasqueradedHairpins": "",
 	} {
@@ -140,7 +140,7 @@ func TestScenariosAreWaivedWhereTheLabSaysSo(t *testing.T) {
 		t.Errorf("%+v, from %+v", got, rows)
 	}
 	if _, err := waivers(fstest.MapFS{waiversPath: {Data: []byte("package lab\n")}}); err == nil {
-		t.Error("a lab that says nothing is no error")
+		t.Error("a missing map is not an error")
 	}
 }
 
@@ -148,7 +148,7 @@ func TestColumnsAreHeldApart(t *testing.T) {
 	rows := []section{{rows: both(row{id: "RFC4787REQ9", clause: "c", source: "s"})}}
 	for _, c := range []struct{ name, file, missing string }{
 		{"TestRFC4787REQ9_PrefixMapsHairpin", "a_test.go", "masquerade"},
-		{"TestRFC4787REQ9_PrefixMapsHairpin", "masquerade_test.go", "masquerade"}, // the test's own name comes first
+		{"TestRFC4787REQ9_PrefixMapsHairpin", "masquerade_test.go", "masquerade"}, // the test's name takes precedence
 		{"TestRFC4787REQ9_Hairpin", "masquerade_test.go", "prefix maps"},
 		{"TestRFC4787REQ9_MasqueradedHairpin", "a_test.go", "prefix maps"},
 		{"TestRFC4787REQ9_HairpinOfPrefixMapsAndMasquerade", "a_test.go", ""},

@@ -1,12 +1,12 @@
-// Command conformance prints, for every row of the protocols, threats and faults that
-// this project holds itself to, which tests hold it and whether they passed.
+// Command conformance prints, for every protocol rule, threat and fault that this project
+// tests, which tests hold it and whether they passed.
 //
 //	conformance [-page FILE] [FILE...]
 //
-// Tests are found by their names: a test that holds rows begins with their IDs, as
-// TestG8_T1_OnlyItsOwnNodeMayUseAVNI does. Their outcomes come from the files, the event
-// streams (`go test -json`) that test/run leaves in bin/test. A row whose tests were not
-// run says which make target runs them.
+// Tests are found by name: the name of a test that holds rows starts with their IDs, as in
+// TestG8_T1_OnlyItsOwnNodeMayUseAVNI. Their outcomes are read from the files, which are
+// event streams (`go test -json`) that test/run leaves in bin/test. For a row whose tests
+// were not run, the make targets that run them are printed.
 //
 // Exit status: 0 success, 1 a row has no test or a failed one, 2 usage error.
 package main

@@ -16,30 +16,30 @@ import (
 
 const module = "strait.dev/strait"
 
-// test is a test that says which rows it holds.
+// test is a test whose name states the rows that it holds.
 type test struct {
 	pkg    string // import path
 	name   string
-	file   string // without its folder
+	file   string // without its directory
 	ids    []string
 	target string // the make target that runs it
 }
 
-// String is how people call it.
+// String is the short name of the test.
 func (t test) String() string { return strings.TrimPrefix(t.pkg, module+"/") + "." + t.name }
 
-// fullName is how the results call it.
+// fullName is its name in the results.
 func (t test) fullName() string { return t.pkg + "." + t.name }
 
-// id is what a part of a test's name must be to name a row, and requirement what it
-// may be behind a requirement of the same RFC.
+// id matches a part of a test's name that names a row; requirement matches one after
+// another requirement of the same RFC.
 var (
 	id          = regexp.MustCompile(`^([GITF]\d+|Netns\d+|RFC\d+[A-Za-z0-9]*|Overhead)$`)
 	requirement = regexp.MustCompile(`^REQ\d+$`)
 )
 
-// idsOf are the IDs at the beginning of a test's name. The last part is what the
-// test says, never an ID.
+// idsOf returns the IDs at the start of a test's name. The last part is the description,
+// never an ID.
 func idsOf(name string) (ids []string) {
 	name, ok := strings.CutPrefix(name, "Test")
 	if !ok {
@@ -65,8 +65,8 @@ func last(ids []string) string {
 	return ids[len(ids)-1]
 }
 
-// columns are the kinds of address translation that a test's name speaks of, or else
-// that of its file.
+// columns returns the types of address translation in a test's name, or else in the name of
+// its file.
 func (t test) columns() (all []string) {
 	for _, name := range []string{t.name, t.file} {
 		for column, word := range columns {
@@ -81,8 +81,8 @@ func (t test) columns() (all []string) {
 	return nil
 }
 
-// findTests reads the names of the tests below root. Nothing is built, so it also
-// works while a package does not compile.
+// findTests reads the names of the tests below root. Nothing is built, so it works while a
+// package does not compile.
 func findTests(root fs.FS) (tests []test, err error) {
 	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		base := path.Base(name)
@@ -102,7 +102,7 @@ func findTests(root fs.FS) (tests []test, err error) {
 	return tests, err
 }
 
-// testsOf are the tests of one file that name rows.
+// testsOf returns the tests of one file that name rows.
 func testsOf(root fs.FS, name string) (tests []test, err error) {
 	source, err := fs.ReadFile(root, name)
 	if err != nil {
@@ -125,15 +125,15 @@ func testsOf(root fs.FS, name string) (tests []test, err error) {
 	return tests, nil
 }
 
-// targets are the make targets that run the tests of files with build tags, most
-// frequent target first. Files without one of them are run by coreTarget.
+// targets are the make targets that run tests with build tags, most frequent target first.
+// coreTarget runs files without any of these tags.
 var targets = []struct{ tag, target string }{
 	{"apiserver", "test-k8s"}, {"lab", "lab"}, {"e2e", "e2e"}, {"nightly", "nightly"},
 }
 
 const coreTarget = "test"
 
-// targetOf is the make target that runs the tests of a file.
+// targetOf returns the make target that runs the tests of a file.
 func targetOf(file *ast.File) string {
 	for _, group := range file.Comments {
 		for _, comment := range group.List {
@@ -158,12 +158,12 @@ type list struct {
 	faults   []string // names of tests that do not fit the rows
 }
 
-// key is what tells one row from another.
+// key identifies a row.
 type key struct{ id, column string }
 
 func (r row) key() key { return key{r.id, r.column} }
 
-// checklist joins the rows with the tests below root.
+// checklist combines the rows with the tests below root.
 func checklist(root fs.FS) (*list, error) {
 	tests, err := findTests(root)
 	if err != nil {
@@ -192,18 +192,18 @@ func join(sections []section, tests []test) *list {
 	return l
 }
 
-// place puts a test under the row of one of its IDs.
+// place adds a test to the row of one of its IDs.
 func (l *list) place(t test, id string, rows map[string][]row) {
 	of := rows[id]
 	switch {
 	case len(of) == 0 && isRFC(id) && !isPart(id, rows):
-		// A test may name any RFC. That one has no row.
+		// A test may name any RFC. This one has no row.
 	case len(of) == 0:
-		l.faults = append(l.faults, fmt.Sprintf("%s: there is no row %s", t, id))
+		l.faults = append(l.faults, fmt.Sprintf("%s: no row %s", t, id))
 	case of[0].column == "":
 		l.tests[key{id, ""}] = append(l.tests[key{id, ""}], t)
 	case len(t.columns()) == 0:
-		l.faults = append(l.faults, fmt.Sprintf("%s: row %s is asked of prefix maps and of masquerade; have Prefix or Masquerade in its name or that of its file", t, id))
+		l.faults = append(l.faults, fmt.Sprintf("%s: row %s exists for prefix maps and for masquerade; use Prefix or Masquerade in the name of the test or of its file", t, id))
 	default:
 		for _, column := range t.columns() {
 			l.tests[key{id, column}] = append(l.tests[key{id, column}], t)
@@ -213,7 +213,8 @@ func (l *list) place(t test, id string, rows map[string][]row) {
 
 func isRFC(id string) bool { return strings.HasPrefix(id, "RFC") }
 
-// isPart reports whether some row is of the same RFC: then this ID was meant to be one.
+// isPart reports whether there is a row of the same RFC: then this ID was meant to be a
+// row.
 func isPart(id string, rows map[string][]row) bool {
 	for other := range rows {
 		if isRFC(other) && rfc(other) == rfc(id) {

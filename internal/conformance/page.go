@@ -12,7 +12,7 @@ Every protocol rule that applies to a gateway, every threat and every fault, wit
 A test without a make target is run by ` + "`make test`" + `. A waived row states the reason.
 `
 
-// markdown is the page of the docs: the table without the results of one machine.
+// markdown returns the documentation page: the table without the results of one machine.
 func (l *list) markdown() string {
 	var b strings.Builder
 	b.WriteString(head)
@@ -25,7 +25,7 @@ func (l *list) markdown() string {
 	return b.String()
 }
 
-// heldBy is the last column of a row.
+// heldBy returns the last column of a row.
 func (l *list) heldBy(r row) string {
 	if r.waived != "" {
 		return "waived: " + r.waived

@@ -1,12 +1,12 @@
 package main
 
-// row is one thing that must hold.
+// row is one requirement.
 type row struct {
-	id     string // as names of tests begin with it
-	column string // a row of address translation that is asked of both kinds; see columns
-	clause string // what must hold, in our words
-	source string // where to read it
-	waived string // why it is not held; empty = it is
+	id     string // prefix of the names of its tests
+	column string // for a row of address translation that applies to both types; see columns
+	clause string // the requirement, summarised
+	source string // the reference
+	waived string // why it is not tested; empty = it is
 }
 
 // section is a table of rows.
@@ -15,17 +15,17 @@ type section struct {
 	rows         []row
 }
 
-// sections are the whole checklist, in the order in which a packet meets it.
+// sections is the whole checklist, in the order in which a packet meets the rules.
 var sections = []section{
 	geneveRows, ecnRows, vxlanRows, ipRows, udpNATRows, tcpNATRows, icmpNATRows, carrierNATRows, rewriteRows,
 	pathRows, threatRows, faultRows, scenarioRows,
 }
 
-// columns are the two kinds of address translation, and the word by which the name
-// of a test or of its file says which it is about.
+// columns are the two types of address translation, and the word that identifies each in
+// the name of a test or of its file.
 var columns = map[string]string{"masquerade": "masquerad", "prefix maps": "prefix"}
 
-// both asks one thing of both kinds.
+// both returns a row for each type.
 func both(r row) []row {
 	stateful, stateless := r, r
 	stateful.column, stateless.column = "masquerade", "prefix maps"

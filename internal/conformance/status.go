@@ -15,10 +15,10 @@ const (
 	missing = "MISSING"
 	waived  = "waived"
 	skipped = "skipped"
-	notRun  = "not run" // of none of its tests there is an outcome
+	notRun  = "not run" // none of its tests has an outcome
 )
 
-// status is the state of a row, and what there is to say about it.
+// status returns the state of a row, and a remark.
 func (l *list) status(r row, results results) (state, remark string) {
 	tests := l.tests[r.key()]
 	switch {
@@ -58,7 +58,7 @@ func (l *list) status(r row, results results) (state, remark string) {
 	return skipped, reason
 }
 
-// missingRows are the rows without a test.
+// missingRows returns the rows without a test.
 func (l *list) missingRows() (rows []row) {
 	for _, s := range l.sections {
 		for _, r := range s.rows {
@@ -70,7 +70,7 @@ func (l *list) missingRows() (rows []row) {
 	return rows
 }
 
-// name is how a row is called in both tables.
+// name returns the name of a row in both tables.
 func (r row) name() string {
 	if r.column == "" {
 		return r.id

@@ -7,7 +7,7 @@ import (
 	"strait.dev/strait/internal/testlog"
 )
 
-// oneRow is a list with one row, held by a test of the core and one of a lab.
+// oneRow returns a list with one row, held by a core test and a lab test.
 func oneRow(r row, names ...string) *list {
 	var tests []test
 	for _, name := range names {

@@ -11,14 +11,14 @@ import (
 	"slices"
 )
 
-// The lab itself says which of WireGuard's scenarios make no sense for a gateway, and
-// why: in a map from their numbers.
+// The lab lists the WireGuard scenarios that do not apply to a gateway, with the reasons:
+// in a map from their numbers.
 const (
 	waiversPath = "test/lab/netnswaived_test.go"
 	waiversName = "netnsWaived"
 )
 
-// waivers reads that map: reasons by ID.
+// waivers returns that map: reasons by ID.
 func waivers(root fs.FS) (map[string]string, error) {
 	source, err := fs.ReadFile(root, waiversPath)
 	if err != nil {
@@ -48,12 +48,13 @@ func waivers(root fs.FS) (map[string]string, error) {
 		return false
 	})
 	if reasons == nil {
-		return nil, fmt.Errorf("%s: there is no map %s; write one, empty if nothing is waived", waiversPath, waiversName)
+		return nil, fmt.Errorf("%s: no map %s; add one, empty if nothing is waived", waiversPath, waiversName)
 	}
 	return reasons, nil
 }
 
-// constantOf is the value of a constant expression: a number, or a string of several parts.
+// constantOf returns the value of a constant expression: a number, or a string of several
+// parts.
 func constantOf(files *token.FileSet, e ast.Expr) string {
 	text := types.ExprString(e)
 	v, err := types.Eval(files, nil, token.NoPos, text)
@@ -66,7 +67,7 @@ func constantOf(files *token.FileSet, e ast.Expr) string {
 	return v.Value.ExactString()
 }
 
-// waive gives rows their reasons. sections stay as they are.
+// waive adds the reasons to the rows. sections is not modified.
 func waive(sections []section, reasons map[string]string) []section {
 	sections = slices.Clone(sections)
 	for i := range sections {

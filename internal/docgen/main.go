@@ -1,5 +1,5 @@
-// Command docgen prints the reference of Strait's objects, docs/reference/objects.md, from
-// a folder of their CustomResourceDefinitions.
+// Command docgen prints the reference of Strait's resources, docs/reference/objects.md,
+// from a directory of their CustomResourceDefinitions.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "docgen: name the folder of the CustomResourceDefinitions, k8s/api/crds")
+		fmt.Fprintln(os.Stderr, "docgen: missing argument: the directory of the CustomResourceDefinitions, k8s/api/crds")
 		os.Exit(2)
 	}
 	text, err := objects(os.DirFS(os.Args[1]))

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition is a CustomResourceDefinition as far as it is shown.
+// definition is the documented part of a CustomResourceDefinition.
 type definition struct {
 	Spec struct {
 		Group string
@@ -51,21 +51,21 @@ type schema struct {
 	} `json:"x-kubernetes-validations"`
 }
 
-// page is the reference while it is written.
+// page is the reference being written.
 type page struct {
 	strings.Builder
-	types map[string]*schema // of items that have a name of their own
+	types map[string]*schema // named types of list items
 }
 
-// objects is the reference of all kinds in a folder.
+// objects returns the reference of all resources in a directory.
 func objects(folder fs.FS) (string, error) {
 	files, err := fs.Glob(folder, "*.yaml")
 	if err != nil {
 		return "", err
 	}
 	p := &page{types: map[string]*schema{}}
-	p.WriteString("# Objects\n\nMade from the CustomResourceDefinitions, by `make generate`. `kubectl explain peering.spec` says the same in a cluster.\n\n" +
-		"All kinds belong to the whole cluster, none to a namespace. An empty list means none, never any. What one object can say about itself is checked by the API server, by the rules that stand here; there is no webhook. What takes several objects to see, the controller checks, and says in conditions.\n")
+	p.WriteString("# Objects\n\nGenerated from the CustomResourceDefinitions by `make generate`. In a cluster, `kubectl explain peering.spec` prints the same text.\n\n" +
+		"All resources are cluster-scoped. An empty list means none, never any. The API server validates single objects by the rules listed here; there is no webhook. The controller checks rules that involve several objects, and reports violations in conditions.\n")
 	var kinds []definition
 	for _, file := range files {
 		text, err := fs.ReadFile(folder, file)
@@ -92,8 +92,8 @@ func objects(folder fs.FS) (string, error) {
 	return p.String(), nil
 }
 
-// collect finds the types that have a name of their own: those of lists, which describe
-// themselves.
+// collect finds the named types: those of list items, whose description starts with their
+// name.
 func (p *page) collect(s *schema) {
 	if s.Items != nil {
 		if name, _, ok := strings.Cut(s.Items.Description, " "); ok && s.Items.Type == "string" && len(s.Items.Validations) > 0 {
@@ -106,7 +106,7 @@ func (p *page) collect(s *schema) {
 	}
 }
 
-// named is the link to a type that has the rules of this value, empty if there is none.
+// named returns the link to a type that has the rules of this value, or "".
 func (p *page) named(s *schema) string {
 	for name, t := range p.types {
 		if len(s.Validations) > 0 && s.Type == t.Type && slices.Equal(s.rules(), t.rules()) {
@@ -152,7 +152,7 @@ func (p *page) ruleList(s *schema) {
 	}
 }
 
-// fields writes the rows of an object's fields, and of those within them.
+// fields writes the rows of an object's fields, recursively.
 func (p *page) fields(path string, of *schema) {
 	for _, name := range slices.Sorted(maps.Keys(of.Properties)) {
 		s, at := of.Properties[name], path+name
@@ -171,7 +171,7 @@ func (p *page) fields(path string, of *schema) {
 		}
 		fmt.Fprintf(p, "| `%s` | %s | %s |\n", at, p.typeOf(s), cell(about))
 		switch {
-		case name == "conditions": // the same as those of Kubernetes' own objects
+		case name == "conditions": // the same as in Kubernetes' own objects
 		case s.Properties != nil:
 			p.fields(at+".", s)
 		case s.Items != nil && s.Items.Properties != nil:
@@ -180,7 +180,7 @@ func (p *page) fields(path string, of *schema) {
 	}
 }
 
-// typeOf names the type of a value.
+// typeOf returns the name of the type of a value.
 func (p *page) typeOf(s *schema) string {
 	switch {
 	case s.Items != nil && s.Items.Properties == nil:
@@ -205,7 +205,7 @@ func (p *page) typeOf(s *schema) string {
 	return s.Type
 }
 
-// limits are the bounds of a value, in words.
+// limits returns the bounds of a value as text.
 func (s *schema) limits() string {
 	var all []string
 	if s.Minimum != nil || s.Maximum != nil {
@@ -227,7 +227,7 @@ func (s *schema) limits() string {
 	return strings.Join(all, ", ")
 }
 
-// rules are what the API server says of a value that it refuses.
+// rules returns the API server's messages for rejected values.
 func (s *schema) rules() (all []string) {
 	for _, v := range s.Validations {
 		text := oneLine(v.Message)
@@ -243,7 +243,7 @@ func (s *schema) rules() (all []string) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// cell is text in a table of Markdown.
+// cell escapes text for a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`).Replace(oneLine(text))
 }

@@ -14,7 +14,7 @@ func TestObjectReferenceIsCurrent(t *testing.T) {
 	}
 	got, err := os.ReadFile("../../docs/reference/objects.md")
 	if err != nil || string(got) != want {
-		t.Errorf("docs/reference/objects.md is not what the CustomResourceDefinitions say (%v); run: make generate", err)
+		t.Errorf("docs/reference/objects.md is out of date (%v); run: make generate", err)
 	}
 	for _, says := range []string{
 		"## Peering\n", "| `acceptPrefixes` | list of [CIDR](#cidr) |", "| `gateway.replicas` | integer | ", "Default: `1`", "### Columns of Peering\n", "| WHY | ", "-o wide",

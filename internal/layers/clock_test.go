@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Tests of the core tier depend on no clock but that of testing/synctest, so a slow machine
-// fails none of them.
+// Tests of the core tier depend on no clock except that of testing/synctest, so a slow
+// machine makes none of them fail.
 func TestCoreTestsReadNoClockOutsideOfVirtualTime(t *testing.T) {
 	t.Parallel()
 	for _, f := range goFiles(t, func(name string) bool { return strings.HasSuffix(name, "_test.go") }) {
@@ -25,10 +25,10 @@ func TestCoreTestsReadNoClockOutsideOfVirtualTime(t *testing.T) {
 	}
 }
 
-// slowTiers are the build tags of the tests outside of the core.
+// slowTiers are the build tags of tests outside of the core tier.
 var slowTiers = []string{"apiserver", "lab", "e2e", "nightly"}
 
-// virtualTime marks a function that is called inside the bubbles of synctest.Test only.
+// virtualTime marks a function that is called only inside synctest.Test.
 const virtualTime = "//strait:virtualtime"
 
 const (
@@ -54,7 +54,7 @@ var clocks = map[string]map[string]string{
 // deadlines are the banned methods, unless their argument is time.Time{}.
 var deadlines = []string{"SetDeadline", "SetReadDeadline", "SetWriteDeadline"}
 
-// inCore reports whether a file may be built without the tags of the slow tiers.
+// inCore reports whether a file can be built without the tags of the slow tiers.
 func inCore(t *testing.T, f *ast.File) bool {
 	t.Helper()
 	for _, group := range f.Comments {
@@ -72,7 +72,7 @@ func inCore(t *testing.T, f *ast.File) bool {
 	return true
 }
 
-// canBe reports whether a constraint may have the value without the tags of the slow tiers
+// canBe reports whether a constraint can have the value without the tags of the slow tiers
 // and with any others.
 func canBe(x constraint.Expr, value bool) bool {
 	switch x := x.(type) {
@@ -94,8 +94,8 @@ func canBe(x constraint.Expr, value bool) bool {
 	return true
 }
 
-// clockUses are the uses of the real clock in a file that was parsed with its comments:
-// file and line, the function and the remedy.
+// clockUses returns the uses of the real clock in a file that was parsed with its comments:
+// file and line, function and remedy.
 func clockUses(set *token.FileSet, f *ast.File) (found []string) {
 	report := func(at ast.Node, what, remedy string) {
 		p := set.Position(at.Pos())
@@ -105,7 +105,7 @@ func clockUses(set *token.FileSet, f *ast.File) (found []string) {
 	for _, spec := range f.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
-			continue // not accepted by the parser
+			continue // rejected by the parser
 		}
 		name := path[strings.LastIndex(path, "/")+1:]
 		if spec.Name != nil {
@@ -116,7 +116,7 @@ func clockUses(set *token.FileSet, f *ast.File) (found []string) {
 		}
 		imported[name] = path
 	}
-	// member is the import path and the name that a selector refers to.
+	// member returns the import path and the name that a selector refers to.
 	member := func(x ast.Expr) (path, name string) {
 		if s, ok := x.(*ast.SelectorExpr); ok {
 			if of, ok := s.X.(*ast.Ident); ok {
@@ -162,7 +162,7 @@ func clockUses(set *token.FileSet, f *ast.File) (found []string) {
 	return found
 }
 
-// isVirtual reports whether a function is for bubbles only.
+// isVirtual reports whether a function is called only inside synctest.Test.
 func isVirtual(f *ast.FuncDecl) bool {
 	return f.Doc != nil && slices.ContainsFunc(f.Doc.List, func(c *ast.Comment) bool { return c.Text == virtualTime })
 }

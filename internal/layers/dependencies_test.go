@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A requirement of go.mod that is not marked as indirect, a tool of a module file, and a
-// line of a table in docs/design/dependencies.md.
+// Patterns for a direct requirement of go.mod, a tool of a module file, and a line of a
+// table in docs/design/dependencies.md.
 var (
 	required   = regexp.MustCompile(`(?m)^(?:\t|require )([^\s()]+) v\S+$`)
 	tool       = regexp.MustCompile(`(?m)^(?:\t|tool )([^\s()]+/[^\s()]+)$`)
@@ -26,7 +26,7 @@ func TestEveryDependencyIsDocumentedWithItsReason(t *testing.T) {
 	explained := names(t, "../../docs/design/dependencies.md", documented)
 	for module := range needed {
 		if !explained[module] {
-			t.Errorf("%s is required by a go.mod; say why in docs/design/dependencies.md", module)
+			t.Errorf("%s is required by a go.mod; state the reason in docs/design/dependencies.md", module)
 		}
 	}
 	for module := range explained {
@@ -36,13 +36,13 @@ func TestEveryDependencyIsDocumentedWithItsReason(t *testing.T) {
 	}
 }
 
-// moduleOf is the module of a tool's package, without its major version.
+// moduleOf returns the module of a tool's package, without its major version.
 func moduleOf(pkg string) string {
 	module, _, _ := strings.Cut(pkg, "/cmd/")
 	return regexp.MustCompile(`/v\d+$`).ReplaceAllString(module, "")
 }
 
-// names are the first groups of all matches in a file.
+// names returns the first groups of all matches in a file.
 func names(t *testing.T, file string, pattern *regexp.Regexp) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -54,7 +54,7 @@ func names(t *testing.T, file string, pattern *regexp.Regexp) map[string]bool {
 		found[match[1]] = true
 	}
 	if len(found) == 0 {
-		t.Fatalf("%s: nothing found", file)
+		t.Fatalf("%s: no match", file)
 	}
 	return found
 }

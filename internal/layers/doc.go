@@ -1,3 +1,2 @@
-// Package layers holds the test that keeps imports pointing down, as
-// ARCHITECTURE.md draws them. There is nothing to import here.
+// Package layers tests the import direction of ARCHITECTURE.md. It exports nothing.
 package layers

@@ -16,21 +16,21 @@ import (
 
 // file is a Go file of the module.
 type file struct {
-	name    string // from the module's root
-	pkg     string // the folder, from the module's root
+	name    string // relative to the module's root
+	pkg     string // the directory, relative to the module's root
 	set     *token.FileSet
 	syntax  *ast.File
 	imports []string
 }
 
-// files are the files of the product, whatever their build constraints; tests may import
-// any package.
+// files returns the files of the product with any build constraints; tests may import any
+// package.
 func files(t *testing.T) []file {
 	t.Helper()
 	return goFiles(t, func(name string) bool { return !strings.HasSuffix(name, "_test.go") })
 }
 
-// goFiles are the files of the module whose names are wanted.
+// goFiles returns the files of the module whose names are wanted.
 func goFiles(t *testing.T, wanted func(name string) bool) (some []file) {
 	t.Helper()
 	all, err := parsed()
@@ -48,8 +48,8 @@ func goFiles(t *testing.T, wanted func(name string) bool) (some []file) {
 	return some
 }
 
-// parsed are all files of the module with their comments. Nothing is built, so the tests
-// report also while another package does not compile.
+// parsed returns all files of the module with their comments. Nothing is built, so the
+// tests work while another package does not compile.
 var parsed = sync.OnceValues(func() (all []file, err error) {
 	const root = "../.."
 	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -93,7 +93,7 @@ func TestEveryPackageHasALayer(t *testing.T) {
 	t.Parallel()
 	for _, f := range files(t) {
 		if layerOf(f.pkg) < 0 && !within(f.pkg, aside) {
-			t.Errorf("%s: %s has no layer; give it one in internal/layers/rules_test.go and in ARCHITECTURE.md", f.name, f.pkg)
+			t.Errorf("%s: %s has no layer; add it to internal/layers/rules_test.go and in ARCHITECTURE.md", f.name, f.pkg)
 		}
 	}
 }
@@ -108,11 +108,11 @@ func TestImportsPointDown(t *testing.T) {
 			case within(f.pkg, aside) && within(other, aside):
 			case within(f.pkg, fakes) && within(other, faked):
 			case within(f.pkg, aside):
-				t.Errorf("%s imports %s: tests and their tools use the product from outside", f.name, other)
+				t.Errorf("%s imports %s: the product must not import tests or their tools", f.name, other)
 			case within(other, aside):
-				t.Errorf("%s imports %s: the product does not know its tests", f.name, other)
+				t.Errorf("%s imports %s: the product must not import its tests", f.name, other)
 			case layerOf(other) >= layerOf(f.pkg):
-				t.Errorf("%s imports %s: imports point down, and %s stands no lower", f.name, other, other)
+				t.Errorf("%s imports %s: imports must point to a lower layer, and %s is not lower", f.name, other, other)
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func TestPurePackagesStartNoGoroutineAndReadNoClock(t *testing.T) {
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.GoStmt:
-				t.Errorf("%s starts a goroutine: the caller decides what runs at once", f.name)
+				t.Errorf("%s starts a goroutine: the caller decides what runs concurrently", f.name)
 			case *ast.SelectorExpr:
 				if of, ok := n.X.(*ast.Ident); ok {
 					if why := calls[of.Name+"."+n.Sel.Name]; why != "" {

@@ -2,11 +2,11 @@ package layers
 
 import "strings"
 
-// module is what our own import paths begin with.
+// module is the prefix of this module's import paths.
 const module = "strait.dev/strait/"
 
-// layers are all packages, lowest first. A package imports only from the lines
-// above its own. A new package has to be given its line here.
+// layers are all packages, lowest first. A package imports only from the lines above its
+// own. A new package must be added here.
 var layers = [][]string{
 	{"packet", "config", "internal/ratelimit"},
 	{"geneve", "vxlan", "nat", "ipam", "internal/capture"},
@@ -14,11 +14,11 @@ var layers = [][]string{
 	{"k8s/peering"},
 	{"gateway"},
 	{"node/genl"},      // generic netlink, for node and for the benchmark's devices
-	{"underlay"},       // before tun: the tunnel is joined to sockets, never the other way round
-	{"node/userspace"}, // Geneve for nodes whose kernels have none; node decides, it carries
+	{"underlay"},       // before tun: the tunnel uses sockets, never the reverse
+	{"node/userspace"}, // Geneve for nodes whose kernels do not support it, used by node
 	{"relay"},          // before tun: the tunnel's host serves mapped addresses with it
 	{"tun", "node"},
-	{"control"}, // beside the tunnel: it is given connections, and knows not of what
+	{"control"}, // separate from the tunnel: it gets connections of any type
 	{"k8s/client", "k8s/translate"},
 	{"internal/health"},
 	{"internal/endpoint", "internal/endpoint/leak"},
@@ -42,26 +42,25 @@ var layers = [][]string{
 // pure are the packages of the layers L0 to L2: functions of their arguments.
 var pure = []string{"packet", "config", "geneve", "vxlan", "nat", "ipam", "internal/capture", "internal/ratelimit", "gateway"}
 
-// aside are packages that belong to no layer: tests and the tools that run them.
-// They are imported by tests alone.
+// aside are packages that belong to no layer: tests and their tools. Only tests import
+// them.
 var aside = []string{"internal/conformance", "internal/dashboards", "internal/docgen", "internal/layers", "internal/ociimage", "internal/prose", "internal/raceflag", "internal/testlog", "internal/testreport", "test"}
 
-// fakes are test packages that stand in for a part of the outside world behind the
-// product's own client, so they know the client and the objects: faked.
+// fakes are test packages that replace a part of the environment behind the product's own
+// client, so they may import the client and the objects: faked.
 var (
 	fakes = []string{"test/fakekube"}
 	faked = []string{"k8s/client", "k8s/api"}
 )
 
-// ban forbids an import, given as a path or as a folder of paths ending in "/",
-// to some packages.
+// ban forbids some packages an import, given as a path or as a path prefix ending in "/".
 type ban struct {
 	path string
 	to   []string
 	why  string
 }
 
-// everywhere is all packages, but for some.
+// everywhere returns all packages except some.
 func everywhere(but ...string) []string {
 	var all []string
 	for _, layer := range layers {
@@ -75,24 +74,24 @@ func everywhere(but ...string) []string {
 }
 
 var bans = []ban{
-	{"os", pure, "a packet's fate must not depend on the machine; callers read files"},
-	{"os/", pure, "a packet's fate must not depend on the machine; callers read files"},
+	{"os", pure, "the verdict on a packet must not depend on the machine; callers read files"},
+	{"os/", pure, "the verdict on a packet must not depend on the machine; callers read files"},
 	{"io/fs", pure, "callers read files"},
 	{"net", pure, "sockets belong to underlay; addresses are net/netip"},
-	{"net/http", pure, "what a process serves belongs to internal/health"},
+	{"net/http", pure, "HTTP endpoints belong to internal/health"},
 	{"syscall", pure, "system calls belong to underlay and node"},
-	{"unsafe", pure, "packets come from strangers: every access is bounds-checked"},
+	{"unsafe", pure, "packets are untrusted: every access is bounds-checked"},
 	{"log", pure, "packets are counted, not logged"},
 	{"log/slog", pure, "packets are counted, not logged"},
 	{"context", pure, "nothing here blocks, so there is nothing to cancel"},
 	{"math/rand", pure, "randomness is an argument, a *rand.Rand of math/rand/v2"},
 
 	{"golang.org/x/sys/", pure, "system calls belong to underlay and node"},
-	{"golang.zx2c4.com/", pure, "the pipeline does not know what carries it; WireGuard is joined to it in tun"},
+	{"golang.zx2c4.com/", pure, "the packet path does not depend on its transport; tun connects it to WireGuard"},
 	{"gvisor.dev/", everywhere("tun", "relay", "internal/demo", "bench"),
 		"packets are forwarded without a host stack; netstack is the gateway's own host, in tun and relay, and the demo's pods"},
 	{"github.com/prometheus/", everywhere("internal/health", "internal/daemon", "internal/demo", "k8s"),
-		"the packet path keeps plain counters; whoever serves them reads them"},
+		"the packet path keeps plain counters; the process that serves them reads them"},
 	{"github.com/vishvananda/", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
 	{"github.com/google/nftables", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
 	{"github.com/google/nftables/", everywhere("node"), "the gateway has no capability to change a kernel; only the node helper has"},
@@ -104,19 +103,19 @@ var bans = []ban{
 	{"C", everywhere(), "the binary is static and cross-compiles"},
 }
 
-// forbids reports whether a ban names the import.
+// forbids reports whether the ban covers the import.
 func (b ban) forbids(path string) bool {
 	return path == b.path || strings.HasSuffix(b.path, "/") && strings.HasPrefix(path, b.path)
 }
 
-// calls that pure packages do without, with the reason.
+// calls are functions that pure packages must not use, with the reason.
 var calls = map[string]string{
 	"time.Now": "time is an argument", "time.Since": "time is an argument", "time.Until": "time is an argument",
 	"time.Sleep": "nothing here blocks", "time.After": "nothing here blocks", "time.Tick": "nothing here blocks",
 	"time.NewTimer": "the caller drives timers", "time.NewTicker": "the caller drives timers", "time.AfterFunc": "the caller drives timers",
 }
 
-// layerOf is the index of a package's layer, or -1.
+// layerOf returns the index of a package's layer, or -1.
 func layerOf(pkg string) int {
 	for i, layer := range layers {
 		for _, p := range layer {
@@ -128,7 +127,7 @@ func layerOf(pkg string) int {
 	return -1
 }
 
-// within reports whether a package is one of these or in a folder of one.
+// within reports whether a package is one of these or below one.
 func within(pkg string, of []string) bool {
 	for _, p := range of {
 		if pkg == p || strings.HasPrefix(pkg, p+"/") {

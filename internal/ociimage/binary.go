@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// goProgram is a program with what it says of itself.
+// goProgram is a program with its build information.
 type goProgram struct {
 	content  []byte
 	info     *buildinfo.BuildInfo
 	platform platform
-	revision string    // of the source; empty: not known, or not all of it was committed
-	made     time.Time // when that was committed; zero: not known
+	revision string    // of the source; empty: unknown, or there were uncommitted changes
+	made     time.Time // of that commit; zero: unknown
 }
 
-// readBinary takes no program that an empty image cannot run.
+// readBinary rejects programs that cannot run in an empty image.
 func readBinary(path string) (*goProgram, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -26,7 +26,7 @@ func readBinary(path string) (*goProgram, error) {
 	}
 	b := &goProgram{content: content}
 	if b.info, err = buildinfo.Read(bytes.NewReader(content)); err != nil {
-		return nil, fmt.Errorf("%s says not what it was built from: %w; give a program that Go built", path, err)
+		return nil, fmt.Errorf("%s has no build information: %w; pass a program built by Go", path, err)
 	}
 	settings := make(map[string]string)
 	for _, s := range b.info.Settings {
@@ -38,7 +38,7 @@ func readBinary(path string) (*goProgram, error) {
 	}
 	program, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; build it again", path, err)
+		return nil, fmt.Errorf("%s: %w; rebuild it", path, err)
 	}
 	for _, part := range program.Progs {
 		if part.Type == elf.PT_INTERP {
@@ -47,7 +47,7 @@ func readBinary(path string) (*goProgram, error) {
 	}
 	if settings["vcs.modified"] == "false" {
 		b.revision = settings["vcs.revision"]
-		b.made, _ = time.Parse(time.RFC3339, settings["vcs.time"]) // zero if it says nonsense
+		b.made, _ = time.Parse(time.RFC3339, settings["vcs.time"]) // zero if invalid
 	}
 	return b, nil
 }

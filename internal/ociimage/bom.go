@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The forms of SPDX 2.3: what of them is needed here.
+// The parts of SPDX 2.3 that are needed here.
 
 type bom struct {
 	Version       string         `json:"spdxVersion"`
@@ -62,12 +62,12 @@ const (
 	unknown  = "NOASSERTION"
 )
 
-// bomOf is the bill of materials of a program: the modules that the compiler linked into
-// it, as the program itself has them, and Go's own library.
+// bomOf returns the bill of materials of a program: the modules linked into it, from its
+// build information, and Go's standard library.
 func bomOf(b *goProgram, version string) []byte {
 	made := b.made
 	if made.IsZero() {
-		made = time.Unix(0, 0) // a time is required, and that of now would be another each time
+		made = time.Unix(0, 0) // a time is required, and the current one would not be reproducible
 	}
 	main := entry(program, b.info.Main.Path, version)
 	main.Purpose, main.Declared = "APPLICATION", "Apache-2.0"
@@ -93,7 +93,7 @@ func bomOf(b *goProgram, version string) []byte {
 	return toJSON(doc)
 }
 
-// linked is the module whose code is in the program: that in the place of another one.
+// linked returns the module whose code is in the program: the replacement, if there is one.
 func linked(m *debug.Module) *debug.Module {
 	if m.Replace != nil {
 		return m.Replace

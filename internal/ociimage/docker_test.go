@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Docker is shown the folders that the program is built from. One that is missing would
-// be found only where there is a daemon.
+// The Docker build context contains the directories of the program. Without this test a
+// missing one would be found only with a Docker daemon.
 func TestDockerIsShownEveryFolderThatTheProgramNeeds(t *testing.T) {
 	text, err := os.ReadFile("../../.dockerignore")
 	must(t, err)
@@ -25,7 +25,7 @@ func TestDockerIsShownEveryFolderThatTheProgramNeeds(t *testing.T) {
 		}
 	}
 	if len(folders) < 5 {
-		t.Fatalf("the program is built from %v alone", folders)
+		t.Fatalf("the program is built from %v only", folders)
 	}
 	for folder := range folders {
 		if !slices.Contains(shown, "!"+folder) {

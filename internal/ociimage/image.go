@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// nobody is the user and group that programs run as.
+// nobody is the user and group of programs in the image.
 const nobody = "65534:65534"
 
-// pack makes the archive of an image, the digest that pins it in all registries, and the
+// pack returns the archive of an image, the digest that pins it in all registries, and the
 // bill of materials of each binary.
 func pack(name string, binaries []*goProgram) (image []byte, digest string, boms [][]byte, err error) {
 	slash, colon := strings.LastIndex(name, "/"), strings.LastIndex(name, ":")
@@ -26,7 +26,7 @@ func pack(name string, binaries []*goProgram) (image []byte, digest string, boms
 	var platforms, attached []descriptor
 	for _, b := range binaries {
 		if slices.ContainsFunc(platforms, func(d descriptor) bool { return *d.Platform == b.platform }) {
-			return nil, "", nil, fmt.Errorf("two binaries are for %s/%s; give one for each platform", b.platform.OS, b.platform.Architecture)
+			return nil, "", nil, fmt.Errorf("two binaries are for %s/%s; pass one per platform", b.platform.OS, b.platform.Architecture)
 		}
 		runs, err := l.addImage(b, tag)
 		if err != nil {
@@ -46,7 +46,7 @@ func pack(name string, binaries []*goProgram) (image []byte, digest string, boms
 	return image, whole.Digest, boms, err
 }
 
-// addImage adds what runs on one platform.
+// addImage adds the image of one platform.
 func (l *layout) addImage(b *goProgram, tag string) (descriptor, error) {
 	packed, unpacked, err := layer(b.content)
 	if err != nil {
@@ -63,8 +63,8 @@ func (l *layout) addImage(b *goProgram, tag string) (descriptor, error) {
 	}), nil
 }
 
-// attach adds a bill of materials as an artifact about an image. It is of no platform, so
-// that nobody takes it for one to run.
+// attach adds a bill of materials as an artifact about an image. It has no platform, so
+// that no runtime selects it.
 func (l *layout) attach(bom []byte, to descriptor, annotations map[string]string) descriptor {
 	content := l.add(typeSPDX, bom)
 	content.Annotations = map[string]string{keyTitle: "sbom.spdx.json"}
@@ -76,7 +76,7 @@ func (l *layout) attach(bom []byte, to descriptor, annotations map[string]string
 	return d
 }
 
-// facts are the labels of an image.
+// facts returns the labels of an image.
 func facts(b *goProgram, tag string) map[string]string {
 	all := map[string]string{
 		keyTitle: "strait", keyVersion: tag, keyLicences: "Apache-2.0", keySource: "https://" + b.info.Main.Path,
@@ -90,7 +90,7 @@ func facts(b *goProgram, tag string) map[string]string {
 	return all
 }
 
-// layer is a file system with nothing but the program, as it is stored and as a tar.
+// layer returns a file system that contains only the program, compressed and as a tar.
 func layer(program []byte) (packed, unpacked []byte, err error) {
 	var plain, small bytes.Buffer
 	w := tar.NewWriter(&plain)

@@ -19,7 +19,7 @@ import (
 
 const name = "registry.example/strait:1.2.3"
 
-// build compiles a package as the image needs it.
+// build compiles a package as the image requires.
 func build(t *testing.T, pkg, architecture string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), architecture)
@@ -31,10 +31,10 @@ func build(t *testing.T, pkg, architecture string) string {
 	return out
 }
 
-// small is a program of ours that is built soon.
+// small is a program of this module that builds quickly.
 const small = "strait.dev/strait/internal/testreport"
 
-// files are those of a tar.
+// files returns the files in a tar.
 func files(t *testing.T, archive io.Reader) map[string]*file {
 	t.Helper()
 	all := make(map[string]*file)
@@ -45,7 +45,7 @@ func files(t *testing.T, archive io.Reader) map[string]*file {
 		}
 		must(t, err)
 		if all[header.Name] != nil {
-			t.Errorf("%s is there twice", header.Name)
+			t.Errorf("%s is listed twice", header.Name)
 		}
 		content, err := io.ReadAll(r)
 		must(t, err)
@@ -56,7 +56,7 @@ func files(t *testing.T, archive io.Reader) map[string]*file {
 type file struct {
 	header  *tar.Header
 	content []byte
-	used    bool // something refers to it
+	used    bool // it is referenced
 }
 
 func must(t *testing.T, err error) {
@@ -66,7 +66,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// blob is what a descriptor refers to.
+// blob returns what a descriptor refers to.
 func blob(t *testing.T, all map[string]*file, d descriptor) []byte {
 	t.Helper()
 	f := all["blobs/"+strings.Replace(d.Digest, ":", "/", 1)]
@@ -127,17 +127,17 @@ func TestAnArchiveIsOneWholeImageForAllPlatforms(t *testing.T) {
 		beside, err := os.ReadFile(filepath.Join(dir, "strait-linux-"+architecture+".spdx.json"))
 		must(t, err)
 		if !bytes.Equal(blob(t, all, attached.Layers[0]), beside) {
-			t.Errorf("%s: the bill of materials beside the archive is not that in it", architecture)
+			t.Errorf("%s: the bill of materials next to the archive differs from the one in it", architecture)
 		}
 	}
 	for name, f := range all {
 		if strings.HasPrefix(name, "blobs/") && !f.used {
-			t.Errorf("nothing refers to %s", name)
+			t.Errorf("%s is not referenced", name)
 		}
 	}
 }
 
-// checkImage checks what runs on one platform.
+// checkImage checks the image of one platform.
 func checkImage(t *testing.T, all map[string]*file, d descriptor, program []byte) {
 	t.Helper()
 	m := parse[manifest](t, blob(t, all, d))
@@ -165,7 +165,7 @@ func checkImage(t *testing.T, all map[string]*file, d descriptor, program []byte
 	inside := files(t, bytes.NewReader(unpacked))
 	f := inside["strait"]
 	if len(inside) != 1 || f == nil {
-		t.Fatalf("the layer has %d files, not /strait alone", len(inside))
+		t.Fatalf("the layer has %d files, not only /strait", len(inside))
 	}
 	if f.header.Mode != 0o755 || f.header.Uid != 0 || f.header.Gid != 0 || !f.header.ModTime.Equal(time.Unix(0, 0)) || !bytes.Equal(f.content, program) {
 		t.Errorf("/strait is %+v, or another program", f.header)
@@ -188,7 +188,7 @@ func TestT18_TheSameBinariesMakeTheSameBytes(t *testing.T) {
 }
 
 func TestT18_TheBillOfMaterialsNamesEveryModule(t *testing.T) {
-	const program = "golang.zx2c4.com/wireguard" // small, and of several modules
+	const program = "golang.zx2c4.com/wireguard" // small, with several modules
 	b, err := readBinary(build(t, program, "amd64"))
 	must(t, err)
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}@{{.Version}}{{end}}", program)
@@ -222,7 +222,7 @@ func TestT18_TheBillOfMaterialsNamesEveryModule(t *testing.T) {
 	}
 	for _, r := range doc.Relationships {
 		if r.Of != document && !ids[r.Of] || !ids[r.To] {
-			t.Errorf("%+v is about nothing", r)
+			t.Errorf("%+v has no subject", r)
 		}
 	}
 }
@@ -236,12 +236,13 @@ func TestWhatAnImageCannotRunIsRefused(t *testing.T) {
 		paths []string
 		want  string
 	}{
-		{name, []string{script}, "give a program that Go built"},
-		{name, []string{changed(t, good, func(program []byte) { // as that of another system says of itself
+		{name, []string{script}, "pass a program built by Go"},
+		{name, []string{changed(t, good, func(program []byte) { // the build information of another system
 			copy(program, bytes.ReplaceAll(program, []byte("\tGOOS=linux"), []byte("\tGOOS=plan9")))
 		})}, "is for plan9; build it with GOOS=linux"},
 		{name, []string{changed(t, good, func(program []byte) {
-			// The first segment names a loader: its type is where the table of segments begins.
+			// The first segment becomes a loader: its type is at the start of the program
+			// header table.
 			binary.LittleEndian.PutUint32(program[binary.LittleEndian.Uint64(program[32:]):], uint32(elf.PT_INTERP))
 		})}, "build it with CGO_ENABLED=0"},
 		{name, []string{good, good}, "two binaries are for linux/amd64"},

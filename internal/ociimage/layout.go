@@ -10,10 +10,10 @@ import (
 	"slices"
 )
 
-// layout is an OCI image layout in the making: blobs by the names of their files.
+// layout is an OCI image layout being built: blobs by file name.
 type layout struct{ blobs map[string][]byte }
 
-// add keeps a blob, and says how others refer to it.
+// add adds a blob and returns its descriptor.
 func (l *layout) add(mediaType string, blob []byte) descriptor {
 	sum := digest(blob)
 	l.blobs["blobs/sha256/"+sum] = blob
@@ -29,7 +29,7 @@ func digest(blob []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// toJSON is a form as JSON. All forms of this package can be.
+// toJSON encodes a value of this package, which cannot fail.
 func toJSON(form any) []byte {
 	text, err := json.Marshal(form)
 	if err != nil {
@@ -38,7 +38,7 @@ func toJSON(form any) []byte {
 	return text
 }
 
-// archive is the layout as a tar. What a reader needs to know first comes first.
+// archive returns the layout as a tar, in the order in which readers need the files.
 func (l *layout) archive(top index) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -59,7 +59,7 @@ func (l *layout) archive(top index) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addFile adds a file of root's, without a time.
+// addFile adds a file owned by root, without a time.
 func addFile(w *tar.Writer, name string, mode int64, content []byte) error {
 	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}); err != nil {
 		return err

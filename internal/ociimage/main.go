@@ -1,8 +1,8 @@
-// Ociimage packs binaries of Strait, one for each platform, into an archive of one
-// container image: an OCI image layout as a tar, which containerd, podman and skopeo take
-// as it is. It needs no daemon and no network, and makes the same bytes of the same
-// binaries. The bill of materials of each binary, as SPDX, is in the image, attached to
-// its platform, and in a file beside the archive.
+// Ociimage packs binaries of Strait, one per platform, into an archive of one container
+// image: an OCI image layout as a tar, which containerd, podman and skopeo read. It needs
+// no daemon and no network, and its output is reproducible. The bill of materials of each
+// binary, in SPDX, is in the image, attached to its platform, and in a file next to the
+// archive.
 //
 //	ociimage -o bin/strait-0.1.0.oci.tar -name strait.dev/strait:0.1.0 BINARY...
 package main
@@ -30,7 +30,7 @@ func main() {
 // run writes the archive, and returns the image's name with the digest that pins it.
 func run(out, name string, paths []string) (pinned string, err error) {
 	if out == "" || len(paths) == 0 {
-		return "", errors.New("give -o FILE, -name REPOSITORY:TAG and a binary for each platform")
+		return "", errors.New("missing arguments: pass -o FILE, -name REPOSITORY:TAG and a binary for each platform")
 	}
 	binaries := make([]*goProgram, len(paths))
 	for i, path := range paths {
@@ -51,7 +51,7 @@ func run(out, name string, paths []string) (pinned string, err error) {
 	return name + "@" + digest, write(out, image)
 }
 
-// write leaves a whole file or none: others may wait for its name.
+// write writes a file atomically: other programs may wait for its name.
 func write(path string, content []byte) error {
 	if err := os.WriteFile(path+".part", content, 0o644); err != nil {
 		return err

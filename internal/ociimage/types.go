@@ -1,6 +1,6 @@
 package main
 
-// The forms of the OCI image specification, v1.1: what of them is needed here.
+// The parts of the OCI image specification, v1.1, that are needed here.
 
 const (
 	typeIndex    = "application/vnd.oci.image.index.v1+json"
@@ -20,7 +20,7 @@ const (
 	keySource   = "org.opencontainers.image.source"
 	keyCreated  = "org.opencontainers.image.created"
 	keyTag      = "org.opencontainers.image.ref.name"
-	keyName     = "io.containerd.image.name" // containerd's name of what it imports
+	keyName     = "io.containerd.image.name" // containerd's name for an imported image
 )
 
 type platform struct {
@@ -28,7 +28,7 @@ type platform struct {
 	Architecture string `json:"architecture"`
 }
 
-// nowhere is the platform of a manifest that nothing can run.
+// nowhere is the platform of a manifest that cannot run.
 var nowhere = platform{"unknown", "unknown"}
 
 type descriptor struct {

@@ -1,3 +1,3 @@
-// Package raceflag says whether the race detector is on. It makes code
-// allocate that otherwise does not, so tests that count allocations skip under it.
+// Package raceflag reports whether the race detector is on. The race detector causes
+// additional allocations, so tests that count allocations skip under it.
 package raceflag

@@ -18,15 +18,15 @@ const (
 	Pass  = "pass"
 	Fail  = "fail"
 	Skip  = "skip"
-	Flaky = "flaky" // failed, and passed when it was run again
+	Flaky = "flaky" // failed, and passed when run again
 )
 
-// Result is what the events of one stream say about a test.
+// Result is the outcome of a test in one stream.
 type Result struct {
 	Package string `json:"package"` // import path
 	Test    string `json:"test"`    // with subtests, as in TestA/b; empty: the package as a whole
 	Outcome string `json:"outcome"`
-	Reason  string `json:"reason,omitempty"` // of a skipped test: the last line that it printed
+	Reason  string `json:"reason,omitempty"` // of a skipped test: its last line of output
 	// Seconds is the duration of the longest run.
 	Seconds float64 `json:"seconds"`
 }
@@ -49,9 +49,9 @@ type test struct {
 	last             string // line of output
 }
 
-// Read returns the results of a stream, sorted by name. A package has a result of its
-// own only if it failed without a failed test: it did not build, or died. A test that
-// started and did not end failed. Lines that are not events are ignored.
+// Read returns the results of a stream, sorted by name. A package has its own result only
+// if it failed without a failed test: it did not build, or crashed. A test that started and
+// did not end failed. Lines that are not events are ignored.
 func Read(in io.Reader) ([]Result, error) {
 	tests := make(map[string]*test)
 	lines := bufio.NewReader(in)
@@ -87,8 +87,8 @@ func ReadFile(name string) ([]Result, error) {
 // severity orders the outcomes of several streams: the highest one counts.
 var severity = map[string]int{Skip: 1, Pass: 2, Flaky: 3, Fail: 4}
 
-// Merge makes one result of the results of each test in several streams, sorted by name:
-// it failed if it failed in one, and passed if it passed in one and was skipped in others.
+// Merge combines the results of each test in several streams, sorted by name: it failed if
+// it failed in one, and passed if it passed in one and was skipped in the others.
 func Merge(streams ...[]Result) []Result {
 	byName := make(map[string]Result)
 	for _, stream := range streams {

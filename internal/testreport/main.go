@@ -1,4 +1,4 @@
-// Command testreport closes a run of tests: it prints the slowest, flaky, skipped and
+// Command testreport summarises a run of tests: it prints the slowest, flaky, skipped and
 // failed tests of event streams (`go test -json`), and their counts as the last line.
 //
 //	testreport [-durations FILE] [-trend FILE -label LABEL] [-slowest N] FILE...
@@ -82,7 +82,7 @@ func writeDurations(file string, all []testlog.Result) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-// appendTrend appends a line per test, subtests left out.
+// appendTrend appends a line per test, without subtests.
 func appendTrend(file, label string, all []testlog.Result) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/internal/testlog"
 )
 
-// printSlowest prints the tests that took longest, subtests left out.
+// printSlowest prints the slowest tests, without subtests.
 func printSlowest(out io.Writer, all []testlog.Result, number int) {
 	var tests []testlog.Result
 	for _, r := range all {
@@ -25,8 +25,8 @@ func printSlowest(out io.Writer, all []testlog.Result, number int) {
 	}
 }
 
-// printOutcomes prints a line for each test that did not simply pass, then the counts,
-// and reports whether none failed. A flaky test counts as passed.
+// printOutcomes prints a line for each skipped, flaky or failed test, then the counts, and
+// reports whether none failed. A flaky test counts as passed.
 func printOutcomes(out io.Writer, all []testlog.Result) bool {
 	counts := make(map[string]int)
 	for _, r := range all {
@@ -45,8 +45,8 @@ func printOutcomes(out io.Writer, all []testlog.Result) bool {
 	return counts[testlog.Fail] == 0
 }
 
-// printFailures prints in how many runs each test failed, most failures first, and
-// reports whether none did.
+// printFailures prints in how many runs each test failed, most failures first, and reports
+// whether none failed.
 func printFailures(out io.Writer, runs [][]testlog.Result) bool {
 	failures := make(map[string]int)
 	green := 0

@@ -1,4 +1,4 @@
-// Package ports gives tests port numbers to write into configurations.
+// Package ports gives tests port numbers for configurations.
 package ports
 
 import (
@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// first and end are below the range that the kernel takes ports from by itself (32768 on,
-// unless net.ipv4.ip_local_port_range says otherwise): a port asked of the kernel and given
-// back may be that of somebody's connection a moment later.
+// first and end are below the kernel's ephemeral port range (from 32768, unless
+// net.ipv4.ip_local_port_range differs): a port that the kernel chose and that was released
+// may be used by another connection a moment later.
 const first, end = 20000, 30000
 
-// Free is n ports of this network namespace that nobody uses, on UDP and TCP and any
-// address. Until the test ends no other test is given them, in this process or another.
+// Free returns n unused ports of this network namespace, on UDP and TCP and any address.
+// Until the test ends no other test gets them, in this process or another.
 func Free(t testing.TB, n int) []uint16 {
 	t.Helper()
 	var free []uint16
@@ -26,18 +26,18 @@ func Free(t testing.TB, n int) []uint16 {
 			free = append(free, uint16(port))
 		}
 	}
-	t.Fatalf("there are not %d free ports from %d to %d", n, first, end-1)
+	t.Fatalf("fewer than %d free ports from %d to %d", n, first, end-1)
 	return nil
 }
 
-// Address is a loopback address with such a port.
+// Address returns a loopback address with such a port.
 func Address(t testing.TB) string {
 	t.Helper()
 	return fmt.Sprintf("127.0.0.1:%d", Free(t, 1)[0])
 }
 
-// claim takes a port's name, which one socket at a time can have (unix(7), abstract), and
-// looks whether the port is free.
+// claim reserves a port by an abstract socket name, which one socket at a time can have
+// (unix(7)), and checks whether the port is free.
 func claim(t testing.TB, port int) bool {
 	name, err := net.Listen("unix", fmt.Sprintf("@strait-test-port-%d", port))
 	if err != nil {
@@ -51,7 +51,7 @@ func claim(t testing.TB, port int) bool {
 	return true
 }
 
-// free is whether nobody uses a port.
+// free reports whether a port is unused.
 func free(port int) bool {
 	at := fmt.Sprintf(":%d", port)
 	u, err := net.ListenPacket("udp", at)

@@ -15,7 +15,7 @@ func TestPortsInUseAreNotGiven(t *testing.T) {
 		t.Errorf("%v and %v", given, more)
 	}
 	if claim(t, int(given[0])) {
-		t.Error("a port that another test has is given again")
+		t.Error("a port of another test is given again")
 	}
 	u, err := net.ListenPacket("udp", Address(t))
 	if err != nil {
@@ -29,7 +29,7 @@ func TestPortsInUseAreNotGiven(t *testing.T) {
 	defer l.Close()
 	for _, used := range []int{u.LocalAddr().(*net.UDPAddr).Port, l.Addr().(*net.TCPAddr).Port} {
 		if free(used) {
-			t.Errorf("%d is used, and taken for free", used)
+			t.Errorf("%d is in use, but was reported as free", used)
 		}
 	}
 }
@@ -38,6 +38,6 @@ func TestPortIsReleasedWhenItsTestEnds(t *testing.T) {
 	var port uint16
 	t.Run("one", func(t *testing.T) { port = Free(t, 1)[0] })
 	if !claim(t, int(port)) {
-		t.Errorf("%d is still taken", port)
+		t.Errorf("%d is still reserved", port)
 	}
 }

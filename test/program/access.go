@@ -16,7 +16,7 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// Kubeconfig writes a file with access to an API server that every user can read, and
+// Kubeconfig writes a file with access to an API server, readable by every user, and
 // returns its path.
 func Kubeconfig(t testing.TB, dir, name string, config *rest.Config) string {
 	t.Helper()
@@ -38,8 +38,8 @@ func Kubeconfig(t testing.TB, dir, name string, config *rest.Config) string {
 	return file
 }
 
-// Relay lets programs in a namespace reach an API server that listens on loopback
-// outside: at the same address inside, so that its certificate fits.
+// Relay lets programs in a namespace reach an API server that listens on loopback outside:
+// at the same address inside, so that its certificate is valid.
 func Relay(t testing.TB, n *netns.Namespace, config *rest.Config) {
 	t.Helper()
 	address := strings.TrimPrefix(config.Host, "https://")
@@ -63,8 +63,8 @@ func Relay(t testing.TB, n *netns.Namespace, config *rest.Config) {
 	}()
 }
 
-// join carries bytes both ways until either end is done. Where nobody listens it closes,
-// as a kernel would refuse.
+// join copies bytes in both directions until either end closes. If no process listens it
+// closes the connection, as a kernel refuses it.
 func join(from net.Conn, address string) {
 	to, err := net.Dial("tcp", address)
 	if err != nil {
@@ -72,9 +72,9 @@ func join(from net.Conn, address string) {
 		return
 	}
 	var both sync.WaitGroup
-	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+	for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
 		both.Go(func() {
-			_, _ = io.Copy(way[0], way[1]) // its end is all that counts
+			_, _ = io.Copy(pair[0], pair[1]) // only its end matters
 			_, _ = from.Close(), to.Close()
 		})
 	}

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Binary is the path of the program under test: $STRAIT_BINARY, else one that is built
-// from this tree, once. Call Remove when all tests have run.
+// Binary returns the path of the program under test: $STRAIT_BINARY, else one built from
+// this tree, once. Call Remove after all tests.
 var Binary = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv("STRAIT_BINARY"); given != "" {
 		return given, nil
@@ -20,7 +20,7 @@ var Binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built = dir
-	if err := os.Chmod(dir, 0o755); err != nil { // gateways are nobody
+	if err := os.Chmod(dir, 0o755); err != nil { // gateways run as user nobody
 		return "", err
 	}
 	path := filepath.Join(dir, "strait")
@@ -32,12 +32,12 @@ var Binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// built is the folder of what Binary built; empty: nothing.
+// built is the directory of what Binary built, or empty.
 var built string
 
 // Remove removes what Binary built.
 func Remove() {
 	if built != "" {
-		_ = os.RemoveAll(built) // of the temporary folder, where leftovers go in time
+		_ = os.RemoveAll(built) // a leftover in the temporary directory does no harm
 	}
 }

@@ -1,5 +1,5 @@
-// Package program runs the strait binary for tests as an installation would: confined,
-// in network namespaces, with access to API servers that listen on loopback outside.
+// Package program runs the strait binary for tests like an installation: confined, in
+// network namespaces, with access to API servers that listen on loopback outside.
 package program
 
 import (
@@ -14,21 +14,21 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// How programs are confined, in arguments of setpriv. Gateways and controllers are nobody
-// with nothing; helpers are root with the one capability that changes networks.
+// Privileges of programs, as arguments of setpriv. Gateways and controllers run as user
+// nobody without capabilities; node helpers as root with CAP_NET_ADMIN only.
 var (
 	Unprivileged = []string{"--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs"}
 	OnlyNetAdmin = []string{"--bounding-set=-all,+net_admin", "--inh-caps=-all", "--no-new-privs"}
 )
 
-// Program is a running one. Its methods are for one goroutine at a time.
+// Program is a running program. Only one goroutine at a time may use it.
 type Program struct {
 	cmd *exec.Cmd
 	log *lines
 }
 
 // Start runs strait in a namespace, or in that of the test if n is nil, until the test
-// ends. Env is added to the environment. What it logged is shown when the test fails.
+// ends. env is added to the environment. Its log is printed if the test fails.
 func Start(t testing.TB, name string, n *netns.Namespace, confined, env []string, args ...string) *Program {
 	t.Helper()
 	binary, err := Binary()
@@ -39,7 +39,7 @@ func Start(t testing.TB, name string, n *netns.Namespace, confined, env []string
 	p.cmd = exec.Command("setpriv", append(append(append([]string{}, confined...), binary), args...)...)
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the test alone
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the test only
 	begin := p.cmd.Start
 	if n != nil {
 		begin = func() error { return n.In(p.cmd.Start) }
@@ -56,43 +56,43 @@ func Start(t testing.TB, name string, n *netns.Namespace, confined, env []string
 	return p
 }
 
-// Kill ends the program at once, if it still runs.
+// Kill kills the program, if it is still running.
 func (p *Program) Kill() {
 	if p.cmd.ProcessState == nil {
-		_ = p.cmd.Process.Kill() // it may have ended by itself
+		_ = p.cmd.Process.Kill() // it may have ended already
 		_ = p.cmd.Wait()
 	}
 }
 
-// patience is how long a program may take to end.
+// patience is the time limit for a program to end.
 const patience = 20 * time.Second
 
-// Stop asks the program to end and waits until it has.
+// Stop sends SIGTERM to the program and waits until it has ended.
 func (p *Program) Stop(t testing.TB) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
-	_ = p.cmd.Wait() // how it ended, late tells
+	_ = p.cmd.Wait() // late.Stop reports whether it ended in time
 	if !late.Stop() {
 		t.Fatalf("%v does not end on SIGTERM", p.cmd.Args)
 	}
 }
 
-// PID is the program's process: setpriv becomes it.
+// PID returns the process ID: setpriv execs the program.
 func (p *Program) PID() int { return p.cmd.Process.Pid }
 
-// Log is the end of what the program printed.
+// Log returns the end of the program's output.
 func (p *Program) Log() string { return p.log.String() }
 
-// lines is the last of what a program printed. It may be used concurrently.
+// lines is the end of a program's output. Safe for concurrent use.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// kept is how much is remembered, in bytes.
+// kept is the number of bytes kept.
 const kept = 64 << 10
 
 func (l *lines) Write(b []byte) (int, error) {

@@ -10,15 +10,15 @@ import (
 
 const (
 	interval = time.Millisecond
-	// reserve is the part of the test binary's time (go test -timeout) that is kept for
-	// reporting what did not happen.
+	// reserve is the part of the test binary's time (go test -timeout) that is kept to
+	// report the missing condition.
 	reserve = 10 * time.Second
 )
 
 // Until polls done every millisecond until it returns true. It has no time limit of its
-// own, so a slow machine never fails a test: shortly before the test binary runs out of
-// time it fails t and names the condition. Done runs on the caller's goroutine. Not for
-// synctest bubbles: use synctest.Wait there.
+// own, so a slow machine never fails a test: shortly before the test binary times out it
+// fails t and names the condition. done runs on the caller's goroutine. Not for synctest
+// bubbles: use synctest.Wait there.
 func Until(t testing.TB, condition string, done func() bool) {
 	t.Helper()
 	for limit := deadline(t); !done(); time.Sleep(interval) {
@@ -28,7 +28,7 @@ func Until(t testing.TB, condition string, done func() bool) {
 	}
 }
 
-// deadline is when Until gives up, or zero if the test binary has no timeout.
+// deadline returns when Until gives up, or zero if the test binary has no timeout.
 func deadline(t testing.TB) time.Time {
 	if t, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if limit, ok := t.Deadline(); ok {

@@ -15,7 +15,7 @@ func TestUntilReturnsAsSoonAsTheConditionHolds(t *testing.T) {
 	}
 }
 
-// expired is a test whose binary is out of time.
+// expired is a test whose binary has reached its timeout.
 type expired struct {
 	testing.TB
 	said string
