@@ -51,7 +51,7 @@ func (s *Server) ServiceAccount(t testing.TB, namespace, name string, documents 
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
 	}
 	return s.config(func(q Request) error {
-		if slices.ContainsFunc(granted, func(g grant) bool { return g.allows(q) }) || everybodyMay(q) {
+		if slices.ContainsFunc(granted, func(g grant) bool { return g.allows(q) }) || authenticatedMay(q) {
 			return nil
 		}
 		return forbidden(q, user.Username)
@@ -94,8 +94,8 @@ func (g grant) allows(q Request) bool {
 		(len(g.rule.ResourceNames) == 0 || slices.Contains(g.rule.ResourceNames, q.Name))
 }
 
-// everybodyMay reports whether every authenticated client may do this.
-func everybodyMay(q Request) bool {
+// authenticatedMay reports whether every authenticated client may do this.
+func authenticatedMay(q Request) bool {
 	return q.Resource == "selfsubjectreviews" ||
 		q.Resource == "" && slices.Contains([]string{"/healthz", "/livez", "/readyz", "/version", "/api", "/apis"}, strings.TrimSuffix(q.Path, "/"))
 }
