@@ -18,16 +18,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ServiceAccount returns the configuration of a client that acts for a service account.
-// It may do what the ClusterRoles and Roles in these YAML documents grant, and what every
-// account may. A Role without a namespace is for the namespace of the account. The
+// ServiceAccount returns the configuration of a client that acts as a service account. It
+// has the permissions of the ClusterRoles and Roles in these YAML documents, and those of
+// every account. A Role without a namespace applies to the namespace of the account. The
 // account is created if it does not exist.
 func (s *Server) ServiceAccount(t testing.TB, namespace, name string, documents ...[]byte) *rest.Config {
 	t.Helper()
 	var granted []grant
 	for _, text := range documents {
 		for from := yaml.NewYAMLToJSONDecoder(bytes.NewReader(text)); ; {
-			var role rbacv1.ClusterRole // of the shape of a Role
+			var role rbacv1.ClusterRole // a Role has the same fields
 			err := from.Decode(&role)
 			if errors.Is(err, io.EOF) {
 				break

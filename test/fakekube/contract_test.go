@@ -20,22 +20,23 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// contract is what tests rely on. It holds for a server in memory and for a real one.
+// contract is the behaviour that tests rely on. It holds for the fake server and for a real
+// one.
 var contract = []struct {
 	says string
 	test func(*testing.T, *client.Client, string)
 }{
 	{"objects get metadata and defaults", metadata},
 	{"updates of another version or UID are conflicts", conflicts},
-	{"writes that change nothing make no version", noWrites},
+	{"writes without a change create no version", noWrites},
 	{"main and status requests change their own part", parts},
 	{"managers apply their own fields", applies},
 	{"lists of built-in resources are merged by key", applyBuiltIn},
 	{"merge patches remove and replace", merges},
 	{"lists select and are paged", lists},
-	{"a watch tells of changes since a version, as selected", watches},
+	{"a watch reports selected changes since a version", watches},
 	{"deletions have preconditions and wait for finalizers", deletions},
-	{"metadata is listed alone", onlyMetadata},
+	{"metadata can be listed without the rest", onlyMetadata},
 }
 
 func runContract(t *testing.T, config *rest.Config, newNamespace func(name string)) {
@@ -134,7 +135,7 @@ func noWrites(t *testing.T, c *client.Client, namespace string) {
 	again, err := c.ConfigMaps(namespace).Update(t.Context(), third, metav1.UpdateOptions{FieldManager: "test"})
 	must(t, err)
 	if again.ResourceVersion != third.ResourceVersion {
-		t.Errorf("an update to what it is makes version %s of %s", again.ResourceVersion, third.ResourceVersion)
+		t.Errorf("an update without a change creates version %s after %s", again.ResourceVersion, third.ResourceVersion)
 	}
 }
 
@@ -178,12 +179,12 @@ func applies(t *testing.T, c *client.Client, _ string) {
 	is, err := c.Peerings().ApplyStatus(t.Context(), status(v1alpha1.GatewayStatus{Name: "applied-0", MTU: 1370}), "gateway")
 	must(t, err)
 	if len(is.Status.Gateways) != 1 || is.Status.Gateways[0].Number != 7 || is.Status.Gateways[0].MTU != 1370 {
-		t.Errorf("two managers applied a field each: %+v", is.Status.Gateways)
+		t.Errorf("after two managers applied one field each: %+v", is.Status.Gateways)
 	}
 	is, err = c.Peerings().ApplyStatus(t.Context(), &v1alpha1.Peering{ObjectMeta: named("", "applied")}, "controller")
 	must(t, err)
 	if len(is.Status.Gateways) != 1 || is.Status.Gateways[0].Number != 0 || is.Status.Gateways[0].MTU != 1370 {
-		t.Errorf("one removed its field: %+v", is.Status.Gateways)
+		t.Errorf("after one manager removed its field: %+v", is.Status.Gateways)
 	}
 	var managers []string
 	for _, f := range is.ManagedFields {
@@ -194,7 +195,7 @@ func applies(t *testing.T, c *client.Client, _ string) {
 	}
 	body := []byte(`{"apiVersion":"strait.dev/v1alpha1","kind":"Peering","metadata":{"name":"applied"},"spec":{"clusterID":"e"}}`)
 	if _, err := c.Peerings().Patch(t.Context(), "applied", types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "other"}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "admin"`) {
-		t.Errorf("applied another's field without force: %v", err)
+		t.Errorf("applied another manager's field without force: %v", err)
 	}
 	late := status(v1alpha1.GatewayStatus{Name: "applied-0"})
 	late.ResourceVersion = created.ResourceVersion
@@ -257,7 +258,7 @@ func merges(t *testing.T, c *client.Client, namespace string) {
 	}
 }
 
-// podOn is a pod that runs on a node, if that has a name.
+// podOn returns a pod that runs on a node, unless the node's name is empty.
 func podOn(namespace, name, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name}},
@@ -292,11 +293,11 @@ func lists(t *testing.T, c *client.Client, namespace string) {
 		t.Errorf("pages %v and %v", first, rest)
 	}
 	if _, err := c.Peerings().List(t.Context(), metav1.ListOptions{FieldSelector: "spec.clusterID=b"}); !apierrors.IsBadRequest(err) {
-		t.Errorf("by a field that is none: %v", err)
+		t.Errorf("by an unknown field: %v", err)
 	}
 	must(t, c.ConfigMaps(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "odd=0"}))
 	if all, _ := names(metav1.ListOptions{}); !slices.Equal(all, []string{"c1", "c3"}) {
-		t.Errorf("after a deletion of some: %v", all)
+		t.Errorf("after the deletion of some: %v", all)
 	}
 }
 
@@ -353,7 +354,7 @@ func watches(t *testing.T, c *client.Client, namespace string) {
 		}
 	}
 	w.Stop()
-	for range w.ResultChan() { // which is closed
+	for range w.ResultChan() { // until it is closed
 	}
 }
 
@@ -371,13 +372,13 @@ func deletions(t *testing.T, c *client.Client, namespace string) {
 	o, err = c.ConfigMaps(namespace).Get(t.Context(), "c", metav1.GetOptions{})
 	must(t, err)
 	if o.DeletionTimestamp == nil {
-		t.Error("nothing says that it is to be deleted")
+		t.Error("it has no deletion timestamp")
 	}
 	o.Finalizers = nil
 	_, err = c.ConfigMaps(namespace).Update(t.Context(), o, metav1.UpdateOptions{})
 	must(t, err)
 	if err := c.ConfigMaps(namespace).Delete(t.Context(), "c", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("after the finalizer is gone: %v", err)
+		t.Errorf("after the finalizer was removed: %v", err)
 	}
 }
 

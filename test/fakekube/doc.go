@@ -1,12 +1,12 @@
-// Package fakekube is a Kubernetes API server in memory, for tests of programs that use
+// Package fakekube is an in-memory Kubernetes API server, for tests of programs that use
 // client-go. Only the transport is replaced: the clients, their decoding of watches and
-// their retries are the real ones. There are no sockets and no goroutines, so it works
-// in testing/synctest bubbles.
+// their retries are real. There are no sockets and no goroutines, so it works in
+// testing/synctest bubbles.
 //
 //	s := fakekube.New(node, pod)        // with Strait's CustomResourceDefinitions
 //	c := s.Client(t)                    // or client.New(s.Config())
 //
-// It does what an API server does without admission plugins and without controllers:
+// It behaves like an API server without admission plugins and controllers:
 //   - objects have UIDs, resource versions, creation times, generations and managed
 //     fields; updates and deletions of another version or UID are conflicts;
 //   - server-side apply merges as an API server does, by the schemas of Kubernetes and
@@ -16,10 +16,11 @@
 //     version since Compact, in protobuf or JSON;
 //   - a client of ServiceAccount may do what its RBAC rules grant and no more.
 //
-// Stop, Pause, Restore, Compact and Fail bring about faults.
+// Stop, Pause, Restore, Compact and Fail inject faults.
 //
-// Differences from an API server: nothing is validated (no schemas, no CEL), resources
-// of Kubernetes get no defaults but for addresses and ports of Services, a page of a list shows the objects at the time of its
-// request, deleted pods and namespaces are gone at once (a namespace with its objects),
-// and pods/exec does not exist. Tests of these belong to the API tier; see test/kube.
+// Differences from an API server: nothing is validated (no schemas, no CEL), built-in
+// resources get no defaults except addresses and ports of Services, a page of a list shows
+// the objects at the time of its request, deleted pods and namespaces are removed at once
+// (a namespace with its objects), and pods/exec does not exist. Tests of these belong to
+// the API tier; see test/kube.
 package fakekube

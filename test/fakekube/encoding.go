@@ -82,7 +82,7 @@ func decodeDeleteOptions(body []byte) (options metav1.DeleteOptions, err error) 
 	return options, json.Unmarshal(body, &options)
 }
 
-// encode returns an object in a form that a client accepts, and which that is.
+// encode returns an object in an encoding that the client accepts, and its content type.
 func encode(accept string, kind schema.GroupVersionKind, content map[string]any) (contentType string, text []byte, err error) {
 	if isProtobuf(accept) && scheme.Recognizes(kind) {
 		typed, err := scheme.New(kind)
@@ -102,7 +102,7 @@ func encode(accept string, kind schema.GroupVersionKind, content map[string]any)
 	return typeJSON, text, err
 }
 
-// onlyMetadata reports whether a client asks for metadata alone.
+// onlyMetadata reports whether a client requests only metadata.
 func onlyMetadata(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
 }
@@ -145,12 +145,12 @@ func respondSuccess(r *http.Request) *http.Response {
 	return respondStatus(r, metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK})
 }
 
-// failure is the answer to a request that failed.
+// failure is the response to a failed request.
 func failure(r *http.Request, err apierrors.APIStatus) *http.Response {
 	return respondStatus(r, err.Status())
 }
 
-// notFound is the answer to a request for something that the server does not have at all.
+// notFound is the response to a request for an unknown path.
 func notFound(r *http.Request) *http.Response {
 	return respond(r, http.StatusNotFound, "text/plain", []byte("404 page not found\n"))
 }
@@ -182,7 +182,7 @@ func stream(r *http.Request, status int, contentType string, body io.ReadCloser)
 	}
 }
 
-// reviewSelf answers who the client is.
+// reviewSelf returns the identity of the client.
 func (s *Server) reviewSelf(r *http.Request, q Request) (*http.Response, error) {
 	review := authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: q.user}}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&review)

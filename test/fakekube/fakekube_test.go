@@ -19,13 +19,13 @@ import (
 	"strait.dev/strait/test/fakekube"
 )
 
-func TestTheServerInMemoryBehavesAsARealOne(t *testing.T) {
+func TestFakeServerFulfilsTheContract(t *testing.T) {
 	t.Parallel()
 	s := fakekube.New()
 	runContract(t, s.Config(), func(name string) { s.Add(&corev1.Namespace{ObjectMeta: named("", name)}) })
 }
 
-func TestObjectsOfNewKeepWhatTheyHave(t *testing.T) {
+func TestNewKeepsFieldsOfObjects(t *testing.T) {
 	t.Parallel()
 	born := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	given := podOn("a", "p", "n")
@@ -60,7 +60,7 @@ func away(s *fakekube.Server) {
 	s.Start()
 }
 
-// silent lets no request be answered for an hour.
+// silent makes the server answer no request for an hour.
 //
 //strait:virtualtime
 func silent(s *fakekube.Server) {
@@ -69,7 +69,7 @@ func silent(s *fakekube.Server) {
 	s.Resume()
 }
 
-func TestACacheFollowsThroughFaultsInVirtualTime(t *testing.T) {
+func TestCacheRecoversFromFaultsInVirtualTime(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(*fakekube.Server){
 		"none":    func(*fakekube.Server) {},
@@ -89,7 +89,7 @@ func TestACacheFollowsThroughFaultsInVirtualTime(t *testing.T) {
 				_, err := c.Peerings().Create(t.Context(), peering("second"), metav1.CreateOptions{})
 				must(t, err)
 				must(t, c.Peerings().Delete(t.Context(), "first", metav1.DeleteOptions{}))
-				time.Sleep(5 * time.Minute) // more than a client waits between two tries
+				time.Sleep(5 * time.Minute) // longer than a client waits between two attempts
 				if got := all.List(); len(got) != 1 || got[0].Name != "second" {
 					t.Errorf("the cache has %v", got)
 				}
@@ -98,7 +98,7 @@ func TestACacheFollowsThroughFaultsInVirtualTime(t *testing.T) {
 	}
 }
 
-func TestWhatABackupUndidIsUndone(t *testing.T) {
+func TestRestoreUndoesLaterWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := fakekube.New(peering("kept"))
@@ -110,7 +110,7 @@ func TestWhatABackupUndidIsUndone(t *testing.T) {
 		s.Restore(backup)
 		_, err = c.Peerings().List(t.Context(), metav1.ListOptions{ResourceVersion: late.ResourceVersion})
 		if !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
-			t.Errorf("a list of a version that is in the future: %v", err)
+			t.Errorf("a list of a future version: %v", err)
 		}
 		time.Sleep(time.Minute)
 		if got := all.List(); len(got) != 1 || got[0].Name != "kept" {
@@ -119,7 +119,7 @@ func TestWhatABackupUndidIsUndone(t *testing.T) {
 	})
 }
 
-func TestFaultsAreWhatTheyAreGivenAs(t *testing.T) {
+func TestFaultsReturnTheGivenErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := fakekube.New(peering("b"))
@@ -155,7 +155,7 @@ func TestFaultsAreWhatTheyAreGivenAs(t *testing.T) {
 	})
 }
 
-func TestAServiceAccountMayDoWhatItIsGrantedAndNoMore(t *testing.T) {
+func TestServiceAccountIsLimitedToItsGrants(t *testing.T) {
 	t.Parallel()
 	s := fakekube.New(peering("b"))
 	c, err := client.New(s.ServiceAccount(t, "strait", "node", rbac.Node))

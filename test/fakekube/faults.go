@@ -8,10 +8,9 @@ import (
 
 var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 
-// Fail calls fault with each request before it is performed, until the function that it
-// returns is called. An error of the API, made by apimachinery's errors.New..., is the
-// server's answer; any other error is one of the connection; nil performs the request.
-// Fault may use the server.
+// Fail calls fault with each request before it is performed, until the returned function is
+// called. An API error, made by apimachinery's errors.New..., is the server's response; any
+// other error is a connection error; nil performs the request. fault may use the server.
 func (s *Server) Fail(fault func(Request) error) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +36,7 @@ func (s *Server) fault(q Request) error {
 	return nil
 }
 
-// Stop breaks all watches off and refuses connections until Start.
+// Stop breaks all watches and refuses connections until Start.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +44,7 @@ func (s *Server) Stop() {
 	s.breakOff()
 }
 
-// Start ends Stop. The objects are what they were.
+// Start ends Stop. The objects are unchanged.
 func (s *Server) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +52,7 @@ func (s *Server) Start() {
 	s.wake()
 }
 
-// BreakWatches breaks all watches off, as a server does that closes its connections.
+// BreakWatches breaks all watches, like a server that closes its connections.
 func (s *Server) BreakWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +64,8 @@ func (s *Server) breakOff() {
 	s.wake()
 }
 
-// Pause makes all requests wait, and watches silent, until Resume or until their context
-// ends.
+// Pause makes all requests wait and stops watch events until Resume or until the request's
+// context ends.
 func (s *Server) Pause() { s.setPaused(true) }
 
 // Resume ends Pause.
@@ -79,8 +78,8 @@ func (s *Server) setPaused(paused bool) {
 	s.wake()
 }
 
-// Compact forgets all changes so far. A watch that is to begin before now, or that has
-// not read them, is told that its version is too old.
+// Compact forgets all changes so far. A watch that starts before now, or has not read them,
+// gets the error that its version is too old.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,18 +87,18 @@ func (s *Server) Compact() {
 	s.wake()
 }
 
-// Snapshot is what a server had at one moment.
+// Snapshot is the state of a server at one moment.
 type Snapshot struct{ store store }
 
-// Snapshot keeps what the server has.
+// Snapshot returns the state of the server.
 func (s *Server) Snapshot() Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Snapshot{s.store.clone()}
 }
 
-// Restore puts the server back to a snapshot: what was written since is gone, resource
-// versions go backwards, and all watches are broken off.
+// Restore resets the server to a snapshot: later writes are lost, resource versions go
+// backwards, and all watches are broken.
 func (s *Server) Restore(to Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

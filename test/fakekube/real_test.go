@@ -15,12 +15,12 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
 
-func TestARealServerBehavesAsTheOneInMemory(t *testing.T) {
+func TestRealServerFulfilsTheContract(t *testing.T) {
 	c := kube.Shared(t)
 	c.InstallCRDs(t, crds.Files)
 	runContract(t, c.Admin(), func(name string) {
 		must(t, c.Namespace(t.Context(), name))
-		account := &corev1.ServiceAccount{ObjectMeta: named(name, "default")} // without it there are no pods
+		account := &corev1.ServiceAccount{ObjectMeta: named(name, "default")} // required to create pods
 		_, err := c.Kubernetes().CoreV1().ServiceAccounts(name).Create(t.Context(), account, metav1.CreateOptions{})
 		must(t, err)
 	})

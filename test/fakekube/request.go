@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Request is what a client asks for, in the terms of RBAC.
+// Request is a client's request in the terms of RBAC.
 type Request struct {
 	Verb        string // get, list, watch, create, update, patch, delete or deletecollection
 	Group       string // like apps; empty for the core group
 	Version     string
-	Resource    string // like peerings; empty if the path is none of a resource
+	Resource    string // like peerings; empty if the path is not a resource
 	Subresource string // like status
 	Namespace   string // empty: all, or none
-	Name        string // empty if the request is about several objects
+	Name        string // empty if the request concerns several objects
 	Path        string
 
 	query url.Values
@@ -34,7 +34,7 @@ var verbs = map[string]string{
 	http.MethodGet: "get", http.MethodHead: "get",
 }
 
-// parse reads a request as an API server does.
+// parse parses a request like an API server.
 func parse(r *http.Request, body []byte) Request {
 	q := Request{Verb: verbs[r.Method], Path: r.URL.Path, query: r.URL.Query(), patch: r.Header.Get("Content-Type"), agent: r.UserAgent(), body: body}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -58,7 +58,7 @@ func parse(r *http.Request, body []byte) Request {
 		case "delete":
 			q.Verb = "deletecollection"
 		}
-		// What is selected by name may be granted by name.
+		// A selection by name may be granted by name.
 		if selector, err := fields.ParseSelector(q.query.Get("fieldSelector")); err == nil {
 			if name, ok := selector.RequiresExactMatch("metadata.name"); ok && q.Verb != "create" {
 				q.Name = name

@@ -20,12 +20,12 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// resource is a type of objects that the server has.
+// resource is a type of objects on the server.
 type resource struct {
 	group, version, plural, kind string
 	namespaced                   bool
-	status                       bool           // it has the subresource
-	generations                  bool           // changes of the specification are counted
+	status                       bool           // it has the status subresource
+	generations                  bool           // the generation counts changes of the specification
 	schema                       map[string]any // OpenAPI, of a custom resource
 }
 
@@ -39,7 +39,7 @@ func (r *resource) gvk() schema.GroupVersionKind {
 
 func (r *resource) custom() bool { return r.schema != nil }
 
-// definitionResource has the CustomResourceDefinitions.
+// definitionResource is the resource of CustomResourceDefinitions.
 var definitionResource = &resource{group: "apiextensions.k8s.io", version: "v1", plural: "customresourcedefinitions", kind: "CustomResourceDefinition"}
 
 const (
@@ -82,7 +82,7 @@ var builtIn = func() []*resource {
 	return all
 }()
 
-// scheme has the Go types of all resources but CustomResourceDefinition.
+// scheme has the Go types of all resources except CustomResourceDefinition.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -93,13 +93,13 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// definition is a CustomResourceDefinition of ours.
+// definition is a CustomResourceDefinition of Strait.
 type definition struct {
 	object   map[string]any
 	resource *resource
 }
 
-// definitions are all of ours.
+// definitions are all CustomResourceDefinitions of Strait.
 var definitions = sync.OnceValue(func() (all []definition) {
 	files, err := fs.Glob(crds.Files, "*.yaml")
 	if err != nil {
@@ -137,7 +137,7 @@ var definitions = sync.OnceValue(func() (all []definition) {
 	return all
 })
 
-// numbers makes whole numbers int64, as objects of Kubernetes have them.
+// numbers converts whole numbers to int64, as in objects of Kubernetes.
 func numbers(object map[string]any) map[string]any {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -150,12 +150,12 @@ func numbers(object map[string]any) map[string]any {
 	return fixed
 }
 
-// ofKubernetes knows how fields of Kubernetes' resources are merged.
+// ofKubernetes defines how fields of Kubernetes' resources are merged.
 var ofKubernetes = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(scheme)
 })
 
-// ofStrait knows how fields of Strait's custom resources are merged.
+// ofStrait defines how fields of Strait's custom resources are merged.
 var ofStrait = sync.OnceValue(func() managedfields.TypeConverter {
 	schemas := make(map[string]*spec.Schema)
 	for _, d := range definitions() {
@@ -178,7 +178,7 @@ var ofStrait = sync.OnceValue(func() managedfields.TypeConverter {
 	return converter
 })
 
-// fieldManager returns what keeps the managed fields of objects. Subresource is that of
+// fieldManager returns the manager of the managed fields of objects. subresource is that of
 // the request.
 func (r *resource) fieldManager(subresource string) *managedfields.FieldManager {
 	converter := ofKubernetes
@@ -195,7 +195,7 @@ func (r *resource) fieldManager(subresource string) *managedfields.FieldManager 
 	return manager
 }
 
-// oneVersion converts nothing: resources have one version here.
+// oneVersion converts nothing: every resource has one version here.
 type oneVersion struct{}
 
 func (oneVersion) Convert(_, _, _ any) error { panic("there is one version") }
@@ -212,7 +212,7 @@ func (oneVersion) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return object, nil
 }
 
-// setDefaults gives a value those defaults of a schema that it lacks.
+// setDefaults sets missing values to the defaults of a schema.
 func setDefaults(value any, schema map[string]any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -242,7 +242,7 @@ func setDefaults(value any, schema map[string]any) {
 	}
 }
 
-// resource returns the one that a request is about, or nil.
+// resource returns the resource of a request, or nil.
 func (s *store) resource(q Request) *resource {
 	if i := slices.IndexFunc(builtIn, func(r *resource) bool { return r.key() == gr(q) }); i >= 0 {
 		return builtIn[i]

@@ -12,10 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Serve serves what a configuration of this package reaches over HTTPS on loopback until
-// the test ends, for programs that read a kubeconfig file. The configuration that it
-// returns has a bearer token; a client with another one is not known. Not for synctest
-// bubbles.
+// Serve publishes a configuration of this package over HTTPS on loopback until the test
+// ends, for programs that read a kubeconfig file. The returned configuration has a bearer
+// token; other tokens are rejected. Not for synctest bubbles.
 func Serve(t testing.TB, config *rest.Config) *rest.Config {
 	t.Helper()
 	const token = "known"
@@ -29,7 +28,7 @@ func Serve(t testing.TB, config *rest.Config) *rest.Config {
 		}
 		response, err := config.Transport.RoundTrip(r)
 		if err != nil {
-			panic(http.ErrAbortHandler) // the connection ends
+			panic(http.ErrAbortHandler) // closes the connection
 		}
 		defer response.Body.Close()
 		for name, values := range response.Header {
@@ -45,7 +44,7 @@ func Serve(t testing.TB, config *rest.Config) *rest.Config {
 	}
 }
 
-// flushing sends what is written at once, as a watch needs it.
+// flushing sends written data at once, as watches require.
 type flushing struct {
 	io.Writer
 	controller *http.ResponseController

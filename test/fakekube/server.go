@@ -21,12 +21,12 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// Server is an API server in memory. It may be used concurrently.
+// Server is an in-memory API server. Safe for concurrent use.
 type Server struct {
 	mu       sync.Mutex
 	store    store
-	changed  chan struct{}           // closed when a watch or a paused request has to look again
-	breaks   int                     // how often all watches were broken off
+	changed  chan struct{}           // closed to wake watches and paused requests
+	breaks   int                     // how often all watches were broken
 	down     bool                    // connections are refused
 	paused   bool                    // requests wait
 	handlers map[string]http.Handler // by path
@@ -34,10 +34,9 @@ type Server struct {
 	user     authenticationv1.UserInfo // of Config
 }
 
-// New returns a server that has the namespaces of every cluster, the definitions of
-// Strait's custom resources, and these objects. They keep the status, UID and creation
-// time that they have. Namespaces that they need are created. It panics if an object is
-// of an unknown type.
+// New returns a server with the namespaces of every cluster, the definitions of Strait's
+// custom resources, and these objects. They keep their status, UID and creation time.
+// Missing namespaces are created. It panics if an object has an unknown type.
 func New(objects ...runtime.Object) *Server {
 	s := &Server{
 		store:    newStore(),
@@ -53,7 +52,7 @@ func New(objects ...runtime.Object) *Server {
 	return s
 }
 
-// Add stores objects as New does. Objects that exist already are replaced.
+// Add stores objects like New. Existing objects are replaced.
 func (s *Server) Add(objects ...runtime.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,13 +64,13 @@ func (s *Server) Add(objects ...runtime.Object) {
 	s.wake()
 }
 
-// Config returns the configuration of a client that may do everything. Each call
-// returns another copy. The client has no request limit.
+// Config returns the configuration of a client with all permissions. Each call returns a
+// new copy. The client has no request limit.
 func (s *Server) Config() *rest.Config {
 	return s.config(func(Request) error { return nil }, s.user)
 }
 
-// Client returns a client that may do everything.
+// Client returns a client with all permissions.
 func (s *Server) Client(t testing.TB) *client.Client {
 	t.Helper()
 	c, err := client.New(s.Config())
@@ -84,11 +83,11 @@ func (s *Server) Client(t testing.TB) *client.Client {
 // Kubernetes returns a client of the resources that every cluster has.
 func (s *Server) Kubernetes() kubernetes.Interface { return kubernetes.NewForConfigOrDie(s.Config()) }
 
-// config returns a configuration whose requests are made by user, and refused where
-// allow returns an error.
+// config returns a configuration whose requests are made by user, and rejected if allow
+// returns an error.
 func (s *Server) config(allow func(Request) error, user authenticationv1.UserInfo) *rest.Config {
 	return &rest.Config{
-		Host: "http://127.0.0.1:1", // nothing listens there, in case that a client dials by itself
+		Host: "http://127.0.0.1:1", // no process listens there, in case a client connects directly
 		QPS:  -1,
 		Transport: client.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			return s.roundTrip(r, allow, user)
@@ -97,7 +96,7 @@ func (s *Server) config(allow func(Request) error, user authenticationv1.UserInf
 }
 
 // Handle answers all requests for a path, like /api/v1/namespaces/a/pods/b/log, by a
-// handler. It replaces what the server itself would answer.
+// handler. It takes precedence over the server's own response.
 func (s *Server) Handle(path string, handler http.Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +177,7 @@ func (s *Server) reach(ctx context.Context) error {
 	}
 }
 
-// wake makes watches and paused requests look again. The caller holds the lock.
+// wake wakes watches and paused requests. The caller holds the lock.
 func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})

@@ -19,20 +19,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// object is one of the server's. It is not changed once it is stored.
+// object is a stored object. It must not be modified.
 type object = unstructured.Unstructured
 
-// key is where an object is within its resource.
+// key identifies an object within its resource.
 type key struct{ namespace, name string }
 
-// store is what etcd has.
+// store is the content of etcd.
 type store struct {
 	version   uint64 // of the last change
 	compacted uint64 // changes up to this version are forgotten
 	objects   map[schema.GroupResource]map[key]*object
 	changes   []change // since compacted, by version
-	made      int      // how many objects were created
-	allocated int      // how many addresses and node ports
+	made      int      // number of created objects
+	allocated int      // number of allocated addresses and node ports
 }
 
 // change is a creation (no old), an update, or a deletion (no new).
@@ -47,7 +47,7 @@ func newStore() store {
 	return store{version: 1, objects: make(map[schema.GroupResource]map[key]*object)}
 }
 
-// clone returns a store that changes by itself.
+// clone returns an independent copy of the store.
 func (s *store) clone() store {
 	c := *s
 	c.changes = slices.Clone(s.changes)
@@ -58,7 +58,7 @@ func (s *store) clone() store {
 	return c
 }
 
-// put stores an object (nil: deletes it) in a new version.
+// put stores an object in a new version; nil deletes it.
 func (s *store) put(r *resource, at key, new *object) {
 	s.version++
 	version := strconv.FormatUint(s.version, 10)
@@ -86,7 +86,7 @@ func (s *store) get(r *resource, namespace, name string) (*object, error) {
 	return nil, apierrors.NewNotFound(r.key(), name)
 }
 
-// page is an answer to a list request.
+// page is the response to a list request.
 type page struct {
 	version   uint64
 	next      string
@@ -146,7 +146,7 @@ func compareKeys(a, b key) int {
 	return strings.Compare(a.name, b.name)
 }
 
-// asked is the version that a request names, or 0.
+// asked returns the version in a request, or 0.
 func (s *store) asked(q Request) (uint64, error) {
 	text := q.query.Get("resourceVersion")
 	if text == "" {
@@ -159,14 +159,14 @@ func (s *store) asked(q Request) (uint64, error) {
 	return version, nil
 }
 
-// tooLarge is the error of a version that is in the future.
+// tooLarge is the error for a future version.
 func tooLarge(asked, current uint64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 	return err
 }
 
-// selection returns what reports whether a request selects an object.
+// selection returns a function that reports whether a request selects an object.
 func selection(r *resource, q Request) (func(*object) bool, error) {
 	byLabel, err := labels.Parse(q.query.Get("labelSelector"))
 	if err != nil {
@@ -232,7 +232,7 @@ func pluralOf(kind schema.GroupVersionKind) string {
 	return plural.Resource
 }
 
-// namespace makes a namespace if there is none.
+// namespace creates a namespace if it does not exist.
 func (s *store) namespace(name string) {
 	r := s.resource(Request{Resource: "namespaces"})
 	if _, err := s.get(r, "", name); err != nil {
@@ -258,8 +258,7 @@ func (s *Server) InstallCRDs() {
 	s.wake()
 }
 
-// DeleteCRDs removes the definitions of Strait's custom resources, and with them all
-// objects of these.
+// DeleteCRDs removes the definitions of Strait's custom resources and all their objects.
 func (s *Server) DeleteCRDs() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watcher is the body of the answer to a watch: a place in the server's changes.
+// watcher is the response body of a watch: a position in the server's changes.
 type watcher struct {
 	server   *Server
 	ctx      context.Context
@@ -30,19 +30,19 @@ type watcher struct {
 	closed    chan struct{}
 	closeOnce sync.Once
 
-	version uint64 // of the last change that was looked at
-	breaks  int    // of the server, at the beginning
+	version uint64 // of the last change that was sent
+	breaks  int    // of the server, at the start
 	out     bytes.Buffer
 }
 
-// watch begins a watch. The caller holds the lock.
+// watch starts a watch. The caller holds the lock.
 func (s *Server) watch(r *http.Request, kind *resource, q Request) (*http.Response, error) {
 	selects, err := selection(kind, q)
 	if err != nil {
 		return nil, err
 	}
 	if q.query.Get("sendInitialEvents") != "" {
-		return nil, apierrors.NewInvalid(kind.gvk().GroupKind(), "", nil) // clients list then
+		return nil, apierrors.NewInvalid(kind.gvk().GroupKind(), "", nil) // clients fall back to a list
 	}
 	from, err := s.store.asked(q)
 	if err != nil || from > s.store.version {
@@ -53,7 +53,7 @@ func (s *Server) watch(r *http.Request, kind *resource, q Request) (*http.Respon
 	if seconds, _ := strconv.Atoi(q.query.Get("timeoutSeconds")); seconds > 0 {
 		w.expires = time.After(time.Duration(seconds) * time.Second)
 	}
-	if from == 0 { // from the objects that exist now
+	if from == 0 { // start with the objects that exist now
 		w.version = s.store.version
 		now, err := s.store.list(kind, Request{Namespace: q.Namespace})
 		if err != nil {
@@ -100,7 +100,7 @@ func (w *watcher) Close() error {
 	return nil
 }
 
-// look sends the changes since it last did, and returns what tells of the next ones.
+// look sends the new changes, and returns a channel that announces the next ones.
 func (w *watcher) look() (changed <-chan struct{}, err error) {
 	s := w.server
 	s.mu.Lock()
@@ -133,7 +133,7 @@ func (w *watcher) look() (changed <-chan struct{}, err error) {
 			w.send(watch.Modified, c.new)
 		case after:
 			w.send(watch.Added, c.new)
-		case before && c.new != nil: // it is selected no more
+		case before && c.new != nil: // it is no longer selected
 			gone := c.old.DeepCopy()
 			gone.SetResourceVersion(c.new.GetResourceVersion())
 			w.send(watch.Deleted, gone)

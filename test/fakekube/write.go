@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// begin gives a new object what an API server gives it.
+// begin sets the fields that an API server sets on a new object.
 func (s *store) begin(r *resource, o *object) {
 	s.made++
 	if o.GetName() == "" && o.GetGenerateName() != "" {
@@ -47,7 +47,7 @@ func (s *store) begin(r *resource, o *object) {
 	}
 }
 
-// allocate gives a Service an address and, where its type has such, node ports.
+// allocate assigns an address and, depending on its type, node ports to a Service.
 func (s *store) allocate(o *object) {
 	spec, _ := o.Object["spec"].(map[string]any)
 	if spec == nil {
@@ -178,7 +178,7 @@ func (s *store) apply(r *resource, q Request) (*object, error) {
 	} else if err := matches(r, old, given); err != nil {
 		return nil, err
 	}
-	// A request changes its own part alone, and manages the fields of this.
+	// A request changes only its own part, and manages the fields of that.
 	if q.Subresource == "status" {
 		part := map[string]any{"apiVersion": given.GetAPIVersion(), "kind": given.GetKind(), "metadata": map[string]any{"name": q.Name}}
 		if status, has := given.Object["status"]; has {
@@ -205,7 +205,7 @@ func (s *store) apply(r *resource, q Request) (*object, error) {
 	return s.update(r, q, old, merged.(*object), true)
 }
 
-// create stores a new object. Managed says that its managed fields are right.
+// create stores a new object. managed means that its managed fields are already set.
 func (s *store) create(r *resource, q Request, o *object, managed bool) (*object, error) {
 	if o.GetNamespace() == "" && r.namespaced {
 		o.SetNamespace(q.Namespace)
@@ -248,7 +248,7 @@ func (s *store) create(r *resource, q Request, o *object, managed bool) (*object
 	return o, nil
 }
 
-// matches is a conflict if an object is given in another version, or another one is.
+// matches returns a conflict if the given version or UID differs from the stored one.
 func matches(r *resource, old, given *object) error {
 	if uid := given.GetUID(); uid != "" && uid != old.GetUID() {
 		return conflict(r, old.GetName(), fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, old.GetUID()))
@@ -263,7 +263,7 @@ func conflict(r *resource, name, why string) error {
 	return apierrors.NewConflict(r.key(), name, errors.New(why))
 }
 
-// update replaces that part of an object which the request is about.
+// update replaces the part of an object that the request concerns.
 func (s *store) update(r *resource, q Request, old, given *object, managed bool) (*object, error) {
 	if given.GetName() != q.Name {
 		return nil, apierrors.NewBadRequest("the name of the object does not match the name on the URL")
@@ -320,7 +320,7 @@ func setOrDelete(fields map[string]any, name string, value any) {
 	fields[name] = value
 }
 
-// specification is an object without metadata and status.
+// specification returns an object without metadata and status.
 func specification(o *object) map[string]any {
 	fields := maps.Clone(o.Object)
 	for _, other := range []string{"metadata", "status", "apiVersion", "kind"} {
@@ -329,7 +329,7 @@ func specification(o *object) map[string]any {
 	return fields
 }
 
-// withoutTimes is an object without the times of its managed fields.
+// withoutTimes returns an object without the times of its managed fields.
 func withoutTimes(o *object) map[string]any {
 	c := o.DeepCopy()
 	entries := c.GetManagedFields()
@@ -340,7 +340,7 @@ func withoutTimes(o *object) map[string]any {
 	return c.Object
 }
 
-// delete removes an object, or says that it is to be removed if it has finalizers.
+// delete removes an object, or marks it for deletion if it has finalizers.
 func (s *store) delete(r *resource, q Request) error {
 	old, err := s.get(r, q.Namespace, q.Name)
 	if err != nil {
@@ -374,7 +374,7 @@ func (s *store) delete(r *resource, q Request) error {
 	return nil
 }
 
-// remove removes an object; of a namespace all that is in it, first.
+// remove removes an object; for a namespace first all objects in it.
 func (s *store) remove(r *resource, at key) {
 	if r.kind == "Namespace" {
 		for _, other := range builtIn {
@@ -388,7 +388,7 @@ func (s *store) remove(r *resource, at key) {
 	s.put(r, at, nil)
 }
 
-// deleteCollection deletes what a request selects.
+// deleteCollection deletes the selected objects.
 func (s *store) deleteCollection(r *resource, q Request) error {
 	selected, err := s.list(r, q)
 	if err != nil {

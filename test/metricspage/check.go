@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
-// Metric is one metric as the page has it.
+// Metric is one metric on the page.
 type Metric struct {
 	Name, Type string
 	Labels     []string // sorted
@@ -29,7 +29,7 @@ var (
 	label  = regexp.MustCompile(`([a-z_]+)="`)
 )
 
-// Page is docs/reference/metrics.md.
+// Page returns the content of docs/reference/metrics.md.
 func Page(t testing.TB) string {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
@@ -40,8 +40,8 @@ func Page(t testing.TB) string {
 	return string(text)
 }
 
-// Documented are the metrics in a section of the page, or in all of it if the heading is
-// empty.
+// Documented returns the metrics in a section of the page, or in all of it if the heading
+// is empty.
 func Documented(t testing.TB, heading string) (all []Metric) {
 	t.Helper()
 	inside := heading == ""
@@ -64,16 +64,16 @@ func Documented(t testing.TB, heading string) (all []Metric) {
 	return all
 }
 
-// Text is what a program serves that has these metrics.
+// Text returns the output of a program with these metrics.
 func Text(of prometheus.Gatherer) string {
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(of, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return w.Body.String()
 }
 
-// Check compares a section of the page with what a program serves: names, types and
-// labels. Absent are metrics that the program does not have in this test. It also asks
-// Prometheus' own linter what it thinks of the names.
+// Check compares a section of the page with the metrics of a program: names, types and
+// labels. absent are metrics that the program does not have in this test. It also runs
+// Prometheus' linter on the names.
 func Check(t testing.TB, heading, served string, absent ...string) {
 	t.Helper()
 	types, labels := map[string]string{}, map[string]map[string]bool{}

@@ -1,2 +1,2 @@
-// Package metricspage holds docs/reference/metrics.md to what programs serve.
+// Package metricspage compares docs/reference/metrics.md with the metrics of programs.
 package metricspage

@@ -1,5 +1,5 @@
-// Package netns gives tests network namespaces of the real kernel, each of which is
-// gone when its test is.
+// Package netns provides tests with kernel network namespaces, which are removed when the
+// test ends.
 package netns
 
 import (
@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace is a network namespace. It may be used concurrently.
+// Namespace is a network namespace. Safe for concurrent use.
 type Namespace struct{ fd int }
 
-// tools are what tests run inside, and the Debian packages that have them.
+// tools are the required programs, and their Debian packages.
 var tools = []struct{ name, pkg string }{
 	{"ip", "iproute2"}, {"nft", "nftables"}, {"ping", "iputils-ping"},
 }
 
-// New makes a namespace, or skips the test and says why.
+// New creates a namespace, or skips the test with the reason.
 func New(t testing.TB) *Namespace {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -35,7 +35,7 @@ func New(t testing.TB) *Namespace {
 	}
 	fd, err := unshare()
 	if err != nil {
-		t.Skipf("left out: no network namespace can be made (%v); give the container CAP_SYS_ADMIN and CAP_NET_ADMIN", err)
+		t.Skipf("left out: network namespaces cannot be created (%v); give the container CAP_SYS_ADMIN and CAP_NET_ADMIN", err)
 	}
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	n := &Namespace{fd}
@@ -43,7 +43,7 @@ func New(t testing.TB) *Namespace {
 	return n
 }
 
-// unshare makes a namespace on a thread that ends with it.
+// unshare creates a namespace on a thread that ends afterwards.
 func unshare() (fd int, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -57,8 +57,8 @@ func unshare() (fd int, err error) {
 	return fd, err
 }
 
-// In runs f on a thread inside the namespace. Sockets and processes that f makes
-// belong there for good; goroutines that f starts run outside.
+// In runs f on a thread inside the namespace. Sockets and processes that f creates stay
+// there; goroutines that f starts run outside.
 func (n *Namespace) In(f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -72,34 +72,34 @@ func (n *Namespace) In(f func() error) error {
 	return <-done
 }
 
-// Here is what puts the other end of a cable into the namespace, in a line of `ip`.
+// Here returns the `ip` arguments that put the other end of a link into the namespace.
 func (n *Namespace) Here() string { return fmt.Sprintf("netns /proc/%d/fd/%d", os.Getpid(), n.fd) }
 
-// IP runs one `ip` command for each line of script, all of which have to succeed.
+// IP runs one `ip` command per line of script. All must succeed.
 func (n *Namespace) IP(t testing.TB, script string) {
 	t.Helper()
 	n.feed(t, script, "ip", "-batch", "-")
 }
 
-// NFT runs a script of nft, which has to succeed.
+// NFT runs a script of nft, which must succeed.
 func (n *Namespace) NFT(t testing.TB, script string) {
 	t.Helper()
 	n.feed(t, script, "nft", "-f", "-")
 }
 
-// Run runs a command that has to succeed, and returns what it printed.
+// Run runs a command, which must succeed, and returns its output.
 func (n *Namespace) Run(t testing.TB, command string, args ...string) string {
 	t.Helper()
 	return n.feed(t, "", command, args...)
 }
 
-// Try runs a command, and returns what it printed.
+// Try runs a command and returns its output.
 func (n *Namespace) Try(command string, args ...string) (string, error) {
 	return n.run("", exec.Command(command, args...))
 }
 
-// Start runs a command while the test goes on. The function waits for its end and
-// returns what it printed.
+// Start runs a command in the background. The returned function waits for its end and
+// returns its output.
 func (n *Namespace) Start(t testing.TB, command string, args ...string) func() string {
 	t.Helper()
 	var out bytes.Buffer
@@ -109,7 +109,7 @@ func (n *Namespace) Start(t testing.TB, command string, args ...string) func() s
 		t.Fatal(err)
 	}
 	return func() string {
-		_ = cmd.Wait() // what it printed tells
+		_ = cmd.Wait() // the output contains the error
 		return out.String()
 	}
 }
