@@ -19,18 +19,18 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-// Namespaces of the API, as the installation has them.
+// Namespaces of the API, as in an installation.
 const (
 	systemNamespace  = "strait-system"
 	gatewayNamespace = "strait-gateways"
 )
 
-// cluster is one of the two.
+// cluster is one of the two clusters.
 type cluster struct {
 	*kube.Cluster
 	name   string
 	admin  *client.Client
-	dir    string // of files
+	dir    string // directory of the cluster's files
 	nodes  [2]*box
 	pods   [2]*netns.Namespace                               // 10.0.1.5 on the first node, 10.0.2.5 on the second
 	access struct{ admin, controller, gateway, node string } // kubeconfig files
@@ -40,20 +40,20 @@ type cluster struct {
 	gateways   map[string]*gatewayPod
 }
 
-// podAddresses are those of the pods of each cluster.
+// podAddresses are the addresses of the pods of each cluster.
 var podAddresses, podAddresses6 = []string{"10.0.1.5", "10.0.2.5"}, []string{"fd00:10:0:1::5", "fd00:10:0:2::5"}
 
-// pair is two clusters whose nodes reach each other.
+// pair is two clusters whose nodes can reach each other.
 type pair struct {
 	*wan
 	a, b *cluster
 }
 
-// newPair starts two clusters, each with a controller and a helper on each node, and
-// without a ClusterNetwork or a Peering.
+// newPair starts two clusters, each with a controller and a node helper per node, without a
+// ClusterNetwork or a Peering.
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	beside(t)
+	parallelUnlessTimed(t)
 	p := &pair{wan: newWAN(t)}
 	p.a = p.cluster(t, "a", "192.0.2")
 	p.b = p.cluster(t, "b", "198.51.100")
@@ -87,7 +87,7 @@ func (p *pair) cluster(t *testing.T, name, net string) *cluster {
 	return c
 }
 
-// grant makes the service accounts with the rights of package rbac and no others.
+// grant creates the service accounts with exactly the permissions of package rbac.
 func (c *cluster) grant(t *testing.T) {
 	t.Helper()
 	c.access.admin = program.Kubeconfig(t, c.dir, "admin", c.Admin())
@@ -106,7 +106,7 @@ func (c *cluster) grant(t *testing.T) {
 	}
 }
 
-// createNode does what a kubelet does to be known.
+// createNode creates the Node object as a kubelet does.
 func (c *cluster) createNode(t *testing.T, i int) {
 	t.Helper()
 	cidr, cidr6 := c.nodes[i].podNet+".0/24", podNet6(c.nodes[i].podNet)+"::/64"

@@ -1,6 +1,6 @@
-// Package clusters joins two clusters for real, but for the kubelets: real API servers,
-// `strait controller`, gateways without any privilege in network namespaces of their own,
-// `strait node` with CAP_NET_ADMIN in the namespaces of nodes, pods that ping. What
-// kubelets, the CNI and kube-proxy would do, kubelet_test.go and wiring_test.go do. Both
-// clusters use the same range for their pods.
+// Package clusters connects two clusters, with everything real except the kubelets: API
+// servers, `strait controller`, unprivileged gateways in separate network namespaces,
+// `strait node` with CAP_NET_ADMIN in the namespaces of nodes, and pods that ping.
+// kubelet_test.go and wiring_test.go replace kubelets, the CNI and kube-proxy. Both
+// clusters use the same pod CIDR.
 package clusters

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestPodsOfTwoClustersOfTheSameRangeReachEachOtherByPlainObjects(t *testing.T) {
+func TestPodsWithOverlappingCIDRsReachEachOtherWithPlainObjects(t *testing.T) {
 	p := newPair(t)
 	b, a := p.join(t)
 	pingAll(t, p.a, p.b, b)
@@ -25,18 +25,18 @@ func TestPodsOfTwoClustersOfTheSameRangeReachEachOtherByPlainObjects(t *testing.
 		}
 	}
 
-	t.Run("what is deleted by hand comes back", func(t *testing.T) { p.repairs(t) })
+	t.Run("deleted configuration is repaired", func(t *testing.T) { p.repairs(t) })
 	t.Run("a gateway moves", func(t *testing.T) { p.moves(t) })
 }
 
 var ourLink = regexp.MustCompile(`strait-[0-9a-f]{8}`)
 
-// repairs deletes by hand what the helper of a node set up: it is back, within 2 s.
+// repairs deletes the configuration of a node helper: it is repaired within 2 s.
 func (p *pair) repairs(t *testing.T) {
 	node, to := p.a.nodes[1], seen(t, p.a.peering(t, "b"), podAddresses[1])
 	link := ourLink.FindString(node.Run(t, "ip", "-o", "link"))
 	if link == "" {
-		t.Fatalf("no link of ours:\n%s", node.Run(t, "ip", "-o", "link"))
+		t.Fatalf("no link of Strait:\n%s", node.Run(t, "ip", "-o", "link"))
 	}
 	for what, command := range map[string][]string{
 		"the link":   {"ip", "link", "del", link},
@@ -47,7 +47,7 @@ func (p *pair) repairs(t *testing.T) {
 	} {
 		traffic := ping(t, p.a.pods[1], to)
 		node.Run(t, command[0], command[1:]...)
-		took := within(t, 2*time.Second, what+" is back", func() error {
+		took := within(t, 2*time.Second, what+" is repaired", func() error {
 			out, err := p.a.pods[1].Try("ping", "-n", "-c", "1", "-W", "0.2", to)
 			if err != nil {
 				return fmt.Errorf("%s", out)
@@ -68,8 +68,8 @@ func (p *pair) repairs(t *testing.T) {
 	}
 }
 
-// moves gives a gateway's pod another address, as a new pod has it: traffic is back
-// within 3 s after the pod runs.
+// moves gives a gateway's pod another address, like a new pod: traffic resumes within 3 s
+// after the pod has started.
 func (p *pair) moves(t *testing.T) {
 	to := seen(t, p.a.peering(t, "b"), podAddresses[1])
 	p.a.gateways["b-0"].remove(t)
@@ -85,10 +85,10 @@ func (p *pair) moves(t *testing.T) {
 			return nil
 		})
 	}
-	t.Logf("traffic is back %v after the pod started elsewhere", time.Since(begun).Round(10*time.Millisecond))
-	within(t, 30*time.Second, "the Peering says so", func() error {
+	t.Logf("traffic resumed %v after the pod started with another address", time.Since(begun).Round(10*time.Millisecond))
+	within(t, 30*time.Second, "the Peering reports it", func() error {
 		b := p.a.peering(t, "b")
-		if err := isTrue(b.Status.Conditions, "Ready"); err != nil {
+		if err := conditionTrue(b.Status.Conditions, "Ready"); err != nil {
 			return err
 		}
 		if g := b.Status.Gateways[0]; g.Node != nodeName(1) || len(g.PodAddresses) != 1 || g.PodAddresses[0] != "10.0.2.10" {
@@ -98,7 +98,7 @@ func (p *pair) moves(t *testing.T) {
 	})
 }
 
-// A Peering that is deleted takes its routes with it, whatever the other cluster does.
+// Deleting a Peering removes its routes, whatever the other cluster does.
 func TestF16_ADeletedPeeringLeavesNothing(t *testing.T) {
 	p := newPair(t)
 	b, _ := p.join(t)

@@ -23,8 +23,8 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-// gatewayPod is a gateway as a kubelet would run it from the StatefulSet of its Peering:
-// its arguments and environment, its mounts, its readiness.
+// gatewayPod runs a gateway from the StatefulSet of its Peering like a kubelet: its
+// arguments and environment, its mounts, its readiness.
 type gatewayPod struct {
 	*netns.Namespace
 	*program.Program
@@ -33,18 +33,18 @@ type gatewayPod struct {
 	node    int
 	address string
 	set     *appsv1.StatefulSet
-	mounts  map[string]string // folders by where the container has them
+	mounts  map[string]string // directories by their path in the container
 	sync    context.CancelFunc
 	synced  chan struct{}
 }
 
-// runGateway runs the pod of a gateway on a node, with the address host in its range, and
-// waits for nothing but the StatefulSet.
+// runGateway runs the pod of a gateway on a node, with the address host in the node's CIDR.
+// It waits only for the StatefulSet.
 func (c *cluster) runGateway(t *testing.T, name string, node int, host string) *gatewayPod {
 	t.Helper()
 	peering := name[:strings.LastIndex(name, "-")]
 	g := &gatewayPod{c: c, name: name, node: node, address: c.nodes[node].podNet + "." + host, mounts: map[string]string{}}
-	within(t, 20*time.Second, "the controller made StatefulSet "+peering, func() (err error) {
+	within(t, 20*time.Second, "the controller created StatefulSet "+peering, func() (err error) {
 		g.set, err = c.admin.StatefulSets(gatewayNamespace).Get(t.Context(), peering, metav1.GetOptions{})
 		return err
 	})
@@ -61,22 +61,22 @@ func (c *cluster) runGateway(t *testing.T, name string, node int, host string) *
 	return g
 }
 
-// container is that of the gateway.
+// container returns the gateway's container.
 func (g *gatewayPod) container() *corev1.Container { return &g.set.Spec.Template.Spec.Containers[0] }
 
-// mount makes a folder for each mount.
+// mount creates a directory for each mount.
 func (g *gatewayPod) mount(t *testing.T) {
 	t.Helper()
 	for i, m := range g.container().VolumeMounts {
 		dir := filepath.Join(g.c.dir, g.name, fmt.Sprint(i))
 		must(t, os.MkdirAll(dir, 0o755))
-		must(t, os.Chmod(dir, 0o777)) // as of an emptyDir
+		must(t, os.Chmod(dir, 0o777)) // like an emptyDir
 		g.mounts[m.MountPath] = dir
 	}
 	must(t, g.syncSecrets(t.Context()))
 }
 
-// syncSecrets writes the Secrets of the pod's volumes to its mounts, as they are now.
+// syncSecrets writes the current Secrets of the pod's volumes to its mounts.
 func (g *gatewayPod) syncSecrets(ctx context.Context) error {
 	for _, m := range g.container().VolumeMounts {
 		for _, v := range g.set.Spec.Template.Spec.Volumes {
@@ -90,7 +90,7 @@ func (g *gatewayPod) syncSecrets(ctx context.Context) error {
 				}
 			}
 			if len(secrets) == 0 {
-				continue // an emptyDir is the gateway's own
+				continue // an emptyDir belongs to the gateway
 			}
 			if err := removeBut(g.mounts[m.MountPath], wanted); err != nil {
 				return err
@@ -100,7 +100,7 @@ func (g *gatewayPod) syncSecrets(ctx context.Context) error {
 	return nil
 }
 
-// secretsOf are the Secrets of a volume.
+// secretsOf returns the Secrets of a volume.
 func secretsOf(v corev1.Volume) (all []corev1.SecretProjection) {
 	if v.Secret != nil {
 		all = append(all, corev1.SecretProjection{
@@ -117,7 +117,7 @@ func secretsOf(v corev1.Volume) (all []corev1.SecretProjection) {
 	return all
 }
 
-// syncSecret writes one Secret, and notes which files are its.
+// syncSecret writes one Secret, and records its files in wanted.
 func (g *gatewayPod) syncSecret(ctx context.Context, dir string, s corev1.SecretProjection, wanted map[string]bool) error {
 	secret, err := g.c.admin.Secrets(gatewayNamespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && s.Optional != nil && *s.Optional {
@@ -153,7 +153,7 @@ func (g *gatewayPod) syncSecret(ctx context.Context, dir string, s corev1.Secret
 	return nil
 }
 
-// removeBut removes what is in a folder and not wanted there.
+// removeBut removes the files in a directory that are not wanted.
 func removeBut(dir string, wanted map[string]bool) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -164,7 +164,7 @@ func removeBut(dir string, wanted map[string]bool) error {
 	return err
 }
 
-// replaceFile puts a file in the place of another, whole.
+// replaceFile replaces a file atomically.
 func replaceFile(file string, value []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
@@ -175,21 +175,21 @@ func replaceFile(file string, value []byte) error {
 	return os.Rename(file+".new", file)
 }
 
-// createPod makes the pod's object.
+// createPod creates the Pod object.
 func (g *gatewayPod) createPod(t *testing.T) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: g.set.Spec.Template.ObjectMeta, Spec: *g.set.Spec.Template.Spec.DeepCopy()}
 	pod.Name, pod.Spec.NodeName = g.name, nodeName(g.node)
 	pod.Labels["statefulset.kubernetes.io/pod-name"] = g.name
 	automount := false
-	pod.Spec.AutomountServiceAccountToken = &automount // there is no controller to make tokens
+	pod.Spec.AutomountServiceAccountToken = &automount // no controller creates tokens here
 	_, err := g.c.admin.Pods(gatewayNamespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	must(t, err)
-	must(t, g.tell(t.Context(), false))
+	must(t, g.writeStatus(t.Context(), false))
 }
 
-// tell writes the pod's status.
-func (g *gatewayPod) tell(ctx context.Context, ready bool) error {
+// writeStatus writes the pod's status.
+func (g *gatewayPod) writeStatus(ctx context.Context, ready bool) error {
 	pod, err := g.c.admin.Pods(gatewayNamespace).Get(ctx, g.name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (g *gatewayPod) tell(ctx context.Context, ready bool) error {
 	return err
 }
 
-// startContainer starts the gateway as its container says.
+// startContainer starts the gateway as specified by its container.
 func (g *gatewayPod) startContainer(t *testing.T) {
 	t.Helper()
 	values := map[string]string{"POD_NAME": g.name, "POD_IPS": g.address, "NODE_NAME": nodeName(g.node)}
@@ -230,8 +230,8 @@ func (g *gatewayPod) startContainer(t *testing.T) {
 	g.Program = program.Start(t, g.c.name+"/"+g.name, g.Namespace, program.Unprivileged, env, args...)
 }
 
-// hostPath is an argument with the folders of mounts in place of where the container has
-// them: the longest that fits.
+// hostPath replaces the container's mount path in an argument by the directory of the
+// mount: the longest match.
 func (g *gatewayPod) hostPath(arg string) string {
 	longest := ""
 	for inside := range g.mounts {
@@ -245,13 +245,13 @@ func (g *gatewayPod) hostPath(arg string) string {
 	return strings.Replace(arg, longest, g.mounts[longest], 1)
 }
 
-// keep does a kubelet's part until ctx ends. What fails is tried again.
+// keep does the kubelet's work until ctx ends. Failures are retried.
 func (g *gatewayPod) keep(ctx context.Context) {
 	defer close(g.synced)
 	ready := false
 	for ctx.Err() == nil {
 		_ = g.syncSecrets(ctx)
-		if is := g.ready(); is != ready && g.tell(ctx, is) == nil {
+		if is := g.ready(); is != ready && g.writeStatus(ctx, is) == nil {
 			ready = is
 		}
 		select {
@@ -261,13 +261,13 @@ func (g *gatewayPod) keep(ctx context.Context) {
 	}
 }
 
-// ready asks the gateway.
+// ready queries the gateway's readiness.
 func (g *gatewayPod) ready() bool {
 	_, status, err := g.get("/readyz")
 	return err == nil && status == http.StatusOK
 }
 
-// get asks the gateway over HTTP.
+// get sends an HTTP request to the gateway.
 func (g *gatewayPod) get(path string) (body string, status int, err error) {
 	ask := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(_ context.Context, network, address string) (conn net.Conn, err error) {
@@ -283,7 +283,7 @@ func (g *gatewayPod) get(path string) (body string, status int, err error) {
 	return string(text), answer.StatusCode, err
 }
 
-// remove ends the pod as a node does that goes away: at once, with its object.
+// remove removes the pod as when its node disappears: at once, with its object.
 func (g *gatewayPod) remove(t *testing.T) {
 	t.Helper()
 	g.sync()

@@ -11,8 +11,8 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-// workDir holds what processes read and write. It is open to every user because the
-// gateways are nobody.
+// workDir holds the files of processes. Every user can access it because the gateways run
+// as user nobody.
 var workDir string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Both API servers are gone while pods talk, in the measured tier for minutes; gateways and helpers end and
-// start again meanwhile, on what they kept. Nothing but the restart of a gateway is
-// noticed, and that for as long as it takes to start.
+// Both API servers are unavailable while pods communicate, in the measured tier for
+// minutes; meanwhile gateways and node helpers are restarted, from their caches. Only the
+// restart of a gateway interrupts traffic, for as long as it takes to start.
 func TestF3_F5_TrafficGoesOnWhileTheAPIServersAreAway(t *testing.T) {
 	p := newPair(t)
 	b, a := p.join(t)
@@ -26,31 +26,31 @@ func TestF3_F5_TrafficGoesOnWhileTheAPIServersAreAway(t *testing.T) {
 	p.b.startHelper(t, 0)
 	p.a.controller.Kill()
 	p.a.startController(t)
-	time.Sleep(harm)
+	time.Sleep(watchTime)
 	if longest, lost := quiet.outage(t); lost > 0 {
-		t.Errorf("%d packets were lost while helpers and a controller started again, at a stretch for %v", lost, longest)
+		t.Errorf("%d packets were lost while helpers and a controller restarted, without replies for %v", lost, longest)
 	}
 
 	g := p.a.gateways["b-0"]
 	g.Kill()
 	g.startContainer(t)
-	took := within(t, 5*time.Second, "traffic is back after the gateway started again", func() error {
+	took := within(t, 5*time.Second, "traffic resumes after the gateway was restarted", func() error {
 		out, err := p.b.pods[0].Try("ping", "-n", "-c", "1", "-W", "1", back)
 		if err != nil {
 			return fmt.Errorf("%s", out)
 		}
 		return nil
 	})
-	t.Logf("traffic is back %v after a gateway was killed and started again without an API server", took.Round(10*time.Millisecond))
+	t.Logf("traffic resumed %v after a gateway was killed and restarted without an API server", took.Round(10*time.Millisecond))
 
 	rest := ping(t, p.b.pods[0], back)
-	time.Sleep(away - time.Since(gone)) // what is tested is that time passes
+	time.Sleep(away - time.Since(gone)) // the test requires that time passes
 	p.a.StartServer(t)
 	p.b.StartServer(t)
 	p.a.ready(t, "b")
 	p.b.ready(t, "a")
 	if longest, lost := rest.outage(t); lost > 0 {
-		t.Errorf("%d packets were lost while the API servers were away and came back, at a stretch for %v", lost, longest)
+		t.Errorf("%d packets were lost while the API servers were unavailable and returned, without replies for %v", lost, longest)
 	}
-	t.Logf("the API servers were away for %v", time.Since(gone).Round(time.Second))
+	t.Logf("the API servers were unavailable for %v", time.Since(gone).Round(time.Second))
 }

@@ -16,11 +16,11 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// private are the ranges within which a remote cluster may announce its own.
+// private are the CIDRs that a remote cluster may announce.
 var private = []v1alpha1.CIDR{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"}
 
-// network makes the cluster known under its name, which is nicer to read than an ID. Pods
-// have IPv4, and IPv6 where that is wished for.
+// network creates the ClusterNetwork with the cluster's name as its ID, which is easier to
+// read. Pods have IPv4, and with dual IPv6 too.
 func (c *cluster) network(t *testing.T, dual ...bool) {
 	t.Helper()
 	spec := v1alpha1.ClusterNetworkSpec{
@@ -35,20 +35,20 @@ func (c *cluster) network(t *testing.T, dual ...bool) {
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Spec: spec,
 	}, "admin")
 	must(t, err)
-	within(t, 20*time.Second, "cluster "+c.name+" is known", func() error {
+	within(t, 20*time.Second, "cluster "+c.name+" has an ID", func() error {
 		n, err := c.admin.ClusterNetworks().Get(t.Context(), v1alpha1.ClusterNetworkName, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		return isTrue(n.Status.Conditions, v1alpha1.ConditionReady)
+		return conditionTrue(n.Status.Conditions, v1alpha1.ConditionReady)
 	})
 }
 
-// isTrue says why a condition is not.
-func isTrue(all []metav1.Condition, which string) error {
+// conditionTrue returns an error if a condition is not true.
+func conditionTrue(all []metav1.Condition, which string) error {
 	c := meta.FindStatusCondition(all, which)
 	if c == nil {
-		return fmt.Errorf("there is no condition %s", which)
+		return fmt.Errorf("no condition %s", which)
 	}
 	if c.Status != metav1.ConditionTrue {
 		return fmt.Errorf("%s is %s: %s: %s", which, c.Status, c.Reason, c.Message)
@@ -56,7 +56,7 @@ func isTrue(all []metav1.Condition, which string) error {
 	return nil
 }
 
-// peer makes or changes a Peering by plain objects.
+// peer creates or updates a Peering object.
 func (c *cluster) peer(t *testing.T, p *v1alpha1.Peering) {
 	t.Helper()
 	_, err := c.admin.Peerings().Apply(t.Context(), p, "admin")
@@ -70,18 +70,18 @@ func (c *cluster) peering(t *testing.T, name string) *v1alpha1.Peering {
 	return p
 }
 
-// ready waits until a Peering is, and returns it.
+// ready waits until a Peering is ready, and returns it.
 func (c *cluster) ready(t *testing.T, name string) (p *v1alpha1.Peering) {
 	t.Helper()
 	took := within(t, time.Minute, fmt.Sprintf("Peering %s of cluster %s is ready", name, c.name), func() error {
 		p = c.peering(t, name)
-		return isTrue(p.Status.Conditions, v1alpha1.ConditionReady)
+		return conditionTrue(p.Status.Conditions, v1alpha1.ConditionReady)
 	})
 	t.Logf("Peering %s of cluster %s is ready after %v", name, c.name, took.Round(10*time.Millisecond))
 	return p
 }
 
-// known waits until a gateway has a key, and one that is called has endpoints.
+// known waits until a gateway has a key and, if called, endpoints.
 func (c *cluster) known(t *testing.T, peering, gateway string, called bool) (g v1alpha1.GatewayStatus) {
 	t.Helper()
 	within(t, 30*time.Second, fmt.Sprintf("gateway %s of cluster %s is known", gateway, c.name), func() error {
@@ -95,14 +95,14 @@ func (c *cluster) known(t *testing.T, peering, gateway string, called bool) (g v
 	return g
 }
 
-// serveNodePort does kube-proxy's part for a gateway's Service, on the node of its pod.
+// serveNodePort does kube-proxy's work for a gateway's Service, on the node of its pod.
 func (g *gatewayPod) serveNodePort(t *testing.T) {
 	t.Helper()
 	var service *corev1.Service
 	within(t, 20*time.Second, "Service "+g.name+" has a port", func() (err error) {
 		service, err = g.c.admin.Services(gatewayNamespace).Get(t.Context(), g.name, metav1.GetOptions{})
 		if err == nil && (len(service.Spec.Ports) == 0 || service.Spec.Ports[0].NodePort == 0) {
-			err = errors.New("it has none")
+			err = errors.New("the Service has no port")
 		}
 		return err
 	})
@@ -111,8 +111,8 @@ func (g *gatewayPod) serveNodePort(t *testing.T) {
 	}
 }
 
-// join peers both clusters by plain objects: b calls a, which is called at a NodePort. It
-// returns the Peerings once they are ready.
+// join peers both clusters with plain objects: b connects to a's NodePort. It returns the
+// Peerings once they are ready.
 func (p *pair) join(t *testing.T) (b, a *v1alpha1.Peering) {
 	t.Helper()
 	p.a.network(t, true)
@@ -137,7 +137,7 @@ func (p *pair) join(t *testing.T) (b, a *v1alpha1.Peering) {
 	return p.a.ready(t, "b"), p.b.ready(t, "a")
 }
 
-// seen is how a cluster sees an address of the other one.
+// seen returns the address to which a cluster maps an address of the other one.
 func seen(t *testing.T, p *v1alpha1.Peering, address string) string {
 	t.Helper()
 	a := netip.MustParseAddr(address)
@@ -146,11 +146,11 @@ func seen(t *testing.T, p *v1alpha1.Peering, address string) string {
 			return moved(a, netip.MustParsePrefix(string(prefix.SeenAs))).String()
 		}
 	}
-	t.Fatalf("%s is not seen through Peering %s: %+v", address, p.Name, p.Status.Prefixes)
+	t.Fatalf("%s is not mapped by Peering %s: %+v", address, p.Name, p.Status.Prefixes)
 	return ""
 }
 
-// moved is the address with the same host bits in another range, of whole bytes.
+// moved returns the address with the same host bits in another prefix, of whole bytes.
 func moved(a netip.Addr, to netip.Prefix) netip.Addr {
 	bytes := a.AsSlice()
 	copy(bytes[:to.Bits()/8], to.Addr().AsSlice())

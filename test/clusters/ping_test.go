@@ -31,7 +31,7 @@ func pingAll(t *testing.T, from, to *cluster, p *v1alpha1.Peering) {
 	}
 }
 
-// both is the addresses of pods in the families that a Peering has.
+// both returns the addresses of pods in the families of a Peering.
 func both(p *v1alpha1.Peering) []string {
 	if slices.ContainsFunc(p.Status.Prefixes, func(s v1alpha1.SeenPrefix) bool { return s.CIDR == "fd00:10::/48" }) {
 		return slices.Concat(podAddresses, podAddresses6)
@@ -39,7 +39,7 @@ func both(p *v1alpha1.Peering) []string {
 	return podAddresses
 }
 
-// stream is a ping that goes on while something happens.
+// stream is a ping that runs in the background.
 type stream struct {
 	cmd *exec.Cmd
 	out bytes.Buffer
@@ -47,7 +47,7 @@ type stream struct {
 
 const streamInterval = 20 * time.Millisecond
 
-// ping begins a stream to an address that answers already.
+// ping starts a stream to an address that already answers.
 func ping(t *testing.T, from *netns.Namespace, to string) *stream {
 	t.Helper()
 	within(t, 20*time.Second, "ping to "+to, func() error {
@@ -62,27 +62,27 @@ func ping(t *testing.T, from *netns.Namespace, to string) *stream {
 	must(t, from.In(s.cmd.Start))
 	t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {
-			_ = s.cmd.Process.Kill() // it may have ended by itself
+			_ = s.cmd.Process.Kill() // it may have ended already
 			_ = s.cmd.Wait()
 		}
 	})
 	return s
 }
 
-// outage ends the stream, and says for how long there was no answer at a stretch, and how
-// many were missing in all.
+// outage ends the stream, and returns the longest time without replies and the number of
+// missing replies.
 func (s *stream) outage(t *testing.T) (longest time.Duration, lost int) {
 	t.Helper()
-	time.Sleep(25 * streamInterval) // what was repaired in milliseconds has to show in some answers
+	time.Sleep(25 * streamInterval) // recovery within milliseconds must be visible in some replies
 	must(t, s.cmd.Process.Signal(os.Interrupt))
-	_ = s.cmd.Wait() // what it printed tells
+	_ = s.cmd.Wait() // the output contains the error
 	return outage(t, s.out.String())
 }
 
 var sequence = regexp.MustCompile(`icmp_seq=(\d+) ttl`)
 
-// outage reads it from what ping printed. An answer that is overtaken is not lost: each
-// link has a way of its own.
+// outage computes the result from the output of ping. A reordered reply is not lost: each
+// link has its own path.
 func outage(t *testing.T, printed string) (longest time.Duration, lost int) {
 	t.Helper()
 	var answered []int
@@ -92,7 +92,7 @@ func outage(t *testing.T, printed string) (longest time.Duration, lost int) {
 		answered = append(answered, n)
 	}
 	if len(answered) == 0 {
-		t.Fatalf("no answer at all:\n%s", printed)
+		t.Fatalf("no reply:\n%s", printed)
 	}
 	slices.Sort(answered)
 	last := 0
@@ -100,7 +100,7 @@ func outage(t *testing.T, printed string) (longest time.Duration, lost int) {
 		if missing := n - last - 1; missing > 0 {
 			lost += missing
 			longest = max(longest, time.Duration(missing)*streamInterval)
-			t.Logf("no answer to %d to %d of %d", last+1, n-1, answered[len(answered)-1])
+			t.Logf("no reply to %d to %d of %d", last+1, n-1, answered[len(answered)-1])
 		}
 		last = n
 	}

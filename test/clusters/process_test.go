@@ -13,7 +13,7 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-// operator runs one of the operator's commands, which has to end with a status.
+// operator runs an operator command, which must end with the given status.
 func operator(t *testing.T, status int, args ...string) string {
 	t.Helper()
 	out, is := operate(t, args...)
@@ -23,8 +23,8 @@ func operator(t *testing.T, status int, args ...string) string {
 	return out
 }
 
-// operate runs one of the operator's commands and returns what it printed, and its status.
-// It is for any goroutine.
+// operate runs an operator command and returns its output and status. Safe for concurrent
+// use.
 func operate(t *testing.T, args ...string) (string, int) {
 	binary, err := program.Binary()
 	if err != nil {
@@ -43,7 +43,7 @@ func operate(t *testing.T, args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// unprivilegedProcess checks what the kernel lets a process do.
+// unprivilegedProcess checks the privileges of a process.
 func unprivilegedProcess(t *testing.T, p *program.Program, capabilities string) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))

@@ -8,17 +8,18 @@ import (
 )
 
 const (
-	// away is how long the API servers are gone: longer than any retry waits, leases and
-	// tokens of watches among it.
-	away   = 2*time.Minute + 10*time.Second
-	harm   = 15 * time.Second // the time in which a restart could do harm
-	timely = true             // tests say how soon things have to happen
+	// away is how long the API servers are unavailable: longer than any retry waits,
+	// including leases and watch tokens.
+	away      = 2*time.Minute + 10*time.Second
+	watchTime = 15 * time.Second // how long traffic is watched after restarts
+	timely    = true             // tests check durations
 )
 
-// beside says whether a test runs beside others. Here it runs alone, as times are measured.
-func beside(*testing.T) {}
+// parallelUnlessTimed does not run the test in parallel, because times are measured.
+func parallelUnlessTimed(*testing.T) {}
 
-// within waits for something that others bring about, and returns how long it took.
+// within waits for a condition that other processes bring about, and returns how long it
+// took.
 func within(t *testing.T, limit time.Duration, what string, done func() error) time.Duration {
 	t.Helper()
 	begun := time.Now()

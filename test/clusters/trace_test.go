@@ -29,11 +29,11 @@ import (
 
 const nodeNamespace = "strait-nodes"
 
-// rooms does a kubelet's part for commands that run in pods: of gateways, as nobody with
-// their mounts, and of helpers, in the node's network with their one capability.
-type rooms struct{ *cluster }
+// podExec does a kubelet's work for commands in pods: in gateway pods as user nobody with
+// their mounts, and in helper pods in the node's network with CAP_NET_ADMIN only.
+type podExec struct{ *cluster }
 
-func (r rooms) Exec(ctx context.Context, o client.ExecOptions) error {
+func (r podExec) Exec(ctx context.Context, o client.ExecOptions) error {
 	binary, err := program.Binary()
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (r rooms) Exec(ctx context.Context, o client.ExecOptions) error {
 	cmd := exec.CommandContext(ctx, "setpriv", append(append(slices.Clone(confined), binary), args...)...)
 	cmd.Stdout, cmd.Stderr = o.Stdout, o.Stderr
 	if in == nil {
-		return fmt.Errorf("there is no pod %s/%s", o.Namespace, o.Pod)
+		return fmt.Errorf("no pod %s/%s", o.Namespace, o.Pod)
 	}
 	if err := in.In(cmd.Start); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (r rooms) Exec(ctx context.Context, o client.ExecOptions) error {
 
 func helperPod(node int) string { return "helper-of-" + nodeName(node) }
 
-// createHelperPods makes the objects of the pods that the helpers would run in.
+// createHelperPods creates the Pod objects of the node helpers.
 func (c *cluster) createHelperPods(t *testing.T) {
 	t.Helper()
 	for i, node := range c.nodes {
@@ -80,7 +80,7 @@ func (c *cluster) createHelperPods(t *testing.T) {
 	}
 }
 
-// createRunning makes the object of a pod that runs.
+// createRunning creates the object of a running pod.
 func (c *cluster) createRunning(t *testing.T, namespace, name string, node int, ips ...string) {
 	t.Helper()
 	automount := false
@@ -100,7 +100,7 @@ func (c *cluster) createRunning(t *testing.T, namespace, name string, node int, 
 	must(t, err)
 }
 
-// hostPort is what the API demands of the ports of pods in the node's network.
+// hostPort is the host port that the API requires for pods in the node's network.
 func hostPort(namespace string) int32 {
 	if namespace == nodeNamespace {
 		return 80
@@ -108,16 +108,16 @@ func hostPort(namespace string) int32 {
 	return 0
 }
 
-// side is a cluster as strait trace opens it.
+// side returns a cluster as strait trace opens it.
 func (c *cluster) side(t *testing.T) *trace.Side {
 	t.Helper()
-	asked := &trace.Pods{Client: c.admin, Executor: rooms{c}, GatewayNamespace: gatewayNamespace, NodeNamespace: nodeNamespace}
+	asked := &trace.Pods{Client: c.admin, Executor: podExec{c}, GatewayNamespace: gatewayNamespace, NodeNamespace: nodeNamespace}
 	s, err := trace.Open(t.Context(), commands.Cluster{Name: "cluster " + c.name, Client: c.admin}, asked)
 	must(t, err)
 	return s
 }
 
-// traced is what becomes of a packet from the pod of a's first node.
+// traced returns the trace of a packet from the pod on a's first node.
 func (p *pair) traced(t *testing.T, to string, edits ...func(*trace.Question)) *trace.Report {
 	t.Helper()
 	q := trace.Question{Namespace: "default", Pod: "web", To: netip.MustParseAddr(to), Port: 80, Protocol: "tcp"}
@@ -136,7 +136,7 @@ func table(t *testing.T, r *trace.Report) string {
 	return text.String()
 }
 
-func TestATraceTellsWhatPacketsDo(t *testing.T) {
+func TestTraceMatchesThePathOfPackets(t *testing.T) {
 	p := newPair(t)
 	for _, c := range []*cluster{p.a, p.b} {
 		c.ServiceAccount(t, "default", "default")
@@ -153,7 +153,7 @@ func TestATraceTellsWhatPacketsDo(t *testing.T) {
 		r := p.traced(t, to)
 		t.Logf("strait trace prints\n%s", table(t, r))
 		if r.Verdict != trace.Delivered || len(r.Hops) != 9 || len(r.Reply) != 9 {
-			t.Errorf("a packet to %s, which is reached: %s", to, r.Conclusion())
+			t.Errorf("a packet to %s, which is reachable: %s", to, r.Conclusion())
 			continue
 		}
 		own := podAddresses[0]
@@ -163,10 +163,10 @@ func TestATraceTellsWhatPacketsDo(t *testing.T) {
 		if last := r.Hops[8]; last.Where != "default/api" || last.Packet.Source.String() != seen(t, a, own) || last.Packet.Destination.String() != address || last.Packet.TTL != 60 {
 			t.Errorf("arrives as %+v at %s", last.Packet, last.Where)
 		}
-		// What ping sees of the reply is what the trace says.
+		// ping shows the same TTL of the reply as the trace.
 		out, err := p.a.pods[0].Try("ping", "-n", "-c", "1", "-W", "2", to)
 		if want := fmt.Sprintf("ttl=%d ", r.Reply[8].Packet.TTL); err != nil || !strings.Contains(out, want) {
-			t.Errorf("ping does not say %s: %s", want, out)
+			t.Errorf("ping does not print %s: %s", want, out)
 		}
 	}
 	to := seen(t, b, podAddresses[1])
@@ -176,29 +176,29 @@ func TestATraceTellsWhatPacketsDo(t *testing.T) {
 		stage   trace.Stage
 		reason  string
 	}{
-		"to a pod that is not there":  {p.traced(t, seen(t, b, "10.0.2.77")), "b", trace.StagePod, "no_pod"},
-		"to a node that is not there": {p.traced(t, seen(t, b, "10.0.99.5")), "b", trace.StageGateway, "no_node"},
-		"too big":                     {p.traced(t, to, func(q *trace.Question) { q.Size = 1500 }), "a", trace.StageNode, "too_big"},
-		"to nowhere":                  {p.traced(t, "198.18.0.1"), "a", trace.StageNode, "not_remote"},
-		"with another's source":       {p.traced(t, to, func(q *trace.Question) { q.From = netip.MustParseAddr("10.0.2.5") }), "a", trace.StageGateway, "spoofed_source"},
+		"to a missing pod":               {p.traced(t, seen(t, b, "10.0.2.77")), "b", trace.StagePod, "no_pod"},
+		"to a missing node":              {p.traced(t, seen(t, b, "10.0.99.5")), "b", trace.StageGateway, "no_node"},
+		"too big":                        {p.traced(t, to, func(q *trace.Question) { q.Size = 1500 }), "a", trace.StageNode, "too_big"},
+		"to an unrouted address":         {p.traced(t, "198.18.0.1"), "a", trace.StageNode, "not_remote"},
+		"with the source of another pod": {p.traced(t, to, func(q *trace.Question) { q.From = netip.MustParseAddr("10.0.2.5") }), "a", trace.StageGateway, "spoofed_source"},
 	} {
 		if c.r.Verdict != trace.Dropped || c.r.Cluster != c.cluster || c.r.Stage != c.stage || c.r.Reason != c.reason {
 			t.Errorf("%s:\n%s", what, table(t, c.r))
 		}
 	}
 
-	t.Run("outside the grant", func(t *testing.T) { p.tracesWhatIsNoMoreGranted(t, to) })
+	t.Run("outside the grant", func(t *testing.T) { p.tracesRevokedGrant(t, to) })
 }
 
-// tracesWhatIsNoMoreGranted takes a pod of b out of what a may reach: whether a has heard of
-// that or not, the trace says that the packet does not arrive.
-func (p *pair) tracesWhatIsNoMoreGranted(t *testing.T, to string) {
+// tracesRevokedGrant removes a pod of b from the grant to a: whether or not a has been
+// notified, the trace reports that the packet does not arrive.
+func (p *pair) tracesRevokedGrant(t *testing.T, to string) {
 	kube.Edit(t, p.b.admin.Peerings(), "a", func(peering *v1alpha1.Peering) {
 		peering.Spec.LocalPods, peering.Spec.LocalPrefixes = false, []v1alpha1.CIDR{"10.0.1.0/24"}
 	})
 	reasons := []string{"destination_not_granted", "not_remote"}
 	var r *trace.Report
-	within(t, 30*time.Second, "the grant is gone", func() error {
+	within(t, 30*time.Second, "the grant is revoked", func() error {
 		if r = p.traced(t, to); r.Verdict != trace.Dropped || !slices.Contains(reasons, r.Reason) {
 			return errors.New(r.Conclusion())
 		}
@@ -206,6 +206,6 @@ func (p *pair) tracesWhatIsNoMoreGranted(t *testing.T, to string) {
 	})
 	t.Logf("strait trace prints\n%s", table(t, r))
 	if out, err := p.a.pods[0].Try("ping", "-n", "-c", "1", "-W", "1", to); err == nil {
-		t.Errorf("and it is reached all the same:\n%s", out)
+		t.Errorf("but the address is still reachable:\n%s", out)
 	}
 }

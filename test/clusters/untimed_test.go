@@ -9,18 +9,20 @@ import (
 	"strait.dev/strait/test/kube"
 )
 
-// In this tier nothing is said of how soon things happen: tests run beside each other and
-// beside those of other packages, and API servers come back at once. The measured tier has
-// the same tests with limits.
+// This tier checks no durations: tests run in parallel with each other and with those of
+// other packages, and API servers return at once. The measured tier has the same tests
+// with limits.
 const (
-	away   = 0 * time.Second // how long API servers are gone after everything else was tried
-	harm   = 3 * time.Second // how long traffic is watched after restarts
-	timely = false
+	away      = 0 * time.Second // how long API servers stay unavailable at the end of the test
+	watchTime = 3 * time.Second // how long traffic is watched after restarts
+	timely    = false
 )
 
-func beside(t *testing.T) { t.Parallel() }
+// parallelUnlessTimed runs the test in parallel with others.
+func parallelUnlessTimed(t *testing.T) { t.Parallel() }
 
-// within waits for something that others bring about, and returns how long it took.
+// within waits for a condition that other processes bring about, and returns how long it
+// took.
 func within(t *testing.T, _ time.Duration, what string, done func() error) time.Duration {
 	t.Helper()
 	begun := time.Now()

@@ -12,8 +12,9 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// The wires. Nodes reach nodes, also of the other cluster; pods of one cluster reach each
-// other and the nodes; the other cluster's pods have the same addresses and are nowhere.
+// The links. Nodes reach all nodes, including those of the other cluster; pods of one
+// cluster reach each other and the nodes; the other cluster's pods have the same addresses
+// and are unreachable.
 //
 //	              wan (router)
 //	192.0.2.0/24 │            │ 198.51.100.0/24
@@ -22,12 +23,12 @@ import (
 //	  │    │       │       │    │       │
 //	 pod  gw       pod    pod  gw      pod         10.0.1.5, gateways 10.0.1.9, 10.0.2.5
 //
-// Pods have IPv6 as well, of fd00:10:0:1::/64 and fd00:10:0:2::/64; nodes have it among
-// themselves only, so that the overlay is IPv4.
+// Pods have IPv6 addresses as well, in fd00:10:0:1::/64 and fd00:10:0:2::/64; nodes have
+// IPv6 only among themselves, so that the overlay is IPv4.
 //
-// Nodes masquerade what pods send to other than pods, as most CNIs do.
+// Nodes masquerade packets from pods to destinations that are not pods, like most CNIs.
 
-// wan is what joins the clusters' networks.
+// wan is the network between the clusters.
 type wan struct{ *netns.Namespace }
 
 func newWAN(t *testing.T) *wan {
@@ -37,7 +38,7 @@ func newWAN(t *testing.T) *wan {
 	return w
 }
 
-// lan is the network of a cluster's nodes, with the wan as its router.
+// lan creates the network of a cluster's nodes, with the wan as its router.
 func (w *wan) lan(t *testing.T, name, router string) {
 	t.Helper()
 	w.IP(t, fmt.Sprintf(`link add name %[1]s type bridge
@@ -45,14 +46,14 @@ addr add %[2]s/24 dev %[1]s
 link set dev %[1]s up`, "lan-"+name, router))
 }
 
-// box is a node: the network of its host, with a bridge for pods.
+// box is a node: its host's network, with a bridge for pods.
 type box struct {
 	*netns.Namespace
 	address string // of the node
 	podNet  string // like 10.0.1, the first three bytes
 }
 
-// attach makes a node on a lan. The other nodes' pods are reached through them.
+// attach creates a node in a lan. The other nodes' pods are routed through them.
 func (w *wan) attach(t *testing.T, lan, router, address, podNet string, others map[string]string) *box {
 	t.Helper()
 	b := &box{netns.New(t), address, podNet}
@@ -79,10 +80,10 @@ link set cni0 up`, address, router, podNet, podNet6(podNet)))
 	return b
 }
 
-// podNet6 is the range of a node's pods in IPv6, without its end.
+// podNet6 is the IPv6 prefix of a node's pods, without its last part.
 func podNet6(podNet string) string { return "fd00:10:0:" + podNet[strings.LastIndex(podNet, ".")+1:] }
 
-// pod makes a pod's network on a node.
+// pod creates a pod's network on a node.
 func (b *box) pod(t *testing.T, host string) *netns.Namespace {
 	t.Helper()
 	p := netns.New(t)
@@ -97,8 +98,8 @@ route add default via %[3]s::1`, b.podNet, host, podNet6(b.podNet)))
 	return p
 }
 
-// nodePort does kube-proxy's part for a gateway's Service: packets to a UDP port of the
-// node go to its pod, from wherever that is, and come back the same way.
+// nodePort does kube-proxy's work for a gateway's Service: packets to a UDP port of the
+// node are translated to its pod, from any source, and replies are translated back.
 func (b *box) nodePort(t *testing.T, port int32, pod string) {
 	t.Helper()
 	b.NFT(t, fmt.Sprintf(`table ip proxy
@@ -113,6 +114,6 @@ table ip proxy {
 		ct status dnat udp dport 51840 masquerade
 	}
 }`, b.address, port, pod))
-	// A connection that is tracked already would go on to the pod before.
+	// A tracked connection would continue to use the previous pod.
 	must(t, b.In(func() error { return netlink.ConntrackTableFlush(netlink.ConntrackTable) }))
 }

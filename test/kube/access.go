@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ServiceAccount is the configuration of a client that acts for a service account,
-// with a token that the API server gave for it. Namespace and service account are
-// created where they are missing. It may do what RBAC grants it: at first nothing but
-// what everybody may.
+// ServiceAccount returns the configuration of a client that acts as a service account, with
+// a token issued by the API server. Missing namespaces and service accounts are created.
+// The account has the permissions granted by RBAC: initially only those of every
+// authenticated client.
 func (c *Cluster) ServiceAccount(t testing.TB, namespace, name string) *rest.Config {
 	t.Helper()
 	accounts, named := c.client.CoreV1().ServiceAccounts(namespace), metav1.ObjectMeta{Name: name}

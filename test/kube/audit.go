@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// auditPolicy records who asks for what, of service accounts alone: what a test itself
-// asks for as admin would be most of it.
+// auditPolicy records the requests of service accounts only: most others would be those of
+// the test itself as admin.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -18,20 +18,20 @@ rules:
 - level: None
 `
 
-// Request is a kind of request that somebody makes.
+// Request is a type of request by a user.
 type Request struct {
 	User     string // like system:serviceaccount:NAMESPACE:NAME
 	Verb     string // like watch
 	Resource string // like pods, or peerings/status
 }
 
-// StartAudited is Start with a record of what service accounts ask for: see Requests.
+// StartAudited is Start with a record of the requests of service accounts: see Requests.
 func StartAudited(t testing.TB) *Cluster {
 	t.Helper()
 	return start(t, true)
 }
 
-// auditFlags are those of an API server that keeps the record.
+// auditFlags returns the flags of an API server that keeps the record.
 func (c *Cluster) auditFlags() ([]string, error) {
 	if !c.audited {
 		return nil, nil
@@ -39,14 +39,14 @@ func (c *Cluster) auditFlags() ([]string, error) {
 	policy := c.file("audit.yaml")
 	return []string{
 		"--audit-policy-file=" + policy, "--audit-log-path=" + c.auditLog(),
-		"--audit-log-maxsize=10000", // MB: never begun anew
+		"--audit-log-maxsize=10000", // MB: no rotation
 	}, os.WriteFile(policy, []byte(auditPolicy), 0o600)
 }
 
 func (c *Cluster) auditLog() string { return c.file("audit.log") }
 
-// Requests counts what service accounts have asked for since the cluster was started by
-// StartAudited. A watch counts once, from its beginning.
+// Requests counts the requests of service accounts since the cluster was started by
+// StartAudited. A watch counts once, when it starts.
 func (c *Cluster) Requests(t testing.TB) map[Request]int {
 	t.Helper()
 	log, err := os.Open(c.auditLog())
@@ -57,7 +57,7 @@ func (c *Cluster) Requests(t testing.TB) map[Request]int {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return counts // at its end, or in a line that is being written
+			return counts // end of the file, or an incomplete line
 		}
 		var event struct {
 			AuditID, Stage, Verb string
@@ -66,7 +66,7 @@ func (c *Cluster) Requests(t testing.TB) map[Request]int {
 		}
 		must(t, json.Unmarshal(line, &event))
 		if begun[event.AuditID] {
-			delete(begun, event.AuditID) // it ends
+			delete(begun, event.AuditID) // it has ended
 			continue
 		}
 		begun[event.AuditID] = event.Stage == "ResponseStarted"

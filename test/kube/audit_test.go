@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-func TestRequestsOfServiceAccountsAreCountedAndNoOthers(t *testing.T) {
+func TestOnlyRequestsOfServiceAccountsAreCounted(t *testing.T) {
 	c := StartAudited(t)
 	client, err := kubernetes.NewForConfig(c.ServiceAccount(t, "default", "asker"))
 	must(t, err)
 	before := len(c.Requests(t))
 	for range 3 {
-		_, _ = client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}) // refused, and counted
+		_, _ = client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}) // rejected, but counted
 	}
 	_, err = c.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
 	must(t, err)

@@ -12,21 +12,21 @@ import (
 )
 
 // Cluster is an etcd and a kube-apiserver on loopback. Methods that stop, start, pause or
-// restore parts are for one goroutine at a time and for no shared cluster; the others, and
-// the configurations that it gives, are for any.
+// restore parts may be called by one goroutine at a time and not for a shared cluster; the
+// others, and the configurations that it returns, are safe for concurrent use.
 type Cluster struct {
 	programs programs
-	dir      string // everything that the cluster writes
+	dir      string // all files of the cluster
 	port     *port  // of the API server
 	ca       []byte // of the API server's certificate, PEM
 	admin    pair
 	client   *kubernetes.Clientset // as admin
 	audited  bool                  // the requests of service accounts are recorded
 
-	etcd, server *process // nil while it does not run
+	etcd, server *process // nil while it is not running
 }
 
-// Start starts a cluster that ends with the test.
+// Start starts a cluster that is stopped when the test ends.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	return start(t, false)
@@ -37,15 +37,15 @@ func start(t testing.TB, audited bool) *Cluster {
 	c := newCluster(t, audited)
 	t.Cleanup(func() {
 		if t.Failed() && c.server != nil {
-			t.Logf("kube-apiserver printed last:\n%s", c.server.tail())
+			t.Logf("end of the output of kube-apiserver:\n%s", c.server.tail())
 		}
 		c.end()
 	})
 	return c
 }
 
-// newCluster starts a cluster. The caller has to end it. It skips the test where the
-// programs are missing.
+// newCluster starts a cluster. The caller must call end. It skips the test if programs are
+// missing.
 func newCluster(t testing.TB, audited bool) *Cluster {
 	t.Helper()
 	c := &Cluster{programs: findPrograms(t), audited: audited}
@@ -63,7 +63,7 @@ func newCluster(t testing.TB, audited bool) *Cluster {
 func (c *Cluster) up(t testing.TB) {
 	t.Helper()
 	var err error
-	c.dir, err = os.MkdirTemp("", "strait-kube-") // short: the paths of sockets are limited
+	c.dir, err = os.MkdirTemp("", "strait-kube-") // short: the length of socket paths is limited
 	must(t, err)
 	c.port, err = reservePort()
 	must(t, err)
@@ -74,37 +74,37 @@ func (c *Cluster) up(t testing.TB) {
 	c.startServer(t)
 }
 
-// end kills what runs and removes what was written. It may be called at any stage.
+// end kills running processes and removes all files. It may be called at any stage.
 func (c *Cluster) end() {
 	c.killServer()
 	c.killEtcd()
 	if c.port != nil {
 		c.port.release()
 	}
-	_ = os.RemoveAll(c.dir) // leftovers in the temporary folder are removed by the system
+	_ = os.RemoveAll(c.dir) // the system removes leftovers in the temporary directory
 }
 
-// Admin is the configuration of a client that may do everything. Every call gives
-// another copy.
+// Admin returns the configuration of a client with all permissions. Every call returns a
+// new copy.
 func (c *Cluster) Admin() *rest.Config {
 	config := c.anonymous()
 	config.CertData, config.KeyData = c.admin.certificate, c.admin.key
 	return config
 }
 
-// anonymous is the configuration of a client without credentials.
+// anonymous returns the configuration of a client without credentials.
 func (c *Cluster) anonymous() *rest.Config {
 	return &rest.Config{
 		Host:            fmt.Sprintf("https://127.0.0.1:%d", c.port.number),
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca},
-		QPS:             -1, // no limit: tests may be as fast as they can
+		QPS:             -1, // no client-side rate limit
 	}
 }
 
-// file is the path of a file of the cluster.
+// file returns the path of a file of the cluster.
 func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
-// until tries something again and again while the part it waits for runs.
+// until repeats try until it succeeds, while the part that it waits for runs.
 func until(t testing.TB, part *process, what string, try func(context.Context) error) {
 	t.Helper()
 	Until(t, what, func() string {

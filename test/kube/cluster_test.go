@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
-func TestTwoClustersKnowNothingOfEachOther(t *testing.T) {
+func TestClustersAreIndependent(t *testing.T) {
 	a, b := Start(t), Start(t)
 	createNamespace(t, a, "only-in-a")
 	if _, err := b.client.CoreV1().Namespaces().Get(t.Context(), "only-in-a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -32,11 +32,11 @@ func TestTwoClustersKnowNothingOfEachOther(t *testing.T) {
 	crossed.CAData = a.ca
 	_, err := clientOf(t, crossed).CoreV1().Namespaces().Get(t.Context(), "only-in-a", metav1.GetOptions{})
 	if !apierrors.IsUnauthorized(err) {
-		t.Errorf("B's administrator asks A: %v, want unauthorized", err)
+		t.Errorf("B's administrator at A: %v, want unauthorized", err)
 	}
 }
 
-func TestClientsMayDoOnlyWhatTheyAreGranted(t *testing.T) {
+func TestClientsAreLimitedToTheirGrants(t *testing.T) {
 	c := Shared(t)
 	if _, err := clientOf(t, c.anonymous()).Discovery().ServerVersion(); !apierrors.IsUnauthorized(err) {
 		t.Errorf("a client without credentials: %v, want unauthorized", err)
@@ -45,7 +45,7 @@ func TestClientsMayDoOnlyWhatTheyAreGranted(t *testing.T) {
 	helper := clientOf(t, c.ServiceAccount(t, "strait-access", "helper"))
 	_, err := helper.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if !apierrors.IsForbidden(err) {
-		t.Errorf("a service account before it is granted anything: %v, want forbidden", err)
+		t.Errorf("a service account without grants: %v, want forbidden", err)
 	}
 	allowToListNodes(t, c, "strait-access", "helper")
 	until(t, c.server, "the service account lists nodes", func(ctx context.Context) error {
@@ -54,7 +54,7 @@ func TestClientsMayDoOnlyWhatTheyAreGranted(t *testing.T) {
 	})
 }
 
-func TestAStoppedServerRefusesAndComesBackWithItsObjects(t *testing.T) {
+func TestStoppedServerRefusesAndRestartsWithItsObjects(t *testing.T) {
 	c := Start(t)
 	createNamespace(t, c, "kept")
 	c.StopServer(t)
@@ -67,7 +67,7 @@ func TestAStoppedServerRefusesAndComesBackWithItsObjects(t *testing.T) {
 	}
 }
 
-func TestAPausedServerLeavesClientsWaiting(t *testing.T) {
+func TestPausedServerDoesNotAnswer(t *testing.T) {
 	c := Start(t)
 	c.PauseServer(t)
 	config := c.Admin()
@@ -75,7 +75,7 @@ func TestAPausedServerLeavesClientsWaiting(t *testing.T) {
 	_, err := clientOf(t, config).Discovery().ServerVersion()
 	var failed *url.Error
 	if !errors.As(err, &failed) || !failed.Timeout() {
-		t.Errorf("while the server is paused: %v, want no answer in time", err)
+		t.Errorf("while the server is paused: %v, want a timeout", err)
 	}
 	c.ResumeServer(t)
 	if _, err := c.client.Discovery().ServerVersion(); err != nil {
@@ -83,21 +83,21 @@ func TestAPausedServerLeavesClientsWaiting(t *testing.T) {
 	}
 }
 
-func TestARestoredClusterHasForgottenWhatCameAfterTheSnapshot(t *testing.T) {
+func TestRestoreUndoesWritesAfterTheSnapshot(t *testing.T) {
 	c := Start(t)
 	createNamespace(t, c, "before")
 	snapshot := c.Snapshot(t)
 	late := createNamespace(t, c, "after")
 	c.Restore(t, snapshot)
 	if _, err := c.client.CoreV1().Namespaces().Get(t.Context(), "before", metav1.GetOptions{}); err != nil {
-		t.Errorf("what was there at the snapshot: %v", err)
+		t.Errorf("an object from before the snapshot: %v", err)
 	}
 	if _, err := c.client.CoreV1().Namespaces().Get(t.Context(), "after", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("what came after the snapshot: %v, want not found", err)
+		t.Errorf("an object from after the snapshot: %v, want not found", err)
 	}
 	again := createNamespace(t, c, "after")
 	if again.UID == late.UID {
-		t.Error("an object created anew has the UID of the forgotten one")
+		t.Error("an object created again has the UID of the lost one")
 	}
 }
 
@@ -110,7 +110,7 @@ func TestEverythingEndsWithTheTest(t *testing.T) {
 		c.PauseServer(t)
 	})
 	if c == nil {
-		t.Skip("the cluster could not be started; the inner test says why")
+		t.Skip("the cluster could not be started; the inner test states the reason")
 	}
 	for _, p := range parts {
 		if err := syscall.Kill(p.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
@@ -118,11 +118,11 @@ func TestEverythingEndsWithTheTest(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(c.dir); !os.IsNotExist(err) {
-		t.Errorf("the cluster's folder is left: %v", err)
+		t.Errorf("the cluster's directory was left: %v", err)
 	}
 }
 
-// allowToListNodes grants it to a service account.
+// allowToListNodes grants a service account to list nodes.
 func allowToListNodes(t *testing.T, c *Cluster, namespace, account string) {
 	t.Helper()
 	rbac, name := c.client.RbacV1(), metav1.ObjectMeta{Name: "lists-nodes"}

@@ -13,7 +13,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-func TestWhatIsLeftOutHasDefaults(t *testing.T) {
+func TestOmittedFieldsGetDefaults(t *testing.T) {
 	for resource, row := range map[string]struct{ spec, want string }{
 		"clusternetworks": {`{}`, `
 internalCIDRs: [10.80.0.0/16]
@@ -30,7 +30,7 @@ gateway: {replicas: 1, keyGeneration: 1, service: {type: ClusterIP, port: 51840}
 			created, err := create(t, ours(t)(resource), sample(t, resource, edit{"spec", parse(t, row.spec)}))
 			must(t, err)
 			if want := parse(t, row.want); !reflect.DeepEqual(created.Object["spec"], any(want)) {
-				t.Errorf("spec became\n%v\nwant\n%v", created.Object["spec"], want)
+				t.Errorf("the spec is\n%v\nwant\n%v", created.Object["spec"], want)
 			}
 		})
 	}
@@ -42,13 +42,13 @@ func TestT15_AnEmptyListIsNoneAndGetsNoDefault(t *testing.T) {
 	must(t, err)
 	for _, field := range []string{"externalCIDRs", "remapPools"} {
 		if list, found, _ := unstructured.NestedSlice(created.Object, "spec", field); !found || len(list) != 0 {
-			t.Errorf("%s became %v, want an empty list", field, list)
+			t.Errorf("%s is %v, want an empty list", field, list)
 		}
 	}
 }
 
-// What the API server keeps is what the Go types hold: no field of the samples is
-// unknown to either.
+// The API server stores exactly what the Go types hold: no field of the samples is unknown
+// to either.
 func TestGoTypesHoldTheWholeObject(t *testing.T) {
 	for resource, object := range map[string]runtime.Object{
 		"clusternetworks": &v1alpha1.ClusterNetwork{}, "peerings": &v1alpha1.Peering{},
@@ -61,7 +61,7 @@ func TestGoTypesHoldTheWholeObject(t *testing.T) {
 			back, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 			must(t, err)
 			if !reflect.DeepEqual(back, kept.Object) {
-				t.Errorf("through the Go type it became\n%v\nwant\n%v", back, kept.Object)
+				t.Errorf("through the Go type it is\n%v\nwant\n%v", back, kept.Object)
 			}
 		})
 	}
@@ -76,7 +76,7 @@ func TestAZeroGoObjectGetsTheDefaults(t *testing.T) {
 	must(t, err)
 	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(created.Object, network))
 	if got := network.Spec; len(got.ExternalCIDRs) != 1 || len(got.RemapPools) != 2 || got.Overlay.Encapsulation != v1alpha1.EncapsulationAuto {
-		t.Errorf("the spec became %+v, want the defaults", got)
+		t.Errorf("the spec is %+v, want the defaults", got)
 	}
 }
 

@@ -1,14 +1,14 @@
-// Package kube starts real clusters without nodes for tests: an etcd and a
-// kube-apiserver each, on loopback, in a folder of their own.
+// Package kube starts real clusters without nodes for tests: an etcd and a kube-apiserver
+// each, on loopback, in separate directories.
 //
 //	c := kube.Start(t)                  // or kube.Shared(t), with kube.Main in TestMain
 //	c.InstallCRDs(t, crds.Files)
 //	client := dynamic.NewForConfigOrDie(c.Admin())
 //
-// Nothing else of a control plane runs: no controller makes Pods of Deployments,
-// collects garbage or removes the contents of namespaces. RBAC is on and anonymous
-// requests are refused, as in any cluster.
+// No other part of a control plane runs: no controller creates Pods of Deployments,
+// collects garbage or removes the contents of namespaces. RBAC is on and anonymous requests
+// are rejected, as in any cluster.
 //
-// The programs are built once by test/kube/prepare. Where they are missing, tests
-// skip and say so.
+// test/kube/prepare builds the programs once. If they are missing, tests skip with a
+// message.
 package kube

@@ -8,26 +8,26 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Objects is the part of a typed client that Edit uses.
+// Objects is the part of a typed client that Edit requires.
 type Objects[T any] interface {
 	Get(context.Context, string, metav1.GetOptions) (*T, error)
 	Update(context.Context, *T, metav1.UpdateOptions) (*T, error)
 }
 
-// Statuses is the part of a typed client that EditStatus uses.
+// Statuses is the part of a typed client that EditStatus requires.
 type Statuses[T any] interface {
 	Get(context.Context, string, metav1.GetOptions) (*T, error)
 	UpdateStatus(context.Context, *T, metav1.UpdateOptions) (*T, error)
 }
 
-// Edit changes an object as a user with an editor does, who begins anew when somebody else,
-// such as the controller under test, wrote it meanwhile. It returns what is stored.
+// Edit changes an object like a user with an editor: it retries after a conflict with
+// another writer, such as the controller under test. It returns the stored object.
 func Edit[T any](t testing.TB, of Objects[T], name string, edit func(*T)) *T {
 	t.Helper()
 	return change(t, of.Get, of.Update, name, edit)
 }
 
-// EditStatus does the same to the object's status.
+// EditStatus does the same for the object's status.
 func EditStatus[T any](t testing.TB, of Statuses[T], name string, edit func(*T)) *T {
 	t.Helper()
 	return change(t, of.Get, of.UpdateStatus, name, edit)

@@ -6,39 +6,38 @@ import (
 	"testing"
 )
 
-// StopServer kills the API server. Nothing listens on its port until StartServer.
+// StopServer kills the API server. Its port refuses connections until StartServer.
 func (c *Cluster) StopServer(t testing.TB) {
 	t.Helper()
 	c.killServer()
 }
 
-// StartServer starts the API server again, on the same port, and waits until it is
-// ready.
+// StartServer starts the API server on the same port and waits until it is ready.
 func (c *Cluster) StartServer(t testing.TB) {
 	t.Helper()
 	c.killServer()
 	c.startServer(t)
 }
 
-// PauseServer stops the API server where it stands: connections stay, and nobody
-// answers. StopServer and the end of the test still work.
+// PauseServer suspends the API server: connections stay open without responses. StopServer
+// and the end of the test still work.
 func (c *Cluster) PauseServer(t testing.TB) {
 	t.Helper()
 	must(t, c.server.pause())
 }
 
-// ResumeServer lets a paused API server go on.
+// ResumeServer resumes a paused API server.
 func (c *Cluster) ResumeServer(t testing.TB) {
 	t.Helper()
 	must(t, c.server.resume())
 }
 
-// Snapshot is what etcd held at one moment.
+// Snapshot is the content of etcd at one moment.
 type Snapshot struct{ dir string }
 
-// Snapshot keeps what etcd holds, until the test ends. The cluster goes on: etcd is
-// stopped while its files are copied, so that the copy is what a killed etcd leaves
-// behind, from which it always recovers.
+// Snapshot saves the content of etcd until the test ends. The cluster continues: etcd is
+// stopped while its files are copied, so that the copy equals that of a killed etcd, from
+// which it always recovers.
 func (c *Cluster) Snapshot(t testing.TB) *Snapshot {
 	t.Helper()
 	s := &Snapshot{filepath.Join(t.TempDir(), "etcd")}
@@ -49,8 +48,8 @@ func (c *Cluster) Snapshot(t testing.TB) *Snapshot {
 	return s
 }
 
-// Restore puts etcd back to a snapshot of this cluster and starts it and the API
-// server anew: what was written since is gone, and resource versions go backwards.
+// Restore resets etcd to a snapshot of this cluster and restarts it and the API server:
+// later writes are lost, and resource versions go backwards.
 func (c *Cluster) Restore(t testing.TB, s *Snapshot) {
 	t.Helper()
 	c.killServer()

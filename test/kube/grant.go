@@ -14,17 +14,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Kubernetes is a client of the objects that every cluster has. It may do everything.
+// Kubernetes returns a client for built-in resources with all permissions.
 func (c *Cluster) Kubernetes() kubernetes.Interface { return c.client }
 
 // Grant creates the ClusterRoles and Roles of YAML documents and binds them to a service
-// account. A Role without a namespace is for the namespace of the account. What is there
-// already stays.
+// account. A Role without a namespace applies to the namespace of the account. Existing
+// objects are kept.
 func (c *Cluster) Grant(t testing.TB, documents []byte, namespace, account string) {
 	t.Helper()
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}}
 	for from := yaml.NewYAMLToJSONDecoder(bytes.NewReader(documents)); ; {
-		var rules rbacv1.ClusterRole // of the shape of a Role
+		var rules rbacv1.ClusterRole // a Role has the same fields
 		err := from.Decode(&rules)
 		if errors.Is(err, io.EOF) {
 			return
@@ -58,7 +58,7 @@ func (c *Cluster) grant(t testing.TB, rules rbacv1.ClusterRole, namespace string
 	return errors.Join(unlessExists(err), unlessExists(bindErr))
 }
 
-// Namespace makes a namespace that may be there already.
+// Namespace creates a namespace unless it exists.
 func (c *Cluster) Namespace(ctx context.Context, name string) error {
 	_, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	return unlessExists(err)

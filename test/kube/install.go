@@ -17,15 +17,15 @@ var customResourceDefinitions = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// InstallCRDs applies the CustomResourceDefinitions in the YAML files of a folder,
-// one in each, and waits until the API server serves their kinds. It may be called
-// again, also with other versions of them.
+// InstallCRDs applies the CustomResourceDefinitions in the YAML files of a directory, one
+// per file, and waits until the API server serves their resources. It may be called again,
+// also with other versions of them.
 func (c *Cluster) InstallCRDs(t testing.TB, folder fs.FS) {
 	t.Helper()
 	files, err := fs.Glob(folder, "*.yaml")
 	must(t, err)
 	if len(files) == 0 {
-		t.Fatal("no CustomResourceDefinition to install: the folder has no *.yaml")
+		t.Fatal("no CustomResourceDefinition to install: the directory has no *.yaml")
 	}
 	client, err := dynamic.NewForConfig(c.Admin())
 	must(t, err)
@@ -47,9 +47,10 @@ func (c *Cluster) InstallCRDs(t testing.TB, folder fs.FS) {
 	c.awaitServed(t, client, definitions)
 }
 
-// AwaitCRDs waits until the API server serves the kinds of all CustomResourceDefinitions
-// that it has. One that is deleted earlier may stay for 5 minutes: the API server fails to
-// list its instances and does not try again before its caches are resynchronized.
+// AwaitCRDs waits until the API server serves the resources of all its
+// CustomResourceDefinitions. One that is deleted earlier may stay for 5 minutes: the API
+// server fails to list its instances and does not retry before its caches are
+// resynchronized.
 func (c *Cluster) AwaitCRDs(t testing.TB) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(c.Admin())
@@ -72,7 +73,7 @@ func (c *Cluster) awaitServed(t testing.TB, client dynamic.Interface, definition
 	}
 }
 
-// served is an error until all versions of a definition that are to be served are.
+// served returns an error until all versions of a definition are served.
 func served(ctx context.Context, client dynamic.Interface, name string) error {
 	definition, err := client.Resource(customResourceDefinitions).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

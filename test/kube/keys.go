@@ -5,30 +5,30 @@ import (
 	"net"
 )
 
-// Authority signs certificates for clusters that are started elsewhere. It is for any
-// goroutine.
+// Authority signs certificates for clusters that are started elsewhere. Safe for concurrent
+// use.
 type Authority struct{ authority *authority }
 
-// NewAuthority makes one with a key of its own.
+// NewAuthority creates an authority with a new key.
 func NewAuthority() (*Authority, error) {
 	a, err := newAuthority()
 	return &Authority{a}, err
 }
 
-// Certificate is its own, PEM.
+// Certificate returns the authority's certificate, in PEM.
 func (a *Authority) Certificate() []byte { return encode("CERTIFICATE", a.authority.certificate.Raw) }
 
-// Server is a certificate of a server and its key, PEM.
+// Server returns a server certificate and its key, in PEM.
 func (a *Authority) Server(name string, addresses ...net.IP) (certificate, key []byte, err error) {
 	p, err := a.authority.issue(pkix.Name{CommonName: name}, addresses...)
 	return p.certificate, p.key, err
 }
 
-// Client is a certificate of a user and its key, PEM.
+// Client returns a user certificate and its key, in PEM.
 func (a *Authority) Client(user string, groups ...string) (certificate, key []byte, err error) {
 	p, err := a.authority.issue(pkix.Name{CommonName: user, Organization: groups})
 	return p.certificate, p.key, err
 }
 
-// TokenKey is a key to sign the tokens of service accounts with, PEM.
+// TokenKey returns a key that signs service account tokens, in PEM.
 func TokenKey() ([]byte, error) { return tokenKey() }

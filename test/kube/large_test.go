@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The API server gives the rules of an object a budget. The limits of the lists have
-// to end before it does.
+// The API server limits the cost of the validation rules of an object. The length limits of
+// lists must keep objects below it.
 func TestTheLargestObjectsAreWithinTheBudgetOfRules(t *testing.T) {
 	seen := func(of, as string) []any {
 		return list(64, func(i int) any {

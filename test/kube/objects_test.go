@@ -18,7 +18,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// samples are a full, valid object of each kind, by the names of their resources.
+// samples are a full, valid object of each type, by resource name.
 var samples = map[string]string{
 	"clusternetworks": `
 metadata: {name: default}
@@ -89,7 +89,7 @@ type edit struct {
 	value any
 }
 
-// sample is the sample of a resource with edits.
+// sample returns the sample of a resource with edits.
 func sample(t *testing.T, resource string, edits ...edit) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: parse(t, samples[resource])}
@@ -101,16 +101,16 @@ func sample(t *testing.T, resource string, edits ...edit) *unstructured.Unstruct
 	return u
 }
 
-// parse reads YAML into what unstructured objects consist of.
+// parse parses YAML into the types of unstructured objects.
 func parse(t *testing.T, text string) (value map[string]any) {
 	t.Helper()
 	document, err := yaml.YAMLToJSONStrict([]byte(text))
 	must(t, err)
-	must(t, json.Unmarshal(document, &value)) // apimachinery's, which keeps integers
+	must(t, json.Unmarshal(document, &value)) // of apimachinery, which keeps integers
 	return value
 }
 
-// in is the value with what lies at the end of a path replaced.
+// in returns the value with the element at the end of a path replaced.
 func (e edit) in(t *testing.T, value any, path []string) any {
 	t.Helper()
 	if len(path) == 0 {
@@ -130,12 +130,12 @@ func (e edit) in(t *testing.T, value any, path []string) any {
 		value[i] = e.in(t, value[i], path[1:])
 		return value
 	}
-	t.Fatalf("%s: nothing can be set there", e.path)
+	t.Fatalf("%s: not a settable path", e.path)
 	return nil
 }
 
-// ours is a client for our kinds in the shared cluster, by the names of their
-// resources.
+// ours returns a function that returns clients for Strait's resources in the shared
+// cluster.
 func ours(t *testing.T) func(resource string) dynamic.ResourceInterface {
 	t.Helper()
 	c := Shared(t)
@@ -147,7 +147,7 @@ func ours(t *testing.T) func(resource string) dynamic.ResourceInterface {
 	}
 }
 
-// create creates an object that is gone after the test.
+// create creates an object that is deleted after the test.
 func create(t *testing.T, client dynamic.ResourceInterface, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	t.Helper()
 	created, err := client.Create(t.Context(), u, metav1.CreateOptions{})

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// makeKeys makes the certificates and keys of the cluster, and writes those that the
+// makeKeys generates the certificates and keys of the cluster, and writes those that the
 // API server reads.
 func (c *Cluster) makeKeys() error {
 	authority, err := newAuthority()
@@ -39,20 +39,20 @@ func (c *Cluster) makeKeys() error {
 	return nil
 }
 
-// startEtcd starts etcd on a socket of the cluster's folder, with the data that is
-// there. It is ready when the socket is.
+// startEtcd starts etcd on a socket in the cluster's directory, with the existing data. It
+// is ready when the socket is.
 func (c *Cluster) startEtcd(t testing.TB) {
 	t.Helper()
-	_ = os.Remove(c.file("etcd.sock")) // of a killed one; else there is none
+	_ = os.Remove(c.file("etcd.sock")) // of a killed etcd, if there is one
 	var err error
 	c.etcd, err = run(c.file("etcd.log"), nil, c.programs.etcd,
 		"--data-dir="+c.file("etcd"), "--name=test", "--log-level=warn",
-		"--unsafe-no-fsync", // a machine that dies takes the test along
+		"--unsafe-no-fsync", // a crash of the machine ends the test anyway
 		"--listen-client-urls=unix://"+c.file("etcd.sock"), "--listen-peer-urls=unix://"+c.file("peer.sock"),
-		"--advertise-client-urls=http://localhost:2379", // demanded; nobody else asks this etcd
+		"--advertise-client-urls=http://localhost:2379", // required; no other client uses this etcd
 		"--initial-advertise-peer-urls=http://localhost:2380", "--initial-cluster=test=http://localhost:2380")
 	must(t, err)
-	until(t, c.etcd, "etcd's socket is there", func(context.Context) error {
+	until(t, c.etcd, "etcd listens on its socket", func(context.Context) error {
 		connection, err := net.Dial("unix", c.file("etcd.sock"))
 		if err == nil {
 			err = connection.Close()
@@ -61,8 +61,8 @@ func (c *Cluster) startEtcd(t testing.TB) {
 	})
 }
 
-// lazyCollector spares an API server a third of the processor time that its start takes:
-// memory that lives long is allocated then, and the collector looks at it again and again.
+// lazyCollector saves a third of the processor time of an API server's start: it allocates
+// long-lived memory, which the garbage collector would scan repeatedly.
 var lazyCollector = []string{"GOGC=400"}
 
 // startServer starts the API server and returns when it is ready.
@@ -73,8 +73,8 @@ func (c *Cluster) startServer(t testing.TB) {
 	c.server, err = run(c.file("kube-apiserver.log"), lazyCollector, append([]string{c.programs.server,
 		"--etcd-servers=unix://" + c.file("etcd.sock"),
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", c.port.number), "--permit-port-sharing",
-		"--endpoint-reconciler-type=none",      // it would refuse an address of loopback
-		"--enable-priority-and-fairness=false", // nobody competes, and it has to be set up before the server is ready
+		"--endpoint-reconciler-type=none",      // it would reject a loopback address
+		"--enable-priority-and-fairness=false", // no other clients compete, and its setup delays readiness
 		"--tls-cert-file=" + c.file("server.crt"), "--tls-private-key-file=" + c.file("server.key"),
 		"--client-ca-file=" + c.file("ca.crt"), "--anonymous-auth=false", "--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",

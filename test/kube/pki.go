@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// authority is a certificate authority: of a cluster's server and of its clients.
+// authority is a certificate authority for a cluster's server and its clients.
 type authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
 }
 
-// pair is a certificate and its key, as PEM.
+// pair is a certificate and its key, in PEM.
 type pair struct{ certificate, key []byte }
 
 func newAuthority() (*authority, error) {
@@ -38,7 +38,7 @@ func newAuthority() (*authority, error) {
 	return &authority{signed, key}, err
 }
 
-// issue signs a certificate, of a server where it has addresses, else of a client.
+// issue signs a certificate: of a server if it has addresses, else of a client.
 func (a *authority) issue(subject pkix.Name, addresses ...net.IP) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -58,7 +58,7 @@ func (a *authority) issue(subject pkix.Name, addresses ...net.IP) (pair, error) 
 	return pair{encode("CERTIFICATE", der), encoded}, err
 }
 
-// certificate is one that outlives every test.
+// certificate returns a template that outlives every test.
 func certificate(subject pkix.Name) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{
@@ -67,8 +67,8 @@ func certificate(subject pkix.Name) *x509.Certificate {
 	}
 }
 
-// tokenKey is a key to sign the tokens of service accounts with, as PEM: in the older form
-// of elliptic curve keys, because the API server reads no other as a key that verifies too.
+// tokenKey returns a key that signs service account tokens, in PEM: in the older format of
+// elliptic curve keys, because the API server accepts only that for verification.
 func tokenKey() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

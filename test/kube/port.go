@@ -6,15 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// port is a TCP port of 127.0.0.1 that is kept for one server, also while that does
-// not run: a socket holds it and never listens. The server has to bind it with
-// SO_REUSEPORT as well.
+// port is a TCP port of 127.0.0.1 that is reserved for one server, even while that does not
+// run: a socket is bound to it and never listens. The server must bind it with SO_REUSEPORT
+// as well.
 type port struct {
 	number     int
 	descriptor int
 }
 
-// reservePort takes a port that is free.
+// reservePort reserves a free port.
 func reservePort() (*port, error) {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 // process is a program that runs until it is killed, or until this process ends.
 type process struct {
 	cmd    *exec.Cmd
-	log    string // file with what it printed
+	log    string // file with its output
 	exited chan struct{}
 }
 
-// run starts a program with more variables in its environment. What it prints is appended
-// to the file log.
+// run starts a program with additional environment variables. Its output is appended to the
+// file log.
 func run(log string, environment []string, command ...string) (*process, error) {
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -29,12 +29,12 @@ func run(log string, environment []string, command ...string) (*process, error) 
 	p := &process{cmd: exec.Command(command[0], command[1:]...), log: log, exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = file, file
 	p.cmd.Env = append(os.Environ(), environment...)
-	// It dies with us, even when we are killed; Ctrl-C is for us alone.
+	// It ends with this process, even if that is killed; Ctrl-C goes to this process only.
 	p.cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	started := make(chan error)
 	go func() {
-		// For the kernel, the parent is this thread. Left unlocked, so that it ends
-		// only with the goroutine, after the program.
+		// For the kernel, the parent is this thread. It stays locked, so that it ends only
+		// with the goroutine, after the program.
 		runtime.LockOSThread()
 		err := p.cmd.Start()
 		started <- err
@@ -49,15 +49,14 @@ func run(log string, environment []string, command ...string) (*process, error) 
 	return p, nil
 }
 
-// kill ends the process at once and waits for that. A killed process may be killed
-// again, and a paused one needs not be resumed.
+// kill kills the process and waits for its end. It may be called again, and a paused
+// process need not be resumed.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // fails when it has ended
+	_ = p.cmd.Process.Kill() // fails if it has ended
 	<-p.exited
 }
 
-// pause stops the process where it stands, and returns when all its threads have
-// stopped.
+// pause suspends the process, and returns when all its threads have stopped.
 func (p *process) pause() error {
 	if err := p.cmd.Process.Signal(unix.SIGSTOP); err != nil {
 		return err
@@ -66,22 +65,22 @@ func (p *process) pause() error {
 	return unix.Waitid(unix.P_PID, p.cmd.Process.Pid, &status, unix.WSTOPPED|unix.WNOWAIT, nil)
 }
 
-// resume lets a paused process go on.
+// resume resumes a paused process.
 func (p *process) resume() error {
 	return p.cmd.Process.Signal(unix.SIGCONT)
 }
 
-// ended is the error of a process that should still be running, or nil.
+// ended returns the error of a process that should still be running, or nil.
 func (p *process) ended() error {
 	select {
 	case <-p.exited:
-		return fmt.Errorf("%s ended (%v); it printed last:\n%s", filepath.Base(p.cmd.Path), p.cmd.ProcessState, p.tail())
+		return fmt.Errorf("%s ended (%v); end of its output:\n%s", filepath.Base(p.cmd.Path), p.cmd.ProcessState, p.tail())
 	default:
 		return nil
 	}
 }
 
-// tail is the end of what the process printed.
+// tail returns the end of the process's output.
 func (p *process) tail() string {
 	const lines = 30
 	text, err := os.ReadFile(p.log)

@@ -10,31 +10,31 @@ import (
 	"testing"
 )
 
-// programTable lists the programs and their versions. Its hash names the folder that
-// test/kube/prepare puts them into, so that other versions are never found.
+// programTable lists the programs and their versions. Its hash names the directory where
+// test/kube/prepare puts them, so that other versions are never used.
 //
 //go:embed programs
 var programTable []byte
 
-// programs are the paths of what a cluster consists of.
+// programs are the paths of a cluster's programs.
 type programs struct{ etcd, server string }
 
-// findPrograms skips the test where the programs are missing.
+// findPrograms skips the test if programs are missing.
 func findPrograms(t testing.TB) programs {
 	t.Helper()
 	dir := Programs(t, "etcd", "kube-apiserver")
 	return programs{etcd: filepath.Join(dir, "etcd"), server: filepath.Join(dir, "kube-apiserver")}
 }
 
-// Program is the path of a program that test/kube/prepare builds, like helm. A missing
-// program skips the test with the command that builds it.
+// Program returns the path of a program that test/kube/prepare builds, like helm. If it is
+// missing, the test is skipped with the command that builds it.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	return filepath.Join(Programs(t, name), name)
 }
 
-// Programs is the folder of several programs. Missing programs skip the test with the
-// command that builds them.
+// Programs returns the directory of several programs. If one is missing, the test is
+// skipped with the command that builds it.
 func Programs(t testing.TB, names ...string) string {
 	t.Helper()
 	cache := os.Getenv("XDG_CACHE_HOME")

@@ -14,8 +14,8 @@ import (
 	"strait.dev/strait/k8s/api/crds"
 )
 
-// broken is an object that the API server has to refuse, and all that it says then,
-// after `KIND "NAME" is invalid: `.
+// broken is an object that the API server must reject, and its complete message after `KIND
+// "NAME" is invalid: `.
 type broken struct {
 	name     string
 	resource string
@@ -23,12 +23,12 @@ type broken struct {
 	says     string
 }
 
-// with is one edit.
+// with returns one edit.
 func with(path string, value any) []edit { return []edit{{path, value}} }
 
 var allBroken = slices.Concat(brokenRanges, brokenAddresses, brokenNames, brokenPeers, brokenWholes)
 
-// forbidden are changes of the samples.
+// forbidden are forbidden changes of the samples.
 var forbidden = []broken{
 	{"the remote cluster of a peering", "peerings", with("spec.clusterID", "c"),
 		`spec.clusterID: Invalid value: a peering stays with its cluster: delete it and create one for the other cluster`},
@@ -46,7 +46,7 @@ var forbidden = []broken{
 		`spec: Invalid value: a claim cannot change: create another one, and delete this one when nothing uses it`},
 }
 
-func TestBrokenObjectsAreRefusedWithTheRemedy(t *testing.T) {
+func TestInvalidObjectsAreRejectedWithARemedy(t *testing.T) {
 	client := ours(t)
 	for _, row := range allBroken {
 		t.Run(row.name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestBrokenObjectsAreRefusedWithTheRemedy(t *testing.T) {
 	}
 }
 
-func TestForbiddenChangesAreRefusedWithTheRemedy(t *testing.T) {
+func TestForbiddenChangesAreRejectedWithARemedy(t *testing.T) {
 	client := ours(t)
 	for _, row := range forbidden {
 		t.Run(row.name, func(t *testing.T) {
@@ -71,20 +71,20 @@ func TestForbiddenChangesAreRefusedWithTheRemedy(t *testing.T) {
 	}
 }
 
-// check checks what the API server said of the broken object.
+// check compares the API server's message about the broken object.
 func (b broken) check(t *testing.T, name string, err error) {
 	t.Helper()
 	want := kinds[b.resource] + `.strait.dev "` + name + `" is invalid: ` + b.says
 	switch {
 	case err == nil:
-		t.Errorf("accepted; it should say\n%s", want)
+		t.Errorf("accepted; want the error\n%s", want)
 	case err.Error() != want:
 		t.Errorf("says\n%s\nwant\n%s", err, want)
 	}
 }
 
-// A rule has a message and, where that is computed, in its place one that contains it.
-func TestEveryRuleOfOurKindsHasItsRow(t *testing.T) {
+// A rule has a message or, if that is computed, an expression that contains it.
+func TestEveryValidationRuleHasARow(t *testing.T) {
 	var said strings.Builder
 	for _, row := range slices.Concat(allBroken, forbidden) {
 		said.WriteString(row.says + "\n")
@@ -101,7 +101,7 @@ func TestEveryRuleOfOurKindsHasItsRow(t *testing.T) {
 		for _, message := range messages(definition) {
 			rules++
 			if !strings.Contains(said.String(), message) {
-				t.Errorf("%s: no row shows the rule that says %q", file, message)
+				t.Errorf("%s: no row tests the rule with the message %q", file, message)
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func TestEveryRuleOfOurKindsHasItsRow(t *testing.T) {
 	}
 }
 
-// messages are those of all rules in a schema.
+// messages returns the messages of all rules in a schema.
 func messages(schema any) (all []string) {
 	switch schema := schema.(type) {
 	case map[string]any:

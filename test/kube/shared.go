@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// shared is the cluster of Shared, nil until it is first asked for.
+// shared is the cluster of Shared, nil until its first use.
 var shared struct {
 	sync.Mutex
 	*Cluster

@@ -71,10 +71,10 @@ encapsulations: [vxlan]
 	"addressmappings": `{observedGeneration: 1}`,
 }
 
-// ready is the condition that every kind with conditions has.
+// ready is the condition of every resource type with conditions.
 const ready = `{type: Ready, status: "True", reason: AsWished, message: all is well, lastTransitionTime: "2030-01-01T00:00:00Z"}`
 
-// withStatus creates the sample of a resource and gives it its status.
+// withStatus creates the sample of a resource and sets its status.
 func withStatus(t *testing.T, resource string) *unstructured.Unstructured {
 	t.Helper()
 	client := ours(t)(resource)
@@ -90,7 +90,7 @@ func withStatus(t *testing.T, resource string) *unstructured.Unstructured {
 	return object
 }
 
-func TestColumnsTellWhatMatters(t *testing.T) {
+func TestPrinterColumns(t *testing.T) {
 	for resource, want := range map[string]string{
 		"clusternetworks": `default|a|True|["10.0.0.0/16","fd00:10::/56"]|["10.96.0.0/16"]|AGE`,
 		"peerings":        `b|True|gw-b.example:51840|10.0.0.0/16,fd00:10::/56|10.71.0.0/16,fd00:71::/56|1.5ms|-|1370|AGE`,
@@ -107,7 +107,7 @@ func TestColumnsTellWhatMatters(t *testing.T) {
 	}
 }
 
-// table is what kubectl prints of the only object of a resource, without -o wide: the
+// table returns what kubectl prints for the only object of a resource, without -o wide: the
 // cells joined by |, with AGE for its age.
 func table(t *testing.T, resource string) string {
 	t.Helper()
@@ -144,7 +144,7 @@ func TestAPeeringWithoutStatusStillPrints(t *testing.T) {
 	}
 }
 
-func TestWhoWritesTheStatusCannotChangeTheSpecNorTheOtherWayRound(t *testing.T) {
+func TestSpecAndStatusAreWrittenSeparately(t *testing.T) {
 	client := ours(t)
 	for resource := range samples {
 		t.Run(resource, func(t *testing.T) {
@@ -161,10 +161,10 @@ func TestWhoWritesTheStatusCannotChangeTheSpecNorTheOtherWayRound(t *testing.T) 
 			updated, err := client(resource).UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
 			must(t, err)
 			if !reflect.DeepEqual(updated.Object["spec"], wanted) {
-				t.Errorf("an update of the status made the spec %v", updated.Object["spec"])
+				t.Errorf("an update of the status changed the spec to %v", updated.Object["spec"])
 			}
 			if !reflect.DeepEqual(updated.Object["status"], parse(t, statuses[resource])) {
-				t.Errorf("the status became %v", updated.Object["status"])
+				t.Errorf("the status is %v", updated.Object["status"])
 			}
 		})
 	}

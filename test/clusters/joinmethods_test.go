@@ -16,17 +16,17 @@ import (
 	"strait.dev/strait/test/kube"
 )
 
-func TestClustersAreJoinedByTwoKubeconfigs(t *testing.T) {
+func TestClustersAreJoinedWithTwoKubeconfigs(t *testing.T) {
 	p := newPair(t)
 	p.a.network(t)
 	p.b.network(t)
 	joined := p.joinByPeer(t)
 	old := p.a.runGateway(t, "b-0", 0, "9")
-	p.b.runGateway(t, "a-0", 0, "9").serveNodePort(t) // the remote side is the one that is called
+	p.b.runGateway(t, "a-0", 0, "9").serveNodePort(t) // the other side connects to this one
 	p.joined(t, <-joined)
 	t.Logf("strait status prints\n%s", operator(t, 0, "status", "--kubeconfig", p.a.access.admin))
 
-	t.Run("and again, after one side was made anew", func(t *testing.T) {
+	t.Run("again after one side was deleted and created", func(t *testing.T) {
 		key := p.a.peering(t, "b").Status.Gateways[0].PublicKey
 		must(t, p.a.admin.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
 		old.remove(t)
@@ -40,7 +40,8 @@ func TestClustersAreJoinedByTwoKubeconfigs(t *testing.T) {
 	})
 }
 
-// joinByPeer joins both clusters by strait peer, which waits for gateways that are still to run.
+// joinByPeer joins both clusters with strait peer, which waits for gateways that have not
+// started yet.
 func (p *pair) joinByPeer(t *testing.T) <-chan string {
 	joined := make(chan string, 1)
 	go func() {
@@ -50,7 +51,7 @@ func (p *pair) joinByPeer(t *testing.T) <-chan string {
 	return joined
 }
 
-// joined checks how strait peer ended, and that pods reach each other.
+// joined checks the result of strait peer, and that pods reach each other.
 func (p *pair) joined(t *testing.T, out string) {
 	t.Helper()
 	if !strings.HasPrefix(out, "0 ") {
@@ -60,7 +61,7 @@ func (p *pair) joined(t *testing.T, out string) {
 	pingAll(t, p.b, p.a, p.b.ready(t, "a"))
 }
 
-// collect does the garbage collector's part after a Peering was deleted.
+// collect does the garbage collector's work after a Peering was deleted.
 func (c *cluster) collect(t *testing.T) {
 	t.Helper()
 	all, now := metav1.ListOptions{}, metav1.DeleteOptions{}
@@ -74,8 +75,8 @@ func (c *cluster) collect(t *testing.T) {
 	}
 }
 
-// The two clusters never see each other's API servers: what joins them is a line of text.
-func TestClustersAreJoinedByAnInvite(t *testing.T) {
+// The two clusters never reach each other's API servers: they are joined by a token.
+func TestClustersAreJoinedWithAnInvite(t *testing.T) {
 	p := newPair(t)
 	p.a.network(t)
 	p.b.network(t)
@@ -102,45 +103,45 @@ func TestClustersAreJoinedByAnInvite(t *testing.T) {
 	pingAll(t, p.a, p.b, b)
 	pingAll(t, p.b, p.a, a)
 
-	within(t, 20*time.Second, "the key of the invite is trusted no more", func() error {
+	within(t, 20*time.Second, "the key of the invite is no longer trusted", func() error {
 		links := p.a.peering(t, "b").Status.Links
 		if len(links) != 1 || links[0].Remote != "a-0" {
 			return fmt.Errorf("%+v", links)
 		}
 		return nil
 	})
-	p.b.nobodyHasSecret(t, "a-invite")
+	p.b.secretIsGone(t, "a-invite")
 	if out, status := operate(t, "accept", strings.TrimSpace(token), "--name", "again", "--wait", "5s", "--kubeconfig", p.b.access.admin); status == 0 {
 		t.Errorf("the invite works twice:\n%s", out)
 	}
 }
 
-// nobodyHasSecret checks that a Secret is gone.
-func (c *cluster) nobodyHasSecret(t *testing.T, name string) {
+// secretIsGone checks that a Secret was deleted.
+func (c *cluster) secretIsGone(t *testing.T, name string) {
 	t.Helper()
-	within(t, 20*time.Second, "Secret "+name+" is gone", func() error {
+	within(t, 20*time.Second, "Secret "+name+" is deleted", func() error {
 		if _, err := c.admin.Secrets(gatewayNamespace).Get(t.Context(), name, metav1.GetOptions{}); err == nil {
-			return errors.New("it is there")
+			return errors.New("it exists")
 		}
 		return nil
 	})
 }
 
-// What changes in one cluster arrives in the other without anybody there touching it.
-func TestChangesTravelThroughTheTunnel(t *testing.T) {
+// Changes in one cluster propagate to the other without an operation there.
+func TestChangesAreAnnouncedThroughTheTunnel(t *testing.T) {
 	p := newPair(t)
 	b, _ := p.join(t)
 
-	t.Run("a range that was not granted is refused, and nothing else changes", func(t *testing.T) {
+	t.Run("a CIDR outside the grant is refused, and nothing else changes", func(t *testing.T) {
 		before := p.a.peering(t, "b").Status.Prefixes
 		p.b.podCIDRs(t, "10.0.0.0/16", "fd00:10::/48", "100.99.0.0/16")
-		within(t, 30*time.Second, "the refusal is told on both sides", func() error {
+		within(t, 30*time.Second, "both sides report the refusal", func() error {
 			a, b := p.b.peering(t, "a"), p.a.peering(t, "b")
 			if len(b.Status.Announcements) == 0 || !strings.Contains(b.Status.Announcements[0].Refused, "100.99.0.0/16") {
-				return fmt.Errorf("where it is refused: %+v", b.Status.Announcements)
+				return fmt.Errorf("in the refusing cluster: %+v", b.Status.Announcements)
 			}
 			if len(a.Status.Announcements) == 0 || !strings.Contains(a.Status.Announcements[0].Refusal, "100.99.0.0/16") {
-				return fmt.Errorf("where it comes from: %+v", a.Status.Announcements)
+				return fmt.Errorf("in the announcing cluster: %+v", a.Status.Announcements)
 			}
 			return nil
 		})
@@ -149,13 +150,13 @@ func TestChangesTravelThroughTheTunnel(t *testing.T) {
 			t.Errorf("the metrics do not count it (%v)", err)
 		}
 		if after := p.a.peering(t, "b").Status.Prefixes; fmt.Sprint(after) != fmt.Sprint(before) {
-			t.Errorf("ranges were %v and are %v", before, after)
+			t.Errorf("CIDRs were %v and are %v", before, after)
 		}
 		pingAll(t, p.a, p.b, b)
 	})
-	t.Run("a range of pods that is added arrives", func(t *testing.T) {
+	t.Run("an added pod CIDR is announced", func(t *testing.T) {
 		p.b.podCIDRs(t, "10.0.0.0/16", "fd00:10::/48", "172.20.0.0/16")
-		within(t, 30*time.Second, "cluster a sees the new range", func() error {
+		within(t, 30*time.Second, "cluster a has the new CIDR", func() error {
 			for _, prefix := range p.a.peering(t, "b").Status.Prefixes {
 				if prefix.CIDR == "172.20.0.0/16" {
 					return nil
@@ -168,13 +169,13 @@ func TestChangesTravelThroughTheTunnel(t *testing.T) {
 	t.Run("keys are replaced without losing a packet", func(t *testing.T) { p.rotates(t) })
 }
 
-// podCIDRs changes which ranges the cluster's pods have.
+// podCIDRs changes the cluster's pod CIDRs.
 func (c *cluster) podCIDRs(t *testing.T, ranges ...v1alpha1.CIDR) {
 	t.Helper()
 	kube.Edit(t, c.admin.ClusterNetworks(), v1alpha1.ClusterNetworkName, func(n *v1alpha1.ClusterNetwork) { n.Spec.PodCIDRs = ranges })
 }
 
-// rotates gives the gateway of cluster b another key while pods talk.
+// rotates replaces the key of cluster b's gateway while pods communicate.
 func (p *pair) rotates(t *testing.T) {
 	traffic := ping(t, p.a.pods[1], seen(t, p.a.peering(t, "b"), podAddresses[1]))
 	a := kube.Edit(t, p.b.admin.Peerings(), "a", func(a *v1alpha1.Peering) { a.Spec.Gateway.KeyGeneration = 2 })
@@ -182,18 +183,18 @@ func (p *pair) rotates(t *testing.T) {
 	took := within(t, time.Minute, "both clusters use the new key", func() error {
 		g := p.b.peering(t, "a").Status.Gateways[0]
 		if g.PublicKey == old || g.KeyGeneration != 2 || g.NextPublicKey != "" {
-			return fmt.Errorf("the gateway says %+v", g)
+			return fmt.Errorf("the gateway reports %+v", g)
 		}
 		for _, announced := range p.a.peering(t, "b").Status.Announcements {
 			for _, their := range announced.Gateways {
 				if len(their.PublicKeys) != 1 || their.PublicKeys[0] != g.PublicKey {
-					return fmt.Errorf("cluster a knows %v", their.PublicKeys)
+					return fmt.Errorf("cluster a has %v", their.PublicKeys)
 				}
 			}
 		}
 		return nil
 	})
-	within(t, 30*time.Second, "nobody uses the old key", func() error {
+	within(t, 30*time.Second, "the old key is unused", func() error {
 		if links := p.a.peering(t, "b").Status.Links; len(links) != 1 || !links[0].Up {
 			return fmt.Errorf("cluster a has links %+v", links)
 		}
@@ -201,12 +202,12 @@ func (p *pair) rotates(t *testing.T) {
 	})
 	longest, lost := traffic.outage(t)
 	if lost > 0 {
-		t.Errorf("%d packets were lost, at a stretch for %v", lost, longest)
+		t.Errorf("%d packets were lost, without replies for %v", lost, longest)
 	}
 	t.Logf("the key was replaced in %v", took.Round(100*time.Millisecond))
 }
 
-// A LoadBalancer gives its address late, and may give a name.
+// A LoadBalancer gets its address late, and may have a host name.
 func TestF10_EndpointsFollowTheService(t *testing.T) {
 	p := newPair(t)
 	p.a.network(t)
@@ -214,7 +215,7 @@ func TestF10_EndpointsFollowTheService(t *testing.T) {
 		Gateway: v1alpha1.GatewaySpec{Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeLoadBalancer, Port: 51999}},
 	}})
 	p.a.runGateway(t, "b-0", 0, "9")
-	within(t, 20*time.Second, "there is a Service", func() error {
+	within(t, 20*time.Second, "the Service exists", func() error {
 		_, err := p.a.admin.Services(gatewayNamespace).Get(t.Context(), "b-0", metav1.GetOptions{})
 		return err
 	})
