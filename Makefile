@@ -61,12 +61,12 @@ lint: vet ## vet, and golangci-lint (5 minutes to build it once)
 fuzz: ## run every fuzz target for FUZZTIME each (60s)
 	FUZZTIME=$(FUZZTIME) test/fuzz
 
-conformance: ## write docs/conformance.md, and print which tests hold each rule, threat and fault, with their outcomes in the last runs
-	go run ./internal/conformance -page docs/conformance.md $(wildcard bin/test/*.json)
+conformance: ## write docs/evidence/conformance.md, and print which tests hold each rule, threat and fault, with their outcomes in the last runs
+	go run ./internal/conformance -page docs/evidence/conformance.md $(wildcard bin/test/*.json)
 
-hostile: ## attack gateways during a transfer; writes docs/hostile.md (5 minutes; needs root)
+hostile: ## attack gateways during a transfer; writes docs/evidence/hostile.md (5 minutes; needs root)
 	@test/install lab
-	LAB_HOSTILE_REPORT=$(CURDIR)/docs/hostile.md go test -count=1 -v -timeout 15m -tags nightly -parallel 1 -run Hostile ./test/lab
+	LAB_HOSTILE_REPORT=$(CURDIR)/docs/evidence/hostile.md go test -count=1 -v -timeout 15m -tags nightly -parallel 1 -run Hostile ./test/lab
 
 lab-guest: ## run the lab on a kernel with Geneve and WireGuard, in an emulated guest (10 minutes)
 	@test/install lab guest

@@ -118,7 +118,7 @@ func TestNamesThatFitNoRowAreFaults(t *testing.T) {
 		"TestG99_Dropped":                     "no row G99",
 		"TestRFC7348_Flag":                    "no row RFC7348",
 		"TestRFC9293_NoRowOfThatRFC":          "",
-		"TestRFC4787REQ9_Hairpin":             "use Prefix or Masquerade in its name",
+		"TestRFC4787REQ9_Hairpin":             "use Prefix or Masquerade in the name of the test",
 		"TestRFC4787REQ9_PrefixMapsHairpin":   "",
 		"TestRFC4787REQ9_MasqueradedHairpins": "",
 	} {

@@ -33,7 +33,7 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-// warnings are what an API server says of requests that it took all the same.
+// warnings are the warnings of an API server about accepted requests.
 type warnings struct {
 	mu  sync.Mutex
 	all []string
@@ -45,8 +45,8 @@ func (w *warnings) HandleWarningHeader(_ int, _ string, text string) {
 	w.all = append(w.all, text)
 }
 
-// apply applies objects as Helm does, but that a field which is not known is an error. A
-// warning fails the test.
+// apply applies objects like Helm, except that an unknown field is an error. A warning
+// fails the test.
 func apply(t *testing.T, cluster *kube.Cluster, all []*unstructured.Unstructured) {
 	t.Helper()
 	config, said := cluster.Admin(), &warnings{}
@@ -66,7 +66,7 @@ func apply(t *testing.T, cluster *kube.Cluster, all []*unstructured.Unstructured
 		must(t, err)
 		options := metav1.PatchOptions{FieldManager: "helm", Force: new(true), FieldValidation: metav1.FieldValidationStrict}
 		if object.GetAnnotations()["helm.sh/hook"] != "" {
-			options.DryRun = []string{metav1.DryRunAll} // Helm makes them anew each time
+			options.DryRun = []string{metav1.DryRunAll} // Helm creates them again each time
 		}
 		_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Patch(t.Context(), object.GetName(), types.ApplyPatchType, body, options)
 		if err != nil {
@@ -78,7 +78,7 @@ func apply(t *testing.T, cluster *kube.Cluster, all []*unstructured.Unstructured
 	}
 }
 
-// rank is when Helm installs an object, as far as it matters here.
+// rank is the order in which Helm installs an object, as far as it matters here.
 func rank(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "Namespace":
@@ -121,18 +121,18 @@ func TestHelmInstallsUpgradesAndTakesAway(t *testing.T) {
 	deployment, err := cluster.Kubernetes().AppsV1().Deployments(release).Get(t.Context(), "strait-controller", metav1.GetOptions{})
 	must(t, err)
 	if *deployment.Spec.Replicas != 1 {
-		t.Errorf("after the upgrade there are %d controllers", *deployment.Spec.Replicas)
+		t.Errorf("the upgrade has %d controllers", *deployment.Spec.Replicas)
 	}
 	if _, err := cluster.Kubernetes().PolicyV1().PodDisruptionBudgets(release).Get(t.Context(), "strait-controller", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("one controller has a budget that it blocks drains with: %v", err)
+		t.Errorf("a single controller has a disruption budget, which blocks drains: %v", err)
 	}
 	cluster.AwaitCRDs(t)
-	run("uninstall", "strait", "--no-hooks") // nothing runs here that a hook could wait for
-	kube.Until(t, "the CRDs are gone", func() string { return strings.Join(definitions(t, cluster), " ") })
+	run("uninstall", "strait", "--no-hooks") // no controller runs here that a hook could wait for
+	kube.Until(t, "the CRDs are deleted", func() string { return strings.Join(definitions(t, cluster), " ") })
 	roles, err := cluster.Kubernetes().RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=strait"})
 	must(t, err)
 	for _, role := range roles.Items {
-		t.Errorf("left over: ClusterRole %s", role.Name)
+		t.Errorf("leftover: ClusterRole %s", role.Name)
 	}
 }
 
@@ -150,11 +150,11 @@ func TestCRDsThatAreKeptStay(t *testing.T) {
 		cluster.AwaitCRDs(t)
 	}
 	if left := definitions(t, cluster); len(left) != 5 {
-		t.Errorf("what is left of them is %q", left)
+		t.Errorf("the remaining CRDs are %q", left)
 	}
 }
 
-// definitions are the names of our CRDs.
+// definitions returns the names of Strait's CRDs.
 func definitions(t *testing.T, cluster *kube.Cluster) (names []string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(cluster.Admin())
@@ -168,9 +168,9 @@ func definitions(t *testing.T, cluster *kube.Cluster) (names []string) {
 	return names
 }
 
-// The controller with the account, rights and files that the chart gives it: what it makes
-// of a Peering is what the values say, the namespace of gateways lets it in, and the
-// PodMonitor finds it.
+// The controller with the account, permissions and files of the chart: its objects for a
+// Peering match the values, the namespace of gateways admits the pods, and the PodMonitor
+// selects them.
 func TestTheControllerRunsWithWhatTheChartGivesIt(t *testing.T) {
 	t.Parallel()
 	cluster := kube.Start(t)
@@ -202,28 +202,28 @@ func TestTheControllerRunsWithWhatTheChartGivesIt(t *testing.T) {
 
 	pod := &set.Spec.Template
 	if reasons := forbidden(t, api.LevelRestricted, pod); len(reasons) > 0 {
-		t.Errorf("a gateway's pod is not restricted: %q", reasons)
+		t.Errorf("a gateway's pod violates the restricted standard: %q", reasons)
 	}
 	container := pod.Spec.Containers[0]
 	if !strings.HasPrefix(container.Image, "strait.dev/strait:") || container.ImagePullPolicy != corev1.PullIfNotPresent || pod.Labels["team"] != "network" ||
 		pod.Spec.PriorityClassName != "system-cluster-critical" || pod.Spec.NodeSelector["kubernetes.io/os"] != "linux" {
-		t.Errorf("a gateway's pod is not what the values say: %+v", pod)
+		t.Errorf("a gateway's pod does not match the values: %+v", pod)
 	}
 	made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "b-0", Labels: pod.Labels}, Spec: pod.Spec}
 	if _, err := admin.Pods("strait-gateways").Create(t.Context(), made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-		t.Errorf("the namespace of gateways refuses one: %v", err)
+		t.Errorf("the namespace of gateways rejects the pod: %v", err)
 	}
 	loose := made.DeepCopy()
 	loose.Spec.Containers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
 	if _, err := admin.Pods("strait-gateways").Create(t.Context(), loose, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); !apierrors.IsForbidden(err) {
-		t.Errorf("the namespace of gateways takes NET_ADMIN too: %v", err)
+		t.Errorf("the namespace of gateways admits NET_ADMIN: %v", err)
 	}
 	checkMonitored(t, pod)
 
 	cluster.Grant(t, rbac.Verify, release, "strait-verify")
 	tester, err := client.New(cluster.ServiceAccount(t, release, "strait-verify"))
 	must(t, err)
-	kube.Until(t, "the chart's test sees how the Peering is", func() string {
+	kube.Until(t, "the chart's test reports the Peering", func() string {
 		report, err := verify.Short(t.Context(), operator.Cluster{Name: "this cluster", Client: tester}, nil)
 		if err != nil {
 			return err.Error()
@@ -235,7 +235,7 @@ func TestTheControllerRunsWithWhatTheChartGivesIt(t *testing.T) {
 	})
 }
 
-// run runs the controller of the chart until the test ends.
+// run runs the chart's controller until the test ends.
 func run(t *testing.T, cluster *kube.Cluster, files *unstructured.Unstructured) {
 	t.Helper()
 	data := files.Object["data"].(map[string]any)
@@ -263,7 +263,7 @@ func run(t *testing.T, cluster *kube.Cluster, files *unstructured.Unstructured) 
 }
 
 // checkMonitored checks that the PodMonitor selects a gateway's pod, and the pods of the
-// chart but those of its hooks.
+// chart except those of its hooks.
 func checkMonitored(t *testing.T, gateway *corev1.PodTemplateSpec) {
 	t.Helper()
 	all := render(t, "--set", "metrics.podMonitor.enabled=true")

@@ -17,18 +17,18 @@ import (
 	"strait.dev/strait/test/kube"
 )
 
-// Kinds of the operator of Prometheus. Their content is tested where it is written.
+// foreign are resource types of the Prometheus operator. Other tests check their content.
 const foreign = "PodMonitor,PrometheusRule"
 
-// Every field of every object is one that a real API server knows, of the right type, and
-// the examples of the chart's page are too.
+// Every field of every object, and of the examples on the chart's page, is known to a real
+// API server and has the right type.
 func TestEveryObjectIsOfTheFormThatAnAPIServerKnows(t *testing.T) {
 	t.Parallel()
 	conform := kube.Program(t, "kubeconform")
 	cluster := kube.Shared(t)
 	cluster.InstallCRDs(t, crds.Files)
 	var schemas string
-	kube.Until(t, "the API server describes Strait's kinds", func() string {
+	kube.Until(t, "the API server publishes Strait's schemas", func() string {
 		schemas = writeSchemas(t, cluster)
 		for _, kind := range []string{"addressclaim", "addressmapping", "clusternetwork", "nodeattachment", "peering"} {
 			if _, err := os.Stat(filepath.Join(schemas, "strait.dev_v1alpha1_"+kind+".json")); err != nil {
@@ -61,12 +61,12 @@ func TestEveryObjectIsOfTheFormThatAnAPIServerKnows(t *testing.T) {
 		"{apiVersion: strait.dev/v1alpha1, kind: Pearing, metadata: {name: b}}",
 	} {
 		if _, err := check(wrong); err == nil {
-			t.Errorf("this passes too: %s", wrong)
+			t.Errorf("accepted: %s", wrong)
 		}
 	}
 }
 
-// examples are those of the chart's annotations, as YAML documents.
+// examples returns the examples in the chart's annotations, as YAML documents.
 func examples(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "Chart.yaml"))
@@ -82,13 +82,13 @@ func examples(t *testing.T) string {
 		documents = append(documents, asYAML(t, one))
 	}
 	if len(documents) == 0 {
-		t.Fatal("there are no examples")
+		t.Fatal("no examples")
 	}
 	return strings.Join(documents, "---\n")
 }
 
-// writeSchemas writes a file for each kind that the API server has, as it says itself, and
-// returns their folder. Fields that it does not name are none.
+// writeSchemas writes a file per resource type of the API server, from its published
+// schemas, and returns their directory. Unlisted fields are rejected.
 func writeSchemas(t *testing.T, cluster *kube.Cluster) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -115,7 +115,7 @@ func writeSchemas(t *testing.T, cluster *kube.Cluster) (dir string) {
 				kind := one.(map[string]any)
 				group, version := kind["group"].(string), kind["version"].(string)
 				if group == "" {
-					group = version // as kubeconform has it
+					group = version // as in kubeconform
 				}
 				file, err := json.Marshal(map[string]any{"$ref": "#/components/schemas/" + name, "components": document.Components})
 				must(t, err)
@@ -126,7 +126,7 @@ func writeSchemas(t *testing.T, cluster *kube.Cluster) (dir string) {
 	return dir
 }
 
-// closeSchema lets objects have the fields that are named, and no others.
+// closeSchema rejects fields that are not in the schema.
 func closeSchema(schema map[string]any) {
 	properties, ok := schema["properties"].(map[string]any)
 	if ok && schema["additionalProperties"] == nil && schema["x-kubernetes-preserve-unknown-fields"] != true {

@@ -1,4 +1,4 @@
-// Package chart tests the Helm chart: that it renders what it should and refuses what it
-// should, that real API servers take it, that its pods are as harmless as it says, and that
-// the controller works with the rights and files that it gives it.
+// Package chart tests the Helm chart: that it renders the expected objects and rejects
+// invalid values, that real API servers accept it, that its pods have only the documented
+// privileges, and that the controller works with the permissions and files of the chart.
 package chart

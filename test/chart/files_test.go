@@ -18,9 +18,9 @@ import (
 	"strait.dev/strait/k8s/rbac"
 )
 
-var update = flag.Bool("update", false, "write the golden files, the schema and the table of values anew")
+var update = flag.Bool("update", false, "update the golden files, the schema and the table of values")
 
-// folder is that of the chart.
+// folder is the directory of the chart.
 const folder = "../../charts/strait"
 
 func TestTheFilesOfTheChartAreThoseOfTheCode(t *testing.T) {
@@ -47,7 +47,7 @@ func same(t *testing.T, path string, want []byte) {
 	t.Helper()
 	got, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the code has; run: go generate ./k8s/...", path)
+		t.Errorf("%s differs from the code; run: go generate ./k8s/...", path)
 	}
 }
 
@@ -66,7 +66,7 @@ func objects(t testing.TB, text string) (all []*unstructured.Unstructured) {
 	}
 }
 
-// find is the object of that kind and name.
+// find returns the object with that kind and name.
 func find(t testing.TB, all []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	for _, object := range all {
@@ -74,7 +74,7 @@ func find(t testing.TB, all []*unstructured.Unstructured, kind, name string) *un
 			return object
 		}
 	}
-	t.Fatalf("there is no %s %s", kind, name)
+	t.Fatalf("no %s %s", kind, name)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// asYAML is anything as YAML, to compare.
+// asYAML formats anything as YAML, to compare it.
 func asYAML(t *testing.T, anything any) string {
 	t.Helper()
 	out, err := yaml.Marshal(anything)

@@ -16,8 +16,8 @@ import (
 	"strait.dev/strait/k8s/rbac"
 )
 
-// The three ways to install it that are looked at: as it comes, with everything, and with
-// as little as there can be.
+// renders are three installations: with default values, with everything, and with the
+// minimum.
 var renders = map[string][]string{
 	"default": nil,
 	"full":    {"--values", "testdata/full.yaml"},
@@ -33,7 +33,7 @@ func TestHelmFindsNothingWrong(t *testing.T) {
 	}
 }
 
-// copied are the kinds whose content comes from files with tests of their own.
+// copied are the resource types whose content comes from files with separate tests.
 var copied = []string{"CustomResourceDefinition", "ClusterRole", "Role", "PrometheusRule"}
 
 func TestTheChartRendersWhatItDid(t *testing.T) {
@@ -50,7 +50,7 @@ func TestTheChartRendersWhatItDid(t *testing.T) {
 			got.WriteString("---\n" + strings.TrimPrefix(strings.TrimSpace(document), "---\n") + "\n")
 		}
 		if regexp.MustCompile(`(?m)[ \t]+$`).Match(got.Bytes()) {
-			t.Errorf("%s: lines end in blanks", name)
+			t.Errorf("%s: lines have trailing whitespace", name)
 		}
 		golden := filepath.Join("testdata", name+".golden.yaml")
 		if *update {
@@ -59,13 +59,13 @@ func TestTheChartRendersWhatItDid(t *testing.T) {
 		want, err := os.ReadFile(golden)
 		must(t, err)
 		if !bytes.Equal(got.Bytes(), want) {
-			t.Errorf("%s is not %s; after looking at each difference, run the test with -update. It is\n%s", name, golden, got.Bytes())
+			t.Errorf("%s differs from %s; review each difference and run the test with -update. Got\n%s", name, golden, got.Bytes())
 		}
 	}
 }
 
-// What the roles of the chart grant, and to whom, is what the tests of the programs ran
-// with: no rule more, no rule less.
+// The permissions of the chart's roles, and their subjects, are exactly those with which
+// the tests of the programs ran.
 func TestT5_TheChartGrantsWhatTheCodeSays(t *testing.T) {
 	t.Parallel()
 	all := render(t)
@@ -132,7 +132,7 @@ func TestAlertsAndDashboardsComeAsTheyAre(t *testing.T) {
 		must(t, yaml.Unmarshal(text, &want))
 		rule := find(t, all, "PrometheusRule", strings.TrimSuffix(filepath.Base(path), ".yaml"))
 		if asYAML(t, rule.Object["spec"]) != asYAML(t, want) {
-			t.Errorf("the alerts of %s come otherwise", path)
+			t.Errorf("the alerts of %s differ", path)
 		}
 	}
 	dashboards, err := filepath.Glob(filepath.Join(folder, "dashboards/*.json"))
@@ -143,7 +143,7 @@ func TestAlertsAndDashboardsComeAsTheyAre(t *testing.T) {
 		name := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), ".json"), "strait-")
 		object := find(t, all, "ConfigMap", "strait-dashboard-"+name)
 		if got := object.Object["data"].(map[string]any)[filepath.Base(path)]; got != string(want) {
-			t.Errorf("the dashboard of %s comes otherwise", path)
+			t.Errorf("the dashboard of %s differs", path)
 		}
 	}
 	if len(rules) == 0 || len(dashboards) == 0 {

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
 // release is the namespace of the release.
 const release = "strait-system"
 
-// helm runs helm with no configuration of this machine. The error has what it printed.
+// helm runs helm without this machine's configuration. The error contains its output.
 func helm(t testing.TB, environment []string, args ...string) (string, error) {
 	t.Helper()
 	home := t.TempDir()
@@ -41,7 +41,7 @@ func template(t testing.TB, args ...string) (string, error) {
 	return helm(t, nil, append([]string{"template", "strait", folder, "--namespace", release}, args...)...)
 }
 
-// render is all objects of the chart, hooks among them.
+// render returns all objects of the chart, including hooks.
 func render(t testing.TB, args ...string) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := template(t, args...)

@@ -8,7 +8,7 @@ import (
 	"strait.dev/strait/k8s/install"
 )
 
-// Commands look for the parts of an installation by name.
+// Commands find the parts of an installation by name.
 func TestTheChartHasTheNamesThatCommandsLookFor(t *testing.T) {
 	t.Parallel()
 	all := render(t)

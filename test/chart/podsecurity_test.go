@@ -13,7 +13,8 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// forbidden are the reasons for which Kubernetes' own judge forbids a pod at a level.
+// forbidden returns the reasons for which Kubernetes' Pod Security admission rejects a pod
+// at a level.
 func forbidden(t *testing.T, level api.Level, pod *corev1.PodTemplateSpec) []string {
 	t.Helper()
 	judge, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
@@ -28,7 +29,7 @@ func forbidden(t *testing.T, level api.Level, pod *corev1.PodTemplateSpec) []str
 	return reasons
 }
 
-// pods are the templates of all pods, by the names of what makes them.
+// pods returns the templates of all pods, by the names of their workloads.
 func pods(t *testing.T, all []*unstructured.Unstructured) map[string]*corev1.PodTemplateSpec {
 	t.Helper()
 	found := make(map[string]*corev1.PodTemplateSpec)
@@ -68,7 +69,7 @@ func TestEveryPodIsRestrictedButTheHelper(t *testing.T) {
 	}
 }
 
-// That is what the helper needs, and all that it is given.
+// The node helper needs and has exactly these privileges.
 func TestTheHelperHasTheNodesNetworkAndNetAdminAndNoMore(t *testing.T) {
 	t.Parallel()
 	network := []string{
@@ -82,7 +83,7 @@ func TestTheHelperHasTheNodesNetworkAndNetAdminAndNoMore(t *testing.T) {
 	} {
 		pod := pods(t, render(t, renders[name]...))["strait-node"]
 		if got := forbidden(t, api.LevelBaseline, pod); !slices.Equal(got, want) {
-			t.Errorf("%s: as baseline it lacks %q, not %q", name, got, want)
+			t.Errorf("%s: it violates the baseline standard with %q, want %q", name, got, want)
 		}
 		security := pod.Spec.Containers[0].SecurityContext
 		if !slices.Equal(security.Capabilities.Add, []corev1.Capability{"NET_ADMIN"}) || !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) ||

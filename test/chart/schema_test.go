@@ -16,7 +16,7 @@ import (
 	"strait.dev/strait/k8s/api/crds"
 )
 
-// Every object of the schema lists what it may have: the rest is a mistake in writing.
+// Every object in the schema lists its fields: any other is a mistake.
 func TestTheSchemaKnowsEveryValueAndNoOther(t *testing.T) {
 	schema := readSchema(t)
 	closed(t, "", schema)
@@ -27,7 +27,7 @@ func TestTheSchemaKnowsEveryValueAndNoOther(t *testing.T) {
 	known(t, "", schema["properties"].(map[string]any), values)
 }
 
-// open are the objects of other people's forms, which the API server checks.
+// open are objects of Kubernetes' types, which the API server checks.
 var open = []string{
 	"global", "strings", "quantities", "objects.items", "environment.items.valueFrom", "topologySpreadConstraints.items.labelSelector",
 	"affinity.nodeAffinity", "affinity.podAffinity", "affinity.podAntiAffinity",
@@ -36,7 +36,7 @@ var open = []string{
 
 func closed(t *testing.T, path string, schema map[string]any) {
 	if schema["type"] == "object" && schema["additionalProperties"] != false && !slices.Contains(open, strings.TrimPrefix(path, ".")) {
-		t.Errorf("%s of the schema may have anything", path)
+		t.Errorf("%s of the schema accepts any field", path)
 	}
 	for _, group := range []string{"properties", "definitions"} {
 		of, _ := schema[group].(map[string]any)
@@ -49,18 +49,18 @@ func closed(t *testing.T, path string, schema map[string]any) {
 	}
 }
 
-// known checks that the schema has these values, and nothing that has no default. What it
-// leaves to a definition is a value as a whole.
+// known checks that the schema has exactly the values with a default. A value whose schema
+// is a definition is checked as a whole.
 func known(t *testing.T, path string, properties map[string]any, values map[string]any) {
 	for name := range values {
 		if properties[name] == nil {
-			t.Errorf("%s%s is in values.yaml and not in the schema", path, name)
+			t.Errorf("%s%s is in values.yaml but not in the schema", path, name)
 		}
 	}
 	for name, one := range properties {
 		value, ok := values[name]
 		if !ok && path+name != "global" {
-			t.Errorf("%s%s is in the schema and not in values.yaml", path, name)
+			t.Errorf("%s%s is in the schema but not in values.yaml", path, name)
 		}
 		inner, isObject := one.(map[string]any)["properties"].(map[string]any)
 		if under, ok := value.(map[string]any); ok && isObject && path+name != "clusterNetwork" {
@@ -78,7 +78,7 @@ func readSchema(t *testing.T) map[string]any {
 	return schema
 }
 
-// clusterNetwork holds the place of clusterNetwork in the schema: a line.
+// clusterNetwork matches the line of clusterNetwork in the schema.
 var clusterNetwork = regexp.MustCompile(`(?m)^    "clusterNetwork": .*,$`)
 
 func TestTheSchemaOfTheClusterNetworkIsThatOfItsCRD(t *testing.T) {
@@ -98,14 +98,14 @@ func TestTheSchemaOfTheClusterNetworkIsThatOfItsCRD(t *testing.T) {
 	if *update {
 		must(t, os.WriteFile(path, want, 0o644))
 	} else if !bytes.Equal(was, want) || !clusterNetwork.Match(was) {
-		t.Error("clusterNetwork in values.schema.json is not what its CRD says; run the test with -update")
+		t.Error("clusterNetwork in values.schema.json differs from its CRD; run the test with -update")
 	}
 }
 
 var matches = regexp.MustCompile(`^self\.matches\('(.*)'\)$`)
 
-// plain is a schema of a CRD without what only an API server understands. Of its rules it
-// keeps those that are a pattern.
+// plain returns a schema of a CRD in plain JSON schema. Of its validation rules it keeps
+// those that are a pattern.
 func plain(schema map[string]any) map[string]any {
 	kept := make(map[string]any)
 	for _, name := range []string{"type", "maxLength", "maxItems", "minItems", "enum", "pattern", "minimum", "maximum"} {

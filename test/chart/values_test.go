@@ -12,10 +12,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// table holds the place of the values in the README.
-var table = regexp.MustCompile(`(?s)\| value \| default \| description \|\n.*?\n\n`)
+// table matches the table of values in the README.
+var table = regexp.MustCompile(`(?s)\| value \| default \| what it is \|\n.*?\n\n`)
 
-// What the README says of the values is what values.yaml says of them.
+// The README describes the values as values.yaml does.
 func TestTheReadmeListsEveryValue(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(folder, "values.yaml"))
 	must(t, err)
@@ -32,12 +32,12 @@ func TestTheReadmeListsEveryValue(t *testing.T) {
 	if *update {
 		must(t, os.WriteFile(path, want, 0o644))
 	} else if !bytes.Equal(was, want) || !table.Match(was) {
-		t.Errorf("the table of %s is not what values.yaml says; run the test with -update", path)
+		t.Errorf("the table of %s differs from values.yaml; run the test with -update", path)
 	}
 }
 
-// list writes a row for each value, with the comment above it. What stands on several lines
-// is a group of values, but within a group that has to be without a comment.
+// list writes a row for each value, with the comment above it. A value on several lines is
+// a group of values, unless it is in a group and has a comment.
 func list(t *testing.T, rows *strings.Builder, path string, group *yaml.Node) {
 	for i := 0; i < len(group.Content); i += 2 {
 		name, value := path+group.Content[i].Value, group.Content[i+1]
@@ -48,13 +48,13 @@ func list(t *testing.T, rows *strings.Builder, path string, group *yaml.Node) {
 			continue
 		}
 		if comment == "" {
-			t.Errorf("values.yaml does not say what %s is", name)
+			t.Errorf("values.yaml has no comment on %s", name)
 		}
 		fmt.Fprintf(rows, "| `%s` | `%s` | %s |\n", name, inline(t, value), strings.ReplaceAll(comment, "|", `\|`))
 	}
 }
 
-// inline is a value on one line.
+// inline formats a value on one line.
 func inline(t *testing.T, value *yaml.Node) string {
 	t.Helper()
 	flow(value)

@@ -13,11 +13,11 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-// repository is the root of this one, where the chart is.
+// repository is the root of this repository, which contains the chart.
 const repository = "../.."
 
-// writeImage packs the program under test into an image of the name that the chart has,
-// and returns the archive and that name.
+// writeImage packs the program under test into an image with the chart's image name, and
+// returns the archive and that name.
 func writeImage(t *testing.T, dir string) (archive, name string) {
 	t.Helper()
 	binary, err := program.Binary()
@@ -31,7 +31,7 @@ func writeImage(t *testing.T, dir string) (archive, name string) {
 	return archive, name
 }
 
-// appVersion is what the chart installs.
+// appVersion returns the version that the chart installs.
 func appVersion(t *testing.T) string {
 	t.Helper()
 	chart, err := os.ReadFile(filepath.Join(repository, "charts/strait/Chart.yaml"))

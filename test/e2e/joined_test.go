@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The whole life of an installation: nothing, installed, joined, in use, upgraded, nothing.
+// The life of an installation: install, join, use, upgrade, uninstall.
 func TestTwoClustersAreJoinedWithHelm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,11 +56,11 @@ func (w *world) uninstall(t *testing.T) {
 	t.Helper()
 	for _, cluster := range []string{"a", "b"} {
 		w.do(t, "", "helm", "uninstall", "strait", "--kube-context="+cluster, "--namespace=strait-system", "--wait", "--timeout=10m") // see STRAIT-L001
-		w.do(t, "", "kubectl", "--context="+cluster, "delete", "namespace", "strait-system", "--timeout=10m")                         // Helm leaves what it made for itself
+		w.do(t, "", "kubectl", "--context="+cluster, "delete", "namespace", "strait-system", "--timeout=10m")                         // Helm does not delete the namespace that it created
 	}
 }
 
-// pods are a server on each node that says which cluster it is of.
+// pods are a server on each node that returns the name of its cluster.
 const pods = `
 apiVersion: apps/v1
 kind: DaemonSet
@@ -78,8 +78,8 @@ spec:
         readinessProbe: {httpGet: {port: 8080, path: /}, periodSeconds: 1}
 `
 
-// podsMeet has each pod of both clusters call all of the other one. It returns where
-// cluster a sees a server of b.
+// podsMeet makes each pod of both clusters connect to all pods of the other one. It returns
+// the address to which cluster a maps a server of b.
 func (w *world) podsMeet(t *testing.T) (seen string) {
 	t.Helper()
 	for _, cluster := range []string{"a", "b"} {
@@ -101,13 +101,13 @@ func (w *world) podsMeet(t *testing.T) (seen string) {
 	return seen
 }
 
-// web is a field of each server.
+// web returns a field of each server.
 func (w *world) web(t *testing.T, cluster, field string) []string {
 	t.Helper()
 	return strings.Fields(w.do(t, "", "kubectl", "--context="+cluster, "get", "pods", "--selector=app=web", "--output=jsonpath={.items[*]."+field+"}"))
 }
 
-// answers has a pod call a server, which has to be of that cluster.
+// answers checks that a pod reaches a server of the given cluster.
 func (w *world) answers(t *testing.T, cluster, pod, server, of string) {
 	t.Helper()
 	out := w.do(t, "", "kubectl", "--context="+cluster, "exec", pod, "--", "wget", "-q", "-O-", "http://"+server+"/")
@@ -116,7 +116,7 @@ func (w *world) answers(t *testing.T, cluster, pod, server, of string) {
 	}
 }
 
-// serviceIsReached calls a server of b as a Service of a.
+// serviceIsReached connects to a server of b through a Service of a.
 func (w *world) serviceIsReached(t *testing.T, seen string) {
 	t.Helper()
 	w.do(t, strings.ReplaceAll(`

@@ -1,9 +1,8 @@
 //go:build e2e || nightly
 
-// Package e2e does what an operator does, on two real clusters with the same pod range:
-// installs the chart with Helm, joins them, looks, upgrades, and takes everything away.
-// Test programs reach nothing but the API servers; what runs in pods is Strait's image
-// and busybox.
+// Package e2e performs an operator's work on two real clusters with the same pod CIDR: it
+// installs the chart with Helm, joins the clusters, checks, upgrades, and uninstalls. Test
+// programs reach only the API servers; pods run Strait's image and busybox.
 package e2e
 
 import (
@@ -17,7 +16,7 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-// report is what is printed at the end: how long each stage took, and memory.
+// report is printed at the end: the duration of each stage, and memory.
 var (
 	reportMu sync.Mutex
 	report   []string // guarded by reportMu
@@ -41,7 +40,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// stage is a part of a test that the rest of it needs.
+// stage is a part of a test on which the rest depends.
 func stage(t *testing.T, name string, do func(*testing.T)) {
 	t.Helper()
 	begun := time.Now()

@@ -20,7 +20,7 @@ import (
 	"strait.dev/strait/test/wait"
 )
 
-// everything is what both clusters and their nodes have that an installation could leave:
+// everything returns what an installation could leave in both clusters and on their nodes:
 // objects, links, routes, rules, nftables.
 func (w *world) everything(t *testing.T) (map[string]bool, error) {
 	t.Helper()
@@ -46,27 +46,28 @@ func (w *world) everything(t *testing.T) (map[string]bool, error) {
 	return all, nil
 }
 
-// nothingIsLeft waits until there is nothing that was not there before.
+// nothingIsLeft waits until nothing exists that did not exist before.
 func (w *world) nothingIsLeft(t *testing.T, before map[string]bool) {
 	t.Helper()
 	eventually(t, "nothing is left", func() error {
 		now, err := w.everything(t)
 		if err != nil {
-			return err // kinds that are being removed are named by discovery and cannot be asked for
+			return err // resource types being deleted are discovered but cannot be listed
 		}
 		maps.DeleteFunc(now, func(thing string, _ bool) bool { return before[thing] })
 		if len(now) > 0 {
-			return fmt.Errorf("there is more than before:\n%s", strings.Join(slices.Sorted(maps.Keys(now)), "\n"))
+			return fmt.Errorf("leftovers:\n%s", strings.Join(slices.Sorted(maps.Keys(now)), "\n"))
 		}
 		return nil
 	})
 }
 
-// passing are kinds whose objects come and go by themselves.
+// passing are resource types whose objects change without an installation.
 var passing = []string{"events", "leases", "endpointslices", "endpoints", "ipaddresses", "componentstatuses"}
 
-// ofKubernetes are what it puts into each namespace some time after it is made, and the
-// accounts of its own controllers, made when each first acts, minutes after the cluster.
+// ofKubernetes matches what Kubernetes creates in each new namespace after a while, and the
+// accounts of its own controllers, which are created minutes after the cluster, when each
+// is first active.
 var ofKubernetes = regexp.MustCompile(`^(serviceaccounts \S+/default|configmaps \S+/kube-root-ca\.crt|serviceaccounts kube-system/\S+)$`)
 
 func objects(t *testing.T, c *nodes.Cluster) (all []string, err error) {
@@ -98,8 +99,8 @@ func objects(t *testing.T, c *nodes.Cluster) (all []string, err error) {
 	return all, nil
 }
 
-// ofPods are lines about what is there for pods and Services: their links, the bridge that
-// comes with the first pod, kube-proxy's tables.
+// ofPods matches lines about pods and Services: their links, the bridge that is created
+// with the first pod, kube-proxy's tables.
 var ofPods = regexp.MustCompile(`\b(veth[0-9a-f]+|cni0|kube-proxy)\b`)
 
 func network(t *testing.T, c *nodes.Cluster, number int) (all []string, err error) {
@@ -120,7 +121,7 @@ func network(t *testing.T, c *nodes.Cluster, number int) (all []string, err erro
 	return all, nil
 }
 
-// eventually waits for something that others bring about, without a time limit of its own.
+// eventually waits for a condition, without its own time limit.
 func eventually(t *testing.T, what string, done func() error) {
 	t.Helper()
 	var err error

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// The commands of docs/tutorials/start.md run as they stand there, in order and in one shell.
+// The commands of docs/tutorials/start.md run verbatim, in order and in one shell.
 func TestTheFirstFiveMinutesOfTheDocsWork(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(repository, "docs/tutorials/start.md"))
@@ -23,7 +23,7 @@ func TestTheFirstFiveMinutesOfTheDocsWork(t *testing.T) {
 	must(t, err)
 	script := shellBlocks(string(page))
 	if script == "" {
-		t.Fatal("docs/tutorials/start.md has no block of shell commands; begin them with ```sh")
+		t.Fatal("docs/tutorials/start.md has no shell block; start them with ```sh")
 	}
 	w := newWorld(t)
 	stage(t, "docs/tutorials/start.md", func(t *testing.T) {
@@ -31,14 +31,14 @@ func TestTheFirstFiveMinutesOfTheDocsWork(t *testing.T) {
 		var out bytes.Buffer
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("set -e\n"+script), &out, &out
 		if err := cmd.Run(); err != nil {
-			t.Fatalf("%v; the page printed:\n%s", err, &out)
+			t.Fatalf("%v; the output is:\n%s", err, &out)
 		}
-		t.Logf("the page printed:\n%s", &out)
+		t.Logf("the output is:\n%s", &out)
 	})
 }
 
-// shellBlocks are the blocks of a page that begin with ```sh, each after a line that says
-// where it is from.
+// shellBlocks returns the blocks of a page that start with ```sh, each preceded by a
+// command that prints its line number.
 func shellBlocks(page string) string {
 	var script strings.Builder
 	inside, number := false, 0

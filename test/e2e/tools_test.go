@@ -15,7 +15,7 @@ import (
 	"strait.dev/strait/internal/capture"
 )
 
-// captured records packets in the gateway of a while pods call a server of b.
+// captured records packets in the gateway of a while pods connect to a server of b.
 func (w *world) captured(t *testing.T, seen string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "packets.pcapng")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// addGateways gives each side a second gateway.
+// addGateways adds a second gateway on each side.
 func (w *world) addGateways(t *testing.T) {
 	t.Helper()
 	for _, cluster := range []string{"a", "b"} {
@@ -16,11 +16,11 @@ func (w *world) addGateways(t *testing.T) {
 	w.joined(t, 2)
 }
 
-// peering is what each cluster calls the one with the other.
+// peering is the name of the Peering in each cluster.
 var peering = map[string]string{"a": "b", "b": "a"}
 
-// replace upgrades both clusters, which have so many gateways each: one after the other,
-// every pod of the installations gets another annotation.
+// replace upgrades both clusters, with that many gateways each, one after the other: every
+// pod of the installations gets another annotation.
 func (w *world) replace(t *testing.T, seen string, gateways int) {
 	t.Helper()
 	mark := fmt.Sprint(gateways)
@@ -29,7 +29,7 @@ func (w *world) replace(t *testing.T, seen string, gateways int) {
 			"--set-string=controller.annotations.upgraded="+mark, "--set-string=gateway.annotations.upgraded="+mark, "--set-string=node.annotations.upgraded="+mark,
 			"--wait", "--timeout=2m")
 		for i := range gateways {
-			eventually(t, fmt.Sprintf("gateway %d of %s is a new one", i, cluster), func() error {
+			eventually(t, fmt.Sprintf("gateway %d of %s was replaced", i, cluster), func() error {
 				out, err := w.try(t, "", "kubectl", "--context="+cluster, "--namespace=strait-gateways", "get", "pod", fmt.Sprintf("%s-%d", peering[cluster], i),
 					`--output=jsonpath={.metadata.annotations.upgraded} {.status.conditions[?(@.type=="Ready")].status}`)
 				if err == nil && out != mark+" True" {
@@ -43,7 +43,7 @@ func (w *world) replace(t *testing.T, seen string, gateways int) {
 	w.answers(t, "a", w.web(t, "a", "metadata.name")[0], seen+":8080", "b")
 }
 
-// joined waits until both clusters say that the peering is ready, with so many gateways.
+// joined waits until both clusters report the peering as ready, with that many gateways.
 func (w *world) joined(t *testing.T, gateways int) {
 	t.Helper()
 	for _, cluster := range []string{"a", "b"} {

@@ -13,7 +13,7 @@ import (
 )
 
 // A pod of a pings one of b during upgrades: first with one gateway on each side, where
-// packets have to wait for the new one, then with two, which take turns.
+// packets must wait for the new one, then with two, which are replaced in turn.
 func TestAnUpgradeLosesFewPackets(t *testing.T) {
 	w := newWorld(t)
 	w.install(t)
@@ -24,7 +24,7 @@ func TestAnUpgradeLosesFewPackets(t *testing.T) {
 	w.replacePinged(t, web, 2)
 }
 
-// replacePinged is replace, and judges what share of the packets is lost meanwhile.
+// replacePinged is replace, and checks the share of lost packets.
 func (w *world) replacePinged(t *testing.T, seen string, gateways int) {
 	t.Helper()
 	stop := w.ping(t, w.web(t, "a", "metadata.name")[0], seen)
@@ -34,17 +34,17 @@ func (w *world) replacePinged(t *testing.T, seen string, gateways int) {
 	note("%.1f s without packets while gateways were replaced on both sides, %d on each", float64(lost)*interval.Seconds(), gateways)
 	bound := sent / 2
 	if gateways > 1 {
-		bound = sent / 20 // on a machine with time for it, none
+		bound = sent / 20 // none on a machine with enough capacity
 	}
 	if sent < 100 || lost > bound {
-		t.Errorf("of %d packets that a pod sent during the upgrade with %d gateways, %d were lost", sent, gateways, lost)
+		t.Errorf("of %d packets sent during the upgrade with %d gateways, %d were lost", sent, gateways, lost)
 	}
 }
 
-// interval is how often a ping is sent.
+// interval is the interval of pings.
 const interval = 100 * time.Millisecond
 
-// ping has a pod of cluster a ping an address until the function is called, which says how
+// ping makes a pod of cluster a ping an address until stop is called, which returns how
 // many packets were sent and how many were not answered.
 func (w *world) ping(t *testing.T, pod, address string) (stop func() (sent, lost int)) {
 	t.Helper()
@@ -55,7 +55,7 @@ func (w *world) ping(t *testing.T, pod, address string) (stop func() (sent, lost
 	return func() (sent, lost int) {
 		t.Helper()
 		w.do(t, "", "kubectl", "--context=a", "exec", pod, "--", "killall", "-INT", "ping")
-		_ = cmd.Wait() // what it printed tells
+		_ = cmd.Wait() // the output contains the error
 		fields := strings.Fields(tail(out.String(), 2))
 		for i, field := range fields {
 			switch {

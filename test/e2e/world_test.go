@@ -17,7 +17,7 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-// nodesOfEach is how many nodes each cluster has.
+// nodesOfEach is the number of nodes of each cluster.
 const nodesOfEach = 2
 
 // world is two clusters, a and b, with the image on their nodes and nothing installed.
@@ -25,7 +25,7 @@ type world struct {
 	*nodes.Lab
 	a, b  *nodes.Cluster
 	image string
-	path  string // where commands look for programs
+	path  string // of commands
 }
 
 func newWorld(t *testing.T) *world {
@@ -51,13 +51,13 @@ func newWorld(t *testing.T) *world {
 		if peak, err := w.Peak(); err != nil {
 			t.Error(err)
 		} else {
-			note("%d MiB at most", peak>>20)
+			note("peak memory %d MiB", peak>>20)
 		}
 	})
 	return w
 }
 
-// command is one that an operator would give, from the root of the repository.
+// command returns an operator's command, run in the root of the repository.
 func (w *world) command(t *testing.T, name string, args ...string) *exec.Cmd {
 	cmd := w.Command(t.Context(), name, args...)
 	cmd.Dir = repository
@@ -65,7 +65,7 @@ func (w *world) command(t *testing.T, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// do runs a command that has to succeed, and returns what it printed for programs.
+// do runs a command, which must succeed, and returns its standard output.
 func (w *world) do(t *testing.T, input, name string, args ...string) string {
 	t.Helper()
 	out, err := w.try(t, input, name, args...)
@@ -75,7 +75,7 @@ func (w *world) do(t *testing.T, input, name string, args ...string) string {
 	return out
 }
 
-// try runs a command. Its error has what the command printed for people.
+// try runs a command. Its error contains all output.
 func (w *world) try(t *testing.T, input, name string, args ...string) (string, error) {
 	t.Helper()
 	cmd := w.command(t, name, args...)
@@ -87,7 +87,7 @@ func (w *world) try(t *testing.T, input, name string, args ...string) (string, e
 	return out.String(), nil
 }
 
-// state is what to read first when something failed.
+// state returns the first diagnostics for a failure.
 func (w *world) state(t *testing.T) string {
 	var all strings.Builder
 	for _, cluster := range []string{"a", "b"} {
@@ -99,14 +99,14 @@ func (w *world) state(t *testing.T) string {
 			"logs --namespace=strait-nodes --selector=app.kubernetes.io/component=node --tail=15 --prefix",
 		} {
 			cmd := w.Command(context.WithoutCancel(t.Context()), "kubectl", append([]string{"--context=" + cluster}, strings.Fields(args)...)...)
-			out, _ := cmd.CombinedOutput() // it may be what failed
+			out, _ := cmd.CombinedOutput() // it may itself be the failure
 			fmt.Fprintf(&all, "== %s: kubectl %s\n%s", cluster, args, tail(string(out), 30))
 		}
 	}
 	return all.String()
 }
 
-// tail is the end of a text, in lines.
+// tail returns the last lines of a text.
 func tail(text string, lines int) string {
 	all := strings.SplitAfter(text, "\n")
 	return strings.Join(all[max(0, len(all)-lines-1):], "")

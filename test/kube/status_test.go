@@ -15,7 +15,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// statuses are a status of each sample.
+// statuses are a status for each sample.
 var statuses = map[string]string{
 	"clusternetworks": `
 clusterID: a
