@@ -13,7 +13,7 @@ import (
 )
 
 // table matches the table of values in the README.
-var table = regexp.MustCompile(`(?s)\| value \| default \| what it is \|\n.*?\n\n`)
+var table = regexp.MustCompile(`(?s)\| value \| default \| description \|\n.*?\n\n`)
 
 // The README describes the values as values.yaml does.
 func TestTheReadmeListsEveryValue(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"strait.dev/strait/test/kube"
 )
 
-// makeKeys makes the certificates of a cluster and the files with access to it.
+// makeKeys creates the certificates of a cluster and its kubeconfig files.
 func (c *Cluster) makeKeys() (err error) {
 	if c.authority, err = kube.NewAuthority(); err != nil {
 		return err
@@ -40,8 +40,7 @@ func (c *Cluster) makeKeys() (err error) {
 	return c.writeAdmin()
 }
 
-// writeAdmin writes the keys of admin, which are also those that the API server has for
-// kubelets.
+// writeAdmin writes the keys of admin, with which the API server also connects to kubelets.
 func (c *Cluster) writeAdmin() error {
 	if err := os.WriteFile(c.file("admin.crt"), c.admin.CertData, 0o600); err != nil {
 		return err
@@ -49,7 +48,7 @@ func (c *Cluster) writeAdmin() error {
 	return os.WriteFile(c.file("admin.key"), c.admin.KeyData, 0o600)
 }
 
-// client is the access of a user of the cluster.
+// client returns the configuration of a user of the cluster.
 func (c *Cluster) client(user string, groups ...string) (*rest.Config, error) {
 	certificate, key, err := c.authority.Client(user, groups...)
 	return &rest.Config{
@@ -58,7 +57,7 @@ func (c *Cluster) client(user string, groups ...string) (*rest.Config, error) {
 	}, err
 }
 
-// access writes a file with the access of a user, and returns its path.
+// access writes a kubeconfig file for a user, and returns its path.
 func (c *Cluster) access(user string, groups ...string) (string, error) {
 	config, err := c.client(user, groups...)
 	if err != nil {
@@ -68,7 +67,7 @@ func (c *Cluster) access(user string, groups ...string) (string, error) {
 	return file, writeKubeconfig(file, map[string]*rest.Config{c.name: config})
 }
 
-// writeKubeconfig writes a file with a context for each.
+// writeKubeconfig writes a file with a context for each configuration.
 func writeKubeconfig(file string, contexts map[string]*rest.Config) error {
 	text := clientcmdapi.NewConfig()
 	for name, config := range contexts {
@@ -82,11 +81,11 @@ func writeKubeconfig(file string, contexts map[string]*rest.Config) error {
 	return clientcmd.WriteToFile(*text, file)
 }
 
-// Admin is the configuration of a client in this process that may do everything. Every
-// call gives another copy.
+// Admin returns the configuration of a client in this process with all permissions. Every
+// call returns a new copy.
 func (c *Cluster) Admin() *rest.Config {
 	config := rest.CopyConfig(c.admin)
-	config.QPS = -1 // no limit: tests may be as fast as they can
+	config.QPS = -1 // no client-side rate limit
 	config.Dial = func(_ context.Context, network, address string) (conn net.Conn, err error) {
 		err = c.lab.router.In(func() error {
 			conn, err = net.Dial(network, address)

@@ -14,17 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroups are the folders of one cgroup: in each hierarchy of version 1, or in the one of
+// cgroups are the directories of one cgroup: in each hierarchy of version 1, or in that of
 // version 2.
 type cgroups []string
 
-// root is where cgroups are mounted.
+// root is the mount point of cgroups.
 const root = "/sys/fs/cgroup"
 
-// delegated are the controllers of version 2 that a kubelet asks for.
+// delegated are the controllers of version 2 that a kubelet requires.
 const delegated = "+cpu +cpuset +io +memory +pids"
 
-// newCgroups makes a cgroup beside nothing else, and records in a file what to remove.
+// newCgroups creates a cgroup without siblings in use, and records in a file what to
+// remove.
 func newCgroups(record, name string) (cgroups, error) {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -37,7 +38,7 @@ func newCgroups(record, name string) (cgroups, error) {
 		case controllers != "":
 			parents = append(parents, filepath.Join(root, controllers, fields[2]))
 		case isVersion2(root):
-			parents = append(parents, root) // not below our own, where processes are
+			parents = append(parents, root) // not below this process's cgroup, which contains processes
 		default:
 			parents = append(parents, filepath.Join(root, "unified", fields[2]))
 		}
@@ -57,20 +58,20 @@ func isVersion2(dir string) bool {
 	return err == nil
 }
 
-// child makes a cgroup inside.
+// child creates a child cgroup.
 func (c cgroups) child(name string) (cgroups, error) {
 	made := make(cgroups, len(c))
 	for i, parent := range c {
 		made[i] = filepath.Join(parent, name)
 		if parent == root || strings.HasPrefix(parent, root+"/strait-nodes-") {
 			if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte(delegated), 0); err != nil {
-				return nil, fmt.Errorf("give controllers to a cgroup: %w; run this where it may, like a container with its own cgroup namespace", err)
+				return nil, fmt.Errorf("enable controllers of a cgroup: %w; run this with permission to do so, such as in a container with its own cgroup namespace", err)
 			}
 		}
 		if err := os.Mkdir(made[i], 0o755); err != nil {
 			return nil, err
 		}
-		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // empty at first in version 1, and then of no use
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // initially empty in version 1, which prevents use
 			value, err := os.ReadFile(filepath.Join(parent, file))
 			if err != nil || parent == root || len(strings.TrimSpace(string(value))) == 0 {
 				continue
@@ -83,7 +84,7 @@ func (c cgroups) child(name string) (cgroups, error) {
 	return made, nil
 }
 
-// peak is the most memory that was used at once, in bytes.
+// peak returns the peak memory use in bytes.
 func (c cgroups) peak() (int64, error) {
 	for _, dir := range c {
 		for _, file := range []string{"memory.peak", "memory.max_usage_in_bytes"} {
@@ -92,11 +93,11 @@ func (c cgroups) peak() (int64, error) {
 			}
 		}
 	}
-	return 0, errors.New("this machine's cgroups do not count memory")
+	return 0, errors.New("this machine's cgroups do not account memory")
 }
 
-// removeCgroups removes recorded cgroups and all inside. They are empty as soon as the
-// kernel is done with processes that were killed.
+// removeCgroups removes recorded cgroups and their children. They become empty when the
+// kernel has removed killed processes.
 func removeCgroups(record string) error {
 	text, err := os.ReadFile(record)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +118,7 @@ func removeCgroup(dir string) error {
 		return nil
 	})
 	for _, path := range slices.Backward(inside) {
-		const limit = 2 * time.Minute // for the kernel, which needs no processor time to speak of
+		const limit = 2 * time.Minute // for the kernel, which needs almost no processor time
 		for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 			err := unix.Rmdir(path)
 			if err == nil || errors.Is(err, unix.ENOENT) {

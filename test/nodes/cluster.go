@@ -20,14 +20,15 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// Options say what a cluster is.
+// Options describe a cluster.
 type Options struct {
-	Name  string // in the kubeconfig, and what its nodes are called by: NAME-node-1
-	Index int    // of its networks: 1 to 254, another for each
+	Name  string // the context in the kubeconfig, and the prefix of node names: NAME-node-1
+	Index int    // of its networks: 1 to 254, unique per cluster
 	Nodes int    // 1 to 100
 }
 
-// Cluster is one of a lab. Its methods are for the test's goroutine, but Admin's result.
+// Cluster is a cluster of a lab. Its methods are for the test's goroutine; the result of
+// Admin is safe for concurrent use.
 type Cluster struct {
 	lab       *Lab
 	name      string
@@ -39,7 +40,7 @@ type Cluster struct {
 	nodes     []*node
 }
 
-// Start starts clusters, all at the same time, and returns when all nodes are ready.
+// Start starts clusters, concurrently, and returns when all nodes are ready.
 func (l *Lab) Start(t testing.TB, all ...Options) []*Cluster {
 	t.Helper()
 	clusters, failed := make([]*Cluster, len(all)), make([]error, len(all))
@@ -66,7 +67,7 @@ func (l *Lab) Start(t testing.TB, all ...Options) []*Cluster {
 	return clusters
 }
 
-// up starts what the cluster consists of.
+// up starts the parts of the cluster.
 func (c *Cluster) up(control *netns.Namespace) error {
 	if err := os.Mkdir(c.dir, 0o755); err != nil {
 		return err
@@ -96,7 +97,7 @@ func (c *Cluster) up(control *netns.Namespace) error {
 	return c.ready()
 }
 
-// ready returns when all nodes are.
+// ready returns when all nodes are ready.
 func (c *Cluster) ready() error {
 	for _, n := range c.nodes {
 		if err := until(c.lab.ctx, n.kubelet, n.name+" is ready", func(ctx context.Context) error {
@@ -117,10 +118,10 @@ func (c *Cluster) ready() error {
 	return nil
 }
 
-// Nodes is how many nodes the cluster has.
+// Nodes returns the number of nodes of the cluster.
 func (c *Cluster) Nodes() int { return len(c.nodes) }
 
-// LoadImage gives all nodes the images of an archive, of OCI or Docker's.
+// LoadImage loads the images of an OCI or Docker archive on all nodes.
 func (c *Cluster) LoadImage(t testing.TB, archive string) {
 	t.Helper()
 	for _, n := range c.nodes {
@@ -128,8 +129,8 @@ func (c *Cluster) LoadImage(t testing.TB, archive string) {
 	}
 }
 
-// OnNode runs a command of this machine on a node, in all its namespaces, and returns what
-// it printed. Nodes are numbered from 1.
+// OnNode runs a command of this machine on a node, in all its namespaces, and returns its
+// output. Nodes are numbered from 1.
 func (c *Cluster) OnNode(t testing.TB, number int, command ...string) (string, error) {
 	t.Helper()
 	inside := c.nodes[number-1].enter(command...)
@@ -137,7 +138,7 @@ func (c *Cluster) OnNode(t testing.TB, number int, command ...string) (string, e
 	return string(out), err
 }
 
-// until tries something again and again, while the process it waits for runs.
+// until repeats try until it succeeds, while the process that it waits for runs.
 func until(ctx context.Context, process *process, what string, try func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -150,7 +151,7 @@ func until(ctx context.Context, process *process, what string, try func(context.
 		case <-process.exited:
 			return errors.Join(fmt.Errorf("%s: %w", what, err), process.ended())
 		case <-ctx.Done():
-			return fmt.Errorf("%s: still not when the test ran out of time: %w; %s printed last:\n%s", what, err, process.name, process.tail())
+			return fmt.Errorf("%s: not before the test's timeout: %w; end of the output of %s:\n%s", what, err, process.name, process.tail())
 		case <-tick.C:
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// startControl starts the control plane and returns when its API can be used.
+// startControl starts the control plane and returns when its API is ready.
 func (c *Cluster) startControl(network *netns.Namespace) error {
 	groups, err := c.lab.cgroups.child(c.name + "-control")
 	if err != nil {

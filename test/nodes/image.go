@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// Busybox is an image that every node has, for pods of tests. Its entrypoint waits
-// forever, and so it is also what holds the namespaces of pods.
+// Busybox is an image on every node, for pods of tests. Its entrypoint sleeps forever, so
+// it also serves as the pause image.
 const Busybox = "strait.test/busybox:1"
 
-// writeBusybox writes that image, of the machine's own busybox, as an archive that
+// writeBusybox writes that image, made from the machine's busybox, as an archive that
 // containerd imports: a list of images, their configurations and layers.
 func writeBusybox(file string) error {
 	layer, err := busyboxLayer()
@@ -47,7 +47,7 @@ func writeBusybox(file string) error {
 	return os.WriteFile(file, archive, 0o600)
 }
 
-// busyboxLayer is a file system with all that busybox can be.
+// busyboxLayer returns a file system with all applets of busybox.
 func busyboxLayer() ([]byte, error) {
 	path, err := exec.LookPath("busybox")
 	if err != nil {
@@ -78,7 +78,7 @@ func digest(b []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// archive is a tar in memory. An error is reported at its close.
+// archive is a tar in memory. Errors are returned by close.
 type archive struct {
 	bytes.Buffer
 	*tar.Writer

@@ -19,34 +19,34 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// programs are those of test/kube/prepare that a lab consists of, and those that Command is
-// for: one on a line.
+// programs are the programs from test/kube/prepare for labs, and for Command: one per line.
 //
 //go:embed programs
 var programs string
 
-// tools are what nodes need of the machine, and the Debian packages that have them.
+// tools are the machine's programs that nodes need, and their Debian packages.
 var tools = []struct{ file, pkg string }{
 	{"runc", "runc"}, {"/usr/lib/cni/bridge", "containernetworking-plugins"},
 	{"nft", "nftables"}, {"unshare", "util-linux"}, {"busybox", "busybox-static"},
 }
 
-// Lab is what clusters stand in. Its methods are for the test's goroutine, but Command.
+// Lab contains clusters. Its methods are for the test's goroutine; Command is safe for
+// concurrent use.
 type Lab struct {
-	ctx      context.Context // of what the lab waits for: ends when the test is about to run out of time
-	dir      string          // everything that the lab writes
+	ctx      context.Context // ends shortly before the timeout of the test
+	dir      string          // all files of the lab
 	lock     *os.File
-	programs string // their folder
+	programs string // their directory
 	router   *netns.Namespace
 	cgroups  cgroups
-	admins   map[string]*rest.Config // by the cluster
+	admins   map[string]*rest.Config // by cluster
 
 	mu      sync.Mutex
 	running []*process
 }
 
-// New makes a lab without clusters that ends with the test. Where something is missing the
-// test is skipped, and says what.
+// New creates a lab without clusters, which is removed when the test ends. If a requirement
+// is missing the test is skipped with a message.
 func New(t testing.TB) *Lab {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -71,7 +71,8 @@ func New(t testing.TB) *Lab {
 	return l
 }
 
-// untilTimeout ends shortly before go test ends the test binary, so that a test that waits in vain can say for what.
+// untilTimeout returns a context that ends shortly before go test ends the test binary, so
+// that a waiting test can report its condition.
 func untilTimeout(t testing.TB) context.Context {
 	const reserve = 20 * time.Second
 	if of, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
@@ -84,8 +85,8 @@ func untilTimeout(t testing.TB) context.Context {
 	return t.Context()
 }
 
-// allowWatches raises how many watchers of files root may have to what the daemons of two
-// labs need, and leaves it there. It is a limit of the whole machine, often 128.
+// allowWatches raises the limit of inotify instances of root to what the daemons of two
+// labs need, permanently. It is a limit of the whole machine, often 128.
 func allowWatches(t testing.TB) {
 	t.Helper()
 	const limit, enough = "/proc/sys/fs/inotify/max_user_instances", 1024
@@ -95,23 +96,23 @@ func allowWatches(t testing.TB) {
 		return
 	}
 	if err := os.WriteFile(limit, []byte(strconv.Itoa(enough)), 0); err != nil {
-		t.Logf("nodes may not start for want of watchers: %v; raise sysctl fs.inotify.max_user_instances", err)
+		t.Logf("nodes may fail to start because of the inotify limit: %v; raise sysctl fs.inotify.max_user_instances", err)
 	}
 }
 
-// Programs is the folder of the programs of test/kube/prepare.
+// Programs returns the directory of the programs of test/kube/prepare.
 func (l *Lab) Programs() string { return l.programs }
 
-// Dir is a folder for what a test writes; it is removed with the lab.
+// Dir returns a directory for files of the test; it is removed with the lab.
 func (l *Lab) Dir() string { return l.dir }
 
-// Kubeconfig is the path of a file with a context for each cluster, of its name, that may
-// do everything there. Its API servers are reached from where Command runs.
+// Kubeconfig returns the path of a file with a context per cluster, named like it, with all
+// permissions. Its API servers are reachable from where Command runs.
 func (l *Lab) Kubeconfig() string { return filepath.Join(l.dir, "kubeconfig") }
 
-// Command is a command of this machine that runs where it reaches the nodes and the API
-// servers of all clusters, with Kubeconfig as its own. Programs of test/kube/prepare are
-// found by their names. It is for any goroutine.
+// Command returns a command of this machine that runs where it reaches the nodes and the
+// API servers of all clusters, with Kubeconfig as its kubeconfig. Programs of
+// test/kube/prepare are in its path. Safe for concurrent use.
 func (l *Lab) Command(ctx context.Context, command string, args ...string) *exec.Cmd {
 	inside := "--net=" + strings.TrimPrefix(l.router.Here(), "netns ")
 	cmd := exec.CommandContext(ctx, "nsenter", append([]string{inside, "--", command}, args...)...)
@@ -120,12 +121,12 @@ func (l *Lab) Command(ctx context.Context, command string, args ...string) *exec
 	return cmd
 }
 
-// Peak is the most memory that the clusters had at once, with pods and images, in bytes.
+// Peak returns the peak memory use of the clusters, with pods and images, in bytes.
 func (l *Lab) Peak() (int64, error) { return l.cgroups.peak() }
 
 // end may be called at any stage.
 func (l *Lab) end(t testing.TB) {
-	for i := len(l.running) - 1; i >= 0; i-- { // nodes before what they report to
+	for i := len(l.running) - 1; i >= 0; i-- { // nodes before their control plane
 		if err := l.running[i].ended(); err != nil && t.Failed() {
 			t.Log(err)
 		}
@@ -140,7 +141,7 @@ func (l *Lab) end(t testing.TB) {
 	_ = l.lock.Close()
 }
 
-// start runs a program of the lab until the lab ends. It is for any goroutine.
+// start runs a program of the lab until the lab ends. Safe for concurrent use.
 func (l *Lab) start(p *process) (*process, error) {
 	if err := p.start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.name, err)

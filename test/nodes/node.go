@@ -16,7 +16,7 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// node is a machine of a cluster: a process tree with namespaces of its own.
+// node is a machine of a cluster: a process tree in separate namespaces.
 type node struct {
 	c       *Cluster
 	number  int // from 1
@@ -24,16 +24,16 @@ type node struct {
 	network *netns.Namespace
 	dir     string
 	daemons cgroups
-	first   *process // whose end is the end of all
+	first   *process // when it ends, all others end
 	kubelet *process
 }
 
-// machine is what the first process of a node does.
+// machine is the script of a node's first process.
 //
 //go:embed node.sh
 var machine string
 
-// up starts the node, and returns when it has its images and the kubelet begins.
+// up starts the node, and returns when its images are loaded and the kubelet has started.
 func (n *node) up() error {
 	if err := os.Mkdir(n.dir, 0o755); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (n *node) up() error {
 	return err
 }
 
-// register makes the node's object, so that its pods have the range that is routed to it.
+// register creates the Node object, so that its pods use the CIDR that is routed to it.
 func (n *node) register() error {
 	_, err := n.c.api.CoreV1().Nodes().Create(n.c.lab.ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name},
@@ -77,7 +77,7 @@ func (n *node) register() error {
 	return err
 }
 
-// boot makes the node's namespaces and file systems.
+// boot creates the node's namespaces and file systems.
 func (n *node) boot() error {
 	own, err := n.c.lab.cgroups.child(n.name)
 	if err != nil {
@@ -102,7 +102,7 @@ func (n *node) boot() error {
 	return nil
 }
 
-// enter is a command in all namespaces of the node.
+// enter returns a command that runs in all namespaces of the node.
 func (n *node) enter(command ...string) []string {
 	return append([]string{"nsenter", "--target=" + strconv.Itoa(n.first.cmd.Process.Pid),
 		"--mount", "--net", "--pid", "--uts", "--ipc", "--cgroup", "--"}, command...)
@@ -114,7 +114,7 @@ func (n *node) daemon(name string, args ...string) (*process, error) {
 		command: n.enter(program...)})
 }
 
-// load gives the node the images of an archive.
+// load loads the images of an archive on the node.
 func (n *node) load(ctx context.Context, archive string) error {
 	ctr := n.enter(filepath.Join(n.c.lab.programs, "ctr"), "--namespace=k8s.io", "images", "import", archive)
 	out, err := exec.CommandContext(ctx, ctr[0], ctr[1:]...).CombinedOutput()

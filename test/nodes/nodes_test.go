@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// kubectl runs kubectl in a cluster, where it has to succeed, and returns what it printed.
+// kubectl runs kubectl in a cluster, which must succeed, and returns its output.
 func kubectl(t *testing.T, lab *Lab, context, input string, args ...string) string {
 	t.Helper()
 	cmd := lab.Command(t.Context(), "kubectl", append([]string{"--context=" + context}, args...)...)
@@ -23,8 +23,8 @@ func kubectl(t *testing.T, lab *Lab, context, input string, args ...string) stri
 	return string(out)
 }
 
-// workloads are a pod on each node that serves its name, one on each node's own network
-// with a capability, and some that may do nothing.
+// workloads are a pod on each node that serves its name, one in each node's network with a
+// capability, and some without privileges.
 const workloads = `
 apiVersion: v1
 kind: Namespace
@@ -114,7 +114,7 @@ func TestPodsRunAsInAnyCluster(t *testing.T) {
 		}
 		for node := 1; node <= 2; node++ {
 			if out, err := c.OnNode(t, node, "ip", "link", "show", "made"); err != nil {
-				t.Errorf("%s: the pod with NET_ADMIN has changed nothing: %v %s", c.name, err, out)
+				t.Errorf("%s: the pod with NET_ADMIN has no effect: %v %s", c.name, err, out)
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func TestPodsRunAsInAnyCluster(t *testing.T) {
 	kubectl(t, lab, a.name, "", "exec", pod, "--", "wget", "-q", "-O-", "http://"+nodeAddress(b.index, 1)+":30080/")
 	peak, err := lab.Peak()
 	must(t, err)
-	t.Logf("%d MiB at most", peak>>20)
+	t.Logf("peak memory %d MiB", peak>>20)
 }
 
 func TestNothingIsLeftOfALab(t *testing.T) {
@@ -136,12 +136,12 @@ func TestNothingIsLeftOfALab(t *testing.T) {
 	})
 	for _, path := range append(groups, dir) {
 		if _, err := os.Stat(path); dir != "" && !os.IsNotExist(err) {
-			t.Errorf("%s is left (%v)", path, err)
+			t.Errorf("%s was left (%v)", path, err)
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	must(t, err)
 	if dir != "" && strings.Contains(string(mounts), filepath.Base(dir)) {
-		t.Errorf("mounts are left:\n%s", mounts)
+		t.Errorf("mounts were left:\n%s", mounts)
 	}
 }

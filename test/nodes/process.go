@@ -10,20 +10,20 @@ import (
 	"strait.dev/strait/test/netns"
 )
 
-// process is a program of the lab. It dies with us, even when we are killed.
+// process is a program of the lab. It ends with this process, even if that is killed.
 type process struct {
 	name    string
-	log     string // file with what it prints
+	log     string // file with its output
 	network *netns.Namespace
 	cgroups cgroups
-	fresh   uintptr // what namespaces it gets of its own, as flags of clone(2)
+	fresh   uintptr // its new namespaces, as flags of clone(2)
 	command []string
 
 	cmd    *exec.Cmd
 	exited chan struct{}
 }
 
-// join enters cgroups and becomes the program.
+// join enters cgroups and execs the program.
 const join = `for g in $1; do echo 0 >"$g/cgroup.procs" || exit; done; shift; exec "$@"`
 
 func (p *process) start() error {
@@ -38,7 +38,8 @@ func (p *process) start() error {
 	p.exited = make(chan struct{})
 	started := make(chan error)
 	go func() {
-		// For the kernel, the parent is the thread inside. It has to live as long as the program.
+		// For the kernel, the parent is the thread inside the namespace. It must live as
+		// long as the program.
 		err := p.network.In(func() error {
 			err := p.cmd.Start()
 			if err == nil {
@@ -55,24 +56,24 @@ func (p *process) start() error {
 	return <-started
 }
 
-// kill ends the process at once and waits for that. If it is the first of a node, so are
-// all others of the node.
+// kill kills the process and waits for its end. If it is the first of a node, all others of
+// the node end too.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // fails when it has ended
+	_ = p.cmd.Process.Kill() // fails if it has ended
 	<-p.exited
 }
 
-// ended is the error of a process that should still be running, or nil.
+// ended returns the error of a process that should still be running, or nil.
 func (p *process) ended() error {
 	select {
 	case <-p.exited:
-		return fmt.Errorf("%s ended (%v); it printed last:\n%s", p.name, p.cmd.ProcessState, p.tail())
+		return fmt.Errorf("%s ended (%v); end of its output:\n%s", p.name, p.cmd.ProcessState, p.tail())
 	default:
 		return nil
 	}
 }
 
-// tail is the end of what the process printed.
+// tail returns the end of the process's output.
 func (p *process) tail() string {
 	const lines = 20
 	text, err := os.ReadFile(p.log)

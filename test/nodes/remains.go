@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folders are those of labs. Each has a file that its lab holds locked, so that others
-// know whether it still runs.
+// folders is the prefix of the directories of labs. Each contains a file locked by its lab,
+// which shows that the lab is running.
 var folders = filepath.Join(os.TempDir(), "strait-nodes-")
 
-// claimFolder makes the lab's folder.
+// claimFolder creates the lab's directory.
 func (l *Lab) claimFolder() (err error) {
 	if l.dir, err = os.MkdirTemp("", filepath.Base(folders)); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (l *Lab) claimFolder() (err error) {
 	return unix.Flock(int(l.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 }
 
-// removeRemains removes what labs left that were killed. Their processes died with them.
+// removeRemains removes the leftovers of killed labs. Their processes ended with them.
 func removeRemains(t testing.TB) {
 	t.Helper()
 	locks, err := filepath.Glob(folders + "*/lock")
@@ -41,7 +41,7 @@ func removeRemains(t testing.TB) {
 	}
 }
 
-// removeLab removes cgroups and folder of a lab without processes.
+// removeLab removes the cgroups and the directory of a lab without processes.
 func removeLab(dir string) error {
 	return errors.Join(removeCgroups(filepath.Join(dir, "cgroups")), os.RemoveAll(dir))
 }

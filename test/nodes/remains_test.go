@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// folderOfLab is one as a lab has it, with a cgroup.
+// folderOfLab creates the directory of a lab, with a cgroup.
 func folderOfLab(t *testing.T) *Lab {
 	t.Helper()
 	l := &Lab{}
@@ -36,14 +36,14 @@ func TestWhatAKilledLabLeftIsRemovedAndNoOther(t *testing.T) {
 	killed, running := folderOfLab(t), folderOfLab(t)
 	_, err := killed.cgroups.child("node")
 	must(t, err)
-	must(t, killed.lock.Close()) // as the kernel does for the dead
+	must(t, killed.lock.Close()) // as the kernel does for a killed process
 	removeRemains(t)
 	for _, path := range append([]string{killed.dir}, killed.cgroups...) {
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
-			t.Errorf("%s is left (%v)", path, err)
+			t.Errorf("%s was left (%v)", path, err)
 		}
 	}
 	if !running.isThere() {
-		t.Error("a lab that runs is removed")
+		t.Error("a running lab was removed")
 	}
 }

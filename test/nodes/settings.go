@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// configure writes the configurations of the node's daemons.
+// configure writes the configuration of the node's daemons.
 func (n *node) configure() error {
 	for name, text := range map[string]string{
 		"kubelet.yaml": n.kubeletSettings(), "kube-proxy.yaml": n.proxySettings(), "containerd.toml": n.containerdSettings(),

@@ -18,7 +18,7 @@ func podRange(node int) string              { return fmt.Sprintf("10.0.%d.0/24",
 func nodeAddress(index, n int) string       { return underlay(index, firstNode+n-1) }
 func nodeName(cluster string, n int) string { return fmt.Sprintf("%s-node-%d", cluster, n) }
 
-// lan makes the network of a cluster's nodes.
+// lan creates the network of a cluster's nodes.
 func (l *Lab) lan(t testing.TB, index int) {
 	t.Helper()
 	l.router.IP(t, fmt.Sprintf(`link add name lan%[1]d type bridge
@@ -26,8 +26,8 @@ addr add %[2]s/24 dev lan%[1]d
 link set dev lan%[1]d up`, index, underlay(index, 254)))
 }
 
-// attach makes the network of a machine on a lan. It reaches the pods of all nodes but its
-// own through their nodes.
+// attach creates the network of a machine in a lan. It routes the pods of other nodes
+// through those nodes.
 func (l *Lab) attach(t testing.TB, o Options, host int) *netns.Namespace {
 	t.Helper()
 	n := netns.New(t)
@@ -45,8 +45,8 @@ route add default via %s`, underlay(o.Index, host), underlay(o.Index, 254)))
 	return n
 }
 
-// forward makes a node of a machine: it forwards for its pods, and puts its own address on
-// what they send out of the cluster's networks.
+// forward makes a machine a node: it forwards for its pods, and masquerades their packets
+// that leave the cluster's networks.
 func forward(t testing.TB, n *netns.Namespace, index int) {
 	t.Helper()
 	n.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.default.rp_filter=1")

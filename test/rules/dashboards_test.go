@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// dashboard is what of one has to be right.
+// dashboard is the checked part of a dashboard.
 type dashboard struct {
 	UID, Title, Description string
 	SchemaVersion           int
@@ -35,7 +35,7 @@ type panel struct {
 
 type source struct{ Type, UID string }
 
-// chosen is the datasource that the viewer chooses.
+// chosen is the datasource selected by the viewer.
 var chosen = source{"prometheus", "${datasource}"}
 
 func dashboards(t *testing.T) map[string]dashboard {
@@ -69,13 +69,13 @@ func TestDashboardsAreWhole(t *testing.T) {
 		ids, taken := map[int]bool{}, map[[2]int]string{}
 		for _, p := range d.Panels {
 			if ids[p.ID] || p.ID == 0 {
-				t.Errorf("%s: panel %q has id %d, as another one", name, p.Title, p.ID)
+				t.Errorf("%s: panel %q has the id %d of another panel", name, p.Title, p.ID)
 			}
 			ids[p.ID] = true
 			for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 				for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 					if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-						t.Fatalf("%s: panel %q lies over %q, or beside the page", name, p.Title, other)
+						t.Fatalf("%s: panel %q overlaps %q or exceeds the page", name, p.Title, other)
 					}
 					taken[[2]int{x, y}] = p.Title
 				}
@@ -88,13 +88,13 @@ func TestDashboardsAreWhole(t *testing.T) {
 			}
 			for _, q := range p.Targets {
 				if q.Datasource != chosen {
-					t.Errorf("%s: panel %q asks %+v", name, p.Title, q.Datasource)
+					t.Errorf("%s: panel %q queries %+v", name, p.Title, q.Datasource)
 				}
 			}
 		}
 		for _, v := range d.Templating.List {
 			if v.Type == "query" && v.Datasource != chosen {
-				t.Errorf("%s: variable %s asks %+v", name, v.Name, v.Datasource)
+				t.Errorf("%s: variable %s queries %+v", name, v.Name, v.Datasource)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func TestDashboardsUseMetricsAndVariablesThatExist(t *testing.T) {
 				}
 			}
 			if unknown := unserved(t, expr); len(unknown) > 0 {
-				t.Errorf("%s: %s uses %q, which nothing serves", name, what, unknown)
+				t.Errorf("%s: %s uses %q, which no program serves", name, what, unknown)
 			}
 		}
 		for _, v := range d.Templating.List {
@@ -127,7 +127,7 @@ func TestDashboardsUseMetricsAndVariablesThatExist(t *testing.T) {
 	}
 }
 
-// Every legend names labels that the answer has, by how the query groups.
+// Every legend uses labels of the result, as grouped by the query.
 func TestLegendsNameLabelsOfTheAnswer(t *testing.T) {
 	placeholder := regexp.MustCompile(`\{\{(\w+)\}\}`)
 	for name, d := range dashboards(t) {
@@ -135,7 +135,7 @@ func TestLegendsNameLabelsOfTheAnswer(t *testing.T) {
 			for _, q := range p.Targets {
 				for _, label := range placeholder.FindAllStringSubmatch(q.LegendFormat, -1) {
 					if !regexp.MustCompile(`(by|group_left) \([^)]*\b` + label[1] + `\b`).MatchString(q.Expr) {
-						t.Errorf("%s: panel %q: the legend has {{%s}}, and the answer to %s does not", name, p.Title, label[1], q.Expr)
+						t.Errorf("%s: panel %q: the legend has {{%s}}, but the result of %s does not", name, p.Title, label[1], q.Expr)
 					}
 				}
 			}

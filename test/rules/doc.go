@@ -1,2 +1,2 @@
-// Package rules tests the alerts and dashboards that come with the chart.
+// Package rules tests the alerts and dashboards of the chart.
 package rules

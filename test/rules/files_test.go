@@ -19,14 +19,14 @@ const (
 	testsFile = "alerts.test.yaml"
 )
 
-// rule is one of a rule file.
+// rule is a rule of a rule file.
 type rule struct {
 	Alert, Record, Expr string
 	For                 string
 	Labels, Annotations map[string]string
 }
 
-// rulesIn are all rules of the file.
+// rulesIn returns all rules of the file.
 func rulesIn(t *testing.T) (all []rule) {
 	t.Helper()
 	var file struct {
@@ -45,12 +45,12 @@ func rulesIn(t *testing.T) (all []rule) {
 	return all
 }
 
-// alerts are the rules that are one.
+// alerts returns the alerting rules.
 func alerts(t *testing.T) []rule {
 	return slices.DeleteFunc(rulesIn(t), func(r rule) bool { return r.Alert == "" })
 }
 
-// read reads a YAML file, strictly.
+// read parses a YAML file, strictly.
 func read(t *testing.T, name string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -70,14 +70,15 @@ var (
 	selector = regexp.MustCompile(`\{[^}]*\}`)
 )
 
-// metricsIn are the names of metrics in an expression: what is left of it without labels.
+// metricsIn returns the names of metrics in an expression: what remains without labels.
 func metricsIn(expr string) []string {
 	expr = selector.ReplaceAllString(grouping.ReplaceAllString(expr, ""), "")
 	return named.FindAllString(expr, -1)
 }
 
-// unserved are the metrics in an expression that no program serves, by the page that the
-// programs' own tests hold to what they serve. Recorded are names that rules make.
+// unserved returns the metrics in an expression that no program serves, according to
+// docs/metrics.md, which tests of the programs check. recorded are names of recording
+// rules.
 func unserved(t *testing.T, expr string, recorded ...string) (unknown []string) {
 	t.Helper()
 	known := slices.Clone(recorded)

@@ -15,7 +15,7 @@ import (
 	"strait.dev/strait/test/kube"
 )
 
-// promtool runs it, and returns all that it prints.
+// promtool runs promtool and returns all its output.
 func promtool(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), kube.Program(t, "promtool"), arguments...).CombinedOutput()
@@ -34,7 +34,7 @@ func TestAlertsFireWhenTheyShouldAndNotElse(t *testing.T) {
 	}
 }
 
-// What an operator reads when an alert fires has every name and number in it.
+// The annotations of a firing alert contain every name and number.
 func TestAnnotationsAreComplete(t *testing.T) {
 	var s suite
 	read(t, testsFile, &s)
@@ -52,7 +52,7 @@ func TestAnnotationsAreComplete(t *testing.T) {
 			wrong := alertTest{Alert: name, EvalTime: e.EvalTime}
 			wrong.Expected = append(wrong.Expected, struct {
 				Labels map[string]string `yaml:"exp_labels"`
-			}{map[string]string{"nobody": "has this"}})
+			}{map[string]string{"no_series": "has this"}})
 			s.Tests[i].Alerts = append(s.Tests[i].Alerts, wrong)
 			fired += len(e.Samples)
 		}
@@ -68,7 +68,7 @@ func TestAnnotationsAreComplete(t *testing.T) {
 	}
 	out, err := promtool(t, "test", "rules", file)
 	if err == nil {
-		t.Fatalf("what nobody has was found:\n%s", out)
+		t.Fatalf("an absent label was found:\n%s", out)
 	}
 	if got := strings.Count(out, "summary="); got != fired {
 		t.Errorf("%d of %d alerts fired:\n%s", got, fired, out)
@@ -82,7 +82,8 @@ func TestAnnotationsAreComplete(t *testing.T) {
 	}
 }
 
-// Prometheus itself reads the expressions: as rules, in which it checks nothing else.
+// Prometheus parses the expressions of dashboards: as recording rules, of which it checks
+// nothing else.
 func TestPrometheusReadsTheExpressionsOfDashboards(t *testing.T) {
 	var rules []map[string]string
 	for name, d := range dashboards(t) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// suite is the file of tests, as promtool has it.
+// suite is the file of tests, in promtool's format.
 type suite struct {
 	RuleFiles          []string `yaml:"rule_files"`
 	EvaluationInterval string   `yaml:"evaluation_interval"`
@@ -36,8 +36,8 @@ type expressionTest struct {
 	} `yaml:"exp_samples"`
 }
 
-// alertTest expects an alert with labels that none has, so that promtool tells what there
-// is instead.
+// alertTest expects an alert with labels that no alert has, so that promtool prints the
+// actual ones.
 type alertTest struct {
 	Alert    string `yaml:"alertname"`
 	EvalTime string `yaml:"eval_time"`
@@ -68,7 +68,7 @@ func TestAlertsUseMetricsThatExist(t *testing.T) {
 	var recorded []string
 	for _, r := range rulesIn(t) {
 		if unknown := unserved(t, r.Expr, recorded...); len(unknown) > 0 {
-			t.Errorf("%s%s uses %q, which nothing serves", r.Alert, r.Record, unknown)
+			t.Errorf("%s%s uses %q, which no program serves", r.Alert, r.Record, unknown)
 		}
 		if r.Record != "" {
 			recorded = append(recorded, r.Record)
@@ -91,7 +91,7 @@ func TestEveryAlertHasARunbookAndEveryRunbookAnAlert(t *testing.T) {
 			t.Errorf("%s: severity %q; use critical or warning", a.Alert, a.Labels["severity"])
 		}
 		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
-			t.Errorf("%s has no summary or no description", a.Alert)
+			t.Errorf("%s has no summary or description", a.Alert)
 		}
 		page := a.Alert + ".md"
 		pages = append(pages, page)
@@ -110,7 +110,7 @@ func TestEveryAlertHasARunbookAndEveryRunbookAnAlert(t *testing.T) {
 		for _, heading := range []string{"# " + a.Alert + "\n", "\n## Meaning\n", "\n## Impact\n", "\n## Diagnosis\n", "\n## Fix\n"} {
 			at := strings.Index(string(text[from:]), heading)
 			if at < 0 {
-				t.Errorf("%s has no %q in its place", page, strings.TrimSpace(heading))
+				t.Errorf("%s has no %q at the expected position", page, strings.TrimSpace(heading))
 				break
 			}
 			from += at
@@ -122,12 +122,12 @@ func TestEveryAlertHasARunbookAndEveryRunbookAnAlert(t *testing.T) {
 	}
 	for _, f := range files {
 		if !slices.Contains(pages, f.Name()) {
-			t.Errorf("docs/runbooks/%s is of no alert; delete it", f.Name())
+			t.Errorf("docs/runbooks/%s belongs to no alert; delete it", f.Name())
 		}
 	}
 }
 
-// Links from page to page lead somewhere.
+// Links between runbooks lead to existing pages.
 func TestLinksBetweenRunbooksWork(t *testing.T) {
 	files, err := filepath.Glob(runbooks + "*.md")
 	if err != nil {

@@ -12,20 +12,20 @@ import (
 	"strait.dev/strait/bench/measure"
 )
 
-// changes is what became of pods that came and went.
+// changes is the result of creating and removing pods.
 type changes struct {
 	mu             sync.Mutex
 	made           int
-	begun, ended   time.Duration      // of the first request and of the last
-	ready, removed *measure.Latencies // of pods outside of their nodes' ranges
-	failures       []error            // pods that were not reached, or reached when they were gone
-	requests       *measure.Latencies // what the API server took for one change
+	begun, ended   time.Duration      // of the first and the last request
+	ready, removed *measure.Latencies // of pods outside of their nodes' CIDRs
+	failures       []error            // pods that were not reached, or were reached after their removal
+	requests       *measure.Latencies // time per change in the API server
 	strays         int
-	dropped        map[string]int // packets that the gateway dropped, by reason
+	dropped        map[string]int // packets dropped by the gateway, by reason
 }
 
-// churn makes and removes pods by turns, at the rate that is asked for, whatever becomes
-// of those before.
+// churn creates and removes pods in turn at the requested rate, without waiting for earlier
+// ones.
 func (w *world) churn(t *testing.T) *changes {
 	c := &changes{ready: measure.NewLatencies(), removed: measure.NewLatencies(), requests: measure.NewLatencies()}
 	before := w.drops(t)
@@ -55,8 +55,8 @@ func (w *world) churn(t *testing.T) *changes {
 	return c
 }
 
-// change is one: even ones make a pod, odd ones remove the oldest. Its error is one that
-// leaves no sense in going on.
+// change makes one change: even ones create a pod, odd ones remove the oldest. It returns
+// an error only if continuing is pointless.
 func (w *world) change(ctx context.Context, c *changes, i int) error {
 	l, comes := w.inside, i%2 == 0
 	if i/2%outsideChurnShare == 0 {
@@ -92,7 +92,7 @@ func (w *world) change(ctx context.Context, c *changes, i int) error {
 	return nil
 }
 
-// follow sees how long packets need to follow a change.
+// follow measures how long packets take to follow a change.
 func (c *changes) follow(probes *prober, p onePod, comes bool, since time.Duration) {
 	look, into := probes.awaitGone, c.removed
 	if comes {
@@ -108,10 +108,10 @@ func (c *changes) follow(probes *prober, p onePod, comes bool, since time.Durati
 	into.Record(0, took)
 }
 
-// rate is how many changes a second there were.
+// rate returns the changes per second.
 func (c *changes) rate() float64 { return float64(c.made) / (c.ended - c.begun).Seconds() }
 
-// spotCheck sends packets to some pods of either kind that are there already.
+// spotCheck sends packets to some existing pods of both types.
 func (w *world) spotCheck(t *testing.T) {
 	const some = 50
 	for _, l := range []*workload{w.inside, w.outside} {

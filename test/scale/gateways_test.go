@@ -30,7 +30,7 @@ const (
 	gatewayName = "far-0"
 )
 
-// farPrivateKey and what follows from it. It is no secret: nobody else is there.
+// farPrivateKey and its derived values need not be secret: the network is isolated.
 var (
 	farPrivateKey = base64.StdEncoding.EncodeToString([]byte("a key for the far gateway, 32 by"))
 	farPublicKey  = publicKey(farPrivateKey)
@@ -39,7 +39,7 @@ var (
 func publicKey(private string) string {
 	bytes, err := base64.StdEncoding.DecodeString(strings.TrimSpace(private))
 	if err != nil {
-		panic(err) // not shown: a key
+		panic(err) // the error is not shown: it contains a key
 	}
 	key, err := ecdh.X25519().NewPrivateKey(bytes)
 	if err != nil {
@@ -48,7 +48,7 @@ func publicKey(private string) string {
 	return base64.StdEncoding.EncodeToString(key.PublicKey().Bytes())
 }
 
-// peer declares the Peering and waits until its gateway has a place and a key.
+// peer creates the Peering and waits until its gateway has a node and a key.
 func (w *world) peer(t *testing.T) {
 	_, err := w.admin.Peerings().Apply(t.Context(), &v1alpha1.Peering{
 		ObjectMeta: metav1.ObjectMeta{Name: peeringName},
@@ -60,7 +60,7 @@ func (w *world) peer(t *testing.T) {
 		},
 	}, "admin")
 	must(t, err)
-	within(t, 2*time.Minute, "the gateway has a place, a StatefulSet and a key", func() error {
+	within(t, 2*time.Minute, "the gateway has a node, a StatefulSet and a key", func() error {
 		p, err := w.admin.Peerings().Get(t.Context(), peeringName, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -87,7 +87,8 @@ func (w *world) gatewayKey(ctx context.Context) (string, error) {
 	return string(secret.Data["1.key"]), nil
 }
 
-// startRemote runs the far cluster's gateway from a file. Its only node is farNode.
+// startRemote runs the far cluster's gateway with a configuration file. Its only node is
+// farNode.
 func (w *world) startRemote(t *testing.T) watched {
 	key, err := w.gatewayKey(t.Context())
 	must(t, err)
@@ -123,7 +124,7 @@ observability:
 	return far
 }
 
-// startGateway runs the gateway that is measured, as its StatefulSet would.
+// startGateway runs the measured gateway, as its StatefulSet specifies.
 func (w *world) startGateway(t *testing.T) watched {
 	key, err := w.gatewayKey(t.Context())
 	must(t, err)
@@ -132,19 +133,19 @@ func (w *world) startGateway(t *testing.T) watched {
 	limit := set.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
 	keys, cache := w.folder(t, "keys"), w.folder(t, "cache")
 	must(t, os.WriteFile(filepath.Join(keys, "1.key"), []byte(key), 0o644))
-	must(t, os.Chmod(cache, 0o777)) // as of an emptyDir
+	must(t, os.Chmod(cache, 0o777)) // like an emptyDir
 	return watched{"gateway", "system:serviceaccount:" + gatewayNamespace + ":strait-gateway",
 		program.Start(t, "the gateway", w.near, program.Unprivileged, []string{fmt.Sprintf("GOMEMLIMIT=%d", limit)},
 			"gateway", "--peering", peeringName, "--name", gatewayName, "--node", nodeName(1), "--pod-ips", nearGateway,
 			"--key-dir", keys, "--cache-dir", cache, "--kubeconfig", w.access.gateway)}
 }
 
-// awaitGateway waits until the gateway serves what it has listed.
+// awaitGateway waits until the gateway serves all listed pods.
 func (w *world) awaitGateway(t *testing.T) {
 	within(t, 5*time.Minute, "the gateway is ready", func() error { return healthy(w.near, nearGateway, "/readyz") })
 }
 
-// folder makes one that every user can read.
+// folder creates a directory that every user can read.
 func (w *world) folder(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join(w.dir, name)
@@ -157,7 +158,7 @@ func healthy(n *netns.Namespace, address, path string) error {
 	return err
 }
 
-// get asks a gateway over HTTP, from its own namespace.
+// get sends an HTTP request to a gateway, from its namespace.
 func get(n *netns.Namespace, address, path string) (string, error) {
 	ask := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(_ context.Context, network, to string) (conn net.Conn, err error) {

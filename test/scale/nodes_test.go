@@ -18,11 +18,10 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-// writers is how many requests of the test are under way at once.
+// writers is the number of concurrent requests of the test.
 const writers = 32
 
-// each does something for every number below n, several at once, and fails with the
-// first error.
+// each calls do for every number below n, concurrently, and fails with the first error.
 func each(t *testing.T, n int, do func(ctx context.Context, i int) error) {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -49,7 +48,7 @@ func each(t *testing.T, n int, do func(ctx context.Context, i int) error) {
 // Node 0 is the real one.
 func nodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
 
-// nodeAddress is where frames for a node go to.
+// nodeAddress is the underlay address of a node.
 func nodeAddress(i int) netip.Addr {
 	if i == 0 {
 		return netip.MustParseAddr(helperNode)

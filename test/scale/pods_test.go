@@ -14,25 +14,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// onePod is a pod as the test knows it.
+// onePod is a pod of the test.
 type onePod struct {
 	namespace, name string
 	node            int
 	address         netip.Addr
 }
 
-// workload is pods of one kind: with addresses in their nodes' podCIDRs, or outside. It
-// may be used concurrently.
+// workload is pods of one type: with addresses inside their nodes' podCIDRs, or outside.
+// Safe for concurrent use.
 type workload struct {
 	kind    string
 	nodes   int
 	serial  atomic.Int64
-	free    chan netip.Addr // that new pods outside have, longest unused first; nil: inside
+	free    chan netip.Addr // addresses for new pods outside, longest unused first; nil: inside
 	running chan onePod     // oldest first
 }
 
-// spare is how many addresses outside are unused at a time: so few that all of them move
-// between nodes again and again.
+// spare is the number of unused addresses outside: so few that each moves between nodes
+// repeatedly.
 const spare = 100
 
 func newWorkloads(s size) (inside, outside *workload) {
@@ -45,12 +45,12 @@ func newWorkloads(s size) (inside, outside *workload) {
 	return inside, outside
 }
 
-// next is a pod that is not there yet. It waits for a free address.
+// next returns a pod that does not exist yet. It waits for a free address.
 func (l *workload) next(ctx context.Context) (onePod, error) {
 	n := int(l.serial.Add(1))
 	p := onePod{namespace: fmt.Sprintf("work-%d", n%podNamespaces), name: fmt.Sprintf("%s-%06d", l.kind, n), node: 1 + n%(l.nodes-1)}
 	if l.free != nil {
-		p.node = 1 + n*7919%(l.nodes-1) // another one than the address had
+		p.node = 1 + n*7919%(l.nodes-1) // another node than the address had
 		var err error
 		p.address, err = take(ctx, l.free)
 		return p, err
@@ -59,7 +59,7 @@ func (l *workload) next(ctx context.Context) (onePod, error) {
 	return p, nil
 }
 
-// oldest is the pod that has been there longest, and that nobody else takes.
+// oldest returns the oldest pod that no other goroutine has taken.
 func (l *workload) oldest(ctx context.Context) (onePod, error) { return take(ctx, l.running) }
 
 func take[T any](ctx context.Context, from <-chan T) (one T, err error) {
@@ -75,7 +75,7 @@ const podNamespaces = 10
 
 func (w *world) createPods(t *testing.T) {
 	for i := range podNamespaces {
-		// With what controllers would make there: pods need a service account.
+		// Controllers would create the service account that pods need.
 		w.api.ServiceAccount(t, fmt.Sprintf("work-%d", i), "default")
 	}
 	var made atomic.Int64
@@ -99,8 +99,8 @@ func (w *world) createPods(t *testing.T) {
 	})
 }
 
-// run makes a pod as a scheduler and a kubelet do. It returns when the API server has
-// taken the status with the address.
+// run creates a pod like a scheduler and a kubelet. It returns when the API server has
+// stored the status with the address.
 func (w *world) run(ctx context.Context, p onePod) error {
 	pod, err := w.admin.Pods(p.namespace).Create(ctx, podObject(p), metav1.CreateOptions{})
 	if err != nil {
@@ -111,15 +111,15 @@ func (w *world) run(ctx context.Context, p onePod) error {
 	return err
 }
 
-// remove takes a pod away at once, as a kubelet does when its containers have ended.
+// remove deletes a pod at once, like a kubelet after its containers have ended.
 func (w *world) remove(ctx context.Context, p onePod) error {
 	now := int64(0)
 	return w.admin.Pods(p.namespace).Delete(ctx, p.name, metav1.DeleteOptions{GracePeriodSeconds: &now})
 }
 
-// podObject is about as long as pods of web services are.
+// podObject is about as large as pods of web services.
 func podObject(p onePod) *corev1.Pod {
-	mount := false // nobody would make the ConfigMap for the token's volume
+	mount := false // no controller creates the ConfigMap for the token's volume
 	app := fmt.Sprintf("service-%d", p.node%200)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -19,8 +19,8 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// What the far gateway is told of its node, and where its cluster sees the near one's
-// pods.
+// The configuration of the far gateway's node, and the CIDRs to which its cluster maps the
+// near one's pods.
 var (
 	farInternal      = netip.MustParseAddr("10.200.0.1")
 	farNodeInternal  = netip.MustParseAddr("10.200.0.11")
@@ -35,14 +35,14 @@ const (
 	probeEvery = 5 * time.Millisecond
 	probePort  = 9999 // UDP, of the pods
 
-	// A pod counts as never reached after giveUp, and as gone when nothing has arrived
-	// for quiet: many times what a packet takes.
+	// A pod counts as never reached after giveUp, and as gone if nothing has arrived for
+	// quiet: many times the latency of a packet.
 	giveUp = 10 * time.Second
 	quiet  = 500 * time.Millisecond
 )
 
-// prober sends packets from a pod of the far cluster to pods of the near one, and sees at
-// which node's address they arrive. It may be used concurrently.
+// prober sends packets from a pod of the far cluster to pods of the near one, and records
+// at which node's address they arrive. Safe for concurrent use.
 type prober struct {
 	clock measure.Clock
 	node  *net.UDPConn // of the far cluster, to its gateway
@@ -50,14 +50,14 @@ type prober struct {
 
 	mu      sync.Mutex
 	targets map[netip.Addr]*target // by address of the pod
-	strays  int                    // packets that came to a node that does not have the pod
+	strays  int                    // packets that arrived at a node without the pod
 }
 
-// target is a pod that is looked for. Times are of the prober's clock.
+// target is a probed pod. Times are of the prober's clock.
 type target struct {
 	node              netip.Addr
 	arrived           bool
-	first, last, sent time.Duration // when the first and the last one arrived, and when that was sent
+	first, last, sent time.Duration // when the first and the last one arrived, and when the last was sent
 }
 
 func newProber(t *testing.T, w *world) *prober {
@@ -80,7 +80,7 @@ func newProber(t *testing.T, w *world) *prober {
 	return p
 }
 
-// receive notes what arrives, until the test ends.
+// receive records arriving packets until the test ends.
 func (p *prober) receive() {
 	frame, control := make([]byte, 2048), make([]byte, 128)
 	for {
@@ -89,10 +89,10 @@ func (p *prober) receive() {
 			return
 		}
 		if err != nil {
-			continue // what the kernel says of an earlier packet
+			continue // an ICMP error about an earlier packet
 		}
 		now := p.clock.Now()
-		if pod, sent, ok := unwrap(frame[:n]); ok {
+		if pod, sent, ok := decapsulate(frame[:n]); ok {
 			p.note(pod, destination(control[:controlLen]), sent, now)
 		}
 	}
@@ -103,7 +103,7 @@ func (p *prober) note(pod, node netip.Addr, sent, now time.Duration) {
 	defer p.mu.Unlock()
 	to, ok := p.targets[pod]
 	switch {
-	case !ok: // nobody looks any more
+	case !ok: // the pod is no longer probed
 		return
 	case to.node != node:
 		p.strays++
@@ -114,35 +114,35 @@ func (p *prober) note(pod, node netip.Addr, sent, now time.Duration) {
 	to.arrived, to.last, to.sent = true, now, max(to.sent, sent)
 }
 
-// await sends to a pod until a packet arrives at its node, and returns how long after a
-// moment that was: 0 where it was before.
+// await sends to a pod until a packet arrives at its node, and returns the time since the
+// given moment: 0 if one arrived earlier.
 func (p *prober) await(pod onePod, since time.Duration) (took time.Duration, err error) {
 	err = p.probe(pod, func(to target, now time.Duration) (bool, error) {
 		took = max(to.first-since, 0)
 		if !to.arrived && now-since > giveUp {
-			return true, fmt.Errorf("%s on %s is not reached after %v", pod.name, nodeName(pod.node), giveUp)
+			return true, fmt.Errorf("%s on %s is unreachable after %v", pod.name, nodeName(pod.node), giveUp)
 		}
 		return to.arrived, nil
 	})
 	return took, err
 }
 
-// awaitGone sends to a pod until nothing arrives any more, and returns how long after a
-// moment the last one that did was sent: 0 where all were sent before.
+// awaitGone sends to a pod until nothing arrives any more, and returns the time from the
+// given moment until the last arriving packet was sent: 0 if all were sent earlier.
 func (p *prober) awaitGone(pod onePod, since time.Duration) (took time.Duration, err error) {
 	err = p.probe(pod, func(to target, now time.Duration) (bool, error) {
 		if to.arrived {
 			took = max(to.sent-since, 0)
 		}
 		if now-since > giveUp+quiet {
-			return true, fmt.Errorf("%s on %s is still reached after %v", pod.name, nodeName(pod.node), giveUp)
+			return true, fmt.Errorf("%s on %s is still reachable after %v", pod.name, nodeName(pod.node), giveUp)
 		}
 		return now-max(to.last, since) > quiet, nil
 	})
 	return took, err
 }
 
-// probe sends to a pod again and again until done.
+// probe sends to a pod repeatedly until done.
 func (p *prober) probe(pod onePod, done func(to target, now time.Duration) (bool, error)) error {
 	to := &target{node: nodeAddress(pod.node)}
 	p.mu.Lock()
@@ -169,7 +169,7 @@ func (p *prober) probe(pod onePod, done func(to target, now time.Duration) (bool
 	}
 }
 
-// strayed is how many packets came to a wrong node.
+// strayed returns the number of packets that arrived at a wrong node.
 func (p *prober) strayed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,11 +178,11 @@ func (p *prober) strayed() int {
 
 const (
 	udpHeaderLen = 8
-	payloadLen   = 8 // when it was sent, in nanoseconds of the clock
+	payloadLen   = 8 // the send time, in nanoseconds of the clock
 	innerLen     = packet.IPv4HeaderLen + udpHeaderLen + payloadLen
 )
 
-// frame is a packet to a pod, as the far node's kernel would send it to its gateway.
+// frame returns a packet to a pod, as the far node's kernel sends it to its gateway.
 func (p *prober) frame(pod netip.Addr) []byte {
 	b := make([]byte, geneve.HeaderLen+packet.EthernetHeaderLen+innerLen)
 	geneve.Put(b, farVNI)
@@ -203,9 +203,9 @@ func (p *prober) frame(pod netip.Addr) []byte {
 	return b
 }
 
-// unwrap is the pod that a frame is for, and when it was sent. It is false for all but
-// probes.
-func unwrap(frame []byte) (pod netip.Addr, sent time.Duration, ok bool) {
+// decapsulate returns the destination pod and the send time of a probe. ok is false for other
+// frames.
+func decapsulate(frame []byte) (pod netip.Addr, sent time.Duration, ok bool) {
 	_, _, inner, fault := geneve.Decode(frame)
 	if fault != geneve.FaultNone {
 		return pod, 0, false
@@ -219,7 +219,7 @@ func unwrap(frame []byte) (pod netip.Addr, sent time.Duration, ok bool) {
 		binary.BigEndian.Uint16(udp[2:]) == probePort
 }
 
-// destination is the address that a datagram came to, from what IP_PKTINFO adds to it.
+// destination returns the destination address of a datagram, from IP_PKTINFO.
 func destination(control []byte) netip.Addr {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
@@ -233,7 +233,7 @@ func destination(control []byte) netip.Addr {
 	return netip.Addr{}
 }
 
-// seen is a pod's address as the far cluster sees it.
+// seen returns the address to which the far cluster maps a pod.
 func seen(pod netip.Addr) netip.Addr {
 	from, to := podRange, podRangeSeen
 	if outsideRange.Contains(pod) {

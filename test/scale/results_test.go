@@ -15,15 +15,15 @@ import (
 
 // Bounds of a full run.
 const (
-	gatewayMemory  = 64 << 20 // bytes, what a gateway of 5 000 nodes may have over one of one node
+	gatewayMemory  = 64 << 20 // bytes by which a gateway of 5 000 nodes may exceed one of one node
 	helperMemory   = 48 << 20 // bytes
-	helperRequests = 0.1      // each second, while nothing changes
+	helperRequests = 0.1      // per second, without changes
 	readyWithin    = time.Second
 )
 
-// results are those of one run.
+// results are the results of one run.
 type results struct {
-	nodes, attachments, pods, listed time.Duration // how long these took
+	nodes, attachments, pods, listed time.Duration // durations
 	gatewayStart, helperStart        usage
 	far                              usage // of a gateway with one node, at the end
 	rest, churn                      phase
@@ -33,7 +33,7 @@ type results struct {
 // row is a line of the table.
 type row struct {
 	what, is string
-	bound    string // empty: there is none
+	bound    string // empty: none
 	missed   bool
 }
 
@@ -56,7 +56,7 @@ func (r *results) rows(s size) (rows []row) {
 	add("changes", fmt.Sprintf("%d, %.1f/s; 1 in %d outside of podCIDRs", r.changes.made, r.changes.rate(), outsideChurnShare))
 	add("API server: one change", quantiles(r.changes.requests))
 	add("controller: attachments for all nodes", r.attachments.Round(100*time.Millisecond).String())
-	add("gateway: start until it serves", r.listed.Round(100*time.Millisecond).String())
+	add("gateway: start until ready", r.listed.Round(100*time.Millisecond).String())
 	bounded("pod's status to first packet at its node", quantiles(r.changes.ready), fmt.Sprintf("p99 %v", readyWithin),
 		r.changes.ready.Count() > 0 && r.changes.ready.At(0.99) <= readyWithin)
 	add("pod's removal to last packet sent to it", quantiles(r.changes.removed))
@@ -81,13 +81,12 @@ func (r *results) rows(s size) (rows []row) {
 	return rows
 }
 
-// check fails the test for what was not measured, and in a full run for bounds that were
-// missed.
+// check fails the test for missing measurements, and in a full run for missed bounds.
 func (r *results) check(t *testing.T, s size, rows []row) {
 	want := s.rate * s.seconds
 	outside := (want/2 + outsideChurnShare - 1) / outsideChurnShare
 	if r.changes.made != want || r.changes.ready.Count()+r.changes.removed.Count()+len(r.changes.failures) < outside {
-		t.Errorf("%d changes, %d pods that came and %d that went were measured; want %d, and %d of each",
+		t.Errorf("%d changes, %d created and %d removed pods were measured; want %d, and %d of each",
 			r.changes.made, r.changes.ready.Count(), r.changes.removed.Count(), want, outside)
 	}
 	for _, failure := range r.changes.failures[:min(len(r.changes.failures), 10)] {
@@ -101,7 +100,7 @@ func (r *results) check(t *testing.T, s size, rows []row) {
 		}
 		for request := range of.requests["helper"] {
 			if strings.HasPrefix(request.Resource, "pods") {
-				t.Errorf("the helper asks for pods: %+v", request)
+				t.Errorf("the helper requests pods: %+v", request)
 			}
 		}
 	}
@@ -115,7 +114,7 @@ func (r *results) check(t *testing.T, s size, rows []row) {
 	}
 }
 
-// table shows rows in Markdown.
+// table formats rows in Markdown.
 func table(rows []row) string {
 	text := new(strings.Builder)
 	fmt.Fprint(text, "| measure | value | limit |\n|---|---|---|\n")

@@ -30,10 +30,10 @@ func TestF23_OneGatewayFollowsAllPodsOfALargeCluster(t *testing.T) {
 
 	r.nodes = w.timed("%d nodes", w.nodes)(func() { w.createNodes(t) })
 	controller := w.startController(t)
-	r.attachments = w.timed("the controller gives each an attachment")(func() { w.awaitAttachments(t) })
+	r.attachments = w.timed("the controller creates all attachments")(func() { w.awaitAttachments(t) })
 	w.peer(t)
 	far := w.startRemote(t)
-	r.pods = w.timed("%d pods, every %dth outside of its node's range", w.pods, outsideShare)(func() { w.createPods(t) })
+	r.pods = w.timed("%d pods, every %dth outside of its node's CIDR", w.pods, outsideShare)(func() { w.createPods(t) })
 
 	gateway := w.startGateway(t)
 	r.listed = w.timed("the gateway lists them")(func() { w.awaitGateway(t) })
@@ -54,15 +54,14 @@ func TestF23_OneGatewayFollowsAllPodsOfALargeCluster(t *testing.T) {
 	r.check(t, w.size, rows)
 }
 
-// settle gives programs time to tell everybody what they have just done: statuses are
-// written up to 10 s later.
+// settle waits until programs have written their statuses, which takes up to 10 s.
 func (w *world) settle() {
 	const told = 15 * time.Second
-	w.say("waiting until all is told")
+	w.say("waiting for statuses")
 	time.Sleep(min(told, w.span()))
 }
 
-// timed says what happens and how long it took.
+// timed prints what happens and how long it took.
 func (w *world) timed(format string, args ...any) func(do func()) time.Duration {
 	what := fmt.Sprintf(format, args...)
 	return func(do func()) time.Duration {

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// size is how much is measured.
+// size is the size of the measured cluster.
 type size struct {
 	nodes, pods int
-	rate        int  // changes a second: a pod that comes, with its status, or one that goes
+	rate        int  // changes per second: a pod is created, with its status, or removed
 	seconds     int  // without changes, and again with them
-	bounds      bool // hold the results against bounds
+	bounds      bool // check bounds
 }
 
-// One pod in so many has an address outside of its node's podCIDR, and so needs a route
-// of its own: of those that are there, and of those that come and go.
+// The fraction of pods with an address outside of their node's podCIDR, which need a
+// separate route: of existing pods, and of created and removed ones.
 const (
 	outsideShare      = 100
 	outsideChurnShare = 10
 )
 
-// mostNodes have a /24 each in podRange.
+// mostNodes is the number of /24 prefixes in podRange.
 const mostNodes = 8000
 
 func sizeFromEnvironment(t *testing.T) size {
@@ -39,12 +39,12 @@ func sizeFromEnvironment(t *testing.T) size {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			t.Fatalf("%s=%s is not a number; give one from 1", name, text)
+			t.Fatalf("%s=%s is not a number; use 1 or more", name, text)
 		}
 		*into = n
 	}
 	if s.nodes < 2 || s.nodes > mostNodes || s.pods < outsideShare || s.pods > 200*s.nodes {
-		t.Fatalf("%d nodes and %d pods: give 2 to %d nodes, and %d pods to 200 for each node", s.nodes, s.pods, mostNodes, outsideShare)
+		t.Fatalf("%d nodes and %d pods: use 2 to %d nodes, and %d pods to 200 per node", s.nodes, s.pods, mostNodes, outsideShare)
 	}
 	return s
 }

@@ -16,20 +16,20 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-// watched is a program whose costs are measured.
+// watched is a measured program.
 type watched struct {
-	name, user string // the user is what the API server calls it
+	name, user string // user is its name at the API server
 	*program.Program
 }
 
-// usage is what a process has used since it began, and its memory in bytes.
+// usage is the resource use of a process since it started, and its memory in bytes.
 type usage struct {
 	cpu                 time.Duration
 	resident, anonymous int
 	peak                int // of resident, since forgetPeak
 }
 
-// hertz is the unit of times in /proc, on all machines that Linux runs on today.
+// hertz is the unit of times in /proc on all common machines.
 const hertz = 100
 
 func (p watched) usage(t *testing.T) (u usage) {
@@ -39,7 +39,7 @@ func (p watched) usage(t *testing.T) (u usage) {
 	for field, into := range map[string]*int{"VmRSS": &u.resident, "RssAnon": &u.anonymous, "VmHWM": &u.peak} {
 		found := regexp.MustCompile(field + `:\s+(\d+) kB`).FindSubmatch(status)
 		if found == nil {
-			t.Fatalf("%s has ended: its status has no %s; it logged last:\n%s", p.name, field, p.Log())
+			t.Fatalf("%s has ended: its status has no %s; end of its log:\n%s", p.name, field, p.Log())
 		}
 		*into, err = strconv.Atoi(string(found[1]))
 		must(t, err)
@@ -47,7 +47,7 @@ func (p watched) usage(t *testing.T) (u usage) {
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 	must(t, err)
-	_, after, _ := strings.Cut(string(stat), ") ") // of the name, which may hold anything
+	_, after, _ := strings.Cut(string(stat), ") ") // after the name, which may contain anything
 	fields := strings.Fields(after)
 	for _, field := range fields[11:13] { // utime and stime; proc(5) counts from 1, and the name is 2
 		ticks, err := strconv.Atoi(field)
@@ -57,17 +57,17 @@ func (p watched) usage(t *testing.T) (u usage) {
 	return u
 }
 
-// forgetPeak makes the peak begin at what there is now.
+// forgetPeak resets the peak to the current memory use.
 func (p watched) forgetPeak(t *testing.T) {
 	t.Helper()
 	const peakOnly = "5"
 	must(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.PID()), []byte(peakOnly), 0))
 }
 
-// phase is what programs used while something happened.
+// phase is the resource use of programs during a phase.
 type phase struct {
 	span     time.Duration
-	used     map[string]usage // by name of the program; CPU and peak of the phase alone
+	used     map[string]usage // by program; CPU time and peak of this phase only
 	requests map[string]map[kube.Request]int
 }
 
@@ -99,7 +99,7 @@ func (w *world) during(t *testing.T, what string, programs []watched, do func())
 	return of
 }
 
-// rate is how many requests a program made each second.
+// rate returns a program's requests per second.
 func (p phase) rate(name string) float64 {
 	sum := 0
 	for n := range maps.Values(p.requests[name]) {
@@ -110,7 +110,7 @@ func (p phase) rate(name string) float64 {
 
 var dropLine = regexp.MustCompile(`(?m)^strait_dropped_packets_total\{direction="(\w+)",.*reason="(\w+)"\} (\S+)$`)
 
-// drops are the packets that the gateway has dropped, by direction and reason.
+// drops returns the packets dropped by the gateway, by direction and reason.
 func (w *world) drops(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := get(w.near, nearGateway, "/metrics")

@@ -18,18 +18,18 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-// Namespaces of the API, as the installation has them.
+// Namespaces of the API, as in an installation.
 const (
 	systemNamespace  = "strait-system"
 	gatewayNamespace = "strait-gateways"
 )
 
-// world is the cluster that is measured, a gateway of another one, and wires.
+// world is the measured cluster, a gateway of another one, and their network.
 type world struct {
 	size
 	out   io.Writer
 	begun time.Time
-	dir   string // of files; open to every user because gateways are nobody
+	dir   string // directory of files; accessible to every user because gateways run as user nobody
 
 	api    *kube.Cluster
 	admin  *client.Client
@@ -43,7 +43,7 @@ type world struct {
 func newWorld(t *testing.T, s size) *world {
 	t.Helper()
 	w := &world{size: s, out: t.Output(), begun: time.Now()}
-	w.wire(t) // first: it says when there is no root
+	w.wire(t) // first, because it skips the test without root
 	w.api = kube.StartAudited(t)
 	var err error
 	w.dir, err = os.MkdirTemp("", "strait-scale-")
@@ -78,8 +78,8 @@ func (w *world) say(format string, args ...any) {
 	fmt.Fprintf(w.out, "%6.1fs  %s\n", time.Since(w.begun).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// The wires. One namespace stands for all nodes but one: it has all their addresses. A
-// real node is beside it, for its helper.
+// The network. One namespace stands for all nodes except one: it has all their addresses.
+// The other node is separate, for its node helper.
 //
 //	far gateway ── fabric ── near gateway (measured)
 //	198.51.100.10  │  │      192.0.2.10
@@ -104,7 +104,7 @@ func (w *world) wire(t *testing.T) {
 	w.node.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1")
 }
 
-// attach makes a namespace with a wire to the fabric, which is its router.
+// attach creates a namespace with a link to the fabric, which is its router.
 func (w *world) attach(t *testing.T, name, router, address string) *netns.Namespace {
 	t.Helper()
 	n := netns.New(t)
@@ -117,14 +117,14 @@ route add default via %s`, address, router))
 	return n
 }
 
-// Ranges of the near cluster's pods. The far cluster has others where these are, and sees
-// these elsewhere.
+// CIDRs of the near cluster's pods. The far cluster uses the same CIDRs, and maps these to
+// others.
 var (
 	podRange     = netip.MustParsePrefix("10.0.0.0/11")
 	outsideRange = netip.MustParsePrefix("10.32.0.0/16")
 )
 
-// after is the address that comes n after another IPv4 address.
+// after adds n to an IPv4 address.
 func after(a netip.Addr, n int) netip.Addr {
 	b := a.As4()
 	v := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
@@ -139,7 +139,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// within waits for something that others bring about.
+// within waits for a condition, up to a limit.
 func within(t *testing.T, limit time.Duration, what string, done func() error) {
 	t.Helper()
 	for begun := time.Now(); ; {
