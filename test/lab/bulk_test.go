@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// transferBytes is the size of the big transfer, by LAB_TRANSFER_MIB.
+// transferBytes is the size of the large transfer, from LAB_TRANSFER_MIB.
 func transferBytes(t *testing.T) int64 {
 	t.Helper()
 	mib := 256
@@ -30,14 +30,15 @@ func transferBytes(t *testing.T) int64 {
 	return int64(mib) << 20
 }
 
-// transfer sends size bytes over that many TCP streams to a listener, and fails unless every byte arrived
-// as it was sent: the receiver answers each stream with the SHA-256 of what it read.
+// transfer sends size bytes over that many TCP streams to a listener, and fails unless
+// every byte arrives unchanged: the receiver replies to each stream with the SHA-256 of the
+// received bytes.
 func transfer(t *testing.T, from *namespace, to net.Listener, dst netip.AddrPort, size int64, streams int) {
 	t.Helper()
 	startTransfer(t, from, to, dst, size, streams)()
 }
 
-// startTransfer is transfer in the background; finish waits for it and judges.
+// startTransfer runs transfer in the background; finish waits for it and checks the result.
 func startTransfer(t *testing.T, from *namespace, to net.Listener, dst netip.AddrPort, size int64, streams int) (finish func()) {
 	t.Helper()
 	go serveDigests(to)
@@ -58,7 +59,8 @@ func startTransfer(t *testing.T, from *namespace, to net.Listener, dst netip.Add
 	}
 }
 
-// serveDigests answers every stream with the digest of its bytes until the listener is closed.
+// serveDigests replies to every stream with the digest of its bytes until the listener is
+// closed.
 func serveDigests(l net.Listener) {
 	for {
 		c, err := l.Accept()
@@ -69,7 +71,7 @@ func serveDigests(l net.Listener) {
 			defer c.Close()
 			digest := sha256.New()
 			if _, err := io.Copy(digest, c); err == nil {
-				_, _ = c.Write(digest.Sum(nil)) // the sender misses it if this fails
+				_, _ = c.Write(digest.Sum(nil)) // on failure the sender misses it
 			}
 		}()
 	}

@@ -12,15 +12,15 @@ import (
 	"strait.dev/strait/test/wait"
 )
 
-// capture collects the frames that arrive on a device and that a filter keeps.
+// capture collects the frames that arrive on a device and match a filter.
 type capture struct {
 	mu      sync.Mutex
 	kept    [][]byte // guarded by mu
 	drained int      // how often no frame was waiting; guarded by mu
 }
 
-// listenOn captures on dev of n until the test ends. Frames that n sends itself are not seen.
-// keep runs on the capture's goroutine and must not hold on to the frame.
+// listenOn captures on dev of n until the test ends. Frames sent by n are not captured.
+// keep runs on the capture's goroutine and must not retain the frame.
 func listenOn(t *testing.T, n *namespace, dev string, keep func(frame []byte) bool) *capture {
 	t.Helper()
 	var fd int
@@ -38,7 +38,7 @@ func listenOn(t *testing.T, n *namespace, dev string, keep func(frame []byte) bo
 	if err != nil {
 		t.Fatalf("capture on %s of %s: %v", dev, n.role, err)
 	}
-	// A read returns at least that often, to see the end of the test.
+	// A read returns at least that often, to check for the end of the test.
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}); err != nil {
 		t.Fatal(err)
 	}
@@ -84,14 +84,14 @@ func (c *capture) collect(fd int, keep func([]byte) bool, stop <-chan struct{}) 
 	}
 }
 
-// frames returns what has been kept so far.
+// frames returns the frames kept so far.
 func (c *capture) frames() [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.kept[:len(c.kept):len(c.kept)]
 }
 
-// count is how many frames have been kept so far; of no capture, none.
+// count returns the number of frames kept so far; 0 for a nil capture.
 func (c *capture) count() int {
 	if c == nil {
 		return 0
@@ -106,7 +106,7 @@ func (c *capture) first(t *testing.T, what string) []byte {
 	return c.frames()[0]
 }
 
-// drain waits until every frame that has arrived so far has been looked at.
+// drain waits until every frame that has arrived so far has been checked.
 func (c *capture) drain(t *testing.T) {
 	t.Helper()
 	count := func() int {
@@ -118,7 +118,8 @@ func (c *capture) drain(t *testing.T) {
 	wait.Until(t, "the capture has read all frames that have arrived", func() bool { return count() > before })
 }
 
-// never fails the test if a frame has been kept. What may have led to one has to be over.
+// never fails the test if a frame has been kept. The traffic that may cause one must have
+// ended.
 func (c *capture) never(t *testing.T, what string) {
 	t.Helper()
 	c.drain(t)

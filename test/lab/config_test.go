@@ -12,7 +12,7 @@ import (
 	"text/template"
 )
 
-// gatewayConfig is what the scenarios vary of a gateway's configuration file.
+// gatewayConfig is the part of a gateway's configuration file that scenarios vary.
 type gatewayConfig struct {
 	Cluster, RemoteCluster            string
 	Listen, VXLANListen               string
@@ -28,7 +28,7 @@ type gatewayConfig struct {
 	Mappings                          []mapping
 }
 
-// mapping is an external address that stands for a target outside of the pod network.
+// mapping is an external address for a target outside of the pod network.
 type mapping struct{ External, Target netip.Addr }
 
 type nodeConfig struct {
@@ -40,7 +40,7 @@ type nodeConfig struct {
 	Prefixes                     []netip.Prefix
 }
 
-// plainConfig is the configuration of the picture.
+// plainConfig returns the configuration of the topology.
 func plainConfig(s, other *site, keyFile string, peer []byte) gatewayConfig {
 	nodeUnderlay := s.bridge4
 	if s.underlay.Is6() {
@@ -111,7 +111,7 @@ observability:
   listen: "127.0.0.1:8080"
 `))
 
-// yamlList writes addresses or prefixes as a flow sequence of quoted strings.
+// yamlList formats addresses or prefixes as a flow sequence of quoted strings.
 func yamlList(list any) string {
 	var quoted []string
 	switch list := list.(type) {
@@ -127,7 +127,7 @@ func yamlList(list any) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// writeConfig writes g.config where the gateway reads it.
+// writeConfig writes g.config to the gateway's configuration file.
 func (g *gateway) writeConfig(t *testing.T) {
 	t.Helper()
 	var text strings.Builder
@@ -137,7 +137,7 @@ func (g *gateway) writeConfig(t *testing.T) {
 	g.replaceConfigFile(t, text.String())
 }
 
-// replaceConfigFile swaps the file in one step: no reader ever sees half of it.
+// replaceConfigFile replaces the file atomically.
 func (g *gateway) replaceConfigFile(t *testing.T, text string) {
 	t.Helper()
 	next := g.configFile() + ".next"

@@ -28,14 +28,15 @@ func serveEcho(c *net.UDPConn) {
 	}
 }
 
-// echo sends a datagram that has to come back unchanged.
+// echo sends a datagram that must come back unchanged.
 func echo(t *testing.T, c net.Conn, payload []byte) error {
 	t.Helper()
 	return echoAfterErrors(t, c, payload, nil, 0)
 }
 
-// echoAfterErrors is echo, and sends the datagram again after each ICMP error about it or, in refused, about the reply, up
-// to a number of them: at a hop where the path MTU has to be learned a datagram is lost, and its sender is told.
+// echoAfterErrors is echo, but repeats the datagram after each ICMP error about it or, in
+// refused, about the reply, up to a limit: at a hop whose path MTU must be learned a
+// datagram is lost, and its sender gets an error.
 func echoAfterErrors(t *testing.T, c net.Conn, payload []byte, refused *capture, limit int) error {
 	t.Helper()
 	buffer := make([]byte, 1<<16)
@@ -43,7 +44,7 @@ func echoAfterErrors(t *testing.T, c net.Conn, payload []byte, refused *capture,
 	for range limit + 1 {
 		before := refused.count()
 		if _, last = c.Write(payload); last != nil {
-			continue // the error about the datagram before
+			continue // the error about the previous datagram
 		}
 		var n int
 		wait.Until(t, fmt.Sprintf("an echo of %d bytes or an ICMP error has come back", len(payload)), func() bool {

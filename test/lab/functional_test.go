@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// The file functional lists the tests that `make test` runs as root, one on a line: the main journeys, in a minute.
+// The file functional lists the tests that `make test` runs as root, one per line: the main
+// scenarios, in a minute.
 func TestFunctionalListsTestsOfTheLab(t *testing.T) {
 	list, err := os.ReadFile("functional")
 	if os.IsNotExist(err) {

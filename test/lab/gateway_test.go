@@ -17,24 +17,24 @@ import (
 	"testing"
 )
 
-// nobody is the user that the gateways run as.
+// nobody is the user ID of the gateways.
 const nobody = 65534
 
-// wireGuardPort is where every gateway waits for its peers.
+// wireGuardPort is the WireGuard port of every gateway.
 const wireGuardPort = 51840
 
-// gateway is one real `strait gateway` process in its namespace.
+// gateway is a real `strait gateway` process in its namespace.
 type gateway struct {
 	site   *site
 	config gatewayConfig
-	dir    string // configuration, key and log
+	dir    string // of configuration, key and log
 	flags  []string
-	env    []string // on top of the test's own
+	env    []string // in addition to the test's own
 	cmd    *exec.Cmd
-	exited chan struct{} // closed when the process has ended; cmd.ProcessState is set then
+	exited chan struct{} // closed when the process has ended; then cmd.ProcessState is set
 }
 
-// newGateway prepares the plain configuration of s and the key file; nothing runs yet.
+// newGateway writes the plain configuration of s and the key file; it starts no process.
 func newGateway(t *testing.T, s, other *site, key keyPair, peer []byte) *gateway {
 	t.Helper()
 	g := &gateway{site: s}
@@ -62,7 +62,8 @@ func newGateway(t *testing.T, s, other *site, key keyPair, peer []byte) *gateway
 	return g
 }
 
-// start runs the gateway as nobody, without any capability and without a way to get one.
+// start runs the gateway as user nobody, without capabilities and without a way to gain
+// any.
 func (g *gateway) start(t *testing.T) {
 	t.Helper()
 	binary, err := straitBinary()
@@ -98,17 +99,17 @@ func (g *gateway) signal(t *testing.T, sig syscall.Signal) {
 	}
 }
 
-// wait returns the ended process's exit status, -1 where a signal ended it.
+// wait returns the exit status of the ended process, -1 if a signal ended it.
 func (g *gateway) wait(t *testing.T) int {
 	t.Helper()
 	<-g.exited
 	return g.cmd.ProcessState.ExitCode()
 }
 
-// kill ends the process if it still runs.
+// kill kills the process if it is still running.
 func (g *gateway) kill() {
 	if g.cmd != nil {
-		_ = g.cmd.Process.Kill() // fails only when it has ended
+		_ = g.cmd.Process.Kill() // fails only if it has ended
 		<-g.exited
 	}
 }
@@ -119,7 +120,7 @@ func (g *gateway) waitReady(t *testing.T) {
 	g.waitStatus(t, "/readyz", http.StatusOK)
 }
 
-// waitStatus polls a path of the observability endpoint until it answers with a status.
+// waitStatus polls a path of the observability endpoint until it returns a status.
 func (g *gateway) waitStatus(t *testing.T, path string, want int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("gateway %s answers %s with status %d", g.site.name, path, want), func() bool {
@@ -133,7 +134,7 @@ func (g *gateway) waitStatus(t *testing.T, path string, want int) {
 	})
 }
 
-// report prints what a person wants to see of a gateway after a failure.
+// report prints diagnostics of a gateway after a failure.
 func (g *gateway) report(t *testing.T) {
 	config, _ := os.ReadFile(g.configFile())
 	log, err := os.ReadFile(g.logFile())
@@ -151,7 +152,7 @@ func (g *gateway) report(t *testing.T) {
 func (g *gateway) configFile() string { return filepath.Join(g.dir, "gateway.yaml") }
 func (g *gateway) logFile() string    { return filepath.Join(g.dir, "gateway.log") }
 
-// keyPair is a Curve25519 key pair, clamped as wg genkey does.
+// keyPair is a Curve25519 key pair, clamped like wg genkey.
 type keyPair struct{ private, public []byte }
 
 func newKeyPair(t *testing.T) keyPair {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// churn: T12, what comes and goes by the thousand must leave nothing behind in a gateway.
+// churn: T12, thousands of short-lived connections and flows must not increase the memory
+// of a gateway.
 func (h *hostile) churn() []attack {
 	a, b := h.top.a, h.top.b
 	nothing := func(*testing.T, uint8) []shots { return nil }
@@ -42,7 +43,7 @@ func (h *hostile) churn() []attack {
 			}()
 			count, until := 0, time.Now().Add(attackWindow)
 			for time.Now().Before(until) {
-				if err := h.evil.pod.connectAndReset(netip.AddrPortFrom(a.sees(b.pod4), 5002)); err != nil {
+				if err := h.attackers.pod.connectAndReset(netip.AddrPortFrom(a.sees(b.pod4), 5002)); err != nil {
 					t.Error(err)
 					break
 				}
@@ -64,7 +65,7 @@ func (h *hostile) churn() []attack {
 		counted: []string{"a/egress/wrong_vni"}, complete: true,
 		floods: func(t *testing.T, n uint8) []shots {
 			return []shots{{h.asNode(t, a.encapsulation), pool(1024, func(i int) []byte {
-				return frameOf(a.encapsulation, uint32(1000+i), h.letter(n))
+				return frameOf(a.encapsulation, uint32(1000+i), h.validPacket(n))
 			})}}
 		},
 		meanwhile: func(t *testing.T) string {

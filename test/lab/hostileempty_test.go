@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// An empty list grants nothing: whatever list it is, whatever is sent, from whichever side.
+// An empty list grants nothing: for every list, every packet, and both sides.
 func TestT15_HostileTrafficMeetsEmptyGrants(t *testing.T) {
 	t.Parallel()
 	for _, grant := range []struct {
@@ -36,7 +36,7 @@ func TestT15_HostileTrafficMeetsEmptyGrants(t *testing.T) {
 			for i := range attacks {
 				attacks[i].passes = ""
 				if i > 0 {
-					attacks[i].counted, attacks[i].complete = nil, false // other rules are met first
+					attacks[i].counted, attacks[i].complete = nil, false // other checks apply first
 				}
 			}
 			h.all(t, attacks)
@@ -45,19 +45,20 @@ func TestT15_HostileTrafficMeetsEmptyGrants(t *testing.T) {
 	}
 }
 
-// honest is what would pass if it were granted: a pod of A writes to a pod of B, and one of B to one of A.
+// honest returns packets that would pass if they were granted: from a pod of A to a pod of
+// B, and from one of B to one of A.
 func (h *hostile) honest(counted string) attack {
 	a := h.top.a
 	return attack{
-		threat: "T15", name: "packets with nothing wrong about them, both ways", rate: 2000, counted: []string{counted},
+		threat: "T15", name: "packets with nothing wrong about them, both directions", rate: 2000, counted: []string{counted},
 		floods: func(t *testing.T, n uint8) []shots {
 			v6 := udpTo(netip.AddrPortFrom(a.pod6, 9), netip.AddrPortFrom(addr("fd00:71:0:2::9"), 9), marked(n, 64))
 			return []shots{
 				{h.asNode(t, a.encapsulation), each(frameOf(a.encapsulation, vni, udpTo(
 					netip.AddrPortFrom(a.pod4, 9), netip.MustParseAddrPort("10.71.2.9:9"), marked(n, 64))))},
 				{h.asNode(t, a.encapsulation), each(frameOf(a.encapsulation, vni, v6))},
-				{h.evil.peer.send, each(h.fromPeer(marked(n, 64)))},
-				{h.evil.peer.send, each(udpTo(netip.AddrPortFrom(peerPod6, 9), netip.AddrPortFrom(a.pod6, 9), marked(n, 64)))},
+				{h.attackers.peer.send, each(h.fromPeer(marked(n, 64)))},
+				{h.attackers.peer.send, each(udpTo(netip.AddrPortFrom(peerPod6, 9), netip.AddrPortFrom(a.pod6, 9), marked(n, 64)))},
 			}
 		},
 	}

@@ -9,10 +9,11 @@ import (
 	"testing"
 )
 
-// junk: T11, packets that are hard to handle: fragments, options, extension headers, ICMP errors, echo requests.
-// Pods and peers may send them; where they are well-formed they go on, and are the receiver's to judge.
+// junk: T11, packets that are expensive to handle: fragments, options, extension headers,
+// ICMP errors, echo requests. Pods and peers may send them; well-formed ones are forwarded
+// for the receiver to judge.
 func (h *hostile) junk() []attack {
-	e := h.evil
+	e := h.attackers
 	const onward = "the well-formed ones are forwarded"
 	on := func(sides []string, reasons ...string) (names []string) {
 		for _, side := range sides {
@@ -22,8 +23,8 @@ func (h *hostile) junk() []attack {
 		}
 		return names
 	}
-	ways := []string{"egress", "ingress"}
-	toHost := h.bothWays("fragments for the gateway itself, never complete and overlapping", "", 5000, nil,
+	directions := []string{"egress", "ingress"}
+	toHost := h.inBothDirections("fragments for the gateway itself, never complete and overlapping", "", 5000, nil,
 		func(random *rand.Rand, n uint8, src4, _, src6, _ netip.Addr) []byte {
 			dst4, dst6 := gatewayExternal[0], gatewayExternal[1]
 			if src4 == e.pod4 {
@@ -32,38 +33,38 @@ func (h *hostile) junk() []attack {
 			return anyFragment(random, n, src4, dst4, src6, dst6)
 		})
 	return []attack{
-		h.bothWays("first fragments that are never completed", onward, 5000, nil,
+		h.inBothDirections("first fragments that are never completed", onward, 5000, nil,
 			func(random *rand.Rand, n uint8, src4, dst4, src6, dst6 netip.Addr) []byte {
 				if random.IntN(2) == 0 {
 					return fragment4(src4, dst4, protoUDP, uint16(random.Uint32()), 0, true, marked(n, 1200))
 				}
 				return fragment6(src6, dst6, protoUDP, random.Uint32(), 0, true, marked(n, 1200))
 			}),
-		h.bothWays("overlapping, tiny, misplaced and endless fragments", onward, 5000, on(ways, "ip_fragment"), anyFragment),
+		h.inBothDirections("overlapping, tiny, misplaced and endless fragments", onward, 5000, on(directions, "ip_fragment"), anyFragment),
 		toHost,
-		h.bothWays("IPv4 options of random bytes, source routes among them", onward, 5000, on(ways, "ip_options", "ip_source_route"),
+		h.inBothDirections("IPv4 options of random bytes, source routes among them", onward, 5000, on(directions, "ip_options", "ip_source_route"),
 			func(random *rand.Rand, n uint8, src4, dst4, _, _ netip.Addr) []byte {
-				options := chaos(random, 4*(1+random.IntN(10)))
+				options := randomBytes(random, 4*(1+random.IntN(10)))
 				if random.IntN(3) == 0 {
 					options[0] = [2]byte{131, 137}[random.IntN(2)]
 				}
 				return withOptions(src4, dst4, options, marked(n, 64))
 			}),
-		h.bothWays("chains of IPv6 extension headers, type 0 routing headers among them", onward, 5000, on(ways, "ip_extension", "ip_source_route"),
+		h.inBothDirections("chains of IPv6 extension headers, type 0 routing headers among them", onward, 5000, on(directions, "ip_extension", "ip_source_route"),
 			func(random *rand.Rand, n uint8, _, _, src6, dst6 netip.Addr) []byte {
 				return extensionChain(random, src6, dst6, marked(n, 64))
 			}),
-		h.bothWays("headers that lie: lengths, versions, checksums, sizes of nothing", "", 5000,
-			append(on(ways, "ip_header", "ip_checksum"), on(ways[:1], "ip_length", "ip_truncated")...),
+		h.inBothDirections("headers that lie: lengths, versions, checksums, sizes of nothing", "", 5000,
+			append(on(directions, "ip_header", "ip_checksum"), on(directions[:1], "ip_length", "ip_truncated")...),
 			func(random *rand.Rand, n uint8, src4, dst4, _, _ netip.Addr) []byte {
 				b := udpTo(netip.AddrPortFrom(src4, 9), netip.AddrPortFrom(dst4, 9), marked(n, 64))
 				switch random.IntN(4) {
-				case 0: // a header of less than its fixed part, or of more than there is
+				case 0: // a header shorter than its fixed part, or longer than the packet
 					b[0] = 0x40 | byte(random.IntN(5))
 				case 1: // shorter than its header
 					binary.BigEndian.PutUint16(b[2:], uint16(random.IntN(20)))
 					sum4(b)
-				case 2: // longer than what came: WireGuard itself drops both of these from the tunnel
+				case 2: // longer than received: WireGuard itself drops both of these from the tunnel
 					binary.BigEndian.PutUint16(b[2:], uint16(len(b)+1+random.IntN(60000)))
 					sum4(b)
 				default:
@@ -71,8 +72,8 @@ func (h *hostile) junk() []attack {
 				}
 				return b
 			}),
-		h.bothWays("ICMP errors about packets that never crossed, damaged, and cut short", "", 5000,
-			on(ways, "icmp_unrelated", "icmp_checksum", "icmp_quote"),
+		h.inBothDirections("ICMP errors about packets that never crossed, damaged, and cut short", "", 5000,
+			on(directions, "icmp_unrelated", "icmp_checksum", "icmp_quote"),
 			func(random *rand.Rand, n uint8, src4, dst4, _, _ netip.Addr) []byte {
 				quote := udpTo(netip.AddrPortFrom(nobodysAddr, 9), netip.AddrPortFrom(src4, 9), marked(n, 32))
 				switch random.IntN(3) {
@@ -89,12 +90,13 @@ func (h *hostile) junk() []attack {
 	}
 }
 
-// mixture makes one of many packets, of either family, from an attacker to a victim.
+// mixture returns one of many packets, of either family, from an attacker to a victim.
 type mixture func(random *rand.Rand, n uint8, src4, dst4, src6, dst6 netip.Addr) []byte
 
-// bothWays sends a mixture from the evil pod, through the node, and from the peer, through the tunnel.
-func (h *hostile) bothWays(name, passes string, rate int, counted []string, mix mixture) attack {
-	e, a := h.evil, h.top.a
+// inBothDirections sends a mixture from the attacker pod, through the node, and from the
+// peer, through the tunnel.
+func (h *hostile) inBothDirections(name, passes string, rate int, counted []string, mix mixture) attack {
+	e, a := h.attackers, h.top.a
 	return attack{
 		threat: "T11", name: name, rate: rate, passes: passes, counted: counted,
 		floods: func(t *testing.T, n uint8) []shots {
@@ -103,31 +105,32 @@ func (h *hostile) bothWays(name, passes string, rate int, counted []string, mix 
 				{h.asNode(t, a.encapsulation), pool(4096, func(int) []byte {
 					return frameOf(a.encapsulation, vni, mix(random, n, e.pod4, addr("10.71.2.9"), e.pod6, addr("fd00:71:0:2::9")))
 				})},
-				{h.evil.peer.send, pool(4096, func(int) []byte { return mix(random, n, peerPod4, a.pod4, peerPod6, a.pod6) })},
+				{h.attackers.peer.send, pool(4096, func(int) []byte { return mix(random, n, peerPod4, a.pod4, peerPod6, a.pod6) })},
 			}
 		},
 	}
 }
 
-// peerPod4 and peerPod6 are addresses that the peer may send from: pods of B, which are not there.
+// peerPod4 and peerPod6 are addresses that the peer may use: missing pods of B.
 var peerPod4, peerPod6 = addr("10.0.2.66"), addr("fd00:10:0:2::66")
 
-// echoFlood asks the gateway itself, which answers.
+// echoFlood sends echo requests to the gateway, which answers.
 func (h *hostile) echoFlood() attack {
-	return h.bothWays("echo requests to the gateway itself", "its answers", 5000, nil,
+	return h.inBothDirections("echo requests to the gateway itself", "its answers", 5000, nil,
 		func(random *rand.Rand, n uint8, src4, _, _, _ netip.Addr) []byte {
 			to := gatewayExternal[0]
-			if src4 == h.evil.pod4 {
+			if src4 == h.attackers.pod4 {
 				to = gatewayInternal[0]
 			}
 			return icmp4(src4, to, 8, 0, random.Uint32(), marked(n, 1200))
 		})
 }
 
-// errorsAboutTheTransfer claims that the transfer's own segments are too big, down to sizes that no link has:
-// from another pod and from the tunnel, in the hope that a gateway or a pod believes it (RFC 5927).
+// errorsAboutTheTransfer claims that the transfer's segments are too big, down to sizes
+// that no link has: from another pod and from the tunnel, to test that neither gateway nor
+// pod accepts it (RFC 5927).
 func (h *hostile) errorsAboutTheTransfer() attack {
-	e, a := h.evil, h.top.a
+	e, a := h.attackers, h.top.a
 	lie := func(random *rand.Rand, n uint8, src, dst, from, to netip.AddrPort) []byte {
 		segment := make([]byte, 20, 64)
 		binary.BigEndian.PutUint16(segment, from.Port())
@@ -135,7 +138,7 @@ func (h *hostile) errorsAboutTheTransfer() attack {
 		binary.BigEndian.PutUint32(segment[4:], random.Uint32())
 		segment[12], segment[13] = 0x50, 0x10
 		quote := ip4(from.Addr(), to.Addr(), protoTCP, append(segment, marked(n, 0)...))
-		quote[3] += 200 // quotes are cut
+		quote[3] += 200 // quotes are truncated
 		sum4(quote)
 		return icmp4(src.Addr(), dst.Addr(), 3, 4, uint32([]int{0, 67, 68, 552, 1000}[random.IntN(5)]), quote)
 	}
@@ -150,7 +153,7 @@ func (h *hostile) errorsAboutTheTransfer() attack {
 				{h.asNode(t, a.encapsulation), pool(1024, func(int) []byte {
 					return frameOf(a.encapsulation, vni, lie(random, n, netip.AddrPortFrom(e.pod4, 0), farSeen, farSeen, pod))
 				})},
-				{h.evil.peer.send, pool(1024, func(int) []byte {
+				{h.attackers.peer.send, pool(1024, func(int) []byte {
 					return lie(random, n, netip.AddrPortFrom(peerPod4, 0), pod, pod, far)
 				})},
 			}
@@ -158,16 +161,16 @@ func (h *hostile) errorsAboutTheTransfer() attack {
 	}
 }
 
-// anyFragment is one that overlaps another, is smaller than the header it should hold, leaves no room for what
-// follows, or reaches beyond the longest datagram.
+// anyFragment returns a fragment that overlaps another, is smaller than its header, leaves
+// no space for the next one, or exceeds the longest datagram.
 func anyFragment(random *rand.Rand, n uint8, src4, dst4, src6, dst6 netip.Addr) []byte {
 	id, more, offset, payload := uint32(random.IntN(16)), true, 0, marked(n, 64)
 	switch random.IntN(5) {
 	case 0: // RFC 1858: a first fragment without the ports
 		payload = append([]byte{0x13, 0x88, 0x13, 0x89, 0, 0, 0, 1}, marked(n, 0)[:0]...)
-	case 1: // RFC 5722: over what the others say
+	case 1: // RFC 5722: overlaps other fragments
 		offset = 8 * random.IntN(12)
-	case 2: // Rose: the last one, long before and after nothing
+	case 2: // Rose: the last fragment, without the previous ones
 		offset, more = 8*(4000+random.IntN(4000)), random.IntN(2) == 0
 	case 3: // beyond 65535 bytes
 		offset, payload = 8*8190, marked(n, 600)
@@ -180,7 +183,7 @@ func anyFragment(random *rand.Rand, n uint8, src4, dst4, src6, dst6 netip.Addr) 
 	return fragment6(src6, dst6, protoUDP, id, offset, more, payload)
 }
 
-// withOptions makes an IPv4 packet with an options area.
+// withOptions returns an IPv4 packet with options.
 func withOptions(src, dst netip.Addr, options, payload []byte) []byte {
 	b := ip4(src, dst, protoUDP, append(append([]byte{}, options...), payload...))
 	b[0] = byte(0x45 + len(options)/4)
@@ -188,10 +191,11 @@ func withOptions(src, dst netip.Addr, options, payload []byte) []byte {
 	return b
 }
 
-// extensionChain makes an IPv6 packet with up to a dozen extension headers in any order, some of which lie about their length.
+// extensionChain returns an IPv6 packet with up to a dozen extension headers in any order,
+// some with a wrong length.
 func extensionChain(random *rand.Rand, src, dst netip.Addr, payload []byte) []byte {
 	kinds := []byte{0, 43, 60, 51, 135, 44}
-	chain, next := []byte{}, byte(59) // nothing follows
+	chain, next := []byte{}, byte(59) // no next header
 	for range 1 + random.IntN(12) {
 		h := make([]byte, 8)
 		kind := kinds[random.IntN(len(kinds))]

@@ -18,26 +18,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bulkTOS marks the packets of the transfer (a DSCP nobody else here uses), so that the watchers, who look
-// into every other packet, are spared them.
+// bulkTOS marks the packets of the transfer (with an otherwise unused DSCP), so that the
+// watchers, which inspect every other packet, skip them.
 const bulkTOS = 0x48
 
-// bulkPort is where the transfer goes.
+// bulkPort is the port of the transfer.
 const bulkPort = 5001
 
-// load is one TCP stream between the pods that lasts as long as all attacks do. Both ends take the SHA-256
-// of what they saw; finish compares.
+// load is one TCP stream between the pods that lasts as long as all attacks. Both ends
+// compute the SHA-256 of its bytes; finish compares them.
 type load struct {
 	name     string
 	port     uint16       // of the sender
 	received atomic.Int64 // bytes
-	rate     atomic.Int64 // bytes a second to send at most; 0: as fast as it goes
+	rate     atomic.Int64 // limit in bytes per second; 0: none
 	stop     chan struct{}
 	result   chan error
 }
 
-// startLoad begins a stream in a way, without a limit.
-func startLoad(t *testing.T, w way, seed uint64) *load {
+// startLoad starts a stream in a direction, without a limit.
+func startLoad(t *testing.T, w direction, seed uint64) *load {
 	t.Helper()
 	ld := &load{name: w.name(), stop: make(chan struct{}), result: make(chan error, 1)}
 	listener := w.to.listenTCP(t, netip.AddrPortFrom(w.real, bulkPort))
@@ -65,7 +65,7 @@ func markBulk(fd int, v4 bool) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, bulkTOS)
 }
 
-// receive answers the end of the stream with the digest of what came.
+// receive replies to the end of the stream with the digest of the received bytes.
 func (ld *load) receive(c net.Conn) {
 	digest, buffer := sha256.New(), make([]byte, 256<<10)
 	for {
@@ -73,7 +73,7 @@ func (ld *load) receive(c net.Conn) {
 		digest.Write(buffer[:n])
 		ld.received.Add(int64(n))
 		if err == io.EOF {
-			_, _ = c.Write(digest.Sum(nil)) // the sender misses it if this fails
+			_, _ = c.Write(digest.Sum(nil)) // on failure the sender misses it
 		}
 		if err != nil {
 			_ = c.Close()
@@ -82,7 +82,7 @@ func (ld *load) receive(c net.Conn) {
 	}
 }
 
-// send sends pseudo-random bytes at the rate until it is told to stop, and compares digests.
+// send sends pseudo-random bytes at the rate until it is stopped, and compares digests.
 func (ld *load) send(c net.Conn, seed uint64) error {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
@@ -100,7 +100,7 @@ func (ld *load) send(c net.Conn, seed uint64) error {
 			if ahead := time.Until(next); ahead > 0 {
 				time.Sleep(ahead)
 			} else if ahead < -100*time.Millisecond {
-				next = time.Now().Add(-100 * time.Millisecond) // what was missed is not made up for later
+				next = time.Now().Add(-100 * time.Millisecond) // lost time is not made up
 			}
 		}
 		_, _ = source.Read(chunk) // never fails
@@ -125,7 +125,7 @@ func (ld *load) compare(c net.Conn, want []byte) error {
 	return nil
 }
 
-// finish ends the stream and fails the test unless every byte arrived as it was sent.
+// finish ends the stream and fails the test unless every byte arrived unchanged.
 func (ld *load) finish(t *testing.T) {
 	t.Helper()
 	close(ld.stop)

@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// The tests of this file measure a transfer, and have the machine to themselves.
+// The tests of this file measure a transfer, and must run alone on the machine.
 
-// The transfer goes on, nothing passes that must not, every drop has its reason, and memory comes back.
+// The transfer continues, no forbidden packet passes, every drop has its reason, and memory
+// returns to its previous level.
 func TestT1_T2_T3_T8_T9_T11_T12_HostileTrafficHarmsNobody(t *testing.T) {
 	h := buildHostile(t, hostileSetup{title: "While a transfer runs"})
 	t.Cleanup(func() { h.report(t) })
-	h.awaitWays(t)
+	h.awaitTraffic(t)
 	h.expectWatchersSee(t)
 	h.begin(t)
 	h.all(t, slices.Concat(h.forgedFrames(), h.spoofedSources(), h.outsideTheGrant(), h.atWireGuard(), h.junk(),
@@ -30,12 +31,12 @@ func TestT1_T2_T3_T8_T9_T11_T12_HostileTrafficHarmsNobody(t *testing.T) {
 	}
 }
 
-// One source that opens flows without end uses up its own share; all sources together use up what there is.
-// Whoever had a flow that was answered keeps it, through both.
+// One source that opens flows without end exhausts its own share; all sources together
+// exhaust the limit. An established flow survives both.
 func TestT10_HostileSourcesLeaveOthersTheirFlows(t *testing.T) {
 	h := buildHostile(t, hostileSetup{title: "While others need the masquerade", more: natConfig})
 	t.Cleanup(func() { h.report(t) })
-	h.awaitWays(t)
+	h.awaitTraffic(t)
 	h.expectWatchersSee(t)
 	h.top.a.addPodAddress(t, natClient)
 	clients := h.openFlows(t, natClient, 20)
@@ -68,7 +69,7 @@ func TestT10_HostileSourcesLeaveOthersTheirFlows(t *testing.T) {
 		counted: []string{"a/egress/nat_quota"},
 		floods:  opens(func(*rand.Rand) netip.Addr { return addr("198.18.0.66") }),
 		meanwhile: func(t *testing.T) string {
-			h.openFlows(t, addr("198.18.0.10"), 5) // there is room for others
+			h.openFlows(t, addr("198.18.0.10"), 5) // there is capacity for others
 			return expectAlive(t)
 		},
 	}, {
@@ -85,7 +86,8 @@ func TestT10_HostileSourcesLeaveOthersTheirFlows(t *testing.T) {
 	}
 }
 
-// openFlows makes sockets of a masqueraded source that talk to pod B, which echoes.
+// openFlows opens sockets of a masqueraded source that exchange datagrams with pod B, which
+// echoes.
 func (h *hostile) openFlows(t *testing.T, source netip.Addr, count int) (clients []net.Conn) {
 	t.Helper()
 	a, b := h.top.a, h.top.b
@@ -110,13 +112,14 @@ func (h *hostile) openFlows(t *testing.T, source netip.Addr, count int) (clients
 	return clients
 }
 
-// echoWithin sends payload until it comes back unchanged, at most that often and once a second. Others may be lost.
+// echoWithin sends payload until it comes back unchanged, up to the given number of times,
+// once per second. Others may be lost.
 func echoWithin(c net.Conn, payload []byte, attempts int) error {
 	buffer := make([]byte, 1<<16)
 	var last error
 	for range attempts {
 		if _, last = c.Write(payload); last != nil {
-			continue // an ICMP error of the datagram before
+			continue // an ICMP error about the previous datagram
 		}
 		if last = c.SetReadDeadline(time.Now().Add(time.Second)); last != nil {
 			return last

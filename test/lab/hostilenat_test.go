@@ -11,27 +11,30 @@ import (
 	"testing"
 )
 
-// Sources that are neither pods nor nodes and leave under gateway A's own external address.
+// Sources that are neither pods nor nodes and are masqueraded behind gateway A's external
+// address.
 const (
 	natFlows, natFlowsPerSource = 4096, 256
 	natConfig                   = "masquerade: {sources: [198.18.0.0/15], flows: 4096, flowsPerSource: 256}\n"
 )
 
-var natClient = addr("198.18.0.10") // an honest one, beside pod A
+var natClient = addr("198.18.0.10") // a valid one, next to pod A
 
-// Whoever can guess the next port or the next sequence number can forge what comes back (CVE-2024-10026). Nothing
-// here has a seed, so the bounds are such that chance breaks one in less than 1 of 10^9 runs.
+// An attacker that can guess the next port or sequence number can forge replies
+// (CVE-2024-10026). Nothing here has a seed, so each bound fails by chance in less than 1
+// of 10^9 runs.
 func TestT16_HostileGuessersLearnNothingFromPortsAndSequenceNumbers(t *testing.T) {
 	t.Parallel()
 	h := buildHostile(t, hostileSetup{title: "What can be guessed", more: natConfig +
 		fmt.Sprintf("mappings: [{external: 10.70.1.9, target: %s}]\n", addr("10.0.1.1"))})
 	t.Cleanup(func() { h.report(t) })
-	h.awaitWays(t)
+	h.awaitTraffic(t)
 	t.Run("ports of the masquerade", h.expectPortsAtRandom)
 	t.Run("sequence numbers of the gateway's own TCP", h.expectSequenceNumbersAtRandom)
 }
 
-// expectPortsAtRandom opens flows one after the other, all from the same port, and looks at the ports they leave from.
+// expectPortsAtRandom opens flows in turn, all from the same port, and checks their
+// translated ports.
 func (h *hostile) expectPortsAtRandom(t *testing.T) {
 	const samples, port, from = 1000, 6001, 4000
 	b := h.top.b
@@ -59,8 +62,9 @@ func (h *hostile) expectPortsAtRandom(t *testing.T) {
 		}
 		parts[max(0, p-1024)*len(parts)/(65536-1024)]++
 	}
-	// Of 1000 flows among 64512 ports: half a pair within 16 of each other is to be expected, 12 by chance in less
-	// than 1 of 10^12 runs (Poisson); 62 in each sixteenth, fewer than 15 or more than 135 in less than 1 of 10^10.
+	// Of 1000 flows among 64512 ports: half a pair within 16 of each other is expected, 12
+	// by chance in less than 1 of 10^12 runs (Poisson); 62 in each sixteenth, fewer than 15
+	// or more than 135 in less than 1 of 10^10.
 	if kept >= 12 || near >= 12 {
 		t.Errorf("of %d ports %d are the sender's own, %d are within 16 of the one before", samples, kept, near)
 	}
@@ -73,7 +77,8 @@ func (h *hostile) expectPortsAtRandom(t *testing.T) {
 		note: fmt.Sprintf("%d the sender's own, %d within 16 of the one before, %v in each sixteenth of the range", kept, near, parts)})
 }
 
-// expectSequenceNumbersAtRandom opens connections to a mapped address and looks at the SYN-ACKs of the gateway's stack.
+// expectSequenceNumbersAtRandom opens connections to a mapped address and checks the
+// SYN-ACKs of the gateway's stack.
 func (h *hostile) expectSequenceNumbersAtRandom(t *testing.T) {
 	const samples, port = 300, 6002
 	a, b := h.top.a, h.top.b
@@ -117,8 +122,9 @@ func (h *hostile) expectSequenceNumbersAtRandom(t *testing.T) {
 		}
 		last = number
 	}
-	// A step below 2^20 either way is one of 2^11: a seventh of one in 300 is to be expected, 10 by chance in less
-	// than 1 of 10^14 runs. A bit is set in 150 of them, and in less than 80 or more than 220 in less than 1 of 10^12.
+	// A step below 2^20 in either direction has a probability of 1 in 2^11: a seventh of
+	// one in 300 is expected, 10 by chance in less than 1 of 10^14 runs. A bit is expected
+	// in 150 of them, and in less than 80 or more than 220 in less than 1 of 10^12.
 	if near >= 10 {
 		t.Errorf("%d of %d sequence numbers are within 2^20 of the one before", near, samples)
 	}

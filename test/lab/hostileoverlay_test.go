@@ -8,36 +8,37 @@ import (
 	"testing"
 )
 
-// overlayAt is where a gateway takes frames of an encapsulation.
+// overlayAt is the gateway's endpoint for an encapsulation.
 func (s *site) overlayAt(encapsulation string) netip.AddrPort {
 	return netip.AddrPortFrom(s.gw4, overlayPort[encapsulation])
 }
 
-// letter is an honest packet with a dishonest purpose: a pod of A writes to the pod of B.
-func (h *hostile) letter(n uint8) []byte {
+// validPacket returns a marked but otherwise valid packet: from a pod of A to the pod of B.
+func (h *hostile) validPacket(n uint8) []byte {
 	a := h.top.a
 	return udpTo(netip.AddrPortFrom(a.pod4, 9), netip.AddrPortFrom(addr("10.71.2.9"), 9), marked(n, 64))
 }
 
-// asNode sends from the node's own address, as whoever is root there can.
+// asNode sends from the node's own address, as root on the node can.
 func (h *hostile) asNode(t *testing.T, encapsulation string) sender {
 	return h.top.a.node.fromSocket(t, h.top.a.bridge4, h.top.a.overlayAt(encapsulation))
 }
 
-// each gives the same packet for every i.
+// each returns the same packet for every i.
 func each(packet []byte) func(int) []byte { return func(int) []byte { return packet } }
 
-// forgedFrames: T1, somebody who is no node sends frames, or a node sends those of another.
+// forgedFrames: T1, a sender that is not a node sends frames, or a node sends frames of
+// another one.
 func (h *hostile) forgedFrames() []attack {
-	a, e := h.top.a, h.evil
-	frames := func(n uint8, id uint32) []byte { return frameOf(a.encapsulation, id, h.letter(n)) }
+	a, e := h.top.a, h.attackers
+	frames := func(n uint8, id uint32) []byte { return frameOf(a.encapsulation, id, h.validPacket(n)) }
 	return []attack{{
 		threat: "T1", name: "frames from a pod's ordinary UDP socket", rate: 10000,
 		counted: []string{"a/egress/unknown_source"}, complete: true,
 		floods: func(t *testing.T, n uint8) []shots {
 			return []shots{
-				{e.pod.fromSocket(t, e.pod4, a.overlayAt("geneve")), each(frameOf("geneve", vni, h.letter(n)))},
-				{e.pod.fromSocket(t, e.pod4, a.overlayAt("vxlan")), each(frameOf("vxlan", vni, h.letter(n)))},
+				{e.pod.fromSocket(t, e.pod4, a.overlayAt("geneve")), each(frameOf("geneve", vni, h.validPacket(n)))},
+				{e.pod.fromSocket(t, e.pod4, a.overlayAt("vxlan")), each(frameOf("vxlan", vni, h.validPacket(n)))},
 			}
 		},
 	}, {
@@ -60,7 +61,7 @@ func (h *hostile) forgedFrames() []attack {
 		counted: []string{"a/egress/wrong_vni"}, complete: true,
 		floods: func(t *testing.T, n uint8) []shots {
 			return []shots{{h.asNode(t, a.encapsulation), func(i int) []byte {
-				return frames(n, uint32(vni+1+i)&0xffffff) // begins with the VNI of node-2
+				return frames(n, uint32(vni+1+i)&0xffffff) // starts with the VNI of node-2
 			}}}
 		},
 	}, {
@@ -68,7 +69,7 @@ func (h *hostile) forgedFrames() []attack {
 		counted: []string{"a/egress/wrong_vni"}, complete: true,
 		floods: func(t *testing.T, n uint8) []shots {
 			other := map[string]string{"geneve": "vxlan", "vxlan": "geneve"}[a.encapsulation]
-			return []shots{{h.asNode(t, other), each(frameOf(other, vni, h.letter(n)))}}
+			return []shots{{h.asNode(t, other), each(frameOf(other, vni, h.validPacket(n)))}}
 		},
 	}, {
 		threat: "T1", name: "tunnel headers of random bytes", rate: 10000,
@@ -80,12 +81,12 @@ func (h *hostile) forgedFrames() []attack {
 			for _, encapsulation := range []string{"geneve", "vxlan"} {
 				random := rand.New(rand.NewPCG(1, uint64(n)))
 				all = append(all, shots{h.asNode(t, encapsulation), func(i int) []byte {
-					b := frameOf(encapsulation, vni, h.letter(n))
+					b := frameOf(encapsulation, vni, h.validPacket(n))
 					for at := range 8 {
 						b[at] = byte(random.Uint32())
 					}
 					if encapsulation == "geneve" && i%2 == 0 {
-						b[0] &= 0x3f // else three of four are of another version
+						b[0] &= 0x3f // otherwise three of four have another version
 					}
 					if i%8 == 0 {
 						b = b[:random.IntN(8+14)]

@@ -9,9 +9,10 @@ import (
 	"golang.org/x/crypto/blake2s"
 )
 
-// Packets that no honest host sends. They are made in full, so that only what is meant to be wrong is.
+// Packets that no correct host sends. They are complete, so that only the intended fault is
+// wrong.
 
-// ip4 makes an IPv4 packet. Edits are done before the header checksum is.
+// ip4 returns an IPv4 packet. Edits are applied before the header checksum is computed.
 func ip4(src, dst netip.Addr, proto byte, payload []byte, edits ...func([]byte)) []byte {
 	b := make([]byte, 20, 20+len(payload))
 	b[0], b[8], b[9] = 0x45, 64, proto
@@ -32,7 +33,7 @@ func sum4(b []byte) {
 	binary.BigEndian.PutUint16(b[10:], ^onesSum(0, b[:min(int(b[0]&15)*4, len(b))]))
 }
 
-// ip6 makes an IPv6 packet; payload begins with what next names.
+// ip6 returns an IPv6 packet; payload starts with the header named by next.
 func ip6(src, dst netip.Addr, next byte, payload []byte) []byte {
 	b := make([]byte, 40, 40+len(payload))
 	b[0], b[6], b[7] = 0x60, next, 64
@@ -42,7 +43,7 @@ func ip6(src, dst netip.Addr, next byte, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// udpTo makes an UDP packet of either family with right checksums.
+// udpTo returns a UDP packet of either family with valid checksums.
 func udpTo(src, dst netip.AddrPort, payload []byte) []byte {
 	u := make([]byte, 8, 8+len(payload))
 	binary.BigEndian.PutUint16(u, src.Port())
@@ -51,7 +52,8 @@ func udpTo(src, dst netip.AddrPort, payload []byte) []byte {
 	return transport(src.Addr(), dst.Addr(), protoUDP, append(u, payload...), 6)
 }
 
-// transport makes an IP packet around an upper header whose checksum, at that offset, covers the pseudo-header.
+// transport returns an IP packet around an upper-layer header whose checksum, at that
+// offset, covers the pseudo-header.
 func transport(src, dst netip.Addr, proto byte, upper []byte, checksum int) []byte {
 	p := ipPacket{src: src, dst: dst, proto: proto}
 	sum := ^onesSum(uint32(p.pseudoSum(len(upper))), upper)
@@ -65,7 +67,7 @@ func transport(src, dst netip.Addr, proto byte, upper []byte, checksum int) []by
 	return ip6(src, dst, proto, upper)
 }
 
-// icmp4 makes an ICMP message of IPv4 with the right checksum.
+// icmp4 returns an ICMP message of IPv4 with a valid checksum.
 func icmp4(src, dst netip.Addr, kind, code byte, word uint32, body []byte) []byte {
 	m := make([]byte, 8, 8+len(body))
 	m[0], m[1] = kind, code
@@ -75,7 +77,7 @@ func icmp4(src, dst netip.Addr, kind, code byte, word uint32, body []byte) []byt
 	return ip4(src, dst, protoICMP, m)
 }
 
-// fragment4 makes a fragment of an IPv4 datagram, at an offset in bytes.
+// fragment4 returns a fragment of an IPv4 datagram, at an offset in bytes.
 func fragment4(src, dst netip.Addr, proto byte, id uint16, offset int, more bool, payload []byte) []byte {
 	return ip4(src, dst, proto, payload, func(b []byte) {
 		binary.BigEndian.PutUint16(b[4:], id)
@@ -87,7 +89,7 @@ func fragment4(src, dst netip.Addr, proto byte, id uint16, offset int, more bool
 	})
 }
 
-// fragment6 makes a fragment of an IPv6 datagram, RFC 8200 section 4.5.
+// fragment6 returns a fragment of an IPv6 datagram, RFC 8200 section 4.5.
 func fragment6(src, dst netip.Addr, proto byte, id uint32, offset int, more bool, payload []byte) []byte {
 	h := make([]byte, 8, 8+len(payload))
 	h[0] = proto
@@ -100,7 +102,8 @@ func fragment6(src, dst netip.Addr, proto byte, id uint32, offset int, more bool
 	return ip6(src, dst, 44, append(h, payload...))
 }
 
-// frameOf wraps an inner packet of either family for the gateway, without the outer UDP.
+// frameOf encapsulates an inner packet of either family for the gateway, without the outer
+// UDP.
 func frameOf(encapsulation string, vni uint32, inner []byte) []byte {
 	b := overlayFrame(encapsulation, vni, inner)
 	if len(inner) > 0 && inner[0]>>4 == 6 {
@@ -109,8 +112,9 @@ func frameOf(encapsulation string, vni uint32, inner []byte) []byte {
 	return b
 }
 
-// handshakeInitiation makes a message of the right shape that only lacks a key: a first MAC that every
-// stranger can compute, for whoever knows the gateway's public key does (WireGuard white paper, section 5.4.4).
+// handshakeInitiation returns a message that is valid except for the key: with a first MAC,
+// which every sender that knows the gateway's public key can compute (WireGuard white
+// paper, section 5.4.4).
 func handshakeInitiation(to []byte, random []byte) []byte {
 	m := make([]byte, 148)
 	copy(m, random)
@@ -122,6 +126,6 @@ func handshakeInitiation(to []byte, random []byte) []byte {
 	}
 	mac.Write(m[:116])
 	copy(m[116:], mac.Sum(nil))
-	clear(m[132:]) // no second MAC: nobody gave us a cookie
+	clear(m[132:]) // no second MAC: there was no cookie
 	return m
 }

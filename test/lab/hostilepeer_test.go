@@ -15,14 +15,15 @@ import (
 	"golang.zx2c4.com/wireguard/tun/tuntest"
 )
 
-// wireGuardPeer is a WireGuard peer that sends whatever it is given: the reference implementation, in the
-// test's own process, with sockets in a namespace.
+// wireGuardPeer is a WireGuard peer that sends any packet: the reference implementation, in
+// the test's process, with sockets in a namespace.
 type wireGuardPeer struct {
 	device *device.Device
 	tun    *tuntest.ChannelTUN
 }
 
-// newWireGuardPeer starts one that calls a gateway. Close it, or the end of the test does.
+// newWireGuardPeer starts a peer that connects to a gateway. It is closed by close, or at
+// the end of the test.
 func newWireGuardPeer(t *testing.T, n *namespace, key keyPair, gateway []byte, at netip.AddrPort) *wireGuardPeer {
 	t.Helper()
 	p := &wireGuardPeer{tun: tuntest.NewChannelTUN()}
@@ -37,7 +38,7 @@ func newWireGuardPeer(t *testing.T, n *namespace, key keyPair, gateway []byte, a
 	if err != nil {
 		t.Fatalf("WireGuard peer in %s: %v", n.role, err)
 	}
-	go func() { // nothing that it receives is of interest
+	go func() { // received packets are not needed
 		for {
 			select {
 			case <-p.tun.Inbound:
@@ -49,7 +50,7 @@ func newWireGuardPeer(t *testing.T, n *namespace, key keyPair, gateway []byte, a
 	return p
 }
 
-// bindIn opens its sockets in a namespace, whichever goroutine of WireGuard's asks for it.
+// bindIn opens the peer's sockets in a namespace, from any goroutine of WireGuard.
 type bindIn struct {
 	conn.Bind
 	n *namespace
@@ -65,7 +66,7 @@ func (b bindIn) Open(port uint16) (receive []conn.ReceiveFunc, actual uint16, er
 
 func (p *wireGuardPeer) close() { p.device.Close() }
 
-// send gives WireGuard a packet. It waits while WireGuard is busy, at most a second.
+// send passes a packet to WireGuard. It waits while WireGuard is busy, up to a second.
 func (p *wireGuardPeer) send(b []byte) bool {
 	select {
 	case p.tun.Outbound <- b:
@@ -75,7 +76,7 @@ func (p *wireGuardPeer) send(b []byte) bool {
 	}
 }
 
-// handshake sends packet until a session is there.
+// handshake sends packet until a session is established.
 func (p *wireGuardPeer) handshake(t *testing.T, packet []byte) {
 	t.Helper()
 	eventually(t, "a peer with a valid key has shaken hands", func() bool {

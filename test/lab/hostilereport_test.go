@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// row is what became of an attack.
+// row is the result of an attack.
 type row struct {
 	threat, name string
 	sent         int
-	rate         float64 // packets a second
-	goodput      float64 // bytes a second
+	rate         float64 // packets per second
+	goodput      float64 // bytes per second
 	cpu          share
 	memory       [3]memory // before, during, after
 	counted      counted
-	seen         int // marked packets that came through
+	seen         int // marked packets that passed
 	passes, note string
 }
 
@@ -32,7 +32,7 @@ type row struct {
 const rowHeader = "| threat | attack | packets | per second | goodput | processors: gateways, lab, all | gateway A resident, MiB: before, during, after | heap | counted | came through |\n" +
 	"|---|---|---:|---:|---:|---|---|---|---|---|\n"
 
-// line is the row in markdown, goodput as a part of the undisturbed median.
+// line formats the row in Markdown, with goodput as a fraction of the undisturbed median.
 func (r row) line(median float64) string {
 	var reasons []string
 	for _, name := range slices.Sorted(maps.Keys(r.counted)) {
@@ -50,7 +50,7 @@ func (r row) line(median float64) string {
 	if r.note != "" {
 		name += "; " + r.note
 	}
-	if r.memory == [3]memory{} { // not a flood: a look at what can be guessed
+	if r.memory == [3]memory{} { // not a flood, but a test of predictability
 		return fmt.Sprintf("| %s | %s | %d | | | | | | | |", r.threat, name, r.sent)
 	}
 	mib := func(of func(m memory) int) string {
@@ -60,7 +60,7 @@ func (r row) line(median float64) string {
 		goodput, r.cpu.gateways, r.cpu.lab, r.cpu.all, mib(func(m memory) int { return m.rss[0] }), mib(func(m memory) int { return m.heap[0] }), strings.Join(reasons, ", "), came)
 }
 
-// together makes one row of several.
+// together merges several rows into one.
 func together(threat, name string, rows []row) row {
 	sum := row{threat: threat, name: name, counted: make(counted), memory: rows[0].memory}
 	var seconds float64
@@ -82,7 +82,7 @@ func together(threat, name string, rows []row) row {
 	return sum
 }
 
-// median is the goodput of the undisturbed windows.
+// median returns the goodput of the undisturbed windows.
 func (h *hostile) median() float64 { return medianOf(h.calm) }
 
 func medianOf(values []float64) float64 {
@@ -93,7 +93,7 @@ func medianOf(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// report prints the table, and writes it where `make hostile` wants it.
+// report prints the table, and writes it to the file requested by `make hostile`.
 func (h *hostile) report(t *testing.T) {
 	t.Helper()
 	if len(h.rows) == 0 {
@@ -111,7 +111,7 @@ func (h *hostile) report(t *testing.T) {
 	writeHostileReport(t)
 }
 
-// foot says what the table is compared to.
+// foot returns the reference values of the table.
 func (h *hostile) foot() string {
 	if len(h.loads) == 0 {
 		return ""
@@ -139,13 +139,13 @@ func (h *hostile) foot() string {
 // table is one part of the report.
 type table struct{ title, text, foot string }
 
-// hostileTables are what the tests of this run have found so far.
+// hostileTables are the results of this run so far.
 var (
 	hostileMu     sync.Mutex
 	hostileTables []table // guarded by hostileMu
 )
 
-// writeHostileReport writes the report as far as it is.
+// writeHostileReport writes the report so far.
 func writeHostileReport(t *testing.T) {
 	t.Helper()
 	if hostileReport == "" {

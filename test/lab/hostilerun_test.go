@@ -15,17 +15,18 @@ import (
 	"strait.dev/strait/test/wait"
 )
 
-// attack is one thing that an attacker does to gateway A, while the transfer runs.
+// attack is one attack on gateway A during the transfer.
 type attack struct {
 	threat, name string
-	rate         int // packets a second, of each flood
-	// floods prepares the packets of attack n. Each flood runs on its own.
+	rate         int // packets per second, of each flood
+	// floods prepares the packets of attack n. The floods run concurrently.
 	floods func(t *testing.T, n uint8) []shots
-	// counted are the drop counters that must rise, as "gateway/direction/reason".
+	// counted are the drop counters that must increase, as "gateway/direction/reason".
 	counted []string
-	// complete: every packet is counted there, or by the kernel as one that found the gateway's socket full.
+	// complete: every packet is counted there, or by the kernel as dropped because the
+	// gateway's socket buffer was full.
 	complete bool
-	// passes says why marked packets may come through. Empty: none may.
+	// passes is why marked packets may pass. Empty: none may.
 	passes string
 	// exactly is how many do, where that is known, and why.
 	exactly int
@@ -34,27 +35,27 @@ type attack struct {
 	meanwhile func(t *testing.T) string
 }
 
-// shots are the packets of a flood and who sends them.
+// shots are the packets of a flood and their sender.
 type shots struct {
 	send   sender
 	packet func(i int) []byte
 }
 
-// hostile is a picture under attack.
+// hostile is a topology under attack.
 type hostile struct {
-	t        *testing.T // of all attacks
-	title    string
-	more     string // of gateway A's configuration
-	top      *topology
-	watch    *markWatch
-	loads    []*load
-	calm     []float64 // goodput of the undisturbed windows, bytes a second
-	idle     []share   // CPU of those
-	rows     []row
-	attacks  uint8
-	servers  int
-	evil     evil
-	straight float64 // goodput without a limit, bytes a second
+	t         *testing.T // of all attacks
+	title     string
+	more      string // of gateway A's configuration
+	top       *topology
+	watch     *markWatch
+	loads     []*load
+	calm      []float64 // goodput of the undisturbed windows, bytes per second
+	idle      []share   // their CPU use
+	rows      []row
+	attacks   uint8
+	servers   int
+	attackers attackers
+	straight  float64 // goodput without a limit, bytes per second
 }
 
 // Windows of a run: a short one for every change, a long one for the published figures.
@@ -69,23 +70,24 @@ func init() {
 	}
 }
 
-// begin starts the transfer: first as fast as it goes, to see how fast that is and to fill every pool, then at
-// two fifths of it. What an attack costs beyond the CPU that is left shows as goodput lost.
+// begin starts the transfer: first without a limit, to measure the maximum and to fill
+// every pool, then at two fifths of it. The cost of an attack beyond the spare CPU time
+// appears as lost goodput.
 func (h *hostile) begin(t *testing.T) {
 	t.Helper()
-	ways := h.top.ways()
-	h.loads = []*load{startLoad(t, ways[0], 1), startLoad(t, ways[3], 2)} // IPv4 A to B, IPv6 B to A
+	directions := h.top.directions()
+	h.loads = []*load{startLoad(t, directions[0], 1), startLoad(t, directions[3], 2)} // IPv4 A to B, IPv6 B to A
 	time.Sleep(time.Second)
 	full, _ := h.window(t, 2*time.Second)
 	h.straight = full
 	for _, ld := range h.loads {
 		ld.rate.Store(int64(full * 2 / 5 / float64(len(h.loads))))
 	}
-	t.Logf("transfer without a limit: %.2f Gbit/s both ways together; with it: %.2f", full*8/1e9, full*8/1e9*2/5)
+	t.Logf("transfer without a limit: %.2f Gbit/s both directions together; with it: %.2f", full*8/1e9, full*8/1e9*2/5)
 	time.Sleep(time.Second)
 }
 
-// window measures the goodput of both streams, in bytes a second.
+// window measures the goodput of both streams, in bytes per second.
 func (h *hostile) window(t *testing.T, d time.Duration) (float64, share) {
 	t.Helper()
 	before := make([]int64, len(h.loads))
@@ -101,8 +103,8 @@ func (h *hostile) window(t *testing.T, d time.Duration) (float64, share) {
 	return float64(sum) / took, h.cpu(t).over(cpu, took)
 }
 
-// expectProgress fails the test when a stream has stalled: how much gets through meanwhile is the machine's
-// affair, but that it goes on when the attack is over is the gateways'.
+// expectProgress fails the test if a stream has stalled: the goodput during an attack
+// depends on the machine, but the gateways must continue afterwards.
 func (h *hostile) expectProgress(t *testing.T) {
 	t.Helper()
 	for _, ld := range h.loads {
@@ -111,7 +113,7 @@ func (h *hostile) expectProgress(t *testing.T) {
 	}
 }
 
-// expectMemoryBack compares with what the gateways had before the first attack.
+// expectMemoryBack compares with the gateways' memory before the first attack.
 func (h *hostile) expectMemoryBack(t *testing.T) {
 	t.Helper()
 	if len(h.rows) > 0 {
@@ -119,7 +121,7 @@ func (h *hostile) expectMemoryBack(t *testing.T) {
 	}
 }
 
-// all does attacks one after the other. Each is a test of its own.
+// all runs attacks one after the other, each as a subtest.
 func (h *hostile) all(t *testing.T, attacks []attack) {
 	t.Helper()
 	for _, a := range attacks {
@@ -129,7 +131,8 @@ func (h *hostile) all(t *testing.T, attacks []attack) {
 	}
 }
 
-// run does an attack and judges it. The undisturbed window before it belongs to the median that all are compared to.
+// run runs an attack and checks the result. The undisturbed window before it is part of the
+// median to which all are compared.
 func (h *hostile) run(t *testing.T, a attack) {
 	t.Helper()
 	h.attacks++
@@ -184,22 +187,23 @@ func (h *hostile) run(t *testing.T, a attack) {
 	t.Log(r.line(h.median()))
 }
 
-// memory is what the gateways have: resident and heap, in KiB.
+// memory is the gateways' memory: resident and heap, in KiB.
 type memory struct{ rss, heap [2]int }
 
-// The heap has to come back to what it was within a twentieth, and this many KiB besides: garbage of one
-// collection's length, and buffers on their way. What is resident follows late, for the runtime keeps pages, and
-// most of the heap are buffers of 64 KiB for datagrams of any size of which the first pages alone have been
-// touched until a flood comes: it has a limit, half of what a gateway's container may have.
+// The heap must return to within a twentieth of its previous size, plus this many KiB:
+// garbage of one collection, and buffers in transit. Resident memory follows late, because
+// the runtime keeps pages, and most of the heap are buffers of 64 KiB for datagrams of any
+// size, of which only the first pages are touched until a flood arrives: its limit is half
+// of the memory limit of a gateway's container.
 const (
 	heapSlack = 4 << 10
 	rssLimit  = 256 << 10
 )
 
-// settle waits until the gateways' memory is what it was.
+// settle waits until the gateways' memory has returned to its previous level.
 func (h *hostile) settle(t *testing.T, before memory) (after memory) {
 	t.Helper()
-	filled := len(h.loads) > 0 // by the transfer, every pool of buffers; otherwise the first flood fills them, and they stay
+	filled := len(h.loads) > 0 // the transfer fills all buffer pools; otherwise the first flood does, and they stay filled
 	eventually(t, fmt.Sprintf("memory is what it was: heap %v KiB, resident %v", before.heap, before.rss), func() bool {
 		after = h.memory(t)
 		fits := true
@@ -227,19 +231,19 @@ func (h *hostile) memory(t *testing.T) (m memory) {
 	return m
 }
 
-// share is processor time: in seconds, or as processors when it is per second.
+// share is processor time: in seconds, or in processors if per second.
 type share struct {
-	gateways float64 // both
-	lab      float64 // attackers, watchers, both ends of the transfer, and what the kernel did for them
-	all      float64 // of the machine: besides, the kernel where nobody is charged, and other programs
+	gateways float64 // both gateways
+	lab      float64 // attackers, watchers, both ends of the transfer, and the kernel on their behalf
+	all      float64 // of the machine, including unaccounted kernel time and other programs
 }
 
-// over is what was used in a time, as processors.
+// over returns the use over a time, in processors.
 func (s share) over(before share, seconds float64) share {
 	return share{(s.gateways - before.gateways) / seconds, (s.lab - before.lab) / seconds, (s.all - before.all) / seconds}
 }
 
-// cpu reads how much processor time was used so far.
+// cpu returns the processor time used so far.
 func (h *hostile) cpu(t *testing.T) (s share) {
 	t.Helper()
 	for _, g := range []*site{h.top.a, h.top.b} {
@@ -254,10 +258,10 @@ func (h *hostile) cpu(t *testing.T) (s share) {
 	return s
 }
 
-// ticksPerSecond is USER_HZ, the unit of /proc: 100 on every Linux that Go runs on.
+// ticksPerSecond is USER_HZ, the unit of /proc: 100 on every Linux that Go supports.
 const ticksPerSecond = 100
 
-// processTime is what a process has used, in seconds.
+// processTime returns the processor time of a process, in seconds.
 func processTime(t *testing.T, pid int) float64 {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -271,7 +275,7 @@ func processTime(t *testing.T, pid int) float64 {
 	return (user + system) / ticksPerSecond
 }
 
-// machineTime is what all processors have worked, in seconds.
+// machineTime returns the busy time of all processors, in seconds.
 func machineTime(t *testing.T) (busy float64) {
 	t.Helper()
 	stat, err := os.ReadFile("/proc/stat")
@@ -281,7 +285,7 @@ func machineTime(t *testing.T) (busy float64) {
 	line, _, _ := strings.Cut(string(stat), "\n")
 	for i, field := range strings.Fields(line)[1:] {
 		value, _ := strconv.ParseFloat(field, 64)
-		if i != 3 && i != 4 && i < 8 { // idle, waiting for disks; guests are in user already
+		if i != 3 && i != 4 && i < 8 { // idle and I/O wait; guest time is included in user
 			busy += value
 		}
 	}
@@ -301,7 +305,7 @@ func (c counted) since(before counted) counted {
 	return rise
 }
 
-// counters reads what both gateways have dropped.
+// counters returns the drop counters of both gateways.
 func (h *hostile) counters(t *testing.T) counted {
 	t.Helper()
 	c := make(counted)
@@ -329,7 +333,7 @@ func (h *hostile) counters(t *testing.T) counted {
 	return c
 }
 
-// label reads one of a series' labels.
+// label returns one of a series' labels.
 func label(labels, name string) string {
 	_, rest, _ := strings.Cut(","+labels, ","+name+`="`)
 	value, _, _ := strings.Cut(rest, `"`)

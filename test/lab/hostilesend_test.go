@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sender takes one packet. It reports false where the kernel had no room for it.
+// sender sends one packet. It reports false if the kernel had no buffer for it.
 type sender func(b []byte) bool
 
 // fromSocket sends datagrams from an ordinary UDP socket of n.
@@ -24,7 +24,8 @@ func (n *namespace) fromSocket(t *testing.T, src netip.Addr, to netip.AddrPort) 
 	return sendTo(fd, sockaddr4(to))
 }
 
-// fromAnywhere sends IPv4 packets as they are, also under addresses that are not n's: what CAP_NET_RAW allows.
+// fromAnywhere sends IPv4 packets unchanged, even with sources that n does not have:
+// CAP_NET_RAW allows that.
 func (n *namespace) fromAnywhere(t *testing.T, to netip.Addr) sender {
 	t.Helper()
 	return sendTo(n.socket(t, unix.SOCK_RAW, unix.IPPROTO_RAW), sockaddr4(netip.AddrPortFrom(to, 0)))
@@ -34,7 +35,7 @@ func sendTo(fd int, to unix.Sockaddr) sender {
 	return func(b []byte) bool { return unix.Sendto(fd, b, unix.MSG_DONTWAIT, to) == nil }
 }
 
-// socket makes an IPv4 socket in n that lives as long as the test.
+// socket opens an IPv4 socket in n, which is closed when the test ends.
 func (n *namespace) socket(t *testing.T, kind, proto int) (fd int) {
 	t.Helper()
 	err := n.in(func() (err error) {
@@ -55,8 +56,9 @@ func sockaddr4(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
 }
 
-// flood sends make(0), make(1), ... at a rate in packets a second until it is told to stop, and returns how
-// many the kernel took. It never runs ahead, and makes up for no more than a hundredth of a second.
+// flood sends make(0), make(1), ... at a rate in packets per second until it is stopped,
+// and returns how many the kernel accepted. It is never early, and makes up for at most a
+// hundredth of a second.
 func flood(send sender, packet func(i int) []byte, rate int, stop <-chan struct{}) (sent int) {
 	const tick = 2 * time.Millisecond
 	ticks := time.NewTicker(tick)
@@ -78,7 +80,7 @@ func flood(send sender, packet func(i int) []byte, rate int, stop <-chan struct{
 	}
 }
 
-// floods runs several at once and adds up what they sent.
+// floods runs several at once and adds up the sent packets.
 func floods(fs []func(stop <-chan struct{}) int, during func()) (sent int) {
 	var all sync.WaitGroup
 	var mu sync.Mutex

@@ -16,7 +16,7 @@ import (
 	"strait.dev/strait/test/wait"
 )
 
-// pool makes packets ahead, so that sending is all that a flood has to do.
+// pool builds packets in advance, so that a flood only sends.
 func pool(size int, packet func(i int) []byte) func(i int) []byte {
 	packets := make([][]byte, size)
 	for i := range packets {
@@ -25,8 +25,8 @@ func pool(size int, packet func(i int) []byte) func(i int) []byte {
 	return func(i int) []byte { return packets[i%size] }
 }
 
-// chaos are bytes from a seed.
-func chaos(random *rand.Rand, size int) []byte {
+// randomBytes returns bytes from a seeded generator.
+func randomBytes(random *rand.Rand, size int) []byte {
 	b := make([]byte, size)
 	for i := range b {
 		b[i] = byte(random.Uint32())
@@ -34,13 +34,13 @@ func chaos(random *rand.Rand, size int) []byte {
 	return b
 }
 
-// outsideTheGrant: T3, a peer with a valid key sends what it was not granted.
+// outsideTheGrant: T3, a peer with a valid key sends packets outside of the grant.
 func (h *hostile) outsideTheGrant() []attack {
 	peer := func(name string, counted []string, complete bool, source func(i int) string, to ...string) attack {
 		return attack{
 			threat: "T3", name: name, rate: 5000, counted: counted, complete: complete,
 			floods: func(t *testing.T, n uint8) []shots {
-				return []shots{{h.evil.peer.send, pool(4*len(to), func(i int) []byte {
+				return []shots{{h.attackers.peer.send, pool(4*len(to), func(i int) []byte {
 					return udpTo(netip.AddrPortFrom(addr(source(i)), 9), netip.AddrPortFrom(addr(to[i%len(to)]), 9), marked(n, 64))
 				})}}
 			},
@@ -64,47 +64,47 @@ func (h *hostile) outsideTheGrant() []attack {
 	}
 }
 
-// atWireGuard: T8 and T9, datagrams to the WireGuard port from strangers.
+// atWireGuard: T8 and T9, datagrams to the WireGuard port from unauthenticated senders.
 func (h *hostile) atWireGuard() []attack {
-	e := h.evil
-	// from makes a datagram of a stranger: 250 addresses, any port.
+	e := h.attackers
+	// from returns a datagram from an outsider: 250 addresses, any port.
 	from := func(random *rand.Rand, message []byte) []byte {
-		source := strangerAddr.As4()
-		source[3] = byte(4 + random.IntN(250)) // none that is on the link: the way back is a router's
+		source := outsiderAddr.As4()
+		source[3] = byte(4 + random.IntN(250)) // none that is on the link: replies go through a router
 		return udpTo(netip.AddrPortFrom(netip.AddrFrom4(source), uint16(1024+random.IntN(60000))), e.at, message)
 	}
-	stranger := func(name string, rate int, counted []string, message func(random *rand.Rand, n uint8) []byte) attack {
+	outsider := func(name string, rate int, counted []string, message func(random *rand.Rand, n uint8) []byte) attack {
 		return attack{
 			threat: "T8", name: name, rate: rate, counted: counted,
 			floods: func(t *testing.T, n uint8) []shots {
 				random := rand.New(rand.NewPCG(8, uint64(n)))
-				return []shots{{h.evil.stranger.fromAnywhere(t, h.evil.at.Addr()), pool(4096, func(int) []byte { return from(random, message(random, n)) })}}
+				return []shots{{h.attackers.outsider.fromAnywhere(t, h.attackers.at.Addr()), pool(4096, func(int) []byte { return from(random, message(random, n)) })}}
 			},
 		}
 	}
 	garbage := func(random *rand.Rand, n uint8) []byte {
-		return append(marked(n, 10), chaos(random, random.IntN(1300))...)
+		return append(marked(n, 10), randomBytes(random, random.IntN(1300))...)
 	}
 	shaped := func(kind byte, size int) func(random *rand.Rand, n uint8) []byte {
 		return func(random *rand.Rand, n uint8) []byte {
-			b := chaos(random, size)
+			b := randomBytes(random, size)
 			copy(b, []byte{kind, 0, 0, 0})
 			copy(b[16:], marked(n, 0))
 			return b
 		}
 	}
 	initiation := func(random *rand.Rand, n uint8) []byte {
-		return handshakeInitiation(e.gatewayKey, chaos(random, 148))
+		return handshakeInitiation(e.gatewayKey, randomBytes(random, 148))
 	}
 	unknown := []string{"a/wireguard/unknown_link"}
 	tooMany := []string{"a/wireguard/initiation_rate"}
-	flooded := stranger("initiations with a valid first MAC, each of which would cost the gateway a key agreement", 10000, tooMany, initiation)
+	flooded := outsider("initiations with a valid first MAC, each of which would cost the gateway a key agreement", 10000, tooMany, initiation)
 	flooded.meanwhile = func(t *testing.T) string { return h.sessionUnderFlood(t) }
 	return []attack{
-		stranger("garbage to the WireGuard port", 20000, unknown, garbage),
-		stranger("garbage to the WireGuard port, more than the CPU can process", 150000, unknown, garbage),
-		stranger("initiations with a wrong first MAC", 20000, unknown, shaped(1, 148)),
-		stranger("responses, cookies and data for sessions that do not exist", 20000, unknown, func(random *rand.Rand, n uint8) []byte {
+		outsider("garbage to the WireGuard port", 20000, unknown, garbage),
+		outsider("garbage to the WireGuard port, more than the CPU can process", 150000, unknown, garbage),
+		outsider("initiations with a wrong first MAC", 20000, unknown, shaped(1, 148)),
+		outsider("responses, cookies and data for sessions that do not exist", 20000, unknown, func(random *rand.Rand, n uint8) []byte {
 			kind := byte(2 + random.IntN(3))
 			return shaped(kind, [5]int{2: 92, 3: 64, 4: 200}[kind])(random, n)
 		}),
@@ -112,18 +112,18 @@ func (h *hostile) atWireGuard() []attack {
 		{
 			threat: "T8", name: "one genuine initiation, replayed continuously", rate: 10000, counted: tooMany,
 			floods: func(t *testing.T, n uint8) []shots {
-				recorded := h.record(t, "wan2", strangerAddr, 1, 1, func() { h.newSession(t) })
+				recorded := h.record(t, "wan2", outsiderAddr, 1, 1, func() { h.newSession(t) })
 				random := rand.New(rand.NewPCG(9, uint64(n)))
-				return []shots{{h.evil.stranger.fromAnywhere(t, h.evil.at.Addr()), pool(1024, func(int) []byte { return from(random, recorded[0]) })}}
+				return []shots{{h.attackers.outsider.fromAnywhere(t, h.attackers.at.Addr()), pool(1024, func(int) []byte { return from(random, recorded[0]) })}}
 			},
 		},
 		{
 			threat: "T9", name: "replayed datagrams of the running transfer from their sender's address and others", rate: 10000,
 			floods: func(t *testing.T, n uint8) []shots {
-				const letters = 20
-				recorded := h.record(t, "wan", h.top.b.wan4, 4, 1500, func() { h.lettersToA(t, n, letters) })
+				const datagrams = 20
+				recorded := h.record(t, "wan", h.top.b.wan4, 4, 1500, func() { h.sendValidToA(t, n, datagrams) })
 				random := rand.New(rand.NewPCG(9, uint64(n)))
-				return []shots{{h.evil.stranger.fromAnywhere(t, h.evil.at.Addr()), func(i int) []byte {
+				return []shots{{h.attackers.outsider.fromAnywhere(t, h.attackers.at.Addr()), func(i int) []byte {
 					message := recorded[i%len(recorded)]
 					if i%2 == 0 {
 						return from(random, message)
@@ -131,15 +131,15 @@ func (h *hostile) atWireGuard() []attack {
 					return udpTo(netip.AddrPortFrom(h.top.b.wan4, wireGuardPort), e.at, message)
 				}}}
 			},
-			exactly: 2 * 20, why: "each of the 20 recorded messages once, on the way to the node and at the pod; no replay",
+			exactly: 2 * 20, why: "each of the 20 recorded datagrams once, on the way to the node and at the pod; no replay",
 		},
 		{
 			threat: "T9", name: "forged data for the running session, sealed without its key", rate: 20000,
 			floods: func(t *testing.T, n uint8) []shots {
 				recorded := h.record(t, "wan", h.top.b.wan4, 4, 1, func() {})
 				random := rand.New(rand.NewPCG(9, uint64(n)))
-				return []shots{{h.evil.stranger.fromAnywhere(t, h.evil.at.Addr()), pool(1024, func(int) []byte {
-					message := chaos(random, 32+random.IntN(1300))
+				return []shots{{h.attackers.outsider.fromAnywhere(t, h.attackers.at.Addr()), pool(1024, func(int) []byte {
+					message := randomBytes(random, 32+random.IntN(1300))
 					copy(message, recorded[0][:16]) // type, receiver, counter
 					binary.LittleEndian.PutUint64(message[8:], binary.LittleEndian.Uint64(message[8:])+uint64(random.IntN(1<<20)))
 					return udpTo(netip.AddrPortFrom(h.top.b.wan4, wireGuardPort), e.at, message)
@@ -149,7 +149,8 @@ func (h *hostile) atWireGuard() []attack {
 	}
 }
 
-// record returns the first WireGuard messages of a kind that arrive at gateway A from an address, since before cause.
+// record returns the first WireGuard messages of a type that arrive at gateway A from an
+// address while cause runs.
 func (h *hostile) record(t *testing.T, dev string, from netip.Addr, kind byte, count int, cause func()) (messages [][]byte) {
 	t.Helper()
 	var fd int
@@ -173,11 +174,11 @@ func (h *hostile) record(t *testing.T, dev string, from netip.Addr, kind byte, c
 	return messages
 }
 
-// lettersToA sends marked datagrams from pod B to pod A and waits until all have come.
-func (h *hostile) lettersToA(t *testing.T, n uint8, count int) {
+// sendValidToA sends marked datagrams from pod B to pod A and waits until all have arrived.
+func (h *hostile) sendValidToA(t *testing.T, n uint8, count int) {
 	t.Helper()
 	a, b := h.top.a, h.top.b
-	a.pod.listenUDP(t, netip.AddrPortFrom(a.pod4, uint16(2000+int(n)))) // else its kernel answers with errors that quote them
+	a.pod.listenUDP(t, netip.AddrPortFrom(a.pod4, uint16(2000+int(n)))) // otherwise its kernel answers with errors that quote them
 	c := b.pod.dial(t, "udp", netip.AddrPortFrom(b.sees(a.pod4), uint16(2000+int(n))))
 	for range count {
 		if _, err := c.Write(marked(n, 64)); err != nil {
@@ -185,22 +186,24 @@ func (h *hostile) lettersToA(t *testing.T, n uint8, count int) {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	eventually(t, "the honest letters arrive", func() bool {
+	eventually(t, "the honest datagrams arrive", func() bool {
 		seen, _ := h.watch.count(n)
 		return seen >= 2*count
 	})
 }
 
-// newSession lets the peer forget its session and make another, and fails the test if it cannot.
+// newSession makes the peer drop its session and establish another, and fails the test if
+// it cannot.
 func (h *hostile) newSession(t *testing.T) {
 	t.Helper()
 	h.restartPeer(t).handshake(t, h.fromPeer(nil))
 }
 
-// sessionUnderFlood tries the same for as long as a person might wait, and says what came of it.
+// sessionUnderFlood tries the same for as long as an operator might wait, and returns the
+// result.
 func (h *hostile) sessionUnderFlood(t *testing.T) string {
 	t.Helper()
-	limit := 10 * attackWindow // a busy gateway asks for a cookie first: the second attempt is 5 s after the first
+	limit := 10 * attackWindow // a busy gateway sends a cookie first: the second attempt is 5 s after the first
 	peer, started := h.restartPeer(t), time.Now()
 	for ; time.Since(started) < limit; time.Sleep(pause) {
 		peer.send(h.fromPeer(nil))
@@ -213,8 +216,8 @@ func (h *hostile) sessionUnderFlood(t *testing.T) string {
 
 func (h *hostile) restartPeer(t *testing.T) *wireGuardPeer {
 	t.Helper()
-	e := &h.evil
+	e := &h.attackers
 	e.peer.close()
-	e.peer = newWireGuardPeer(h.t, e.stranger, e.key, e.gatewayKey, e.at)
+	e.peer = newWireGuardPeer(h.t, e.outsider, e.key, e.gatewayKey, e.at)
 	return e.peer
 }

@@ -13,29 +13,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mark is what every packet of an attacker carries, and nobody else's. The byte behind it numbers the
-// attack, so that a late packet is counted where it belongs.
+// mark is contained in every packet of an attacker, and in no other. The next byte is the
+// number of the attack, so that late packets are counted correctly.
 var mark = []byte("\x9ehostile\xf1")
 
-// marked is the payload of attack n: the mark, the number, and filler up to size bytes.
+// marked returns the payload of attack n: the mark, the number, and padding up to size
+// bytes.
 func marked(n uint8, size int) []byte {
 	b := append(append(make([]byte, 0, max(size, len(mark)+1)), mark...), n)
 	return append(b, make([]byte, max(0, size-len(b)))...)
 }
 
-// markWatch counts marked packets in everything that leaves a gateway, and in what comes to the pods.
-type markWatch struct{ places []*place }
+// markWatch counts marked packets in all frames that leave a gateway or arrive at pods.
+type markWatch struct{ points []*watchPoint }
 
-// place is where it looks. The arrays are by attack.
-type place struct {
+// watchPoint is one capture. The arrays are indexed by attack.
+type watchPoint struct {
 	name  string
-	ip    int // where the IP packets of pods begin in its frames
+	ip    int // offset of the pods' IP packets in its frames
 	mu    sync.Mutex
 	seen  [256]int    // packets; guarded by mu
-	first [256][]byte // how the first begins; guarded by mu
+	first [256][]byte // start of the first one; guarded by mu
 }
 
-// newWatch looks on from now until the test ends.
+// newWatch captures from now until the test ends.
 func newWatch(t *testing.T, top *topology) *markWatch {
 	t.Helper()
 	w := &markWatch{}
@@ -48,7 +49,7 @@ func newWatch(t *testing.T, top *topology) *markWatch {
 	return w
 }
 
-// look counts marked frames among those that arrive on a device of n and that the filter lets through.
+// look counts marked frames that arrive on a device of n and match the filter.
 func (w *markWatch) look(t *testing.T, name string, n *namespace, dev string, ip int, filter []unix.SockFilter) {
 	t.Helper()
 	var fd int
@@ -59,8 +60,8 @@ func (w *markWatch) look(t *testing.T, name string, n *namespace, dev string, ip
 	if err != nil {
 		t.Fatalf("watch %s of %s: %v", dev, n.role, err)
 	}
-	p, stop, stopped := &place{name: name, ip: ip}, make(chan struct{}), make(chan struct{})
-	w.places = append(w.places, p)
+	p, stop, stopped := &watchPoint{name: name, ip: ip}, make(chan struct{}), make(chan struct{})
+	w.points = append(w.points, p)
 	go func() {
 		defer close(stopped)
 		p.collect(fd, stop)
@@ -72,13 +73,13 @@ func (w *markWatch) look(t *testing.T, name string, n *namespace, dev string, ip
 	})
 }
 
-// openFiltered makes a packet socket that sees a device through a filter.
+// openFiltered opens a packet socket on a device with a filter.
 func openFiltered(dev string, filter []unix.SockFilter) (int, error) {
 	link, err := net.InterfaceByName(dev)
 	if err != nil {
 		return 0, err
 	}
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0: nothing yet
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0: receives nothing yet
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +87,7 @@ func openFiltered(dev string, filter []unix.SockFilter) (int, error) {
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	for _, err := range []error{
 		unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program),
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 32<<20), // a flood must not hide anything
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 32<<20), // a flood must not cause losses here
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}),
 		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: link.Index}),
 	} {
@@ -98,7 +99,7 @@ func openFiltered(dev string, filter []unix.SockFilter) (int, error) {
 	return fd, nil
 }
 
-func (p *place) collect(fd int, stop <-chan struct{}) {
+func (p *watchPoint) collect(fd int, stop <-chan struct{}) {
 	buffer := make([]byte, 1<<16+64) // a super-packet and its Ethernet header
 	for {
 		select {
@@ -117,9 +118,10 @@ func (p *place) collect(fd int, stop <-chan struct{}) {
 	}
 }
 
-// look counts a frame for every attack whose mark is in it: the kernel may have joined several datagrams.
-// That a gateway refuses a packet, to the host that sent it, and quotes it, is no way through.
-func (p *place) look(frame []byte) {
+// look counts a frame for every attack whose mark it contains: the kernel may have
+// coalesced several datagrams. An ICMP error that quotes a packet to its sender does not
+// count as passing.
+func (p *watchPoint) look(frame []byte) {
 	rest := frame
 	if refuses(frame, p.ip) {
 		return
@@ -140,7 +142,8 @@ func (p *place) look(frame []byte) {
 	}
 }
 
-// refuses tells whether a frame holds an ICMP error from a gateway itself to the source of the packet it is about.
+// refuses reports whether a frame is an ICMP error from a gateway itself to the source of
+// the quoted packet.
 func refuses(frame []byte, ip int) bool {
 	if len(frame) < ip {
 		return false
@@ -152,9 +155,10 @@ func refuses(frame []byte, ip int) bool {
 // gatewaysSelf are the addresses of both gateways, as nodes and pods see them.
 var gatewaysSelf = append(addrs("10.73.0.1", "fd00:73::1", "10.74.0.1", "fd00:74::1"), gatewayInternal...)
 
-// count is how many marked packets of an attack were seen, and where, with the beginning of one.
+// count returns how many marked packets of an attack were seen, and where, with the start
+// of one.
 func (w *markWatch) count(n uint8) (total int, where string) {
-	for _, p := range w.places {
+	for _, p := range w.points {
 		p.mu.Lock()
 		if p.seen[n] > 0 {
 			total += p.seen[n]
@@ -165,7 +169,7 @@ func (w *markWatch) count(n uint8) (total int, where string) {
 	return total, where
 }
 
-// Classic BPF. Every filter returns the bytes to copy: all, or none.
+// Classic BPF. Every filter returns the number of bytes to copy: all, or none.
 const (
 	bpfLength  = unix.BPF_LD | unix.BPF_W | unix.BPF_LEN
 	bpfLoad16  = unix.BPF_LD | unix.BPF_H | unix.BPF_ABS
@@ -177,7 +181,8 @@ const (
 	everything = 1 << 18
 )
 
-// skipBulk leaves out the packets of the transfer, which bear bulkTOS, where IP begins at that offset.
+// skipBulk excludes the packets of the transfer, which have bulkTOS, where IP starts at
+// that offset.
 func skipBulk(ip uint32) []unix.SockFilter {
 	return []unix.SockFilter{
 		{Code: bpfLength},
@@ -193,7 +198,8 @@ func skipBulk(ip uint32) []unix.SockFilter {
 	}
 }
 
-// skipWireGuard leaves out IPv4 UDP datagrams from the WireGuard port of a gateway: those are encrypted.
+// skipWireGuard excludes IPv4 UDP datagrams from the WireGuard port of a gateway: those are
+// encrypted.
 var skipWireGuard = []unix.SockFilter{
 	{Code: bpfLength},
 	{Code: bpfAtLeast, K: 14 + 20 + 8, Jf: 4},

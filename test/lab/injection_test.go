@@ -10,14 +10,15 @@ import (
 	"testing"
 )
 
-// Frames that no honest node sends. Each is dropped by gateway A under its own reason, and none reaches pod B.
+// Frames that no correct node sends. Gateway A drops each with its own reason, and none
+// reaches pod B.
 func TestBadFramesFromNodesAreDroppedByReason(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
 	a := top.a
 	const port, copies = 9999, 3
-	stranger := addr("192.0.2.99") // an address of the machine that is not the node's
-	a.node.ip(t, fmt.Sprintf("addr add %s/32 dev lo", stranger))
+	outsider := addr("192.0.2.99") // an address of the machine that is not the node's
+	a.node.ip(t, fmt.Sprintf("addr add %s/32 dev lo", outsider))
 	far := a.sees(top.b.pod4)
 	good := func() []byte { return udp4(a.pod4, far, port, []byte("let me in")) }
 	wrapped := func(inner []byte) []byte { return overlayFrame(a.encapsulation, vni, inner) }
@@ -29,7 +30,7 @@ func TestBadFramesFromNodesAreDroppedByReason(t *testing.T) {
 		outer    netip.Addr
 		datagram []byte
 	}{
-		{"outer address of no node", "unknown_source", stranger, wrapped(good())},
+		{"outer address of no node", "unknown_source", outsider, wrapped(good())},
 		{"another VNI", "wrong_vni", a.bridge4, overlayFrame(a.encapsulation, vni+1, good())},
 		{"another encapsulation's header", headerReason[a.encapsulation], a.bridge4, edit(wrapped(good()), 0, foreignHeader[a.encapsulation])},
 		{"no room for Ethernet", "frame_truncated", a.bridge4, wrapped(nil)[:8+13]},
@@ -56,17 +57,18 @@ func TestBadFramesFromNodesAreDroppedByReason(t *testing.T) {
 	}
 	arrived.never(t, "an injected packet reached pod B")
 
-	// The same frame without a fault does arrive: the others were dropped for their faults alone.
+	// The same frame without a fault arrives: the others were dropped only because of their
+	// faults.
 	sendFrom(t, a.node, a.bridge4, netip.AddrPortFrom(a.gw4, overlayPort[a.encapsulation]), wrapped(good()))
 	arrived.first(t, "the honest frame")
 }
 
-// What gateway A lets out because its own configuration allows it, B still judges by its own.
+// B checks packets against its own configuration even if A's permits them.
 func TestFarGatewayHoldsItsOwnGrant(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{configure: func(s *site, c *gatewayConfig) {
 		if s.name == "b" {
-			c.LocalPrefixes = prefixes("10.0.0.0/17", "fd00:10::/48") // A still believes in 10.0.0.0/16
+			c.LocalPrefixes = prefixes("10.0.0.0/17", "fd00:10::/48") // A still accepts 10.0.0.0/16
 		}
 	}})
 	for destination, reason := range map[string]string{
@@ -120,7 +122,7 @@ func withTTL(b []byte, ttl byte) []byte {
 	return b
 }
 
-// toPort keeps UDP packets to a port.
+// toPort matches UDP packets to a port.
 func toPort(port uint16) func([]byte) bool {
 	return func(frame []byte) bool {
 		p, ok := ipOf(frame)

@@ -7,31 +7,33 @@ import (
 	"testing"
 )
 
-// In these labs a gateway made of the kernel's WireGuard, tunnel device and nftables takes strait's place: on both
-// sides to prove the lab itself, on one side to prove that strait speaks what others speak.
+// In these labs a gateway made of the kernel's WireGuard, tunnel device and nftables
+// replaces strait: on both sides to prove the lab itself, on one side to prove
+// interoperability.
 
 func TestKernelGatewaysAloneJoinTheClusters(t *testing.T) {
 	t.Parallel()
 	needWireGuard(t)
 	top := build(t, options{kernelGateway: [2]bool{true, true}})
-	exchangeBothWays(t, top)
+	exchangeBothDirections(t, top)
 }
 
 func TestInteropStraitWithKernelGateway(t *testing.T) {
 	t.Parallel()
 	needWireGuard(t)
 	top := build(t, options{kernelGateway: [2]bool{false, true}})
-	exchangeBothWays(t, top)
+	exchangeBothDirections(t, top)
 }
 
 func TestInteropKernelGatewayWithStrait(t *testing.T) {
 	t.Parallel()
 	needWireGuard(t)
 	top := build(t, options{kernelGateway: [2]bool{true, false}})
-	exchangeBothWays(t, top)
+	exchangeBothDirections(t, top)
 }
 
-// needWireGuard skips where the kernel or the machine lacks what a kernel gateway is made of.
+// needWireGuard skips the test if the kernel or the machine lacks parts of a kernel
+// gateway.
 func needWireGuard(t *testing.T) {
 	t.Helper()
 	if leftOut != "" {
@@ -48,10 +50,11 @@ func needWireGuard(t *testing.T) {
 	}
 }
 
-// exchangeBothWays pings and moves checked TCP bytes from each pod to the other, in both families.
-func exchangeBothWays(t *testing.T, top *topology) {
+// exchangeBothDirections pings and transfers checked TCP bytes from each pod to the other,
+// in both families.
+func exchangeBothDirections(t *testing.T, top *topology) {
 	t.Helper()
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		ping(t, w.from, w.seen, 3)
 		l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 5001))
 		transfer(t, w.from, l, netip.AddrPortFrom(w.seen, 5001), 1<<20, 2)

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// startKernelGateway makes s.gw a gateway of the kernel's own parts: WireGuard, the tunnel device, policy routing,
-// nftables prefix NAT and an MSS clamp. It is the usual way to build one where privileges are to be had.
+// startKernelGateway makes s.gw a gateway of kernel parts: WireGuard, the tunnel device,
+// policy routing, nftables prefix NAT and an MSS clamp. This is the usual way to build a
+// gateway with privileges.
 func startKernelGateway(t *testing.T, s, other *site, key keyPair, peer []byte) {
 	t.Helper()
 	s.gw.ip(t, "link add wg0 type wireguard")
@@ -59,8 +60,8 @@ route add %[7]s via %[4]s dev strait0
 	s.gw.run(t, "nft", "-f", rules)
 }
 
-// natRules translates pods, and nothing else: out of the node their seen-as addresses become real ones (the exiting
-// gateway), and what comes out of the tunnel gets its seen-as source (the entering gateway).
+// natRules translate only pods: packets from the node get their real destinations (exiting
+// gateway), and packets from the tunnel get their mapped sources (entering gateway).
 func natRules(family string, pods remotePrefix, mss int) string {
 	return fmt.Sprintf(`
 table %[1]s gateway {

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// The pipeline and a gateway of the kernel's own parts (tunnel device, routes, nftables) are given the same packets, and
-// must make the same of them, field by field. Where they differ on purpose, exceptions has the reason.
+// The pipeline and a gateway of kernel parts (tunnel device, routes, nftables) get the same
+// packets, and must produce the same output, field by field. Intended differences are
+// listed in exceptions with the reason.
 
 func TestG14_I2_I5_I6_RFC1624_RFC6040_RFC6691_PipelineAndKernelMakeTheSameOfEveryPacket(t *testing.T) {
 	const batches, size = 200, 64

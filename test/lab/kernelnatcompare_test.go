@@ -16,7 +16,7 @@ func addrString(b []byte) string {
 	return a.String()
 }
 
-// difference is a field in which two packets differ, or another thing that is not the same in two outcomes.
+// difference is a field in which two packets differ, or another difference of two outcomes.
 type difference struct{ what, values string }
 
 func (d difference) String() string { return d.what + d.values }
@@ -29,7 +29,7 @@ const (
 	weTell      = "we send an ICMP error, the kernel does not"
 )
 
-// outcomesDiffer names what the two gateways did not do alike.
+// outcomesDiffer returns the differences between the two gateways.
 func outcomesDiffer(kernels, ours outcome) (different []difference) {
 	switch {
 	case kernels.dropped() && !ours.dropped():
@@ -60,7 +60,7 @@ type field struct {
 	checksum bool // 0 and 0xffff are the same number in one's complement (RFC 1071)
 }
 
-// fieldsOf names the parts of an IP packet.
+// fieldsOf returns the named fields of an IP packet.
 func fieldsOf(b []byte) (fields []field) {
 	add := func(name string, from, to int) {
 		fields = append(fields, field{name: name, from: from, to: min(to, len(b))})
@@ -105,14 +105,14 @@ func fieldsOf(b []byte) (fields []field) {
 	if sumAt >= 0 && len(b) >= at+sumAt+2 {
 		add("upper header before its checksum", at, at+sumAt)
 		sum("upper checksum", at+sumAt)
-		fields[len(fields)-1].checksum = proto != protoUDP // where 0 says that there is none (RFC 768)
+		fields[len(fields)-1].checksum = proto != protoUDP // a checksum of 0 means none (RFC 768)
 		end = at + sumAt + 2
 	}
 	add("payload", end, len(b))
 	return fields
 }
 
-// upper6 finds what stands behind the extension headers.
+// upper6 finds the upper-layer header after the extension headers.
 func upper6(b []byte) (at int, proto byte, later bool) {
 	at, proto = 40, b[6]
 	for len(b) >= at+8 {
@@ -152,8 +152,9 @@ func packetsDiffer(kernels, ours []byte) (different []difference) {
 
 func isZeroSum(b []byte) bool { return b[0] == b[1] && (b[0] == 0 || b[0] == 0xff) }
 
-// answersDiffer compares ICMP errors: from whom, to whom, about what, and that both are whole. What is in the outer
-// header besides is each gateway's own business (ID, TTL), and so is how much is quoted beyond what RFC 1812 asks for.
+// answersDiffer compares ICMP errors: source, destination, type, and that both are valid.
+// The other fields of the outer header may differ (ID, TTL), and so may the length of the
+// quote beyond the minimum of RFC 1812.
 func answersDiffer(kernels, ours []byte) (different []difference) {
 	switch {
 	case len(kernels) == 0 && len(ours) == 0:
@@ -178,7 +179,7 @@ func answersDiffer(kernels, ours []byte) (different []difference) {
 	check("TTL", a.hop, b.hop)
 	check("type", a.kind, b.kind)
 	check("code", a.code, b.code)
-	if a.kind != 11 { // RFC 4884 has the length of the quote in what is unused otherwise
+	if a.kind != 11 { // RFC 4884 puts the length of the quote into an otherwise unused field
 		check("MTU", a.mtu, b.mtu)
 	}
 	check("quoted length", len(a.payload)-8, len(b.payload)-8)
@@ -212,7 +213,7 @@ func (o *outcome) describe() string {
 	return text
 }
 
-// describe decodes a packet, for a person.
+// describe decodes a packet for messages.
 func describe(b []byte) string {
 	if len(b) < 20 || b[0]>>4 == 6 && len(b) < 40 || b[0]>>4 == 4 && int(b[0]&15)*4 > len(b) {
 		return hex.Dump(b)

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// comparison counts what has been compared, and what was excepted.
+// comparison counts compared packets and exceptions.
 type comparison struct {
 	encapsulation          string
 	fates, kinds, excepted map[string]int
-	different              map[string]int // by kind and what differs
+	different              map[string]int // by type and difference
 	congestion             [4][4]int      // packets from a node by outer and inner ECN
 }
 
@@ -23,7 +23,7 @@ func newComparison(encapsulation string) *comparison {
 		excepted: map[string]int{}, different: map[string]int{}}
 }
 
-// compare gives a batch to both, and returns what became of it in the kernel.
+// compare passes a batch to both gateways, and returns the kernel's outcomes.
 func (c *comparison) compare(t *testing.T, k *kernelRouter, p *pipeline, fromNode bool, batch []sample) []outcome {
 	t.Helper()
 	passed := k.pass(t, fromNode, batch)
@@ -64,7 +64,8 @@ func (c *comparison) compare(t *testing.T, k *kernelRouter, p *pipeline, fromNod
 	return passed
 }
 
-// note counts a difference and says whether it is the first of its kind, and so to be shown.
+// note counts a difference and reports whether it is the first of its type, which is
+// printed.
 func (c *comparison) note(about trait, differences []difference) (first bool) {
 	var whats []string
 	for _, d := range differences {

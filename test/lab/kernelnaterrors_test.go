@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Here the kernel tracks connections, which is how it finds the packet that an ICMP error quotes: every error is about
-// one that has crossed before.
+// Here the kernel tracks connections, by which it finds the packet that an ICMP error
+// quotes: every error is about a packet that has crossed before.
 func TestRFC5508REQ3_REQ4_REQ5_PipelineAndKernelTranslatePrefixesInICMPErrorsAlike(t *testing.T) {
 	const batches, flows = 24, 48
 	remote := seenAs("10.71.0.0/16", "fd00:71::/48", "10.73.0.0/16", "fd00:73::/48")
@@ -38,7 +38,7 @@ table inet strict {
 	c.report(t)
 }
 
-// firstOfFlow is what a pod sends first: nothing about it is odd.
+// firstOfFlow returns the first packet of a flow of a pod, without special features.
 func (m *maker) firstOfFlow() sample {
 	v6 := m.oneIn(2)
 	src, dst := addr("10.0.7.9"), addr("10.0.1.5")
@@ -69,7 +69,7 @@ func (m *maker) firstOfFlow() sample {
 			proto, b[0] = protoICMPv6, 128
 		}
 	}
-	// A flow of its own for each: the first port, or the identifier, is what the key is.
+	// Each has its own flow: the first port, or the identifier, is the key.
 	at := 0
 	if s.kind == "echo" {
 		at = 4
@@ -80,7 +80,8 @@ func (m *maker) firstOfFlow() sample {
 	return s
 }
 
-// errorAbout quotes a packet as it was when it met its end: on the far side, with a TTL spent, cut short anywhere.
+// errorAbout quotes a packet as it was dropped: on the far side, with an expired TTL,
+// truncated anywhere.
 func (m *maker) errorAbout(crossed []byte) sample {
 	quote := append([]byte(nil), crossed...)
 	p, _ := parseIP(quote)
@@ -116,7 +117,7 @@ func (m *maker) errorAbout(crossed []byte) sample {
 	return s
 }
 
-// finished puts an IP header before b, and the checksum into it.
+// finished prepends an IP header to b and sets its checksum.
 func (m *maker) finished(src, dst netip.Addr, proto byte, sumAt int, b []byte) []byte {
 	binary.BigEndian.PutUint16(b[sumAt:], 0)
 	p := ipPacket{src: src, dst: dst, proto: proto}

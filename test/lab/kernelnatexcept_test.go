@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// exception is a difference that is meant.
+// exception is an intended difference.
 type exception struct {
-	trait trait    // of the packets that it is about
-	only  []string // what may differ
+	trait trait    // of the packets concerned
+	only  []string // the fields that may differ
 	why   string
-	check func(s sample, kernels, ours outcome) bool // nil: nothing more to check
+	check func(s sample, kernels, ours outcome) bool // nil: no further check
 }
 
 var exceptions = []exception{
@@ -42,7 +42,8 @@ var exceptions = []exception{
 		"the kernel marks the outer header of a packet that met congestion as RFC 3168 said (ECT(0)); we copy it, as RFC 6040 section 4.1 says", nil},
 }
 
-// excepted gives the reasons for all differences of a packet; ok is false if there is one without.
+// excepted returns the reasons for all differences of a packet; ok is false if one has
+// none.
 func excepted(s sample, differences []difference, kernels, ours outcome) (whys []string, ok bool) {
 	covered := map[string]bool{}
 	for _, e := range exceptions {
@@ -58,7 +59,8 @@ func excepted(s sample, differences []difference, kernels, ours outcome) (whys [
 	return whys, !slices.ContainsFunc(differences, func(d difference) bool { return !covered[d.what] })
 }
 
-// fromTheRouter: the error's source is the router's address as the receiver knows it, with its host bits kept.
+// fromTheRouter: the error's source is the router's address as mapped for the receiver,
+// with its host bits.
 func fromTheRouter(s sample, _, ours outcome) bool {
 	sent, _ := parseIP(s.ip)
 	seen, _ := parseIP(ours.out[0])
@@ -67,19 +69,21 @@ func fromTheRouter(s sample, _, ours outcome) bool {
 			return true
 		}
 	}
-	return seen.src == sent.src // of a node here, which keeps its address
+	return seen.src == sent.src // of a local node, which keeps its address
 }
 
 func dropsAs(reason string) func(sample, outcome, outcome) bool {
 	return func(_ sample, _, ours outcome) bool { return ours.reason == reason }
 }
 
-// sameDatagram: both cut the same packet, each piece fits, and put together it is the same.
+// sameDatagram: both fragment the same packet, each fragment fits, and the reassembled
+// packets are equal.
 func sameDatagram(s sample, kernels, ours outcome) bool {
 	return len(ours.out) > 1 && bytes.Equal(payloads(kernels.out), payloads(ours.out))
 }
 
-// payloads joins those of IPv4 fragments; nil if they do not follow one another, or are too long.
+// payloads joins the payloads of IPv4 fragments; nil if they are not contiguous, or too
+// long.
 func payloads(fragments [][]byte) (joined []byte) {
 	start := -1
 	for i, b := range fragments {
@@ -97,15 +101,16 @@ func payloads(fragments [][]byte) (joined []byte) {
 	return joined
 }
 
-// rightChecksum: ours is the sum of the whole packet, if the packet's was before.
+// rightChecksum: the pipeline's checksum covers the whole packet, if the original did.
 func rightChecksum(s sample, _, ours outcome) bool {
 	if len(ours.out) != 1 || strings.Contains(s.kind, "fragment") {
-		return true // cannot be judged from a part
+		return true // cannot be checked for a part
 	}
 	return sumOf(s.ip) != 0xffff || sumOf(ours.out[0]) == 0xffff
 }
 
-// sumOf a packet's upper layer with its pseudo-header; 0xffff is right.
+// sumOf returns the checksum of a packet's upper layer with its pseudo-header; 0xffff is
+// valid.
 func sumOf(b []byte) uint16 {
 	p, _ := parseIP(b)
 	if b[0]>>4 == 6 {

@@ -10,15 +10,15 @@ import (
 
 func TestG1_G2_G3_G4_G5_G6_G7_G8_G9_G10_PipelineAndKernelAgreeOnIllFormedGeneve(t *testing.T) {
 	k := newKernelRouter(t, "geneve", statelessRules(), statelessRoutes)
-	judge(t, k, newPipeline(t, k.encapsulation), true, slices.Concat(illGeneve(k), illEthernet(k)))
+	judge(t, k, newPipeline(t, k.encapsulation), true, slices.Concat(invalidGeneve(k), invalidEthernet(k)))
 }
 
 func TestRFC7348_RFC7348Flag_RFC7348Reserved_RFC7348VLAN_PipelineAndKernelAgreeOnIllFormedVXLAN(t *testing.T) {
 	k := newKernelRouter(t, "vxlan", statelessRules(), statelessRoutes)
-	judge(t, k, newPipeline(t, k.encapsulation), true, slices.Concat(illVXLAN(k), illEthernet(k)))
+	judge(t, k, newPipeline(t, k.encapsulation), true, slices.Concat(invalidVXLAN(k), invalidEthernet(k)))
 }
 
-// framed makes a fault of an honest frame and what spoils it.
+// framed makes a fault of a valid frame and its modification.
 func framed(k *kernelRouter, name, why string, spoil func(frame []byte) []byte) fault {
 	return fault{name, func() sample {
 		h := header4{id: uint16(k.keyOf(0)), ttl: 64, proto: 253, src: addr("10.0.1.5"), dst: addr("10.71.9.9")}
@@ -37,8 +37,8 @@ func set(at int, with ...byte) func([]byte) []byte {
 // cutTo keeps the first n bytes of the frame.
 func cutTo(n int) func([]byte) []byte { return func(frame []byte) []byte { return frame[:n] } }
 
-// illGeneve are the faults of RFC 8926 section 3.4 and 3.5.
-func illGeneve(k *kernelRouter) (faults []fault) {
+// invalidGeneve returns the faults of RFC 8926 section 3.4 and 3.5.
+func invalidGeneve(k *kernelRouter) (faults []fault) {
 	add := func(name, why string, spoil func([]byte) []byte) {
 		faults = append(faults, framed(k, name, why, spoil))
 	}
@@ -69,15 +69,15 @@ func illGeneve(k *kernelRouter) (faults []fault) {
 	}
 	add("G8: another VNI", "", set(6, 102))
 	add("G8: VNI 0", "", set(4, 0, 0, 0))
-	faults = append(faults, fromStranger(k, ""))
+	faults = append(faults, fromOutsider(k, ""))
 	for _, n := range []int{1, 4, 7, 8} {
 		add(fmt.Sprintf("cut to %d bytes", n), "", cutTo(n))
 	}
 	return faults
 }
 
-// illVXLAN are the faults of RFC 7348 section 5.
-func illVXLAN(k *kernelRouter) (faults []fault) {
+// invalidVXLAN returns the faults of RFC 7348 section 5.
+func invalidVXLAN(k *kernelRouter) (faults []fault) {
 	const reserved = "the kernel drops what has a reserved bit set; RFC 7348 section 5 has receivers ignore it"
 	add := func(name, why string, spoil func([]byte) []byte) {
 		faults = append(faults, framed(k, name, why, spoil))
@@ -95,27 +95,27 @@ func illVXLAN(k *kernelRouter) (faults []fault) {
 	add("reserved byte 7", reserved, set(7, 1))
 	add("another VNI", "", set(6, 102))
 	add("VNI 0", "", set(4, 0, 0, 0))
-	faults = append(faults, fromStranger(k, "a kernel VXLAN device takes frames from everybody; we take them from the node alone"))
+	faults = append(faults, fromOutsider(k, "a kernel VXLAN device takes frames from everybody; we take them from the node alone"))
 	for _, n := range []int{1, 4, 7, 8} {
 		add(fmt.Sprintf("cut to %d bytes", n), "", cutTo(n))
 	}
 	return faults
 }
 
-// fromStranger is an honest frame from an address that is not the node's.
-func fromStranger(k *kernelRouter, why string) fault {
+// fromOutsider returns a valid frame from an address that is not the node's.
+func fromOutsider(k *kernelRouter, why string) fault {
 	f := framed(k, "G9: outer source of another host", why, func(frame []byte) []byte { return frame })
 	honest := f.make
 	f.make = func() sample {
 		s := honest()
-		s.stranger = true
+		s.outsider = true
 		return s
 	}
 	return f
 }
 
-// illEthernet are faults of the frame within.
-func illEthernet(k *kernelRouter) (faults []fault) {
+// invalidEthernet returns faults of the inner frame.
+func invalidEthernet(k *kernelRouter) (faults []fault) {
 	const dst, src, kind, end = 8, 8 + 6, 8 + 12, 8 + 14
 	add := func(name, why string, spoil func([]byte) []byte) {
 		faults = append(faults, framed(k, name, why, spoil))

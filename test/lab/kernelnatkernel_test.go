@@ -22,14 +22,14 @@ import (
 //	node ── eth0 ─ strait0 ► router ► wg0 ── far
 //	       192.0.2.10  10.80.0.1   10.70.0.1
 //
-// The test itself puts packets on the wires at both ends and takes them off. A batch is carried by one CPU, so nothing
-// overtakes anything: when its last packet is through, so are the others.
+// The test itself sends packets on the links at both ends and receives them. A batch is
+// processed by one CPU, in order: when its last packet has crossed, so have the others.
 type kernelRouter struct {
 	encapsulation string
 	router        *namespace
 	toRouter      int           // UDP socket of the node
-	ecn           byte          // what it sends with
-	stranger      int           // UDP socket of another host of the underlay
+	ecn           byte          // of the outer header
+	outsider      int           // UDP socket of another host of the underlay
 	overlay, far  *packetSocket // the node's end of the underlay, the far end of wg0
 	batch         uint32
 }
@@ -40,8 +40,8 @@ const (
 	wg0MAC      = "02:00:00:00:00:01"
 )
 
-// newKernelRouter lays the wires and gives the router its rules of nftables and its routes, lines for ip. Without an
-// encapsulation it has what the kernel has, Geneve first.
+// newKernelRouter creates the links and configures the router's nftables rules and routes,
+// lines for ip. Without an encapsulation it uses what the kernel supports, Geneve first.
 func newKernelRouter(t *testing.T, encapsulation, rules, routes string) *kernelRouter {
 	t.Helper()
 	if leftOut != "" {
@@ -54,7 +54,7 @@ func newKernelRouter(t *testing.T, encapsulation, rules, routes string) *kernelR
 	}
 	node, far := newNamespace(t, id, "node", quiet), newNamespace(t, id, "far", quiet)
 	quiet["ipv4/ip_forward"], quiet["ipv6/conf/all/forwarding"] = "1", "1"
-	// Every error that the kernel would send is compared: none may be one too many.
+	// Every error that the kernel sends is compared: there must be no others.
 	quiet["ipv4/icmp_ratelimit"], quiet["ipv6/icmp/ratelimit"] = "0", "0"
 	k := &kernelRouter{encapsulation: encapsulation, router: newNamespace(t, id, "router", quiet)}
 	raiseICMPLimit(t, k.router)
@@ -67,12 +67,12 @@ func newKernelRouter(t *testing.T, encapsulation, rules, routes string) *kernelR
 
 	connect(t, node, "gw0", k.router, "eth0")
 	connect(t, far, "wan", k.router, "wg0")
-	node.ip(t, fmt.Sprintf("link set gw0 address %s\naddr add %s/24 dev gw0\naddr add %s/24 dev gw0", nodeWireMAC, natNode, natStranger))
+	node.ip(t, fmt.Sprintf("link set gw0 address %s\naddr add %s/24 dev gw0\naddr add %s/24 dev gw0", nodeWireMAC, natNode, natOutsider))
 	k.router.ip(t, fmt.Sprintf("addr add %s/24 dev eth0\nneigh replace %s lladdr %s nud permanent dev eth0", natRouter, natNode, nodeWireMAC))
 	likeAWire(t, node, "gw0")
 	likeAWire(t, k.router, "eth0")
 	tunnelDevice(t, k.router, k.encapsulation, natRouter, natNode, overlayMAC(gatewayInternal[0]))
-	k.router.run(t, "ethtool", "-K", "strait0", "gro", "off", "tx", "off") // packets as they are
+	k.router.run(t, "ethtool", "-K", "strait0", "gro", "off", "tx", "off") // no coalescing or segmentation
 	far.ip(t, fmt.Sprintf("link set wan address %s mtu 1600", farMAC))
 	k.router.ip(t, fmt.Sprintf(`
 link set wg0 address %[1]s mtu 1600
@@ -95,8 +95,9 @@ route add fd00:10:0:1::/64 via fd00:80::11 dev strait0 src fd00:80::1
 	k.router.run(t, "nft", "-f", file)
 
 	k.overlay, k.far = openPacketSocket(t, node, "gw0"), openPacketSocket(t, far, "wan")
-	// On the overlay's port, so that the node refuses nothing; all that is read is read on the wire.
-	k.toRouter, k.stranger = k.udpSocket(t, node, natNode), k.udpSocket(t, node, natStranger)
+	// On the overlay's port, so that the node sends no errors; packets are read on the
+	// link.
+	k.toRouter, k.outsider = k.udpSocket(t, node, natNode), k.udpSocket(t, node, natOutsider)
 	return k
 }
 
@@ -119,8 +120,8 @@ func (k *kernelRouter) udpSocket(t *testing.T, n *namespace, from netip.Addr) (f
 	return fd
 }
 
-// onOneCPU keeps the caller on its thread and its thread on a CPU until release is called. Between namespaces a packet
-// is carried by the CPU that sent it, in order.
+// onOneCPU keeps the caller on its thread and its thread on a CPU until release is called.
+// Between namespaces the sending CPU processes a packet, in order.
 func onOneCPU(t *testing.T) (release func()) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -142,8 +143,8 @@ func onOneCPU(t *testing.T) (release func()) {
 	}
 }
 
-// raiseICMPLimit lifts the limit on all ICMP errors together: of the namespace, in kernels before 6.13 of the machine. So
-// tests that need it do not run in parallel with others.
+// raiseICMPLimit raises the total limit of ICMP errors: of the namespace, in kernels before
+// 6.13 of the machine. Tests that need it therefore do not run in parallel with others.
 func raiseICMPLimit(t *testing.T, n *namespace) {
 	t.Helper()
 	for _, name := range []string{"icmp_msgs_per_sec", "icmp_msgs_burst"} {
@@ -163,11 +164,12 @@ func raiseICMPLimit(t *testing.T, n *namespace) {
 	}
 }
 
-// pass gives the router a batch of packets and returns what became of each. Their keys must be keyOf(k.batch, index).
+// pass sends the router a batch of packets and returns the outcome of each. Their keys must
+// be keyOf(k.batch, index).
 func (k *kernelRouter) pass(t *testing.T, fromNode bool, batch []sample) []outcome {
 	t.Helper()
 	defer onOneCPU(t)()
-	// Behind the batch comes one that does get through.
+	// The batch is followed by a packet that always crosses.
 	m := maker{fromNode: fromNode, key: k.keyOf(len(batch))}
 	src, dst := addr("10.0.9.9"), addr("10.0.1.5")
 	if fromNode {
@@ -191,16 +193,17 @@ func (k *kernelRouter) pass(t *testing.T, fromNode bool, batch []sample) []outco
 	return outcomes[:len(batch)]
 }
 
-// keyOf is unique to a packet among those of the last 128 batches, and never that of the kernel's own chatter, 0.
+// keyOf is unique to a packet among those of the last 128 batches, and never 0, which
+// packets of the kernel itself have.
 func (k *kernelRouter) keyOf(index int) uint32 { return 0x8000 | k.batch&0x7f<<8 | uint32(index) }
 
-// collect sorts what has come out on both sides.
+// collect sorts the packets that arrived on both sides.
 func (k *kernelRouter) collect(outcomes []outcome) {
 	file := func(ip, header []byte, ecn byte) {
 		key, answer, ok := readKey(ip)
 		index := int(key) - int(k.keyOf(0))
 		if !ok || index < 0 || index >= len(outcomes) {
-			return // the kernel's own chatter
+			return // a packet of the kernel itself
 		}
 		o := &outcomes[index]
 		if answer {
@@ -224,7 +227,7 @@ func (k *kernelRouter) collect(outcomes []outcome) {
 	}
 }
 
-// readKey finds the key that a maker put into a packet, or into the one that an answer of the gateway quotes.
+// readKey finds the key of a packet, or of the packet that an ICMP error quotes.
 func readKey(ip []byte) (key uint32, answer, ok bool) {
 	p, ok := parseIP(ip)
 	if !ok {
@@ -244,8 +247,8 @@ func readKey(ip []byte) (key uint32, answer, ok bool) {
 func (k *kernelRouter) fromNode(t *testing.T, s sample) {
 	t.Helper()
 	socket := k.toRouter
-	if s.stranger {
-		socket = k.stranger
+	if s.outsider {
+		socket = k.outsider
 	} else if s.ecn != k.ecn {
 		if err := unix.SetsockoptInt(k.toRouter, unix.IPPROTO_IP, unix.IP_TOS, int(s.ecn)); err != nil {
 			t.Fatal(err)
@@ -257,7 +260,8 @@ func (k *kernelRouter) fromNode(t *testing.T, s sample) {
 	}
 }
 
-// datagramOf wraps a sample as a node's kernel would, unless it brings its own wrapping.
+// datagramOf encapsulates a sample like a node's kernel, unless it has its own
+// encapsulation.
 func datagramOf(encapsulation string, s sample) []byte {
 	if s.frame != nil {
 		return s.frame
@@ -266,7 +270,7 @@ func datagramOf(encapsulation string, s sample) []byte {
 	return append(append(header, ethernet(overlayMAC(gatewayInternal[0]), overlayMAC(nodeInternal[0]), s.ip)...), s.ip...)
 }
 
-// ethernet is the header that goes before an IP packet.
+// ethernet returns the header before an IP packet.
 func ethernet(dst, src string, ip []byte) []byte {
 	b := append(mac(dst), mac(src)...)
 	if len(ip) > 0 && ip[0]>>4 == 6 {
@@ -283,7 +287,7 @@ func mac(s string) []byte {
 	return m
 }
 
-// packetSocket is a wire's end in the hands of the test.
+// packetSocket is the test's end of a link.
 type packetSocket struct{ fd int }
 
 func openPacketSocket(t *testing.T, n *namespace, dev string) *packetSocket {

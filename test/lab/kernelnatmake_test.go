@@ -9,18 +9,18 @@ import (
 	"slices"
 )
 
-// sample is one packet that both gateways are given.
+// sample is one packet for both gateways.
 type sample struct {
-	kind  string // what it is counted as
+	kind  string // the type under which it is counted
 	trait trait
 	ip    []byte
-	frame []byte // from a node: what ip is wrapped in there, with it; nil: as an honest node does it
+	frame []byte // from a node: the complete frame; nil: as a correct node encapsulates ip
 
 	ecn      byte // of the outer header
-	stranger bool // the outer source is not the node
+	outsider bool // the outer source is not the node
 }
 
-// trait is what exceptions go by: a set of what is unusual about a packet.
+// trait is a set of unusual properties of a packet, by which exceptions apply.
 type trait int
 
 const (
@@ -29,22 +29,23 @@ const (
 	oddMSS                           // an MSS option at an odd offset
 	manyMSS                          // more than one MSS option
 	firstSYN                         // a SYN in the first of several fragments
-	cutShort                         // an upper header that ends too soon
+	cutShort                         // a truncated upper-layer header
 	type0                            // a type 0 routing header
 	authenticated                    // an authentication header
 	laterFragment6                   // an IPv6 fragment, not the first
 	routers                          // an ICMP error of a router, not of the packet's destination
-	congested                        // met congestion: ECN is CE
+	congested                        // ECN is CE
 )
 
-// The gateways' MTUs in these tests, bytes of inner packet: none is a link's, so that nothing else can be meant.
+// The gateways' MTUs in these tests, in bytes of inner packet: they differ from every
+// link's MTU, so that results are unambiguous.
 const (
 	natTunnelMTU  = 1390
 	natOverlayMTU = 1450
 )
 
-// maker makes packets from a seed. Key is put where it survives every way through a gateway: into the IPv4 ID or the
-// IPv6 flow label.
+// maker builds packets from a seed. key is stored where it survives every path through a
+// gateway: in the IPv4 ID or the IPv6 flow label.
 type maker struct {
 	*rand.Rand
 	fromNode bool
@@ -53,10 +54,10 @@ type maker struct {
 
 func one[T any](m *maker, of ...T) T { return of[m.IntN(len(of))] }
 
-// oneIn is true once in n times.
+// oneIn returns true once in n times.
 func (m *maker) oneIn(n int) bool { return m.IntN(n) == 0 }
 
-// batch makes packets for a batch, each with its key.
+// batch returns the packets of a batch, each with its key.
 func (m *maker) batch(k *kernelRouter, size int, packet func(index int) sample) (batch []sample) {
 	for i := range size {
 		m.key = k.keyOf(i)
@@ -65,12 +66,12 @@ func (m *maker) batch(k *kernelRouter, size int, packet func(index int) sample) 
 	return batch
 }
 
-// ends are a source and a destination between which packets of that way travel.
+// ends returns a source and a destination of packets in that direction.
 func (m *maker) ends(v6 bool) (src, dst netip.Addr) {
 	host := func(prefix string) netip.Addr {
 		b := netip.MustParsePrefix(prefix).Addr().AsSlice()
 		b[len(b)-1] = byte(2 + m.IntN(250))
-		if subnet := m.IntN(200) + 2; len(b) == 4 && b[2] == 0 { // not the subnet of the node, where the same addresses are
+		if subnet := m.IntN(200) + 2; len(b) == 4 && b[2] == 0 { // not the node's subnet, which has the same addresses
 			b[2] = byte(subnet)
 		} else if len(b) == 16 && b[7] == 0 {
 			b[7] = byte(subnet)
@@ -108,7 +109,8 @@ func (m *maker) bytes(n int) []byte {
 	return b
 }
 
-// size of a payload behind so many bytes of headers: small ones, ones around the MTU, and what lies between.
+// size returns the size of a payload after that many bytes of headers: small ones, ones
+// around the MTU, and sizes between.
 func (m *maker) size(headers int) int {
 	mtu := natTunnelMTU
 	if !m.fromNode {
@@ -122,7 +124,7 @@ func (m *maker) ttl() byte {
 	return one[byte](m, 64, 64, 64, 64, 64, 64, 64, 255, 128, 2, 2, 1, 0)
 }
 
-// any makes a packet that a router may forward, if its TTL and size allow.
+// any returns a packet that a router may forward, if its TTL and size permit.
 func (m *maker) any() (s sample) {
 	v6 := m.oneIn(2)
 	src, dst := m.ends(v6)
@@ -160,10 +162,10 @@ func (m *maker) any4(src, dst netip.Addr) sample {
 	return s
 }
 
-// options4 makes options of IPv4, which have to be kept.
+// options4 returns IPv4 options, which must be kept.
 func (m *maker) options4() (options []byte, about trait) {
 	about = hasOptions
-	switch m.IntN(6) { // of these a packet has one at most
+	switch m.IntN(6) { // a packet has at most one of these
 	case 0:
 		options, about = append(options, 7, 11, 4, 0, 0, 0, 0, 0, 0, 0, 0, 1), about|recordsRoute
 	case 1:
@@ -182,7 +184,7 @@ func (m *maker) options4() (options []byte, about trait) {
 	return options, about
 }
 
-// fragment4 makes h a fragment: the first, one between, or the last.
+// fragment4 makes h a fragment: the first, a middle one, or the last.
 func (m *maker) fragment4(h *header4) (kind string, about trait) {
 	headers := 20 + len(h.options)
 	switch m.IntN(3) {
@@ -200,14 +202,14 @@ func (m *maker) fragment4(h *header4) (kind string, about trait) {
 	return "last fragment", 0
 }
 
-// firstOf makes the payload of a first fragment.
+// firstOf returns the payload of a first fragment.
 func (m *maker) firstOf(src, dst netip.Addr, headers int) (proto byte, payload []byte, about trait) {
 	_, proto, payload, about = m.upper(src, dst, headers)
 	payload = append(payload, m.bytes(24)...)
 	if proto == protoTCP && payload[13]&2 != 0 {
 		about |= firstSYN
 	}
-	return proto, payload[:len(payload)&^7], about &^ cutShort // its end is filled up
+	return proto, payload[:len(payload)&^7], about &^ cutShort // its end is padded
 }
 
 func (m *maker) any6(src, dst netip.Addr) sample {
@@ -243,7 +245,7 @@ func (m *maker) any6(src, dst netip.Addr) sample {
 	return s
 }
 
-// extensions6 makes one or two extension headers, in the order RFC 8200 section 4.1 asks for.
+// extensions6 returns one or two extension headers, in the order of RFC 8200 section 4.1.
 func (m *maker) extensions6() (chain []extension, about trait) {
 	if m.oneIn(3) {
 		chain = append(chain, extension{0, []byte{0, 0, 1, 4, 0, 0, 0, 0}}) // PadN
@@ -261,7 +263,7 @@ func (m *maker) extensions6() (chain []extension, about trait) {
 	return chain, about
 }
 
-// upper makes what stands behind so many bytes of IP headers.
+// upper returns the upper-layer packet after that many bytes of IP headers.
 func (m *maker) upper(src, dst netip.Addr, headers int) (kind string, proto byte, payload []byte, about trait) {
 	icmp := byte(protoICMP)
 	if src.Is6() {
@@ -277,7 +279,7 @@ func (m *maker) upper(src, dst netip.Addr, headers int) (kind string, proto byte
 		if c == 0 && proto == protoUDP {
 			c = 0xffff
 		}
-		if m.oneIn(12) { // damaged before it came here, and to stay so
+		if m.oneIn(12) { // already damaged, and to stay so
 			c ^= uint16(1 + m.IntN(0xfffe))
 			kind += ", wrong checksum"
 		}
@@ -307,7 +309,7 @@ func (m *maker) upper(src, dst netip.Addr, headers int) (kind string, proto byte
 		payload = m.bytes(m.size(headers))
 	default:
 		kind, about, proto = "header cut short", cutShort, one[byte](m, protoTCP, protoUDP, icmp)
-		least := 4 // of an ICMP query; one without any message is no packet to be translated
+		least := 4 // of an ICMP query; one without any message is not translated
 		if proto == protoTCP || proto == protoUDP {
 			least = 0
 		}
@@ -339,7 +341,7 @@ func (m *maker) tcp(headers int) ([]byte, trait) {
 		case 2:
 			options = append([]byte{4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 1, 1, 1}, mss...)
 		case 3:
-			options = []byte{3, 3, 7, 1} // window scale alone
+			options = []byte{3, 3, 7, 1} // only window scale
 		default:
 			options = mss
 		}
@@ -355,7 +357,7 @@ func (m *maker) tcp(headers int) ([]byte, trait) {
 	return append(b, m.bytes(payload)...), about
 }
 
-// header4 is an IPv4 packet to be.
+// header4 is the header of an IPv4 packet to build.
 type header4 struct {
 	tos, ttl, proto byte
 	id, fragment    uint16 // fragment: flags and offset
@@ -377,7 +379,7 @@ func (h *header4) packet() []byte {
 	return append(b, h.payload...)
 }
 
-// header6 is an IPv6 packet to be.
+// header6 is the header of an IPv6 packet to build.
 type header6 struct {
 	class, hop, next byte // next: the protocol behind the extension headers
 	label            uint32
@@ -386,7 +388,7 @@ type header6 struct {
 	payload          []byte
 }
 
-// extension is an extension header, its first byte not yet filled in.
+// extension is an extension header, whose first byte is set later.
 type extension struct {
 	kind byte
 	body []byte

@@ -11,28 +11,28 @@ import (
 	journey "strait.dev/strait/gateway"
 )
 
-// outcome is what became of a packet.
+// outcome is the result of a packet.
 type outcome struct {
-	out     [][]byte // what was sent on, IP packets: several if it was cut
-	headers [][]byte // towards a node, before each: tunnel header and Ethernet
+	out     [][]byte // forwarded IP packets: several if it was fragmented
+	headers [][]byte // towards a node, of each: tunnel header and Ethernet
 	ecn     byte     // towards a node, of the outer header
-	answer  []byte   // what its sender was told: an ICMP error
-	reason  string   // why it was dropped, where one is told
+	answer  []byte   // the ICMP error to its sender
+	reason  string   // why it was dropped, if known
 }
 
 func (o *outcome) dropped() bool { return len(o.out) == 0 }
 
-// pipeline is the gateway under test, without its sockets and WireGuard.
+// pipeline is the gateway under test, without sockets and WireGuard.
 type pipeline struct {
 	egress        *journey.Egress
 	ingress       *journey.Ingress
 	node          journey.Outer
 	encapsulation string
-	now           time.Time // moved on with each packet, so that no ICMP error is one too many
+	now           time.Time // advanced with each packet, so that no ICMP error is rate limited
 }
 
-// underlay addresses of the pair, outside of all that is translated.
-var natNode, natRouter, natStranger = addr("192.0.2.21"), addr("192.0.2.10"), addr("192.0.2.22")
+// underlay addresses of the pair, outside of all translated prefixes.
+var natNode, natRouter, natOutsider = addr("192.0.2.21"), addr("192.0.2.10"), addr("192.0.2.22")
 
 const pipelineConfig = `
 apiVersion: strait.dev/v1alpha1
@@ -90,18 +90,18 @@ func newPipeline(t *testing.T, encapsulation string) *pipeline {
 	return p
 }
 
-// fromNode takes what a node sent.
+// fromNode processes a packet from a node.
 func (p *pipeline) fromNode(s sample) outcome {
 	p.now = p.now.Add(time.Second)
 	from := p.node
 	from.ECN = s.ecn
-	if s.stranger {
-		from.Source = natStranger
+	if s.outsider {
+		from.Source = natOutsider
 	}
 	return outcomeOf(p.egress.Frame(slices.Clone(datagramOf(p.encapsulation, s)), from, p.now))
 }
 
-// fromTunnel takes what the other cluster sent.
+// fromTunnel processes a packet from the other cluster.
 func (p *pipeline) fromTunnel(packet []byte) outcome {
 	p.now = p.now.Add(time.Second)
 	return outcomeOf(p.ingress.Packet(slices.Clone(packet), p.now))

@@ -7,8 +7,9 @@ import (
 	"text/template"
 )
 
-// statelessRules translate prefixes by writing the network bits, as the pipeline does: no connection is tracked. They
-// stand in postrouting, so that the kernel's own errors quote a packet as it was sent.
+// statelessRules translate prefixes by writing the network bits, like the pipeline, without
+// connection tracking. They are in postrouting, so that the kernel's own errors quote a
+// packet as it was sent.
 func statelessRules() string {
 	var text strings.Builder
 	for _, family := range []map[string]any{
@@ -24,13 +25,13 @@ func statelessRules() string {
 		},
 	} {
 		if err := statelessTemplate.Execute(&text, family); err != nil {
-			panic(err) // the template is the same for all
+			panic(err) // the template is constant
 		}
 	}
 	return text.String()
 }
 
-// host has the bits that an address keeps.
+// host returns the host bits of an address.
 var statelessTemplate = template.Must(template.New("rules").Parse(`
 table {{.ip}} gateway {
 	chain admit {
@@ -58,7 +59,7 @@ table {{.ip}} gateway {
 }
 `))
 
-// statelessRoutes send what is of the other cluster into the tunnel, and hold its MTU.
+// statelessRoutes route the other cluster's addresses into the tunnel, and set its MTU.
 const statelessRoutes = `
 route add 10.71.0.0/16 via 203.0.113.9 dev wg0 onlink mtu lock 1390 src 10.70.0.1
 route add 10.73.0.0/16 via 203.0.113.9 dev wg0 onlink mtu lock 1390 src 10.70.0.1
@@ -72,8 +73,8 @@ route add fd00:70::/48 via fe80::9 dev wg0 onlink src fd00:70::1
 route add fd00:70::11 via fd00:80::11 dev strait0 src fd00:80::1
 `
 
-// trackedRoutes are for a kernel that translates before it routes: what came from the node leaves by the tunnel, even
-// where its destination is then an address of this cluster too.
+// trackedRoutes are for a kernel that translates before it routes: packets from the node
+// leave by the tunnel, even if their destination is then an address of this cluster, too.
 const trackedRoutes = `
 rule add iif strait0 lookup 100
 route add default via 203.0.113.9 dev wg0 onlink table 100

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// wireGuardType is the type of the WireGuard message in an Ethernet frame, or 0.
+// wireGuardType returns the type of the WireGuard message in an Ethernet frame, or 0.
 func wireGuardType(frame []byte) byte {
 	p, ok := ipOf(frame)
 	if !ok || p.proto != protoUDP || len(p.payload) < 8+4 {
@@ -20,7 +20,7 @@ func wireGuardType(frame []byte) byte {
 	return p.payload[8]
 }
 
-// linkUp is what the gateway says of its only link.
+// linkUp reports the state of the gateway's only link.
 func (g *gateway) linkUp(t *testing.T) bool {
 	t.Helper()
 	return g.metric(t, "strait_link_up") == 1
@@ -33,7 +33,7 @@ func TestOneSideMayWaitForTheOther(t *testing.T) {
 			c.PeerEndpoint = ""
 		}
 	}})
-	forEachWay(t, top, func(t *testing.T, w way) { ping(t, w.from, w.seen, 3) })
+	forEachDirection(t, top, func(t *testing.T, w direction) { ping(t, w.from, w.seen, 3) })
 }
 
 func TestGatewayMayListenOnAllAddresses(t *testing.T) {
@@ -43,7 +43,7 @@ func TestGatewayMayListenOnAllAddresses(t *testing.T) {
 			top := build(t, options{underlay6: underlay6, configure: func(_ *site, c *gatewayConfig) {
 				c.Listen, c.VXLANListen = ":6091", ":6092"
 			}})
-			forEachWay(t, top, func(t *testing.T, w way) { ping(t, w.from, w.seen, 3) })
+			forEachDirection(t, top, func(t *testing.T, w direction) { ping(t, w.from, w.seen, 3) })
 		})
 	}
 }
@@ -61,7 +61,7 @@ func TestPresharedKeyIsUsed(t *testing.T) {
 	top := build(t, options{configure: func(_ *site, c *gatewayConfig) { c.PresharedKeyFile = file }})
 	ping(t, top.a.pod, top.a.sees(top.b.pod4), 3)
 
-	// Without it on one side no new handshake succeeds.
+	// Without the key on one side no new handshake succeeds.
 	b := top.b.gateway
 	b.signal(t, syscall.SIGKILL)
 	b.wait(t)
@@ -71,14 +71,14 @@ func TestPresharedKeyIsUsed(t *testing.T) {
 	b.start(t)
 	b.waitReady(t)
 	eventually(t, "A calls the link down", func() bool { return !top.a.gateway.linkUp(t) })
-	// A repeats the handshake only because the first response was of no use to it.
+	// A repeats the handshake only because the first response was useless to it.
 	eventually(t, "B has answered two handshakes of A", func() bool { return responses.count() >= 2 })
 	if b.linkUp(t) || top.a.gateway.linkUp(t) {
 		t.Error("the link came up although only one side has the preshared key")
 	}
 }
 
-// A link that carries packets one way only is down, at both ends.
+// A link that carries packets in one direction only is down, at both ends.
 func TestLinkIsUpOnlyWhenBothWaysWork(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
@@ -93,7 +93,8 @@ func TestLinkIsUpOnlyWhenBothWaysWork(t *testing.T) {
 	ping(t, top.a.pod, top.a.sees(top.b.pod4), 3)
 }
 
-// B comes back on another port. A learns that from B's packets, and later from its own configuration.
+// B restarts on another port. A learns that from B's packets, and later from its own
+// configuration.
 func TestF11_PeerMayMoveToAnotherPort(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
@@ -107,5 +108,5 @@ func TestF11_PeerMayMoveToAnotherPort(t *testing.T) {
 	a.config.PeerEndpoint = strings.Replace(a.config.PeerEndpoint, ":51840", ":51999", 1)
 	a.reload(t, "ok", func() { a.writeConfig(t); a.signal(t, syscall.SIGHUP) })
 	waitForPing(t, top.a.pod, top.a.sees(top.b.pod4))
-	forEachWay(t, top, func(t *testing.T, w way) { ping(t, w.from, w.seen, 3) })
+	forEachDirection(t, top, func(t *testing.T, w direction) { ping(t, w.from, w.seen, 3) })
 }

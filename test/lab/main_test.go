@@ -15,17 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tools are what the scenarios run inside the namespaces, and the Debian packages that have them.
+// tools are the programs that scenarios run inside the namespaces, and their Debian
+// packages.
 var tools = []struct{ name, pkg string }{
 	{"ip", "iproute2"}, {"ping", "iputils-ping"}, {"traceroute", "traceroute"},
 	{"ethtool", "ethtool"}, {"nft", "nftables"}, {"setpriv", "util-linux"},
 }
 
-// workDir holds what the gateways read: the binary, their configuration and keys.
-// It is open to every user because the gateways are nobody.
+// workDir contains the files of gateways: the binary, their configuration and keys. Every
+// user can access it because the gateways run as user nobody.
 var workDir string
 
-// leftOut is why no lab can run here, or empty.
+// leftOut is why no lab can run on this machine, or empty.
 var leftOut = missing()
 
 func TestMain(m *testing.M) {
@@ -50,7 +51,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// missing says in one line what this machine lacks for the labs and how to get it.
+// missing returns in one line what this machine lacks for the labs and how to install it.
 func missing() string {
 	if os.Geteuid() != 0 {
 		return "lab left out: network namespaces need root; run: sudo make lab"
@@ -66,17 +67,18 @@ func missing() string {
 	return ""
 }
 
-// mayMakeNamespaces tries it on a thread that ends with the attempt.
+// mayMakeNamespaces creates a namespace on a thread that ends afterwards.
 func mayMakeNamespaces() error {
 	tried := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread dies with its namespace
+		runtime.LockOSThread() // never unlocked: the thread ends with its namespace
 		tried <- unix.Unshare(unix.CLONE_NEWNET)
 	}()
 	return <-tried
 }
 
-// straitBinary is the gateway under test: $STRAIT_BINARY, else built once per run from this tree.
+// straitBinary is the gateway under test: $STRAIT_BINARY, else built once per run from this
+// tree.
 var straitBinary = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv("STRAIT_BINARY"); given != "" {
 		return given, nil

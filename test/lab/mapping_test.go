@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// Node A stands for a machine outside of the pod network: pods of B reach it at an external address, through a network
-// stack inside of gateway A and an ordinary socket.
+// Node A represents a machine outside of the pod network: pods of B reach it at an external
+// address, through a network stack in gateway A and an ordinary socket.
 func TestMappedTargetsAreReached(t *testing.T) {
 	t.Parallel()
 	external := addrs("10.70.1.9", "fd00:70::1:9")
@@ -60,7 +60,8 @@ func TestMappedTargetsAreReached(t *testing.T) {
 	}
 }
 
-// expectMappedTCP sends much, ends its half, and reads what the target sends after that.
+// expectMappedTCP sends a large amount, closes its half, and reads what the target sends
+// after that.
 func expectMappedTCP(t *testing.T, top *topology, target, called netip.AddrPort, from netip.Addr) {
 	t.Helper()
 	listener := top.a.node.listenTCP(t, target)
@@ -73,7 +74,7 @@ func expectMappedTCP(t *testing.T, top *topology, target, called netip.AddrPort,
 		defer c.Close()
 		seen <- c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 		sum := sha256.New()
-		_, _ = io.Copy(sum, c) // until the caller has ended its half
+		_, _ = io.Copy(sum, c) // until the caller has closed its half
 		_, _ = c.Write(sum.Sum(nil))
 	}()
 	payload := make([]byte, 8<<20)

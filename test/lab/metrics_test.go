@@ -15,11 +15,11 @@ import (
 	"strait.dev/strait/test/wait"
 )
 
-// pause is between two questions to a program, such as a request for metrics: without it, labs that wait would use the
-// processors that the others need.
+// pause is the interval of polling a program, such as requests for metrics: without it,
+// waiting labs would use the processors that others need.
 const pause = 20 * time.Millisecond
 
-// get asks the gateway's observability endpoint, from inside its namespace.
+// get requests a path of the gateway's observability endpoint, from inside its namespace.
 func (g *gateway) get(path string) (body string, status int, err error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -40,7 +40,7 @@ func (g *gateway) get(path string) (body string, status int, err error) {
 	return string(all), response.StatusCode, err
 }
 
-// metric sums the series of a name that carry all the labels, given as `key="value"`.
+// metric sums the series of a metric that have all the labels, given as `key="value"`.
 func (g *gateway) metric(t *testing.T, name string, labels ...string) float64 {
 	t.Helper()
 	body, status, err := g.get("/metrics")
@@ -50,7 +50,7 @@ func (g *gateway) metric(t *testing.T, name string, labels ...string) float64 {
 	return sumSeries(body, name, labels)
 }
 
-// sumSeries reads the Prometheus text format: one `name{labels} value` per line.
+// sumSeries parses the Prometheus text format: one `name{labels} value` per line.
 func sumSeries(body, name string, labels []string) float64 {
 	var sum float64
 lines:
@@ -72,7 +72,7 @@ lines:
 	return sum
 }
 
-// drops reads the drop counter of a direction and a reason.
+// drops returns the drop counter of a direction and a reason.
 func (g *gateway) drops(t *testing.T, direction, reason string) float64 {
 	t.Helper()
 	return g.metric(t, "strait_dropped_packets_total", `direction="`+direction+`"`, `reason="`+reason+`"`)
@@ -93,7 +93,8 @@ func (g *gateway) dropTable() string {
 	return table.String()
 }
 
-// eventually waits, without a time limit of its own, until a condition is true that takes a program to find out.
+// eventually waits, without a time limit of its own, for a condition that takes a program
+// to check.
 func eventually(t *testing.T, condition string, done func() bool) {
 	t.Helper()
 	wait.Until(t, condition, func() bool {

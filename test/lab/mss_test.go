@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The MSS of SYN and SYN-ACK, as they come out of the tunnel, is what the tunnel carries: never above,
-// so that no connection depends on path MTU discovery, and not below without need.
+// The MSS of SYN and SYN-ACK, as they leave the tunnel, fits the tunnel: never larger, so
+// that no connection depends on path MTU discovery, and not smaller than necessary.
 func TestMSSOnTheWireFits(t *testing.T) {
 	t.Parallel()
 	for _, configured := range []int{0, smallMTU} {
@@ -19,7 +19,7 @@ func TestMSSOnTheWireFits(t *testing.T) {
 			if mtu == 0 {
 				mtu = innerMTU
 			}
-			forEachWay(t, top, func(t *testing.T, w way) {
+			forEachDirection(t, top, func(t *testing.T, w direction) {
 				syns := listenOn(t, w.to, "eth0", fromAddress(w.srcSeen))
 				synACKs := listenOn(t, w.from, "eth0", fromAddress(w.seen))
 				l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 80))
@@ -36,7 +36,7 @@ func TestMSSOnTheWireFits(t *testing.T) {
 	}
 }
 
-// fromAddress keeps SYNs and SYN-ACKs with an MSS that come from a.
+// fromAddress matches SYNs and SYN-ACKs with an MSS from a.
 func fromAddress(a netip.Addr) func([]byte) bool {
 	return func(frame []byte) bool {
 		p, _, ok := synMSS(frame)

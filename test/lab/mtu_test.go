@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// linkMTU is what the underlay in the picture carries.
+	// linkMTU is the MTU of the underlay in the topology.
 	linkMTU = 1500
-	// innerMTU is what a link with WireGuard over IPv4 carries of that: less outer IPv4, UDP and WireGuard.
-	// The Geneve leg takes 50 and leaves more.
+	// innerMTU is the inner MTU of a link with WireGuard over IPv4: linkMTU minus outer
+	// IPv4, UDP and WireGuard. The Geneve leg adds 50 bytes and leaves more.
 	innerMTU = linkMTU - 20 - 8 - 32
-	// smallMTU is what some scenarios set instead. It differs from every MTU of the nodes' links.
+	// smallMTU is the MTU of some scenarios. It differs from every MTU of the nodes' links.
 	smallMTU = 1300
 )
 
 func TestPathMTUDiscovery(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		headers := ipHeader(w.src) + 8
 		out, err := w.from.try("ping", "-n", "-c", "1", "-W", "60", "-M", "do", "-s", fmt.Sprint(linkMTU-headers), w.seen.String())
 		if err == nil || !tooBigText.MatchString(out) {
@@ -44,7 +44,7 @@ func TestPathMTUDiscovery(t *testing.T) {
 func TestGatewayAnswersPacketsTooBigForTheTunnel(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{configure: func(_ *site, c *gatewayConfig) { c.MTU = smallMTU }})
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		answers := listenOn(t, w.from, "eth0", tooBigKind(w.src))
 		const size = 1400 // fits the node's link, not the tunnel
 		_, _ = w.from.try("ping", "-n", "-c", "1", "-W", "60", "-M", "do", "-s", fmt.Sprint(size-ipHeader(w.src)-8), w.seen.String())
@@ -72,7 +72,7 @@ func TestSmallMTUOfTheFarGatewayIsLearned(t *testing.T) {
 			c.MTU = smallMTU
 		}
 	}})
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		if mtu := discover(t, w); mtu != smallMTU {
 			t.Errorf("the path's MTU came out as %d, want %d", mtu, smallMTU)
 		}
@@ -81,8 +81,9 @@ func TestSmallMTUOfTheFarGatewayIsLearned(t *testing.T) {
 	})
 }
 
-// The narrow place is between the far node and its pod: that node says so, and both gateways translate what it says. On the
-// node's own machine the near gateway must heed it too, because there it is the gateway that cuts TCP into segments.
+// The bottleneck is between the far node and its pod: that node sends the error, and both
+// gateways translate it. On the node's own machine the near gateway must process it too,
+// because there the gateway segments TCP.
 func TestF14_SmallMTUBehindTheFarNodeIsLearned(t *testing.T) {
 	t.Parallel()
 	for name, sameMachine := range map[string]bool{"same machine": true, "another machine": false} {
@@ -91,7 +92,7 @@ func TestF14_SmallMTUBehindTheFarNodeIsLearned(t *testing.T) {
 			for _, s := range []*site{top.a, top.b} {
 				s.node.ip(t, fmt.Sprintf("route replace %s dev pod mtu lock %[3]d\nroute replace %[2]s dev pod mtu lock %[3]d", s.pod4, s.pod6, smallMTU))
 			}
-			forEachWay(t, top, func(t *testing.T, w way) {
+			forEachDirection(t, top, func(t *testing.T, w direction) {
 				l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 5001))
 				transfer(t, w.from, l, netip.AddrPortFrom(w.seen, 5001), 1<<20, 1)
 				if mtu := discover(t, w); mtu != smallMTU {
@@ -106,7 +107,7 @@ func TestF14_SmallMTUBehindTheFarNodeIsLearned(t *testing.T) {
 func TestGatewayFragmentsWhatMayBeFragmented(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{configure: func(_ *site, c *gatewayConfig) { c.MTU = smallMTU }})
-	for _, w := range top.ways() {
+	for _, w := range top.directions() {
 		if w.src.Is4() { // no router fragments IPv6
 			t.Run(w.name(), func(t *testing.T) {
 				fragments := listenOn(t, w.to, "eth0", func(frame []byte) bool {
@@ -121,8 +122,9 @@ func TestGatewayFragmentsWhatMayBeFragmented(t *testing.T) {
 	}
 }
 
-// discover sends ever smaller packets that must not be fragmented, as the kernel learns the path's MTU, until one is answered.
-func discover(t *testing.T, w way) (mtu int) {
+// discover sends ever smaller packets that must not be fragmented, like path MTU discovery,
+// until one is answered.
+func discover(t *testing.T, w direction) (mtu int) {
 	t.Helper()
 	for range 6 {
 		mtu = routeMTU(t, w)
@@ -134,8 +136,8 @@ func discover(t *testing.T, w way) (mtu int) {
 	return 0
 }
 
-// routeMTU is what the sending pod's kernel believes of the path.
-func routeMTU(t *testing.T, w way) int {
+// routeMTU returns the path MTU in the sending pod's kernel.
+func routeMTU(t *testing.T, w direction) int {
 	t.Helper()
 	m := mtuText.FindStringSubmatch(w.from.run(t, "ip", "route", "get", w.seen.String()))
 	if m == nil {
@@ -153,8 +155,9 @@ var (
 	tooBigText = regexp.MustCompile(`Frag needed|Packet too big|[Mm]essage too long`)
 )
 
-// sendUnfragmented has UDP datagrams of exactly that size, which nobody may fragment, echoed.
-func sendUnfragmented(t *testing.T, w way, mtu int) {
+// sendUnfragmented sends UDP datagrams of exactly that size, which must not be fragmented,
+// and expects their echo.
+func sendUnfragmented(t *testing.T, w direction, mtu int) {
 	t.Helper()
 	go serveEcho(w.to.listenUDP(t, netip.AddrPortFrom(w.real, 7)))
 	c := w.from.dial(t, "udp", netip.AddrPortFrom(w.seen, 7)).(*net.UDPConn)
@@ -165,13 +168,13 @@ func sendUnfragmented(t *testing.T, w way, mtu int) {
 	if err := control(c, func(fd int) error { return unix.SetsockoptInt(fd, level, option, do) }); err != nil {
 		t.Fatal(err)
 	}
-	// The path back may have to be learned too.
+	// The path MTU of the return path may have to be learned too.
 	if err := echoAfterErrors(t, c, make([]byte, mtu-ipHeader(w.src)-8), listenOn(t, w.to, "eth0", tooBigKind(w.src)), 3); err != nil {
 		t.Error(err)
 	}
 }
 
-// tooBigKind keeps fragmentation needed (RFC 792) or packet too big (RFC 4443).
+// tooBigKind matches fragmentation needed (RFC 792) or packet too big (RFC 4443).
 func tooBigKind(a netip.Addr) func([]byte) bool {
 	if a.Is4() {
 		return icmpKind(3, 4)
@@ -179,7 +182,7 @@ func tooBigKind(a netip.Addr) func([]byte) bool {
 	return icmpKind(2, 0)
 }
 
-// ipHeader is the length of a plain IP header of a's family.
+// ipHeader returns the length of an IP header without options of a's family.
 func ipHeader(a netip.Addr) int {
 	if a.Is4() {
 		return 20

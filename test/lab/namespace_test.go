@@ -17,13 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Every namespace is called strait-lab-PID-SERIAL-ROLE, and the working directory strait-lab-PID-*, so that two runs never meet
-// and a later run can tell what a dead one left behind.
+// Every namespace has the name strait-lab-PID-SERIAL-ROLE, and the working directory
+// strait-lab-PID-*, so that two runs never conflict and a later run can identify the
+// leftovers of one that was killed.
 const namePrefix = "strait-lab-"
 
 var serial atomic.Int32
 
-// home is the namespace this process was started in.
+// home is the namespace in which this process was started.
 var home = openHome()
 
 func openHome() int {
@@ -34,14 +35,15 @@ func openHome() int {
 	return fd
 }
 
-// namespace is one box of the topology.
+// namespace is one network namespace of the topology.
 type namespace struct {
 	role string // podA, nodeA, ...
-	name string // as `ip netns` knows it
+	name string // as in `ip netns`
 	fd   int
 }
 
-// newNamespace makes a namespace that is gone when the test is. sysctls are set before any link exists.
+// newNamespace creates a namespace that is removed when the test ends. sysctls are set
+// before any link exists.
 func newNamespace(t *testing.T, topology int32, role string, sysctls map[string]string) *namespace {
 	t.Helper()
 	n := &namespace{role: role, name: fmt.Sprintf("%s%d-%d-%s", namePrefix, os.Getpid(), topology, role)}
@@ -67,17 +69,17 @@ func newNamespace(t *testing.T, topology int32, role string, sysctls map[string]
 	return n
 }
 
-// removeStale deletes the namespaces and working directories of runs that died before they could.
+// removeStale deletes the namespaces and working directories of killed runs.
 func removeStale() {
 	for _, name := range stale("/run/netns") {
-		_ = exec.Command("ip", "netns", "del", name).Run() // best effort: another run may be at it too
+		_ = exec.Command("ip", "netns", "del", name).Run() // another run may delete it at the same time
 	}
 	for _, name := range stale(os.TempDir()) {
 		_ = os.RemoveAll(filepath.Join(os.TempDir(), name))
 	}
 }
 
-// stale lists what in a directory bears the name of a process that is gone.
+// stale lists the entries of a directory that carry the PID of an ended process.
 func stale(dir string) (names []string) {
 	entries, _ := filepath.Glob(filepath.Join(dir, namePrefix+"*"))
 	for _, entry := range entries {
@@ -90,7 +92,7 @@ func stale(dir string) (names []string) {
 	return names
 }
 
-// in runs f on a thread inside n. Sockets and processes that f makes belong to n for good;
+// in runs f on a thread inside n. Sockets and processes that f creates stay in n;
 // goroutines that f starts run outside.
 func (n *namespace) in(f func() error) error {
 	runtime.LockOSThread()
@@ -100,13 +102,13 @@ func (n *namespace) in(f func() error) error {
 	}
 	defer func() {
 		if err := unix.Setns(home, unix.CLONE_NEWNET); err != nil {
-			panic(fmt.Sprintf("setns home: %v", err)) // the thread must not go back to the pool elsewhere
+			panic(fmt.Sprintf("setns home: %v", err)) // the thread must not return to the pool in another namespace
 		}
 	}()
 	return f()
 }
 
-// ip runs one `ip` command per line of script and ends the test at the first that fails.
+// ip runs one `ip` command per line of script and fails the test at the first error.
 func (n *namespace) ip(t *testing.T, script string) {
 	t.Helper()
 	cmd := exec.Command("ip", "-n", n.name, "-batch", "-")
@@ -116,7 +118,7 @@ func (n *namespace) ip(t *testing.T, script string) {
 	}
 }
 
-// try runs a command inside n and returns what it printed on both streams.
+// try runs a command inside n and returns its output of both streams.
 func (n *namespace) try(command string, args ...string) (string, error) {
 	cmd := exec.Command(command, args...)
 	var out bytes.Buffer
@@ -130,7 +132,7 @@ func (n *namespace) try(command string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// run is try for a command that has to succeed.
+// run is try for a command that must succeed.
 func (n *namespace) run(t *testing.T, command string, args ...string) string {
 	t.Helper()
 	out, err := n.try(command, args...)

@@ -13,31 +13,34 @@ import (
 	"testing"
 )
 
-// The scenarios of the kernel's own WireGuard self-test (tools/testing/selftests/wireguard/netns.sh), under their numbers in
-// the order in which it has them, with a gateway at one end. At the other is a plain WireGuard, the reference: wireguard-go,
-// and the kernel's where there is one.
+// The scenarios of the kernel's WireGuard self-test
+// (tools/testing/selftests/wireguard/netns.sh), by their numbers and in their order, with a
+// gateway at one end. At the other end is a plain WireGuard, the reference: wireguard-go,
+// and the kernel's if available.
 //
 //	podA ───── nodeA ───── gwA ─────────── net ──────────── ref
 //	10.0.1.5               203.0.113.1     203.0.113.254    198.51.100.2
 //	                       2001:db8:113::1 198.51.100.254   2001:db8:100::2
 //
-// The reference has addresses of B's pod network, 10.0.2.9 and fd00:10:0:2::9. A's pod calls it 10.71.2.9 and
-// fd00:71:0:2::9, as if it were a pod of B; it knows A's pod by its own address, since at its end nothing translates.
+// The reference has addresses of B's pod network, 10.0.2.9 and fd00:10:0:2::9. A's pod
+// reaches it at 10.71.2.9 and fd00:71:0:2::9, as if it were a pod of B; the reference
+// reaches A's pod at its real address, because nothing translates at that end.
 
-// netnsLab is the picture, running.
+// netnsLab is the running topology.
 type netnsLab struct {
 	a       *site
-	net     *namespace // the internet between the gateway and the reference
+	net     *namespace // the network between the gateway and the reference
 	ref     *wireGuard
 	gateway *gateway
-	key     keyPair // the gateway's
+	key     keyPair // of the gateway
 	outer   int     // family of the outer addresses: 0 IPv4, 1 IPv6
 }
 
 type netnsOptions struct {
 	outer6  bool
-	linkMTU int // of all cables, in bytes; 0 is 1500
-	// referenceCalls: the reference knows where the gateway is; otherwise the gateway knows where the reference is.
+	linkMTU int // of all links, in bytes; 0 is 1500
+	// referenceCalls: the reference has the gateway's endpoint; otherwise the gateway has
+	// the reference's.
 	referenceCalls bool
 	// configure changes the gateway's configuration before it starts.
 	configure func(c *gatewayConfig)
@@ -53,7 +56,8 @@ var (
 
 const (
 	referencePort = 51820
-	// wireGuardOverhead is what WireGuard adds to a packet at most, in bytes: outer IPv6 or IPv4, UDP, its own header and tag.
+	// wireGuardOverhead is the most that WireGuard adds to a packet, in bytes: outer IPv6
+	// or IPv4, UDP, its header and tag.
 	wireGuardOverhead = 40 + 8 + 32
 )
 
@@ -71,7 +75,7 @@ func withEachReference(t *testing.T, scenario func(t *testing.T, k kind)) {
 	}
 }
 
-// joinNetns makes the picture and waits until a ping crosses both ways.
+// joinNetns builds the topology and waits until a ping crosses in both directions.
 func joinNetns(t *testing.T, k kind, o netnsOptions) *netnsLab {
 	t.Helper()
 	l := buildNetns(t, k, o)
@@ -80,7 +84,7 @@ func joinNetns(t *testing.T, k kind, o netnsOptions) *netnsLab {
 	return l
 }
 
-// buildNetns makes the picture. No packet of a pod has crossed yet.
+// buildNetns builds the topology. No packet of a pod has crossed yet.
 func buildNetns(t *testing.T, k kind, o netnsOptions) *netnsLab {
 	t.Helper()
 	if o.linkMTU == 0 {
@@ -102,7 +106,8 @@ route add fd00:10:0:1::/64 dev %[1]s src %[4]s
 route add 10.70.0.0/16 dev %[1]s src %[3]s
 route add fd00:70::/48 dev %[1]s src %[4]s
 `, l.ref.device, o.linkMTU-wireGuardOverhead, referenceInner[0], referenceInner[1]))
-	// The gateway's probes come from a link-local address. The kernel's WireGuard does not count what it does not take.
+	// The gateway's probes have a link-local source. The kernel's WireGuard does not count
+	// packets that it rejects.
 	l.ref.peer(t, l.key.public, "allowed-ips", "10.0.1.0/24,fd00:10:0:1::/64,10.70.0.0/16,fd00:70::/48,fe80::/10")
 
 	l.gateway = newGateway(t, l.a, &site{name: "b", endpoint: referenceOuter[l.outer]}, l.key, l.ref.key.public)
@@ -123,7 +128,7 @@ route add fd00:70::/48 dev %[1]s src %[4]s
 	return l
 }
 
-// wire lays the cables, and returns the reference's end.
+// wire creates the links, and returns the reference's end.
 func (l *netnsLab) wire(t *testing.T, mtu int) (end *namespace) {
 	t.Helper()
 	l.a = &site{
@@ -136,7 +141,8 @@ func (l *netnsLab) wire(t *testing.T, mtu int) (end *namespace) {
 	l.a.makeNamespaces(t, id)
 	l.net = newNamespace(t, id, "net", map[string]string{"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1",
 		"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0"})
-	// No router solicitations and no multicast reports of its own: what the reference sends, it was asked to.
+	// No router solicitations or multicast reports: the reference sends only what the test
+	// requests.
 	end = newNamespace(t, id, "ref", map[string]string{"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
 		"ipv6/conf/default/addr_gen_mode": "1", "ipv6/conf/default/router_solicitations": "0"})
 	l.a.encapsulation = kernelEncapsulation(l.a.node)
@@ -178,33 +184,33 @@ route add default via %s
 	return end
 }
 
-// ways are those between A's pod and the reference, as if that were a pod of B.
-func (l *netnsLab) ways() (ways []way) {
+// directions returns those between A's pod and the reference, as if that were a pod of B.
+func (l *netnsLab) directions() (directions []direction) {
 	b := &site{name: "b"}
 	for f, pod := range []netip.Addr{l.a.pod4, l.a.pod6} {
 		ref := referenceInner[f]
-		ways = append(ways,
-			way{from: l.a.pod, to: l.ref.ns, src: pod, srcSeen: pod, seen: l.a.sees(ref), real: ref, site: l.a, farSite: b},
-			way{from: l.ref.ns, to: l.a.pod, src: ref, srcSeen: l.a.sees(ref), seen: pod, real: pod, site: b, farSite: l.a})
+		directions = append(directions,
+			direction{from: l.a.pod, to: l.ref.ns, src: pod, srcSeen: pod, seen: l.a.sees(ref), real: ref, site: l.a, farSite: b},
+			direction{from: l.ref.ns, to: l.a.pod, src: ref, srcSeen: l.a.sees(ref), seen: pod, real: pod, site: b, farSite: l.a})
 	}
-	return ways
+	return directions
 }
 
-// pingBothWays expects an answer to every request.
-func (l *netnsLab) pingBothWays(t *testing.T) {
+// pingBothDirections expects a reply to every request.
+func (l *netnsLab) pingBothDirections(t *testing.T) {
 	t.Helper()
-	for _, w := range l.ways() {
+	for _, w := range l.directions() {
 		ping(t, w.from, w.seen, 3, "-i", "0.01")
 	}
 }
 
-// gatewayAt is where the reference believes the gateway to be.
+// gatewayAt returns the reference's endpoint of the gateway.
 func (l *netnsLab) gatewayAt(t *testing.T) string {
 	t.Helper()
 	return l.ref.show(t, "endpoints", l.key.public)
 }
 
-// text is the configuration file of what is in l.gateway.config.
+// text returns the configuration file of l.gateway.config.
 func (l *netnsLab) text(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
@@ -214,14 +220,15 @@ func (l *netnsLab) text(t *testing.T) string {
 	return text.String()
 }
 
-// reconfigure applies what was changed of l.gateway.config.
+// reconfigure applies changes of l.gateway.config.
 func (l *netnsLab) reconfigure(t *testing.T) {
 	t.Helper()
 	l.apply(t, "ok", l.text(t))
 }
 
-// apply gives the gateway a configuration and waits for that result. The gateway watches the file too, so that the first reload
-// may be one that began before: the second is of what is there now.
+// apply writes a configuration and waits for that result. The gateway also watches the
+// file, so the first reload may have begun before: the second one reads the current
+// content.
 func (l *netnsLab) apply(t *testing.T, result, text string) {
 	t.Helper()
 	l.gateway.replaceConfigFile(t, text)
@@ -234,7 +241,7 @@ func (l *netnsLab) apply(t *testing.T, result, text string) {
 	}
 }
 
-// refuse gives the gateway a configuration that it does not take, and looks for the reason in its log.
+// refuse writes an invalid configuration, and checks the reason in the gateway's log.
 func (l *netnsLab) refuse(t *testing.T, why, text string) {
 	t.Helper()
 	l.apply(t, "error", text)
@@ -253,7 +260,7 @@ type peerEntry struct{ name, gateway, publicKey, privateKeyFile, endpoint string
 
 var peersOfConfig = regexp.MustCompile(`(?s)  peers:\n.*?\nlocal:`)
 
-// withPeers is the gateway's configuration with these peers.
+// withPeers returns the gateway's configuration with these peers.
 func (l *netnsLab) withPeers(t *testing.T, peers ...peerEntry) string {
 	t.Helper()
 	var entries strings.Builder
@@ -274,12 +281,12 @@ func (l *netnsLab) setPeers(t *testing.T, peers ...peerEntry) {
 	l.apply(t, "ok", l.withPeers(t, peers...))
 }
 
-// peer is the entry for the reference under a public key.
+// peer returns the entry for the reference with a public key.
 func (l *netnsLab) peer(name string, public []byte) peerEntry {
 	return peerEntry{name: name, gateway: "b-0", publicKey: base64.StdEncoding.EncodeToString(public), endpoint: l.gateway.config.PeerEndpoint}
 }
 
-// secret writes a key where the gateway, which is nobody, may read it.
+// secret writes a key to a file that the gateway, which runs as user nobody, can read.
 func (g *gateway) secret(t *testing.T, name, text string) (file string) {
 	t.Helper()
 	file = g.dir + "/" + name

@@ -11,13 +11,15 @@ import (
 	"testing"
 )
 
-// The scenarios about packets that cross: counted, of all kinds and sizes, padded, and nested.
+// The scenarios about packets that cross: counted, of all types and sizes, padded, and
+// nested.
 
 func TestNetns1_CountersAreByteExact(t *testing.T) {
 	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
 		l := buildNetns(t, k, netnsOptions{})
-		// A packet is padded to 16 bytes; WireGuard adds 32. A keepalive, which answers what is not answered for 10 s, is 32.
+		// A packet is padded to 16 bytes; WireGuard adds 32. A keepalive, which is sent if
+		// there is no reply for 10 s, is 32.
 		const keepalive = 32
 		keepalives := listenOn(t, l.net, "ref", func(frame []byte) bool {
 			p, ok := ipOf(frame)
@@ -45,8 +47,9 @@ func TestNetns1_CountersAreByteExact(t *testing.T) {
 			}
 			before += 10 * want
 		}
-		// Now the reference sends nothing, and the gateway its probes: one may leave between two readings.
-		eventually(t, "both ends count the same bytes both ways", func() bool {
+		// Now the reference sends nothing, and the gateway its probes: one may be sent
+		// between two readings.
+		eventually(t, "both ends count the same bytes both directions", func() bool {
 			sentBefore := l.gateway.metric(t, "strait_wireguard_sent_bytes_total")
 			received, sent := transferred(t, l)
 			sentAfter := l.gateway.metric(t, "strait_wireguard_sent_bytes_total")
@@ -59,7 +62,8 @@ func TestNetns1_CountersAreByteExact(t *testing.T) {
 	})
 }
 
-// exactPing sends ten requests and no more. ping does not wait for the last answers where they take long; they are counted all the same.
+// exactPing sends exactly ten requests. ping does not wait for slow last replies, which are
+// counted all the same.
 func exactPing(t *testing.T, from *namespace, to netip.Addr, size int) {
 	t.Helper()
 	out := from.run(t, "ping", "-n", "-c", "10", "-i", "0.002", "-s", strconv.Itoa(size), to.String())
@@ -68,7 +72,7 @@ func exactPing(t *testing.T, from *namespace, to netip.Addr, size int) {
 	}
 }
 
-// transferred is what the reference counts of the gateway's bytes.
+// transferred returns the reference's counters of the gateway's bytes.
 func transferred(t *testing.T, l *netnsLab) (received, sent int) {
 	t.Helper()
 	if _, err := fmt.Sscan(l.ref.show(t, "transfer", l.key.public), &received, &sent); err != nil {
@@ -87,7 +91,7 @@ func TestNetns3_EverythingCrossesOverIPv6(t *testing.T) {
 	everythingCrosses(t, netnsOptions{outer6: true})
 }
 
-// jumbo is the MTU that the self-test uses for large ones, in bytes.
+// jumbo is the self-test's large MTU, in bytes.
 const jumbo = 34816
 
 func everythingCrosses(t *testing.T, o netnsOptions) {
@@ -102,24 +106,25 @@ func everythingCrosses(t *testing.T, o netnsOptions) {
 				if got := int(l.gateway.metric(t, "strait_inner_mtu_bytes")); got != o.linkMTU-overhead {
 					t.Errorf("the gateway's inner MTU is %d, want %d", got, o.linkMTU-overhead)
 				}
-				exchangeEverything(t, l.ways(), o.linkMTU-wireGuardOverhead)
+				exchangeEverything(t, l.directions(), o.linkMTU-wireGuardOverhead)
 			})
 		}
 	})
 }
 
-// exchangeEverything sends what the self-test sends: pings, one TCP stream and datagrams in each way, then many streams.
-func exchangeEverything(t *testing.T, ways []way, mtu int) {
+// exchangeEverything sends what the self-test sends: pings, one TCP stream and datagrams in
+// each direction, then many streams.
+func exchangeEverything(t *testing.T, directions []direction, mtu int) {
 	t.Helper()
 	size, port := transferBytes(t)/256, uint16(5000)
-	stream := func(w way, size int64, streams int) {
+	stream := func(w direction, size int64, streams int) {
 		t.Helper()
 		port++
 		l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, port))
 		transfer(t, w.from, l, netip.AddrPortFrom(w.seen, port), size, streams)
 	}
 	random := rand.NewChaCha8([32]byte{})
-	for _, w := range ways {
+	for _, w := range directions {
 		ping(t, w.from, w.seen, 10, "-i", "0.002")
 		stream(w, size, 1)
 
@@ -134,11 +139,12 @@ func exchangeEverything(t *testing.T, ways []way, mtu int) {
 		}
 	}
 	for i, streams := range []int{4, 5, 50} {
-		stream(ways[i%len(ways)], size, streams)
+		stream(directions[i%len(directions)], size, streams)
 	}
 }
 
-// A WireGuard that padded to 16 bytes whatever the MTU would send 1372 bytes of the largest packet here.
+// A WireGuard that padded to 16 bytes regardless of the MTU would send 1372 bytes for the
+// largest packet here.
 func TestNetns4_PaddingDoesNotExceedTheMTU(t *testing.T) {
 	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
@@ -148,12 +154,12 @@ func TestNetns4_PaddingDoesNotExceedTheMTU(t *testing.T) {
 		l.net.run(t, "nft", fmt.Sprintf("add table ip narrow; add chain ip narrow forward { type filter hook forward priority 0; }; "+
 			"add rule ip narrow forward ip length > %d drop", padded))
 		// wireguard-go reads the new MTU from a netlink message, and pads for the old one until then.
-		first := l.ways()[0]
+		first := l.directions()[0]
 		eventually(t, "the reference pads for its new MTU", func() bool {
 			_, err := first.from.try("ping", "-n", "-c", "1", "-W", "1", "-M", "do", "-s", strconv.Itoa(mtu-ipHeader(first.src)-8), first.seen.String())
 			return err == nil
 		})
-		for _, w := range l.ways() {
+		for _, w := range l.directions() {
 			for _, total := range []int{mtu, mtu - 1, mtu - 2, 1281, 1280} {
 				ping(t, w.from, w.seen, 2, "-i", "0.01", "-M", "do", "-s", strconv.Itoa(total-ipHeader(w.src)-8))
 			}
@@ -178,14 +184,14 @@ addr add %[4]s/64 dev %[1]s nodad
 			end.peer(t, ends[1-i].key.public, "allowed-ips", fmt.Sprintf("%s/32,%s/128", inner[1-i][0], inner[1-i][1]))
 		}
 		ends[0].peer(t, ends[1].key.public, "endpoint", netip.AddrPortFrom(l.a.sees(referenceInner[0]), port).String())
-		var ways []way
+		var directions []direction
 		for f := range inner[0] {
 			for i, end := range ends {
-				ways = append(ways, way{from: end.ns, to: ends[1-i].ns, src: inner[i][f], seen: inner[1-i][f], real: inner[1-i][f],
+				directions = append(directions, direction{from: end.ns, to: ends[1-i].ns, src: inner[i][f], seen: inner[1-i][f], real: inner[1-i][f],
 					site: &site{name: "inner"}, farSite: &site{name: "inner"}})
 			}
 		}
 		waitForPing(t, l.a.pod, inner[1][0])
-		exchangeEverything(t, ways, mtu)
+		exchangeEverything(t, directions, mtu)
 	})
 }

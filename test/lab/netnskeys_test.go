@@ -12,10 +12,11 @@ import (
 	"testing"
 )
 
-// The scenarios about keys, and about which of them may send from where.
+// The scenarios about keys, and about the sources that each key permits.
 
-// A gateway's peers are gateways of one remote cluster and have the same grant, so that no prefix is one key's alone. What
-// there is to filter: what is outside of the grant, and at the reference what belongs to another key.
+// A gateway's peers are gateways of one remote cluster and have the same grant, so no
+// prefix belongs to only one key. What is filtered: sources outside of the grant, and at
+// the reference those of another key.
 func TestNetns7_WhatAKeyMayNotSendIsDroppedButTellsWhereItIs(t *testing.T) {
 	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
@@ -32,11 +33,12 @@ func TestNetns7_WhatAKeyMayNotSendIsDroppedButTellsWhereItIs(t *testing.T) {
 		say(referenceInner[0], "granted")
 		expectDatagram(t, heard, "granted")
 
-		// From elsewhere, and from an address that is not granted: nobody hears it, and the gateway follows all the same.
-		stranger := addr("10.9.9.9")
-		l.ref.ns.ip(t, "addr add "+stranger.String()+"/32 dev "+l.ref.device)
+		// From another address, and with a source that is not granted: it is dropped, but
+		// the gateway still updates the endpoint.
+		outsider := addr("10.9.9.9")
+		l.ref.ns.ip(t, "addr add "+outsider.String()+"/32 dev "+l.ref.device)
 		l.ref.set(t, "listen-port", "9997")
-		say(stranger, "not granted")
+		say(outsider, "not granted")
 		calls := listenOn(t, l.ref.ns, "wan", func(frame []byte) bool {
 			p, ok := ipOf(frame)
 			return ok && p.proto == protoUDP && p.src == gatewayOuter[0] && toPort(9997)(frame)
@@ -45,7 +47,8 @@ func TestNetns7_WhatAKeyMayNotSendIsDroppedButTellsWhereItIs(t *testing.T) {
 		say(referenceInner[0], "granted again")
 		expectDatagram(t, heard, "granted again")
 
-		// The pod's address becomes another key's: the reference drops what the gateway sends from it, not what others send.
+		// The pod's address is assigned to another key: the reference drops packets from
+		// the gateway with it, but not from others.
 		other := newKeyPair(t)
 		l.ref.peer(t, other.public, "allowed-ips", l.a.pod4.String()+"/32")
 		if out, err := l.a.pod.try("ping", "-n", "-c", "3", "-i", "0.05", "-W", "1", l.a.sees(referenceInner[0]).String()); err == nil {
@@ -54,11 +57,11 @@ func TestNetns7_WhatAKeyMayNotSendIsDroppedButTellsWhereItIs(t *testing.T) {
 		ping(t, l.a.pod, l.a.sees(referenceInner[1]), 3, "-i", "0.01")
 		l.ref.peer(t, other.public, "remove")
 		l.ref.peer(t, l.key.public, "allowed-ips", "10.0.1.0/24,fd00:10:0:1::/64")
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 	})
 }
 
-// expectDatagram reads one datagram, which has to be the one told.
+// expectDatagram reads one datagram, which must be the expected one.
 func expectDatagram(t *testing.T, c *net.UDPConn, want string) {
 	t.Helper()
 	buffer := make([]byte, 2048)
@@ -73,24 +76,24 @@ func TestNetns8_EitherEndMayChangeItsKey(t *testing.T) {
 	withEachReference(t, func(t *testing.T, k kind) {
 		l := joinNetns(t, k, netnsOptions{})
 
-		// The reference's: the gateway is told the next one first.
+		// The reference's key: the gateway gets the next one first.
 		old, next := l.ref.key, newKeyPair(t)
 		l.setPeers(t, l.peer("b-0-next", next.public), l.peer("b-0", old.public))
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		l.ref.setKey(t, next)
 		waitForPing(t, l.ref.ns, l.a.pod4)
 		l.setPeers(t, l.peer("b-0-next", next.public))
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 
-		// The gateway's own: the reference has both until the old one goes.
+		// The gateway's own key: the reference has both until the old one is removed.
 		own := newKeyPair(t)
 		file := l.gateway.secret(t, "next.key", base64.StdEncoding.EncodeToString(own.private))
 		before, after := l.peer("b-0-next", next.public), l.peer("b-0-own", next.public)
 		after.privateKeyFile = file
 		l.ref.peer(t, own.public)
 		l.setPeers(t, after, before)
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		eventually(t, "the reference has a handshake with the gateway's new key", func() bool {
 			return l.ref.show(t, "latest-handshakes", own.public) != "0"
 		})
@@ -98,7 +101,7 @@ func TestNetns8_EitherEndMayChangeItsKey(t *testing.T) {
 		l.setPeers(t, after)
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
 		l.ref.peer(t, l.key.public, "remove")
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 	})
 }
 
@@ -107,7 +110,7 @@ func TestNetns21_AKeyLivesAndDies(t *testing.T) {
 	withEachReference(t, func(t *testing.T, k kind) {
 		l := joinNetns(t, k, netnsOptions{})
 
-		// Not one of these is taken, and what runs stays.
+		// None of these is accepted, and the running configuration stays.
 		same := l.peer("b-0", l.ref.key.public)
 		noKey, short := same, same
 		noKey.privateKeyFile = l.gateway.secret(t, "empty.key", "")
@@ -126,9 +129,9 @@ func TestNetns21_AKeyLivesAndDies(t *testing.T) {
 			l.refuse(t, wrong.why, l.withPeers(t, wrong.peers...))
 		}
 		l.setPeers(t, same)
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 
-		// A preshared key comes, differs, and goes.
+		// A preshared key is added, differs, and is removed.
 		psk := newKeyPair(t).private
 		c := &l.gateway.config
 		c.PresharedKeyFile = l.gateway.secret(t, "preshared.key", base64.StdEncoding.EncodeToString(psk))
@@ -145,18 +148,20 @@ func TestNetns21_AKeyLivesAndDies(t *testing.T) {
 		l.restart(t)
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
 
-		// The bits that clamping sets and clears change nothing: the same key, written otherwise.
+		// The bits that clamping sets and clears change nothing: it is the same key in
+		// another form.
 		unclamped := append([]byte(nil), l.key.private...)
 		unclamped[0] |= 7
 		unclamped[31] = unclamped[31]&^64 | 128
 		c.PrivateKeyFile = l.gateway.secret(t, "unclamped.key", base64.StdEncoding.EncodeToString(unclamped))
 		l.restart(t)
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 	})
 }
 
-// peerWithOwnKeyOfReference is a peer for which the gateway has the reference's private key, so that it calls itself.
+// peerWithOwnKeyOfReference returns a peer for which the gateway has the reference's
+// private key, so that it would connect to itself.
 func (l *netnsLab) peerWithOwnKeyOfReference(t *testing.T) peerEntry {
 	t.Helper()
 	p := l.peer("b-1", newKeyPair(t).public)
@@ -164,7 +169,7 @@ func (l *netnsLab) peerWithOwnKeyOfReference(t *testing.T) peerEntry {
 	return p
 }
 
-// presharedKey sets the key that the device shares with a peer; zeros are none.
+// presharedKey sets the key that the device shares with a peer; zeros remove it.
 func (w *wireGuard) presharedKey(t *testing.T, public, key []byte) {
 	t.Helper()
 	file := t.TempDir() + "/preshared.key"
@@ -174,7 +179,7 @@ func (w *wireGuard) presharedKey(t *testing.T, public, key []byte) {
 	w.peer(t, public, "preshared-key", file)
 }
 
-// restart replaces the gateway by one that has no session, with the configuration as it is now.
+// restart replaces the gateway by one without sessions, with the current configuration.
 func (l *netnsLab) restart(t *testing.T) {
 	t.Helper()
 	l.gateway.kill()
@@ -183,7 +188,8 @@ func (l *netnsLab) restart(t *testing.T) {
 	l.gateway.waitReady(t)
 }
 
-// With these public keys every secret is zero, RFC 7748 section 6.1: 0, 1, two points of order 8, p-1, p and p+1.
+// With these public keys every shared secret is zero, RFC 7748 section 6.1: 0, 1, two
+// points of order 8, p-1, p and p+1.
 var lowOrderPoints = []string{
 	strings.Repeat("00", 32),
 	"01" + strings.Repeat("00", 31),
@@ -212,9 +218,10 @@ func TestNetns23_NothingIsSentToALowOrderPoint(t *testing.T) {
 			p.gateway, p.endpoint = "low", netip.AddrPortFrom(referenceOuter[0], port).String()
 			l.refuse(t, "wireguard.peers[1].publicKey", l.withPeers(t, l.peer("b-0", l.ref.key.public), p))
 		}
-		// Other programs may be less strict. A gateway that has the point all the same is not there.
+		// Other programs may be less strict. For a gateway with such a key the peer does
+		// not exist.
 		l.setPeers(t, l.peer("b-0", l.ref.key.public))
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		sent.never(t, "something was sent to a low-order point")
 	})
 }

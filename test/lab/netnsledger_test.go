@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// The scenarios about what a configuration holds, and about what is left when it goes.
+// The scenarios about the content of a configuration, and about leftovers after its
+// removal.
 
 func TestNetns20_ALargeConfigurationIsExact(t *testing.T) {
 	t.Parallel()
@@ -34,14 +35,14 @@ func TestNetns20_ALargeConfigurationIsExact(t *testing.T) {
 		if got, want := routes(), before+2*255*256; got != want {
 			t.Errorf("the gateway has %d routes, want %d", got, want)
 		}
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		node.Prefixes = few
 		l.reconfigure(t)
 		if got := routes(); got != before {
 			t.Errorf("the gateway has %d routes after the many went, want %d", got, before)
 		}
 
-		// Many peers, each with many prefixes, fewer peers, and one again.
+		// Many peers, each with many prefixes, then fewer peers, and then one.
 		c := &l.gateway.config
 		own := c.Remote
 		for i := range 52 {
@@ -59,12 +60,12 @@ func TestNetns20_ALargeConfigurationIsExact(t *testing.T) {
 			if got := l.gateway.links(t); got != n {
 				t.Errorf("the gateway has %d links, want %d", got, n)
 			}
-			l.pingBothWays(t)
+			l.pingBothDirections(t)
 		}
 	})
 }
 
-// links is how many the gateway has.
+// links returns the number of the gateway's links.
 func (g *gateway) links(t *testing.T) int {
 	t.Helper()
 	body, _, err := g.get("/metrics")
@@ -81,31 +82,32 @@ func TestNetns22_OverlappingPrefixesComeAndGo(t *testing.T) {
 		c, routes := &l.gateway.config, l.gateway.metric(t, "strait_routes")
 		silent := func(what string) {
 			t.Helper()
-			for _, way := range l.ways()[:2] {
+			for _, way := range l.directions()[:2] {
 				if out, err := way.from.try("ping", "-n", "-c", "2", "-i", "0.1", "-W", "0.5", way.seen.String()); err == nil {
 					t.Errorf("%s, and a ping is answered:\n%s", what, out)
 				}
 			}
 		}
 
-		// Of the gateway's nodes: the longest wins.
+		// Of the gateway's nodes: the longest prefix wins.
 		one := c.Nodes
 		wide := nodeConfig{Name: "node-wide", Underlay: addr("10.0.1.111"), Encapsulation: l.a.encapsulation, VNI: 102, Addresses: addrs("10.80.0.12"),
 			Prefixes: prefixes("10.0.0.0/16", "fd00:10::/48")}
 		c.Nodes = append(one[:1:1], wide)
 		l.reconfigure(t)
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		c.Nodes[1].Prefixes = append(prefixes("10.0.1.5/32"), wide.Prefixes...)
 		l.reconfigure(t)
 		silent("the pod's address is another node's")
 		c.Nodes[1].Prefixes = prefixes("10.0.0.0/20", "fd00:10::/56")
 		l.reconfigure(t)
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		c.Nodes = one
 		l.reconfigure(t)
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 
-		// Of the remote cluster: what overlaps is refused; what is replaced is granted, and nothing else.
+		// Of the remote cluster: overlapping prefixes are rejected; a replaced prefix is
+		// granted, and nothing else.
 		remote := c.Remote
 		for _, overlapping := range []string{"10.0.0.0/8", "10.0.2.0/24", "10.0.0.0/16"} {
 			p := netip.MustParsePrefix(overlapping)
@@ -121,14 +123,14 @@ func TestNetns22_OverlappingPrefixesComeAndGo(t *testing.T) {
 			c.Remote = narrow
 			l.reconfigure(t)
 			if step.granted {
-				l.pingBothWays(t)
+				l.pingBothDirections(t)
 			} else {
 				silent("the reference's address is not granted")
 			}
 		}
 		c.Remote = remote
 		l.reconfigure(t)
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		if got := l.gateway.metric(t, "strait_routes"); got != routes {
 			t.Errorf("the gateway has %v routes at the end, and had %v", got, routes)
 		}
@@ -136,19 +138,19 @@ func TestNetns22_OverlappingPrefixesComeAndGo(t *testing.T) {
 		// Of the reference's peers.
 		other := newKeyPair(t)
 		l.ref.peer(t, other.public, "allowed-ips", "0.0.0.0/0,10.0.0.0/8,10.0.0.0/16,::/0,fd00::/8,fd00:10::/32")
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		l.ref.peer(t, other.public, "allowed-ips", "0.0.0.0/0,10.0.1.5/32")
 		silent("the pod's address is another key's")
 		l.ref.peer(t, other.public, "remove")
 		l.ref.peer(t, l.key.public, "allowed-ips", "0.0.0.0/0,::/0")
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 	})
 }
 
 func TestNetns24_ReloadsAndLabsLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
-		var gone []string // what a process, a namespace or a socket of the lab has in its name
+		var gone []string // the part of names that identifies the lab's processes, namespaces and sockets
 		t.Run("the lab", func(t *testing.T) {
 			l := joinNetns(t, k, netnsOptions{})
 			for _, ns := range []*namespace{l.a.pod, l.a.node, l.a.gw, l.net, l.ref.ns} {
@@ -172,7 +174,7 @@ func TestNetns24_ReloadsAndLabsLeaveNothingBehind(t *testing.T) {
 				g, f := use()
 				return g <= goroutines && f <= files
 			})
-			l.pingBothWays(t)
+			l.pingBothDirections(t)
 		})
 		for _, name := range append(existing("/run/netns/*", controlSockets+"/*"), runningCommands()...) {
 			for _, of := range gone {
@@ -184,7 +186,7 @@ func TestNetns24_ReloadsAndLabsLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-// existing lists the files of some patterns.
+// existing lists the files that match patterns.
 func existing(patterns ...string) (names []string) {
 	for _, pattern := range patterns {
 		found, _ := filepath.Glob(pattern) // the patterns are well-formed
@@ -193,10 +195,10 @@ func existing(patterns ...string) (names []string) {
 	return names
 }
 
-// runningCommands are the command lines of all processes.
+// runningCommands returns the command lines of all processes.
 func runningCommands() (commands []string) {
 	for _, file := range existing("/proc/[0-9]*/cmdline") {
-		if line, err := os.ReadFile(file); err == nil { // else it has just ended
+		if line, err := os.ReadFile(file); err == nil { // otherwise it has just ended
 			commands = append(commands, string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
 		}
 	}

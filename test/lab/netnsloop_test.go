@@ -8,22 +8,25 @@ import (
 	"testing"
 )
 
-// The scenarios about packets of WireGuard that go through a tunnel themselves, on purpose or in circles.
+// The scenarios in which packets of WireGuard go through a tunnel themselves, intentionally
+// or in a loop.
 
-// grantTheReferencesNetwork lets packets for the reference itself into the tunnel.
+// grantTheReferencesNetwork permits packets for the reference itself in the tunnel.
 func grantTheReferencesNetwork(c *gatewayConfig) {
 	network := netip.MustParsePrefix("198.51.100.0/24")
 	c.Remote = append(c.Remote[:len(c.Remote):len(c.Remote)], remotePrefix{network, network})
 }
 
-// loop adds or deletes the routes that send the gateway's own datagrams through the node and back to the gateway.
+// loop adds or deletes the routes that send the gateway's own datagrams through the node
+// and back to the gateway.
 func (l *netnsLab) loop(t *testing.T, verb string) {
 	t.Helper()
 	l.a.node.ip(t, fmt.Sprintf("route %s %s via %s dev strait0", verb, referenceOuter[0], gatewayInternal[0]))
 	l.a.gw.ip(t, fmt.Sprintf("route %s %s via %s dev eth0 src %s", verb, referenceOuter[0], l.a.bridge4, l.a.gw4))
 }
 
-// The gateway's datagrams cross another WireGuard on their way. Then that one's datagrams cross the gateway: in circles.
+// The gateway's datagrams cross another WireGuard in transit. Then that one's datagrams
+// cross the gateway: a loop.
 func TestNetns13_OnionRoutingWorksAndALoopedOnionDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
@@ -41,7 +44,7 @@ func TestNetns13_OnionRoutingWorksAndALoopedOnionDoesNoHarm(t *testing.T) {
 		}
 		ends[0].peer(t, ends[1].key.public, "endpoint", netip.AddrPortFrom(referenceOuter[0], port).String())
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		if at, want := l.gatewayAt(t), netip.AddrPortFrom(inside[0], wireGuardPort).String(); at != want {
 			t.Errorf("the reference believes the gateway at %s, want %s, inside the other WireGuard", at, want)
 		}
@@ -52,6 +55,6 @@ func TestNetns13_OnionRoutingWorksAndALoopedOnionDoesNoHarm(t *testing.T) {
 		}
 		l.loop(t, "del")
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 	})
 }

@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// The scenarios whose verdict is a rate, or that need a keepalive in time. They have the machine to themselves.
+// The scenarios whose verdict is a rate, or that need a keepalive in time. They must run
+// alone on the machine.
 
-// What the gateway sends to the reference is routed to a node, and comes back to the gateway as a packet for the tunnel. Each
-// round adds headers: what does not fit any more ends it.
+// The gateway's packets to the reference are routed to a node, and return to the gateway as
+// packets for the tunnel. Each round adds headers, until the packet exceeds the MTU.
 func TestNetns10_ARoutingLoopIsBounded(t *testing.T) {
 	withEachReference(t, func(t *testing.T, k kind) {
 		l := joinNetns(t, k, netnsOptions{configure: grantTheReferencesNetwork})
@@ -25,16 +26,18 @@ func TestNetns10_ARoutingLoopIsBounded(t *testing.T) {
 		perSecond := float64(l.sentToNode(t)-before) / time.Since(began).Seconds()
 		l.loop(t, "del")
 		t.Logf("%.0f bytes a second went round", perSecond)
-		// A packet could make 23 rounds, 60 bytes longer each, until it does not fit: 20 KB. There are two probes a second and the ping.
+		// A packet could make 23 rounds, 60 bytes longer each, until it exceeds the MTU: 20
+		// KB. There are two probes per second and the ping.
 		if perSecond > 70_000 {
 			t.Fatalf("%.0f bytes a second went round, want at most 70000", perSecond)
 		}
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 	})
 }
 
-// sentToNode is how many bytes have left the gateway's namespace towards the node.
+// sentToNode returns the number of bytes that left the gateway's namespace towards the
+// node.
 func (l *netnsLab) sentToNode(t *testing.T) int {
 	t.Helper()
 	var links []struct {
@@ -56,7 +59,7 @@ func TestNetns11_KeepalivesHoldANATOpen(t *testing.T) {
 			l.translate(t, "ref")
 			l.setPeers(t, l.peer("b-0", l.ref.key.public)) // with a keepalive of 1 s
 			waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
-			l.pingBothWays(t)
+			l.pingBothDirections(t)
 			if at := l.gatewayAt(t); !strings.HasPrefix(at, referenceVia[0].String()+":") {
 				t.Errorf("the reference believes the gateway at %s, want the NAT's address, %s", at, referenceVia[0])
 			}
@@ -74,10 +77,11 @@ func TestNetns11_KeepalivesHoldANATOpen(t *testing.T) {
 	})
 }
 
-// idle is longer than the NAT remembers what is not in use.
+// idle is longer than the NAT's timeout.
 const idle = 3 * time.Second
 
-// translate makes a NAT of the internet: what leaves by a device has the router's address there, for 2 s after the last packet.
+// translate adds a NAT to the network: packets that leave by a device get the router's
+// address, with a timeout of 2 s.
 func (l *netnsLab) translate(t *testing.T, dev string) {
 	t.Helper()
 	l.net.run(t, "nft", "add table ip nat; add chain ip nat out { type nat hook postrouting priority srcnat; }; "+

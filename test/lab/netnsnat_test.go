@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// The scenario about NAT in front of the tunnel.
+// The scenario with NAT in front of the tunnel.
 
-// The node gives packets of its pods its own address on their way to the gateway, as kube-proxy may. What the gateway answers
-// finds back to the pod, from the gateway's address.
+// The node masquerades packets of its pods to the gateway, as kube-proxy may. The gateway's
+// replies are translated back to the pod, with the gateway's address as source.
 func TestNetns15_UnreachableIsSaidThroughNATByTheRightRouter(t *testing.T) {
 	t.Parallel()
 	withEachReference(t, func(t *testing.T, k kind) {
 		l := joinNetns(t, k, netnsOptions{})
 		l.a.node.run(t, "nft", "add table inet nat; add chain inet nat out { type nat hook postrouting priority srcnat; }; "+
 			"add rule inet nat out oifname strait0 masquerade")
-		ping(t, l.a.pod, l.a.sees(referenceInner[0]), 3, "-i", "0.01") // with NAT packets cross
+		ping(t, l.a.pod, l.a.sees(referenceInner[0]), 3, "-i", "0.01") // packets cross with NAT
 		for f, nobody := range addrs("10.75.0.1", "fd00:75::1") {
 			l.a.node.ip(t, "route add "+nobody.String()+" via "+gatewayInternal[f].String()+" dev strait0")
 			answers := listenOn(t, l.a.pod, "eth0", func(frame []byte) bool {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// kind is an implementation of WireGuard that is not ours.
+// kind is a WireGuard implementation other than Strait's.
 type kind string
 
 const (
@@ -22,7 +22,7 @@ const (
 	kernelWireGuard kind = "kernel"
 )
 
-// need skips where this machine has it not.
+// need skips the test if this machine does not have it.
 func (k kind) need(t *testing.T) {
 	t.Helper()
 	if k == kernelWireGuard {
@@ -37,7 +37,8 @@ func (k kind) need(t *testing.T) {
 	}
 }
 
-// wireGuardGoBinary is the program, of the version that the gateway has inside: built once per run.
+// wireGuardGoBinary is the program, in the version that the gateway contains: built once
+// per run.
 var wireGuardGoBinary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(workDir, "wireguard-go")
 	build := exec.Command("go", "build", "-trimpath", "-o", path, "golang.zx2c4.com/wireguard")
@@ -48,7 +49,8 @@ var wireGuardGoBinary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// controlSockets is where wireguard-go listens for wg: one folder for all namespaces.
+// controlSockets is the directory of wireguard-go's control sockets for wg, shared by all
+// namespaces.
 const controlSockets = "/var/run/wireguard"
 
 // wireGuard is a device of the reference.
@@ -58,7 +60,8 @@ type wireGuard struct {
 	key    keyPair
 }
 
-// startWireGuard makes a device with a key of its own, up and without addresses or peers. It is gone when the test is.
+// startWireGuard creates a device with a new key, up and without addresses or peers. It is
+// removed when the test ends.
 func startWireGuard(t *testing.T, k kind, ns *namespace, port int) *wireGuard {
 	t.Helper()
 	w := &wireGuard{ns: ns, device: fmt.Sprintf("wg%d-%d", os.Getpid(), serial.Add(1)), key: newKeyPair(t)}
@@ -80,7 +83,7 @@ func (w *wireGuard) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said strings.Builder // read once the process has ended
+	var said strings.Builder // read after the process has ended
 	cmd := exec.Command("setpriv", "--pdeathsig", "KILL", binary, "-f", w.device)
 	cmd.Env = append(os.Environ(), "LOG_LEVEL=error")
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -88,7 +91,7 @@ func (w *wireGuard) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // on which it removes its control socket
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it then removes its control socket
 		_ = cmd.Wait()
 		if t.Failed() {
 			t.Logf("wireguard-go in %s said:\n%s", w.ns.role, said.String())
@@ -105,13 +108,13 @@ func (w *wireGuard) set(t *testing.T, args ...string) {
 	w.ns.run(t, "wg", append([]string{"set", w.device}, args...)...)
 }
 
-// peer sets what the device knows of the peer with a public key.
+// peer configures the peer with a public key.
 func (w *wireGuard) peer(t *testing.T, public []byte, args ...string) {
 	t.Helper()
 	w.set(t, append([]string{"peer", base64.StdEncoding.EncodeToString(public)}, args...)...)
 }
 
-// setKey gives the device another private key.
+// setKey sets another private key.
 func (w *wireGuard) setKey(t *testing.T, key keyPair) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "private.key")
@@ -122,7 +125,7 @@ func (w *wireGuard) setKey(t *testing.T, key keyPair) {
 	w.key = key
 }
 
-// show is what wg shows of a peer under a heading; columns are separated by tabs.
+// show returns what wg shows of a peer under a heading; columns are separated by tabs.
 func (w *wireGuard) show(t *testing.T, what string, public []byte) string {
 	t.Helper()
 	out := w.ns.run(t, "wg", "show", w.device, what)

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The scenarios about where the ends are: each may move while packets cross, and each has several addresses.
+// The scenarios about endpoints: each end may move while packets cross, and each has
+// several addresses.
 
 func TestNetns5_EitherEndMayMoveOverIPv4(t *testing.T) {
 	t.Parallel()
@@ -37,37 +38,38 @@ func eitherEndMayMove(t *testing.T, outer int) {
 		}
 		expect("before")
 
-		// What the reference sends tells the gateway. Afterwards the gateway's side may speak first.
+		// Packets from the reference update the gateway's endpoint. Then the gateway's side
+		// may send first.
 		l.ref.set(t, "listen-port", "9998")
 		waitForPing(t, l.ref.ns, l.a.pod4)
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		move(t, l.ref.ns, referenceOuter[outer], referenceElsewhere[outer], referenceVia[outer])
 		waitForPing(t, l.ref.ns, l.a.pod6)
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		expect("the reference has moved")
 
-		// And the other way round.
+		// And in the other direction.
 		move(t, l.a.gw, gatewayOuter[outer], gatewayElsewhere[outer], gatewayRouter[outer])
 		gateway = netip.AddrPortFrom(gatewayElsewhere[outer], wireGuardPort)
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
 		expect("the gateway has another address")
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		c := &l.gateway.config
 		c.WireGuardPort = 9999
 		c.PeerEndpoint = netip.AddrPortFrom(referenceElsewhere[outer], 9998).String()
-		l.gateway.kill() // the port is one of the things that a gateway has for life
+		l.gateway.kill() // a gateway keeps its port for life
 		l.gateway.writeConfig(t)
 		l.gateway.start(t)
 		gateway = netip.AddrPortFrom(gatewayElsewhere[outer], 9999)
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[1]))
 		expect("the gateway has another port")
-		for _, w := range l.ways() { // a packet may be lost to handshakes that cross: the reference calls the new gateway, too
+		for _, w := range l.directions() { // a packet may be lost because of simultaneous handshakes: the reference connects to the new gateway, too
 			waitForPing(t, w.from, w.seen)
 		}
 	})
 }
 
-// move gives a namespace another address on its cable to the internet, and takes away the one that it had.
+// move replaces the address of a namespace on its link to the network.
 func move(t *testing.T, n *namespace, from, to, via netip.Addr) {
 	t.Helper()
 	if err := n.in(func() error { return os.WriteFile("/proc/sys/net/ipv4/conf/all/promote_secondaries", []byte("1"), 0) }); err != nil {
@@ -86,7 +88,7 @@ func TestNetns16_AVanishedSourceAddressIsLetGo(t *testing.T) {
 		if at, want := l.gatewayAt(t), netip.AddrPortFrom(gatewayElsewhere[f], wireGuardPort).String(); at != want {
 			t.Errorf("the reference believes the gateway at %s, want %s", at, want)
 		}
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 	})
 }
 
@@ -94,7 +96,7 @@ func TestNetns17_RepliesComeFromTheAddressCalled(t *testing.T) {
 	t.Parallel()
 	withEachFamily(t, func(t *testing.T, l *netnsLab, f int) {
 		l.a.gw.ip(t, fmt.Sprintf("addr add %s/%d dev wan %s", gatewayElsewhere[f], [2]int{24, 64}[f], [2]string{"", "nodad"}[f]))
-		staysWhereItIsCalled(t, l, gatewayOuter[f], gatewayElsewhere[f], gatewayOuter[f])
+		answersFromTheCalledAddress(t, l, gatewayOuter[f], gatewayElsewhere[f], gatewayOuter[f])
 	})
 }
 
@@ -104,12 +106,12 @@ func TestNetns18_RepliesComeFromAnAddressOfAnotherInterface(t *testing.T) {
 		other := addrs("192.0.2.1", "2001:db8:2::1")[f]
 		l.a.gw.ip(t, fmt.Sprintf("link add other type bridge\nlink set other up\naddr add %s/%d dev other %s", other, other.BitLen(), [2]string{"", "nodad"}[f]))
 		l.net.ip(t, fmt.Sprintf("route add %s via %s", other, gatewayOuter[f]))
-		staysWhereItIsCalled(t, l, other)
+		answersFromTheCalledAddress(t, l, other)
 	})
 }
 
-// withEachFamily runs a test in a lab for each family of the outside, in which the reference calls: wireguard-go sends what
-// it first sends over IPv6 after IPv4 to a wrong address.
+// withEachFamily runs a test in a lab for each outer family, in which the reference
+// connects: wireguard-go sends its first packets over IPv6 after IPv4 to a wrong address.
 func withEachFamily(t *testing.T, test func(t *testing.T, l *netnsLab, f int)) {
 	withEachReference(t, func(t *testing.T, k kind) {
 		for f, name := range []string{"IPv4", "IPv6"} {
@@ -120,9 +122,10 @@ func withEachFamily(t *testing.T, test func(t *testing.T, l *netnsLab, f int)) {
 	})
 }
 
-// staysWhereItIsCalled calls the gateway at several of its addresses, one after another: it has to answer from there, or a
-// firewall or NAT on the way would not let the answer pass.
-func staysWhereItIsCalled(t *testing.T, l *netnsLab, addresses ...netip.Addr) {
+// answersFromTheCalledAddress connects to several of the gateway's addresses in turn: it
+// must answer from the same address, because a firewall or NAT on the path would block
+// other replies.
+func answersFromTheCalledAddress(t *testing.T, l *netnsLab, addresses ...netip.Addr) {
 	t.Helper()
 	for _, a := range addresses {
 		called := netip.AddrPortFrom(a, wireGuardPort).String()
@@ -130,7 +133,7 @@ func staysWhereItIsCalled(t *testing.T, l *netnsLab, addresses ...netip.Addr) {
 			l.ref.peer(t, l.key.public, "endpoint", called)
 			waitForPing(t, l.ref.ns, l.a.pod4)
 			waitForPing(t, l.ref.ns, l.a.pod6)
-			return l.gatewayAt(t) == called // a probe from the address before may have been under way
+			return l.gatewayAt(t) == called // a probe from the previous address may have been in transit
 		})
 	}
 }
@@ -146,15 +149,15 @@ func TestNetns19_ABetterRouteIsTaken(t *testing.T) {
 		l.net.ip(t, "addr add 203.0.114.254/24 dev gw2")
 		l.a.gw.ip(t, fmt.Sprintf("addr add %s/24 dev wan2\nroute add %s/32 via 203.0.114.254", second, referenceOuter[0]))
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		if at, want := l.gatewayAt(t), netip.AddrPortFrom(second, wireGuardPort).String(); at != want {
 			t.Errorf("the reference believes the gateway at %s, want %s", at, want)
 		}
 
-		// And back, when that cable is cut.
+		// And back, when that link is cut.
 		l.a.gw.ip(t, "link set wan2 down")
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[1]))
-		l.pingBothWays(t)
+		l.pingBothDirections(t)
 		if at, want := l.gatewayAt(t), netip.AddrPortFrom(gatewayOuter[0], wireGuardPort).String(); at != want {
 			t.Errorf("the reference believes the gateway at %s, want %s", at, want)
 		}

@@ -22,7 +22,8 @@ func TestGatewaysAnswerPing(t *testing.T) {
 	}
 }
 
-// Nodes have permanent neighbour entries. Without them they ask, and the gateway answers.
+// Nodes have permanent neighbour entries. Without them they send requests, and the gateway
+// answers.
 func TestGatewayAnswersARPAndNeighbourSolicitation(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
@@ -42,7 +43,7 @@ func TestGatewayAnswersARPAndNeighbourSolicitation(t *testing.T) {
 func TestNodeAndFarPodReachEachOther(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		f := family(w.src)
 		nodeSeen := w.farSite.sees(nodeExternal[f])
 		ping(t, w.site.node, w.seen, 3)
@@ -61,7 +62,8 @@ func TestNodeAndFarPodReachEachOther(t *testing.T) {
 	})
 }
 
-// Both nodes have the same internal and the same external address. They talk all the same.
+// Both nodes have the same internal and the same external address, and still reach each
+// other.
 func TestNodesWithEqualAddressesReachEachOther(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})

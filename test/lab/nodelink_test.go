@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// What a gateway gets from a node's kernel, seen by a plain UDP socket in the gateway's place: the contract
-// that the gateway's decapsulation rests on, and the proof that the picture is wired right.
+// What a gateway receives from a node's kernel, captured by a plain UDP socket in the
+// gateway's place: the assumptions of the gateway's decapsulation, and a check of the
+// topology.
 func TestNodeSendsFramesThatTheGatewayExpects(t *testing.T) {
 	t.Parallel()
 	top := wire(t, options{})
@@ -37,7 +38,7 @@ func TestNodeSendsFramesThatTheGatewayExpects(t *testing.T) {
 		frame := datagram[8:]
 		inner, ok := ipOf(frame)
 		if !ok || inner.proto != protoUDP {
-			continue // the kernel's own neighbour and router chatter
+			continue // neighbour and router discovery of the kernel
 		}
 		if got, want := net.HardwareAddr(frame[:6]).String(), overlayMAC(gatewayInternal[0]); got != want {
 			t.Errorf("inner destination MAC %s, want %s", got, want)
@@ -55,7 +56,8 @@ func TestNodeSendsFramesThatTheGatewayExpects(t *testing.T) {
 	}
 }
 
-// The outer UDP source port stands for the inner flow: the underlay may spread flows, and none is reordered.
+// The outer UDP source port is derived from the inner flow: the underlay may spread flows
+// without reordering any.
 func TestEachFlowKeepsOneOuterPortAndFlowsAreSpread(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
@@ -67,7 +69,7 @@ func TestEachFlowKeepsOneOuterPortAndFlowsAreSpread(t *testing.T) {
 		return ok && outer.src == b.gw4 && toPort(overlayPort[b.encapsulation])(frame) && toPod(outer, b.pod4)
 	})
 	var senders [flows]io.Writer
-	send := func(flow int) { _, _ = senders[flow].Write([]byte("one of a flow")) } // no process listens: a write may meet the error of an earlier one
+	send := func(flow int) { _, _ = senders[flow].Write([]byte("one of a flow")) } // no process listens: a write may return the error of an earlier one
 	for flow := range flows {
 		senders[flow] = top.a.pod.dial(t, "udp", netip.AddrPortFrom(top.a.sees(b.pod4), uint16(firstPort+flow)))
 		for range packets {
@@ -86,7 +88,7 @@ func TestEachFlowKeepsOneOuterPortAndFlowsAreSpread(t *testing.T) {
 		}
 		missing := false
 		for flow, used := range ports {
-			if used == nil { // a busy machine may lose all of a flow
+			if used == nil { // a busy machine may lose all packets of a flow
 				missing = true
 				send(flow)
 			}
@@ -108,7 +110,7 @@ func TestEachFlowKeepsOneOuterPortAndFlowsAreSpread(t *testing.T) {
 	t.Logf("%d flows over %d outer ports", flows, len(all))
 }
 
-// toPod tells whether an encapsulated frame carries UDP to a pod.
+// toPod reports whether an encapsulated frame carries UDP to a pod.
 func toPod(outer ipPacket, pod netip.Addr) bool {
 	if len(outer.payload) < 8+8 {
 		return false

@@ -12,12 +12,13 @@ import (
 	"time"
 )
 
-// A node with kube-proxy's own rules, and a client outside of all clusters:
+// A node with kube-proxy's rules, and a client outside of all clusters:
 //
 //	client 198.51.100.7 ── 198.51.100.1 node A ── gateway A ══ gateway B ── pod B 10.0.2.9
 //	                                     └ pod A 10.0.1.5
 //
-// A Service of cluster A has pod B as its endpoint, as A sees it: 10.71.2.9. kube-proxy does IPv4 here alone.
+// A Service of cluster A has pod B as its endpoint, with the address to which A maps it:
+// 10.71.2.9. kube-proxy runs for IPv4 only.
 const (
 	nodePortCluster, nodePortLocal = 30080, 30081
 
@@ -29,13 +30,13 @@ var (
 	lan                = netip.MustParsePrefix("198.51.100.0/24")
 )
 
-// nodePorts is the picture with kube-proxy in it.
+// nodePorts is the topology with kube-proxy.
 type nodePorts struct {
 	*topology
 	client *namespace
-	server netip.AddrPort // pod B's, as it is
+	server netip.AddrPort // of pod B, its real address
 
-	// As B sees whom A's packets come from.
+	// The sources of packets from A, as B sees them.
 	node, pod, gateway netip.Addr
 }
 
@@ -58,7 +59,7 @@ func buildNodePorts(t *testing.T, program, mode string) *nodePorts {
 		nodePortService{"local", addr(clusterIPOfLocal), nodePortLocal, "Local", endpoint})
 	eventually(t, "kube-proxy has made its rules", func() bool {
 		return a.node.in(func() error {
-			// A connection that begins before the rules would never be translated.
+			// A connection that starts before the rules would never be translated.
 			c, err := (&net.Dialer{Timeout: time.Second}).Dial("tcp", addrPort(clusterIPOfLocal, 80).String())
 			if err == nil {
 				err = c.Close()
@@ -79,8 +80,9 @@ func forEachProxyMode(t *testing.T, f func(t *testing.T, p *nodePorts)) {
 	}
 }
 
-// Whatever kube-proxy does with a packet, one that leaves as its node's or its pod's own needs no state in a gateway,
-// and these gateways are told to keep none: the node has its external address, and is reached by it.
+// For any kube-proxy mode, a packet that leaves with its node's or its pod's own address
+// needs no state in a gateway, and these gateways are configured to keep none: the node has
+// its external address, by which it is reached.
 func TestF18_KubeProxysTrafficOfNodesAndPodsIsStateless(t *testing.T) {
 	t.Parallel()
 	forEachProxyMode(t, func(t *testing.T, p *nodePorts) {
@@ -113,7 +115,7 @@ func TestF18_KubeProxysTrafficOfNodesAndPodsIsStateless(t *testing.T) {
 	})
 }
 
-// A gateway that begins anew knows nothing of the connections there were, and they go on.
+// A restarted gateway has no state of existing connections, and they continue.
 func TestNodePortConnectionsSurviveNewGateways(t *testing.T) {
 	t.Parallel()
 	forEachProxyMode(t, func(t *testing.T, p *nodePorts) {
@@ -132,8 +134,8 @@ func TestNodePortConnectionsSurviveNewGateways(t *testing.T) {
 	})
 }
 
-// With the policy Local kube-proxy leaves the client its address, which is nobody's here: the gateway lends its own, and
-// knows the way back.
+// With the policy Local kube-proxy keeps the client's address, which is unknown to the
+// clusters: the gateway masquerades it, and translates replies back.
 func TestClientsOfALocalNodePortAreMasqueraded(t *testing.T) {
 	t.Parallel()
 	forEachProxyMode(t, func(t *testing.T, p *nodePorts) {
@@ -158,7 +160,7 @@ func TestClientsOfALocalNodePortAreMasqueraded(t *testing.T) {
 		if flows := g.metric(t, "strait_masquerade_flows"); flows < 2 {
 			t.Errorf("the gateway keeps %v flows, want one for each connection", flows)
 		}
-		// All others are who they were.
+		// All other sources are unchanged.
 		expectSeen(t, p.client, "tcp", netip.AddrPortFrom(lanNode, nodePortCluster), p.node)
 		expectSeen(t, p.a.pod, "tcp", to, p.pod)
 		expectSeen(t, p.a.node, "tcp", addrPort(clusterIPOfLocal, 80), p.node)
@@ -167,7 +169,7 @@ func TestClientsOfALocalNodePortAreMasqueraded(t *testing.T) {
 
 func addrPort(a string, port uint16) netip.AddrPort { return netip.AddrPortFrom(addr(a), port) }
 
-// expectSeen calls a server of names, and it has to see the caller as want.
+// expectSeen connects to a name server, which must see the caller as want.
 func expectSeen(t *testing.T, from *namespace, network string, to netip.AddrPort, want netip.Addr) {
 	t.Helper()
 	if seen, err := call(from, network, to); err != nil {
@@ -177,7 +179,7 @@ func expectSeen(t *testing.T, from *namespace, network string, to netip.AddrPort
 	}
 }
 
-// call asks a server of names for the caller's.
+// call requests the caller's address from a name server.
 func call(from *namespace, network string, to netip.AddrPort) (seen netip.Addr, err error) {
 	var c net.Conn
 	if err := from.in(func() (err error) {

@@ -17,8 +17,9 @@ import (
 	"testing"
 )
 
-// kubeProxy is the path of the real kube-proxy, which test/kube/prepare builds into a folder that bears the hash of its
-// table of programs. Without it the test is left out.
+// kubeProxy is the path of the real kube-proxy, which test/kube/prepare builds into a
+// directory named by the hash of its table of programs. If it is missing, the test is
+// skipped.
 func kubeProxy(t *testing.T) string {
 	t.Helper()
 	table, err := os.ReadFile("../kube/programs")
@@ -45,8 +46,8 @@ func kubeProxy(t *testing.T) string {
 	return program
 }
 
-// startKubeProxy runs kube-proxy on a node, in the mode "iptables" or "nftables", until the test ends. It gets its
-// Services from an API of the node's own loopback, and nothing else is there to ask.
+// startKubeProxy runs kube-proxy on a node, in the mode "iptables" or "nftables", until the
+// test ends. It gets its Services from an API on the node's loopback interface.
 func startKubeProxy(t *testing.T, program, mode string, node *namespace, address netip.Addr, services ...nodePortService) {
 	t.Helper()
 	api := node.listenTCP(t, netip.MustParseAddrPort("127.0.0.1:6443"))
@@ -93,8 +94,8 @@ conntrack: {maxPerCore: 0, min: 0} # a setting of the whole machine
 	})
 }
 
-// nodePortService is a Service whose one endpoint is far away: it is nobody's pod here, so all that is known is its
-// address.
+// nodePortService is a Service with one remote endpoint: it has no local pod, so only its
+// address is known.
 type nodePortService struct {
 	name      string
 	clusterIP netip.Addr
@@ -103,7 +104,8 @@ type nodePortService struct {
 	endpoint  netip.AddrPort
 }
 
-// serviceAPI is as much of a Kubernetes API as kube-proxy asks for. What it gives never changes.
+// serviceAPI is the part of the Kubernetes API that kube-proxy uses. Its objects never
+// change.
 func serviceAPI(node netip.Addr, services []nodePortService) http.Handler {
 	var objects, slices []string
 	for _, s := range services {
@@ -124,7 +126,7 @@ func serviceAPI(node netip.Addr, services []nodePortService) http.Handler {
 			fmt.Fprint(w, nodeObject(node))
 		case !ok:
 			refuse(w, http.StatusNotFound, "NotFound")
-		case query.Get("sendInitialEvents") == "true": // the client lists instead
+		case query.Get("sendInitialEvents") == "true": // the client falls back to a list
 			refuse(w, http.StatusUnprocessableEntity, "Invalid")
 		case query.Get("watch") != "":
 			w.WriteHeader(http.StatusOK)
@@ -161,7 +163,8 @@ func (s *nodePortService) service() string {
 		s.name, s.clusterIP, s.policy, s.endpoint.Port(), s.nodePort)
 }
 
-// slice says that the endpoint is on this node: with the policy Local, kube-proxy takes no others from outside.
+// slice places the endpoint on this node: with the policy Local, kube-proxy ignores others
+// for external traffic.
 func (s *nodePortService) slice() string {
 	return fmt.Sprintf(`{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
 		"metadata": {"name": %[1]q, "namespace": "default", "uid": %[1]q, "resourceVersion": "1",
@@ -171,7 +174,7 @@ func (s *nodePortService) slice() string {
 		s.name, s.endpoint.Addr(), s.endpoint.Port())
 }
 
-// serveNames answers everything with the address that it comes from, as the server sees it.
+// serveNames replies to every request with its source address, as the server sees it.
 func serveNames(t *testing.T, n *namespace, at netip.AddrPort) {
 	t.Helper()
 	l, c := n.listenTCP(t, at), n.listenUDP(t, at)
@@ -179,7 +182,7 @@ func serveNames(t *testing.T, n *namespace, at netip.AddrPort) {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
-				return // the test is over
+				return // the test has ended
 			}
 			go func() {
 				defer conn.Close()

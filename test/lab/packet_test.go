@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// What the captures and the injected frames need to know of packet formats. Written apart from
-// the product on purpose: a fault there must not hide itself here.
+// Packet formats for captures and injected frames. They are separate from the product's
+// code on purpose, so that a fault there is not hidden here.
 
 const (
 	protoICMP   = 1
@@ -17,16 +17,16 @@ const (
 	protoICMPv6 = 58
 )
 
-// ipPacket is an IP packet cut into what the scenarios ask about.
+// ipPacket is a parsed IP packet.
 type ipPacket struct {
 	src, dst netip.Addr
 	proto    byte
 	hop      byte // TTL or hop limit
-	total    int  // bytes, by its own header
+	total    int  // bytes, from its header
 	payload  []byte
 }
 
-// ipOf reads the IP packet of an Ethernet frame; no extension headers are looked for.
+// ipOf parses the IP packet of an Ethernet frame, without extension headers.
 func ipOf(frame []byte) (p ipPacket, ok bool) {
 	if len(frame) < 14 {
 		return p, false
@@ -34,7 +34,7 @@ func ipOf(frame []byte) (p ipPacket, ok bool) {
 	return parseIP(frame[14:])
 }
 
-// parseIP reads an IP packet. It may be cut short, as quotes in ICMP errors are.
+// parseIP parses an IP packet. It may be truncated, like quotes in ICMP errors.
 func parseIP(b []byte) (p ipPacket, ok bool) {
 	switch {
 	case len(b) >= 20 && b[0]>>4 == 4:
@@ -55,7 +55,7 @@ func parseIP(b []byte) (p ipPacket, ok bool) {
 	return p, true
 }
 
-// icmpError is an ICMP or ICMPv6 error message and the packet it quotes.
+// icmpError is an ICMP or ICMPv6 error message and the packet that it quotes.
 type icmpError struct {
 	ipPacket
 	kind, code byte
@@ -63,7 +63,7 @@ type icmpError struct {
 	quoted     ipPacket
 }
 
-// icmpErrorOf reads an ICMP error from an Ethernet frame.
+// icmpErrorOf parses an ICMP error of an Ethernet frame.
 func icmpErrorOf(frame []byte) (e icmpError, ok bool) {
 	p, ok := ipOf(frame)
 	if !ok || len(p.payload) < 8 || p.proto != protoICMP && p.proto != protoICMPv6 {
@@ -82,7 +82,7 @@ func icmpErrorOf(frame []byte) (e icmpError, ok bool) {
 	return e, ok
 }
 
-// synMSS reads the MSS option of a SYN or SYN-ACK.
+// synMSS returns the MSS option of a SYN or SYN-ACK.
 func synMSS(frame []byte) (p ipPacket, mss int, ok bool) {
 	p, ok = ipOf(frame)
 	if !ok || p.proto != protoTCP || len(p.payload) < 20 || p.payload[13]&2 == 0 {
@@ -107,7 +107,7 @@ func synMSS(frame []byte) (p ipPacket, mss int, ok bool) {
 	return p, 0, false
 }
 
-// icmpKind keeps the frames that carry an ICMP error of that type and code.
+// icmpKind matches frames with an ICMP error of that type and code.
 func icmpKind(kind, code byte) func([]byte) bool {
 	return func(frame []byte) bool {
 		e, ok := icmpErrorOf(frame)
@@ -115,7 +115,7 @@ func icmpKind(kind, code byte) func([]byte) bool {
 	}
 }
 
-// onesSum is the folded ones' complement sum of b, not inverted (RFC 1071).
+// onesSum returns the folded ones' complement sum of b, not inverted (RFC 1071).
 func onesSum(start uint32, b []byte) uint16 {
 	for ; len(b) > 1; b = b[2:] {
 		start += uint32(binary.BigEndian.Uint16(b))
@@ -129,12 +129,13 @@ func onesSum(start uint32, b []byte) uint16 {
 	return uint16(start)
 }
 
-// pseudoSum is the sum of the pseudo-header: all that a kernel leaves in an unfinished checksum.
+// pseudoSum returns the sum of the pseudo-header, which a kernel stores in a partial
+// checksum.
 func (p ipPacket) pseudoSum(length int) uint16 {
 	return onesSum(uint32(p.proto)+uint32(length), append(p.src.AsSlice(), p.dst.AsSlice()...))
 }
 
-// udp4 makes an IPv4 UDP packet with right checksums.
+// udp4 returns an IPv4 UDP packet with valid checksums.
 func udp4(src, dst netip.Addr, port uint16, payload []byte) []byte {
 	b := make([]byte, 28, 28+len(payload))
 	b[0], b[8], b[9] = 0x45, 64, protoUDP
@@ -151,7 +152,8 @@ func udp4(src, dst netip.Addr, port uint16, payload []byte) []byte {
 	return b
 }
 
-// overlayFrame wraps an inner IPv4 packet as a node's kernel does: inner Ethernet in Geneve or VXLAN, without the outer UDP.
+// overlayFrame encapsulates an inner IPv4 packet like a node's kernel: inner Ethernet in
+// Geneve or VXLAN, without the outer UDP.
 func overlayFrame(encapsulation string, vni uint32, inner []byte) []byte {
 	header := []byte{0, 0, 0x65, 0x58, 0, 0, 0, 0} // RFC 8926: no options, Ethernet inside
 	if encapsulation == "vxlan" {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// waitForPing pings until the first answer: from then on there is a way.
+// waitForPing pings until the first reply: then the path works.
 func waitForPing(t *testing.T, from *namespace, to netip.Addr, args ...string) {
 	t.Helper()
 	args = append([]string{"-n", "-c", "1", "-W", "1", to.String()}, args...)
@@ -19,8 +19,8 @@ func waitForPing(t *testing.T, from *namespace, to netip.Addr, args ...string) {
 	})
 }
 
-// ping expects an answer to each of the first count requests. It waits until that many are answered and asks on
-// meanwhile, so that a late answer is not taken for a lost one.
+// ping expects a reply to each of the first count requests. It continues until that many
+// are answered, so that a late reply does not count as lost.
 func ping(t *testing.T, from *namespace, to netip.Addr, count int, args ...string) {
 	t.Helper()
 	args = append([]string{"-n", "-c", fmt.Sprint(count), "-i", "0.05", "-w", "3600", to.String()}, args...)
@@ -39,7 +39,7 @@ func ping(t *testing.T, from *namespace, to netip.Addr, count int, args ...strin
 func TestPingCrosses(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		ping(t, w.from, w.seen, 10)
 		ping(t, w.from, w.seen, 3, "-s", "0")
 		ping(t, w.from, w.seen, 3, "-s", "1300")
@@ -49,8 +49,8 @@ func TestPingCrosses(t *testing.T) {
 func TestFragmentedPingCrosses(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
-	forEachWay(t, top, func(t *testing.T, w way) {
-		if w.src.Is6() { // only the sender fragments IPv6: it must learn the path's MTU first
+	forEachDirection(t, top, func(t *testing.T, w direction) {
+		if w.src.Is6() { // only the sender fragments IPv6: it must learn the path MTU first
 			waitForPing(t, w.from, w.seen, "-s", "8000")
 		}
 		ping(t, w.from, w.seen, 5, "-s", "8000")
@@ -59,8 +59,8 @@ func TestFragmentedPingCrosses(t *testing.T) {
 
 func TestPodWithTheGatewaysOwnAddressIsReachable(t *testing.T) {
 	t.Parallel()
-	// The gateway of A is a pod with the underlay address 10.0.1.2. B uses the same pod network, so one of its
-	// pods may well have that very address.
+	// The gateway of A is a pod with the underlay address 10.0.1.2. B uses the same pod
+	// CIDR, so one of its pods may have the same address.
 	top := build(t, options{configure: func(s *site, c *gatewayConfig) {
 		if s.name == "b" {
 			c.Nodes[0].Prefixes = append(c.Nodes[0].Prefixes, netip.MustParsePrefix("10.0.1.2/32"))
@@ -75,7 +75,7 @@ func TestIPv6UnderlayCarriesBothFamilies(t *testing.T) {
 	for name, sameMachine := range map[string]bool{"same machine": true, "another machine": false} {
 		t.Run(name, func(t *testing.T) {
 			top := build(t, options{underlay6: true, sameMachine: sameMachine})
-			exchangeBothWays(t, top)
+			exchangeBothDirections(t, top)
 		})
 	}
 }
@@ -89,5 +89,5 @@ func TestGeneveAndVXLANClustersMeet(t *testing.T) {
 		t.Skip("mixed encapsulation left out: this kernel has no Geneve; run: test/guest/run-lab")
 	}
 	top := build(t, options{encapsulation: [2]string{"geneve", "vxlan"}})
-	exchangeBothWays(t, top)
+	exchangeBothDirections(t, top)
 }

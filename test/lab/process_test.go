@@ -38,7 +38,7 @@ func TestT5_GatewayHasNoPrivilege(t *testing.T) {
 	}
 }
 
-// statusField reads a line of /proc/PID/status, its columns joined by single spaces.
+// statusField returns a line of /proc/PID/status, its columns joined by single spaces.
 func statusField(status, field string) (string, bool) {
 	for line := range strings.Lines(status) {
 		if key, value, ok := strings.Cut(line, ":"); ok && key == field {
@@ -54,7 +54,7 @@ func TestTerminationDrains(t *testing.T) {
 	g := top.b.gateway
 	g.signal(t, syscall.SIGTERM)
 	g.waitStatus(t, "/readyz", http.StatusServiceUnavailable)
-	ping(t, top.a.pod, top.a.sees(top.b.pod4), 3) // while it drains, packets cross
+	ping(t, top.a.pod, top.a.sees(top.b.pod4), 3) // packets cross while it drains
 	if status := g.wait(t); status != 0 {
 		t.Errorf("the gateway ended with status %d on SIGTERM, want 0", status)
 	}

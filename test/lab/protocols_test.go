@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// Protocols that the gateway knows nothing about cross with translated addresses and an untouched payload.
-// They go through raw sockets, so that no kernel needs to know them either.
+// Protocols that the gateway does not implement cross with translated addresses and an
+// unmodified payload. The test uses raw sockets, so that no kernel needs to implement them
+// either.
 func TestOtherProtocolsCross(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
@@ -19,7 +20,7 @@ func TestOtherProtocolsCross(t *testing.T) {
 		number int
 	}{{"SCTP", 132}, {"ESP", 50}, {"experimental", 253}} {
 		t.Run(protocol.name, func(t *testing.T) {
-			forEachWay(t, top, func(t *testing.T, w way) {
+			forEachDirection(t, top, func(t *testing.T, w direction) {
 				network := fmt.Sprintf("ip%d:%d", map[bool]int{true: 4, false: 6}[w.src.Is4()], protocol.number)
 				payload := bytes.Repeat([]byte("protocol "+protocol.name+" "), 60)
 				receiver := w.to.listenRaw(t, network, w.real.String())

@@ -35,7 +35,7 @@ func TestReloadTakesEffectAndLosesNothing(t *testing.T) {
 		}
 		top.b.gateway.reload(t, "ok", func() {
 			top.b.gateway.writeConfig(t)
-			if i > 0 { // the first is left to the gateway's watching
+			if i > 0 { // the gateway's file watch triggers the first
 				top.b.gateway.signal(t, syscall.SIGHUP)
 			}
 		})
@@ -73,7 +73,7 @@ func TestReloadChangesTheMTU(t *testing.T) {
 			s.gateway.signal(t, syscall.SIGHUP)
 		})
 	}
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		if mtu := discover(t, w); mtu != smallMTU {
 			t.Errorf("the path's MTU came out as %d, want %d", mtu, smallMTU)
 		}

@@ -12,13 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pod, node and gateway on one machine: the kernel's tunnel device passes the gateway inner TCP of up to 64 KiB and
-// inner checksums that are only begun, because it expects a network card to finish both. The gateway has to.
+// Pod, node and gateway on one machine: the kernel's tunnel device passes inner TCP of up
+// to 64 KiB with partial inner checksums to the gateway, because it expects a network card
+// to complete both. The gateway must do it.
 func TestGatewayOnTheNodesOwnMachine(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{sameMachine: true})
 	sprung := [2]*trap{watch(t, top.a), watch(t, top.b)}
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		go serveEcho(w.to.listenUDP(t, netip.AddrPortFrom(w.real, 7)))
 		c := w.from.dial(t, "udp", netip.AddrPortFrom(w.seen, 7))
 		for _, size := range []int{0, 1, 100, 1200} {
@@ -37,7 +38,7 @@ func TestGatewayOnTheNodesOwnMachine(t *testing.T) {
 	}
 }
 
-// The counterpart: what the lab calls a wire carries only whole packets.
+// The counterpart: a simulated physical link carries only complete packets.
 func TestGatewayOnAnotherMachineMeetsNoTrap(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
@@ -49,14 +50,14 @@ func TestGatewayOnAnotherMachineMeetsNoTrap(t *testing.T) {
 	}
 }
 
-// A program that hands the kernel one buffer to be cut into datagrams (UDP_SEGMENT, as QUIC does) must find
-// them cut so at the far end.
+// A program that passes one buffer to the kernel for segmentation into datagrams
+// (UDP_SEGMENT, like QUIC) must find them segmented at the far end.
 func TestUDPSegmentationOffloadKeepsDatagrams(t *testing.T) {
 	t.Parallel()
 	for name, sameMachine := range map[string]bool{"same machine": true, "another machine": false} {
 		t.Run(name, func(t *testing.T) {
 			top := build(t, options{sameMachine: sameMachine})
-			forEachWay(t, top, func(t *testing.T, w way) {
+			forEachDirection(t, top, func(t *testing.T, w direction) {
 				const size, count = 1200, 20
 				receiver := w.to.listenUDP(t, netip.AddrPortFrom(w.real, 443))
 				c := w.from.dial(t, "udp", netip.AddrPortFrom(w.seen, 443)).(*net.UDPConn)
@@ -85,7 +86,7 @@ func TestUDPSegmentationOffloadKeepsDatagrams(t *testing.T) {
 	}
 }
 
-// trap counts what only a gateway on the node's own machine meets.
+// trap counts packets that occur only for a gateway on the node's own machine.
 type trap struct{ superPackets, unfinishedTCP, unfinishedUDP atomic.Int64 }
 
 // watch counts at the gateway's end of the node link.
@@ -108,7 +109,7 @@ func watch(t *testing.T, s *site) *trap {
 		pseudo := inner.pseudoSum(len(inner.payload))
 		switch field := checksumField(inner); {
 		case field == nil || binary.BigEndian.Uint16(field) != pseudo:
-		case onesSum(uint32(pseudo), inner.payload) == 0xffff: // finished: one in 65 536 is the same
+		case onesSum(uint32(pseudo), inner.payload) == 0xffff: // complete: one in 65 536 has the same value
 		case inner.proto == protoTCP:
 			set.unfinishedTCP.Add(1)
 		case inner.proto == protoUDP:
@@ -119,7 +120,7 @@ func watch(t *testing.T, s *site) *trap {
 	return set
 }
 
-// checksumField is where TCP or UDP keep their checksum.
+// checksumField returns the offset of the TCP or UDP checksum.
 func checksumField(p ipPacket) []byte {
 	switch {
 	case p.proto == protoTCP && len(p.payload) >= 20:

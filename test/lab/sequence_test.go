@@ -17,20 +17,21 @@ import (
 type sequence struct {
 	out     net.Conn
 	halt    chan struct{}
-	sent    chan uint64   // how many, once, at the end
+	sent    chan uint64   // their number, once, at the end
 	seen    chan []uint64 // their numbers in the order of arrival, once, after the end of the stream
 	arrived atomic.Uint64
 }
 
 const (
-	// inFlight is how many datagrams of a sequence may be under way, few enough for the smallest socket buffer: a loss is
-	// then a fault and never a full queue, however late the machine runs a program.
+	// inFlight is the largest number of datagrams of a sequence in transit, few enough for
+	// the smallest socket buffer: a loss is then a fault and never a full queue, however
+	// slowly the machine runs a program.
 	inFlight = 16
 	// endOfSequence is the number of the datagrams that follow the last.
 	endOfSequence = ^uint64(0)
 )
 
-// startSequence sends datagrams of 1000 bytes until stop, at most 1000 a second.
+// startSequence sends datagrams of 1000 bytes until stop, at most 1000 per second.
 func startSequence(t *testing.T, top *topology) *sequence {
 	t.Helper()
 	in := top.b.pod.listenUDP(t, netip.AddrPortFrom(top.b.pod4, 7001))
@@ -68,7 +69,7 @@ func (s *sequence) receive(c *net.UDPConn) {
 	var seen []uint64
 	for buffer := make([]byte, 2048); ; {
 		if _, err := c.Read(buffer); err != nil {
-			return // the test is over
+			return // the test has ended
 		}
 		number := binary.BigEndian.Uint64(buffer)
 		if number == endOfSequence {
@@ -80,8 +81,9 @@ func (s *sequence) receive(c *net.UDPConn) {
 	}
 }
 
-// stop ends the stream and fails the test unless every datagram arrived exactly once. The flow keeps its order, so that
-// none is under way when a datagram has arrived that was sent after the last.
+// stop ends the stream and fails the test unless every datagram arrived exactly once. The
+// flow keeps its order, so none is in transit when a datagram has arrived that was sent
+// after the last.
 func (s *sequence) stop(t *testing.T) {
 	t.Helper()
 	close(s.halt)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenTCP, listenUDP and dial make sockets inside n that live as long as the test.
+// listenTCP, listenUDP and dial open sockets inside n, which are closed when the test ends.
 
 func (n *namespace) listenTCP(t *testing.T, at netip.AddrPort) net.Listener {
 	t.Helper()
@@ -38,7 +38,7 @@ func (n *namespace) listenUDP(t *testing.T, at netip.AddrPort) *net.UDPConn {
 		t.Fatalf("in %s: %v", n.role, err)
 	}
 	t.Cleanup(func() { c.Close() })
-	// A burst must not be lost here: 4 MiB, beyond rmem_max where the kernel has less.
+	// A burst must not be lost here: 4 MiB, above rmem_max if the kernel's limit is lower.
 	if err := control(c, func(fd int) error {
 		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)
 	}); err != nil {
@@ -76,7 +76,7 @@ func control(c interface {
 	return result
 }
 
-// listenRaw makes a raw socket, network being "ip4:NUMBER" or "ip6:NUMBER".
+// listenRaw opens a raw socket, network being "ip4:NUMBER" or "ip6:NUMBER".
 func (n *namespace) listenRaw(t *testing.T, network, address string) net.PacketConn {
 	t.Helper()
 	var c net.PacketConn
@@ -91,7 +91,7 @@ func (n *namespace) listenRaw(t *testing.T, network, address string) net.PacketC
 	return c
 }
 
-// acceptedFrom accepts one connection and says where it comes from.
+// acceptedFrom accepts one connection and returns its source.
 func acceptedFrom(t *testing.T, l net.Listener) netip.Addr {
 	t.Helper()
 	c, err := l.Accept()

@@ -21,7 +21,7 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// withSockets gives each gateway a local socket, in a folder that it may write to.
+// withSockets gives each gateway a local socket, in a directory that it can write to.
 func withSockets(t *testing.T) (o options, socket func(s *site) string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "strait")
@@ -37,7 +37,7 @@ func withSockets(t *testing.T) (o options, socket func(s *site) string) {
 	return o, socket
 }
 
-// straitCapture is a `strait capture` under way, by an ordinary user: the gateway's own.
+// straitCapture is a running `strait capture`, as the gateway's unprivileged user.
 type straitCapture struct {
 	cmd    *exec.Cmd
 	file   string
@@ -59,12 +59,12 @@ func startCapture(t *testing.T, socket string, args ...string) *straitCapture {
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.cmd.Process.Kill() }) // fails when it has ended, as it should
+	t.Cleanup(func() { _ = c.cmd.Process.Kill() }) // fails if it has ended, as it should
 	eventually(t, "the capture begins", func() bool { info, err := os.Stat(c.file); return err == nil && info.Size() > 0 })
 	return c
 }
 
-// packets are those in the file when the capture has ended by itself, by interface.
+// packets returns the packets in the file after the capture has ended, by interface.
 func (c *straitCapture) packets(t *testing.T) map[string][][]byte {
 	t.Helper()
 	if err := c.cmd.Wait(); err != nil {
@@ -90,7 +90,7 @@ func (c *straitCapture) packets(t *testing.T) map[string][][]byte {
 	}
 }
 
-// end interrupts the capture as Ctrl-C does.
+// end interrupts the capture like Ctrl-C.
 func (c *straitCapture) end(t *testing.T) map[string][][]byte {
 	t.Helper()
 	if err := c.cmd.Process.Signal(unix.SIGINT); err != nil {
@@ -99,7 +99,7 @@ func (c *straitCapture) end(t *testing.T) map[string][][]byte {
 	return c.packets(t)
 }
 
-// between counts packets from one address to another that carry some bytes, or any.
+// between counts packets from one address to another with the given payload, or any.
 func between(packets [][]byte, src, dst netip.Addr, carrying string) (n int) {
 	var ip packet.IP
 	for _, b := range packets {
@@ -114,9 +114,9 @@ func TestACaptureShowsAPingAtEveryStage(t *testing.T) {
 	t.Parallel()
 	o, socket := withSockets(t)
 	top := build(t, o)
-	// What each ping carries, to be told from everything else.
+	// The payload of each ping, to distinguish it from other packets.
 	const marker, pattern = "strait!!", "7374726169742121"
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		c := startCapture(t, socket(w.site), "--stage", "inner,tunnel,overlay,wireguard")
 		ping(t, w.from, w.seen, 3, "-p", pattern, "-s", "64")
 		found := c.end(t)
@@ -160,7 +160,7 @@ func TestACaptureKeepsOnlyWhatItsFilterSays(t *testing.T) {
 	t.Parallel()
 	o, socket := withSockets(t)
 	top := build(t, o)
-	w := top.ways()[0]
+	w := top.directions()[0]
 	c := startCapture(t, socket(w.site), "--packets", "4", "icmp and dst host "+w.seen.String()+" and greater 200")
 	ping(t, w.from, w.seen, 3)
 	ping(t, w.from, w.seen, 4, "-s", "400")

@@ -1,21 +1,22 @@
 //go:build lab || nightly
 
-// Package lab proves the gateway on the real kernel: two clusters with the same pod network,
-// six network namespaces, two real gateway processes between them.
+// Package lab tests the gateway on the real kernel: two clusters with the same pod network,
+// six network namespaces, and two real gateway processes between them.
 //
 //	podA ───── nodeA ───────── gwA ══════════ gwB ───────── nodeB ───── podB
 //	10.0.1.5   10.0.1.1   10.0.1.2 WireGuard 10.0.2.2   10.0.2.1   10.0.2.9
 //	           10.80.0.11 ─strait0─ 10.80.0.1   10.80.0.1 ─strait0─ 10.80.0.11     internal addresses
 //	           10.70.0.11           10.70.0.1   10.70.0.1           10.70.0.11     external addresses
 //
-// The gateways are pods themselves: their underlay addresses come from the pod network.
-// strait0 is the node's kernel tunnel device (Geneve, or VXLAN where the kernel has no Geneve).
-// 203.0.113.1 and .2 are the gateways' addresses on the "internet" between them.
+// The gateways are pods themselves: their underlay addresses are in the pod network.
+// strait0 is the node's kernel tunnel device (Geneve, or VXLAN if the kernel has no
+// Geneve). 203.0.113.1 and .2 are the gateways' addresses on the network between them.
 //
-//	A sees B's pods as 10.71.0.0/16 and B's nodes and gateways as 10.73.0.0/16.
-//	B sees A's pods as 10.72.0.0/16 and A's nodes and gateways as 10.74.0.0/16.
+// A maps B's pods to 10.71.0.0/16 and B's nodes and gateways to 10.73.0.0/16. B maps A's
+// pods to 10.72.0.0/16 and A's nodes and gateways to 10.74.0.0/16.
 //
-// IPv6 is the same picture: fd00:10::/48 pods, fd00:80:: internal, fd00:70:: external, fd00:71:: to fd00:74:: as seen.
+// IPv6 has the same topology: fd00:10::/48 pods, fd00:80:: internal, fd00:70:: external,
+// fd00:71:: to fd00:74:: as mapped.
 package lab
 
 import (
@@ -24,7 +25,7 @@ import (
 	"testing"
 )
 
-// site is one cluster of the picture.
+// site is one cluster of the topology.
 type site struct {
 	name               string // a, b
 	pod, node, gw      *namespace
@@ -34,15 +35,15 @@ type site struct {
 	wan4, wan6         netip.Addr
 	podNet4, podNet6   netip.Prefix // the pods behind this site's node
 	remote             []remotePrefix
-	gateway            *gateway // nil where a kernel gateway stands in
+	gateway            *gateway // nil if a kernel gateway replaces it
 	encapsulation      string
 	underlay, endpoint netip.Addr // outer addresses of node link and WireGuard, by options.underlay6
 }
 
-// remotePrefix is a prefix of the other site and how this one sees it.
+// remotePrefix is a prefix of the other site and the prefix to which this one maps it.
 type remotePrefix struct{ CIDR, SeenAs netip.Prefix }
 
-// What both clusters chose alike, which is the point of it all.
+// Addresses that both clusters use.
 var (
 	podCIDRs      = prefixes("10.0.0.0/16", "fd00:10::/48")
 	externalCIDRs = prefixes("10.70.0.0/16", "fd00:70::/48")
@@ -55,25 +56,27 @@ var (
 
 const vni = 101
 
-// options vary the picture. The zero value is the normal case: IPv4 underlay, gateways on other machines than the nodes.
+// options vary the topology. The zero value is the normal case: IPv4 underlay, gateways on
+// other machines than the nodes.
 type options struct {
-	// sameMachine leaves the veths between nodes and gateways as the kernel makes them, so that
-	// super-packets and unfinished checksums cross. Otherwise they are wires between machines.
+	// sameMachine keeps the default offloads of the veths between nodes and gateways, so
+	// that super-packets and partial checksums cross. Otherwise they simulate physical
+	// links between machines.
 	sameMachine bool
 	underlay6   bool
-	// encapsulation of A's and B's node link; empty is what the kernel has, Geneve first.
+	// encapsulation of A's and B's node link; empty is the kernel's, Geneve first.
 	encapsulation [2]string
-	// kernelGateway puts kernel WireGuard, kernel tunnel device and nftables in place of strait.
+	// kernelGateway replaces strait by kernel WireGuard, kernel tunnel device and nftables.
 	kernelGateway [2]bool
 	// configure changes a gateway's configuration before it starts.
 	configure func(s *site, c *gatewayConfig)
-	// flags of the gateway command besides --config.
+	// flags of the gateway command in addition to --config.
 	flags []string
 }
 
 type topology struct{ a, b *site }
 
-// build makes the picture, starts the gateways and waits until a ping crosses.
+// build builds the topology, starts the gateways and waits until a ping crosses.
 func build(t *testing.T, o options) *topology {
 	t.Helper()
 	top := wire(t, o)
@@ -100,7 +103,7 @@ func build(t *testing.T, o options) *topology {
 	return top
 }
 
-// wire makes the picture without anything in the gateways' places.
+// wire builds the topology without gateways.
 func wire(t *testing.T, o options) *topology {
 	t.Helper()
 	if leftOut != "" {
@@ -148,7 +151,7 @@ func (top *topology) other(s *site) *site {
 	return top.a
 }
 
-// sees translates an address of the other site into the one under which s knows it.
+// sees returns the address to which s maps an address of the other site.
 func (s *site) sees(theirs netip.Addr) netip.Addr {
 	for _, r := range s.remote {
 		if r.CIDR.Contains(theirs) {
@@ -158,7 +161,7 @@ func (s *site) sees(theirs netip.Addr) netip.Addr {
 	panic(fmt.Sprintf("site %s knows no address for %s", s.name, theirs))
 }
 
-// replacePrefix keeps the host bits of a and takes the network bits (whole bytes) of p.
+// replacePrefix keeps the host bits of a and uses the network bits (whole bytes) of p.
 func replacePrefix(a netip.Addr, p netip.Prefix) netip.Addr {
 	b, network := a.AsSlice(), p.Addr().AsSlice()
 	copy(b[:p.Bits()/8], network)
@@ -166,7 +169,8 @@ func replacePrefix(a netip.Addr, p netip.Prefix) netip.Addr {
 	return moved
 }
 
-// seenAs pairs the other site's pod and external CIDRs with this site's names for them.
+// seenAs returns the other site's pod and external CIDRs with the CIDRs to which this site
+// maps them.
 func seenAs(pods4, pods6, external4, external6 string) []remotePrefix {
 	return []remotePrefix{
 		{podCIDRs[0], netip.MustParsePrefix(pods4)}, {podCIDRs[1], netip.MustParsePrefix(pods6)},
@@ -190,7 +194,7 @@ func prefixes(ss ...string) (ps []netip.Prefix) {
 	return ps
 }
 
-// family is the index of a's address family in the pairs above: IPv4, IPv6.
+// family returns the index of a's address family in the pairs above: IPv4, IPv6.
 func family(a netip.Addr) int {
 	if a.Is4() {
 		return 0

@@ -9,12 +9,13 @@ import (
 	"testing"
 )
 
-// A trace shows every router by an address that the tracing pod's cluster can place:
-// its own node and gateway by theirs, the far gateway and node by their external addresses as seen from here.
+// A traceroute shows every router with an address that the sending pod's cluster can
+// identify: its own node and gateway by theirs, the far gateway and node by their mapped
+// external addresses.
 func TestTracerouteShowsBothGateways(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		f := family(w.src)
 		bridge := w.site.bridge4
 		if f == 1 {
@@ -27,7 +28,7 @@ func TestTracerouteShowsBothGateways(t *testing.T) {
 			w.site.sees(nodeExternal[f]),
 			w.seen,
 		}
-		// The zeros: an answer may come after those of later hops.
+		// Zeros: a reply may arrive after those of later hops.
 		trace := []string{"-n", "-q", "1", "-w", "60,0,0", "-m", "8", w.seen.String()}
 		for name, args := range map[string][]string{"UDP": trace, "ICMP": append([]string{"-I"}, trace...)} {
 			t.Run(name, func(t *testing.T) {
@@ -42,7 +43,8 @@ func TestTracerouteShowsBothGateways(t *testing.T) {
 
 var hopLine = regexp.MustCompile(`(?m)^ *\d+ +([0-9a-f.:]+) `)
 
-// hops are the addresses that traceroute printed, in order. A hop that did not answer is missing.
+// hops returns the addresses that traceroute printed, in order. A hop without a reply is
+// missing.
 func hops(out string) (addresses []netip.Addr) {
 	for _, m := range hopLine.FindAllStringSubmatch(out, -1) {
 		if a, err := netip.ParseAddr(m[1]); err == nil {

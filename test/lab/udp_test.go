@@ -18,7 +18,7 @@ func TestUDPEchoOfManySizes(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
 	random := rand.NewChaCha8([32]byte{})
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		go serveEcho(w.to.listenUDP(t, netip.AddrPortFrom(w.real, 7)))
 		refused := listenOn(t, w.to, "eth0", tooBigKind(w.src))
 		c := w.from.dial(t, "udp", netip.AddrPortFrom(w.seen, 7))
@@ -26,7 +26,7 @@ func TestUDPEchoOfManySizes(t *testing.T) {
 			t.Run(strconv.Itoa(size), func(t *testing.T) {
 				limit := 0
 				if size > 1280-48 {
-					limit = 7 // each direction may have to learn a path MTU at two hops, and is told by an error each
+					limit = 7 // each direction may have to learn a path MTU at two hops, each by one error
 				}
 				payload := make([]byte, size)
 				_, _ = random.Read(payload) // never fails
@@ -54,7 +54,7 @@ func TestUDPWithoutChecksumCrosses(t *testing.T) {
 func TestClosedUDPPortIsReportedByTheAddressCalled(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		kind, code := byte(3), byte(3) // RFC 792, port unreachable
 		if w.src.Is6() {
 			kind, code = 1, 4 // RFC 4443
@@ -80,7 +80,7 @@ func TestClosedUDPPortIsReportedByTheAddressCalled(t *testing.T) {
 func TestClosedTCPPortRefuses(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
-	forEachWay(t, top, func(t *testing.T, w way) {
+	forEachDirection(t, top, func(t *testing.T, w direction) {
 		err := w.from.in(func() error {
 			_, err := net.Dial("tcp", netip.AddrPortFrom(w.seen, 9).String())
 			return err

@@ -10,12 +10,13 @@ import (
 	"testing"
 )
 
-// The functions of this file lay the cables of the picture, from the pod towards the tunnel.
+// The functions of this file create the links of the topology, from the pod towards the
+// tunnel.
 
 func (s *site) makeNamespaces(t *testing.T, id int32) {
 	t.Helper()
-	// No limit on the kernel's own ICMP errors (a traceroute
-	// wants them all), no reverse path filter (the overlay is asymmetric on purpose in some scenarios).
+	// No limit on the kernel's ICMP errors (a traceroute needs them all), no reverse path
+	// filter (the overlay is intentionally asymmetric in some scenarios).
 	host := map[string]string{
 		"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
 		"ipv4/icmp_ratelimit": "0", "ipv6/icmp/ratelimit": "0",
@@ -30,7 +31,8 @@ func (s *site) makeNamespaces(t *testing.T, id int32) {
 	s.gw = newNamespace(t, id, "gw"+role, host)
 }
 
-// joinPod gives the pod its only link, as a point-to-point CNI does: the node is the gateway of a /32.
+// joinPod creates the pod's only link, like a point-to-point CNI: the node is the gateway
+// of a /32.
 func (s *site) joinPod(t *testing.T) {
 	t.Helper()
 	connect(t, s.pod, "eth0", s.node, "pod")
@@ -48,7 +50,7 @@ route add default via %[3]s dev eth0 src %[4]s
 `, s.bridge4, s.pod4, s.bridge6, s.pod6))
 }
 
-// addPodAddress gives the pod an address and the node the way to it.
+// addPodAddress adds an address to the pod and a route to it on the node.
 func (s *site) addPodAddress(t *testing.T, a netip.Addr) {
 	t.Helper()
 	host := netip.PrefixFrom(a, a.BitLen())
@@ -56,7 +58,7 @@ func (s *site) addPodAddress(t *testing.T, a netip.Addr) {
 	s.node.ip(t, fmt.Sprintf("route add %s dev pod", host))
 }
 
-// joinGateway is the underlay between node and gateway.
+// joinGateway creates the underlay between node and gateway.
 func (s *site) joinGateway(t *testing.T, sameMachine bool) {
 	t.Helper()
 	connect(t, s.node, "gw0", s.gw, "eth0")
@@ -78,7 +80,7 @@ route add %[2]s dev eth0 src %[4]s
 	}
 }
 
-// joinWAN is the "internet" between the gateways.
+// joinWAN creates the network between the gateways.
 func (top *topology) joinWAN(t *testing.T) {
 	t.Helper()
 	connect(t, top.a.gw, "wan", top.b.gw, "wan")
@@ -88,8 +90,8 @@ func (top *topology) joinWAN(t *testing.T) {
 	}
 }
 
-// joinOverlay makes the node's tunnel device towards the gateway and sends the other site's prefixes through it:
-// what the node helper does in a cluster.
+// joinOverlay creates the node's tunnel device towards the gateway and routes the other
+// site's prefixes through it, as the node helper does in a cluster.
 func (s *site) joinOverlay(t *testing.T) {
 	t.Helper()
 	local := s.bridge4
@@ -109,7 +111,8 @@ neigh replace %s lladdr %[4]s nud permanent dev strait0
 	}
 }
 
-// tunnelDevice makes strait0, a unicast kernel tunnel device of VNI 101 between two underlay addresses.
+// tunnelDevice creates strait0, a unicast kernel tunnel device with VNI 101 between two
+// underlay addresses.
 func tunnelDevice(t *testing.T, ns *namespace, encapsulation string, local, remote netip.Addr, mac string) {
 	t.Helper()
 	overhead := 50 // outer IPv4, UDP, Geneve or VXLAN, inner Ethernet
@@ -121,7 +124,7 @@ func tunnelDevice(t *testing.T, ns *namespace, encapsulation string, local, remo
 		device = fmt.Sprintf("vxlan id %d local %s remote %s dstport %d nolearning", vni, local, remote, overlayPort[encapsulation])
 	}
 	if remote.Is4() {
-		device += " udpcsum" // over IPv6 the kernel always sums
+		device += " udpcsum" // over IPv6 the kernel always sends checksums
 	}
 	ns.ip(t, fmt.Sprintf("link add strait0 address %s mtu %d type %s\nlink set strait0 up", mac, 1500-overhead, device))
 }
@@ -135,7 +138,7 @@ func overlayMAC(internal netip.Addr) string {
 	return fmt.Sprintf("0a:58:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
 }
 
-// kernelEncapsulation is Geneve where the kernel has it, else VXLAN.
+// kernelEncapsulation returns Geneve if the kernel supports it, else VXLAN.
 func kernelEncapsulation(scratch *namespace) string {
 	if kernelHas(scratch, "geneve id 1 remote 192.0.2.1") {
 		return "geneve"
@@ -143,7 +146,7 @@ func kernelEncapsulation(scratch *namespace) string {
 	return "vxlan"
 }
 
-// kernelHas tries to make a link of that type in a namespace.
+// kernelHas tests in a namespace whether a link of that type can be created.
 func kernelHas(scratch *namespace, linkType string) bool {
 	args := append([]string{"link", "add", "probe", "type"}, strings.Fields(linkType)...)
 	if exec.Command("ip", append([]string{"-n", scratch.name}, args...)...).Run() != nil {
@@ -152,14 +155,15 @@ func kernelHas(scratch *namespace, linkType string) bool {
 	return exec.Command("ip", "-n", scratch.name, "link", "del", "probe").Run() == nil
 }
 
-// connect lays a veth cable between two namespaces.
+// connect creates a veth link between two namespaces.
 func connect(t *testing.T, n *namespace, dev string, peer *namespace, peerDev string) {
 	t.Helper()
 	n.ip(t, fmt.Sprintf("link add %s type veth peer name %s netns %s\nlink set %[1]s up", dev, peerDev, peer.name))
 	peer.ip(t, fmt.Sprintf("link set %s up", peerDev))
 }
 
-// likeAWire makes the kernel finish checksums and cut super-packets before they leave by dev, as a wire demands.
+// likeAWire makes the kernel complete checksums and segment super-packets before they leave
+// by dev, as on a physical link.
 func likeAWire(t *testing.T, n *namespace, dev string) {
 	t.Helper()
 	n.run(t, "ethtool", "-K", dev, "tx", "off", "tso", "off", "tx-udp-segmentation", "off", "tx-gso-list", "off",

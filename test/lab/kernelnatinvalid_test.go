@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// fault is something that is wrong, or merely odd, with a packet or with what it is wrapped in.
+// fault is an error in, or an unusual property of, a packet or its encapsulation.
 type fault struct {
 	name string
 	make func() sample
-	why  string // not empty: on purpose the two gateways do not agree
+	why  string // not empty: why the two gateways differ on purpose
 }
 
-// judge gives both gateways every fault, and both must send it on or drop it.
+// judge passes every fault to both gateways, and both must forward it or both drop it.
 func judge(t *testing.T, k *kernelRouter, p *pipeline, fromNode bool, faults []fault) {
 	t.Helper()
 	forwarded, dropped, excepted := 0, 0, 0
@@ -28,7 +28,7 @@ func judge(t *testing.T, k *kernelRouter, p *pipeline, fromNode bool, faults []f
 		} else {
 			ours = p.fromTunnel(s.ip)
 		}
-		kernels.answer, ours.answer = nil, nil // who is told what, other packets show
+		kernels.answer, ours.answer = nil, nil // other tests compare the errors to senders
 		differences := outcomesDiffer(kernels, ours)
 		if len(differences) == 0 && f.why != "" {
 			t.Logf("%s: no exception is needed on this kernel: %s", f.name, f.why)
@@ -53,7 +53,7 @@ func TestI1_I7_I8_I9_I11_PipelineAndKernelAgreeOnIllFormedPackets(t *testing.T) 
 	p := newPipeline(t, k.encapsulation)
 	for _, fromNode := range []bool{true, false} {
 		t.Run(map[bool]string{true: "from the node", false: "from the tunnel"}[fromNode], func(t *testing.T) {
-			judge(t, k, p, fromNode, slices.Concat(illIPv4(k, fromNode), illIPv6(k, fromNode)))
+			judge(t, k, p, fromNode, slices.Concat(invalidIPv4(k, fromNode), invalidIPv6(k, fromNode)))
 		})
 	}
 }
@@ -65,8 +65,8 @@ const (
 	otherNode      = "the kernel knows on which link an address is, we on which node"
 )
 
-// illIPv4 are ways to spoil an IPv4 packet that would be forwarded.
-func illIPv4(k *kernelRouter, fromNode bool) (faults []fault) {
+// invalidIPv4 returns modifications of an IPv4 packet that would be forwarded.
+func invalidIPv4(k *kernelRouter, fromNode bool) (faults []fault) {
 	packet := func(change func(h *header4), spoil func(b []byte) []byte) func() sample {
 		return func() sample {
 			h := header4{id: uint16(k.keyOf(0)), ttl: 64, proto: protoUDP, src: addr("10.0.9.9"), dst: addr("10.0.1.5")}
@@ -153,7 +153,7 @@ func illIPv4(k *kernelRouter, fromNode bool) (faults []fault) {
 	return faults
 }
 
-// resum4 mends an IPv4 header checksum where there is a header to mend.
+// resum4 recomputes an IPv4 header checksum if there is a header.
 func resum4(b []byte) []byte {
 	header := int(b[0]&15) * 4
 	if header >= 20 && header <= len(b) {
@@ -163,8 +163,8 @@ func resum4(b []byte) []byte {
 	return b
 }
 
-// illIPv6 are ways to spoil an IPv6 packet that would be forwarded.
-func illIPv6(k *kernelRouter, fromNode bool) (faults []fault) {
+// invalidIPv6 returns modifications of an IPv6 packet that would be forwarded.
+func invalidIPv6(k *kernelRouter, fromNode bool) (faults []fault) {
 	packet := func(change func(h *header6), spoil func(b []byte) []byte) func() sample {
 		return func() sample {
 			h := header6{label: k.keyOf(0), hop: 64, next: protoUDP, src: addr("fd00:10:0:9::9"), dst: addr("fd00:10:0:1::5")}
