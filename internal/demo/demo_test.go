@@ -51,6 +51,7 @@ func TestDemoPassesAndCleansUp(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", expected, &shown)
 		}
 	}
+	checkREADME(t, shown.String())
 
 	endpoints, err := d.Serve()
 	if err != nil {
