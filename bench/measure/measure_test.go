@@ -81,14 +81,14 @@ func about(t *testing.T, name string, got, want time.Duration) {
 	}
 }
 
-func TestNoAnswerIsAnError(t *testing.T) {
+func TestMissingResponsesAreAnError(t *testing.T) {
 	t.Parallel()
 	if m, err := NewLatencies().Metrics(); err == nil {
 		t.Errorf("metrics of an empty collection: %v", m)
 	}
 }
 
-func TestAnswersBeyondTheScaleAreKept(t *testing.T) {
+func TestResponsesBeyondTheRangeAreKept(t *testing.T) {
 	t.Parallel()
 	l := NewLatencies()
 	l.Record(0, time.Hour)
@@ -160,7 +160,7 @@ func TestSearchOfABrokenPathFindsNothing(t *testing.T) {
 	}
 }
 
-func TestAPassAboveAFailureDoesNotCount(t *testing.T) {
+func TestPassAboveAFailureDoesNotCount(t *testing.T) {
 	t.Parallel()
 	b := bracket{goal: NDR, failed: math.Inf(1)}
 	for _, step := range []struct{ rate, loss, passed, failed float64 }{
@@ -188,7 +188,7 @@ func TestSearchEndsWithTheTrialsError(t *testing.T) {
 	}
 }
 
-func TestASenderThatCannotKeepUpHasNotOfferedTheRate(t *testing.T) {
+func TestSlowSenderCountsAsLoss(t *testing.T) {
 	t.Parallel()
 	if got := (Trial{Wanted: 1000, Sent: 900, Received: 900}).Loss(); math.Abs(got-0.1) > 1e-12 {
 		t.Errorf("loss is %v", got)

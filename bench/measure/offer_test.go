@@ -45,7 +45,7 @@ func TestASenderKeepsItsRate(t *testing.T) {
 	}
 }
 
-func TestWhatTheKernelRefusesWasNotSent(t *testing.T) {
+func TestRejectedPacketsAreNotSent(t *testing.T) {
 	t.Parallel()
 	clock := &virtual{}
 	wanted, sent := Offer(clock, Pace{Rate: 1000}, time.Second, func(n int) int { return n - 1 })

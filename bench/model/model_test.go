@@ -81,7 +81,7 @@ func (p *Prediction) find(t *testing.T, load, mode string, gateways, lanes, core
 	return Row{}
 }
 
-func TestStagesAreThePartsAndAShareOfTheHandOffs(t *testing.T) {
+func TestStagesIncludeAShareOfTheHandOffs(t *testing.T) {
 	t.Parallel()
 	p := predict(t, madeRun().run(t), 1e15)
 	c := p.Costs[0]
@@ -104,7 +104,7 @@ func TestStagesAreThePartsAndAShareOfTheHandOffs(t *testing.T) {
 	}
 }
 
-func TestEveryRowNamesWhatBoundsIt(t *testing.T) {
+func TestEveryRowNamesItsBound(t *testing.T) {
 	t.Parallel()
 	slowWriter := madeRun()
 	slowWriter.receive, slowWriter.send = 190, 280
@@ -131,7 +131,7 @@ func TestEveryRowNamesWhatBoundsIt(t *testing.T) {
 	}
 }
 
-func TestTheCheckComparesWithWhatTheMachineCarried(t *testing.T) {
+func TestCheckComparesWithTheMeasurement(t *testing.T) {
 	t.Parallel()
 	m := madeRun()
 	m.measured = map[string]float64{wire: 0.6 * 2 * second / m.whole} // half of the loads had a lower efficiency
@@ -150,7 +150,7 @@ func TestTheCheckComparesWithWhatTheMachineCarried(t *testing.T) {
 	}
 }
 
-func TestNoMachineUsesMoreThanItsCores(t *testing.T) {
+func TestEfficiencyIsAtMostOne(t *testing.T) {
 	t.Parallel()
 	m := madeRun()
 	m.measured = map[string]float64{nogro: 1e9, wire: 1e9}

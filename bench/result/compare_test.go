@@ -37,7 +37,7 @@ func TestCompareDistinguishesChangeFromNoise(t *testing.T) {
 	}
 }
 
-func TestCompareRefusesTooFewSamplesAndSaysHowMany(t *testing.T) {
+func TestCompareRejectsTooFewSamples(t *testing.T) {
 	t.Parallel()
 	old, new := runOf(t, "B/s", 1, 2, 3), runOf(t, "B/s", 4, 5, 6)
 	_, err := Compare(old, new)
@@ -47,7 +47,7 @@ func TestCompareRefusesTooFewSamplesAndSaysHowMany(t *testing.T) {
 	}
 }
 
-func TestEnoughIsWhatTheTestCanDecide(t *testing.T) {
+func TestEnoughSamplesForSignificance(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		a, b int

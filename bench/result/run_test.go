@@ -49,7 +49,7 @@ func TestARunSurvivesJSON(t *testing.T) {
 	}
 }
 
-func TestAnotherSchemaIsRefusedWithWhatToDo(t *testing.T) {
+func TestOtherSchemaIsRejectedWithARemedy(t *testing.T) {
 	t.Parallel()
 	_, err := Read(strings.NewReader(`{"schema": "strait.dev/bench/v0"}`))
 	if err == nil || !strings.Contains(err.Error(), `"strait.dev/bench/v0"`) || !strings.Contains(err.Error(), "run the benchmark again") {
@@ -57,7 +57,7 @@ func TestAnotherSchemaIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestSamplesThatBenchstatCouldNotReadAreRefused(t *testing.T) {
+func TestSamplesThatBenchstatCannotParseAreRejected(t *testing.T) {
 	t.Parallel()
 	one := map[string]float64{"B/s": 1}
 	for name, s := range map[string]Sample{
@@ -75,7 +75,7 @@ func TestSamplesThatBenchstatCouldNotReadAreRefused(t *testing.T) {
 	}
 }
 
-func TestOfIsOneSubjectWithoutItsName(t *testing.T) {
+func TestOfReturnsOneSubjectWithoutItsName(t *testing.T) {
 	t.Parallel()
 	r := runOf(t, "B/s", 1)
 	add(t, r, Sample{Test: "tcp/streams=4", Subject: "peer", Mode: "nogro", Repetition: 1, Metrics: map[string]float64{"B/s": 2}})

@@ -33,7 +33,7 @@ func verdictOn(t *testing.T, run *result.Run, measure string) Verdict {
 	return Verdict{}
 }
 
-func TestTheWorstTestDecides(t *testing.T) {
+func TestWorstTestDecides(t *testing.T) {
 	t.Parallel()
 	values := make(map[figure]float64)
 	for i, test := range tcpTests {
@@ -49,7 +49,7 @@ func TestTheWorstTestDecides(t *testing.T) {
 	}
 }
 
-func TestADemandOfTwoLimitsNeedsBoth(t *testing.T) {
+func TestDemandWithTwoLimitsRequiresBoth(t *testing.T) {
 	t.Parallel()
 	values := map[figure]float64{
 		{testRoundTrip, NoGRO, nameP, unitP50}: 200, {testRoundTrip, NoGRO, nameStrait, unitP50}: 100,
@@ -65,7 +65,7 @@ func TestADemandOfTwoLimitsNeedsBoth(t *testing.T) {
 	}
 }
 
-func TestTheFloorIsMadeOfItsParts(t *testing.T) {
+func TestFloorIsTheSumOfItsParts(t *testing.T) {
 	t.Parallel()
 	values := map[figure]float64{
 		{tcpName(1, forth), Wire, nameOverlay, unitCPU}: 2.5,
@@ -83,7 +83,7 @@ func TestTheFloorIsMadeOfItsParts(t *testing.T) {
 	}
 }
 
-func TestEveryDemandIsAboutATestOfThePlan(t *testing.T) {
+func TestEveryDemandRefersToATest(t *testing.T) {
 	t.Parallel()
 	planned := make(map[figure]bool)
 	for _, t := range allTests(fullLengths, nil, false) {

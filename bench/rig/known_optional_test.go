@@ -102,7 +102,7 @@ func TestNewFlowsAreNewAndTheirLossIsFound(t *testing.T) {
 	atLeastOnce(t, "new flows per second on a path without loss", lossless, rate)
 }
 
-func TestAStallCountsForEveryRequestThatItDelays(t *testing.T) {
+func TestStallDelaysEveryRequestDueDuringIt(t *testing.T) {
 	r := newTestRig(t)
 	p := placed(t, r, plainSubject())
 	_, answering, err := r.twoEnds(p, p.a.pod, p.b.pod)

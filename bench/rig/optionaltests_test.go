@@ -62,7 +62,7 @@ func TestListMarksOptionalTests(t *testing.T) {
 	}
 }
 
-func TestTheMixHasItsSizes(t *testing.T) {
+func TestIMIXHasItsSizes(t *testing.T) {
 	t.Parallel()
 	count := make(map[int]int)
 	for _, f := range frameSizes {

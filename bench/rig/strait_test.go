@@ -78,7 +78,7 @@ func TestManyNodesHaveTheConfiguredRoutes(t *testing.T) {
 	}
 }
 
-func TestTheOtherClusterSeesAPodByItsPrefix(t *testing.T) {
+func TestPodsAreMappedByPrefix(t *testing.T) {
 	t.Parallel()
 	b := siteB()
 	for f, want := range []string{"10.71.2.9", "fd00:71:0:2::9"} {
@@ -88,7 +88,7 @@ func TestTheOtherClusterSeesAPodByItsPrefix(t *testing.T) {
 	}
 }
 
-func TestASubjectIsANameAndACommand(t *testing.T) {
+func TestCustomSubjectIsANameAndACommand(t *testing.T) {
 	t.Parallel()
 	got, err := ParseCustomSubject("mine=./up.sh --fast=1")
 	if want := (Custom{"mine", "./up.sh --fast=1"}); err != nil || got != want {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestEveryLoopHasOneRequestUnderWay(t *testing.T) {
+func TestEveryLoopHasOneRequestInFlight(t *testing.T) {
 	near, far := listen(t), listen(t)
 	const parallel = 4
 	asked := make(map[uint32]int)

@@ -128,7 +128,7 @@ func TestMarksKeepChecksumsValid(t *testing.T) {
 	}
 }
 
-func TestAMarkSurvives(t *testing.T) {
+func TestMarkRoundTrip(t *testing.T) {
 	t.Parallel()
 	b := make([]byte, 20)
 	m := Mark{7, 8, 9 * time.Second}

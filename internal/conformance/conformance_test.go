@@ -29,7 +29,7 @@ func TestEveryRowIsHeldOrWaived(t *testing.T) {
 	}
 }
 
-func TestEveryTestThatNamesARowFindsIt(t *testing.T) {
+func TestEveryTestWithARowIDHasItsRow(t *testing.T) {
 	l := current(t)
 	for _, fault := range l.faults {
 		t.Error(fault)
@@ -49,7 +49,7 @@ func TestThePageIsCurrent(t *testing.T) {
 	}
 }
 
-func TestRowsAreSaidOnce(t *testing.T) {
+func TestRowsAreUnique(t *testing.T) {
 	said := make(map[key]bool)
 	for _, s := range sections {
 		for _, r := range s.rows {
@@ -86,7 +86,7 @@ func TestIDsAreReadFromTheBeginningOfAName(t *testing.T) {
 	}
 }
 
-func TestTestsAreFoundByTheirNamesAndTheirTargetsByBuildTags(t *testing.T) {
+func TestTestsAndTargetsAreFound(t *testing.T) {
 	t.Parallel()
 	tests, err := findTests(fstest.MapFS{
 		"geneve/a_test.go":          {Data: []byte("package geneve\nfunc TestG1_Dropped() {}\nfunc TestPlain() {}\nfunc (x) TestG2_Method() {}\n")},
@@ -111,7 +111,7 @@ func TestTestsAreFoundByTheirNamesAndTheirTargetsByBuildTags(t *testing.T) {
 	}
 }
 
-func TestNamesThatFitNoRowAreFaults(t *testing.T) {
+func TestNamesWithoutARowAreFaults(t *testing.T) {
 	rows := []section{{rows: slices.Concat([]row{{id: "G1"}, {id: "RFC7348Flag"}}, both(row{id: "RFC4787REQ9"}))}}
 	for name, want := range map[string]string{
 		"TestG1_Dropped":                      "",
@@ -129,7 +129,7 @@ func TestNamesThatFitNoRowAreFaults(t *testing.T) {
 	}
 }
 
-func TestScenariosAreWaivedWhereTheLabSaysSo(t *testing.T) {
+func TestScenariosAreWaivedByTheLab(t *testing.T) {
 	rows := []section{{rows: []row{scenario("11", "c"), scenario("12", "c")}}}
 	reasons, err := waivers(fstest.MapFS{waiversPath: {Data: []byte("package lab\nvar netnsWaived = map[int]string{12: \"no \" + \"interface\"}\nvar other = map[int]string{11: \"open\"}\n")}})
 	if err != nil {
@@ -144,7 +144,7 @@ func TestScenariosAreWaivedWhereTheLabSaysSo(t *testing.T) {
 	}
 }
 
-func TestColumnsAreHeldApart(t *testing.T) {
+func TestColumnsAreDistinguished(t *testing.T) {
 	rows := []section{{rows: both(row{id: "RFC4787REQ9", clause: "c", source: "s"})}}
 	for _, c := range []struct{ name, file, missing string }{
 		{"TestRFC4787REQ9_PrefixMapsHairpin", "a_test.go", "masquerade"},

@@ -20,7 +20,7 @@ func oneRow(r row, names ...string) *list {
 	return join([]section{{title: "One", rows: []row{r}}}, tests)
 }
 
-func TestTheStateOfARowIsThatOfItsTests(t *testing.T) {
+func TestStateOfARowIsThatOfItsTests(t *testing.T) {
 	const core, lab = module + "/core.TestG1_Core", module + "/test/lab.TestG1_Lab"
 	row := row{id: "G1", clause: "c", source: "s"}
 	excused := row
@@ -57,7 +57,7 @@ func TestTheStateOfARowIsThatOfItsTests(t *testing.T) {
 	}
 }
 
-func TestThePageSaysHowARowIsHeld(t *testing.T) {
+func TestPageListsTheTestsOfARow(t *testing.T) {
 	l := oneRow(row{id: "G1", clause: "dropped", source: "RFC 8926"}, "TestG1_Core", "TestG1_Lab")
 	if want := "| G1 | dropped | RFC 8926 | `core.TestG1_Core`<br>`test/lab.TestG1_Lab` (`make lab`) |\n"; !strings.HasSuffix(l.markdown(), want) {
 		t.Errorf("got  %s\nwant %s", l.markdown(), want)

@@ -108,7 +108,7 @@ func TestClosedPortIsRefused(t *testing.T) {
 	}
 }
 
-func TestSilenceIsATimeout(t *testing.T) {
+func TestMissingReplyIsATimeout(t *testing.T) {
 	t.Parallel()
 	mute, err := net.ListenPacket("udp", "127.0.0.1:0") // never reads
 	if err != nil {
@@ -184,7 +184,7 @@ func TestChangedBytesAreCorrupted(t *testing.T) {
 	want(t, one(t, Check{Protocol: UDP, Size: 640, To: udp}), Corrupted)
 }
 
-func TestAConnectionThatEndsEarlyIsClosed(t *testing.T) {
+func TestConnectionThatEndsEarlyIsClosed(t *testing.T) {
 	t.Parallel()
 	tcp, _ := spoil(t, 1, func(b []byte) []byte { return b[:len(b)/2] })
 	want(t, once(t, Check{Protocol: TCP, Size: 640, To: tcp}), Closed)

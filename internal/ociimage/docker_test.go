@@ -10,7 +10,7 @@ import (
 
 // The Docker build context contains the directories of the program. Without this test a
 // missing one would be found only with a Docker daemon.
-func TestDockerIsShownEveryFolderThatTheProgramNeeds(t *testing.T) {
+func TestDockerContextHasAllDirectoriesOfTheProgram(t *testing.T) {
 	text, err := os.ReadFile("../../.dockerignore")
 	must(t, err)
 	shown := strings.Split(string(text), "\n")

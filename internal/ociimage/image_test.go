@@ -88,7 +88,7 @@ func parse[T any](t *testing.T, text []byte) (form T) {
 	return form
 }
 
-func TestAnArchiveIsOneWholeImageForAllPlatforms(t *testing.T) {
+func TestArchiveIsOneImageForAllPlatforms(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "strait.oci.tar")
 	paths := []string{build(t, small, "amd64"), build(t, small, "arm64")}
@@ -227,7 +227,7 @@ func TestT18_TheBillOfMaterialsNamesEveryModule(t *testing.T) {
 	}
 }
 
-func TestWhatAnImageCannotRunIsRefused(t *testing.T) {
+func TestProgramsThatAnImageCannotRunAreRejected(t *testing.T) {
 	good := build(t, small, "amd64")
 	script := filepath.Join(t.TempDir(), "script")
 	must(t, os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755))

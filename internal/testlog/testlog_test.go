@@ -24,7 +24,7 @@ func stream(lines ...string) *strings.Reader {
 	return strings.NewReader(b.String())
 }
 
-func TestReadTellsPassedFailedSkippedAndFlakyTests(t *testing.T) {
+func TestReadDistinguishesOutcomes(t *testing.T) {
 	t.Parallel()
 	got, err := Read(stream(
 		"start", "run TestA", "pass TestA",

@@ -89,7 +89,7 @@ func rank(object *unstructured.Unstructured) int {
 	return 2
 }
 
-func TestAnAPIServerTakesTheChartAndItsNextVersion(t *testing.T) {
+func TestAPIServerAcceptsTheChartAndItsNextVersion(t *testing.T) {
 	t.Parallel()
 	cluster := kube.Start(t)
 	must(t, cluster.Namespace(t.Context(), release))
@@ -98,7 +98,7 @@ func TestAnAPIServerTakesTheChartAndItsNextVersion(t *testing.T) {
 	apply(t, cluster, render(t, renders["minimal"]...))
 }
 
-func TestHelmInstallsUpgradesAndTakesAway(t *testing.T) {
+func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	t.Parallel()
 	cluster := kube.Start(t)
 	access := []string{"KUBECONFIG=" + program.Kubeconfig(t, t.TempDir(), "admin", cluster.Admin())}
@@ -136,7 +136,7 @@ func TestHelmInstallsUpgradesAndTakesAway(t *testing.T) {
 	}
 }
 
-func TestCRDsThatAreKeptStay(t *testing.T) {
+func TestKeptCRDsStay(t *testing.T) {
 	t.Parallel()
 	cluster := kube.Start(t)
 	access := []string{"KUBECONFIG=" + program.Kubeconfig(t, t.TempDir(), "admin", cluster.Admin())}
@@ -171,7 +171,7 @@ func definitions(t *testing.T, cluster *kube.Cluster) (names []string) {
 // The controller with the account, permissions and files of the chart: its objects for a
 // Peering match the values, the namespace of gateways admits the pods, and the PodMonitor
 // selects them.
-func TestTheControllerRunsWithWhatTheChartGivesIt(t *testing.T) {
+func TestControllerRunsWithTheChart(t *testing.T) {
 	t.Parallel()
 	cluster := kube.Start(t)
 	must(t, cluster.Namespace(t.Context(), release))

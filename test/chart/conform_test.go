@@ -22,7 +22,7 @@ const foreign = "PodMonitor,PrometheusRule"
 
 // Every field of every object, and of the examples on the chart's page, is known to a real
 // API server and has the right type.
-func TestEveryObjectIsOfTheFormThatAnAPIServerKnows(t *testing.T) {
+func TestEveryObjectConformsToTheSchema(t *testing.T) {
 	t.Parallel()
 	conform := kube.Program(t, "kubeconform")
 	cluster := kube.Shared(t)

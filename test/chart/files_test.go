@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "update the golden files, the schema and
 // folder is the directory of the chart.
 const folder = "../../charts/strait"
 
-func TestTheFilesOfTheChartAreThoseOfTheCode(t *testing.T) {
+func TestFilesOfTheChartMatchTheCode(t *testing.T) {
 	for program, want := range map[string][]byte{
 		"controller": rbac.Controller, "gateway": rbac.Gateway, "node": rbac.Node, "uninstall": rbac.Uninstall, "verify": rbac.Verify,
 	} {

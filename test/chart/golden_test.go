@@ -24,7 +24,7 @@ var renders = map[string][]string{
 	"minimal": {"--values", "testdata/minimal.yaml"},
 }
 
-func TestHelmFindsNothingWrong(t *testing.T) {
+func TestHelmLintPasses(t *testing.T) {
 	t.Parallel()
 	for name, args := range renders {
 		if out, err := helm(t, nil, append([]string{"lint", "--strict", folder}, args...)...); err != nil {
@@ -36,7 +36,7 @@ func TestHelmFindsNothingWrong(t *testing.T) {
 // copied are the resource types whose content comes from files with separate tests.
 var copied = []string{"CustomResourceDefinition", "ClusterRole", "Role", "PrometheusRule"}
 
-func TestTheChartRendersWhatItDid(t *testing.T) {
+func TestChartRendersTheGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for name, args := range renders {
 		text, err := template(t, args...)
@@ -120,7 +120,7 @@ func TestT5_TheChartGrantsWhatTheCodeSays(t *testing.T) {
 	}
 }
 
-func TestAlertsAndDashboardsComeAsTheyAre(t *testing.T) {
+func TestAlertsAndDashboardsAreUnmodified(t *testing.T) {
 	t.Parallel()
 	all := render(t, renders["full"]...)
 	rules, err := filepath.Glob(filepath.Join(folder, "rules/*.yaml"))

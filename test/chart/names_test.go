@@ -9,7 +9,7 @@ import (
 )
 
 // Commands find the parts of an installation by name.
-func TestTheChartHasTheNamesThatCommandsLookFor(t *testing.T) {
+func TestChartUsesTheNamesOfCommands(t *testing.T) {
 	t.Parallel()
 	all := render(t)
 	for _, namespace := range []string{install.GatewayNamespace, install.NodeNamespace} {

@@ -46,7 +46,7 @@ func pods(t *testing.T, all []*unstructured.Unstructured) map[string]*corev1.Pod
 	return found
 }
 
-func TestEveryPodIsRestrictedButTheHelper(t *testing.T) {
+func TestEveryPodExceptTheNodeHelperIsRestricted(t *testing.T) {
 	t.Parallel()
 	for name, args := range renders {
 		all := pods(t, render(t, args...))
@@ -70,7 +70,7 @@ func TestEveryPodIsRestrictedButTheHelper(t *testing.T) {
 }
 
 // The node helper needs and has exactly these privileges.
-func TestTheHelperHasTheNodesNetworkAndNetAdminAndNoMore(t *testing.T) {
+func TestNodeHelperHasOnlyHostNetworkAndNetAdmin(t *testing.T) {
 	t.Parallel()
 	network := []string{
 		`host namespaces: hostNetwork=true`,

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAWrongValueIsRefusedByName(t *testing.T) {
+func TestWrongValuesAreRejectedByName(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ set, want string }{
 		{"colour=red", "additional properties 'colour' not allowed"},
@@ -54,7 +54,7 @@ func TestAWrongValueIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestAnOlderKubernetesIsRefused(t *testing.T) {
+func TestOlderKubernetesIsRejected(t *testing.T) {
 	t.Parallel()
 	if _, err := template(t, "--kube-version", "1.30.9"); err == nil || !strings.Contains(err.Error(), "incompatible") {
 		t.Errorf("Kubernetes 1.30: %v", err)

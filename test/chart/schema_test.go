@@ -17,7 +17,7 @@ import (
 )
 
 // Every object in the schema lists its fields: any other is a mistake.
-func TestTheSchemaKnowsEveryValueAndNoOther(t *testing.T) {
+func TestSchemaHasExactlyTheValues(t *testing.T) {
 	schema := readSchema(t)
 	closed(t, "", schema)
 	text, err := os.ReadFile(filepath.Join(folder, "values.yaml"))
@@ -81,7 +81,7 @@ func readSchema(t *testing.T) map[string]any {
 // clusterNetwork matches the line of clusterNetwork in the schema.
 var clusterNetwork = regexp.MustCompile(`(?m)^    "clusterNetwork": .*,$`)
 
-func TestTheSchemaOfTheClusterNetworkIsThatOfItsCRD(t *testing.T) {
+func TestSchemaOfTheClusterNetworkMatchesItsCRD(t *testing.T) {
 	text, err := crds.Files.ReadFile("strait.dev_clusternetworks.yaml")
 	must(t, err)
 	definition := objects(t, string(text))[0]

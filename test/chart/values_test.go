@@ -16,7 +16,7 @@ import (
 var table = regexp.MustCompile(`(?s)\| value \| default \| description \|\n.*?\n\n`)
 
 // The README describes the values as values.yaml does.
-func TestTheReadmeListsEveryValue(t *testing.T) {
+func TestReadmeListsEveryValue(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(folder, "values.yaml"))
 	must(t, err)
 	var root yaml.Node

@@ -8,7 +8,7 @@ import (
 )
 
 // The life of an installation: install, join, use, upgrade, uninstall.
-func TestTwoClustersAreJoinedWithHelm(t *testing.T) {
+func TestClustersAreJoinedWithHelm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before, err := w.everything(t)

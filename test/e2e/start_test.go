@@ -14,7 +14,7 @@ import (
 )
 
 // The commands of docs/tutorials/start.md run verbatim, in order and in one shell.
-func TestTheFirstFiveMinutesOfTheDocsWork(t *testing.T) {
+func TestStartPageCommandsWork(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(repository, "docs/tutorials/start.md"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,7 +14,7 @@ import (
 
 // A pod of a pings one of b during upgrades: first with one gateway on each side, where
 // packets must wait for the new one, then with two, which are replaced in turn.
-func TestAnUpgradeLosesFewPackets(t *testing.T) {
+func TestUpgradeLosesFewPackets(t *testing.T) {
 	w := newWorld(t)
 	w.install(t)
 	w.join(t)

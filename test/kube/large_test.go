@@ -11,7 +11,7 @@ import (
 
 // The API server limits the cost of the validation rules of an object. The length limits of
 // lists must keep objects below it.
-func TestTheLargestObjectsAreWithinTheBudgetOfRules(t *testing.T) {
+func TestLargestObjectsAreWithinTheRuleBudget(t *testing.T) {
 	seen := func(of, as string) []any {
 		return list(64, func(i int) any {
 			return map[string]any{"cidr": fmt.Sprintf(of, 0x1000+i), "seenAs": fmt.Sprintf(as, 0x1000+i)}

@@ -182,7 +182,7 @@ func TestABoundClaimStaysBound(t *testing.T) {
 	}
 }
 
-func TestTheNumberOfAGatewayFitsIntoItsPartOfAVNI(t *testing.T) {
+func TestGatewayNumberFitsTheVNI(t *testing.T) {
 	client := ours(t)("peerings")
 	_, err := create(t, client, sample(t, "peerings"))
 	must(t, err)

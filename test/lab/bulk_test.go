@@ -94,7 +94,7 @@ func sendChecked(c net.Conn, seed uint64, size int64) error {
 		return fmt.Errorf("stream %d: digest: %w", seed, err)
 	}
 	if !bytes.Equal(received, digest.Sum(nil)) {
-		return fmt.Errorf("stream %d: %d bytes arrived as something else: SHA-256 %x, want %x", seed, size, received, digest.Sum(nil))
+		return fmt.Errorf("stream %d: %d bytes arrived changed: SHA-256 %x, want %x", seed, size, received, digest.Sum(nil))
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func echoAfterErrors(t *testing.T, c net.Conn, payload []byte, refused *capture,
 			continue
 		}
 		if !bytes.Equal(buffer[:n], payload) {
-			return fmt.Errorf("%d bytes came back as %d others", len(payload), n)
+			return fmt.Errorf("%d bytes came back as %d different bytes", len(payload), n)
 		}
 		return nil
 	}

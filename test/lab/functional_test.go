@@ -40,7 +40,7 @@ func TestFunctionalListsTestsOfTheLab(t *testing.T) {
 	}
 	for _, name := range strings.Fields(string(list)) {
 		if !slices.Contains(tests, name) {
-			t.Errorf("functional lists %s, and the lab has no such test; correct or remove the line", name)
+			t.Errorf("functional lists %s, which is not a test of the lab; correct or remove the line", name)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestT15_HostileTrafficMeetsEmptyGrants(t *testing.T) {
 func (h *hostile) honest(counted string) attack {
 	a := h.top.a
 	return attack{
-		threat: "T15", name: "packets with nothing wrong about them, both directions", rate: 2000, counted: []string{counted},
+		threat: "T15", name: "valid packets in both directions", rate: 2000, counted: []string{counted},
 		floods: func(t *testing.T, n uint8) []shots {
 			v6 := udpTo(netip.AddrPortFrom(a.pod6, 9), netip.AddrPortFrom(addr("fd00:71:0:2::9"), 9), marked(n, 64))
 			return []shots{

@@ -54,7 +54,7 @@ func (h *hostile) junk() []attack {
 			func(random *rand.Rand, n uint8, _, _, src6, dst6 netip.Addr) []byte {
 				return extensionChain(random, src6, dst6, marked(n, 64))
 			}),
-		h.inBothDirections("headers that lie: lengths, versions, checksums, sizes of nothing", "", 5000,
+		h.inBothDirections("invalid headers: lengths, versions, checksums, sizes", "", 5000,
 			append(on(directions, "ip_header", "ip_checksum"), on(directions[:1], "ip_length", "ip_truncated")...),
 			func(random *rand.Rand, n uint8, src4, dst4, _, _ netip.Addr) []byte {
 				b := udpTo(netip.AddrPortFrom(src4, 9), netip.AddrPortFrom(dst4, 9), marked(n, 64))
@@ -72,7 +72,7 @@ func (h *hostile) junk() []attack {
 				}
 				return b
 			}),
-		h.inBothDirections("ICMP errors about packets that never crossed, damaged, and cut short", "", 5000,
+		h.inBothDirections("ICMP errors about unknown packets, corrupted, and truncated", "", 5000,
 			on(directions, "icmp_unrelated", "icmp_checksum", "icmp_quote"),
 			func(random *rand.Rand, n uint8, src4, dst4, _, _ netip.Addr) []byte {
 				quote := udpTo(netip.AddrPortFrom(nobodysAddr, 9), netip.AddrPortFrom(src4, 9), marked(n, 32))

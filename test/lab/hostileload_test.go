@@ -120,7 +120,7 @@ func (ld *load) compare(c net.Conn, want []byte) error {
 		return fmt.Errorf("%s: digest: %w", ld.name, err)
 	}
 	if !bytes.Equal(got, want) {
-		return fmt.Errorf("%s: %d bytes arrived as something else: SHA-256 %x, want %x", ld.name, ld.received.Load(), got, want)
+		return fmt.Errorf("%s: %d bytes arrived changed: SHA-256 %x, want %x", ld.name, ld.received.Load(), got, want)
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func echoWithin(c net.Conn, payload []byte, attempts int) error {
 			continue
 		}
 		if !bytes.Equal(buffer[:n], payload) {
-			return fmt.Errorf("%d bytes came back as %d others", len(payload), n)
+			return fmt.Errorf("%d bytes came back as %d different bytes", len(payload), n)
 		}
 		return nil
 	}

@@ -79,7 +79,7 @@ func (p *wireGuardPeer) send(b []byte) bool {
 // handshake sends packet until a session is established.
 func (p *wireGuardPeer) handshake(t *testing.T, packet []byte) {
 	t.Helper()
-	eventually(t, "a peer with a valid key has shaken hands", func() bool {
+	eventually(t, "a peer with a valid key has completed a handshake", func() bool {
 		p.send(packet)
 		return p.shookHands(t)
 	})

@@ -109,7 +109,7 @@ func (h *hostile) expectProgress(t *testing.T) {
 	t.Helper()
 	for _, ld := range h.loads {
 		before := ld.received.Load()
-		wait.Until(t, "after the attack the transfer goes on, "+ld.name, func() bool { return ld.received.Load() > before })
+		wait.Until(t, "the transfer continues after the attack, "+ld.name, func() bool { return ld.received.Load() > before })
 	}
 }
 
@@ -179,7 +179,7 @@ func (h *hostile) run(t *testing.T, a attack) {
 	var where string
 	r.seen, where = h.watch.count(n)
 	if r.seen != a.exactly && a.passes == "" {
-		t.Errorf("%s: %d packets came through, %d should have: %s", a.name, r.seen, a.exactly, where)
+		t.Errorf("%s: %d packets passed, want %d: %s", a.name, r.seen, a.exactly, where)
 	}
 	h.expectProgress(t)
 	r.memory[2] = h.settle(t, before)
@@ -204,7 +204,7 @@ const (
 func (h *hostile) settle(t *testing.T, before memory) (after memory) {
 	t.Helper()
 	filled := len(h.loads) > 0 // the transfer fills all buffer pools; otherwise the first flood does, and they stay filled
-	eventually(t, fmt.Sprintf("memory is what it was: heap %v KiB, resident %v", before.heap, before.rss), func() bool {
+	eventually(t, fmt.Sprintf("memory returns to heap %v KiB, resident %v", before.heap, before.rss), func() bool {
 		after = h.memory(t)
 		fits := true
 		for i := range after.heap {

@@ -51,7 +51,7 @@ func (h *hostile) outsideTheGrant() []attack {
 	return []attack{
 		peer("from sources that are not the peer's, which WireGuard rejects and does not count", nil, false,
 			func(i int) string { return []string{"10.99.0.1", "10.72.1.5", "10.80.0.1", "127.0.0.1"}[i%4] }, pod4),
-		peer("from IPv6 sources that are not the peer's", nil, false,
+		peer("from IPv6 sources outside of the peer's allowed IPs", nil, false,
 			func(i int) string { return []string{"fd00:99::1", "fd00:72:0:1::5", "::1", "2001:db8::1"}[i%4] }, pod6),
 		peer("to nodes, gateway and addresses outside of the pods", []string{"a/ingress/destination_not_granted"}, true, is("10.0.2.66"),
 			"10.80.0.11", "10.80.0.1", "10.96.0.1", "10.96.0.10", "203.0.113.2", "192.168.0.1", "10.71.2.9"),
@@ -186,7 +186,7 @@ func (h *hostile) sendValidToA(t *testing.T, n uint8, count int) {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	eventually(t, "the honest datagrams arrive", func() bool {
+	eventually(t, "the valid datagrams arrive", func() bool {
 		seen, _ := h.watch.count(n)
 		return seen >= 2*count
 	})
@@ -208,7 +208,7 @@ func (h *hostile) sessionUnderFlood(t *testing.T) string {
 	for ; time.Since(started) < limit; time.Sleep(pause) {
 		peer.send(h.fromPeer(nil))
 		if peer.shookHands(t) {
-			return fmt.Sprintf("meanwhile a peer with a valid key shook hands within %.1f s", time.Since(started).Seconds())
+			return fmt.Sprintf("meanwhile a peer with a valid key completed a handshake within %.1f s", time.Since(started).Seconds())
 		}
 	}
 	return fmt.Sprintf("meanwhile a peer with a valid key had no handshake within %v", limit)

@@ -12,7 +12,7 @@ import (
 
 // Frames that no correct node sends. Gateway A drops each with its own reason, and none
 // reaches pod B.
-func TestBadFramesFromNodesAreDroppedByReason(t *testing.T) {
+func TestInvalidFramesFromNodesAreDroppedByReason(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
 	a := top.a
@@ -20,7 +20,7 @@ func TestBadFramesFromNodesAreDroppedByReason(t *testing.T) {
 	outsider := addr("192.0.2.99") // an address of the machine that is not the node's
 	a.node.ip(t, fmt.Sprintf("addr add %s/32 dev lo", outsider))
 	far := a.sees(top.b.pod4)
-	good := func() []byte { return udp4(a.pod4, far, port, []byte("let me in")) }
+	good := func() []byte { return udp4(a.pod4, far, port, []byte("datagram")) }
 	wrapped := func(inner []byte) []byte { return overlayFrame(a.encapsulation, vni, inner) }
 	arrived := listenOn(t, top.b.pod, "eth0", toPort(port))
 
@@ -30,20 +30,20 @@ func TestBadFramesFromNodesAreDroppedByReason(t *testing.T) {
 		outer    netip.Addr
 		datagram []byte
 	}{
-		{"outer address of no node", "unknown_source", outsider, wrapped(good())},
+		{"outer address of an unknown node", "unknown_source", outsider, wrapped(good())},
 		{"another VNI", "wrong_vni", a.bridge4, overlayFrame(a.encapsulation, vni+1, good())},
 		{"another encapsulation's header", headerReason[a.encapsulation], a.bridge4, edit(wrapped(good()), 0, foreignHeader[a.encapsulation])},
-		{"no room for Ethernet", "frame_truncated", a.bridge4, wrapped(nil)[:8+13]},
+		{"too short for Ethernet", "frame_truncated", a.bridge4, wrapped(nil)[:8+13]},
 		{"neither IP nor ARP", "frame_ethertype", a.bridge4, edit(wrapped(good()), 8+12, 0x88, 0xcc)},
 		{"sent by the gateway itself", "frame_loop", a.bridge4, edit(wrapped(good()), 8+11, 1)},
 		{"IP version 5", "ip_version", a.bridge4, wrapped(edit(good(), 0, 0x55))},
 		{"wrong header checksum", "ip_checksum", a.bridge4, wrapped(edit(good(), 8, 63))},
-		{"source of a pod that is on no node", "spoofed_source", a.bridge4, wrapped(udp4(addr("10.0.9.9"), far, port, nil))},
+		{"source of a pod without a node", "spoofed_source", a.bridge4, wrapped(udp4(addr("10.0.9.9"), far, port, nil))},
 		{"source of the gateway", "spoofed_source", a.bridge4, wrapped(udp4(gatewayInternal[0], far, port, nil))},
 		{"loopback source", "martian", a.bridge4, wrapped(udp4(addr("127.0.0.1"), far, port, nil))},
 		{"multicast destination", "multicast", a.bridge4, wrapped(udp4(a.pod4, addr("224.0.0.251"), port, nil))},
 		{"destination outside the grant", "destination_not_granted", a.bridge4, wrapped(udp4(a.pod4, addr("10.99.0.1"), port, nil))},
-		{"hop limit used up", "ttl_exceeded", a.bridge4, wrapped(withTTL(good(), 1))},
+		{"expired hop limit", "ttl_exceeded", a.bridge4, wrapped(withTTL(good(), 1))},
 	} {
 		t.Run(injected.what, func(t *testing.T) {
 			before := a.gateway.drops(t, "egress", injected.reason)
@@ -60,11 +60,11 @@ func TestBadFramesFromNodesAreDroppedByReason(t *testing.T) {
 	// The same frame without a fault arrives: the others were dropped only because of their
 	// faults.
 	sendFrom(t, a.node, a.bridge4, netip.AddrPortFrom(a.gw4, overlayPort[a.encapsulation]), wrapped(good()))
-	arrived.first(t, "the honest frame")
+	arrived.first(t, "the valid frame")
 }
 
 // B checks packets against its own configuration even if A's permits them.
-func TestFarGatewayHoldsItsOwnGrant(t *testing.T) {
+func TestFarGatewayEnforcesItsGrant(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{configure: func(s *site, c *gatewayConfig) {
 		if s.name == "b" {

@@ -11,7 +11,7 @@ import (
 // replaces strait: on both sides to prove the lab itself, on one side to prove
 // interoperability.
 
-func TestKernelGatewaysAloneJoinTheClusters(t *testing.T) {
+func TestKernelGatewaysJoinTheClusters(t *testing.T) {
 	t.Parallel()
 	needWireGuard(t)
 	top := build(t, options{kernelGateway: [2]bool{true, true}})

@@ -22,11 +22,11 @@ type difference struct{ what, values string }
 func (d difference) String() string { return d.what + d.values }
 
 const (
-	kernelDrops = "the kernel drops it, we do not"
-	weDrop      = "we drop it, the kernel does not"
+	kernelDrops = "the kernel drops it, strait does not"
+	weDrop      = "strait drops it, the kernel does not"
 	pieces      = "number of packets"
-	kernelTells = "the kernel sends an ICMP error, we do not"
-	weTell      = "we send an ICMP error, the kernel does not"
+	kernelTells = "the kernel sends an ICMP error, strait does not"
+	weTell      = "strait sends an ICMP error, the kernel does not"
 )
 
 // outcomesDiffer returns the differences between the two gateways.
@@ -167,7 +167,7 @@ func answersDiffer(kernels, ours []byte) (different []difference) {
 	a, aOK := icmpErrorOf(append(make([]byte, 14), kernels...))
 	b, bOK := icmpErrorOf(append(make([]byte, 14), ours...))
 	if !aOK || !bOK || len(a.payload) < 8 {
-		return []difference{{what: "an answer that is no ICMP error"}}
+		return []difference{{what: "an answer that is not an ICMP error"}}
 	}
 	check := func(name string, x, y any) {
 		if x != y {

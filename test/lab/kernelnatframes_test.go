@@ -56,7 +56,7 @@ func invalidGeneve(k *kernelRouter) (faults []fault) {
 	add("G4: many options that are not critical", "", options(1, 2, 3, 1, 0, 0, 0, 0, 1, 2, 4, 0, 1, 2, 5, 0))
 	add("G4: a critical option, and the C bit", "", func(frame []byte) []byte { return edit(options(1, 2, 0x83, 0)(frame), 1, 0x40) })
 	add("G4: a critical option without the C bit", "the kernel looks at the C bit alone; what must be understood is not", options(1, 2, 0x83, 0))
-	add("G5: an option longer than all", "the kernel does not walk options here; RFC 8926 section 3.5.1 has us drop it", options(1, 2, 3, 5, 0, 0, 0, 0))
+	add("G5: an option longer than the options", "the kernel does not parse options here; RFC 8926 section 3.5.1 requires a drop", options(1, 2, 3, 5, 0, 0, 0, 0))
 	add("G5: options beyond the datagram", "", set(0, 0x3f))
 	for bit := range 6 {
 		add(fmt.Sprintf("G6: reserved bit %d of the first word", bit), "", set(1, 1<<bit))
@@ -95,7 +95,7 @@ func invalidVXLAN(k *kernelRouter) (faults []fault) {
 	add("reserved byte 7", reserved, set(7, 1))
 	add("another VNI", "", set(6, 102))
 	add("VNI 0", "", set(4, 0, 0, 0))
-	faults = append(faults, fromOutsider(k, "a kernel VXLAN device takes frames from everybody; we take them from the node alone"))
+	faults = append(faults, fromOutsider(k, "a kernel VXLAN device accepts frames from every source; strait accepts them from the node alone"))
 	for _, n := range []int{1, 4, 7, 8} {
 		add(fmt.Sprintf("cut to %d bytes", n), "", cutTo(n))
 	}
@@ -124,9 +124,9 @@ func invalidEthernet(k *kernelRouter) (faults []fault) {
 	add("G10: sent by the gateway itself", "", set(src, mac(overlayMAC(gatewayInternal[0]))...))
 	add("to everybody", "", set(dst, 255, 255, 255, 255, 255, 255))
 	add("to a group", "", set(dst, 1, 0, 0x5e, 0, 0, 1))
-	add("to another host", "the link has two ends, and the sender is known to be the other: we do not ask to whom it was sent",
+	add("to another host", "the link has two ends and the sender is authenticated: strait ignores the destination MAC address",
 		set(dst, 2, 0, 0, 0, 0, 5))
-	add("from nobody", "", set(src, 0, 0, 0, 0, 0, 0))
+	add("from a zero MAC address", "", set(src, 0, 0, 0, 0, 0, 0))
 	add("from another host", "", set(src, 2, 0, 0, 0, 0, 5))
 	add("from a group", "", set(src, 1, 0, 0x5e, 0, 0, 1))
 	for _, ethertype := range []uint16{0, 46, 0x88cc, 0x8847, 0x8864, 0xffff} {
@@ -135,10 +135,10 @@ func invalidEthernet(k *kernelRouter) (faults []fault) {
 	add("VLAN tag", "", func(frame []byte) []byte {
 		return slices.Concat(frame[:kind], []byte{0x81, 0, 0, 5, 8, 0}, frame[end:])
 	})
-	add("VLAN 0, a priority alone", "the kernel takes priority tags off; nobody puts any on an overlay of ours", func(frame []byte) []byte {
+	add("VLAN 0, a priority tag", "the kernel removes priority tags; the overlay has none", func(frame []byte) []byte {
 		return slices.Concat(frame[:kind], []byte{0x81, 0, 0xe0, 0, 8, 0}, frame[end:])
 	})
-	add("IPv4 said to be IPv6", "the kernel believes the EtherType, we the version in the packet", set(kind, 0x86, 0xdd))
+	add("IPv4 with the EtherType of IPv6", "the kernel uses the EtherType, strait the version in the packet", set(kind, 0x86, 0xdd))
 	for _, n := range []int{dst, dst + 1, dst + 13, end, end + 1, end + 19} {
 		add(fmt.Sprintf("cut to %d bytes", n), "", cutTo(n))
 	}

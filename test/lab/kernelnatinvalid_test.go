@@ -59,10 +59,10 @@ func TestI1_I7_I8_I9_I11_PipelineAndKernelAgreeOnIllFormedPackets(t *testing.T) 
 }
 
 const (
-	notReassembled = "a router does not look so far; we drop what is part of no datagram"
-	hopByHop       = "the kernel looks into hop-by-hop options; a router need not (RFC 8200 section 4), we skip them"
-	notSoFar       = "a router does not look so far; we drop it"
-	otherNode      = "the kernel knows on which link an address is, we on which node"
+	notReassembled = "a router does not parse it; strait drops fragments that cannot be part of a datagram"
+	hopByHop       = "the kernel parses hop-by-hop options; a router need not (RFC 8200 section 4), strait skips them"
+	notSoFar       = "a router does not parse it; strait drops it"
+	otherNode      = "the kernel checks on which link an address is, strait on which node"
 )
 
 // invalidIPv4 returns modifications of an IPv4 packet that would be forwarded.
@@ -221,9 +221,9 @@ func invalidIPv6(k *kernelRouter, fromNode bool) (faults []fault) {
 	chain("hop-by-hop option that asks to be dropped", hopByHop, protoUDP, extension{0, []byte{0, 0, 0x5e, 4, 0, 0, 0, 0}})
 	chain("hop-by-hop option that is too long", hopByHop, protoUDP, extension{0, []byte{0, 0, 0x1e, 9, 0, 0, 0, 0}})
 	chain("hop-by-hop options behind others", "", protoUDP, padding(), extension{0, []byte{0, 0, 1, 4, 0, 0, 0, 0}})
-	chain("8 extension headers", "we follow 7 extension headers, and RFC 8200 section 4.1 has no more", protoUDP,
+	chain("8 extension headers", "strait follows 7 extension headers, the most in RFC 8200 section 4.1", protoUDP,
 		padding(), padding(), padding(), padding(), padding(), padding(), padding(), padding())
-	chain("extension header that is cut short", notSoFar, 60)
+	chain("extension header that is truncated", notSoFar, 60)
 	chain("extension header longer than the packet", notSoFar, protoUDP, extension{60, []byte{0, 9, 1, 4, 0, 0, 0, 0}})
 	chain("routing header of type 0", notSoFar+" (RFC 5095)", protoUDP, extension{43, []byte{0, 0, 0, 0, 0, 0, 0, 0}})
 	chain("no next header", "", 59)

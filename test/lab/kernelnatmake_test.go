@@ -308,7 +308,7 @@ func (m *maker) upper(src, dst netip.Addr, headers int) (kind string, proto byte
 		kind, proto = "other protocol", one[byte](m, 132, 47, 50, 94, 253)
 		payload = m.bytes(m.size(headers))
 	default:
-		kind, about, proto = "header cut short", cutShort, one[byte](m, protoTCP, protoUDP, icmp)
+		kind, about, proto = "truncated header", cutShort, one[byte](m, protoTCP, protoUDP, icmp)
 		least := 4 // of an ICMP query; one without any message is not translated
 		if proto == protoTCP || proto == protoUDP {
 			least = 0

@@ -52,7 +52,7 @@ table {{.ip}} gateway {
 		oifname "strait0" {{.ip}} saddr {{.pods}}/{{.bits}} {{.ip}} saddr set {{.ip}} saddr & {{.host}} | {{.seenPods}}
 		oifname "strait0" {{.ip}} saddr {{.others}}/{{.bits}} {{.ip}} saddr set {{.ip}} saddr & {{.host}} | {{.seenOthers}}
 		oifname "strait0" {{.ip}} daddr {{.nodeOut}} {{.ip}} daddr set {{.node}}
-		# What could not be translated, for lack of a checksum to mend, goes no further.
+		# Packets that could not be translated, because their checksum is missing, are dropped.
 		oifname "wg0" {{.ip}} daddr { {{.seenPods}}/{{.bits}}, {{.seenOthers}}/{{.bits}} } drop
 		oifname "strait0" {{.ip}} saddr { {{.pods}}/{{.bits}}, {{.others}}/{{.bits}} } drop
 	}

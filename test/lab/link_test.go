@@ -70,7 +70,7 @@ func TestPresharedKeyIsUsed(t *testing.T) {
 	responses := listenOn(t, top.a.gw, "wan", func(frame []byte) bool { return wireGuardType(frame) == 2 })
 	b.start(t)
 	b.waitReady(t)
-	eventually(t, "A calls the link down", func() bool { return !top.a.gateway.linkUp(t) })
+	eventually(t, "A reports the link down", func() bool { return !top.a.gateway.linkUp(t) })
 	// A repeats the handshake only because the first response was useless to it.
 	eventually(t, "B has answered two handshakes of A", func() bool { return responses.count() >= 2 })
 	if b.linkUp(t) || top.a.gateway.linkUp(t) {
@@ -79,17 +79,17 @@ func TestPresharedKeyIsUsed(t *testing.T) {
 }
 
 // A link that carries packets in one direction only is down, at both ends.
-func TestLinkIsUpOnlyWhenBothWaysWork(t *testing.T) {
+func TestLinkIsUpOnlyIfBothDirectionsWork(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
 	a, b := top.a.gateway, top.b.gateway
 	bothUp := func() bool { return a.linkUp(t) && b.linkUp(t) }
 	bothDown := func() bool { return !a.linkUp(t) && !b.linkUp(t) }
-	eventually(t, "both ends call the link up", bothUp)
+	eventually(t, "both ends report the link up", bothUp)
 	top.a.gw.run(t, "nft", "add table inet oneway; add chain inet oneway in { type filter hook input priority 0; }; add rule inet oneway in iifname wan drop")
-	eventually(t, "both ends call the link down", bothDown)
+	eventually(t, "both ends report the link down", bothDown)
 	top.a.gw.run(t, "nft", "delete table inet oneway")
-	eventually(t, "both ends call the link up again", bothUp)
+	eventually(t, "both ends report the link up again", bothUp)
 	ping(t, top.a.pod, top.a.sees(top.b.pod4), 3)
 }
 

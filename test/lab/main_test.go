@@ -57,7 +57,7 @@ func missing() string {
 		return "lab left out: network namespaces need root; run: sudo make lab"
 	}
 	if err := mayMakeNamespaces(); err != nil {
-		return fmt.Sprintf("lab left out: no network namespace can be made (%v); give the container CAP_SYS_ADMIN and CAP_NET_ADMIN", err)
+		return fmt.Sprintf("lab left out: network namespaces cannot be created (%v); give the container CAP_SYS_ADMIN and CAP_NET_ADMIN", err)
 	}
 	for _, tool := range tools {
 		if _, err := exec.LookPath(tool.name); err != nil {

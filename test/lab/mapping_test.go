@@ -48,7 +48,7 @@ func TestMappedTargetsAreReached(t *testing.T) {
 					return err
 				})
 				if !errors.Is(err, syscall.ECONNREFUSED) {
-					t.Errorf("a port that nobody listens on: %v", err)
+					t.Errorf("a closed port: %v", err)
 				}
 			})
 		})
@@ -88,7 +88,7 @@ func expectMappedTCP(t *testing.T, top *topology, target, called netip.AddrPort,
 	}
 	got, err := io.ReadAll(c)
 	if want := sha256.Sum256(payload); err != nil || !bytes.Equal(got, want[:]) {
-		t.Errorf("the target says %x of %d bytes, want %x: %v", got, len(payload), want, err)
+		t.Errorf("the target's digest is %x of %d bytes, want %x: %v", got, len(payload), want, err)
 	}
 	if at := <-seen; at != from {
 		t.Errorf("the target sees %v, want the gateway at %v", at, from)

@@ -30,11 +30,11 @@ func TestPathMTUDiscovery(t *testing.T) {
 		headers := ipHeader(w.src) + 8
 		out, err := w.from.try("ping", "-n", "-c", "1", "-W", "60", "-M", "do", "-s", fmt.Sprint(linkMTU-headers), w.seen.String())
 		if err == nil || !tooBigText.MatchString(out) {
-			t.Fatalf("a packet of %d bytes that must not be fragmented: %v, want an answer that says it is too big\n%s", linkMTU, err, out)
+			t.Fatalf("a packet of %d bytes that must not be fragmented: %v, want an error that it is too big\n%s", linkMTU, err, out)
 		}
 		mtu := discover(t, w)
 		if mtu != innerMTU {
-			t.Errorf("the path's MTU came out as %d, want %d", mtu, innerMTU)
+			t.Errorf("the path MTU is %d, want %d", mtu, innerMTU)
 		}
 		ping(t, w.from, w.seen, 3, "-M", "do", "-s", fmt.Sprint(mtu-headers))
 		sendUnfragmented(t, w, mtu)
@@ -53,13 +53,13 @@ func TestGatewayAnswersPacketsTooBigForTheTunnel(t *testing.T) {
 			t.Errorf("answered by %s to %s, want %s to %s", e.src, e.dst, gatewayInternal[family(w.src)], w.src)
 		}
 		if e.mtu != smallMTU {
-			t.Errorf("the answer says MTU %d, want %d", e.mtu, smallMTU)
+			t.Errorf("the error states MTU %d, want %d", e.mtu, smallMTU)
 		}
 		if e.quoted.src != w.src || e.quoted.dst != w.seen || e.quoted.total != size {
 			t.Errorf("it quotes %d bytes from %s to %s, want %d from %s to %s as sent", e.quoted.total, e.quoted.src, e.quoted.dst, size, w.src, w.seen)
 		}
 		if mtu := discover(t, w); mtu != smallMTU {
-			t.Errorf("the path's MTU came out as %d, want %d", mtu, smallMTU)
+			t.Errorf("the path MTU is %d, want %d", mtu, smallMTU)
 		}
 		sendUnfragmented(t, w, smallMTU)
 	})
@@ -74,7 +74,7 @@ func TestSmallMTUOfTheFarGatewayIsLearned(t *testing.T) {
 	}})
 	forEachDirection(t, top, func(t *testing.T, w direction) {
 		if mtu := discover(t, w); mtu != smallMTU {
-			t.Errorf("the path's MTU came out as %d, want %d", mtu, smallMTU)
+			t.Errorf("the path MTU is %d, want %d", mtu, smallMTU)
 		}
 		l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 5001))
 		transfer(t, w.from, l, netip.AddrPortFrom(w.seen, 5001), 1<<20, 1)
@@ -96,7 +96,7 @@ func TestF14_SmallMTUBehindTheFarNodeIsLearned(t *testing.T) {
 				l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 5001))
 				transfer(t, w.from, l, netip.AddrPortFrom(w.seen, 5001), 1<<20, 1)
 				if mtu := discover(t, w); mtu != smallMTU {
-					t.Errorf("the path's MTU came out as %d, want %d", mtu, smallMTU)
+					t.Errorf("the path MTU is %d, want %d", mtu, smallMTU)
 				}
 				sendUnfragmented(t, w, smallMTU)
 			})

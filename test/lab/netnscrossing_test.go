@@ -31,7 +31,7 @@ func TestNetns1_CountersAreByteExact(t *testing.T) {
 		keepalives.drain(t)
 		before -= keepalives.count() * keepalive
 		if before != response {
-			t.Errorf("the reference says that it sent %d bytes for a handshake, want %d", before, response)
+			t.Errorf("the reference reports %d bytes sent for a handshake, want %d", before, response)
 		}
 
 		for size, want := range map[int]int{0: 32 + 32, 5: 48 + 32, 56: 96 + 32, 1300: 1328 + 32} {
@@ -42,7 +42,7 @@ func TestNetns1_CountersAreByteExact(t *testing.T) {
 			keepalives.drain(t)
 			got := sent - before - 10*want
 			if got < least*keepalive || got > keepalives.count()*keepalive || got%keepalive != 0 {
-				t.Errorf("the reference says that it sent %d bytes for 10 pings of %d, want %d and %d to %d keepalives",
+				t.Errorf("the reference reports %d bytes sent for 10 pings of %d, want %d and %d to %d keepalives",
 					got+10*want, size, 10*want, least, keepalives.count())
 			}
 			before += 10 * want

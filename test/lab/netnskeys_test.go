@@ -222,6 +222,6 @@ func TestNetns23_NothingIsSentToALowOrderPoint(t *testing.T) {
 		// not exist.
 		l.setPeers(t, l.peer("b-0", l.ref.key.public))
 		l.pingBothDirections(t)
-		sent.never(t, "something was sent to a low-order point")
+		sent.never(t, "a packet was sent to a low-order point")
 	})
 }

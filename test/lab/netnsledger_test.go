@@ -39,7 +39,7 @@ func TestNetns20_ALargeConfigurationIsExact(t *testing.T) {
 		node.Prefixes = few
 		l.reconfigure(t)
 		if got := routes(); got != before {
-			t.Errorf("the gateway has %d routes after the many went, want %d", got, before)
+			t.Errorf("the gateway has %d routes after most were removed, want %d", got, before)
 		}
 
 		// Many peers, each with many prefixes, then fewer peers, and then one.
@@ -179,7 +179,7 @@ func TestNetns24_ReloadsAndLabsLeaveNothingBehind(t *testing.T) {
 		for _, name := range append(existing("/run/netns/*", controlSockets+"/*"), runningCommands()...) {
 			for _, of := range gone {
 				if strings.Contains(name, of) {
-					t.Errorf("%s is still there", name)
+					t.Errorf("%s was left", name)
 				}
 			}
 		}

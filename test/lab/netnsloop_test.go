@@ -46,12 +46,12 @@ func TestNetns13_OnionRoutingWorksAndALoopedOnionDoesNoHarm(t *testing.T) {
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
 		l.pingBothDirections(t)
 		if at, want := l.gatewayAt(t), netip.AddrPortFrom(inside[0], wireGuardPort).String(); at != want {
-			t.Errorf("the reference believes the gateway at %s, want %s, inside the other WireGuard", at, want)
+			t.Errorf("the reference has the gateway at %s, want %s, inside the other WireGuard", at, want)
 		}
 
 		l.loop(t, "add")
 		if out, err := l.a.pod.try("ping", "-n", "-c", "3", "-i", "0.2", "-W", "1", l.a.sees(referenceInner[0]).String()); err == nil {
-			t.Errorf("a ping was answered although the tunnels' packets go in circles:\n%s", out)
+			t.Errorf("a ping was answered although the tunnels' packets loop:\n%s", out)
 		}
 		l.loop(t, "del")
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))

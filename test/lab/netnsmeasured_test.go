@@ -21,15 +21,15 @@ func TestNetns10_ARoutingLoopIsBounded(t *testing.T) {
 		l.loop(t, "add")
 		before, began := l.sentToNode(t), time.Now()
 		if out, err := l.a.pod.try("ping", "-n", "-c", "1", "-W", "1", l.a.sees(referenceInner[0]).String()); err == nil {
-			t.Errorf("a ping was answered although the tunnel's packets go in circles:\n%s", out)
+			t.Errorf("a ping was answered although the tunnel's packets loop:\n%s", out)
 		}
 		perSecond := float64(l.sentToNode(t)-before) / time.Since(began).Seconds()
 		l.loop(t, "del")
-		t.Logf("%.0f bytes a second went round", perSecond)
+		t.Logf("%.0f bytes per second looped", perSecond)
 		// A packet could make 23 rounds, 60 bytes longer each, until it exceeds the MTU: 20
 		// KB. There are two probes per second and the ping.
 		if perSecond > 70_000 {
-			t.Fatalf("%.0f bytes a second went round, want at most 70000", perSecond)
+			t.Fatalf("%.0f bytes per second looped, want at most 70000", perSecond)
 		}
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
 		l.pingBothDirections(t)
@@ -61,7 +61,7 @@ func TestNetns11_KeepalivesHoldANATOpen(t *testing.T) {
 			waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
 			l.pingBothDirections(t)
 			if at := l.gatewayAt(t); !strings.HasPrefix(at, referenceVia[0].String()+":") {
-				t.Errorf("the reference believes the gateway at %s, want the NAT's address, %s", at, referenceVia[0])
+				t.Errorf("the reference has the gateway at %s, want the NAT's address, %s", at, referenceVia[0])
 			}
 			time.Sleep(idle)
 			ping(t, l.ref.ns, l.a.pod4, 1)

@@ -18,15 +18,15 @@ func TestNetns15_UnreachableIsSaidThroughNATByTheRightRouter(t *testing.T) {
 		l.a.node.run(t, "nft", "add table inet nat; add chain inet nat out { type nat hook postrouting priority srcnat; }; "+
 			"add rule inet nat out oifname strait0 masquerade")
 		ping(t, l.a.pod, l.a.sees(referenceInner[0]), 3, "-i", "0.01") // packets cross with NAT
-		for f, nobody := range addrs("10.75.0.1", "fd00:75::1") {
-			l.a.node.ip(t, "route add "+nobody.String()+" via "+gatewayInternal[f].String()+" dev strait0")
+		for f, unassigned := range addrs("10.75.0.1", "fd00:75::1") {
+			l.a.node.ip(t, "route add "+unassigned.String()+" via "+gatewayInternal[f].String()+" dev strait0")
 			answers := listenOn(t, l.a.pod, "eth0", func(frame []byte) bool {
 				e, ok := icmpErrorOf(frame)
-				return ok && e.quoted.dst == nobody
+				return ok && e.quoted.dst == unassigned
 			})
-			out, err := l.a.pod.try("ping", "-n", "-c", "1", "-W", "5", nobody.String())
+			out, err := l.a.pod.try("ping", "-n", "-c", "1", "-W", "5", unassigned.String())
 			if err == nil {
-				t.Errorf("an address that no peer has answers:\n%s", out)
+				t.Errorf("an unassigned address answers:\n%s", out)
 			}
 			e, _ := icmpErrorOf(answers.first(t, "unreachable"))
 			if want := gatewayInternal[f]; e.src != want || e.kind != [2]byte{3, 1}[f] {

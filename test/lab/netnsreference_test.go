@@ -94,7 +94,7 @@ func (w *wireGuard) run(t *testing.T) {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it then removes its control socket
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("wireguard-go in %s said:\n%s", w.ns.role, said.String())
+			t.Logf("wireguard-go in %s printed:\n%s", w.ns.role, said.String())
 		}
 	})
 	eventually(t, "wireguard-go listens for wg", func() bool {
@@ -134,6 +134,6 @@ func (w *wireGuard) show(t *testing.T, what string, public []byte) string {
 			return value
 		}
 	}
-	t.Fatalf("wg show %s %s knows nothing of the peer:\n%s", w.device, what, out)
+	t.Fatalf("wg show %s %s has no such peer:\n%s", w.device, what, out)
 	return ""
 }

@@ -33,7 +33,7 @@ func eitherEndMayMove(t *testing.T, outer int) {
 		expect := func(moved string) {
 			t.Helper()
 			if at := l.gatewayAt(t); at != gateway.String() {
-				t.Errorf("%s: the reference believes the gateway at %s, want %s", moved, at, gateway)
+				t.Errorf("%s: the reference has the gateway at %s, want %s", moved, at, gateway)
 			}
 		}
 		expect("before")
@@ -46,7 +46,7 @@ func eitherEndMayMove(t *testing.T, outer int) {
 		move(t, l.ref.ns, referenceOuter[outer], referenceElsewhere[outer], referenceVia[outer])
 		waitForPing(t, l.ref.ns, l.a.pod6)
 		l.pingBothDirections(t)
-		expect("the reference has moved")
+		expect("the reference changed its address")
 
 		// And in the other direction.
 		move(t, l.a.gw, gatewayOuter[outer], gatewayElsewhere[outer], gatewayRouter[outer])
@@ -86,7 +86,7 @@ func TestNetns16_AVanishedSourceAddressIsLetGo(t *testing.T) {
 		move(t, l.a.gw, gatewayOuter[f], gatewayElsewhere[f], gatewayRouter[f])
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[f]))
 		if at, want := l.gatewayAt(t), netip.AddrPortFrom(gatewayElsewhere[f], wireGuardPort).String(); at != want {
-			t.Errorf("the reference believes the gateway at %s, want %s", at, want)
+			t.Errorf("the reference has the gateway at %s, want %s", at, want)
 		}
 		l.pingBothDirections(t)
 	})
@@ -129,7 +129,7 @@ func answersFromTheCalledAddress(t *testing.T, l *netnsLab, addresses ...netip.A
 	t.Helper()
 	for _, a := range addresses {
 		called := netip.AddrPortFrom(a, wireGuardPort).String()
-		eventually(t, "the gateway answers from "+called+" when it is called there", func() bool {
+		eventually(t, "the gateway answers from "+called+" when that address is used", func() bool {
 			l.ref.peer(t, l.key.public, "endpoint", called)
 			waitForPing(t, l.ref.ns, l.a.pod4)
 			waitForPing(t, l.ref.ns, l.a.pod6)
@@ -151,7 +151,7 @@ func TestNetns19_ABetterRouteIsTaken(t *testing.T) {
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
 		l.pingBothDirections(t)
 		if at, want := l.gatewayAt(t), netip.AddrPortFrom(second, wireGuardPort).String(); at != want {
-			t.Errorf("the reference believes the gateway at %s, want %s", at, want)
+			t.Errorf("the reference has the gateway at %s, want %s", at, want)
 		}
 
 		// And back, when that link is cut.
@@ -159,7 +159,7 @@ func TestNetns19_ABetterRouteIsTaken(t *testing.T) {
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[1]))
 		l.pingBothDirections(t)
 		if at, want := l.gatewayAt(t), netip.AddrPortFrom(gatewayOuter[0], wireGuardPort).String(); at != want {
-			t.Errorf("the reference believes the gateway at %s, want %s", at, want)
+			t.Errorf("the reference has the gateway at %s, want %s", at, want)
 		}
 	})
 }

@@ -7,7 +7,7 @@ import "testing"
 // netnsWaived lists the scenarios that do not apply to a gateway, by number, with the
 // reason.
 var netnsWaived = map[int]string{
-	12: "the gateway may not mark its packets or tie them to an interface, which takes a capability; it leaves routing to the kernel",
+	12: "marks and sockets bound to an interface need a capability, which the gateway does not have; the kernel routes its packets",
 	14: "policy routing, marks and suppressed prefixes are about packets that a host sends into its own WireGuard interface; the gateway has no interface",
 }
 

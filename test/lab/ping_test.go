@@ -80,7 +80,7 @@ func TestIPv6UnderlayCarriesBothFamilies(t *testing.T) {
 	}
 }
 
-func TestGeneveAndVXLANClustersMeet(t *testing.T) {
+func TestGeneveAndVXLANClustersConnect(t *testing.T) {
 	t.Parallel()
 	if leftOut != "" {
 		t.Skip(leftOut)

@@ -67,7 +67,7 @@ func TestTrafficReturnsAfterTheGatewayWasKilled(t *testing.T) {
 	eventually(t, "A calls the link up", func() bool { return a.linkUp(t) })
 	b.signal(t, syscall.SIGKILL)
 	b.wait(t)
-	eventually(t, "A calls the link down", func() bool { return !a.linkUp(t) })
+	eventually(t, "A reports the link down", func() bool { return !a.linkUp(t) })
 	started := time.Now()
 	b.start(t)
 	waitForPing(t, top.a.pod, top.a.sees(top.b.pod4))
@@ -76,7 +76,7 @@ func TestTrafficReturnsAfterTheGatewayWasKilled(t *testing.T) {
 	eventually(t, "A calls the link up again", func() bool { return a.linkUp(t) })
 }
 
-func TestMetricsTellWhatHappened(t *testing.T) {
+func TestMetricsCountTraffic(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
 	a := top.a.gateway

@@ -75,7 +75,7 @@ func TestReloadChangesTheMTU(t *testing.T) {
 	}
 	forEachDirection(t, top, func(t *testing.T, w direction) {
 		if mtu := discover(t, w); mtu != smallMTU {
-			t.Errorf("the path's MTU came out as %d, want %d", mtu, smallMTU)
+			t.Errorf("the path MTU is %d, want %d", mtu, smallMTU)
 		}
 	})
 }

@@ -39,7 +39,7 @@ func TestGatewayOnTheNodesOwnMachine(t *testing.T) {
 }
 
 // The counterpart: a simulated physical link carries only complete packets.
-func TestGatewayOnAnotherMachineMeetsNoTrap(t *testing.T) {
+func TestGatewayOnAnotherMachineGetsCompletePackets(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
 	set := watch(t, top.a)

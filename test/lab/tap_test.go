@@ -110,7 +110,7 @@ func between(packets [][]byte, src, dst netip.Addr, carrying string) (n int) {
 	return n
 }
 
-func TestACaptureShowsAPingAtEveryStage(t *testing.T) {
+func TestCaptureShowsAPingAtEveryStage(t *testing.T) {
 	t.Parallel()
 	o, socket := withSockets(t)
 	top := build(t, o)

@@ -43,7 +43,7 @@ func TestTCPServerSeesTheSenderUnderItsMappedAddress(t *testing.T) {
 	})
 }
 
-func TestTransfersBothWaysAtOnceAreByteExact(t *testing.T) {
+func TestSimultaneousTransfersInBothDirectionsAreByteExact(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
 	var finish []func()

@@ -51,7 +51,7 @@ func TestUDPWithoutChecksumCrosses(t *testing.T) {
 	}
 }
 
-func TestClosedUDPPortIsReportedByTheAddressCalled(t *testing.T) {
+func TestClosedUDPPortIsReportedByTheDestination(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
 	forEachDirection(t, top, func(t *testing.T, w direction) {

@@ -29,7 +29,7 @@ func (l *Lab) isThere() bool {
 	return true
 }
 
-func TestWhatAKilledLabLeftIsRemovedAndNoOther(t *testing.T) {
+func TestOnlyLeftoversOfKilledLabsAreRemoved(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("left out: cgroups need root; run the tests of this package with sudo")
 	}

@@ -59,7 +59,7 @@ func dashboards(t *testing.T) map[string]dashboard {
 	return all
 }
 
-func TestDashboardsAreWhole(t *testing.T) {
+func TestDashboardsAreComplete(t *testing.T) {
 	uids := map[string]string{}
 	for name, d := range dashboards(t) {
 		if other := uids[d.UID]; other != "" || d.UID == "" || d.Title == "" || d.Description == "" || d.SchemaVersion < 41 {

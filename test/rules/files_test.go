@@ -77,7 +77,7 @@ func metricsIn(expr string) []string {
 }
 
 // unserved returns the metrics in an expression that no program serves, according to
-// docs/metrics.md, which tests of the programs check. recorded are names of recording
+// docs/reference/metrics.md, which tests of the programs check. recorded are names of recording
 // rules.
 func unserved(t *testing.T, expr string, recorded ...string) (unknown []string) {
 	t.Helper()

@@ -22,13 +22,13 @@ func promtool(t *testing.T, arguments ...string) (string, error) {
 	return string(out), err
 }
 
-func TestPrometheusTakesTheRules(t *testing.T) {
+func TestPrometheusAcceptsTheRules(t *testing.T) {
 	if out, err := promtool(t, "check", "rules", "--lint=all", "--lint-fatal", rulesFile); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-func TestAlertsFireWhenTheyShouldAndNotElse(t *testing.T) {
+func TestAlertsFireAsExpected(t *testing.T) {
 	if out, err := promtool(t, "test", "rules", testsFile); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

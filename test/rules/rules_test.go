@@ -46,7 +46,7 @@ type alertTest struct {
 	} `yaml:"exp_alerts"`
 }
 
-func TestEveryAlertHasATestOfItsFiringAndOfItsSilence(t *testing.T) {
+func TestEveryAlertHasTestsOfFiringAndNotFiring(t *testing.T) {
 	var s suite
 	read(t, testsFile, &s)
 	for _, a := range alerts(t) {
