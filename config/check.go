@@ -5,10 +5,9 @@ import (
 	"net/netip"
 )
 
-// These check single values as Validate does, for those who get them from elsewhere
-// than from a configuration.
+// These functions check single values as Validate does, for values that are not part of a configuration.
 
-// CheckLabel says why a text is no RFC 1123 label in lower case; nil: it is one.
+// CheckLabel returns an error unless s is an RFC 1123 label in lower case.
 func CheckLabel(s string) error {
 	if !isLabel(s) {
 		return errors.New(quote(s) + " is not an RFC 1123 label; " + labelRemedy)
@@ -16,18 +15,18 @@ func CheckLabel(s string) error {
 	return nil
 }
 
-// CheckPrefix says why a prefix is not one of ordinary hosts: invalid, with host
-// bits, too wide, or special.
+// CheckPrefix returns an error unless p is a prefix of ordinary hosts: valid, without host bits, not too wide, and not
+// special.
 func CheckPrefix(p netip.Prefix) error {
 	return checkAlone(func(c *checker) { c.prefix(nil, p) })
 }
 
-// CheckPublicKey says why nobody can talk to the owner of a public key.
+// CheckPublicKey returns an error for a public key with which no shared secret is possible.
 func CheckPublicKey(k Key) error {
 	return checkAlone(func(c *checker) { c.key(nil, k) })
 }
 
-// CheckEndpoint says why a text is not host:port.
+// CheckEndpoint returns an error unless endpoint is host:port.
 func CheckEndpoint(endpoint string) error {
 	if endpoint == "" {
 		return errors.New("is empty; leave it out")
@@ -35,7 +34,7 @@ func CheckEndpoint(endpoint string) error {
 	return checkAlone(func(c *checker) { c.endpoint(nil, endpoint) })
 }
 
-// checkAlone runs a check and gives the first thing that it found.
+// checkAlone runs a check and returns the first problem.
 func checkAlone(check func(*checker)) error {
 	var c checker
 	if check(&c); len(c.found) == 0 {

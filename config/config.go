@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What a configuration says about itself.
+// The values of apiVersion and kind.
 const (
 	APIVersion = "strait.dev/v1alpha1"
 	Kind       = "GatewayConfig"
@@ -17,10 +17,10 @@ const (
 	DefaultWireGuardPort = 51840 // UDP
 )
 
-// Gateway is the whole configuration of one gateway.
+// Gateway is the complete configuration of one gateway.
 //
-// It is plain data: copy it, compare its parts, build it in code. It is not safe
-// for use while another goroutine changes it.
+// It is plain data: it can be copied, compared in parts, and built in code. It is not safe for concurrent use with a
+// goroutine that changes it.
 type Gateway struct {
 	APIVersion    string        `yaml:"apiVersion"`
 	Kind          string        `yaml:"kind"`
@@ -37,7 +37,7 @@ type Gateway struct {
 	source *source // the text it was parsed from, for line numbers; nil when built in code
 }
 
-// Overlay is the side of this cluster's nodes.
+// Overlay configures the side of this cluster's nodes.
 type Overlay struct {
 	Listen            ListenAddress `yaml:"listen"`                           // Geneve; zero: not served
 	VXLANListen       ListenAddress `yaml:"vxlanListen"`                      // VXLAN; zero: not served
@@ -47,7 +47,7 @@ type Overlay struct {
 	Nodes             []Node        `yaml:"nodes,omitempty"`
 }
 
-// Encapsulation is how a node wraps its frames.
+// Encapsulation is the encapsulation of frames between a node and the gateway.
 type Encapsulation string
 
 // The encapsulations. An empty one is Geneve.
@@ -63,19 +63,19 @@ type Node struct {
 	Encapsulation     Encapsulation  `yaml:"encapsulation"`
 	VNI               uint32         `yaml:"vni"`                              // 1 to 2^24-1
 	Addresses         []netip.Addr   `yaml:"addresses,omitempty,flow"`         // internal
-	ExternalAddresses []netip.Addr   `yaml:"externalAddresses,omitempty,flow"` // the n-th of a family stands for the n-th internal one of that family
+	ExternalAddresses []netip.Addr   `yaml:"externalAddresses,omitempty,flow"` // the n-th of a family belongs to the n-th internal one of that family
 	Prefixes          []netip.Prefix `yaml:"prefixes,omitempty,flow"`          // pods behind the node
 }
 
-// WireGuard is the side of the other cluster's gateways.
+// WireGuard configures the side of the remote cluster's gateways.
 type WireGuard struct {
 	ListenPort     uint16 `yaml:"listenPort"`     // UDP, on all addresses; 0: any free port
 	PrivateKeyFile string `yaml:"privateKeyFile"` // the key itself is never part of a configuration
 	Peers          []Peer `yaml:"peers,omitempty"`
 }
 
-// Peer is one gateway of the remote cluster, or one of several pairs of keys for
-// it: entries with the same Gateway are alternatives, the first is preferred.
+// Peer is one gateway of the remote cluster, or one of several key pairs for it: entries with the same Gateway are
+// alternatives, the first is preferred.
 type Peer struct {
 	Name                string        `yaml:"name"`
 	Gateway             string        `yaml:"gateway,omitempty"` // the remote gateway's name; empty: Name
@@ -87,7 +87,7 @@ type Peer struct {
 	PersistentKeepalive time.Duration `yaml:"persistentKeepalive,omitempty"` // whole seconds, up to 65535; 0: none
 }
 
-// RemoteGateway is the name of the remote gateway that the peer is for.
+// RemoteGateway returns the name of the peer's gateway.
 func (p *Peer) RemoteGateway() string {
 	if p.Gateway != "" {
 		return p.Gateway
@@ -95,7 +95,7 @@ func (p *Peer) RemoteGateway() string {
 	return p.Name
 }
 
-// OwnKeyFile is the file with this gateway's own key for a peer.
+// OwnKeyFile returns the file with this gateway's own private key for a peer.
 func (w *WireGuard) OwnKeyFile(p *Peer) string {
 	if p.PrivateKeyFile != "" {
 		return p.PrivateKeyFile
@@ -103,8 +103,7 @@ func (w *WireGuard) OwnKeyFile(p *Peer) string {
 	return w.PrivateKeyFile
 }
 
-// Endpoints are where the peer can be called, in the order in which to try them. There
-// are none where it has to call.
+// Endpoints returns the endpoints of the peer in the order in which to try them. It is empty if the peer initiates.
 func (p *Peer) Endpoints() []string {
 	if p.Endpoint == "" {
 		return nil
@@ -115,7 +114,7 @@ func (p *Peer) Endpoints() []string {
 // Local is what the remote cluster may reach here.
 type Local struct {
 	Prefixes         []netip.Prefix `yaml:"prefixes,omitempty,flow"`         // pods
-	ExternalPrefixes []netip.Prefix `yaml:"externalPrefixes,omitempty,flow"` // where external addresses of nodes and gateways come from
+	ExternalPrefixes []netip.Prefix `yaml:"externalPrefixes,omitempty,flow"` // prefixes of the external addresses of nodes and gateways
 }
 
 // Remote is what the remote cluster sends from, and how this cluster sees it.
@@ -124,28 +123,27 @@ type Remote struct {
 	Prefixes []RemotePrefix `yaml:"prefixes,omitempty"`
 }
 
-// RemotePrefix is one range of the remote cluster. CIDR and SeenAs are of one
-// family and length; host bits are kept from one to the other.
+// RemotePrefix is one prefix of the remote cluster. CIDR and SeenAs have the same family and length; host bits are kept.
 type RemotePrefix struct {
-	CIDR   netip.Prefix `yaml:"cidr"`   // as the remote cluster knows it
-	SeenAs netip.Prefix `yaml:"seenAs"` // as this cluster knows it
+	CIDR   netip.Prefix `yaml:"cidr"`   // the prefix in the remote cluster
+	SeenAs netip.Prefix `yaml:"seenAs"` // the prefix that this cluster uses for it
 }
 
-// Masquerade is what may leave under the gateway's own external addresses although it
-// is neither a pod nor a node here, with a flow kept for each connection.
+// Masquerade configures the additional sources, neither pods nor nodes, that may leave under the gateway's own external
+// addresses, with one flow per connection.
 type Masquerade struct {
 	Sources        []netip.Prefix `yaml:"sources,omitempty,flow"`   // empty: none
 	Flows          int            `yaml:"flows,omitempty"`          // at once, of all sources; 0: DefaultFlows
 	FlowsPerSource int            `yaml:"flowsPerSource,omitempty"` // at once, of one address; 0: a sixteenth of Flows
 }
 
-// Limits of a Masquerade.
+// Limits of the fields of Masquerade.
 const (
 	DefaultFlows = 65536
 	MaxFlows     = 4 << 20
 )
 
-// Limits are the most flows at once, and those of one source, defaults applied.
+// Limits returns the maximum number of flows, in total and per source, with defaults applied.
 func (m *Masquerade) Limits() (flows, perSource int) {
 	flows, perSource = m.Flows, m.FlowsPerSource
 	if flows == 0 {
@@ -157,20 +155,19 @@ func (m *Masquerade) Limits() (flows, perSource int) {
 	return flows, perSource
 }
 
-// Mapping lets an external address stand for a target outside the pod network.
+// Mapping assigns an external address to a target outside of the pod network.
 type Mapping struct {
 	External netip.Addr `yaml:"external"`
 	Target   netip.Addr `yaml:"target"`
 }
 
-// MSSClamp says to what the MSS of TCP connections is lowered. The zero value
-// derives it from the MTU.
+// MSSClamp is the MSS to which TCP connections are clamped. The zero value derives it from the MTU.
 type MSSClamp struct {
 	Off   bool
 	Value uint16 // bytes of TCP payload, 536 to 65495; 0: derived from the MTU
 }
 
-// Observability is where metrics and health are served.
+// Observability configures where metrics and health are served.
 type Observability struct {
 	Listen ListenAddress `yaml:"listen"` // HTTP; zero: not served
 }

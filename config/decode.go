@@ -10,24 +10,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder reads YAML nodes into Go values and collects what it cannot read.
+// decoder decodes YAML nodes into Go values and collects the problems.
 type decoder struct{ problems Problems }
 
-// value is a YAML node and where it stands.
+// value is a YAML node and its place.
 type value struct {
 	node  *yaml.Node
 	place *place
 }
 
-// reader reads a value into the variable it was made for. Values that are null
-// count as not given and leave the variable alone.
+// reader decodes a value into one variable. Null counts as absent and leaves the variable unchanged.
 type reader func(value)
 
 func (d *decoder) problem(v value, text, remedy string) {
 	d.problems = append(d.problems, Problem{v.node.Line, v.node.Column, v.place.String(), text, remedy})
 }
 
-// is reports whether a value is given and of that kind.
+// is reports whether a value is present and of that kind.
 func (d *decoder) is(kind yaml.Kind, v value) bool {
 	switch {
 	case v.node.Kind == yaml.AliasNode:
@@ -56,7 +55,7 @@ type field struct {
 	read reader
 }
 
-// object reads a mapping that may have these fields and no others.
+// object decodes a mapping with these fields; other fields are problems.
 func (d *decoder) object(fields ...field) reader {
 	return func(v value) {
 		if !d.is(yaml.MappingNode, v) {
@@ -93,7 +92,7 @@ func find(fields []field, name string) *field {
 	return nil
 }
 
-// list reads a sequence, each item with the reader that read makes for it.
+// list decodes a sequence, each item with the reader that read returns for it.
 func list[T any](d *decoder, into *[]T, read func(*T) reader) reader {
 	return func(v value) {
 		if !d.is(yaml.SequenceNode, v) || len(v.node.Content) == 0 {
@@ -106,8 +105,7 @@ func list[T any](d *decoder, into *[]T, read func(*T) reader) reader {
 	}
 }
 
-// scalar reads a single value as it is written; what parse has to say against it
-// is a text and a remedy.
+// scalar decodes a single value. parse returns what is wrong with the text, and a remedy.
 func (d *decoder) scalar(parse func(text string) (fault, remedy string)) reader {
 	return func(v value) {
 		if !d.is(yaml.ScalarNode, v) {
@@ -119,7 +117,7 @@ func (d *decoder) scalar(parse func(text string) (fault, remedy string)) reader 
 	}
 }
 
-// text reads a string. Numbers and booleans need quotes: 1.10 and "1.10" differ.
+// text decodes a string. Numbers and booleans need quotes: 1.10 and "1.10" differ.
 func (d *decoder) text(into *string) reader {
 	return func(v value) {
 		if !d.is(yaml.ScalarNode, v) {
@@ -133,7 +131,7 @@ func (d *decoder) text(into *string) reader {
 	}
 }
 
-// number reads a decimal whole number that fits T; want says which are sensible.
+// number decodes a decimal whole number that fits T; want describes the valid ones.
 func number[T int | uint16 | uint32](d *decoder, into *T, want string) reader {
 	return d.scalar(func(text string) (fault, remedy string) {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -170,8 +168,7 @@ func (d *decoder) prefix(into *netip.Prefix) reader {
 	})
 }
 
-// prefixOrAddress reads a prefix; a single address counts as the prefix that
-// holds just it.
+// prefixOrAddress decodes a prefix; a single address counts as a prefix of full length.
 func (d *decoder) prefixOrAddress(into *netip.Prefix) reader {
 	whole := d.prefix(into)
 	return func(v value) {
@@ -183,7 +180,7 @@ func (d *decoder) prefixOrAddress(into *netip.Prefix) reader {
 	}
 }
 
-// listen reads what String of a ListenAddress writes.
+// listen decodes the format of ListenAddress.String.
 func (d *decoder) listen(into *ListenAddress) reader {
 	return d.scalar(func(text string) (fault, remedy string) {
 		if text == "" {
@@ -214,8 +211,7 @@ func (d *decoder) duration(into *time.Duration) reader {
 	})
 }
 
-// key reads a public key. What stands in its place is never repeated: it may be
-// a secret.
+// key decodes a public key. The text is never repeated in a problem, because it may be a secret.
 func (d *decoder) key(into *Key) reader {
 	return d.scalar(func(text string) (fault, remedy string) {
 		k, err := ParseKey(text)
@@ -243,7 +239,7 @@ func (d *decoder) clamp(into *MSSClamp) reader {
 	})
 }
 
-// printable is the name of a field as a line of text can hold it.
+// printable returns the name of a field in a form that fits one line.
 func printable(name string) string {
 	if quoted := quote(name); quoted != `"`+name+`"` {
 		return quoted
@@ -251,10 +247,10 @@ func printable(name string) string {
 	return name
 }
 
-// quote shows what a file says, in quotes and cut to a length that fits a line.
+// quote returns text from a file, quoted and shortened.
 func quote(text string) string { return strconv.Quote(shorten(text)) }
 
-// shorten cuts a text from a file to what an error has room for.
+// shorten shortens text from a file for an error message.
 func shorten(text string) string {
 	const room = 64
 	if len(text) <= room {

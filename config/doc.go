@@ -1,12 +1,9 @@
 // Package config is the configuration of one gateway as plain data.
 //
-// Parse turns a YAML document into a Gateway and accepts nothing it does not
-// know; Validate says whether the data makes sense as a whole. Both report every
-// problem they find at once, each with its line, its field and what to do about
-// it. The package does no I/O: whoever reads the file adds its name with WithFile.
+// Parse decodes a YAML document into a Gateway and rejects unknown fields; Validate checks the data as a whole. Both
+// report all problems at once, each with its line, its field and a remedy. The package does no I/O: the caller reads the
+// file and adds its name with WithFile.
 //
-// A Gateway may as well be built in code. Its zero values mean what an absent
-// field means in a file, except for the defaults that Parse fills in:
-// overlay.listen, overlay.nodes[].encapsulation, wireguard.listenPort and
-// remote.prefixes[].seenAs.
+// A Gateway can also be built in code. A zero value means the same as an absent field in a file, except for the defaults
+// that Parse fills in: overlay.listen, overlay.nodes[].encapsulation, wireguard.listenPort and remote.prefixes[].seenAs.
 package config

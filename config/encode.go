@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML is the configuration as a document. Parse reads a valid one back as it was,
-// but for a ListenAddress with port 0, which a document cannot ask for.
+// YAML encodes the configuration as a document. Parse decodes a valid one to the same value, except for a ListenAddress
+// with port 0, which a document cannot express.
 func (g *Gateway) YAML() ([]byte, error) {
 	without := *g
 	without.Overlay.Nodes = nil
@@ -40,8 +40,8 @@ func (g *Gateway) YAML() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Nodes are encoded some at a time, and are last in their part of the document: the
-// encoder keeps everything it has seen until its end, which for 5 000 nodes is 60 MB.
+// Nodes are encoded in groups, and are the last field of their object: the encoder keeps everything it has encoded until
+// its end, which for 5,000 nodes is 60 MB.
 const (
 	nodesAtOnce = 20
 	afterNodes  = "\nwireguard:\n"
@@ -63,7 +63,7 @@ func (l ListenAddress) MarshalText() ([]byte, error) { return []byte(l.String())
 // MarshalText implements encoding.TextMarshaler.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// String is the form used in files.
+// String returns the format used in files.
 func (m MSSClamp) String() string {
 	switch {
 	case m.Off:

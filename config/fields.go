@@ -2,7 +2,7 @@ package config
 
 // The fields of each object, in the order of the documentation.
 
-// Ranges of numbers, as remedies name them.
+// Number ranges, as remedies name them.
 const (
 	vniRange   = "1 to 16777215"
 	portRange  = "1 to 65535"
@@ -90,7 +90,7 @@ func (d *decoder) remote(r *Remote) reader {
 	)
 }
 
-// remotePrefix reads a range that is seen as it is, unless it says otherwise.
+// remotePrefix decodes a prefix; seenAs defaults to cidr.
 func (d *decoder) remotePrefix(p *RemotePrefix) reader {
 	read := d.object(
 		field{"cidr", d.prefix(&p.CIDR)},

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// checker collects what is wrong with the meaning of a configuration.
+// checker collects semantic problems of a configuration.
 type checker struct{ found []finding }
 
-// finding is a problem whose line is not known yet.
+// finding is a problem without a line number.
 type finding struct {
 	place        *place
 	text, remedy string
@@ -18,11 +18,11 @@ func (c *checker) add(at *place, remedy, format string, args ...any) {
 	c.found = append(c.found, finding{at, fmt.Sprintf(format, args...), remedy})
 }
 
-// root is the place of a top-level field.
+// root returns the place of a top-level field.
 func root(name string) *place { return (*place)(nil).field(name) }
 
-// locate gives each finding its line, and sorts them by it. Lines are looked up
-// only now, in the text: a running gateway carries no tree of its file around.
+// locate adds line numbers to the findings and sorts them. The lines are looked up in the text only when there are
+// findings, so that a running gateway keeps no syntax tree of its file.
 func (s *source) locate(found []finding) Problems {
 	problems := make(Problems, len(found))
 	for i, f := range found {

@@ -8,7 +8,7 @@ import (
 
 var errHostPort = errors.New("is not host:port")
 
-// splitHostPort takes "host:port" or "[IPv6]:port" apart, with a decimal port.
+// splitHostPort splits "host:port" or "[IPv6]:port", with a decimal port.
 func splitHostPort(text string) (host string, port uint16, err error) {
 	colon := strings.LastIndexByte(text, ':')
 	if colon < 0 {

@@ -5,12 +5,11 @@ import (
 	"errors"
 )
 
-// Key is the Curve25519 public key of a WireGuard peer. It prints as base64, so
-// no private or preshared key may ever be held in one.
+// Key is the Curve25519 public key of a WireGuard peer. It is printed as base64, so it must never hold a private or
+// preshared key.
 type Key [32]byte
 
-// ParseKey reads the base64 form of a key. The error never repeats the text,
-// which may be a secret in the wrong place.
+// ParseKey decodes the base64 form of a key. The error never repeats the text, which may be a misplaced secret.
 func ParseKey(text string) (Key, error) {
 	var k Key
 	b, err := base64.StdEncoding.Strict().DecodeString(text)
@@ -21,5 +20,5 @@ func ParseKey(text string) (Key, error) {
 	return k, nil
 }
 
-// String is the key in base64, as `wg` prints it.
+// String returns the key in base64, like `wg`.
 func (k Key) String() string { return base64.StdEncoding.EncodeToString(k[:]) }

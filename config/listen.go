@@ -5,19 +5,18 @@ import (
 	"strconv"
 )
 
-// ListenAddress is where a socket listens. The zero value is not configured; an
-// invalid Addr means all addresses of both families; port 0 with a valid Addr
-// means any free port, which a file cannot ask for.
+// ListenAddress is the address of a listening socket. The zero value means not configured; an invalid Addr means all
+// addresses of both families; port 0 with a valid Addr means any free port, which a file cannot express.
 type ListenAddress struct {
 	Addr netip.Addr
 	Port uint16
 }
 
-// Configured reports whether there is anything to listen on.
+// Configured reports whether an address is configured.
 func (l ListenAddress) Configured() bool { return l != ListenAddress{} }
 
-// String is the form used in files: "192.0.2.10:6091", "[2001:db8::1]:6091",
-// ":6091" for all addresses, "" when not configured.
+// String returns the format used in files: "192.0.2.10:6091", "[2001:db8::1]:6091", ":6091" for all addresses, "" when
+// not configured.
 func (l ListenAddress) String() string {
 	switch {
 	case !l.Configured():

@@ -11,19 +11,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxSize is the largest document that Parse reads, in bytes: some twenty times what
-// 5 000 nodes with 100 000 prefixes take.
+// MaxSize is the maximum size in bytes of a document: about twenty times that of 5,000 nodes with 100,000 prefixes.
 const MaxSize = 64 << 20
 
 // source is the text a Gateway was parsed from.
 type source struct{ text string }
 
-// Parse reads one YAML document and fills in defaults. It is strict: unknown and
-// repeated fields, more than one document, aliases and values of the wrong type
-// are errors. An error is a Problems with everything found. The Gateway keeps
-// nothing of data.
+// Parse decodes one YAML document and fills in defaults. It is strict: unknown and repeated fields, more than one
+// document, aliases and values of the wrong type are errors. The error is a Problems with everything found. The Gateway
+// keeps no reference to data.
 //
-// Parse knows types, not meaning: call Validate before using the result.
+// Parse checks types, not meaning: call Validate before using the result.
 func Parse(data []byte) (*Gateway, error) {
 	if len(data) > MaxSize {
 		return nil, Problems{{Text: fmt.Sprintf("%d bytes are too many", len(data)),
@@ -43,7 +41,7 @@ func Parse(data []byte) (*Gateway, error) {
 	return g, nil
 }
 
-// tree is the document as nodes. Aliases in it are not resolved.
+// tree returns the document as nodes, with aliases unresolved.
 func (s *source) tree() (*yaml.Node, error) {
 	if !utf8.ValidString(s.text) {
 		return nil, s.encodingProblem()
@@ -68,8 +66,8 @@ func (s *source) tree() (*yaml.Node, error) {
 	return document.Content[0], nil
 }
 
-// encodingProblem names the line that is not UTF-8. YAML may be UTF-16 too, but
-// that is more likely a mistake.
+// encodingProblem returns a problem for the first line that is not UTF-8. YAML also allows UTF-16, but here that is
+// more likely a mistake.
 func (s *source) encodingProblem() Problems {
 	line := 1
 	for text := range strings.Lines(s.text) {
@@ -81,12 +79,11 @@ func (s *source) encodingProblem() Problems {
 	return Problems{{Line: line, Column: 1, Text: "not UTF-8 text", Remedy: "save the file as UTF-8"}}
 }
 
-// position is how the YAML package words where an error is: the line at which
-// the construct around it begins, more or less.
+// position matches the position in errors of the YAML package: approximately the line at which the surrounding
+// construct starts.
 var position = regexp.MustCompile(`^yaml: (line \d+: )?`)
 
-// syntaxProblem is an error of the YAML package, with the line at which reading
-// stopped.
+// syntaxProblem converts an error of the YAML package, with the line at which reading stopped.
 func (s *source) syntaxProblem(err error) Problems {
 	lines := &lineReader{text: s.text}
 	decoder := yaml.NewDecoder(lines)
@@ -96,11 +93,10 @@ func (s *source) syntaxProblem(err error) Problems {
 		Remedy: "check indentation, colons and quotes on this line and above"}}
 }
 
-// lineReader hands out at most one line at a time, so that what it has handed
-// out tells how far a reader came.
+// lineReader returns at most one line per read, so that it knows how far the YAML package has read.
 type lineReader struct {
 	text string
-	done int // bytes handed out
+	done int // bytes returned
 }
 
 func (r *lineReader) Read(b []byte) (int, error) {
@@ -116,7 +112,7 @@ func (r *lineReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// line is the number of the line last handed out, from 1.
+// line returns the number of the line last returned, from 1.
 func (r *lineReader) line() int {
 	return strings.Count(r.text[:max(r.done-1, 0)], "\n") + 1
 }

@@ -7,12 +7,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// place is where a value stands in a configuration, as a chain up to the root.
-// The text of it is made only when there is a problem to report. A nil place is
-// the document as a whole.
+// place is the position of a value in a configuration, as a linked list up to the root. Its text is computed only for
+// problems. A nil place is the document as a whole.
 type place struct {
 	parent *place
-	name   string // of a field; empty: an item of a list
+	name   string // of a field; empty: a list item
 	index  int
 }
 
@@ -20,7 +19,7 @@ func (p *place) field(name string) *place { return &place{parent: p, name: name}
 
 func (p *place) item(index int) *place { return &place{parent: p, index: index} }
 
-// String is the place as a person writes it: overlay.nodes[3].vni.
+// String returns the place in the form overlay.nodes[3].vni.
 func (p *place) String() string {
 	var b strings.Builder
 	p.write(&b)
@@ -42,7 +41,7 @@ func (p *place) write(b *strings.Builder) {
 	b.WriteString(p.name)
 }
 
-// find is the node at this place, or the innermost one around it that is there.
+// find returns the node at this place, or the innermost existing node around it.
 func (p *place) find(root *yaml.Node) *yaml.Node {
 	if p == nil {
 		return root

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Problem is one thing wrong with a configuration.
+// Problem is one problem of a configuration.
 type Problem struct {
-	Line, Column int    // where in the file, from 1; 0: the configuration was built in code
+	Line, Column int    // position in the file, from 1; 0: the configuration was built in code
 	Field        string // such as overlay.nodes[3].vni; empty: the document as a whole
 	Text         string // what is wrong
 	Remedy       string // what to do about it
 }
 
-// message is the problem without its place.
+// message returns the problem without its position.
 func (p Problem) message() string {
 	text := p.Text + "; " + p.Remedy
 	if p.Field != "" {
@@ -23,20 +23,19 @@ func (p Problem) message() string {
 	return text
 }
 
-// Problems are all problems of a configuration, in the order of its lines.
+// Problems are all problems of a configuration, in line order.
 type Problems []Problem
 
-// shown is how many problems an error text holds: enough to work on, and still
-// one message when every one of thousands of nodes has the same fault.
+// shown is the maximum number of problems in an error text: enough to work on, and still one message when thousands of
+// nodes have the same problem.
 const shown = 50
 
-// Error has one line per problem:
+// Error returns one line per problem:
 //
 //	line 12: overlay.nodes[0].vni: 0 is not a VNI; use 1 to 16777215
 func (p Problems) Error() string { return p.text("line ", "") }
 
-// text renders the problems, each line number between before and the colon;
-// instead is what stands in place of a missing line number.
+// text formats the problems. Each line number is between before and a colon; instead replaces a missing line number.
 func (p Problems) text(before, instead string) string {
 	var lines []string
 	for _, problem := range p[:min(len(p), shown)] {
@@ -52,14 +51,14 @@ func (p Problems) text(before, instead string) string {
 	return strings.Join(lines, "\n")
 }
 
-// fileError is an error about a configuration that came from a file.
+// fileError is an error about a configuration file.
 type fileError struct {
 	name string
 	err  error
 }
 
-// WithFile adds the name of the file to an error of Parse or Validate: each
-// problem then begins with "gateway.yaml:12: ". It wraps err, and is nil for nil.
+// WithFile adds the file name to an error of Parse or Validate: each problem then starts with "gateway.yaml:12: ". It
+// wraps err and returns nil for nil.
 func WithFile(name string, err error) error {
 	if err == nil {
 		return nil

@@ -2,10 +2,9 @@ package config
 
 import "strings"
 
-// suggest is the remedy for an unknown field: the known field that was probably
-// meant, or all of them.
+// suggest returns the remedy for an unknown field: the known field with the most similar name, or all of them.
 func suggest(fields []field, name string) string {
-	best, distance := "", 3 // up to two slips of the finger
+	best, distance := "", 3 // at most two typing errors
 	for _, f := range fields {
 		if n := slips(strings.ToLower(f.name), strings.ToLower(name), distance); n < distance {
 			best, distance = f.name, n
@@ -25,8 +24,7 @@ func names(fields []field) string {
 	return strings.Join(all, ", ")
 }
 
-// slips is the Levenshtein distance of two texts, or limit if their lengths
-// alone differ by that much.
+// slips returns the Levenshtein distance of two strings, or limit if their lengths differ by at least that much.
 func slips(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

@@ -7,10 +7,8 @@ import (
 	"strings"
 )
 
-// Validate says whether the configuration makes sense as a whole. Its error is a
-// Problems with everything found, in the order of the lines where the
-// configuration came from Parse. It changes nothing, and its time grows with the
-// number of nodes and prefixes, not with the number of pairs of them.
+// Validate checks the configuration as a whole. Its error is a Problems with everything found, in line order if the
+// configuration came from Parse. It changes nothing. Its time is proportional to the number of nodes and prefixes.
 func (g *Gateway) Validate() error {
 	var c checker
 	c.document(g)
@@ -25,7 +23,7 @@ func (g *Gateway) Validate() error {
 	return g.source.locate(c.found)
 }
 
-// document checks what the configuration says about itself and its clusters.
+// document checks apiVersion, kind and the cluster IDs.
 func (c *checker) document(g *Gateway) {
 	if g.APIVersion != APIVersion {
 		c.add(root("apiVersion"), "use "+APIVersion, "%s is not served", quote(g.APIVersion))
@@ -56,7 +54,7 @@ func (c *checker) clusterID(at *place, id string) {
 	}
 }
 
-// name checks the name of a node or peer, unlike those of its kind in taken.
+// name checks the name of a node or peer, which must not be in taken.
 func (c *checker) name(at *place, name string, taken map[string]*place) {
 	switch other := taken[name]; {
 	case name == "":
@@ -85,8 +83,8 @@ func isLabel(s string) bool {
 	return true
 }
 
-// isName reports whether s can stand in logs and metrics without quoting. It is
-// wider than a Kubernetes name: files are also written by hand.
+// isName reports whether s can appear in logs and metrics without quotes. It accepts more than Kubernetes names, because
+// files are also written by hand.
 func isName(s string) bool {
 	return len(s) <= 253 && !strings.ContainsFunc(s, func(r rune) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -94,7 +92,7 @@ func isName(s string) bool {
 	})
 }
 
-// isDomainName reports whether s is labels joined by dots.
+// isDomainName reports whether s consists of labels joined by dots.
 func isDomainName(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if !isLabel(label) {
@@ -104,7 +102,7 @@ func isDomainName(s string) bool {
 	return len(s) <= 253
 }
 
-// limits checks the numbers that depend on the address families in use.
+// limits checks numbers whose limits depend on the address families in use.
 func (c *checker) limits(g *Gateway) {
 	lowest := minMTUv4
 	if usesIPv6(g) {
@@ -121,8 +119,8 @@ func (c *checker) limits(g *Gateway) {
 	}
 }
 
-// The smallest MTUs of IPv4 hosts (RFC 791: 576 bytes are always accepted) and
-// of IPv6 links (RFC 8200 section 5), bytes.
+// The smallest MTUs of IPv4 hosts (RFC 791: 576 bytes are always accepted) and of IPv6 links (RFC 8200 section 5),
+// bytes.
 const (
 	minMTUv4 = 576
 	minMTUv6 = 1280

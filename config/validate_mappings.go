@@ -1,14 +1,14 @@
 package config
 
-// mappings checks external addresses that stand for targets outside of the pod network.
+// mappings checks the mappings of external addresses to targets outside of the pod network.
 func (r *ranges) mappings(list *place, mappings []Mapping) {
 	for i, m := range mappings {
 		external, target := list.item(i).field("external"), list.item(i).field("target")
 		if r.own(external, m.External) && !r.external.Contains(m.External) {
 			r.add(external, "choose one from local.externalPrefixes, or add its prefix there", "%s is in none of local.externalPrefixes", m.External)
 		}
-		// What the gateway would dial on its own machine is nobody else's to reach:
-		// loopback and link-local addresses, the metadata services of clouds among them.
+		// The remote cluster must not reach local services of the gateway's machine: loopback and link-local addresses,
+		// including the metadata services of clouds.
 		if !r.address(target, m.Target) {
 			continue
 		}

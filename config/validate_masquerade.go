@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// masquerade checks what may leave under the gateway's external addresses.
+// masquerade checks the masqueraded sources and limits.
 func (c *checker) masquerade(g *Gateway) {
 	m, section := &g.Masquerade, root("masquerade")
 	for i, p := range m.Sources {
@@ -23,8 +23,8 @@ func (c *checker) masquerade(g *Gateway) {
 	}
 }
 
-// source checks one range of sources. Any width is well, so that it can be said that
-// everybody may come: what is local, remote or no host is never masqueraded.
+// source checks one prefix of sources. Any width is valid, so that all sources can be allowed: local and remote prefixes
+// and addresses that no host can have are never masqueraded.
 func (c *checker) source(at *place, p netip.Prefix, external []netip.Addr) {
 	sameFamily := func(a netip.Addr) bool { return a.Is4() == p.Addr().Is4() }
 	switch {
@@ -39,7 +39,7 @@ func (c *checker) source(at *place, p netip.Prefix, external []netip.Addr) {
 	}
 }
 
-// origins checks that a flow can remember its node by the VNI.
+// origins checks that VNIs are unique, because a flow stores its node by the VNI.
 func (c *checker) origins(nodes []Node) {
 	taken := make(map[uint32]int, len(nodes))
 	for i, n := range nodes {
@@ -48,7 +48,7 @@ func (c *checker) origins(nodes []Node) {
 		switch {
 		case !twice:
 			taken[n.VNI] = i
-		case nodes[other].Underlay != n.Underlay: // else that is told already
+		case nodes[other].Underlay != n.Underlay: // otherwise reported already
 			c.add(at.field("vni"), "give each node a VNI of its own, or remove masquerade.sources",
 				"%d is already the VNI of overlay.nodes[%d], and flows that are masqueraded know their node by it", n.VNI, other)
 		}

@@ -2,8 +2,7 @@ package config
 
 import "net/netip"
 
-// overlay checks the listeners and the nodes, but for their addresses and
-// prefixes, which have to fit everything else's.
+// overlay checks the listeners and the nodes, except for addresses and prefixes, which ranges checks.
 func (c *checker) overlay(o *Overlay, w *WireGuard) {
 	section := root("overlay")
 	geneve, vxlan := section.field("listen"), section.field("vxlanListen")
@@ -40,14 +39,14 @@ func (c *checker) overlay(o *Overlay, w *WireGuard) {
 
 const maxVNI = 1<<24 - 1
 
-// frameKey tells which node a frame comes from.
+// frameKey identifies the node of a frame.
 type frameKey struct {
 	underlay      netip.Addr
 	encapsulation Encapsulation
 	vni           uint32
 }
 
-// encapsulation is the node's encapsulation, the default one included.
+// encapsulation returns the node's encapsulation, with the default applied.
 func (n *Node) encapsulation() Encapsulation {
 	if n.Encapsulation == "" {
 		return Geneve
@@ -55,7 +54,7 @@ func (n *Node) encapsulation() Encapsulation {
 	return n.Encapsulation
 }
 
-// encapsulation checks that the gateway listens for what the node sends.
+// encapsulation checks that the gateway listens for the node's encapsulation.
 func (c *checker) encapsulation(at *place, n *Node, o *Overlay) {
 	var listen ListenAddress
 	var name string
@@ -77,7 +76,7 @@ func (c *checker) encapsulation(at *place, n *Node, o *Overlay) {
 	}
 }
 
-// underlay checks an outer address, of which less is asked than of inner ones.
+// underlay checks an outer address, with fewer conditions than for inner ones.
 func (c *checker) underlay(at *place, a netip.Addr) {
 	const remedy = "give the address that the node's frames come from"
 	switch {
@@ -103,8 +102,7 @@ func (c *checker) listener(at *place, l ListenAddress) {
 	}
 }
 
-// collide reports whether two UDP listeners would ask for the same port of the
-// same address.
+// collide reports whether two UDP listeners need the same port of the same address.
 func collide(a, b ListenAddress) bool {
 	if a.Port == 0 || a.Port != b.Port {
 		return false
@@ -112,7 +110,7 @@ func collide(a, b ListenAddress) bool {
 	return a.Addr == b.Addr || coversAll(a.Addr, b.Addr) || coversAll(b.Addr, a.Addr)
 }
 
-// coversAll reports whether listening on all takes an address as well.
+// coversAll reports whether listening on all includes the address one.
 func coversAll(all, one netip.Addr) bool {
 	return !all.IsValid() || all.IsUnspecified() && one.IsValid() && all.Is4() == one.Is4()
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/gaissmai/bart"
 )
 
-// ranges checks all inner addresses and prefixes, each for itself and against
-// the others: no address may have two meanings in this cluster.
+// ranges checks all inner addresses and prefixes, alone and against each other: no address may have two meanings in this
+// cluster.
 func (c *checker) ranges(g *Gateway) {
 	r := &ranges{checker: c, hosts: make(map[netip.Addr]*place, 4*len(g.Overlay.Nodes))}
 	for i := range g.Overlay.Nodes {
@@ -27,19 +27,18 @@ func (c *checker) ranges(g *Gateway) {
 	r.remote(root("remote").field("prefixes"), g.Remote.Prefixes)
 }
 
-// ranges is what has been seen of a configuration's addresses.
+// ranges are the addresses and prefixes checked so far.
 type ranges struct {
 	*checker
 	hosts    map[netip.Addr]*place // internal and external addresses, of nodes and gateway
 	behind   bart.Table[*place]    // prefixes of nodes
 	external bart.Table[*place]    // local.externalPrefixes
-	taken    bart.Table[*place]    // everything that means something in this cluster
-	cidrs    bart.Table[*place]    // remote ranges as the remote cluster knows them
-	seen     bart.Table[*place]    // remote ranges as this cluster knows them
+	taken    bart.Table[*place]    // all prefixes in use in this cluster
+	cidrs    bart.Table[*place]    // remote prefixes, in the remote cluster
+	seen     bart.Table[*place]    // remote prefixes, as seen by this cluster
 }
 
-// pods checks the prefixes behind a node. Nested prefixes are well: the longest
-// wins.
+// pods checks the prefixes behind a node. Nested prefixes are valid: the longest wins.
 func (r *ranges) pods(list *place, prefixes []netip.Prefix) {
 	for i, p := range prefixes {
 		at := list.item(i)
@@ -84,7 +83,7 @@ func (r *ranges) host(owner *place, internal, external []netip.Addr) {
 	}
 }
 
-// own checks one address of a host, which nobody else may have.
+// own checks one address of a host, which must be unique.
 func (r *ranges) own(at *place, a netip.Addr) bool {
 	if !r.address(at, a) {
 		return false
@@ -101,8 +100,7 @@ func (r *ranges) own(at *place, a netip.Addr) bool {
 	return true
 }
 
-// pairs checks that every external address of a node has an internal one of its
-// family to stand for.
+// pairs checks that every external address of a node has an internal one of its family.
 func (r *ranges) pairs(at *place, internal, external []netip.Addr) {
 	left := make(map[bool]int, 2) // internal addresses without an external one, by being IPv4
 	for _, a := range internal {
@@ -116,7 +114,7 @@ func (r *ranges) pairs(at *place, internal, external []netip.Addr) {
 	}
 }
 
-// remote checks what the remote cluster sends from and how it is seen here.
+// remote checks the prefixes of the remote cluster and how they are seen here.
 func (r *ranges) remote(at *place, prefixes []RemotePrefix) {
 	for i, p := range prefixes {
 		cidr, seenAs := at.item(i).field("cidr"), at.item(i).field("seenAs")
@@ -126,7 +124,7 @@ func (r *ranges) remote(at *place, prefixes []RemotePrefix) {
 			r.cidrs.Insert(p.CIDR, cidr)
 		}
 		if p.SeenAs == p.CIDR && !cidrOK {
-			continue // the same once more
+			continue // a duplicate
 		}
 		if !r.prefix(seenAs, p.SeenAs) {
 			continue
@@ -142,7 +140,7 @@ func (r *ranges) remote(at *place, prefixes []RemotePrefix) {
 	}
 }
 
-// disjoint checks that a prefix has no address in common with those in a table.
+// disjoint checks that a prefix overlaps none in a table.
 func (r *ranges) disjoint(at *place, p netip.Prefix, table *bart.Table[*place], remedy string) bool {
 	other, owner, overlap := table.LookupPrefixLPM(p)
 	if !overlap {
@@ -157,14 +155,13 @@ func (r *ranges) disjoint(at *place, p netip.Prefix, table *bart.Table[*place], 
 	return !overlap
 }
 
-// The widest prefixes that are taken: no cluster has more, and a typing error
-// must not take half of the internet.
+// The widest prefixes accepted: no cluster has more, and a typing error must not take over half of the internet.
 const (
 	widestV4 = 8
 	widestV6 = 16
 )
 
-// prefix checks one prefix for itself.
+// prefix checks one prefix alone.
 func (c *checker) prefix(at *place, p netip.Prefix) bool {
 	widest := widestV6
 	if p.Addr().Is4() {
@@ -185,7 +182,7 @@ func (c *checker) prefix(at *place, p netip.Prefix) bool {
 	return false
 }
 
-// address checks one inner address for itself.
+// address checks one inner address alone.
 func (c *checker) address(at *place, a netip.Addr) bool {
 	switch {
 	case !a.IsValid():
@@ -200,10 +197,10 @@ func (c *checker) address(at *place, a netip.Addr) bool {
 	return false
 }
 
-// classE is reserved, RFC 1112 section 4, and holds the broadcast address.
+// classE is reserved (RFC 1112 section 4) and contains the broadcast address.
 var classE = netip.MustParsePrefix("240.0.0.0/4")
 
-// special are the ranges that never cross a router as a host's address.
+// special are prefixes that never appear as a host's address beyond one link.
 var special = []struct {
 	prefix netip.Prefix
 	what   string
@@ -218,7 +215,7 @@ var special = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "multicast"},
 }
 
-// ordinary checks that a range, shown as it was written, holds nothing special.
+// ordinary checks that a prefix, printed as shown, contains no special address.
 func (c *checker) ordinary(at *place, p netip.Prefix, shown fmt.Stringer) bool {
 	for _, s := range special {
 		if s.prefix.Overlaps(p) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// wireGuard checks the peers and where the keys come from.
+// wireGuard checks the peers and the key files.
 func (c *checker) wireGuard(w *WireGuard) {
 	section := root("wireguard")
 	if w.PrivateKeyFile == "" {
@@ -32,7 +32,7 @@ func (c *checker) wireGuard(w *WireGuard) {
 	}
 }
 
-// moreEndpoints are beside one, and each names a host.
+// moreEndpoints checks additional endpoints, which require endpoint.
 func (c *checker) moreEndpoints(at *place, p *Peer) {
 	if len(p.MoreEndpoints) > 0 && p.Endpoint == "" {
 		c.add(at, "give the first of them as endpoint", "there is no endpoint that these would be beside")
@@ -45,8 +45,7 @@ func (c *checker) moreEndpoints(at *place, p *Peer) {
 	}
 }
 
-// keyFile catches a key that stands where the name of its file belongs. The key
-// is not repeated.
+// keyFile detects a key in place of a file name. The key is not repeated.
 func (c *checker) keyFile(at *place, name string) {
 	if _, err := ParseKey(strings.TrimSpace(name)); err == nil {
 		c.add(at, "put the key into a file that only the gateway can read, name that file here, and replace the key if others saw it",
@@ -61,8 +60,7 @@ func (c *checker) gatewayName(at *place, name string) {
 	}
 }
 
-// keyPair is the keys of the two ends of a link: the peer's, and the file of this
-// gateway's own.
+// keyPair identifies the keys of a link: the peer's public key, and the file of this gateway's own key.
 type keyPair struct {
 	public Key
 	own    string
@@ -79,7 +77,7 @@ func (c *checker) publicKey(at *place, pair keyPair, taken map[keyPair]*place) {
 	taken[pair] = at.parent
 }
 
-// key checks a public key for itself.
+// key checks one public key.
 func (c *checker) key(at *place, k Key) bool {
 	const remedy = "give the peer's public key as `wg pubkey` prints it"
 	switch {
@@ -93,9 +91,9 @@ func (c *checker) key(at *place, k Key) bool {
 	return false
 }
 
-// isLowOrder reports whether every Diffie-Hellman exchange with the key gives
-// zero (RFC 7748 section 6.1). All private keys are multiples of the cofactor, so
-// they take such points there; this one, 65 * 2^248, takes no other.
+// isLowOrder reports whether every Diffie-Hellman exchange with the key gives zero (RFC 7748 section 6.1). All private
+// keys are multiples of the cofactor, so low-order points give zero; the private key used here, 65 * 2^248, gives zero
+// for no other point.
 func (k Key) isLowOrder() bool {
 	public, err := ecdh.X25519().NewPublicKey(k[:])
 	if err != nil {
@@ -109,7 +107,7 @@ func (k Key) isLowOrder() bool {
 	return err != nil
 }
 
-// endpoint checks host:port, where host is an address or a name to look up.
+// endpoint checks host:port, where host is an address or a DNS name.
 func (c *checker) endpoint(at *place, endpoint string) {
 	const remedy = `write host:port like "gw-b.example:51840" or "[2001:db8::1]:51840", or leave it out to wait for the peer`
 	if endpoint == "" {
@@ -133,8 +131,7 @@ func (c *checker) endpoint(at *place, endpoint string) {
 	}
 }
 
-// isHostName reports whether s can be the name of a host: in upper or lower
-// case, and not a mistyped IPv4 address.
+// isHostName reports whether s can be a host name: in upper or lower case, and not a mistyped IPv4 address.
 func isHostName(s string) bool {
 	s = strings.ToLower(strings.TrimSuffix(s, "."))
 	last := s[strings.LastIndexByte(s, '.')+1:]

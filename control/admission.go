@@ -5,12 +5,11 @@ import (
 	"sync"
 )
 
-// maxConnections is how many connections a link may have at once: one, and the next
-// while the far end closes the first.
+// maxConnections is how many connections a link may have at once: one, and the next while the far end closes
+// the first.
 const maxConnections = 2
 
-// admission is a listener that lets in few connections from each link, and none from
-// elsewhere.
+// admission is a listener that accepts few connections from each link, and none from other sources.
 type admission struct {
 	net.Listener
 	identify func(net.Conn) (Link, bool)
@@ -68,8 +67,8 @@ func (c *admitted) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets net/http end an answer before it hangs up on a caller that is still
-// sending: a reset would take the answer with it.
+// CloseWrite lets net/http finish an answer before it closes a connection on which the client is still sending: a
+// reset would discard the answer.
 func (c *admitted) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -16,24 +16,24 @@ const (
 	maxEndpoints = 8 // of a gateway
 )
 
-// Announcement is what a cluster tells another about itself.
+// Announcement is what a cluster announces to another about itself.
 type Announcement struct {
-	Cluster          string         // ID of the cluster that announces
+	Cluster          string         // ID of the announcing cluster
 	Gateway          string         // name of the gateway that sends it
 	Prefixes         []netip.Prefix // its pods that the receiver may reach
 	ExternalPrefixes []netip.Prefix // its nodes, gateways, mapped hosts
-	Gateways         []Gateway      // all its gateways for this peering, the sender among them
+	Gateways         []Gateway      // all its gateways for this peering, including the sender
 }
 
-// Gateway is one gateway of the cluster that announces.
+// Gateway is one gateway of the announcing cluster.
 type Gateway struct {
 	Name       string
 	PublicKeys []config.Key // newest first, one or two
-	Endpoints  []string     // host:port, best first; empty: it cannot be called
+	Endpoints  []string     // host:port, best first; empty: it accepts no connections
 }
 
-// Validate checks the form: every limit, every name, that no address, key or name
-// has two meanings. It does not know what is granted. The error says the field.
+// Validate checks the form: all limits, all names, and that no address, key or name occurs twice. It does not check
+// grants. The error names the field.
 func (a *Announcement) Validate() error {
 	if err := config.CheckLabel(a.Cluster); err != nil {
 		return fmt.Errorf("cluster: %w", err)
@@ -81,18 +81,18 @@ func (a *Announcement) validateGateways() error {
 		}
 	}
 	if !names[a.Gateway] {
-		return fmt.Errorf("gateways: %s, which sends this, is not among them; announce it too", a.Gateway)
+		return fmt.Errorf("gateways: the sender %s is missing; announce it too", a.Gateway)
 	}
 	return nil
 }
 
-// validate checks a gateway, whose name and keys nobody else may have.
+// validate checks a gateway. Its name and keys must be unique.
 func (g *Gateway) validate(names map[string]bool, keys map[config.Key]bool) error {
 	if err := config.CheckLabel(g.Name); err != nil {
 		return fmt.Errorf("name: %w", err)
 	}
 	if names[g.Name] {
-		return fmt.Errorf("name: %s stands twice; give each gateway a name of its own", g.Name)
+		return fmt.Errorf("name: %s occurs twice; give each gateway a unique name", g.Name)
 	}
 	names[g.Name] = true
 	if n := len(g.PublicKeys); n == 0 || n > maxKeys {
@@ -103,7 +103,7 @@ func (g *Gateway) validate(names map[string]bool, keys map[config.Key]bool) erro
 			return fmt.Errorf("publicKeys[%d]: %w", i, err)
 		}
 		if keys[k] {
-			return fmt.Errorf("publicKeys[%d]: %v stands twice; give each gateway a key pair of its own", i, k)
+			return fmt.Errorf("publicKeys[%d]: %v occurs twice; give each gateway its own key pair", i, k)
 		}
 		keys[k] = true
 	}
@@ -115,7 +115,7 @@ func (g *Gateway) validate(names map[string]bool, keys map[config.Key]bool) erro
 			return fmt.Errorf("endpoints[%d]: %w", i, err)
 		}
 		if slices.Contains(g.Endpoints[:i], e) {
-			return fmt.Errorf("endpoints[%d]: %s stands twice; announce it once", i, e)
+			return fmt.Errorf("endpoints[%d]: %s occurs twice; announce it once", i, e)
 		}
 	}
 	return nil

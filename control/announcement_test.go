@@ -61,7 +61,7 @@ func TestInvalidAnnouncementsAreNamedByTheirField(t *testing.T) {
 	for says, change := range map[string]func(a *Announcement){
 		`cluster: "B" is not an RFC 1123 label`:                    func(a *Announcement) { a.Cluster = "B" },
 		`gateway: "b.0" is not an RFC 1123 label`:                  func(a *Announcement) { a.Gateway = "b.0" },
-		"gateways: b-9, which sends this, is not among them":       func(a *Announcement) { a.Gateway = "b-9" },
+		"gateways: the sender b-9 is missing":       func(a *Announcement) { a.Gateway = "b-9" },
 		"prefixes: 65 are too many":                                func(a *Announcement) { a.Prefixes = many(65, small) },
 		"externalPrefixes: 65 are too many":                        func(a *Announcement) { a.ExternalPrefixes = many(65, small) },
 		"prefixes[0]: 0.0.0.0/0 is too wide":                       func(a *Announcement) { a.Prefixes[0] = netip.MustParsePrefix("0.0.0.0/0") },
@@ -71,13 +71,13 @@ func TestInvalidAnnouncementsAreNamedByTheirField(t *testing.T) {
 		"prefixes[1]: 10.0.9.0/24 overlaps 10.0.0.0/16":            func(a *Announcement) { a.Prefixes[1] = netip.MustParsePrefix("10.0.9.0/24") },
 		"externalPrefixes[0]: 10.0.0.0/8 overlaps 10.0.0.0/16":     func(a *Announcement) { a.ExternalPrefixes[0] = netip.MustParsePrefix("10.0.0.0/8") },
 		"externalPrefixes[0]: missing":                             func(a *Announcement) { a.ExternalPrefixes[0] = netip.Prefix{} },
-		"gateways: b-0, which sends this, is not among them; anno": func(a *Announcement) { a.Gateways = nil },
+		"gateways: the sender b-0 is missing; anno": func(a *Announcement) { a.Gateways = nil },
 		"gateways: 17 are too many": func(a *Announcement) {
 			a.Gateways = many(17, func(i int) Gateway { return Gateway{fmt.Sprint("b-", i), []config.Key{keyNumber(byte(9 + i))}, nil} })
 		},
 		`gateways[1].name: "" is not`:                         func(a *Announcement) { a.Gateways[1].Name = "" },
 		`gateways[1].name: "` + strings.Repeat("x", 20):       func(a *Announcement) { a.Gateways[1].Name = strings.Repeat("x", 64) },
-		"gateways[1].name: b-0 stands twice":                  func(a *Announcement) { a.Gateways[1].Name = "b-0" },
+		"gateways[1].name: b-0 occurs twice":                  func(a *Announcement) { a.Gateways[1].Name = "b-0" },
 		"gateways[1].publicKeys: 0 keys":                      func(a *Announcement) { a.Gateways[1].PublicKeys = nil },
 		"gateways[1].publicKeys: 3 keys":                      func(a *Announcement) { a.Gateways[1].PublicKeys = []config.Key{{9}, {8}, {7}} },
 		"gateways[1].publicKeys[0]: missing":                  func(a *Announcement) { a.Gateways[1].PublicKeys[0] = config.Key{} },
@@ -115,13 +115,13 @@ func TestMalformedAnnouncementsAreRefusedWithoutRepeatingKeys(t *testing.T) {
 	}
 	replace := func(old, new string) string { return strings.Replace(string(b), old, new, 1) }
 	for name, c := range map[string]struct{ body, says string }{
-		"nothing":          {"", "is not the JSON that was expected"},
-		"no JSON":          {"cluster: b", "is not the JSON that was expected"},
-		"an array":         {"[]", "is not the JSON that was expected"},
+		"nothing":          {"", "is not the expected JSON"},
+		"no JSON":          {"cluster: b", "is not the expected JSON"},
+		"an array":         {"[]", "is not the expected JSON"},
 		"null":             {"null", "cluster"},
-		"cut short":        {string(b[:len(b)-2]), "is not the JSON that was expected"},
-		"two values":       {string(b) + "{}", "has something behind the JSON value"},
-		"another type":     {replace(`"cluster":"b"`, `"cluster":7`), "is not the JSON that was expected"},
+		"cut short":        {string(b[:len(b)-2]), "is not the expected JSON"},
+		"two values":       {string(b) + "{}", "has data after the JSON value"},
+		"another type":     {replace(`"cluster":"b"`, `"cluster":7`), "is not the expected JSON"},
 		"no prefix":        {replace(`"10.70.0.0/16"`, `"10.70.0.0"`), "externalPrefixes[0]: is not a prefix"},
 		"no key":           {replace(keyNumber(4).String(), secret), "gateways[1].publicKeys[0]: is not 32 bytes in base64"},
 		"a million fields": {`{"a":[` + strings.Repeat("1,", maxBody) + `1]}`, "is longer than 65536 bytes"},

@@ -10,40 +10,39 @@ import (
 	"time"
 )
 
-// look is how often an Announcer looks at the links and the clock.
+// look is how often an Announcer checks the links and the clock.
 const look = 500 * time.Millisecond
 
-// AnnouncerOptions of an Announcer. All are required.
+// AnnouncerOptions configure an Announcer. All are required.
 type AnnouncerOptions struct {
-	// Up gives the links that are up now.
+	// Up returns the links that are up.
 	Up func() []Link
-	// Dial connects to Port of a link's far end.
+	// Dial connects to Port at a link's far end.
 	Dial func(context.Context, Link) (net.Conn, error)
-	// Jitter gives numbers from 0 to 1, such as rand.Float64.
+	// Jitter returns random numbers from 0 to 1, like rand.Float64.
 	Jitter func() float64
 	Log    *slog.Logger
 }
 
-// Result is what came of announcing over one link.
+// Result is the state of announcing over one link.
 type Result struct {
 	Link       Link
-	Current    bool      // the far end has accepted what Set was given last
-	AcceptedAt time.Time // when it accepted an announcement last; zero = never
-	Refused    string    // why it refuses the last one; empty = it does not
-	Err        error     // what else went wrong the last time; nil = nothing
-	Versions   []int     // that it speaks; nil = not known
+	Current    bool      // the far end has accepted the announcement last passed to Set
+	AcceptedAt time.Time // when it last accepted an announcement; zero = never
+	Refused    string    // why it refuses the last one; empty = not refused
+	Err        error     // any other error of the last attempt; nil = none
+	Versions   []int     // protocol versions that it supports; nil = not known
 }
 
-// Announcer keeps telling the far ends of all links that are up what Set was given
-// last: when that changes, when a link comes up, and every minute. Safe for
-// concurrent use.
+// Announcer sends the announcement last passed to Set to the far ends of all links that are up: when the announcement
+// changes, when a link comes up, and every minute. Safe for concurrent use.
 type Announcer struct {
 	options AnnouncerOptions
-	changed chan struct{} // Run shall look now
+	changed chan struct{} // wakes Run
 
 	mu     sync.Mutex
 	body   []byte // the announcement; nil before the first Set
-	number uint64 // of it, from 1
+	number uint64 // number of the announcement, from 1
 	peers  map[linkKey]*peer
 }
 
@@ -51,17 +50,16 @@ type Announcer struct {
 type peer struct {
 	result   Result
 	schedule schedule
-	accepted uint64             // the announcement that the far end has, by number; 0 = none
-	cancel   context.CancelFunc // of the exchange under way; nil = none is
+	accepted uint64             // number of the announcement that the far end has; 0 = none
+	cancel   context.CancelFunc // of the current exchange; nil = none
 }
 
-// NewAnnouncer makes an Announcer that does nothing before Run.
+// NewAnnouncer returns an Announcer that is idle until Run.
 func NewAnnouncer(o AnnouncerOptions) *Announcer {
 	return &Announcer{options: o, changed: make(chan struct{}, 1), peers: make(map[linkKey]*peer)}
 }
 
-// Set gives the announcement to make from now on. An invalid one is an error and
-// changes nothing; the same again changes nothing either.
+// Set sets the announcement. An invalid one is an error and changes nothing; the same one again changes nothing either.
 func (a *Announcer) Set(x Announcement) error {
 	if err := x.Validate(); err != nil {
 		return err
@@ -84,7 +82,7 @@ func (a *Announcer) Set(x Announcement) error {
 	return nil
 }
 
-// wake makes Run look at once. When it has not come to the last time yet, that will do.
+// wake makes Run check at once. A pending wake covers this one too.
 func (a *Announcer) wake() {
 	select {
 	case a.changed <- struct{}{}:
@@ -92,7 +90,7 @@ func (a *Announcer) wake() {
 	}
 }
 
-// Results say what came of announcing, for each link that is up, in the order of Up.
+// Results returns the state of each link that is up, in the order of Up.
 func (a *Announcer) Results() []Result {
 	up := a.options.Up()
 	a.mu.Lock()
@@ -108,7 +106,7 @@ func (a *Announcer) Results() []Result {
 	return results
 }
 
-// Run announces until ctx ends, and waits for what it began.
+// Run announces until ctx ends, and waits for the exchanges it started.
 func (a *Announcer) Run(ctx context.Context) {
 	var exchanges sync.WaitGroup
 	defer exchanges.Wait()
@@ -125,7 +123,7 @@ func (a *Announcer) Run(ctx context.Context) {
 	}
 }
 
-// step follows the links and begins the exchanges that are due.
+// step updates the peers and starts the exchanges that are due.
 func (a *Announcer) step(ctx context.Context, now time.Time, exchanges *sync.WaitGroup) {
 	up := a.options.Up()
 	a.mu.Lock()
@@ -150,7 +148,7 @@ func (a *Announcer) step(ctx context.Context, now time.Time, exchanges *sync.Wai
 	}
 }
 
-// follow makes the peers those of the links that are up. a.mu is held.
+// follow updates the peers to the links that are up. a.mu is held.
 func (a *Announcer) follow(up []Link) {
 	present := make(map[linkKey]bool, len(up))
 	for _, l := range up {
@@ -171,7 +169,7 @@ func (a *Announcer) follow(up []Link) {
 	}
 }
 
-// note keeps how an exchange ended.
+// note records the result of an exchange.
 func (a *Announcer) note(p *peer, number uint64, versions []int, err error, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,7 +188,7 @@ func (a *Announcer) note(p *peer, number uint64, versions []int, err error, now 
 	}
 	p.result.Current = p.accepted == a.number
 	if number != a.number {
-		a.wake() // another one was given meanwhile
+		a.wake() // Set was called meanwhile
 	}
 	if a.peers[p.result.Link.key()] == p {
 		a.tell(before, p.result)
@@ -202,10 +200,10 @@ func (a *Announcer) tell(before, now Result) {
 	log := a.options.Log.With("link", now.Link.Name)
 	switch {
 	case now.Refused != "" && now.Refused != before.Refused:
-		log.Warn("the other cluster refuses what this one announces", "reason", now.Refused)
+		log.Warn("the remote cluster refused the announcement", "reason", now.Refused)
 	case now.Err != nil && before.Err == nil && !errors.Is(now.Err, context.Canceled):
-		log.Warn("cannot announce to the other cluster; trying again", "error", plain(now.Err.Error()))
+		log.Warn("cannot send the announcement to the remote cluster; retrying", "error", plain(now.Err.Error()))
 	case now.Current && !before.Current:
-		log.Info("the other cluster accepts what this one announces")
+		log.Info("the remote cluster accepted the announcement")
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"strait.dev/strait/config"
 )
 
-// maxBody is the longest body of a request or an answer, bytes.
+// maxBody is the maximum length of a request or response body in bytes.
 const maxBody = 64 << 10
 
 var errTooLong = fmt.Errorf("is longer than %d bytes", maxBody)
 
-// announcementV1 is an Announcement on the wire.
+// announcementV1 is the wire format of an Announcement.
 type announcementV1 struct {
 	Cluster          string      `json:"cluster"`
 	Gateway          string      `json:"gateway"`
@@ -31,7 +31,7 @@ type gatewayV1 struct {
 	Endpoints  []string `json:"endpoints"`
 }
 
-// encode writes a valid announcement in version 1.
+// encode encodes a valid announcement in version 1.
 func (a *Announcement) encode() ([]byte, error) {
 	w := announcementV1{Cluster: a.Cluster, Gateway: a.Gateway, Prefixes: texts(a.Prefixes), ExternalPrefixes: texts(a.ExternalPrefixes)}
 	for _, g := range a.Gateways {
@@ -52,7 +52,7 @@ func texts[T fmt.Stringer](all []T) []string {
 	return list
 }
 
-// decodeAnnouncement reads version 1, from a stranger: what it gives is valid.
+// decodeAnnouncement decodes version 1 from untrusted bytes. The result is valid.
 func decodeAnnouncement(b []byte) (*Announcement, error) {
 	var w announcementV1
 	if err := decode(b, &w); err != nil {
@@ -66,13 +66,13 @@ func decodeAnnouncement(b []byte) (*Announcement, error) {
 	if a.ExternalPrefixes, err = parseAll("externalPrefixes", w.ExternalPrefixes, maxPrefixes, parsePrefix); err != nil {
 		return nil, err
 	}
-	for i, g := range w.Gateways[:min(len(w.Gateways), maxGateways+1)] { // Validate counts
+	for i, g := range w.Gateways[:min(len(w.Gateways), maxGateways+1)] { // Validate checks the number
 		keys, err := parseAll("publicKeys", g.PublicKeys, maxKeys, config.ParseKey)
 		if err != nil {
 			return nil, fmt.Errorf("gateways[%d].%w", i, err)
 		}
 		if len(g.Endpoints) == 0 {
-			g.Endpoints = nil // as it is where there is none
+			g.Endpoints = nil // normalise an empty list
 		}
 		a.Gateways = append(a.Gateways, Gateway{g.Name, keys, g.Endpoints})
 	}
@@ -82,23 +82,22 @@ func decodeAnnouncement(b []byte) (*Announcement, error) {
 	return a, nil
 }
 
-// decode reads one JSON value into v. Unknown fields are ignored: later versions of
-// a gateway may send them.
+// decode decodes one JSON value into v. Unknown fields are ignored, because later versions may send them.
 func decode(b []byte, v any) error {
 	if len(b) > maxBody {
 		return errTooLong
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	if err := d.Decode(v); err != nil {
-		return fmt.Errorf("is not the JSON that was expected: %w", err)
+		return fmt.Errorf("is not the expected JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("has something behind the JSON value; send one")
+		return errors.New("has data after the JSON value; send one value")
 	}
 	return nil
 }
 
-// parseAll parses a list of at most most texts. An empty one is nil.
+// parseAll parses a list of at most most strings. The result of an empty list is nil.
 func parseAll[T any](field string, list []string, most int, parse func(string) (T, error)) (all []T, err error) {
 	if len(list) > most {
 		return nil, fmt.Errorf("%s: %d are too many; announce at most %d", field, len(list), most)

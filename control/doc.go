@@ -1,18 +1,18 @@
-// Package control is what the gateways of two clusters tell each other: HTTP/1.1 and
-// JSON over TCP connections inside the tunnel, so WireGuard has proved who is there.
+// Package control is the control channel between the gateways of two clusters: HTTP/1.1 and JSON over TCP connections
+// inside the tunnel, so WireGuard has authenticated both ends.
 //
 //	GET /versions          {"versions": [1]}
-//	PUT /v1/announcement   an Announcement: what the sender's cluster grants and where
-//	                       its gateways are
+//	PUT /v1/announcement   an Announcement: what the sender's cluster grants and the
+//	                       endpoints and keys of its gateways
 //
 //	200 {}                     accepted
-//	409 {"refused": "..."}     understood and not accepted, with the reason for people
+//	409 {"refused": "..."}     understood but not accepted, with a reason for display
 //	400 {"error": "..."}       malformed
 //
-// A caller takes the highest version that both ends speak; a gateway speaks at least
-// the version before its newest. Within a version, unknown fields are ignored, so they
-// may be added. Announcements are idempotent: the last one counts, and it is repeated.
+// A client uses the highest version that both ends support; a gateway supports at least the version before its newest.
+// Within a version, unknown fields are ignored, so fields may be added. Announcements are idempotent and repeated: the
+// last one counts.
 //
-// What arrives was written by the other cluster and is believed in nothing but its
-// form; whether it is granted, the callers of Serve decide.
+// Input comes from the other cluster and is untrusted: this package checks its form only, and the callers of Serve
+// decide whether it is granted.
 package control

@@ -10,16 +10,15 @@ import (
 	"net/http"
 )
 
-// Refusal is what the far end has against an announcement, in its own words.
+// Refusal is the reason why the far end refuses an announcement, as the far end stated it.
 type Refusal struct{ Reason string }
 
 func (r *Refusal) Error() string {
-	return "the other cluster refuses the announcement: " + r.Reason
+	return "the remote cluster refused the announcement: " + r.Reason
 }
 
-// announce sends a body in the highest version that both ends speak, on a connection of
-// its own: links come and go, and a minute lies between two exchanges.
-// The versions of the far end are nil where they could not be learnt.
+// announce sends a body in the highest version that both ends support. Each exchange uses a new connection: links come
+// and go, and exchanges are a minute apart. versions is nil if the far end's versions are not known.
 func announce(ctx context.Context, dial func(context.Context) (net.Conn, error), body []byte) (versions []int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -42,7 +41,7 @@ func announce(ctx context.Context, dial func(context.Context) (net.Conn, error),
 		return nil, unexpected("/versions", status)
 	}
 	if versions, err = decodeVersions(b); err != nil {
-		return nil, fmt.Errorf("the far end's answer to /versions %w", err)
+		return nil, fmt.Errorf("the far end's response to /versions %w", err)
 	}
 	version, err := common(versions, spoken)
 	if err != nil {
@@ -56,7 +55,7 @@ func announce(ctx context.Context, dial func(context.Context) (net.Conn, error),
 	return versions, verdict(path, status, b)
 }
 
-// verdict reads the answer to an announcement.
+// verdict interprets the response to an announcement.
 func verdict(path string, status int, b []byte) error {
 	switch status {
 	case http.StatusOK:
@@ -67,26 +66,26 @@ func verdict(path string, status int, b []byte) error {
 			return fmt.Errorf("the far end's refusal %w", err)
 		}
 		if r.Refused == "" {
-			r.Refused = "it gives no reason"
+			r.Refused = "no reason given"
 		}
 		return &Refusal{plain(r.Refused)}
 	case http.StatusBadRequest:
 		var e errorBody
 		if err := decode(b, &e); err != nil {
-			return fmt.Errorf("the far end's answer %w", err)
+			return fmt.Errorf("the far end's response %w", err)
 		}
-		return fmt.Errorf("the far end finds the announcement malformed: %s", plain(e.Error))
+		return fmt.Errorf("the far end rejected the announcement as malformed: %s", plain(e.Error))
 	}
 	return unexpected(path, status)
 }
 
 func unexpected(path string, status int) error {
-	return fmt.Errorf("the far end answers %d to %s, which no gateway does: look at what serves its port %d", status, path, Port)
+	return fmt.Errorf("unexpected status %d for %s, which no gateway returns: check what serves port %d at the far end", status, path, Port)
 }
 
-// request makes one request and reads the whole answer, which is bounded.
+// request sends one request and reads the complete response, up to a limit.
 func request(ctx context.Context, client *http.Client, method, path string, body []byte) (status int, answer []byte, err error) {
-	// The host is for the header alone: the connection leads to the link's far end.
+	// The host name is only a header: the connection leads to the link's far end.
 	r, err := http.NewRequestWithContext(ctx, method, "http://link"+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -101,12 +100,12 @@ func request(ctx context.Context, client *http.Client, method, path string, body
 		err = errTooLong
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("read the far end's answer to %s: %w", path, err)
+		return 0, nil, fmt.Errorf("read the far end's response to %s: %w", path, err)
 	}
 	return response.StatusCode, answer, nil
 }
 
-// reason is why an exchange failed, by whom: a refusal, or else an error.
+// reason splits the error of an exchange into a refusal by the far end or another error.
 func reason(err error) (refused string, other error) {
 	var r *Refusal
 	if errors.As(err, &r) {

@@ -3,30 +3,28 @@ package control
 import "time"
 
 const (
-	// refresh is how often an accepted announcement is repeated: the far end may have
-	// been restarted, or have changed its mind.
+	// refresh is how often an accepted announcement is repeated: the far end may have restarted, or may decide
+	// differently now.
 	refresh = 60 * time.Second
-	// After a failure or a refusal the next attempt waits, longer each time.
+	// After a failure or a refusal the delay before the next attempt grows.
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
 )
 
-// schedule says when to announce over one link. It is a function of the calls and
-// their times.
+// schedule decides when to announce over one link. It depends only on its calls and the times passed to it.
 type schedule struct {
-	tried    uint64    // the newest announcement that was sent, by number; 0 = none yet
-	next     time.Time // when to send it again
-	failures int       // in a row
+	tried    uint64    // number of the newest announcement sent; 0 = none yet
+	next     time.Time // when to send again
+	failures int       // consecutive failures
 }
 
-// due reports whether to send now: when the announcement is a new one, or its time
-// has come again.
+// due reports whether to send now: the announcement is new, or a repetition or retry is due.
 func (s *schedule) due(number uint64, now time.Time) bool {
 	return number != s.tried || !now.Before(s.next)
 }
 
-// done notes how sending an announcement ended. Jitter, from 0 to 1, spreads the
-// next attempts of many gateways over a fifth of the time.
+// done records the result of sending an announcement. Jitter, from 0 to 1, spreads the next attempts of many gateways
+// over a fifth of the interval.
 func (s *schedule) done(number uint64, accepted bool, now time.Time, jitter float64) {
 	s.tried = number
 	wait := refresh

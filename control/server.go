@@ -12,11 +12,10 @@ import (
 	"sync"
 )
 
-// Serve answers on the connections of a listener until that is closed, which it
-// returns nil for. Identify names a connection's link; without one it is closed.
-// Accept is given what the far end of a link announces, valid in form. It is called
-// from several goroutines, not after Serve has returned, and its error is a refusal:
-// the text goes to the far end, for people, so it must hold no secret.
+// Serve serves the connections of a listener until that is closed, and then returns nil. identify returns the link of a
+// connection; a connection without a link is closed. accept is called with each announcement, which is valid in form. It
+// is called from several goroutines, but not after Serve has returned. Its error is a refusal: the text is sent to the
+// far end for display, so it must not contain secrets.
 func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error, log *slog.Logger) error {
 	var connections sync.WaitGroup
 	s := &http.Server{
@@ -48,7 +47,7 @@ func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Lin
 	return fmt.Errorf("serve the control channel: %w", err)
 }
 
-// linkOf is the key of a request's Link in its context.
+// linkOf is the context key of a request's Link.
 type linkOf struct{}
 
 func routes(accept func(Link, Announcement) error, log *slog.Logger) http.Handler {
@@ -60,7 +59,7 @@ func routes(accept func(Link, Announcement) error, log *slog.Logger) http.Handle
 		link := r.Context().Value(linkOf{}).(Link)
 		a, err := readAnnouncement(w, r)
 		if err != nil {
-			log.Warn("malformed announcement of the other cluster", "link", link.Name, "error", plain(err.Error()))
+			log.Warn("malformed announcement from the remote cluster", "link", link.Name, "error", plain(err.Error()))
 			answer(w, http.StatusBadRequest, errorBody{plain(err.Error())})
 			return
 		}
@@ -71,7 +70,7 @@ func routes(accept func(Link, Announcement) error, log *slog.Logger) http.Handle
 		answer(w, http.StatusOK, struct{}{})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusNotFound, errorBody{"not served; GET /versions says what is"})
+		answer(w, http.StatusNotFound, errorBody{"not served; GET /versions lists the versions"})
 	})
 	return mux
 }
@@ -100,6 +99,6 @@ type (
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// When the far end has gone, there is nobody to tell.
+	// If the far end has gone, the error cannot be reported.
 	_ = json.NewEncoder(w).Encode(body)
 }

@@ -92,8 +92,8 @@ func TestTheServerAnswersAsDocumented(t *testing.T) {
 		"refused":         {put("/v1/announcement", other), 409, "{\"refused\":\"the cluster \ufffd here is called b\"}"},
 		"malformed":       {put("/v1/announcement", `{"cluster":"b"}`), 400, `{"error":"gateway: \"\" is not an RFC`},
 		"too long":        {put("/v1/announcement", strings.Repeat(" ", maxBody+1)), 400, `{"error":"is longer than 65536 bytes"}`},
-		"unknown version": {put("/v2/announcement", string(b)), 404, `{"error":"not served; GET /versions says what is"}`},
-		"another path":    {"GET /metrics HTTP/1.1\r\nHost: link\r\n\r\n", 404, `{"error":"not served; GET /versions says what is"}`},
+		"unknown version": {put("/v2/announcement", string(b)), 404, `{"error":"not served; GET /versions lists the versions"}`},
+		"another path":    {"GET /metrics HTTP/1.1\r\nHost: link\r\n\r\n", 404, `{"error":"not served; GET /versions lists the versions"}`},
 		"long header":     {"GET /versions HTTP/1.1\r\nHost: link\r\nA: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", 431, ""},
 		"not HTTP":        {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n", 400, ""},
 	} {

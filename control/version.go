@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// spoken are the versions that this gateway speaks, oldest first.
+// spoken are the protocol versions that this gateway supports, oldest first.
 var spoken = []int{1}
 
-// maxVersions is how many versions a far end may list.
+// maxVersions is the maximum number of versions that a far end may list.
 const maxVersions = 16
 
-// versionsBody is the answer to GET /versions.
+// versionsBody is the response to GET /versions.
 type versionsBody struct {
 	Versions []int `json:"versions"`
 }
 
-// decodeVersions reads which versions a far end speaks.
+// decodeVersions decodes the versions that a far end supports.
 func decodeVersions(b []byte) ([]int, error) {
 	var v versionsBody
 	if err := decode(b, &v); err != nil {
@@ -28,12 +28,12 @@ func decodeVersions(b []byte) ([]int, error) {
 	return v.Versions, nil
 }
 
-// Skew is the error of two ends that speak no version in common.
+// Skew is the error of two ends without a common version.
 type Skew struct {
 	Theirs, Ours []int // versions, none empty
 }
 
-// Behind reports whether it is this end that has to be upgraded.
+// Behind reports whether this end has to be upgraded.
 func (s *Skew) Behind() bool { return slices.Min(s.Theirs) > slices.Max(s.Ours) }
 
 func (s *Skew) Error() string {
@@ -44,7 +44,7 @@ func (s *Skew) Error() string {
 	return fmt.Sprintf("the far end speaks versions %v of the control protocol, this gateway %v: upgrade %s", s.Theirs, s.Ours, behind)
 }
 
-// common is the highest version that both ends speak, or a *Skew.
+// common returns the highest version that both ends support, or a *Skew.
 func common(theirs, ours []int) (int, error) {
 	best := 0
 	for _, v := range theirs {

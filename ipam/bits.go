@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// check says what keeps a prefix from being one that is allocated from or granted.
+// check returns an error unless p is a valid prefix without host bits.
 func check(p netip.Prefix) error {
 	switch {
 	case !p.IsValid():
@@ -25,17 +25,17 @@ func holds(outer, inner netip.Prefix) bool {
 	return outer.Bits() < inner.Bits() && outer.Contains(inner.Addr())
 }
 
-// leading is how many bits As16 puts in front of an address: 96 for IPv4.
+// leading returns the number of bits that As16 adds in front of an address: 96 for IPv4.
 func leading(a netip.Addr) int { return 128 - a.BitLen() }
 
-// bit is bit i of an address, counted from the left.
+// bit returns bit i of an address, counted from the left.
 func bit(a netip.Addr, i int) int {
 	b := a.As16()
 	i += leading(a)
 	return int(b[i/8]>>(7-i%8)) & 1
 }
 
-// common is the narrowest prefix that holds both, which are of one family.
+// common returns the narrowest prefix that contains both, which must be of one family.
 func common(p, q netip.Prefix) netip.Prefix {
 	a, b := p.Addr().As16(), q.Addr().As16()
 	n := bits.LeadingZeros64(binary.BigEndian.Uint64(a[:]) ^ binary.BigEndian.Uint64(b[:]))
@@ -45,7 +45,7 @@ func common(p, q netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(p.Addr(), min(n-leading(p.Addr()), p.Bits(), q.Bits())).Masked()
 }
 
-// half is the lower (0) or upper (1) half of a prefix that is more than one address.
+// half returns the lower (0) or upper (1) half of a prefix with more than one address.
 func half(p netip.Prefix, upper int) netip.Prefix {
 	a := p.Addr()
 	if upper == 1 {
@@ -54,10 +54,10 @@ func half(p netip.Prefix, upper int) netip.Prefix {
 	return netip.PrefixFrom(a, p.Bits()+1)
 }
 
-// last is the highest address of a prefix.
+// last returns the highest address of a prefix.
 func last(p netip.Prefix) netip.Addr { return setBits(p.Addr(), p.Bits(), p.Addr().BitLen()) }
 
-// setBits is a with the bits from..to-1 set.
+// setBits returns a with the bits from..to-1 set.
 func setBits(a netip.Addr, from, to int) netip.Addr {
 	b := a.As16()
 	for i := from + leading(a); i < to+leading(a); i++ {

@@ -1,16 +1,12 @@
-// Package ipam chooses prefixes and addresses, and decides who may use them.
+// Package ipam allocates prefixes and addresses.
 //
-// A Space knows the pools, the prefixes that this cluster uses itself, and what
-// has been granted. It answers three questions: under which prefixes is a remote
-// cluster seen (Plan), which prefix is free (Prefix), which address is free
-// (Address). It always takes the lowest, so an answer follows from what the
-// Space was told, never from the order or the history of it; whoever holds a
-// grant already gets the same again.
+// A Space contains the pools, the prefixes in use by this cluster, and the grants. It answers three questions: under which
+// prefixes this cluster sees a remote cluster (Plan), which prefix is free (Prefix), which address is free (Address). It
+// always chooses the lowest, so an answer depends on the contents of the Space, not on its history. An owner that already
+// has a grant gets the same one again.
 //
-// Grants are kept by the caller, as claims in a store that several writers
-// share. ClaimName and Decide make that safe: no two claims that overlap are ever
-// bound at once, whoever crashes, and whatever is read late. The argument stands
-// at Decide.
+// The caller stores grants, as claims in a store that several writers share. ClaimName and Decide make that safe: no two
+// overlapping claims are ever bound at once, regardless of crashes and stale reads. Decide contains the proof.
 //
-// Nothing here does I/O, locks, or knows the time.
+// The package does no I/O, takes no locks and reads no clock.
 package ipam

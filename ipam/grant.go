@@ -7,16 +7,14 @@ import (
 	"strings"
 )
 
-// Prefix is the prefix to grant to owner in place of wanted: what it holds for
-// it already; or wanted itself, if that lies in a pool and is free; or else the
-// lowest free prefix of its length in the first pool that has one. What an owner
-// holds it keeps when pools change, but not when it has become reserved.
+// Prefix returns the prefix to grant to owner for wanted: the one it already holds; or wanted itself, if that lies in a
+// pool and is free; or else the lowest free prefix of its length in the first pool that has one. An owner keeps what it
+// holds when pools change, but not when it has become reserved.
 //
-// Nothing is recorded: the caller stores a claim, and tells the Space with Take.
-// A claim that the owner holds for wanted and that is not the answer has to be
-// deleted first.
+// Nothing is recorded: the caller stores a claim and adds it to the Space with Take. If the owner holds another claim for
+// wanted, the caller has to delete it first.
 //
-// The error is an *ExhaustedError, or says what is wrong with the arguments.
+// The error is an *ExhaustedError, or describes an invalid argument.
 func (s *Space) Prefix(owner string, wanted netip.Prefix) (netip.Prefix, error) {
 	if owner == "" {
 		return netip.Prefix{}, errNoOwner
@@ -34,12 +32,10 @@ func (s *Space) Prefix(owner string, wanted netip.Prefix) (netip.Prefix, error) 
 	return s.lowest(wanted)
 }
 
-// Address is the address to grant to owner out of pool, which must be one of the
-// Space's: what it holds there already, or else the lowest free one. Pools with
-// more than two addresses keep back the first (the network address of IPv4, the
-// subnet-router anycast address of RFC 4291 section 2.6.1), and the last if they
-// are IPv4 (the broadcast address); pairs and single addresses do not (RFC 3021,
-// RFC 6164).
+// Address returns the address to grant to owner from pool, which must be one of the Space's: the one it already holds
+// there, or else the lowest free one. Pools with more than two addresses exclude the first (the network address of IPv4,
+// the subnet-router anycast address of RFC 4291 section 2.6.1), and IPv4 pools also the last (the broadcast address);
+// pairs and single addresses do not (RFC 3021, RFC 6164).
 //
 // Nothing is recorded, and the error is as with Prefix.
 func (s *Space) Address(owner string, pool netip.Prefix) (netip.Addr, error) {
@@ -61,7 +57,7 @@ func (s *Space) Address(owner string, pool netip.Prefix) (netip.Addr, error) {
 	return free.Addr(), nil
 }
 
-// keptBack are the addresses of a pool that are nobody's.
+// keptBack returns the addresses of a pool that are not granted.
 func keptBack(pool netip.Prefix) []netip.Prefix {
 	length := pool.Addr().BitLen()
 	switch {
@@ -73,14 +69,13 @@ func keptBack(pool netip.Prefix) []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(pool.Addr(), length), netip.PrefixFrom(last(pool), length)}
 }
 
-// holdingFor is what owner holds in place of wanted.
+// holdingFor returns the prefix that owner holds for wanted.
 func (s *Space) holdingFor(owner string, wanted netip.Prefix) (netip.Prefix, bool) {
 	anywhere := func(netip.Prefix) bool { return true }
 	return s.holding(purpose{owner, wanted, wanted.Addr().Is4()}, anywhere)
 }
 
-// holding is the lowest prefix that is held for a purpose, is not reserved, and
-// is one that the caller accepts.
+// holding returns the lowest prefix that is held for a purpose, not reserved, and accepted by the caller.
 func (s *Space) holding(why purpose, accept func(netip.Prefix) bool) (lowest netip.Prefix, ok bool) {
 	for _, p := range s.held[why] {
 		if _, reserved := s.reserved.overlapping(p); reserved || !accept(p) {
@@ -98,7 +93,7 @@ func (s *Space) free(p netip.Prefix) bool {
 	return !used
 }
 
-// lowest is the first free prefix of the family and length of wanted.
+// lowest returns the first free prefix with the family and length of wanted.
 func (s *Space) lowest(wanted netip.Prefix) (netip.Prefix, error) {
 	exhausted := &ExhaustedError{Length: wanted.Bits(), IPv6: wanted.Addr().Is6()}
 	for _, pool := range s.pools {
@@ -113,9 +108,9 @@ func (s *Space) lowest(wanted netip.Prefix) (netip.Prefix, error) {
 	return netip.Prefix{}, exhausted
 }
 
-// ExhaustedError says that no pool has a free block of the length that is needed.
+// ExhaustedError is the error when no pool has a free prefix of the required length.
 type ExhaustedError struct {
-	Pools  []netip.Prefix // all that may be taken from; none if there is no pool of the family
+	Pools  []netip.Prefix // the pools of the family; empty if there are none
 	Length int            // of the prefix; 32 or 128 for an address
 	IPv6   bool
 }
@@ -126,9 +121,9 @@ func (e *ExhaustedError) Error() string {
 		if e.IPv6 {
 			family = "IPv6"
 		}
-		return fmt.Sprintf("ipam: there is no %s pool to take a /%d from; add one to the spec of ClusterNetwork", family, e.Length)
+		return fmt.Sprintf("ipam: no %s pool is configured, and a /%d is needed; add a pool to the spec of ClusterNetwork", family, e.Length)
 	}
-	return fmt.Sprintf("ipam: no /%d is free in %s; add a pool to the spec of ClusterNetwork, or delete claims that nobody needs",
+	return fmt.Sprintf("ipam: no /%d is free in %s; add a pool to the spec of ClusterNetwork, or delete unused claims",
 		e.Length, join(e.Pools))
 }
 

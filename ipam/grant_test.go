@@ -180,16 +180,16 @@ func TestExhaustionNamesThePoolsTheLengthAndTheRemedy(t *testing.T) {
 		asked func() error
 	}{
 		{ipam.ExhaustedError{Pools: prefixes("10.64.0.0/15 172.16.0.0/16"), Length: 16},
-			"ipam: no /16 is free in 10.64.0.0/15, 172.16.0.0/16; add a pool to the spec of ClusterNetwork, or delete claims that nobody needs",
+			"ipam: no /16 is free in 10.64.0.0/15, 172.16.0.0/16; add a pool to the spec of ClusterNetwork, or delete unused claims",
 			func() error { _, err := s.Prefix("b", pfx("10.0.0.0/16")); return err }},
 		{ipam.ExhaustedError{Pools: prefixes("fd00::/64"), Length: 48, IPv6: true},
-			"ipam: no /48 is free in fd00::/64; add a pool to the spec of ClusterNetwork, or delete claims that nobody needs",
+			"ipam: no /48 is free in fd00::/64; add a pool to the spec of ClusterNetwork, or delete unused claims",
 			func() error { _, err := s.Prefix("b", pfx("fd00:1::/48")); return err }},
 		{ipam.ExhaustedError{Length: 48, IPv6: true},
-			"ipam: there is no IPv6 pool to take a /48 from; add one to the spec of ClusterNetwork",
+			"ipam: no IPv6 pool is configured, and a /48 is needed; add a pool to the spec of ClusterNetwork",
 			func() error { _, err := newSpace(t, "10.0.0.0/8", nil).Prefix("b", pfx("fd00:1::/48")); return err }},
 		{ipam.ExhaustedError{Pools: prefixes("10.80.0.0/30"), Length: 32},
-			"ipam: no /32 is free in 10.80.0.0/30; add a pool to the spec of ClusterNetwork, or delete claims that nobody needs",
+			"ipam: no /32 is free in 10.80.0.0/30; add a pool to the spec of ClusterNetwork, or delete unused claims",
 			func() error {
 				small := newSpace(t, "10.80.0.0/30 10.81.0.0/16", nil,
 					ipam.Grant{Owner: "node-1", Prefix: pfx("10.80.0.1/32")}, ipam.Grant{Owner: "node-2", Prefix: pfx("10.80.0.2/32")})

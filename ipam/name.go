@@ -8,13 +8,11 @@ import (
 
 var dashes = strings.NewReplacer(":", "-", "/", "-")
 
-// ClaimName is the name of a claim for p, which must be valid: 10.71.0.0-16, or
-// fd00-71---48 for fd00:71::/48. Equal blocks have equal names and others have
-// others, so a store that keeps names unique refuses whoever comes second.
+// ClaimName returns the name of a claim for p, which must be valid: 10.71.0.0-16, or fd00-71---48 for fd00:71::/48. The
+// mapping is one to one, so a store with unique names refuses a second claim for the same prefix.
 //
-// It is the text of the prefix with "-" for ":" and "/", and with "0" before a
-// leading "::", and so a DNS subdomain (RFC 1123), a label value, and something
-// that a CEL rule can demand.
+// The name is the text of the prefix with "-" for ":" and "/", and with "0" before a leading "::". So it is a DNS
+// subdomain (RFC 1123) and a label value, and a CEL rule can check it.
 func ClaimName(p netip.Prefix) string {
 	name := dashes.Replace(p.Masked().String())
 	if name[0] == '-' {
@@ -23,7 +21,7 @@ func ClaimName(p netip.Prefix) string {
 	return name
 }
 
-// ParseClaimName is the prefix of which name is the ClaimName.
+// ParseClaimName returns the prefix whose ClaimName is name.
 func ParseClaimName(name string) (netip.Prefix, error) {
 	addr, length := name, ""
 	if i := strings.LastIndexByte(name, '-'); i >= 0 {

@@ -7,25 +7,24 @@ import (
 	"slices"
 )
 
-// Mapping is a prefix of a remote cluster and the one under which this cluster
-// sees it, of equal length; host bits are kept.
+// Mapping is a prefix of a remote cluster and the prefix of equal length under which this cluster sees it; host bits are
+// kept.
 type Mapping struct {
 	CIDR   netip.Prefix
 	SeenAs netip.Prefix
-	Reason string // a phrase for people: why SeenAs is CIDR or another
+	Reason string // for display: why SeenAs is CIDR or another prefix
 }
 
-// Plan says under which prefixes the remote cluster called owner is to be seen:
-// each under what owner holds for it already; or as it is, in a pool or not, if
-// nothing overlaps it that is reserved or granted; or else under the lowest free
-// prefix of its length, as with Prefix. No prefix that may stay as it is loses
-// its place to one that moves, and of those that move the widest chooses first,
-// so the order of remote says only in which order the answer comes.
+// Plan returns the prefixes under which this cluster sees the remote cluster called owner. Each CIDR is mapped to the
+// prefix that owner already holds for it; or to itself, in a pool or not, if it overlaps nothing that is reserved or
+// granted; or else to the lowest free prefix of its length, as with Prefix. No CIDR that can be mapped to itself loses its
+// place to another one, and of the others the widest chooses first, so the order of remote affects only the order of the
+// result.
 //
-// Nothing is recorded: the caller stores claims. Once their grants are in the
-// Space, the plan of another cluster cannot change them.
+// Nothing is recorded: the caller stores claims. Once their grants are in the Space, the plan of another cluster cannot
+// change them.
 //
-// The error is as with Prefix; prefixes of one cluster that overlap are one too.
+// The error is as with Prefix; overlapping prefixes of one cluster are an error too.
 func (s *Space) Plan(owner string, remote []netip.Prefix) ([]Mapping, error) {
 	if owner == "" {
 		return nil, errNoOwner
@@ -78,17 +77,17 @@ func (s *Space) Plan(owner string, remote []netip.Prefix) ([]Mapping, error) {
 			err = settle(m, seenAs)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s, and nothing else is left: %w", m.Reason, err)
+			return nil, fmt.Errorf("%s, and no other prefix is free: %w", m.Reason, err)
 		}
 	}
 	return plan, nil
 }
 
 func unobstructed(cidr netip.Prefix) string {
-	return fmt.Sprintf("%v overlaps nothing that is in use here", cidr)
+	return fmt.Sprintf("%v overlaps no prefix in use in this cluster", cidr)
 }
 
-// obstacle says what is reserved or granted and overlaps cidr.
+// obstacle returns a description of a reserved or granted prefix that overlaps cidr.
 func (s *Space) obstacle(cidr netip.Prefix) (string, bool) {
 	p, ok := s.used.overlapping(cidr)
 	if !ok {

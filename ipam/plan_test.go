@@ -52,8 +52,8 @@ func TestAPrefixStaysAsItIsUnlessSomethingHereOverlapsIt(t *testing.T) {
 	want := []ipam.Mapping{
 		{pfx("10.0.0.0/16"), pfx("10.71.0.0/16"), "10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/16"},
 		{pfx("10.70.0.0/16"), pfx("10.72.0.0/16"), "10.70.0.0/16 overlaps this cluster's external CIDR 10.70.0.0/16"},
-		{pfx("100.64.0.0/16"), pfx("100.64.0.0/16"), "100.64.0.0/16 overlaps nothing that is in use here"},
-		{pfx("10.73.0.0/16"), pfx("10.73.0.0/16"), "10.73.0.0/16 overlaps nothing that is in use here"},
+		{pfx("100.64.0.0/16"), pfx("100.64.0.0/16"), "100.64.0.0/16 overlaps no prefix in use in this cluster"},
+		{pfx("10.73.0.0/16"), pfx("10.73.0.0/16"), "10.73.0.0/16 overlaps no prefix in use in this cluster"},
 		{pfx("10.100.4.0/24"), pfx("10.74.0.0/24"), "10.100.4.0/24 overlaps this cluster's service CIDR 10.96.0.0/12"},
 		{pfx("192.0.0.0/19"), pfx("10.74.32.0/19"), "192.0.0.0/19 overlaps this cluster's nodes 192.0.2.0/24"},
 		{pfx("fd00:a::/56"), pfx("fd00:71::/56"), "fd00:a::/56 overlaps this cluster's pod CIDR fd00:a::/48"},

@@ -5,21 +5,19 @@ import (
 	"slices"
 )
 
-// set is a set of prefixes, which may overlap, of both families. It finds the
-// free blocks between them in as many steps as an address has bits, however many
-// prefixes there are and however wide. The zero value is empty.
+// set is a set of prefixes of both families, which may overlap. It finds the free prefixes between them in as many steps
+// as an address has bits, independent of the number and width of the prefixes. The zero value is empty.
 //
-// A routing table finds what is there; this one has to find what is not, so
-// every node carries the size of the widest hole below it.
+// A routing table finds members; this set has to find gaps, so every node stores the size of the widest gap below it.
 type set struct{ v4, v6 *node }
 
-// node is a prefix of a binary trie in which every node is either a member or the
-// place where two members part. A nil node is an empty trie.
+// node is a prefix in a binary trie. Every node is a member or the branching point of two members. A nil node is an empty
+// trie.
 type node struct {
 	prefix netip.Prefix
 	member bool // nothing in prefix is free
 	child  [2]*node
-	widest int // length of the widest free block in prefix; full if there is none
+	widest int // length of the widest free prefix in prefix; full if there is none
 }
 
 // full is longer than any prefix.
@@ -32,20 +30,19 @@ func (s *set) root(p netip.Prefix) **node {
 	return &s.v6
 }
 
-// add makes p a member. Adding a member again changes nothing.
+// add adds p. Adding a member again is a no-op.
 func (s *set) add(p netip.Prefix) {
 	root := s.root(p)
 	*root = (*root).add(p)
 }
 
-// remove makes p no member. Members that overlap it stay.
+// remove removes p. Members that overlap it stay.
 func (s *set) remove(p netip.Prefix) {
 	root := s.root(p)
 	*root = (*root).remove(p)
 }
 
-// overlapping is a member that overlaps p: the widest of those that hold p, or
-// else the lowest inside it.
+// overlapping returns a member that overlaps p: the widest of those that contain p, or else the lowest within it.
 func (s *set) overlapping(p netip.Prefix) (netip.Prefix, bool) {
 	n := *s.root(p)
 	for n != nil && n.prefix.Overlaps(p) {
@@ -61,7 +58,7 @@ func (s *set) overlapping(p netip.Prefix) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// lowest is the first free block of this length in pool that is none of except.
+// lowest returns the first free prefix of this length in pool that is not in except.
 func (s *set) lowest(pool netip.Prefix, length int, except []netip.Prefix) (netip.Prefix, bool) {
 	n := *s.root(pool)
 	for n != nil && !n.member && holds(n.prefix, pool) {
@@ -101,7 +98,7 @@ func (n *node) remove(p netip.Prefix) *node {
 		side := bit(p.Addr(), n.prefix.Bits())
 		n.child[side] = n.child[side].remove(p)
 	}
-	if !n.member { // and where nothing parts any more, no node is needed
+	if !n.member { // a node without two branches is not needed
 		for side, c := range n.child {
 			if c == nil {
 				return n.child[1-side]
@@ -112,7 +109,7 @@ func (n *node) remove(p netip.Prefix) *node {
 	return n
 }
 
-// measure sets widest, which follows from the children.
+// measure computes widest from the children.
 func (n *node) measure() {
 	n.widest = full
 	if !n.member {
@@ -120,8 +117,8 @@ func (n *node) measure() {
 	}
 }
 
-// widestIn is the length of the widest free block in a block of this length, of
-// which n is all that is in use. n may be wider, and then a member.
+// widestIn returns the length of the widest free prefix in a block of this length that contains only n. If n is wider than
+// the block, it is a member.
 func (n *node) widestIn(length int) int {
 	switch {
 	case n == nil:
@@ -132,9 +129,8 @@ func (n *node) widestIn(length int) int {
 	return n.widest
 }
 
-// lowest looks in a block of which n is all that is in use. A half is entered
-// only when a wide enough hole is known to be in it, so no step is in vain but
-// for those that lead to one of except.
+// lowest searches a block that contains only n. It enters a half only if a wide enough gap is known to be in it, so only
+// prefixes in except cost extra steps.
 func (n *node) lowest(block netip.Prefix, length int, except []netip.Prefix) (netip.Prefix, bool) {
 	if n.widestIn(block.Bits()) > length {
 		return netip.Prefix{}, false
@@ -151,7 +147,7 @@ func (n *node) lowest(block netip.Prefix, length int, except []netip.Prefix) (ne
 	return netip.Prefix{}, false
 }
 
-// within is what is in use of sub, one half of block.
+// within returns the members within sub, one half of block.
 func (n *node) within(block netip.Prefix, side int, sub netip.Prefix) *node {
 	switch {
 	case n == nil:

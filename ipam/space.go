@@ -7,33 +7,33 @@ import (
 	"slices"
 )
 
-// Space is what may be granted and what has been. Not safe for concurrent use.
+// Space contains the pools, reserved prefixes and grants. Not safe for concurrent use.
 type Space struct {
 	pools    []netip.Prefix
 	reserved set
 	used     set                        // what is reserved or granted
-	uses     map[netip.Prefix][]string  // what each member of used is used for
-	held     map[purpose][]netip.Prefix // who holds what
+	uses     map[netip.Prefix][]string  // the uses of each member of used
+	held     map[purpose][]netip.Prefix // grants by purpose
 }
 
 // Reserved is a prefix that is never granted.
 type Reserved struct {
 	Prefix netip.Prefix
-	Use    string // for people, as in "this cluster's pod CIDR"
+	Use    string // for display, as in "this cluster's pod CIDR"
 }
 
-// Grant is a prefix, or a single address, that somebody has been given.
+// Grant is a prefix, or a single address, granted to an owner.
 type Grant struct {
-	// Owner names one use, as in "peering b" or "internal address of node-1".
-	// It holds one prefix for each that it wants, and one address of a family.
+	// Owner identifies one use, as in "peering b" or "internal address of node-1". It holds one prefix per wanted prefix,
+	// and one address per family.
 	Owner string
-	// Wanted is the prefix in place of which Prefix was granted, of equal length,
-	// or the same one. The zero Prefix says that any address was wanted.
+	// Wanted is the prefix for which Prefix was granted, of equal length; they may be equal. The zero Prefix means that any
+	// address was wanted.
 	Wanted netip.Prefix
 	Prefix netip.Prefix
 }
 
-// purpose is what only one grant may serve.
+// purpose identifies what only one grant may serve.
 type purpose struct {
 	owner  string
 	wanted netip.Prefix
@@ -68,10 +68,9 @@ func (g Grant) check() error {
 	return nil
 }
 
-// NewSpace makes a Space that grants from pools, in this order. Pools may be of
-// any length and of both families, but must not overlap. What is reserved and
-// granted may lie anywhere, and may overlap. An error names the prefix at fault.
-// The Space keeps nothing of its arguments.
+// NewSpace returns a Space that grants from pools, in this order. Pools may have any length and family, but must not
+// overlap. Reserved and granted prefixes may be outside of the pools and may overlap. An error names the invalid prefix.
+// The Space keeps no reference to its arguments.
 func NewSpace(pools []netip.Prefix, reserved []Reserved, granted []Grant) (*Space, error) {
 	s := &Space{
 		pools: slices.Clone(pools),
@@ -96,7 +95,7 @@ func NewSpace(pools []netip.Prefix, reserved []Reserved, granted []Grant) (*Spac
 	return s, nil
 }
 
-// checkDisjoint says which prefix is malformed or which two overlap.
+// checkDisjoint returns an error for a malformed prefix or for two that overlap.
 func checkDisjoint(prefixes []netip.Prefix) error {
 	var all set
 	for _, p := range prefixes {
@@ -111,8 +110,8 @@ func checkDisjoint(prefixes []netip.Prefix) error {
 	return nil
 }
 
-// Take records a grant. Taking it again changes nothing. The error says what is
-// malformed; that others hold the same is none, and Decide's matter.
+// Take records a grant. Taking it again is a no-op. The error is about a malformed grant; conflicts with other grants are
+// not an error, because Decide resolves them.
 func (s *Space) Take(g Grant) error {
 	if err := g.check(); err != nil {
 		return err
@@ -125,7 +124,7 @@ func (s *Space) Take(g Grant) error {
 	return nil
 }
 
-// Release forgets a grant. Releasing it again changes nothing.
+// Release removes a grant. Releasing it again is a no-op.
 func (s *Space) Release(g Grant) {
 	holder := g.purpose()
 	i := slices.Index(s.held[holder], g.Prefix)

@@ -13,13 +13,13 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// probePort is asked where none is known on which the target answers: the echo service,
-// which hardly anybody runs, so most targets refuse.
+// probePort is probed if no port is known on which the target answers: the echo service, which few hosts run, so most
+// targets answer with a reset.
 const probePort = 7
 
-// alive reports whether a target answers before ctx ends: a ping, where the kernel lets
-// unprivileged processes send one (net.ipv4.ping_group_range), or TCP on a port, be it
-// with a refusal. Both at once, since firewalls drop the one or the other.
+// alive reports whether a target answers before ctx ends: to a ping, if the kernel lets unprivileged processes send one
+// (net.ipv4.ping_group_range), or to a TCP SYN, also with a reset. Both are tried at once, because firewalls drop the one
+// or the other.
 func alive(ctx context.Context, target netip.Addr, port uint16) bool {
 	if port == 0 {
 		port = probePort
@@ -46,12 +46,11 @@ func answersTCP(ctx context.Context, at netip.AddrPort) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// answersPing sends one echo request. The kernel gives it its identifier and checksum,
-// and us only the replies to it.
+// answersPing sends one echo request. The kernel sets its identifier and checksum, and delivers only the replies to it.
 func answersPing(ctx context.Context, target netip.Addr) bool {
 	c, err := dialPing(target)
 	if err != nil {
-		return false // not allowed, or no way there
+		return false // not permitted, or no route
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { c.Close() })()
@@ -91,7 +90,7 @@ func dialPing(target netip.Addr) (net.Conn, error) {
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), "ping")
-	defer f.Close() // net.FileConn has a descriptor of its own
+	defer f.Close() // net.FileConn duplicates the descriptor
 	if err := syscall.Connect(fd, at); err != nil {
 		return nil, err
 	}

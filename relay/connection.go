@@ -12,17 +12,16 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
-// smallBuffer is the size of the stack's buffers, each way, of a connection that came
-// when there were many already, bytes.
+// smallBuffer is the size in bytes of the stack's buffers, each way, of connections beyond Limits.LargeBuffers.
 const smallBuffer = 64 << 10
 
-// connection is a TCP connection of which both sides stand.
+// connection is an established TCP connection with a client and a target.
 //
 //	both open ──one side ends──► half closed ──the other ends──► leaving ──► gone
 //	    └──────────a reset, an error, idle too long, withdrawn─────────────► gone
 //
-// What one side sends is read only when the other one takes it, so neither is faster than
-// the other, and each sees the window that the other leaves.
+// Data from one side is read only when the other side accepts it, so flow control works end to end: each side sees the
+// window that the other leaves.
 type connection struct {
 	*attempt
 	relay  *Relay
@@ -30,12 +29,12 @@ type connection struct {
 	caller *stream
 
 	idle   idle
-	halves atomic.Int32 // that have ended
+	halves atomic.Int32 // number of halves that have ended
 	broken sync.Once
-	cut    atomic.Bool // it ended before both halves did
+	cut    atomic.Bool // reset before both halves had ended
 }
 
-// serve copies until both sides have ended or one is broken.
+// serve copies until both sides have ended or one fails.
 func (c *connection) serve() {
 	c.setOptions()
 	c.idle.clock, c.idle.limit, c.idle.expired = c.relay.clock, c.limit, c.expire
@@ -61,21 +60,21 @@ func (c *connection) serve() {
 		c.leave()
 		return
 	}
-	c.reset() // which may be under way on another goroutine: both have it behind them now
+	c.reset() // also waits for a reset by another goroutine
 	c.relay.connections.give(c.m, c.attempt.caller)
 }
 
-// setOptions makes the stack notice when the caller is gone.
+// setOptions makes the stack detect that the client is gone.
 func (c *connection) setOptions() {
 	end := c.caller.end
 	end.SocketOptions().SetKeepAlive(true)
 	idle, interval := tcpip.KeepaliveIdleOption(keepaliveIdle), tcpip.KeepaliveIntervalOption(keepaliveInterval)
-	_ = end.SetSockOpt(&idle) // none of these can fail on TCP
+	_ = end.SetSockOpt(&idle) // these cannot fail on TCP
 	_ = end.SetSockOpt(&interval)
 	_ = end.SetSockOptInt(tcpip.KeepaliveCountOption, keepaliveCount)
 }
 
-// half copies one way, and resets both sides if that goes wrong.
+// half copies one direction, and resets both sides on an error.
 func (c *connection) half(copyAll func() error) {
 	if err := copyAll(); err != nil {
 		c.reset()
@@ -83,7 +82,7 @@ func (c *connection) half(copyAll func() error) {
 	}
 	c.halves.Add(1)
 	c.idle.touch()
-	c.idle.watch() // the limit is another one now
+	c.idle.watch() // the limit has changed
 }
 
 func (c *connection) toTarget() error {
@@ -116,7 +115,7 @@ func (c *connection) toCaller() error {
 		if err != nil {
 			return err
 		}
-		if n == 0 { // the target has ended its half
+		if n == 0 { // the target has closed its half
 			if err := c.caller.end.Shutdown(tcpip.ShutdownWrite); err != nil {
 				return io.ErrClosedPipe
 			}
@@ -127,7 +126,7 @@ func (c *connection) toCaller() error {
 	}
 }
 
-// limit is how long nothing may move.
+// limit returns the current idle timeout.
 func (c *connection) limit() time.Duration {
 	if c.halves.Load() > 0 {
 		return c.relay.limits.HalfClosed
@@ -140,8 +139,8 @@ func (c *connection) expire() {
 	c.reset()
 }
 
-// reset ends both sides at once, so that both see that the connection was not finished.
-// It waits if another goroutine is about it.
+// reset closes both sides with a reset, so that both see that the connection was not finished. It waits if another
+// goroutine is doing so.
 func (c *connection) reset() {
 	c.broken.Do(func() {
 		c.cut.Store(true)
@@ -150,8 +149,8 @@ func (c *connection) reset() {
 	})
 }
 
-// leave closes both sides. The stack may still have something to send to the caller, so
-// the connection keeps its room until that has arrived, Limits.Leaving at most.
+// leave closes both sides. The stack may still have data to send to the client, so the connection counts in the quota
+// until that has arrived, for at most Limits.Leaving.
 func (c *connection) leave() {
 	c.target.Close()
 	l := &leaving{connection: c, counted: true}
@@ -163,17 +162,17 @@ func (c *connection) leave() {
 	l.look()
 }
 
-// leaving is a connection of which only the stack knows.
+// leaving is a closed connection that the stack still handles.
 type leaving struct {
 	*connection
 
 	mu      sync.Mutex
-	counted bool // still taken
-	waits   bool // in TIME-WAIT, and counted there
+	counted bool // counts in the quota of connections
+	waits   bool // in TIME-WAIT, and counts in that quota
 	ending  bool // TIME-WAIT was cut short
 }
 
-// look gives back what the connection needs no more.
+// look releases what the connection no longer needs.
 func (l *leaving) look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,16 +1,13 @@
-// Package relay serves address mappings: TCP and UDP that callers send to a mapped
-// address end in the gateway's own host stack and start anew, from an ordinary socket of
-// the gateway's machine, towards the target that the address stands for:
+// Package relay serves address mappings: TCP and UDP from clients to a mapped address are terminated in the gateway's own
+// host stack and re-originated, from an ordinary socket of the gateway's machine, to the target of the mapping:
 //
-//	SYN      ► mapped? ► room? ► dial the target ► it answered? ► SYN-ACK ► copy both ways
-//	datagram ► mapped? ► room? ► a session with a socket of its own ► copy both ways
+//	SYN      ► mapped? ► within quota? ► dial the target ► it answered? ► SYN-ACK ► copy both ways
+//	datagram ► mapped? ► within quota? ► a session with its own socket ► copy both ways
 //	ping     ► mapped? ► is the target up? ► reply
 //
-// No kernel rule and no capability is needed for it. The target sees the address of the
-// gateway, not the caller's.
+// It needs no kernel rule and no capability. The target sees the address of the gateway, not that of the client.
 //
-// What a caller's socket is told is what it would be told without a relay between: a
-// target that refuses is a reset, one that cannot be reached an ICMP host unreachable,
-// one that says nothing is silence. What the relay itself refuses, because a limit is
-// reached, is an ICMP "administratively prohibited", as elsewhere in a gateway.
+// The client sees the same result as without a relay: a reset from a target that refuses, an ICMP host unreachable for an
+// unreachable target, and silence from a silent target. When a limit of the relay is reached, the client gets an ICMP
+// "administratively prohibited", as from other parts of a gateway.
 package relay

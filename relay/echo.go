@@ -14,17 +14,17 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// How pings are bounded: what is known of a target serves all who ask for some seconds,
-// so nobody can make the gateway ask often; and few pings wait while it is being asked.
+// Limits of pings. The state of a target is cached for some seconds for all clients, so no client can make the gateway
+// probe often, and few pings wait for a probe.
 const (
 	aliveFor      = 5 * time.Second
-	askFor        = time.Second // ping waits as long by default
+	askFor        = time.Second // the default timeout of ping
 	targetsAsked  = 64          // at once
-	waitingPings  = 64          // in all: 4 MiB
+	waitingPings  = 64          // total: 4 MiB
 	waitingPerOne = 8
 )
 
-// echoes answers pings to mapped addresses, for targets that are up.
+// echoes answers pings to mapped addresses whose targets are up.
 type echoes struct {
 	alive func(ctx context.Context, target netip.Addr, port uint16) bool
 
@@ -32,23 +32,23 @@ type echoes struct {
 	answered, down, refused atomic.Uint64
 }
 
-// aliveness is what is known of a target.
+// aliveness is the cached state of a target.
 type aliveness struct {
 	mu      sync.Mutex
 	asking  bool
 	up      bool
-	until   time.Time // it is known until then, in the stack's time
+	until   time.Time // when it expires, by the stack's clock
 	waiting []echo
 }
 
-// echo is a request that came.
+// echo is a received echo request.
 type echo struct {
 	from    netip.Addr
 	message []byte // ICMP
 }
 
-// ping takes what no socket of the stack waits for of ICMP, and reports whether the relay
-// has to do with it: with echo requests to mapped addresses. The stack answers others.
+// ping handles ICMP that no socket of the stack waits for, and reports whether it did: echo requests to mapped addresses.
+// The stack answers all others.
 func (r *Relay) ping(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
 	m := r.mapped(pkt.Network().DestinationAddress())
 	h := pkt.TransportHeader().Slice()
@@ -63,7 +63,7 @@ func (r *Relay) ping(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool
 	return true
 }
 
-// knows reports whether a target is up, if that is known. Else the echo waits for it.
+// knows reports whether a target is up, if that is cached. Otherwise the echo is queued.
 func (r *Relay) knows(m *mapping, e echo) (up, known bool) {
 	a := &m.state
 	a.mu.Lock()
@@ -79,8 +79,7 @@ func (r *Relay) knows(m *mapping, e echo) (up, known bool) {
 	return false, false
 }
 
-// startAsking asks a target, if there are not too many asked already. The mapping's
-// aliveness is locked.
+// startAsking starts a probe of the target, unless too many are running. The mapping's aliveness is locked.
 func (r *Relay) startAsking(m *mapping) bool {
 	if !r.echo.asking.take() {
 		return false
@@ -101,7 +100,7 @@ func isEcho(v6 bool, kind uint8) bool {
 	return kind == uint8(header.ICMPv4Echo)
 }
 
-// ask finds out whether the target is up, and answers those who wait.
+// ask probes the target, and answers the waiting pings.
 func (r *Relay) ask(m *mapping) {
 	defer m.running.Done()
 	defer r.echo.asking.give()
@@ -121,7 +120,7 @@ func (r *Relay) ask(m *mapping) {
 	}
 }
 
-// answer sends the reply of a target that is up, within the stack's limit of ICMP.
+// answer sends the reply for a target that is up, within the stack's ICMP rate limit.
 func (r *Relay) answer(m *mapping, up bool, e echo) {
 	switch {
 	case !up:

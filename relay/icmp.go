@@ -11,21 +11,21 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// icmpForm is the type and code of an error, in both families.
+// icmpForm is the type and code of an error in both families.
 type icmpForm struct{ type4, code4, type6, code6 uint8 }
 
-// What callers are told: RFC 792 and RFC 1812 section 5.2.7.1, RFC 4443 section 3.1.
+// The errors sent to clients: RFC 792 and RFC 1812 section 5.2.7.1, RFC 4443 section 3.1.
 var (
 	hostUnreachable = icmpForm{3, 1, 1, 3}
 	portUnreachable = icmpForm{3, 3, 1, 4}
 	prohibited      = icmpForm{3, 13, 1, 1}
 )
 
-// quoteLen is how much of a packet an error quotes: all headers that a caller's stack
-// looks at, and small enough for any link.
+// quoteLen is how many bytes of a packet an error quotes: all headers that a client's stack reads, and small enough for
+// any link.
 const quoteLen = 128
 
-// quote is the beginning of a packet as it came.
+// quote returns the beginning of a packet as received.
 func quote(pkt *stack.PacketBuffer) []byte {
 	b := make([]byte, 0, quoteLen)
 	for _, part := range [][]byte{pkt.NetworkHeader().Slice(), pkt.TransportHeader().Slice()} {
@@ -34,8 +34,8 @@ func quote(pkt *stack.PacketBuffer) []byte {
 	return b
 }
 
-// tell sends the sender of a packet an ICMP error about it, from the address that it was
-// for. Errors are limited, all that the stack sends together.
+// tell sends the sender of a packet an ICMP error about it, from the packet's destination address. The stack's ICMP rate
+// limit applies.
 func (r *Relay) tell(what icmpForm, quoted []byte) {
 	src, dst, ok := endsOf(quoted)
 	if !ok || !r.stack.AllowICMPMessage() {
@@ -49,7 +49,7 @@ func (r *Relay) tell(what icmpForm, quoted []byte) {
 	r.sendICMP(dst, src, append(message, quoted...))
 }
 
-// sendICMP sends a whole message, which it keeps, but for its checksum.
+// sendICMP sends an ICMP message and computes its checksum. It keeps message.
 func (r *Relay) sendICMP(from, to netip.Addr, message []byte) {
 	network, transport := header.IPv4ProtocolNumber, header.ICMPv4ProtocolNumber
 	if to.Is6() {
@@ -58,7 +58,7 @@ func (r *Relay) sendICMP(from, to netip.Addr, message []byte) {
 	local, remote := stackAddress(from), stackAddress(to)
 	route, err := r.stack.FindRoute(r.nic, local, remote, network, false)
 	if err != nil {
-		return // the address is not the stack's any more
+		return // the stack no longer has the address
 	}
 	defer route.Release()
 	binary.BigEndian.PutUint16(message[2:], 0)
@@ -72,11 +72,11 @@ func (r *Relay) sendICMP(from, to netip.Addr, message []byte) {
 	})
 	defer pkt.DecRef()
 	pkt.TransportProtocolNumber = transport
-	// What the link cannot take is lost, like any packet.
+	// A packet that the link cannot take is lost, like any packet.
 	_ = route.WritePacket(stack.NetworkHeaderParams{Protocol: transport, TTL: route.DefaultTTL()}, pkt)
 }
 
-// endsOf are the addresses of an IP packet.
+// endsOf returns the addresses of an IP packet.
 func endsOf(b []byte) (src, dst netip.Addr, ok bool) {
 	switch {
 	case len(b) >= header.IPv4MinimumSize && b[0]>>4 == 4:

@@ -8,21 +8,21 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
-// idle calls expired once nothing has been touched for as long as limit says. Touching
-// it costs no timer. Safe for concurrent use.
+// idle calls expired once nothing was touched for the time that limit returns. Touching it costs no timer. Safe for
+// concurrent use.
 type idle struct {
 	clock   tcpip.Clock
 	limit   func() time.Duration
 	expired func()
 
-	moved atomic.Int64 // when it was touched last, ns of the monotonic clock
+	moved atomic.Int64 // time of the last touch, ns of the monotonic clock
 
 	mu      sync.Mutex
 	timer   tcpip.Timer
 	stopped bool
 }
 
-// start begins to count.
+// start starts the timer.
 func (i *idle) start() {
 	i.touch()
 	i.watch()
@@ -32,8 +32,7 @@ func (i *idle) touch() { i.moved.Store(i.now()) }
 
 func (i *idle) now() int64 { return int64(i.clock.NowMonotonic().Sub(tcpip.MonotonicTime{})) }
 
-// watch looks whether the time is up, and when to look again. It is called anew when the
-// limit has changed.
+// watch checks whether the time is up, and schedules the next check. Call it again when the limit has changed.
 func (i *idle) watch() {
 	i.mu.Lock()
 	left := i.limit() - time.Duration(i.now()-i.moved.Load())

@@ -2,38 +2,36 @@ package relay
 
 import "time"
 
-// Limits bound what callers can make the relay hold. Fields that are zero are those of
-// DefaultLimits.
+// Limits limit the state that clients can create in the relay. Zero fields have the values of DefaultLimits.
 type Limits struct {
-	Connections Quota // of TCP, those that are being dialled and those that end included
-	Sessions    Quota // of UDP
+	Connections Quota // TCP, including those being dialled and those being closed
+	Sessions    Quota // UDP
 
-	// LargeBuffers is how many TCP connections at once may have buffers that grow as far as the
-	// stack's own limits allow. Others have buffers of smallBuffer bytes each way.
+	// LargeBuffers is the number of TCP connections whose buffers may grow to the stack's own limits. Further
+	// connections have buffers of smallBuffer bytes each way.
 	LargeBuffers int
 
-	Dial       time.Duration // until a target has answered a SYN, and a caller the SYN-ACK
-	Idle       time.Duration // a TCP connection on which nothing moves
-	HalfClosed time.Duration // the same, after one side has ended its half
-	Leaving    time.Duration // what is left to send after both sides have ended
-	Session    time.Duration // a UDP session in which neither side sends
-	Query      time.Duration // the same, to port 53
-	TimeWait   int           // connections that only wait for late segments (RFC 9293 section 3.6)
+	Dial       time.Duration // for a target to answer the SYN, and a client the SYN-ACK
+	Idle       time.Duration // idle timeout of a TCP connection
+	HalfClosed time.Duration // the same, after one side has closed its half
+	Leaving    time.Duration // to send remaining data after both sides have closed
+	Session    time.Duration // idle timeout of a UDP session
+	Query      time.Duration // the same for port 53
+	TimeWait   int           // connections in TIME-WAIT (RFC 9293 section 3.6)
 }
 
-// Quota is how many there may be at once.
+// Quota is a number of connections or sessions that may be open at once.
 type Quota struct {
-	All, PerMapping, PerCaller int // a caller is an address
+	All, PerMapping, PerCaller int // per client address
 }
 
-// DefaultLimits hold at worst 240 MiB: 32 connections with 2 MiB in the stack's buffers,
-// 608 with 128 KiB, 128 KiB for each that is being copied, and 1024 sessions with some
-// 20 KiB. What is idle holds no buffer at all, only endpoints and goroutines, some 30 KiB
-// a connection.
+// DefaultLimits allow at most 240 MiB: 32 connections with 2 MiB in the stack's buffers, 608 with 128 KiB, 128 KiB for
+// each one that is copying, and 1024 sessions with about 20 KiB. Idle connections hold no buffer, only endpoints and
+// goroutines, about 30 KiB each.
 //
-// The timers: RFC 5382 REQ-5 wants 2 h 4 min and 4 min at least, RFC 4787 REQ-5 2 min,
-// and recommends 5. Port 53 is a question and an answer, and REQ-5 (c) allows less for it:
-// resolvers use a new port for each question.
+// The timers: RFC 5382 REQ-5 requires at least 2 h 4 min and 4 min; RFC 4787 REQ-5 at least 2 min, and recommends 5. It
+// allows less for port 53 (REQ-5 (c)), where a session is one query and one response: resolvers use a new port for each
+// query.
 var DefaultLimits = Limits{
 	Connections:  Quota{All: 640, PerMapping: 512, PerCaller: 256},
 	Sessions:     Quota{All: 1024, PerMapping: 512, PerCaller: 256},
@@ -47,7 +45,7 @@ var DefaultLimits = Limits{
 	TimeWait:     2048,
 }
 
-// withDefaults gives the fields that are zero their values.
+// withDefaults replaces zero fields by their defaults.
 func (l Limits) withDefaults() Limits {
 	d := &DefaultLimits
 	for _, q := range []struct{ have, use *Quota }{{&l.Connections, &d.Connections}, {&l.Sessions, &d.Sessions}} {

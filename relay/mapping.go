@@ -14,24 +14,22 @@ import (
 	"strait.dev/strait/config"
 )
 
-// mapping is an external address and the target that it stands for, as long as it does:
-// with another target it is another mapping.
+// mapping is an external address with its target. A new target makes a new mapping.
 type mapping struct {
 	config.Mapping
-	ctx context.Context // ends when the mapping does, and with it all that uses it
+	ctx context.Context // ends with the mapping, and ends everything that uses it
 	end context.CancelFunc
 
-	running sync.WaitGroup // what uses it; grows only while the relay serves it
+	running sync.WaitGroup // users of the mapping; grows only while the mapping is served
 
 	answers atomic.Uint32 // a port on which the target answered TCP, 0 = none yet
 	state   aliveness
 }
 
-// SetMappings serves exactly these. Connections and sessions of those that are gone or
-// have another target end before it returns, those of TCP with a reset: so the stack must
-// own their addresses until then. Others go on. A target that callers must not reach is
-// left out, and named in the error: what is the gateway's own, and what only means this
-// machine or this link.
+// SetMappings replaces the mappings. Connections and sessions of mappings that are removed or get another target end
+// before it returns, TCP with a reset, so the stack must own their addresses until then. Others continue. Targets that
+// clients must not reach are skipped and named in the error: addresses of the gateway itself, and addresses that are valid
+// only on this machine or this link.
 func (r *Relay) SetMappings(mappings []config.Mapping) error {
 	r.changing.Lock()
 	defer r.changing.Unlock()
@@ -72,22 +70,22 @@ func newMapping(c config.Mapping) *mapping {
 	return m
 }
 
-// mayRelay says why a target is none. Whoever may write mappings is trusted with the
-// network around the gateway, not with the gateway's own loopback, nor with what the
-// machine's link serves to it alone (169.254.169.254 knows the machine's credentials).
+// mayRelay returns an error for a target that must not be reached. The author of mappings is trusted with the network
+// around the gateway, but not with the gateway's own loopback, nor with services that the machine's link offers to it alone
+// (169.254.169.254 returns the machine's credentials).
 func mayRelay(target netip.Addr, own map[netip.Addr]bool) error {
 	switch {
 	case !target.IsValid(), target.IsUnspecified(), target.IsLoopback(), target.IsMulticast(),
 		target.IsLinkLocalUnicast(), target == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return fmt.Errorf("target %v is not the address of one host that others can reach; name another one", target)
+		return fmt.Errorf("target %v is not a routable unicast address; choose another target", target)
 	case own[target], target.Is4In6():
-		return fmt.Errorf("target %v is an address of the gateway itself, or IPv4 in IPv6; name another one", target)
+		return fmt.Errorf("target %v is an address of the gateway itself, or an IPv4-mapped IPv6 address; choose another target", target)
 	}
 	return nil
 }
 
-// ownAddresses are those of this machine, or the gateway's pod. What cannot be asked
-// is empty: mayRelay refuses the worst without it.
+// ownAddresses returns the addresses of this machine, or of the gateway's pod. On an error it is empty; mayRelay then
+// still refuses loopback and link-local targets.
 func ownAddresses() map[netip.Addr]bool {
 	own := make(map[netip.Addr]bool)
 	all, err := net.InterfaceAddrs()
@@ -102,7 +100,7 @@ func ownAddresses() map[netip.Addr]bool {
 	return own
 }
 
-// Mappings are those that are served, in no order. The list is the caller's.
+// Mappings returns the served mappings, in no order. The caller owns the list.
 func (r *Relay) Mappings() []config.Mapping {
 	serves := *r.mappings.Load()
 	all := make([]config.Mapping, 0, len(serves))
@@ -112,14 +110,14 @@ func (r *Relay) Mappings() []config.Mapping {
 	return all
 }
 
-// mapped is the mapping that an address of the stack belongs to, or nil.
+// mapped returns the mapping of an address of the stack, or nil.
 func (r *Relay) mapped(a tcpip.Address) *mapping { return (*r.mappings.Load())[address(a)] }
 
-// address is an address of the stack.
+// address converts an address of the stack.
 func address(a tcpip.Address) netip.Addr {
 	b, _ := netip.AddrFromSlice(a.AsSlice())
 	return b
 }
 
-// stackAddress is an address as the stack has it.
+// stackAddress converts an address to that of the stack.
 func stackAddress(a netip.Addr) tcpip.Address { return tcpip.AddrFromSlice(a.AsSlice()) }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// usage counts what is open, so that no limit is exceeded. Safe for concurrent use.
+// usage counts open connections or sessions against a Quota. Safe for concurrent use.
 type usage struct {
 	quota Quota
 
@@ -19,7 +19,7 @@ func newUsage(q Quota) *usage {
 	return &usage{quota: q, mappings: make(map[*mapping]int), callers: make(map[netip.Addr]int)}
 }
 
-// take makes room for one, or says which limit is reached.
+// take counts one more, or returns the limit that is reached.
 func (r *usage) take(m *mapping, caller netip.Addr) (Refusal, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,7 +37,7 @@ func (r *usage) take(m *mapping, caller netip.Addr) (Refusal, bool) {
 	return 0, true
 }
 
-// give ends what take began.
+// give reverses take.
 func (r *usage) give(m *mapping, caller netip.Addr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,20 +15,20 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 )
 
-// Config of a Relay.
+// Config configures a Relay.
 type Config struct {
-	// Stack has TCP, UDP and ICMP of both families, and gets no packet yet. Its clock is
-	// the relay's. Whoever owns it gives NIC the mapped addresses.
+	// Stack has TCP, UDP and ICMP of both families, and receives no packet yet. The relay uses its clock. The owner
+	// of the stack assigns the mapped addresses to NIC.
 	Stack *stack.Stack
 	NIC   tcpip.NICID
 
 	Limits Limits
 
-	// Dial opens a connection to a target, "tcp" or "udp", as net.Dialer does: the
-	// connection has a file descriptor. Nil: from this machine, with keepalives.
+	// Dial opens a connection to a target, "tcp" or "udp", like net.Dialer; the connection must have a file
+	// descriptor. Nil: dial from this machine, with keepalives.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Alive reports whether a target answers, until ctx ends. port is one on which it
-	// is known to answer TCP, also by refusing, or 0. Nil: asked from this machine.
+	// Alive reports whether a target answers, until ctx ends. port is one on which it is known to answer TCP, also with
+	// a reset, or 0. Nil: probe from this machine.
 	Alive func(ctx context.Context, target netip.Addr, port uint16) bool
 }
 
@@ -49,24 +49,22 @@ type Relay struct {
 	tcp, udp     counters
 	echo         echoes
 
-	changing sync.Mutex // held by SetMappings
-	mu       sync.Mutex // held for moments; protects what follows, and the replacing of mappings
+	changing sync.Mutex // serialises SetMappings
+	mu       sync.Mutex // held briefly; protects the fields below, and replacing mappings
 	closed   bool
 	attempts map[stack.TransportEndpointID]*attempt
 }
 
-// Keepalives find out that the far end has gone without a word, on both sides of a
-// connection: after 11 min, as many tries as Linux makes, but far earlier, so that
-// firewalls on the way, which often forget after 4 or 5 min, see that it is in use.
+// Keepalives detect a dead far end, on both sides of a connection, after 11 min: with as many probes as Linux sends, but
+// much earlier, so that firewalls on the path, which often expire connections after 4 or 5 min, see traffic.
 const (
 	keepaliveIdle     = 2 * time.Minute
 	keepaliveInterval = time.Minute
 	keepaliveCount    = 9
 )
 
-// New returns a relay that serves nothing yet. It takes over what the stack does with
-// TCP, UDP and pings that no socket of the stack is there for; what is not mapped the
-// stack answers as before.
+// New returns a relay without mappings. It handles the stack's TCP, UDP and pings for which the stack has no socket;
+// those to unmapped addresses are answered by the stack as before.
 func New(c Config) *Relay {
 	r := &Relay{
 		stack: c.Stack, nic: c.NIC, clock: c.Stack.Clock(), limits: c.Limits.withDefaults(), dialer: c.Dial,
@@ -90,7 +88,7 @@ func New(c Config) *Relay {
 	if err := c.Stack.TransportProtocolOption(tcp.ProtocolNumber, &window); err != nil {
 		panic("relay: a stack without TCP")
 	}
-	// What is being dialled counts in the quota of connections, so it never is more.
+	// Attempts count in the quota of connections, so there are never more.
 	r.forwarder = tcp.NewForwarder(c.Stack, window.Default, r.limits.Connections.All, r.accept)
 	c.Stack.SetTransportProtocolHandler(tcp.ProtocolNumber, r.segment)
 	c.Stack.SetTransportProtocolHandler(udp.ProtocolNumber, r.datagram)
@@ -99,17 +97,16 @@ func New(c Config) *Relay {
 	return r
 }
 
-// Close ends all connections, sessions and pings, resets those of TCP, and waits for
-// them. What arrives afterwards is answered as if nothing were mapped. The stack must
-// still be there.
+// Close ends all connections, sessions and pings, TCP with resets, and waits for them. Later packets are handled as if
+// there were no mapping. The stack must still be running.
 func (r *Relay) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	_ = r.SetMappings(nil) // nothing in it can be wrong
+	_ = r.SetMappings(nil) // cannot fail without mappings
 }
 
-// use makes SetMappings wait for m.running.Done, unless the mapping is withdrawn already.
+// use makes SetMappings wait for m.running.Done, unless the mapping has been withdrawn.
 func (r *Relay) use(m *mapping) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +121,7 @@ func (r *Relay) useLocked(m *mapping) bool {
 	return true
 }
 
-// limit counts up to a number. Safe for concurrent use.
+// limit is a counter with a maximum. Safe for concurrent use.
 type limit struct {
 	most int64
 	now  atomic.Int64

@@ -2,22 +2,22 @@ package relay
 
 import "sync/atomic"
 
-// Refusal is why a connection or session did not come about.
+// Refusal is why a connection or session was not established.
 type Refusal uint8
 
-// The refusals. The first three are the relay's own, and callers are told "prohibited".
+// The refusals. For the first three, limits of the relay, clients get "prohibited".
 const (
 	TooMany           Refusal = iota // Quota.All
 	TooManyOfMapping                 // Quota.PerMapping
 	TooManyOfCaller                  // Quota.PerCaller
-	TargetRefused                    // the target reset the connection, or says that the port is unreachable
-	TargetUnreachable                // there is no way to the target
+	TargetRefused                    // the target reset the connection, or reported the port unreachable
+	TargetUnreachable                // no route to the target
 	TargetSilent                     // the target did not answer
-	CallerSilent                     // the caller did not answer the SYN-ACK: perhaps it never sent the SYN
-	Withdrawn                        // the mapping ended meanwhile
-	NoSocket                         // the gateway's machine has no socket or port for it
+	CallerSilent                     // the client did not answer the SYN-ACK; its address may be forged
+	Withdrawn                        // the mapping was removed meanwhile
+	NoSocket                         // the gateway's machine is out of sockets or ports
 
-	Refusals = iota // how many there are
+	Refusals = iota // number of refusals
 )
 
 var refusalNames = [Refusals]string{
@@ -26,25 +26,25 @@ var refusalNames = [Refusals]string{
 	CallerSilent: "caller_silent", Withdrawn: "withdrawn", NoSocket: "no_socket",
 }
 
-// String names the refusal as metrics do.
+// String returns the name of the refusal, as metrics show it.
 func (r Refusal) String() string { return refusalNames[r] }
 
-// Stats are what the relay did, for one protocol.
+// Stats are the counters of one protocol.
 type Stats struct {
-	Open               int              // now, those that are being dialled and those that end included
-	Opened             uint64           // target and caller have both answered; a UDP session has its socket
+	Open               int              // now, including those being dialled and those being closed
+	Opened             uint64           // target and client have both answered; a UDP session has its socket
 	Refused            [Refusals]uint64 // by Refusal
-	Expired            uint64           // ended because nothing moved for too long
+	Expired            uint64           // ended by the idle timeout
 	ToTarget, ToCaller uint64           // bytes of payload
-	Lost               uint64           // datagrams that one side could not be sent
+	Lost               uint64           // datagrams that could not be sent to one side
 }
 
-// EchoStats are what became of pings to mapped addresses.
+// EchoStats are the counters of pings to mapped addresses.
 type EchoStats struct {
-	Answered, Down, Refused uint64 // the target is up; is not; too many were waiting or sent
+	Answered, Down, Refused uint64 // target up; target down; limit reached
 }
 
-// counters are the Stats that only grow.
+// counters are the Stats that only increase.
 type counters struct {
 	opened, expired, toTarget, toCaller, lost atomic.Uint64
 	refused                                   [Refusals]atomic.Uint64
@@ -61,13 +61,13 @@ func (c *counters) stats(open int) Stats {
 	return s
 }
 
-// TCP counts connections.
+// TCP returns the statistics of connections.
 func (r *Relay) TCP() Stats { return r.tcp.stats(r.connections.taken()) }
 
-// UDP counts sessions.
+// UDP returns the statistics of sessions.
 func (r *Relay) UDP() Stats { return r.udp.stats(r.sessions.taken()) }
 
-// Echo counts pings.
+// Echo returns the statistics of pings.
 func (r *Relay) Echo() EchoStats {
 	return EchoStats{Answered: r.echo.answered.Load(), Down: r.echo.down.Load(), Refused: r.echo.refused.Load()}
 }

@@ -10,15 +10,14 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
-// stream is the side of a connection or session that the host stack holds. One goroutine
-// may receive while another one sends.
+// stream is the host stack's side of a connection or session. One goroutine may receive while another one sends.
 type stream struct {
 	end   tcpip.Endpoint
 	queue *waiter.Queue
 }
 
-// receive waits for bytes or a datagram: io.EOF is that a caller has ended its half. The
-// caller gives the buffer back unless it is nil.
+// receive waits for bytes or a datagram; io.EOF means that the client has closed its half. The caller returns the buffer
+// to the pool unless it is nil.
 func (s *stream) receive() (b *[bufferLen]byte, n int, err error) {
 	w := s.wake(waiter.ReadableEvents)
 	defer w.stop()
@@ -40,7 +39,7 @@ func (s *stream) receive() (b *[bufferLen]byte, n int, err error) {
 	}
 }
 
-// send waits until all of a stream's bytes are in the stack's hands.
+// send waits until the stack has accepted all bytes.
 func (s *stream) send(b []byte) error {
 	w := s.wake(waiter.WritableEvents)
 	defer w.stop()
@@ -57,7 +56,7 @@ func (s *stream) send(b []byte) error {
 	return nil
 }
 
-// sendDatagram sends one datagram, or loses it.
+// sendDatagram sends one datagram or drops it.
 func (s *stream) sendDatagram(b []byte) error {
 	if _, terr := s.end.Write(bytes.NewReader(b), tcpip.WriteOptions{}); terr != nil {
 		return errors.New(terr.String())
@@ -65,21 +64,20 @@ func (s *stream) sendDatagram(b []byte) error {
 	return nil
 }
 
-// wake waits for events of a stream. It is only asked for them once it has had to wait:
-// most often there is no need.
+// wake waits for events of a stream. It registers for them only when it has to wait, which is rare.
 type wake struct {
 	queue *waiter.Queue
 	mask  waiter.EventMask
 	entry waiter.Entry
-	woken chan struct{} // nil: not asked for yet
+	woken chan struct{} // nil: not registered yet
 }
 
 func (s *stream) wake(mask waiter.EventMask) *wake {
 	return &wake{queue: s.queue, mask: mask | waiter.EventHUp | waiter.EventErr}
 }
 
-// wait returns when there may be something new, the first time at once: what happened
-// before the queue knew of us would be missed.
+// wait returns when there may be news; the first time at once, because events before the registration would be
+// missed.
 func (w *wake) wait() {
 	if w.woken != nil {
 		<-w.woken
@@ -95,5 +93,5 @@ func (w *wake) stop() {
 	}
 }
 
-// state is how far a TCP connection has come.
+// state returns the state of a TCP connection.
 func (s *stream) state() tcp.EndpointState { return tcp.EndpointState(s.end.State()) }

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// bufferLen is the largest datagram, and what is copied of a stream at once, bytes.
+// bufferLen is the maximum size of a datagram, and of one copy of a stream, in bytes.
 const bufferLen = 64 << 10
 
-// buffers are taken only while there is something to copy: what is idle holds none.
+// buffers are used only while there is something to copy: idle connections hold none.
 var buffers = sync.Pool{New: func() any { return new([bufferLen]byte) }}
 
 func takeBuffer() *[bufferLen]byte  { return buffers.Get().(*[bufferLen]byte) }
 func giveBuffer(b *[bufferLen]byte) { buffers.Put(b) }
 
-// target is the side of a connection or session that the gateway's machine holds.
+// target is the gateway machine's side of a connection or session.
 type target struct {
 	net.Conn
 	raw syscall.RawConn
@@ -37,8 +37,7 @@ func newTarget(c net.Conn) (*target, error) {
 	return &target{c, raw}, nil
 }
 
-// receive waits for bytes or a datagram. The caller gives the buffer back, also after an
-// error, unless it is nil.
+// receive waits for bytes or a datagram. The caller returns the buffer to the pool, also after an error, unless it is nil.
 func (t *target) receive() (b *[bufferLen]byte, n int, err error) {
 	waited := t.raw.Read(func(fd uintptr) bool {
 		b = takeBuffer()
@@ -60,7 +59,7 @@ func (t *target) receive() (b *[bufferLen]byte, n int, err error) {
 	return b, n, err
 }
 
-// end says that nothing more comes.
+// end closes the sending half.
 func (t *target) end() error {
 	c, ok := t.Conn.(interface{ CloseWrite() error })
 	if !ok {
@@ -69,10 +68,10 @@ func (t *target) end() error {
 	return c.CloseWrite()
 }
 
-// reset ends a TCP connection so that the target sees that it was not finished.
+// reset closes a TCP connection with a reset, so that the target sees that it was not finished.
 func (t *target) reset() {
 	if c, ok := t.Conn.(interface{ SetLinger(sec int) error }); ok {
-		_ = c.SetLinger(0) // it is closed at once, or was
+		_ = c.SetLinger(0) // the connection is closed next, or was already
 	}
 	t.Close()
 }

@@ -15,17 +15,16 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
-// attempt is a connection of which the target or the caller has not answered yet.
+// attempt is a connection that the target or the client has not answered yet.
 type attempt struct {
 	m      *mapping
 	caller netip.Addr
-	syn    []byte // as it came, for an ICMP error to quote
+	syn    []byte // as received, for an ICMP error to quote
 }
 
-// segment takes a TCP segment that belongs to no connection of the stack, and reports
-// whether the relay has to do with it. Of those only SYNs to a mapped address; the stack
-// answers all others with a reset, as RFC 9293 section 3.5.2 wants. It is called on the
-// goroutine that brings the packet, and does not block.
+// segment handles a TCP segment that belongs to no connection of the stack, and reports whether it did: only SYNs to a
+// mapped address. The stack answers all others with a reset (RFC 9293 section 3.5.2). It runs on the goroutine that
+// delivers the packet, and does not block.
 func (r *Relay) segment(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
 	m := r.mapped(id.LocalAddress)
 	if m == nil || !isSYN(id, pkt) {
@@ -40,21 +39,21 @@ func (r *Relay) segment(id stack.TransportEndpointID, pkt *stack.PacketBuffer) b
 	return mine
 }
 
-// isSYN reports whether a segment asks for a connection, and came unharmed.
+// isSYN reports whether a segment is a valid connection request.
 func isSYN(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
 	const mask = header.TCPFlagSyn | header.TCPFlagAck | header.TCPFlagRst
 	h := header.TCP(pkt.TransportHeader().Slice())
-	return int(h.DataOffset()) == len(h) && // not what the header claims of bytes that are not there
+	return int(h.DataOffset()) == len(h) && // the header is complete
 		h.Flags()&mask == header.TCPFlagSyn &&
 		h.IsChecksumValid(id.RemoteAddress, id.LocalAddress, pkt.Data().Checksum(), uint16(pkt.Data().Size()))
 }
 
-// begin makes room for an attempt and starts it, if that is ours to do.
+// begin counts an attempt and starts it, if the segment is for a mapped address.
 func (r *Relay) begin(id stack.TransportEndpointID, a *attempt, pkt *stack.PacketBuffer) (mine bool, refusal Refusal, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.attempts[id] != nil {
-		return true, 0, true // a SYN again; the first one is being worked on
+		return true, 0, true // a retransmitted SYN; the first one is in progress
 	}
 	if refusal, ok = r.connections.take(a.m, a.caller); !ok {
 		return true, refusal, false
@@ -64,15 +63,14 @@ func (r *Relay) begin(id stack.TransportEndpointID, a *attempt, pkt *stack.Packe
 		if r.forwarder.HandlePacket(id, pkt) { // starts accept
 			return true, 0, true
 		}
-		delete(r.attempts, id) // no SYN for the stack
+		delete(r.attempts, id) // not a SYN for the stack
 		a.m.running.Done()
 	}
 	r.connections.give(a.m, a.caller)
 	return false, 0, false
 }
 
-// accept brings one connection about, and serves it to its end. It runs on a goroutine
-// of its own.
+// accept establishes one connection and serves it until it ends. It runs on its own goroutine.
 func (r *Relay) accept(request *tcp.ForwarderRequest) {
 	id := request.ID()
 	r.mu.Lock()
@@ -85,7 +83,7 @@ func (r *Relay) accept(request *tcp.ForwarderRequest) {
 		r.tcp.opened.Add(1)
 	} else {
 		r.tcp.refused[refusal].Add(1)
-		// The caller's SYN is answered, or it is not, and then this did not exist.
+		// Either the client's SYN is answered, or the attempt leaves no trace.
 		switch refusal {
 		case TargetRefused, Withdrawn:
 			request.Complete(true)
@@ -95,7 +93,7 @@ func (r *Relay) accept(request *tcp.ForwarderRequest) {
 		case NoSocket:
 			r.tell(prohibited, a.syn)
 			request.Complete(false)
-		default: // silence; the caller will send its SYN again, and we shall try again
+		default: // silence; the client retransmits its SYN, which starts another attempt
 			request.Complete(false)
 		}
 	}
@@ -109,8 +107,7 @@ func (r *Relay) accept(request *tcp.ForwarderRequest) {
 	c.serve()
 }
 
-// connect reaches the target and then completes the caller's handshake. The request is
-// complete if that succeeds.
+// connect dials the target and then completes the client's handshake. The request is complete if that succeeds.
 func (r *Relay) connect(a *attempt, request *tcp.ForwarderRequest) (*connection, Refusal) {
 	port := request.ID().LocalPort
 	t, err := r.dial(a.m, "tcp", port)
@@ -135,12 +132,12 @@ func (r *Relay) connect(a *attempt, request *tcp.ForwarderRequest) (*connection,
 	return c, 0
 }
 
-// handshake sends the SYN-ACK and waits for the caller's answer, Limits.Dial at most.
+// handshake sends the SYN-ACK and waits for the client's answer, for at most Limits.Dial.
 func (r *Relay) handshake(ctx context.Context, request *tcp.ForwarderRequest, queue *waiter.Queue) (tcpip.Endpoint, tcpip.Error) {
 	answered := make(chan struct{})
 	defer close(answered)
-	// The stack gives up when it is woken and there is no connection. It does not say
-	// when it has begun to wait, so it is woken more than once.
+	// The stack gives up when it is woken and there is no connection. It does not report when it has started to wait,
+	// so it is woken more than once.
 	giveUp := func() {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
@@ -158,10 +155,10 @@ func (r *Relay) handshake(ctx context.Context, request *tcp.ForwarderRequest, qu
 	return request.CreateEndpoint(queue)
 }
 
-// errSilent is that a target did not answer in time.
+// errSilent is the error of a target that did not answer in time.
 var errSilent = errors.New("no answer")
 
-// dial opens a connection to a port of the target, in Limits.Dial at most.
+// dial opens a connection to a port of the target, within Limits.Dial.
 func (r *Relay) dial(m *mapping, network string, port uint16) (*target, error) {
 	ctx, cancel := context.WithCancelCause(m.ctx)
 	defer cancel(nil)
@@ -176,7 +173,7 @@ func (r *Relay) dial(m *mapping, network string, port uint16) (*target, error) {
 	return nil, err
 }
 
-// refusalOf says what it means that a target could not be dialled.
+// refusalOf classifies a dial error.
 func refusalOf(err error) Refusal {
 	var timeout net.Error
 	switch {

@@ -18,25 +18,24 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// sessionBuffer bounds the datagrams of a session that wait for its goroutine, bytes.
+// sessionBuffer is the size in bytes of a session's queue of received datagrams.
 const sessionBuffer = 128 << 10
 
-// session is what one endpoint of a caller sends to one endpoint of a mapped address, and
-// back. Datagrams of either side keep it.
+// session carries datagrams between one client endpoint and one endpoint of a mapped address. Datagrams of either side
+// refresh it.
 type session struct {
 	relay  *Relay
 	m      *mapping
-	from   netip.AddrPort // the caller
+	from   netip.AddrPort // the client
 	at     netip.AddrPort // the mapped address
 	caller *stream
 	target *target
 	idle   idle
-	length atomic.Uint32 // of the payload of the caller's last datagram, bytes
+	length atomic.Uint32 // payload length of the client's last datagram, bytes
 }
 
-// datagram takes a UDP datagram that belongs to no session, and reports whether the
-// relay has to do with it: the stack says "port unreachable" about others. It is called
-// on the goroutine that brings the packet, and does not block.
+// datagram handles a UDP datagram that belongs to no session, and reports whether it did; the stack answers others with
+// "port unreachable". It runs on the goroutine that delivers the packet, and does not block.
 func (r *Relay) datagram(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
 	m := r.mapped(id.LocalAddress)
 	if m == nil || !validUDP(pkt) {
@@ -52,7 +51,7 @@ func (r *Relay) datagram(id stack.TransportEndpointID, pkt *stack.PacketBuffer) 
 		return true
 	}
 	end, err := udp.NewForwarderRequest(r.stack, id, pkt).CreateEndpoint(s.caller.queue)
-	if err != nil { // a datagram before this one was faster
+	if err != nil { // an earlier datagram created the session meanwhile
 		r.sessions.give(m, s.from.Addr())
 		return true
 	}
@@ -74,7 +73,7 @@ func validUDP(pkt *stack.PacketBuffer) bool {
 	return length && sum
 }
 
-// run serves the session to its end.
+// run serves the session until it ends.
 func (s *session) run() {
 	r := s.relay
 	defer s.m.running.Done()
@@ -123,13 +122,12 @@ func (s *session) toTarget() {
 		}
 		giveBuffer(b)
 		if err == io.EOF {
-			return // closed; others are what ICMP said about a reply, and end nothing
+			return // closed; other errors are ICMP errors about a reply, and do not end the session
 		}
 	}
 }
 
-// toTargetOnce sends one datagram. The socket reports first what ICMP said about an
-// earlier one.
+// toTargetOnce sends one datagram. The socket reports an ICMP error about an earlier datagram first.
 func (s *session) toTargetOnce(b []byte) error {
 	_, err := s.target.Write(b)
 	if errors.Is(err, syscall.ECONNREFUSED) {
@@ -158,7 +156,7 @@ func (s *session) toCaller() {
 	}
 }
 
-// refused passes on that nobody listens on the target's port.
+// refused tells the client that the target's port is unreachable.
 func (s *session) refused() {
 	s.relay.udp.refused[TargetRefused].Add(1)
 	s.tell(portUnreachable)
@@ -172,8 +170,8 @@ func (s *session) count(bytes *atomic.Uint64, n int, err error) {
 	bytes.Add(uint64(n))
 }
 
-// tell sends the caller an ICMP error about its last datagram. Of that only the ports are
-// read, so its headers are made up.
+// tell sends the client an ICMP error about its last datagram. Clients read only the ports in the quote, so the other
+// headers are made up.
 func (s *session) tell(what icmpForm) {
 	length := packet.UDPHeaderLen + int(s.length.Load())
 	var b []byte

@@ -190,7 +190,7 @@ func TestAddressesAndRangesAreExplained(t *testing.T) {
 	text, _, _ = output("", "cidr", "plan", "--context", "a", "--remote", "10.0.0.0/16,10.9.0.0/16")
 	const want = `REMOTE-CIDR  SEEN-AS       WHY
 10.0.0.0/16  10.64.0.0/16  10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/16
-10.9.0.0/16  10.9.0.0/16   10.9.0.0/16 overlaps nothing that is in use here
+10.9.0.0/16  10.9.0.0/16   10.9.0.0/16 overlaps no prefix in use in this cluster
 `
 	if text != want {
 		t.Errorf("got\n%s, want\n%s", text, want)

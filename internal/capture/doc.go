@@ -1,8 +1,8 @@
-// Package capture records packets in passing: which (Filter), where they wait for
-// somebody to take them (Ring, Recorder), and the file that they become (pcapng).
+// Package capture records packets in transit: the filter (Filter), the queue for recorded packets (Ring, Recorder), and the
+// file format (pcapng).
 //
-//	packet path ► Recorder.Packet ► filter ► ring ► Recorder.Append ► pcapng ► whoever asked
+//	packet path ► Recorder.Packet ► filter ► ring ► Recorder.Append ► pcapng ► client
 //
-// The packet path never waits for the file: what finds no room in the ring is lost to the
-// capture, and counted. Nothing here knows where packets come from; time is an argument.
+// The packet path never waits for the file: a packet that does not fit the ring is missing in the capture, and counted. The
+// package does not depend on the source of the packets; time is an argument.
 package capture

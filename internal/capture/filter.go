@@ -6,17 +6,16 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Filter says which packets a capture keeps. The zero value keeps all. Immutable.
+// Filter selects the packets that a capture keeps. The zero value keeps all. Immutable.
 type Filter struct{ root *node }
 
-// KeepsAll reports whether there is nothing to look at.
+// KeepsAll reports whether the filter is empty.
 func (f Filter) KeepsAll() bool { return f.root == nil }
 
-// Match reports whether a packet is kept. It allocates nothing.
+// Match reports whether a packet is kept. It does not allocate.
 func (f Filter) Match(v *View) bool { return f.root == nil || f.root.match(v) }
 
-// node is one test, or what joins tests. It is one type for all of them, so that a View
-// can stay on the stack of the packet path.
+// node is a test or an operator. One type for all of them allows a View to stay on the stack of the packet path.
 type node struct {
 	test        test
 	left, right *node // and, or; not has only left
@@ -43,7 +42,7 @@ const (
 	greater
 )
 
-// side is which end of a packet a test is about.
+// side is the end of a packet that a test is about.
 type side uint8
 
 const (
@@ -77,7 +76,7 @@ func (n *node) match(v *View) bool {
 
 func (n *node) holds(port uint16) bool { return n.low <= port && port <= n.high }
 
-// kinds are the tests that are a word of their own.
+// kinds are the tests that consist of one keyword.
 var kinds = map[string]node{
 	"ip":    {test: version, version: 4},
 	"ip6":   {test: version, version: 6},

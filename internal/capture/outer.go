@@ -7,15 +7,14 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// maxOuter is the longest header that appendOuter makes, bytes.
+// maxOuter is the maximum length in bytes of the headers from appendOuter.
 const maxOuter = packet.IPv6HeaderLen + packet.UDPHeaderLen
 
-// outerTTL stands for the TTL of a header that was never seen. It is what Linux sends.
+// outerTTL is the TTL of a reconstructed header, the default of Linux.
 const outerTTL = 64
 
-// appendOuter appends the IP and UDP headers that a datagram with so many bytes of payload
-// has, as far as they can be known from a socket. The UDP checksum is left out: over IPv4
-// that is how it is said, over IPv6 sumOuter adds it. An address that is not known is zero.
+// appendOuter appends the IP and UDP headers of a datagram with the given payload length, reconstructed from what a socket
+// reports. The UDP checksum is 0: valid over IPv4; for IPv6, sumOuter sets it. An unknown address is zero.
 func appendOuter(b []byte, src, dst netip.AddrPort, payload int) []byte {
 	udp := packet.UDPHeaderLen + payload
 	if src.Addr().Is6() || dst.Addr().Is6() {
@@ -39,7 +38,7 @@ func appendOuter(b []byte, src, dst netip.AddrPort, payload int) []byte {
 	return append(b, 0, 0)
 }
 
-// sumOuter adds the UDP checksum that IPv6 demands to a whole packet of appendOuter.
+// sumOuter sets the UDP checksum, which IPv6 requires, in a complete packet from appendOuter.
 func sumOuter(b []byte) {
 	if len(b) < maxOuter || b[0]>>4 != 6 {
 		return
@@ -51,12 +50,12 @@ func sumOuter(b []byte) {
 	rest[7] = packet.ProtoUDP
 	sum := ^packet.Sum(udp, packet.Sum(rest[:], packet.Sum(b[8:packet.IPv6HeaderLen], 0)))
 	if sum == 0 {
-		sum = 0xffff // zero says that there is none, RFC 768
+		sum = 0xffff // zero would mean no checksum, RFC 768
 	}
 	binary.BigEndian.PutUint16(udp[6:], sum)
 }
 
-// clip is a length in its field. Nothing that a socket brings is longer.
+// clip limits a length to 16 bits. No length from a socket exceeds that.
 func clip(n int) uint16 { return uint16(min(n, packet.MaxLen)) }
 
 func as4(a netip.Addr) (b [4]byte) {

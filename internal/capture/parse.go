@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// maxFilter bounds a filter, bytes: it is evaluated for every packet.
+	// maxFilter is the maximum length of a filter in bytes: it is evaluated for every packet.
 	maxFilter = 4096
-	// maxNesting bounds parentheses and negations inside each other.
+	// maxNesting is the maximum depth of parentheses and negations.
 	maxNesting = 64
 )
 
-// ParseFilter reads a filter. The language is a part of tcpdump's:
+// ParseFilter parses a filter. The language is a subset of that of tcpdump:
 //
 //	filter = test | filter and filter | filter or filter | not filter | (filter)
 //	test   = [ip|ip6|tcp|udp|icmp|icmp6] [[src|dst] [host|net|port|portrange] value]
 //	       | less bytes | greater bytes
 //
-// "and" binds tighter than "or"; &&, || and ! may stand for the words. An empty text keeps
-// all. Errors name the place, and what was expected there.
+// "and" binds tighter than "or"; &&, || and ! are alternatives for the words. An empty text keeps all packets. Errors
+// contain the position and what was expected there.
 func ParseFilter(text string) (Filter, error) {
 	if len(text) > maxFilter {
 		return Filter{}, fmt.Errorf("filter: %d bytes are too many; leave at most %d", len(text), maxFilter)
@@ -40,13 +40,13 @@ func ParseFilter(text string) (Filter, error) {
 	return Filter{root}, nil
 }
 
-// word is a piece of a filter and the place where it begins.
+// word is a token of a filter and its position.
 type word struct {
 	text string
-	at   int // bytes before it
+	at   int // offset in bytes
 }
 
-// split cuts a text at blanks, and around signs.
+// split splits a text at white space and around operators.
 func split(text string) (words []word) {
 	for at := 0; at < len(text); {
 		size := 1
@@ -70,14 +70,14 @@ func split(text string) (words []word) {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// parser reads words from the front.
+// parser consumes words from the front.
 type parser struct {
 	words   []word
-	end     int // of the text, bytes
+	end     int // length of the text, bytes
 	nesting int
 }
 
-// next is the word in front, empty at the end.
+// next returns the next word, empty at the end.
 func (p *parser) next() string {
 	if len(p.words) == 0 {
 		return ""
@@ -85,7 +85,7 @@ func (p *parser) next() string {
 	return p.words[0].text
 }
 
-// take goes on to the next word, if the one in front is one of these.
+// take consumes the next word if it is one of texts.
 func (p *parser) take(texts ...string) bool {
 	for _, text := range texts {
 		if p.next() == text {
@@ -96,7 +96,7 @@ func (p *parser) take(texts ...string) bool {
 	return false
 }
 
-// expected is the error at the word in front.
+// expected returns the error at the next word.
 func (p *parser) expected(what string) error {
 	if len(p.words) == 0 {
 		return fmt.Errorf("filter: it ends after character %d; expected %s", p.end, what)
@@ -167,7 +167,7 @@ func (p *parser) test() (*node, error) {
 	return n, err
 }
 
-// ends is a test of addresses or ports. Where it is optional, none is nil.
+// ends parses a test of addresses or ports. If it is optional and missing, the result is nil.
 func (p *parser) ends(optional bool) (*node, error) {
 	side, sided := either, true
 	switch {
@@ -200,7 +200,7 @@ func (p *parser) ends(optional bool) (*node, error) {
 	return nil, p.expected(anyTest)
 }
 
-// bare is an address or a prefix without a word before it that says so.
+// bare parses an address or a prefix without a keyword.
 func (p *parser) bare(side side) *node {
 	n, err := p.host(side)
 	if err != nil {

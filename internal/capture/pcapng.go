@@ -7,8 +7,7 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// The blocks and options of a pcapng file that are written here
-// (draft-ietf-opsawg-pcapng, sections 3 and 4).
+// The pcapng blocks and options used here (draft-ietf-opsawg-pcapng, sections 3 and 4).
 const (
 	blockSection    = 0x0a0d0d0a
 	blockInterface  = 1
@@ -16,8 +15,8 @@ const (
 	blockStatistics = 5
 
 	byteOrderMagic = 0x1a2b3c4d
-	linkTypeCooked = 113 // a header of cooked bytes, then the packet; see appendCooked
-	nanoseconds    = 9   // of time stamps: a second has 10 to the power of that
+	linkTypeCooked = 113 // a header of length cooked, then the packet; see appendCooked
+	nanoseconds    = 9   // resolution of timestamps: 10 to the power of -9 s
 
 	optionEnd          = 0
 	sectionProgram     = 4
@@ -31,22 +30,20 @@ const (
 	flagInbound, flagOutbound = 1, 2
 )
 
-// cooked is the length of what stands before each packet, bytes.
+// cooked is the length in bytes of the header before each packet.
 const cooked = 16
 
-// blockOverhead is what every block has: type, and length before and after the rest.
+// blockOverhead is the overhead of every block: type, and length before and after the body.
 const blockOverhead = 12
 
-// Interface is where packets of a capture were seen. Programs that read the file show its
-// name with each packet.
+// Interface is a capture point. Programs that read the file show its name with each packet.
 type Interface struct {
 	Name, Description string
-	Outbound          bool // the gateway sent what was seen there, else it received it
-	Datagrams         bool // the IP and UDP headers were made up from what a socket tells
+	Outbound          bool // packets at this point were sent by the gateway, not received
+	Datagrams         bool // the IP and UDP headers are reconstructed from what a socket reports
 }
 
-// appendSection appends what a file begins with. limit is how many bytes are kept of a
-// packet.
+// appendSection appends the header of a file. limit is the maximum number of bytes per packet.
 func appendSection(b []byte, interfaces []Interface, limit int) []byte {
 	b, at := begin(b, blockSection)
 	b = binary.LittleEndian.AppendUint32(b, byteOrderMagic)
@@ -66,8 +63,8 @@ func appendSection(b []byte, interfaces []Interface, limit int) []byte {
 	return b
 }
 
-// appendPacket appends a packet. time is in nanoseconds since the epoch; original is the
-// packet's length in bytes, of which data may be the beginning.
+// appendPacket appends a packet. time is in nanoseconds since the epoch; original is the packet's length in bytes, data its
+// first bytes.
 func appendPacket(b []byte, in int, outbound bool, time int64, original int, data []byte) []byte {
 	b, at := begin(b, blockPacket)
 	b = binary.LittleEndian.AppendUint32(b, uint32(in))
@@ -85,9 +82,8 @@ func appendPacket(b []byte, in int, outbound bool, time int64, original int, dat
 	return end(b, at)
 }
 
-// appendCooked appends the header that Linux puts before packets of interfaces of any kind
-// (LINKTYPE_LINUX_SLL): direction, no kind of hardware, no address, and the protocol as in
-// Ethernet. libpcap refuses files with several interfaces of raw IP.
+// appendCooked appends the header that Linux uses for packets of any interface (LINKTYPE_LINUX_SLL): direction, no hardware
+// type, no address, and the protocol as in Ethernet. libpcap refuses files with several interfaces of raw IP.
 func appendCooked(b []byte, outbound bool, ip []byte) []byte {
 	direction := byte(0) // to us
 	if outbound {
@@ -106,8 +102,8 @@ func appendCooked(b []byte, outbound bool, ip []byte) []byte {
 	return binary.BigEndian.AppendUint16(b, protocol)
 }
 
-// appendStatistics appends how many packets an interface has had since the beginning, and
-// how many of these are missing in the file.
+// appendStatistics appends the number of packets of an interface since the start, and the number that are missing in the
+// file.
 func appendStatistics(b []byte, in int, time int64, received, dropped uint64) []byte {
 	b, at := begin(b, blockStatistics)
 	b = binary.LittleEndian.AppendUint32(b, uint32(in))
@@ -119,14 +115,14 @@ func appendStatistics(b []byte, in int, time int64, received, dropped uint64) []
 	return end(b, at)
 }
 
-// begin appends the head of a block, whose length end fills in.
+// begin appends the header of a block, whose length end sets.
 func begin(b []byte, block uint32) ([]byte, int) {
 	at := len(b)
 	b = binary.LittleEndian.AppendUint32(b, block)
 	return append(b, 0, 0, 0, 0), at
 }
 
-// end appends the end of options and that of the block which began there.
+// end ends the options and the block that started at offset at.
 func end(b []byte, at int) []byte {
 	b = append(b, optionEnd, 0, 0, 0)
 	size := uint32(len(b) - at + 4)
@@ -134,7 +130,7 @@ func end(b []byte, at int) []byte {
 	return binary.LittleEndian.AppendUint32(b, size)
 }
 
-// appendTime appends a time stamp: the upper half comes first.
+// appendTime appends a timestamp, the upper half first.
 func appendTime(b []byte, time int64) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(uint64(time)>>32))
 	return binary.LittleEndian.AppendUint32(b, uint32(time))
@@ -146,7 +142,7 @@ func appendOption(b []byte, code uint16, value string) []byte {
 	return pad(append(b, value...), len(value))
 }
 
-// pad fills up to a multiple of 4 bytes what has size bytes.
+// pad appends zeros after size bytes, up to a multiple of 4.
 func pad(b []byte, size int) []byte {
 	return append(b, make([]byte, -size&3)...)
 }

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// maxBlock is the longest block that is read, bytes: a packet and what stands around it.
+// maxBlock is the maximum length of a block in bytes: a packet and its overhead.
 const maxBlock = MaxPacket + 64<<10
 
-// Reader reads the file of a capture while it comes: to count what is in it, and to see
-// where it is cut short.
+// Reader reads the file of a capture while it is written: to count its packets, and to detect where it is truncated.
 type Reader struct {
 	from       *bufio.Reader
 	raw        []byte
@@ -21,9 +20,9 @@ type Reader struct {
 	statistics []Statistics // by interface
 }
 
-// Statistics are what an interface counted.
+// Statistics are the counters of an interface.
 type Statistics struct {
-	Received, Lost uint64 // packets that the filter kept; of these, what is not in the file
+	Received, Lost uint64 // packets that the filter kept, and how many of them are not in the file
 }
 
 // Packet is one packet in a file.
@@ -31,15 +30,15 @@ type Packet struct {
 	Interface string
 	Outbound  bool
 	Time      time.Time
-	Original  int // bytes, of which Data may be the beginning
+	Original  int // length in bytes; Data may be shorter
 	Data      []byte
 }
 
-// NewReader reads from somewhere.
+// NewReader returns a Reader for a stream.
 func NewReader(from io.Reader) *Reader { return &Reader{from: bufio.NewReaderSize(from, 64<<10)} }
 
-// Next reads one block. raw is the block as it is in the file; packet is what it holds, if
-// it holds one. Both are valid until the next call. At the end the error is io.EOF.
+// Next reads one block. raw is the unchanged block; packet is its packet, nil if it contains none. Both are valid until the
+// next call. At the end the error is io.EOF.
 func (r *Reader) Next() (raw []byte, packet *Packet, err error) {
 	head, err := r.from.Peek(8)
 	if err != nil {
@@ -50,10 +49,10 @@ func (r *Reader) Next() (raw []byte, packet *Packet, err error) {
 	}
 	block, size := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:])
 	if size < blockOverhead || size > maxBlock || size%4 != 0 {
-		return nil, nil, fmt.Errorf("no capture: a block of %d bytes; this is not what a gateway of this version sends", size)
+		return nil, nil, fmt.Errorf("not a capture: a block of %d bytes; use the strait of the gateway's version", size)
 	}
 	if r.interfaces == nil && block != blockSection {
-		return nil, nil, errors.New("no capture: it does not begin like one; this is not what a gateway of this version sends")
+		return nil, nil, errors.New("not a capture: the file header is missing; use the strait of the gateway's version")
 	}
 	if cap(r.raw) < int(size) {
 		r.raw = make([]byte, size)
@@ -63,16 +62,16 @@ func (r *Reader) Next() (raw []byte, packet *Packet, err error) {
 		return nil, nil, io.ErrUnexpectedEOF
 	}
 	if binary.LittleEndian.Uint32(r.raw[size-4:]) != size {
-		return nil, nil, errors.New("no capture: the two lengths of a block differ")
+		return nil, nil, errors.New("not a capture: the two lengths of a block differ")
 	}
 	packet, err = r.open(block, r.raw[8:size-4])
 	return r.raw, packet, err
 }
 
-// Waits reports whether something can be read without waiting for it.
+// Waits reports whether data can be read without blocking.
 func (r *Reader) Waits() bool { return r.from.Buffered() > 0 }
 
-// Total is what all interfaces counted, as far as it has been read.
+// Total returns the sum of the statistics read so far.
 func (r *Reader) Total() (t Statistics) {
 	for _, s := range r.statistics {
 		t.Received += s.Received
@@ -81,14 +80,14 @@ func (r *Reader) Total() (t Statistics) {
 	return t
 }
 
-var errShort = errors.New("no capture: a block is shorter than what it holds")
+var errShort = errors.New("not a capture: a block is shorter than its contents")
 
-// open reads what a block holds.
+// open parses the body of a block.
 func (r *Reader) open(block uint32, b []byte) (*Packet, error) {
 	switch block {
 	case blockSection:
 		if len(b) < 16 || binary.LittleEndian.Uint32(b) != byteOrderMagic {
-			return nil, errors.New("no capture: another byte order")
+			return nil, errors.New("not a capture: unexpected byte order")
 		}
 		r.interfaces, r.statistics = []string{}, nil
 	case blockInterface:
@@ -96,7 +95,7 @@ func (r *Reader) open(block uint32, b []byte) (*Packet, error) {
 			return nil, errShort
 		}
 		if binary.LittleEndian.Uint16(b) != linkTypeCooked {
-			return nil, errors.New("no capture: packets of another kind; this is not what a gateway of this version sends")
+			return nil, errors.New("not a capture: unexpected link type; use the strait of the gateway's version")
 		}
 		name, _ := option(b[8:], interfaceName)
 		r.interfaces = append(r.interfaces, string(name))
@@ -140,7 +139,7 @@ func (r *Reader) openPacket(b []byte) (*Packet, error) {
 	return p, nil
 }
 
-// option finds an option in a block.
+// option returns an option of a block.
 func option(b []byte, code uint16) (value []byte, ok bool) {
 	for len(b) >= 4 {
 		found, size := binary.LittleEndian.Uint16(b), int(binary.LittleEndian.Uint16(b[2:]))

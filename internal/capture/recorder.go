@@ -6,45 +6,43 @@ import (
 	"time"
 )
 
-// Bounds of a capture.
+// Limits of a capture.
 const (
-	// MaxPacket is the most that is kept of a packet, bytes: any IP packet is shorter.
+	// MaxPacket is the maximum number of bytes kept of a packet; no IP packet is longer.
 	MaxPacket = 256 << 10
-	// ringSize is how much waits for whoever writes the file, bytes: what a loaded
-	// gateway moves in some milliseconds.
+	// ringSize is the size in bytes of the queue for the writer of the file: the traffic of a loaded gateway in some
+	// milliseconds.
 	ringSize = 8 << 20
-	// room is how much one call of Append appends before it leaves the rest to the next
-	// one, bytes.
+	// room is the number of bytes after which one call of Append stops.
 	room = 256 << 10
 )
 
-// Recorder is one capture under way. Packet and Datagram belong to the packet path: any
-// number of goroutines call them, and they allocate nothing, take no lock and never wait.
-// The rest is for one goroutine.
+// Recorder is one running capture. Packet and Datagram are for the packet path: any number of goroutines may call them, and
+// they neither allocate nor lock nor wait. The other methods are for one goroutine.
 type Recorder struct {
 	interfaces []Interface
 	filter     Filter
 	limit      int
 	ring       *Ring
 	counts     []counts // by interface
-	left       int      // packets to append yet
-	told       uint64   // lost packets that AppendStatistics told last
+	left       int      // packets still to append
+	told       uint64   // lost packets in the last AppendStatistics
 }
 
-// counts are of one interface, since the beginning.
+// counts are the counters of one interface since the start.
 type counts struct {
 	matched atomic.Uint64 // packets that the filter keeps
-	lost    atomic.Uint64 // of these, packets without room
+	lost    atomic.Uint64 // of these, packets that did not fit the ring
 }
 
-// NewRecorder makes a recorder. limit is how many bytes are kept of a packet, packets how
-// many packets there may be; 0 is no limit.
+// NewRecorder returns a recorder. limit is the maximum number of bytes per packet, packets the maximum number of packets; 0
+// means no limit.
 func NewRecorder(interfaces []Interface, filter Filter, limit, packets int) *Recorder {
 	if limit <= 0 || limit > MaxPacket {
 		limit = MaxPacket
 	}
 	if packets <= 0 {
-		packets = -1 // never comes down to 0
+		packets = -1 // never counts down to 0
 	}
 	return &Recorder{
 		interfaces: interfaces, filter: filter, limit: limit, ring: NewRing(ringSize),
@@ -52,8 +50,7 @@ func NewRecorder(interfaces []Interface, filter Filter, limit, packets int) *Rec
 	}
 }
 
-// Packet records an IP packet that was seen at an interface. The packet may be malformed:
-// then it is kept if everything is.
+// Packet records an IP packet at an interface. A malformed packet is kept only if the filter is empty.
 func (r *Recorder) Packet(in int, now time.Time, ip []byte) {
 	if !r.filter.KeepsAll() {
 		v, ok := viewOf(ip)
@@ -64,7 +61,7 @@ func (r *Recorder) Packet(in int, now time.Time, ip []byte) {
 	r.put(in, now, ip, nil, nil)
 }
 
-// Datagram records a UDP datagram, whose payload is head and body.
+// Datagram records a UDP datagram whose payload is head and body.
 func (r *Recorder) Datagram(in int, now time.Time, src, dst netip.AddrPort, head, body []byte) {
 	payload := len(head) + len(body)
 	if !r.filter.KeepsAll() {
@@ -84,16 +81,16 @@ func (r *Recorder) put(in int, now time.Time, one, two, three []byte) {
 	}
 }
 
-// AppendBeginning appends what the file begins with.
+// AppendBeginning appends the header of the file.
 func (r *Recorder) AppendBeginning(b []byte) []byte {
 	return appendSection(b, r.interfaces, r.limit)
 }
 
-// Append appends packets that wait, and reports whether there may be more of them at once.
+// Append appends queued packets, and reports whether more may be queued.
 func (r *Recorder) Append(b []byte) (_ []byte, more bool) {
 	for begun := len(b); len(b)-begun < room; {
 		c, ok := r.ring.peek()
-		if !ok || r.Done() { // what is left in the ring goes with it
+		if !ok || r.Done() { // the rest of the ring is discarded
 			return b, false
 		}
 		in := &r.interfaces[c.in]
@@ -109,7 +106,7 @@ func (r *Recorder) Append(b []byte) (_ []byte, more bool) {
 	return b, true
 }
 
-// Done reports whether there are as many packets as there may be.
+// Done reports whether the maximum number of packets is reached.
 func (r *Recorder) Done() bool { return r.left == 0 }
 
 // LostMore reports whether packets were lost since the last statistics.
@@ -122,8 +119,7 @@ func (r *Recorder) lost() (n uint64) {
 	return n
 }
 
-// AppendStatistics appends what was counted so far. The last of them in a file are the
-// ones that hold.
+// AppendStatistics appends the current statistics. The last ones in a file count.
 func (r *Recorder) AppendStatistics(b []byte, now time.Time) []byte {
 	r.told = r.lost()
 	for i := range r.counts {

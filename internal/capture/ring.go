@@ -7,22 +7,21 @@ import (
 )
 
 const (
-	// cell is what memory in a ring is given out in, bytes: a cache line.
+	// cell is the allocation unit of a ring in bytes: a cache line.
 	cell = 64
-	// prefix is what stands before a packet: time 8, original length 4, length 4,
-	// interface 1, bytes.
+	// prefix is the length of a record's header: time 8, original length 4, length 4, interface 1, bytes.
 	prefix = 17
 )
 
-// What a ring's mark says of the cells that begin there.
+// The marks of a ring's cells: what starts there.
 const (
 	unwritten uint32 = iota
 	written          // a record
-	unused           // nothing up to the end of the ring
+	unused           // unused up to the end of the ring
 )
 
-// Ring is a queue of packets in memory of fixed size. Any number of goroutines put,
-// without a lock and without waiting for each other or for the one that takes.
+// Ring is a queue of packets in a fixed amount of memory. Any number of goroutines may put, without locks and without
+// waiting for each other or for the reader.
 //
 //	tail                          head
 //	  ▼                             ▼
@@ -30,11 +29,11 @@ const (
 type Ring struct {
 	data  []byte
 	marks []atomic.Uint32
-	head  atomic.Uint64 // cells given out since the beginning
-	tail  atomic.Uint64 // of these, cells given back
+	head  atomic.Uint64 // cells allocated since the start
+	tail  atomic.Uint64 // cells freed since the start
 }
 
-// NewRing makes a ring of at least so many bytes.
+// NewRing returns a ring of at least so many bytes.
 func NewRing(bytes int) *Ring {
 	cells := 1
 	for cells*cell < bytes {
@@ -43,8 +42,8 @@ func NewRing(bytes int) *Ring {
 	return &Ring{data: make([]byte, cells*cell), marks: make([]atomic.Uint32, cells)}
 }
 
-// put copies a packet that is in three parts, any of which may be empty, up to limit bytes
-// of it. It reports false when there is no room.
+// put copies up to limit bytes of a packet in three parts, any of which may be empty. It reports false when the ring is
+// full.
 func (r *Ring) put(in uint8, now time.Time, limit int, one, two, three []byte) bool {
 	original := len(one) + len(two) + len(three)
 	kept := min(original, limit)
@@ -65,7 +64,7 @@ func (r *Ring) put(in uint8, now time.Time, limit int, one, two, three []byte) b
 	return true
 }
 
-// reserve gives out cells side by side, and the first of them.
+// reserve allocates adjacent cells and returns the first.
 func (r *Ring) reserve(cells int) (at int, ok bool) {
 	all := uint64(len(r.marks))
 	for {
@@ -73,7 +72,7 @@ func (r *Ring) reserve(cells int) (at int, ok bool) {
 		head := r.head.Load()
 		at, rest := head%all, uint64(0)
 		if at+uint64(cells) > all {
-			rest = all - at // a record never goes around
+			rest = all - at // a record never wraps around
 		}
 		end := head + rest + uint64(cells)
 		if end-tail > all {
@@ -92,15 +91,15 @@ func (r *Ring) reserve(cells int) (at int, ok bool) {
 
 // record is a packet in a ring.
 type record struct {
-	data     []byte // the ring's until free
+	data     []byte // memory of the ring, valid until free
 	time     int64  // nanoseconds since the epoch
-	original int    // bytes of the packet, of which data may be the beginning
+	original int    // length of the packet; data may be shorter
 	in       uint8  // interface
 	end      uint64 // tail behind it
 }
 
-// peek gives the oldest record. Only one goroutine takes; it calls free before the next
-// peek. What is behind a record that is still being written waits for it.
+// peek returns the oldest record. Only one goroutine may call it, and free before the next peek. Records after one that is
+// still being written wait for it.
 func (r *Ring) peek() (record, bool) {
 	tail, all := r.tail.Load(), uint64(len(r.marks))
 	if r.marks[tail%all].Load() == unused {
@@ -122,7 +121,7 @@ func (r *Ring) peek() (record, bool) {
 	}, true
 }
 
-// free gives a record's memory back.
+// free frees a record's memory.
 func (r *Ring) free(c record) {
 	all := uint64(len(r.marks))
 	r.marks[r.tail.Load()%all].Store(unwritten)

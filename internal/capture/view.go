@@ -7,7 +7,7 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// View is what a filter looks at.
+// View contains the fields that a filter tests.
 type View struct {
 	Src, Dst         netip.Addr
 	SrcPort, DstPort uint16
@@ -17,7 +17,7 @@ type View struct {
 	Len              int   // of the IP packet, bytes
 }
 
-// viewOf reads an IP packet. It is false for what is none.
+// viewOf parses an IP packet. ok is false if it is malformed.
 func viewOf(b []byte) (v View, ok bool) {
 	var ip packet.IP
 	if packet.Parse(b, &ip) != packet.FaultNone {
@@ -33,8 +33,7 @@ func viewOf(b []byte) (v View, ok bool) {
 	return v, true
 }
 
-// viewOfDatagram is the view of a UDP datagram with so many bytes of payload, without
-// extension headers or options.
+// viewOfDatagram returns the view of a UDP datagram with the given payload length, without extension headers or options.
 func viewOfDatagram(src, dst netip.AddrPort, payload int) View {
 	v := View{
 		Src: src.Addr(), Dst: dst.Addr(), SrcPort: src.Port(), DstPort: dst.Port(), HasPorts: true,

@@ -12,30 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The number of threads follows the load. A packet crosses several goroutines of
-// WireGuard's on its way; on one thread that is a function call, on two it is a
-// wake-up, which costs more than the work at small rates. So a gateway begins
-// with one, takes another when the ones it has are busy and the machine has
-// processors to spare, and gives it back when it could do without.
+// The number of threads follows the load. A packet crosses several goroutines of WireGuard; on one thread that is a function
+// call, on two it is a wake-up, which costs more than the work at small rates. So a gateway starts with one thread, adds
+// another when its threads are busy and the machine has idle processors, and removes it when it could do without.
 const (
 	threadsInterval = 100 * time.Millisecond
 	threadsBusy     = 0.9  // of all threads: they are the bottleneck
-	threadsSpare    = 0.5  // idle processors that make another thread worth having
-	threadsIdle     = 0.75 // of one thread less: it would carry the load
-	threadsPatience = 10   // intervals before one is given back
-	threadsLittle   = 0.5  // of one thread less: it would carry the load with ease
-	threadsHaste    = 5    // intervals that one with so little load counts for
+	threadsSpare    = 0.5  // idle processors needed to add a thread
+	threadsIdle     = 0.75 // of one thread less: enough to carry the load
+	threadsPatience = 10   // intervals before a thread is removed
+	threadsLittle   = 0.5  // of one thread less: far more than enough
+	threadsHaste    = 5    // weight of an interval with so little load
 )
 
-// threads is the policy: a function of what it is told, interval by interval.
+// threads is the policy: a function of the measurements, interval by interval.
 type threads struct {
 	now, most int
-	quiet     int // intervals in a row in which one thread less would have done, weighted
+	quiet     int // consecutive intervals in which one thread less was enough, weighted
 }
 
-// next gives the number of threads for the next interval. used is how many
-// processors the process kept busy in the last one. spare tells how many of the
-// machine's were idle in it; it is asked only when that matters.
+// next returns the number of threads for the next interval. used is the number of processors that the process kept busy in
+// the last one. spare returns how many of the machine's processors were idle; it is called only when needed.
 func (t *threads) next(used float64, spare func() float64) int {
 	switch {
 	case used >= threadsBusy*float64(t.now):
@@ -59,9 +56,8 @@ func (t *threads) next(used float64, spare func() float64) int {
 	return t.now
 }
 
-// followLoad adjusts GOMAXPROCS until ctx ends, then restores it; extra threads come
-// on top of what the load asks for. It leaves a GOMAXPROCS from the environment
-// alone.
+// followLoad adjusts GOMAXPROCS until ctx ends, then restores it; extra threads are added to what the load requires. It does
+// nothing if GOMAXPROCS is set in the environment.
 func followLoad(ctx context.Context, extra *atomic.Int32) {
 	most := runtime.GOMAXPROCS(0) // processors, or less where a cgroup allows less
 	if os.Getenv("GOMAXPROCS") != "" || most == 1 {
@@ -86,9 +82,8 @@ func followLoad(ctx context.Context, extra *atomic.Int32) {
 	}
 }
 
-// withExtraThread runs work on a thread more, so that packets need not wait for it: the
-// scheduler would let it go on for 10 ms at a time, at each of the goroutines that
-// a packet crosses. extra is what followLoad adds meanwhile.
+// withExtraThread runs work with one more thread, so that packets do not wait for it: otherwise the scheduler would let it
+// run for 10 ms at a time, at each of the goroutines that a packet crosses. extra is added by followLoad meanwhile.
 func withExtraThread(extra *atomic.Int32, work func() error) error {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return work()
@@ -96,14 +91,14 @@ func withExtraThread(extra *atomic.Int32, work func() error) error {
 	extra.Add(1)
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 	defer func() {
-		// Given back here, since with one processor nobody follows the load.
+		// Restored here, because with one processor followLoad does not run.
 		extra.Add(-1)
 		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0)-1, 1))
 	}()
 	return work()
 }
 
-// meter measures processor time from interval to interval.
+// meter measures processor time per interval.
 type meter struct {
 	at   time.Time
 	used time.Duration // by this process, since it began
@@ -112,7 +107,7 @@ type meter struct {
 	idle   time.Duration // of the machine, all processors, since boot
 }
 
-// interval gives how many processors this process kept busy since the last call.
+// interval returns the number of processors that this process kept busy since the last call.
 func (m *meter) interval() float64 {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -124,8 +119,7 @@ func (m *meter) interval() float64 {
 	return busy
 }
 
-// spare gives how many of the machine's processors were idle since the last
-// call; 0 when that was too long ago to say anything.
+// spare returns how many of the machine's processors were idle since the last call; 0 if that was too long ago.
 func (m *meter) spare() float64 {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -141,8 +135,8 @@ func (m *meter) spare() float64 {
 	return spare
 }
 
-// idleTime reads the fourth and fifth figure of the first line of /proc/stat:
-// idle and waiting for I/O, in hundredths of a second (proc_stat(5)).
+// idleTime parses the fourth and fifth number of the first line of /proc/stat: idle and iowait, in hundredths of a second
+// (proc_stat(5)).
 func idleTime(stat []byte) time.Duration {
 	line, _, _ := bytes.Cut(stat, []byte("\n"))
 	fields := bytes.Fields(line)

@@ -15,44 +15,42 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// tracePath is where a gateway's local socket takes a TraceQuestion as JSON, and answers
-// with a TraceAnswer.
+// tracePath is the path on the gateway's local socket that takes a TraceQuestion as JSON and returns a TraceAnswer.
 const tracePath = "/trace"
 
 // TraceQuestion asks a gateway what it would do with a packet.
 type TraceQuestion struct {
-	Probe      gateway.Probe `json:"probe"`                // as it comes to the gateway
-	FromTunnel bool          `json:"fromTunnel,omitempty"` // or from a node
-	// Outer is what the node's frame has around the packet. Nil: what that of the node
-	// has behind which the source lies, or that of any node if it lies behind none.
+	Probe      gateway.Probe `json:"probe"`                // as it arrives at the gateway
+	FromTunnel bool          `json:"fromTunnel,omitempty"` // false: from a node
+	// Outer describes the node's frame. Nil: the frame of the node behind which the source lies, or of any node if there is
+	// none.
 	Outer *TraceOuter `json:"outer,omitempty"`
 }
 
-// TraceOuter is what a gateway knows a node by.
+// TraceOuter identifies a node to a gateway.
 type TraceOuter struct {
 	Source        netip.Addr           `json:"source"`
 	VNI           uint32               `json:"vni"`
 	Encapsulation config.Encapsulation `json:"encapsulation"`
 }
 
-// TraceAnswer is what a gateway does with the packet by the table that is in force. Only
-// a question was asked: no packet was sent, and nothing was counted.
+// TraceAnswer is what a gateway does with the packet by its current table. No packet is sent and nothing is counted.
 type TraceAnswer struct {
 	Cluster string          `json:"cluster"`
 	Remote  string          `json:"remote"`           // cluster
 	Verdict TraceVerdict    `json:"verdict"`          //
 	Reason  string          `json:"reason,omitempty"` // why it is dropped: one of gateway.Reasons
-	Node    *TraceNode      `json:"node,omitempty"`   // that sent it, or that gets it; nil: no node that the gateway knows
+	Node    *TraceNode      `json:"node,omitempty"`   // the sender or receiver; nil: no known node
 	Before  gateway.Probe   `json:"before"`
 	After   *gateway.Probe  `json:"after,omitempty"`  // nil: dropped
-	Pieces  []int           `json:"pieces,omitempty"` // sizes of the fragments, bytes; none: it leaves whole
-	Error   *TraceError     `json:"error,omitempty"`  // the ICMP error that goes back
-	Entries []gateway.Entry `json:"entries"`          // of the table, that decided
-	MTU     int             `json:"mtu"`              // of the leg that it would go on by, bytes
+	Pieces  []int           `json:"pieces,omitempty"` // sizes of the fragments in bytes; empty: it leaves whole
+	Error   *TraceError     `json:"error,omitempty"`  // the ICMP error that is returned
+	Entries []gateway.Entry `json:"entries"`          // the table entries that decided
+	MTU     int             `json:"mtu"`              // of the next leg, bytes
 	Links   []TraceLink     `json:"links"`            // through the tunnel
 }
 
-// TraceVerdict is where a packet goes.
+// TraceVerdict is the destination of a packet.
 type TraceVerdict string
 
 // The verdicts.
@@ -63,7 +61,7 @@ const (
 	TraceDropped  TraceVerdict = "dropped"
 )
 
-// TraceNode is a node as the gateway knows it.
+// TraceNode is a node in the gateway's table.
 type TraceNode struct {
 	Name string `json:"name"`
 	TraceOuter
@@ -73,7 +71,7 @@ type TraceNode struct {
 type TraceError struct {
 	Source      netip.Addr `json:"source"`
 	Destination netip.Addr `json:"destination"`
-	MTU         int        `json:"mtu,omitempty"` // that it tells, if it says that the packet is too big, bytes
+	MTU         int        `json:"mtu,omitempty"` // the MTU in a packet-too-big error, bytes
 }
 
 // TraceLink is one tunnel of the gateway.
@@ -82,15 +80,15 @@ type TraceLink struct {
 	Gateway       string         `json:"gateway,omitempty"` // the remote one
 	OwnKey        string         `json:"ownKey"`            // public, in base64
 	RemoteKey     string         `json:"remoteKey"`         // public, in base64
-	Active        bool           `json:"active"`            // what nodes send goes through it
+	Active        bool           `json:"active"`            // traffic from nodes uses it
 	Up            bool           `json:"up"`
 	RTT           time.Duration  `json:"rttNanoseconds,omitempty"`
-	PathMTU       int            `json:"pathMTU,omitempty"` // bytes; 0: no packet of full size has crossed lately
+	PathMTU       int            `json:"pathMTU,omitempty"` // bytes; 0: no packet of full size has crossed recently
 	LastHandshake time.Time      `json:"lastHandshake,omitzero"`
-	Endpoint      netip.AddrPort `json:"endpoint,omitzero"` // where the remote gateway is; left out while nobody knows
+	Endpoint      netip.AddrPort `json:"endpoint,omitzero"` // address of the remote gateway; omitted while unknown
 }
 
-// Trace says what the gateway would do with a packet.
+// Trace returns what the gateway would do with a packet.
 func (d *Daemon) Trace(q TraceQuestion, now time.Time) (*TraceAnswer, error) {
 	a, err := TraceTable(d.fabric.Gateway.Table(), q, now)
 	if err != nil {
@@ -108,8 +106,7 @@ func (d *Daemon) Trace(q TraceQuestion, now time.Time) (*TraceAnswer, error) {
 	return a, nil
 }
 
-// TraceTable says what a gateway with a table would do with a packet. It knows of no
-// clusters and links.
+// TraceTable returns what a gateway with a table would do with a packet, without clusters and links.
 func TraceTable(t *gateway.Table, q TraceQuestion, now time.Time) (*TraceAnswer, error) {
 	if err := q.Probe.Check(); err != nil {
 		return nil, err
@@ -146,7 +143,7 @@ func TraceTable(t *gateway.Table, q TraceQuestion, now time.Time) (*TraceAnswer,
 	return a, nil
 }
 
-// sender is what the frame of the question is known by.
+// sender returns the node key of the frame in the question.
 func (q TraceQuestion) sender(t *gateway.Table) gateway.NodeKey {
 	if q.Outer == nil {
 		k, _ := t.KeyOf(q.Probe.Source)
@@ -166,7 +163,7 @@ func encapsulationName(e gateway.Encapsulation) config.Encapsulation {
 	return config.Geneve
 }
 
-// traceLimit is the size of the longest question, bytes.
+// traceLimit is the maximum size of a question in bytes.
 const traceLimit = 4096
 
 // serveTrace answers a TraceQuestion on the local socket.
@@ -185,10 +182,10 @@ func serveTrace(d *Daemon, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(a) // who asked has gone
+	_ = json.NewEncoder(w).Encode(a) // the client has disconnected
 }
 
-// AskTrace asks the gateway behind a local socket.
+// AskTrace sends a question to the gateway behind a local socket.
 func AskTrace(ctx context.Context, socket string, q TraceQuestion) (*TraceAnswer, error) {
 	question, err := json.Marshal(q)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"strait.dev/strait/config"
 )
 
-// watchInterval is how often the files are looked at. That costs less than knowing
-// all the ways in which an editor, a mount of a ConfigMap or a symlink replaces one.
+// watchInterval is how often the files are checked. Polling is cheaper than supporting every way in which an editor, a
+// ConfigMap mount or a symlink replaces a file.
 const watchInterval = time.Second
 
-// watchedFiles are the configuration file and the key files that it names.
+// watchedFiles returns the configuration file and the key files that it names.
 func watchedFiles(path string, c *config.Gateway) []string {
 	files := []string{path, c.WireGuard.PrivateKeyFile}
 	for _, p := range c.WireGuard.Peers {
@@ -31,7 +31,7 @@ func watchedFiles(path string, c *config.Gateway) []string {
 	return files
 }
 
-// watch is a Watch of files that may become others. Not for concurrent use.
+// watch is a Watch whose set of files may change. Not for concurrent use.
 type watch struct {
 	changes chan<- struct{}
 	log     *slog.Logger
@@ -40,7 +40,7 @@ type watch struct {
 	done    sync.WaitGroup
 }
 
-// follow watches these files from now on.
+// follow replaces the watched files.
 func (w *watch) follow(files []string) {
 	if slices.Equal(w.files, files) {
 		return
@@ -49,7 +49,7 @@ func (w *watch) follow(files []string) {
 	w.files = files
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stop = cancel
-	now := fingerprint(files) // not by the goroutine: it would miss what changes before it runs
+	now := fingerprint(files) // not in the goroutine, which would miss changes before it runs
 	w.done.Go(func() { watchSince(ctx, files, now, w.changes, w.log) })
 }
 
@@ -61,15 +61,13 @@ func (w *watch) end() {
 	}
 }
 
-// Watch tells of changes of files until ctx ends, once they have held still for
-// one interval: a file that is being written is not read half. For a folder, changes
-// are the names in it that come and go. One change may wait in changes, so that needs
-// room for it.
+// Watch reports changes of files until ctx ends, once they have been stable for one interval, so that a file that is being
+// written is not read half. For a directory, changes are added and removed names. changes must have capacity for one change.
 func Watch(ctx context.Context, files []string, changes chan<- struct{}, log *slog.Logger) {
 	watchSince(ctx, files, fingerprint(files), changes, log)
 }
 
-// watchSince is Watch where the last change that was told of had this fingerprint.
+// watchSince is Watch with the fingerprint of the last reported change.
 func watchSince(ctx context.Context, files []string, applied string, changes chan<- struct{}, log *slog.Logger) {
 	last := applied
 	ticker := time.NewTicker(watchInterval)
@@ -86,22 +84,21 @@ func watchSince(ctx context.Context, files []string, applied string, changes cha
 			log.Debug("a watched file changed", "files", files)
 			select {
 			case changes <- struct{}{}:
-			default: // one is waiting already, and will find this one too
+			default: // a waiting change covers this one too
 			}
 		}
 		last = now
 	}
 }
 
-// fingerprint changes when a file does: it is which files the names stand for,
-// their sizes, and when they were written. Their contents may be megabytes, too
-// much to read every second. A file that cannot be looked at counts as none.
+// fingerprint identifies the state of files: which files the names refer to, their sizes, and modification times. Contents
+// may be megabytes, too much to read every second. A file that cannot be read counts as missing.
 func fingerprint(files []string) string {
 	var b strings.Builder
 	for _, f := range files {
-		info, err := os.Stat(f) // of the file that a symlink leads to
+		info, err := os.Stat(f) // follows symlinks
 		if err != nil {
-			b.WriteString("none ") // what is wrong with it, a reload will say
+			b.WriteString("none ") // the reload reports the error
 			continue
 		}
 		inode := uint64(0)

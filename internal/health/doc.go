@@ -1,4 +1,3 @@
-// Package health serves what a process says of itself over HTTP: whether it lives, whether
-// it does its work, and its metrics. There is nothing to change through it, and no profile
-// to take.
+// Package health serves liveness, readiness and metrics of a process over HTTP. The endpoints are read-only, and there is no
+// profiling endpoint.
 package health

@@ -12,29 +12,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Options are what a server tells. Its functions are called from many goroutines, and
-// must not block.
+// Options configure a server. The functions are called concurrently and must not block.
 type Options struct {
-	// Listen is host:port, TCP, as net.Listen has it; empty: nothing is served.
+	// Listen is host:port, TCP, as in net.Listen; empty: no server.
 	Listen string
-	// Alive is /healthz: why the process should be started anew. nil: never. What a new
-	// start does not mend, as an API server that is away, is no reason.
+	// Alive is called for /healthz and returns why the process should be restarted. nil: always alive. A problem that a
+	// restart does not fix, such as an unreachable API server, is not a reason.
 	Alive func() error
-	// Ready is /readyz: why it does not do its work now. nil: it does.
+	// Ready is called for /readyz and returns why the process is not ready. nil: always ready.
 	Ready func() error
-	// Metrics are /metrics.
+	// Metrics are served on /metrics.
 	Metrics prometheus.Gatherer
 	Log     *slog.Logger
 }
 
-// Server answers until it is closed. A nil Server serves nothing.
+// Server serves until it is closed. A nil Server serves nothing.
 type Server struct {
 	http    *http.Server
 	address net.Addr
 	done    chan struct{}
 }
 
-// Serve listens. Without an address the server is nil.
+// Serve starts a server. Without an address the server is nil.
 func Serve(o Options) (*Server, error) {
 	if o.Listen == "" {
 		return nil, nil
@@ -64,7 +63,7 @@ func Serve(o Options) (*Server, error) {
 	return s, nil
 }
 
-// answer is 200, or 503 with what is wrong.
+// answer returns a handler that responds 200, or 503 with the error.
 func answer(wrong func() error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if wrong != nil {
@@ -77,7 +76,7 @@ func answer(wrong func() error) http.HandlerFunc {
 	}
 }
 
-// Close ends all requests.
+// Close closes all connections.
 func (s *Server) Close() {
 	if s == nil {
 		return

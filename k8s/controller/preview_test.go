@@ -34,10 +34,10 @@ func TestAPreviewIsWhatTheControllerWouldDo(t *testing.T) {
 		{"new", v1alpha1.RemotePrefix{CIDR: "10.0.0.0/16"}, "10.64.0.0/16", "overlaps this cluster's pod CIDR"},
 		{"b", v1alpha1.RemotePrefix{CIDR: "10.0.0.0/16"}, "10.65.0.0/16", "overlaps this cluster's pod CIDR"},
 		{"new", v1alpha1.RemotePrefix{CIDR: "10.9.0.0/16"}, "10.64.0.0/16", "overlaps the grant of Peering c"},
-		{"c", v1alpha1.RemotePrefix{CIDR: "10.9.0.0/16"}, "10.9.0.0/16", "overlaps nothing that is in use here"},
+		{"c", v1alpha1.RemotePrefix{CIDR: "10.9.0.0/16"}, "10.9.0.0/16", "overlaps no prefix in use in this cluster"},
 		{"new", v1alpha1.RemotePrefix{CIDR: "198.51.100.0/24"}, "10.64.0.0/24", "overlaps this cluster's API server"},
 		{"new", v1alpha1.RemotePrefix{CIDR: "172.20.0.0/16", SeenAs: "10.96.0.0/16"}, "", "overlaps this cluster's service CIDR"},
-		{"new", v1alpha1.RemotePrefix{CIDR: "10.0.0.0/9"}, "", "nothing else is left"},
+		{"new", v1alpha1.RemotePrefix{CIDR: "10.0.0.0/9"}, "", "no other prefix is free"},
 	} {
 		views, err := Preview(previewed(), api, held, c.peering, v1alpha1.RemotePrefixes{c.wanted})
 		if err != nil || len(views) != 1 || views[0].SeenAs != c.seenAs || !strings.Contains(views[0].Reason, c.reason) {

@@ -261,7 +261,7 @@ func joinTwoClusters(t *testing.T) {
 		plan, err := PlanOf(t.Context(), a.user, nil, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.9.0.0/16"), netip.MustParsePrefix("10.96.0.0/16")})
 		must(t, err)
 		if got, want := fmt.Sprint(plan.Views), "[{10.0.0.0/16 10.64.0.0/16 10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/24} "+
-			"{10.9.0.0/16 10.9.0.0/16 10.9.0.0/16 overlaps nothing that is in use here} "+
+			"{10.9.0.0/16 10.9.0.0/16 10.9.0.0/16 overlaps no prefix in use in this cluster} "+
 			"{10.96.0.0/16 10.65.0.0/16 10.96.0.0/16 overlaps this cluster's service CIDR 10.96.0.0/16}]"; got != want {
 			t.Errorf("got\n%s, want\n%s", got, want)
 		}
