@@ -39,6 +39,15 @@ type Client struct {
 	config    *rest.Config // of connections that carry streams
 	groups    map[schema.GroupVersion]*rest.RESTClient
 	parameter runtime.ParameterCodec
+	dryRun    []string // of all requests that write; nil: they are stored
+}
+
+// DryRun returns a client whose creates, updates, patches, applies and deletes are checked
+// and admitted by the API server and not stored (dryRun=All). It shares connections with c.
+func (c *Client) DryRun() *Client {
+	dry := *c
+	dry.dryRun = []string{metav1.DryRunAll}
+	return &dry
 }
 
 // Requests each second, on average and at once, where the configuration does not say.

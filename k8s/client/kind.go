@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,7 @@ type List interface {
 type Kind[T Object, L List] struct {
 	rest      *rest.RESTClient
 	parameter runtime.ParameterCodec
+	dryRun    []string // as of Client
 	kind      schema.GroupVersionKind
 	resource  string // like peerings
 	namespace string // empty: all, or none
@@ -47,7 +49,7 @@ func kindOf[T, L any, PT interface {
 	List
 }](c *Client, kind schema.GroupVersionKind, resource, namespace string) *Kind[PT, PL] {
 	return &Kind[PT, PL]{
-		rest: c.groups[kind.GroupVersion()], parameter: c.parameter,
+		rest: c.groups[kind.GroupVersion()], parameter: c.parameter, dryRun: c.dryRun,
 		kind: kind, resource: resource, namespace: namespace,
 		object: func() PT { return new(T) }, list: func() PL { return new(L) },
 	}
@@ -95,31 +97,37 @@ func timeout(options metav1.ListOptions) time.Duration {
 
 // Create makes an object that must not be there. The answer is the object as it is.
 func (k *Kind[T, L]) Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error) {
+	options.DryRun = slices.Concat(options.DryRun, k.dryRun)
 	return k.into(ctx, k.at(k.rest.Post()).VersionedParams(&options, k.parameter).Body(object))
 }
 
 // Update replaces an object, in the version that is given.
 func (k *Kind[T, L]) Update(ctx context.Context, object T, options metav1.UpdateOptions) (T, error) {
+	options.DryRun = slices.Concat(options.DryRun, k.dryRun)
 	return k.into(ctx, k.at(k.rest.Put(), object.GetName()).VersionedParams(&options, k.parameter).Body(object))
 }
 
 // UpdateStatus is Update for the status.
 func (k *Kind[T, L]) UpdateStatus(ctx context.Context, object T, options metav1.UpdateOptions) (T, error) {
+	options.DryRun = slices.Concat(options.DryRun, k.dryRun)
 	return k.into(ctx, k.at(k.rest.Put(), object.GetName(), "status").VersionedParams(&options, k.parameter).Body(object))
 }
 
 // Patch changes parts of an object.
 func (k *Kind[T, L]) Patch(ctx context.Context, name string, form types.PatchType, body []byte, options metav1.PatchOptions, subresource ...string) (T, error) {
+	options.DryRun = slices.Concat(options.DryRun, k.dryRun)
 	return k.into(ctx, k.at(k.rest.Patch(form), append([]string{name}, subresource...)...).VersionedParams(&options, k.parameter).Body(body))
 }
 
 // Delete removes an object.
 func (k *Kind[T, L]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	options.DryRun = slices.Concat(options.DryRun, k.dryRun)
 	return k.at(k.rest.Delete(), name).Body(&options).Do(ctx).Error()
 }
 
 // DeleteCollection removes all objects that the list options select.
 func (k *Kind[T, L]) DeleteCollection(ctx context.Context, options metav1.DeleteOptions, which metav1.ListOptions) error {
+	options.DryRun = slices.Concat(options.DryRun, k.dryRun)
 	return k.at(k.rest.Delete()).VersionedParams(&which, k.parameter).Timeout(timeout(which)).Body(&options).Do(ctx).Error()
 }
 

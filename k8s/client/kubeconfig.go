@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 // UserConfig is the configuration that a person's command uses, found as kubectl finds
@@ -24,18 +27,17 @@ func UserConfig(path, context string) (*rest.Config, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
 	files, err := loader.RawConfig()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no kubeconfig %s; name another file with --kubeconfig", path)
+		return nil, fmt.Errorf("kubeconfig %s: no such file or directory; check the path", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	if _, there := files.Contexts[context]; context != "" && !there {
-		return nil, fmt.Errorf("there is no context %q; choose one of: %s", context, listed(slices.Sorted(maps.Keys(files.Contexts))))
+		return nil, fmt.Errorf("there is no context %q; %s", context, remedy(files.Contexts))
 	}
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("no cluster is known: there is no current context; name a file with --kubeconfig and a context with --context (%s), or set KUBECONFIG",
-			listed(slices.Sorted(maps.Keys(files.Contexts))))
+		return nil, fmt.Errorf("there is no current context; %s", remedy(files.Contexts))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
@@ -54,9 +56,18 @@ func Contexts(path string) ([]string, error) {
 	return slices.Sorted(maps.Keys(files.Contexts)), nil
 }
 
-func listed(names []string) string {
-	if len(names) == 0 {
-		return "none is there"
+// remedy says which contexts there are to choose from or, without any, which files to name.
+func remedy(contexts map[string]*api.Context) string {
+	if len(contexts) > 0 {
+		return "choose one of: " + strings.Join(slices.Sorted(maps.Keys(contexts)), ", ")
 	}
-	return strings.Join(names, ", ")
+	files := filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	missing := slices.DeleteFunc(files, func(file string) bool {
+		_, err := os.Stat(file)
+		return file == "" || err == nil
+	})
+	if len(missing) > 0 {
+		return fmt.Sprintf("KUBECONFIG names %s, which does not exist; correct KUBECONFIG or set --kubeconfig", strings.Join(missing, ", "))
+	}
+	return "the kubeconfig has no contexts; set --kubeconfig or KUBECONFIG"
 }

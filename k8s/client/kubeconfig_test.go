@@ -53,12 +53,22 @@ func TestAClusterThatCannotBeFoundIsExplained(t *testing.T) {
 	file := kubeconfig(t, "a", "b")
 	for _, c := range []struct{ path, context, says string }{
 		{file, "c", `there is no context "c"; choose one of: a, b`},
-		{"", "c", `there is no context "c"; choose one of: none is there`},
-		{"", "", "no cluster is known: there is no current context; name a file with --kubeconfig"},
-		{filepath.Join(t.TempDir(), "absent"), "", "there is no kubeconfig"},
+		{"", "c", `there is no context "c"; the kubeconfig has no contexts; set --kubeconfig or KUBECONFIG`},
+		{"", "", "there is no current context; the kubeconfig has no contexts; set --kubeconfig or KUBECONFIG"},
+		{filepath.Join(t.TempDir(), "absent"), "", ": no such file or directory; check the path"},
 	} {
 		if _, err := client.UserConfig(c.path, c.context); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q, context %q: says %v, and should say %q", c.path, c.context, err, c.says)
 		}
+	}
+}
+
+func TestAKubeconfigVariableThatNamesNoFileIsReported(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBECONFIG", "/nowhere/a:/nowhere/b")
+	const want = "there is no current context; KUBECONFIG names /nowhere/a, /nowhere/b, which does not exist; correct KUBECONFIG or set --kubeconfig"
+	if _, err := client.UserConfig("", ""); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
