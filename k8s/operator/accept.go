@@ -111,7 +111,7 @@ func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering,
 }
 
 func (c Cluster) writeSecret(ctx context.Context, secret *corev1.Secret) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := c.within(ctx)
 	defer cancel()
 	_, err := c.Client.Secrets(secret.Namespace).Apply(ctx, secret, Manager)
 	if apierrors.IsNotFound(err) {
@@ -125,7 +125,7 @@ func (c Cluster) removeInvite(ctx context.Context, p *v1alpha1.Peering, namespac
 	if p.Spec.InviteUntil == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := c.within(ctx)
 	defer cancel()
 	err := c.Client.Secrets(namespace).Delete(ctx, peering.InviteSecret(p.Name), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

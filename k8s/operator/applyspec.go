@@ -30,12 +30,13 @@ func (c Cluster) applySpec(ctx context.Context, name string, was *v1alpha1.Peeri
 	if was != nil {
 		fields.UID = was.UID // so that one that was made anew meanwhile stays as it is
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := c.within(ctx)
 	defer cancel()
 	is, err := c.Client.Peerings().Apply(ctx, fields, Manager)
 	if err != nil {
 		return nil, c.Failed("write Peering "+name, err)
 	}
+	c.changed(is, was != nil)
 	return is, nil
 }
 

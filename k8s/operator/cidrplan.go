@@ -91,7 +91,7 @@ func (c Cluster) existingPeering(ctx context.Context, with v1alpha1.ClusterID, w
 }
 
 func (c Cluster) claims(ctx context.Context) ([]v1alpha1.AddressClaim, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := c.within(ctx)
 	defer cancel()
 	list, err := c.Client.AddressClaims().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -103,7 +103,7 @@ func (c Cluster) claims(ctx context.Context) ([]v1alpha1.AddressClaim, error) {
 // apiServers are the addresses of the API server that the controller keeps free. Whoever
 // may not read them is told the rest; they lie among the nodes' nearly always.
 func (c Cluster) apiServers(ctx context.Context) (addresses []netip.Addr) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := c.within(ctx)
 	defer cancel()
 	slices, err := c.Client.EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
 	if err != nil {

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,13 +21,21 @@ import (
 // Manager is the field manager of what the commands apply.
 const Manager = "strait-cli"
 
-// requestTimeout is how long an API server may take to answer one request.
-const requestTimeout = 10 * time.Second
+// DefaultTimeout is how long an API server may take to answer one request.
+const DefaultTimeout = 10 * time.Second
 
 // Cluster is a cluster that a command may talk to.
 type Cluster struct {
 	Name   string // for people: as in "context a"
 	Client *client.Client
+
+	Timeout time.Duration // of one request; 0: DefaultTimeout
+	Changed func(Change)  // called after each write; nil: not called
+}
+
+// within returns a context for one request.
+func (c Cluster) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(c.Timeout, DefaultTimeout))
 }
 
 // Failed is an error of a request, with the remedy where one is known.
@@ -44,7 +53,7 @@ func (c Cluster) Failed(what string, err error) error {
 	case errors.As(err, &distrust):
 		return fmt.Errorf("%s: the API server has a certificate that is not trusted; see whether the context is the right one, and its kubeconfig the cluster's latest: %w", c.Name, distrust.Err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: no answer after %v (%w)", c.Name, requestTimeout, context.DeadlineExceeded)
+		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: no answer after %v (%w)", c.Name, cmp.Or(c.Timeout, DefaultTimeout), context.DeadlineExceeded)
 	case errors.As(err, &to): // its own text repeats the request
 		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: %w", c.Name, to.Err)
 	case errors.As(err, &at):
@@ -55,7 +64,7 @@ func (c Cluster) Failed(what string, err error) error {
 
 // Network is the ClusterNetwork, once the controller has said what the cluster is.
 func (c Cluster) Network(ctx context.Context) (*v1alpha1.ClusterNetwork, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := c.within(ctx)
 	defer cancel()
 	// A list tells a kind that is missing from an object that is.
 	list, err := c.Client.ClusterNetworks().List(ctx, metav1.ListOptions{})
@@ -87,7 +96,7 @@ func (c Cluster) usable(n *v1alpha1.ClusterNetwork) error {
 
 // peering is the Peering with that name, nil if there is none.
 func (c Cluster) peering(ctx context.Context, name string) (*v1alpha1.Peering, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := c.within(ctx)
 	defer cancel()
 	p, err := c.Client.Peerings().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -101,7 +110,7 @@ func (c Cluster) peering(ctx context.Context, name string) (*v1alpha1.Peering, e
 
 // Peerings are all of the cluster, by name.
 func (c Cluster) Peerings(ctx context.Context) ([]v1alpha1.Peering, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := c.within(ctx)
 	defer cancel()
 	list, err := c.Client.Peerings().List(ctx, metav1.ListOptions{})
 	if err != nil {

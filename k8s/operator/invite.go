@@ -133,6 +133,12 @@ func (c Cluster) remove(ctx context.Context, p *v1alpha1.Peering, namespace stri
 	if err != nil {
 		return c.Failed("delete Peering "+p.Name, err)
 	}
+	c.deleted(p)
+	return c.untilRemoved(ctx, p, namespace, w)
+}
+
+// untilRemoved waits until a deleted Peering has no gateways and keys any more.
+func (c Cluster) untilRemoved(ctx context.Context, p *v1alpha1.Peering, namespace string, w Waiting) error {
 	of := metav1.ListOptions{LabelSelector: peering.Label + "=" + p.Name}
 	return w.until(ctx, func(ctx context.Context) (string, error) {
 		pods, err := c.Client.Pods(namespace).List(ctx, of)

@@ -61,7 +61,7 @@ func Resolve(ctx context.Context, c Cluster, address netip.Addr) (*Resolved, err
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := c.within(ctx)
 	defer cancel()
 	nodes, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {

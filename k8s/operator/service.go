@@ -16,7 +16,7 @@ import (
 // LoadBalancer where another Service got an address as such, and NodePort elsewhere,
 // also where Services may not be read.
 func (c Cluster) reachableServiceType(ctx context.Context) corev1.ServiceType {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := c.within(ctx)
 	defer cancel()
 	services, err := c.Client.Services("").List(ctx, metav1.ListOptions{})
 	if err == nil && slices.ContainsFunc(services.Items, func(s corev1.Service) bool {

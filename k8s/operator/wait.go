@@ -15,6 +15,7 @@ type Waiting struct {
 	For      time.Duration // at most
 	Every    time.Duration // how often to look; 0: every second
 	Progress *Progress
+	DryRun   bool // do not wait: return ErrDryRun
 }
 
 // TimeoutError says what is missing still.
@@ -31,6 +32,9 @@ func (e *TimeoutError) Error() string {
 // answer is waited for like anything else. It looks once at least, and a look that has
 // begun when time is up is not cut short.
 func (w Waiting) until(ctx context.Context, look func(context.Context) (missing string, err error)) error {
+	if w.DryRun {
+		return ErrDryRun
+	}
 	every := w.Every
 	if every == 0 {
 		every = time.Second
