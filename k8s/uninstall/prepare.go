@@ -21,6 +21,7 @@ type Options struct {
 	Client   *client.Client
 	Gateways string            // the namespace of the gateways' pods
 	For      time.Duration     // to wait for gateways and nodes
+	DryRun   bool              // store nothing and wait for nothing: report what would be removed
 	Say      func(line string) // what is being waited for; nil: nobody wants to know
 }
 
@@ -45,6 +46,9 @@ func Prepare(ctx context.Context, o Options) (*Prepared, error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
+	if o.DryRun {
+		o.Client = o.Client.DryRun()
+	}
 	p := &preparation{Options: o}
 	within, cancel := context.WithTimeout(ctx, o.For)
 	defer cancel()
@@ -56,7 +60,7 @@ func Prepare(ctx context.Context, o Options) (*Prepared, error) {
 			return &p.Prepared, fmt.Errorf("%w; use an account that may do what k8s/rbac/uninstall.yaml says", err)
 		case err != nil: // an API server that is away comes back
 			p.missing = []string{err.Error()}
-		case len(missing) == 0:
+		case len(missing) == 0, o.DryRun:
 			return &p.Prepared, nil
 		default:
 			p.missing = missing
