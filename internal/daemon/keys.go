@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 
 	"golang.org/x/crypto/curve25519"
 	"golang.zx2c4.com/wireguard/device"
@@ -121,6 +122,9 @@ func readKey(path string) (key [32]byte, err error) {
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return key, fmt.Errorf("%s does not exist; make one with: wg genkey > %s", path, path)
+		}
+		if errors.Is(err, syscall.EISDIR) {
+			return key, fmt.Errorf("%s is a directory; name the file with the key", path)
 		}
 		return key, err
 	}

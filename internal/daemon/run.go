@@ -83,6 +83,9 @@ func Load(path string) (*config.Gateway, error) {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("no configuration at %s; name one with --config FILE", path)
 		}
+		if errors.Is(err, syscall.EISDIR) {
+			return nil, fmt.Errorf("--config %s is a directory; name the configuration file", path)
+		}
 		return nil, err
 	}
 	c, err := config.Parse(data)
