@@ -94,7 +94,7 @@ performance: build ## write docs/evidence/performance.md and its plots from docs
 	bin/strait bench peer --from docs/evidence/performance.json --report docs/evidence/performance.md
 
 bench-model: build ## measure, and compute what more cores, links and gateways would carry (docs/design/scale.md)
-	bin/strait bench -o json --out bin/bench.json
+	bin/strait bench -o json --file bin/bench.json
 	bin/strait bench model bin/bench.json > docs/design/scale-model.txt
 
 image: ## build the container image as bin/strait-TAG.oci.tar for PLATFORMS, without Docker

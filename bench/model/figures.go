@@ -7,7 +7,7 @@ import (
 )
 
 // command produces a run that the model can read.
-const command = "strait bench --run '^(packet|socket|throughput)/' -o json --out RUN.json"
+const command = "strait bench --run '^(packet|socket|throughput)/' -o json --file RUN.json"
 
 const cpuUnit = "CPU-ns/pkt"
 

@@ -19,7 +19,7 @@ func Write(w io.Writer, r *Run) error {
 func Read(from io.Reader) (*Run, error) {
 	r := new(Run)
 	if err := json.NewDecoder(from).Decode(r); err != nil {
-		return nil, fmt.Errorf("not a benchmark result: %w; write one with: strait bench -o json --out FILE", err)
+		return nil, fmt.Errorf("not a benchmark result: %w; write one with: strait bench -o json --file FILE", err)
 	}
 	if r.Schema != Schema {
 		return nil, fmt.Errorf("its schema is %q, and this version reads %q; run the benchmark again with this version", r.Schema, Schema)

@@ -15,11 +15,12 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// acceptCommand is what `strait accept` is told.
+// acceptCommand holds the flags of `strait accept`.
 type acceptCommand struct {
 	cluster clusterFlags
 	options operator.AcceptOptions
 	file    string
+	dry     dryRun
 	wait    time.Duration
 	output  string
 }
@@ -28,30 +29,32 @@ func newAccept() *cobra.Command {
 	f := acceptCommand{}
 	c := &cobra.Command{
 		Use:   "accept [TOKEN]",
-		Short: "Accept another cluster's invite",
-		Long: `Accept the invite that strait invite printed in another cluster: write a Peering
-with that cluster, wait until packets cross both ways, and remove the invite's
+		Short: "Accept the invite of another cluster",
+		Long: `Accept the invite that strait invite printed in another cluster: write a Peering with
+that cluster, wait until packets pass in both directions, and remove the invite's
 temporary key. All pods of both clusters may then reach each other.
 
-The invite is read from TOKEN, from a file, or from standard input; what stands on a
-command line stays in the history of the shell. It may be accepted again after an
-interruption: that goes on where it ended.`,
+The invite is read from TOKEN, from a file, or from standard input. A token on the
+command line stays in the history of the shell. After an interruption, run the command
+again with the same invite to continue.`,
 		Example: `  strait accept --context b < b.invite
-  strait accept --context b --file b.invite --name prod-a`,
-		Args: cobra.MaximumNArgs(1),
+  strait accept --context b --file b.invite --name prod-a
+  strait accept --context b --file b.invite --dry-run`,
+		Args: func(cmd *cobra.Command, args []string) error { return tooMany(cmd, args, 1) },
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.cluster.register(c)
+	f.dry.register(c)
 	c.Flags().StringVarP(&f.file, "file", "f", "", "file with the invite")
 	c.Flags().StringVar(&f.options.Name, "name", "", "name of the Peering (default: the ID of the cluster that invites)")
 	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
-	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait until packets cross")
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait until packets pass")
+	outputFlag(c, &f.output)
 	return c
 }
 
 func (f *acceptCommand) run(cmd *cobra.Command, args []string) error {
-	if err := checkOutput(cmd, f.output, "text", "json"); err != nil {
+	if err := checkOutput(cmd, f.output); err != nil {
 		return err
 	}
 	if err := checkWait(cmd, f.wait); err != nil {
@@ -74,25 +77,30 @@ func (f *acceptCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	f.dry.apply(&c)
 	ctx, stop := interruptible(cmd)
 	defer stop()
 	f.options.Waiting = waiting(cmd, f.wait)
+	f.options.Waiting.DryRun = f.dry.on
 	sight, err := operator.Accept(ctx, c, invite, f.options)
+	if f.dry.on {
+		return f.dry.print(cmd.OutOrStdout(), f.output, err)
+	}
 	if err != nil {
-		return goesOn(err)
+		return resumable(err)
 	}
-	if f.output == "json" {
-		return printAs(cmd.OutOrStdout(), "json", sight)
+	if f.output != "table" {
+		return printAs(cmd.OutOrStdout(), f.output, sight)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s and cluster %s are joined: Peering %s.\nstrait status shows how it is doing.\n", c.Name, invite.ClusterID, sight.Name)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s and cluster %s are joined: Peering %s.\nTo see its state, run: strait status\n", c.Name, invite.ClusterID, sight.Name)
 	return nil
 }
 
-// read is the invite, wherever it comes from.
+// read returns the invite, from the argument, the file or standard input.
 func (f *acceptCommand) read(cmd *cobra.Command, args []string) (string, error) {
 	switch {
 	case len(args) > 0 && f.file != "":
-		return "", wrongUsage(cmd, "TOKEN and --file exclude each other; leave one out")
+		return "", wrongUsage(cmd, "TOKEN and --file exclude each other: leave one out")
 	case len(args) > 0:
 		return args[0], nil
 	case f.file == "":
@@ -103,13 +111,17 @@ func (f *acceptCommand) read(cmd *cobra.Command, args []string) (string, error) 
 	}
 	file, err := os.Open(f.file)
 	if err != nil {
-		return "", err
+		return "", fileError("--file", f.file, err)
 	}
 	defer file.Close()
-	return firstLine(file)
+	line, err := firstLine(file)
+	if err != nil {
+		return "", fileError("--file", f.file, err)
+	}
+	return line, nil
 }
 
-// firstLine is the first line that is not empty. Nobody who pastes one has to end the
+// firstLine returns the first line that is not empty. It does not wait for the end of the
 // input.
 func firstLine(from io.Reader) (string, error) {
 	lines := bufio.NewReader(io.LimitReader(from, operator.MaxToken+1))
@@ -119,7 +131,7 @@ func firstLine(from io.Reader) (string, error) {
 			return line, nil
 		}
 		if errors.Is(err, io.EOF) {
-			return "", errors.New("there is no invite to read; give the line that strait invite printed on standard input, in a file with --file, or as the argument")
+			return "", errors.New("the invite is missing: give the line that strait invite printed on standard input, in a file with --file, or as TOKEN")
 		}
 		if err != nil {
 			return "", err

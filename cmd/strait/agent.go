@@ -4,14 +4,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newAgent is what runs in the pods that commands start for themselves (k8s/agents). It is
-// no verb for people.
+// newAgent is the command of the pods that other commands start (k8s/agents). Users do not
+// run it.
 func newAgent() *cobra.Command {
 	c := &cobra.Command{
 		Use:    "agent",
-		Short:  "Idle in a pod that a command of Strait runs",
+		Short:  "Wait in a pod that another command runs",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()

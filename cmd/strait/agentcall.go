@@ -10,14 +10,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newAgentCall is the other end of newAgentHello: it calls a server from a pod. The image
-// has no other program to do so.
+// newAgentCall is the client of newAgentHello, for pods: the image has no other HTTP client.
 func newAgentCall() *cobra.Command {
 	var patience time.Duration
 	c := &cobra.Command{
 		Use:     "call URL",
-		Short:   "Print what a server answers over HTTP",
-		Long:    `Print what a server answers over HTTP. It ends with 1 if that is no success.`,
+		Short:   "Print the response of an HTTP server",
+		Long:    `Print the response of an HTTP server. The exit code is 1 unless the status is 200.`,
 		Example: "  strait agent call http://10.71.2.9:8080/",
 		Args:    arguments("the URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -32,13 +31,13 @@ func newAgentCall() *cobra.Command {
 	return c
 }
 
-// call tries again while nobody listens: an endpoint of a Service may be on its way.
+// call repeats the request until it succeeds: the endpoint of a Service may not be ready yet.
 func call(ctx context.Context, url string, to io.Writer) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // and no proxy
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
 	for {
 		answer, err := client.Do(request)
 		if err == nil {

@@ -18,7 +18,7 @@ func newAgentServe() *cobra.Command {
 		Use:     "serve",
 		Short:   "Echo over TCP and UDP",
 		Example: "  strait agent serve",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
@@ -29,16 +29,16 @@ func newAgentServe() *cobra.Command {
 			return s.Serve(ctx)
 		},
 	}
-	c.Flags().Uint16Var(&port, "port", port, "where to listen, TCP and UDP")
+	c.Flags().Uint16Var(&port, "port", port, "port to listen on, TCP and UDP")
 	return c
 }
 
 func newAgentProbe() *cobra.Command {
 	return &cobra.Command{
 		Use:     "probe",
-		Short:   "Try what an order from the input says, and print the results",
+		Short:   "Run the tests of an order on standard input, and print the results",
 		Example: "  strait agent probe < order.json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return order(cmd, false, func(ctx context.Context, o endpoint.Order) (any, error) { return endpoint.Run(ctx, o), nil })
 		},
@@ -48,9 +48,9 @@ func newAgentProbe() *cobra.Command {
 func newAgentFlow() *cobra.Command {
 	return &cobra.Command{
 		Use:     "flow",
-		Short:   "Keep a connection busy until the input ends, and print what became of it",
+		Short:   "Keep a connection busy until the input ends, and print its result",
 		Example: "  strait agent flow < order.json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return order(cmd, true, func(ctx context.Context, o endpoint.FlowOrder) (any, error) {
 				return endpoint.Flow(ctx, o), nil
@@ -62,9 +62,9 @@ func newAgentFlow() *cobra.Command {
 func newAgentWatch() *cobra.Command {
 	return &cobra.Command{
 		Use:     "watch",
-		Short:   "Look for packets that are not encrypted until the input ends, and print them",
+		Short:   "Look for unencrypted packets until the input ends, and print them",
 		Example: "  strait agent watch < order.json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return order(cmd, true, func(ctx context.Context, o leak.Order) (any, error) {
 				return leak.Watch(ctx, o, func() { fmt.Fprintln(cmd.OutOrStdout(), `"ready"`) })
@@ -73,15 +73,15 @@ func newAgentWatch() *cobra.Command {
 	}
 }
 
-// order reads an order as JSON, does it, and prints what came of it. What goes on until
-// the input ends is told by the end of its context.
+// order decodes an order from JSON, runs it, and prints the result. With untilEnd, the
+// context of do ends with the input.
 func order[T any](cmd *cobra.Command, untilEnd bool, do func(context.Context, T) (any, error)) error {
 	ctx, stop := interruptible(cmd)
 	defer stop()
 	var what T
 	input := json.NewDecoder(cmd.InOrStdin())
 	if err := input.Decode(&what); err != nil {
-		return fmt.Errorf("no order in the input: %w", err)
+		return fmt.Errorf("read the order from standard input: %w", err)
 	}
 	if untilEnd {
 		var cancel context.CancelFunc
@@ -89,7 +89,7 @@ func order[T any](cmd *cobra.Command, untilEnd bool, do func(context.Context, T)
 		defer cancel()
 		go func() {
 			defer cancel()
-			_, _ = io.Copy(io.Discard, cmd.InOrStdin()) // its end is all that counts
+			_, _ = io.Copy(io.Discard, cmd.InOrStdin()) // only the end of the input matters
 		}()
 	}
 	is, err := do(ctx, what)

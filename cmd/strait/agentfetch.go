@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newAgentFetch prints what a program of Strait serves inside its own pod, for commands
-// that exec it there: its metrics need no open port.
+// newAgentFetch prints a page that a program of Strait serves inside its own pod, for
+// commands that exec it there, so that metrics need no reachable port.
 func newAgentFetch() *cobra.Command {
 	return &cobra.Command{
 		Use:    "fetch URL",
-		Short:  "Print a page that is served in this pod or on this node",
+		Short:  "Print a page that this pod or node serves over HTTP",
 		Hidden: true,
 		Args:   arguments("the address of the page"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +39,7 @@ func newAgentFetch() *cobra.Command {
 	}
 }
 
-// checkOwn refuses what is not a page of this pod: the command is no way to others.
+// checkOwn rejects URLs of other hosts, so that the command is no proxy.
 func checkOwn(text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -54,7 +54,7 @@ func checkOwn(text string) error {
 		n, ok := a.(*net.IPNet)
 		return ok && n.IP.Equal(host)
 	}) {
-		return fmt.Errorf("%s is no page of this pod; write http://127.0.0.1:PORT/PAGE", text)
+		return fmt.Errorf("%s is not served by this pod: write http://127.0.0.1:PORT/PAGE", text)
 	}
 	return nil
 }

@@ -12,15 +12,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newAgentHello is a server to try a peering with: it says who called it.
+// newAgentHello is an HTTP server for tests of a peering: it returns the client's address.
 func newAgentHello() *cobra.Command {
 	var listen string
 	c := &cobra.Command{
-		Use:     "hello",
-		Short:   "Say over HTTP who is called and who called",
-		Long:    `Serve a line of text over HTTP that says who is called, and from which address.`,
+		Use:   "hello",
+		Short: "Serve the server's and the client's address over HTTP",
+		Long: `Serve a line of text over HTTP with the name and address of the server and the address of
+the client.`,
 		Example: "  strait agent hello --listen :8080",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
@@ -44,8 +45,8 @@ func serveHello(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			here, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-			fmt.Fprintf(w, "hello from %s at %v; you are %s\n", name, here, r.RemoteAddr)
+			local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+			fmt.Fprintf(w, "hello from %s at %v; you are %s\n", name, local, r.RemoteAddr)
 		}),
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()

@@ -11,9 +11,9 @@ import (
 func newAgentNode() *cobra.Command {
 	return &cobra.Command{
 		Use:     "node",
-		Short:   "Look at the node, whether Strait can work on it and what it left, and print that",
+		Short:   "Inspect the node for Strait's requirements and leftovers, and print the result",
 		Example: "  strait agent node",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			k, err := node.Open()
 			if err != nil {

@@ -1,93 +1,98 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/bench"
 	"strait.dev/strait/bench/report"
 	"strait.dev/strait/bench/result"
 )
 
-// benchFlags are what `strait bench` is told.
+// benchFlags holds the flags of `strait bench`.
 type benchFlags struct {
-	tests, output, out, html string
-	repetitions              int
-	quick, list              bool
-	peering                  benchPeering
+	tests, output, file, html string
+	repetitions               int
+	quick, list               bool
+	peering                   benchPeering
 }
 
 func newBench() *cobra.Command {
 	var f benchFlags
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure gateways on this machine, without root and without a cluster",
-		Long: `Measure gateways on this machine, layer by layer: from one function over UDP
-sockets on loopback to two whole gateways with their nodes. It needs no privilege,
-changes nothing on the machine, and takes less than three minutes.
+		Short: "Measure the throughput and latency of gateways",
+		Long: `Measure gateways on this machine, layer by layer: from single functions and UDP sockets
+on loopback to two whole gateways with their nodes. The command needs no privilege and
+no cluster, changes nothing on the machine, and takes less than three minutes.
 
-Every test is repeated, and the order of tests is reversed each time. Medians are
-shown, with how far the repetitions lie apart: on a machine that does something
-else as well, figures are worth little.
+Every test is repeated, and the order of tests is reversed each time. The result is the
+median with the spread of the repetitions: other load on the machine distorts it.
 
-With --peering it measures a Peering between two real clusters instead: with pods on
-both sides of it, beside two pods of one cluster, and with what the gateways' processes
-take of the CPU on either side. It needs access to both clusters, makes its pods in
-namespaces of their own, and removes them.`,
+With --peering the command measures a Peering between two clusters instead: with pods in
+both clusters, compared with two pods of one cluster, and with the CPU time of the
+gateways' processes. It needs access to both clusters, and runs pods in temporary
+namespaces.`,
 		Example: `  strait bench
   strait bench --run throughput
-  strait bench -n 10 -o json --out new.json
+  strait bench -n 10 -o json --file new.json
   strait bench compare old.json new.json
   strait bench -o benchstat > new.txt && benchstat old.txt new.txt
   strait bench --peering b --context a --remote-context b --html peering.html`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	c.Flags().StringVar(&f.tests, "run", "", "measure only tests whose name matches this regular expression; see --list")
-	c.Flags().IntVarP(&f.repetitions, "repetitions", "n", result.Enough, fmt.Sprintf("how often everything is measured; a comparison needs %d", result.Enough))
-	c.Flags().BoolVar(&f.quick, "quick", false, "measure briefly, to see that it works; the figures are worth little")
+	c.Flags().StringVar(&f.tests, "run", "", "measure only the tests whose name matches this regular expression; see --list")
+	c.Flags().IntVarP(&f.repetitions, "repetitions", "n", result.Enough, fmt.Sprintf("number of repetitions; a comparison needs %d", result.Enough))
+	c.Flags().BoolVar(&f.quick, "quick", false, "measure briefly, to see that it works; the figures are unreliable")
 	c.Flags().BoolVar(&f.list, "list", false, "list the tests instead of measuring")
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "text, json or benchstat")
-	c.Flags().StringVar(&f.out, "out", "", "write to this file instead of standard output")
-	c.Flags().StringVar(&f.html, "html", "", "write a report to this file too: one page with plots, for a browser")
+	outputFlag(c, &f.output, "benchstat")
+	c.Flags().StringVarP(&f.file, "file", "f", "", "file to write the result to (default: standard output)")
+	c.Flags().StringVar(&f.html, "html", "", "file to write a report to, in addition: one HTML page with plots")
 	f.peering.register(c)
 	c.AddCommand(newBenchCompare(), newBenchReport(), newBenchModel(), newBenchPeer())
 	return c
 }
 
-// benchFormats write a run.
+// benchFormats are the functions that write a run in an output format.
 var benchFormats = map[string]func(io.Writer, *result.Run) error{
-	"text": func(w io.Writer, r *result.Run) error {
+	"table": func(w io.Writer, r *result.Run) error {
 		if _, err := fmt.Fprintf(w, "%s\n\n", r.Machine); err != nil {
 			return err
 		}
 		return result.Table(w, result.Medians(r.Samples))
 	},
-	"json":      result.Write,
+	"json": result.Write,
+	"yaml": func(w io.Writer, r *result.Run) error {
+		return asYAML(w, func(w io.Writer) error { return result.Write(w, r) })
+	},
 	"benchstat": result.WriteBenchstat,
 }
 
 func (f *benchFlags) run(cmd *cobra.Command) error {
-	format, ok := benchFormats[f.output]
-	if !ok {
-		return benchUsage("-o %s: no such format; choose text, json or benchstat", f.output)
+	if err := checkOutput(cmd, f.output); err != nil {
+		return err
 	}
+	format := benchFormats[f.output]
 	if f.repetitions < 1 {
-		return benchUsage("-n %d: measure once at least", f.repetitions)
+		return benchUsage("-n %d: give 1 or more", f.repetitions)
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if flag := f.peering.given(cmd); f.peering.name == "" && flag != "" {
-		return benchUsage("--%s is for --peering; name the Peering", flag)
+		return benchUsage("--%s needs --peering: name the Peering", flag)
 	}
 	if f.peering.name != "" {
 		r, failed := f.peering.measure(ctx, cmd, f)
@@ -112,7 +117,7 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	failed := bench.Run(ctx, r, tests, bench.Options{Repetitions: f.repetitions, Quick: f.quick}, p)
 	p.clear()
 	if ctx.Err() != nil {
-		failed = errors.New("interrupted: not everything was measured as often as asked")
+		failed = errors.New("interrupted: some tests have fewer repetitions than -n")
 	}
 	if len(r.Samples) == 0 {
 		return failed
@@ -120,15 +125,15 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	return errors.Join(failed, f.write(cmd.OutOrStdout(), format, r))
 }
 
-// chosen are the tests to take.
+// chosen returns the selected tests.
 func (f *benchFlags) chosen() ([]bench.Test, error) {
 	pattern, err := regexp.Compile(f.tests)
 	if err != nil {
-		return nil, benchUsage("--run %s: %v", f.tests, err)
+		return nil, benchUsage("--run %s: %w", f.tests, wrongPattern(err))
 	}
 	tests := bench.Matching(bench.Ladder(), pattern)
 	if len(tests) == 0 {
-		return nil, benchUsage("--run %s: no test has such a name; strait bench --list shows all", f.tests)
+		return nil, benchUsage("--run %s: no test matches; run strait bench --list for all names", f.tests)
 	}
 	return tests, nil
 }
@@ -136,10 +141,10 @@ func (f *benchFlags) chosen() ([]bench.Test, error) {
 func (f *benchFlags) write(stdout io.Writer, format func(io.Writer, *result.Run) error, r *result.Run) error {
 	write := func(w io.Writer) error { return format(w, r) }
 	var err error
-	if f.out == "" {
+	if f.file == "" {
 		err = write(stdout)
 	} else {
-		err = result.WriteFile(f.out, write)
+		err = result.WriteFile(f.file, write)
 	}
 	if f.html != "" {
 		err = errors.Join(err, result.WriteFile(f.html, func(w io.Writer) error { return report.HTML(w, r) }))
@@ -151,8 +156,8 @@ func benchUsage(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...), "strait bench --help"}
 }
 
-// benchProgress shows how far a run is: on a terminal one line that changes, else
-// one line for each repetition.
+// benchProgress prints the progress of a run: on a terminal in one line that is rewritten,
+// elsewhere in one line for each repetition.
 type benchProgress struct {
 	to       io.Writer
 	terminal bool
@@ -179,9 +184,32 @@ func (p *benchProgress) Begin(t bench.Test, repetition, done, of int) {
 	}
 }
 
-// clear takes the changing line away.
+// clear removes the line from the terminal.
 func (p *benchProgress) clear() {
 	if p.terminal {
 		fmt.Fprint(p.to, "\r\x1b[K")
 	}
+}
+
+// wrongPattern is the error of a regular expression, without the package's own prefix.
+func wrongPattern(err error) error {
+	var at *syntax.Error
+	if errors.As(err, &at) {
+		return fmt.Errorf("is not a regular expression: %s at %q", at.Code, at.Expr)
+	}
+	return err
+}
+
+// asYAML writes as YAML what a function writes as JSON.
+func asYAML(w io.Writer, writeJSON func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := writeJSON(&b); err != nil {
+		return err
+	}
+	text, err := yaml.JSONToYAML(b.Bytes())
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
 }

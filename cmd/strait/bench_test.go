@@ -15,7 +15,7 @@ func TestBenchWritesWhatCompareAndReportRead(t *testing.T) {
 	folder := t.TempDir()
 	document, page := filepath.Join(folder, "run.json"), filepath.Join(folder, "run.html")
 	const one = "packet/size=64/subject=parse"
-	if code := run([]string{"bench", "--run", one, "-n", "4", "--quick", "-o", "json", "--out", document}); code != exitOK {
+	if code := run([]string{"bench", "--run", one, "-n", "4", "--quick", "-o", "json", "--file", document}); code != exitOK {
 		t.Fatalf("bench ends with %d", code)
 	}
 	r, err := result.ReadFile(document)
@@ -53,7 +53,7 @@ func TestTheModelFindsItsFiguresUnderTheNamesOfTheLadder(t *testing.T) {
 	if err := result.WriteFile(file, func(w io.Writer) error { return result.Write(w, r) }); err != nil {
 		t.Fatal(err)
 	}
-	for _, format := range []string{"text", "json"} {
+	for _, format := range []string{"table", "json", "yaml"} {
 		if code := run([]string{"bench", "model", file, "-o", format}); code != exitOK {
 			t.Errorf("model -o %s ends with %d", format, code)
 		}
@@ -64,7 +64,7 @@ func TestBenchEndsWithTheCodeOfItsMistake(t *testing.T) {
 	folder := t.TempDir()
 	few, other := filepath.Join(folder, "few.json"), filepath.Join(folder, "other.json")
 	const one = "packet/size=64/subject=parse"
-	if code := run([]string{"bench", "--run", one, "-n", "1", "--quick", "-o", "json", "--out", few}); code != exitOK {
+	if code := run([]string{"bench", "--run", one, "-n", "1", "--quick", "-o", "json", "--file", few}); code != exitOK {
 		t.Fatalf("bench ends with %d", code)
 	}
 	if err := os.WriteFile(other, []byte(`{"schema":"other"}`), 0o600); err != nil {
@@ -81,18 +81,18 @@ func TestBenchEndsWithTheCodeOfItsMistake(t *testing.T) {
 		{[]string{"bench", "--run", "no such test"}, exitUsage},
 		{[]string{"bench", "surplus"}, exitUsage},
 		{[]string{"bench", "compare", few}, exitUsage},
-		{[]string{"bench", "compare", few, few, "-o", "yaml"}, exitUsage},
+		{[]string{"bench", "compare", few, few, "-o", "xml"}, exitUsage},
 		{[]string{"bench", "compare", few, few}, exitFailed},
 		{[]string{"bench", "compare", few, other}, exitFailed},
 		{[]string{"bench", "compare", few, filepath.Join(folder, "absent.json")}, exitFailed},
 		{[]string{"bench", "model"}, exitUsage},
-		{[]string{"bench", "model", few, "-o", "yaml"}, exitUsage},
+		{[]string{"bench", "model", few, "-o", "xml"}, exitUsage},
 		{[]string{"bench", "model", few, "--line-rate", "0"}, exitUsage},
 		{[]string{"bench", "model", few}, exitFailed}, // lacks the tests that the model needs
 		{[]string{"bench", "model", other}, exitFailed},
 		{[]string{"bench", "report", few}, exitUsage},
 		{[]string{"bench", "report", other, "--html", filepath.Join(folder, "page.html")}, exitFailed},
-		{[]string{"bench", "--run", one, "-n", "1", "--quick", "--out", filepath.Join(folder, "absent", "run.json")}, exitFailed},
+		{[]string{"bench", "--run", one, "-n", "1", "--quick", "--file", filepath.Join(folder, "absent", "run.json")}, exitFailed},
 	} {
 		if code := run(c.args); code != c.want {
 			t.Errorf("strait %v ends with %d, want %d", c.args, code, c.want)

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,22 +17,21 @@ func newBenchCompare() *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "compare OLD.json NEW.json",
-		Short: "Tell what differs between two runs from what may be chance",
-		Long: fmt.Sprintf(`Compare two runs that "strait bench -o json" or "strait bench peer" wrote. Every
-figure is tested with the Mann-Whitney U test; a change that may be chance
-(p >= %v) is shown as "~". Runs with too few repetitions are refused: with less
-than %d on each side nothing can be told.`, result.Alpha, result.Enough),
+		Short: "Compare two runs statistically",
+		Long: fmt.Sprintf(`Compare two runs that "strait bench -o json" or "strait bench peer" wrote. Every figure
+is tested with the Mann-Whitney U test; a difference that may be chance (p >= %v) is
+shown as "~". Each run needs at least %d repetitions.`, result.Alpha, result.Enough),
 		Example: `  strait bench compare old.json new.json`,
 		Args:    arguments("the file of the first run", "the file of the second run"),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if output != "text" && output != "json" {
-				return &usageError{fmt.Errorf("-o %s: no such format; choose text or json", output), cmd.CommandPath() + " --help"}
+			if err := checkOutput(cmd, output); err != nil {
+				return err
 			}
-			old, err := result.ReadFile(files[0])
+			old, err := readRun(files[0])
 			if err != nil {
 				return err
 			}
-			new, err := result.ReadFile(files[1])
+			new, err := readRun(files[1])
 			if err != nil {
 				return err
 			}
@@ -41,39 +40,48 @@ than %d on each side nothing can be told.`, result.Alpha, result.Enough),
 				return err
 			}
 			if other := old.Machine.Differences(new.Machine); other != nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "strait: the runs were not made alike, and differ for that too: %s\n", strings.Join(other, "; "))
+				fmt.Fprintf(cmd.ErrOrStderr(), "strait: warning: the runs were made under different conditions: %s\n", strings.Join(other, "; "))
 			}
-			if output == "json" {
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(differences)
+			if output != "table" {
+				return printAs(cmd.OutOrStdout(), output, differences)
 			}
 			return result.ComparisonTable(cmd.OutOrStdout(), differences)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	outputFlag(c, &output)
 	return c
 }
 
 func newBenchReport() *cobra.Command {
 	var html string
 	c := &cobra.Command{
-		Use:     "report FILE.json --html OUT.html",
-		Short:   "Make a page with tables and plots of a run",
-		Long:    `Make one page of a run that "strait bench -o json" or "strait bench peer" wrote. It needs nothing from the network.`,
+		Use:   "report FILE.json --html OUT.html",
+		Short: "Write an HTML report of a run",
+		Long: `Write an HTML page with tables and plots of a run that "strait bench -o json" or
+"strait bench peer" wrote. The page loads nothing from the network.`,
 		Example: `  strait bench report new.json --html new.html`,
 		Args:    arguments("the file of a run"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if html == "" {
-				return &usageError{errors.New("say where the page goes: --html FILE"), cmd.CommandPath() + " --help"}
+				return &usageError{errors.New("--html is missing: name the file to write"), cmd.CommandPath() + " --help"}
 			}
-			r, err := result.ReadFile(files[0])
+			r, err := readRun(files[0])
 			if err != nil {
 				return err
 			}
 			return result.WriteFile(html, func(w io.Writer) error { return report.HTML(w, r) })
 		},
 	}
-	c.Flags().StringVar(&html, "html", "", "the page to write")
+	c.Flags().StringVar(&html, "html", "", "file to write the page to")
 	return c
+}
+
+// readRun reads the file of a run.
+func readRun(path string) (*result.Run, error) {
+	r, err := result.ReadFile(path)
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return nil, fileError("", path, err)
+	}
+	return r, err
 }

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/bench/model"
-	"strait.dev/strait/bench/result"
 )
 
 func newBenchModel() *cobra.Command {
@@ -15,26 +13,26 @@ func newBenchModel() *cobra.Command {
 	var lineRate float64
 	c := &cobra.Command{
 		Use:   "model RUN.json",
-		Short: "Predict what more cores, links and gateways carry, from a measured run",
-		Long: `Predict what gateways carry that this machine has no cores for: one link on 1 to 16
-cores, several links of a gateway as lanes, several gateways of a peering. The run,
-written by "strait bench -o json", says what each stage of a link takes of the CPU;
-the slowest stage that is one goroutine bounds a lane, the CPU and the network card
-bound a gateway. Every row says which of them it is.
+		Short: "Predict the throughput of more cores, links and gateways",
+		Long: `Predict the throughput of gateways on larger machines: one link on 1 to 16 cores, several
+links of a gateway as lanes, several gateways of a peering. The input is a run of "strait
+bench -o json", which has the CPU time of each stage of a link. The slowest stage that
+runs in one goroutine limits a lane; the CPU and the network card limit a gateway. Every
+row names its limit.
 
-The last table says how far off the model is for the machine that was measured.`,
-		Example: `  strait bench -o json --out run.json
+The last table shows the error of the model for the measured machine.`,
+		Example: `  strait bench -o json --file run.json
   strait bench model run.json
   strait bench model run.json --line-rate 100`,
 		Args: arguments("the file of a run"),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if output != "text" && output != "json" {
-				return &usageError{fmt.Errorf("-o %s: no such format; choose text or json", output), cmd.CommandPath() + " --help"}
+			if err := checkOutput(cmd, output); err != nil {
+				return err
 			}
 			if !(lineRate > 0) {
-				return &usageError{fmt.Errorf("--line-rate %v: a network card carries more than nothing", lineRate), cmd.CommandPath() + " --help"}
+				return &usageError{fmt.Errorf("--line-rate %v: give more than 0", lineRate), cmd.CommandPath() + " --help"}
 			}
-			r, err := result.ReadFile(files[0])
+			r, err := readRun(files[0])
 			if err != nil {
 				return err
 			}
@@ -42,15 +40,13 @@ The last table says how far off the model is for the machine that was measured.`
 			if err != nil {
 				return fmt.Errorf("%s: %w", files[0], err)
 			}
-			if output == "json" {
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(p)
+			if output != "table" {
+				return printAs(cmd.OutOrStdout(), output, p)
 			}
 			return model.Text(cmd.OutOrStdout(), p)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
-	c.Flags().Float64Var(&lineRate, "line-rate", 25, "what the network card of each gateway carries in one direction, Gbit/s")
+	outputFlag(c, &output)
+	c.Flags().Float64Var(&lineRate, "line-rate", 25, "line rate of each gateway's network card in one direction, Gbit/s")
 	return c
 }

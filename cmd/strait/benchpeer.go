@@ -18,7 +18,7 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// peerFlags are what `strait bench peer` is told.
+// peerFlags holds the flags of `strait bench peer`.
 type peerFlags struct {
 	repetitions             int
 	quick, list, all        bool
@@ -31,25 +31,23 @@ func newBenchPeer() *cobra.Command {
 	var f peerFlags
 	c := &cobra.Command{
 		Use:   "peer",
-		Short: "Measure gateways against a peer and against the limits of this machine (needs root)",
-		Long: `Measure a pair of strait gateways on the real kernel, in network namespaces,
-against P: the kernel's overlay device, prefix NAT by nftables and wireguard-go on
-a TUN device. Limits of the same machine are measured beside them: a plain route,
-an overlay alone, WireGuard alone, the cipher alone, one UDP hop. Everything is
-interleaved and repeated; the end is a table of what is demanded and what was
-measured.
+		Short: "Measure gateways against the kernel's data path (needs root)",
+		Long: `Measure a pair of strait gateways on this kernel, in network namespaces, against the peer
+P: the kernel's overlay device, prefix NAT by nftables and wireguard-go on a TUN device.
+For comparison, limits of the same machine are measured: a plain route, an overlay alone,
+WireGuard alone, the cipher alone, one UDP hop. All measurements are interleaved and
+repeated; the result is a table of required and measured figures.
 
-It needs root, and removes all that it makes. The usual run takes about ten
-minutes; any other one prints its figures too.
+The command needs root, and removes everything that it creates. The default run takes
+about ten minutes; any other run prints all of its figures.
 
---all measures further tests as well: drop rates, latency at fixed rates, new flows
-and connections, many flows, many streams, idle peerings; it takes about 25
-minutes. --run and --subjects choose among the usual tests; if none of those fits,
-among all. --list shows which tests need --all.
+--all adds tests: drop rates, latency at fixed rates, new flows and connections, many
+flows, many streams, idle peerings; it takes about 25 minutes. --run and --subjects
+select from the default tests; if none of those matches, from all tests. --list shows
+which tests need --all.
 
---subject NAME=COMMAND measures other gateways too. COMMAND makes them as root,
-stays in the foreground, and ends them on SIGTERM. It finds in its environment, for
-A and likewise for B:
+--subject NAME=COMMAND adds other gateways. COMMAND creates them as root, stays in the
+foreground, and removes them on SIGTERM. Its environment has, for A and likewise for B:
 
 ` + explainVariables(),
 		Example: `  strait bench peer --wireguard-go bin/wireguard-go
@@ -57,21 +55,21 @@ A and likewise for B:
   strait bench peer --run drop-rates
   strait bench peer --run wire --baseline strait.old --subjects strait,baseline
   strait bench peer --from result.json --report performance.md`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	c.Flags().IntVarP(&f.repetitions, "repetitions", "n", 5, "how often everything is measured")
-	c.Flags().BoolVar(&f.quick, "quick", false, "measure everything briefly and once, to see that it works")
+	c.Flags().IntVarP(&f.repetitions, "repetitions", "n", 5, "number of repetitions")
+	c.Flags().BoolVar(&f.quick, "quick", false, "measure briefly and once, to see that it works")
 	c.Flags().BoolVar(&f.list, "list", false, "list tests and subjects instead of measuring")
-	c.Flags().BoolVar(&f.all, "all", false, "measure the further tests too")
-	c.Flags().StringVar(&f.tests, "run", "", "measure only tests whose MODE/NAME matches this regular expression")
-	c.Flags().StringSliceVar(&f.subjects, "subjects", nil, "measure only these, and those of --baseline and --subject")
-	c.Flags().StringArrayVar(&f.custom, "subject", nil, "measure these gateways too, NAME=COMMAND; may be repeated")
-	c.Flags().StringVar(&f.wireGuardGo, "wireguard-go", "wireguard-go", "wireguard-go of the peer; build it with: go build golang.zx2c4.com/wireguard")
-	c.Flags().StringVar(&f.baseline, "baseline", "", "another strait binary, to be measured beside this one")
-	c.Flags().StringVar(&f.from, "from", "", "read an earlier result instead of measuring")
-	c.Flags().StringVar(&f.json, "json", "", "write the result to this file, as JSON, for --from and for strait bench compare")
-	c.Flags().StringVar(&f.page, "report", "", "write the report to this file, as Markdown, and its plots to the folder images beside it")
+	c.Flags().BoolVar(&f.all, "all", false, "add the tests that are not in the default run")
+	c.Flags().StringVar(&f.tests, "run", "", "measure only the tests whose MODE/NAME matches this regular expression")
+	c.Flags().StringSliceVar(&f.subjects, "subjects", nil, "measure only these subjects, and those of --baseline and --subject")
+	c.Flags().StringArrayVar(&f.custom, "subject", nil, "other gateways to measure, `NAME=COMMAND`; may be repeated")
+	c.Flags().StringVar(&f.wireGuardGo, "wireguard-go", "wireguard-go", "wireguard-go binary of the peer; build it with: go build golang.zx2c4.com/wireguard")
+	c.Flags().StringVar(&f.baseline, "baseline", "", "another strait binary to measure")
+	c.Flags().StringVar(&f.from, "from", "", "`FILE` of an earlier result, to read instead of measuring")
+	c.Flags().StringVar(&f.json, "json", "", "`FILE` to write the result to as JSON, for --from and strait bench compare")
+	c.Flags().StringVar(&f.page, "report", "", "`FILE` to write the report to, as Markdown, with its plots in the folder images beside it")
 	c.AddCommand(newTrafficEnd())
 	return c
 }
@@ -105,16 +103,16 @@ func (f *peerFlags) run(cmd *cobra.Command) error {
 	return errors.Join(failed, rig.DemandTable(cmd.OutOrStdout(), measured))
 }
 
-// part reports whether the run is not the usual one, so that its figures are of
-// interest besides the demands.
+// part reports whether the run is not the default one, so that its figures are printed in
+// addition to the requirements.
 func (f *peerFlags) part() bool {
 	return f.all || f.tests != "" || f.baseline != "" || len(f.subjects)+len(f.custom) > 0
 }
 
-// measure is the run, measured or read. A run that was cut short comes with its error.
+// measure returns the run, measured or read. An interrupted run is returned with its error.
 func (f *peerFlags) measure(cmd *cobra.Command) (measured *result.Run, err error) {
 	if f.from != "" {
-		return result.ReadFile(f.from)
+		return readRun(f.from)
 	}
 	o, err := f.options(cmd)
 	if err != nil {
@@ -145,7 +143,7 @@ func (f *peerFlags) options(cmd *cobra.Command) (o rig.Options, err error) {
 		o.Repetitions = 1
 	}
 	if o.Repetitions < 1 {
-		return o, &usageError{fmt.Errorf("-n %d: measure at least once", f.repetitions), "strait bench peer --help"}
+		return o, &usageError{fmt.Errorf("-n %d: give 1 or more", f.repetitions), "strait bench peer --help"}
 	}
 	for _, text := range f.custom {
 		p, err := rig.ParseCustomSubject(text)
@@ -156,17 +154,17 @@ func (f *peerFlags) options(cmd *cobra.Command) (o rig.Options, err error) {
 	}
 	pattern, err := regexp.Compile(f.tests)
 	if err != nil {
-		return o, &usageError{fmt.Errorf("--run: %w", err), "strait bench peer --help"}
+		return o, &usageError{fmt.Errorf("--run %s: %w", f.tests, wrongPattern(err)), "strait bench peer --help"}
 	}
 	o.Run = pattern.MatchString
 	return o, nil
 }
 
-// newTrafficEnd is what `strait bench peer` runs in its pods.
+// newTrafficEnd is the command that `strait bench peer` runs in its network namespaces.
 func newTrafficEnd() *cobra.Command {
 	return &cobra.Command{
-		Use: "end", Hidden: true, Args: cobra.NoArgs,
-		Short: "Send and receive what the rig asks for, on standard input and output",
+		Use: "end", Hidden: true, Args: noArguments,
+		Short: "Send and receive test traffic as standard input requests",
 		RunE: func(*cobra.Command, []string) error {
 			return traffic.Serve(struct {
 				io.Reader

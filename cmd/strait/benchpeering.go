@@ -18,7 +18,7 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// benchPeering are the flags of `strait bench --peering`.
+// benchPeering holds the flags of `strait bench --peering`.
 type benchPeering struct {
 	name             string
 	near, far        clusterFlags
@@ -26,17 +26,17 @@ type benchPeering struct {
 }
 
 func (f *benchPeering) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.name, "peering", "", "measure this Peering of the cluster of --context, with pods on both sides, instead of this machine")
+	c.Flags().StringVar(&f.name, "peering", "", "`PEERING` to measure between two clusters, instead of this machine")
 	f.near.register(c)
-	f.far.remote = true
+	f.far.remote, f.far.required = true, true
 	f.far.register(c)
-	c.Flags().StringVar(&f.image, "image", "", "image of the pods (default: that of the Strait that is installed)")
-	c.Flags().StringVar(&f.namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways, of both clusters")
+	c.Flags().StringVar(&f.image, "image", "", "image of the pods (default: the image of the installed Strait)")
+	c.Flags().StringVar(&f.namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways, in both clusters")
 }
 
-// given is the name of a flag that is of no use without --peering, empty if none was given.
+// given returns the name of a given flag that needs --peering, empty if there is none.
 func (f *benchPeering) given(c *cobra.Command) string {
-	for _, name := range []string{"kubeconfig", "context", "remote-kubeconfig", "remote-context", "image", "gateway-namespace"} {
+	for _, name := range []string{"kubeconfig", "context", "remote-kubeconfig", "remote-context", "as", "request-timeout", "image", "gateway-namespace"} {
 		if c.Flags().Changed(name) {
 			return name
 		}
@@ -44,25 +44,20 @@ func (f *benchPeering) given(c *cobra.Command) string {
 	return ""
 }
 
-// measure runs the benchmark. A run that was cut short comes with its error.
+// measure runs the benchmark. An interrupted run is returned with its error.
 func (f *benchPeering) measure(ctx context.Context, cmd *cobra.Command, b *benchFlags) (*result.Run, error) {
 	only, err := regexp.Compile(b.tests)
 	if err != nil {
-		return nil, benchUsage("--run %s: %v", b.tests, err)
+		return nil, benchUsage("--run %s: %w", b.tests, wrongPattern(err))
 	}
 	if !f.far.given() {
-		return nil, benchUsage("--peering needs access to the other cluster too; give --remote-context or --remote-kubeconfig")
+		return nil, benchUsage("--peering needs access to both clusters: give --remote-context or --remote-kubeconfig")
 	}
-	f.far.beside(f.near)
-	local, err := f.near.open()
+	local, remote, err := openBoth(&f.near, &f.far)
 	if err != nil {
 		return nil, err
 	}
-	remote, err := f.far.open()
-	if err != nil {
-		return nil, err
-	}
-	near, far, err := operator.Pair(ctx, local, remote, f.name)
+	near, far, err := operator.Pair(ctx, local, *remote, f.name)
 	if err != nil {
 		return nil, err
 	}

@@ -19,57 +19,58 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// captureFlags are what `strait capture` is told.
+// captureFlags holds the flags of `strait capture`.
 type captureFlags struct {
 	cluster   clusterFlags
 	namespace string // of gateways
 	socket    string
 	request   daemon.CaptureRequest
 	duration  time.Duration
-	output    string
-	untilEOF  bool // end with the standard input: how another strait, far away, ends this one
+	file      string
+	untilEOF  bool // end with standard input: how strait capture of a cluster ends this one
 }
 
 func newCapture() *cobra.Command {
 	var f captureFlags
 	c := &cobra.Command{
 		Use:   "capture [PEERING|GATEWAY] [FILTER]",
-		Short: "Record packets inside a gateway, as a file for Wireshark",
-		Long: `Record packets inside a gateway, without a privilege there or here.
+		Short: "Capture packets in a gateway",
+		Long: `Capture packets in a gateway, into a pcapng file for Wireshark and tcpdump. No privilege
+is needed on either machine.
 
-Stages, of which several may be named:
-  inner      IP packets as the pods of this cluster send and receive them
-  tunnel     IP packets as they cross the tunnel, translated and not encrypted
-  overlay    Geneve or VXLAN between nodes and the gateway
-  wireguard  encrypted datagrams between the gateways
+Stages, of which several may be given:
+  inner      IP packets as pods of this cluster send and receive them
+  tunnel     IP packets in the tunnel, translated and before encryption
+  overlay    Geneve or VXLAN frames between nodes and the gateway
+  wireguard  encrypted datagrams between gateways
 
-FILTER is what tcpdump takes: host, net, port, portrange, with src or dst; tcp, udp,
-icmp, icmp6, ip, ip6; less, greater; and, or, not, parentheses. In the stages overlay
-and wireguard it is about the outer packet.
+FILTER has the syntax of tcpdump: host, net, port and portrange, with src or dst; tcp,
+udp, icmp, icmp6, ip, ip6; less, greater; and, or, not, parentheses. In the stages
+overlay and wireguard it applies to the outer packet.
 
-The file has the packets with everything that is in them, also what crosses the tunnel
-encrypted. It is written until --duration or --packets is over, or Ctrl-C.`,
-		Example: `  strait capture b -o b.pcapng --duration 30s 'host 10.71.2.9 and tcp port 80'
-  strait capture b --stage inner,tunnel -o - icmp or icmp6 | wireshark -k -i -
-  strait capture --socket /run/strait.sock --stage wireguard -o wg.pcapng`,
+The file holds whole packets in the clear, also those that the tunnel encrypts. The
+capture ends after --duration or --packets, or with Ctrl-C.`,
+		Example: `  strait capture b --file b.pcapng --duration 30s 'host 10.71.2.9 and tcp port 80'
+  strait capture b --stage inner,tunnel --file - icmp or icmp6 | wireshark -k -i -
+  strait capture --socket /run/strait.sock --stage wireguard --file wg.pcapng`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.cluster.register(c)
 	c.Flags().StringVar(&f.namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().StringVar(&f.socket, "socket", "", "unix socket of a gateway on this machine, instead of one in a cluster")
-	c.Flags().StringSliceVar(&f.request.Stages, "stage", []string{"inner"}, "where to look: "+strings.Join(daemon.CaptureStages, ", "))
-	c.Flags().DurationVar(&f.duration, "duration", 0, "how long (default: until Ctrl-C)")
-	c.Flags().IntVar(&f.request.Packets, "packets", 0, "how many packets at most (default: any number)")
-	c.Flags().IntVar(&f.request.Snap, "snap", 0, "how many bytes of each packet at most (default: all)")
-	c.Flags().StringVarP(&f.output, "output", "o", "", "file to write, or - for standard output")
+	c.Flags().StringSliceVar(&f.request.Stages, "stage", []string{"inner"}, "stages to capture: "+strings.Join(daemon.CaptureStages, ", "))
+	c.Flags().DurationVar(&f.duration, "duration", 0, "how long to capture (default: until Ctrl-C)")
+	c.Flags().IntVar(&f.request.Packets, "packets", 0, "maximum number of packets (default: no limit)")
+	c.Flags().IntVar(&f.request.Snap, "snap", 0, "maximum number of bytes of each packet (default: no limit)")
+	c.Flags().StringVarP(&f.file, "file", "f", "", "file to write, or - for standard output")
 	c.Flags().BoolVar(&f.untilEOF, "until-eof", false, "")
 	_ = c.Flags().MarkHidden("until-eof")
 	_ = c.RegisterFlagCompletionFunc("stage", cobra.FixedCompletions(daemon.CaptureStages, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
-// run checks everything that can be wrong before anything begins.
+// run checks the whole command line before the capture begins.
 func (f *captureFlags) run(cmd *cobra.Command, args []string) error {
 	name := ""
 	if f.socket == "" && len(args) > 0 {
@@ -99,25 +100,25 @@ func (f *captureFlags) check(cmd *cobra.Command) error {
 	}
 	for _, stage := range f.request.Stages {
 		if !slices.Contains(daemon.CaptureStages, stage) {
-			return wrongUsage(cmd, "--stage %s: no such stage; choose of %s", stage, strings.Join(daemon.CaptureStages, ", "))
+			return wrongUsage(cmd, "--stage %s: no such stage; choose %s", stage, choice(daemon.CaptureStages))
 		}
 	}
 	switch {
 	case len(f.request.Stages) == 0:
-		return wrongUsage(cmd, "--stage is empty; choose of %s", strings.Join(daemon.CaptureStages, ", "))
-	case f.output == "":
-		return wrongUsage(cmd, "--output is missing; name a file, or - to pipe it into another program")
-	case f.output == "-" && isTerminal(cmd.OutOrStdout()):
-		return wrongUsage(cmd, "a terminal cannot show packets; name a file with -o, or pipe into another program, like | wireshark -k -i -")
+		return wrongUsage(cmd, "--stage is empty: choose %s", choice(daemon.CaptureStages))
+	case f.file == "":
+		return wrongUsage(cmd, "--file is missing: name a file, or - to pipe the packets into another program")
+	case f.file == "-" && isTerminal(cmd.OutOrStdout()):
+		return wrongUsage(cmd, "a terminal cannot show packets: name a file with --file, or pipe into another program, as in | wireshark -k -i -")
 	case f.duration < 0 || f.request.Packets < 0 || f.request.Snap < 0:
-		return wrongUsage(cmd, "--duration, --packets and --snap cannot be negative; leave one out for no limit")
+		return wrongUsage(cmd, "--duration, --packets and --snap cannot be negative: leave one out for no limit")
 	case f.socket != "" && (f.cluster.given() || cmd.Flags().Changed("gateway-namespace")):
-		return wrongUsage(cmd, "--socket is about a gateway on this machine; leave the flags out that name a cluster")
+		return wrongUsage(cmd, "--socket selects a gateway on this machine: leave out the flags that select a cluster")
 	}
 	return nil
 }
 
-// local captures in the gateway behind a socket.
+// local captures in the gateway that listens on the socket.
 func (f *captureFlags) local(ctx context.Context, cmd *cobra.Command) error {
 	until, end := io.Pipe() // its end is that of the capture
 	defer end.Close()
@@ -136,10 +137,10 @@ func (f *captureFlags) local(ctx context.Context, cmd *cobra.Command) error {
 	return f.write(cmd, packets)
 }
 
-// captureProgress is how often the progress is told.
+// captureProgress is how often the progress is printed.
 const captureProgress = time.Second
 
-// write takes a file of packets to where it belongs, and tells what is in it.
+// write copies packets to the file and prints a summary.
 func (f *captureFlags) write(cmd *cobra.Command, packets io.Reader) (err error) {
 	from := capture.NewReader(packets)
 	first, _, err := from.Next() // before a file is made or overwritten
@@ -147,10 +148,10 @@ func (f *captureFlags) write(cmd *cobra.Command, packets io.Reader) (err error) 
 		return cutShort(err)
 	}
 	to := cmd.OutOrStdout()
-	if f.output != "-" {
-		file, err := os.Create(f.output)
+	if f.file != "-" {
+		file, err := os.Create(f.file)
 		if err != nil {
-			return err
+			return fileError("--file", f.file, err)
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		to = file
@@ -162,7 +163,7 @@ func (f *captureFlags) write(cmd *cobra.Command, packets io.Reader) (err error) 
 	}
 	progress := operator.NewProgress(cmd.ErrOrStderr(), true)
 	if !isTerminal(cmd.ErrOrStderr()) {
-		progress = nil // a line for each second would be of no use
+		progress = nil // a file of one line a second helps no reader
 	}
 	defer func() {
 		progress.Done()
@@ -191,24 +192,24 @@ func (f *captureFlags) write(cmd *cobra.Command, packets io.Reader) (err error) 
 		}
 		if now := time.Now(); now.Sub(told) >= captureProgress {
 			told = now
-			progress.Say(fmt.Sprintf("%d packets, %d bytes, %d lost; Ctrl-C ends it", count, size, from.Total().Lost))
+			progress.Say(fmt.Sprintf("%d packets, %d bytes, %d lost; stop with Ctrl-C", count, size, from.Total().Lost))
 		}
 	}
 }
 
-// captureSummary is what a capture comes to.
+// captureSummary returns the last line of a capture.
 func captureSummary(packets, bytes int, lost uint64) string {
 	text := fmt.Sprintf("%d packets, %d bytes, ", packets, bytes)
 	if lost == 0 {
 		return text + "none lost"
 	}
-	return text + fmt.Sprintf("%d lost: more than could be written; narrow the filter, or keep less of each packet with --snap", lost)
+	return text + fmt.Sprintf("%d lost: packets arrived faster than they could be written; narrow the filter, or shorten packets with --snap", lost)
 }
 
-// cutShort says what the end of a file in the middle means.
+// cutShort explains the unexpected end of a capture.
 func cutShort(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return errors.New("the gateway ended in the middle of the capture; what came until then is in the file")
+		return errors.New("the gateway stopped during the capture: the file holds the packets until then")
 	}
 	return err
 }

@@ -126,7 +126,7 @@ func captured(t *testing.T, args ...string) (code int, interfaces []string, said
 	root := newRoot()
 	var errs bytes.Buffer
 	root.SetErr(&errs)
-	code = execute(root, append([]string{"capture", "-o", file}, args...))
+	code = execute(root, append([]string{"capture", "--file", file}, args...))
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return code, nil, errs.String()
@@ -178,10 +178,10 @@ func TestCaptureEndsWithTheCodeOfItsMistake(t *testing.T) {
 		says string
 	}{
 		{[]string{"--socket", nowhere, "prot", "80"}, exitUsage, `filter: at character 1: "prot"; expected a test`},
-		{[]string{"--socket", nowhere, "--stage", "outer"}, exitUsage, "choose of inner, tunnel, overlay, wireguard"},
-		{[]string{"--socket", nowhere, "-o", ""}, exitUsage, "name a file, or - to pipe it"},
+		{[]string{"--socket", nowhere, "--stage", "outer"}, exitUsage, "choose inner, tunnel, overlay or wireguard"},
+		{[]string{"--socket", nowhere, "--file", ""}, exitUsage, "name a file, or - to pipe the packets"},
 		{[]string{"--socket", nowhere, "--packets", "-1"}, exitUsage, "leave one out for no limit"},
-		{[]string{"--socket", nowhere, "--context", "a"}, exitUsage, "leave the flags out that name a cluster"},
+		{[]string{"--socket", nowhere, "--context", "a"}, exitUsage, "leave out the flags that select a cluster"},
 		{[]string{"--socket", nowhere}, exitFailed, "no gateway listens on " + nowhere + "; start one with --socket"},
 		{[]string{"b"}, exitFailed, "kubeconfig"},
 	} {
@@ -200,7 +200,7 @@ func TestACaptureThatFailsLeavesTheFileAsItWas(t *testing.T) {
 	}
 	root := newRoot()
 	root.SetErr(io.Discard)
-	if code := execute(root, []string{"capture", "-o", file, "--socket", file + ".sock"}); code != exitFailed {
+	if code := execute(root, []string{"capture", "--file", file, "--socket", file + ".sock"}); code != exitFailed {
 		t.Errorf("ends with %d", code)
 	}
 	if b, _ := os.ReadFile(file); string(b) != "older" {
@@ -249,7 +249,7 @@ func TestCaptureInAPodGivesTheSameFile(t *testing.T) {
 			if packets == 0 {
 				out.full = cancel
 			}
-			f := captureFlags{output: "-", request: daemon.CaptureRequest{
+			f := captureFlags{file: "-", request: daemon.CaptureRequest{
 				Stages: []string{"overlay", "inner"}, Filter: "udp or icmp", Packets: packets,
 			}}
 			cmd := newCapture()
@@ -269,7 +269,7 @@ func TestCaptureInAPodGivesTheSameFile(t *testing.T) {
 
 func TestWhatFailsInAPodIsToldWithItsName(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: install.GatewayNamespace, Name: "b-0"}}
-	f := captureFlags{output: "-", request: daemon.CaptureRequest{Stages: []string{"inner"}}}
+	f := captureFlags{file: "-", request: daemon.CaptureRequest{Stages: []string{"inner"}}}
 	cmd := newCapture()
 	cmd.SetOut(io.Discard)
 	cmd.SetErr(io.Discard)
@@ -310,10 +310,10 @@ func TestCaptureFindsTheGatewayThatIsMeant(t *testing.T) {
 		{pods, "c-1", "c-1", ""},
 		{pods, "d", "d-1", ""},
 		{pods[:1], "", "b-0", ""},
-		{pods, "c", "", "2 gateways of Peering c run; name one of them: c-0, c-1"},
-		{pods, "d-0", "", "no gateway d-0 runs: d-0 is Pending; see: kubectl describe pod -n ns d-0"},
+		{pods, "c", "", "2 gateways of Peering c run: name one of c-0, c-1"},
+		{pods, "d-0", "", "no gateway d-0 runs: d-0 is Pending; run kubectl describe pod --namespace ns d-0"},
 		{pods, "e", "", "no gateway of Peering e runs: e-0 is Pending"},
-		{pods, "f", "", "neither a gateway nor a Peering with gateways is called f in namespace ns"},
+		{pods, "f", "", "there is no gateway f and no Peering f with gateways in namespace ns"},
 		{pods, "", "", "4 gateways in namespace ns run; name one"},
 		{nil, "", "", "no gateway runs in namespace ns; strait status shows why"},
 	} {

@@ -20,7 +20,7 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// far captures in a gateway's pod: what runs there is `strait capture --socket`.
+// far captures in a gateway's pod, where it runs `strait capture --socket`.
 func (f *captureFlags) far(ctx context.Context, cmd *cobra.Command, name string) error {
 	cluster, err := f.cluster.open()
 	if err != nil {
@@ -28,7 +28,7 @@ func (f *captureFlags) far(ctx context.Context, cmd *cobra.Command, name string)
 	}
 	list, err := cluster.Client.Pods(f.namespace).List(ctx, metav1.ListOptions{LabelSelector: peering.Label})
 	if err != nil {
-		return fmt.Errorf("look for gateways in namespace %s: %w", f.namespace, err)
+		return fmt.Errorf("list the gateways in namespace %s: %w", f.namespace, err)
 	}
 	pod, err := chooseGateway(list.Items, name, f.namespace)
 	if err != nil {
@@ -37,8 +37,8 @@ func (f *captureFlags) far(ctx context.Context, cmd *cobra.Command, name string)
 	return f.farIn(ctx, cmd, pod, cluster.Client.Exec)
 }
 
-// chooseGateway finds the gateway with a name, or the only one of the Peering with that
-// name, or the only one where no name is given.
+// chooseGateway returns the gateway of that name, or the only gateway of the Peering of that
+// name, or without a name the only gateway.
 func chooseGateway(pods []corev1.Pod, name, namespace string) (*corev1.Pod, error) {
 	one := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name })
 	if one >= 0 {
@@ -67,17 +67,17 @@ func chooseGateway(pods []corev1.Pod, name, namespace string) (*corev1.Pod, erro
 	case len(running) == 1:
 		return running[0], nil
 	case len(running) > 1:
-		return nil, fmt.Errorf("%d gateways %s run; name one of them: %s", len(running), whose, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%d gateways %s run: name one of %s", len(running), whose, strings.Join(names, ", "))
 	case len(found) > 0:
-		return nil, fmt.Errorf("no gateway %s runs: %s is %s; see: kubectl describe pod -n %s %[2]s", whose, found[0].Name, found[0].Status.Phase, namespace)
+		return nil, fmt.Errorf("no gateway %s runs: %s is %s; run kubectl describe pod --namespace %s %[2]s", whose, found[0].Name, found[0].Status.Phase, namespace)
 	case name != "":
-		return nil, fmt.Errorf("neither a gateway nor a Peering with gateways is called %s in namespace %s; strait status shows all, --gateway-namespace names another place", name, namespace)
+		return nil, fmt.Errorf("there is no gateway %s and no Peering %[1]s with gateways in namespace %s: run strait status for the Peerings, or name the namespace with --gateway-namespace", name, namespace)
 	}
-	return nil, fmt.Errorf("no gateway runs in namespace %s; strait status shows why, --gateway-namespace names another place", namespace)
+	return nil, fmt.Errorf("no gateway runs in namespace %s: run strait status for the reason, or name the namespace with --gateway-namespace", namespace)
 }
 
-// farIn captures in a pod. The standard input of the program there stays open for as long
-// as the capture is to go on: so it ends, and the file with it, also when this side is gone.
+// farIn captures in a pod. The standard input of the program there stays open until the
+// capture ends, so that the program also ends if this process dies.
 func (f *captureFlags) farIn(ctx context.Context, cmd *cobra.Command, pod *corev1.Pod, execute func(context.Context, client.ExecOptions) error) error {
 	until, end := io.Pipe()
 	defer end.Close()
@@ -96,7 +96,7 @@ func (f *captureFlags) farIn(ctx context.Context, cmd *cobra.Command, pod *corev
 		ended <- err
 	}()
 	err := f.write(cmd, packets)
-	if err != nil { // of our own making, or because of what went wrong there
+	if err != nil { // a local error, or the effect of one in the pod
 		stop()
 	}
 	packets.Close()
@@ -106,17 +106,17 @@ func (f *captureFlags) farIn(ctx context.Context, cmd *cobra.Command, pod *corev
 	return err
 }
 
-// farCommand is what runs in the pod.
+// farCommand returns the command that runs in the pod.
 func (f *captureFlags) farCommand() []string {
 	return []string{
-		install.Binary, "capture", "--socket", install.Socket, "--until-eof", "--output", "-",
+		install.Binary, "capture", "--socket", install.Socket, "--until-eof", "--file", "-",
 		"--stage", strings.Join(f.request.Stages, ","),
 		"--packets", strconv.Itoa(f.request.Packets), "--snap", strconv.Itoa(f.request.Snap),
 		"--", f.request.Filter,
 	}
 }
 
-// farError says what went wrong in a pod.
+// farError explains an error of the command in a pod.
 func farError(pod *corev1.Pod, err error, complaints string) error {
 	where := pod.Namespace + "/" + pod.Name
 	var exit *client.ExitError
@@ -124,9 +124,9 @@ func farError(pod *corev1.Pod, err error, complaints string) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &exit):
-		return fmt.Errorf("pod %s: %s", where, strings.TrimPrefix(strings.TrimSpace(complaints), "strait: "))
+		return fmt.Errorf("pod %s: %s", where, strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(complaints), errorPrefix), "\n"+errorPrefix, "\n"))
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("pod %s: you may not run anything there: %w; use a context of somebody who may create pods/exec", where, err)
+		return fmt.Errorf("pod %s: %w; use a context that may create pods/exec", where, err)
 	}
 	return fmt.Errorf("pod %s: %w", where, err)
 }

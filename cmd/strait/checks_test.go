@@ -9,7 +9,7 @@ import (
 	"strait.dev/strait/k8s/findings"
 )
 
-func TestUninstallSaysWhoRemovesStrait(t *testing.T) {
+func TestUninstallNamesTheHelmCommand(t *testing.T) {
 	for _, args := range [][]string{{"uninstall"}, {"uninstall", "--prepare", "--check"}} {
 		_, complaint, code := output("", args...)
 		if code != exitUsage || !strings.Contains(complaint, "helm uninstall strait --namespace strait-system") || !strings.Contains(complaint, "--check") {
@@ -18,8 +18,8 @@ func TestUninstallSaysWhoRemovesStrait(t *testing.T) {
 	}
 }
 
-// Checks of a cluster that cannot be reached are findings, with the exit code of errors.
-func TestChecksOfAClusterThatIsAwayAreFindings(t *testing.T) {
+// Checks of an unreachable cluster are findings, with the exit code of errors.
+func TestChecksOfAnUnreachableClusterAreFindings(t *testing.T) {
 	away := httptest.NewServer(nil)
 	away.Close()
 	access(t, map[string]string{"a": away.URL})

@@ -6,26 +6,29 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/operator"
 )
 
 func newCIDR() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "cidr",
-		Short:   "Plan ranges of addresses",
-		Long:    `Plan ranges of addresses, before clusters are joined.`,
+		Short:   "Plan CIDRs before clusters are joined",
+		Long:    `Plan how the CIDRs of a remote cluster are mapped, before the clusters are joined.`,
 		Example: `  strait cidr plan --remote 10.0.0.0/16`,
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return wrongUsage(cmd, "say what to do: strait cidr plan") },
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return wrongUsage(cmd, "the command is missing: give plan, as in strait cidr plan --remote 10.0.0.0/16")
+		},
 	}
 	c.AddCommand(newCIDRPlan())
 	return c
 }
 
-// planCommand is what `strait cidr plan` is told.
+// planCommand holds the flags of `strait cidr plan`.
 type planCommand struct {
 	cluster, remote clusterFlags
-	ranges          []string
+	prefixes        []string
 	output          string
 }
 
@@ -33,57 +36,53 @@ func newCIDRPlan() *cobra.Command {
 	f := planCommand{remote: clusterFlags{remote: true}}
 	c := &cobra.Command{
 		Use:   "plan --remote CIDR | --remote-context B",
-		Short: "Show where ranges of another cluster would be seen here, and why",
-		Long: `Show under which ranges this cluster would see those of another one, and why, as
-its controller would decide: a range that is free here is seen as it is, another
-under a range of the same length from the remap pools. Host bits are kept.
+		Short: "Show to which CIDRs those of a remote cluster would be mapped",
+		Long: `Show to which CIDRs this cluster would map those of a remote cluster, and why, as its
+controller would decide: a CIDR that overlaps nothing in this cluster stays as it is; any
+other is mapped to a CIDR of the same length from the remap pools. Host bits are kept.
 
-The ranges are those given with --remote, and all that the remote cluster shows to
-others if there is access to it. Nothing is written.`,
+The CIDRs are those of --remote and, with access to the remote cluster
+(--remote-context), all that it announces to others. Nothing is written.`,
 		Example: `  strait cidr plan --remote 10.0.0.0/16 --remote 10.70.0.0/16
   strait cidr plan --context a --remote-context b -o json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.cluster.register(c)
 	f.remote.register(c)
-	c.Flags().StringSliceVar(&f.ranges, "remote", nil, "a range of the other cluster; may be repeated")
-	c.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
+	c.Flags().StringSliceVar(&f.prefixes, "remote", nil, "`CIDR` of the remote cluster; may be repeated")
+	outputFlag(c, &f.output)
 	return c
 }
 
 func (f *planCommand) run(cmd *cobra.Command) error {
-	if err := checkOutput(cmd, f.output, "table", "json"); err != nil {
+	if err := checkOutput(cmd, f.output); err != nil {
 		return err
 	}
-	ranges, err := parseRanges(cmd, "--remote", f.ranges)
+	prefixes, err := parsePrefixes(cmd, "--remote", f.prefixes)
 	if err != nil {
 		return err
 	}
-	if len(ranges) == 0 && !f.remote.given() {
-		return wrongUsage(cmd, "there is nothing to plan; give ranges with --remote, or access to the other cluster with --remote-context")
+	if len(prefixes) == 0 && !f.remote.given() {
+		return wrongUsage(cmd, "no CIDR is given: give CIDRs with --remote, or access to the remote cluster with --remote-context")
 	}
-	c, err := f.cluster.open()
-	if err != nil {
-		return err
-	}
-	var remote *operator.Cluster
-	if f.remote.given() {
-		f.remote.beside(f.cluster)
-		other, err := f.remote.open()
-		if err != nil {
-			return fmt.Errorf("remote cluster: %w", err)
+	for _, p := range prefixes {
+		if err := config.CheckPrefix(p); err != nil {
+			return wrongUsage(cmd, "--remote %s: %w", p, err)
 		}
-		remote = &other
+	}
+	c, remote, err := openBoth(&f.cluster, &f.remote)
+	if err != nil {
+		return err
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
-	plan, err := operator.PlanOf(ctx, c, remote, ranges)
+	plan, err := operator.PlanOf(ctx, c, remote, prefixes)
 	if err != nil {
 		return err
 	}
-	if f.output == "json" {
-		return printAs(cmd.OutOrStdout(), "json", plan)
+	if f.output != "table" {
+		return printAs(cmd.OutOrStdout(), f.output, plan)
 	}
 	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "REMOTE-CIDR\tSEEN-AS\tWHY")

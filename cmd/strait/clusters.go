@@ -8,42 +8,54 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/operator"
 )
 
-// clusterFlags say which cluster an operator's command is about.
+// clusterFlags select the cluster of a command.
 type clusterFlags struct {
 	kubeconfig, context string
-	remote              bool // the other one
+	user                string        // to impersonate
+	timeout             time.Duration // of one request
+	remote, required    bool          // remote: the other cluster; required: the command needs both
 }
 
 func (f *clusterFlags) register(c *cobra.Command) {
-	prefix, whose, otherwise := "", "the cluster", "$KUBECONFIG, ~/.kube/config, or that of the pod"
+	flags := c.Flags()
 	if f.remote {
-		prefix, whose, otherwise = "remote-", "the remote cluster", "that of --kubeconfig"
+		note := "without it and --remote-kubeconfig, only one cluster is used"
+		if f.required {
+			note = "required unless --remote-kubeconfig is given"
+		}
+		flags.StringVar(&f.kubeconfig, "remote-kubeconfig", "", "kubeconfig file of the remote cluster (default: that of --kubeconfig)")
+		flags.StringVar(&f.context, "remote-context", "", "context of the remote cluster; "+note)
+		return
 	}
-	c.Flags().StringVar(&f.kubeconfig, prefix+"kubeconfig", "", "kubeconfig file with access to "+whose+" (default: "+otherwise+")")
-	c.Flags().StringVar(&f.context, prefix+"context", "", "context of "+whose+" in the kubeconfig (default: the current one)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
+	flags.StringVar(&f.context, "context", "", "context of the cluster in the kubeconfig (default: the current one)")
+	flags.StringVar(&f.user, "as", "", "user to impersonate, as with kubectl")
+	flags.DurationVar(&f.timeout, "request-timeout", operator.DefaultTimeout, "how long an API server may take to answer a request")
 }
 
-// beside makes the contexts of one file do for both clusters.
+// beside takes over from the flags of the local cluster what is given once for both.
 func (f *clusterFlags) beside(local clusterFlags) {
 	if f.kubeconfig == "" {
 		f.kubeconfig = local.kubeconfig
 	}
+	f.user, f.timeout = local.user, local.timeout
 }
 
 func (f *clusterFlags) given() bool { return f.kubeconfig != "" || f.context != "" }
 
+// open returns the selected cluster. No request is sent yet.
 func (f *clusterFlags) open() (operator.Cluster, error) {
 	name := "the current context"
 	switch {
@@ -52,60 +64,93 @@ func (f *clusterFlags) open() (operator.Cluster, error) {
 	case f.kubeconfig != "":
 		name = "the cluster of " + f.kubeconfig
 	}
-	config, err := client.UserConfig(f.kubeconfig, f.context)
-	if err != nil {
-		return operator.Cluster{}, err
+	c, err := f.client()
+	if err != nil && f.remote {
+		err = fmt.Errorf("remote cluster: %w", err)
 	}
-	c, err := client.New(config)
-	if err != nil {
-		return operator.Cluster{}, err
-	}
-	return operator.Cluster{Name: name, Client: c}, nil
+	return operator.Cluster{Name: name, Client: c, Timeout: f.timeout}, err
 }
 
-// interruptible is a command's context, which ends with a signal.
+func (f *clusterFlags) client() (*client.Client, error) {
+	if f.timeout < 0 {
+		return nil, fmt.Errorf("--request-timeout %v: give a positive duration, as in --request-timeout=30s", f.timeout)
+	}
+	config, err := client.UserConfig(f.kubeconfig, f.context)
+	if err != nil {
+		return nil, err
+	}
+	if f.user != "" {
+		config.Impersonate.UserName = f.user
+	}
+	if f.timeout != operator.DefaultTimeout { // every request has it then, also those that usually take longer
+		config.Timeout = f.timeout
+	}
+	return client.New(config)
+}
+
+// openBoth returns the selected clusters. Remote is nil if its flags are not given.
+func openBoth(local, remote *clusterFlags) (operator.Cluster, *operator.Cluster, error) {
+	a, err := local.open()
+	if err != nil || !remote.given() {
+		return a, nil, err
+	}
+	remote.beside(*local)
+	b, err := remote.open()
+	return a, &b, err
+}
+
+// interruptible returns the context of a command. It ends on SIGINT and SIGTERM.
 func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 }
 
-// waiting tells whoever runs a command what it waits for.
+// waiting returns how a command waits, with its progress on standard error.
 func waiting(cmd *cobra.Command, d time.Duration) operator.Waiting {
 	return operator.Waiting{For: d, Progress: operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))}
 }
 
-// goesOn says of a command that ran out of time that nothing is lost.
-func goesOn(err error) error {
+// resumable adds to the error of a command that timed out that it can be run again.
+func resumable(err error) error {
 	var late *operator.TimeoutError
 	if errors.As(err, &late) {
-		return fmt.Errorf("%w\nWhat was done stays; the same command, run again, goes on from there", err)
+		return fmt.Errorf("%w\nnothing is undone; run the command again to continue", err)
 	}
 	return err
 }
 
-func wrongUsage(cmd *cobra.Command, format string, values ...any) error {
-	return &usageError{fmt.Errorf(format, values...), cmd.CommandPath() + " --help"}
-}
-
-// checkOutput says what is wrong with a form of output.
-func checkOutput(cmd *cobra.Command, form string, forms ...string) error {
-	if !slices.Contains(forms, form) {
-		return wrongUsage(cmd, "-o %s: no such format; choose %s", form, strings.Join(forms, " or "))
-	}
-	return nil
-}
-
-// checkWait says what is wrong with a time to wait.
+// checkWait returns an error if a time to wait is not positive.
 func checkWait(cmd *cobra.Command, d time.Duration) error {
 	if d <= 0 {
-		return wrongUsage(cmd, "--wait %v: give some time, as in --wait 2m", d)
+		return wrongUsage(cmd, "--wait %v: give a positive duration, as in --wait=2m", d)
 	}
 	return nil
+}
+
+// formatsAnnotation is the annotation of a flag with the output formats that it takes.
+const formatsAnnotation = "strait.dev/formats"
+
+// formats are the output formats of every command that prints a result.
+var formats = []string{"table", "json", "yaml"}
+
+// outputFlag registers -o, with formats of one command in addition to those of every command.
+func outputFlag(c *cobra.Command, format *string, extra ...string) {
+	all := append(formats[:len(formats):len(formats)], extra...)
+	c.Flags().StringVarP(format, "output", "o", formats[0], "output format: "+choice(all))
+	_ = c.Flags().SetAnnotation("output", formatsAnnotation, all) // fails only for an unknown flag
+}
+
+// formatsOf returns the output formats that a flag takes, nil for any other flag.
+func formatsOf(f *pflag.Flag) []string {
+	if f == nil {
+		return nil
+	}
+	return f.Annotations[formatsAnnotation]
 }
 
 // printAs writes a value as json or yaml.
-func printAs(w io.Writer, form string, value any) error {
+func printAs(w io.Writer, format string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
-	if err == nil && form == "yaml" {
+	if err == nil && format == "yaml" {
 		text, err = yaml.Marshal(value)
 	}
 	if err != nil {

@@ -1,27 +1,56 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"unicode/utf8"
 )
 
-// readable is how long a line for people is, letters.
-const readable = 90
+// errorPrefix begins every line of an error.
+const errorPrefix = "strait: "
 
-// complain prints an error: for people in lines of a length that they can read, for
-// programs in lines of its own.
+// lineWidth is the longest line of an error on a terminal, in characters.
+const lineWidth = 90
+
+// complain prints an error with the prefix on each line. On a terminal long lines are
+// wrapped.
 func complain(to io.Writer, err error) {
-	text := "strait: " + err.Error()
-	if isTerminal(to) {
-		text = wrap(text, readable)
+	text := strings.TrimRight(withoutSyscalls(err), "\n")
+	prefix := paint(to, errorPrefix, red)
+	for line := range strings.SplitSeq(text, "\n") {
+		if isTerminal(to) {
+			line = strings.TrimPrefix(wrap(errorPrefix+line, lineWidth), errorPrefix)
+		}
+		fmt.Fprintln(to, prefix+line)
 	}
-	fmt.Fprintln(to, text)
 }
 
-// wrap breaks lines between words where they are longer than wide. Further lines of one
-// line are indented; what has no blank in it is never broken, so that it can be copied.
+// withoutSyscalls is the text of an error in which a file error names the file and the
+// reason, without the system call: "open /x: no such file" becomes "/x: no such file".
+func withoutSyscalls(err error) string {
+	text := err.Error()
+	var visit func(error)
+	visit = func(err error) {
+		if at, ok := err.(*fs.PathError); ok {
+			text = strings.ReplaceAll(text, at.Error(), at.Path+": "+at.Err.Error())
+		}
+		if all, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, one := range all.Unwrap() {
+				visit(one)
+			}
+		} else if next := errors.Unwrap(err); next != nil {
+			visit(next)
+		}
+	}
+	visit(err)
+	return text
+}
+
+// wrap breaks a line between words where it is longer than wide. Continuation lines are
+// indented. A word is never broken, so that it can be copied.
 func wrap(text string, wide int) string {
 	const indent = "  "
 	var b strings.Builder

@@ -14,25 +14,22 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// completeWithin is how long somebody who pressed a key waits for a cluster.
+// completeWithin is how long a completion waits for a cluster.
 const completeWithin = 3 * time.Second
 
-// forms are all forms of output. Which of them a verb has stands in its flag's usage.
-var forms = []string{"text", "table", "json", "yaml", "address", "benchstat", "junit"}
-
-// complete gives every verb of a tree what completes its command lines. What a verb takes
-// is known from its line of usage and the names of its flags, which are alike everywhere.
+// complete registers the completions of every command of a tree. They follow from the names
+// of its flags and from its usage line.
 func complete(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		by := map[string]cobra.CompletionFunc{
 			"context": contexts("kubeconfig"), "remote-context": contexts("remote-kubeconfig", "kubeconfig"),
 			"gateway-namespace": namespaces, "namespace": namespaces, "of": peerings,
 		}[f.Name]
-		if chosen := formsOf(f); chosen != nil {
-			by = cobra.FixedCompletions(chosen, cobra.ShellCompDirectiveNoFileComp)
+		if formats := formatsOf(f); formats != nil {
+			by = cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)
 		}
 		if _, taken := c.GetFlagCompletionFunc(f.Name); by != nil && !taken {
-			_ = c.RegisterFlagCompletionFunc(f.Name, by) // fails only for a flag that is not there
+			_ = c.RegisterFlagCompletionFunc(f.Name, by) // fails only for an unknown flag
 		}
 	})
 	if c.ValidArgsFunction == nil && c.ValidArgs == nil {
@@ -43,21 +40,8 @@ func complete(c *cobra.Command) {
 	}
 }
 
-// formsOf are the forms of output that a flag takes, nil if it is for something else.
-func formsOf(f *pflag.Flag) (chosen []string) {
-	if f.Name != "output" {
-		return nil
-	}
-	for _, word := range strings.FieldsFunc(f.Usage, func(r rune) bool { return r == ' ' || r == ',' || r == ';' }) {
-		if slices.Contains(forms, word) && !slices.Contains(chosen, word) {
-			chosen = append(chosen, word)
-		}
-	}
-	return chosen
-}
-
-// argumentsOf completes the arguments that a line of usage names, nil if shells do well
-// with files.
+// argumentsOf returns the completion of the arguments that a usage line names, nil for the
+// shell's completion of files.
 func argumentsOf(use string) cobra.CompletionFunc {
 	switch {
 	case strings.Contains(use, "PEERING"):
@@ -70,7 +54,7 @@ func argumentsOf(use string) cobra.CompletionFunc {
 	return cobra.NoFileCompletions
 }
 
-// contexts completes a context of the file that one of these flags names.
+// contexts completes the contexts of the file that one of these flags names.
 func contexts(flags ...string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		path := ""
@@ -87,10 +71,10 @@ func contexts(flags ...string) cobra.CompletionFunc {
 	}
 }
 
-// asked is the cluster that a command line is about, with the time there is for it.
-func asked(cmd *cobra.Command, ask func(context.Context, operator.Cluster) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+// namesIn returns names of objects in the cluster that the command line selects.
+func namesIn(cmd *cobra.Command, list func(context.Context, operator.Cluster) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	var f clusterFlags
-	for name, into := range map[string]*string{"kubeconfig": &f.kubeconfig, "context": &f.context} {
+	for name, into := range map[string]*string{"kubeconfig": &f.kubeconfig, "context": &f.context, "as": &f.user} {
 		if flag := cmd.Flags().Lookup(name); flag != nil {
 			*into = flag.Value.String()
 		}
@@ -101,7 +85,7 @@ func asked(cmd *cobra.Command, ask func(context.Context, operator.Cluster) ([]st
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
-	names, err := ask(ctx, c)
+	names, err := list(ctx, c)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -110,7 +94,7 @@ func asked(cmd *cobra.Command, ask func(context.Context, operator.Cluster) ([]st
 }
 
 func peerings(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return asked(cmd, func(ctx context.Context, c operator.Cluster) (names []string, err error) {
+	return namesIn(cmd, func(ctx context.Context, c operator.Cluster) (names []string, err error) {
 		all, err := c.Peerings(ctx)
 		for i := range all {
 			if !slices.Contains(given, all[i].Name) {
@@ -122,7 +106,7 @@ func peerings(cmd *cobra.Command, given []string, _ string) ([]string, cobra.She
 }
 
 func namespaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return asked(cmd, func(ctx context.Context, c operator.Cluster) (names []string, err error) {
+	return namesIn(cmd, func(ctx context.Context, c operator.Cluster) (names []string, err error) {
 		all, err := c.Client.Namespaces().List(ctx, metav1.ListOptions{})
 		for i := range all.Items {
 			names = append(names, all.Items[i].Name)
@@ -131,13 +115,13 @@ func namespaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.Shell
 	})
 }
 
-// pods completes NAMESPACE/POD: namespaces first, then the pods of the one that is given.
+// pods completes NAMESPACE/POD: first the namespaces, then the pods of the given one.
 func pods(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	namespace, _, chosen := strings.Cut(word, "/")
-	names, end := asked(cmd, func(ctx context.Context, c operator.Cluster) (names []string, err error) {
+	names, end := namesIn(cmd, func(ctx context.Context, c operator.Cluster) (names []string, err error) {
 		if !chosen {
 			all, err := c.Client.Namespaces().List(ctx, metav1.ListOptions{})
 			for i := range all.Items {

@@ -9,18 +9,18 @@ var shells = []string{"bash", "zsh", "fish", "powershell"}
 func newCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Print what makes a shell complete command lines",
-		Long: `Print a script that makes a shell complete verbs, flags, contexts, Peerings, pods and
-forms of output. Names in a cluster are asked of the cluster that the line is about.
+		Short: "Generate a shell completion script",
+		Long: `Generate a script that completes commands, flags, contexts, Peerings, pods and output
+formats in a shell. Names of objects come from the cluster that the command line selects.
 
   bash         source <(strait completion bash), in ~/.bashrc; needs bash-completion
   zsh          source <(strait completion zsh), in ~/.zshrc, after compinit
   fish         strait completion fish > ~/.config/fish/completions/strait.fish
   powershell   strait completion powershell | Out-String | Invoke-Expression
 
-For kubectl strait, link this program twice into a folder of the PATH: as
-kubectl-strait, which makes it a plugin, and as kubectl_complete-strait, which
-kubectl asks to complete its command lines. kubectl's own completion does the rest.`,
+For kubectl strait, link this program twice into a directory of the PATH: as
+kubectl-strait, the plugin, and as kubectl_complete-strait, which kubectl runs to
+complete the plugin's command lines.`,
 		Example: `  source <(strait completion bash)
   ln -s strait /usr/local/bin/kubectl-strait && ln -s strait /usr/local/bin/kubectl_complete-strait`,
 		ValidArgs: shells,
@@ -37,7 +37,7 @@ kubectl asks to complete its command lines. kubectl's own completion does the re
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(out)
 			}
-			return wrongUsage(cmd, "%q: no such shell; choose bash, zsh, fish or powershell", args[0])
+			return wrongUsage(cmd, "%q: no such shell; choose %s", args[0], choice(shells))
 		},
 	}
 }

@@ -24,32 +24,32 @@ func newController() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the controller of a cluster",
-		Long: `Run the controller in the foreground. It detects which ranges the cluster uses,
-gives nodes and gateways their addresses, decides where ranges of other
-clusters are seen, and runs the gateways of each Peering. Several may run: one
-works, the others wait for its lease.
+		Long: `Run the controller in the foreground. It detects the CIDRs of the cluster, allocates the
+addresses of nodes and gateways, maps the CIDRs of remote clusters, and runs the gateways
+of each Peering. Several replicas may run: one holds the lease and works, the others wait
+for it.
 
-A template has what the gateways' pods need in this cluster: the metadata and
-spec of a pod, in YAML. The container in it that is named gateway is Strait's.
+The gateway template is the metadata and spec of a pod in YAML, with the settings that
+gateways need in this cluster. Its container "gateway" is Strait's.
 
-Files are read when it starts. What --cluster-network says is applied then, over
-what others wrote into the same fields.
+Files are read at start. The fields in the file of --cluster-network are applied then, and
+override values that other writers have set in them.
 
-It waits for an API server that is away. SIGTERM ends it.`,
+The controller waits while the API server is unreachable. SIGTERM ends it.`,
 		Example: `  strait controller --gateway-image registry.example/strait:v1
   strait controller --kubeconfig ~/.kube/config --namespace strait-system --identity me --gateway-template gateway.yaml`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Namespace == "" {
-				return &usageError{errors.New("--namespace is missing; name the namespace of the lease, or set POD_NAMESPACE"), cmd.CommandPath() + " --help"}
+				return &usageError{errors.New("--namespace is missing: name the namespace of the lease, or set POD_NAMESPACE"), cmd.CommandPath() + " --help"}
 			}
 			if o.Identity == "" {
-				return &usageError{errors.New("--identity is missing; give a name that no other controller of the cluster has, or set POD_NAME"), cmd.CommandPath() + " --help"}
+				return &usageError{errors.New("--identity is missing: give a name that no other replica has, or set POD_NAME"), cmd.CommandPath() + " --help"}
 			}
 			if template != "" {
 				text, err := os.ReadFile(template)
 				if err != nil {
-					return fmt.Errorf("--gateway-template: %w", err)
+					return fileError("--gateway-template", template, err)
 				}
 				if o.Gateways.Template, err = controller.ParseTemplate(text); err != nil {
 					return fmt.Errorf("--gateway-template %s: %w", template, err)
@@ -58,7 +58,7 @@ It waits for an API server that is away. SIGTERM ends it.`,
 			if network != "" {
 				text, err := os.ReadFile(network)
 				if err != nil {
-					return fmt.Errorf("--cluster-network: %w", err)
+					return fileError("--cluster-network", network, err)
 				}
 				if o.Network, err = controller.ParseNetwork(text); err != nil {
 					return fmt.Errorf("--cluster-network %s: %w", network, err)
@@ -75,8 +75,8 @@ It waits for an API server that is away. SIGTERM ends it.`,
 			if o.Client, err = client.New(config); err != nil {
 				return err
 			}
-			o.Log = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
-			klog.SetSlogLogger(o.Log) // what client-go has to say
+			o.Log = newLog(cmd.ErrOrStderr(), slog.LevelInfo)
+			klog.SetSlogLogger(o.Log) // the log of client-go
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
 			return controller.Run(ctx, o)
@@ -86,11 +86,11 @@ It waits for an API server that is away. SIGTERM ends it.`,
 	c.Flags().StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the lease (default: $POD_NAMESPACE)")
 	c.Flags().StringVar(&o.Gateways.Namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().StringVar(&o.Gateways.Image, "gateway-image", "", "image of the gateways (required unless the template has one)")
-	c.Flags().StringVar(&template, "gateway-template", "", "file with the template of the gateways' pods")
+	c.Flags().StringVar(&template, "gateway-template", "", "file with the template of the gateways' pods, YAML")
 	c.Flags().StringVar(&o.Gateways.ServiceAccount, "gateway-service-account", "strait-gateway", "service account of the gateways, in their namespace")
-	c.Flags().BoolVar(&policies, "gateway-network-policy", policies, "make a NetworkPolicy for the gateways of each Peering; it tells nodes by their addresses")
-	c.Flags().StringVar(&network, "cluster-network", "", "file with fields of the spec of ClusterNetwork default; those that were in it and are no longer are withdrawn")
-	c.Flags().StringVar(&o.Listen, "listen", "", "address:port of /healthz, /readyz and /metrics (default: nothing is served)")
-	c.Flags().StringVar(&o.Identity, "identity", o.Identity, "name among the controllers of the cluster (default: $POD_NAME)")
+	c.Flags().BoolVar(&policies, "gateway-network-policy", policies, "create a NetworkPolicy for the gateways of each Peering; it identifies nodes by their addresses")
+	c.Flags().StringVar(&network, "cluster-network", "", "file with fields of the spec of ClusterNetwork default; fields that are no longer in it are removed")
+	c.Flags().StringVar(&o.Listen, "listen", "", "address:port of /healthz, /readyz and /metrics (default: none are served)")
+	c.Flags().StringVar(&o.Identity, "identity", o.Identity, "unique name of this replica (default: $POD_NAME)")
 	return c
 }

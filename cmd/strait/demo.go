@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +12,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
-	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/internal/demo"
 )
@@ -24,33 +21,33 @@ func newDemo() *cobra.Command {
 	var serve, debug bool
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Join two clusters in this process and show that it works",
-		Long: `Join two clusters with the same pod CIDRs inside this process and show that it
-works: ping, HTTP, a bulk transfer, traceroute and ICMP errors across two real
-gateways, with the addresses of a packet at every stage.
+		Short: "Join two simulated clusters in this process",
+		Long: `Join two simulated clusters with the same pod CIDR in this process, and test them: ping,
+HTTP, a bulk transfer, traceroute and ICMP errors through two real gateways, with the
+addresses of a packet at every stage.
 
-It needs no privilege, changes nothing on the machine, and sends nothing beyond
-loopback.`,
+The command needs no privilege, changes nothing on the machine, and sends packets only
+on loopback.`,
 		Example: `  strait demo
   strait demo --serve
   strait demo -o json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "" && output != "json" && output != "yaml" {
-				return &usageError{fmt.Errorf("-o %s: no such format; choose json or yaml", output), "strait demo --help"}
+			if err := checkOutput(cmd, output); err != nil {
+				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			log := slog.New(slog.DiscardHandler)
 			if debug {
-				log = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+				log = newLog(cmd.ErrOrStderr(), slog.LevelDebug)
 			}
 			d, err := demo.Start(log)
 			if err != nil {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			if output == "" {
+			if output == "table" {
 				err = demoText(ctx, d, serve, &demo.Text{To: out, Terminal: isTerminal(out) && !debug})
 			} else {
 				err = demoDocument(ctx, d, serve, output, out)
@@ -58,13 +55,13 @@ loopback.`,
 			return errors.Join(err, d.Close())
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "", "json or yaml instead of text")
+	outputFlag(c, &output)
 	c.Flags().BoolVar(&serve, "serve", false, "keep both clusters running after the last step, until Ctrl-C or SIGTERM")
-	c.Flags().BoolVar(&debug, "debug", false, "log what the gateways do")
+	c.Flags().BoolVar(&debug, "debug", false, "log the actions of the gateways")
 	return c
 }
 
-// demoText runs the demo for a person.
+// demoText runs the demo and prints its steps as text.
 func demoText(ctx context.Context, d *demo.Demo, serve bool, t *demo.Text) error {
 	t.Introduce(d.Clusters())
 	r := d.Run(ctx, t)
@@ -81,7 +78,7 @@ func demoText(ctx context.Context, d *demo.Demo, serve bool, t *demo.Text) error
 	return failed
 }
 
-// demoDocument runs the demo for a program: it prints the report as one document.
+// demoDocument runs the demo and prints the report as one JSON or YAML document.
 func demoDocument(ctx context.Context, d *demo.Demo, serve bool, format string, to io.Writer) error {
 	r := d.Run(ctx, demo.Unwatched)
 	failed := verdict(ctx, r)
@@ -92,14 +89,7 @@ func demoDocument(ctx context.Context, d *demo.Demo, serve bool, format string, 
 			return errors.Join(failed, err)
 		}
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if format == "yaml" {
-		text, err = yaml.Marshal(r)
-	}
-	if err != nil {
-		return errors.Join(failed, err)
-	}
-	if _, err := fmt.Fprintln(to, strings.TrimSuffix(string(text), "\n")); err != nil {
+	if err := printAs(to, format, r); err != nil {
 		return errors.Join(failed, err)
 	}
 	if serve {
@@ -108,7 +98,7 @@ func demoDocument(ctx context.Context, d *demo.Demo, serve bool, format string, 
 	return failed
 }
 
-// verdict is the error that a run ends with.
+// verdict returns the error of a run.
 func verdict(ctx context.Context, r *demo.Report) error {
 	switch {
 	case r.Passed:
@@ -116,15 +106,5 @@ func verdict(ctx context.Context, r *demo.Report) error {
 	case ctx.Err() != nil:
 		return errors.New("interrupted before the last step")
 	}
-	return fmt.Errorf("the demo failed at %s; see what the gateways say with: strait demo --debug", strings.Join(r.Failures(), ", "))
-}
-
-// isTerminal reports whether a person looks at what is written.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return fmt.Errorf("the demo failed at %s: run strait demo --debug for the log of the gateways", strings.Join(r.Failures(), ", "))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 
 const repository = "../.."
 
-// pages are all pages of documentation, by their path in the repository.
+// pages returns all pages of documentation, by their path in the repository.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -54,7 +55,7 @@ var (
 	inline   = regexp.MustCompile("`((?:strait|bin/strait) [^`]+)`")
 )
 
-// targets are what links to a page may end with.
+// targets returns the anchors of a page.
 func targets(page string) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range headings.FindAllStringSubmatch(fences.ReplaceAllString(page, ""), -1) {
@@ -76,7 +77,7 @@ func targets(page string) map[string]bool {
 	return all
 }
 
-func TestEveryLinkInTheDocsLeadsSomewhere(t *testing.T) {
+func TestEveryLinkInTheDocsResolves(t *testing.T) {
 	all := pages(t)
 	for name, text := range all {
 		for _, m := range links.FindAllStringSubmatch(fences.ReplaceAllString(text, ""), -1) {
@@ -99,13 +100,12 @@ func TestEveryLinkInTheDocsLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// TestEveryCommandInTheDocsIsOne holds that a page shows no verb and no flag that is not
-// there. Blocks are whole command lines; in a sentence a verb may stand without what it
-// takes.
-func TestEveryCommandInTheDocsIsOne(t *testing.T) {
+// TestEveryCommandLineInTheDocsParses checks the commands and flags of every page and of the
+// charts' notes. Blocks hold whole command lines; in a sentence, arguments may be left out.
+func TestEveryCommandLineInTheDocsParses(t *testing.T) {
 	checked := 0
 	for name, text := range pages(t) {
-		if name == "CHANGELOG.md" || strings.HasPrefix(name, "docs/design/") { // of their time
+		if name == "CHANGELOG.md" || strings.HasPrefix(name, "docs/design/") { // written for earlier versions
 			continue
 		}
 		for _, words := range commandLines(blocks(text)) {
@@ -122,7 +122,7 @@ func TestEveryCommandInTheDocsIsOne(t *testing.T) {
 					err = c.ParseFlags(rest)
 				}
 				if errors.Is(err, pflag.ErrHelp) || err != nil && strings.Contains(err.Error(), "needs an argument") {
-					continue // a flag that a sentence is about
+					continue // the sentence is about the flag
 				}
 				if err != nil || !c.HasParent() && !strings.HasPrefix(words[0], "-") {
 					t.Errorf("%s: `strait %s`: %v", name, strings.Join(words, " "), err)
@@ -135,12 +135,12 @@ func TestEveryCommandInTheDocsIsOne(t *testing.T) {
 	}
 }
 
-// blocks is the shell in a page: blocks that are marked so, and those without a mark that
-// are indented.
+// blocks returns the shell in a page: fenced blocks of a shell language, and indented lines
+// that begin with the program.
 func blocks(page string) string {
 	var b strings.Builder
 	for _, m := range fences.FindAllStringSubmatch(page, -1) {
-		if m[1] == "sh" {
+		if slices.Contains([]string{"sh", "bash", "shell", "console"}, m[1]) {
 			b.WriteString(m[2] + "\n")
 		}
 	}

@@ -55,14 +55,14 @@ func inviteUntil(t *testing.T, notAfter time.Time) string {
 	return text
 }
 
-// mistake is a command line that fails, and what is to be said.
+// mistake is a command line that fails, and parts of its error.
 type mistake struct {
 	name, args string
 	code       int
-	says       []string // what is wrong, and what to do
+	says       []string // the cause and the remedy
 }
 
-// fail runs command lines that fail, and holds what all errors have in common.
+// fail runs command lines that fail, and checks what all errors have in common.
 func fail(t *testing.T, stdin string, all ...mistake) {
 	t.Helper()
 	for _, m := range all {
@@ -76,15 +76,15 @@ func fail(t *testing.T, stdin string, all ...mistake) {
 					t.Errorf("strait %s says\n%s\nwant %q in it", m.args, stderr, want)
 				}
 			}
-			message, _, _ := strings.Cut(stderr[max(0, strings.LastIndex("\n"+stderr, "\nstrait: ")):], "\nRun ") // after progress
+			message, _, _ := strings.Cut(stderr[max(0, strings.LastIndex("\n"+stderr, "\nstrait: ")):], "\nstrait: run ") // after progress
 			if !strings.HasPrefix(message, "strait: ") || strings.Contains(message, "client: ") || strings.Contains(message, "goroutine ") || len(message) > 600 {
-				t.Errorf("strait %s says\n%s\nwhich is no sentence for people", m.args, stderr)
+				t.Errorf("strait %s says\n%s\nwhich is not one readable message", m.args, stderr)
 			}
 		})
 	}
 }
 
-func TestWhatGoesWrongWithAClusterIsSaidWithItsRemedy(t *testing.T) {
+func TestErrorsOfClustersNameTheCauseAndTheRemedy(t *testing.T) {
 	cluster := fakekube.New()
 	cluster.DeleteCRDs()
 	admin := fakekube.Serve(t, cluster.Config())
@@ -104,14 +104,14 @@ func TestWhatGoesWrongWithAClusterIsSaidWithItsRemedy(t *testing.T) {
 	fail(t, "",
 		mistake{"a context that is not there", "status --context c", exitFailed,
 			[]string{`there is no context "c"; choose one of: a, distrusted, nameless, nobody, refused, stranger`}},
-		mistake{"no current context", "status", exitFailed, []string{"there is no current context; name a file with --kubeconfig and a context with --context (a, "}},
-		mistake{"a file that is not there", "status --kubeconfig /nowhere", exitFailed, []string{"there is no kubeconfig /nowhere; name another file with --kubeconfig"}},
+		mistake{"no current context", "status", exitFailed, []string{"there is no current context; choose one of: a, "}},
+		mistake{"a file that is not there", "status --kubeconfig /nowhere", exitFailed, []string{"kubeconfig /nowhere: no such file or directory; check the path"}},
 		mistake{"missing CRDs", "status --context a", exitFailed, []string{"context a: ", "its CRDs are not installed; install Strait in that cluster first"}},
 		mistake{"missing CRDs, to peer", "peer --context a --remote-context a", exitFailed, []string{"its CRDs are not installed; install Strait"}},
-		mistake{"nobody listens", "status --context refused", exitFailed,
+		mistake{"a closed port", "status --context refused", exitFailed,
 			[]string{"context refused: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it", "connection refused"}},
 		mistake{"no such name", "status --context nameless", exitFailed, []string{"context nameless: the API server cannot be reached; see whether"}},
-		mistake{"somebody else's certificate", "status --context distrusted", exitFailed, []string{"context distrusted: ", "certificate", "see whether the context is the right one"}},
+		mistake{"an untrusted certificate", "status --context distrusted", exitFailed, []string{"context distrusted: ", "certificate", "see whether the context is the right one"}},
 		mistake{"an unknown token", "status --context stranger", exitFailed, []string{"context stranger: ", "does not know who asks; log in again, or choose another context"}},
 	)
 	cluster.InstallCRDs()
@@ -131,11 +131,11 @@ func TestWhatGoesWrongWithAClusterIsSaidWithItsRemedy(t *testing.T) {
 	t.Run("gather", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "all.tar.gz")
 		fail(t, "",
-			mistake{"as somebody who may read little", "gather --context nobody --remote-context refused -o " + file, exitFailed,
-				[]string{"the archive is written, and lacks what could not be read; its index.html lists that:\n  context nobody: ", " missing, the first is ", "\n  context refused: 1 missing, the first is everything: "}},
-			mistake{"into a folder that is not there", "gather --context a -o /nowhere/x.tar.gz", exitFailed, []string{"-o /nowhere/x.tar.gz", "no such file"}},
+			mistake{"with few rights", "gather --context nobody --remote-context refused --file " + file, exitFailed,
+				[]string{"the bundle is incomplete: see index.html in it for what could not be read:\nstrait:   context nobody: ", " missing, the first is ", "\nstrait:   context refused: 1 missing, the first is everything: "}},
+			mistake{"into a folder that is not there", "gather --context a --file /nowhere/x.tar.gz", exitFailed, []string{"--file /nowhere/x.tar.gz: no such file or directory; check the path"}},
 			mistake{"of no size", "gather --context a --max-size 1k", exitUsage, []string{"--max-size 1k: give 1Mi or more"}},
-			mistake{"of the future", "gather --context a --since -1h", exitUsage, []string{"--since -1h0m0s: give a time back"}},
+			mistake{"of the future", "gather --context a --since -1h", exitUsage, []string{"--since -1h0m0s: give a positive duration"}},
 		)
 		info, err := os.Stat(file)
 		if err != nil || info.Mode().Perm() != 0o600 {
@@ -144,14 +144,14 @@ func TestWhatGoesWrongWithAClusterIsSaidWithItsRemedy(t *testing.T) {
 		if left, _ := filepath.Glob(filepath.Dir(file) + "/*.part"); len(left) > 0 {
 			t.Errorf("left behind: %q", left)
 		}
-		out, stderr, code := output("", "gather", "--context", "a", "-o", "-")
+		out, stderr, code := output("", "gather", "--context", "a", "--file", "-")
 		if code != exitOK || !strings.HasPrefix(out, "\x1f\x8b") {
-			t.Errorf("-o - ends with %d and says %s", code, stderr)
+			t.Errorf("--file - ends with %d and says %s", code, stderr)
 		}
 	})
 	t.Run("a peer of another version", func(t *testing.T) {
 		out, stderr, code := output("", "status", "b", "--context", "a")
-		if code != exitFailed || stderr != "strait: not all peerings are ready; what is missing stands above\n" ||
+		if code != exitFailed || stderr != "strait: not all peerings are ready: do what the table says\n" ||
 			!strings.Contains(out, "not ready: gateway b-0 and the remote cluster cannot tell each other what changes: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway") ||
 			!strings.Contains(out, "✗ announced") {
 			t.Errorf("status ends with %d and says\n%s%s", code, out, stderr)

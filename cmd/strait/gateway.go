@@ -16,7 +16,7 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// gatewayFlags are what `strait gateway` is told.
+// gatewayFlags holds the flags of `strait gateway`.
 type gatewayFlags struct {
 	path, socket string
 	check, debug bool
@@ -28,29 +28,32 @@ func newGateway() *cobra.Command {
 	var f gatewayFlags
 	c := &cobra.Command{
 		Use:   "gateway [--config FILE]",
-		Short: "Run a gateway, from a configuration file or in Kubernetes",
+		Short: "Run a gateway",
 		Long: `Run a gateway in the foreground.
 
-With --config it runs on the configuration in FILE. The file and the key files it
-names are watched: a valid change is applied without losing a packet, an invalid
-one is reported and changes nothing. SIGHUP reads them at once.
+With --config, the gateway runs with the configuration in FILE. It watches the file and
+the key files that the configuration names: a valid change is applied without packet
+loss, an invalid one is logged and changes nothing. SIGHUP reloads them at once.
 
-Without --config it is the gateway of a Peering in Kubernetes, and follows the
-objects of its cluster. While the API server is away it goes on with what it has,
-also after a restart.
+With --config and --check, the command reads the configuration and the key files, prints
+what is wrong with them, and exits.
+
+Without --config, the gateway is one of a Peering in Kubernetes and follows the objects of
+its cluster. While the API server is unreachable, it keeps forwarding with its last
+configuration, also after a restart.
 
 SIGTERM ends the gateway after it has drained.`,
 		Example: `  strait gateway --config gateway.yaml
   strait gateway --config gateway.yaml --check
   strait gateway --peering b --name b-0 --node node-1 --pod-ips 10.0.1.9 \
     --key-dir keys --cache-dir cache --kubeconfig ~/.kube/config`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	c.Flags().StringVarP(&f.path, "config", "c", "", "configuration file; without it the gateway runs in Kubernetes")
-	c.Flags().BoolVar(&f.check, "check", false, "check the configuration file and exit")
-	c.Flags().BoolVar(&f.debug, "debug", false, "log more, WireGuard's handshakes among it")
-	c.Flags().BoolVar(&f.sockets.DisableGSO, "disable-gso", false, "send one datagram at a time (UDP_SEGMENT off), for kernels that lose segmented ones")
+	c.Flags().StringVarP(&f.path, "config", "c", "", "configuration `FILE`; without it the gateway runs in Kubernetes")
+	c.Flags().BoolVar(&f.check, "check", false, "check the configuration and its key files, and exit")
+	c.Flags().BoolVar(&f.debug, "debug", false, "log debug messages, including those of WireGuard")
+	c.Flags().BoolVar(&f.sockets.DisableGSO, "disable-gso", false, "send one datagram at a time (UDP_SEGMENT off), for kernels that drop segmented datagrams")
 	c.Flags().BoolVar(&f.sockets.DisableGRO, "disable-gro", false, "receive one datagram at a time (UDP_GRO off)")
 	c.Flags().StringVar(&f.socket, "socket", "", "unix socket for strait capture and strait trace (default: "+install.SocketName+" in --cache-dir; none with --config)")
 	f.kubernetes.register(c)
@@ -62,18 +65,26 @@ func (f *gatewayFlags) run(cmd *cobra.Command) error {
 	if f.debug {
 		level = slog.LevelDebug
 	}
-	o := daemon.Options{Log: slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), Sockets: f.sockets, Socket: f.socket}
+	o := daemon.Options{Log: newLog(cmd.ErrOrStderr(), level), Sockets: f.sockets, Socket: f.socket}
 	switch {
 	case f.path == "" && f.check:
-		return gatewayUsage(errors.New("--check needs --config; name the configuration file"))
+		return gatewayUsage(errors.New("--check needs --config: name the configuration file"))
 	case f.path == "":
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 		context.AfterFunc(ctx, stop) // a second signal ends it at once
 		return f.kubernetes.run(ctx, o)
 	case f.kubernetes.given(cmd) != "":
-		return gatewayUsage(fmt.Errorf("--config and --%s exclude each other; leave one out", f.kubernetes.given(cmd)))
+		return gatewayUsage(fmt.Errorf("--config and --%s exclude each other: leave one out", f.kubernetes.given(cmd)))
 	case f.check:
-		if _, err := daemon.Load(f.path); err != nil {
+		c, err := daemon.Load(f.path)
+		if err != nil {
+			return err
+		}
+		warnings, err := daemon.CheckKeys(c)
+		for _, warning := range warnings {
+			fmt.Fprintln(cmd.ErrOrStderr(), errorPrefix+"warning: "+warning)
+		}
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", f.path)

@@ -19,39 +19,39 @@ import (
 	"strait.dev/strait/k8s/install"
 )
 
-// Ports that are the same for all gateways in Kubernetes, where each has a pod of its
-// own. Those of Geneve and WireGuard are the defaults of package config.
+// Ports of every gateway in Kubernetes, where each has its own pod. The ports of Geneve and
+// WireGuard are the defaults of package config.
 const (
 	vxlanPort         = 6092 // UDP
 	observabilityPort = 8080 // TCP
 )
 
-// gatewayObjects are the flags of a gateway in Kubernetes.
+// gatewayObjects holds the flags of a gateway in Kubernetes.
 type gatewayObjects struct {
 	peering, peeringUID, name, podIPs, node, keyDir, inviteKeyFile, presharedKeyDir, cacheDir, kubeconfig string
 }
 
-// objectFlag is one of them.
+// objectFlag is a flag of gatewayObjects.
 type objectFlag struct {
 	into     *string
 	name     string
-	env      string // where its value is when the flag is not given; empty: nowhere
+	env      string // environment variable with the default; empty: none
 	required bool
 	usage    string
 }
 
 func (g *gatewayObjects) flags() []objectFlag {
 	return []objectFlag{
-		{&g.peering, "peering", "STRAIT_PEERING", true, "the Peering that the gateway is for"},
-		{&g.peeringUID, "peering-uid", "STRAIT_PEERING_UID", false, "its UID; without it, any Peering of that name is the one"},
-		{&g.name, "name", "POD_NAME", true, "the gateway's name: that of its pod"},
-		{&g.podIPs, "pod-ips", "POD_IPS", true, "the addresses of its pod, joined by commas"},
-		{&g.node, "node", "NODE_NAME", true, "the node that it runs on"},
-		{&g.keyDir, "key-dir", "", true, "folder with the gateway's private keys in base64, each in a file named for its generation, like 1.key"},
-		{&g.inviteKeyFile, "invite-key-file", "", false, "file with the temporary private key of an invite, while there is one"},
-		{&g.presharedKeyDir, "preshared-key-dir", "", false, "folder with preshared keys, each in a file with the name of its Secret"},
-		{&g.cacheDir, "cache-dir", "", true, "folder for a copy of the configuration in force, to start from while the API server is away"},
-		{&g.kubeconfig, "kubeconfig", "", false, "file with access to the cluster; without it, that of the pod"},
+		{&g.peering, "peering", "STRAIT_PEERING", true, "the gateway's Peering"},
+		{&g.peeringUID, "peering-uid", "STRAIT_PEERING_UID", false, "UID of the Peering; without it, any Peering of that name is followed"},
+		{&g.name, "name", "POD_NAME", true, "the gateway's name, which is that of its pod"},
+		{&g.podIPs, "pod-ips", "POD_IPS", true, "addresses of the gateway's pod, separated by commas"},
+		{&g.node, "node", "NODE_NAME", true, "the node of the gateway's pod"},
+		{&g.keyDir, "key-dir", "", true, "directory with the gateway's private keys in base64, one file for each generation, like 1.key"},
+		{&g.inviteKeyFile, "invite-key-file", "", false, "file with the temporary private key of an invite"},
+		{&g.presharedKeyDir, "preshared-key-dir", "", false, "directory with preshared keys, each in a file with the name of its Secret"},
+		{&g.cacheDir, "cache-dir", "", true, "directory for a copy of the configuration in force, for starts while the API server is unreachable"},
+		{&g.kubeconfig, "kubeconfig", "", false, "kubeconfig file of the cluster (default: the pod's service account)"},
 	}
 }
 
@@ -64,7 +64,7 @@ func (g *gatewayObjects) register(c *cobra.Command) {
 	}
 }
 
-// given is the name of a flag that was given, empty if none was.
+// given returns the name of a given flag, empty if there is none.
 func (g *gatewayObjects) given(c *cobra.Command) string {
 	for _, f := range g.flags() {
 		if c.Flags().Changed(f.name) {
@@ -74,7 +74,8 @@ func (g *gatewayObjects) given(c *cobra.Command) string {
 	return ""
 }
 
-// complete takes what is not given from the environment, and says what is missing.
+// complete sets missing flags from the environment, and returns an error for the first that
+// stays missing.
 func (g *gatewayObjects) complete() error {
 	for _, f := range g.flags() {
 		if *f.into == "" && f.env != "" {
@@ -92,7 +93,7 @@ func (g *gatewayObjects) complete() error {
 	return nil
 }
 
-// options are those of the gateway that the flags ask for.
+// options returns the options of the gateway that the flags describe.
 func (g *gatewayObjects) options(d daemon.Options) (o gateway.Options, err error) {
 	if err := g.complete(); err != nil {
 		return o, err
@@ -109,12 +110,12 @@ func (g *gatewayObjects) options(d daemon.Options) (o gateway.Options, err error
 	for text := range strings.SplitSeq(g.podIPs, ",") {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return o, gatewayUsage(fmt.Errorf("--pod-ips: %q is not an address; write them like 10.0.1.9,fd00:10::9", text))
+			return o, gatewayUsage(fmt.Errorf("--pod-ips: %q is not an IP address; write addresses like 10.0.1.9,fd00:10::9", text))
 		}
 		o.PodAddresses = append(o.PodAddresses, a)
 	}
 	if info, err := os.Stat(g.cacheDir); err != nil || !info.IsDir() {
-		return o, gatewayUsage(fmt.Errorf("--cache-dir: %s is not a folder; make it, or mount one there", g.cacheDir))
+		return o, gatewayUsage(fmt.Errorf("--cache-dir %s: is not a directory; create it, or mount a volume there", g.cacheDir))
 	}
 	if o.Daemon.Socket == "" {
 		o.Daemon.Socket = filepath.Join(g.cacheDir, install.SocketName)
@@ -127,7 +128,7 @@ func (g *gatewayObjects) run(ctx context.Context, d daemon.Options) error {
 	if err != nil {
 		return err
 	}
-	klog.SetSlogLogger(d.Log) // what client-go has to say
+	klog.SetSlogLogger(d.Log) // the log of client-go
 	if o.API, err = client.Config(g.kubeconfig); err != nil {
 		return err
 	}

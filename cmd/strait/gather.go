@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,10 +19,10 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// gatherCommand is what `strait gather` is told.
+// gatherCommand holds the flags of `strait gather`.
 type gatherCommand struct {
 	cluster, remote                 clusterFlags
-	output, size                    string
+	file, size                      string
 	since                           time.Duration
 	namespace, gateways, nodeHelper string
 }
@@ -30,46 +31,50 @@ func newGather() *cobra.Command {
 	f := gatherCommand{remote: clusterFlags{remote: true}}
 	c := &cobra.Command{
 		Use:   "gather",
-		Short: "Put what there is to know of Strait into an archive, without secrets",
-		Long: `Put what there is to know of Strait in one or two clusters into one archive, for
-somebody who was not there: objects, pods, events and logs of Strait, metrics, what
-the kernels of nodes have, and what strait status says. Its index.html is for a
-browser and fetches nothing.
+		Short: "Collect a support bundle",
+		Long: `Collect diagnostics of Strait in one or two clusters into one archive, the support
+bundle: objects, pods, events and logs of Strait, metrics, the network state of the
+nodes' kernels, and the output of strait status. Its index.html is for a browser and
+loads nothing from the network.
 
-No secret is in it. Of objects only what is known to hold none is copied: no contents
-of Secrets and ConfigMaps, no environments, no annotations; keys, tokens and invites
-in logs are replaced. Names, addresses and public keys are in it: look through it
-before you hand it on.
+The bundle holds no secrets. Fields that may hold one are not copied: the contents of
+Secrets and ConfigMaps, environments, annotations. Keys, tokens and invites in logs are
+replaced. Names, addresses and public keys stay in it: review it before you share it.
 
-What cannot be read is listed in the archive, and ends nothing; the exit code is 1
-then. Pods are asked by exec, as kubectl exec does.`,
+What cannot be read is listed in the bundle, and the exit code is 1 then. The command
+runs strait in the pods of Strait, which takes the right to create pods/exec.`,
 		Example: `  strait gather --context a
-  strait gather --context a --remote-context b --since 24h -o case-4711.tar.gz`,
-		Args: cobra.NoArgs,
+  strait gather --context a --remote-context b --since 24h --file case-4711.tar.gz
+  strait gather --file - | tar -tz`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.cluster.register(c)
 	f.remote.register(c)
-	c.Flags().StringVarP(&f.output, "output", "o", "", "the archive, or - for standard output (default: strait-gather-TIME.tar.gz)")
-	c.Flags().DurationVar(&f.since, "since", time.Hour, "how far back logs go; 0 for all that there is")
-	c.Flags().StringVar(&f.size, "max-size", "64Mi", "how large the archive may become, beside its index")
+	c.Flags().StringVarP(&f.file, "file", "f", "", "file to write the bundle to, or - for standard output (default: strait-gather-TIME.tar.gz)")
+	c.Flags().DurationVar(&f.since, "since", time.Hour, "how far back logs go; 0 for all logs")
+	c.Flags().StringVar(&f.size, "max-size", "64Mi", "maximum size of the bundle, without its index")
 	c.Flags().StringVar(&f.namespace, "namespace", install.Namespace, "namespace of the controller")
 	c.Flags().StringVar(&f.gateways, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
-	c.Flags().StringVar(&f.nodeHelper, "node-namespace", install.NodeNamespace, "namespace of the nodes' helpers")
+	c.Flags().StringVar(&f.nodeHelper, "node-namespace", install.NodeNamespace, "namespace of the node helpers")
 	return c
 }
 
 func (f *gatherCommand) run(cmd *cobra.Command) error {
 	size, err := resource.ParseQuantity(f.size)
 	if err != nil || size.Value() < 1<<20 {
-		return wrongUsage(cmd, "--max-size %s: give 1Mi or more, as in --max-size 64Mi", f.size)
+		return wrongUsage(cmd, "--max-size %s: give 1Mi or more, as in --max-size=64Mi", f.size)
 	}
 	if f.since < 0 {
-		return wrongUsage(cmd, "--since %v: give a time back from now, as in --since 1h", f.since)
+		return wrongUsage(cmd, "--since %v: give a positive duration, as in --since=1h", f.since)
 	}
-	clusters, err := f.clusters()
+	local, remote, err := openBoth(&f.cluster, &f.remote)
 	if err != nil {
 		return err
+	}
+	clusters := []operator.Cluster{local}
+	if remote != nil {
+		clusters = append(clusters, *remote)
 	}
 	now := time.Now()
 	o := gather.Options{
@@ -86,44 +91,27 @@ func (f *gatherCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	if name != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s is written; unpack it, and begin with index.html.\n", name)
+		fmt.Fprintf(cmd.ErrOrStderr(), "The support bundle is %s; unpack it and open index.html.\n", name)
 	}
 	return missing(summary)
 }
 
-// clusters are those to read, one or two.
-func (f *gatherCommand) clusters() ([]operator.Cluster, error) {
-	local, err := f.cluster.open()
-	if err != nil {
-		return nil, err
-	}
-	if !f.remote.given() {
-		return []operator.Cluster{local}, nil
-	}
-	f.remote.beside(f.cluster)
-	remote, err := f.remote.open()
-	if err != nil {
-		return nil, fmt.Errorf("remote cluster: %w", err)
-	}
-	return []operator.Cluster{local, remote}, nil
-}
-
-// write writes the archive, and nothing if it comes to no end. The name is that of the
-// file, if it is one.
+// write writes the bundle. An incomplete file is removed. Name is that of the file, empty
+// for standard output.
 func (f *gatherCommand) write(ctx context.Context, stdout io.Writer, clusters []operator.Cluster, o gather.Options) (summary *gather.Summary, name string, err error) {
-	if f.output == "-" {
+	if f.file == "-" {
 		if isTerminal(stdout) {
-			return nil, "", errors.New("an archive is nothing for a terminal; name a file with -o, or pipe it on")
+			return nil, "", errors.New("a terminal cannot show a bundle: name a file with --file, or pipe the output into another program")
 		}
 		summary, err = gather.Run(ctx, stdout, clusters, o)
 		return summary, "", err
 	}
-	if name = f.output; name == "" {
+	if name = f.file; name == "" {
 		name = o.Root + ".tar.gz"
 	}
-	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part") // only its owner may read it
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part") // readable by its owner only
 	if err != nil {
-		return nil, "", fmt.Errorf("-o %s: %w", name, err)
+		return nil, "", fileError("--file", name, withoutTemporary(err, name))
 	}
 	defer os.Remove(file.Name())
 	summary, err = gather.Run(ctx, file, clusters, o)
@@ -133,7 +121,7 @@ func (f *gatherCommand) write(ctx context.Context, stdout io.Writer, clusters []
 	return summary, name, os.Rename(file.Name(), name)
 }
 
-// missing is the error of an archive that lacks something.
+// missing returns an error if the bundle is incomplete.
 func missing(s *gather.Summary) error {
 	var all []string
 	for _, c := range s.Clusters {
@@ -144,5 +132,14 @@ func missing(s *gather.Summary) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the archive is written, and lacks what could not be read; its index.html lists that:\n%s", strings.Join(all, "\n"))
+	return fmt.Errorf("the bundle is incomplete: see index.html in it for what could not be read:\n%s", strings.Join(all, "\n"))
+}
+
+// withoutTemporary is a file error with the name of the file in place of the temporary one.
+func withoutTemporary(err error, name string) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return &fs.PathError{Op: at.Op, Path: name, Err: at.Err}
+	}
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,12 +15,13 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// inviteCommand is what `strait invite` is told.
+// inviteCommand holds the flags of `strait invite`.
 type inviteCommand struct {
 	cluster clusterFlags
 	options operator.InviteOptions
 	service string
 	accept  []string
+	dry     dryRun
 	wait    time.Duration
 	output  string
 }
@@ -28,36 +30,37 @@ func newInvite() *cobra.Command {
 	f := inviteCommand{}
 	c := &cobra.Command{
 		Use:   "invite NAME",
-		Short: "Invite another cluster to join this one",
-		Long: `Write a Peering NAME that waits for another cluster, and print an invite for it: one
-line that is used once, by strait accept over there. Neither side needs access to the
+		Short: "Create an invite for another cluster",
+		Long: `Write a Peering that waits for another cluster, and print an invite for it: one line
+that strait accept uses once in the other cluster. Neither side needs access to the
 other's API server.
 
-The invite is a secret: until it expires or is used, whoever has it joins this
-cluster in place of the one that you mean. It holds a temporary key that is worth
-nothing once both clusters have told each other their own keys through the tunnel.
+The invite is a secret: until it expires or is used, the bearer of the token can join
+this cluster. It holds a temporary private key, which is void once the clusters have
+exchanged their own keys through the tunnel.
 
-NAME is what the other cluster is called here. Inviting again under the same name,
-before anybody has accepted, makes the former invite worthless.`,
+NAME is the name of the Peering in this cluster, best the ID of the other cluster. A new
+invite of the same name voids an earlier one that is not accepted yet.`,
 		Example: `  strait invite b > b.invite
   strait invite b --context a --expires 24h --service-type LoadBalancer
-  strait accept --context b < b.invite`,
-		Args: arguments("the name of the Peering, which is best that of the cluster to invite,"),
+  strait invite b --dry-run`,
+		Args: arguments("the name of the Peering"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	f.cluster.register(c)
-	c.Flags().DurationVar(&f.options.Expires, "expires", time.Hour, "how long the invite can be accepted, 7 days (168h) at most")
-	c.Flags().StringVar(&f.service, "service-type", "", "how the gateways here are called: "+
-		"NodePort or LoadBalancer (default: LoadBalancer where another Service has an address as such, else NodePort)")
-	c.Flags().StringSliceVar(&f.accept, "accept-prefixes", nil, "ranges that the other cluster may have, beside the private ranges of IPv4")
-	c.Flags().BoolVar(&f.options.Replace, "replace", false, "part from the cluster that Peering NAME is with, and invite anew")
+	f.dry.register(c)
+	c.Flags().DurationVar(&f.options.Expires, "expires", time.Hour, "how long the invite is valid, 168h (7 days) at most")
+	c.Flags().StringVar(&f.service, "service-type", "", "type of the Service of this cluster's gateways: NodePort or LoadBalancer "+
+		"(default: LoadBalancer if another Service has an address of a load balancer, else NodePort)")
+	c.Flags().StringSliceVar(&f.accept, "accept-prefixes", nil, "CIDRs that the other cluster may announce, in addition to the private ranges of IPv4")
+	c.Flags().BoolVar(&f.options.Replace, "replace", false, "delete Peering NAME first if it is in use, and create it again")
 	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for the gateways to run and have endpoints")
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputFlag(c, &f.output)
 	return c
 }
 
-// invitation is the JSON form of an invite.
+// invitation is an invite in JSON and YAML.
 type invitation struct {
 	Name      string             `json:"name"`
 	ClusterID v1alpha1.ClusterID `json:"clusterID"` // of the cluster that invites
@@ -69,57 +72,74 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	if err := operator.CheckName(name); err != nil {
 		return wrongUsage(cmd, "%w", err)
 	}
-	if err := checkOutput(cmd, f.output, "text", "json"); err != nil {
+	if err := checkOutput(cmd, f.output); err != nil {
 		return err
 	}
 	if err := checkWait(cmd, f.wait); err != nil {
 		return err
 	}
 	if f.options.Expires < time.Minute || f.options.Expires > operator.LongestInvite {
-		return wrongUsage(cmd, "--expires %v: use 1m to %v", f.options.Expires, operator.LongestInvite)
+		return wrongUsage(cmd, "--expires %s: use 1m to %s", briefly(f.options.Expires), briefly(operator.LongestInvite))
 	}
 	if f.options.ServiceType, err = serviceType(cmd, f.service, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer); err != nil {
 		return err
 	}
-	ranges, err := parseRanges(cmd, "--accept-prefixes", f.accept)
+	prefixes, err := parsePrefixes(cmd, "--accept-prefixes", f.accept)
 	if err != nil {
 		return err
 	}
-	for _, p := range ranges {
+	for _, p := range prefixes {
 		f.options.AcceptPrefixes = append(f.options.AcceptPrefixes, v1alpha1.CIDR(p.String()))
 	}
 	c, err := f.cluster.open()
 	if err != nil {
 		return err
 	}
+	f.dry.apply(&c)
 	ctx, stop := interruptible(cmd)
 	defer stop()
 	f.options.Name, f.options.Random, f.options.Now, f.options.Waiting = name, rand.Reader, time.Now, waiting(cmd, f.wait)
+	f.options.Waiting.DryRun = f.dry.on
 	invite, err := operator.NewInvite(ctx, c, f.options)
+	if f.dry.on {
+		return f.dry.print(cmd.OutOrStdout(), f.output, err)
+	}
 	if err != nil {
-		return goesOn(err)
+		return resumable(err)
 	}
 	token, err := invite.Token()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "This invite is a secret: until %s, whoever has it joins cluster %s. Accept it in the other cluster with strait accept.\n",
+	fmt.Fprintf(cmd.ErrOrStderr(), "This invite is a secret: until %s the bearer of the token can join cluster %s.\nAccept it in the other cluster with: strait accept\n",
 		invite.NotAfter.Local().Format(time.RFC1123), invite.ClusterID)
-	if f.output == "json" {
-		return printAs(cmd.OutOrStdout(), "json", invitation{name, invite.ClusterID, invite.NotAfter, token})
+	if f.output != "table" {
+		return printAs(cmd.OutOrStdout(), f.output, invitation{name, invite.ClusterID, invite.NotAfter, token})
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
 	return err
 }
 
-// parseRanges reads prefixes of a flag.
-func parseRanges(cmd *cobra.Command, flag string, texts []string) (all []netip.Prefix, err error) {
+// parsePrefixes parses the prefixes of a flag.
+func parsePrefixes(cmd *cobra.Command, flag string, texts []string) (all []netip.Prefix, err error) {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, wrongUsage(cmd, "%s: %q is not a prefix; write one like 10.0.0.0/16 or fd00:10::/48", flag, text)
+			return nil, wrongUsage(cmd, "%s %s: is not a CIDR; write one like 10.0.0.0/16 or fd00:10::/48", flag, text)
 		}
 		all = append(all, p.Masked())
 	}
 	return all, nil
+}
+
+// briefly is a duration without zero minutes and seconds at its end, as in 168h.
+func briefly(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }

@@ -21,18 +21,19 @@ func newNode() *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
 		Use:   "node",
-		Short: "Connect a node to the gateways",
-		Long: `Connect the node it runs on to the gateways of all Peerings: kernel tunnel
-devices, routes, and a table of nftables that settles source addresses. It needs
-CAP_NET_ADMIN in the node's network namespace, and, where the kernel has neither
-Geneve nor VXLAN, /dev/net/tun.
+		Short: "Run the node helper",
+		Long: `Run the node helper in the foreground. It connects its node to the gateways of all
+Peerings with kernel tunnel devices, routes, and an nftables table that sets source
+addresses. It needs CAP_NET_ADMIN in the node's network namespace and, if the kernel has
+neither Geneve nor VXLAN, /dev/net/tun.
 
-What it sets up is repaired when somebody changes it, and stays when the helper
-ends: restarts and upgrades lose no packet, but where packets go through the helper
-itself, for want of Geneve and VXLAN in the kernel. Only --remove takes it away.`,
+The helper repairs its settings when another program changes them. The settings stay when
+it ends, so that restarts and upgrades lose no packets, except where packets pass through
+the helper itself because the kernel has neither Geneve nor VXLAN. Only --remove removes
+the settings.`,
 		Example: `  strait node --node node-1
   strait node --remove`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if remove {
 				return removeNode()
@@ -41,14 +42,14 @@ itself, for want of Geneve and VXLAN in the kernel. Only --remove takes it away.
 				name = os.Getenv("NODE_NAME")
 			}
 			if name == "" {
-				return &usageError{errors.New("--node is missing: the name of the node; give it, or set NODE_NAME"), "strait node --help"}
+				return &usageError{errors.New("--node is missing: name the node, or set NODE_NAME"), "strait node --help"}
 			}
 			access, err := client.Config(kubeconfig)
 			if err != nil {
 				return err
 			}
-			log := slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
-			klog.SetSlogLogger(log) // what client-go has to say
+			log := newLog(cmd.ErrOrStderr(), slog.LevelInfo)
+			klog.SetSlogLogger(log) // the log of client-go
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
 			o := nodehelper.Options{Node: name, Listen: listen, Log: log}
@@ -59,9 +60,9 @@ itself, for want of Geneve and VXLAN in the kernel. Only --remove takes it away.
 		},
 	}
 	c.Flags().StringVar(&name, "node", "", "name of the node (or $NODE_NAME)")
-	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "file with access to the cluster; without it, that of the pod")
-	c.Flags().StringVar(&listen, "listen", "", "address:port of /healthz, /readyz and /metrics (default: nothing is served)")
-	c.Flags().BoolVar(&remove, "remove", false, "take away everything that Strait set up on the node, and exit")
+	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: the pod's service account)")
+	c.Flags().StringVar(&listen, "listen", "", "address:port of /healthz, /readyz and /metrics (default: none are served)")
+	c.Flags().BoolVar(&remove, "remove", false, "remove all settings of Strait from the node, and exit")
 	c.AddCommand(newNodeRoute(), newNodeState())
 	return c
 }

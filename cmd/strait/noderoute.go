@@ -9,50 +9,50 @@ import (
 	"strait.dev/strait/node"
 )
 
-// newNodeRoute is what strait trace runs in the pods of the nodes' helpers.
+// newNodeRoute is the command that strait trace runs in the pods of the node helpers.
 func newNodeRoute() *cobra.Command {
 	var from, output string
 	c := &cobra.Command{
 		Use:    "route ADDRESS",
 		Hidden: true,
-		Short:  "Say where this node's kernel sends packets to an address",
-		Long: `Say where this node's kernel sends packets to an address: by its own answer, which
-device, gateway and MTU, and what Strait has set up for it. Nothing is changed.`,
+		Short:  "Show the route of this node's kernel to an address",
+		Long: `Show the route of this node's kernel to an address: the device, gateway and MTU that the
+kernel selects, and Strait's own settings for it. Nothing is changed.`,
 		Example: `  strait node route 10.71.2.9 --from 10.0.1.5
   strait node route 10.71.2.9 -o json`,
 		Args: arguments("the address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(cmd, output, "text", "json"); err != nil {
+			if err := checkOutput(cmd, output); err != nil {
 				return err
 			}
 			to, err := netip.ParseAddr(args[0])
 			if err != nil || to.Zone() != "" {
-				return wrongUsage(cmd, "%q is not an address; write one like 10.71.2.9 or fd00:71::9", args[0])
+				return wrongUsage(cmd, "%q is not an IP address: write one like 10.71.2.9 or fd00:71::9", args[0])
 			}
 			var source netip.Addr
 			if from != "" {
 				if source, err = netip.ParseAddr(from); err != nil || source.Unmap().Is4() != to.Unmap().Is4() {
-					return wrongUsage(cmd, "--from %q is not an address of the family of %s; write one like 10.0.1.5", from, to)
+					return wrongUsage(cmd, "--from %s: is not an address of the IP family of %s; write one like 10.0.1.5", from, to)
 				}
 			}
 			way, err := node.FindWay(to.Unmap(), source.Unmap())
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return printAs(cmd.OutOrStdout(), "json", way)
+			if output != "table" {
+				return printAs(cmd.OutOrStdout(), output, way)
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), wayText(way))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), routeText(way))
 			return err
 		},
 	}
-	c.Flags().StringVar(&from, "from", "", "source of the packets: an address of a pod (default: the node itself)")
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	c.Flags().StringVar(&from, "from", "", "source address of the packets, of a pod (default: the node's own)")
+	outputFlag(c, &output)
 	return c
 }
 
-// wayText is a way in a line.
-func wayText(w node.Way) string {
+// routeText is a route as a line of text.
+func routeText(w node.Way) string {
 	switch {
 	case w.Refused != "":
 		return w.Refused

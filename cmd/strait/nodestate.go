@@ -6,28 +6,31 @@ import (
 	"strait.dev/strait/node"
 )
 
-// newNodeState is what strait gather runs in the pods of the nodes' helpers.
+// newNodeState is the command that strait gather runs in the pods of the node helpers.
 func newNodeState() *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:    "state",
 		Hidden: true,
-		Short:  "Show what this node's network consists of",
-		Long: `Show what this node's network consists of, ours and others': devices, rules, routes,
-tables of nftables, settings. Nothing is changed.`,
+		Short:  "Show the network state of this node",
+		Long: `Show the network state of this node, of Strait and of other programs: devices, rules,
+routes, nftables tables, settings. Nothing is changed.`,
 		Example: "  strait node state -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(cmd, output, "json", "yaml"); err != nil {
+			if err := checkOutput(cmd, output); err != nil {
 				return err
 			}
 			s, err := node.ReadInventory()
 			if err != nil {
 				return err
 			}
+			if output == "table" {
+				output = "yaml"
+			}
 			return printAs(cmd.OutOrStdout(), output, s)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "json", "json or yaml")
+	outputFlag(c, &output)
 	return c
 }

@@ -106,48 +106,49 @@ func TestOperatorsCommandsEndWithTheCodeOfTheirMistake(t *testing.T) {
 		says string
 	}{
 		{"peer", exitUsage, "--remote-context is missing"},
-		{"peer surplus --remote-context b", exitUsage, "unknown command"},
-		{"peer --remote-context a --service-type Mesh", exitUsage, "--service-type Mesh: choose one of [NodePort LoadBalancer ClusterIP]"},
+		{"peer surplus --remote-context b", exitUsage, `"surplus" is one argument too many: strait peer takes none`},
+		{"peer --remote-context a --service-type Mesh", exitUsage, "--service-type Mesh: choose NodePort, LoadBalancer or ClusterIP"},
 		{"peer --remote-context a --replicas 17", exitUsage, "--replicas 17: use 1 to 16"},
 		{"peer --remote-context a --name Not-This", exitUsage, `--name: "Not-This" cannot be the name of a Peering`},
-		{"peer --remote-context a --wait 0s", exitUsage, "--wait 0s: give some time"},
-		{"peer --remote-context a -o yaml", exitUsage, "-o yaml: no such format; choose text or json"},
+		{"peer --remote-context a --wait 0s", exitUsage, "--wait 0s: give a positive duration"},
+		{"peer --remote-context a -o xml", exitUsage, "-o xml: no such output format; choose table, json or yaml"},
 		{"peer --context a --remote-context c", exitFailed, `remote cluster: there is no context "c"; choose one of: a, away, bare, broken, none`},
 		{"peer --context a --remote-context away", exitFailed, "context away: the API server cannot be reached"},
 		{"peer --context a --remote-context bare", exitFailed, "context bare: the API server does not know Strait's kinds: its CRDs are not installed"},
 		{"invite", exitUsage, "the name of the Peering"},
 		{"invite NOT", exitUsage, "cannot be the name of a Peering"},
-		{"invite b --service-type ClusterIP", exitUsage, "nobody could call the gateways"},
-		{"invite b --expires 169h", exitUsage, "--expires 169h0m0s: use 1m to 168h0m0s"},
-		{"invite b --accept-prefixes ten", exitUsage, `"ten" is not a prefix`},
+		{"invite b --service-type ClusterIP", exitUsage, "the other cluster could not reach the gateways; choose NodePort or LoadBalancer"},
+		{"invite b --expires 169h", exitUsage, "--expires 169h: use 1m to 168h"},
+		{"invite b --accept-prefixes ten", exitUsage, "--accept-prefixes ten: is not a CIDR"},
 		{"invite b --context bare", exitFailed, "its CRDs are not installed"},
-		{"accept", exitFailed, "there is no invite to read"},
-		{"accept one two", exitUsage, "accepts at most 1 arg"},
+		{"accept", exitFailed, "the invite is missing"},
+		{"accept one two", exitUsage, `"two" is one argument too many`},
 		{"accept one --file two", exitUsage, "exclude each other"},
 		{"accept one", exitFailed, "this is no token"},
-		{"accept --file /nowhere", exitFailed, "no such file"},
+		{"accept --file /nowhere", exitFailed, "--file /nowhere: no such file or directory; check the path"},
 		{"accept one --name Not-This", exitUsage, "--name:"},
 		{"status --context a", exitOK, ""},
 		{"status --context broken", exitFailed, "not all peerings are ready"},
 		{"status --context none", exitFailed, "not all peerings are ready"},
 		{"status --context a other", exitFailed, "context a: there is no Peering other; there are: prod-b"},
-		{"status --context a -o wide", exitUsage, "choose table or json or yaml"},
+		{"status --context a -o wide", exitUsage, "choose table, json or yaml"},
 		{"status --context a --wait=0s", exitUsage, "--wait 0s"},
 		{"status --context a --wait", exitOK, ""},
-		{"status --context a --wait 5m", exitUsage, "5m is taken for a Peering; write --wait=5m"},
+		{"status --context a --wait 5m", exitUsage, "5m is taken for the name of a Peering: write --wait=5m"},
 		{"status --context broken --wait=1s", exitFailed, "not after 1s: Peering b: no link answers since 09:00"},
 		{"status --context a one two --for-remote", exitUsage, "name one"},
 		{"status --context none --for-remote", exitFailed, "name one (there are: none)"},
-		{"status --kubeconfig /nowhere", exitFailed, "there is no kubeconfig /nowhere"},
+		{"status --kubeconfig /nowhere", exitFailed, "kubeconfig /nowhere: no such file or directory"},
 		{"cidr", exitUsage, "strait cidr plan"},
-		{"cidr plan", exitUsage, "there is nothing to plan"},
-		{"cidr plan --remote 10.0.0.0", exitUsage, `"10.0.0.0" is not a prefix`},
+		{"cidr plan", exitUsage, "no CIDR is given"},
+		{"cidr plan --context away --remote 169.254.0.0/16", exitUsage, "--remote 169.254.0.0/16: "},
+		{"cidr plan --remote 10.0.0.0", exitUsage, "--remote 10.0.0.0: is not a CIDR"},
 		{"cidr plan --context a --remote 10.0.0.0/16", exitOK, ""},
 		{"resolve", exitUsage, "the address is missing"},
-		{"resolve here", exitUsage, `"here" is not an address`},
+		{"resolve here", exitUsage, `"here" is not an IP address`},
 		{"resolve 10.71.2.9 --context a", exitOK, ""},
-		{"resolve 198.51.100.1 --context a", exitFailed, "198.51.100.1 means nothing that Strait knows of in cluster a"},
-		{"resolve 10.71.2.9 --context a -o yaml", exitUsage, "choose text or json"},
+		{"resolve 198.51.100.1 --context a", exitFailed, "Strait does not use 198.51.100.1 in cluster a"},
+		{"resolve 10.71.2.9 --context a -o xml", exitUsage, "choose table, json, yaml or address"},
 	} {
 		_, stderr, code := output("", strings.Fields(c.args)...)
 		if code != c.want || !strings.Contains(stderr, c.says) {
@@ -170,7 +171,7 @@ func TestStatusPrintsWhatWasAskedFor(t *testing.T) {
 		}
 	}
 	text, _, _ := output("", "status", "--context", "a", "--for-remote")
-	if !strings.HasPrefix(text, "# For the cluster that is to be joined with cluster a. It is public data.\n# localPods lets") ||
+	if !strings.HasPrefix(text, "# Apply this in the cluster to be joined with cluster a. It holds public data only.\n# With localPods, ") ||
 		!strings.Contains(text, "\napiVersion: strait.dev/v1alpha1\nkind: Peering\nmetadata:\n  name: a\nspec:\n") || strings.Contains(text, "status") {
 		t.Errorf("for the other cluster it prints\n%s", text)
 	}

@@ -10,15 +10,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Under these names kubectl finds the program: as the plugin strait, and as what completes
-// that plugin's command lines.
+// Names under which kubectl runs the program: as the plugin strait, and for the completion of
+// the plugin's command lines.
 const (
 	pluginName     = "kubectl-strait"
 	pluginComplete = "kubectl_complete-strait"
 )
 
-// invoked is the command tree and the command line of a program that was started as these
-// arguments say, the first of which is its name.
+// invoked returns the command tree and the command line for the arguments of a process, the
+// first of which is the name of the program.
 func invoked(argv []string) (*cobra.Command, []string) {
 	root := newRoot()
 	if len(argv) == 0 {
@@ -26,7 +26,7 @@ func invoked(argv []string) (*cobra.Command, []string) {
 	}
 	args := argv[1:]
 	switch strings.TrimSuffix(filepath.Base(argv[0]), ".exe") {
-	case pluginComplete: // kubectl gives the words after the plugin's name, the last unfinished
+	case pluginComplete: // kubectl passes the words after the plugin's name, the last of them unfinished
 		args = append([]string{cobra.ShellCompRequestCmd}, args...)
 		fallthrough
 	case pluginName:
@@ -36,7 +36,7 @@ func invoked(argv []string) (*cobra.Command, []string) {
 	return root, args
 }
 
-// rename makes the examples of a tree those of the plugin.
+// rename replaces the program's name in the examples of a tree by that of the plugin.
 func rename(c *cobra.Command) {
 	c.Example = strings.ReplaceAll(c.Example, "strait ", "kubectl strait ")
 	for _, sub := range c.Commands() {
@@ -45,7 +45,8 @@ func rename(c *cobra.Command) {
 }
 
 func main() {
-	// client-go's own log is for programs that run; they take it. Commands return errors.
+	// The log of client-go is for programs that stay running, which set it. Commands return
+	// errors.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	root, args := invoked(os.Args)
 	os.Exit(execute(root, args))

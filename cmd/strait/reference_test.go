@@ -11,21 +11,21 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// update writes the reference instead of comparing it: make generate.
-var update = flag.Bool("update", false, "write docs/reference/cli.md")
+// update writes the reference and golden files instead of comparing them.
+var update = flag.Bool("update", false, "write docs/reference/cli.md and testdata")
 
 const referenceFile = "../../docs/reference/cli.md"
 
-// reference is the page of all verbs.
+// reference returns the page of all commands.
 func reference(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(`# Command line
 
-Made from the program itself, by ` + "`make generate`" + `. Each verb prints the same with ` + "`--help`" + `.
+Generated from the program by ` + "`make generate`" + `. Each command prints the same text with ` + "`--help`" + `.
 
-Exit codes of all verbs: 0 well; 1 failed, or found something that is not as it should be; 2 wrong usage. What is meant for programs goes to standard output, and everything else to standard error. As a plugin of kubectl, ` + "`strait`" + ` is ` + "`kubectl strait`" + ` (see [strait completion](#strait-completion)).
+Exit codes: 0 success, 1 failure, 2 usage error. Results go to standard output; errors, warnings and progress go to standard error. Output has colours on a terminal unless ` + "`NO_COLOR`" + ` is set. As a plugin of kubectl, ` + "`strait`" + ` is ` + "`kubectl strait`" + ` (see [strait completion](#strait-completion)).
 
-| verb | what it does |
+| command | description |
 |---|---|
 `)
 	var all []*cobra.Command
@@ -54,7 +54,7 @@ Exit codes of all verbs: 0 well; 1 failed, or found something that is not as it 
 		fmt.Fprintf(&b, "```text\n%s\n```\n\n", c.UseLine())
 		fmt.Fprintf(&b, "```sh\n%s\n```\n", outdent(c.Example))
 		if c.LocalFlags().HasAvailableFlags() {
-			b.WriteString("\n| flag | what it says |\n|---|---|\n")
+			b.WriteString("\n| flag | description |\n|---|---|\n")
 			c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 				if !f.Hidden && f.Name != "help" {
 					fmt.Fprintf(&b, "| %s | %s |\n", flagName(f), cell(flagUsage(f)))
@@ -86,7 +86,7 @@ func flagUsage(f *pflag.Flag) string {
 	return fmt.Sprintf("%s (default `%s`)", usage, f.DefValue)
 }
 
-// cell is text in a table of Markdown.
+// cell escapes text for a table of Markdown.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;", "*", `\*`).Replace(text)
 }
@@ -111,6 +111,6 @@ func TestTheReferenceOfTheCommandLineIsCurrent(t *testing.T) {
 	}
 	got, err := os.ReadFile(referenceFile)
 	if err != nil || string(got) != want {
-		t.Errorf("docs/reference/cli.md is not what the verbs say of themselves (%v); run: make generate", err)
+		t.Errorf("docs/reference/cli.md is not generated from these commands (%v): run make generate", err)
 	}
 }

@@ -14,29 +14,29 @@ func newResolve() *cobra.Command {
 	var output, of string
 	c := &cobra.Command{
 		Use:   "resolve ADDRESS",
-		Short: "Say what an address means in this cluster",
-		Long: `Say what an address means in this cluster: a pod of a remote cluster, and what that
-cluster knows it as; a node's pods; an address of a node or gateway, inside or for
-other clusters; a mapped host; or the range that it lies in. It ends with 1 if the
-address means nothing here.
+		Short: "Explain an address of this cluster",
+		Long: `Explain an address as this cluster uses it: a pod of a remote cluster, with its address
+in that cluster; the pods of a node; the internal or external address of a node or
+gateway; a mapped host; or the CIDR that contains it. The exit code is 1 if Strait does
+not use the address in this cluster.
 
-With --of it is the other way round: the address is what the remote cluster of that
-Peering calls its pod, and what is said is where this cluster sees it. With
--o address that is printed alone.`,
+With --of, translate in the other direction: ADDRESS is a pod's address in the remote
+cluster of that Peering, and the result is the address to which this cluster maps it.
+-o address prints that address alone.`,
 		Example: `  strait resolve 10.71.2.9
   strait resolve 10.71.2.9 --context a -o json
   strait resolve 10.0.2.9 --of b -o address`,
 		Args: arguments("the address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(cmd, output, "text", "json", "address"); err != nil {
+			if err := checkOutput(cmd, output); err != nil {
 				return err
 			}
 			if output == "address" && of == "" {
-				return wrongUsage(cmd, "-o address prints where an address of a remote cluster is seen; name its Peering with --of")
+				return wrongUsage(cmd, "-o address prints the mapped address of a pod of a remote cluster: name its Peering with --of")
 			}
 			address, err := netip.ParseAddr(args[0])
 			if err != nil || address.Zone() != "" {
-				return wrongUsage(cmd, "%q is not an address; write one like 10.71.2.9 or fd00:71::9", args[0])
+				return wrongUsage(cmd, "%q is not an IP address: write one like 10.71.2.9 or fd00:71::9", args[0])
 			}
 			c, err := cluster.open()
 			if err != nil {
@@ -54,8 +54,8 @@ Peering calls its pod, and what is said is where this cluster sees it. With
 				return err
 			}
 			switch output {
-			case "json":
-				if err := printAs(cmd.OutOrStdout(), "json", is); err != nil {
+			case "json", "yaml":
+				if err := printAs(cmd.OutOrStdout(), output, is); err != nil {
 					return err
 				}
 			case "address":
@@ -66,13 +66,13 @@ Peering calls its pod, and what is said is where this cluster sees it. With
 				}
 			}
 			if len(is.Meanings) == 0 {
-				return fmt.Errorf("%s means nothing that Strait knows of in cluster %s; strait status lists what is seen there of other clusters", is.Address, is.ClusterID)
+				return fmt.Errorf("Strait does not use %s in cluster %s: run strait status for the mapped CIDRs", is.Address, is.ClusterID)
 			}
 			return nil
 		},
 	}
 	cluster.register(c)
-	c.Flags().StringVar(&of, "of", "", "Peering with the remote cluster whose address it is")
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json; with --of, or address")
+	c.Flags().StringVar(&of, "of", "", "`PEERING` with the remote cluster in which a pod has the address")
+	outputFlag(c, &output, "address")
 	return c
 }

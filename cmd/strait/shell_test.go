@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// commandLines are the command lines of strait in a piece of shell, without the program's
-// name: as far as examples and documentation go.
+// commandLines returns the command lines of strait in a shell script, without the program's
+// name. It parses the shell that examples and documentation use.
 func commandLines(shell string) (found [][]string) {
 	shell = strings.ReplaceAll(shell, "\\\n", " ")
 	heredoc := ""
@@ -29,8 +29,8 @@ func commandLines(shell string) (found [][]string) {
 	return found
 }
 
-// commands splits a line into commands, and those into words. Redirections and comments
-// are no words.
+// commands splits a line into commands, and each command into words, without redirections
+// and comments.
 func commands(line string) (all [][]string) {
 	var words []string
 	var word strings.Builder
@@ -79,7 +79,7 @@ func commands(line string) (all [][]string) {
 	return all
 }
 
-// parses is the verb of a command line, and what is wrong with its flags and arguments.
+// parses returns the command of a command line, and an error for wrong flags or arguments.
 func parses(words []string) (path string, err error) {
 	c, rest, err := newRoot().Find(words)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// statusCommand is what `strait status` is told.
+// statusCommand holds the flags of `strait status`.
 type statusCommand struct {
 	cluster   clusterFlags
-	wait      time.Duration // 0: do not
+	wait      time.Duration // 0: do not wait
 	forRemote bool
 	output    string
 }
@@ -23,17 +23,16 @@ func newStatus() *cobra.Command {
 	f := statusCommand{}
 	c := &cobra.Command{
 		Use:   "status [PEERING...]",
-		Short: "Show how far each peering has come",
-		Long: `Show for each peering, or for those named, which of the steps from an object to
-packets are reached, what is missing and what to do about it; its links, and where
-the ranges of the remote cluster are seen here. It ends with 0 if all are ready, and
-with 1 if not.
+		Short: "Show the state of each peering",
+		Long: `Show the state of all peerings, or of those named: the stages from the object to
+packets, what is missing and what to do about it; the links; and the addresses to which
+the remote cluster's CIDRs are mapped. The exit code is 0 if all peerings are ready and
+1 otherwise.
 
-With --wait it waits until all are ready: --wait for two minutes, --wait=10m for
-another time.
+--wait waits until all are ready, for two minutes; --wait=10m waits longer.
 
-With --for-remote it prints the Peering that the other cluster needs for this one,
-to be put into Git or applied there. That holds public data only.`,
+--for-remote prints the Peering that the other cluster needs for this one, to commit to
+Git or to apply there. It holds public data only.`,
 		Example: `  strait status
   strait status b --wait=5m
   strait status -o json
@@ -42,32 +41,33 @@ to be put into Git or applied there. That holds public data only.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.cluster.register(c)
-	c.Flags().DurationVar(&f.wait, "wait", 0, "wait until all are ready, this long at most")
+	c.Flags().DurationVar(&f.wait, "wait", 0, "wait until all peerings are ready, for at most this long")
 	c.Flags().Lookup("wait").NoOptDefVal = "2m"
-	c.Flags().BoolVar(&f.forRemote, "for-remote", false, "print the Peering that the other cluster needs")
-	c.Flags().StringVarP(&f.output, "output", "o", "table", "table, json or yaml")
+	c.Flags().BoolVar(&f.forRemote, "for-remote", false, "print the Peering for the other cluster")
+	outputFlag(c, &f.output)
 	return c
 }
 
-// errNotReady is the end of a status that is not as it should be. It was printed.
-var errNotReady = errors.New("not all peerings are ready; what is missing stands above")
+// errNotReady is the error of a status, which is printed already, with a peering that is not
+// ready.
+var errNotReady = errors.New("not all peerings are ready: do what the table says")
 
 func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
-	if err := checkOutput(cmd, f.output, "table", "json", "yaml"); err != nil {
+	if err := checkOutput(cmd, f.output); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("wait") {
 		if err := checkWait(cmd, f.wait); err != nil {
 			return err
 		}
-		for _, name := range names { // the value of a flag that may go without one
+		for _, name := range names { // the value of --wait, written as a separate word
 			if _, err := time.ParseDuration(name); err == nil {
-				return wrongUsage(cmd, "%s is taken for a Peering; write --wait=%s", name, name)
+				return wrongUsage(cmd, "%s is taken for the name of a Peering: write --wait=%s", name, name)
 			}
 		}
 	}
 	if f.forRemote && len(names) > 1 {
-		return wrongUsage(cmd, "--for-remote prints one Peering; name one")
+		return wrongUsage(cmd, "--for-remote prints one Peering: name one")
 	}
 	c, err := f.cluster.open()
 	if err != nil {
@@ -88,7 +88,7 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 		return err
 	}
 	if f.output == "table" {
-		err = errors.Join(err, operator.Table(cmd.OutOrStdout(), report, time.Now()))
+		err = errors.Join(err, operator.Table(withColors(cmd.OutOrStdout()), report, time.Now()))
 	} else {
 		err = errors.Join(err, printAs(cmd.OutOrStdout(), f.output, report))
 	}
@@ -98,7 +98,7 @@ func (f *statusCommand) run(cmd *cobra.Command, names []string) error {
 	return err
 }
 
-// remote prints the object that the other cluster needs.
+// remote prints the Peering for the other cluster.
 func (f *statusCommand) remote(ctx context.Context, cmd *cobra.Command, c operator.Cluster, names []string) error {
 	name := ""
 	if len(names) > 0 {
@@ -106,7 +106,7 @@ func (f *statusCommand) remote(ctx context.Context, cmd *cobra.Command, c operat
 	}
 	patience := f.wait
 	if patience == 0 {
-		patience = time.Second // for what is there already
+		patience = time.Second // for keys and endpoints that exist already
 	}
 	peering, err := operator.ForRemote(ctx, c, name, waiting(cmd, patience))
 	if err != nil {
@@ -115,8 +115,8 @@ func (f *statusCommand) remote(ctx context.Context, cmd *cobra.Command, c operat
 	if f.output == "json" {
 		return printAs(cmd.OutOrStdout(), "json", peering)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), `# For the cluster that is to be joined with cluster %s. It is public data.
-# localPods lets pods of cluster %[1]s reach all pods there; for less, name ranges in localPrefixes.
+	fmt.Fprintf(cmd.OutOrStdout(), `# Apply this in the cluster to be joined with cluster %s. It holds public data only.
+# With localPods, pods of cluster %[1]s can reach all pods there; to allow less, list CIDRs in localPrefixes.
 `, peering.Spec.ClusterID)
 	return printAs(cmd.OutOrStdout(), "yaml", peering)
 }

@@ -35,22 +35,22 @@ func TestAPacketIsWrittenAsPeopleWriteIt(t *testing.T) {
 
 func TestAPacketThatIsNoneIsWrongUsageThatSaysHow(t *testing.T) {
 	for want, args := range map[string]string{
-		"the pod is missing":                         "",
-		"the destination is missing":                 "default/web",
-		"\"b\" is one argument too many":             "default/web 10.71.2.9 b",
-		"the shell took the arrow":                   "default/web -",
-		"write one like 10.71.2.9:80":                "default/web web.b:80",
-		"tcp and udp need a port":                    "default/web 10.71.2.9 --protocol tcp",
-		"and icmp has none":                          "default/web 10.71.2.9:80 --protocol icmp",
-		"choose tcp, udp or icmp":                    "default/web 10.71.2.9:80 --protocol sctp",
-		"write it like default/web":                  "web 10.71.2.9:80",
-		"give a size between":                        "default/web 10.71.2.9:80 --size 20",
-		"give two of IPv4 or two of IPv6":            "default/web 10.71.2.9:80 --from-address fd00::1",
-		"write one like 10.0.1.5":                    "default/web 10.71.2.9:80 --from-address x",
-		"--from-tunnel needs --socket":               "default/web 10.71.2.9:80 --from-tunnel",
-		"with --socket, write the source":            "default/web 10.71.2.9:80 --socket /run/x",
-		"-o yaml: no such format":                    "default/web 10.71.2.9:80 -o yaml",
-		"10.71.2.9:0\" is not an address with a por": "default/web 10.71.2.9:0",
+		"the pod is missing":                        "",
+		"the destination is missing":                "default/web",
+		"\"b\" is one argument too many":            "default/web 10.71.2.9 b",
+		"the -> is not quoted":                      "default/web -",
+		"write one like 10.71.2.9:80":               "default/web web.b:80",
+		"write a port for tcp and udp":              "default/web 10.71.2.9 --protocol tcp",
+		"and none for icmp":                         "default/web 10.71.2.9:80 --protocol icmp",
+		"choose tcp, udp or icmp":                   "default/web 10.71.2.9:80 --protocol sctp",
+		"write it like default/web":                 "web 10.71.2.9:80",
+		"give a size between":                       "default/web 10.71.2.9:80 --size 20",
+		"give two of IPv4 or two of IPv6":           "default/web 10.71.2.9:80 --from-address fd00::1",
+		"write one like 10.0.1.5":                   "default/web 10.71.2.9:80 --from-address x",
+		"--from-tunnel needs --socket":              "default/web 10.71.2.9:80 --from-tunnel",
+		"with --socket, write the source":           "default/web 10.71.2.9:80 --socket /run/x",
+		"-o xml: no such output format":             "default/web 10.71.2.9:80 -o xml",
+		"10.71.2.9:0\" is not an IP address with a": "default/web 10.71.2.9:0",
 	} {
 		_, stderr, code := output("", append([]string{"trace"}, strings.Fields(args)...)...)
 		if code != exitUsage || !strings.Contains(stderr, want) {
@@ -61,9 +61,9 @@ func TestAPacketThatIsNoneIsWrongUsageThatSaysHow(t *testing.T) {
 
 func TestTheRouteOfANodeIsAskedWithAddresses(t *testing.T) {
 	for want, args := range map[string]string{
-		"the address is missing":     "",
-		"is not an address; write":   "web",
-		"of the family of 10.71.2.9": "10.71.2.9 --from fd00::1",
+		"the address is missing":        "",
+		"is not an IP address: write":   "web",
+		"of the IP family of 10.71.2.9": "10.71.2.9 --from fd00::1",
 	} {
 		_, stderr, code := output("", append([]string{"node", "route"}, strings.Fields(args)...)...)
 		if code != exitUsage || !strings.Contains(stderr, want) {

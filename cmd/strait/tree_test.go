@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// verbs calls f with every command that people see, in a tree of its own.
-func verbs(t *testing.T, f func(t *testing.T, c *cobra.Command)) {
+// eachCommand calls f in a subtest for every command that is not hidden.
+func eachCommand(t *testing.T, f func(t *testing.T, c *cobra.Command)) {
 	t.Helper()
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -29,10 +29,10 @@ func verbs(t *testing.T, f func(t *testing.T, c *cobra.Command)) {
 	walk(newRoot())
 }
 
-func TestEveryVerbExplainsItself(t *testing.T) {
-	verbs(t, func(t *testing.T, c *cobra.Command) {
-		if c.Short == "" || strings.HasSuffix(c.Short, ".") || c.Short[:1] != strings.ToUpper(c.Short[:1]) {
-			t.Errorf("Short is %q: want a sentence without its full stop", c.Short)
+func TestEveryCommandHasHelp(t *testing.T) {
+	eachCommand(t, func(t *testing.T, c *cobra.Command) {
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") || len(c.Short) > 70 || c.Short[:1] != strings.ToUpper(c.Short[:1]) {
+			t.Errorf("Short is %q: want at most 70 letters, a verb and its object, without a full stop", c.Short)
 		}
 		if c.Example == "" {
 			t.Error("no example")
@@ -56,8 +56,8 @@ func TestEveryVerbExplainsItself(t *testing.T) {
 	})
 }
 
-func TestEveryExampleIsACommandLineOfItsVerb(t *testing.T) {
-	verbs(t, func(t *testing.T, c *cobra.Command) {
+func TestEveryExampleParses(t *testing.T) {
+	eachCommand(t, func(t *testing.T, c *cobra.Command) {
 		found := false
 		for _, words := range commandLines(c.Example) {
 			found = true
@@ -65,7 +65,7 @@ func TestEveryExampleIsACommandLineOfItsVerb(t *testing.T) {
 			if err != nil {
 				t.Errorf("strait %s: %v", strings.Join(words, " "), err)
 			} else if is == "strait" {
-				t.Errorf("strait %s: no such verb", strings.Join(words, " "))
+				t.Errorf("strait %s: no such command", strings.Join(words, " "))
 			}
 		}
 		if !found && c.Name() != "completion" { // that is about shells
@@ -74,48 +74,49 @@ func TestEveryExampleIsACommandLineOfItsVerb(t *testing.T) {
 	})
 }
 
-func TestEveryVerbEndsAMistakeInItsFlagsWithTwo(t *testing.T) {
-	verbs(t, func(t *testing.T, c *cobra.Command) {
+func TestAnUnknownFlagIsAUsageError(t *testing.T) {
+	eachCommand(t, func(t *testing.T, c *cobra.Command) {
 		path := strings.Fields(strings.TrimPrefix(c.CommandPath(), "strait "))
 		_, stderr, code := output("", append(path, "--no-such-flag")...)
-		if code != exitUsage || !strings.Contains(stderr, "--no-such-flag") || !strings.Contains(stderr, fmt.Sprintf("Run %q for usage.", c.CommandPath()+" --help")) {
+		if code != exitUsage || !strings.Contains(stderr, "--no-such-flag") || !strings.Contains(stderr, fmt.Sprintf("strait: run %q for usage", c.CommandPath()+" --help")) {
 			t.Errorf("ends with %d and says %q", code, stderr)
 		}
 	})
 }
 
-// printsNothing are verbs without anything to print as JSON, and why.
+// printsNothing are the commands without -o, and why.
 var printsNothing = map[string]string{
 	"gateway":      "runs, and logs JSON",
 	"controller":   "runs, and logs JSON",
 	"node":         "runs, and logs JSON",
 	"completion":   "prints a script for a shell",
-	"cidr":         "has verbs of its own",
+	"cidr":         "has subcommands",
 	"bench peer":   "writes its result with --json",
 	"bench report": "writes a page",
 	"capture":      "writes packets",
 	"gather":       "writes an archive",
 }
 
-func TestEveryVerbThatPrintsPrintsJSON(t *testing.T) {
+func TestEveryCommandThatPrintsHasTheSameFormats(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	t.Setenv("HOME", t.TempDir())
-	verbs(t, func(t *testing.T, c *cobra.Command) {
+	eachCommand(t, func(t *testing.T, c *cobra.Command) {
 		name := strings.TrimPrefix(c.CommandPath(), "strait ")
 		flag := c.Flags().Lookup("output")
-		chosen := []string(nil)
-		if flag != nil {
-			chosen = formsOf(flag)
-		}
 		if why := printsNothing[name]; why != "" {
-			if slices.Contains(chosen, "json") {
-				t.Errorf("prints JSON, but is said not to: it %s", why)
+			if flag != nil {
+				t.Errorf("has -o, but it %s", why)
 			}
 			return
 		}
-		if flag == nil || flag.Shorthand != "o" || !slices.Contains(chosen, "json") {
-			t.Fatal("has no -o json")
+		if flag == nil || flag.Shorthand != "o" || flag.DefValue != "table" || !slices.Equal(formatsOf(flag)[:3], formats) {
+			t.Fatalf("has no -o with %s", choice(formats))
 		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Shorthand == "o" && f.Name != "output" {
+				t.Errorf("-o is --%s", f.Name)
+			}
+		})
 		lines := commandLines(c.Example)
 		if len(lines) == 0 {
 			t.Fatal("no example")
@@ -127,7 +128,7 @@ func TestEveryVerbThatPrintsPrintsJSON(t *testing.T) {
 	})
 }
 
-// withoutOutput is a command line without its form of output.
+// withoutOutput returns a command line without -o.
 func withoutOutput(words []string) []string {
 	i := slices.Index(words, "-o")
 	if i < 0 {
@@ -136,7 +137,7 @@ func withoutOutput(words []string) []string {
 	return append(slices.Clone(words[:i]), words[i+2:]...)
 }
 
-func TestAsPluginOfKubectlItShowsThatName(t *testing.T) {
+func TestThePluginOfKubectlShowsItsName(t *testing.T) {
 	for _, name := range []string{"/usr/local/bin/kubectl-strait", "kubectl-strait.exe"} {
 		root, args := invoked([]string{name, "status", "--help"})
 		var out strings.Builder
@@ -147,7 +148,7 @@ func TestAsPluginOfKubectlItShowsThatName(t *testing.T) {
 		}
 		root, args = invoked([]string{name, "status", "--nonsense"})
 		root.SetErr(&out)
-		if code := execute(root, args); code != exitUsage || !strings.Contains(out.String(), `Run "kubectl strait status --help" for usage.`) {
+		if code := execute(root, args); code != exitUsage || !strings.Contains(out.String(), `strait: run "kubectl strait status --help" for usage`) {
 			t.Errorf("%s: a mistake ends with %d and prints\n%s", name, code, out.String())
 		}
 	}
@@ -159,7 +160,7 @@ func TestAsPluginOfKubectlItShowsThatName(t *testing.T) {
 	}
 }
 
-// completed is what the shell offers at the end of a command line, as kubectl asks for it.
+// completed returns the completions of a command line, as kubectl requests them.
 func completed(t *testing.T, words ...string) []string {
 	t.Helper()
 	root, args := invoked(append([]string{"kubectl_complete-strait"}, words...))
@@ -191,7 +192,7 @@ func TestCommandLinesAreCompleted(t *testing.T) {
 		{[]string{"status", "--context", ""}, []string{"a", "none"}},
 		{[]string{"peer", "--remote-context", ""}, []string{"a", "none"}},
 		{[]string{"status", "-o", ""}, []string{"table", "json", "yaml"}},
-		{[]string{"invite", "-o", ""}, []string{"text", "json"}},
+		{[]string{"resolve", "-o", ""}, []string{"table", "json", "yaml", "address"}},
 		{[]string{"status", "--context", "a", ""}, []string{"prod-b"}},
 		{[]string{"status", "--context", "a", "prod-b", ""}, nil},
 		{[]string{"resolve", "10.0.0.1", "--context", "a", "--of", ""}, []string{"prod-b"}},
@@ -204,7 +205,7 @@ func TestCommandLinesAreCompleted(t *testing.T) {
 	}
 }
 
-func TestEveryShellGetsAScript(t *testing.T) {
+func TestEveryShellHasACompletionScript(t *testing.T) {
 	for _, shell := range shells {
 		if out, _, code := output("", "completion", shell); code != exitOK || !strings.Contains(out, "strait") {
 			t.Errorf("%s: ends with %d and prints %d letters", shell, code, len(out))
@@ -215,7 +216,7 @@ func TestEveryShellGetsAScript(t *testing.T) {
 	}
 }
 
-func TestErrorsAreBrokenBetweenWords(t *testing.T) {
+func TestLongErrorsAreWrappedBetweenWords(t *testing.T) {
 	long := "strait: " + strings.Repeat("word ", 30) + "kubectl-get-pods-with-a-name-that-is-longer-than-all-of-the-line-and-stays-in-one-piece-to-be-copied"
 	for line := range strings.Lines(wrap(long, 40)) {
 		line = strings.TrimSuffix(line, "\n")

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -16,7 +15,7 @@ import (
 	"strait.dev/strait/k8s/verify"
 )
 
-// verifyCommand is what `strait verify` is told.
+// verifyCommand holds the flags of `strait verify`.
 type verifyCommand struct {
 	local, remote clusterFlags
 	options       verify.Options
@@ -30,28 +29,28 @@ func newVerify() *cobra.Command {
 	f := verifyCommand{remote: clusterFlags{remote: true}}
 	c := &cobra.Command{
 		Use:   "verify [PEERING...] --context A [--remote-context B]",
-		Short: "Try whether two joined clusters reach each other in every way",
-		Long: `Try whether two joined clusters reach each other, both ways: from pods and from the
-network of nodes, to pods and to Services that stand for them, with TCP, UDP and
-pings, small, as large as the peering carries, and larger; with IPv4 and IPv6; on the
-gateway's node and on another. Whether servers see the address of who calls, whether
-a connection lasts, and whether nothing of all that leaves a node in the clear.
+		Short: "Test the connectivity of two joined clusters",
+		Long: `Test the connectivity of two joined clusters in both directions: from pods and from the
+nodes' network, to pods and to the Services that select them; with TCP, UDP and ICMP
+echo; with packets that are small, as large as the path MTU, and larger; with IPv4 and
+IPv6; on the gateway's node and on another node. It also tests that servers see the
+client's address, that a connection stays open, and that no packet between the clusters
+leaves a node unencrypted.
 
-It runs pods of Strait's own image in both clusters, in namespaces that begin with
-strait-verify-, and removes them at the end. They need nothing from the internet. Those
-that are ordinary pods pass the Pod Security Standard restricted; those that look at
-packets are in the network of their nodes, and where a cluster allows none of them,
-what they were for is left out.
+The command runs pods of Strait's own image in both clusters, in namespaces whose names
+begin with strait-verify-, and removes them at the end. They need nothing from the
+internet. The ordinary pods pass the Pod Security Standard "restricted". The pods that
+capture packets use the node's network; where a cluster does not admit them, their tests
+are skipped.
 
-With access to one cluster only, it tries what can be tried from there: what the
-objects say, whether the nodes reach their gateways, and with --target the addresses of
-pods of the other cluster as they are seen here; with a port, an agent that was kept
-over there with --keep.
+With access to one cluster only, the command tests what it can from there: the status of
+the objects, whether the nodes reach their gateways, and with --target the mapped
+addresses of pods of the other cluster, or with a port an agent that --keep left there.
 
-With --short it starts nothing, and says whether the peerings are ready and the nodes
-reach their gateways: that is what helm test runs.
+--short starts no pods: it reports whether the peerings are ready and whether the nodes
+reach their gateways. helm test runs that.
 
-It ends with 0 if nothing failed, and with 1 if something did.`,
+The exit code is 0 if nothing failed and 1 otherwise.`,
 		Example: `  strait verify --context a --remote-context b
   strait verify --context a --remote-context b --junit verify.xml -o json
   strait verify b --target 10.71.2.9
@@ -61,34 +60,34 @@ It ends with 0 if nothing failed, and with 1 if something did.`,
 	}
 	f.local.register(c)
 	f.remote.register(c)
-	c.Flags().StringSliceVar(&f.targets, "target", nil, "without access to the other cluster: `ADDRESS` of a pod there, as it is seen here, or ADDRESS:PORT of an agent")
-	c.Flags().BoolVar(&f.short, "short", false, "start nothing, and see what the objects say")
-	c.Flags().BoolVar(&f.options.Keep, "keep", false, "keep the pods; the next run removes them")
-	c.Flags().StringVar(&f.options.Image, "image", "", "image of the pods (default: that of the installed Strait)")
-	c.Flags().StringVar(&f.options.RemoteImage, "remote-image", "", "image of the pods in the remote cluster (default: as --image)")
-	c.Flags().StringSliceVar(&f.pullSecrets, "image-pull-secret", nil, "`NAME` of a Secret for pulling the image, in the pods' own namespaces")
-	c.Flags().StringVar(&f.junit, "junit", "", "`FILE` to write the result to as JUnit's XML")
-	c.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
+	c.Flags().StringSliceVar(&f.targets, "target", nil, "without access to the other cluster: mapped `ADDRESS` of a pod of it, or ADDRESS:PORT of an agent")
+	c.Flags().BoolVar(&f.short, "short", false, "start no pods: report the status of the objects")
+	c.Flags().BoolVar(&f.options.Keep, "keep", false, "keep the pods until the next run")
+	c.Flags().StringVar(&f.options.Image, "image", "", "image of the pods (default: the image of the installed Strait)")
+	c.Flags().StringVar(&f.options.RemoteImage, "remote-image", "", "image of the pods in the remote cluster (default: that of --image)")
+	c.Flags().StringSliceVar(&f.pullSecrets, "image-pull-secret", nil, "`NAME` of a Secret to pull the image with, in the namespaces of the pods")
+	c.Flags().StringVar(&f.junit, "junit", "", "`FILE` to write the result to, as JUnit XML")
+	outputFlag(c, &f.output)
 	return c
 }
 
-// errVerify is the end of a run in which something failed. It was printed.
-var errVerify = errors.New("something failed; what, and what to do about it, stands above")
+// errVerify is the error of a run, which is printed already, with a failed test.
+var errVerify = errors.New("tests failed: do what the table says")
 
 func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
-	if err := checkOutput(cmd, f.output, "table", "json"); err != nil {
+	if err := checkOutput(cmd, f.output); err != nil {
 		return err
 	}
 	both := f.remote.given()
 	switch {
 	case both && f.short:
-		return wrongUsage(cmd, "--short looks at one cluster; leave out --remote-context, or --short")
+		return wrongUsage(cmd, "--short tests one cluster: leave out --remote-context or --short")
 	case both && len(f.targets) > 0:
-		return wrongUsage(cmd, "--target is for one cluster; with --remote-context pods are started there")
+		return wrongUsage(cmd, "--target is for access to one cluster: leave it out, since --remote-context starts pods in the other")
 	case f.short && len(f.targets) > 0:
-		return wrongUsage(cmd, "--short starts nothing that could try a --target; leave one of them out")
+		return wrongUsage(cmd, "--short starts no pod that could test a --target: leave one of them out")
 	case both && len(names) > 1:
-		return wrongUsage(cmd, "two clusters are joined by one Peering; name one, or none")
+		return wrongUsage(cmd, "two clusters are joined by one Peering: name one, or none")
 	}
 	targets, err := parseTargets(cmd, f.targets)
 	if err != nil {
@@ -97,14 +96,14 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 	for _, name := range f.pullSecrets {
 		f.options.PullSecrets = append(f.options.PullSecrets, corev1.LocalObjectReference{Name: name})
 	}
-	local, err := f.local.open()
+	local, remote, err := openBoth(&f.local, &f.remote)
 	if err != nil {
 		return err
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
 	progress := operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))
-	var mu sync.Mutex // agents of two clusters start at once, and wait for the same again and again
+	var mu sync.Mutex // agents of two clusters start at once, and repeat what they wait for
 	said := map[string]bool{}
 	f.options.Say = func(line string) {
 		mu.Lock()
@@ -114,7 +113,7 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 			progress.Say(line)
 		}
 	}
-	report, err := f.verify(ctx, local, names, targets)
+	report, err := f.verify(ctx, local, remote, names, targets)
 	progress.Done()
 	if report != nil {
 		err = errors.Join(err, f.print(cmd, report))
@@ -125,22 +124,17 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 	return err
 }
 
-func (f *verifyCommand) verify(ctx context.Context, local operator.Cluster, names []string, targets []netip.AddrPort) (*verify.Report, error) {
+func (f *verifyCommand) verify(ctx context.Context, local operator.Cluster, remote *operator.Cluster, names []string, targets []netip.AddrPort) (*verify.Report, error) {
 	switch {
 	case f.short:
 		return verify.Short(ctx, local, names)
-	case !f.remote.given():
+	case remote == nil:
 		return verify.OneSide(ctx, local, names, targets, f.options)
 	}
-	f.remote.beside(f.local)
-	remote, err := f.remote.open()
-	if err != nil {
-		return nil, fmt.Errorf("remote cluster: %w", err)
-	}
-	return verify.Run(ctx, local, remote, slices.Concat(names, []string{""})[0], f.options)
+	return verify.Run(ctx, local, *remote, slices.Concat(names, []string{""})[0], f.options)
 }
 
-// print writes a report wherever it is wanted.
+// print writes a report to standard output and to the file of --junit.
 func (f *verifyCommand) print(cmd *cobra.Command, r *verify.Report) (err error) {
 	if f.junit != "" {
 		file, e := os.Create(f.junit)
@@ -148,16 +142,16 @@ func (f *verifyCommand) print(cmd *cobra.Command, r *verify.Report) (err error) 
 			e = errors.Join(r.JUnit(file), file.Close())
 		}
 		if e != nil {
-			err = fmt.Errorf("--junit: %w", e)
+			err = fileError("--junit", f.junit, e)
 		}
 	}
-	if f.output == "json" {
-		return errors.Join(err, printAs(cmd.OutOrStdout(), "json", r))
+	if f.output != "table" {
+		return errors.Join(err, printAs(cmd.OutOrStdout(), f.output, r))
 	}
-	return errors.Join(err, r.Table(cmd.OutOrStdout()))
+	return errors.Join(err, r.Table(withColors(cmd.OutOrStdout())))
 }
 
-// parseTargets reads addresses; port 0 is none.
+// parseTargets parses addresses with or without a port. Without one, the port is 0.
 func parseTargets(cmd *cobra.Command, texts []string) (all []netip.AddrPort, err error) {
 	for _, text := range texts {
 		to, err := netip.ParseAddrPort(text)
@@ -165,7 +159,7 @@ func parseTargets(cmd *cobra.Command, texts []string) (all []netip.AddrPort, err
 			to, err = netip.AddrPortFrom(address, 0), nil
 		}
 		if err != nil || to.Addr().Zone() != "" {
-			return nil, wrongUsage(cmd, "--target %q: write an address like 10.71.2.9, or with a port 10.71.2.9:6099, [fd00:71::9]:6099", text)
+			return nil, wrongUsage(cmd, "--target %q: write an address like 10.71.2.9, or an address with a port like 10.71.2.9:6099 or [fd00:71::9]:6099", text)
 		}
 		all = append(all, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
 	}

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-func TestVerifySaysWhatDoesNotGoTogether(t *testing.T) {
+func TestVerifyRejectsFlagsThatExcludeEachOther(t *testing.T) {
 	for arguments, want := range map[string]string{
-		"verify --short --remote-context b":            "--short looks at one cluster",
-		"verify --target 10.71.2.9 --remote-context b": "--target is for one cluster",
-		"verify --short --target 10.71.2.9":            "--short starts nothing",
+		"verify --short --remote-context b":            "--short tests one cluster",
+		"verify --target 10.71.2.9 --remote-context b": "--target is for access to one cluster",
+		"verify --short --target 10.71.2.9":            "--short starts no pod",
 		"verify --target nobody":                       "write an address",
 		"verify --target fe80::1%eth0":                 "write an address",
 		"verify a b --remote-context b":                "name one",
-		"verify -o xml":                                "no such format",
+		"verify -o xml":                                "no such output format",
 	} {
 		var out bytes.Buffer
 		root := newRoot()
@@ -25,7 +25,7 @@ func TestVerifySaysWhatDoesNotGoTogether(t *testing.T) {
 	}
 }
 
-func TestAnAgentDoesWhatItIsOrdered(t *testing.T) {
+func TestAnAgentRunsTheTestsOfAnOrder(t *testing.T) {
 	var out bytes.Buffer
 	root := newRoot()
 	root.SetOut(&out)
@@ -36,7 +36,7 @@ func TestAnAgentDoesWhatItIsOrdered(t *testing.T) {
 	root = newRoot()
 	root.SetErr(&out)
 	root.SetIn(strings.NewReader(""))
-	if code := execute(root, []string{"agent", "probe"}); code != exitFailed || !strings.Contains(out.String(), "no order in the input") {
-		t.Errorf("exit %d and %q, want to be told that there is no order", code, out.String())
+	if code := execute(root, []string{"agent", "probe"}); code != exitFailed || !strings.Contains(out.String(), "read the order from standard input: EOF") {
+		t.Errorf("exit %d and %q, want an error about the missing order", code, out.String())
 	}
 }

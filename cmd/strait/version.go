@@ -1,19 +1,17 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 )
 
 // version is set by the linker for releases.
 var version = "dev"
 
-// build is what a binary knows of itself.
+// build describes a binary.
 type build struct {
 	Version   string `json:"version"`
 	Revision  string `json:"revision,omitempty"`
@@ -45,34 +43,30 @@ func thisBuild() build {
 	return b
 }
 
+// versionLine is what `strait --version` prints.
+func versionLine() string {
+	b := thisBuild()
+	return fmt.Sprintf("strait %s (%s, %s)", b.Version, b.Go, b.Platform)
+}
+
 func newVersion() *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version",
+		Short:   "Print the version of strait",
 		Example: "  strait version -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b := thisBuild()
-			var text []byte
-			var err error
-			switch output {
-			case "":
-				text = fmt.Appendf(nil, "strait %s (%s, %s)", b.Version, b.Go, b.Platform)
-			case "json":
-				text, err = json.MarshalIndent(b, "", "  ")
-			case "yaml":
-				text, err = yaml.Marshal(b)
-			default:
-				return &usageError{fmt.Errorf("-o %s: no such format; choose json or yaml", output), "strait version --help"}
-			}
-			if err != nil {
+			if err := checkOutput(cmd, output); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), string(text))
+			if output != "table" {
+				return printAs(cmd.OutOrStdout(), output, thisBuild())
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "", "json or yaml instead of a line")
+	outputFlag(c, &output)
 	return c
 }

@@ -19,7 +19,7 @@ import (
 func (w *world) captured(t *testing.T, seen string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "packets.pcapng")
-	cmd := w.command(t, "strait", "capture", "b", "--context=a", "--packets=3", "--duration=10m", "--output="+file, "tcp", "port", "8080")
+	cmd := w.command(t, "strait", "capture", "b", "--context=a", "--packets=3", "--duration=10m", "--file="+file, "tcp", "port", "8080")
 	var said strings.Builder
 	cmd.Stderr = &said
 	must(t, cmd.Start())
@@ -61,7 +61,7 @@ func (w *world) measured(t *testing.T) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bench.json")
 	w.do(t, "", "strait", "bench", "--peering=b", "--context=a", "--remote-context=b", "--quick", "--repetitions=1",
-		"--run=streams=1/direction=a-to-b|connections=1$", "--output=json", "--out="+file)
+		"--run=streams=1/direction=a-to-b|connections=1$", "--output=json", "--file="+file)
 	r, err := result.ReadFile(file)
 	must(t, err)
 	var found []string

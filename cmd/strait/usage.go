@@ -1,0 +1,248 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// usageError is a mistake on the command line.
+type usageError struct {
+	err  error
+	help string // the command line that prints the usage
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func wrongUsage(cmd *cobra.Command, format string, values ...any) error {
+	return &usageError{fmt.Errorf(format, values...), cmd.CommandPath() + " --help"}
+}
+
+// arguments accepts exactly the named arguments.
+func arguments(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if len(given) < len(names) {
+			return fmt.Errorf("%s is missing", names[len(given)])
+		}
+		return tooMany(cmd, given, len(names))
+	}
+}
+
+// noArguments accepts no argument.
+func noArguments(cmd *cobra.Command, given []string) error { return tooMany(cmd, given, 0) }
+
+// tooMany returns an error if more than most arguments are given. An argument in the place
+// of a subcommand is reported as an unknown command.
+func tooMany(cmd *cobra.Command, given []string, most int) error {
+	switch {
+	case len(given) <= most:
+		return nil
+	case most == 0 && cmd.HasAvailableSubCommands():
+		return unknownCommand(cmd, given[0])
+	case most == 0:
+		return fmt.Errorf("%q is one argument too many: %s takes none", given[0], cmd.CommandPath())
+	}
+	return fmt.Errorf("%q is one argument too many", given[most])
+}
+
+// unknownCommand returns the error for a word that is not a subcommand, with the closest
+// subcommands and how to list them.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
+	}
+	hint := ""
+	if close := closest(word, names); len(close) > 0 {
+		hint = ": did you mean " + either(close) + "?"
+	}
+	return fmt.Errorf("unknown command %q%s", word, hint)
+}
+
+// flagError rewrites an error of flag parsing: it names the flag, the value found and
+// what to write instead.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var empty *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		err = unknownFlag(cmd, unknown)
+	case errors.As(err, &empty):
+		err = fmt.Errorf("%s has no value; %s", written(empty.GetFlag(), empty.GetSpecifiedShortnames()), expected(empty.GetFlag()))
+	case errors.As(err, &invalid):
+		err = fmt.Errorf("--%s %s: %s", invalid.GetFlag().Name, invalid.GetValue(), expected(invalid.GetFlag()))
+	}
+	return &usageError{err, cmd.CommandPath() + " --help"}
+}
+
+func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
+	if unknown.GetSpecifiedShortnames() != "" {
+		return fmt.Errorf("unknown flag -%s", unknown.GetSpecifiedName())
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	hint := ""
+	if close := closest("--"+unknown.GetSpecifiedName(), names); len(close) > 0 {
+		hint = ": did you mean " + either(close) + "?"
+	}
+	return fmt.Errorf("unknown flag --%s%s", unknown.GetSpecifiedName(), hint)
+}
+
+// written returns a flag as it is on the command line.
+func written(f *pflag.Flag, shorthands string) string {
+	if shorthands != "" {
+		return "-" + f.Shorthand
+	}
+	return "--" + f.Name
+}
+
+// expected says which values a flag takes.
+func expected(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "duration":
+		return "give a duration, as in --" + f.Name + "=90s or --" + f.Name + "=5m"
+	case "bool":
+		return "give true or false"
+	case "int", "int32", "uint16":
+		return "give a whole number"
+	case "float64":
+		return "give a number"
+	}
+	if values := formatsOf(f); values != nil {
+		return "choose " + choice(values)
+	}
+	return "give one, as in --" + f.Name + "=" + strings.ToUpper(f.Name[strings.LastIndexByte(f.Name, '-')+1:])
+}
+
+// closest returns the names that differ from a word by few letters, or begin with it.
+func closest(word string, names []string) (close []string) {
+	const most = 2
+	least := most
+	for _, name := range names {
+		switch d := distance(strings.ToLower(word), name); {
+		case d > most, d >= len(name):
+		case d < least:
+			least, close = d, []string{name}
+		case d == least:
+			close = append(close, name)
+		}
+	}
+	if len(close) > 0 {
+		return close
+	}
+	for _, name := range names {
+		if len(strings.TrimLeft(word, "-")) > 1 && strings.HasPrefix(name, strings.ToLower(word)) {
+			close = append(close, name)
+		}
+	}
+	return close
+}
+
+// distance is the number of letters to insert, remove, replace or exchange with the next
+// one to make b of a (optimal string alignment distance).
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replace := last[j-1]
+			if a[i-1] != b[j-1] {
+				replace++
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, replace)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
+
+// either lists names in quotation marks, as alternatives.
+func either(names []string) string {
+	var quoted []string
+	for _, name := range names {
+		quoted = append(quoted, fmt.Sprintf("%q", name))
+	}
+	return choice(quoted)
+}
+
+// choice lists words as alternatives: "a", "a or b", "a, b or c".
+func choice[S ~string](words []S) string {
+	var b strings.Builder
+	for i, word := range words {
+		switch {
+		case i == 0:
+		case i == len(words)-1:
+			b.WriteString(" or ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(word))
+	}
+	return b.String()
+}
+
+// fileError is the error of a file that a flag or argument names. It says what to do.
+func fileError(what, path string, err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) && at.Path == path {
+		err = at.Err
+	}
+	remedy := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		remedy = "; check the path"
+	case errors.Is(err, fs.ErrPermission):
+		remedy = "; check its owner and mode"
+	case errors.Is(err, syscall.EISDIR):
+		remedy = "; name a file"
+	}
+	if what != "" {
+		path = what + " " + path
+	}
+	return fmt.Errorf("%s: %w%s", path, err, remedy)
+}
+
+// markUsage makes every mistake in flags and arguments of a command tree a usageError.
+func markUsage(c *cobra.Command) {
+	c.SetFlagErrorFunc(flagError)
+	if args := c.Args; args != nil {
+		c.Args = func(c *cobra.Command, given []string) error {
+			if err := args(c, given); err != nil {
+				return &usageError{err, c.CommandPath() + " --help"}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		markUsage(sub)
+	}
+}
+
+// checkOutput returns an error if an output format is not among those of the command.
+func checkOutput(cmd *cobra.Command, format string) error {
+	formats := formatsOf(cmd.Flags().Lookup("output"))
+	if !slices.Contains(formats, format) {
+		return wrongUsage(cmd, "-o %s: no such output format; choose %s", format, choice(formats))
+	}
+	return nil
+}
