@@ -3,9 +3,11 @@ package fakekube
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -82,4 +84,15 @@ func (q Request) manager() string {
 
 func gr(q Request) schema.GroupResource {
 	return schema.GroupResource{Group: q.Group, Resource: q.Resource}
+}
+
+// isDryRun reports whether a request that writes is to be performed without being stored.
+// Deletions say so in their body.
+func isDryRun(q Request) bool {
+	all := q.query["dryRun"]
+	if q.Verb == "delete" || q.Verb == "deletecollection" {
+		options, _ := decodeDeleteOptions(q.body) // an error is that of the deletion
+		all = options.DryRun
+	}
+	return slices.Contains(all, metav1.DryRunAll)
 }

@@ -208,6 +208,11 @@ func (s *Server) answer(r *http.Request, q Request) (*http.Response, error) {
 			s.wake()
 		}
 	}()
+	if isDryRun(q) {
+		stored := s.store
+		s.store = stored.clone()
+		defer func() { s.store = stored }()
+	}
 	switch q.Verb {
 	case "get":
 		object, err := s.store.get(kind, q.Namespace, q.Name)
