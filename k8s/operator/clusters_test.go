@@ -238,6 +238,66 @@ func joinTwoClusters(t *testing.T) {
 		must(t, err)
 	})
 
+	part(t, "keys are rotated and the clusters separated, after dry runs", func() {
+		defer a.clear(t)
+		defer b.clear(t)
+		var changes []string
+		dry := func(s *site) Cluster {
+			c := s.user
+			c.Client = c.Client.DryRun()
+			c.Changed = func(change Change) {
+				changes = append(changes, fmt.Sprintf("%s: %s %s", change.Cluster, change.Peering.Name, change.Action))
+			}
+			return c
+		}
+		dryA, dryB, without := dry(a), dry(b), Waiting{DryRun: true}
+		wrote := func(err error, want ...string) {
+			t.Helper()
+			if !errors.Is(err, ErrDryRun) || fmt.Sprint(changes) != fmt.Sprint(want) {
+				t.Errorf("ends with %v and changes %q, want %q", err, changes, want)
+			}
+			changes = nil
+		}
+		_, err := Join(t.Context(), dryA, dryB, JoinOptions{Waiting: without})
+		wrote(err, "context a: b created", "context b: a created")
+		_, err = NewInvite(t.Context(), dryA, InviteOptions{Name: "c", Random: rand.Reader, Now: time.Now, Waiting: without})
+		wrote(err, "context a: c created")
+		for _, s := range []*site{a, b} {
+			if all, err := s.user.Peerings(t.Context()); err != nil || len(all) != 0 {
+				t.Errorf("a dry run stored %v, %v", all, err)
+			}
+		}
+
+		_, err = Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
+		must(t, err)
+		_, err = RotateKeys(t.Context(), dryA, "b", without)
+		wrote(err, "context a: b updated")
+		rotated, err := RotateKeys(t.Context(), a.user, "b", soon())
+		must(t, err)
+		if rotated.KeyGeneration != 2 || len(rotated.Gateways) != 1 || rotated.Gateways[0].KeyGeneration != 2 {
+			t.Errorf("rotated %+v", rotated)
+		}
+		_, err = Join(t.Context(), a.user, b.user, JoinOptions{Replicas: 2, Waiting: soon()})
+		must(t, err)
+		if got := a.get(t, "b").Spec.Gateway.KeyGeneration; got != 2 {
+			t.Errorf("joining again makes the generation %d", got)
+		}
+		_, err = RotateKeys(t.Context(), a.user, "other", soon())
+		says(t, err, "context a: there is no Peering other; there are: b")
+
+		separate := UnpeerOptions{Name: "b", GatewayNamespace: gatewayNamespace, Waiting: without}
+		wrote(Unpeer(t.Context(), dryA, &dryB, separate), "context a: b deleted", "context b: a deleted")
+		separate.Waiting = soon()
+		says(t, Unpeer(t.Context(), a.user, &a.user, separate), "are the same cluster")
+		must(t, Unpeer(t.Context(), a.user, &b.user, separate))
+		for _, s := range []*site{a, b} {
+			if all, err := s.user.Peerings(t.Context()); err != nil || len(all) != 0 {
+				t.Errorf("still there: %v, %v", all, err)
+			}
+		}
+		says(t, Unpeer(t.Context(), a.user, &b.user, separate), "there is no Peering b; there are: none")
+	})
+
 	part(t, "refused", func() {
 		defer a.clear(t)
 		defer b.clear(t)

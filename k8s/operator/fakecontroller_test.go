@@ -144,7 +144,7 @@ func (s *site) collect(ctx context.Context, peerings []v1alpha1.Peering) error {
 // other and one can call the other, the link and what the other side announces.
 func (s *site) gateway(ctx context.Context, other *site, p *v1alpha1.Peering, g v1alpha1.GatewayStatus) error {
 	want := v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{{
-		Name: g.Name, PublicKey: s.key(p, g.Name), KeyGeneration: 1, PodAddresses: []v1alpha1.IP{"10.0.1.77"}, Node: "node-1", MTU: 1370,
+		Name: g.Name, PublicKey: s.key(p, g.Name), KeyGeneration: max(p.Spec.Gateway.KeyGeneration, 1), PodAddresses: []v1alpha1.IP{"10.0.1.77"}, Node: "node-1", MTU: 1370,
 	}}}
 	theirs, err := other.admin.Peerings().List(ctx, metav1.ListOptions{})
 	if err != nil {
