@@ -13,7 +13,9 @@
 package client
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -134,6 +136,10 @@ func Config(path string) (*rest.Config, error) {
 		return config, nil
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return nil, fmt.Errorf("--kubeconfig %s: %w; check the path", path, at.Err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig %s: %w", path, err)
 	}

@@ -30,7 +30,7 @@ func UserConfig(path, context string) (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig %s: no such file or directory; check the path", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, fmt.Errorf("kubeconfig: %w; correct the file, or name another with --kubeconfig", err)
 	}
 	if _, there := files.Contexts[context]; context != "" && !there {
 		return nil, fmt.Errorf("there is no context %q; %s", context, remedy(files.Contexts))
