@@ -198,9 +198,14 @@ func (f *Fabric) elect(now time.Time) {
 		f.options.Log.Error("cannot read the overlay", "error", err)
 		return
 	}
-	if next != nil {
-		next.logger().Info("link is active")
+	if next == nil {
+		return
 	}
+	if fit, _ := next.fit(now); fit == down { // until a probe comes back, "link is up" is still to be logged
+		next.logger().Debug("link is selected, and has not answered yet")
+		return
+	}
+	next.logger().Info("link is active")
 }
 
 // deviceFor returns the device for a packet from the host: for link addresses that of the link
