@@ -314,8 +314,8 @@ func TestCaptureFindsTheGatewayThatIsMeant(t *testing.T) {
 		{pods, "d-0", "", "no gateway d-0 runs: d-0 is Pending; run kubectl describe pod --namespace ns d-0"},
 		{pods, "e", "", "no gateway of Peering e runs: e-0 is Pending"},
 		{pods, "f", "", "there is no gateway f and no Peering f with gateways in namespace ns"},
-		{pods, "", "", "4 gateways in namespace ns run; name one"},
-		{nil, "", "", "no gateway runs in namespace ns; strait status shows why"},
+		{pods, "", "", "4 gateways in namespace ns run: name one"},
+		{nil, "", "", "no gateway runs in namespace ns: run strait status"},
 	} {
 		found, err := chooseGateway(c.pods, c.name, "ns")
 		switch {

@@ -68,7 +68,7 @@ func (f *planCommand) run(cmd *cobra.Command) error {
 	}
 	for _, p := range prefixes {
 		if err := config.CheckPrefix(p); err != nil {
-			return wrongUsage(cmd, "--remote %s: %w", p, err)
+			return wrongUsage(cmd, "--remote: %w", err)
 		}
 	}
 	c, remote, err := openBoth(&f.cluster, &f.remote)

@@ -59,7 +59,7 @@ func TestAGatewayInKubernetesKnowsItselfFromItsEnvironment(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	g = gatewayObjects{keyDir: "keys"}
-	if _, err := g.options(daemon.Options{}); err == nil || !strings.HasPrefix(err.Error(), "--cache-dir is missing: folder for a copy") {
+	if _, err := g.options(daemon.Options{}); err == nil || !strings.HasPrefix(err.Error(), "--cache-dir is missing: directory for a copy") {
 		t.Errorf("says %v", err)
 	}
 }

@@ -11,11 +11,13 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/test/fakekube"
 )
 
 // objects is an API server that has the objects of a file, by resource, and no others.
@@ -141,7 +143,7 @@ func TestOperatorsCommandsEndWithTheCodeOfTheirMistake(t *testing.T) {
 		{"status --kubeconfig /nowhere", exitFailed, "kubeconfig /nowhere: no such file or directory"},
 		{"cidr", exitUsage, "strait cidr plan"},
 		{"cidr plan", exitUsage, "no CIDR is given"},
-		{"cidr plan --context away --remote 169.254.0.0/16", exitUsage, "--remote 169.254.0.0/16: "},
+		{"cidr plan --context away --remote 169.254.0.0/16", exitUsage, "--remote: 169.254.0.0/16 is "},
 		{"cidr plan --remote 10.0.0.0", exitUsage, "--remote 10.0.0.0: is not a CIDR"},
 		{"cidr plan --context a --remote 10.0.0.0/16", exitOK, ""},
 		{"resolve", exitUsage, "the address is missing"},
@@ -220,4 +222,27 @@ func TestEveryCommandShowsHowItIsUsed(t *testing.T) {
 		}
 	}
 	check(newRoot())
+}
+
+func TestAPeeringIsRotatedAndDeletedAfterDryRuns(t *testing.T) {
+	cluster := fakekube.New()
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", kubeconfig(t, map[string]*rest.Config{"a": fakekube.Serve(t, cluster.Config())}))
+	madeOfAnotherVersion(t, cluster.Client(t)) // Peering b
+	for _, c := range []struct{ args, out string }{
+		{"rotate-keys b --dry-run", "context a: Peering b would be updated\n"},
+		{"rotate-keys b", "context a: the gateways of Peering b use keys of generation 2.\n"},
+		{"uninstall --prepare --dry-run", "Peering b would be deleted\n"},
+		{"unpeer b --dry-run", "context a: Peering b would be deleted\n"},
+		{"unpeer b", "context a: Peering b is deleted, with its gateways and their keys.\nThe other cluster keeps its Peering; delete it there with strait unpeer.\n"},
+	} {
+		out, stderr, code := output("", append(strings.Fields(c.args), "--context=a")...)
+		if code != exitOK || out != c.out {
+			t.Errorf("strait %s ends with %d and prints\n%s%s\nwant\n%s", c.args, code, out, stderr, c.out)
+		}
+	}
+	_, stderr, code := output("", "unpeer", "b", "--context=a")
+	if want := "strait: context a: there is no Peering b; there are: none\n"; code != exitFailed || stderr != want {
+		t.Errorf("ends with %d and prints %q, want %q", code, stderr, want)
+	}
 }

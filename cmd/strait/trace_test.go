@@ -43,7 +43,7 @@ func TestAPacketThatIsNoneIsWrongUsageThatSaysHow(t *testing.T) {
 		"write a port for tcp and udp":              "default/web 10.71.2.9 --protocol tcp",
 		"and none for icmp":                         "default/web 10.71.2.9:80 --protocol icmp",
 		"choose tcp, udp or icmp":                   "default/web 10.71.2.9:80 --protocol sctp",
-		"write it like default/web":                 "web 10.71.2.9:80",
+		"write the pod like default/web":            "web 10.71.2.9:80",
 		"give a size between":                       "default/web 10.71.2.9:80 --size 20",
 		"give two of IPv4 or two of IPv6":           "default/web 10.71.2.9:80 --from-address fd00::1",
 		"write one like 10.0.1.5":                   "default/web 10.71.2.9:80 --from-address x",
