@@ -92,18 +92,18 @@ func TestErrorsOfClustersNameTheCauseAndTheRemedy(t *testing.T) {
 	closed.Close()
 	distrusted := rest.CopyConfig(admin)
 	distrusted.CAData = nil
-	stranger := rest.CopyConfig(admin)
-	stranger.BearerToken = "nobody.knows.this"
+	unknown := rest.CopyConfig(admin)
+	unknown.BearerToken = "not.a.token"
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", kubeconfig(t, map[string]*rest.Config{
-		"a": admin, "nobody": fakekube.Serve(t, cluster.ServiceAccount(t, "default", "nobody")), "stranger": stranger, "distrusted": distrusted,
+		"a": admin, "restricted": fakekube.Serve(t, cluster.ServiceAccount(t, "default", "restricted")), "unknown": unknown, "distrusted": distrusted,
 		"refused": {Host: closed.URL}, "nameless": {Host: "https://api.invalid:6443"},
 	}))
 
 	fail(t, "",
 		mistake{"a context that is not there", "status --context c", exitFailed,
-			[]string{`there is no context "c"; choose one of: a, distrusted, nameless, nobody, refused, stranger`}},
+			[]string{`there is no context "c"; choose one of: a, distrusted, nameless, refused, restricted, unknown`}},
 		mistake{"no current context", "status", exitFailed, []string{"there is no current context; choose one of: a, "}},
 		mistake{"a file that is not there", "status --kubeconfig /nowhere", exitFailed, []string{"kubeconfig /nowhere: no such file or directory; check the path"}},
 		mistake{"missing CRDs", "status --context a", exitFailed, []string{"context a: ", "its CRDs are not installed; install Strait in that cluster first"}},
@@ -112,12 +112,12 @@ func TestErrorsOfClustersNameTheCauseAndTheRemedy(t *testing.T) {
 			[]string{"context refused: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it", "connection refused"}},
 		mistake{"no such name", "status --context nameless", exitFailed, []string{"context nameless: the API server cannot be reached; see whether"}},
 		mistake{"an untrusted certificate", "status --context distrusted", exitFailed, []string{"context distrusted: ", "certificate", "see whether the context is the right one"}},
-		mistake{"an unknown token", "status --context stranger", exitFailed, []string{"context stranger: ", "does not know who asks; log in again, or choose another context"}},
+		mistake{"an unknown token", "status --context unknown", exitFailed, []string{"context unknown: ", "does not know who asks; log in again, or choose another context"}},
 	)
 	cluster.InstallCRDs()
 	fail(t, "",
-		mistake{"forbidden", "status --context nobody", exitFailed, []string{"context nobody: read ClusterNetworks: ", "forbidden", "use a context of somebody who may"}},
-		mistake{"forbidden, to peer", "peer --context a --remote-context nobody", exitFailed, nil},
+		mistake{"forbidden", "status --context restricted", exitFailed, []string{"context restricted: read ClusterNetworks: ", "forbidden", "use a context of somebody who may"}},
+		mistake{"forbidden, to peer", "peer --context a --remote-context restricted", exitFailed, nil},
 		mistake{"no controller", "status --context a", exitFailed, []string{"context a: the controller has not said yet what the cluster is", "see whether strait controller runs"}},
 	)
 
@@ -126,13 +126,13 @@ func TestErrorsOfClustersNameTheCauseAndTheRemedy(t *testing.T) {
 		fail(t, inviteUntil(t, time.Now().Add(-time.Hour)), mistake{"expired", "accept --context a", exitFailed, []string{"the invite of cluster b expired at ", "; ask for a new invite"}})
 		fail(t, "c2VjcmV0IGdhcmJhZ2U=", mistake{"garbage", "accept --context a", exitFailed, []string{"this is no token: give the line that strait invite printed"}})
 		fail(t, inviteUntil(t, time.Now().Add(time.Hour))[:100], mistake{"cut", "accept --context a", exitFailed, []string{"the token is not whole: copy all of its one line"}})
-		fail(t, inviteUntil(t, time.Now().Add(time.Hour)), mistake{"forbidden", "accept --context nobody", exitFailed, []string{"forbidden", "use a context of somebody who may"}})
+		fail(t, inviteUntil(t, time.Now().Add(time.Hour)), mistake{"forbidden", "accept --context restricted", exitFailed, []string{"forbidden", "use a context of somebody who may"}})
 	})
 	t.Run("gather", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "all.tar.gz")
 		fail(t, "",
-			mistake{"with few rights", "gather --context nobody --remote-context refused --file " + file, exitFailed,
-				[]string{"the bundle is incomplete: see index.html in it for what could not be read:\nstrait:   context nobody: ", " missing, the first is ", "\nstrait:   context refused: 1 missing, the first is everything: "}},
+			mistake{"with few rights", "gather --context restricted --remote-context refused --file " + file, exitFailed,
+				[]string{"the bundle is incomplete: see index.html in it for what could not be read:\nstrait:   context restricted: ", " missing, the first is ", "\nstrait:   context refused: 1 missing, the first is everything: "}},
 			mistake{"into a folder that is not there", "gather --context a --file /nowhere/x.tar.gz", exitFailed, []string{"--file /nowhere/x.tar.gz: no such file or directory; check the path"}},
 			mistake{"of no size", "gather --context a --max-size 1k", exitUsage, []string{"--max-size 1k: give 1Mi or more"}},
 			mistake{"of the future", "gather --context a --since -1h", exitUsage, []string{"--since -1h0m0s: give a positive duration"}},

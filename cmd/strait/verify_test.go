@@ -11,7 +11,7 @@ func TestVerifyRejectsFlagsThatExcludeEachOther(t *testing.T) {
 		"verify --short --remote-context b":            "--short tests one cluster",
 		"verify --target 10.71.2.9 --remote-context b": "--target is for access to one cluster",
 		"verify --short --target 10.71.2.9":            "--short starts no pod",
-		"verify --target nobody":                       "write an address",
+		"verify --target web":                          "write an address",
 		"verify --target fe80::1%eth0":                 "write an address",
 		"verify a b --remote-context b":                "name one",
 		"verify -o xml":                                "no such output format",
