@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/test/ports"
 )
 
-func TestTheServerOfTheDocsSaysWhoCalled(t *testing.T) {
+func TestTheHelloServerReturnsTheClientsAddress(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestTheServerOfTheDocsSaysWhoCalled(t *testing.T) {
 	}
 }
 
-func TestACallTellsTheRefusalOfAServer(t *testing.T) {
+func TestACallReportsTheStatusOfTheServer(t *testing.T) {
 	refusing := httptest.NewServer(http.NotFoundHandler())
 	defer refusing.Close()
 	_, stderr, code := output("", "agent", "call", refusing.URL)

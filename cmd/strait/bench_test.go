@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/bench/result"
 )
 
-func TestBenchWritesWhatCompareAndReportRead(t *testing.T) {
+func TestCompareAndReportReadTheResultOfBench(t *testing.T) {
 	folder := t.TempDir()
 	document, page := filepath.Join(folder, "run.json"), filepath.Join(folder, "run.html")
 	const one = "packet/size=64/subject=parse"
@@ -36,9 +36,9 @@ func TestBenchWritesWhatCompareAndReportRead(t *testing.T) {
 	}
 }
 
-// TestTheModelFindsItsFiguresUnderTheNamesOfTheLadder makes a run of all tests, with
+// TestTheModelFindsItsFiguresInAFullRun makes a run of all tests, with
 // figures that fit together.
-func TestTheModelFindsItsFiguresUnderTheNamesOfTheLadder(t *testing.T) {
+func TestTheModelFindsItsFiguresInAFullRun(t *testing.T) {
 	r := result.New("", result.Machine{Cores: 2, GOMAXPROCS: 2}, time.Unix(0, 0))
 	for _, test := range bench.Ladder() {
 		metrics := map[string]float64{"ns/op": 100, "CPU-ns/pkt": 100, "pdr-pkts/s": 100_000}
@@ -60,7 +60,7 @@ func TestTheModelFindsItsFiguresUnderTheNamesOfTheLadder(t *testing.T) {
 	}
 }
 
-func TestBenchEndsWithTheCodeOfItsMistake(t *testing.T) {
+func TestBenchExitCodes(t *testing.T) {
 	folder := t.TempDir()
 	few, other := filepath.Join(folder, "few.json"), filepath.Join(folder, "other.json")
 	const one = "packet/size=64/subject=parse"

@@ -169,7 +169,7 @@ func TestCaptureWritesWhatTheGatewaySees(t *testing.T) {
 	}
 }
 
-func TestCaptureEndsWithTheCodeOfItsMistake(t *testing.T) {
+func TestCaptureExitCodes(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "absent"))
 	nowhere := filepath.Join(t.TempDir(), "strait.sock")
 	for _, c := range []struct {
@@ -267,7 +267,7 @@ func TestCaptureInAPodGivesTheSameFile(t *testing.T) {
 	}
 }
 
-func TestWhatFailsInAPodIsToldWithItsName(t *testing.T) {
+func TestErrorsInAPodNameThePod(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: install.GatewayNamespace, Name: "b-0"}}
 	f := captureFlags{file: "-", request: daemon.CaptureRequest{Stages: []string{"inner"}}}
 	cmd := newCapture()
@@ -290,7 +290,7 @@ func TestWhatFailsInAPodIsToldWithItsName(t *testing.T) {
 	}
 }
 
-func TestCaptureFindsTheGatewayThatIsMeant(t *testing.T) {
+func TestCaptureFindsTheGateway(t *testing.T) {
 	pod := func(name, of string, phase corev1.PodPhase) corev1.Pod {
 		return corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{peering.Label: of}},

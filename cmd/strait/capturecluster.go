@@ -83,14 +83,14 @@ func (f *captureFlags) farIn(ctx context.Context, cmd *cobra.Command, pod *corev
 	defer end.Close()
 	context.AfterFunc(ctx, func() { end.Close() })
 	packets, stdout := io.Pipe()
-	var complaints bytes.Buffer // read when the program has ended
+	var stderr bytes.Buffer // read when the program has ended
 	ended := make(chan error, 1)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() {
 		err := execute(running, client.ExecOptions{
 			Namespace: pod.Namespace, Pod: pod.Name, Container: install.Gateway, Command: f.farCommand(),
-			Stdin: until, Stdout: stdout, Stderr: &complaints,
+			Stdin: until, Stdout: stdout, Stderr: &stderr,
 		})
 		stdout.Close()
 		ended <- err
@@ -100,7 +100,7 @@ func (f *captureFlags) farIn(ctx context.Context, cmd *cobra.Command, pod *corev
 		stop()
 	}
 	packets.Close()
-	if there := farError(pod, <-ended, complaints.String()); there != nil && (err == nil || !errors.Is(there, context.Canceled)) {
+	if there := farError(pod, <-ended, stderr.String()); there != nil && (err == nil || !errors.Is(there, context.Canceled)) {
 		return there
 	}
 	return err
@@ -117,14 +117,14 @@ func (f *captureFlags) farCommand() []string {
 }
 
 // farError explains an error of the command in a pod.
-func farError(pod *corev1.Pod, err error, complaints string) error {
+func farError(pod *corev1.Pod, err error, stderr string) error {
 	where := pod.Namespace + "/" + pod.Name
 	var exit *client.ExitError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &exit):
-		return fmt.Errorf("pod %s: %s", where, strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(complaints), errorPrefix), "\n"+errorPrefix, "\n"))
+		return fmt.Errorf("pod %s: %s", where, strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(stderr), errorPrefix), "\n"+errorPrefix, "\n"))
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("pod %s: %w; use a context that may create pods/exec", where, err)
 	}

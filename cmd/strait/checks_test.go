@@ -11,9 +11,9 @@ import (
 
 func TestUninstallNamesTheHelmCommand(t *testing.T) {
 	for _, args := range [][]string{{"uninstall"}, {"uninstall", "--prepare", "--check"}} {
-		_, complaint, code := output("", args...)
-		if code != exitUsage || !strings.Contains(complaint, "helm uninstall strait --namespace strait-system") || !strings.Contains(complaint, "--check") {
-			t.Errorf("%v ends with %d: %s", args, code, complaint)
+		_, stderr, code := output("", args...)
+		if code != exitUsage || !strings.Contains(stderr, "helm uninstall strait --namespace strait-system") || !strings.Contains(stderr, "--check") {
+			t.Errorf("%v ends with %d: %s", args, code, stderr)
 		}
 	}
 }
@@ -25,10 +25,10 @@ func TestChecksOfAnUnreachableClusterAreFindings(t *testing.T) {
 	access(t, map[string]string{"a": away.URL})
 	for _, args := range [][]string{{"preflight"}, {"uninstall", "--check", "--no-pods"}} {
 		args = append(args, "--context=a", "-o", "json")
-		out, complaint, code := output("", args...)
+		out, stderr, code := output("", args...)
 		var all []findings.Finding
 		if err := json.Unmarshal([]byte(out), &all); err != nil {
-			t.Fatalf("%v: %v\n%s%s", args, err, out, complaint)
+			t.Fatalf("%v: %v\n%s%s", args, err, out, stderr)
 		}
 		if code != exitFailed || len(all) == 0 || all[0].Code != "STRAIT-C001" || all[0].Remedy == "" || all[0].Page == "" {
 			t.Errorf("%v ends with %d and %+v", args, code, all)

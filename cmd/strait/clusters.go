@@ -45,8 +45,8 @@ func (f *clusterFlags) register(c *cobra.Command) {
 	flags.DurationVar(&f.timeout, "request-timeout", operator.DefaultTimeout, "how long an API server may take to answer a request")
 }
 
-// beside takes over from the flags of the local cluster what is given once for both.
-func (f *clusterFlags) beside(local clusterFlags) {
+// inherit copies from the flags of the local cluster what is given once for both clusters.
+func (f *clusterFlags) inherit(local clusterFlags) {
 	if f.kubeconfig == "" {
 		f.kubeconfig = local.kubeconfig
 	}
@@ -94,7 +94,7 @@ func openBoth(local, remote *clusterFlags) (operator.Cluster, *operator.Cluster,
 	if err != nil || !remote.given() {
 		return a, nil, err
 	}
-	remote.beside(*local)
+	remote.inherit(*local)
 	b, err := remote.open()
 	return a, &b, err
 }

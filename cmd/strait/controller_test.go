@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestControllerEndsWithTheCodeOfItsMistake(t *testing.T) {
+func TestControllerExitCodes(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 	t.Setenv("POD_NAME", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")

@@ -8,7 +8,7 @@ import (
 	"strait.dev/strait/internal/daemon"
 )
 
-func TestGatewayEndsWithTheCodeOfItsMistake(t *testing.T) {
+func TestGatewayExitCodes(t *testing.T) {
 	for _, name := range []string{"STRAIT_PEERING", "POD_NAME", "POD_IPS", "NODE_NAME"} {
 		t.Setenv(name, "")
 	}
@@ -46,7 +46,7 @@ func TestGatewayEndsWithTheCodeOfItsMistake(t *testing.T) {
 	}
 }
 
-func TestAGatewayInKubernetesKnowsItselfFromItsEnvironment(t *testing.T) {
+func TestAGatewayInKubernetesReadsItsEnvironment(t *testing.T) {
 	for name, value := range map[string]string{"STRAIT_PEERING": "b", "POD_NAME": "b-0", "POD_IPS": "10.0.1.9,fd00:10::9", "NODE_NAME": "node-1"} {
 		t.Setenv(name, value)
 	}

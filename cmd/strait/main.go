@@ -26,10 +26,10 @@ func execute(root *cobra.Command, args []string) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &wrong):
-		complain(root.ErrOrStderr(), fmt.Errorf("%w\nrun %q for usage", err, wrong.help))
+		printError(root.ErrOrStderr(), fmt.Errorf("%w\nrun %q for usage", err, wrong.help))
 		return exitUsage
 	}
-	complain(root.ErrOrStderr(), err)
+	printError(root.ErrOrStderr(), err)
 	return exitFailed
 }
 

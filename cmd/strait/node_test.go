@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-func TestNodeNeedsItsName(t *testing.T) {
+func TestNodeExitCodes(t *testing.T) {
 	t.Setenv("NODE_NAME", "")
 	for _, c := range []struct {
 		args []string

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -80,12 +79,12 @@ func access(t *testing.T, servers map[string]string) {
 // output runs a command line as run does.
 func output(stdin string, args ...string) (stdout, stderr string, code int) {
 	root := newRoot()
-	var out, complaints strings.Builder
+	var out, errs strings.Builder
 	root.SetIn(strings.NewReader(stdin))
 	root.SetOut(&out)
-	root.SetErr(&complaints)
+	root.SetErr(&errs)
 	code = execute(root, args)
-	return out.String(), complaints.String(), code
+	return out.String(), errs.String(), code
 }
 
 const (
@@ -95,7 +94,7 @@ const (
 	addressObjects = "../../k8s/operator/testdata/addresses.yaml"
 )
 
-func TestOperatorsCommandsEndWithTheCodeOfTheirMistake(t *testing.T) {
+func TestExitCodesAndErrorsOfCommandsForClusters(t *testing.T) {
 	away := httptest.NewServer(nil)
 	away.Close()
 	bare := httptest.NewServer(http.NotFoundHandler())
@@ -179,7 +178,7 @@ func TestStatusPrintsWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestAddressesAndRangesAreExplained(t *testing.T) {
+func TestAddressesAndCIDRsAreExplained(t *testing.T) {
 	access(t, map[string]string{"a": objects(t, addressObjects).URL})
 	text, _, _ := output("", "resolve", "--context", "a", "10.71.2.9")
 	if want := "10.71.2.9: a pod of cluster b, which knows it as 10.0.2.9 (Peering prod-b: 10.0.0.0/16 is seen as 10.71.0.0/16)\n"; text != want {
@@ -200,7 +199,7 @@ func TestAddressesAndRangesAreExplained(t *testing.T) {
 	}
 }
 
-func TestTheContextsOfOneFileDoForBothClusters(t *testing.T) {
+func TestOneKubeconfigServesBothClusters(t *testing.T) {
 	access(t, map[string]string{"a": objects(t, readyObjects).URL, "b": objects(t, readyObjects).URL})
 	file := os.Getenv("KUBECONFIG")
 	t.Setenv("KUBECONFIG", "")
@@ -209,19 +208,6 @@ func TestTheContextsOfOneFileDoForBothClusters(t *testing.T) {
 	if want := "strait: context a and context b are the same cluster, a; name the contexts of two\n"; code != exitFailed || stderr != want {
 		t.Errorf("ends with %d and says %q, want %q", code, stderr, want)
 	}
-}
-
-func TestEveryCommandShowsHowItIsUsed(t *testing.T) {
-	var check func(c *cobra.Command)
-	check = func(c *cobra.Command) {
-		if c.HasParent() && !c.Hidden && c.Example == "" && !c.HasSubCommands() && c.Name() != "help" {
-			t.Errorf("%s has no example", c.CommandPath())
-		}
-		for _, sub := range c.Commands() {
-			check(sub)
-		}
-	}
-	check(newRoot())
 }
 
 func TestAPeeringIsRotatedAndDeletedAfterDryRuns(t *testing.T) {

@@ -15,9 +15,9 @@ const errorPrefix = "strait: "
 // lineWidth is the longest line of an error on a terminal, in characters.
 const lineWidth = 90
 
-// complain prints an error with the prefix on each line. On a terminal long lines are
+// printError prints an error with the prefix on each line. On a terminal long lines are
 // wrapped.
-func complain(to io.Writer, err error) {
+func printError(to io.Writer, err error) {
 	text := strings.TrimRight(withoutSyscalls(err), "\n")
 	prefix := paint(to, errorPrefix, red)
 	for line := range strings.SplitSeq(text, "\n") {

@@ -23,7 +23,7 @@ func silent(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-func TestAnAPIServerThatDoesNotAnswerIsSaidAfterTenSeconds(t *testing.T) {
+func TestAnUnresponsiveAPIServerIsReportedAfterTenSeconds(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", kubeconfig(t, map[string]*rest.Config{"silent": {Host: silent(t)}}))

@@ -139,7 +139,7 @@ func (f *traceFlags) follow(ctx context.Context, cmd *cobra.Command, from string
 	}
 	var remote *trace.Side
 	if f.remote.given() {
-		f.remote.beside(f.local)
+		f.remote.inherit(f.local)
 		if remote, err = f.side(ctx, f.remote, progress); err != nil {
 			return nil, err
 		}

@@ -8,7 +8,7 @@ import (
 	"strait.dev/strait/k8s/trace"
 )
 
-func TestAPacketIsWrittenAsPeopleWriteIt(t *testing.T) {
+func TestPacketsAreParsed(t *testing.T) {
 	to := netip.MustParseAddr("10.71.2.9")
 	tcp, echo := trace.Question{To: to, Port: 80, Protocol: "tcp"}, trace.Question{To: to, Protocol: "icmp"}
 	udp6 := trace.Question{To: netip.MustParseAddr("fd00:71::9"), Port: 53, Protocol: "udp"}
@@ -33,7 +33,7 @@ func TestAPacketIsWrittenAsPeopleWriteIt(t *testing.T) {
 	}
 }
 
-func TestAPacketThatIsNoneIsWrongUsageThatSaysHow(t *testing.T) {
+func TestAWrongPacketIsAUsageErrorWithARemedy(t *testing.T) {
 	for want, args := range map[string]string{
 		"the pod is missing":                        "",
 		"the destination is missing":                "default/web",
@@ -59,7 +59,7 @@ func TestAPacketThatIsNoneIsWrongUsageThatSaysHow(t *testing.T) {
 	}
 }
 
-func TestTheRouteOfANodeIsAskedWithAddresses(t *testing.T) {
+func TestTheRouteOfANodeTakesAddresses(t *testing.T) {
 	for want, args := range map[string]string{
 		"the address is missing":        "",
 		"is not an IP address: write":   "web",

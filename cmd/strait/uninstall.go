@@ -96,13 +96,13 @@ func (f *uninstallCommand) run(cmd *cobra.Command) error {
 		return errors.Join(err, printAs(cmd.OutOrStdout(), f.output, is))
 	}
 	if f.dryRun {
-		return errors.Join(err, printDoomed(cmd.OutOrStdout(), is))
+		return errors.Join(err, printDeletions(cmd.OutOrStdout(), is))
 	}
 	return errors.Join(err, printPrepared(cmd.OutOrStdout(), is, err == nil))
 }
 
-// printDoomed writes what a preparation would delete.
-func printDoomed(w io.Writer, is *uninstall.Prepared) error {
+// printDeletions writes what a preparation would delete.
+func printDeletions(w io.Writer, is *uninstall.Prepared) error {
 	var b strings.Builder
 	for _, one := range is.Removed {
 		fmt.Fprintf(&b, "%s would be deleted\n", one)
