@@ -4,6 +4,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -54,6 +55,7 @@ Exit codes: 0 success, 1 failure, 2 usage error.`,
 		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetUsageTemplate(examplesFirst(root.UsageTemplate()))
 	for _, group := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -74,4 +76,10 @@ Exit codes: 0 success, 1 failure, 2 usage error.`,
 	markUsage(root)
 	complete(root)
 	return root
+}
+
+// examplesFirst moves the examples of a usage template before the usage line.
+func examplesFirst(template string) string {
+	const examples = "{{if .HasExample}}\n\nExamples:\n{{.Example}}{{end}}"
+	return "{{if .HasExample}}Examples:\n{{.Example}}\n\n{{end}}" + strings.Replace(template, examples, "", 1)
 }

@@ -50,7 +50,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 			}
 		})
 		help, _, code := output("", append(strings.Fields(strings.TrimPrefix(c.CommandPath(), "strait ")), "--help")...)
-		if code != exitOK || !strings.Contains(help, "Examples:\n") || !strings.Contains(help, "Usage:\n  strait ") {
+		if code != exitOK || strings.Count(help, "Examples:\n") != 1 || strings.Index(help, "Examples:\n") > strings.Index(help, "Usage:\n  strait ") {
 			t.Errorf("--help ends with %d and prints\n%s", code, help)
 		}
 	})
