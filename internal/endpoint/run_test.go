@@ -102,9 +102,9 @@ func TestWrongSourceIsDistinguishedFromNoReply(t *testing.T) {
 
 func TestClosedPortIsRefused(t *testing.T) {
 	t.Parallel()
-	nobody := netip.MustParseAddrPort(ports.Address(t))
+	closed := netip.MustParseAddrPort(ports.Address(t))
 	for _, p := range []Protocol{TCP, UDP} {
-		want(t, once(t, Check{Protocol: p, Size: 92, To: nobody}), Refused)
+		want(t, once(t, Check{Protocol: p, Size: 92, To: closed}), Refused)
 	}
 }
 

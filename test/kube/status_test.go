@@ -202,7 +202,7 @@ func TestGatewayNumberFitsTheVNI(t *testing.T) {
 	}
 }
 
-// Each gateway applies its own entries; nobody needs to read the status first.
+// Each gateway applies its own entries without reading the status first.
 func TestTwoGatewaysApplyTheirPartsOfAStatusSideBySide(t *testing.T) {
 	client := ours(t)("peerings")
 	_, err := create(t, client, sample(t, "peerings"))

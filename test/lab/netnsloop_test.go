@@ -19,10 +19,10 @@ func grantTheReferencesNetwork(c *gatewayConfig) {
 
 // loop adds or deletes the routes that send the gateway's own datagrams through the node
 // and back to the gateway.
-func (l *netnsLab) loop(t *testing.T, verb string) {
+func (l *netnsLab) loop(t *testing.T, action string) {
 	t.Helper()
-	l.a.node.ip(t, fmt.Sprintf("route %s %s via %s dev strait0", verb, referenceOuter[0], gatewayInternal[0]))
-	l.a.gw.ip(t, fmt.Sprintf("route %s %s via %s dev eth0 src %s", verb, referenceOuter[0], l.a.bridge4, l.a.gw4))
+	l.a.node.ip(t, fmt.Sprintf("route %s %s via %s dev strait0", action, referenceOuter[0], gatewayInternal[0]))
+	l.a.gw.ip(t, fmt.Sprintf("route %s %s via %s dev eth0 src %s", action, referenceOuter[0], l.a.bridge4, l.a.gw4))
 }
 
 // The gateway's datagrams cross another WireGuard in transit. Then that one's datagrams

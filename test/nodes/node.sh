@@ -1,16 +1,16 @@
-# The first process of a node, in namespaces of its own but for the network: makes the
-# node's file systems and then only waits for what loses its parent. Arguments: name, folder.
+# The first process of a node, in new namespaces except for the network: mounts the node's
+# file systems and then reaps orphaned processes. Arguments: name, directory.
 set -eu
 name=$1 dir=$2
 hostname "$name"
 mount --make-rprivate /
 mount -t proc proc /proc
 
-# What the machine has there is none of the node's, and the other way round.
+# The machine and the node do not share these directories.
 for place in /run /var/lib /var/log; do mount -t tmpfs -o mode=755 tmpfs "$place"; done
 
-# cgroups, with the node's own as their root. Its daemons are in one inside, as version 2
-# wants it.
+# cgroups, with the node's cgroup as their root. Its daemons are in a child, as version 2
+# requires.
 umount -R /sys
 mount -t sysfs sysfs /sys
 if ! grep -qv '^0:' /proc/self/cgroup; then
@@ -36,7 +36,7 @@ else
 	done </proc/self/cgroup
 fi
 
-# A kubelet sets these for the whole machine. It shall find what it wants, and change nothing.
+# A kubelet sets these for the whole machine. It finds the values that it needs, and changes nothing.
 while read -r setting value; do
 	[ -e "/proc/sys/$setting" ] || continue
 	echo "$value" >"$dir/${setting//\//.}"

@@ -32,7 +32,7 @@ containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 volumePluginDir: /var/lib/kubelet/plugins
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: %s}}
 authorization: {mode: Webhook}
-clusterDNS: [10.96.0.10] # nobody is there
+clusterDNS: [10.96.0.10] # not served
 resolvConf: %s
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%%, imagefs.available: 1%%}
 imageGCHighThresholdPercent: 100

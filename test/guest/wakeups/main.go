@@ -1,6 +1,6 @@
 // Command wakeups measures whether an idle processor always wakes: wakeups SECONDS.
 //
-// One thread has the last processor for itself, so that this processor halts whenever the thread waits. In turn, it
+// One thread is alone on the last processor, which therefore halts whenever the thread waits. In turn, it
 // waits for a timer, which is an interrupt of its own processor, and for a byte in a pipe, which is an interrupt from
 // processor 0. A wait that ends late shows a lost interrupt, without a gateway or a network. The lengths are random
 // with a fixed seed: the timer's up to 1 ms, the other's 2 to 4 ms and, one time in 100, half a second.
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// delays are of one kind of wait.
+// delays are the delays of one type of wait.
 type delays struct {
 	count   int
 	longest time.Duration
@@ -79,10 +79,10 @@ func run(length time.Duration) error {
 	return err
 }
 
-// wait is the thread on the last processor. It ends with the pipe that it reads from.
+// wait runs on the last processor. It ends when its input pipe is closed.
 func wait(from, to int, timer *delays) error {
 	runtime.LockOSThread()
-	processors, err := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*") // runtime.NumCPU counts processor 0 alone
+	processors, err := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*") // runtime.NumCPU counts only processor 0
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func wait(from, to int, timer *delays) error {
 	}
 }
 
-// sleep blocks the thread and gives how much longer than asked it took.
+// sleep blocks the thread and returns the delay beyond the requested time.
 func sleep(length time.Duration) (late time.Duration, err error) {
 	before := time.Now()
 	interval := unix.NsecToTimespec(length.Nanoseconds())

@@ -1,13 +1,13 @@
 // Command watch observes gateway processes from outside and reports the ones that stop: watch INTERVAL.
 //
-// A gateway that runs always has timers of a second or less. Once in each interval watch reads how often and how long
-// the kernel ran each thread of each gateway (/proc/PID/task/TID/schedstat). A gateway of which no thread has run for
-// stallAfter has stalled: watch prints what the kernel knows of it and of its timers, prints that once more later, and
-// then sends SIGQUIT and prints the goroutines. Watch sends no packets and no signals before that: either could end
-// the stall.
+// A running gateway always has timers of a second or less. In each interval watch reads how often and how long the
+// kernel ran each thread of each gateway (/proc/PID/task/TID/schedstat). A gateway without a running thread for
+// stallAfter has stalled: watch prints the kernel's state of it and of its timers, prints that again later, and then
+// sends SIGQUIT and prints the goroutines. Before that, watch sends no packets and no signals: either could end the
+// stall.
 //
-// One thread per processor sleeps on that processor, and watch reports how late it wakes: a processor that loses its
-// timer interrupts shows there too, without a gateway.
+// One thread per processor sleeps on that processor, and watch reports how late it wakes: this also shows lost timer
+// interrupts of a processor, without a gateway.
 //
 // watch ends with SIGTERM. Its last line is "watch: starts=N stalls=N gap=SECONDS late=SECONDS,SECONDS...".
 package main
@@ -28,7 +28,7 @@ import (
 
 const (
 	stallAfter = 3 * time.Second  // the first report
-	moreAfter  = 6 * time.Second  // the second one: what differs still moves
+	moreAfter  = 6 * time.Second  // the second one: differences show activity
 	quitAfter  = 10 * time.Second // SIGQUIT
 	canary     = 300 * time.Millisecond
 )
@@ -39,7 +39,7 @@ type process struct {
 	log     *os.File  // what it writes to stderr
 	ran     string    // schedstat of all threads
 	since   time.Time // ran has been the same
-	reports int       // of the present stall
+	reports int       // of the current stall
 }
 
 type watch struct {
@@ -72,13 +72,13 @@ func main() {
 	}
 }
 
-// processors counts the machine's; runtime.NumCPU counts only the ones that watch may run on.
+// processors returns the number of the machine's processors; runtime.NumCPU counts only those on which watch may run.
 func processors() int {
 	paths, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*") // the pattern is well-formed
 	return len(paths)
 }
 
-// sleepOn sleeps on one processor and keeps the longest delay, nanoseconds.
+// sleepOn sleeps on one processor and records the longest delay in nanoseconds.
 func (w *watch) sleepOn(cpu int) {
 	runtime.LockOSThread()
 	var only unix.CPUSet
@@ -91,7 +91,7 @@ func (w *watch) sleepOn(cpu int) {
 	for {
 		start := time.Now()
 		if unix.Nanosleep(&length, nil) != nil {
-			continue // a signal ended it
+			continue // interrupted by a signal
 		}
 		if late := time.Since(start) - canary; int64(late) > w.late[cpu].Load() {
 			w.late[cpu].Store(int64(late))
@@ -99,7 +99,7 @@ func (w *watch) sleepOn(cpu int) {
 	}
 }
 
-// look compares all gateways with what they were at the last look.
+// look compares the state of all gateways with the previous one.
 func (w *watch) look(now time.Time) {
 	found := gateways()
 	for key := range w.running {
@@ -111,7 +111,7 @@ func (w *watch) look(now time.Time) {
 	for key, pid := range found {
 		p := w.running[key]
 		if p == nil {
-			log, _ := os.Open("/proc/" + pid + "/fd/2") // a nil file where it has ended meanwhile
+			log, _ := os.Open("/proc/" + pid + "/fd/2") // nil if the process has ended meanwhile
 			p = &process{pid: pid, log: log}
 			w.running[key] = p
 			w.starts++
@@ -139,7 +139,7 @@ func (w *watch) look(now time.Time) {
 	}
 }
 
-// gateways finds them: the process ID by process ID and start time.
+// gateways returns the process IDs of gateways by process ID and start time.
 func gateways() map[string]string {
 	found := map[string]string{}
 	names, _ := filepath.Glob("/proc/[0-9]*/comm") // the pattern is well-formed
@@ -148,7 +148,7 @@ func gateways() map[string]string {
 			continue
 		}
 		dir := filepath.Dir(name)
-		command, _ := os.ReadFile(dir + "/cmdline") // empty where the process has ended meanwhile
+		command, _ := os.ReadFile(dir + "/cmdline") // empty if the process has ended meanwhile
 		if words := bytes.Split(command, []byte{0}); len(words) < 2 || string(words[1]) != "gateway" {
 			continue
 		}
@@ -160,7 +160,7 @@ func gateways() map[string]string {
 	return found
 }
 
-// schedstat joins what the kernel counts of all threads of a process.
+// schedstat joins the schedstat of all threads of a process.
 func schedstat(pid string) string {
 	var all strings.Builder
 	paths, _ := filepath.Glob("/proc/" + pid + "/task/*/schedstat") // the pattern is well-formed
@@ -173,7 +173,7 @@ func schedstat(pid string) string {
 	return all.String()
 }
 
-// report prints what the kernel knows of a process, its threads, and its own timers and interrupts.
+// report prints the kernel's state of a process, its threads, and of timers and interrupts.
 func (p *process) report(gap time.Duration) {
 	fmt.Printf("watch: process %s: no thread has run for %.1f s\n", p.pid, gap.Seconds())
 	for _, file := range []string{"stat", "syscall", "wchan", "stack", "status", "schedstat"} {
