@@ -148,7 +148,7 @@ func serveIn(t *testing.T, n *netns.Namespace, device string, way userspace.Way)
 	}))
 }
 
-// desired is the desired state of the node in the picture.
+// desired is the desired state of the node in this topology.
 func (w *world) desired() Desired {
 	return Desired{
 		Addresses: addrs("10.80.0.11", "fd00:80::11"),

@@ -84,7 +84,7 @@ func objects(folder fs.FS) (string, error) {
 	for i := range kinds {
 		p.kind(&kinds[i])
 	}
-	p.WriteString("\n## Types\n\n| type | what it is | rules |\n|---|---|---|\n")
+	p.WriteString("\n## Types\n\n| type | description | rules |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(p.types)) {
 		t := p.types[name]
 		fmt.Fprintf(p, "| <a id=\"%s\"></a>`%s` | %s | %s |\n", strings.ToLower(name), name, cell(t.Description), cell(strings.Join(t.rules(), "; ")))
@@ -127,7 +127,7 @@ func (p *page) kind(d *definition) {
 		p.ruleList(root)
 		for _, part := range []string{"spec", "status"} {
 			if s := root.Properties[part]; s != nil {
-				fmt.Fprintf(p, "\n### %s.%s\n\n| field | type | what it is |\n|---|---|---|\n", d.Spec.Names.Kind, part)
+				fmt.Fprintf(p, "\n### %s.%s\n\n| field | type | description |\n|---|---|---|\n", d.Spec.Names.Kind, part)
 				p.fields("", s)
 				p.ruleList(s)
 			}

@@ -2,7 +2,7 @@
 
 package kube
 
-// What the API server says of more than one field.
+// Messages of the API server that concern several fields.
 const (
 	notAPrefix         = `is not a prefix: write one like 10.0.0.0/16 or fd00:10::/48`
 	tooWide            = `is too wide: use /8 or longer for IPv4, /16 or longer for IPv6`

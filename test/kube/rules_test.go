@@ -79,7 +79,7 @@ func (b broken) check(t *testing.T, name string, err error) {
 	case err == nil:
 		t.Errorf("accepted; want the error\n%s", want)
 	case err.Error() != want:
-		t.Errorf("says\n%s\nwant\n%s", err, want)
+		t.Errorf("got\n%s\nwant\n%s", err, want)
 	}
 }
 

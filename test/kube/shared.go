@@ -16,8 +16,8 @@ var shared struct {
 	*Cluster
 }
 
-// Main is the body of a TestMain: it runs the tests, ends the cluster of Shared, and finds
-// goroutines that outlive their test. Its result is the exit code.
+// Main is the body of a TestMain: it runs the tests, stops the cluster of Shared, and
+// reports goroutine leaks. It returns the exit code.
 func Main(m *testing.M) int {
 	code := m.Run()
 	if shared.Cluster != nil {
@@ -31,9 +31,9 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Shared is one cluster for all tests of a package, started by the first that asks. Tests
-// that share it leave its parts running, and delete their objects. Those that run in
-// parallel also give them names or namespaces of their own.
+// Shared returns one cluster for all tests of a package, started on first use. Tests that
+// share it must keep its parts running and delete their objects. Those that run in parallel
+// must also use unique names or namespaces.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	shared.Lock()

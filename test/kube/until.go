@@ -7,12 +7,12 @@ import (
 	"strait.dev/strait/test/wait"
 )
 
-// between is the time from one check of Until to the next. A check asks the API server,
+// between is the interval of checks of Until. A check sends a request to the API server,
 // which costs as much as the work that the test waits for.
 const between = 20 * time.Millisecond
 
-// Until waits until check returns "", and logs its last complaint if that never happens.
-// Like wait.Until it has no time limit of its own.
+// Until waits until check returns "", and logs the last complaint if that never happens.
+// Like wait.Until it has no separate time limit.
 func Until(t testing.TB, what string, check func() (complaint string)) {
 	t.Helper()
 	complaint := "not checked"

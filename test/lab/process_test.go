@@ -64,7 +64,7 @@ func TestTrafficReturnsAfterTheGatewayWasKilled(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
 	a, b := top.a.gateway, top.b.gateway
-	eventually(t, "A calls the link up", func() bool { return a.linkUp(t) })
+	eventually(t, "A reports the link up", func() bool { return a.linkUp(t) })
 	b.signal(t, syscall.SIGKILL)
 	b.wait(t)
 	eventually(t, "A reports the link down", func() bool { return !a.linkUp(t) })
@@ -73,7 +73,7 @@ func TestTrafficReturnsAfterTheGatewayWasKilled(t *testing.T) {
 	waitForPing(t, top.a.pod, top.a.sees(top.b.pod4))
 	waitForPing(t, top.b.pod, top.b.sees(top.a.pod6))
 	t.Logf("traffic crosses again %.1f s after the restart", time.Since(started).Seconds())
-	eventually(t, "A calls the link up again", func() bool { return a.linkUp(t) })
+	eventually(t, "A reports the link up again", func() bool { return a.linkUp(t) })
 }
 
 func TestMetricsCountTraffic(t *testing.T) {
@@ -131,7 +131,7 @@ func TestT4_KeysAreNeverLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(log) == 0 {
-		t.Error("the gateway logged nothing at all")
+		t.Error("the gateway logged nothing")
 	}
 	for _, secret := range []string{key, hex.EncodeToString(raw)} {
 		if strings.Contains(string(log), secret) {

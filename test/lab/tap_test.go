@@ -151,7 +151,7 @@ func TestCaptureShowsAPingAtEveryStage(t *testing.T) {
 			}
 		}
 		if !strings.HasSuffix(c.errors.String(), "none lost\n") {
-			t.Errorf("says %q", c.errors.String())
+			t.Errorf("stderr is %q", c.errors.String())
 		}
 	})
 }

@@ -158,7 +158,7 @@ func (s *site) sees(theirs netip.Addr) netip.Addr {
 			return replacePrefix(theirs, r.SeenAs)
 		}
 	}
-	panic(fmt.Sprintf("site %s knows no address for %s", s.name, theirs))
+	panic(fmt.Sprintf("site %s has no address for %s", s.name, theirs))
 }
 
 // replacePrefix keeps the host bits of a and uses the network bits (whole bytes) of p.
