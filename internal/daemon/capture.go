@@ -21,10 +21,10 @@ import (
 	"strait.dev/strait/tun"
 )
 
-// CaptureStages are where packets can be captured, in the order of a packet's journey.
+// CaptureStages are the names of the stages at which packets can be captured, in the order of a packet's path.
 var CaptureStages = []string{"inner", "tunnel", "overlay", "wireguard"}
 
-// sight is a place of a stage, as an interface of the file.
+// sight is a capture point: a gateway.Stage as an interface of the file.
 type sight struct {
 	stage string
 	at    gateway.Stage
@@ -43,24 +43,23 @@ var sights = []sight{
 }
 
 const (
-	// captureInterval is how often a capture looks for packets: nothing on the packet path
-	// wakes it.
+	// captureInterval is how often a capture reads its ring: the packet path does not wake it.
 	captureInterval = 5 * time.Millisecond
-	// lossInterval is how often it tells that it loses some.
+	// lossInterval is the minimum time between two reports of lost packets.
 	lossInterval = time.Second
-	// maxCaptures at once: each holds 8 MiB, and costs every packet something.
+	// maxCaptures is the maximum number of concurrent captures: each uses 8 MiB and costs time per packet.
 	maxCaptures = 4
 )
 
-// capturing counts the captures under way in this process.
+// capturing counts the running captures of this process.
 var capturing atomic.Int32
 
-// CaptureRequest asks a gateway for a capture.
+// CaptureRequest is a request for a capture.
 type CaptureRequest struct {
 	Stages  []string // of CaptureStages
-	Filter  string   // as capture.ParseFilter reads it
+	Filter  string   // in the syntax of capture.ParseFilter
 	Snap    int      // bytes of each packet; 0: all
-	Packets int      // how many; 0: any number
+	Packets int      // maximum number; 0: no limit
 }
 
 func (c CaptureRequest) query() string {
@@ -69,11 +68,11 @@ func (c CaptureRequest) query() string {
 	}.Encode()
 }
 
-// sights are the places that the request is about.
+// sights returns the capture points of the request.
 func (c CaptureRequest) sights() (found []sight, err error) {
 	for _, stage := range c.Stages {
 		if !slices.Contains(CaptureStages, stage) {
-			return nil, fmt.Errorf("no stage %q; choose of %s", stage, strings.Join(CaptureStages, ", "))
+			return nil, fmt.Errorf("unknown stage %q; choose from %s", stage, strings.Join(CaptureStages, ", "))
 		}
 	}
 	for _, s := range sights {
@@ -82,12 +81,12 @@ func (c CaptureRequest) sights() (found []sight, err error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("no stage; choose of %s", strings.Join(CaptureStages, ", "))
+		return nil, fmt.Errorf("no stage given; choose from %s", strings.Join(CaptureStages, ", "))
 	}
 	return found, nil
 }
 
-// readCapture is what query wrote.
+// readCapture decodes what query encodes.
 func readCapture(q url.Values) (c CaptureRequest, err error) {
 	c.Stages, c.Filter = q["stage"], q.Get("filter")
 	var errs [2]error
@@ -96,14 +95,13 @@ func readCapture(q url.Values) (c CaptureRequest, err error) {
 	return c, errors.Join(errs[:]...)
 }
 
-// Capture begins a capture in the gateway behind a socket. What is read, until io.EOF, is
-// a pcapng file. The capture ends when until does, and with it the file; closing it ends
-// it too.
+// Capture starts a capture in the gateway behind a socket. The result reads as a pcapng file until io.EOF. The capture and the
+// file end when until ends, or when the result is closed.
 func Capture(ctx context.Context, socket string, c CaptureRequest, until io.Reader) (io.ReadCloser, error) {
 	return CallSocket(ctx, socket, "/capture?"+c.query(), until)
 }
 
-// serveCapture writes a pcapng file for as long as the request's body goes on.
+// serveCapture writes a pcapng file until the request's body ends.
 func serveCapture(d *Daemon, w http.ResponseWriter, r *http.Request) {
 	c, err := readCapture(r.URL.Query())
 	var filter capture.Filter
@@ -120,7 +118,7 @@ func serveCapture(d *Daemon, w http.ResponseWriter, r *http.Request) {
 	}
 	defer capturing.Add(-1)
 	if capturing.Add(1) > maxCaptures {
-		http.Error(w, fmt.Sprintf("%d captures are under way already; end one of them", maxCaptures), http.StatusTooManyRequests)
+		http.Error(w, fmt.Sprintf("%d captures are running already; end one of them", maxCaptures), http.StatusTooManyRequests)
 		return
 	}
 	control := http.NewResponseController(w)
@@ -132,11 +130,11 @@ func serveCapture(d *Daemon, w http.ResponseWriter, r *http.Request) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		_, _ = io.Copy(io.Discard, r.Body) // its end is all that it has to say, also by an error
+		_, _ = io.Copy(io.Discard, r.Body) // only its end matters, also an error
 		stop()
 	}()
 	defer func() {
-		_ = control.SetReadDeadline(time.Now()) // ends Copy
+		_ = control.SetReadDeadline(time.Now()) // makes Copy return
 		<-gone
 	}()
 
@@ -148,10 +146,10 @@ func serveCapture(d *Daemon, w http.ResponseWriter, r *http.Request) {
 	recorder := capture.NewRecorder(interfaces, filter, c.Snap, c.Packets)
 	remove := d.fabric.Tap(d.tapInto(recorder, places), places...)
 	defer remove()
-	context.AfterFunc(ctx, remove) // at once, so that what waits then is all
-	d.log.Info("capture begins", "stages", c.Stages, "filter", c.Filter)
-	defer d.log.Info("capture ends", "stages", c.Stages, "filter", c.Filter)
-	_ = record(ctx, recorder, func(b []byte) error { // an error: whoever asked is gone
+	context.AfterFunc(ctx, remove) // at once, so that no packets are added after it
+	d.log.Info("capture started", "stages", c.Stages, "filter", c.Filter)
+	defer d.log.Info("capture ended", "stages", c.Stages, "filter", c.Filter)
+	_ = record(ctx, recorder, func(b []byte) error { // an error means that the client has disconnected
 		if _, err := w.Write(b); err != nil {
 			return err
 		}
@@ -159,7 +157,7 @@ func serveCapture(d *Daemon, w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// record writes what a recorder has, until it is done or ctx ends.
+// record writes the packets of a recorder, until it is done or ctx ends.
 func record(ctx context.Context, r *capture.Recorder, write func([]byte) error) error {
 	tick := time.NewTicker(captureInterval)
 	defer tick.Stop()
@@ -169,7 +167,7 @@ func record(ctx context.Context, r *capture.Recorder, write func([]byte) error) 
 		if err := write(b); err != nil {
 			return err
 		}
-		ended := ctx.Err() != nil // before Append: what was seen until then is in the file
+		ended := ctx.Err() != nil // before Append, so that all packets until then are in the file
 		var more bool
 		b, more = r.Append(b[:0])
 		now := time.Now()
@@ -188,7 +186,7 @@ func record(ctx context.Context, r *capture.Recorder, write func([]byte) error) 
 	}
 }
 
-// tapInto is a tap that records what is seen at some places, in this order.
+// tapInto returns a tap that records packets at these stages, as interfaces in this order.
 func (d *Daemon) tapInto(r *capture.Recorder, places []gateway.Stage) tun.Tap {
 	var in [256]int // interface by place
 	for i, at := range places {
@@ -212,11 +210,10 @@ func (d *Daemon) tapInto(r *capture.Recorder, places []gateway.Stage) tun.Tap {
 	}
 }
 
-// ownAddresses are this machine's, in IPv4 and IPv6, towards others. A zero one is not
-// known.
+// ownAddresses are this machine's IPv4 and IPv6 source addresses; a zero one is unknown.
 type ownAddresses [2]netip.Addr
 
-// known is a socket's end with the address that the kernel chooses for it.
+// known returns a local endpoint with the address that the kernel chooses for it.
 func (o *ownAddresses) known(local netip.AddrPort) netip.AddrPort {
 	if !local.Addr().IsUnspecified() {
 		return local
@@ -228,8 +225,7 @@ func (o *ownAddresses) known(local netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(o[family], local.Port())
 }
 
-// localAddresses are those that the kernel chooses towards nodes and towards the remote
-// cluster.
+// localAddresses returns the source addresses that the kernel chooses towards nodes and towards the remote cluster.
 func (d *Daemon) localAddresses() (overlay, wireguard ownAddresses) {
 	d.mu.Lock()
 	nodes := d.config.Overlay.Nodes
@@ -247,12 +243,11 @@ func (d *Daemon) localAddresses() (overlay, wireguard ownAddresses) {
 	return overlay, wireguard
 }
 
-// documentation addresses (RFC 5737, RFC 3849) are on no network: towards them, the kernel
-// chooses as it does towards anybody far away.
+// documentation addresses (RFC 5737, RFC 3849) are in no network: towards them, the kernel chooses the source address that it
+// uses for distant hosts.
 var documentation = []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
 
-// learn asks the kernel which address it would send from, unless one of that family is
-// known. No packet is sent.
+// learn finds the source address towards an address, unless that of its family is known. No packet is sent.
 func (o *ownAddresses) learn(to netip.Addr) {
 	family := packet.FamilyIndex(to)
 	if !to.IsValid() || o[family].IsValid() {

@@ -18,37 +18,34 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Daemon is one running gateway. Safe for concurrent use.
+// Daemon is a running gateway. Safe for concurrent use.
 type Daemon struct {
 	log     *slog.Logger
 	fabric  *tun.Fabric
 	rtt     *rttHistogram
-	quiet   quiet // what the fabric has to say
+	quiet   quiet // log handler of the fabric
 	started time.Time
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
 	mu        sync.Mutex // one change at a time
 	config    *config.Gateway
-	public    config.Key // the default of its own
+	public    config.Key // public key of wireguard.privateKeyFile
 	announced int        // inner MTU that the remote announced, 0 = none yet
 }
 
-// Options of a gateway that are no part of its configuration.
+// Options of a gateway that are not part of its configuration.
 type Options struct {
 	Log *slog.Logger
-	// Sockets may do without what the kernel offers, where it offers it broken.
+	// Sockets can disable kernel features that are broken on this machine.
 	Sockets underlay.Options
-	// Labels are those that all metrics of the gateway get in addition to their own. Only a Process
-	// has metrics.
+	// Labels are added to all metrics of the gateway. Only a Process has metrics.
 	Labels map[string]string
-	// Socket is where a unix socket is made for strait capture and strait trace; empty:
-	// none. Only a Process has one.
+	// Socket is the path of the unix socket for strait capture and strait trace; empty: none. Only a Process has one.
 	Socket string
 }
 
-// Start runs a gateway on a valid configuration. Key files are read; nothing
-// else is. Close it to end it.
+// Start runs a gateway with a valid configuration. It reads the key files and no other files. Close ends it.
 func Start(c *config.Gateway, o Options) (*Daemon, error) {
 	secrets, err := readKeys(c)
 	if err != nil {
@@ -89,16 +86,15 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	d.stop = stop
 	d.done.Go(func() { d.expireFlows(ctx) })
-	o.Log.Info("gateway runs", "cluster", c.Cluster, "remote", c.Remote.Cluster, "nodes", table.NodeCount(),
+	o.Log.Info("gateway started", "cluster", c.Cluster, "remote", c.Remote.Cluster, "nodes", table.NodeCount(),
 		"routes", table.RouteCount(), "mtu", mtu.Tunnel, "geneve", c.Overlay.Listen.String(),
 		"vxlan", c.Overlay.VXLANListen.String(), "wireguard", c.WireGuard.ListenPort, "publicKey", secrets.public.String())
 	return d, nil
 }
 
-// Apply changes the running gateway to another valid configuration, without a
-// pause: packets are decided by the old table or by the new one. Key files are read
-// again: links whose keys have changed are replaced. On an error the gateway goes on
-// as it was.
+// Apply changes the running gateway to another valid configuration without interrupting traffic: each packet is handled by the
+// old table or by the new one. Key files are read again: links whose keys have changed are replaced. On an error the gateway
+// keeps its configuration.
 func (d *Daemon) Apply(c *config.Gateway) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,22 +118,21 @@ func (d *Daemon) Apply(c *config.Gateway) error {
 	}
 	if d.config = c; d.public != secrets.public {
 		d.public = secrets.public
-		d.log.Info("gateway has another key", "publicKey", d.public.String())
+		d.log.Info("gateway uses a new key", "publicKey", d.public.String())
 	}
 	d.setMappings(c)
 	d.setTable(table, newFlows(c, d.fabric.Gateway.Flows()))
 	return d.fabric.Refresh()
 }
 
-// setMappings makes the host serve the mappings. One that it refuses keeps the others from
-// nothing.
+// setMappings sets the mappings of the host. Mappings that cannot be served do not affect the others.
 func (d *Daemon) setMappings(c *config.Gateway) {
 	if err := d.fabric.SetMappings(c.Mappings); err != nil {
 		d.log.Error("some address mappings are not served", "error", err)
 	}
 }
 
-// needsRestart refuses changes of what sockets are bound to.
+// needsRestart returns an error for a change that requires sockets to be bound again.
 func needsRestart(old, new *config.Gateway) error {
 	for _, f := range []struct {
 		name    string
@@ -149,20 +144,20 @@ func needsRestart(old, new *config.Gateway) error {
 		{"observability.listen", old.Observability.Listen != new.Observability.Listen},
 	} {
 		if f.changed {
-			return fmt.Errorf("%s has changed: it cannot change while the gateway runs; restart the gateway, or put the old value back", f.name)
+			return fmt.Errorf("%s has changed, which requires a restart; restart the gateway, or restore the old value", f.name)
 		}
 	}
 	return nil
 }
 
-// remoteMTU follows what the remote announces.
+// remoteMTU applies an inner MTU announced by the remote.
 func (d *Daemon) remoteMTU(announced int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.announced = announced
 	mtu, err := deriveMTU(d.config, announced)
 	if err != nil {
-		d.log.Warn("cannot derive the MTU; keeping the last", "error", err)
+		d.log.Warn("cannot derive the MTU; keeping the previous one", "error", err)
 		return
 	}
 	if mtu.Tunnel == d.fabric.Gateway.Table().MTU() {
@@ -174,13 +169,13 @@ func (d *Daemon) remoteMTU(announced int) {
 		err = d.fabric.Refresh()
 	}
 	if err != nil {
-		d.log.Warn("cannot change the MTU; keeping the last", "error", err)
+		d.log.Warn("cannot change the MTU; keeping the previous one", "error", err)
 		return
 	}
-	d.log.Info("inner MTU follows the remote cluster's", "mtu", mtu.Tunnel, "announced", announced)
+	d.log.Info("inner MTU adapted to the remote cluster", "mtu", mtu.Tunnel, "announced", announced)
 }
 
-// newTable builds a table whose nodes the overlay can send to.
+// newTable builds a table and checks that the overlay can send to all nodes.
 func newTable(c *config.Gateway, mtu gateway.MTUs, o *tun.Overlay) (*gateway.Table, error) {
 	for _, n := range c.Overlay.Nodes {
 		if !o.Serves(n.Underlay) {
@@ -216,11 +211,10 @@ func linkConfigs(c *config.Gateway, k *keys) []tun.LinkConfig {
 	return links
 }
 
-// addrPort is a listen address as tun wants it: port 0 is off, an invalid
-// address all.
+// addrPort converts a listen address for tun: port 0 means disabled, an invalid address means all.
 func addrPort(l config.ListenAddress) netip.AddrPort { return netip.AddrPortFrom(l.Addr, l.Port) }
 
-// Fabric is what the gateway runs on, for those who want to look at it.
+// Fabric returns the fabric of the gateway, for inspection.
 func (d *Daemon) Fabric() *tun.Fabric { return d.fabric }
 
 // Close ends the gateway and waits for its goroutines.

@@ -12,17 +12,16 @@ import (
 	"strait.dev/strait/internal/health"
 )
 
-// server is what a gateway says of itself.
+// server serves health and metrics of a gateway.
 //
-// Ready means that sockets are open and the table is in place. Whether a link is up is no
-// part of it: a peer can only come up through a gateway that its Service sends handshakes
-// to. Nor is where the configuration comes from.
+// Ready means that the sockets are open and the table is in place. Link state is not part of it, because a peer can only
+// connect through a gateway that is ready in its Service. The source of the configuration is not part of it either.
 type server struct {
 	*health.Server
 	ready atomic.Bool
 }
 
-// serve listens, unless no address is configured.
+// serve starts the server, unless no address is configured.
 func serve(at config.ListenAddress, registry *prometheus.Registry, log *slog.Logger) (*server, error) {
 	s := &server{}
 	o := health.Options{Ready: s.problem, Metrics: registry, Log: log}
@@ -40,5 +39,5 @@ func (s *server) problem() error {
 	if s.ready.Load() {
 		return nil
 	}
-	return errors.New("no configuration in force, or draining")
+	return errors.New("no configuration applied yet, or draining")
 }

@@ -14,15 +14,15 @@ import (
 	"strait.dev/strait/config"
 )
 
-// keys are the secrets of a gateway. They are read from files, given to
-// WireGuard, and go nowhere else: no error, log line or metric holds one.
+// keys are the secrets of a gateway. They are read from files and passed to WireGuard only: no error, log line or metric
+// contains one.
 type keys struct {
 	public    config.Key                 // of wireguard.privateKeyFile
 	own       []device.NoisePrivateKey   // by peer
 	preshared []device.NoisePresharedKey // by peer; zero = none
 }
 
-// PublicKey is the public half of the private key in a file.
+// PublicKey returns the public key of the private key in a file.
 func PublicKey(privateKeyFile string) (public config.Key, err error) {
 	private, err := readKey(privateKeyFile)
 	if err != nil {
@@ -52,7 +52,7 @@ func readKeys(c *config.Gateway) (*keys, error) {
 		k.own[i] = mine.private
 		ends := [2]config.Key{mine.public, p.PublicKey}
 		if other, taken := links[ends]; taken {
-			return nil, fmt.Errorf("wireguard.peers[%d] has the keys of wireguard.peers[%d] at both ends; give one of them another key", i, other)
+			return nil, fmt.Errorf("wireguard.peers[%d] has the same two keys as wireguard.peers[%d]; give one of them another key", i, other)
 		}
 		links[ends] = i
 		if p.PresharedKeyFile == "" {
@@ -65,13 +65,13 @@ func readKeys(c *config.Gateway) (*keys, error) {
 	return k, nil
 }
 
-// keyPair is one key pair of the gateway's own.
+// keyPair is one of the gateway's own key pairs.
 type keyPair struct {
 	private device.NoisePrivateKey
 	public  config.Key
 }
 
-// readOwnKeys reads each file with a private key once, by its name.
+// readOwnKeys reads each private key file once; the result is by file name.
 func readOwnKeys(w *config.WireGuard) (map[string]keyPair, error) {
 	own := make(map[string]keyPair)
 	read := func(file, field string) error {
@@ -96,7 +96,7 @@ func readOwnKeys(w *config.WireGuard) (map[string]keyPair, error) {
 	return own, nil
 }
 
-// ownAsPeer refuses peers that are this gateway itself, with any of its keys.
+// ownAsPeer returns an error if a peer has one of this gateway's own keys.
 func ownAsPeer(w *config.WireGuard, own map[string]keyPair) error {
 	public := make(map[config.Key]bool, len(own))
 	for _, k := range own {
@@ -115,8 +115,8 @@ func publicOf(private [32]byte) (public config.Key) {
 	return public
 }
 
-// readKey reads a file with one key in base64, as "wg genkey" and "wg genpsk"
-// write it. The content is never part of the error.
+// readKey reads a file with one key in base64, as written by "wg genkey" and "wg genpsk". The contents are never part of the
+// error.
 func readKey(path string) (key [32]byte, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -10,13 +10,12 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// expireInterval is how often flows that have timed out are looked for. RFC 4787 and
-// others bound timers from below alone: a flow that lives a little longer does no harm.
+// expireInterval is how often timed-out flows are removed. RFC 4787 and others set only lower limits for timers, so flows may
+// live slightly longer.
 const expireInterval = time.Second
 
-// newFlows is the state that the configuration needs for masquerading: what the gateway
-// has, if that will do, nil if it needs none. Flows survive changes of everything but of
-// their number.
+// newFlows returns the masquerading state for a configuration: the present one if its limits are the same, nil if none is
+// needed. Flows survive all configuration changes except changes of the limits.
 func newFlows(c *config.Gateway, present *gateway.Flows) *gateway.Flows {
 	if len(c.Masquerade.Sources) == 0 {
 		return nil
@@ -29,14 +28,14 @@ func newFlows(c *config.Gateway, present *gateway.Flows) *gateway.Flows {
 	return present
 }
 
-// random is a source that nobody outside can predict, RFC 6056 section 3.
+// random returns an unpredictable source, RFC 6056 section 3.
 func random() rand.Source {
 	var seed [32]byte
 	_, _ = crand.Read(seed[:]) // never fails: the program would have ended
 	return rand.NewChaCha8(seed)
 }
 
-// expireFlows ends flows that have timed out until ctx ends.
+// expireFlows removes timed-out flows until ctx ends.
 func (d *Daemon) expireFlows(ctx context.Context) {
 	tick := time.NewTicker(expireInterval)
 	defer tick.Stop()
@@ -52,8 +51,7 @@ func (d *Daemon) expireFlows(ctx context.Context) {
 	}
 }
 
-// setTable makes the gateway work by another table, with the flows that it needs: before
-// the table where it is to have some, after it where not.
+// setTable sets the table and the flows of the gateway: new flows before the table that uses them, and removed flows after it.
 func (d *Daemon) setTable(t *gateway.Table, f *gateway.Flows) {
 	if f != nil {
 		d.fabric.Gateway.SetFlows(f)

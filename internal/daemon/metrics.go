@@ -9,14 +9,14 @@ import (
 	"strait.dev/strait/relay"
 )
 
-// rttHistogram is the round trip of link probes, by link.
+// rttHistogram has the round-trip times of link probes, by link.
 type rttHistogram struct{ *prometheus.HistogramVec }
 
 func newRTTHistogram() *rttHistogram {
 	return &rttHistogram{prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "strait_link_rtt_seconds",
-		Help: "Round trip of probes between the gateways at both ends of a link, through the tunnel.",
-		// 100 µs to 3.3 s: from one machine to the far side of the planet and a queue.
+		Help: "Round-trip time of probes between the gateways of a link, through the tunnel.",
+		// 100 µs to 3.3 s: from the same machine to the opposite side of the planet with a full queue.
 		Buckets: prometheus.ExponentialBuckets(100e-6, 2, 16),
 	}, []string{"peer"})}
 }
@@ -26,41 +26,41 @@ func (h *rttHistogram) observe(link string, rtt time.Duration) {
 }
 
 var (
-	packetsDesc    = describe("packets_total", "IP packets sent on their way.", "direction")
-	bytesDesc      = describe("bytes_total", "Bytes of IP packets sent on their way.", "direction")
+	packetsDesc    = describe("packets_total", "IP packets forwarded.", "direction")
+	bytesDesc      = describe("bytes_total", "Bytes of IP packets forwarded.", "direction")
 	droppedDesc    = describe("dropped_packets_total", "Packets dropped, by reason.", "direction", "reason")
 	errorsDesc     = describe("icmp_errors_sent_total", "ICMP errors sent about dropped packets.", "direction")
 	suppressedDesc = describe("icmp_errors_suppressed_total", "ICMP errors not sent because of the rate limit.", "direction")
 
-	upDesc        = describe("link_up", "1 when a probe has crossed the link both ways within 1.5 s.", "peer")
-	activeDesc    = describe("link_active", "1 for the link that traffic from nodes goes through.", "peer")
-	pathDesc      = describe("link_path_mtu_bytes", "The inner MTU, when a packet of that size has reached the far end within 15 s, else 0.", "peer")
+	upDesc        = describe("link_up", "1 if a link probe was answered within the last 1.5 s.", "peer")
+	activeDesc    = describe("link_active", "1 for the link that carries traffic from nodes.", "peer")
+	pathDesc      = describe("link_path_mtu_bytes", "The inner MTU if a packet of that size has reached the far end within the last 15 s, else 0.", "peer")
 	probesDesc    = describe("link_probes_sent_total", "Link probes sent.", "peer")
-	lostDesc      = describe("link_probes_lost_total", "Link probes that nobody answered in time.", "peer")
+	lostDesc      = describe("link_probes_lost_total", "Link probes without an answer in time.", "peer")
 	receivedDesc  = describe("wireguard_received_bytes_total", "Bytes of WireGuard datagrams received.", "peer")
 	sentDesc      = describe("wireguard_sent_bytes_total", "Bytes of WireGuard datagrams sent.", "peer")
 	handshakeDesc = describe("wireguard_handshake_age_seconds", "Time since the last handshake; absent before the first.", "peer")
 
 	datagramsDesc    = describe("wireguard_dropped_datagrams_total", "WireGuard datagrams dropped outside of WireGuard, by reason.", "reason")
 	overflowDesc     = describe("receive_queue_overflow_total", "Datagrams the kernel dropped because the gateway did not read fast enough.", "socket")
-	mtuDesc          = describe("inner_mtu_bytes", "Largest IP packet that the whole way carries.")
+	mtuDesc          = describe("inner_mtu_bytes", "Largest IP packet that the whole path carries.")
 	nodesDesc        = describe("nodes", "Nodes in the table.")
 	routesDesc       = describe("routes", "Local prefixes and addresses in the table.")
-	flowsDesc        = describe("masquerade_flows", "Masqueraded flows that there are.")
-	maxFlowsDesc     = describe("masquerade_max_flows", "As many masqueraded flows as there may be.")
+	flowsDesc        = describe("masquerade_flows", "Current masqueraded flows.")
+	maxFlowsDesc     = describe("masquerade_max_flows", "Maximum number of masqueraded flows.")
 	portsDesc        = describe("masquerade_ports", "External ports and ICMP identifiers of masqueraded flows, by state.", "state")
-	eventsDesc       = describe("masquerade_flows_total", "What became of masqueraded flows.", "event")
-	fragmentsDesc    = describe("fragment_bytes", "Memory of fragments that wait for the rest of their datagrams.", "direction")
-	relayOpenDesc    = describe("mapping_connections", "TCP connections and UDP sessions to mapped addresses that there are.", "protocol")
-	relayOpenedDesc  = describe("mapping_connections_total", "TCP connections and UDP sessions to mapped addresses that came about.", "protocol")
-	relayRefusedDesc = describe("mapping_refused_total", "TCP connections and UDP sessions to mapped addresses that did not come about, by reason.", "protocol", "reason")
-	relayBytesDesc   = describe("mapping_bytes_total", "Bytes of payload carried for mapped addresses.", "protocol", "direction")
-	relayExpiredDesc = describe("mapping_expired_total", "TCP connections and UDP sessions to mapped addresses that ended because nothing moved.", "protocol")
-	relayLostDesc    = describe("mapping_lost_datagrams_total", "Datagrams for mapped addresses that one side could not be sent.", "protocol")
-	relayEchoDesc    = describe("mapping_pings_total", "Pings to mapped addresses, by what became of them.", "result")
+	eventsDesc       = describe("masquerade_flows_total", "Masqueraded flows, by event.", "event")
+	fragmentsDesc    = describe("fragment_bytes", "Memory used by fragments of incomplete datagrams.", "direction")
+	relayOpenDesc    = describe("mapping_connections", "Current TCP connections and UDP sessions to mapped addresses.", "protocol")
+	relayOpenedDesc  = describe("mapping_connections_total", "TCP connections and UDP sessions established to mapped addresses.", "protocol")
+	relayRefusedDesc = describe("mapping_refused_total", "TCP connections and UDP sessions to mapped addresses that were not established, by reason.", "protocol", "reason")
+	relayBytesDesc   = describe("mapping_bytes_total", "Payload bytes forwarded for mapped addresses.", "protocol", "direction")
+	relayExpiredDesc = describe("mapping_expired_total", "TCP connections and UDP sessions to mapped addresses that ended by the idle timeout.", "protocol")
+	relayLostDesc    = describe("mapping_lost_datagrams_total", "Datagrams for mapped addresses that could not be sent to one side.", "protocol")
+	relayEchoDesc    = describe("mapping_pings_total", "Pings to mapped addresses, by result.", "result")
 
-	leftOutDesc = describe("log_lines_left_out_total", "Lines that were not logged, since too many of their kind came.")
-	startedDesc = describe("start_time_seconds", "When the gateway started, in seconds since the epoch.")
+	leftOutDesc = describe("log_lines_left_out_total", "Log lines suppressed by the rate limit for similar lines.")
+	startedDesc = describe("start_time_seconds", "Start time of the gateway, in seconds since the epoch.")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -70,8 +70,8 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (d *Daemon) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(d, to) }
 
-// Collect implements prometheus.Collector: it reads the counters that the packet
-// path keeps. Labels hold names from the configuration, never addresses or keys.
+// Collect implements prometheus.Collector. It reads the counters of the packet path. Labels contain names from the
+// configuration, never addresses or keys.
 func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	counter := func(desc *prometheus.Desc, v uint64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v), labels...)
@@ -142,7 +142,7 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	d.rtt.Collect(to)
 }
 
-// collectMappings reads what the host did for mapped addresses.
+// collectMappings collects the statistics of mapped addresses.
 func (d *Daemon) collectMappings(counter func(*prometheus.Desc, uint64, ...string), gauge func(*prometheus.Desc, float64, ...string)) {
 	tcp, udp, echo := d.fabric.Mapped()
 	for protocol, s := range map[string]relay.Stats{"tcp": tcp, "udp": udp} {
@@ -161,7 +161,7 @@ func (d *Daemon) collectMappings(counter func(*prometheus.Desc, uint64, ...strin
 	counter(relayEchoDesc, echo.Refused, "refused")
 }
 
-// total is the sum of several lanes' counters.
+// total is the sum of the counters of several lanes.
 type total struct {
 	packets, bytes, answers, suppressed uint64
 	dropped                             map[gateway.Reason]uint64

@@ -10,22 +10,21 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// What each leg adds to an inner packet, bytes.
+// Overhead of each leg in bytes.
 const (
 	udpIPv4 = packet.IPv4HeaderLen + packet.UDPHeaderLen
 	udpIPv6 = packet.IPv6HeaderLen + packet.UDPHeaderLen
 
 	wireguardData = 32 // header 16 and authenticator 16, WireGuard paper section 5.4.6
 
-	// defaultInterfaceMTU stands for an interface that cannot be told.
+	// defaultInterfaceMTU is used if the MTU of an interface cannot be determined.
 	defaultInterfaceMTU = 1500
-	// maxInnerMTU is what fits a UDP datagram behind any of these headers.
+	// maxInnerMTU is the largest inner packet that fits a UDP datagram with any of these headers.
 	maxInnerMTU = packet.MaxLen - udpIPv6 - wireguardData - packet.IPv4HeaderLen
 )
 
-// deriveMTU finds the inner MTUs of a configuration: overlay.mtu where given,
-// else what the gateway's own interfaces leave after the headers of each leg.
-// announced is what the remote said its own is; 0 = nothing yet.
+// deriveMTU returns the inner MTUs of a configuration: overlay.mtu if set, else the MTUs of the gateway's own interfaces minus
+// the overhead of each leg. announced is the MTU announced by the remote; 0 = none yet.
 func deriveMTU(c *config.Gateway, announced int) (gateway.MTUs, error) {
 	m := gateway.MTUs{Overlay: c.Overlay.MTU, Tunnel: c.Overlay.MTU}
 	if c.Overlay.MTU == 0 {
@@ -47,7 +46,7 @@ func deriveMTU(c *config.Gateway, announced int) (gateway.MTUs, error) {
 	return m, nil
 }
 
-// overlayMTU is what the leg to the nodes carries.
+// overlayMTU returns the inner MTU of the leg to the nodes.
 func overlayMTU(c *config.Gateway) (int, error) {
 	local := c.Overlay.Listen.Addr
 	if !local.IsValid() {
@@ -66,8 +65,8 @@ func overlayMTU(c *config.Gateway) (int, error) {
 	return min(mtu-overhead-gateway.EncapLen, maxInnerMTU), err
 }
 
-// tunnelMTU is what the leg to the peers carries: the smallest of all. An
-// endpoint that is a name, or unknown, may turn out to be IPv6.
+// tunnelMTU returns the inner MTU of the legs to the peers: the smallest of them. An endpoint that is a name, or unknown, may
+// be IPv6.
 func tunnelMTU(c *config.Gateway) (int, error) {
 	smallest := maxInnerMTU
 	for _, p := range c.WireGuard.Peers {
@@ -93,8 +92,8 @@ func tunnelMTU(c *config.Gateway) (int, error) {
 	return smallest, nil
 }
 
-// sourceTowards is the local address the kernel would send from. Connecting a UDP
-// socket sends nothing. It is invalid where there is no route.
+// sourceTowards returns the local address from which the kernel would send. Connecting a UDP socket sends no packet. The result
+// is invalid if there is no route.
 func sourceTowards(to netip.Addr) netip.Addr {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 9)))
 	if err != nil {
@@ -104,8 +103,8 @@ func sourceTowards(to netip.Addr) netip.Addr {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
 
-// interfaceMTU is the MTU of the interface that has an address. Without one it is
-// the smallest of all interfaces that are up and not loopback.
+// interfaceMTU returns the MTU of the interface with an address, or else the smallest MTU of all interfaces that are up and not
+// loopback.
 func interfaceMTU(local netip.Addr) (int, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -142,7 +141,7 @@ func hasAddress(i net.Interface, a netip.Addr) bool {
 	return false
 }
 
-// machineAddresses are those of all interfaces; none where the kernel does not tell.
+// machineAddresses returns the addresses of all interfaces; none if they cannot be read.
 func machineAddresses() (all []netip.Addr) {
 	found, _ := net.InterfaceAddrs()
 	for _, one := range found {

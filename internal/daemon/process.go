@@ -14,13 +14,12 @@ import (
 	"strait.dev/strait/internal/health"
 )
 
-// Drain is how long a gateway that was asked to end goes on forwarding, not
-// ready any more, so that whoever sends to it can turn elsewhere.
+// Drain is how long a gateway that was asked to stop continues to forward while not ready, so that senders can switch to
+// another gateway.
 const Drain = 2 * time.Second
 
-// Process is what a process has around its gateway: metrics, health, as many threads
-// as the load needs. The gateway itself begins with its first configuration. Start,
-// Reload, Drain and Close are for one goroutine; Gateway is for any.
+// Process is the environment of a gateway: metrics, health, and threads that follow the load. The gateway itself starts with its
+// first configuration. Start, Reload, Drain and Close are for one goroutine; Gateway may be called concurrently.
 type Process struct {
 	options Options
 	metrics prometheus.Registerer // of the gateway
@@ -34,8 +33,8 @@ type Process struct {
 	background sync.WaitGroup
 }
 
-// Open serves metrics and health: the process is alive, and not ready until Start has
-// put a configuration in force. More metrics may come with it.
+// Open serves metrics and health: the process is alive, but not ready until Start has applied a configuration. more are
+// additional metrics.
 func Open(listen config.ListenAddress, o Options, more ...prometheus.Collector) (*Process, error) {
 	p := &Process{options: o}
 	p.reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -57,8 +56,7 @@ func Open(listen config.ListenAddress, o Options, more ...prometheus.Collector) 
 	return p, nil
 }
 
-// Start begins the gateway with a valid configuration. When it fails it may be called
-// again.
+// Start starts the gateway with a valid configuration. After a failure it may be called again.
 func (p *Process) Start(c *config.Gateway) error {
 	d, err := Start(c, p.options)
 	if err != nil {
@@ -71,16 +69,14 @@ func (p *Process) Start(c *config.Gateway) error {
 	return nil
 }
 
-// Gateway is the running gateway, nil before Start.
+// Gateway returns the running gateway, nil before Start.
 func (p *Process) Gateway() *Daemon { return p.gateway.Load() }
 
-// Reload changes the running gateway to the valid configuration that load gives,
-// counts that and logs it. On an error the gateway goes on as it was. Load may give
-// nil where there is nothing to change. Applied, unless it is nil, is called with what
-// has come into force.
+// Reload changes the running gateway to the valid configuration that load returns, counts the result and logs it. On an error the
+// gateway keeps its configuration. load may return nil for no change. applied, unless nil, is called with the new configuration.
 //
-// What loading leaves behind is several times a table, and packets make no garbage
-// that would bring the collector soon: so the memory is given back here.
+// Loading allocates several times the memory of a table, and packets create no garbage that would start a collection soon, so the
+// memory is returned to the kernel here.
 func (p *Process) Reload(load func() (*config.Gateway, error), applied func(*config.Gateway)) error {
 	d, log := p.Gateway(), p.options.Log
 	changed := false
@@ -101,7 +97,7 @@ func (p *Process) Reload(load func() (*config.Gateway, error), applied func(*con
 	switch {
 	case err != nil:
 		p.reloads.WithLabelValues("error").Inc()
-		log.Error("configuration not applied; the running one stays", "error", err)
+		log.Error("configuration not applied; keeping the current one", "error", err)
 	case changed:
 		p.reloads.WithLabelValues("ok").Inc()
 		t := d.fabric.Gateway.Table()
@@ -110,9 +106,8 @@ func (p *Process) Reload(load func() (*config.Gateway, error), applied func(*con
 	return err
 }
 
-// Drain makes the process not ready, tells the far ends that the gateway is about to end,
-// and goes on forwarding until they have had time to prefer another, or until a signal
-// comes from now, which may be nil.
+// Drain makes the process not ready, tells the far ends that the gateway is shutting down, and continues to forward until they
+// have had time to prefer another gateway, or until a signal arrives on now, which may be nil.
 func (p *Process) Drain(now <-chan os.Signal) {
 	p.http.ready.Store(false)
 	if d := p.Gateway(); d != nil {
@@ -125,7 +120,7 @@ func (p *Process) Drain(now <-chan os.Signal) {
 	}
 }
 
-// Close ends the gateway and everything around it.
+// Close ends the gateway and its environment.
 func (p *Process) Close() error {
 	p.stop()
 	p.background.Wait()

@@ -11,20 +11,19 @@ import (
 	"strait.dev/strait/internal/ratelimit"
 )
 
-// What strangers can make the gateway say is bounded: lines that begin alike share a
-// bucket of quietBurst, which fills by one in quietEvery.
+// Log lines that unauthenticated senders can cause are rate-limited: lines with the same prefix share a bucket of quietBurst,
+// refilled by one every quietEvery.
 const (
 	quietBurst   = 20
 	quietEvery   = 3 * time.Second
 	quietBuckets = 64
-	// quietPrefix is how much of a message tells its kind, bytes: behind it come keys and
-	// addresses.
+	// quietPrefix is the length in bytes of the prefix that identifies the kind of a message; keys and addresses come after
+	// it.
 	quietPrefix = 24
 )
 
-// quiet is a handler that leaves lines out when too many of their kind come, and counts
-// them. Lines of level debug pass: whoever asks for them wants them all. Safe for
-// concurrent use.
+// quiet is a handler that suppresses lines when too many of one kind arrive, and counts them. Debug lines are never suppressed.
+// Safe for concurrent use.
 type quiet struct {
 	slog.Handler
 	*quietState
@@ -60,7 +59,7 @@ func (q quiet) WithGroup(name string) slog.Handler {
 	return quiet{q.Handler.WithGroup(name), q.quietState}
 }
 
-// allow takes a line out of its bucket, if there is one left.
+// allow reports whether a line may be logged, and counts it.
 func (q *quietState) allow(message string, now time.Time) bool {
 	b := &q.buckets[maphash.String(q.seed, message[:min(len(message), quietPrefix)])%quietBuckets]
 	q.mu.Lock()

@@ -11,15 +11,14 @@ import (
 	"strait.dev/strait/config"
 )
 
-// Signals are what a process tells Run.
+// Signals control Run.
 type Signals struct {
 	Reload <-chan os.Signal // read the file again now
-	Stop   <-chan os.Signal // drain and end; a second one ends at once
+	Stop   <-chan os.Signal // drain and stop; a second one stops at once
 }
 
-// Run is file mode: a gateway on the configuration in a file, reloaded when the
-// file changes. It returns when Stop says so, or with what went wrong at the
-// start; nothing that happens later ends it.
+// Run is file mode: it runs a gateway with the configuration in a file, and reloads it when the file changes. It returns on Stop,
+// or with an error at the start; later errors do not end it.
 func Run(path string, signals Signals, o Options) error {
 	log := o.Log
 	c, err := Load(path)
@@ -48,14 +47,13 @@ func Run(path string, signals Signals, o Options) error {
 			return nil
 		}
 		load := func() (*config.Gateway, error) { return Load(path) }
-		_ = p.Reload(load, func(c *config.Gateway) { // which logs what is wrong
+		_ = p.Reload(load, func(c *config.Gateway) { // logs errors itself
 			watching.follow(watchedFiles(path, c)) // it may name other key files
 		})
 	}
 }
 
-// patiently starts something that may find its address in use: the gateway that
-// this one replaces may still be draining.
+// patiently retries a start that fails because an address is in use: the gateway that this one replaces may still be draining.
 func patiently(stop <-chan os.Signal, log *slog.Logger, start func() error) error {
 	told := false
 	for deadline := time.Now().Add(3 * Drain); ; {
@@ -75,8 +73,7 @@ func patiently(stop <-chan os.Signal, log *slog.Logger, start func() error) erro
 	}
 }
 
-// Load reads and checks a configuration file. Errors name the file, the line and
-// the field.
+// Load reads and validates a configuration file. Errors contain the file, the line and the field.
 func Load(path string) (*config.Gateway, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

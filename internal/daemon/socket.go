@@ -15,51 +15,49 @@ import (
 	"time"
 )
 
-// localRoute is something that the running gateway answers on its local socket.
+// localRoute is a request type that the running gateway serves on its local socket.
 type localRoute struct {
 	pattern string // as http.ServeMux has it
-	// handle gets the gateway as it runs now. The request's context ends with the
-	// client or with the gateway.
+	// handle is called with the current gateway. The request's context ends with the client or with the gateway.
 	handle func(*Daemon, http.ResponseWriter, *http.Request)
 }
 
-// localRoutes are all of them.
+// localRoutes are all routes of the local socket.
 var localRoutes = []localRoute{
 	{"POST /capture", serveCapture},
 	{"POST " + tracePath, serveTrace},
 }
 
-// socket is the local side of a process: HTTP on a unix socket, for whoever may run
-// programs as the gateway's own user next to it, and nobody else.
+// socket is the local interface of a process: HTTP on a unix socket, for processes that run as the gateway's own user.
 type socket struct {
 	path string
-	made fs.FileInfo // the file, to know it again
+	made fs.FileInfo // the file, to recognise it later
 	http *http.Server
 	stop context.CancelFunc // ends requests
 	done chan struct{}
 }
 
 const (
-	// socketMode lets nobody but the gateway's own user connect.
+	// socketMode allows only the gateway's own user to connect.
 	socketMode = 0o600
-	// socketPatience is how long requests may take to see that the gateway ends.
+	// socketPatience is how long requests may take to finish when the gateway ends.
 	socketPatience = time.Second
 )
 
-// openSocket listens at a path. What cannot listen is no reason to do without a gateway:
-// it is logged, and the socket is nil, as it is without a path.
+// openSocket listens at a path. A failure does not prevent the gateway from running: it is logged, and the socket is nil, as it
+// is without a path.
 func openSocket(path string, gateway func() *Daemon, log *slog.Logger) *socket {
 	if path == "" {
 		return nil
 	}
 	listener, err := listenUnix(path)
 	if err != nil {
-		log.Warn("no local socket: strait capture and strait trace cannot look at this gateway", "error", err)
+		log.Warn("cannot open the local socket; strait capture and strait trace are not available", "error", err)
 		return nil
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &socket{path: path, stop: stop, done: make(chan struct{})}
-	s.made, _ = os.Lstat(path) // nil is the same file as none
+	s.made, _ = os.Lstat(path) // nil equals no file
 	s.http = &http.Server{
 		Handler:           localMux(gateway),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -70,19 +68,19 @@ func openSocket(path string, gateway func() *Daemon, log *slog.Logger) *socket {
 	}
 	go func() {
 		defer close(s.done)
-		_ = s.http.Serve(listener) // http.ErrServerClosed: the only way it ends
+		_ = s.http.Serve(listener) // always http.ErrServerClosed
 	}()
 	return s
 }
 
-// localMux has all routes, for the gateway that runs when a request comes.
+// localMux returns the handler of all routes, for the gateway that runs when a request arrives.
 func localMux(gateway func() *Daemon) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, route := range localRoutes {
 		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) {
 			d := gateway()
 			if d == nil {
-				http.Error(w, "the gateway has no configuration in force yet: try again when it is ready", http.StatusServiceUnavailable)
+				http.Error(w, "the gateway has no configuration yet; retry when it is ready", http.StatusServiceUnavailable)
 				return
 			}
 			route.handle(d, w, r)
@@ -91,14 +89,13 @@ func localMux(gateway func() *Daemon) *http.ServeMux {
 	return mux
 }
 
-// listenUnix makes a socket that nobody else can connect to, not even for a moment, in
-// the place of one that is there already: of a gateway that was killed, or of one that
-// this one replaces.
+// listenUnix creates a socket that no other user can connect to at any time. It replaces an existing socket: of a gateway that was
+// killed, or of one that this gateway replaces.
 func listenUnix(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
-		return nil, fmt.Errorf("--socket %s: something else is there; remove it, or choose another path", path)
+		return nil, fmt.Errorf("--socket %s: the file exists and is not a socket; remove it, or choose another path", path)
 	}
-	// A socket's mode before it has a name is that of the file which it becomes.
+	// The mode of a socket before it is bound is that of the resulting file.
 	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		return errors.Join(c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), socketMode) }), err)
 	}}
@@ -108,16 +105,16 @@ func listenUnix(path string) (net.Listener, error) {
 	}
 	l, err := private.Listen(context.Background(), "unix", next)
 	if err != nil {
-		return nil, fmt.Errorf("--socket %s: %w; the folder must be there and writable, and the path shorter than 100 bytes", path, err)
+		return nil, fmt.Errorf("--socket %s: %w; the directory must exist and be writable, and the path be shorter than 100 bytes", path, err)
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) // it has another name then
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // it was renamed
 	if err := os.Rename(next, path); err != nil {
 		return nil, errors.Join(err, l.Close(), os.Remove(next))
 	}
 	return l, nil
 }
 
-// close ends all requests, and removes the file unless it is another gateway's by now.
+// close ends all requests, and removes the file unless another gateway has replaced it.
 func (s *socket) close() {
 	if s == nil {
 		return
@@ -129,12 +126,12 @@ func (s *socket) close() {
 	s.http.Close()
 	<-s.done
 	if now, err := os.Lstat(s.path); err == nil && os.SameFile(now, s.made) {
-		_ = os.Remove(s.path) // what stays is replaced by the next gateway
+		_ = os.Remove(s.path) // a file left over is replaced by the next gateway
 	}
 }
 
-// CallSocket posts to a path of a gateway's local socket and returns what it answers,
-// which the caller closes. Errors say what the gateway says, or why it cannot be asked.
+// CallSocket posts to a path of a gateway's local socket and returns the response body, which the caller closes. Errors contain the
+// gateway's message, or why it cannot be reached.
 func CallSocket(ctx context.Context, socket, path string, body io.Reader) (io.ReadCloser, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -149,7 +146,7 @@ func CallSocket(ctx context.Context, socket, path string, body io.Reader) (io.Re
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("the gateway's socket %s: permission denied; run this as the gateway's own user", socket)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("no gateway listens on %s; start one with --socket %s, or name the socket of one that runs", socket, socket)
+		return nil, fmt.Errorf("no gateway listens on %s; start one with --socket %s, or give the socket of a running gateway", socket, socket)
 	case err != nil:
 		return nil, fmt.Errorf("the gateway's socket %s: %w", socket, err)
 	}
@@ -157,7 +154,7 @@ func CallSocket(ctx context.Context, socket, path string, body io.Reader) (io.Re
 		defer answer.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4096))
 		if answer.StatusCode == http.StatusNotFound {
-			text = []byte("it knows nothing of " + path + "; use the strait of the gateway's own version")
+			text = []byte("it does not support " + path + "; use the strait of the gateway's own version")
 		}
 		return nil, fmt.Errorf("gateway: %s", strings.TrimSpace(string(text)))
 	}
