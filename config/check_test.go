@@ -23,7 +23,7 @@ func TestSingleValuesAreCheckedAsInAConfiguration(t *testing.T) {
 		"loopback":          {CheckPrefix(prefix("127.0.0.0/8")), "127.0.0.0/8 is loopback; choose ordinary unicast addresses"},
 		"key":               {CheckPublicKey(key), ""},
 		"no key":            {CheckPublicKey(Key{}), "missing; give the peer's public key as `wg pubkey` prints it"},
-		"key of low order":  {CheckPublicKey(Key{1}), Key{1}.String() + " is a low-order point, with which nobody can have a secret; give the peer's public key as `wg pubkey` prints it"},
+		"key of low order":  {CheckPublicKey(Key{1}), Key{1}.String() + " is a low-order point, which gives no shared secret; give the peer's public key as `wg pubkey` prints it"},
 		"endpoint":          {CheckEndpoint("gw-b.example:51840"), ""},
 		"no endpoint":       {CheckEndpoint(""), "is empty; leave it out"},
 		"endpoint, no port": {CheckEndpoint("gw-b.example"), `"gw-b.example" is not an endpoint; write host:port like "gw-b.example:51840" or "[2001:db8::1]:51840", or leave it out to wait for the peer`},

@@ -9,11 +9,11 @@ func TestWhatCannotBeReadIsNamedWithLineFieldAndRemedy(t *testing.T) {
 	t.Parallel()
 	testMalformed(t, []malformed{
 		{
-			"a field nobody knows, close to one", "vni: 101", "vnj: 101",
+			"an unknown field, close to a known one", "vni: 101", "vnj: 101",
 			"line 14: overlay.nodes[0].vnj: unknown field; did you mean vni?",
 		},
 		{
-			"a field nobody knows, like none", "vni: 101", "colour: red",
+			"an unknown field, close to none", "vni: 101", "colour: red",
 			"line 14: overlay.nodes[0].colour: unknown field; remove it, or use one of: name, underlay, encapsulation, vni, addresses, externalAddresses, prefixes",
 		},
 		{

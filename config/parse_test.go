@@ -20,7 +20,7 @@ func valid(t testing.TB) string {
 	return string(text)
 }
 
-// check parses and validates, as whoever loads a file does.
+// check parses and validates, like a program that loads a file.
 func check(text string) error {
 	g, err := Parse([]byte(text))
 	if err != nil {

@@ -20,7 +20,7 @@ func TestProblemsOfMasqueradeAreNamed(t *testing.T) {
 		},
 		{
 			"an empty source", sources, "sources: [~]",
-			"line 51: masquerade.sources[0]: missing; write a prefix like 198.51.100.0/24, or 0.0.0.0/0 for everybody",
+			"line 51: masquerade.sources[0]: missing; write a prefix like 198.51.100.0/24, or 0.0.0.0/0 for all sources",
 		},
 		{
 			"too many flows", "flows: 1000", "flows: 4194305",

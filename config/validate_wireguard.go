@@ -84,7 +84,7 @@ func (c *checker) key(at *place, k Key) bool {
 	case k == Key{}:
 		c.add(at, remedy, "missing")
 	case k.isLowOrder():
-		c.add(at, remedy, "%s is a low-order point, with which nobody can have a secret", k)
+		c.add(at, remedy, "%s is a low-order point, which gives no shared secret", k)
 	default:
 		return true
 	}

@@ -41,7 +41,7 @@ func TestProblemsOfPeersAreNamed(t *testing.T) {
 		},
 		{
 			"a low-order key", "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=", "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
-			"line 35: wireguard.peers[1].publicKey: AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= is a low-order point, with which nobody can have a secret; give the peer's public key as `wg pubkey` prints it",
+			"line 35: wireguard.peers[1].publicKey: AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= is a low-order point, which gives no shared secret; give the peer's public key as `wg pubkey` prints it",
 		},
 		{
 			"an endpoint without a port", `"gw-b.example:51840"`, "gw-b.example",
@@ -56,7 +56,7 @@ func TestProblemsOfPeersAreNamed(t *testing.T) {
 			`line 32: wireguard.peers[0].endpoint: "192.0.2.256" is neither an address nor a host name; write host:port like "gw-b.example:51840" or "[2001:db8::1]:51840", or leave it out to wait for the peer`,
 		},
 		{
-			"an endpoint nobody can be at", `"gw-b.example:51840"`, `"[ff02::1]:51840"`,
+			"an endpoint that no host can have", `"gw-b.example:51840"`, `"[ff02::1]:51840"`,
 			`line 32: wireguard.peers[0].endpoint: "ff02::1" is not the address of a host elsewhere; write host:port like "gw-b.example:51840" or "[2001:db8::1]:51840", or leave it out to wait for the peer`,
 		},
 		{

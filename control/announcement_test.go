@@ -59,19 +59,19 @@ func TestInvalidAnnouncementsAreNamedByTheirField(t *testing.T) {
 		return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 99, byte(i >> 8), byte(i)}), 32)
 	}
 	for says, change := range map[string]func(a *Announcement){
-		`cluster: "B" is not an RFC 1123 label`:                    func(a *Announcement) { a.Cluster = "B" },
-		`gateway: "b.0" is not an RFC 1123 label`:                  func(a *Announcement) { a.Gateway = "b.0" },
-		"gateways: the sender b-9 is missing":       func(a *Announcement) { a.Gateway = "b-9" },
-		"prefixes: 65 are too many":                                func(a *Announcement) { a.Prefixes = many(65, small) },
-		"externalPrefixes: 65 are too many":                        func(a *Announcement) { a.ExternalPrefixes = many(65, small) },
-		"prefixes[0]: 0.0.0.0/0 is too wide":                       func(a *Announcement) { a.Prefixes[0] = netip.MustParsePrefix("0.0.0.0/0") },
-		"prefixes[0]: 10.0.0.1/16 has host bits set":               func(a *Announcement) { a.Prefixes[0] = netip.MustParsePrefix("10.0.0.1/16") },
-		"prefixes[1]: fe80::/64 is link-local":                     func(a *Announcement) { a.Prefixes[1] = netip.MustParsePrefix("fe80::/64") },
-		"prefixes[1]: ::ffff:10.1.0.0/112 is an IPv4 prefix in":    func(a *Announcement) { a.Prefixes[1] = netip.MustParsePrefix("::ffff:10.1.0.0/112") },
-		"prefixes[1]: 10.0.9.0/24 overlaps 10.0.0.0/16":            func(a *Announcement) { a.Prefixes[1] = netip.MustParsePrefix("10.0.9.0/24") },
-		"externalPrefixes[0]: 10.0.0.0/8 overlaps 10.0.0.0/16":     func(a *Announcement) { a.ExternalPrefixes[0] = netip.MustParsePrefix("10.0.0.0/8") },
-		"externalPrefixes[0]: missing":                             func(a *Announcement) { a.ExternalPrefixes[0] = netip.Prefix{} },
-		"gateways: the sender b-0 is missing; anno": func(a *Announcement) { a.Gateways = nil },
+		`cluster: "B" is not an RFC 1123 label`:                 func(a *Announcement) { a.Cluster = "B" },
+		`gateway: "b.0" is not an RFC 1123 label`:               func(a *Announcement) { a.Gateway = "b.0" },
+		"gateways: the sender b-9 is missing":                   func(a *Announcement) { a.Gateway = "b-9" },
+		"prefixes: 65 are too many":                             func(a *Announcement) { a.Prefixes = many(65, small) },
+		"externalPrefixes: 65 are too many":                     func(a *Announcement) { a.ExternalPrefixes = many(65, small) },
+		"prefixes[0]: 0.0.0.0/0 is too wide":                    func(a *Announcement) { a.Prefixes[0] = netip.MustParsePrefix("0.0.0.0/0") },
+		"prefixes[0]: 10.0.0.1/16 has host bits set":            func(a *Announcement) { a.Prefixes[0] = netip.MustParsePrefix("10.0.0.1/16") },
+		"prefixes[1]: fe80::/64 is link-local":                  func(a *Announcement) { a.Prefixes[1] = netip.MustParsePrefix("fe80::/64") },
+		"prefixes[1]: ::ffff:10.1.0.0/112 is an IPv4 prefix in": func(a *Announcement) { a.Prefixes[1] = netip.MustParsePrefix("::ffff:10.1.0.0/112") },
+		"prefixes[1]: 10.0.9.0/24 overlaps 10.0.0.0/16":         func(a *Announcement) { a.Prefixes[1] = netip.MustParsePrefix("10.0.9.0/24") },
+		"externalPrefixes[0]: 10.0.0.0/8 overlaps 10.0.0.0/16":  func(a *Announcement) { a.ExternalPrefixes[0] = netip.MustParsePrefix("10.0.0.0/8") },
+		"externalPrefixes[0]: missing":                          func(a *Announcement) { a.ExternalPrefixes[0] = netip.Prefix{} },
+		"gateways: the sender b-0 is missing; anno":             func(a *Announcement) { a.Gateways = nil },
 		"gateways: 17 are too many": func(a *Announcement) {
 			a.Gateways = many(17, func(i int) Gateway { return Gateway{fmt.Sprint("b-", i), []config.Key{keyNumber(byte(9 + i))}, nil} })
 		},

@@ -22,7 +22,7 @@ type world struct {
 	refuse   string         // what the far end has against announcements
 	clusters []string       // of the announcements that arrived
 	dials    map[string]int // by link name
-	broken   bool           // nobody can connect
+	broken   bool           // connections fail
 }
 
 func newWorld(t *testing.T) *world {
@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 			broken := w.broken
 			w.mu.Unlock()
 			if broken {
-				return nil, errors.New("nobody is there")
+				return nil, errors.New("no host")
 			}
 			return l.dial(ctx)
 		},
@@ -183,7 +183,7 @@ func TestAnErrorIsReportedAndTriedAgain(t *testing.T) {
 		w := newWorld(t)
 		w.change(func() { w.up, w.broken = []Link{theLink}, true })
 		w.announce(t, "b")
-		if err := w.result().Err; err == nil || !strings.Contains(err.Error(), "nobody is there") {
+		if err := w.result().Err; err == nil || !strings.Contains(err.Error(), "no host") {
 			t.Error(err)
 		}
 		w.change(func() { w.broken = false })

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// keyNumber is a public key that nobody has the private half of.
+// keyNumber is a public key without a known private key.
 func keyNumber(n byte) config.Key { return config.Key{31: n & 0x7f, 0: 9} }
 
 var theLink = Link{Name: "b-0", Gateway: "b-0", OwnKey: keyNumber(1), RemoteKey: keyNumber(2)}

@@ -140,8 +140,8 @@ func TestT17_ALinkHasTwoConnectionsAtMost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := listen(t)
-		strangers := false
-		serveOn(t, l, func(net.Conn) (Link, bool) { return theLink, !strangers }, acceptAll)
+		unknown := false
+		serveOn(t, l, func(net.Conn) (Link, bool) { return theLink, !unknown }, acceptAll)
 		answered := func(c net.Conn) bool {
 			if _, err := io.WriteString(c, "GET /versions HTTP/1.1\r\nHost: link\r\n\r\n"); err != nil {
 				return false
@@ -165,7 +165,7 @@ func TestT17_ALinkHasTwoConnectionsAtMost(t *testing.T) {
 		third.Close()
 		second.Close()
 		synctest.Wait()
-		strangers = true
+		unknown = true
 		if answered(connect(t, l)) {
 			t.Error("a connection over no link is served")
 		}

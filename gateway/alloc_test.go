@@ -63,7 +63,7 @@ func TestJourneysAllocateNothing(t *testing.T) {
 			"egress masqueraded":     egress(node1A.frame(flow{src: w.foreign, dst: w.seenPodB, df: true}.udp(nil)), gateway.ToTunnel, false),
 			"egress new masqueraded": another(node1A.frame(flow{src: w.foreign, dst: w.seenPodB}.udp(nil))),
 			"egress lone fragments":  held(node1A.frame(flow{src: w.foreign, dst: w.seenPodB, proto: packet.ProtoUDP}.piece(800, true, counting(800)))),
-			"ingress for nobody":     ingress(flow{src: w.podB, dst: w.gateOut}.udp(nil), gateway.Drop, false),
+			"ingress unsolicited":    ingress(flow{src: w.podB, dst: w.gateOut}.udp(nil), gateway.Drop, false),
 			"ingress TCP":            ingress(in.tcp(ack, timestamps(), counting(1300)), gateway.ToNode, false),
 			"ingress SYN":            ingress(in.tcp(syn|ack, mss(8960), nil), gateway.ToNode, false),
 			"ingress ICMP error":     ingress(in.tooBig(1300, in.back().tcp(ack, nil, counting(40))), gateway.ToNode, false),

@@ -47,7 +47,7 @@ func TestT3_I11_TheRemoteReachesNothingBesideTheGrant(t *testing.T) {
 	}
 }
 
-// Judged again after translation: whatever random addresses somebody sends, what
+// Checked again after translation: for packets with random addresses, what
 // leaves for a node comes from where the remote is seen and goes to what is granted,
 // and what leaves into the tunnel comes from what is granted here and goes to what
 // the remote has. The judge knows prefixes alone.
@@ -115,7 +115,7 @@ func randomHost(r *rand.Rand) string {
 }
 
 // A gateway that was given no more than its own addresses forwards nothing at all,
-// from anybody to anybody.
+// between any addresses.
 func TestT15_AGatewayWithoutListsForwardsNothing(t *testing.T) {
 	t.Parallel()
 	bare := func(c *config.Gateway) {

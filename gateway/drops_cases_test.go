@@ -55,10 +55,10 @@ func frameDrops() []dropCase {
 		{gateway.FrameLoop, "G10 from the gateway's own MAC", datagram(node1A, node1A.ethernet(gatewayMAC, gatewayMAC, 0x0800, good)), nil},
 		{gateway.FrameEtherType, "VLAN tag", datagram(node1A, node1A.ethernet(gatewayMAC, node1A.mac, 0x8100, good)), nil},
 		{gateway.FrameEtherType, "LLDP", datagram(node1A, node1A.ethernet(gatewayMAC, node1A.mac, 0x88cc, good)), nil},
-		{gateway.FrameNeighbour, "ARP for somebody else", datagram(node1A, arpRequest(node1A, v4.node, v4.podA)), nil},
+		{gateway.FrameNeighbour, "ARP for another address", datagram(node1A, arpRequest(node1A, v4.node, v4.podA)), nil},
 		{gateway.FrameNeighbour, "ARP cut short", datagram(node1A, arpRequest(node1A, v4.node, v4.gateway)[:8+14+27]), nil},
 		{gateway.FrameNeighbour, "ARP reply", datagram(node1A, with(arpRequest(node1A, v4.node, v4.gateway), 8+14+7, 2)), nil},
-		{gateway.FrameNeighbour, "solicitation for somebody else", datagram(node1A, solicitation(node1A, v6.node, v6.podA)), nil},
+		{gateway.FrameNeighbour, "solicitation for another address", datagram(node1A, solicitation(node1A, v6.node, v6.podA)), nil},
 		{gateway.FrameNeighbour, "router solicitation", datagram(node1A, node1A.ethernet(multicastMAC, node1A.mac, 0x86dd,
 			flow{src: v6.node, dst: "ff02::2", ttl: 255}.icmp(0, 133, 0, nil))), nil},
 		{gateway.FrameNeighbour, "redirect", fromNode(flow{src: v6.node, dst: v6.gateway, ttl: 255}.icmp(0, 137, 0, make([]byte, 32))), nil},
@@ -146,7 +146,7 @@ func grantDrops(w who) []dropCase {
 		{gateway.SpoofedSource, named("I7 its own external address"), out(w.nodeOut, w.seenPodB), nil},
 		{gateway.SpoofedSource, named("I7 the remote cluster"), out(w.seenPodB, w.podA), nil},
 		{gateway.SpoofedSource, named("I7 from and to the remote cluster"), out(w.seenPodB, w.seenNodeB), nil},
-		{gateway.SpoofedSource, named("RFC 2827 stranger"), out(w.foreign, w.seenPodB), nil},
+		{gateway.SpoofedSource, named("RFC 2827 foreign source"), out(w.foreign, w.seenPodB), nil},
 		{gateway.SpoofedSource, named("pod behind no node"), out(w.absentPod, w.seenPodB), nil},
 		{gateway.SourceNotGranted, named("T3 pod outside of local.prefixes"), out(w.ungrantedPodA, w.seenPodB), &prohibited},
 		{gateway.NoExternalAddress, named("node without external address"), datagram(node2A, node2A.frame(flow{src: w.nodeWithout, dst: w.seenPodB}.udp(nil))), &prohibited},
@@ -155,7 +155,7 @@ func grantDrops(w who) []dropCase {
 		{gateway.DestinationNotGranted, named("to a node of this cluster"), out(w.podA, w.node), &prohibited},
 		{gateway.Multicast, named("I3 to a group"), out(w.podA, w.multicast), nil},
 
-		{gateway.SourceNotGranted, named("I11_T3 stranger behind the tunnel"), in(w.foreign, w.podA), nil},
+		{gateway.SourceNotGranted, named("I11_T3 foreign source behind the tunnel"), in(w.foreign, w.podA), nil},
 		{gateway.SourceNotGranted, named("I11_T3 remote's internal address"), in(w.gateway, w.podA), nil},
 		{gateway.SourceNotGranted, named("T3 remote under the name it has here"), in(w.seenPodB, w.podA), nil},
 		{gateway.DestinationNotGranted, named("I11_T3 to the internet"), in(w.podB, w.foreign), &prohibited},
@@ -165,7 +165,7 @@ func grantDrops(w who) []dropCase {
 		{gateway.DestinationNotGranted, named("T3 back to the remote itself"), in(w.podB, w.seenPodB), &prohibited},
 		{gateway.NoNode, named("to a pod behind no node"), in(w.podB, w.absentPod), &hostUnreachable},
 		{gateway.Multicast, named("I3 from the tunnel to a group"), in(w.podB, w.multicast), nil},
-		{gateway.Multicast, named("I3 from a stranger to a group"), in(w.foreign, w.multicast), nil},
+		{gateway.Multicast, named("I3 from a foreign source to a group"), in(w.foreign, w.multicast), nil},
 	}
 	for _, m := range martians(w) {
 		cases = append(cases,
@@ -269,7 +269,7 @@ func hostDrops(w who) []dropCase {
 	}
 	named := func(name string) string { return name + " of " + w.gateway }
 	return []dropCase{
-		{gateway.SpoofedSource, named("stranger into the tunnel"), send(w.foreign, w.seenPodB), nil},
+		{gateway.SpoofedSource, named("foreign source into the tunnel"), send(w.foreign, w.seenPodB), nil},
 		{gateway.SourceNotGranted, named("pod that is not granted"), send(w.ungrantedPodA, w.seenPodB), nil},
 		{gateway.NoExternalAddress, named("node without external address"), send(w.nodeWithout, w.seenPodB), nil},
 		{gateway.DestinationNotGranted, named("to nowhere"), send(w.gateway, w.foreign), nil},
@@ -277,12 +277,12 @@ func hostDrops(w who) []dropCase {
 		{gateway.Multicast, named("to a group"), send(w.gateway, w.multicast), nil},
 		{gateway.Martian, named("from nowhere"), send(martians(w)[0], w.seenPodB), nil},
 		{gateway.UpperHeader, named("TCP without its checksum"), fromHost(flow{src: w.gateway, dst: w.seenPodB}.raw(packet.ProtoTCP, counting(17))), nil},
-		{gateway.ICMPUnrelated, named("error about a stranger"), fromHost(flow{src: w.gateway, dst: w.seenPodB}.
+		{gateway.ICMPUnrelated, named("error about a foreign packet"), fromHost(flow{src: w.gateway, dst: w.seenPodB}.
 			unreachable(flow{src: w.foreign, dst: w.gateway}.udp(nil))), nil},
 	}
 }
 
-// masqueradeDrops are packets of strangers, and of those who would be taken for their
+// masqueradeDrops are packets of masqueraded sources, and of senders that would be taken for their
 // answers.
 func masqueradeDrops(t *testing.T, w who) []dropCase {
 	// after makes a the gateway of clusterA with room for as many flows, which some
@@ -310,7 +310,7 @@ func masqueradeDrops(t *testing.T, w who) []dropCase {
 		{gateway.NATProtocol, "SCTP", after(4, nil, fromNode(f.raw(packet.ProtoSCTP, counting(20)))), nil},
 		{gateway.NATQuota, "one flow too many of one source", after(4, [][]byte{f.udp(nil)}, fromNode(other.udp(nil))), oneHost(w.foreign)},
 		{gateway.NATExhausted, "one flow too many of all", after(1, [][]byte{f.udp(nil)}, fromNode(flow{src: addr(w.foreign).Next().String(), dst: w.seenPodB}.udp(nil))), oneHost(w.foreign)},
-		{gateway.NATNoMapping, "an answer to nobody", after(4, nil, fromTunnel(flow{src: w.podB, dst: w.gateOut}.udp(nil))), nil},
+		{gateway.NATNoMapping, "an unsolicited reply", after(4, nil, fromTunnel(flow{src: w.podB, dst: w.gateOut}.udp(nil))), nil},
 		{gateway.FragmentOverlap, "RFC 5722 fragments that overlap", after(4, [][]byte{f.piece(0, true, counting(80))}, fromNode(f.piece(40, true, counting(80)))), nil},
 	}
 }

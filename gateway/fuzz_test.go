@@ -58,7 +58,7 @@ func checkSent(t *testing.T, r gateway.Result, mtu int, ttl uint8, check func(v 
 	}
 }
 
-// checkAnswer checks an ICMP error: what it is about, and from and to whom.
+// checkAnswer checks an ICMP error: its quote, source and destination.
 func checkAnswer(t *testing.T, answer []byte, from []netip.Addr, about []byte) {
 	t.Helper()
 	v, sender := receive(t, answer), read(t, about).src

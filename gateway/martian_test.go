@@ -28,7 +28,7 @@ func samples(p string) []string {
 }
 
 // expectSilence drops a packet from a node, from the tunnel and from the gateway's
-// own host, without telling anybody.
+// own host, without an answer.
 func expectSilence(t *testing.T, f flow, want gateway.Reason) {
 	t.Helper()
 	for from, send := range map[string]func(*side, []byte) gateway.Result{
@@ -100,7 +100,7 @@ func TestI7_MartianDestinationsGoNowhere(t *testing.T) {
 	}
 }
 
-// The neighbours of the ranges are no martians: they are strangers like any other.
+// The neighbours of the ranges are not martians but ordinary addresses.
 func TestI7_TheNeighboursOfMartiansAreOrdinaryAddresses(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{"1.0.0.0", "126.255.255.255", "128.0.0.0", "169.253.255.255", "169.255.0.0", "::2", "fec0::", "fe7f:ffff::1"} {
@@ -113,7 +113,7 @@ func TestI7_TheNeighboursOfMartiansAreOrdinaryAddresses(t *testing.T) {
 	}
 }
 
-// Nobody else is the gateway, a node, or the other cluster as it is seen here.
+// Addresses of the gateway, of nodes, and of the other cluster as seen here belong to no other source.
 func TestI7_T2_AddressesOfTheGatewayAndTheRemoteClusterAreRejectedAsSources(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {

@@ -14,15 +14,15 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// everybody lets all strangers leave.
-func everybody(c *config.Gateway) {
+// masqueradeAll masquerades all sources.
+func masqueradeAll(c *config.Gateway) {
 	c.Masquerade.Sources = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 }
 
 // withFlows is gateway A with room for some flows.
 func withFlows(t testing.TB, flows, perSource int, edits ...func(*config.Gateway)) *side {
 	t.Helper()
-	a := newA(t, append([]func(*config.Gateway){everybody}, edits...)...)
+	a := newA(t, append([]func(*config.Gateway){masqueradeAll}, edits...)...)
 	a.setFlows(flows, perSource)
 	return a
 }
@@ -33,11 +33,11 @@ func (s *side) setFlows(flows, perSource int) {
 	s.SetFlows(f)
 }
 
-// masqueradeForeign makes gateway A one that masquerades everybody, with room for some flows,
+// masqueradeForeign makes gateway A one that masquerades all sources, with capacity for some flows,
 // of which one source may have one.
 func (s *side) masqueradeForeign(t testing.TB, flows int) {
 	t.Helper()
-	s.SetTable(tableOf(t, configured(t, clusterA, everybody), mtus))
+	s.SetTable(tableOf(t, configured(t, clusterA, masqueradeAll), mtus))
 	s.setFlows(flows, 1)
 }
 
@@ -90,7 +90,7 @@ func TestMasqueradedSourcesUseTheGatewaysAddressAndGetReplies(t *testing.T) {
 			expectVerdict(t, r, gateway.ToTunnel)
 			asked := expect(t, r.Packet, w.gateOut, w.podB, 63)
 			if id(asked) == 5555 {
-				t.Errorf("%s: the port is still that of the stranger", p.name)
+				t.Errorf("%s: the port is still the inside port", p.name)
 			}
 			r = a.fromTunnel(p.answer(asked))
 			expectVerdict(t, r, gateway.ToNode)
@@ -131,16 +131,16 @@ func TestT2_OnlyConfiguredSourcesAreMasqueraded(t *testing.T) {
 			edit      func(*config.Gateway)
 		}{
 			{"not named", w.foreign, gateway.SpoofedSource, some},
-			{"a pod of another node", w.otherPodA, gateway.SpoofedSource, everybody},
-			{"a pod of no node", w.absentPod, gateway.SpoofedSource, everybody},
-			{"another node", w.nodeWithout, gateway.SpoofedSource, everybody},
-			{"the gateway", w.gateway, gateway.SpoofedSource, everybody},
-			{"the gateway's external address", w.gateOut, gateway.SpoofedSource, everybody},
-			{"a node's external address", w.nodeOut, gateway.SpoofedSource, everybody},
-			{"a pod of the other cluster", w.seenPodB, gateway.SpoofedSource, everybody},
-			{"loopback", map[bool]string{true: "127.0.0.1", false: "::1"}[w == v4], gateway.Martian, everybody},
-			{"link-local", map[bool]string{true: "169.254.1.1", false: "fe80::1"}[w == v4], gateway.Martian, everybody},
-			{"multicast", w.multicast, gateway.Martian, everybody},
+			{"a pod of another node", w.otherPodA, gateway.SpoofedSource, masqueradeAll},
+			{"a pod of no node", w.absentPod, gateway.SpoofedSource, masqueradeAll},
+			{"another node", w.nodeWithout, gateway.SpoofedSource, masqueradeAll},
+			{"the gateway", w.gateway, gateway.SpoofedSource, masqueradeAll},
+			{"the gateway's external address", w.gateOut, gateway.SpoofedSource, masqueradeAll},
+			{"a node's external address", w.nodeOut, gateway.SpoofedSource, masqueradeAll},
+			{"a pod of the other cluster", w.seenPodB, gateway.SpoofedSource, masqueradeAll},
+			{"loopback", map[bool]string{true: "127.0.0.1", false: "::1"}[w == v4], gateway.Martian, masqueradeAll},
+			{"link-local", map[bool]string{true: "169.254.1.1", false: "fe80::1"}[w == v4], gateway.Martian, masqueradeAll},
+			{"multicast", w.multicast, gateway.Martian, masqueradeAll},
 		} {
 			a := withFlows(t, 16, 16, c.edit)
 			r := a.fromNode(flow{src: c.src, dst: w.seenPodB}.udp(nil))
@@ -155,7 +155,7 @@ func TestT2_OnlyConfiguredSourcesAreMasqueraded(t *testing.T) {
 func TestT15_WithoutSourcesOrFlowsNothingIsMasqueraded(t *testing.T) {
 	t.Parallel()
 	none := withFlows(t, 16, 16, func(c *config.Gateway) { c.Masquerade.Sources = nil })
-	without := newA(t, everybody)
+	without := newA(t, masqueradeAll)
 	for name, a := range map[string]*side{"no sources": none, "no flows": without} {
 		if r := a.fromNode(flow{src: v4.foreign, dst: v4.seenPodB}.udp(nil)); r.Reason != gateway.SpoofedSource {
 			t.Errorf("%s: %q", name, r.Reason)
@@ -184,7 +184,7 @@ func TestRFC5382REQ4_UnsolicitedPacketsAreDroppedSilently(t *testing.T) {
 		for name, b := range map[string][]byte{
 			"a SYN":               flow{src: w.podB, dst: w.gateOut, to: 6000}.tcp(syn, nil, nil),
 			"the port of another": flow{src: w.podB, dst: w.gateOut, to: port(asked.upper)}.tcp(syn, nil, nil),
-			"a stranger there":    flow{src: w.otherPodA, dst: w.gateOut, to: port(asked.upper)}.udp(nil),
+			"a foreign source":    flow{src: w.otherPodA, dst: w.gateOut, to: port(asked.upper)}.udp(nil),
 			"an echo reply":       flow{src: w.podB, dst: w.gateOut}.icmp(0, 129, 0x00070001, nil),
 		} {
 			r := a.fromTunnel(b)
@@ -249,8 +249,8 @@ func TestNATProtocol_WhatHasNoPortsIsNotMasqueraded(t *testing.T) {
 	expectDrop(t, a.fromNode(flow{src: v4.foreign, dst: v4.seenPodB}.icmp(13, 200, 0, counting(12))), gateway.NATProtocol)
 }
 
-// Errors that the far side sends about a stranger's packet reach the stranger, with the
-// packet as the stranger sent it.
+// Errors from the far side about a masqueraded packet reach its source, and quote the packet
+// as its source sent it.
 func TestRFC5508REQ4_RFC5382REQ9_ErrorsAboutMasqueradedPacketsReachTheirSource(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {
@@ -278,7 +278,7 @@ func TestRFC5508REQ4_RFC5382REQ9_ErrorsAboutMasqueradedPacketsReachTheirSource(t
 	}
 }
 
-// Errors that a stranger, or a router before it, sends about an answer reach the pod, and
+// Errors that a masqueraded source, or a router before it, sends about a reply reach the pod, and
 // speak of the address that the pod knows.
 func TestRFC5508REQ5_ErrorsFromMasqueradedSourcesReachTheRemoteCluster(t *testing.T) {
 	t.Parallel()
@@ -416,12 +416,12 @@ func TestFlowsOutliveTheTable(t *testing.T) {
 	t.Parallel()
 	a := withFlows(t, 16, 16)
 	asked := receive(t, slices.Clone(a.fromNode(flow{src: v4.foreign, dst: v4.seenPodB, from: 5555}.udp(nil)).Packet))
-	a.SetTable(tableOf(t, configured(t, clusterA, everybody), mtus))
+	a.SetTable(tableOf(t, configured(t, clusterA, masqueradeAll), mtus))
 	r := a.fromTunnel(answering(asked).udp(nil))
 	expectVerdict(t, r, gateway.ToNode)
 	expect(t, r.Packet, v4.seenPodB, v4.foreign, 63)
 
-	a.SetTable(tableOf(t, configured(t, clusterA, everybody, func(c *config.Gateway) { c.Overlay.Nodes = c.Overlay.Nodes[1:] }), mtus))
+	a.SetTable(tableOf(t, configured(t, clusterA, masqueradeAll, func(c *config.Gateway) { c.Overlay.Nodes = c.Overlay.Nodes[1:] }), mtus))
 	expectDrop(t, a.fromTunnel(answering(asked).udp(nil)), gateway.NoNode)
 }
 

@@ -7,8 +7,8 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// A packet of a stranger that does not fit is answered with the MTU, quoted as the
-// stranger sent it, and makes no flow; one for a stranger is answered to the far side,
+// A packet of a masqueraded source that does not fit is answered with the MTU, quoted as it
+// was sent, and creates no flow; one to a masqueraded source is answered to the far side,
 // about the address that the far side knows.
 func TestRFC4787REQ13_MasqueradeAnswersWhatDoesNotFit(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 )
 
 // Every outer source with every VNI and both encapsulations: of all these, each
-// node has one, and nobody is told whether it came close.
+// node has one, and the sender gets no hint how close it came.
 func TestG8_G9_T1_OnlyItsOwnNodeUsesAVNI(t *testing.T) {
 	t.Parallel()
 	sources := []string{
@@ -66,7 +66,7 @@ func unknownSourceReason(w wire) gateway.Reason {
 	return gateway.UnknownSource
 }
 
-// A node's old address is a stranger's from the moment its new one is known.
+// A node's old address is unknown as soon as its new one is configured.
 func TestG9_T1_ANodeThatMovedIsRejectedAtItsOldAddress(t *testing.T) {
 	t.Parallel()
 	a := newA(t)
@@ -80,7 +80,7 @@ func TestG9_T1_ANodeThatMovedIsRejectedAtItsOldAddress(t *testing.T) {
 	expectDrop(t, a.send(node1A, frame()), gateway.UnknownSource)
 }
 
-// Whatever a frame carries and whoever it is for: with the gateway's own MAC as its
+// Regardless of contents and destination: with the gateway's own MAC as its
 // source it has been here before.
 func TestG10_FramesOfTheGatewayItselfAreLoops(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// Nobody makes the gateway cut a flow to less than every link carries (RFC 8201
+// No error makes the gateway cut a flow to less than the minimum link MTU (RFC 8201
 // section 4: 1280; RFC 1191 section 3: 68, of which hosts take no less than 552),
 // and what it asks of others keeps to the same.
 func TestRFC1191_RFC8201_ErrorsOfOthersHaveAFloor(t *testing.T) {
@@ -30,7 +30,7 @@ func TestRFC1191_RFC8201_ErrorsOfOthersHaveAFloor(t *testing.T) {
 	}
 }
 
-// An error counts for the flow it quotes, whoever sends it, and for no other.
+// An error counts for the flow that it quotes only, regardless of its sender.
 func TestRFC5927_AnErrorShrinksOnlyTheFlowItQuotes(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {

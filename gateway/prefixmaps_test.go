@@ -121,7 +121,7 @@ func TestRFC5508REQ3_PrefixMapsDropErrorsWithAWrongChecksum(t *testing.T) {
 	}
 }
 
-// An error about what nobody can have sent through this gateway goes nowhere, and
+// An error about a packet that cannot have passed this gateway is dropped, and
 // is not answered: REQ-4 for errors from outside, REQ-5 for those from inside.
 func TestRFC5508REQ4_RFC5508REQ5_PrefixMapsDropErrorsAboutNothing(t *testing.T) {
 	t.Parallel()

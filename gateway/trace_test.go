@@ -226,7 +226,7 @@ func TestATraceNamesTheEntriesThatDecided(t *testing.T) {
 		{"to a pod that is nowhere", table.TracePacket(flow{src: v4.podB, dst: v4.absentPod}.udp(nil), start), []gateway.Entry{
 			{Role: gateway.Source, Prefix: prefix("10.0.0.0/16"), Other: prefix("10.71.0.0/16"), Of: gateway.OfRemote, Address: addr(v4.podB)},
 			{Role: gateway.Grant, Prefix: prefix("10.0.0.0/16"), Address: addr(v4.absentPod)}}},
-		{"from a stranger", table.TracePacket(flow{src: v4.foreign, dst: v4.podA}.udp(nil), start), []gateway.Entry{
+		{"from a foreign source", table.TracePacket(flow{src: v4.foreign, dst: v4.podA}.udp(nil), start), []gateway.Entry{
 			{Role: gateway.Grant, Prefix: prefix("10.0.0.0/16"), Address: addr(v4.podA)},
 			{Role: gateway.Destination, Prefix: prefix("10.0.1.0/24"), Of: gateway.OfNode, Node: "node-1", Address: addr(v4.podA)}}},
 	} {

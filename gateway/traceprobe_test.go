@@ -54,8 +54,8 @@ func TestAProbeThatIsNoPacketSaysWhatToDo(t *testing.T) {
 		"give two of IPv4 or two of IPv6":  func(p *gateway.Probe) { p.Source = addr(v6.podA) },
 		"choose tcp, udp or icmp":          func(p *gateway.Probe) { p.Protocol = "sctp" },
 		"give 1 to 255":                    func(p *gateway.Probe) { p.TTL = 0 },
-		"give 40 (no payload)":     func(p *gateway.Probe) { p.Size = 39 },
-		"to 65535 bytes":                    func(p *gateway.Probe) { p.Size = 65536 },
+		"give 40 (no payload)":             func(p *gateway.Probe) { p.Size = 39 },
+		"to 65535 bytes":                   func(p *gateway.Probe) { p.Size = 65536 },
 		"write addresses like 10.0.1.5 or": func(p *gateway.Probe) { p.Source = addr("fe80::1%eth0") },
 	} {
 		p := good

@@ -41,7 +41,7 @@ func TestVerdicts(t *testing.T) {
 		{"however wide", "a 10.0.0.0/16 b 10.0.4.0/24", "wait drop"},
 		{"equal, under names of their own", "a 10.0.0.0/16 b 10.0.0.0/16", "wait drop"},
 		{"the bound one stays", "a 10.0.0.0/16 b 10.0.4.0/24!", "drop keep"},
-		{"a claim that is lost stands in nobody's way", "a 10.1.0.0/16 b 10.0.0.0/12 c 10.2.0.0/16", "wait drop wait"},
+		{"a claim that is dropped blocks no other", "a 10.1.0.0/16 b 10.0.0.0/12 c 10.2.0.0/16", "wait drop wait"},
 		{"not even if it is the wider one", "z 10.0.0.0/8! a 10.0.0.0/16 b 10.0.0.0/24", "keep drop drop"},
 		{"one purpose, two places", "a=x 10.0.0.0/16 b=x 10.0.0.0/16", "wait drop"},
 		{"two bound by hand", "b 10.0.0.0/16! a 10.0.4.0/24!", "drop keep"},

@@ -123,7 +123,7 @@ func TestAReleasedGrantIsFreeUnlessAnotherOverlapsIt(t *testing.T) {
 	}
 	s.Release(ipam.Grant{Owner: "node-2", Prefix: first.Prefix})
 	if got := addressOf(t, s, "node-3", "10.80.0.0/16"); got != "10.80.0.2" {
-		t.Errorf("nobody holds 10.80.0.2, and node-3 got %v", got)
+		t.Errorf("10.80.0.2 is free, and node-3 got %v", got)
 	}
 	take(t, s, ipam.Grant{Owner: "all", Wanted: pfx("10.80.0.0/31"), Prefix: pfx("10.80.0.0/31")})
 	s.Release(ipam.Grant{Owner: "all", Wanted: pfx("10.80.0.0/31"), Prefix: pfx("10.80.0.0/31")})

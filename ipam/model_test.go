@@ -29,14 +29,14 @@ type store struct {
 
 func (s *store) apply(r request) bool {
 	now, exists := s.claims[r.claim.Name]
-	if r.verb == "create" && exists || r.verb != "create" && now.version != r.claim.version {
+	if r.operation == "create" && exists || r.operation != "create" && now.version != r.claim.version {
 		return false
 	}
 	s.versions++
 	delete(s.claims, r.claim.Name)
-	if r.verb != "delete" {
+	if r.operation != "delete" {
 		c := r.claim
-		c.Bound = r.verb == "bind"
+		c.Bound = r.operation == "bind"
 		c.version = s.versions
 		s.claims[c.Name] = c
 	}
@@ -54,8 +54,8 @@ func (s *store) list(age int) []stored {
 }
 
 type request struct {
-	verb  string // create, bind, delete
-	claim stored
+	operation string // create, bind, delete
+	claim     stored
 }
 
 // want is what a writer has to see granted: a prefix, or an address of a pool.

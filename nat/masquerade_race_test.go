@@ -14,7 +14,7 @@ import (
 )
 
 // crowd is what the goroutines of a race test agree on: the flow with a number
-// has one inside and one remote, so whoever gets a translation can tell whether
+// has one inside and one remote, so the receiver of a translation can tell whether
 // it is the right one.
 type crowd struct{}
 

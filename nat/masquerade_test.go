@@ -125,7 +125,7 @@ func TestRFC4787REQ8_RFC5382REQ3_TheFilterIsByRemoteAddress(t *testing.T) {
 			m.refuses(proto, end(f.remote, 53), end(external.Addr, external.Port^1), syn)
 			m.refuses(proto, end(f.remote, 53), end(f.external2, external.Port), syn)
 			m.out(proto, end(f.inside2, 5000), end(f.remote2, 53), syn)
-			m.refuses(proto, end(f.remote2, 53), external, syn) // what somebody else has a flow with
+			m.refuses(proto, end(f.remote2, 53), external, syn) // another source has a flow with it
 		}
 		m.wantFlows(4) // no packet from outside makes one
 

@@ -59,7 +59,7 @@ func ecnOf(t *testing.T, name string) uint8 {
 	return uint8(i)
 }
 
-// Whoever hands over a whole TOS means its ECN field: what else is in it decides nothing.
+// A caller may pass a complete TOS: only its ECN field counts.
 func TestRFC6040_TheDSCPDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for inner := range 256 {

@@ -74,7 +74,7 @@ func TestNeighbourSolicitationIsAnswered(t *testing.T) {
 	}
 }
 
-// RFC 4862 section 5.4: the sender has no address yet, so everybody is told.
+// RFC 4862 section 5.4: the sender has no address yet, so all nodes get the answer.
 func TestDuplicateAddressDetectionIsAnsweredToAllNodes(t *testing.T) {
 	t.Parallel()
 	s, ok := packet.ParseSolicitation(solicitation(unspecified6, solicited6, nil))

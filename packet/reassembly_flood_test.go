@@ -69,7 +69,7 @@ func TestT11_AFloodFromFewAddressesDoesNotHarmOthers(t *testing.T) {
 	})
 }
 
-// Where every fragment of a flood has its own source nobody can be blamed. The
+// If every fragment of a flood has its own source, no source has more than another. The
 // memory is then a queue, and who is done before it has gone round is not harmed:
 // with 1 MiB and 30 000 fragments in a second that is 12 ms.
 func TestT11_AFloodFromManyAddressesLeavesTimeToBeWhole(t *testing.T) {

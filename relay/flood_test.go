@@ -19,8 +19,8 @@ func held() (goroutines int, heap uint64) {
 	return runtime.NumGoroutine(), m.HeapAlloc
 }
 
-// stranger is one of 65536 addresses that nobody has.
-func stranger(n int) netip.Addr {
+// forged is one of 65536 addresses without a host.
+func forged(n int) netip.Addr {
 	a := [4]byte{10, 99}
 	binary.BigEndian.PutUint16(a[2:], uint16(n))
 	return netip.AddrFrom4(a)
@@ -62,7 +62,7 @@ func TestT17_AFloodOfSYNsIsBoundedAndLeavesNothing(t *testing.T) {
 	}()
 	round := func() {
 		w.flood(5000, func(n int) {
-			w.sendSYN(netip.AddrPortFrom(stranger(n), uint16(1024+n)), netip.AddrPortFrom(mappedAddr, port))
+			w.sendSYN(netip.AddrPortFrom(forged(n), uint16(1024+n)), netip.AddrPortFrom(mappedAddr, port))
 		})
 		w.until("the limit is reached", func() bool { return w.relay.TCP().Open == most && len(w.host.RegisteredEndpoints()) == most })
 		w.advance(2 * DefaultLimits.Dial)
@@ -83,7 +83,7 @@ func TestAFloodOfDatagramsIsBoundedAndLeavesNothing(t *testing.T) {
 	go echoUDP(w.serveUDP(53))
 	round := func() {
 		w.flood(5000, func(n int) {
-			w.send(stranger(n), mappedAddr, header.UDPProtocolNumber, []byte{0x12, 0x34, 0, 53, 0, 9, 0, 0, 'x'})
+			w.send(forged(n), mappedAddr, header.UDPProtocolNumber, []byte{0x12, 0x34, 0, 53, 0, 9, 0, 0, 'x'})
 		})
 		w.until("the limit is reached", func() bool { return w.relay.UDP().Open == most && w.relay.UDP().Opened%most == 0 })
 		w.advance(2 * DefaultLimits.Query)
@@ -102,7 +102,7 @@ func TestAFloodOfPingsIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Limits{})
 	w.flood(5000, func(n int) {
-		w.send(stranger(n), mappedAddr, header.ICMPv4ProtocolNumber, []byte{8, 0, 0xf7, 0xff, 0, 0, 0, 0})
+		w.send(forged(n), mappedAddr, header.ICMPv4ProtocolNumber, []byte{8, 0, 0xf7, 0xff, 0, 0, 0, 0})
 	})
 	w.until("all are counted", func() bool { s := w.relay.Echo(); return s.Answered+s.Refused == 5000 })
 	if s := w.relay.Echo(); s.Answered > 200 { // time stands still, so the stack's limit of ICMP is its burst
@@ -110,7 +110,7 @@ func TestAFloodOfPingsIsBounded(t *testing.T) {
 	}
 }
 
-// Nobody can tell the sequence number that a connection begins with from those of others.
+// The initial sequence number of a connection cannot be predicted from those of others.
 func TestT16_SequenceNumbersAreNotGuessed(t *testing.T) {
 	t.Parallel()
 	const tries = 8
@@ -126,7 +126,7 @@ func TestT16_SequenceNumbersAreNotGuessed(t *testing.T) {
 	steps := make(map[uint32]bool)
 	var last uint32
 	for n := range tries {
-		w.sendSYN(netip.AddrPortFrom(stranger(n), 4000), netip.AddrPortFrom(mappedAddr, port))
+		w.sendSYN(netip.AddrPortFrom(forged(n), 4000), netip.AddrPortFrom(mappedAddr, port))
 		first := <-w.synacks
 		steps[first-last] = true
 		last = first

@@ -226,7 +226,7 @@ func TestT17_ACallerThatIsSilentHoldsNothingForLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Limits{})
 	l := w.listen(port)
-	w.sendSYN(netip.AddrPortFrom(netip.MustParseAddr("10.71.9.9"), 4000), netip.AddrPortFrom(mappedAddr, port)) // nobody is there
+	w.sendSYN(netip.AddrPortFrom(netip.MustParseAddr("10.71.9.9"), 4000), netip.AddrPortFrom(mappedAddr, port)) // forged address
 	there, err := l.AcceptTCP()
 	w.must(err)
 	defer there.Close()

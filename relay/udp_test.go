@@ -79,7 +79,7 @@ func TestDatagramsToAMappedAddressReachTheTargetWhole(t *testing.T) {
 	}
 }
 
-// Sessions differ by the caller's port and by the mapped one, and nobody hears what is
+// Sessions differ by the caller's port and by the mapped one, and no client receives what is
 // another one's.
 func TestEachCallersPortHasASessionOfItsOwn(t *testing.T) {
 	t.Parallel()
@@ -158,7 +158,7 @@ func TestATargetsClosedPortIsReported(t *testing.T) {
 		closed := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), ports.Free(t, 1)[0])
 		w.serves("udp", port, net.UDPAddrFromAddrPort(closed))
 		c := w.socket(to.from, netip.AddrPortFrom(to.at, port))
-		_, err := c.Write([]byte("anybody?"))
+		_, err := c.Write([]byte("hello?"))
 		w.must(err)
 		w.untilTold(to.from, portUnreachable)
 		if _, err := c.Read(make([]byte, 1)); err == nil {

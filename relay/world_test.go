@@ -56,7 +56,7 @@ type world struct {
 	relay        *Relay
 	link         *channel.Endpoint // of the gateway
 	carried      atomic.Int64      // packets, by the wires
-	sent         atomic.Int64      // packets from anybody, by send
+	sent         atomic.Int64      // packets from any address, by send
 	arrived      atomic.Int64      // packets at the gateway
 	synacks      chan uint32       // sequence numbers of the gateway's SYN-ACKs
 	lost         atomic.Bool       // what the wires carry
@@ -141,7 +141,7 @@ func (w *world) note(b []byte) {
 	if u := ip.Upper(b); ip.Proto == packet.ProtoTCP && header.TCP(u).Flags() == header.TCPFlagSyn|header.TCPFlagAck {
 		select {
 		case w.synacks <- header.TCP(u).SequenceNumber():
-		default: // nobody looks
+		default: // no reader
 		}
 	}
 	if !packet.IsICMPError(b, &ip) {
@@ -367,7 +367,7 @@ func (w *world) untilNothingIsLeft() {
 	}
 }
 
-// sendSYN puts a SYN on the gateway's link, from anybody.
+// sendSYN puts a SYN from any address on the gateway's link.
 func (w *world) sendSYN(from, to netip.AddrPort) {
 	w.Helper()
 	segment := make(header.TCP, header.TCPMinimumSize)
@@ -377,7 +377,7 @@ func (w *world) sendSYN(from, to netip.AddrPort) {
 	w.send(from.Addr(), to.Addr(), header.TCPProtocolNumber, segment)
 }
 
-// send puts an IPv4 packet on the gateway's link, from anybody.
+// send puts an IPv4 packet from any address on the gateway's link.
 func (w *world) send(from, to netip.Addr, protocol tcpip.TransportProtocolNumber, payload []byte) {
 	w.Helper()
 	w.sent.Add(1)

@@ -90,7 +90,7 @@ func (p *badPath) carry(in, out net.PacketConn, r *rand.Rand, to func(from net.A
 	}
 }
 
-// numbered is a packet whose payload anybody can tell from a damaged one.
+// numbered is a packet whose payload shows whether it was damaged.
 func numbered(n uint32) []byte {
 	payload := binary.BigEndian.AppendUint32(nil, n)
 	r := rand.New(rand.NewPCG(uint64(n), 13))

@@ -168,7 +168,7 @@ func joined(t *testing.T) (a, b *end) {
 	return a, b
 }
 
-// silent is a link that calls nobody, for one that is up: a machine that is too slow to
+// silent is a link that does not initiate, for one that is up: a machine that is too slow to
 // answer probes in time would find it down, renew its session, and lose packets.
 func silent(link LinkConfig) LinkConfig {
 	link.Endpoints = nil
@@ -321,7 +321,7 @@ func TestChangedSettingsReachARunningLink(t *testing.T) {
 }
 
 // losesItsSession joins two ends, and replaces the far one by one that has no session and
-// calls nobody as soon as replace is called.
+// does not initiate as soon as replace is called.
 func losesItsSession(t *testing.T) (a *end, before LinkStatus, replace func()) {
 	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
 	t.Cleanup(func() { a.fabric.Close() })
@@ -376,7 +376,7 @@ func TestNodesFindAGatewayWithoutLinks(t *testing.T) {
 		})
 	}
 	answers("without links")
-	a.send(t, tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte("nobody"), false))
+	a.send(t, tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte("dropped"), false))
 	wait.Until(t, "the packet for the remote cluster is counted", func() bool {
 		return a.fabric.Fallback().Dropped(gateway.NoPeer) == 1
 	})

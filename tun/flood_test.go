@@ -81,7 +81,7 @@ func wireguardIndex(t *testing.T, e *end) uint32 {
 	return index.Load()
 }
 
-// Strangers send what they like to the WireGuard port: the link stays up, and the memory
+// Unauthenticated senders flood the WireGuard port: the link stays up, and the memory
 // that it took comes back.
 func TestT8_AFloodOfGarbageLeavesNoMemoryBehind(t *testing.T) {
 	if raceflag.Enabled {
@@ -118,7 +118,7 @@ func TestT8_AFloodOfGarbageLeavesNoMemoryBehind(t *testing.T) {
 	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up })
 }
 
-// The peer is no stranger, and may be faster than whoever takes its packets here. WireGuard
+// An authenticated peer may send faster than its packets are processed here. WireGuard
 // would queue 131072 of them, in 64 KiB each.
 func TestT8_APeerThatIsTooFastFillsNoMemory(t *testing.T) {
 	a, b := joined(t)

@@ -145,7 +145,7 @@ func TestF21_OnePanicAMinuteIsWrittenDown(t *testing.T) {
 			t.Errorf("after %v: %d lines, want %d", c.after, n, c.lines)
 		}
 	}
-	new(panics).report(start, "nobody reads", nil)
+	new(panics).report(start, "no log", nil)
 }
 
 func TestF21_NoPayloadIsWrittenDown(t *testing.T) {

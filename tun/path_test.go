@@ -21,7 +21,7 @@ type narrowPath struct {
 }
 
 // newNarrowPath forwards what reaches its near end to a port, and what comes back to
-// whoever sent last.
+// the last sender.
 func newNarrowPath(t *testing.T, to uint16, limit int) *narrowPath {
 	t.Helper()
 	near, err1 := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -49,7 +49,7 @@ func TestRFC4821_APathIsJudgedByPacketsThatCross(t *testing.T) {
 	if !h.prober.up(h.now) {
 		t.Error("the link is down, though small packets cross")
 	}
-	h.run(1419, time.Second) // what somebody who saw that sets it to
+	h.run(1419, time.Second) // the setting after that
 	if got := h.prober.pathMTU(1419, h.now); got != 1419 {
 		t.Errorf("the size that fits counts for %d", got)
 	}

@@ -161,10 +161,10 @@ func TestStreamsBelongToBothEndsOfOneLink(t *testing.T) {
 	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
 	defer a.fabric.Close()
 	defer b.fabric.Close()
-	other := &end{private: newKey(), port: b.port} // b's own key for somebody else
-	stranger := &end{private: newKey(), port: 9}
+	other := &end{private: newKey(), port: b.port} // b's own key for another peer
+	third := &end{private: newKey(), port: 9}
 	setLinks(t, a, a.link("b-0", b))
-	setLinks(t, b, b.link("a-0", a), other.link("c-0", stranger))
+	setLinks(t, b, b.link("a-0", a), other.link("c-0", third))
 	go echo(b.listen(t))
 	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up })
 
@@ -186,7 +186,7 @@ func TestStreamsBelongToBothEndsOfOneLink(t *testing.T) {
 	wait.Until(t, "the good question is answered", func() bool { return answers.Load() > 0 })
 }
 
-// Whoever is not the far end of a link finds the streams' port closed: nodes and pods
+// Only far ends of links can connect to the streams' port: nodes and pods
 // of this cluster and those of the other, at all addresses of the gateway.
 func TestStreamsAreOutOfReachForPodsAndNodes(t *testing.T) {
 	t.Parallel()

@@ -180,7 +180,7 @@ func TestT8_AddressesThatALinkSendsDataToAreKnownAndReceiversOfCookiesAreNot(t *
 	talks := func() bool { return m.open.Load().keyEntries[0].talksTo(at) }
 	link.send(t, peer.endpoint(t, at.String()), wireguard(messageCookie, 64, 4, 1))
 	if talks() {
-		t.Error("a cookie makes a stranger known")
+		t.Error("a cookie makes an unknown sender known")
 	}
 	link.send(t, peer.endpoint(t, at.String()), transport(1, 32))
 	if !talks() {
@@ -188,7 +188,7 @@ func TestT8_AddressesThatALinkSendsDataToAreKnownAndReceiversOfCookiesAreNot(t *
 	}
 }
 
-// Whoever calls too often is sent a cookie, and admitted when it shows it: WireGuard's own
+// A sender that initiates too often gets a cookie, and is admitted with it: WireGuard's own
 // exchange (white paper, section 5.4.7), also with a WireGuard that knows nothing of this.
 func TestT8_ACookieOpensThePortAgain(t *testing.T) {
 	t.Parallel()

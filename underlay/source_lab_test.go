@@ -71,7 +71,7 @@ func TestNetns16_AnAddressThatIsGoneIsLetGo(t *testing.T) {
 				t.Errorf("the address is gone and still %q", from.SrcToString())
 			}
 			addAddress(t, n, at)
-			c.answers(t, from, f.own, bufs...) // nobody has called it
+			c.answers(t, from, f.own, bufs...) // no peer has initiated to it
 			c.answers(t, c.call(t, at), at, bufs...)
 		}
 		if failures := c.link.Bind.(*link).mux.Counters().SendFailures; failures != 0 {

@@ -79,7 +79,7 @@ func TestNetns17_AnswersLeaveFromTheAddressCalled(t *testing.T) {
 	}
 }
 
-// Whoever was told where to call follows the routes of its kernel (scenario 19).
+// A link that initiates follows the routes of its kernel (scenario 19).
 func TestNetns19_ALinkThatInitiatesLetsTheKernelChooseItsAddress(t *testing.T) {
 	t.Parallel()
 	c := onLoopback(t, Options{})
@@ -91,7 +91,7 @@ func TestNetns19_ALinkThatInitiatesLetsTheKernelChooseItsAddress(t *testing.T) {
 	if _, err := c.link.ParseEndpoint("192.0.2.1:51820"); err != nil {
 		t.Fatal(err)
 	}
-	c.answers(t, from, c.addresses[1], []byte("it calls somebody else now"))
+	c.answers(t, from, c.addresses[1], []byte("it uses another address now"))
 }
 
 func TestAClearedSourceIsLetGo(t *testing.T) {

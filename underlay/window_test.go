@@ -41,7 +41,7 @@ func flood(t *testing.T, peer, link *opened, message []byte, count int) (handed 
 	return handed
 }
 
-// Whoever takes packets from WireGuard is stuck in a batch: what WireGuard holds stays
+// The reader of the decrypted packets is stuck in a batch: what WireGuard holds stays
 // bounded, what comes on top is counted, and handshakes go on.
 func TestT8_ALinkHandsInNoMoreThanItsWindow(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestT8_ALinkHandsInNoMoreThanItsWindow(t *testing.T) {
 	}
 }
 
-// Data under indices that nobody announced never gets into WireGuard's queues, so it fills
+// Data with indices that no link announced never gets into WireGuard's queues, so it fills
 // no window: who knows no index cannot stop a link by it.
 func TestT8_MadeUpIndicesFillNoWindow(t *testing.T) {
 	t.Parallel()

@@ -404,7 +404,7 @@ func BenchmarkRecordingAPacket(b *testing.B) {
 	for b.Loop() {
 		r.Packet(0, noon, ip)
 		if r.ring.head.Load()-r.ring.tail.Load() > uint64(len(r.ring.marks)/2) {
-			b.StopTimer() // somebody else takes
+			b.StopTimer() // the reader is not measured
 			for more := true; more; {
 				out, more = r.Append(out[:0])
 			}

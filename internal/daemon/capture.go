@@ -236,9 +236,9 @@ func (d *Daemon) localAddresses() (overlay, wireguard ownAddresses) {
 	for _, l := range d.fabric.Status() {
 		wireguard.learn(l.Endpoint.Addr())
 	}
-	for _, anybody := range documentation {
-		overlay.learn(anybody)
-		wireguard.learn(anybody)
+	for _, distant := range documentation {
+		overlay.learn(distant)
+		wireguard.learn(distant)
 	}
 	return overlay, wireguard
 }

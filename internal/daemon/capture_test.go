@@ -179,7 +179,7 @@ func TestACaptureWithoutAReaderEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.waitForLog(t, `msg="capture begins"`, 1)
+	b.waitForLog(t, `msg="capture started"`, 1)
 	if n := capturing.Load(); n != 1 {
 		t.Errorf("%d captures are counted, want 1", n)
 	}
@@ -204,7 +204,7 @@ func TestAFaultyCaptureIsRefusedWithTheReason(t *testing.T) {
 		b.capture(t, CaptureRequest{Stages: []string{"tunnel"}})
 	}
 	_, err := Capture(t.Context(), b.socket, CaptureRequest{Stages: []string{"inner"}}, strings.NewReader(""))
-	if err == nil || !strings.Contains(err.Error(), "captures are under way already; end one of them") {
+	if err == nil || !strings.Contains(err.Error(), "captures are running already; end one of them") {
 		t.Errorf("one too many: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Whatever strangers send, the metrics have the series that the configuration gives them: labels hold its names, and
+// Regardless of received packets, the metrics have only the series of the configuration: labels hold its names, and
 // reasons, and nothing out of packets.
 func TestT13_UnknownSendersAddNoMetricSeries(t *testing.T) {
 	t.Parallel()

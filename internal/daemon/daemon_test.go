@@ -339,7 +339,7 @@ func TestTwoLinksWithTheSameKeysAreRefused(t *testing.T) {
 	b := newBench(t)
 	b.edit(t, "local:", fmt.Sprintf("  - {name: b-1, publicKey: %q, privateKeyFile: %q}\nlocal:", publicKeyOf(9), b.keyFile(t, "copy.key", 8)))
 	err := Run(b.path, Signals{}, Options{Log: slog.New(slog.DiscardHandler)})
-	if err == nil || !strings.Contains(err.Error(), "wireguard.peers[1] has the keys of wireguard.peers[0] at both ends; give one of them another key") {
+	if err == nil || !strings.Contains(err.Error(), "wireguard.peers[1] has the same two keys as wireguard.peers[0]; give one of them another key") {
 		t.Errorf("started, or said %v", err)
 	}
 }
@@ -361,7 +361,7 @@ func TestAChangedPrivateKeyIsTakenInPlace(t *testing.T) {
 	b.start(t)
 	b.keyFile(t, "private.key", 6)
 	b.waitForLog(t, applied, 1)
-	if told := fmt.Sprintf(`msg="gateway has another key" publicKey=%q`, publicKeyOf(6)); !strings.Contains(b.log.String(), told) {
+	if told := fmt.Sprintf(`msg="gateway uses a new key" publicKey=%q`, publicKeyOf(6)); !strings.Contains(b.log.String(), told) {
 		t.Errorf("it does not log %s", told)
 	}
 	if !b.has(`strait_link_up{peer="b-0"} 0`)() || !b.has(`strait_config_reloads_total{result="ok"} 1`)() {

@@ -99,7 +99,7 @@ func TestIdleTimeIsReadFromProcStat(t *testing.T) {
 	}
 }
 
-// With one processor nobody follows the load: what one reload takes would never
+// With one processor followLoad does not run: what one reload takes would never
 // come back, and the next would take another.
 func TestWorkOutsideThePacketPathReturnsItsThread(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "")

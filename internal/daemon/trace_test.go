@@ -48,8 +48,8 @@ func TestTheSocketSaysWhatWouldBecomeOfAPacketAndCountsNothing(t *testing.T) {
 	if a := ask(TraceQuestion{Probe: syn("10.0.2.9", "10.0.1.5"), FromTunnel: true}); a.Verdict != TraceToNode || a.Node.Name != "node-1" || a.After.Source != netip.MustParseAddr("10.71.2.9") {
 		t.Errorf("%+v", a)
 	}
-	stranger := &TraceOuter{Source: netip.MustParseAddr("127.0.0.9"), VNI: 101, Encapsulation: config.Geneve}
-	if a := ask(TraceQuestion{Probe: syn("10.0.1.5", "10.71.2.9"), Outer: stranger}); a.Reason != "unknown_source" || a.Node != nil {
+	unknown := &TraceOuter{Source: netip.MustParseAddr("127.0.0.9"), VNI: 101, Encapsulation: config.Geneve}
+	if a := ask(TraceQuestion{Probe: syn("10.0.1.5", "10.71.2.9"), Outer: unknown}); a.Reason != "unknown_source" || a.Node != nil {
 		t.Errorf("%+v", a)
 	}
 	for line := range strings.Lines(b.get("/metrics")) {

@@ -62,8 +62,8 @@ func TestT13_AServerReportsHealthAndServesNoProfile(t *testing.T) {
 	}
 }
 
-// Whoever does not know the family of an address, as a pod that gets it from its node, may
-// write brackets around any.
+// A caller that does not know the family of an address, such as a pod that gets it from its
+// node, may put brackets around any address.
 func TestBracketsMayStandAroundAnyAddress(t *testing.T) {
 	t.Parallel()
 	s, err := Serve(Options{Listen: "[127.0.0.1]:0", Metrics: NewRegistry(), Log: slog.New(slog.DiscardHandler)})
