@@ -24,11 +24,11 @@ func TestT7_ProblemsOfMappingsAreNamed(t *testing.T) {
 		},
 		{
 			"a node's external address", "external: 10.70.1.9", "external: 10.70.0.12",
-			"line 55: mappings[0].external: 10.70.0.12 already stands in overlay.nodes[1].externalAddresses[0]; give each an address of its own",
+			"line 55: mappings[0].external: 10.70.0.12 is already in overlay.nodes[1].externalAddresses[0]; give each an address of its own",
 		},
 		{
 			"two targets for one address", "  target: 192.0.2.77", "  target: 192.0.2.77\n- {external: 10.70.1.9, target: 192.0.2.78}",
-			"line 57: mappings[1].external: 10.70.1.9 already stands in mappings[0].external; give each an address of its own",
+			"line 57: mappings[1].external: 10.70.1.9 is already in mappings[0].external; give each an address of its own",
 		},
 		{
 			"the gateway's own machine", "target: 192.0.2.77", "target: 127.0.0.1",

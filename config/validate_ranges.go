@@ -46,7 +46,7 @@ func (r *ranges) pods(list *place, prefixes []netip.Prefix) {
 			continue
 		}
 		if other, twice := r.behind.Get(p); twice {
-			r.add(at, "keep it at the node where these pods run", "%s already stands in %s", p, other)
+			r.add(at, "keep it at the node where these pods run", "%s is already in %s", p, other)
 			continue
 		}
 		r.behind.Insert(p, at)
@@ -89,7 +89,7 @@ func (r *ranges) own(at *place, a netip.Addr) bool {
 		return false
 	}
 	if other := r.hosts[a]; other != nil {
-		r.add(at, "give each an address of its own", "%s already stands in %s", a, other)
+		r.add(at, "give each an address of its own", "%s is already in %s", a, other)
 		return false
 	}
 	r.hosts[a] = at

@@ -34,15 +34,15 @@ line 23: overlay.nodes[1].externalAddresses[0]: 10.70.0.12 has no internal addre
 		},
 		{
 			"an internal address twice", "addresses: [10.80.0.12]", "addresses: [10.80.0.11]",
-			"line 22: overlay.nodes[1].addresses[0]: 10.80.0.11 already stands in overlay.nodes[0].addresses[0]; give each an address of its own",
+			"line 22: overlay.nodes[1].addresses[0]: 10.80.0.11 is already in overlay.nodes[0].addresses[0]; give each an address of its own",
 		},
 		{
 			"the gateway's address at a node", "addresses: [10.80.0.12]", "addresses: [10.80.0.1]",
-			"line 22: overlay.nodes[1].addresses[0]: 10.80.0.1 already stands in overlay.addresses[0]; give each an address of its own",
+			"line 22: overlay.nodes[1].addresses[0]: 10.80.0.1 is already in overlay.addresses[0]; give each an address of its own",
 		},
 		{
 			"an internal address as an external one", "externalAddresses: [10.70.0.12]", "externalAddresses: [10.80.0.12]",
-			"line 23: overlay.nodes[1].externalAddresses[0]: 10.80.0.12 already stands in overlay.nodes[1].addresses[0]; give each an address of its own",
+			"line 23: overlay.nodes[1].externalAddresses[0]: 10.80.0.12 is already in overlay.nodes[1].addresses[0]; give each an address of its own",
 		},
 		{
 			"an internal address among the pods", "addresses: [10.80.0.12]", "addresses: [10.0.1.1]",
@@ -70,11 +70,11 @@ line 23: overlay.nodes[1].externalAddresses[0]: fd00:70::12 has no internal addr
 		},
 		{
 			"a prefix of two nodes", "prefixes: [10.0.2.0/24]", "prefixes: [10.0.1.0/24]",
-			"line 24: overlay.nodes[1].prefixes[0]: 10.0.1.0/24 already stands in overlay.nodes[0].prefixes[0]; keep it at the node where these pods run",
+			"line 24: overlay.nodes[1].prefixes[0]: 10.0.1.0/24 is already in overlay.nodes[0].prefixes[0]; keep it at the node where these pods run",
 		},
 		{
 			"an address of two nodes", "prefixes: [10.0.2.0/24]", "prefixes: [10.0.9.7/32]",
-			"line 24: overlay.nodes[1].prefixes[0]: 10.0.9.7/32 already stands in overlay.nodes[0].prefixes[1]; keep it at the node where these pods run",
+			"line 24: overlay.nodes[1].prefixes[0]: 10.0.9.7/32 is already in overlay.nodes[0].prefixes[1]; keep it at the node where these pods run",
 		},
 		{
 			"host bits", "prefixes: [10.0.2.0/24]", "prefixes: [10.0.2.9/24]",

@@ -88,7 +88,7 @@ func TestInvalidAnnouncementsAreNamedByTheirField(t *testing.T) {
 		},
 		`gateways[0].endpoints[0]: is empty`:                   func(a *Announcement) { a.Gateways[0].Endpoints[0] = "" },
 		`gateways[0].endpoints[1]: "gw-b.example" is not an`:   func(a *Announcement) { a.Gateways[0].Endpoints[1] = "gw-b.example" },
-		"gateways[0].endpoints[1]: gw-b.example:51840 stands ": func(a *Announcement) { a.Gateways[0].Endpoints[1] = a.Gateways[0].Endpoints[0] },
+		"gateways[0].endpoints[1]: gw-b.example:51840 occurs ": func(a *Announcement) { a.Gateways[0].Endpoints[1] = a.Gateways[0].Endpoints[0] },
 	} {
 		a := announcement()
 		change(&a)

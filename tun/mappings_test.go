@@ -35,8 +35,8 @@ func (e *end) give(t *testing.T, change func(c *config.Gateway)) {
 	}
 }
 
-// A pod of a reaches what an external address of b stands for, and hears its answers; and
-// hears nothing any more when it stands for nothing.
+// A pod of a reaches what an external address of b stands for, and gets its answers, and
+// nothing any more after the mapping is removed.
 func TestAPodReachesAMappedAddressOfTheOtherCluster(t *testing.T) {
 	t.Parallel()
 	server, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -192,9 +192,9 @@ func TestAFaultyCaptureIsRefusedWithTheReason(t *testing.T) {
 	b.socket = socketPath(t)
 	b.start(t)
 	for says, r := range map[string]CaptureRequest{
-		`filter: at character 1: "prot"`:      {Stages: []string{"inner"}, Filter: "prot 80"},
-		`no stage "outer"; choose of inner, `: {Stages: []string{"inner", "outer"}},
-		`no stage; choose of inner, `:         {},
+		`filter: at character 1: "prot"`:             {Stages: []string{"inner"}, Filter: "prot 80"},
+		`unknown stage "outer"; choose from inner, `: {Stages: []string{"inner", "outer"}},
+		`no stage given; choose from inner, `:        {},
 	} {
 		if _, err := Capture(t.Context(), b.socket, r, strings.NewReader("")); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v", r, err)

@@ -102,7 +102,7 @@ func TestAGatewayStartsWithoutItsSocket(t *testing.T) {
 	b := newBench(t)
 	b.socket = filepath.Join(filepath.Dir(b.path), "nowhere", "strait.sock")
 	b.start(t)
-	if !strings.Contains(b.log.String(), "no local socket") || !strings.Contains(b.log.String(), "the folder must be there") {
+	if !strings.Contains(b.log.String(), "cannot open the local socket") || !strings.Contains(b.log.String(), "the directory must exist") {
 		t.Errorf("does not say so:\n%s", b.log.String())
 	}
 }
@@ -124,7 +124,7 @@ func TestTheSocketSaysWhatCannotBeAsked(t *testing.T) {
 	path := socketPath(t)
 	s := openSocket(path, func() *Daemon { return nil }, slog.New(slog.DiscardHandler))
 	defer s.close()
-	if _, err := call(t, path, "/echo", ""); err == nil || !strings.Contains(err.Error(), "no configuration in force yet") {
+	if _, err := call(t, path, "/echo", ""); err == nil || !strings.Contains(err.Error(), "no configuration yet") {
 		t.Errorf("before the gateway runs: %v", err)
 	}
 	if _, err := call(t, path, "/later", ""); err == nil || !strings.Contains(err.Error(), "the gateway's own version") {
