@@ -9,23 +9,23 @@ import (
 	"strait.dev/strait/k8s/claims"
 )
 
-// addresses are where nodes and gateways have theirs from: each has one from each of
-// its pools.
+// addresses are the pools from which nodes and gateways get their addresses: each has one
+// address from each of its pools.
 type addresses struct {
 	nodes, gateways []*addressPool
 }
 
-// addressPool gives one address of a family to each owner.
+// addressPool allocates one address of an IP family to each owner.
 type addressPool struct {
 	of       v1alpha1.Pool
 	blocks   []netip.Prefix // in the order in which they are tried
-	unique   int            // so many last bits of its addresses differ; 0 if any do
+	unique   int            // number of low-order bits that must be unique; 0: none
 	space    *ipam.Space
 	reserved []ipam.Reserved
-	held     map[string]netip.Prefix // by use, wherever it lies
+	held     map[string]netip.Prefix // by use, also outside of the blocks
 }
 
-// newAddresses is what is free beside what is held. The error names the pool at fault.
+// newAddresses returns the pools, less what is held. The error names the invalid pool.
 func newAddresses(n *network, held []claims.Spec) (*addresses, error) {
 	all := &addresses{}
 	for _, is4 := range []bool{true, false} {
@@ -42,7 +42,7 @@ func newAddresses(n *network, held []claims.Spec) (*addresses, error) {
 		for _, one := range []struct {
 			pool     *addressPool
 			reserved []ipam.Reserved
-			kind     string // whose last bits must differ
+			kind     string // whose low-order bits must be unique
 		}{{nodes, forNodes, kindNode}, {gateways, used, kindGateway}, {external, used, ""}} {
 			if err := one.pool.open(one.reserved, held, one.kind); err != nil {
 				return nil, err
@@ -58,7 +58,7 @@ func newAddresses(n *network, held []claims.Spec) (*addresses, error) {
 	return all, nil
 }
 
-// open fills the pool with what is held.
+// open marks what is held as allocated.
 func (p *addressPool) open(reserved []ipam.Reserved, held []claims.Spec, kind string) (err error) {
 	if p.space, err = ipam.NewSpace(p.blocks, reserved, nil); err != nil {
 		return err
@@ -79,15 +79,15 @@ func (p *addressPool) open(reserved []ipam.Reserved, held []claims.Spec, kind st
 	return nil
 }
 
-// takeSameLastBits keeps others from addresses with the same last bits.
+// takeSameLastBits reserves the addresses of other blocks with the same low-order bits.
 func (p *addressPool) takeSameLastBits(g ipam.Grant) {
 	for _, similar := range sameLastBits(g.Prefix.Addr(), p.unique, p.blocks) {
 		_ = p.space.Take(ipam.Grant{Owner: "last bits of the " + g.Owner, Prefix: similar}) // well-formed: an owner and one address
 	}
 }
 
-// claim is what the owner shall claim: what it holds, even if that lies in no pool any
-// more, or else the lowest free address. The error is an *ipam.ExhaustedError.
+// claim returns the claim of an owner: the address that it holds, even if that is no longer
+// in a pool, otherwise the lowest free address. The error is an *ipam.ExhaustedError.
 func (p *addressPool) claim(owner v1alpha1.ClaimOwner) (spec claims.Spec, err error) {
 	use := claims.Use(p.of, owner)
 	at, ok := p.held[use]
@@ -99,7 +99,7 @@ func (p *addressPool) claim(owner v1alpha1.ClaimOwner) (spec claims.Spec, err er
 	return claims.Spec{Prefix: v1alpha1.CIDR(at.String()), Pool: p.of, Owner: owner}, nil
 }
 
-// free takes the lowest free address for a use.
+// free allocates the lowest free address for a use.
 func (p *addressPool) free(use string) (netip.Prefix, error) {
 	var exhausted error
 	for _, block := range p.blocks {
@@ -126,7 +126,7 @@ func ofFamily(prefixes []netip.Prefix, is4 bool) (some []netip.Prefix) {
 	return some
 }
 
-// firstOverlap is the first of the reserved ranges that overlaps p.
+// firstOverlap returns the first reserved prefix that overlaps p.
 func firstOverlap(p netip.Prefix, reserved []ipam.Reserved) (ipam.Reserved, bool) {
 	for _, r := range reserved {
 		if r.Prefix.Overlaps(p) {

@@ -15,29 +15,30 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// objectID is one of the objects that belong to a peering.
+// objectID identifies an object that belongs to a peering.
 type objectID struct {
 	peering    types.UID
 	kind, name string
 }
 
-// applied is what became of an object when it was applied. It is remembered only to
-// send nothing while nothing changes: a controller that starts applies everything once.
+// applied records the last result of applying an object. It only avoids requests while
+// nothing changes: a controller applies every object once after its start.
 type applied struct {
 	wanted, is digest
-	version    string    // the resource version that is known to be the same
-	corrected  time.Time // when it was last applied again because it had changed
+	version    string    // the resource version with that content
+	corrected  time.Time // when it was last repaired
 }
 
-// digest is of what somebody wants of an object.
+// digest is a hash of the desired or actual content of an object.
 type digest [sha256.Size]byte
 
-// repairDelay is how long an object is left alone that was just put right, so that two who
-// want different things of it do not fill the API server. The next pass puts it right.
+// repairDelay is the time for which an object is not repaired again, so that the controller
+// and another writer with other wishes do not flood the API server. A later pass repairs
+// it.
 var repairDelay = 10 * time.Second
 
-// apply makes an object as it is wanted, and asks nothing of the API server while what
-// the cache has is what came of that.
+// apply brings an object to its desired state. It sends no request while the cached object
+// is the result of the last apply.
 func apply[T client.Object, L client.List](ctx context.Context, c *controller, peering *v1alpha1.Peering, kind *client.Kind[T, L], cached *client.Cache[T], wanted T) error {
 	id := objectID{peering.UID, kindName(wanted), wanted.GetName()}
 	now := applied{wanted: digestOf(wanted)}
@@ -62,7 +63,7 @@ func apply[T client.Object, L client.List](ctx context.Context, c *controller, p
 	return nil
 }
 
-// remove deletes an object, but not one that took its place.
+// remove deletes an object, but not another one that has replaced it.
 func remove[T client.Object, L client.List](ctx context.Context, c *controller, peering *v1alpha1.Peering, kind *client.Kind[T, L], object T) error {
 	delete(c.applied, objectID{peering.UID, kindName(object), object.GetName()})
 	uid := object.GetUID()
@@ -73,11 +74,11 @@ func remove[T client.Object, L client.List](ctx context.Context, c *controller, 
 	return explainAPIError("delete "+kindName(object), object.GetNamespace(), object.GetName(), err)
 }
 
-// digestOf is the digest of an object, without its status and what changes with it.
+// digestOf returns the digest of an object without its status and server-managed metadata.
 func digestOf(object client.Object) digest {
 	text, err := json.Marshal(object)
 	if err != nil {
-		panic(err) // no object of Kubernetes holds what JSON cannot
+		panic(err) // every Kubernetes object can be encoded as JSON
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
@@ -93,5 +94,5 @@ func digestOf(object client.Object) digest {
 	return sha256.Sum256(text)
 }
 
-// kindName is what people call an object's kind.
+// kindName returns the kind of an object for messages.
 func kindName(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }

@@ -16,8 +16,8 @@ import (
 	"strait.dev/strait/k8s/claims"
 )
 
-// attach makes one NodeAttachment for each node, with the addresses in force, and
-// deletes those of nodes that are gone. What is wrong with one node stops no other.
+// attach creates or updates one NodeAttachment for each node, with the bound addresses, and
+// deletes those of removed nodes. An error for one node does not affect others.
 func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Node, inForce []claims.Spec) error {
 	granted := n.addressesByOwner(inForce)
 	var problems []error
@@ -40,9 +40,9 @@ func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted 
 	is, exists := c.attachments.Get(node.Name)
 	switch {
 	case len(spec.UnderlayAddresses) == 0:
-		return fmt.Errorf("Node %s has no InternalIP, so that gateways cannot reach it; see why its kubelet reports none", node.Name)
+		return fmt.Errorf("Node %s has no InternalIP, so gateways cannot reach it; check why its kubelet reports none", node.Name)
 	case exists && (len(spec.InternalAddresses) == 0 || spec.Index != is.Spec.Index):
-		// It uses what is not in force, or is known by an index that cannot change.
+		// Its addresses are no longer bound, or its index, which is immutable, has changed.
 		return c.detach(ctx, is)
 	case len(spec.InternalAddresses) == 0 || exists && reflect.DeepEqual(spec, is.Spec):
 		return nil
@@ -56,7 +56,7 @@ func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted 
 	return nil
 }
 
-// attachmentSpec is what the attachment of a node shall be.
+// attachmentSpec returns the desired spec of the attachment of a node.
 func attachmentSpec(node *corev1.Node, granted grantedAddresses) v1alpha1.NodeAttachmentSpec {
 	spec := v1alpha1.NodeAttachmentSpec{
 		UnderlayAddresses: ips(nodeAddresses(node, corev1.NodeInternalIP)),
@@ -66,22 +66,23 @@ func attachmentSpec(node *corev1.Node, granted grantedAddresses) v1alpha1.NodeAt
 	if len(granted.internal) > 0 {
 		spec.Index = nodeIndex(granted.internal[0])
 	}
-	if prefixes, err := parsePrefixes(node.Spec.PodCIDRs); err == nil { // the API server has checked them
+	if prefixes, err := parsePrefixes(node.Spec.PodCIDRs); err == nil { // validated by the API server
 		spec.PodCIDRs = cidrs(prefixes)
 	}
 	return spec
 }
 
-// detachGone deletes the attachment of a node that the API server itself says is gone.
+// detachGone deletes the attachment of a node that no longer exists according to the API
+// server itself.
 func (c *controller) detachGone(ctx context.Context, attachment *v1alpha1.NodeAttachment) error {
 	_, err := c.client.Nodes().Get(ctx, attachment.Name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
-		return err // or nil: the node came back, and the cache will know soon
+		return err // or nil: the node was created again, and the cache will follow
 	}
 	return c.detach(ctx, attachment)
 }
 
-// detach deletes an attachment, but not one that took its place.
+// detach deletes an attachment, but not another one that has replaced it.
 func (c *controller) detach(ctx context.Context, attachment *v1alpha1.NodeAttachment) error {
 	exactly := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &attachment.UID}}
 	err := c.client.NodeAttachments().Delete(ctx, attachment.Name, exactly)
@@ -91,13 +92,13 @@ func (c *controller) detach(ctx context.Context, attachment *v1alpha1.NodeAttach
 	return nil
 }
 
-// attachedAddresses are all that an attachment uses.
+// attachedAddresses returns all addresses that an attachment uses.
 func attachedAddresses(a *v1alpha1.NodeAttachment) (used []netip.Addr) {
 	return append(addrs(a.Spec.InternalAddresses), addrs(a.Spec.ExternalAddresses)...)
 }
 
-// grantedAddresses are those in force of one owner, IPv4 first. Internal is empty without
-// the address that the owner's index or number comes from.
+// grantedAddresses are the bound addresses of one owner, IPv4 first. internal is empty
+// without the address that the owner's index or number is derived from.
 type grantedAddresses struct{ internal, external []netip.Addr }
 
 func (n *network) addressesByOwner(inForce []claims.Spec) map[v1alpha1.ClaimOwner]grantedAddresses {
@@ -123,7 +124,7 @@ func (n *network) addressesByOwner(inForce []claims.Spec) map[v1alpha1.ClaimOwne
 }
 
 func ipv4First(addresses []netip.Addr) []netip.Addr {
-	slices.SortFunc(addresses, netip.Addr.Compare) // IPv4 comes before IPv6
+	slices.SortFunc(addresses, netip.Addr.Compare) // IPv4 sorts before IPv6
 	return addresses
 }
 

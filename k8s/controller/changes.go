@@ -12,8 +12,8 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// follow wakes the controller when an object comes or goes or is not the same any more.
-// Kubelets and gateways write often what no pass looks at.
+// follow wakes the controller when an object is added, deleted or changed in a relevant
+// field. Kubelets and gateways often write fields that no pass reads.
 func (c *controller) follow(informer cache.SharedIndexInformer, same func(was, is any) bool) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { c.wakeUp() },
@@ -33,12 +33,12 @@ func (c *controller) follow(informer cache.SharedIndexInformer, same func(was, i
 func (c *controller) wakeUp() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it will wake up anyway
+	default: // a wake-up is pending already
 	}
 }
 
-// batchDelay is how long what all nodes say at once waits for the rest of them: when a gateway
-// starts, each node says so.
+// batchDelay is the time for which status reports of nodes are collected before a pass:
+// when a gateway starts, every node reports it.
 const batchDelay = time.Second
 
 func (c *controller) wakeBatched() {
@@ -50,11 +50,11 @@ func (c *controller) wakeBatched() {
 	}
 }
 
-// nodeEssentials is a transform that keeps of a node what passes look at.
+// nodeEssentials is a transform that keeps only the fields of a Node that passes read.
 func nodeEssentials(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
-		return object, nil // the mark of one that was deleted unseen
+		return object, nil // a tombstone
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
@@ -63,7 +63,7 @@ func nodeEssentials(object any) (any, error) {
 	}, nil
 }
 
-// readiness is the condition Ready of a node, without the times, which change often.
+// readiness returns the condition Ready of a node without its times, which change often.
 func readiness(node *corev1.Node) (ready []corev1.NodeCondition) {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -84,8 +84,8 @@ func samePeering(was, is any) bool {
 	return a.Generation == b.Generation && reflect.DeepEqual(withoutMeasurements(a), withoutMeasurements(b))
 }
 
-// withoutMeasurements is the status of a peering without what gateways measure all the
-// time, which no pass looks at; see summary.go.
+// withoutMeasurements returns the status of a peering without the values that gateways
+// measure continuously, which no pass reads; see summary.go.
 func withoutMeasurements(p *v1alpha1.Peering) v1alpha1.PeeringStatus {
 	s := p.Status
 	s.Links = slices.Clone(s.Links)
@@ -101,8 +101,8 @@ func sameMapping(was, is any) bool {
 	return a.Generation == b.Generation && reflect.DeepEqual(a.Status, b.Status)
 }
 
-// sameAnswers is for what the nodes' helpers say: which gateways answer, and where frames
-// come from.
+// sameAnswers compares what node helpers report: which gateways answer, and the source
+// addresses of overlay packets.
 func sameAnswers(was, is any) bool {
 	a, ok := was.(*v1alpha1.NodeAttachment)
 	b, ok2 := is.(*v1alpha1.NodeAttachment)
@@ -115,18 +115,19 @@ func sameClaim(was, is any) bool {
 	return was.(*v1alpha1.AddressClaim).Status == is.(*v1alpha1.AddressClaim).Status
 }
 
-// sameSpec is for objects whose status no pass looks at, or can wait; see sameAnswers.
+// sameSpec compares objects whose status no pass reads, or whose status may be delayed; see
+// sameAnswers.
 func sameSpec(was, is any) bool {
 	return was.(metav1.Object).GetGeneration() == is.(metav1.Object).GetGeneration()
 }
 
-// samePod is for what is looked at of a gateway's pod: whether it runs, and where.
+// samePod compares the relevant fields of a gateway's pod: its readiness and its node.
 func samePod(was, is any) bool {
 	a, b := was.(*corev1.Pod), is.(*corev1.Pod)
 	return podReady(a) == podReady(b) && a.Spec.NodeName == b.Spec.NodeName
 }
 
-// podReady reports whether a pod runs, is ready, and is not about to end.
+// podReady reports whether a pod is ready and not being deleted.
 func podReady(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

@@ -13,14 +13,14 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// peeringConditions are those of a peering, in the order in which things have to become
-// true. None depends on measurements that change all the time, nor repeats them.
+// peeringConditions are the conditions of a peering, in the order in which they have to
+// become true. None depends on or repeats continuously changing measurements.
 var peeringConditions = []string{
 	v1alpha1.ConditionAnnounced, v1alpha1.ConditionCIDRConflict, v1alpha1.ConditionTunnelUp,
 	v1alpha1.ConditionRouted, v1alpha1.ConditionPathMTU, v1alpha1.ConditionReady,
 }
 
-// conditions sets all conditions of a status that is complete otherwise.
+// conditions sets all conditions of a status whose other fields are complete.
 func (r *report) conditions(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus, conflict metav1.Condition, problem string) {
 	set := func(kind string, c metav1.Condition) {
 		c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, peering.Generation, metav1.Time{Time: r.now.Truncate(1e9)}
@@ -38,7 +38,7 @@ func condition(status metav1.ConditionStatus, reason, message string, arguments 
 	return metav1.Condition{Status: status, Reason: reason, Message: client.Clip(fmt.Sprintf(message, arguments...), maxMessage)}
 }
 
-// allReady is the condition Ready: the first thing that is missing.
+// allReady returns the condition Ready, which reports the first missing condition.
 func (r *report) allReady(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus, problem string) metav1.Condition {
 	missing := r.missing(peering, s)
 	switch {
@@ -47,13 +47,14 @@ func (r *report) allReady(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus, 
 	case missing != nil:
 		return *missing
 	case problem != "":
-		return condition(metav1.ConditionTrue, "Works", "packets cross, but %s", problem)
+		return condition(metav1.ConditionTrue, "Works", "packets pass, but %s", problem)
 	}
 	get := func(kind string) string { return meta.FindStatusCondition(s.Conditions, kind).Message }
-	return condition(metav1.ConditionTrue, "Works", "packets cross: %s; %s", get(v1alpha1.ConditionTunnelUp), get(v1alpha1.ConditionRouted))
+	return condition(metav1.ConditionTrue, "Works", "packets pass: %s; %s", get(v1alpha1.ConditionTunnelUp), get(v1alpha1.ConditionRouted))
 }
 
-// missing is what keeps a peering from being ready, nil if nothing does.
+// missing returns the first condition that keeps a peering from being ready, nil if there
+// is none.
 func (r *report) missing(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) *metav1.Condition {
 	names := gatewayNames(peering)
 	if !slices.ContainsFunc(names, func(name string) bool { return r.ready[name] }) {
@@ -65,7 +66,7 @@ func (r *report) missing(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) *
 		wanted := is.Status == metav1.ConditionTrue
 		switch kind {
 		case v1alpha1.ConditionAnnounced:
-			wanted = is.Status != metav1.ConditionFalse // what the spec says is enough
+			wanted = is.Status != metav1.ConditionFalse // the spec is sufficient
 		case v1alpha1.ConditionCIDRConflict:
 			wanted = is.Status == metav1.ConditionFalse
 		}
@@ -77,38 +78,39 @@ func (r *report) missing(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) *
 	return nil
 }
 
-// notReady says why no gateway is ready, with the remedy.
+// notReady explains why no gateway is ready, with the remedy.
 func (r *report) notReady(names []string) string {
 	for _, pod := range r.pods {
 		if slices.Contains(names, pod.Name) {
-			return fmt.Sprintf("the pod of gateway %s is not ready; see `kubectl describe pod %s --namespace %s` and its log", pod.Name, pod.Name, pod.Namespace)
+			return fmt.Sprintf("the pod of gateway %s is not ready; run `kubectl describe pod %s --namespace %s` and check its log", pod.Name, pod.Name, pod.Namespace)
 		}
 	}
-	return fmt.Sprintf("gateway %s has no pod yet; if it stays away, see `kubectl describe statefulset` in the namespace of the gateways", names[0])
+	return fmt.Sprintf("gateway %s has no pod yet; if this persists, run `kubectl describe statefulset` in the namespace of the gateways", names[0])
 }
 
-// announced says whether what the clusters said of themselves was granted, on both sides.
+// announced returns the condition Announced: whether the announcements of both clusters
+// were accepted.
 func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
-	const remedy = "grant it here, in spec.acceptPrefixes, or change it there"
+	const remedy = "grant it in spec.acceptPrefixes of this Peering, or change it in the remote cluster"
 	var refused []string
 	skew := ""
 	for i := range p.Status.Announcements {
 		a := &p.Status.Announcements[i]
 		if !slices.Contains(gatewayNames(p), a.HeardBy) {
-			continue // it says no more
+			continue // the gateway was removed
 		}
 		if a.Skew != "" {
-			skew = fmt.Sprintf("gateway %s and the remote cluster cannot tell each other what changes: %s, and install the same version of Strait in both clusters", a.HeardBy, a.Skew)
+			skew = fmt.Sprintf("gateway %s and the remote cluster cannot exchange announcements: %s; install the same version of Strait in both clusters", a.HeardBy, a.Skew)
 		}
 		if a.Refused != "" {
-			refused = append(refused, fmt.Sprintf("gateway %s refused what the remote cluster announced: %s; %s", a.HeardBy, a.Refused, remedy))
+			refused = append(refused, fmt.Sprintf("gateway %s rejected the announcement of the remote cluster: %s; %s", a.HeardBy, a.Refused, remedy))
 		} else if a.HeardAt != nil && !a.HeardAt.Time.Before(r.remotes[p.Name].HeardAt) {
 			if err := peering.Refusal(p, r.network.clusterID, a); err != nil {
-				refused = append(refused, fmt.Sprintf("what the remote cluster announced is not granted any more: %v; %s", err, remedy))
+				refused = append(refused, fmt.Sprintf("the announcement of the remote cluster is no longer granted: %v; %s", err, remedy))
 			}
 		}
 		if a.Refusal != "" {
-			refused = append(refused, fmt.Sprintf("the remote cluster refused what gateway %s announced: %s; grant it there, or announce less, in spec.localPrefixes and spec.localPods", a.HeardBy, a.Refusal))
+			refused = append(refused, fmt.Sprintf("the remote cluster rejected the announcement of gateway %s: %s; grant it in the remote cluster, or announce less with spec.localPrefixes and spec.localPods", a.HeardBy, a.Refusal))
 		}
 	}
 	slices.Sort(refused)
@@ -119,10 +121,10 @@ func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 	case len(refused) > 0:
 		return condition(metav1.ConditionFalse, "Refused", "%s", strings.Join(refused, ". "))
 	case r.remotes[p.Name].Announced:
-		return condition(metav1.ConditionTrue, "AsGranted", "what the remote cluster announced is granted and in force")
+		return condition(metav1.ConditionTrue, "AsGranted", "the announcement of the remote cluster is granted and in effect")
 	}
-	return condition(metav1.ConditionUnknown, "NotHeard", "the remote cluster has not announced itself yet; until then the spec is in force")
+	return condition(metav1.ConditionUnknown, "NotHeard", "the remote cluster has not announced itself yet; until then the spec is in effect")
 }
 
-// maxMessage is the length of a condition's message that the API server takes, in bytes.
+// maxMessage is the maximum length of a condition's message in the API, in bytes.
 const maxMessage = 32768

@@ -106,7 +106,7 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"not announced", func(s *scene) { s.peering.Status.Announcements = nil }, "Announced", "Unknown NotHeard"},
 		{"not announced", func(s *scene) { s.peering.Status.Announcements = nil }, "Ready", "True Works"},
 		{"refused here", func(s *scene) { s.peering.Status.Announcements[0].Refused = "pods: 10.9.0.0/16 is not granted" }, "Announced",
-			"False Refused gateway b-0 refused what the remote cluster announced: pods: 10.9.0.0/16 is not granted; grant it here, in spec.acceptPrefixes, or change it there"},
+			"False Refused gateway b-0 refused what the remote cluster announced: pods: 10.9.0.0/16 is not granted; grant it in spec.acceptPrefixes of this Peering, or change it in the remote cluster"},
 		{"refused here", func(s *scene) { s.peering.Status.Announcements[0].Refused = "pods: 10.9.0.0/16 is not granted" }, "Ready", "False Refused gateway b-0 refused"},
 		{"another version there", func(s *scene) {
 			s.peering.Status.Announcements[0].Skew = "the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway"
@@ -161,7 +161,7 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"something could not be made, and all works", func(s *scene) { s.problem = "PodDisruptionBudget b: quota; raise it" }, "Ready",
 			"True Works packets cross, but PodDisruptionBudget b: quota; raise it"},
 
-		{"no node", func(s *scene) { s.nodes = nil }, "Routed", "False NoNode 0 of 0 nodes send to a gateway that is up; see whether nodes have an InternalIP"},
+		{"no node", func(s *scene) { s.nodes = nil }, "Routed", "False NoNode 0 of 0 nodes send to a gateway that is up; check that nodes have an InternalIP"},
 		{"one node of two", func(s *scene) {
 			s.nodes[1].Status.Gateways[0] = v1alpha1.NodeGateway{Name: "b-0", Message: "no answer over geneve; open UDP 6091"}
 		}, "Routed", "True NodesSend 1 of 2 nodes send to a gateway that is up; node-2: no answer over geneve; open UDP 6091"},
@@ -169,7 +169,7 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 			for i := range 6 {
 				s.nodes = append(s.nodes, &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", 3+i)}})
 			}
-		}, "Routed", "True NodesSend 2 of 8 nodes send to a gateway that is up; node-3: its helper has not said anything of the gateway yet; see whether `strait node` runs there; node-4: its helper has not said anything of the gateway yet; see whether `strait node` runs there; node-5: its helper has not said anything of the gateway yet; see whether `strait node` runs there; and 3 more"},
+		}, "Routed", "True NodesSend 2 of 8 nodes send to a gateway that is up; node-3: its node helper has not reported this gateway yet; check that `strait node` runs on the node; node-4: its node helper has not reported this gateway yet; check that `strait node` runs on the node; node-5: its node helper has not reported this gateway yet; check that `strait node` runs on the node; and 3 more"},
 		{"all nodes refuse", func(s *scene) { s.nodes[0].Status.Gateways, s.nodes[1].Status.Gateways = nil, nil }, "Ready", "False NoNode 0 of 2 nodes send"},
 		{"nodes confirm a gateway without link", func(s *scene) { link(s).Up = false }, "Routed", "False NoLink"},
 		{"no ranges", func(s *scene) {

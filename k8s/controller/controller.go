@@ -1,21 +1,23 @@
-// Package controller decides, for the whole cluster, what gateways and nodes need to be
-// told: which ranges the cluster uses, which addresses nodes and gateways have, and
-// where ranges of other clusters are seen. What it allocates it keeps as AddressClaims.
+// Package controller makes the cluster-wide decisions that gateways and nodes need: which
+// CIDRs the cluster uses, which addresses nodes and gateways have, and which CIDRs remote
+// CIDRs are mapped to. It stores allocations as AddressClaims.
 //
-// It works in passes. A pass looks at everything, as the caches have it, and changes what
-// is not as it should be; it remembers nothing but what saves it requests. So a controller
-// may be killed at any time, start anywhere, and run twice at once.
+// It works in passes. A pass compares all cached objects with the desired state and changes
+// what differs; it keeps no state between passes except to avoid requests. A controller may
+// therefore be killed at any time, start anywhere, and run twice at once.
 //
 //	observe  ClusterNetwork: create, detect, report       network.go, installed.go, facts.go, detect.go
-//	claim    AddressClaims: what is wanted, what is free  plan.go, addresses.go, views.go
+//	claim    AddressClaims: allocate and release          plan.go, addresses.go, views.go
 //	attach   NodeAttachments                              attachments.go
 //	run      the gateways of Peerings                     workloads.go
 //	report   status of Peerings and AddressMappings       peerings.go, mappings.go
 //
-// Beside passes, it writes what gateways measure into the status of Peerings (summary.go).
+// Concurrently with passes, it writes what gateways measure into the status of Peerings
+// (summary.go).
 //
-// Objects show only what is in force, and a claim is deleted only when no object shows
-// it. So what changes hands takes several passes, each caused by the one before.
+// Objects list only bound claims, and a claim is deleted only when no object lists it.
+// Moving an address or CIDR to another owner therefore takes several passes, each triggered
+// by the one before.
 package controller
 
 import (
@@ -39,32 +41,32 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// Manager is the field manager of everything that the controller applies.
+// Manager is the field manager of all objects that the controller applies.
 const Manager = "strait-controller"
 
-// Options are what a controller needs.
+// Options configure a controller.
 type Options struct {
 	Client    *client.Client
 	Namespace string // of the lease
-	Identity  string // among controllers of the cluster, as the name of its pod
+	Identity  string // unique among the controllers of the cluster, like the name of its pod
 	Gateways  Gateways
-	Network   map[string]any // fields of ClusterNetwork's spec that the installation gives, see ParseNetwork; nil: it says nothing of it
+	Network   map[string]any // fields of the ClusterNetwork's spec that the installation sets, see ParseNetwork; nil: none
 	Listen    string         // host:port of /healthz, /readyz and /metrics; empty: nothing is served
 	Log       *slog.Logger
 }
 
-// Gateways are how the gateways of all peerings run.
+// Gateways configure the gateways of all peerings.
 type Gateways struct {
-	Namespace      string                  // of their pods and everything around these; nothing else is in it
+	Namespace      string                  // of their pods and related objects; used for nothing else
 	ServiceAccount string                  // of their pods, in that namespace
 	Image          string                  // of `strait`; empty: that of the template
-	Template       *corev1.PodTemplateSpec // what the installation wants of their pods; nil: nothing. See ParseTemplate
-	NoPolicies     bool                    // no NetworkPolicies: for networks whose policies cannot tell nodes by their addresses
+	Template       *corev1.PodTemplateSpec // fields of their pods that the installation sets; nil: none. See ParseTemplate
+	NoPolicies     bool                    // create no NetworkPolicies: for network plugins whose policies cannot match nodes by address
 }
 
-// Passes follow each other no faster than pause, so that many changes make few passes,
-// and at least every resync, for what is not watched. A pass that failed is repeated
-// after a time that doubles from pause to resync.
+// Passes start no faster than every pause, so that many changes cause few passes, and at
+// least every resync, for state that is not watched. A failed pass is repeated with an
+// exponential backoff from pause to resync.
 const (
 	pause  = 200 * time.Millisecond
 	resync = time.Minute
@@ -74,10 +76,10 @@ type controller struct {
 	client *client.Client
 	log    *slog.Logger
 	state  state
-	wake   chan struct{} // has room for one: something changed since the last pass began
-	waking atomic.Bool   // it will be woken soon
+	wake   chan struct{} // capacity one: something changed since the last pass began
+	waking atomic.Bool   // a batched wake-up is pending
 
-	installation installation // of one pass at a time
+	installation installation // used by one pass at a time
 
 	networks    *client.Cache[*v1alpha1.ClusterNetwork]
 	peerings    *client.Cache[*v1alpha1.Peering]
@@ -90,9 +92,9 @@ type controller struct {
 	events      chan *corev1.Event             // to be written
 
 	installSpec map[string]any // see Options.Network
-	installed   types.UID      // of the ClusterNetwork that has that; one pass at a time uses it
+	installed   types.UID      // UID of the ClusterNetwork that has these values; used by one pass at a time
 
-	// What the gateways run in. One pass at a time uses what is remembered of it.
+	// The workloads of gateways. The state below is used by one pass at a time.
 	gateways     Gateways
 	statefulSets *client.Cache[*appsv1.StatefulSet]
 	policies     *client.Cache[*networkingv1.NetworkPolicy]
@@ -101,11 +103,12 @@ type controller struct {
 	made         map[keyID]time.Time
 }
 
-// Run runs a controller until ctx ends. It returns early only if it cannot start: it
-// waits for an API server that is away and for a lease that another holds, for any time.
+// Run runs a controller until ctx ends. It returns early only if it cannot start: it waits
+// without limit for an unreachable API server and for a lease that another controller
+// holds.
 func Run(ctx context.Context, o Options) error {
 	if o.Namespace == "" || o.Identity == "" {
-		return errors.New("controller: the namespace of the lease or the identity is missing; set both")
+		return errors.New("controller: the namespace of the lease or the identity is missing: set both")
 	}
 	if err := o.Gateways.Check(); err != nil {
 		return fmt.Errorf("controller: %w", err)
@@ -164,7 +167,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// work makes passes until ctx ends.
+// work runs passes until ctx ends.
 func (c *controller) work(ctx context.Context) {
 	c.state.leads.Store(true)
 	defer c.state.leads.Store(false)
@@ -175,7 +178,7 @@ func (c *controller) work(ctx context.Context) {
 	beside.Go(func() { c.writeEvents(ctx) })
 	for failures := 0; ctx.Err() == nil; {
 		select {
-		case <-c.wake: // the pass that begins sees it
+		case <-c.wake: // handled by the pass that begins
 		default:
 		}
 		next, begun := resync, time.Now()
@@ -188,7 +191,7 @@ func (c *controller) work(ctx context.Context) {
 		} else if ctx.Err() == nil {
 			next = min(pause<<failures, resync)
 			failures = min(failures+1, 16)
-			c.log.Error("not everything is as it should be", "error", err, "again", next)
+			c.log.Error("the pass failed; trying again", "error", err, "again", next)
 		}
 		sleep(ctx, pause)
 		select {
@@ -199,7 +202,7 @@ func (c *controller) work(ctx context.Context) {
 	}
 }
 
-// pass brings everything up to date, once.
+// pass reconciles all objects once.
 func (c *controller) pass(ctx context.Context) error {
 	if err := c.adopt(ctx); err != nil {
 		return err

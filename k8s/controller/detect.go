@@ -11,13 +11,13 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// The longest lists that a ClusterNetwork's status may hold.
+// The maximum lengths of the lists in a ClusterNetwork's status.
 const (
 	maxCIDRs     = 64
 	maxNodeCIDRs = 1024
 )
 
-// ranges are what the cluster itself uses.
+// ranges are the CIDRs that the cluster itself uses.
 type ranges struct {
 	clusterID  v1alpha1.ClusterID
 	pods       []netip.Prefix
@@ -25,16 +25,17 @@ type ranges struct {
 	nodes      []netip.Prefix
 	apiServers []netip.Prefix
 	sources    v1alpha1.ClusterNetworkSources
-	undetected []string // what is missing, with the remedy; empty when everything is known
+	undetected []string // what was not detected, with the remedy; empty if all is known
 }
 
-// Sources beside those that every cluster may have.
+// Sources in addition to those of the API package.
 const (
 	sourceSystem       v1alpha1.Source = "kube-system"
 	sourceServiceCIDRs v1alpha1.Source = "ServiceCIDRs"
 )
 
-// detect says what the cluster uses: what the spec gives, or else what is known of it.
+// detect returns the CIDRs that the cluster uses: those of the spec, or else those
+// detected.
 func detect(spec v1alpha1.ClusterNetworkSpec, f facts, nodes []*corev1.Node) ranges {
 	var r ranges
 	r.clusterID, r.sources.ClusterID = spec.ClusterID, v1alpha1.SourceGiven
@@ -50,15 +51,15 @@ func detect(spec v1alpha1.ClusterNetworkSpec, f facts, nodes []*corev1.Node) ran
 	return r
 }
 
-// shortID is a cluster ID from the UID of an object that lives as long as the cluster.
+// shortID derives a cluster ID from the UID of an object that lives as long as the cluster.
 func shortID(uid string) v1alpha1.ClusterID {
 	short := strings.ReplaceAll(uid, "-", "")
-	return v1alpha1.ClusterID("c" + short[:min(len(short), 8)]) // names of Services begin with a letter
+	return v1alpha1.ClusterID("c" + short[:min(len(short), 8)]) // names of Services start with a letter
 }
 
-// detectPods takes the range that the control plane was given for pods, and whatever
-// nodes have beside it; without such a range, what nodes have. It does not guess one
-// that holds them all: the gaps may be somebody else's.
+// detectPods uses the pod CIDR that the control plane was configured with, and any other
+// podCIDRs of nodes; without it, only the podCIDRs of nodes. It does not guess a covering
+// prefix: the gaps may be in use elsewhere.
 func (r *ranges) detectPods(spec v1alpha1.ClusterNetworkSpec, f facts, nodes []*corev1.Node) {
 	given, ok := r.firstSource("podCIDRs", &r.sources.PodCIDRs, candidates{
 		{v1alpha1.SourceGiven, textsOf(spec.PodCIDRs)},
@@ -87,9 +88,9 @@ func (r *ranges) detectPods(spec v1alpha1.ClusterNetworkSpec, f facts, nodes []*
 	r.pods = merged(slices.Concat(given, all))
 	switch {
 	case len(r.pods) == 0:
-		r.missing("podCIDRs", "neither nodes, kubeadm nor kube-controller-manager say which ranges pods have addresses from")
+		r.missing("podCIDRs", "the pod CIDRs are not known from nodes, kubeadm or kube-controller-manager")
 	case len(r.pods) > maxCIDRs:
-		r.missing("podCIDRs", fmt.Sprintf("nodes have %d ranges apart from each other, more than the %d that can be kept", len(r.pods), maxCIDRs))
+		r.missing("podCIDRs", fmt.Sprintf("nodes have %d separate pod CIDRs, more than the limit of %d", len(r.pods), maxCIDRs))
 		r.pods = nil
 	}
 }
@@ -106,9 +107,9 @@ func (r *ranges) detectServices(spec v1alpha1.ClusterNetworkSpec, f facts) {
 	}
 	switch r.services = merged(found); {
 	case len(found) == 0:
-		r.missing("serviceCIDRs", "neither ServiceCIDRs, kubeadm nor kube-apiserver say which ranges ClusterIPs are from")
+		r.missing("serviceCIDRs", "the Service CIDRs are not known from ServiceCIDR objects, kubeadm or kube-apiserver")
 	case len(r.services) > maxCIDRs:
-		r.missing("serviceCIDRs", fmt.Sprintf("there are %d ranges apart from each other, more than the %d that can be kept", len(r.services), maxCIDRs))
+		r.missing("serviceCIDRs", fmt.Sprintf("there are %d separate Service CIDRs, more than the limit of %d", len(r.services), maxCIDRs))
 		r.services = nil
 	}
 }
@@ -129,13 +130,14 @@ func (r *ranges) detectNodes(spec v1alpha1.ClusterNetworkSpec, nodes []*corev1.N
 	r.nodes = covered(all, maxNodeCIDRs)
 }
 
-// candidates are sources in the order of trust.
+// candidates are sources in order of precedence.
 type candidates []struct {
 	source v1alpha1.Source
 	texts  []string
 }
 
-// first is what the first source says that says anything, and false if that is nonsense.
+// firstSource returns the prefixes of the first source that has any, and false if they are
+// invalid.
 func (r *ranges) firstSource(field string, source *v1alpha1.Source, all candidates) ([]netip.Prefix, bool) {
 	for _, candidate := range all {
 		if len(candidate.texts) == 0 {
@@ -152,12 +154,12 @@ func (r *ranges) firstSource(field string, source *v1alpha1.Source, all candidat
 	return nil, true
 }
 
-// missing notes that a field is not known.
+// missing records that a field is not known.
 func (r *ranges) missing(field, why string) {
 	r.undetected = append(r.undetected, fmt.Sprintf("%s; set spec.%s of ClusterNetwork %s", why, field, v1alpha1.ClusterNetworkName))
 }
 
-// nodeAddresses are the addresses of some types of a node.
+// nodeAddresses returns a node's addresses of the given types.
 func nodeAddresses(node *corev1.Node, types ...corev1.NodeAddressType) []netip.Addr {
 	var texts []string
 	for _, address := range node.Status.Addresses {
@@ -168,8 +170,8 @@ func nodeAddresses(node *corev1.Node, types ...corev1.NodeAddressType) []netip.A
 	return ordinaryAddresses(texts)
 }
 
-// ordinaryAddresses are those of the texts that are such, which a host name and
-// fe80::1 are not.
+// ordinaryAddresses returns the ordinary unicast addresses among the texts. Host names and
+// link-local addresses are skipped.
 func ordinaryAddresses(texts []string) (all []netip.Addr) {
 	for _, text := range texts {
 		if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" && ordinary(single(a.Unmap())) {

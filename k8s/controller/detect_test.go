@@ -61,8 +61,8 @@ func TestWhatTheClusterUsesComesFromTheFirstSourceThatKnows(t *testing.T) {
 			nodesWith("10.0.1.0/24,fd00:10:0:1::/64", "10.0.0.0/24,fd00:10::/64", "10.0.3.0/24"),
 			"nodes [10.0.0.0/23 10.0.3.0/24 fd00:10::/63]", "ServiceCIDRs [10.96.0.0/16]", ""},
 		{"nothing", v1alpha1.ClusterNetworkSpec{}, facts{}, nodesWith(""),
-			"nodes []", " []", "neither nodes, kubeadm nor kube-controller-manager say which ranges pods have addresses from; set spec.podCIDRs of ClusterNetwork default; " +
-				"neither ServiceCIDRs, kubeadm nor kube-apiserver say which ranges ClusterIPs are from; set spec.serviceCIDRs of ClusterNetwork default"},
+			"nodes []", " []", "the pod CIDRs are not known from nodes, kubeadm or kube-controller-manager; set spec.podCIDRs of ClusterNetwork default; " +
+				"the Service CIDRs are not known from ServiceCIDR objects, kubeadm or kube-apiserver; set spec.serviceCIDRs of ClusterNetwork default"},
 		{"too many", v1alpha1.ClusterNetworkSpec{}, facts{serviceCIDRs: []string{"10.96.0.0/16"}}, nodesWith(many...),
 			"nodes []", "ServiceCIDRs [10.96.0.0/16]", "nodes have 100 ranges apart from each other, more than the 64 that can be kept; set spec.podCIDRs of ClusterNetwork default"},
 		{"nonsense", v1alpha1.ClusterNetworkSpec{}, facts{clusterCIDR: []string{"all"}, serviceCIDRs: []string{"10.96.0.0/16"}}, nil,

@@ -12,12 +12,12 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// Detected is the ClusterNetwork that a controller would show, with its status, where
-// nobody wishes for anything. It only reads; Strait need not be installed.
+// Detected returns the ClusterNetwork that a controller would create with an empty spec,
+// with its status. It only reads; Strait need not be installed.
 func Detected(ctx context.Context, c *client.Client) (*v1alpha1.ClusterNetwork, error) {
 	f, err := gather(ctx, c, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return nil, fmt.Errorf("detect what the cluster uses: %w", err)
+		return nil, fmt.Errorf("detect the CIDRs of the cluster: %w", err)
 	}
 	list, err := c.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -32,7 +32,7 @@ func Detected(ctx context.Context, c *client.Client) (*v1alpha1.ClusterNetwork, 
 	return object, nil
 }
 
-// defaults is the spec that the API server makes of an empty one.
+// defaults returns the spec that the API server makes of an empty one.
 func defaults() v1alpha1.ClusterNetworkSpec {
 	return v1alpha1.ClusterNetworkSpec{
 		InternalCIDRs: []v1alpha1.CIDR{"10.80.0.0/16"},

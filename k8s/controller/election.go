@@ -9,18 +9,18 @@ import (
 	"strait.dev/strait/internal/health"
 )
 
-// leaseName is the Lease in the controller's namespace.
+// leaseName is the name of the Lease in the controller's namespace.
 const leaseName = "strait-controller"
 
-// How long a lease holds that is not renewed, after what time of failures its holder
-// pauses, and how often each tries: the times of Kubernetes' own controllers.
+// The duration of a lease, the time without renewal after which its holder stops working,
+// and the retry interval: the values of Kubernetes' own controllers.
 var leaseFor, renewWithin, retryEvery = 15 * time.Second, 10 * time.Second, 2 * time.Second
 
-// lead calls work whenever this process holds the lease, with a context that ends when
-// the lease is lost, one call at a time, until ctx ends. Of several processes one works,
-// as a rule: a lease does not stop a process that was suspended and wakes up late, nor
-// one whose clock runs slow. Claims make that harmless. The pulse beats while the process
-// waits; work has to see to it itself.
+// lead calls work while this process holds the lease, with a context that ends when the
+// lease is lost, one call at a time, until ctx ends. Normally one of several processes
+// works: a lease does not stop a process that was suspended and resumes late, nor one whose
+// clock runs slow. Claims make that harmless. The pulse beats while the process waits; work
+// must beat it itself.
 func lead(ctx context.Context, o Options, pulse *health.Pulse, work func(context.Context)) {
 	l := &lease{leases: o.Client.Leases(o.Namespace), identity: o.Identity}
 	log := o.Log.With("lease", o.Namespace+"/"+leaseName, "identity", o.Identity)
@@ -36,7 +36,7 @@ func lead(ctx context.Context, o Options, pulse *health.Pulse, work func(context
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			log.Warn("cannot ask for the lease; trying again", "error", err, "every", retryEvery)
+			log.Warn("cannot get the lease; trying again", "error", err, "every", retryEvery)
 		case !waiting:
 			log.Info("waiting for the lease")
 			waiting = true
@@ -45,8 +45,8 @@ func lead(ctx context.Context, o Options, pulse *health.Pulse, work func(context
 	}
 }
 
-// term calls work, and renews the lease for as long as that takes. The lease is let go
-// afterwards, so that another need not wait for its end.
+// term calls work, and renews the lease while work runs. It releases the lease afterwards,
+// so that another controller need not wait until it expires.
 func (l *lease) term(ctx context.Context, log *slog.Logger, work func(context.Context)) {
 	within, stop := context.WithCancel(ctx)
 	var working sync.WaitGroup
@@ -58,13 +58,13 @@ func (l *lease) term(ctx context.Context, log *slog.Logger, work func(context.Co
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryEvery)
 		defer cancel()
 		if err := l.release(limited); err != nil {
-			log.Warn("cannot let go of the lease; another controller waits for its end", "error", err, "end", leaseFor)
+			log.Warn("cannot release the lease; another controller waits until it expires", "error", err, "end", leaseFor)
 		}
 	}
 }
 
-// renew returns when ctx ends, another holds the lease, or it could not be renewed for
-// too long.
+// renew returns when ctx ends, another process holds the lease, or it could not be renewed
+// for too long.
 func (l *lease) renew(ctx context.Context, log *slog.Logger) {
 	for renewed := time.Now(); ; {
 		sleep(ctx, retryEvery)
@@ -79,10 +79,10 @@ func (l *lease) renew(ctx context.Context, log *slog.Logger) {
 		case held:
 			renewed = asked
 		case err == nil:
-			log.Warn("another took the lease; pausing")
+			log.Warn("another controller took the lease; stopping work")
 			return
 		case time.Since(renewed) >= renewWithin:
-			log.Warn("the lease could not be renewed; pausing", "error", err)
+			log.Warn("the lease could not be renewed; stopping work", "error", err)
 			return
 		}
 	}

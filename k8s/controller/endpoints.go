@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	maxEndpoints = 16  // as the API has it
-	maxHost      = 253 // letters of a name (RFC 1035, section 2.3.4)
-	otherNodes   = 3   // whose node ports are named beside that of the gateway's own node
+	maxEndpoints = 16  // limit of the API
+	maxHost      = 253 // bytes of a DNS name (RFC 1035, section 2.3.4)
+	otherNodes   = 3   // whose node ports are listed in addition to the gateway's own node
 )
 
-// endpointsOf are where the remote cluster can call a gateway of a peering, best first.
-// There are none while its Service is not there yet, or has no address yet. The order
-// does not depend on that of the lists. It is pure; the lists stay as they are.
+// endpointsOf returns the endpoints at which the remote cluster can reach a gateway of a
+// peering, best first. There are none while its Service does not exist or has no address.
+// The result does not depend on the order of the lists, which are not changed.
 func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*corev1.Service, nodes []*corev1.Node, pods []*corev1.Pod) []v1alpha1.Endpoint {
 	i := slices.IndexFunc(services, func(s *corev1.Service) bool {
 		return s.Name == gatewayName && s.Labels[peeringLabel] == peering.Name && len(s.Spec.Ports) > 0
@@ -32,7 +32,7 @@ func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*core
 		return nil
 	}
 	service := services[i]
-	port := service.Spec.Ports[0] // there is one
+	port := service.Spec.Ports[0] // the only one
 	var all endpointList
 	switch service.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:
@@ -54,11 +54,11 @@ func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*core
 	return all
 }
 
-// endpointList is what the API takes: each once, and not too many.
+// endpointList holds unique endpoints up to the limit of the API.
 type endpointList []v1alpha1.Endpoint
 
-// add adds what others can call, and nothing else: one endpoint that the API does not
-// take would keep the whole status from being written.
+// add appends an endpoint that others can reach. Invalid endpoints are skipped: one that
+// the API server rejects would keep the whole status from being written.
 func (e *endpointList) add(host string, port int32) {
 	if address, err := netip.ParseAddr(host); err == nil {
 		if !ordinary(single(address)) {
@@ -73,9 +73,10 @@ func (e *endpointList) add(host string, port int32) {
 	}
 }
 
-// entryNodes are the node that runs a gateway, which is the shortest way, and a few other
-// ready ones, in case it moves. Others are chosen by a hash, so that gateways choose
-// different ones, and a node that comes or goes changes one choice at most.
+// entryNodes returns the node that runs a gateway, which is the shortest path, and a few
+// other ready nodes, in case the gateway moves. They are chosen by rendezvous hashing, so
+// that gateways choose different nodes, and a node that is added or removed changes at most
+// one choice.
 func entryNodes(gatewayName string, nodes []*corev1.Node, pods []*corev1.Pod) (entry []*corev1.Node) {
 	var own string
 	for _, pod := range pods {
@@ -111,14 +112,14 @@ func weight(gateway, node string) uint64 {
 	return h.Sum64()
 }
 
-// nodeReady reports whether nothing says that a node is not ready.
+// nodeReady reports whether no condition states that a node is not ready.
 func nodeReady(node *corev1.Node) bool {
 	return !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
 	})
 }
 
-// publicAddresses are a node's external addresses, or if it has none its internal ones.
+// publicAddresses returns a node's external addresses, or its internal ones if it has none.
 func publicAddresses(node *corev1.Node) []netip.Addr {
 	if external := nodeAddresses(node, corev1.NodeExternalIP); len(external) > 0 {
 		return external

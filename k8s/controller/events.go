@@ -15,18 +15,18 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// reporter is who events are from.
+// reporter is the reporting controller of events.
 const reporter = "strait.dev/controller"
 
 const (
-	eventsWaiting = 256             // so many wait to be written; more are dropped
-	eventTimeout  = 5 * time.Second // how long the API server may take for one
+	eventsWaiting = 256             // maximum queue length; further events are dropped
+	eventTimeout  = 5 * time.Second // timeout of one request
 
 	maxEventMessage = 1024 // bytes
 )
 
-// tell makes events of the conditions of an object that changed their status. They are
-// written when there is time: no pass waits for them.
+// tell queues events for the conditions of an object whose status changed. Passes do not
+// wait for them to be written.
 func (c *controller) tell(now time.Time, kind string, about client.Object, was, is []metav1.Condition) {
 	for _, condition := range is {
 		before := meta.FindStatusCondition(was, condition.Type)
@@ -34,16 +34,16 @@ func (c *controller) tell(now time.Time, kind string, about client.Object, was, 
 			continue
 		}
 		if before == nil && (condition.Status == metav1.ConditionUnknown || kind == kindPeering && condition.Status == metav1.ConditionFalse) {
-			continue // that a new peering does not work yet is no news
+			continue // a new peering is expected not to work yet
 		}
 		select {
 		case c.events <- eventOf(now, kind, about, condition):
-		default: // nobody would read that many
+		default: // the queue is full
 		}
 	}
 }
 
-// writeEvents writes what tell told, until ctx ends.
+// writeEvents writes the queued events until ctx ends.
 func (c *controller) writeEvents(ctx context.Context) {
 	for {
 		select {
@@ -60,8 +60,8 @@ func (c *controller) writeEvents(ctx context.Context) {
 	}
 }
 
-// eventOf is an event that says what became of a condition. Its name follows from that,
-// so that it is written once.
+// eventOf returns an event about a condition. Its name is derived from the condition, so
+// that it is written once.
 func eventOf(now time.Time, kind string, about client.Object, c metav1.Condition) *corev1.Event {
 	h := fnv.New64a()
 	fmt.Fprint(h, about.GetUID(), c.Type, c.Status, c.LastTransitionTime.Unix()) // never fails

@@ -14,10 +14,10 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// facts are what a cluster tells of itself beside its nodes. What it does not tell is
-// empty.
+// facts are what the API server reports about the cluster apart from its nodes. Unknown
+// values are empty.
 type facts struct {
-	systemUID    string         // of the namespace kube-system, which lives as long as the cluster
+	systemUID    string         // of namespace kube-system, which exists as long as the cluster
 	serviceCIDRs []string       // of the ServiceCIDR objects
 	kubeadm      kubeadmNetwork // of the ConfigMap kubeadm-config
 	clusterCIDR  []string       // of a flag of kube-controller-manager
@@ -31,9 +31,9 @@ type kubeadmNetwork struct {
 	ServiceSubnet string `json:"serviceSubnet"`
 }
 
-// gather asks the API server for the facts. A source that does not exist or may not be
-// read is left out; any other failure is an error, so that an API server in trouble
-// never looks like another cluster.
+// gather reads the facts from the API server. A source that does not exist or may not be
+// read is skipped; any other failure is an error, so that an API server in trouble is never
+// mistaken for another cluster.
 func gather(ctx context.Context, c *client.Client, log *slog.Logger) (f facts, err error) {
 	system, err := c.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -82,7 +82,7 @@ func gather(ctx context.Context, c *client.Client, log *slog.Logger) (f facts, e
 	return f, nil
 }
 
-// unlessMissing is the error, unless the source does not exist or may not be read.
+// unlessMissing returns the error, unless the source does not exist or may not be read.
 func unlessMissing(err error, source string, log *slog.Logger) error {
 	switch {
 	case err == nil:
@@ -90,14 +90,14 @@ func unlessMissing(err error, source string, log *slog.Logger) error {
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		log.Warn("not allowed to read what the cluster's ranges could be detected from; grant what package rbac has, or set the ranges in ClusterNetwork default",
+		log.Warn("not allowed to read a source of the cluster's CIDRs; grant the rules of package rbac, or set the CIDRs in ClusterNetwork default",
 			"source", source, "error", err)
 		return nil
 	}
 	return fmt.Errorf("%s: %w", source, err)
 }
 
-// readKubeadm reads a ClusterConfiguration. What is not one tells nothing.
+// readKubeadm parses a ClusterConfiguration. Invalid text yields an empty result.
 func readKubeadm(text string) kubeadmNetwork {
 	var configuration struct {
 		Networking kubeadmNetwork `json:"networking"`
@@ -108,8 +108,8 @@ func readKubeadm(text string) kubeadmNetwork {
 	return configuration.Networking
 }
 
-// flagOf is the value, a list, of a flag of a program of the control plane, from the
-// first pod that has it.
+// flagOf returns the value, a list, of a command-line flag of a control plane component,
+// from the first pod that has it.
 func flagOf(pods []corev1.Pod, component, flag string) []string {
 	for _, pod := range pods {
 		if pod.Labels["component"] != component {
@@ -130,7 +130,7 @@ func flagOf(pods []corev1.Pod, component, flag string) []string {
 	return nil
 }
 
-// commaList is the items of a list like 10.0.0.0/16,fd00:10::/56.
+// commaList splits a list like 10.0.0.0/16,fd00:10::/56.
 func commaList(text string) (items []string) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {

@@ -13,17 +13,17 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// Installer is the field manager of what the installation says of the ClusterNetwork. It
-// is not that of the controller, so that what the installation says no longer goes, and
-// what an admin applied stays.
+// Installer is the field manager of the fields of the ClusterNetwork that the installation
+// sets. It differs from the controller's, so that fields that the installation no longer
+// sets are removed, and fields that an admin applied stay.
 const Installer = "strait-install"
 
-// ParseNetwork reads the fields of a ClusterNetwork's spec that an installation gives, as
-// YAML; none is as good as any. An error names the field. The API server checks values.
+// ParseNetwork parses the fields of a ClusterNetwork's spec that an installation sets, as
+// YAML; empty text is valid. An error names the field. The API server validates the values.
 func ParseNetwork(text []byte) (map[string]any, error) {
 	fields, err := parseStrict(text, new(v1alpha1.ClusterNetworkSpec))
 	if err != nil {
-		return nil, fmt.Errorf("not the spec of a ClusterNetwork: %w; write its fields as in kubectl explain clusternetworks.spec", err)
+		return nil, fmt.Errorf("not the spec of a ClusterNetwork: %w; see kubectl explain clusternetworks.spec", err)
 	}
 	if fields == nil { // the text is null
 		fields = make(map[string]any)
@@ -31,10 +31,10 @@ func ParseNetwork(text []byte) (map[string]any, error) {
 	return fields, nil
 }
 
-// install gives a ClusterNetwork the fields that the installation says, once for each
-// object that there is: an admin who changes one keeps that until the next start. It
-// returns the object as it is then. What the API server refuses stops nothing but
-// allocation; refused says it for people, with the remedy.
+// install applies the fields that the installation sets to a ClusterNetwork, once for each
+// object: a change by an admin is kept until the next start. It returns the object as it is
+// afterwards. Fields that the API server rejects only stop allocation; refused then
+// explains why, with the remedy.
 func (c *controller) install(ctx context.Context, object *v1alpha1.ClusterNetwork) (is *v1alpha1.ClusterNetwork, refused string, err error) {
 	if c.installSpec == nil || c.installed == object.UID {
 		return object, "", nil
@@ -50,10 +50,10 @@ func (c *controller) install(ctx context.Context, object *v1alpha1.ClusterNetwor
 		metav1.PatchOptions{FieldManager: Installer, Force: new(true)})
 	switch {
 	case apierrors.IsInvalid(err):
-		return object, fmt.Sprintf("what the installation says of the cluster is refused: %s; correct clusterNetwork in its values",
+		return object, fmt.Sprintf("the clusterNetwork value of the installation is rejected: %s; correct it in the chart's values",
 			strings.ReplaceAll(err.Error(), "\n", " ")), nil
 	case err != nil:
-		return nil, "", fmt.Errorf("apply what the installation says to ClusterNetwork %s: %w", object.Name, err)
+		return nil, "", fmt.Errorf("apply the values of the installation to ClusterNetwork %s: %w", object.Name, err)
 	}
 	c.installed = is.UID
 	return is, "", nil

@@ -18,17 +18,17 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// The private keys of a gateway are in Secrets of their own, <gateway>-key-<generation>, in
-// the form of `wg genkey`. The controller makes them and has no right to read, change or
-// delete any: it may create Secrets, which cannot be limited to names, and nothing else.
-// So a key that is there is never written over, whoever made it. Old ones go with their
-// Peering; nobody trusts them any more.
+// The private keys of a gateway are stored in Secrets named <gateway>-key-<generation>, in
+// the format of `wg genkey`. The controller may create Secrets, which RBAC cannot limit to
+// names, but not read, change or delete them. An existing key is therefore never
+// overwritten. Old keys are deleted with their Peering; they are no longer trusted.
 
-// keyEvery is how long after a key was made, or found to be there, it is tried again
-// while the gateway does not say that it has it: somebody may have deleted the Secret.
+// keyEvery is the interval after which the controller tries again to create a key that the
+// gateway does not report: the Secret may have been deleted.
 const keyEvery = time.Minute
 
-// generationsAtOnce is how many generations of keys a pod can get without being made anew.
+// generationsAtOnce is the number of key generations that a pod can get without being
+// recreated.
 const generationsAtOnce = 8
 
 // keyID is one key of one gateway.
@@ -44,11 +44,11 @@ func secretName(gateway string, generation int32) string {
 
 func keyFile(generation int32) string { return fmt.Sprintf("%d.key", generation) }
 
-// generation is that of the keys that a peering wants.
+// generation returns the key generation that a peering requests.
 func generation(p *v1alpha1.Peering) int32 { return max(p.Spec.Gateway.KeyGeneration, 1) }
 
-// generations are those whose keys pods shall get if they exist: blocks of them, so that
-// most new keys come to pods that run, with the keys that are in use.
+// generations returns the generations whose keys are mounted in pods if they exist: in
+// blocks, so that most new keys reach running pods, and including the keys in use.
 func generations(p *v1alpha1.Peering) (all []int32) {
 	last := block(generation(p))
 	blocks := []int32{last - 1, last}
@@ -71,7 +71,7 @@ func generations(p *v1alpha1.Peering) (all []int32) {
 
 func block(generation int32) int32 { return (generation - 1) / generationsAtOnce }
 
-// key sees to it that a gateway has a key of the generation that the peering wants.
+// key ensures that a gateway has a key of the generation that the peering requests.
 func (c *controller) key(ctx context.Context, p *v1alpha1.Peering, gateway string) error {
 	id := keyID{p.UID, gateway, generation(p)}
 	for _, has := range p.Status.Gateways {
@@ -89,7 +89,7 @@ func (c *controller) key(ctx context.Context, p *v1alpha1.Peering, gateway strin
 	return err
 }
 
-// makeKey makes a key, if there is none of the generation.
+// makeKey creates a key unless one of that generation exists.
 func (c *controller) makeKey(ctx context.Context, p *v1alpha1.Peering, id keyID) error {
 	name, private := secretName(id.gateway, id.generation), privateKey()
 	secret := &corev1.Secret{
@@ -103,7 +103,7 @@ func (c *controller) makeKey(ctx context.Context, p *v1alpha1.Peering, id keyID)
 	return explainAPIError("Secret", c.gateways.Namespace, name, withoutKey(err, private))
 }
 
-// privateKey is a new key for Curve25519, as `wg genkey` prints one.
+// privateKey returns a new Curve25519 key in the format of `wg genkey`.
 func privateKey() []byte {
 	key, err := peering.NewPrivateKey(rand.Reader)
 	if err != nil {
@@ -112,15 +112,15 @@ func privateKey() []byte {
 	return []byte(key + "\n")
 }
 
-// withoutKey is an error that certainly does not hold the key: whoever stands between us
-// and the API server may quote what was sent.
+// withoutKey returns the error without the key: a proxy or the API server may quote the
+// request.
 func withoutKey(err error, key []byte) error {
 	if err == nil {
 		return nil
 	}
 	plain := strings.TrimSpace(string(key))
 	if strings.Contains(err.Error(), plain) || strings.Contains(err.Error(), base64.StdEncoding.EncodeToString(key)) {
-		return fmt.Errorf("the key was not taken, because of: %s", apierrors.ReasonForError(err))
+		return fmt.Errorf("the key was not stored: %s", apierrors.ReasonForError(err))
 	}
 	return err
 }

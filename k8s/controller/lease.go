@@ -11,21 +11,21 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// lease is this process's view of the Lease, by the rules of Kubernetes' own controllers:
-// the holder renews it, whoever wants it waits until it has not changed for its duration,
-// measured by the one who waits, and the API server refuses all writers but one of those
-// who read the same version. client-go has the same, but only together with a client of
-// all kinds; see package client. It is not for concurrent use.
+// lease is this process's view of the Lease, with the rules of Kubernetes' own controllers:
+// the holder renews it; another process waits until it has not changed for its duration,
+// measured by its own clock; and the API server accepts one of several writers that read
+// the same version. client-go has the same only together with a client for all built-in
+// types; see package client. It is not safe for concurrent use.
 type lease struct {
 	leases   *client.Kind[*coordinationv1.Lease, *coordinationv1.LeaseList]
 	identity string
 
 	seen   coordinationv1.LeaseSpec
-	seenAt time.Time // that the lease became as it was seen last
+	seenAt time.Time // when the lease was first observed in this state
 }
 
-// try takes or renews the lease, and reports whether it is held now. It is not where
-// somebody else holds it, or took it at the same time.
+// try acquires or renews the lease, and reports whether it is held. It is not held if
+// another process holds it, or acquired it at the same time.
 func (l *lease) try(ctx context.Context) (held bool, err error) {
 	is, err := l.leases.Get(ctx, leaseName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -51,7 +51,7 @@ func (l *lease) try(ctx context.Context) (held bool, err error) {
 	return err == nil, unlessOvertaken(err)
 }
 
-// next is the lease when it is taken or renewed.
+// next returns the lease as it is after it is acquired or renewed.
 func (l *lease) next(was coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
 	now, seconds, transitions := metav1.NowMicro(), int32(leaseFor/time.Second), valueOf(was.LeaseTransitions)
 	acquired := was.AcquireTime
@@ -65,7 +65,7 @@ func (l *lease) next(was coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
 		AcquireTime: acquired, RenewTime: &now, LeaseTransitions: &transitions}
 }
 
-// release lets go of the lease if it is held.
+// release clears the holder of the lease if this process holds it.
 func (l *lease) release(ctx context.Context) error {
 	is, err := l.leases.Get(ctx, leaseName, metav1.GetOptions{})
 	if err != nil || valueOf(is.Spec.HolderIdentity) != l.identity {
@@ -77,7 +77,7 @@ func (l *lease) release(ctx context.Context) error {
 	return unlessOvertaken(err)
 }
 
-// unlessOvertaken is the error, unless another writer was faster.
+// unlessOvertaken returns the error, unless another writer was faster.
 func unlessOvertaken(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return nil
@@ -90,7 +90,7 @@ func sameLease(a, b coordinationv1.LeaseSpec) bool {
 		valueOf(a.LeaseDurationSeconds) == valueOf(b.LeaseDurationSeconds)
 }
 
-// valueOf is what a pointer points to, or the zero value.
+// valueOf returns the value that a pointer refers to, or the zero value.
 func valueOf[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -21,9 +21,9 @@ func mappingOwner(name string) v1alpha1.ClaimOwner {
 	return v1alpha1.ClaimOwner{Kind: kindMapping, Name: name}
 }
 
-// mappedTo is the claim for the external address of a mapping. That it cannot have it is
-// noted. What it can have is taken from the addresses, so that no node gets it. Claimed is
-// what is held, and what earlier mappings have.
+// mappedTo returns the claim for the external address of a mapping, or records why the
+// mapping cannot have it. The address is removed from the pools of nodes and gateways.
+// claimed is what is held, including by earlier mappings.
 func (p *plan) mappedTo(m *v1alpha1.AddressMapping, from *addresses, claimed []claims.Spec) (wanted []claims.Spec) {
 	a, err := netip.ParseAddr(string(m.Spec.External))
 	if err != nil {
@@ -32,13 +32,13 @@ func (p *plan) mappedTo(m *v1alpha1.AddressMapping, from *addresses, claimed []c
 	}
 	spec := claims.Spec{Prefix: v1alpha1.CIDR(single(a).String()), Pool: v1alpha1.PoolExternal, Owner: mappingOwner(m.Name)}
 	if !slices.ContainsFunc(p.network.external, func(pool netip.Prefix) bool { return pool.Contains(a) }) {
-		p.unmapped[m.Name] = condition(metav1.ConditionFalse, "Outside", "%s is in none of spec.externalCIDRs of ClusterNetwork %s; choose an address of these, or add a range with it there",
+		p.unmapped[m.Name] = condition(metav1.ConditionFalse, "Outside", "%s is not in spec.externalCIDRs of ClusterNetwork %s; choose an address in these, or add a CIDR that contains it",
 			a, v1alpha1.ClusterNetworkName)
 		return nil
 	}
 	for _, other := range claimed {
 		if taken := claims.Grant(other).Prefix; other.Owner != spec.Owner && taken.IsValid() && taken.Contains(a) {
-			p.unmapped[m.Name] = condition(metav1.ConditionFalse, "Taken", "%s is taken: it is the %s; choose another one", a, claims.Use(other.Pool, other.Owner))
+			p.unmapped[m.Name] = condition(metav1.ConditionFalse, "Taken", "%s is in use as the %s; choose another address", a, claims.Use(other.Pool, other.Owner))
 			return nil
 		}
 	}
@@ -46,16 +46,16 @@ func (p *plan) mappedTo(m *v1alpha1.AddressMapping, from *addresses, claimed []c
 	return []claims.Spec{spec}
 }
 
-// takeExternal keeps an address from nodes and gateways.
+// takeExternal reserves an address, so that no node or gateway gets it.
 func (a *addresses) takeExternal(g ipam.Grant) {
 	for _, pool := range slices.Concat(a.nodes, a.gateways) {
 		if pool.of == v1alpha1.PoolExternal {
-			_ = pool.space.Take(g) // well-formed: an owner and one address
+			_ = pool.space.Take(g) // always valid: one address with an owner
 		}
 	}
 }
 
-// releasedByMapping reports whether a mapping is gone, or names another address now.
+// releasedByMapping reports whether a mapping no longer exists, or now has another address.
 func (p *plan) releasedByMapping(ctx context.Context, claim claims.Spec) (bool, error) {
 	m, err := p.client.AddressMappings().Get(ctx, claim.Owner.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -68,8 +68,8 @@ func (p *plan) releasedByMapping(ctx context.Context, claim claims.Spec) (bool, 
 	return err != nil || single(a) != claims.Grant(claim).Prefix, nil
 }
 
-// reportMappings brings the status of each mapping up to date. What is wrong with one
-// stops no other.
+// reportMappings updates the status of each mapping. An error for one does not affect
+// others.
 func (c *controller) reportMappings(ctx context.Context, p *plan, inForce []claims.Spec) error {
 	var failed []error
 	for _, m := range p.mappings {
@@ -87,7 +87,7 @@ func (c *controller) reportMappings(ctx context.Context, p *plan, inForce []clai
 	return errors.Join(failed...)
 }
 
-// mappingStatus is what a mapping shall say.
+// mappingStatus returns the desired status of a mapping.
 func mappingStatus(m *v1alpha1.AddressMapping, p *plan, inForce []claims.Spec) v1alpha1.AddressMappingStatus {
 	s := v1alpha1.AddressMappingStatus{ObservedGeneration: m.Generation, Conditions: ownConditions(m.Status.Conditions, v1alpha1.ConditionReserved, v1alpha1.ConditionReady)}
 	set := func(kind string, c metav1.Condition) {
@@ -103,8 +103,8 @@ func mappingStatus(m *v1alpha1.AddressMapping, p *plan, inForce []claims.Spec) v
 	return s
 }
 
-// reserved says whether a mapping has its external address. Gateways serve it from then
-// on; also while the ClusterNetwork is not ready, for what is held stays.
+// reserved returns the condition Reserved of a mapping. Once it is true, gateways serve the
+// mapping, also while the ClusterNetwork is not ready, because held claims are kept.
 func (p *plan) reserved(m *v1alpha1.AddressMapping, inForce []claims.Spec) metav1.Condition {
 	refused, ok := p.unmapped[m.Name]
 	claimed := slices.ContainsFunc(inForce, func(spec claims.Spec) bool {
@@ -114,15 +114,15 @@ func (p *plan) reserved(m *v1alpha1.AddressMapping, inForce []claims.Spec) metav
 	case ok:
 		return refused
 	case claimed:
-		return condition(metav1.ConditionTrue, "Claimed", "%s is reserved for it", m.Spec.External)
+		return condition(metav1.ConditionTrue, "Claimed", "%s is reserved", m.Spec.External)
 	case p.network.problem != "":
 		return condition(metav1.ConditionUnknown, "ClusterNetworkNotReady", "ClusterNetwork %s is not ready: %s", v1alpha1.ClusterNetworkName, p.network.problem)
 	}
-	return condition(metav1.ConditionFalse, "Waiting", "%s waits for AddressClaims that are still in use to become free", m.Spec.External)
+	return condition(metav1.ConditionFalse, "Waiting", "%s is waiting for AddressClaims in use to be released", m.Spec.External)
 }
 
-// served says whether all gateways serve a mapping as it is now, by what they say
-// themselves.
+// served returns the condition Ready of a mapping: whether all gateways report that they
+// serve it in its current generation.
 func served(m *v1alpha1.AddressMapping, peerings []*v1alpha1.Peering) metav1.Condition {
 	this := v1alpha1.ServedMapping{Name: m.Name, Generation: m.Generation}
 	var waiting []string
@@ -140,15 +140,15 @@ func served(m *v1alpha1.AddressMapping, peerings []*v1alpha1.Peering) metav1.Con
 	slices.Sort(waiting)
 	switch {
 	case gateways == 0:
-		return condition(metav1.ConditionFalse, "NoGateway", "%s is reserved for it, but no gateway is there to serve it; create a Peering", m.Spec.External)
+		return condition(metav1.ConditionFalse, "NoGateway", "%s is reserved, but there is no gateway to serve it; create a Peering", m.Spec.External)
 	case len(waiting) > 0:
-		return condition(metav1.ConditionFalse, "NotServed", "%s is reserved for it, but %s not serve it; if that lasts, see in its log what it says of AddressMapping %s, and whether its version of Strait serves mappings",
+		return condition(metav1.ConditionFalse, "NotServed", "%s is reserved, but %s not serve it; if this persists, check its log for AddressMapping %s, and whether its version of Strait supports mappings",
 			m.Spec.External, someDo(waiting), m.Name)
 	}
-	return condition(metav1.ConditionTrue, "Served", "%s stands for %s at all gateways", m.Spec.External, m.Spec.Target)
+	return condition(metav1.ConditionTrue, "Served", "all gateways map %s to %s", m.Spec.External, m.Spec.Target)
 }
 
-// someDo names the first of several gateways, with the verb that goes with them.
+// someDo names the first of several gateways with the matching verb form.
 func someDo(names []string) string {
 	if len(names) == 1 {
 		return "gateway " + names[0] + " does"

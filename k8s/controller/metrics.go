@@ -10,7 +10,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// passes counts passes and measures how long they take.
+// passes counts passes and measures their duration.
 type passes struct {
 	total    *prometheus.CounterVec
 	duration prometheus.Histogram
@@ -19,11 +19,11 @@ type passes struct {
 func newPasses() passes {
 	p := passes{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "strait_controller_passes_total", Help: "Passes over all objects, by result: ok, or error where not everything is as it should be.",
+			Name: "strait_controller_passes_total", Help: "Passes over all objects, by result: ok, or error if the pass failed.",
 		}, []string{"result"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "strait_controller_pass_duration_seconds", Help: "How long passes took.",
-			// 10 ms to 2.7 minutes: from a small cluster to one of 5 000 nodes that begins.
+			Name: "strait_controller_pass_duration_seconds", Help: "Duration of passes.",
+			// 10 ms to 2.7 minutes: from a small cluster to the first pass of one of 5 000 nodes.
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 15),
 		}),
 	}
@@ -42,31 +42,31 @@ func (p passes) observe(took time.Duration, err error) {
 }
 
 var (
-	leaderDesc    = describe("controller_leader", "1 for the controller that holds the lease and does the work.")
+	leaderDesc    = describe("controller_leader", "1 for the controller that holds the lease.")
 	conditionDesc = describe("peering_condition", "1 while a condition of the Peering is true, 0 while it is false; absent while it is unknown.", "peering", "condition")
-	wantedKeyDesc = describe("peering_key_generation", "Generation of the gateways' keys that the Peering asks for.", "peering")
-	readyDesc     = describe("gateway_ready", "1 while the gateway's pod is ready, for each gateway that the Peering asks for.", "peering", "gateway")
+	wantedKeyDesc = describe("peering_key_generation", "Generation of the gateways' keys that the Peering requests.", "peering")
+	readyDesc     = describe("gateway_ready", "1 while the gateway's pod is ready, for each gateway that the Peering requests.", "peering", "gateway")
 	keyDesc       = describe("gateway_key_generation", "Generation of the key that the gateway uses; absent before it has one.", "peering", "gateway")
-	attachedDesc  = describe("node_attachments", "Nodes, by whether they reach all gateways.", "ready")
-	poolSizeDesc  = describe("pool_addresses", "Addresses that a pool of the ClusterNetwork has.", "pool", "family")
-	poolUsedDesc  = describe("pool_used_addresses", "Addresses of the pool that are taken.", "pool", "family")
+	attachedDesc  = describe("node_attachments", "Nodes by whether they reach all gateways.", "ready")
+	poolSizeDesc  = describe("pool_addresses", "Size of a pool of the ClusterNetwork in addresses.", "pool", "family")
+	poolUsedDesc  = describe("pool_used_addresses", "Addresses of the pool that are in use.", "pool", "family")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("strait_"+name, help, labels, nil)
 }
 
-// Describe implements prometheus.Collector. It names all metrics, though most are absent
-// before objects were read.
+// Describe implements prometheus.Collector. It lists all metrics, although most are absent
+// before the caches are synced.
 func (c *controller) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{leaderDesc, conditionDesc, wantedKeyDesc, readyDesc, keyDesc, attachedDesc, poolSizeDesc, poolUsedDesc} {
 		to <- d
 	}
 }
 
-// Collect implements prometheus.Collector: it reads the caches. One that waits for the
-// lease tells the same as the one that works, so that nothing is missing when it changes
-// hands.
+// Collect implements prometheus.Collector: it reads the caches. A controller that waits for
+// the lease reports the same as the leader, so that no metric disappears when the lease
+// changes hands.
 func (c *controller) Collect(to chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)

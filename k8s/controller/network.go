@@ -16,15 +16,16 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// network is this cluster as allocation sees it.
+// network is this cluster's configuration for allocation.
 type network struct {
 	ranges
 	internal, external, remap []netip.Prefix // the pools
 	reserved                  []netip.Prefix // of the spec
-	problem                   string         // why nothing may be allocated, with the remedy; "" if something may
+	problem                   string         // why nothing may be allocated, with the remedy; empty if allocation is possible
 }
 
-// newNetwork is what a ClusterNetwork wants, checked against what the cluster uses.
+// newNetwork parses the spec of a ClusterNetwork and checks it against the CIDRs that the
+// cluster uses.
 func newNetwork(spec v1alpha1.ClusterNetworkSpec, r ranges) *network {
 	n := &network{ranges: r, problem: strings.Join(r.undetected, "; ")}
 	for _, list := range []struct {
@@ -52,14 +53,14 @@ func newNetwork(spec v1alpha1.ClusterNetworkSpec, r ranges) *network {
 	return n
 }
 
-// overlap says which pool the cluster uses for something else. Remap pools may be: what
-// is used is left out of them.
+// overlap returns a problem if an address pool overlaps CIDRs of the cluster. Remap pools
+// may overlap them: what is in use is not allocated from them.
 func (n *network) overlap() string {
 	uses := n.uses()
 	for _, pool := range n.addressPools() {
 		for _, used := range uses {
 			if pool.Prefix.Overlaps(used.Prefix) {
-				return fmt.Sprintf("%s %v overlaps %s %v; choose another range in spec.internalCIDRs or spec.externalCIDRs",
+				return fmt.Sprintf("%s %v overlaps %s %v; choose another CIDR in spec.internalCIDRs or spec.externalCIDRs",
 					pool.Use, pool.Prefix, used.Use, used.Prefix)
 			}
 		}
@@ -67,7 +68,7 @@ func (n *network) overlap() string {
 	return ""
 }
 
-// uses are the ranges that mean something in this cluster without Strait.
+// uses returns the CIDRs that this cluster uses independently of Strait.
 func (n *network) uses() []ipam.Reserved {
 	return slices.Concat(
 		reserve("this cluster's pod CIDR", n.pods),
@@ -77,7 +78,7 @@ func (n *network) uses() []ipam.Reserved {
 		reserve("the reserved CIDR", n.reserved))
 }
 
-// reservations are all ranges in which nothing of another cluster may be seen.
+// reservations returns all CIDRs into which no remote CIDR may be mapped.
 func (n *network) reservations() []ipam.Reserved { return slices.Concat(n.uses(), n.addressPools()) }
 
 func (n *network) addressPools() []ipam.Reserved {
@@ -93,7 +94,7 @@ func reserve(use string, prefixes []netip.Prefix) (all []ipam.Reserved) {
 	return all
 }
 
-// status is what a ClusterNetwork shall say.
+// status returns the desired status of a ClusterNetwork.
 func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkStatus {
 	s := v1alpha1.ClusterNetworkStatus{
 		ObservedGeneration: of.Generation,
@@ -105,12 +106,12 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 		Conditions:         ownConditions(of.Status.Conditions, v1alpha1.ConditionDetected, v1alpha1.ConditionReady),
 	}
 	detected := metav1.Condition{Type: v1alpha1.ConditionDetected, Status: metav1.ConditionTrue, Reason: "Known",
-		Message: "the ranges of pods, services and nodes are known", ObservedGeneration: of.Generation}
+		Message: "the CIDRs of pods, Services and nodes are known", ObservedGeneration: of.Generation}
 	if len(n.undetected) > 0 {
 		detected.Status, detected.Reason, detected.Message = metav1.ConditionFalse, "NotFound", strings.Join(n.undetected, "; ")
 	}
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "AsWished",
-		Message: "ranges and addresses can be allocated", ObservedGeneration: of.Generation}
+		Message: "CIDRs and addresses can be allocated", ObservedGeneration: of.Generation}
 	if n.problem != "" {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "CannotAllocate", n.problem
 	}
@@ -119,7 +120,8 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 	return s
 }
 
-// ownConditions are the conditions of some types: those that are owned.
+// ownConditions returns the conditions of the given types: those that the controller
+// writes.
 func ownConditions(all []metav1.Condition, types ...string) (owned []metav1.Condition) {
 	for _, t := range types {
 		if c := meta.FindStatusCondition(all, t); c != nil {
@@ -129,13 +131,13 @@ func ownConditions(all []metav1.Condition, types ...string) (owned []metav1.Cond
 	return owned
 }
 
-// observe creates the ClusterNetwork where it is missing, brings its status up to date,
-// and returns what it says.
+// observe creates the ClusterNetwork if it is missing, updates its status, and returns the
+// network.
 func (c *controller) observe(ctx context.Context) (*network, error) {
 	object, ok := c.networks.Get(v1alpha1.ClusterNetworkName)
 	if !ok {
 		var err error
-		// Applied, so that the defaults belong to nobody, and an admin can apply others.
+		// Applied, so that no manager owns the defaults, and an admin can apply other values.
 		object, err = c.client.ClusterNetworks().Apply(ctx, &v1alpha1.ClusterNetwork{
 			ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName, Annotations: c.installation.annotations()},
 		}, Manager)
@@ -149,7 +151,7 @@ func (c *controller) observe(ctx context.Context) (*network, error) {
 	}
 	f, err := gather(ctx, c.client, c.log)
 	if err != nil {
-		return nil, fmt.Errorf("detect what the cluster uses: %w", err)
+		return nil, fmt.Errorf("detect the CIDRs of the cluster: %w", err)
 	}
 	n := newNetwork(object.Spec, detect(object.Spec, f, c.nodes.List()))
 	if refused != "" {

@@ -18,9 +18,8 @@ import (
 	"strait.dev/strait/k8s/claims"
 )
 
-// report brings the status of each peering up to date with what is in force. Problems are
-// those of what its gateways run in, by the names of peerings. What is wrong with one
-// stops no other.
+// report updates the status of each peering. problems are the errors of the gateways'
+// workloads by the names of peerings. An error for one peering does not affect others.
 func (c *controller) report(ctx context.Context, p *plan, inForce []claims.Spec, problems map[string]string) error {
 	r := newReport(p, inForce, c.pods.List(), c.services.List(), c.attachments.List())
 	var failed []error
@@ -42,14 +41,15 @@ func (c *controller) report(ctx context.Context, p *plan, inForce []claims.Spec,
 	return errors.Join(failed...)
 }
 
-// report is what the statuses of all peerings are made from. It is pure.
+// report is the input from which the statuses of all peerings are computed, without side
+// effects.
 type report struct {
 	*plan
 	inForce  []claims.Spec
 	granted  map[v1alpha1.ClaimOwner]grantedAddresses
 	pods     []*corev1.Pod     // of gateways
 	services []*corev1.Service // of gateways
-	ready    map[string]bool   // gateways whose pod is
+	ready    map[string]bool   // gateways whose pod is ready
 	routes   map[string]*routes
 	attached int // nodes
 }
@@ -69,8 +69,8 @@ func newReport(p *plan, inForce []claims.Spec, pods []*corev1.Pod, services []*c
 	return r
 }
 
-// status is our part of what a peering shall say. Problem is what is wrong with what its
-// gateways run in.
+// status returns the controller's part of the status of a peering. problem is the error of
+// its gateways' workloads.
 func (r *report) status(peering *v1alpha1.Peering, problem string) v1alpha1.PeeringStatus {
 	remote, seen := r.remotes[peering.Name], r.seen(peering.Name)
 	s := v1alpha1.PeeringStatus{
@@ -102,7 +102,7 @@ func (r *report) status(peering *v1alpha1.Peering, problem string) v1alpha1.Peer
 	return s
 }
 
-// seen is where ranges of a peering's remote cluster are seen.
+// seen returns the CIDRs that the remote CIDRs of a peering are mapped to.
 func (r *report) seen(peering string) map[v1alpha1.CIDR]v1alpha1.CIDR {
 	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: peering}
 	seen := make(map[v1alpha1.CIDR]v1alpha1.CIDR)
@@ -114,7 +114,7 @@ func (r *report) seen(peering string) map[v1alpha1.CIDR]v1alpha1.CIDR {
 	return seen
 }
 
-// mtu is the smallest of the gateways that are ready, 0 if none is.
+// mtu returns the smallest MTU of the ready gateways, 0 if none is ready.
 func (r *report) mtu(peering *v1alpha1.Peering) (smallest int32) {
 	for _, g := range peering.Status.Gateways {
 		if r.ready[g.Name] && g.MTU > 0 && (smallest == 0 || g.MTU < smallest) {
@@ -124,26 +124,26 @@ func (r *report) mtu(peering *v1alpha1.Peering) (smallest int32) {
 	return smallest
 }
 
-// conflictOf says whether a range of the peering means something else here, in such a way
-// that it cannot be seen.
+// conflictOf returns the condition CIDRConflict: whether a CIDR of the peering is in use in
+// this cluster and cannot be mapped.
 func conflictOf(peering *v1alpha1.Peering, p *plan, seen map[v1alpha1.CIDR]v1alpha1.CIDR) metav1.Condition {
-	condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: "AsTheyAre", Message: "the ranges of the remote cluster are free here"}
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: "AsTheyAre", Message: "the remote CIDRs are free in this cluster"}
 	var unseen, moved []string
 	for _, one := range p.views[peering.Name] {
 		switch seenAs, ok := seen[one.cidr]; {
 		case !ok && one.claim != (claims.Spec{}):
-			unseen = append(unseen, fmt.Sprintf("%s waits for AddressClaims that are still in use to become free", one.cidr))
+			unseen = append(unseen, fmt.Sprintf("%s is waiting for AddressClaims in use to be released", one.cidr))
 		case !ok:
-			unseen = append(unseen, fmt.Sprintf("%s is not seen: %s; give its seenAs a range that is free here, or leave seenAs out and widen spec.remapPools of ClusterNetwork %s",
+			unseen = append(unseen, fmt.Sprintf("%s is not mapped: %s; set its seenAs to a free CIDR, or remove seenAs and extend spec.remapPools of ClusterNetwork %s",
 				one.cidr, one.reason, v1alpha1.ClusterNetworkName))
 		case one.moved:
-			moved = append(moved, fmt.Sprintf("%s is seen as %s: %s", one.cidr, seenAs, one.reason))
+			moved = append(moved, fmt.Sprintf("%s is mapped to %s: %s", one.cidr, seenAs, one.reason))
 		}
 	}
 	was := meta.FindStatusCondition(peering.Status.Conditions, v1alpha1.ConditionCIDRConflict)
 	switch {
 	case p.network.problem != "" && was != nil && len(seen) == len(p.remotes[peering.Name].Ranges()):
-		condition = *was // everything is kept
+		condition = *was // existing mappings are kept
 	case p.network.problem != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, "ClusterNetworkNotReady"
 		condition.Message = fmt.Sprintf("ClusterNetwork %s is not ready: %s", v1alpha1.ClusterNetworkName, p.network.problem)
@@ -164,8 +164,8 @@ func seenPrefixes(prefixes v1alpha1.RemotePrefixes, seen map[v1alpha1.CIDR]v1alp
 	return all
 }
 
-// controllerStatus is our part of the status that a peering has. Gateways apply the rest, and
-// measurements are written on their own.
+// controllerStatus returns the controller's part of a peering's status. Gateways apply the
+// rest, and measurements are written separately.
 func controllerStatus(peering *v1alpha1.Peering) v1alpha1.PeeringStatus {
 	is := &peering.Status
 	s := v1alpha1.PeeringStatus{
@@ -187,7 +187,7 @@ func controllerStatus(peering *v1alpha1.Peering) v1alpha1.PeeringStatus {
 	return s
 }
 
-// publishedPrefixes is all that the status of a peering lets others use.
+// publishedPrefixes returns all addresses and CIDRs that the status of a peering publishes.
 func publishedPrefixes(peering *v1alpha1.Peering) (used []netip.Prefix) {
 	for _, p := range slices.Concat(peering.Status.Prefixes, peering.Status.ExternalPrefixes) {
 		if seenAs, err := netip.ParsePrefix(string(p.SeenAs)); err == nil {

@@ -15,7 +15,8 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// The kinds of owners that the controller claims for. Claims of others are theirs.
+// The kinds of owners that the controller claims for. Claims of other owners are not
+// changed.
 const (
 	kindNode    = "NodeAttachment"
 	kindGateway = "Gateway"
@@ -23,18 +24,18 @@ const (
 	kindMapping = "AddressMapping"
 )
 
-// plan says which claims there should be for what the caches hold. It is the
-// claims.Owners of one pass.
+// plan computes the desired claims for the cached objects. It is the claims.Owners of one
+// pass.
 type plan struct {
-	client   *client.Client // for what only the API server itself knows
+	client   *client.Client // for reads that must not come from a cache
 	network  *network
 	nodes    []*corev1.Node
-	peerings []*v1alpha1.Peering        // oldest first: a later one changes nothing for an earlier one
+	peerings []*v1alpha1.Peering        // oldest first: a later one does not affect an earlier one
 	mappings []*v1alpha1.AddressMapping // the same
 	remotes  map[string]peering.Remote  // by the names of peerings
 	now      time.Time
 
-	// Of the latest call of Wanted.
+	// Results of the latest call of Wanted.
 	views    map[string][]outcome        // by the names of peerings
 	unmapped map[string]metav1.Condition // why mappings cannot have their addresses, by their names
 	problems []error                     // of addresses
@@ -49,8 +50,8 @@ func newPlan(c *client.Client, n *network, nodes []*corev1.Node, peerings []*v1a
 	return p
 }
 
-// Wanted is claims.Owners'. While the cluster is not known or its pools cannot be used,
-// owners keep what they have, and nobody gets anything.
+// Wanted implements claims.Owners. While the cluster's CIDRs are not known or its pools are
+// not usable, owners keep what they have, and nothing new is allocated.
 func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 	p.views, p.unmapped, p.problems = make(map[string][]outcome), make(map[string]metav1.Condition), nil
 	if p.network.problem != "" {
@@ -72,7 +73,7 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 			wanted = append(wanted, spec)
 		}
 	}
-	for _, mapping := range p.mappings { // before others choose
+	for _, mapping := range p.mappings { // before addresses are allocated
 		wanted = append(wanted, p.mappedTo(mapping, addresses, slices.Concat(held, wanted))...)
 	}
 	for _, node := range p.nodes {
@@ -94,7 +95,7 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 	return wanted
 }
 
-// kept are the held claims of owners that there are, and of those that are not ours.
+// kept returns the held claims of existing owners, and those of other kinds of owners.
 func (p *plan) kept(held []claims.Spec) (kept []claims.Spec) {
 	there := make(map[v1alpha1.ClaimOwner]bool)
 	for _, node := range p.nodes {
@@ -117,13 +118,13 @@ func (p *plan) kept(held []claims.Spec) (kept []claims.Spec) {
 	return kept
 }
 
-// ownedKind reports whether the controller claims for an owner.
+// ownedKind reports whether the controller claims for this kind of owner.
 func ownedKind(o v1alpha1.ClaimOwner) bool {
 	return o.Kind == kindNode || o.Kind == kindGateway || o.Kind == kindPeering || o.Kind == kindMapping
 }
 
-// addressesOf are the claims for the addresses of a node or gateway. That there is none
-// for one of them is noted.
+// addressesOf returns the claims for the addresses of a node or gateway. Failures are
+// recorded as problems.
 func (p *plan) addressesOf(from []*addressPool, owner v1alpha1.ClaimOwner) (wanted []claims.Spec) {
 	for _, pool := range from {
 		spec, err := pool.claim(owner)
@@ -136,7 +137,7 @@ func (p *plan) addressesOf(from []*addressPool, owner v1alpha1.ClaimOwner) (want
 	return wanted
 }
 
-// gatewayNames are the names of the gateways of a peering.
+// gatewayNames returns the names of the gateways of a peering.
 func gatewayNames(p *v1alpha1.Peering) (names []string) {
 	for ordinal := range p.Spec.Gateway.Replicas {
 		names = append(names, peering.GatewayName(p, ordinal))
@@ -144,7 +145,7 @@ func gatewayNames(p *v1alpha1.Peering) (names []string) {
 	return names
 }
 
-// peeringOf is the name of the peering that a gateway belongs to.
+// peeringOf returns the name of the peering that a gateway belongs to.
 func peeringOf(gateway string) string {
 	return gateway[:max(strings.LastIndexByte(gateway, '-'), 0)]
 }

@@ -11,10 +11,10 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// networkPolicy lets nobody but nodes send frames to the gateways of a peering. Anybody
-// may send to WireGuard, which answers only those whose keys it knows, and all pods may
-// read the metrics. What gateways send is not limited: the ranges that they forward to
-// and the other cluster's endpoints change too often.
+// networkPolicy allows overlay packets to the gateways of a peering only from nodes.
+// WireGuard is open to every source, because it answers only known keys, and all pods may
+// read the metrics. Egress is not restricted: the CIDRs that gateways forward to and the
+// remote endpoints change too often.
 func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) *networkingv1.NetworkPolicy {
 	var fromNodes []networkingv1.NetworkPolicyPeer
 	for _, p := range nodes {
@@ -25,7 +25,7 @@ func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) 
 		{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolUDP, wireGuardPort)}},
 		{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, httpPort)}, From: append([]networkingv1.NetworkPolicyPeer{anyPod}, fromNodes...)},
 	}
-	if len(fromNodes) > 0 { // a rule from nobody would be one from everybody
+	if len(fromNodes) > 0 { // a rule without sources would match every source
 		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{
 			Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolUDP, genevePort), policyPort(corev1.ProtocolUDP, vxlanPort)},
 			From:  fromNodes,
@@ -41,8 +41,8 @@ func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) 
 	}
 }
 
-// frameSources are where nodes' frames come from: their own addresses, and those that they say
-// they have besides at gateways.
+// frameSources returns the sources of overlay packets: the nodes' own addresses, and the
+// additional ones that nodes report for gateways.
 func frameSources(nodes []netip.Prefix, attachments []*v1alpha1.NodeAttachment) []netip.Prefix {
 	var more []netip.Prefix
 	for _, a := range attachments {

@@ -7,14 +7,14 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// poolUse is how much of a pool is taken, in addresses of one family.
+// poolUse is the utilization of a pool, in addresses of one IP family.
 type poolUse struct {
 	pool, family string
-	size, used   float64 // as a metric has them: an IPv6 range has more than an integer counts
+	size, used   float64 // floating point as in metrics: IPv6 pools exceed the integer range
 }
 
-// The pools as operators tell them apart: nodes and gateways have parts of their own of
-// the internal CIDRs, and either may run out.
+// The pools as shown to operators: nodes and gateways have separate parts of the internal
+// CIDRs, and each may be exhausted.
 const (
 	poolNodes    = "nodes"
 	poolGateways = "gateways"
@@ -22,8 +22,8 @@ const (
 	poolRemap    = "remap"
 )
 
-// poolUses are the uses of all pools that there are. Ranges that are none are left out;
-// claims outside of the pools, from before these changed, count for nothing.
+// poolUses returns the utilization of all pools. Invalid CIDRs are skipped; claims outside
+// of the current pools do not count.
 func poolUses(spec v1alpha1.ClusterNetworkSpec, claims []*v1alpha1.AddressClaim) (all []poolUse) {
 	for _, is4 := range []bool{true, false} {
 		family := "ipv6"
@@ -39,8 +39,8 @@ func poolUses(spec v1alpha1.ClusterNetworkSpec, claims []*v1alpha1.AddressClaim)
 			pool   string
 			ranges []netip.Prefix
 			of     v1alpha1.Pool
-			except []netip.Prefix // parts of the ranges that are another pool
-			most   float64        // that can be told apart
+			except []netip.Prefix // parts of the ranges that belong to another pool
+			most   float64        // limit of distinct addresses
 		}{
 			{poolNodes, windows, v1alpha1.PoolInternal, blocks, 1 << indexBits},
 			{poolGateways, blocks, v1alpha1.PoolInternal, nil, 1 << numberBits},
@@ -63,7 +63,7 @@ func poolUses(spec v1alpha1.ClusterNetworkSpec, claims []*v1alpha1.AddressClaim)
 	return all
 }
 
-// valid are the ranges that are some.
+// valid returns the valid prefixes.
 func valid(texts []v1alpha1.CIDR) (all []netip.Prefix) {
 	for _, text := range texts {
 		if p, err := netip.ParsePrefix(string(text)); err == nil {
@@ -73,7 +73,7 @@ func valid(texts []v1alpha1.CIDR) (all []netip.Prefix) {
 	return all
 }
 
-// inside reports whether one of the ranges has all of p.
+// inside reports whether one of the ranges contains all of p.
 func inside(p netip.Prefix, ranges []netip.Prefix) bool {
 	for _, r := range ranges {
 		if r.Bits() <= p.Bits() && r.Contains(p.Addr()) {
@@ -83,7 +83,7 @@ func inside(p netip.Prefix, ranges []netip.Prefix) bool {
 	return false
 }
 
-// size is the number of addresses of a range.
+// size returns the number of addresses of a prefix.
 func size(p netip.Prefix) float64 { return math.Ldexp(1, hosts(p)) }
 
 func sizes(ranges []netip.Prefix) (sum float64) {

@@ -8,8 +8,8 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// parsePrefixes reads ranges as Kubernetes has them. Host bits are put right; what our own
-// objects cannot hold, as v1alpha1.CIDR has it, is an error.
+// parsePrefixes parses prefixes as Kubernetes writes them. Host bits are cleared; prefixes
+// that v1alpha1.CIDR does not allow are an error.
 func parsePrefixes[S ~string](texts []S) (prefixes []netip.Prefix, err error) {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(string(text))
@@ -17,20 +17,20 @@ func parsePrefixes[S ~string](texts []S) (prefixes []netip.Prefix, err error) {
 			return nil, fmt.Errorf("%q is not a prefix", text)
 		}
 		if p = p.Masked(); !ordinary(p) {
-			return nil, fmt.Errorf("%v is too wide or not of ordinary unicast addresses", p)
+			return nil, fmt.Errorf("%v is too wide or contains addresses that are not ordinary unicast", p)
 		}
 		prefixes = append(prefixes, p)
 	}
 	return prefixes, nil
 }
 
-// special are the addresses that are not ordinary ones.
+// special are the addresses that are not ordinary unicast addresses.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
 	netip.MustParsePrefix("224.0.0.0/3"), netip.MustParsePrefix("::/127"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("ff00::/8"),
 }
 
-// ordinary reports whether a range may stand in our objects.
+// ordinary reports whether a prefix is valid in Strait's objects.
 func ordinary(p netip.Prefix) bool {
 	shortest := 16
 	if p.Addr().Is4() {
@@ -48,7 +48,7 @@ func cidrs(prefixes []netip.Prefix) (texts []v1alpha1.CIDR) {
 
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// merged is the same addresses in as few prefixes as there can be, in order.
+// merged returns the smallest sorted list of prefixes with the same addresses.
 func merged(prefixes []netip.Prefix) (all []netip.Prefix) {
 	for _, p := range sorted(prefixes) {
 		for len(all) > 0 {
@@ -73,7 +73,7 @@ func sorted(prefixes []netip.Prefix) []netip.Prefix {
 	return prefixes
 }
 
-// parent is the prefix that is one bit shorter.
+// parent returns the prefix that is one bit shorter.
 func parent(p netip.Prefix) (netip.Prefix, bool) {
 	if p.Bits() == 0 {
 		return p, false
@@ -81,8 +81,8 @@ func parent(p netip.Prefix) (netip.Prefix, bool) {
 	return netip.PrefixFrom(p.Addr(), p.Bits()-1).Masked(), true
 }
 
-// covered is the same addresses, and as many others as it takes to have no more
-// prefixes than the limit.
+// covered returns at most limit prefixes that cover the given ones, with as few additional
+// addresses as possible.
 func covered(prefixes []netip.Prefix, limit int) []netip.Prefix {
 	all := merged(prefixes)
 	for len(all) > limit {
@@ -97,5 +97,5 @@ func covered(prefixes []netip.Prefix, limit int) []netip.Prefix {
 	return all
 }
 
-// hosts is the number of bits that the addresses of a prefix differ in.
+// hosts returns the number of host bits of a prefix.
 func hosts(p netip.Prefix) int { return p.Addr().BitLen() - p.Bits() }

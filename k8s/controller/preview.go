@@ -8,17 +8,17 @@ import (
 	"strait.dev/strait/k8s/claims"
 )
 
-// View is where one range of a remote cluster is seen, or would be.
+// View is the mapping of one remote CIDR, or the proposed one.
 type View struct {
 	CIDR   v1alpha1.CIDR `json:"cidr"`
-	SeenAs v1alpha1.CIDR `json:"seenAs,omitempty"` // left out: nowhere
-	Reason string        `json:"reason"`           // a phrase for people
+	SeenAs v1alpha1.CIDR `json:"seenAs,omitempty"` // empty: not mapped
+	Reason string        `json:"reason"`           // a phrase for messages
 }
 
-// Preview is where the controller would show ranges, beside all that is claimed, if the
-// remote cluster of a Peering of that name had them. The Peering need not exist; of one
-// that does, what it holds counts as its own. The error says why nothing can be shown at
-// all. It is pure.
+// Preview returns the CIDRs that the controller would map remote CIDRs to, given all
+// claims, for a Peering of that name. The Peering need not exist; claims that it holds
+// count as its own. The error explains why no mapping can be computed. Preview has no side
+// effects.
 func Preview(of *v1alpha1.ClusterNetwork, apiServers []netip.Addr, held []v1alpha1.AddressClaim, peering string, prefixes v1alpha1.RemotePrefixes) ([]View, error) {
 	used, err := rangesOf(of, apiServers)
 	if err != nil {
@@ -43,7 +43,7 @@ func Preview(of *v1alpha1.ClusterNetwork, apiServers []netip.Addr, held []v1alph
 	return all, nil
 }
 
-// rangesOf are what the cluster itself uses, as its status says.
+// rangesOf returns the CIDRs that the cluster itself uses, from its status.
 func rangesOf(of *v1alpha1.ClusterNetwork, apiServers []netip.Addr) (r ranges, err error) {
 	r.clusterID = of.Status.ClusterID
 	for _, list := range []struct {

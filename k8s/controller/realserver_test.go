@@ -220,7 +220,7 @@ func TestOnePeeringsTroubleIsNotAnothers(t *testing.T) {
 	f.asks("d", nodePort(30151))
 	f.untilWorkloads("set/b x1 set/c x1 set/d x1 service/b-0 service/d-0 policy/b policy/c policy/d secret/b-0-key-1 1.key secret/c-0-key-1 1.key secret/d-0-key-1 1.key")
 	f.until("a remedy", func() string {
-		if !f.log.contain("Service strait-gateways/c-0") || !f.log.contain("choose another spec.gateway.service.nodePort, or leave it out") {
+		if !f.log.contain("Service strait-gateways/c-0") || !f.log.contain("choose another spec.gateway.service.nodePort, or remove it") {
 			return "none is logged"
 		}
 		return ""

@@ -13,9 +13,9 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// Released is claims.Owners'. A claim is released when the API server itself says that
-// its owner is gone, or that the owner is as the plan knows it and shows the claim
-// nowhere: what uses it has to let go first.
+// Released implements claims.Owners. A claim is released when, according to the API server
+// itself, its owner no longer exists, or the owner is in the state that the plan knows and
+// no longer lists the claim: users must stop using it first.
 func (p *plan) Released(ctx context.Context, claim claims.Spec) (bool, error) {
 	switch claim.Owner.Kind {
 	case kindNode:
@@ -55,7 +55,7 @@ func (p *plan) releasedByPeering(ctx context.Context, name string, claim claims.
 	if err != nil || slices.Contains(publishedPrefixes(is), claims.Grant(claim).Prefix) {
 		return false, err
 	}
-	// What is announced changes without the spec.
+	// Announcements change without a change of the spec.
 	ranges := peering.RemoteOf(is, p.now).Ranges()
 	return slices.ContainsFunc(p.peerings, func(k *v1alpha1.Peering) bool {
 		return k.UID == is.UID && k.Generation == is.Generation && slices.Equal(p.remotes[k.Name].Ranges(), ranges)

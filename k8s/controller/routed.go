@@ -10,20 +10,21 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// maxUnconfirmed is how many nodes are named that do not send to a peering's gateways.
+// maxUnconfirmed is the maximum number of nodes that are named because they do not send to
+// a peering's gateways.
 const maxUnconfirmed = 3
 
-// routes are the nodes as one peering sees them.
+// routes is the state of the nodes for one peering.
 type routes struct {
-	nodes       int      // that confirm a gateway which is up
-	unconfirmed []string // the first of the others, each with the reason
+	nodes       int      // nodes that reach a gateway which is up
+	unconfirmed []string // the first other nodes, each with the reason
 
-	confirmed, reported, why string // of the node that is counted: its name, and what it says of a gateway
+	confirmed, reported, why string // of the current node: its name, and its message about a gateway
 }
 
-// routesTo counts the nodes for each peering with a gateway that is up. Up has the
-// peerings of those, by the names of gateways. Each attachment is looked at once,
-// whatever the number of peerings.
+// routesTo counts the nodes for each peering with a gateway that is up. up maps the names
+// of these gateways to their peerings. Each attachment is read once, for any number of
+// peerings.
 func routesTo(up map[string]string, attachments []*v1alpha1.NodeAttachment) map[string]*routes {
 	all := make(map[string]*routes)
 	for _, peering := range up {
@@ -53,29 +54,29 @@ func routesTo(up map[string]string, attachments []*v1alpha1.NodeAttachment) map[
 	return all
 }
 
-// reason is why a node does not confirm.
+// reason explains why a node does not reach a gateway.
 func (r *routes) reason(node string) string {
 	if r.reported == node && r.why != "" {
 		return r.why
 	}
-	return "its helper has not said anything of the gateway yet; see whether `strait node` runs there"
+	return "its node helper has not reported this gateway yet; check that `strait node` runs on the node"
 }
 
-// routed is the condition Routed.
+// routed returns the condition Routed.
 func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) metav1.Condition {
 	ranges := r.remotes[peering.Name].Ranges()
 	seen := slices.Concat(s.Prefixes, s.ExternalPrefixes)
 	for _, one := range ranges {
 		if !slices.ContainsFunc(seen, func(p v1alpha1.SeenPrefix) bool { return p.CIDR == one.CIDR }) {
-			return condition(metav1.ConditionFalse, "NotSeen", "%s is not seen in this cluster; the condition CIDRConflict says why", one.CIDR)
+			return condition(metav1.ConditionFalse, "NotSeen", "%s is not mapped in this cluster; see the condition CIDRConflict", one.CIDR)
 		}
 	}
 	to := r.routes[peering.Name]
 	switch {
 	case len(ranges) == 0:
-		return condition(metav1.ConditionFalse, "NoRanges", "no range of the remote cluster is known; write its ranges to spec.prefixes, or grant in spec.acceptPrefixes what it may announce")
+		return condition(metav1.ConditionFalse, "NoRanges", "no CIDR of the remote cluster is known; set its CIDRs in spec.prefixes, or grant in spec.acceptPrefixes what it may announce")
 	case to == nil:
-		return condition(metav1.ConditionFalse, "NoLink", "no gateway has a link that is up, so that nodes have nobody to send to; the condition TunnelUp says why")
+		return condition(metav1.ConditionFalse, "NoLink", "no gateway has a link that is up, so nodes have no gateway to send to; see the condition TunnelUp")
 	}
 	text := fmt.Sprintf("%d of %d nodes send to a gateway that is up", to.nodes, r.attached)
 	if len(to.unconfirmed) > 0 {
@@ -86,7 +87,7 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 	}
 	if to.nodes == 0 {
 		if r.attached == 0 {
-			text += "; see whether nodes have an InternalIP"
+			text += "; check that nodes have an InternalIP"
 		}
 		return condition(metav1.ConditionFalse, "NoNode", "%s", text)
 	}

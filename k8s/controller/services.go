@@ -11,8 +11,9 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// service is how the remote cluster reaches one gateway: each has an endpoint of its own,
-// so that every packet of a tunnel meets the one gateway that has its key.
+// service returns the Service that exposes one gateway to the remote cluster. Each gateway
+// has its own endpoint, so that every packet of a tunnel reaches the gateway that has its
+// key.
 func service(g Gateways, peering *v1alpha1.Peering, ordinal int) *corev1.Service {
 	name, of := gatewayNames(peering)[ordinal], peering.Spec.Gateway.Service
 	selected := selector(peering)
@@ -31,15 +32,15 @@ func service(g Gateways, peering *v1alpha1.Peering, ordinal int) *corev1.Service
 	return service
 }
 
-// disruptionBudget has drains take one gateway at a time. A single gateway has none: it
-// would keep its node from ever being drained.
+// disruptionBudget limits drains to one gateway at a time. A single gateway has no budget,
+// because it would block the drain of its node forever.
 func disruptionBudget(g Gateways, peering *v1alpha1.Peering) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: objectMeta(g, peering, peering.Name),
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable:             new(intstr.FromInt32(1)),
 			Selector:                   &metav1.LabelSelector{MatchLabels: selector(peering)},
-			UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow), // one that does not work protects nothing
+			UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow), // an unhealthy gateway is not worth protecting
 		},
 	}
 }

@@ -9,27 +9,26 @@ import (
 	"strait.dev/strait/internal/health"
 )
 
-// stuckTimeout is how long a controller may do nothing until it should be started anew. A pass
-// of 5 000 nodes takes a minute or two, and a request to an API server that vanished ends
-// within one.
+// stuckTimeout is the time without progress after which the liveness probe fails. A pass
+// over 5 000 nodes takes a minute or two, and a request to an API server that has
+// disappeared ends within one minute.
 const stuckTimeout = 10 * time.Minute
 
-// state is how the controller is, for whoever watches over it. It may be used
-// concurrently.
+// state is the health of the controller. It is safe for concurrent use.
 type state struct {
 	pulse         health.Pulse
 	synced, leads atomic.Bool
 	passes        passes
 }
 
-// passEnded notes the end of a pass that was not broken off.
+// passEnded records the end of a pass that was not cancelled.
 func (s *state) passEnded(begun, ended time.Time, err error) {
 	s.pulse.Beat(ended)
 	s.passes.observe(ended.Sub(begun), err)
 }
 
-// serve answers whether the controller lives and is ready, and its metrics. One that
-// waits for the lease is ready: it would do the work at once.
+// serve serves liveness, readiness and metrics. A controller that waits for the lease is
+// ready: it could take over at once.
 func (c *controller) serve(listen string) (*health.Server, error) {
 	c.state.passes = newPasses()
 	served, err := health.Serve(health.Options{
@@ -37,7 +36,7 @@ func (c *controller) serve(listen string) (*health.Server, error) {
 		Alive:  func() error { return c.state.pulse.Missing(time.Now(), stuckTimeout) },
 		Ready: func() error {
 			if !c.state.synced.Load() {
-				return errors.New("not all objects have been read yet; see whether the API server answers, and whether the controller may read them")
+				return errors.New("not all objects have been read yet; check that the API server answers and that the controller may read them")
 			}
 			return nil
 		},

@@ -16,10 +16,11 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// gatewayContainer is the name of the container that is ours in a gateway's pod.
+// gatewayContainer is the name of Strait's container in a gateway's pod.
 const gatewayContainer = install.Gateway
 
-// The ports of a gateway. Those of the pod are the same for all, whatever its Service has.
+// The ports of a gateway's pod. They are the same for all gateways, independent of the
+// Service.
 const (
 	genevePort    = 6091             // UDP, from nodes
 	vxlanPort     = 6092             // UDP, from nodes
@@ -27,32 +28,33 @@ const (
 	httpPort      = install.HTTPPort // TCP: metrics, and the kubelet's probes
 )
 
-// Where a gateway finds its files.
+// The paths of a gateway's files.
 const (
-	keysPath      = "/etc/strait/keys" // a folder for each gateway
+	keysPath      = "/etc/strait/keys" // a directory for each gateway
 	invitePath    = "/etc/strait/keys/invite"
 	presharedPath = "/etc/strait/preshared"
 	cachePath     = install.CacheDir
 )
 
-// Keys of Secrets that others make: <peering>-invite, and those with preshared keys.
+// Keys in Secrets that are created elsewhere: <peering>-invite, and those with preshared
+// keys.
 const (
 	inviteKey    = peering.InviteKey
 	presharedKey = "presharedKey"
 )
 
-// nonRootID is the user and group that gateways run as.
+// nonRootID is the user and group ID that gateways run as.
 const nonRootID = 65534
 
-// secretMode lets the gateway read Secrets, which belong to root and to its group.
+// secretMode makes Secrets readable for root and for the gateway's group.
 const secretMode = 0o440
 
-// minReadySeconds is how many seconds a new gateway has for its links to come up before the next
-// is replaced.
+// minReadySeconds is the time in seconds for a new gateway's links to come up before the
+// next gateway is replaced.
 const minReadySeconds = 5
 
-// statefulSet is what the gateways of a peering run in. Pods begin with the template of
-// the installation, and what Strait needs is put over it.
+// statefulSet returns the StatefulSet of the gateways of a peering. Its pods are based on
+// the template of the installation; Strait's own fields take precedence.
 func statefulSet(g Gateways, peering *v1alpha1.Peering) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: objectMeta(g, peering, peering.Name),
@@ -104,7 +106,7 @@ func podTemplate(g Gateways, peering *v1alpha1.Peering) corev1.PodTemplateSpec {
 	return template
 }
 
-// mergeByName are the items with those of the base that none of them takes the place of.
+// mergeByName returns the items, plus those of base whose names are not among them.
 func mergeByName[T any](base, items []T, name func(T) string) []T {
 	for _, one := range base {
 		if !slices.ContainsFunc(items, func(item T) bool { return name(item) == name(one) }) {
@@ -114,7 +116,7 @@ func mergeByName[T any](base, items []T, name func(T) string) []T {
 	return items
 }
 
-// completeContainer puts over a container what a gateway needs.
+// completeContainer sets the fields of a container that a gateway needs.
 func completeContainer(c *corev1.Container, g Gateways, peering *v1alpha1.Peering) {
 	if g.Image != "" {
 		c.Image = g.Image
@@ -140,7 +142,7 @@ func completeContainer(c *corev1.Container, g Gateways, peering *v1alpha1.Peerin
 		{Name: "wireguard", ContainerPort: wireGuardPort, Protocol: corev1.ProtocolUDP},
 		{Name: "metrics", ContainerPort: httpPort, Protocol: corev1.ProtocolTCP},
 	}
-	// A gateway may start on a node that is busy starting everything: two minutes.
+	// Two minutes: a gateway may start on a node that is starting many pods.
 	c.StartupProbe = probe("/healthz", 2, 60)
 	c.LivenessProbe = probe("/healthz", 10, 3)
 	c.ReadinessProbe = probe("/readyz", 2, 3)
@@ -163,7 +165,8 @@ func fieldOfPod(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
 }
 
-// probe asks a path every so many seconds; so many failures in a row count.
+// probe returns an HTTP probe of a path with a period in seconds that fails after a number
+// of consecutive failures.
 func probe(path string, seconds, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("metrics")}},
@@ -171,7 +174,7 @@ func probe(path string, seconds, failures int32) *corev1.Probe {
 	}
 }
 
-// spread keeps the gateways of a peering apart where that is possible.
+// spread distributes the gateways of a peering over zones and nodes where possible.
 func spread(peering *v1alpha1.Peering) (all []corev1.TopologySpreadConstraint) {
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelHostname} {
 		all = append(all, corev1.TopologySpreadConstraint{
@@ -182,10 +185,10 @@ func spread(peering *v1alpha1.Peering) (all []corev1.TopologySpreadConstraint) {
 	return all
 }
 
-// volumesAndMounts are the volumes of a gateway's pod, and where they are mounted. Whole volumes
-// are, and not files of them, so that the kubelet keeps them up to date: a new key comes
-// to a gateway that runs. All replicas have one template, and so each gets the keys of
-// all; the gateway reads its own. All Secrets may be missing: each comes when it comes.
+// volumesAndMounts returns the volumes of a gateway's pod and their mounts. Whole volumes
+// are mounted, without subPath, so that the kubelet keeps them up to date: a new key
+// reaches a running gateway. All replicas share one template, so each gets the keys of all;
+// the gateway reads its own. All Secrets are optional: they may be created later.
 func volumesAndMounts(p *v1alpha1.Peering) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
 	add := func(name, path string, readOnly bool, source corev1.VolumeSource) {
 		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: source})
@@ -214,14 +217,15 @@ func volumesAndMounts(p *v1alpha1.Peering) (volumes []corev1.Volume, mounts []co
 	return volumes, mounts
 }
 
-// keyVolumes is how many gateways' keys are mounted: some more than there are gateways,
-// because another volume restarts them all. From one to two, which is how most become
-// highly available, nothing restarts.
+// keyVolumes returns the number of gateways whose keys are mounted: more than there are
+// gateways, because adding a volume restarts all of them. Scaling from one to two, the most
+// common step to high availability, restarts none.
 func keyVolumes(replicas int32) int {
 	return max(2, 1<<bits.Len(uint(replicas-1)))
 }
 
-// presharedKeys are the preshared keys of all peers, each in a file named like its Secret.
+// presharedKeys returns the preshared keys of all peers, each in a file named like its
+// Secret.
 func presharedKeys(peering *v1alpha1.Peering) []corev1.VolumeProjection {
 	var names []string
 	for _, peer := range peering.Spec.Peers {
@@ -230,7 +234,7 @@ func presharedKeys(peering *v1alpha1.Peering) []corev1.VolumeProjection {
 		}
 	}
 	slices.Sort(names)
-	sources := []corev1.VolumeProjection{} // and not null, where there are none
+	sources := []corev1.VolumeProjection{} // not null if there are none
 	for _, name := range slices.Compact(names) {
 		sources = append(sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
 			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Optional: new(true),

@@ -12,16 +12,16 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// measurements is the field manager of the parts of summaries that gateways measure. They
-// change all the time, and a pass has much to do; so they are written apart from passes.
+// measurements is the field manager of the measured parts of summaries. These change
+// continuously and are therefore written separately from passes.
 const measurements = Manager + "-measurements"
 
 const (
-	summaryInterval = time.Second      // how often summaries are looked at
-	summaryTimeout  = 10 * time.Second // how long measurements wait that only moved, and requests may take
+	summaryInterval = time.Second      // how often summaries are checked
+	summaryTimeout  = 10 * time.Second // delay of writes that only change numbers; also the timeout of requests
 )
 
-// summarize keeps the measurements in summaries up to date, until ctx ends.
+// summarize keeps the measured parts of summaries up to date until ctx ends.
 func (c *controller) summarize(ctx context.Context) {
 	written := make(map[types.UID]time.Time) // by peerings
 	for ctx.Err() == nil {
@@ -53,8 +53,8 @@ func (c *controller) writeSummary(ctx context.Context, peering string, summary v
 	return err
 }
 
-// summaryOf is the measured part of a peering's summary: of the link that is up and has
-// the shortest round-trip time.
+// summaryOf returns the measured part of a peering's summary: of the link that is up and
+// has the shortest round-trip time.
 func summaryOf(p *v1alpha1.Peering, ready map[string]bool, now time.Time) (s v1alpha1.PeeringSummary) {
 	var best *v1alpha1.LinkStatus
 	for i := range p.Status.Links {
@@ -75,8 +75,8 @@ func summaryOf(p *v1alpha1.Peering, ready map[string]bool, now time.Time) (s v1a
 	return s
 }
 
-// compareSummaries compares the measured parts. It is urgent where more than a number
-// changed: then a link came or went.
+// compareSummaries compares the measured parts. urgent means that more than a number
+// changed: a link came up or went down.
 func compareSummaries(have, want v1alpha1.PeeringSummary) (same, urgent bool) {
 	urgent = have.Endpoint != want.Endpoint || (have.RTT == nil) != (want.RTT == nil) || (have.LastHandshake == nil) != (want.LastHandshake == nil)
 	if urgent || have.RTT != nil && have.RTT.Duration != want.RTT.Duration {
@@ -85,7 +85,7 @@ func compareSummaries(have, want v1alpha1.PeeringSummary) (same, urgent bool) {
 	return have.LastHandshake.Equal(want.LastHandshake), false
 }
 
-// podsReady are the gateways whose pod is.
+// podsReady returns the gateways whose pod is ready.
 func (c *controller) podsReady() map[string]bool {
 	ready := make(map[string]bool)
 	for _, pod := range c.pods.List() {

@@ -12,20 +12,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ParseTemplate reads what an installation wants of its gateways' pods, as YAML of a
-// PodTemplateSpec: annotations, tolerations, node selectors, affinities, a priority class,
-// pull secrets; of the container gateway also an image, resources and environment; and
-// other containers. Strait's own fields are put over it. An error names the field.
+// ParseTemplate parses the fields of its gateways' pods that an installation sets, as YAML
+// of a PodTemplateSpec: annotations, tolerations, node selectors, affinities, a priority
+// class, pull secrets; for the container gateway also an image, resources and environment;
+// and other containers. Strait's own fields take precedence. An error names the field.
 func ParseTemplate(text []byte) (*corev1.PodTemplateSpec, error) {
 	template := new(corev1.PodTemplateSpec)
 	_, err := parseStrict(text, template)
 	if err != nil {
-		return nil, fmt.Errorf("not a template of pods: %w; write metadata and spec as in the template of a StatefulSet", err)
+		return nil, fmt.Errorf("not a pod template: %w; write metadata and spec as in the template of a StatefulSet", err)
 	}
 	names := make(map[string]bool)
 	for i, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
 		if c.Name == "" {
-			return nil, fmt.Errorf("container %d of the template has no name; that of Strait is named %s", i, gatewayContainer)
+			return nil, fmt.Errorf("container %d of the pod template has no name; Strait's container is named %s", i, gatewayContainer)
 		}
 		if names[c.Name] {
 			return nil, fmt.Errorf("two containers of the template are named %s; rename one", c.Name)
@@ -35,34 +35,34 @@ func ParseTemplate(text []byte) (*corev1.PodTemplateSpec, error) {
 	return template, nil
 }
 
-// parseStrict reads YAML into a pointer to a structure, without a field that there is not and
-// without one twice. It returns what the text says of fields, and no more.
+// parseStrict parses YAML into a pointer to a structure and rejects unknown and duplicate
+// fields. It returns only the fields that the text contains.
 func parseStrict(text []byte, into any) (map[string]any, error) {
 	text, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(text, into); err != nil { // says of which field the type is wrong
+	if err := json.Unmarshal(text, into); err != nil { // names a field of the wrong type
 		return nil, err
 	}
 	fields := make(map[string]any)
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, err
 	}
-	// This says where an unknown field is.
+	// This names unknown fields.
 	again := reflect.New(reflect.TypeOf(into).Elem()).Interface()
 	return fields, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, again, true)
 }
 
-// Check says what is missing.
+// Check returns an error that names a missing option.
 func (g Gateways) Check() error {
 	switch {
 	case g.Namespace == "":
-		return errors.New("gateways have no namespace; name one with --gateway-namespace")
+		return errors.New("the namespace of the gateways is missing; set --gateway-namespace")
 	case g.ServiceAccount == "":
-		return errors.New("gateways have no service account; name one with --gateway-service-account")
+		return errors.New("the service account of the gateways is missing; set --gateway-service-account")
 	case g.Image == "" && !g.templateHasImage():
-		return errors.New("gateways have no image; name one with --gateway-image, or in the template")
+		return errors.New("the image of the gateways is missing; set --gateway-image, or an image in the pod template")
 	}
 	return nil
 }

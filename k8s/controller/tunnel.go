@@ -13,8 +13,8 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// linksUp are the links that are up, of gateways that still run: what a gateway said last
-// says nothing after it went.
+// linksUp returns the links that are up, of gateways whose pod is ready: the last report of
+// a stopped gateway is void.
 func (r *report) linksUp(peering *v1alpha1.Peering) (up []v1alpha1.LinkStatus) {
 	names := gatewayNames(peering)
 	for _, l := range peering.Status.Links {
@@ -25,7 +25,7 @@ func (r *report) linksUp(peering *v1alpha1.Peering) (up []v1alpha1.LinkStatus) {
 	return up
 }
 
-// tunnelUp is the condition TunnelUp.
+// tunnelUp returns the condition TunnelUp.
 func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) metav1.Condition {
 	up, remote, names := r.linksUp(peering), r.remotes[peering.Name], gatewayNames(peering)
 	was := meta.FindStatusCondition(peering.Status.Conditions, v1alpha1.ConditionTunnelUp)
@@ -36,9 +36,9 @@ func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) 
 	case len(up) > 0:
 		return condition(metav1.ConditionTrue, "LinkUp", "%d links are up", len(up))
 	case len(remote.Gateways) == 0 && len(peering.Spec.Peers) > 0:
-		return condition(metav1.ConditionFalse, "NoPeers", "the invite has ended; create another one, or write the remote cluster's gateways to spec.peers")
+		return condition(metav1.ConditionFalse, "NoPeers", "the invite has expired; create a new one, or add the remote cluster's gateways to spec.peers")
 	case len(remote.Gateways) == 0:
-		return condition(metav1.ConditionFalse, "NoPeers", "no gateway of the remote cluster is known; write its gateways to spec.peers, as status.gateways has them in the Peering there")
+		return condition(metav1.ConditionFalse, "NoPeers", "no gateway of the remote cluster is known; add its gateways to spec.peers, from status.gateways of the remote cluster's Peering")
 	case !slices.ContainsFunc(names, func(name string) bool { return r.ready[name] }):
 		return condition(metav1.ConditionFalse, "NoGatewayReady", "%s", r.notReady(names))
 	case was != nil && (was.Status == metav1.ConditionTrue || was.Reason == lost):
@@ -46,48 +46,48 @@ func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) 
 		if was.Reason == lost {
 			since = was.LastTransitionTime.Time
 		}
-		return condition(metav1.ConditionFalse, lost, "no gateway of the remote cluster answers since %s; see whether its gateways run, and whether UDP still passes to %s",
+		return condition(metav1.ConditionFalse, lost, "no gateway of the remote cluster has answered since %s; check that its gateways run, and that UDP still passes to %s",
 			since.UTC().Format(time.RFC3339), r.endpointToCheck(remote, s))
 	case len(remote.Calls()) == 0 && !hasEndpoint(s):
 		return condition(metav1.ConditionFalse, "NoEndpoint", "%s", noEndpointRemedy(peering))
 	case slices.ContainsFunc(peering.Status.Links, func(l v1alpha1.LinkStatus) bool { return l.LastHandshake != nil && r.ready[l.Local] }):
-		return condition(metav1.ConditionFalse, "NoAnswer", "keys are agreed on, but no probe comes back; see whether the gateway of the remote cluster runs a version of Strait that works with this one, and its log")
+		return condition(metav1.ConditionFalse, "NoAnswer", "the handshake succeeds, but probes are not answered; check the log of the remote cluster's gateway, and whether its version of Strait is compatible with this one")
 	}
-	return condition(metav1.ConditionFalse, "NoHandshake", "no gateway of the remote cluster has answered yet; see whether UDP passes to %s, and whether the Peering there has in spec.peers the public keys that status.gateways has here",
+	return condition(metav1.ConditionFalse, "NoHandshake", "no gateway of the remote cluster has answered yet; check that UDP passes to %s, and that spec.peers of the remote cluster's Peering has the public keys in status.gateways of this one",
 		r.endpointToCheck(remote, s))
 }
 
-// where is what one of the two sides calls, for people.
+// endpointToCheck names an endpoint that one of the two clusters connects to, for messages.
 func (r *report) endpointToCheck(remote peering.Remote, s *v1alpha1.PeeringStatus) string {
 	if there := remote.Calls(); len(there) > 0 {
 		return string(there[0])
 	}
 	for _, g := range s.Gateways {
 		if len(g.Endpoints) > 0 {
-			return fmt.Sprintf("%s, where the remote cluster is to call gateway %s", g.Endpoints[0], g.Name)
+			return fmt.Sprintf("%s, at which the remote cluster connects to gateway %s", g.Endpoints[0], g.Name)
 		}
 	}
 	return "the gateways"
 }
 
-// hasEndpoint reports whether the remote cluster can call a gateway.
+// hasEndpoint reports whether the remote cluster can connect to a gateway.
 func hasEndpoint(s *v1alpha1.PeeringStatus) bool {
 	return slices.ContainsFunc(s.Gateways, func(g v1alpha1.GatewayStatus) bool { return len(g.Endpoints) > 0 })
 }
 
-// noEndpointRemedy says what to do where neither side has an endpoint.
+// noEndpointRemedy explains what to do if neither cluster has an endpoint.
 func noEndpointRemedy(peering *v1alpha1.Peering) string {
 	switch service := peering.Spec.Gateway.Service.Type; service {
 	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
-		return fmt.Sprintf("the %s Services of the gateways have no address yet; see why, with `kubectl describe service`, or let this side call: write the endpoint of a remote gateway to spec.peers", service)
+		return fmt.Sprintf("the %s Services of the gateways have no address yet; run `kubectl describe service`, or let this cluster initiate the connection: set the endpoint of a remote gateway in spec.peers", service)
 	}
-	return "neither side calls the other: one of the two must be called, so use NodePort or LoadBalancer in spec.gateway.service.type here or there, and write its endpoint to spec.peers of the other"
+	return "neither cluster accepts connections; set spec.gateway.service.type to NodePort or LoadBalancer in one of them, and its endpoint in spec.peers of the other"
 }
 
-// pathMTUSettleTime is how long a link that came up may take to find out what crosses it.
+// pathMTUSettleTime is the time that a link which came up has to determine its path MTU.
 const pathMTUSettleTime = 30 * time.Second
 
-// pathMTU is the condition PathMTU. It needs TunnelUp.
+// pathMTU returns the condition PathMTU. It needs TunnelUp.
 func (r *report) pathMTU(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) metav1.Condition {
 	up := r.linksUp(peering)
 	var largest int32
@@ -99,21 +99,21 @@ func (r *report) pathMTU(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) m
 	const measuring = "Measuring"
 	switch {
 	case len(up) == 0 || s.MTU == 0:
-		return condition(metav1.ConditionUnknown, "NoLink", "no link is up, so that nothing crosses")
+		return condition(metav1.ConditionUnknown, "NoLink", "no link is up")
 	case largest >= s.MTU:
-		return condition(metav1.ConditionTrue, "FullSize", "packets of %d bytes cross", s.MTU)
+		return condition(metav1.ConditionTrue, "FullSize", "packets of %d bytes pass", s.MTU)
 	case was == nil || was.Status == metav1.ConditionTrue ||
 		was.Status == metav1.ConditionUnknown && r.now.Sub(laterTransition(was, tunnel)) < pathMTUSettleTime:
-		return condition(metav1.ConditionUnknown, measuring, "the link is not known yet to carry packets of %d bytes", s.MTU)
+		return condition(metav1.ConditionUnknown, measuring, "it is not known yet whether packets of %d bytes pass", s.MTU)
 	case largest == 0:
-		return condition(metav1.ConditionFalse, "Smaller", "packets of %d bytes do not cross, nor do smaller ones that were tried; let ICMP and fragments pass between the gateways, or set spec.overlay.mtu of ClusterNetwork %s to less on both sides",
+		return condition(metav1.ConditionFalse, "Smaller", "packets of %d bytes do not pass, nor do smaller ones that were tried; allow ICMP and fragments between the gateways, or reduce spec.overlay.mtu of ClusterNetwork %s in both clusters",
 			s.MTU, v1alpha1.ClusterNetworkName)
 	}
-	return condition(metav1.ConditionFalse, "Smaller", "packets of %d bytes do not cross, the largest that did has %d; set spec.overlay.mtu of ClusterNetwork %s to %d on both sides, or let ICMP and fragments pass between the gateways",
+	return condition(metav1.ConditionFalse, "Smaller", "packets of %d bytes do not pass, the largest that did has %d; set spec.overlay.mtu of ClusterNetwork %s to %d in both clusters, or allow ICMP and fragments between the gateways",
 		s.MTU, largest, v1alpha1.ClusterNetworkName, largest)
 }
 
-// laterTransition is when the later of two conditions became what it is.
+// laterTransition returns the later transition time of two conditions.
 func laterTransition(a, b *metav1.Condition) time.Time {
 	if a.LastTransitionTime.Before(&b.LastTransitionTime) {
 		a = b

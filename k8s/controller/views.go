@@ -10,22 +10,23 @@ import (
 	"strait.dev/strait/k8s/claims"
 )
 
-// views are where this cluster sees ranges of others.
+// views computes the mappings of remote CIDRs in this cluster.
 type views struct {
 	reserved []ipam.Reserved
 	held     []claims.Spec
 	space    *ipam.Space
 }
 
-// outcome is where one range is to be seen.
+// outcome is the mapping of one remote CIDR.
 type outcome struct {
 	cidr   v1alpha1.CIDR
-	claim  claims.Spec // the zero Spec: nowhere
-	moved  bool        // or kept out: the range itself is not free here
-	reason string      // a phrase for people
+	claim  claims.Spec // the zero Spec: not mapped
+	moved  bool        // or rejected: the CIDR itself is not free in this cluster
+	reason string      // a phrase for messages
 }
 
-// newViews is what is free beside what is held. The error names the pool at fault.
+// newViews returns the free space of the remap pools, less what is held. The error names
+// the invalid pool.
 func newViews(n *network, held []claims.Spec) (*views, error) {
 	v := &views{reserved: n.reservations(), held: held}
 	var err error
@@ -33,18 +34,18 @@ func newViews(n *network, held []claims.Spec) (*views, error) {
 		return nil, err
 	}
 	for _, spec := range held {
-		_ = v.space.Take(claims.Grant(spec)) // what is malformed is never bound
+		_ = v.space.Take(claims.Grant(spec)) // malformed claims are never bound
 	}
 	return v, nil
 }
 
-// of is where the ranges of a peering's remote cluster are to be seen, in their order.
-// What is found is taken.
+// of returns the mappings of the remote CIDRs of a peering, in their order, and allocates
+// them.
 func (v *views) of(peering string, prefixes v1alpha1.RemotePrefixes) []outcome {
 	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: peering}
 	all := make([]outcome, len(prefixes))
-	var free []netip.Prefix // those that the peering does not say where to see
-	var places []int        // of them among all
+	var free []netip.Prefix // those without seenAs
+	var places []int        // their positions in all
 	for i, p := range prefixes {
 		if p.SeenAs != "" {
 			all[i] = v.fixed(prefixes, owner, p)
@@ -75,12 +76,12 @@ func (v *views) of(peering string, prefixes v1alpha1.RemotePrefixes) []outcome {
 
 func (v *views) take(one outcome) {
 	if one.claim != (claims.Spec{}) {
-		_ = v.space.Take(claims.Grant(one.claim)) // well-formed: checked by the API server, or a plan's
+		_ = v.space.Take(claims.Grant(one.claim)) // valid: checked by the API server, or made by a plan
 	}
 }
 
-// fixed is a range, one of all of the peering's, that it says where to see: there or
-// nowhere.
+// fixed returns the mapping of a CIDR with seenAs, one of all of the peering's: that CIDR
+// or none.
 func (v *views) fixed(all v1alpha1.RemotePrefixes, owner v1alpha1.ClaimOwner, p v1alpha1.RemotePrefix) outcome {
 	spec := viewClaim(owner, p.CIDR, p.SeenAs)
 	at := claims.Grant(spec).Prefix
@@ -94,18 +95,18 @@ func (v *views) fixed(all v1alpha1.RemotePrefixes, owner v1alpha1.ClaimOwner, p 
 		}
 		return outcome{cidr: p.CIDR, moved: true, reason: fmt.Sprintf("%v overlaps the grant of %s %v", at, other.Owner, other.Prefix)}
 	}
-	return outcome{cidr: p.CIDR, claim: spec, reason: fmt.Sprintf("the peering says that %s is seen as %s", p.CIDR, p.SeenAs)}
+	return outcome{cidr: p.CIDR, claim: spec, reason: fmt.Sprintf("seenAs of the peering maps %s to %s", p.CIDR, p.SeenAs)}
 }
 
-// keeps reports whether a peering needs what it holds for one of its ranges other than p.
+// keeps reports whether a peering needs what it holds for another of its CIDRs than p.
 func keeps(all v1alpha1.RemotePrefixes, p v1alpha1.RemotePrefix, held claims.Spec) bool {
 	return slices.ContainsFunc(all, func(other v1alpha1.RemotePrefix) bool {
 		return other != p && other.CIDR == held.For && (other.SeenAs == "" || other.SeenAs == held.Prefix)
 	})
 }
 
-// kept is what the owner holds for a range, if that may be used on: its other ranges
-// cannot all be seen, which is no reason to take this one away.
+// kept returns what the owner holds for a CIDR, if it may still be used: an error for
+// another of its CIDRs is no reason to release this one.
 func (v *views) kept(owner v1alpha1.ClaimOwner, cidr v1alpha1.CIDR) claims.Spec {
 	for _, held := range v.held {
 		if _, used := firstOverlap(claims.Grant(held).Prefix, v.reserved); !used && held.Owner == owner && held.For == cidr {

@@ -19,14 +19,14 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// peeringLabel is on everything that belongs to the gateways of a peering; its value is
-// the peering's name.
+// peeringLabel is on all objects that belong to the gateways of a peering; its value is the
+// peering's name.
 const peeringLabel = peering.Label
 
-// workloads makes what the gateways of each peering run in. All of it is owned by the
-// Peering, so that the garbage collector removes it, whatever becomes of us and of the
-// other cluster. What is wrong with one peering stops no other; problems says it for
-// people, with the remedy, by the names of peerings.
+// workloads creates and updates the workloads of each peering's gateways. All objects are
+// owned by the Peering, so that the garbage collector removes them even without a
+// controller. An error for one peering does not affect others; problems has the messages
+// with remedies, by the names of peerings.
 func (c *controller) workloads(ctx context.Context, p *plan) (problems map[string]string, err error) {
 	problems = make(map[string]string)
 	var all []error
@@ -35,7 +35,7 @@ func (c *controller) workloads(ctx context.Context, p *plan) (problems map[strin
 	for _, peering := range p.peerings {
 		there[peering.UID] = true
 		if peering.DeletionTimestamp != nil {
-			continue // what belongs to it goes
+			continue // its objects are garbage collected
 		}
 		if err := c.workload(ctx, peering, nodes); err != nil {
 			problems[peering.Name] = strings.ReplaceAll(err.Error(), "\n", "; ")
@@ -47,8 +47,8 @@ func (c *controller) workloads(ctx context.Context, p *plan) (problems map[strin
 	return problems, errors.Join(all...)
 }
 
-// workload brings what belongs to one peering up to date. Pods come last: then their keys
-// are there when they start, and the policy is in force. Frames are let in from nodes.
+// workload updates the objects of one peering. The StatefulSet comes last, so that keys and
+// the policy exist when pods start. nodes are the allowed sources of overlay packets.
 func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, nodes []netip.Prefix) error {
 	g, names := c.gateways, gatewayNames(peering)
 	var problems []error
@@ -79,10 +79,10 @@ func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, no
 	return errors.Join(problems...)
 }
 
-// objectMeta is that of an object which belongs to a peering.
+// objectMeta returns the metadata of an object that belongs to a peering.
 func objectMeta(g Gateways, peering *v1alpha1.Peering, name string) metav1.ObjectMeta {
 	owner := metav1.NewControllerRef(peering, v1alpha1.GroupVersion.WithKind(kindPeering))
-	*owner.BlockOwnerDeletion = false // the peering may go first
+	*owner.BlockOwnerDeletion = false // the peering may be deleted first
 	return metav1.ObjectMeta{
 		Name: name, Namespace: g.Namespace, Labels: labels(peering),
 		OwnerReferences: []metav1.OwnerReference{*owner},
@@ -100,29 +100,29 @@ func labels(peering *v1alpha1.Peering) map[string]string {
 	}
 }
 
-// selector selects the pods of a peering. It can never change: that of a StatefulSet
-// cannot.
+// selector selects the pods of a peering. It must never change: that of a StatefulSet is
+// immutable.
 func selector(peering *v1alpha1.Peering) map[string]string {
 	return map[string]string{install.NameLabel: install.Name, install.ComponentLabel: install.Gateway, peeringLabel: peering.Name}
 }
 
-// explainAPIError is an error about an object, with what to do. It keeps a nil error.
+// explainAPIError adds the object and a remedy to an API error. A nil error stays nil.
 func explainAPIError(kind, namespace, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	text, remedy := err.Error(), "it is tried again"
+	text, remedy := err.Error(), "trying again"
 	switch {
 	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota"):
 		remedy = "raise the ResourceQuota of namespace " + namespace
 	case apierrors.IsForbidden(err) && strings.Contains(text, "is being terminated"), apierrors.IsNotFound(err):
 		remedy = "create namespace " + namespace
 	case apierrors.IsForbidden(err):
-		remedy = "grant the controller what its Role in namespace " + namespace + " is to have"
+		remedy = "restore the rules of the controller's Role in namespace " + namespace
 	case apierrors.IsInvalid(err) && strings.Contains(text, "odePort"):
-		remedy = "choose another spec.gateway.service.nodePort, or leave it out"
+		remedy = "choose another spec.gateway.service.nodePort, or remove it"
 	case apierrors.IsInvalid(err) && (strings.Contains(text, "immutable") || strings.Contains(text, "may not change")):
-		remedy = "delete it, and it is made anew"
+		remedy = "delete the object, and the controller creates it again"
 	case apierrors.IsInvalid(err):
 		remedy = "correct spec.gateway of the Peering, or the template of the installation"
 	}

@@ -6,19 +6,19 @@ package kube
 const (
 	notAPrefix         = `is not a prefix: write one like 10.0.0.0/16 or fd00:10::/48`
 	tooWide            = `is too wide: use /8 or longer for IPv4, /16 or longer for IPv6`
-	notOrdinary        = `holds unspecified, loopback, link-local, multicast or reserved addresses: choose ordinary unicast addresses`
+	notOrdinary        = `contains unspecified, loopback, link-local, multicast or reserved addresses: choose ordinary unicast addresses`
 	notAnAddress       = `is not an address: write one like 10.80.0.11 or fd00:80::11`
 	notOrdinaryAddress = `is an unspecified, loopback, link-local, multicast or reserved address: choose an ordinary unicast address`
-	twoOfAFamily       = `two addresses of one family: give one IPv4 and one IPv6 address at most`
+	twoOfAFamily       = `two addresses of one IP family: set at most one IPv4 and one IPv6 address`
 	notAClusterID      = `is not a cluster ID: use up to 63 lower-case letters, digits and '-', beginning and ending with a letter or digit`
-	notAPeeringName    = `the name of a peering becomes part of other names: use up to 40 lower-case letters, digits and '-', beginning with a letter and ending with a letter or digit`
-	notAKey            = "is not 32 bytes in base64: give the gateway's public key as `wg pubkey` prints it"
-	notHostPort        = `is not host:port: write it like gw-b.example:51840 or [2001:db8::1]:51840, or leave it out to wait for the peer to call`
-	notElsewhere       = `is not the address of a host elsewhere: write it like gw-b.example:51840 or [2001:db8::1]:51840, or leave it out to wait for the peer to call`
+	notAPeeringName    = `the name of a peering is part of other names: use up to 40 lower-case letters, digits and '-', beginning with a letter and ending with a letter or digit`
+	notAKey            = "is not 32 bytes in base64: set the gateway's public key as `wg pubkey` prints it"
+	notHostPort        = `is not host:port: write it like gw-b.example:51840 or [2001:db8::1]:51840, or leave it out if the peer initiates the connection`
+	notElsewhere       = `is not a reachable unicast address: write it like gw-b.example:51840 or [2001:db8::1]:51840, or leave it out if the peer initiates the connection`
 	notAKeepalive      = `is not a keepalive interval: use whole seconds from 0s (off) to 65535s`
-	notAReplicaNumber  = `is not a number of gateways: use 1 to 16, or delete the peering to have none`
-	notAPort           = `is not a port: use 1 to 65535`
-	newID              = `other clusters know this one by its ID, so that it cannot change: keep it, or remove all peerings, delete this object and create it anew`
+	notAReplicaNumber  = `is out of range: use 1 to 16; to have no gateways, delete the peering`
+	notAPort           = `is not a port number: use 1 to 65535`
+	newID              = `the cluster ID is immutable because other clusters know this cluster by it: keep it, or remove all peerings, delete this object and create it again`
 	unchecked          = `, <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`
 )
 
@@ -89,7 +89,7 @@ var brokenAddresses = []broken{
 	{"address: broadcast", "addressmappings", with("spec.target", "255.255.255.255"),
 		`spec.target: Invalid value: "255.255.255.255": ` + notOrdinaryAddress},
 	{"address: itself", "addressmappings", with("spec.target", "10.70.1.9"),
-		`spec.target: Invalid value: stands for itself: give the address of the host that the external address shall stand for`},
+		`spec.target: Invalid value: is the external address itself: set the address of the host that the external address is mapped to`},
 	{"two of a family, internal", "nodeattachments", with("spec.internalAddresses.1", "10.80.0.12"),
 		`spec.internalAddresses: Invalid value: ` + twoOfAFamily},
 	{"two of a family, external", "nodeattachments", with("spec.externalAddresses", []any{"10.70.0.11", "10.70.0.12"}),

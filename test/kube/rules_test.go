@@ -31,19 +31,19 @@ var allBroken = slices.Concat(brokenRanges, brokenAddresses, brokenNames, broken
 // forbidden are forbidden changes of the samples.
 var forbidden = []broken{
 	{"the remote cluster of a peering", "peerings", with("spec.clusterID", "c"),
-		`spec.clusterID: Invalid value: a peering stays with its cluster: delete it and create one for the other cluster`},
+		`spec.clusterID: Invalid value: the cluster of a peering is immutable: delete the peering and create one for the other cluster`},
 	{"the remote cluster removed", "peerings", with("spec.clusterID", nil),
-		`spec.clusterID: Invalid value: a peering stays with its cluster: delete it and create one for the other cluster`},
+		`spec.clusterID: Invalid value: the cluster of a peering is immutable: delete the peering and create one for the other cluster`},
 	{"an old generation of keys", "peerings", with("spec.gateway.keyGeneration", int64(1)),
-		`spec.gateway.keyGeneration: Invalid value: 1: old keys do not come back: raise it to have new ones`},
+		`spec.gateway.keyGeneration: Invalid value: 1: cannot decrease: old keys are not used again; increment it to rotate keys`},
 	{"the cluster ID", "clusternetworks", with("spec.clusterID", "c"),
 		`spec.clusterID: Invalid value: ` + newID},
 	{"the cluster ID removed", "clusternetworks", with("spec.clusterID", nil),
 		`spec.clusterID: Invalid value: ` + newID},
 	{"the index of a node", "nodeattachments", with("spec.index", int64(2)),
-		`spec.index: Invalid value: 2: gateways know the node by its index, so that it cannot change: delete this object, and the controller creates it anew`},
+		`spec.index: Invalid value: 2: the index is immutable because gateways know the node by it: delete this object, and the controller creates it again`},
 	{"what a claim is for", "addressclaims", with("spec.for", nil),
-		`spec: Invalid value: a claim cannot change: create another one, and delete this one when nothing uses it`},
+		`spec: Invalid value: a claim cannot change: create a new claim, and delete this one when nothing uses it`},
 }
 
 func TestInvalidObjectsAreRejectedWithARemedy(t *testing.T) {

@@ -1,10 +1,10 @@
-// Package crds holds the CustomResourceDefinitions of package v1alpha1 as the files
-// that are applied to a cluster. They are generated; see there.
+// Package crds embeds the CustomResourceDefinitions of package v1alpha1 as YAML files. They
+// are generated from that package.
 package crds
 
 import "embed"
 
-// Files has one YAML file for each kind.
+// Files contains one YAML file for each custom resource.
 //
 //go:embed *.yaml
 var Files embed.FS

@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// AddressMapping lets an external address of this cluster stand for a target outside
-// of its pods, so that other clusters reach it: a virtual machine, a ClusterIP, a
-// third cluster.
+// AddressMapping maps an external address of this cluster to a target that is not a pod, so
+// that other clusters can reach it: a virtual machine, a ClusterIP, or a host of a third
+// cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,27 +23,27 @@ type AddressMapping struct {
 	Status AddressMappingStatus `json:"status,omitzero"`
 }
 
-// AddressMappingSpec is what is wished for.
+// AddressMappingSpec is the desired state of an AddressMapping.
 //
-// +kubebuilder:validation:XValidation:rule="self.external != self.target",fieldPath=".target",message="stands for itself: give the address of the host that the external address shall stand for"
+// +kubebuilder:validation:XValidation:rule="self.external != self.target",fieldPath=".target",message="is the external address itself: set the address of the host that the external address is mapped to"
 type AddressMappingSpec struct {
-	// External is the address under which other clusters reach the target. It lies in
-	// the external CIDRs of the ClusterNetwork.
+	// External is the address at which other clusters reach the target. It must be in
+	// externalCIDRs of the ClusterNetwork.
 	External IP `json:"external"`
 
-	// Target is the address as this cluster knows it. TCP and UDP end at the gateway and
-	// start anew from there.
+	// Target is the address of the target in this cluster. The gateway terminates TCP and
+	// UDP and opens a new connection to the target.
 	Target IP `json:"target"`
 }
 
-// AddressMappingStatus is what is in force.
+// AddressMappingStatus is the observed state of an AddressMapping.
 type AddressMappingStatus struct {
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions: Reserved is true when the external address is this mapping's own, and
-	// Ready when all gateways serve it.
+	// Conditions: Reserved is true when the external address is reserved for this mapping,
+	// and Ready when all gateways serve it.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -51,7 +51,7 @@ type AddressMappingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// AddressMappingList is a list of them.
+// AddressMappingList is a list of AddressMappings.
 //
 // +kubebuilder:object:root=true
 type AddressMappingList struct {

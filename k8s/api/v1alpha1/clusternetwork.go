@@ -5,20 +5,20 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ClusterNetworkName is the name of the only ClusterNetwork of a cluster.
 const ClusterNetworkName = "default"
 
-// UninstallAnnotation on the ClusterNetwork makes every node let go of all that Strait set
-// up on it, and say so in the condition Released of its NodeAttachment. Taken away, it
-// brings everything back. Its value says for people when it was set.
+// UninstallAnnotation on the ClusterNetwork makes every node remove all that Strait set up
+// on it, and report that in the condition Released of its NodeAttachment. Removing the
+// annotation sets everything up again. Its value is the time at which it was set, for
+// people.
 const UninstallAnnotation = "strait.dev/uninstall"
 
-// InstallationAnnotation on the ClusterNetwork is the installation of Strait that it
-// belongs to: the UID of the controller's service account. With another one than its own a
-// controller was installed anew, and takes UninstallAnnotation away.
+// InstallationAnnotation on the ClusterNetwork identifies the installation of Strait that
+// it belongs to: the UID of the controller's service account. A controller with another UID
+// belongs to a new installation and removes UninstallAnnotation.
 const InstallationAnnotation = "strait.dev/installation"
 
-// ClusterNetwork describes this cluster to Strait. There is one, named default.
-// Everything in it may be left out: what can be detected is detected, and the rest
-// has defaults. Lists with a default are atomic, or else what is applied to an object
-// that has the default would be added to it.
+// ClusterNetwork describes this cluster to Strait. There is exactly one, named default. All
+// fields are optional: CIDRs are detected, and the rest has defaults. Lists with a default
+// are atomic; otherwise applied items would be added to the default.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -31,7 +31,7 @@ const InstallationAnnotation = "strait.dev/installation"
 // +kubebuilder:printcolumn:name="INTERNAL",type=string,JSONPath=`.spec.internalCIDRs`,priority=1
 // +kubebuilder:printcolumn:name="EXTERNAL",type=string,JSONPath=`.spec.externalCIDRs`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default'",fieldPath=".metadata",message="a cluster has one ClusterNetwork: name it default"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default'",fieldPath=".metadata",message="a cluster has exactly one ClusterNetwork: name it default"
 type ClusterNetwork struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -43,31 +43,32 @@ type ClusterNetwork struct {
 	Status ClusterNetworkStatus `json:"status,omitzero"`
 }
 
-// ClusterNetworkSpec is what is wished for.
+// ClusterNetworkSpec is the desired state of a ClusterNetwork.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterID) || has(self.clusterID) && self.clusterID == oldSelf.clusterID",fieldPath=".clusterID",message="other clusters know this one by its ID, so that it cannot change: keep it, or remove all peerings, delete this object and create it anew"
-// +kubebuilder:validation:XValidation:rule="!has(self.internalCIDRs) || !has(self.externalCIDRs) || self.internalCIDRs.all(i, !isCIDR(i) || !self.externalCIDRs.exists(e, isCIDR(e) && (cidr(i).containsCIDR(e) || cidr(e).containsCIDR(i))))",fieldPath=".externalCIDRs",message="internalCIDRs and externalCIDRs overlap: an address is either the one or the other, so give them ranges of their own"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterID) || has(self.clusterID) && self.clusterID == oldSelf.clusterID",fieldPath=".clusterID",message="the cluster ID is immutable because other clusters know this cluster by it: keep it, or remove all peerings, delete this object and create it again"
+// +kubebuilder:validation:XValidation:rule="!has(self.internalCIDRs) || !has(self.externalCIDRs) || self.internalCIDRs.all(i, !isCIDR(i) || !self.externalCIDRs.exists(e, isCIDR(e) && (cidr(i).containsCIDR(e) || cidr(e).containsCIDR(i))))",fieldPath=".externalCIDRs",message="internalCIDRs and externalCIDRs overlap: use disjoint CIDRs"
 type ClusterNetworkSpec struct {
-	// ClusterID names this cluster among those it is joined to. It cannot change once
-	// it is set. Left out, it is derived from the cluster.
+	// ClusterID identifies this cluster among the clusters that it is joined to. It is
+	// immutable once set. If empty, it is derived from the UID of the namespace
+	// kube-system.
 	// +optional
 	ClusterID ClusterID `json:"clusterID,omitempty"`
 
-	// PodCIDRs are the ranges that pods have addresses from. Left out, they are detected.
+	// PodCIDRs are the CIDRs of this cluster's pods. If empty, they are detected.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	PodCIDRs []CIDR `json:"podCIDRs,omitempty"`
 
-	// ServiceCIDRs are the ranges of ClusterIPs. Left out, they are detected. Nothing of
-	// another cluster is ever seen in them.
+	// ServiceCIDRs are the CIDRs of ClusterIPs. If empty, they are detected. No remote CIDR
+	// is ever mapped into them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	ServiceCIDRs []CIDR `json:"serviceCIDRs,omitempty"`
 
-	// NodeCIDRs are the ranges that nodes have addresses from. Left out, the addresses
-	// of the nodes are taken. Nothing of another cluster is ever seen in them.
+	// NodeCIDRs are the CIDRs of this cluster's nodes. If empty, the addresses of the nodes
+	// are used. No remote CIDR is ever mapped into them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -83,26 +84,27 @@ type ClusterNetworkSpec struct {
 	InternalCIDRs []CIDR `json:"internalCIDRs,omitempty"`
 
 	// ExternalCIDRs are the pools of external addresses, under which nodes, gateways and
-	// mapped hosts appear to other clusters. An empty list keeps nodes from reaching
-	// other clusters; pods still do.
+	// mapped hosts appear to other clusters. With an empty list, nodes cannot reach other
+	// clusters; pods still can.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:default={"10.70.0.0/16"}
 	// +kubebuilder:validation:MaxItems=16
 	ExternalCIDRs []CIDR `json:"externalCIDRs"`
 
-	// RemapPools are where ranges of remote clusters are seen when their own are taken
-	// here. A range of the remote cluster needs one of its own length in these. An empty
-	// list means that such a range is not seen at all, unless its peering says where.
+	// RemapPools are the CIDRs that remote CIDRs are mapped to when they overlap CIDRs of
+	// this cluster. A remote CIDR needs a free CIDR of the same length in a pool. With an
+	// empty list, an overlapping remote CIDR is not mapped at all, unless the Peering sets
+	// its seenAs.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:default={"10.64.0.0/10","fd73:7472::/32"}
 	// +kubebuilder:validation:MaxItems=16
 	RemapPools []CIDR `json:"remapPools"`
 
-	// ReservedCIDRs are ranges that mean something here that Strait cannot see, for
-	// instance a company's network. Nothing is allocated from them, and nothing of
-	// another cluster is ever seen in them.
+	// ReservedCIDRs are CIDRs in use that Strait cannot detect, for instance those of a
+	// company network. Nothing is allocated from them, and no remote CIDR is ever mapped
+	// into them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -113,33 +115,36 @@ type ClusterNetworkSpec struct {
 	// +kubebuilder:default={}
 	Overlay OverlaySpec `json:"overlay,omitzero"`
 
-	// Masquerade is who may reach other clusters through the nodes although they are
-	// neither pods nor nodes here.
+	// Masquerade configures which other hosts may reach remote clusters through the nodes,
+	// although they are neither pods nor nodes of this cluster.
 	// +optional
 	Masquerade MasqueradeSpec `json:"masquerade,omitzero"`
 }
 
-// MasqueradeSpec is who may leave under the gateways' own external addresses, and how much
-// of that there may be.
+// MasqueradeSpec selects the sources that are masqueraded to the gateways' external
+// addresses, and limits their flows.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.flowsPerSource) || self.flowsPerSource <= (has(self.flows) ? self.flows : 65536)",fieldPath=".flowsPerSource",message="is more than flows: use at most as many, or leave it out for a sixteenth of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.flowsPerSource) || self.flowsPerSource <= (has(self.flows) ? self.flows : 65536)",fieldPath=".flowsPerSource",message="is greater than flows: use at most that value, or leave it out for 1/16 of it"
 type MasqueradeSpec struct {
-	// Sources are the addresses of such hosts, for instance of clients whose connections
-	// kube-proxy sends on as they are (externalTrafficPolicy: Local). 0.0.0.0/0 and ::/0
-	// are everybody; none is nobody. Pods, nodes and other clusters are never masqueraded.
+	// Sources are the CIDRs of the masqueraded hosts, for instance of clients whose
+	// connections kube-proxy forwards with their source address (externalTrafficPolicy:
+	// Local). 0.0.0.0/0 and ::/0 match every source; an empty list matches none. Pods,
+	// nodes and other clusters are never masqueraded.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	Sources []SourceRange `json:"sources,omitempty"`
 
-	// Flows is how many flows each gateway keeps at once, 65536 if left out. One takes about
-	// 140 bytes of the gateway's memory, whether it is in use or not.
+	// Flows is the maximum number of concurrent masqueraded flows of each gateway, 65536 by
+	// default. Each takes about 140 bytes of the gateway's memory, whether it is in use or
+	// not.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4194304
 	Flows int32 `json:"flows,omitempty"`
 
-	// FlowsPerSource is how many of them one source may have, a sixteenth if left out.
+	// FlowsPerSource is the maximum number of concurrent flows of one source, 1/16 of flows
+	// by default.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4194304
@@ -148,55 +153,55 @@ type MasqueradeSpec struct {
 
 // OverlaySpec is the network between nodes and gateways.
 type OverlaySpec struct {
-	// MTU is the inner MTU, the largest IP packet that crosses, in bytes. 0 derives it
-	// from the interfaces.
+	// MTU is the inner MTU: the size of the largest IP packet that is carried between
+	// clusters, in bytes. 0 derives it from the interfaces.
 	// +optional
 	// +kubebuilder:default=0
-	// +kubebuilder:validation:XValidation:rule="self == 0 || self >= 576 && self <= 65535",message="is not an MTU that every packet can rely on: use 0 to derive it from the interfaces, or 576 to 65535, with IPv6 at least 1280"
+	// +kubebuilder:validation:XValidation:rule="self == 0 || self >= 576 && self <= 65535",message="is out of range: use 0 to derive it from the interfaces, or 576 to 65535, with IPv6 at least 1280"
 	MTU int32 `json:"mtu"`
 
-	// Encapsulation is how nodes wrap what they send to gateways: auto lets each node
-	// use the first that it can, of Geneve, VXLAN and Geneve in userspace.
+	// Encapsulation selects how nodes encapsulate packets to gateways. With auto, each node
+	// uses the first that it supports of Geneve, VXLAN and Geneve in userspace.
 	// +optional
 	// +kubebuilder:default=auto
 	Encapsulation EncapsulationPolicy `json:"encapsulation,omitempty"`
 }
 
-// ClusterNetworkStatus is what is in force.
+// ClusterNetworkStatus is the observed state of a ClusterNetwork.
 type ClusterNetworkStatus struct {
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// ClusterID is the ID in force.
+	// ClusterID is the cluster ID in use.
 	// +optional
 	ClusterID ClusterID `json:"clusterID,omitempty"`
 
-	// PodCIDRs are the ranges of pods in force.
+	// PodCIDRs are the pod CIDRs in use.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	PodCIDRs []CIDR `json:"podCIDRs,omitempty"`
 
-	// ServiceCIDRs are the ranges of ClusterIPs in force.
+	// ServiceCIDRs are the CIDRs of ClusterIPs in use.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	ServiceCIDRs []CIDR `json:"serviceCIDRs,omitempty"`
 
-	// NodeCIDRs are the ranges of nodes in force. Where none was given, they cover the
-	// addresses of all nodes.
+	// NodeCIDRs are the node CIDRs in use. If none was configured, they cover the addresses
+	// of all nodes.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1024
 	NodeCIDRs []CIDR `json:"nodeCIDRs,omitempty"`
 
-	// Sources says where each of them comes from.
+	// Sources reports where each of these values comes from.
 	// +optional
 	Sources ClusterNetworkSources `json:"sources,omitzero"`
 
-	// Conditions: Detected is true when the ranges above are known, and Ready when the
-	// pools can be used beside them too.
+	// Conditions: Detected is true when the CIDRs above are known, and Ready when, in
+	// addition, the pools do not overlap them.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -204,7 +209,7 @@ type ClusterNetworkStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterNetworkSources says where the values of a status come from.
+// ClusterNetworkSources reports where the values of a status come from.
 type ClusterNetworkSources struct {
 	// +optional
 	ClusterID Source `json:"clusterID,omitempty"`
@@ -216,14 +221,13 @@ type ClusterNetworkSources struct {
 	NodeCIDRs Source `json:"nodeCIDRs,omitempty"`
 }
 
-// Source is where a value comes from: given (in the spec), nodes (their objects),
-// kubeadm (its ConfigMap), flags (of the control plane's pods), or another place in
-// the cluster.
+// Source is the origin of a value: given (in the spec), nodes (the Node objects), kubeadm
+// (its ConfigMap), flags (of the control plane's pods), or another object in the cluster.
 //
 // +kubebuilder:validation:MaxLength=63
 type Source string
 
-// The sources that every cluster may have.
+// The sources that exist in every distribution.
 const (
 	SourceGiven   Source = "given"
 	SourceNodes   Source = "nodes"
@@ -231,7 +235,7 @@ const (
 	SourceFlags   Source = "flags"
 )
 
-// ClusterNetworkList is a list of them.
+// ClusterNetworkList is a list of ClusterNetworks.
 //
 // +kubebuilder:object:root=true
 type ClusterNetworkList struct {

@@ -1,20 +1,19 @@
-// Package v1alpha1 holds the objects of the API group strait.dev/v1alpha1. All of
-// them belong to the whole cluster, none to a namespace.
+// Package v1alpha1 defines the custom resources of the API group strait.dev/v1alpha1. All
+// of them are cluster-scoped.
 //
-//	ClusterNetwork  one, "default": this cluster's ID, ranges and pools   admin; status: controller
+//	ClusterNetwork  one, "default": this cluster's ID, CIDRs and pools    admin; status: controller
 //	Peering         one for each remote cluster                           admin; status: controller, gateways
 //	NodeAttachment  one for each node, under the node's name              controller; status: that node's helper
-//	AddressClaim    one for each range that is taken                      controller, admin
+//	AddressClaim    one for each allocated CIDR or address                controller, admin
 //	AddressMapping  an external address for a target outside of the pods  admin; status: controller
 //
-// What one object can say about itself, the API server checks with the rules that
-// stand here as markers; there is no webhook. What takes several objects to see,
-// for instance that a range is free in this cluster, the controller checks and
-// reports in conditions.
+// The API server validates what can be checked within one object, with the CEL rules in the
+// markers below; there is no webhook. Checks that need several objects, for instance
+// whether a CIDR is free in this cluster, are made by the controller, which reports the
+// result in conditions.
 //
-// In all lists, empty means none, never any. The types are plain data: an object
-// may be read from several goroutines while none changes it; DeepCopy gives one to
-// change.
+// In all lists, empty means none, never any. The types are plain data: concurrent reads are
+// safe while no goroutine writes; use DeepCopy before changing an object from a cache.
 //
 // +groupName=strait.dev
 // +kubebuilder:object:generate=true

@@ -19,7 +19,7 @@ func TestGeneratedFilesAreWhatTheTypesSay(t *testing.T) {
 	same(t, definitions, "../crds", "*.yaml")
 }
 
-// same checks that two folders have the same files of a pattern.
+// same checks that two directories contain the same files that match a pattern.
 func same(t *testing.T, fresh, committed, pattern string) {
 	t.Helper()
 	files := make(map[string]bool)
@@ -39,7 +39,7 @@ func same(t *testing.T, fresh, committed, pattern string) {
 		want, wantErr := os.ReadFile(filepath.Join(fresh, name))
 		got, gotErr := os.ReadFile(filepath.Join(committed, name))
 		if wantErr != nil || gotErr != nil || !bytes.Equal(want, got) {
-			t.Errorf("%s is not what the types say; run: go generate ./k8s/...", filepath.Join(committed, name))
+			t.Errorf("%s differs from what is generated from the types; run: go generate ./k8s/...", filepath.Join(committed, name))
 		}
 	}
 }

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// NodeAttachment is a node's place on the overlay. It has the name of the node. The
-// controller writes what the node shall be; the node's helper says what it is.
+// NodeAttachment attaches a node to the overlay. It has the name of the node. The
+// controller writes the spec; the node helper on that node writes the status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,64 +27,67 @@ type NodeAttachment struct {
 	Status NodeAttachmentStatus `json:"status,omitzero"`
 }
 
-// NodeAttachmentSpec is what the node shall be.
+// NodeAttachmentSpec is the desired state of a NodeAttachment.
 type NodeAttachmentSpec struct {
-	// Index is a number that no other node of the cluster has. The VNI of the node at
-	// each gateway comes from it, so that it cannot change.
-	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="is not the index of a node: use 1 to 65535"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="gateways know the node by its index, so that it cannot change: delete this object, and the controller creates it anew"
+	// Index is a number that is unique among the nodes of the cluster. The VNI of the node
+	// at each gateway is derived from it; it is immutable.
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="is out of range: use 1 to 65535"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the index is immutable because gateways know the node by it: delete this object, and the controller creates it again"
 	Index int32 `json:"index"`
 
-	// UnderlayAddresses are the node's own, which its frames come from and go to.
+	// UnderlayAddresses are the node's own addresses, which are the source and destination
+	// of its overlay packets.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	UnderlayAddresses []IP `json:"underlayAddresses"`
 
-	// InternalAddresses are those of the node on the overlay, one of each family.
+	// InternalAddresses are the node's addresses on the overlay, at most one of each IP
+	// family.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
-	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, !isIP(a) || !isIP(b) || ip(a).family() == ip(b).family()))",message="two addresses of one family: give one IPv4 and one IPv6 address at most"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, !isIP(a) || !isIP(b) || ip(a).family() == ip(b).family()))",message="two addresses of one IP family: set at most one IPv4 and one IPv6 address"
 	InternalAddresses []IP `json:"internalAddresses"`
 
-	// ExternalAddresses are how the node appears to remote clusters, one of each family.
-	// A node without one does not reach them; its pods do.
+	// ExternalAddresses are the addresses under which the node appears to remote clusters,
+	// at most one of each IP family. A node without an external address cannot reach remote
+	// clusters; its pods can.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
-	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, !isIP(a) || !isIP(b) || ip(a).family() == ip(b).family()))",message="two addresses of one family: give one IPv4 and one IPv6 address at most"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, !isIP(a) || !isIP(b) || ip(a).family() == ip(b).family()))",message="two addresses of one IP family: set at most one IPv4 and one IPv6 address"
 	ExternalAddresses []IP `json:"externalAddresses,omitempty"`
 
-	// PodCIDRs are where the node's pods have addresses from, as ranges or single
-	// addresses (/32, /128).
+	// PodCIDRs are the CIDRs of the node's pods. Single addresses are /32 or /128.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1024
 	PodCIDRs []CIDR `json:"podCIDRs,omitempty"`
 }
 
-// NodeAttachmentStatus is what the node is.
+// NodeAttachmentStatus is the observed state of a NodeAttachment.
 type NodeAttachmentStatus struct {
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Gateways are the node's ends of the overlay, one for each gateway.
+	// Gateways is the state of the node's overlay connection to each gateway.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Gateways []NodeGateway `json:"gateways,omitempty"`
 
-	// Encapsulations are those in use, for most gateways first.
+	// Encapsulations are the encapsulations in use, the most used first.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=3
 	Encapsulations []Encapsulation `json:"encapsulations,omitempty"`
 
-	// Conditions: Ready is true when the node sends to all gateways. Released is there
-	// while Strait is uninstalled, and true when the node has nothing of it any more.
+	// Conditions: Ready is true when the node reaches all gateways. Released is present
+	// while Strait is being uninstalled, and true when nothing of Strait is left on the
+	// node.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -92,8 +95,8 @@ type NodeAttachmentStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Encapsulation is how a node wraps its frames for a gateway: geneve or vxlan in the
-// kernel, or userspace, which is Geneve from a process of the node's helper.
+// Encapsulation is how a node encapsulates packets to a gateway: geneve or vxlan in the
+// kernel, or userspace, which is Geneve in the process of the node helper.
 //
 // +kubebuilder:validation:Enum=geneve;vxlan;userspace
 type Encapsulation string
@@ -105,13 +108,13 @@ const (
 	Userspace Encapsulation = "userspace"
 )
 
-// NodeGateway is a node's end of the overlay to one gateway.
+// NodeGateway is the state of a node's overlay connection to one gateway.
 type NodeGateway struct {
 	// Name is the name of the gateway's pod.
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// VNI is the virtual network identifier of the node's frames there.
+	// VNI is the virtual network identifier of packets between the node and this gateway.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16777215
 	VNI int32 `json:"vni"`
@@ -119,30 +122,30 @@ type NodeGateway struct {
 	// Ready is true while the gateway answers over the overlay.
 	Ready bool `json:"ready"`
 
-	// Encapsulation is the one in use.
+	// Encapsulation is the encapsulation in use.
 	// +optional
 	Encapsulation Encapsulation `json:"encapsulation,omitempty"`
 
-	// Source is the address that the node's frames to the gateway come from, by the
-	// node's routes: with many network plugins it is none of spec.underlayAddresses where
-	// the gateway's pod is on the same node, or behind the plugin's own overlay. The
-	// gateway sends there, too.
+	// Source is the source address of the node's overlay packets to the gateway, as the
+	// node's routes select it. With many network plugins it is not in
+	// spec.underlayAddresses where the gateway's pod is on the same node or behind the
+	// plugin's own overlay. The gateway sends its packets to this address, too.
 	// +optional
 	Source IP `json:"source,omitempty"`
 
-	// Message says why the node is not ready, or why it uses another encapsulation than
-	// it was to.
+	// Message explains why the gateway is not ready, or why the node uses a fallback
+	// encapsulation.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 }
 
-// VNI is the virtual network identifier of the frames between a node and a gateway. No
-// other pair has the same while indices and numbers are unique: 16 bits of it are the
-// node's index (1 to 65535), 8 are the gateway's number (1 to 255).
+// VNI returns the virtual network identifier of packets between a node and a gateway. It is
+// unique for each pair as long as indices and numbers are unique: 16 bits are the node's
+// index (1 to 65535), 8 bits are the gateway's number (1 to 255).
 func VNI(index, number int32) uint32 { return uint32(index)<<8 | uint32(number) }
 
-// NodeAttachmentList is a list of them.
+// NodeAttachmentList is a list of NodeAttachments.
 //
 // +kubebuilder:object:root=true
 type NodeAttachmentList struct {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is the group and version of all kinds here.
+// GroupVersion is the group and version of all types in this package.
 var GroupVersion = schema.GroupVersion{Group: "strait.dev", Version: "v1alpha1"}
 
 var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
@@ -20,5 +20,5 @@ var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 	return nil
 })
 
-// AddToScheme makes a scheme know the kinds.
+// AddToScheme registers the types of this package in a scheme.
 var AddToScheme = schemeBuilder.AddToScheme

@@ -1,20 +1,21 @@
 package v1alpha1
 
-// CIDR is a prefix in canonical form, like 10.0.0.0/16 or fd00:10::/48: no host
-// bits, no wider than /8 (IPv4) or /16 (IPv6), and only ordinary unicast addresses.
+// CIDR is a prefix in canonical form, like 10.0.0.0/16 or fd00:10::/48: host bits are zero,
+// the prefix length is at least 8 (IPv4) or 16 (IPv6), and it contains only ordinary
+// unicast addresses.
 //
 // +kubebuilder:validation:MaxLength=43
 // +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="is not a prefix: write one like 10.0.0.0/16 or fd00:10::/48"
 // +kubebuilder:validation:XValidation:rule="!isCIDR(self) || string(cidr(self).masked()) == self",message="is not in canonical form",messageExpression="'is not in canonical form: write %s'.format([string(cidr(self).masked())])"
 // +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self).prefixLength() >= (cidr(self).ip().family() == 4 ? 8 : 16)",message="is too wide: use /8 or longer for IPv4, /16 or longer for IPv6"
-// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3', '::/127', 'fe80::/10', 'ff00::/8'].all(special, !cidr(special).containsIP(cidr(self).ip()) && !cidr(self).containsIP(cidr(special).ip()))",message="holds unspecified, loopback, link-local, multicast or reserved addresses: choose ordinary unicast addresses"
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3', '::/127', 'fe80::/10', 'ff00::/8'].all(special, !cidr(special).containsIP(cidr(self).ip()) && !cidr(self).containsIP(cidr(special).ip()))",message="contains unspecified, loopback, link-local, multicast or reserved addresses: choose ordinary unicast addresses"
 type CIDR string
 
-// SourceRange is a prefix in canonical form that may be of any width: 0.0.0.0/0 is
-// everybody.
+// SourceRange is a prefix in canonical form of any length. 0.0.0.0/0 and ::/0 match every
+// source.
 //
 // +kubebuilder:validation:MaxLength=43
-// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="is not a prefix: write one like 198.51.100.0/24, or 0.0.0.0/0 for everybody"
+// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="is not a prefix: write one like 198.51.100.0/24, or 0.0.0.0/0 for every source"
 // +kubebuilder:validation:XValidation:rule="!isCIDR(self) || string(cidr(self).masked()) == self",message="is not in canonical form",messageExpression="'is not in canonical form: write %s'.format([string(cidr(self).masked())])"
 type SourceRange string
 
@@ -27,49 +28,49 @@ type SourceRange string
 // +kubebuilder:validation:XValidation:rule="!isIP(self) || !['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3', '::/127', 'fe80::/10', 'ff00::/8'].exists(special, cidr(special).containsIP(ip(self)))",message="is an unspecified, loopback, link-local, multicast or reserved address: choose an ordinary unicast address"
 type IP string
 
-// ClusterID names a cluster among those that are joined: an RFC 1123 label.
+// ClusterID identifies a cluster among the joined clusters: an RFC 1123 label.
 //
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="is not a cluster ID: use up to 63 lower-case letters, digits and '-', beginning and ending with a letter or digit"
 type ClusterID string
 
-// PublicKey is a WireGuard public key in base64, as `wg pubkey` prints it. The last
-// of its 43 letters carries four bits, so only every fourth letter can stand there.
+// PublicKey is a WireGuard public key in base64, as `wg pubkey` prints it. The last of its
+// 43 characters encodes four bits, so only every fourth character is valid there.
 //
 // +kubebuilder:validation:MaxLength=44
-// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$')",message="is not 32 bytes in base64: give the gateway's public key as `wg pubkey` prints it"
-// +kubebuilder:validation:XValidation:rule="!self.matches('^A+=$')",message="is zero: give the gateway's public key as `wg pubkey` prints it"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$')",message="is not 32 bytes in base64: set the gateway's public key as `wg pubkey` prints it"
+// +kubebuilder:validation:XValidation:rule="!self.matches('^A+=$')",message="is zero: set the gateway's public key as `wg pubkey` prints it"
 type PublicKey string
 
-// Endpoint is host:port, where host is a name or an address, IPv6 in brackets.
+// Endpoint is host:port, where host is a DNS name or an address, IPv6 in brackets.
 //
 // +kubebuilder:validation:MaxLength=260
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z]([-.0-9A-Za-z]*[0-9A-Za-z])?|\\\\[[0-9A-Fa-f]*:[:.0-9A-Fa-f]*\\\\]):[1-9][0-9]{0,4}$') && int(self.substring(self.lastIndexOf(':') + 1)) <= 65535 && (self.startsWith('[') ? isIP(self.substring(1, self.lastIndexOf(']'))) : isIP(self.substring(0, self.lastIndexOf(':'))) || !self.matches('(^|[.])[0-9]+:[0-9]+$'))",message="is not host:port: write it like gw-b.example:51840 or [2001:db8::1]:51840, or leave it out to wait for the peer to call"
-// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|22[4-9]|23[0-9]|24[0-9]|25[0-5])[.][0-9]+[.][0-9]+[.][0-9]+:') && !self.matches('^\\\\[([fF]{2}|[:0]+\\\\])')",message="is not the address of a host elsewhere: write it like gw-b.example:51840 or [2001:db8::1]:51840, or leave it out to wait for the peer to call"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z]([-.0-9A-Za-z]*[0-9A-Za-z])?|\\\\[[0-9A-Fa-f]*:[:.0-9A-Fa-f]*\\\\]):[1-9][0-9]{0,4}$') && int(self.substring(self.lastIndexOf(':') + 1)) <= 65535 && (self.startsWith('[') ? isIP(self.substring(1, self.lastIndexOf(']'))) : isIP(self.substring(0, self.lastIndexOf(':'))) || !self.matches('(^|[.])[0-9]+:[0-9]+$'))",message="is not host:port: write it like gw-b.example:51840 or [2001:db8::1]:51840, or leave it out if the peer initiates the connection"
+// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|22[4-9]|23[0-9]|24[0-9]|25[0-5])[.][0-9]+[.][0-9]+[.][0-9]+:') && !self.matches('^\\\\[([fF]{2}|[:0]+\\\\])')",message="is not a reachable unicast address: write it like gw-b.example:51840 or [2001:db8::1]:51840, or leave it out if the peer initiates the connection"
 type Endpoint string
 
-// EncapsulationPolicy says how nodes wrap their frames.
+// EncapsulationPolicy selects how nodes encapsulate packets to gateways.
 //
 // +kubebuilder:validation:Enum=auto;geneve;vxlan
 type EncapsulationPolicy string
 
 // The encapsulation policies.
 const (
-	EncapsulationAuto   EncapsulationPolicy = "auto" // each node the first that it can: geneve, vxlan, userspace
+	EncapsulationAuto   EncapsulationPolicy = "auto" // each node uses the first that it supports: geneve, vxlan, userspace
 	EncapsulationGeneve EncapsulationPolicy = "geneve"
 	EncapsulationVXLAN  EncapsulationPolicy = "vxlan"
 )
 
-// The types of conditions, in the order in which things have to become true. Every
-// kind with conditions has Ready, and its message says what to do next.
+// The condition types, in the order in which they have to become true. Every resource with
+// conditions has Ready, and its message says what to do next.
 const (
-	ConditionReady        = "Ready"        // everything below is as it should be, and a probe crossed both ways
-	ConditionDetected     = "Detected"     // the ranges that the cluster itself uses are known
-	ConditionCIDRConflict = "CIDRConflict" // True: a range of this object means something else in this cluster
-	ConditionAnnounced    = "Announced"    // the remote cluster said of itself what is granted to it, and nothing else
+	ConditionReady        = "Ready"        // all conditions below are as required, and a probe was answered
+	ConditionDetected     = "Detected"     // the cluster's own CIDRs are known
+	ConditionCIDRConflict = "CIDRConflict" // True: a CIDR of this object is in use in this cluster
+	ConditionAnnounced    = "Announced"    // the remote cluster announced what the spec grants, and nothing else
 	ConditionTunnelUp     = "TunnelUp"     // at least one link has a recent handshake and answers probes
-	ConditionRouted       = "Routed"       // the nodes send to the gateways what is for the remote cluster
-	ConditionPathMTU      = "PathMTU"      // packets of status.mtu cross
-	ConditionReleased     = "Released"     // of a NodeAttachment, while Strait is uninstalled: nothing of it is left on the node
-	ConditionReserved     = "Reserved"     // of an AddressMapping: its external address is its own
+	ConditionRouted       = "Routed"       // the nodes route packets for the remote cluster to the gateways
+	ConditionPathMTU      = "PathMTU"      // packets of status.mtu bytes pass
+	ConditionReleased     = "Released"     // of a NodeAttachment, while Strait is being uninstalled: nothing of it is left on the node
+	ConditionReserved     = "Reserved"     // of an AddressMapping: its external address is reserved for it
 )

@@ -15,7 +15,7 @@ func TestEveryPairOfNodeAndGatewayHasAVNIOfItsOwn(t *testing.T) {
 				t.Fatalf("node %d at gateway %d: %d is no VNI", index, number, vni)
 			}
 			if seen[vni] {
-				t.Fatalf("node %d at gateway %d: VNI %d is another pair's", index, number, vni)
+				t.Fatalf("node %d at gateway %d: VNI %d is already used by another pair", index, number, vni)
 			}
 			seen[vni] = true
 		}
