@@ -8,39 +8,39 @@ import (
 	"strait.dev/strait/k8s/install"
 )
 
-// Profile is what an agent may.
+// Profile is the set of privileges of an agent.
 type Profile int
 
 const (
-	// Restricted passes the Pod Security Standard of that name. It may ping.
+	// Restricted satisfies the Pod Security Standard of that name. It may ping.
 	Restricted Profile = iota
-	// Host is in the network of its node, and may no more than Restricted.
+	// Host uses the network namespace of its node, with no more privileges than Restricted.
 	Host
-	// Node is Host that may look at its node's network as the node's helper does:
-	// with NET_ADMIN, and NET_RAW to see what passes.
+	// Node is Host with access to its node's network configuration, like the node helper:
+	// with NET_ADMIN, and NET_RAW to capture packets.
 	Node
 )
 
-// Agent is a pod that is wanted.
+// Agent describes a pod to run.
 type Agent struct {
 	Name    string
 	Node    string // name of its node; empty: any
 	Profile Profile
-	Args    []string // of strait; none: those of an agent that idles
+	Args    []string // of strait; none: those of an idle agent
 	Labels  map[string]string
-	Ports   []corev1.ContainerPort // what the pod declares, for people and policies
+	Ports   []corev1.ContainerPort // declared ports, for people and policies
 }
 
 // container is the name of the only container of an agent.
 const container = "agent"
 
-// label is on all namespaces of agents, with their purpose.
+// label is the label of all namespaces of agents; its value is their purpose.
 const label = "strait.dev/agents"
 
 // nobody is the user and group that agents run as.
 const nobody = 65534
 
-// pod is the agent as an object.
+// pod returns the agent's Pod.
 func (a Agent) pod(o Options) *corev1.Pod {
 	args := a.Args
 	if len(args) == 0 {
@@ -56,9 +56,9 @@ func (a Agent) pod(o Options) *corev1.Pod {
 	}
 	capabilities := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	switch a.Profile {
-	case Restricted: // ping without a capability
+	case Restricted: // allows ping without a capability
 		security.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ping_group_range", Value: "0 2147483647"}}
-	case Node: // root, because capabilities of others end at the exec of the program
+	case Node: // root, because other users lose capabilities on exec
 		security.RunAsNonRoot, security.RunAsUser, security.RunAsGroup = nil, new(int64(0)), new(int64(0))
 		capabilities.Add = []corev1.Capability{"NET_ADMIN", "NET_RAW"}
 	}
@@ -89,8 +89,8 @@ func (a Agent) pod(o Options) *corev1.Pod {
 	}
 }
 
-// on binds a pod to a node through the scheduler, which knows whether there is room. By
-// the object's own name: the label of a host name may differ.
+// on pins a pod to a node through the scheduler, which checks for capacity. It matches the
+// name of the Node object, because the hostname label may differ.
 func on(node string) *corev1.Affinity {
 	if node == "" {
 		return nil

@@ -1,12 +1,12 @@
 // Package agents runs pods of Strait's own image in a cluster for as long as a command
-// needs them, in namespaces of their own that go with them.
+// needs them, in separate namespaces that are deleted with them.
 //
-//	crew, err := agents.Start(ctx, agents.Options{Client: c, Image: image, Purpose: "verify"},
+//	group, err := agents.Start(ctx, agents.Options{Client: c, Image: image, Purpose: "verify"},
 //		agents.Agent{Name: "one", Profile: agents.Restricted},
 //		agents.Agent{Name: "two", Node: "n2", Profile: agents.Host})
-//	defer crew.End(ctx)
-//	err = crew.Exec(ctx, "one", nil, &out, "agent", "probe", ...)
+//	defer group.End(ctx)
+//	err = group.Exec(ctx, "one", nil, &out, "agent", "probe", ...)
 //
-// An agent does nothing by itself: what it shall do is run in it, and prints JSON. So it
-// needs no service account, no port and no way back to whoever asks.
+// An agent is idle: commands are run in it with exec and print JSON. So it needs no service
+// account, no port, and no route back to the command.
 package agents

@@ -18,35 +18,36 @@ import (
 	"strait.dev/strait/k8s/install"
 )
 
-// Options of a crew.
+// Options configure a group of agents.
 type Options struct {
 	Client      *client.Client
 	Image       string // of Strait
 	Purpose     string // of the command, like "verify": part of the namespaces' names
 	PullSecrets []corev1.LocalObjectReference
-	Say         func(line string) // what is being waited for; nil: nobody wants to know
+	Say         func(line string) // progress; nil: not reported
 }
 
 const (
-	agentLabel   = "strait.dev/agent" // on an agent, with its name
+	agentLabel   = "strait.dev/agent" // label of an agent, with its name
 	pollInterval = 200 * time.Millisecond
-	// startTimeout is how long agents may take to run: an image is pulled.
+	// startTimeout is the time that agents have to start, including the pull of the image.
 	startTimeout = 2 * time.Minute
 	endTimeout   = 2 * time.Minute
-	// startFailureTimeout is for how long a kubelet may say that it cannot start a pod: it tries again,
-	// and what was wrong for that long stays so.
+	// startFailureTimeout is the time after which a start failure that the kubelet reports
+	// is final: the kubelet retries, but such errors rarely resolve later.
 	startFailureTimeout = 20 * time.Second
 )
 
-// Group are agents that run. Its methods may be used concurrently, but for End.
+// Group is a set of running agents. Its methods are safe for concurrent use, except End.
 type Group struct {
 	o           Options
-	namespaces  map[bool]string // by whether agents are in the network of their nodes
+	namespaces  map[bool]string // by use of the host network
 	hostNetwork map[string]bool // the same, by agent
 	pods        map[string]*corev1.Pod
 }
 
-// Start runs agents and waits until all of them run. On an error nothing stays.
+// Start starts agents and waits until all of them run. After an error nothing is left
+// behind.
 func Start(ctx context.Context, o Options, all ...Agent) (*Group, error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
@@ -82,11 +83,11 @@ func (c *Group) start(ctx context.Context, all []Agent) error {
 	return nil
 }
 
-// namespace makes a namespace for agents, which says what may run in it.
+// namespace creates a namespace for agents with its Pod Security level.
 func (c *Group) namespace(ctx context.Context, host bool, suffix string) error {
 	name, level := "strait-"+c.o.Purpose+"-"+suffix, "restricted"
 	if host {
-		name, level = name+"-host", "privileged" // there is no other for the network of a node
+		name, level = name+"-host", "privileged" // required for the host network
 	}
 	_, err := c.o.Client.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   name,
@@ -99,7 +100,7 @@ func (c *Group) namespace(ctx context.Context, host bool, suffix string) error {
 	return nil
 }
 
-// create makes the pod of an agent. A new namespace refuses pods until it has a service
+// create creates the pod of an agent. A new namespace rejects pods until it has a service
 // account.
 func (c *Group) create(ctx context.Context, a Agent) error {
 	for {
@@ -136,10 +137,10 @@ func (c *Group) await(ctx context.Context, name string) error {
 		case stuck.IsZero():
 			stuck = time.Now()
 		case time.Since(stuck) > startFailureTimeout:
-			return fmt.Errorf("agent %s cannot be started: %s; give an image that the nodes can pull with --image, or load it on them", name, state(p))
+			return fmt.Errorf("agent %s cannot be started: %s; set --image to an image that the nodes can pull, or load the image on the nodes", name, state(p))
 		}
 		if err == nil {
-			status, _, _ := strings.Cut(state(p), ":") // the rest is for the error
+			status, _, _ := strings.Cut(state(p), ":") // the rest is shown in the error
 			c.o.Say(fmt.Sprintf("waiting for pod %s/%s: %s", namespace, name, status))
 		}
 		if !pause(ctx) {
@@ -148,7 +149,7 @@ func (c *Group) await(ctx context.Context, name string) error {
 	}
 }
 
-// state is how far a pod has come, with the reason where it does not come further.
+// state returns the state of a pod, with the reason why it does not start.
 func state(p *corev1.Pod) string {
 	if p == nil {
 		return "unknown"
@@ -169,7 +170,7 @@ func state(p *corev1.Pod) string {
 	return string(p.Status.Phase)
 }
 
-// refused reports whether the kubelet says that it cannot start a pod.
+// refused reports whether the kubelet reports that it cannot start a pod.
 func refused(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 		return s.State.Waiting != nil && slices.Contains([]string{
@@ -178,7 +179,7 @@ func refused(p *corev1.Pod) bool {
 	})
 }
 
-// pause reports whether there is time left to look again.
+// pause waits for the poll interval and reports whether time is left.
 func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -188,11 +189,11 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-// Pod is an agent's pod as it was when it began to run, with its addresses and its node.
+// Pod returns an agent's pod as of its start, with its addresses and its node.
 func (c *Group) Pod(name string) *corev1.Pod { return c.pods[name] }
 
-// Exec runs strait with these arguments in an agent. What it prints as an error becomes
-// part of the error.
+// Exec runs strait with these arguments in an agent. Its error output becomes part of the
+// error.
 func (c *Group) Exec(ctx context.Context, name string, stdin io.Reader, stdout io.Writer, args ...string) error {
 	var stderr strings.Builder
 	err := c.o.Client.Exec(ctx, client.ExecOptions{
@@ -206,13 +207,12 @@ func (c *Group) Exec(ctx context.Context, name string, stdin io.Reader, stdout i
 	case errors.As(err, &exit) && stderr.Len() > 0:
 		return fmt.Errorf("agent %s: %s: %w", name, strings.TrimPrefix(strings.TrimSpace(stderr.String()), "strait: "), err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("agent %s: %w; use a context of somebody who may exec into pods", name, err)
+		return fmt.Errorf("agent %s: %w; use a context with permission to exec into pods", name, err)
 	}
 	return fmt.Errorf("agent %s: %w", name, err)
 }
 
-// Service makes a Service of the agents of its namespace that have a label, with that
-// label's value as target. It goes with the crew.
+// Service creates a Service for an agent, which is deleted with the group.
 func (c *Group) Service(ctx context.Context, name, agent string, kind corev1.ServiceType, ports ...corev1.ServicePort) (*corev1.Service, error) {
 	s, err := c.o.Client.Services(c.namespaces[c.hostNetwork[agent]]).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: c.o.Purpose}},
@@ -224,7 +224,7 @@ func (c *Group) Service(ctx context.Context, name, agent string, kind corev1.Ser
 	return s, nil
 }
 
-// End removes the agents with their namespaces, and waits until they are gone.
+// End deletes the agents with their namespaces, and waits until they are gone.
 func (c *Group) End(ctx context.Context) error {
 	var all []string
 	for _, name := range c.namespaces {

@@ -14,8 +14,8 @@ import (
 	"strait.dev/strait/k8s/install"
 )
 
-// Leftover are the namespaces of crews, of those that run and of those whose command was
-// killed.
+// Leftover returns the namespaces of all groups: of running ones, and of those whose
+// command was killed.
 func Leftover(ctx context.Context, c *client.Client) ([]string, error) {
 	list, err := c.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: label})
 	if err != nil {
@@ -29,8 +29,8 @@ func Leftover(ctx context.Context, c *client.Client) ([]string, error) {
 	return all, nil
 }
 
-// Abandoned are the namespaces of crews of a purpose that began before a time: of a command
-// that was killed, or told to keep them.
+// Abandoned returns the namespaces of groups with a purpose that were created before a
+// time: of a command that was killed, or that was to keep them.
 func Abandoned(ctx context.Context, c *client.Client, purpose string, before time.Time) ([]string, error) {
 	list, err := c.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: label + "=" + purpose})
 	if err != nil {
@@ -45,7 +45,7 @@ func Abandoned(ctx context.Context, c *client.Client, purpose string, before tim
 	return all, nil
 }
 
-// Remove removes namespaces of crews, and waits until they are gone.
+// Remove deletes namespaces of groups, and waits until they are gone.
 func Remove(ctx context.Context, c *client.Client, namespaces []string) error {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
@@ -53,7 +53,7 @@ func Remove(ctx context.Context, c *client.Client, namespaces []string) error {
 	for _, name := range namespaces {
 		err := c.Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
-			all = errors.Join(all, fmt.Errorf("namespace %s stays: %w; remove it with kubectl delete namespace", name, err))
+			all = errors.Join(all, fmt.Errorf("namespace %s was not deleted: %w; delete it with kubectl delete namespace", name, err))
 		}
 	}
 	for _, name := range namespaces {
@@ -70,11 +70,11 @@ func Remove(ctx context.Context, c *client.Client, namespaces []string) error {
 	return all
 }
 
-// Image is that of the Strait that is installed in the cluster.
+// Image returns the image of the Strait that is installed in the cluster.
 func Image(ctx context.Context, c *client.Client) (string, error) {
 	list, err := c.Pods("").List(ctx, metav1.ListOptions{LabelSelector: install.NameLabel + "=" + install.Name})
 	if err != nil {
-		return "", fmt.Errorf("look for Strait's image: %w; name it with --image", err)
+		return "", fmt.Errorf("look up Strait's image: %w; set --image", err)
 	}
 	for i := range list.Items {
 		for _, of := range list.Items[i].Spec.Containers {
@@ -83,5 +83,5 @@ func Image(ctx context.Context, c *client.Client) (string, error) {
 			}
 		}
 	}
-	return "", errors.New("no pod of Strait runs in the cluster, so its image is not known; install Strait, or name the image with --image")
+	return "", errors.New("no pod of Strait runs in the cluster, so its image is not known; install Strait, or set --image")
 }

@@ -1,5 +1,5 @@
-// Package findings is what Strait's checks can find: each finding has a code that stays,
-// a severity, a remedy, and a page of documentation.
+// Package findings defines the results of Strait's checks: each finding has a stable code,
+// a severity, a remedy, and a documentation page.
 package findings
 
 import (
@@ -8,36 +8,36 @@ import (
 	"slices"
 )
 
-// Severity is how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
-// Severities, the worst first. What is OK is told too, so that nobody wonders whether it
-// was looked at; Skipped was not looked at.
+// The severities, worst first. OK is reported too, to show that the check ran; Skipped
+// means that it did not run.
 const (
-	Error   Severity = "error"   // it will not work
-	Warning Severity = "warning" // it may not work, or not well
-	Info    Severity = "info"    // good to know
+	Error   Severity = "error"   // Strait will not work
+	Warning Severity = "warning" // Strait may not work, or not well
+	Info    Severity = "info"    // for information
 	Skipped Severity = "skipped"
 	OK      Severity = "ok"
 )
 
 var order = []Severity{Error, Warning, Info, Skipped, OK}
 
-// Finding is one answer of one check about one subject.
+// Finding is one result of one check about one subject.
 type Finding struct {
 	Code     string   `json:"code"` // of the Catalog
 	Severity Severity `json:"severity"`
 	Subject  string   `json:"subject"` // like "context a, node n1"
-	Message  string   `json:"message"` // what is the case, with its values
+	Message  string   `json:"message"` // what was found, with values
 	Remedy   string   `json:"remedy,omitempty"`
 	Page     string   `json:"page,omitempty"`
 }
 
-// Pages is where the pages are.
+// Pages is the base URL of the documentation pages.
 const Pages = "https://strait.dev/docs/troubleshooting/"
 
-// New is a finding of a code in the catalog: its remedy and its page are those of the
-// code. It panics on a code that is not there.
+// New returns a finding of a code in the catalog, with the remedy and the page of that
+// code. It panics on an unknown code.
 func New(code string, severity Severity, subject, format string, values ...any) Finding {
 	check, known := Catalog[code]
 	if !known {
@@ -50,7 +50,7 @@ func New(code string, severity Severity, subject, format string, values ...any) 
 	return f
 }
 
-// Sort puts the worst first, and keeps together what has the same code.
+// Sort sorts findings by severity, worst first, then by code and subject.
 func Sort(all []Finding) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(
@@ -59,7 +59,7 @@ func Sort(all []Finding) {
 	})
 }
 
-// Worst is the worst severity, OK if there is nothing.
+// Worst returns the worst severity, OK if there are no findings.
 func Worst(all []Finding) Severity {
 	worst := OK
 	for _, f := range all {

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Table writes findings for people: the worst first, each with its remedy and page, and
-// what is alike in one place; last, what is well and what was not looked at, in a line for
-// each check, and the sum.
+// Table writes findings as text: the worst first, each with its remedy and page, with equal
+// findings grouped; last, passed and skipped checks, one line each, and the totals.
 func Table(w io.Writer, all []Finding) error {
 	all = slices.Clone(all)
 	Sort(all)
@@ -30,13 +29,13 @@ func Table(w io.Writer, all []Finding) error {
 	return err
 }
 
-// Sum says how many findings there are of each severity.
+// Sum returns the number of findings of each severity in one line.
 func Sum(all []Finding) string {
 	n := make(map[Severity]int)
 	for _, f := range all {
 		n[f.Severity]++
 	}
-	return fmt.Sprintf("%s, %s; %d worth knowing, %d well, %d not looked at",
+	return fmt.Sprintf("%s, %s; %d info, %d ok, %d skipped",
 		plural(n[Error], "error"), plural(n[Warning], "warning"), n[Info], n[OK], n[Skipped])
 }
 
@@ -47,13 +46,13 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// group are findings that say the same of several subjects.
+// group is a set of findings with the same message about several subjects.
 type group struct {
 	Finding
 	subjects []string
 }
 
-// alike are the findings of a severity, in their order.
+// alike returns the findings of a severity, grouped, in their order.
 func alike(all []Finding, severity Severity) (groups []*group) {
 	for _, f := range all {
 		if f.Severity != severity {
@@ -71,10 +70,11 @@ func alike(all []Finding, severity Severity) (groups []*group) {
 	return groups
 }
 
-// subjectsShown is how many are named; there may be thousands of nodes.
+// subjectsShown is the maximum number of subjects that are printed; there may be thousands
+// of nodes.
 const subjectsShown = 4
 
-// write writes one group. Nothing that it writes to fails.
+// write writes one group. Writing to a strings.Builder cannot fail.
 func (g *group) write(b *strings.Builder) {
 	subjects := strings.Join(g.subjects[:min(len(g.subjects), subjectsShown)], "; ")
 	if more := len(g.subjects) - subjectsShown; more > 0 {

@@ -9,8 +9,8 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// toControl is an announcement as it is sent. Without this gateway among the others it is
-// not complete yet.
+// toControl converts an announcement to the form of the control protocol. If it does not
+// list this gateway, it is not complete yet and has no gateways.
 func toControl(a v1alpha1.Announcement, gateway string) (c control.Announcement, err error) {
 	c = control.Announcement{Cluster: string(a.ClusterID), Gateway: gateway}
 	for _, list := range []struct {
@@ -47,7 +47,7 @@ func toControl(a v1alpha1.Announcement, gateway string) (c control.Announcement,
 	return c, nil
 }
 
-// fromControl is an announcement as the status has it.
+// fromControl converts an announcement to the form of the status.
 func fromControl(c control.Announcement, heardBy string) v1alpha1.Announcement {
 	a := v1alpha1.Announcement{HeardBy: heardBy, ClusterID: v1alpha1.ClusterID(c.Cluster)}
 	for _, p := range c.Prefixes {

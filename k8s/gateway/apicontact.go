@@ -13,28 +13,28 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// apiContact knows whether the API server answers, from the requests that are made
-// anyway. An error is an answer. It may be used concurrently.
+// apiContact tracks whether the API server answers, from the regular requests. An HTTP
+// error status is an answer. It is safe for concurrent use.
 type apiContact struct {
 	log *slog.Logger
 	up  prometheus.Gauge
 
 	mu   sync.Mutex
-	lost time.Time // since when; zero: it is not
+	lost time.Time // since when; zero: the API server answers
 }
 
-// wrap makes a transport tell how its requests end.
+// wrap returns a transport that records the results of requests.
 func (c *apiContact) wrap(next http.RoundTripper) http.RoundTripper {
 	return client.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
-		if !errors.Is(err, context.Canceled) { // by ourselves
+		if !errors.Is(err, context.Canceled) { // cancelled by the gateway itself
 			c.record(err)
 		}
 		return answer, err
 	})
 }
 
-// tell logs when the contact is lost, and when it is there again.
+// record logs when the API server becomes unreachable, and when it answers again.
 func (c *apiContact) record(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *apiContact) record(err error) {
 		c.lost = time.Time{}
 	case c.lost.IsZero():
 		c.up.Set(0)
-		c.log.Warn("the API server does not answer; going on with what is in force", "error", err)
+		c.log.Warn("the API server does not answer; continuing with the last configuration", "error", err)
 		c.lost = time.Now()
 	}
 }

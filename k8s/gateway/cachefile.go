@@ -12,27 +12,26 @@ import (
 	"strait.dev/strait/config"
 )
 
-// The cache is one file: a line about it in a comment, and the configuration. So it is
-// also what `strait gateway --config` reads.
+// The cache is one file: a comment line with metadata, followed by the configuration.
+// `strait gateway --config` can read it, too.
 const (
 	cacheName   = "gateway.yaml"
 	cachePrefix = "# strait cache: "
 )
 
-// identity is whose configuration it is.
+// identity names the gateway that a configuration belongs to.
 type identity struct {
 	Peering string `json:"peering"`
 	Gateway string `json:"gateway"`
 }
 
-// cacheLine is the line about the cache.
+// cacheLine is the metadata line of the cache.
 type cacheLine struct {
 	identity
 	Saved time.Time `json:"saved"`
 }
 
-// writeCache replaces the cache. A process or machine that dies meanwhile leaves the
-// old or the new one.
+// writeCache atomically replaces the cache.
 func writeCache(dir string, of identity, c *config.Gateway) error {
 	line, err := json.Marshal(cacheLine{of, time.Now().UTC()})
 	if err != nil {
@@ -46,7 +45,7 @@ func writeCache(dir string, of identity, c *config.Gateway) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // fails when all went well
+	defer os.Remove(file.Name()) // fails after a successful rename
 	_, err = fmt.Fprintf(file, "%s%s\n%s", cachePrefix, line, text)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
@@ -54,7 +53,7 @@ func writeCache(dir string, of identity, c *config.Gateway) error {
 	return os.Rename(file.Name(), filepath.Join(dir, cacheName))
 }
 
-// readCache reads the cache of that gateway. Its configuration is not validated.
+// readCache reads the cache of a gateway. It does not validate the configuration.
 func readCache(dir string, of identity) (c *config.Gateway, saved time.Time, err error) {
 	path := filepath.Join(dir, cacheName)
 	text, err := os.ReadFile(path)
@@ -76,7 +75,7 @@ func parseCache(text []byte, of identity) (c *config.Gateway, saved time.Time, e
 		return nil, saved, errors.New("not a cached configuration; remove the file")
 	}
 	if line.identity != of {
-		return nil, saved, fmt.Errorf("it is of gateway %q of Peering %q; give each gateway a folder of its own", line.Gateway, line.Peering)
+		return nil, saved, fmt.Errorf("it belongs to gateway %q of Peering %q; use a separate directory for each gateway", line.Gateway, line.Peering)
 	}
 	c, err = config.Parse(text)
 	return c, line.Saved, err

@@ -20,21 +20,22 @@ import (
 	"strait.dev/strait/tun"
 )
 
-// maxText is the length of texts that the API server takes, in bytes; maxEndpoints is how
-// many endpoints of a gateway an announcement has.
+// maxText is the maximum length of texts in the API, in bytes; maxEndpoints is the maximum
+// number of endpoints of a gateway in an announcement.
 const (
 	maxText      = 1024
 	maxEndpoints = 8
 )
 
-// heard is what the remote cluster announced to this gateway.
+// receivedAnnouncement is the announcement of the remote cluster that this gateway
+// received.
 type receivedAnnouncement struct {
 	mu    sync.Mutex
-	entry *v1alpha1.Announcement // as in the status; nil: not known yet
+	entry *v1alpha1.Announcement // as in the status; nil: not loaded yet
 }
 
-// exchangeAnnouncements announces this cluster to the remote one and takes what that announces, from
-// the time that there are links until ctx ends.
+// exchangeAnnouncements sends this cluster's announcements and accepts those of the remote
+// cluster, from when the gateway has started until ctx ends.
 func (f *follower) exchangeAnnouncements(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -44,7 +45,7 @@ func (f *follower) exchangeAnnouncements(ctx context.Context) {
 	fabric := f.process.Gateway().Fabric()
 	listener, err := fabric.Listen(control.Port)
 	if err != nil {
-		f.log.Error("no announcements can be taken", "error", err)
+		f.log.Error("cannot accept announcements", "error", err)
 		return
 	}
 	var background sync.WaitGroup
@@ -55,14 +56,14 @@ func (f *follower) exchangeAnnouncements(ctx context.Context) {
 			return control.Link(l), ok
 		}
 		if err := control.Serve(listener, identify, f.receive, f.log); err != nil {
-			f.log.Error("announcements are not taken any more", "error", err)
+			f.log.Error("announcements are no longer accepted", "error", err)
 		}
 	})
 	f.announcer.Run(ctx)
 	listener.Close()
 }
 
-// newAnnouncer makes what announces over the links that are up.
+// newAnnouncer returns an announcer that uses the links that are up.
 func (f *follower) newAnnouncer() *control.Announcer {
 	return control.NewAnnouncer(control.AnnouncerOptions{
 		Up: func() (up []control.Link) {
@@ -81,7 +82,7 @@ func (f *follower) newAnnouncer() *control.Announcer {
 	})
 }
 
-// links are those of the running gateway, none before it runs.
+// links returns the links of the running gateway, none before it runs.
 func (f *follower) links() []tun.LinkStatus {
 	if d := f.process.Gateway(); d != nil {
 		return d.Fabric().Status()
@@ -89,7 +90,7 @@ func (f *follower) links() []tun.LinkStatus {
 	return nil
 }
 
-// announce makes what the objects say of this cluster the announcement.
+// announce builds this cluster's announcement from the objects.
 func (f *follower) announce() {
 	p, ok := f.objects.peer()
 	n, known := f.objects.networks.Get(v1alpha1.ClusterNetworkName)
@@ -101,7 +102,7 @@ func (f *follower) announce() {
 		err = f.announcer.Set(a)
 	}
 	if err != nil && err.Error() != f.announceProblem {
-		f.log.Warn("this cluster cannot be announced; the other one keeps what it knows", "error", err)
+		f.log.Warn("cannot announce this cluster; the remote cluster keeps the last announcement", "error", err)
 	}
 	f.announceProblem = ""
 	if err != nil {
@@ -109,13 +110,13 @@ func (f *follower) announce() {
 	}
 }
 
-// hear takes an announcement of the remote cluster, or says why not. It is called from
-// any goroutine.
+// receive accepts an announcement of the remote cluster, or returns why it is rejected. It
+// may be called from any goroutine.
 func (f *follower) receive(_ control.Link, c control.Announcement) error {
 	p, ok := f.objects.peer()
 	n, known := f.objects.networks.Get(v1alpha1.ClusterNetworkName)
 	if !ok || !known {
-		return fmt.Errorf("the gateway has not read its Peering and ClusterNetwork yet; it will be asked again")
+		return fmt.Errorf("the gateway has not read its Peering and ClusterNetwork yet; it accepts announcements later")
 	}
 	a := fromControl(c, f.options.Name)
 	refusal := peering.Refusal(p, n.Status.ClusterID, &a)
@@ -139,8 +140,8 @@ func (f *follower) receive(_ control.Link, c control.Announcement) error {
 	return refusal
 }
 
-// from is the entry so far: after a start, the one in the status of the Peering. h.mu is
-// held.
+// from returns the current entry: after a start, the one in the status of the Peering. The
+// caller holds h.mu.
 func (h *receivedAnnouncement) from(p *v1alpha1.Peering, name string) v1alpha1.Announcement {
 	if h.entry != nil {
 		return *h.entry
@@ -153,8 +154,8 @@ func (h *receivedAnnouncement) from(p *v1alpha1.Peering, name string) v1alpha1.A
 	return v1alpha1.Announcement{HeardBy: name}
 }
 
-// announcements is the gateway's part of the status: what it heard, and whether it is
-// refused itself.
+// announcements returns the gateway's part of the status: the announcement that it
+// received, and whether its own is rejected.
 func (f *follower) announcements(p *v1alpha1.Peering) []v1alpha1.Announcement {
 	f.received.mu.Lock()
 	entry := f.received.from(p, f.options.Name)
@@ -167,7 +168,7 @@ func (f *follower) announcements(p *v1alpha1.Peering) []v1alpha1.Announcement {
 	return []v1alpha1.Announcement{entry}
 }
 
-// recordResults says in an entry what came of announcing.
+// recordResults records the results of the gateway's own announcements in an entry.
 func recordResults(entry *v1alpha1.Announcement, results []control.Result) {
 	entry.Refusal, entry.Skew = "", ""
 	for _, r := range results {
@@ -181,7 +182,7 @@ func recordResults(entry *v1alpha1.Announcement, results []control.Result) {
 	}
 }
 
-// sameAnnouncement reports whether two say the same.
+// sameAnnouncement reports whether two announcements have the same content.
 func sameAnnouncement(a, b v1alpha1.Announcement) bool {
 	return b.HeardAt != nil && a.ClusterID == b.ClusterID && reflect.DeepEqual(a.Prefixes, b.Prefixes) &&
 		reflect.DeepEqual(a.ExternalPrefixes, b.ExternalPrefixes) && reflect.DeepEqual(a.Gateways, b.Gateways) && slices.Equal(a.Superseded, b.Superseded)

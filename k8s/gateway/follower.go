@@ -15,7 +15,7 @@ import (
 	"strait.dev/strait/k8s/translate"
 )
 
-// follower is one call of Run.
+// follower is the state of one call of Run.
 type follower struct {
 	options  Options
 	log      *slog.Logger
@@ -31,20 +31,20 @@ type follower struct {
 	keys             atomic.Pointer[[]translate.OwnKey] // newest first
 	established      atomic.Bool                        // a link with a key of the gateway's own is up
 	started          chan struct{}                      // closed when the gateway itself runs
-	publishRequested chan struct{}                      // the status is to be looked at; room for one
+	publishRequested chan struct{}                      // the status may have changed; capacity one
 
-	// Of the goroutine that calls follow.
+	// Used only by the goroutine that calls follow.
 	inForce         *config.Gateway // nil: none yet
 	keysChanged     bool            // since inForce was applied
 	problems        map[translate.Problem]bool
 	keyProblem      string // that was logged last
 	announceProblem string // likewise
 
-	// Of the goroutine that calls publish.
+	// Used only by the goroutine that calls publish.
 	rotation rotation
 }
 
-// restore begins with the configuration that was in force when this gateway ran last.
+// restore starts with the cached configuration of the gateway's last run.
 func (f *follower) restore() {
 	c, saved, err := readCache(f.options.CacheDir, f.identity())
 	if err != nil {
@@ -55,7 +55,7 @@ func (f *follower) restore() {
 	c.Observability.Listen = f.settings.Observability
 	c.WireGuard.ListenPort = f.settings.WireGuardPort
 	if err := c.Validate(); err != nil {
-		f.log.Warn("the cached configuration does not fit; waiting for the API server", "error", err)
+		f.log.Warn("the cached configuration is not valid; waiting for the API server", "error", err)
 		return
 	}
 	if err := f.process.Start(c); err != nil {
@@ -65,12 +65,12 @@ func (f *follower) restore() {
 	f.inForce = c
 	close(f.started)
 	f.metrics.cached.Set(1)
-	f.log.Info("runs on the cached configuration until the API server answers", "saved", saved)
+	f.log.Info("using the cached configuration until the API server answers", "saved", saved)
 }
 
 func (f *follower) identity() identity { return identity{f.options.Peering, f.options.Name} }
 
-// apply puts in force what the objects say. It logs its error.
+// apply applies the configuration of the current objects. It logs its error.
 func (f *follower) apply() error {
 	var err error
 	if f.process.Gateway() == nil {
@@ -98,8 +98,8 @@ func (f *follower) start() error {
 	return nil
 }
 
-// next is the configuration that the objects ask for, nil where that is in force
-// already, or where there is none yet and nothing to withdraw.
+// next returns the configuration of the current objects, nil if that is in effect already,
+// or if there is none yet and nothing to withdraw.
 func (f *follower) next() *config.Gateway {
 	f.settings.PresharedKeyFiles = f.presharedKeys()
 	f.settings.Keys, f.settings.InviteUsed = f.ownKeys(), f.established.Load()
@@ -117,16 +117,16 @@ func (f *follower) next() *config.Gateway {
 	return c
 }
 
-// applied keeps what is in force.
+// applied records the configuration in effect.
 func (f *follower) applied(c *config.Gateway) {
 	f.inForce, f.keysChanged = c, false
 	f.saver.save(c)
 }
 
-// maxProblemsLogged is how many new problems are logged at once.
+// maxProblemsLogged is the maximum number of new problems that are logged at once.
 const maxProblemsLogged = 20
 
-// tell logs the problems that are new.
+// logProblems logs the problems that are new.
 func (f *follower) logProblems(problems []translate.Problem) {
 	now := make(map[translate.Problem]bool, len(problems))
 	logged := 0
@@ -146,7 +146,7 @@ func (f *follower) logProblems(problems []translate.Problem) {
 	f.metrics.problems.Set(float64(len(now)))
 }
 
-// keyFiles are what the keys are read from.
+// keyFiles returns the files and directories that keys are read from.
 func (f *follower) keyFiles() []string {
 	files := []string{f.options.KeyDir}
 	for _, more := range []string{f.options.InviteKeyFile, f.options.PresharedKeyDir} {
@@ -157,8 +157,8 @@ func (f *follower) keyFiles() []string {
 	return files
 }
 
-// presharedKeys are the files with preshared keys, by the name of their Secret. A
-// folder that cannot be read has none: the peers that need one are left out then.
+// presharedKeys returns the files with preshared keys, by the name of their Secret. An
+// unreadable directory yields none: the peers that need a preshared key are left out then.
 func (f *follower) presharedKeys() map[string]string {
 	files := make(map[string]string)
 	if f.options.PresharedKeyDir == "" {
@@ -169,7 +169,7 @@ func (f *follower) presharedKeys() map[string]string {
 		f.log.Warn("cannot list the preshared keys; peers that need one are left out", "error", err)
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), "..") { // what the kubelet keeps there for itself
+		if !strings.HasPrefix(e.Name(), "..") { // internal entries of the kubelet
 			files[e.Name()] = filepath.Join(f.options.PresharedKeyDir, e.Name())
 		}
 	}

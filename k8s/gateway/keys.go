@@ -15,22 +15,22 @@ import (
 	"strait.dev/strait/k8s/translate"
 )
 
-// keySuffix ends the names of key files: 1.key is the key of generation 1.
+// keySuffix is the suffix of key files: 1.key is the key of generation 1.
 const keySuffix = ".key"
 
-// readKeys are the gateway's own keys, newest first, the one of an invite last. What
-// cannot be read is left out and is part of the error.
+// readKeys reads the gateway's own keys, newest first, the key of an invite last.
+// Unreadable keys are skipped and reported in the error.
 func (o *Options) readKeys() (keys []translate.OwnKey, problems error) {
 	entries, err := os.ReadDir(o.KeyDir)
 	problems = err
 	for _, e := range entries {
 		number, isKey := strings.CutSuffix(e.Name(), keySuffix)
 		if !isKey {
-			continue // what the kubelet keeps there for itself
+			continue // internal entries of the kubelet
 		}
 		generation, err := strconv.ParseInt(number, 10, 32)
 		if err != nil || generation < 1 {
-			problems = errors.Join(problems, fmt.Errorf("%s: is not named for a generation, as 1%s is", filepath.Join(o.KeyDir, e.Name()), keySuffix))
+			problems = errors.Join(problems, fmt.Errorf("%s: the file name is not a key generation, like 1%s", filepath.Join(o.KeyDir, e.Name()), keySuffix))
 			continue
 		}
 		key, err := ownKey(filepath.Join(o.KeyDir, e.Name()), int32(generation))
@@ -61,7 +61,7 @@ func ownKey(file string, generation int32) (translate.OwnKey, error) {
 	return translate.OwnKey{File: file, Public: public, Generation: generation}, err
 }
 
-// ownKeys are those that were read last.
+// ownKeys returns the keys that were read last.
 func (f *follower) ownKeys() []translate.OwnKey {
 	if keys := f.keys.Load(); keys != nil {
 		return *keys
@@ -69,8 +69,8 @@ func (f *follower) ownKeys() []translate.OwnKey {
 	return nil
 }
 
-// loadKeys reads the keys anew, and tells once what is wrong with them. Without any, those
-// that were read before stay: a mount that is gone for a moment ends no link.
+// loadKeys reads the keys again, and logs a problem once. If none can be read, the previous
+// keys stay: a mount that is missing for a moment does not end links.
 func (f *follower) loadKeys() {
 	keys, err := f.options.readKeys()
 	if len(keys) > 0 && keys[0].Generation > 0 || len(f.ownKeys()) == 0 {
@@ -81,10 +81,10 @@ func (f *follower) loadKeys() {
 	case err != nil:
 		problem = err.Error()
 	case len(keys) == 0 || keys[0].Generation == 0:
-		problem = "there is no key in " + f.options.KeyDir
+		problem = "no key in " + f.options.KeyDir
 	}
 	if problem != "" && problem != f.keyProblem {
-		f.log.Warn("not all of the gateway's private keys can be read; see whether Strait's controller made their Secret", "problem", problem)
+		f.log.Warn("cannot read all private keys of the gateway; check that Strait's controller created their Secret", "problem", problem)
 	}
 	f.keyProblem = problem
 }

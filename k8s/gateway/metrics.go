@@ -2,7 +2,7 @@ package gateway
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are those that a gateway has besides the ones of package daemon.
+// metrics are the metrics of a gateway in addition to those of package daemon.
 type metrics struct {
 	api, cached, problems prometheus.Gauge
 	announcements         *prometheus.CounterVec
@@ -11,13 +11,13 @@ type metrics struct {
 func newMetrics() *metrics {
 	m := &metrics{
 		announcements: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "strait_announcements_total", Help: "What the remote cluster announced of itself, by result: accepted or refused.",
+			Name: "strait_announcements_total", Help: "Announcements of the remote cluster, by result: accepted or refused.",
 		}, []string{"result"}),
 		api: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "strait_api_server_up", Help: "1 while the API server answers. The gateway does not need it to forward.",
 		}),
 		cached: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "strait_config_cached", Help: "1 while the configuration is the cached one, since the API server has not answered after the start.",
+			Name: "strait_config_cached", Help: "1 while the cached configuration is in use because the API server has not answered since the start.",
 		}),
 		problems: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "strait_config_problems", Help: "Parts of objects that are left out of the configuration; the log has the reasons.",

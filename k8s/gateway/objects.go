@@ -13,8 +13,8 @@ import (
 	"strait.dev/strait/k8s/translate"
 )
 
-// objects are copies of the objects that a gateway's configuration is made from. They
-// follow the API server while run runs.
+// objects caches the objects that a gateway's configuration is built from. They follow the
+// API server while run runs.
 type objects struct {
 	peering  string
 	uid      types.UID // of the Peering; empty: any
@@ -24,7 +24,7 @@ type objects struct {
 	mappings *client.Cache[*v1alpha1.AddressMapping]
 	pods     *pods
 
-	changed chan struct{} // something did; room for one
+	changed chan struct{} // signals a change; capacity one
 }
 
 func newObjects(c *client.Client, peering string, uid types.UID) (*objects, error) {
@@ -55,8 +55,8 @@ func newObjects(c *client.Client, peering string, uid types.UID) (*objects, erro
 	return o, err
 }
 
-// run follows the API server until ctx ends. Pods come after nodes, whose ranges say
-// which of them matter.
+// run follows the API server until ctx ends. Pods are listed after nodes, whose podCIDRs
+// determine which pods need routes.
 func (o *objects) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -70,7 +70,7 @@ func (o *objects) run(ctx context.Context) {
 	o.pods.run(ctx)
 }
 
-// complete reports whether everything was listed once.
+// complete reports whether all objects were listed once.
 func (o *objects) complete() bool {
 	return o.networks.HasSynced() && o.peerings.HasSynced() && o.nodes.HasSynced() && o.mappings.HasSynced() && o.pods.listed()
 }
@@ -78,11 +78,11 @@ func (o *objects) complete() bool {
 func (o *objects) notify() {
 	select {
 	case o.changed <- struct{}{}:
-	default: // one waits already, and will find this one too
+	default: // a signal is pending and covers this change
 	}
 }
 
-// input is what a configuration is made from.
+// input returns the input of a configuration.
 func (o *objects) input(s translate.Settings) translate.Input {
 	in := translate.Input{Settings: s, Nodes: o.nodes.List(), Pods: o.pods.list(), Mappings: o.mappings.List(), Now: time.Now()}
 	in.Network, _ = o.networks.Get(v1alpha1.ClusterNetworkName)
@@ -90,7 +90,8 @@ func (o *objects) input(s translate.Settings) translate.Input {
 	return in
 }
 
-// peer is the gateway's Peering, and not one that came after it under its name.
+// peer returns the gateway's Peering, but not one that was created later under the same
+// name.
 func (o *objects) peer() (*v1alpha1.Peering, bool) {
 	p, ok := o.peerings.Get(o.peering)
 	if !ok || o.uid != "" && p.UID != o.uid {
@@ -99,7 +100,7 @@ func (o *objects) peer() (*v1alpha1.Peering, bool) {
 	return p, true
 }
 
-// podCIDRs are those of a node, none where the node is not known.
+// podCIDRs returns the podCIDRs of a node, none if the node is not known.
 func (o *objects) podCIDRs(node string) []v1alpha1.CIDR {
 	n, ok := o.nodes.Get(node)
 	if !ok {

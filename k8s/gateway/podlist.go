@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// podPage is how many pods are asked for at a time.
+	// podPage is the page size of pod lists.
 	podPage = 500
-	// listInterval is the shortest time between two lists of all pods that nodes make
-	// necessary.
+	// listInterval is the minimum interval between two full lists of pods that changes of
+	// nodes require.
 	listInterval = 10 * time.Second
-	// maxRemovedNodes is how many nodes that went are remembered.
+	// maxRemovedNodes is the maximum number of removed nodes that are remembered.
 	maxRemovedNodes = 10_000
 )
 
@@ -62,7 +62,7 @@ func (p *pods) source() cache.ListerWatcher {
 	}}
 }
 
-// listPages lists all pods and keeps those of each page that matter.
+// listPages lists all pods and keeps those of each page that need a route.
 func (p *pods) listPages(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error) {
 	p.mu.Lock()
 	clear(p.gone)
@@ -85,7 +85,7 @@ func (p *pods) listPages(ctx context.Context, options metav1.ListOptions) (*core
 	}
 }
 
-// nodeAdded lists anew when the node was there before with other ranges.
+// nodeAdded lists all pods again if the node existed before with other podCIDRs.
 func (p *pods) nodeAdded(n *v1alpha1.NodeAttachment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,12 +93,12 @@ func (p *pods) nodeAdded(n *v1alpha1.NodeAttachment) {
 	delete(p.gone, n.Name)
 }
 
-// nodeChanged lists anew when the node has lost a range.
+// nodeChanged lists all pods again if the node has lost a CIDR.
 func (p *pods) nodeChanged(old, new *v1alpha1.NodeAttachment) {
 	p.compare(old.Spec.PodCIDRs, new.Spec.PodCIDRs)
 }
 
-// nodeDeleted remembers the ranges of a node. No pod needs a route to it now.
+// nodeDeleted remembers the podCIDRs of a node. No pod needs a route to it now.
 func (p *pods) nodeDeleted(n *v1alpha1.NodeAttachment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,10 +114,10 @@ func (p *pods) compare(old, new []v1alpha1.CIDR) {
 	}
 }
 
-// listAgain makes run list all pods anew, some time.
+// listAgain makes run list all pods again later.
 func (p *pods) listAgain() {
 	select {
 	case p.again <- struct{}{}:
-	default: // one waits already
+	default: // a request is pending
 	}
 }

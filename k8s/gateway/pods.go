@@ -15,22 +15,22 @@ import (
 	"strait.dev/strait/k8s/translate"
 )
 
-// pods are the pods of the cluster that need a route of their own, for they have an
-// address outside of their node's podCIDRs. The others are forgotten as they come, so
-// that memory does not grow with the number of pods.
+// pods tracks the pods of the cluster that need a route of their own, because they have an
+// address outside of their node's podCIDRs. All other pods are discarded when they arrive,
+// so that memory does not grow with the number of pods.
 //
-// When a node loses a range, pods that were forgotten may matter: then all are listed
-// anew.
+// When a node loses a CIDR, discarded pods may need a route: then all pods are listed
+// again.
 type pods struct {
 	api      *client.Kind[*corev1.Pod, *corev1.PodList]
 	podCIDRs func(node string) []v1alpha1.CIDR
 	changed  func()
-	again    chan struct{} // list anew; room for one
+	again    chan struct{} // list all pods again; capacity one
 
 	mu       sync.Mutex
 	kept     map[types.NamespacedName]translate.Pod
 	complete bool                       // all were listed
-	gone     map[string][]v1alpha1.CIDR // podCIDRs of nodes that went since all were listed
+	gone     map[string][]v1alpha1.CIDR // podCIDRs of nodes that were removed since the last full list
 }
 
 func newPods(api *client.Kind[*corev1.Pod, *corev1.PodList], podCIDRs func(string) []v1alpha1.CIDR, changed func()) *pods {
@@ -50,7 +50,7 @@ func (p *pods) matters(pod *corev1.Pod) (translate.Pod, bool) {
 func (p *pods) inside(pod translate.Pod) bool {
 	var cidrs []netip.Prefix
 	for _, text := range p.podCIDRs(pod.Node) {
-		if c, err := netip.ParsePrefix(string(text)); err == nil { // else it holds no pod
+		if c, err := netip.ParsePrefix(string(text)); err == nil { // an invalid CIDR contains no pod
 			cidrs = append(cidrs, c)
 		}
 	}
@@ -60,11 +60,11 @@ func (p *pods) inside(pod translate.Pod) bool {
 	})
 }
 
-// list is the pods that matter, in no order.
+// list returns the pods that need a route, in no order.
 func (p *pods) list() []translate.Pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.kept, func(_ types.NamespacedName, pod translate.Pod) bool { return p.inside(pod) }) // their node came after them
+	maps.DeleteFunc(p.kept, func(_ types.NamespacedName, pod translate.Pod) bool { return p.inside(pod) }) // their node was added after them
 	return slices.Collect(maps.Values(p.kept))
 }
 
@@ -102,7 +102,7 @@ func (p *pods) Delete(object any) error {
 	return nil
 }
 
-// keep keeps a pod, or forgets it where it is nil.
+// keep stores a pod, or removes it if pod is nil.
 func (p *pods) keep(name types.NamespacedName, pod *translate.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,20 +9,20 @@ import (
 	"strait.dev/strait/tun"
 )
 
-// handover is how long links with a new key have to be up before the old one goes. Both
-// ends move their traffic to a new link within 2 s.
+// handover is the time for which links with a new key have to be up before the old key is
+// removed. Both sides move their traffic to a new link within 2 s.
 const handover = 10 * time.Second
 
-// rotation decides which of its keys the gateway shows to the remote cluster as the one
-// to use. A newer key is announced beside it, and takes its place when every remote
-// gateway that is there at all uses it. It is a function of the calls and their times.
+// rotation decides which of its keys the gateway publishes as the one to use. A newer key
+// is announced in addition, and replaces it when all remote gateways with a link that is up
+// use it. The result depends only on the calls and their times.
 type rotation struct {
-	generation int32     // of the key to use; 0: not known yet
-	since      time.Time // that every remote gateway uses the newest; zero: not yet
+	generation int32     // of the key in use; 0: not known yet
+	since      time.Time // since when every remote gateway uses the newest key; zero: not yet
 }
 
-// step returns the key to use, and the one that is to take its place. Both are nil where
-// there is none. Keys are newest first.
+// step returns the key to use, and the key that is to replace it, each nil if there is
+// none. keys are sorted newest first.
 func (r *rotation) step(keys []translate.OwnKey, links []tun.LinkStatus, now time.Time) (use, next *translate.OwnKey) {
 	var real []translate.OwnKey
 	for _, k := range keys {
@@ -34,7 +34,7 @@ func (r *rotation) step(keys []translate.OwnKey, links []tun.LinkStatus, now tim
 		return nil, nil
 	}
 	at := slices.IndexFunc(real, func(k translate.OwnKey) bool { return k.Generation == r.generation })
-	if at < 0 { // unknown or gone: the oldest is the one that others know
+	if at < 0 { // unknown or removed: remote gateways know the oldest
 		at = len(real) - 1
 		r.generation, r.since = real[at].Generation, time.Time{}
 	}
@@ -53,7 +53,8 @@ func (r *rotation) step(keys []translate.OwnKey, links []tun.LinkStatus, now tim
 	return &real[at], newest
 }
 
-// usedByAllRemotes reports whether there is a remote gateway, and each uses a key of ours.
+// usedByAllRemotes reports whether there is a remote gateway with a link that is up, and
+// each uses this key.
 func usedByAllRemotes(key config.Key, links []tun.LinkStatus) bool {
 	there, using := map[string]bool{}, map[string]bool{}
 	for _, l := range links {

@@ -17,26 +17,26 @@ import (
 	"strait.dev/strait/k8s/translate"
 )
 
-// Options of a gateway that follows its objects.
+// Options configure a gateway that follows its objects.
 type Options struct {
 	API     *rest.Config // of the API server
 	Peering string       // name of the Peering that it serves
-	// PeeringUID is that of the Peering; empty: any. One that was deleted and created anew
-	// has other gateways, with other keys.
+	// PeeringUID is the UID of the Peering; empty: any. A Peering that was deleted and
+	// created again has other gateways, with other keys.
 	PeeringUID types.UID
 
-	// What it is: its own name, as in status.gateways of the Peering, the name of the
-	// node it runs on, and the addresses of its pod.
+	// The gateway's own name, as in status.gateways of the Peering, the name of the node
+	// that it runs on, and the addresses of its pod.
 	Name, Node   string
 	PodAddresses []netip.Addr
 
-	// KeyDir has the private keys, in base64, each in a file named for its generation,
-	// like 1.key. They may come later, and while it runs. InviteKeyFile is the temporary
-	// one of an invite, if the file exists; empty: there is none. PresharedKeyDir has a
-	// file for each Secret that the Peering names for a preshared key, under the name of
-	// the Secret; empty: there is none.
+	// KeyDir contains the private keys, in base64, each in a file named after its
+	// generation, like 1.key. They may be added while the gateway runs. InviteKeyFile is
+	// the temporary key of an invite, if the file exists; empty: none. PresharedKeyDir
+	// contains a file for each Secret with a preshared key that the Peering references,
+	// under the name of the Secret; empty: none.
 	KeyDir, InviteKeyFile, PresharedKeyDir string
-	// CacheDir is where the copy of the configuration in force is kept. It must exist.
+	// CacheDir is the existing directory in which the configuration in effect is cached.
 	CacheDir string
 
 	Geneve, VXLAN, Observability config.ListenAddress
@@ -45,12 +45,12 @@ type Options struct {
 	Daemon daemon.Options
 }
 
-// Run runs the gateway until ctx ends, then drains it. It returns what went wrong at
-// the start; nothing that happens later ends it.
+// Run runs the gateway until ctx ends, then drains it. It returns errors of the start; no
+// later error ends it.
 func Run(ctx context.Context, o Options) error {
-	// Packets make no garbage, and most of what counts as memory in use are their buffers,
-	// which hold no pages while they are not used. Without this, what objects leave behind
-	// may grow to the size of those.
+	// Packet processing does not allocate, and most of the heap in use are its buffers,
+	// whose unused pages are not resident. Without this setting, garbage from objects could
+	// grow to the size of these buffers.
 	debug.SetGCPercent(gcPercent)
 	f := &follower{
 		options: o,
@@ -76,7 +76,8 @@ func Run(ctx context.Context, o Options) error {
 	if f.objects, err = newObjects(f.client, o.Peering, o.PeeringUID); err != nil {
 		return err
 	}
-	// Whoever reads metrics knows the process by an address, and not by these.
+	// A metrics reader knows the process by its address only; these labels identify the
+	// gateway.
 	o.Daemon.Labels = map[string]string{"peering": o.Peering, "gateway": o.Name}
 	if f.process, err = daemon.Open(o.Observability, o.Daemon, f.metrics.all()...); err != nil {
 		return err
@@ -99,22 +100,22 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// gcPercent is how much of it there may be, in percent of the memory in use.
+// gcPercent is the GC target percentage.
 const gcPercent = 20
 
 const (
-	// applyInterval is the shortest time between two configurations. Changes that come
-	// in between are applied together.
+	// applyInterval is the minimum interval between two configurations. Changes in between
+	// are applied together.
 	applyInterval = 100 * time.Millisecond
-	// applyShare bounds what applying takes in a cluster where something changes all
-	// the time: one part in so many of one processor.
+	// applyShare limits the CPU time of applying in a cluster with continuous changes: to
+	// one part in applyShare+1 of one CPU.
 	applyShare = 2
-	// applyRetryInterval is when something that could not be applied is tried again.
+	// applyRetryInterval is the time after which a failed apply is repeated.
 	applyRetryInterval = 5 * time.Second
 )
 
-// follow applies what the objects say, until ctx ends: at once after a quiet time, and
-// then not more often than the constants above allow.
+// follow applies the current objects until ctx ends: at once after a quiet time, otherwise
+// no more often than the constants above allow.
 func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
 	var again <-chan time.Time
 	for {

@@ -9,34 +9,34 @@ import (
 	"strait.dev/strait/config"
 )
 
-// The cache is written at most every saveInterval, and takes at most one part in
-// saveShare of the time: for 5 000 nodes that is every 4 s. A gateway that is killed in
-// between while the API server is away starts with what was in force before.
+// The cache is written at most every saveInterval, and for at most one part in saveShare of
+// the time: for 5 000 nodes that is every 4 s. A gateway that is killed in between while
+// the API server is unreachable starts with the previous configuration.
 const (
 	saveInterval = time.Second
 	saveShare    = 20
 )
 
-// saver keeps the cache. It works beside what applies configurations: a slow disk, or
-// changes all the time, hold up no route.
+// saver writes the cache. It runs concurrently with the goroutine that applies
+// configurations, so that a slow disk or continuous changes do not delay routes.
 type saver struct {
 	dir  string
 	of   identity
 	log  *slog.Logger
-	next chan *config.Gateway // the latest that is not written; holds one
+	next chan *config.Gateway // the latest unwritten configuration; capacity one
 }
 
-// save gives the saver what is in force from now on, and which nobody changes any more.
-// It is called from one goroutine.
+// save queues the configuration in effect, which must not be changed afterwards. It is
+// called from one goroutine.
 func (s *saver) save(c *config.Gateway) {
 	select {
-	case <-s.next: // out of date
+	case <-s.next: // superseded
 	default:
 	}
 	s.next <- c
 }
 
-// run writes what it is given: the first at once, and at the end of ctx the last.
+// run writes queued configurations: the first at once, and the last when ctx ends.
 func (s *saver) run(ctx context.Context) {
 	for {
 		var begun time.Time
@@ -61,7 +61,7 @@ func (s *saver) run(ctx context.Context) {
 
 func (s *saver) write(c *config.Gateway) {
 	if err := writeCache(s.dir, s.of, c); err != nil {
-		s.log.Warn("the configuration in force is not cached: a restart will need the API server", "error", err)
+		s.log.Warn("cannot cache the configuration: a restart will need the API server", "error", err)
 	}
-	debug.FreeOSMemory() // a document leaves several times its size behind
+	debug.FreeOSMemory() // encoding leaves garbage of several times the document's size
 }

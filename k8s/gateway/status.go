@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	statusInterval = time.Second      // how often the status is looked at
-	statusTimeout  = 10 * time.Second // how long the API server may take; how long measurements and failures wait
+	statusInterval = time.Second      // how often the status is checked
+	statusTimeout  = 10 * time.Second // request timeout; also the minimum interval of writes of measurements and after failures
 )
 
-// publish keeps the gateway's part of the status of its Peering as it should be, until
-// ctx ends: what the gateway is and which links are up at once, measurements now and
-// then. At last no link is up, so that nodes prefer another gateway, if there is one.
+// publish keeps the gateway's part of the status of its Peering up to date until ctx ends:
+// state and links at once, measurements at intervals. At the end it marks all links as
+// down, so that nodes prefer another gateway, if there is one.
 func (f *follower) publish(ctx context.Context) {
 	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
-	var last time.Time // that something was written, or could not be
+	var last time.Time // time of the last write or failed write
 	failed := false
 	for {
 		select {
@@ -35,7 +35,7 @@ func (f *follower) publish(ctx context.Context) {
 		case <-tick.C:
 		case <-f.publishRequested:
 			if time.Since(last) < statusInterval {
-				continue // the tick will find it: who pokes may be the remote cluster
+				continue // handled at the next tick: the remote cluster may trigger this at any rate
 			}
 		}
 		p, ok := f.objects.peer()
@@ -57,8 +57,8 @@ func (f *follower) publish(ctx context.Context) {
 	}
 }
 
-// publishLinksDown says that no link is up any more. The gateway goes on forwarding for as long
-// as nodes need to hear of it.
+// publishLinksDown marks all links as down. The gateway continues to forward for as long as
+// nodes need to learn of it.
 func (f *follower) publishLinksDown() {
 	p, ok := f.objects.peer()
 	if !ok {
@@ -71,7 +71,7 @@ func (f *follower) publishLinksDown() {
 	ctx, cancel := context.WithTimeout(context.Background(), daemon.Drain)
 	defer cancel()
 	if err := f.write(ctx, last); err != nil {
-		f.log.Warn("cannot tell nodes that this gateway is about to end", "error", err)
+		f.log.Warn("cannot publish that this gateway is stopping", "error", err)
 	}
 }
 
@@ -86,8 +86,8 @@ func (f *follower) write(ctx context.Context, status v1alpha1.PeeringStatus) err
 	return err
 }
 
-// status is what this gateway is and how its links are doing. It has no MTU and no
-// links before there is a configuration.
+// status returns the state of this gateway and its links. It has no MTU and no links before
+// there is a configuration.
 func (f *follower) status(p *v1alpha1.Peering, now time.Time) v1alpha1.PeeringStatus {
 	g := v1alpha1.GatewayStatus{Name: f.options.Name, Node: f.options.Node}
 	f.showKeys(&g, p, now)
@@ -106,7 +106,7 @@ func (f *follower) status(p *v1alpha1.Peering, now time.Time) v1alpha1.PeeringSt
 			if !l.LastHandshake.IsZero() {
 				s.LastHandshake = &metav1.Time{Time: l.LastHandshake.Truncate(time.Second)}
 			}
-			if at := l.Endpoint.Addr().Unmap(); at.IsValid() && at.Zone() == "" { // a zone means nothing elsewhere
+			if at := l.Endpoint.Addr().Unmap(); at.IsValid() && at.Zone() == "" { // a zone is meaningless on other hosts
 				s.Endpoint = v1alpha1.Endpoint(netip.AddrPortFrom(at, l.Endpoint.Port()).String())
 			}
 			links = append(links, s)
@@ -115,7 +115,7 @@ func (f *follower) status(p *v1alpha1.Peering, now time.Time) v1alpha1.PeeringSt
 	return v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{g}, Links: links, Announcements: f.announcements(p)}
 }
 
-// showKeys says which keys the remote cluster is to use.
+// showKeys sets the keys that the remote cluster is to use.
 func (f *follower) showKeys(g *v1alpha1.GatewayStatus, p *v1alpha1.Peering, now time.Time) {
 	if f.rotation.generation == 0 {
 		for _, was := range p.Status.Gateways {
@@ -136,19 +136,19 @@ func (f *follower) showKeys(g *v1alpha1.GatewayStatus, p *v1alpha1.Peering, now 
 		return k.Generation > 0 && slices.ContainsFunc(links, func(l tun.LinkStatus) bool { return l.Up && l.OwnKey == k.Public })
 	})
 	if f.established.Swap(established) != established {
-		f.objects.notify() // an invite's key has done its part, or may have to
+		f.objects.notify() // the key of an invite is no longer needed, or needed again
 	}
 }
 
-// requestPublish makes publish look at once.
+// requestPublish makes publish check the status at once.
 func (f *follower) requestPublish() {
 	select {
 	case f.publishRequested <- struct{}{}:
-	default: // it will anyway
+	default: // a request is pending
 	}
 }
 
-// gatewayPart is the part of a status that the gateway with that name writes.
+// gatewayPart returns the part of a status that the gateway with that name writes.
 func gatewayPart(s *v1alpha1.PeeringStatus, name string) (part v1alpha1.PeeringStatus) {
 	for _, g := range s.Gateways {
 		if g.Name == name {
@@ -171,8 +171,8 @@ func gatewayPart(s *v1alpha1.PeeringStatus, name string) (part v1alpha1.PeeringS
 	return part
 }
 
-// compareStatus says whether one gateway's part of a status differs from what it should be
-// in what cannot wait, and whether it does in measurements.
+// compareStatus reports whether one gateway's part of a status differs from the desired one
+// in fields that must be written now, and whether it differs in measurements.
 func compareStatus(have, want v1alpha1.PeeringStatus) (now, later bool) {
 	same := slices.EqualFunc(have.Gateways, want.Gateways, func(a, b v1alpha1.GatewayStatus) bool {
 		return a.Name == b.Name && a.PublicKey == b.PublicKey && a.KeyGeneration == b.KeyGeneration && a.NextPublicKey == b.NextPublicKey && slices.Equal(a.PodAddresses, b.PodAddresses) && a.Node == b.Node && a.MTU == b.MTU &&
@@ -191,7 +191,7 @@ func compareStatus(have, want v1alpha1.PeeringStatus) (now, later bool) {
 	return now, later
 }
 
-// equalAnnouncements compares all but how times are written.
+// equalAnnouncements compares two announcements; times are compared as instants.
 func equalAnnouncements(a, b v1alpha1.Announcement) bool {
 	return a.HeardAt.Equal(b.HeardAt) && a.Refused == b.Refused && a.Refusal == b.Refusal && a.Skew == b.Skew && (a.HeardAt == nil || sameAnnouncement(a, b))
 }

@@ -6,10 +6,10 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// chooseGateway is the gateway that a peering's packets go to, or empty if none has a link or
-// the peering is being deleted. Best is one that answers and has a link to the other
-// cluster that is up, then one that answers, then any: that a gateway does not answer
-// is no proof that it does not forward. Among equals the one that serves already stays.
+// chooseGateway returns the gateway that a peering's packets are routed to, empty if there
+// is none or the peering is being deleted. The preference is: a gateway that answers and
+// has a link to the remote cluster that is up, then one that answers, then any, because a
+// gateway that does not answer may still forward. Among equals the current gateway is kept.
 func (t *translation) chooseGateway(p *v1alpha1.Peering) string {
 	if p.DeletionTimestamp != nil {
 		return ""

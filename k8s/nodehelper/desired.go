@@ -11,8 +11,8 @@ import (
 	"strait.dev/strait/node"
 )
 
-// computeDesired is what the node shall do. It is always valid: what is not is left out, and
-// said.
+// computeDesired returns the desired state of the node. It is always valid: invalid parts
+// are left out and reported.
 func computeDesired(in input) output {
 	t := &translation{input: in, out: output{serving: map[string]string{}}, vnis: map[uint32]string{}}
 	t.reserve()
@@ -42,14 +42,14 @@ func computeDesired(in input) output {
 	return t.out
 }
 
-// translation is one call of desire.
+// translation is the state of one call of computeDesired.
 type translation struct {
 	input
 	out  output
 	vnis map[uint32]string // gateways by VNI
 }
 
-// pods are the ranges of pods whose packets keep their source.
+// pods returns the CIDRs of pods whose packets keep their source address.
 func (t *translation) pods() []netip.Prefix {
 	pods := ranges(t.attachment.Spec.PodCIDRs)
 	if t.network != nil {
@@ -58,8 +58,8 @@ func (t *translation) pods() []netip.Prefix {
 	return pods
 }
 
-// reserve takes what means something in this cluster: no range of another cluster may
-// touch it, whatever an object says.
+// reserve records the CIDRs in use in this cluster: no remote CIDR may overlap them,
+// whatever an object contains.
 func (t *translation) reserve() {
 	if t.network != nil {
 		s, spec := t.network.Status, t.network.Spec
@@ -68,7 +68,7 @@ func (t *translation) reserve() {
 		t.out.reserved.add("the nodes of this cluster", ranges(s.NodeCIDRs)...)
 		t.out.reserved.add("the internal addresses of this cluster", ranges(spec.InternalCIDRs)...)
 		t.out.reserved.add("the external addresses of this cluster", ranges(spec.ExternalCIDRs)...)
-		t.out.reserved.add("what spec.reservedCIDRs of the ClusterNetwork reserves", ranges(spec.ReservedCIDRs)...)
+		t.out.reserved.add("spec.reservedCIDRs of the ClusterNetwork", ranges(spec.ReservedCIDRs)...)
 	}
 	if t.attachment != nil {
 		t.out.reserved.add("the pods of this node", ranges(t.attachment.Spec.PodCIDRs)...)
@@ -77,10 +77,10 @@ func (t *translation) reserve() {
 	}
 }
 
-// gateway adds one, or why there is no link to it.
+// gateway adds a gateway, or the reason why there is no overlay link to it.
 func (t *translation) gateway(p *v1alpha1.Peering, s v1alpha1.GatewayStatus) {
 	if slices.ContainsFunc(t.out.gateways, func(g gateway) bool { return g.Name == s.Name }) {
-		t.out.problems = append(t.out.problems, fmt.Sprintf("Peering %s: gateway %s is one of another Peering; delete the entry, which Strait's controller did not write", p.Name, s.Name))
+		t.out.problems = append(t.out.problems, fmt.Sprintf("Peering %s: gateway %s belongs to another Peering; delete the entry, which Strait's controller did not write", p.Name, s.Name))
 		return
 	}
 	g := gateway{Gateway: node.Gateway{Name: s.Name, Addresses: addresses(s.InternalAddresses), MTU: int(s.MTU)}}
@@ -89,30 +89,30 @@ func (t *translation) gateway(p *v1alpha1.Peering, s v1alpha1.GatewayStatus) {
 		g.source = from
 	}
 	if g.Encapsulation == node.Userspace {
-		g.note = fmt.Sprintf("the kernel has %s; the node's helper wraps the frames itself, which costs more, and loses some when it restarts", t.support.Lacks)
+		g.note = fmt.Sprintf("the kernel has %s; the node helper encapsulates packets in userspace, which needs more CPU and loses packets when it restarts", t.support.Lacks)
 	}
 	t.out.gateways = append(t.out.gateways, g)
 }
 
-// complete fills in what the node needs, and returns why it cannot.
+// complete sets the fields of a gateway, or returns why that is not possible.
 func (t *translation) complete(g *node.Gateway, s v1alpha1.GatewayStatus) string {
 	switch {
 	case t.network == nil:
-		return "there is no ClusterNetwork default; create it"
+		return "ClusterNetwork default does not exist; create it"
 	case t.attachment == nil:
-		return "there is no NodeAttachment of this node; see whether Strait's controller runs"
+		return "this node has no NodeAttachment; check that Strait's controller runs"
 	case s.Number == 0 || len(g.Addresses) == 0:
-		return "Strait's controller has not given the gateway a number and an internal address yet"
+		return "Strait's controller has not assigned a number and an internal address to the gateway yet"
 	case len(s.PodAddresses) == 0 || s.MTU == 0:
-		return "the gateway has not told its addresses and MTU yet; see whether its pod runs"
+		return "the gateway has not reported its addresses and MTU yet; check that its pod runs"
 	}
 	g.VNI = v1alpha1.VNI(t.attachment.Spec.Index, s.Number)
 	if other, taken := t.vnis[g.VNI]; taken {
-		return fmt.Sprintf("the gateway has number %d like %s; wait for Strait's controller, or delete one of them", s.Number, other)
+		return fmt.Sprintf("the gateway has the same number %d as %s; wait for Strait's controller, or delete one of them", s.Number, other)
 	}
 	g.Underlay = t.underlay(s)
 	if !g.Underlay.IsValid() {
-		return fmt.Sprintf("the gateway's pod has %v and the node %v: no family in common; run pods with both families", s.PodAddresses, t.attachment.Spec.UnderlayAddresses)
+		return fmt.Sprintf("the gateway's pod has addresses %v and the node %v: no common IP family; run pods with both IP families", s.PodAddresses, t.attachment.Spec.UnderlayAddresses)
 	}
 	var err error
 	if g.Encapsulation, err = t.support.Choose(t.encapsulation()); err != nil {
@@ -123,14 +123,14 @@ func (t *translation) complete(g *node.Gateway, s v1alpha1.GatewayStatus) string
 		return err.Error()
 	}
 	if !(gateway{Gateway: *g}).probe(alone).IsValid() {
-		return fmt.Sprintf("the gateway has %v on the overlay and the node %v: no family in common; give both pools of spec.internalCIDRs", g.Addresses, alone.Addresses)
+		return fmt.Sprintf("the gateway has internal addresses %v and the node %v: no common IP family; configure pools of both IP families in spec.internalCIDRs", g.Addresses, alone.Addresses)
 	}
 	t.vnis[g.VNI] = g.Name
 	return ""
 }
 
-// underlay is the first address of the gateway's pod that is of a family which the node
-// has; the gateway chooses the node's in the same way.
+// underlay returns the first address of the gateway's pod of an IP family that the node
+// has; the gateway selects the node's address in the same way.
 func (t *translation) underlay(s v1alpha1.GatewayStatus) netip.Addr {
 	ours := addresses(t.attachment.Spec.UnderlayAddresses)
 	for _, theirs := range addresses(s.PodAddresses) {
@@ -141,7 +141,7 @@ func (t *translation) underlay(s v1alpha1.GatewayStatus) netip.Addr {
 	return netip.Addr{}
 }
 
-// encapsulation is the one that is asked for; empty: any.
+// encapsulation returns the requested encapsulation; empty: any.
 func (t *translation) encapsulation() node.Encapsulation {
 	switch t.network.Spec.Overlay.Encapsulation {
 	case v1alpha1.EncapsulationGeneve:
@@ -152,8 +152,8 @@ func (t *translation) encapsulation() node.Encapsulation {
 	return ""
 }
 
-// routes sends the ranges of a peering to the gateway that serves it. Without a
-// ClusterNetwork nobody knows what they would take over.
+// routes adds the routes of a peering to the gateway that serves it. Without a
+// ClusterNetwork it is not known which CIDRs they would hide, and no routes are added.
 func (t *translation) routes(p *v1alpha1.Peering) {
 	if t.network == nil {
 		return
@@ -176,11 +176,11 @@ func (t *translation) routes(p *v1alpha1.Peering) {
 			t.leaveOut(p, prefix.String(), err.Error())
 			continue
 		}
-		t.out.reserved.add("what Peering "+p.Name+" is seen as", prefix)
+		t.out.reserved.add("a mapped CIDR of Peering "+p.Name, prefix)
 		t.out.desired.Routes = append(t.out.desired.Routes, node.Route{Prefix: prefix, Gateway: to})
 	}
 }
 
 func (t *translation) leaveOut(p *v1alpha1.Peering, what, why string) {
-	t.out.problems = append(t.out.problems, fmt.Sprintf("Peering %s: seenAs %s is not routed: it %s; see the other cluster in another range", p.Name, what, why))
+	t.out.problems = append(t.out.problems, fmt.Sprintf("Peering %s: seenAs %s is not routed: it %s; map the remote CIDR to another CIDR", p.Name, what, why))
 }

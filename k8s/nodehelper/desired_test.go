@@ -119,7 +119,7 @@ func TestT7_NoRangeOfThisClusterIsRoutedAway(t *testing.T) {
 		{"10.100.0.0/16", "the Services of this cluster"}, {"192.0.2.21/32", "the nodes of this cluster"},
 		{"10.80.0.0/24", "the internal addresses of this cluster"}, {"10.70.0.0/16", "the external addresses of this cluster"},
 		{"10.0.0.0/8", "the pods of this cluster"}, {"0.0.0.0/0", "the pods of this cluster"},
-		{"128.0.0.0/2", "wider than /8"}, {"10.73.0.0/17", "what Peering b is seen as"},
+		{"128.0.0.0/2", "is wider than /8"}, {"10.73.0.0/17", "a mapped CIDR of Peering b"},
 		{"10.71.2.9/16", "canonical form"}, {"everything", "is not a prefix"},
 	} {
 		in := example()

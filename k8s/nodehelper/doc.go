@@ -1,12 +1,11 @@
-// Package nodehelper makes a node of a cluster follow its objects: what the Peerings,
-// the ClusterNetwork and the node's own NodeAttachment ask for becomes a node.Desired,
-// and what came of it becomes the status of the NodeAttachment.
+// Package nodehelper makes a node follow its objects: it translates the Peerings, the
+// ClusterNetwork and the node's own NodeAttachment into a node.Desired, and writes the
+// result to the status of the NodeAttachment.
 //
-// While the API server is away, everything stays as it is. When the helper ends,
-// everything stays as it is too, in the kernel, and the next one goes on from there:
-// restarts and upgrades lose no packet with the kernel's links. Links in userspace pause
-// while no helper serves them.
+// While the API server is unreachable, nothing changes. When the helper stops, its kernel
+// configuration stays, and the next helper continues from it: restarts and upgrades lose no
+// packet with kernel links. Userspace links pause while no helper runs.
 //
-// A peering without a usable gateway has its ranges dropped. A range that is withdrawn
-// is dropped for a while before it means what it meant without Strait.
+// Packets to the CIDRs of a peering without a usable gateway are dropped. A withdrawn CIDR
+// is dropped for some time before the node's other routes apply to it again.
 package nodehelper

@@ -2,14 +2,14 @@ package nodehelper
 
 import "time"
 
-// drops remembers what was last said of frames that the helper dropped.
+// drops stores the last logged totals of packets that the helper dropped.
 type drops struct {
 	said map[string]uint64 // by reason
 	next time.Time         // not before
 }
 
-// since is how many more there are than when it was last not nil, of the totals given; nil
-// if that is not long ago.
+// since returns how much the totals increased since the last non-nil result; nil if that
+// was less than a refresh interval ago.
 func (d *drops) since(totals map[string]uint64, now time.Time) map[string]uint64 {
 	if now.Before(d.next) {
 		return nil

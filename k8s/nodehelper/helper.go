@@ -15,7 +15,7 @@ import (
 	"strait.dev/strait/node"
 )
 
-// Options of a helper.
+// Options configure a node helper.
 type Options struct {
 	Client *client.Client
 	Node   string // name of the node, and so of its NodeAttachment
@@ -26,16 +26,16 @@ type Options struct {
 }
 
 const (
-	applyInterval  = 100 * time.Millisecond // the shortest time between two looks at the objects
-	statusInterval = 5 * time.Second        // and between two writes of the status; after a failure, twice that
-	statusTimeout  = 10 * time.Second       // how long the API server may take
-	refresh        = time.Minute            // how often routes, and ranges that were withdrawn, are looked at
-	retryInterval  = 2 * time.Second        // the same while a gateway does not answer: its route may come late
+	applyInterval  = 100 * time.Millisecond // minimum interval between two evaluations of the objects
+	statusInterval = 5 * time.Second        // minimum interval between two writes of the status; twice that after a failure
+	statusTimeout  = 10 * time.Second       // request timeout
+	refresh        = time.Minute            // interval at which routes and withdrawn CIDRs are checked
+	retryInterval  = 2 * time.Second        // the same while a gateway does not answer: its route may appear late
 )
 
-// Run makes the node follow its objects until ctx ends. It returns what went wrong at
-// the start; nothing that happens later ends it. Nothing is changed before all objects
-// were read once, and nothing is taken away at the end.
+// Run makes the node follow its objects until ctx ends. It returns errors of the start; no
+// later error ends it. Nothing is changed before all objects were read once, and nothing is
+// removed at the end.
 func Run(ctx context.Context, o Options) error {
 	support, err := o.Kernel.Support()
 	if err != nil {
@@ -44,7 +44,7 @@ func Run(ctx context.Context, o Options) error {
 	return run(ctx, o, support)
 }
 
-// run is Run on a node that has this.
+// run is Run with known kernel support.
 func run(ctx context.Context, o Options, support node.Support) error {
 	changed := make(chan struct{}, 1)
 	h := &helper{
@@ -84,7 +84,7 @@ func run(ctx context.Context, o Options, support node.Support) error {
 	return err
 }
 
-// helper is one call of Run.
+// helper is the state of one call of Run.
 type helper struct {
 	Options
 	support     node.Support
@@ -92,23 +92,23 @@ type helper struct {
 	attachments *client.Cache[*v1alpha1.NodeAttachment]
 	networks    *client.Cache[*v1alpha1.ClusterNetwork]
 	peerings    *client.Cache[*v1alpha1.Peering]
-	changed     <-chan struct{} // something that the node shall do or that it is
+	changed     <-chan struct{} // signals a change of objects or of probe results
 	probes      probes
 	desired     chan node.Desired // to Keep; holds one
-	results     chan kernelResult // from Keep: the last that it came to; holds one
+	results     chan kernelResult // from Keep: the last result; capacity one
 
-	// Of the goroutine that calls follow.
+	// Used only by the goroutine that calls follow.
 	withdrawn    withdrawn
 	uninstalling uninstalling
 	sent         *node.Desired // nil: nothing yet
 	serving      map[string]string
-	kernel       string // what the kernel refused; empty: nothing
+	kernel       string // error of the kernel; empty: none
 	problems     []string
-	write        time.Time // the next one of the status, not before
+	write        time.Time // earliest time of the next write of the status
 	drops        drops
 }
 
-// follow does what the objects and the gateways' answers ask for, until ctx ends.
+// follow applies the objects and the results of probes until ctx ends.
 func (h *helper) follow(ctx context.Context, ended <-chan error) error {
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -140,13 +140,13 @@ func (h *helper) follow(ctx context.Context, ended <-chan error) error {
 			next.Reset(again)
 		}
 		if since := h.drops.since(h.Kernel.Dropped(), time.Now()); len(since) > 0 {
-			h.Log.Warn("frames were dropped", "reasons", since)
+			h.Log.Warn("packets were dropped by the helper", "reasons", since)
 		}
 		wait(ctx, applyInterval)
 	}
 }
 
-// apply tells Keep what is desired now, and the probes whom to ask.
+// apply sends the desired state to Keep, and the gateways to probe to the prober.
 func (h *helper) apply(ctx context.Context) output {
 	now := time.Now()
 	if a, ok := h.attachments.Get(h.Node); ok && h.sent == nil {
@@ -179,29 +179,29 @@ func (h *helper) apply(ctx context.Context) output {
 	return out
 }
 
-// send tells Keep what is desired from now on.
+// send passes the desired state to Keep.
 func (h *helper) send(d node.Desired) {
 	select {
-	case is := <-h.results: // of what was desired before
+	case is := <-h.results: // of the previous desired state
 		h.recordResult(is)
 	default:
 	}
 	h.uninstalling.gone = false
 	select {
-	case <-h.desired: // not taken yet, and out of date
+	case <-h.desired: // not received yet, and superseded
 	default:
 	}
 	h.desired <- d
 	h.sent = &d
 }
 
-// sources are where the node's frames to gateways come from.
+// sources returns the source addresses of the node's overlay packets by gateway address.
 func (h *helper) sources(peerings []*v1alpha1.Peering) map[netip.Addr]netip.Addr {
 	sources := make(map[netip.Addr]netip.Addr)
 	for _, p := range peerings {
 		for _, g := range p.Status.Gateways {
 			for _, to := range addresses(g.PodAddresses) {
-				if from, err := h.Kernel.SourceTo(to); err == nil { // else there is no way there, and it will not answer
+				if from, err := h.Kernel.SourceTo(to); err == nil { // otherwise there is no route, and it will not answer
 					sources[to] = from
 				}
 			}
@@ -227,15 +227,15 @@ func (h *helper) report(r node.Report) {
 	h.state.reports.count(r)
 	switch {
 	case r.Err != nil:
-		h.Log.Error("the kernel is not as desired; trying again", "error", r.Err)
+		h.Log.Error("cannot apply the desired state to the kernel; trying again", "error", r.Err)
 	case r.Repair:
-		h.Log.Warn("somebody changed what is Strait's; repaired", "operations", r.Done)
+		h.Log.Warn("another process changed Strait's kernel configuration; repaired it", "operations", r.Done)
 	case len(r.Done) > 0:
-		h.Log.Info("changed the kernel", "operations", r.Done)
+		h.Log.Info("changed the kernel configuration", "operations", r.Done)
 	}
 	err := r.Err
 	if r.Fight {
-		err = fmt.Errorf("somebody removes or changes again and again what Strait sets up on the node, last: %v; find out who (ip monitor, nft monitor) and make it leave alone links named strait-*, routes of protocol 91, rules of protocol 91 and the nftables table strait; repairs are slowed down", r.Done)
+		err = fmt.Errorf("another process keeps removing or changing what Strait sets up on the node, last: %v; find it (ip monitor, nft monitor) and configure it to ignore links named strait-*, routes of protocol 91, rules of protocol 91 and the nftables table strait; repairs are slowed down", r.Done)
 		h.Log.Error("repairs are slowed down", "error", err)
 	}
 	select {
@@ -245,13 +245,13 @@ func (h *helper) report(r node.Report) {
 	h.results <- kernelResult{err, r.Gone}
 }
 
-// results is what Keep came to.
+// kernelResult is a result of Keep.
 type kernelResult struct {
-	err  error // why the kernel is not as desired, or is not left alone
-	gone bool  // nothing is desired, and nothing is left
+	err  error // why the kernel state differs, or keeps being changed
+	gone bool  // nothing is desired, and nothing of Strait is left
 }
 
-// recordResult takes note of it.
+// recordResult stores a result of Keep.
 func (h *helper) recordResult(is kernelResult) {
 	h.kernel, h.uninstalling.gone = "", is.gone
 	if is.err != nil {

@@ -8,37 +8,38 @@ import (
 	"strait.dev/strait/node"
 )
 
-// input is what the helper knows. Objects belong to the caches and are not changed.
+// input is the input of computeDesired. Objects belong to the caches and must not be
+// changed.
 type input struct {
 	attachment *v1alpha1.NodeAttachment // nil: there is none
 	network    *v1alpha1.ClusterNetwork // nil: there is none
 	peerings   []*v1alpha1.Peering
 	support    node.Support
 
-	sources map[netip.Addr]netip.Addr // of frames to gateways, by their underlay addresses, as far as known
+	sources map[netip.Addr]netip.Addr // of overlay packets, by gateway address, as far as known
 	answers map[string]bool           // gateways that answer, by name
-	serving map[string]string         // the gateway that serves a peering so far, by name of the peering
+	serving map[string]string         // the current gateway of each peering, by name of the peering
 }
 
-// output is what follows from it.
+// output is the result of computeDesired.
 type output struct {
 	desired  node.Desired
 	gateways []gateway         // by name
 	serving  map[string]string // as in input
-	problems []string          // ranges that are left out, and why
-	reserved reservedPrefixes  // what means something now
-	gone     bool              // nothing is desired, and nothing is left
+	problems []string          // CIDRs that are left out, with the reason
+	reserved reservedPrefixes  // CIDRs in use
+	gone     bool              // nothing is desired, and nothing of Strait is left
 }
 
-// gateway is one that the node is to have a link to.
+// gateway is a gateway that the node has or should have an overlay link to.
 type gateway struct {
 	node.Gateway
-	source  netip.Addr // that its frames come from, where that is none of the node's underlay addresses
-	problem string     // why it has none; empty: it has
-	note    string     // why it is not one of the kernel; empty: it is
+	source  netip.Addr // source of overlay packets, if not one of the node's underlay addresses
+	problem string     // why there is no link; empty: there is one
+	note    string     // why it is not a kernel link; empty: it is
 }
 
-// probe is the address that tells whether the gateway answers.
+// probe returns the address at which the gateway is probed.
 func (g gateway) probe(d node.Desired) netip.Addr {
 	for _, theirs := range g.Addresses {
 		if slices.ContainsFunc(d.Addresses, func(ours netip.Addr) bool { return ours.Is4() == theirs.Is4() }) {
@@ -48,7 +49,7 @@ func (g gateway) probe(d node.Desired) netip.Addr {
 	return netip.Addr{}
 }
 
-// addresses parses addresses of objects. What is none is left out.
+// addresses parses the addresses of objects. Invalid ones are skipped.
 func addresses(texts []v1alpha1.IP) (all []netip.Addr) {
 	for _, text := range texts {
 		if a, err := netip.ParseAddr(string(text)); err == nil {
@@ -58,7 +59,7 @@ func addresses(texts []v1alpha1.IP) (all []netip.Addr) {
 	return all
 }
 
-// ranges parses ranges of objects. What is none is left out.
+// ranges parses the CIDRs of objects. Invalid ones are skipped.
 func ranges(texts []v1alpha1.CIDR) (all []netip.Prefix) {
 	for _, text := range texts {
 		if p, err := netip.ParsePrefix(string(text)); err == nil {

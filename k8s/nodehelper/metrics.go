@@ -8,16 +8,16 @@ import (
 	"strait.dev/strait/node"
 )
 
-// reports counts what came of the kernel.
+// reports counts results of kernel changes.
 type reports struct{ repairs, refusals prometheus.Counter }
 
 func newReports() reports {
 	return reports{
 		repairs: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "strait_node_repairs_total", Help: "Times that somebody else had changed what Strait set up on the node, and it was repaired.",
+			Name: "strait_node_repairs_total", Help: "Repairs of Strait's configuration of the node after another process had changed it.",
 		}),
 		refusals: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "strait_node_kernel_refusals_total", Help: "Times that the kernel did not become what it should be; the log has the reasons.",
+			Name: "strait_node_kernel_refusals_total", Help: "Failed attempts to apply the desired state to the kernel; the log has the reasons.",
 		}),
 	}
 }
@@ -32,31 +32,31 @@ func (r reports) count(of node.Report) {
 }
 
 var (
-	attachedDesc      = describe("node_attached", "1 while the node sends to all gateways that there are: the condition Ready of its NodeAttachment.")
+	attachedDesc      = describe("node_attached", "1 while the node reaches all gateways: the condition Ready of its NodeAttachment.")
 	gatewayDesc       = describe("node_gateway_up", "1 while the gateway answers the node over the overlay.", "gateway")
-	encapsulationDesc = describe("node_encapsulation", "Gateways that the node reaches over an encapsulation.", "encapsulation")
-	refusedDesc       = describe("node_kernel_refused", "1 while the kernel is not what it should be, or somebody undoes what Strait sets up again and again.")
-	droppedDesc       = describe("node_dropped_frames_total", "Frames that the helper itself dropped, where it wraps them for want of Geneve and VXLAN in the kernel.", "reason")
+	encapsulationDesc = describe("node_encapsulation", "Gateways by the encapsulation that the node uses for them.", "encapsulation")
+	refusedDesc       = describe("node_kernel_refused", "1 while the desired state cannot be applied to the kernel, or another process keeps reverting it.")
+	droppedDesc       = describe("node_dropped_frames_total", "Packets dropped by the helper when it encapsulates them in userspace because the kernel has neither Geneve nor VXLAN.", "reason")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("strait_"+name, help, labels, nil)
 }
 
-// Describe implements prometheus.Collector. It names all metrics, though most are absent
-// before objects were read.
+// Describe implements prometheus.Collector. It lists all metrics, although most are absent
+// before the caches are synced.
 func (h *helper) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{attachedDesc, gatewayDesc, encapsulationDesc, refusedDesc, droppedDesc} {
 		to <- d
 	}
 }
 
-// Collect implements prometheus.Collector: it tells the last status, written or not.
+// Collect implements prometheus.Collector: it reports the last status, written or not.
 func (h *helper) Collect(to chan<- prometheus.Metric) {
 	collect(to, h.state.last.Load(), h.Kernel.Dropped())
 }
 
-// collect tells a status, unless it is nil, and frames that were dropped, by reason.
+// collect reports a status, unless it is nil, and the dropped packets by reason.
 func collect(to chan<- prometheus.Metric, last *v1alpha1.NodeAttachmentStatus, dropped map[string]uint64) {
 	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
@@ -67,7 +67,7 @@ func collect(to chan<- prometheus.Metric, last *v1alpha1.NodeAttachmentStatus, d
 	if last == nil {
 		return
 	}
-	ready := last.Conditions[0] // there is no other
+	ready := last.Conditions[0] // the only condition
 	gauge(attachedDesc, boolean(ready.Status == metav1.ConditionTrue))
 	gauge(refusedDesc, boolean(ready.Reason == reasonKernel))
 	used := map[v1alpha1.Encapsulation]int{v1alpha1.Geneve: 0, v1alpha1.VXLAN: 0, v1alpha1.Userspace: 0}

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// A gateway's host answers at most 1 000 probes a second, of up to 5 000 nodes.
+	// A gateway's host answers at most 1 000 probes/s, from up to 5 000 nodes.
 	probeInterval = 5 * time.Second
-	probeTimeout  = time.Second // for an answer
-	probeMisses   = 3           // in a row until a gateway counts as gone
+	probeTimeout  = time.Second // of one probe
+	probeMisses   = 3           // consecutive misses after which a gateway is down
 )
 
-// probes asks gateways for signs of life, each in a goroutine of its own.
+// probes probes gateways, each in its own goroutine.
 type probes struct {
 	prober  *node.Prober
 	changed chan<- struct{}
@@ -36,8 +36,8 @@ type activeProbe struct {
 	stop context.CancelFunc
 }
 
-// restore takes over what the helper before this one said of its gateways, so that a
-// restart moves no routes. Those that are gone since are noticed like any others.
+// restore loads the results of the previous helper from the status, so that a restart moves
+// no routes. Gateways that have failed since are detected as usual.
 func (p *probes) restore(s v1alpha1.NodeAttachmentStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,8 +48,7 @@ func (p *probes) restore(s v1alpha1.NodeAttachmentStatus) {
 	}
 }
 
-// set makes these the gateways that are asked, by name. What is known of those that
-// stay is kept.
+// set sets the gateways to probe, by name. The results of gateways that stay are kept.
 func (p *probes) set(ctx context.Context, gateways map[string]netip.Addr) {
 	for name, old := range p.running {
 		if gateways[name] != old.to {
@@ -67,13 +66,13 @@ func (p *probes) set(ctx context.Context, gateways map[string]netip.Addr) {
 	}
 }
 
-// probe goes on until ctx ends.
+// probe probes a gateway until ctx ends.
 func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
 	for misses := 0; ctx.Err() == nil; {
 		limited, stop := context.WithTimeout(ctx, probeTimeout)
 		err := p.prober.Ask(limited, to)
 		if err != nil {
-			<-limited.Done() // it may have failed at once
+			<-limited.Done() // the probe may have failed at once
 		}
 		stop()
 		switch {
@@ -87,7 +86,7 @@ func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
 		}
 		misses = 0
 		p.record(name, true)
-		wait(ctx, probeInterval*3/4+rand.N(probeInterval/2)) // so that nodes do not ask all at once
+		wait(ctx, probeInterval*3/4+rand.N(probeInterval/2)) // jitter, so that nodes do not probe at the same time
 	}
 }
 
@@ -100,7 +99,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// record notes whether a gateway answers.
+// record stores whether a gateway answers.
 func (p *probes) record(name string, answers bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,21 +114,21 @@ func (p *probes) record(name string, answers bool) {
 	notify(p.changed)
 }
 
-// forget drops what is known of all other gateways.
+// forget removes the results of all other gateways.
 func (p *probes) forget(but map[string]netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.answers, func(name string, _ bool) bool { _, asked := but[name]; return !asked })
 }
 
-// known is which gateways answer.
+// known returns the gateways that answer.
 func (p *probes) known() map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.answers)
 }
 
-// notify wakes the reader of a channel that holds one.
+// notify signals on a channel with capacity one.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -10,11 +10,11 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// fieldManager of the status. Nobody else writes that.
+// fieldManager is the field manager of the status, which has no other writer.
 const fieldManager = "strait-node"
 
-// publish writes the status if it is another one, and returns when to try again; 0: it
-// is as it should be.
+// publish writes the status if it has changed, and returns the time until the next attempt;
+// 0: none is needed.
 func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) time.Duration {
 	a, ok := h.attachments.Get(h.Node)
 	if !ok {
@@ -32,7 +32,7 @@ func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) 
 	limited, stop := context.WithTimeout(ctx, statusTimeout)
 	defer stop()
 	_, err := h.Client.NodeAttachments().ApplyStatus(limited, &v1alpha1.NodeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: h.Node, UID: a.UID}, // never one that came after it
+		ObjectMeta: metav1.ObjectMeta{Name: h.Node, UID: a.UID}, // not of an object that replaced it
 		Status:     to,
 	}, fieldManager)
 	if err != nil && ctx.Err() == nil {
@@ -42,8 +42,8 @@ func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) 
 	return time.Until(h.write)
 }
 
-// urgent reports whether gateways need to know of the difference to take the node's
-// frames, or whoever uninstalls Strait waits for it.
+// urgent reports whether a difference must be written at once: gateways need it to accept
+// the node's packets, or an uninstall waits for it.
 func urgent(to, is v1alpha1.NodeAttachmentStatus) bool {
 	if released(to) != released(is) {
 		return true

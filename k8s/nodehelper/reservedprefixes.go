@@ -2,7 +2,7 @@ package nodehelper
 
 import "net/netip"
 
-// reserved are ranges of addresses that mean something, and what.
+// reservedPrefixes are CIDRs in use, each with a description.
 type reservedPrefixes struct{ all []reservedPrefix }
 
 type reservedPrefix struct {
@@ -22,7 +22,7 @@ func (t *reservedPrefixes) hosts(what string, addresses ...netip.Addr) {
 	}
 }
 
-// overlapping is what a prefix has addresses in common with.
+// overlapping returns the description of a CIDR that overlaps p.
 func (t *reservedPrefixes) overlapping(p netip.Prefix) (what string, is bool) {
 	for _, m := range t.all {
 		if m.prefix.Overlaps(p) {

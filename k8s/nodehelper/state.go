@@ -12,24 +12,25 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// stuckTimeout is how long a helper may do nothing until it should be started anew. It looks at
-// its objects once a minute at least, and its requests to the API server have an end.
+// stuckTimeout is the time without progress after which the liveness probe fails. The
+// helper evaluates its objects at least once a minute, and its requests to the API server
+// have a timeout.
 const stuckTimeout = 5 * time.Minute
 
-// state is how the helper is, for whoever watches over it. It may be used concurrently.
+// state is the health of the helper. It is safe for concurrent use.
 type state struct {
 	pulse   health.Pulse
 	last    atomic.Pointer[v1alpha1.NodeAttachmentStatus] // nil before all objects were read
 	reports reports
 }
 
-// serve answers whether the helper lives and is ready, and its metrics. Ready means that
-// the kernel was told what the objects ask for. Whether gateways answer is no part of it:
-// that is not the helper's doing, and no reason to hold up an upgrade of others.
+// serve serves liveness, readiness and metrics. Ready means that the desired state was sent
+// to the kernel. Answers of gateways are not required: the helper cannot influence them,
+// and they must not block a rolling upgrade.
 func (h *helper) serve() (*health.Server, error) {
 	h.state.reports = newReports()
 	metrics := health.NewRegistry()
-	// Whoever reads metrics knows the process by an address, and not by its node.
+	// A metrics reader knows the process by its address only; the label names its node.
 	prometheus.WrapRegistererWith(prometheus.Labels{"node": h.Node}, metrics).
 		MustRegister(h, h.state.reports.repairs, h.state.reports.refusals)
 	served, err := health.Serve(health.Options{
@@ -37,7 +38,7 @@ func (h *helper) serve() (*health.Server, error) {
 		Alive:  func() error { return h.state.pulse.Missing(time.Now(), stuckTimeout) },
 		Ready: func() error {
 			if h.state.last.Load() == nil {
-				return errors.New("not all objects have been read yet; see whether the API server answers, and whether the helper may read them")
+				return errors.New("not all objects have been read yet; check that the API server answers and that the helper may read them")
 			}
 			return nil
 		},

@@ -25,11 +25,12 @@ const (
 	reasonReady      = "GatewaysAnswer"
 )
 
-// maxMessage is the length of messages that the API server takes, in bytes.
+// maxMessage is the maximum length of messages in the API, in bytes.
 const maxMessage = 1024
 
-// status is what the node is: what was desired, what the kernel made of it (empty: all
-// is well), who answers, and to whom frames cannot be sent, by VNI.
+// status returns the status of the node from the desired state, the error of the kernel
+// (empty: none), the gateways that answer, and the destinations to which packets cannot be
+// sent, by VNI.
 func status(out output, kernel string, answers map[string]bool, failing map[uint32]netip.Addr) v1alpha1.NodeAttachmentStatus {
 	if out.desired.Nothing {
 		return uninstallStatus(out.gone, kernel)
@@ -55,15 +56,15 @@ func status(out output, kernel string, answers map[string]bool, failing map[uint
 		case !answers[g.Name]:
 			noAnswer := fmt.Sprintf("%s does not answer over %s to %s", g.probe(out.desired), g.Encapsulation, g.Underlay)
 			entry.Message = joinSentences(noAnswer, sendFailure(g, failing), g.note)
-			worse(reasonNoAnswer, fmt.Sprintf("gateway %s: %s; see whether its pod runs, whether a network policy or firewall lets UDP 6091 and 6092 pass both ways, and whether frames leave from an address in spec.underlayAddresses", g.Name, noAnswer))
+			worse(reasonNoAnswer, fmt.Sprintf("gateway %s: %s; check that its pod runs, that network policies and firewalls allow UDP 6091 and 6092 in both directions, and that packets leave from an address in spec.underlayAddresses", g.Name, noAnswer))
 		default:
 			entry.Ready, entry.Message = true, joinSentences(sendFailure(g, failing), g.note)
 		}
 		if g.problem == "" {
 			used[entry.Encapsulation]++
-			note = g.note // of all the same
+			note = g.note // the same for all
 		}
-		if entry.VNI > 0 { // without one the API server would not take it
+		if entry.VNI > 0 { // the API server rejects an entry without a VNI
 			s.Gateways = append(s.Gateways, entry)
 		}
 	}
@@ -88,23 +89,23 @@ func status(out output, kernel string, answers map[string]bool, failing map[uint
 	return s
 }
 
-// sendFailure says that frames to a gateway are not sent, or nothing.
+// sendFailure reports that packets to a gateway cannot be sent, empty if they can.
 func sendFailure(g gateway, failing map[uint32]netip.Addr) string {
 	to, fails := failing[g.VNI]
 	if !fails {
 		return ""
 	}
-	return fmt.Sprintf("the kernel does not send all frames to %s; see whether the node has a route to it, and whether a firewall on the node stops UDP 6091", to)
+	return fmt.Sprintf("the kernel does not send all packets to %s; check that the node has a route to it, and that no firewall on the node blocks UDP 6091", to)
 }
 
-// joinSentences joins those that are not empty, to one message.
+// joinSentences joins the non-empty texts to one message.
 func joinSentences(all ...string) string {
 	said := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "" })
 	return client.Clip(strings.Join(said, ". "), maxMessage)
 }
 
-// statusToWrite is a status as it is to be written, next to the one that is there: a
-// condition's time moves only with what it says.
+// statusToWrite completes a status for writing: the transition time of a condition changes
+// only with its status.
 func statusToWrite(want, have v1alpha1.NodeAttachmentStatus, generation int64, now time.Time) (to v1alpha1.NodeAttachmentStatus, differs bool) {
 	want.ObservedGeneration = generation
 	want.Conditions = slices.Clone(want.Conditions)
@@ -116,7 +117,7 @@ func statusToWrite(want, have v1alpha1.NodeAttachmentStatus, generation int64, n
 			c.LastTransitionTime = old.LastTransitionTime
 		}
 	}
-	have.Gateways = slices.Clone(have.Gateways) // the API server keeps an order of its own
+	have.Gateways = slices.Clone(have.Gateways) // the API server keeps its own order
 	slices.SortFunc(have.Gateways, func(a, b v1alpha1.NodeGateway) int { return cmp.Compare(a.Name, b.Name) })
 	return want, !reflect.DeepEqual(want, have)
 }

@@ -9,16 +9,16 @@ import (
 	"strait.dev/strait/node"
 )
 
-// withdrawnFor is how long a range that was withdrawn stays dropped. Connections into it
-// send for some time before they give up; without this they would go on by the default
-// route, unencrypted, to whoever has these addresses there.
+// withdrawnFor is the time for which packets to a withdrawn CIDR are dropped. Existing
+// connections keep sending for some time; without this their packets would follow the
+// default route, unencrypted, to whichever host has these addresses there.
 const withdrawnFor = 10 * time.Minute
 
-// withdrawn remembers when ranges were last wanted.
+// withdrawn records when CIDRs were last desired.
 type withdrawn map[netip.Prefix]time.Time
 
-// drop adds ranges that were wanted not long ago to what is desired, to be dropped.
-// Those that mean something else by now are not.
+// drop adds recently withdrawn CIDRs to the desired state, to be dropped, unless they are
+// in use for another purpose by now.
 func (w withdrawn) drop(out *output, now time.Time) {
 	wanted := map[netip.Prefix]bool{}
 	for _, r := range out.desired.Routes {

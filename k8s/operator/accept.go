@@ -12,15 +12,15 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// AcceptOptions are how an invite is accepted.
+// AcceptOptions configure the acceptance of an invite.
 type AcceptOptions struct {
-	Name             string // of the Peering; empty: the ID of the cluster that invites
+	Name             string // of the Peering; empty: the ID of the inviting cluster
 	GatewayNamespace string
 	Waiting          Waiting
 }
 
-// Accept joins the cluster that gave an invite, and waits until the peering is ready and
-// does not need the invite any more.
+// Accept joins the inviting cluster, and waits until the peering is ready and no longer
+// needs the invite.
 func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*PeeringReport, error) {
 	network, err := c.Network(ctx)
 	if err != nil {
@@ -30,8 +30,8 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Peerin
 		return nil, err
 	}
 	if network.Status.ClusterID == i.ClusterID {
-		return nil, fmt.Errorf("%s: the invite is of this very cluster, %s; accept it in the other one "+
-			"(if that has the same ID, give one of them another in spec.clusterID of its ClusterNetwork %s)",
+		return nil, fmt.Errorf("%s: the invite was created by this cluster, %s; accept it in the other cluster "+
+			"(if both clusters have the same ID, change spec.clusterID of the ClusterNetwork %s of one)",
 			c.Name, i.ClusterID, v1alpha1.ClusterNetworkName)
 	}
 	all, err := c.Peerings(ctx)
@@ -57,15 +57,16 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Peerin
 			return "", err
 		}
 		if now == nil || now.UID != is.UID {
-			return "", fmt.Errorf("%s: Peering %s was deleted meanwhile; run the command again to accept the invite", c.Name, name)
+			return "", fmt.Errorf("%s: Peering %s was deleted in the meantime; run the command again to accept the invite", c.Name, name)
 		}
 		is = now
 		if missing := notReadyReason(is); missing != "" {
 			return missing, nil
 		}
-		// Before that, the other cluster knows the gateways here by the invite's key alone.
+		// Until then, the other cluster knows the local gateways only by the key of the
+		// invite.
 		if is.Spec.InviteUntil != nil && !(announced(is, i.keys()) && ownLink(is)) {
-			return "the clusters have not told each other their own keys yet", nil
+			return "the clusters have not exchanged their own keys yet", nil
 		}
 		return "", nil
 	})
@@ -76,7 +77,7 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Peerin
 	return &report, c.removeInvite(ctx, is, o.GatewayNamespace)
 }
 
-// accept makes the Peering, and the Secret with the temporary key before it, so that the
+// accept creates the Peering, and before it the Secret with the temporary key, so that the
 // gateways find it when they start.
 func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering, i *Invite, namespace string) (*v1alpha1.Peering, error) {
 	secret := &corev1.Secret{
@@ -90,7 +91,7 @@ func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering,
 	until := metav1.NewTime(i.NotAfter)
 	is, err := c.applySpec(ctx, name, was, func(spec *v1alpha1.PeeringSpec) {
 		spec.ClusterID, spec.InviteUntil = i.ClusterID, &until
-		if was == nil { // what somebody else wrote says what is granted
+		if was == nil { // an existing Peering keeps its grants
 			spec.LocalPods = true
 			spec.Prefixes, spec.ExternalPrefixes = remotePrefixes(i.Prefixes), remotePrefixes(i.ExternalPrefixes)
 			spec.AcceptPrefixes = accepted(append(append([]v1alpha1.CIDR{}, i.Prefixes...), i.ExternalPrefixes...)...)
@@ -106,7 +107,7 @@ func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering,
 	}
 	secret.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Peering", Name: is.Name, UID: is.UID,
-	}} // so that it goes with the Peering
+	}} // so that it is deleted with the Peering
 	return is, c.writeSecret(ctx, secret)
 }
 
@@ -115,12 +116,12 @@ func (c Cluster) writeSecret(ctx context.Context, secret *corev1.Secret) error {
 	defer cancel()
 	_, err := c.Client.Secrets(secret.Namespace).Apply(ctx, secret, Manager)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s: there is no namespace %s for gateways; install Strait in this cluster, or name its namespace with --gateway-namespace", c.Name, secret.Namespace)
+		return fmt.Errorf("%s: the namespace %s of the gateways does not exist; install Strait in this cluster, or set --gateway-namespace", c.Name, secret.Namespace)
 	}
 	return c.Failed("write Secret "+secret.Name, err)
 }
 
-// removeInvite takes the invite away, which is spent.
+// removeInvite deletes the Secret of the used invite and clears inviteUntil.
 func (c Cluster) removeInvite(ctx context.Context, p *v1alpha1.Peering, namespace string) error {
 	if p.Spec.InviteUntil == nil {
 		return nil

@@ -12,13 +12,13 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// applySpec changes the spec of a Peering to what a command wants, and writes it unless it is
-// that already. Was is the Peering as it is, nil to make one.
+// applySpec changes the spec of a Peering, and writes it if it differs. was is the current
+// Peering, nil to create one.
 func (c Cluster) applySpec(ctx context.Context, name string, was *v1alpha1.Peering, change func(*v1alpha1.PeeringSpec)) (*v1alpha1.Peering, error) {
 	var spec v1alpha1.PeeringSpec
 	if was != nil {
 		if was.DeletionTimestamp != nil {
-			return nil, fmt.Errorf("%s: Peering %s is being deleted; wait until it is gone", c.Name, name)
+			return nil, fmt.Errorf("%s: Peering %s is being deleted; wait until it is deleted", c.Name, name)
 		}
 		was.Spec.DeepCopyInto(&spec)
 	}
@@ -28,7 +28,7 @@ func (c Cluster) applySpec(ctx context.Context, name string, was *v1alpha1.Peeri
 	}
 	fields := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: managedFields(&spec)}
 	if was != nil {
-		fields.UID = was.UID // so that one that was made anew meanwhile stays as it is
+		fields.UID = was.UID // so that a Peering that was created in the meantime is not changed
 	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
@@ -40,8 +40,8 @@ func (c Cluster) applySpec(ctx context.Context, name string, was *v1alpha1.Peeri
 	return is, nil
 }
 
-// managedFields are the fields of a spec that commands decide. All others, for instance where
-// a range is seen or which Secret holds a preshared key, stay with whoever wrote them.
+// managedFields returns the fields of a spec that commands manage. All others, for instance
+// seenAs or the Secret of a preshared key, stay with their field manager.
 func managedFields(spec *v1alpha1.PeeringSpec) v1alpha1.PeeringSpec {
 	fields := v1alpha1.PeeringSpec{
 		ClusterID: spec.ClusterID, AcceptPrefixes: spec.AcceptPrefixes, LocalPods: spec.LocalPods, InviteUntil: spec.InviteUntil,
@@ -61,7 +61,8 @@ func plain(prefixes v1alpha1.RemotePrefixes) (all v1alpha1.RemotePrefixes) {
 	return all
 }
 
-// remotePrefixes are ranges that are seen wherever the controller decides.
+// remotePrefixes returns CIDRs without seenAs: the controller decides what they are mapped
+// to.
 func remotePrefixes(cidrs []v1alpha1.CIDR) (all v1alpha1.RemotePrefixes) {
 	for _, cidr := range cidrs {
 		all = append(all, v1alpha1.RemotePrefix{CIDR: cidr})
@@ -69,12 +70,12 @@ func remotePrefixes(cidrs []v1alpha1.CIDR) (all v1alpha1.RemotePrefixes) {
 	return all
 }
 
-// private are the ranges that clusters have their pods in.
+// private are the private IPv4 ranges that pod CIDRs usually belong to.
 var private = []v1alpha1.CIDR{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"}
 
-// accepted are the ranges within which a remote cluster with these ranges may announce
-// others: the private ones and, as there is no private range of IPv6 that may be
-// accepted whole, the /16 around each of its own.
+// accepted returns the CIDRs within which a remote cluster with these CIDRs may announce
+// others: the private ranges and, because IPv6 has no private range that could be accepted
+// as a whole, the /16 around each of its own.
 func accepted(ranges ...v1alpha1.CIDR) []v1alpha1.CIDR {
 	all := slices.Clone(private)
 	for _, text := range ranges {
@@ -90,8 +91,8 @@ func accepted(ranges ...v1alpha1.CIDR) []v1alpha1.CIDR {
 	return all
 }
 
-// asPeers are the gateways of the other cluster as the spec here names them, in place of
-// those that it names now. What else it says of one that stays is kept.
+// asPeers returns the gateways of the remote cluster as peers for the spec, in place of the
+// current peers. Other fields of a peer that stays are kept.
 func asPeers(gateways []v1alpha1.GatewayStatus, now []v1alpha1.Peer) (peers []v1alpha1.Peer) {
 	for _, g := range gateways {
 		peer := v1alpha1.Peer{}

@@ -13,19 +13,19 @@ import (
 	"strait.dev/strait/k8s/controller"
 )
 
-// Plan is where ranges of a remote cluster would be seen.
+// Plan is the proposed mapping of a remote cluster's CIDRs.
 type Plan struct {
-	ClusterID v1alpha1.ClusterID `json:"clusterID"` // of the cluster that sees them
+	ClusterID v1alpha1.ClusterID `json:"clusterID"` // of the cluster that they are mapped in
 	Remote    v1alpha1.ClusterID `json:"remote,omitempty"`
-	Peering   string             `json:"peering,omitempty"` // the one that there is with the remote cluster
+	Peering   string             `json:"peering,omitempty"` // the existing one with the remote cluster
 	Views     []controller.View  `json:"views"`
 }
 
-// planned stands for the name of a Peering that there is not: none can have it.
+// planned is the placeholder name of a Peering that does not exist; it is not a valid name.
 const planned = "(planned)"
 
-// PlanOf says where a cluster would see ranges: those given, and those of the remote
-// cluster if there is access to one.
+// PlanOf returns the mapping of CIDRs in a cluster: of those given, and of those of the
+// remote cluster, if set.
 func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefix) (*Plan, error) {
 	network, err := c.Network(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefi
 			return nil, err
 		}
 		if other.UID == network.UID {
-			return nil, fmt.Errorf("%s and %s are the same cluster; name the contexts of two", c.Name, remote.Name)
+			return nil, fmt.Errorf("%s and %s are the same cluster; select the contexts of two clusters", c.Name, remote.Name)
 		}
 		plan.Remote = other.Status.ClusterID
 		wanted = append(wanted, ranges(other)...)
@@ -60,13 +60,13 @@ func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefi
 	}
 	plan.Views, err = controller.Preview(network, c.apiServers(ctx), held, cmp.Or(plan.Peering, planned), prefixes)
 	if err != nil {
-		return nil, fmt.Errorf("%s: nothing can be seen: %w", c.Name, err)
+		return nil, fmt.Errorf("%s: cannot compute mappings: %w", c.Name, err)
 	}
 	return plan, nil
 }
 
-// existingPeering is the name of the Peering that there is with a cluster, empty if there is none,
-// and the ranges with what that Peering says of them.
+// existingPeering returns the name of the existing Peering with a cluster, empty if there
+// is none, and the CIDRs with the seenAs of that Peering.
 func (c Cluster) existingPeering(ctx context.Context, with v1alpha1.ClusterID, wanted []v1alpha1.CIDR) (name string, prefixes v1alpha1.RemotePrefixes, err error) {
 	var said v1alpha1.RemotePrefixes
 	if with != "" {
@@ -100,8 +100,9 @@ func (c Cluster) claims(ctx context.Context) ([]v1alpha1.AddressClaim, error) {
 	return list.Items, nil
 }
 
-// apiServers are the addresses of the API server that the controller keeps free. Whoever
-// may not read them is told the rest; they lie among the nodes' nearly always.
+// apiServers returns the addresses of the API server, which the controller reserves.
+// Without permission to read them the plan omits them; they are nearly always among the
+// nodes' addresses.
 func (c Cluster) apiServers(ctx context.Context) (addresses []netip.Addr) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()

@@ -18,15 +18,15 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// Manager is the field manager of what the commands apply.
+// Manager is the field manager of objects that the commands apply.
 const Manager = "strait-cli"
 
-// DefaultTimeout is how long an API server may take to answer one request.
-const DefaultTimeout = 10 * time.Second
+// requestTimeout is the timeout of one request to an API server.
+const requestTimeout = 10 * time.Second
 
-// Cluster is a cluster that a command may talk to.
+// Cluster is a cluster that a command accesses.
 type Cluster struct {
-	Name   string // for people: as in "context a"
+	Name   string // for messages, like "context a"
 	Client *client.Client
 
 	Timeout time.Duration // of one request; 0: DefaultTimeout
@@ -38,7 +38,7 @@ func (c Cluster) within(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, cmp.Or(c.Timeout, DefaultTimeout))
 }
 
-// Failed is an error of a request, with the remedy where one is known.
+// Failed returns the error of a request with a remedy, if one is known.
 func (c Cluster) Failed(what string, err error) error {
 	var at net.Error
 	var to *url.Error
@@ -47,30 +47,30 @@ func (c Cluster) Failed(what string, err error) error {
 	case err == nil || errors.Is(err, context.Canceled):
 		return err
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s: %s: the API server does not know who asks; log in again, or choose another context: %w", c.Name, what, err)
+		return fmt.Errorf("%s: %s: not authenticated; log in again, or select another context: %w", c.Name, what, err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s: %s: %w; use a context of somebody who may", c.Name, what, err)
+		return fmt.Errorf("%s: %s: %w; use a context with the necessary permissions", c.Name, what, err)
 	case errors.As(err, &distrust):
-		return fmt.Errorf("%s: the API server has a certificate that is not trusted; see whether the context is the right one, and its kubeconfig the cluster's latest: %w", c.Name, distrust.Err)
+		return fmt.Errorf("%s: the certificate of the API server is not trusted; check that the context is the right one and its kubeconfig is up to date: %w", c.Name, distrust.Err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: no answer after %v (%w)", c.Name, cmp.Or(c.Timeout, DefaultTimeout), context.DeadlineExceeded)
+		return fmt.Errorf("%s: the API server cannot be reached; check that the context is the right one and that kubectl reaches it: no answer after %v (%w)", c.Name, requestTimeout, context.DeadlineExceeded)
 	case errors.As(err, &to): // its own text repeats the request
-		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: %w", c.Name, to.Err)
+		return fmt.Errorf("%s: the API server cannot be reached; check that the context is the right one and that kubectl reaches it: %w", c.Name, to.Err)
 	case errors.As(err, &at):
-		return fmt.Errorf("%s: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it: %w", c.Name, err)
+		return fmt.Errorf("%s: the API server cannot be reached; check that the context is the right one and that kubectl reaches it: %w", c.Name, err)
 	}
 	return fmt.Errorf("%s: %s: %w", c.Name, what, err)
 }
 
-// Network is the ClusterNetwork, once the controller has said what the cluster is.
+// Network returns the ClusterNetwork, once the controller has reported its status.
 func (c Cluster) Network(ctx context.Context) (*v1alpha1.ClusterNetwork, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	// A list tells a kind that is missing from an object that is.
+	// Unlike a get, a list distinguishes a missing CRD from a missing object.
 	list, err := c.Client.ClusterNetworks().List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%s: the API server does not know Strait's kinds: its CRDs are not installed; install Strait in that cluster first", c.Name)
+		return nil, fmt.Errorf("%s: Strait's CRDs are not installed; install Strait in that cluster first", c.Name)
 	case err != nil:
 		return nil, c.Failed("read ClusterNetworks", err)
 	}
@@ -79,12 +79,12 @@ func (c Cluster) Network(ctx context.Context) (*v1alpha1.ClusterNetwork, error) 
 			return n, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: the controller has not said yet what the cluster is: the status of ClusterNetwork %s is missing; "+
-		"see whether strait controller runs, and what it logs",
+	return nil, fmt.Errorf("%s: the controller has not reported the status of ClusterNetwork %s yet; "+
+		"check that strait controller runs, and its log",
 		c.Name, v1alpha1.ClusterNetworkName)
 }
 
-// usable is why nothing can be joined to a cluster yet, nil if something can.
+// usable returns the reason why the cluster cannot be joined yet, nil if it can.
 func (c Cluster) usable(n *v1alpha1.ClusterNetwork) error {
 	for _, t := range []string{v1alpha1.ConditionDetected, v1alpha1.ConditionReady} {
 		if condition := meta.FindStatusCondition(n.Status.Conditions, t); condition != nil && condition.Status == metav1.ConditionFalse {
@@ -94,7 +94,7 @@ func (c Cluster) usable(n *v1alpha1.ClusterNetwork) error {
 	return nil
 }
 
-// peering is the Peering with that name, nil if there is none.
+// peering returns the Peering with that name, nil if there is none.
 func (c Cluster) peering(ctx context.Context, name string) (*v1alpha1.Peering, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
@@ -108,7 +108,7 @@ func (c Cluster) peering(ctx context.Context, name string) (*v1alpha1.Peering, e
 	return p, nil
 }
 
-// Peerings are all of the cluster, by name.
+// Peerings returns all Peerings of the cluster, by name.
 func (c Cluster) Peerings(ctx context.Context) ([]v1alpha1.Peering, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()

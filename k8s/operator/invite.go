@@ -14,29 +14,29 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// LongestInvite is how long an invite may be valid.
+// LongestInvite is the maximum validity of an invite.
 const LongestInvite = 7 * 24 * time.Hour
 
 // invitePeer is the name of the peer that has the temporary key of an invite.
 const invitePeer = "invite"
 
-// InviteOptions are how another cluster is invited.
+// InviteOptions configure an invite.
 type InviteOptions struct {
 	Name             string
 	Expires          time.Duration
-	ServiceType      corev1.ServiceType // empty: what is there, or else what works
-	AcceptPrefixes   []v1alpha1.CIDR    // that the other cluster may announce, beside the private ones
-	Replace          bool               // a Peering that is in use already
+	ServiceType      corev1.ServiceType // empty: the existing type, or else a detected one
+	AcceptPrefixes   []v1alpha1.CIDR    // that the other cluster may announce, in addition to private ranges
+	Replace          bool               // replace a Peering that is in use
 	GatewayNamespace string
 	Random           io.Reader
 	Now              func() time.Time
 	Waiting          Waiting
 }
 
-// NewInvite makes a Peering that waits for whoever has the invite, and the invite once it
-// can be used: when the gateways here can be called. This cluster keeps the public half
-// of the temporary key alone. A Peering that is in use is left alone, unless it is to be
-// replaced: then it goes first, with its gateways and all that was agreed on.
+// NewInvite creates a Peering for the bearer of the invite, and returns the invite once it
+// can be used: when the local gateways have endpoints. This cluster keeps only the public
+// half of the temporary key. A Peering that is in use is not changed, unless it is to be
+// replaced: then it is deleted first, with its gateways and all exchanged keys.
 func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error) {
 	if err := CheckName(o.Name); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error)
 	}
 	if was != nil && inUse(was) {
 		if !o.Replace {
-			return nil, fmt.Errorf("%s: Peering %s is in use already; choose another name, or, to part from that cluster and invite anew, give --replace", c.Name, o.Name)
+			return nil, fmt.Errorf("%s: Peering %s is already in use; choose another name, or delete it and create a new invite with --replace", c.Name, o.Name)
 		}
 		if err := c.remove(ctx, was, o.GatewayNamespace, o.Waiting); err != nil {
 			return nil, err
@@ -105,12 +105,13 @@ func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error)
 	return i, nil
 }
 
-// inUse reports whether a Peering is more than an invite that nobody has accepted.
+// inUse reports whether a Peering is more than an invite that was not accepted.
 func inUse(p *v1alpha1.Peering) bool {
 	return len(p.Status.Announcements) > 0 || p.Spec.InviteUntil != nil || slices.ContainsFunc(p.Spec.Peers, func(peer v1alpha1.Peer) bool { return peer.Name != invitePeer })
 }
 
-// untilRunning waits until all gateways of a Peering have keys and can be called.
+// untilRunning waits until all gateways of a Peering have keys and, if they accept
+// connections, endpoints.
 func (c Cluster) untilRunning(ctx context.Context, p *v1alpha1.Peering, w Waiting) (gateways []v1alpha1.GatewayStatus, err error) {
 	err = w.until(ctx, func(ctx context.Context) (missing string, err error) {
 		is, err := c.peering(ctx, p.Name)
@@ -118,7 +119,7 @@ func (c Cluster) untilRunning(ctx context.Context, p *v1alpha1.Peering, w Waitin
 			return "", err
 		}
 		if is == nil || is.UID != p.UID {
-			return "", fmt.Errorf("%s: Peering %s was deleted meanwhile; run the command again to invite", c.Name, p.Name)
+			return "", fmt.Errorf("%s: Peering %s was deleted in the meantime; run the command again to create an invite", c.Name, p.Name)
 		}
 		gateways, missing = readyGateways(is)
 		return missing, nil
@@ -126,8 +127,8 @@ func (c Cluster) untilRunning(ctx context.Context, p *v1alpha1.Peering, w Waitin
 	return gateways, err
 }
 
-// remove deletes a Peering and waits until its gateways are gone with their keys, so that
-// a new Peering of that name has nothing to do with them.
+// remove deletes a Peering and waits until its gateways and their keys are deleted, so that
+// a new Peering of that name does not reuse them.
 func (c Cluster) remove(ctx context.Context, p *v1alpha1.Peering, namespace string, w Waiting) error {
 	err := c.Client.Peerings().Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}})
 	if err != nil {
@@ -150,7 +151,7 @@ func (c Cluster) untilRemoved(ctx context.Context, p *v1alpha1.Peering, namespac
 			return "", c.Failed("read the gateways' Secrets", err)
 		}
 		if left := len(pods.Items) + len(keys.Items); left > 0 {
-			return fmt.Sprintf("%d pods and Secrets of the former Peering %s are still in namespace %s", left, p.Name, namespace), nil
+			return fmt.Sprintf("%d pods and Secrets of the deleted Peering %s remain in namespace %s", left, p.Name, namespace), nil
 		}
 		return "", nil
 	})

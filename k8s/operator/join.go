@@ -11,15 +11,15 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// JoinOptions are how two clusters are joined.
+// JoinOptions configure the joining of two clusters.
 type JoinOptions struct {
-	Name, RemoteName string             // of the Peering with the remote cluster here, and of the one with this cluster there; empty: the other's ID
-	ServiceType      corev1.ServiceType // of the remote cluster's gateways; empty: whatever is there, or else what works there
-	Replicas         int32              // on both sides; 0: as they are, or the default
+	Name, RemoteName string             // of the local and the remote Peering; empty: the ID of the other cluster
+	ServiceType      corev1.ServiceType // of the remote cluster's gateways; empty: the existing type, or else a detected one
+	Replicas         int32              // in both clusters; 0: unchanged, or the default
 	Waiting          Waiting
 }
 
-// Joined are the two Peerings of a join.
+// Joined is the result of a join: the two Peerings.
 type Joined struct {
 	Local  PeeringReport `json:"local"`
 	Remote PeeringReport `json:"remote"`
@@ -33,8 +33,8 @@ type side struct {
 	peering *v1alpha1.Peering // nil: there is none yet
 }
 
-// Join joins two clusters to which there is access, and waits until both are ready. What
-// is there already stays: of clusters that are joined nothing is changed.
+// Join joins two clusters with access to both, and waits until both are ready. Existing
+// configuration is kept: clusters that are joined already are not changed.
 func Join(ctx context.Context, local, remote Cluster, o JoinOptions) (*Joined, error) {
 	a, b := &side{Cluster: local}, &side{Cluster: remote}
 	if err := identify(ctx, a, b, o); err != nil {
@@ -68,7 +68,7 @@ func Join(ctx context.Context, local, remote Cluster, o JoinOptions) (*Joined, e
 	return &Joined{Local: peeringReport(a.network, a.peering), Remote: peeringReport(b.network, b.peering)}, nil
 }
 
-// identify finds out who the two clusters are, and that they can be joined.
+// identify reads the two clusters and checks that they can be joined.
 func identify(ctx context.Context, a, b *side, o JoinOptions) (err error) {
 	for _, s := range []*side{a, b} {
 		if s.network, err = s.Network(ctx); err != nil {
@@ -80,9 +80,9 @@ func identify(ctx context.Context, a, b *side, o JoinOptions) (err error) {
 	}
 	switch id := a.network.Status.ClusterID; {
 	case a.network.UID == b.network.UID:
-		return fmt.Errorf("%s and %s are the same cluster, %s; name the contexts of two", a.Name, b.Name, id)
+		return fmt.Errorf("%s and %s are the same cluster, %s; select the contexts of two clusters", a.Name, b.Name, id)
 	case id == b.network.Status.ClusterID:
-		return fmt.Errorf("%s and %s both have the cluster ID %s; give one of them another in spec.clusterID of its ClusterNetwork %s",
+		return fmt.Errorf("%s and %s both have the cluster ID %s; change spec.clusterID of the ClusterNetwork %s of one",
 			a.Name, b.Name, id, v1alpha1.ClusterNetworkName)
 	}
 	for _, s := range []struct {
@@ -101,8 +101,8 @@ func identify(ctx context.Context, a, b *side, o JoinOptions) (err error) {
 	return nil
 }
 
-// serviceType is what the gateways of the side that is called shall have, empty for what
-// they have.
+// serviceType returns the Service type for the gateways of the side that accepts
+// connections, empty to keep the current type.
 func (s *side) serviceType(ctx context.Context, other *side, wished corev1.ServiceType) corev1.ServiceType {
 	if wished != "" || other.peering != nil && acceptsConnections(other.peering) || s.peering != nil && acceptsConnections(s.peering) {
 		return wished
@@ -110,12 +110,12 @@ func (s *side) serviceType(ctx context.Context, other *side, wished corev1.Servi
 	return s.reachableServiceType(ctx)
 }
 
-// join brings a side as far as it comes without knowing the gateways of the other.
+// join creates or updates a side's Peering, except for the gateways of the other side.
 func (s *side) join(ctx context.Context, with *side, o JoinOptions, service corev1.ServiceType) (err error) {
 	isNew := s.peering == nil
 	s.peering, err = s.applySpec(ctx, s.name, s.peering, func(spec *v1alpha1.PeeringSpec) {
 		spec.ClusterID = with.network.Status.ClusterID
-		if isNew { // what somebody else wrote says what is granted
+		if isNew { // an existing Peering keeps its grants
 			grant(spec, with.network)
 		}
 		if o.Replicas != 0 {
@@ -128,7 +128,7 @@ func (s *side) join(ctx context.Context, with *side, o JoinOptions, service core
 	return err
 }
 
-// grant lets pods of both clusters reach each other.
+// grant grants the pods of both clusters access to each other.
 func grant(spec *v1alpha1.PeeringSpec, remote *v1alpha1.ClusterNetwork) {
 	pods := peering.LocalPrefixes(&v1alpha1.Peering{Spec: v1alpha1.PeeringSpec{LocalPods: true}}, remote)
 	spec.LocalPods = true
@@ -136,7 +136,8 @@ func grant(spec *v1alpha1.PeeringSpec, remote *v1alpha1.ClusterNetwork) {
 	spec.AcceptPrefixes = accepted(ranges(remote)...)
 }
 
-// exchangeGateways waits for the gateways of both sides, and tells each side those of the other.
+// exchangeGateways waits for the gateways of both sides, and adds them to the Peering of
+// the other side.
 func exchangeGateways(ctx context.Context, a, b *side, w Waiting) error {
 	var ofA, ofB []v1alpha1.GatewayStatus
 	err := w.until(ctx, func(ctx context.Context) (missing string, err error) {
@@ -150,8 +151,8 @@ func exchangeGateways(ctx context.Context, a, b *side, w Waiting) error {
 			return fmt.Sprintf("%s: %s", b.Name, missing), nil
 		}
 		if !haveEndpoint(ofA) && !haveEndpoint(ofB) {
-			return fmt.Sprintf("neither side can be called: gateways behind a Service of type ClusterIP have no endpoint; "+
-				"use --service-type NodePort or LoadBalancer for %s, or exchange --context and --remote-context", b.Name), nil
+			return fmt.Sprintf("neither cluster accepts connections: gateways with a Service of type ClusterIP have no endpoint; "+
+				"use --service-type NodePort or LoadBalancer for %s, or swap --context and --remote-context", b.Name), nil
 		}
 		return "", nil
 	})
@@ -168,14 +169,14 @@ func exchangeGateways(ctx context.Context, a, b *side, w Waiting) error {
 	return err
 }
 
-// reload reads the Peering anew. That it is gone is an error.
+// reload reads the Peering again. A deleted Peering is an error.
 func (s *side) reload(ctx context.Context) error {
 	is, err := s.Cluster.peering(ctx, s.name)
 	if err != nil {
 		return err
 	}
 	if is == nil {
-		return fmt.Errorf("%s: Peering %s was deleted meanwhile; run the command again to join the clusters", s.Name, s.name)
+		return fmt.Errorf("%s: Peering %s was deleted in the meantime; run the command again to join the clusters", s.Name, s.name)
 	}
 	s.peering = is
 	return nil

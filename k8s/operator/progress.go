@@ -7,20 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// Progress tells somebody who waits what is being waited for: on a terminal in one line
-// that changes, elsewhere in a line for each change. A nil one tells nobody. It is for
-// one goroutine.
+// Progress prints what a command is waiting for: on a terminal in one line that is
+// overwritten, otherwise in one line per change. A nil Progress prints nothing. It is not
+// safe for concurrent use.
 type Progress struct {
 	to       io.Writer
 	terminal bool
 	last     string
 }
 
-// NewProgress makes one that writes to a terminal or elsewhere.
+// NewProgress returns a Progress that writes to a terminal or another writer.
 func NewProgress(to io.Writer, terminal bool) *Progress { return &Progress{to: to, terminal: terminal} }
 
-// widest is how much of a line a terminal is given: a line that wraps cannot be taken
-// back.
+// widest is the maximum length of a line on a terminal: a line that wraps cannot be
+// overwritten.
 const widest = 78
 
 // Say replaces the line.
@@ -40,7 +40,7 @@ func (p *Progress) Say(line string) {
 	fmt.Fprintf(p.to, "\r\x1b[K%s", line)
 }
 
-// Done takes the line of a terminal away. Other text may be written then.
+// Done erases the line on a terminal, so that other text can be written.
 func (p *Progress) Done() {
 	if p != nil && p.terminal && p.last != "" {
 		fmt.Fprint(p.to, "\r\x1b[K")

@@ -12,11 +12,11 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// Schema names the form of a Report. A field may come; none changes or goes without
-// another number.
+// Schema is the version of the JSON form of a Report. Fields may be added; changes and
+// removals get a new number.
 const Schema = "strait.dev/status/1"
 
-// Report is what there is to say of a cluster's peerings.
+// Report is the status of a cluster's peerings.
 type Report struct {
 	Schema    string             `json:"schema"`
 	ClusterID v1alpha1.ClusterID `json:"clusterID"`
@@ -25,61 +25,61 @@ type Report struct {
 	Peerings  []PeeringReport    `json:"peerings"` // by name
 }
 
-// PeeringReport is what there is to say of one peering.
+// PeeringReport is the status of one peering.
 type PeeringReport struct {
 	Name      string             `json:"name"`
 	ClusterID v1alpha1.ClusterID `json:"clusterID,omitempty"` // of the remote cluster; left out while it is not known
 	Ready     bool               `json:"ready"`
-	Missing   string             `json:"missing,omitempty"` // what it takes to be ready, and the remedy
-	MTU       int32              `json:"mtu,omitempty"`     // largest IP packet that crosses, bytes
+	Missing   string             `json:"missing,omitempty"` // what is missing to be ready, with the remedy
+	MTU       int32              `json:"mtu,omitempty"`     // largest IP packet that is carried, bytes
 	Stages    []Stage            `json:"stages"`            // in the order in which they have to be reached
 	Links     []Link             `json:"links"`
 	Ranges    []Range            `json:"ranges"` // of the remote cluster
 }
 
-// State is how far a stage is.
+// State is the state of a stage.
 type State string
 
 // The states of a stage.
 const (
 	Reached State = "reached"
-	Failed  State = "failed"  // it will not be reached by itself
-	Pending State = "pending" // not yet, or not known
+	Failed  State = "failed"  // needs intervention
+	Pending State = "pending" // not reached yet, or not known
 )
 
 // Stage is one of the steps from an object to packets.
 type Stage struct {
 	Name    string `json:"name"`
 	State   State  `json:"state"`
-	Reason  string `json:"reason"`            // one word, for programs
-	Message string `json:"message,omitempty"` // for people, with the remedy where something is missing
+	Reason  string `json:"reason"`            // one word, machine-readable
+	Message string `json:"message,omitempty"` // human-readable, with the remedy if something is missing
 }
 
-// Link is the tunnel between one gateway here and one there.
+// Link is the tunnel between a local and a remote gateway.
 type Link struct {
 	Local         string            `json:"local"`
 	Remote        string            `json:"remote"`
 	Up            bool              `json:"up"`
 	RTT           *metav1.Duration  `json:"rtt,omitempty"`
 	LastHandshake *metav1.Time      `json:"lastHandshake,omitempty"`
-	PathMTU       int32             `json:"pathMTU,omitempty"` // bytes; left out while no packet of full size crosses
+	PathMTU       int32             `json:"pathMTU,omitempty"` // bytes; omitted while no packet of full size passes
 	Endpoint      v1alpha1.Endpoint `json:"endpoint,omitempty"`
 }
 
-// Range is one range of the remote cluster and where it is seen here.
+// Range is one CIDR of the remote cluster and the CIDR that it is mapped to.
 type Range struct {
 	CIDR   v1alpha1.CIDR `json:"cidr"`
 	SeenAs v1alpha1.CIDR `json:"seenAs"`
 	Of     string        `json:"of"` // pods, or external: nodes, gateways and mapped hosts
 }
 
-// reload is what a cluster's objects say of its peerings: of those with these names, or of
-// all. That one is not there is an error.
+// buildReport builds the report of a cluster's peerings: of those with these names, or of
+// all. A missing Peering is an error.
 func buildReport(n *v1alpha1.ClusterNetwork, all []v1alpha1.Peering, names []string, now time.Time) (*Report, error) {
 	r := &Report{Schema: Schema, ClusterID: n.Status.ClusterID, PodCIDRs: n.Status.PodCIDRs, Peerings: []PeeringReport{}}
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(p v1alpha1.Peering) bool { return p.Name == name }) {
-			return nil, fmt.Errorf("there is no Peering %s; there are: %s", name, peeringNames(all))
+			return nil, fmt.Errorf("Peering %s does not exist; existing Peerings: %s", name, peeringNames(all))
 		}
 	}
 	for i := range all {
@@ -102,7 +102,8 @@ func peeringNames(all []v1alpha1.Peering) string {
 	return strings.Join(names, ", ")
 }
 
-// ReadReport is the Report of a cluster, of the peerings with these names or of all.
+// ReadReport reads the status of a cluster's peerings: of those with these names, or of
+// all.
 func ReadReport(ctx context.Context, c Cluster, names []string) (*Report, error) {
 	n, err := c.Network(ctx)
 	if err != nil {
@@ -119,7 +120,8 @@ func ReadReport(ctx context.Context, c Cluster, names []string) (*Report, error)
 	return r, nil
 }
 
-// Await is Look once all are ready, or when time is up: then with a TimeoutError.
+// Await waits until all peerings are ready and returns their report. After the timeout it
+// returns the last report and a TimeoutError.
 func Await(ctx context.Context, c Cluster, names []string, w Waiting) (r *Report, err error) {
 	err = w.until(ctx, func(ctx context.Context) (string, error) {
 		is, err := ReadReport(ctx, c, names)
@@ -140,8 +142,8 @@ func Await(ctx context.Context, c Cluster, names []string, w Waiting) (r *Report
 	return r, err
 }
 
-// noPeeringsText is what to do without any Peering.
-const noPeeringsText = "this cluster is joined to no other yet; join it with strait peer, or strait invite here and strait accept there"
+// noPeeringsText is the hint if there is no Peering.
+const noPeeringsText = "this cluster is not joined to another cluster yet; use strait peer, or strait invite here and strait accept in the other cluster"
 
 func peeringReport(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering) PeeringReport {
 	return peeringReportAt(n, p, time.Now())
@@ -163,7 +165,7 @@ func peeringReportAt(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, now time.T
 	return s
 }
 
-// What ranges of a remote cluster are of.
+// The address types of remote CIDRs.
 const (
 	ofPods   = "pods"
 	ofOthers = "external"

@@ -12,46 +12,46 @@ import (
 	"strait.dev/strait/nat"
 )
 
-// Meaning is one thing that an address is in a cluster.
+// Meaning is one interpretation of an address in a cluster.
 type Meaning struct {
 	Kind string `json:"kind"` // see the constants
-	// The object that it belongs to, if to one: a node, a gateway, a Peering, an
+	// The object that it belongs to, if any: a node, a gateway, a Peering, an
 	// AddressMapping.
 	Of string `json:"of,omitempty"`
-	// Where it leads: the address in the remote cluster, or the target of a mapping.
+	// The translated address: in the remote cluster, or the target of a mapping.
 	To string `json:"to,omitempty"`
-	// Range that it lies in.
+	// The CIDR that contains it.
 	Range v1alpha1.CIDR `json:"range,omitempty"`
-	Text  string        `json:"text"` // all of that for people
+	Text  string        `json:"text"` // human-readable description
 }
 
 // The kinds of meanings.
 const (
-	KindRemotePod       = "remote-pod"       // a pod of a remote cluster, as it is seen here
-	KindRemoteExternal  = "remote-external"  // a node, gateway or mapped host of a remote cluster, as it is seen here
+	KindRemotePod       = "remote-pod"       // a mapped address of a pod of a remote cluster
+	KindRemoteExternal  = "remote-external"  // a mapped address of a node, gateway or mapped host of a remote cluster
 	KindNodePods        = "node-pods"        // of a node's pods
 	KindNode            = "node"             // a node's own address
-	KindNodeInternal    = "node-internal"    // a node's on the overlay
-	KindNodeExternal    = "node-external"    // a node's for remote clusters
+	KindNodeInternal    = "node-internal"    // a node's address on the overlay
+	KindNodeExternal    = "node-external"    // a node's external address
 	KindGatewayPod      = "gateway-pod"      // a gateway's pod
-	KindGatewayInternal = "gateway-internal" // a gateway's on the overlay
-	KindGatewayExternal = "gateway-external" // a gateway's for remote clusters
+	KindGatewayInternal = "gateway-internal" // a gateway's address on the overlay
+	KindGatewayExternal = "gateway-external" // a gateway's external address
 	KindMapping         = "mapping"          // an AddressMapping's external address
-	KindService         = "service"          // in the range of ClusterIPs
-	KindPods            = "pods"             // in a range of pods, of no known node
-	KindNodes           = "nodes"            // in a range of nodes, of no known node
-	KindPool            = "pool"             // in one of Strait's pools, of nobody
-	KindReserved        = "reserved"         // in a reserved range
+	KindService         = "service"          // in a Service CIDR
+	KindPods            = "pods"             // in a pod CIDR, but of no known node
+	KindNodes           = "nodes"            // in a node CIDR, but of no known node
+	KindPool            = "pool"             // in one of Strait's pools, not allocated
+	KindReserved        = "reserved"         // in a reserved CIDR
 )
 
-// Resolved is what an address means.
+// Resolved is the meaning of an address.
 type Resolved struct {
 	Address   string             `json:"address"`
-	ClusterID v1alpha1.ClusterID `json:"clusterID"` // of the cluster in which it means that
-	Meanings  []Meaning          `json:"meanings"`  // what is most exact first
+	ClusterID v1alpha1.ClusterID `json:"clusterID"` // of the cluster in which the address was resolved
+	Meanings  []Meaning          `json:"meanings"`  // most specific first
 }
 
-// Resolve says what an address means in a cluster.
+// Resolve returns the meaning of an address in a cluster.
 func Resolve(ctx context.Context, c Cluster, address netip.Addr) (*Resolved, error) {
 	n, err := c.Network(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func Resolve(ctx context.Context, c Cluster, address netip.Addr) (*Resolved, err
 	return r, nil
 }
 
-// finder collects what one address means.
+// finder collects the meanings of one address.
 type finder struct {
 	address netip.Addr
 	found   []Meaning
@@ -92,7 +92,7 @@ func meanings(a netip.Addr, n *v1alpha1.ClusterNetwork, peerings []v1alpha1.Peer
 	}
 	for _, m := range mappings {
 		if f.hasAddress([]v1alpha1.IP{m.Spec.External}) {
-			f.add(Meaning{Kind: KindMapping, Of: m.Name, To: string(m.Spec.Target), Text: fmt.Sprintf("AddressMapping %s, which stands for %s", m.Name, m.Spec.Target)})
+			f.add(Meaning{Kind: KindMapping, Of: m.Name, To: string(m.Spec.Target), Text: fmt.Sprintf("AddressMapping %s, mapped to %s", m.Name, m.Spec.Target)})
 		}
 	}
 	if len(f.found) > 0 {
@@ -102,17 +102,17 @@ func meanings(a netip.Addr, n *v1alpha1.ClusterNetwork, peerings []v1alpha1.Peer
 		cidrs      []v1alpha1.CIDR
 		kind, text string
 	}{
-		{n.Status.ServiceCIDRs, KindService, "in the range %s of ClusterIPs of this cluster's Services"},
-		{n.Status.PodCIDRs, KindPods, "in the range %s of this cluster's pods, and of no node that there is"},
-		{n.Status.NodeCIDRs, KindNodes, "in the range %s of this cluster's nodes, and of no node that is attached"},
-		{n.Spec.InternalCIDRs, KindPool, "in the internal range %s, and nobody's"},
-		{n.Spec.ExternalCIDRs, KindPool, "in the external range %s, and nobody's"},
-		{n.Spec.RemapPools, KindPool, "in the remap pool %s, and no remote range is seen there"},
-		{n.Spec.ReservedCIDRs, KindReserved, "in the reserved range %s, of which Strait knows nothing else"},
+		{n.Status.ServiceCIDRs, KindService, "in the Service CIDR %s of this cluster"},
+		{n.Status.PodCIDRs, KindPods, "in the pod CIDR %s of this cluster, but in the podCIDRs of no node"},
+		{n.Status.NodeCIDRs, KindNodes, "in the node CIDR %s of this cluster, but of no attached node"},
+		{n.Spec.InternalCIDRs, KindPool, "in the internal CIDR %s, not allocated"},
+		{n.Spec.ExternalCIDRs, KindPool, "in the external CIDR %s, not allocated"},
+		{n.Spec.RemapPools, KindPool, "in the remap pool %s, not allocated"},
+		{n.Spec.ReservedCIDRs, KindReserved, "in the reserved CIDR %s, which Strait does not manage"},
 	} {
 		if cidr, ok := f.in(list.cidrs); ok {
 			f.add(Meaning{Kind: list.kind, Range: cidr, Text: fmt.Sprintf(list.text, cidr)})
-			break // pools may lie in each other
+			break // pools may overlap
 		}
 	}
 	return f.found
@@ -129,7 +129,7 @@ func (f *finder) peering(p *v1alpha1.Peering) {
 				continue
 			}
 			f.add(Meaning{Kind: list.kind, Of: p.Name, To: there.String(), Range: s.SeenAs,
-				Text: fmt.Sprintf("%s of cluster %s, which knows it as %s (Peering %s: %s is seen as %s)", list.whose, remoteOf(p), there, p.Name, s.CIDR, s.SeenAs)})
+				Text: fmt.Sprintf("%s of cluster %s, where its address is %s (Peering %s: %s is mapped to %s)", list.whose, remoteOf(p), there, p.Name, s.CIDR, s.SeenAs)})
 		}
 	}
 	for _, g := range p.Status.Gateways {
@@ -137,9 +137,9 @@ func (f *finder) peering(p *v1alpha1.Peering) {
 			ips        []v1alpha1.IP
 			kind, text string
 		}{
-			{g.InternalAddresses, KindGatewayInternal, "internal address of gateway %s of Peering %s, on the overlay"},
-			{g.ExternalAddresses, KindGatewayExternal, "external address of gateway %s of Peering %s, as remote clusters know it"},
-			{g.PodAddresses, KindGatewayPod, "address of the pod of gateway %s of Peering %s"},
+			{g.InternalAddresses, KindGatewayInternal, "internal address of gateway %s of Peering %s on the overlay"},
+			{g.ExternalAddresses, KindGatewayExternal, "external address of gateway %s of Peering %s for remote clusters"},
+			{g.PodAddresses, KindGatewayPod, "pod address of gateway %s of Peering %s"},
 		} {
 			if f.hasAddress(list.ips) {
 				f.add(Meaning{Kind: list.kind, Of: g.Name, Text: fmt.Sprintf(list.text, g.Name, p.Name)})
@@ -153,16 +153,16 @@ func (f *finder) node(n *v1alpha1.NodeAttachment) {
 		ips        []v1alpha1.IP
 		kind, text string
 	}{
-		{n.Spec.InternalAddresses, KindNodeInternal, "internal address of node %s, on the overlay"},
-		{n.Spec.ExternalAddresses, KindNodeExternal, "external address of node %s, as remote clusters know it"},
-		{n.Spec.UnderlayAddresses, KindNode, "address of node %s itself"},
+		{n.Spec.InternalAddresses, KindNodeInternal, "internal address of node %s on the overlay"},
+		{n.Spec.ExternalAddresses, KindNodeExternal, "external address of node %s for remote clusters"},
+		{n.Spec.UnderlayAddresses, KindNode, "own address of node %s"},
 	} {
 		if f.hasAddress(list.ips) {
 			f.add(Meaning{Kind: list.kind, Of: n.Name, Text: fmt.Sprintf(list.text, n.Name)})
 		}
 	}
 	if cidr, ok := f.in(n.Spec.PodCIDRs); ok {
-		f.add(Meaning{Kind: KindNodePods, Of: n.Name, Range: cidr, Text: fmt.Sprintf("of the pods of node %s, in %s", n.Name, cidr)})
+		f.add(Meaning{Kind: KindNodePods, Of: n.Name, Range: cidr, Text: fmt.Sprintf("in the podCIDR %[2]s of node %[1]s", n.Name, cidr)})
 	}
 }
 
@@ -198,7 +198,7 @@ func (f *finder) in(cidrs []v1alpha1.CIDR) (v1alpha1.CIDR, bool) {
 	return "", false
 }
 
-// remoteOf names the cluster that a Peering is with, for people.
+// remoteOf returns the remote cluster of a Peering for messages.
 func remoteOf(p *v1alpha1.Peering) string {
 	if id := remoteID(p); id != "" {
 		return string(id)

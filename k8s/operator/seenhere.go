@@ -10,8 +10,8 @@ import (
 	"strait.dev/strait/nat"
 )
 
-// SeenHere says where a cluster sees an address that the remote cluster of a Peering uses:
-// Resolve the other way round. Its Address is the one to use in the cluster c.
+// SeenHere returns the address in a cluster of a remote address of a Peering: the inverse
+// of Resolve. Its Address is the one to use in the cluster c.
 func SeenHere(ctx context.Context, c Cluster, name string, remote netip.Addr) (*Resolved, error) {
 	n, err := c.Network(ctx)
 	if err != nil {
@@ -23,7 +23,7 @@ func SeenHere(ctx context.Context, c Cluster, name string, remote netip.Addr) (*
 	}
 	i := slices.IndexFunc(all, func(p v1alpha1.Peering) bool { return p.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("%s: there is no Peering %s; there are: %s", c.Name, name, peeringNames(all))
+		return nil, fmt.Errorf("%s: Peering %s does not exist; existing Peerings: %s", c.Name, name, peeringNames(all))
 	}
 	here, err := seenHere(&all[i], remote)
 	if err != nil {
@@ -34,7 +34,7 @@ func SeenHere(ctx context.Context, c Cluster, name string, remote netip.Addr) (*
 	return r, nil
 }
 
-// seenHere is the address under which what a remote cluster calls so is seen.
+// seenHere returns the local address that a remote address is mapped to.
 func seenHere(p *v1alpha1.Peering, remote netip.Addr) (netip.Addr, error) {
 	for _, seen := range [][]v1alpha1.SeenPrefix{p.Status.Prefixes, p.Status.ExternalPrefixes} {
 		for _, s := range seen {
@@ -50,5 +50,5 @@ func seenHere(p *v1alpha1.Peering, remote netip.Addr) (netip.Addr, error) {
 			return m.Translate(remote), nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("%s is in no range of cluster %s that is seen here; strait status %s lists those that are", remote, remoteOf(p), p.Name)
+	return netip.Addr{}, fmt.Errorf("%s is in no mapped CIDR of cluster %s; strait status %s lists them", remote, remoteOf(p), p.Name)
 }

@@ -12,9 +12,9 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// reachableServiceType is the type of Service with which gateways of a cluster can be called:
-// LoadBalancer where another Service got an address as such, and NodePort elsewhere,
-// also where Services may not be read.
+// reachableServiceType returns a Service type with which the gateways of a cluster can be
+// reached: LoadBalancer if another Service has an address from a load balancer, otherwise
+// NodePort, also if Services may not be read.
 func (c Cluster) reachableServiceType(ctx context.Context) corev1.ServiceType {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
@@ -27,24 +27,25 @@ func (c Cluster) reachableServiceType(ctx context.Context) corev1.ServiceType {
 	return corev1.ServiceTypeNodePort
 }
 
-// acceptsConnections reports whether the remote cluster is to call the gateways of a Peering.
+// acceptsConnections reports whether the gateways of a Peering accept connections from the
+// remote cluster.
 func acceptsConnections(p *v1alpha1.Peering) bool {
 	t := p.Spec.Gateway.Service.Type
 	return t == corev1.ServiceTypeNodePort || t == corev1.ServiceTypeLoadBalancer
 }
 
-// readyGateways are the gateways that are to run for a Peering, with a sentence about what is
-// missing: their keys and, where they are to be called, endpoints.
+// readyGateways returns the gateways of a Peering that have keys and what is missing: keys
+// or, if they accept connections, endpoints.
 func readyGateways(p *v1alpha1.Peering) (gateways []v1alpha1.GatewayStatus, missing string) {
 	for ordinal := range max(p.Spec.Gateway.Replicas, 1) {
 		name := peering.GatewayName(p, ordinal)
 		i := slices.IndexFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.Name == name })
 		switch {
 		case i < 0 || p.Status.Gateways[i].PublicKey == "":
-			missing = fmt.Sprintf("gateway %s has not said what its public key is; see whether its pod runs, with kubectl get pods -A -l %s=%s", name, peering.Label, p.Name)
+			missing = fmt.Sprintf("gateway %s has not reported its public key; check that its pod runs: kubectl get pods -A -l %s=%s", name, peering.Label, p.Name)
 			continue
 		case acceptsConnections(p) && len(p.Status.Gateways[i].Endpoints) == 0:
-			missing = fmt.Sprintf("gateway %s has no endpoint yet; see whether its Service of type %s has got an address", name, p.Spec.Gateway.Service.Type)
+			missing = fmt.Sprintf("gateway %s has no endpoint yet; check that its Service of type %s has an address", name, p.Spec.Gateway.Service.Type)
 		}
 		gateways = append(gateways, p.Status.Gateways[i])
 	}

@@ -10,8 +10,8 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// ForRemote is the Peering that the other cluster needs for one of this cluster's. It
-// holds public data only. What it grants this cluster is for the other one to decide.
+// ForRemote returns the Peering that the remote cluster needs for one of this cluster's. It
+// contains public data only. The remote cluster decides what it grants.
 func ForRemote(ctx context.Context, c Cluster, name string, w Waiting) (*v1alpha1.Peering, error) {
 	n, err := c.Network(ctx)
 	if err != nil {
@@ -32,9 +32,9 @@ func ForRemote(ctx context.Context, c Cluster, name string, w Waiting) (*v1alpha
 	}
 	switch {
 	case name == "":
-		return nil, fmt.Errorf("%s: there are several Peerings, or none; name one (there are: %s)", c.Name, peeringNames(all))
+		return nil, fmt.Errorf("%s: there is not exactly one Peering; specify a name (existing Peerings: %s)", c.Name, peeringNames(all))
 	case p == nil:
-		return nil, fmt.Errorf("%s: there is no Peering %s; there are: %s", c.Name, name, peeringNames(all))
+		return nil, fmt.Errorf("%s: Peering %s does not exist; existing Peerings: %s", c.Name, name, peeringNames(all))
 	}
 	gateways, err := c.untilRunning(ctx, p, w)
 	if err != nil {
@@ -46,7 +46,7 @@ func ForRemote(ctx context.Context, c Cluster, name string, w Waiting) (*v1alpha
 func forRemote(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, gateways []v1alpha1.GatewayStatus) *v1alpha1.Peering {
 	name := string(n.Status.ClusterID)
 	if CheckName(name) != nil {
-		name = name[:40] // an ID is of the same letters, and may be longer
+		name = name[:40] // an ID has the same alphabet, and may be longer
 	}
 	pods := peering.LocalPrefixes(p, n)
 	there := &v1alpha1.Peering{

@@ -12,11 +12,11 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// recent is how old the keys of a link that is in use may get.
+// recent is the maximum age of the last handshake of a link in use.
 const recent = 3 * time.Minute
 
-// stages are the steps from a Peering to packets, in the order in which they have to be
-// reached.
+// stages returns the stages from a Peering to forwarded packets, in the order in which they
+// have to be reached.
 func stages(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, now time.Time) []Stage {
 	return []Stage{
 		networkStage(n),
@@ -25,14 +25,14 @@ func stages(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, now time.Time) []St
 		endpointStage(p, now),
 		handshakeStage(p, now),
 		probesStage(p),
-		conditionStage("nodes", p, v1alpha1.ConditionRouted, "the nodes' routes are not known yet"),
-		conditionStage("path-mtu", p, v1alpha1.ConditionPathMTU, "no packet of full size has crossed yet"),
+		conditionStage("nodes", p, v1alpha1.ConditionRouted, "the routes of the nodes are not known yet"),
+		conditionStage("path-mtu", p, v1alpha1.ConditionPathMTU, "no packet of full size has passed yet"),
 		announcedStage(p, now),
 	}
 }
 
 func networkStage(n *v1alpha1.ClusterNetwork) Stage {
-	s := Stage{Name: "cluster-network", State: Reached, Reason: "Known", Message: "pods have addresses from " + join(n.Status.PodCIDRs)}
+	s := Stage{Name: "cluster-network", State: Reached, Reason: "Known", Message: "pod CIDRs " + join(n.Status.PodCIDRs)}
 	for _, t := range []string{v1alpha1.ConditionDetected, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(n.Status.Conditions, t); c != nil && c.Status == metav1.ConditionFalse {
 			return Stage{s.Name, Failed, c.Reason, c.Message}
@@ -42,7 +42,7 @@ func networkStage(n *v1alpha1.ClusterNetwork) Stage {
 }
 
 func rangesStage(p *v1alpha1.Peering) Stage {
-	s := Stage{Name: "ranges", State: Pending, Reason: "NotKnown", Message: "the ranges of the remote cluster are not known yet"}
+	s := Stage{Name: "ranges", State: Pending, Reason: "NotKnown", Message: "the CIDRs of the remote cluster are not known yet"}
 	seen := len(p.Status.Prefixes) + len(p.Status.ExternalPrefixes)
 	switch c := condition(p, v1alpha1.ConditionCIDRConflict); {
 	case c != nil && c.Status == metav1.ConditionTrue:
@@ -82,17 +82,17 @@ func endpointStage(p *v1alpha1.Peering, now time.Time) Stage {
 	}
 	switch {
 	case len(remote.Gateways) == 0 && len(p.Spec.Peers) > 0:
-		return Stage{"endpoint", Failed, "Expired", "the invite expired before anybody accepted it; make a new one with strait invite " + p.Name}
+		return Stage{"endpoint", Failed, "Expired", "the invite expired before it was accepted; create a new one with strait invite " + p.Name}
 	case len(remote.Gateways) == 0:
 		return Stage{"endpoint", Failed, "NoPeers", "the gateways of the remote cluster are not known; " +
-			"write them into spec.peers, as strait status --for-remote prints them there, or use strait peer"}
+			"add them to spec.peers, as printed by strait status --for-remote in the remote cluster, or use strait peer"}
 	case len(there) > 0:
-		return Stage{"endpoint", Reached, "Calls", "calls " + shorten(there)}
+		return Stage{"endpoint", Reached, "Calls", "connects to " + shorten(there)}
 	case len(here) > 0:
-		return Stage{"endpoint", Reached, "Called", "is called at " + shorten(here)}
+		return Stage{"endpoint", Reached, "Called", "accepts connections at " + shorten(here)}
 	}
-	return Stage{"endpoint", Failed, "NoEndpoint", "neither side can be called; " +
-		"set spec.gateway.service.type to NodePort or LoadBalancer here or there, and name the endpoint in spec.peers of the other side"}
+	return Stage{"endpoint", Failed, "NoEndpoint", "neither cluster accepts connections; " +
+		"set spec.gateway.service.type to NodePort or LoadBalancer in one of them, and its endpoint in spec.peers of the other"}
 }
 
 func handshakeStage(p *v1alpha1.Peering, now time.Time) Stage {
@@ -104,19 +104,19 @@ func handshakeStage(p *v1alpha1.Peering, now time.Time) Stage {
 	}
 	switch {
 	case last == nil && invites(p, now):
-		return Stage{"handshake", Pending, "Invited", "nobody has accepted the invite yet, until " +
+		return Stage{"handshake", Pending, "Invited", "the invite has not been accepted yet; it is valid until " +
 			p.Spec.Peers[0].NotAfter.UTC().Format(time.RFC3339) + "; accept it in the other cluster with strait accept"}
 	case last == nil:
 		return Stage{"handshake", Pending, "Never", "no gateway of the remote cluster has answered yet; " +
-			"see whether UDP passes to the endpoint, and whether each side has the other's public key"}
+			"check that UDP passes to the endpoint, and that each cluster has the other's public key"}
 	case now.Sub(last.Time) > recent:
 		return Stage{"handshake", Failed, "Lost", fmt.Sprintf("the last one was %s ago; "+
-			"see whether UDP still passes to the endpoint, and whether the gateways run on both sides", age(now.Sub(last.Time)))}
+			"check that UDP still passes to the endpoint, and that the gateways of both clusters run", age(now.Sub(last.Time)))}
 	}
 	return Stage{"handshake", Reached, "Recent", age(now.Sub(last.Time)) + " ago"}
 }
 
-// invites reports whether all that a Peering has is an invite that is valid.
+// invites reports whether a Peering has nothing but a valid invite.
 func invites(p *v1alpha1.Peering, now time.Time) bool {
 	return len(p.Spec.Peers) == 1 && p.Spec.Peers[0].NotAfter != nil && len(peering.RemoteOf(p, now).Gateways) == 1 && len(p.Status.Announcements) == 0
 }
@@ -128,7 +128,7 @@ func probesStage(p *v1alpha1.Peering) Stage {
 			up++
 		}
 	}
-	s := conditionStage("probes", p, v1alpha1.ConditionTunnelUp, "no probe has crossed both ways yet")
+	s := conditionStage("probes", p, v1alpha1.ConditionTunnelUp, "no probe has been answered yet")
 	if s.State == Reached {
 		s.Message = fmt.Sprintf("%d of %d links answer", up, len(p.Status.Links))
 	}
@@ -136,17 +136,17 @@ func probesStage(p *v1alpha1.Peering) Stage {
 }
 
 func announcedStage(p *v1alpha1.Peering, now time.Time) Stage {
-	s := conditionStage("announced", p, v1alpha1.ConditionAnnounced, "the remote cluster has not said what it is yet")
+	s := conditionStage("announced", p, v1alpha1.ConditionAnnounced, "the remote cluster has not announced itself yet")
 	if s.Reason == unknown && peering.RemoteOf(p, now).Announced {
 		return Stage{s.Name, Reached, "AsGranted", "the remote cluster announces itself"}
 	}
 	return s
 }
 
-// unknown is the reason of a stage of which nothing was said yet.
+// unknown is the reason of a stage without a reported state.
 const unknown = "NotKnown"
 
-// conditionStage is a stage of which the controller knows.
+// conditionStage returns the stage of a condition that the controller reports.
 func conditionStage(name string, p *v1alpha1.Peering, of, otherwise string) Stage {
 	c := condition(p, of)
 	if c == nil {
@@ -167,7 +167,7 @@ func join[S ~string](texts []S) string {
 	return strings.Join(all, ", ")
 }
 
-// shorten is the first of a list, and how many more there are.
+// shorten returns the first item of a list and the number of further items.
 func shorten(texts []string) string {
 	if len(texts) == 1 {
 		return texts[0]
@@ -175,7 +175,7 @@ func shorten(texts []string) string {
 	return fmt.Sprintf("%s and %d more", texts[0], len(texts)-1)
 }
 
-// age is a duration as people say it.
+// age formats a duration for people.
 func age(d time.Duration) string {
 	switch {
 	case d < 0:

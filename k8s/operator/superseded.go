@@ -9,9 +9,9 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// checkNotSuperseded is why a Peering cannot come to trust gateways with these keys, even if they
-// are written to it, nil if it can: it did once, and the remote cluster has announced that
-// it has others since.
+// checkNotSuperseded returns the reason why a Peering cannot trust gateways with these keys
+// even if they are added to its spec, nil if it can: it trusted them once, and the remote
+// cluster has announced other keys since.
 func (c Cluster) checkNotSuperseded(name string, p *v1alpha1.Peering, keys []v1alpha1.PublicKey) error {
 	if p == nil || len(keys) == 0 {
 		return nil
@@ -26,12 +26,12 @@ func (c Cluster) checkNotSuperseded(name string, p *v1alpha1.Peering, keys []v1a
 	}) {
 		return nil
 	}
-	return fmt.Errorf("%s: Peering %s is with other gateways of cluster %s, which said that these are no more; "+
+	return fmt.Errorf("%s: Peering %s is with newer gateways of cluster %s, which replaced these; "+
 		"delete it (kubectl delete peering %s) and run the command again",
 		c.Name, name, remoteOf(p), name)
 }
 
-// announced reports whether an announcement that is granted names one of these keys.
+// announced reports whether a granted announcement contains one of these keys.
 func announced(p *v1alpha1.Peering, keys []v1alpha1.PublicKey) bool {
 	return slices.ContainsFunc(p.Status.Announcements, func(a v1alpha1.Announcement) bool {
 		return a.HeardAt != nil && peering.Refusal(p, "", &a) == nil && slices.ContainsFunc(a.Gateways, func(g v1alpha1.AnnouncedGateway) bool {
@@ -40,9 +40,9 @@ func announced(p *v1alpha1.Peering, keys []v1alpha1.PublicKey) bool {
 	})
 }
 
-// ownLink reports whether a link with the gateways' own keys is up: the one that has the
-// name of a remote gateway. Those with other keys, as that of an invite, have a number
-// behind it; see package translate.
+// ownLink reports whether a link with the gateways' own keys is up: the one with the name
+// of a remote gateway. The names of links with other keys, like that of an invite, have a
+// numeric suffix; see package translate.
 func ownLink(p *v1alpha1.Peering) bool {
 	return slices.ContainsFunc(p.Status.Links, func(l v1alpha1.LinkStatus) bool {
 		return l.Up && slices.ContainsFunc(peering.RemoteOf(p, time.Now()).Gateways, func(g peering.Gateway) bool { return g.Name == l.Remote })

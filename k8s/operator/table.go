@@ -10,7 +10,7 @@ import (
 
 var marks = map[State]string{Reached: "✓", Failed: "✗", Pending: "…"}
 
-// Table writes a report for people. What they read is as old as at now.
+// Table writes a report as text. Ages are relative to now.
 func Table(w io.Writer, r *Report, now time.Time) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cluster %s, pods %s\n", r.ClusterID, join(r.PodCIDRs))
@@ -25,7 +25,7 @@ func Table(w io.Writer, r *Report, now time.Time) error {
 	return err
 }
 
-// table writes one peering. Nothing that it writes to fails.
+// table writes one peering. Writing to a strings.Builder cannot fail.
 func (s *PeeringReport) table(b *strings.Builder, now time.Time) {
 	fmt.Fprintf(b, "Peering %s", s.Name)
 	if s.ClusterID != "" && string(s.ClusterID) != s.Name {

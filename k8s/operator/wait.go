@@ -10,27 +10,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Waiting is how a command waits for others.
+// Waiting configures how a command waits.
 type Waiting struct {
 	For      time.Duration // at most
-	Every    time.Duration // how often to look; 0: every second
+	Every    time.Duration // poll interval; 0: one second
 	Progress *Progress
 	DryRun   bool // do not wait: return ErrDryRun
 }
 
-// TimeoutError says what is missing still.
+// TimeoutError reports what is still missing after a timeout.
 type TimeoutError struct {
 	After   time.Duration
-	Missing string // what, and what to do about it
+	Missing string // what, with the remedy
 }
 
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("not after %v: %s", e.After, e.Missing)
 }
 
-// until looks again and again until nothing is missing. An API server that does not
-// answer is waited for like anything else. It looks once at least, and a look that has
-// begun when time is up is not cut short.
+// until polls until nothing is missing or the timeout. An API server that does not answer
+// is retried. It polls at least once, and a poll that has begun is not interrupted by the
+// timeout.
 func (w Waiting) until(ctx context.Context, look func(context.Context) (missing string, err error)) error {
 	if w.DryRun {
 		return ErrDryRun
@@ -67,7 +67,7 @@ func (w Waiting) until(ctx context.Context, look func(context.Context) (missing 
 	}
 }
 
-// isTemporary reports whether an error may go away by itself.
+// isTemporary reports whether an error may resolve without intervention.
 func isTemporary(err error) bool {
 	var at net.Error
 	return errors.As(err, &at) || errors.Is(err, context.DeadlineExceeded) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||

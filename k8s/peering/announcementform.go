@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// What a status may hold of an announcement, as the API has it.
+// Limits of an announcement in the status, as in the API.
 const (
 	maxPrefixes  = 64
 	maxGateways  = 16
@@ -20,13 +20,13 @@ const (
 	maxEndpoint  = 260 // bytes
 )
 
-// checkGateways says what is wrong with the announced gateways.
+// checkGateways returns an error if the announced gateways are invalid.
 func checkGateways(all []v1alpha1.AnnouncedGateway) error {
 	if len(all) == 0 {
-		return fmt.Errorf("it names no gateway")
+		return fmt.Errorf("it has no gateways")
 	}
 	if len(all) > maxGateways {
-		return fmt.Errorf("it names %d gateways; announce %d at most", len(all), maxGateways)
+		return fmt.Errorf("it has %d gateways; announce at most %d", len(all), maxGateways)
 	}
 	names := make(map[string]bool)
 	owners := make(map[v1alpha1.PublicKey]string)
@@ -39,23 +39,23 @@ func checkGateways(all []v1alpha1.AnnouncedGateway) error {
 		case len(g.PublicKeys) == 0:
 			return fmt.Errorf("gateway %s has no public key", g.Name)
 		case len(g.PublicKeys) > maxKeys:
-			return fmt.Errorf("gateway %s has %d public keys; announce %d at most", g.Name, len(g.PublicKeys), maxKeys)
+			return fmt.Errorf("gateway %s has %d public keys; announce at most %d", g.Name, len(g.PublicKeys), maxKeys)
 		case len(g.Endpoints) > maxEndpoints:
-			return fmt.Errorf("gateway %s has %d endpoints; announce %d at most", g.Name, len(g.Endpoints), maxEndpoints)
+			return fmt.Errorf("gateway %s has %d endpoints; announce at most %d", g.Name, len(g.Endpoints), maxEndpoints)
 		}
 		names[g.Name] = true
 		for _, key := range g.PublicKeys {
 			if parsed, err := config.ParseKey(string(key)); err != nil || parsed == (config.Key{}) {
-				return fmt.Errorf("gateway %s has a public key that is none", g.Name) // not quoted: it may be another one
+				return fmt.Errorf("gateway %s has an invalid public key", g.Name) // not quoted: it may be a private key
 			}
 			if owner, taken := owners[key]; taken {
-				return fmt.Errorf("gateways %s and %s have one public key; give each a key pair of its own", owner, g.Name)
+				return fmt.Errorf("gateways %s and %s have the same public key; use a separate key pair for each", owner, g.Name)
 			}
 			owners[key] = g.Name
 		}
 		for _, e := range g.Endpoints {
 			if !IsEndpoint(e) {
-				return fmt.Errorf("gateway %s: %s is not the endpoint of a host elsewhere", g.Name, quote(e))
+				return fmt.Errorf("gateway %s: %s is not a valid endpoint", g.Name, quote(e))
 			}
 		}
 	}
@@ -64,8 +64,9 @@ func checkGateways(all []v1alpha1.AnnouncedGateway) error {
 
 var hostName = regexp.MustCompile(`^[0-9A-Za-z]([-.0-9A-Za-z]*[0-9A-Za-z])?$`)
 
-// IsEndpoint reports whether the API takes an endpoint. It is stricter than a
-// configuration: a status that the API server refuses would hide all else in it.
+// IsEndpoint reports whether the API accepts an endpoint. It is stricter than a
+// configuration: the API server would reject a whole status because of one invalid
+// endpoint.
 func IsEndpoint(e v1alpha1.Endpoint) bool {
 	host, port, found := cutLast(string(e), ':')
 	if number, err := strconv.ParseUint(port, 10, 16); !found || len(e) > maxEndpoint || err != nil || number == 0 || port[0] == '0' {
@@ -78,7 +79,7 @@ func IsEndpoint(e v1alpha1.Endpoint) bool {
 		}
 	}
 	a, err := netip.ParseAddr(inner)
-	if err != nil { // a name, whose last part is none of an address
+	if err != nil { // a name, whose last label is not numeric
 		_, last, _ := cutLast("."+inner, '.')
 		return !bracketed && hostName.MatchString(inner) && strings.Trim(last, "0123456789") != ""
 	}
@@ -94,7 +95,7 @@ func cutLast(s string, separator byte) (before, after string, found bool) {
 	return s[:i], s[i+1:], true
 }
 
-// quote shows what somebody else wrote, cut to a length that fits a line.
+// quote quotes untrusted text, truncated to fit a line.
 func quote[T ~string](text T) string {
 	const maxQuoted = 64
 	return strconv.Quote(strings.ToValidUTF8(string(text[:min(len(text), maxQuoted)]), ""))

@@ -1,14 +1,14 @@
-// Package peering says what a Peering comes to: what it grants, whom it trusts, and what
-// the remote cluster may announce through the tunnel. It is pure.
+// Package peering interprets a Peering: what it grants, which gateways it trusts, and what
+// the remote cluster may announce through the tunnel. It has no side effects.
 //
-// A Peering is written by an admin, once, and what the remote cluster announces later
-// takes the place of what was written, within the grants of what was written:
+// An admin writes a Peering once; later announcements of the remote cluster replace what
+// the spec contains, within the grants of the spec:
 //
-//	spec.prefixes, spec.peers ──► in force until the first announcement
-//	announcement ──► Refusal ──► in force, all of it, or refused, all of it
+//	spec.prefixes, spec.peers ──► in effect until the first announcement
+//	announcement ──► Refusal ──► accepted or rejected as a whole
 //
-// An announcement comes through a tunnel to a gateway that is trusted already, and so may
-// name other gateways and newer keys. What it does not name is trusted no more: the old
-// key of a gateway, or the temporary one of an invite. What is written to the spec after
-// that is trusted again, beside it.
+// An announcement arrives through a tunnel from a gateway that is already trusted, so it
+// may contain other gateways and newer keys. Keys that it does not contain are no longer
+// trusted: the old key of a gateway, or the temporary key of an invite. Keys that are added
+// to the spec afterwards are trusted in addition.
 package peering

@@ -7,8 +7,8 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// LocalPrefixes are the pods of this cluster that the remote one may reach, each address
-// once. A nil network has none of its own.
+// LocalPrefixes returns the CIDRs of the local pods that the remote cluster may reach,
+// without overlaps. A nil network adds none.
 func LocalPrefixes(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) (once []v1alpha1.CIDR) {
 	all := p.Spec.LocalPrefixes
 	if p.Spec.LocalPods && network != nil {
@@ -23,8 +23,8 @@ func LocalPrefixes(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) (once 
 	return once
 }
 
-// contains reports whether all addresses of b are in a. What is no prefix in canonical
-// form holds nothing and lies in nothing.
+// contains reports whether a contains all addresses of b. An invalid or non-canonical
+// prefix contains nothing and is contained in nothing.
 func contains(a, b v1alpha1.CIDR) bool {
 	outer, err := netip.ParsePrefix(string(a))
 	inner, err2 := netip.ParsePrefix(string(b))
@@ -32,8 +32,8 @@ func contains(a, b v1alpha1.CIDR) bool {
 		outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
 }
 
-// Announce is what this cluster says of itself to the remote one. The gateways are those
-// that have a key.
+// Announce returns this cluster's announcement to the remote cluster. It includes the
+// gateways that have a key.
 func Announce(p *v1alpha1.Peering, network *v1alpha1.ClusterNetwork) v1alpha1.Announcement {
 	a := v1alpha1.Announcement{Prefixes: LocalPrefixes(p, network)}
 	if network != nil {

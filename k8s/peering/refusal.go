@@ -9,22 +9,22 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// Refusal is why an announcement cannot be in force, for people on both sides; nil if it
-// can. Own is this cluster's ID, empty where that does not matter. It is refused as a
-// whole, so that half of one never is in force. What is not refused the API server takes
-// as a part of a status.
+// Refusal returns the reason why an announcement is rejected, for people of both clusters;
+// nil if it is accepted. own is this cluster's ID, empty if that need not be checked. An
+// announcement is rejected as a whole, so that it is never partly in effect. The API server
+// accepts every announcement that is not rejected here.
 func Refusal(p *v1alpha1.Peering, own v1alpha1.ClusterID, a *v1alpha1.Announcement) error {
 	switch {
 	case a.ClusterID == "":
-		return fmt.Errorf("it names no cluster")
+		return fmt.Errorf("it has no cluster ID")
 	case config.CheckLabel(string(a.ClusterID)) != nil:
 		return fmt.Errorf("%s is not a cluster ID", quote(a.ClusterID))
 	case own != "" && a.ClusterID == own:
-		return fmt.Errorf("cluster ID %s is this cluster's own; give each cluster an ID of its own in spec.clusterID of its ClusterNetwork", own)
+		return fmt.Errorf("cluster ID %s is this cluster's own; set a unique spec.clusterID in the ClusterNetwork of each cluster", own)
 	case p.Spec.ClusterID != "" && a.ClusterID != p.Spec.ClusterID:
-		return fmt.Errorf("it is of cluster %s, and Peering %s is with cluster %s", a.ClusterID, p.Name, p.Spec.ClusterID)
+		return fmt.Errorf("it is from cluster %s, but Peering %s is with cluster %s", a.ClusterID, p.Name, p.Spec.ClusterID)
 	case p.Spec.ClusterID == "" && p.Status.ClusterID != "" && a.ClusterID != p.Status.ClusterID:
-		return fmt.Errorf("it is of cluster %s, and Peering %s is with cluster %s, which announced itself first", a.ClusterID, p.Name, p.Status.ClusterID)
+		return fmt.Errorf("it is from cluster %s, but Peering %s is with cluster %s, which announced itself first", a.ClusterID, p.Name, p.Status.ClusterID)
 	}
 	pods, err := granted(a.Prefixes, p.Spec.Prefixes, p.Spec.AcceptPrefixes)
 	if err != nil {
@@ -43,11 +43,11 @@ func Refusal(p *v1alpha1.Peering, own v1alpha1.ClusterID, a *v1alpha1.Announceme
 	return ownKeys(p, a)
 }
 
-// granted are announced ranges, each of which lies in one that is granted. An empty grant
-// grants nothing.
+// granted parses announced CIDRs and checks that each is contained in a granted one. An
+// empty grant grants nothing.
 func granted(announced []v1alpha1.CIDR, named v1alpha1.RemotePrefixes, accepted []v1alpha1.CIDR) (all []netip.Prefix, err error) {
 	if len(announced) > maxPrefixes {
-		return nil, fmt.Errorf("there are %d; announce %d at most", len(announced), maxPrefixes)
+		return nil, fmt.Errorf("there are %d prefixes; announce at most %d", len(announced), maxPrefixes)
 	}
 	var grants []netip.Prefix
 	for _, text := range accepted {
@@ -69,7 +69,7 @@ func granted(announced []v1alpha1.CIDR, named v1alpha1.RemotePrefixes, accepted 
 	return all, nil
 }
 
-// appendPrefix appends a prefix, if it is one in canonical form.
+// appendPrefix appends a prefix if it is in canonical form.
 func appendPrefix(all []netip.Prefix, text v1alpha1.CIDR) []netip.Prefix {
 	if p, err := netip.ParsePrefix(string(text)); err == nil && p == p.Masked() {
 		return append(all, p)
@@ -77,7 +77,7 @@ func appendPrefix(all []netip.Prefix, text v1alpha1.CIDR) []netip.Prefix {
 	return all
 }
 
-// disjoint says which ranges hold the same address.
+// disjoint returns an error if prefixes overlap.
 func disjoint(ranges []netip.Prefix) error {
 	for i, one := range ranges {
 		if other := slices.IndexFunc(ranges[:i], one.Overlaps); other >= 0 {
@@ -87,14 +87,14 @@ func disjoint(ranges []netip.Prefix) error {
 	return nil
 }
 
-// ownKeys refuses keys of this cluster's own gateways: a peer with one of them would be
-// this cluster itself.
+// ownKeys rejects keys of this cluster's own gateways: a peer with such a key would be this
+// cluster itself.
 func ownKeys(p *v1alpha1.Peering, a *v1alpha1.Announcement) error {
 	for _, theirs := range a.Gateways {
 		for _, ours := range p.Status.Gateways {
 			for _, key := range []v1alpha1.PublicKey{ours.PublicKey, ours.NextPublicKey} {
 				if key != "" && slices.Contains(theirs.PublicKeys, key) {
-					return fmt.Errorf("gateway %s has the public key of gateway %s of the cluster that it is announced to", theirs.Name, ours.Name)
+					return fmt.Errorf("gateway %s has the public key of gateway %s of the receiving cluster", theirs.Name, ours.Name)
 				}
 			}
 		}

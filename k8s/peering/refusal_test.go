@@ -13,10 +13,10 @@ var refused = []struct {
 	change func(*v1alpha1.Announcement)
 	says   string
 }{
-	{"no cluster", func(a *v1alpha1.Announcement) { a.ClusterID = "" }, "it names no cluster"},
+	{"no cluster", func(a *v1alpha1.Announcement) { a.ClusterID = "" }, "it has no cluster ID"},
 	{"a cluster that is no ID", func(a *v1alpha1.Announcement) { a.ClusterID = "B b" }, `"B b" is not a cluster ID`},
 	{"another cluster", func(a *v1alpha1.Announcement) { a.ClusterID = "c" }, "it is of cluster c, and Peering b is with cluster b"},
-	{"no gateway", func(a *v1alpha1.Announcement) { a.Gateways = nil }, "it names no gateway"},
+	{"no gateway", func(a *v1alpha1.Announcement) { a.Gateways = nil }, "it has no gateways"},
 	{"a range outside", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "10.4.0.0/16" },
 		"pods: 10.4.0.0/16 is not granted; to accept it, add it or a wider range to spec.acceptPrefixes"},
 	{"a range that begins inside", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "10.2.0.0/14" },

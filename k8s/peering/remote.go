@@ -10,23 +10,23 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// Remote is what is in force of the remote cluster. It shares memory with the Peering.
+// Remote is the effective state of the remote cluster. It shares memory with the Peering.
 type Remote struct {
 	ClusterID                  v1alpha1.ClusterID // empty: not known yet
 	Prefixes, ExternalPrefixes v1alpha1.RemotePrefixes
 	Gateways                   []Gateway
 	Announced                  bool      // by the remote cluster itself, and not only in the spec
-	HeardAt                    time.Time // when that was; zero unless Announced
+	HeardAt                    time.Time // time of the announcement; zero unless Announced
 }
 
-// Gateway is one of the remote cluster's.
+// Gateway is a gateway of the remote cluster.
 type Gateway struct {
 	v1alpha1.Peer                      // its name, and how this cluster wants to talk to it
 	PublicKeys    []v1alpha1.PublicKey // newest first, at least one
 	Endpoints     []v1alpha1.Endpoint  // to be tried in this order
 }
 
-// RemoteOf is what is in force of a Peering's remote cluster at a time.
+// RemoteOf returns the effective state of a Peering's remote cluster at a time.
 func RemoteOf(p *v1alpha1.Peering, now time.Time) Remote {
 	if a := announcement(p); a != nil {
 		return announced(p, a, now)
@@ -41,12 +41,12 @@ func RemoteOf(p *v1alpha1.Peering, now time.Time) Remote {
 	return r
 }
 
-// Ranges are all of its ranges.
+// Ranges returns all CIDRs of the remote cluster.
 func (r Remote) Ranges() v1alpha1.RemotePrefixes {
 	return slices.Concat(r.Prefixes, r.ExternalPrefixes)
 }
 
-// Calls are where its gateways are called first.
+// Calls returns the endpoints at which its gateways are contacted first.
 func (r Remote) Calls() (all []v1alpha1.Endpoint) {
 	for _, g := range r.Gateways {
 		all = append(all, g.Endpoints[:min(len(g.Endpoints), 1)]...)
@@ -54,8 +54,8 @@ func (r Remote) Calls() (all []v1alpha1.Endpoint) {
 	return all
 }
 
-// NextExpiry is when RemoteOf, or the invite that this cluster accepted, changes by itself
-// after a time; zero: it does not.
+// NextExpiry returns the next time at which the result of RemoteOf, or the accepted invite,
+// expires; zero: never.
 func NextExpiry(p *v1alpha1.Peering, now time.Time) (at time.Time) {
 	ends := []*metav1.Time{p.Spec.InviteUntil}
 	for _, peer := range p.Spec.Peers {
@@ -69,10 +69,10 @@ func NextExpiry(p *v1alpha1.Peering, now time.Time) (at time.Time) {
 	return at
 }
 
-// Expired reports whether a time has come. None never does.
+// Expired reports whether a time has passed. A nil time never passes.
 func Expired(at *metav1.Time, now time.Time) bool { return at != nil && !now.Before(at.Time) }
 
-// announcement is the latest that the spec grants, nil if there is none.
+// announcement returns the latest announcement that the spec grants, nil if there is none.
 func announcement(p *v1alpha1.Peering) (latest *v1alpha1.Announcement) {
 	for i := range p.Status.Announcements {
 		a := &p.Status.Announcements[i]
@@ -86,8 +86,8 @@ func announcement(p *v1alpha1.Peering) (latest *v1alpha1.Announcement) {
 	return latest
 }
 
-// announced is the remote cluster as it announced itself, with what the spec says beside
-// that: where its ranges are seen, preshared keys, endpoints that this cluster knows of.
+// announced returns the remote cluster as it announced itself, with additional fields of
+// the spec: seenAs, preshared keys, endpoints.
 func announced(p *v1alpha1.Peering, a *v1alpha1.Announcement, now time.Time) Remote {
 	r := Remote{
 		ClusterID: a.ClusterID, Announced: true, HeardAt: a.HeardAt.Time,
@@ -99,7 +99,7 @@ func announced(p *v1alpha1.Peering, a *v1alpha1.Announcement, now time.Time) Rem
 			peer = p.Spec.Peers[i]
 			peer.NotAfter = nil
 		} else if len(p.Spec.Peers) > 0 {
-			peer.PersistentKeepalive = p.Spec.Peers[0].PersistentKeepalive // the same way, and the same NAT on it
+			peer.PersistentKeepalive = p.Spec.Peers[0].PersistentKeepalive // the same path with the same NAT
 		}
 		r.Gateways = append(r.Gateways, Gateway{Peer: peer, PublicKeys: slices.Clone(g.PublicKeys), Endpoints: endpoints(peer.Endpoint, g.Endpoints)})
 	}
@@ -111,8 +111,8 @@ func announced(p *v1alpha1.Peering, a *v1alpha1.Announcement, now time.Time) Rem
 	return r
 }
 
-// addWritten adds a gateway that was written to the spec after the announcement: an admin
-// knows better, for instance after the remote cluster was set up anew.
+// addWritten adds a gateway that was added to the spec after the announcement: the admin's
+// change takes precedence, for instance after the remote cluster was reinstalled.
 func (r *Remote) addWritten(peer v1alpha1.Peer) {
 	if i := slices.IndexFunc(r.Gateways, func(g Gateway) bool { return g.Name == peer.Name }); i >= 0 {
 		r.Gateways[i].PublicKeys = slices.Insert(r.Gateways[i].PublicKeys, 0, peer.PublicKey)
@@ -121,12 +121,12 @@ func (r *Remote) addWritten(peer v1alpha1.Peer) {
 	r.Gateways = append(r.Gateways, Gateway{Peer: peer, PublicKeys: []v1alpha1.PublicKey{peer.PublicKey}, Endpoints: endpoints(peer.Endpoint, nil)})
 }
 
-// named reports whether an announcement names a key.
+// named reports whether an announcement contains a key.
 func named(a *v1alpha1.Announcement, key v1alpha1.PublicKey) bool {
 	return slices.ContainsFunc(a.Gateways, func(g v1alpha1.AnnouncedGateway) bool { return slices.Contains(g.PublicKeys, key) })
 }
 
-// Superseded are the keys of the spec that an announcement does not name.
+// Superseded returns the keys of the spec that an announcement does not contain.
 func Superseded(p *v1alpha1.Peering, a *v1alpha1.Announcement) (keys []v1alpha1.PublicKey) {
 	for _, peer := range p.Spec.Peers {
 		if !named(a, peer.PublicKey) {
@@ -136,7 +136,7 @@ func Superseded(p *v1alpha1.Peering, a *v1alpha1.Announcement) (keys []v1alpha1.
 	return keys
 }
 
-// remotePrefixes are announced ranges, seen where the spec says.
+// remotePrefixes returns announced CIDRs with the seenAs of the spec.
 func remotePrefixes(announced []v1alpha1.CIDR, spec v1alpha1.RemotePrefixes) (all v1alpha1.RemotePrefixes) {
 	for _, cidr := range announced {
 		prefix := v1alpha1.RemotePrefix{CIDR: cidr}
@@ -148,7 +148,7 @@ func remotePrefixes(announced []v1alpha1.CIDR, spec v1alpha1.RemotePrefixes) (al
 	return all
 }
 
-// endpoints is one that the spec has, if it has one, and others.
+// endpoints returns the endpoint of the spec, if set, followed by the others.
 func endpoints(first v1alpha1.Endpoint, others []v1alpha1.Endpoint) (all []v1alpha1.Endpoint) {
 	if first != "" {
 		all = append(all, first)

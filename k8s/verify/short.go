@@ -34,7 +34,7 @@ func Short(ctx context.Context, c operator.Cluster, names []string) (*Report, er
 	id := string(report.ClusterID)
 	if len(report.Peerings) == 0 {
 		r.Checks = append(r.Checks, Check{Group: OfPeering, From: id, What: "Peerings", Outcome: Skipped,
-			Detail: "this cluster is joined to no other yet; join it with strait peer, or strait invite here and strait accept there"})
+			Detail: "this cluster is not joined to another cluster yet; use strait peer, or strait invite here and strait accept in the other cluster"})
 	}
 	for _, peering := range report.Peerings {
 		is, _ := judgePeering(id, peering)
