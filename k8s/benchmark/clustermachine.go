@@ -12,8 +12,8 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// Machine is what the figures depend on: the nodes of the gateways, as the API servers
-// know them. Where the two differ both are named.
+// Machine describes the nodes of the gateways, from the API servers. Where they differ,
+// both values are listed.
 func Machine(ctx context.Context, a, b *operator.Side, version string) (result.Machine, error) {
 	near, err := gatewayNode(ctx, a)
 	if err != nil {
@@ -41,7 +41,7 @@ func Machine(ctx context.Context, a, b *operator.Side, version string) (result.M
 	}, nil
 }
 
-// instance is what is known of a node's CPU: the type of machine that a provider gave it.
+// instance returns the instance type of a node, which identifies its CPU.
 func instance(n *corev1.Node) string {
 	if t := n.Labels[corev1.LabelInstanceTypeStable]; t != "" {
 		return t
@@ -52,7 +52,7 @@ func instance(n *corev1.Node) string {
 func gatewayNode(ctx context.Context, s *operator.Side) (*corev1.Node, error) {
 	name := s.Gateway()
 	if name == "" {
-		return nil, fmt.Errorf("%s: no gateway of Peering %s runs; see strait status %[2]s", s.Name, s.Peering.Name)
+		return nil, fmt.Errorf("%s: no gateway of Peering %s runs; run strait status %[2]s", s.Name, s.Peering.Name)
 	}
 	n, err := s.Client.Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package benchmark measures a peering that is there: pods on both sides of it, what its
-// gateways' processes cost, and, as the limit, two pods of one cluster without Strait
-// between them.
+// Package benchmark measures an existing peering: between pods of both clusters, with the
+// CPU time of the gateways, and, as the upper limit, between two pods of one cluster
+// without Strait.
 //
 //	cluster a: near ──────── direct       subject direct: the cluster's own network
 //	             ╲
@@ -8,11 +8,11 @@
 //	                               ╲
 //	cluster b:                      far   subject peering
 //
-// The ends are those of the rig (bench/rig/traffic), spoken to through the exec of their
-// pods: nothing of the conversation crosses what is measured. What is found is a run like
+// The traffic ends are those of the rig (bench/rig/traffic), controlled through exec in
+// their pods, so control traffic does not use the measured path. The result is a run like
 // every other, for the same tables, pages and comparisons.
 //
-//	place.go  the pods and where they run     end.go   the conversation with them
-//	tests.go  what is measured                cost.go  what gateways take of the CPU
-//	run.go    in which order, how often
+//	placement.go  the pods and their nodes     trafficend.go   control of the pods
+//	tests.go      the tests                    gatewaycost.go  CPU time of gateways
+//	run.go        order and repetitions
 package benchmark

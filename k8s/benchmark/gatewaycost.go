@@ -18,14 +18,14 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// gateways are those of one side of the peering.
+// gateways are the gateways of one side of the peering.
 type gateways struct {
 	client    *client.Client
 	namespace string
 	pods      []string
 }
 
-// gatewaysOf finds the pods that run now.
+// gatewaysOf returns the gateways' running pods.
 func gatewaysOf(ctx context.Context, s *operator.Side, namespace string) (*gateways, error) {
 	list, err := s.Client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: peering.Label + "=" + s.Peering.Name})
 	if err != nil {
@@ -36,12 +36,12 @@ func gatewaysOf(ctx context.Context, s *operator.Side, namespace string) (*gatew
 		g.pods = append(g.pods, list.Items[i].Name)
 	}
 	if len(g.pods) == 0 {
-		return nil, fmt.Errorf("%s: no gateway of Peering %s runs in namespace %s; see strait status, and --gateway-namespace", s.Name, s.Peering.Name, namespace)
+		return nil, fmt.Errorf("%s: no gateway of Peering %s runs in namespace %s; run strait status, and check --gateway-namespace", s.Name, s.Peering.Name, namespace)
 	}
 	return g, nil
 }
 
-// cpu is what the processes have taken of the CPU since they began.
+// cpu returns the total CPU time of the gateways' processes since their start.
 func (g *gateways) cpu(ctx context.Context) (all time.Duration, err error) {
 	for _, pod := range g.pods {
 		var page bytes.Buffer
@@ -61,7 +61,7 @@ func (g *gateways) cpu(ctx context.Context) (all time.Duration, err error) {
 	return all, nil
 }
 
-// processCPU finds the CPU time of a process in its metrics, in the text format of
+// processCPU parses the CPU time of a process from its metrics, in the text format of
 // Prometheus.
 func processCPU(page io.Reader) (time.Duration, error) {
 	const name = "process_cpu_seconds_total "
@@ -71,5 +71,5 @@ func processCPU(page io.Reader) (time.Duration, error) {
 			return time.Duration(seconds * float64(time.Second)), err
 		}
 	}
-	return 0, fmt.Errorf("there is no %s", strings.TrimSpace(name))
+	return 0, fmt.Errorf("the metric %s is missing", strings.TrimSpace(name))
 }

@@ -20,7 +20,7 @@ const (
 	farPod    = "far"
 )
 
-// place is where everything runs.
+// placement contains the pods of a run.
 type placement struct {
 	near, direct, far podEnd
 }
@@ -30,13 +30,13 @@ type podEnd struct {
 	crew  *agents.Group
 	agent string
 	node  string
-	// address is the one that the near pod knows it by, and seesNear the one that it knows
-	// the near pod by.
+	// address is the pod's address as used by the near pod, and nearAddress the near pod's
+	// address as used by this pod.
 	address, nearAddress netip.Addr
 }
 
-// agentsOf are the pods of one cluster. On another node than its gateway's, where there is
-// one: most pods are not on that of the gateway.
+// agentsOf starts the pods of one cluster, on another node than the gateway's if possible,
+// as for most workloads.
 func (o *Options) agentsOf(ctx context.Context, s *operator.Side, image string, names ...string) (*agents.Group, error) {
 	nodes, err := readyNodes(ctx, s)
 	if err != nil {
@@ -59,7 +59,7 @@ func (o *Options) agentsOf(ctx context.Context, s *operator.Side, image string, 
 	return agents.Start(ctx, agents.Options{Client: s.Client, Image: image, Purpose: "bench", Say: o.Say}, all...)
 }
 
-// readyNodes are the nodes that pods can run on and whose helpers have connected them.
+// readyNodes returns the schedulable nodes that are ready.
 func readyNodes(ctx context.Context, s *operator.Side) (names []string, err error) {
 	nodes, err := s.Client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -77,12 +77,12 @@ func readyNodes(ctx context.Context, s *operator.Side) (names []string, err erro
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: no node is ready; see kubectl get nodes", s.Name)
+		return nil, fmt.Errorf("%s: no node is ready; check kubectl get nodes", s.Name)
 	}
 	return names, nil
 }
 
-// setAddresses says who knows whom by which address.
+// setAddresses sets the addresses that the pods use for each other.
 func (p *placement) setAddresses(a, b *operator.Side) (err error) {
 	near, err1 := ipv4(p.near)
 	direct, err2 := ipv4(p.direct)
@@ -98,7 +98,7 @@ func (p *placement) setAddresses(a, b *operator.Side) (err error) {
 	return err
 }
 
-// ipv4 is a pod's address, of IPv6 where it has no other.
+// ipv4 returns a pod's IPv4 address, or its IPv6 address if it has no other.
 func ipv4(s podEnd) (first netip.Addr, err error) {
 	for _, ip := range s.crew.Pod(s.agent).Status.PodIPs {
 		a, err := netip.ParseAddr(ip.IP)

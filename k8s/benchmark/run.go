@@ -17,7 +17,7 @@ const (
 	subjectPeering = "peering"
 )
 
-// mode is that of all samples: pods of a cluster.
+// mode is the mode of all samples: pods of a cluster.
 const mode = "pods"
 
 // Options of a run.
@@ -25,25 +25,25 @@ type Options struct {
 	Image            string // of the agents
 	GatewayNamespace string
 	Repetitions      int
-	Quick            bool           // shorter, and less exact: to see that it works
-	Only             *regexp.Regexp // of tests' names; nil: all
-	Say              func(string)   // how far it is
+	Quick            bool           // shorter and less precise, for a quick check
+	Only             *regexp.Regexp // selects tests by name; nil: all
+	Say              func(string)   // progress
 }
 
-// Run measures a peering and adds the samples to a run. Subjects take turns, and every
-// other repetition is in reverse: what drifts meets all alike. A test that fails is not
-// taken again, and the others go on. Nothing stays in the clusters, also when ctx ends.
+// Run measures a peering and adds the samples to a run. Subjects alternate, and every other
+// repetition is in reverse order, so that drift affects all alike. A failed test is not
+// repeated, and the others continue. Nothing is left in the clusters, also when ctx ends.
 func Run(ctx context.Context, a, b *operator.Side, o Options, to *result.Run) (err error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
 	mtu := int(a.Peering.Status.MTU)
 	if mtu == 0 {
-		return fmt.Errorf("%s: Peering %s does not carry packets yet; see strait status %[2]s", a.Name, a.Peering.Name)
+		return fmt.Errorf("%s: Peering %s does not carry packets yet; run strait status %[2]s", a.Name, a.Peering.Name)
 	}
 	tests := o.chosen(mtu)
 	if len(tests) == 0 {
-		return fmt.Errorf("no test has a name like %s; there are: %s", o.Only, Names(mtu))
+		return fmt.Errorf("no test matches %s; the tests are: %s", o.Only, Names(mtu))
 	}
 	costs, err := o.costs(ctx, a, b)
 	if err != nil {
@@ -70,7 +70,7 @@ func Run(ctx context.Context, a, b *operator.Side, o Options, to *result.Run) (e
 		}
 		defer ends[i].stop()
 	}
-	// A call to an end knows of no context: it ends with the end.
+	// Calls to an end take no context: closing the end interrupts them.
 	defer context.AfterFunc(ctx, func() {
 		for _, e := range ends {
 			_ = e.Close()
@@ -83,7 +83,7 @@ func Run(ctx context.Context, a, b *operator.Side, o Options, to *result.Run) (e
 	return o.repeat(ctx, tests, paths, to)
 }
 
-// costs read what the gateways of both sides have taken of the CPU.
+// costs returns a function that reads the CPU time of the gateways of both sides.
 func (o *Options) costs(ctx context.Context, a, b *operator.Side) (func(context.Context) (near, far time.Duration, err error), error) {
 	ours, err1 := gatewaysOf(ctx, a, o.GatewayNamespace)
 	theirs, err2 := gatewaysOf(ctx, b, o.GatewayNamespace)
@@ -94,7 +94,7 @@ func (o *Options) costs(ctx context.Context, a, b *operator.Side) (func(context.
 	}, errors.Join(err1, err2)
 }
 
-// chosen are the tests to take.
+// chosen returns the selected tests.
 func (o *Options) chosen(mtu int) (some []Test) {
 	for _, t := range Tests(mtu) {
 		if o.Only == nil || o.Only.MatchString(t.Name) {
@@ -104,7 +104,7 @@ func (o *Options) chosen(mtu int) (some []Test) {
 	return some
 }
 
-// Names are the tests' names, for people.
+// Names returns the names of all tests for messages.
 func Names(mtu int) (all string) {
 	for _, t := range Tests(mtu) {
 		all += " " + t.Name
@@ -131,7 +131,7 @@ func (o *Options) repeat(ctx context.Context, tests []Test, paths map[string]*pa
 	begun, total := time.Now(), o.Repetitions*len(steps)
 	for i := range total {
 		if ctx.Err() != nil {
-			return errors.Join(append(failures, errors.New("interrupted: not everything was measured as often as asked"))...)
+			return errors.Join(append(failures, errors.New("interrupted: not all repetitions were measured"))...)
 		}
 		repetition, at := i/len(steps), i%len(steps)
 		if repetition%2 == 1 {

@@ -9,23 +9,23 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// Units of the figures, besides those of latencies and of loss searches.
+// Units of the figures, in addition to those of latencies and of loss searches.
 const (
 	unitThroughput = "bit/s"
 	unitRate       = "transactions/s"
-	// What the gateways' processes take of the CPU: both sides' together, and each side's.
-	// Per 10^9 bytes of payload, and per packet.
+	// CPU time of the gateways' processes: of both sides together, and of each side. Per
+	// 10^9 bytes of payload, and per packet.
 	unitCPU, unitNearCPU, unitFarCPU             = "gateway-CPU-s/GB", "gateway-a-CPU-s/GB", "gateway-b-CPU-s/GB"
 	unitPacketCPU, unitNearPacket, unitFarPacket = "gateway-CPU-ns/pkt", "gateway-a-CPU-ns/pkt", "gateway-b-CPU-ns/pkt"
 )
 
-// Test is one thing that is measured.
+// Test is one measurement.
 type Test struct {
 	Name    string // a path, as everywhere in benchmarks
 	measure func(ctx context.Context, w *path, l durations) (map[string]float64, error)
 }
 
-// durations are how long single measurements take.
+// durations are the durations of single measurements.
 type durations struct{ streams, trial, roundTrips time.Duration }
 
 var (
@@ -34,13 +34,13 @@ var (
 )
 
 const (
-	warmUp      = 500 * time.Millisecond // of streams, before they are measured
-	delivery    = 200 * time.Millisecond // for the last datagrams under way
+	warmUp      = 500 * time.Millisecond // of streams, before the measurement
+	delivery    = 200 * time.Millisecond // for the last datagrams in transit
 	burst       = 16                     // datagrams that a pod sends at once
 	messageSize = 64                     // bytes of a request and of a response
 )
 
-// Tests are all there are. Large datagrams are as large as the peering carries.
+// Tests returns all tests. Large datagrams have the MTU of the peering.
 func Tests(mtu int) (all []Test) {
 	add := func(name string, measure func(context.Context, *path, durations) (map[string]float64, error)) {
 		all = append(all, Test{name, measure})
@@ -73,10 +73,10 @@ func Tests(mtu int) (all []Test) {
 type path struct {
 	near, other *end
 	podEnd      podEnd
-	costs       func(ctx context.Context) (near, far time.Duration, err error) // nil: no gateway is on it
+	costs       func(ctx context.Context) (near, far time.Duration, err error) // nil: no gateway on the path
 }
 
-// cost is what gateways take while something is done.
+// cost returns the CPU time that gateways use during a function.
 func (w *path) cost(ctx context.Context, do func() error) (near, far time.Duration, err error) {
 	if w.costs == nil {
 		return 0, 0, do()
@@ -92,8 +92,8 @@ func (w *path) cost(ctx context.Context, do func() error) (near, far time.Durati
 	return near2 - near1, far2 - far1, err
 }
 
-// streams measures TCP as fast as it goes. Its bytes are counted where they arrive, from
-// before the costs are read until after, so that both are of the same time.
+// streams measures TCP throughput. The bytes are counted at the receiver from before the
+// first until after the last reading of the CPU time, so that both cover the same period.
 func (w *path) streams(ctx context.Context, n int, back bool, d time.Duration) (m map[string]float64, err error) {
 	from, to, address := w.near, w.other, w.podEnd.address
 	if back {
@@ -134,7 +134,7 @@ func (w *path) streams(ctx context.Context, n int, back bool, d time.Duration) (
 	return m, nil
 }
 
-// during is what an end receives while something is done.
+// during returns what an end receives during a function.
 func (w *path) during(to *end, do func() error) (traffic.Count, error) {
 	before, err := to.Count()
 	if err != nil {
@@ -159,8 +159,8 @@ func (w *path) roundTrips(_ context.Context, connections int, d time.Duration) (
 	}, nil
 }
 
-// packetRate searches the highest rates without loss and with little, and what a packet
-// costs near the latter.
+// packetRate searches the highest rates without loss and with little loss, and measures the
+// CPU time per packet near the latter.
 func (w *path) packetRate(ctx context.Context, payload int, d time.Duration) (map[string]float64, error) {
 	trial := func(rate float64) (measure.Trial, error) {
 		var sent traffic.Sent
@@ -185,7 +185,7 @@ func (w *path) packetRate(ctx context.Context, payload int, d time.Duration) (ma
 		return nil, err
 	}
 	if at.Received == 0 {
-		return nil, fmt.Errorf("no datagram has arrived at a rate that had passed before")
+		return nil, fmt.Errorf("no datagram arrived at a rate that had passed before")
 	}
 	n := float64(at.Received)
 	m[unitPacketCPU], m[unitNearPacket], m[unitFarPacket] = float64(near+far)/n, float64(near)/n, float64(far)/n

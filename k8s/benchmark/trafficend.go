@@ -8,13 +8,13 @@ import (
 	"strait.dev/strait/bench/rig/traffic"
 )
 
-// end is a process in a pod that sends and receives.
+// end is a traffic process in a pod.
 type end struct {
 	*traffic.Client
-	ended chan struct{} // closed when the process is gone
+	ended chan struct{} // closed when the process has exited
 }
 
-// pipe is both directions of a conversation, as one.
+// pipe combines both directions of a connection.
 type pipe struct {
 	io.Reader
 	io.Writer
@@ -23,7 +23,8 @@ type pipe struct {
 
 func (p pipe) Close() error { return p.close() }
 
-// startEnd starts the end in a pod and waits until it listens. It ends with ctx, or with Close.
+// startEnd starts the traffic process in a pod and waits until it listens. It runs until
+// ctx ends, or Close.
 func (s podEnd) startEnd(ctx context.Context) (*end, error) {
 	responses, responseWriter := io.Pipe()
 	requests, requestWriter := io.Pipe()
@@ -41,7 +42,7 @@ func (s podEnd) startEnd(ctx context.Context) (*end, error) {
 		cancel()
 		return errors.Join(responses.Close(), requestWriter.Close())
 	}})
-	if _, err := e.Count(); err != nil { // answered as soon as it listens
+	if _, err := e.Count(); err != nil { // answered once it listens
 		e.stop()
 		return nil, err
 	}
@@ -49,6 +50,6 @@ func (s podEnd) startEnd(ctx context.Context) (*end, error) {
 }
 
 func (e *end) stop() {
-	_ = e.Close() // the pod may be gone already
+	_ = e.Close() // the pod may be deleted already
 	<-e.ended
 }

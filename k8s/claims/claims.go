@@ -1,9 +1,9 @@
-// Package claims keeps grants of ranges and addresses as AddressClaims, by the rules
+// Package claims stores allocations of CIDRs and addresses as AddressClaims, by the rules
 // of package ipam.
 //
-// Any number of processes may call Ensure at once, none needs to lead, and each may
-// end between any two requests: no two claims in conflict are ever both in force.
-// Nothing is remembered between calls.
+// Any number of processes may call Ensure concurrently without a leader, and each may stop
+// between any two requests: two conflicting claims are never both in effect. No state is
+// kept between calls.
 package claims
 
 import (
@@ -19,37 +19,37 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// Spec is what a claim says, and all that tells one from another.
+// Spec is the content of a claim and its identity.
 type Spec = v1alpha1.AddressClaimSpec
 
-// Owners know what is claimed for whom.
+// Owners decides which claims are wanted and which are released.
 type Owners interface {
-	// Wanted are the claims that there should be, given those that are there and do not
-	// give way to others. It is asked again after each change of these, so that it should
-	// want what is held already.
+	// Wanted returns the desired claims, given the existing ones that do not lose a
+	// conflict. It is called again after each change, so it should want what is already
+	// held.
 	Wanted(held []Spec) []Spec
 
-	// Released reports whether nobody uses a claim any more that is not wanted. Only then
-	// is it deleted. It has to ask the API server for the owner, as a cache may not have
-	// it yet, and answer with an error when that does not know.
+	// Released reports whether an unwanted claim is no longer used. Only then is it
+	// deleted. It has to read the owner from the API server, because a cache may be stale,
+	// and return an error if that fails.
 	Released(ctx context.Context, claim Spec) (bool, error)
 }
 
-// ErrUnsettled says that others changed claims as fast as Ensure did. Call it again,
-// later.
-var ErrUnsettled = errors.New("claims: others change them at the same time; nothing is wrong if this goes away by itself")
+// ErrUnsettled means that other processes changed claims as fast as Ensure did. Call it
+// again later.
+var ErrUnsettled = errors.New("claims: conflicting concurrent changes by other processes; trying again")
 
-// rounds of listing and changing before ErrUnsettled. A call that is alone needs up to
+// rounds is the limit of rounds of listing and changing before ErrUnsettled. A call that is alone needs up to
 // four: create, bind, release what was in the way, and see that nothing is left to do.
 const rounds = 16
 
-// Ensure makes the claims exist and be bound that the owners want, and deletes those
-// that are released. It returns the wanted claims that are in force; what is missing
-// among them waits for claims that are still used, or is somebody else's. After an
-// error nothing is known: what was in force may be used on.
+// Ensure creates and binds the claims that the owners want, and deletes those that are
+// released. It returns the wanted claims that are bound; a missing one waits for claims
+// that are still in use, or belongs to another owner. After an error the state is not
+// known: claims that were bound may still be used.
 func Ensure(ctx context.Context, c *client.Client, o Owners) (inForce []Spec, err error) {
 	for range rounds {
-		// One request and no cache, as ipam.Decide demands.
+		// One request and no cache, as ipam.Decide requires.
 		list, err := c.AddressClaims().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("claims: %w", err)
@@ -66,14 +66,14 @@ func Ensure(ctx context.Context, c *client.Client, o Owners) (inForce []Spec, er
 	return nil, ErrUnsettled
 }
 
-// ipamClaim is a claim as package ipam knows it. A claim whose prefix cannot be read is
-// malformed there too: it is never bound.
+// ipamClaim converts a claim for package ipam. An invalid prefix is malformed there, too:
+// such a claim is never bound.
 func ipamClaim(c *v1alpha1.AddressClaim) ipam.Claim {
 	return ipam.Claim{Name: c.Name, Grant: Grant(c.Spec), Bound: c.Status.Bound}
 }
 
-// Grant is what a claim grants. A claim of a range for nothing, as somebody may make one
-// to keep the range for other uses, counts as one for the same range.
+// Grant converts the spec of a claim for package ipam. A claim of a CIDR without For, made
+// to keep the CIDR for other uses, counts as one for the same CIDR.
 func Grant(s Spec) ipam.Grant {
 	g := ipam.Grant{Owner: Use(s.Pool, s.Owner)}
 	var err error
@@ -83,7 +83,7 @@ func Grant(s Spec) ipam.Grant {
 	switch {
 	case s.For != "":
 		if g.Wanted, err = netip.ParsePrefix(string(s.For)); err != nil {
-			g.Prefix = netip.Prefix{} // or else the claim would be for any address
+			g.Prefix = netip.Prefix{} // otherwise the claim would be for any address
 		}
 	case !g.Prefix.IsSingleIP():
 		g.Wanted = g.Prefix
@@ -91,7 +91,7 @@ func Grant(s Spec) ipam.Grant {
 	return g
 }
 
-// Use names what an owner uses a pool for, as the owner of a grant and for people.
+// Use describes the use of a pool by an owner, as the owner of a grant and for messages.
 func Use(pool v1alpha1.Pool, o v1alpha1.ClaimOwner) string {
 	if pool == v1alpha1.PoolRemap {
 		return fmt.Sprintf("%s %s", o.Kind, o.Name)

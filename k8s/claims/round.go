@@ -13,16 +13,16 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// round is what one list of all claims leads to.
+// round is the set of actions that result from one list of all claims.
 type round struct {
 	inForce []Spec                  // wanted and bound
-	create  []Spec                  // wanted, missing, and not in the way of what stays
-	bind    []v1alpha1.AddressClaim // wanted, and nothing is in conflict with it
-	drop    []v1alpha1.AddressClaim // not bound, and gives way
-	release []v1alpha1.AddressClaim // not wanted, or bound and gives way: only when nobody uses it
+	create  []Spec                  // wanted, missing, and without conflict with remaining claims
+	bind    []v1alpha1.AddressClaim // wanted, without conflict
+	drop    []v1alpha1.AddressClaim // not bound, loses a conflict
+	release []v1alpha1.AddressClaim // not wanted, or bound and loses a conflict: only after it is released
 }
 
-// newRound decides, and changes nothing.
+// newRound computes the actions without performing them.
 func newRound(listed []v1alpha1.AddressClaim, o Owners) round {
 	claims := make([]ipam.Claim, len(listed))
 	for i := range listed {
@@ -58,7 +58,7 @@ func newRound(listed []v1alpha1.AddressClaim, o Owners) round {
 	return r
 }
 
-// creatable are those of the missing claims that would not give way at once.
+// creatable returns the missing claims that would not lose a conflict at once.
 func creatable(claims []ipam.Claim, missing map[Spec]bool) (create []Spec) {
 	var specs []Spec
 	there := len(claims)
@@ -78,12 +78,12 @@ func creatable(claims []ipam.Claim, missing map[Spec]bool) (create []Spec) {
 	return create
 }
 
-// carryOut changes what the round says, and reports whether anything may have changed,
-// by this writer or another.
+// carryOut performs the actions of the round, and reports whether any claim may have
+// changed, by this or another writer.
 func (r round) carryOut(ctx context.Context, c *client.Client, o Owners) (changed bool, err error) {
 	for _, claim := range r.release {
 		if released, err := o.Released(ctx, claim.Spec); err != nil {
-			return false, fmt.Errorf("claims: is AddressClaim %s still used: %w", claim.Name, err)
+			return false, fmt.Errorf("claims: check whether AddressClaim %s is in use: %w", claim.Name, err)
 		} else if released {
 			r.drop = append(r.drop, claim)
 		}
@@ -96,7 +96,7 @@ func (r round) carryOut(ctx context.Context, c *client.Client, o Owners) (change
 		}
 	}
 	for _, claim := range r.bind {
-		claim.Status.Bound = true // of the version that was listed; the API server refuses any other
+		claim.Status.Bound = true // of the listed version; the API server rejects any other
 		_, err := c.AddressClaims().UpdateStatus(ctx, &claim, metav1.UpdateOptions{})
 		if err := unlessOvertaken(err); err != nil {
 			return false, fmt.Errorf("claims: bind AddressClaim %s: %w", claim.Name, err)
@@ -113,8 +113,8 @@ func (r round) carryOut(ctx context.Context, c *client.Client, o Owners) (change
 	return len(r.drop)+len(r.bind)+len(r.create) > 0, nil
 }
 
-// unlessOvertaken is the error, unless another writer was faster: the next list shows
-// what it did.
+// unlessOvertaken returns the error, unless another writer was faster: the next list shows
+// its change.
 func unlessOvertaken(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
 		return nil

@@ -14,14 +14,14 @@ import (
 )
 
 // Cache is a copy of objects that follows the API server while RunWithContext runs:
-// client-go's informer, with Get and List that know the type. While the API server is
-// away it stays as it was. It may be used concurrently.
+// client-go's informer, with typed Get and List. It is unchanged while the API server is
+// unreachable. It is safe for concurrent use.
 type Cache[T Object] struct {
 	cache.SharedIndexInformer
 }
 
-// Cache makes a cache of the object with that name, or of all objects if name is empty.
-// It is empty until it runs, and complete when HasSynced says so.
+// Cache returns a cache of the object with that name, or of all objects if name is empty.
+// It is empty until it runs, and complete when HasSynced returns true.
 func (k *Kind[T, L]) Cache(name string) *Cache[T] {
 	only := func(options metav1.ListOptions) metav1.ListOptions {
 		if name != "" {
@@ -40,12 +40,12 @@ func (k *Kind[T, L]) Cache(name string) *Cache[T] {
 	}}, example)
 }
 
-// pageSize is how many objects CacheInPages asks for at a time.
+// pageSize is the page size of CacheInPages.
 const pageSize = 500
 
-// CacheInPages is Cache of all objects where these are thousands: a list of them takes
-// several times its memory while it is read. It asks more of the API server, which has
-// to read what is there now; what runs on every node does without.
+// CacheInPages is Cache for thousands of objects: an unpaged list takes several times its
+// memory while it is decoded. It costs the API server more, which has to read the latest
+// state; do not use it on every node.
 func (k *Kind[T, L]) CacheInPages() *Cache[T] {
 	var example T
 	return NewCache(Lists{&cache.ListWatch{
@@ -59,7 +59,7 @@ func (k *Kind[T, L]) CacheInPages() *Cache[T] {
 // listPages lists all objects, without their managed fields.
 func (k *Kind[T, L]) listPages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	var all []runtime.Object
-	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = pageSize, "", "" // of version 0 there are no pages
+	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = pageSize, "", "" // version 0 does not support pages
 	for {
 		page, err := k.List(ctx, options)
 		if err != nil {
@@ -81,25 +81,24 @@ func (k *Kind[T, L]) listPages(ctx context.Context, options metav1.ListOptions) 
 	}
 }
 
-// Lists are asked for as lists, and not as the beginning of a watch: client-go goes on
-// waiting there for up to 30 s after its context has ended, and keeps all objects of
-// the beginning.
+// Lists disables streaming lists (WatchList): with these, client-go keeps waiting for up to
+// 30 s after its context has ended, and keeps all objects of the initial list.
 type Lists struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is what client-go asks for that.
+// IsWatchListSemanticsUnSupported tells client-go to use plain lists.
 func (Lists) IsWatchListSemanticsUnSupported() bool { return true }
 
-// NewCache makes a cache of any kind of objects. What nobody here reads, the managed
-// fields, is not kept; SetTransform replaces that.
+// NewCache returns a cache of any type of objects. It removes the managed fields, which are
+// not read; SetTransform replaces that.
 func NewCache[T Object](source cache.ListerWatcher, example T) *Cache[T] {
 	informer := cache.NewSharedIndexInformer(source, example, 0, nil)
 	if err := informer.SetTransform(withoutManagedFields); err != nil {
-		panic(err) // only of an informer that runs already
+		panic(err) // only fails for a running informer
 	}
 	return &Cache[T]{informer}
 }
 
-// withoutManagedFields is a transform. It is not given an object that somebody reads.
+// withoutManagedFields is a transform. Its argument is not shared with readers.
 func withoutManagedFields(object any) (any, error) {
 	if object, ok := object.(metav1.Object); ok {
 		object.SetManagedFields(nil)
@@ -107,7 +106,7 @@ func withoutManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// Get is the object with a key: its name, or namespace/name. It belongs to the cache:
+// Get returns the object with a key: its name, or namespace/name. It belongs to the cache:
 // copy it before changing it.
 func (c *Cache[T]) Get(key string) (object T, ok bool) {
 	found, ok, err := c.GetStore().GetByKey(key)
@@ -117,8 +116,8 @@ func (c *Cache[T]) Get(key string) (object T, ok bool) {
 	return found.(T), true
 }
 
-// List is all objects, by namespace and name. They belong to the cache: copy one before
-// changing it.
+// List returns all objects, sorted by namespace and name. They belong to the cache: copy
+// one before changing it.
 func (c *Cache[T]) List() []T {
 	stored := c.GetStore().List()
 	objects := make([]T, len(stored))
@@ -131,8 +130,8 @@ func (c *Cache[T]) List() []T {
 	return objects
 }
 
-// Notify calls changed after each change, and once for each object that is there
-// already. Changed must not block; it is called from one goroutine.
+// Notify calls changed after each change, and once for each existing object. changed must
+// not block; it is called from one goroutine.
 func (c *Cache[T]) Notify(changed func()) error {
 	_, err := c.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { changed() },

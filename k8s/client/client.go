@@ -1,5 +1,5 @@
-// Package client reads, writes and watches the objects of strait.dev/v1alpha1, and those
-// of Kubernetes itself that Strait has to do with.
+// Package client reads, writes and watches the objects of strait.dev/v1alpha1, and the
+// Kubernetes objects that Strait uses.
 //
 //	config, err := client.Config("")           // in the cluster
 //	c, err := client.New(config)
@@ -8,8 +8,8 @@
 //	cache.WaitForCacheSync(ctx.Done(), peerings.HasSynced)
 //	b, ok := peerings.Get("b")
 //
-// It is client-go without its generated clients: those know every kind that Kubernetes
-// ever had, which costs each process 17 MiB of memory and 40 MB of program.
+// It is client-go without its generated clients: these register every Kubernetes type,
+// which costs each process 17 MiB of memory and 40 MB of binary size.
 package client
 
 import (
@@ -36,7 +36,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// Client is a client of one cluster's API server. It may be used concurrently.
+// Client is a client of one cluster's API server. It is safe for concurrent use.
 type Client struct {
 	config    *rest.Config // of connections that carry streams
 	groups    map[schema.GroupVersion]*rest.RESTClient
@@ -52,14 +52,14 @@ func (c *Client) DryRun() *Client {
 	return &dry
 }
 
-// Requests each second, on average and at once, where the configuration does not say.
-// client-go's own 5 and 10 would make a controller of 1 000 nodes wait for minutes.
+// Default request rate per second and burst. client-go's own 5 and 10 would delay a
+// controller of 1 000 nodes for minutes.
 const (
 	qps   = 200
 	burst = 400
 )
 
-// groupVersions are the groups that a Client has kinds of.
+// groupVersions are the API groups that a Client supports.
 var groupVersions = []struct {
 	version schema.GroupVersion
 	add     func(*runtime.Scheme) error
@@ -74,8 +74,7 @@ var groupVersions = []struct {
 	{policyv1.SchemeGroupVersion, policyv1.AddToScheme},
 }
 
-// New makes a client. Nothing is asked of the API server yet. The configuration is not
-// changed.
+// New returns a client. It sends no requests yet. config is not changed.
 func New(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 && config.RateLimiter == nil {
@@ -90,27 +89,27 @@ func New(config *rest.Config) (*Client, error) {
 	config.Wrap(noWatchRetry)
 	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("access to the API server: %w", err)
+		return nil, fmt.Errorf("configure the API client: %w", err)
 	}
 	scheme := runtime.NewScheme()
 	for _, group := range groupVersions {
 		if err := group.add(scheme); err != nil {
-			return nil, fmt.Errorf("access to the API server: %w", err)
+			return nil, fmt.Errorf("configure the API client: %w", err)
 		}
 	}
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // what errors are made of
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for Status objects
 	c := &Client{config: config, groups: make(map[schema.GroupVersion]*rest.RESTClient), parameter: runtime.NewParameterCodec(scheme)}
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
 	for _, group := range groupVersions {
 		if c.groups[group.version], err = restClient(config, connections, codecs, group.version); err != nil {
-			return nil, fmt.Errorf("access to the API server: %w", err)
+			return nil, fmt.Errorf("configure the API client: %w", err)
 		}
 	}
 	return c, nil
 }
 
-// restClient is a client of one group. All share their connections, and one limit of
-// requests.
+// restClient returns a client of one API group. All share their connections and one rate
+// limit.
 func restClient(config *rest.Config, connections *http.Client, codecs runtime.NegotiatedSerializer, version schema.GroupVersion) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.NegotiatedSerializer = &version, codecs
@@ -118,20 +117,20 @@ func restClient(config *rest.Config, connections *http.Client, codecs runtime.Ne
 	if version.Group == "" {
 		config.APIPath = "/api"
 	}
-	if version != v1alpha1.GroupVersion { // custom resources have no other form than JSON
+	if version != v1alpha1.GroupVersion { // custom resources support only JSON
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	}
 	return rest.RESTClientForConfigAndClient(config, connections)
 }
 
-// Config is the configuration in the kubeconfig file at path, in its current context,
-// or that of the pod which this process runs in if path is empty.
+// Config returns the configuration of the kubeconfig file at path, with its current
+// context, or that of the pod in which this process runs if path is empty.
 func Config(path string) (*rest.Config, error) {
 	if path == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("no service account found; run in a pod that has one, or name a kubeconfig file with --kubeconfig: %w", err)
+			return nil, fmt.Errorf("no service account found; run in a pod that has one, or set --kubeconfig: %w", err)
 		}
 		return config, nil
 	}

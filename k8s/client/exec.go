@@ -16,15 +16,15 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// ExecOptions say what runs where. A stream that is nil is not connected.
+// ExecOptions describe a command and its container. A nil stream is not connected.
 type ExecOptions struct {
-	Namespace, Pod, Container string // no container: that of the pod, or its first
+	Namespace, Pod, Container string // empty: the pod's default container
 	Command                   []string
 	Stdin                     io.Reader
 	Stdout, Stderr            io.Writer
 }
 
-// ExitError is the end of a command that ran and did not succeed.
+// ExitError is the failure of a command that ran.
 type ExitError struct {
 	Code int
 	err  error
@@ -33,9 +33,9 @@ type ExitError struct {
 func (e *ExitError) Error() string { return e.err.Error() }
 func (e *ExitError) Unwrap() error { return e.err }
 
-// Exec runs a command in a container until it ends, or ctx does. An *ExitError is a
-// command that failed; other errors say that it could not be run. It asks as kubectl does:
-// over WebSocket, and where the API server or something before it cannot, over SPDY.
+// Exec runs a command in a container until it exits, or ctx ends. An *ExitError means that
+// the command failed; other errors mean that it could not run. Like kubectl, it uses
+// WebSocket, with a fallback to SPDY if the API server or a proxy does not support it.
 func (c *Client) Exec(ctx context.Context, o ExecOptions) error {
 	request := func(method string) *rest.Request {
 		return c.groups[corev1.SchemeGroupVersion].Verb(method).Namespace(o.Namespace).Resource("pods").Name(o.Pod).SubResource("exec").
@@ -66,15 +66,14 @@ func (c *Client) Exec(ctx context.Context, o ExecOptions) error {
 	return err
 }
 
-// Logs is what a container has written. The caller closes it.
+// Logs returns the log of a container. The caller closes it.
 func (c *Client) Logs(ctx context.Context, namespace, pod, container string, options corev1.PodLogOptions) (io.ReadCloser, error) {
 	options.Container = container
 	return c.groups[corev1.SchemeGroupVersion].Get().Namespace(namespace).Resource("pods").Name(pod).SubResource("log").
 		VersionedParams(&options, c.parameter).Stream(ctx)
 }
 
-// Raw asks for a path of the API server, like /version, and gets JSON where there is
-// such.
+// Raw reads a path of the API server, like /version, as JSON if available.
 func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
 	return c.groups[v1alpha1.GroupVersion].Get().AbsPath(path).Do(ctx).Raw()
 }

@@ -15,12 +15,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// UserConfig is the configuration that a person's command uses, found as kubectl finds
-// it: the kubeconfig file at path, or else the files of $KUBECONFIG, or else
-// ~/.kube/config, or else that of the pod which this process runs in. Context chooses
-// among the contexts of the files; if it is empty, it is the current one.
+// UserConfig returns the configuration for a user's command, found as kubectl finds it:
+// from the kubeconfig file at path, or else the files of $KUBECONFIG, or else
+// ~/.kube/config, or else that of the pod in which this process runs. context selects one
+// of the contexts of the files; if it is empty, the current context is used.
 //
-// Programs that run in a cluster use Config, which never takes a person's files.
+// Programs that run in a cluster use Config, which never reads a user's files.
 func UserConfig(path, context string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -45,7 +45,7 @@ func UserConfig(path, context string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Contexts are the names of all contexts that UserConfig finds with that path.
+// Contexts returns the names of all contexts that UserConfig finds with that path.
 func Contexts(path string) ([]string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path

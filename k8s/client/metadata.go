@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// onlyMetadata asks for objects without what they hold.
+// onlyMetadata is the Accept header for objects without spec, data and status.
 const onlyMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// Metadata is the metadata of all objects of any kind that a selector selects, in all
-// namespaces: without what they hold, as of Secrets. Of a kind that the API server does
-// not know there are none.
+// Metadata returns the metadata of all objects of any resource type that a selector
+// selects, in all namespaces, without their contents, as of Secrets. For a type that the
+// API server does not serve it returns none.
 func (c *Client) Metadata(ctx context.Context, of schema.GroupVersionResource, selector string) ([]metav1.ObjectMeta, error) {
 	path := "/apis/" + of.Group + "/" + of.Version + "/" + of.Resource
 	if of.Group == "" {

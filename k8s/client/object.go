@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// OldestFirst is objects in the order in which they may claim something: a new one takes
-// nothing from an old one. The list stays as it is.
+// OldestFirst returns objects in the order of precedence for allocations: a new object
+// takes nothing from an older one. The list is not changed.
 func OldestFirst[T Object](objects []T) []T {
 	return slices.SortedFunc(slices.Values(objects), func(a, b T) int {
 		created, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
@@ -15,7 +15,7 @@ func OldestFirst[T Object](objects []T) []T {
 	})
 }
 
-// Clip shortens a text to so many bytes, which a field of an object takes, at least 3.
+// Clip truncates a text to at most limit bytes, at least 3.
 func Clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text

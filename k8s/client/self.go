@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Self is who this client is for the API server. Of a service account it has the UID,
-// which another account of the same name does not have.
+// Self returns the identity of this client at the API server. For a service account it
+// includes the UID, which distinguishes it from another account of the same name.
 func (c *Client) Self(ctx context.Context) (authenticationv1.UserInfo, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	err := c.groups[authenticationv1.SchemeGroupVersion].Post().Resource("selfsubjectreviews").

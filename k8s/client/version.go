@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Version is that of the API server, and what its clock said as it answered: zero if it
-// did not say.
+// Version returns the version of the API server, and its time from the Date header: zero if
+// there is none.
 func (c *Client) Version(ctx context.Context) (is version.Info, clock time.Time, err error) {
 	core := c.groups[corev1.SchemeGroupVersion]
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, core.Get().AbsPath("/version").URL().String(), nil)

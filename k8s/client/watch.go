@@ -5,14 +5,14 @@ import (
 	"net/http"
 )
 
-// errWatchFailed is the error of a watch that could not begin.
-var errWatchFailed = errors.New("the API server is away, or went away as the watch began")
+// errWatchFailed is the error of a watch that could not start.
+var errWatchFailed = errors.New("the API server is unreachable, or became unreachable when the watch started")
 
-// noWatchRetry makes a transport fail watches that cannot begin in a way that nobody tries again:
-// then what is watched is listed anew. Client-go would go on from the last version it saw,
-// as soon as the API server is back; but where etcd was put back to a backup meanwhile,
-// that number is in the future, or stands for another change by now, and what the backup
-// undid is never told.
+// noWatchRetry returns a transport that makes watches which cannot start fail with an error
+// that client-go does not retry, so that it lists again. client-go would otherwise resume
+// from the last version that it saw. If etcd was restored from a backup in the meantime,
+// that version is in the future, or belongs to another change, and changes that the backup
+// reverted would never be noticed.
 func noWatchRetry(next http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
@@ -20,14 +20,14 @@ func noWatchRetry(next http.RoundTripper) http.RoundTripper {
 		case watching != "true" && watching != "1", r.Context().Err() != nil:
 			return answer, err
 		case err != nil:
-			return nil, errWatchFailed // client-go knows what it tries again by the texts of errors, too
+			return nil, errWatchFailed // client-go also matches error texts to decide on retries
 		}
-		answer.Header.Del("Retry-After") // it would wait that long, and try again
+		answer.Header.Del("Retry-After") // client-go would wait and retry
 		return answer, nil
 	})
 }
 
-// RoundTripper is a function as a transport.
+// RoundTripper adapts a function to http.RoundTripper.
 type RoundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

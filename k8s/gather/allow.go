@@ -9,23 +9,23 @@ import (
 	"strait.dev/strait/k8s/install"
 )
 
-// What is allowed to leave the cluster, field by field. A field that Kubernetes gets later
-// is left out until it stands here.
+// The fields that may leave the cluster. New fields of Kubernetes are left out until they
+// are listed here.
 
-// omitted is the value of what is there and not shown.
+// omitted replaces the value of fields that are not shown.
 const omitted = "(left out)"
 
-// annotations are those whose values are shown. Others hold whole objects, and whatever
-// else somebody put there.
+// annotations are the annotations whose values are shown. Others may contain whole objects
+// or secrets.
 var annotations = []string{
 	"strait.dev/uninstall", "deployment.kubernetes.io/revision", "checksum/config",
 	"meta.helm.sh/release-name", "meta.helm.sh/release-namespace",
 }
 
-// environment are the variables whose values are shown.
+// environment are the environment variables whose values are shown.
 var environment = []string{"STRAIT_PEERING", "STRAIT_PEERING_UID", "GOMAXPROCS", "GOGC", "GODEBUG"}
 
-// ours are the names of Strait's containers, whose arguments are shown.
+// straitContainers are the names of Strait's containers, whose arguments are shown.
 var straitContainers = []string{install.Controller, install.Gateway, install.Node}
 
 func allowMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
@@ -40,7 +40,7 @@ func allowMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 		}
 		metav1.SetMetaDataAnnotation(&is, name, value)
 	}
-	for _, f := range m.ManagedFields { // who, when, not what
+	for _, f := range m.ManagedFields { // without the fields themselves
 		is.ManagedFields = append(is.ManagedFields, metav1.ManagedFieldsEntry{Manager: f.Manager, Operation: f.Operation, APIVersion: f.APIVersion, Time: f.Time, Subresource: f.Subresource})
 	}
 	return is
@@ -82,7 +82,7 @@ func allowContainer(c corev1.Container) corev1.Container {
 		if e.Value != "" && !slices.Contains(environment, e.Name) {
 			e.Value = omitted
 		}
-		is.Env = append(is.Env, corev1.EnvVar{Name: e.Name, Value: e.Value, ValueFrom: e.ValueFrom}) // ValueFrom only says where it is
+		is.Env = append(is.Env, corev1.EnvVar{Name: e.Name, Value: e.Value, ValueFrom: e.ValueFrom}) // ValueFrom is only a reference
 	}
 	is.EnvFrom = c.EnvFrom
 	for _, m := range c.VolumeMounts {
@@ -91,7 +91,7 @@ func allowContainer(c corev1.Container) corev1.Container {
 	return is
 }
 
-// allowVolume shows of a volume what it is and which object it is from.
+// allowVolume keeps the type of a volume and the object that it references.
 func allowVolume(v corev1.Volume) corev1.Volume {
 	is := corev1.Volume{Name: v.Name}
 	switch {

@@ -10,23 +10,24 @@ import (
 	"time"
 )
 
-// errFull is the end of what an archive may hold.
+// errFull is the error of a file that exceeds the size limit of the archive.
 var errFull = errors.New("left out: the archive would be larger than --max-size")
 
-// archive is a tar file in gzip, of a size that is bounded. Each file is compressed by
-// itself, so that its size is known before it is written. It may be used concurrently.
+// archive is a gzip-compressed tar file of limited size. Each file is compressed
+// separately, so that its size is known before it is written. It is safe for concurrent
+// use.
 type archive struct {
-	root  string // the folder that everything is in
+	root  string // directory of all files
 	now   time.Time
 	limit int64 // bytes, of the archive
 
 	mu   sync.Mutex
 	to   io.Writer
 	size int64
-	err  error // of writing; nothing is written after one
+	err  error // of writing; sticky
 }
 
-// add writes a file, or is errFull. With always it is written in any case.
+// add writes a file, or returns errFull. With always it is written in any case.
 func (a *archive) add(path string, body []byte, always bool) error {
 	packed, err := a.pack(path, body)
 	if err != nil {
@@ -54,7 +55,7 @@ func (a *archive) end() error {
 	return a.write(packed)
 }
 
-// write appends bytes. a.mu is held.
+// write appends bytes. The caller holds a.mu.
 func (a *archive) write(packed []byte) error {
 	n, err := a.to.Write(packed)
 	a.size += int64(n)
@@ -62,7 +63,7 @@ func (a *archive) write(packed []byte) error {
 	return err
 }
 
-// pack is a file as it stands in the archive.
+// pack returns a file as compressed archive member.
 func (a *archive) pack(path string, body []byte) ([]byte, error) {
 	var plain bytes.Buffer
 	w := tar.NewWriter(&plain)

@@ -1,16 +1,16 @@
-// Package gather puts what there is to know of Strait in some clusters into one archive,
-// for somebody who was not there.
+// Package gather writes a support bundle: an archive with the state of Strait in some
+// clusters, for analysis elsewhere.
 //
-//	objects, workloads  what is allowed, field by field     allow.go, objects.go
+//	objects, workloads  allowed fields only                 allow.go, objects.go
 //	logs, metrics,
-//	kernels of nodes    asked of the pods                    inside.go
-//	secrets             replaced, wherever they stand        secrets.go
-//	the archive         bounded, with an index for browsers  archive.go, index.go
+//	kernels of nodes    read from the pods                  podcontents.go
+//	secrets             redacted wherever they occur        secrets.go
+//	archive             bounded, with an HTML index         archive.go, index.go
 //
-// No secret is to leave the cluster, and that is held twice. What is known to hold none is
-// copied, and all else left out: environments, annotations, the contents of Secrets and
-// ConfigMaps. And every byte passes a scanner that replaces what looks like a key, a token
-// or an invite, and everything that is the content of a Secret of Strait.
+// No secret may leave the cluster, which is ensured twice. Only fields that are known to
+// contain none are copied, and all others are left out: environments, annotations, the
+// contents of Secrets and ConfigMaps. And a scanner redacts in all text what looks like a
+// key, a token or an invite, and all contents of Strait's Secrets.
 //
-// What cannot be read is told in the archive, and ends nothing.
+// Read errors are recorded in the archive and do not end the command.
 package gather

@@ -21,22 +21,22 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// Schema names the form of a Summary. A field may come; none changes or goes without
-// another number.
+// Schema is the version of the JSON form of a Summary. Fields may be added; changes and
+// removals get a new number.
 const Schema = "strait.dev/gather/1"
 
-// Options of a gathering. All are required, but for Say.
+// Options configure a support bundle. All are required, except Say.
 type Options struct {
 	Namespaces []string // of Strait: the controller's, the gateways', the helpers'
 	Since      time.Duration
-	MaxSize    int64 // of the archive, bytes; the index and the summary come on top
-	Strait     any   // what this program is, for the summary
+	MaxSize    int64 // of the archive in bytes, without the index and the summary
+	Strait     any   // version of this program, for the summary
 	Now        time.Time
-	Root       string            // folder in the archive
-	Say        func(line string) // what is being read; nil: nobody wants to know
+	Root       string            // directory in the archive
+	Say        func(line string) // progress; nil: not reported
 }
 
-// Summary is what an archive holds and what it lacks.
+// Summary describes the content of an archive and what is missing.
 type Summary struct {
 	Schema   string    `json:"schema"`
 	Taken    time.Time `json:"taken"`
@@ -44,31 +44,31 @@ type Summary struct {
 	Clusters []Cluster `json:"clusters"`
 }
 
-// Cluster is what was gathered of one cluster.
+// Cluster describes the data of one cluster.
 type Cluster struct {
-	Name     string           `json:"name"`             // as it was called: "context a"
+	Name     string           `json:"name"`             // like "context a"
 	Folder   string           `json:"folder"`           // of its files
-	Status   *operator.Report `json:"status,omitempty"` // left out where it could not be read
+	Status   *operator.Report `json:"status,omitempty"` // omitted if it could not be read
 	Files    []string         `json:"files"`
 	Missing  []Missing        `json:"missing"`
 	Notes    []string         `json:"notes,omitempty"`
-	Redacted int64            `json:"redacted"` // places where a secret was replaced
+	Redacted int64            `json:"redacted"` // number of redacted secrets
 }
 
-// Missing is what could not be gathered.
+// Missing is data that could not be read.
 type Missing struct {
-	What  string `json:"what"` // the file that it would be
+	What  string `json:"what"` // name of the missing file
 	Error string `json:"error"`
 }
 
-// Complete reports whether nothing is missing.
+// Complete reports whether no data is missing.
 func (s *Summary) Complete() bool {
 	return !slices.ContainsFunc(s.Clusters, func(c Cluster) bool { return len(c.Missing) > 0 })
 }
 
 type metaCondition = metav1.Condition
 
-// site is a cluster while it is being read.
+// site is the state of reading one cluster.
 type site struct {
 	operator.Cluster
 	archive      *archive
@@ -83,8 +83,8 @@ type site struct {
 	is Cluster
 }
 
-// Run writes an archive of what there is to know in some clusters. What cannot be read is
-// in the summary; an error is one of writing, or of ctx: the archive is of no use then.
+// Run writes an archive with the state of some clusters. Read errors are in the summary; an
+// error is returned if writing failed or ctx ended: then the archive is not usable.
 func Run(ctx context.Context, to io.Writer, clusters []operator.Cluster, o Options) (*Summary, error) {
 	return run(ctx, to, clusters, o, func(s *site) { s.exec, s.logs = s.Client.Exec, s.Client.Logs })
 }
@@ -124,14 +124,14 @@ func run(ctx context.Context, to io.Writer, clusters []operator.Cluster, o Optio
 
 var notInNames = regexp.MustCompile(`[^0-9A-Za-z.-]+`)
 
-// folder is a name for the files of a cluster.
+// folder returns a directory name for the files of a cluster.
 func folder(name string, number int) string {
 	name = strings.Trim(notInNames.ReplaceAllString(strings.TrimPrefix(name, "context "), "-"), ".-")
 	return fmt.Sprintf("%d-%.60s", number+1, name)
 }
 
-// gather reads a cluster. Secrets come first, which say what must not be seen, then
-// Peerings, which say which keys are public; logs come last, as they are long.
+// gather reads a cluster. Secrets are read first, because their contents must be redacted,
+// then Peerings, whose keys are public; logs are read last, because they are long.
 func (s *site) gather(ctx context.Context, namespaces []string) {
 	if err := s.checkAPIServer(ctx); err != nil {
 		s.recordMissing("everything", err)
@@ -159,7 +159,7 @@ func (s *site) gather(ctx context.Context, namespaces []string) {
 	s.askPods(ctx, slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Labels[install.NameLabel] != install.Name }), nodes)
 }
 
-// checkAPIServer says whether there is any use in asking.
+// checkAPIServer checks that the API server answers.
 func (s *site) checkAPIServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
@@ -167,12 +167,12 @@ func (s *site) checkAPIServer(ctx context.Context) error {
 	return s.Failed("read its version", err)
 }
 
-// notOurs reports whether an event of no namespace is of something else.
+// notOurs reports whether a cluster-scoped event is about an unrelated object.
 func notOurs(e corev1.Event) bool {
 	return !strings.HasPrefix(e.InvolvedObject.APIVersion, v1alpha1.GroupVersion.Group+"/") && e.InvolvedObject.Kind != "Node"
 }
 
-// status puts in what strait status says.
+// status adds the output of strait status.
 func (s *site) status(ctx context.Context) {
 	report, err := operator.ReadReport(ctx, s.Cluster, nil)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *site) status(ctx context.Context) {
 	s.put("status.txt", s.scanner.redact([]byte(text.String())))
 }
 
-// put adds a file. It may be called concurrently, as misses and note.
+// put adds a file. It is safe for concurrent use, like recordMissing and note.
 func (s *site) put(file string, text []byte) {
 	if err := s.archive.add(s.is.Folder+"/"+file, text, false); err != nil {
 		s.recordMissing(file, err)
@@ -200,7 +200,7 @@ func (s *site) put(file string, text []byte) {
 	s.is.Files = append(s.is.Files, file)
 }
 
-// recordMissing tells what could not be had.
+// recordMissing records data that could not be read.
 func (s *site) recordMissing(file string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +213,7 @@ func (s *site) note(format string, values ...any) {
 	s.is.Notes = append(s.is.Notes, fmt.Sprintf(format, values...))
 }
 
-// say tells whoever waits what is being read.
+// say reports progress.
 func (s *site) say(format string, values ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 //go:embed index.html
 var page string
 
-// indexPage shows a summary. Everything in it is escaped, and nothing is fetched.
+// indexPage renders a summary as HTML. All values are escaped, and no external resources
+// are loaded.
 var indexPage = template.Must(template.New("index").Funcs(template.FuncMap{
 	"group": func(files []string) []group {
 		var all []group
@@ -29,7 +30,7 @@ var indexPage = template.Must(template.New("index").Funcs(template.FuncMap{
 	},
 }).Parse(page))
 
-// group is the files of one folder.
+// group is the files of one directory.
 type group struct {
 	Name  string
 	Files []string

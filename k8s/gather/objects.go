@@ -20,18 +20,18 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// readWithin is how long an API server may take to answer one request.
+// readWithin is the timeout of one request to an API server.
 const readWithin = 20 * time.Second
 
-// keysOf is a Secret or a ConfigMap as far as it is shown.
+// keysOf is the shown part of a Secret or a ConfigMap.
 type keysOf struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Type     corev1.SecretType `json:"type,omitempty"`
 	Keys     []string          `json:"keys"` // of its data
 }
 
-// read reads all objects of a kind and puts those parts of them into a file that allow
-// lets through. The error is told in the archive.
+// read lists all objects of a resource type and adds their allowed parts as a file. Errors
+// are recorded in the archive.
 func read[T client.Object, L client.List, S any](ctx context.Context, s *site, file string, kind *client.Kind[T, L], items func(L) []S, allow func(S) any) []S {
 	s.say("%s: %s", s.Name, file)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
@@ -50,7 +50,7 @@ func read[T client.Object, L client.List, S any](ctx context.Context, s *site, f
 	return all
 }
 
-// yaml puts a value into a file.
+// yaml adds a value as a YAML file.
 func (s *site) yaml(file string, value any) {
 	text, err := yaml.Marshal(value)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *site) yaml(file string, value any) {
 	s.put(file, s.scanner.redact(text))
 }
 
-// strait reads our own objects. Their fields hold nothing that is secret.
+// strait reads Strait's custom resources. Their fields contain no secrets.
 func (s *site) strait(ctx context.Context) (nodes []v1alpha1.NodeAttachment) {
 	peerings := read(ctx, s, "objects/peerings.yaml", s.Client.Peerings(), func(l *v1alpha1.PeeringList) []v1alpha1.Peering { return l.Items },
 		func(p v1alpha1.Peering) any {
@@ -84,7 +84,7 @@ func (s *site) strait(ctx context.Context) (nodes []v1alpha1.NodeAttachment) {
 	return nodes
 }
 
-// secrets reads which Secrets there are, and lets the scanner know what is in them.
+// secrets lists the Secrets, and passes their contents to the scanner.
 func (s *site) secrets(ctx context.Context, namespace string) {
 	read(ctx, s, namespace+"/secrets.yaml", s.Client.Secrets(namespace), func(l *corev1.SecretList) []corev1.Secret { return l.Items },
 		func(o corev1.Secret) any {
@@ -95,7 +95,7 @@ func (s *site) secrets(ctx context.Context, namespace string) {
 		})
 }
 
-// kubernetes reads what belongs to no namespace.
+// kubernetes reads cluster-scoped resources of Kubernetes.
 func (s *site) kubernetes(ctx context.Context) {
 	read(ctx, s, "kubernetes/nodes.yaml", s.Client.Nodes(), func(l *corev1.NodeList) []corev1.Node { return l.Items }, func(o corev1.Node) any { return allowNode(o) })
 	read(ctx, s, "kubernetes/servicecidrs.yaml", s.Client.ServiceCIDRs(), func(l *networkingv1.ServiceCIDRList) []networkingv1.ServiceCIDR { return l.Items },
@@ -124,7 +124,7 @@ func (s *site) kubernetes(ctx context.Context) {
 	}
 }
 
-// definitions are CustomResourceDefinitions as far as they are shown.
+// definitions are the shown fields of CustomResourceDefinitions.
 type definitions struct {
 	Items []struct {
 		Metadata struct {
@@ -145,7 +145,7 @@ type definitions struct {
 	} `json:"items"`
 }
 
-// ours leaves those of Strait.
+// ours keeps those of Strait.
 func (d *definitions) ours() {
 	kept := d.Items[:0]
 	for _, one := range d.Items {
@@ -156,7 +156,7 @@ func (d *definitions) ours() {
 	d.Items = kept
 }
 
-// json puts a value into a file.
+// json adds a value as a JSON file.
 func (s *site) json(file string, value any) {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *site) json(file string, value any) {
 	s.put(file, s.scanner.redact(append(text, '\n')))
 }
 
-// namespace reads what is in a namespace of Strait, and says which pods there are.
+// namespace reads the objects in a namespace of Strait, and returns its pods.
 func (s *site) namespace(ctx context.Context, name string) []corev1.Pod {
 	c := s.Client
 	at := func(file string) string { return fmt.Sprintf("%s/%s.yaml", name, file) }

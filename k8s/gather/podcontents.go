@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	atOnce     = 8                // pods are asked at once
-	askWithin  = 30 * time.Second // by one of them
-	logAtMost  = 4 << 20          // bytes of one container's log: its end
-	saysAtMost = 16 << 20         // bytes that a command in a pod may print
-	// nodesAtMost are looked into beside those that are not well and those with gateways.
+	atOnce     = 8                // pods that are read concurrently
+	askWithin  = 30 * time.Second // timeout of one command
+	logAtMost  = 4 << 20          // bytes of one container's log, from its end
+	saysAtMost = 16 << 20         // bytes of the output of a command in a pod
+	// nodesAtMost is the number of additional nodes that are read: those that are ready and
+	// have no gateway.
 	nodesAtMost = 50
 )
 
-// askPods asks the pods of Strait for their logs, their metrics, and what their nodes'
-// kernels have.
+// askPods reads the logs, the metrics and the kernel state of nodes from Strait's pods.
 func (s *site) askPods(ctx context.Context, pods []corev1.Pod, nodes []v1alpha1.NodeAttachment) {
 	pods = s.selectPods(pods, nodes)
 	var all sync.WaitGroup
@@ -48,8 +48,8 @@ func (s *site) askPods(ctx context.Context, pods []corev1.Pod, nodes []v1alpha1.
 	all.Wait()
 }
 
-// selectPods are the pods to ask: all but helpers of nodes of which nothing is to be learnt, if
-// there are very many. What is most to the point comes first, as an archive may be full.
+// selectPods returns the pods to read: all except the node helpers of ready nodes beyond a
+// limit. The most relevant come first, because the archive may reach its size limit.
 func (s *site) selectPods(pods []corev1.Pod, nodes []v1alpha1.NodeAttachment) (chosen []corev1.Pod) {
 	notReady := map[string]bool{}
 	for i := range nodes {
@@ -67,7 +67,7 @@ func (s *site) selectPods(pods []corev1.Pod, nodes []v1alpha1.NodeAttachment) (c
 	}
 	if left := len(others) - nodesAtMost; left > 0 {
 		others = others[:nodesAtMost]
-		s.note("%d more nodes that are well were not looked into", left)
+		s.note("%d more ready nodes were skipped", left)
 	}
 	return append(chosen, others...)
 }
@@ -76,7 +76,7 @@ func ready(n *v1alpha1.NodeAttachment) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c metaCondition) bool { return c.Type == v1alpha1.ConditionReady && c.Status == "True" })
 }
 
-// running reports whether a pod can be asked.
+// running reports whether commands can run in a pod.
 func running(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }
 
 func (s *site) pod(ctx context.Context, p *corev1.Pod) {
@@ -103,7 +103,7 @@ func (s *site) pod(ctx context.Context, p *corev1.Pod) {
 	}
 }
 
-// ask puts into a file what strait prints in a container.
+// ask adds the output of strait in a container as a file.
 func (s *site) ask(ctx context.Context, p *corev1.Pod, file, container string, args ...string) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -121,7 +121,7 @@ func (s *site) ask(ctx context.Context, p *corev1.Pod, file, container string, a
 	}
 }
 
-// bounded keeps the beginning of what is written, and takes the rest.
+// bounded stores the beginning of what is written, and discards the rest.
 type bounded struct {
 	bytes.Buffer
 	most int
@@ -132,7 +132,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// log puts the end of a container's log into a file.
+// log adds the end of a container's log as a file.
 func (s *site) log(ctx context.Context, p *corev1.Pod, container string, previous bool) {
 	file := fmt.Sprintf("%s/logs/%s.%s.log", p.Namespace, p.Name, container)
 	if previous {
@@ -155,13 +155,13 @@ func (s *site) log(ctx context.Context, p *corev1.Pod, container string, previou
 		s.recordMissing(file, err)
 	}
 	if before > 0 {
-		text = append(fmt.Appendf(nil, "... %d bytes before this are left out; kubectl logs has them\n", before), text...)
+		text = append(fmt.Appendf(nil, "... %d earlier bytes are omitted; kubectl logs prints them\n", before), text...)
 	}
 	s.put(file, s.scanner.redactText(text))
 }
 
-// end is the end of a text, from the beginning of a line on, and how many bytes are before
-// that.
+// tail returns the end of a text, from the start of a line, and the number of bytes before
+// it.
 func tail(from io.Reader, most int) (text []byte, before int64, err error) {
 	block := make([]byte, 64<<10)
 	for {

@@ -12,17 +12,17 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// The length of a key of WireGuard in bytes, and in its usual form.
+// The length of a WireGuard key in bytes, and in base64.
 const (
 	keyLength   = 32
 	keyInBase64 = 44
 )
 
-// leastSecret is the shortest content of a Secret that is looked for, bytes: shorter ones
-// stand everywhere by chance.
+// leastSecret is the minimum length in bytes of a Secret's content that is searched for:
+// shorter ones occur by chance.
 const leastSecret = 12
 
-// redacted takes the place of what was found.
+// redacted replaces what was found.
 const redacted = "[redacted]"
 
 var (
@@ -32,18 +32,19 @@ var (
 	userInfo   = regexp.MustCompile(`(://)[^/\s:@"']+:[^/\s@"']+@`)
 	base64Runs = regexp.MustCompile(`[0-9A-Za-z+/_-]{40,}={0,2}`)
 	hexRuns    = regexp.MustCompile(`[0-9A-Fa-f]{64,}`)
-	// What a program calls so when it logs it.
+	// Values after names of secrets in logs.
 	named = regexp.MustCompile(`(?i)((?:password|passwd|secret|token|authorization|api[_-]?key|private[_-]?key|preshared[_-]?key)["']?\s*[:=]\s*(?:bearer\s+|basic\s+)?["']?)([^\s"',;}\]]{6,})`)
 )
 
-// scanner replaces secrets in text. It may be used concurrently once it has been made.
+// scanner redacts secrets in text. It is safe for concurrent use once all secrets have been
+// added.
 type scanner struct {
-	public map[string]bool // keys in base64 that are for everybody
-	exact  [][]byte        // what is in Secrets, in every form that it may stand in; longest first
+	public map[string]bool // public keys in base64
+	exact  [][]byte        // contents of Secrets in all encodings; longest first
 	found  atomic.Int64
 }
 
-// addPublic makes keys known as public.
+// addPublic registers public keys, which are not redacted.
 func (s *scanner) addPublic(keys ...v1alpha1.PublicKey) {
 	if s.public == nil {
 		s.public = map[string]bool{}
@@ -53,7 +54,7 @@ func (s *scanner) addPublic(keys ...v1alpha1.PublicKey) {
 	}
 }
 
-// addSecret makes the content of a Secret known.
+// addSecret registers the content of a Secret.
 func (s *scanner) addSecret(content []byte) {
 	content = bytes.TrimSpace(content)
 	if len(content) < leastSecret || s.public[string(content)] {
@@ -61,11 +62,11 @@ func (s *scanner) addSecret(content []byte) {
 	}
 	forms := [][]byte{content}
 	raw, err := base64.StdEncoding.DecodeString(string(content))
-	if err == nil && len(raw) == keyLength { // WireGuard logs and dumps keys in hex too
+	if err == nil && len(raw) == keyLength { // WireGuard also prints keys in hex
 		forms = append(forms, []byte(hex.EncodeToString(raw)), []byte(base64.RawURLEncoding.EncodeToString(raw)))
 	}
 	for _, form := range slices.Clone(forms) {
-		for _, with := range []string{"", "\n"} { // as files are, in an object that was printed
+		for _, with := range []string{"", "\n"} { // encodings of file contents include a final newline
 			plain := append(slices.Clone(form), with...)
 			forms = append(forms, []byte(strings.TrimRight(base64.StdEncoding.EncodeToString(plain), "=")))
 		}
@@ -74,7 +75,7 @@ func (s *scanner) addSecret(content []byte) {
 	slices.SortStableFunc(s.exact, func(a, b []byte) int { return len(b) - len(a) })
 }
 
-// redact is text without secrets, of fields that are allowed.
+// redact redacts secrets in text from allowed fields.
 func (s *scanner) redact(text []byte) []byte {
 	for _, secret := range s.exact {
 		if n := bytes.Count(text, secret); n > 0 {
@@ -90,11 +91,11 @@ func (s *scanner) redact(text []byte) []byte {
 	return s.replace(hexRuns, text, s.hex)
 }
 
-// redactText is text without secrets, of what anybody may have written.
+// redactText redacts secrets in free text.
 func (s *scanner) redactText(text []byte) []byte {
 	text = named.ReplaceAllFunc(text, func(match []byte) []byte {
 		parts := named.FindSubmatch(match)
-		if bytes.HasPrefix(parts[2], []byte("/")) || s.public[string(parts[2])] { // where it is kept says nothing of it
+		if bytes.HasPrefix(parts[2], []byte("/")) || s.public[string(parts[2])] { // paths are not secret
 			return match
 		}
 		s.found.Add(1)
@@ -103,7 +104,8 @@ func (s *scanner) redactText(text []byte) []byte {
 	return s.redact(text)
 }
 
-// replace replaces what has a form, by what it becomes with what stands before it.
+// replace replaces all matches of a form by the result of a function of the preceding text
+// and the match.
 func (s *scanner) replace(form *regexp.Regexp, text []byte, by func(before, match []byte) []byte) []byte {
 	var out []byte
 	at := 0
@@ -123,8 +125,8 @@ func (s *scanner) replace(form *regexp.Regexp, text []byte, by func(before, matc
 	return append(out, text[at:]...)
 }
 
-// base64 is a run of letters of base64 without the key in it. Paths and names are such
-// runs too: of them only what has a key's length and end is taken for one.
+// base64 redacts a key in a run of base64 characters. Paths and names match too, so only
+// runs with the length and ending of a key are redacted.
 func (s *scanner) base64(run []byte) []byte {
 	if s.public[string(run)] {
 		return run
@@ -140,7 +142,7 @@ func (s *scanner) base64(run []byte) []byte {
 	if len(run) == keyInBase64-1 && mixed && decodes(append(slices.Clone(run), '=')) && !s.public[string(run)+"="] {
 		return []byte(redacted)
 	}
-	// A key, a token or an invite that was encoded once more, as the data of a Secret are.
+	// Data of Secrets: a key, a token or an invite that was encoded again.
 	plain, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(string(run), "="))
 	if err != nil {
 		return run
@@ -151,7 +153,7 @@ func (s *scanner) base64(run []byte) []byte {
 	return run
 }
 
-// decodes reports whether letters are a key in base64.
+// decodes reports whether characters are a key in base64.
 func decodes(letters []byte) bool {
 	for _, form := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		if raw, err := form.Strict().DecodeString(string(letters)); err == nil && len(raw) == keyLength {
@@ -161,7 +163,7 @@ func decodes(letters []byte) bool {
 	return false
 }
 
-// hex is a run of hexadecimal digits, replaced if it may be a key: not if it names an
+// hex redacts a run of hexadecimal digits if it may be a key, not if it is a digest of an
 // image, a container or the like.
 func (s *scanner) hex(before, run []byte) []byte {
 	raw, err := hex.DecodeString(string(run))
@@ -176,7 +178,7 @@ func (s *scanner) hex(before, run []byte) []byte {
 	return []byte(redacted)
 }
 
-// publicKeys are those that a Peering names.
+// publicKeys returns the public keys in a Peering.
 func publicKeys(p *v1alpha1.Peering) (keys []v1alpha1.PublicKey) {
 	for _, peer := range p.Spec.Peers {
 		keys = append(keys, peer.PublicKey)

@@ -48,13 +48,13 @@ func TestThePeeringOfAClusterIsFoundWhateverItIsCalled(t *testing.T) {
 	}{
 		{"b", "", "prod", true, ""},
 		{"b", "prod", "prod", true, ""},
-		{"b", "other", "", false, "context a: it is joined to cluster b already, by Peering prod; leave --name out"},
+		{"b", "other", "", false, "context a: already joined to cluster b by Peering prod; remove --name"},
 		{"c", "", "learned", true, ""},
 		{"d", "", "d", false, ""},
 		{"d", "open", "open", true, ""},
-		{"d", "prod", "", false, "Peering prod is with cluster b, and not with d; choose another name with --name"},
+		{"d", "prod", "", false, "Peering prod is with cluster b, not with d; choose another name with --name"},
 		{v1alpha1.ClusterID(strings.Repeat("d", 41)), "", "", false, "up to 40 lower-case letters, digits and '-', beginning with a letter and ending with a letter or digit; choose another with --name"},
-		{"d", "Not-This", "", false, `"Not-This" cannot be the name of a Peering`},
+		{"d", "Not-This", "", false, `"Not-This" is not a valid name of a Peering`},
 	} {
 		name, p, err := findPeering(Cluster{Name: "context a"}, all, c.with, c.wished, "--name")
 		if c.says != "" {
@@ -85,15 +85,15 @@ func TestAGatewayThatIsNotThereYetIsNamed(t *testing.T) {
 	o := load(t, "testdata/ready.yaml")
 	p := &o.peerings[0]
 	p.Status.Gateways[1].Endpoints = nil
-	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-1 has no endpoint yet; see whether its Service of type NodePort") {
+	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-1 has no endpoint yet; check that its Service of type NodePort") {
 		t.Errorf("says %q", missing)
 	}
 	p.Status.Gateways[1].PublicKey = ""
-	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-1 has not said what its public key is") {
+	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-1 has not reported its public key") {
 		t.Errorf("says %q", missing)
 	}
 	p.Spec.Gateway.Replicas = 3
-	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-2 has not said") {
+	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-2 has not reported its public key") {
 		t.Errorf("says %q", missing)
 	}
 }

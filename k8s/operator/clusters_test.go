@@ -33,13 +33,13 @@ func joinTwoClusters(t *testing.T) {
 	other.DeleteCRDs()
 	part(t, "before Strait is installed", func() {
 		_, err := ReadReport(t.Context(), Cluster{Name: "context b", Client: other.Client(t)}, nil)
-		says(t, err, "context b: the API server does not know Strait's kinds", "install Strait in that cluster first")
+		says(t, err, "context b: Strait's CRDs are not installed", "install Strait in that cluster first")
 	})
 	a := newSite(t, first, "a", "10.0.0.0/24", "192.0.2.21")
 	b := newSite(t, other, "b", "10.0.0.0/24", "192.0.2.31")
 	part(t, "before the controller runs", func() {
 		_, err := Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
-		says(t, err, "context a: the controller has not said yet what the cluster is", "see whether strait controller runs")
+		says(t, err, "context a: the controller has not reported the status of ClusterNetwork default yet", "check that strait controller runs")
 	})
 	a.control(t)
 	b.control(t)
@@ -77,7 +77,7 @@ func joinTwoClusters(t *testing.T) {
 			t.Errorf("joining clusters that are joined wrote %d times here, %d there", a.writes.Load(), b.writes.Load())
 		}
 		_, err = Join(t.Context(), a.user, b.user, JoinOptions{Name: "other", Waiting: soon()})
-		says(t, err, "it is joined to cluster b already, by Peering b; leave --name out")
+		says(t, err, "already joined to cluster b by Peering b; remove --name")
 
 		part(t, "status", func() {
 			r, err := Await(t.Context(), a.user, nil, soon())

@@ -16,28 +16,28 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// facts are what the API server of a cluster tells.
+// facts is the state of a cluster from its API server.
 type facts struct {
-	name        string // of the cluster, for people
+	name        string // of the cluster, for messages
 	version     string // of the API server, like v1.36.3
 	clock       time.Time
-	skew        time.Duration // of its clock against ours; see also doubt
-	uncertainty time.Duration // how far that may be off
+	skew        time.Duration // of its clock relative to the local clock; see also uncertainty
+	uncertainty time.Duration // of the skew
 	systemUID   string
 	nodes       []corev1.Node
-	network     *v1alpha1.ClusterNetwork // as Strait would find it
-	unknown     string                   // why it is not known
-	installed   *v1alpha1.ClusterNetwork // of a Strait that is there, nil if there is none
-	image       string                   // of that Strait
+	network     *v1alpha1.ClusterNetwork // as Strait would detect it
+	unknown     string                   // why network is not known
+	installed   *v1alpha1.ClusterNetwork // of an installed Strait, nil if none
+	image       string                   // of the installed Strait
 	daemonSets  []appsv1.DaemonSet
 	settings    map[string]map[string]string // of network plugins: ConfigMaps of kube-system, by name
-	namespaces  map[string]*corev1.Namespace // of the chart, those that are there
+	namespaces  map[string]*corev1.Namespace // existing namespaces of the chart
 	services    []corev1.Service
 	leftover    []string        // namespaces of earlier commands
-	denied      map[topic]error // what may not be read
+	denied      map[topic]error // errors of reads
 }
 
-// topic is something that is read.
+// topic is a resource that is read.
 type topic string
 
 const (
@@ -50,16 +50,18 @@ const (
 	aboutServices   topic = "Services"
 )
 
-// namespaces that the chart uses, with the level of Pod Security that each has to allow.
+// chartNamespaces are the namespaces of the chart, with the Pod Security level that each
+// has to allow.
 var chartNamespaces = map[string]string{
 	install.Namespace: "restricted", install.GatewayNamespace: "restricted", install.NodeNamespace: "privileged",
 }
 
-// pluginSettings are ConfigMaps of kube-system in which network plugins keep theirs.
+// pluginSettings are ConfigMaps in kube-system with settings of network plugins.
 var pluginSettings = []string{"cilium-config"}
 
-// read asks the API server for all of it. What may not be read is left out and noted; an
-// error is one of the first question, to which everybody gets an answer.
+// read reads the facts from the API server. Resources that may not be read are skipped and
+// recorded; an error is returned only if the first request fails, which every account may
+// make.
 func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 	f := &facts{name: c.Name, settings: make(map[string]map[string]string), namespaces: make(map[string]*corev1.Namespace), denied: make(map[topic]error)}
 	before := time.Now()
@@ -69,7 +71,7 @@ func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 	}
 	f.version, f.clock = version.GitVersion, clock
 	f.skew, f.uncertainty = offset(before, time.Now(), clock)
-	f.uncertainty += time.Second // HTTP's dates have whole seconds
+	f.uncertainty += time.Second // HTTP dates have a resolution of one second
 	note := func(about topic, err error) bool {
 		if err != nil && !apierrors.IsNotFound(err) {
 			f.denied[about] = err
@@ -88,7 +90,7 @@ func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 	if is, err := c.Client.ClusterNetworks().Get(ctx, v1alpha1.ClusterNetworkName, metav1.GetOptions{}); note(aboutStrait, err) {
 		f.installed = is
 	}
-	if image, err := agents.Image(ctx, c.Client); err == nil { // an error is that there is none
+	if image, err := agents.Image(ctx, c.Client); err == nil { // an error means that there is none
 		f.image = image
 	}
 	if list, err := c.Client.DaemonSets("").List(ctx, metav1.ListOptions{}); note(aboutDaemonSets, err) {
@@ -113,8 +115,8 @@ func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 	return f, nil
 }
 
-// offset is how far a clock was off that was read between two times of ours, and how far
-// that may be wrong.
+// offset returns the skew of a clock that was read between two local times, and its
+// uncertainty.
 func offset(before, after, clock time.Time) (skew, uncertainty time.Duration) {
 	uncertainty = after.Sub(before) / 2
 	return clock.Sub(before.Add(uncertainty)), uncertainty

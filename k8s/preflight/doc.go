@@ -1,9 +1,10 @@
-// Package preflight looks at clusters before Strait is installed, and says what will not
-// work, what may not, and why.
+// Package preflight inspects clusters before Strait is installed, and reports what will not
+// work, what may not work, and why.
 //
-//	read   what the API server tells                 facts.go
-//	look   pods on the nodes, and what they send     nodes.go, mesh.go, between.go
-//	judge  facts become findings: functions of data  cluster.go, plugin.go, node.go, pair.go
+//	read     state from the API server                  clusterfacts.go
+//	inspect  pods on the nodes, and UDP between them    nodeagents.go, udpmesh.go, udpbetween.go
+//	evaluate facts to findings, without side effects    clusterfindings.go, networkplugin.go, nodefindings.go, pairfindings.go
 //
-// Nothing that it makes stays: its pods have namespaces of their own, which go with them.
+// It leaves nothing behind: its pods run in separate namespaces, which are deleted with
+// them.
 package preflight

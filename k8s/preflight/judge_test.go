@@ -61,7 +61,7 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		{"no forwarding", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv4.ip_forward"] = 0 }, "error STRAIT-N004 net.ipv4.ip_forward is 0"},
 		{"no forwarding of IPv6, which pods have", func(p *nodeContext, s *NodeReport) { p.ipv6, s.Is.Settings["net.ipv6.conf.all.forwarding"] = true, 0 }, "error STRAIT-N004 net.ipv6"},
 		{"no forwarding of IPv6, which pods do not have", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv6.conf.all.forwarding"] = 0 }, ""},
-		{"no IPv6, which pods have", func(p *nodeContext, s *NodeReport) { p.ipv6, s.Is.IPv6 = true, false }, "error STRAIT-N004 pods have IPv6, and the node has it switched off"},
+		{"no IPv6, which pods have", func(p *nodeContext, s *NodeReport) { p.ipv6, s.Is.IPv6 = true, false }, "error STRAIT-N004 pods have IPv6, but it is disabled on the node"},
 		{"small buffers", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.core.rmem_max"] = 212992 }, "warning STRAIT-N005 net.core.rmem_max is 212992: a gateway here asks for 4194304 bytes"},
 		{"buffers that cannot be read", func(_ *nodeContext, s *NodeReport) {
 			delete(s.Is.Settings, "net.core.rmem_max")

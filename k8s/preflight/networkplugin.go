@@ -6,29 +6,29 @@ import (
 	"strait.dev/strait/k8s/findings"
 )
 
-// plugin is a network plugin that can be recognized.
+// plugin is a network plugin that can be detected.
 type plugin struct {
 	name string
-	sets []string // names of DaemonSets, of which one is there
-	note string   // what is known of it beside Strait, for people
+	sets []string // names of DaemonSets; any of them identifies the plugin
+	note string   // notes on its use with Strait
 }
 
-// plugins are in the order in which they are looked for: those that run beside another one
-// come first.
+// plugins are in the order of detection: those that run together with another one come
+// first.
 var plugins = []plugin{
-	{"OVN-Kubernetes", []string{"ovnkube-node"}, "packets of pods pass the node's routing only with routingViaHost"},
-	{"GKE Dataplane V2", []string{"anetd"}, "it is Cilium of Google's make"},
+	{"OVN-Kubernetes", []string{"ovnkube-node"}, "packets of pods pass the node's routing only with routingViaHost=true"},
+	{"GKE Dataplane V2", []string{"anetd"}, "it is based on Cilium"},
 	{"Cilium", []string{"cilium"}, ""},
-	{"Calico", []string{"calico-node"}, "it masquerades what leaves its pools; Strait settles sources of its packets before it"},
-	{"Antrea", []string{"antrea-agent"}, "packets of pods to other clusters pass the node's routing, by antrea-gw0"},
-	{"Azure CNI", []string{"azure-cns", "azure-ip-masq-agent", "azure-ip-masq-agent-v2"}, "it masquerades what leaves the virtual network; Strait settles sources of its packets before it"},
-	{"AWS VPC CNI", []string{"aws-node"}, "its rules begin at priority 512, behind Strait's; security groups of nodes have to let UDP 6091 and 6092 pass"},
-	{"kindnet", []string{"kindnet"}, "it masquerades what leaves the pods' ranges; Strait settles sources of its packets before it"},
+	{"Calico", []string{"calico-node"}, "it masquerades packets that leave its IP pools; Strait's rules take precedence for packets to remote clusters"},
+	{"Antrea", []string{"antrea-agent"}, "packets of pods to other clusters pass the node's routing through antrea-gw0"},
+	{"Azure CNI", []string{"azure-cns", "azure-ip-masq-agent", "azure-ip-masq-agent-v2"}, "it masquerades packets that leave the virtual network; Strait's rules take precedence for packets to remote clusters"},
+	{"AWS VPC CNI", []string{"aws-node"}, "its policy rules start at priority 512, after Strait's; security groups of nodes have to allow UDP 6091 and 6092"},
+	{"kindnet", []string{"kindnet"}, "it masquerades packets that leave the pod CIDRs; Strait's rules take precedence for packets to remote clusters"},
 	{"kube-router", []string{"kube-router"}, ""},
-	{"Flannel", []string{"kube-flannel-ds", "kube-flannel"}, "it masquerades what leaves the pods' range; Strait settles sources of its packets before it"},
+	{"Flannel", []string{"kube-flannel-ds", "kube-flannel"}, "it masquerades packets that leave the pod CIDR; Strait's rules take precedence for packets to remote clusters"},
 }
 
-// pluginOf is the network plugin of a cluster, nil if none is recognized.
+// pluginOf returns the network plugin of a cluster, nil if none is detected.
 func pluginOf(f *facts) *plugin {
 	for i := range plugins {
 		for _, set := range f.daemonSets {
@@ -42,11 +42,11 @@ func pluginOf(f *facts) *plugin {
 	return nil
 }
 
-// pluginFindings are the findings about the network plugin, and what is known of it.
+// pluginFindings returns the findings about the network plugin, with notes on it.
 func pluginFindings(f *facts) (all []findings.Finding) {
 	p := pluginOf(f)
 	if p == nil {
-		return []findings.Finding{findings.New("STRAIT-C006", findings.Info, f.name, "the network plugin is none that is known here; with most, Strait works as it is")}
+		return []findings.Finding{findings.New("STRAIT-C006", findings.Info, f.name, "the network plugin is not recognized; Strait works with most plugins without configuration")}
 	}
 	note := ""
 	if p.note != "" {
@@ -57,24 +57,24 @@ func pluginFindings(f *facts) (all []findings.Finding) {
 	case "Cilium", "GKE Dataplane V2":
 		all = append(all, ciliumFindings(f, p.name)...)
 	case "OVN-Kubernetes":
-		all = append(all, findings.New("STRAIT-C008", findings.Warning, f.name, "OVN-Kubernetes sends packets of pods past the routing of the node's kernel, unless routingViaHost is true"))
+		all = append(all, findings.New("STRAIT-C008", findings.Warning, f.name, "OVN-Kubernetes bypasses the routing of the node's kernel for packets of pods, unless routingViaHost is true"))
 	}
 	return all
 }
 
-// ciliumFindings are the findings about Cilium's settings.
+// ciliumFindings returns the findings about Cilium's settings.
 func ciliumFindings(f *facts, name string) (all []findings.Finding) {
 	settings, known := f.settings["cilium-config"]
 	if !strings.Contains(settings["policy-cidr-match-mode"], "nodes") {
 		all = append(all, findings.New("STRAIT-C007", findings.Warning, f.name,
-			"%s's policies do not match nodes by their addresses (policy-cidr-match-mode is %q): the policy of the gateways would keep frames of nodes out", name, settings["policy-cidr-match-mode"]))
+			"the policies of %s do not match nodes by address (policy-cidr-match-mode is %q): the NetworkPolicy of the gateways would drop overlay packets of nodes", name, settings["policy-cidr-match-mode"]))
 	}
-	if !known { // also where they may not be read
+	if !known { // also if they may not be read
 		return append(all, findings.New("STRAIT-C008", findings.Skipped, f.name, "the settings of %s cannot be read", name))
 	}
 	if settings["enable-bpf-masquerade"] == "true" && settings["enable-host-legacy-routing"] != "true" {
 		return append(all, findings.New("STRAIT-C008", findings.Warning, f.name,
-			"with enable-bpf-masquerade Cilium may route in eBPF, past the node's netfilter: replies may get the node's address; set bpf.hostLegacyRouting=true"))
+			"with enable-bpf-masquerade, Cilium may route in eBPF and bypass the node's netfilter, so that replies get the node's address; set bpf.hostLegacyRouting=true"))
 	}
-	return append(all, findings.New("STRAIT-C008", findings.OK, f.name, "packets pass the routing of the nodes' kernels"))
+	return append(all, findings.New("STRAIT-C008", findings.OK, f.name, "packets of pods pass the routing of the nodes' kernels"))
 }

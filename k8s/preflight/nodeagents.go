@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// maxNodes are looked at, in the order of the API server: a cluster's nodes are made
-	// alike, and a pod on each of thousands would be a burden.
+	// maxNodes is the maximum number of nodes to inspect, in the order of the API server:
+	// the nodes of a cluster are usually alike, and thousands of pods would be a burden.
 	maxNodes       = 50
 	parallel       = 8
-	inspectTimeout = 20 * time.Second // for one look
+	inspectTimeout = 20 * time.Second // for one inspection
 )
 
-// udpAgent is the agent that calls the other cluster and is called from there.
+// udpAgent is the name of the agent that exchanges UDP with the other cluster.
 const udpAgent = "caller"
 
-// agentGroup are the agents in one cluster.
+// agentGroup is the agents in one cluster.
 type agentGroup struct {
 	*agents.Group
 	facts *facts
-	nodes []string // names, as the agents are numbered
+	nodes []string // names, in the order of the agents' numbers
 }
 
-// agentOf is the name of the agent on a node, by its number.
+// agentOf returns the name of the agent on a node, by its number.
 func agentOf(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// start runs the agents of a cluster: one on each node, so many at most, and, for two clusters, one that
-// the other cluster may call.
+// start starts the agents of a cluster: one on each node up to a maximum, and, with two
+// clusters, one that the other cluster probes.
 func start(ctx context.Context, c operator.Cluster, f *facts, purpose, image string, most int, two bool, say func(string)) (*agentGroup, error) {
 	var all []agents.Agent
 	is := &agentGroup{facts: f}
@@ -51,7 +51,7 @@ func start(ctx context.Context, c operator.Cluster, f *facts, purpose, image str
 		}
 	}
 	if len(is.nodes) == 0 {
-		return nil, errors.New("no node is known that is ready and Linux")
+		return nil, errors.New("no ready Linux node")
 	}
 	if two {
 		all = append(all, agents.Agent{Name: udpAgent, Profile: agents.Restricted, Args: []string{"agent", "serve"},
@@ -65,9 +65,9 @@ func start(ctx context.Context, c operator.Cluster, f *facts, purpose, image str
 	return is, nil
 }
 
-// InspectNodes runs a pod on each node of a cluster that is ready, has it look at the node, and
-// removes the pods again. Purpose is that of the command, for the pods' namespaces. All
-// nodes are looked at; missing is how many could not be.
+// InspectNodes runs a pod on each ready node of a cluster, inspects the node from it, and
+// removes the pods. purpose is that of the command, for the pods' namespaces. All nodes are
+// inspected; missing is the number of those that could not be.
 func InspectNodes(ctx context.Context, c operator.Cluster, purpose, image string, say func(string)) (reports []NodeReport, missing int, err error) {
 	nodes, err := c.Client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -81,7 +81,7 @@ func InspectNodes(ctx context.Context, c operator.Cluster, purpose, image string
 	return reports, len(nodes.Items) - len(reports), is.End(context.WithoutCancel(ctx))
 }
 
-// inspect has every agent look at its node.
+// inspect has every agent inspect its node.
 func (c *agentGroup) inspect(ctx context.Context) []NodeReport {
 	reports := make([]NodeReport, len(c.nodes))
 	c.each(len(c.nodes), func(i int) {
@@ -101,7 +101,7 @@ func (c *agentGroup) inspect(ctx context.Context) []NodeReport {
 	return reports
 }
 
-// each calls f for so many numbers, some at once.
+// each calls f for the numbers below n, several at a time.
 func (c *agentGroup) each(n int, f func(int)) {
 	slots := make(chan struct{}, parallel)
 	var all sync.WaitGroup
@@ -115,7 +115,7 @@ func (c *agentGroup) each(n int, f func(int)) {
 	all.Wait()
 }
 
-// allNodeFindings are the findings about all nodes of a cluster.
+// allNodeFindings returns the findings about all nodes of a cluster.
 func (c *agentGroup) allNodeFindings(reports []NodeReport) (all []findings.Finding) {
 	p := contextOf(c.facts)
 	for _, s := range reports {
@@ -124,7 +124,7 @@ func (c *agentGroup) allNodeFindings(reports []NodeReport) (all []findings.Findi
 	all = append(all, mtuFindings(p, reports)...)
 	if missing := len(c.facts.nodes) - len(c.nodes); missing > 0 {
 		all = append(all, findings.New("STRAIT-N011", findings.Skipped, c.facts.name,
-			"%d of %d nodes were looked at: others are not ready, no Linux, or more than %d", len(c.nodes), len(c.facts.nodes), maxNodes))
+			"%d of %d nodes were inspected: others are not ready, not Linux, or beyond the limit of %d", len(c.nodes), len(c.facts.nodes), maxNodes))
 	}
 	return all
 }

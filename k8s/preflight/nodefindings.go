@@ -14,25 +14,25 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// NodeReport is what an agent saw of its node.
+// NodeReport is the result of inspecting a node.
 type NodeReport struct {
 	Node              string
 	Is                node.Inspection
-	Err               error         // it saw nothing
-	skew, uncertainty time.Duration // of its clock against ours
+	Err               error         // the inspection failed
+	skew, uncertainty time.Duration // of its clock relative to the local clock
 }
 
-// The tolerances. WireGuard itself needs no more of a clock than that it does not go back;
-// certificates and tokens do.
+// Tolerances. WireGuard itself only requires that the clock does not go backwards;
+// certificates and tokens require more.
 const (
 	clockTolerance = 10 * time.Second
-	smallMTU       = 1400 // leaves 1280, which IPv6 needs, after overlay and tunnel
+	smallMTU       = 1400 // leaves the IPv6 minimum of 1280 after overlay and tunnel
 )
 
-// place is what findings know of the cluster that a node is in.
+// nodeContext is the state of a node's cluster that its findings depend on.
 type nodeContext struct {
 	name        string // of the cluster
-	installed   bool   // Strait is: then its ports are in use, and what is Strait's is there
+	installed   bool   // Strait is installed: its ports and kernel objects are expected
 	ipv6        bool   // pods have IPv6
 	skew        time.Duration
 	uncertainty time.Duration // of the API server's clock
@@ -48,7 +48,7 @@ func contextOf(f *facts) nodeContext {
 	return p
 }
 
-// nodeFindings are the findings about one node.
+// nodeFindings returns the findings about one node.
 func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 	subject := fmt.Sprintf("%s, node %s", p.name, s.Node)
 	add := func(code string, severity findings.Severity, format string, values ...any) {
@@ -63,20 +63,20 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 	case is.Geneve || is.VXLAN:
 		add("STRAIT-N001", findings.OK, "kernel %s has %s", is.Kernel, deviceNames(is))
 	case is.TUN:
-		add("STRAIT-N001", findings.Warning, "kernel %s has neither Geneve nor VXLAN; the helper can wrap packets itself on a TAP device, with the chart's value node.tun=true, which costs more", is.Kernel)
+		add("STRAIT-N001", findings.Warning, "kernel %s has neither Geneve nor VXLAN; the helper can encapsulate packets in userspace on a TAP device, with the chart's value node.tun=true, which needs more CPU", is.Kernel)
 	default:
 		add("STRAIT-N001", findings.Error, "kernel %s has neither Geneve nor VXLAN nor TAP devices: %s", is.Kernel, is.Lacks)
 	}
 	if is.Tables != "" {
 		add("STRAIT-N002", findings.Error, "%s", is.Tables)
 	} else {
-		add("STRAIT-N002", findings.OK, "it takes Strait's table")
+		add("STRAIT-N002", findings.OK, "nftables accepts Strait's table")
 	}
 	portFindings(p, is, add)
 	forwardingFindings(p, is, add)
 	for _, name := range []string{"net.core.rmem_max", "net.core.wmem_max"} {
 		if v, known := is.Settings[name]; known && v < underlay.DefaultBuffer {
-			add("STRAIT-N005", findings.Warning, "%s is %d: a gateway here asks for %d bytes, gets that, and loses packets in bursts", name, v, underlay.DefaultBuffer)
+			add("STRAIT-N005", findings.Warning, "%s is %d: a gateway on this node requests %d bytes, gets less, and loses packets in bursts", name, v, underlay.DefaultBuffer)
 		} else if known {
 			add("STRAIT-N005", findings.OK, "%s is %d", name, v)
 		}
@@ -85,22 +85,22 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 	case is.Out.Link == "":
 		add("STRAIT-N006", findings.Skipped, "there is no default route")
 	case is.Out.MTU < smallMTU:
-		add("STRAIT-N006", findings.Warning, "link %s has MTU %d: packets between clusters are at most %d bytes", is.Out.Link, is.Out.MTU, is.Out.MTU-headers)
+		add("STRAIT-N006", findings.Warning, "link %s has MTU %d: packets between clusters are limited to %d bytes", is.Out.Link, is.Out.MTU, is.Out.MTU-headers)
 	default:
 		add("STRAIT-N006", findings.OK, "link %s has MTU %d", is.Out.Link, is.Out.MTU)
 	}
 	offloadFindings(is, add)
 	if off := (s.skew - p.skew).Abs(); off > clockTolerance+s.uncertainty+p.uncertainty {
-		add("STRAIT-N007", findings.Warning, "its clock is %v off that of the API server", off.Round(time.Second))
+		add("STRAIT-N007", findings.Warning, "its clock differs by %v from that of the API server", off.Round(time.Second))
 	} else {
-		add("STRAIT-N007", findings.OK, "its clock is that of the API server")
+		add("STRAIT-N007", findings.OK, "its clock agrees with that of the API server")
 	}
 	leftoverFindings(p, is, add)
 	return all
 }
 
-// headers are what overlay and tunnel add to a packet at most, in bytes: IPv6 40, UDP 8,
-// WireGuard 32, and 15 of padding.
+// headers is the maximum overhead of overlay and tunnel in bytes: IPv6 40, UDP 8, WireGuard
+// 32, and 15 of padding.
 const headers = 40 + 8 + 32 + 15
 
 type addFinding func(code string, severity findings.Severity, format string, values ...any)
@@ -118,16 +118,16 @@ func deviceNames(is node.Inspection) string {
 	return strings.Join(all, ", ")
 }
 
-// offloadFindings is about features of the link to other networks that save processor time.
+// offloadFindings checks the offloads of the link to other networks.
 func offloadFindings(is node.Inspection, add addFinding) {
 	gro, known := is.Out.Offloads["rx-gro"]
 	switch {
 	case is.Out.Link == "":
 		add("STRAIT-N012", findings.Skipped, "there is no default route")
 	case !known:
-		add("STRAIT-N012", findings.Skipped, "the kernel does not say which offloads its links have")
+		add("STRAIT-N012", findings.Skipped, "the kernel does not report the offloads of its links")
 	case !gro:
-		add("STRAIT-N012", findings.Info, "link %s has GRO off (rx-gro): the node handles each packet from gateways on its own, which costs processor time", is.Out.Link)
+		add("STRAIT-N012", findings.Info, "GRO (rx-gro) is disabled on link %s: the node processes each packet from gateways separately, which needs more CPU", is.Out.Link)
 	default:
 		var on []string
 		for name, is := range is.Out.Offloads {
@@ -140,7 +140,7 @@ func offloadFindings(is node.Inspection, add addFinding) {
 	}
 }
 
-// portFindings is about the ports of ours. Where Strait is installed it has them itself.
+// portFindings checks Strait's ports. If Strait is installed, they are in use by Strait.
 func portFindings(p nodeContext, is node.Inspection, add addFinding) {
 	switch {
 	case len(is.Taken) == 0:
@@ -150,15 +150,15 @@ func portFindings(p nodeContext, is node.Inspection, add addFinding) {
 	default:
 		for _, port := range is.Taken {
 			if port.Number == node.HealthPort {
-				add("STRAIT-N003", findings.Error, "TCP %d is in use, on which the helper serves health and metrics: %s", port.Number, port.Why)
+				add("STRAIT-N003", findings.Error, "TCP %d, on which the helper serves health and metrics, is in use: %s", port.Number, port.Why)
 			} else {
-				add("STRAIT-N003", findings.Error, "UDP %d is in use, of which Geneve or VXLAN needs one: %s%s", port.Number, port.Why, linkWithPort(is.Strange, port.Number))
+				add("STRAIT-N003", findings.Error, "UDP %d, which Geneve or VXLAN needs, is in use: %s%s", port.Number, port.Why, linkWithPort(is.Strange, port.Number))
 			}
 		}
 	}
 }
 
-// linkWithPort names the link that has a port.
+// linkWithPort returns a description of the link that uses a port.
 func linkWithPort(strange []string, port uint16) string {
 	for _, s := range strange {
 		if strings.HasSuffix(s, fmt.Sprintf("UDP port %d", port)) {
@@ -173,22 +173,23 @@ func forwardingFindings(p nodeContext, is node.Inspection, add addFinding) {
 	v6 := is.Settings["net.ipv6.conf.all.forwarding"]
 	switch {
 	case known && v4 == 0:
-		add("STRAIT-N004", findings.Error, "net.ipv4.ip_forward is 0: packets of pods do not leave the node")
+		add("STRAIT-N004", findings.Error, "net.ipv4.ip_forward is 0: packets of pods are not forwarded")
 	case p.ipv6 && !is.IPv6:
-		add("STRAIT-N004", findings.Error, "pods have IPv6, and the node has it switched off")
+		add("STRAIT-N004", findings.Error, "pods have IPv6, but it is disabled on the node")
 	case p.ipv6 && v6 == 0:
-		add("STRAIT-N004", findings.Error, "net.ipv6.conf.all.forwarding is 0: IPv6 packets of pods do not leave the node")
+		add("STRAIT-N004", findings.Error, "net.ipv6.conf.all.forwarding is 0: IPv6 packets of pods are not forwarded")
 	default:
 		add("STRAIT-N004", findings.OK, "packets are forwarded; the reverse path filter is %d, and loose on Strait's own links", is.Settings["net.ipv4.conf.all.rp_filter"])
 	}
 }
 
-// leftoverFindings is about what is in the way: somebody else's, or ours of earlier.
+// leftoverFindings checks for conflicting configuration: of other software, or of an
+// earlier Strait.
 func leftoverFindings(p nodeContext, is node.Inspection, add addFinding) {
 	if len(is.Strange) > 0 {
 		add("STRAIT-N008", findings.Error, "%s", strings.Join(is.Strange, "; "))
 	} else {
-		add("STRAIT-N008", findings.OK, "nothing is in the way")
+		add("STRAIT-N008", findings.OK, "no conflicts")
 	}
 	ours := slices.Concat(is.Ours.Links, is.Ours.Routes, is.Ours.Rules)
 	if is.Ours.Table {
@@ -196,15 +197,15 @@ func leftoverFindings(p nodeContext, is node.Inspection, add addFinding) {
 	}
 	switch {
 	case len(ours) == 0:
-		add("STRAIT-N009", findings.OK, "nothing of Strait is there")
+		add("STRAIT-N009", findings.OK, "no leftovers")
 	case p.installed:
-		add("STRAIT-N009", findings.OK, "what is there of Strait is of the one that is installed")
+		add("STRAIT-N009", findings.OK, "Strait's configuration belongs to the installed Strait")
 	default:
-		add("STRAIT-N009", findings.Warning, "there is %s", shortList(ours))
+		add("STRAIT-N009", findings.Warning, "found %s", shortList(ours))
 	}
 }
 
-// shortList is a list for one line.
+// shortList formats a list for one line.
 func shortList(all []string) string {
 	const most = 4
 	if len(all) <= most {
@@ -213,7 +214,7 @@ func shortList(all []string) string {
 	return fmt.Sprintf("%s, and %d more", strings.Join(all[:most], ", "), len(all)-most)
 }
 
-// mtuFindings is about nodes whose networks differ.
+// mtuFindings checks that the nodes' networks have the same MTU.
 func mtuFindings(p nodeContext, reports []NodeReport) (all []findings.Finding) {
 	first := -1
 	for i, s := range reports {
@@ -223,13 +224,13 @@ func mtuFindings(p nodeContext, reports []NodeReport) (all []findings.Finding) {
 			first = i
 		case s.Is.Out.MTU != reports[first].Is.Out.MTU:
 			return []findings.Finding{findings.New("STRAIT-N006", findings.Warning, p.name,
-				"nodes have different MTUs: %d on %s, and %d on %s; what gateways find on theirs holds for all", reports[first].Is.Out.MTU, reports[first].Node, s.Is.Out.MTU, s.Node)}
+				"nodes have different MTUs: %d on %s, and %d on %s; the MTU of the gateways' nodes applies to all", reports[first].Is.Out.MTU, reports[first].Node, s.Is.Out.MTU, s.Node)}
 		}
 	}
 	return nil
 }
 
-// canInspect reports whether an agent can run on a node and learn anything there.
+// canInspect reports whether an agent can inspect a node.
 func canInspect(n *corev1.Node) bool {
 	return n.Status.NodeInfo.OperatingSystem == "linux" && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

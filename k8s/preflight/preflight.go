@@ -9,20 +9,20 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// Options of a preflight.
+// Options configure a preflight.
 type Options struct {
 	Local    operator.Cluster
-	Remote   *operator.Cluster  // that Local is to be joined to; nil: none yet
-	NoPods   bool               // only the API servers are asked
-	Image    string             // of the pods; empty: that of the Strait that is installed, or else that of the chart
-	Progress *operator.Progress // nil: nobody wants to know
+	Remote   *operator.Cluster  // to be joined to Local; nil: none
+	NoPods   bool               // query only the API servers
+	Image    string             // of the pods; empty: that of the installed Strait, or else that of the chart
+	Progress *operator.Progress // nil: not reported
 }
 
-// Run looks at one cluster or two, and returns what it found, the worst first. The error
-// says what was not removed; what could not be looked at is a finding.
+// Run inspects one cluster or two, and returns the findings, the worst first. The error
+// lists what was not removed; failed inspections are findings.
 func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
 	defer o.Progress.Done()
-	o.Progress.Say("asking the API server of " + o.Local.Name)
+	o.Progress.Say("querying the API server of " + o.Local.Name)
 	local, err := read(ctx, o.Local)
 	if err != nil {
 		return []findings.Finding{findings.New("STRAIT-C001", findings.Error, o.Local.Name, "%v", err)}, nil
@@ -30,7 +30,7 @@ func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
 	all := clusterFindings(local)
 	var remote *facts
 	if o.Remote != nil {
-		o.Progress.Say("asking the API server of " + o.Remote.Name)
+		o.Progress.Say("querying the API server of " + o.Remote.Name)
 		if remote, err = read(ctx, *o.Remote); err != nil {
 			all = append(all, findings.New("STRAIT-C001", findings.Error, o.Remote.Name, "%v", err))
 		} else {
@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
 		}
 	}
 	if o.NoPods {
-		all = append(all, findings.New("STRAIT-C012", findings.Skipped, o.Local.Name, "no pods were wanted: nodes, and UDP between them and the clusters, were not looked at"))
+		all = append(all, findings.New("STRAIT-C012", findings.Skipped, o.Local.Name, "pods are disabled: nodes, and UDP between nodes and clusters, were not checked"))
 	} else {
 		var found []findings.Finding
 		found, err = o.withPods(ctx, local, remote)
@@ -49,7 +49,7 @@ func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
 	return all, err
 }
 
-// withPods looks at what only pods can see. Remote is nil where there is no such cluster.
+// withPods runs the checks that need pods. remote is nil if there is no such cluster.
 func (o Options) withPods(ctx context.Context, local, remote *facts) (all []findings.Finding, err error) {
 	mine, ended, found := o.agentGroup(ctx, o.Local, local, remote != nil)
 	defer func() { err = errors.Join(err, ended()) }()
@@ -61,14 +61,14 @@ func (o Options) withPods(ctx context.Context, local, remote *facts) (all []find
 	defer func() { err = errors.Join(err, theirsEnded()) }()
 	all = append(all, found...)
 	if mine == nil || theirs == nil {
-		return append(all, findings.New("STRAIT-U001", findings.Skipped, local.name+" and "+remote.name, "not tried: there are no pods in both")), nil
+		return append(all, findings.New("STRAIT-U001", findings.Skipped, local.name+" and "+remote.name, "skipped: pods do not run in both clusters")), nil
 	}
-	o.Progress.Say("sending from cluster to cluster")
+	o.Progress.Say("probing UDP between the clusters")
 	return append(all, udpFindings(probeCluster(ctx, mine, theirs), probeCluster(ctx, theirs, mine))...), nil
 }
 
-// agentGroup runs the agents of a cluster and has them look at their nodes. The crew is nil where
-// they cannot run, which is a finding.
+// agentGroup starts the agents of a cluster and inspects its nodes. The group is nil if the
+// agents cannot run, which is a finding.
 func (o Options) agentGroup(ctx context.Context, c operator.Cluster, f *facts, two bool) (is *agentGroup, ended func() error, all []findings.Finding) {
 	image := o.Image
 	if image == "" {
@@ -79,15 +79,15 @@ func (o Options) agentGroup(ctx context.Context, c operator.Cluster, f *facts, t
 	}
 	is, err := start(ctx, c, f, "preflight", image, maxNodes, two, o.Progress.Say)
 	if err != nil {
-		return nil, func() error { return nil }, []findings.Finding{findings.New("STRAIT-C012", findings.Error, f.name, "no pods of image %s run, so that nodes were not looked at: %v", image, err)}
+		return nil, func() error { return nil }, []findings.Finding{findings.New("STRAIT-C012", findings.Error, f.name, "pods of image %s do not run, so nodes were not inspected: %v", image, err)}
 	}
 	ended = func() error {
 		o.Progress.Say("removing the pods in " + c.Name)
 		return is.End(context.WithoutCancel(ctx))
 	}
-	o.Progress.Say("looking at the nodes of " + c.Name)
+	o.Progress.Say("inspecting the nodes of " + c.Name)
 	reports := is.inspect(ctx)
 	all = is.allNodeFindings(reports)
-	o.Progress.Say("sending from node to node in " + c.Name)
+	o.Progress.Say("probing UDP between the nodes of " + c.Name)
 	return is, ended, append(all, is.mesh(ctx, reports)...)
 }

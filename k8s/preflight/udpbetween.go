@@ -11,11 +11,11 @@ import (
 	"strait.dev/strait/internal/endpoint"
 )
 
-// addressesPerType are addresses of a cluster's nodes that are tried from the other one: so many
-// of each type.
+// addressesPerType is the number of node addresses of each type that are probed from the
+// other cluster.
 const addressesPerType = 2
 
-// open makes the caller of a cluster callable, and returns where.
+// open exposes the UDP agent of a cluster, and returns its addresses.
 func (c *agentGroup) open(ctx context.Context) ([]netip.AddrPort, error) {
 	s, err := c.Service(ctx, udpAgent, udpAgent, corev1.ServiceTypeNodePort, corev1.ServicePort{
 		Name: "echo", Protocol: corev1.ProtocolUDP, Port: endpoint.Port, TargetPort: intstr.FromInt32(endpoint.Port),
@@ -41,7 +41,7 @@ func (c *agentGroup) open(ctx context.Context) ([]netip.AddrPort, error) {
 	return at, nil
 }
 
-// probeCluster has one cluster call the other.
+// probeCluster sends UDP from one cluster to the other.
 func probeCluster(ctx context.Context, from, to *agentGroup) crossProbe {
 	is := crossProbe{from: from.facts.name, to: to.facts.name}
 	at, err := to.open(ctx)

@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// probesPerNode is how many other nodes each node sends to; in a small cluster, all.
+	// probesPerNode is the number of other nodes that each node probes; in a small cluster,
+	// all.
 	probesPerNode = 8
 	answerTimeout = 4 * time.Second
 	probeSize     = 128 // bytes of an IP packet
 )
 
-// mesh has nodes send to each other over the port of the overlay.
+// mesh probes UDP between nodes on the port of the overlay.
 func (c *agentGroup) mesh(ctx context.Context, reports []NodeReport) []findings.Finding {
 	const code = "STRAIT-N010"
 	ctx, cancel := context.WithCancel(ctx)
@@ -36,11 +37,11 @@ func (c *agentGroup) mesh(ctx context.Context, reports []NodeReport) []findings.
 		}
 	}
 	if len(can) < 2 {
-		return []findings.Finding{findings.New(code, findings.Skipped, c.facts.name, "UDP %d is free on %d nodes, and it takes two to try", config.DefaultOverlayPort, len(can))}
+		return []findings.Finding{findings.New(code, findings.Skipped, c.facts.name, "UDP %d is free on %d nodes; the check needs two", config.DefaultOverlayPort, len(can))}
 	}
-	for _, i := range can { // they end with the agents
+	for _, i := range can { // they exit with the agents
 		go func() {
-			_ = c.Exec(ctx, agentOf(i), nil, nil, "agent", "serve", "--port", strconv.Itoa(config.DefaultOverlayPort)) // who does not answer is told
+			_ = c.Exec(ctx, agentOf(i), nil, nil, "agent", "serve", "--port", strconv.Itoa(config.DefaultOverlayPort)) // a failure shows as missing answers
 		}()
 	}
 	results := make([][]findings.Finding, len(can))
@@ -54,7 +55,7 @@ func (c *agentGroup) mesh(ctx context.Context, reports []NodeReport) []findings.
 	return slices.Concat(results...)
 }
 
-// sends has one node send to others.
+// sends probes other nodes from one node.
 func (c *agentGroup) sends(ctx context.Context, from int, to []int) []findings.Finding {
 	const code = "STRAIT-N010"
 	subject := fmt.Sprintf("%s, node %s", c.facts.name, c.nodes[from])
@@ -70,7 +71,7 @@ func (c *agentGroup) sends(ctx context.Context, from int, to []int) []findings.F
 	}
 	results, err := c.probe(ctx, agentOf(from), targets)
 	if err != nil {
-		return []findings.Finding{findings.New(code, findings.Skipped, subject, "not tried: %v", err)}
+		return []findings.Finding{findings.New(code, findings.Skipped, subject, "skipped: %v", err)}
 	}
 	var unanswered []string
 	for i, r := range results {
@@ -84,7 +85,7 @@ func (c *agentGroup) sends(ctx context.Context, from int, to []int) []findings.F
 	return []findings.Finding{findings.New(code, findings.OK, subject, "%d other nodes answer over UDP %d", len(to), config.DefaultOverlayPort)}
 }
 
-// probe has an agent send to several, and returns what became of each.
+// probe has an agent probe several addresses, and returns the results.
 func (c *agentGroup) probe(ctx context.Context, agent string, to []netip.AddrPort) ([]endpoint.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout+answerTimeout*time.Duration(len(to)))
 	defer cancel()
@@ -107,7 +108,7 @@ func (c *agentGroup) probe(ctx context.Context, agent string, to []netip.AddrPor
 		return nil, err
 	}
 	if len(results) != len(to) {
-		return nil, fmt.Errorf("agent %s tried %d of %d", agent, len(results), len(to))
+		return nil, fmt.Errorf("agent %s probed %d of %d addresses", agent, len(results), len(to))
 	}
 	return results, nil
 }

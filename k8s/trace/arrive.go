@@ -14,24 +14,24 @@ import (
 	"strait.dev/strait/node"
 )
 
-// arrive takes the packet from the tunnel to a host of a side, nil where there is no
-// access to it, and says to which. from is the other side.
+// arrive follows the packet from the tunnel to a host of a side and returns that host. s is
+// nil if there is no access to that cluster. from is the other side.
 func (j *packetTrace) arrive(s, from *Side, t *tunneledPacket) (there location) {
 	if t == nil || j.ended {
 		return there
 	}
 	h := Hop{Stage: StageGateway, Cluster: t.answer.Remote, Where: t.remoteGateway()}
 	if s == nil {
-		j.unknown(h, noRemoteAccess+"; name it with --remote-context, or ask there: strait trace from one of its pods")
+		j.unknown(h, noRemoteAccess+"; set --remote-context, or run strait trace from one of its pods")
 		return there
 	}
 	if id := t.answer.Remote; id != "" && s.ID != id {
-		j.unknown(h, fmt.Sprintf("the tunnel leads to cluster %s, and what was given is cluster %s; name another --remote-context", id, s.ID))
+		j.unknown(h, fmt.Sprintf("the tunnel leads to cluster %s, but --remote-context is cluster %s; select another --remote-context", id, s.ID))
 		return there
 	}
 	g := s.gatewayOf(t.link.RemoteKey)
 	if !g.known() {
-		j.unknown(h, fmt.Sprintf("no gateway of cluster %s has the key %s; strait status shows whether it has changed", s.ID, t.link.RemoteKey))
+		j.unknown(h, fmt.Sprintf("no gateway of cluster %s has the key %s; run strait status to see whether it has changed", s.ID, t.link.RemoteKey))
 		return there
 	}
 	there, a := j.enterGateway(s, g.Name)
@@ -44,8 +44,8 @@ func (j *packetTrace) arrive(s, from *Side, t *tunneledPacket) (there location) 
 	return j.deliver(s, g.Name, a, there)
 }
 
-// enterGateway asks a gateway what it does with the packet. The answer is nil where it
-// cannot be asked.
+// enterGateway queries what a gateway does with the packet. The answer is nil if the
+// gateway cannot be queried.
 func (j *packetTrace) enterGateway(s *Side, name string) (to location, a *daemon.TraceAnswer) {
 	h := Hop{Stage: StageGateway, Cluster: s.ID, Where: name}
 	a, err := s.Gateway(j.ctx, name, daemon.TraceQuestion{Probe: j.packet, FromTunnel: true})
@@ -54,7 +54,7 @@ func (j *packetTrace) enterGateway(s *Side, name string) (to location, a *daemon
 		return to, nil
 	}
 	if a.Reason == sourceNotGiven {
-		h.Notes = []string{"WireGuard drops it already: it is in none of the peer's allowed IPs"}
+		h.Notes = []string{"WireGuard drops it: it is not in the allowed IPs of the peer"}
 	}
 	j.recordGateway(h, a)
 	if a.Node != nil {
@@ -63,7 +63,7 @@ func (j *packetTrace) enterGateway(s *Side, name string) (to location, a *daemon
 	return to, a
 }
 
-// deliver takes the packet from a gateway to the host behind its node.
+// deliver follows the packet from a gateway to the host behind its node.
 func (j *packetTrace) deliver(s *Side, gateway string, a *daemon.TraceAnswer, to location) location {
 	if j.ended || a == nil {
 		return location{}
@@ -79,12 +79,12 @@ func (j *packetTrace) deliver(s *Side, gateway string, a *daemon.TraceAnswer, to
 	}
 	switch n := s.nodeGateway(to.node, gateway); {
 	case s.attachment(to.node) == nil:
-		j.drop(h, noNodeThere, "there is no NodeAttachment "+to.node)
+		j.drop(h, noNodeThere, "NodeAttachment "+to.node+" does not exist")
 		return location{}
 	case n == nil:
-		h.Notes = []string{"the node says nothing of this gateway yet"}
+		h.Notes = []string{"the node has not reported this gateway yet"}
 	case uint32(n.VNI) != a.Node.VNI:
-		j.drop(h, "wrong_vni", fmt.Sprintf("the gateway sends with VNI %d, and the node has %d", a.Node.VNI, n.VNI))
+		j.drop(h, "wrong_vni", fmt.Sprintf("the gateway sends with VNI %d, but the node uses %d", a.Node.VNI, n.VNI))
 		return location{}
 	case !n.Ready:
 		h.Notes = []string{"the gateway does not answer the node: " + n.Message}
@@ -97,7 +97,7 @@ func (j *packetTrace) deliver(s *Side, gateway string, a *daemon.TraceAnswer, to
 	return to
 }
 
-// enterNode takes the packet to a pod of the node, or to the node itself.
+// enterNode follows the packet to a pod of the node, or to the node itself.
 func (j *packetTrace) enterNode(s *Side, to *location) {
 	h := Hop{Stage: StageNode, Cluster: s.ID, Where: to.node}
 	address := j.packet.Destination
@@ -116,9 +116,9 @@ func (j *packetTrace) enterNode(s *Side, to *location) {
 		j.pass(h, fmt.Sprintf("%v is the node itself", address))
 		return
 	case way.Overlay != nil:
-		j.drop(h, routedBack, fmt.Sprintf("the node sends %v to a gateway, by %s", address, way.Device))
+		j.drop(h, routedBack, fmt.Sprintf("the node routes %v to a gateway through %s", address, way.Device))
 	case j.packet.Length() > way.MTU && !j.packet.MayFragment:
-		j.drop(h, tooBig, fmt.Sprintf("%d bytes; %s carries %d", j.packet.Length(), way.Device, way.MTU))
+		j.drop(h, tooBig, fmt.Sprintf("packet of %d bytes; the MTU of %s is %d", j.packet.Length(), way.Device, way.MTU))
 	default:
 		j.packet.TTL--
 		j.pass(h, podRouteNotes(way)...)
@@ -130,14 +130,14 @@ func (j *packetTrace) enterNode(s *Side, to *location) {
 }
 
 func podRouteNotes(way *node.Way) []string {
-	notes := []string{"to the pod by " + way.Device}
+	notes := []string{"to the pod through " + way.Device}
 	if way.Via.IsValid() {
-		notes = []string{fmt.Sprintf("on by %s via %v", way.Device, way.Via)}
+		notes = []string{fmt.Sprintf("through %s via %v", way.Device, way.Via)}
 	}
 	return notes
 }
 
-// enterPod finds who has the address.
+// enterPod finds the pod that has the address.
 func (j *packetTrace) enterPod(s *Side, to *location) {
 	address := j.packet.Destination
 	h := Hop{Stage: StagePod, Cluster: s.ID, Where: address.String()}
@@ -160,12 +160,12 @@ func (j *packetTrace) enterPod(s *Side, to *location) {
 		h.Notes = append(h.Notes, "the pod is not ready")
 	}
 	if declared := ports(pod, j.packet.Protocol); len(declared) > 0 && j.packet.Port != hostPort && !slices.Contains(declared, j.packet.Port) {
-		h.Notes = append(h.Notes, fmt.Sprintf("of %s, the pod declares %s and not %d: it may listen there all the same", strings.ToUpper(j.packet.Protocol), join(declared), j.packet.Port))
+		h.Notes = append(h.Notes, fmt.Sprintf("the pod declares %[2]s of %[1]s, not %[3]d; it may still listen on it", strings.ToUpper(j.packet.Protocol), join(declared), j.packet.Port))
 	}
 	j.pass(h)
 }
 
-// podAt is the pod that has an address of its own: the one that runs, of several.
+// podAt returns the pod with that address of its own; of several, the running one.
 func podAt(pods []corev1.Pod, address netip.Addr) (found *corev1.Pod) {
 	for i := range pods {
 		p := &pods[i]
@@ -182,7 +182,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// ports are those of a protocol that a pod's containers declare.
+// ports returns the ports of a protocol that a pod's containers declare.
 func ports(pod *corev1.Pod, protocol string) (all []uint16) {
 	for _, c := range pod.Spec.Containers {
 		for _, p := range c.Ports {

@@ -15,19 +15,19 @@ import (
 	"strait.dev/strait/node"
 )
 
-// Asked is what a trace asks of a cluster while it goes on.
+// Asked are the queries of a trace to a running cluster.
 type Asked interface {
-	// Pod is the pod with that name, nil if there is none.
+	// Pod returns the pod with that name, nil if there is none.
 	Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
-	// PodsOn are the pods of a node.
+	// PodsOn returns the pods of a node.
 	PodsOn(ctx context.Context, node string) ([]corev1.Pod, error)
-	// Way asks the kernel of a node; see node.FindWay.
+	// Way queries the kernel of a node; see node.FindWay.
 	Way(ctx context.Context, node string, to, from netip.Addr) (*node.Way, error)
-	// Gateway asks a gateway what it would do with a packet.
+	// Gateway queries what a gateway would do with a packet.
 	Gateway(ctx context.Context, name string, q daemon.TraceQuestion) (*daemon.TraceAnswer, error)
 }
 
-// Side is one of the clusters, as it is when the trace begins.
+// Side is one of the clusters, as of the start of the trace.
 type Side struct {
 	ID       string // the cluster's
 	Network  *v1alpha1.ClusterNetwork
@@ -36,7 +36,7 @@ type Side struct {
 	Asked
 }
 
-// Open reads what a trace has to know of a cluster. How the rest is asked is up to asked.
+// Open reads the objects that a trace needs of a cluster. asked answers further queries.
 func Open(ctx context.Context, c operator.Cluster, asked Asked) (*Side, error) {
 	n, err := c.Network(ctx)
 	if err != nil {
@@ -48,13 +48,13 @@ func Open(ctx context.Context, c operator.Cluster, asked Asked) (*Side, error) {
 	}
 	nodes, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("%s: read NodeAttachments: %w; use a context of somebody who may", c.Name, err)
+		return nil, fmt.Errorf("%s: read NodeAttachments: %w; use a context with the necessary permissions", c.Name, err)
 	}
 	s.Nodes = nodes.Items
 	return s, nil
 }
 
-// end is a gateway of a cluster, as its objects have it.
+// gatewayRef is a gateway of a cluster, from its objects.
 type gatewayRef struct {
 	peering *v1alpha1.Peering
 	*v1alpha1.GatewayStatus
@@ -62,7 +62,7 @@ type gatewayRef struct {
 
 func (e gatewayRef) known() bool { return e.GatewayStatus != nil }
 
-// gateway is the first of the side's gateways for which is is true.
+// gateway returns the side's first gateway for which is returns true.
 func (s *Side) gateway(is func(*v1alpha1.Peering, *v1alpha1.GatewayStatus) bool) gatewayRef {
 	for i := range s.Peerings {
 		p := &s.Peerings[i]
@@ -75,20 +75,20 @@ func (s *Side) gateway(is func(*v1alpha1.Peering, *v1alpha1.GatewayStatus) bool)
 	return gatewayRef{}
 }
 
-// gatewayAt is the one with an internal address.
+// gatewayAt returns the gateway with an internal address.
 func (s *Side) gatewayAt(internal netip.Addr) gatewayRef {
 	return s.gateway(func(_ *v1alpha1.Peering, g *v1alpha1.GatewayStatus) bool { return has(g.InternalAddresses, internal) })
 }
 
-// gatewayOf is the one with a key.
+// gatewayOf returns the gateway with a key.
 func (s *Side) gatewayOf(key string) gatewayRef {
 	return s.gateway(func(_ *v1alpha1.Peering, g *v1alpha1.GatewayStatus) bool {
 		return key != "" && (string(g.PublicKey) == key || string(g.NextPublicKey) == key)
 	})
 }
 
-// gatewayFor is one that could take packets to an address of a remote cluster, where the
-// node cannot be asked which it uses: the first with a link that is up, or else the first.
+// gatewayFor returns a gateway that could forward packets to a remote address, if the node
+// cannot be queried: the first with a link that is up, or else the first.
 func (s *Side) gatewayFor(to netip.Addr) (e gatewayRef, remote bool) {
 	of := func(p *v1alpha1.Peering) bool {
 		is := slices.ContainsFunc(slices.Concat(p.Status.Prefixes, p.Status.ExternalPrefixes), func(seen v1alpha1.SeenPrefix) bool {
@@ -106,7 +106,7 @@ func (s *Side) gatewayFor(to netip.Addr) (e gatewayRef, remote bool) {
 	return e, remote
 }
 
-// attachment is that of a node, nil if there is none.
+// attachment returns the NodeAttachment of a node, nil if there is none.
 func (s *Side) attachment(node string) *v1alpha1.NodeAttachment {
 	for i := range s.Nodes {
 		if s.Nodes[i].Name == node {
@@ -116,13 +116,13 @@ func (s *Side) attachment(node string) *v1alpha1.NodeAttachment {
 	return nil
 }
 
-// keepsSource reports whether packets of that source keep it on the way to gateways.
+// keepsSource reports whether packets with that source keep it on the path to gateways.
 func (s *Side) keepsSource(node string, source netip.Addr) bool {
 	a := s.attachment(node)
 	return within(s.Network.Status.PodCIDRs, source) || a != nil && within(a.Spec.PodCIDRs, source)
 }
 
-// internal is the address of a node on the overlay in the family of another.
+// internal returns the node's internal address of the IP family of another address.
 func (s *Side) internal(node string, as netip.Addr) netip.Addr {
 	if a := s.attachment(node); a != nil {
 		return sameFamily(a.Spec.InternalAddresses, as)
@@ -130,8 +130,7 @@ func (s *Side) internal(node string, as netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// nodeGateway is what a node says of its end of the overlay to a gateway, nil if it says
-// nothing.
+// nodeGateway returns the state that a node reports for a gateway, nil if it reports none.
 func (s *Side) nodeGateway(node, gateway string) *v1alpha1.NodeGateway {
 	a := s.attachment(node)
 	if a == nil {
@@ -145,7 +144,7 @@ func (s *Side) nodeGateway(node, gateway string) *v1alpha1.NodeGateway {
 	return nil
 }
 
-// sameFamily is the first of some addresses that is of the family of another.
+// sameFamily returns the first of the addresses that has the IP family of another address.
 func sameFamily(ips []v1alpha1.IP, as netip.Addr) netip.Addr {
 	for _, ip := range ips {
 		if a, err := netip.ParseAddr(string(ip)); err == nil && a.Is4() == as.Is4() {
@@ -169,7 +168,7 @@ func within(cidrs []v1alpha1.CIDR, a netip.Addr) bool {
 	})
 }
 
-// addresses are those of a pod.
+// addresses returns the addresses of a pod.
 func addresses(pod *corev1.Pod) (all []netip.Addr) {
 	for _, ip := range pod.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil {

@@ -1,11 +1,10 @@
-// Package trace thinks a packet through, from a pod of one cluster to an address of
-// another and back: where each node's kernel sends it, what each gateway does with it,
-// whether somebody is there. No packet is sent.
+// Package trace follows a hypothetical packet from a pod of one cluster to an address of
+// another and back: where the kernel of each node routes it, what each gateway does with
+// it, and which pod receives it. No packet is sent.
 //
-// Nothing of it is guessed: kernels and gateways are asked themselves, with what is in
-// force there, by running strait in their pods. What cannot be asked is said to be
-// unknown, and how to look further. NetworkPolicies and what else a network plugin does
-// are not looked at.
+// Kernels and gateways are queried with their current state, by running strait in their
+// pods. What cannot be queried is reported as unknown, with a hint how to continue.
+// NetworkPolicies and other features of network plugins are not evaluated.
 //
-// The files follow the packet: send.go to the tunnel, arrive.go from there on.
+// The files follow the packet: send.go up to the tunnel, arrive.go from there on.
 package trace

@@ -20,25 +20,25 @@ import (
 	"strait.dev/strait/node"
 )
 
-// Executor runs a command in a container: a client.Client, or what stands for it where
-// there are no kubelets.
+// Executor runs a command in a container: a client.Client, or a substitute where there are
+// no kubelets.
 type Executor interface {
 	Exec(ctx context.Context, o client.ExecOptions) error
 }
 
-// Pods asks by running strait in the pods of gateways and of the nodes' helpers.
+// Pods implements Asked by running strait in the pods of gateways and node helpers.
 type Pods struct {
 	Client *client.Client
 	Executor
 	GatewayNamespace, NodeNamespace string
 
-	Say func(string) // is told who is asked; nil: nobody is told
+	Say func(string) // progress; nil: not reported
 }
 
-// askTimeout is how long one question may take.
+// askTimeout is the timeout of one query.
 const askTimeout = 15 * time.Second
 
-// Pod is the pod with that name, nil if there is none.
+// Pod returns the pod with that name, nil if there is none.
 func (p *Pods) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	pod, err := p.Client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -47,7 +47,7 @@ func (p *Pods) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, er
 	return pod, err
 }
 
-// PodsOn are the pods of a node.
+// PodsOn returns the pods of a node.
 func (p *Pods) PodsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	list, err := p.Client.Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
@@ -56,11 +56,11 @@ func (p *Pods) PodsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// Way asks the kernel of a node, through its helper's pod.
+// Way queries the kernel of a node through the pod of its node helper.
 func (p *Pods) Way(ctx context.Context, onNode string, to, from netip.Addr) (*node.Way, error) {
 	list, err := p.Client.Pods(p.NodeNamespace).List(ctx, metav1.ListOptions{LabelSelector: install.Selector(install.Node), FieldSelector: "spec.nodeName=" + onNode})
 	if err != nil {
-		return nil, fmt.Errorf("look for the helper of node %s: %w", onNode, err)
+		return nil, fmt.Errorf("find the node helper of node %s: %w", onNode, err)
 	}
 	for i := range list.Items {
 		if helper := &list.Items[i]; helper.Status.Phase == corev1.PodRunning {
@@ -72,10 +72,10 @@ func (p *Pods) Way(ctx context.Context, onNode string, to, from netip.Addr) (*no
 			return way, p.ask(ctx, client.ExecOptions{Namespace: helper.Namespace, Pod: helper.Name, Container: install.Node}, args, way)
 		}
 	}
-	return nil, fmt.Errorf("no helper runs on node %s in namespace %s: see kubectl get pods -n %[2]s -o wide, or name its namespace with --node-namespace", onNode, p.NodeNamespace)
+	return nil, fmt.Errorf("no node helper runs on node %s in namespace %s; check kubectl get pods -n %[2]s -o wide, or set --node-namespace", onNode, p.NodeNamespace)
 }
 
-// Gateway asks a gateway over the socket in its pod.
+// Gateway queries a gateway over the socket in its pod.
 func (p *Pods) Gateway(ctx context.Context, name string, q daemon.TraceQuestion) (*daemon.TraceAnswer, error) {
 	question, err := json.Marshal(q)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *Pods) Gateway(ctx context.Context, name string, q daemon.TraceQuestion)
 	return answer, p.ask(ctx, at, []string{"trace", "--socket", install.Socket, "--question", string(question)}, answer)
 }
 
-// ask runs strait in a pod, and reads the JSON that it prints.
+// ask runs strait in a pod, and parses the JSON that it prints.
 func (p *Pods) ask(ctx context.Context, at client.ExecOptions, args []string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -102,12 +102,12 @@ func (p *Pods) ask(ctx context.Context, at client.ExecOptions, args []string, in
 	case errors.As(err, &exit):
 		return fmt.Errorf("pod %s: strait %s: %s", where, args[0], strings.TrimSpace(errs.String()))
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("pod %s: you may not run anything there: %w; use a context of somebody who may create pods/exec", where, err)
+		return fmt.Errorf("pod %s: exec is not permitted: %w; use a context with permission to create pods/exec", where, err)
 	case err != nil:
-		return fmt.Errorf("pod %s: %w; see whether it runs: kubectl get pods -n %s", where, err, at.Namespace)
+		return fmt.Errorf("pod %s: %w; check that it runs: kubectl get pods -n %s", where, err, at.Namespace)
 	}
 	if err := json.Unmarshal(out.Bytes(), into); err != nil {
-		return fmt.Errorf("pod %s answers what is no answer: %w; use a strait of its version", where, err)
+		return fmt.Errorf("pod %s: unexpected answer: %w; use a strait of the version of that pod", where, err)
 	}
 	return nil
 }

@@ -43,11 +43,11 @@ func TestWhoCannotBeAskedIsNamedWithTheRemedy(t *testing.T) {
 			fmt.Fprintln(o.Stderr, "no gateway listens on it")
 			return &client.ExitError{Code: 1}
 		},
-		"use a context of somebody who may create pods/exec": func(client.ExecOptions) error {
+		"use a context with permission to create pods/exec": func(client.ExecOptions) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods/exec"}, "b-0", errors.New("no"))
 		},
-		"see whether it runs: kubectl get pods -n strait-gateways": func(client.ExecOptions) error { return errors.New("connection refused") },
-		"use a strait of its version": func(o client.ExecOptions) error {
+		"check that it runs: kubectl get pods -n strait-gateways": func(client.ExecOptions) error { return errors.New("connection refused") },
+		"use a strait of the version of that pod": func(o client.ExecOptions) error {
 			_, err := fmt.Fprint(o.Stdout, "strait: unknown verb")
 			return err
 		},

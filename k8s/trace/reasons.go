@@ -1,46 +1,46 @@
 package trace
 
-// Reasons of drops that no gateway decides. Those of gateways are gateway.Reasons.
+// Reasons of drops outside of gateways. Those of gateways are gateway.Reasons.
 const (
-	noAddress     = "no_address"      // the pod has none of the family, or none at all
-	notRemote     = "not_remote"      // the address is none of a remote cluster
+	noAddress     = "no_address"      // the pod has no address of the IP family
+	notRemote     = "not_remote"      // the address is not in a mapped CIDR of a remote cluster
 	noRoute       = "no_route"        // the node has no route
-	noRule        = "no_rule"         // the node does not look at Strait's routes
-	noServing     = "no_gateway"      // no gateway serves the range on the node
+	noRule        = "no_rule"         // the node's policy rule for Strait's routes is missing
+	noServing     = "no_gateway"      // the node has no gateway for the CIDR
 	nodeLinkDown  = "node_link_down"  // the node's device is down
-	linkDown      = "link_down"       // the tunnel is
-	unknownKey    = "unknown_key"     // the other gateway does not know this one
-	noNodeThere   = "no_attachment"   // the gateway sends to a node that is gone
+	linkDown      = "link_down"       // the tunnel is down
+	unknownKey    = "unknown_key"     // the remote gateway does not trust this one's key
+	noNodeThere   = "no_attachment"   // the gateway sends to a node that does not exist
 	routedBack    = "routed_back"     // the node sends the packet back to a gateway
-	noPod         = "no_pod"          // nobody has the address
-	podNotRunning = "pod_not_running" // it has an address and does not run
-	otherPod      = "other_pod"       // the reply comes to another pod than it is for
+	noPod         = "no_pod"          // no pod has the address
+	podNotRunning = "pod_not_running" // the pod has an address but is not running
+	otherPod      = "other_pod"       // the reply reaches another pod
 
 	tooBig         = "too_big"
 	noPeer         = "no_peer"
 	sourceNotGiven = "source_not_granted"
-	malformed      = "the packet is malformed; look at what sends it"
-	outerHeader    = "recreate the node's device: strait node repairs it as soon as it is deleted (ip link delete); see what else writes to the overlay's ports"
+	malformed      = "the packet is malformed; check its sender"
+	outerHeader    = "delete the node's device (ip link delete), and strait node creates it again; check which other process sends to the overlay's ports"
 )
 
-// remedies are what to do about each reason.
+// remedies are the remedies by reason.
 var remedies = map[string]string{
-	noAddress:     "wait until the pod runs; for the other family, give the cluster's pods both",
-	notRemote:     "look at strait status for the ranges in which remote clusters are seen here, and use the address from there; strait resolve ADDRESS says what an address means",
-	noRoute:       "look at the node's routes: ip route get ADDRESS; Strait's own are in table 6091",
-	noRule:        "see whether strait node runs on the node, and what it logs: it repairs the rule of priority 105",
-	noServing:     "look at kubectl get nodeattachments and strait status: no gateway of the Peering answers the node",
-	nodeLinkDown:  "see whether strait node runs on the node, and what it logs: it sets its devices up",
-	linkDown:      "run strait status: it says how far the Peering is; UDP has to reach the port of one of the gateways",
-	unknownKey:    "run strait status in both clusters: each names the keys that it trusts in spec.peers; join them again with strait peer or strait accept",
-	noNodeThere:   "see whether the node is there and strait node runs on it: kubectl get nodeattachments",
-	routedBack:    "look at the node's routes to its own pods: they have to be more exact than those to other clusters",
-	noPod:         "look at the pod's address: kubectl get pods -A -o wide; the packet leaves the node's device with nobody to answer",
-	podNotRunning: "see why it does not run: kubectl describe pod",
-	otherPod:      "see whether two pods have one address",
+	noAddress:     "wait until the pod runs; for the other IP family, run dual-stack pods",
+	notRemote:     "run strait status for the CIDRs that remote clusters are mapped to, and use an address in them; strait resolve ADDRESS explains an address",
+	noRoute:       "check the node's routes: ip route get ADDRESS; Strait's own are in table 6091",
+	noRule:        "check that strait node runs on the node, and its log: it repairs the rule with priority 105",
+	noServing:     "run kubectl get nodeattachments and strait status: no gateway of the Peering answers the node",
+	nodeLinkDown:  "check that strait node runs on the node, and its log: it sets its devices up",
+	linkDown:      "run strait status for the state of the Peering; UDP has to reach the port of one of the gateways",
+	unknownKey:    "run strait status in both clusters; the trusted keys are in spec.peers; join the clusters again with strait peer or strait accept",
+	noNodeThere:   "check that the node exists and strait node runs on it: kubectl get nodeattachments",
+	routedBack:    "check the node's routes to its own pods: they have to be more specific than those to other clusters",
+	noPod:         "check the pod's address: kubectl get pods -A -o wide; no pod of the node has this address",
+	podNotRunning: "check why it does not run: kubectl describe pod",
+	otherPod:      "check whether two pods have the same address",
 
-	"unknown_source":          "compare the node's source address with underlayAddresses and status.gateways of its NodeAttachment; a network plugin may masquerade the node's frames",
-	"wrong_vni":               "see what strait node logs on that node: its device has another VNI or encapsulation than the gateway was told",
+	"unknown_source":          "compare the node's source address with underlayAddresses and status.gateways of its NodeAttachment; a network plugin may masquerade the overlay packets",
+	"wrong_vni":               "check the log of strait node on that node: its device uses another VNI or encapsulation than the gateway is configured with",
 	"frame_truncated":         outerHeader,
 	"geneve_version":          outerHeader,
 	"geneve_control":          outerHeader,
@@ -48,45 +48,45 @@ var remedies = map[string]string{
 	"geneve_options":          outerHeader,
 	"geneve_protocol":         outerHeader,
 	"vxlan_flags":             outerHeader,
-	"frame_loop":              "look for two hosts with one internal address (kubectl get nodeattachments), and for an endpoint of the peer in a range that is seen here",
-	"frame_ethertype":         "harmless: only IPv4, IPv6 and ARP cross",
-	"frame_neighbour":         "harmless: ARP that asks nothing of the gateway",
-	"ecn":                     "look for congestion between the node and the gateway: a router on the way marks packets, and this one's sender does not understand marks",
+	"frame_loop":              "check for two hosts with the same internal address (kubectl get nodeattachments), and for an endpoint of the peer in a mapped CIDR",
+	"frame_ethertype":         "harmless: only IPv4, IPv6 and ARP are forwarded",
+	"frame_neighbour":         "harmless: ARP that is not for the gateway",
+	"ecn":                     "check for congestion between the node and the gateway: a router on the path marks packets with CE, and the sender does not support ECN",
 	"ip_truncated":            malformed,
 	"ip_version":              malformed,
 	"ip_header":               malformed,
 	"ip_length":               malformed,
 	"ip_checksum":             malformed,
 	"ip_options":              malformed,
-	"ip_source_route":         "send it without a source route: those are never forwarded",
+	"ip_source_route":         "send it without a source route: packets with one are never forwarded",
 	"ip_extension":            malformed,
 	"ip_fragment":             malformed,
-	"multicast":               "use the address of one host: multicast joins no clusters",
-	"martian":                 "use an address that crosses routers: this one never does",
-	"spoofed_source":          "let the source be behind that node: its podCIDRs are in the NodeAttachment; the node's table of nftables settles sources, and strait node repairs it. If it is a host elsewhere that shall reach the other cluster, name it in spec.masquerade.sources of the ClusterNetwork",
-	sourceNotGiven:            "let both clusters agree: spec.localPrefixes, or localPods, of the Peering on the sender's side grants it, and spec.prefixes or acceptPrefixes on the other takes it",
-	"no_external_address":     "give the node an external address: the external range of the ClusterNetwork may be used up, see the NodeAttachment",
-	"destination_not_granted": "let the Peering on the destination's side grant the address (spec.localPrefixes or localPods), and that on the sender's side have it in spec.prefixes",
-	"no_node":                 "look for the pod, or for its node: kubectl get pods -A -o wide, kubectl get nodeattachments; no node has the address",
-	"fragment_memory":         "look for a flood of fragments, or for loss: datagrams of masqueraded sources wait until all their fragments are there",
+	"multicast":               "use a unicast address: multicast is not forwarded between clusters",
+	"martian":                 "use an address that is routable: this one is never forwarded",
+	"spoofed_source":          "use a source address of that node: its podCIDRs are in the NodeAttachment; the node's nftables table controls source addresses, and strait node repairs it. To let another host reach the remote cluster, add it to spec.masquerade.sources of the ClusterNetwork",
+	sourceNotGiven:            "grant the source in both clusters: in spec.localPrefixes or localPods of the sender's Peering, and in spec.prefixes or acceptPrefixes of the receiver's",
+	"no_external_address":     "give the node an external address: externalCIDRs of the ClusterNetwork may be exhausted, see the NodeAttachment",
+	"destination_not_granted": "grant the address in spec.localPrefixes or localPods of the destination's Peering, and list it in spec.prefixes of the sender's",
+	"no_node":                 "check the pod and its node: kubectl get pods -A -o wide, kubectl get nodeattachments; no node has the address",
+	"fragment_memory":         "check for a flood of fragments, or for packet loss: datagrams of masqueraded sources wait for all their fragments",
 	"fragment_overlap":        malformed,
-	"fragment_timeout":        "look for loss on the way: the rest of the datagram's fragments did not come within 30 s",
-	"nat_protocol":            "use TCP, UDP or ping: nothing else has ports, and a source that is neither pod nor node needs one",
-	"nat_quota":               "see who the source is; spec.masquerade.flowsPerSource of the ClusterNetwork is how many flows one may have",
-	"nat_exhausted":           "raise spec.masquerade.flows of the ClusterNetwork, or name fewer sources there; see docs/runbooks/StraitMasqueradeExhausted.md",
-	"nat_no_mapping":          "send first from this side: to a masqueraded source only answers come in",
-	"ttl_exceeded":            "look for a loop: the packet has crossed too many routers",
-	tooBig:                    "send packets of that size at most: hosts that listen to ICMP errors do so by themselves, so let ICMP through; spec.overlay.mtu of the ClusterNetwork changes it",
+	"fragment_timeout":        "check for packet loss on the path: the other fragments of the datagram did not arrive within 30 s",
+	"nat_protocol":            "use TCP, UDP or ping: masquerading supports no other protocol",
+	"nat_quota":               "check the source; spec.masquerade.flowsPerSource of the ClusterNetwork limits the flows of one source",
+	"nat_exhausted":           "increase spec.masquerade.flows of the ClusterNetwork, or configure fewer sources; see docs/runbooks/StraitMasqueradeExhausted.md",
+	"nat_no_mapping":          "initiate the connection from this cluster: only replies reach a masqueraded source",
+	"ttl_exceeded":            "check for a routing loop: the packet has passed too many routers",
+	tooBig:                    "send packets of at most that size: path MTU discovery does so automatically, so allow ICMP; spec.overlay.mtu of the ClusterNetwork sets the MTU",
 	"upper_header":            malformed,
 	"icmp_checksum":           malformed,
 	"icmp_quote":              malformed,
-	"icmp_unrelated":          "look at who sends ICMP errors about connections that are not there",
-	noPeer:                    "let one side know where the other is: an endpoint in spec.peers of the Peering; run strait status",
-	"tunnel_queue":            "look for a flood of packets that need ICMP errors",
-	"panic":                   "report it with the gateway's log: it is a fault of the gateway's own, which it survived",
-	"underlay_send":           "see whether the gateway's pod reaches the node's address: routes, NetworkPolicies, send buffers",
+	"icmp_unrelated":          "check which host sends ICMP errors for connections that do not exist",
+	noPeer:                    "set an endpoint in spec.peers of one of the Peerings; run strait status",
+	"tunnel_queue":            "check for a flood of packets that cause ICMP errors",
+	"panic":                   "report it with the gateway's log: it is a bug in the gateway, which recovered",
+	"underlay_send":           "check that the gateway's pod can reach the node's address: routes, NetworkPolicies, send buffers",
 }
 
-// Remedy is what to do about a reason why a packet went no further, of a gateway or of
-// anybody else; empty for an unknown one.
+// Remedy returns the remedy for the reason of a drop, in a gateway or elsewhere; empty for
+// an unknown reason.
 func Remedy(reason string) string { return remedies[reason] }

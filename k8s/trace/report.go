@@ -7,32 +7,32 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// Schema names the form of a Report. A field may come; none changes or goes without
-// another number.
+// Schema is the version of the JSON form of a Report. Fields may be added; changes and
+// removals get a new number.
 const Schema = "strait.dev/trace/1"
 
-// Report is what becomes of a packet.
+// Report is the result of a trace.
 type Report struct {
 	Schema string        `json:"schema"`
 	From   string        `json:"from"`   // the pod: namespace/name
 	Packet gateway.Probe `json:"packet"` // as the pod sends it
-	Hops   []Hop         `json:"hops"`   // there
-	Reply  []Hop         `json:"reply"`  // and back, as far as there is somebody who answers
+	Hops   []Hop         `json:"hops"`   // of the packet
+	Reply  []Hop         `json:"reply"`  // of the reply, if there is one
 
 	Verdict Verdict `json:"verdict"` // of both
 	Stage   Stage   `json:"stage,omitempty"`
 	Cluster string  `json:"cluster,omitempty"`
-	Back    bool    `json:"back,omitempty"` // the stage is one of the reply
+	Back    bool    `json:"back,omitempty"` // the stage belongs to the reply
 	Reason  string  `json:"reason,omitempty"`
 	Message string  `json:"message,omitempty"` // why, for people
 	Remedy  string  `json:"remedy,omitempty"`
 }
 
-// Verdict is what became of a packet: at a hop, or in all.
+// Verdict is the result at a hop, or of the whole trace.
 type Verdict string
 
-// The verdicts. A hop is passed or not, or nobody knows; the packet is delivered or not,
-// or nobody knows.
+// The verdicts. A hop is passed, dropped or unknown; the packet is delivered, dropped or
+// unknown.
 const (
 	Passed    Verdict = "passed"
 	Delivered Verdict = "delivered"
@@ -40,11 +40,11 @@ const (
 	Unknown   Verdict = "unknown"
 )
 
-// Stage is a part of the way.
+// Stage is a section of the path.
 type Stage string
 
-// The stages. A packet meets them in this order in the cluster that it leaves, and the
-// other way round in the one that it comes to.
+// The stages, in the order in which a packet passes them in the sending cluster, and in
+// reverse order in the receiving cluster.
 const (
 	StagePod     Stage = "pod"
 	StageNode    Stage = "node"
@@ -53,23 +53,24 @@ const (
 	StageTunnel  Stage = "tunnel" // between gateways
 )
 
-// Hop is what one of them does with the packet.
+// Hop is the result at one stage.
 type Hop struct {
 	Stage   Stage  `json:"stage"`
-	Cluster string `json:"cluster"` // ID; of the tunnel: that which the packet leaves
-	// Where is the name of the pod, node or gateway; of both ends of overlays and tunnels.
+	Cluster string `json:"cluster"` // ID; for the tunnel: that of the sending cluster
+	// Where is the name of the pod, node or gateway; for overlays and tunnels, of both
+	// ends.
 	Where   string  `json:"where"`
 	Verdict Verdict `json:"verdict"`
-	// Packet is as it leaves the hop; nil if it does not, or nobody knows.
+	// Packet is the packet as it leaves the hop; nil if it is dropped or not known.
 	Packet  *gateway.Probe  `json:"packet,omitempty"`
-	Outer   *Outer          `json:"outer,omitempty"`   // around it, on the overlay
-	Entries []gateway.Entry `json:"entries,omitempty"` // of the gateway's table, that decided
+	Outer   *Outer          `json:"outer,omitempty"`   // outer header on the overlay
+	Entries []gateway.Entry `json:"entries,omitempty"` // matching entries of the gateway's table
 	Notes   []string        `json:"notes,omitempty"`   // why, for people
-	Reason  string          `json:"reason,omitempty"`  // of a drop, one word for programs
+	Reason  string          `json:"reason,omitempty"`  // of a drop, one machine-readable word
 	Remedy  string          `json:"remedy,omitempty"`
 }
 
-// Outer is what is around a packet on the overlay.
+// Outer is the outer header of a packet on the overlay.
 type Outer struct {
 	Source        netip.Addr           `json:"source,omitzero"`
 	Destination   netip.Addr           `json:"destination,omitzero"`
@@ -77,8 +78,8 @@ type Outer struct {
 	Encapsulation config.Encapsulation `json:"encapsulation"`
 }
 
-// conclude says what the hops come to: the first that dropped the packet, or else the
-// first of which nobody knows.
+// conclude sets the verdict: that of the first hop that dropped the packet, or else of the
+// first unknown hop.
 func (r *Report) conclude() {
 	r.Verdict = Delivered
 	for _, verdict := range []Verdict{Dropped, Unknown} {

@@ -13,7 +13,7 @@ import (
 	"strait.dev/strait/node"
 )
 
-// tunneledPacket is a packet on its way through the tunnel.
+// tunneledPacket is a packet in the tunnel.
 type tunneledPacket struct {
 	gateway gatewayRef
 	answer  *daemon.TraceAnswer
@@ -28,8 +28,8 @@ func (t *tunneledPacket) remoteGateway() string {
 	return t.link.Name
 }
 
-// send takes the packet from a host to the tunnel. It returns nil where it does not come
-// so far.
+// send follows the packet from a host to the tunnel. It returns nil if the packet does not
+// reach it.
 func (j *packetTrace) send(s *Side, from location) *tunneledPacket {
 	if j.ended {
 		return nil
@@ -50,11 +50,11 @@ func (j *packetTrace) send(s *Side, from location) *tunneledPacket {
 		return nil
 	}
 	if a.Node == nil || slices.Contains(frameReasons, a.Reason) {
-		j.drop(h, a.Reason, fmt.Sprintf("the gateway knows no node by %v, VNI %d, %s", outer.Source, outer.VNI, outer.Encapsulation))
+		j.drop(h, a.Reason, fmt.Sprintf("no node of the gateway has source %v, VNI %d, %s", outer.Source, outer.VNI, outer.Encapsulation))
 		return nil
 	}
 	if a.Node.Name != from.node {
-		h.Notes = append(h.Notes, "the gateway takes it for node "+a.Node.Name)
+		h.Notes = append(h.Notes, "the gateway attributes it to node "+a.Node.Name)
 	}
 	j.pass(h)
 	j.recordGateway(Hop{Stage: StageGateway, Cluster: s.ID, Where: g.Name}, a)
@@ -64,15 +64,16 @@ func (j *packetTrace) send(s *Side, from location) *tunneledPacket {
 	return j.tunnel(s, g, a)
 }
 
-// frameReasons are those for which a gateway drops frames before it looks at the packet.
+// frameReasons are the reasons for which a gateway drops an outer packet before it parses
+// the inner one.
 var frameReasons = []string{
 	gateway.UnknownSource.String(), gateway.WrongVNI.String(), gateway.FrameTruncated.String(), gateway.FrameLoop.String(),
 	gateway.GeneveVersion.String(), gateway.GeneveControl.String(), gateway.GeneveCritical.String(), gateway.GeneveOptions.String(),
 	gateway.GeneveProtocol.String(), gateway.VXLANFlags.String(), gateway.FrameEtherType.String(), gateway.FrameNeighbour.String(),
 }
 
-// leaveNode finds the gateway that the node's kernel sends the packet to. way is nil where
-// the kernel cannot be asked.
+// leaveNode finds the gateway that the node's kernel routes the packet to. way is nil if
+// the kernel cannot be queried.
 func (j *packetTrace) leaveNode(s *Side, from location) (g gatewayRef, way *node.Way) {
 	h := Hop{Stage: StageNode, Cluster: s.ID, Where: from.node}
 	to, source := j.packet.Destination, j.packet.Source
@@ -84,7 +85,7 @@ func (j *packetTrace) leaveNode(s *Side, from location) (g gatewayRef, way *node
 	if err != nil {
 		g, remote := s.gatewayFor(to)
 		if !remote {
-			j.drop(h, notRemote, fmt.Sprintf("%v is in no range of a remote cluster", to))
+			j.drop(h, notRemote, fmt.Sprintf("%v is not in a mapped CIDR of a remote cluster", to))
 			return g, nil
 		}
 		j.unknown(h, err.Error())
@@ -99,26 +100,26 @@ func (j *packetTrace) leaveNode(s *Side, from location) (g gatewayRef, way *node
 		return g, nil
 	}
 	if j.packet.Length() > way.MTU && !j.packet.MayFragment {
-		j.drop(h, tooBig, fmt.Sprintf("%d bytes; the node's route carries %d", j.packet.Length(), way.MTU))
+		j.drop(h, tooBig, fmt.Sprintf("packet of %d bytes; the MTU of the node's route is %d", j.packet.Length(), way.MTU))
 		return g, nil
 	}
 	if g = s.gatewayAt(way.Via); !g.known() {
-		j.drop(h, noServing, fmt.Sprintf("the route leads to %v, which is no gateway of a Peering", way.Via))
+		j.drop(h, noServing, fmt.Sprintf("the route leads to %v, which is not a gateway of a Peering", way.Via))
 		return g, nil
 	}
 	j.applyNode(s, from, way)
 	notes := []string{fmt.Sprintf("%v via %v on %s, MTU %d", way.Range, way.Via, way.Device, way.MTU)}
 	if j.packet.Source != source {
-		notes = append(notes, "the source becomes that of the node on the overlay")
+		notes = append(notes, "the source becomes the node's internal address")
 	}
 	if way.Sources != node.SourcesKept {
-		notes = append(notes, "the table of nftables is "+way.Sources+": the network plugin may change the source")
+		notes = append(notes, "the nftables table is "+way.Sources+": the network plugin may change the source")
 	}
 	j.pass(h, notes...)
 	return g, way
 }
 
-// applyNode does to the packet what the node does.
+// applyNode changes the packet as the node does.
 func (j *packetTrace) applyNode(s *Side, from location, way *node.Way) {
 	switch {
 	case from.host && way != nil && way.Source.IsValid():
@@ -134,7 +135,8 @@ func (j *packetTrace) applyNode(s *Side, from location, way *node.Way) {
 	}
 }
 
-// refused is why a node does not send the packet to a gateway, if it does not.
+// refused returns the reason why a node does not route the packet to a gateway, empty if it
+// does.
 func (s *Side) refused(to netip.Addr, way *node.Way) (reason, note string) {
 	_, remote := s.gatewayFor(to)
 	switch {
@@ -143,23 +145,23 @@ func (s *Side) refused(to netip.Addr, way *node.Way) (reason, note string) {
 	case way.Overlay != nil:
 		return "", ""
 	case way.Blackhole && !remote:
-		return notRemote, fmt.Sprintf("%v was withdrawn: it is in no range of a remote cluster, and the node still drops its packets", way.Range)
+		return notRemote, fmt.Sprintf("%v was withdrawn: it is not in a mapped CIDR of a remote cluster, and the node still drops its packets", way.Range)
 	case way.Blackhole:
 		return noServing, fmt.Sprintf("no gateway serves %v: its packets are dropped", way.Range)
 	case way.Range.IsValid() && !way.Rule:
-		return noRule, fmt.Sprintf("the node has a route for %v, and no rule that makes it look there", way.Range)
+		return noRule, fmt.Sprintf("the node has a route for %v, but no policy rule for the table of that route", way.Range)
 	case !remote && !way.Range.IsValid():
-		return notRemote, fmt.Sprintf("%v is in no range of a remote cluster", to)
+		return notRemote, fmt.Sprintf("%v is not in a mapped CIDR of a remote cluster", to)
 	case way.Refused != "":
 		return noRoute, way.Refused
 	case way.Local:
-		return noRoute, fmt.Sprintf("%v is the node's own", to)
+		return noRoute, fmt.Sprintf("%v is an address of the node", to)
 	}
-	return noRoute, fmt.Sprintf("the packet leaves by %s, and not to a gateway", way.Device)
+	return noRoute, fmt.Sprintf("the packet leaves through %s, not to a gateway", way.Device)
 }
 
-// outer is what is around the node's frames to a gateway: by its kernel, or else by the
-// objects.
+// outer returns the outer header of the node's packets to a gateway: from its kernel, or
+// else from the objects.
 func (s *Side) outer(onNode string, g gatewayRef, way *node.Way) daemon.TraceOuter {
 	o := daemon.TraceOuter{Encapsulation: config.Geneve}
 	if a := s.attachment(onNode); a != nil {
@@ -178,7 +180,7 @@ func (s *Side) outer(onNode string, g gatewayRef, way *node.Way) daemon.TraceOut
 			o.Source = from
 		}
 	}
-	if way == nil || !way.Overlay.Gateway.IsValid() { // of userspace only the helper knows more
+	if way == nil || !way.Overlay.Gateway.IsValid() { // for userspace, only the helper knows more
 		return o
 	}
 	if o.VNI = way.Overlay.VNI; way.Overlay.Source.IsValid() {
@@ -190,7 +192,7 @@ func (s *Side) outer(onNode string, g gatewayRef, way *node.Way) daemon.TraceOut
 	return o
 }
 
-// recordGateway is what a gateway does with the packet.
+// recordGateway records what a gateway does with the packet.
 func (j *packetTrace) recordGateway(h Hop, a *daemon.TraceAnswer) {
 	h.Entries = a.Entries
 	h.Notes = append(h.Notes, entryNotes(a)...)
@@ -200,20 +202,20 @@ func (j *packetTrace) recordGateway(h Hop, a *daemon.TraceAnswer) {
 	case a.Verdict == daemon.TraceDropped:
 		j.drop(h, a.Reason, explain(a))
 	case a.After == nil || a.Verdict == daemon.TraceToNode && a.Node == nil:
-		j.unknown(h, "the gateway does not say how the packet leaves; use a strait of its version")
+		j.unknown(h, "the answer of the gateway lacks the outgoing packet; use a strait of its version")
 	default:
 		j.packet = *a.After
 		if a.Before.MSS != a.After.MSS {
 			h.Notes = append(h.Notes, fmt.Sprintf("MSS %d becomes %d", a.Before.MSS, a.After.MSS))
 		}
 		if len(a.Pieces) > 0 {
-			h.Notes = append(h.Notes, fmt.Sprintf("in fragments of %v bytes", a.Pieces))
+			h.Notes = append(h.Notes, fmt.Sprintf("fragments of %v bytes", a.Pieces))
 		}
 		j.pass(h, fmt.Sprintf("MTU %d", a.MTU))
 	}
 }
 
-// entryNotes names the entries of a gateway's table that decided.
+// entryNotes describes the matching entries of a gateway's table.
 func entryNotes(a *daemon.TraceAnswer) (notes []string) {
 	for _, e := range a.Entries {
 		switch {
@@ -221,9 +223,9 @@ func entryNotes(a *daemon.TraceAnswer) (notes []string) {
 		case e.Role == gateway.Grant:
 			notes = append(notes, fmt.Sprintf("%v is granted", e.Prefix))
 		case e.Of == gateway.OfRemote && e.Role == gateway.Source:
-			notes = append(notes, fmt.Sprintf("%v of cluster %s is seen as %v", e.Prefix, a.Remote, e.Other))
+			notes = append(notes, fmt.Sprintf("%v of cluster %s is mapped to %v", e.Prefix, a.Remote, e.Other))
 		case e.Of == gateway.OfRemote:
-			notes = append(notes, fmt.Sprintf("%v is %v of cluster %s", e.Prefix, e.Other, a.Remote))
+			notes = append(notes, fmt.Sprintf("%v is mapped from %v of cluster %s", e.Prefix, e.Other, a.Remote))
 		case e.Of == gateway.OfGateway:
 			notes = append(notes, fmt.Sprintf("%v is the gateway itself", e.Prefix))
 		case e.Other.IsValid():
@@ -235,29 +237,29 @@ func entryNotes(a *daemon.TraceAnswer) (notes []string) {
 	return notes
 }
 
-// explain says why a gateway drops a packet.
+// explain explains why a gateway drops a packet.
 func explain(a *daemon.TraceAnswer) string {
 	p := a.Before
 	switch a.Reason {
 	case gateway.TooBig.String():
-		return fmt.Sprintf("%d bytes; the next leg carries %d", p.Size, a.MTU)
+		return fmt.Sprintf("packet of %d bytes; the MTU of the next hop is %d", p.Size, a.MTU)
 	case gateway.DestinationNotGranted.String():
-		return fmt.Sprintf("the table has nothing that lets anybody reach %v", p.Destination)
+		return fmt.Sprintf("no entry of the table grants access to %v", p.Destination)
 	case gateway.SourceNotGranted.String():
-		return fmt.Sprintf("the table does not let %v talk to the other cluster", p.Source)
+		return fmt.Sprintf("no entry of the table grants %v access to the remote cluster", p.Source)
 	case gateway.SpoofedSource.String():
-		return fmt.Sprintf("%v is not behind the node that sends it", p.Source)
+		return fmt.Sprintf("%v is not an address behind the sending node", p.Source)
 	case gateway.NoNode.String():
 		return fmt.Sprintf("%v is behind no node", p.Destination)
 	}
 	return fmt.Sprintf("%v to %v: %s", p.Source, p.Destination, a.Reason)
 }
 
-// handshakeFresh is how old the last handshake may be of a peer that answers no probes
-// because it is not Strait: WireGuard makes one every two minutes.
+// handshakeFresh is the maximum age of the last handshake of a peer that answers no probes
+// because it is not Strait: WireGuard renews it every two minutes.
 const handshakeFresh = 3 * time.Minute
 
-// tunnel takes the packet into the link that the gateway uses.
+// tunnel follows the packet into the link that the gateway uses.
 func (j *packetTrace) tunnel(s *Side, g gatewayRef, a *daemon.TraceAnswer) *tunneledPacket {
 	t := &tunneledPacket{gateway: g, answer: a}
 	h := Hop{Stage: StageTunnel, Cluster: s.ID, Where: g.Name}
@@ -275,17 +277,17 @@ func (j *packetTrace) tunnel(s *Side, g gatewayRef, a *daemon.TraceAnswer) *tunn
 	unanswered := t.link.RTT == 0 && j.now.Sub(t.link.LastHandshake) < handshakeFresh
 	switch {
 	case !t.link.Endpoint.IsValid():
-		j.drop(h, noPeer, "nobody knows yet where the remote gateway is")
+		j.drop(h, noPeer, "the endpoint of the remote gateway is not known yet")
 		return nil
 	case !t.link.Up && !unanswered:
-		j.drop(h, linkDown, "no probe has come back: the remote gateway is not reached")
+		j.drop(h, linkDown, "probes are not answered: the remote gateway is not reached")
 		return nil
 	case unanswered:
-		j.pass(h, "it answers no probes, and agreed on keys lately")
+		j.pass(h, "it does not answer probes, but the handshake is recent")
 	case t.link.PathMTU == 0:
-		j.pass(h, fmt.Sprintf("RTT %v", t.link.RTT.Round(10*time.Microsecond)), "no packet of full size has crossed lately")
+		j.pass(h, fmt.Sprintf("RTT %v", t.link.RTT.Round(10*time.Microsecond)), "no packet of full size has passed recently")
 	default:
-		j.pass(h, fmt.Sprintf("RTT %v, packets of %d bytes cross", t.link.RTT.Round(10*time.Microsecond), t.link.PathMTU))
+		j.pass(h, fmt.Sprintf("RTT %v, packets of %d bytes pass", t.link.RTT.Round(10*time.Microsecond), t.link.PathMTU))
 	}
 	return t
 }

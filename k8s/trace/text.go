@@ -16,7 +16,7 @@ import (
 
 var marks = map[Verdict]string{Passed: "✓", Dropped: "✗", Unknown: "?"}
 
-// Table writes a report for people.
+// Table writes a report as text.
 func Table(w io.Writer, r *Report) error {
 	var b strings.Builder
 	p := r.Packet
@@ -31,7 +31,7 @@ func Table(w io.Writer, r *Report) error {
 	return err
 }
 
-// Conclusion is what came of the packet, in a line.
+// Conclusion returns the result in one line.
 func (r *Report) Conclusion() string {
 	stage := fmt.Sprintf("%s of cluster %s", r.Stage, r.Cluster)
 	if r.Back {
@@ -49,7 +49,7 @@ func (r *Report) Conclusion() string {
 	return string(r.Verdict)
 }
 
-// hopTable writes hops. Nothing that it writes to fails.
+// hopTable writes hops. Writing to a strings.Builder cannot fail.
 func hopTable(b *strings.Builder, hops []Hop) {
 	var table strings.Builder
 	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -67,7 +67,7 @@ func hopTable(b *strings.Builder, hops []Hop) {
 	}
 }
 
-// note is a hop's column of that name.
+// note returns the text of a hop's NOTE column.
 func (h Hop) note() string {
 	notes := h.Notes
 	if o := h.Outer; o != nil {
@@ -80,7 +80,7 @@ func (h Hop) note() string {
 	return strings.ReplaceAll(text, "\n", " ")
 }
 
-// to is where a packet goes, with the port where it has one.
+// to returns the destination of a packet, with the port if it has one.
 func to(p gateway.Probe) string {
 	if p.Protocol == gateway.ICMP || !p.Destination.IsValid() {
 		return orDash(p.Destination)
@@ -88,7 +88,7 @@ func to(p gateway.Probe) string {
 	return net.JoinHostPort(p.Destination.String(), strconv.Itoa(int(p.Port)))
 }
 
-// orDash is an address, or a dash for the zero one.
+// orDash returns an address, or a dash for the zero address.
 func orDash(a interface {
 	IsValid() bool
 	String() string
@@ -99,7 +99,8 @@ func orDash(a interface {
 	return a.String()
 }
 
-// Single is the report of one gateway alone and its tunnel, for who asks it where it runs.
+// Single returns the report of a single gateway and its tunnel, for queries inside of its
+// pod.
 func Single(q daemon.TraceQuestion, a *daemon.TraceAnswer, now time.Time) *Report {
 	const here = "this one"
 	j := &packetTrace{packet: q.Probe, now: now}
@@ -113,11 +114,11 @@ func Single(q daemon.TraceQuestion, a *daemon.TraceAnswer, now time.Time) *Repor
 	r.Verdict = Passed
 	switch a.Verdict {
 	case daemon.TraceToTunnel:
-		r.Message = "it goes into the tunnel to cluster " + a.Remote
+		r.Message = "forwarded into the tunnel to cluster " + a.Remote
 	case daemon.TraceToNode:
-		r.Message = "it goes to node " + a.Node.Name
+		r.Message = "forwarded to node " + a.Node.Name
 	case daemon.TraceToHost:
-		r.Message = "it is for the gateway itself"
+		r.Message = "addressed to the gateway itself"
 	}
 	return r
 }

@@ -11,17 +11,17 @@ import (
 	"strait.dev/strait/gateway"
 )
 
-// Question is what packet is thought of.
+// Question describes the packet to trace.
 type Question struct {
 	Namespace, Pod string
 	From           netip.Addr // the source; the zero Addr: the pod's own
 	To             netip.Addr
 	Port           uint16 // of TCP and UDP
 	Protocol       string // see package gateway
-	Size           int    // of the IP packet, bytes; 0: no payload
+	Size           int    // of the IP packet in bytes; 0: no payload
 }
 
-// What hosts send: the TTL of Linux, a port that they choose for themselves, the MSS of an
+// Properties of packets from hosts: the TTL of Linux, an ephemeral port, and the MSS of an
 // interface with an MTU of 1500 bytes (RFC 6691).
 const (
 	hostTTL        = 64
@@ -29,19 +29,19 @@ const (
 	hostMSS        = 1460
 	hostMSS6       = 1440
 	tunnelHops     = 2 // routers between a host and the tunnel: its node and the gateway
-	noRemoteAccess = "not looked at: there is no access to the other cluster"
+	noRemoteAccess = "skipped: no access to the remote cluster"
 )
 
-// Run follows a packet from a pod of the local cluster to one of the remote, and the
-// answer back. remote is nil where there is no access to it: then both are followed as far
-// as the local cluster goes.
+// Run traces a packet from a pod of the local cluster to a pod of the remote cluster, and
+// the reply back. remote is nil if there is no access to it: then both are traced as far as
+// possible from the local cluster.
 func Run(ctx context.Context, q Question, local, remote *Side, now time.Time) (*Report, error) {
 	pod, err := local.Pod(ctx, q.Namespace, q.Pod)
 	if err != nil {
 		return nil, fmt.Errorf("read pod %s/%s: %w", q.Namespace, q.Pod, err)
 	}
 	if pod == nil {
-		return nil, fmt.Errorf("there is no pod %s in namespace %s of cluster %s; kubectl get pods -n %[2]s lists them", q.Pod, q.Namespace, local.ID)
+		return nil, fmt.Errorf("pod %s does not exist in namespace %s of cluster %s; kubectl get pods -n %[2]s lists the pods", q.Pod, q.Namespace, local.ID)
 	}
 	j := &packetTrace{ctx: ctx, now: now, packet: q.Probe()}
 	r := &Report{Schema: Schema, From: q.Namespace + "/" + q.Pod, Reply: []Hop{}}
@@ -69,11 +69,10 @@ func Run(ctx context.Context, q Question, local, remote *Side, now time.Time) (*
 	return r, nil
 }
 
-// fromTunnel takes the reply home from where it leaves the tunnel, where nobody can be asked
-// what the other cluster does.
+// fromTunnel traces the reply from the tunnel on, if the remote cluster cannot be queried.
 func (j *packetTrace) fromTunnel(s *Side, asked location, out *tunneledPacket) {
 	h := Hop{Stage: StageTunnel, Cluster: out.answer.Remote, Where: out.remoteGateway() + " to " + out.gateway.Name}
-	j.unknown(h, noRemoteAccess+"; the reply is thought of as it would leave the tunnel")
+	j.unknown(h, noRemoteAccess+"; the reply is traced from the tunnel on")
 	j.ended = false
 	j.packet.TTL -= tunnelHops
 	name := out.gateway.Name
@@ -81,16 +80,17 @@ func (j *packetTrace) fromTunnel(s *Side, asked location, out *tunneledPacket) {
 	j.checkReplyPod(s, asked, j.deliver(s, name, a, home))
 }
 
-// Check says what is wrong with a question that is about no packet.
+// Check returns an error if the question does not describe a valid packet.
 func (q Question) Check() error {
 	p := q.Probe()
 	if !p.Source.IsValid() {
-		p.Source = p.Destination // which is of the family that the pod's will be
+		p.Source = p.Destination // of the IP family that the pod's address will have
 	}
 	return p.Check()
 }
 
-// Probe is the packet of a question. It has no source if that is to be found.
+// Probe returns the packet of a question. It has no source if the source is to be
+// determined.
 func (q Question) Probe() gateway.Probe {
 	return withMSS(gateway.Probe{Protocol: q.Protocol, Source: q.From, Destination: q.To, SourcePort: sourcePort(q.Protocol), Port: q.Port, TTL: hostTTL, Size: q.Size})
 }
@@ -113,7 +113,8 @@ func withMSS(p gateway.Probe) gateway.Probe {
 	return p
 }
 
-// answerTo is what a host sends back: as much as it got to an echo, otherwise no payload.
+// answerTo returns the reply of a host: with the same payload for an echo, otherwise
+// without payload.
 func answerTo(p gateway.Probe) gateway.Probe {
 	p = withMSS(p.Answer())
 	p.TTL = hostTTL
@@ -123,7 +124,7 @@ func answerTo(p gateway.Probe) gateway.Probe {
 	return p
 }
 
-// location is where a packet begins or ends.
+// location is the start or the end of a packet's path.
 type location struct {
 	node string
 	pod  *corev1.Pod // nil: the node itself
@@ -143,13 +144,13 @@ func (p location) name() string {
 	return p.pod.Namespace + "/" + p.pod.Name
 }
 
-// packetTrace is a packet on its way.
+// packetTrace is the state of tracing one packet.
 type packetTrace struct {
 	ctx    context.Context
-	now    time.Time // at which links are judged
+	now    time.Time // reference time for the age of handshakes
 	hops   []Hop
 	packet gateway.Probe // as it left the last hop
-	ended  bool          // dropped, delivered, or nobody knows where it is
+	ended  bool          // dropped, delivered, or not known
 }
 
 func (j *packetTrace) pass(h Hop, notes ...string) {
@@ -164,20 +165,20 @@ func (j *packetTrace) drop(h Hop, reason, note string) {
 	j.hops, j.ended = append(j.hops, h), true
 }
 
-// unknown ends the journey, unless the caller knows how to go on.
+// unknown ends the trace, unless the caller can continue.
 func (j *packetTrace) unknown(h Hop, note string) {
 	h.Verdict, h.Notes = Unknown, append(h.Notes, note)
 	j.hops, j.ended = append(j.hops, h), true
 }
 
-// setSource gives the packet its source, if the host that sends it has one: chosen, or else its
-// own of the family.
+// setSource sets the packet's source: the chosen one, or else the host's address of the IP
+// family. It reports whether there is one.
 func (j *packetTrace) setSource(s *Side, from location, chosen netip.Addr) bool {
 	h := Hop{Stage: StagePod, Cluster: s.ID, Where: from.name()}
 	if from.pod == nil {
 		h.Stage = StageNode
 	} else if from.node == "" {
-		j.drop(h, noAddress, "the pod runs on no node yet")
+		j.drop(h, noAddress, "the pod is not scheduled to a node yet")
 		return false
 	} else {
 		h.Notes = []string{"on " + from.node}
@@ -190,11 +191,11 @@ func (j *packetTrace) setSource(s *Side, from location, chosen netip.Addr) bool 
 		}
 	}
 	if !j.packet.Source.IsValid() {
-		j.drop(h, noAddress, fmt.Sprintf("the pod has %v: none of the family of %v", addresses(from.pod), j.packet.Destination))
+		j.drop(h, noAddress, fmt.Sprintf("the pod has addresses %v: none has the IP family of %v", addresses(from.pod), j.packet.Destination))
 		return false
 	}
 	if from.host {
-		h.Notes = append(h.Notes, "in the node's network")
+		h.Notes = append(h.Notes, "in the node's network namespace")
 	}
 	if from.pod != nil {
 		j.pass(h)
@@ -202,10 +203,10 @@ func (j *packetTrace) setSource(s *Side, from location, chosen netip.Addr) bool 
 	return true
 }
 
-// checkReplyPod says whether the reply came to who asked.
+// checkReplyPod checks that the reply reaches the requesting pod.
 func (j *packetTrace) checkReplyPod(s *Side, asked, home location) {
 	if j.ended || asked.host || home.pod != nil && home.pod.UID == asked.pod.UID && home.pod.Name == asked.pod.Name && home.pod.Namespace == asked.pod.Namespace {
 		return
 	}
-	j.drop(Hop{Stage: StagePod, Cluster: s.ID, Where: home.name()}, otherPod, "the reply comes to "+home.name()+", and "+asked.name()+" waits for it")
+	j.drop(Hop{Stage: StagePod, Cluster: s.ID, Where: home.name()}, otherPod, "the reply reaches "+home.name()+", but "+asked.name()+" waits for it")
 }

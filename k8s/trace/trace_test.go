@@ -227,9 +227,9 @@ func TestOneGatewayAloneSaysWhereThePacketGoes(t *testing.T) {
 		hops    int
 		says    string
 	}{
-		"out":    {daemon.TraceQuestion{Probe: probe("10.0.1.5", "10.71.2.9")}, Passed, 2, "passed: it goes into the tunnel to cluster b"},
-		"in":     {daemon.TraceQuestion{Probe: probe("10.0.2.9", "10.0.1.5"), FromTunnel: true}, Passed, 1, "passed: it goes to node node-1"},
-		"itself": {daemon.TraceQuestion{Probe: probe("10.0.1.5", "10.80.0.1")}, Passed, 1, "passed: it is for the gateway itself"},
+		"out":    {daemon.TraceQuestion{Probe: probe("10.0.1.5", "10.71.2.9")}, Passed, 2, "passed: forwarded into the tunnel to cluster b"},
+		"in":     {daemon.TraceQuestion{Probe: probe("10.0.2.9", "10.0.1.5"), FromTunnel: true}, Passed, 1, "passed: forwarded to node node-1"},
+		"itself": {daemon.TraceQuestion{Probe: probe("10.0.1.5", "10.80.0.1")}, Passed, 1, "passed: addressed to the gateway itself"},
 		"no":     {daemon.TraceQuestion{Probe: probe("10.0.1.5", "198.51.100.7")}, Dropped, 1, "dropped at gateway of cluster a: destination_not_granted: "},
 	} {
 		a, err := newFixture().a.Gateway(t.Context(), "b-0", c.q)

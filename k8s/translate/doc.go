@@ -1,8 +1,8 @@
-// Package translate turns the objects of a cluster into the configuration of one of
-// its gateways. It is pure: the same objects give the same configuration, and the
+// Package translate converts the objects of a cluster to the configuration of one of its
+// gateways. It has no side effects: the same objects give the same configuration, and the
 // result is always valid.
 //
-// What is wrong with one node, pod or peer leaves that one out. What is wrong with a
-// grant leaves the grant out, so that nothing is ever granted by mistake. Each is told
-// as a Problem that names the object, the field and the remedy.
+// An invalid node, pod or peer is left out. An invalid grant is left out, so that nothing
+// is granted by mistake. Each is reported as a Problem with the object, the field and the
+// remedy.
 package translate

@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// local is what the remote cluster may reach here.
+// local returns what the remote cluster may reach in this cluster.
 func (t *translation) local() config.Local {
 	l := config.Local{
 		Prefixes:         t.prefixes(t.peering(), "spec.localPrefixes", peering.LocalPrefixes(t.Peering, t.Network)),
@@ -22,8 +22,8 @@ func (t *translation) local() config.Local {
 	return l
 }
 
-// remote is what the remote cluster sends from: what it announced or the spec says, and
-// what has, in the status, a place where this cluster sees it.
+// remote returns the CIDRs that the remote cluster sends from: those that it announced or
+// that are in the spec, if they are mapped in the status.
 func (t *translation) remote() (all []config.RemotePrefix) {
 	own := t.localRanges()
 	for _, list := range []struct {
@@ -40,7 +40,7 @@ func (t *translation) remote() (all []config.RemotePrefix) {
 		}
 		for _, p := range list.inForce {
 			if !wanted[p.CIDR] {
-				continue // no longer: it ends now, not when the controller gets to it
+				continue // withdrawn: remove it now, before the controller updates the status
 			}
 			cidr, ok := t.prefix(t.peering(), list.field, p.CIDR)
 			seenAs, ok2 := t.prefix(t.peering(), list.field, p.SeenAs)
@@ -48,8 +48,8 @@ func (t *translation) remote() (all []config.RemotePrefix) {
 				continue
 			}
 			if other, name, overlap := own.overlapping(seenAs); overlap {
-				t.problem(t.peering(), list.field, fmt.Sprintf("%s cannot be seen as %s: it overlaps %s of %s", cidr, seenAs, other, name),
-					"give the range another seenAs in the spec, one that is free in this cluster")
+				t.problem(t.peering(), list.field, fmt.Sprintf("%s cannot be mapped to %s: it overlaps %s of %s", cidr, seenAs, other, name),
+					"set its seenAs in the spec to a CIDR that is free in this cluster")
 				continue
 			}
 			all = append(all, config.RemotePrefix{CIDR: cidr, SeenAs: seenAs})
@@ -61,8 +61,8 @@ func (t *translation) remote() (all []config.RemotePrefix) {
 	return all
 }
 
-// localRanges is everything that means something in this cluster, where nothing of another
-// one may be seen.
+// localRanges returns all CIDRs in use in this cluster, into which no remote CIDR may be
+// mapped.
 func (t *translation) localRanges() *ranges {
 	own, spec, status := new(ranges), &t.Network.Spec, &t.Network.Status
 	for _, list := range []struct {

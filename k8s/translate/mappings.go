@@ -15,9 +15,9 @@ import (
 
 func mapping(name string) string { return "AddressMapping " + name }
 
-// mappings are what external addresses stand for, in the order of the names of their
-// AddressMappings. One whose address the controller has not reserved is none yet, and its
-// own status says why.
+// mappings returns the mappings of external addresses, in the order of the names of their
+// AddressMappings. A mapping whose address is not reserved is skipped; its own status has
+// the reason.
 func (t *translation) mappings() (all []config.Mapping) {
 	t.mapped = make(map[config.Mapping]string)
 	for _, m := range slices.SortedFunc(slices.Values(t.Mappings), func(a, b *v1alpha1.AddressMapping) int { return cmp.Compare(a.Name, b.Name) }) {
@@ -30,7 +30,7 @@ func (t *translation) mappings() (all []config.Mapping) {
 			continue
 		}
 		if len(all) == v1alpha1.MaxMappings {
-			t.problem(mapping(m.Name), "", fmt.Sprintf("is one too many: a gateway serves %d", v1alpha1.MaxMappings), "remove those that are not needed")
+			t.problem(mapping(m.Name), "", fmt.Sprintf("exceeds the limit: a gateway serves %d mappings", v1alpha1.MaxMappings), "delete mappings that are not needed")
 			continue
 		}
 		one := config.Mapping{External: external[0], Target: target[0]}
@@ -40,14 +40,14 @@ func (t *translation) mappings() (all []config.Mapping) {
 	return all
 }
 
-// reserved reports whether the external address that a mapping names now is its own.
+// reserved reports whether the current external address of a mapping is reserved for it.
 func reserved(m *v1alpha1.AddressMapping) bool {
 	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReserved)
 	return m.DeletionTimestamp == nil && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation
 }
 
-// Served are those of the mappings that a gateway serves when it serves these, in the
-// order of their names.
+// Served returns those of the mappings that are in a gateway's configuration, in the order
+// of their names.
 func Served(mappings []*v1alpha1.AddressMapping, by []config.Mapping) (all []v1alpha1.ServedMapping) {
 	serves := make(map[config.Mapping]bool, len(by))
 	for _, m := range by {

@@ -8,8 +8,8 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// masquerade is who else may leave. A source of a family that the gateway has no external
-// address of cannot.
+// masquerade returns the masqueraded sources. Sources of an IP family in which the gateway
+// has no external address are left out.
 func (t *translation) masquerade() (m config.Masquerade) {
 	wish := &t.Network.Spec.Masquerade
 	for _, text := range wish.Sources {
@@ -18,8 +18,8 @@ func (t *translation) masquerade() (m config.Masquerade) {
 			continue
 		}
 		if !slices.ContainsFunc(t.config.Overlay.ExternalAddresses, func(a netip.Addr) bool { return a.Is4() == p.Addr().Is4() }) {
-			t.problem(network, "spec.masquerade.sources", p.String()+" has no external address to leave under",
-				"add a range of its family to spec.externalCIDRs, or remove it")
+			t.problem(network, "spec.masquerade.sources", p.String()+" cannot be masqueraded: the gateway has no external address of its IP family",
+				"add a CIDR of that IP family to spec.externalCIDRs, or remove the source")
 			continue
 		}
 		m.Sources = append(m.Sources, p)
@@ -30,7 +30,7 @@ func (t *translation) masquerade() (m config.Masquerade) {
 	slices.SortFunc(m.Sources, comparePrefixes)
 	m.Flows, m.FlowsPerSource = int(wish.Flows), int(wish.FlowsPerSource)
 	if flows, perSource := m.Limits(); flows < 1 || flows > config.MaxFlows || perSource < 1 || perSource > flows {
-		t.problem(network, "spec.masquerade", "its numbers of flows make no sense", "leave flows and flowsPerSource out, or make the second at most the first")
+		t.problem(network, "spec.masquerade", "flows or flowsPerSource is out of range", "remove both, or set flowsPerSource to at most flows")
 		m.Flows, m.FlowsPerSource = 0, 0
 	}
 	return m

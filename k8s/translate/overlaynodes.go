@@ -9,9 +9,9 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// reserve takes what no pod may have an address from: the pools, the gateway's own
-// addresses, and where the remote cluster is seen. So one node with a wrong range
-// harms itself alone.
+// reserve records the addresses that no pod may have: the pools, the gateway's own
+// addresses, and the mapped CIDRs of the remote cluster. So a node with a wrong CIDR
+// affects only itself.
 func (t *translation) reserve() {
 	spec, gateway := &t.Network.Spec, "gateway "+t.Name
 	t.reserved.add("spec.internalCIDRs of "+network, t.prefixes(network, "spec.internalCIDRs", spec.InternalCIDRs)...)
@@ -19,15 +19,15 @@ func (t *translation) reserve() {
 	t.reserved.addHosts(gateway, t.config.Overlay.Addresses...)
 	t.reserved.addHosts(gateway, t.config.Overlay.ExternalAddresses...)
 	for _, p := range t.config.Remote.Prefixes {
-		t.reserved.add(t.peering()+", where the remote cluster is seen", p.SeenAs)
+		t.reserved.add(t.peering()+", where the remote cluster is mapped to", p.SeenAs)
 	}
 }
 
-// nodes are the nodes, by name, with their ranges of pods. number is the gateway's.
+// nodes returns the nodes, by name, with their pod CIDRs. number is the gateway's number.
 func (t *translation) nodes(number int32) (all []config.Node) {
 	for _, a := range t.Nodes {
 		if a.Spec.Index < 1 || a.Spec.Index > 65535 {
-			t.problem(attachment(a.Name), "spec.index", fmt.Sprintf("%d is not the index of a node", a.Spec.Index), "delete the object, and Strait's controller creates it anew")
+			t.problem(attachment(a.Name), "spec.index", fmt.Sprintf("%d is not a valid node index", a.Spec.Index), "delete the object, and Strait's controller creates it again")
 			continue
 		}
 		underlay, ok := t.underlay(a)
@@ -44,8 +44,8 @@ func (t *translation) nodes(number int32) (all []config.Node) {
 	return all
 }
 
-// underlay is the address of a node that the gateway talks to: where the node says that
-// its frames come from, or else the first of the first family that both have.
+// underlay returns the address of a node that the gateway sends to: the source address that
+// the node reports, or else the first of the first IP family that both have.
 func (t *translation) underlay(a *v1alpha1.NodeAttachment) (netip.Addr, bool) {
 	for _, g := range a.Status.Gateways {
 		if g.Name == t.Name && g.Source != "" {
@@ -62,18 +62,18 @@ func (t *translation) underlay(a *v1alpha1.NodeAttachment) (netip.Addr, bool) {
 			}
 		}
 	}
-	t.problem(attachment(a.Name), "spec.underlayAddresses", fmt.Sprintf("%v: none is of a family that gateway %s has, with %v", theirs, t.Name, t.PodAddresses),
-		"give the node an address of that family, or run pods with both families")
+	t.problem(attachment(a.Name), "spec.underlayAddresses", fmt.Sprintf("%v: no IP family in common with gateway %s, which has %v", theirs, t.Name, t.PodAddresses),
+		"give the node an address of that IP family, or run dual-stack pods")
 	return netip.Addr{}, false
 }
 
-// hasFamily reports whether the gateway has an address of that family.
+// hasFamily reports whether the gateway has an address of that IP family.
 func (t *translation) hasFamily(a netip.Addr) bool {
 	return slices.ContainsFunc(t.PodAddresses, func(ours netip.Addr) bool { return ours.Is4() == a.Is4() })
 }
 
-// encapsulation is how the node wraps its frames for this gateway. Until it has said
-// so, Geneve: a node that falls back to VXLAN tells before it sends.
+// encapsulation returns the node's encapsulation for this gateway. The default is Geneve: a
+// node that falls back to VXLAN reports it before it sends.
 func (t *translation) encapsulation(a *v1alpha1.NodeAttachment) config.Encapsulation {
 	for _, g := range a.Status.Gateways {
 		if g.Name == t.Name && g.Encapsulation == v1alpha1.VXLAN {
@@ -83,12 +83,12 @@ func (t *translation) encapsulation(a *v1alpha1.NodeAttachment) config.Encapsula
 	return config.Geneve
 }
 
-// podCIDRs are the ranges of a node's pods that mean nothing else.
+// podCIDRs returns the CIDRs of a node's pods that are not in use otherwise.
 func (t *translation) podCIDRs(a *v1alpha1.NodeAttachment) (all []netip.Prefix) {
 	const field = "spec.podCIDRs"
 	for _, p := range t.prefixes(attachment(a.Name), field, a.Spec.PodCIDRs) {
 		if other, name, overlap := t.reserved.overlapping(p); overlap {
-			t.problem(attachment(a.Name), field, fmt.Sprintf("%s overlaps %s of %s", p, other, name), "give the pods a range of their own")
+			t.problem(attachment(a.Name), field, fmt.Sprintf("%s overlaps %s of %s", p, other, name), "use a CIDR for the pods that is not in use")
 			continue
 		}
 		all = append(all, p)

@@ -11,11 +11,11 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// peers are the remote cluster's gateways, by name. Each has a peer for each pair of
-// one of its keys and one of this gateway's own, so that either side can have a new one
-// while the other still uses the old one: the pair of the newest first, under the
-// gateway's name. A gateway whose preshared key is not at hand is left out: without it
-// the link would be weaker than wished for.
+// peers returns the remote cluster's gateways, by name. Each has a peer for each pair of
+// one of its keys and one of this gateway's own, so that either cluster can rotate keys
+// independently: the pair of the newest keys first, under the gateway's name. A gateway
+// whose preshared key is not available is left out: without it the link would be weaker
+// than configured.
 func (t *translation) peers() (all []config.Peer) {
 	own := t.ownKeys()
 	taken := make(map[config.Key]string) // names of gateways, by their keys
@@ -23,15 +23,15 @@ func (t *translation) peers() (all []config.Peer) {
 	slices.SortStableFunc(gateways, func(a, b peering.Gateway) int { return cmp.Compare(a.Name, b.Name) })
 	for i, g := range gateways {
 		if i > 0 && gateways[i-1].Name == g.Name {
-			t.problem(t.peering(), t.peerField(g.Name), "two gateways have that name", "give each gateway a name of its own")
+			t.problem(t.peering(), t.peerField(g.Name), "two gateways have that name", "use a unique name for each gateway")
 			continue
 		}
 		theirs := t.keysOf(g, taken)
 		preshared := ""
 		if secret := g.PresharedKeySecretName; secret != "" {
 			if preshared = t.PresharedKeyFiles[secret]; preshared == "" {
-				t.problem(t.peering(), t.peerField(g.Name), "the preshared key is not here",
-					"create the Secret "+secret+" with the key presharedKey in the gateways' namespace")
+				t.problem(t.peering(), t.peerField(g.Name), "the preshared key is not available",
+					"create the Secret "+secret+" with the key presharedKey in the namespace of the gateways")
 				continue
 			}
 		}
@@ -53,8 +53,8 @@ func (t *translation) peers() (all []config.Peer) {
 	return all
 }
 
-// ownKeys are the gateway's own keys that count, newest first: those that are in force
-// or to come, and the invite's while that is open.
+// ownKeys returns the gateway's own valid keys, newest first: the current and the next
+// ones, and that of the invite while it is valid.
 func (t *translation) ownKeys() (keys []OwnKey) {
 	for _, k := range t.Keys {
 		switch {
@@ -66,24 +66,24 @@ func (t *translation) ownKeys() (keys []OwnKey) {
 	}
 	if len(keys) == 0 {
 		t.problem(t.peering(), "status.gateways", fmt.Sprintf("gateway %s has no key of generation %d or later", t.Name, t.assigned.KeyGeneration),
-			"put the key back into its Secret, or raise spec.gateway.keyGeneration to have a new one")
+			"restore the key in its Secret, or increment spec.gateway.keyGeneration for a new one")
 	}
 	return keys
 }
 
-// keysOf are the keys of a remote gateway that nobody else has, newest first.
+// keysOf returns the keys of a remote gateway that are unique, newest first.
 func (t *translation) keysOf(g peering.Gateway, taken map[config.Key]string) (keys []config.Key) {
-	const remedy = "give the key of the remote cluster's gateway"
+	const remedy = "set the key of the remote cluster's gateway"
 	field := t.peerField(g.Name)
 	for _, text := range g.PublicKeys {
 		key, err := config.ParseKey(string(text))
 		switch other, again := taken[key]; {
 		case err != nil:
-			t.problem(t.peering(), field, "the public key "+err.Error(), "give the key as `wg pubkey` prints it")
+			t.problem(t.peering(), field, "the public key "+err.Error(), "set the key as `wg pubkey` prints it")
 		case slices.ContainsFunc(t.Keys, func(k OwnKey) bool { return k.Public == key }):
 			t.problem(t.peering(), field, "the public key is this gateway's own", remedy)
 		case again:
-			t.problem(t.peering(), field, fmt.Sprintf("%s is already the key of %s", key, t.peerField(other)), "give each gateway key pairs of its own")
+			t.problem(t.peering(), field, fmt.Sprintf("%s is already the key of %s", key, t.peerField(other)), "use separate key pairs for each gateway")
 		default:
 			taken[key] = g.Name
 			keys = append(keys, key)
@@ -92,7 +92,7 @@ func (t *translation) keysOf(g peering.Gateway, taken map[config.Key]string) (ke
 	return keys
 }
 
-// endpoints are where a remote gateway can be called: the first, and the others.
+// endpoints returns the endpoints of a remote gateway: the first, and the others.
 func endpoints(g peering.Gateway) (first string, more []string) {
 	for i, e := range g.Endpoints {
 		if i == 0 {
@@ -104,7 +104,7 @@ func endpoints(g peering.Gateway) (first string, more []string) {
 	return first, more
 }
 
-// keepalive is the interval of keepalives, 0 for none.
+// keepalive returns the keepalive interval, 0 for none.
 func keepalive(p *v1alpha1.Peer) (none time.Duration) {
 	if p.PersistentKeepalive == nil {
 		return none
@@ -112,7 +112,7 @@ func keepalive(p *v1alpha1.Peer) (none time.Duration) {
 	return p.PersistentKeepalive.Duration
 }
 
-// peerField is how a Problem names a remote gateway.
+// peerField returns the field that contains a remote gateway, for a Problem.
 func (t *translation) peerField(name string) string {
 	if t.remoteState.Announced {
 		return "status.announcements, gateways[" + name + "]"

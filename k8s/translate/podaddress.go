@@ -9,21 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pod is what matters here of a pod that has addresses of its own.
+// Pod contains the relevant fields of a pod that has its own addresses.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
 	Node            string
 	Addresses       []string
 	Created         time.Time
-	Terminating     bool // it was asked to end, and may still run
+	Terminating     bool // it is being deleted, and may still run
 }
 
-// PodOf is what matters of a pod. It is false for pods that have no address of their
-// own, or have none any more: those on the network of their node, those that have
-// ended, and those that no node has taken up yet. A pod has its address from the
-// moment that its network is there, which is before it counts as running: its init
-// containers use it.
+// PodOf returns the relevant fields of a pod. It returns false for pods that have no
+// address of their own: those with host network, those that have finished, and those that
+// are not scheduled. A pod has its address as soon as its network is set up, which is
+// before it counts as running: its init containers use it.
 func PodOf(p *corev1.Pod) (Pod, bool) {
 	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if p.Spec.HostNetwork || ended || p.Spec.NodeName == "" || len(p.Status.PodIPs) == 0 {
@@ -39,11 +38,11 @@ func PodOf(p *corev1.Pod) (Pod, bool) {
 	}, true
 }
 
-// name is how a Problem names the pod.
+// name returns the name of the pod for a Problem.
 func (p *Pod) name() string { return "Pod " + p.Namespace + "/" + p.Name }
 
-// byClaim sorts pods so that of several that claim one address, the one that has it
-// comes last: one that shall run before one that is to end, the newer before the older.
+// byClaim sorts pods so that of several with the same address, the owner comes last:
+// running ones after terminating ones, newer ones after older ones.
 func byClaim(pods []Pod) []Pod {
 	ending := func(p Pod) int {
 		if p.Terminating {

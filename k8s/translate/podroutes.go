@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// pods adds routes to the pods that lie outside of all podCIDRs.
+// pods adds routes to the pods outside of all podCIDRs.
 func (t *translation) pods() {
 	if len(t.Pods) == 0 {
 		return
@@ -27,7 +27,7 @@ func (t *translation) pods() {
 		p := owners[a]
 		i, known := nodes[p.Node]
 		if !known {
-			continue // no way there; its attachment, if there is one, has a problem of its own
+			continue // no route; its attachment, if any, has its own problem
 		}
 		if other, node, ok := podCIDRTable.overlapping(host(a)); ok {
 			if node != p.Node {
@@ -36,7 +36,7 @@ func (t *translation) pods() {
 			continue
 		}
 		if other, name, overlap := t.reserved.overlapping(host(a)); overlap {
-			t.problem(p.name(), "status.podIPs", fmt.Sprintf("%s lies in %s of %s", a, other, name), "give pods addresses that mean nothing else")
+			t.problem(p.name(), "status.podIPs", fmt.Sprintf("%s is in %s of %s", a, other, name), "use addresses for pods that are not in use")
 			continue
 		}
 		n := &t.config.Overlay.Nodes[i]
@@ -48,7 +48,7 @@ func (t *translation) pods() {
 	}
 }
 
-// claims says which pod has an address.
+// claims returns the owner of each pod address.
 func (t *translation) claims() map[netip.Addr]*Pod {
 	owners := make(map[netip.Addr]*Pod, len(t.Pods))
 	pods := byClaim(t.Pods)
@@ -57,7 +57,7 @@ func (t *translation) claims() map[netip.Addr]*Pod {
 		for _, text := range p.Addresses {
 			a, err := netip.ParseAddr(text)
 			if err != nil || a.Zone() != "" {
-				t.problem(p.name(), "status.podIPs", quote(text)+" is not an address", "see what the node's network plugin reports")
+				t.problem(p.name(), "status.podIPs", quote(text)+" is not an address", "check what the node's network plugin reports")
 				continue
 			}
 			owners[a] = p
@@ -66,13 +66,13 @@ func (t *translation) claims() map[netip.Addr]*Pod {
 	return owners
 }
 
-// podCIDRTable is the podCIDRs of all nodes, also of those that are left out: nobody else
-// gets their addresses.
+// podCIDRTable returns the podCIDRs of all nodes, including those that are left out: no
+// other pod gets their addresses.
 func (t *translation) podCIDRTable() *ranges {
 	podCIDRTable := new(ranges)
 	for _, a := range t.Nodes {
 		for _, text := range a.Spec.PodCIDRs {
-			if p, err := netip.ParsePrefix(string(text)); err == nil { // what is none, nodes has told
+			if p, err := netip.ParsePrefix(string(text)); err == nil { // nodes reports invalid ones
 				podCIDRTable.add(a.Name, p)
 			}
 		}
@@ -80,8 +80,8 @@ func (t *translation) podCIDRTable() *ranges {
 	return podCIDRTable
 }
 
-// podOnOtherNode tells of a pod in the range of another node, once for each node: where the
-// nodes' ranges are wrong as a whole, all pods are.
+// podOnOtherNode reports a pod with an address in the CIDR of another node, once for each
+// node: if the nodes' CIDRs are wrong in general, all pods are affected.
 func (t *translation) podOnOtherNode(p *Pod, a netip.Addr, other netip.Prefix, node string) {
 	if t.reportedNodes[p.Node] {
 		return
@@ -90,6 +90,6 @@ func (t *translation) podOnOtherNode(p *Pod, a netip.Addr, other netip.Prefix, n
 		t.reportedNodes = make(map[string]bool)
 	}
 	t.reportedNodes[p.Node] = true
-	t.problem(attachment(p.Node), "spec.podCIDRs", fmt.Sprintf("%s of this node has %s, which lies in %s of %s", p.name(), a, other, attachment(node)),
-		"let the podCIDRs of the nodes be what their pods have addresses from, or leave them empty")
+	t.problem(attachment(p.Node), "spec.podCIDRs", fmt.Sprintf("%s of this node has %s, which is in %s of %s", p.name(), a, other, attachment(node)),
+		"set the podCIDRs of the nodes to the CIDRs of their pods, or leave them empty")
 }

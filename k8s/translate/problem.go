@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Problem is something that was left out of a configuration, and why.
+// Problem is an element that was left out of a configuration, and the reason.
 type Problem struct {
 	Object string // such as NodeAttachment node-1
 	Field  string // such as spec.podCIDRs; empty: the object as a whole
@@ -13,7 +13,7 @@ type Problem struct {
 	Remedy string // what to do about it
 }
 
-// String is the problem in one line.
+// String returns the problem in one line.
 func (p Problem) String() string {
 	text := p.Text + "; " + p.Remedy
 	if p.Field != "" {
@@ -22,7 +22,7 @@ func (p Problem) String() string {
 	return p.Object + ": " + text
 }
 
-// sorted is problems in the order of their objects, each once.
+// sorted returns the problems in the order of their objects, without duplicates.
 func sorted(problems []Problem) []Problem {
 	slices.SortFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field),

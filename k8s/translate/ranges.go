@@ -6,10 +6,10 @@ import (
 	"github.com/gaissmai/bart"
 )
 
-// ranges are named ranges of addresses.
+// ranges is a set of named prefixes.
 type ranges struct{ table bart.Table[string] }
 
-// add adds ranges. Those that are no prefixes are not added.
+// add adds prefixes. Invalid ones are ignored.
 func (r *ranges) add(name string, prefixes ...netip.Prefix) {
 	for _, p := range prefixes {
 		if p.IsValid() {
@@ -25,7 +25,7 @@ func (r *ranges) addHosts(name string, addresses ...netip.Addr) {
 	}
 }
 
-// overlapping is a range that has an address in common with p, with its name.
+// overlapping returns a prefix that overlaps p, and its name.
 func (r *ranges) overlapping(p netip.Prefix) (other netip.Prefix, name string, ok bool) {
 	if other, name, ok = r.table.LookupPrefixLPM(p.Masked()); ok {
 		return other, name, true
@@ -36,5 +36,5 @@ func (r *ranges) overlapping(p netip.Prefix) (other netip.Prefix, name string, o
 	return other, "", false
 }
 
-// host is the prefix that holds just one address.
+// host returns the prefix that contains a single address.
 func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a.WithZone(""), a.BitLen()) }

@@ -11,12 +11,12 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// element is how package config names a part of a configuration that can be left out,
-// for instance overlay.nodes[3].prefixes[0].
+// element matches the names of configuration elements that can be left out, for instance
+// overlay.nodes[3].prefixes[0].
 var element = regexp.MustCompile(`(overlay\.nodes|overlay\.addresses|overlay\.externalAddresses|wireguard\.peers|local\.prefixes|local\.externalPrefixes|remote\.prefixes|masquerade\.sources|mappings)(?:\[(\d+)\](?:\.(\w+)(?:\[(\d+)\])?)?)?`)
 
-// removeInvalid leaves out what package config has something against, until it has nothing any
-// more. It is false where that cannot be left out.
+// removeInvalid removes invalid elements until the configuration is valid. It returns false
+// if an invalid element cannot be removed.
 func (t *translation) removeInvalid() bool {
 	for {
 		var problems config.Problems
@@ -35,13 +35,13 @@ func (t *translation) removeInvalid() bool {
 	}
 }
 
-// faults are the parts to leave out, such as overlay.nodes[3].prefixes[0].
+// faults are the elements to remove, such as overlay.nodes[3].prefixes[0].
 type faults map[string]bool
 
 const mtu = "overlay.mtu"
 
-// add takes the smallest part around a field that can be left out. It is false where
-// there is none.
+// add adds the smallest removable element that contains a field. It returns false if there
+// is none.
 func (f faults) add(field string) bool {
 	if field == mtu {
 		f[mtu] = true
@@ -79,7 +79,7 @@ func (f faults) leaveOut(c *config.Gateway) {
 	c.Mappings = without(f, "mappings", c.Mappings)
 }
 
-// without is a list without its faulty items.
+// without returns a list without its faulty items.
 func without[T any](f faults, list string, items []T) []T {
 	i := -1
 	return slices.DeleteFunc(items, func(T) bool {
@@ -88,7 +88,7 @@ func without[T any](f faults, list string, items []T) []T {
 	})
 }
 
-// name is the object and the field that a field of the configuration comes from.
+// name returns the object and the field that a field of the configuration is derived from.
 func (t *translation) name(field string) (object, of string) {
 	m := element.FindStringSubmatch(field)
 	if m == nil || m[2] == "" {
@@ -133,7 +133,7 @@ func (t *translation) name(field string) (object, of string) {
 	return t.peering(), "status.gateways"
 }
 
-// nameInNode is the same for a field of a node.
+// nameInNode is name for a field of a node.
 func (t *translation) nameInNode(n *config.Node, field, index string) (object, of string) {
 	switch field {
 	case "prefixes":
@@ -155,7 +155,7 @@ func (t *translation) nameInNode(n *config.Node, field, index string) (object, o
 	return attachment(n.Name), ""
 }
 
-// rename puts the names of objects in place of those of parts of the configuration.
+// rename replaces names of configuration elements in a text by those of objects.
 func (t *translation) rename(text string) string {
 	return element.ReplaceAllStringFunc(text, func(part string) string {
 		object, field := t.name(part)

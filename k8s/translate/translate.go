@@ -12,19 +12,19 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// Input is what a configuration is made from. Nothing of it is changed.
+// Input is the input of a configuration. It is not changed.
 type Input struct {
 	Settings
 	Network *v1alpha1.ClusterNetwork   // nil: there is none
 	Peering *v1alpha1.Peering          // the gateway's; nil: there is none
 	Nodes   []*v1alpha1.NodeAttachment // of the whole cluster
-	Pods    []Pod                      // those outside of their node's podCIDRs at least
-	Now     time.Time                  // what is to end by then has ended
+	Pods    []Pod                      // at least those outside of their node's podCIDRs
+	Now     time.Time                  // reference time for expiry
 
 	Mappings []*v1alpha1.AddressMapping // of the whole cluster
 }
 
-// Settings are what a gateway knows of itself, without objects.
+// Settings are the parameters of a gateway that do not come from objects.
 type Settings struct {
 	Name         string       // of the gateway, as in status.gateways of its Peering
 	PodAddresses []netip.Addr // of its pod, in the pod's order
@@ -32,7 +32,7 @@ type Settings struct {
 	Geneve, VXLAN, Observability config.ListenAddress
 	WireGuardPort                uint16            // UDP
 	Keys                         []OwnKey          // the gateway's own, newest first, that of an invite last
-	InviteUsed                   bool              // the invite did its work: its key counts no more
+	InviteUsed                   bool              // the invite is no longer needed: its key is ignored
 	PresharedKeyFiles            map[string]string // by the name of the Secret
 }
 
@@ -46,9 +46,9 @@ type OwnKey struct {
 // invited is the generation of an invite's key.
 const invited = 0
 
-// Gateway is the valid configuration of the gateway, and what had to be left out of it.
-// It is nil where the gateway has nothing to serve: its Peering or the ClusterNetwork
-// is not there any more, or the controller has not given the gateway its place yet.
+// Gateway returns the valid configuration of the gateway, and what was left out of it. It
+// is nil if the gateway has nothing to serve: its Peering or the ClusterNetwork does not
+// exist, or the controller has not assigned a number and addresses yet.
 func Gateway(in Input) (*config.Gateway, []Problem) {
 	t := &translation{Input: in}
 	t.Nodes = slices.SortedFunc(slices.Values(in.Nodes), func(a, b *v1alpha1.NodeAttachment) int { return cmp.Compare(a.Name, b.Name) })
@@ -82,8 +82,7 @@ func Gateway(in Input) (*config.Gateway, []Problem) {
 	return t.config, sorted(t.problems)
 }
 
-// Withdrawn is a configuration of the same gateway that serves nobody: no node, no
-// peer, no grant.
+// Withdrawn returns a configuration of the same gateway without nodes, peers and grants.
 func Withdrawn(c *config.Gateway) *config.Gateway {
 	w := *c
 	w.Overlay.Nodes, w.Overlay.ExternalAddresses = nil, nil
@@ -93,26 +92,26 @@ func Withdrawn(c *config.Gateway) *config.Gateway {
 	return &w
 }
 
-// translation is one call of Gateway.
+// translation is the state of one call of Gateway.
 type translation struct {
 	Input
 	assigned    *v1alpha1.GatewayStatus // of the gateway
-	remoteState peering.Remote          // what is in force of the remote cluster
+	remoteState peering.Remote          // effective state of the remote cluster
 	config      *config.Gateway
 	problems    []Problem
 
-	reserved      ranges                    // what no pod may have an address from
-	mapped        map[config.Mapping]string // the names of AddressMappings
-	routes        map[netip.Prefix]string   // routes to single pods, and the names of the pods
-	reportedNodes map[string]bool           // nodes of which it is told that a pod has another node's address
+	reserved      ranges                    // prefixes that no pod may have an address in
+	mapped        map[config.Mapping]string // names of AddressMappings
+	routes        map[netip.Prefix]string   // routes to single pods, with the names of the pods
+	reportedNodes map[string]bool           // nodes for which a pod with another node's address was reported
 }
 
 func (t *translation) problem(object, field, text, remedy string) {
 	t.problems = append(t.problems, Problem{object, field, text, remedy})
 }
 
-// remoteCluster is the ID of the remote cluster. Until it is known, the name of the
-// Peering stands for it, if that is not this cluster's ID.
+// remoteCluster returns the ID of the remote cluster. While it is not known, the name of
+// the Peering is used, if that is not this cluster's ID.
 func (t *translation) remoteCluster() string {
 	switch id := t.remoteState.ClusterID; {
 	case id != "":
@@ -130,7 +129,7 @@ func (t *translation) peering() string { return "Peering " + t.Peering.Name }
 
 func attachment(name string) string { return "NodeAttachment " + name }
 
-// key is the file of the gateway's newest key that is not of an invite, "" if it has
+// key returns the file of the gateway's newest key that is not of an invite, "" if there is
 // none.
 func (t *translation) key() string {
 	for _, k := range t.Keys {
@@ -138,13 +137,14 @@ func (t *translation) key() string {
 			return k.File
 		}
 	}
-	t.problem("gateway "+t.Name, "", "has no key yet", "see in the log of Strait's controller why it has not created Secrets named "+t.Name+"-key-1 and so on")
+	t.problem("gateway "+t.Name, "", "has no key yet", "check the log of Strait's controller for why it has not created Secrets named "+t.Name+"-key-1 and so on")
 	return ""
 }
 
-// findAssigned is what the controller gave the gateway, nil where that is not enough.
+// findAssigned returns the number and addresses that the controller assigned to the
+// gateway, nil if they are incomplete.
 func (t *translation) findAssigned() *v1alpha1.GatewayStatus {
-	const wait = "see in the log of Strait's controller why it has not given them"
+	const wait = "check the log of Strait's controller for why they are missing"
 	switch {
 	case t.Network == nil:
 		t.problem(network, "", "does not exist", "create it, or let Strait's controller do so")
@@ -156,7 +156,7 @@ func (t *translation) findAssigned() *v1alpha1.GatewayStatus {
 		t.problem("Peering of gateway "+t.Name, "", "does not exist", "create it, or remove the gateway")
 		return nil
 	case t.Peering.DeletionTimestamp != nil:
-		t.problem(t.peering(), "metadata.deletionTimestamp", "is being deleted", "nothing, or create it anew when it is gone")
+		t.problem(t.peering(), "metadata.deletionTimestamp", "is being deleted", "no action is needed, or create it again after it is deleted")
 		return nil
 	}
 	for i := range t.Peering.Status.Gateways {
@@ -169,7 +169,7 @@ func (t *translation) findAssigned() *v1alpha1.GatewayStatus {
 	return nil
 }
 
-// addresses are the readable ones of a field.
+// addresses returns the valid addresses of a field.
 func (t *translation) addresses(object, field string, texts []v1alpha1.IP) (all []netip.Addr) {
 	for _, text := range texts {
 		a, err := netip.ParseAddr(string(text))
@@ -182,7 +182,7 @@ func (t *translation) addresses(object, field string, texts []v1alpha1.IP) (all 
 	return all
 }
 
-// prefixes are the readable ones of a field.
+// prefixes returns the valid prefixes of a field.
 func (t *translation) prefixes(object, field string, texts []v1alpha1.CIDR) (all []netip.Prefix) {
 	for _, text := range texts {
 		if p, ok := t.prefix(object, field, text); ok {
@@ -200,7 +200,7 @@ func (t *translation) prefix(object, field string, text v1alpha1.CIDR) (netip.Pr
 	return p, err == nil
 }
 
-// quote shows what an object says, cut to a length that fits a line.
+// quote quotes a value of an object, truncated to fit a line.
 func quote[T ~string](text T) string {
 	const maxQuoted = 64
 	s := string(text)

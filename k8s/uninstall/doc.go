@@ -1,11 +1,11 @@
-// Package uninstall takes Strait out of a cluster so that nothing stays.
+// Package uninstall removes Strait from a cluster without leftovers.
 //
-//	helm uninstall ─► Prepare, before Helm removes anything: Peerings go, nodes let go
+//	helm uninstall ─► Prepare, before Helm removes anything: deletes Peerings, detaches nodes
 //	               ─► Helm removes the rest
-//	               ─► Check: what is left of objects, and on nodes
+//	               ─► Check: leftovers in objects and on nodes
 //
-// Only a node's helper can take away what it set up in its kernel, so that it has to be
-// done while the helpers still run. Prepare asks for it with an annotation of the
-// ClusterNetwork, and each helper answers with the condition Released of its
-// NodeAttachment. The other clusters are not asked: they may be gone.
+// Only the node helper can remove what it set up in its kernel, so that has to be done
+// while the helpers still run. Prepare requests it with an annotation of the
+// ClusterNetwork, and each helper confirms it with the condition Released of its
+// NodeAttachment. Remote clusters are not contacted: they may not exist any more.
 package uninstall

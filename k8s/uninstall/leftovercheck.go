@@ -16,24 +16,24 @@ import (
 	"strait.dev/strait/k8s/preflight"
 )
 
-// Check looks for what is left of Strait in a cluster: among its objects, and, by pods of
-// an image, on every node. Without an image nodes are not looked at. The error says which
-// pods were not removed.
+// Check finds leftovers of Strait in a cluster: in its objects, and, with pods of an image,
+// on every node. Without an image, nodes are skipped. The error lists pods that were not
+// removed.
 func Check(ctx context.Context, c operator.Cluster, image string, say func(string)) ([]findings.Finding, error) {
-	say("looking for objects in " + c.Name)
+	say("checking the objects of " + c.Name)
 	all := objectFindings(ctx, c)
 	if image == "" {
-		all = append(all, findings.New("STRAIT-L005", findings.Skipped, c.Name, "nodes were not looked at: no pods were wanted"))
+		all = append(all, findings.New("STRAIT-L005", findings.Skipped, c.Name, "nodes were not checked: pods are disabled"))
 		findings.Sort(all)
 		return all, nil
 	}
-	say("looking at the nodes of " + c.Name)
+	say("inspecting the nodes of " + c.Name)
 	reports, missing, err := preflight.InspectNodes(ctx, c, "uninstall", image, say)
 	switch {
 	case reports == nil && err != nil:
-		all, err = append(all, findings.New("STRAIT-C012", findings.Error, c.Name, "no pods of image %s run, so that nodes were not looked at: %v", image, err)), nil
+		all, err = append(all, findings.New("STRAIT-C012", findings.Error, c.Name, "pods of image %s do not run, so nodes were not inspected: %v", image, err)), nil
 	case missing > 0:
-		all = append(all, findings.New("STRAIT-N011", findings.Warning, c.Name, "%d nodes were not looked at: they are not ready, or no Linux", missing))
+		all = append(all, findings.New("STRAIT-N011", findings.Warning, c.Name, "%d nodes were not checked: they are not ready, or not Linux", missing))
 	}
 	for _, s := range reports {
 		all = append(all, nodeFindings(c.Name, s)...)
@@ -42,7 +42,7 @@ func Check(ctx context.Context, c operator.Cluster, image string, say func(strin
 	return all, err
 }
 
-// nodeFindings are the findings about what is left on a node.
+// nodeFindings returns the findings about leftovers on a node.
 func nodeFindings(cluster string, s preflight.NodeReport) (all []findings.Finding) {
 	subject := fmt.Sprintf("%s, node %s", cluster, s.Node)
 	if s.Err != nil {
@@ -57,7 +57,7 @@ func nodeFindings(cluster string, s preflight.NodeReport) (all []findings.Findin
 		{"STRAIT-L007", "no nftables table strait", tables(s.Is.Ours.Table)},
 	} {
 		if len(one.left) > 0 {
-			all = append(all, findings.New(one.code, findings.Error, subject, "there is still %s", shortList(one.left)))
+			all = append(all, findings.New(one.code, findings.Error, subject, "found %s", shortList(one.left)))
 		} else {
 			all = append(all, findings.New(one.code, findings.OK, subject, "%s", one.none))
 		}
@@ -72,13 +72,13 @@ func tables(there bool) []string {
 	return nil
 }
 
-// Where Strait's objects are.
+// Label selectors of Strait's objects.
 const (
 	everything  = ""
 	straitLabel = install.NameLabel + "=" + install.Name
 )
 
-// resourceTypes are kinds of objects, and which of them are Strait's.
+// resourceTypes are the resource types to check, with a filter for Strait's objects.
 var resourceTypes = []struct {
 	code     string
 	kind     string
@@ -105,10 +105,10 @@ var resourceTypes = []struct {
 	{"STRAIT-L004", "Lease", resource("coordination.k8s.io", "v1", "leases"), everything, func(m metav1.ObjectMeta) bool { return m.Name == install.ControllerName }},
 }
 
-// deletingNote says that an object is being removed, if it is.
+// deletingNote marks an object that is being deleted.
 func deletingNote(m metav1.ObjectMeta) string {
 	if m.DeletionTimestamp != nil {
-		return " (being removed)"
+		return " (being deleted)"
 	}
 	return ""
 }
@@ -121,14 +121,14 @@ func every(metav1.ObjectMeta) bool { return true }
 
 func named(m metav1.ObjectMeta) bool { return strings.HasPrefix(m.Name, "strait-") }
 
-// namespace reports whether a namespace is one that Strait makes: the chart, or a command
-// for its pods. That of the release is made by whoever installs it.
+// namespace reports whether a namespace is created by Strait: by the chart, or by a command
+// for its pods. The namespace of the release is created by the user.
 func namespace(m metav1.ObjectMeta) bool {
 	_, agents := m.Labels["strait.dev/agents"]
 	return agents || m.Name == install.GatewayNamespace || m.Name == install.NodeNamespace
 }
 
-// objectFindings are the findings about objects.
+// objectFindings returns the findings about objects.
 func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Finding) {
 	left, refused := make(map[string][]string), make(map[string][]string)
 	for _, r := range resourceTypes {
@@ -149,11 +149,11 @@ func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Fin
 	for _, code := range []string{"STRAIT-L001", "STRAIT-L002", "STRAIT-L003", "STRAIT-L004"} {
 		switch {
 		case len(left[code]) > 0:
-			all = append(all, findings.New(code, findings.Error, c.Name, "there is still %s", shortList(left[code])))
+			all = append(all, findings.New(code, findings.Error, c.Name, "found %s", shortList(left[code])))
 		case len(refused[code]) > 0:
-			all = append(all, findings.New(code, findings.Skipped, c.Name, "not looked at, for want of rights: %s", strings.Join(refused[code], ", ")))
+			all = append(all, findings.New(code, findings.Skipped, c.Name, "not checked for lack of permissions: %s", strings.Join(refused[code], ", ")))
 		default:
-			all = append(all, findings.New(code, findings.OK, c.Name, "none are left"))
+			all = append(all, findings.New(code, findings.OK, c.Name, "no leftovers"))
 		}
 	}
 	return all

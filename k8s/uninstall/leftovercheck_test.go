@@ -38,7 +38,7 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	c := operator.Cluster{Name: "a", Client: admin}
 	clean, err := Check(t.Context(), c, "", ignore)
 	must(t, err)
-	if findings.Worst(clean) != findings.Skipped || strings.Count(printed(clean), "none are left") != 4 {
+	if findings.Worst(clean) != findings.Skipped || strings.Count(printed(clean), "no leftovers") != 4 {
 		t.Errorf("of a cluster that never had Strait:\n%s", printed(clean))
 	}
 
@@ -77,7 +77,7 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	must(t, err)
 	refused, err := Check(t.Context(), operator.Cluster{Name: "a", Client: limited}, "", ignore)
 	must(t, err)
-	if strings.Contains(printed(refused), "none are left") || !strings.Contains(printed(refused), "skipped STRAIT-L004 not looked at, for want of rights: deployments, ") {
+	if strings.Contains(printed(refused), "no leftovers") || !strings.Contains(printed(refused), "skipped STRAIT-L004 not looked at, for want of rights: deployments, ") {
 		t.Errorf("to somebody who may read nothing it says\n%s", printed(refused))
 	}
 }

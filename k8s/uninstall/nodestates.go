@@ -10,20 +10,22 @@ import (
 	"strait.dev/strait/k8s/install"
 )
 
-// Node is one that did not let go, and why.
+// Node is a node that was not detached, and the reason.
 type Node struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
 }
 
-// nodes are those of a cluster that helpers ever ran on, by what they do about letting go.
+// nodes are the nodes of a cluster on which a helper ever ran, by the state of their
+// detachment.
 type nodes struct {
 	released []string
-	waiting  []Node // their helpers are at it
-	lost     []Node // there is nobody to wait for
+	waiting  []Node // the helper has not finished
+	lost     []Node // the helper cannot respond
 }
 
-// classifyNodes sorts them. Where no helper ever said anything, there is nothing to let go of.
+// classifyNodes groups the nodes by state. A node whose helper never reported a status has
+// nothing to remove.
 func classifyNodes(attachments []v1alpha1.NodeAttachment, all []corev1.Node) (n nodes) {
 	is := make(map[string]*corev1.Node, len(all))
 	for i := range all {
@@ -38,11 +40,11 @@ func classifyNodes(attachments []v1alpha1.NodeAttachment, all []corev1.Node) (n 
 			n.released = append(n.released, a.Name)
 		case node == nil, len(a.Status.Conditions) == 0:
 		case !ready(node):
-			n.lost = append(n.lost, Node{a.Name, "the node is not ready, so that its helper cannot remove anything"})
+			n.lost = append(n.lost, Node{a.Name, "the node is not ready, so its helper cannot remove anything"})
 		case released != nil:
 			n.waiting = append(n.waiting, Node{a.Name, released.Message})
 		default:
-			n.waiting = append(n.waiting, Node{a.Name, fmt.Sprintf("the node's helper has not answered; see whether its pod runs: kubectl get pods -A -l %s --field-selector spec.nodeName=%s", install.Selector(install.Node), a.Name)})
+			n.waiting = append(n.waiting, Node{a.Name, fmt.Sprintf("the node helper has not responded; check that its pod runs: kubectl get pods -A -l %s --field-selector spec.nodeName=%s", install.Selector(install.Node), a.Name)})
 		}
 	}
 	return n

@@ -16,32 +16,31 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// Options of a preparation.
+// Options configure Prepare.
 type Options struct {
 	Client   *client.Client
 	Gateways string            // the namespace of the gateways' pods
-	For      time.Duration     // to wait for gateways and nodes
-	DryRun   bool              // store nothing and wait for nothing: report what would be removed
-	Say      func(line string) // what is being waited for; nil: nobody wants to know
+	For      time.Duration     // timeout for gateways and nodes
+	Say      func(line string) // progress; nil: not reported
 }
 
-// Prepared is what a preparation came to.
+// Prepared is the result of Prepare.
 type Prepared struct {
 	Removed  []string `json:"removed,omitempty"`  // objects, like "Peering b"
-	Released []string `json:"released,omitempty"` // nodes that have nothing of Strait any more
-	Lost     []Node   `json:"lost,omitempty"`     // nodes that could not be asked
+	Released []string `json:"released,omitempty"` // nodes that are detached
+	Lost     []Node   `json:"lost,omitempty"`     // nodes whose helper cannot respond
 }
 
-// pollInterval is how often what is waited for is looked at.
+// pollInterval is the interval between two checks.
 const pollInterval = 500 * time.Millisecond
 
 // fieldManager is the field manager of the annotation.
 const fieldManager = "strait-uninstall"
 
-// Prepare makes a cluster let go of Strait: it removes Peerings and AddressMappings, waits
-// until their gateways are gone, and until the helper of every node that is ready has
-// removed what it set up. It may be broken off and called again. A cluster without
-// Strait's objects is prepared already.
+// Prepare detaches a cluster: it deletes Peerings and AddressMappings, and waits until
+// their gateways are deleted and the helper of every ready node has removed its
+// configuration. It may be interrupted and called again. A cluster without Strait's objects
+// needs no preparation.
 func Prepare(ctx context.Context, o Options) (*Prepared, error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
@@ -55,10 +54,10 @@ func Prepare(ctx context.Context, o Options) (*Prepared, error) {
 	for {
 		missing, err := p.step(within)
 		switch {
-		case within.Err() != nil: // what was missing before is said
+		case within.Err() != nil: // the last missing items are reported
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-			return &p.Prepared, fmt.Errorf("%w; use an account that may do what k8s/rbac/uninstall.yaml says", err)
-		case err != nil: // an API server that is away comes back
+			return &p.Prepared, fmt.Errorf("%w; use an account with the permissions in k8s/rbac/uninstall.yaml", err)
+		case err != nil: // possibly temporary
 			p.missing = []string{err.Error()}
 		case len(missing) == 0, o.DryRun:
 			return &p.Prepared, nil
@@ -74,15 +73,15 @@ func Prepare(ctx context.Context, o Options) (*Prepared, error) {
 	}
 }
 
-// preparation is one call of Prepare.
+// preparation is the state of one call of Prepare.
 type preparation struct {
 	Options
 	Prepared
-	missing []string // last seen
+	missing []string // at the last check
 }
 
-// ask annotates the ClusterNetwork, and does so again where somebody took that away.
-// Without one, no helper sets anything up.
+// ask annotates the ClusterNetwork, also again if the annotation was removed. Without a
+// ClusterNetwork no helper sets anything up.
 func (p *preparation) ask(ctx context.Context) error {
 	network, err := p.Client.ClusterNetworks().Get(ctx, v1alpha1.ClusterNetworkName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -102,11 +101,11 @@ func (p *preparation) ask(ctx context.Context) error {
 	return nil
 }
 
-// step does what is to be done, and returns what is to be waited for.
+// step performs the next actions, and returns what to wait for.
 func (p *preparation) step(ctx context.Context) (missing []string, err error) {
 	peerings, err := p.Client.Peerings().List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil // the API server does not know Strait's kinds
+		return nil, nil // Strait's CRDs are not installed
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list Peerings: %w", err)
@@ -138,7 +137,7 @@ func (p *preparation) step(ctx context.Context) (missing []string, err error) {
 	return slices.Concat(missing, gateways, waiting), err
 }
 
-// remove removes an object unless it is about to go.
+// remove deletes an object unless it is being deleted.
 func remove[T client.Object, L client.List](ctx context.Context, p *preparation, kind string, all *client.Kind[T, L], object T) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
@@ -153,8 +152,8 @@ func remove[T client.Object, L client.List](ctx context.Context, p *preparation,
 	return nil
 }
 
-// gateways are the objects of gateways that are still there. The garbage collector removes
-// them, after the Peerings that they belong to.
+// gateways returns the remaining objects of gateways. The garbage collector deletes them
+// after the Peerings that own them.
 func (p *preparation) gateways(ctx context.Context) (there []string, err error) {
 	ours := metav1.ListOptions{LabelSelector: peering.Label}
 	sets, err := p.Client.StatefulSets(p.Gateways).List(ctx, ours)
@@ -181,7 +180,7 @@ func (p *preparation) gateways(ctx context.Context) (there []string, err error) 
 	return there, nil
 }
 
-// nodes are those that have not let go yet, with what keeps them.
+// nodes returns the nodes that are not detached yet, with the reason.
 func (p *preparation) nodes(ctx context.Context) (waiting []string, err error) {
 	attachments, err := p.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -199,19 +198,19 @@ func (p *preparation) nodes(ctx context.Context) (waiting []string, err error) {
 	return waiting, nil
 }
 
-// timeoutError is the end of a preparation that took too long, or whose context has ended.
+// timeoutError returns the error of a preparation that timed out or was interrupted.
 func (p *preparation) timeoutError(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("broken off while waiting for %s; %s", shortList(p.missing), resumeHint)
+		return fmt.Errorf("interrupted while waiting for %s; %s", shortList(p.missing), resumeHint)
 	}
-	return fmt.Errorf("not done after %v: there is still\n  %s\nSomething that comes back is applied by somebody else, as Argo CD or Flux: take it away there first. "+
-		"To do without a node, let Helm go on with helm uninstall --no-hooks, and run strait node --remove on that node. %s", p.For, strings.Join(p.missing, "\n  "), resumeHint)
+	return fmt.Errorf("not finished after %v; remaining:\n  %s\nIf deleted objects reappear, remove them from the tool that applies them, such as Argo CD or Flux. "+
+		"To skip a node, run helm uninstall --no-hooks, and strait node --remove on that node. %s", p.For, strings.Join(p.missing, "\n  "), resumeHint)
 }
 
-// resumeHint is what to do after a preparation that did not come to its end.
-const resumeHint = "The same command goes on from here; to keep Strait instead: kubectl annotate clusternetwork " + v1alpha1.ClusterNetworkName + " " + v1alpha1.UninstallAnnotation + "-"
+// resumeHint explains how to continue after an unfinished preparation.
+const resumeHint = "Run the same command again to continue; to keep Strait instead, run kubectl annotate clusternetwork " + v1alpha1.ClusterNetworkName + " " + v1alpha1.UninstallAnnotation + "-"
 
-// shortList is a list for one line.
+// shortList formats a list for one line.
 func shortList(all []string) string {
 	const most = 3
 	if len(all) <= most {

@@ -11,13 +11,13 @@ import (
 	"strait.dev/strait/internal/endpoint"
 )
 
-// maxRunTime is how long a run may take in an agent, with whatever waits for it.
+// maxRunTime is the maximum duration of a run in an agent, including its startup.
 const maxRunTime = 3 * time.Minute
 
-// endTimeout is how long an agent may take to end after it has said what it had to say.
+// endTimeout is the time that an agent has to exit after its last output.
 const endTimeout = 5 * time.Second
 
-// ask has an agent try sequences of checks.
+// ask has an agent run sequences of checks.
 func (s *site) ask(ctx context.Context, agent string, o endpoint.Order) (results []endpoint.Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maxRunTime)
 	defer cancel()
@@ -30,20 +30,20 @@ func (s *site) ask(ctx context.Context, agent string, o endpoint.Order) (results
 		return nil, fmt.Errorf("cluster %s: %w", s.id, err)
 	}
 	if err := json.Unmarshal(out.Bytes(), &results); err != nil {
-		return nil, fmt.Errorf("cluster %s: agent %s: %w; is its image that of this version?", s.id, agent, err)
+		return nil, fmt.Errorf("cluster %s: agent %s: %w; check that its image has the version of this strait", s.id, agent, err)
 	}
 	return results, nil
 }
 
-// session is what an agent does until it is told to end.
+// session is a command in an agent that runs until it is ended.
 type session struct {
 	input  *io.PipeWriter
 	output *json.Decoder
-	ended  chan struct{} // closed when the agent has
+	ended  chan struct{} // closed when the command has exited
 	cancel context.CancelFunc
 }
 
-// begin has an agent do something until end is called, which has to be.
+// begin starts a command in an agent. The caller must call end.
 func (s *site) begin(ctx context.Context, agent, what string, order any) *session {
 	ctx, cancel := context.WithTimeout(ctx, maxRunTime)
 	fromUs, input := io.Pipe()
@@ -58,21 +58,21 @@ func (s *site) begin(ctx context.Context, agent, what string, order any) *sessio
 		}
 		_ = fromAgent.CloseWithError(err)
 	}()
-	go func() { _ = json.NewEncoder(input).Encode(order) }() // whether it arrived, the answer tells
+	go func() { _ = json.NewEncoder(input).Encode(order) }() // a failure shows as a missing answer
 	return &session{input, json.NewDecoder(output), ended, cancel}
 }
 
-// next reads the next thing that the agent says.
+// next reads the next value from the agent.
 func (s *session) next(into any) error { return s.output.Decode(into) }
 
-// end tells the agent to end, and reads what came of it.
+// end ends the command and reads its result.
 func (s *session) end(into any) error {
 	_ = s.input.Close()
 	defer s.cancel()
 	if err := s.next(into); err != nil {
 		return err
 	}
-	select { // an end in peace says nothing of connections that were cut
+	select { // let the command exit normally, so that no connection is cut
 	case <-s.ended:
 	case <-time.After(endTimeout):
 	}

@@ -13,15 +13,16 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// clusterState is what of a cluster's objects decides where agents run and what they may see.
+// clusterState is the state of a cluster's objects that decides where agents run and which
+// addresses they may see.
 type clusterState struct {
 	*operator.Side
 	id             string
 	attachments    []v1alpha1.NodeAttachment
-	gateway, other string // nodes; empty: there is none
+	gateway, other string // nodes; empty: none
 }
 
-// readCluster looks at a cluster.
+// readCluster reads the state of a cluster.
 func readCluster(ctx context.Context, s *operator.Side) (*clusterState, error) {
 	g := &clusterState{Side: s, id: string(s.Network.Status.ClusterID), gateway: s.Gateway()}
 	attachments, err := s.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
@@ -37,11 +38,11 @@ func readCluster(ctx context.Context, s *operator.Side) (*clusterState, error) {
 	return g, nil
 }
 
-// shape says where the agents of a cluster run.
+// shape returns where the agents of a cluster run.
 func (g *clusterState) shape() ClusterShape { return ClusterShape{g.id, g.Name, g.gateway, g.other} }
 
-// otherNode is a node that is ready and has none of the peering's gateways; of several, one
-// that takes ordinary pods, and then the first by name.
+// otherNode returns a ready node without a gateway of the peering; preferably one without
+// taints, then the first by name.
 func otherNode(nodes []corev1.Node, p *v1alpha1.Peering) (name string) {
 	nodes = slices.Clone(nodes)
 	slices.SortFunc(nodes, func(a, b corev1.Node) int {
@@ -72,20 +73,20 @@ func tainted(n corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
 }
 
-// node is the one of a spot, or why there is none.
+// node returns the node of a location, or the reason why there is none.
 func (g *clusterState) node(other bool) (name, why string) {
 	switch {
 	case other && g.other == "":
-		return "", fmt.Sprintf("cluster %s has no node that is ready and has no gateway of the peering", g.id)
+		return "", fmt.Sprintf("cluster %s has no ready node without a gateway of the peering", g.id)
 	case !other && g.gateway == "":
-		return "", fmt.Sprintf("it is not known on which node of cluster %s the gateway runs", g.id)
+		return "", fmt.Sprintf("the node of the gateway in cluster %s is not known", g.id)
 	case other:
 		return g.other, ""
 	}
 	return g.gateway, ""
 }
 
-// external are the addresses under which a node appears to other clusters.
+// external returns the external addresses of a node.
 func (g *clusterState) external(node string) (all []netip.Addr) {
 	for _, a := range g.attachments {
 		if a.Name == node {
@@ -95,7 +96,8 @@ func (g *clusterState) external(node string) (all []netip.Addr) {
 	return all
 }
 
-// seenBy fills in how the other cluster sees a spot that has these addresses here.
+// seenBy sets the mapped addresses of a location in the other cluster, from its addresses
+// in this one.
 func (s *location) seenBy(other *clusterState, id string, here []netip.Addr) {
 	s.seen, s.unseen = map[family]netip.Addr{}, map[family]string{}
 	for _, f := range families {
@@ -123,7 +125,7 @@ func addresses[S ~string](texts []S) (all []netip.Addr) {
 	return all
 }
 
-// podAddresses are those of a pod.
+// podAddresses returns the addresses of a pod.
 func podAddresses(p *corev1.Pod) (all []netip.Addr) {
 	for _, ip := range p.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil {

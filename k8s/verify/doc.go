@@ -1,10 +1,10 @@
-// Package verify tries whether two joined clusters reach each other in every way that
-// their users will.
+// Package verify tests whether two joined clusters reach each other in every way that
+// workloads use.
 //
 //	Run      the whole matrix, with agents in both clusters      run.go
-//	Short    what the objects of one cluster say                 short.go
+//	Short    the state in the objects of one cluster             short.go
 //
-// What is tried is planned as data (plan.go) from what the agents and the Peerings are
-// (survey.go), done by agents (package endpoint, in pods of package agents), judged
-// (judge.go, cause.go) and printed (table.go, junit.go).
+// Tests are planned as data (matrixplan.go) from the state of agents and Peerings
+// (clusterstate.go), executed by agents (package endpoint, in pods of package agents),
+// evaluated (judge.go) and printed (table.go, junit.go).
 package verify

@@ -10,7 +10,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// watchOrder is what an agent on a node of this cluster looks for.
+// watchOrder returns what an agent on a node of this cluster captures.
 func watchOrder(g, other *clusterState, node string, marker [16]byte) leak.Order {
 	o := leak.Order{Marker: marker, Foreign: []netip.Prefix{}, Own: []netip.Prefix{}, Node: []netip.Addr{}}
 	status := g.Network.Status
@@ -42,7 +42,7 @@ func watchOrder(g, other *clusterState, node string, marker [16]byte) leak.Order
 	for _, a := range other.attachments {
 		foreign = append(foreign, addresses(a.Spec.UnderlayAddresses)...)
 	}
-	for _, p := range singles(foreign) { // clusters may be in networks of their own that are alike
+	for _, p := range singles(foreign) { // separate networks of clusters may use the same addresses
 		if !slices.Contains(o.Own, p) {
 			o.Foreign = append(o.Foreign, p)
 		}
@@ -57,36 +57,36 @@ func singles(all []netip.Addr) (prefixes []netip.Prefix) {
 	return prefixes
 }
 
-// judgeWatch is what the nodes of a cluster saw.
+// judgeWatch evaluates the captures of the nodes of a cluster.
 func judgeWatch(id string, reports []leak.Report, failed error) Check {
-	c := Check{Group: OfEncryption, From: id, What: "nothing in the clear on the underlay", Outcome: Passed}
+	c := Check{Group: OfEncryption, From: id, What: "no unencrypted packets on the underlay", Outcome: Passed}
 	var all leak.Report
 	for _, r := range reports {
 		all.Clear, all.Tunnel, all.Missed = all.Clear+r.Clear, all.Tunnel+r.Tunnel, all.Missed+r.Missed
 		all.Leaks, all.Underlay = append(all.Leaks, r.Leaks...), append(all.Underlay, r.Underlay...)
 	}
-	c.Detail = fmt.Sprintf("%d packets with the marker inside the cluster, %d to and from the other cluster without it", all.Clear, all.Tunnel)
+	c.Detail = fmt.Sprintf("%d packets with the marker inside of the cluster, %d to and from the other cluster without it", all.Clear, all.Tunnel)
 	switch {
 	case len(all.Leaks) > 0:
 		var texts []string
 		for _, l := range all.Leaks[:min(len(all.Leaks), 5)] {
 			texts = append(texts, fmt.Sprintf("%d from %v to %v (IP protocol %d) on %s", l.Packets, l.Source, l.Destination, l.Protocol, l.Interface))
 		}
-		c.Outcome, c.Detail = Failed, "packets in the clear: "+strings.Join(texts, "; ")
-		c.Cause = "packets for the other cluster leave the node by another way than its gateway: a route of the CNI or of the host goes before those of Strait"
-		c.Remedy = "on that node, ip route get ADDRESS and strait status say which way packets take; take the other route away"
+		c.Outcome, c.Detail = Failed, "unencrypted packets: "+strings.Join(texts, "; ")
+		c.Cause = "packets for the other cluster do not leave the node through its gateway: a route of the CNI or of the host takes precedence over Strait's routes"
+		c.Remedy = "run ip route get ADDRESS on that node and strait status to find the route of the packets; remove the other route"
 	case len(reports) == 0 && failed != nil:
 		c.Outcome, c.Detail = Skipped, failed.Error()
 	case len(reports) == 0:
-		c.Outcome, c.Detail = Skipped, fmt.Sprintf("cluster %s runs no pod in the network of a node", id)
+		c.Outcome, c.Detail = Skipped, fmt.Sprintf("cluster %s does not run pods in the host network", id)
 	case len(all.Underlay) == 0:
-		c.Outcome, c.Detail = Skipped, "no interface of the nodes has the address that the node is known by, so that it is not known which are the underlay"
+		c.Outcome, c.Detail = Skipped, "no interface of the nodes has the node's address, so the underlay interfaces are not known"
 	case all.Clear == 0:
-		c.Outcome, c.Detail = Skipped, "the nodes' interfaces showed none of our packets at all, so that there was nothing to judge by"
+		c.Outcome, c.Detail = Skipped, "no packet with the marker was captured on the nodes' interfaces"
 	case all.Tunnel == 0:
-		c.Outcome, c.Detail = Skipped, "no packet to or from the other cluster's gateways passed these nodes under their addresses, so that there was nothing to judge by"
+		c.Outcome, c.Detail = Skipped, "no packet to or from the other cluster's gateways was captured on these nodes"
 	case all.Missed > 0:
-		c.Detail += fmt.Sprintf("; %d were too fast to be looked at", all.Missed)
+		c.Detail += fmt.Sprintf("; %d packets were not captured because of their rate", all.Missed)
 	}
 	return c
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// maxShown is how many failures of one cause are printed.
+// maxShown is the maximum number of failures of one cause that are printed.
 const maxShown = 5
 
-// explain writes what failed, with causes and remedies, and what was left out and why:
-// what has the same cause together, and what explains most first.
+// explain writes the failed checks with causes and remedies, and the skipped ones with the
+// reason: grouped by cause, the most general first.
 func (r *Report) explain(b *strings.Builder) {
 	if place := r.commonNode(); place != "" {
 		fmt.Fprintf(b, "\n%s\n", place)
@@ -45,7 +45,7 @@ func (r *Report) explain(b *strings.Builder) {
 			fmt.Fprintf(b, "  probably: %s\n", cause)
 		}
 		if remedy := of[cause][0].Remedy; remedy != "" {
-			fmt.Fprintf(b, "  what to do: %s\n", remedy)
+			fmt.Fprintf(b, "  remedy: %s\n", remedy)
 		}
 	}
 	var why []string
@@ -58,15 +58,15 @@ func (r *Report) explain(b *strings.Builder) {
 		}
 	}
 	if len(why) > 0 {
-		b.WriteString("\nleft out:\n")
+		b.WriteString("\nskipped:\n")
 	}
 	for _, text := range why {
 		fmt.Fprintf(b, "– %s (%d)\n", text, times[text])
 	}
 }
 
-// commonNode names the node on which all that failed begins or ends, if there is exactly one
-// such, and something crossed elsewhere. Empty if there is none.
+// commonNode names the node that is the source or destination of all failed checks, if
+// there is exactly one such node and other checks passed. Empty if there is none.
 func (r *Report) commonNode() (found string) {
 	type end struct{ cluster, at string }
 	failed, passed := map[end]int{}, map[end]int{}
@@ -93,13 +93,13 @@ func (r *Report) commonNode() (found string) {
 			if found != "" {
 				return ""
 			}
-			found = fmt.Sprintf("All that failed begins or ends on node %s of cluster %s: look there first.", one.node, c.ID)
+			found = fmt.Sprintf("All failed checks have node %s of cluster %s in common: check it first.", one.node, c.ID)
 		}
 	}
 	return found
 }
 
-// at is the place in the name of a spot.
+// at returns the node part of the name of a location.
 func at(location string) string {
 	_, place, _ := strings.Cut(location, " ")
 	return place

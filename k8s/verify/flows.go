@@ -9,17 +9,17 @@ import (
 	"strait.dev/strait/internal/endpoint"
 )
 
-// flow is a connection that lasts for as long as the run.
+// flow is a connection that stays open during the run.
 type flow struct {
 	*session
 	planned
 }
 
-// flows are all of them.
+// flows are the flows of a run.
 type flows []flow
 
-// startFlows opens a connection each way, between the pods that are farthest from their
-// gateways.
+// startFlows opens a connection in each direction, between the pods that are farthest from
+// their gateways.
 func startFlows(ctx context.Context, sites [2]*site, marker endpoint.Marker) (all flows) {
 	for i, s := range sites {
 		from, to := farthestPod(s.locations), farthestPod(sites[1-i].locations)
@@ -31,7 +31,7 @@ func startFlows(ctx context.Context, sites [2]*site, marker endpoint.Marker) (al
 				s.begin(ctx, from.agent, "flow", endpoint.FlowOrder{
 					Marker: marker, To: netip.AddrPortFrom(to.seen[f], endpoint.Port), Source: from.seen[f], Patience: firstTimeout, Longest: maxRunTime,
 				}),
-				planned{Check{Group: OfFlow, From: s.id, To: sites[1-i].id, Family: string(f), Source: from.String(), Destination: to.String(), What: "a connection that lasts"},
+				planned{Check{Group: OfFlow, From: s.id, To: sites[1-i].id, Family: string(f), Source: from.String(), Destination: to.String(), What: "long-lived connection"},
 					from.agent, endpoint.Check{Protocol: endpoint.TCP, To: netip.AddrPortFrom(to.seen[f], endpoint.Port)}},
 			})
 		}
@@ -39,7 +39,7 @@ func startFlows(ctx context.Context, sites [2]*site, marker endpoint.Marker) (al
 	return all
 }
 
-// farthestPod is the pod that has most hops to the gateway.
+// farthestPod returns the pod with the most hops to the gateway.
 func farthestPod(locations []location) (s location) {
 	for _, p := range locations {
 		if !p.host && p.agent != "" {
@@ -49,23 +49,23 @@ func farthestPod(locations []location) (s location) {
 	return s
 }
 
-// stop ends what still runs.
+// stop ends the flows that still run.
 func (all flows) stop() {
 	for _, f := range all {
 		f.cancel()
 	}
 }
 
-// judge ends the flows, and says what became of them.
+// judge ends the flows, and evaluates their results.
 func (all flows) judge() (checks []Check) {
 	for _, f := range all {
 		c := f.Check
 		var is endpoint.Result
 		if err := f.end(&is); err != nil {
 			c.Outcome, c.Detail = Failed, err.Error()
-			c.Cause, c.Remedy = "the agent ended, or the API server cut the connection to it", "run it again; with --keep the pods stay, with their events"
+			c.Cause, c.Remedy = "the agent exited, or the API server closed the connection to it", "run the test again; with --keep the pods and their events are kept"
 		} else if c = judge(f.planned, is, 0); c.Outcome == Passed {
-			c.Detail = fmt.Sprintf("%d bytes, %v without an answer at most", is.Bytes, is.Silence.Round(time.Millisecond))
+			c.Detail = fmt.Sprintf("%d bytes, longest time without an answer %v", is.Bytes, is.Silence.Round(time.Millisecond))
 		}
 		checks = append(checks, c)
 	}

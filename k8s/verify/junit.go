@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The form that continuous integration reads.
+// The JUnit XML format for continuous integration.
 type (
 	junitSuites struct {
 		XMLName xml.Name     `xml:"testsuites"`
@@ -37,7 +37,7 @@ type (
 	}
 )
 
-// JUnit writes a report as JUnit's XML: a suite for each group, direction and family.
+// JUnit writes a report as JUnit XML: a suite for each group, direction and IP family.
 func (r *Report) JUnit(w io.Writer) error {
 	all := junitSuites{Tests: len(r.Checks), Failed: r.Counts.Failed, Skipped: r.Counts.Skipped, Time: fmt.Sprintf("%.3f", r.Seconds)}
 	at := map[string]int{}
@@ -57,7 +57,7 @@ func (r *Report) JUnit(w io.Writer) error {
 		switch c.Outcome {
 		case Failed:
 			s.Failed++
-			one.Failure = &junitMessage{c.Detail, strings.Join([]string{c.Detail, "probably: " + c.Cause, "what to do: " + c.Remedy}, "\n")}
+			one.Failure = &junitMessage{c.Detail, strings.Join([]string{c.Detail, "probably: " + c.Cause, "remedy: " + c.Remedy}, "\n")}
 		case Skipped:
 			s.Skipped++
 			one.Skipped = &junitMessage{Message: c.Detail}

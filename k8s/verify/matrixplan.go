@@ -8,14 +8,14 @@ import (
 	"strait.dev/strait/internal/endpoint"
 )
 
-// location is a place in a cluster from which something is tried, or to which.
+// location is a source or destination of checks in a cluster.
 type location struct {
-	agent string // empty: there is none, see why
-	host  bool   // in the network of its node
+	agent string // empty: none, see why
+	host  bool   // in the network namespace of its node
 	other bool   // on another node than the gateway
-	why   string // why there is none
-	// seen are the addresses under which the other cluster sees it, by family; one that is
-	// missing has its reason in unseen.
+	why   string // why there is no agent
+	// seen are the mapped addresses in the other cluster, by IP family; for a missing one,
+	// unseen has the reason.
 	seen   map[family]netip.Addr
 	unseen map[family]string
 }
@@ -31,7 +31,7 @@ func (s location) String() string {
 	return kind + " @" + place
 }
 
-// family is one of IP's.
+// family is an IP family.
 type family string
 
 const (
@@ -48,29 +48,30 @@ func familyOf(a netip.Addr) family {
 	return ip6
 }
 
-// shape is a cluster as the plan sees it.
+// shape is the input of a plan about one cluster.
 type shape struct {
 	id        string
 	locations []location
-	// services are the ones that stand for spots of the other cluster, by the spot's agent.
+	// services are the Services that represent locations of the other cluster, by the agent
+	// of the location.
 	services map[string]map[family]service
 }
 
-// service is one, or why there is none.
+// service is the address of a Service, or the reason why there is none.
 type service struct {
 	address netip.Addr
 	why     string
 }
 
-// planned is a check that is to be made by an agent.
+// planned is a check to be made by an agent.
 type planned struct {
 	Check
 	agent string
 	probe endpoint.Check
 }
 
-// plan is everything to try from one cluster to the other: what an agent is to do, in
-// sequences, and what is left out, with the reason.
+// plan contains the checks from one cluster to the other: the sequences for the agents, and
+// the skipped checks with the reason.
 type plan struct {
 	sequences [][]planned
 	skipped   []Check
@@ -78,14 +79,15 @@ type plan struct {
 
 const (
 	small    = 64       // bytes of payload
-	bulkSize = 64 << 10 // bytes of payload: many segments, and windows that open
-	excess   = 200      // how much more than the MTU is sent to be fragmented, bytes
-	// firstTimeout is how long a first packet may take: what is new is not known everywhere yet.
+	bulkSize = 64 << 10 // bytes of payload: many segments, so that the window opens
+	excess   = 200      // bytes in excess of the MTU to force fragmentation
+	// firstTimeout is the timeout of a first packet: new configuration takes time to
+	// propagate.
 	firstTimeout = 8 * time.Second
-	laterTimeout = 3 * time.Second // for what follows
+	laterTimeout = 3 * time.Second // timeout of further packets
 )
 
-// wholeRow is what a check is about that stands for all of its row, or of its family.
+// wholeRow is the name of a check that represents all checks of its row or IP family.
 const wholeRow = "everything"
 
 // Columns of the matrix.
@@ -95,8 +97,8 @@ var columns = []string{
 	"icmp 64", "icmp mtu", "icmp frag", "icmp big",
 }
 
-// planOf is what to try from one cluster to the other, whose peering carries packets of
-// up to mtu bytes; 0: not known.
+// planOf returns the checks from one cluster to the other, over a peering with this MTU; 0:
+// not known.
 func planOf(from, to shape, mtu int) plan {
 	var p plan
 	for _, f := range families {
@@ -118,7 +120,7 @@ func planOf(from, to shape, mtu int) plan {
 	return p
 }
 
-// familyMissing is why a family is not tried at all.
+// familyMissing returns the reason why an IP family is not tested at all.
 func familyMissing(f family, clusters ...shape) string {
 	for _, c := range clusters {
 		found, why := false, ""
@@ -142,7 +144,7 @@ func familyMissing(f family, clusters ...shape) string {
 	return ""
 }
 
-// pair plans all of one row.
+// pair plans the checks of one row.
 func (p *plan) pair(from, to shape, f family, source, destination location, viaService bool, mtu int) {
 	row := Check{Group: OfMatrix, From: from.id, To: to.id, Family: string(f), Source: source.String(), Destination: destination.String()}
 	at, why := destination.seen[f], ""
@@ -159,10 +161,10 @@ func (p *plan) pair(from, to shape, f family, source, destination location, viaS
 	protocols := []endpoint.Protocol{endpoint.TCP, endpoint.UDP, endpoint.ICMP}
 	if viaService {
 		row.Destination = "Service" + row.Destination[len("pod"):]
-		protocols = protocols[:2] // nobody answers pings of a Service
+		protocols = protocols[:2] // a Service does not answer pings
 		if s := from.services[destination.agent][f]; why == "" {
 			if at, why = s.address, s.why; why == "" && !at.IsValid() {
-				why = fmt.Sprintf("there is no Service for %s", f)
+				why = fmt.Sprintf("no Service for %s exists", f)
 			}
 		}
 	}
@@ -188,15 +190,15 @@ func (p *plan) pair(from, to shape, f family, source, destination location, viaS
 		}
 		p.sequences = append(p.sequences, all)
 		if mtu == 0 {
-			row.What, row.Outcome, row.Detail = string(protocol)+" mtu", Skipped, "what the peering carries is not known yet; see strait status"
+			row.What, row.Outcome, row.Detail = string(protocol)+" mtu", Skipped, "the MTU of the peering is not known yet; see strait status"
 			p.skipped = append(p.skipped, row)
 		}
 	}
 }
 
-// checksOf are the checks of a protocol, with the columns as their names.
+// checksOf returns the checks of a protocol, named like the columns.
 func checksOf(protocol endpoint.Protocol, f family, mtu int) []endpoint.Check {
-	headers, tcp := 20+8, 20+20+12 // with the time stamps of TCP
+	headers, tcp := 20+8, 20+20+12 // with TCP timestamps
 	if f == ip6 {
 		headers, tcp = headers+20, tcp+20
 	}

@@ -73,7 +73,7 @@ func TestThePlanFitsTheClusters(t *testing.T) {
 			[]string{"pods of a have no IPv6 address", "cluster b has no node that is ready and has no gateway of the peering"}},
 		{"MTU not known", shapeOf("a", 72, false, ip4), shapeOf("b", 71, false, ip4), 0, true, 2 * (3 + 2 + 1 + 3 + 2),
 			[]string{"pods of a have no IPv6 address", "cluster a has no node that is ready and has no gateway of the peering",
-				"cluster b has no node that is ready and has no gateway of the peering", "what the peering carries is not known yet; see strait status"}},
+				"cluster b has no node that is ready and has no gateway of the peering", "the MTU of the peering is not known yet; see strait status"}},
 		{"no Services", shapeOf("a", 72, false, ip4), shapeOf("b", 71, false, ip4), 1370, false, 2 * 13,
 			[]string{"pods of a have no IPv6 address", "cluster a has no node that is ready and has no gateway of the peering",
 				"cluster b has no node that is ready and has no gateway of the peering", "there is no Service for IPv4"}},

@@ -14,10 +14,11 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// OneSide tries what can be tried with access to one cluster: what Short does, and with
-// agents in it whether nodes reach the gateways over the overlay, and whether pods and
-// nodes reach targets in other clusters, given as they are seen here. A target with a port
-// is an agent's; of another, pings alone tell. Agents are gone at the end, as with Run.
+// OneSide tests what can be tested with access to one cluster: the checks of Short, and,
+// with agents in the cluster, whether nodes reach the gateways over the overlay, and
+// whether pods and nodes reach targets in other clusters, given as mapped addresses. A
+// target with a port is an agent; without a port it is only pinged. Agents are removed at
+// the end, as with Run.
 func OneSide(ctx context.Context, c operator.Cluster, names []string, targets []netip.AddrPort, o Options) (r *Report, err error) {
 	began := time.Now()
 	if r, err = Short(ctx, c, names); err != nil {
@@ -50,7 +51,7 @@ func OneSide(ctx context.Context, c operator.Cluster, names []string, targets []
 	return r, nil
 }
 
-// tryOneSide tries what one peering allows to be tried from here.
+// tryOneSide runs the checks of one peering that need one cluster only.
 func (g *clusterState) tryOneSide(ctx context.Context, r *Report, targets []netip.AddrPort, o *Options) (err error) {
 	s, err := open(ctx, g, o, o.Image)
 	if err != nil {
@@ -68,7 +69,7 @@ func (g *clusterState) tryOneSide(ctx context.Context, r *Report, targets []neti
 	p := planOneSide(g.id, string(g.Peering.Status.ClusterID), s.locations, g.internal(), targets, mtu)
 	var marker endpoint.Marker
 	_, _ = rand.Read(marker[:]) // never fails
-	o.say(fmt.Sprintf("trying what can be tried with one cluster, for Peering %s", g.Peering.Name))
+	o.say(fmt.Sprintf("running the checks that need one cluster only, for Peering %s", g.Peering.Name))
 	checks, err := s.carryOut(ctx, p, marker, mtu)
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func (g *clusterState) tryOneSide(ctx context.Context, r *Report, targets []neti
 	return ctx.Err()
 }
 
-// internal are the addresses of the peering's gateways on the overlay.
+// internal returns the internal addresses of the peering's gateways.
 func (g *clusterState) internal() map[string][]netip.Addr {
 	all := map[string][]netip.Addr{}
 	for _, gateway := range g.Peering.Status.Gateways {
@@ -87,8 +88,8 @@ func (g *clusterState) internal() map[string][]netip.Addr {
 	return all
 }
 
-// planOneSide is what to try from the agents of one cluster. The addresses of gateways are
-// for nodes alone.
+// planOneSide returns the checks from the agents of one cluster. Only nodes probe the
+// addresses of gateways.
 func planOneSide(id, remote string, locations []location, gateways map[string][]netip.Addr, targets []netip.AddrPort, mtu int) (p plan) {
 	for _, s := range locations {
 		row := Check{Group: OfMatrix, From: id, Source: s.String()}
@@ -124,7 +125,8 @@ func planOneSide(id, remote string, locations []location, gateways map[string][]
 	return p
 }
 
-// sequence is one of a protocol to a destination of which it is not known how it sees us.
+// sequence returns the checks of a protocol to a destination whose view of the source
+// address is not known.
 func sequence(row Check, s location, to netip.AddrPort, protocol endpoint.Protocol, mtu int) (all []planned) {
 	for _, c := range checksOf(protocol, familyOf(to.Addr()), mtu) {
 		if c.ID == string(protocol)+" from" {

@@ -7,8 +7,8 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// peeringCheck is what the objects of a cluster say of a Peering, and whether any of its
-// links is up.
+// peeringCheck returns the state of a Peering from the objects of a cluster, and whether
+// any of its links is up.
 func peeringCheck(ctx context.Context, c operator.Cluster, name string) (is Check, up bool, err error) {
 	report, err := operator.ReadReport(ctx, c, []string{name})
 	if err != nil {
@@ -18,7 +18,7 @@ func peeringCheck(ctx context.Context, c operator.Cluster, name string) (is Chec
 	return is, up, nil
 }
 
-// judgePeering is what is said of a peering of a cluster.
+// judgePeering evaluates the report of a peering.
 func judgePeering(cluster string, p operator.PeeringReport) (is Check, up bool) {
 	links := 0
 	for _, l := range p.Links {
@@ -29,7 +29,7 @@ func judgePeering(cluster string, p operator.PeeringReport) (is Check, up bool) 
 	is = Check{Group: OfPeering, From: cluster, What: "Peering " + p.Name + " is ready", Outcome: Passed, Detail: fmt.Sprintf("%d of %d links up", links, len(p.Links))}
 	if !p.Ready {
 		is.Outcome, is.Detail = Failed, p.Missing
-		is.Cause, is.Remedy = "the clusters are not joined all the way", "strait status shows which step is missing"
+		is.Cause, is.Remedy = "the peering is not ready", "run strait status for the missing stage"
 	}
 	return is, links > 0
 }

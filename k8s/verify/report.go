@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// Schema names the form of a Report. A field may come; none changes or goes without
-// another number.
+// Schema is the version of the JSON form of a Report. Fields may be added; changes and
+// removals get a new number.
 const Schema = "strait.dev/verify/1"
 
-// Report is what was tried and what became of it.
+// Report is the result of a run.
 type Report struct {
 	Schema   string         `json:"schema"`
 	Passed   bool           `json:"passed"` // nothing failed
 	Clusters []ClusterShape `json:"clusters"`
-	MTU      int            `json:"mtu,omitempty"` // of the peering: the largest IP packet that crosses, bytes
+	MTU      int            `json:"mtu,omitempty"` // of the peering: largest IP packet that is carried, bytes
 	Seconds  float64        `json:"seconds"`
 	Counts   Counts         `json:"counts"`
 	Checks   []Check        `json:"checks"`
-	Kept     []string       `json:"kept,omitempty"` // agents that stay, as "cluster namespace/pod address"
+	Kept     []string       `json:"kept,omitempty"` // agents that are kept, as "cluster namespace/pod address"
 }
 
-// ClusterShape is where the agents of a cluster ran.
+// ClusterShape describes where the agents of a cluster ran.
 type ClusterShape struct {
 	ID          string `json:"id"`
-	Name        string `json:"name,omitempty"` // for people, like "context a"
+	Name        string `json:"name,omitempty"` // for messages, like "context a"
 	GatewayNode string `json:"gatewayNode,omitempty"`
 	OtherNode   string `json:"otherNode,omitempty"`
 }
 
-// Counts are how many checks ended how.
+// Counts are the numbers of checks by outcome.
 type Counts struct {
 	Passed  int `json:"passed"`
 	Failed  int `json:"failed"`
 	Skipped int `json:"skipped"`
 }
 
-// Outcome is how a check ended.
+// Outcome is the result of a check.
 type Outcome string
 
 // The outcomes.
@@ -47,18 +47,18 @@ const (
 	Skipped Outcome = "skipped"
 )
 
-// Group is what a check is about.
+// Group is the subject of a check.
 type Group string
 
 // The groups, as they are printed.
 const (
-	OfPeering    Group = "peering"    // what the objects say
-	OfMatrix     Group = "matrix"     // from each kind of place to each other
-	OfFlow       Group = "flow"       // a connection for as long as the run lasts
-	OfEncryption Group = "encryption" // what passes on the underlay
+	OfPeering    Group = "peering"    // state in the objects
+	OfMatrix     Group = "matrix"     // packets from each location to each other
+	OfFlow       Group = "flow"       // a connection that stays open during the run
+	OfEncryption Group = "encryption" // packets on the underlay
 )
 
-// Check is one thing that was tried.
+// Check is one check and its result.
 type Check struct {
 	Group       Group   `json:"group"`
 	From        string  `json:"from,omitempty"` // cluster
@@ -68,14 +68,14 @@ type Check struct {
 	Destination string  `json:"destination,omitempty"` // like "Service @other"
 	What        string  `json:"what"`                  // like "udp mtu"
 	Outcome     Outcome `json:"outcome"`
-	Detail      string  `json:"detail,omitempty"` // what was seen, or why it was left out
+	Detail      string  `json:"detail,omitempty"` // observation, or why it was skipped
 	Cause       string  `json:"cause,omitempty"`  // probable, of a failure
 	Remedy      string  `json:"remedy,omitempty"`
 	RTT         float64 `json:"rttSeconds,omitempty"`
-	Bytes       int64   `json:"bytes,omitempty"` // that came back
+	Bytes       int64   `json:"bytes,omitempty"` // received
 }
 
-// Name names a check among all.
+// Name returns a unique name of a check.
 func (c Check) Name() string {
 	var parts []string
 	if c.From != "" && c.To != "" {
@@ -92,8 +92,8 @@ func (c Check) Name() string {
 	return strings.Join(append(parts, c.What), ", ")
 }
 
-// finish fills in what follows from the checks, of a run that began at a time. A nil report
-// is of a run that came to nothing.
+// finish sets the fields that are derived from the checks, for a run that began at a time.
+// A nil report is ignored.
 func (r *Report) finish(began time.Time) {
 	if r == nil {
 		return
@@ -112,7 +112,7 @@ func (r *Report) finish(began time.Time) {
 	r.Passed = r.Counts.Failed == 0
 }
 
-// of are the checks of a group.
+// of returns the checks of a group.
 func (r *Report) of(g Group) (all []Check) {
 	for _, c := range r.Checks {
 		if c.Group == g {

@@ -14,12 +14,12 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// Options say what is tried.
+// Options configure a run.
 type Options struct {
 	Image, RemoteImage string                        // of agents; empty: that of the installed Strait
 	PullSecrets        []corev1.LocalObjectReference // in every namespace of agents
-	Keep               bool                          // the agents, for looking further
-	Say                func(line string)             // what is being done; nil: nobody wants to know. Called concurrently.
+	Keep               bool                          // keep the agents for further analysis
+	Say                func(line string)             // progress; nil: not reported. Called concurrently.
 }
 
 func (o *Options) say(line string) {
@@ -28,10 +28,10 @@ func (o *Options) say(line string) {
 	}
 }
 
-// Run tries everything between two joined clusters, both ways. Peering names that of the
-// local cluster; empty: its only one with the other. An error says that it could not be
-// tried; what failed stands in the report. Agents are gone at the end, also when ctx ends
-// early, unless they are to be kept.
+// Run tests all paths between two joined clusters in both directions. peering is the name
+// of the local cluster's Peering; empty: its only one with the other cluster. An error
+// means that the test could not run; failed checks are in the report. Agents are removed at
+// the end, also when ctx ends early, unless they are to be kept.
 func Run(ctx context.Context, local, remote operator.Cluster, peering string, o Options) (r *Report, err error) {
 	began := time.Now()
 	a, b, err := operator.Pair(ctx, local, remote, peering)
@@ -57,7 +57,7 @@ func Run(ctx context.Context, local, remote operator.Cluster, peering string, o 
 		r.Clusters = append(r.Clusters, states[i].shape())
 	}
 	if !up {
-		r.Checks = append(r.Checks, Check{Group: OfMatrix, From: states[0].id, To: states[1].id, What: wholeRow, Outcome: Skipped, Detail: "no link between the two clusters is up, so that nothing can cross"})
+		r.Checks = append(r.Checks, Check{Group: OfMatrix, From: states[0].id, To: states[1].id, What: wholeRow, Outcome: Skipped, Detail: "no link between the two clusters is up"})
 		return r, nil
 	}
 	sites, err := openBoth(ctx, states, &o)
@@ -80,7 +80,7 @@ func Run(ctx context.Context, local, remote operator.Cluster, peering string, o 
 func openBoth(ctx context.Context, states [2]*clusterState, o *Options) (sites [2]*site, err error) {
 	var failed [2]error
 	var both sync.WaitGroup
-	// That of one cluster may well be another's: a registry near it.
+	// The clusters may use different registries for the same image.
 	images := [2]string{o.Image, o.RemoteImage}
 	if o.RemoteImage == "" {
 		images[1] = o.Image
@@ -109,11 +109,11 @@ func closeBoth(ctx context.Context, sites [2]*site) error {
 	return errors.Join(failed[:]...)
 }
 
-// cross tries what there is to try between two clusters with agents.
+// cross runs all checks between two clusters with agents.
 func cross(ctx context.Context, sites [2]*site, mtu int, o *Options) ([]Check, error) {
 	var marker endpoint.Marker
 	_, _ = rand.Read(marker[:]) // never fails
-	o.say("making Services that stand for pods of the other cluster")
+	o.say("creating Services for pods of the other cluster")
 	var services [2]map[string]map[family]service
 	for i, s := range sites {
 		services[i] = s.createServices(ctx, sites[1-i])
@@ -130,7 +130,7 @@ func cross(ctx context.Context, sites [2]*site, mtu int, o *Options) ([]Check, e
 			total += len(sequence)
 		}
 	}
-	o.say(fmt.Sprintf("trying %d combinations", total))
+	o.say(fmt.Sprintf("running %d checks", total))
 	var done [2][]Check
 	var failed [2]error
 	var both sync.WaitGroup
@@ -149,10 +149,10 @@ func cross(ctx context.Context, sites [2]*site, mtu int, o *Options) ([]Check, e
 	return append(checks, watches.judge(sites)...), ctx.Err()
 }
 
-// carryOut has each agent of a cluster do its part of a plan, all at once.
+// carryOut has all agents of a cluster run their parts of a plan concurrently.
 func (s *site) carryOut(ctx context.Context, p plan, marker endpoint.Marker, mtu int) (checks []Check, err error) {
 	orders := map[string]*endpoint.Order{}
-	places := map[string][]int{} // of what an agent does, among all
+	places := map[string][]int{} // positions of an agent's checks in all
 	var all []planned
 	for _, sequence := range p.sequences {
 		agent := sequence[0].agent
@@ -176,7 +176,7 @@ func (s *site) carryOut(ctx context.Context, p plan, marker endpoint.Marker, mtu
 			mu.Lock()
 			defer mu.Unlock()
 			if failed == nil && len(results) != len(places[agent]) {
-				failed = fmt.Errorf("cluster %s: agent %s says what became of %d of %d checks; is its image that of this version?", s.id, agent, len(results), len(places[agent]))
+				failed = fmt.Errorf("cluster %s: agent %s reported %d of %d checks; check that its image has the version of this strait", s.id, agent, len(results), len(places[agent]))
 			}
 			if failed != nil {
 				err = errors.Join(err, failed)

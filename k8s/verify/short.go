@@ -13,8 +13,8 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// Short says what the objects of one cluster do: whether the peerings with these names, or
-// all, are ready, and whether the nodes reach their gateways. It starts nothing. A cluster
+// Short checks the objects of one cluster: whether the peerings with these names, or all,
+// are ready, and whether the nodes reach their gateways. It starts no pods. A cluster
 // without a Peering passes.
 func Short(ctx context.Context, c operator.Cluster, names []string) (*Report, error) {
 	began := time.Now()
@@ -49,27 +49,27 @@ func Short(ctx context.Context, c operator.Cluster, names []string) (*Report, er
 	return r, nil
 }
 
-// reachable is whether the nodes of a cluster reach the gateways of a peering.
+// reachable checks whether the nodes of a cluster reach the gateways of a peering.
 func reachable(id string, p *v1alpha1.Peering, nodes []v1alpha1.NodeAttachment) (checks []Check) {
 	for _, g := range p.Status.Gateways {
-		c := Check{Group: OfPeering, From: id, What: "gateway " + g.Name + " is reached by all nodes", Outcome: Passed, Detail: fmt.Sprintf("%d nodes", len(nodes))}
+		c := Check{Group: OfPeering, From: id, What: "gateway " + g.Name + " is reachable from all nodes", Outcome: Passed, Detail: fmt.Sprintf("%d nodes", len(nodes))}
 		var missing []string
 		for _, n := range nodes {
 			at := slices.IndexFunc(n.Status.Gateways, func(one v1alpha1.NodeGateway) bool { return one.Name == g.Name })
 			switch {
 			case at < 0:
-				missing = append(missing, n.Name+" (its helper has not said anything of it)")
+				missing = append(missing, n.Name+" (its node helper has not reported it)")
 			case !n.Status.Gateways[at].Ready:
 				missing = append(missing, strings.TrimSuffix(n.Name+" ("+n.Status.Gateways[at].Message, " (")+")")
 			}
 		}
 		if len(missing) > 0 {
-			c.Outcome, c.Detail = Failed, "not by "+strings.Join(missing[:min(len(missing), 5)], ", ")
+			c.Outcome, c.Detail = Failed, "not from "+strings.Join(missing[:min(len(missing), 5)], ", ")
 			if len(missing) > 5 {
 				c.Detail += fmt.Sprintf(" and %d more", len(missing)-5)
 			}
-			c.Cause = "the node's helper does not run, or UDP of the overlay does not pass from the node to the gateway's pod"
-			c.Remedy = "see the helper's pod on that node (DaemonSet strait-node in strait-nodes), and let UDP 6091 and 6092 pass between nodes and pods"
+			c.Cause = "the node helper does not run, or overlay UDP does not pass from the node to the gateway's pod"
+			c.Remedy = "check the helper's pod on that node (DaemonSet strait-node in strait-nodes), and allow UDP 6091 and 6092 between nodes and pods"
 		}
 		checks = append(checks, c)
 	}

@@ -12,10 +12,10 @@ import (
 	"strait.dev/strait/k8s/agents"
 )
 
-// purpose is in the names of the agents' namespaces.
+// purpose is part of the names of the agents' namespaces.
 const purpose = "verify"
 
-// staleAfter is how old agents of another run are when nobody can be waiting for them.
+// staleAfter is the age at which agents of another run are considered abandoned.
 const staleAfter = 5 * time.Minute
 
 // site is a cluster with agents.
@@ -23,10 +23,11 @@ type site struct {
 	*clusterState
 	locations []location
 	pods      *agents.Group
-	hosts     *agents.Group // nil: there are none, see the spots' why
+	hosts     *agents.Group // nil: none, see why of the locations
 }
 
-// open starts the agents. What earlier runs left goes. On an error nothing stays.
+// open starts the agents, after removing abandoned ones. After an error nothing is left
+// behind.
 func open(ctx context.Context, g *clusterState, o *Options, image string) (s *site, err error) {
 	left, err := agents.Abandoned(ctx, g.Client, purpose, time.Now().Add(-staleAfter))
 	if err == nil {
@@ -64,7 +65,7 @@ func open(ctx context.Context, g *clusterState, o *Options, image string) (s *si
 		}
 	}
 	if len(pods) == 0 {
-		return nil, fmt.Errorf("%s: there is no node to start a pod on: %s", g.Name, s.locations[0].why)
+		return nil, fmt.Errorf("%s: no node to start a pod on: %s", g.Name, s.locations[0].why)
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -77,11 +78,11 @@ func open(ctx context.Context, g *clusterState, o *Options, image string) (s *si
 	if err != nil || ctx.Err() != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", g.Name, errors.Join(err, ctx.Err())), s.close(context.WithoutCancel(ctx)))
 	}
-	if hostless != nil { // a cluster may forbid them; everything else can be tried all the same
+	if hostless != nil { // a cluster may forbid them; all other checks can still run
 		s.hosts = nil
 		for i := range s.locations {
 			if s.locations[i].host && s.locations[i].agent != "" {
-				s.locations[i].agent, s.locations[i].why = "", fmt.Sprintf("cluster %s runs no pod in the network of a node: %v", g.id, hostless)
+				s.locations[i].agent, s.locations[i].why = "", fmt.Sprintf("cluster %s does not run pods in the host network: %v", g.id, hostless)
 			}
 		}
 	}
@@ -99,7 +100,7 @@ func agentName(host, other bool) string {
 	return name + "-gateway"
 }
 
-// close removes the agents, and waits until they are gone.
+// close removes the agents, and waits until they are deleted.
 func (s *site) close(ctx context.Context) error {
 	both := make(chan error, 2)
 	for _, c := range []*agents.Group{s.pods, s.hosts} {
@@ -114,7 +115,7 @@ func (s *site) close(ctx context.Context) error {
 	return errors.Join(<-both, <-both)
 }
 
-// agentGroup is the one of an agent.
+// agentGroup returns the group of an agent.
 func (s *site) agentGroup(agent string) *agents.Group {
 	for _, p := range s.locations {
 		if p.agent == agent && p.host {
@@ -124,7 +125,7 @@ func (s *site) agentGroup(agent string) *agents.Group {
 	return s.pods
 }
 
-// exchangeAddresses fills in how the other cluster sees the agents.
+// exchangeAddresses sets the agents' mapped addresses in the other cluster.
 func (s *site) exchangeAddresses(other *site) {
 	for i := range s.locations {
 		p := &s.locations[i]
@@ -139,7 +140,7 @@ func (s *site) exchangeAddresses(other *site) {
 	}
 }
 
-// kept names the agents that stay.
+// kept lists the agents that are kept.
 func (s *site) kept() (all []string) {
 	for _, p := range s.locations {
 		if p.agent == "" {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes a report for people.
+// Table writes a report as text.
 func (r *Report) Table(w io.Writer) error {
 	var b strings.Builder
 	for _, c := range r.Clusters {
@@ -28,14 +28,14 @@ func (r *Report) Table(w io.Writer) error {
 	for _, kept := range r.Kept {
 		fmt.Fprintf(&b, "kept: %s\n", kept)
 	}
-	fmt.Fprintf(&b, "\n%d passed, %d failed, %d left out in %.0f s\n", r.Counts.Passed, r.Counts.Failed, r.Counts.Skipped, r.Seconds)
+	fmt.Fprintf(&b, "\n%d passed, %d failed, %d skipped in %.0f s\n", r.Counts.Passed, r.Counts.Failed, r.Counts.Skipped, r.Seconds)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 var marks = map[Outcome]string{Passed: "✓", Failed: "✗", Skipped: "–"}
 
-// list writes checks one a line.
+// list writes checks, one per line.
 func list(b *strings.Builder, checks []Check) {
 	if len(checks) > 0 {
 		b.WriteByte('\n')
@@ -49,8 +49,8 @@ func list(b *strings.Builder, checks []Check) {
 	}
 }
 
-// matrix writes a block for each direction and family: a line for each source and
-// destination, a mark for each kind of packet.
+// matrix writes a block for each direction and IP family: a line for each source and
+// destination, a mark for each type of packet.
 func (r *Report) matrix(b *strings.Builder) {
 	checks := r.of(OfMatrix)
 	for len(checks) > 0 {
@@ -68,16 +68,17 @@ func (r *Report) matrix(b *strings.Builder) {
 			fmt.Fprintf(b, ": – %s\n", first.Detail)
 			continue
 		}
-		// What a row was left out for stands below all of them.
+		// The reasons of skipped rows are printed after all blocks.
 		if one = slices.DeleteFunc(one, func(c Check) bool { return c.What == wholeRow }); len(one) == 0 {
-			b.WriteString(": – nothing could be tried\n")
+			b.WriteString(": – all checks were skipped\n")
 			continue
 		}
 		block(b, one)
 	}
 }
 
-// block writes the lines of one direction and family. Nothing that it writes to fails.
+// block writes the lines of one direction and IP family. Writing to a strings.Builder
+// cannot fail.
 func block(b *strings.Builder, checks []Check) {
 	var used []string
 	for _, column := range columns {
@@ -127,7 +128,7 @@ func cellWidth(column string) int {
 	return max(len(size), 3)
 }
 
-// groupWidth is how wide the columns of a protocol are together.
+// groupWidth returns the total width of the columns of a protocol.
 func groupWidth(used []string, protocol string) (width int) {
 	for _, column := range used {
 		if strings.HasPrefix(column, protocol+" ") {
@@ -137,7 +138,7 @@ func groupWidth(used []string, protocol string) (width int) {
 	return width
 }
 
-// trim takes spaces from the end.
+// trim removes trailing spaces.
 func trim(b *strings.Builder) {
 	text := strings.TrimRight(b.String(), " ")
 	b.Reset()

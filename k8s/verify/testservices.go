@@ -13,9 +13,9 @@ import (
 	"strait.dev/strait/internal/endpoint"
 )
 
-// createServices makes a Service in this cluster for each pod of the other one, as people do who
-// want a name for something over there: without a selector, and with an EndpointSlice that
-// has the address under which the pod is seen here. They go with the agents' namespace.
+// createServices creates a Service in this cluster for each pod of the other one, as users
+// do to give a remote address a name: without a selector, and with an EndpointSlice that
+// contains the pod's mapped address. They are deleted with the agents' namespace.
 func (s *site) createServices(ctx context.Context, other *site) map[string]map[family]service {
 	all := map[string]map[family]service{}
 	for _, p := range other.locations {
@@ -26,7 +26,7 @@ func (s *site) createServices(ctx context.Context, other *site) map[string]map[f
 		for f, at := range p.seen {
 			address, err := s.serviceFor(ctx, p.agent, f, at)
 			if err != nil {
-				all[p.agent][f] = service{why: fmt.Sprintf("cluster %s makes no Service for %s: %v", s.id, f, err)}
+				all[p.agent][f] = service{why: fmt.Sprintf("cluster %s: cannot create a Service for %s: %v", s.id, f, err)}
 				continue
 			}
 			all[p.agent][f] = service{address: address}
@@ -68,7 +68,7 @@ func (s *site) serviceFor(ctx context.Context, agent string, f family, at netip.
 	return netip.ParseAddr(made.Spec.ClusterIP)
 }
 
-// namespace is that of the agents that are ordinary pods.
+// namespace returns the namespace of the agents without host network.
 func (s *site) namespace() string {
 	for _, p := range s.locations {
 		if !p.host && p.agent != "" {

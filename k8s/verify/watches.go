@@ -9,19 +9,19 @@ import (
 	"strait.dev/strait/internal/endpoint/leak"
 )
 
-// watch is an agent that looks at what passes on its node.
+// watch is an agent that captures packets on its node.
 type watch struct {
 	*session
 	cluster int
 }
 
-// watches are all of them.
+// watches are the watches of a run.
 type watches struct {
 	all []watch
-	why [2][]error // of each cluster, those that could not look
+	why [2][]error // by cluster: errors of agents that could not capture
 }
 
-// startWatches has the agents on all nodes look at what passes. It waits until they do.
+// startWatches starts captures on all nodes with agents, and waits until they run.
 func startWatches(ctx context.Context, sites [2]*site, marker endpoint.Marker) *watches {
 	w := &watches{}
 	for i, s := range sites {
@@ -38,7 +38,7 @@ func startWatches(ctx context.Context, sites [2]*site, marker endpoint.Marker) *
 		var ready string
 		if err := one.next(&ready); err != nil {
 			one.cancel()
-			w.why[one.cluster] = append(w.why[one.cluster], fmt.Errorf("no look at packets: %w", err))
+			w.why[one.cluster] = append(w.why[one.cluster], fmt.Errorf("cannot capture packets: %w", err))
 			continue
 		}
 		looking = append(looking, one)
@@ -47,14 +47,14 @@ func startWatches(ctx context.Context, sites [2]*site, marker endpoint.Marker) *
 	return w
 }
 
-// stop ends what still runs.
+// stop ends the watches that still run.
 func (w *watches) stop() {
 	for _, one := range w.all {
 		one.cancel()
 	}
 }
 
-// judge ends the watches, and says what they saw.
+// judge ends the watches, and evaluates their captures.
 func (w *watches) judge(sites [2]*site) (checks []Check) {
 	var reports [2][]leak.Report
 	for _, one := range w.all {
