@@ -175,7 +175,7 @@ func madeOfAnotherVersion(t *testing.T, c *client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const skew = "gateway b-0 and the remote cluster cannot tell each other what changes: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway, and install the same version of Strait in both clusters"
+	const skew = "gateway b-0 and the remote cluster cannot exchange announcements: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway; install the same version of Strait in both clusters"
 	p.Spec = v1alpha1.PeeringSpec{} // the status alone
 	for _, kind := range []string{v1alpha1.ConditionAnnounced, v1alpha1.ConditionReady} {
 		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "VersionSkew", Message: skew,

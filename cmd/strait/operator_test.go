@@ -115,7 +115,7 @@ func TestExitCodesAndErrorsOfCommandsForClusters(t *testing.T) {
 		{"peer --remote-context a -o xml", exitUsage, "-o xml: no such output format; choose table, json or yaml"},
 		{"peer --context a --remote-context c", exitFailed, `remote cluster: there is no context "c"; choose one of: a, away, bare, broken, none`},
 		{"peer --context a --remote-context away", exitFailed, "context away: the API server cannot be reached"},
-		{"peer --context a --remote-context bare", exitFailed, "context bare: the API server does not know Strait's kinds: its CRDs are not installed"},
+		{"peer --context a --remote-context bare", exitFailed, "context bare: Strait's CRDs are not installed"},
 		{"invite", exitUsage, "the name of the Peering"},
 		{"invite NOT", exitUsage, "cannot be the name of a Peering"},
 		{"invite b --service-type ClusterIP", exitUsage, "the other cluster could not reach the gateways; choose NodePort or LoadBalancer"},
@@ -181,7 +181,7 @@ func TestStatusPrintsWhatWasAskedFor(t *testing.T) {
 func TestAddressesAndCIDRsAreExplained(t *testing.T) {
 	access(t, map[string]string{"a": objects(t, addressObjects).URL})
 	text, _, _ := output("", "resolve", "--context", "a", "10.71.2.9")
-	if want := "10.71.2.9: a pod of cluster b, which knows it as 10.0.2.9 (Peering prod-b: 10.0.0.0/16 is seen as 10.71.0.0/16)\n"; text != want {
+	if want := "10.71.2.9: a pod of cluster b, where its address is 10.0.2.9 (Peering prod-b: 10.0.0.0/16 is mapped to 10.71.0.0/16)\n"; text != want {
 		t.Errorf("got %q, want %q", text, want)
 	}
 	text, _, _ = output("", "resolve", "--context", "a", "-o", "json", "10.71.2.9")
@@ -205,7 +205,7 @@ func TestOneKubeconfigServesBothClusters(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("HOME", t.TempDir())
 	_, stderr, code := output("", "peer", "--kubeconfig", file, "--context", "a", "--remote-context", "b")
-	if want := "strait: context a and context b are the same cluster, a; name the contexts of two\n"; code != exitFailed || stderr != want {
+	if want := "strait: context a and context b are the same cluster, a; select the contexts of two clusters\n"; code != exitFailed || stderr != want {
 		t.Errorf("ends with %d and says %q, want %q", code, stderr, want)
 	}
 }

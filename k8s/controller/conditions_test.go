@@ -96,29 +96,29 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		kind   string
 		want   string // the beginning
 	}{
-		{"all is well", func(*scene) {}, "Ready", "True Works packets cross: 1 link is up; 2 of 2 nodes send to a gateway that is up"},
+		{"all is well", func(*scene) {}, "Ready", "True Works packets pass: 1 link is up; 2 of 2 nodes send to a gateway that is up"},
 		{"all is well", func(*scene) {}, "Announced", "True AsGranted"},
 		{"all is well", func(*scene) {}, "TunnelUp", "True LinkUp 1 link is up"},
 		{"all is well", func(*scene) {}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up"},
-		{"all is well", func(*scene) {}, "PathMTU", "True FullSize packets of 1400 bytes cross"},
+		{"all is well", func(*scene) {}, "PathMTU", "True FullSize packets of 1400 bytes pass"},
 		{"all is well", func(*scene) {}, "CIDRConflict", "False AsTheyAre"},
 
 		{"not announced", func(s *scene) { s.peering.Status.Announcements = nil }, "Announced", "Unknown NotHeard"},
 		{"not announced", func(s *scene) { s.peering.Status.Announcements = nil }, "Ready", "True Works"},
 		{"refused here", func(s *scene) { s.peering.Status.Announcements[0].Refused = "pods: 10.9.0.0/16 is not granted" }, "Announced",
-			"False Refused gateway b-0 refused what the remote cluster announced: pods: 10.9.0.0/16 is not granted; grant it in spec.acceptPrefixes of this Peering, or change it in the remote cluster"},
-		{"refused here", func(s *scene) { s.peering.Status.Announcements[0].Refused = "pods: 10.9.0.0/16 is not granted" }, "Ready", "False Refused gateway b-0 refused"},
+			"False Refused gateway b-0 rejected the announcement of the remote cluster: pods: 10.9.0.0/16 is not granted; grant it in spec.acceptPrefixes of this Peering, or change it in the remote cluster"},
+		{"refused here", func(s *scene) { s.peering.Status.Announcements[0].Refused = "pods: 10.9.0.0/16 is not granted" }, "Ready", "False Refused gateway b-0 rejected"},
 		{"another version there", func(s *scene) {
 			s.peering.Status.Announcements[0].Skew = "the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway"
 		}, "Announced",
-			"False VersionSkew gateway b-0 and the remote cluster cannot tell each other what changes: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway, and install the same version of Strait in both clusters"},
+			"False VersionSkew gateway b-0 and the remote cluster cannot exchange announcements: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway; install the same version of Strait in both clusters"},
 		{"refused there", func(s *scene) { s.peering.Status.Announcements[0].Refusal = "pods: 10.0.0.0/16 is not granted" }, "Announced",
-			"False Refused the remote cluster refused what gateway b-0 announced: pods: 10.0.0.0/16 is not granted; grant it there, or announce less"},
+			"False Refused the remote cluster rejected the announcement of gateway b-0: pods: 10.0.0.0/16 is not granted; grant it in the remote cluster, or announce less"},
 		{"refused there before anything was heard", func(s *scene) {
 			s.peering.Status.Announcements[0] = v1alpha1.Announcement{HeardBy: "b-0", Refusal: "no"}
-		}, "Announced", "False Refused the remote cluster refused"},
+		}, "Announced", "False Refused the remote cluster rejected"},
 		{"a grant taken back", func(s *scene) { s.peering.Spec.Prefixes, s.peering.Spec.AcceptPrefixes = nil, nil }, "Announced",
-			"False Refused what the remote cluster announced is not granted any more: pods: 10.1.0.0/16 is not granted"},
+			"False Refused the announcement of the remote cluster is no longer granted: pods: 10.1.0.0/16 is not granted"},
 		{"an old announcement that was granted once", func(s *scene) {
 			s.peering.Spec.Gateway.Replicas = 2
 			old := *s.peering.Status.Announcements[0].DeepCopy()
@@ -129,37 +129,37 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 			s.peering.Status.Announcements = append(s.peering.Status.Announcements, v1alpha1.Announcement{HeardBy: "b-7", Refused: "long ago"})
 		}, "Announced", "True AsGranted"},
 
-		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "CIDRConflict", "True NotSeen 10.1.0.0/16 is not seen: it is taken"},
-		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "Routed", "False NotSeen 10.1.0.0/16 is not seen in this cluster; the condition CIDRConflict says why"},
-		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "Ready", "False NotSeen 10.1.0.0/16 is not seen: it is taken"},
+		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "CIDRConflict", "True NotSeen 10.1.0.0/16 is not mapped: it is taken"},
+		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "Routed", "False NotSeen 10.1.0.0/16 is not mapped in this cluster; see the condition CIDRConflict"},
+		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "Ready", "False NotSeen 10.1.0.0/16 is not mapped: it is taken"},
 
 		{"no peers", func(s *scene) {
 			s.peering.Spec.Peers, s.peering.Status.Announcements, s.peering.Status.Links = nil, nil, nil
 		}, "TunnelUp",
-			"False NoPeers no gateway of the remote cluster is known; write its gateways to spec.peers"},
+			"False NoPeers no gateway of the remote cluster is known; add its gateways to spec.peers"},
 		{"an invite that ended", func(s *scene) {
 			s.peering.Status.Announcements, s.peering.Status.Links = nil, nil
 			s.peering.Spec.Peers[0].NotAfter = &metav1.Time{Time: noon}
-		}, "TunnelUp", "False NoPeers the invite has ended; create another one"},
+		}, "TunnelUp", "False NoPeers the invite has expired; create a new one"},
 		{"nobody calls", func(s *scene) { s.peering.Spec.Peers[0].Endpoint, link(s).Up = "", false }, "TunnelUp",
-			"False NoEndpoint neither side calls the other: one of the two must be called, so use NodePort or LoadBalancer in spec.gateway.service.type here or there"},
+			"False NoEndpoint neither cluster accepts connections; set spec.gateway.service.type to NodePort or LoadBalancer in one of them"},
 		{"no load balancer yet", func(s *scene) {
 			s.peering.Spec.Peers[0].Endpoint, link(s).Up, s.peering.Spec.Gateway.Service.Type = "", false, corev1.ServiceTypeLoadBalancer
 		}, "TunnelUp", "False NoEndpoint the LoadBalancer Services of the gateways have no address yet"},
 		{"no handshake", func(s *scene) { link(s).Up, link(s).LastHandshake = false, nil }, "TunnelUp",
-			"False NoHandshake no gateway of the remote cluster has answered yet; see whether UDP passes to gw.example:51840, and whether the Peering there has"},
-		{"a handshake alone", func(s *scene) { link(s).Up = false }, "TunnelUp", "False NoAnswer keys are agreed on, but no probe comes back"},
+			"False NoHandshake no gateway of the remote cluster has answered yet; check that UDP passes to gw.example:51840, and that spec.peers of the remote cluster's Peering has"},
+		{"a handshake alone", func(s *scene) { link(s).Up = false }, "TunnelUp", "False NoAnswer the handshake succeeds, but probes are not answered"},
 		{"no link at all", func(s *scene) { s.peering.Status.Links = nil }, "Ready", "False NoHandshake no gateway of the remote cluster has answered yet"},
 
 		{"no pod", func(s *scene) { s.pods = nil }, "Ready", "False NoGatewayReady gateway b-0 has no pod yet"},
 		{"no pod, and a link that was up", func(s *scene) { s.pods = nil }, "TunnelUp", "False NoGatewayReady"},
 		{"a pod that is not ready", func(s *scene) { s.pods[0] = gatewayPod("b-0", corev1.ConditionFalse) }, "Ready",
-			"False NoGatewayReady the pod of gateway b-0 is not ready; see `kubectl describe pod b-0 --namespace strait-gateways` and its log"},
+			"False NoGatewayReady the pod of gateway b-0 is not ready; run `kubectl describe pod b-0 --namespace strait-gateways` and check its log"},
 		{"a pod that ends", func(s *scene) { s.pods[0].DeletionTimestamp = &metav1.Time{Time: noon} }, "TunnelUp", "False NoGatewayReady"},
 		{"nothing could be made", func(s *scene) { s.pods, s.problem = nil, "Service b-0: port taken; choose another" }, "Ready",
 			"False GatewaysNotMade Service b-0: port taken; choose another"},
 		{"something could not be made, and all works", func(s *scene) { s.problem = "PodDisruptionBudget b: quota; raise it" }, "Ready",
-			"True Works packets cross, but PodDisruptionBudget b: quota; raise it"},
+			"True Works packets pass, but PodDisruptionBudget b: quota; raise it"},
 
 		{"no node", func(s *scene) { s.nodes = nil }, "Routed", "False NoNode 0 of 0 nodes send to a gateway that is up; check that nodes have an InternalIP"},
 		{"one node of two", func(s *scene) {
@@ -174,11 +174,11 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"nodes confirm a gateway without link", func(s *scene) { link(s).Up = false }, "Routed", "False NoLink"},
 		{"no ranges", func(s *scene) {
 			s.peering.Spec.Prefixes, s.peering.Status.Announcements[0].Prefixes = nil, nil
-		}, "Routed", "False NoRanges no range of the remote cluster is known; write its ranges to spec.prefixes"},
+		}, "Routed", "False NoRanges no CIDR of the remote cluster is known; set its CIDRs in spec.prefixes"},
 
 		{"no link", func(s *scene) { link(s).Up = false }, "PathMTU", "Unknown NoLink"},
 		{"not measured yet", func(s *scene) { link(s).PathMTU = 0 }, "PathMTU", "Unknown Measuring"},
-		{"not measured yet", func(s *scene) { link(s).PathMTU = 0 }, "Ready", "False Measuring the link is not known yet to carry packets of 1400 bytes"},
+		{"not measured yet", func(s *scene) { link(s).PathMTU = 0 }, "Ready", "False Measuring it is not known yet whether packets of 1400 bytes"},
 	} {
 		t.Run(row.name+"/"+row.kind, func(t *testing.T) {
 			s := working()
@@ -204,7 +204,7 @@ func TestALostTunnelSaysSinceWhen(t *testing.T) {
 	s.pass()
 	s.peering.Status.Links[0].Up = false
 	s.now = noon.Add(time.Minute)
-	const want = "False Lost no gateway of the remote cluster answers since 2026-06-01T12:01:00Z; see whether its gateways run, and whether UDP still passes to gw.example:51840"
+	const want = "False Lost no gateway of the remote cluster has answered since 2026-06-01T12:01:00Z; check that its gateways run, and that UDP still passes to gw.example:51840"
 	for _, later := range []time.Duration{time.Minute, time.Hour} {
 		s.now = noon.Add(later)
 		if got := says(s.pass(), "TunnelUp"); got != want {
@@ -230,8 +230,8 @@ func TestASmallerPathIsToldWhenTheLinkHasSettled(t *testing.T) {
 	}{
 		{0, 0, "Unknown Measuring"},
 		{29 * time.Second, 0, "Unknown Measuring"},
-		{30 * time.Second, 0, "False Smaller packets of 1400 bytes do not cross, nor do smaller ones that were tried; let ICMP and fragments pass between the gateways, or set spec.overlay.mtu of ClusterNetwork default to less on both sides"},
-		{31 * time.Second, 1280, "False Smaller packets of 1400 bytes do not cross, the largest that did has 1280; set spec.overlay.mtu of ClusterNetwork default to 1280 on both sides, or let"},
+		{30 * time.Second, 0, "False Smaller packets of 1400 bytes do not pass, nor do smaller ones that were tried; allow ICMP and fragments between the gateways, or reduce spec.overlay.mtu of ClusterNetwork default in both clusters"},
+		{31 * time.Second, 1280, "False Smaller packets of 1400 bytes do not pass, the largest that did has 1280; set spec.overlay.mtu of ClusterNetwork default to 1280 on both sides, or let"},
 		{40 * time.Second, 1400, "True FullSize"},
 		{50 * time.Second, 0, "Unknown Measuring"}, // measured anew
 		{79 * time.Second, 0, "Unknown Measuring"},

@@ -64,11 +64,11 @@ func TestWhatTheClusterUsesComesFromTheFirstSourceThatKnows(t *testing.T) {
 			"nodes []", " []", "the pod CIDRs are not known from nodes, kubeadm or kube-controller-manager; set spec.podCIDRs of ClusterNetwork default; " +
 				"the Service CIDRs are not known from ServiceCIDR objects, kubeadm or kube-apiserver; set spec.serviceCIDRs of ClusterNetwork default"},
 		{"too many", v1alpha1.ClusterNetworkSpec{}, facts{serviceCIDRs: []string{"10.96.0.0/16"}}, nodesWith(many...),
-			"nodes []", "ServiceCIDRs [10.96.0.0/16]", "nodes have 100 ranges apart from each other, more than the 64 that can be kept; set spec.podCIDRs of ClusterNetwork default"},
+			"nodes []", "ServiceCIDRs [10.96.0.0/16]", "nodes have 100 separate pod CIDRs, more than the limit of 64; set spec.podCIDRs of ClusterNetwork default"},
 		{"nonsense", v1alpha1.ClusterNetworkSpec{}, facts{clusterCIDR: []string{"all"}, serviceCIDRs: []string{"10.96.0.0/16"}}, nil,
 			" []", "ServiceCIDRs [10.96.0.0/16]", `of flags, "all" is not a prefix; set spec.podCIDRs of ClusterNetwork default`},
 		{"what a status cannot hold", v1alpha1.ClusterNetworkSpec{}, facts{clusterCIDR: []string{"240.0.0.0/4"}, serviceCIDRs: []string{"10.96.0.0/16"}}, nil,
-			" []", "ServiceCIDRs [10.96.0.0/16]", "of flags, 240.0.0.0/4 is too wide or not of ordinary unicast addresses; set spec.podCIDRs of ClusterNetwork default"},
+			" []", "ServiceCIDRs [10.96.0.0/16]", "of flags, 240.0.0.0/4 is too wide or contains addresses that are not ordinary unicast; set spec.podCIDRs of ClusterNetwork default"},
 	} {
 		r := detect(c.spec, c.facts, c.nodes)
 		if got := fmt.Sprint(r.sources.PodCIDRs, " ", r.pods); got != c.pods {

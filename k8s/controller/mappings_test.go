@@ -27,7 +27,7 @@ func (f *fixture) untilMapping(name, want string) {
 		must(f.T, err)
 		c := meta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConditionReady)
 		if c == nil || c.ObservedGeneration != is.Generation || is.Status.ObservedGeneration != is.Generation {
-			return "not looked at yet"
+			return "skipped yet"
 		}
 		if got := fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message); !strings.HasPrefix(got, want) {
 			return fmt.Sprintf("%s, want %s", got, want)
@@ -41,16 +41,16 @@ func TestAMappingHasItsAddressAloneOrSaysWhyNot(t *testing.T) {
 		f.mapTo("database", "10.70.0.1") // before any node takes it
 		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 		f.lead()
-		f.untilMapping("database", "False NoGateway 10.70.0.1 is reserved for it, but no gateway is there to serve it; create a Peering")
+		f.untilMapping("database", "False NoGateway 10.70.0.1 is reserved, but there is no gateway to serve it; create a Peering")
 		f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.2]")
 		f.untilClaims("10.70.0.1-32", "10.70.0.2-32", "10.80.0.1-32")
 
 		f.mapTo("other", "10.70.0.1")
-		f.untilMapping("other", "False Taken 10.70.0.1 is taken: it is the external address of AddressMapping database; choose another one")
+		f.untilMapping("other", "False Taken 10.70.0.1 is in use as the external address of AddressMapping database; choose another address")
 		f.mapTo("other", "10.70.0.2")
-		f.untilMapping("other", "False Taken 10.70.0.2 is taken: it is the external address of NodeAttachment node-1; choose another one")
+		f.untilMapping("other", "False Taken 10.70.0.2 is in use as the external address of NodeAttachment node-1; choose another address")
 		f.mapTo("other", "10.9.0.1")
-		f.untilMapping("other", "False Outside 10.9.0.1 is in none of spec.externalCIDRs of ClusterNetwork default; choose an address of these, or add a range with it there")
+		f.untilMapping("other", "False Outside 10.9.0.1 is not in spec.externalCIDRs of ClusterNetwork default; choose an address in these, or add a CIDR that contains it")
 		f.untilMapping("database", "False NoGateway")
 
 		f.mapTo("database", "10.70.0.9") // the old one is free then
@@ -72,15 +72,15 @@ func TestAMappingIsReadyWhenAllGatewaysServeItAsItIs(t *testing.T) {
 		f.mapTo("vm", "10.70.1.9")
 		f.untilMapping("vm", "False NoGateway")
 		f.peer("b", 2, "10.1.0.0/16")
-		f.untilMapping("vm", "False NotServed 10.70.1.9 is reserved for it, but gateway b-0 and 1 more do not serve it; if that lasts, see in its log what it says of AddressMapping vm")
+		f.untilMapping("vm", "False NotServed 10.70.1.9 is reserved, but gateway b-0 and 1 more do not serve it; if this persists, check its log for AddressMapping vm")
 		serves := func(gateway string, generation int64) {
 			t.Helper()
 			f.says("b", v1alpha1.GatewayStatus{Name: gateway, Mappings: []v1alpha1.ServedMapping{{Name: "another", Generation: 1}, {Name: "vm", Generation: generation}}})
 		}
 		serves("b-0", 1)
-		f.untilMapping("vm", "False NotServed 10.70.1.9 is reserved for it, but gateway b-1 does not serve it")
+		f.untilMapping("vm", "False NotServed 10.70.1.9 is reserved, but gateway b-1 does not serve it")
 		serves("b-1", 1)
-		f.untilMapping("vm", "True Served 10.70.1.9 stands for 192.0.2.77 at all gateways")
+		f.untilMapping("vm", "True Served all gateways map 10.70.1.9 to 192.0.2.77")
 
 		m, err := f.AddressMappings().Get(t.Context(), "vm", metav1.GetOptions{})
 		must(t, err)
@@ -91,6 +91,6 @@ func TestAMappingIsReadyWhenAllGatewaysServeItAsItIs(t *testing.T) {
 		f.untilMapping("vm", "False NotServed") // what is served is the old target
 		serves("b-0", 2)
 		serves("b-1", 2)
-		f.untilMapping("vm", "True Served 10.70.1.9 stands for 192.0.2.78 at all gateways")
+		f.untilMapping("vm", "True Served all gateways map 10.70.1.9 to 192.0.2.78")
 	})
 }

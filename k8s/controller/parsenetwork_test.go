@@ -13,7 +13,7 @@ func TestAMistakeInTheFieldsOfAClusterNetworkIsNamed(t *testing.T) {
 		{"overlay: {mut: 1400}", `unknown field "overlay.mut"`},
 		{"podCIDRs: 10.0.0.0/16", "podCIDRs"},
 		{"podCIDRs: []\npodCIDRs: []", "already set"},
-		{"[]", "write its fields as in kubectl explain"},
+		{"[]", "see kubectl explain"},
 	} {
 		if _, err := controller.ParseNetwork([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.text, err, c.want)

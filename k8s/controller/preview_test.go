@@ -50,7 +50,7 @@ func TestAPreviewOfAClusterThatCannotAllocateSaysWhy(t *testing.T) {
 	n := previewed()
 	n.Spec.InternalCIDRs = []v1alpha1.CIDR{"10.0.128.0/17"}
 	_, err := Preview(n, nil, nil, "b", nil)
-	if want := "this cluster's internal CIDR 10.0.128.0/17 overlaps this cluster's pod CIDR 10.0.0.0/16; choose another range in spec.internalCIDRs or spec.externalCIDRs"; fmt.Sprint(err) != want {
+	if want := "this cluster's internal CIDR 10.0.128.0/17 overlaps this cluster's pod CIDR 10.0.0.0/16; choose another CIDR in spec.internalCIDRs or spec.externalCIDRs"; fmt.Sprint(err) != want {
 		t.Errorf("says %v, want %s", err, want)
 	}
 	n = previewed()

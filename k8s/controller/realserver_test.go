@@ -54,7 +54,7 @@ func TestWhatTheInstallationMayNotSayIsReportedAndChangesNothing(t *testing.T) {
 	f.install("{clusterID: b, podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16]}")
 	network := f.untilNetwork("a[10.0.0.0/16][10.70.0.0/16]0 CannotAllocate")
 	message := meta.FindStatusCondition(network.Status.Conditions, v1alpha1.ConditionReady).Message
-	for _, part := range []string{"other clusters know this one by its ID", "correct clusterNetwork in its values"} {
+	for _, part := range []string{"other clusters know this cluster by it", "correct it in the chart's values"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("%q does not say %q", message, part)
 		}
@@ -96,7 +96,7 @@ func TestAPeeringBecomesReadyStepByStep(t *testing.T) {
 	f.accept("b", "10.1.0.0/16")
 	f.untilCondition("b", "Ready", "False NoGatewayReady gateway b-0 has no pod yet")
 	f.runGateway("b-0", corev1.ConditionTrue)
-	f.untilCondition("b", "Ready", "False NoHandshake no gateway of the remote cluster has answered yet; see whether UDP passes to gw.example:51840")
+	f.untilCondition("b", "Ready", "False NoHandshake no gateway of the remote cluster has answered yet; check that UDP passes to gw.example:51840")
 	up := links(1500 * time.Microsecond)
 	f.say("b", up)
 	f.untilCondition("b", "TunnelUp", "True LinkUp 1 link is up")
@@ -104,20 +104,20 @@ func TestAPeeringBecomesReadyStepByStep(t *testing.T) {
 	f.untilCondition("b", "Ready", "False NoRanges")
 	up.Announcements = announces("cluster-b", "10.1.0.0/16").Announcements
 	f.say("b", up)
-	f.untilCondition("b", "Ready", "False NoNode 0 of 1 nodes send to a gateway that is up; node-1: its helper has not said anything of the gateway yet")
+	f.untilCondition("b", "Ready", "False NoNode 0 of 1 nodes send to a gateway that is up; node-1: its node helper has not reported this gateway yet")
 	f.confirm("node-1", true)
-	f.untilCondition("b", "Ready", "True Works packets cross: 1 link is up; 1 of 1 nodes send to a gateway that is up")
+	f.untilCondition("b", "Ready", "True Works packets pass: 1 link is up; 1 of 1 nodes send to a gateway that is up")
 	f.untilRow("b", "b", "True", "198.51.100.7:51840", "10.1.0.0/16", "10.1.0.0/16", "1.5ms", "2?s", "1400")
-	f.untilEvents("Peering", f.peering("b"), "Normal LinkUp TunnelUp is True: 1 link is up", "Normal Works Ready is True: packets cross: 1 link is up; 1 of 1 nodes send to a gateway that is up")
+	f.untilEvents("Peering", f.peering("b"), "Normal LinkUp TunnelUp is True: 1 link is up", "Normal Works Ready is True: packets pass: 1 link is up; 1 of 1 nodes send to a gateway that is up")
 
 	f.confirm("node-1", false)
 	f.untilCondition("b", "Ready", "False NoNode 0 of 1 nodes send to a gateway that is up; node-1: no answer")
 	f.confirm("node-1", true)
 	up.Links[0].Up = false
 	f.say("b", up)
-	f.untilCondition("b", "Ready", "False Lost no gateway of the remote cluster answers since 2")
+	f.untilCondition("b", "Ready", "False Lost no gateway of the remote cluster has answered since 2")
 	f.untilRow("b", "b", "False", "gw.example:51840", "10.1.0.0/16", "10.1.0.0/16", "", "2?s", "1400")
-	f.untilEvents("Peering", f.peering("b"), "Warning NoNode Ready is False: ", "Warning Lost TunnelUp is False: no gateway of the remote cluster answers since ")
+	f.untilEvents("Peering", f.peering("b"), "Warning NoNode Ready is False: ", "Warning Lost TunnelUp is False: no gateway of the remote cluster has answered since ")
 }
 
 func TestTheServiceOfAGatewayChangesItsType(t *testing.T) {

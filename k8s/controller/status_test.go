@@ -117,7 +117,7 @@ func TestAnnouncedRangesAreSeenLikeWrittenOnes(t *testing.T) {
 		f.untilClaims("10.9.0.0-16", "10.64.0.0-16", "10.80.0.1-32", "10.70.0.1-32", "10.80.255.1-32", "10.70.0.2-32")
 
 		f.say("b", announces("cluster-c", "10.9.0.0/16")) // another cluster cannot take its place
-		f.untilCondition("b", "Announced", "False Refused what the remote cluster announced is not granted any more: it is of cluster cluster-c, and Peering b is with cluster cluster-b, which announced itself first")
+		f.untilCondition("b", "Announced", "False Refused the announcement of the remote cluster is no longer granted: it is from cluster cluster-c, but Peering b is with cluster cluster-b, which announced itself first")
 		f.untilSeen("b", "AsTheyAre")
 	})
 }
@@ -135,7 +135,7 @@ func TestABadAnnouncementChangesNothingElse(t *testing.T) {
 		b, c := f.peering("b"), f.peering("c")
 
 		f.say("b", announces("b", "10.1.0.0/16", "10.3.0.0/16")) // what c sees
-		f.untilCondition("b", "Announced", "False Refused what the remote cluster announced is not granted any more: pods: 10.3.0.0/16 is not granted")
+		f.untilCondition("b", "Announced", "False Refused the announcement of the remote cluster is no longer granted: pods: 10.3.0.0/16 is not granted")
 		if now := f.peering("c"); now.ResourceVersion != c.ResourceVersion {
 			t.Errorf("the other peering became %+v, was %+v", now.Status, c.Status)
 		}

@@ -45,7 +45,7 @@ func TestAMistakeInATemplateIsNamed(t *testing.T) {
 		{"metadata: {}\nmetadata: {}", `already set`},
 		{"apiVersion: v1\nkind: PodTemplate\ntemplate: {}", "write metadata and spec"},
 		{"spec: {nodeSelector: [a]}", "nodeSelector"},
-		{"spec: {containers: [{image: x}]}", "container 0 of the template has no name; that of Strait is named gateway"},
+		{"spec: {containers: [{image: x}]}", "container 0 of the pod template has no name; Strait's container is named gateway"},
 		{"spec: {containers: [{name: a}, {name: a}]}", "two containers of the template are named a"},
 		{"spec: {initContainers: [{name: gateway}], containers: [{name: gateway}]}", "two containers of the template are named gateway"},
 		{"\t", "not a template"},

@@ -46,7 +46,7 @@ OK
   STRAIT-C002  context a: v1.36.3
   STRAIT-N001  tunnel devices of the node's kernel: 2
 
-1 error, 2 warnings; 1 worth knowing, 3 well, 1 not looked at
+1 error, 2 warnings; 1 info, 3 ok, 1 skipped
 `
 	if b.String() != want {
 		t.Errorf("%s\nwant:\n%s", b.String(), want)

@@ -39,7 +39,7 @@ func TestTheCacheGivesBackWhatWasPutIntoIt(t *testing.T) {
 
 func TestACacheThatIsNotThisGatewaysIsNotUsed(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
-		"of another gateway": {strings.Replace(cachedText, `"b-0"`, `"b-1"`, 1), `it is of gateway "b-1" of Peering "b"`},
+		"of another gateway": {strings.Replace(cachedText, `"b-0"`, `"b-1"`, 1), `it belongs to gateway "b-1" of Peering "b"`},
 		"of another peering": {strings.Replace(cachedText, `"b"`, `"c"`, 1), `of Peering "c"`},
 		"without its line":   {cachedText[strings.Index(cachedText, "\n")+1:], "not a cached configuration"},
 		"cut off":            {cachedText[:40], "not a cached configuration"},

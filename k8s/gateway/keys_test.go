@@ -43,7 +43,7 @@ func TestKeysThatCannotBeReadForAMomentStay(t *testing.T) {
 	log := new(bytes.Buffer)
 	f := &follower{options: Options{KeyDir: dir}, log: slog.New(slog.NewTextHandler(log, nil))}
 	f.loadKeys()
-	if len(f.ownKeys()) != 0 || !strings.Contains(log.String(), "there is no key in") {
+	if len(f.ownKeys()) != 0 || !strings.Contains(log.String(), "no key in") {
 		t.Errorf("without a file: %d keys, logged %q", len(f.ownKeys()), log)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "1.key"), privateKey(1), 0o600))

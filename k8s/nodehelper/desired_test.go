@@ -76,13 +76,13 @@ func TestAGatewayThatLacksSomethingHasNoLink(t *testing.T) {
 		change func(*input, *v1alpha1.GatewayStatus)
 		want   string
 	}{
-		{"no number", func(_ *input, g *v1alpha1.GatewayStatus) { g.Number = 0 }, "has not given the gateway a number"},
-		{"no internal address", func(_ *input, g *v1alpha1.GatewayStatus) { g.InternalAddresses = nil }, "has not given the gateway a number and an internal address"},
-		{"no pod", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = nil }, "see whether its pod runs"},
-		{"no MTU", func(_ *input, g *v1alpha1.GatewayStatus) { g.MTU = 0 }, "has not told its addresses and MTU"},
-		{"another family below", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = []v1alpha1.IP{"2001:db8::2"} }, "no family in common; run pods with both families"},
-		{"another family inside", func(_ *input, g *v1alpha1.GatewayStatus) { g.InternalAddresses = []v1alpha1.IP{"fd00:80::1"} }, "no family in common; give both pools"},
-		{"a pod on the node's loopback", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = []v1alpha1.IP{"127.0.0.1"} }, "is not a unicast host address"},
+		{"no number", func(_ *input, g *v1alpha1.GatewayStatus) { g.Number = 0 }, "has not assigned a number"},
+		{"no internal address", func(_ *input, g *v1alpha1.GatewayStatus) { g.InternalAddresses = nil }, "has not assigned a number and an internal address to the gateway"},
+		{"no pod", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = nil }, "check that its pod runs"},
+		{"no MTU", func(_ *input, g *v1alpha1.GatewayStatus) { g.MTU = 0 }, "has not reported its addresses and MTU"},
+		{"another family below", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = []v1alpha1.IP{"2001:db8::2"} }, "no common IP family; run pods with both IP families"},
+		{"another family inside", func(_ *input, g *v1alpha1.GatewayStatus) { g.InternalAddresses = []v1alpha1.IP{"fd00:80::1"} }, "no common IP family; configure pools of both IP families"},
+		{"a pod on the node's loopback", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = []v1alpha1.IP{"127.0.0.1"} }, "is not one of a host"},
 		{"no tunnel in the kernel", func(in *input, _ *v1alpha1.GatewayStatus) { in.support = node.Support{} }, "neither Geneve nor VXLAN"},
 		{"not the wanted tunnel in the kernel", func(in *input, _ *v1alpha1.GatewayStatus) {
 			in.support.VXLAN = false

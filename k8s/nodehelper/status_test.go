@@ -22,8 +22,8 @@ func TestStatusSaysWhy(t *testing.T) {
 	}{
 		{"all answer", func(in *input) { in.answers = all }, "", "True GatewaysAnswer", "all gateways answer"},
 		{"no gateways", func(in *input) { in.peerings = nil }, "", "True NoGateways", "there is no gateway to reach"},
-		{"one is silent", func(*input) {}, "", "False GatewayDoesNotAnswer", "gateway b-0: 10.80.0.1 does not answer over geneve to 10.0.1.2; see whether its pod runs"},
-		{"one has no link", func(in *input) { in.peerings[0].Status.Gateways[1].MTU = 0 }, "", "False GatewayWithoutLink", "gateway b-1: the gateway has not told"},
+		{"one is silent", func(*input) {}, "", "False GatewayDoesNotAnswer", "gateway b-0: 10.80.0.1 does not answer over geneve to 10.0.1.2; check that its pod runs"},
+		{"one has no link", func(in *input) { in.peerings[0].Status.Gateways[1].MTU = 0 }, "", "False GatewayWithoutLink", "gateway b-1: the gateway has not reported"},
 		{"the kernel refuses", func(in *input) { in.answers = all }, "node: add link: operation not permitted", "False KernelRefuses", "node: add link: operation not permitted"},
 		{"a range is left out", func(in *input) { in.answers = all; in.peerings[0].Status.Prefixes[0].SeenAs = "10.0.0.0/16" }, "", "True GatewaysAnswer", "all gateways answer. Peering b: seenAs 10.0.0.0/16 is not routed"},
 	} {
@@ -98,7 +98,7 @@ func TestStatusSaysWhyAHelperStandsInForTheKernel(t *testing.T) {
 	in := example()
 	in.support = node.Support{Userspace: true, Lacks: "no Geneve (not supported), no VXLAN (not supported)"}
 	in.answers = map[string]bool{"b-0": true}
-	const why = "the kernel has no Geneve (not supported), no VXLAN (not supported); the node's helper wraps the frames itself"
+	const why = "the kernel has no Geneve (not supported), no VXLAN (not supported); the node helper encapsulates packets in userspace"
 	s := status(computeDesired(in), "", in.answers, nil)
 	if len(s.Encapsulations) != 1 || s.Encapsulations[0] != v1alpha1.Userspace {
 		t.Errorf("encapsulations %v", s.Encapsulations)
@@ -123,7 +123,7 @@ func TestStatusSaysWhereFramesAreNotSent(t *testing.T) {
 	if m := s.Gateways[0].Message; strings.Contains(m, "does not send") {
 		t.Errorf("a gateway that frames are sent to: %s", m)
 	}
-	if g := s.Gateways[1]; !g.Ready || !strings.HasPrefix(g.Message, "the kernel does not send all frames to 10.0.2.2; see whether the node has a route to it") {
+	if g := s.Gateways[1]; !g.Ready || !strings.HasPrefix(g.Message, "the kernel does not send all packets to 10.0.2.2; check that the node has a route to it") {
 		t.Errorf("one that they are not: %+v", g)
 	}
 }

@@ -139,7 +139,7 @@ func joinTwoClusters(t *testing.T) {
 		defer a.clear(t)
 		defer b.clear(t)
 		_, err := Join(t.Context(), a.user, b.user, JoinOptions{ServiceType: corev1.ServiceTypeClusterIP, Waiting: Waiting{For: 5 * time.Second, Every: 20 * time.Millisecond}})
-		says(t, err, "neither side can be called", "--service-type NodePort")
+		says(t, err, "neither cluster accepts connections", "--service-type NodePort")
 	})
 
 	part(t, "by objects", func() {
@@ -163,7 +163,7 @@ func joinTwoClusters(t *testing.T) {
 		_, err = Await(t.Context(), a.user, []string{"b"}, soon())
 		must(t, err)
 		_, err = ForRemote(t.Context(), a.user, "c", soon())
-		says(t, err, "there is no Peering c; there are: b")
+		says(t, err, "Peering c does not exist; existing Peerings: b")
 	})
 
 	part(t, "by invite", func() {
@@ -188,9 +188,9 @@ func joinTwoClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Accept(t.Context(), a.user, invite, AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: soon()})
-		says(t, err, "the invite is of this very cluster, a")
+		says(t, err, "the invite was created by this cluster, a")
 		_, err = Accept(t.Context(), b.user, invite, AcceptOptions{GatewayNamespace: "nowhere", Waiting: soon()})
-		says(t, err, "there is no namespace nowhere for gateways", "--gateway-namespace")
+		says(t, err, "the namespace nowhere of the gateways does not exist", "--gateway-namespace")
 
 		_, err = Accept(t.Context(), b.user, invite, AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: Waiting{For: time.Millisecond}})
 		var late *TimeoutError
@@ -306,11 +306,11 @@ func joinTwoClusters(t *testing.T) {
 		_, err = PlanOf(t.Context(), a.user, &a.user, nil)
 		says(t, err, "are the same cluster")
 		_, err = NewInvite(t.Context(), a.user, InviteOptions{Name: "No"})
-		says(t, err, "cannot be the name of a Peering")
+		says(t, err, "is not a valid name of a Peering")
 		mayNothing, err := client.New(a.kube.ServiceAccount(t, "default", "nobody"))
 		must(t, err)
 		_, err = ReadReport(t.Context(), Cluster{Name: "context n", Client: mayNothing}, nil)
-		says(t, err, "context n: read ClusterNetworks:", "forbidden", "use a context of somebody who may")
+		says(t, err, "context n: read ClusterNetworks:", "forbidden", "use a context with the necessary permissions")
 		nowhere, err := client.New(&rest.Config{Host: "https://127.0.0.1:1"})
 		must(t, err)
 		_, err = ReadReport(t.Context(), Cluster{Name: "context x", Client: nowhere}, nil)

@@ -41,7 +41,7 @@ func TestStatusOfSomePeeringsLeavesTheOthersOut(t *testing.T) {
 	if len(r.Peerings) != 1 || r.Peerings[0].Name != "c" {
 		t.Errorf("got %+v", r.Peerings)
 	}
-	if _, err := buildReport(o.network, o.peerings, []string{"d"}, noon); err == nil || err.Error() != "there is no Peering d; there are: b, c" {
+	if _, err := buildReport(o.network, o.peerings, []string{"d"}, noon); err == nil || err.Error() != "Peering d does not exist; existing Peerings: b, c" {
 		t.Errorf("of a Peering that is not there it says %v", err)
 	}
 }
@@ -54,7 +54,7 @@ func TestAConditionOfAnOlderGenerationDoesNotCount(t *testing.T) {
 	}
 	p.Generation++
 	s := peeringReportAt(o.network, p, noon)
-	if s.Ready || !strings.Contains(s.Missing, "has not looked at Peering prod-b yet") {
+	if s.Ready || !strings.Contains(s.Missing, "has not processed Peering prod-b yet") {
 		t.Errorf("after a change it says ready %v, %q", s.Ready, s.Missing)
 	}
 }

@@ -15,7 +15,7 @@ var refused = []struct {
 }{
 	{"no cluster", func(a *v1alpha1.Announcement) { a.ClusterID = "" }, "it has no cluster ID"},
 	{"a cluster that is no ID", func(a *v1alpha1.Announcement) { a.ClusterID = "B b" }, `"B b" is not a cluster ID`},
-	{"another cluster", func(a *v1alpha1.Announcement) { a.ClusterID = "c" }, "it is of cluster c, and Peering b is with cluster b"},
+	{"another cluster", func(a *v1alpha1.Announcement) { a.ClusterID = "c" }, "it is from cluster c, but Peering b is with cluster b"},
 	{"no gateway", func(a *v1alpha1.Announcement) { a.Gateways = nil }, "it has no gateways"},
 	{"a range outside", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "10.4.0.0/16" },
 		"pods: 10.4.0.0/16 is not granted; to accept it, add it or a wider range to spec.acceptPrefixes"},
@@ -24,8 +24,8 @@ var refused = []struct {
 	{"a wider range", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "10.0.0.0/14" }, "pods: 10.0.0.0/14 is not granted"},
 	{"everything", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "0.0.0.0/0" }, "pods: 0.0.0.0/0 is not granted"},
 	{"IPv4 in IPv6 form", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "::ffff:10.3.0.0/112" }, "pods: ::ffff:10.3.0.0/112 is not granted"},
-	{"pods in the range of others", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "10.70.0.0/24" }, "pods: 10.70.0.0/24 is not granted"},
-	{"others in the range of pods", func(a *v1alpha1.Announcement) { a.ExternalPrefixes[0] = "10.1.0.0/24" },
+	{"pods in the CIDR of external addresses", func(a *v1alpha1.Announcement) { a.Prefixes[1] = "10.70.0.0/24" }, "pods: 10.70.0.0/24 is not granted"},
+	{"external addresses in the CIDR of pods", func(a *v1alpha1.Announcement) { a.ExternalPrefixes[0] = "10.1.0.0/24" },
 		"external prefixes: 10.1.0.0/24 is not granted"},
 	{"no range", func(a *v1alpha1.Announcement) { a.Prefixes[0] = "everything" }, `pods: "everything" is not a prefix`},
 	{"host bits", func(a *v1alpha1.Announcement) { a.Prefixes[0] = "10.1.0.1/16" }, `pods: "10.1.0.1/16" is not a prefix in canonical form`},
@@ -33,21 +33,21 @@ var refused = []struct {
 		"10.3.0.0/16 and 10.3.1.0/24 overlap; announce each address once"},
 	{"pods and others that overlap", func(a *v1alpha1.Announcement) { a.ExternalPrefixes[0] = "10.3.1.0/24" },
 		"10.3.0.0/16 and 10.3.1.0/24 overlap"},
-	{"too many ranges", func(a *v1alpha1.Announcement) { a.Prefixes = make([]v1alpha1.CIDR, 65) }, "pods: there are 65; announce 64 at most"},
+	{"too many ranges", func(a *v1alpha1.Announcement) { a.Prefixes = make([]v1alpha1.CIDR, 65) }, "pods: there are 65 prefixes; announce at most 64"},
 	{"a gateway's name", func(a *v1alpha1.Announcement) { a.Gateways[0].Name = "a-0.2" }, `"a-0.2" is not the name of a gateway`},
 	{"a name twice", func(a *v1alpha1.Announcement) { a.Gateways[1].Name = a.Gateways[0].Name }, "two gateways have the name a-0"},
 	{"no key", func(a *v1alpha1.Announcement) { a.Gateways[1].PublicKeys = nil }, "gateway a-1 has no public key"},
 	{"three keys", func(a *v1alpha1.Announcement) { a.Gateways[0].PublicKeys = []v1alpha1.PublicKey{keyA, keyNext, invite} },
-		"gateway a-0 has 3 public keys; announce 2 at most"},
-	{"a key that is none", func(a *v1alpha1.Announcement) { a.Gateways[1].PublicKeys = []v1alpha1.PublicKey{"short"} }, "gateway a-1 has a public key that is none"},
+		"gateway a-0 has 3 public keys; announce at most 2"},
+	{"a key that is none", func(a *v1alpha1.Announcement) { a.Gateways[1].PublicKeys = []v1alpha1.PublicKey{"short"} }, "gateway a-1 has an invalid public key"},
 	{"a zero key", func(a *v1alpha1.Announcement) {
 		a.Gateways[1].PublicKeys = []v1alpha1.PublicKey{"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}
-	}, "gateway a-1 has a public key that is none"},
-	{"a key twice", func(a *v1alpha1.Announcement) { a.Gateways[1].PublicKeys = []v1alpha1.PublicKey{keyA} }, "gateways a-0 and a-1 have one public key"},
+	}, "gateway a-1 has an invalid public key"},
+	{"a key twice", func(a *v1alpha1.Announcement) { a.Gateways[1].PublicKeys = []v1alpha1.PublicKey{keyA} }, "gateways a-0 and a-1 have the same public key"},
 	{"a key of this cluster", func(a *v1alpha1.Announcement) { a.Gateways[1].PublicKeys = []v1alpha1.PublicKey{keyHere} },
-		"gateway a-1 has the public key of gateway b-0 of the cluster that it is announced to"},
+		"gateway a-1 has the public key of gateway b-0 of the receiving cluster"},
 	{"an endpoint nowhere", func(a *v1alpha1.Announcement) { a.Gateways[1].Endpoints = []v1alpha1.Endpoint{"127.0.0.1"} },
-		`gateway a-1: "127.0.0.1" is not the endpoint of a host elsewhere`},
+		`gateway a-1: "127.0.0.1" is not a valid endpoint`},
 }
 
 func TestWhatIsNotGrantedIsRefusedWithTheReason(t *testing.T) {
@@ -67,7 +67,7 @@ func TestWhatIsNotGrantedIsRefusedWithTheReason(t *testing.T) {
 
 func TestThisClusterIsNotItsOwnPeer(t *testing.T) {
 	p, a := peered(), told()
-	if err := Refusal(p, "b", &a); err == nil || !strings.Contains(err.Error(), "cluster ID b is this cluster's own; give each cluster an ID of its own") {
+	if err := Refusal(p, "b", &a); err == nil || !strings.Contains(err.Error(), "cluster ID b is this cluster's own; set a unique spec.clusterID") {
 		t.Error(err)
 	}
 	p.Status.Gateways[1].NextPublicKey = keyB
@@ -83,7 +83,7 @@ func TestAPeeringWithoutClusterIDStaysWithTheFirst(t *testing.T) {
 		t.Error(err)
 	}
 	p.Status.ClusterID = "c"
-	if err := Refusal(p, "a", &a); err == nil || err.Error() != "it is of cluster b, and Peering b is with cluster c, which announced itself first" {
+	if err := Refusal(p, "a", &a); err == nil || err.Error() != "it is from cluster b, but Peering b is with cluster c, which announced itself first" {
 		t.Error(err)
 	}
 }

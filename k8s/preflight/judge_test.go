@@ -54,15 +54,15 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		}, "error STRAIT-N001 kernel 6.12 has neither Geneve nor VXLAN nor TAP devices: no Geneve (not supported)"},
 		{"no nftables", func(_ *nodeContext, s *NodeReport) { s.Is.Tables = "nftables: not supported" }, "error STRAIT-N002 nftables: not supported"},
 		{"the port is another's", func(_ *nodeContext, s *NodeReport) {
-			s.Is.Taken, s.Is.Strange = []node.Port{{Number: 6091, Why: "address already in use"}}, []string{"link liqo.0 (geneve) uses UDP port 6091"}
-		}, "error STRAIT-N003 UDP 6091 is in use, of which Geneve or VXLAN needs one: address already in use; link liqo.0 (geneve) uses UDP port 6091"},
+			s.Is.Taken, s.Is.Strange = []node.Port{{Number: 6091, Why: "address already in use"}}, []string{"link liqo.0 (geneve) has UDP port 6091"}
+		}, "error STRAIT-N003 UDP 6091 which Geneve or VXLAN needs, is in use: address already in use; link liqo.0 (geneve) has UDP port 6091"},
 		{"the port of health is another's", func(_ *nodeContext, s *NodeReport) { s.Is.Taken = []node.Port{{Number: 6093, Why: "in use"}} }, "error STRAIT-N003 TCP 6093"},
 		{"the port is Strait's", func(p *nodeContext, s *NodeReport) { p.installed, s.Is.Taken = true, []node.Port{{Number: 6091}} }, ""},
 		{"no forwarding", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv4.ip_forward"] = 0 }, "error STRAIT-N004 net.ipv4.ip_forward is 0"},
 		{"no forwarding of IPv6, which pods have", func(p *nodeContext, s *NodeReport) { p.ipv6, s.Is.Settings["net.ipv6.conf.all.forwarding"] = true, 0 }, "error STRAIT-N004 net.ipv6"},
 		{"no forwarding of IPv6, which pods do not have", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv6.conf.all.forwarding"] = 0 }, ""},
 		{"no IPv6, which pods have", func(p *nodeContext, s *NodeReport) { p.ipv6, s.Is.IPv6 = true, false }, "error STRAIT-N004 pods have IPv6, but it is disabled on the node"},
-		{"small buffers", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.core.rmem_max"] = 212992 }, "warning STRAIT-N005 net.core.rmem_max is 212992: a gateway here asks for 4194304 bytes"},
+		{"small buffers", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.core.rmem_max"] = 212992 }, "warning STRAIT-N005 net.core.rmem_max is 212992: a gateway on this node requests 4194304 bytes"},
 		{"buffers that cannot be read", func(_ *nodeContext, s *NodeReport) {
 			delete(s.Is.Settings, "net.core.rmem_max")
 			delete(s.Is.Settings, "net.core.wmem_max")
@@ -70,7 +70,7 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		{"a small MTU", func(_ *nodeContext, s *NodeReport) { s.Is.Out.MTU = 1300 }, "warning STRAIT-N006 link eth0 has MTU 1300"},
 		{"GRO off", func(_ *nodeContext, s *NodeReport) { s.Is.Out.Offloads["rx-gro"] = false }, "info STRAIT-N012 link eth0 has GRO off"},
 		{"a kernel that does not tell offloads", func(_ *nodeContext, s *NodeReport) { s.Is.Out.Offloads = nil }, "skipped STRAIT-N012"},
-		{"another clock", func(_ *nodeContext, s *NodeReport) { s.skew = -time.Minute }, "warning STRAIT-N007 its clock is 1m0s off"},
+		{"another clock", func(_ *nodeContext, s *NodeReport) { s.skew = -time.Minute }, "warning STRAIT-N007 its clock differs by 1m0s off"},
 		{"the clock of the API server, which is not ours", func(p *nodeContext, s *NodeReport) { p.skew, s.skew = time.Hour, time.Hour }, ""},
 		{"a slow answer", func(_ *nodeContext, s *NodeReport) { s.skew, s.uncertainty = 20*time.Second, 15*time.Second }, ""},
 		{"another's rule", func(_ *nodeContext, s *NodeReport) {
@@ -143,24 +143,24 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 		want   string // part of what is said; empty: no error and no warning
 	}{
 		{"nothing is wrong", func(*facts) {}, ""},
-		{"an old version", func(f *facts) { f.version = "v1.30.4" }, "error STRAIT-C002 the API server is v1.30.4; Strait's kinds have rules that it knows since 1.31.0"},
+		{"an old version", func(f *facts) { f.version = "v1.30.4" }, "error STRAIT-C002 the API server is v1.30.4; the validation rules of Strait's CRDs need 1.31.0"},
 		{"a version of a provider", func(f *facts) { f.version = "v1.31.5-gke.1169000" }, ""},
 		{"a nonsense version", func(f *facts) { f.version = "?" }, "warning STRAIT-C002"},
-		{"no nodes", func(f *facts) { f.nodes = nil }, "warning STRAIT-C003 no node is known"},
+		{"no nodes", func(f *facts) { f.nodes = nil }, "warning STRAIT-C003 the cluster has no nodes"},
 		{"a Windows node", func(f *facts) {
 			f.nodes = append(f.nodes, linux("w"))
 			f.nodes[1].Status.NodeInfo.OperatingSystem = "windows"
 		}, "warning STRAIT-C003 Strait works on 1 of 2 nodes; the others are 1 windows/amd64"},
 		{"only another architecture", func(f *facts) { f.nodes[0].Status.NodeInfo.Architecture = "s390x" }, "error STRAIT-C003"},
 		{"ranges that cannot be found", func(f *facts) { f.network = network("10.0.0.0/16", "False") }, "error STRAIT-C004 Detected is False"},
-		{"ranges that may not be read", func(f *facts) { f.network, f.unknown = nil, "forbidden" }, "skipped STRAIT-C004 not looked at: forbidden"},
+		{"ranges that may not be read", func(f *facts) { f.network, f.unknown = nil, "forbidden" }, "skipped STRAIT-C004 skipped: forbidden"},
 		{"a pool that is taken", func(f *facts) { f.network = network("10.0.0.0/16", "True", "False") }, "error STRAIT-C005 Ready is False"},
-		{"an unknown plugin", plugin("weave-net"), "info STRAIT-C006 the network plugin is none that is known here"},
+		{"an unknown plugin", plugin("weave-net"), "info STRAIT-C006 the network plugin is not recognized"},
 		{"Calico", plugin("calico-node"), "info STRAIT-C006 the network plugin is Calico: it masquerades"},
 		{"Cilium as it comes", func(f *facts) {
 			plugin("cilium")(f)
 			f.settings["cilium-config"] = map[string]string{}
-		}, "warning STRAIT-C007 Cilium's policies do not match nodes by their addresses (policy-cidr-match-mode is \"\")"},
+		}, "warning STRAIT-C007 the policies of Cilium do not match nodes by address (policy-cidr-match-mode is \"\")"},
 		{"Cilium that routes in eBPF", func(f *facts) {
 			plugin("cilium")(f)
 			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-bpf-masquerade": "true"}
@@ -170,7 +170,7 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-bpf-masquerade": "true", "enable-host-legacy-routing": "true"}
 		}, ""},
 		{"Cilium of Google's make, whose settings are hidden", plugin("anetd"), "skipped STRAIT-C008"},
-		{"OVN", plugin("ovnkube-node"), "warning STRAIT-C008 OVN-Kubernetes sends packets of pods past"},
+		{"OVN", plugin("ovnkube-node"), "warning STRAIT-C008 OVN-Kubernetes bypasses the routing of the node's kernel for packets of pods"},
 		{"a namespace that keeps the helper out", enforcing("strait-nodes", "restricted"), "error STRAIT-C009 it enforces restricted"},
 		{"a namespace as it shall be", enforcing("strait-gateways", "restricted"), ""},
 		{"a namespace with a nonsense level", enforcing("strait-gateways", "strict"), "warning STRAIT-C009 it enforces \"strict\""},
@@ -196,11 +196,11 @@ func TestWhatIsSaidOfTwoClusters(t *testing.T) {
 		change func(*facts)
 		want   string
 	}{
-		{"nothing in common", func(f *facts) { f.network = network("10.5.0.0/16") }, "info STRAIT-U002 10.70.0.0/16 will be seen as 10."}, // the external ranges are alike
-		{"the same pod CIDR", func(*facts) {}, "info STRAIT-U002 10.0.0.0/16 will be seen as 10.64.0.0/16, address by address"},
-		{"no room", func(f *facts) { f.network = network("10.0.0.0/8") }, "error STRAIT-U002 10.0.0.0/8 is seen nowhere"},
+		{"nothing in common", func(f *facts) { f.network = network("10.5.0.0/16") }, "info STRAIT-U002 10.70.0.0/16 will be mapped to 10."}, // the external ranges are alike
+		{"the same pod CIDR", func(*facts) {}, "info STRAIT-U002 10.0.0.0/16 will be mapped to 10.64.0.0/16, one to one"},
+		{"no room", func(f *facts) { f.network = network("10.0.0.0/8") }, "error STRAIT-U002 10.0.0.0/8 cannot be mapped"},
 		{"the same cluster", func(f *facts) { f.systemUID = "1" }, "error STRAIT-U004 both are the same cluster"},
-		{"clocks apart", func(f *facts) { f.skew = time.Minute }, "warning STRAIT-U003 their clocks are 1m0s apart"},
+		{"clocks apart", func(f *facts) { f.skew = time.Minute }, "warning STRAIT-U003 their clocks differ by 1m0s apart"},
 		{"ranges that are not known", func(f *facts) { f.network = nil }, "skipped STRAIT-U002"},
 	} {
 		local, remote := ordinary(), ordinary()

@@ -56,7 +56,7 @@ var cases = []struct {
 	{name: "no-ipv6-there", q: ask(towards("fd00:99::1")), verdict: Dropped, stage: StageNode, reason: "not_remote"},
 	{name: "no-address-of-the-family", q: ask(towards("fd00:99::1"), func(q *Question) { q.Namespace, q.Pod = "kube-system", "agent" }), verdict: Dropped, stage: StagePod, reason: "no_address"},
 	{name: "spoofed", q: ask(func(q *Question) { q.From = netip.MustParseAddr("10.0.2.6") }), verdict: Dropped, stage: StageGateway, reason: "spoofed_source"},
-	{name: "the-node-cannot-be-asked", q: ask(), wrong: func(w *fixture) { w.a.refuse = errors.New("pod strait-nodes/x: you may not run anything there") }, verdict: Unknown, stage: StageNode},
+	{name: "the-node-cannot-be-asked", q: ask(), wrong: func(w *fixture) { w.a.refuse = errors.New("pod strait-nodes/x: exec is not permitted") }, verdict: Unknown, stage: StageNode},
 	{name: "the-gateway-cannot-be-asked", q: ask(), wrong: func(w *fixture) { w.a.unanswered = errors.New("pod strait-gateways/b-0: it is gone") }, verdict: Unknown, stage: StageGateway},
 	{name: "the-other-cluster-is-another", q: ask(), wrong: func(w *fixture) { w.b.ID = "c" }, verdict: Unknown, stage: StageGateway},
 	{name: "no-gateway-serves", q: ask(), wrong: func(w *fixture) {

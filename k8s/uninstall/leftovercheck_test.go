@@ -53,10 +53,10 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	all, err := Check(t.Context(), c, "", ignore)
 	must(t, err)
 	for _, want := range []string{
-		"error STRAIT-L001 there is still CustomResourceDefinition addressclaims.strait.dev, ",
-		"error STRAIT-L002 there is still ClusterRole strait-controller, ClusterRoleBinding strait-controller\n",
-		"error STRAIT-L003 there is still Namespace strait-gateways\n",
-		"error STRAIT-L004 there is still Secret strait-gateways/b-0-key-1\n",
+		"error STRAIT-L001 found CustomResourceDefinition addressclaims.strait.dev, ",
+		"error STRAIT-L002 found ClusterRole strait-controller, ClusterRoleBinding strait-controller\n",
+		"error STRAIT-L003 found Namespace strait-gateways\n",
+		"error STRAIT-L004 found Secret strait-gateways/b-0-key-1\n",
 	} {
 		if !strings.Contains(printed(all), want) {
 			t.Errorf("%slacks %q", printed(all), want)
@@ -69,7 +69,7 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	must(t, admin.Secrets("strait-gateways").Delete(t.Context(), "b-0-key-1", metav1.DeleteOptions{}))
 	all, err = Check(t.Context(), c, "", ignore)
 	must(t, err)
-	if want := "there is still Secret strait-gateways/b-0-key-1 (being removed)\n"; !strings.Contains(printed(all), want) {
+	if want := "found Secret strait-gateways/b-0-key-1 (being deleted)\n"; !strings.Contains(printed(all), want) {
 		t.Errorf("%slacks %q", printed(all), want)
 	}
 
@@ -77,7 +77,7 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	must(t, err)
 	refused, err := Check(t.Context(), operator.Cluster{Name: "a", Client: limited}, "", ignore)
 	must(t, err)
-	if strings.Contains(printed(refused), "no leftovers") || !strings.Contains(printed(refused), "skipped STRAIT-L004 not looked at, for want of rights: deployments, ") {
+	if strings.Contains(printed(refused), "no leftovers") || !strings.Contains(printed(refused), "skipped STRAIT-L004 skipped, for want of rights: deployments, ") {
 		t.Errorf("to somebody who may read nothing it says\n%s", printed(refused))
 	}
 }
@@ -90,7 +90,7 @@ func TestWhatIsLeftOnANodeIsFound(t *testing.T) {
 	}{
 		{"nothing", preflight.NodeReport{}, "ok STRAIT-L005 no link named strait-*\nok STRAIT-L006 no route and no rule of protocol 91\nok STRAIT-L007 no nftables table strait\n"},
 		{"all", preflight.NodeReport{Is: node.Inspection{Ours: node.Ours{Links: []string{"strait-00000001"}, Routes: []string{"blackhole 10.71.0.0/16 metric 10000"}, Rules: []string{"IPv4 rule 105: lookup 6091"}, Table: true}}},
-			"error STRAIT-L005 there is still strait-00000001\nerror STRAIT-L006 there is still blackhole 10.71.0.0/16 metric 10000, IPv4 rule 105: lookup 6091\nerror STRAIT-L007 there is still inet strait\n"},
+			"error STRAIT-L005 found strait-00000001\nerror STRAIT-L006 found blackhole 10.71.0.0/16 metric 10000, IPv4 rule 105: lookup 6091\nerror STRAIT-L007 found inet strait\n"},
 		{"not seen", preflight.NodeReport{Err: errors.New("exit code 1")}, "error STRAIT-N011 exit code 1\n"},
 	} {
 		if got := printed(nodeFindings("a", c.saw)); got != c.want {

@@ -28,7 +28,7 @@ func TestNodesThatArePreparedFor(t *testing.T) {
 		{"has let go", node("True"), released("True", ""), "released"},
 		{"has let go, and is away by now", node("Unknown"), released("True", ""), "released"},
 		{"is at it", node("True"), released("False", "delete link: busy"), "waiting: delete link: busy"},
-		{"has not answered", node("True"), []metav1.Condition{worked}, "waiting: the node's helper has not answered"},
+		{"has not answered", node("True"), []metav1.Condition{worked}, "waiting: the node helper has not responded"},
 		{"is not ready", node("Unknown"), []metav1.Condition{worked}, "lost: the node is not ready"},
 		{"has no condition itself", &corev1.Node{}, []metav1.Condition{worked}, "lost: the node is not ready"},
 		{"never had a helper", node("True"), nil, "nothing"},

@@ -130,7 +130,7 @@ func TestAPreparationTakesWhatOneClusterHas(t *testing.T) {
 		w.install()
 		w.node("away", corev1.ConditionUnknown)
 		said, ended := w.prepare(w.options)
-		w.until(said, "StatefulSet b, node node-1: the node's helper has not answered")
+		w.until(said, "StatefulSet b, node node-1: the node helper has not responded")
 		if !w.asked() {
 			t.Error("the nodes were not asked")
 		}
@@ -174,7 +174,7 @@ func TestAPreparationThatIsTooLateSaysWhatIsMissingAndHowToGoOn(t *testing.T) {
 		o := w.options
 		o.For = 2 * pollInterval
 		_, err := Prepare(t.Context(), o)
-		for _, want := range []string{"StatefulSet b", "node node-1: the node's helper has not answered", "--no-hooks", "strait.dev/uninstall-"} {
+		for _, want := range []string{"StatefulSet b", "node node-1: the node helper has not responded", "--no-hooks", "strait.dev/uninstall-"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v\nlacks %q", err, want)
 			}

@@ -25,7 +25,7 @@ func shapeOf(id string, n byte, other bool, of ...family) shape {
 				}
 			}
 			if host++; o && !other {
-				p = location{host: h, other: o, why: "cluster " + id + " has no node that is ready and has no gateway of the peering"}
+				p = location{host: h, other: o, why: "cluster " + id + " has no ready node without a gateway of the peering"}
 			}
 			s.locations = append(s.locations, p)
 		}
@@ -68,15 +68,15 @@ func TestThePlanFitsTheClusters(t *testing.T) {
 		{"one family in one of them", shapeOf("a", 72, true, ip4, ip6), shapeOf("b", 71, true, ip6), 1370, true, 4 * 2 * pair,
 			[]string{"pods of b have no IPv4 address"}},
 		{"one node here", shapeOf("a", 72, false, ip4), shapeOf("b", 71, true, ip4), 1370, true, 2 * 2 * pair,
-			[]string{"pods of a have no IPv6 address", "cluster a has no node that is ready and has no gateway of the peering"}},
+			[]string{"pods of a have no IPv6 address", "cluster a has no ready node without a gateway of the peering"}},
 		{"one node there", shapeOf("a", 72, true, ip4), shapeOf("b", 71, false, ip4), 1370, true, 4 * pair,
-			[]string{"pods of a have no IPv6 address", "cluster b has no node that is ready and has no gateway of the peering"}},
+			[]string{"pods of a have no IPv6 address", "cluster b has no ready node without a gateway of the peering"}},
 		{"MTU not known", shapeOf("a", 72, false, ip4), shapeOf("b", 71, false, ip4), 0, true, 2 * (3 + 2 + 1 + 3 + 2),
-			[]string{"pods of a have no IPv6 address", "cluster a has no node that is ready and has no gateway of the peering",
-				"cluster b has no node that is ready and has no gateway of the peering", "the MTU of the peering is not known yet; see strait status"}},
+			[]string{"pods of a have no IPv6 address", "cluster a has no ready node without a gateway of the peering",
+				"cluster b has no ready node without a gateway of the peering", "the MTU of the peering is not known yet; see strait status"}},
 		{"no Services", shapeOf("a", 72, false, ip4), shapeOf("b", 71, false, ip4), 1370, false, 2 * 13,
-			[]string{"pods of a have no IPv6 address", "cluster a has no node that is ready and has no gateway of the peering",
-				"cluster b has no node that is ready and has no gateway of the peering", "there is no Service for IPv4"}},
+			[]string{"pods of a have no IPv6 address", "cluster a has no ready node without a gateway of the peering",
+				"cluster b has no ready node without a gateway of the peering", "no Service for IPv4 exists"}},
 	} {
 		if c.serve {
 			c.a.serve(c.b)
