@@ -38,7 +38,7 @@ func pfx(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 // lengths are ranges of several lengths that owners want to see somewhere in a pool.
 var lengths = []netip.Prefix{pfx("192.168.0.0/22"), pfx("192.168.4.0/23"), pfx("192.168.6.0/24"), pfx("192.168.7.0/24")}
 
-// settle lets a writer work until nobody overtakes it.
+// settle lets a writer work until it is not overtaken by another one.
 func (w *writer) settle(t *testing.T) []claims.Spec {
 	t.Helper()
 	w.life.restart(0)
@@ -239,7 +239,7 @@ func TestClaimsThatAreThereAlreadyAreTakenOver(t *testing.T) {
 	list, err := c.AddressClaims().List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	if len(list.Items) != 1 || list.Items[0].Spec.Owner.Name != "company" {
-		t.Errorf("left are %+v, want the one claim of an owner that is nobody's here", list.Items)
+		t.Errorf("left are %+v, want the one claim of an owner that no writer knows", list.Items)
 	}
 	must(t, c.AddressClaims().Delete(t.Context(), "10.200.1.0-24", metav1.DeleteOptions{}))
 }
@@ -251,7 +251,7 @@ func TestAClaimThatIsStillUsedStays(t *testing.T) {
 	a := newWriter(t, cluster.Admin(), w, 1)
 	w.set("w3000-b", lengths[0])
 	want := names(a.settle(t))
-	for name, answer := range map[string]error{"used": nil, "nobody knows": errors.New("the API server is away")} {
+	for name, answer := range map[string]error{"used": nil, "not known": errors.New("the API server is away")} {
 		t.Run(name, func(t *testing.T) {
 			inForce, err := claims.Ensure(t.Context(), a.client, inUseOwners{answer})
 			if !errors.Is(err, answer) || len(inForce) > 0 {

@@ -105,7 +105,7 @@ func ownFields(t *testing.T, c *client.Client) {
 	must(t, err)
 	_, err = c.Peerings().ApplyStatus(ctx, status(gateway(v1alpha1.GatewayStatus{Name: "applied-0", MTU: 1370})), "gateway")
 	must(t, err)
-	got, err := c.Peerings().ApplyStatus(ctx, status(v1alpha1.PeeringStatus{}), "nobody")
+	got, err := c.Peerings().ApplyStatus(ctx, status(v1alpha1.PeeringStatus{}), "other")
 	must(t, err)
 	if len(got.Status.Gateways) != 1 || got.Status.Gateways[0].Number != 7 || got.Status.Gateways[0].MTU != 1370 {
 		t.Errorf("two managers applied a field each, and the status is %+v", got.Status.Gateways)

@@ -141,7 +141,7 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 			s.peering.Status.Announcements, s.peering.Status.Links = nil, nil
 			s.peering.Spec.Peers[0].NotAfter = &metav1.Time{Time: noon}
 		}, "TunnelUp", "False NoPeers the invite has expired; create a new one"},
-		{"nobody calls", func(s *scene) { s.peering.Spec.Peers[0].Endpoint, link(s).Up = "", false }, "TunnelUp",
+		{"no endpoint", func(s *scene) { s.peering.Spec.Peers[0].Endpoint, link(s).Up = "", false }, "TunnelUp",
 			"False NoEndpoint neither cluster accepts connections; set spec.gateway.service.type to NodePort or LoadBalancer in one of them"},
 		{"no load balancer yet", func(s *scene) {
 			s.peering.Spec.Peers[0].Endpoint, link(s).Up, s.peering.Spec.Gateway.Service.Type = "", false, corev1.ServiceTypeLoadBalancer

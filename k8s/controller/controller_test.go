@@ -123,7 +123,7 @@ func (f *fixture) keepsViews(restart func()) {
 
 	must(f.T, f.Peerings().Delete(f.Context(), "c", metav1.DeleteOptions{}))
 	f.untilClaims("10.65.0.0-16", "10.66.0.0-16", "10.70.0.1-32", "10.80.0.1-32", "10.70.0.5-32", "10.80.255.3-32")
-	f.deleteNode("node-0") // now nobody knows where pods have addresses from
+	f.deleteNode("node-0") // now the pod CIDRs are not known
 	f.untilClaims("10.65.0.0-16", "10.66.0.0-16", "10.70.0.5-32", "10.80.255.3-32")
 	f.untilSeen("b", "10.0.0.0/16>10.65.0.0/16 172.20.0.0/16>10.66.0.0/16 Remapped")
 	stop()

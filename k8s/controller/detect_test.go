@@ -83,7 +83,7 @@ func TestWhatTheClusterUsesComesFromTheFirstSourceThatKnows(t *testing.T) {
 	}
 }
 
-// Whoever wrote these texts knew nothing of us.
+// The texts are written without knowledge of Strait.
 func FuzzWhatIsDetectedAStatusCanHold(f *testing.F) {
 	f.Add("networking: {podSubnet: '10.244.0.0/16,fd00:10::/56', serviceSubnet: 10.96.0.0/12}", "--cluster-cidr=10.244.0.0/16", "10.244.0.0/24", "192.0.2.21")
 	f.Add("networking: {podSubnet: [1]}", "--cluster-cidr", "::ffff:10.0.0.0/112", "::ffff:192.0.2.21")

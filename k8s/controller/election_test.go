@@ -22,7 +22,7 @@ import (
 	"strait.dev/strait/test/kube"
 )
 
-// hold gives the lease to somebody, or to nobody, and returns at which resource version.
+// hold sets the holder of the lease, which may be empty, and returns the resource version.
 func (f *fixture) hold(holder string) (at string) {
 	f.Helper()
 	leases := f.cluster.Kubernetes().CoordinationV1().Leases("default")

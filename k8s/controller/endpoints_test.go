@@ -66,8 +66,8 @@ func TestEndpointsAreWhereTheServiceCanBeCalled(t *testing.T) {
 	}{
 		{"no Service yet", nil, nil, nil, ""},
 		{"another gateway's", []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "b-1", Labels: map[string]string{peeringLabel: "b"}}}}, nil, nil, ""},
-		{"somebody else's", []*corev1.Service{foreign}, nil, nil, ""},
-		{"nobody calls it", []*corev1.Service{aService(corev1.ServiceTypeClusterIP)}, []*corev1.Node{aNode("n", "+198.51.100.1")}, nil, ""},
+		{"of another peering", []*corev1.Service{foreign}, nil, nil, ""},
+		{"ClusterIP", []*corev1.Service{aService(corev1.ServiceTypeClusterIP)}, []*corev1.Node{aNode("n", "+198.51.100.1")}, nil, ""},
 		{"external addresses of its own", []*corev1.Service{external}, nil, nil, "198.51.100.7:51840 [2001:db8::7]:51840"},
 		{"a load balancer that is not there yet", []*corev1.Service{aService(corev1.ServiceTypeLoadBalancer)}, nil, nil, ""},
 		{"a load balancer", []*corev1.Service{aService(corev1.ServiceTypeLoadBalancer, corev1.LoadBalancerIngress{IP: "198.51.100.1"},
@@ -102,7 +102,8 @@ func TestEndpointsAreWhereTheServiceCanBeCalled(t *testing.T) {
 	}
 }
 
-// Whatever order lists have, and whoever else comes and goes, endpoints hardly change.
+// Endpoints hardly change with the order of lists, or when other nodes are added and
+// removed.
 func TestEndpointsDoNotFlap(t *testing.T) {
 	var nodes []*corev1.Node
 	for i := range 50 {

@@ -148,7 +148,7 @@ func served(m *v1alpha1.AddressMapping, peerings []*v1alpha1.Peering) metav1.Con
 	return condition(metav1.ConditionTrue, "Served", "all gateways map %s to %s", m.Spec.External, m.Spec.Target)
 }
 
-// someDo names the first of several gateways with the matching verb form.
+// someDo names the first of several gateways with "does" or "do".
 func someDo(names []string) string {
 	if len(names) == 1 {
 		return "gateway " + names[0] + " does"

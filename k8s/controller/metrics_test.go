@@ -107,7 +107,7 @@ func TestMetricsTellWhatObjectsSay(t *testing.T) {
 	}
 	for _, none := range []string{`condition="Announced"`, `strait_gateway_key_generation{gateway="b-1"`} {
 		if strings.Contains(text, none) {
-			t.Errorf("%s is served, and nobody knows it", none)
+			t.Errorf("%s is served, but it is not known", none)
 		}
 	}
 	if t.Failed() {

@@ -61,8 +61,8 @@ func TestWhatTheInstallationMayNotSayIsReportedAndChangesNothing(t *testing.T) {
 	}
 }
 
-// An announcement that nobody refuses must fit into a status: it would keep all else of
-// the gateway out of it.
+// An accepted announcement must fit into a status: otherwise the API server would reject
+// the whole status.
 func TestTheLargestAnnouncementFits(t *testing.T) {
 	f := newFixture(t, kube.Shared(t))
 	f.accept("b", "10.0.0.0/8", "fd00::/16")
@@ -177,7 +177,7 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	f.asks("b", v1alpha1.GatewaySpec{Replicas: 2})
 	f.untilWorkloads("set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key-1 1.key secret/b-1-key-1 1.key")
 	passes := 0
-	pass := func() { // a pass that somebody else's write causes
+	pass := func() { // a pass that is caused by the write of another manager
 		t.Helper()
 		passes++
 		before := seen.count("GET", "/configmaps/kubeadm-config")
@@ -240,7 +240,7 @@ func TestGatewaysWaitForTheirNamespace(t *testing.T) {
 	cluster := kube.Start(t)
 	f := newFixture(t, cluster)
 	ctx := t.Context()
-	must(t, cluster.Kubernetes().CoreV1().Namespaces().Delete(ctx, gateways, metav1.DeleteOptions{})) // and nobody finishes that here
+	must(t, cluster.Kubernetes().CoreV1().Namespaces().Delete(ctx, gateways, metav1.DeleteOptions{})) // without a namespace controller it stays terminating
 	f.asks("b", v1alpha1.GatewaySpec{})
 	f.lead()
 	f.until("a remedy", func() string {

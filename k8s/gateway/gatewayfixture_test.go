@@ -131,7 +131,8 @@ func (w *fixture) get(path string) string {
 // ready reports whether the gateway calls itself so.
 func (w *fixture) ready() bool { return w.get("/readyz") == "ok\n" }
 
-// has is whether the gateway serves that line of metrics, with what it is besides.
+// has returns a check that the gateway serves that line of metrics, with the gateway's
+// labels.
 func (w *fixture) has(metric string) func() bool {
 	name, value, _ := strings.Cut(metric, " ")
 	name, labels, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")

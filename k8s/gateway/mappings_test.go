@@ -29,7 +29,7 @@ spec: {external: 10.70.1.9, target: 192.0.2.77}`), metav1.CreateOptions{})
 	w.run(t)
 	w.eventually(t, "ready", w.ready)
 	if strings.Contains(w.inForce(), "10.70.1.9") {
-		t.Error("what nobody reserved is served")
+		t.Error("a mapping without a reserved address is served")
 	}
 	reserve := func(generation int64) {
 		t.Helper()
@@ -48,7 +48,7 @@ spec: {external: 10.70.1.9, target: 192.0.2.77}`), metav1.CreateOptions{})
 	w.eventually(t, "the mapping is served", says(v1alpha1.ServedMapping{Name: "vm", Generation: 1}))
 
 	kube.Edit(t, mappings, "vm", func(m *v1alpha1.AddressMapping) { m.Spec.Target = "192.0.2.78" })
-	w.eventually(t, "what nobody has looked at is not served", says())
+	w.eventually(t, "a mapping without a status is not served", says())
 	reserve(2)
 	w.eventually(t, "the other target is served", says(v1alpha1.ServedMapping{Name: "vm", Generation: 2}))
 	w.eventually(t, "the other target is in force", func() bool { return strings.Contains(w.inForce(), "192.0.2.78") })

@@ -60,7 +60,7 @@ func TestF6_WatchesThatBreakOrGoBackInTimeLeadToWhatTheServerSays(t *testing.T) 
 	w.StopServer(t)
 	w.StartServer(t)
 	must(t, w.detach(t.Context(), "node-1"))
-	w.eventually(t, "the node went while nobody watched", w.has("strait_nodes 2"))
+	w.eventually(t, "the node was deleted while there was no watch", w.has("strait_nodes 2"))
 
 	// etcd is put back: node-1 is there again, node-3 never was.
 	w.Restore(t, past)

@@ -30,14 +30,14 @@ func TestF15_AKeyIsReplacedWhenEveryRemoteGatewayUsesTheNewOne(t *testing.T) {
 		links     []tun.LinkStatus
 		use, next int32 // generations; 0: none
 	}{
-		{0, both[2:], nil, 0, 0}, // an invite's key is shown to nobody
+		{0, both[2:], nil, 0, 0}, // the key of an invite is not published
 		{0, both[1:], nil, 1, 0},
 		{1, both, []tun.LinkStatus{up("a-0", 1)}, 1, 2},
 		{2, both, []tun.LinkStatus{up("a-0", 1), down}, 1, 2},
 		{3, both, []tun.LinkStatus{up("a-0", 1), up("a-0", 2), up("a-1", 1)}, 1, 2},
 		{20, both, []tun.LinkStatus{up("a-0", 1), up("a-0", 2), up("a-1", 1)}, 1, 2}, // a-1 does not yet
 		{21, both, []tun.LinkStatus{up("a-0", 2), up("a-1", 2)}, 1, 2},
-		{25, both, nil, 1, 2}, // nobody is there
+		{25, both, nil, 1, 2}, // no remote gateway is up
 		{26, both, []tun.LinkStatus{up("a-0", 2)}, 1, 2},
 		{35, both, []tun.LinkStatus{up("a-0", 2)}, 1, 2},
 		{36, both, []tun.LinkStatus{up("a-0", 2)}, 2, 0},

@@ -202,7 +202,7 @@ func TestT4_AnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
 		}
 	}
 	if strings.Contains(files["1-a/strait-gateways/pods.yaml"], "sidecar") && strings.Contains(files["1-a/strait-gateways/pods.yaml"], "--token") {
-		t.Error("arguments of somebody else's container are shown")
+		t.Error("arguments of a foreign container are shown")
 	}
 	if !summary.Complete() || summary.Clusters[0].Redacted == 0 {
 		t.Errorf("summary %+v", summary)
@@ -217,7 +217,7 @@ func TestT4_AnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
 		}
 	}
 
-	t.Run("as somebody who may read little", func(t *testing.T) {
+	t.Run("with few permissions", func(t *testing.T) {
 		nobody, err := client.New(cluster.ServiceAccount(t, "default", "nobody"))
 		must(t, err)
 		var packed bytes.Buffer

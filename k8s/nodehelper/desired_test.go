@@ -156,8 +156,8 @@ func TestTheGatewayThatServes(t *testing.T) {
 		change  func(*v1alpha1.Peering)
 		want    string
 	}{
-		{"nobody answers: the first", nil, nil, "", nil, "b-0"},
-		{"nobody answers: the one that serves", nil, nil, "b-1", nil, "b-1"},
+		{"no gateway answers: the first", nil, nil, "", nil, "b-0"},
+		{"no gateway answers: the current one", nil, nil, "b-1", nil, "b-1"},
 		{"the one that answers", []string{"b-1"}, nil, "b-0", nil, "b-1"},
 		{"both answer: the one that serves", []string{"b-0", "b-1"}, nil, "b-1", nil, "b-1"},
 		{"both answer: the one with a link that is up", []string{"b-0", "b-1"}, []string{"b-0"}, "b-1", nil, "b-0"},

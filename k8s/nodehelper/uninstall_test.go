@@ -73,7 +73,7 @@ func TestTheAnnotationTakesEverythingAwayAndBack(t *testing.T) {
 	}
 	w.ready(t, metav1.ConditionFalse, reasonUninstall)
 
-	t.Run("what comes later is not set up, and what somebody adds goes", func(t *testing.T) {
+	t.Run("later objects are not set up, and foreign additions are removed", func(t *testing.T) {
 		w.gatewayAt(t, "192.0.2.12")
 		w.node.IP(t, "link add strait-0000000a type veth peer name peer-a")
 		w.eventually(t, "the link is gone", func() bool { return w.ours(t) == "" })

@@ -11,7 +11,8 @@ import (
 	"strait.dev/strait/node"
 )
 
-// Somebody waits for the condition: while it is there, nothing may come back.
+// While the condition Released is true, the uninstall command relies on it, and nothing may
+// be set up.
 func TestNothingIsSetUpWhileTheNodeSaysThatItHasNothing(t *testing.T) {
 	network := func(annotations map[string]string) *v1alpha1.ClusterNetwork {
 		return &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
@@ -27,7 +28,7 @@ func TestNothingIsSetUpWhileTheNodeSaysThatItHasNothing(t *testing.T) {
 		now, may   bool
 	}{
 		{"no ClusterNetwork yet", []*v1alpha1.ClusterNetwork{nil}, nil, false, false},
-		{"nobody asks", []*v1alpha1.ClusterNetwork{network(nil)}, &v1alpha1.NodeAttachment{}, false, true},
+		{"no uninstall is requested", []*v1alpha1.ClusterNetwork{network(nil)}, &v1alpha1.NodeAttachment{}, false, true},
 		{"asked", []*v1alpha1.ClusterNetwork{asked}, &v1alpha1.NodeAttachment{}, true, true},
 		{"asked, and done", []*v1alpha1.ClusterNetwork{asked}, node(metav1.ConditionTrue), true, true},
 		{"asked no more, and the node has not said so", []*v1alpha1.ClusterNetwork{asked, network(nil)}, node(metav1.ConditionTrue), false, false},

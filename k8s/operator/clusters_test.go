@@ -135,7 +135,7 @@ func joinTwoClusters(t *testing.T) {
 		eventually(t, "each gateway tells of its links to both", func() bool { return len(a.get(t, "prod-b").Status.Links) == 4 })
 	})
 
-	part(t, "by peer, with nobody to call", func() {
+	part(t, "by peer, without a side that accepts connections", func() {
 		defer a.clear(t)
 		defer b.clear(t)
 		_, err := Join(t.Context(), a.user, b.user, JoinOptions{ServiceType: corev1.ServiceTypeClusterIP, Waiting: Waiting{For: 5 * time.Second, Every: 20 * time.Millisecond}})

@@ -61,11 +61,11 @@ func TestAPreflightWithoutPodsReadsAndSaysWhatItDidNotLookAt(t *testing.T) {
 	if got := text(all); !strings.Contains(got, "error STRAIT-U004 both are the same cluster") {
 		t.Errorf("of one cluster twice:\n%s", got)
 	}
-	nobody := clusterOf(t, "nobody", cluster.ServiceAccount(t, "default", "nobody"))
-	all, err = Run(t.Context(), Options{Local: nobody})
+	noRights := clusterOf(t, "nobody", cluster.ServiceAccount(t, "default", "nobody"))
+	all, err = Run(t.Context(), Options{Local: noRights})
 	must(t, err)
 	if got := text(all); !strings.Contains(got, "skipped STRAIT-C004") || !strings.Contains(got, "skipped STRAIT-C010") || !strings.Contains(got, "error STRAIT-C012") || strings.Contains(got, "warning") {
-		t.Errorf("to somebody who may nothing:\n%s", got)
+		t.Errorf("for an account without permissions:\n%s", got)
 	}
 }
 

@@ -41,19 +41,19 @@ var accounts = []struct {
 // account do.
 func TestT5_EachProgramHasTheseRightsAndNoOthers(t *testing.T) {
 	c := kube.Start(t)
-	nobody := rights(t, c, "nobody", "nobody", "elsewhere")
+	noRights := rights(t, c, "nobody", "nobody", "elsewhere")
 	var all strings.Builder
 	for _, a := range accounts {
 		if err := c.Namespace(t.Context(), a.namespace); err != nil {
 			t.Fatal(err)
 		}
 		c.Grant(t, a.rules, a.namespace, a.name)
-		everywhere := beyond(rights(t, c, a.namespace, a.name, "elsewhere"), nobody)
+		everywhere := beyond(rights(t, c, a.namespace, a.name, "elsewhere"), noRights)
 		for _, namespace := range a.in {
 			if err := c.Namespace(t.Context(), namespace); err != nil {
 				t.Fatal(err)
 			}
-			has, where := beyond(rights(t, c, a.namespace, a.name, namespace), nobody), "everywhere"
+			has, where := beyond(rights(t, c, a.namespace, a.name, namespace), noRights), "everywhere"
 			if namespace != "elsewhere" {
 				has, where = beyond(has, everywhere), "in "+namespace
 			}

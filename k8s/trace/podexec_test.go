@@ -48,7 +48,7 @@ func TestWhoCannotBeAskedIsNamedWithTheRemedy(t *testing.T) {
 		},
 		"check that it runs: kubectl get pods -n strait-gateways": func(client.ExecOptions) error { return errors.New("connection refused") },
 		"use a strait of the version of that pod": func(o client.ExecOptions) error {
-			_, err := fmt.Fprint(o.Stdout, "strait: unknown verb")
+			_, err := fmt.Fprint(o.Stdout, "strait: unknown command")
 			return err
 		},
 	} {

@@ -189,7 +189,7 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 	}
 	for reason := range remedies {
 		if !known[reason] {
-			t.Errorf("nobody drops a packet for %s", reason)
+			t.Errorf("no component drops a packet for %s", reason)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func isOurs(reason string) bool {
 
 func TestAPodThatIsNotThereIsAnErrorWithARemedy(t *testing.T) {
 	w := newFixture()
-	_, err := Run(t.Context(), ask(func(q *Question) { q.Pod = "nobody" }), &w.a.Side, nil, start)
+	_, err := Run(t.Context(), ask(func(q *Question) { q.Pod = "missing" }), &w.a.Side, nil, start)
 	if err == nil || !strings.Contains(err.Error(), "kubectl get pods -n default") {
 		t.Error(err)
 	}

@@ -78,7 +78,7 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	refused, err := Check(t.Context(), operator.Cluster{Name: "a", Client: limited}, "", ignore)
 	must(t, err)
 	if strings.Contains(printed(refused), "no leftovers") || !strings.Contains(printed(refused), "skipped STRAIT-L004 skipped, for want of rights: deployments, ") {
-		t.Errorf("to somebody who may read nothing it says\n%s", printed(refused))
+		t.Errorf("for an account without permissions it prints\n%s", printed(refused))
 	}
 }
 

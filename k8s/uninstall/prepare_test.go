@@ -192,7 +192,7 @@ func TestAPreparationInsists(t *testing.T) {
 		w.install()
 		said, ended := w.prepare(w.options)
 		w.until(said, "StatefulSet b, node node-1")
-		// Somebody applies both again, as Argo CD does.
+		// Both are applied again, as Argo CD does.
 		_, err := w.ClusterNetworks().Patch(t.Context(), "default", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.UninstallAnnotation), metav1.PatchOptions{})
 		must(t, err)
 		_, err = w.Peerings().Apply(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{ClusterID: "b"}}, "test")

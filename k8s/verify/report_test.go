@@ -56,7 +56,7 @@ func example(both bool, result func(planned) endpoint.Result) *Report {
 		r.Checks = append(r.Checks, p.skipped...)
 	}
 	r.Checks = append(r.Checks,
-		Check{Group: OfFlow, From: "a", To: "b", Family: "IPv4", Source: "pod @other", Destination: "pod @gateway", What: "long-lived connection", Outcome: Passed, Detail: "61440 bytes, 12ms without an answer at most"},
+		Check{Group: OfFlow, From: "a", To: "b", Family: "IPv4", Source: "pod @other", Destination: "pod @gateway", What: "long-lived connection", Outcome: Passed, Detail: "61440 bytes, longest time without an answer 12ms"},
 		judgeWatch("a", []leak.Report{{Underlay: []string{"eth0"}, Clear: 900, Tunnel: 800}}, nil))
 	r.finish(time.Now())
 	r.Seconds = 31.4
