@@ -331,7 +331,7 @@ func TestOfVeryManyNodesThoseThatAreNotWellAreLookedInto(t *testing.T) {
 	if len(chosen) != nodesAtMost+2 || chosen[0].Name != "node-150" || chosen[1].Name != "node-199" {
 		t.Errorf("%d chosen, first %s and %s", len(chosen), chosen[0].Name, chosen[1].Name)
 	}
-	if len(s.is.Notes) != 1 || !strings.HasPrefix(s.is.Notes[0], "148 more nodes") {
+	if len(s.is.Notes) != 1 || !strings.HasPrefix(s.is.Notes[0], "148 more ready nodes") {
 		t.Errorf("notes %q", s.is.Notes)
 	}
 }

@@ -55,7 +55,7 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		{"no nftables", func(_ *nodeContext, s *NodeReport) { s.Is.Tables = "nftables: not supported" }, "error STRAIT-N002 nftables: not supported"},
 		{"the port is another's", func(_ *nodeContext, s *NodeReport) {
 			s.Is.Taken, s.Is.Strange = []node.Port{{Number: 6091, Why: "address already in use"}}, []string{"link liqo.0 (geneve) has UDP port 6091"}
-		}, "error STRAIT-N003 UDP 6091 which Geneve or VXLAN needs, is in use: address already in use; link liqo.0 (geneve) has UDP port 6091"},
+		}, "error STRAIT-N003 UDP 6091, which Geneve or VXLAN needs, is in use: address already in use; link liqo.0 (geneve) has UDP port 6091"},
 		{"the port of health is another's", func(_ *nodeContext, s *NodeReport) { s.Is.Taken = []node.Port{{Number: 6093, Why: "in use"}} }, "error STRAIT-N003 TCP 6093"},
 		{"the port is Strait's", func(p *nodeContext, s *NodeReport) { p.installed, s.Is.Taken = true, []node.Port{{Number: 6091}} }, ""},
 		{"no forwarding", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv4.ip_forward"] = 0 }, "error STRAIT-N004 net.ipv4.ip_forward is 0"},
@@ -68,15 +68,15 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 			delete(s.Is.Settings, "net.core.wmem_max")
 		}, ""},
 		{"a small MTU", func(_ *nodeContext, s *NodeReport) { s.Is.Out.MTU = 1300 }, "warning STRAIT-N006 link eth0 has MTU 1300"},
-		{"GRO off", func(_ *nodeContext, s *NodeReport) { s.Is.Out.Offloads["rx-gro"] = false }, "info STRAIT-N012 link eth0 has GRO off"},
+		{"GRO off", func(_ *nodeContext, s *NodeReport) { s.Is.Out.Offloads["rx-gro"] = false }, "info STRAIT-N012 GRO (rx-gro) is disabled on link eth0"},
 		{"a kernel that does not tell offloads", func(_ *nodeContext, s *NodeReport) { s.Is.Out.Offloads = nil }, "skipped STRAIT-N012"},
-		{"another clock", func(_ *nodeContext, s *NodeReport) { s.skew = -time.Minute }, "warning STRAIT-N007 its clock differs by 1m0s off"},
+		{"another clock", func(_ *nodeContext, s *NodeReport) { s.skew = -time.Minute }, "warning STRAIT-N007 its clock differs by 1m0s"},
 		{"the clock of the API server, which is not ours", func(p *nodeContext, s *NodeReport) { p.skew, s.skew = time.Hour, time.Hour }, ""},
 		{"a slow answer", func(_ *nodeContext, s *NodeReport) { s.skew, s.uncertainty = 20*time.Second, 15*time.Second }, ""},
 		{"another's rule", func(_ *nodeContext, s *NodeReport) {
 			s.Is.Strange = []string{"a rule of priority 105 looks up table 200"}
 		}, "error STRAIT-N008 a rule of priority 105"},
-		{"remains", func(_ *nodeContext, s *NodeReport) { s.Is.Ours = node.Ours{Links: []string{"strait-1"}, Table: true} }, "warning STRAIT-N009 there is strait-1, nftables table strait"},
+		{"remains", func(_ *nodeContext, s *NodeReport) { s.Is.Ours = node.Ours{Links: []string{"strait-1"}, Table: true} }, "warning STRAIT-N009 found strait-1, nftables table strait"},
 		{"what is Strait's", func(p *nodeContext, s *NodeReport) {
 			p.installed, s.Is.Ours = true, node.Ours{Links: []string{"strait-1"}}
 		}, ""},
@@ -200,7 +200,7 @@ func TestWhatIsSaidOfTwoClusters(t *testing.T) {
 		{"the same pod CIDR", func(*facts) {}, "info STRAIT-U002 10.0.0.0/16 will be mapped to 10.64.0.0/16, one to one"},
 		{"no room", func(f *facts) { f.network = network("10.0.0.0/8") }, "error STRAIT-U002 10.0.0.0/8 cannot be mapped"},
 		{"the same cluster", func(f *facts) { f.systemUID = "1" }, "error STRAIT-U004 both are the same cluster"},
-		{"clocks apart", func(f *facts) { f.skew = time.Minute }, "warning STRAIT-U003 their clocks differ by 1m0s apart"},
+		{"clocks apart", func(f *facts) { f.skew = time.Minute }, "warning STRAIT-U003 their clocks differ by 1m0s"},
 		{"ranges that are not known", func(f *facts) { f.network = nil }, "skipped STRAIT-U002"},
 	} {
 		local, remote := ordinary(), ordinary()

@@ -48,7 +48,7 @@ func TestAPreflightWithoutPodsReadsAndSaysWhatItDidNotLookAt(t *testing.T) {
 	for _, f := range all {
 		said += f.Code + " " + f.Message + "\n"
 	}
-	for _, want := range []string{"skipped STRAIT-C012 no pods were wanted", "STRAIT-C004 pods [10.0.1.0/24] (of nodes), Services [10.96.0.0/16] (of ServiceCIDRs)", "STRAIT-C010 Strait is not installed"} {
+	for _, want := range []string{"skipped STRAIT-C012 pods are disabled", "STRAIT-C004 pods [10.0.1.0/24] (from nodes), Services [10.96.0.0/16] (from ServiceCIDRs)", "STRAIT-C010 Strait is not installed"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%slacks %q", said, want)
 		}
