@@ -231,7 +231,7 @@ func TestASmallerPathIsToldWhenTheLinkHasSettled(t *testing.T) {
 		{0, 0, "Unknown Measuring"},
 		{29 * time.Second, 0, "Unknown Measuring"},
 		{30 * time.Second, 0, "False Smaller packets of 1400 bytes do not pass, nor do smaller ones that were tried; allow ICMP and fragments between the gateways, or reduce spec.overlay.mtu of ClusterNetwork default in both clusters"},
-		{31 * time.Second, 1280, "False Smaller packets of 1400 bytes do not pass, the largest that did has 1280; set spec.overlay.mtu of ClusterNetwork default to 1280 on both sides, or let"},
+		{31 * time.Second, 1280, "False Smaller packets of 1400 bytes do not pass, the largest that did has 1280; set spec.overlay.mtu of ClusterNetwork default to 1280 in both clusters, or allow"},
 		{40 * time.Second, 1400, "True FullSize"},
 		{50 * time.Second, 0, "Unknown Measuring"}, // measured anew
 		{79 * time.Second, 0, "Unknown Measuring"},

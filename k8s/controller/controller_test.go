@@ -184,7 +184,7 @@ func TestNothingIsSeenWhereThisClusterHasSomethingElse(t *testing.T) {
 		} {
 			f.peer("c", 1, "10.5.0.0/16="+seenAs)
 			f.untilSeen("c", "NotSeen")
-			if got := f.conflict("c"); got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "10.5.0.0/16 is not seen: "+why+"; ") {
+			if got := f.conflict("c"); got.Status != metav1.ConditionTrue || !strings.Contains(got.Message, "10.5.0.0/16 is not mapped: "+why+"; ") {
 				t.Errorf("%s: the condition is %s: %s", seenAs, got.Status, got.Message)
 			}
 		}

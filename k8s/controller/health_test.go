@@ -44,7 +44,7 @@ func TestAControllerWithoutItsAPIServerLivesAndIsNotReady(t *testing.T) {
 		})
 	}()
 	wait.Until(t, "the controller serves /healthz", func() bool { return get(address, "/healthz") == "ok\n" })
-	if got := get(address, "/readyz"); !strings.Contains(got, "see whether the API server answers") {
+	if got := get(address, "/readyz"); !strings.Contains(got, "check that the API server answers") {
 		t.Errorf("/readyz: %q", got)
 	}
 	if got := get(address, "/metrics"); !strings.Contains(got, "\nstrait_controller_leader 0\n") {

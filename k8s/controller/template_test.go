@@ -48,7 +48,7 @@ func TestAMistakeInATemplateIsNamed(t *testing.T) {
 		{"spec: {containers: [{image: x}]}", "container 0 of the pod template has no name; Strait's container is named gateway"},
 		{"spec: {containers: [{name: a}, {name: a}]}", "two containers of the template are named a"},
 		{"spec: {initContainers: [{name: gateway}], containers: [{name: gateway}]}", "two containers of the template are named gateway"},
-		{"\t", "not a template"},
+		{"\t", "not a pod template"},
 	} {
 		if _, err := ParseTemplate([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.text, err, c.want)

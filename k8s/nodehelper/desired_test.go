@@ -89,7 +89,7 @@ func TestAGatewayThatLacksSomethingHasNoLink(t *testing.T) {
 			in.network.Spec.Overlay.Encapsulation = v1alpha1.EncapsulationVXLAN
 		}, "the kernel has no VXLAN"},
 		{"no NodeAttachment", func(in *input, _ *v1alpha1.GatewayStatus) { in.attachment = nil }, "no NodeAttachment"},
-		{"no ClusterNetwork", func(in *input, _ *v1alpha1.GatewayStatus) { in.network = nil }, "no ClusterNetwork"},
+		{"no ClusterNetwork", func(in *input, _ *v1alpha1.GatewayStatus) { in.network = nil }, "ClusterNetwork default does not exist"},
 	} {
 		in := example()
 		in.peerings[0].Status.Gateways = in.peerings[0].Status.Gateways[:1]

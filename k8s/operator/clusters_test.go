@@ -227,7 +227,7 @@ func joinTwoClusters(t *testing.T) {
 			t.Errorf("an invite that was accepted already made %d writes", b.writes.Load())
 		}
 		_, err = NewInvite(t.Context(), a.user, inviting)
-		says(t, err, "Peering b is in use already", "--replace")
+		says(t, err, "Peering b is already in use", "--replace")
 		inviting.Replace = true
 		again, err := NewInvite(t.Context(), a.user, inviting)
 		must(t, err)
@@ -314,7 +314,7 @@ func joinTwoClusters(t *testing.T) {
 		nowhere, err := client.New(&rest.Config{Host: "https://127.0.0.1:1"})
 		must(t, err)
 		_, err = ReadReport(t.Context(), Cluster{Name: "context x", Client: nowhere}, nil)
-		says(t, err, "context x: the API server cannot be reached", "see whether the context is the right one")
+		says(t, err, "context x: the API server cannot be reached", "check that the context is the right one")
 	})
 
 	part(t, "cidr plan", func() {
