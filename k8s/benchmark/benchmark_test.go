@@ -21,8 +21,7 @@ func TestTheCPUOfAProcessIsReadFromItsMetrics(t *testing.T) {
 	}
 }
 
-// What is not asked for is not measured, and what is measured has the size that the
-// peering carries.
+// Only selected tests run, and each fits the MTU of the peering.
 func TestTestsFitThePeering(t *testing.T) {
 	o := Options{Only: regexp.MustCompile("loss-search")}
 	var names []string

@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/k8s/controller"
 )
 
-// What a preflight tells of a cluster is what the controller will find.
+// A preflight reports the same CIDRs that the controller detects.
 func TestWhatIsDetectedWithoutAControllerIsWhatItFinds(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
 		f.node("node-1", "192.0.2.21", "10.0.0.0/24")

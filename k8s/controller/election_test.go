@@ -32,8 +32,8 @@ func (f *fixture) hold(holder string) (at string) {
 	}).ResourceVersion
 }
 
-// Both work at once, because their leases are in different namespaces: as if each was
-// sure to lead.
+// Both controllers work at the same time, because their leases are in different namespaces:
+// each acts as the leader.
 func TestF17_T19_TwoControllersAtOnceDoNoHarm(t *testing.T) {
 	inMemory(t, func(_ *testing.T, f *fixture) { f.twoControllers() })
 }

@@ -27,7 +27,7 @@ func get(address, path string) string {
 	return string(body)
 }
 
-// To start it anew would not bring the API server back.
+// A restart would not bring the API server back.
 func TestAControllerWithoutItsAPIServerLivesAndIsNotReady(t *testing.T) {
 	c, err := client.New(&rest.Config{Host: "https://" + ports.Address(t)})
 	if err != nil {

@@ -115,7 +115,7 @@ func TestMetricsTellWhatObjectsSay(t *testing.T) {
 	}
 }
 
-// What is not known yet is not told as if nothing were there.
+// Metrics of unknown state are absent instead of zero.
 func TestBeforeObjectsWereReadTheirMetricsAreAbsent(t *testing.T) {
 	c := observed(t)
 	c.state.synced.Store(false)

@@ -15,7 +15,7 @@ import (
 	"strait.dev/strait/test/kube"
 )
 
-// Another controller may use already what was announced since this one looked.
+// Another controller may already use what was announced since.
 func TestARangeIsNotReleasedByAPlanThatMissedAnAnnouncement(t *testing.T) {
 	cluster := kube.Shared(t)
 	cluster.InstallCRDs(t, crds.Files)

@@ -157,7 +157,7 @@ func links(rtt time.Duration) v1alpha1.PeeringStatus {
 	}
 }
 
-// At rest measurements are written now and then, and nothing else is.
+// Measurements are written at intervals, and nothing else is written at rest.
 func TestMeasurementsAreWrittenNowAndThen(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
 		f.node("node-1", "192.0.2.21", "10.0.0.0/24")

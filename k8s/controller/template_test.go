@@ -56,8 +56,8 @@ func TestAMistakeInATemplateIsNamed(t *testing.T) {
 	}
 }
 
-// Whatever a template says, the pod that comes of it is Strait's, and is the same when
-// it is made again.
+// For any template, Strait's own fields of the pod are set, and the result is
+// deterministic.
 func FuzzParseTemplate(f *testing.F) {
 	f.Add([]byte(fullTemplate))
 	f.Add([]byte("{}"))

@@ -68,8 +68,8 @@ func TestDesireOfTheExample(t *testing.T) {
 	}
 }
 
-// What lacks something is left out, and says what; the ranges are dropped then, not
-// sent elsewhere.
+// An incomplete gateway is left out with a reason; its CIDRs are dropped then, not routed
+// elsewhere.
 func TestAGatewayThatLacksSomethingHasNoLink(t *testing.T) {
 	for _, c := range []struct {
 		name   string

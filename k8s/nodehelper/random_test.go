@@ -11,8 +11,8 @@ import (
 	"strait.dev/strait/node"
 )
 
-// Whatever objects say, what is desired of the kernel is valid, now and after some of
-// it was withdrawn.
+// For any objects, the desired state of the kernel is valid, also after parts of it were
+// withdrawn.
 func TestDesireIsAlwaysValid(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	ips := []v1alpha1.IP{"10.80.0.1", "10.80.0.2", "10.80.0.11", "10.0.1.2", "10.71.0.1", "192.0.2.21", "fd00:80::1", "2001:db8::2", "127.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "nonsense", ""}

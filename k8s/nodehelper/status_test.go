@@ -93,7 +93,7 @@ func TestARestartMovesNoRoutes(t *testing.T) {
 	}
 }
 
-// Who reads the object learns what a node does, and why not in its kernel.
+// The status explains why a node encapsulates in userspace.
 func TestStatusSaysWhyAHelperStandsInForTheKernel(t *testing.T) {
 	in := example()
 	in.support = node.Support{Userspace: true, Lacks: "no Geneve (not supported), no VXLAN (not supported)"}

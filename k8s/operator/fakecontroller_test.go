@@ -43,7 +43,7 @@ func runFakes(t *testing.T, sites ...*site) {
 		cancel()
 		<-done
 		if err := last.Load(); t.Failed() && err != nil {
-			t.Logf("last trouble of the players: %v", err)
+			t.Logf("last error of the fakes: %v", err)
 		}
 	})
 }

@@ -89,7 +89,7 @@ func TestWhatThisClusterAnnounces(t *testing.T) {
 	}
 }
 
-// What one cluster announces, a cluster that grants it takes.
+// A cluster that grants it accepts what another one announces.
 func TestTheOtherSideTakesWhatIsAnnounced(t *testing.T) {
 	p := new(v1alpha1.Peering)
 	p.Spec.LocalPods = true

@@ -111,8 +111,8 @@ func TestAnAnnouncementTakesThePlaceOfWhatWasWritten(t *testing.T) {
 	}
 }
 
-// For instance because the remote cluster was set up anew, and cannot announce itself
-// before it is trusted.
+// For instance after the remote cluster was reinstalled: it cannot announce itself before
+// it is trusted.
 func TestAKeyThatIsWrittenAfterAnAnnouncementIsTrustedBesideIt(t *testing.T) {
 	p := peered()
 	p.Status.Announcements = []v1alpha1.Announcement{told(func(a *v1alpha1.Announcement) { a.Gateways = a.Gateways[1:] })}
@@ -166,8 +166,8 @@ func TestAGrantThatIsTakenBackEndsTheAnnouncement(t *testing.T) {
 	}
 }
 
-// Whatever is announced: what is in force lies in the grant, and its peers are the
-// announced ones or the written ones, never both.
+// For any announcement, the effective CIDRs are within the grants, and the peers are either
+// the announced ones or those of the spec, never both.
 func TestT7_NothingIsInForceThatIsNotGranted(t *testing.T) {
 	announced := 0
 	for seed := range uint64(3000) {

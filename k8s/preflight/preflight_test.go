@@ -29,7 +29,7 @@ func clusterOf(t *testing.T, name string, config *rest.Config) operator.Cluster 
 	return operator.Cluster{Name: name, Client: c}
 }
 
-// What the API server alone tells, with nothing of Strait in the cluster.
+// Findings from the API server alone, without anything of Strait installed.
 func TestAPreflightWithoutPodsReadsAndSaysWhatItDidNotLookAt(t *testing.T) {
 	t.Parallel()
 	node := linux("n1")

@@ -37,8 +37,8 @@ var accounts = []struct {
 	{"strait-system", "strait-verify", rbac.Verify, []string{"strait-system", "elsewhere"}},
 }
 
-// What each may do, as the API server itself says, beyond what it lets every service
-// account do.
+// The permissions of each program according to the API server, beyond those of every
+// service account.
 func TestT5_EachProgramHasTheseRightsAndNoOthers(t *testing.T) {
 	c := kube.Start(t)
 	noRights := rights(t, c, "nobody", "nobody", "elsewhere")

@@ -11,7 +11,7 @@ import (
 // TestT5_EachProgramHasTheseRightsAndNoOthers.
 const golden = "testdata/rights.golden"
 
-// What no program of Strait may ever do, whatever the golden file says.
+// Rights that no program of Strait may ever have, whatever the golden file contains.
 func TestT5_NobodyMayDoWhatNobodyNeeds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(golden)

@@ -166,7 +166,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// Every reason for which anybody drops a packet has a remedy, and no remedy is for none.
+// Every reason for a drop has a remedy, in gateways and elsewhere.
 func TestEveryReasonHasARemedy(t *testing.T) {
 	known := map[string]bool{
 		noAddress: true, notRemote: true, noRoute: true, noRule: true, noServing: true, nodeLinkDown: true, linkDown: true,
