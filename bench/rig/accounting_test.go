@@ -56,11 +56,11 @@ func TestUsageIsTheWholePath(t *testing.T) {
 func TestOnlyLeftoversOfEndedRunsAreAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
-		"strait-bench-1-P-podA":          false, // PID 1 always runs
-		"strait-bench-4194305-P-podA":    true,  // above the largest PID
-		"strait-bench-4194305":           true,
-		"strait-bench-mine":              false,
-		"another-4194305-network": false,
+		"strait-bench-1-P-podA":       false, // PID 1 always runs
+		"strait-bench-4194305-P-podA": true,  // above the largest PID
+		"strait-bench-4194305":        true,
+		"strait-bench-mine":           false,
+		"another-4194305-network":     false,
 	} {
 		if got := abandoned(name); got != want {
 			t.Errorf("%s: abandoned is %v, want %v", name, got, want)

@@ -21,8 +21,8 @@ import (
 // Manager is the field manager of objects that the commands apply.
 const Manager = "strait-cli"
 
-// requestTimeout is the timeout of one request to an API server.
-const requestTimeout = 10 * time.Second
+// DefaultTimeout is the timeout of one request to an API server.
+const DefaultTimeout = 10 * time.Second
 
 // Cluster is a cluster that a command accesses.
 type Cluster struct {
@@ -53,7 +53,7 @@ func (c Cluster) Failed(what string, err error) error {
 	case errors.As(err, &distrust):
 		return fmt.Errorf("%s: the certificate of the API server is not trusted; check that the context is the right one and its kubeconfig is up to date: %w", c.Name, distrust.Err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: the API server cannot be reached; check that the context is the right one and that kubectl reaches it: no answer after %v (%w)", c.Name, requestTimeout, context.DeadlineExceeded)
+		return fmt.Errorf("%s: the API server cannot be reached; check that the context is the right one and that kubectl reaches it: no answer after %v (%w)", c.Name, cmp.Or(c.Timeout, DefaultTimeout), context.DeadlineExceeded)
 	case errors.As(err, &to): // its own text repeats the request
 		return fmt.Errorf("%s: the API server cannot be reached; check that the context is the right one and that kubectl reaches it: %w", c.Name, to.Err)
 	case errors.As(err, &at):

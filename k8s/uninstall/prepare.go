@@ -21,6 +21,7 @@ type Options struct {
 	Client   *client.Client
 	Gateways string            // the namespace of the gateways' pods
 	For      time.Duration     // timeout for gateways and nodes
+	DryRun   bool              // store nothing and wait for nothing: report what would be removed
 	Say      func(line string) // progress; nil: not reported
 }
 
