@@ -63,7 +63,7 @@ func Run(ctx context.Context, o Options) error {
 		metrics:          newMetrics(),
 		started:          make(chan struct{}),
 		publishRequested: make(chan struct{}, 1),
-		saver:            &saver{dir: o.CacheDir, of: identity{o.Peering, o.Name}, log: o.Daemon.Log, next: make(chan *config.Gateway, 1)},
+		saver:            newSaver(o.CacheDir, identity{o.Peering, o.Name}, o.Daemon.Log),
 	}
 	f.announcer = f.newAnnouncer()
 	f.loadKeys()

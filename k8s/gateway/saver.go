@@ -3,15 +3,18 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"runtime/debug"
 	"time"
 
 	"strait.dev/strait/config"
 )
 
-// The cache is written at most every saveInterval, and for at most one part in saveShare of
-// the time: for 5 000 nodes that is every 4 s. A gateway that is killed in between while
-// the API server is unreachable starts with the previous configuration.
+// Changes of nodes are written at most every saveInterval, and for at most one part in
+// saveShare of the time: for 5 000 nodes that is every 4 s. A gateway that is killed in
+// between while the API server is unreachable starts with the previous nodes. A change of
+// the links or of the remote cluster is written at once: without it the restarted gateway
+// would have no link.
 const (
 	saveInterval = time.Second
 	saveShare    = 20
@@ -24,6 +27,13 @@ type saver struct {
 	of   identity
 	log  *slog.Logger
 	next chan *config.Gateway // the latest unwritten configuration; capacity one
+	now  chan struct{}        // next is to be written without delay; capacity one
+
+	queued *config.Gateway // latest; used only by the goroutine that calls save
+}
+
+func newSaver(dir string, of identity, log *slog.Logger) *saver {
+	return &saver{dir: dir, of: of, log: log, next: make(chan *config.Gateway, 1), now: make(chan struct{}, 1)}
 }
 
 // save queues the configuration in effect, which must not be changed afterwards. It is
@@ -33,6 +43,13 @@ func (s *saver) save(c *config.Gateway) {
 	case <-s.next: // superseded
 	default:
 	}
+	if q := s.queued; q == nil || !reflect.DeepEqual(q.WireGuard, c.WireGuard) || !reflect.DeepEqual(q.Remote, c.Remote) {
+		select {
+		case s.now <- struct{}{}:
+		default:
+		}
+	}
+	s.queued = c
 	s.next <- c
 }
 
@@ -43,6 +60,10 @@ func (s *saver) run(ctx context.Context) {
 		select {
 		case c := <-s.next:
 			begun = time.Now()
+			select {
+			case <-s.now:
+			default:
+			}
 			s.write(c)
 		case <-ctx.Done():
 			select {
@@ -54,6 +75,7 @@ func (s *saver) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+		case <-s.now:
 		case <-time.After(max(saveInterval, saveShare*time.Since(begun))):
 		}
 	}
