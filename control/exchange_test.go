@@ -68,7 +68,7 @@ func TestFarEndsOfAllKindsGetAClearVerdict(t *testing.T) {
 		"answers too much":             {[]string{response(200, strings.Repeat(" ", maxBody+1))}, "is longer than 65536 bytes"},
 		"answers without end":          {[]string{"HTTP/1.1 200 X\r\n\r\n" + strings.Repeat(" ", 2*maxBody)}, "is longer than 65536 bytes"},
 		"has too long a header":        {[]string{"HTTP/1.1 200 X\r\nA: " + strings.Repeat("x", 100<<10)}, "header"},
-		"answers nothing and goes":     {[]string{"HTTP/1.1 200 X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"}, "the far end's response to /versions is not the JSON"},
+		"answers nothing and goes":     {[]string{"HTTP/1.1 200 X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"}, "the far end's response to /versions is not the expected JSON"},
 		"promises more than it sends":  {[]string{"HTTP/1.1 200 X\r\nContent-Length: 9\r\n\r\n{}"}, "deadline"},
 		"never answers the first time": {nil, "deadline"},
 	} {

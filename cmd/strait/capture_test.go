@@ -285,7 +285,7 @@ func TestErrorsInAPodNameThePod(t *testing.T) {
 		_, err := io.WriteString(o.Stdout, "Usage: something else\n")
 		return err
 	})
-	if err == nil || !strings.Contains(err.Error(), "not what a gateway of this version sends") {
+	if err == nil || !strings.Contains(err.Error(), "not a capture: a block of") {
 		t.Errorf("another program there: %v", err)
 	}
 }

@@ -106,27 +106,27 @@ func TestErrorsOfClustersNameTheCauseAndTheRemedy(t *testing.T) {
 			[]string{`there is no context "c"; choose one of: a, distrusted, nameless, refused, restricted, unknown`}},
 		mistake{"no current context", "status", exitFailed, []string{"there is no current context; choose one of: a, "}},
 		mistake{"a file that is not there", "status --kubeconfig /nowhere", exitFailed, []string{"kubeconfig /nowhere: no such file or directory; check the path"}},
-		mistake{"missing CRDs", "status --context a", exitFailed, []string{"context a: ", "its CRDs are not installed; install Strait in that cluster first"}},
-		mistake{"missing CRDs, to peer", "peer --context a --remote-context a", exitFailed, []string{"its CRDs are not installed; install Strait"}},
+		mistake{"missing CRDs", "status --context a", exitFailed, []string{"context a: ", "Strait's CRDs are not installed; install Strait in that cluster first"}},
+		mistake{"missing CRDs, to peer", "peer --context a --remote-context a", exitFailed, []string{"Strait's CRDs are not installed; install Strait"}},
 		mistake{"a closed port", "status --context refused", exitFailed,
-			[]string{"context refused: the API server cannot be reached; see whether the context is the right one, and whether kubectl reaches it", "connection refused"}},
-		mistake{"no such name", "status --context nameless", exitFailed, []string{"context nameless: the API server cannot be reached; see whether"}},
-		mistake{"an untrusted certificate", "status --context distrusted", exitFailed, []string{"context distrusted: ", "certificate", "see whether the context is the right one"}},
-		mistake{"an unknown token", "status --context unknown", exitFailed, []string{"context unknown: ", "does not know who asks; log in again, or choose another context"}},
+			[]string{"context refused: the API server cannot be reached; check that the context is the right one and that kubectl reaches it", "connection refused"}},
+		mistake{"no such name", "status --context nameless", exitFailed, []string{"context nameless: the API server cannot be reached; check that"}},
+		mistake{"an untrusted certificate", "status --context distrusted", exitFailed, []string{"context distrusted: ", "certificate", "check that the context is the right one"}},
+		mistake{"an unknown token", "status --context unknown", exitFailed, []string{"context unknown: ", "not authenticated; log in again, or select another context"}},
 	)
 	cluster.InstallCRDs()
 	fail(t, "",
-		mistake{"forbidden", "status --context restricted", exitFailed, []string{"context restricted: read ClusterNetworks: ", "forbidden", "use a context of somebody who may"}},
+		mistake{"forbidden", "status --context restricted", exitFailed, []string{"context restricted: read ClusterNetworks: ", "forbidden", "use a context with the necessary permissions"}},
 		mistake{"forbidden, to peer", "peer --context a --remote-context restricted", exitFailed, nil},
-		mistake{"no controller", "status --context a", exitFailed, []string{"context a: the controller has not said yet what the cluster is", "see whether strait controller runs"}},
+		mistake{"no controller", "status --context a", exitFailed, []string{"context a: the controller has not reported the status of ClusterNetwork default yet", "check that strait controller runs"}},
 	)
 
 	madeOfAnotherVersion(t, cluster.Client(t))
 	t.Run("an invite", func(t *testing.T) {
-		fail(t, inviteUntil(t, time.Now().Add(-time.Hour)), mistake{"expired", "accept --context a", exitFailed, []string{"the invite of cluster b expired at ", "; ask for a new invite"}})
-		fail(t, "c2VjcmV0IGdhcmJhZ2U=", mistake{"garbage", "accept --context a", exitFailed, []string{"this is no token: give the line that strait invite printed"}})
-		fail(t, inviteUntil(t, time.Now().Add(time.Hour))[:100], mistake{"cut", "accept --context a", exitFailed, []string{"the token is not whole: copy all of its one line"}})
-		fail(t, inviteUntil(t, time.Now().Add(time.Hour)), mistake{"forbidden", "accept --context restricted", exitFailed, []string{"forbidden", "use a context of somebody who may"}})
+		fail(t, inviteUntil(t, time.Now().Add(-time.Hour)), mistake{"expired", "accept --context a", exitFailed, []string{"the invite of cluster b expired at ", "; request a new invite"}})
+		fail(t, "c2VjcmV0IGdhcmJhZ2U=", mistake{"garbage", "accept --context a", exitFailed, []string{"not a token: pass the line that strait invite printed"}})
+		fail(t, inviteUntil(t, time.Now().Add(time.Hour))[:100], mistake{"cut", "accept --context a", exitFailed, []string{"the token is incomplete: copy the whole line"}})
+		fail(t, inviteUntil(t, time.Now().Add(time.Hour)), mistake{"forbidden", "accept --context restricted", exitFailed, []string{"forbidden", "use a context with the necessary permissions"}})
 	})
 	t.Run("gather", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "all.tar.gz")
@@ -152,7 +152,7 @@ func TestErrorsOfClustersNameTheCauseAndTheRemedy(t *testing.T) {
 	t.Run("a peer of another version", func(t *testing.T) {
 		out, stderr, code := output("", "status", "b", "--context", "a")
 		if code != exitFailed || stderr != "strait: not all peerings are ready: do what the table says\n" ||
-			!strings.Contains(out, "not ready: gateway b-0 and the remote cluster cannot tell each other what changes: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway") ||
+			!strings.Contains(out, "not ready: gateway b-0 and the remote cluster cannot exchange announcements: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway") ||
 			!strings.Contains(out, "✗ announced") {
 			t.Errorf("status ends with %d and says\n%s%s", code, out, stderr)
 		}

@@ -98,7 +98,7 @@ func (f *fixture) keepsViews(restart func()) {
 	f.peer("c", 2, "10.0.0.0/16", "172.20.0.0/16")
 	const c = "10.0.0.0/16>10.64.0.0/16 172.20.0.0/16>172.20.0.0/16 Remapped"
 	f.untilSeen("c", c)
-	if got := f.conflict("c").Message; got != "10.0.0.0/16 is seen as 10.64.0.0/16: 10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/23" {
+	if got := f.conflict("c").Message; got != "10.0.0.0/16 is mapped to 10.64.0.0/16: 10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/23" {
 		f.Errorf("the peering says: %s", got)
 	}
 

@@ -82,7 +82,7 @@ func TestAGatewayThatLacksSomethingHasNoLink(t *testing.T) {
 		{"no MTU", func(_ *input, g *v1alpha1.GatewayStatus) { g.MTU = 0 }, "has not reported its addresses and MTU"},
 		{"another family below", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = []v1alpha1.IP{"2001:db8::2"} }, "no common IP family; run pods with both IP families"},
 		{"another family inside", func(_ *input, g *v1alpha1.GatewayStatus) { g.InternalAddresses = []v1alpha1.IP{"fd00:80::1"} }, "no common IP family; configure pools of both IP families"},
-		{"a pod on the node's loopback", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = []v1alpha1.IP{"127.0.0.1"} }, "is not one of a host"},
+		{"a pod on the node's loopback", func(_ *input, g *v1alpha1.GatewayStatus) { g.PodAddresses = []v1alpha1.IP{"127.0.0.1"} }, "is not a unicast host address"},
 		{"no tunnel in the kernel", func(in *input, _ *v1alpha1.GatewayStatus) { in.support = node.Support{} }, "neither Geneve nor VXLAN"},
 		{"not the wanted tunnel in the kernel", func(in *input, _ *v1alpha1.GatewayStatus) {
 			in.support.VXLAN = false
@@ -119,7 +119,7 @@ func TestT7_NoRangeOfThisClusterIsRoutedAway(t *testing.T) {
 		{"10.100.0.0/16", "the Services of this cluster"}, {"192.0.2.21/32", "the nodes of this cluster"},
 		{"10.80.0.0/24", "the internal addresses of this cluster"}, {"10.70.0.0/16", "the external addresses of this cluster"},
 		{"10.0.0.0/8", "the pods of this cluster"}, {"0.0.0.0/0", "the pods of this cluster"},
-		{"128.0.0.0/2", "is wider than /8"}, {"10.73.0.0/17", "a mapped CIDR of Peering b"},
+		{"128.0.0.0/2", "wider than /8"}, {"10.73.0.0/17", "a mapped CIDR of Peering b"},
 		{"10.71.2.9/16", "canonical form"}, {"everything", "is not a prefix"},
 	} {
 		in := example()
