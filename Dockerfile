@@ -10,7 +10,7 @@ ARG TARGETOS=linux TARGETARCH VERSION=dev
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /strait ./cmd/strait
 
-# One static binary, no shell, no user but nobody. It needs no capability.
+# One static binary, no shell, and the user 65534. It needs no capability.
 FROM scratch
 COPY --from=build /strait /strait
 ARG VERSION=dev

@@ -93,7 +93,7 @@ func (s *source) syntaxProblem(err error) Problems {
 		Remedy: "check indentation, colons and quotes on this line and above"}}
 }
 
-// lineReader returns at most one line per read, so that it knows how far the YAML package has read.
+// lineReader returns at most one line per read, so that its position is the line that the YAML package reads.
 type lineReader struct {
 	text string
 	done int // bytes returned

@@ -96,7 +96,7 @@ func TestEveryFieldOfAFileArrives(t *testing.T) {
 		Remote: Remote{"b", []RemotePrefix{
 			remotePrefix("10.0.0.0/16", "10.71.0.0/16"),
 			remotePrefix("10.70.0.0/16", "10.73.0.0/16"),
-			remotePrefix("fd00:20::/48", "fd00:20::/48"), // seen as it is
+			remotePrefix("fd00:20::/48", "fd00:20::/48"), // mapped to itself
 		}},
 		Masquerade:    Masquerade{Sources: prefixes("198.51.100.0/24", "203.0.113.9/32"), Flows: 1000, FlowsPerSource: 100},
 		Mappings:      []Mapping{{addresses("10.70.1.9")[0], addresses("192.0.2.77")[0]}},

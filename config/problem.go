@@ -58,7 +58,7 @@ type fileError struct {
 }
 
 // WithFile adds the file name to an error of Parse or Validate: each problem then starts with "gateway.yaml:12: ". It
-// wraps err and returns nil for nil.
+// keeps err for errors.Is and errors.As, and returns nil for nil.
 func WithFile(name string, err error) error {
 	if err == nil {
 		return nil

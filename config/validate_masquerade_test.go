@@ -41,7 +41,7 @@ func TestProblemsOfMasqueradeAreNamed(t *testing.T) {
 	})
 }
 
-func TestEverybodyMayBeMasqueraded(t *testing.T) {
+func TestAllSourcesMayBeMasqueraded(t *testing.T) {
 	t.Parallel()
 	if err := check(replace(t, "sources: [198.51.100.0/24, 203.0.113.9]", "sources: [0.0.0.0/0]")); err != nil {
 		t.Error(err)

@@ -129,19 +129,19 @@ line 39: local.prefixes[7]: ff0e::/16 is multicast; choose ordinary unicast addr
 			"line 46: remote.prefixes[2].cidr: fd00:20::1/48 has host bits set; write fd00:20::/48",
 		},
 		{
-			"two ranges seen as one", "seenAs: 10.73.0.0/16", "seenAs: 10.71.0.0/16",
+			"two CIDRs mapped to one", "seenAs: 10.73.0.0/16", "seenAs: 10.71.0.0/16",
 			"line 45: remote.prefixes[1].seenAs: 10.71.0.0/16 overlaps 10.71.0.0/16 of remote.prefixes[0].seenAs; choose a range that is free in this cluster",
 		},
 		{
-			"seen as this cluster's pods", "seenAs: 10.71.0.0/16", "seenAs: 10.0.0.0/16",
+			"mapped to this cluster's pods", "seenAs: 10.71.0.0/16", "seenAs: 10.0.0.0/16",
 			"line 44: remote.prefixes[0].seenAs: 10.0.0.0/16 overlaps 10.0.0.0/16 of local.prefixes[0]; choose a range that is free in this cluster",
 		},
 		{
-			"seen as part of this cluster's external addresses", "  - cidr: fd00:20::/48", "  - {cidr: 10.9.8.0/24, seenAs: 10.70.9.0/24}",
+			"mapped to part of this cluster's external addresses", "  - cidr: fd00:20::/48", "  - {cidr: 10.9.8.0/24, seenAs: 10.70.9.0/24}",
 			"line 46: remote.prefixes[2].seenAs: 10.70.9.0/24 overlaps 10.70.0.0/16 of local.externalPrefixes[0]; choose a range that is free in this cluster",
 		},
 		{
-			"seen as a range around an internal address", "seenAs: 10.71.0.0/16", "seenAs: 10.80.0.0/16",
+			"mapped to a CIDR around an internal address", "seenAs: 10.71.0.0/16", "seenAs: 10.80.0.0/16",
 			"line 44: remote.prefixes[0].seenAs: 10.80.0.0/16 overlaps 10.80.0.1/32 of overlay.addresses[0]; choose a range that is free in this cluster",
 		},
 		{

@@ -182,10 +182,10 @@ func TestAnnouncementsCrossTheTunnelBothWays(t *testing.T) {
 	b.announce(t, "10.1.0.0/16")
 	wait.Until(t, "both announcements are current", func() bool { return a.result().Current && b.result().Current })
 	if got := b.heardOver("a-0"); got.Cluster != "a" || got.Prefixes[0].String() != "10.0.0.0/16" || got.Gateways[0].PublicKeys[0] != a.public() {
-		t.Errorf("b heard %+v", got)
+		t.Errorf("b received %+v", got)
 	}
 	if got := a.heardOver("b-0"); got.Cluster != "b" || got.Prefixes[0].String() != "10.1.0.0/16" {
-		t.Errorf("a heard %+v", got)
+		t.Errorf("a received %+v", got)
 	}
 	a.announce(t, "10.2.0.0/16")
 	wait.Until(t, "the change has arrived", func() bool { return b.heardOver("a-0").Prefixes[0].String() == "10.2.0.0/16" })

@@ -75,7 +75,7 @@ func TestTheGatewaysReachEachOther(t *testing.T) {
 }
 
 // Both of the gateway's addresses would be one in the other cluster: from either
-// it hears the reply, or it is told at once.
+// it receives the reply or an error at once.
 func TestTheGatewayNeverSendsAPacketWhoseReplyCannotReachIt(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {

@@ -56,7 +56,7 @@ func expectRefusalAcross(t *testing.T, a, b *side, w who, sent []byte, m icmpMea
 }
 
 // expectAsSentButTTL checks that a quote is what its sender sent but for the TTL
-// that was taken off on the way, and that its checksums are still right.
+// that was removed in transit, and that its checksums are still right.
 func expectAsSentButTTL(t *testing.T, quote, sent []byte, v view) {
 	t.Helper()
 	as := bytes.Clone(sent[:len(quote)])

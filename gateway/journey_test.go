@@ -76,7 +76,7 @@ func expectJourney(t *testing.T, near, far *side, sent []byte, j journey) {
 		t.Fatalf("result %+v", r)
 	}
 	if !samePayload(v, payload) {
-		t.Fatal("payload changed on its way out")
+		t.Fatal("payload changed on egress")
 	}
 
 	r = far.fromTunnel(r.Packet)
@@ -86,7 +86,7 @@ func expectJourney(t *testing.T, near, far *side, sent []byte, j journey) {
 		t.Fatalf("result %+v", r)
 	}
 	if !samePayload(v, payload) {
-		t.Fatal("payload changed on its way in")
+		t.Fatal("payload changed on ingress")
 	}
 	if r.Node.Underlay != far.node.underlay {
 		t.Fatalf("goes to %v, want %v", r.Node.Underlay, far.node.underlay)

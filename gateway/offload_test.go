@@ -275,19 +275,19 @@ func TestSpansFrameDistinguishesOneFrameFromSeveral(t *testing.T) {
 			one := w.frame(f.udp(counting(2400)))
 			two := slices.Concat(w.frame(f.udp(counting(1200))), w.frame(f.udp(counting(1200))))
 			if !gateway.SpansFrame(one, w.encapsulation) || !gateway.SpansFrame(w.frame(f.raw(253, nil)), w.encapsulation) {
-				t.Error("one frame is not seen as one")
+				t.Error("one frame is not recognized as one")
 			}
 			if gateway.SpansFrame(two, w.encapsulation) {
-				t.Error("two frames are seen as one")
+				t.Error("two frames are recognized as one")
 			}
 			for n := range 64 {
 				if gateway.SpansFrame(one[:n], w.encapsulation) {
-					t.Errorf("the first %d bytes are seen as a whole frame", n)
+					t.Errorf("the first %d bytes are recognized as a whole frame", n)
 				}
 			}
 		}
 		if gateway.SpansFrame(arpRequest(w, v4.node, v4.gateway), w.encapsulation) {
-			t.Error("ARP is seen as an IP packet")
+			t.Error("ARP is recognized as an IP packet")
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// ipv4Options are option areas, and what becomes of packets with them (RFC 7126
+// ipv4Options are option areas, and the verdict on packets with them (RFC 7126
 // section 4: a router drops source routes, and does not act on what it does not
 // serve; router alert and record route pass as they are).
 var ipv4Options = []struct {

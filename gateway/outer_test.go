@@ -51,7 +51,7 @@ func TestG8_G9_T1_OnlyItsOwnNodeUsesAVNI(t *testing.T) {
 	}
 }
 
-// isNode reports whether a frame so wrapped is some node's.
+// isNode reports whether a frame with this encapsulation belongs to a node.
 func isNode(w wire) bool {
 	return slices.ContainsFunc([]wire{node1A, node2A}, func(n wire) bool {
 		return w.underlay == n.underlay && w.vni == n.vni && w.encapsulation == n.encapsulation

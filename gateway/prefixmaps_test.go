@@ -59,7 +59,7 @@ func TestRFC4787REQ13_PrefixMapsAnswerWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// Ways to open and to end a connection (RFC 9293 section 3.5): who sends, with which
+// Ways to open and to end a connection (RFC 9293 section 3.5): the sender, with which
 // flags. Nothing here is an answer to anything for a map without state.
 func TestRFC5382REQ2_PrefixMapsPassEveryOrderOfSegments(t *testing.T) {
 	t.Parallel()
@@ -204,7 +204,7 @@ func TestRFC6296Overlap_NoTwoMapsShareAnAddress(t *testing.T) {
 		{"seen around another", remote("192.168.0.0/12", "10.64.0.0/12"), "overlaps"},
 		{"one range seen twice", remote("10.0.0.0/16", "10.75.0.0/16"), "overlaps 10.0.0.0/16"},
 		{"a part of a range seen elsewhere", remote("10.0.2.0/24", "10.75.2.0/24"), "overlaps 10.0.0.0/16"},
-		{"seen as this cluster's own pods", remote("10.1.0.0/16", "10.0.0.0/16"), "overlaps 10.0.0.0/16"},
+		{"mapped to this cluster's own pods", remote("10.1.0.0/16", "10.0.0.0/16"), "overlaps 10.0.0.0/16"},
 		{"of another length", remote("10.1.0.0/16", "10.75.0.0/17"), "cannot stand for"},
 		{"of another family", remote("10.1.0.0/16", "fd00::/16"), "cannot stand for"},
 	} {
@@ -218,7 +218,7 @@ func TestRFC6296Overlap_NoTwoMapsShareAnAddress(t *testing.T) {
 }
 
 // A node that sends back what it was sent, and a far gateway that sends back what it
-// was sent under the names it has here, are not heard: no packet goes in circles.
+// was sent under the names it has here, are not received: no packet goes in circles.
 func TestRFC6296Loop_NothingIsSentBackWhereItCameFrom(t *testing.T) {
 	t.Parallel()
 	for _, w := range families {

@@ -122,7 +122,7 @@ func TestThePlanDoesNotDependOnTheOrderOfTheRemotePrefixes(t *testing.T) {
 			}
 			for _, other := range plan[:i] {
 				if other.SeenAs.Overlaps(m.SeenAs) {
-					t.Fatalf("%v and %v are both seen as %v", m.CIDR, other.CIDR, m.SeenAs)
+					t.Fatalf("%v and %v are both mapped to %v", m.CIDR, other.CIDR, m.SeenAs)
 				}
 			}
 		}

@@ -151,7 +151,7 @@ func TestRFC4787REQ9_RFC5382REQ8_InsidesReachEachOtherByTheirExternalEndpoints(t
 			outsideA := m.out(proto, a, end(f.remote, 80), syn)
 			outsideB := m.out(proto, b, end(f.remote, 80), syn)
 
-			// B has sent nothing to the external address yet: it hears nothing from there.
+			// B has sent nothing to the external address yet: it receives nothing from that address.
 			if got := m.out(proto, a, outsideB, syn); got != outsideA {
 				t.Fatalf("protocol %d: %v leaves as %v to hairpin", proto, a, got)
 			}

@@ -318,7 +318,7 @@ func (p *pair) in(proto uint8, remote, external nat.Endpoint, flags uint8) {
 	f.saw(nat.Incoming, flags, p.sec())
 }
 
-// errors compares what becomes of ICMP errors, both ways.
+// errors compares the verdicts on ICMP errors in both directions.
 func (p *pair) errors(proto uint8, inside, remote nat.Endpoint, outside twinOutside) {
 	in := twinInside{proto, inside}
 	got, ok := p.m.Outside(proto, inside, remote)

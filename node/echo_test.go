@@ -33,7 +33,7 @@ func echo(t *testing.T, n *netns.Namespace, at string) {
 			if err != nil {
 				return
 			}
-			_, _ = conn.WriteToUDPAddrPort([]byte(from.Addr().Unmap().String()), from) // who asks sees what is lost
+			_, _ = conn.WriteToUDPAddrPort([]byte(from.Addr().Unmap().String()), from) // the client notices a loss
 		}
 	}()
 }

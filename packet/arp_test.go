@@ -37,7 +37,7 @@ func TestARPRequestIsAnswered(t *testing.T) {
 		dst := bytes.Repeat([]byte{0xa5}, 60)
 		n := packet.PutARPReply(dst, request, gatewayMAC)
 		reply := []byte{
-			0x0a, 0x58, 10, 80, 0, 11, // to the one who asked
+			0x0a, 0x58, 10, 80, 0, 11, // to the sender of the request
 			0x0a, 0x58, 10, 80, 0, 1,
 			0x08, 0x06,
 			0, 1, 0x08, 0x00, 6, 4,

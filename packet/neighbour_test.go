@@ -54,7 +54,7 @@ func TestNeighbourSolicitationIsAnswered(t *testing.T) {
 	dst := bytes.Repeat([]byte{0xa5}, 100)
 	n := packet.PutAdvertisement(dst, s, gatewayMAC)
 	want := []byte{
-		0x02, 0, 0, 0, 0, 0x0b, // to the one who asked
+		0x02, 0, 0, 0, 0, 0x0b, // to the sender of the request
 		0x0a, 0x58, 10, 80, 0, 1,
 		0x86, 0xdd,
 		0x60, 0, 0, 0, 0, 32, 58, 255, // IPv6, 32 bytes, ICMPv6, hop limit 255
@@ -147,7 +147,7 @@ func FuzzNeighbour(f *testing.F) {
 	f.Add(solicitation(unspecified6, solicited6, nil))
 	f.Add(solicitation(node6, solicited6, append([]byte{14, 1, 1, 2, 3, 4, 5, 6}, linkOption...)))
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		frame = mendSolicitation(frame)
+		frame = fixSolicitationChecksum(frame)
 		before := slices.Clone(frame)
 		s, ok := packet.ParseSolicitation(frame)
 		if !bytes.Equal(frame, before) {
@@ -168,9 +168,9 @@ func FuzzNeighbour(f *testing.F) {
 	})
 }
 
-// mendSolicitation gives a damaged frame the checksum it should have, where it
+// fixSolicitationChecksum gives a damaged frame the checksum it should have, where it
 // has the plain shape.
-func mendSolicitation(frame []byte) []byte {
+func fixSolicitationChecksum(frame []byte) []byte {
 	if len(frame) < 14+40+8 {
 		return frame
 	}

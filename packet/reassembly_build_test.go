@@ -20,7 +20,7 @@ func newReassembly(bytes, perSource int) *packet.Reassembly {
 	})
 }
 
-// roomy is one that never has to give anything up.
+// ampleReassembly returns a reassembler that never evicts.
 func ampleReassembly() *packet.Reassembly { return newReassembly(2<<20, 1000) }
 
 // piece is a fragment in words. Zero fields get what an ordinary packet has.

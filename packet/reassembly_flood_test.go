@@ -129,7 +129,7 @@ func TestT11_WhenMemoryIsShortMostThatFitComplete(t *testing.T) {
 	})
 }
 
-// Who asks for more than is left is not spared: it is the oldest of its equals.
+// A sender that needs more than the free quota is not spared: its entry is the oldest of its equals.
 func TestT11_TheOldestGoesAlsoWhenItIsTheOneThatAsks(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, v6 bool) {

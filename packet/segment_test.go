@@ -37,7 +37,7 @@ func TestSegmentsOfASuperPacketMakeItsStream(t *testing.T) {
 
 func TestSegmentsOfTheLongestPacket(t *testing.T) {
 	t.Parallel()
-	h := tcp{seq: 0xffff_8000, flags: ack | psh, partial: true, options: timestamps} // wraps on the way
+	h := tcp{seq: 0xffff_8000, flags: ack | psh, partial: true, options: timestamps} // the sequence number wraps
 	if n := len(checkSegments(t, tcp4(h, counting(packet.MaxLen-52)), 1390)); n != 49 {
 		t.Errorf("%d segments, want 49: 65483 bytes in pieces of 1338", n)
 	}

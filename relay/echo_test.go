@@ -76,8 +76,8 @@ func (p *pinger) receives(data []byte) {
 	}
 }
 
-// hearsNothing reports whether there is no reply.
-func (p *pinger) hearsNothing() {
+// receivesNothing reports whether there is no reply.
+func (p *pinger) receivesNothing() {
 	p.w.Helper()
 	if _, err := p.end.Read(new(bytes.Buffer), tcpip.ReadOptions{}); err == nil {
 		p.w.Error("a reply")
@@ -118,7 +118,7 @@ func TestPingIsNotAnsweredWhenTheTargetIsDown(t *testing.T) {
 		}
 		up.Store(true)
 		w.advance(aliveFor + time.Second)
-		p.hearsNothing()
+		p.receivesNothing()
 		p.send([]byte("now?"))
 		p.receives([]byte("now?"))
 	}
@@ -138,7 +138,7 @@ func TestPingToATargetThatIsSilentIsGivenUp(t *testing.T) {
 	if n, m := w.relay.echo.waiting.now.Load(), w.relay.echo.asking.now.Load(); n != 0 || m != 0 {
 		t.Errorf("%d still wait, %d are still asked", n, m)
 	}
-	p.hearsNothing()
+	p.receivesNothing()
 }
 
 // An address of the gateway that is not mapped is answered by its stack.

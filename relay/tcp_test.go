@@ -171,7 +171,7 @@ func TestAnUnreachableTargetIsReportedToTheClient(t *testing.T) {
 		w.untilTold(from.caller, hostUnreachable)
 		if from.caller.Is4() { // the caller's stack does not know the code of IPv6
 			if err := <-told; err == nil || !strings.Contains(err.Error(), "no route") {
-				t.Errorf("%v, want no way there", err)
+				t.Errorf("%v, want no route", err)
 			}
 		}
 		if n := w.relay.TCP().Refused[TargetUnreachable]; n != 1 {
@@ -205,7 +205,7 @@ func TestT17_ATargetThatIsSilentHoldsNothingForLong(t *testing.T) {
 	w.until("the dial has ended", func() bool { return w.relay.TCP().Refused[TargetSilent] == 1 })
 	select {
 	case err := <-result:
-		t.Fatalf("the caller heard %v, want silence", err)
+		t.Fatalf("the caller received %v, want silence", err)
 	default:
 	}
 	w.advance(10 * time.Second)
@@ -214,7 +214,7 @@ func TestT17_ATargetThatIsSilentHoldsNothingForLong(t *testing.T) {
 		w.advance(10 * time.Second)
 	}
 	if err := <-result; err == nil || !strings.Contains(err.Error(), "timed out") {
-		t.Errorf("the caller heard %v in the end, want its own timeout", err)
+		t.Errorf("the caller received %v in the end, want its own timeout", err)
 	}
 	w.advance(DefaultLimits.Dial)
 	w.untilNothingIsLeft()
@@ -289,7 +289,7 @@ func TestRFC5382REQ5_AHalfClosedConnectionEndsAfterFourMinutes(t *testing.T) {
 	w.untilNothingIsLeft()
 }
 
-// Both ends hear keepalives, which need no byte of theirs, and the connection works.
+// Both ends receive keepalives, which need no byte of theirs, and the connection works.
 func TestAMappedTCPServiceSurvivesTenMinutesIdle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Limits{})

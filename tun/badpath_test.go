@@ -100,7 +100,7 @@ func numbered(n uint32) []byte {
 	return tcpPacket(pod, remotePod, payload, false)
 }
 
-// Whatever happens to WireGuard's datagrams on their way, a packet arrives as it was
+// Whatever happens to WireGuard's datagrams in transit, a packet arrives as it was
 // sent, and once, or not at all.
 func TestF13_T9_ABadUnderlayDeliversNothingDamagedAndNothingTwice(t *testing.T) {
 	t.Parallel()

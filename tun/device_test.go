@@ -108,7 +108,7 @@ func (f *fixture) fromNode(t testing.TB, ip []byte) {
 	f.send(t, f.frame(ip))
 }
 
-// frame wraps an IP packet as the node does.
+// frame encapsulates an IP packet as the node does.
 func (f *fixture) frame(ip []byte) []byte {
 	b := make([]byte, gateway.EncapLen, gateway.EncapLen+len(ip))
 	geneve.Put(b, 101)

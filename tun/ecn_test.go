@@ -157,7 +157,7 @@ func TestG12_AFlowKeepsItsPortAndManyUseAll(t *testing.T) {
 			binary.BigEndian.PutUint16(u, 40000+flow)
 			u[16], u[17] = 0, 0
 			binary.BigEndian.PutUint16(u[16:], ^packet.Sum(u, packet.PseudoSum(remote, pod, packet.ProtoTCP, len(u))))
-			in = append(in, withTOS(b, uint8(n))) // marks change on the way
+			in = append(in, withTOS(b, uint8(n))) // marks change in transit
 		}
 		if _, err := f.device.Write(tunnelBufs(in...), readOffset); err != nil {
 			t.Fatal(err)

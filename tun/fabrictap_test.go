@@ -156,7 +156,7 @@ func TestOneTapIsRemovedAndOthersGoOn(t *testing.T) {
 	}
 	write()
 	removeOne()
-	removeOne() // again is well
+	removeOne() // a second call is a no-op
 	write()
 	removeTwo()
 	write()

@@ -143,7 +143,7 @@ func TestF15_T4_ReplacingAKeyLosesNoPacket(t *testing.T) {
 		return a.activeKeys().Name == "b-0-next" && b.activeKeys().Name == "a-0-next"
 	}, there, back)
 
-	// The old link goes when what was on its way there has arrived, and the new one takes
+	// The old link goes when the packets in transit have arrived, and the new one takes
 	// over its name.
 	lastThere, lastBack := there.sent+10, back.sent+10
 	flowing(t, "all packets up to now, and some more, have arrived", func() bool {

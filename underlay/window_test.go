@@ -62,7 +62,7 @@ func TestT8_ALinkHandsInNoMoreThanItsWindow(t *testing.T) {
 }
 
 // Data with indices that no link announced never gets into WireGuard's queues, so it fills
-// no window: who knows no index cannot stop a link by it.
+// no window: a sender without a valid index cannot stop a link.
 func TestT8_MadeUpIndicesFillNoWindow(t *testing.T) {
 	t.Parallel()
 	m, w, peer, link := bounded(t)

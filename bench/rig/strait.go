@@ -10,8 +10,8 @@ import (
 	"text/template"
 )
 
-// nobody is the user ID of strait's gateways.
-const nobody = 65534
+// unprivileged is the user ID of strait's gateways.
+const unprivileged = 65534
 
 // straitShape is how a pair of gateways differs from the default.
 type straitShape struct {
@@ -73,7 +73,7 @@ func (r *Rig) startStrait(t *topology, s *site, binary string, c *straitConfig, 
 	if err := os.WriteFile(c.PrivateKeyFile, []byte(private.String()+"\n"), 0o400); err != nil {
 		return nil, err
 	}
-	if err := os.Chown(c.PrivateKeyFile, nobody, nobody); err != nil {
+	if err := os.Chown(c.PrivateKeyFile, unprivileged, unprivileged); err != nil {
 		return nil, err
 	}
 	var text strings.Builder
@@ -84,7 +84,7 @@ func (r *Rig) startStrait(t *topology, s *site, binary string, c *straitConfig, 
 	if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
 		return nil, err
 	}
-	id := strconv.Itoa(nobody)
+	id := strconv.Itoa(unprivileged)
 	return s.gw.start(t.gateways, dir, nil, nil,
 		"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "--inh-caps=-all", "--ambient-caps=-all",
 		"--bounding-set=-all", "--no-new-privs", "--pdeathsig", "KILL", binary, "gateway", "--config", file)

@@ -279,7 +279,7 @@ func TestErrorsInAPodNameThePod(t *testing.T) {
 	}
 	err = f.farIn(t.Context(), cmd, pod, func(context.Context, client.ExecOptions) error { return errors.New("no route to host") })
 	if err == nil || err.Error() != "pod strait-gateways/b-0: no route to host" {
-		t.Errorf("no way there: %v", err)
+		t.Errorf("no route: %v", err)
 	}
 	err = f.farIn(t.Context(), cmd, pod, func(_ context.Context, o client.ExecOptions) error {
 		_, err := io.WriteString(o.Stdout, "Usage: something else\n")

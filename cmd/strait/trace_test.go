@@ -44,7 +44,7 @@ func TestAWrongPacketIsAUsageErrorWithARemedy(t *testing.T) {
 		"and none for icmp":                         "default/web 10.71.2.9:80 --protocol icmp",
 		"choose tcp, udp or icmp":                   "default/web 10.71.2.9:80 --protocol sctp",
 		"write the pod like default/web":            "web 10.71.2.9:80",
-		"give 44 (no payload) to 65535 bytes":                       "default/web 10.71.2.9:80 --size 20",
+		"give 44 (no payload) to 65535 bytes":       "default/web 10.71.2.9:80 --size 20",
 		"give two of IPv4 or two of IPv6":           "default/web 10.71.2.9:80 --from-address fd00::1",
 		"write one like 10.0.1.5":                   "default/web 10.71.2.9:80 --from-address x",
 		"--from-tunnel needs --socket":              "default/web 10.71.2.9:80 --from-tunnel",

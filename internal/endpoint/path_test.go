@@ -55,10 +55,10 @@ func (p *path) set(t *testing.T, n *netns.Namespace, file, value string) {
 }
 
 // pings allows, or forbids, pings without NET_RAW for all groups.
-func (p *path) pings(t *testing.T, everybody bool) {
+func (p *path) pings(t *testing.T, all bool) {
 	t.Helper()
 	value := "1 0"
-	if everybody {
+	if all {
 		value = "0 2147483647"
 	}
 	p.set(t, p.client, "/proc/sys/net/ipv4/ping_group_range", value)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// nobody is the user and group of programs in the image.
-const nobody = "65534:65534"
+// unprivileged is the user and group of programs in the image.
+const unprivileged = "65534:65534"
 
 // pack returns the archive of an image, the digest that pins it in all registries, and the
 // bill of materials of each binary.
@@ -54,7 +54,7 @@ func (l *layout) addImage(b *goProgram, tag string) (descriptor, error) {
 	}
 	labels := facts(b, tag)
 	c := config{platform: b.platform, Created: labels[keyCreated]}
-	c.Config.User, c.Config.Entrypoint, c.Config.WorkingDir, c.Config.Labels = nobody, []string{"/strait"}, "/", labels
+	c.Config.User, c.Config.Entrypoint, c.Config.WorkingDir, c.Config.Labels = unprivileged, []string{"/strait"}, "/", labels
 	c.RootFS.Type, c.RootFS.DiffIDs = "layers", []string{"sha256:" + digest(unpacked)}
 	c.History = []history{{Created: labels[keyCreated], CreatedBy: "internal/ociimage"}}
 	return l.addJSON(typeManifest, manifest{

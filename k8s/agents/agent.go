@@ -37,8 +37,8 @@ const container = "agent"
 // label is the label of all namespaces of agents; its value is their purpose.
 const label = "strait.dev/agents"
 
-// nobody is the user and group that agents run as.
-const nobody = 65534
+// unprivileged is the user and group that agents run as.
+const unprivileged = 65534
 
 // pod returns the agent's Pod.
 func (a Agent) pod(o Options) *corev1.Pod {
@@ -51,7 +51,7 @@ func (a Agent) pod(o Options) *corev1.Pod {
 		labels[name] = value
 	}
 	security := &corev1.PodSecurityContext{
-		RunAsNonRoot: new(true), RunAsUser: new(int64(nobody)), RunAsGroup: new(int64(nobody)),
+		RunAsNonRoot: new(true), RunAsUser: new(int64(unprivileged)), RunAsGroup: new(int64(unprivileged)),
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 	capabilities := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}

@@ -266,7 +266,7 @@ func TestAClaimThatIsStillUsedStays(t *testing.T) {
 	a.settle(t)
 }
 
-// inUseOwners owners want nothing and let go of nothing.
+// inUseOwners owners neither claim nor release anything.
 type inUseOwners struct{ err error }
 
 func (inUseOwners) Wanted([]claims.Spec) []claims.Spec                    { return nil }

@@ -113,7 +113,7 @@ func ownFields(t *testing.T, c *client.Client) {
 	got, err = c.Peerings().ApplyStatus(ctx, status(v1alpha1.PeeringStatus{}), "controller")
 	must(t, err)
 	if len(got.Status.Gateways) != 1 || got.Status.Gateways[0].Number != 0 || got.Status.Gateways[0].MTU != 1370 {
-		t.Errorf("one of them let go of its field, and the status is %+v", got.Status.Gateways)
+		t.Errorf("one of them released its field, and the status is %+v", got.Status.Gateways)
 	}
 	if got.Spec.ClusterID != "applied" {
 		t.Errorf("who applied a status changed the spec: %+v", got.Spec)

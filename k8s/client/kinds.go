@@ -12,7 +12,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// Our own kinds. Each belongs to no namespace.
+// Custom resources of Strait, all cluster-scoped.
 
 // ClusterNetworks are those of the cluster: there is one at most.
 func (c *Client) ClusterNetworks() *Kind[*v1alpha1.ClusterNetwork, *v1alpha1.ClusterNetworkList] {
@@ -41,7 +41,7 @@ func (c *Client) AddressMappings() *Kind[*v1alpha1.AddressMapping, *v1alpha1.Add
 
 func straitKind(kind string) schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind(kind) }
 
-// Kubernetes' kinds. Those with a namespace are the ones in it, or in all if it is empty.
+// Resource types of Kubernetes. A namespace selects the objects in it; an empty one selects all namespaces.
 
 // Nodes are those of the cluster.
 func (c *Client) Nodes() *Kind[*corev1.Node, *corev1.NodeList] {

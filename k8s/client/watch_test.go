@@ -11,7 +11,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-func TestF6_NobodyTriesAWatchAgainThatCouldNotBegin(t *testing.T) {
+func TestF6_AWatchThatCouldNotBeginIsNotRetried(t *testing.T) {
 	reset := RoundTripper(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET })
 	refused := RoundTripper(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED })
 	busy := RoundTripper(func(*http.Request) (*http.Response, error) {

@@ -33,7 +33,7 @@ const (
 	keyHere  v1alpha1.PublicKey = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
 )
 
-// working is a peering where all is well: one gateway, one link, two nodes.
+// working is a working peering: one gateway, one link, two nodes.
 func working() *scene {
 	s := &scene{peering: &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "u", Generation: 3}}, now: noon, network: &network{ranges: ranges{clusterID: "a"}}}
 	s.peering.Spec = v1alpha1.PeeringSpec{
@@ -96,12 +96,12 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		kind   string
 		want   string // the beginning
 	}{
-		{"all is well", func(*scene) {}, "Ready", "True Works packets pass: 1 link is up; 2 of 2 nodes send to a gateway that is up"},
-		{"all is well", func(*scene) {}, "Announced", "True AsGranted"},
-		{"all is well", func(*scene) {}, "TunnelUp", "True LinkUp 1 link is up"},
-		{"all is well", func(*scene) {}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up"},
-		{"all is well", func(*scene) {}, "PathMTU", "True FullSize packets of 1400 bytes pass"},
-		{"all is well", func(*scene) {}, "CIDRConflict", "False AsTheyAre"},
+		{"a working peering", func(*scene) {}, "Ready", "True Works packets pass: 1 link is up; 2 of 2 nodes send to a gateway that is up"},
+		{"a working peering", func(*scene) {}, "Announced", "True AsGranted"},
+		{"a working peering", func(*scene) {}, "TunnelUp", "True LinkUp 1 link is up"},
+		{"a working peering", func(*scene) {}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up"},
+		{"a working peering", func(*scene) {}, "PathMTU", "True FullSize packets of 1400 bytes pass"},
+		{"a working peering", func(*scene) {}, "CIDRConflict", "False AsTheyAre"},
 
 		{"not announced", func(s *scene) { s.peering.Status.Announcements = nil }, "Announced", "Unknown NotHeard"},
 		{"not announced", func(s *scene) { s.peering.Status.Announcements = nil }, "Ready", "True Works"},
@@ -114,7 +114,7 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 			"False VersionSkew gateway b-0 and the remote cluster cannot exchange announcements: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway; install the same version of Strait in both clusters"},
 		{"refused there", func(s *scene) { s.peering.Status.Announcements[0].Refusal = "pods: 10.0.0.0/16 is not granted" }, "Announced",
 			"False Refused the remote cluster rejected the announcement of gateway b-0: pods: 10.0.0.0/16 is not granted; grant it in the remote cluster, or announce less"},
-		{"refused there before anything was heard", func(s *scene) {
+		{"refused there before anything was received", func(s *scene) {
 			s.peering.Status.Announcements[0] = v1alpha1.Announcement{HeardBy: "b-0", Refusal: "no"}
 		}, "Announced", "False Refused the remote cluster rejected"},
 		{"a grant taken back", func(s *scene) { s.peering.Spec.Prefixes, s.peering.Spec.AcceptPrefixes = nil, nil }, "Announced",

@@ -89,7 +89,7 @@ func await(t testing.TB, what string, check func() string) {
 //strait:virtualtime
 func sleep(d time.Duration) { time.Sleep(d) }
 
-// start starts a controller, which leads once nobody else holds the lease of the
+// start starts a controller, which leads once no other controller holds the lease of the
 // namespace. It ends with the test, or when the result is called.
 func (f *fixture) start(config *rest.Config, namespace, identity string, more ...func(*controller.Options)) (stop func()) {
 	f.Helper()
@@ -211,7 +211,7 @@ func (f *fixture) views(name string) string {
 	}
 	conflict := meta.FindStatusCondition(peering.Status.Conditions, v1alpha1.ConditionCIDRConflict)
 	if conflict == nil || conflict.ObservedGeneration != peering.Generation {
-		return "not looked at yet"
+		return "not checked yet"
 	}
 	return strings.Join(append(views, conflict.Reason), " ")
 }

@@ -59,7 +59,7 @@ func TestOnlyANewInstallationTakesBackThatItIsUninstalled(t *testing.T) {
 		f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]") // it made a pass
 		f.untilInstallation("while it leads", id, true)
 
-		stop() // its node is drained, say, while nodes let go
+		stop() // its node is drained, say, while nodes detach
 		stop = f.start(config, "strait-system", "second")
 		f.node("node-2", "192.0.2.22", "10.0.1.0/24")
 		f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]", "node-2 2 [10.80.0.2] [10.70.0.2]")

@@ -283,7 +283,7 @@ func TestAControllerPausesWithoutTheLeaseAndGoesOnWithIt(t *testing.T) {
 	second, err := f.NodeAttachments().Get(t.Context(), "node-2", metav1.GetOptions{})
 	must(t, err)
 	if order, err := resourceversion.CompareResourceVersion(second.ResourceVersion, released); err != nil || order <= 0 {
-		t.Errorf("node-2 was attached while another held the lease: at %s, which was let go at %s (%v)", second.ResourceVersion, released, err)
+		t.Errorf("node-2 was attached while another held the lease: at %s, which was released at %s (%v)", second.ResourceVersion, released, err)
 	}
 }
 

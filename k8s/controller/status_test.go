@@ -191,7 +191,7 @@ func TestMeasurementsAreWrittenNowAndThen(t *testing.T) {
 	})
 }
 
-// confirm says for the node's helper whether gateway b-0 answers.
+// confirm reports for the node helper whether gateway b-0 answers.
 func (f *fixture) confirm(node string, ready bool) {
 	f.Helper()
 	f.until("NodeAttachment "+node, func() string {

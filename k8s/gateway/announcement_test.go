@@ -24,7 +24,7 @@ func TestAnAnnouncementIsHeardAsItWasMade(t *testing.T) {
 	must(t, err)
 	must(t, sent.Validate())
 	if heard := fromControl(sent, "a-0"); !reflect.DeepEqual(heard, made) {
-		t.Errorf("heard %+v, made %+v", heard, made)
+		t.Errorf("received %+v, made %+v", heard, made)
 	}
 
 	if sent, err = toControl(made, "b-2"); err != nil || len(sent.Gateways) != 0 {

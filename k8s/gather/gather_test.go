@@ -218,10 +218,10 @@ func TestT4_AnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
 	}
 
 	t.Run("with few permissions", func(t *testing.T) {
-		nobody, err := client.New(cluster.ServiceAccount(t, "default", "nobody"))
+		forbidden, err := client.New(cluster.ServiceAccount(t, "default", "nobody"))
 		must(t, err)
 		var packed bytes.Buffer
-		summary, err := Run(t.Context(), &packed, []operator.Cluster{{Name: "context nobody", Client: nobody}}, options())
+		summary, err := Run(t.Context(), &packed, []operator.Cluster{{Name: "context forbidden", Client: forbidden}}, options())
 		must(t, err)
 		if summary.Complete() {
 			t.Error("nothing is missing")
@@ -232,7 +232,7 @@ func TestT4_AnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
 				t.Errorf("the index does not say that %s is missing", want)
 			}
 		}
-		if files["1-nobody/kubernetes/version.json"] == "" {
+		if files["1-forbidden/kubernetes/version.json"] == "" {
 			t.Error("what may be read is not there")
 		}
 	})

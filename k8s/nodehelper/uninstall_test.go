@@ -14,7 +14,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// annotate sets the annotation that makes nodes let go, or takes it away.
+// annotate sets the annotation that makes nodes detach, or removes it.
 func (w *fixture) annotate(t *testing.T, value string) {
 	t.Helper()
 	body := `{"metadata":{"annotations":{"` + v1alpha1.UninstallAnnotation + `":` + value + `}}}`
@@ -25,7 +25,7 @@ func (w *fixture) annotate(t *testing.T, value string) {
 // released waits until the node says that it has nothing.
 func (w *fixture) released(t *testing.T) {
 	t.Helper()
-	w.eventually(t, "the node lets go", func() bool {
+	w.eventually(t, "the node detaches", func() bool {
 		a, err := w.admin.NodeAttachments().Get(t.Context(), "node-1", metav1.GetOptions{})
 		return err == nil && released(a.Status)
 	})
@@ -64,7 +64,7 @@ func TestTheAnnotationTakesEverythingAwayAndBack(t *testing.T) {
 	halt := run()
 	w.ready(t, metav1.ConditionTrue, reasonReady)
 	if w.ours(t) == "" {
-		t.Fatal("there is nothing to let go of")
+		t.Fatal("there is nothing to release")
 	}
 	w.annotate(t, `"now"`)
 	w.released(t)

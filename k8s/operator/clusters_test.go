@@ -177,7 +177,7 @@ func joinTwoClusters(t *testing.T) {
 			is.Spec.Gateway.Service.Type != corev1.ServiceTypeNodePort || !is.Spec.LocalPods {
 			t.Errorf("the inviting Peering is %+v", is.Spec)
 		}
-		invite, err := NewInvite(t.Context(), a.user, inviting) // before anybody accepted
+		invite, err := NewInvite(t.Context(), a.user, inviting) // before it is accepted
 		must(t, err)
 		if first.PrivateKey == invite.PrivateKey {
 			t.Error("two invites have one key")

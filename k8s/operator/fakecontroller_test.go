@@ -175,7 +175,7 @@ func (s *site) gateway(ctx context.Context, other *site, p *v1alpha1.Peering, g 
 	i := slices.IndexFunc(p.Status.Announcements, func(a v1alpha1.Announcement) bool { return a.HeardBy == g.Name })
 	switch at := metav1.NowMicro(); {
 	case len(want.Announcements) == 0 && i >= 0:
-		want.Announcements = p.Status.Announcements[i : i+1] // what was heard is not forgotten
+		want.Announcements = p.Status.Announcements[i : i+1] // received announcements are kept
 	case len(want.Announcements) > 0 && i >= 0:
 		want.Announcements[0].HeardAt = p.Status.Announcements[i].HeardAt
 	case len(want.Announcements) > 0:

@@ -15,11 +15,11 @@ func TestAPodOfTheOtherClusterIsSeenWithItsHostBits(t *testing.T) {
 	for there, want := range map[string]string{"10.0.2.9": "10.71.2.9", "fd10::2:9": "fd71::2:9"} {
 		got, err := s.Seen(netip.MustParseAddr(there))
 		if err != nil || got.String() != want {
-			t.Errorf("%s is seen as %v, %v; want %s", there, got, err, want)
+			t.Errorf("%s is mapped to %v, %v; want %s", there, got, err, want)
 		}
 	}
 	if got, err := s.Seen(netip.MustParseAddr("10.1.2.9")); err == nil || !strings.Contains(err.Error(), "10.1.2.9") {
-		t.Errorf("an address of no range is seen as %v, %v", got, err)
+		t.Errorf("an address of no range is mapped to %v, %v", got, err)
 	}
 }
 

@@ -102,7 +102,7 @@ func TestEndpointsAreThoseTheAPITakes(t *testing.T) {
 	}
 }
 
-func FuzzEndpointsOfStrangersDoNoHarm(f *testing.F) {
+func FuzzUntrustedEndpointsDoNoHarm(f *testing.F) {
 	f.Add("gw-b.example:51840")
 	f.Add("[2001:db8::1]:51840")
 	f.Add("[:0")

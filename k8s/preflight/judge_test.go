@@ -20,7 +20,7 @@ import (
 	"strait.dev/strait/node"
 )
 
-// text is findings in short, but for those that are well.
+// text formats findings in short, without successes.
 func text(all []findings.Finding) string {
 	var b strings.Builder
 	for _, f := range all {
@@ -43,7 +43,7 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*nodeContext, *NodeReport)
-		want   string // part of what is said; empty: all is well
+		want   string // part of the findings; empty: success
 	}{
 		{"nothing is wrong", func(*nodeContext, *NodeReport) {}, ""},
 		{"it was not seen", func(_ *nodeContext, s *NodeReport) { s.Err = errors.New("exit code 1") }, "warning STRAIT-N011 exit code 1"},

@@ -112,7 +112,7 @@ func rights(t *testing.T, c *kube.Cluster, namespace, account, in string) (all [
 	return slices.Compact(all)
 }
 
-// byResource sorts rights by resource, then verb.
+// byResource sorts rules by resource, then by RBAC verb.
 func byResource(right string) string {
 	verb, rest, _ := strings.Cut(right, " ")
 	return rest + " " + verb

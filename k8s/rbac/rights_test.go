@@ -12,7 +12,7 @@ import (
 const golden = "testdata/rights.golden"
 
 // Rights that no program of Strait may ever have, whatever the golden file contains.
-func TestT5_NobodyMayDoWhatNobodyNeeds(t *testing.T) {
+func TestT5_NoRuleGrantsWhatNoProgramNeeds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(golden)
 	if err != nil {

@@ -180,7 +180,7 @@ func (c *cluster) Gateway(_ context.Context, name string, q daemon.TraceQuestion
 	return a, nil
 }
 
-// ask is what everybody asks in these tests, changed by edits.
+// ask is the default request of these tests, changed by edits.
 func ask(edits ...func(*Question)) Question {
 	q := Question{Namespace: "default", Pod: "web", To: netip.MustParseAddr("10.71.2.9"), Port: 80, Protocol: gateway.TCP}
 	for _, edit := range edits {

@@ -171,7 +171,7 @@ func TestObjectsBecomeConfigurations(t *testing.T) {
 	}
 }
 
-func TestAWithdrawnConfigurationServesNobody(t *testing.T) {
+func TestAWithdrawnConfigurationServesNoNode(t *testing.T) {
 	c, _ := Gateway(load(t, "testdata/whole.yaml"))
 	before := render(t, c, nil)
 	const want = `apiVersion: strait.dev/v1alpha1

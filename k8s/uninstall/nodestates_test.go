@@ -25,8 +25,8 @@ func TestNodesThatArePreparedFor(t *testing.T) {
 		says []metav1.Condition
 		want string
 	}{
-		{"has let go", node("True"), released("True", ""), "released"},
-		{"has let go, and is away by now", node("Unknown"), released("True", ""), "released"},
+		{"is detached", node("True"), released("True", ""), "released"},
+		{"is detached, and unreachable now", node("Unknown"), released("True", ""), "released"},
 		{"is at it", node("True"), released("False", "delete link: busy"), "waiting: delete link: busy"},
 		{"has not answered", node("True"), []metav1.Condition{worked}, "waiting: the node helper has not responded"},
 		{"is not ready", node("Unknown"), []metav1.Condition{worked}, "lost: the node is not ready"},

@@ -20,7 +20,7 @@ import (
 	"strait.dev/strait/test/fakekube"
 )
 
-// fixture is a cluster with Strait's objects, without anybody who acts on them.
+// fixture is a cluster with Strait's objects, without controllers that act on them.
 type fixture struct {
 	*testing.T
 	*client.Client
@@ -72,7 +72,7 @@ func (w *fixture) node(name string, ready corev1.ConditionStatus) {
 	w.says(name, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "GatewaysAnswer"})
 }
 
-// says is what a node's helper writes.
+// says is what the node helper writes.
 func (w *fixture) says(name string, c metav1.Condition) {
 	w.Helper()
 	c.LastTransitionTime = metav1.Now()
@@ -157,7 +157,7 @@ func TestAPreparationIsDoneWithoutStrait(t *testing.T) {
 		w := newFixture(t)
 		w.cluster.DeleteCRDs()
 		if _, err := Prepare(t.Context(), w.options); err != nil {
-			t.Errorf("without Strait's kinds: %v", err)
+			t.Errorf("without Strait's CRDs: %v", err)
 		}
 		w.cluster.InstallCRDs()
 		if _, err := Prepare(t.Context(), w.options); err != nil {

@@ -72,10 +72,10 @@ func TestSpotsAreSeenAsTheOtherClusterHasIt(t *testing.T) {
 	pod.seenBy(b, "a", []netip.Addr{netip.MustParseAddr("10.0.1.5"), netip.MustParseAddr("fd00::5")})
 	host.seenBy(b, "a", a.external("n1"))
 	if pod.seen[ip4].String() != "10.72.1.5" || host.seen[ip4].String() != "10.74.0.11" {
-		t.Errorf("seen as %v and %v, want 10.72.1.5 and 10.74.0.11", pod.seen[ip4], host.seen[ip4])
+		t.Errorf("mapped to %v and %v, want 10.72.1.5 and 10.74.0.11", pod.seen[ip4], host.seen[ip4])
 	}
 	if pod.seen[ip6].IsValid() || !strings.Contains(pod.unseen[ip6], "fd00::5") {
-		t.Errorf("an address that is not granted is seen as %v (%s)", pod.seen[ip6], pod.unseen[ip6])
+		t.Errorf("an address that is not granted is mapped to %v (%s)", pod.seen[ip6], pod.unseen[ip6])
 	}
 	if host.seen[ip6].IsValid() || host.unseen[ip6] == "" {
 		t.Error("an address that a node has not is seen, or has no reason")

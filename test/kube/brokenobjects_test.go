@@ -115,7 +115,7 @@ var brokenWholes = []broken{
 		`spec.externalCIDRs: Invalid value: internalCIDRs and externalCIDRs overlap: use disjoint CIDRs`},
 	{"no internal pool", "clusternetworks", with("spec.internalCIDRs", []any{}),
 		`spec.internalCIDRs: Invalid value: 0: spec.internalCIDRs in body should have at least 1 items`},
-	{"an MTU for nobody", "clusternetworks", with("spec.overlay.mtu", int64(575)),
+	{"an MTU that is too small", "clusternetworks", with("spec.overlay.mtu", int64(575)),
 		`spec.overlay.mtu: Invalid value: 575: is out of range: use 0 to derive it from the interfaces, or 576 to 65535, with IPv6 at least 1280`},
 	{"a source that is text", "clusternetworks", with("spec.masquerade.sources", []any{"all"}),
 		`spec.masquerade.sources[0]: Invalid value: "all": is not a prefix: write one like 198.51.100.0/24, or 0.0.0.0/0 for every source`},

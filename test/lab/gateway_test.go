@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// nobody is the user ID of the gateways.
-const nobody = 65534
+// unprivileged is the user ID of the gateways.
+const unprivileged = 65534
 
 // wireGuardPort is the WireGuard port of every gateway.
 const wireGuardPort = 51840
@@ -49,7 +49,7 @@ func newGateway(t *testing.T, s, other *site, key keyPair, peer []byte) *gateway
 	if err := os.WriteFile(keyFile, []byte(base64.StdEncoding.EncodeToString(key.private)+"\n"), 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(keyFile, nobody, nobody); err != nil {
+	if err := os.Chown(keyFile, unprivileged, unprivileged); err != nil {
 		t.Fatal(err)
 	}
 	g.config = plainConfig(s, other, keyFile, peer)
@@ -75,10 +75,10 @@ func (g *gateway) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	unprivileged := []string{"--reuid", strconv.Itoa(nobody), "--regid", strconv.Itoa(nobody), "--clear-groups",
+	dropPrivileges := []string{"--reuid", strconv.Itoa(unprivileged), "--regid", strconv.Itoa(unprivileged), "--clear-groups",
 		"--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs", "--pdeathsig", "KILL"}
 	command := append([]string{binary, "gateway", "--config", g.configFile()}, g.flags...)
-	cmd := exec.Command("setpriv", append(unprivileged, command...)...)
+	cmd := exec.Command("setpriv", append(dropPrivileges, command...)...)
 	cmd.Env = append(os.Environ(), g.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := g.site.gw.in(cmd.Start); err != nil {

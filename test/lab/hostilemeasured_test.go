@@ -17,7 +17,7 @@ import (
 
 // The transfer continues, no forbidden packet passes, every drop has its reason, and memory
 // returns to its previous level.
-func TestT1_T2_T3_T8_T9_T11_T12_HostileTrafficHarmsNobody(t *testing.T) {
+func TestT1_T2_T3_T8_T9_T11_T12_HostileTrafficDoesNoHarm(t *testing.T) {
 	h := buildHostile(t, hostileSetup{title: "While a transfer runs"})
 	t.Cleanup(func() { h.report(t) })
 	h.awaitTraffic(t)

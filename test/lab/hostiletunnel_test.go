@@ -131,7 +131,7 @@ func (h *hostile) atWireGuard() []attack {
 					return udpTo(netip.AddrPortFrom(h.top.b.wan4, wireGuardPort), e.at, message)
 				}}}
 			},
-			exactly: 2 * 20, why: "each of the 20 recorded datagrams once, on the way to the node and at the pod; no replay",
+			exactly: 2 * 20, why: "each of the 20 recorded datagrams once, between gateway and node, and at the pod; no replay",
 		},
 		{
 			threat: "T9", name: "forged data for the running session, sealed without its key", rate: 20000,

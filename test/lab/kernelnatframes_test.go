@@ -122,7 +122,7 @@ func invalidEthernet(k *kernelRouter) (faults []fault) {
 	}
 	add("nothing is wrong", "", set(0))
 	add("G10: sent by the gateway itself", "", set(src, mac(overlayMAC(gatewayInternal[0]))...))
-	add("to everybody", "", set(dst, 255, 255, 255, 255, 255, 255))
+	add("to the broadcast address", "", set(dst, 255, 255, 255, 255, 255, 255))
 	add("to a group", "", set(dst, 1, 0, 0x5e, 0, 0, 1))
 	add("to another host", "the link has two ends and the sender is authenticated: strait ignores the destination MAC address",
 		set(dst, 2, 0, 0, 0, 0, 5))

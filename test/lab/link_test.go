@@ -55,7 +55,7 @@ func TestPresharedKeyIsUsed(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text+"\n"), 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(file, nobody, nobody); err != nil {
+	if err := os.Chown(file, unprivileged, unprivileged); err != nil {
 		t.Fatal(err)
 	}
 	top := build(t, options{configure: func(_ *site, c *gatewayConfig) { c.PresharedKeyFile = file }})

@@ -293,7 +293,7 @@ func (g *gateway) secret(t *testing.T, name, text string) (file string) {
 	if err := os.WriteFile(file, []byte(text+"\n"), 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(file, nobody, nobody); err != nil {
+	if err := os.Chown(file, unprivileged, unprivileged); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -52,12 +52,12 @@ func TestNodeAndFarPodReachEachOther(t *testing.T) {
 		l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 80))
 		w.site.node.dial(t, "tcp", netip.AddrPortFrom(w.seen, 80))
 		if got := acceptedFrom(t, l); got != nodeSeen {
-			t.Errorf("the pod sees the node as %s, want %s", got, nodeSeen)
+			t.Errorf("the node is mapped to, at the pod, %s, want %s", got, nodeSeen)
 		}
 		l = w.site.node.listenTCP(t, netip.AddrPortFrom(nodeInternal[f], 80))
 		w.to.dial(t, "tcp", netip.AddrPortFrom(nodeSeen, 80))
 		if got := acceptedFrom(t, l); got != w.seen {
-			t.Errorf("the node sees the pod as %s, want %s", got, w.seen)
+			t.Errorf("the pod is mapped to, at the node, %s, want %s", got, w.seen)
 		}
 	})
 }

@@ -169,7 +169,7 @@ func TestClientsOfALocalNodePortAreMasqueraded(t *testing.T) {
 
 func addrPort(a string, port uint16) netip.AddrPort { return netip.AddrPortFrom(addr(a), port) }
 
-// expectSeen connects to a name server, which must see the caller as want.
+// expectSeen connects to a name server, to which the caller must appear as want.
 func expectSeen(t *testing.T, from *namespace, network string, to netip.AddrPort, want netip.Addr) {
 	t.Helper()
 	if seen, err := call(from, network, to); err != nil {

@@ -26,7 +26,7 @@ func withSockets(t *testing.T) (o options, socket func(s *site) string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "strait")
 	if err == nil {
-		err = errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(dir, 0o700))
+		err = errors.Join(os.Chown(dir, unprivileged, unprivileged), os.Chmod(dir, 0o700))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func startCapture(t *testing.T, socket string, args ...string) *straitCapture {
 		t.Fatal(err)
 	}
 	c := &straitCapture{file: filepath.Join(filepath.Dir(socket), fmt.Sprintf("%d.pcapng", time.Now().UnixNano()))}
-	args = append([]string{"--reuid", fmt.Sprint(nobody), "--regid", fmt.Sprint(nobody), "--clear-groups", "--bounding-set=-all",
+	args = append([]string{"--reuid", fmt.Sprint(unprivileged), "--regid", fmt.Sprint(unprivileged), "--clear-groups", "--bounding-set=-all",
 		"--no-new-privs", "--pdeathsig", "KILL", binary, "capture", "--socket", socket, "-o", c.file}, args...)
 	c.cmd = exec.Command("setpriv", args...)
 	c.cmd.Stderr = &c.errors

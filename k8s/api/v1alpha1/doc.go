@@ -3,7 +3,7 @@
 //
 //	ClusterNetwork  one, "default": this cluster's ID, CIDRs and pools    admin; status: controller
 //	Peering         one for each remote cluster                           admin; status: controller, gateways
-//	NodeAttachment  one for each node, under the node's name              controller; status: that node's helper
+//	NodeAttachment  one for each node, under the node's name              controller; status: the node helper
 //	AddressClaim    one for each allocated CIDR or address                controller, admin
 //	AddressMapping  an external address for a target outside of the pods  admin; status: controller
 //
