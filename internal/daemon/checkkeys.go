@@ -15,12 +15,12 @@ func CheckKeys(c *config.Gateway) (warnings []string, err error) {
 	w := &c.WireGuard
 	checked := map[string]bool{"": true}
 	var failed []error
-	check := func(field, path string) {
+	check := func(field, path, generator string) {
 		if checked[path] {
 			return
 		}
 		checked[path] = true
-		if _, err := readKey(path); err != nil {
+		if _, err := readKey(path, generator); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", field, err))
 			return
 		}
@@ -28,11 +28,11 @@ func CheckKeys(c *config.Gateway) (warnings []string, err error) {
 			warnings = append(warnings, fmt.Sprintf("%s: %s has mode %04o, with which other users can access the key; run: chmod 600 %s", field, path, info.Mode().Perm(), path))
 		}
 	}
-	check("wireguard.privateKeyFile", w.PrivateKeyFile)
+	check("wireguard.privateKeyFile", w.PrivateKeyFile, genPrivate)
 	for i := range w.Peers {
 		p := &w.Peers[i]
-		check(fmt.Sprintf("wireguard.peers[%d].privateKeyFile", i), w.OwnKeyFile(p))
-		check(fmt.Sprintf("wireguard.peers[%d].presharedKeyFile", i), p.PresharedKeyFile)
+		check(fmt.Sprintf("wireguard.peers[%d].privateKeyFile", i), w.OwnKeyFile(p), genPrivate)
+		check(fmt.Sprintf("wireguard.peers[%d].presharedKeyFile", i), p.PresharedKeyFile, genPreshared)
 	}
 	if len(failed) > 0 {
 		return warnings, errors.Join(failed...)

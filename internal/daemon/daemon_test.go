@@ -288,7 +288,7 @@ func TestT4_KeyFilesThatHoldNoKeyAreRefusedWithoutRepeatingThem(t *testing.T) {
 	} {
 		path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
 		writeFile(t, path, c.content)
-		_, err := readKey(path)
+		_, err := readKey(path, genPrivate)
 		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -296,7 +296,7 @@ func TestT4_KeyFilesThatHoldNoKeyAreRefusedWithoutRepeatingThem(t *testing.T) {
 			t.Errorf("%s: the error repeats the file: %v", name, err)
 		}
 	}
-	if _, err := readKey(filepath.Join(dir, "none")); err == nil || !strings.Contains(err.Error(), "wg genkey") {
+	if _, err := readKey(filepath.Join(dir, "none"), genPrivate); err == nil || !strings.Contains(err.Error(), "wg genkey") {
 		t.Errorf("a missing file is answered with %v", err)
 	}
 }

@@ -24,7 +24,7 @@ type keys struct {
 
 // PublicKey returns the public key of the private key in a file.
 func PublicKey(privateKeyFile string) (public config.Key, err error) {
-	private, err := readKey(privateKeyFile)
+	private, err := readKey(privateKeyFile, genPrivate)
 	if err != nil {
 		return public, err
 	}
@@ -58,7 +58,7 @@ func readKeys(c *config.Gateway) (*keys, error) {
 		if p.PresharedKeyFile == "" {
 			continue
 		}
-		if k.preshared[i], err = readKey(p.PresharedKeyFile); err != nil {
+		if k.preshared[i], err = readKey(p.PresharedKeyFile, genPreshared); err != nil {
 			return nil, fmt.Errorf("wireguard.peers[%d].presharedKeyFile: %w", i, err)
 		}
 	}
@@ -78,7 +78,7 @@ func readOwnKeys(w *config.WireGuard) (map[string]keyPair, error) {
 		if _, known := own[file]; known {
 			return nil
 		}
-		private, err := readKey(file)
+		private, err := readKey(file, genPrivate)
 		if err != nil {
 			return fmt.Errorf("%s: %w", field, err)
 		}
@@ -115,13 +115,18 @@ func publicOf(private [32]byte) (public config.Key) {
 	return public
 }
 
-// readKey reads a file with one key in base64, as written by "wg genkey" and "wg genpsk". The contents are never part of the
-// error.
-func readKey(path string) (key [32]byte, err error) {
+// Commands that write the two kinds of keys.
+const (
+	genPrivate   = "wg genkey"
+	genPreshared = "wg genpsk"
+)
+
+// readKey reads a file with one key in base64, as the command generator writes it. The contents are never part of the error.
+func readKey(path, generator string) (key [32]byte, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return key, fmt.Errorf("%s does not exist; make one with: wg genkey > %s", path, path)
+			return key, fmt.Errorf("%s does not exist; make one with: %s > %s", path, generator, path)
 		}
 		if errors.Is(err, syscall.EISDIR) {
 			return key, fmt.Errorf("%s is a directory; name the file with the key", path)
@@ -130,11 +135,11 @@ func readKey(path string) (key [32]byte, err error) {
 	}
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(raw) != len(key) {
-		return key, fmt.Errorf("%s does not hold a key: want 32 bytes in base64, as \"wg genkey\" writes them", path)
+		return key, fmt.Errorf("%s does not hold a key: want 32 bytes in base64, as %q writes them", path, generator)
 	}
 	copy(key[:], raw)
 	if key == [32]byte{} {
-		return key, fmt.Errorf("%s holds the zero key; make one with: wg genkey > %s", path, path)
+		return key, fmt.Errorf("%s holds the zero key; make one with: %s > %s", path, generator, path)
 	}
 	return key, nil
 }

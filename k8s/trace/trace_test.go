@@ -76,7 +76,7 @@ var cases = []struct {
 		w.a.broken = func(way *node.Way) { way.Overlay.Source = netip.MustParseAddr("192.0.2.99") }
 	}, verdict: Dropped, stage: StageOverlay, reason: "unknown_source"},
 	{name: "another-vni", q: ask(), wrong: func(w *fixture) { w.a.config.Overlay.Nodes[0].VNI = 99 }, verdict: Dropped, stage: StageOverlay, reason: "wrong_vni"},
-	{name: "nobody-knows-the-peer", q: ask(), wrong: func(w *fixture) { w.a.links[0].Endpoint = netip.AddrPort{} }, verdict: Dropped, stage: StageTunnel, reason: "no_peer"},
+	{name: "unknown-peer", q: ask(), wrong: func(w *fixture) { w.a.links[0].Endpoint = netip.AddrPort{} }, verdict: Dropped, stage: StageTunnel, reason: "no_peer"},
 	{name: "the-tunnel-is-down", q: ask(), wrong: func(w *fixture) { w.a.links[0].Up = false }, verdict: Dropped, stage: StageTunnel, reason: "link_down"},
 	{name: "a-key-that-is-not-trusted", q: ask(), wrong: func(w *fixture) { w.b.links[0].RemoteKey = "an old one" }, verdict: Dropped, stage: StageGateway, reason: "unknown_key"},
 	{name: "the-other-side-takes-less", q: ask(), wrong: func(w *fixture) {
