@@ -41,8 +41,8 @@ every ready node has removed its links, routes, rules and nftables table. Withou
 chart, run it before you delete the objects. Other clusters are not contacted.
 
 Afterwards strait uninstall --check looks for leftovers: objects, and on every node
-links, routes, rules and the nftables table. It runs pods in a temporary namespace. The
-exit code is 1 if anything is left.
+links, routes, rules and the nftables table. It waits for objects that are being deleted,
+and runs pods in a temporary namespace. The exit code is 1 if anything is left.
 
 A node that is not ready is reported and not waited for: run strait node --remove on it,
 or reboot it.`,
@@ -60,7 +60,7 @@ or reboot it.`,
 	c.Flags().BoolVar(&f.noPods, "no-pods", false, "with --check: run no pods, and skip the nodes")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "with --prepare: have the API server check the deletions without storing them, print them and exit")
 	c.Flags().StringVar(&f.namespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
-	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for gateways and nodes")
+	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for gateways and nodes, or with --check for objects that are being deleted")
 	outputFlag(c, &f.output)
 	return c
 }
@@ -86,7 +86,7 @@ func (f *uninstallCommand) run(cmd *cobra.Command) error {
 		if f.noPods {
 			f.image = ""
 		}
-		all, err := uninstall.Check(ctx, c, f.image, progress.Say)
+		all, err := uninstall.Check(ctx, c, f.image, f.wait, progress.Say)
 		progress.Done()
 		return errors.Join(err, printFindings(cmd, f.output, all))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,11 +18,19 @@ import (
 )
 
 // Check finds leftovers of Strait in a cluster: in its objects, and, with pods of an image,
-// on every node. Without an image, nodes are skipped. The error lists pods that were not
-// removed.
-func Check(ctx context.Context, c operator.Cluster, image string, say func(string)) ([]findings.Finding, error) {
+// on every node. Without an image, nodes are skipped. It waits at most the given time for
+// objects that are being deleted. The error lists pods that were not removed.
+func Check(ctx context.Context, c operator.Cluster, image string, wait time.Duration, say func(string)) ([]findings.Finding, error) {
 	say("checking the objects of " + c.Name)
-	all := objectFindings(ctx, c)
+	all, deleting := objectFindings(ctx, c)
+	for end := time.Now().Add(wait); deleting != "" && time.Now().Before(end); all, deleting = objectFindings(ctx, c) {
+		say("waiting until the API server has deleted " + deleting)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pollInterval):
+		}
+	}
 	if image == "" {
 		all = append(all, findings.New("STRAIT-L005", findings.Skipped, c.Name, "nodes were not checked: pods are disabled"))
 		findings.Sort(all)
@@ -105,14 +114,6 @@ var resourceTypes = []struct {
 	{"STRAIT-L004", "Lease", resource("coordination.k8s.io", "v1", "leases"), everything, func(m metav1.ObjectMeta) bool { return m.Name == install.ControllerName }},
 }
 
-// deletingNote marks an object that is being deleted.
-func deletingNote(m metav1.ObjectMeta) string {
-	if m.DeletionTimestamp != nil {
-		return " (being deleted)"
-	}
-	return ""
-}
-
 func resource(group, version, plural string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
 }
@@ -128,8 +129,9 @@ func namespace(m metav1.ObjectMeta) bool {
 	return agents || m.Name == install.GatewayNamespace || m.Name == install.NodeNamespace
 }
 
-// objectFindings returns the findings about objects.
-func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Finding) {
+// objectFindings returns the findings about objects, and one object that is being deleted,
+// if there are any.
+func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Finding, deleting string) {
 	left, refused := make(map[string][]string), make(map[string][]string)
 	for _, r := range resourceTypes {
 		objects, err := c.Client.Metadata(ctx, r.of, r.selector)
@@ -138,12 +140,17 @@ func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Fin
 			refused[r.code] = append(refused[r.code], r.of.Resource)
 			continue
 		case err != nil:
-			return append(all, findings.New("STRAIT-C001", findings.Error, c.Name, "%v", err))
+			return append(all, findings.New("STRAIT-C001", findings.Error, c.Name, "%v", err)), ""
 		}
 		for _, m := range objects {
-			if r.is(m) {
-				left[r.code] = append(left[r.code], r.kind+" "+strings.TrimPrefix(m.Namespace+"/"+m.Name, "/")+deletingNote(m))
+			if !r.is(m) {
+				continue
 			}
+			name, note := r.kind+" "+strings.TrimPrefix(m.Namespace+"/"+m.Name, "/"), ""
+			if m.DeletionTimestamp != nil {
+				deleting, note = name, " (being deleted)"
+			}
+			left[r.code] = append(left[r.code], name+note)
 		}
 	}
 	for _, code := range []string{"STRAIT-L001", "STRAIT-L002", "STRAIT-L003", "STRAIT-L004"} {
@@ -156,5 +163,5 @@ func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Fin
 			all = append(all, findings.New(code, findings.OK, c.Name, "no leftovers"))
 		}
 	}
-	return all
+	return all, deleting
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -36,7 +38,7 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	cluster.DeleteCRDs()
 	admin := cluster.Client(t)
 	c := operator.Cluster{Name: "a", Client: admin}
-	clean, err := Check(t.Context(), c, "", ignore)
+	clean, err := Check(t.Context(), c, "", 0, ignore)
 	must(t, err)
 	if findings.Worst(clean) != findings.Skipped || strings.Count(printed(clean), "no leftovers") != 4 {
 		t.Errorf("of a cluster that never had Strait:\n%s", printed(clean))
@@ -50,7 +52,7 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "b-0-key-1", Labels: map[string]string{install.NameLabel: install.Name}, Finalizers: []string{"example.com/slow"}}, Data: map[string][]byte{"key": []byte("hidden")},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	all, err := Check(t.Context(), c, "", ignore)
+	all, err := Check(t.Context(), c, "", 0, ignore)
 	must(t, err)
 	for _, want := range []string{
 		"error STRAIT-L001 found CustomResourceDefinition addressclaims.strait.dev, ",
@@ -67,7 +69,7 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	}
 
 	must(t, admin.Secrets("strait-gateways").Delete(t.Context(), "b-0-key-1", metav1.DeleteOptions{}))
-	all, err = Check(t.Context(), c, "", ignore)
+	all, err = Check(t.Context(), c, "", 0, ignore)
 	must(t, err)
 	if want := "found Secret strait-gateways/b-0-key-1 (being deleted)\n"; !strings.Contains(printed(all), want) {
 		t.Errorf("%slacks %q", printed(all), want)
@@ -75,11 +77,50 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 
 	limited, err := client.New(cluster.ServiceAccount(t, "default", "nobody"))
 	must(t, err)
-	refused, err := Check(t.Context(), operator.Cluster{Name: "a", Client: limited}, "", ignore)
+	refused, err := Check(t.Context(), operator.Cluster{Name: "a", Client: limited}, "", 0, ignore)
 	must(t, err)
 	if strings.Contains(printed(refused), "no leftovers") || !strings.Contains(printed(refused), "skipped STRAIT-L004 not checked for lack of permissions: deployments, ") {
 		t.Errorf("for an account without permissions it prints\n%s", printed(refused))
 	}
+}
+
+// Helm returns while the API server still deletes namespaces.
+func TestObjectsThatAreBeingDeletedAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakekube.New()
+		cluster.DeleteCRDs()
+		admin := cluster.Client(t)
+		slow := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strait-gateways", Finalizers: []string{"example.com/slow"}}}
+		cluster.Add(slow)
+		must(t, admin.Namespaces().Delete(t.Context(), slow.Name, metav1.DeleteOptions{}))
+		check := func(wait time.Duration, say func(string)) string {
+			all, err := Check(t.Context(), operator.Cluster{Name: "a", Client: admin}, "", wait, say)
+			must(t, err)
+			return printed(all)
+		}
+		if got := check(time.Minute, ignore); !strings.Contains(got, "found Namespace strait-gateways (being deleted)") {
+			t.Errorf("after a minute it prints\n%s", got)
+		}
+		waits := 0
+		got := check(time.Minute, func(line string) {
+			if !strings.HasPrefix(line, "waiting until") {
+				return
+			}
+			if waits++; line != "waiting until the API server has deleted Namespace strait-gateways" {
+				t.Errorf("progress %q", line)
+			}
+			if waits == 3 {
+				n, err := admin.Namespaces().Get(t.Context(), slow.Name, metav1.GetOptions{})
+				must(t, err)
+				n.Finalizers = nil
+				_, err = admin.Namespaces().Update(t.Context(), n, metav1.UpdateOptions{})
+				must(t, err)
+			}
+		})
+		if waits != 3 || strings.Count(got, "no leftovers") != 4 {
+			t.Errorf("after %d waits it prints\n%s", waits, got)
+		}
+	})
 }
 
 func TestWhatIsLeftOnANodeIsFound(t *testing.T) {

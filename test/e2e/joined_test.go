@@ -55,8 +55,8 @@ func (w *world) join(t *testing.T) {
 func (w *world) uninstall(t *testing.T) {
 	t.Helper()
 	for _, cluster := range []string{"a", "b"} {
-		w.do(t, "", "helm", "uninstall", "strait", "--kube-context="+cluster, "--namespace=strait-system", "--wait", "--timeout=10m") // see STRAIT-L001
-		w.do(t, "", "kubectl", "--context="+cluster, "delete", "namespace", "strait-system", "--timeout=10m")                         // Helm does not delete the namespace that it created
+		w.do(t, "", "helm", "uninstall", "strait", "--kube-context="+cluster, "--namespace=strait-system", "--timeout=10m")
+		w.do(t, "", "kubectl", "--context="+cluster, "delete", "namespace", "strait-system", "--timeout=10m") // Helm does not delete the namespace that it created
 	}
 }
 
