@@ -42,6 +42,8 @@ type straitCapture struct {
 	cmd    *exec.Cmd
 	file   string
 	errors bytes.Buffer
+	ended  chan struct{} // closed when the process has ended, with err
+	err    error
 }
 
 // startCapture returns when packets are being recorded.
@@ -51,24 +53,39 @@ func startCapture(t *testing.T, socket string, args ...string) *straitCapture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &straitCapture{file: filepath.Join(filepath.Dir(socket), fmt.Sprintf("%d.pcapng", time.Now().UnixNano()))}
+	c := &straitCapture{ended: make(chan struct{}), file: filepath.Join(filepath.Dir(socket), fmt.Sprintf("%d.pcapng", time.Now().UnixNano()))}
 	args = append([]string{"--reuid", fmt.Sprint(unprivileged), "--regid", fmt.Sprint(unprivileged), "--clear-groups", "--bounding-set=-all",
-		"--no-new-privs", "--pdeathsig", "KILL", binary, "capture", "--socket", socket, "-o", c.file}, args...)
+		"--no-new-privs", "--pdeathsig", "KILL", binary, "capture", "--socket", socket, "--file", c.file}, args...)
 	c.cmd = exec.Command("setpriv", args...)
 	c.cmd.Stderr = &c.errors
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.cmd.Process.Kill() }) // fails if it has ended, as it should
-	eventually(t, "the capture begins", func() bool { info, err := os.Stat(c.file); return err == nil && info.Size() > 0 })
+	go func() {
+		c.err = c.cmd.Wait()
+		close(c.ended)
+	}()
+	eventually(t, "the capture begins", func() bool {
+		info, err := os.Stat(c.file)
+		begun := err == nil && info.Size() > 0
+		select {
+		case <-c.ended:
+			if !begun {
+				t.Fatalf("strait capture: %v\n%s", c.err, c.errors.String())
+			}
+		default:
+		}
+		return begun
+	})
 	return c
 }
 
 // packets returns the packets in the file after the capture has ended, by interface.
 func (c *straitCapture) packets(t *testing.T) map[string][][]byte {
 	t.Helper()
-	if err := c.cmd.Wait(); err != nil {
-		t.Fatalf("strait capture: %v\n%s", err, c.errors.String())
+	if <-c.ended; c.err != nil {
+		t.Fatalf("strait capture: %v\n%s", c.err, c.errors.String())
 	}
 	file, err := os.Open(c.file)
 	if err != nil {
