@@ -39,7 +39,7 @@ func memoryWith(peerings int) (_ float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer keys.remove()
+	defer func() { _ = keys.remove() }()
 	w := config.WireGuard{PrivateKeyFile: keys.file("own")}
 	for _, name := range names[1:] {
 		w.Peers = append(w.Peers, config.Peer{Name: name, PublicKey: keys.public[name]})

@@ -38,7 +38,7 @@ func startPair(ctx context.Context, offload bool) (p *pair, err error) {
 	if err != nil {
 		return p, err
 	}
-	defer keys.remove() // gateways read their key once, when they start
+	defer func() { _ = keys.remove() }() // gateways read their key once, when they start
 	listen, err := freeport.UDP()
 	if err != nil {
 		return p, err

@@ -43,11 +43,9 @@ func TestQuoteMayEndAnywhereBehindItsHeader(t *testing.T) {
 	t.Parallel()
 	for _, original := range everyKind() {
 		whole := parse(t, original)
-		least := 20
+		least := 40
 		if whole.Version == 4 {
 			least = int(whole.Header)
-		} else {
-			least = 40
 		}
 		for n := range min(len(original), 200) {
 			e := quoting(original[:n])

@@ -291,7 +291,7 @@ func (c *chaos) next() (b []byte, step time.Duration, ok bool) {
 	if !c.same && s[1]&0xc0 == 0xc0 {
 		p.payload[0] ^= 1
 	}
-	return p.packet(), []time.Duration{0, 0, 0, 0, 0, time.Second, 5 * time.Second, timeout}[(s[5]&15)/2*uint8(s[5]>>4&1)], true
+	return p.packet(), []time.Duration{0, 0, 0, 0, 0, time.Second, 5 * time.Second, timeout}[(s[5]&15)/2*(s[5]>>4&1)], true
 }
 
 func chaosPayload(id uint32, offset, size int) []byte {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -92,7 +93,7 @@ func (c *connection) toTarget() error {
 			_, err = c.target.Write(b[:n])
 		}
 		giveBuffer(b)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return c.target.end()
 		}
 		if err != nil {

@@ -83,7 +83,7 @@ func TestEachHalfOfAConnectionEndsAlone(t *testing.T) {
 	}
 	ended := func(c net.Conn) {
 		t.Helper()
-		if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 			t.Errorf("%d bytes, %v; want the end", n, err)
 		}
 	}
@@ -275,7 +275,7 @@ func TestRFC5382REQ5_AHalfClosedConnectionEndsAfterFourMinutes(t *testing.T) {
 	w := newWorld(t, Limits{})
 	here, there := w.pair(w.listen(port))
 	w.must(here.CloseWrite())
-	if _, err := there.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := there.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 	w.advance(3*time.Minute + 59*time.Second)

@@ -121,7 +121,7 @@ func (s *session) toTarget() {
 			s.count(&s.relay.udp.toTarget, n, s.toTargetOnce(b[:n]))
 		}
 		giveBuffer(b)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return // closed; other errors are ICMP errors about a reply, and do not end the session
 		}
 	}

@@ -284,7 +284,7 @@ func TestCloseEndsReadAsWireGuardExpects(t *testing.T) {
 		ended <- err
 	}()
 	f.device.Close()
-	if err := <-ended; err != os.ErrClosed {
+	if err := <-ended; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Read ended with %v, want os.ErrClosed", err)
 	}
 }

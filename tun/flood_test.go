@@ -6,7 +6,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strait.dev/strait/gateway"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"golang.zx2c4.com/wireguard/device"
 
+	"strait.dev/strait/gateway"
 	"strait.dev/strait/internal/raceflag"
 	"strait.dev/strait/test/wait"
 	"strait.dev/strait/underlay"

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
 	"math"
 	"strings"
@@ -68,7 +69,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 		body, rest, _ = strings.Cut(after, "</svg>")
 		d := xml.NewDecoder(strings.NewReader("<svg " + body + "</svg>"))
 		for {
-			if _, err := d.Token(); err == io.EOF {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("%v in <svg %s", err, body)

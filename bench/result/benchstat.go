@@ -27,7 +27,7 @@ func WriteBenchstat(to io.Writer, r *Run) error {
 			fmt.Fprintf(w, "%s: %s\n", line.key, line.value)
 		}
 	}
-	w.WriteByte('\n')
+	fmt.Fprintln(w)
 	for _, unit := range unitsOf(r.Samples) {
 		if MoreIsBetter(unit) {
 			fmt.Fprintf(w, "Unit %s better=higher\n", unit)
@@ -40,7 +40,7 @@ func WriteBenchstat(to io.Writer, r *Run) error {
 		for _, unit := range slices.Sorted(maps.Keys(s.Metrics)) {
 			fmt.Fprintf(w, " %s %s", strconv.FormatFloat(s.Metrics[unit], 'g', -1, 64), unit)
 		}
-		w.WriteByte('\n')
+		fmt.Fprintln(w)
 	}
 	return w.Flush()
 }

@@ -34,7 +34,7 @@ func withoutSyscalls(err error) string {
 	text := err.Error()
 	var visit func(error)
 	visit = func(err error) {
-		if at, ok := err.(*fs.PathError); ok {
+		if at, ok := err.(*fs.PathError); ok { //nolint:errorlint // visit unwraps step by step
 			text = strings.ReplaceAll(text, at.Error(), at.Path+": "+at.Err.Error())
 		}
 		if all, ok := err.(interface{ Unwrap() []error }); ok {

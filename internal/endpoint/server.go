@@ -118,7 +118,7 @@ func echo(c net.Conn) {
 		if _, e := c.Write(b[:n]); e != nil {
 			return
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		n, err = c.Read(b)

@@ -59,7 +59,7 @@ func (c Check) tcp(ctx context.Context, m Marker) Result {
 			return r.failed(because(err), fmt.Sprintf("%d of %d bytes came back: %v", r.Bytes, c.Size, err))
 		}
 	}
-	<-sent // everything has come back, so sending has ended
+	<-sent //nolint:errcheck // everything has come back, so sending has ended
 	r.MSS = mss(conn)
 	return c.checkSource(r)
 }

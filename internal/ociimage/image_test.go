@@ -7,6 +7,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -40,7 +41,7 @@ func files(t *testing.T, archive io.Reader) map[string]*file {
 	all := make(map[string]*file)
 	for r := tar.NewReader(archive); ; {
 		header, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		must(t, err)

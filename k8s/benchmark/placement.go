@@ -29,7 +29,6 @@ type placement struct {
 type podEnd struct {
 	crew  *agents.Group
 	agent string
-	node  string
 	// address is the pod's address as used by the near pod, and nearAddress the near pod's
 	// address as used by this pod.
 	address, nearAddress netip.Addr

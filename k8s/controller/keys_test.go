@@ -38,7 +38,7 @@ func TestT4_NoErrorHoldsAKey(t *testing.T) {
 		}
 	}
 	harmless := errors.New("exceeded quota")
-	if err := withoutKey(harmless, key); err != harmless || withoutKey(nil, key) != nil {
+	if err := withoutKey(harmless, key); !errors.Is(err, harmless) || withoutKey(nil, key) != nil {
 		t.Errorf("another error became %v", err)
 	}
 }

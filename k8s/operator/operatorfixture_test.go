@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -69,7 +68,7 @@ func (s *site) control(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		done <- controller.Run(ctx, controller.Options{
-			Client: c, Namespace: "default", Identity: "first", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Client: c, Namespace: "default", Identity: "first", Log: slog.New(slog.DiscardHandler),
 			Gateways: controller.Gateways{Namespace: gatewayNamespace, ServiceAccount: "strait-gateway", Image: "registry.example/strait:v1"},
 		})
 	}()

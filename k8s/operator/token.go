@@ -52,7 +52,9 @@ type InviteGateway struct {
 // and a Secret contain it.
 type PrivateKey string
 
-func (PrivateKey) String() string   { return "[secret]" }
+func (PrivateKey) String() string { return "[secret]" }
+
+// GoString hides the key from %#v.
 func (PrivateKey) GoString() string { return "[secret]" }
 
 // NewPrivateKey returns a key of 32 random bytes.

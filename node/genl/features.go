@@ -31,7 +31,11 @@ func (c *Conn) Features(device string) (map[string]bool, error) {
 		for d.Next() {
 			switch d.Type() {
 			case unix.ETHTOOL_A_FEATURES_HW: // lists every feature
-				d.Nested(bits(func(name string) { features[name] = features[name] }))
+				d.Nested(bits(func(name string) {
+					if !features[name] {
+						features[name] = false
+					}
+				}))
 			case unix.ETHTOOL_A_FEATURES_ACTIVE: // lists those that are on
 				d.Nested(bits(func(name string) { features[name] = true }))
 			}

@@ -61,7 +61,7 @@ func open(name string) (fd int, err error) {
 	}
 	fd, err = unix.Open(clone, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return -1, fmt.Errorf("open %s: %v; %s", clone, err, remedy(err))
+		return -1, fmt.Errorf("open %s: %w; %s", clone, err, remedy(err))
 	}
 	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
 	err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)

@@ -47,7 +47,7 @@ func (s *Server) ServiceAccount(t testing.TB, namespace, name string, documents 
 		}
 	}
 	user := authenticationv1.UserInfo{
-		Username: "system:serviceaccount:" + namespace + ":" + name, UID: string(s.account(namespace, name)),
+		Username: "system:serviceaccount:" + namespace + ":" + name, UID: s.account(namespace, name),
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
 	}
 	return s.config(func(q Request) error {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -72,7 +73,7 @@ func (ld *load) receive(c net.Conn) {
 		n, err := c.Read(buffer)
 		digest.Write(buffer[:n])
 		ld.received.Add(int64(n))
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			_, _ = c.Write(digest.Sum(nil)) // on failure the sender misses it
 		}
 		if err != nil {

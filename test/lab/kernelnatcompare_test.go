@@ -66,7 +66,8 @@ func fieldsOf(b []byte) (fields []field) {
 		fields = append(fields, field{name: name, from: from, to: min(to, len(b))})
 	}
 	sum := func(name string, at int) { add(name, at, at+2); fields[len(fields)-1].checksum = true }
-	at, proto, later := 40, byte(0), false
+	var at int
+	proto, later := byte(0), false
 	if b[0]>>4 == 4 {
 		at, proto = int(b[0]&15)*4, b[9]
 		add("version and header length", 0, 1)

@@ -52,7 +52,7 @@ func connect(to netip.AddrPort, r *recorder) error {
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("a connection was not closed correctly: %w", err)
 	}
 	r.record(began, r.clock.Now())

@@ -92,9 +92,9 @@ func wait(from, to int, timer *delays) error {
 		return err
 	}
 	for random := rand.New(rand.NewPCG(1, 2)); ; {
-		switch err := transfer(unix.Read, from); err {
-		case nil:
-		case errEnded:
+		switch err := transfer(unix.Read, from); {
+		case err == nil:
+		case errors.Is(err, errEnded):
 			return nil
 		default:
 			return err
@@ -114,7 +114,7 @@ func wait(from, to int, timer *delays) error {
 func sleep(length time.Duration) (late time.Duration, err error) {
 	before := time.Now()
 	interval := unix.NsecToTimespec(length.Nanoseconds())
-	for err = unix.Nanosleep(&interval, &interval); err == unix.EINTR; {
+	for err = unix.Nanosleep(&interval, &interval); errors.Is(err, unix.EINTR); {
 		err = unix.Nanosleep(&interval, &interval)
 	}
 	return time.Since(before) - length, err
@@ -127,7 +127,7 @@ func transfer(call func(int, []byte) (int, error), fd int) error {
 	for {
 		n, err := call(fd, make([]byte, 1))
 		switch {
-		case err == unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return err
 		case n == 0:

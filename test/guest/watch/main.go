@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -199,8 +200,10 @@ func show(path string) {
 
 // quit makes the process print its goroutines and end.
 func (w *watch) quit(p *process) {
-	var pid int
-	fmt.Sscan(p.pid, &pid)
+	pid, err := strconv.Atoi(p.pid)
+	if err != nil {
+		return
+	}
 	fmt.Printf("watch: process %s: SIGQUIT: %v\n", p.pid, unix.Kill(pid, unix.SIGQUIT))
 	time.Sleep(2 * time.Second)
 	p.report(quitAfter) // empty if it has ended, which shows that it could receive a signal
