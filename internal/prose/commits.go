@@ -22,18 +22,15 @@ var (
 	notImperative = regexp.MustCompile(`^((add|allow|answer|avoid|build|call|change|check|clear|close|correct|count|detect|document|drop|explain|export|extend|fix|follow|give|handle|hold|keep|let|limit|log|make|mark|move|name|open|pin|prefer|prevent|print|read|record|reject|remove|rename|replace|report|restore|return|rework|run|send|set|show|skip|sort|split|start|state|stop|support|take|test|update|use|validate|wait|write)(s|d|ed|ing)|fixes|dropped|gave|held|kept|made|pinned|ran|sent|stopped|took|wrote)$`)
 )
 
-// checkCommits writes what is wrong with the subjects of commits: of those of a range A..B, or of all after since. In a
-// shallow clone these are the commits that it has. It returns the number of findings; a folder without a readable
-// repository has no commits.
+// checkCommits writes what is wrong with the subjects of commits: of those of a range A..B, or of all after since. It
+// returns the number of findings. Without a range, a clone that lacks since, for instance a shallow one, is not checked.
 func checkCommits(w io.Writer, args []string) (int, error) {
 	if len(args) == 0 {
-		args = []string{"HEAD"}
-		if err := exec.Command("git", "rev-parse", "--verify", "--quiet", since+"^{commit}").Run(); err == nil {
-			args = []string{since + "..HEAD"}
-		} else if err := exec.Command("git", "rev-parse", "--verify", "--quiet", "HEAD").Run(); err != nil {
-			fmt.Fprintln(w, "prose: git reads no repository here; commits are not checked")
+		if err := exec.Command("git", "merge-base", "--is-ancestor", since, "HEAD").Run(); err != nil {
+			fmt.Fprintf(w, "prose: commits are not checked: this clone lacks %.7s\n", since)
 			return 0, nil
 		}
+		args = []string{since + "..HEAD"}
 	}
 	out, err := exec.Command("git", append([]string{"log", "--no-merges", "--format=%h %s"}, append(args, "--")...)...).Output()
 	if err != nil {
