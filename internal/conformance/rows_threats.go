@@ -10,7 +10,7 @@ var threatRows = section{
 		{id: "T4", clause: "private keys are generated in the cluster, never leave it, are not logged, and are replaced without loss", source: "docs/explanation/security.md"},
 		{id: "T5", clause: "every program has exactly the permissions that it needs", source: "docs/explanation/security.md"},
 		{id: "T6", clause: "a tenant creates a peering in another tenant's name", source: "docs/explanation/security.md",
-			waived: "all resources are cluster-scoped and belong to the cluster administrator, and Secrets are read from Strait's namespace only: there is no second tenant"},
+			waived: "all resources are cluster-scoped and belong to the cluster administrator, and preshared keys are mounted from the gateways' namespace only: there is no second tenant"},
 		{id: "T7", clause: "an object or an announcement takes over routes of other networks", source: "docs/how-to/cidr-planning.md"},
 		{id: "T8", clause: "a flood of handshakes does not prevent service to other peers", source: "WireGuard section 5.3"},
 		{id: "T9", clause: "a replayed packet is delivered once", source: "WireGuard section 5.4.6"},
