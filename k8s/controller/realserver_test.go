@@ -100,7 +100,7 @@ func TestAPeeringBecomesReadyStepByStep(t *testing.T) {
 	up := links(1500 * time.Microsecond)
 	f.say("b", up)
 	f.untilCondition("b", "TunnelUp", "True LinkUp 1 link is up")
-	f.untilCondition("b", "PathMTU", "True FullSize packets of 1400 bytes cross")
+	f.untilCondition("b", "PathMTU", "True FullSize packets of 1400 bytes pass")
 	f.untilCondition("b", "Ready", "False NoRanges")
 	up.Announcements = announces("cluster-b", "10.1.0.0/16").Announcements
 	f.say("b", up)

@@ -109,7 +109,7 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 		return out
 	}
 	notes := run("install", "strait", folder, "--create-namespace", "--set", "imagePullSecrets[0].name=pull")
-	for _, part := range []string{"strait peer --remote-context", "strait invite", "kubectl wait clusternetwork default", "Copy the pull secrets into the namespaces strait-gateways and strait-nodes"} {
+	for _, part := range []string{"strait peer --remote-context", "strait invite", "kubectl wait clusternetwork default", "Copy the image pull Secrets into the namespaces strait-gateways and strait-nodes"} {
 		if !strings.Contains(notes, part) {
 			t.Errorf("the notes lack %q:\n%s", part, notes)
 		}

@@ -16,14 +16,15 @@ const (
 )
 
 // Until polls done every millisecond until it returns true. It has no time limit of its
-// own, so a slow machine never fails a test: shortly before the test binary times out it
-// fails t and names the condition. done runs on the caller's goroutine. Not for synctest
-// bubbles: use synctest.Wait there.
+// own, so a slow machine never fails a test: when half of the time that the test binary has
+// left is gone, it fails t and names the condition. The other half is for the tests that
+// follow, so one condition that never holds fails one test and not the package. done runs on
+// the caller's goroutine. Not for synctest bubbles: use synctest.Wait there.
 func Until(t testing.TB, condition string, done func() bool) {
 	t.Helper()
 	for limit := deadline(t); !done(); time.Sleep(interval) {
 		if !limit.IsZero() && time.Now().After(limit) {
-			t.Fatalf("the test binary is about to time out, and it is still not true that %s", condition)
+			t.Fatalf("half of the test binary's remaining time is over, and it is still not true that %s", condition)
 		}
 	}
 }
@@ -32,7 +33,7 @@ func Until(t testing.TB, condition string, done func() bool) {
 func deadline(t testing.TB) time.Time {
 	if t, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if limit, ok := t.Deadline(); ok {
-			return limit.Add(-reserve)
+			return time.Now().Add(time.Until(limit.Add(-reserve)) / 2)
 		}
 	}
 	return time.Time{}
