@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -63,9 +64,6 @@ func TestThePageInDocsIsCurrent(t *testing.T) {
 	t.Parallel()
 	const docs = "../../docs/evidence"
 	run, err := result.ReadFile(filepath.Join(docs, "performance.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("docs/evidence/performance.json does not exist; `make bench-peer` writes it")
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +82,23 @@ func TestThePageInDocsIsCurrent(t *testing.T) {
 		}
 		if have, err := os.ReadFile(filepath.Join(docs, name)); err != nil || !bytes.Equal(have, []byte(read(t, path))) {
 			t.Errorf("docs/evidence/%s is not made from docs/evidence/performance.json; run `make performance` (%v)", name, err)
+		}
+	}
+}
+
+// A new run changes figures that other pages quote: they name its commit.
+func TestPagesQuoteFiguresOfTheRunInDocs(t *testing.T) {
+	t.Parallel()
+	measured := regexp.MustCompile(`(?m)^\| commit \| (\w+) \|$`).FindStringSubmatch(read(t, "../../docs/evidence/performance.md"))
+	if measured == nil {
+		t.Fatal("docs/evidence/performance.md names no commit")
+	}
+	quoted := regexp.MustCompile(`commit ([0-9a-f]{7,})\b`)
+	for _, page := range []string{"README.md", "docs/how-to/sizing.md", "docs/explanation/faq.md"} {
+		for _, commit := range quoted.FindAllStringSubmatch(read(t, "../../"+page), -1) {
+			if commit[1] != measured[1] {
+				t.Errorf("%s quotes figures of commit %s; docs/evidence/performance.md has those of %s", page, commit[1], measured[1])
+			}
 		}
 	}
 }
