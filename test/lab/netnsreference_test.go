@@ -5,6 +5,7 @@ package lab
 import (
 	"encoding/base64"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,8 +98,13 @@ func (w *wireGuard) run(t *testing.T) {
 			t.Logf("wireguard-go in %s printed:\n%s", w.ns.role, said.String())
 		}
 	})
+	// The socket exists before it listens. wg removes a socket that refuses its connection, and
+	// then looks for a device of the kernel.
 	eventually(t, "wireguard-go listens for wg", func() bool {
-		_, err := os.Stat(filepath.Join(controlSockets, w.device+".sock"))
+		c, err := net.Dial("unix", filepath.Join(controlSockets, w.device+".sock"))
+		if err == nil {
+			_ = c.Close()
+		}
 		return err == nil
 	})
 }
