@@ -16,8 +16,8 @@
 //
 // Nothing else is read as Strait's, changed or removed:
 //
-//   - links named strait- and eight hexadecimal digits, with all their configuration. The
-//     digits are a hash of what the kernel requires to be unique among such links and cannot
+//   - links named cni-strait and five letters or digits, with all their configuration. The
+//     last five are a hash of what the kernel requires to be unique among such links and cannot
 //     change in place. A gateway with a new address therefore gets a second Geneve link, and
 //     the routes move to it before the first link is deleted. A TAP device only gets another
 //     remote address, because this process sends its frames.

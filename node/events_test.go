@@ -12,14 +12,14 @@ import (
 func FuzzEvents(f *testing.F) {
 	route := make([]byte, unix.SizeofRtMsg)
 	route[5] = routeProtocol
-	link := append(make([]byte, unix.SizeofIfInfomsg), attributeOf(unix.IFLA_IFNAME, "strait-0123abcd\x00")...)
+	link := append(make([]byte, unix.SizeofIfInfomsg), attributeOf(unix.IFLA_IFNAME, "cni-strait0123a\x00")...)
 	f.Add(uint16(unix.RTM_NEWROUTE), route)
 	f.Add(uint16(unix.RTM_NEWLINK), link)
 	f.Add(uint16(unix.RTM_NEWNEIGH), []byte{2, 0, 0, 0, 7, 0, 0, 0})
 	f.Add(uint16(rtmNewNetconf), append([]byte{2, 0, 0, 0}, attributeOf(netconfIfindex, "\x07\x00\x00\x00")...))
 	f.Add(uint16(unix.NFT_MSG_NEWRULE), append([]byte{1, 0, 0, 0}, attributeOf(1, "strait\x00")...))
 	e := &events{}
-	e.links.Store(&map[string]int{"strait-0123abcd": 7})
+	e.links.Store(&map[string]int{"cni-strait0123a": 7})
 	f.Fuzz(func(t *testing.T, kind uint16, data []byte) {
 		m := mdlayher.Message{Header: mdlayher.Header{Type: mdlayher.HeaderType(kind)}, Data: data}
 		before := slices.Clone(data)
@@ -45,7 +45,7 @@ func attributeOf(kind uint16, value string) []byte {
 func TestEventsOfOtherObjectsAreIgnored(t *testing.T) {
 	t.Parallel()
 	e := &events{}
-	e.links.Store(&map[string]int{"strait-0123abcd": 7})
+	e.links.Store(&map[string]int{"cni-strait0123a": 7})
 	routeOf := func(protocol byte) []byte {
 		b := make([]byte, unix.SizeofRtMsg)
 		b[5] = protocol
@@ -62,7 +62,7 @@ func TestEventsOfOtherObjectsAreIgnored(t *testing.T) {
 	}{
 		{"a route of ours", unix.RTM_DELROUTE, routeOf(routeProtocol), true},
 		{"a route of the kernel", unix.RTM_DELROUTE, routeOf(unix.RTPROT_KERNEL), false},
-		{"a link of ours", unix.RTM_DELLINK, named("strait-0123abcd"), true},
+		{"a link of ours", unix.RTM_DELLINK, named("cni-strait0123a"), true},
 		{"a link of another program", unix.RTM_NEWLINK, named("veth0123abcd"), false},
 		{"Strait's link under another name", unix.RTM_NEWLINK, append([]byte{0, 0, 0, 0, 7, 0, 0, 0}, named("other")[8:]...), true},
 		{"an address on our link", unix.RTM_DELADDR, []byte{2, 32, 0, 0, 7, 0, 0, 0}, true},

@@ -20,12 +20,12 @@ import (
 //	table inet strait {
 //		chain unmark {
 //			type filter hook postrouting priority srcnat - 2
-//			oifname "strait-*" meta mark set 0
+//			oifname "cni-strait*" meta mark set 0
 //		}
 //		chain postrouting {
 //			type nat hook postrouting priority srcnat - 1
-//			oifname "strait-*" jump keep
-//			oifname "strait-*" snat ip to INTERNAL
+//			oifname "cni-strait*" jump keep
+//			oifname "cni-strait*" snat ip to INTERNAL
 //			udp dport 6091-6092 jump keep
 //		}
 //		chain keep {

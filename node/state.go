@@ -96,8 +96,12 @@ func (r KernelRoute) String() string {
 }
 
 // The marks of Strait's objects; no other program is known to use these numbers.
+//
+// The prefix cni makes network plugins ignore the links. Otherwise Cilium attaches programs to
+// them and takes their MTU for its own, and Calico may take one of their addresses for the
+// node's: both detect devices by name, and skip the names of interfaces of CNIs.
 const (
-	linkPrefix    = "strait-"
+	linkPrefix    = "cni-strait"
 	tableName     = "strait" // of nftables
 	routeTable    = 6091     // like the port
 	routeProtocol = 91
@@ -107,4 +111,4 @@ const (
 	metricBlackhole = 10000
 )
 
-var linkNames = regexp.MustCompile("^" + linkPrefix + "[0-9a-f]{8}$")
+var linkNames = regexp.MustCompile("^" + linkPrefix + "[0-9a-v]{5}$")

@@ -11,8 +11,8 @@ import (
 	"strait.dev/strait/node/userspace"
 )
 
-// probeName is the name of test links.
-const probeName = linkPrefix + "probe"
+// probeName is the name of test links. The hyphen distinguishes it from linkName.
+const probeName = linkPrefix + "-test"
 
 // Support tests which encapsulations the node supports. It deletes each test link before it
 // returns.

@@ -235,7 +235,7 @@ func (h *helper) report(r node.Report) {
 	}
 	err := r.Err
 	if r.Fight {
-		err = fmt.Errorf("another process keeps removing or changing what Strait sets up on the node, last: %v; find it (ip monitor, nft monitor) and configure it to ignore links named strait-*, routes of protocol 91, rules of protocol 91 and the nftables table strait; repairs are slowed down", r.Done)
+		err = fmt.Errorf("another process keeps removing or changing what Strait sets up on the node, last: %v; find it (ip monitor, nft monitor) and configure it to ignore links named cni-strait*, routes of protocol 91, rules of protocol 91 and the nftables table strait; repairs are slowed down", r.Done)
 		h.Log.Error("repairs are slowed down", "error", err)
 	}
 	select {

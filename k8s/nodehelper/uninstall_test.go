@@ -75,12 +75,12 @@ func TestTheAnnotationTakesEverythingAwayAndBack(t *testing.T) {
 
 	t.Run("later objects are not set up, and foreign additions are removed", func(t *testing.T) {
 		w.gatewayAt(t, "192.0.2.12")
-		w.node.IP(t, "link add strait-0000000a type veth peer name peer-a")
+		w.node.IP(t, "link add cni-strait00000 type veth peer name peer-a")
 		w.eventually(t, "the link is gone", func() bool { return w.ours(t) == "" })
 	})
 	t.Run("a helper that is started again stays away", func(t *testing.T) {
 		halt()
-		w.node.IP(t, "link add strait-0000000b type veth peer name peer-b") // as if it had been killed in the middle
+		w.node.IP(t, "link add cni-strait00000 type veth peer name peer-b") // as if it had been killed in the middle
 		halt = run()
 		w.eventually(t, "the link is gone", func() bool { return w.ours(t) == "" })
 	})

@@ -76,9 +76,11 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		{"another's rule", func(_ *nodeContext, s *NodeReport) {
 			s.Is.Strange = []string{"a rule of priority 105 looks up table 200"}
 		}, "error STRAIT-N008 a rule of priority 105"},
-		{"remains", func(_ *nodeContext, s *NodeReport) { s.Is.Ours = node.Ours{Links: []string{"strait-1"}, Table: true} }, "warning STRAIT-N009 found strait-1, nftables table strait"},
+		{"remains", func(_ *nodeContext, s *NodeReport) {
+			s.Is.Ours = node.Ours{Links: []string{"cni-strait1"}, Table: true}
+		}, "warning STRAIT-N009 found cni-strait1, nftables table strait"},
 		{"what is Strait's", func(p *nodeContext, s *NodeReport) {
-			p.installed, s.Is.Ours = true, node.Ours{Links: []string{"strait-1"}}
+			p.installed, s.Is.Ours = true, node.Ours{Links: []string{"cni-strait1"}}
 		}, ""},
 	} {
 		p, s := nodeContext{name: "a"}, good()

@@ -135,7 +135,7 @@ func (c *cluster) Way(_ context.Context, onNode string, to, from netip.Addr) (*n
 	w := &node.Way{To: to, From: from, Input: "cni0", Rule: true, Sources: node.SourcesKept, Device: "eth0", Via: netip.MustParseAddr("192.0.2.1"), MTU: 1500}
 	for _, seen := range slices.Concat(c.Peerings[0].Status.Prefixes, c.Peerings[0].Status.ExternalPrefixes) {
 		if p := netip.MustParsePrefix(string(seen.SeenAs)); p.Contains(to) {
-			w.Range, w.Device, w.Via, w.MTU = p, "strait-00c0ffee", netip.MustParseAddr("10.80.0.1"), 1390
+			w.Range, w.Device, w.Via, w.MTU = p, "cni-strait00c0f", netip.MustParseAddr("10.80.0.1"), 1390
 			w.Overlay = &node.WayOverlay{
 				Encapsulation: node.Geneve, Up: true, VNI: v1alpha1.VNI(a.Spec.Index, 1), Gateway: netip.MustParseAddr("10.0.1.9"),
 				Source: netip.MustParseAddr(string(a.Spec.UnderlayAddresses[0])),

@@ -61,7 +61,7 @@ func nodeFindings(cluster string, s preflight.NodeReport) (all []findings.Findin
 		code, none string
 		left       []string
 	}{
-		{"STRAIT-L005", "no link named strait-*", s.Is.Ours.Links},
+		{"STRAIT-L005", "no link named cni-strait*", s.Is.Ours.Links},
 		{"STRAIT-L006", "no route and no rule of protocol 91", slices.Concat(s.Is.Ours.Routes, s.Is.Ours.Rules)},
 		{"STRAIT-L007", "no nftables table strait", tables(s.Is.Ours.Table)},
 	} {
