@@ -26,8 +26,8 @@
 //     packets; they never follow the default route.
 //   - a rule of protocol 91 and priority 105 per address family, which looks up that table
 //     before all others except the local one. One lookup serves any number of prefixes, works
-//     next to the rules of CNIs (Amazon's begin at 512, Cilium's for ENIs at 110; Cilium moves
-//     the local table to 100), and survives a flush of the main table.
+//     next to the rules of CNIs (Amazon's begin at 512, but at 10 for security groups for pods in
+//     strict mode; Cilium's for ENIs begin at 110; Cilium moves the local table to 100), and survives a flush of the main table.
 //   - the nftables table inet strait, see Sources.
 //
 // Reverse path filters are loose on these links: while routes move, packets from one

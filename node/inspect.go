@@ -200,7 +200,7 @@ func (k *Kernel) inspectRest(i *Inspection) error {
 	for _, link := range links {
 		name, port := link.Attrs().Name, readLink(link).Port
 		switch {
-		case strings.HasPrefix(name, linkPrefix):
+		case strings.HasPrefix(name, LinkPrefix):
 			i.Ours.Links = append(i.Ours.Links, name)
 		case port == Geneve.port() || port == VXLAN.port():
 			i.Strange = append(i.Strange, fmt.Sprintf("link %s (%s) uses UDP port %d", name, link.Type(), port))
@@ -212,7 +212,7 @@ func (k *Kernel) inspectRest(i *Inspection) error {
 	i.Ours.Table = observed.Sources != ""
 	for _, f := range families {
 		if observed.Rules[f] {
-			i.Ours.Rules = append(i.Ours.Rules, fmt.Sprintf("%s rule %d: lookup %d", f, rulePriority, routeTable))
+			i.Ours.Rules = append(i.Ours.Rules, fmt.Sprintf("%s rule %d: lookup %d", f, RulePriority, routeTable))
 		}
 		strange, err := k.strangeRouting(f)
 		if err != nil {
@@ -235,13 +235,13 @@ func (k *Kernel) strangeRouting(f family) (strange []string, err error) {
 			strange = append(strange, fmt.Sprintf("table %d has a route to %s of protocol %d", routeTable, r.Dst, r.Protocol))
 		}
 	}
-	rules, err := k.routes.RuleListFiltered(f.number(), &netlink.Rule{Priority: rulePriority}, netlink.RT_FILTER_PRIORITY)
+	rules, err := k.routes.RuleListFiltered(f.number(), &netlink.Rule{Priority: RulePriority}, netlink.RT_FILTER_PRIORITY)
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return nil, fmt.Errorf("node: list rules: %w", err)
 	}
 	for _, r := range rules {
 		if r.Protocol != routeProtocol {
-			strange = append(strange, fmt.Sprintf("a rule of priority %d looks up table %d", rulePriority, r.Table))
+			strange = append(strange, fmt.Sprintf("a rule of priority %d looks up table %d", RulePriority, r.Table))
 		}
 	}
 	return strange, nil

@@ -13,7 +13,7 @@ func TestInventoryListsOwnAndForeignObjects(t *testing.T) {
 		w.apply(t, w.desired())
 		var s Inventory
 		must(t, w.node.In(func() (err error) { s, err = ReadInventory(); return err }))
-		ours := slices.IndexFunc(s.Links, func(l InventoryLink) bool { return strings.HasPrefix(l.Name, linkPrefix) })
+		ours := slices.IndexFunc(s.Links, func(l InventoryLink) bool { return strings.HasPrefix(l.Name, LinkPrefix) })
 		if ours < 0 || !s.Links[ours].Up || len(s.Links[ours].Addresses) == 0 {
 			t.Fatalf("links %+v", s.Links)
 		}

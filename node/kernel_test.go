@@ -214,7 +214,7 @@ func TestSupportMatchesTheKernel(t *testing.T) {
 	if got != want {
 		t.Errorf("Support() = %+v, want %+v", got, want)
 	}
-	if links := w.node.Run(t, "ip", "-br", "link"); strings.Contains(links, linkPrefix) {
+	if links := w.node.Run(t, "ip", "-br", "link"); strings.Contains(links, LinkPrefix) {
 		t.Errorf("a link was left:\n%s", links)
 	}
 }

@@ -154,7 +154,7 @@ func readMarks(marks []string, otherwise string) string {
 func ourLinks() []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte(linkPrefix)}, // a shorter value than the name: a prefix match
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte(LinkPrefix)}, // a shorter value than the name: a prefix match
 	}
 }
 

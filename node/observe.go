@@ -143,7 +143,7 @@ func readRoute(r netlink.Route, names map[int]string) KernelRoute {
 
 func (k *Kernel) readRules(s *State) error {
 	for _, f := range families {
-		rules, err := k.routes.RuleListFiltered(f.number(), &netlink.Rule{Table: routeTable, Priority: rulePriority},
+		rules, err := k.routes.RuleListFiltered(f.number(), &netlink.Rule{Table: routeTable, Priority: RulePriority},
 			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PRIORITY)
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ func (k *Kernel) deleteRule(f family) error { return gone(k.routes.RuleDel(f.rul
 
 func (f family) rule() *netlink.Rule {
 	rule := netlink.NewRule()
-	rule.Family, rule.Table, rule.Priority, rule.Protocol = f.number(), routeTable, rulePriority, routeProtocol
+	rule.Family, rule.Table, rule.Priority, rule.Protocol = f.number(), routeTable, RulePriority, routeProtocol
 	return rule
 }
 

@@ -95,20 +95,22 @@ func (r KernelRoute) String() string {
 	return fmt.Sprintf("%s%s dev %s src %s mtu %d metric %d", r.Prefix, via, r.Link, r.Source, r.MTU, r.Metric)
 }
 
-// The marks of Strait's objects; no other program is known to use these numbers.
-//
-// The prefix cni makes network plugins ignore the links. Otherwise Cilium attaches programs to
-// them and takes their MTU for its own, and Calico may take one of their addresses for the
-// node's: both detect devices by name, and skip the names of interfaces of CNIs.
+// LinkPrefix begins the names of Strait's links. Network plugins detect the devices of a node
+// by name and skip those that begin with cni. Otherwise Cilium attaches programs to them and
+// takes their MTU for all pods, and Calico may take one of their addresses for the node's.
+const LinkPrefix = "cni-strait"
+
+// RulePriority is the priority of Strait's routing rule.
+const RulePriority = 105
+
+// The marks of Strait's other objects; no other program is known to use these numbers.
 const (
-	linkPrefix    = "cni-strait"
 	tableName     = "strait" // of nftables
 	routeTable    = 6091     // like the port
 	routeProtocol = 91
-	rulePriority  = 105
 
 	metricOverlay   = 100
 	metricBlackhole = 10000
 )
 
-var linkNames = regexp.MustCompile("^" + linkPrefix + "[0-9a-v]{5}$")
+var linkNames = regexp.MustCompile("^" + LinkPrefix + "[0-9a-v]{5}$")

@@ -12,7 +12,7 @@ import (
 )
 
 // probeName is the name of test links. The hyphen distinguishes it from linkName.
-const probeName = linkPrefix + "-test"
+const probeName = LinkPrefix + "-test"
 
 // Support tests which encapsulations the node supports. It deletes each test link before it
 // returns.

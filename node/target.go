@@ -84,7 +84,7 @@ func linkName(e Encapsulation, vni uint32, underlay netip.Addr) string {
 		remote = ""
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", e, vni, remote))
-	return linkPrefix + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:5]))[:5]
+	return LinkPrefix + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:5]))[:5]
 }
 
 // neighbour is the link's gateway in a family, or the zero Addr.

@@ -33,6 +33,7 @@ type facts struct {
 	settings    map[string]map[string]string // of network plugins: ConfigMaps of kube-system, by name
 	namespaces  map[string]*corev1.Namespace // existing namespaces of the chart
 	services    []corev1.Service
+	pods        []corev1.Pod    // the first page
 	leftover    []string        // namespaces of earlier commands
 	denied      map[topic]error // errors of reads
 }
@@ -48,6 +49,7 @@ const (
 	aboutSettings   topic = "ConfigMaps of kube-system"
 	aboutNamespaces topic = "namespaces"
 	aboutServices   topic = "Services"
+	aboutPods       topic = "pods"
 )
 
 // chartNamespaces are the namespaces of the chart, with the Pod Security level that each
@@ -108,6 +110,9 @@ func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 	}
 	if list, err := c.Client.Services("").List(ctx, metav1.ListOptions{}); note(aboutServices, err) {
 		f.services = list.Items
+	}
+	if list, err := c.Client.Pods("").List(ctx, metav1.ListOptions{Limit: podsChecked}); note(aboutPods, err) {
+		f.pods = list.Items
 	}
 	if left, err := agents.Leftover(ctx, c.Client); note(aboutNamespaces, err) {
 		f.leftover = left

@@ -33,6 +33,7 @@ func clusterFindings(f *facts) (all []findings.Finding) {
 		{"STRAIT-C009", aboutNamespaces, (*facts).namespaceFindings},
 		{"STRAIT-C010", aboutStrait, (*facts).installationFindings},
 		{"STRAIT-C011", aboutServices, (*facts).loadBalancerFindings},
+		{"STRAIT-C014", aboutPods, (*facts).podAddressFindings},
 	} {
 		if err := f.denied[one.about]; err != nil {
 			all = append(all, findings.New(one.code, findings.Skipped, f.name, "%s cannot be read: %v", one.about, err))

@@ -139,6 +139,26 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 			f.namespaces[name] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{enforce: level}}}
 		}
 	}
+	aws := func(environment ...string) func(*facts) {
+		return func(f *facts) {
+			plugin("aws-node")(f)
+			c := corev1.Container{Name: "aws-node"}
+			for i := 0; i < len(environment); i += 2 {
+				c.Env = append(c.Env, corev1.EnvVar{Name: environment[i], Value: environment[i+1]})
+			}
+			f.daemonSets[0].Spec.Template.Spec.Containers = []corev1.Container{c}
+		}
+	}
+	pods := func(node, ip string) func(*facts) {
+		return func(f *facts) {
+			f.nodes[0].Spec.PodCIDRs = []string{"10.0.1.0/24"}
+			f.pods = []corev1.Pod{
+				{Spec: corev1.PodSpec{NodeName: node, HostNetwork: true}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "192.0.2.1"}}}},
+				{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded, PodIPs: []corev1.PodIP{{IP: "10.0.9.9"}}}},
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: ip}}}},
+			}
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		change func(*facts)
@@ -171,6 +191,30 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 			plugin("cilium")(f)
 			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-bpf-masquerade": "true", "enable-host-legacy-routing": "true"}
 		}, ""},
+		{"Cilium with devices that match Strait's links", func(f *facts) {
+			plugin("cilium")(f)
+			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "devices": "eth+ c+"}
+		}, "warning STRAIT-C008 devices of Cilium includes \"c+\""},
+		{"Cilium with devices of the nodes", func(f *facts) {
+			plugin("cilium")(f)
+			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "devices": "eth+,ens5"}
+		}, ""},
+		{"Cilium with addresses that contain Strait's pools", func(f *facts) {
+			plugin("cilium")(f)
+			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "ipam": "cluster-pool", "cluster-pool-ipv4-cidr": "10.80.0.0/12"}
+		}, "warning STRAIT-C005 Cilium assigns addresses of pods from 10.80.0.0/12 (ipam cluster-pool), which overlaps Strait's pools 10.80.0.0/16, 10.64.0.0/10; declare clusterNetwork.podCIDRs=[10.80.0.0/12]"},
+		{"Cilium with addresses of its own", func(f *facts) {
+			plugin("cilium")(f)
+			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "ipam": "cluster-pool", "cluster-pool-ipv4-cidr": "10.0.0.0/16 ?"}
+		}, ""},
+		{"security groups for pods in strict mode", aws("ENABLE_POD_ENI", "true"), "warning STRAIT-C008 security groups for pods in strict mode add routing rules of priority 10 and 20, before Strait's 105"},
+		{"security groups for pods in standard mode", aws("ENABLE_POD_ENI", "true", "POD_SECURITY_GROUP_ENFORCING_MODE", "standard"), ""},
+		{"no security groups for pods", aws("ENABLE_POD_ENI", "false"), ""},
+		{"pods of no node's CIDR", pods("n1", "10.0.7.7"), "info STRAIT-C014 1 of 1 addresses of pods are outside of their node's podCIDRs: each gets its own route"},
+		{"pods of their node's CIDR", pods("n1", "10.0.1.7"), ""},
+		{"pods of another node's CIDR", pods("n2", "10.0.1.7"), "warning STRAIT-C014 1 of 1 addresses of pods are in the podCIDRs of another node: pod default/p on node n2 has 10.0.1.7, of node n1"},
+		{"pods of an unknown CIDR", pods("n1", "172.16.0.7"), "warning STRAIT-C014 1 of 1 addresses of pods are outside of the cluster's pod CIDRs: pod default/p has 172.16.0.7"},
+		{"pods that may not be read", func(f *facts) { f.denied = map[topic]error{aboutPods: errors.New("forbidden")} }, "skipped STRAIT-C014 pods cannot be read: forbidden"},
 		{"Cilium of Google's make, whose settings are hidden", plugin("anetd"), "skipped STRAIT-C008"},
 		{"OVN", plugin("ovnkube-node"), "warning STRAIT-C008 OVN-Kubernetes bypasses the routing of the node's kernel for packets of pods"},
 		{"a namespace that keeps the helper out", enforcing("strait-nodes", "restricted"), "error STRAIT-C009 it enforces restricted"},
