@@ -74,6 +74,41 @@ func TestSourcesReachTheOtherCluster(t *testing.T) {
 	})
 }
 
+// OVN-Kubernetes sets the source of what it delivers to pods of the node to its own address
+// (go-controller/pkg/node, chain mgmtport-snat). kube-proxy masquerades connections to a
+// NodePort, and must: their replies have to return to this node.
+func TestPodsSeeTheSourcesOfOtherClusters(t *testing.T) {
+	inEachWorld(t, func(t *testing.T, w *world) {
+		w.node.NFT(t, `
+table inet ovn-kubernetes {
+	chain mgmtport-snat {
+		type nat hook postrouting priority srcnat
+		oifname pod0 ip saddr != 10.0.1.1 counter snat ip to 10.0.1.1
+		oifname pod0 ip6 saddr != fd00:10:0:1::1 counter snat ip6 to fd00:10:0:1::1
+	}
+	chain prerouting {
+		type nat hook prerouting priority dstnat
+		ip daddr 10.80.0.11 udp dport 30007 dnat ip to 10.0.1.5:7000
+	}
+}`)
+		w.apply(t, w.desired())
+		echo(t, w.pod, "10.0.1.5:7000")
+		echo(t, w.pod, "[fd00:10:0:1::5]:7000")
+		for _, c := range []struct{ name, from, to, wantSeenAs string }{
+			{"a pod of another cluster", "10.71.2.9", "10.0.1.5:7000", "10.71.2.9"},
+			{"a pod of another cluster with IPv6", "fd00:71::9", "[fd00:10:0:1::5]:7000", "fd00:71::9"},
+			{"a pod of another cluster to a NodePort", "10.71.2.9", "10.80.0.11:30007", "10.0.1.1"},
+			{"the gateway itself, which is in no range of another cluster", "10.80.0.1", "10.0.1.5:7000", "10.0.1.1"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				if got := seenAs(t, w.gateway, c.from, c.to); got != c.wantSeenAs {
+					t.Errorf("the source is %s, want %s", got, c.wantSeenAs)
+				}
+			})
+		}
+	})
+}
+
 // A gateway is a pod like any other, and CNIs masquerade its packets to other nodes. Their
 // kernels would reject such frames.
 func TestFramesOfGatewaysToOtherNodesKeepTheirSource(t *testing.T) {

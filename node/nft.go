@@ -27,6 +27,7 @@ import (
 //			oifname "cni-strait*" jump keep
 //			oifname "cni-strait*" snat ip to INTERNAL
 //			udp dport 6091-6092 jump keep
+//			ct status & dnat == 0 ip saddr REMOTE-CIDR snat ip to ip saddr
 //		}
 //		chain keep {
 //			ip saddr POD-CIDR snat ip to ip saddr
@@ -171,7 +172,7 @@ func (s Sources) postrouting() [][]expr.Any {
 			f.snat(),
 		))
 	}
-	return append(rules, []expr.Any{
+	rules = append(rules, []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_UDP}},
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}, // destination port
@@ -182,6 +183,20 @@ func (s Sources) postrouting() [][]expr.Any {
 		},
 		jump,
 	})
+	for _, p := range s.Remote {
+		rules = append(rules, append(notDNATed(), keepSource(p)...))
+	}
+	return rules
+}
+
+// notDNATed matches connections whose destination was not translated.
+func notDNATed() []expr.Any {
+	const ipsDstNAT = 1 << 5 // IPS_DST_NAT of linux/netfilter/nf_conntrack_common.h
+	return []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binary.NativeEndian.AppendUint32(nil, ipsDstNAT), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: make([]byte, 4)},
+	}
 }
 
 // keepSource returns the rule by which packets from a CIDR keep their source.

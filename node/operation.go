@@ -125,7 +125,7 @@ func deleteRule(f family) Operation {
 
 func setSources(to Sources) Operation {
 	return Operation{
-		fmt.Sprintf("set nftables table %s pods %v internal %v", tableName, to.Pods, to.Internal),
+		fmt.Sprintf("set nftables table %s pods %v internal %v remote %v", tableName, to.Pods, to.Internal, to.Remote),
 		func(s system) error { return s.setSources(to) },
 	}
 }

@@ -33,7 +33,7 @@ func TestPlanOrder(t *testing.T) {
 		{"the first gateway", nil, none, `
 			set route blackhole 10.71.0.0/16 metric 10000
 			add IPv4 rule lookup 6091
-			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11]
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote [10.71.0.0/16]
 			add link strait-OLD geneve id 257 remote 192.0.2.10 dstport 6091 address 0a:58:0a:50:00:0b mtu 1420
 			set link strait-OLD rp_filter 2
 			add address 10.80.0.11/32 dev strait-OLD
@@ -60,7 +60,7 @@ func TestPlanOrder(t *testing.T) {
 		{"the first gateway, in userspace", nil, func(d *Desired) { d.Gateways[0].Encapsulation = Userspace }, `
 			set route blackhole 10.71.0.0/16 metric 10000
 			add IPv4 rule lookup 6091
-			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11]
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote [10.71.0.0/16]
 			add link strait-OLD tap address 0a:58:0a:50:00:0b mtu 1420
 			serve link strait-OLD id 257 remote 192.0.2.10 dstport 6091
 			set link strait-OLD rp_filter 2
@@ -84,6 +84,7 @@ func TestPlanOrder(t *testing.T) {
 			delete route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
 			delete link strait-OLD`},
 		{"the peering is gone", none, func(d *Desired) { d.Gateways, d.Routes = nil, nil }, `
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote []
 			delete route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
 			delete route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
 			delete link strait-OLD
@@ -96,7 +97,7 @@ func TestPlanOrder(t *testing.T) {
 			delete IPv4 rule lookup 6091
 			delete nftables table strait`},
 		{"the node changes its address", none, func(d *Desired) { d.Addresses = addrs("10.80.0.12") }, `
-			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.12]
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.12] remote [10.71.0.0/16]
 			set link strait-OLD address 0a:58:0a:50:00:0c
 			add address 10.80.0.12/32 dev strait-OLD
 			set neighbour 10.80.0.1 lladdr 0a:58:0a:50:00:01 dev strait-OLD

@@ -7,17 +7,21 @@ import (
 	"slices"
 )
 
-// Sources defines the source addresses of packets that leave the node. CNIs masquerade
-// packets from pods to addresses that they do not know, which includes other clusters. The
-// first source NAT of a connection decides, so a chain shortly before the CNI's sets it
-// (postrouting, priority 99):
+// Sources defines the source addresses of packets that leave the node or are delivered to
+// its pods. CNIs masquerade packets from pods to addresses that they do not know, which
+// includes other clusters; some also masquerade packets to pods (OVN-Kubernetes, on
+// ovn-k8s-mp0). The first source NAT of a connection decides, so a chain shortly before the
+// CNI's sets it (postrouting, priority 99):
 //
 //   - packets from a pod that leave by Strait's links are "translated" to the address that
 //     they already have;
 //   - other packets that leave by Strait's links get the internal address of the node, the
 //     only other source that gateways accept from it;
 //   - frames from gateways on this node to other nodes keep the address of their pod, because
-//     the other node's kernel would reject any other source.
+//     the other node's kernel would reject any other source;
+//   - packets from other clusters keep their source, so that NetworkPolicies and servers see
+//     it. Connections to a NodePort or ClusterIP are excluded: kube-proxy must masquerade them,
+//     because their replies have to return to this node.
 //
 // This adds no cost: where a CNI masquerades, every connection is tracked and has a NAT
 // binding, and this chain only sets the binding. Excluding these packets from connection
@@ -27,26 +31,37 @@ import (
 type Sources struct {
 	Pods     []netip.Prefix // sorted, without overlaps
 	Internal []netip.Addr   // of the node
+	Remote   []netip.Prefix // of other clusters, like Pods
 }
 
 // sourcesVersion changes when the rules made from a Sources change.
-const sourcesVersion = 2
+const sourcesVersion = 3
 
 func (d Desired) sources() Sources {
-	s := Sources{Internal: slices.Clone(d.Addresses)}
+	s := Sources{Pods: widest(d.Pods), Internal: slices.Clone(d.Addresses)}
 	slices.SortFunc(s.Internal, netip.Addr.Compare)
-	sorted := slices.Clone(d.Pods)
+	var remote []netip.Prefix
+	for _, r := range d.Routes {
+		remote = append(remote, r.Prefix)
+	}
+	s.Remote = widest(remote)
+	return s
+}
+
+// widest returns the prefixes that are not contained in others, sorted.
+func widest(all []netip.Prefix) (kept []netip.Prefix) {
+	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, netip.Prefix.Compare) // a CIDR sorts before those that it contains
 	for _, p := range sorted {
-		if len(s.Pods) == 0 || !s.Pods[len(s.Pods)-1].Overlaps(p) {
-			s.Pods = append(s.Pods, p)
+		if len(kept) == 0 || !kept[len(kept)-1].Overlaps(p) {
+			kept = append(kept, p)
 		}
 	}
-	return s
+	return kept
 }
 
 // fingerprint identifies the content of a Sources. Each rule in the kernel carries it.
 func (s Sources) fingerprint() string {
-	sum := sha256.Sum256(fmt.Append(nil, sourcesVersion, s.Pods, s.Internal))
+	sum := sha256.Sum256(fmt.Append(nil, sourcesVersion, s.Pods, s.Internal, s.Remote))
 	return fmt.Sprintf("%x", sum[:8])
 }
