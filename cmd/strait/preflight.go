@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 
 	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/preflight"
 )
 
@@ -14,7 +16,7 @@ import (
 type preflightCommand struct {
 	cluster, remote clusterFlags
 	image           string
-	noPods          bool
+	noPods, report  bool
 	output          string
 }
 
@@ -33,7 +35,10 @@ if there is an error and 0 otherwise.
 
 The command runs pods in temporary namespaces. The pods that inspect nodes have
 NET_ADMIN and use the node's network. With --no-pods the command only reads from the API
-servers, and lists the checks that it skipped.`,
+servers, and lists the checks that it skipped.
+
+With --report the command prints what the cluster is made of and the worst result of each
+check, without names and addresses, for a report to the compatibility matrix.`,
 		Example: `  strait preflight --context a
   strait preflight --context a --remote-context b
   strait preflight --no-pods -o json`,
@@ -44,6 +49,8 @@ servers, and lists the checks that it skipped.`,
 	f.remote.register(c)
 	c.Flags().StringVar(&f.image, "image", "", "image of the pods (default: the image of the installed Strait, or "+install.Image+")")
 	c.Flags().BoolVar(&f.noPods, "no-pods", false, "run no pods: only read from the API servers")
+	c.Flags().BoolVar(&f.report, "report", false, "print a report for the compatibility matrix instead of the findings: YAML, or JSON with -o json")
+	c.MarkFlagsMutuallyExclusive("report", "remote-context")
 	outputFlag(c, &f.output)
 	return c
 }
@@ -64,7 +71,23 @@ func (f *preflightCommand) run(cmd *cobra.Command) error {
 	defer stop()
 	o := preflight.Options{Local: local, NoPods: f.noPods, Image: f.image, Progress: waiting(cmd, 0).Progress, Remote: remote}
 	all, err := preflight.Run(ctx, o)
+	if f.report && err == nil {
+		return f.printReport(ctx, cmd, local, all)
+	}
 	return errors.Join(err, printFindings(cmd, f.output, all))
+}
+
+// printReport prints the environment of a cluster with its findings.
+func (f *preflightCommand) printReport(ctx context.Context, cmd *cobra.Command, c operator.Cluster, all []findings.Finding) error {
+	e, err := preflight.Describe(ctx, c, version, all)
+	if err != nil {
+		return err
+	}
+	format := f.output
+	if format == "table" {
+		format = "yaml"
+	}
+	return printAs(cmd.OutOrStdout(), format, e)
 }
 
 // printFindings prints findings. It returns errFindings if there is an error among them.
