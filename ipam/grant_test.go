@@ -150,7 +150,7 @@ func TestAnswersDoNotDependOnTheOrderOfWhatIsTaken(t *testing.T) {
 			}
 			all.WriteString(p.String() + " ")
 		}
-		plan, err := s.Plan("c", prefixes("10.0.0.0/16 10.64.0.0/17"))
+		plan, err := s.Plan("c", remotes("10.0.0.0/16 10.64.0.0/17"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestMalformedGrantsAreNamed(t *testing.T) {
 		{second(s.Address("b", pfx("10.70.0.0/16"))), []string{"10.70.0.0/16 is not a pool", "10.64.0.0/10"}},
 		{second(s.Address("", pfx("10.64.0.0/10"))), []string{"owner"}},
 		{second(s.Plan("", nil)), []string{"owner"}},
-		{second(s.Plan("b", prefixes("10.0.0.0/16 10.0.4.0/24"))), []string{"prefixes of b", "10.0.0.0/16", "10.0.4.0/24"}},
+		{second(s.Plan("b", remotes("10.0.0.0/16 10.0.4.0/24"))), []string{"prefixes of b", "10.0.0.0/16", "10.0.4.0/24"}},
 	} {
 		for _, want := range append(c.want, "ipam: ") {
 			if c.err == nil || !strings.Contains(c.err.Error(), want) {

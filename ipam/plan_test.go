@@ -22,11 +22,25 @@ var inUse = []ipam.Reserved{
 
 func planOf(t testing.TB, s *ipam.Space, owner, remote string) []ipam.Mapping {
 	t.Helper()
-	plan, err := s.Plan(owner, prefixes(remote))
+	plan, err := s.Plan(owner, remotes(remote))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return plan
+}
+
+// remotes are prefixes that may keep their addresses. A ! in front of one means that it may
+// not.
+func remotes(text string) (all []ipam.Remote) {
+	for one := range strings.FieldsSeq(text) {
+		cidr, moved := strings.CutPrefix(one, "!")
+		r := ipam.Remote{CIDR: pfx(cidr)}
+		if moved {
+			r.Moved = cidr + " is not listed"
+		}
+		all = append(all, r)
+	}
+	return all
 }
 
 // text is a plan without its reasons.
@@ -100,7 +114,7 @@ func TestThePlanDoesNotDependOnTheOrderOfTheRemotePrefixes(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	// Three move, and the lowest places they could move to are where others stay.
-	remote := prefixes("10.0.0.0/17 10.0.128.0/18 10.70.0.0/16 10.64.0.0/17 10.64.128.0/18 10.65.0.0/16")
+	remote := remotes("10.0.0.0/17 10.0.128.0/18 10.70.0.0/16 10.64.0.0/17 10.64.128.0/18 10.65.0.0/16")
 	s := newSpace(t, "10.64.0.0/12", inUse)
 	want := map[string]string{}
 	for range 50 {
@@ -111,7 +125,7 @@ func TestThePlanDoesNotDependOnTheOrderOfTheRemotePrefixes(t *testing.T) {
 		}
 		for i, m := range plan {
 			cidr := m.CIDR.String()
-			if m.CIDR != remote[i] {
+			if m.CIDR != remote[i].CIDR {
 				t.Fatalf("answer %d is for %v, the question for %v", i, m.CIDR, remote[i])
 			}
 			if want[cidr] == "" {
@@ -132,7 +146,7 @@ func TestThePlanDoesNotDependOnTheOrderOfTheRemotePrefixes(t *testing.T) {
 func TestAPlanThatDoesNotFitSaysWhyAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, "10.71.0.0/16", inUse)
-	_, err := s.Plan("b", prefixes("10.0.0.0/16 10.70.0.0/16"))
+	_, err := s.Plan("b", remotes("10.0.0.0/16 10.70.0.0/16"))
 	var exhausted *ipam.ExhaustedError
 	if !errors.As(err, &exhausted) || !strings.Contains(err.Error(), "10.70.0.0/16 overlaps this cluster's external CIDR") {
 		t.Fatalf("got %v", err)
@@ -148,5 +162,28 @@ func TestWhatMovedOnceStaysWhereItIs(t *testing.T) {
 	plan := planOf(t, s, "b", "10.0.0.0/16")
 	if plan[0].SeenAs != pfx("10.71.0.0/16") || plan[0].Reason != "10.71.0.0/16 was granted when 10.0.0.0/16 was not free" {
 		t.Errorf("got %v", plan)
+	}
+}
+
+// A prefix that may not keep its addresses gets others in every case, in a pool or not, also
+// if it is free. What it holds already stays.
+func TestT7_WhatMayNotKeepItsAddressesGetsThoseOfAPool(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, "10.64.0.0/11 fd00:71::/32", inUse, ipam.Grant{Owner: "b", Wanted: pfx("172.30.0.0/16"), Prefix: pfx("172.30.0.0/16")})
+	want := []ipam.Mapping{
+		{pfx("172.16.0.0/13"), pfx("10.72.0.0/13"), "172.16.0.0/13 is not listed"},
+		{pfx("172.30.0.0/16"), pfx("172.30.0.0/16"), "172.30.0.0/16 was granted before, and stays"},
+		{pfx("10.90.0.0/16"), pfx("10.65.0.0/16"), "10.90.0.0/16 is not listed"}, // of the pool itself
+		{pfx("10.0.0.0/16"), pfx("10.64.0.0/16"), "10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/16"},
+		{pfx("10.91.0.0/16"), pfx("10.91.0.0/16"), "10.91.0.0/16 overlaps no prefix in use in this cluster"},
+		{pfx("fd00:b::/48"), pfx("fd00:71::/48"), "fd00:b::/48 is not listed"},
+	}
+	const remote = "!172.16.0.0/13 !172.30.0.0/16 !10.90.0.0/16 !10.0.0.0/16 10.91.0.0/16 !fd00:b::/48"
+	if got := planOf(t, s, "b", remote); !slices.Equal(got, want) {
+		t.Fatalf("got\n%v\nwant\n%v", got, want)
+	}
+	grant(t, s, "b", want)
+	if got := text(planOf(t, s, "b", remote)); got != text(want) {
+		t.Errorf("granted, the plan is\n%s\nwas\n%s", got, text(want))
 	}
 }

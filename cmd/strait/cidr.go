@@ -38,8 +38,10 @@ func newCIDRPlan() *cobra.Command {
 		Use:   "plan --remote CIDR | --remote-context B",
 		Short: "Show to which CIDRs those of a remote cluster would be mapped",
 		Long: `Show to which CIDRs this cluster would map those of a remote cluster, and why, as its
-controller would decide: a CIDR that overlaps nothing in this cluster stays as it is; any
-other is mapped to a CIDR of the same length from the remap pools. Host bits are kept.
+controller would decide: a CIDR that the Peering lists and that overlaps nothing in this
+cluster stays as it is; any other is mapped to a CIDR of the same length from the remap
+pools. Host bits are kept. Without a Peering, all CIDRs count as listed, as strait peer
+and strait accept list them.
 
 The CIDRs are those of --remote and, with access to the remote cluster
 (--remote-context), all that it announces to others. Nothing is written.`,

@@ -20,6 +20,7 @@ type inviteCommand struct {
 	cluster clusterFlags
 	options operator.InviteOptions
 	service string
+	listed  []string
 	accept  []string
 	dry     dryRun
 	wait    time.Duration
@@ -43,6 +44,7 @@ NAME is the name of the Peering in this cluster, best the ID of the other cluste
 invite of the same name voids an earlier one that is not accepted yet.`,
 		Example: `  strait invite b > b.invite
   strait invite b --context a --expires 24h --service-type LoadBalancer
+  strait invite b --prefixes 10.1.0.0/16
   strait invite b --dry-run`,
 		Args: arguments("the name of the Peering"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
@@ -52,6 +54,7 @@ invite of the same name voids an earlier one that is not accepted yet.`,
 	c.Flags().DurationVar(&f.options.Expires, "expires", time.Hour, "how long the invite is valid, 168h (7 days) at most")
 	c.Flags().StringVar(&f.service, "service-type", "", "type of the Service of this cluster's gateways: NodePort or LoadBalancer "+
 		"(default: LoadBalancer if another Service has an address of a load balancer, else NodePort)")
+	c.Flags().StringSliceVar(&f.listed, "prefixes", nil, "pod CIDRs of the other cluster, which keep their addresses where they are free in this cluster (default: none; what the other cluster announces is mapped to the remap pools)")
 	c.Flags().StringSliceVar(&f.accept, "accept-prefixes", nil, "CIDRs that the other cluster may announce, in addition to the private ranges of IPv4")
 	c.Flags().BoolVar(&f.options.Replace, "replace", false, "delete Peering NAME first if it is in use, and create it again")
 	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
@@ -84,12 +87,18 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	if f.options.ServiceType, err = serviceType(cmd, f.service, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer); err != nil {
 		return err
 	}
-	prefixes, err := parsePrefixes(cmd, "--accept-prefixes", f.accept)
-	if err != nil {
-		return err
-	}
-	for _, p := range prefixes {
-		f.options.AcceptPrefixes = append(f.options.AcceptPrefixes, v1alpha1.CIDR(p.String()))
+	for _, list := range []struct {
+		flag  string
+		texts []string
+		into  *[]v1alpha1.CIDR
+	}{{"--prefixes", f.listed, &f.options.Prefixes}, {"--accept-prefixes", f.accept, &f.options.AcceptPrefixes}} {
+		prefixes, err := parsePrefixes(cmd, list.flag, list.texts)
+		if err != nil {
+			return err
+		}
+		for _, p := range prefixes {
+			*list.into = append(*list.into, v1alpha1.CIDR(p.String()))
+		}
 	}
 	c, err := f.cluster.open()
 	if err != nil {

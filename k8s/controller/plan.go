@@ -85,7 +85,7 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 		}
 	}
 	for _, peering := range p.peerings {
-		p.views[peering.Name] = views.of(peering.Name, p.remotes[peering.Name].Ranges())
+		p.views[peering.Name] = views.of(peering.Name, p.remotes[peering.Name].Ranges(), listedIn(peering))
 		for _, one := range p.views[peering.Name] {
 			if one.claim != (claims.Spec{}) {
 				wanted = append(wanted, one.claim)
@@ -93,6 +93,11 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 		}
 	}
 	return wanted
+}
+
+// listedIn returns whether a peering lists a CIDR.
+func listedIn(of *v1alpha1.Peering) func(v1alpha1.CIDR) bool {
+	return func(cidr v1alpha1.CIDR) bool { return peering.Listed(of, cidr) }
 }
 
 // kept returns the held claims of existing owners, and those of other kinds of owners.

@@ -17,9 +17,10 @@ type View struct {
 
 // Preview returns the CIDRs that the controller would map remote CIDRs to, given all
 // claims, for a Peering of that name. The Peering need not exist; claims that it holds
-// count as its own. The error explains why no mapping can be computed. Preview has no side
+// count as its own. listed reports which CIDRs it lists; others are those that the remote
+// cluster announces. The error explains why no mapping can be computed. Preview has no side
 // effects.
-func Preview(of *v1alpha1.ClusterNetwork, apiServers []netip.Addr, held []v1alpha1.AddressClaim, peering string, prefixes v1alpha1.RemotePrefixes) ([]View, error) {
+func Preview(of *v1alpha1.ClusterNetwork, apiServers []netip.Addr, held []v1alpha1.AddressClaim, peering string, prefixes v1alpha1.RemotePrefixes, listed func(v1alpha1.CIDR) bool) ([]View, error) {
 	used, err := rangesOf(of, apiServers)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func Preview(of *v1alpha1.ClusterNetwork, apiServers []netip.Addr, held []v1alph
 		return nil, err
 	}
 	var all []View
-	for _, one := range v.of(peering, prefixes) {
+	for _, one := range v.of(peering, prefixes, listed) {
 		all = append(all, View{CIDR: one.cidr, SeenAs: one.claim.Prefix, Reason: one.reason})
 	}
 	return all, nil

@@ -96,7 +96,9 @@ func (f *fixture) untilCondition(peering, kind, want string) {
 	})
 }
 
-func TestAnnouncedRangesAreSeenLikeWrittenOnes(t *testing.T) {
+// T7: a remote cluster does not choose which of this cluster's destinations it takes over,
+// also where this cluster does not use them.
+func TestT7_AnnouncedRangesCaptureNothing(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
 		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 		f.lead()
@@ -106,19 +108,51 @@ func TestAnnouncedRangesAreSeenLikeWrittenOnes(t *testing.T) {
 		f.untilCondition("b", "Routed", "False NoRanges")
 
 		f.say("b", announces("cluster-b", "10.0.0.0/16", "172.20.0.0/16"))
-		const first = "10.0.0.0/16>10.64.0.0/16 172.20.0.0/16>172.20.0.0/16 Remapped"
+		const first = "10.0.0.0/16>10.64.0.0/16 172.20.0.0/16>10.65.0.0/16 Remapped"
 		f.untilSeen("b", first)
 		f.untilCondition("b", "Announced", "True AsGranted")
 		if got := f.peering("b").Status.ClusterID; got != "cluster-b" {
 			t.Errorf("the cluster ID is %q", got)
 		}
 		f.say("b", announces("cluster-b", "10.9.0.0/16", "10.0.0.0/16")) // what stays is seen where it was
-		f.untilSeen("b", "10.9.0.0/16>10.9.0.0/16 10.0.0.0/16>10.64.0.0/16 Remapped")
-		f.untilClaims("10.9.0.0-16", "10.64.0.0-16", "10.80.0.1-32", "10.70.0.1-32", "10.80.255.1-32", "10.70.0.2-32")
+		f.untilSeen("b", "10.9.0.0/16>10.66.0.0/16 10.0.0.0/16>10.64.0.0/16 Remapped")
+		f.untilClaims("10.66.0.0-16", "10.64.0.0-16", "10.80.0.1-32", "10.70.0.1-32", "10.80.255.1-32", "10.70.0.2-32")
+
+		f.say("b", announces("cluster-b", "172.16.0.0/12"))
+		f.untilSeen("b", "172.16.0.0/12>10.112.0.0/12 Remapped")
+		if got, want := f.conflict("b").Message, "172.16.0.0/12 is mapped to 10.112.0.0/12: 172.16.0.0/12 was announced by the remote cluster, and is not listed in the Peering"; got != want {
+			t.Errorf("the condition says %s, want %s", got, want)
+		}
 
 		f.say("b", announces("cluster-c", "10.9.0.0/16")) // another cluster cannot take its place
 		f.untilCondition("b", "Announced", "False Refused the announcement of the remote cluster is no longer granted: it is from cluster cluster-c, but Peering b is with cluster cluster-b, which announced itself first")
 		f.untilSeen("b", "AsTheyAre")
+	})
+}
+
+// Before the first announcement, a Peering has the ranges that it lists. What it has got for
+// them, it keeps.
+func TestRangesOfAPeeringKeepTheirAddressesOnceTheyHaveThem(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.accept("b", "172.16.0.0/12")
+		list := func(prefixes ...v1alpha1.RemotePrefix) {
+			is := f.peering("b")
+			is.Spec.Prefixes = prefixes
+			_, err := f.Peerings().Update(t.Context(), is, metav1.UpdateOptions{})
+			must(t, err)
+		}
+		list(v1alpha1.RemotePrefix{CIDR: "172.20.0.0/16"})
+		f.untilSeen("b", "172.20.0.0/16>172.20.0.0/16 AsTheyAre")
+		f.say("b", announces("cluster-b", "172.20.0.0/16", "172.21.0.0/16"))
+		f.untilSeen("b", "172.20.0.0/16>172.20.0.0/16 172.21.0.0/16>10.64.0.0/16 Remapped")
+
+		list() // neither moves without an order
+		f.say("b", announces("cluster-b", "172.22.0.0/16", "172.20.0.0/16", "172.21.0.0/16"))
+		f.untilSeen("b", "172.22.0.0/16>10.65.0.0/16 172.20.0.0/16>172.20.0.0/16 172.21.0.0/16>10.64.0.0/16 Remapped")
+		list(v1alpha1.RemotePrefix{CIDR: "172.22.0.0/16"}, v1alpha1.RemotePrefix{CIDR: "172.21.0.0/16", SeenAs: "172.21.0.0/16"})
+		f.untilSeen("b", "172.22.0.0/16>10.65.0.0/16 172.20.0.0/16>172.20.0.0/16 172.21.0.0/16>172.21.0.0/16 Remapped")
 	})
 }
 

@@ -40,12 +40,13 @@ func newViews(n *network, held []claims.Spec) (*views, error) {
 }
 
 // of returns the mappings of the remote CIDRs of a peering, in their order, and allocates
-// them.
-func (v *views) of(peering string, prefixes v1alpha1.RemotePrefixes) []outcome {
+// them. CIDRs that are not listed never keep their addresses, so that a remote cluster
+// cannot choose which destinations of this cluster it takes over.
+func (v *views) of(peering string, prefixes v1alpha1.RemotePrefixes, listed func(v1alpha1.CIDR) bool) []outcome {
 	owner := v1alpha1.ClaimOwner{Kind: kindPeering, Name: peering}
 	all := make([]outcome, len(prefixes))
-	var free []netip.Prefix // those without seenAs
-	var places []int        // their positions in all
+	var free []ipam.Remote // those without seenAs
+	var places []int       // their positions in all
 	for i, p := range prefixes {
 		if p.SeenAs != "" {
 			all[i] = v.fixed(prefixes, owner, p)
@@ -57,14 +58,18 @@ func (v *views) of(peering string, prefixes v1alpha1.RemotePrefixes) []outcome {
 			all[i] = outcome{cidr: p.CIDR, moved: true, reason: fmt.Sprintf("%q is not a prefix", p.CIDR)}
 			continue
 		}
-		free, places = append(free, cidr), append(places, i)
+		r := ipam.Remote{CIDR: cidr}
+		if !listed(p.CIDR) {
+			r.Moved = fmt.Sprintf("%s was announced by the remote cluster, and is not listed in the Peering", p.CIDR)
+		}
+		free, places = append(free, r), append(places, i)
 	}
 	plan, err := v.space.Plan(claims.Use(v1alpha1.PoolRemap, owner), free)
-	for i, cidr := range free {
+	for i, r := range free {
 		one := outcome{cidr: prefixes[places[i]].CIDR}
 		if err == nil {
 			one.claim = viewClaim(owner, one.cidr, v1alpha1.CIDR(plan[i].SeenAs.String()))
-			one.moved, one.reason = plan[i].SeenAs != cidr, plan[i].Reason
+			one.moved, one.reason = plan[i].SeenAs != r.CIDR, plan[i].Reason
 		} else {
 			one.claim, one.moved, one.reason = v.kept(owner, one.cidr), true, err.Error()
 		}

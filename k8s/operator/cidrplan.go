@@ -11,6 +11,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/k8s/peering"
 )
 
 // Plan is the proposed mapping of a remote cluster's CIDRs.
@@ -25,7 +26,8 @@ type Plan struct {
 const planned = "(planned)"
 
 // PlanOf returns the mapping of CIDRs in a cluster: of those given, and of those of the
-// remote cluster, if set.
+// remote cluster, if set. A Peering that does not exist yet is assumed to list all of them,
+// as one of Join or Accept does.
 func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefix) (*Plan, error) {
 	network, err := c.Network(ctx)
 	if err != nil {
@@ -50,33 +52,48 @@ func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefi
 		plan.Remote = other.Status.ClusterID
 		wanted = append(wanted, ranges(other)...)
 	}
-	var prefixes v1alpha1.RemotePrefixes
-	if plan.Peering, prefixes, err = c.existingPeering(ctx, plan.Remote, wanted); err != nil {
+	existing, err := c.existingPeering(ctx, plan.Remote)
+	if err != nil {
 		return nil, err
+	}
+	listed := func(v1alpha1.CIDR) bool { return true }
+	if existing != nil {
+		plan.Peering = existing.Name
+		listed = func(cidr v1alpha1.CIDR) bool { return peering.Listed(existing, cidr) }
 	}
 	held, err := c.claims(ctx)
 	if err != nil {
 		return nil, err
 	}
-	plan.Views, err = controller.Preview(network, c.apiServers(ctx), held, cmp.Or(plan.Peering, planned), prefixes)
+	plan.Views, err = controller.Preview(network, c.apiServers(ctx), held, cmp.Or(plan.Peering, planned), withSeenAs(wanted, existing), listed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot compute mappings: %w", c.Name, err)
 	}
 	return plan, nil
 }
 
-// existingPeering returns the name of the existing Peering with a cluster, empty if there
-// is none, and the CIDRs with the seenAs of that Peering.
-func (c Cluster) existingPeering(ctx context.Context, with v1alpha1.ClusterID, wanted []v1alpha1.CIDR) (name string, prefixes v1alpha1.RemotePrefixes, err error) {
+// existingPeering returns the Peering with a cluster, nil if there is none.
+func (c Cluster) existingPeering(ctx context.Context, with v1alpha1.ClusterID) (*v1alpha1.Peering, error) {
+	if with == "" {
+		return nil, nil
+	}
+	all, err := c.Peerings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if remoteID(&all[i]) == with {
+			return &all[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// withSeenAs returns CIDRs with the seenAs of a Peering, which may be nil.
+func withSeenAs(wanted []v1alpha1.CIDR, p *v1alpha1.Peering) (prefixes v1alpha1.RemotePrefixes) {
 	var said v1alpha1.RemotePrefixes
-	if with != "" {
-		all, err := c.Peerings(ctx)
-		if err != nil {
-			return "", nil, err
-		}
-		if i := slices.IndexFunc(all, func(p v1alpha1.Peering) bool { return remoteID(&p) == with }); i >= 0 {
-			name, said = all[i].Name, slices.Concat(all[i].Spec.Prefixes, all[i].Spec.ExternalPrefixes)
-		}
+	if p != nil {
+		said = slices.Concat(p.Spec.Prefixes, p.Spec.ExternalPrefixes)
 	}
 	for _, cidr := range wanted {
 		one := v1alpha1.RemotePrefix{CIDR: cidr}
@@ -87,7 +104,7 @@ func (c Cluster) existingPeering(ctx context.Context, with v1alpha1.ClusterID, w
 			prefixes = append(prefixes, one)
 		}
 	}
-	return name, prefixes, nil
+	return prefixes
 }
 
 func (c Cluster) claims(ctx context.Context) ([]v1alpha1.AddressClaim, error) {

@@ -25,6 +25,7 @@ type InviteOptions struct {
 	Name             string
 	Expires          time.Duration
 	ServiceType      corev1.ServiceType // empty: the existing type, or else a detected one
+	Prefixes         []v1alpha1.CIDR    // of the other cluster's pods, which keep their addresses where they are free
 	AcceptPrefixes   []v1alpha1.CIDR    // that the other cluster may announce, in addition to private ranges
 	Replace          bool               // replace a Peering that is in use
 	GatewayNamespace string
@@ -78,6 +79,11 @@ func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error)
 		spec.Peers = []v1alpha1.Peer{{Name: invitePeer, PublicKey: public, NotAfter: &notAfter}}
 		if was == nil {
 			spec.LocalPods, spec.AcceptPrefixes = true, accepted()
+		}
+		for _, one := range remotePrefixes(o.Prefixes) {
+			if !slices.ContainsFunc(spec.Prefixes, func(p v1alpha1.RemotePrefix) bool { return p.CIDR == one.CIDR }) {
+				spec.Prefixes = append(spec.Prefixes, one)
+			}
 		}
 		for _, cidr := range o.AcceptPrefixes {
 			if !slices.Contains(spec.AcceptPrefixes, cidr) {

@@ -148,6 +148,15 @@ func remotePrefixes(announced []v1alpha1.CIDR, spec v1alpha1.RemotePrefixes) (al
 	return all
 }
 
+// Listed reports whether a Peering lists a CIDR, or a wider one that it maps to no other, in
+// its prefixes: only then may the CIDR keep its addresses in this cluster. An announcement
+// within acceptPrefixes is not enough, because the remote cluster chooses it.
+func Listed(p *v1alpha1.Peering, cidr v1alpha1.CIDR) bool {
+	return slices.ContainsFunc(slices.Concat(p.Spec.Prefixes, p.Spec.ExternalPrefixes), func(listed v1alpha1.RemotePrefix) bool {
+		return listed.CIDR == cidr || listed.SeenAs == "" && contains(listed.CIDR, cidr)
+	})
+}
+
 // endpoints returns the endpoint of the spec, if set, followed by the others.
 func endpoints(first v1alpha1.Endpoint, others []v1alpha1.Endpoint) (all []v1alpha1.Endpoint) {
 	if first != "" {

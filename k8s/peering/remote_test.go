@@ -41,6 +41,20 @@ func peered() *v1alpha1.Peering {
 	return p
 }
 
+func TestT7_OnlyListedRangesMayKeepTheirAddresses(t *testing.T) {
+	p := peered()
+	p.Spec.Prefixes = append(p.Spec.Prefixes, v1alpha1.RemotePrefix{CIDR: "172.16.0.0/12"})
+	for cidr, want := range map[v1alpha1.CIDR]bool{
+		"10.1.0.0/16": true, "172.16.0.0/12": true, "172.20.0.0/16": true, "10.70.128.0/17": true,
+		"10.1.0.0/17":   false, // a part of one that is mapped to another
+		"172.16.0.0/11": false, "10.2.0.0/16": false, "fd00:20::/48": false, "": false, "172.20.0.1/16": false,
+	} {
+		if got := Listed(p, cidr); got != want {
+			t.Errorf("%s: %v", cidr, got)
+		}
+	}
+}
+
 func at(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
 
 // told is an announcement that peered takes.

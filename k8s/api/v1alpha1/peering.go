@@ -115,7 +115,8 @@ type RemotePrefix struct {
 
 	// SeenAs is the CIDR that it is mapped to in this cluster, of the same IP family and
 	// length; host bits are kept. If empty, it is cidr itself where that is free in this
-	// cluster, otherwise a CIDR from the remap pools.
+	// cluster, otherwise a CIDR from the remap pools. A CIDR that the remote cluster
+	// announces and that lies in no listed one is always mapped to the remap pools.
 	// +optional
 	SeenAs CIDR `json:"seenAs,omitempty"`
 }
