@@ -3,11 +3,12 @@ package node
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 )
 
-// Report is the result of one run. Each new desired state causes at least one, and the end
-// of a failure causes one without operations.
+// Report is the result of one run. Each new desired state causes at least one; the end of a
+// failure and a change of takeovers cause one without operations.
 type Report struct {
 	// Done is the list of completed operations, up to the error if there is one.
 	Done []Operation
@@ -21,6 +22,9 @@ type Report struct {
 
 	// Fight is true if repairs have become so frequent that further ones are delayed.
 	Fight bool
+
+	// Takeovers are the desired routes that overlap destinations of other programs.
+	Takeovers []Takeover
 
 	Err error
 }
@@ -44,11 +48,11 @@ func (k *Kernel) Keep(ctx context.Context, desired <-chan Desired, report func(R
 	if err := k.events.listen(); err != nil {
 		return err
 	}
-	c := keeper{report: report, achieve: func(d Desired) ([]Operation, error) {
-		done, err := k.achieve(d)
+	c := keeper{report: report, achieve: func(d Desired) ([]Operation, []Takeover, error) {
+		done, over, err := k.achieve(d)
 		links := maps.Clone(k.links)
 		k.events.links.Store(&links)
-		return done, err
+		return done, over, err
 	}}
 	c.keep(ctx, desired, k.events.changed)
 	return nil
@@ -56,7 +60,7 @@ func (k *Kernel) Keep(ctx context.Context, desired <-chan Desired, report func(R
 
 // keeper is the state of Keep.
 type keeper struct {
-	achieve func(Desired) ([]Operation, error) // returns the operations done
+	achieve func(Desired) ([]Operation, []Takeover, error) // returns the operations done
 	report  func(Report)
 	timer   *time.Timer // to the next run
 	due     time.Time   // when the timer fires
@@ -66,6 +70,7 @@ type keeper struct {
 	trouble bool          // the last report was an error or a fight
 	retry   time.Duration // to the next try; 0 after success
 	failed  time.Time
+	over    []Takeover // as reported last
 }
 
 // keep achieves the desired state, and again after each change, until ctx ends.
@@ -110,9 +115,12 @@ func (c *keeper) run() {
 	if c.desired == nil {
 		return
 	}
-	done, err := c.achieve(*c.desired)
+	done, over, err := c.achieve(*c.desired)
 	now := time.Now()
-	r := Report{Done: done, Repair: !c.fresh, Gone: c.desired.Nothing && err == nil, Err: err}
+	if err != nil {
+		over = c.over // not known
+	}
+	r := Report{Done: done, Repair: !c.fresh, Gone: c.desired.Nothing && err == nil, Takeovers: over, Err: err}
 	if r.Repair && len(done) > 0 {
 		r.Fight = c.limiter.repaired(now)
 	}
@@ -122,17 +130,19 @@ func (c *keeper) run() {
 	} else {
 		c.fresh, c.retry = false, 0
 	}
-	if err != nil || len(done) > 0 || !r.Repair || c.trouble {
-		c.trouble = err != nil || r.Fight
+	if err != nil || len(done) > 0 || !r.Repair || c.trouble || !slices.Equal(over, c.over) {
+		c.trouble, c.over = err != nil || r.Fight, over
 		c.report(r)
 	}
 }
 
-// achieve brings the kernel to the desired state and returns the operations done.
-func (k *Kernel) achieve(d Desired) ([]Operation, error) {
-	observed, err := k.Observe()
+// achieve brings the kernel to the desired state, except for routes that are refused, and
+// returns the operations done.
+func (k *Kernel) achieve(d Desired) ([]Operation, []Takeover, error) {
+	observed, err := k.observeFor(d)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return k.Apply(Plan(d, observed))
+	done, err := k.Apply(Plan(d, observed))
+	return done, takeovers(d, observed), err
 }

@@ -14,6 +14,7 @@ type kept struct {
 	desired chan Desired
 	changed chan struct{} // capacity 1, like events.changed
 	does    []Operation   // of each run
+	over    []Takeover    // the same
 	refuses int           // number of runs that fail from now on
 
 	mu      sync.Mutex
@@ -33,15 +34,15 @@ func startKeeper(t *testing.T) *kept {
 			defer k.mu.Unlock()
 			k.reports = append(k.reports, r)
 		},
-		achieve: func(Desired) ([]Operation, error) {
+		achieve: func(Desired) ([]Operation, []Takeover, error) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.runs = append(k.runs, time.Since(began))
 			if k.refuses > 0 {
 				k.refuses--
-				return nil, errors.New("refused")
+				return nil, nil, errors.New("refused")
 			}
-			return k.does, nil
+			return k.does, k.over, nil
 		},
 	}
 	go c.keep(t.Context(), k.desired, k.changed)

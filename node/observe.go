@@ -25,6 +25,19 @@ func (k *Kernel) Observe() (State, error) {
 	return s, nil
 }
 
+// observeFor reads Strait's configuration, and the destinations of other programs that
+// concern a desired state.
+func (k *Kernel) observeFor(d Desired) (State, error) {
+	s, err := k.Observe()
+	if err != nil {
+		return State{}, err
+	}
+	if err := k.readDestinations(d, &s); err != nil {
+		return State{}, fmt.Errorf("node: read routes of other programs: %w%s", err, remedy(err))
+	}
+	return s, nil
+}
+
 func (k *Kernel) readLinks(s *State) error {
 	messages, err := k.raw.Execute(mdlayher.Message{
 		Header: mdlayher.Header{Type: unix.RTM_GETLINK, Flags: mdlayher.Request | mdlayher.Dump},

@@ -3,19 +3,19 @@ package node
 import "slices"
 
 // Plan returns the operations that bring a kernel from the observed to the desired state,
-// which must be valid. Their order loses and leaks no packet:
+// which must be valid. Routes that would take over a destination of another program are
+// left out; see Takeover. The order of the operations loses and leaks no packet:
 //
 //  1. blackholes for every prefix, and the rules that lead to them
 //  2. source addresses
 //  3. new links, configured completely, then set up
 //  4. routes, each replaced atomically
 //  5. removal of unneeded routes, links, blackholes and rules
-//  5. what is left over goes: routes, links, blackholes, rules
 func Plan(d Desired, observed State) []Operation {
 	if d.Nothing {
 		return Removal(observed)
 	}
-	p := &planner{want: target(d), have: observed, broken: map[string]bool{}}
+	p := &planner{want: target(d.withoutRefused(observed)), have: observed, broken: map[string]bool{}}
 	p.fence()
 	if p.have.Sources != p.want.Sources {
 		p.add(setSources(d.sources()))

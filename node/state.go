@@ -6,7 +6,8 @@ import (
 	"regexp"
 )
 
-// State is the part of a kernel's state that belongs to Strait.
+// State is the part of a kernel's state that belongs to Strait, and what its routes must not
+// take over.
 type State struct {
 	Links  []Link        // by name
 	Routes []KernelRoute // by prefix and metric
@@ -15,6 +16,10 @@ type State struct {
 	// Sources is the fingerprint of the nftables table. It is empty if the table is missing
 	// or was changed by another program.
 	Sources string
+
+	// Destinations are those of other programs that desired routes overlap, by the prefix of
+	// the desired route. See Takeover.
+	Destinations map[netip.Prefix]string
 }
 
 // Link is a tunnel device, or a TAP device in its place. The kernel does not know the

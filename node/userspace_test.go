@@ -80,13 +80,13 @@ func TestTwoProcessesDoNotServeOneDevice(t *testing.T) {
 	w := userspaceWorld(t)
 	w.apply(t, w.desired())
 	other := openIn(t, w.node)
-	_, err := other.achieve(w.desired())
+	_, _, err := other.achieve(w.desired())
 	if err == nil || !strings.Contains(err.Error(), "another socket holds the port") {
 		t.Errorf("the second process got %v", err)
 	}
 	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
 	w.kernel.userspace.Close()
-	_, err = other.achieve(w.desired())
+	_, _, err = other.achieve(w.desired())
 	must(t, err)
 	w.answers(t)
 }

@@ -189,7 +189,7 @@ func (w *world) keep(t *testing.T) (chan<- Desired, <-chan Report) {
 func (w *world) apply(t *testing.T, d Desired) {
 	t.Helper()
 	must(t, d.Validate())
-	_, err := w.kernel.achieve(d)
+	_, _, err := w.kernel.achieve(d)
 	must(t, err)
 	w.check(t, d)
 }
@@ -197,7 +197,7 @@ func (w *world) apply(t *testing.T, d Desired) {
 // check fails if operations are left to do.
 func (w *world) check(t *testing.T, d Desired) {
 	t.Helper()
-	observed, err := w.kernel.Observe()
+	observed, err := w.kernel.observeFor(d)
 	must(t, err)
 	left := Plan(d, observed)
 	if w.kept {
