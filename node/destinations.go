@@ -10,68 +10,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// destinations collects what other programs route on the node and certain prefixes overlap.
-type destinations struct {
-	prefixes bart.Lite
-	lowest   map[netip.Prefix]destination // by overlapping prefix; the lowest, so that messages do not change
-}
-
+// destination is a prefix that another program routes on the node: by a route, or by a rule
+// for destinations, that the kernel looks up after Strait's.
 type destination struct {
 	prefix netip.Prefix
-	what   string // route or rule N
-	via    netip.Addr
-	link   int // index; 0: none
+	what   string     // route or rule N
+	via    netip.Addr // the zero Addr: none
+	link   int        // index; 0: none
 	table  int
 }
 
-// add adds a destination, unless it is a default route: of all addresses, of one half of
-// them as VPN clients set it, or of the IPv6 Internet.
-func (s *destinations) add(to *net.IPNet, d destination) {
-	if to == nil {
-		return
-	}
-	bits, _ := to.Mask.Size()
-	d.prefix = netip.PrefixFrom(addressOf(to.IP), bits)
-	if bits <= 1 || !d.prefix.IsValid() || d.prefix == internet6 {
-		return
-	}
-	if p, ok := s.prefixes.LookupPrefixLPM(d.prefix); ok {
-		s.keep(p, d)
-		return
-	}
-	for p := range s.prefixes.Subnets(d.prefix) {
-		s.keep(p, d)
-	}
-}
-
-func (s *destinations) keep(p netip.Prefix, d destination) {
-	if lowest, known := s.lowest[p]; !known || d.prefix.Compare(lowest.prefix) < 0 {
-		s.lowest[p] = d
-	}
-}
-
-var internet6 = netip.MustParsePrefix("2000::/3")
-
-// readDestinations reads the destinations that the routes of d overlap. Those in tables
-// before Strait's, like the local one, are not affected by Strait's routes. Observe must
-// have been called before.
-func (k *Kernel) readDestinations(d Desired, s *State) error {
-	found := destinations{lowest: map[netip.Prefix]destination{}}
-	for _, r := range d.Routes {
-		found.prefixes.Insert(r.Prefix)
+// eachDestination visits all destinations, except default routes. Routes in tables before
+// Strait's, like the local one, are not affected by Strait's routes. Observe must have been
+// called before.
+func (k *Kernel) eachDestination(visit func(destination)) error {
+	ours := map[int]bool{}
+	for _, index := range k.links {
+		ours[index] = true
 	}
 	for _, f := range families {
-		tables, err := k.readRulesAfter(f, &found)
+		tables, err := k.eachRuleAfter(f, visit)
 		if err != nil {
 			return err
 		}
-		ours := map[int]bool{}
-		for _, index := range k.links {
-			ours[index] = true
-		}
 		err = k.routes.RouteListFilteredIter(f.number(), &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE, func(r netlink.Route) bool {
-			if tables[r.Table] && decides(r.Type) && !ours[r.LinkIndex] {
-				found.add(r.Dst, destination{what: "route", via: addressOf(r.Gw), link: r.LinkIndex, table: r.Table})
+			to, ok := specific(r.Dst)
+			if ok && tables[r.Table] && decides(r.Type) && !ours[r.LinkIndex] {
+				visit(destination{prefix: to, what: "route", via: addressOf(r.Gw), link: r.LinkIndex, table: r.Table})
 			}
 			return true
 		})
@@ -79,16 +44,12 @@ func (k *Kernel) readDestinations(d Desired, s *State) error {
 			return err
 		}
 	}
-	s.Destinations = map[netip.Prefix]string{}
-	for p, one := range found.lowest {
-		s.Destinations[p] = k.destinationText(one)
-	}
 	return nil
 }
 
-// readRulesAfter adds the destinations of rules that follow Strait's, and returns the
+// eachRuleAfter visits the destinations of rules that follow Strait's, and returns the
 // tables that these look up.
-func (k *Kernel) readRulesAfter(f family, found *destinations) (tables map[int]bool, err error) {
+func (k *Kernel) eachRuleAfter(f family, visit func(destination)) (tables map[int]bool, err error) {
 	rules, err := k.routes.RuleList(f.number())
 	if err != nil {
 		return nil, err
@@ -99,8 +60,8 @@ func (k *Kernel) readRulesAfter(f family, found *destinations) (tables map[int]b
 			continue
 		}
 		tables[r.Table] = true
-		if !r.Invert {
-			found.add(r.Dst, destination{what: fmt.Sprintf("rule %d", r.Priority), table: r.Table})
+		if to, ok := specific(r.Dst); ok && !r.Invert {
+			visit(destination{prefix: to, what: fmt.Sprintf("rule %d", r.Priority), table: r.Table})
 		}
 	}
 	for _, table := range []int{unix.RT_TABLE_UNSPEC, unix.RT_TABLE_LOCAL, routeTable} {
@@ -109,10 +70,63 @@ func (k *Kernel) readRulesAfter(f family, found *destinations) (tables map[int]b
 	return tables, nil
 }
 
+// specific returns a destination unless it is a default route: of all addresses, of one
+// half of them as VPN clients set it, or of the IPv6 Internet.
+func specific(to *net.IPNet) (p netip.Prefix, ok bool) {
+	if to == nil {
+		return p, false
+	}
+	bits, _ := to.Mask.Size()
+	p = netip.PrefixFrom(addressOf(to.IP), bits)
+	return p, p.IsValid() && bits > 1 && p != internet6
+}
+
+var internet6 = netip.MustParsePrefix("2000::/3")
+
 // decides reports whether a route of this type decides what happens to packets to another
 // host. After a throw route, the lookup continues.
 func decides(kind int) bool {
 	return kind == unix.RTN_UNICAST || kind == unix.RTN_BLACKHOLE || kind == unix.RTN_UNREACHABLE || kind == unix.RTN_PROHIBIT
+}
+
+// overlaps is a set of prefixes, each with the lowest destination that overlaps it: the
+// lowest, so that messages do not change.
+type overlaps struct {
+	prefixes bart.Lite // disjoint
+	lowest   map[netip.Prefix]destination
+}
+
+func (o *overlaps) add(d destination) {
+	if p, ok := o.prefixes.LookupPrefixLPM(d.prefix); ok {
+		o.keep(p, d)
+		return
+	}
+	for p := range o.prefixes.Subnets(d.prefix) {
+		o.keep(p, d)
+	}
+}
+
+func (o *overlaps) keep(p netip.Prefix, d destination) {
+	if lowest, known := o.lowest[p]; !known || d.prefix.Compare(lowest.prefix) < 0 {
+		o.lowest[p] = d
+	}
+}
+
+// readDestinations reads the destinations that the routes of d overlap. Observe must have
+// been called before.
+func (k *Kernel) readDestinations(d Desired, s *State) error {
+	found := overlaps{lowest: map[netip.Prefix]destination{}}
+	for _, r := range d.Routes {
+		found.prefixes.Insert(r.Prefix)
+	}
+	if err := k.eachDestination(found.add); err != nil {
+		return err
+	}
+	s.Destinations = map[netip.Prefix]string{}
+	for p, one := range found.lowest {
+		s.Destinations[p] = k.destinationText(one)
+	}
+	return nil
 }
 
 // destinationText formats a destination for messages.

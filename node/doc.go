@@ -30,6 +30,9 @@
 //     strict mode; Cilium's for ENIs begin at 110; Cilium moves the local table to 100), and survives a flush of the main table.
 //   - the nftables table inet strait, see Sources.
 //
+// The rule precedes the routes of other programs. So a prefix of another cluster that
+// overlaps a destination which another program routes is not routed at all; see Takeover.
+//
 // Reverse path filters are loose on these links: while routes move, packets from one
 // gateway still arrive on the link of another.
 package node

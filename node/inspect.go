@@ -1,11 +1,13 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,7 +45,22 @@ type Inspection struct {
 
 	Ours    Ours     `json:"ours,omitzero"`     // existing configuration of Strait
 	Strange []string `json:"strange,omitempty"` // conflicting configuration, as text
+
+	// Destinations are prefixes that other programs route on the node, other than by
+	// default routes, the widest first, at most destinationsAtMost. A route of Strait must
+	// not overlap them.
+	Destinations []Destination `json:"destinations,omitempty"`
 }
+
+// Destination is a prefix that another program routes on a node.
+type Destination struct {
+	Prefix netip.Prefix `json:"prefix"`
+	Text   string       `json:"text"` // like "route to 10.71.0.0/16 dev wg0 table 254"
+}
+
+// destinationsAtMost is the largest number of destinations in an Inspection. The widest are
+// of interest; a node may have a host route for each pod.
+const destinationsAtMost = 500
 
 // Exit is the link by which a node reaches other networks.
 type Exit struct {
@@ -219,6 +236,21 @@ func (k *Kernel) inspectRest(i *Inspection) error {
 			return err
 		}
 		i.Strange = append(i.Strange, strange...)
+	}
+	return k.inspectDestinations(i)
+}
+
+func (k *Kernel) inspectDestinations(i *Inspection) error {
+	var all []destination
+	err := k.eachDestination(func(d destination) { all = append(all, d) })
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return fmt.Errorf("node: list routes: %w", err)
+	}
+	slices.SortFunc(all, func(a, b destination) int {
+		return cmp.Or(cmp.Compare(a.prefix.Bits(), b.prefix.Bits()), a.prefix.Compare(b.prefix), cmp.Compare(a.table, b.table))
+	})
+	for _, d := range all[:min(len(all), destinationsAtMost)] {
+		i.Destinations = append(i.Destinations, Destination{d.prefix, k.destinationText(d)})
 	}
 	return nil
 }

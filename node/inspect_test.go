@@ -3,6 +3,7 @@
 package node
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -29,9 +30,12 @@ func TestInspectReportsOwnObjectsAndLeavesNothing(t *testing.T) {
 		if before.Settings["net.ipv4.conf.all.rp_filter"] != 1 || before.Settings["net.ipv4.ip_forward"] != 1 {
 			t.Errorf("settings %v", before.Settings)
 		}
+		if text := fmt.Sprint(before.Destinations); !strings.Contains(text, "{10.0.1.0/24 route to 10.0.1.0/24 dev pod0 table 254}") || strings.Contains(text, "0.0.0.0/0") {
+			t.Errorf("destinations of the node: %s", text)
+		}
 		w.apply(t, w.desired())
 		s := inspect(t, w.kernel, w.node)
-		if len(s.Ours.Links) != 1 || len(s.Ours.Routes) == 0 || len(s.Ours.Rules) != 2 || !s.Ours.Table || len(s.Strange) > 0 {
+		if len(s.Ours.Links) != 1 || len(s.Ours.Routes) == 0 || len(s.Ours.Rules) != 2 || !s.Ours.Table || len(s.Strange) > 0 || !slices.Equal(s.Destinations, before.Destinations) {
 			t.Errorf("with Strait's configuration: %+v", s)
 		}
 		must(t, w.kernel.Remove())

@@ -112,11 +112,13 @@ func TestDefaultRoutesAreNoDestinations(t *testing.T) {
 		{"10.71.9.9/32", "10.71.0.0/16"}, {"10.72.0.0/16", ""}, {"fd00::/8", "fd00:71::/48"}, {"fd00:72::/48", ""},
 		{"2001:db8::/32", ""}, {"2001:db8:1::/48", ""},
 	} {
-		found := destinations{lowest: map[netip.Prefix]destination{}}
+		found := overlaps{lowest: map[netip.Prefix]destination{}}
 		for _, p := range prefixes("10.64.0.0/16", "10.71.0.0/16", "fd00:71::/48") {
 			found.prefixes.Insert(p)
 		}
-		found.add(network(netip.MustParsePrefix(row.to)), destination{})
+		if to, ok := specific(network(netip.MustParsePrefix(row.to))); ok {
+			found.add(destination{prefix: to})
+		}
 		var got []string
 		for p := range found.lowest {
 			got = append(got, p.String())
@@ -126,14 +128,15 @@ func TestDefaultRoutesAreNoDestinations(t *testing.T) {
 			t.Errorf("%s overlaps %v, want %s", row.to, got, row.overlaps)
 		}
 	}
-	found := destinations{lowest: map[netip.Prefix]destination{}}
+	found := overlaps{lowest: map[netip.Prefix]destination{}}
 	found.prefixes.Insert(netip.MustParsePrefix("10.71.0.0/16"))
 	for _, to := range prefixes("10.71.8.0/24", "10.71.4.0/24", "10.71.6.0/24") {
-		found.add(network(to), destination{})
+		found.add(destination{prefix: to})
 	}
 	if got := found.lowest[netip.MustParsePrefix("10.71.0.0/16")].prefix.String(); got != "10.71.4.0/24" {
 		t.Errorf("of several, the message has %s", got)
 	}
-	found.add(nil, destination{})
+	if _, ok := specific(nil); ok {
+		t.Error("a route without a destination has one")
+	}
 }
-

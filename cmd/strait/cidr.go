@@ -93,7 +93,18 @@ func (f *planCommand) run(cmd *cobra.Command) error {
 		if seenAs == "" {
 			seenAs = "nowhere"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", v.CIDR, seenAs, v.Reason)
+		fmt.Fprintf(table, "%s\t%s\t%s%s\n", v.CIDR, seenAs, v.Reason, refusals(v.Refused))
 	}
 	return table.Flush()
+}
+
+// refusals formats the nodes that refuse a mapping; there may be thousands.
+func refusals(nodes []string) string {
+	switch len(nodes) {
+	case 0:
+		return ""
+	case 1:
+		return "; refused by a node: " + nodes[0]
+	}
+	return fmt.Sprintf("; refused by %d nodes: %s", len(nodes), nodes[0])
 }

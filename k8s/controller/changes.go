@@ -101,14 +101,14 @@ func sameMapping(was, is any) bool {
 	return a.Generation == b.Generation && reflect.DeepEqual(a.Status, b.Status)
 }
 
-// sameAnswers compares what node helpers report: which gateways answer, and the source
-// addresses of overlay packets.
+// sameAnswers compares what node helpers report: which gateways answer, the source addresses
+// of overlay packets, and conflicts of routes.
 func sameAnswers(was, is any) bool {
 	a, ok := was.(*v1alpha1.NodeAttachment)
 	b, ok2 := is.(*v1alpha1.NodeAttachment)
 	return !ok || !ok2 || slices.EqualFunc(a.Status.Gateways, b.Status.Gateways, func(a, b v1alpha1.NodeGateway) bool {
 		return a.Name == b.Name && a.Ready == b.Ready && a.Source == b.Source
-	})
+	}) && slices.Equal(a.Status.RouteConflicts, b.Status.RouteConflicts)
 }
 
 func sameClaim(was, is any) bool {

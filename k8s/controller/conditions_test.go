@@ -176,6 +176,17 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 			s.peering.Spec.Prefixes, s.peering.Status.Announcements[0].Prefixes = nil, nil
 		}, "Routed", "False NoRanges no CIDR of the remote cluster is known; set its CIDRs in spec.prefixes"},
 
+		{"a node that routes the range itself", func(s *scene) {
+			s.nodes[0].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.71.0.0/16", Destination: "route to 10.71.2.0/24 dev eth1 table 254"}}
+			s.nodes[1].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.71.0.0/16", Destination: "route to 10.0.0.0/8 dev wg0 table 254", Refused: true}}
+		}, "Routed", "False RouteRefused 10.71.0.0/16 does not go to gateways on 1 of 2 nodes, because they route it themselves: node-2 has route to 10.0.0.0/8 dev wg0 table 254; set seenAs of 10.1.0.0/16 to another CIDR, or remove the other route (STRAIT-N013)"},
+		{"a node whose destination is taken over", func(s *scene) {
+			s.nodes[0].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.71.0.0/16", Destination: "route to 10.71.2.0/24 dev eth1 table 254"}}
+		}, "Ready", "True Works packets pass: 1 link is up; 2 of 2 nodes send to a gateway that is up; on 1 of 2 nodes, 10.71.0.0/16 takes over a destination that they got later: node-1 has route to 10.71.2.0/24 dev eth1 table 254 (STRAIT-N013)"},
+		{"a conflict of another peering", func(s *scene) {
+			s.nodes[0].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.72.0.0/16", Destination: "route to 10.72.0.0/24 dev eth1 table 254", Refused: true}}
+		}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up"},
+
 		{"no link", func(s *scene) { link(s).Up = false }, "PathMTU", "Unknown NoLink"},
 		{"not measured yet", func(s *scene) { link(s).PathMTU = 0 }, "PathMTU", "Unknown Measuring"},
 		{"not measured yet", func(s *scene) { link(s).PathMTU = 0 }, "Ready", "False Measuring it is not known yet whether packets of 1400 bytes"},
@@ -280,6 +291,11 @@ func TestOnlyWhoAnswersWakesAPassOfAttachments(t *testing.T) {
 	is.Status.Gateways[0].Message, is.Status.Encapsulations = "falls back", []v1alpha1.Encapsulation{"vxlan"}
 	if !sameAnswers(was, is) {
 		t.Error("a message wakes a pass")
+	}
+	conflict := was.DeepCopy()
+	conflict.Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.71.0.0/16"}}
+	if sameAnswers(was, conflict) {
+		t.Error("a conflict of routes wakes none")
 	}
 	is.Status.Gateways[0].Ready = false
 	if sameAnswers(was, is) {

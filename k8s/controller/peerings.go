@@ -52,6 +52,8 @@ type report struct {
 	ready    map[string]bool   // gateways whose pod is ready
 	routes   map[string]*routes
 	attached int // nodes
+
+	conflicts map[v1alpha1.CIDR]*conflicts // by mapped CIDR
 }
 
 func newReport(p *plan, inForce []claims.Spec, pods []*corev1.Pod, services []*corev1.Service, attachments []*v1alpha1.NodeAttachment) *report {
@@ -65,7 +67,7 @@ func newReport(p *plan, inForce []claims.Spec, pods []*corev1.Pod, services []*c
 			up[l.Local] = peering.Name
 		}
 	}
-	r.routes, r.attached = routesTo(up, attachments), len(attachments)
+	r.routes, r.attached, r.conflicts = routesTo(up, attachments), len(attachments), conflictsByCIDR(attachments)
 	return r
 }
 

@@ -13,6 +13,10 @@ type View struct {
 	CIDR   v1alpha1.CIDR `json:"cidr"`
 	SeenAs v1alpha1.CIDR `json:"seenAs,omitempty"` // empty: not mapped
 	Reason string        `json:"reason"`           // a phrase for messages
+
+	// Refused are nodes that refuse to route SeenAs, each with the destination that it
+	// routes itself, as far as nodes reported it.
+	Refused []string `json:"refused,omitempty"`
 }
 
 // Preview returns the CIDRs that the controller would map remote CIDRs to, given all

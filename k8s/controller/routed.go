@@ -62,6 +62,36 @@ func (r *routes) reason(node string) string {
 	return "its node helper has not reported this gateway yet; check that `strait node` runs on the node"
 }
 
+// conflicts is the state of the nodes that route a destination themselves which a mapped
+// CIDR overlaps.
+type conflicts struct {
+	refused, taken int    // nodes that do not route the CIDR; nodes whose destination it takes over
+	of             string // one of them, one that refuses if there is one, with the destination
+}
+
+// conflictsByCIDR returns the conflicts that nodes report, by mapped CIDR.
+func conflictsByCIDR(attachments []*v1alpha1.NodeAttachment) map[v1alpha1.CIDR]*conflicts {
+	all := make(map[v1alpha1.CIDR]*conflicts)
+	for _, a := range attachments {
+		for _, one := range a.Status.RouteConflicts {
+			c := all[one.CIDR]
+			if c == nil {
+				c = new(conflicts)
+				all[one.CIDR] = c
+			}
+			if c.of == "" || one.Refused && c.refused == 0 {
+				c.of = fmt.Sprintf("%s has %s", a.Name, one.Destination)
+			}
+			if one.Refused {
+				c.refused++
+			} else {
+				c.taken++
+			}
+		}
+	}
+	return all
+}
+
 // routed returns the condition Routed.
 func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) metav1.Condition {
 	ranges := r.remotes[peering.Name].Ranges()
@@ -90,6 +120,17 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 			text += "; check that nodes have an InternalIP"
 		}
 		return condition(metav1.ConditionFalse, "NoNode", "%s", text)
+	}
+	for _, one := range seen {
+		if c := r.conflicts[one.SeenAs]; c != nil && c.refused > 0 {
+			return condition(metav1.ConditionFalse, "RouteRefused", "%s does not go to gateways on %d of %d nodes, because they route it themselves: %s; set seenAs of %s to another CIDR, or remove the other route (STRAIT-N013)",
+				one.SeenAs, c.refused, r.attached, c.of, one.CIDR)
+		}
+	}
+	for _, one := range seen {
+		if c := r.conflicts[one.SeenAs]; c != nil {
+			text += fmt.Sprintf("; on %d of %d nodes, %s takes over a destination that they got later: %s (STRAIT-N013)", c.taken, r.attached, one.SeenAs, c.of)
+		}
 	}
 	return condition(metav1.ConditionTrue, "NodesSend", "%s", text)
 }

@@ -36,6 +36,7 @@ var Catalog = map[string]Check{
 	"STRAIT-N010": {"UDP between nodes", "Allow UDP 6091 and 6092 between all nodes and pods in firewalls and security groups."},
 	"STRAIT-N011": {"node that could not be inspected", "Check that the node is ready and that pods with NET_ADMIN may run on it."},
 	"STRAIT-N012": {"offloads of the node's network", "Enable GRO with ethtool -K LINK gro on, for the link in the finding."},
+	"STRAIT-N013": {"routes of the node in the remap pools", "Add the destination to clusterNetwork.reservedCIDRs, or set clusterNetwork.remapPools to CIDRs that no node routes itself."},
 
 	"STRAIT-U001": {"UDP between the clusters", "Allow UDP to a NodePort or LoadBalancer of one of the clusters in firewalls and security groups."},
 	"STRAIT-U002": {"CIDRs of the remote cluster", "Set seenAs in the Peering to a free CIDR, or configure a larger remap pool with clusterNetwork.remapPools."},

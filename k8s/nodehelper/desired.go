@@ -14,7 +14,7 @@ import (
 // computeDesired returns the desired state of the node. It is always valid: invalid parts
 // are left out and reported.
 func computeDesired(in input) output {
-	t := &translation{input: in, out: output{serving: map[string]string{}}, vnis: map[uint32]string{}}
+	t := &translation{input: in, out: output{serving: map[string]string{}, owners: map[netip.Prefix]string{}}, vnis: map[uint32]string{}}
 	t.reserve()
 	if in.attachment != nil {
 		own := addresses(in.attachment.Spec.InternalAddresses)
@@ -177,6 +177,7 @@ func (t *translation) routes(p *v1alpha1.Peering) {
 			continue
 		}
 		t.out.reserved.add("a mapped CIDR of Peering "+p.Name, prefix)
+		t.out.owners[prefix] = p.Name
 		t.out.desired.Routes = append(t.out.desired.Routes, node.Route{Prefix: prefix, Gateway: to})
 	}
 }

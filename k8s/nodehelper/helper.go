@@ -103,6 +103,7 @@ type helper struct {
 	sent         *node.Desired // nil: nothing yet
 	serving      map[string]string
 	kernel       string // error of the kernel; empty: none
+	takeovers    []node.Takeover
 	problems     []string
 	write        time.Time // earliest time of the next write of the status
 	drops        drops
@@ -154,6 +155,7 @@ func (h *helper) apply(ctx context.Context) output {
 	}
 	in := h.input()
 	out := computeDesired(in)
+	out.conflict(h.takeovers)
 	h.withdrawn.drop(&out, now)
 	if h.uninstalling.observe(in.network) {
 		out, h.withdrawn = output{desired: node.Desired{Nothing: true}, gone: h.uninstalling.gone}, withdrawn{}
@@ -242,18 +244,19 @@ func (h *helper) report(r node.Report) {
 	case <-h.results:
 	default:
 	}
-	h.results <- kernelResult{err, r.Gone}
+	h.results <- kernelResult{err, r.Gone, r.Takeovers}
 }
 
 // kernelResult is a result of Keep.
 type kernelResult struct {
 	err  error // why the kernel state differs, or keeps being changed
 	gone bool  // nothing is desired, and nothing of Strait is left
+	over []node.Takeover
 }
 
 // recordResult stores a result of Keep.
 func (h *helper) recordResult(is kernelResult) {
-	h.kernel, h.uninstalling.gone = "", is.gone
+	h.kernel, h.uninstalling.gone, h.takeovers = "", is.gone, is.over
 	if is.err != nil {
 		h.kernel = is.err.Error()
 	}

@@ -3,6 +3,7 @@
 package nodehelper
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,26 @@ func TestNodeFollowsItsObjects(t *testing.T) {
 		}
 		w.StartServer(t)
 		w.ready(t, metav1.ConditionTrue, reasonReady)
+	})
+	t.Run("T7: a destination of the node is not taken over", func(t *testing.T) {
+		w.node.IP(t, "addr add 10.72.5.1/24 dev eth0")
+		_, err := w.admin.Peerings().ApplyStatus(t.Context(), &v1alpha1.Peering{
+			ObjectMeta: metav1.ObjectMeta{Name: "b"}, Status: v1alpha1.PeeringStatus{ExternalPrefixes: []v1alpha1.SeenPrefix{{CIDR: "10.70.0.0/16", SeenAs: "10.72.0.0/16"}}},
+		}, "another test")
+		must(t, err)
+		want := []v1alpha1.RouteConflict{{CIDR: "10.72.0.0/16", Destination: "route to 10.72.5.0/24 dev eth0 table 254", Refused: true}}
+		w.eventually(t, "the conflict is reported", func() bool {
+			is := w.ready(t, metav1.ConditionTrue, reasonReady)
+			return slices.Equal(is.Status.RouteConflicts, want) && strings.Contains(is.Status.Conditions[0].Message, "Peering b: 10.72.0.0/16 is not routed to gateways, because the node has route to 10.72.5.0/24 dev eth0 table 254; map the remote CIDR")
+		})
+		if routes := w.node.Run(t, "ip", "route", "show", "table", "6091"); strings.Contains(routes, "10.72.") || !strings.Contains(routes, "10.71.") {
+			t.Errorf("the routes are\n%s", routes)
+		}
+		_, err = w.admin.Peerings().ApplyStatus(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, "another test")
+		must(t, err)
+		w.eventually(t, "the conflict is gone", func() bool {
+			return len(w.ready(t, metav1.ConditionTrue, reasonReady).Status.RouteConflicts) == 0
+		})
 	})
 	t.Run("a range that is withdrawn is dropped", func(t *testing.T) {
 		must(t, w.admin.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))

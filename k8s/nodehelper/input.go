@@ -23,12 +23,14 @@ type input struct {
 
 // output is the result of computeDesired.
 type output struct {
-	desired  node.Desired
-	gateways []gateway         // by name
-	serving  map[string]string // as in input
-	problems []string          // CIDRs that are left out, with the reason
-	reserved reservedPrefixes  // CIDRs in use
-	gone     bool              // nothing is desired, and nothing of Strait is left
+	desired   node.Desired
+	gateways  []gateway               // by name
+	serving   map[string]string       // as in input
+	problems  []string                // CIDRs that are left out, with the reason
+	reserved  reservedPrefixes        // CIDRs in use
+	owners    map[netip.Prefix]string // Peerings by mapped CIDR
+	conflicts []node.Takeover         // of mapped CIDRs, according to the kernel
+	gone      bool                    // nothing is desired, and nothing of Strait is left
 }
 
 // gateway is a gateway that the node has or should have an overlay link to.

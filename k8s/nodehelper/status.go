@@ -35,7 +35,7 @@ func status(out output, kernel string, answers map[string]bool, failing map[uint
 	if out.desired.Nothing {
 		return uninstallStatus(out.gone, kernel)
 	}
-	s := v1alpha1.NodeAttachmentStatus{}
+	s := v1alpha1.NodeAttachmentStatus{RouteConflicts: routeConflicts(out.conflicts)}
 	reason, message := reasonReady, "all gateways answer"
 	worse := func(to, why string) {
 		order := []string{reasonKernel, reasonNoLink, reasonNoAnswer, reasonReady}

@@ -38,6 +38,23 @@ func TestStatusSaysWhy(t *testing.T) {
 	}
 }
 
+func TestT7_StatusHasTheConflictsOfMappedRanges(t *testing.T) {
+	in := example()
+	out := computeDesired(in)
+	mapped := out.desired.Routes[0].Prefix
+	out.conflict([]node.Takeover{
+		{Prefix: mapped, Destination: "route to 10.0.0.0/8 dev wg0 table 254", Refused: true},
+		{Prefix: netip.MustParsePrefix("10.99.0.0/16"), Destination: "route to 10.99.0.0/16 dev wg0 table 254", Refused: true}, // withdrawn
+	})
+	s := status(out, "", in.answers, nil)
+	if len(s.RouteConflicts) != 1 || s.RouteConflicts[0] != (v1alpha1.RouteConflict{CIDR: v1alpha1.CIDR(mapped.String()), Destination: "route to 10.0.0.0/8 dev wg0 table 254", Refused: true}) {
+		t.Errorf("conflicts %+v", s.RouteConflicts)
+	}
+	if m := s.Conditions[0].Message; !strings.Contains(m, "Peering b: "+mapped.String()+" is not routed to gateways") || strings.Contains(m, "10.99") {
+		t.Errorf("the message is %s", m)
+	}
+}
+
 func TestStatusCountsEncapsulations(t *testing.T) {
 	in := example()
 	in.support = node.Support{VXLAN: true}

@@ -69,7 +69,28 @@ func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefi
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot compute mappings: %w", c.Name, err)
 	}
-	return plan, nil
+	return plan, c.addRefusals(ctx, plan.Views)
+}
+
+// addRefusals adds the nodes that refuse to route a mapping. Only mappings that were in
+// force are known to them.
+func (c Cluster) addRefusals(ctx context.Context, views []controller.View) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	list, err := c.Client.NodeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return c.Failed("read NodeAttachments", err)
+	}
+	for i := range views {
+		for _, a := range list.Items {
+			for _, conflict := range a.Status.RouteConflicts {
+				if conflict.Refused && conflict.CIDR == views[i].SeenAs {
+					views[i].Refused = append(views[i].Refused, fmt.Sprintf("%s has %s", a.Name, conflict.Destination))
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // existingPeering returns the Peering with a cluster, nil if there is none.

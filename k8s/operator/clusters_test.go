@@ -104,6 +104,22 @@ func joinTwoClusters(t *testing.T) {
 			if plan.Peering != "b" || len(plan.Views) != 2 || plan.Views[0].SeenAs != "10.65.0.0/24" || plan.Views[1].SeenAs != "10.64.0.0/16" {
 				t.Errorf("the plan is %+v", plan)
 			}
+			list, err := a.admin.NodeAttachments().List(t.Context(), metav1.ListOptions{})
+			must(t, err)
+			name := list.Items[0].Name
+			_, err = a.admin.NodeAttachments().ApplyStatus(t.Context(), &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Status: v1alpha1.NodeAttachmentStatus{RouteConflicts: []v1alpha1.RouteConflict{
+					{CIDR: "10.65.0.0/24", Destination: "route to 10.0.0.0/8 dev wg0 table 254", Refused: true},
+					{CIDR: "10.64.0.0/16", Destination: "route to 10.64.0.0/24 dev eth1 table 254"},
+				}}}, "a test")
+			must(t, err)
+			plan, err = PlanOf(t.Context(), a.user, &b.user, nil)
+			must(t, err)
+			if got, want := fmt.Sprint(plan.Views[0].Refused, plan.Views[1].Refused), "["+name+" has route to 10.0.0.0/8 dev wg0 table 254] []"; got != want {
+				t.Errorf("refused by %s, want %s", got, want)
+			}
+			_, err = a.admin.NodeAttachments().ApplyStatus(t.Context(), &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}}, "a test")
+			must(t, err)
 		})
 		part(t, "made anew on one side", func() {
 			b.clear(t)
@@ -169,7 +185,7 @@ func joinTwoClusters(t *testing.T) {
 	part(t, "by invite", func() {
 		defer a.clear(t)
 		defer b.clear(t)
-		inviting := InviteOptions{Name: "b", Expires: time.Hour, GatewayNamespace: gatewayNamespace, Random: rand.Reader, Now: time.Now, Waiting: soon()}
+		inviting := InviteOptions{Name: "b", Expires: time.Hour, GatewayNamespace: gatewayNamespace, Random: rand.Reader, Now: time.Now, Waiting: soon(), Prefixes: []v1alpha1.CIDR{"10.0.0.0/24"}}
 		first, err := NewInvite(t.Context(), a.user, inviting)
 		must(t, err)
 		is := a.get(t, "b")
@@ -179,6 +195,9 @@ func joinTwoClusters(t *testing.T) {
 		}
 		invite, err := NewInvite(t.Context(), a.user, inviting) // before it is accepted
 		must(t, err)
+		if got := fmt.Sprint(a.get(t, "b").Spec.Prefixes); got != "[{10.0.0.0/24 }]" {
+			t.Errorf("the inviting Peering lists %s", got)
+		}
 		if first.PrivateKey == invite.PrivateKey {
 			t.Error("two invites have one key")
 		}
@@ -320,9 +339,9 @@ func joinTwoClusters(t *testing.T) {
 	part(t, "cidr plan", func() {
 		plan, err := PlanOf(t.Context(), a.user, nil, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.9.0.0/16"), netip.MustParsePrefix("10.96.0.0/16")})
 		must(t, err)
-		if got, want := fmt.Sprint(plan.Views), "[{10.0.0.0/16 10.64.0.0/16 10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/24} "+
-			"{10.9.0.0/16 10.9.0.0/16 10.9.0.0/16 overlaps no prefix in use in this cluster} "+
-			"{10.96.0.0/16 10.65.0.0/16 10.96.0.0/16 overlaps this cluster's service CIDR 10.96.0.0/16}]"; got != want {
+		if got, want := fmt.Sprint(plan.Views), "[{10.0.0.0/16 10.64.0.0/16 10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/24 []} "+
+			"{10.9.0.0/16 10.9.0.0/16 10.9.0.0/16 overlaps no prefix in use in this cluster []} "+
+			"{10.96.0.0/16 10.65.0.0/16 10.96.0.0/16 overlaps this cluster's service CIDR 10.96.0.0/16 []}]"; got != want {
 			t.Errorf("got\n%s, want\n%s", got, want)
 		}
 	})

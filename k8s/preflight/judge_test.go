@@ -3,6 +3,7 @@ package preflight
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -49,6 +50,13 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		{"it was not seen", func(_ *nodeContext, s *NodeReport) { s.Err = errors.New("exit code 1") }, "warning STRAIT-N011 exit code 1"},
 		{"VXLAN alone", func(_ *nodeContext, s *NodeReport) { s.Is.Geneve = false }, ""},
 		{"TAP devices alone", func(_ *nodeContext, s *NodeReport) { s.Is.Geneve, s.Is.VXLAN = false, false }, "warning STRAIT-N001 kernel 6.12 has neither Geneve nor VXLAN; the helper can"},
+		{"a VPN in the remap pools", func(p *nodeContext, s *NodeReport) {
+			p.used = append(p.used, netip.MustParsePrefix("10.100.0.0/16"))
+			for text, to := range map[string]string{"route to 10.100.1.0/24 dev cni0 table 254": "10.100.1.0/24", "route to 10.70.0.0/16 dev wg0 table 254": "10.70.0.0/16", "route to 192.0.2.0/24 dev eth0 table 254": "192.0.2.0/24"} {
+				s.Is.Destinations = append(s.Is.Destinations, node.Destination{Prefix: netip.MustParsePrefix(to), Text: text})
+			}
+		}, "warning STRAIT-N013 route to 10.70.0.0/16 dev wg0 table 254 overlaps the remap pool 10.64.0.0/10: the node will not"},
+		{"pools that are not known", func(p *nodeContext, _ *NodeReport) { p.remap = nil }, "skipped STRAIT-N013 the remap pools are not known"},
 		{"no tunnel at all", func(_ *nodeContext, s *NodeReport) {
 			s.Is.Geneve, s.Is.VXLAN, s.Is.TUN, s.Is.Lacks = false, false, false, "no Geneve (not supported)"
 		}, "error STRAIT-N001 kernel 6.12 has neither Geneve nor VXLAN nor TAP devices: no Geneve (not supported)"},
@@ -83,7 +91,7 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 			p.installed, s.Is.Ours = true, node.Ours{Links: []string{"cni-strait1"}}
 		}, ""},
 	} {
-		p, s := nodeContext{name: "a"}, good()
+		p, s := nodeContext{name: "a", remap: prefixes([]v1alpha1.CIDR{"10.64.0.0/10"})}, good()
 		c.change(&p, &s)
 		got := text(nodeFindings(p, s))
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {

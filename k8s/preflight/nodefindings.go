@@ -2,12 +2,14 @@ package preflight
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/node"
 	"strait.dev/strait/node/genl"
@@ -31,9 +33,10 @@ const (
 
 // nodeContext is the state of a node's cluster that its findings depend on.
 type nodeContext struct {
-	name        string // of the cluster
-	installed   bool   // Strait is installed: its ports and kernel objects are expected
-	ipv6        bool   // pods have IPv6
+	name        string         // of the cluster
+	installed   bool           // Strait is installed: its ports and kernel objects are expected
+	ipv6        bool           // pods have IPv6
+	remap, used []netip.Prefix // pools for remote CIDRs, and CIDRs that are never allocated from these
 	skew        time.Duration
 	uncertainty time.Duration // of the API server's clock
 }
@@ -44,8 +47,21 @@ func contextOf(f *facts) nodeContext {
 		for _, cidr := range f.network.Status.PodCIDRs {
 			p.ipv6 = p.ipv6 || strings.Contains(string(cidr), ":")
 		}
+		spec, status := f.network.Spec, f.network.Status
+		p.remap = prefixes(spec.RemapPools)
+		p.used = prefixes(slices.Concat(status.PodCIDRs, status.ServiceCIDRs, status.NodeCIDRs, spec.InternalCIDRs, spec.ExternalCIDRs, spec.ReservedCIDRs))
 	}
 	return p
+}
+
+// prefixes parses CIDRs. Invalid ones are skipped.
+func prefixes(texts []v1alpha1.CIDR) (all []netip.Prefix) {
+	for _, text := range texts {
+		if p, err := netip.ParsePrefix(string(text)); err == nil {
+			all = append(all, p.Masked())
+		}
+	}
+	return all
 }
 
 // nodeFindings returns the findings about one node.
@@ -96,6 +112,7 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 		add("STRAIT-N007", findings.OK, "its clock agrees with that of the API server")
 	}
 	leftoverFindings(p, is, add)
+	destinationFindings(p, is, add)
 	return all
 }
 
@@ -203,6 +220,28 @@ func leftoverFindings(p nodeContext, is node.Inspection, add addFinding) {
 	default:
 		add("STRAIT-N009", findings.Warning, "found %s", shortList(ours))
 	}
+}
+
+// destinationFindings checks for destinations in the remap pools that the node routes
+// itself. CIDRs that the cluster is known to use are not mapped to.
+func destinationFindings(p nodeContext, is node.Inspection, add addFinding) {
+	if len(p.remap) == 0 {
+		add("STRAIT-N013", findings.Skipped, "the remap pools are not known")
+		return
+	}
+	var conflicts []string
+	for _, d := range is.Destinations {
+		within := func(used netip.Prefix) bool { return used.Bits() <= d.Prefix.Bits() && used.Contains(d.Prefix.Addr()) }
+		i := slices.IndexFunc(p.remap, d.Prefix.Overlaps)
+		if i >= 0 && !slices.ContainsFunc(p.used, within) {
+			conflicts = append(conflicts, fmt.Sprintf("%s overlaps the remap pool %s", d.Text, p.remap[i]))
+		}
+	}
+	if len(conflicts) == 0 {
+		add("STRAIT-N013", findings.OK, "no route of the node overlaps the remap pools")
+		return
+	}
+	add("STRAIT-N013", findings.Warning, "%s: the node will not route a CIDR to gateways that is mapped to the same addresses", shortList(conflicts))
 }
 
 // shortList formats a list for one line.

@@ -85,6 +85,13 @@ type NodeAttachmentStatus struct {
 	// +kubebuilder:validation:MaxItems=3
 	Encapsulations []Encapsulation `json:"encapsulations,omitempty"`
 
+	// RouteConflicts are the mapped CIDRs of remote clusters that overlap a destination
+	// which the node routes itself.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	RouteConflicts []RouteConflict `json:"routeConflicts,omitempty"`
+
 	// Conditions: Ready is true when the node reaches all gateways. Released is present
 	// while Strait is being uninstalled, and true when nothing of Strait is left on the
 	// node.
@@ -138,6 +145,24 @@ type NodeGateway struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+}
+
+// RouteConflict is a mapped CIDR of a remote cluster that overlaps a destination which the
+// node routes itself.
+type RouteConflict struct {
+	// CIDR is the mapped CIDR, as in seenAs of a Peering.
+	CIDR CIDR `json:"cidr"`
+
+	// Destination is the route or rule of the node, like "route to 10.64.0.0/10 dev wg0
+	// table 254".
+	// +kubebuilder:validation:MaxLength=256
+	Destination string `json:"destination"`
+
+	// Refused is true if the node does not route the CIDR to gateways. It is false if the
+	// node did so before the destination appeared: then the CIDR takes the destination
+	// over.
+	// +optional
+	Refused bool `json:"refused,omitempty"`
 }
 
 // VNI returns the virtual network identifier of packets between a node and a gateway. It is
