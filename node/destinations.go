@@ -56,7 +56,7 @@ func (k *Kernel) eachRuleAfter(f family, visit func(destination)) (tables map[in
 	}
 	tables = map[int]bool{}
 	for _, r := range rules {
-		if r.Priority < rulePriority || r.Protocol == routeProtocol {
+		if r.Priority < RulePriority || r.Protocol == routeProtocol {
 			continue
 		}
 		tables[r.Table] = true
