@@ -8,13 +8,14 @@ import (
 // ErrorKind is the meaning of an ICMP error, the same for both families.
 type ErrorKind uint8
 
-// The errors that a router sends.
+// The errors that a router sends, and one that it sends as a host.
 const (
 	TimeExceeded    ErrorKind = iota // TTL or hop limit ran out in transit
 	TooBig                           // does not fit and may not be fragmented
 	NetUnreachable                   // no route
 	HostUnreachable                  // a route, but the host does not answer
 	Prohibited                       // refused by the administrator
+	PortUnreachable                  // the host itself answers: nothing listens there
 
 	ErrorKinds = iota // number of kinds
 )
@@ -31,6 +32,7 @@ var errorForms = [ErrorKinds]struct {
 	NetUnreachable:  {"net_unreachable", 3, 0, 1, 0},
 	HostUnreachable: {"host_unreachable", 3, 1, 1, 3},
 	Prohibited:      {"prohibited", 3, 13, 1, 1},
+	PortUnreachable: {"port_unreachable", 3, 3, 1, 4},
 }
 
 // String returns the name of the kind, as metrics show it.
@@ -70,16 +72,7 @@ func AppendICMPError(dst []byte, kind ErrorKind, mtu int, from netip.Addr, b []b
 func appendICMPv4Error(dst []byte, kind ErrorKind, mtu int, from netip.Addr, quote []byte, to netip.Addr) []byte {
 	quote = quote[:min(len(quote), maxICMPv4ErrorLen-IPv4HeaderLen-ICMPHeaderLen)]
 	form := &errorForms[kind]
-	start := len(dst)
-	src, dest := from.As4(), to.As4()
-
-	dst = append(dst, 0x45, errorTOS)
-	dst = binary.BigEndian.AppendUint16(dst, uint16(IPv4HeaderLen+ICMPHeaderLen+len(quote)))
-	// DF with ID 0: an atomic datagram needs no unique ID (RFC 6864 section 4.1).
-	dst = append(dst, 0, 0, 0x40, 0, errorTTL, ProtoICMP, 0, 0)
-	dst = append(dst, src[:]...)
-	dst = append(dst, dest[:]...)
-	putIPv4Checksum(dst[start:])
+	dst = appendIPv4(dst, errorTOS, ICMPHeaderLen+len(quote), ProtoICMP, errorTTL, from, to)
 
 	message := len(dst)
 	dst = append(dst, form.type4, form.code4, 0, 0, 0, 0, 0, 0)
@@ -150,6 +143,21 @@ func oneHost(a netip.Addr) bool {
 		return first != 0 && first < 224
 	}
 	return !a.IsMulticast()
+}
+
+// appendIPv4 appends an IPv4 header without options to dst. length is the payload length in
+// bytes.
+func appendIPv4(dst []byte, tos uint8, length int, proto, ttl uint8, src, to netip.Addr) []byte {
+	start := len(dst)
+	from, dest := src.As4(), to.As4()
+	dst = append(dst, 0x45, tos)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(IPv4HeaderLen+length))
+	// DF with ID 0: an atomic datagram needs no unique ID (RFC 6864 section 4.1).
+	dst = append(dst, 0, 0, 0x40, 0, ttl, proto, 0, 0)
+	dst = append(dst, from[:]...)
+	dst = append(dst, dest[:]...)
+	putIPv4Checksum(dst[start:])
+	return dst
 }
 
 // appendIPv6 appends an IPv6 header without extensions to dst. length is the payload

@@ -64,6 +64,7 @@ func TestICMPErrorTypesOfBothFamilies(t *testing.T) {
 		packet.NetUnreachable:  {"net_unreachable", [2]byte{3, 0}, [2]byte{1, 0}},
 		packet.HostUnreachable: {"host_unreachable", [2]byte{3, 1}, [2]byte{1, 3}},
 		packet.Prohibited:      {"prohibited", [2]byte{3, 13}, [2]byte{1, 1}},
+		packet.PortUnreachable: {"port_unreachable", [2]byte{3, 3}, [2]byte{1, 4}},
 	} {
 		if kind.String() != want.name {
 			t.Errorf("%d is called %s, want %s", kind, kind, want.name)
