@@ -9,7 +9,7 @@ const module = "strait.dev/strait/"
 // own. A new package must be added here.
 var layers = [][]string{
 	{"packet", "config", "internal/ratelimit"},
-	{"geneve", "vxlan", "nat", "ipam", "internal/capture"},
+	{"geneve", "vxlan", "nodeprobe", "nat", "ipam", "internal/capture"},
 	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/rbac", "k8s/install"},
 	{"k8s/peering"},
 	{"gateway"},
@@ -40,7 +40,7 @@ var layers = [][]string{
 }
 
 // pure are the packages of the layers L0 to L2: functions of their arguments.
-var pure = []string{"packet", "config", "geneve", "vxlan", "nat", "ipam", "internal/capture", "internal/ratelimit", "gateway"}
+var pure = []string{"packet", "config", "geneve", "vxlan", "nodeprobe", "nat", "ipam", "internal/capture", "internal/ratelimit", "gateway"}
 
 // aside are packages that belong to no layer: tests and their tools. Only tests import
 // them.
