@@ -6,6 +6,7 @@ import (
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/internal/raceflag"
+	"strait.dev/strait/nodeprobe"
 	"strait.dev/strait/packet"
 )
 
@@ -58,6 +59,8 @@ func TestJourneysAllocateNothing(t *testing.T) {
 			"egress too big":         egress(node1A.frame(sized(tunnelMTU+1, out)), gateway.Drop, true),
 			"egress spoofed":         egress(node1A.frame(flow{src: w.otherPodA, dst: w.seenPodB}.udp(nil)), gateway.Drop, false),
 			"egress to the host":     egress(node1A.frame(flow{src: w.node, dst: w.gateway}.echo(nil)), gateway.ToHost, false),
+			"egress probe":           egress(node1A.frame(flow{src: w.node, dst: w.gateway, to: nodeprobe.Port}.udp(request(7))), gateway.Drop, true),
+			"egress closed port":     egress(node1A.frame(flow{src: w.podA, dst: w.gateway}.udp(nil)), gateway.Drop, true),
 			"egress ARP":             egress(arpRequest(node1A, v4.node, v4.gateway), gateway.Drop, true),
 			"egress solicitation":    egress(solicitation(node1A, v6.node, v6.gateway), gateway.Drop, true),
 			"egress masqueraded":     egress(node1A.frame(flow{src: w.foreign, dst: w.seenPodB, df: true}.udp(nil)), gateway.ToTunnel, false),

@@ -4,17 +4,32 @@ import (
 	"net/netip"
 	"time"
 
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/packet"
 )
 
 // refuse drops a packet from a node and answers with an ICMP error, unless no error may be
 // sent about the packet or the rate limit is reached.
 func (e *Egress) refuse(t *Table, node *Node, b []byte, reason Reason, kind packet.ErrorKind, mtu int, now time.Time) Result {
-	r := drop(reason)
 	from := firstValid(t.internal[index(e.ip.Version)], t.external[index(e.ip.Version)])
-	if !mayAnswer(&e.Counters, &e.limiter, b, &e.ip, from, now) {
-		return r
+	return e.refuseFrom(from, node, b, reason, kind, mtu, now)
+}
+
+// refuseFrom is refuse with the source of the error.
+func (e *Egress) refuseFrom(from netip.Addr, node *Node, b []byte, reason Reason, kind packet.ErrorKind, mtu int, now time.Time) Result {
+	all := &node.budgets.errors
+	if e.g.traced {
+		all = new(ratelimit.Shared)
 	}
+	if !mayAnswer(&e.Counters, &e.limiter, all, b, &e.ip, from, now) {
+		return drop(reason)
+	}
+	return e.answerError(from, node, b, reason, kind, mtu)
+}
+
+// answerError drops a packet from a node and answers with an ICMP error.
+func (e *Egress) answerError(from netip.Addr, node *Node, b []byte, reason Reason, kind packet.ErrorKind, mtu int) Result {
+	r := drop(reason)
 	r.Answer = packet.AppendICMPError(e.answer[:0], kind, mtu, from, b, &e.ip)
 	r.Node, r.AnswerHeader = node, node.Header(e.ip.Version)
 	return r
@@ -25,18 +40,18 @@ func (e *Egress) refuse(t *Table, node *Node, b []byte, reason Reason, kind pack
 func (i *Ingress) refuse(t *Table, b []byte, reason Reason, kind packet.ErrorKind, mtu int, now time.Time) Result {
 	r := drop(reason)
 	from := t.external[index(i.ip.Version)]
-	if !mayAnswer(&i.Counters, &i.limiter, b, &i.ip, from, now) {
+	if !mayAnswer(&i.Counters, &i.limiter, &i.errors, b, &i.ip, from, now) {
 		return r
 	}
 	r.Answer = packet.AppendICMPError(i.answer[:0], kind, mtu, from, b, &i.ip)
 	return r
 }
 
-func mayAnswer(c *Counters, l *limiter, b []byte, ip *packet.IP, from netip.Addr, now time.Time) bool {
+func mayAnswer(c *Counters, l *limiter, all *ratelimit.Shared, b []byte, ip *packet.IP, from netip.Addr, now time.Time) bool {
 	if !from.IsValid() || !packet.MayAnswer(b, ip) {
 		return false
 	}
-	if !l.allow(ip.Src, now) {
+	if !l.allow(all, ip.Src, now) {
 		c.suppressed.Add(1)
 		return false
 	}

@@ -142,6 +142,7 @@ var (
 	tooBig          = icmpMeaning{3, 4, 2, 0}
 	hostUnreachable = icmpMeaning{3, 1, 1, 3}
 	prohibited      = icmpMeaning{3, 13, 1, 1}
+	portUnreachable = icmpMeaning{3, 3, 1, 4}
 )
 
 // expectError receives an ICMP error and returns its quote and the MTU in it.

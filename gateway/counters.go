@@ -8,6 +8,7 @@ type Counters struct {
 	packets, bytes atomic.Uint64
 	answers        atomic.Uint64
 	suppressed     atomic.Uint64
+	probes         atomic.Uint64
 	drops          [reasonsEnd]atomic.Uint64
 }
 
@@ -20,6 +21,9 @@ func (c *Counters) Dropped(r Reason) uint64 { return c.drops[r].Load() }
 
 // Answers returns the number of ICMP errors sent, and of those suppressed by the rate limit.
 func (c *Counters) Answers() (sent, suppressed uint64) { return c.answers.Load(), c.suppressed.Load() }
+
+// Probes returns the number of probes of nodes that were answered.
+func (c *Counters) Probes() uint64 { return c.probes.Load() }
 
 // CountForwarded adds a batch. The callers of journeys count what they send, once per batch,
 // because only they know the number of pieces.

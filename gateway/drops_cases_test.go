@@ -1,10 +1,12 @@
 package gateway_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/nodeprobe"
 	"strait.dev/strait/packet"
 )
 
@@ -280,6 +282,59 @@ func hostDrops(w who) []dropCase {
 		{gateway.ICMPUnrelated, named("error about a foreign packet"), fromHost(flow{src: w.gateway, dst: w.seenPodB}.
 			unreachable(flow{src: w.foreign, dst: w.gateway}.udp(nil))), nil},
 	}
+}
+
+// ownDrops are packets from a node to the gateway itself that its host stack must not see.
+func ownDrops(w who) []dropCase {
+	named := func(name string) string { return name + " of " + w.podA }
+	probe := flow{src: w.node, dst: w.gateway, to: nodeprobe.Port}
+	fromPod, outside := probe, probe
+	fromPod.src, outside.dst = w.podA, w.gateOut
+	answer := request(7)
+	nodeprobe.Message{Answer: true, State: nodeprobe.LinksUp, Sequence: 7}.Put(answer)
+	damaged := probe.udp(request(7))
+	damaged[len(damaged)-1] ^= 1
+	short := probe.udp(request(7))
+	short[len(short)-nodeprobe.Len-4+1]-- // the length in the UDP header
+	// after sends as many packets before, at the same moment.
+	after := func(n int, b []byte) func(*side) (gateway.Result, *gateway.Counters) {
+		return func(a *side) (gateway.Result, *gateway.Counters) {
+			for range n {
+				a.fromNode(slices.Clone(b))
+			}
+			return a.fromNode(b), &a.egress.Counters
+		}
+	}
+	cases := []dropCase{
+		{gateway.ProbeMalformed, named("probe without a message"), fromNode(probe.udp(nil)), nil},
+		{gateway.ProbeMalformed, named("probe cut short"), fromNode(probe.udp(request(7)[:nodeprobe.Len-1])), nil},
+		{gateway.ProbeMalformed, named("probe that is an answer"), fromNode(probe.udp(answer)), nil},
+		{gateway.ProbeMalformed, named("damaged probe"), fromNode(damaged), nil},
+		{gateway.ProbeMalformed, named("probe with another length"), fromNode(short), nil},
+		{gateway.ProbeBudget, named("T10 one probe too many"), after(20, probe.udp(request(7))), nil},
+		{gateway.EchoBudget, named("T10 one ping too many"), after(100, flow{src: w.podA, dst: w.gateway}.echo(nil)), nil},
+		{gateway.GatewayPort, named("probe of a pod"), fromNode(fromPod.udp(request(7))), &portUnreachable},
+		{gateway.GatewayPort, named("probe of the external address"), fromNode(outside.udp(request(7))), &portUnreachable},
+		{gateway.GatewayPort, named("echo reply"), fromNode(flow{src: w.podA, dst: w.gateway}.icmp(0, 129, 1, nil)), &prohibited},
+		{gateway.GatewayPort, named("error"), fromNode(flow{src: w.podA, dst: w.gateway}.unreachable(flow{src: w.gateway, dst: w.podA}.udp(nil))), nil},
+		{gateway.GatewayPort, named("another protocol"), fromNode(flow{src: w.podA, dst: w.gateway}.raw(253, counting(20))), &prohibited},
+		{gateway.GatewayPort, named("later fragment of UDP"), fromNode(flow{src: w.node, dst: w.gateway, proto: packet.ProtoUDP}.piece(800, false, counting(8))), nil},
+	}
+	for _, port := range []uint16{9, 22, 6091, 6093, 6094, 8080} {
+		for _, src := range []string{w.podA, w.node} {
+			for _, dst := range []string{w.gateway, w.gateOut} {
+				f := flow{src: src, dst: dst, to: port}
+				if port == 9 && src == w.node {
+					continue // an earlier version's probe, to the internal address
+				}
+				name := named(fmt.Sprintf("port %d of %s from %s", port, dst, src))
+				cases = append(cases,
+					dropCase{gateway.GatewayPort, "UDP " + name, fromNode(f.udp(counting(16))), &portUnreachable},
+					dropCase{gateway.GatewayPort, "TCP " + name, fromNode(f.tcp(syn, mss(1400), nil)), &portUnreachable})
+			}
+		}
+	}
+	return cases
 }
 
 // masqueradeDrops are packets of masqueraded sources, and of senders that would be taken for their

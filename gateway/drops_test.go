@@ -44,7 +44,7 @@ var ofMany = []gateway.Reason{gateway.FragmentMemory, gateway.FragmentTimeout}
 func TestEveryReasonIsReached(t *testing.T) {
 	t.Parallel()
 	reached := make(map[gateway.Reason]bool)
-	for _, c := range slices.Concat(frameDrops(), malformedDrops(), grantDrops(v4), grantDrops(v6), forwardingDrops(v4), forwardingDrops(v6), hostDrops(v4), hostDrops(v6), masqueradeDrops(t, v4), masqueradeDrops(t, v6)) {
+	for _, c := range slices.Concat(frameDrops(), malformedDrops(), grantDrops(v4), grantDrops(v6), forwardingDrops(v4), forwardingDrops(v6), ownDrops(v4), ownDrops(v6), hostDrops(v4), hostDrops(v6), masqueradeDrops(t, v4), masqueradeDrops(t, v6)) {
 		t.Run(c.reason.String()+"/"+c.name, func(t *testing.T) {
 			r, counters := c.send(newA(t))
 			expectDrop(t, r, c.reason)

@@ -5,9 +5,11 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/nodeprobe"
 	"strait.dev/strait/packet"
 )
 
@@ -73,6 +75,22 @@ func checkAnswer(t *testing.T, answer []byte, from []netip.Addr, about []byte) {
 	}
 }
 
+// checkProbeAnswer checks that the answer to a probe goes from an internal address of the gateway
+// to one of the node that asked, and has the request's sequence.
+func checkProbeAnswer(t *testing.T, answer []byte, c *config.Gateway, node string, about []byte) {
+	t.Helper()
+	v, asked := receive(t, answer), read(t, about)
+	i := slices.IndexFunc(c.Overlay.Nodes, func(n config.Node) bool { return n.Name == node })
+	if !slices.Contains(c.Overlay.Addresses, v.src) || v.src != asked.dst || !slices.Contains(c.Overlay.Nodes[i].Addresses, v.dst) || v.dst != asked.src {
+		t.Fatalf("answer from %v to %v, about a probe from %v to %v", v.src, v.dst, asked.src, asked.dst)
+	}
+	m, ok := nodeprobe.Parse(v.upper[8:])
+	q, asksWell := nodeprobe.Parse(asked.upper[8:])
+	if !ok || !m.Answer || !asksWell || q.Answer || m.Sequence != q.Sequence {
+		t.Fatalf("answer %+v to %+v", m, q)
+	}
+}
+
 // checkCounted checks that a drop and nothing else was counted as one.
 func checkCounted(t *testing.T, c *gateway.Counters, r gateway.Result) {
 	t.Helper()
@@ -123,6 +141,7 @@ func FuzzEgressFrame(f *testing.F) {
 		}
 		f.Add(node2A.frame(flow{src: w.otherPodA, dst: w.seenPodB}.udp(nil)), uint8(1), uint16(0))
 		f.Add(node1A.frame(flow{src: w.node, dst: w.gateway}.echo(nil)), uint8(0), uint16(0))
+		f.Add(node1A.frame(flow{src: w.node, dst: w.gateway, to: nodeprobe.Port}.udp(request(7))), uint8(0), uint16(0))
 		f.Add(node1A.frame(flow{src: w.podA, dst: w.foreign}.echo(nil)), uint8(0), uint16(0))
 	}
 	f.Add(arpRequest(node1A, v4.node, v4.gateway), uint8(0), uint16(0))
@@ -131,12 +150,14 @@ func FuzzEgressFrame(f *testing.F) {
 
 	c := configured(f, clusterA)
 	g, rule := gateway.New(tableOf(f, c, mtus)), rulesOf(c)
+	now := start
 	f.Fuzz(func(t *testing.T, datagram []byte, from uint8, size uint16) {
+		now = now.Add(time.Second) // the budgets of nodes are full again
 		w := []wire{node1A, node2A, node1B}[from%3]
 		inner := bytes.Clone(datagram[min(len(datagram), gateway.EncapLen):])
 		b, unharmed := guard(datagram)
 		e := gateway.NewEgress(g)
-		r := e.SuperFrame(b, w.outer(), int(size), start)
+		r := e.SuperFrame(b, w.outer(), int(size), now)
 		if options := len(datagram) > 0 && w.encapsulation == gateway.Geneve; options {
 			inner = inner[min(len(inner), int(datagram[0]&0x3f)*4):]
 		}
@@ -160,6 +181,12 @@ func FuzzEgressFrame(f *testing.F) {
 			switch {
 			case r.Reason == gateway.NoReason && r.Answer == nil:
 				t.Fatal("dropped for no reason")
+			case r.Answer != nil && r.Reason == gateway.NoReason && len(r.AnswerHeader) == gateway.EncapLen:
+				if read(t, r.Answer).proto != packet.ProtoUDP {
+					checkAnswer(t, r.Answer, rule.own, inner) // a probe of an earlier version
+					break
+				}
+				checkProbeAnswer(t, r.Answer, rule.c, w.name(), inner)
 			case r.Answer != nil && len(r.AnswerHeader) == gateway.EncapLen:
 				checkAnswer(t, r.Answer, rule.own, inner)
 			case r.Answer != nil && len(r.AnswerHeader) != 8:

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"sync/atomic"
+
+	"strait.dev/strait/nodeprobe"
 )
 
 // Gateway is the state that the journeys of one gateway share: the current table, and what
@@ -10,7 +12,10 @@ type Gateway struct {
 	table atomic.Pointer[Table]
 	flows atomic.Pointer[Flows]
 	tap   atomic.Pointer[Tap]
+	state atomic.Uint32 // a nodeprobe.State
 	hints segmentHints
+
+	traced bool // for one Trace: the budgets of nodes are left alone
 }
 
 // New returns a gateway with the table t, which must not be nil.
@@ -25,6 +30,12 @@ func (g *Gateway) Table() *Table { return g.table.Load() }
 
 // SetTable replaces the table without blocking. Later packets use t.
 func (g *Gateway) SetTable(t *Table) { g.table.Store(t) }
+
+// State returns the state that nodes are told when they probe the gateway.
+func (g *Gateway) State() nodeprobe.State { return nodeprobe.State(g.state.Load()) }
+
+// SetState sets the state that nodes are told from now on. Until the first call it is unknown.
+func (g *Gateway) SetState(s nodeprobe.State) { g.state.Store(uint32(s)) }
 
 // SetTap installs a tap, or removes it with nil.
 func (g *Gateway) SetTap(t Tap) {

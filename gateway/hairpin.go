@@ -16,10 +16,7 @@ func (e *Egress) stay(t *Table, f *Flows, node *Node, from *route, b []byte, now
 	case ok && to.internal != nil && to.node != nil, ok && to.masquerade && f != nil && !packet.IsEchoRequest(b, ip):
 		return e.hairpin(t, f, node, from, to, b, now)
 	case ok && to.node == nil && from != masqueradedSource:
-		if packet.IsPartial(b, ip) {
-			packet.Complete(b, ip)
-		}
-		return Result{Verdict: ToHost, Packet: b, Version: ip.Version, Reassembled: e.reassembled}
+		return e.toGateway(t, node, from, to, b, now)
 	}
 	return e.refuse(t, node, b, strangeDestination(ip), packet.Prohibited, 0, now)
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"time"
 
+	"strait.dev/strait/internal/ratelimit"
 	"strait.dev/strait/nat"
 	"strait.dev/strait/packet"
 )
@@ -19,6 +20,7 @@ type Ingress struct {
 
 	g          *Gateway
 	limiter    limiter
+	errors     ratelimit.Shared // into the tunnel
 	ip, quoted packet.IP
 	pieces     packet.Pieces
 	whole      []byte // buffer for a reassembled datagram; nil before the first

@@ -5,12 +5,22 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"strait.dev/strait/internal/ratelimit"
 )
+
+// limits are those of one node.
+type limits struct {
+	limiter
+	all ratelimit.Shared
+}
+
+func (l *limits) allow(src netip.Addr, now time.Time) bool { return l.limiter.allow(&l.all, src, now) }
 
 var epoch = time.Unix(1_700_000_000, 0)
 
 // allowed asks n times at intervals and counts what is allowed.
-func allowed(l *limiter, source func(i int) netip.Addr, n int, from time.Time, every time.Duration) (count int) {
+func allowed(l *limits, source func(i int) netip.Addr, n int, from time.Time, every time.Duration) (count int) {
 	for i := range n {
 		if l.allow(source(i), from.Add(time.Duration(i)*every)) {
 			count++
@@ -30,7 +40,7 @@ func many(i int) netip.Addr {
 
 func TestI4_OneSourceHasItsBurstAndItsRate(t *testing.T) {
 	t.Parallel()
-	var l limiter
+	var l limits
 	if n := allowed(&l, one, 1000, epoch, 0); n != sourceErrorBurst {
 		t.Errorf("%d at once, want %d", n, sourceErrorBurst)
 	}
@@ -45,7 +55,7 @@ func TestI4_OneSourceHasItsBurstAndItsRate(t *testing.T) {
 
 func TestI4_AllSourcesTogetherHaveABurstAndARate(t *testing.T) {
 	t.Parallel()
-	var l limiter
+	var l limits
 	if n := allowed(&l, many, 1000, epoch, 0); n != errorBurst {
 		t.Errorf("%d at once, want %d", n, errorBurst)
 	}
@@ -56,7 +66,7 @@ func TestI4_AllSourcesTogetherHaveABurstAndARate(t *testing.T) {
 
 func TestI4_ANoisySourceDoesNotSilenceAnother(t *testing.T) {
 	t.Parallel()
-	var l limiter
+	var l limits
 	quiet := netip.AddrFrom4([4]byte{10, 0, 1, 6})
 	for ms := range 5000 {
 		now := epoch.Add(time.Duration(ms) * time.Millisecond)
@@ -69,7 +79,7 @@ func TestI4_ANoisySourceDoesNotSilenceAnother(t *testing.T) {
 
 func TestI4_RefusedPacketsCostNothing(t *testing.T) {
 	t.Parallel()
-	var l limiter
+	var l limits
 	allowed(&l, one, 10_000, epoch, 0)
 	if n := allowed(&l, many, 1000, epoch, 0); n != errorBurst-sourceErrorBurst {
 		t.Errorf("%d left for the others, want %d", n, errorBurst-sourceErrorBurst)
@@ -78,7 +88,7 @@ func TestI4_RefusedPacketsCostNothing(t *testing.T) {
 
 func TestI4_SourcesOfBothFamiliesAreLimited(t *testing.T) {
 	t.Parallel()
-	var l limiter
+	var l limits
 	six := func(int) netip.Addr { return netip.AddrFrom16([16]byte{0xfd, 15: 5}) }
 	if n := allowed(&l, six, 100, epoch, 0); n != sourceErrorBurst {
 		t.Errorf("%d at once, want %d", n, sourceErrorBurst)
@@ -88,7 +98,7 @@ func TestI4_SourcesOfBothFamiliesAreLimited(t *testing.T) {
 // A clock that steps back must not stop errors for as long as it stepped.
 func TestI4_TimeThatDoesNotMoveOnlyHoldsTheBurst(t *testing.T) {
 	t.Parallel()
-	var l limiter
+	var l limits
 	allowed(&l, one, 100, epoch, 0)
 	if l.allow(one(0), epoch) {
 		t.Error("more than the burst at one moment")

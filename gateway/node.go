@@ -25,7 +25,8 @@ const (
 	EncapLen = tunnelLen + packet.EthernetHeaderLen
 )
 
-// Node is one node of this cluster in the data plane. Immutable once its Table is published.
+// Node is one node of this cluster in the data plane. Immutable once its Table is published,
+// except for its budgets.
 type Node struct {
 	Name          string
 	Underlay      netip.Addr // outer address of the node
@@ -38,6 +39,8 @@ type Node struct {
 
 	mac    packet.MAC
 	header [2][EncapLen]byte // for inner IPv4 and IPv6
+
+	budgets budgets
 }
 
 // NodeKey must match a frame for the frame to be accepted. A kernel tunnel device checks the

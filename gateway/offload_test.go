@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
 )
@@ -36,16 +37,23 @@ func TestUnfinishedChecksumsAreCompleted(t *testing.T) {
 	}
 }
 
-func TestUnfinishedChecksumsForTheGatewayItselfAreCompleted(t *testing.T) {
+func TestUnfinishedChecksumsForMappedAddressesAreCompleted(t *testing.T) {
 	t.Parallel()
-	for _, w := range families {
-		f := partial(flow{src: w.node, dst: w.gateway})
+	for _, mapped := range []string{"10.70.1.9", "fd00:70::1:9"} {
+		w := v4
+		if addr(mapped).Is6() {
+			w = v6
+		}
+		f := partial(flow{src: w.node, dst: mapped})
 		for name, b := range map[string][]byte{"TCP": f.tcp(syn, mss(1400), nil), "UDP": f.udp(counting(20)), "long TCP": f.tcp(ack, nil, counting(5000))} {
-			r := newA(t).fromNode(b)
+			a := newA(t, func(c *config.Gateway) {
+				c.Mappings = []config.Mapping{{External: addr(mapped), Target: addr(w.foreign)}}
+			})
+			r := a.fromNode(b)
 			if r.Verdict != gateway.ToHost {
 				t.Fatalf("%s: verdict %d", name, r.Verdict)
 			}
-			expect(t, r.Packet, w.node, w.gateway, 64)
+			expect(t, r.Packet, w.node, mapped, 64)
 		}
 	}
 }

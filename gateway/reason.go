@@ -45,6 +45,12 @@ const (
 	DestinationNotGranted // destination outside of the grant
 	NoNode                // granted, but behind no node
 
+	// To the gateway itself, from a node.
+	ProbeMalformed // a node's datagram to the port of probes that is not a probe
+	ProbeBudget    // more probes than a node may send
+	EchoBudget     // more echo requests than a node and its pods may send
+	GatewayPort    // neither a probe nor an echo request: the gateway serves nothing else
+
 	// Masquerade.
 	FragmentMemory  // no memory for the fragments of the datagram
 	FragmentOverlap // fragments that overlap or do not make a datagram, RFC 5722
@@ -80,6 +86,7 @@ var reasonNames = [reasonsEnd]string{
 	IPExtension: "ip_extension", IPFragment: "ip_fragment", Multicast: "multicast", Martian: "martian",
 	SpoofedSource: "spoofed_source", SourceNotGranted: "source_not_granted",
 	NoExternalAddress: "no_external_address", DestinationNotGranted: "destination_not_granted", NoNode: "no_node",
+	ProbeMalformed: "probe_malformed", ProbeBudget: "probe_budget", EchoBudget: "echo_budget", GatewayPort: "gateway_port",
 	FragmentMemory: "fragment_memory", FragmentOverlap: "fragment_overlap", FragmentTimeout: "fragment_timeout",
 	NATProtocol: "nat_protocol", NATQuota: "nat_quota", NATExhausted: "nat_exhausted", NATNoMapping: "nat_no_mapping",
 	TTLExceeded: "ttl_exceeded", TooBig: "too_big", UpperHeader: "upper_header",

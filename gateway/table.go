@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/gaissmai/bart"
 
@@ -47,6 +48,8 @@ type Table struct {
 	tunnelFrom map[netip.Addr]struct{} // source addresses of the gateway's own tunnel
 	tunnelPort uint16                  // and its port; 0 = any
 	mss        [2]uint16               // MSS clamp for IPv4 and IPv6; 0 = off
+
+	probeInterval time.Duration // at which each node is to probe the gateway
 }
 
 // route is the target of a local prefix.
@@ -55,6 +58,7 @@ type route struct {
 	external   *nat.Map // a node's internal address: its external address (egress source)
 	internal   *nat.Map // a node's external address: its internal address (ingress destination)
 	inside     bool     // an internal address: not reachable for the remote cluster
+	mapped     bool     // stands for a target outside of the pod network
 	orphan     bool     // an internal address without an external one: cannot leave
 	masquerade bool     // source: leaves masqueraded; the gateway's external address: may receive replies of masqueraded flows
 }
@@ -97,7 +101,7 @@ func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, erro
 		t.masqueraded.Insert(p)
 	}
 	for _, m := range c.Mappings {
-		t.local.Insert(single(m.External), &route{})
+		t.local.Insert(single(m.External), &route{mapped: true})
 		t.mapped = append(t.mapped, m.External)
 	}
 	for i := range c.Overlay.Nodes {
@@ -119,6 +123,7 @@ func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, erro
 		t.remote.Insert(p.CIDR, m)
 		t.seen.Insert(p.SeenAs, m.Reverse())
 	}
+	t.probeInterval = probeInterval(len(t.nodes))
 	return t, nil
 }
 

@@ -139,6 +139,7 @@ func (t *Table) TracePacket(b []byte, now time.Time) Trace {
 // masqueraded source.
 func (t *Table) alone() *Gateway {
 	g := New(t)
+	g.traced = true
 	if t.masqueraded.Size() > 0 {
 		f := NewFlows(FlowsConfig{Flows: 1, FlowsPerSource: 1, Random: rand.NewPCG(0, 0)})
 		f.Use(t.outside)

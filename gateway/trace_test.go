@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"strait.dev/strait/gateway"
 )
@@ -83,14 +84,16 @@ func FuzzTraceOfFramesEqualsTheRealJourney(f *testing.F) {
 	f.Add(arpRequest(node1A, v4.node, v4.gateway), uint8(0))
 	f.Add([]byte{0, 0, 0x65}, uint8(0))
 	table := tableOf(f, configured(f, clusterA), mtus)
+	now := start
 	f.Fuzz(func(t *testing.T, datagram []byte, from uint8) {
+		now = now.Add(time.Second) // the budgets of nodes are full again
 		w := []wire{node1A, node2A, node1B}[from%3]
 		kept := bytes.Clone(datagram)
-		tr := table.TraceFrame(datagram, w.outer(), start)
+		tr := table.TraceFrame(datagram, w.outer(), now)
 		if !bytes.Equal(datagram, kept) {
 			t.Fatal("the trace has changed the packet")
 		}
-		checkTrace(t, tr, gateway.NewEgress(gateway.New(table)).Frame(kept, w.outer(), start))
+		checkTrace(t, tr, gateway.NewEgress(gateway.New(table)).Frame(kept, w.outer(), now))
 		if tr.Packet != nil {
 			checkEntries(t, tr, datagram[len(datagram)-innerLen(datagram, w.encapsulation):])
 		}
@@ -134,11 +137,12 @@ func FuzzTraceOfPacketsEqualsTheRealJourney(f *testing.F) {
 func TestTracesEqualTheRealJourneysInRandomTables(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(61, 91))
-	forwarded := 0
+	forwarded, now := 0, start
 	for range 20 {
 		c := large(1+r.IntN(50), 20+r.IntN(500))
 		table := tableOf(t, c, gateway.MTUs{Overlay: 600 + r.IntN(900), Tunnel: 600 + r.IntN(800)})
 		for range 500 {
+			now = now.Add(time.Second) // the budgets of nodes are full again
 			pod, seen, remote := number("10.0.0.0", r.IntN(9000)).String(), number("172.17.0.0", r.IntN(70_000)).String(), number("172.16.0.0", r.IntN(70_000)).String()
 			n := c.Overlay.Nodes[r.IntN(len(c.Overlay.Nodes))]
 			w := wire{underlay: n.Underlay, vni: n.VNI}
@@ -146,8 +150,8 @@ func TestTracesEqualTheRealJourneysInRandomTables(t *testing.T) {
 				w = wire{underlay: o.Underlay, vni: o.VNI}
 			}
 			out := flow{src: pod, dst: seen, ttl: uint8(1 + r.IntN(64)), df: r.IntN(2) == 0}.udp(counting(r.IntN(1500)))
-			tr := table.TraceFrame(w.frame(out), w.outer(), start)
-			checkTrace(t, tr, gateway.NewEgress(gateway.New(table)).Frame(w.frame(out), w.outer(), start))
+			tr := table.TraceFrame(w.frame(out), w.outer(), now)
+			checkTrace(t, tr, gateway.NewEgress(gateway.New(table)).Frame(w.frame(out), w.outer(), now))
 			checkEntries(t, tr, out)
 			in := flow{src: remote, dst: pod, ttl: uint8(1 + r.IntN(64)), df: r.IntN(2) == 0}.udp(counting(r.IntN(1500)))
 			back := table.TracePacket(in, start)

@@ -30,6 +30,7 @@ var (
 	bytesDesc      = describe("bytes_total", "Bytes of IP packets forwarded.", "direction")
 	droppedDesc    = describe("dropped_packets_total", "Packets dropped, by reason.", "direction", "reason")
 	errorsDesc     = describe("icmp_errors_sent_total", "ICMP errors sent about dropped packets.", "direction")
+	nodeProbesDesc = describe("node_probes_answered_total", "Probes of nodes that were answered.")
 	suppressedDesc = describe("icmp_errors_suppressed_total", "ICMP errors not sent because of the rate limit.", "direction")
 
 	upDesc        = describe("link_up", "1 if a link probe was answered within the last 1.5 s.", "peer")
@@ -100,6 +101,9 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 		s := sum(counters)
 		counter(packetsDesc, s.packets, direction)
 		counter(bytesDesc, s.bytes, direction)
+		if direction == "egress" {
+			counter(nodeProbesDesc, s.probes)
+		}
 		counter(errorsDesc, s.answers, direction)
 		counter(suppressedDesc, s.suppressed, direction)
 		for r := range gateway.Reasons {
@@ -163,8 +167,8 @@ func (d *Daemon) collectMappings(counter func(*prometheus.Desc, uint64, ...strin
 
 // total is the sum of the counters of several lanes.
 type total struct {
-	packets, bytes, answers, suppressed uint64
-	dropped                             map[gateway.Reason]uint64
+	packets, bytes, answers, suppressed, probes uint64
+	dropped                                     map[gateway.Reason]uint64
 }
 
 func sum(counters []*gateway.Counters) total {
@@ -176,6 +180,7 @@ func sum(counters []*gateway.Counters) total {
 		t.bytes += bytes
 		t.answers += answers
 		t.suppressed += suppressed
+		t.probes += c.Probes()
 		for r := range gateway.Reasons {
 			t.dropped[r] += c.Dropped(r)
 		}

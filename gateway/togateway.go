@@ -1,0 +1,113 @@
+package gateway
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"strait.dev/strait/internal/ratelimit"
+	"strait.dev/strait/nodeprobe"
+	"strait.dev/strait/packet"
+)
+
+// Budgets of one node and the pods behind it, for packets to the gateway itself. A helper
+// sends 4 probes a second, at most 8 while the gateway does not answer.
+const (
+	probeBudgetInterval = time.Second / 20
+	probeBudgetBurst    = 20
+	echoBudgetInterval  = time.Second / 100
+	echoBudgetBurst     = 100
+)
+
+// budgets limit what a node and its pods can make the gateway do. Nodes share none of them: a
+// pod that floods the gateway costs other nodes no answer. Safe for concurrent use.
+type budgets struct{ probes, echoes, errors ratelimit.Shared }
+
+// probesPerSecond limits the probes of all nodes together, while all keep to the interval
+// that the gateway asks for. 4000 are 1000 nodes at nodeprobe.MinInterval.
+const probesPerSecond = 4000
+
+// probeInterval returns the interval at which each of some nodes is to probe the gateway.
+func probeInterval(nodes int) time.Duration {
+	return max(nodeprobe.MinInterval, time.Duration(nodes)*time.Second/probesPerSecond)
+}
+
+// discardPort is the port that node helpers of earlier versions probe, for the port unreachable
+// (RFC 863).
+const discardPort = 9
+
+// toGateway processes a packet from a node to an address that is the gateway's own or is
+// mapped. Of packets to its own addresses only echo requests reach the host stack, within a
+// budget; probes are answered here, and the rest is refused.
+func (e *Egress) toGateway(t *Table, node *Node, from, to *route, b []byte, now time.Time) Result {
+	ip := &e.ip
+	switch {
+	case to.mapped:
+		if packet.IsPartial(b, ip) {
+			packet.Complete(b, ip)
+		}
+	case isPing(b, ip):
+		if !e.take(&node.budgets.echoes, now, echoBudgetInterval, echoBudgetBurst) {
+			return drop(EchoBudget)
+		}
+	case from.inside && to.inside && udpPort(b, ip) == nodeprobe.Port:
+		return e.answerProbe(t, node, b, now)
+	case from.inside && to.inside && udpPort(b, ip) == discardPort:
+		if !e.take(&node.budgets.probes, now, probeBudgetInterval, probeBudgetBurst) {
+			return drop(ProbeBudget)
+		}
+		e.probes.Add(1)
+		return e.answerError(ip.Dst, node, b, NoReason, packet.PortUnreachable, 0)
+	case ip.Proto == packet.ProtoUDP, ip.Proto == packet.ProtoTCP:
+		return e.refuseFrom(ip.Dst, node, b, GatewayPort, packet.PortUnreachable, 0, now)
+	default:
+		return e.refuseFrom(ip.Dst, node, b, GatewayPort, packet.Prohibited, 0, now)
+	}
+	return Result{Verdict: ToHost, Packet: b, Version: ip.Version, Reassembled: e.reassembled}
+}
+
+// answerProbe answers a probe of a node with the state of the gateway.
+func (e *Egress) answerProbe(t *Table, node *Node, b []byte, now time.Time) Result {
+	ip := &e.ip
+	if !packet.UDPChecksumOK(b, ip) {
+		return drop(ProbeMalformed)
+	}
+	u := ip.Upper(b)
+	request, ok := nodeprobe.Parse(u[packet.UDPHeaderLen:])
+	if !ok || request.Answer {
+		return drop(ProbeMalformed)
+	}
+	if !e.take(&node.budgets.probes, now, probeBudgetInterval, probeBudgetBurst) {
+		return drop(ProbeBudget)
+	}
+	var payload [nodeprobe.Len]byte
+	nodeprobe.Message{Answer: true, State: e.g.State(), Sequence: request.Sequence, Interval: t.probeInterval}.Put(payload[:])
+	asker := netip.AddrPortFrom(ip.Src, binary.BigEndian.Uint16(u))
+	e.probes.Add(1)
+	return Result{
+		Node: node, Answer: packet.AppendUDP(e.answer[:0], netip.AddrPortFrom(ip.Dst, nodeprobe.Port), asker, payload[:]),
+		AnswerHeader: node.Header(ip.Version),
+	}
+}
+
+// take takes a token of a node's budget. A trace takes none.
+func (e *Egress) take(b *ratelimit.Shared, now time.Time, interval time.Duration, burst int) bool {
+	return e.g.traced || b.Take(now, interval, burst)
+}
+
+// udpPort returns the destination port of a UDP datagram, 0 of other packets and of fragments.
+func udpPort(b []byte, ip *packet.IP) uint16 {
+	u := ip.Upper(b)
+	if ip.Proto != packet.ProtoUDP || ip.Fragment != packet.Unfragmented || len(u) < packet.UDPHeaderLen {
+		return 0
+	}
+	return binary.BigEndian.Uint16(u[2:])
+}
+
+// isPing reports whether a packet is an echo request, or a later fragment of what may be one.
+func isPing(b []byte, ip *packet.IP) bool {
+	if ip.Fragment == packet.LaterFragment {
+		return ip.Version == 4 && ip.Proto == packet.ProtoICMP || ip.Version == 6 && ip.Proto == packet.ProtoICMPv6
+	}
+	return packet.IsEchoRequest(b, ip)
+}
