@@ -48,6 +48,7 @@ type Fabric struct {
 	linkListeners map[netip.Addr]*linkListener // by own link address; protected by mu
 	listeners     map[*listener]bool           // open listeners; protected by mu
 	mtu           int                          // last announced, 0 = none
+	stating       sync.Mutex                   // held while the state that nodes are told is determined
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -61,6 +62,7 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 		linkListeners: make(map[netip.Addr]*linkListener), listeners: make(map[*listener]bool),
 	}
 	f.links.Store(new([]*Link))
+	f.updateState(time.Now())
 	o.panics.log = options.Log
 	var err error
 	if f.host, err = newHost(g, o, f.deviceFor); err != nil {
@@ -123,6 +125,7 @@ func (f *Fabric) SetLinks(configs []LinkConfig) error {
 	}
 	f.links.Store(&next)
 	f.elect(time.Now())
+	f.updateState(time.Now())
 	for _, l := range old {
 		l.close()
 	}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
+
+	"strait.dev/strait/nodeprobe"
 )
 
 // probe probes every link twice a second and elects the active one.
@@ -23,6 +26,7 @@ func (f *Fabric) probe(ctx context.Context) {
 			f.elect(now)
 		}
 		f.mu.Unlock()
+		f.updateState(now)
 		f.announce()
 	}
 }
@@ -95,6 +99,9 @@ func (f *Fabric) receiveProbes(e *linkListener) {
 			}
 		case answered:
 			l.logChange(now)
+			if f.Gateway.State() == nodeprobe.NoLinks {
+				f.updateState(now)
+			}
 			if leaves {
 				l.logger().Info("the far end is shutting down")
 			}
@@ -106,9 +113,26 @@ func (f *Fabric) receiveProbes(e *linkListener) {
 	}
 }
 
-// Leave makes all further probe answers tell the far ends that this gateway is shutting down.
-// Packets are forwarded as before.
-func (f *Fabric) Leave() { f.leaving.Store(true) }
+// Leave makes all further probe answers tell the far ends and the nodes that this gateway is
+// shutting down. Packets are forwarded as before.
+func (f *Fabric) Leave() {
+	f.leaving.Store(true)
+	f.updateState(time.Now())
+}
+
+// updateState determines the state that nodes are told: whether a link forwards.
+func (f *Fabric) updateState(now time.Time) {
+	f.stating.Lock()
+	defer f.stating.Unlock()
+	state := nodeprobe.NoLinks
+	switch {
+	case f.leaving.Load():
+		state = nodeprobe.Leaving
+	case slices.ContainsFunc(*f.links.Load(), func(l *Link) bool { return l.alive(now) }):
+		state = nodeprobe.LinksUp
+	}
+	f.Gateway.SetState(state)
+}
 
 func (f *Fabric) answerKind() uint8 {
 	if f.leaving.Load() {

@@ -1,0 +1,81 @@
+package tun
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/nodeprobe"
+	"strait.dev/strait/packet"
+	"strait.dev/strait/test/wait"
+)
+
+const probingPort = 40000
+
+// toldState sends a probe from the node and returns the state in the answers that have arrived.
+func (e *end) toldState(t *testing.T) (state nodeprobe.State, ok bool) {
+	t.Helper()
+	request := make([]byte, nodeprobe.Len)
+	nodeprobe.Message{Sequence: 1}.Put(request)
+	node := netip.AddrPortFrom(netip.MustParseAddr("10.80.0.11"), probingPort)
+	e.send(t, packet.AppendUDP(nil, node, netip.AddrPortFrom(netip.MustParseAddr("10.80.0.1"), nodeprobe.Port), request))
+	for _, b := range e.packets() {
+		var ip packet.IP
+		if packet.Parse(b, &ip) != packet.FaultNone || ip.Proto != packet.ProtoUDP || ip.Dst != node.Addr() {
+			continue
+		}
+		u := ip.Upper(b)
+		if m, is := nodeprobe.Parse(u[packet.UDPHeaderLen:]); is && m.Answer && binary.BigEndian.Uint16(u[2:]) == probingPort {
+			state, ok = m.State, true
+		}
+	}
+	return state, ok
+}
+
+func (e *end) tells(t *testing.T, want nodeprobe.State) {
+	t.Helper()
+	wait.Until(t, "nodes are told "+want.String(), func() bool {
+		state, ok := e.toldState(t)
+		return ok && state == want
+	})
+}
+
+func TestNodesAreToldWhetherTheGatewayForwards(t *testing.T) {
+	t.Parallel()
+	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
+	defer a.fabric.Close()
+	a.tells(t, nodeprobe.NoLinks)
+	setLinks(t, a, a.link("b-0", b))
+	setLinks(t, b, b.link("a-0", a))
+	a.tells(t, nodeprobe.LinksUp)
+	b.fabric.Close()
+	a.tells(t, nodeprobe.NoLinks)
+	a.fabric.Leave()
+	a.tells(t, nodeprobe.Leaving)
+	setLinks(t, a)
+	a.tells(t, nodeprobe.Leaving)
+}
+
+// Pods and nodes reach neither the ports that the ends of a link use nor any other socket of the
+// host stack: not at the gateway's addresses, and not at the link address.
+func TestNodesDoNotReachThePortsOfLinks(t *testing.T) {
+	t.Parallel()
+	a, _ := joined(t)
+	l := (*a.fabric.links.Load())[0]
+	before := l.tun.Egress.Dropped(gateway.GatewayPort)
+	ask := probe{kind: probeAsk, mtu: testMTU, sequence: 1}.append(nil)
+	sent := uint64(0)
+	for _, src := range []string{"10.0.1.5", "10.80.0.11"} {
+		for _, port := range []uint16{probePort, 6094} {
+			for _, dst := range []string{"10.80.0.1", "10.70.0.1"} {
+				a.send(t, packet.AppendUDP(nil, netip.AddrPortFrom(netip.MustParseAddr(src), 9), netip.AddrPortFrom(netip.MustParseAddr(dst), port), ask))
+				sent++
+			}
+		}
+	}
+	wait.Until(t, "they are dropped by name", func() bool { return l.tun.Egress.Dropped(gateway.GatewayPort)-before == sent })
+	martians := l.tun.Egress.Dropped(gateway.Martian)
+	a.send(t, packet.AppendUDP(nil, netip.AddrPortFrom(l.prober.address, probePort), netip.AddrPortFrom(l.own, probePort), ask))
+	wait.Until(t, "the link's own addresses are dropped by name", func() bool { return l.tun.Egress.Dropped(gateway.Martian)-martians == 1 })
+}
