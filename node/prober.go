@@ -4,36 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/nodeprobe"
 )
 
-// Prober checks whether hosts on the overlay answer. It sends a UDP datagram to a port
-// without a listener, and the answer is the host's ICMP error port unreachable: like a
-// ping, it proves both directions. An echo request would need CAP_NET_RAW or a sysctl; this
-// needs no privilege. Safe for concurrent use.
+// Prober probes gateways over the overlay: it sends a request of package nodeprobe, and the
+// gateway answers with its state. A gateway of an earlier version answers with the ICMP error
+// port unreachable, which proves both directions too. Safe for concurrent use.
 type Prober struct {
 	sockets [2]*net.UDPConn // by family
 	readers sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[netip.Addr]map[chan<- struct{}]bool
+	waiting map[uint64]waitingProbe // by sequence
 }
 
-// probePort is the discard port (RFC 863), which Strait's hosts never serve.
-const probePort = 9
-
-// probeAgain is how long to wait for an answer before the probe is sent again.
-const probeAgain = 300 * time.Millisecond
+// waitingProbe is a probe that is not answered yet.
+type waitingProbe struct {
+	to       netip.Addr
+	answered chan<- nodeprobe.Message // has capacity one
+}
 
 // NewProber opens sockets in the calling thread's network namespace. A family that the
 // kernel does not support is omitted.
 func NewProber() (*Prober, error) {
-	p := &Prober{waiting: map[netip.Addr]map[chan<- struct{}]bool{}}
+	p := &Prober{waiting: map[uint64]waitingProbe{}}
 	for _, f := range families {
 		network := [...]string{"udp4", "udp6"}[f]
 		conn, err := net.ListenUDP(network, nil)
@@ -68,60 +70,68 @@ func (p *Prober) Close() {
 	p.readers.Wait()
 }
 
-// Ask waits until the host at an address has answered. If ctx ends first, the error states
-// why there was no answer.
-func (p *Prober) Ask(ctx context.Context, to netip.Addr) error {
+// Ask sends a probe to a gateway's internal address, and sends it again every
+// nodeprobe.MinInterval until it is answered. It returns the answer. If ctx ends first, the
+// error states why there was none.
+func (p *Prober) Ask(ctx context.Context, to netip.Addr) (nodeprobe.Message, error) {
 	conn := p.sockets[familyOf(to)]
 	if conn == nil {
-		return fmt.Errorf("node: probe %s: the kernel does not support %s", to, familyOf(to))
+		return nodeprobe.Message{}, fmt.Errorf("node: probe %s: the kernel does not support %s", to, familyOf(to))
 	}
-	answered := make(chan struct{}, 1)
-	p.wait(to, answered)
-	defer p.forget(to, answered)
-	again := time.NewTicker(probeAgain)
+	answered := make(chan nodeprobe.Message, 1)
+	sequence := p.wait(waitingProbe{to, answered})
+	defer p.forget(sequence)
+	var request [nodeprobe.Len]byte
+	nodeprobe.Message{Sequence: sequence}.Put(request[:])
+	again := time.NewTicker(nodeprobe.MinInterval)
 	defer again.Stop()
 	for {
-		_, err := conn.WriteToUDPAddrPort(nil, netip.AddrPortFrom(to, probePort))
+		_, err := conn.WriteToUDPAddrPort(request[:], netip.AddrPortFrom(to, nodeprobe.Port))
 		// The error may belong to an earlier datagram: the next call returns it.
 		if err != nil && !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.EHOSTUNREACH) {
-			return fmt.Errorf("node: probe %s: %w", to, err)
+			return nodeprobe.Message{}, fmt.Errorf("node: probe %s: %w", to, err)
 		}
 		select {
-		case <-answered:
-			return nil
+		case m := <-answered:
+			return m, nil
 		case <-ctx.Done():
-			return fmt.Errorf("node: %s does not answer over the overlay", to)
+			return nodeprobe.Message{}, fmt.Errorf("node: %s does not answer over the overlay", to)
 		case <-again.C:
 		}
 	}
 }
 
-func (p *Prober) wait(to netip.Addr, answered chan<- struct{}) {
+// wait registers a probe under an unused sequence. Sequences are random: a sender that does not
+// see the probe cannot answer it.
+func (p *Prober) wait(w waitingProbe) (sequence uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.waiting[to] == nil {
-		p.waiting[to] = map[chan<- struct{}]bool{}
-	}
-	p.waiting[to][answered] = true
-}
-
-func (p *Prober) forget(to netip.Addr, answered chan<- struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.waiting[to], answered)
-	if len(p.waiting[to]) == 0 {
-		delete(p.waiting, to)
-	}
-}
-
-func (p *Prober) answered(by netip.Addr) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.waiting[by] {
-		select {
-		case c <- struct{}{}:
-		default:
+	for {
+		sequence = rand.Uint64()
+		if _, taken := p.waiting[sequence]; !taken {
+			p.waiting[sequence] = w
+			return sequence
 		}
+	}
+}
+
+func (p *Prober) forget(sequence uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, sequence)
+}
+
+// answered completes the probe that a message of a host answers, if there is one.
+func (p *Prober) answered(by netip.Addr, m nodeprobe.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, ok := p.waiting[m.Sequence]
+	if !ok || w.to != by {
+		return
+	}
+	select {
+	case w.answered <- m:
+	default: // answered already
 	}
 }
 
@@ -138,26 +148,48 @@ func (f family) wantErrors(control func(func(uintptr)) error) error {
 	return err
 }
 
-// read receives ICMP errors until the socket is closed.
+// read receives answers and ICMP errors until the socket is closed.
 func (p *Prober) read(read func(func(uintptr) bool) error) {
-	var payload [64]byte
+	var payload [2 * nodeprobe.Len]byte
 	var control [512]byte
 	for {
 		var by netip.Addr
+		var m nodeprobe.Message
 		err := read(func(fd uintptr) bool {
-			_, n, _, to, err := unix.Recvmsg(int(fd), payload[:], control[:], unix.MSG_ERRQUEUE)
-			if err == nil {
-				by = unreachablePort(control[:n], to)
-			}
-			return err != unix.EAGAIN
+			var waits bool
+			by, m, waits = receive(int(fd), payload[:], control[:])
+			return !waits
 		})
 		if err != nil {
 			return
 		}
 		if by.IsValid() {
-			p.answered(by)
+			p.answered(by, m)
 		}
 	}
+}
+
+// receive takes an ICMP error or, if there is none, a datagram from a socket. by is invalid
+// unless a gateway answers a probe with it. waits is true if there is neither.
+func receive(fd int, payload, control []byte) (by netip.Addr, m nodeprobe.Message, waits bool) {
+	n, length, _, to, err := unix.Recvmsg(fd, payload, control, unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+	if err == nil {
+		m, ok := nodeprobe.Parse(payload[:n]) // the request that the error is about
+		if !ok || m.Answer {
+			return netip.Addr{}, m, false
+		}
+		m.Answer = true
+		return unreachablePort(control[:length], to), m, false
+	}
+	n, _, _, from, err := unix.Recvmsg(fd, payload, nil, unix.MSG_DONTWAIT)
+	if err != nil {
+		return netip.Addr{}, m, err == unix.EAGAIN // any other is the error of a datagram, which is cleared by this
+	}
+	m, ok := nodeprobe.Parse(payload[:n])
+	if !ok || !m.Answer || portOf(from) != nodeprobe.Port {
+		return netip.Addr{}, m, false
+	}
+	return addressOf(hostOf(from)), m, false
 }
 
 // unreachablePort returns the host that a datagram was sent to, if the control messages of
@@ -198,6 +230,16 @@ func hostOf(a unix.Sockaddr) []byte {
 		return a.Addr[:]
 	}
 	return nil
+}
+
+func portOf(a unix.Sockaddr) int {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return a.Port
+	case *unix.SockaddrInet6:
+		return a.Port
+	}
+	return 0
 }
 
 // part returns n bytes of b from start on, or nil if b is shorter.

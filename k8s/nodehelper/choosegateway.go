@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/nodeprobe"
 )
 
 // chooseGateway returns the gateway that a peering's packets are routed to, empty if there
-// is none or the peering is being deleted. The preference is: a gateway that answers and
-// has a link to the remote cluster that is up, then one that answers, then any, because a
-// gateway that does not answer may still forward. Among equals the current gateway is kept.
+// is none or the peering is being deleted. The gateways' own answers decide. Among equals
+// the current gateway is kept.
 func (t *translation) chooseGateway(p *v1alpha1.Peering) string {
 	if p.DeletionTimestamp != nil {
 		return ""
@@ -19,13 +19,7 @@ func (t *translation) chooseGateway(p *v1alpha1.Peering) string {
 		if g.problem != "" || !slices.ContainsFunc(p.Status.Gateways, func(s v1alpha1.GatewayStatus) bool { return s.Name == g.Name }) {
 			continue
 		}
-		rank := 2
-		if t.answers[g.Name] {
-			rank = 4
-			if slices.ContainsFunc(p.Status.Links, func(l v1alpha1.LinkStatus) bool { return l.Local == g.Name && l.Up }) {
-				rank = 6
-			}
-		}
+		rank := 2 * t.preference(g.Name)
 		if g.Name == t.serving[p.Name] {
 			rank++
 		}
@@ -34,4 +28,20 @@ func (t *translation) chooseGateway(p *v1alpha1.Peering) string {
 		}
 	}
 	return best
+}
+
+// preference ranks a gateway by its last answer, 1 is the lowest.
+func (t *translation) preference(name string) int {
+	state, answers := t.answers[name]
+	switch {
+	case !answers:
+		return 1 // it may still forward
+	case state == nodeprobe.NoLinks:
+		return 2
+	case state == nodeprobe.Leaving:
+		return 3 // it forwards for some seconds more
+	case state == nodeprobe.LinksUp:
+		return 5
+	}
+	return 4 // unknown: it is of an earlier version
 }

@@ -12,13 +12,14 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
+	"strait.dev/strait/nodeprobe"
 )
 
 // example is a node with two gateways of one peering, of which the second answers.
 func example() input {
 	return input{
 		support: node.Support{Geneve: true, VXLAN: true},
-		answers: map[string]bool{"b-1": true},
+		answers: map[string]nodeprobe.State{"b-1": nodeprobe.LinksUp},
 		attachment: &v1alpha1.NodeAttachment{
 			ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
 			Spec: v1alpha1.NodeAttachmentSpec{
@@ -148,31 +149,31 @@ func TestT7_NoRangeOfThisClusterIsRoutedAway(t *testing.T) {
 }
 
 func TestTheGatewayThatServes(t *testing.T) {
+	const up, none, leaving, unknown = nodeprobe.LinksUp, nodeprobe.NoLinks, nodeprobe.Leaving, nodeprobe.Unknown
+	type answers = map[string]nodeprobe.State
 	for _, c := range []struct {
 		name    string
-		answers []string
-		up      []string
+		answers answers
 		serving string
 		change  func(*v1alpha1.Peering)
 		want    string
 	}{
-		{"no gateway answers: the first", nil, nil, "", nil, "b-0"},
-		{"no gateway answers: the current one", nil, nil, "b-1", nil, "b-1"},
-		{"the one that answers", []string{"b-1"}, nil, "b-0", nil, "b-1"},
-		{"both answer: the one that serves", []string{"b-0", "b-1"}, nil, "b-1", nil, "b-1"},
-		{"both answer: the one with a link that is up", []string{"b-0", "b-1"}, []string{"b-0"}, "b-1", nil, "b-0"},
-		{"up, but without an answer", []string{"b-1"}, []string{"b-0"}, "b-0", nil, "b-1"},
-		{"the one that serves is gone", nil, nil, "b-7", nil, "b-0"},
-		{"the peering is being deleted", []string{"b-0"}, []string{"b-0"}, "b-0", func(p *v1alpha1.Peering) { p.DeletionTimestamp = new(metav1.Time) }, ""},
+		{"no gateway answers: the first", nil, "", nil, "b-0"},
+		{"no gateway answers: the current one", nil, "b-1", nil, "b-1"},
+		{"the one that answers", answers{"b-1": unknown}, "b-0", nil, "b-1"},
+		{"the one that answers, although without a link", answers{"b-1": none}, "b-0", nil, "b-1"},
+		{"both are up: the one that serves", answers{"b-0": up, "b-1": up}, "b-1", nil, "b-1"},
+		{"both are without a link: the one that serves", answers{"b-0": none, "b-1": none}, "b-1", nil, "b-1"},
+		{"the one with a link", answers{"b-0": up, "b-1": none}, "b-1", nil, "b-0"},
+		{"the one that does not leave", answers{"b-0": up, "b-1": leaving}, "b-1", nil, "b-0"},
+		{"the one that leaves forwards still", answers{"b-0": none, "b-1": leaving}, "b-0", nil, "b-1"},
+		{"the one of an earlier version may have a link", answers{"b-0": none, "b-1": unknown}, "b-0", nil, "b-1"},
+		{"the one that says that it has a link", answers{"b-0": up, "b-1": unknown}, "b-1", nil, "b-0"},
+		{"the one that serves is gone", nil, "b-7", nil, "b-0"},
+		{"the peering is being deleted", answers{"b-0": up}, "b-0", func(p *v1alpha1.Peering) { p.DeletionTimestamp = new(metav1.Time) }, ""},
 	} {
 		in := example()
-		in.answers, in.serving = map[string]bool{}, map[string]string{"b": c.serving}
-		for _, g := range c.answers {
-			in.answers[g] = true
-		}
-		for _, g := range c.up {
-			in.peerings[0].Status.Links = append(in.peerings[0].Status.Links, v1alpha1.LinkStatus{Local: g, Remote: "a-0", Up: true})
-		}
+		in.answers, in.serving = c.answers, map[string]string{"b": c.serving}
 		if c.change != nil {
 			c.change(in.peerings[0])
 		}
@@ -226,7 +227,7 @@ func TestTheStatusTellsASourceThatTheObjectsDoNotKnow(t *testing.T) {
 		netip.MustParseAddr("10.0.1.2"): netip.MustParseAddr("10.0.1.1"),   // on the same node
 		netip.MustParseAddr("10.0.2.2"): netip.MustParseAddr("192.0.2.21"), // on another
 	}
-	s := status(computeDesired(in), "", map[string]bool{"b-0": true, "b-1": true}, nil)
+	s := status(computeDesired(in), "", map[string]nodeprobe.State{"b-0": nodeprobe.LinksUp, "b-1": nodeprobe.LinksUp}, nil)
 	if len(s.Gateways) != 2 || s.Gateways[0].Source != "10.0.1.1" || s.Gateways[1].Source != "" {
 		t.Errorf("%+v", s.Gateways)
 	}

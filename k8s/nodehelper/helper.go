@@ -13,6 +13,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/node"
+	"strait.dev/strait/nodeprobe"
 )
 
 // Options configure a node helper.
@@ -52,7 +53,7 @@ func run(ctx context.Context, o Options, support node.Support) error {
 		attachments: o.Client.NodeAttachments().Cache(o.Node),
 		networks:    o.Client.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings:    o.Client.Peerings().Cache(""),
-		probes:      probes{prober: o.Prober, changed: changed, running: map[string]*activeProbe{}, answers: map[string]bool{}},
+		probes:      probes{ask: o.Prober.Ask, changed: changed, running: map[string]*activeProbe{}, answers: map[string]nodeprobe.State{}},
 		withdrawn:   withdrawn{},
 		desired:     make(chan node.Desired, 1),
 		results:     make(chan kernelResult, 1),
@@ -132,7 +133,7 @@ func (h *helper) follow(ctx context.Context, ended <-chan error) error {
 		}
 		out := h.apply(ctx)
 		answers := h.probes.known()
-		if slices.ContainsFunc(out.gateways, func(g gateway) bool { return !answers[g.Name] }) {
+		if slices.ContainsFunc(out.gateways, func(g gateway) bool { return !isKey(answers, g.Name) }) {
 			next.Reset(retryInterval)
 		}
 		now := status(out, h.kernel, answers, h.Kernel.Failing())

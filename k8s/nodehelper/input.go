@@ -6,6 +6,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
+	"strait.dev/strait/nodeprobe"
 )
 
 // input is the input of computeDesired. Objects belong to the caches and must not be
@@ -16,9 +17,9 @@ type input struct {
 	peerings   []*v1alpha1.Peering
 	support    node.Support
 
-	sources map[netip.Addr]netip.Addr // of overlay packets, by gateway address, as far as known
-	answers map[string]bool           // gateways that answer, by name
-	serving map[string]string         // the current gateway of each peering, by name of the peering
+	sources map[netip.Addr]netip.Addr  // of overlay packets, by gateway address, as far as known
+	answers map[string]nodeprobe.State // of the gateways that answer, by name
+	serving map[string]string          // the current gateway of each peering, by name of the peering
 }
 
 // output is the result of computeDesired.

@@ -9,6 +9,7 @@ import (
 
 	"strait.dev/strait/internal/health"
 	"strait.dev/strait/node"
+	"strait.dev/strait/nodeprobe"
 	"strait.dev/strait/test/metricspage"
 )
 
@@ -16,7 +17,7 @@ import (
 // two gateways answers.
 func metricsOf(t *testing.T, kernel string, reports reports) string {
 	t.Helper()
-	s := status(computeDesired(example()), kernel, map[string]bool{"b-0": true}, nil)
+	s := status(computeDesired(example()), kernel, map[string]nodeprobe.State{"b-0": nodeprobe.LinksUp}, nil)
 	c := prometheus.CollectorFunc(func(to chan<- prometheus.Metric) { collect(to, &s, map[string]uint64{"wrong_vni": 3}) })
 	return metricspage.Text(health.NewRegistry(c, reports.repairs, reports.refusals))
 }

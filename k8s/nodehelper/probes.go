@@ -9,26 +9,26 @@ import (
 	"time"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/node"
+	"strait.dev/strait/nodeprobe"
 )
 
 const (
-	// A gateway's host answers at most 1 000 probes/s, from up to 5 000 nodes.
-	probeInterval = 5 * time.Second
-	probeTimeout  = time.Second // of one probe
-	probeMisses   = 3           // consecutive misses after which a gateway is down
+	probeMisses      = 3 // consecutive misses after which a gateway is down
+	probePatience    = probeMisses * nodeprobe.MinInterval
+	maxProbeInterval = 30 * time.Second // whatever a gateway asks for
 )
 
 // probes probes gateways, each in its own goroutine.
 type probes struct {
-	prober  *node.Prober
+	// ask sends a probe, and sends it again every nodeprobe.MinInterval until it is answered.
+	ask     func(ctx context.Context, to netip.Addr) (nodeprobe.Message, error)
 	changed chan<- struct{}
 
 	running map[string]*activeProbe // by name of the gateway; of the goroutine that calls set
 	all     sync.WaitGroup
 
 	mu      sync.Mutex
-	answers map[string]bool
+	answers map[string]nodeprobe.State // of the gateways that answer
 }
 
 type activeProbe struct {
@@ -37,13 +37,14 @@ type activeProbe struct {
 }
 
 // restore loads the results of the previous helper from the status, so that a restart moves
-// no routes. Gateways that have failed since are detected as usual.
+// no routes: gateways that answered are taken to forward until they say otherwise. Gateways
+// that have failed since are detected as usual.
 func (p *probes) restore(s v1alpha1.NodeAttachmentStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, g := range s.Gateways {
 		if g.Ready {
-			p.answers[g.Name] = true
+			p.answers[g.Name] = nodeprobe.LinksUp
 		}
 	}
 }
@@ -68,9 +69,10 @@ func (p *probes) set(ctx context.Context, gateways map[string]netip.Addr) {
 
 // probe probes a gateway until ctx ends.
 func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
-	for misses := 0; ctx.Err() == nil; {
-		limited, stop := context.WithTimeout(ctx, probeTimeout)
-		err := p.prober.Ask(limited, to)
+	for ctx.Err() == nil {
+		asked := time.Now()
+		limited, stop := context.WithTimeout(ctx, probePatience)
+		answer, err := p.ask(limited, to)
 		if err != nil {
 			<-limited.Done() // the probe may have failed at once
 		}
@@ -78,15 +80,13 @@ func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil:
-			if misses++; misses == probeMisses {
-				p.record(name, false)
-			}
-			continue
+		case err == nil:
+			p.record(name, answer.State)
+			interval := min(max(answer.Interval, nodeprobe.MinInterval), maxProbeInterval)
+			wait(ctx, interval*3/4+rand.N(interval/2)) // jitter, so that nodes do not probe at the same time
+		case time.Since(asked) < 2*probePatience: // else this process stood still, and the answer may be unread
+			p.recordSilence(name)
 		}
-		misses = 0
-		p.record(name, true)
-		wait(ctx, probeInterval*3/4+rand.N(probeInterval/2)) // jitter, so that nodes do not probe at the same time
 	}
 }
 
@@ -99,33 +99,44 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// record stores whether a gateway answers.
-func (p *probes) record(name string, answers bool) {
+// record stores the state in the answer of a gateway.
+func (p *probes) record(name string, state nodeprobe.State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.answers[name] == answers {
-		return
+	if is, answers := p.answers[name]; !answers || is != state {
+		p.answers[name] = state
+		notify(p.changed)
 	}
-	if answers {
-		p.answers[name] = true
-	} else {
+}
+
+// recordSilence stores that a gateway does not answer.
+func (p *probes) recordSilence(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, answers := p.answers[name]; answers {
 		delete(p.answers, name)
+		notify(p.changed)
 	}
-	notify(p.changed)
 }
 
 // forget removes the results of all other gateways.
 func (p *probes) forget(but map[string]netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.answers, func(name string, _ bool) bool { _, asked := but[name]; return !asked })
+	maps.DeleteFunc(p.answers, func(name string, _ nodeprobe.State) bool { _, asked := but[name]; return !asked })
 }
 
-// known returns the gateways that answer.
-func (p *probes) known() map[string]bool {
+// known returns the gateways that answer, and their states.
+func (p *probes) known() map[string]nodeprobe.State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.answers)
+}
+
+// isKey reports whether a map has a key.
+func isKey[K comparable, V any](m map[K]V, k K) bool {
+	_, is := m[k]
+	return is
 }
 
 // notify signals on a channel with capacity one.

@@ -9,6 +9,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
+	"strait.dev/strait/nodeprobe"
 )
 
 // For any objects, the desired state of the kernel is valid, also after parts of it were
@@ -30,7 +31,7 @@ func TestDesireIsAlwaysValid(t *testing.T) {
 	w, now := withdrawn{}, time.Unix(1_000_000, 0)
 	routed, linked := 0, 0
 	for range 5000 {
-		in := input{support: node.Support{Geneve: r.IntN(2) == 0, VXLAN: r.IntN(2) == 0, Userspace: true}, answers: map[string]bool{"g-0": true}}
+		in := input{support: node.Support{Geneve: r.IntN(2) == 0, VXLAN: r.IntN(2) == 0, Userspace: true}, answers: map[string]nodeprobe.State{"g-0": nodeprobe.LinksUp}}
 		if r.IntN(8) > 0 {
 			in.network = &v1alpha1.ClusterNetwork{Status: v1alpha1.ClusterNetworkStatus{PodCIDRs: cidrs[:r.IntN(2)]}}
 		}

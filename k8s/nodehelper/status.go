@@ -14,6 +14,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/nodeprobe"
 )
 
 // Reasons of the condition Ready, worst first.
@@ -31,7 +32,7 @@ const maxMessage = 1024
 // status returns the status of the node from the desired state, the error of the kernel
 // (empty: none), the gateways that answer, and the destinations to which packets cannot be
 // sent, by VNI.
-func status(out output, kernel string, answers map[string]bool, failing map[uint32]netip.Addr) v1alpha1.NodeAttachmentStatus {
+func status(out output, kernel string, answers map[string]nodeprobe.State, failing map[uint32]netip.Addr) v1alpha1.NodeAttachmentStatus {
 	if out.desired.Nothing {
 		return uninstallStatus(out.gone, kernel)
 	}
@@ -53,7 +54,7 @@ func status(out output, kernel string, answers map[string]bool, failing map[uint
 		case g.problem != "":
 			entry.Message = client.Clip(g.problem, maxMessage)
 			worse(reasonNoLink, fmt.Sprintf("gateway %s: %s", g.Name, g.problem))
-		case !answers[g.Name]:
+		case !isKey(answers, g.Name):
 			noAnswer := fmt.Sprintf("%s does not answer over %s to %s", g.probe(out.desired), g.Encapsulation, g.Underlay)
 			entry.Message = joinSentences(noAnswer, sendFailure(g, failing), g.note)
 			worse(reasonNoAnswer, fmt.Sprintf("gateway %s: %s; check that its pod runs, that network policies and firewalls allow UDP 6091 and 6092 in both directions, and that packets leave from an address in spec.underlayAddresses", g.Name, noAnswer))

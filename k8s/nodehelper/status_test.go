@@ -9,10 +9,11 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/node"
+	"strait.dev/strait/nodeprobe"
 )
 
 func TestStatusSaysWhy(t *testing.T) {
-	all := map[string]bool{"b-0": true, "b-1": true}
+	all := map[string]nodeprobe.State{"b-0": nodeprobe.LinksUp, "b-1": nodeprobe.NoLinks}
 	for _, c := range []struct {
 		name    string
 		change  func(*input)
@@ -80,7 +81,7 @@ func TestSettledStatusIsNotWrittenAgain(t *testing.T) {
 	if _, differs = statusToWrite(status(computeDesired(in), "", in.answers, nil), first, 1, now.Add(time.Hour)); differs {
 		t.Error("written again, though it says the same")
 	}
-	in.answers["b-0"] = true
+	in.answers["b-0"] = nodeprobe.LinksUp
 	second, differs := statusToWrite(status(computeDesired(in), "", in.answers, nil), first, 1, now.Add(time.Hour))
 	if !differs || !second.Conditions[0].LastTransitionTime.After(first.Conditions[0].LastTransitionTime.Time) {
 		t.Errorf("second status %+v", second)
@@ -102,7 +103,7 @@ func TestARestartMovesNoRoutes(t *testing.T) {
 	in := example()
 	before := computeDesired(in)
 	in.attachment.Status = status(before, "", in.answers, nil)
-	p := probes{answers: map[string]bool{}}
+	p := probes{answers: map[string]nodeprobe.State{}}
 	p.restore(in.attachment.Status)
 	in.answers, in.serving = p.known(), nil
 	if after := computeDesired(in); !reflect.DeepEqual(after.desired, before.desired) {
@@ -114,7 +115,7 @@ func TestARestartMovesNoRoutes(t *testing.T) {
 func TestStatusSaysWhyAHelperStandsInForTheKernel(t *testing.T) {
 	in := example()
 	in.support = node.Support{Userspace: true, Lacks: "no Geneve (not supported), no VXLAN (not supported)"}
-	in.answers = map[string]bool{"b-0": true}
+	in.answers = map[string]nodeprobe.State{"b-0": nodeprobe.LinksUp}
 	const why = "the kernel has no Geneve (not supported), no VXLAN (not supported); the node helper encapsulates packets in userspace"
 	s := status(computeDesired(in), "", in.answers, nil)
 	if len(s.Encapsulations) != 1 || s.Encapsulations[0] != v1alpha1.Userspace {
@@ -127,7 +128,7 @@ func TestStatusSaysWhyAHelperStandsInForTheKernel(t *testing.T) {
 	if second.Ready || !strings.HasPrefix(second.Message, "10.80.0.2 does not answer over userspace to 10.0.2.2. "+why) {
 		t.Errorf("a gateway that does not: %+v", second)
 	}
-	in.answers["b-1"] = true
+	in.answers["b-1"] = nodeprobe.LinksUp
 	if m := status(computeDesired(in), "", in.answers, nil).Conditions[0].Message; !strings.HasPrefix(m, "all gateways answer. "+why) || strings.Count(m, why) != 1 {
 		t.Errorf("condition %s", m)
 	}
