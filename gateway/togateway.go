@@ -10,8 +10,8 @@ import (
 	"strait.dev/strait/packet"
 )
 
-// Budgets of one node and the pods behind it, for packets to the gateway itself. A helper
-// sends 4 probes a second, at most 8 while the gateway does not answer.
+// Budgets of one node and the pods behind it, for packets to the gateway itself. A node helper
+// sends about 4 probes a second, and two may run for a moment while one is replaced.
 const (
 	probeBudgetInterval = time.Second / 20
 	probeBudgetBurst    = 20

@@ -14,7 +14,7 @@ var threatRows = section{
 		{id: "T7", clause: "an object or an announcement takes over routes of other networks", source: "docs/how-to/cidr-planning.md"},
 		{id: "T8", clause: "a flood of handshakes does not prevent service to other peers", source: "WireGuard section 5.3"},
 		{id: "T9", clause: "a replayed packet is delivered once", source: "WireGuard section 5.4.6"},
-		{id: "T10", clause: "one source exhausts all ports and flows", source: "RFC 6888 section 3"},
+		{id: "T10", clause: "one source exhausts the ports, flows or answers that others need", source: "RFC 6888 section 3"},
 		{id: "T11", clause: "fragments, options and ICMP are cheap to send and cheap to handle", source: "RFC 1858, RFC 3128, RFC 8504 section 5.3"},
 		{id: "T12", clause: "memory use returns to its previous level", source: "docs/explanation/security.md"},
 		{id: "T13", clause: "what a process reports about itself is read-only and contains no keys and no peer endpoints", source: "docs/reference/metrics.md"},
