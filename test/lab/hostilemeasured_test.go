@@ -3,14 +3,11 @@
 package lab
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 )
 
 // The tests of this file measure a transfer, and must run alone on the machine.
@@ -84,54 +81,4 @@ func TestT10_HostileSourcesLeaveOthersTheirFlows(t *testing.T) {
 	for _, ld := range h.loads {
 		ld.finish(t)
 	}
-}
-
-// openFlows opens sockets of a masqueraded source that exchange datagrams with pod B, which
-// echoes.
-func (h *hostile) openFlows(t *testing.T, source netip.Addr, count int) (clients []net.Conn) {
-	t.Helper()
-	a, b := h.top.a, h.top.b
-	h.servers++
-	at := netip.AddrPortFrom(b.pod4, uint16(7000+h.servers))
-	go serveEcho(b.pod.listenUDP(t, at))
-	for i := range count {
-		var c net.Conn
-		err := a.pod.in(func() (err error) {
-			c, err = (&net.Dialer{LocalAddr: &net.UDPAddr{IP: source.AsSlice()}}).Dial("udp", netip.AddrPortFrom(a.sees(b.pod4), at.Port()).String())
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		if err := echoWithin(c, fmt.Appendf(nil, "flow %d begins", i), 10); err != nil {
-			t.Fatalf("flow %d of %s: %v", i, source, err)
-		}
-		clients = append(clients, c)
-	}
-	return clients
-}
-
-// echoWithin sends payload until it comes back unchanged, up to the given number of times,
-// once per second. Others may be lost.
-func echoWithin(c net.Conn, payload []byte, attempts int) error {
-	buffer := make([]byte, 1<<16)
-	var last error
-	for range attempts {
-		if _, last = c.Write(payload); last != nil {
-			continue // an ICMP error about the previous datagram
-		}
-		if last = c.SetReadDeadline(time.Now().Add(time.Second)); last != nil {
-			return last
-		}
-		var n int
-		if n, last = c.Read(buffer); last != nil {
-			continue
-		}
-		if !bytes.Equal(buffer[:n], payload) {
-			return fmt.Errorf("%d bytes came back as %d different bytes", len(payload), n)
-		}
-		return nil
-	}
-	return fmt.Errorf("no echo of %d bytes after %d attempts: %w", len(payload), attempts, last)
 }
