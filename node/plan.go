@@ -15,7 +15,8 @@ func Plan(d Desired, observed State) []Operation {
 	if d.Nothing {
 		return Removal(observed)
 	}
-	p := &planner{want: target(d.withoutRefused(observed)), have: observed, broken: map[string]bool{}}
+	d = d.withoutRefused(observed)
+	p := &planner{want: target(d), have: observed, broken: map[string]bool{}}
 	p.fence()
 	if p.have.Sources != p.want.Sources {
 		p.add(setSources(d.sources()))
