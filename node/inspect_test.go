@@ -51,7 +51,7 @@ func TestInspectReportsConflicts(t *testing.T) {
 link set lo up
 link add other type vxlan id 7 local 127.0.0.1 dstport 6092
 link set other up
-link add strait-old type veth peer name peer
+link add cni-strait-old type veth peer name peer
 route add 198.51.100.0/24 dev lo table 6091
 rule add pref 105 lookup 200
 `)
@@ -64,7 +64,7 @@ rule add pref 105 lookup 200
 			t.Errorf("%q lacks %q", s.Strange, want)
 		}
 	}
-	if !slices.Equal(s.Ours.Links, []string{"strait-old"}) {
+	if !slices.Equal(s.Ours.Links, []string{"cni-strait-old"}) {
 		t.Errorf("links %q", s.Ours.Links)
 	}
 	if len(s.Taken) != 1 || s.Taken[0].Number != 6092 {

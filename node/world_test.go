@@ -197,15 +197,21 @@ func (w *world) apply(t *testing.T, d Desired) {
 // check fails if operations are left to do.
 func (w *world) check(t *testing.T, d Desired) {
 	t.Helper()
+	if left, observed := w.left(t, d); len(left) > 0 {
+		t.Errorf("operations left:\n%s\nobserved: %+v", text(left), observed)
+	}
+}
+
+// left returns the operations left to do.
+func (w *world) left(t *testing.T, d Desired) ([]Operation, State) {
+	t.Helper()
 	observed, err := w.kernel.observeFor(d)
 	must(t, err)
 	left := Plan(d, observed)
 	if w.kept {
 		left = slices.DeleteFunc(left, isServe)
 	}
-	if len(left) > 0 {
-		t.Errorf("operations left:\n%s\nobserved: %+v", text(left), observed)
-	}
+	return left, observed
 }
 
 // isServe matches operations whose effect only this process can observe: serving a TAP
