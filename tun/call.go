@@ -97,7 +97,7 @@ func (l *Link) call(ctx context.Context) {
 			first = ""
 			continue
 		}
-		now := time.Now()
+		now := l.clock.now()
 		moved := first != "" && endpoints[0] != first
 		first = endpoints[0]
 		if !c.due(l.alive(now) && !moved, now) && !moved {

@@ -38,6 +38,7 @@ type Fabric struct {
 	Overlay *Overlay
 
 	options       Options
+	clock         *clock
 	host          *Host
 	mux           *underlay.Mux
 	links         atomic.Pointer[[]*Link]      // never nil; replaced, not changed
@@ -58,7 +59,7 @@ type Fabric struct {
 // now on, even if Open fails.
 func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	f := &Fabric{
-		Gateway: g, Overlay: o, options: options, mux: underlay.NewMux(options.Underlay),
+		Gateway: g, Overlay: o, options: options, clock: newClock(options.Log), mux: underlay.NewMux(options.Underlay),
 		linkListeners: make(map[netip.Addr]*linkListener), listeners: make(map[*listener]bool),
 	}
 	f.links.Store(new([]*Link))
@@ -79,6 +80,7 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop = cancel
 	f.done.Go(func() { f.probe(ctx) })
+	f.done.Go(func() { f.clock.watch(ctx) })
 	f.done.Go(f.readFallback)
 	return f, nil
 }
@@ -124,8 +126,8 @@ func (f *Fabric) SetLinks(configs []LinkConfig) error {
 		return errors.Join(err, f.closeLinkListeners())
 	}
 	f.links.Store(&next)
-	f.elect(time.Now())
-	f.updateState(time.Now())
+	f.elect(f.clock.now())
+	f.updateState(f.clock.now())
 	for _, l := range old {
 		l.close()
 	}
@@ -176,7 +178,7 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 	}
 	own := publicKey(c.PrivateKey)
 	e := f.linkListeners[linkAddress(own)]
-	return newLink(c, d, e, f.mux.BoundedLink(own, &d.window), f.options.Log, func(l *Link) { f.ask(l, time.Now()) })
+	return newLink(c, d, e, f.mux.BoundedLink(own, &d.window), f.options.Log, f.clock, func(l *Link) { f.ask(l, f.clock.now()) })
 }
 
 // elect selects the active link. f.mu is held.

@@ -13,7 +13,7 @@ import (
 // probe probes every link twice a second and elects the active one.
 func (f *Fabric) probe(ctx context.Context) {
 	for sleep(ctx, probeInterval) {
-		now := time.Now()
+		now := f.clock.now()
 		for _, l := range *f.links.Load() {
 			if l.contactable() {
 				f.ask(l, now)
@@ -83,7 +83,7 @@ func (f *Fabric) receiveProbes(e *linkListener) {
 		if l == nil {
 			continue
 		}
-		now := time.Now()
+		now := f.clock.now()
 		l.mu.Lock()
 		l.prober.mtu = p.mtu
 		was := l.prober.leaving

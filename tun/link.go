@@ -60,6 +60,7 @@ type Link struct {
 	tun      *Device
 	wg       *device.Device
 	log      *slog.Logger // without the link's name
+	clock    *clock
 	label    atomic.Pointer[label]
 
 	mu      sync.Mutex
@@ -98,8 +99,8 @@ func (l *Link) logger() *slog.Logger { return l.label.Load().log }
 
 // newLink starts WireGuard on a device. The link owns both from now on. known is called, from
 // any goroutine, when WireGuard first has an address for the peer.
-func newLink(c LinkConfig, d *Device, e *linkListener, bind conn.Bind, log *slog.Logger, known func(*Link)) (*Link, error) {
-	l := &Link{key: keyOf(c), tun: d, own: e.address, listener: e, log: log, known: known, streams: make(map[*stream]bool)}
+func newLink(c LinkConfig, d *Device, e *linkListener, bind conn.Bind, log *slog.Logger, clock *clock, known func(*Link)) (*Link, error) {
+	l := &Link{key: keyOf(c), tun: d, own: e.address, listener: e, log: log, clock: clock, known: known, streams: make(map[*stream]bool)}
 	l.setLabel(c)
 	l.prober.address = linkAddress(c.PublicKey)
 	c = c.clone() // so that the caller cannot change it
@@ -197,7 +198,7 @@ func (l *Link) alive(now time.Time) bool {
 	if answers {
 		return up
 	}
-	return now.Sub(l.session().handshake) < handshakeFresh
+	return time.Since(l.session().handshake) < handshakeFresh
 }
 
 // publicKey returns the public key of a private key.

@@ -34,7 +34,7 @@ type LinkStatus struct {
 
 // Status returns the state of every link.
 func (f *Fabric) Status() []LinkStatus {
-	now := time.Now()
+	now := f.clock.now()
 	links := *f.links.Load()
 	all := make([]LinkStatus, len(links))
 	for i, l := range links {
@@ -47,7 +47,7 @@ func (f *Fabric) Status() []LinkStatus {
 // LinksUp returns the links that are up, in order. It does not query WireGuard, so it is cheap
 // enough to be called often.
 func (f *Fabric) LinksUp() (up []LinkIdentity) {
-	now := time.Now()
+	now := f.clock.now()
 	for _, l := range *f.links.Load() {
 		if fit, _ := l.fit(now); fit != down {
 			up = append(up, l.identity())

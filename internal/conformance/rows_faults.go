@@ -10,7 +10,7 @@ var faultRows = section{
 		{id: "F1", clause: "after a gateway is killed, another one takes over within seconds", source: "docs/how-to/peering.md", waived: oneGateway + "; test/lab tests that traffic resumes with the gateway"},
 		{id: "F2", clause: "when a gateway shuts down, no packet is lost while another one takes over", source: "docs/how-to/install.md"},
 		{id: "F3", clause: "killing or upgrading a node helper loses no packet", source: "docs/how-to/install.md"},
-		{id: "F4", clause: "a gateway that was paused does not act on stale state", source: "docs/how-to/peering.md", waived: oneGateway},
+		{id: "F4", clause: "a gateway that was paused does not act on stale state", source: "docs/runbooks/StraitProcessGaps.md"},
 		{id: "F5", clause: "everything continues while the API server is unavailable, including the start of gateways", source: "docs/runbooks/StraitAPIServerAway.md"},
 		{id: "F6", clause: "nothing is deleted because the API server is slow, drops connections or returns older state", source: "docs/runbooks/StraitAPIServerAway.md"},
 		{id: "F7", clause: "after the cluster's etcd is restored from an older copy, no address is assigned twice", source: "docs/how-to/cidr-planning.md"},

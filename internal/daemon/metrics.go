@@ -60,6 +60,8 @@ var (
 	relayLostDesc    = describe("mapping_lost_datagrams_total", "Datagrams for mapped addresses that could not be sent to one side.", "protocol")
 	relayEchoDesc    = describe("mapping_pings_total", "Pings to mapped addresses, by result.", "result")
 
+	gapsDesc    = describe("process_gaps_total", "How often the process did not run for more than 0.5 s.")
+	longestDesc = describe("process_longest_gap_seconds", "The longest time that the process did not run; 0 if none was longer than 0.5 s.")
 	leftOutDesc = describe("log_lines_left_out_total", "Log lines suppressed by the rate limit for similar lines.")
 	startedDesc = describe("start_time_seconds", "Start time of the gateway, in seconds since the epoch.")
 )
@@ -141,6 +143,9 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	gauge(nodesDesc, float64(t.NodeCount()))
 	gauge(routesDesc, float64(t.RouteCount()))
 	d.collectMappings(counter, gauge)
+	gaps := d.fabric.Gaps()
+	counter(gapsDesc, gaps.Count)
+	gauge(longestDesc, gaps.Longest.Seconds())
 	counter(leftOutDesc, d.quiet.leftOut.Load())
 	gauge(startedDesc, float64(d.started.UnixMilli())/1e3)
 	d.rtt.Collect(to)

@@ -54,7 +54,7 @@ func TestT13_AServerReportsHealthAndServesNoProfile(t *testing.T) {
 	if code, _ := get(t, s, "/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz: %d", code)
 	}
-	if code, text := get(t, s, "/metrics"); code != http.StatusOK || !strings.Contains(text, "\nstrait_example 0\n") || !strings.Contains(text, "\ngo_goroutines ") {
+	if code, text := get(t, s, "/metrics"); code != http.StatusOK || !strings.Contains(text, "\nstrait_example 0\n") || !strings.Contains(text, "\ngo_goroutines ") || !strings.Contains(text, "\ngo_sched_pauses_stopping_other_seconds_count ") {
 		t.Errorf("/metrics: %d\n%s", code, text)
 	}
 	if code, _ := get(t, s, "/debug/pprof/"); code != http.StatusNotFound {

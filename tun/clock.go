@@ -1,0 +1,69 @@
+package tun
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// clockInterval is how often the clock is read even if nothing else reads it.
+	clockInterval = 100 * time.Millisecond
+	// clockGap is the time between two readings that proves that the process did not run: it was stopped
+	// (SIGSTOP), its machine was paused, or it got no processor.
+	clockGap = 500 * time.Millisecond
+)
+
+// clock is the clock of all decisions about links. It stands still while the process does: a link is not down, and
+// a probe is not lost, because this end could not receive. Since each decision reads the clock, none comes before
+// the discovery of a gap. Safe for concurrent use; not for the packet path.
+type clock struct {
+	log *slog.Logger
+
+	mu      sync.Mutex // protects the fields below
+	read    time.Time  // the last reading, of the system's monotonic clock
+	stopped time.Duration
+	gaps    Gaps
+}
+
+// Gaps are the times in which the process did not run, longer than half a second each.
+type Gaps struct {
+	Count   uint64
+	Longest time.Duration
+}
+
+func newClock(log *slog.Logger) *clock { return &clock{log: log, read: time.Now()} }
+
+// now returns the time without all gaps so far.
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	now := time.Now() // not earlier: a gap while waiting for mu is one too
+	gap := now.Sub(c.read)
+	c.read = now
+	if gap > clockGap {
+		c.stopped += gap
+		c.gaps.Count++
+		c.gaps.Longest = max(c.gaps.Longest, gap)
+	}
+	now = now.Add(-c.stopped)
+	c.mu.Unlock()
+	if gap > clockGap {
+		c.log.Warn("the process did not run; links keep the state that they had", "for", gap)
+	}
+	return now
+}
+
+// watch reads the clock regularly until ctx ends, so that every gap is found.
+func (c *clock) watch(ctx context.Context) {
+	for sleep(ctx, clockInterval) {
+		c.now()
+	}
+}
+
+// Gaps returns how often, and for how long at most, the process did not run.
+func (f *Fabric) Gaps() Gaps {
+	f.clock.mu.Lock()
+	defer f.clock.mu.Unlock()
+	return f.clock.gaps
+}

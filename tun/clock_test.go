@@ -1,0 +1,89 @@
+package tun
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// probing is one end of a link whose far end answers in a millisecond while it runs.
+type probing struct {
+	clock *clock
+	prober
+}
+
+// run sends probes for a time, with the clock read as often as in a gateway.
+//
+//strait:virtualtime
+func (p *probing) run(d time.Duration) {
+	for ; d > 0; d -= probeInterval {
+		q := p.ask(1420, p.clock.now())
+		time.Sleep(time.Millisecond)
+		p.answer(probe{kind: probeAnswer, sequence: q.sequence}, p.clock.now())
+		for slept := time.Millisecond; slept < probeInterval; slept += clockInterval {
+			time.Sleep(min(clockInterval, probeInterval-slept))
+			p.clock.now()
+		}
+	}
+}
+
+func TestF4_AProcessThatStoodStillDecidesNothingFromStaleState(t *testing.T) {
+	t.Parallel()
+	for _, gap := range []time.Duration{clockGap + time.Millisecond, 5 * time.Second, 155 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			p := probing{clock: newClock(slog.New(slog.DiscardHandler))}
+			p.run(3 * probeInterval)
+			since := p.upSince
+			q := p.ask(1420, p.clock.now()) // not answered when the process stops
+			time.Sleep(gap)
+			now := p.clock.now() // whichever decision comes first
+			if p.expire(now); !p.up(now) || p.lost != 0 || !p.upSince.Equal(since) {
+				t.Errorf("after a gap of %v: up %v since %v, %d lost; want up since %v, none lost", gap, p.up(now), p.upSince, p.lost, since)
+			}
+			if !p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) || p.rtt >= probeInterval {
+				t.Errorf("the answer that waited for %v: a round trip of %v", gap, p.rtt)
+			}
+			if got := (Gaps{p.clock.gaps.Count, p.clock.gaps.Longest}); got != (Gaps{1, gap}) {
+				t.Errorf("gaps: %+v, want one of %v", got, gap)
+			}
+			p.run(3 * probeInterval)
+			if p.lost != 0 {
+				t.Errorf("%d probes lost after the gap", p.lost)
+			}
+		})
+	}
+}
+
+// Time that the process ran through counts after a gap as it does before one.
+func TestF4_ALinkThatDoesNotAnswerAfterAGapGoesDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := probing{clock: newClock(slog.New(slog.DiscardHandler))}
+		p.run(probeInterval)
+		time.Sleep(5 * time.Second)
+		for range probeLost / clockInterval {
+			p.clock.now()
+			time.Sleep(clockInterval)
+		}
+		if p.up(p.clock.now()) {
+			t.Errorf("up %v after the gap without an answer", probeLost)
+		}
+	})
+}
+
+func TestTheClockOfARunningProcessIsTheSystems(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock(slog.New(slog.DiscardHandler))
+		for range 100 {
+			time.Sleep(clockGap)
+			if got, want := c.now(), time.Now(); !got.Equal(want) {
+				t.Fatalf("%v, want %v", got, want)
+			}
+		}
+		if c.gaps != (Gaps{}) {
+			t.Errorf("%+v without a gap", c.gaps)
+		}
+	})
+}
