@@ -56,6 +56,9 @@ func (t *threads) next(used float64, spare func() float64) int {
 	return t.now
 }
 
+// limitInterval is how often the CPU limit is read, which changes when a pod is resized in place.
+const limitInterval = 10 * time.Second
+
 // followLoad adjusts GOMAXPROCS until ctx ends, then restores it; extra threads are added to what the load requires. It does
 // nothing if GOMAXPROCS is set in the environment.
 func followLoad(ctx context.Context, extra *atomic.Int32) {
@@ -64,6 +67,9 @@ func followLoad(ctx context.Context, extra *atomic.Int32) {
 		return
 	}
 	defer runtime.GOMAXPROCS(most)
+	limit := cpuLimit{files: cpuLimitFiles}
+	limit.changed()
+	checked := time.Now()
 	t := threads{now: 1, most: most}
 	runtime.GOMAXPROCS(t.now)
 
@@ -76,10 +82,41 @@ func followLoad(ctx context.Context, extra *atomic.Int32) {
 			return
 		case <-ticker.C:
 		}
+		if now := time.Now(); now.Sub(checked) >= limitInterval {
+			if checked = now; limit.changed() {
+				// Setting GOMAXPROCS has ended the runtime's own updates.
+				runtime.SetDefaultGOMAXPROCS()
+				most = runtime.GOMAXPROCS(0)
+				t.now, t.most = min(t.now, most), most
+			}
+		}
 		if wanted := t.next(m.interval(), m.spare) + int(extra.Load()); wanted != runtime.GOMAXPROCS(0) {
 			runtime.GOMAXPROCS(wanted)
 		}
 	}
+}
+
+// cpuLimitFiles have the CPU limit of a container, in version 2 and 1 of control groups.
+var cpuLimitFiles = []string{"/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"}
+
+// cpuLimit detects changes of the CPU limit. Only the runtime interprets it, since asking the runtime stops all threads.
+type cpuLimit struct {
+	files []string // the first that exists
+	last  string
+}
+
+// changed reports whether the limit is another one than at the last call. A missing file is no limit.
+func (l *cpuLimit) changed() bool {
+	var now []byte
+	for _, file := range l.files {
+		var err error
+		if now, err = os.ReadFile(file); err == nil {
+			break
+		}
+	}
+	before := l.last
+	l.last = string(now)
+	return l.last != before
 }
 
 // withExtraThread runs work with one more thread, so that packets do not wait for it: otherwise the scheduler would let it

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -83,6 +85,23 @@ func TestABurstResetsThePatience(t *testing.T) {
 	}
 	if p.now != 2 {
 		t.Errorf("%d threads, want 2", p.now)
+	}
+}
+
+func TestAChangedCPULimitIsNoticedOnce(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "cpu.max")
+	l := cpuLimit{files: []string{filepath.Join(t.TempDir(), "missing"), file}}
+	if l.changed() {
+		t.Error("no file is a change")
+	}
+	for _, limit := range []string{"max 100000\n", "250000 100000\n"} {
+		if err := os.WriteFile(file, []byte(limit), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if !l.changed() || l.changed() {
+			t.Errorf("%q is not noticed exactly once", limit)
+		}
 	}
 }
 
