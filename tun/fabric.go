@@ -63,7 +63,7 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 		linkListeners: make(map[netip.Addr]*linkListener), listeners: make(map[*listener]bool),
 	}
 	f.links.Store(new([]*Link))
-	f.updateState(time.Now())
+	f.updateState(f.clock.now())
 	o.panics.log = options.Log
 	var err error
 	if f.host, err = newHost(g, o, f.deviceFor); err != nil {

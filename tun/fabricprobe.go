@@ -117,7 +117,7 @@ func (f *Fabric) receiveProbes(e *linkListener) {
 // shutting down. Packets are forwarded as before.
 func (f *Fabric) Leave() {
 	f.leaving.Store(true)
-	f.updateState(time.Now())
+	f.updateState(f.clock.now())
 }
 
 // updateState determines the state that nodes are told: whether a link forwards.
