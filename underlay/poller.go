@@ -34,9 +34,15 @@ type Poller struct {
 	watched struct {
 		sync.Mutex // protects the fields below
 		sockets    []*Socket
-		paused     bool // the kernel watches no socket
+		paused     bool // the kernel does not watch all sockets
 	}
+
+	epollCtl func(epoll, operation, fd int, event *unix.EpollEvent) error // unix.EpollCtl
 }
+
+// watchRetry is how often a poller reads its sockets and asks again while the kernel refuses to watch one
+// of them (ENOMEM; ENOSPC at fs.epoll.max_user_watches).
+const watchRetry = 10 * time.Millisecond
 
 // NewPoller returns a poller without sockets. It must be closed.
 func NewPoller() (*Poller, error) {
@@ -49,7 +55,7 @@ func NewPoller() (*Poller, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("make a poller: %w", os.NewSyscallError("fcntl", err))
 	}
-	p := &Poller{file: os.NewFile(uintptr(fd), "epoll")}
+	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), epollCtl: unix.EpollCtl}
 	if p.raw, err = p.file.SyscallConn(); err != nil {
 		p.file.Close()
 		return nil, fmt.Errorf("make a poller: %w", err)
@@ -68,7 +74,8 @@ func NewPoller() (*Poller, error) {
 }
 
 // Add watches s until Remove, or until s or the poller is closed. Any goroutine may call it, also during
-// Wait. The caller keeps ownership of s.
+// Wait. The caller keeps ownership of s. The error is net.ErrClosed if either is closed. If the kernel
+// refuses to watch s, Wait tries again and reads s meanwhile.
 func (p *Poller) Add(s *Socket) error {
 	if !s.watch(p) {
 		return net.ErrClosed
@@ -77,8 +84,13 @@ func (p *Poller) Add(s *Socket) error {
 	w.Lock()
 	defer w.Unlock()
 	if !w.paused {
-		if err := p.control(s, unix.EPOLL_CTL_ADD); err != nil {
+		switch err := p.control(s, unix.EPOLL_CTL_ADD); {
+		case errors.Is(err, net.ErrClosed):
+			s.unwatch(p)
 			return err
+		case err != nil:
+			w.paused = true
+			defer p.Wake()
 		}
 	}
 	w.sockets = append(w.sockets, s)
@@ -96,10 +108,11 @@ func (p *Poller) Remove(s *Socket) error {
 		return os.NewSyscallError("epoll_ctl", unix.ENOENT)
 	}
 	w.sockets = slices.Delete(w.sockets, i, i+1)
-	if w.paused {
+	err := p.control(s, unix.EPOLL_CTL_DEL)
+	if w.paused && errors.Is(err, unix.ENOENT) {
 		return nil
 	}
-	return p.control(s, unix.EPOLL_CTL_DEL)
+	return err
 }
 
 // Pause stops watching until Wait is about to park. The kernel notifies a watching poller of every
@@ -123,7 +136,8 @@ func (p *Poller) Pause() {
 // notification a tenth of one.
 const PauseAt = 16
 
-// resume watches again after Pause. It reports whether the poller was paused.
+// resume watches again after Pause. It reports whether try must run again. If the kernel refuses to watch
+// a socket, Wait tries again after watchRetry.
 func (p *Poller) resume() bool {
 	w := &p.watched
 	w.Lock()
@@ -131,11 +145,18 @@ func (p *Poller) resume() bool {
 	if !w.paused {
 		return false
 	}
-	for _, s := range w.sockets {
-		_ = p.control(s, unix.EPOLL_CTL_ADD)
-	}
 	w.paused = false
-	return true
+	for _, s := range w.sockets {
+		err := p.control(s, unix.EPOLL_CTL_ADD)
+		if err != nil && !errors.Is(err, unix.EEXIST) && !errors.Is(err, net.ErrClosed) {
+			w.paused = true
+		}
+	}
+	if w.paused {
+		// It may overwrite the deadline of a Wake at the same time, which then is late by watchRetry.
+		_ = p.file.SetReadDeadline(time.Now().Add(watchRetry))
+	}
+	return !w.paused
 }
 
 func (p *Poller) control(s *Socket, operation int) error {
@@ -146,7 +167,7 @@ func (p *Poller) control(s *Socket, operation int) error {
 	var failed error
 	err := p.raw.Control(func(fd uintptr) {
 		event := unix.EpollEvent{Events: unix.EPOLLIN}
-		failed = os.NewSyscallError("epoll_ctl", unix.EpollCtl(int(fd), operation, s.fd.number, &event))
+		failed = os.NewSyscallError("epoll_ctl", p.epollCtl(int(fd), operation, s.fd.number, &event))
 	})
 	if err != nil {
 		return net.ErrClosed

@@ -385,3 +385,71 @@ func TestSocketsComeAndGoDuringAPause(t *testing.T) {
 		t.Error("removed a socket that was not there")
 	}
 }
+
+// refuse makes the kernel seem to refuse to watch sockets until admit is called.
+func refuse(p *Poller, reason error) (refused *atomic.Int64, admit func()) {
+	refused = new(atomic.Int64)
+	var admitted atomic.Bool
+	kernel := p.epollCtl
+	p.epollCtl = func(epoll, operation, fd int, event *unix.EpollEvent) error {
+		if operation == unix.EPOLL_CTL_ADD && !admitted.Load() {
+			refused.Add(1)
+			return reason
+		}
+		return kernel(epoll, operation, fd, event)
+	}
+	return refused, func() { admitted.Store(true) }
+}
+
+// The kernel has no memory, or the user has reached fs.epoll.max_user_watches: the socket is
+// read anyway, and watched as soon as the kernel allows it.
+func TestASocketThatTheKernelRefusesToWatchIsStillRead(t *testing.T) {
+	t.Parallel()
+	for name, add := range map[string]func(p *Poller, s *Socket) error{
+		"when added":    func(p *Poller, s *Socket) error { return p.Add(s) },
+		"after a pause": func(p *Poller, s *Socket) error { p.Pause(); return p.Add(s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, s, sender := newPoller(t), open(t, loopback4, Options{}), open(t, loopback4, Options{})
+			refused, admit := refuse(p, unix.ENOSPC)
+			if err := add(p, s); err != nil {
+				t.Fatal(err)
+			}
+			r, b := NewReceiver(s), NewBatch(1)
+			receive := func() bool { n, _ := r.Fill(); return n > 0 }
+			done := waiting(p, receive)
+			wait.Until(t, "the kernel has refused", func() bool { return refused.Load() > 0 })
+			b.Add(sender, destination(s), nil, []byte("not watched"))
+			b.Flush()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
+			}
+			admit()
+			done = waiting(p, receive)
+			untilItWatches(t, p)
+			b.Add(sender, destination(s), nil, []byte("watched"))
+			b.Flush()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Remove(s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAPollerCanRemoveASocketThatTheKernelRefusedToWatch(t *testing.T) {
+	t.Parallel()
+	p, s := newPoller(t), open(t, loopback4, Options{})
+	refuse(p, unix.ENOMEM)
+	if err := p.Add(s); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Remove(s); err != nil {
+		t.Error(err)
+	}
+}
