@@ -101,13 +101,15 @@ func (d *Device) activate(on bool) error {
 	return nil
 }
 
-// inject queues a copy of an IP packet for the tunnel.
-func (d *Device) inject(c *gateway.Counters, b []byte) {
+// inject queues a copy of an IP packet for the tunnel. It reports false, and counts a drop in c,
+// if the queue is full.
+func (d *Device) inject(c *gateway.Counters, b []byte) bool {
 	if !d.injected.put(b) {
 		c.CountDropped(gateway.TunnelQueue, 1)
-		return
+		return false
 	}
 	d.poller.Wake()
+	return true
 }
 
 // Read waits for packets for the tunnel and fills bufs with them.

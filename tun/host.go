@@ -145,13 +145,17 @@ func (h *Host) send(b []byte) {
 	r := h.origin.Packet(b)
 	switch r.Verdict {
 	case gateway.ToTunnel:
-		if d := h.tunnel(addresses(r.Packet)); d != nil {
-			d.inject(&h.origin.Counters, r.Packet)
+		switch d := h.tunnel(addresses(r.Packet)); {
+		case d == nil:
+			h.origin.CountDropped(gateway.NoPeer, 1)
+		case d.inject(&h.origin.Counters, r.Packet):
 			h.origin.CountForwarded(1, uint64(len(r.Packet)))
 		}
 	case gateway.ToNode:
-		h.overlay.send(h.overlay.tapping.now.Load(), h.batch, &r, r.Node.Header(r.Version), r.Packet)
-		sent, dropped := h.batch.Flush()
+		sent, dropped := 0, 1
+		if h.overlay.send(h.overlay.tapping.now.Load(), h.batch, &r, r.Node.Header(r.Version), r.Packet) {
+			sent, dropped = h.batch.Flush()
+		}
 		h.origin.CountForwarded(uint64(sent), uint64(sent*len(r.Packet)))
 		h.origin.CountDropped(gateway.UnderlaySend, uint64(dropped))
 	}

@@ -16,7 +16,7 @@ type outbox struct {
 	free     []byte // the rest of slab
 	taps     *taps  // set while packets are added; nil = no taps
 
-	packets, bytes uint64 // added since the last flush
+	bytes uint64 // of IP packets added since the last flush
 }
 
 // newOutbox returns an outbox. slab is the number of bytes that it can copy per batch, more than
@@ -56,28 +56,38 @@ func (x *outbox) addCopied(r *gateway.Result, size int) {
 }
 
 func (x *outbox) add(r *gateway.Result, ip []byte) {
-	x.overlay.send(x.taps, x.batch, r, r.Node.Header(r.Version), ip)
-	x.packets++
+	if !x.overlay.send(x.taps, x.batch, r, r.Node.Header(r.Version), ip) {
+		x.counters.CountDropped(gateway.UnderlaySend, 1)
+		return
+	}
 	x.bytes += uint64(len(ip))
 }
 
 // answer sends the answer of an egress Result to its node, after everything added before. The
-// journey reuses the answer's memory for its next packet. Answers are counted by the journey.
+// journey reuses the answer's memory for its next packet. The journey counts answers, so only a
+// lost one is counted here.
 func (x *outbox) answer(r *gateway.Result) {
 	x.flush()
-	x.overlay.send(x.taps, x.batch, r, r.AnswerHeader, r.Answer)
-	x.batch.Flush()
-}
-
-// flush sends the batch. Datagrams that the batch had to drop are counted as drops.
-func (x *outbox) flush() {
-	_, dropped := x.batch.Flush()
+	dropped := 1
+	if x.overlay.send(x.taps, x.batch, r, r.AnswerHeader, r.Answer) {
+		_, dropped = x.batch.Flush()
+	}
 	if dropped > 0 {
 		x.counters.CountDropped(gateway.UnderlaySend, uint64(dropped))
 	}
-	if x.packets > 0 {
-		x.counters.CountForwarded(x.packets, x.bytes)
-		x.packets, x.bytes = 0, 0
+}
+
+// flush sends the batch. Every packet is counted once: as forwarded if the kernel took it, else
+// as dropped.
+func (x *outbox) flush() {
+	sent, dropped := x.batch.Flush()
+	if dropped > 0 {
+		x.counters.CountDropped(gateway.UnderlaySend, uint64(dropped))
+		x.bytes -= x.batch.DroppedBytes() - uint64(dropped)*gateway.EncapLen
 	}
+	if sent > 0 {
+		x.counters.CountForwarded(uint64(sent), x.bytes)
+	}
+	x.bytes = 0
 	x.free = x.slab
 }

@@ -103,3 +103,35 @@ func TestAnOutboxSendsMorePiecesThanItHolds(t *testing.T) {
 		t.Errorf("%d counted, want %d", n, packets*parts)
 	}
 }
+
+// A packet is counted once: as forwarded if the kernel took it, else as dropped.
+func TestWhatTheKernelRefusesIsNotCountedAsForwarded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r := f.aResult(t)
+	x, c := &f.device.write.out, &f.device.Ingress.Counters
+	size := uint64(len(r.Packet))
+	x.forward(&r)
+	x.flush()
+	for _, family := range f.device.overlay.senders {
+		for _, s := range family {
+			s.Close()
+		}
+	}
+	const lost = 3
+	for range lost {
+		x.forward(&r)
+	}
+	x.flush()
+	if packets, bytes := c.Forwarded(); packets != 1 || bytes != size {
+		t.Errorf("%d packets, %d bytes forwarded; want 1 of %d", packets, bytes, size)
+	}
+	if n := c.Dropped(gateway.UnderlaySend); n != lost {
+		t.Errorf("%d dropped, want %d", n, lost)
+	}
+	r.Answer, r.AnswerHeader = r.Packet, r.Node.Header(r.Version)
+	x.answer(&r)
+	if n := c.Dropped(gateway.UnderlaySend); n != lost+1 {
+		t.Errorf("%d dropped with a lost answer, want %d", n, lost+1)
+	}
+}

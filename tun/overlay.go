@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
@@ -35,6 +36,8 @@ type Overlay struct {
 
 	tapping tapping
 	panics  panics
+
+	receiveFailures atomic.Uint64
 }
 
 // source is one listening socket.
@@ -153,16 +156,17 @@ type peer struct {
 }
 
 // send adds a datagram for the node of a Result to a batch and passes it to t, unless t is nil.
-// The memory must stay unchanged until the batch is flushed.
+// The memory must stay unchanged until the batch is flushed. It reports false if there is no
+// socket of the node's family; validation refuses such a configuration.
 //
 // The outer ECN field is that of the inner packet: RFC 6040's normal mode. The outer DSCP is
 // always 0: RFC 2983's pipe model, section 3.1. Nodes get inner DSCPs unchanged, and no inner
 // DSCP affects the underlay's queues.
-func (o *Overlay) send(t *taps, batch *underlay.Batch, r *gateway.Result, head, body []byte) {
+func (o *Overlay) send(t *taps, batch *underlay.Batch, r *gateway.Result, head, body []byte) bool {
 	p := r.Node.Handle.(*peer)
 	senders := o.senders[p.family]
 	if len(senders) == 0 {
-		return // no socket of the node's family: validation refuses such a configuration
+		return false
 	}
 	s := senders[r.Hash%uint32(len(senders))]
 	if t != nil {
@@ -172,6 +176,7 @@ func (o *Overlay) send(t *taps, batch *underlay.Batch, r *gateway.Result, head, 
 		t.see(gateway.OverlayOut, s.LocalAddr(), p.address, head, body)
 	}
 	batch.AddMarked(s, &p.destination, r.ECN, head, body)
+	return true
 }
 
 // Serves reports whether frames can be sent to nodes with this underlay address.
@@ -185,6 +190,10 @@ func (o *Overlay) Overflows() (n uint64) {
 	}
 	return n
 }
+
+// ReceiveFailures returns the number of system calls that failed to receive from nodes. It never
+// decreases.
+func (o *Overlay) ReceiveFailures() uint64 { return o.receiveFailures.Load() }
 
 // Close closes all sockets.
 func (o *Overlay) Close() error {

@@ -1,6 +1,8 @@
 package tun
 
 import (
+	"errors"
+	"net"
 	"time"
 
 	"strait.dev/strait/gateway"
@@ -76,8 +78,10 @@ func (d *Device) readOverlay() (more bool) {
 		asks--
 		o.current = (o.current + 1) % len(o.sources)
 		r.out.flush() // its packets alias the memory that Fill reuses
-		// An error means that the socket was closed; the poller reports that too and ends Read.
-		messages, _ := o.sources[o.current].receiver.Fill()
+		messages, err := o.sources[o.current].receiver.Fill()
+		if err != nil && !errors.Is(err, net.ErrClosed) { // the poller reports a closed socket and ends Read
+			o.receiveFailures.Add(1)
+		}
 		if messages >= underlay.PauseAt {
 			d.poller.Pause()
 		}

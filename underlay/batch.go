@@ -39,7 +39,9 @@ type Batch struct {
 	single   [maxSegments]message
 	header   controls // the control messages of each message of single
 
-	sent, dropped int // since the last Flush
+	sent, dropped int    // since the last Flush
+	droppedBytes  uint64 // since the last Flush
+	lost          uint64 // droppedBytes that the last Flush reported
 	lastError     unix.Errno
 	patience      time.Duration // time left to wait for send buffer space
 
@@ -184,6 +186,11 @@ func (b *Batch) sendAll(s *Socket, to *Destination, datagrams [][]byte) (sent, d
 func (b *Batch) Flush() (sent, dropped int) {
 	b.transmit()
 	sent, dropped = b.sent, b.dropped
-	b.sent, b.dropped = 0, 0
+	b.lost = b.droppedBytes
+	b.sent, b.dropped, b.droppedBytes = 0, 0, 0
 	return sent, dropped
 }
+
+// DroppedBytes returns the size of the datagrams that the last Flush reported as dropped, heads
+// included.
+func (b *Batch) DroppedBytes() uint64 { return b.lost }

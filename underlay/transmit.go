@@ -3,6 +3,7 @@ package underlay
 import (
 	"errors"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,7 +74,7 @@ func appendVectors(vectors []unix.Iovec, d *datagram) []unix.Iovec {
 // every message is one datagram.
 func (b *Batch) push(s *Socket, messages []message, groups []int32) {
 	if !s.fd.acquire() {
-		b.drop(b.count(groups, 0, len(messages)), unix.EBADF)
+		b.drop(messages, b.count(groups, 0, len(messages)), unix.EBADF)
 		return
 	}
 	defer s.fd.release()
@@ -88,7 +89,7 @@ func (b *Batch) push(s *Socket, messages []message, groups []int32) {
 		case errno == unix.EINTR:
 		case errno == unix.EAGAIN:
 			if !b.awaitWritable(s.fd.number) {
-				b.drop(b.count(groups, done, len(messages)), errno)
+				b.drop(messages[done:], b.count(groups, done, len(messages)), errno)
 				return
 			}
 		case queued(errno) && !repeated:
@@ -101,7 +102,7 @@ func (b *Batch) push(s *Socket, messages []message, groups []int32) {
 			done++
 			repeated = false
 		default:
-			b.drop(b.count(groups, done, done+1), errno)
+			b.drop(messages[done:done+1], b.count(groups, done, done+1), errno)
 			done++
 			repeated = false
 		}
@@ -120,10 +121,15 @@ func (b *Batch) count(groups []int32, from, to int) int {
 	return datagrams
 }
 
-// drop counts lost datagrams and stores the reason.
-func (b *Batch) drop(datagrams int, reason unix.Errno) {
+// drop counts the datagrams of lost messages and stores the reason.
+func (b *Batch) drop(messages []message, datagrams int, reason unix.Errno) {
 	b.dropped += datagrams
 	b.lastError = reason
+	for i := range messages {
+		for _, v := range unsafe.Slice(messages[i].header.Iov, messages[i].header.Iovlen) {
+			b.droppedBytes += uint64(v.Len)
+		}
+	}
 }
 
 // refusesSegments reports whether the kernel does not send these datagrams as one message, but may send them one by
