@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/conn"
@@ -270,5 +271,44 @@ func TestReceivingThroughALinkDoesNotAllocate(t *testing.T) {
 	})
 	if allocations != 0 {
 		t.Errorf("%v allocations per batch", allocations)
+	}
+}
+
+// Neither made-up indices nor a flood of new senders allocates or replaces what is known of the
+// peers.
+func TestT8_ForgedSendersAllocateNothing(t *testing.T) {
+	m, _, one, _ := trio(t)
+	s := one.Bind.(*link).session.Load()
+	local := netip.MustParseAddr("127.0.0.1")
+	known := s.port.endpoints.of(netip.MustParseAddrPort("127.0.0.1:9"), local)
+	senders := 0
+	forged := func() netip.AddrPort {
+		senders++
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(senders >> 16), byte(senders >> 8), byte(senders)}), 1)
+	}
+	made := transport(77, 64)
+	if n := testing.AllocsPerRun(10*maxEndpoints, func() { s.port.sort(made, forged(), local, s) }); n != 0 {
+		t.Errorf("%v allocations per datagram with a made-up index", n)
+	}
+	if c := m.Counters(); c.Unknown != uint64(senders) {
+		t.Errorf("counted %+v, want %d unknown", c, senders)
+	}
+	var e endpoints
+	now := time.Unix(1000, 0)
+	clock := func() time.Time { return now }
+	for range senderBurst {
+		if e.limited(forged(), local, clock) == nil {
+			t.Fatal("new senders are refused at once")
+		}
+	}
+	if n := testing.AllocsPerRun(10*maxEndpoints, func() { e.limited(forged(), local, clock) }); n != 0 {
+		t.Errorf("%v allocations per new sender beyond the rate", n)
+	}
+	now = now.Add(senderInterval)
+	if e.limited(forged(), local, clock) == nil {
+		t.Error("a new sender is refused after the flood")
+	}
+	if s.port.endpoints.of(known.addr, local) != known {
+		t.Error("a known sender was forgotten")
 	}
 }

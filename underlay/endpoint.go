@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"net/netip"
 	"sync/atomic"
+	"time"
 
 	"golang.zx2c4.com/wireguard/conn"
+
+	"strait.dev/strait/internal/ratelimit"
 )
 
 // Endpoint is the address of a WireGuard peer and, if the peer initiated, the local address to which
@@ -80,14 +83,21 @@ func (e *Endpoint) DstToBytes() []byte {
 	return b
 }
 
-// maxEndpoints limits the endpoints remembered. A peer usually has one address, rarely two.
-const maxEndpoints = 1024
+const (
+	// maxEndpoints limits the endpoints remembered. A peer usually has one address, rarely two.
+	maxEndpoints = 1024
+	// Rate limit of endpoints for new senders that no handshake has admitted. A peer that changes its
+	// address sends more than one datagram.
+	senderInterval = time.Second / 100
+	senderBurst    = 100
+)
 
 // endpoints caches the Endpoint of each pair of sender and local address, so that receiving does not
 // allocate. It is for one goroutine at a time.
 type endpoints struct {
 	known  map[ends]*Endpoint
 	latest *Endpoint // consecutive datagrams often come from one peer
+	added  ratelimit.Bucket
 }
 
 // ends are the source and the destination of a received datagram.
@@ -96,22 +106,43 @@ type ends struct {
 	local netip.Addr
 }
 
-// of returns the endpoint of a sender and a local address. Forged senders cannot make it grow: when
-// the cache is full, it is emptied. An endpoint whose source was cleared is replaced, because the
-// address is in use again.
-func (e *endpoints) of(addr netip.AddrPort, local netip.Addr) *Endpoint {
+// find returns the endpoint of a sender and a local address if it is cached, else nil. An endpoint
+// whose source was cleared does not count, because the address is in use again.
+func (e *endpoints) find(addr netip.AddrPort, local netip.Addr) *Endpoint {
 	if l := e.latest; l != nil && l.addr == addr && l.local == local && !l.gone.Load() {
 		return l
 	}
-	key := ends{addr, local}
-	endpoint, ok := e.known[key]
-	if !ok || endpoint.gone.Load() {
+	endpoint := e.known[ends{addr, local}]
+	if endpoint == nil || endpoint.gone.Load() {
+		return nil
+	}
+	e.latest = endpoint
+	return endpoint
+}
+
+// of returns the endpoint of a sender and a local address. Forged senders cannot make the cache
+// grow: when it is full, it is emptied.
+func (e *endpoints) of(addr netip.AddrPort, local netip.Addr) *Endpoint {
+	endpoint := e.find(addr, local)
+	if endpoint == nil {
 		if e.known == nil || len(e.known) == maxEndpoints {
 			e.known = make(map[ends]*Endpoint)
 		}
 		endpoint = newEndpoint(addr, local)
-		e.known[key] = endpoint
+		e.known[ends{addr, local}] = endpoint
+		e.latest = endpoint
 	}
-	e.latest = endpoint
 	return endpoint
+}
+
+// limited is of, but returns nil if too many senders are new: forged senders cannot make it
+// allocate. It reads the clock only for a new sender.
+func (e *endpoints) limited(addr netip.AddrPort, local netip.Addr, clock func() time.Time) *Endpoint {
+	if endpoint := e.find(addr, local); endpoint != nil {
+		return endpoint
+	}
+	if !e.added.Take(clock(), senderInterval, senderBurst) {
+		return nil
+	}
+	return e.of(addr, local)
 }

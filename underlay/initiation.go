@@ -86,22 +86,23 @@ func network(of netip.Addr) netip.Addr {
 
 // admit passes an initiation to all links with the public key that it is made for; the one that has
 // the sender as its peer answers. The first MAC, one hash, identifies the key.
-func (p *port) admit(message []byte, from *Endpoint, s *session) {
+func (p *port) admit(message []byte, from netip.AddrPort, local netip.Addr, s *session) {
 	d := s.link.mux.open.Load().entryFor(message)
 	if d == nil {
 		s.link.mux.unknown.Add(1)
 		return
 	}
-	source := from.DstToBytes()
+	source, _ := from.MarshalBinary() // never fails
 	proven := d.cookies.CheckMAC2(message, source)
-	switch p.initiations.judge(from.DstIP(), d.talksTo(from.DstIP()), proven, time.Now()) {
+	switch p.initiations.judge(from.Addr(), d.talksTo(from.Addr()), proven, time.Now()) {
 	case admitted:
+		sender := p.endpoints.of(from, local)
 		for _, to := range d.sessions {
-			p.give(message, from, to, s)
+			p.give(message, sender, to, s)
 		}
 	case challenged:
 		s.link.mux.initiations.Add(1) // first, so that the count is visible when the cookie arrives
-		p.challenge(d.cookies, message, from, source, s.link.mux)
+		p.challenge(d.cookies, message, newEndpoint(from, local), source, s.link.mux)
 	case refused:
 		s.link.mux.initiations.Add(1)
 	}

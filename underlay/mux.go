@@ -31,6 +31,7 @@ type Mux struct {
 
 	unknown         atomic.Uint64
 	initiations     atomic.Uint64
+	newSenders      atomic.Uint64
 	inboxFull       atomic.Uint64
 	sendFailures    atomic.Uint64
 	receiveFailures atomic.Uint64
@@ -44,6 +45,7 @@ type Mux struct {
 type Counters struct {
 	Unknown         uint64 // datagrams received that belong to no link; with one link, WireGuard checks all except initiations
 	Initiations     uint64 // initiations dropped by the rate limit
+	NewSenders      uint64 // datagrams dropped because too many came from addresses not seen before
 	InboxFull       uint64 // datagrams dropped because the link did not keep up
 	SendFailures    uint64 // datagrams that the kernel refused or had no buffer space for
 	ReceiveFailures uint64 // system calls that failed to receive
@@ -74,6 +76,7 @@ func (m *Mux) Counters() Counters {
 	return Counters{
 		Unknown:         m.unknown.Load(),
 		Initiations:     m.initiations.Load(),
+		NewSenders:      m.newSenders.Load(),
 		InboxFull:       m.inboxFull.Load(),
 		SendFailures:    m.sendFailures.Load(),
 		ReceiveFailures: m.receiveFailures.Load(),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -109,7 +110,7 @@ func (p *port) read(s *session) (progress bool) {
 			if tap != nil {
 				(*tap)(false, r.socket.local, from, datagram)
 			}
-			p.sort(datagram, p.endpoints.of(from, r.local), s)
+			p.sort(datagram, from, r.local, s)
 			progress = true
 		case progress || s.count > 0 || !p.fill(s):
 			return progress
@@ -152,22 +153,25 @@ func (p *port) turn() {
 
 // sort gives a datagram to its session: the reader s, or another. A session that is alone gets everything
 // except refused initiations.
-func (p *port) sort(datagram []byte, from *Endpoint, s *session) {
+func (p *port) sort(datagram []byte, from netip.AddrPort, local netip.Addr, s *session) {
 	if isInitiation(datagram) {
-		p.admit(datagram, from, s)
+		p.admit(datagram, from, local, s)
 		return
 	}
-	if len(s.link.mux.sessions()) == 1 {
-		s.deliver(datagram, from)
+	owner := s
+	if len(s.link.mux.sessions()) > 1 {
+		index, ok := addressee(datagram)
+		if owner = s.link.mux.routes.to(index); !ok || owner == nil {
+			s.link.mux.unknown.Add(1)
+			return
+		}
+	}
+	sender := p.endpoints.limited(from, local, time.Now)
+	if sender == nil {
+		s.link.mux.newSenders.Add(1)
 		return
 	}
-	index, ok := addressee(datagram)
-	owner := s.link.mux.routes.to(index)
-	if !ok || owner == nil {
-		s.link.mux.unknown.Add(1)
-		return
-	}
-	p.give(datagram, from, owner, s)
+	p.give(datagram, sender, owner, s)
 }
 
 // give delivers a datagram to a session: directly to the reader s, to another one by its messageQueue.
