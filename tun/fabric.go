@@ -232,6 +232,12 @@ func (f *Fabric) Overflows() (overlay, wireguard uint64) {
 	return f.Overlay.Overflows(), f.mux.Overflows()
 }
 
+// ReceiveFailures returns the number of system calls that failed to receive: frames from nodes,
+// and WireGuard datagrams.
+func (f *Fabric) ReceiveFailures() (overlay, wireguard uint64) {
+	return f.Overlay.ReceiveFailures(), f.mux.Counters().ReceiveFailures
+}
+
 // Datagrams returns the losses between the network and WireGuard.
 func (f *Fabric) Datagrams() underlay.Counters { return f.mux.Counters() }
 

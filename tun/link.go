@@ -18,6 +18,8 @@ import (
 	"golang.org/x/crypto/curve25519"
 	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/device"
+
+	"strait.dev/strait/gateway"
 )
 
 // LinkConfig configures one link: a key pair of this gateway and the public key of a gateway of
@@ -71,6 +73,7 @@ type Link struct {
 	before  session          // counters from before the peer was last removed from WireGuard
 
 	endpoints atomic.Pointer[[]string] // of the last settings
+	rejected  atomic.Uint64            // handshake messages that WireGuard rejected
 
 	settings sync.Mutex // held while WireGuard is configured
 	peer     LinkConfig // the last configuration
@@ -88,11 +91,11 @@ type label struct {
 
 // setLabel sets the name of the link.
 func (l *Link) setLabel(c LinkConfig) {
-	gateway := c.Gateway
-	if gateway == "" {
-		gateway = c.Name
+	remote := c.Gateway
+	if remote == "" {
+		remote = c.Name
 	}
-	l.label.Store(&label{c.Name, gateway, l.log.With("link", c.Name)})
+	l.label.Store(&label{c.Name, remote, l.log.With("link", c.Name)})
 }
 
 func (l *Link) logger() *slog.Logger { return l.label.Load().log }
@@ -106,7 +109,7 @@ func newLink(c LinkConfig, d *Device, e *linkListener, bind conn.Bind, log *slog
 	c = c.clone() // so that the caller cannot change it
 	l.peer = c
 	l.endpoints.Store(&c.Endpoints)
-	l.wg = device.NewDevice(d, bind, wireguardLog(l.logger))
+	l.wg = device.NewDevice(d, bind, wireguardLog(l.logger, l.countRejected))
 	if err := l.wg.IpcSet(deviceSettings(c)); err != nil {
 		l.wg.Close()
 		return nil, fmt.Errorf("link %s: configure WireGuard: %w", c.Name, err)
@@ -121,16 +124,31 @@ func newLink(c LinkConfig, d *Device, e *linkListener, bind conn.Bind, log *slog
 	return l, nil
 }
 
-// wireguardLog converts wireguard-go's messages to log records. They identify peers by a
-// shortened public key and contain no secrets.
-func wireguardLog(log func() *slog.Logger) *device.Logger {
+// wireguardLog converts wireguard-go's messages to log records, and passes the format of each
+// verbose message to observe. The messages identify peers by a shortened public key and contain no
+// secrets.
+func wireguardLog(log func() *slog.Logger, observe func(format string)) *device.Logger {
 	return &device.Logger{
 		Verbosef: func(format string, args ...any) {
+			observe(format)
 			if log().Enabled(context.Background(), slog.LevelDebug) {
 				log().Debug("wireguard: " + fmt.Sprintf(format, args...))
 			}
 		},
 		Errorf: func(format string, args ...any) { log().Warn("wireguard: " + fmt.Sprintf(format, args...)) },
+	}
+}
+
+// countRejected counts what WireGuard rejects. Its verbose messages are the only sign of that. It
+// drops replayed and forged data without one.
+func (l *Link) countRejected(format string) {
+	switch format {
+	case "IPv4 packet with disallowed source address from %v", "IPv6 packet with disallowed source address from %v":
+		l.tun.Ingress.CountDropped(gateway.SourceNotGranted, 1)
+	case "Packet with invalid IP version from %v":
+		l.tun.Ingress.CountDropped(gateway.IPVersion, 1)
+	case "Received packet with invalid mac1", "Received invalid initiation message from %s", "Received invalid response message from %s":
+		l.rejected.Add(1)
 	}
 }
 

@@ -26,6 +26,7 @@ type LinkStatus struct {
 	LastHandshake  time.Time      // zero = never
 	Endpoint       netip.AddrPort // the peer's address; invalid = not known
 	Received, Sent uint64         // bytes of WireGuard datagrams
+	Rejected       uint64         // handshake messages that WireGuard rejected
 	AnnouncedMTU   int            // inner MTU of the far end; 0 = unknown
 	PathMTU        int            // the inner MTU if a packet of that size has reached the far end within 15 s; else 0
 
@@ -64,6 +65,7 @@ func (l *Link) identity() LinkIdentity {
 func (l *Link) status(now time.Time) LinkStatus {
 	s := LinkStatus{LinkIdentity: l.identity(), Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters}
 	known := l.session()
+	s.Rejected = l.rejected.Load()
 	s.LastHandshake, s.Endpoint, s.Received, s.Sent = known.handshake, known.endpoint, known.received, known.sent
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -40,10 +40,12 @@ var (
 	lostDesc      = describe("link_probes_lost_total", "Link probes without an answer in time.", "peer")
 	receivedDesc  = describe("wireguard_received_bytes_total", "Bytes of WireGuard datagrams received.", "peer")
 	sentDesc      = describe("wireguard_sent_bytes_total", "Bytes of WireGuard datagrams sent.", "peer")
+	rejectedDesc  = describe("wireguard_rejected_handshakes_total", "Handshake messages that WireGuard rejected.", "peer")
 	handshakeDesc = describe("wireguard_handshake_age_seconds", "Time since the last handshake; absent before the first.", "peer")
 
 	datagramsDesc    = describe("wireguard_dropped_datagrams_total", "WireGuard datagrams dropped outside of WireGuard, by reason.", "reason")
 	overflowDesc     = describe("receive_queue_overflow_total", "Datagrams the kernel dropped because the gateway did not read fast enough.", "socket")
+	failuresDesc     = describe("receive_failures_total", "System calls that failed to receive datagrams.", "socket")
 	mtuDesc          = describe("inner_mtu_bytes", "Largest IP packet that the whole path carries.")
 	nodesDesc        = describe("nodes", "Nodes in the table.")
 	routesDesc       = describe("routes", "Local prefixes and addresses in the table.")
@@ -93,6 +95,7 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 		counter(lostDesc, l.ProbesLost, l.Name)
 		counter(receivedDesc, l.Received, l.Name)
 		counter(sentDesc, l.Sent, l.Name)
+		counter(rejectedDesc, l.Rejected, l.Name)
 		if !l.LastHandshake.IsZero() {
 			gauge(handshakeDesc, time.Since(l.LastHandshake).Seconds(), l.Name)
 		}
@@ -115,10 +118,14 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	overlay, wireguard := d.fabric.Overflows()
 	counter(overflowDesc, overlay, "overlay")
 	counter(overflowDesc, wireguard, "wireguard")
+	overlay, wireguard = d.fabric.ReceiveFailures()
+	counter(failuresDesc, overlay, "overlay")
+	counter(failuresDesc, wireguard, "wireguard")
 
 	datagrams := d.fabric.Datagrams()
 	counter(datagramsDesc, datagrams.Unknown, "unknown_link")
 	counter(datagramsDesc, datagrams.Initiations, "initiation_rate")
+	counter(datagramsDesc, datagrams.NewSenders, "new_senders")
 	counter(datagramsDesc, datagrams.InboxFull, "link_queue")
 	counter(datagramsDesc, datagrams.SendFailures, "send")
 
