@@ -13,6 +13,9 @@ import (
 // Initiating: a link with endpoints sends handshake initiations to the peer until the peer
 // answers. WireGuard by itself would keep the old session for 15 s after the peer was replaced
 // by one without it, retry only every 5 s, and never try another address.
+//
+// The first initiation of an outage leaves the session as it is: the peer may be alive and only
+// slow. The session is discarded only when that handshake has failed.
 
 const (
 	// callLook is how often a link checks whether to initiate.
@@ -25,6 +28,10 @@ const (
 	callAgainYet = 3 * time.Second
 	callEager    = time.Minute
 	callPatient  = 5 * time.Second
+	// callPatientYet is callPatient for the end that yields. Handshakes may take longer than the
+	// attempts of the two ends are apart: then each discards its own for the other's, again and
+	// again. Different periods end that.
+	callPatientYet = 8 * time.Second
 	// callsEach is the number of attempts per address before the next address is tried.
 	callsEach = 2
 	// yieldTime is how long the end with the greater public key waits for the other to begin.
@@ -36,36 +43,53 @@ const (
 // caller decides which address a link tries, and when. It depends only on its calls and the
 // times passed to it.
 type caller struct {
-	yields bool
-	at     netip.AddrPort // the last address tried; invalid = none yet
-	calls  int            // number of consecutive attempts at it
-	since  time.Time      // since when the peer does not answer; zero = it does, or no attempt was made
-	next   time.Time
+	yields   bool
+	at       netip.AddrPort // the last address tried; invalid = none yet
+	calls    int            // number of consecutive attempts at it
+	attempts int            // number of consecutive attempts
+	since    time.Time      // since when the peer does not answer; zero = it does, or no attempt was made
+	last     time.Time      // the last attempt; zero = the peer has answered since
 }
 
-// due reports whether to initiate now.
-func (c *caller) due(alive bool, now time.Time) bool {
+// due reports whether to initiate now. received is whether packets of the peer arrive.
+func (c *caller) due(alive, received bool, now time.Time) bool {
 	if alive {
-		c.calls, c.since, c.next = 0, time.Time{}, time.Time{}
+		c.calls, c.attempts, c.since, c.last = 0, 0, time.Time{}, time.Time{}
 		return false
 	}
 	if c.since.IsZero() {
 		c.since = now
 	}
-	return !now.Before(c.next)
+	return c.last.IsZero() || now.Sub(c.last) >= c.interval(received, now)
+}
+
+// interval returns the time between the last attempt and the next one. A peer whose packets arrive is not
+// gone: each further attempt gives it twice the time, because a new attempt discards the answer to
+// the previous one.
+func (c *caller) interval(received bool, now time.Time) time.Duration {
+	again, patient := callAgain, callPatient
+	if c.yields {
+		again, patient = callAgainYet, callPatientYet
+	}
+	switch {
+	case now.Sub(c.since) >= callEager:
+		return patient
+	case received:
+		return min(again<<min(c.attempts-1, 8), patient)
+	}
+	return again
+}
+
+// failed reports whether the last attempt has failed, given the time of the last handshake.
+func (c *caller) failed(handshake time.Time) bool {
+	return !c.last.IsZero() && handshake.Before(c.last)
 }
 
 // call selects one of the addresses found: the same one until callsEach attempts have failed,
 // then the next. If none was found, the last one stays.
 func (c *caller) call(found []netip.AddrPort, now time.Time) netip.AddrPort {
-	again := callAgain
-	if c.yields {
-		again = callAgainYet
-	}
-	if now.Sub(c.since) >= callEager {
-		again = callPatient
-	}
-	c.next = now.Add(again)
+	c.last = now
+	c.attempts++
 	i := slices.Index(found, c.at)
 	switch {
 	case len(found) == 0:
@@ -100,9 +124,11 @@ func (l *Link) call(ctx context.Context) {
 		now := l.clock.now()
 		moved := first != "" && endpoints[0] != first
 		first = endpoints[0]
-		if !c.due(l.alive(now) && !moved, now) && !moved {
+		alive, received := l.alive(now)
+		if !c.due(alive && !moved, received, now) && !moved {
 			continue
 		}
+		failed := c.failed(now.Add(-time.Since(l.session().handshake))) // in the links' clock
 		found, err := resolveAll(ctx, endpoints)
 		if err != nil && !told {
 			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.at)
@@ -117,8 +143,13 @@ func (l *Link) call(ctx context.Context) {
 		case !at.IsValid():
 		case !before.IsValid() || moved:
 			l.contact(at)
-		default:
+		case failed:
 			l.renew(at)
+		default:
+			if at != before {
+				l.contact(at)
+			}
+			l.initiate()
 		}
 	}
 }
@@ -146,6 +177,14 @@ func (l *Link) yields() bool {
 // Keepalives wait for this: WireGuard sends a handshake initiation as soon as it has something
 // to send, and if it has no address yet it retries only after 5 s.
 func (l *Link) contact(at netip.AddrPort) { l.tell(at, false) }
+
+// initiate makes WireGuard start a handshake and keep the session until that completes, unless it
+// has started one within 5 s.
+func (l *Link) initiate() {
+	if peer := l.wg.LookupPeer(l.key.remote); peer != nil {
+		_ = peer.SendHandshakeInitiation(false) // WireGuard logs the error
+	}
+}
 
 // renew makes WireGuard discard the session with the peer and start another.
 func (l *Link) renew(at netip.AddrPort) {

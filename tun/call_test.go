@@ -2,6 +2,7 @@ package tun
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 )
@@ -33,7 +34,7 @@ func TestAPeerIsCalledUntilItAnswers(t *testing.T) {
 		for after := range time.Duration(13) {
 			now := begin.Add(after * time.Second)
 			want, calls := c.want[after]
-			if due := caller.due(c.alive != nil && c.alive(after), now); due != calls {
+			if due := caller.due(c.alive != nil && c.alive(after), false, now); due != calls {
 				t.Errorf("%s, after %d s: called %v, want %v", name, after, due, calls)
 			} else if due {
 				if at := caller.call(c.found, now); at != want {
@@ -49,7 +50,7 @@ func TestAPeerThatWasGoneForLongIsCalledAsOftenAsWireGuardWould(t *testing.T) {
 	var c caller
 	calls, now := 0, time.Unix(1, 0)
 	for range 120 {
-		if c.due(false, now) {
+		if c.due(false, false, now) {
 			c.call([]netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:51840")}, now)
 			calls++
 		}
@@ -69,5 +70,52 @@ func TestF10_AnAddressThatANameNoLongerStandsForIsLeft(t *testing.T) {
 	}
 	if at := c.call(nil, time.Unix(9, 0)); at != two {
 		t.Errorf("without any address, called at %v", at)
+	}
+}
+
+// Each attempt discards the answer to the previous one, so a peer whose packets arrive gets more time
+// for each, and the two ends different times.
+func TestAPeerWhosePacketsArriveGetsMoreTimeForEachAttempt(t *testing.T) {
+	t.Parallel()
+	for yields, want := range map[bool][]time.Duration{
+		false: {0, 2, 6, 11, 16, 21},
+		true:  {0, 3, 9, 17, 25, 33},
+	} {
+		c := caller{yields: yields}
+		begin := time.Unix(1, 0)
+		var attempts []time.Duration
+		for after := range time.Duration(35) {
+			if now := begin.Add(after * time.Second); c.due(false, true, now) {
+				c.call([]netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:51840")}, now)
+				attempts = append(attempts, after)
+			}
+		}
+		if !slices.Equal(attempts[:len(want)], want) {
+			t.Errorf("yields %v: attempts after %d s, want %d", yields, attempts, want)
+		}
+	}
+}
+
+// A session is discarded only after a handshake that was tried in the same outage has failed.
+func TestOnlyAFailedHandshakeEndsASession(t *testing.T) {
+	t.Parallel()
+	var c caller
+	at := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:51840")}
+	now := time.Unix(1000, 0)
+	session := now.Add(-time.Minute)
+	if c.failed(session) {
+		t.Error("failed before any attempt")
+	}
+	c.due(false, true, now)
+	c.call(at, now)
+	if !c.failed(session) {
+		t.Error("no handshake since the attempt, and it has not failed")
+	}
+	if c.failed(now.Add(time.Second)) {
+		t.Error("failed although a handshake followed")
+	}
+	c.due(true, true, now)
+	if c.failed(session) {
+		t.Error("an attempt of an earlier outage counts")
 	}
 }

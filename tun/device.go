@@ -37,9 +37,10 @@ type Device struct {
 	// peerKnown reports that WireGuard has an address for the peer. Packets before that are
 	// dropped.
 	peerKnown atomic.Bool
-	// received reports the same: the peer has sent something. It is set before peerKnown if
-	// the peer initiated.
-	received atomic.Bool
+	// received is when Write was last called, as time since began; 0 = never. All packets that
+	// WireGuard passes to Write are authenticated. A peer that has sent something is known: this is set
+	// before peerKnown if the peer initiated.
+	received atomic.Int64
 
 	Egress  *gateway.Egress
 	read    readState
@@ -65,6 +66,17 @@ type (
 		out outbox
 	}
 )
+
+// began is the origin of Device.received.
+var began = time.Now()
+
+// lastReceived returns when the last packet of the peer arrived; zero = never.
+func (d *Device) lastReceived() time.Time {
+	if since := d.received.Load(); since != 0 {
+		return began.Add(time.Duration(since))
+	}
+	return time.Time{}
+}
 
 // newDevice returns a device that does not read the overlay.
 func newDevice(g *gateway.Gateway, o *Overlay, h *Host) (*Device, error) {

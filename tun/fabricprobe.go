@@ -44,6 +44,7 @@ func (f *Fabric) ask(l *Link, now time.Time) {
 func (f *Fabric) askPath(l *Link, now time.Time) {
 	mtu := f.host.mtu()
 	l.mu.Lock()
+	l.listen(now)
 	owes := l.prober.owesPath(mtu, now)
 	var q probe
 	if owes {
@@ -85,6 +86,7 @@ func (f *Fabric) receiveProbes(e *linkListener) {
 		}
 		now := f.clock.now()
 		l.mu.Lock()
+		l.listen(now)
 		l.prober.mtu = p.mtu
 		was := l.prober.leaving
 		answered := p.kind != probeAsk && l.prober.answer(p, now)
@@ -128,7 +130,7 @@ func (f *Fabric) updateState(now time.Time) {
 	switch {
 	case f.leaving.Load():
 		state = nodeprobe.Leaving
-	case slices.ContainsFunc(*f.links.Load(), func(l *Link) bool { return l.alive(now) }):
+	case slices.ContainsFunc(*f.links.Load(), func(l *Link) bool { alive, _ := l.alive(now); return alive }):
 		state = nodeprobe.LinksUp
 	}
 	f.Gateway.SetState(state)

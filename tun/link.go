@@ -68,6 +68,7 @@ type Link struct {
 	mu      sync.Mutex
 	prober  prober
 	wasUp   bool             // the last state logged
+	counted uint64           // bytes that WireGuard had received when last asked, at least 1; 0 = while up
 	streams map[*stream]bool // TCP connections through the link
 	closed  bool             // no further streams are accepted
 	before  session          // counters from before the peer was last removed from WireGuard
@@ -208,15 +209,41 @@ func without(prefixes, others []netip.Prefix) []netip.Prefix {
 }
 
 // alive reports whether the far end is up: it answers probes, or, if it has never answered any
-// because it is not Strait, completes handshakes.
-func (l *Link) alive(now time.Time) bool {
+// because it is not Strait, completes handshakes. received is whether its packets arrive.
+func (l *Link) alive(now time.Time) (alive, received bool) {
 	l.mu.Lock()
+	l.listen(now)
 	answers, up := !l.prober.answered.IsZero(), l.prober.up(now)
-	l.mu.Unlock()
-	if answers {
-		return up
+	if up {
+		l.counted = 0
 	}
-	return time.Since(l.session().handshake) < handshakeFresh
+	l.mu.Unlock()
+	if up {
+		return true, true
+	}
+	s := l.session()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counted != 0 && s.received > l.counted { // authenticated messages, handshakes and keepalives included
+		l.prober.received = now
+	}
+	l.counted = max(s.received, 1)
+	return l.prober.up(now) || !answers && time.Since(s.handshake) < handshakeFresh, l.prober.receives(callPatient, now)
+}
+
+// listen tells the prober what the device has received. now is of the links' clock, which does not
+// count the gaps of the process, unlike the device's. l.mu is held.
+func (l *Link) listen(now time.Time) {
+	if l.tun == nil {
+		return
+	}
+	last := l.tun.lastReceived()
+	if last.IsZero() {
+		return
+	}
+	if at := now.Add(-time.Since(last)); at.After(l.prober.received) {
+		l.prober.received = at
+	}
 }
 
 // publicKey returns the public key of a private key.

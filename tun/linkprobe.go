@@ -39,8 +39,15 @@ const (
 
 const (
 	probeInterval = 500 * time.Millisecond
-	// probeLost is the timeout of an answer. A link without an answer for that long is down.
+	// probeLost is the timeout of an answer. A link is down if for that long no probe was answered
+	// and no authenticated packet arrived.
 	probeLost = 3 * probeInterval
+	// probeLate is how late an answer still proves that the link works, although the probe counts
+	// as lost.
+	probeLate = 2 * probeLost
+	// probeOverdue is how long a link on which packets arrive is up without an answer: arrivals
+	// prove only one direction.
+	probeOverdue = 10 * probeInterval
 	// pathInterval is how often a request has the size of the MTU, and pathStale how long its
 	// answer counts.
 	pathInterval = 5 * time.Second
@@ -80,6 +87,7 @@ type prober struct {
 	next     uint64     // sequence of the next request; the first is 1
 	asked    [8]asked   // the last requests, by sequence
 	answered time.Time  // time of the last answer
+	received time.Time  // time of the last authenticated packet of the far end
 	leaving  bool       // the last answer said that the far end is shutting down
 	upSince  time.Time  // while up
 	mtu      uint16     // the last MTU announced by the far end; 0 = none yet
@@ -94,8 +102,9 @@ type prober struct {
 type asked struct {
 	sequence uint64
 	at       time.Time
-	size     int // of the padded packet, bytes; 0 = not padded
-	open     bool
+	size     int  // of the padded packet, bytes; 0 = not padded
+	open     bool // not answered
+	lost     bool // counted as lost
 }
 
 // ask returns the next request. A request that is overwritten without an answer is lost.
@@ -114,7 +123,7 @@ func (p *prober) askPath(mtu int, now time.Time) probe {
 func (p *prober) question(mtu, size int, now time.Time) probe {
 	p.expire(now)
 	p.next++
-	p.asked[p.next%uint64(len(p.asked))] = asked{p.next, now, size, true}
+	p.asked[p.next%uint64(len(p.asked))] = asked{sequence: p.next, at: now, size: size, open: true}
 	return probe{kind: probeAsk, mtu: uint16(mtu), sequence: p.next}
 }
 
@@ -144,8 +153,8 @@ func (p *prober) owesQuestion(now time.Time) bool {
 // expire counts the requests whose answer timed out.
 func (p *prober) expire(now time.Time) {
 	for i := range p.asked {
-		if a := &p.asked[i]; a.open && now.Sub(a.at) >= probeLost {
-			a.open = false
+		if a := &p.asked[i]; a.open && !a.lost && now.Sub(a.at) >= probeLost {
+			a.lost = true
 			if a.size == 0 {
 				p.lost++
 			}
@@ -154,10 +163,11 @@ func (p *prober) expire(now time.Time) {
 }
 
 // answer processes an answer and reports whether it matches a request. An answer proves that the
-// link works in both directions.
+// link works in both directions. A late one does too, but its request counts as lost.
 func (p *prober) answer(a probe, now time.Time) bool {
+	p.expire(now)
 	q := &p.asked[a.sequence%uint64(len(p.asked))]
-	if !q.open || q.sequence != a.sequence || now.Sub(q.at) >= probeLost {
+	if !q.open || q.sequence != a.sequence || now.Sub(q.at) >= probeLate {
 		return false
 	}
 	q.open = false
@@ -173,7 +183,18 @@ func (p *prober) answer(a probe, now time.Time) bool {
 	return true
 }
 
-// up reports whether an answer was received recently.
+// up reports whether the link works. A recent answer proves both directions. Under load, answers
+// are late or lost before the data that keeps them waiting: while any authenticated packet arrives,
+// the link stays up for probeOverdue after the last answer. Packets alone never bring it up.
 func (p *prober) up(now time.Time) bool {
-	return !p.answered.IsZero() && now.Sub(p.answered) < probeLost
+	if p.answered.IsZero() {
+		return false
+	}
+	unanswered := now.Sub(p.answered)
+	return unanswered < probeLost || unanswered < probeOverdue && p.receives(probeLost, now)
+}
+
+// receives reports whether an authenticated packet of the far end has arrived within a time.
+func (p *prober) receives(within time.Duration, now time.Time) bool {
+	return !p.received.IsZero() && now.Sub(p.received) < within
 }

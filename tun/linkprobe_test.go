@@ -109,16 +109,50 @@ func TestUnansweredProbesAreCountedLostOnce(t *testing.T) {
 	}
 }
 
+// A late answer still proves that the link works.
 func TestLateAnswerIsALostProbe(t *testing.T) {
 	t.Parallel()
 	var p prober
 	now := time.Unix(1000, 0)
-	q := p.ask(1420, now)
-	if p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now.Add(probeLost)) {
-		t.Error("an answer after the deadline counts")
+	early, late := p.ask(1420, now), p.ask(1420, now)
+	if now = now.Add(probeLost); !p.answer(probe{kind: probeAnswer, sequence: early.sequence}, now) || !p.up(now) {
+		t.Error("a late answer does not bring the link up")
 	}
-	if p.expire(now.Add(probeLost)); p.lost != 1 {
-		t.Errorf("%d lost, want 1", p.lost)
+	if p.lost != 2 || p.rtt != probeLost {
+		t.Errorf("%d lost, round trip %v", p.lost, p.rtt)
+	}
+	if p.answer(probe{kind: probeAnswer, sequence: late.sequence}, now.Add(probeLate-probeLost)) {
+		t.Error("a very late answer counts")
+	}
+	if p.lost != 2 {
+		t.Errorf("%d lost, want 2", p.lost)
+	}
+}
+
+// Saturation is not failure: while packets of the far end arrive, late answers do not bring the
+// link down. They prove one direction only, so it does not stay up for ever.
+func TestF19_PacketsKeepALinkUpOnlyForSomeTime(t *testing.T) {
+	t.Parallel()
+	var p prober
+	start := time.Unix(1000, 0)
+	p.received = start
+	if p.up(start) {
+		t.Error("packets alone bring the link up")
+	}
+	q := p.ask(1420, start)
+	p.answer(probe{kind: probeAnswer, sequence: q.sequence}, start)
+	for now := start; now.Sub(start) < probeOverdue; now = now.Add(probeInterval) {
+		if p.received = now; !p.up(now) {
+			t.Fatalf("down after %v although packets arrive", now.Sub(start))
+		}
+	}
+	p.received = start.Add(probeOverdue)
+	if p.up(p.received) {
+		t.Errorf("up %v after the last answer", probeOverdue)
+	}
+	p.received = start
+	if p.up(start.Add(probeLost)) {
+		t.Error("up although nothing arrives")
 	}
 }
 

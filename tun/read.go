@@ -25,7 +25,7 @@ func (d *Device) fill() bool {
 			break
 		}
 		r.now = time.Now()
-		r.peerKnown = d.peerKnown.Load() || d.received.Load()
+		r.peerKnown = d.peerKnown.Load() || d.received.Load() != 0
 		before, bytes := r.n, r.bytes
 		d.overlay.mu.Lock()
 		more = d.readOverlay()

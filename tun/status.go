@@ -18,7 +18,7 @@ type LinkIdentity struct {
 // LinkStatus is the state of one link.
 type LinkStatus struct {
 	LinkIdentity
-	Up             bool          // a probe was answered recently
+	Up             bool          // probes are answered, or packets arrive and one was answered within 5 s
 	Active         bool          // traffic from nodes goes through it
 	RTT            time.Duration // of the last answered probe; 0 = none yet
 	ProbesSent     uint64
@@ -70,6 +70,7 @@ func (l *Link) status(now time.Time) LinkStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &l.prober
+	l.listen(now)
 	p.expire(now)
 	s.Up, s.RTT, s.ProbesSent, s.ProbesLost, s.AnnouncedMTU = p.up(now), p.rtt, p.sent, p.lost, int(p.mtu)
 	s.PathMTU = p.pathMTU(l.tun.gateway.Table().MTU(), now)
@@ -89,6 +90,7 @@ const (
 func (l *Link) fit(now time.Time) (fitness, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.listen(now)
 	switch p := &l.prober; {
 	case !p.up(now):
 		return down, time.Time{}
@@ -102,7 +104,8 @@ func (l *Link) fit(now time.Time) (fitness, time.Time) {
 // logChange logs when a link comes up or goes down.
 func (l *Link) logChange(now time.Time) {
 	l.mu.Lock()
-	up, rtt := l.prober.up(now), l.prober.rtt
+	l.listen(now)
+	up, rtt, unanswered := l.prober.up(now), l.prober.rtt, now.Sub(l.prober.answered)
 	changed := up != l.wasUp
 	l.wasUp = up
 	l.mu.Unlock()
@@ -110,6 +113,6 @@ func (l *Link) logChange(now time.Time) {
 	case changed && up:
 		l.logger().Info("link is up", "rtt", rtt)
 	case changed:
-		l.logger().Warn("link is down: no probe was answered", "for", probeLost)
+		l.logger().Warn("link is down: no probe was answered", "for", unanswered.Round(time.Millisecond))
 	}
 }

@@ -207,9 +207,9 @@ func TestStreamsAreOutOfReachForPodsAndNodes(t *testing.T) {
 		src, dst string
 		refused  func() uint64 // counts when it has been refused
 	}{
-		{"a pod to the gateway", fromNode, "10.0.1.5", "10.80.0.1", tcp.ResetsSent.Value},
-		{"a pod to the gateway, IPv6", fromNode, pod6, host6, tcp.ResetsSent.Value},
-		{"a node to the gateway", fromNode, "10.80.0.11", "10.80.0.1", tcp.ResetsSent.Value},
+		{"a pod to the gateway", fromNode, "10.0.1.5", "10.80.0.1", dropped(gateway.GatewayPort)},
+		{"a pod to the gateway, IPv6", fromNode, pod6, host6, dropped(gateway.GatewayPort)},
+		{"a node to the gateway", fromNode, "10.80.0.11", "10.80.0.1", dropped(gateway.GatewayPort)},
 		{"a pod to a link address", fromNode, pod6, ours.own.String(), dropped(gateway.Martian)},
 		{"a pod that claims to be the far end", fromNode, link.own.String(), ours.own.String(), dropped(gateway.Martian)},
 		{"a remote pod to the gateway", fromTunnel, "10.0.2.9", "10.70.0.1", tcp.ResetsSent.Value},

@@ -14,9 +14,7 @@ func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 	d.window.Begin()
 	defer d.window.End(len(bufs))
 	now := time.Now()
-	if !d.received.Load() {
-		d.received.Store(true)
-	}
+	d.received.Store(int64(now.Sub(began)))
 	w.out.taps = d.overlay.tapping.now.Load()
 	for done := 0; done < len(bufs); {
 		done = d.writeFrom(done, bufs, offset, now)

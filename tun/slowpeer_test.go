@@ -1,0 +1,259 @@
+package tun
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/device"
+	wgtun "golang.zx2c4.com/wireguard/tun"
+
+	"strait.dev/strait/packet"
+)
+
+// slowEnd is one end of a link whose datagrams take long to arrive: the real loop that initiates
+// handshakes, the real prober, and WireGuard, without sockets. It is its own TUN and bind.
+type slowEnd struct {
+	link       *Link
+	other      *slowEnd
+	delay      time.Duration
+	out        chan []byte // packets for the tunnel
+	in         chan []byte // datagrams
+	events     chan wgtun.Event
+	done       chan struct{}
+	mu         sync.Mutex
+	closed     chan struct{} // of the bind
+	handshakes atomic.Int64  // initiations sent
+	downs      atomic.Int64  // times that the link was found down after it had been up
+}
+
+func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEnd {
+	c := LinkConfig{Name: "slow", PrivateKey: own, PublicKey: publicKey(remote), Endpoints: []string{"192.0.2.1:51840"}, Keepalive: 25 * time.Second}
+	e := &slowEnd{
+		delay: delay, out: make(chan []byte, 64), in: make(chan []byte, 64),
+		events: make(chan wgtun.Event, 1), done: make(chan struct{}),
+	}
+	e.events <- wgtun.EventUp
+	e.link = &Link{
+		key: keyOf(c), tun: &Device{}, own: linkAddress(publicKey(own)), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
+		known: func(*Link) { e.ask() }, peer: c,
+	}
+	e.link.setLabel(c)
+	e.link.endpoints.Store(&c.Endpoints)
+	e.link.prober.address = linkAddress(c.PublicKey)
+	return e
+}
+
+// start runs the end until ctx ends.
+func (e *slowEnd) start(t *testing.T, ctx context.Context, running *sync.WaitGroup) {
+	e.link.wg = device.NewDevice(e, e, device.NewLogger(device.LogLevelSilent, ""))
+	if err := e.link.wg.IpcSet(deviceSettings(e.link.peer)); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.link.wg.Up(); err != nil {
+		t.Fatal(err)
+	}
+	running.Go(func() { e.link.call(ctx) })
+	running.Go(func() {
+		up := false
+		for sleep(ctx, probeInterval) {
+			if e.link.contactable() {
+				e.ask()
+			}
+			was := up
+			if up = e.up(); was && !up {
+				e.downs.Add(1)
+			}
+		}
+		close(e.done) // ends Read
+		close(e.events)
+		e.link.wg.Close()
+	})
+}
+
+func (e *slowEnd) up() bool {
+	fit, _ := e.link.fit(time.Now())
+	return fit == up
+}
+
+func (e *slowEnd) ask() {
+	e.link.mu.Lock()
+	defer e.link.mu.Unlock()
+	e.send(e.link.prober.ask(1420, time.Now()))
+}
+
+// send queues a probe for the tunnel, in an IPv6 packet without a UDP header.
+func (e *slowEnd) send(p probe) {
+	b := make([]byte, packet.IPv6HeaderLen, packet.IPv6HeaderLen+probeLen)
+	b[0] = 6 << 4
+	binary.BigEndian.PutUint16(b[4:], probeLen)
+	copy(b[8:], e.link.own.AsSlice())
+	copy(b[24:], e.link.prober.address.AsSlice())
+	select {
+	case e.out <- p.append(b):
+	default:
+	}
+}
+
+// Write implements tun.Device: it receives probes.
+func (e *slowEnd) Write(bufs [][]byte, offset int) (int, error) {
+	now := time.Now()
+	e.link.tun.received.Store(int64(now.Sub(began)))
+	for _, b := range bufs {
+		p, ok := parseProbe(b[offset+packet.IPv6HeaderLen:])
+		if !ok {
+			continue
+		}
+		e.link.mu.Lock()
+		if p.kind == probeAsk {
+			e.send(probe{kind: probeAnswer, mtu: 1420, sequence: p.sequence})
+		} else {
+			e.link.prober.answer(p, now)
+		}
+		e.link.mu.Unlock()
+	}
+	return len(bufs), nil
+}
+
+func (e *slowEnd) Read(bufs [][]byte, sizes []int, offset int) (int, error) {
+	select {
+	case b := <-e.out:
+		sizes[0] = copy(bufs[0][offset:], b)
+		return 1, nil
+	case <-e.done:
+		return 0, os.ErrClosed
+	}
+}
+
+func (e *slowEnd) File() *os.File             { return nil }
+func (e *slowEnd) MTU() (int, error)          { return 1420, nil }
+func (e *slowEnd) Name() (string, error)      { return "slow", nil }
+func (e *slowEnd) Events() <-chan wgtun.Event { return e.events }
+
+// BatchSize is that of the TUN and the bind.
+func (e *slowEnd) BatchSize() int { return 1 }
+
+// Open implements conn.Bind.
+func (e *slowEnd) Open(uint16) ([]conn.ReceiveFunc, uint16, error) {
+	closed := make(chan struct{})
+	e.mu.Lock()
+	e.closed = closed
+	e.mu.Unlock()
+	return []conn.ReceiveFunc{func(packets [][]byte, sizes []int, from []conn.Endpoint) (int, error) {
+		select {
+		case b := <-e.in:
+			sizes[0], from[0] = copy(packets[0], b), slowEndpoint{}
+			return 1, nil
+		case <-closed:
+			return 0, net.ErrClosed
+		}
+	}}, 51840, nil
+}
+
+// Close closes the bind. WireGuard also calls it for the TUN, whose Read ends with done.
+func (e *slowEnd) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed != nil {
+		close(e.closed)
+		e.closed = nil
+	}
+	return nil
+}
+
+// Send implements conn.Bind.
+func (e *slowEnd) Send(bufs [][]byte, _ conn.Endpoint) error {
+	for _, b := range bufs {
+		if b[0] == 1 {
+			e.handshakes.Add(1)
+		}
+		datagram := append([]byte(nil), b...)
+		time.AfterFunc(e.delay, func() {
+			select {
+			case e.other.in <- datagram:
+			default:
+			}
+		})
+	}
+	return nil
+}
+
+func (e *slowEnd) SetMark(uint32) error                        { return nil }
+func (e *slowEnd) ParseEndpoint(string) (conn.Endpoint, error) { return slowEndpoint{}, nil }
+
+// slowEndpoint is the only address there is.
+type slowEndpoint struct{}
+
+func (slowEndpoint) ClearSrc()           {}
+func (slowEndpoint) SrcToString() string { return "" }
+func (slowEndpoint) DstToString() string { return "192.0.2.1:51840" }
+func (slowEndpoint) DstToBytes() []byte  { return []byte{192, 0, 2, 1} }
+func (slowEndpoint) DstIP() netip.Addr   { return netip.MustParseAddr("192.0.2.1") }
+func (slowEndpoint) SrcIP() netip.Addr   { return netip.Addr{} }
+
+// virtual marks the process that runs in virtual time. It runs without garbage collection, because
+// WireGuard's finalizers use channels, which must not be used outside of the bubble.
+const virtual = "STRAIT_TEST_VIRTUAL"
+
+// Two ends whose datagrams take up to a second each way find a session, whenever the
+// second one starts, and keep it: probes that are late are no reason for a handshake.
+func TestF19_SlowHandshakesAndProbesConverge(t *testing.T) {
+	if os.Getenv(virtual) == "" {
+		t.Parallel()
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		c.Env = append(os.Environ(), virtual+"=1", "GOGC=off")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	const steady = 4 * time.Minute
+	for delay, soon := range map[time.Duration]time.Duration{
+		5 * time.Millisecond: 20 * time.Second, 500 * time.Millisecond: 30 * time.Second, time.Second: 5 * time.Minute,
+	} {
+		for phase := time.Duration(0); phase < 2*time.Second; phase += 290 * time.Millisecond {
+			t.Run(fmt.Sprintf("%v/%v", delay, phase), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					one, two := newKey(), newKey()
+					a, b := newSlowEnd(one, two, delay), newSlowEnd(two, one, delay)
+					a.other, b.other = b, a
+					ctx, cancel := context.WithCancel(t.Context())
+					var running sync.WaitGroup
+					began := time.Now()
+					a.start(t, ctx, &running)
+					time.Sleep(phase)
+					b.start(t, ctx, &running)
+					for !a.up() || !b.up() {
+						if time.Sleep(100 * time.Millisecond); time.Since(began) > soon {
+							break
+						}
+					}
+					up := time.Since(began)
+					time.Sleep(20 * time.Second) // for attempts that were made before
+					before, downs := a.handshakes.Load()+b.handshakes.Load(), a.downs.Load()+b.downs.Load()
+					time.Sleep(steady)
+					regular := int64(steady/(120*time.Second)) * 2
+					downs = a.downs.Load() + b.downs.Load() - downs
+					if n := a.handshakes.Load() + b.handshakes.Load() - before; up > soon || downs > 0 || n > regular {
+						t.Errorf("up after %v; then down %d times, %d handshakes begun in %v", up, downs, n, steady)
+					} else {
+						t.Logf("up after %v", up)
+					}
+					cancel()
+					running.Wait()
+				})
+			})
+		}
+	}
+}
