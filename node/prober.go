@@ -32,6 +32,10 @@ type waitingProbe struct {
 	answered chan<- nodeprobe.Message // has capacity one
 }
 
+// earlierInterval is the interval for gateways of earlier versions, which answer 1000 probes a
+// second at most, from all nodes together.
+const earlierInterval = 5 * time.Second
+
 // NewProber opens sockets in the calling thread's network namespace. A family that the
 // kernel does not support is omitted.
 func NewProber() (*Prober, error) {
@@ -178,7 +182,7 @@ func receive(fd int, payload, control []byte) (by netip.Addr, m nodeprobe.Messag
 		if !ok || m.Answer {
 			return netip.Addr{}, m, false
 		}
-		m.Answer = true
+		m.Answer, m.Interval = true, earlierInterval
 		return unreachablePort(control[:length], to), m, false
 	}
 	n, _, _, from, err := unix.Recvmsg(fd, payload, nil, unix.MSG_DONTWAIT)

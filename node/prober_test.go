@@ -17,7 +17,7 @@ func TestOnlyExistingHostsAnswerProbes(t *testing.T) {
 		w.apply(t, w.desired())
 		p := proberIn(t, w.node)
 		for _, to := range addrs("10.80.0.1", "fd00:80::1") {
-			if m, err := p.Ask(t.Context(), to); err != nil || m.State != nodeprobe.Unknown {
+			if m, err := p.Ask(t.Context(), to); err != nil || m.State != nodeprobe.Unknown || m.Interval != earlierInterval {
 				t.Errorf("%v %v", m, err)
 			}
 		}
