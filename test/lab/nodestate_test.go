@@ -13,31 +13,49 @@ import (
 	"strait.dev/strait/nodeprobe"
 )
 
+// proberOf returns a function that waits until the node of a site is told a state by an address
+// of its gateway.
+func proberOf(t *testing.T, s *site) (told func(want nodeprobe.State, by netip.Addr)) {
+	t.Helper()
+	var prober *node.Prober
+	if err := s.node.in(func() (err error) { prober, err = node.NewProber(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(prober.Close)
+	return func(want nodeprobe.State, by netip.Addr) {
+		t.Helper()
+		eventually(t, "the node is told "+want.String()+" by "+by.String(), func() bool {
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			m, err := prober.Ask(ctx, by)
+			return err == nil && m.State == want && m.Interval == nodeprobe.MinInterval
+		})
+	}
+}
+
 // A node learns from the gateway itself whether it forwards, with either family.
 func TestNodesLearnTheStateOfTheirGateway(t *testing.T) {
 	t.Parallel()
 	top := build(t, options{})
-	var prober *node.Prober
-	if err := top.a.node.in(func() (err error) { prober, err = node.NewProber(); return err }); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(prober.Close)
-	told := func(want nodeprobe.State, to netip.Addr) {
-		t.Helper()
-		eventually(t, "the node is told "+want.String()+" by "+to.String(), func() bool {
-			ctx, stop := context.WithTimeout(t.Context(), time.Second)
-			defer stop()
-			m, err := prober.Ask(ctx, to)
-			return err == nil && m.State == want && m.Interval == nodeprobe.MinInterval
-		})
-	}
-	for _, to := range gatewayInternal {
-		told(nodeprobe.LinksUp, to)
+	told := proberOf(t, top.a)
+	for _, by := range gatewayInternal {
+		told(nodeprobe.LinksUp, by)
 	}
 	top.b.gateway.kill()
-	for _, to := range gatewayInternal {
-		told(nodeprobe.NoLinks, to)
+	for _, by := range gatewayInternal {
+		told(nodeprobe.NoLinks, by)
 	}
 	top.a.gateway.signal(t, syscall.SIGTERM)
 	told(nodeprobe.Leaving, gatewayInternal[0])
+}
+
+// A plain WireGuard answers no link probes, and its link carries traffic all the same.
+func TestAPlainWireGuardPeerCountsAsALinkThatIsUp(t *testing.T) {
+	t.Parallel()
+	withEachReference(t, func(t *testing.T, k kind) {
+		l := buildNetns(t, k, netnsOptions{})
+		told := proberOf(t, l.a)
+		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
+		told(nodeprobe.LinksUp, gatewayInternal[0])
+	})
 }
