@@ -48,3 +48,21 @@ func TestConcurrentTakersOfASharedBucketGetItsBurstTogether(t *testing.T) {
 		t.Errorf("%d events, want 50", n)
 	}
 }
+
+// The clock is set back by a second or so, which is as much as the bucket needs to fill.
+func TestAClockThatIsSetBackStopsASharedBucketForAMoment(t *testing.T) {
+	t.Parallel()
+	const interval, burst = 50 * time.Millisecond, 20
+	for back := time.Duration(0); back < 3*time.Second; back += time.Millisecond {
+		var b Shared
+		now := time.Unix(1000, 0)
+		for range 40 { // it is used all the time, and full
+			now = now.Add(250 * time.Millisecond)
+			b.Take(now, interval, burst)
+		}
+		now = now.Add(-back)
+		if !b.Take(now, interval, burst) && !b.Take(now.Add(skew+2*interval), interval, burst) {
+			t.Fatalf("set back by %v: refused for longer than %v", back, skew+2*interval)
+		}
+	}
+}
