@@ -20,12 +20,13 @@ import (
 // deletes those of removed nodes. An error for one node does not affect others.
 func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Node, inForce []claims.Spec) error {
 	granted := n.addressesByOwner(inForce)
+	pods, _ := podAddresses(c.clusterPods.list(), nodes, podReservations(n, inForce)) // publishPods reports problems
 	var problems []error
 	wanted := make(map[string]bool)
 	for _, node := range nodes {
 		wanted[node.Name] = true
 		owner := v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name}
-		problems = append(problems, c.attachNode(ctx, node, granted[owner]))
+		problems = append(problems, c.attachNode(ctx, node, granted[owner], pods[node.Name]))
 	}
 	for _, attachment := range c.attachments.List() {
 		if !wanted[attachment.Name] {
@@ -35,8 +36,9 @@ func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Nod
 	return errors.Join(problems...)
 }
 
-func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted grantedAddresses) error {
+func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted grantedAddresses, pods []v1alpha1.CIDR) error {
 	spec := attachmentSpec(node, granted)
+	spec.PodAddresses = pods
 	is, exists := c.attachments.Get(node.Name)
 	switch {
 	case len(spec.UnderlayAddresses) == 0:

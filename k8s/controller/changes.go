@@ -111,6 +111,13 @@ func sameAnswers(was, is any) bool {
 	}) && slices.Equal(a.Status.RouteConflicts, b.Status.RouteConflicts)
 }
 
+// sameAttachment compares the fields that passes write, but not those that change with pods.
+func sameAttachment(was, is any) bool {
+	a, b := was.(*v1alpha1.NodeAttachment).Spec, is.(*v1alpha1.NodeAttachment).Spec
+	a.PodAddresses, b.PodAddresses = nil, nil
+	return reflect.DeepEqual(a, b)
+}
+
 func sameClaim(was, is any) bool {
 	return was.(*v1alpha1.AddressClaim).Status == is.(*v1alpha1.AddressClaim).Status
 }

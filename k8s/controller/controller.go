@@ -13,7 +13,8 @@
 //	report   status of Peerings and AddressMappings       peerings.go, mappings.go
 //
 // Concurrently with passes, it writes what gateways measure into the status of Peerings
-// (summary.go).
+// (summary.go), and the addresses of pods outside of podCIDRs into NodeAttachments
+// (podpublisher.go).
 //
 // Objects list only bound claims, and a claim is deleted only when no object lists it.
 // Moving an address or CIDR to another owner therefore takes several passes, each triggered
@@ -36,6 +37,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/client"
@@ -91,6 +93,11 @@ type controller struct {
 	services    *client.Cache[*corev1.Service] // of gateways
 	events      chan *corev1.Event             // to be written
 
+	clusterPods *clusterPods                    // of all namespaces
+	podsChanged chan struct{}                   // capacity one
+	podReserved atomic.Pointer[[]ipam.Reserved] // prefixes that no pod may have an address in; nil before the first pass
+	podProblems atomic.Int64
+
 	installSpec map[string]any // see Options.Network
 	installed   types.UID      // UID of the ClusterNetwork that has these values; used by one pass at a time
 
@@ -132,6 +139,12 @@ func Run(ctx context.Context, o Options) error {
 		budgets:      o.Client.PodDisruptionBudgets(o.Gateways.Namespace).Cache(""),
 		applied:      make(map[objectID]applied),
 		made:         make(map[keyID]time.Time),
+
+		podsChanged: make(chan struct{}, 1),
+	}
+	c.clusterPods = newClusterPods(o.Client.Pods(""), c.podCIDRs, c.notifyPods)
+	if err := c.clusterPods.follow(c.nodes); err != nil {
+		return fmt.Errorf("controller: %w", err)
 	}
 	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
 		return fmt.Errorf("controller: %w", err)
@@ -150,7 +163,7 @@ func Run(ctx context.Context, o Options) error {
 		informer cache.SharedIndexInformer
 		same     func(was, is any) bool
 	}{
-		{c.networks, sameSpec}, {c.peerings, samePeering}, {c.attachments, sameSpec}, {c.mappings, sameMapping}, {c.claims, sameClaim}, {c.nodes, sameNode},
+		{c.networks, sameSpec}, {c.peerings, samePeering}, {c.attachments, sameAttachment}, {c.mappings, sameMapping}, {c.claims, sameClaim}, {c.nodes, sameNode},
 		{c.pods, samePod}, {c.services, sameService}, {c.statefulSets, sameSpec}, {c.policies, sameSpec}, {c.budgets, sameSpec},
 	} {
 		if err := c.follow(one.informer, one.same); err != nil {
@@ -159,7 +172,12 @@ func Run(ctx context.Context, o Options) error {
 		running.Go(func() { one.informer.RunWithContext(ctx) })
 		synced = append(synced, one.informer.HasSynced)
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+	running.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), c.nodes.HasSynced) { // podCIDRs determine which pods are kept
+			c.clusterPods.run(ctx)
+		}
+	})
+	if !cache.WaitForCacheSync(ctx.Done(), append(synced, c.clusterPods.listed)...) {
 		return nil
 	}
 	c.state.synced.Store(true)
@@ -176,6 +194,7 @@ func (c *controller) work(ctx context.Context) {
 	defer beside.Wait()
 	beside.Go(func() { c.summarize(ctx) })
 	beside.Go(func() { c.writeEvents(ctx) })
+	beside.Go(func() { c.publishPods(ctx) })
 	for failures := 0; ctx.Err() == nil; {
 		select {
 		case <-c.wake: // handled by the pass that begins
@@ -216,6 +235,9 @@ func (c *controller) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	reserved := podReservations(network, inForce)
+	c.podReserved.Store(&reserved)
+	c.notifyPods()
 	attached := c.attach(ctx, network, p.nodes, inForce)
 	problems, running := c.workloads(ctx, p)
 	return errors.Join(append(p.problems, attached, running, c.report(ctx, p, inForce, problems), c.reportMappings(ctx, p, inForce))...)

@@ -48,6 +48,7 @@ var (
 	readyDesc     = describe("gateway_ready", "1 while the gateway's pod is ready, for each gateway that the Peering requests.", "peering", "gateway")
 	keyDesc       = describe("gateway_key_generation", "Generation of the key that the gateway uses; absent before it has one.", "peering", "gateway")
 	attachedDesc  = describe("node_attachments", "Nodes by whether they reach all gateways.", "ready")
+	podDesc       = describe("pod_problems", "Reasons why addresses of pods have no route from remote clusters; the log of the controller that leads lists them.")
 	poolSizeDesc  = describe("pool_addresses", "Size of a pool of the ClusterNetwork in addresses.", "pool", "family")
 	poolUsedDesc  = describe("pool_used_addresses", "Addresses of the pool that are in use.", "pool", "family")
 )
@@ -59,7 +60,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector. It lists all metrics, although most are absent
 // before the caches are synced.
 func (c *controller) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{leaderDesc, conditionDesc, wantedKeyDesc, readyDesc, keyDesc, attachedDesc, poolSizeDesc, poolUsedDesc} {
+	for _, d := range []*prometheus.Desc{leaderDesc, conditionDesc, wantedKeyDesc, readyDesc, keyDesc, attachedDesc, podDesc, poolSizeDesc, poolUsedDesc} {
 		to <- d
 	}
 }
@@ -102,6 +103,7 @@ func (c *controller) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(attachedDesc, float64(attached), "true")
 	gauge(attachedDesc, float64(detached), "false")
+	gauge(podDesc, float64(c.podProblems.Load()))
 	if network, ok := c.networks.Get(v1alpha1.ClusterNetworkName); ok {
 		for _, u := range poolUses(network.Spec, c.claims.List()) {
 			gauge(poolSizeDesc, u.size, u.pool, u.family)

@@ -25,6 +25,9 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 	f.peer("b", 1, "10.0.0.0/16")
 	f.untilAttached("node-1 1 [10.80.0.1] [10.70.0.1]")
 	f.untilSeen("b", "10.0.0.0/16>10.64.0.0/16 Remapped")
+	f.cluster.Account(t, "work", "default", nil)
+	f.runPod("outside", "node-1", "10.9.0.1")
+	f.untilPods("node-1 [10.9.0.1/32]")
 	network, err := f.ClusterNetworks().Get(t.Context(), "default", metav1.GetOptions{})
 	must(t, err)
 	f.untilEvents("ClusterNetwork", network, "Normal AsWished Ready is True: ")
@@ -52,7 +55,7 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 		{Resource: "secrets", Verb: "delete", Namespace: gateways}, {Resource: "secrets", Verb: "patch", Namespace: gateways}, {Resource: "secrets", Verb: "create", Namespace: "strait-system"},
 		{Resource: "services", Verb: "create", Namespace: "default"}, {Resource: "pods", Verb: "create", Namespace: gateways},
 		{Group: "apps", Resource: "statefulsets", Verb: "delete", Namespace: gateways}, {Group: "apps", Resource: "statefulsets", Verb: "patch", Namespace: "kube-system"},
-		{Resource: "configmaps", Verb: "get", Namespace: "kube-system", Name: "other"}, {Resource: "pods", Verb: "list"},
+		{Resource: "configmaps", Verb: "get", Namespace: "kube-system", Name: "other"}, {Resource: "pods", Verb: "delete"},
 		{Resource: "pods", Verb: "create", Namespace: "strait-system"}, {Resource: "pods", Verb: "patch", Namespace: "kube-system"},
 		{Resource: "nodes", Verb: "update"}, {Resource: "nodes", Verb: "patch"}, {Resource: "nodes", Subresource: "status", Verb: "patch"},
 		{Group: "strait.dev", Resource: "peerings", Verb: "patch"}, {Group: "strait.dev", Resource: "peerings", Verb: "delete"},

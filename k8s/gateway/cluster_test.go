@@ -21,6 +21,5 @@ func newCluster(t *testing.T, c *kube.Cluster) *cluster {
 	c.InstallCRDs(t, crds.Files)
 	account := c.ServiceAccount(t, "strait", "gateway")
 	c.Grant(t, rbac.Gateway, "strait", "gateway")
-	c.ServiceAccount(t, "pods", "default") // without which no pod is admitted
 	return &cluster{c, newFixture(t, c.Admin(), account)}
 }

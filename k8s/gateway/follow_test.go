@@ -5,9 +5,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/test/kube"
 )
 
 func TestAGatewayWithoutObjectsIsAliveAndNotReadyUntilItHasItsPlace(t *testing.T) {
@@ -34,18 +31,17 @@ func TestF8_RoutesFollowPodsAndNodes(t *testing.T) {
 	w.peering(t)
 	w.place(t)
 	w.twoNodes(t)
-	w.pod(t, "inside", "node-1", "10.0.1.5")
 	w.run(t)
 	w.eventually(t, "both nodes", w.has("strait_nodes 2"))
-	w.eventually(t, "no route to the pod inside", w.routes("node-1", "10.0.1.0/24"))
+	w.eventually(t, "no route to pods outside", w.routes("node-1", "10.0.1.0/24"))
 
-	w.pod(t, "outside", "node-1", "10.0.100.7")
-	w.eventually(t, "a route to the pod outside", w.routes("node-1", "10.0.1.0/24", "10.0.100.7/32"))
-	must(t, w.removePod(t.Context(), "outside"))
-	w.pod(t, "outside", "node-2", "10.0.100.7")
+	w.podAddresses(t, "node-1", "10.0.100.6/31")
+	w.eventually(t, "a route to the pods outside", w.routes("node-1", "10.0.1.0/24", "10.0.100.6/31"))
+	w.podAddresses(t, "node-1", "10.0.100.6/32")
+	w.podAddresses(t, "node-2", "10.0.100.7/32")
 	w.eventually(t, "the route moved", w.routes("node-2", "10.0.2.0/24", "10.0.100.7/32"))
-	w.eventually(t, "and left", w.routes("node-1", "10.0.1.0/24"))
-	must(t, w.removePod(t.Context(), "outside"))
+	w.eventually(t, "and left", w.routes("node-1", "10.0.1.0/24", "10.0.100.6/32"))
+	w.podAddresses(t, "node-2")
 	w.eventually(t, "no route without the pod", w.routes("node-2", "10.0.2.0/24"))
 
 	must(t, w.detach(t.Context(), "node-1"))
@@ -72,18 +68,4 @@ func TestF16_ADeletedPeeringWithdrawsEverythingAndTheProcessStays(t *testing.T) 
 	w.peering(t)
 	w.place(t)
 	w.eventually(t, "both nodes again", w.has("strait_nodes 2"))
-}
-
-func TestAPodThatANodesRangeNoLongerCoversGetsARoute(t *testing.T) {
-	t.Parallel()
-	w := inMemory(t)
-	w.network(t)
-	w.peering(t)
-	w.place(t)
-	w.twoNodes(t)
-	w.pod(t, "inside", "node-1", "10.0.1.5")
-	w.run(t)
-	w.eventually(t, "the range", w.routes("node-1", "10.0.1.0/24"))
-	kube.Edit(t, w.admin.NodeAttachments(), "node-1", func(n *v1alpha1.NodeAttachment) { n.Spec.PodCIDRs = nil })
-	w.eventually(t, "a route to the pod", w.routes("node-1", "10.0.1.5/32"))
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -22,7 +21,6 @@ type objects struct {
 	peerings *client.Cache[*v1alpha1.Peering]
 	nodes    *client.Cache[*v1alpha1.NodeAttachment]
 	mappings *client.Cache[*v1alpha1.AddressMapping]
-	pods     *pods
 
 	changed chan struct{} // signals a change; capacity one
 }
@@ -37,26 +35,15 @@ func newObjects(c *client.Client, peering string, uid types.UID) (*objects, erro
 		mappings: c.AddressMappings().Cache(""),
 		changed:  make(chan struct{}, 1),
 	}
-	o.pods = newPods(c.Pods(""), o.podCIDRs, o.notify)
 	for _, follow := range []func(func()) error{o.networks.Notify, o.peerings.Notify, o.nodes.Notify, o.mappings.Notify} {
 		if err := follow(o.notify); err != nil {
 			return nil, err
 		}
 	}
-	_, err := o.nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(added any) { o.pods.nodeAdded(added.(*v1alpha1.NodeAttachment)) },
-		UpdateFunc: func(old, new any) { o.pods.nodeChanged(old.(*v1alpha1.NodeAttachment), new.(*v1alpha1.NodeAttachment)) },
-		DeleteFunc: func(deleted any) {
-			if n, ok := deleted.(*v1alpha1.NodeAttachment); ok {
-				o.pods.nodeDeleted(n)
-			}
-		},
-	})
-	return o, err
+	return o, nil
 }
 
-// run follows the API server until ctx ends. Pods are listed after nodes, whose podCIDRs
-// determine which pods need routes.
+// run follows the API server until ctx ends.
 func (o *objects) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -64,15 +51,11 @@ func (o *objects) run(ctx context.Context) {
 	all.Go(func() { o.peerings.RunWithContext(ctx) })
 	all.Go(func() { o.nodes.RunWithContext(ctx) })
 	all.Go(func() { o.mappings.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), o.networks.HasSynced, o.peerings.HasSynced, o.nodes.HasSynced) {
-		return
-	}
-	o.pods.run(ctx)
 }
 
 // complete reports whether all objects were listed once.
 func (o *objects) complete() bool {
-	return o.networks.HasSynced() && o.peerings.HasSynced() && o.nodes.HasSynced() && o.mappings.HasSynced() && o.pods.listed()
+	return o.networks.HasSynced() && o.peerings.HasSynced() && o.nodes.HasSynced() && o.mappings.HasSynced()
 }
 
 func (o *objects) notify() {
@@ -84,7 +67,7 @@ func (o *objects) notify() {
 
 // input returns the input of a configuration.
 func (o *objects) input(s translate.Settings) translate.Input {
-	in := translate.Input{Settings: s, Nodes: o.nodes.List(), Pods: o.pods.list(), Mappings: o.mappings.List(), Now: time.Now()}
+	in := translate.Input{Settings: s, Nodes: o.nodes.List(), Mappings: o.mappings.List(), Now: time.Now()}
 	in.Network, _ = o.networks.Get(v1alpha1.ClusterNetworkName)
 	in.Peering, _ = o.peer()
 	return in
@@ -98,13 +81,4 @@ func (o *objects) peer() (*v1alpha1.Peering, bool) {
 		return nil, false
 	}
 	return p, true
-}
-
-// podCIDRs returns the podCIDRs of a node, none if the node is not known.
-func (o *objects) podCIDRs(node string) []v1alpha1.CIDR {
-	n, ok := o.nodes.Get(node)
-	if !ok {
-		return nil
-	}
-	return n.Spec.PodCIDRs
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/test/kube"
 )
 
 func read[T any](t *testing.T, text string) *T {
@@ -105,25 +105,8 @@ func (w *fixture) twoNodes(t *testing.T) {
 	w.attach(t, "node-2", 2, "192.0.2.22", "10.80.0.12", "10.0.2.0/24")
 }
 
-// pod creates a running pod with an address on a node.
-func (w *fixture) pod(t *testing.T, name, node, address string) {
+// podAddresses sets the addresses of a node's pods outside of its podCIDRs.
+func (w *fixture) podAddresses(t *testing.T, node string, addresses ...v1alpha1.CIDR) {
 	t.Helper()
-	pods := w.admin.Pods("pods")
-	no := false
-	w.created(t, func(ctx context.Context) error {
-		p, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-			NodeName: node, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "c", Image: "i"}},
-		}}, metav1.CreateOptions{})
-		if err != nil {
-			return err
-		}
-		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = corev1.PodRunning, address, []corev1.PodIP{{IP: address}}
-		_, err = pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
-		return err
-	}, func(ctx context.Context) error { return w.removePod(ctx, name) })
-}
-
-func (w *fixture) removePod(ctx context.Context, name string) error {
-	at := int64(0) // there is no kubelet to agree
-	return w.admin.Pods("pods").Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &at})
+	kube.Edit(t, w.admin.NodeAttachments(), node, func(n *v1alpha1.NodeAttachment) { n.Spec.PodAddresses = addresses })
 }

@@ -15,7 +15,7 @@ func TestF5_F24_AGatewayOutlivesItsAPIServerAndStartsWithoutIt(t *testing.T) {
 	w.place(t)
 	w.twoNodes(t)
 	w.peer(t)
-	w.pod(t, "outside", "node-1", "10.0.100.7")
+	w.podAddresses(t, "node-1", "10.0.100.7/32")
 	w.run(t)
 	w.eventually(t, "the pod's route", w.routes("node-1", "10.0.1.0/24", "10.0.100.7/32"))
 	w.eventually(t, "the link is up", w.has(`strait_link_up{peer="b-0"} 1`))
@@ -36,7 +36,7 @@ func TestF5_F24_AGatewayOutlivesItsAPIServerAndStartsWithoutIt(t *testing.T) {
 	}
 
 	w.StartServer(t)
-	must(t, w.removePod(t.Context(), "outside"))
+	w.podAddresses(t, "node-1")
 	w.attach(t, "node-3", 3, "192.0.2.23", "10.80.0.13", "10.0.3.0/24")
 	w.eventually(t, "the node that came after", w.has("strait_nodes 3"))
 	w.eventually(t, "the pod that went meanwhile", w.routes("node-1", "10.0.1.0/24"))

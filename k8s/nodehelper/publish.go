@@ -13,6 +13,10 @@ import (
 // fieldManager is the field manager of the status, which has no other writer.
 const fieldManager = "strait-node"
 
+// generationInterval is the additional delay of a write that only changes observed
+// generations: the spec changes with the pods of the node, up to once per second.
+const generationInterval = time.Minute
+
 // publish writes the status if it has changed, and returns the time until the next attempt;
 // 0: none is needed.
 func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) time.Duration {
@@ -25,8 +29,12 @@ func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) 
 	if !differs {
 		return 0
 	}
-	if soon := h.write.Sub(now); soon > 0 && !urgent(to, a.Status) {
-		return soon
+	soon := h.write.Sub(now)
+	if onlyGenerations(is, a.Status, now) {
+		soon += generationInterval
+	}
+	if soon > 0 && !urgent(to, a.Status) {
+		return min(soon, statusInterval)
 	}
 	h.write = now.Add(statusInterval)
 	limited, stop := context.WithTimeout(ctx, statusTimeout)
@@ -40,6 +48,13 @@ func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) 
 		h.write = now.Add(2 * statusInterval)
 	}
 	return time.Until(h.write)
+}
+
+// onlyGenerations reports whether a status differs from the written one in nothing but
+// observed generations.
+func onlyGenerations(is, written v1alpha1.NodeAttachmentStatus, now time.Time) bool {
+	_, more := statusToWrite(is, written, written.ObservedGeneration, now)
+	return !more
 }
 
 // urgent reports whether a difference must be written at once: gateways need it to accept

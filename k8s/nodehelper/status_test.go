@@ -81,7 +81,14 @@ func TestSettledStatusIsNotWrittenAgain(t *testing.T) {
 	if _, differs = statusToWrite(status(computeDesired(in), "", in.answers, nil), first, 1, now.Add(time.Hour)); differs {
 		t.Error("written again, though it says the same")
 	}
+	next, differs := statusToWrite(status(computeDesired(in), "", in.answers, nil), first, 2, now.Add(time.Hour))
+	if !differs || next.ObservedGeneration != 2 || !onlyGenerations(status(computeDesired(in), "", in.answers, nil), first, now) {
+		t.Error("a change of the spec alone is not recognized")
+	}
 	in.answers["b-0"] = nodeprobe.LinksUp
+	if onlyGenerations(status(computeDesired(in), "", in.answers, nil), first, now) {
+		t.Error("an answer counts as a change of the spec alone")
+	}
 	second, differs := statusToWrite(status(computeDesired(in), "", in.answers, nil), first, 1, now.Add(time.Hour))
 	if !differs || !second.Conditions[0].LastTransitionTime.After(first.Conditions[0].LastTransitionTime.Time) {
 		t.Errorf("second status %+v", second)

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/config"
@@ -79,7 +78,6 @@ func load(t testing.TB, name string) Input {
 			t.Fatalf("%s: object %d: %v", name, i, err)
 		}
 		var object any
-		pod := new(corev1.Pod)
 		switch kind.Kind {
 		case "":
 			continue // a comment
@@ -97,8 +95,6 @@ func load(t testing.TB, name string) Input {
 			mapping := new(v1alpha1.AddressMapping)
 			in.Mappings = append(in.Mappings, mapping)
 			object = mapping
-		case "Pod":
-			object = pod
 		case "Gateway":
 			object = (*gatewayDocument)(&in)
 		default:
@@ -106,9 +102,6 @@ func load(t testing.TB, name string) Input {
 		}
 		if err := yaml.UnmarshalStrict(document, object); err != nil {
 			t.Fatalf("%s: object %d: %v", name, i, err)
-		}
-		if p, ok := PodOf(pod); ok {
-			in.Pods = append(in.Pods, p)
 		}
 	}
 	return in

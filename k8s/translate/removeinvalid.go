@@ -138,8 +138,10 @@ func (t *translation) nameInNode(n *config.Node, field, index string) (object, o
 	switch field {
 	case "prefixes":
 		if i, err := strconv.Atoi(index); err == nil {
-			if pod := t.routes[n.Prefixes[i]]; pod != "" {
-				return pod, "status.podIPs"
+			for _, a := range t.Nodes {
+				if a.Name == n.Name && slices.Contains(a.Spec.PodAddresses, v1alpha1.CIDR(n.Prefixes[i].String())) {
+					return attachment(n.Name), podAddressesField
+				}
 			}
 		}
 		return attachment(n.Name), "spec.podCIDRs"

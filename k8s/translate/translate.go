@@ -18,7 +18,6 @@ type Input struct {
 	Network *v1alpha1.ClusterNetwork   // nil: there is none
 	Peering *v1alpha1.Peering          // the gateway's; nil: there is none
 	Nodes   []*v1alpha1.NodeAttachment // of the whole cluster
-	Pods    []Pod                      // at least those outside of their node's podCIDRs
 	Now     time.Time                  // reference time for expiry
 
 	Mappings []*v1alpha1.AddressMapping // of the whole cluster
@@ -100,10 +99,8 @@ type translation struct {
 	config      *config.Gateway
 	problems    []Problem
 
-	reserved      ranges                    // prefixes that no pod may have an address in
-	mapped        map[config.Mapping]string // names of AddressMappings
-	routes        map[netip.Prefix]string   // routes to single pods, with the names of the pods
-	reportedNodes map[string]bool           // nodes for which a pod with another node's address was reported
+	reserved ranges                    // prefixes that no pod may have an address in
+	mapped   map[config.Mapping]string // names of AddressMappings
 }
 
 func (t *translation) problem(object, field, text, remedy string) {

@@ -18,7 +18,7 @@ const (
 	gatewayMemory  = 64 << 20 // bytes by which a gateway of 5 000 nodes may exceed one of one node
 	helperMemory   = 48 << 20 // bytes
 	helperRequests = 0.1      // per second, without changes
-	readyWithin    = time.Second
+	readyWithin    = 2 * time.Second
 )
 
 // results are the results of one run.
@@ -98,9 +98,11 @@ func (r *results) check(t *testing.T, s size, rows []row) {
 				t.Errorf("%s: memory was not measured: %+v", name, u)
 			}
 		}
-		for request := range of.requests["helper"] {
-			if strings.HasPrefix(request.Resource, "pods") {
-				t.Errorf("the helper requests pods: %+v", request)
+		for _, program := range []string{"helper", "gateway"} {
+			for request := range of.requests[program] {
+				if strings.HasPrefix(request.Resource, "pods") {
+					t.Errorf("the %s requests pods: %+v", program, request)
+				}
 			}
 		}
 	}

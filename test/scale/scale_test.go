@@ -36,7 +36,7 @@ func TestF23_OneGatewayFollowsAllPodsOfALargeCluster(t *testing.T) {
 	r.pods = w.timed("%d pods, every %dth outside of its node's CIDR", w.pods, outsideShare)(func() { w.createPods(t) })
 
 	gateway := w.startGateway(t)
-	r.listed = w.timed("the gateway lists them")(func() { w.awaitGateway(t) })
+	r.listed = w.timed("the gateway starts")(func() { w.awaitGateway(t) })
 	r.gatewayStart = gateway.usage(t)
 	helper := w.startHelper(t)
 	w.timed("the helper connects its node")(func() { w.awaitHelper(t) })

@@ -64,6 +64,14 @@ type NodeAttachmentSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1024
 	PodCIDRs []CIDR `json:"podCIDRs,omitempty"`
+
+	// PodAddresses are the addresses of the node's pods that lie in no podCIDR, as the
+	// fewest prefixes: with network plugins that do not assign addresses from podCIDRs.
+	// They change with the pods, at most once per second.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	PodAddresses []CIDR `json:"podAddresses,omitempty"`
 }
 
 // NodeAttachmentStatus is the observed state of a NodeAttachment.

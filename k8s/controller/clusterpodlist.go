@@ -1,4 +1,4 @@
-package gateway
+package controller
 
 import (
 	"context"
@@ -13,8 +13,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/k8s/client"
-
-	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
 const (
@@ -28,7 +26,7 @@ const (
 )
 
 // run follows the API server until ctx ends.
-func (p *pods) run(ctx context.Context) {
+func (p *clusterPods) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		within, stop := context.WithCancel(ctx)
 		var following sync.WaitGroup
@@ -49,7 +47,7 @@ func (p *pods) run(ctx context.Context) {
 }
 
 // source lists and watches pods that run on a node.
-func (p *pods) source() cache.ListerWatcher {
+func (p *clusterPods) source() cache.ListerWatcher {
 	const running = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 	return client.Lists{ListWatch: &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
@@ -62,8 +60,8 @@ func (p *pods) source() cache.ListerWatcher {
 	}}
 }
 
-// listPages lists all pods and keeps those of each page that need a route.
-func (p *pods) listPages(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error) {
+// listPages lists all pods and keeps those of each page that matter.
+func (p *clusterPods) listPages(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error) {
 	p.mu.Lock()
 	clear(p.gone)
 	p.mu.Unlock()
@@ -85,8 +83,31 @@ func (p *pods) listPages(ctx context.Context, options metav1.ListOptions) (*core
 	}
 }
 
+// follow makes changes of the nodes' podCIDRs known.
+func (p *clusterPods) follow(nodes *client.Cache[*corev1.Node]) error {
+	_, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(added any) { p.nodeAdded(added.(*corev1.Node)) },
+		UpdateFunc: func(old, new any) { p.nodeChanged(old.(*corev1.Node), new.(*corev1.Node)) },
+		DeleteFunc: func(deleted any) {
+			if n, ok := deleted.(*corev1.Node); ok {
+				p.nodeDeleted(n)
+			}
+		},
+	})
+	return err
+}
+
+// podCIDRs returns the podCIDRs of a node, none if the node is not known.
+func (c *controller) podCIDRs(node string) []string {
+	n, ok := c.nodes.Get(node)
+	if !ok {
+		return nil
+	}
+	return n.Spec.PodCIDRs
+}
+
 // nodeAdded lists all pods again if the node existed before with other podCIDRs.
-func (p *pods) nodeAdded(n *v1alpha1.NodeAttachment) {
+func (p *clusterPods) nodeAdded(n *corev1.Node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.compare(p.gone[n.Name], n.Spec.PodCIDRs)
@@ -94,12 +115,12 @@ func (p *pods) nodeAdded(n *v1alpha1.NodeAttachment) {
 }
 
 // nodeChanged lists all pods again if the node has lost a CIDR.
-func (p *pods) nodeChanged(old, new *v1alpha1.NodeAttachment) {
+func (p *clusterPods) nodeChanged(old, new *corev1.Node) {
 	p.compare(old.Spec.PodCIDRs, new.Spec.PodCIDRs)
 }
 
-// nodeDeleted remembers the podCIDRs of a node. No pod needs a route to it now.
-func (p *pods) nodeDeleted(n *v1alpha1.NodeAttachment) {
+// nodeDeleted remembers the podCIDRs of a node.
+func (p *clusterPods) nodeDeleted(n *corev1.Node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone[n.Name] = n.Spec.PodCIDRs
@@ -108,14 +129,14 @@ func (p *pods) nodeDeleted(n *v1alpha1.NodeAttachment) {
 	}
 }
 
-func (p *pods) compare(old, new []v1alpha1.CIDR) {
-	if slices.ContainsFunc(old, func(c v1alpha1.CIDR) bool { return !slices.Contains(new, c) }) {
+func (p *clusterPods) compare(old, new []string) {
+	if slices.ContainsFunc(old, func(c string) bool { return !slices.Contains(new, c) }) {
 		p.listAgain()
 	}
 }
 
 // listAgain makes run list all pods again later.
-func (p *pods) listAgain() {
+func (p *clusterPods) listAgain() {
 	select {
 	case p.again <- struct{}{}:
 	default: // a request is pending

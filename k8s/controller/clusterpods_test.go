@@ -1,4 +1,4 @@
-package gateway
+package controller
 
 import (
 	"fmt"
@@ -6,16 +6,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
 // podsOfTwoNodes has node-1 with 10.0.0.0/16 and fd00::/64, and nothing of others.
-func podsOfTwoNodes() (p *pods, changes *int) {
+func podsOfTwoNodes() (p *clusterPods, changes *int) {
 	changes = new(int)
-	return newPods(nil, func(node string) []v1alpha1.CIDR {
+	return newClusterPods(nil, func(node string) []string {
 		if node == "node-1" {
-			return []v1alpha1.CIDR{"10.0.0.0/16", "fd00::/64", "not a range"}
+			return []string{"10.0.0.0/16", "fd00::/64", "not a range"}
 		}
 		return nil
 	}, func() { *changes++ }), changes
@@ -33,7 +31,9 @@ func podOn(node, name string, addresses ...string) *corev1.Pod {
 func TestPodsInsideTheirNodesRangesAreForgottenAsTheyCome(t *testing.T) {
 	p, changes := podsOfTwoNodes()
 	for i := range 5000 {
-		must(t, p.Add(podOn("node-1", fmt.Sprint(i), fmt.Sprintf("10.0.%d.%d", i>>8, i&255), fmt.Sprintf("fd00::%x", i))))
+		if err := p.Add(podOn("node-1", fmt.Sprint(i), fmt.Sprintf("10.0.%d.%d", i>>8, i&255), fmt.Sprintf("fd00::%x", i))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if len(p.kept) != 0 || *changes != 0 {
 		t.Errorf("%d pods are kept, %d changes told", len(p.kept), *changes)
@@ -59,10 +59,12 @@ func TestPodsThatNeedARouteAreKeptWhileTheyDo(t *testing.T) {
 		{"all anew, and none", func() error { return p.Replace(nil, "2") }, ""},
 	} {
 		before := *changes
-		must(t, step.do())
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
 		got := ""
 		for _, pod := range p.list() {
-			got += pod.Name
+			got += pod.name
 		}
 		if got != step.want || *changes != before+1 {
 			t.Errorf("%s: keeps %q, want %q; %d changes told", step.what, got, step.want, *changes-before)
@@ -71,18 +73,22 @@ func TestPodsThatNeedARouteAreKeptWhileTheyDo(t *testing.T) {
 	if err := p.Add("a text"); err == nil {
 		t.Error("a text among the pods")
 	}
-	must(t, p.Resync())
+	if err := p.Resync(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAPodWhoseNodeCameLaterIsForgottenThen(t *testing.T) {
 	known := false
-	p := newPods(nil, func(string) []v1alpha1.CIDR {
+	p := newClusterPods(nil, func(string) []string {
 		if known {
-			return []v1alpha1.CIDR{"10.0.0.0/16"}
+			return []string{"10.0.0.0/16"}
 		}
 		return nil
 	}, func() {})
-	must(t, p.Add(podOn("node-1", "x", "10.0.0.5")))
+	if err := p.Add(podOn("node-1", "x", "10.0.0.5")); err != nil {
+		t.Fatal(err)
+	}
 	if got := p.list(); len(got) != 1 {
 		t.Errorf("before: %v", got)
 	}
@@ -93,20 +99,20 @@ func TestAPodWhoseNodeCameLaterIsForgottenThen(t *testing.T) {
 }
 
 func TestPodsAreListedAnewOnlyWhenANodeLosesARange(t *testing.T) {
-	node := func(cidrs ...v1alpha1.CIDR) *v1alpha1.NodeAttachment {
-		return &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: v1alpha1.NodeAttachmentSpec{PodCIDRs: cidrs}}
+	node := func(cidrs ...string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{PodCIDRs: cidrs}}
 	}
 	for name, c := range map[string]struct {
-		do   func(p *pods)
+		do   func(p *clusterPods)
 		want bool
 	}{
-		"a new node":                      {func(p *pods) { p.nodeAdded(node("10.0.1.0/24")) }, false},
-		"one more range":                  {func(p *pods) { p.nodeChanged(node("10.0.1.0/24"), node("10.0.2.0/24", "10.0.1.0/24")) }, false},
-		"one range less":                  {func(p *pods) { p.nodeChanged(node("10.0.2.0/24", "10.0.1.0/24"), node("10.0.1.0/24")) }, true},
-		"gone":                            {func(p *pods) { p.nodeDeleted(node("10.0.1.0/24")) }, false},
-		"gone and back":                   {func(p *pods) { p.nodeDeleted(node("10.0.1.0/24")); p.nodeAdded(node("10.0.1.0/24")) }, false},
-		"gone and back with other ranges": {func(p *pods) { p.nodeDeleted(node("10.0.1.0/24")); p.nodeAdded(node("10.0.2.0/24")) }, true},
-		"more gone than are remembered": {func(p *pods) {
+		"a new node":                      {func(p *clusterPods) { p.nodeAdded(node("10.0.1.0/24")) }, false},
+		"one more range":                  {func(p *clusterPods) { p.nodeChanged(node("10.0.1.0/24"), node("10.0.2.0/24", "10.0.1.0/24")) }, false},
+		"one range less":                  {func(p *clusterPods) { p.nodeChanged(node("10.0.2.0/24", "10.0.1.0/24"), node("10.0.1.0/24")) }, true},
+		"gone":                            {func(p *clusterPods) { p.nodeDeleted(node("10.0.1.0/24")) }, false},
+		"gone and back":                   {func(p *clusterPods) { p.nodeDeleted(node("10.0.1.0/24")); p.nodeAdded(node("10.0.1.0/24")) }, false},
+		"gone and back with other ranges": {func(p *clusterPods) { p.nodeDeleted(node("10.0.1.0/24")); p.nodeAdded(node("10.0.2.0/24")) }, true},
+		"more gone than are remembered": {func(p *clusterPods) {
 			for i := range maxRemovedNodes + 1 {
 				n := node()
 				n.Name = fmt.Sprint(i)

@@ -1,0 +1,145 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// runPod creates a running pod with an address on a node.
+func (f *fixture) runPod(name, node, address string) {
+	f.Helper()
+	no := false
+	pod, err := f.Pods("work").Create(f.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+		NodeName: node, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "c", Image: "i"}},
+	}}, metav1.CreateOptions{})
+	must(f.T, err)
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, address, []corev1.PodIP{{IP: address}}
+	_, err = f.Pods("work").UpdateStatus(f.Context(), pod, metav1.UpdateOptions{})
+	must(f.T, err)
+}
+
+func (f *fixture) removePod(name string) {
+	f.Helper()
+	now := int64(0)
+	must(f.T, f.Pods("work").Delete(f.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
+}
+
+// untilPods waits until these are the addresses of pods in the attachments, like
+// "node-1 [10.9.0.1/32]".
+func (f *fixture) untilPods(want ...string) {
+	f.Helper()
+	f.until("addresses of pods", func() string {
+		list, err := f.NodeAttachments().List(f.Context(), metav1.ListOptions{})
+		must(f.T, err)
+		var got []string
+		for _, a := range list.Items {
+			got = append(got, fmt.Sprintf("%s %s", a.Name, a.Spec.PodAddresses))
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Sprintf("%q, want %q", got, want)
+		}
+		return ""
+	})
+}
+
+// publishesPods takes pods through what may happen to them.
+func (f *fixture) publishesPods() {
+	f.Helper()
+	f.cluster.Account(f.T, "work", "default", nil) // without which no pod is admitted
+	f.node("node-1", "192.0.2.21", "10.0.1.0/24")
+	f.node("node-2", "192.0.2.22", "")
+	f.runPod("inside", "node-1", "10.0.1.5")
+	f.runPod("outside", "node-1", "10.9.0.0")
+	stop := f.lead()
+	f.untilPods("node-1 [10.9.0.0/32]", "node-2 []")
+	f.runPod("next", "node-1", "10.9.0.1")
+	f.runPod("other", "node-2", "10.9.0.9")
+	f.untilPods("node-1 [10.9.0.0/31]", "node-2 [10.9.0.9/32]")
+	f.removePod("outside")
+	f.runPod("moved", "node-2", "10.9.0.0")
+	f.untilPods("node-1 [10.9.0.1/32]", "node-2 [10.9.0.0/32 10.9.0.9/32]")
+
+	stop()
+	f.removePod("next")
+	f.runPod("strayed", "node-2", "10.0.1.9")
+	f.lead()
+	f.untilPods("node-1 []", "node-2 [10.9.0.0/32 10.9.0.9/32]")
+	f.until("the problem is logged", func() string {
+		if !f.log.contain("node node-2: pods have addresses in the podCIDRs of other nodes") {
+			return "it is not"
+		}
+		return ""
+	})
+}
+
+func TestAddressesOfPodsOutsideArePublished(t *testing.T) {
+	inMemory(t, func(_ *testing.T, f *fixture) { f.publishesPods() })
+}
+
+// Churn: a node is written once a second at most, and no address has two nodes meanwhile.
+//
+//strait:virtualtime
+func TestF23_ChurnOfPodsCausesOneWritePerNodeAndSecond(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.cluster.Account(t, "work", "default", nil)
+		f.node("node-1", "192.0.2.21", "10.0.1.0/24") // its pods are elsewhere
+		f.node("node-2", "192.0.2.22", "10.0.2.0/24")
+		f.lead()
+		f.untilPods("node-1 []", "node-2 []")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		watch, err := f.NodeAttachments().Watch(ctx, metav1.ListOptions{})
+		must(t, err)
+		defer watch.Stop()
+		writes, holds, double := map[string]int{}, map[string][]v1alpha1.CIDR{}, ""
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for event := range watch.ResultChan() {
+				a, ok := event.Object.(*v1alpha1.NodeAttachment)
+				if !ok {
+					continue
+				}
+				writes[a.Name]++
+				holds[a.Name] = a.Spec.PodAddresses
+				for _, one := range holds["node-1"] {
+					if slices.Contains(holds["node-2"], one) {
+						double = string(one)
+					}
+				}
+			}
+		}()
+		const seconds, rate = 10, 20
+		const alive = 4 // pods at a time
+		pod := func(i int) string { return fmt.Sprintf("pod-%d", i) }
+		for i := range seconds * rate {
+			f.runPod(pod(i), fmt.Sprintf("node-%d", 1+i*3%7%2), fmt.Sprintf("10.9.0.%d", 1+2*(i%(alive+1))))
+			time.Sleep(time.Second / rate)
+			if i >= alive {
+				f.removePod(pod(i - alive))
+			}
+		}
+		for i := seconds*rate - alive; i < seconds*rate; i++ {
+			f.removePod(pod(i))
+		}
+		f.untilPods("node-1 []", "node-2 []")
+		watch.Stop()
+		<-done
+		for node, n := range writes {
+			if n < 3 || n > seconds+4 {
+				t.Errorf("%s was written %d times in %d s with %d changes a second", node, n, seconds, 2*rate)
+			}
+		}
+		if double != "" {
+			t.Errorf("both nodes had %s", double)
+		}
+	})
+}
