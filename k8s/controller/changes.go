@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -131,14 +132,13 @@ func sameSpec(was, is any) bool {
 // samePod compares the relevant fields of a gateway's pod: its readiness and its node.
 func samePod(was, is any) bool {
 	a, b := was.(*corev1.Pod), is.(*corev1.Pod)
-	return podReady(a) == podReady(b) && a.Spec.NodeName == b.Spec.NodeName
+	return podReady(a) == podReady(b) && podRuns(a) == podRuns(b) && a.Spec.NodeName == b.Spec.NodeName
 }
 
-// podReady reports whether a pod is ready and not being deleted.
-func podReady(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+// sameStatefulSet compares the spec, and the progress of rollouts.
+func sameStatefulSet(was, is any) bool {
+	a, b := was.(*appsv1.StatefulSet), is.(*appsv1.StatefulSet)
+	return a.Generation == b.Generation && complete(a) == complete(b) && a.Annotations[rolloutAnnotation] == b.Annotations[rolloutAnnotation]
 }
 
 func sameService(was, is any) bool {

@@ -13,15 +13,18 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// peeringConditions are the conditions of a peering, in the order in which they have to
-// become true. None depends on or repeats continuously changing measurements.
-var peeringConditions = []string{
+// readyConditions are the conditions that a ready peering needs, in the order in which they
+// have to become true. None depends on or repeats continuously changing measurements.
+var readyConditions = []string{
 	v1alpha1.ConditionAnnounced, v1alpha1.ConditionCIDRConflict, v1alpha1.ConditionTunnelUp,
-	v1alpha1.ConditionRouted, v1alpha1.ConditionPathMTU, v1alpha1.ConditionReady,
+	v1alpha1.ConditionRouted, v1alpha1.ConditionPathMTU,
 }
 
+// peeringConditions are all conditions of a peering.
+var peeringConditions = append(slices.Clone(readyConditions), v1alpha1.ConditionReady, v1alpha1.ConditionGatewaysUpdated)
+
 // conditions sets all conditions of a status whose other fields are complete.
-func (r *report) conditions(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus, conflict metav1.Condition, problem string) {
+func (r *report) conditions(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus, conflict metav1.Condition, gateways workloadState) {
 	set := func(kind string, c metav1.Condition) {
 		c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, peering.Generation, metav1.Time{Time: r.now.Truncate(1e9)}
 		meta.SetStatusCondition(&s.Conditions, c)
@@ -31,7 +34,8 @@ func (r *report) conditions(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus
 	set(v1alpha1.ConditionTunnelUp, r.tunnelUp(peering, s))
 	set(v1alpha1.ConditionRouted, r.routed(peering, s))
 	set(v1alpha1.ConditionPathMTU, r.pathMTU(peering, s))
-	set(v1alpha1.ConditionReady, r.allReady(peering, s, problem))
+	set(v1alpha1.ConditionReady, r.allReady(peering, s, gateways.problem))
+	set(v1alpha1.ConditionGatewaysUpdated, gateways.updated)
 }
 
 func condition(status metav1.ConditionStatus, reason, message string, arguments ...any) metav1.Condition {
@@ -61,7 +65,7 @@ func (r *report) missing(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) *
 		c := condition(metav1.ConditionFalse, "NoGatewayReady", "%s", r.notReady(names))
 		return &c
 	}
-	for _, kind := range peeringConditions[:len(peeringConditions)-1] {
+	for _, kind := range readyConditions {
 		is := meta.FindStatusCondition(s.Conditions, kind)
 		wanted := is.Status == metav1.ConditionTrue
 		switch kind {

@@ -72,7 +72,7 @@ func (s *scene) pass() v1alpha1.PeeringStatus {
 	for _, one := range p.remotes["b"].Ranges() {
 		p.views["b"] = append(p.views["b"], outcome{cidr: one.CIDR, reason: "it is taken"})
 	}
-	is := newReport(p, s.inForce, s.pods, s.services, s.nodes).status(s.peering, s.problem)
+	is := newReport(p, s.inForce, s.pods, s.services, s.nodes).status(s.peering, workloadState{problem: s.problem, updated: condition(metav1.ConditionTrue, "Complete", "updated")})
 	kept := s.peering.Status
 	kept.Conditions, kept.MTU, kept.ClusterID, kept.Prefixes = is.Conditions, is.MTU, is.ClusterID, is.Prefixes
 	s.peering.Status = kept

@@ -9,12 +9,12 @@
 //	observe  ClusterNetwork: create, detect, report       network.go, installed.go, facts.go, detect.go
 //	claim    AddressClaims: allocate and release          plan.go, addresses.go, views.go
 //	attach   NodeAttachments                              attachments.go
-//	run      the gateways of Peerings                     workloads.go
+//	run      the gateways of Peerings                     workloads.go, rollout.go
 //	report   status of Peerings and AddressMappings       peerings.go, mappings.go
 //
 // Concurrently with passes, it writes what gateways measure into the status of Peerings
-// (summary.go), and the addresses of pods outside of podCIDRs into NodeAttachments
-// (podpublisher.go).
+// (summary.go), lets rollouts continue when links are up (linksup.go), and writes the
+// addresses of pods outside of podCIDRs into NodeAttachments (podpublisher.go).
 //
 // Objects list only bound claims, and a claim is deleted only when no object lists it.
 // Moving an address or CIDR to another owner therefore takes several passes, each triggered
@@ -164,7 +164,7 @@ func Run(ctx context.Context, o Options) error {
 		same     func(was, is any) bool
 	}{
 		{c.networks, sameSpec}, {c.peerings, samePeering}, {c.attachments, sameAttachment}, {c.mappings, sameMapping}, {c.claims, sameClaim}, {c.nodes, sameNode},
-		{c.pods, samePod}, {c.services, sameService}, {c.statefulSets, sameSpec}, {c.policies, sameSpec}, {c.budgets, sameSpec},
+		{c.pods, samePod}, {c.services, sameService}, {c.statefulSets, sameStatefulSet}, {c.policies, sameSpec}, {c.budgets, sameSpec},
 	} {
 		if err := c.follow(one.informer, one.same); err != nil {
 			return fmt.Errorf("controller: %w", err)
@@ -195,6 +195,7 @@ func (c *controller) work(ctx context.Context) {
 	beside.Go(func() { c.summarize(ctx) })
 	beside.Go(func() { c.writeEvents(ctx) })
 	beside.Go(func() { c.publishPods(ctx) })
+	beside.Go(func() { c.openGates(ctx) })
 	for failures := 0; ctx.Err() == nil; {
 		select {
 		case <-c.wake: // handled by the pass that begins
@@ -239,8 +240,8 @@ func (c *controller) pass(ctx context.Context) error {
 	c.podReserved.Store(&reserved)
 	c.notifyPods()
 	attached := c.attach(ctx, network, p.nodes, inForce)
-	problems, running := c.workloads(ctx, p)
-	return errors.Join(append(p.problems, attached, running, c.report(ctx, p, inForce, problems), c.reportMappings(ctx, p, inForce))...)
+	gateways, running := c.workloads(ctx, p)
+	return errors.Join(append(p.problems, attached, running, c.report(ctx, p, inForce, gateways), c.reportMappings(ctx, p, inForce))...)
 }
 
 func sleep(ctx context.Context, d time.Duration) {

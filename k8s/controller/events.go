@@ -66,7 +66,8 @@ func eventOf(now time.Time, kind string, about client.Object, c metav1.Condition
 	h := fnv.New64a()
 	fmt.Fprint(h, about.GetUID(), c.Type, c.Status, c.LastTransitionTime.Unix()) // never fails
 	severity := corev1.EventTypeNormal
-	if bad := c.Type == v1alpha1.ConditionCIDRConflict; (c.Status == metav1.ConditionTrue) == bad && c.Status != metav1.ConditionUnknown {
+	if bad := c.Type == v1alpha1.ConditionCIDRConflict; (c.Status == metav1.ConditionTrue) == bad && c.Status != metav1.ConditionUnknown &&
+		c.Type != v1alpha1.ConditionGatewaysUpdated { // rollouts are expected
 		severity = corev1.EventTypeWarning
 	}
 	message := fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message)

@@ -18,13 +18,13 @@ import (
 	"strait.dev/strait/k8s/claims"
 )
 
-// report updates the status of each peering. problems are the errors of the gateways'
+// report updates the status of each peering. gateways are the states of the gateways'
 // workloads by the names of peerings. An error for one peering does not affect others.
-func (c *controller) report(ctx context.Context, p *plan, inForce []claims.Spec, problems map[string]string) error {
+func (c *controller) report(ctx context.Context, p *plan, inForce []claims.Spec, gateways map[string]workloadState) error {
 	r := newReport(p, inForce, c.pods.List(), c.services.List(), c.attachments.List())
 	var failed []error
 	for _, peering := range p.peerings {
-		status := r.status(peering, problems[peering.Name])
+		status := r.status(peering, gateways[peering.Name])
 		if reflect.DeepEqual(status, controllerStatus(peering)) {
 			continue
 		}
@@ -49,7 +49,7 @@ type report struct {
 	granted  map[v1alpha1.ClaimOwner]grantedAddresses
 	pods     []*corev1.Pod     // of gateways
 	services []*corev1.Service // of gateways
-	ready    map[string]bool   // gateways whose pod is ready
+	ready    map[string]bool   // gateways whose pod is ready, whatever its readiness gate says
 	routes   map[string]*routes
 	attached int // nodes
 
@@ -59,7 +59,7 @@ type report struct {
 func newReport(p *plan, inForce []claims.Spec, pods []*corev1.Pod, services []*corev1.Service, attachments []*v1alpha1.NodeAttachment) *report {
 	r := &report{plan: p, inForce: inForce, granted: p.network.addressesByOwner(inForce), pods: pods, services: services, ready: make(map[string]bool)}
 	for _, pod := range pods {
-		r.ready[pod.Name] = podReady(pod)
+		r.ready[pod.Name] = podRuns(pod)
 	}
 	up := make(map[string]string)
 	for _, peering := range p.peerings {
@@ -71,9 +71,9 @@ func newReport(p *plan, inForce []claims.Spec, pods []*corev1.Pod, services []*c
 	return r
 }
 
-// status returns the controller's part of the status of a peering. problem is the error of
+// status returns the controller's part of the status of a peering. gateways is the state of
 // its gateways' workloads.
-func (r *report) status(peering *v1alpha1.Peering, problem string) v1alpha1.PeeringStatus {
+func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alpha1.PeeringStatus {
 	remote, seen := r.remotes[peering.Name], r.seen(peering.Name)
 	s := v1alpha1.PeeringStatus{
 		ObservedGeneration: peering.Generation,
@@ -100,7 +100,7 @@ func (r *report) status(peering *v1alpha1.Peering, problem string) v1alpha1.Peer
 	}
 	conflict := conflictOf(peering, r.plan, seen)
 	conflict.Type = v1alpha1.ConditionCIDRConflict
-	r.conditions(peering, &s, conflict, problem)
+	r.conditions(peering, &s, conflict, gateways)
 	return s
 }
 

@@ -26,6 +26,7 @@ func service(g Gateways, peering *v1alpha1.Peering, ordinal int) *corev1.Service
 		ObjectMeta: objectMeta(g, peering, name),
 		Spec: corev1.ServiceSpec{
 			Type: of.Type, LoadBalancerClass: of.LoadBalancerClass, Selector: selected, Ports: []corev1.ServicePort{port},
+			PublishNotReadyAddresses: true, // a pod becomes ready when its link is up, for which the remote cluster has to reach it
 		},
 	}
 	service.Annotations = maps.Clone(of.Annotations)

@@ -49,9 +49,13 @@ const nonRootID = 65534
 // secretMode makes Secrets readable for root and for the gateway's group.
 const secretMode = 0o440
 
-// minReadySeconds is the time in seconds for a new gateway's links to come up before the
-// next gateway is replaced.
+// minReadySeconds is the time in seconds for nodes and the remote cluster to use a new
+// gateway whose link is up, before the next gateway is replaced.
 const minReadySeconds = 5
+
+// lostNodeSeconds is the time in seconds after which a gateway leaves a node that is not
+// ready or unreachable. Kubernetes' default is 300.
+const lostNodeSeconds = 10
 
 // statefulSet returns the StatefulSet of the gateways of a peering. Its pods are based on
 // the template of the installation; Strait's own fields take precedence.
@@ -87,6 +91,9 @@ func podTemplate(g Gateways, peering *v1alpha1.Peering) corev1.PodTemplateSpec {
 	pod.EnableServiceLinks = new(false)
 	pod.RestartPolicy = corev1.RestartPolicyAlways
 	pod.TerminationGracePeriodSeconds = new(int64(10))
+	pod.ReadinessGates = mergeByName(pod.ReadinessGates, []corev1.PodReadinessGate{{ConditionType: linksUpGate}},
+		func(g corev1.PodReadinessGate) string { return string(g.ConditionType) })
+	pod.Tolerations = append(pod.Tolerations, lostNodeTolerations(pod.Tolerations)...)
 	pod.SecurityContext = &corev1.PodSecurityContext{
 		RunAsNonRoot: new(true), RunAsUser: new(int64(nonRootID)), RunAsGroup: new(int64(nonRootID)), FSGroup: new(int64(nonRootID)),
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
@@ -104,6 +111,21 @@ func podTemplate(g Gateways, peering *v1alpha1.Peering) corev1.PodTemplateSpec {
 	pod.Containers[i].VolumeMounts = mergeByName(pod.Containers[i].VolumeMounts, mounts, func(m corev1.VolumeMount) string { return m.MountPath })
 	completeContainer(&pod.Containers[i], g, peering)
 	return template
+}
+
+// lostNodeTolerations returns the tolerations of lost nodes for a pod that has others. One
+// that covers the same taint takes precedence, as for Kubernetes' own default.
+func lostNodeTolerations(others []corev1.Toleration) (all []corev1.Toleration) {
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		if !slices.ContainsFunc(others, func(t corev1.Toleration) bool {
+			return (t.Key == "" || t.Key == taint) && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute)
+		}) {
+			all = append(all, corev1.Toleration{
+				Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(lostNodeSeconds)),
+			})
+		}
+	}
+	return all
 }
 
 // mergeByName returns the items, plus those of base whose names are not among them.

@@ -85,11 +85,11 @@ func compareSummaries(have, want v1alpha1.PeeringSummary) (same, urgent bool) {
 	return have.LastHandshake.Equal(want.LastHandshake), false
 }
 
-// podsReady returns the gateways whose pod is ready.
+// podsReady returns the gateways whose pod is ready, whatever its readiness gate says.
 func (c *controller) podsReady() map[string]bool {
 	ready := make(map[string]bool)
 	for _, pod := range c.pods.List() {
-		ready[pod.Name] = podReady(pod)
+		ready[pod.Name] = podRuns(pod)
 	}
 	return ready
 }

@@ -23,33 +23,43 @@ import (
 // peering's name.
 const peeringLabel = peering.Label
 
+// workloadState is the state of the workloads of a peering's gateways.
+type workloadState struct {
+	problem string           // a message with the remedy; empty: none
+	updated metav1.Condition // GatewaysUpdated
+}
+
 // workloads creates and updates the workloads of each peering's gateways. All objects are
 // owned by the Peering, so that the garbage collector removes them even without a
-// controller. An error for one peering does not affect others; problems has the messages
-// with remedies, by the names of peerings.
-func (c *controller) workloads(ctx context.Context, p *plan) (problems map[string]string, err error) {
-	problems = make(map[string]string)
+// controller. An error for one peering does not affect others. states has the results by
+// the names of peerings.
+func (c *controller) workloads(ctx context.Context, p *plan) (states map[string]workloadState, err error) {
+	states = make(map[string]workloadState)
+	waits := c.turns(p.peerings)
 	var all []error
 	there := make(map[types.UID]bool)
 	nodes := frameSources(p.network.nodes, c.attachments.List())
 	for _, peering := range p.peerings {
 		there[peering.UID] = true
-		if peering.DeletionTimestamp != nil {
-			continue // its objects are garbage collected
+		waitsFor := waits[peering.Name]
+		state := workloadState{updated: c.updated(peering, waitsFor)}
+		if peering.DeletionTimestamp == nil { // otherwise its objects are garbage collected
+			if err := c.workload(ctx, peering, nodes, waitsFor != ""); err != nil {
+				state.problem = strings.ReplaceAll(err.Error(), "\n", "; ")
+				all = append(all, fmt.Errorf("gateways of Peering %s: %w", peering.Name, err))
+			}
 		}
-		if err := c.workload(ctx, peering, nodes); err != nil {
-			problems[peering.Name] = strings.ReplaceAll(err.Error(), "\n", "; ")
-			all = append(all, fmt.Errorf("gateways of Peering %s: %w", peering.Name, err))
-		}
+		states[peering.Name] = state
 	}
 	maps.DeleteFunc(c.applied, func(id objectID, _ applied) bool { return !there[id.peering] })
 	maps.DeleteFunc(c.made, func(id keyID, _ time.Time) bool { return !there[id.peering] })
-	return problems, errors.Join(all...)
+	return states, errors.Join(all...)
 }
 
 // workload updates the objects of one peering. The StatefulSet comes last, so that keys and
-// the policy exist when pods start. nodes are the allowed sources of overlay packets.
-func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, nodes []netip.Prefix) error {
+// the policy exist when pods start. nodes are the allowed sources of overlay packets. wait
+// keeps the template of the pods.
+func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, nodes []netip.Prefix, wait bool) error {
 	g, names := c.gateways, gatewayNames(peering)
 	var problems []error
 	for _, name := range names {
@@ -75,8 +85,12 @@ func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, no
 	} else if budget, ok := c.budgets.Get(g.Namespace + "/" + peering.Name); ok && metav1.IsControlledBy(budget, peering) {
 		problems = append(problems, remove(ctx, c, peering, budgets, budget))
 	}
-	problems = append(problems, apply(ctx, c, peering, c.client.StatefulSets(g.Namespace), c.statefulSets, statefulSet(g, peering)))
-	return errors.Join(problems...)
+	err := apply(ctx, c, peering, c.client.StatefulSets(g.Namespace), c.statefulSets, c.desiredSet(peering, wait))
+	if apierrors.IsConflict(err) {
+		c.wakeBatched() // the cache is stale
+		err = nil
+	}
+	return errors.Join(append(problems, err)...)
 }
 
 // objectMeta returns the metadata of an object that belongs to a peering.

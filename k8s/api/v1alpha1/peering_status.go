@@ -62,7 +62,8 @@ type PeeringStatus struct {
 	// +optional
 	Summary PeeringSummary `json:"summary,omitzero"`
 
-	// Conditions: Ready, Announced, CIDRConflict, TunnelUp, Routed and PathMTU.
+	// Conditions: Ready, Announced, CIDRConflict, TunnelUp, Routed, PathMTU and
+	// GatewaysUpdated.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

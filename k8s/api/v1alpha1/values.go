@@ -73,4 +73,8 @@ const (
 	ConditionPathMTU      = "PathMTU"      // packets of status.mtu bytes pass
 	ConditionReleased     = "Released"     // of a NodeAttachment, while Strait is being uninstalled: nothing of it is left on the node
 	ConditionReserved     = "Reserved"     // of an AddressMapping: its external address is reserved for it
+
+	// ConditionGatewaysUpdated of a Peering is False during an update of its gateways, and
+	// while that waits for another Peering. Ready does not depend on it.
+	ConditionGatewaysUpdated = "GatewaysUpdated"
 )

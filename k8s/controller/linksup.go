@@ -1,0 +1,136 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// linksUpGate is the readiness gate of gateways' pods: the condition of a pod that the
+// controller sets to True once, when the pod has a link or none is expected. It controls
+// rollouts and drains only. Traffic does not depend on it: Services publish addresses that
+// are not ready, and the status of peerings counts pods that run. A pod therefore keeps
+// what it has while no controller leads.
+const linksUpGate corev1.PodConditionType = "strait.dev/LinksUp"
+
+const (
+	gateInterval = time.Second      // how often closed gates are checked
+	gateTimeout  = 10 * time.Second // of one request
+
+	// replacementTimeout is the time for which a pod that is not part of a rollout waits for
+	// a link, so that a drain waits for it. A remote cluster that is away must not block
+	// drains for longer.
+	replacementTimeout = time.Minute
+)
+
+// openGates opens the readiness gates of gateways' pods until ctx ends. It runs beside
+// passes, which may take minutes in a large cluster.
+func (c *controller) openGates(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, pod := range c.pods.List() {
+			peering, ok := c.peerings.Get(pod.Labels[peeringLabel])
+			if !ok || pod.DeletionTimestamp != nil || !gateClosed(pod) {
+				continue
+			}
+			set, ok := c.statefulSetOf(peering)
+			if !ok {
+				continue
+			}
+			if reason, message := gateReason(peering, set, pod, time.Now()); reason != "" {
+				if err := c.openGate(ctx, pod, reason, message); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+					c.log.Warn("cannot set a condition of a gateway's pod; trying again", "pod", pod.Name, "condition", linksUpGate, "error", err)
+				}
+			}
+		}
+		sleep(ctx, gateInterval)
+	}
+}
+
+// gateClosed reports whether a pod has the gate and the gate is closed.
+func gateClosed(pod *corev1.Pod) bool {
+	has := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == linksUpGate })
+	is := podCondition(pod, linksUpGate)
+	return has && (is == nil || is.Status != corev1.ConditionTrue)
+}
+
+// gateReason returns why the gate of a pod opens, empty while it stays closed.
+//
+// In a rollout, a gateway that had a link when the rollout began has to have one again,
+// however long that takes. Only so an image with which no link comes up goes no further,
+// also where the pod is the only gateway. The wait ends when the remote cluster is back, or
+// with the next rollout.
+func gateReason(peering *v1alpha1.Peering, set *appsv1.StatefulSet, pod *corev1.Pod, now time.Time) (reason, message string) {
+	switch {
+	case linkUp(peering, pod):
+		return "LinkUp", "a link is up"
+	case !complete(set) && !slices.Contains(rolloutOf(set).Links, pod.Name):
+		return "NoLinkBefore", "the gateway had no link when its pods began to be replaced"
+	case complete(set) && now.Sub(pod.CreationTimestamp.Time) >= replacementTimeout:
+		return "NoLink", "no link came up in time, and no rollout depends on it"
+	}
+	return "", ""
+}
+
+// linkUp reports whether a gateway runs and has a link up, according to the status of its peering.
+// The status may still have the links of the pod that had the same name before; the
+// handshakes of this pod are later than its start. Both times are of the same node's clock.
+func linkUp(peering *v1alpha1.Peering, pod *corev1.Pod) bool {
+	start := pod.CreationTimestamp
+	if pod.Status.StartTime != nil {
+		start = *pod.Status.StartTime
+	}
+	return podRuns(pod) && slices.ContainsFunc(peering.Status.Links, func(l v1alpha1.LinkStatus) bool {
+		return l.Local == pod.Name && l.Up && l.LastHandshake != nil && !l.LastHandshake.Before(&start)
+	})
+}
+
+// openGate sets the condition of a pod, but not of another one that has replaced it.
+func (c *controller) openGate(ctx context.Context, pod *corev1.Pod, reason, message string) error {
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": pod.Name, "uid": pod.UID},
+		"status": map[string]any{"conditions": []any{map[string]any{
+			"type": linksUpGate, "status": corev1.ConditionTrue, "reason": reason, "message": message,
+			"lastTransitionTime": metav1.Now(),
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
+	defer cancel()
+	_, err = c.client.Pods(pod.Namespace).Patch(ctx, pod.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: Manager, Force: new(true)}, "status")
+	return err
+}
+
+// podCondition returns a condition of a pod, nil if it has none of that type.
+func podCondition(pod *corev1.Pod, of corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == of {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// podReady reports whether a pod is ready, with its readiness gate, and not being deleted.
+func podReady(pod *corev1.Pod) bool {
+	ready := podCondition(pod, corev1.PodReady)
+	return pod.DeletionTimestamp == nil && ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+// podRuns reports whether a pod is ready or lacks only its readiness gate, and is not being
+// deleted. ContainersReady would not do: it stays True when the node is lost.
+func podRuns(pod *corev1.Pod) bool {
+	const gatesNotReady = "ReadinessGatesNotReady" // set by the kubelet
+	ready := podCondition(pod, corev1.PodReady)
+	return podReady(pod) || pod.DeletionTimestamp == nil && ready != nil && ready.Reason == gatesNotReady
+}
