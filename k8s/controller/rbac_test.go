@@ -3,9 +3,11 @@
 package controller_test
 
 import (
+	"fmt"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -40,6 +42,7 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 	f.says("b", v1alpha1.GatewayStatus{Name: "b-0", PublicKey: publicKey, KeyGeneration: 2})
 	f.asks("b", v1alpha1.GatewaySpec{Replicas: 1, KeyGeneration: 2})
 	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key-1 1.key secret/b-0-key-2 2.key secret/b-1-key-2 2.key")
+	f.untilGateOpens("b-0")
 	f.deleteNode("node-1")
 	f.untilAttached()
 	must(t, f.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
@@ -54,6 +57,8 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 		{Resource: "secrets", Verb: "watch", Namespace: gateways}, {Resource: "secrets", Verb: "update", Namespace: gateways},
 		{Resource: "secrets", Verb: "delete", Namespace: gateways}, {Resource: "secrets", Verb: "patch", Namespace: gateways}, {Resource: "secrets", Verb: "create", Namespace: "strait-system"},
 		{Resource: "services", Verb: "create", Namespace: "default"}, {Resource: "pods", Verb: "create", Namespace: gateways},
+		{Resource: "pods", Verb: "patch", Namespace: gateways}, {Resource: "pods", Subresource: "status", Verb: "update", Namespace: gateways},
+		{Resource: "pods", Subresource: "status", Verb: "patch", Namespace: "kube-system"},
 		{Group: "apps", Resource: "statefulsets", Verb: "delete", Namespace: gateways}, {Group: "apps", Resource: "statefulsets", Verb: "patch", Namespace: "kube-system"},
 		{Resource: "configmaps", Verb: "get", Namespace: "kube-system", Name: "other"}, {Resource: "pods", Verb: "delete"},
 		{Resource: "pods", Verb: "create", Namespace: "strait-system"}, {Resource: "pods", Verb: "patch", Namespace: "kube-system"},
@@ -71,6 +76,24 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 			t.Errorf("its rules allow %+v", denied)
 		}
 	}
+}
+
+// untilGateOpens creates the pod of a gateway that had no link before, and waits until the
+// controller sets the condition of its readiness gate. Nothing else of its status changes.
+func (f *fixture) untilGateOpens(name string) {
+	f.Helper()
+	pod := f.runGateway(name, corev1.ConditionFalse)
+	f.until("the readiness gate of "+name, func() string {
+		is, err := f.Pods(gateways).Get(f.Context(), name, metav1.GetOptions{})
+		must(f.T, err)
+		if c := condition(is, "strait.dev/LinksUp"); c == nil || c.Status != corev1.ConditionTrue || c.Reason != "NoLinkBefore" || c.LastTransitionTime.IsZero() {
+			return fmt.Sprint(c)
+		}
+		if c := condition(is, corev1.PodReady); c == nil || c.Status != corev1.ConditionFalse || is.Status.Phase != pod.Status.Phase {
+			f.Fatalf("the status became %+v", is.Status)
+		}
+		return ""
+	})
 }
 
 // refused are the optional sources of detection that the account may not read: the

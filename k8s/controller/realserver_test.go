@@ -5,11 +5,13 @@ package controller_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -339,4 +341,38 @@ func (f *fixture) row(name string) (columns []string) {
 		f.Fatalf("columns %q, want %q", names, want)
 	}
 	return columns
+}
+
+// While an update waits for another peering, the controller applies the template that the
+// API server has, with its defaults.
+func TestAWaitingStatefulSetKeepsItsTemplate(t *testing.T) {
+	f := newFixture(t, kube.Shared(t))
+	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+	stop := f.runs(nil, "v1")
+	set := func(name string) *appsv1.StatefulSet {
+		is, err := f.StatefulSets(gateways).Get(t.Context(), name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return new(appsv1.StatefulSet)
+		}
+		must(t, err)
+		return is
+	}
+	for _, name := range []string{"b", "c"} {
+		f.asks(name, v1alpha1.GatewaySpec{})
+		f.until("StatefulSet "+name, func() string { return map[bool]string{true: "missing"}[set(name).Name == ""] })
+		f.runGateway(name+"-0", corev1.ConditionTrue)
+		f.say(name, v1alpha1.PeeringStatus{Links: []v1alpha1.LinkStatus{{Remote: "a-0", Up: true, LastHandshake: &metav1.Time{Time: time.Now().Add(time.Minute)}}}})
+		f.untilCondition(name, v1alpha1.ConditionTunnelUp, "True LinkUp")
+	}
+	before := set("c")
+	f.runs(stop, "v2")
+	f.untilCondition("c", v1alpha1.ConditionGatewaysUpdated, "False Waiting the gateways are updated when those of Peering b are")
+	f.asks("c", v1alpha1.GatewaySpec{Replicas: 2})
+	f.until("two replicas", func() string { return map[bool]string{true: "still one"}[*set("c").Spec.Replicas == 1] })
+	if now := set("c"); !reflect.DeepEqual(now.Spec.Template, before.Spec.Template) || now.Annotations["strait.dev/rollout"] != before.Annotations["strait.dev/rollout"] {
+		t.Errorf("the waiting StatefulSet became %+v", now)
+	}
+	if image := set("b").Spec.Template.Spec.Containers[0].Image; image != "registry.example/strait:v2" {
+		t.Errorf("the first has image %s", image)
+	}
 }

@@ -21,12 +21,14 @@ const keyThere v1alpha1.PublicKey = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08
 
 // runGateway makes the pod of a gateway, which no kubelet runs, and says whether it is
 // ready.
-func (f *fixture) runGateway(name string, ready corev1.ConditionStatus) {
+func (f *fixture) runGateway(name string, ready corev1.ConditionStatus) *corev1.Pod {
 	f.Helper()
 	f.cluster.Account(f.T, gateways, "default", nil)
 	pods, no, now := f.Pods("strait-gateways"), false, int64(0)
-	pod, err := pods.Create(f.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-		NodeName: "node-1", AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "gateway", Image: "i"}},
+	labels := map[string]string{"strait.dev/peering": name[:strings.LastIndexByte(name, '-')]}
+	pod, err := pods.Create(f.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1.PodSpec{
+		ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "strait.dev/LinksUp"}},
+		NodeName:       "node-1", AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "gateway", Image: "i"}},
 	}}, metav1.CreateOptions{})
 	must(f.T, err)
 	f.Cleanup(func() {
@@ -37,8 +39,9 @@ func (f *fixture) runGateway(name string, ready corev1.ConditionStatus) {
 	})
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
-	_, err = pods.UpdateStatus(f.Context(), pod, metav1.UpdateOptions{})
+	pod, err = pods.UpdateStatus(f.Context(), pod, metav1.UpdateOptions{})
 	must(f.T, err)
+	return pod
 }
 
 // say writes what the first gateway of a peering says.
