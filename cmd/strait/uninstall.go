@@ -42,7 +42,10 @@ chart, run it before you delete the objects. Other clusters are not contacted.
 
 Afterwards strait uninstall --check looks for leftovers: objects, and on every node
 links, routes, rules and the nftables table. It waits for objects that are being deleted,
-and runs pods in a temporary namespace. The exit code is 1 if anything is left.
+and runs pods in a temporary namespace. The exit code is 1 if anything is left, except CRDs
+that Helm keeps, as it does by default. Deleting these deletes all their objects:
+
+  kubectl delete crd --selector app.kubernetes.io/part-of=strait
 
 A node that is not ready is reported and not waited for: run strait node --remove on it,
 or reboot it.`,

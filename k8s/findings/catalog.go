@@ -43,7 +43,7 @@ var Catalog = map[string]Check{
 	"STRAIT-U003": {"clocks of the clusters", "Synchronize the clocks of both clusters with NTP."},
 	"STRAIT-U004": {"two different clusters", "Select the contexts of two clusters with --context and --remote-context."},
 
-	"STRAIT-L001": {"Strait's custom resources", "Remove the CustomResourceDefinitions with kubectl delete crd; that removes all their objects."},
+	"STRAIT-L001": {"Strait's custom resources", "To remove the CustomResourceDefinitions and all their objects, run kubectl delete crd --selector app.kubernetes.io/part-of=strait."},
 	"STRAIT-L002": {"cluster-wide RBAC", "Remove the ClusterRoles and ClusterRoleBindings with kubectl delete."},
 	"STRAIT-L003": {"namespaces", "Remove the namespaces with kubectl delete namespace."},
 	"STRAIT-L004": {"Strait's objects in namespaces", "Remove them with kubectl delete."},

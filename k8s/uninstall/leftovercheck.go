@@ -129,10 +129,13 @@ func namespace(m metav1.ObjectMeta) bool {
 	return agents || m.Name == install.GatewayNamespace || m.Name == install.NodeNamespace
 }
 
+// keepAnnotation makes Helm keep an object that its release no longer contains.
+const keepAnnotation = "helm.sh/resource-policy"
+
 // objectFindings returns the findings about objects, and one object that is being deleted,
 // if there are any.
 func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Finding, deleting string) {
-	left, refused := make(map[string][]string), make(map[string][]string)
+	left, kept, refused := make(map[string][]string), make(map[string][]string), make(map[string][]string)
 	for _, r := range resourceTypes {
 		objects, err := c.Client.Metadata(ctx, r.of, r.selector)
 		switch {
@@ -146,17 +149,24 @@ func objectFindings(ctx context.Context, c operator.Cluster) (all []findings.Fin
 			if !r.is(m) {
 				continue
 			}
-			name, note := r.kind+" "+strings.TrimPrefix(m.Namespace+"/"+m.Name, "/"), ""
-			if m.DeletionTimestamp != nil {
-				deleting, note = name, " (being deleted)"
+			name := r.kind + " " + strings.TrimPrefix(m.Namespace+"/"+m.Name, "/")
+			switch {
+			case m.DeletionTimestamp != nil:
+				deleting = name
+				left[r.code] = append(left[r.code], name+" (being deleted)")
+			case m.Annotations[keepAnnotation] == "keep":
+				kept[r.code] = append(kept[r.code], name)
+			default:
+				left[r.code] = append(left[r.code], name)
 			}
-			left[r.code] = append(left[r.code], name+note)
 		}
 	}
 	for _, code := range []string{"STRAIT-L001", "STRAIT-L002", "STRAIT-L003", "STRAIT-L004"} {
 		switch {
 		case len(left[code]) > 0:
 			all = append(all, findings.New(code, findings.Error, c.Name, "found %s", shortList(left[code])))
+		case len(kept[code]) > 0:
+			all = append(all, findings.New(code, findings.Info, c.Name, "Helm kept %s, with all their objects (value crds.keep)", shortList(kept[code])))
 		case len(refused[code]) > 0:
 			all = append(all, findings.New(code, findings.Skipped, c.Name, "not checked for lack of permissions: %s", strings.Join(refused[code], ", ")))
 		default:

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/findings"
@@ -81,6 +83,29 @@ func TestObjectsThatAreLeftAreFound(t *testing.T) {
 	must(t, err)
 	if strings.Contains(printed(refused), "no leftovers") || !strings.Contains(printed(refused), "skipped STRAIT-L004 not checked for lack of permissions: deployments, ") {
 		t.Errorf("for an account without permissions it prints\n%s", printed(refused))
+	}
+}
+
+func TestCRDsThatHelmKeepsAreNoLeftovers(t *testing.T) {
+	t.Parallel()
+	cluster := fakekube.New()
+	admin := cluster.Client(t)
+	all, err := Check(t.Context(), operator.Cluster{Name: "a", Client: admin}, "", 0, ignore)
+	must(t, err)
+	if got := printed(all); !strings.Contains(got, "error STRAIT-L001 found CustomResourceDefinition ") {
+		t.Errorf("of CRDs without annotation it prints\n%s", got)
+	}
+	definitions := dynamic.NewForConfigOrDie(cluster.Config()).Resource(resource("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
+	list, err := definitions.List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, one := range list.Items {
+		_, err := definitions.Patch(t.Context(), one.GetName(), types.MergePatchType, []byte(`{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`), metav1.PatchOptions{})
+		must(t, err)
+	}
+	all, err = Check(t.Context(), operator.Cluster{Name: "a", Client: admin}, "", 0, ignore)
+	must(t, err)
+	if got := printed(all); findings.Worst(all) != findings.Info || !strings.Contains(got, "info STRAIT-L001 Helm kept CustomResourceDefinition addressclaims.strait.dev, ") {
+		t.Errorf("of kept CRDs it prints\n%s", got)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 		must(t, err)
 		return out
 	}
-	notes := run("install", "strait", folder, "--create-namespace", "--set", "imagePullSecrets[0].name=pull")
+	notes := run("install", "strait", folder, "--create-namespace", "--set", "imagePullSecrets[0].name=pull,crds.keep=false")
 	for _, part := range []string{"strait peer --remote-context", "strait invite", "kubectl wait clusternetwork default", "Copy the image pull Secrets into the namespaces strait-gateways and strait-nodes"} {
 		if !strings.Contains(notes, part) {
 			t.Errorf("the notes lack %q:\n%s", part, notes)
@@ -117,7 +117,7 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	if out := run("status", "strait"); !strings.Contains(out, "deployed") {
 		t.Errorf("after installing: %s", out)
 	}
-	run("upgrade", "strait", folder, "--set", "controller.replicas=1")
+	run("upgrade", "strait", folder, "--set", "controller.replicas=1,crds.keep=false")
 	deployment, err := cluster.Kubernetes().AppsV1().Deployments(release).Get(t.Context(), "strait-controller", metav1.GetOptions{})
 	must(t, err)
 	if *deployment.Spec.Replicas != 1 {
@@ -136,12 +136,16 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	}
 }
 
-func TestKeptCRDsStay(t *testing.T) {
+// Neither an uninstall nor an installation that no longer manages the CRDs deletes them, and
+// with them every Peering.
+func TestCRDsStayByDefault(t *testing.T) {
 	t.Parallel()
 	cluster := kube.Start(t)
 	access := []string{"KUBECONFIG=" + program.Kubeconfig(t, t.TempDir(), "admin", cluster.Admin())}
 	for _, args := range [][]string{
-		{"install", "strait", folder, "--create-namespace", "--set", "crds.keep=true"},
+		{"install", "strait", folder, "--create-namespace"},
+		{"upgrade", "strait", folder, "--set", "crds.install=false"},
+		{"upgrade", "strait", folder},
 		{"uninstall", "strait", "--no-hooks"},
 	} {
 		if out, err := helm(t, access, append(args, "--namespace", release)...); err != nil {
@@ -175,7 +179,7 @@ func TestControllerRunsWithTheChart(t *testing.T) {
 	t.Parallel()
 	cluster := kube.Start(t)
 	must(t, cluster.Namespace(t.Context(), release))
-	args := []string{"--set", "clusterNetwork.podCIDRs={10.0.0.0/16},clusterNetwork.serviceCIDRs={10.96.0.0/16},gateway.labels.team=network,gateway.priorityClassName=system-cluster-critical"}
+	args := []string{"--set", "clusterNetwork.podCIDRs={10.0.0.0/16},clusterNetwork.serviceCIDRs={10.96.0.0/16},gateway.labels.team=network"}
 	all := render(t, args...)
 	apply(t, cluster, all)
 	run(t, cluster, find(t, all, "ConfigMap", "strait-controller"))

@@ -56,6 +56,7 @@ func (w *world) uninstall(t *testing.T) {
 	t.Helper()
 	for _, cluster := range []string{"a", "b"} {
 		w.do(t, "", "helm", "uninstall", "strait", "--kube-context="+cluster, "--namespace=strait-system", "--timeout=10m")
+		w.do(t, "", "kubectl", "--context="+cluster, "delete", "crd", "--selector=app.kubernetes.io/part-of=strait", "--timeout=10m")
 		w.do(t, "", "kubectl", "--context="+cluster, "delete", "namespace", "strait-system", "--timeout=10m") // Helm does not delete the namespace that it created
 	}
 }
