@@ -28,6 +28,7 @@ func TestClustersAreJoinedWithHelm(t *testing.T) {
 		w.addGateways(t)
 		w.replace(t, web, 2)
 	})
+	stage(t, "unpeer", func(t *testing.T) { w.separate(t) })
 	stage(t, "uninstall", func(t *testing.T) {
 		w.removePods(t)
 		w.uninstall(t)
@@ -49,6 +50,18 @@ func (w *world) join(t *testing.T) {
 	w.do(t, invite, "strait", "accept", "--context=b", "--name=a", "--wait=10m")
 	for _, cluster := range []string{"a", "b"} {
 		t.Log(w.do(t, "", "strait", "status", "--context="+cluster, "--wait=10m"))
+	}
+}
+
+// separate deletes both Peerings. strait unpeer returns when nothing of them is left.
+func (w *world) separate(t *testing.T) {
+	t.Helper()
+	w.do(t, "", "strait", "unpeer", "b", "--context=a", "--remote-context=b", "--wait=5m")
+	for _, cluster := range []string{"a", "b"} {
+		out := w.do(t, "", "kubectl", "--context="+cluster, "--namespace=strait-gateways", "get", "peerings,statefulsets,services,secrets", "--output=name")
+		if out != "" {
+			t.Errorf("in %s, this is left:\n%s", cluster, out)
+		}
 	}
 }
 
