@@ -13,13 +13,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/curve25519"
 
+	"strait.dev/strait/test/logbuffer"
 	"strait.dev/strait/test/ports"
 	"strait.dev/strait/test/wait"
 )
@@ -31,42 +31,10 @@ type bench struct {
 	path   string // of the configuration
 	http   string // host:port
 	socket string // path, or none
-	log    journal
+	log    logbuffer.Buffer
 	reload chan os.Signal
 	stop   chan os.Signal
 	ended  chan error
-}
-
-// journal is what a gateway has logged. It may be used concurrently.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	more chan struct{} // closed by the next line; nil if no reader waits
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.more != nil {
-		close(j.more)
-		j.more = nil
-	}
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	text, _ := j.read()
-	return text
-}
-
-// read returns the text, and a channel that is closed when there is more of it.
-func (j *journal) read() (string, <-chan struct{}) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.more == nil {
-		j.more = make(chan struct{})
-	}
-	return j.text.String(), j.more
 }
 
 func newBench(t *testing.T) *bench {
@@ -183,7 +151,7 @@ func (b *bench) waitFor(t *testing.T, condition string, done func() bool) {
 func (b *bench) waitForLog(t *testing.T, text string, times int) {
 	t.Helper()
 	for {
-		logged, more := b.log.read()
+		logged, more := b.log.Follow()
 		if strings.Count(logged, text) >= times {
 			return
 		}

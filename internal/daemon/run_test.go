@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"strait.dev/strait/test/logbuffer"
 )
 
 func TestAnAddressInUseIsWaitedForThreeTimesAsLongAsADrainTakes(t *testing.T) {
@@ -33,7 +35,7 @@ func TestAnAddressInUseIsWaitedForThreeTimesAsLongAsADrainTakes(t *testing.T) {
 				if c.stop > 0 {
 					time.AfterFunc(c.stop, func() { close(stop) })
 				}
-				var log journal
+				var log logbuffer.Buffer
 				err := patiently(stop, slog.New(slog.NewTextHandler(&log, nil)), func() error {
 					if time.Since(began) < c.busy {
 						return syscall.EADDRINUSE

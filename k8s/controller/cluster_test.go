@@ -14,6 +14,7 @@ import (
 	"strait.dev/strait/k8s/api/crds"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/logbuffer"
 )
 
 func TestMain(m *testing.M) { os.Exit(kube.Main(m)) }
@@ -35,7 +36,7 @@ func newFixture(t *testing.T, cluster *kube.Cluster) *fixture {
 	c, err := client.New(cluster.Admin())
 	must(t, err)
 	must(t, cluster.Namespace(t.Context(), gateways))
-	f := &fixture{T: t, Client: c, cluster: process{cluster}, log: &lines{}, served: map[string]string{}, wait: kube.Until, pause: time.Sleep}
+	f := &fixture{T: t, Client: c, cluster: process{cluster}, log: new(logbuffer.Buffer), served: map[string]string{}, wait: kube.Until, pause: time.Sleep}
 	t.Cleanup(f.clear)
 	return f
 }

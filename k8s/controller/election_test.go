@@ -161,7 +161,7 @@ func TestALeaseThatIsNotRenewedPassesOn(t *testing.T) {
 		cut.Store(true)
 		begun := time.Now()
 		f.until("the holder pauses", func() string {
-			if !f.log.contain("the lease could not be renewed; stopping work") {
+			if !f.logged("the lease could not be renewed; stopping work") {
 				return "it does not say so"
 			}
 			return ""

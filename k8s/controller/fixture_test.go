@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
 	"strait.dev/strait/test/fakekube"
+	"strait.dev/strait/test/logbuffer"
 	"strait.dev/strait/test/ports"
 )
 
@@ -40,7 +40,7 @@ type fixture struct {
 	*testing.T
 	*client.Client
 	cluster cluster
-	log     *lines
+	log     *logbuffer.Buffer
 	served  map[string]string // where controllers serve health and metrics, by identity; nil: nowhere
 
 	wait  func(t testing.TB, what string, check func() string)
@@ -65,7 +65,7 @@ func inMemory(t *testing.T, test func(*testing.T, *fixture)) {
 		s := fakekube.New(
 			&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}},
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: gateways}})
-		test(t, &fixture{T: t, Client: s.Client(t), cluster: memory{s}, log: &lines{}, wait: await, pause: sleep})
+		test(t, &fixture{T: t, Client: s.Client(t), cluster: memory{s}, log: new(logbuffer.Buffer), wait: await, pause: sleep})
 	})
 }
 
@@ -125,23 +125,8 @@ func (f *fixture) start(config *rest.Config, namespace, identity string, more ..
 	return stop
 }
 
-// lines is what controllers log.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(text)
-}
-
-func (l *lines) contain(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
-}
+// logged reports whether a controller has logged a text.
+func (f *fixture) logged(text string) bool { return strings.Contains(f.log.String(), text) }
 
 // lead starts a controller with all rights.
 func (f *fixture) lead() (stop func()) { return f.start(f.cluster.Admin(), "default", "first") }

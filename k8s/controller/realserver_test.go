@@ -222,7 +222,7 @@ func TestOnePeeringsTroubleIsNotAnothers(t *testing.T) {
 	f.asks("d", nodePort(30151))
 	f.untilWorkloads("set/b x1 set/c x1 set/d x1 service/b-0 service/d-0 policy/b policy/c policy/d secret/b-0-key-1 1.key secret/c-0-key-1 1.key secret/d-0-key-1 1.key")
 	f.until("a remedy", func() string {
-		if !f.log.contain("Service strait-gateways/c-0") || !f.log.contain("choose another spec.gateway.service.nodePort, or remove it") {
+		if !f.logged("Service strait-gateways/c-0") || !f.logged("choose another spec.gateway.service.nodePort, or remove it") {
 			return "none is logged"
 		}
 		return ""
@@ -246,7 +246,7 @@ func TestGatewaysWaitForTheirNamespace(t *testing.T) {
 	f.asks("b", v1alpha1.GatewaySpec{})
 	f.lead()
 	f.until("a remedy", func() string {
-		if !f.log.contain("create namespace strait-gateways") {
+		if !f.logged("create namespace strait-gateways") {
 			return "none is logged"
 		}
 		return ""
@@ -269,7 +269,7 @@ func TestAControllerPausesWithoutTheLeaseAndGoesOnWithIt(t *testing.T) {
 
 	f.hold("another")
 	f.until("the controller waits", func() string {
-		if !f.log.contain("waiting for the lease") {
+		if !f.logged("waiting for the lease") {
 			return "it does not say so"
 		}
 		return ""

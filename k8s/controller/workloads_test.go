@@ -268,7 +268,7 @@ func TestT4_AKeyIsNeverWrittenOver(t *testing.T) {
 			Data: map[string][]byte{"1.key": key}}, metav1.CreateOptions{})
 		must(t, err)
 		again("a key of an admin")
-		if f.log.contain(strings.TrimSpace(string(key))) {
+		if f.logged(strings.TrimSpace(string(key))) {
 			t.Error("the key is in the log")
 		}
 	})

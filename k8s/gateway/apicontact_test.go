@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/test/logbuffer"
 )
 
 func TestALostAPIServerIsToldOnceAndSoIsItsReturn(t *testing.T) {
-	log := new(lockedBuffer)
+	log := new(logbuffer.Buffer)
 	c := &apiContact{log: slog.New(slog.NewTextHandler(log, nil)), up: newMetrics().api}
 	var fails error
 	transport := c.wrap(client.RoundTripper(func(*http.Request) (*http.Response, error) {

@@ -22,6 +22,7 @@ import (
 	"strait.dev/strait/k8s/rbac"
 	"strait.dev/strait/test/fakekube"
 	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/logbuffer"
 	"strait.dev/strait/test/ports"
 )
 
@@ -30,7 +31,7 @@ import (
 type fixture struct {
 	admin   *client.Client
 	options Options
-	log     *lockedBuffer
+	log     *logbuffer.Buffer
 
 	stop  func() // of the running gateway; nil while none runs
 	ended chan error
@@ -46,7 +47,7 @@ func inMemory(t *testing.T) *fixture {
 // newFixture makes one of the configurations of an administrator and of the gateway.
 func newFixture(t *testing.T, admin, account *rest.Config) *fixture {
 	t.Helper()
-	w := &fixture{log: new(lockedBuffer)}
+	w := &fixture{log: new(logbuffer.Buffer)}
 	var err error
 	w.admin, err = client.New(admin)
 	must(t, err)

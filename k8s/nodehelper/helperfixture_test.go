@@ -3,7 +3,6 @@
 package nodehelper
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"strait.dev/strait/k8s/rbac"
 	"strait.dev/strait/node"
 	"strait.dev/strait/test/kube"
+	"strait.dev/strait/test/logbuffer"
 	"strait.dev/strait/test/netns"
 	"strait.dev/strait/test/ports"
 )
@@ -38,7 +38,7 @@ type fixture struct {
 	admin         *client.Client
 	options       Options
 	node, gateway *netns.Namespace
-	log           *lockedBuffer
+	log           *logbuffer.Buffer
 	support       *node.Support // of the node; nil: what its kernel has
 }
 
@@ -46,7 +46,7 @@ const index, number = 3, 1
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &fixture{node: netns.New(t), gateway: netns.New(t), log: new(lockedBuffer)}
+	w := &fixture{node: netns.New(t), gateway: netns.New(t), log: new(logbuffer.Buffer)}
 	w.node.IP(t, fmt.Sprintf(`
 link add eth0 type veth peer name eth0 %s
 addr add 192.0.2.21/24 dev eth0
@@ -190,24 +190,6 @@ func (w *fixture) get(path string) string {
 	defer answer.Body.Close()
 	body, _ := io.ReadAll(answer.Body)
 	return string(body)
-}
-
-// lockedBuffer is written by the helper and read by the test.
-type lockedBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
 }
 
 func must(t *testing.T, err error) {
