@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,7 +74,7 @@ func (f *fixture) publishesPods() {
 	f.lead()
 	f.untilPods("node-1 []", "node-2 [10.9.0.0/32 10.9.0.9/32]")
 	f.until("the problem is logged", func() string {
-		if !f.log.contain("node node-2: pods have addresses in the podCIDRs of other nodes") {
+		if !strings.Contains(f.log.String(), "node node-2: pods have addresses in the podCIDRs of other nodes") {
 			return "it is not"
 		}
 		return ""
