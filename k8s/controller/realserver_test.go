@@ -109,7 +109,7 @@ func TestAPeeringBecomesReadyStepByStep(t *testing.T) {
 	f.untilCondition("b", "Ready", "False NoNode 0 of 1 nodes send to a gateway that is up; node-1: its node helper has not reported this gateway yet")
 	f.confirm("node-1", true)
 	f.untilCondition("b", "Ready", "True Works packets pass: 1 link is up; 1 of 1 nodes send to a gateway that is up")
-	f.untilRow("b", "b", "True", "198.51.100.7:51840", "10.1.0.0/16", "10.1.0.0/16", "1.5ms", "2?s", "1400")
+	f.untilRow("b", "b", "True", "198.51.100.7:51840", "10.1.0.0/16", "10.64.0.0/16", "1.5ms", "2?s", "1400")
 	f.untilEvents("Peering", f.peering("b"), "Normal LinkUp TunnelUp is True: 1 link is up", "Normal Works Ready is True: packets pass: 1 link is up; 1 of 1 nodes send to a gateway that is up")
 
 	f.confirm("node-1", false)
@@ -118,7 +118,7 @@ func TestAPeeringBecomesReadyStepByStep(t *testing.T) {
 	up.Links[0].Up = false
 	f.say("b", up)
 	f.untilCondition("b", "Ready", "False Lost no gateway of the remote cluster has answered since 2")
-	f.untilRow("b", "b", "False", "gw.example:51840", "10.1.0.0/16", "10.1.0.0/16", "", "2?s", "1400")
+	f.untilRow("b", "b", "False", "gw.example:51840", "10.1.0.0/16", "10.64.0.0/16", "", "2?s", "1400")
 	f.untilEvents("Peering", f.peering("b"), "Warning NoNode Ready is False: ", "Warning Lost TunnelUp is False: no gateway of the remote cluster has answered since ")
 }
 
