@@ -69,6 +69,7 @@ func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr) *D
 		tunnel:  tunnel,
 		owned:   make(map[netip.Addr]bool),
 	}
+	h.batch.NeverWait()
 	if err := limitStack(h.stack); err != nil {
 		return nil, err
 	}

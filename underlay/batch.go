@@ -43,7 +43,8 @@ type Batch struct {
 	droppedBytes  uint64 // since the last Flush
 	lost          uint64 // droppedBytes that the last Flush reported
 	lastError     unix.Errno
-	patience      time.Duration // time left to wait for send buffer space
+	wait          time.Duration // for send buffer space, in each Flush
+	patience      time.Duration // what is left of it
 
 	send func(fd int, messages []message) (n int, errno unix.Errno) // sendmmsg
 }
@@ -94,6 +95,7 @@ func NewBatch(capacity int) *Batch {
 		controls:  make([]controls, capacity),
 		order:     make([]int32, 0, capacity),
 		send:      sendmmsg,
+		wait:      maxWait,
 	}
 	// At least twice as many slots as keys: a lookup takes one or two steps.
 	width := bits.Len(uint(2*capacity - 1))
@@ -181,8 +183,8 @@ func (b *Batch) sendAll(s *Socket, to *Destination, datagrams [][]byte) (sent, d
 }
 
 // Flush sends the batch. It returns how many datagrams the kernel accepted and how many it refused
-// or had no buffer space for, since the last Flush. It may wait for buffer space, up to 100 ms in
-// total.
+// or had no buffer space for, since the last Flush. It may wait for buffer space, up to 10 ms in
+// total, after it has sent what other sockets can take.
 func (b *Batch) Flush() (sent, dropped int) {
 	b.transmit()
 	sent, dropped = b.sent, b.dropped
@@ -190,6 +192,9 @@ func (b *Batch) Flush() (sent, dropped int) {
 	b.sent, b.dropped, b.droppedBytes = 0, 0, 0
 	return sent, dropped
 }
+
+// NeverWait makes Flush drop at once what finds a send queue full. It is for senders that hold a lock.
+func (b *Batch) NeverWait() { b.wait = 0 }
 
 // DroppedBytes returns the size of the datagrams that the last Flush reported as dropped, heads
 // included.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -341,5 +342,81 @@ func TestDestinationsKeepTheirAddress(t *testing.T) {
 		if got := addrPort(&d.name); got.String() != c.out || d.Is6() != got.Addr().Is6() {
 			t.Errorf("%s became %s (IPv6 %v)", c.in, got, d.Is6())
 		}
+	}
+}
+
+// A socket whose send queue is full delays neither the datagrams of others nor, when it was
+// waited for in vain, the next batch.
+func TestAFullSendQueueDelaysNoOtherSocket(t *testing.T) {
+	t.Parallel()
+	to := open(t, loopback4, Options{})
+	full, free := open(t, loopback4, Options{}), open(t, loopback4, Options{})
+	b := NewBatch(8)
+	var order []int
+	b.send = func(fd int, messages []message) (int, unix.Errno) {
+		order = append(order, fd)
+		if fd == full.fd.number {
+			return 0, unix.EAGAIN
+		}
+		return sendmmsg(fd, messages)
+	}
+	fill := func() {
+		for i := range 3 {
+			b.Add(full, destination(to), nil, payload(i, 100))
+			b.Add(free, destination(to), nil, payload(i, 100))
+		}
+	}
+	later := time.Now().Add(time.Hour)
+	full.fullUntil.Store(&later) // as if another batch had just waited for it
+	fill()
+	if sent, dropped := b.Flush(); sent != 3 || dropped != 3 || b.patience != maxWait {
+		t.Errorf("sent %d, dropped %d, %v left to wait", sent, dropped, b.patience)
+	}
+	want := []int{full.fd.number, free.fd.number, full.fd.number}
+	if !slices.Equal(order, want) {
+		t.Errorf("sent through %v, want %v", order, want)
+	}
+	b.NeverWait()
+	full.fullUntil.Store(new(time.Time))
+	fill()
+	if sent, dropped := b.Flush(); sent != 3 || dropped != 3 {
+		t.Errorf("sent %d, dropped %d", sent, dropped)
+	}
+	got, _ := receive(t, NewReceiver(to), 6)
+	equal(t, got, [][]byte{payload(0, 100), payload(1, 100), payload(2, 100), payload(0, 100), payload(1, 100), payload(2, 100)})
+}
+
+// After waiting in vain, nothing waits for the queue for some time.
+func TestAQueueThatStaysFullIsNotWaitedForAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	var pipe [2]int // full, as a send queue cannot be made to be
+	if err := unix.Pipe2(pipe[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pipe[0])
+	for some := make([]byte, 4096); ; {
+		if _, err := unix.Write(pipe[1], some); err != nil {
+			break
+		}
+	}
+	s, b := new(Socket), NewBatch(1)
+	s.fd.own(pipe[1])
+	defer unix.Close(pipe[1])
+	s.fullUntil.Store(new(time.Time))
+	b.patience = 1 // nanosecond
+	if b.awaitWritable(s) {
+		t.Error("a full queue is writable")
+	}
+	if left := b.patience; left > 0 {
+		t.Errorf("%v left to wait", left)
+	}
+	if s.fullUntil.Load().IsZero() {
+		t.Error("not remembered")
+	}
+	b.patience = maxWait
+	later := time.Now().Add(time.Hour)
+	s.fullUntil.Store(&later)
+	if b.awaitWritable(s) || b.patience != maxWait {
+		t.Error("waited again")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -52,6 +53,8 @@ type Socket struct {
 	gso      atomic.Bool // whether UDP_SEGMENT is in use; never set again once false
 	hash     uint32      // identifies the socket in a Batch's table
 
+	fullUntil atomic.Pointer[time.Time] // until then, no Batch waits for space in the send queue
+
 	drops struct {
 		sync.Mutex // protects the fields below
 		seen       uint32
@@ -94,6 +97,7 @@ func Listen(addr netip.AddrPort, o Options) (*Socket, error) {
 	s.features.LocalAddress = o.LocalAddress && enableLocalAddress(fd, family == unix.AF_INET6)
 	s.fd.own(fd)
 	s.gso.Store(s.features.GSO)
+	s.fullUntil.Store(new(time.Time))
 	s.hash = sockets.Add(1) * hashFactor
 	return s, nil
 }

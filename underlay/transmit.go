@@ -8,25 +8,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxWait is how long one batch waits in total for space in send queues. A queue that stays full longer belongs to
-// a device that does not send.
-const maxWait = 100 * time.Millisecond
+const (
+	// maxWait is how long one batch waits in total for space in send queues: a device of 100 Mbit/s sends half of a
+	// queue of 208 KiB, the kernel's default, in 9 ms. A queue that stays full longer belongs to a device that does
+	// not send, or to a destination that does not answer ARP.
+	maxWait = 10 * time.Millisecond
+	// fullPause is how long no batch waits for a queue that one has waited for in vain, so that a full queue takes
+	// at most a tenth of the time of the goroutine that sends.
+	fullPause = 100 * time.Millisecond
+)
 
-// transmit sends all groups and empties the batch. It clears all pointers, so that the batch keeps no memory of the
-// caller alive.
+// transmit sends all groups and empties the batch. It waits for full send queues only after everything else was
+// sent. It clears all pointers, so that the batch keeps no memory of the caller alive.
 func (b *Batch) transmit() {
-	b.patience = maxWait
-	for i := range b.senders {
-		b.layOut(b.senders[i].first)
-		b.push(b.senders[i].socket, b.messages[:len(b.order)], b.order)
-		clear(b.messages[:len(b.order)])
-		clear(b.vectors)
+	b.patience = b.wait
+	for _, wait := range [...]bool{false, true} {
+		for i := range b.senders {
+			if b.senders[i].first != none {
+				b.pushGroups(&b.senders[i], wait)
+			}
+		}
 	}
 	clear(b.datagrams)
 	clear(b.groups)
 	clear(b.senders)
 	clear(b.latest)
 	b.datagrams, b.groups, b.senders = b.datagrams[:0], b.groups[:0], b.senders[:0]
+}
+
+// pushGroups sends the groups of one socket. If wait is false, it stops when the send queue is full, and leaves the
+// rest in s.
+func (b *Batch) pushGroups(s *sender, wait bool) {
+	b.layOut(s.first)
+	done := b.push(s.socket, b.messages[:len(b.order)], b.order, wait)
+	if s.first = none; done < len(b.order) {
+		s.first = b.order[done]
+	}
+	clear(b.messages[:len(b.order)])
+	clear(b.vectors)
 }
 
 // layOut builds the messages of one socket from its first group on: one message per group, with its datagrams side
@@ -70,16 +89,17 @@ func appendVectors(vectors []unix.Iovec, d *datagram) []unix.Iovec {
 	return vectors
 }
 
-// push sends messages through s until each is sent or dropped. messages[i] consists of groups[i]; without groups
-// every message is one datagram.
-func (b *Batch) push(s *Socket, messages []message, groups []int32) {
+// push sends messages through s until each is sent or dropped, or, if wait is false, the send queue is full. It
+// returns the number of messages sent or dropped. messages[i] consists of groups[i]; without groups every message is
+// one datagram.
+func (b *Batch) push(s *Socket, messages []message, groups []int32, wait bool) (done int) {
 	if !s.fd.acquire() {
 		b.drop(messages, b.count(groups, 0, len(messages)), unix.EBADF)
-		return
+		return len(messages)
 	}
 	defer s.fd.release()
 	repeated := false // the send of messages[done], after an error that may belong to an earlier datagram
-	for done := 0; done < len(messages); {
+	for done < len(messages) {
 		n, errno := b.send(s.fd.number, messages[done:])
 		switch {
 		case errno == 0:
@@ -87,10 +107,12 @@ func (b *Batch) push(s *Socket, messages []message, groups []int32) {
 			done += n
 			repeated = false
 		case errno == unix.EINTR:
+		case errno == unix.EAGAIN && !wait:
+			return done
 		case errno == unix.EAGAIN:
-			if !b.awaitWritable(s.fd.number) {
+			if !b.awaitWritable(s) {
 				b.drop(messages[done:], b.count(groups, done, len(messages)), errno)
-				return
+				return len(messages)
 			}
 		case queued(errno) && !repeated:
 			repeated = true
@@ -107,6 +129,7 @@ func (b *Batch) push(s *Socket, messages []message, groups []int32) {
 			repeated = false
 		}
 	}
+	return done
 }
 
 // count returns the number of datagrams in messages[from:to].
@@ -159,19 +182,25 @@ func (b *Batch) pushSingly(s *Socket, g *group) {
 		vectors = vectors[parts:]
 		n++
 	}
-	b.push(s, b.single[:n], nil)
+	b.push(s, b.single[:n], nil, true)
 	clear(b.single[:n])
 }
 
 // awaitWritable waits until the socket can take another message. It reports false when the batch has waited for
-// maxWait.
-func (b *Batch) awaitWritable(fd int) bool {
-	if b.patience <= 0 {
+// maxWait, or when another has waited in vain a short time ago.
+func (b *Batch) awaitWritable(s *Socket) bool {
+	start := time.Now()
+	if b.patience <= 0 || start.Before(*s.fullUntil.Load()) {
 		return false
 	}
-	start := time.Now()
 	timeout := unix.NsecToTimespec(int64(b.patience))
-	n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, &timeout, nil)
-	b.patience -= time.Since(start)
-	return n > 0 || errors.Is(err, unix.EINTR)
+	n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(s.fd.number), Events: unix.POLLOUT}}, &timeout, nil)
+	end := time.Now()
+	b.patience -= end.Sub(start)
+	if n > 0 || errors.Is(err, unix.EINTR) {
+		return true
+	}
+	until := end.Add(fullPause)
+	s.fullUntil.Store(&until)
+	return false
 }
