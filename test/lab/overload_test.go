@@ -1,0 +1,312 @@
+//go:build lab || nightly
+
+package lab
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"strait.dev/strait/underlay"
+)
+
+// overload is a flood in both directions through gateways with little CPU time.
+type overload struct {
+	t      *testing.T
+	top    *topology
+	second *namespace    // another node of site A
+	window time.Duration // of each flood
+
+	capacity float64 // packets per second in each direction
+}
+
+// figures are what happened during a flood.
+type figures struct {
+	probesSent, probesLost float64
+	flowLost               float64 // part of the second node's packets
+	recovered              float64 // throughput after one second, part of that before
+}
+
+const (
+	floodPort, echoPort = 5201, 5202
+	floodSize           = 1200 // bytes of UDP payload
+)
+
+// TestF19_OverloadIsNotFailure floods gateways that are held to half a CPU with four times what
+// they can carry: the link stays up, without a new handshake.
+func TestF19_OverloadIsNotFailure(t *testing.T) {
+	newOverload(t, 0.5, 3*time.Second).run(4)
+}
+
+// newOverload builds a topology with a second node in A and gateways that have a part of a CPU.
+func newOverload(t *testing.T, cpus float64, window time.Duration) *overload {
+	o := &overload{t: t, window: window}
+	o.top = build(t, options{configure: func(s *site, c *gatewayConfig) {
+		if s.name == "a" {
+			c.Nodes = append(c.Nodes, secondNode(s))
+		}
+	}})
+	o.joinSecondNode()
+	for _, s := range []*site{o.top.a, o.top.b} {
+		confineCPU(t, s.gateway.cmd.Process.Pid, cpus)
+		s.pod.listenUDP(t, netip.AddrPortFrom(s.pod4, floodPort)) // nothing reads it
+	}
+	o.capacity = o.measure()
+	return o
+}
+
+// secondNode is the configuration of another node with the pod 10.0.3.5.
+func secondNode(s *site) nodeConfig {
+	return nodeConfig{
+		Name: "second", Underlay: addr("10.0.3.1"), Encapsulation: s.encapsulation, VNI: vni,
+		Addresses: addrs("10.80.0.12"), ExternalAddresses: addrs("10.70.0.12"), Prefixes: prefixes("10.0.3.0/24"),
+	}
+}
+
+// joinSecondNode creates that node. Its pod shares its namespace.
+func (o *overload) joinSecondNode() {
+	s, t := o.top.a, o.t
+	o.second = newNamespace(t, serial.Add(1), "node2", nil)
+	connect(t, o.second, "gw0", s.gw, "eth1")
+	o.second.ip(t, fmt.Sprintf("addr add 10.0.3.1/32 dev gw0\nroute add %s dev gw0 src 10.0.3.1\naddr add 10.0.3.5/32 dev lo", s.gw4))
+	s.gw.ip(t, fmt.Sprintf("route add 10.0.3.1 dev eth1 src %s", s.gw4))
+	likeAWire(t, o.second, "gw0")
+	likeAWire(t, s.gw, "eth1")
+	tunnelDevice(t, o.second, s.encapsulation, addr("10.0.3.1"), s.underlay, overlayMAC(addr("10.80.0.12")))
+	o.second.ip(t, fmt.Sprintf(`
+addr add 10.80.0.12/16 dev strait0
+neigh replace %[1]s lladdr %[2]s nud permanent dev strait0
+route add %[3]s via %[1]s dev strait0 src 10.0.3.5
+`, gatewayInternal[0], overlayMAC(gatewayInternal[0]), s.remote[0].SeenAs))
+	waitForPing(t, o.second, s.sees(o.top.b.pod4))
+}
+
+// measure returns the packets per second that cross in each direction of a flood in both.
+func (o *overload) measure() float64 {
+	stop := o.flood(200_000)
+	time.Sleep(time.Second)
+	before, began := o.arrived(), time.Now()
+	time.Sleep(o.window / 2)
+	after, took := o.arrived(), time.Since(began)
+	stop()
+	time.Sleep(time.Second) // the queues empty
+	return min(after[0]-before[0], after[1]-before[1]) / took.Seconds()
+}
+
+// run floods both directions with a multiple of the capacity. The link must not go down, and make
+// no other handshake than the regular ones.
+func (o *overload) run(factor int) (f figures) {
+	t := o.t
+	a, b := o.top.a.gateway, o.top.b.gateway
+	calm := o.through(o.capacity / 4)
+	sent, lost, age := probes(t, a, b)
+	downs := a.logged("link is down") + b.logged("link is down")
+	flow := o.startFlow()
+	stop := o.flood(float64(factor) * o.capacity)
+	began, before := time.Now(), o.arrived()
+	time.Sleep(o.window)
+	took, after := time.Since(began), o.arrived()
+	offered := stop()
+	time.Sleep(time.Second)
+	f.recovered = o.through(o.capacity/4) / calm
+	f.flowLost = flow()
+	sentNow, lostNow, ageNow := probes(t, a, b)
+	downs = a.logged("link is down") + b.logged("link is down") - downs
+	f.probesSent, f.probesLost = sentNow-sent, lostNow-lost
+	got := (after[0] - before[0] + after[1] - before[1]) / took.Seconds()
+	t.Logf("capacity %.0f packets/s each way; offered %.1f x, %.0f %% lost; probes lost: %.0f of %.0f; link down: %d times; "+
+		"second node: %.1f %% lost; handshake: %.0f s ago, before: %.0f s; throughput after 1 s: %.0f %%",
+		o.capacity, offered/took.Seconds()/2/o.capacity, 100*(1-got/(offered/took.Seconds())), f.probesLost, f.probesSent, downs,
+		100*f.flowLost, ageNow, age, 100*f.recovered)
+	if downs > 0 {
+		t.Errorf("the link was down %d times", downs)
+	}
+	if ageNow < age && age < 100 { // WireGuard makes a new one after 120 s
+		t.Error("a new handshake before the regular one")
+	}
+	return f
+}
+
+// probes returns the link probes that both gateways have sent and lost, and the age of the last
+// handshake in seconds.
+func probes(t *testing.T, a, b *gateway) (sent, lost, age float64) {
+	for _, g := range []*gateway{a, b} {
+		sent += g.metric(t, "strait_link_probes_sent_total")
+		lost += g.metric(t, "strait_link_probes_lost_total")
+	}
+	return sent, lost, a.metric(t, "strait_wireguard_handshake_age_seconds")
+}
+
+// logged returns how often a text is in the gateway's log.
+func (g *gateway) logged(text string) int {
+	log, _ := os.ReadFile(g.logFile())
+	return strings.Count(string(log), text)
+}
+
+// through returns how many packets per second cross in both directions of a flood with this rate.
+func (o *overload) through(rate float64) float64 {
+	stop := o.flood(rate)
+	before, began := o.arrived(), time.Now()
+	time.Sleep(time.Second)
+	after, took := o.arrived(), time.Since(began)
+	stop()
+	return (after[0] - before[0] + after[1] - before[1]) / took.Seconds()
+}
+
+// arrived returns the packets that have arrived at the pods.
+func (o *overload) arrived() (n [2]float64) {
+	for i, s := range []*site{o.top.a, o.top.b} {
+		var links []struct {
+			Stats struct{ RX struct{ Packets float64 } } `json:"stats64"`
+		}
+		if err := json.Unmarshal([]byte(s.pod.run(o.t, "ip", "-s", "-j", "link", "show", "eth0")), &links); err != nil {
+			o.t.Fatal(err)
+		}
+		n[i] = links[0].Stats.RX.Packets
+	}
+	return n
+}
+
+// flood sends so many packets per second from each pod to the other until it is stopped, which
+// returns how many were sent.
+func (o *overload) flood(rate float64) (stop func() (sent float64)) {
+	done, counts := make(chan struct{}), make(chan float64, 2)
+	for _, s := range []*site{o.top.a, o.top.b} {
+		var socket *underlay.Socket
+		err := s.pod.in(func() (err error) {
+			socket, err = underlay.Listen(netip.AddrPortFrom(s.pod4, 0), underlay.Options{})
+			return err
+		})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		to := underlay.NewDestination(netip.AddrPortFrom(s.sees(o.top.other(s).pod4), floodPort))
+		go func() {
+			defer socket.Close()
+			counts <- sendAt(socket, &to, rate, done)
+		}()
+	}
+	return sync.OnceValue(func() float64 {
+		close(done)
+		return <-counts + <-counts
+	})
+}
+
+// sendAt sends packets at a rate until done is closed, and returns their number. Lost time is not
+// made up.
+func sendAt(socket *underlay.Socket, to *underlay.Destination, rate float64, done <-chan struct{}) (sent float64) {
+	payload := make([]byte, floodSize)
+	batch := underlay.NewBatch(32)
+	next := time.Now()
+	for {
+		select {
+		case <-done:
+			return sent
+		default:
+		}
+		for range 32 {
+			batch.Add(socket, to, nil, payload)
+		}
+		n, _ := batch.Flush()
+		sent += float64(n)
+		next = next.Add(time.Duration(32 / rate * float64(time.Second)))
+		if ahead := time.Until(next); ahead > 0 {
+			time.Sleep(ahead)
+		} else if ahead < -20*time.Millisecond {
+			next = time.Now()
+		}
+	}
+}
+
+// startFlow sends 10 packets per second from the second node to a server of B until it is
+// stopped, which returns the part of them that was not answered within a second.
+func (o *overload) startFlow() (stop func() (lost float64)) {
+	b := o.top.b
+	server := b.pod.listenUDP(o.t, netip.AddrPortFrom(b.pod4, echoPort))
+	go func() {
+		for p := make([]byte, 64); ; {
+			n, from, err := server.ReadFromUDPAddrPort(p)
+			if err != nil {
+				return
+			}
+			_, _ = server.WriteToUDPAddrPort(p[:n], from)
+		}
+	}()
+	client := o.second.dial(o.t, "udp", netip.AddrPortFrom(o.top.a.sees(b.pod4), echoPort))
+	done, result := make(chan struct{}), make(chan float64)
+	var mu sync.Mutex
+	answered := make(map[uint64]bool)
+	go func() {
+		for p := make([]byte, 64); ; {
+			n, err := client.Read(p)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if n == 8 {
+				mu.Lock()
+				answered[binary.BigEndian.Uint64(p)] = true
+				mu.Unlock()
+			}
+		}
+	}()
+	go func() {
+		sent := uint64(0)
+		for ticks := time.NewTicker(100 * time.Millisecond); ; {
+			select {
+			case <-done:
+				time.Sleep(time.Second)
+				mu.Lock()
+				result <- 1 - float64(len(answered))/float64(sent)
+				mu.Unlock()
+				return
+			case <-ticks.C:
+				sent++
+				_, _ = client.Write(binary.BigEndian.AppendUint64(nil, sent)) // a lost one is counted
+			}
+		}
+	}()
+	return func() float64 {
+		close(done)
+		lost := <-result
+		client.Close()
+		server.Close()
+		return lost
+	}
+}
+
+// confineCPU holds a process to a part of a CPU until the test ends, as the CPU limit of a
+// container does.
+func confineCPU(t *testing.T, pid int, cpus float64) {
+	t.Helper()
+	const period = 100_000 // microseconds, as kubelet sets it
+	quota := strconv.Itoa(int(cpus * period))
+	root, file := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us"
+	if _, err := os.Stat(root); err != nil {
+		root, file, quota = "/sys/fs/cgroup", "cpu.max", quota+" "+strconv.Itoa(period)
+		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+cpu"), 0) // it may be enabled
+	}
+	dir := filepath.Join(root, fmt.Sprintf("%s%d-%d", namePrefix, os.Getpid(), pid))
+	for _, err := range []error{
+		os.Mkdir(dir, 0o755),
+		os.WriteFile(filepath.Join(dir, file), []byte(quota), 0),
+		os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0),
+	} {
+		if err != nil {
+			t.Skipf("no control group that limits CPU time: %v", err)
+		}
+	}
+	t.Cleanup(func() {
+		_ = os.WriteFile(filepath.Join(root, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0) // it may have ended
+		_ = os.Remove(dir)
+	})
+}
