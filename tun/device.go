@@ -114,9 +114,9 @@ func (d *Device) activate(on bool) error {
 }
 
 // inject queues a copy of an IP packet for the tunnel. It reports false, and counts a drop in c,
-// if the queue is full.
-func (d *Device) inject(c *gateway.Counters, b []byte) bool {
-	if !d.injected.put(b) {
+// if the queue is full. control packets have a queue of their own and are sent first.
+func (d *Device) inject(c *gateway.Counters, b []byte, control bool) bool {
+	if !d.injected.put(b, control) {
 		c.CountDropped(gateway.TunnelQueue, 1)
 		return false
 	}

@@ -254,7 +254,7 @@ func TestInjectedPacketsReachTheTunnelAlsoWhenNoNodeSends(t *testing.T) {
 		n, err := f.device.Read(bufs, sizes, readOffset)
 		read <- fmt.Sprint(n, err, string(bufs[0][readOffset:][:sizes[0]]))
 	}()
-	f.device.inject(&f.device.Ingress.Counters, []byte("from the host"))
+	f.device.inject(&f.device.Ingress.Counters, []byte("from the host"), false)
 	if got, want := <-read, "1 <nil>from the host"; got != want {
 		t.Errorf("Read gave %q, want %q", got, want)
 	}

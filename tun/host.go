@@ -146,10 +146,11 @@ func (h *Host) send(b []byte) {
 	r := h.origin.Packet(b)
 	switch r.Verdict {
 	case gateway.ToTunnel:
-		switch d := h.tunnel(addresses(r.Packet)); {
+		src, dst := addresses(r.Packet)
+		switch d := h.tunnel(src, dst); {
 		case d == nil:
 			h.origin.CountDropped(gateway.NoPeer, 1)
-		case d.inject(&h.origin.Counters, r.Packet):
+		case d.inject(&h.origin.Counters, r.Packet, dst.IsLinkLocalUnicast()):
 			h.origin.CountForwarded(1, uint64(len(r.Packet)))
 		}
 	case gateway.ToNode:

@@ -2,25 +2,30 @@ package tun
 
 import "sync"
 
-// maxQueuedPackets limits the packets that wait for one link's Read: ICMP errors and packets of
-// the host stack, both rare compared to forwarded traffic.
+// maxQueuedPackets limits the packets of each of the two kinds that wait for one link's Read: ICMP
+// errors and packets of the host stack, both rare compared to forwarded traffic.
 const maxQueuedPackets = 256
 
 // packetQueue is a bounded queue of packets for the tunnel that do not come from the overlay.
 // Any goroutine may call put, only the link's Read calls take.
 type packetQueue struct {
 	mu      sync.Mutex
-	packets [][]byte
+	control [][]byte // between the hosts of a link: probes and control streams; taken first
+	packets [][]byte // all others
 }
 
 // put queues a copy of b. It reports false when the queue is full.
-func (q *packetQueue) put(b []byte) bool {
+func (q *packetQueue) put(b []byte, control bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.packets) == maxQueuedPackets {
+	packets := &q.packets
+	if control {
+		packets = &q.control
+	}
+	if len(*packets) == maxQueuedPackets {
 		return false
 	}
-	q.packets = append(q.packets, append([]byte(nil), b...))
+	*packets = append(*packets, append([]byte(nil), b...))
 	return true
 }
 
@@ -28,12 +33,16 @@ func (q *packetQueue) put(b []byte) bool {
 func (q *packetQueue) take(bufs [][]byte, sizes []int, offset int) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := min(len(q.packets), len(bufs))
-	for i, p := range q.packets[:n] {
-		sizes[i] = copy(bufs[i][offset:], p)
+	taken := 0
+	for _, packets := range [...]*[][]byte{&q.control, &q.packets} {
+		n := min(len(*packets), len(bufs)-taken)
+		for _, p := range (*packets)[:n] {
+			sizes[taken] = copy(bufs[taken][offset:], p)
+			taken++
+		}
+		rest := copy(*packets, (*packets)[n:])
+		clear((*packets)[rest:])
+		*packets = (*packets)[:rest]
 	}
-	rest := copy(q.packets, q.packets[n:])
-	clear(q.packets[rest:])
-	q.packets = q.packets[:rest]
-	return n
+	return taken
 }
