@@ -59,7 +59,7 @@ func (f *Fabric) askPath(l *Link, now time.Time) {
 // sendProbe sends a probe in a packet of at least size bytes.
 func (f *Fabric) sendProbe(p probe, l *Link, size int) {
 	b := p.append(nil)
-	if padding := size - probeHeaders - len(b); padding > 0 {
+	if padding := max(size, probeSize) - probeHeaders - len(b); padding > 0 {
 		b = append(b, make([]byte, padding)...)
 	}
 	// A probe that cannot be sent counts as lost.

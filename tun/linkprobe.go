@@ -5,7 +5,10 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.zx2c4.com/wireguard/device"
+
 	"strait.dev/strait/packet"
+	"strait.dev/strait/underlay"
 )
 
 // Link probes: each end of a link sends a request to the other twice a second, over UDP inside
@@ -24,8 +27,8 @@ import (
 // Kind 1 is a request. Kind 2 is an answer with the sequence of the request. Kind 3 is an answer
 // from a sender that is shutting down: the receiver prefers another gateway of that cluster.
 // Versions without kind 3 treat it as a missing answer and mark the link down. Later versions
-// may append fields; receivers ignore what they do not know. Some requests are padded with zeros
-// to the MTU: an answer proves that the path carries packets of that size.
+// may append fields; receivers ignore what they do not know. All are padded with zeros, some
+// requests to the MTU: an answer proves that the path carries packets of that size.
 const (
 	probePort    = 6093
 	probeLen     = 16
@@ -52,6 +55,9 @@ const (
 	// answer counts.
 	pathInterval = 5 * time.Second
 	pathStale    = 3 * pathInterval
+	// probeSize is the least size of a probe's packet in bytes: WireGuard messages of that size have
+	// priority over data.
+	probeSize = underlay.ControlSize - device.MessageTransportSize
 	// probeHeaders is the length of the headers of a probe's packet, bytes.
 	probeHeaders = packet.IPv6HeaderLen + packet.UDPHeaderLen
 	// minAnnouncedMTU is the smallest inner MTU accepted from a remote: every IPv4 host accepts

@@ -118,6 +118,7 @@ func (o *Overlay) listen(e gateway.Encapsulation, at netip.AddrPort, options und
 			continue
 		}
 		opened++
+		s.Classify(underlay.BySource, options)
 		o.sockets = append(o.sockets, s)
 		o.sources = append(o.sources, &source{receiver: underlay.NewReceiver(s), encapsulation: e, local: s.LocalAddr()})
 		if err := o.openSenders(a, options); err != nil {

@@ -85,6 +85,9 @@ func (d *Device) readOverlay() (more bool) {
 		if messages >= underlay.PauseAt {
 			d.poller.Pause()
 		}
+		if o.sources[o.current].receiver.Spread() {
+			d.poller.Again()
+		}
 		if messages == underlay.ReceiveBatch {
 			asks = len(o.sources)
 			rounds--

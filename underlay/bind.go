@@ -220,7 +220,7 @@ func (s *session) full() bool { return s.count == len(s.packets) }
 // many pending messages.
 func (s *session) deliver(datagram []byte, from *Endpoint) {
 	if s.bounds.window != nil && s.queues(datagram) {
-		if !s.bounds.hasCapacity(time.Now) {
+		if !s.bounds.hasCapacity(len(datagram) == ControlSize, time.Now) {
 			s.link.mux.inboxFull.Add(1)
 			s.refused = true
 			return

@@ -60,6 +60,7 @@ func tryPort(number uint16, o Options) (*port, error) {
 		return nil, err6
 	}
 	for _, s := range p.sockets() {
+		s.Classify(byMessage, o)
 		p.receivers = append(p.receivers, NewReceiver(s))
 	}
 	if len(p.receivers) == 0 {
@@ -136,6 +137,9 @@ func (p *port) fill(s *session) bool {
 		}
 		if n >= PauseAt {
 			s.poller.Pause()
+		}
+		if p.receivers[p.current].Spread() {
+			s.poller.Again()
 		}
 		if n > 0 {
 			p.streak++

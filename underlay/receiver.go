@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -92,11 +93,56 @@ func (r *Receiver) Fill() (messages int, err error) {
 		return 0, net.ErrClosed
 	}
 	defer r.socket.fd.release()
+	k := r.socket.classes
+	if k == nil || !k.active {
+		r.filled, err = r.take(r.socket, 0)
+	} else {
+		r.filled, err = r.takeTurns(k)
+	}
+	if k != nil {
+		if k.fills++; k.active || r.filled == ReceiveBatch || k.fills%reviewFills == 0 {
+			r.socket.review(time.Now())
+		}
+	}
+	return r.filled, err
+}
+
+// takeTurns receives from all queues, each Fill from another one first, until the batch is full.
+func (r *Receiver) takeTurns(k *classes) (messages int, err error) {
+	others := r.socket.others()
+	count := 1 + len(others)
+	for range count {
+		k.turn = (k.turn + 1) % count
+		s := r.socket
+		if k.turn > 0 {
+			s = others[k.turn-1]
+		}
+		if !s.fd.acquire() {
+			return messages, net.ErrClosed
+		}
+		n, failed := r.take(s, messages)
+		s.fd.release()
+		if failed != nil {
+			err = failed
+		}
+		if messages += n; messages == ReceiveBatch {
+			break
+		}
+	}
+	return messages, err
+}
+
+// Spread reports whether datagrams may be in several queues: then the poller does not report all
+// arrivals.
+func (r *Receiver) Spread() bool { return r.socket.classes != nil && r.socket.classes.active }
+
+// take receives from one socket into the messages from the given one on, and returns their number.
+// The socket is in use.
+func (r *Receiver) take(s *Socket, from int) (messages int, err error) {
 	for repeated := false; ; {
-		n, errno := recvmmsg(r.socket.fd.number, r.messages)
+		n, errno := recvmmsg(s.fd.number, r.messages[from:])
 		switch {
 		case errno == 0:
-			r.filled = n
 			return n, nil
 		case errno == unix.EAGAIN:
 			return 0, nil

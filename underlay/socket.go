@@ -53,6 +53,7 @@ type Socket struct {
 	gso      atomic.Bool // whether UDP_SEGMENT is in use; never set again once false
 	hash     uint32      // identifies the socket in a Batch's table
 
+	classes   *classes                  // nil: one queue
 	fullUntil atomic.Pointer[time.Time] // until then, no Batch waits for space in the send queue
 
 	drops struct {
@@ -196,24 +197,25 @@ func (s *Socket) crowded() bool {
 // Overflows returns the number of datagrams that the kernel dropped before they were received, usually because the
 // receive queue was full. It never decreases, and keeps its value after Close.
 func (s *Socket) Overflows() uint64 {
-	if s.fd.acquire() {
-		defer s.fd.release()
-		return s.countDrops(s.fd.number)
-	}
 	s.drops.Lock()
 	defer s.drops.Unlock()
-	return s.drops.total
+	if s.fd.acquire() {
+		s.countDrops(s.fd.number)
+		s.fd.release()
+	}
+	n := s.drops.total
+	for _, other := range s.others() {
+		n += other.Overflows()
+	}
+	return n
 }
 
-// countDrops updates the total. The kernel's counter has 32 bits.
-func (s *Socket) countDrops(fd int) uint64 {
-	s.drops.Lock()
-	defer s.drops.Unlock()
+// countDrops updates the total. The kernel's counter has 32 bits. s.drops is locked.
+func (s *Socket) countDrops(fd int) {
 	if now, ok := kernelDrops(fd); ok {
 		s.drops.total += uint64(now - s.drops.seen)
 		s.drops.seen = now
 	}
-	return s.drops.total
 }
 
 // watch makes Close wake p. It reports false if s is closed.
@@ -236,9 +238,15 @@ func (s *Socket) unwatch(p *Poller) {
 // Close closes the socket and wakes every Poller that watches it. After that Fill returns net.ErrClosed, and
 // datagrams of a Batch for the socket are dropped. A second Close returns net.ErrClosed.
 func (s *Socket) Close() error {
-	if !s.fd.close(func(fd int) { s.countDrops(fd) }) {
+	closed := s.fd.close(func(fd int) {
+		s.drops.Lock()
+		defer s.drops.Unlock()
+		s.countDrops(fd)
+	})
+	if !closed {
 		return net.ErrClosed
 	}
+	s.closeOthers()
 	// The kernel sends no event: it removes a closed socket from epoll before a poller can see it.
 	s.watchers.Lock()
 	defer s.watchers.Unlock()

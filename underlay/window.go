@@ -14,6 +14,8 @@ const (
 	// maxPending is the maximum number of data messages pending in WireGuard: 256 MiB of buffers, and 4 ms of a million
 	// packets a second.
 	maxPending = 4096
+	// controlPending is how many more messages of ControlSize may be pending.
+	controlPending = 64
 	// windowQuiet is how long a link must be idle before messages still missing count as dropped by WireGuard: forged,
 	// replayed, not allowed, or empty.
 	windowQuiet = 2 * time.Millisecond
@@ -49,15 +51,19 @@ func newPending(w *Window) pending {
 	return pending{window: w, handed: w.finished.Load()}
 }
 
-// hasCapacity reports whether more data messages may be passed on. It reads the clock only when the limit is reached.
-func (p *pending) hasCapacity(clock func() time.Time) bool {
+// hasCapacity reports whether another data message may be passed on; control is whether it has ControlSize. It reads the clock only when the limit is reached.
+func (p *pending) hasCapacity(control bool, clock func() time.Time) bool {
 	if p.window == nil {
 		return true
 	}
 	finished := p.window.finished.Load()
 	p.handed = max(p.handed, finished) // messages that had been given up
-	if p.handed-finished < maxPending {
+	pending := p.handed - finished
+	if pending < maxPending {
 		p.quiet = time.Time{}
+		return true
+	}
+	if control && pending < maxPending+controlPending {
 		return true
 	}
 	now := clock()

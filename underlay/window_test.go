@@ -89,7 +89,7 @@ func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 	clock := func() time.Time { return now }
 	fill := func() {
 		t.Helper()
-		for n := 0; p.hasCapacity(clock); n++ {
+		for n := 0; p.hasCapacity(false, clock); n++ {
 			if n > maxPending {
 				t.Fatal("no bounds")
 			}
@@ -98,7 +98,7 @@ func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 	}
 	check := func(what string, want bool) {
 		t.Helper()
-		if got := p.hasCapacity(clock); got != want {
+		if got := p.hasCapacity(false, clock); got != want {
 			t.Errorf("%s: room %v, want %v", what, got, want)
 		}
 	}
@@ -120,7 +120,7 @@ func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 	w.Begin()
 	w.End(3 * maxPending) // what had been given up comes after all
 	for n := range maxPending {
-		if !p.hasCapacity(clock) {
+		if !p.hasCapacity(false, clock) {
 			t.Fatalf("full after %d, want %d", n, maxPending)
 		}
 		p.handed++
@@ -128,7 +128,7 @@ func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 	check("full again", false)
 
 	unbounded := newPending(nil)
-	if !unbounded.hasCapacity(nil) {
+	if !unbounded.hasCapacity(false, nil) {
 		t.Error("a link without a window is full")
 	}
 }
@@ -140,13 +140,34 @@ func TestAReopenedLinkHasItsWholeWindow(t *testing.T) {
 	w.End(12345)
 	p := newPending(&w)
 	for range maxPending {
-		if !p.hasCapacity(time.Now) {
+		if !p.hasCapacity(false, time.Now) {
 			t.Fatal("full too early")
 		}
 		p.handed++
 	}
 	w.Begin()
-	if p.hasCapacity(time.Now) {
+	if p.hasCapacity(false, time.Now) {
 		t.Error("not full")
+	}
+}
+
+// Probes get past data that fills the window, within limits.
+func TestControlMessagesHavePriorityInTheWindow(t *testing.T) {
+	t.Parallel()
+	var w Window
+	w.Begin()
+	p := newPending(&w)
+	p.handed = maxPending
+	if p.hasCapacity(false, time.Now) {
+		t.Error("data passes a full window")
+	}
+	for range controlPending {
+		if !p.hasCapacity(true, time.Now) {
+			t.Fatal("a control message does not pass a full window")
+		}
+		p.handed++
+	}
+	if p.hasCapacity(true, time.Now) {
+		t.Error("control messages are not limited")
 	}
 }
