@@ -70,7 +70,7 @@ const (
 
 	// Sending.
 	NoPeer       // the address of the remote gateway is not known yet
-	TunnelQueue  // too many of the gateway's own packets wait for the tunnel
+	TunnelQueue  // too many packets wait for the tunnel
 	UnderlaySend // the kernel did not take the datagram
 	Panic        // a bug in this program; the panic was recovered
 	reasonsEnd

@@ -59,6 +59,8 @@ type (
 		now       time.Time
 		peerKnown bool
 		full      bool        // the last Read filled all bufs
+		sent      uint64      // data messages that WireGuard had sent when it was last looked at
+		unsent    int         // packets from nodes since that number changed
 		try       func() bool // fill, created once to avoid an allocation per call
 		out       outbox      // answers, and packets from node to node
 	}

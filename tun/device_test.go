@@ -373,3 +373,36 @@ func TestReadAndWriteDoNotAllocate(t *testing.T) {
 		t.Errorf("Read allocates %v times a batch", n)
 	}
 }
+
+// WireGuard keeps what it cannot send, each packet in a buffer of 64 KiB.
+func TestT8_AFloodWithoutASessionFillsNoMemory(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ip := tcpPacket(pod, remotePod, []byte("waits"), false)
+	own := tcpPacket(netip.MustParseAddr("10.70.0.1"), remotePod, []byte("probe"), false)
+	bufs, sizes := buffers(BatchSize)
+	const burst = BatchSize - 1
+	read := func() (fromNode int) {
+		t.Helper()
+		for range burst {
+			f.fromNode(t, ip)
+		}
+		f.device.inject(&f.device.Egress.Counters, own, false)
+		n, err := f.device.Read(bufs, sizes, readOffset)
+		if err != nil || sizes[0] != len(own) {
+			t.Fatalf("the gateway's own packet is not the first of %d: %v", n, err)
+		}
+		return n - 1
+	}
+	passed, sent := 0, 0
+	for ; sent < 2*maxUnsent; sent += burst {
+		passed += read()
+	}
+	if dropped := int(f.device.Egress.Dropped(gateway.TunnelQueue)); passed != maxUnsent || dropped != sent-passed {
+		t.Errorf("%d of %d packets passed and %d dropped; want %d passed", passed, sent, dropped, maxUnsent)
+	}
+	f.device.read.sent++ // WireGuard sends again
+	if n := read(); n != burst {
+		t.Errorf("%d of %d packets pass when WireGuard sends again", n, burst)
+	}
+}

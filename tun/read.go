@@ -14,6 +14,11 @@ import (
 // gateway's own packets.
 const readRounds = 8
 
+// maxUnsent is the maximum number of packets that Read passes to WireGuard while WireGuard sends
+// none, because it has no session or its socket is full. WireGuard would keep 16384 of them, in
+// 64 KiB each. The gateway's own packets are not limited: probes notice a new session.
+const maxUnsent = 1024
+
 // fill reads what is available and reports whether there was anything. It does not wait for a
 // fuller batch: waiting costs more latency than the saved calls are worth.
 func (d *Device) fill() bool {
@@ -25,6 +30,9 @@ func (d *Device) fill() bool {
 			break
 		}
 		r.now = time.Now()
+		if sent := d.window.Sent(); sent != r.sent {
+			r.sent, r.unsent = sent, 0
+		}
 		r.peerKnown = d.peerKnown.Load() || d.received.Load() != 0
 		before, bytes := r.n, r.bytes
 		d.overlay.mu.Lock()
@@ -109,6 +117,10 @@ func (d *Device) frame(s *source, b []byte, datagram int) {
 			d.Egress.CountDropped(gateway.NoPeer, 1)
 			return
 		}
+		if r.unsent >= maxUnsent {
+			d.Egress.CountDropped(gateway.TunnelQueue, 1)
+			return
+		}
 		if out.Pieces != nil {
 			d.overlay.pieces = out.Pieces
 			return
@@ -140,6 +152,7 @@ func (d *Device) emitPieces() {
 func (d *Device) emit(size int) {
 	r := &d.read
 	r.sizes[r.n] = size
+	r.unsent++
 	r.bytes += uint64(size)
 	r.n++
 }

@@ -104,7 +104,9 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 	if len(bufs) > 0 && l.talksTo.Load() != e && !isCookie(bufs[0]) { // cookies also go to unauthenticated senders
 		l.talksTo.Store(e)
 	}
-	return l.mux.send(s.port, bufs, e, l.toward(e))
+	err := l.mux.send(s.port, bufs, e, l.toward(e))
+	l.window.countSent(bufs)
+	return err
 }
 
 // send sends to an endpoint through the given destination.

@@ -21,11 +21,13 @@ const (
 	windowQuiet = 2 * time.Millisecond
 )
 
-// Window reports to a link how many of its packets were processed. The reader of the decrypted packets calls Begin
-// and End around each batch, from one goroutine. The zero value is ready for use; each link has its own.
+// Window reports to a link how many of its packets were processed, and how many messages the link has sent. The reader of
+// the decrypted packets calls Begin and End around each batch, from one goroutine. The zero value is ready for use; each
+// link has its own.
 type Window struct {
 	finished atomic.Uint64
 	busy     atomic.Bool
+	sent     atomic.Uint64
 }
 
 // Begin marks the start of a batch. WireGuard delivers nothing else until End.
@@ -35,6 +37,22 @@ func (w *Window) Begin() { w.busy.Store(true) }
 func (w *Window) End(packets int) {
 	w.finished.Add(uint64(packets))
 	w.busy.Store(false)
+}
+
+// Sent returns the number of data messages that WireGuard has passed to the link. While it has no session, it sends none
+// and keeps what it is given. Safe for concurrent use.
+func (w *Window) Sent() uint64 { return w.sent.Load() }
+
+// countSent counts messages of one call of Send if they are data. w may be nil.
+func (w *Window) countSent(messages [][]byte) {
+	if w != nil && len(messages) > 0 && isData(messages[0]) { // WireGuard never mixes handshakes and data
+		w.sent.Add(uint64(len(messages)))
+	}
+}
+
+// isData reports whether a WireGuard message is of the type for data.
+func isData(message []byte) bool {
+	return len(message) >= minMessageSize && binary.LittleEndian.Uint32(message) == messageTransport
 }
 
 // pending counts the data messages of a session that WireGuard has not delivered. Only for the receiving goroutine.
@@ -82,7 +100,7 @@ func (p *pending) hasCapacity(control bool, clock func() time.Time) bool {
 // queues reports whether WireGuard will queue a message for decryption: data with an index that the session's link has
 // announced. WireGuard queues up to 1024 handshakes and drops the rest, and does not keep other data.
 func (s *session) queues(message []byte) bool {
-	if len(message) < minMessageSize || binary.LittleEndian.Uint32(message) != messageTransport {
+	if !isData(message) {
 		return false
 	}
 	index := binary.LittleEndian.Uint32(message[4:])

@@ -171,3 +171,15 @@ func TestControlMessagesHavePriorityInTheWindow(t *testing.T) {
 		t.Error("control messages are not limited")
 	}
 }
+
+func TestAWindowCountsTheDataThatIsSent(t *testing.T) {
+	t.Parallel()
+	_, w, peer, link := bounded(t)
+	before := w.Sent() // the link has sent an initiation
+	link.send(t, peer.endpoint(t, "127.0.0.1"), transport(7, 64), transport(7, 64))
+	link.send(t, peer.endpoint(t, "127.0.0.1"), initiation(1002))
+	peer.next(t, 3)
+	if now := w.Sent(); before != 0 || now != 2 {
+		t.Errorf("%d data messages counted before and %d after two were sent, want 0 and 2", before, now)
+	}
+}
