@@ -18,6 +18,10 @@ import (
 // another gateway.
 const Drain = 2 * time.Second
 
+// gcPercent is the garbage that may accumulate, in percent of the live heap. Half of the live heap of a gateway is buffers of
+// 64 KiB of which packets touch the first page only, so Go's default would keep several times as much garbage resident.
+const gcPercent = 50
+
 // Process is the environment of a gateway: metrics, health, and threads that follow the load. The gateway itself starts with its
 // first configuration. Start, Reload, Drain and Close are for one goroutine; Gateway may be called concurrently.
 type Process struct {
@@ -36,6 +40,9 @@ type Process struct {
 // Open serves metrics and health: the process is alive, but not ready until Start has applied a configuration. more are
 // additional metrics.
 func Open(listen config.ListenAddress, o Options, more ...prometheus.Collector) (*Process, error) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	p := &Process{options: o}
 	p.reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "strait_config_reloads_total", Help: "Attempts to apply a changed configuration, by result: ok or error.",
