@@ -200,7 +200,7 @@ func TestAnnouncementsCrossTheTunnelBothWays(t *testing.T) {
 	}
 }
 
-// A pod finds the channel's port closed: the gateway answers with a reset.
+// A pod finds the channel's port closed: the gateway answers that it is unreachable.
 func TestPodsDoNotReachTheChannel(t *testing.T) {
 	t.Parallel()
 	a, b := newSide(t, "a"), newSide(t, "b")
@@ -219,9 +219,9 @@ func TestPodsDoNotReachTheChannel(t *testing.T) {
 		t.Fatal(err)
 	}
 	ip := frame[geneve.HeaderLen+packet.EthernetHeaderLen : n]
-	const reset, syn = 4, 2
-	if flags := ip[packet.IPv4HeaderLen+13]; flags&reset == 0 || flags&syn != 0 {
-		t.Errorf("answered with TCP flags %#x", flags)
+	const protocol, unreachable, port = 9, 3, 3 // RFC 791 section 3.1, RFC 792
+	if icmp := ip[packet.IPv4HeaderLen:]; ip[protocol] != packet.ProtoICMP || icmp[0] != unreachable || icmp[1] != port {
+		t.Errorf("answered with protocol %d: % x", ip[protocol], icmp[:8])
 	}
 }
 

@@ -173,6 +173,8 @@ func (e *slowEnd) Close() error {
 }
 
 // Send implements conn.Bind.
+//
+//strait:virtualtime
 func (e *slowEnd) Send(bufs [][]byte, _ conn.Endpoint) error {
 	for _, b := range bufs {
 		if b[0] == 1 {
