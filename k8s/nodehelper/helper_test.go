@@ -82,7 +82,7 @@ func TestNodeFollowsItsObjects(t *testing.T) {
 		w.eventually(t, "the range is dropped", func() bool {
 			return strings.TrimSpace(w.node.Run(t, "ip", "route", "show", "table", "6091")) == "blackhole 10.71.0.0/16 proto 91 metric 10000"
 		})
-		if links := w.node.Run(t, "ip", "-br", "link"); strings.Contains(links, "strait-") {
+		if links := w.node.Run(t, "ip", "-br", "link"); strings.Contains(links, "cni-strait") {
 			t.Errorf("a link is left:\n%s", links)
 		}
 	})

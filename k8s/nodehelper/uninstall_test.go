@@ -39,7 +39,7 @@ func (w *fixture) ours(t *testing.T) string {
 		of      string
 		command []string
 	}{
-		{"strait-", []string{"ip", "-br", "link"}},
+		{"cni-strait", []string{"ip", "-br", "link"}},
 		{"6091", []string{"ip", "rule"}}, {"6091", []string{"ip", "-6", "rule"}},
 		{"proto 91", []string{"ip", "route", "show", "table", "all"}}, {"proto 91", []string{"ip", "-6", "route", "show", "table", "all"}},
 		{"strait", []string{"nft", "list", "tables"}},

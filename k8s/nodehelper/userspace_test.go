@@ -36,7 +36,7 @@ func TestAHelperStandsInForTheKernel(t *testing.T) {
 	})
 	must(t, w.admin.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
 	w.eventually(t, "the device is gone", func() bool {
-		return !strings.Contains(w.node.Run(t, "ip", "-br", "link"), "strait-")
+		return !strings.Contains(w.node.Run(t, "ip", "-br", "link"), "cni-strait")
 	})
 }
 

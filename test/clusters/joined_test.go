@@ -29,7 +29,7 @@ func TestPodsWithOverlappingCIDRsReachEachOtherWithPlainObjects(t *testing.T) {
 	t.Run("a gateway moves", func(t *testing.T) { p.moves(t) })
 }
 
-var ourLink = regexp.MustCompile(`strait-[0-9a-f]{8}`)
+var ourLink = regexp.MustCompile(`cni-strait[0-9a-v]{5}`)
 
 // repairs deletes the configuration of a node helper: it is repaired within 2 s.
 func (p *pair) repairs(t *testing.T) {
