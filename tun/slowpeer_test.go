@@ -56,7 +56,7 @@ func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEn
 }
 
 // start runs the end until ctx ends.
-func (e *slowEnd) start(t *testing.T, ctx context.Context, running *sync.WaitGroup) {
+func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGroup) {
 	e.link.wg = device.NewDevice(e, e, device.NewLogger(device.LogLevelSilent, ""))
 	if err := e.link.wg.IpcSet(deviceSettings(e.link.peer)); err != nil {
 		t.Fatal(err)
@@ -233,9 +233,9 @@ func TestF19_SlowHandshakesAndProbesConverge(t *testing.T) {
 					ctx, cancel := context.WithCancel(t.Context())
 					var running sync.WaitGroup
 					began := time.Now()
-					a.start(t, ctx, &running)
+					a.start(ctx, t, &running)
 					time.Sleep(phase)
-					b.start(t, ctx, &running)
+					b.start(ctx, t, &running)
 					for !a.up() || !b.up() {
 						if time.Sleep(100 * time.Millisecond); time.Since(began) > soon {
 							break

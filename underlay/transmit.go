@@ -150,7 +150,7 @@ func (b *Batch) drop(messages []message, datagrams int, reason unix.Errno) {
 	b.lastError = reason
 	for i := range messages {
 		for _, v := range unsafe.Slice(messages[i].header.Iov, messages[i].header.Iovlen) {
-			b.droppedBytes += uint64(v.Len)
+			b.droppedBytes += v.Len
 		}
 	}
 }
