@@ -45,7 +45,7 @@ configuration, also after a restart.
 SIGTERM ends the gateway after it has drained.`,
 		Example: `  strait gateway --config gateway.yaml
   strait gateway --config gateway.yaml --check
-  strait gateway --peering b --name b-0 --node node-1 --pod-ips 10.0.1.9 \
+  strait gateway --peering b --namespace strait-gateways --name b-0 --pod-ips 10.0.1.9 \
     --key-dir keys --cache-dir cache --kubeconfig ~/.kube/config`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },

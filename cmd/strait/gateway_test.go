@@ -9,12 +9,12 @@ import (
 )
 
 func TestGatewayExitCodes(t *testing.T) {
-	for _, name := range []string{"STRAIT_PEERING", "POD_NAME", "POD_IPS", "NODE_NAME"} {
+	for _, name := range []string{"STRAIT_PEERING", "POD_NAME", "POD_IPS", "POD_NAMESPACE"} {
 		t.Setenv(name, "")
 	}
 	dir := t.TempDir()
 	access := filepath.Join(dir, "kubeconfig")
-	whole := []string{"gateway", "--peering", "b", "--name", "b-0", "--pod-ips", "192.0.2.10", "--node", "node-1",
+	whole := []string{"gateway", "--peering", "b", "--name", "b-0", "--pod-ips", "192.0.2.10", "--namespace", "strait-gateways",
 		"--key-dir", dir, "--cache-dir", dir, "--kubeconfig", access}
 	replaced := func(flag, value string) []string {
 		args := append([]string{}, whole...)
@@ -47,15 +47,15 @@ func TestGatewayExitCodes(t *testing.T) {
 }
 
 func TestAGatewayInKubernetesReadsItsEnvironment(t *testing.T) {
-	for name, value := range map[string]string{"STRAIT_PEERING": "b", "POD_NAME": "b-0", "POD_IPS": "10.0.1.9,fd00:10::9", "NODE_NAME": "node-1"} {
+	for name, value := range map[string]string{"STRAIT_PEERING": "b", "POD_NAME": "b-0", "POD_IPS": "10.0.1.9,fd00:10::9", "POD_NAMESPACE": "strait-gateways", "POD_UID": "u"} {
 		t.Setenv(name, value)
 	}
-	g := gatewayObjects{keyDir: "keys", cacheDir: t.TempDir(), node: "node-2"}
+	g := gatewayObjects{keyDir: "keys", cacheDir: t.TempDir(), namespace: "other"}
 	o, err := g.options(daemon.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Peering != "b" || o.Name != "b-0" || o.Node != "node-2" || len(o.PodAddresses) != 2 || o.PodAddresses[1].String() != "fd00:10::9" {
+	if o.Peering != "b" || o.Name != "b-0" || o.Namespace != "other" || o.PodUID != "u" || len(o.PodAddresses) != 2 || o.PodAddresses[1].String() != "fd00:10::9" {
 		t.Errorf("%+v", o)
 	}
 	g = gatewayObjects{keyDir: "keys"}

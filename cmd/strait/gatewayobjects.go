@@ -28,7 +28,7 @@ const (
 
 // gatewayObjects holds the flags of a gateway in Kubernetes.
 type gatewayObjects struct {
-	peering, peeringUID, name, podIPs, node, keyDir, inviteKeyFile, presharedKeyDir, cacheDir, kubeconfig string
+	peering, peeringUID, namespace, name, podUID, podIPs, keyDir, inviteKeyFile, presharedKeyDir, cacheDir, kubeconfig string
 }
 
 // objectFlag is a flag of gatewayObjects.
@@ -45,8 +45,9 @@ func (g *gatewayObjects) flags() []objectFlag {
 		{&g.peering, "peering", "STRAIT_PEERING", true, "the gateway's Peering"},
 		{&g.peeringUID, "peering-uid", "STRAIT_PEERING_UID", false, "UID of the Peering; without it, any Peering of that name is followed"},
 		{&g.name, "name", "POD_NAME", true, "the gateway's name, which is that of its pod"},
+		{&g.namespace, "namespace", "POD_NAMESPACE", true, "namespace of the gateway's pod and of its GatewayReport"},
+		{&g.podUID, "pod-uid", "POD_UID", false, "UID of the gateway's pod, with which its GatewayReport is deleted"},
 		{&g.podIPs, "pod-ips", "POD_IPS", true, "addresses of the gateway's pod, separated by commas"},
-		{&g.node, "node", "NODE_NAME", true, "the node of the gateway's pod"},
 		{&g.keyDir, "key-dir", "", true, "directory with the gateway's private keys in base64, one file for each generation, like 1.key"},
 		{&g.inviteKeyFile, "invite-key-file", "", false, "file with the temporary private key of an invite"},
 		{&g.presharedKeyDir, "preshared-key-dir", "", false, "directory with preshared keys, each in a file with the name of its Secret"},
@@ -99,7 +100,7 @@ func (g *gatewayObjects) options(d daemon.Options) (o gateway.Options, err error
 		return o, err
 	}
 	o = gateway.Options{
-		Peering: g.peering, PeeringUID: types.UID(g.peeringUID), Name: g.name, Node: g.node,
+		Peering: g.peering, PeeringUID: types.UID(g.peeringUID), Namespace: g.namespace, Name: g.name, PodUID: types.UID(g.podUID),
 		KeyDir: g.keyDir, InviteKeyFile: g.inviteKeyFile, PresharedKeyDir: g.presharedKeyDir, CacheDir: g.cacheDir,
 		Geneve:        config.ListenAddress{Port: config.DefaultOverlayPort},
 		VXLAN:         config.ListenAddress{Port: vxlanPort},

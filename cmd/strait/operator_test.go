@@ -28,7 +28,7 @@ func objects(t *testing.T, file string) *httptest.Server {
 	}
 	kinds := map[string]string{}
 	lists := map[string][]any{}
-	for _, kind := range []string{"ClusterNetwork", "Peering", "NodeAttachment", "AddressClaim", "AddressMapping"} {
+	for _, kind := range []string{"ClusterNetwork", "Peering", "GatewayReport", "NodeAttachment", "AddressClaim", "AddressMapping"} {
 		resource := strings.ToLower(kind) + "s"
 		kinds[resource], lists[resource] = kind+"List", []any{}
 	}
@@ -41,7 +41,8 @@ func objects(t *testing.T, file string) *httptest.Server {
 		lists[resource] = append(lists[resource], object)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		resource, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/apis/strait.dev/v1alpha1/"), "/")
+		path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/strait.dev/v1alpha1/"), "namespaces/strait-gateways/")
+		resource, name, _ := strings.Cut(path, "/")
 		items, ok := lists[resource]
 		if !ok || r.Method != http.MethodGet {
 			http.NotFound(w, r)

@@ -12,7 +12,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// Custom resources of Strait, all cluster-scoped.
+// Custom resources of Strait, all cluster-scoped except GatewayReports.
 
 // ClusterNetworks are those of the cluster: there is one at most.
 func (c *Client) ClusterNetworks() *Kind[*v1alpha1.ClusterNetwork, *v1alpha1.ClusterNetworkList] {
@@ -22,6 +22,11 @@ func (c *Client) ClusterNetworks() *Kind[*v1alpha1.ClusterNetwork, *v1alpha1.Clu
 // Peerings are those of the cluster.
 func (c *Client) Peerings() *Kind[*v1alpha1.Peering, *v1alpha1.PeeringList] {
 	return kindOf[v1alpha1.Peering, v1alpha1.PeeringList](c, straitKind("Peering"), "peerings", "")
+}
+
+// GatewayReports are those in a namespace.
+func (c *Client) GatewayReports(namespace string) *Kind[*v1alpha1.GatewayReport, *v1alpha1.GatewayReportList] {
+	return kindOf[v1alpha1.GatewayReport, v1alpha1.GatewayReportList](c, straitKind("GatewayReport"), "gatewayreports", namespace)
 }
 
 // NodeAttachments are those of the cluster.

@@ -82,18 +82,26 @@ func sameNode(was, is any) bool {
 
 func samePeering(was, is any) bool {
 	a, b := was.(*v1alpha1.Peering), is.(*v1alpha1.Peering)
-	return a.Generation == b.Generation && reflect.DeepEqual(withoutMeasurements(a), withoutMeasurements(b))
+	return a.Generation == b.Generation && reflect.DeepEqual(a.Status, b.Status)
 }
 
-// withoutMeasurements returns the status of a peering without the values that gateways
-// measure continuously, which no pass reads; see summary.go.
-func withoutMeasurements(p *v1alpha1.Peering) v1alpha1.PeeringStatus {
-	s := p.Status
-	s.Links = slices.Clone(s.Links)
+func sameReport(was, is any) bool {
+	a, b := was.(*v1alpha1.GatewayReport), is.(*v1alpha1.GatewayReport)
+	return reflect.DeepEqual(a.OwnerReferences, b.OwnerReferences) && reflect.DeepEqual(withoutMeasurements(a), withoutMeasurements(b))
+}
+
+// withoutMeasurements returns a report without the values that gateways measure
+// continuously. A pass reads of them only whether there was a handshake.
+func withoutMeasurements(r *v1alpha1.GatewayReport) v1alpha1.GatewayReportStatus {
+	s := r.Status
+	s.Links, s.Summary = slices.Clone(s.Links), v1alpha1.GatewaySummary{}
 	for i := range s.Links {
-		s.Links[i].RTT, s.Links[i].LastHandshake, s.Links[i].Endpoint = nil, nil, ""
+		l := &s.Links[i]
+		l.RTT, l.Endpoint = nil, ""
+		if l.LastHandshake != nil {
+			l.LastHandshake = &metav1.Time{}
+		}
 	}
-	s.Summary = v1alpha1.PeeringSummary{RemoteCIDRs: s.Summary.RemoteCIDRs, SeenAs: s.Summary.SeenAs}
 	return s
 }
 
@@ -129,10 +137,11 @@ func sameSpec(was, is any) bool {
 	return was.(metav1.Object).GetGeneration() == is.(metav1.Object).GetGeneration()
 }
 
-// samePod compares the relevant fields of a gateway's pod: its readiness and its node.
+// samePod compares the relevant fields of a gateway's pod: its readiness, its node and its
+// addresses.
 func samePod(was, is any) bool {
 	a, b := was.(*corev1.Pod), is.(*corev1.Pod)
-	return podReady(a) == podReady(b) && podRuns(a) == podRuns(b) && a.Spec.NodeName == b.Spec.NodeName
+	return podReady(a) == podReady(b) && podRuns(a) == podRuns(b) && a.Spec.NodeName == b.Spec.NodeName && slices.Equal(a.Status.PodIPs, b.Status.PodIPs)
 }
 
 // sameStatefulSet compares the spec, and the progress of rollouts.

@@ -54,6 +54,7 @@ func (f *fixture) clear() {
 	must(f.T, f.Services(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.NetworkPolicies(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.PodDisruptionBudgets(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	must(f.T, f.GatewayReports(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 	must(f.T, f.Secrets(gateways).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
 }
 

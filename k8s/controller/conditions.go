@@ -61,7 +61,7 @@ func (r *report) allReady(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus, 
 // is none.
 func (r *report) missing(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) *metav1.Condition {
 	names := gatewayNames(peering)
-	if !slices.ContainsFunc(names, func(name string) bool { return r.ready[name] }) {
+	if !slices.ContainsFunc(names, r.pods.ready) {
 		c := condition(metav1.ConditionFalse, "NoGatewayReady", "%s", r.notReady(names))
 		return &c
 	}
@@ -84,8 +84,8 @@ func (r *report) missing(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) *
 
 // notReady explains why no gateway is ready, with the remedy.
 func (r *report) notReady(names []string) string {
-	for _, pod := range r.pods {
-		if slices.Contains(names, pod.Name) {
+	for _, name := range names {
+		if pod, ok := r.pods[name]; ok {
 			return fmt.Sprintf("the pod of gateway %s is not ready; run `kubectl describe pod %s --namespace %s` and check its log", pod.Name, pod.Name, pod.Namespace)
 		}
 	}
@@ -98,23 +98,30 @@ func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 	const remedy = "grant it in spec.acceptPrefixes of this Peering, or change it in the remote cluster"
 	var refused []string
 	skew := ""
-	for i := range p.Status.Announcements {
-		a := &p.Status.Announcements[i]
-		if !slices.Contains(gatewayNames(p), a.HeardBy) {
-			continue // the gateway was removed
+	effective := p.Status.Announcement
+	noLongerGranted := func(a *v1alpha1.Announcement) {
+		if err := peering.Refusal(p, r.network.clusterID, a); err != nil {
+			refused = append(refused, fmt.Sprintf("the announcement of the remote cluster is no longer granted: %v; %s", err, remedy))
 		}
-		if a.Skew != "" {
-			skew = fmt.Sprintf("gateway %s and the remote cluster cannot exchange announcements: %s; install the same version of Strait in both clusters", a.HeardBy, a.Skew)
+	}
+	if effective != nil {
+		noLongerGranted(effective)
+	}
+	for _, name := range gatewayNames(p) {
+		report := r.pods[name].report
+		if report == nil {
+			continue
 		}
-		if a.Refused != "" {
-			refused = append(refused, fmt.Sprintf("gateway %s rejected the announcement of the remote cluster: %s; %s", a.HeardBy, a.Refused, remedy))
-		} else if a.HeardAt != nil && !a.HeardAt.Time.Before(r.remotes[p.Name].HeardAt) {
-			if err := peering.Refusal(p, r.network.clusterID, a); err != nil {
-				refused = append(refused, fmt.Sprintf("the announcement of the remote cluster is no longer granted: %v; %s", err, remedy))
-			}
+		if report.Skew != "" {
+			skew = fmt.Sprintf("gateway %s and the remote cluster cannot exchange announcements: %s; install the same version of Strait in both clusters", name, report.Skew)
 		}
-		if a.Refusal != "" {
-			refused = append(refused, fmt.Sprintf("the remote cluster rejected the announcement of gateway %s: %s; grant it in the remote cluster, or announce less with spec.localPrefixes and spec.localPods", a.HeardBy, a.Refusal))
+		if report.Refused != "" {
+			refused = append(refused, fmt.Sprintf("gateway %s rejected the announcement of the remote cluster: %s; %s", name, report.Refused, remedy))
+		} else if a := report.Announcement; a != nil && (effective == nil || effective.HeardAt.Before(a.HeardAt)) {
+			noLongerGranted(a)
+		}
+		if report.Refusal != "" {
+			refused = append(refused, fmt.Sprintf("the remote cluster rejected the announcement of gateway %s: %s; grant it in the remote cluster, or announce less with spec.localPrefixes and spec.localPods", name, report.Refusal))
 		}
 	}
 	slices.Sort(refused)

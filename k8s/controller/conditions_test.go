@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 // scene is a peering with all around it, and what a pass makes of it at some time.
 type scene struct {
 	peering  *v1alpha1.Peering
-	pods     []*corev1.Pod
+	pods     gatewayPods
 	services []*corev1.Service
 	nodes    []*v1alpha1.NodeAttachment
 	network  *network
@@ -42,13 +43,14 @@ func working() *scene {
 		Gateway: v1alpha1.GatewaySpec{Replicas: 1},
 	}
 	s.peering.Status = v1alpha1.PeeringStatus{
-		Gateways: []v1alpha1.GatewayStatus{{Name: "b-0", PublicKey: keyHere, MTU: 1400}},
-		Links: []v1alpha1.LinkStatus{{Local: "b-0", Remote: "a-0", Up: true, PathMTU: 1400, Endpoint: "192.0.2.1:51840",
-			RTT: &metav1.Duration{Duration: time.Millisecond}, LastHandshake: &metav1.Time{Time: noon}}},
-		Announcements: []v1alpha1.Announcement{{HeardBy: "b-0", HeardAt: &metav1.MicroTime{Time: noon}, ClusterID: "b", Prefixes: []v1alpha1.CIDR{"10.1.0.0/16"},
-			Gateways: []v1alpha1.AnnouncedGateway{{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyThere}}}}},
+		Announcement: &v1alpha1.Announcement{HeardAt: &metav1.MicroTime{Time: noon}, ClusterID: "b", Prefixes: []v1alpha1.CIDR{"10.1.0.0/16"},
+			Gateways: []v1alpha1.AnnouncedGateway{{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyThere}}}},
 	}
-	s.pods = []*corev1.Pod{gatewayPod("b-0", corev1.ConditionTrue)}
+	s.pods = gatewayPods{"b-0": {aGatewayPod("b-0", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{
+		Peering: "b", PublicKey: keyHere, MTU: 1400,
+		Links: []v1alpha1.LinkStatus{{Remote: "a-0", Up: true, PathMTU: 1400, Endpoint: "192.0.2.1:51840",
+			RTT: &metav1.Duration{Duration: time.Millisecond}, LastHandshake: &metav1.Time{Time: noon}}},
+	}}}
 	for _, name := range []string{"node-1", "node-2"} {
 		s.nodes = append(s.nodes, &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: v1alpha1.NodeAttachmentStatus{Gateways: []v1alpha1.NodeGateway{{Name: "b-0", VNI: 257, Ready: true}}}})
@@ -59,7 +61,7 @@ func working() *scene {
 	return s
 }
 
-func gatewayPod(name string, ready corev1.ConditionStatus) *corev1.Pod {
+func aGatewayPod(name string, ready corev1.ConditionStatus) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "strait-gateways"},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}}}
 }
@@ -67,17 +69,19 @@ func gatewayPod(name string, ready corev1.ConditionStatus) *corev1.Pod {
 // pass is what one pass makes of the status, which the peering has afterwards.
 func (s *scene) pass() v1alpha1.PeeringStatus {
 	s.network.internal, _ = parsePrefixes([]string{"10.80.0.0/16"})
-	p := newPlan(nil, s.network, nil, []*v1alpha1.Peering{s.peering}, nil, s.now)
+	merged := merge([]*v1alpha1.Peering{s.peering}, s.network, s.pods, s.now)
+	p := newPlan(nil, s.network, nil, merged, nil, s.now)
 	p.views = map[string][]outcome{}
 	for _, one := range p.remotes["b"].Ranges() {
 		p.views["b"] = append(p.views["b"], outcome{cidr: one.CIDR, reason: "it is taken"})
 	}
-	is := newReport(p, s.inForce, s.pods, s.services, s.nodes).status(s.peering, workloadState{problem: s.problem, updated: condition(metav1.ConditionTrue, "Complete", "updated")})
-	kept := s.peering.Status
-	kept.Conditions, kept.MTU, kept.ClusterID, kept.Prefixes = is.Conditions, is.MTU, is.ClusterID, is.Prefixes
-	s.peering.Status = kept
+	is := newReport(p, s.pods, s.inForce, s.services, s.nodes).status(merged[0], workloadState{problem: s.problem, updated: condition(metav1.ConditionTrue, "Complete", "updated")})
+	s.peering.Status = *is.DeepCopy()
 	return is
 }
+
+// report is what gateway b-0 reports.
+func (s *scene) report() *v1alpha1.GatewayReportStatus { return s.pods["b-0"].report }
 
 // says is a condition, like "True LinkUp 1 link is up".
 func says(s v1alpha1.PeeringStatus, kind string) string {
@@ -89,7 +93,7 @@ func says(s v1alpha1.PeeringStatus, kind string) string {
 }
 
 func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
-	link := func(s *scene) *v1alpha1.LinkStatus { return &s.peering.Status.Links[0] }
+	link := func(s *scene) *v1alpha1.LinkStatus { return &s.report().Links[0] }
 	for _, row := range []struct {
 		name   string
 		change func(*scene)
@@ -103,30 +107,30 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"a working peering", func(*scene) {}, "PathMTU", "True FullSize packets of 1400 bytes pass"},
 		{"a working peering", func(*scene) {}, "CIDRConflict", "False AsTheyAre"},
 
-		{"not announced", func(s *scene) { s.peering.Status.Announcements = nil }, "Announced", "Unknown NotHeard"},
-		{"not announced", func(s *scene) { s.peering.Status.Announcements = nil }, "Ready", "True Works"},
-		{"refused here", func(s *scene) { s.peering.Status.Announcements[0].Refused = "pods: 10.9.0.0/16 is not granted" }, "Announced",
+		{"not announced", func(s *scene) { s.peering.Status.Announcement = nil }, "Announced", "Unknown NotHeard"},
+		{"not announced", func(s *scene) { s.peering.Status.Announcement = nil }, "Ready", "True Works"},
+		{"refused here", func(s *scene) { s.report().Refused = "pods: 10.9.0.0/16 is not granted" }, "Announced",
 			"False Refused gateway b-0 rejected the announcement of the remote cluster: pods: 10.9.0.0/16 is not granted; grant it in spec.acceptPrefixes of this Peering, or change it in the remote cluster"},
-		{"refused here", func(s *scene) { s.peering.Status.Announcements[0].Refused = "pods: 10.9.0.0/16 is not granted" }, "Ready", "False Refused gateway b-0 rejected"},
+		{"refused here", func(s *scene) { s.report().Refused = "pods: 10.9.0.0/16 is not granted" }, "Ready", "False Refused gateway b-0 rejected"},
 		{"another version there", func(s *scene) {
-			s.peering.Status.Announcements[0].Skew = "the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway"
+			s.report().Skew = "the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway"
 		}, "Announced",
 			"False VersionSkew gateway b-0 and the remote cluster cannot exchange announcements: the far end speaks versions [2] of the control protocol, this gateway [1]: upgrade this gateway; install the same version of Strait in both clusters"},
-		{"refused there", func(s *scene) { s.peering.Status.Announcements[0].Refusal = "pods: 10.0.0.0/16 is not granted" }, "Announced",
+		{"refused there", func(s *scene) { s.report().Refusal = "pods: 10.0.0.0/16 is not granted" }, "Announced",
 			"False Refused the remote cluster rejected the announcement of gateway b-0: pods: 10.0.0.0/16 is not granted; grant it in the remote cluster, or announce less"},
 		{"refused there before anything was received", func(s *scene) {
-			s.peering.Status.Announcements[0] = v1alpha1.Announcement{HeardBy: "b-0", Refusal: "no"}
+			s.peering.Status.Announcement, s.report().Refusal = nil, "no"
 		}, "Announced", "False Refused the remote cluster rejected"},
 		{"a grant taken back", func(s *scene) { s.peering.Spec.Prefixes, s.peering.Spec.AcceptPrefixes = nil, nil }, "Announced",
 			"False Refused the announcement of the remote cluster is no longer granted: pods: 10.1.0.0/16 is not granted"},
 		{"an old announcement that was granted once", func(s *scene) {
 			s.peering.Spec.Gateway.Replicas = 2
-			old := *s.peering.Status.Announcements[0].DeepCopy()
-			old.HeardBy, old.HeardAt, old.Prefixes = "b-1", &metav1.MicroTime{Time: noon.Add(-time.Hour)}, []v1alpha1.CIDR{"10.9.0.0/16"}
-			s.peering.Status.Announcements = append(s.peering.Status.Announcements, old)
+			old := s.peering.Status.Announcement.DeepCopy()
+			old.HeardAt, old.Prefixes = &metav1.MicroTime{Time: noon.Add(-time.Hour)}, []v1alpha1.CIDR{"10.9.0.0/16"}
+			s.pods["b-1"] = gatewayPod{aGatewayPod("b-1", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{Announcement: old}}
 		}, "Announced", "True AsGranted"},
 		{"refused by a gateway that is gone", func(s *scene) {
-			s.peering.Status.Announcements = append(s.peering.Status.Announcements, v1alpha1.Announcement{HeardBy: "b-7", Refused: "long ago"})
+			s.pods["b-7"] = gatewayPod{aGatewayPod("b-7", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{Refused: "long ago"}}
 		}, "Announced", "True AsGranted"},
 
 		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "CIDRConflict", "True NotSeen 10.1.0.0/16 is not mapped: it is taken"},
@@ -134,11 +138,11 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "Ready", "False NotSeen 10.1.0.0/16 is not mapped: it is taken"},
 
 		{"no peers", func(s *scene) {
-			s.peering.Spec.Peers, s.peering.Status.Announcements, s.peering.Status.Links = nil, nil, nil
+			s.peering.Spec.Peers, s.peering.Status.Announcement, s.report().Links = nil, nil, nil
 		}, "TunnelUp",
 			"False NoPeers no gateway of the remote cluster is known; add its gateways to spec.peers"},
 		{"an invite that ended", func(s *scene) {
-			s.peering.Status.Announcements, s.peering.Status.Links = nil, nil
+			s.peering.Status.Announcement, s.report().Links = nil, nil
 			s.peering.Spec.Peers[0].NotAfter = &metav1.Time{Time: noon}
 		}, "TunnelUp", "False NoPeers the invite has expired; create a new one"},
 		{"no endpoint", func(s *scene) { s.peering.Spec.Peers[0].Endpoint, link(s).Up = "", false }, "TunnelUp",
@@ -149,13 +153,13 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"no handshake", func(s *scene) { link(s).Up, link(s).LastHandshake = false, nil }, "TunnelUp",
 			"False NoHandshake no gateway of the remote cluster has answered yet; check that UDP passes to gw.example:51840, and that spec.peers of the remote cluster's Peering has"},
 		{"a handshake alone", func(s *scene) { link(s).Up = false }, "TunnelUp", "False NoAnswer the handshake succeeds, but probes are not answered"},
-		{"no link at all", func(s *scene) { s.peering.Status.Links = nil }, "Ready", "False NoHandshake no gateway of the remote cluster has answered yet"},
+		{"no link at all", func(s *scene) { s.report().Links = nil }, "Ready", "False NoHandshake no gateway of the remote cluster has answered yet"},
 
 		{"no pod", func(s *scene) { s.pods = nil }, "Ready", "False NoGatewayReady gateway b-0 has no pod yet"},
 		{"no pod, and a link that was up", func(s *scene) { s.pods = nil }, "TunnelUp", "False NoGatewayReady"},
-		{"a pod that is not ready", func(s *scene) { s.pods[0] = gatewayPod("b-0", corev1.ConditionFalse) }, "Ready",
+		{"a pod that is not ready", func(s *scene) { s.pods["b-0"] = gatewayPod{aGatewayPod("b-0", corev1.ConditionFalse), s.report()} }, "Ready",
 			"False NoGatewayReady the pod of gateway b-0 is not ready; run `kubectl describe pod b-0 --namespace strait-gateways` and check its log"},
-		{"a pod that ends", func(s *scene) { s.pods[0].DeletionTimestamp = &metav1.Time{Time: noon} }, "TunnelUp", "False NoGatewayReady"},
+		{"a pod that ends", func(s *scene) { s.pods["b-0"].DeletionTimestamp = &metav1.Time{Time: noon} }, "TunnelUp", "False NoGatewayReady"},
 		{"nothing could be made", func(s *scene) { s.pods, s.problem = nil, "Service b-0: port taken; choose another" }, "Ready",
 			"False GatewaysNotMade Service b-0: port taken; choose another"},
 		{"something could not be made, and all works", func(s *scene) { s.problem = "PodDisruptionBudget b: quota; raise it" }, "Ready",
@@ -173,7 +177,7 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"all nodes refuse", func(s *scene) { s.nodes[0].Status.Gateways, s.nodes[1].Status.Gateways = nil, nil }, "Ready", "False NoNode 0 of 2 nodes send"},
 		{"nodes confirm a gateway without link", func(s *scene) { link(s).Up = false }, "Routed", "False NoLink"},
 		{"no ranges", func(s *scene) {
-			s.peering.Spec.Prefixes, s.peering.Status.Announcements[0].Prefixes = nil, nil
+			s.peering.Spec.Prefixes, s.peering.Status.Announcement.Prefixes = nil, nil
 		}, "Routed", "False NoRanges no CIDR of the remote cluster is known; set its CIDRs in spec.prefixes"},
 
 		{"a node that routes the range itself", func(s *scene) {
@@ -213,7 +217,7 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 func TestALostTunnelSaysSinceWhen(t *testing.T) {
 	s := working()
 	s.pass()
-	s.peering.Status.Links[0].Up = false
+	s.report().Links[0].Up = false
 	s.now = noon.Add(time.Minute)
 	const want = "False Lost no gateway of the remote cluster has answered since 2026-06-01T12:01:00Z; check that its gateways run, and that UDP still passes to gw.example:51840"
 	for _, later := range []time.Duration{time.Minute, time.Hour} {
@@ -222,7 +226,7 @@ func TestALostTunnelSaysSinceWhen(t *testing.T) {
 			t.Errorf("after %v: %s", later, got)
 		}
 	}
-	s.peering.Status.Links = nil // the gateway started anew
+	s.report().Links = nil // the gateway started anew
 	if got := says(s.pass(), "TunnelUp"); got != want {
 		t.Error(got)
 	}
@@ -233,7 +237,7 @@ func TestALostTunnelSaysSinceWhen(t *testing.T) {
 
 func TestASmallerPathIsToldWhenTheLinkHasSettled(t *testing.T) {
 	s := working()
-	s.peering.Status.Links[0].PathMTU = 0
+	s.report().Links[0].PathMTU = 0
 	for _, step := range []struct {
 		after   time.Duration
 		pathMTU int32
@@ -249,39 +253,49 @@ func TestASmallerPathIsToldWhenTheLinkHasSettled(t *testing.T) {
 		{80 * time.Second, 0, "False Smaller"},
 		{81 * time.Second, 1500, "True FullSize"},
 	} {
-		s.now, s.peering.Status.Links[0].PathMTU = noon.Add(step.after), step.pathMTU
+		s.now, s.report().Links[0].PathMTU = noon.Add(step.after), step.pathMTU
 		if got := says(s.pass(), "PathMTU"); !strings.HasPrefix(got, step.want) {
 			t.Errorf("after %v: %s, want %s", step.after, got, step.want)
 		}
 	}
 }
 
-func TestMeasurementsChangeNoConditionAndWakeNoPass(t *testing.T) {
+func TestMeasurementsChangeNothingThatNodesWatchAndWakeNoPass(t *testing.T) {
 	s := working()
 	first := s.pass()
-	before := s.peering.DeepCopy()
+	reported := func() *v1alpha1.GatewayReport { return &v1alpha1.GatewayReport{Status: *s.report().DeepCopy()} }
+	before := reported()
 	s.now = noon.Add(time.Hour)
-	l := &s.peering.Status.Links[0]
+	l := &s.report().Links[0]
 	l.RTT, l.LastHandshake, l.Endpoint = &metav1.Duration{Duration: time.Second}, &metav1.Time{Time: s.now}, "192.0.2.9:1"
-	s.peering.Status.Summary.RTT, s.peering.Status.Summary.LastHandshake, s.peering.Status.Summary.Endpoint = l.RTT, l.LastHandshake, l.Endpoint
-	if got, want := fmt.Sprintf("%+v", s.pass()), fmt.Sprintf("%+v", first); got != want {
-		t.Errorf("the status became\n%s\nwas\n%s", got, want)
+	s.report().Summary = v1alpha1.GatewaySummary{LinksUp: "1/1", RTT: l.RTT, LastHandshake: l.LastHandshake, Endpoint: l.Endpoint}
+	if got := s.pass(); !reflect.DeepEqual(got, first) {
+		t.Errorf("the status became\n%+v\nwas\n%+v", got, first)
 	}
-	if !samePeering(before, s.peering) {
+	if !sameReport(before, reported()) {
 		t.Error("a pass follows")
 	}
-	for name, change := range map[string]func(*v1alpha1.Peering){
-		"a link":          func(p *v1alpha1.Peering) { p.Status.Links[0].Up = false },
-		"what crosses":    func(p *v1alpha1.Peering) { p.Status.Links[0].PathMTU = 1300 },
-		"an announcement": func(p *v1alpha1.Peering) { p.Status.Announcements[0].Refused = "no" },
-		"an MTU":          func(p *v1alpha1.Peering) { p.Status.Gateways[0].MTU = 1300 },
-		"a key":           func(p *v1alpha1.Peering) { p.Status.Gateways[0].KeyGeneration = 2 },
+	for name, change := range map[string]func(*v1alpha1.GatewayReport){
+		"a link":            func(r *v1alpha1.GatewayReport) { r.Status.Links[0].Up = false },
+		"the path MTU":      func(r *v1alpha1.GatewayReport) { r.Status.Links[0].PathMTU = 1300 },
+		"no handshake":      func(r *v1alpha1.GatewayReport) { r.Status.Links[0].LastHandshake = nil },
+		"an announcement":   func(r *v1alpha1.GatewayReport) { r.Status.Announcement = new(v1alpha1.Announcement) },
+		"a refusal":         func(r *v1alpha1.GatewayReport) { r.Status.Refused = "no" },
+		"an MTU":            func(r *v1alpha1.GatewayReport) { r.Status.MTU = 1300 },
+		"a key":             func(r *v1alpha1.GatewayReport) { r.Status.KeyGeneration = 2 },
+		"a mapping":         func(r *v1alpha1.GatewayReport) { r.Status.Mappings = []v1alpha1.ServedMapping{{Name: "vm"}} },
+		"the pod behind it": func(r *v1alpha1.GatewayReport) { r.OwnerReferences = []metav1.OwnerReference{{UID: "v"}} },
 	} {
-		changed := s.peering.DeepCopy()
+		changed := reported()
 		change(changed)
-		if samePeering(s.peering, changed) {
+		if sameReport(reported(), changed) {
 			t.Errorf("%s: no pass follows", name)
 		}
+	}
+	changed := s.peering.DeepCopy()
+	changed.Status.Gateways[0].LinkUp = false
+	if samePeering(s.peering, changed) {
+		t.Error("a status that another controller wrote wakes no pass")
 	}
 }
 
@@ -306,36 +320,10 @@ func TestOnlyWhoAnswersWakesAPassOfAttachments(t *testing.T) {
 func TestTheStatusMTUIsTheSmallestOfGatewaysThatAreReady(t *testing.T) {
 	s := working()
 	s.peering.Spec.Gateway.Replicas = 3
-	s.peering.Status.Gateways = []v1alpha1.GatewayStatus{{Name: "b-0", MTU: 1400}, {Name: "b-1", MTU: 1380}, {Name: "b-2", MTU: 1300}}
-	s.pods = append(s.pods, gatewayPod("b-1", corev1.ConditionTrue), gatewayPod("b-2", corev1.ConditionFalse))
+	s.pods["b-1"] = gatewayPod{aGatewayPod("b-1", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{MTU: 1380}}
+	s.pods["b-2"] = gatewayPod{aGatewayPod("b-2", corev1.ConditionFalse), &v1alpha1.GatewayReportStatus{MTU: 1300}}
 	if got := s.pass().MTU; got != 1380 {
 		t.Errorf("got %d", got)
-	}
-}
-
-func TestTheSummaryIsOfTheFastestLinkThatIsUp(t *testing.T) {
-	link := func(local, remote string, up bool, rtt time.Duration, shaken time.Duration) v1alpha1.LinkStatus {
-		return v1alpha1.LinkStatus{Local: local, Remote: remote, Up: up, RTT: &metav1.Duration{Duration: rtt},
-			LastHandshake: &metav1.Time{Time: noon.Add(shaken)}, Endpoint: v1alpha1.Endpoint(remote + ":1")}
-	}
-	p := working().peering
-	p.Status.Links = []v1alpha1.LinkStatus{
-		link("b-0", "x", true, 9*time.Millisecond, 1), link("b-0", "y", true, 5*time.Millisecond, 2), link("b-0", "z", false, time.Millisecond, 3), link("b-1", "w", true, 2*time.Millisecond, 0),
-	}
-	s := summaryOf(p, map[string]bool{"b-0": true}, noon)
-	if s.Endpoint != "y:1" || s.RTT.Duration != 5*time.Millisecond || !s.LastHandshake.Equal(&metav1.Time{Time: noon.Add(3)}) {
-		t.Errorf("%+v", s)
-	}
-	p.Status.Links[1].RTT = nil // not measured yet
-	if s := summaryOf(p, map[string]bool{"b-0": true}, noon); s.Endpoint != "x:1" || s.RTT.Duration != 9*time.Millisecond {
-		t.Errorf("%+v", s)
-	}
-	p.Status.Links[0].Up = false
-	if s := summaryOf(p, map[string]bool{"b-0": true}, noon); s.Endpoint != "y:1" || s.RTT != nil {
-		t.Errorf("%+v", s)
-	}
-	if s := summaryOf(p, nil, noon); s.Endpoint != "gw.example:51840" || s.RTT != nil {
-		t.Errorf("while no link is up: %+v", s)
 	}
 }
 

@@ -10,11 +10,10 @@
 //	claim    AddressClaims: allocate and release          plan.go, addresses.go, views.go
 //	attach   NodeAttachments                              attachments.go
 //	run      the gateways of Peerings                     workloads.go, rollout.go
-//	report   status of Peerings and AddressMappings       peerings.go, mappings.go
+//	report   status of Peerings and AddressMappings       reports.go, peerings.go, mappings.go
 //
-// Concurrently with passes, it writes what gateways measure into the status of Peerings
-// (summary.go), lets rollouts continue when links are up (linksup.go), and writes the
-// addresses of pods outside of podCIDRs into NodeAttachments (podpublisher.go).
+// Concurrently with passes, it lets rollouts continue when links are up (linksup.go), and
+// writes the addresses of pods outside of podCIDRs into NodeAttachments (podpublisher.go).
 //
 // Objects list only bound claims, and a claim is deleted only when no object lists it.
 // Moving an address or CIDR to another owner therefore takes several passes, each triggered
@@ -91,7 +90,8 @@ type controller struct {
 	nodes       *client.Cache[*corev1.Node]
 	pods        *client.Cache[*corev1.Pod]     // of gateways
 	services    *client.Cache[*corev1.Service] // of gateways
-	events      chan *corev1.Event             // to be written
+	reports     *client.Cache[*v1alpha1.GatewayReport]
+	events      chan *corev1.Event // to be written
 
 	clusterPods *clusterPods                    // of all namespaces
 	podsChanged chan struct{}                   // capacity one
@@ -130,6 +130,7 @@ func Run(ctx context.Context, o Options) error {
 		nodes:       o.Client.Nodes().Cache(""),
 		pods:        o.Client.Pods(o.Gateways.Namespace).Cache(""),
 		services:    o.Client.Services(o.Gateways.Namespace).Cache(""),
+		reports:     o.Client.GatewayReports(o.Gateways.Namespace).Cache(""),
 		events:      make(chan *corev1.Event, eventsWaiting),
 
 		installSpec:  o.Network,
@@ -164,7 +165,7 @@ func Run(ctx context.Context, o Options) error {
 		same     func(was, is any) bool
 	}{
 		{c.networks, sameSpec}, {c.peerings, samePeering}, {c.attachments, sameAttachment}, {c.mappings, sameMapping}, {c.claims, sameClaim}, {c.nodes, sameNode},
-		{c.pods, samePod}, {c.services, sameService}, {c.statefulSets, sameStatefulSet}, {c.policies, sameSpec}, {c.budgets, sameSpec},
+		{c.pods, samePod}, {c.services, sameService}, {c.reports, sameReport}, {c.statefulSets, sameStatefulSet}, {c.policies, sameSpec}, {c.budgets, sameSpec},
 	} {
 		if err := c.follow(one.informer, one.same); err != nil {
 			return fmt.Errorf("controller: %w", err)
@@ -192,7 +193,6 @@ func (c *controller) work(ctx context.Context) {
 	c.installation.adopted = false
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	beside.Go(func() { c.summarize(ctx) })
 	beside.Go(func() { c.writeEvents(ctx) })
 	beside.Go(func() { c.publishPods(ctx) })
 	beside.Go(func() { c.openGates(ctx) })
@@ -231,7 +231,9 @@ func (c *controller) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := newPlan(c.client, network, c.nodes.List(), c.peerings.List(), c.mappings.List(), time.Now())
+	now, peerings := time.Now(), c.peerings.List()
+	pods := c.gatewayPods(peerings)
+	p := newPlan(c.client, network, c.nodes.List(), merge(peerings, network, pods, now), c.mappings.List(), now)
 	inForce, err := claims.Ensure(ctx, c.client, p)
 	if err != nil {
 		return err
@@ -241,7 +243,7 @@ func (c *controller) pass(ctx context.Context) error {
 	c.notifyPods()
 	attached := c.attach(ctx, network, p.nodes, inForce)
 	gateways, running := c.workloads(ctx, p)
-	return errors.Join(append(p.problems, attached, running, c.report(ctx, p, inForce, gateways), c.reportMappings(ctx, p, inForce))...)
+	return errors.Join(append(p.problems, attached, running, c.report(ctx, p, pods, inForce, gateways), c.reportMappings(ctx, p, pods, inForce))...)
 }
 
 func sleep(ctx context.Context, d time.Duration) {

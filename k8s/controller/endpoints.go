@@ -22,9 +22,9 @@ const (
 )
 
 // endpointsOf returns the endpoints at which the remote cluster can reach a gateway of a
-// peering, best first. There are none while its Service does not exist or has no address.
+// peering, which runs on the node own, best first. There are none while its Service does not exist or has no address.
 // The result does not depend on the order of the lists, which are not changed.
-func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*corev1.Service, nodes []*corev1.Node, pods []*corev1.Pod) []v1alpha1.Endpoint {
+func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*corev1.Service, nodes []*corev1.Node, own string) []v1alpha1.Endpoint {
 	i := slices.IndexFunc(services, func(s *corev1.Service) bool {
 		return s.Name == gatewayName && s.Labels[peeringLabel] == peering.Name && len(s.Spec.Ports) > 0
 	})
@@ -41,7 +41,7 @@ func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*core
 			all.add(ingress.Hostname, port.Port)
 		}
 	case corev1.ServiceTypeNodePort:
-		for _, node := range entryNodes(gatewayName, nodes, pods) {
+		for _, node := range entryNodes(gatewayName, nodes, own) {
 			for _, address := range publicAddresses(node) {
 				all.add(address.String(), port.NodePort)
 			}
@@ -77,13 +77,7 @@ func (e *endpointList) add(host string, port int32) {
 // other ready nodes, in case the gateway moves. They are chosen by rendezvous hashing, so
 // that gateways choose different nodes, and a node that is added or removed changes at most
 // one choice.
-func entryNodes(gatewayName string, nodes []*corev1.Node, pods []*corev1.Pod) (entry []*corev1.Node) {
-	var own string
-	for _, pod := range pods {
-		if pod.Name == gatewayName {
-			own = pod.Spec.NodeName
-		}
-	}
+func entryNodes(gatewayName string, nodes []*corev1.Node, own string) (entry []*corev1.Node) {
 	type weighed struct {
 		*corev1.Node
 		weight uint64

@@ -42,10 +42,6 @@ func aNode(name string, addresses ...string) *corev1.Node {
 	return node
 }
 
-func aPod(name, node string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: node}}
-}
-
 var peeringB = &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 
 func TestEndpointsAreWhereTheServiceCanBeCalled(t *testing.T) {
@@ -61,43 +57,43 @@ func TestEndpointsAreWhereTheServiceCanBeCalled(t *testing.T) {
 		what     string
 		services []*corev1.Service
 		nodes    []*corev1.Node
-		pods     []*corev1.Pod
+		own      string
 		want     string
 	}{
-		{"no Service yet", nil, nil, nil, ""},
-		{"another gateway's", []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "b-1", Labels: map[string]string{peeringLabel: "b"}}}}, nil, nil, ""},
-		{"of another peering", []*corev1.Service{foreign}, nil, nil, ""},
-		{"ClusterIP", []*corev1.Service{aService(corev1.ServiceTypeClusterIP)}, []*corev1.Node{aNode("n", "+198.51.100.1")}, nil, ""},
-		{"external addresses of its own", []*corev1.Service{external}, nil, nil, "198.51.100.7:51840 [2001:db8::7]:51840"},
-		{"a load balancer that is not there yet", []*corev1.Service{aService(corev1.ServiceTypeLoadBalancer)}, nil, nil, ""},
+		{"no Service yet", nil, nil, "", ""},
+		{"another gateway's", []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "b-1", Labels: map[string]string{peeringLabel: "b"}}}}, nil, "", ""},
+		{"of another peering", []*corev1.Service{foreign}, nil, "", ""},
+		{"ClusterIP", []*corev1.Service{aService(corev1.ServiceTypeClusterIP)}, []*corev1.Node{aNode("n", "+198.51.100.1")}, "", ""},
+		{"external addresses of its own", []*corev1.Service{external}, nil, "", "198.51.100.7:51840 [2001:db8::7]:51840"},
+		{"a load balancer that is not there yet", []*corev1.Service{aService(corev1.ServiceTypeLoadBalancer)}, nil, "", ""},
 		{"a load balancer", []*corev1.Service{aService(corev1.ServiceTypeLoadBalancer, corev1.LoadBalancerIngress{IP: "198.51.100.1"},
-			corev1.LoadBalancerIngress{IP: "2001:db8::1"}, corev1.LoadBalancerIngress{Hostname: "lb.example."}, corev1.LoadBalancerIngress{IP: "198.51.100.1"})}, nil, nil,
+			corev1.LoadBalancerIngress{IP: "2001:db8::1"}, corev1.LoadBalancerIngress{Hostname: "lb.example."}, corev1.LoadBalancerIngress{IP: "198.51.100.1"})}, nil, "",
 			"198.51.100.1:51840 [2001:db8::1]:51840 lb.example:51840"},
 		{"a load balancer with what the API does not take", []*corev1.Service{aService(corev1.ServiceTypeLoadBalancer, corev1.LoadBalancerIngress{IP: "0.0.0.0"},
 			corev1.LoadBalancerIngress{IP: "fe80::1%eth0"}, corev1.LoadBalancerIngress{IP: "::"}, corev1.LoadBalancerIngress{Hostname: "under_score.example"},
-			corev1.LoadBalancerIngress{Hostname: "1.2.3.400"}, corev1.LoadBalancerIngress{Hostname: "-"}, corev1.LoadBalancerIngress{IP: "198.51.100.2"})}, nil, nil,
+			corev1.LoadBalancerIngress{Hostname: "1.2.3.400"}, corev1.LoadBalancerIngress{Hostname: "-"}, corev1.LoadBalancerIngress{IP: "198.51.100.2"})}, nil, "",
 			"198.51.100.2:51840"},
 		{"node ports: its own node first, external addresses before internal ones",
 			[]*corev1.Service{aService(corev1.ServiceTypeNodePort)},
 			[]*corev1.Node{aNode("n1", "192.0.2.1", "+198.51.100.1"), aNode("n2", "192.0.2.2", "2001:db8::2"), aNode("n3", "192.0.2.3", "down")},
-			[]*corev1.Pod{aPod("b-1", "n1"), aPod("b-0", "n2")},
+			"n2",
 			"192.0.2.2:30100 [2001:db8::2]:30100 198.51.100.1:30100"},
 		{"node ports: its own node, whatever that says of itself", []*corev1.Service{aService(corev1.ServiceTypeNodePort)},
-			[]*corev1.Node{aNode("n3", "192.0.2.3", "down")}, []*corev1.Pod{aPod("b-0", "n3")}, "192.0.2.3:30100"},
+			[]*corev1.Node{aNode("n3", "192.0.2.3", "down")}, "n3", "192.0.2.3:30100"},
 	} {
-		before := fmt.Sprint(c.services, c.nodes, c.pods)
+		before := fmt.Sprint(c.services, c.nodes, c.own)
 		var got []string
-		for _, e := range endpointsOf(peeringB, "b-0", c.services, c.nodes, c.pods) {
+		for _, e := range endpointsOf(peeringB, "b-0", c.services, c.nodes, c.own) {
 			got = append(got, string(e))
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s: %q, want %s", c.what, got, c.want)
 		}
-		if fmt.Sprint(c.services, c.nodes, c.pods) != before {
+		if fmt.Sprint(c.services, c.nodes, c.own) != before {
 			t.Errorf("%s: the lists have changed", c.what)
 		}
 	}
-	if got := endpointsOf(peeringB, "b-0", []*corev1.Service{aService(corev1.ServiceTypeLoadBalancer, many...)}, nil, nil); len(got) != maxEndpoints || got[15] != "198.51.100.16:51840" {
+	if got := endpointsOf(peeringB, "b-0", []*corev1.Service{aService(corev1.ServiceTypeLoadBalancer, many...)}, nil, ""); len(got) != maxEndpoints || got[15] != "198.51.100.16:51840" {
 		t.Errorf("of many addresses: %q", got)
 	}
 }
@@ -109,22 +105,22 @@ func TestEndpointsDoNotFlap(t *testing.T) {
 	for i := range 50 {
 		nodes = append(nodes, aNode(fmt.Sprintf("node-%d", i), fmt.Sprintf("192.0.2.%d", i+1)))
 	}
-	services, pods := []*corev1.Service{aService(corev1.ServiceTypeNodePort)}, []*corev1.Pod{aPod("b-0", "node-7")}
-	first := endpointsOf(peeringB, "b-0", services, nodes, pods)
+	services, own := []*corev1.Service{aService(corev1.ServiceTypeNodePort)}, "node-7"
+	first := endpointsOf(peeringB, "b-0", services, nodes, own)
 	if len(first) != 1+otherNodes || first[0] != "192.0.2.8:30100" {
 		t.Fatalf("endpoints %q", first)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
 		random.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-		if got := endpointsOf(peeringB, "b-0", services, nodes, pods); !slices.Equal(got, first) {
+		if got := endpointsOf(peeringB, "b-0", services, nodes, own); !slices.Equal(got, first) {
 			t.Fatalf("in another order: %q, before %q", got, first)
 		}
 	}
 	for i := range nodes {
 		fewer := slices.Delete(slices.Clone(nodes), i, i+1)
 		changed := 0
-		for _, e := range endpointsOf(peeringB, "b-0", services, fewer, pods) {
+		for _, e := range endpointsOf(peeringB, "b-0", services, fewer, own) {
 			if !slices.Contains(first, e) {
 				changed++
 			}
@@ -135,7 +131,7 @@ func TestEndpointsDoNotFlap(t *testing.T) {
 	}
 	other := aService(corev1.ServiceTypeNodePort)
 	other.Name = "b-1"
-	if got := endpointsOf(peeringB, "b-1", []*corev1.Service{other}, nodes, []*corev1.Pod{aPod("b-1", "node-7")}); slices.Equal(got, first) {
+	if got := endpointsOf(peeringB, "b-1", []*corev1.Service{other}, nodes, own); slices.Equal(got, first) {
 		t.Errorf("two gateways on a node both have %q", got)
 	}
 }

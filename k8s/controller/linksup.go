@@ -36,22 +36,27 @@ const (
 // passes, which may take minutes in a large cluster.
 func (c *controller) openGates(ctx context.Context) {
 	for ctx.Err() == nil {
-		for _, pod := range c.pods.List() {
-			peering, ok := c.peerings.Get(pod.Labels[peeringLabel])
-			if !ok || pod.DeletionTimestamp != nil || !gateClosed(pod) {
-				continue
-			}
-			set, ok := c.statefulSetOf(peering)
-			if !ok {
-				continue
-			}
-			if reason, message := gateReason(peering, set, pod, time.Now()); reason != "" {
-				if err := c.openGate(ctx, pod, reason, message); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-					c.log.Warn("cannot set a condition of a gateway's pod; trying again", "pod", pod.Name, "condition", linksUpGate, "error", err)
-				}
-			}
+		for _, peering := range c.peerings.List() {
+			c.openGatesOf(ctx, peering)
 		}
 		sleep(ctx, gateInterval)
+	}
+}
+
+func (c *controller) openGatesOf(ctx context.Context, peering *v1alpha1.Peering) {
+	set, ok := c.statefulSetOf(peering)
+	if !ok {
+		return
+	}
+	for _, pod := range c.gatewayPods([]*v1alpha1.Peering{peering}) {
+		if pod.DeletionTimestamp != nil || !gateClosed(pod.Pod) {
+			continue
+		}
+		if reason, message := gateReason(set, pod, time.Now()); reason != "" {
+			if err := c.openGate(ctx, pod.Pod, reason, message); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				c.log.Warn("cannot set a condition of a gateway's pod; trying again", "pod", pod.Name, "condition", linksUpGate, "error", err)
+			}
+		}
 	}
 }
 
@@ -68,9 +73,9 @@ func gateClosed(pod *corev1.Pod) bool {
 // however long that takes. Only so an image with which no link comes up goes no further,
 // also where the pod is the only gateway. The wait ends when the remote cluster is back, or
 // with the next rollout.
-func gateReason(peering *v1alpha1.Peering, set *appsv1.StatefulSet, pod *corev1.Pod, now time.Time) (reason, message string) {
+func gateReason(set *appsv1.StatefulSet, pod gatewayPod, now time.Time) (reason, message string) {
 	switch {
-	case linkUp(peering, pod):
+	case pod.linkUp():
 		return "LinkUp", "a link is up"
 	case !complete(set) && !slices.Contains(rolloutOf(set).Links, pod.Name):
 		return "NoLinkBefore", "the gateway had no link when its pods began to be replaced"
@@ -78,19 +83,6 @@ func gateReason(peering *v1alpha1.Peering, set *appsv1.StatefulSet, pod *corev1.
 		return "NoLink", "no link came up in time, and no rollout depends on it"
 	}
 	return "", ""
-}
-
-// linkUp reports whether a gateway runs and has a link up, according to the status of its peering.
-// The status may still have the links of the pod that had the same name before; the
-// handshakes of this pod are later than its start. Both times are of the same node's clock.
-func linkUp(peering *v1alpha1.Peering, pod *corev1.Pod) bool {
-	start := pod.CreationTimestamp
-	if pod.Status.StartTime != nil {
-		start = *pod.Status.StartTime
-	}
-	return podRuns(pod) && slices.ContainsFunc(peering.Status.Links, func(l v1alpha1.LinkStatus) bool {
-		return l.Local == pod.Name && l.Up && l.LastHandshake != nil && !l.LastHandshake.Before(&start)
-	})
 }
 
 // openGate sets the condition of a pod, but not of another one that has replaced it.

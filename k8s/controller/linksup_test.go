@@ -2,7 +2,6 @@ package controller
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,30 +9,27 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// The status of a peering has the last report of a gateway, also if that is of a pod that
-// was replaced.
-func TestALinkCountsForThePodThatHasIt(t *testing.T) {
-	at := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(d)} }
+func TestALinkCountsForAGatewayThatRuns(t *testing.T) {
 	for _, c := range []struct {
 		what   string
-		change func(*corev1.Pod, *v1alpha1.LinkStatus)
+		change func(*gatewayPod)
 		want   bool
 	}{
-		{"a handshake after the pod's start", func(*corev1.Pod, *v1alpha1.LinkStatus) {}, true},
-		{"the link is down", func(_ *corev1.Pod, l *v1alpha1.LinkStatus) { l.Up = false }, false},
-		{"of another gateway", func(_ *corev1.Pod, l *v1alpha1.LinkStatus) { l.Local = "b-1" }, false},
-		{"of the earlier pod", func(_ *corev1.Pod, l *v1alpha1.LinkStatus) { l.LastHandshake = at(-time.Second) }, false},
-		{"no handshake", func(_ *corev1.Pod, l *v1alpha1.LinkStatus) { l.LastHandshake = nil }, false},
-		{"the node's clock is behind that of the API server", func(p *corev1.Pod, _ *v1alpha1.LinkStatus) { p.CreationTimestamp = *at(time.Hour) }, true},
-		{"the container does not run", func(p *corev1.Pod, _ *v1alpha1.LinkStatus) { p.Status.Conditions[0].Reason = "ContainersNotReady" }, false},
-		{"the pod is ready", func(p *corev1.Pod, _ *v1alpha1.LinkStatus) { p.Status.Conditions[0].Status = corev1.ConditionTrue }, true},
-		{"the pod is being deleted", func(p *corev1.Pod, _ *v1alpha1.LinkStatus) { p.DeletionTimestamp = at(0) }, false},
+		{"the readiness gate is closed", func(*gatewayPod) {}, true},
+		{"the pod is ready", func(p *gatewayPod) { p.Status.Conditions[0].Status = corev1.ConditionTrue }, true},
+		{"the link is down", func(p *gatewayPod) { p.report.Links[0].Up = false }, false},
+		{"one of two links is down", func(p *gatewayPod) {
+			p.report.Links = append([]v1alpha1.LinkStatus{{Remote: "a-1"}}, p.report.Links...)
+		}, true},
+		{"no report of this pod", func(p *gatewayPod) { p.report = nil }, false},
+		{"no pod", func(p *gatewayPod) { *p = gatewayPod{} }, false},
+		{"the container does not run", func(p *gatewayPod) { p.Status.Conditions[0].Reason = "ContainersNotReady" }, false},
+		{"the pod is being deleted", func(p *gatewayPod) { p.DeletionTimestamp = new(metav1.Now()) }, false},
 	} {
-		pod := gatewayPod("b-0", corev1.ConditionFalse)
-		pod.Status.StartTime, pod.Status.Conditions[0].Reason = at(0), "ReadinessGatesNotReady"
-		link := v1alpha1.LinkStatus{Local: "b-0", Remote: "a-0", Up: true, LastHandshake: at(0)}
-		c.change(pod, &link)
-		if got := linkUp(&v1alpha1.Peering{Status: v1alpha1.PeeringStatus{Links: []v1alpha1.LinkStatus{link}}}, pod); got != c.want {
+		pod := gatewayPod{aGatewayPod("b-0", corev1.ConditionFalse), &v1alpha1.GatewayReportStatus{Links: []v1alpha1.LinkStatus{{Remote: "a-0", Up: true}}}}
+		pod.Status.Conditions[0].Reason = "ReadinessGatesNotReady"
+		c.change(&pod)
+		if got := pod.linkUp(); got != c.want {
 			t.Errorf("%s: %v", c.what, got)
 		}
 	}

@@ -70,10 +70,10 @@ func (p *plan) releasedByMapping(ctx context.Context, claim claims.Spec) (bool, 
 
 // reportMappings updates the status of each mapping. An error for one does not affect
 // others.
-func (c *controller) reportMappings(ctx context.Context, p *plan, inForce []claims.Spec) error {
+func (c *controller) reportMappings(ctx context.Context, p *plan, pods gatewayPods, inForce []claims.Spec) error {
 	var failed []error
 	for _, m := range p.mappings {
-		status := mappingStatus(m, p, inForce)
+		status := mappingStatus(m, p, pods, inForce)
 		if reflect.DeepEqual(status, m.Status) {
 			continue
 		}
@@ -88,7 +88,7 @@ func (c *controller) reportMappings(ctx context.Context, p *plan, inForce []clai
 }
 
 // mappingStatus returns the desired status of a mapping.
-func mappingStatus(m *v1alpha1.AddressMapping, p *plan, inForce []claims.Spec) v1alpha1.AddressMappingStatus {
+func mappingStatus(m *v1alpha1.AddressMapping, p *plan, pods gatewayPods, inForce []claims.Spec) v1alpha1.AddressMappingStatus {
 	s := v1alpha1.AddressMappingStatus{ObservedGeneration: m.Generation, Conditions: ownConditions(m.Status.Conditions, v1alpha1.ConditionReserved, v1alpha1.ConditionReady)}
 	set := func(kind string, c metav1.Condition) {
 		c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, m.Generation, metav1.Time{Time: p.now.Truncate(1e9)}
@@ -97,7 +97,7 @@ func mappingStatus(m *v1alpha1.AddressMapping, p *plan, inForce []claims.Spec) v
 	is := p.reserved(m, inForce)
 	set(v1alpha1.ConditionReserved, is)
 	if is.Status == metav1.ConditionTrue {
-		is = served(m, p.peerings)
+		is = served(m, p.peerings, pods)
 	}
 	set(v1alpha1.ConditionReady, is)
 	return s
@@ -123,16 +123,14 @@ func (p *plan) reserved(m *v1alpha1.AddressMapping, inForce []claims.Spec) metav
 
 // served returns the condition Ready of a mapping: whether all gateways report that they
 // serve it in its current generation.
-func served(m *v1alpha1.AddressMapping, peerings []*v1alpha1.Peering) metav1.Condition {
+func served(m *v1alpha1.AddressMapping, peerings []*v1alpha1.Peering, pods gatewayPods) metav1.Condition {
 	this := v1alpha1.ServedMapping{Name: m.Name, Generation: m.Generation}
 	var waiting []string
 	gateways := 0
 	for _, peering := range peerings {
 		for _, name := range gatewayNames(peering) {
 			gateways++
-			if !slices.ContainsFunc(peering.Status.Gateways, func(g v1alpha1.GatewayStatus) bool {
-				return g.Name == name && slices.Contains(g.Mappings, this)
-			}) {
+			if report := pods[name].report; report == nil || !slices.Contains(report.Mappings, this) {
 				waiting = append(waiting, name)
 			}
 		}

@@ -75,7 +75,7 @@ func TestAMappingIsReadyWhenAllGatewaysServeItAsItIs(t *testing.T) {
 		f.untilMapping("vm", "False NotServed 10.70.1.9 is reserved, but gateway b-0 and 1 more do not serve it; if this persists, check its log for AddressMapping vm")
 		serves := func(gateway string, generation int64) {
 			t.Helper()
-			f.says("b", v1alpha1.GatewayStatus{Name: gateway, Mappings: []v1alpha1.ServedMapping{{Name: "another", Generation: 1}, {Name: "vm", Generation: generation}}})
+			f.say(gateway, v1alpha1.GatewayReportStatus{Mappings: []v1alpha1.ServedMapping{{Name: "another", Generation: 1}, {Name: "vm", Generation: generation}}})
 		}
 		serves("b-0", 1)
 		f.untilMapping("vm", "False NotServed 10.70.1.9 is reserved, but gateway b-1 does not serve it")

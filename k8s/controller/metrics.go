@@ -76,8 +76,9 @@ func (c *controller) Collect(to chan<- prometheus.Metric) {
 	if !c.state.synced.Load() {
 		return
 	}
-	ready := c.podsReady()
-	for _, p := range c.peerings.List() {
+	peerings := c.peerings.List()
+	pods := c.gatewayPods(peerings)
+	for _, p := range peerings {
 		for _, condition := range p.Status.Conditions {
 			if condition.Status != metav1.ConditionUnknown {
 				gauge(conditionDesc, boolean(condition.Status == metav1.ConditionTrue), p.Name, condition.Type)
@@ -85,7 +86,7 @@ func (c *controller) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(wantedKeyDesc, float64(generation(p)), p.Name)
 		for _, name := range gatewayNames(p) {
-			gauge(readyDesc, boolean(ready[name]), p.Name, name)
+			gauge(readyDesc, boolean(pods.ready(name)), p.Name, name)
 		}
 		for _, g := range p.Status.Gateways {
 			if g.KeyGeneration > 0 {

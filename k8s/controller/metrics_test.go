@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -29,7 +30,11 @@ func observed(t *testing.T) *controller {
 	c := &controller{
 		networks: nowhere.ClusterNetworks().Cache(""), peerings: nowhere.Peerings().Cache(""),
 		attachments: nowhere.NodeAttachments().Cache(""), claims: nowhere.AddressClaims().Cache(""),
-		pods: nowhere.Pods("strait-gateways").Cache(""),
+		pods: nowhere.Pods("strait-gateways").Cache(""), statefulSets: nowhere.StatefulSets("strait-gateways").Cache(""),
+		reports: nowhere.GatewayReports("strait-gateways").Cache(""), gateways: Gateways{Namespace: "strait-gateways"},
+	}
+	owner := func(uid types.UID) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{UID: uid, Controller: new(true)}}
 	}
 	c.state.passes = newPasses()
 	for cached, object := range map[cache.SharedIndexInformer]any{
@@ -38,7 +43,7 @@ func observed(t *testing.T) *controller {
 			Spec:       v1alpha1.ClusterNetworkSpec{RemapPools: []v1alpha1.CIDR{"10.64.0.0/12"}},
 		},
 		c.peerings: &v1alpha1.Peering{
-			ObjectMeta: metav1.ObjectMeta{Name: "b"},
+			ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "b"},
 			Spec:       v1alpha1.PeeringSpec{Gateway: v1alpha1.GatewaySpec{Replicas: 2, KeyGeneration: 3}},
 			Status: v1alpha1.PeeringStatus{
 				Gateways: []v1alpha1.GatewayStatus{{Name: "b-0", KeyGeneration: 2}, {Name: "b-1"}},
@@ -57,8 +62,9 @@ func observed(t *testing.T) *controller {
 			ObjectMeta: metav1.ObjectMeta{Name: "10.71.0.0-16"},
 			Spec:       v1alpha1.AddressClaimSpec{Pool: v1alpha1.PoolRemap, Prefix: "10.71.0.0/16"},
 		},
+		c.statefulSets: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "strait-gateways", UID: "set", OwnerReferences: owner("b")}},
 		c.pods: &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "b-0", Namespace: "strait-gateways", Labels: map[string]string{appsv1.StatefulSetPodNameLabel: "b-0"}},
+			ObjectMeta: metav1.ObjectMeta{Name: "b-0", Namespace: "strait-gateways", OwnerReferences: owner("set"), Labels: map[string]string{appsv1.StatefulSetPodNameLabel: "b-0"}},
 			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 		},
 	} {

@@ -20,20 +20,25 @@ import (
 
 // report updates the status of each peering. gateways are the states of the gateways'
 // workloads by the names of peerings. An error for one peering does not affect others.
-func (c *controller) report(ctx context.Context, p *plan, inForce []claims.Spec, gateways map[string]workloadState) error {
-	r := newReport(p, inForce, c.pods.List(), c.services.List(), c.attachments.List())
+func (c *controller) report(ctx context.Context, p *plan, pods gatewayPods, inForce []claims.Spec, gateways map[string]workloadState) error {
+	r := newReport(p, pods, inForce, c.services.List(), c.attachments.List())
 	var failed []error
 	for _, peering := range p.peerings {
 		status := r.status(peering, gateways[peering.Name])
-		if reflect.DeepEqual(status, controllerStatus(peering)) {
+		is, ok := c.peerings.Get(peering.Name)
+		if ok && is.ResourceVersion == peering.ResourceVersion && reflect.DeepEqual(status, is.Status) {
 			continue
 		}
+		// What gateways reported earlier is read from the status, so that it must not be
+		// replaced by an older one.
 		_, err := c.client.Peerings().ApplyStatus(ctx, &v1alpha1.Peering{
-			ObjectMeta: metav1.ObjectMeta{Name: peering.Name}, Status: status,
+			ObjectMeta: metav1.ObjectMeta{Name: peering.Name, UID: peering.UID, ResourceVersion: peering.ResourceVersion}, Status: status,
 		}, Manager)
 		switch {
 		case err == nil:
 			c.tell(p.now, kindPeering, peering, peering.Status.Conditions, status.Conditions)
+		case apierrors.IsConflict(err):
+			c.wakeUp() // the cache will follow
 		case !apierrors.IsNotFound(err):
 			failed = append(failed, fmt.Errorf("status of Peering %s: %w", peering.Name, err))
 		}
@@ -47,32 +52,29 @@ type report struct {
 	*plan
 	inForce  []claims.Spec
 	granted  map[v1alpha1.ClaimOwner]grantedAddresses
-	pods     []*corev1.Pod     // of gateways
+	pods     gatewayPods
 	services []*corev1.Service // of gateways
-	ready    map[string]bool   // gateways whose pod is ready, whatever its readiness gate says
 	routes   map[string]*routes
 	attached int // nodes
 
 	conflicts map[v1alpha1.CIDR]*conflicts // by mapped CIDR
 }
 
-func newReport(p *plan, inForce []claims.Spec, pods []*corev1.Pod, services []*corev1.Service, attachments []*v1alpha1.NodeAttachment) *report {
-	r := &report{plan: p, inForce: inForce, granted: p.network.addressesByOwner(inForce), pods: pods, services: services, ready: make(map[string]bool)}
-	for _, pod := range pods {
-		r.ready[pod.Name] = podRuns(pod)
-	}
+func newReport(p *plan, pods gatewayPods, inForce []claims.Spec, services []*corev1.Service, attachments []*v1alpha1.NodeAttachment) *report {
+	r := &report{plan: p, inForce: inForce, granted: p.network.addressesByOwner(inForce), pods: pods, services: services}
 	up := make(map[string]string)
 	for _, peering := range p.peerings {
-		for _, l := range r.linksUp(peering) {
-			up[l.Local] = peering.Name
+		for _, g := range peering.Status.Gateways {
+			if g.LinkUp {
+				up[g.Name] = peering.Name
+			}
 		}
 	}
 	r.routes, r.attached, r.conflicts = routesTo(up, attachments), len(attachments), conflictsByCIDR(attachments)
 	return r
 }
 
-// status returns the controller's part of the status of a peering. gateways is the state of
-// its gateways' workloads.
+// status returns the status of a peering. gateways is the state of its gateways' workloads.
 func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alpha1.PeeringStatus {
 	remote, seen := r.remotes[peering.Name], r.seen(peering.Name)
 	s := v1alpha1.PeeringStatus{
@@ -80,6 +82,7 @@ func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alp
 		ClusterID:          remote.ClusterID,
 		Prefixes:           seenPrefixes(remote.Prefixes, seen),
 		ExternalPrefixes:   seenPrefixes(remote.ExternalPrefixes, seen),
+		Announcement:       peering.Status.Announcement,
 		MTU:                r.mtu(peering),
 		Conditions:         ownConditions(peering.Status.Conditions, peeringConditions...),
 	}
@@ -88,14 +91,17 @@ func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alp
 		cidrs, seenAs = append(cidrs, string(prefix.CIDR)), append(seenAs, string(prefix.SeenAs))
 	}
 	s.Summary.RemoteCIDRs, s.Summary.SeenAs = strings.Join(cidrs, ","), strings.Join(seenAs, ",")
-	for _, name := range gatewayNames(peering) {
-		addresses := r.granted[v1alpha1.ClaimOwner{Kind: kindGateway, Name: name}]
-		if len(addresses.internal) > 0 {
-			s.Gateways = append(s.Gateways, v1alpha1.GatewayStatus{
-				Name: name, Number: gatewayNumber(addresses.internal[0]),
-				InternalAddresses: ips(addresses.internal), ExternalAddresses: ips(addresses.external),
-				Endpoints: endpointsOf(peering, name, r.services, r.nodes, r.pods),
-			})
+	if calls := remote.Calls(); len(calls) > 0 {
+		s.Summary.Endpoint = calls[0]
+	}
+	for _, g := range peering.Status.Gateways {
+		g.Number, g.InternalAddresses, g.ExternalAddresses, g.Endpoints = 0, nil, nil, nil
+		if addresses := r.granted[v1alpha1.ClaimOwner{Kind: kindGateway, Name: g.Name}]; len(addresses.internal) > 0 {
+			g.Number, g.InternalAddresses, g.ExternalAddresses = gatewayNumber(addresses.internal[0]), ips(addresses.internal), ips(addresses.external)
+			g.Endpoints = endpointsOf(peering, g.Name, r.services, r.nodes, g.Node)
+		}
+		if g.Number != 0 || g.PublicKey != "" || len(g.PodAddresses) > 0 {
+			s.Gateways = append(s.Gateways, g)
 		}
 	}
 	conflict := conflictOf(peering, r.plan, seen)
@@ -119,7 +125,7 @@ func (r *report) seen(peering string) map[v1alpha1.CIDR]v1alpha1.CIDR {
 // mtu returns the smallest MTU of the ready gateways, 0 if none is ready.
 func (r *report) mtu(peering *v1alpha1.Peering) (smallest int32) {
 	for _, g := range peering.Status.Gateways {
-		if r.ready[g.Name] && g.MTU > 0 && (smallest == 0 || g.MTU < smallest) {
+		if r.pods.ready(g.Name) && g.MTU > 0 && (smallest == 0 || g.MTU < smallest) {
 			smallest = g.MTU
 		}
 	}
@@ -164,29 +170,6 @@ func seenPrefixes(prefixes v1alpha1.RemotePrefixes, seen map[v1alpha1.CIDR]v1alp
 		}
 	}
 	return all
-}
-
-// controllerStatus returns the controller's part of a peering's status. Gateways apply the
-// rest, and measurements are written separately.
-func controllerStatus(peering *v1alpha1.Peering) v1alpha1.PeeringStatus {
-	is := &peering.Status
-	s := v1alpha1.PeeringStatus{
-		ObservedGeneration: is.ObservedGeneration,
-		ClusterID:          is.ClusterID,
-		Prefixes:           is.Prefixes,
-		ExternalPrefixes:   is.ExternalPrefixes,
-		MTU:                is.MTU,
-		Summary:            v1alpha1.PeeringSummary{RemoteCIDRs: is.Summary.RemoteCIDRs, SeenAs: is.Summary.SeenAs},
-		Conditions:         ownConditions(is.Conditions, peeringConditions...),
-	}
-	for _, g := range is.Gateways {
-		if g.Number != 0 {
-			s.Gateways = append(s.Gateways, v1alpha1.GatewayStatus{
-				Name: g.Name, Number: g.Number, InternalAddresses: g.InternalAddresses, ExternalAddresses: g.ExternalAddresses, Endpoints: g.Endpoints,
-			})
-		}
-	}
-	return s
 }
 
 // publishedPrefixes returns all addresses and CIDRs that the status of a peering publishes.

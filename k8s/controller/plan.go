@@ -30,7 +30,7 @@ type plan struct {
 	client   *client.Client // for reads that must not come from a cache
 	network  *network
 	nodes    []*corev1.Node
-	peerings []*v1alpha1.Peering        // oldest first: a later one does not affect an earlier one
+	peerings []*v1alpha1.Peering        // oldest first: a later one does not affect an earlier one; with what their gateways report
 	mappings []*v1alpha1.AddressMapping // the same
 	remotes  map[string]peering.Remote  // by the names of peerings
 	now      time.Time
@@ -143,12 +143,7 @@ func (p *plan) addressesOf(from []*addressPool, owner v1alpha1.ClaimOwner) (want
 }
 
 // gatewayNames returns the names of the gateways of a peering.
-func gatewayNames(p *v1alpha1.Peering) (names []string) {
-	for ordinal := range p.Spec.Gateway.Replicas {
-		names = append(names, peering.GatewayName(p, ordinal))
-	}
-	return names
-}
+func gatewayNames(p *v1alpha1.Peering) []string { return peering.GatewayNames(p) }
 
 // peeringOf returns the name of the peering that a gateway belongs to.
 func peeringOf(gateway string) string {

@@ -39,7 +39,7 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key-1 1.key")
 	f.asks("b", v1alpha1.GatewaySpec{Replicas: 2, KeyGeneration: 2})
 	f.untilWorkloads("set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key-1 1.key secret/b-0-key-2 2.key secret/b-1-key-2 2.key")
-	f.says("b", v1alpha1.GatewayStatus{Name: "b-0", PublicKey: publicKey, KeyGeneration: 2})
+	f.say("b-0", v1alpha1.GatewayReportStatus{PublicKey: publicKey, KeyGeneration: 2})
 	f.asks("b", v1alpha1.GatewaySpec{Replicas: 1, KeyGeneration: 2})
 	f.untilWorkloads("set/b x1 service/b-0 policy/b secret/b-0-key-1 1.key secret/b-0-key-2 2.key secret/b-1-key-2 2.key")
 	f.untilGateOpens("b-0")

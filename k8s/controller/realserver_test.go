@@ -68,7 +68,7 @@ func TestWhatTheInstallationMayNotSayIsReportedAndChangesNothing(t *testing.T) {
 func TestTheLargestAnnouncementFits(t *testing.T) {
 	f := newFixture(t, kube.Shared(t))
 	f.accept("b", "10.0.0.0/8", "fd00::/16")
-	a := announces("b").Announcements[0]
+	a := announces("b").Announcement
 	a.Gateways = nil
 	for i := range 64 {
 		a.Prefixes = append(a.Prefixes, v1alpha1.CIDR(fmt.Sprintf("fd00:1:%x:ffff:ffff:ffff:ffff:fff0/124", i)))
@@ -85,10 +85,12 @@ func TestTheLargestAnnouncementFits(t *testing.T) {
 		a.Gateways = append(a.Gateways, g)
 	}
 	a.Gateways[0].Endpoints = []v1alpha1.Endpoint{"[2001:DB8::1]:1", "1.example:2", "a..b:3", "[::1]:4"}
-	if err := peering.Refusal(f.peering("b"), "a", &a); err != nil {
+	if err := peering.Refusal(f.peering("b"), "a", a); err != nil {
 		t.Fatal(err)
 	}
-	f.say("b", v1alpha1.PeeringStatus{Announcements: []v1alpha1.Announcement{a}})
+	f.lead()
+	f.say("b-0", v1alpha1.GatewayReportStatus{Announcement: a})
+	f.untilCondition("b", "Announced", "True AsGranted")
 }
 
 func TestAPeeringBecomesReadyStepByStep(t *testing.T) {
@@ -100,25 +102,25 @@ func TestAPeeringBecomesReadyStepByStep(t *testing.T) {
 	f.runGateway("b-0", corev1.ConditionTrue)
 	f.untilCondition("b", "Ready", "False NoHandshake no gateway of the remote cluster has answered yet; check that UDP passes to gw.example:51840")
 	up := links(1500 * time.Microsecond)
-	f.say("b", up)
+	f.say("b-0", up)
 	f.untilCondition("b", "TunnelUp", "True LinkUp 1 link is up")
 	f.untilCondition("b", "PathMTU", "True FullSize packets of 1400 bytes pass")
 	f.untilCondition("b", "Ready", "False NoRanges")
-	up.Announcements = announces("cluster-b", "10.1.0.0/16").Announcements
-	f.say("b", up)
+	up.Announcement = announces("cluster-b", "10.1.0.0/16").Announcement
+	f.say("b-0", up)
 	f.untilCondition("b", "Ready", "False NoNode 0 of 1 nodes send to a gateway that is up; node-1: its node helper has not reported this gateway yet")
 	f.confirm("node-1", true)
 	f.untilCondition("b", "Ready", "True Works packets pass: 1 link is up; 1 of 1 nodes send to a gateway that is up")
-	f.untilRow("b", "b", "True", "198.51.100.7:51840", "10.1.0.0/16", "10.64.0.0/16", "1.5ms", "2?s", "1400")
+	f.untilRow("b", "b", "True", "gw.example:51840", "10.1.0.0/16", "10.64.0.0/16", "1400")
 	f.untilEvents("Peering", f.peering("b"), "Normal LinkUp TunnelUp is True: 1 link is up", "Normal Works Ready is True: packets pass: 1 link is up; 1 of 1 nodes send to a gateway that is up")
 
 	f.confirm("node-1", false)
 	f.untilCondition("b", "Ready", "False NoNode 0 of 1 nodes send to a gateway that is up; node-1: no answer")
 	f.confirm("node-1", true)
 	up.Links[0].Up = false
-	f.say("b", up)
+	f.say("b-0", up)
 	f.untilCondition("b", "Ready", "False Lost no gateway of the remote cluster has answered since 2")
-	f.untilRow("b", "b", "False", "gw.example:51840", "10.1.0.0/16", "10.64.0.0/16", "", "2?s", "1400")
+	f.untilRow("b", "b", "False", "gw.example:51840", "10.1.0.0/16", "10.64.0.0/16", "1400")
 	f.untilEvents("Peering", f.peering("b"), "Warning NoNode Ready is False: ", "Warning Lost TunnelUp is False: no gateway of the remote cluster has answered since ")
 }
 
@@ -337,7 +339,7 @@ func (f *fixture) row(name string) (columns []string) {
 			columns = append(columns, fmt.Sprint(cell))
 		}
 	}
-	if want := []string{"Name", "READY", "ENDPOINT", "REMOTE-CIDR", "SEEN-AS", "RTT", "HANDSHAKE", "MTU", "AGE"}; !slices.Equal(names, want) {
+	if want := []string{"Name", "READY", "ENDPOINT", "REMOTE-CIDR", "SEEN-AS", "MTU", "AGE"}; !slices.Equal(names, want) {
 		f.Fatalf("columns %q, want %q", names, want)
 	}
 	return columns
@@ -361,7 +363,7 @@ func TestAWaitingStatefulSetKeepsItsTemplate(t *testing.T) {
 		f.asks(name, v1alpha1.GatewaySpec{})
 		f.until("StatefulSet "+name, func() string { return map[bool]string{true: "missing"}[set(name).Name == ""] })
 		f.runGateway(name+"-0", corev1.ConditionTrue)
-		f.say(name, v1alpha1.PeeringStatus{Links: []v1alpha1.LinkStatus{{Remote: "a-0", Up: true, LastHandshake: &metav1.Time{Time: time.Now().Add(time.Minute)}}}})
+		f.say(name+"-0", v1alpha1.GatewayReportStatus{Links: []v1alpha1.LinkStatus{{Remote: "a-0", Up: true, LastHandshake: &metav1.Time{Time: time.Now().Add(time.Minute)}}}})
 		f.untilCondition(name, v1alpha1.ConditionTunnelUp, "True LinkUp")
 	}
 	before := set("c")

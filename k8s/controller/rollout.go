@@ -82,11 +82,11 @@ func (c *controller) statefulSetOf(peering *v1alpha1.Peering) (*appsv1.StatefulS
 	return set, ok && metav1.IsControlledBy(set, peering)
 }
 
-// gatewaysUp returns the gateways of a peering that have a link up.
-func (c *controller) gatewaysUp(peering *v1alpha1.Peering) (up []string) {
-	for _, name := range gatewayNames(peering) {
-		if pod, ok := c.pods.Get(c.gateways.Namespace + "/" + name); ok && linkUp(peering, pod) {
-			up = append(up, name)
+// gatewaysUp returns the gateways of a merged peering that have a link up.
+func gatewaysUp(peering *v1alpha1.Peering) (up []string) {
+	for _, g := range peering.Status.Gateways {
+		if g.LinkUp {
+			up = append(up, g.Name)
 		}
 	}
 	return up
@@ -101,7 +101,7 @@ func (c *controller) turns(peerings []*v1alpha1.Peering) (waits map[string]strin
 	var next [3][]*v1alpha1.Peering // by how many gateways have a link: all, some, none
 	for _, peering := range peerings {
 		set, ok := c.statefulSetOf(peering)
-		switch up := len(c.gatewaysUp(peering)); {
+		switch up := len(gatewaysUp(peering)); {
 		case !ok || peering.DeletionTimestamp != nil:
 		case rolloutOf(set).Settings == settings:
 			if current == "" && c.holdsUp(peering, set) {
@@ -156,7 +156,7 @@ func (c *controller) desiredSet(peering *v1alpha1.Peering, wait bool) *appsv1.St
 		case was.Settings == now.Settings && was.Template == now.Template:
 			now = was
 		default: // a stale cache must not begin the same rollout again, when links are down
-			now.Links, wanted.ResourceVersion = c.gatewaysUp(peering), set.ResourceVersion
+			now.Links, wanted.ResourceVersion = gatewaysUp(peering), set.ResourceVersion
 		}
 	}
 	wanted.Annotations = now.annotations()

@@ -151,9 +151,10 @@ func completeContainer(c *corev1.Container, g Gateways, peering *v1alpha1.Peerin
 	c.Env = mergeByName(c.Env, []corev1.EnvVar{
 		{Name: "STRAIT_PEERING", Value: peering.Name},
 		{Name: "STRAIT_PEERING_UID", Value: string(peering.UID)},
+		fieldOfPod("POD_NAMESPACE", "metadata.namespace"),
 		fieldOfPod("POD_NAME", "metadata.name"),
+		fieldOfPod("POD_UID", "metadata.uid"),
 		fieldOfPod("POD_IPS", "status.podIPs"),
-		fieldOfPod("NODE_NAME", "spec.nodeName"),
 		{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{
 			ContainerName: gatewayContainer, Resource: "limits.memory", Divisor: resource.MustParse("1"),
 		}}},

@@ -180,7 +180,7 @@ func checkOurs(t testing.TB, template corev1.PodTemplateSpec) {
 	if template.Labels[peeringLabel] != "b" || template.Spec.ServiceAccountName != "a" {
 		t.Errorf("labels %v, service account %s", template.Labels, template.Spec.ServiceAccountName)
 	}
-	for _, name := range []string{"STRAIT_PEERING", "POD_NAME", "POD_IPS", "NODE_NAME", "GOMEMLIMIT"} {
+	for _, name := range []string{"STRAIT_PEERING", "POD_NAMESPACE", "POD_NAME", "POD_UID", "POD_IPS", "GOMEMLIMIT"} {
 		n := 0
 		for _, e := range c.Env {
 			if e.Name == name && e.Value != "other" {

@@ -13,21 +13,9 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// linksUp returns the links that are up, of gateways whose pod is ready: the last report of
-// a stopped gateway is void.
-func (r *report) linksUp(peering *v1alpha1.Peering) (up []v1alpha1.LinkStatus) {
-	names := gatewayNames(peering)
-	for _, l := range peering.Status.Links {
-		if l.Up && r.ready[l.Local] && slices.Contains(names, l.Local) {
-			up = append(up, l)
-		}
-	}
-	return up
-}
-
 // tunnelUp returns the condition TunnelUp.
 func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) metav1.Condition {
-	up, remote, names := r.linksUp(peering), r.remotes[peering.Name], gatewayNames(peering)
+	up, remote, names := r.pods.linksUp(peering), r.remotes[peering.Name], gatewayNames(peering)
 	was := meta.FindStatusCondition(peering.Status.Conditions, v1alpha1.ConditionTunnelUp)
 	const lost = "Lost"
 	switch {
@@ -39,7 +27,7 @@ func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) 
 		return condition(metav1.ConditionFalse, "NoPeers", "the invite has expired; create a new one, or add the remote cluster's gateways to spec.peers")
 	case len(remote.Gateways) == 0:
 		return condition(metav1.ConditionFalse, "NoPeers", "no gateway of the remote cluster is known; add its gateways to spec.peers, from status.gateways of the remote cluster's Peering")
-	case !slices.ContainsFunc(names, func(name string) bool { return r.ready[name] }):
+	case !slices.ContainsFunc(names, r.pods.ready):
 		return condition(metav1.ConditionFalse, "NoGatewayReady", "%s", r.notReady(names))
 	case was != nil && (was.Status == metav1.ConditionTrue || was.Reason == lost):
 		since := r.now
@@ -50,7 +38,7 @@ func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) 
 			since.UTC().Format(time.RFC3339), r.endpointToCheck(remote, s))
 	case len(remote.Calls()) == 0 && !hasEndpoint(s):
 		return condition(metav1.ConditionFalse, "NoEndpoint", "%s", noEndpointRemedy(peering))
-	case slices.ContainsFunc(peering.Status.Links, func(l v1alpha1.LinkStatus) bool { return l.LastHandshake != nil && r.ready[l.Local] }):
+	case slices.ContainsFunc(names, r.pods.shaken):
 		return condition(metav1.ConditionFalse, "NoAnswer", "the handshake succeeds, but probes are not answered; check the log of the remote cluster's gateway, and whether its version of Strait is compatible with this one")
 	}
 	return condition(metav1.ConditionFalse, "NoHandshake", "no gateway of the remote cluster has answered yet; check that UDP passes to %s, and that spec.peers of the remote cluster's Peering has the public keys in status.gateways of this one",
@@ -89,7 +77,7 @@ const pathMTUSettleTime = 30 * time.Second
 
 // pathMTU returns the condition PathMTU. It needs TunnelUp.
 func (r *report) pathMTU(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) metav1.Condition {
-	up := r.linksUp(peering)
+	up := r.pods.linksUp(peering)
 	var largest int32
 	for _, l := range up {
 		largest = max(largest, l.PathMTU)

@@ -83,14 +83,6 @@ func (f *fixture) privateKey(gateway string, generation int) []byte {
 	return secret.Data[fmt.Sprintf("%d.key", generation)]
 }
 
-// says lets a gateway say which keys it has.
-func (f *fixture) says(peering string, gateway v1alpha1.GatewayStatus) {
-	f.Helper()
-	_, err := f.Peerings().ApplyStatus(f.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: peering},
-		Status: v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{gateway}}}, gateway.Name)
-	must(f.T, err)
-}
-
 const (
 	publicKey  = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="
 	publicKey2 = "xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg="
@@ -282,7 +274,7 @@ func TestKeysRotate(t *testing.T) {
 		const before = "set/b x1 service/b-0 policy/b "
 		f.untilWorkloads(before + "secret/b-0-key-1 1.key")
 		first := f.privateKey("b-0", 1)
-		f.says("b", v1alpha1.GatewayStatus{Name: "b-0", PublicKey: publicKey, KeyGeneration: 1})
+		f.say("b-0", v1alpha1.GatewayReportStatus{PublicKey: publicKey, KeyGeneration: 1})
 
 		f.asks("b", v1alpha1.GatewaySpec{KeyGeneration: 3}) // generations may be left out
 		f.untilWorkloads(before + "secret/b-0-key-1 1.key secret/b-0-key-3 3.key")
@@ -290,7 +282,7 @@ func TestKeysRotate(t *testing.T) {
 		if !bytes.Equal(f.privateKey("b-0", 1), first) || bytes.Equal(next, first) {
 			t.Error("the old key is not what it was, or the new one is the old one")
 		}
-		f.says("b", v1alpha1.GatewayStatus{Name: "b-0", PublicKey: publicKey, KeyGeneration: 1, NextPublicKey: publicKey2})
+		f.say("b-0", v1alpha1.GatewayReportStatus{PublicKey: publicKey, KeyGeneration: 1, NextPublicKey: publicKey2})
 		f.asks("b", v1alpha1.GatewaySpec{KeyGeneration: 3, Replicas: 2}) // so that a pass is seen to be over
 		f.untilWorkloads("set/b x2 service/b-0 service/b-1 policy/b budget/b secret/b-0-key-1 1.key secret/b-0-key-3 3.key secret/b-1-key-3 3.key")
 		if !bytes.Equal(f.privateKey("b-0", 3), next) {

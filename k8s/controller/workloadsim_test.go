@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
@@ -25,14 +26,14 @@ import (
 // kubelets set Ready with regard to readiness gates, and gateways report their links.
 type simulation struct {
 	*fixture
-	lock     chan struct{}        // a mutex would stop virtual time while a step waits
-	behaves  map[string]behaviour // of containers by their image; missing: works
-	away     map[string]bool      // remote clusters by the names of peerings
-	unlinked map[string]bool      // gateways that never have a link
-	leaves   string               // the peering whose remote cluster goes away when a gateway is replaced
-	stopped  string               // the gateway whose container does not run
-	reported map[string]v1alpha1.LinkStatus
-	worst    int // the most peerings that had a pod missing or not ready at once since it was set to 0
+	lock     chan struct{}                     // a mutex would stop virtual time while a step waits
+	behaves  map[string]behaviour              // of containers by their image; missing: works
+	away     map[string]bool                   // remote clusters by the names of peerings
+	unlinked map[string]bool                   // gateways that never have a link
+	leaves   string                            // the peering whose remote cluster goes away when a gateway is replaced
+	stopped  string                            // the gateway whose container does not run
+	reported map[types.UID]v1alpha1.LinkStatus // by the UIDs of pods
+	worst    int                               // the most peerings that had a pod missing or not ready at once since it was set to 0
 }
 
 type behaviour int
@@ -61,7 +62,7 @@ func awaitMinutes(t testing.TB, what string, check func() string) {
 
 // simulate runs a simulation until the test ends.
 func (f *fixture) simulate() *simulation {
-	s := &simulation{fixture: f, lock: make(chan struct{}, 1), behaves: map[string]behaviour{}, away: map[string]bool{}, unlinked: map[string]bool{}, reported: map[string]v1alpha1.LinkStatus{}}
+	s := &simulation{fixture: f, lock: make(chan struct{}, 1), behaves: map[string]behaviour{}, away: map[string]bool{}, unlinked: map[string]bool{}, reported: map[types.UID]v1alpha1.LinkStatus{}}
 	f.wait = awaitMinutes
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -183,6 +184,7 @@ func revisionOf(set *appsv1.StatefulSet) string {
 func (s *simulation) createPod(ctx context.Context, set *appsv1.StatefulSet, name, revision string) error {
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Name, pod.Spec.NodeName = name, "node-1"
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	if set.Name == s.leaves {
 		s.away[set.Name] = true
 	}
@@ -219,23 +221,23 @@ func (s *simulation) crashes(pod *corev1.Pod) bool {
 	return s.behaves[pod.Spec.Containers[0].Image] == crashes || pod.Name == s.stopped
 }
 
-// gateway writes the link of a gateway whose container runs.
+// gateway writes the report of a gateway whose container runs. Nothing deletes that of a pod
+// that was replaced.
 func (s *simulation) gateway(ctx context.Context, peering string, pod *corev1.Pod) error {
 	image := pod.Spec.Containers[0].Image
 	if s.crashes(pod) {
-		return nil // the status keeps the last report
+		return nil // the last report stays
 	}
-	link := v1alpha1.LinkStatus{Local: pod.Name, Remote: "r-0", Up: s.behaves[image] == works && !s.away[peering] && !s.unlinked[pod.Name]}
+	link := v1alpha1.LinkStatus{Remote: "r-0", Up: s.behaves[image] == works && !s.away[peering] && !s.unlinked[pod.Name]}
 	if link.Up {
 		link.LastHandshake = new(metav1.NewTime(pod.CreationTimestamp.Add(time.Second)))
 	}
-	if reflect.DeepEqual(s.reported[pod.Name], link) {
+	if reflect.DeepEqual(s.reported[pod.UID], link) {
 		return nil
 	}
-	_, err := s.Peerings().ApplyStatus(ctx, &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: peering},
-		Status: v1alpha1.PeeringStatus{Links: []v1alpha1.LinkStatus{link}}}, "strait-gateway-"+pod.Name)
+	_, err := s.GatewayReports(gateways).Apply(ctx, reportOf(pod, v1alpha1.GatewayReportStatus{Peering: peering, Links: []v1alpha1.LinkStatus{link}}), "strait-gateway")
 	if err == nil {
-		s.reported[pod.Name] = link
+		s.reported[pod.UID] = link
 	}
 	return err
 }

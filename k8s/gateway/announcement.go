@@ -47,9 +47,9 @@ func toControl(a v1alpha1.Announcement, gateway string) (c control.Announcement,
 	return c, nil
 }
 
-// fromControl converts an announcement to the form of the status.
-func fromControl(c control.Announcement, heardBy string) v1alpha1.Announcement {
-	a := v1alpha1.Announcement{HeardBy: heardBy, ClusterID: v1alpha1.ClusterID(c.Cluster)}
+// fromControl converts an announcement to the form of the API.
+func fromControl(c control.Announcement) v1alpha1.Announcement {
+	a := v1alpha1.Announcement{ClusterID: v1alpha1.ClusterID(c.Cluster)}
 	for _, p := range c.Prefixes {
 		a.Prefixes = append(a.Prefixes, v1alpha1.CIDR(p.String()))
 	}

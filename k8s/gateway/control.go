@@ -27,11 +27,12 @@ const (
 	maxEndpoints = 8
 )
 
-// receivedAnnouncement is the announcement of the remote cluster that this gateway
-// received.
+// receivedAnnouncement is what the remote cluster announced to this gateway.
 type receivedAnnouncement struct {
-	mu    sync.Mutex
-	entry *v1alpha1.Announcement // as in the status; nil: not loaded yet
+	mu      sync.Mutex
+	loaded  bool                   // the fields below are valid: after a start they are those of the last report
+	latest  *v1alpha1.Announcement // nil: none was accepted
+	refused string                 // why a later one was rejected; empty: none was
 }
 
 // exchangeAnnouncements sends this cluster's announcements and accepts those of the remote
@@ -115,62 +116,52 @@ func (f *follower) announce() {
 func (f *follower) receive(_ control.Link, c control.Announcement) error {
 	p, ok := f.objects.peer()
 	n, known := f.objects.networks.Get(v1alpha1.ClusterNetworkName)
-	if !ok || !known {
+	last, loaded := f.objects.reported()
+	if !ok || !known || !loaded {
 		return fmt.Errorf("the gateway has not read its Peering and ClusterNetwork yet; it accepts announcements later")
 	}
-	a := fromControl(c, f.options.Name)
+	a := fromControl(c)
 	refusal := peering.Refusal(p, n.Status.ClusterID, &a)
 	f.metrics.announced(refusal)
 
 	f.received.mu.Lock()
 	defer f.received.mu.Unlock()
-	was := f.received.from(p, f.options.Name)
+	f.received.load(last)
 	if refusal != nil {
-		was.Refused = client.Clip(refusal.Error(), maxText)
+		f.received.refused = client.Clip(refusal.Error(), maxText)
 	} else {
 		now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
-		a.HeardAt, a.Refusal, a.Skew, a.Superseded = &now, was.Refusal, was.Skew, peering.Superseded(p, &a)
-		if sameAnnouncement(a, was) {
-			a.HeardAt = was.HeardAt
+		a.HeardAt, a.Superseded = &now, peering.Superseded(p, &a)
+		for _, was := range []*v1alpha1.Announcement{p.Status.Announcement, f.received.latest} {
+			if was != nil && sameAnnouncement(a, *was) {
+				a.HeardAt = was.HeardAt
+			}
 		}
-		was = a
+		f.received.latest, f.received.refused = &a, ""
 	}
-	f.received.entry = &was
 	f.requestPublish()
 	return refusal
 }
 
-// from returns the current entry: after a start, the one in the status of the Peering. The
-// caller holds h.mu.
-func (h *receivedAnnouncement) from(p *v1alpha1.Peering, name string) v1alpha1.Announcement {
-	if h.entry != nil {
-		return *h.entry
+// load loads the fields from the last report, once. The caller holds h.mu.
+func (h *receivedAnnouncement) load(last v1alpha1.GatewayReportStatus) {
+	if !h.loaded {
+		h.loaded, h.latest, h.refused = true, last.Announcement, last.Refused
 	}
-	for _, a := range p.Status.Announcements {
-		if a.HeardBy == name {
-			return a
-		}
-	}
-	return v1alpha1.Announcement{HeardBy: name}
 }
 
-// announcements returns the gateway's part of the status: the announcement that it
+// reportAnnouncements sets the fields of a report about announcements: what the gateway
 // received, and whether its own is rejected.
-func (f *follower) announcements(p *v1alpha1.Peering) []v1alpha1.Announcement {
+func (f *follower) reportAnnouncements(s *v1alpha1.GatewayReportStatus, last v1alpha1.GatewayReportStatus) {
 	f.received.mu.Lock()
-	entry := f.received.from(p, f.options.Name)
-	f.received.entry = &entry
+	f.received.load(last)
+	s.Announcement, s.Refused = f.received.latest, f.received.refused
 	f.received.mu.Unlock()
-	recordResults(&entry, f.announcer.Results())
-	if entry.HeardAt == nil && entry.Refused == "" && entry.Refusal == "" && entry.Skew == "" {
-		return nil
-	}
-	return []v1alpha1.Announcement{entry}
+	recordResults(s, f.announcer.Results())
 }
 
-// recordResults records the results of the gateway's own announcements in an entry.
-func recordResults(entry *v1alpha1.Announcement, results []control.Result) {
-	entry.Refusal, entry.Skew = "", ""
+// recordResults records the results of the gateway's own announcements in a report.
+func recordResults(entry *v1alpha1.GatewayReportStatus, results []control.Result) {
 	for _, r := range results {
 		if r.Refused != "" {
 			entry.Refusal = client.Clip(r.Refused, maxText)
@@ -184,6 +175,6 @@ func recordResults(entry *v1alpha1.Announcement, results []control.Result) {
 
 // sameAnnouncement reports whether two announcements have the same content.
 func sameAnnouncement(a, b v1alpha1.Announcement) bool {
-	return b.HeardAt != nil && a.ClusterID == b.ClusterID && reflect.DeepEqual(a.Prefixes, b.Prefixes) &&
+	return a.ClusterID == b.ClusterID && reflect.DeepEqual(a.Prefixes, b.Prefixes) &&
 		reflect.DeepEqual(a.ExternalPrefixes, b.ExternalPrefixes) && reflect.DeepEqual(a.Gateways, b.Gateways) && slices.Equal(a.Superseded, b.Superseded)
 }

@@ -1,6 +1,7 @@
 // Package gateway runs a gateway that follows the objects of its cluster: it watches them,
-// translates them into a configuration, and applies it. It writes its own state and the
-// state of its links to the status of its Peering.
+// translates them into a configuration, and applies it. It writes its own state, the state
+// of its links, and what the remote cluster announced to its GatewayReport, and nothing
+// else.
 //
 // The gateway continues with its last configuration for any length of time while the API
 // server is unreachable, slow, or returns stale data. It caches the configuration in

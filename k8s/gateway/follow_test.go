@@ -16,7 +16,7 @@ func TestAGatewayWithoutObjectsIsAliveAndNotReadyUntilItHasItsPlace(t *testing.T
 	}
 	w.network(t)
 	w.peering(t)
-	w.eventually(t, "it says what it is", func() bool { return len(w.gatewayPart(t).Gateways) == 1 })
+	w.eventually(t, "it says what it is", func() bool { return w.report(t) != nil })
 	if w.ready() {
 		t.Error("ready without a place")
 	}

@@ -40,8 +40,8 @@ spec: {external: 10.70.1.9, target: 192.0.2.77}`), metav1.CreateOptions{})
 	}
 	says := func(want ...v1alpha1.ServedMapping) func() bool {
 		return func() bool {
-			own := w.gatewayPart(t).Gateways
-			return len(own) == 1 && slices.Equal(own[0].Mappings, want)
+			r := w.report(t)
+			return r != nil && slices.Equal(r.Mappings, want)
 		}
 	}
 	reserve(1)

@@ -21,18 +21,22 @@ type objects struct {
 	peerings *client.Cache[*v1alpha1.Peering]
 	nodes    *client.Cache[*v1alpha1.NodeAttachment]
 	mappings *client.Cache[*v1alpha1.AddressMapping]
+	reports  *client.Cache[*v1alpha1.GatewayReport] // the gateway's own
+	self     string                                 // its key: namespace/name
 
 	changed chan struct{} // signals a change; capacity one
 }
 
-func newObjects(c *client.Client, peering string, uid types.UID) (*objects, error) {
+func newObjects(c *client.Client, of Options) (*objects, error) {
 	o := &objects{
-		peering:  peering,
-		uid:      uid,
+		peering:  of.Peering,
+		uid:      of.PeeringUID,
 		networks: c.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
-		peerings: c.Peerings().Cache(peering),
+		peerings: c.Peerings().Cache(of.Peering),
 		nodes:    c.NodeAttachments().CacheInPages(),
 		mappings: c.AddressMappings().Cache(""),
+		reports:  c.GatewayReports(of.Namespace).Cache(of.Name),
+		self:     of.Namespace + "/" + of.Name,
 		changed:  make(chan struct{}, 1),
 	}
 	for _, follow := range []func(func()) error{o.networks.Notify, o.peerings.Notify, o.nodes.Notify, o.mappings.Notify} {
@@ -51,11 +55,12 @@ func (o *objects) run(ctx context.Context) {
 	all.Go(func() { o.peerings.RunWithContext(ctx) })
 	all.Go(func() { o.nodes.RunWithContext(ctx) })
 	all.Go(func() { o.mappings.RunWithContext(ctx) })
+	all.Go(func() { o.reports.RunWithContext(ctx) })
 }
 
 // complete reports whether all objects were listed once.
 func (o *objects) complete() bool {
-	return o.networks.HasSynced() && o.peerings.HasSynced() && o.nodes.HasSynced() && o.mappings.HasSynced()
+	return o.networks.HasSynced() && o.peerings.HasSynced() && o.nodes.HasSynced() && o.mappings.HasSynced() && o.reports.HasSynced()
 }
 
 func (o *objects) notify() {
@@ -81,4 +86,13 @@ func (o *objects) peer() (*v1alpha1.Peering, bool) {
 		return nil, false
 	}
 	return p, true
+}
+
+// reported returns what the gateway reported last. It returns false while that is not
+// known.
+func (o *objects) reported() (last v1alpha1.GatewayReportStatus, known bool) {
+	if r, ok := o.reports.Get(o.self); ok {
+		last = r.Status
+	}
+	return last, o.reports.HasSynced()
 }

@@ -72,14 +72,23 @@ status:
 	must(t, err)
 }
 
-// gatewayPart is what the status of the Peering says of the gateway.
-func (w *fixture) gatewayPart(t *testing.T) v1alpha1.PeeringStatus {
+// report is what the gateway reports, nil if nothing.
+func (w *fixture) report(t *testing.T) *v1alpha1.GatewayReportStatus {
 	t.Helper()
-	p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
+	r, err := w.admin.GatewayReports(w.options.Namespace).Get(t.Context(), w.options.Name, metav1.GetOptions{})
 	if err != nil {
-		return v1alpha1.PeeringStatus{}
+		return nil
 	}
-	return gatewayPart(&p.Status, "b-0")
+	return &r.Status
+}
+
+// links are those that the gateway reports.
+func (w *fixture) links(t *testing.T) []v1alpha1.LinkStatus {
+	t.Helper()
+	if r := w.report(t); r != nil {
+		return r.Links
+	}
+	return nil
 }
 
 // attach creates a NodeAttachment.

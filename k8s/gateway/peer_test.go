@@ -54,53 +54,46 @@ func (w *fixture) setPeers(t *testing.T, peers ...v1alpha1.Peer) {
 	kube.Edit(t, w.admin.Peerings(), "b", func(p *v1alpha1.Peering) { p.Spec.Peers = peers })
 }
 
-func TestTheStatusSaysWhatTheGatewayIsAndHowItsLinksAreDoing(t *testing.T) {
+func TestTheReportSaysWhatTheGatewayIsAndHowItsLinksAreDoing(t *testing.T) {
 	t.Parallel()
 	w := inMemory(t)
 	w.network(t)
 	w.peering(t)
 	w.place(t)
-	another := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Status: v1alpha1.PeeringStatus{
-		Gateways: []v1alpha1.GatewayStatus{{Name: "b-1", MTU: 1300}},
-		Links:    []v1alpha1.LinkStatus{{Local: "b-1", Remote: "b-0", Up: true}},
-	}}
-	_, err := w.admin.Peerings().ApplyStatus(t.Context(), another, "strait-gateway-b-1")
-	must(t, err)
 	w.peer(t)
+	before, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
+	must(t, err)
 	w.run(t)
 
 	w.eventually(t, "the link is told to be up, with all that is measured", func() bool {
-		links := w.gatewayPart(t).Links
+		links := w.links(t)
 		return len(links) == 1 && links[0].Up && links[0].RTT != nil && links[0].LastHandshake != nil && links[0].Endpoint != ""
 	})
-	p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{})
+	r, err := w.admin.GatewayReports("strait").Get(t.Context(), "b-0", metav1.GetOptions{})
 	must(t, err)
 	key, err := daemon.PublicKey(filepath.Join(w.options.KeyDir, "1.key"))
 	must(t, err)
-	for _, g := range p.Status.Gateways {
-		if g.Name != "b-0" {
-			continue
-		}
-		if g.PublicKey != v1alpha1.PublicKey(key.String()) || len(g.PodAddresses) != 1 || g.PodAddresses[0] != "192.0.2.10" || g.Node != "node-1" || g.MTU != 1400 {
-			t.Errorf("it says of itself %+v", g)
-		}
-		if g.Number != 1 || len(g.InternalAddresses) != 1 {
-			t.Errorf("what the controller said is not there any more: %+v", g)
-		}
+	if s := r.Status; s.Peering != "b" || s.PublicKey != v1alpha1.PublicKey(key.String()) || s.KeyGeneration != 1 || s.MTU != 1400 || s.Summary.LinksUp != "1/1" {
+		t.Errorf("it says of itself %+v", s)
 	}
-	if other := gatewayPart(&p.Status, "b-1"); len(other.Gateways) != 1 || len(other.Links) != 1 || len(p.Status.Gateways) != 2 {
-		t.Errorf("what another gateway said is not there any more: %+v", p.Status)
+	if owners := r.OwnerReferences; len(owners) != 1 || owners[0].Kind != "Pod" || owners[0].Name != "b-0" || owners[0].UID != "pod-b-0" {
+		t.Errorf("its report belongs to %+v", owners)
 	}
 
 	w.halt(t)
-	if links := w.gatewayPart(t).Links; len(links) != 1 || links[0].Up {
+	if links := w.links(t); len(links) != 1 || links[0].Up {
 		t.Errorf("when the gateway has ended it says of its links %+v", links)
 	}
 	w.run(t)
-	w.eventually(t, "the link is up again", func() bool { return len(w.gatewayPart(t).Links) == 1 && w.gatewayPart(t).Links[0].Up })
+	w.eventually(t, "the link is up again", func() bool { return len(w.links(t)) == 1 && w.links(t)[0].Up })
+	must(t, w.admin.GatewayReports("strait").Delete(t.Context(), "b-0", metav1.DeleteOptions{}))
+	w.eventually(t, "the report is there again", func() bool { return len(w.links(t)) == 1 && w.links(t)[0].Up })
+	if p, err := w.admin.Peerings().Get(t.Context(), "b", metav1.GetOptions{}); err != nil || p.ResourceVersion != before.ResourceVersion {
+		t.Errorf("it wrote to its Peering: %+v, %v", p, err)
+	}
 
 	w.setPeers(t)
-	w.eventually(t, "the link is gone with its peer", func() bool { return len(w.gatewayPart(t).Links) == 0 && len(w.gatewayPart(t).Gateways) == 1 })
+	w.eventually(t, "the link is gone with its peer", func() bool { r := w.report(t); return r != nil && len(r.Links) == 0 })
 }
 
 func TestAPeerWaitsForItsPresharedKey(t *testing.T) {

@@ -25,10 +25,11 @@ type Options struct {
 	// created again has other gateways, with other keys.
 	PeeringUID types.UID
 
-	// The gateway's own name, as in status.gateways of the Peering, the name of the node
-	// that it runs on, and the addresses of its pod.
-	Name, Node   string
-	PodAddresses []netip.Addr
+	// The gateway's pod: its namespace, its name, which is that of the gateway, its UID, and
+	// its addresses. Its report is deleted with the pod, unless the UID is empty.
+	Namespace, Name string
+	PodUID          types.UID
+	PodAddresses    []netip.Addr
 
 	// KeyDir contains the private keys, in base64, each in a file named after its
 	// generation, like 1.key. They may be added while the gateway runs. InviteKeyFile is
@@ -73,7 +74,7 @@ func Run(ctx context.Context, o Options) error {
 	if f.client, err = client.New(api); err != nil {
 		return err
 	}
-	if f.objects, err = newObjects(f.client, o.Peering, o.PeeringUID); err != nil {
+	if f.objects, err = newObjects(f.client, o); err != nil {
 		return err
 	}
 	// A metrics reader knows the process by its address only; these labels identify the

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -15,15 +16,15 @@ import (
 )
 
 const (
-	statusInterval = time.Second      // how often the status is checked
-	statusTimeout  = 10 * time.Second // request timeout; also the minimum interval of writes of measurements and after failures
+	reportInterval = time.Second      // how often the report is checked
+	reportTimeout  = 10 * time.Second // request timeout; also the minimum interval of writes of measurements and after failures
 )
 
-// publish keeps the gateway's part of the status of its Peering up to date until ctx ends:
-// state and links at once, measurements at intervals. At the end it marks all links as
-// down, so that nodes prefer another gateway, if there is one.
+// publish keeps the gateway's report up to date until ctx ends: state and links at once,
+// measurements at intervals. At the end it marks all links as down, so that nodes prefer
+// another gateway, if there is one.
 func (f *follower) publish(ctx context.Context) {
-	tick := time.NewTicker(statusInterval)
+	tick := time.NewTicker(reportInterval)
 	defer tick.Stop()
 	var last time.Time // time of the last write or failed write
 	failed := false
@@ -34,24 +35,25 @@ func (f *follower) publish(ctx context.Context) {
 			return
 		case <-tick.C:
 		case <-f.publishRequested:
-			if time.Since(last) < statusInterval {
+			if time.Since(last) < reportInterval {
 				continue // handled at the next tick: the remote cluster may trigger this at any rate
 			}
 		}
 		p, ok := f.objects.peer()
-		if !ok {
+		have, known := f.objects.reported()
+		if !ok || !known {
 			continue
 		}
-		want := f.status(p, time.Now())
-		now, later := compareStatus(gatewayPart(&p.Status, f.options.Name), want)
-		recently := time.Since(last) < statusTimeout
+		want := f.report(p, have, time.Now())
+		now, later := compareReports(have, want)
+		recently := time.Since(last) < reportTimeout
 		if !now && !later || recently && (failed || !now) {
 			continue
 		}
 		err := f.write(ctx, want)
 		last = time.Now()
 		if err != nil && !failed && ctx.Err() == nil {
-			f.log.Warn("cannot write the status of the Peering; trying again", "error", err, "every", statusTimeout)
+			f.log.Warn("cannot write the GatewayReport; trying again", "error", err, "every", reportTimeout)
 		}
 		failed = err != nil
 	}
@@ -61,13 +63,15 @@ func (f *follower) publish(ctx context.Context) {
 // nodes need to learn of it.
 func (f *follower) publishLinksDown() {
 	p, ok := f.objects.peer()
-	if !ok {
+	have, known := f.objects.reported()
+	if !ok || !known {
 		return
 	}
-	last := f.status(p, time.Now())
+	last := f.report(p, have, time.Now())
 	for i := range last.Links {
 		last.Links[i].Up = false
 	}
+	last.Summary = summaryOf(last.Links)
 	ctx, cancel := context.WithTimeout(context.Background(), daemon.Drain)
 	defer cancel()
 	if err := f.write(ctx, last); err != nil {
@@ -75,62 +79,86 @@ func (f *follower) publishLinksDown() {
 	}
 }
 
-// write applies the gateway's part of the status.
-func (f *follower) write(ctx context.Context, status v1alpha1.PeeringStatus) error {
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+// write applies the gateway's report, which is deleted with its pod.
+func (f *follower) write(ctx context.Context, status v1alpha1.GatewayReportStatus) error {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	_, err := f.client.Peerings().ApplyStatus(ctx, &v1alpha1.Peering{
-		ObjectMeta: metav1.ObjectMeta{Name: f.options.Peering},
-		Status:     status,
-	}, "strait-gateway-"+f.options.Name)
+	report := &v1alpha1.GatewayReport{ObjectMeta: metav1.ObjectMeta{Name: f.options.Name}, Status: status}
+	if f.options.PodUID != "" {
+		report.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: f.options.Name, UID: f.options.PodUID}}
+	}
+	_, err := f.client.GatewayReports(f.options.Namespace).Apply(ctx, report, "strait-gateway")
 	return err
 }
 
-// status returns the state of this gateway and its links. It has no MTU and no links before
-// there is a configuration.
-func (f *follower) status(p *v1alpha1.Peering, now time.Time) v1alpha1.PeeringStatus {
-	g := v1alpha1.GatewayStatus{Name: f.options.Name, Node: f.options.Node}
-	f.showKeys(&g, p, now)
-	for _, a := range f.options.PodAddresses {
-		g.PodAddresses = append(g.PodAddresses, v1alpha1.IP(a.String()))
-	}
-	var links []v1alpha1.LinkStatus
+// report returns the state of this gateway and its links, have being its last report. It has
+// no MTU and no links before there is a configuration.
+func (f *follower) report(p *v1alpha1.Peering, have v1alpha1.GatewayReportStatus, now time.Time) v1alpha1.GatewayReportStatus {
+	s := v1alpha1.GatewayReportStatus{Peering: f.options.Peering}
+	f.showKeys(&s, p, have, now)
 	if d := f.process.Gateway(); d != nil {
-		g.MTU = int32(d.Fabric().Gateway.Table().MTU())
-		g.Mappings = translate.Served(f.objects.mappings.List(), d.Fabric().Mappings())
+		s.MTU = int32(d.Fabric().Gateway.Table().MTU())
+		s.Mappings = translate.Served(f.objects.mappings.List(), d.Fabric().Mappings())
 		for _, l := range d.Fabric().Status() {
-			s := v1alpha1.LinkStatus{Local: f.options.Name, Remote: l.Name, Up: l.Up, PathMTU: int32(l.PathMTU)}
-			if l.RTT > 0 {
-				s.RTT = &metav1.Duration{Duration: max(l.RTT.Round(10*time.Microsecond), 10*time.Microsecond)}
-			}
-			if !l.LastHandshake.IsZero() {
-				s.LastHandshake = &metav1.Time{Time: l.LastHandshake.Truncate(time.Second)}
-			}
-			if at := l.Endpoint.Addr().Unmap(); at.IsValid() && at.Zone() == "" { // a zone is meaningless on other hosts
-				s.Endpoint = v1alpha1.Endpoint(netip.AddrPortFrom(at, l.Endpoint.Port()).String())
-			}
-			links = append(links, s)
+			s.Links = append(s.Links, linkStatus(l))
 		}
 	}
-	return v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{g}, Links: links, Announcements: f.announcements(p)}
+	s.Summary = summaryOf(s.Links)
+	f.reportAnnouncements(&s, have)
+	return s
+}
+
+func linkStatus(l tun.LinkStatus) v1alpha1.LinkStatus {
+	s := v1alpha1.LinkStatus{Remote: l.Name, Up: l.Up, PathMTU: int32(l.PathMTU)}
+	if l.RTT > 0 {
+		s.RTT = &metav1.Duration{Duration: max(l.RTT.Round(10*time.Microsecond), 10*time.Microsecond)}
+	}
+	if !l.LastHandshake.IsZero() {
+		s.LastHandshake = &metav1.Time{Time: l.LastHandshake.Truncate(time.Second)}
+	}
+	if at := l.Endpoint.Addr().Unmap(); at.IsValid() && at.Zone() == "" { // a zone is meaningless on other hosts
+		s.Endpoint = v1alpha1.Endpoint(netip.AddrPortFrom(at, l.Endpoint.Port()).String())
+	}
+	return s
+}
+
+// summaryOf returns the summary of links: of the one that is up and has the shortest
+// round-trip time.
+func summaryOf(links []v1alpha1.LinkStatus) (s v1alpha1.GatewaySummary) {
+	up := 0
+	var best *v1alpha1.LinkStatus
+	for i := range links {
+		l := &links[i]
+		if l.LastHandshake != nil && (s.LastHandshake == nil || s.LastHandshake.Before(l.LastHandshake)) {
+			s.LastHandshake = l.LastHandshake
+		}
+		if !l.Up {
+			continue
+		}
+		up++
+		if best == nil || l.RTT != nil && (best.RTT == nil || l.RTT.Duration < best.RTT.Duration) {
+			best = l
+		}
+	}
+	if best != nil {
+		s.RTT, s.Endpoint = best.RTT, best.Endpoint
+	}
+	s.LinksUp = fmt.Sprintf("%d/%d", up, len(links))
+	return s
 }
 
 // showKeys sets the keys that the remote cluster is to use.
-func (f *follower) showKeys(g *v1alpha1.GatewayStatus, p *v1alpha1.Peering, now time.Time) {
+func (f *follower) showKeys(s *v1alpha1.GatewayReportStatus, p *v1alpha1.Peering, have v1alpha1.GatewayReportStatus, now time.Time) {
 	if f.rotation.generation == 0 {
-		for _, was := range p.Status.Gateways {
-			if was.Name == f.options.Name {
-				f.rotation.generation = was.KeyGeneration
-			}
-		}
+		f.rotation.generation = keyInUse(p, f.options.Name, have)
 	}
 	links := f.links()
 	use, next := f.rotation.step(f.ownKeys(), links, now)
 	if use != nil {
-		g.PublicKey, g.KeyGeneration = v1alpha1.PublicKey(use.Public.String()), use.Generation
+		s.PublicKey, s.KeyGeneration = v1alpha1.PublicKey(use.Public.String()), use.Generation
 	}
 	if next != nil {
-		g.NextPublicKey = v1alpha1.PublicKey(next.Public.String())
+		s.NextPublicKey = v1alpha1.PublicKey(next.Public.String())
 	}
 	established := slices.ContainsFunc(f.ownKeys(), func(k translate.OwnKey) bool {
 		return k.Generation > 0 && slices.ContainsFunc(links, func(l tun.LinkStatus) bool { return l.Up && l.OwnKey == k.Public })
@@ -140,7 +168,21 @@ func (f *follower) showKeys(g *v1alpha1.GatewayStatus, p *v1alpha1.Peering, now 
 	}
 }
 
-// requestPublish makes publish check the status at once.
+// keyInUse returns the generation of the key that a gateway used last, 0 if there is none:
+// that of its last report, or, if its pod is new, that of the pod before.
+func keyInUse(p *v1alpha1.Peering, gateway string, have v1alpha1.GatewayReportStatus) int32 {
+	if have.KeyGeneration > 0 {
+		return have.KeyGeneration
+	}
+	for _, was := range p.Status.Gateways {
+		if was.Name == gateway {
+			return was.KeyGeneration
+		}
+	}
+	return 0
+}
+
+// requestPublish makes publish check the report at once.
 func (f *follower) requestPublish() {
 	select {
 	case f.publishRequested <- struct{}{}:
@@ -148,40 +190,15 @@ func (f *follower) requestPublish() {
 	}
 }
 
-// gatewayPart returns the part of a status that the gateway with that name writes.
-func gatewayPart(s *v1alpha1.PeeringStatus, name string) (part v1alpha1.PeeringStatus) {
-	for _, g := range s.Gateways {
-		if g.Name == name {
-			part.Gateways = []v1alpha1.GatewayStatus{{
-				Name: name, PublicKey: g.PublicKey, KeyGeneration: g.KeyGeneration, NextPublicKey: g.NextPublicKey,
-				PodAddresses: g.PodAddresses, Node: g.Node, MTU: g.MTU, Mappings: g.Mappings,
-			}}
-		}
-	}
-	for _, l := range s.Links {
-		if l.Local == name {
-			part.Links = append(part.Links, l)
-		}
-	}
-	for _, a := range s.Announcements {
-		if a.HeardBy == name {
-			part.Announcements = append(part.Announcements, a)
-		}
-	}
-	return part
-}
-
-// compareStatus reports whether one gateway's part of a status differs from the desired one
-// in fields that must be written now, and whether it differs in measurements.
-func compareStatus(have, want v1alpha1.PeeringStatus) (now, later bool) {
-	same := slices.EqualFunc(have.Gateways, want.Gateways, func(a, b v1alpha1.GatewayStatus) bool {
-		return a.Name == b.Name && a.PublicKey == b.PublicKey && a.KeyGeneration == b.KeyGeneration && a.NextPublicKey == b.NextPublicKey && slices.Equal(a.PodAddresses, b.PodAddresses) && a.Node == b.Node && a.MTU == b.MTU &&
-			slices.Equal(a.Mappings, b.Mappings)
-	})
-	now = !same || len(have.Links) != len(want.Links) || !slices.EqualFunc(have.Announcements, want.Announcements, equalAnnouncements)
+// compareReports reports whether a report differs from the desired one in fields that must
+// be written now, and whether it differs in measurements.
+func compareReports(have, want v1alpha1.GatewayReportStatus) (now, later bool) {
+	now = have.Peering != want.Peering || have.PublicKey != want.PublicKey || have.KeyGeneration != want.KeyGeneration || have.NextPublicKey != want.NextPublicKey ||
+		have.MTU != want.MTU || !slices.Equal(have.Mappings, want.Mappings) || len(have.Links) != len(want.Links) ||
+		have.Refused != want.Refused || have.Refusal != want.Refusal || have.Skew != want.Skew || !equalAnnouncements(have.Announcement, want.Announcement)
 	for _, w := range want.Links {
 		i := slices.IndexFunc(have.Links, func(h v1alpha1.LinkStatus) bool { return h.Remote == w.Remote })
-		if i < 0 || have.Links[i].Up != w.Up || have.Links[i].PathMTU != w.PathMTU {
+		if i < 0 || have.Links[i].Up != w.Up || have.Links[i].PathMTU != w.PathMTU || (have.Links[i].LastHandshake == nil) != (w.LastHandshake == nil) {
 			now = true
 			continue
 		}
@@ -192,12 +209,15 @@ func compareStatus(have, want v1alpha1.PeeringStatus) (now, later bool) {
 }
 
 // equalAnnouncements compares two announcements; times are compared as instants.
-func equalAnnouncements(a, b v1alpha1.Announcement) bool {
-	return a.HeardAt.Equal(b.HeardAt) && a.Refused == b.Refused && a.Refusal == b.Refusal && a.Skew == b.Skew && (a.HeardAt == nil || sameAnnouncement(a, b))
+func equalAnnouncements(a, b *v1alpha1.Announcement) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.HeardAt.Equal(b.HeardAt) && sameAnnouncement(*a, *b)
 }
 
-// moved reports whether a round-trip time is another one, and not the same as ever
-// with its usual jitter: everyone who watches the Peering gets each change.
+// moved reports whether a round-trip time is another one, and not the same as ever with its
+// usual jitter.
 func moved(have, want *metav1.Duration) bool {
 	if have == nil || want == nil {
 		return have != want

@@ -9,38 +9,61 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-func TestOnlyWhatMattersMakesTheStatusBeWritten(t *testing.T) {
+func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
 	rtt := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
-	base := func() v1alpha1.PeeringStatus {
-		return v1alpha1.PeeringStatus{
-			Gateways: []v1alpha1.GatewayStatus{{Name: "b-0", PublicKey: "k", PodAddresses: []v1alpha1.IP{"192.0.2.10"}, Node: "node-1", MTU: 1400}},
+	base := func() v1alpha1.GatewayReportStatus {
+		return v1alpha1.GatewayReportStatus{
+			Peering: "b", PublicKey: "k", MTU: 1400, Announcement: &v1alpha1.Announcement{ClusterID: "b", HeardAt: &metav1.MicroTime{Time: time.Unix(1000, 0)}},
 			Links: []v1alpha1.LinkStatus{{
-				Local: "b-0", Remote: "b-0", Up: true, RTT: rtt(time.Millisecond), LastHandshake: &metav1.Time{Time: time.Unix(1000, 0)}, Endpoint: "192.0.2.1:51840",
+				Remote: "b-0", Up: true, RTT: rtt(time.Millisecond), LastHandshake: &metav1.Time{Time: time.Unix(1000, 0)}, Endpoint: "192.0.2.1:51840",
 			}},
 		}
 	}
 	for name, c := range map[string]struct {
-		edit       func(*v1alpha1.PeeringStatus)
+		edit       func(*v1alpha1.GatewayReportStatus)
 		now, later bool
 	}{
-		"nothing":             {func(*v1alpha1.PeeringStatus) {}, false, false},
-		"the usual jitter":    {func(s *v1alpha1.PeeringStatus) { s.Links[0].RTT = rtt(1200 * time.Microsecond) }, false, false},
-		"another round trip":  {func(s *v1alpha1.PeeringStatus) { s.Links[0].RTT = rtt(2 * time.Millisecond) }, false, true},
-		"the first":           {func(s *v1alpha1.PeeringStatus) { s.Links[0].RTT = nil }, false, true},
-		"another handshake":   {func(s *v1alpha1.PeeringStatus) { s.Links[0].LastHandshake.Time = time.Unix(1120, 0) }, false, true},
-		"another endpoint":    {func(s *v1alpha1.PeeringStatus) { s.Links[0].Endpoint = "192.0.2.2:51840" }, false, true},
-		"the link went down":  {func(s *v1alpha1.PeeringStatus) { s.Links[0].Up = false }, true, false},
-		"another link":        {func(s *v1alpha1.PeeringStatus) { s.Links[0].Remote = "b-1" }, true, false},
-		"a link less":         {func(s *v1alpha1.PeeringStatus) { s.Links = nil }, true, false},
-		"another MTU":         {func(s *v1alpha1.PeeringStatus) { s.Gateways[0].MTU = 1300 }, true, false},
-		"another pod address": {func(s *v1alpha1.PeeringStatus) { s.Gateways[0].PodAddresses = nil }, true, false},
-		"another key":         {func(s *v1alpha1.PeeringStatus) { s.Gateways[0].PublicKey = "l" }, true, false},
-		"the gateway itself":  {func(s *v1alpha1.PeeringStatus) { s.Gateways = nil }, true, false},
+		"nothing":              {func(*v1alpha1.GatewayReportStatus) {}, false, false},
+		"the usual jitter":     {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].RTT = rtt(1200 * time.Microsecond) }, false, false},
+		"another round trip":   {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].RTT = rtt(2 * time.Millisecond) }, false, true},
+		"the first":            {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].RTT = nil }, false, true},
+		"another handshake":    {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LastHandshake.Time = time.Unix(1120, 0) }, false, true},
+		"another endpoint":     {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Endpoint = "192.0.2.2:51840" }, false, true},
+		"the link went down":   {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Up = false }, true, false},
+		"another link":         {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Remote = "b-1" }, true, false},
+		"a link less":          {func(s *v1alpha1.GatewayReportStatus) { s.Links = nil }, true, false},
+		"another MTU":          {func(s *v1alpha1.GatewayReportStatus) { s.MTU = 1300 }, true, false},
+		"another key":          {func(s *v1alpha1.GatewayReportStatus) { s.PublicKey = "l" }, true, false},
+		"nothing yet":          {func(s *v1alpha1.GatewayReportStatus) { *s = v1alpha1.GatewayReportStatus{} }, true, false},
+		"the first handshake":  {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LastHandshake = nil }, true, false},
+		"another announcement": {func(s *v1alpha1.GatewayReportStatus) { s.Announcement.ClusterID = "c" }, true, false},
+		"no announcement":      {func(s *v1alpha1.GatewayReportStatus) { s.Announcement = nil }, true, false},
+		"a refusal":            {func(s *v1alpha1.GatewayReportStatus) { s.Refusal = "no" }, true, false},
 	} {
 		want := base()
 		c.edit(&want)
-		if now, later := compareStatus(base(), want); now != c.now || later != c.later {
+		if now, later := compareReports(base(), want); now != c.now || later != c.later {
 			t.Errorf("%s: now %v, later %v; want %v, %v", name, now, later, c.now, c.later)
 		}
+	}
+}
+
+func TestTheSummaryIsOfTheFastestLinkThatIsUp(t *testing.T) {
+	at := time.Unix(1000, 0)
+	link := func(remote string, up bool, rtt, shaken time.Duration) v1alpha1.LinkStatus {
+		return v1alpha1.LinkStatus{Remote: remote, Up: up, RTT: &metav1.Duration{Duration: rtt},
+			LastHandshake: &metav1.Time{Time: at.Add(shaken)}, Endpoint: v1alpha1.Endpoint(remote + ":1")}
+	}
+	links := []v1alpha1.LinkStatus{link("x", true, 9*time.Millisecond, 1), link("y", true, 5*time.Millisecond, 2), link("z", false, time.Millisecond, 3)}
+	s := summaryOf(links)
+	if s.LinksUp != "2/3" || s.Endpoint != "y:1" || s.RTT.Duration != 5*time.Millisecond || !s.LastHandshake.Equal(&metav1.Time{Time: at.Add(3)}) {
+		t.Errorf("%+v", s)
+	}
+	links[1].RTT = nil // not measured yet
+	if s := summaryOf(links); s.Endpoint != "x:1" || s.RTT.Duration != 9*time.Millisecond {
+		t.Errorf("%+v", s)
+	}
+	if s := summaryOf(nil); s != (v1alpha1.GatewaySummary{LinksUp: "0/0"}) {
+		t.Errorf("%+v", s)
 	}
 }

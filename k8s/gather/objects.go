@@ -18,6 +18,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 )
 
 // readWithin is the timeout of one request to an API server.
@@ -73,6 +74,12 @@ func (s *site) strait(ctx context.Context) (nodes []v1alpha1.NodeAttachment) {
 			s.gatewayNodes[g.Node] = true
 		}
 	}
+	read(ctx, s, "objects/gatewayreports.yaml", s.Client.GatewayReports(install.GatewayNamespace), func(l *v1alpha1.GatewayReportList) []v1alpha1.GatewayReport { return l.Items },
+		func(o v1alpha1.GatewayReport) any {
+			s.scanner.addPublic(reportedKeys(&o)...)
+			o.ObjectMeta = allowMeta(o.ObjectMeta)
+			return o
+		})
 	read(ctx, s, "objects/clusternetworks.yaml", s.Client.ClusterNetworks(), func(l *v1alpha1.ClusterNetworkList) []v1alpha1.ClusterNetwork { return l.Items },
 		func(o v1alpha1.ClusterNetwork) any { o.ObjectMeta = allowMeta(o.ObjectMeta); return o })
 	nodes = read(ctx, s, "objects/nodeattachments.yaml", s.Client.NodeAttachments(), func(l *v1alpha1.NodeAttachmentList) []v1alpha1.NodeAttachment { return l.Items },

@@ -186,11 +186,21 @@ func publicKeys(p *v1alpha1.Peering) (keys []v1alpha1.PublicKey) {
 	for _, g := range p.Status.Gateways {
 		keys = append(keys, g.PublicKey, g.NextPublicKey)
 	}
-	for _, a := range p.Status.Announcements {
-		keys = append(keys, a.Superseded...)
-		for _, g := range a.Gateways {
-			keys = append(keys, g.PublicKeys...)
-		}
+	return append(keys, announcedKeys(p.Status.Announcement)...)
+}
+
+// reportedKeys returns the public keys in a GatewayReport.
+func reportedKeys(r *v1alpha1.GatewayReport) []v1alpha1.PublicKey {
+	return append(announcedKeys(r.Status.Announcement), r.Status.PublicKey, r.Status.NextPublicKey)
+}
+
+func announcedKeys(a *v1alpha1.Announcement) (keys []v1alpha1.PublicKey) {
+	if a == nil {
+		return nil
+	}
+	keys = append(keys, a.Superseded...)
+	for _, g := range a.Gateways {
+		keys = append(keys, g.PublicKeys...)
 	}
 	return keys
 }

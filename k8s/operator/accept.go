@@ -65,7 +65,11 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Peerin
 		}
 		// Until then, the other cluster knows the local gateways only by the key of the
 		// invite.
-		if is.Spec.InviteUntil != nil && !(announced(is, i.keys()) && ownLink(is)) {
+		reports, err := c.Reports(ctx)
+		if err != nil {
+			return "", err
+		}
+		if is.Spec.InviteUntil != nil && !(announced(is, i.keys()) && ownLink(is, linksOf(is, reports))) {
 			return "the clusters have not exchanged their own keys yet", nil
 		}
 		return "", nil
@@ -73,7 +77,10 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Peerin
 	if err != nil {
 		return nil, err
 	}
-	report := peeringReport(network, is)
+	report, err := c.readPeeringReport(ctx, network, is)
+	if err != nil {
+		return nil, err
+	}
 	return &report, c.removeInvite(ctx, is, o.GatewayNamespace)
 }
 

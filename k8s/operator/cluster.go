@@ -16,6 +16,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
 )
 
 // Manager is the field manager of objects that the commands apply.
@@ -106,6 +107,17 @@ func (c Cluster) peering(ctx context.Context, name string) (*v1alpha1.Peering, e
 		return nil, c.Failed("read Peering "+name, err)
 	}
 	return p, nil
+}
+
+// Reports returns what all gateways of the cluster report.
+func (c Cluster) Reports(ctx context.Context) ([]v1alpha1.GatewayReport, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	list, err := c.Client.GatewayReports(install.GatewayNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, c.Failed("read GatewayReports", err)
+	}
+	return list.Items, nil
 }
 
 // Peerings returns all Peerings of the cluster, by name.

@@ -148,7 +148,10 @@ func joinTwoClusters(t *testing.T) {
 		if joined.Local.Name != "prod-b" || joined.Remote.Name != "prod-a" || len(a.get(t, "prod-b").Spec.Peers) != 2 {
 			t.Errorf("joined %+v", joined)
 		}
-		eventually(t, "each gateway tells of its links to both", func() bool { return len(a.get(t, "prod-b").Status.Links) == 4 })
+		eventually(t, "each gateway tells of its links to both", func() bool {
+			reports, err := a.user.Reports(t.Context())
+			return err == nil && len(linksOf(a.get(t, "prod-b"), reports)) == 4
+		})
 	})
 
 	part(t, "by peer, without a side that accepts connections", func() {

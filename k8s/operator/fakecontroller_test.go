@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,16 +87,26 @@ func (s *site) pod(ctx context.Context, p *v1alpha1.Peering, name string) error 
 	pods := s.admin.Pods(gatewayNamespace)
 	is, err := pods.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		set, err := s.admin.StatefulSets(gatewayNamespace).Get(ctx, p.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(set, p) {
+			return nil // not made yet
+		}
+		if err != nil {
+			return err
+		}
 		no := false
 		is, err = pods.Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"strait.dev/peering": p.Name},
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Peering", Name: p.Name, UID: p.UID}}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"strait.dev/peering": p.Name}, OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")),
+				{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Peering", Name: p.Name, UID: p.UID}, // for collect
+			}},
 			Spec: corev1.PodSpec{NodeName: "node-1", AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "gateway", Image: "i"}}},
 		}, metav1.CreateOptions{})
 	}
 	if err != nil || len(is.Status.Conditions) > 0 {
 		return err
 	}
+	is.Status.PodIPs = []corev1.PodIP{{IP: "10.0.1.77"}}
 	is.Status.Phase, is.Status.Conditions = corev1.PodRunning, []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	_, err = pods.UpdateStatus(ctx, is, metav1.UpdateOptions{})
 	return err
@@ -119,6 +130,25 @@ func (s *site) collect(ctx context.Context, peerings []v1alpha1.Peering) error {
 			_ = s.admin.Pods(gatewayNamespace).Delete(ctx, pods.Items[i].Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
 		}
 	}
+	sets, err := s.admin.StatefulSets(gatewayNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range sets.Items {
+		if orphan(&sets.Items[i]) {
+			_ = s.admin.StatefulSets(gatewayNamespace).Delete(ctx, sets.Items[i].Name, metav1.DeleteOptions{})
+		}
+	}
+	reports, err := s.admin.GatewayReports(gatewayNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range reports.Items {
+		owner := reports.Items[i].OwnerReferences[0].UID
+		if !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return pod.UID == owner }) {
+			_ = s.admin.GatewayReports(gatewayNamespace).Delete(ctx, reports.Items[i].Name, metav1.DeleteOptions{})
+		}
+	}
 	secrets, err := s.admin.Secrets(gatewayNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -140,12 +170,17 @@ func (s *site) collect(ctx context.Context, peerings []v1alpha1.Peering) error {
 	return nil
 }
 
-// gateway plays a gateway, which publishes its key and, as soon as both sides trust each
+// gateway plays a gateway, which reports its key and, as soon as both sides trust each
 // other and one can call the other, the link and what the other side announces.
 func (s *site) gateway(ctx context.Context, other *site, p *v1alpha1.Peering, g v1alpha1.GatewayStatus) error {
-	want := v1alpha1.PeeringStatus{Gateways: []v1alpha1.GatewayStatus{{
-		Name: g.Name, PublicKey: s.key(p, g.Name), KeyGeneration: max(p.Spec.Gateway.KeyGeneration, 1), PodAddresses: []v1alpha1.IP{"10.0.1.77"}, Node: "node-1", MTU: 1370,
-	}}}
+	pod, err := s.admin.Pods(gatewayNamespace).Get(ctx, g.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	want := v1alpha1.GatewayReportStatus{Peering: p.Name, PublicKey: s.key(p, g.Name), KeyGeneration: max(p.Spec.Gateway.KeyGeneration, 1), MTU: 1370}
 	theirs, err := other.admin.Peerings().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -164,24 +199,34 @@ func (s *site) gateway(ctx context.Context, other *site, p *v1alpha1.Peering, g 
 			if here == invited || there == invited {
 				name += ".2" // as it has other keys than the gateways' own
 			}
-			want.Links = append(want.Links, v1alpha1.LinkStatus{Local: g.Name, Remote: name, Up: true, PathMTU: 1370})
+			want.Links = append(want.Links, v1alpha1.LinkStatus{Remote: name, Up: true, PathMTU: 1370})
 			heard := peering.Announce(&q, network)
-			heard.HeardBy, heard.Superseded = g.Name, peering.Superseded(p, &heard)
-			if peering.Refusal(p, "", &heard) == nil && len(want.Announcements) == 0 {
-				want.Announcements = []v1alpha1.Announcement{heard}
+			heard.Superseded = peering.Superseded(p, &heard)
+			if peering.Refusal(p, "", &heard) == nil && want.Announcement == nil {
+				want.Announcement = &heard
 			}
 		}
 	}
-	i := slices.IndexFunc(p.Status.Announcements, func(a v1alpha1.Announcement) bool { return a.HeardBy == g.Name })
-	switch at := metav1.NowMicro(); {
-	case len(want.Announcements) == 0 && i >= 0:
-		want.Announcements = p.Status.Announcements[i : i+1] // received announcements are kept
-	case len(want.Announcements) > 0 && i >= 0:
-		want.Announcements[0].HeardAt = p.Status.Announcements[i].HeardAt
-	case len(want.Announcements) > 0:
-		want.Announcements[0].HeardAt = &at
+	now := metav1.NowMicro()
+	last, err := s.admin.GatewayReports(gatewayNamespace).Get(ctx, g.Name, metav1.GetOptions{})
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	case want.Announcement != nil:
+		want.Announcement.HeardAt = &now
+		if err == nil && last.Status.Announcement != nil {
+			want.Announcement.HeardAt = last.Status.Announcement.HeardAt
+			if !reflect.DeepEqual(last.Status.Announcement, want.Announcement) {
+				want.Announcement.HeardAt = &now
+			}
+		}
+	case err == nil && last.OwnerReferences[0].UID == pod.UID:
+		want.Announcement = last.Status.Announcement // what was received is kept
 	}
-	_, err = s.admin.Peerings().ApplyStatus(ctx, &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID}, Status: want}, "strait-gateway-"+g.Name)
+	_, err = s.admin.GatewayReports(gatewayNamespace).Apply(ctx, &v1alpha1.GatewayReport{
+		ObjectMeta: metav1.ObjectMeta{Name: g.Name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: g.Name, UID: pod.UID}}},
+		Status:     want,
+	}, "strait-gateway")
 	return err
 }
 

@@ -113,7 +113,7 @@ func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error)
 
 // inUse reports whether a Peering is more than an invite that was not accepted.
 func inUse(p *v1alpha1.Peering) bool {
-	return len(p.Status.Announcements) > 0 || p.Spec.InviteUntil != nil || slices.ContainsFunc(p.Spec.Peers, func(peer v1alpha1.Peer) bool { return peer.Name != invitePeer })
+	return p.Status.Announcement != nil || p.Spec.InviteUntil != nil || slices.ContainsFunc(p.Spec.Peers, func(peer v1alpha1.Peer) bool { return peer.Name != invitePeer })
 }
 
 // untilRunning waits until all gateways of a Peering have keys and, if they accept

@@ -65,7 +65,12 @@ func Join(ctx context.Context, local, remote Cluster, o JoinOptions) (*Joined, e
 	if err != nil {
 		return nil, err
 	}
-	return &Joined{Local: peeringReport(a.network, a.peering), Remote: peeringReport(b.network, b.peering)}, nil
+	joined := new(Joined)
+	if joined.Local, err = a.readPeeringReport(ctx, a.network, a.peering); err != nil {
+		return nil, err
+	}
+	joined.Remote, err = b.readPeeringReport(ctx, b.network, b.peering)
+	return joined, err
 }
 
 // identify reads the two clusters and checks that they can be joined.

@@ -21,6 +21,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 type objects struct {
 	network  *v1alpha1.ClusterNetwork
 	peerings []v1alpha1.Peering
+	reports  []v1alpha1.GatewayReport
 	nodes    []v1alpha1.NodeAttachment
 	mappings []v1alpha1.AddressMapping
 }
@@ -40,6 +41,10 @@ func load(t testing.TB, file string) (o objects) {
 			var p v1alpha1.Peering
 			must(t, yaml.UnmarshalStrict(document, &p))
 			o.peerings = append(o.peerings, p)
+		case "GatewayReport":
+			var r v1alpha1.GatewayReport
+			must(t, yaml.UnmarshalStrict(document, &r))
+			o.reports = append(o.reports, r)
 		case "NodeAttachment":
 			var n v1alpha1.NodeAttachment
 			must(t, yaml.UnmarshalStrict(document, &n))

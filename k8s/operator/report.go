@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // Schema is the version of the JSON form of a Report. Fields may be added; changes and
@@ -75,7 +76,7 @@ type Range struct {
 
 // buildReport builds the report of a cluster's peerings: of those with these names, or of
 // all. A missing Peering is an error.
-func buildReport(n *v1alpha1.ClusterNetwork, all []v1alpha1.Peering, names []string, now time.Time) (*Report, error) {
+func buildReport(n *v1alpha1.ClusterNetwork, all []v1alpha1.Peering, reports []v1alpha1.GatewayReport, names []string, now time.Time) (*Report, error) {
 	r := &Report{Schema: Schema, ClusterID: n.Status.ClusterID, PodCIDRs: n.Status.PodCIDRs, Peerings: []PeeringReport{}}
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(p v1alpha1.Peering) bool { return p.Name == name }) {
@@ -84,7 +85,7 @@ func buildReport(n *v1alpha1.ClusterNetwork, all []v1alpha1.Peering, names []str
 	}
 	for i := range all {
 		if len(names) == 0 || slices.Contains(names, all[i].Name) {
-			r.Peerings = append(r.Peerings, peeringReportAt(n, &all[i], now))
+			r.Peerings = append(r.Peerings, peeringReport(n, &all[i], reports, now))
 		}
 	}
 	r.Ready = len(r.Peerings) > 0 && !slices.ContainsFunc(r.Peerings, func(s PeeringReport) bool { return !s.Ready })
@@ -113,7 +114,11 @@ func ReadReport(ctx context.Context, c Cluster, names []string) (*Report, error)
 	if err != nil {
 		return nil, err
 	}
-	r, err := buildReport(n, all, names, time.Now())
+	reports, err := c.Reports(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := buildReport(n, all, reports, names, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name, err)
 	}
@@ -145,17 +150,19 @@ func Await(ctx context.Context, c Cluster, names []string, w Waiting) (r *Report
 // noPeeringsText is the hint if there is no Peering.
 const noPeeringsText = "this cluster is not joined to another cluster yet; use strait peer, or strait invite here and strait accept in the other cluster"
 
-func peeringReport(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering) PeeringReport {
-	return peeringReportAt(n, p, time.Now())
+// readPeeringReport reads the status of one peering.
+func (c Cluster) readPeeringReport(ctx context.Context, n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering) (s PeeringReport, err error) {
+	reports, err := c.Reports(ctx)
+	if err != nil {
+		return s, err
+	}
+	return peeringReport(n, p, reports, time.Now()), nil
 }
 
-func peeringReportAt(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, now time.Time) PeeringReport {
-	s := PeeringReport{Name: p.Name, ClusterID: remoteID(p), Missing: notReadyReason(p), MTU: p.Status.MTU, Stages: stages(n, p, now), Links: []Link{}, Ranges: []Range{}}
+func peeringReport(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, reports []v1alpha1.GatewayReport, now time.Time) PeeringReport {
+	links := linksOf(p, reports)
+	s := PeeringReport{Name: p.Name, ClusterID: remoteID(p), Missing: notReadyReason(p), MTU: p.Status.MTU, Stages: stages(n, p, links, now), Links: links, Ranges: []Range{}}
 	s.Ready = s.Missing == ""
-	for _, l := range p.Status.Links {
-		s.Links = append(s.Links, Link{Local: l.Local, Remote: l.Remote, Up: l.Up, RTT: l.RTT, LastHandshake: l.LastHandshake, PathMTU: l.PathMTU, Endpoint: l.Endpoint})
-	}
-	slices.SortStableFunc(s.Links, func(a, b Link) int { return strings.Compare(a.Local+" "+a.Remote, b.Local+" "+b.Remote) })
 	for _, seen := range p.Status.Prefixes {
 		s.Ranges = append(s.Ranges, Range{seen.CIDR, seen.SeenAs, ofPods})
 	}
@@ -163,6 +170,18 @@ func peeringReportAt(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, now time.T
 		s.Ranges = append(s.Ranges, Range{seen.CIDR, seen.SeenAs, ofOthers})
 	}
 	return s
+}
+
+// linksOf returns the links of a Peering's gateways, by their names.
+func linksOf(p *v1alpha1.Peering, reports []v1alpha1.GatewayReport) []Link {
+	links := []Link{} // not null in JSON
+	for _, r := range peering.Reports(p, reports) {
+		for _, l := range r.Status.Links {
+			links = append(links, Link{Local: r.Name, Remote: l.Remote, Up: l.Up, RTT: l.RTT, LastHandshake: l.LastHandshake, PathMTU: l.PathMTU, Endpoint: l.Endpoint})
+		}
+	}
+	slices.SortStableFunc(links, func(a, b Link) int { return strings.Compare(a.Local+" "+a.Remote, b.Local+" "+b.Remote) })
+	return links
 }
 
 // The address types of remote CIDRs.

@@ -19,7 +19,7 @@ func TestStatusSaysHowFarEachPeeringIs(t *testing.T) {
 		cases++
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			o := load(t, file)
-			r, err := buildReport(o.network, o.peerings, nil, noon)
+			r, err := buildReport(o.network, o.peerings, o.reports, nil, noon)
 			must(t, err)
 			var table strings.Builder
 			must(t, Table(&table, r, noon))
@@ -36,12 +36,12 @@ func TestStatusSaysHowFarEachPeeringIs(t *testing.T) {
 
 func TestStatusOfSomePeeringsLeavesTheOthersOut(t *testing.T) {
 	o := load(t, "testdata/new.yaml")
-	r, err := buildReport(o.network, o.peerings, []string{"c"}, noon)
+	r, err := buildReport(o.network, o.peerings, o.reports, []string{"c"}, noon)
 	must(t, err)
 	if len(r.Peerings) != 1 || r.Peerings[0].Name != "c" {
 		t.Errorf("got %+v", r.Peerings)
 	}
-	if _, err := buildReport(o.network, o.peerings, []string{"d"}, noon); err == nil || err.Error() != "Peering d does not exist; existing Peerings: b, c" {
+	if _, err := buildReport(o.network, o.peerings, o.reports, []string{"d"}, noon); err == nil || err.Error() != "Peering d does not exist; existing Peerings: b, c" {
 		t.Errorf("of a Peering that is not there it says %v", err)
 	}
 }
@@ -49,11 +49,11 @@ func TestStatusOfSomePeeringsLeavesTheOthersOut(t *testing.T) {
 func TestAConditionOfAnOlderGenerationDoesNotCount(t *testing.T) {
 	o := load(t, "testdata/ready.yaml")
 	p := &o.peerings[0]
-	if peeringReportAt(o.network, p, noon).Ready != true {
+	if peeringReport(o.network, p, o.reports, noon).Ready != true {
 		t.Fatal("not ready")
 	}
 	p.Generation++
-	s := peeringReportAt(o.network, p, noon)
+	s := peeringReport(o.network, p, o.reports, noon)
 	if s.Ready || !strings.Contains(s.Missing, "has not processed Peering prod-b yet") {
 		t.Errorf("after a change it says ready %v, %q", s.Ready, s.Missing)
 	}

@@ -17,14 +17,14 @@ const recent = 3 * time.Minute
 
 // stages returns the stages from a Peering to forwarded packets, in the order in which they
 // have to be reached.
-func stages(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, now time.Time) []Stage {
+func stages(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, links []Link, now time.Time) []Stage {
 	return []Stage{
 		networkStage(n),
 		rangesStage(p),
 		gatewaysStage(p),
 		endpointStage(p, now),
-		handshakeStage(p, now),
-		probesStage(p),
+		handshakeStage(p, links, now),
+		probesStage(p, links),
 		conditionStage("nodes", p, v1alpha1.ConditionRouted, "the routes of the nodes are not known yet"),
 		conditionStage("path-mtu", p, v1alpha1.ConditionPathMTU, "no packet of full size has passed yet"),
 		announcedStage(p, now),
@@ -95,9 +95,9 @@ func endpointStage(p *v1alpha1.Peering, now time.Time) Stage {
 		"set spec.gateway.service.type to NodePort or LoadBalancer in one of them, and its endpoint in spec.peers of the other"}
 }
 
-func handshakeStage(p *v1alpha1.Peering, now time.Time) Stage {
+func handshakeStage(p *v1alpha1.Peering, links []Link, now time.Time) Stage {
 	var last *metav1.Time
-	for _, l := range p.Status.Links {
+	for _, l := range links {
 		if l.LastHandshake != nil && (last == nil || last.Before(l.LastHandshake)) {
 			last = l.LastHandshake
 		}
@@ -118,19 +118,19 @@ func handshakeStage(p *v1alpha1.Peering, now time.Time) Stage {
 
 // invites reports whether a Peering has nothing but a valid invite.
 func invites(p *v1alpha1.Peering, now time.Time) bool {
-	return len(p.Spec.Peers) == 1 && p.Spec.Peers[0].NotAfter != nil && len(peering.RemoteOf(p, now).Gateways) == 1 && len(p.Status.Announcements) == 0
+	return len(p.Spec.Peers) == 1 && p.Spec.Peers[0].NotAfter != nil && len(peering.RemoteOf(p, now).Gateways) == 1 && p.Status.Announcement == nil
 }
 
-func probesStage(p *v1alpha1.Peering) Stage {
+func probesStage(p *v1alpha1.Peering, links []Link) Stage {
 	up := 0
-	for _, l := range p.Status.Links {
+	for _, l := range links {
 		if l.Up {
 			up++
 		}
 	}
 	s := conditionStage("probes", p, v1alpha1.ConditionTunnelUp, "no probe has been answered yet")
 	if s.State == Reached {
-		s.Message = fmt.Sprintf("%d of %d links answer", up, len(p.Status.Links))
+		s.Message = fmt.Sprintf("%d of %d links answer", up, len(links))
 	}
 	return s
 }

@@ -33,18 +33,17 @@ func (c Cluster) checkNotSuperseded(name string, p *v1alpha1.Peering, keys []v1a
 
 // announced reports whether a granted announcement contains one of these keys.
 func announced(p *v1alpha1.Peering, keys []v1alpha1.PublicKey) bool {
-	return slices.ContainsFunc(p.Status.Announcements, func(a v1alpha1.Announcement) bool {
-		return a.HeardAt != nil && peering.Refusal(p, "", &a) == nil && slices.ContainsFunc(a.Gateways, func(g v1alpha1.AnnouncedGateway) bool {
-			return slices.ContainsFunc(g.PublicKeys, func(key v1alpha1.PublicKey) bool { return slices.Contains(keys, key) })
-		})
+	a := p.Status.Announcement
+	return a != nil && peering.Refusal(p, "", a) == nil && slices.ContainsFunc(a.Gateways, func(g v1alpha1.AnnouncedGateway) bool {
+		return slices.ContainsFunc(g.PublicKeys, func(key v1alpha1.PublicKey) bool { return slices.Contains(keys, key) })
 	})
 }
 
 // ownLink reports whether a link with the gateways' own keys is up: the one with the name
 // of a remote gateway. The names of links with other keys, like that of an invite, have a
 // numeric suffix; see package translate.
-func ownLink(p *v1alpha1.Peering) bool {
-	return slices.ContainsFunc(p.Status.Links, func(l v1alpha1.LinkStatus) bool {
+func ownLink(p *v1alpha1.Peering, links []Link) bool {
+	return slices.ContainsFunc(links, func(l Link) bool {
 		return l.Up && slices.ContainsFunc(peering.RemoteOf(p, time.Now()).Gateways, func(g peering.Gateway) bool { return g.Name == l.Remote })
 	})
 }

@@ -17,5 +17,13 @@ func GatewayName(p *v1alpha1.Peering, ordinal int32) string {
 	return fmt.Sprintf("%s-%d", p.Name, ordinal)
 }
 
+// GatewayNames returns the names of all gateways of a Peering, by ordinal.
+func GatewayNames(p *v1alpha1.Peering) (names []string) {
+	for ordinal := range p.Spec.Gateway.Replicas {
+		names = append(names, GatewayName(p, ordinal))
+	}
+	return names
+}
+
 // InviteSecret returns the name of the Secret of the invite for a Peering.
 func InviteSecret(peering string) string { return peering + "-invite" }

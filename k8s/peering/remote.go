@@ -15,8 +15,7 @@ type Remote struct {
 	ClusterID                  v1alpha1.ClusterID // empty: not known yet
 	Prefixes, ExternalPrefixes v1alpha1.RemotePrefixes
 	Gateways                   []Gateway
-	Announced                  bool      // by the remote cluster itself, and not only in the spec
-	HeardAt                    time.Time // time of the announcement; zero unless Announced
+	Announced                  bool // by the remote cluster itself, and not only in the spec
 }
 
 // Gateway is a gateway of the remote cluster.
@@ -72,25 +71,19 @@ func NextExpiry(p *v1alpha1.Peering, now time.Time) (at time.Time) {
 // Expired reports whether a time has passed. A nil time never passes.
 func Expired(at *metav1.Time, now time.Time) bool { return at != nil && !now.Before(at.Time) }
 
-// announcement returns the latest announcement that the spec grants, nil if there is none.
-func announcement(p *v1alpha1.Peering) (latest *v1alpha1.Announcement) {
-	for i := range p.Status.Announcements {
-		a := &p.Status.Announcements[i]
-		if a.HeardAt == nil || Refusal(p, "", a) != nil {
-			continue
-		}
-		if latest == nil || latest.HeardAt.Before(a.HeardAt) || latest.HeardAt.Equal(a.HeardAt) && a.HeardBy < latest.HeardBy {
-			latest = a
-		}
+// announcement returns the announcement in the status if the spec grants it, nil otherwise.
+func announcement(p *v1alpha1.Peering) *v1alpha1.Announcement {
+	if a := p.Status.Announcement; a != nil && a.HeardAt != nil && Refusal(p, "", a) == nil {
+		return a
 	}
-	return latest
+	return nil
 }
 
 // announced returns the remote cluster as it announced itself, with additional fields of
 // the spec: seenAs, preshared keys, endpoints.
 func announced(p *v1alpha1.Peering, a *v1alpha1.Announcement, now time.Time) Remote {
 	r := Remote{
-		ClusterID: a.ClusterID, Announced: true, HeardAt: a.HeardAt.Time,
+		ClusterID: a.ClusterID, Announced: true,
 		Prefixes: remotePrefixes(a.Prefixes, p.Spec.Prefixes), ExternalPrefixes: remotePrefixes(a.ExternalPrefixes, p.Spec.ExternalPrefixes),
 	}
 	for _, g := range a.Gateways {

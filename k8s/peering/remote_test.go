@@ -60,7 +60,7 @@ func at(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
 // told is an announcement that peered takes.
 func told(changes ...func(*v1alpha1.Announcement)) v1alpha1.Announcement {
 	a := v1alpha1.Announcement{
-		HeardBy: "b-0", HeardAt: &metav1.MicroTime{Time: noon}, ClusterID: "b",
+		HeardAt: &metav1.MicroTime{Time: noon}, ClusterID: "b",
 		Prefixes: []v1alpha1.CIDR{"10.1.0.0/16", "10.3.0.0/16"}, ExternalPrefixes: []v1alpha1.CIDR{"10.70.0.0/17"},
 		Gateways: []v1alpha1.AnnouncedGateway{
 			{Name: "a-0", PublicKeys: []v1alpha1.PublicKey{keyNext, keyA}, Endpoints: []v1alpha1.Endpoint{"192.0.2.1:51840", "gw.example:51840"}},
@@ -105,7 +105,7 @@ func TestAnInvitedPeerEndsWhenItsTimeComes(t *testing.T) {
 
 func TestAnAnnouncementTakesThePlaceOfWhatWasWritten(t *testing.T) {
 	p := peered()
-	p.Status.Announcements = []v1alpha1.Announcement{told()}
+	p.Status.Announcement = new(told())
 	r := RemoteOf(p, noon.Add(-time.Second)) // the invite would still be open
 	if !r.Announced || r.ClusterID != "b" {
 		t.Errorf("%+v", r)
@@ -129,7 +129,7 @@ func TestAnAnnouncementTakesThePlaceOfWhatWasWritten(t *testing.T) {
 // it is trusted.
 func TestAKeyThatIsWrittenAfterAnAnnouncementIsTrustedBesideIt(t *testing.T) {
 	p := peered()
-	p.Status.Announcements = []v1alpha1.Announcement{told(func(a *v1alpha1.Announcement) { a.Gateways = a.Gateways[1:] })}
+	p.Status.Announcement = new(told(func(a *v1alpha1.Announcement) { a.Gateways = a.Gateways[1:] }))
 	if got, want := names(RemoteOf(p, noon)), []string{fmt.Sprintf("a-1 [%s][] true false", keyB)}; !slices.Equal(got, want) {
 		t.Errorf("what it does not name is trusted: got %q, want %q", got, want)
 	}
@@ -142,38 +142,15 @@ func TestAKeyThatIsWrittenAfterAnAnnouncementIsTrustedBesideIt(t *testing.T) {
 	if got := names(RemoteOf(p, noon)); !slices.Equal(got, want) {
 		t.Errorf("got\n%q, want\n%q", got, want)
 	}
-	p.Status.Announcements[0].Superseded = Superseded(p, &p.Status.Announcements[0]) // it was repeated
+	p.Status.Announcement.Superseded = Superseded(p, p.Status.Announcement) // it was repeated
 	if got, want := names(RemoteOf(p, noon)), []string{fmt.Sprintf("a-1 [%s][] false false", keyB)}; !slices.Equal(got, want) {
 		t.Errorf("after it was repeated: got %q, want %q", got, want)
 	}
 }
 
-func TestTheLatestAnnouncementThatIsGrantedCounts(t *testing.T) {
-	later := func(d time.Duration, by string, prefix v1alpha1.CIDR) v1alpha1.Announcement {
-		return told(func(a *v1alpha1.Announcement) {
-			a.HeardBy, a.HeardAt, a.Prefixes = by, &metav1.MicroTime{Time: noon.Add(d)}, []v1alpha1.CIDR{prefix}
-		})
-	}
-	unheard := later(time.Hour, "b-5", "10.2.5.0/24")
-	unheard.HeardAt = nil
-	all := []v1alpha1.Announcement{
-		later(1, "b-0", "10.2.0.0/24"), later(3, "b-2", "10.2.2.0/24"), later(3, "b-1", "10.2.1.0/24"), later(9, "b-3", "10.9.0.0/24"), unheard,
-	}
-	for seed := range uint64(20) {
-		p := peered()
-		p.Status.Announcements = slices.Clone(all)
-		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(all), func(i, j int) {
-			p.Status.Announcements[i], p.Status.Announcements[j] = p.Status.Announcements[j], p.Status.Announcements[i]
-		})
-		if r := RemoteOf(p, noon); len(r.Prefixes) != 1 || r.Prefixes[0].CIDR != "10.2.1.0/24" {
-			t.Errorf("seed %d: %v", seed, r.Prefixes)
-		}
-	}
-}
-
 func TestAGrantThatIsTakenBackEndsTheAnnouncement(t *testing.T) {
 	p := peered()
-	p.Status.Announcements = []v1alpha1.Announcement{told()}
+	p.Status.Announcement = new(told())
 	p.Spec.AcceptPrefixes = nil
 	if r := RemoteOf(p, noon); r.Announced || len(r.Prefixes) != 1 || r.Prefixes[0].CIDR != "10.1.0.0/16" {
 		t.Errorf("%+v", r)
@@ -187,9 +164,8 @@ func TestT7_NothingIsInForceThatIsNotGranted(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		p := peered()
-		for i := range r.IntN(4) {
-			p.Status.Announcements = append(p.Status.Announcements, told(randomly(r)...))
-			p.Status.Announcements[i].HeardBy = fmt.Sprint("b-", i)
+		if r.IntN(4) > 0 {
+			p.Status.Announcement = new(told(randomly(r)...))
 		}
 		remote := RemoteOf(p, noon)
 		if remote.Announced {

@@ -17,8 +17,8 @@ import _ "embed"
 //go:embed controller.yaml
 var Controller []byte
 
-// Gateway contains the ClusterRole of `strait gateway`. It grants no access to Secrets:
-// keys are mounted.
+// Gateway contains the rules of `strait gateway`: a ClusterRole, and a Role in the
+// gateways' namespace. It grants no access to Secrets: keys are mounted.
 //
 //go:embed gateway.yaml
 var Gateway []byte
@@ -34,7 +34,8 @@ var Node []byte
 //go:embed uninstall.yaml
 var Uninstall []byte
 
-// Verify contains the ClusterRole of `strait verify --short`.
+// Verify contains the rules of `strait verify --short`: a ClusterRole, and a Role in the
+// gateways' namespace.
 //
 //go:embed verify.yaml
 var Verify []byte

@@ -98,7 +98,7 @@ func (s *Side) gatewayFor(to netip.Addr) (e gatewayRef, remote bool) {
 		return is
 	}
 	e = s.gateway(func(p *v1alpha1.Peering, g *v1alpha1.GatewayStatus) bool {
-		return of(p) && slices.ContainsFunc(p.Status.Links, func(l v1alpha1.LinkStatus) bool { return l.Local == g.Name && l.Up })
+		return of(p) && g.LinkUp
 	})
 	if !e.known() {
 		e = s.gateway(func(p *v1alpha1.Peering, _ *v1alpha1.GatewayStatus) bool { return of(p) })

@@ -63,9 +63,8 @@ func newCluster(id, remote, seenAs, _ string, number int32) *cluster {
 			ExternalPrefixes: []v1alpha1.SeenPrefix{{CIDR: "10.70.0.0/16", SeenAs: "10.73.0.0/16"}},
 			Gateways: []v1alpha1.GatewayStatus{{
 				Name: remote + "-0", Number: number, PublicKey: v1alpha1.PublicKey("key of " + remote + "-0"),
-				InternalAddresses: []v1alpha1.IP{"10.80.0.1"}, PodAddresses: []v1alpha1.IP{"10.0.1.9"}, MTU: 1390,
+				InternalAddresses: []v1alpha1.IP{"10.80.0.1"}, PodAddresses: []v1alpha1.IP{"10.0.1.9"}, MTU: 1390, LinkUp: true,
 			}},
-			Links: []v1alpha1.LinkStatus{{Local: remote + "-0", Remote: id + "-0", Up: true}},
 		},
 	}}
 	prefix := netip.MustParsePrefix

@@ -115,7 +115,7 @@ func keepalive(p *v1alpha1.Peer) (none time.Duration) {
 // peerField returns the field that contains a remote gateway, for a Problem.
 func (t *translation) peerField(name string) string {
 	if t.remoteState.Announced {
-		return "status.announcements, gateways[" + name + "]"
+		return "status.announcement.gateways[" + name + "]"
 	}
 	return "spec.peers[" + name + "]"
 }

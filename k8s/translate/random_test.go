@@ -115,7 +115,9 @@ func (r random) peering() *v1alpha1.Peering {
 		ClusterID: pick(r, someIDs), LocalPrefixes: r.cidrs(3), LocalPods: r.IntN(3) == 0,
 		AcceptPrefixes: append(r.cidrs(2), "10.0.0.0/8"), InviteUntil: r.time(),
 	}
-	p.Status.Announcements = some(r, 2, r.announcement)
+	if announced := some(r, 2, r.announcement); len(announced) > 0 {
+		p.Status.Announcement = &announced[0]
+	}
 	for _, list := range []struct {
 		wanted  *v1alpha1.RemotePrefixes
 		inForce *[]v1alpha1.SeenPrefix

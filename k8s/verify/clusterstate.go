@@ -11,6 +11,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/k8s/peering"
 )
 
 // clusterState is the state of a cluster's objects that decides where agents run and which
@@ -19,7 +20,8 @@ type clusterState struct {
 	*operator.Side
 	id             string
 	attachments    []v1alpha1.NodeAttachment
-	gateway, other string // nodes; empty: none
+	reports        []v1alpha1.GatewayReport // of the Peering's gateways
+	gateway, other string                   // nodes; empty: none
 }
 
 // readCluster reads the state of a cluster.
@@ -30,6 +32,11 @@ func readCluster(ctx context.Context, s *operator.Side) (*clusterState, error) {
 		return nil, fmt.Errorf("%s: read NodeAttachments: %w", s.Name, err)
 	}
 	g.attachments = attachments.Items
+	reports, err := s.Reports(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g.reports = peering.Reports(s.Peering, reports)
 	nodes, err := s.Client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("%s: read Nodes: %w", s.Name, err)

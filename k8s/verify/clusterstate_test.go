@@ -55,10 +55,10 @@ func states() (a, b *clusterState) {
 		p := &v1alpha1.Peering{Status: v1alpha1.PeeringStatus{
 			Prefixes:         []v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: v1alpha1.CIDR(pods)}},
 			ExternalPrefixes: []v1alpha1.SeenPrefix{{CIDR: "10.70.0.0/16", SeenAs: v1alpha1.CIDR(others)}},
-			Links:            []v1alpha1.LinkStatus{{Endpoint: v1alpha1.Endpoint(endpoint)}},
 			Gateways:         []v1alpha1.GatewayStatus{{Name: "g", Node: "n1", PodAddresses: []v1alpha1.IP{"10.0.1.3"}}},
 		}}
-		return &clusterState{Side: &operator.Side{Network: network, Peering: p}, id: id, gateway: "n1", attachments: []v1alpha1.NodeAttachment{{
+		reports := []v1alpha1.GatewayReport{{Status: v1alpha1.GatewayReportStatus{Links: []v1alpha1.LinkStatus{{Endpoint: v1alpha1.Endpoint(endpoint)}}}}}
+		return &clusterState{reports: reports, Side: &operator.Side{Network: network, Peering: p}, id: id, gateway: "n1", attachments: []v1alpha1.NodeAttachment{{
 			ObjectMeta: metav1.ObjectMeta{Name: "n1"},
 			Spec:       v1alpha1.NodeAttachmentSpec{UnderlayAddresses: []v1alpha1.IP{v1alpha1.IP(underlay)}, ExternalAddresses: []v1alpha1.IP{"10.70.0.11"}},
 		}}}

@@ -34,9 +34,11 @@ func watchOrder(g, other *clusterState, node string, marker [16]byte) leak.Order
 		o.Own = append(o.Own, singles(addresses(gateway.PodAddresses))...)
 	}
 	var foreign []netip.Addr
-	for _, l := range g.Peering.Status.Links {
-		if at, err := netip.ParseAddrPort(string(l.Endpoint)); err == nil {
-			foreign = append(foreign, at.Addr().Unmap())
+	for _, r := range g.reports {
+		for _, l := range r.Status.Links {
+			if at, err := netip.ParseAddrPort(string(l.Endpoint)); err == nil {
+				foreign = append(foreign, at.Addr().Unmap())
+			}
 		}
 	}
 	for _, a := range other.attachments {

@@ -104,7 +104,7 @@ func TestClustersAreJoinedWithAnInvite(t *testing.T) {
 	pingAll(t, p.b, p.a, a)
 
 	within(t, 20*time.Second, "the key of the invite is no longer trusted", func() error {
-		links := p.a.peering(t, "b").Status.Links
+		links := p.a.report(t, "b-0").Links
 		if len(links) != 1 || links[0].Remote != "a-0" {
 			return fmt.Errorf("%+v", links)
 		}
@@ -136,12 +136,12 @@ func TestChangesAreAnnouncedThroughTheTunnel(t *testing.T) {
 		before := p.a.peering(t, "b").Status.Prefixes
 		p.b.podCIDRs(t, "10.0.0.0/16", "fd00:10::/48", "100.99.0.0/16")
 		within(t, 30*time.Second, "both sides report the refusal", func() error {
-			a, b := p.b.peering(t, "a"), p.a.peering(t, "b")
-			if len(b.Status.Announcements) == 0 || !strings.Contains(b.Status.Announcements[0].Refused, "100.99.0.0/16") {
-				return fmt.Errorf("in the refusing cluster: %+v", b.Status.Announcements)
+			a, b := p.b.report(t, "a-0"), p.a.report(t, "b-0")
+			if !strings.Contains(b.Refused, "100.99.0.0/16") {
+				return fmt.Errorf("in the refusing cluster: %+v", b)
 			}
-			if len(a.Status.Announcements) == 0 || !strings.Contains(a.Status.Announcements[0].Refusal, "100.99.0.0/16") {
-				return fmt.Errorf("in the announcing cluster: %+v", a.Status.Announcements)
+			if !strings.Contains(a.Refusal, "100.99.0.0/16") {
+				return fmt.Errorf("in the announcing cluster: %+v", a)
 			}
 			return nil
 		})
@@ -188,17 +188,15 @@ func (p *pair) rotates(t *testing.T) {
 		if g.PublicKey == old || g.KeyGeneration != 2 || g.NextPublicKey != "" {
 			return fmt.Errorf("the gateway reports %+v", g)
 		}
-		for _, announced := range p.a.peering(t, "b").Status.Announcements {
-			for _, their := range announced.Gateways {
-				if len(their.PublicKeys) != 1 || their.PublicKeys[0] != g.PublicKey {
-					return fmt.Errorf("cluster a has %v", their.PublicKeys)
-				}
+		for _, their := range p.a.peering(t, "b").Status.Announcement.Gateways {
+			if len(their.PublicKeys) != 1 || their.PublicKeys[0] != g.PublicKey {
+				return fmt.Errorf("cluster a has %v", their.PublicKeys)
 			}
 		}
 		return nil
 	})
 	within(t, 30*time.Second, "the old key is unused", func() error {
-		if links := p.a.peering(t, "b").Status.Links; len(links) != 1 || !links[0].Up {
+		if links := p.a.report(t, "b-0").Links; len(links) != 1 || !links[0].Up {
 			return fmt.Errorf("cluster a has links %+v", links)
 		}
 		return nil

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/test/netns"
 	"strait.dev/strait/test/program"
@@ -32,6 +33,7 @@ type gatewayPod struct {
 	name    string
 	node    int
 	address string
+	uid     types.UID
 	set     *appsv1.StatefulSet
 	mounts  map[string]string // directories by their path in the container
 	sync    context.CancelFunc
@@ -180,11 +182,13 @@ func (g *gatewayPod) createPod(t *testing.T) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: g.set.Spec.Template.ObjectMeta, Spec: *g.set.Spec.Template.Spec.DeepCopy()}
 	pod.Name, pod.Spec.NodeName = g.name, nodeName(g.node)
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(g.set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	pod.Labels["statefulset.kubernetes.io/pod-name"] = g.name
 	automount := false
 	pod.Spec.AutomountServiceAccountToken = &automount // no controller creates tokens here
-	_, err := g.c.admin.Pods(gatewayNamespace).Create(t.Context(), pod, metav1.CreateOptions{})
+	pod, err := g.c.admin.Pods(gatewayNamespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	must(t, err)
+	g.uid = pod.UID
 	must(t, g.writeStatus(t.Context(), false))
 }
 
@@ -209,7 +213,7 @@ func (g *gatewayPod) writeStatus(ctx context.Context, ready bool) error {
 // startContainer starts the gateway as specified by its container.
 func (g *gatewayPod) startContainer(t *testing.T) {
 	t.Helper()
-	values := map[string]string{"POD_NAME": g.name, "POD_IPS": g.address, "NODE_NAME": nodeName(g.node)}
+	values := map[string]string{"POD_NAME": g.name, "POD_IPS": g.address, "POD_NAMESPACE": gatewayNamespace, "POD_UID": string(g.uid)}
 	env := []string{}
 	for _, e := range g.container().Env {
 		if e.Value != "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -68,6 +69,17 @@ func (c *cluster) peering(t *testing.T, name string) *v1alpha1.Peering {
 	p, err := c.admin.Peerings().Get(t.Context(), name, metav1.GetOptions{})
 	must(t, err)
 	return p
+}
+
+// report returns what a gateway reports, nothing if it has not yet.
+func (c *cluster) report(t *testing.T, gateway string) (s v1alpha1.GatewayReportStatus) {
+	t.Helper()
+	r, err := c.admin.GatewayReports(gatewayNamespace).Get(t.Context(), gateway, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return s
+	}
+	must(t, err)
+	return r.Status
 }
 
 // ready waits until a Peering is ready, and returns it.

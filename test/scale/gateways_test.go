@@ -136,7 +136,7 @@ func (w *world) startGateway(t *testing.T) watched {
 	must(t, os.Chmod(cache, 0o777)) // like an emptyDir
 	return watched{"gateway", "system:serviceaccount:" + gatewayNamespace + ":strait-gateway",
 		program.Start(t, "the gateway", w.near, program.Unprivileged, []string{fmt.Sprintf("GOMEMLIMIT=%d", limit)},
-			"gateway", "--peering", peeringName, "--name", gatewayName, "--node", nodeName(1), "--pod-ips", nearGateway,
+			"gateway", "--peering", peeringName, "--namespace", gatewayNamespace, "--name", gatewayName, "--pod-ips", nearGateway,
 			"--key-dir", keys, "--cache-dir", cache, "--kubeconfig", w.access.gateway)}
 }
 

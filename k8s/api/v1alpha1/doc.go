@@ -1,8 +1,9 @@
 // Package v1alpha1 defines the custom resources of the API group strait.dev/v1alpha1. All
-// of them are cluster-scoped.
+// of them except GatewayReports are cluster-scoped.
 //
 //	ClusterNetwork  one, "default": this cluster's ID, CIDRs and pools    admin; status: controller
-//	Peering         one for each remote cluster                           admin; status: controller, gateways
+//	Peering         one for each remote cluster                           admin; status: controller
+//	GatewayReport   one for each gateway, in the namespace of gateways     that gateway
 //	NodeAttachment  one for each node, under the node's name              controller; status: the node helper
 //	AddressClaim    one for each allocated CIDR or address                controller, admin
 //	AddressMapping  an external address for a target outside of the pods  admin; status: controller

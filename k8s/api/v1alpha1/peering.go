@@ -15,8 +15,6 @@ import (
 // +kubebuilder:printcolumn:name="ENDPOINT",type=string,JSONPath=`.status.summary.endpoint`
 // +kubebuilder:printcolumn:name="REMOTE-CIDR",type=string,JSONPath=`.status.summary.remoteCIDRs`
 // +kubebuilder:printcolumn:name="SEEN-AS",type=string,JSONPath=`.status.summary.seenAs`
-// +kubebuilder:printcolumn:name="RTT",type=string,JSONPath=`.status.summary.rtt`
-// +kubebuilder:printcolumn:name="HANDSHAKE",type=date,JSONPath=`.status.summary.lastHandshake`
 // +kubebuilder:printcolumn:name="MTU",type=integer,JSONPath=`.status.mtu`
 // +kubebuilder:printcolumn:name="CLUSTER",type=string,JSONPath=`.status.clusterID`,priority=1
 // +kubebuilder:printcolumn:name="WHY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1

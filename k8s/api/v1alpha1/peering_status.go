@@ -2,8 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PeeringStatus is the observed state of a Peering. The controller writes it, except for
-// the entries of gateways and links, which each gateway applies for itself.
+// PeeringStatus is the observed state of a Peering. Only the controller writes it. Every
+// node and every gateway watches it, so it has no measurements: at rest it does not change.
+// What gateways measure is in their GatewayReports.
 type PeeringStatus struct {
 	// ObservedGeneration is the generation of the spec that this status describes.
 	// +optional
@@ -37,21 +38,10 @@ type PeeringStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Gateways []GatewayStatus `json:"gateways,omitempty"`
 
-	// Announcements are what the remote cluster announced through the tunnel, one entry for
-	// each gateway of this cluster that received an announcement.
+	// Announcement is what the remote cluster announced through the tunnel, from whichever
+	// gateway received it. It stays when gateways are replaced.
 	// +optional
-	// +listType=map
-	// +listMapKey=heardBy
-	// +kubebuilder:validation:MaxItems=16
-	Announcements []Announcement `json:"announcements,omitempty"`
-
-	// Links are the tunnels, one for each pair of a local and a remote gateway.
-	// +optional
-	// +listType=map
-	// +listMapKey=local
-	// +listMapKey=remote
-	// +kubebuilder:validation:MaxItems=256
-	Links []LinkStatus `json:"links,omitempty"`
+	Announcement *Announcement `json:"announcement,omitempty"`
 
 	// MTU is the size of the largest IP packet that the peering carries, in bytes.
 	// +optional
@@ -71,11 +61,10 @@ type PeeringStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PeeringSummary is the status in one line. Its link is the one that is up and has the
-// shortest round-trip time.
+// PeeringSummary is the status in one line.
 type PeeringSummary struct {
-	// Endpoint is the address from which the remote gateway of the link answers, or the
-	// first endpoint of the spec while no link is up.
+	// Endpoint is the first endpoint at which this cluster contacts the remote cluster; empty
+	// if it only accepts connections.
 	// +optional
 	Endpoint Endpoint `json:"endpoint,omitempty"`
 
@@ -86,15 +75,6 @@ type PeeringSummary struct {
 	// SeenAs are the CIDRs that they are mapped to in this cluster, in the same order.
 	// +optional
 	SeenAs string `json:"seenAs,omitempty"`
-
-	// RTT is the round-trip time of the link.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	RTT *metav1.Duration `json:"rtt,omitempty"`
-
-	// LastHandshake is the latest handshake of all links.
-	// +optional
-	LastHandshake *metav1.Time `json:"lastHandshake,omitempty"`
 }
 
 // SeenPrefix is one CIDR of the remote cluster and the CIDR that it is mapped to in this
@@ -169,34 +149,15 @@ type GatewayStatus struct {
 	// +optional
 	MTU int32 `json:"mtu,omitempty"`
 
-	// Mappings are the AddressMappings that the gateway serves.
+	// LinkUp is true while the gateway is ready and has a link to the remote cluster that is
+	// up.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=256
-	Mappings []ServedMapping `json:"mappings,omitempty"`
-}
-
-// MaxMappings is the maximum number of AddressMappings that a gateway serves, so that its
-// status can list them all.
-const MaxMappings = 256
-
-// ServedMapping is an AddressMapping that a gateway serves.
-type ServedMapping struct {
-	// Name is the name of the AddressMapping.
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-	// Generation is the generation of the spec that is served.
-	Generation int64 `json:"generation"`
+	LinkUp bool `json:"linkUp,omitempty"`
 }
 
 // Announcement is what the remote cluster announced about itself. It is in effect while the
 // spec grants all of it; of several announcements, the latest is in effect.
 type Announcement struct {
-	// HeardBy is the name of the gateway of this cluster that received the announcement.
-	// +kubebuilder:validation:MaxLength=63
-	HeardBy string `json:"heardBy"`
-
 	// HeardAt is the time when this announcement was first received.
 	// +optional
 	HeardAt *metav1.MicroTime `json:"heardAt,omitempty"`
@@ -230,24 +191,6 @@ type Announcement struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Superseded []PublicKey `json:"superseded,omitempty"`
-
-	// Refused is the reason why a later announcement was rejected; empty if none was
-	// rejected since.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	Refused string `json:"refused,omitempty"`
-
-	// Refusal is the reason why the remote cluster rejects what this gateway announces;
-	// empty if it accepts it.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	Refusal string `json:"refusal,omitempty"`
-
-	// Skew describes the protocol versions of the gateways of the two clusters if they have
-	// none in common; empty otherwise.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	Skew string `json:"skew,omitempty"`
 }
 
 // AnnouncedGateway is a gateway of the remote cluster.
@@ -266,38 +209,4 @@ type AnnouncedGateway struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
-}
-
-// LinkStatus is the state of the tunnel between a gateway of this cluster and a gateway of
-// the remote cluster.
-type LinkStatus struct {
-	// Local is the name of this cluster's gateway.
-	// +kubebuilder:validation:MaxLength=63
-	Local string `json:"local"`
-
-	// Remote is the name of the remote cluster's gateway.
-	// +kubebuilder:validation:MaxLength=63
-	Remote string `json:"remote"`
-
-	// Up is true while probes pass in both directions.
-	Up bool `json:"up"`
-
-	// PathMTU is the size of the largest probe packet that passed, in bytes, up to the MTU
-	// of the peering. Empty while no packet of full size passes.
-	// +optional
-	PathMTU int32 `json:"pathMTU,omitempty"`
-
-	// RTT is the round-trip time of probes through the tunnel.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	RTT *metav1.Duration `json:"rtt,omitempty"`
-
-	// LastHandshake is the time of the last WireGuard handshake. On a link with traffic it
-	// is less than three minutes ago.
-	// +optional
-	LastHandshake *metav1.Time `json:"lastHandshake,omitempty"`
-
-	// Endpoint is the address from which the remote gateway answers.
-	// +optional
-	Endpoint Endpoint `json:"endpoint,omitempty"`
 }

@@ -13,6 +13,7 @@ var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&ClusterNetwork{}, &ClusterNetworkList{},
 		&Peering{}, &PeeringList{},
+		&GatewayReport{}, &GatewayReportList{},
 		&NodeAttachment{}, &NodeAttachmentList{},
 		&AddressClaim{}, &AddressClaimList{},
 		&AddressMapping{}, &AddressMappingList{})

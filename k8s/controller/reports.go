@@ -1,0 +1,141 @@
+package controller
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
+)
+
+// gatewayPods are the pods of the gateways of all Peerings and what they report, by the
+// names of gateways. A report is untrusted: it counts only for the pod that wrote it, and
+// that pod only for the Peering whose StatefulSet runs it.
+type gatewayPods map[string]gatewayPod
+
+type gatewayPod struct {
+	*corev1.Pod
+	report *v1alpha1.GatewayReportStatus // nil: none yet
+}
+
+// gatewayPods returns the pods of the gateways of Peerings, with their reports.
+func (c *controller) gatewayPods(peerings []*v1alpha1.Peering) gatewayPods {
+	all := make(gatewayPods)
+	for _, p := range peerings {
+		set, ok := c.statefulSetOf(p)
+		if !ok {
+			continue
+		}
+		for _, name := range gatewayNames(p) {
+			pod, ok := c.pods.Get(c.gateways.Namespace + "/" + name)
+			if !ok || !metav1.IsControlledBy(pod, set) {
+				continue
+			}
+			one := gatewayPod{Pod: pod}
+			if r, ok := c.reports.Get(c.gateways.Namespace + "/" + name); ok && writtenBy(r, pod) {
+				one.report = &r.Status
+			}
+			all[name] = one
+		}
+	}
+	return all
+}
+
+// writtenBy reports whether a pod wrote a report, and not an earlier pod of that name.
+func writtenBy(r *v1alpha1.GatewayReport, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == pod.UID })
+}
+
+// linkUp reports whether a gateway runs and has a link up, according to the report of this
+// pod.
+func (p gatewayPod) linkUp() bool {
+	return p.Pod != nil && podRuns(p.Pod) && p.report != nil &&
+		slices.ContainsFunc(p.report.Links, func(l v1alpha1.LinkStatus) bool { return l.Up })
+}
+
+// ready reports whether the pod of a gateway is ready, whatever its readiness gate says.
+func (g gatewayPods) ready(name string) bool {
+	pod, ok := g[name]
+	return ok && podRuns(pod.Pod)
+}
+
+// shaken reports whether a handshake of a gateway whose pod is ready succeeded.
+func (g gatewayPods) shaken(name string) bool {
+	report := g[name].report
+	return report != nil && g.ready(name) && slices.ContainsFunc(report.Links, func(l v1alpha1.LinkStatus) bool { return l.LastHandshake != nil })
+}
+
+// linksUp returns the links that are up, of gateways whose pod is ready: the last report of
+// a stopped gateway is void.
+func (g gatewayPods) linksUp(p *v1alpha1.Peering) (up []v1alpha1.LinkStatus) {
+	for _, name := range gatewayNames(p) {
+		if report := g[name].report; report != nil && g.ready(name) {
+			for _, l := range report.Links {
+				if l.Up {
+					up = append(up, l)
+				}
+			}
+		}
+	}
+	return up
+}
+
+// merge returns copies of Peerings whose status includes what their gateways report. What a
+// gateway reported earlier stays while its pod is replaced.
+func merge(peerings []*v1alpha1.Peering, n *network, pods gatewayPods, now time.Time) (merged []*v1alpha1.Peering) {
+	for _, p := range peerings {
+		m := p.DeepCopy()
+		m.Status.Gateways = nil
+		var announced []v1alpha1.Announcement
+		for _, name := range gatewayNames(p) {
+			g := v1alpha1.GatewayStatus{Name: name}
+			if i := slices.IndexFunc(p.Status.Gateways, func(was v1alpha1.GatewayStatus) bool { return was.Name == name }); i >= 0 {
+				g = *p.Status.Gateways[i].DeepCopy()
+			}
+			pod := pods[name]
+			g.LinkUp = pod.linkUp()
+			if pod.Pod != nil {
+				placed(&g, pod.Pod)
+			}
+			if pod.report != nil {
+				reported(&g, p, pod.report)
+				if pod.report.Announcement != nil {
+					announced = append(announced, *pod.report.Announcement)
+				}
+			}
+			m.Status.Gateways = append(m.Status.Gateways, g)
+		}
+		m.Status.Announcement = peering.Latest(p, n.clusterID, announced, now).DeepCopy()
+		merged = append(merged, m)
+	}
+	return merged
+}
+
+// placed sets the node and the addresses of a gateway, as its kubelet reports them.
+func placed(g *v1alpha1.GatewayStatus, pod *corev1.Pod) {
+	if pod.Spec.NodeName != "" {
+		g.Node = pod.Spec.NodeName
+	}
+	if len(pod.Status.PodIPs) == 0 {
+		return
+	}
+	g.PodAddresses = nil
+	for _, ip := range pod.Status.PodIPs {
+		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Zone() == "" && ordinary(single(a.Unmap())) {
+			g.PodAddresses = append(g.PodAddresses, v1alpha1.IP(a.Unmap().String()))
+		}
+	}
+}
+
+// reported sets the keys and the MTU of a gateway. A key of a generation that the Peering
+// does not request yet is ignored.
+func reported(g *v1alpha1.GatewayStatus, p *v1alpha1.Peering, r *v1alpha1.GatewayReportStatus) {
+	g.MTU = r.MTU
+	if r.PublicKey != "" && r.KeyGeneration <= generation(p) {
+		g.PublicKey, g.KeyGeneration, g.NextPublicKey = r.PublicKey, r.KeyGeneration, r.NextPublicKey
+	}
+}
