@@ -187,6 +187,11 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"a node whose destination is taken over", func(s *scene) {
 			s.nodes[0].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.71.0.0/16", Destination: "route to 10.71.2.0/24 dev eth1 table 254"}}
 		}, "Ready", "True Works packets pass: 1 link is up; 2 of 2 nodes send to a gateway that is up; on 1 of 2 nodes, 10.71.0.0/16 takes over a destination that they got later: node-1 has route to 10.71.2.0/24 dev eth1 table 254 (STRAIT-N013)"},
+		{"a node that reports several destinations", func(s *scene) {
+			for i := range 9 {
+				s.nodes[1].Status.RouteConflicts = append(s.nodes[1].Status.RouteConflicts, v1alpha1.RouteConflict{CIDR: "10.71.0.0/16", Destination: fmt.Sprint("route ", i), Refused: true})
+			}
+		}, "Routed", "False RouteRefused 10.71.0.0/16 does not go to gateways on 1 of 2 nodes, because they route it themselves: node-2 has route 0;"},
 		{"a conflict of another peering", func(s *scene) {
 			s.nodes[0].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.72.0.0/16", Destination: "route to 10.72.0.0/24 dev eth1 table 254", Refused: true}}
 		}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up"},

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -41,16 +42,31 @@ func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) 
 	}
 }
 
+// maxSources is the maximum number of additional sources of one node: one of each IP family
+// for the gateways on the node, and for those on others.
+const maxSources = 4
+
 // frameSources returns the sources of overlay packets: the nodes' own addresses, and the
-// additional ones that nodes report for gateways.
+// additional ones that nodes report for gateways. A node is not believed without limit: it
+// cannot report the address of another node, nor so many that they would cover others'.
 func frameSources(nodes []netip.Prefix, attachments []*v1alpha1.NodeAttachment) []netip.Prefix {
+	owners := make(map[netip.Addr]string)
+	for _, a := range attachments {
+		for _, address := range slices.Concat(addrs(a.Spec.UnderlayAddresses), attachedAddresses(a)) {
+			owners[address] = a.Name
+		}
+	}
 	var more []netip.Prefix
 	for _, a := range attachments {
+		var own []netip.Prefix
 		for _, g := range a.Status.Gateways {
-			if from, err := netip.ParseAddr(string(g.Source)); err == nil && ordinary(single(from)) {
-				more = append(more, single(from))
+			from, err := netip.ParseAddr(string(g.Source))
+			if owner := owners[from]; err == nil && ordinary(single(from)) && (owner == "" || owner == a.Name) {
+				own = append(own, single(from))
 			}
 		}
+		own = slices.Compact(sorted(own))
+		more = append(more, own[:min(len(own), maxSources)]...)
 	}
 	if len(more) == 0 {
 		return nodes

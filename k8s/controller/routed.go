@@ -67,6 +67,8 @@ func (r *routes) reason(node string) string {
 type conflicts struct {
 	refused, taken int    // nodes that do not route the CIDR; nodes whose destination it takes over
 	of             string // one of them, one that refuses if there is one, with the destination
+
+	refusedBy, takenBy string // the nodes counted last: a node may report several destinations
 }
 
 // conflictsByCIDR returns the conflicts that nodes report, by mapped CIDR.
@@ -82,9 +84,12 @@ func conflictsByCIDR(attachments []*v1alpha1.NodeAttachment) map[v1alpha1.CIDR]*
 			if c.of == "" || one.Refused && c.refused == 0 {
 				c.of = fmt.Sprintf("%s has %s", a.Name, one.Destination)
 			}
-			if one.Refused {
+			switch {
+			case one.Refused && c.refusedBy != a.Name:
+				c.refusedBy = a.Name
 				c.refused++
-			} else {
+			case !one.Refused && c.takenBy != a.Name:
+				c.takenBy = a.Name
 				c.taken++
 			}
 		}

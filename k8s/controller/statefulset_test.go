@@ -236,3 +236,29 @@ func TestFramesAreLetInFromWhereNodesSendThem(t *testing.T) {
 		}
 	}
 }
+
+func TestT6_ANodeOpensTheGatewaysToNoAddressesButItsOwn(t *testing.T) {
+	nodes := []netip.Prefix{netip.MustParsePrefix("192.0.2.21/32")}
+	victim := &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}, Spec: v1alpha1.NodeAttachmentSpec{
+		UnderlayAddresses: []v1alpha1.IP{"192.0.2.22"}, InternalAddresses: []v1alpha1.IP{"10.80.0.12"}, ExternalAddresses: []v1alpha1.IP{"10.70.0.12"}}}
+	liar := &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: v1alpha1.NodeAttachmentSpec{UnderlayAddresses: []v1alpha1.IP{"192.0.2.21"}}}
+	claim := func(sources ...v1alpha1.IP) {
+		liar.Status.Gateways = nil
+		for _, s := range sources {
+			liar.Status.Gateways = append(liar.Status.Gateways, v1alpha1.NodeGateway{Source: s})
+		}
+	}
+	claim("192.0.2.22", "10.80.0.12", "10.70.0.12")
+	if got := frameSources(nodes, []*v1alpha1.NodeAttachment{victim, liar}); !slices.Equal(got, nodes) {
+		t.Errorf("with the addresses of another node: %v", got)
+	}
+	var many []v1alpha1.IP
+	for i := range 256 {
+		many = append(many, v1alpha1.IP(fmt.Sprintf("%d.0.0.%d", 1+i%100, 1+i)))
+	}
+	claim(many...)
+	got := frameSources(nodes, []*v1alpha1.NodeAttachment{victim, liar})
+	if len(got) != maxSources+1 || slices.ContainsFunc(got, func(p netip.Prefix) bool { return !p.IsSingleIP() }) {
+		t.Errorf("with 256 addresses: %v", got)
+	}
+}

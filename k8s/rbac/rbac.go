@@ -1,5 +1,5 @@
-// Package rbac contains the RBAC rules of Strait's programs, as YAML documents. Tests run
-// each program with exactly these rules.
+// Package rbac contains the RBAC rules and admission policies of Strait's programs, as YAML
+// documents. Tests run each program with exactly these rules.
 package rbac
 
 import _ "embed"
@@ -27,6 +27,13 @@ var Gateway []byte
 //
 //go:embed node.yaml
 var Node []byte
+
+// Admission contains the ValidatingAdmissionPolicies, with their bindings, that limit each
+// gateway and node helper to the objects of its own pod or node. Their service accounts are
+// those of the chart. They need Kubernetes 1.30, which adds the name of the node to tokens.
+//
+//go:embed admission.yaml
+var Admission []byte
 
 // Uninstall contains the rules of `strait uninstall --prepare`: a ClusterRole, and a Role
 // in the gateways' namespace.

@@ -25,12 +25,13 @@ func (t *translation) reserve() {
 
 // nodes returns the nodes, by name, with their pod CIDRs. number is the gateway's number.
 func (t *translation) nodes(number int32) (all []config.Node) {
+	owners := t.addressOwners()
 	for _, a := range t.Nodes {
 		if a.Spec.Index < 1 || a.Spec.Index > 65535 {
 			t.problem(attachment(a.Name), "spec.index", fmt.Sprintf("%d is not a valid node index", a.Spec.Index), "delete the object, and Strait's controller creates it again")
 			continue
 		}
-		underlay, ok := t.underlay(a)
+		underlay, ok := t.underlay(a, owners)
 		if !ok {
 			continue
 		}
@@ -44,15 +45,44 @@ func (t *translation) nodes(number int32) (all []config.Node) {
 	return all
 }
 
-// underlay returns the address of a node that the gateway sends to: the source address that
-// the node reports, or else the first of the first IP family that both have.
-func (t *translation) underlay(a *v1alpha1.NodeAttachment) (netip.Addr, bool) {
-	for _, g := range a.Status.Gateways {
-		if g.Name == t.Name && g.Source != "" {
-			if from := t.addresses(attachment(a.Name), "status.gateways", []v1alpha1.IP{g.Source}); len(from) == 1 && t.hasFamily(from[0]) {
-				return from[0], true
+// addressOwners returns the addresses that the controller assigned to nodes or read from
+// them, and those of the gateway, with the names of their objects.
+func (t *translation) addressOwners() map[netip.Addr]string {
+	owners := make(map[netip.Addr]string)
+	for _, a := range t.Nodes {
+		for _, text := range slices.Concat(a.Spec.UnderlayAddresses, a.Spec.InternalAddresses, a.Spec.ExternalAddresses) {
+			if address, err := netip.ParseAddr(string(text)); err == nil { // nodes reports invalid ones
+				owners[address] = attachment(a.Name)
 			}
 		}
+	}
+	for _, own := range t.PodAddresses {
+		owners[own] = "gateway " + t.Name
+	}
+	return owners
+}
+
+// underlay returns the address of a node that the gateway sends to: the source address that
+// the node reports, or else the first of the first IP family that both have. A node cannot
+// report an address that belongs to another.
+func (t *translation) underlay(a *v1alpha1.NodeAttachment, owners map[netip.Addr]string) (netip.Addr, bool) {
+	for _, g := range a.Status.Gateways {
+		if g.Name != t.Name || g.Source == "" {
+			continue
+		}
+		from := t.addresses(attachment(a.Name), "status.gateways", []v1alpha1.IP{g.Source})
+		if len(from) == 0 || !t.hasFamily(from[0]) {
+			continue
+		}
+		owner, taken := owners[from[0]]
+		if _, name, reserved := t.reserved.overlapping(host(from[0])); reserved && !taken {
+			owner, taken = name, true
+		}
+		if !taken || owner == attachment(a.Name) {
+			return from[0], true
+		}
+		t.problem(attachment(a.Name), "status.gateways", fmt.Sprintf("the source %s belongs to %s", from[0], owner),
+			"check the node helper of this node: it reports an address that the node does not have")
 	}
 	theirs := t.addresses(attachment(a.Name), "spec.underlayAddresses", a.Spec.UnderlayAddresses)
 	for _, ours := range t.PodAddresses {

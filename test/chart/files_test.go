@@ -25,7 +25,7 @@ const folder = "../../charts/strait"
 
 func TestFilesOfTheChartMatchTheCode(t *testing.T) {
 	for program, want := range map[string][]byte{
-		"controller": rbac.Controller, "gateway": rbac.Gateway, "node": rbac.Node, "uninstall": rbac.Uninstall, "verify": rbac.Verify,
+		"controller": rbac.Controller, "gateway": rbac.Gateway, "node": rbac.Node, "uninstall": rbac.Uninstall, "verify": rbac.Verify, "admission": rbac.Admission,
 	} {
 		same(t, filepath.Join(folder, "files/rbac", program+".yaml"), want)
 	}

@@ -1,12 +1,14 @@
 package kube
 
 import (
+	"context"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -32,4 +34,26 @@ func unlessExists(err error) error {
 		return nil
 	}
 	return err
+}
+
+// BoundAccount returns the configuration of a client that acts as a service account with a
+// token that is bound to a pod, as a kubelet requests it. The pod is created on the node,
+// which need not exist. It is deleted after the test.
+func (c *Cluster) BoundAccount(t testing.TB, namespace, account, pod, node string) (config *rest.Config, uid types.UID) {
+	t.Helper()
+	config = c.ServiceAccount(t, namespace, account)
+	pods, now := c.client.CoreV1().Pods(namespace), int64(0)
+	created, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}, Spec: corev1.PodSpec{
+		NodeName: node, ServiceAccountName: account, AutomountServiceAccountToken: new(bool), Containers: []corev1.Container{{Name: "c", Image: "i"}},
+	}}, metav1.CreateOptions{})
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, pods.Delete(context.Background(), pod, metav1.DeleteOptions{GracePeriodSeconds: &now}))
+	})
+	token, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod, UID: created.UID}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	config.BearerToken = token.Status.Token
+	return config, created.UID
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -62,6 +63,25 @@ func (c *Cluster) AwaitCRDs(t testing.TB) {
 		definitions = append(definitions, &list.Items[i])
 	}
 	c.awaitServed(t, client, definitions)
+}
+
+// InstallPolicies applies the objects of YAML documents of admissionregistration.k8s.io. The
+// API server enforces them some time later.
+func (c *Cluster) InstallPolicies(t testing.TB, documents []byte) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.Admin())
+	must(t, err)
+	for _, text := range bytes.Split(documents, []byte("\n---\n")) {
+		policy := &unstructured.Unstructured{}
+		must(t, yaml.UnmarshalStrict(text, &policy.Object))
+		resource := policy.GroupVersionKind().GroupVersion().WithResource(policyResources[policy.GetKind()])
+		_, err := client.Resource(resource).Apply(t.Context(), policy.GetName(), policy, metav1.ApplyOptions{FieldManager: "test", Force: true})
+		must(t, err)
+	}
+}
+
+var policyResources = map[string]string{
+	"ValidatingAdmissionPolicy": "validatingadmissionpolicies", "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
 
 func (c *Cluster) awaitServed(t testing.TB, client dynamic.Interface, definitions []*unstructured.Unstructured) {
