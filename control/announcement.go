@@ -16,8 +16,12 @@ const (
 	maxEndpoints = 8 // of a gateway
 )
 
+// MaxRevision is the highest revision of an announcement.
+const MaxRevision = 1 << 62
+
 // Announcement is what a cluster announces to another about itself.
 type Announcement struct {
+	Revision         int64          // issued by the announcing cluster, rising; 0: it issues none
 	Cluster          string         // ID of the announcing cluster
 	Gateway          string         // name of the gateway that sends it
 	Prefixes         []netip.Prefix // its pods that the receiver may reach
@@ -35,6 +39,9 @@ type Gateway struct {
 // Validate checks the form: all limits, all names, and that no address, key or name occurs twice. It does not check
 // grants. The error names the field.
 func (a *Announcement) Validate() error {
+	if a.Revision < 0 || a.Revision > MaxRevision {
+		return fmt.Errorf("revision: %d is out of range; use 0 to %d", a.Revision, int64(MaxRevision))
+	}
 	if err := config.CheckLabel(a.Cluster); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}

@@ -30,6 +30,7 @@ type Result struct {
 	Current    bool      // the far end has accepted the announcement last passed to Set
 	AcceptedAt time.Time // when it last accepted an announcement; zero = never
 	Refused    string    // why it refuses the last one; empty = not refused
+	Stale      int64     // the last one is older than this revision, or another one of it; 0 = it is not
 	Err        error     // any other error of the last attempt; nil = none
 	Versions   []int     // protocol versions that it supports; nil = not known
 }
@@ -176,14 +177,14 @@ func (a *Announcer) note(p *peer, number uint64, versions []int, err error, now 
 	p.cancel = nil
 	before := p.result
 	p.schedule.done(number, err == nil, now, a.options.Jitter())
-	p.result.Refused, p.result.Err = reason(err)
+	p.result.Refused, p.result.Stale, p.result.Err = reason(err)
 	if versions != nil {
 		p.result.Versions = versions
 	}
 	switch {
 	case err == nil:
 		p.result.AcceptedAt, p.accepted = now, number
-	case p.result.Refused != "":
+	case p.result.Refused != "" || p.result.Stale != 0:
 		p.accepted = 0
 	}
 	p.result.Current = p.accepted == a.number
@@ -201,6 +202,8 @@ func (a *Announcer) tell(before, now Result) {
 	switch {
 	case now.Refused != "" && now.Refused != before.Refused:
 		log.Warn("the remote cluster refused the announcement", "reason", now.Refused)
+	case now.Stale != 0 && now.Stale != before.Stale:
+		log.Info("the remote cluster has a later announcement of this cluster in effect; announcing a newer one", "revision", now.Stale)
 	case now.Err != nil && before.Err == nil && !errors.Is(now.Err, context.Canceled):
 		log.Warn("cannot send the announcement to the remote cluster; retrying", "error", plain(now.Err.Error()))
 	case now.Current && !before.Current:

@@ -18,6 +18,7 @@ var errTooLong = fmt.Errorf("is longer than %d bytes", maxBody)
 
 // announcementV1 is the wire format of an Announcement.
 type announcementV1 struct {
+	Revision         int64       `json:"revision,omitempty"`
 	Cluster          string      `json:"cluster"`
 	Gateway          string      `json:"gateway"`
 	Prefixes         []string    `json:"prefixes"`
@@ -33,7 +34,7 @@ type gatewayV1 struct {
 
 // encode encodes a valid announcement in version 1.
 func (a *Announcement) encode() ([]byte, error) {
-	w := announcementV1{Cluster: a.Cluster, Gateway: a.Gateway, Prefixes: texts(a.Prefixes), ExternalPrefixes: texts(a.ExternalPrefixes)}
+	w := announcementV1{Revision: a.Revision, Cluster: a.Cluster, Gateway: a.Gateway, Prefixes: texts(a.Prefixes), ExternalPrefixes: texts(a.ExternalPrefixes)}
 	for _, g := range a.Gateways {
 		w.Gateways = append(w.Gateways, gatewayV1{g.Name, texts(g.PublicKeys), g.Endpoints})
 	}
@@ -58,7 +59,7 @@ func decodeAnnouncement(b []byte) (*Announcement, error) {
 	if err := decode(b, &w); err != nil {
 		return nil, err
 	}
-	a := &Announcement{Cluster: w.Cluster, Gateway: w.Gateway}
+	a := &Announcement{Revision: w.Revision, Cluster: w.Cluster, Gateway: w.Gateway}
 	var err error
 	if a.Prefixes, err = parseAll("prefixes", w.Prefixes, maxPrefixes, parsePrefix); err != nil {
 		return nil, err

@@ -6,12 +6,14 @@
 //	                       endpoints and keys of its gateways
 //
 //	200 {}                     accepted
-//	409 {"refused": "..."}     understood but not accepted, with a reason for display
+//	409 {"refused": "..."}     understood but not accepted, with a reason for display; with
+//	                           "revision": N if that one is in effect and not older
 //	400 {"error": "..."}       malformed
 //
 // A client uses the highest version that both ends support; a gateway supports at least the version before its newest.
-// Within a version, unknown fields are ignored, so fields may be added. Announcements are idempotent and repeated: the
-// last one counts.
+// Within a version, unknown fields are ignored, so fields may be added. Announcements are idempotent and repeated. The
+// one with the highest revision counts, whichever gateway sends it; without revisions, which earlier releases do not
+// send, the last one.
 //
 // Input comes from the other cluster and is untrusted: this package checks its form only, and the callers of Serve
 // decide whether it is granted.

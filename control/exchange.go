@@ -17,6 +17,13 @@ func (r *Refusal) Error() string {
 	return "the remote cluster refused the announcement: " + r.Reason
 }
 
+// Stale is the error of an announcement that is older than the one in effect at the far end.
+type Stale struct{ InEffect int64 } // revision
+
+func (s *Stale) Error() string {
+	return fmt.Sprintf("revision %d or another announcement of that revision is in effect already", s.InEffect)
+}
+
 // announce sends a body in the highest version that both ends support. Each exchange uses a new connection: links come
 // and go, and exchanges are a minute apart. versions is nil if the far end's versions are not known.
 func announce(ctx context.Context, dial func(context.Context) (net.Conn, error), body []byte) (versions []int, err error) {
@@ -68,6 +75,9 @@ func verdict(path string, status int, b []byte) error {
 		if r.Refused == "" {
 			r.Refused = "no reason given"
 		}
+		if r.Revision > 0 && r.Revision <= MaxRevision {
+			return &Stale{r.Revision}
+		}
 		return &Refusal{plain(r.Refused)}
 	case http.StatusBadRequest:
 		var e errorBody
@@ -105,11 +115,15 @@ func request(ctx context.Context, client *http.Client, method, path string, body
 	return response.StatusCode, answer, nil
 }
 
-// reason splits the error of an exchange into a refusal by the far end or another error.
-func reason(err error) (refused string, other error) {
+// reason splits the error of an exchange into a refusal by the far end, a later revision there, or another error.
+func reason(err error) (refused string, stale int64, other error) {
 	var r *Refusal
-	if errors.As(err, &r) {
-		return r.Reason, nil
+	var s *Stale
+	switch {
+	case errors.As(err, &r):
+		return r.Reason, 0, nil
+	case errors.As(err, &s):
+		return "", s.InEffect, nil
 	}
-	return "", err
+	return "", 0, err
 }

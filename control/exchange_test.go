@@ -79,7 +79,7 @@ func TestFarEndsOfAllKindsGetAClearVerdict(t *testing.T) {
 				t.Errorf("%s: got  %v\nwant %s", name, err, c.says)
 			}
 			if strings.HasPrefix(c.says, "refuses") {
-				if refused, other := reason(err); other != nil || len(refused) > 2*maxReason || refused == "" {
+				if refused, _, other := reason(err); other != nil || len(refused) > 2*maxReason || refused == "" {
 					t.Errorf("%s: refused %q, other %v", name, refused, other)
 				}
 			}

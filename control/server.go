@@ -15,7 +15,7 @@ import (
 // Serve serves the connections of a listener until that is closed, and then returns nil. identify returns the link of a
 // connection; a connection without a link is closed. accept is called with each announcement, which is valid in form. It
 // is called from several goroutines, but not after Serve has returned. Its error is a refusal: the text is sent to the
-// far end for display, so it must not contain secrets.
+// far end for display, so it must not contain secrets. A *Stale also tells the far end which revision is in effect.
 func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error, log *slog.Logger) error {
 	var connections sync.WaitGroup
 	s := &http.Server{
@@ -64,7 +64,12 @@ func routes(accept func(Link, Announcement) error, log *slog.Logger) http.Handle
 			return
 		}
 		if err := accept(link, *a); err != nil {
-			answer(w, http.StatusConflict, refusalBody{plain(err.Error())})
+			var stale *Stale
+			body := refusalBody{Refused: plain(err.Error())}
+			if errors.As(err, &stale) {
+				body.Revision = stale.InEffect
+			}
+			answer(w, http.StatusConflict, body)
 			return
 		}
 		answer(w, http.StatusOK, struct{}{})
@@ -89,7 +94,8 @@ func readAnnouncement(w http.ResponseWriter, r *http.Request) (*Announcement, er
 
 type (
 	refusalBody struct {
-		Refused string `json:"refused"`
+		Refused  string `json:"refused"`
+		Revision int64  `json:"revision,omitempty"` // that is in effect; only if it is later
 	}
 	errorBody struct {
 		Error string `json:"error"`

@@ -117,7 +117,7 @@ func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 		}
 		if report.Refused != "" {
 			refused = append(refused, fmt.Sprintf("gateway %s rejected the announcement of the remote cluster: %s; %s", name, report.Refused, remedy))
-		} else if a := report.Announcement; a != nil && (effective == nil || effective.HeardAt.Before(a.HeardAt)) {
+		} else if a := report.Announcement; a != nil && (effective == nil || peering.Newer(a, effective)) {
 			noLongerGranted(a)
 		}
 		if report.Refusal != "" {

@@ -16,12 +16,14 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
+	"strait.dev/strait/k8s/peering"
 )
 
 // report updates the status of each peering. gateways are the states of the gateways'
 // workloads by the names of peerings. An error for one peering does not affect others.
 func (c *controller) report(ctx context.Context, p *plan, pods gatewayPods, inForce []claims.Spec, gateways map[string]workloadState) error {
 	r := newReport(p, pods, inForce, c.services.List(), c.attachments.List())
+	r.published, _ = c.networks.Get(v1alpha1.ClusterNetworkName)
 	var failed []error
 	for _, peering := range p.peerings {
 		status := r.status(peering, gateways[peering.Name])
@@ -50,13 +52,13 @@ func (c *controller) report(ctx context.Context, p *plan, pods gatewayPods, inFo
 // effects.
 type report struct {
 	*plan
-	inForce  []claims.Spec
-	granted  map[v1alpha1.ClaimOwner]grantedAddresses
-	pods     gatewayPods
-	services []*corev1.Service // of gateways
-	routes   map[string]*routes
-	attached int // nodes
-
+	inForce   []claims.Spec
+	granted   map[v1alpha1.ClaimOwner]grantedAddresses
+	pods      gatewayPods
+	services  []*corev1.Service        // of gateways
+	published *v1alpha1.ClusterNetwork // nil: there is none yet
+	routes    map[string]*routes
+	attached  int                          // nodes
 	conflicts map[v1alpha1.CIDR]*conflicts // by mapped CIDR
 }
 
@@ -104,10 +106,27 @@ func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alp
 			s.Gateways = append(s.Gateways, g)
 		}
 	}
+	s.Announced = r.announce(peering, s.Gateways)
 	conflict := conflictOf(peering, r.plan, seen)
 	conflict.Type = v1alpha1.ConditionCIDRConflict
 	r.conditions(peering, &s, conflict, gateways)
 	return s
+}
+
+// announce returns what this cluster announces to the remote cluster of a peering with these
+// gateways.
+func (r *report) announce(p *v1alpha1.Peering, gateways []v1alpha1.GatewayStatus) *v1alpha1.Announcement {
+	last := p.Status.Announced
+	if r.published == nil || r.published.Status.ClusterID == "" {
+		return last
+	}
+	p = p.DeepCopy()
+	p.Status.Gateways = gateways
+	a := peering.Announce(p, r.published)
+	if len(a.Gateways) == 0 {
+		return last // no gateway has a key yet
+	}
+	return peering.Issue(a, last, r.pods.revisionInEffect(p))
 }
 
 // seen returns the CIDRs that the remote CIDRs of a peering are mapped to.

@@ -63,6 +63,17 @@ func (g gatewayPods) ready(name string) bool {
 	return ok && podRuns(pod.Pod)
 }
 
+// revisionInEffect returns the revision of this cluster's announcement that the remote
+// cluster has in effect, if it did not accept the last one.
+func (g gatewayPods) revisionInEffect(p *v1alpha1.Peering) (revision int64) {
+	for _, name := range gatewayNames(p) {
+		if report := g[name].report; report != nil {
+			revision = max(revision, report.RevisionInEffect)
+		}
+	}
+	return revision
+}
+
 // shaken reports whether a handshake of a gateway whose pod is ready succeeded.
 func (g gatewayPods) shaken(name string) bool {
 	report := g[name].report
@@ -91,6 +102,7 @@ func merge(peerings []*v1alpha1.Peering, n *network, pods gatewayPods, now time.
 		m := p.DeepCopy()
 		m.Status.Gateways = nil
 		var announced []v1alpha1.Announcement
+		complete := true
 		for _, name := range gatewayNames(p) {
 			g := v1alpha1.GatewayStatus{Name: name}
 			if i := slices.IndexFunc(p.Status.Gateways, func(was v1alpha1.GatewayStatus) bool { return was.Name == name }); i >= 0 {
@@ -107,9 +119,12 @@ func merge(peerings []*v1alpha1.Peering, n *network, pods gatewayPods, now time.
 					announced = append(announced, *pod.report.Announcement)
 				}
 			}
+			if pods.ready(name) && (pod.report == nil || pod.report.Announcement == nil || pod.report.Announcement.Revision > 0) {
+				complete = false
+			}
 			m.Status.Gateways = append(m.Status.Gateways, g)
 		}
-		m.Status.Announcement = peering.Latest(p, n.clusterID, announced, now).DeepCopy()
+		m.Status.Announcement = peering.Latest(p, n.clusterID, announced, complete, now).DeepCopy()
 		merged = append(merged, m)
 	}
 	return merged

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
@@ -296,5 +297,46 @@ func (f *fixture) untilEvents(kind string, about metav1.Object, want ...string) 
 			}
 		}
 		return ""
+	})
+}
+
+func TestEachChangeIsAnnouncedWithARevisionOfItsOwn(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.accept("b", "10.1.0.0/16")
+		f.runGateway("b-0", corev1.ConditionTrue)
+		until := func(revision int64, gateways int) {
+			t.Helper()
+			f.until(fmt.Sprint("revision ", revision), func() string {
+				a := f.peering("b").Status.Announced
+				if a == nil || a.Revision != revision || len(a.Gateways) != gateways {
+					return fmt.Sprintf("%+v", a)
+				}
+				return ""
+			})
+		}
+		f.pause(time.Minute)
+		if a := f.peering("b").Status.Announced; a != nil {
+			t.Errorf("without a key: %+v", a)
+		}
+		says := v1alpha1.GatewayReportStatus{PublicKey: publicKey, KeyGeneration: 1}
+		f.say("b-0", says)
+		until(1, 1)
+		says.RevisionInEffect = 57 // the Peering was created again
+		f.say("b-0", says)
+		until(58, 1)
+		f.pause(10 * time.Minute) // the report is not newer
+		until(58, 1)
+		says.RevisionInEffect = 0
+		f.say("b-0", says)
+		f.pause(10 * time.Minute)
+		until(58, 1)
+		must(t, func() error {
+			_, err := f.Peerings().Patch(f.Context(), "b", types.MergePatchType, []byte(`{"spec":{"gateway":{"replicas":2}}}`), metav1.PatchOptions{})
+			return err
+		}())
+		f.say("b-1", v1alpha1.GatewayReportStatus{PublicKey: publicKey2, KeyGeneration: 1})
+		until(59, 2)
 	})
 }

@@ -12,7 +12,7 @@ import (
 // toControl converts an announcement to the form of the control protocol. If it does not
 // list this gateway, it is not complete yet and has no gateways.
 func toControl(a v1alpha1.Announcement, gateway string) (c control.Announcement, err error) {
-	c = control.Announcement{Cluster: string(a.ClusterID), Gateway: gateway}
+	c = control.Announcement{Revision: a.Revision, Cluster: string(a.ClusterID), Gateway: gateway}
 	for _, list := range []struct {
 		from []v1alpha1.CIDR
 		to   *[]netip.Prefix
@@ -49,7 +49,7 @@ func toControl(a v1alpha1.Announcement, gateway string) (c control.Announcement,
 
 // fromControl converts an announcement to the form of the API.
 func fromControl(c control.Announcement) v1alpha1.Announcement {
-	a := v1alpha1.Announcement{ClusterID: v1alpha1.ClusterID(c.Cluster)}
+	a := v1alpha1.Announcement{Revision: c.Revision, ClusterID: v1alpha1.ClusterID(c.Cluster)}
 	for _, p := range c.Prefixes {
 		a.Prefixes = append(a.Prefixes, v1alpha1.CIDR(p.String()))
 	}

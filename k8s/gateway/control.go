@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"strait.dev/strait/control"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -26,14 +24,6 @@ const (
 	maxText      = 1024
 	maxEndpoints = 8
 )
-
-// receivedAnnouncement is what the remote cluster announced to this gateway.
-type receivedAnnouncement struct {
-	mu      sync.Mutex
-	loaded  bool                   // the fields below are valid: after a start they are those of the last report
-	latest  *v1alpha1.Announcement // nil: none was accepted
-	refused string                 // why a later one was rejected; empty: none was
-}
 
 // exchangeAnnouncements sends this cluster's announcements and accepts those of the remote
 // cluster, from when the gateway has started until ctx ends.
@@ -91,14 +81,13 @@ func (f *follower) links() []tun.LinkStatus {
 	return nil
 }
 
-// announce builds this cluster's announcement from the objects.
+// announce passes on what the controller announces to the remote cluster.
 func (f *follower) announce() {
 	p, ok := f.objects.peer()
-	n, known := f.objects.networks.Get(v1alpha1.ClusterNetworkName)
-	if !ok || !known {
+	if !ok || p.Status.Announced == nil {
 		return
 	}
-	a, err := toControl(peering.Announce(p, n), f.options.Name)
+	a, err := toControl(*p.Status.Announced, f.options.Name)
 	if err == nil && len(a.Gateways) > 0 {
 		err = f.announcer.Set(a)
 	}
@@ -113,7 +102,7 @@ func (f *follower) announce() {
 
 // receive accepts an announcement of the remote cluster, or returns why it is rejected. It
 // may be called from any goroutine.
-func (f *follower) receive(_ control.Link, c control.Announcement) error {
+func (f *follower) receive(from control.Link, c control.Announcement) error {
 	p, ok := f.objects.peer()
 	n, known := f.objects.networks.Get(v1alpha1.ClusterNetworkName)
 	last, loaded := f.objects.reported()
@@ -124,30 +113,23 @@ func (f *follower) receive(_ control.Link, c control.Announcement) error {
 	refusal := peering.Refusal(p, n.Status.ClusterID, &a)
 	f.metrics.announced(refusal)
 
+	var up []string
+	for _, l := range f.links() {
+		if l.Up {
+			up = append(up, l.Gateway)
+		}
+	}
 	f.received.mu.Lock()
 	defer f.received.mu.Unlock()
 	f.received.load(last)
 	if refusal != nil {
 		f.received.refused = client.Clip(refusal.Error(), maxText)
 	} else {
-		now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
-		a.HeardAt, a.Superseded = &now, peering.Superseded(p, &a)
-		for _, was := range []*v1alpha1.Announcement{p.Status.Announcement, f.received.latest} {
-			if was != nil && sameAnnouncement(a, *was) {
-				a.HeardAt = was.HeardAt
-			}
-		}
-		f.received.latest, f.received.refused = &a, ""
+		a.Superseded = peering.Superseded(p, &a)
+		refusal = f.received.take(from.Gateway, a, p.Status.Announcement, up, time.Now())
 	}
 	f.requestPublish()
 	return refusal
-}
-
-// load loads the fields from the last report, once. The caller holds h.mu.
-func (h *receivedAnnouncement) load(last v1alpha1.GatewayReportStatus) {
-	if !h.loaded {
-		h.loaded, h.latest, h.refused = true, last.Announcement, last.Refused
-	}
 }
 
 // reportAnnouncements sets the fields of a report about announcements: what the gateway
@@ -163,6 +145,7 @@ func (f *follower) reportAnnouncements(s *v1alpha1.GatewayReportStatus, last v1a
 // recordResults records the results of the gateway's own announcements in a report.
 func recordResults(entry *v1alpha1.GatewayReportStatus, results []control.Result) {
 	for _, r := range results {
+		entry.RevisionInEffect = max(entry.RevisionInEffect, r.Stale)
 		if r.Refused != "" {
 			entry.Refusal = client.Clip(r.Refused, maxText)
 		}
@@ -175,6 +158,6 @@ func recordResults(entry *v1alpha1.GatewayReportStatus, results []control.Result
 
 // sameAnnouncement reports whether two announcements have the same content.
 func sameAnnouncement(a, b v1alpha1.Announcement) bool {
-	return a.ClusterID == b.ClusterID && reflect.DeepEqual(a.Prefixes, b.Prefixes) &&
+	return a.Revision == b.Revision && a.ClusterID == b.ClusterID && reflect.DeepEqual(a.Prefixes, b.Prefixes) &&
 		reflect.DeepEqual(a.ExternalPrefixes, b.ExternalPrefixes) && reflect.DeepEqual(a.Gateways, b.Gateways) && slices.Equal(a.Superseded, b.Superseded)
 }

@@ -195,7 +195,7 @@ func (f *follower) requestPublish() {
 func compareReports(have, want v1alpha1.GatewayReportStatus) (now, later bool) {
 	now = have.Peering != want.Peering || have.PublicKey != want.PublicKey || have.KeyGeneration != want.KeyGeneration || have.NextPublicKey != want.NextPublicKey ||
 		have.MTU != want.MTU || !slices.Equal(have.Mappings, want.Mappings) || len(have.Links) != len(want.Links) ||
-		have.Refused != want.Refused || have.Refusal != want.Refusal || have.Skew != want.Skew || !equalAnnouncements(have.Announcement, want.Announcement)
+		have.Refused != want.Refused || have.Refusal != want.Refusal || have.Skew != want.Skew || have.RevisionInEffect != want.RevisionInEffect || !equalAnnouncements(have.Announcement, want.Announcement)
 	for _, w := range want.Links {
 		i := slices.IndexFunc(have.Links, func(h v1alpha1.LinkStatus) bool { return h.Remote == w.Remote })
 		if i < 0 || have.Links[i].Up != w.Up || have.Links[i].PathMTU != w.PathMTU || (have.Links[i].LastHandshake == nil) != (w.LastHandshake == nil) {

@@ -1,6 +1,8 @@
 package peering
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -11,23 +13,83 @@ import (
 const clockSkew = time.Minute
 
 // Latest returns the announcement that counts: of the one in the status of the Peering and
-// those that its gateways report, by the names of the gateways, the latest that the spec
-// grants. It is nil if there is none. own is this cluster's ID. The result does not depend
-// on the order of the reports. A report of the future does not count: it would outlive the
-// gateway that made it.
-func Latest(p *v1alpha1.Peering, own v1alpha1.ClusterID, reported []v1alpha1.Announcement, now time.Time) *v1alpha1.Announcement {
-	latest := p.Status.Announcement
-	granted := latest != nil && latest.HeardAt != nil && Refusal(p, own, latest) == nil
+// those that its gateways report, the newest that the spec grants. It is nil if there is
+// none. own is this cluster's ID. An announcement without a revision replaces one with a
+// revision only if complete is true: no gateway reports another with a revision, or none
+// yet. A report of the future does not count: it would outlive the gateway that made it.
+func Latest(p *v1alpha1.Peering, own v1alpha1.ClusterID, reported []v1alpha1.Announcement, complete bool, now time.Time) *v1alpha1.Announcement {
+	granted := func(a *v1alpha1.Announcement) bool {
+		return a.HeardAt != nil && Refusal(p, own, a) == nil
+	}
+	var best *v1alpha1.Announcement // of the reports
 	for i := range reported {
 		a := &reported[i]
-		if a.HeardAt == nil || a.HeardAt.After(now.Add(clockSkew)) || Refusal(p, own, a) != nil {
-			continue
-		}
-		if !granted || latest.HeardAt.Before(a.HeardAt) {
-			latest, granted = a, true
+		if granted(a) && !a.HeardAt.After(now.Add(clockSkew)) && (best == nil || Newer(a, best)) {
+			best = a
 		}
 	}
-	return latest
+	is := p.Status.Announcement
+	switch {
+	case best == nil:
+		return is
+	case is == nil || !granted(is) || Newer(best, is):
+		return best
+	case is.Revision > 0 && best.Revision == 0 && complete:
+		return best // the remote cluster was downgraded
+	}
+	return is
+}
+
+// Newer reports whether an announcement takes precedence over another: the one with the
+// higher revision. Of the same revision with different content, which a controller never
+// issues, the same one of the two takes precedence everywhere. With the same content, the
+// one that was received later takes precedence if another spec has superseded other keys
+// since. Of announcements without a revision, the one that was received later does.
+func Newer(a, b *v1alpha1.Announcement) bool {
+	if a.Revision != b.Revision {
+		return a.Revision > b.Revision
+	}
+	if a.Revision == 0 {
+		return b.HeardAt.Before(a.HeardAt)
+	}
+	if order := bytes.Compare(content(a), content(b)); order != 0 {
+		return order > 0
+	}
+	return !slices.Equal(a.Superseded, b.Superseded) && b.HeardAt.Before(a.HeardAt)
+}
+
+// content returns the bytes of what a cluster announced.
+func content(a *v1alpha1.Announcement) []byte {
+	bare := v1alpha1.Announcement{ClusterID: a.ClusterID, Prefixes: a.Prefixes, ExternalPrefixes: a.ExternalPrefixes, Gateways: a.Gateways}
+	text, err := json.Marshal(bare)
+	if err != nil {
+		panic(err) // plain data can be encoded
+	}
+	return text
+}
+
+// maxRevision is the highest revision, as in the API and in package control.
+const maxRevision = 1 << 62
+
+// maxStep is how far a revision follows the remote cluster at once: neither a compromised
+// gateway nor the remote cluster can use up all revisions.
+const maxStep = 1 << 32
+
+// Issue returns the announcement of a cluster with its revision. last is the one that was
+// issued before, nil if there is none; inEffect is the revision that the remote cluster has
+// in effect according to the gateways, 0 if it accepts the last one. The same content keeps
+// its revision, unless the remote cluster rejects it as old: after etcd was restored from a
+// backup, or the Peering was created again.
+func Issue(a v1alpha1.Announcement, last *v1alpha1.Announcement, inEffect int64) *v1alpha1.Announcement {
+	var revision int64
+	if last != nil {
+		revision = last.Revision
+	}
+	if last != nil && bytes.Equal(content(&a), content(last)) && inEffect < revision {
+		return last
+	}
+	a.Revision = min(max(revision, min(inEffect, revision+maxStep))+1, maxRevision)
+	return &a
 }
 
 // Reports returns the reports of a Peering's gateways, by ordinal.

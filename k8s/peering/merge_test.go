@@ -2,6 +2,7 @@ package peering
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func TestTheLatestAnnouncementThatIsGrantedCounts(t *testing.T) {
 			r.Shuffle(len(row.reported), func(i, j int) { row.reported[i], row.reported[j] = row.reported[j], row.reported[i] })
 			p := peered()
 			p.Status.Announcement = row.published
-			got := Latest(p, "a", row.reported, noon.Add(time.Second))
+			got := Latest(p, "a", row.reported, false, noon.Add(time.Second))
 			if got == nil && row.want != "" || got != nil && (len(got.Prefixes) != 1 || got.Prefixes[0] != row.want) {
 				t.Errorf("%s, seed %d: %+v, want %s", name, seed, got, row.want)
 			}
@@ -56,5 +57,64 @@ func TestAReportCountsForThePeeringOfItsName(t *testing.T) {
 	own := Reports(p, []v1alpha1.GatewayReport{named("b-1"), named("b-10"), named("b-2"), named("c-0"), named("b"), named("b-0")})
 	if len(own) != 2 || own[0].Name != "b-0" || own[1].Name != "b-1" {
 		t.Errorf("%+v", own)
+	}
+}
+
+func TestARevisionCountsMoreThanATime(t *testing.T) {
+	revised := func(revision int64, d time.Duration, prefix v1alpha1.CIDR) v1alpha1.Announcement {
+		return told(func(a *v1alpha1.Announcement) {
+			a.Revision, a.HeardAt, a.Prefixes = revision, &metav1.MicroTime{Time: noon.Add(d)}, []v1alpha1.CIDR{prefix}
+		})
+	}
+	superseding := revised(3, 2, "10.2.0.0/24")
+	superseding.Superseded = nil
+	for name, row := range map[string]struct {
+		published *v1alpha1.Announcement
+		reported  []v1alpha1.Announcement
+		complete  bool
+		want      *v1alpha1.Announcement
+	}{
+		"the highest":                     {nil, []v1alpha1.Announcement{revised(3, 1, "10.2.0.0/24"), revised(2, 9, "10.2.1.0/24")}, false, new(revised(3, 1, "10.2.0.0/24"))},
+		"a lower one, later":              {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(2, 9, "10.2.1.0/24")}, false, new(revised(3, 1, "10.2.0.0/24"))},
+		"none, later":                     {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(0, 9, "10.2.1.0/24")}, false, new(revised(3, 1, "10.2.0.0/24"))},
+		"none, and of all gateways":       {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(0, 9, "10.2.1.0/24")}, true, new(revised(0, 9, "10.2.1.0/24"))},
+		"the same, once more":             {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(3, 9, "10.2.0.0/24")}, false, new(revised(3, 1, "10.2.0.0/24"))},
+		"the same, with another spec":     {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{superseding}, false, &superseding},
+		"one that is not granted":         {new(revised(3, 1, "10.2.0.0/24")), []v1alpha1.Announcement{revised(4, 9, "10.9.0.0/24")}, false, new(revised(3, 1, "10.2.0.0/24"))},
+		"instead of what was taken back":  {new(revised(3, 1, "10.9.0.0/24")), []v1alpha1.Announcement{revised(2, 1, "10.2.0.0/24")}, false, new(revised(2, 1, "10.2.0.0/24"))},
+		"the same revision, tie: the one": {nil, []v1alpha1.Announcement{revised(3, 1, "10.2.1.0/24"), revised(3, 2, "10.2.0.0/24")}, false, new(revised(3, 1, "10.2.1.0/24"))},
+		"the same revision, tie: that":    {nil, []v1alpha1.Announcement{revised(3, 2, "10.2.0.0/24"), revised(3, 1, "10.2.1.0/24")}, false, new(revised(3, 1, "10.2.1.0/24"))},
+	} {
+		p := peered()
+		p.Status.Announcement = row.published
+		if got := Latest(p, "a", row.reported, row.complete, noon.Add(time.Second)); !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, row.want)
+		}
+	}
+}
+
+func TestARevisionIsIssuedForEachChangeAndContinuesAboveTheRemoteClusters(t *testing.T) {
+	a := v1alpha1.Announcement{ClusterID: "a", Prefixes: []v1alpha1.CIDR{"10.0.0.0/16"}}
+	other := v1alpha1.Announcement{ClusterID: "a", Prefixes: []v1alpha1.CIDR{"10.1.0.0/16"}}
+	at := func(a v1alpha1.Announcement, revision int64) *v1alpha1.Announcement { a.Revision = revision; return &a }
+	for name, row := range map[string]struct {
+		now      v1alpha1.Announcement
+		last     *v1alpha1.Announcement
+		inEffect int64
+		want     int64
+	}{
+		"the first":                     {a, nil, 0, 1},
+		"no change":                     {a, at(a, 7), 0, 7},
+		"a change":                      {other, at(a, 7), 0, 8},
+		"the Peering was created again": {a, nil, 57, 58},
+		"etcd was restored":             {a, at(a, 50), 57, 58},
+		"the same one was issued twice": {a, at(a, 57), 57, 58},
+		"what was said before":          {a, at(a, 58), 57, 58},
+		"a remote cluster that lies":    {a, at(a, 7), 1 << 62, 7 + 1<<32 + 1},
+		"all revisions are used":        {other, at(a, 1<<62), 1 << 62, 1 << 62},
+	} {
+		if got := Issue(row.now, row.last, row.inEffect); got.Revision != row.want || got.Prefixes[0] != row.now.Prefixes[0] {
+			t.Errorf("%s: %+v, want revision %d", name, got, row.want)
+		}
 	}
 }

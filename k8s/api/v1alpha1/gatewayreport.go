@@ -70,6 +70,14 @@ type GatewayReportStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Refusal string `json:"refusal,omitempty"`
 
+	// RevisionInEffect is the revision of this cluster's announcement that the remote cluster
+	// has in effect, if it did not accept the one that the gateway sent because it is not
+	// newer. 0 otherwise.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4611686018427387904
+	RevisionInEffect int64 `json:"revisionInEffect,omitempty"`
+
 	// Skew describes the protocol versions of the gateways of the two clusters if they have
 	// none in common; empty otherwise.
 	// +optional

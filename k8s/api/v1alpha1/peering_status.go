@@ -43,6 +43,11 @@ type PeeringStatus struct {
 	// +optional
 	Announcement *Announcement `json:"announcement,omitempty"`
 
+	// Announced is what this cluster announces to the remote cluster. All its gateways send
+	// the same.
+	// +optional
+	Announced *Announcement `json:"announced,omitempty"`
+
 	// MTU is the size of the largest IP packet that the peering carries, in bytes.
 	// +optional
 	MTU int32 `json:"mtu,omitempty"`
@@ -155,9 +160,17 @@ type GatewayStatus struct {
 	LinkUp bool `json:"linkUp,omitempty"`
 }
 
-// Announcement is what the remote cluster announced about itself. It is in effect while the
-// spec grants all of it; of several announcements, the latest is in effect.
+// Announcement is what a cluster announces about itself. That of the remote cluster is in
+// effect while the spec grants all of it. Of several, the one with the highest revision is
+// in effect.
 type Announcement struct {
+	// Revision is issued by the controller of the announcing cluster: a change gets a higher
+	// one. 0: its release issues none; then the latest announcement is in effect.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4611686018427387904
+	Revision int64 `json:"revision,omitempty"`
+
 	// HeardAt is the time when this announcement was first received.
 	// +optional
 	HeardAt *metav1.MicroTime `json:"heardAt,omitempty"`

@@ -1009,6 +1009,11 @@ func (in *PeeringStatus) DeepCopyInto(out *PeeringStatus) {
 		*out = new(Announcement)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Announced != nil {
+		in, out := &in.Announced, &out.Announced
+		*out = new(Announcement)
+		(*in).DeepCopyInto(*out)
+	}
 	out.Summary = in.Summary
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
