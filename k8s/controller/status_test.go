@@ -226,23 +226,39 @@ func links(rtt time.Duration) v1alpha1.GatewayReportStatus {
 	}
 }
 
-// Every node watches the status of Peerings.
-func TestMeasurementsCauseNoWriteThatNodesWatch(t *testing.T) {
+// Every node watches the status of Peerings. make scale measures the same on a real API
+// server.
+func TestF23_MeasurementsOfManyGatewaysCauseNoWriteThatNodesWatch(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
+		const gateways = 16
 		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 		f.lead()
-		f.accept("b", "10.1.0.0/16")
-		f.runGateway("b-0", corev1.ConditionTrue)
-		f.say("b-0", links(time.Millisecond))
-		f.untilCondition("b", "PathMTU", "True FullSize")
+		f.peer("b", gateways, "10.1.0.0/16")
+		measured := func(round int) {
+			t.Helper()
+			for i := range gateways {
+				s := v1alpha1.GatewayReportStatus{MTU: 1400}
+				for j := range gateways {
+					link := links(time.Duration(1+(round+i+j)%7) * time.Millisecond).Links[0]
+					link.Remote, link.Endpoint = fmt.Sprint("a-", j), v1alpha1.Endpoint(fmt.Sprintf("198.51.100.7:%d", 50000+round))
+					s.Links = append(s.Links, link)
+				}
+				f.say(fmt.Sprint("b-", i), s)
+			}
+		}
+		for i := range gateways {
+			f.runGateway(fmt.Sprint("b-", i), corev1.ConditionTrue)
+		}
+		measured(0)
+		f.untilCondition("b", "TunnelUp", "True LinkUp 256 links are up")
 		f.pause(time.Minute)
 		before := f.peering("b")
-		if g := before.Status.Gateways; len(g) != 1 || !g[0].LinkUp || g[0].Node != "node-1" || !slices.Equal(g[0].PodAddresses, []v1alpha1.IP{"10.0.0.9"}) || g[0].MTU != 1400 {
+		if g := before.Status.Gateways; len(g) != gateways || !g[0].LinkUp || g[0].Node != "node-1" || !slices.Equal(g[0].PodAddresses, []v1alpha1.IP{"10.0.0.9"}) || g[0].MTU != 1400 {
 			t.Errorf("gateways %+v", g)
 		}
-		for i := range 30 {
+		for round := range 6 {
+			measured(1 + round)
 			f.pause(10 * time.Second)
-			f.say("b-0", links(time.Duration(2+i)*time.Millisecond))
 		}
 		f.pause(time.Minute)
 		if now := f.peering("b"); now.ResourceVersion != before.ResourceVersion {

@@ -17,9 +17,12 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/test/netns"
 	"strait.dev/strait/test/program"
 )
@@ -131,13 +134,34 @@ func (w *world) startGateway(t *testing.T) watched {
 	set, err := w.admin.StatefulSets(gatewayNamespace).Get(t.Context(), peeringName, metav1.GetOptions{})
 	must(t, err)
 	limit := set.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
+	pod := createPod(t, w.admin, set, gatewayName, nearGateway)
 	keys, cache := w.folder(t, "keys"), w.folder(t, "cache")
 	must(t, os.WriteFile(filepath.Join(keys, "1.key"), []byte(key), 0o644))
 	must(t, os.Chmod(cache, 0o777)) // like an emptyDir
 	return watched{"gateway", "system:serviceaccount:" + gatewayNamespace + ":strait-gateway",
 		program.Start(t, "the gateway", w.near, program.Unprivileged, []string{fmt.Sprintf("GOMEMLIMIT=%d", limit)},
-			"gateway", "--peering", peeringName, "--namespace", gatewayNamespace, "--name", gatewayName, "--pod-ips", nearGateway,
+			"gateway", "--peering", peeringName, "--namespace", gatewayNamespace, "--name", gatewayName, "--pod-uid", string(pod.UID), "--pod-ips", nearGateway,
 			"--key-dir", keys, "--cache-dir", cache, "--kubeconfig", w.access.gateway)}
+}
+
+// createPod creates the ready pod of a gateway, as its StatefulSet and a kubelet do.
+func createPod(t *testing.T, c *client.Client, set *appsv1.StatefulSet, name, address string) *corev1.Pod {
+	t.Helper()
+	pod, err := c.Pods(gatewayNamespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: "strait-gateway", AutomountServiceAccountToken: new(bool), NodeName: nodeName(1),
+			Containers: []corev1.Container{{Name: "gateway", Image: "i"}},
+		},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: address}}, PodIP: address,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+	}
+	pod, err = c.Pods(gatewayNamespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	must(t, err)
+	return pod
 }
 
 // awaitGateway waits until the gateway serves all listed pods.
