@@ -22,6 +22,7 @@ import (
 // Namespaces of the API, as in an installation.
 const (
 	systemNamespace  = "strait-system"
+	nodeNamespace    = "strait-nodes"
 	gatewayNamespace = "strait-gateways"
 )
 
@@ -32,8 +33,11 @@ type cluster struct {
 	admin  *client.Client
 	dir    string // directory of the cluster's files
 	nodes  [2]*box
-	pods   [2]*netns.Namespace                               // 10.0.1.5 on the first node, 10.0.2.5 on the second
-	access struct{ admin, controller, gateway, node string } // kubeconfig files
+	pods   [2]*netns.Namespace // 10.0.1.5 on the first node, 10.0.2.5 on the second
+	access struct {
+		admin, controller string
+		node              [2]string
+	} // kubeconfig files
 
 	controller *program.Program
 	helpers    [2]*program.Program
@@ -87,23 +91,18 @@ func (p *pair) cluster(t *testing.T, name, net string) *cluster {
 	return c
 }
 
-// grant creates the service accounts with exactly the permissions of package rbac.
+// grant creates the service accounts with exactly the permissions of package rbac, and its
+// admission policies. Gateways and node helpers get tokens that are bound to their pods.
 func (c *cluster) grant(t *testing.T) {
 	t.Helper()
 	c.access.admin = program.Kubeconfig(t, c.dir, "admin", c.Admin())
-	for _, one := range []struct {
-		into               *string
-		namespace, account string
-		rules              []byte
-	}{
-		{&c.access.controller, systemNamespace, "strait-controller", rbac.Controller},
-		{&c.access.gateway, gatewayNamespace, "strait-gateway", rbac.Gateway},
-		{&c.access.node, systemNamespace, "strait-node", rbac.Node},
-	} {
-		config := c.ServiceAccount(t, one.namespace, one.account)
-		c.Grant(t, one.rules, one.namespace, one.account)
-		*one.into = program.Kubeconfig(t, c.dir, one.account, config)
-	}
+	c.access.controller = program.Kubeconfig(t, c.dir, "strait-controller", c.ServiceAccount(t, systemNamespace, "strait-controller"))
+	c.Grant(t, rbac.Controller, systemNamespace, "strait-controller")
+	c.ServiceAccount(t, gatewayNamespace, "strait-gateway")
+	c.Grant(t, rbac.Gateway, gatewayNamespace, "strait-gateway")
+	c.ServiceAccount(t, nodeNamespace, "strait-node")
+	c.Grant(t, rbac.Node, nodeNamespace, "strait-node")
+	c.InstallPolicies(t, rbac.Admission)
 }
 
 // createNode creates the Node object as a kubelet does.
@@ -132,6 +131,10 @@ func (c *cluster) startController(t *testing.T) {
 
 func (c *cluster) startHelper(t *testing.T, i int) {
 	t.Helper()
+	if c.access.node[i] == "" { // it may be restarted while the API server is away
+		config, _ := c.BoundAccount(t, nodeNamespace, "strait-node", "bound-"+nodeName(i), nodeName(i))
+		c.access.node[i] = program.Kubeconfig(t, c.dir, "strait-"+nodeName(i), config)
+	}
 	c.helpers[i] = program.Start(t, c.name+"/"+nodeName(i), c.nodes[i].Namespace, program.OnlyNetAdmin, nil,
-		"node", "--kubeconfig", c.access.node, "--node", nodeName(i))
+		"node", "--kubeconfig", c.access.node[i], "--node", nodeName(i))
 }

@@ -34,6 +34,7 @@ type gatewayPod struct {
 	node    int
 	address string
 	uid     types.UID
+	access  string // kubeconfig file
 	set     *appsv1.StatefulSet
 	mounts  map[string]string // directories by their path in the container
 	sync    context.CancelFunc
@@ -189,6 +190,7 @@ func (g *gatewayPod) createPod(t *testing.T) {
 	pod, err := g.c.admin.Pods(gatewayNamespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	must(t, err)
 	g.uid = pod.UID
+	g.access = program.Kubeconfig(t, g.c.dir, g.name+"-"+string(g.uid), g.c.BoundToken(t, pod))
 	must(t, g.writeStatus(t.Context(), false))
 }
 
@@ -230,7 +232,7 @@ func (g *gatewayPod) startContainer(t *testing.T) {
 		}
 		args = append(args, g.hostPath(arg))
 	}
-	args = append(args, "--kubeconfig", g.c.access.gateway)
+	args = append(args, "--kubeconfig", g.access)
 	g.Program = program.Start(t, g.c.name+"/"+g.name, g.Namespace, program.Unprivileged, env, args...)
 }
 

@@ -27,8 +27,6 @@ import (
 	"strait.dev/strait/test/program"
 )
 
-const nodeNamespace = "strait-nodes"
-
 // podExec does a kubelet's work for commands in pods: in gateway pods as user nobody with
 // their mounts, and in helper pods in the node's network with CAP_NET_ADMIN only.
 type podExec struct{ *cluster }

@@ -41,7 +41,7 @@ func unlessExists(err error) error {
 // which need not exist. It is deleted after the test.
 func (c *Cluster) BoundAccount(t testing.TB, namespace, account, pod, node string) (config *rest.Config, uid types.UID) {
 	t.Helper()
-	config = c.ServiceAccount(t, namespace, account)
+	c.ServiceAccount(t, namespace, account)
 	pods, now := c.client.CoreV1().Pods(namespace), int64(0)
 	created, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}, Spec: corev1.PodSpec{
 		NodeName: node, ServiceAccountName: account, AutomountServiceAccountToken: new(bool), Containers: []corev1.Container{{Name: "c", Image: "i"}},
@@ -50,10 +50,18 @@ func (c *Cluster) BoundAccount(t testing.TB, namespace, account, pod, node strin
 	t.Cleanup(func() {
 		must(t, pods.Delete(context.Background(), pod, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	})
-	token, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod, UID: created.UID}},
+	return c.BoundToken(t, created), created.UID
+}
+
+// BoundToken returns the configuration of a client that acts as the service account of a
+// pod, with a token that is bound to it.
+func (c *Cluster) BoundToken(t testing.TB, pod *corev1.Pod) *rest.Config {
+	t.Helper()
+	token, err := c.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(), pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}},
 	}, metav1.CreateOptions{})
 	must(t, err)
+	config := c.anonymous()
 	config.BearerToken = token.Status.Token
-	return config, created.UID
+	return config
 }
