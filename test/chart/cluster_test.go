@@ -153,7 +153,7 @@ func TestCRDsStayByDefault(t *testing.T) {
 		}
 		cluster.AwaitCRDs(t)
 	}
-	if left := definitions(t, cluster); len(left) != 5 {
+	if left := definitions(t, cluster); len(left) != 6 {
 		t.Errorf("the remaining CRDs are %q", left)
 	}
 }
