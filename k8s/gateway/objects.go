@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -56,11 +58,18 @@ func (o *objects) run(ctx context.Context) {
 	all.Go(func() { o.nodes.RunWithContext(ctx) })
 	all.Go(func() { o.mappings.RunWithContext(ctx) })
 	all.Go(func() { o.reports.RunWithContext(ctx) })
+	if cache.WaitForCacheSync(ctx.Done(), o.synced()...) {
+		o.notify() // an empty list causes no event
+	}
 }
 
 // complete reports whether all objects were listed once.
 func (o *objects) complete() bool {
-	return o.networks.HasSynced() && o.peerings.HasSynced() && o.nodes.HasSynced() && o.mappings.HasSynced() && o.reports.HasSynced()
+	return !slices.ContainsFunc(o.synced(), func(listed cache.InformerSynced) bool { return !listed() })
+}
+
+func (o *objects) synced() []cache.InformerSynced {
+	return []cache.InformerSynced{o.networks.HasSynced, o.peerings.HasSynced, o.nodes.HasSynced, o.mappings.HasSynced, o.reports.HasSynced}
 }
 
 func (o *objects) notify() {

@@ -2,12 +2,17 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/test/fakekube"
 	"strait.dev/strait/test/kube"
 )
 
@@ -118,4 +123,33 @@ func (w *fixture) twoNodes(t *testing.T) {
 func (w *fixture) podAddresses(t *testing.T, node string, addresses ...v1alpha1.CIDR) {
 	t.Helper()
 	kube.Edit(t, w.admin.NodeAttachments(), node, func(n *v1alpha1.NodeAttachment) { n.Spec.PodAddresses = addresses })
+}
+
+// A list without objects causes no event, also if it is the last one.
+func TestTheLastListIsSignalledAlsoWhenItIsEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakekube.New()
+		list := s.Fail(func(q fakekube.Request) error {
+			if q.Resource == "gatewayreports" {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		o, err := newObjects(s.Client(t), Options{Peering: "b", Namespace: "strait", Name: "b-0"})
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		running.Go(func() { o.run(ctx) })
+		time.Sleep(time.Minute)
+		if o.complete() || len(o.changed) > 0 {
+			t.Error("complete without the reports")
+		}
+		list()
+		time.Sleep(time.Minute)
+		if !o.complete() || len(o.changed) == 0 {
+			t.Errorf("after all lists: complete %v, %d signals", o.complete(), len(o.changed))
+		}
+	})
 }
