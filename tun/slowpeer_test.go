@@ -74,6 +74,7 @@ func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGro
 			was := up
 			if up = e.up(); was && !up {
 				e.downs.Add(1)
+				e.logDown(t)
 			}
 		}
 		close(e.done) // ends Read
@@ -82,15 +83,24 @@ func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGro
 	})
 }
 
+// logDown logs why the end takes the link for down.
+func (e *slowEnd) logDown(t *testing.T) {
+	handshake := e.link.session().handshake
+	e.link.mu.Lock()
+	defer e.link.mu.Unlock()
+	p, now := &e.link.prober, e.link.clock.now()
+	t.Logf("down %v after the last answer, %v after the last packet, %v after the last handshake", now.Sub(p.answered), now.Sub(p.received), time.Since(handshake))
+}
+
 func (e *slowEnd) up() bool {
-	fit, _ := e.link.fit(time.Now())
+	fit, _ := e.link.fit(e.link.clock.now())
 	return fit == up
 }
 
 func (e *slowEnd) ask() {
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
-	e.send(e.link.prober.ask(1420, time.Now()))
+	e.send(e.link.prober.ask(1420, e.link.clock.now()))
 }
 
 // send queues a probe for the tunnel, in an IPv6 packet without a UDP header.
@@ -108,8 +118,7 @@ func (e *slowEnd) send(p probe) {
 
 // Write implements tun.Device: it receives probes.
 func (e *slowEnd) Write(bufs [][]byte, offset int) (int, error) {
-	now := time.Now()
-	e.link.tun.received.Store(int64(now.Sub(began)))
+	e.link.tun.received.Store(int64(time.Since(began)))
 	for _, b := range bufs {
 		p, ok := parseProbe(b[offset+packet.IPv6HeaderLen:])
 		if !ok {
@@ -119,7 +128,7 @@ func (e *slowEnd) Write(bufs [][]byte, offset int) (int, error) {
 		if p.kind == probeAsk {
 			e.send(probe{kind: probeAnswer, mtu: 1420, sequence: p.sequence})
 		} else {
-			e.link.prober.answer(p, now)
+			e.link.prober.answer(p, e.link.clock.now())
 		}
 		e.link.mu.Unlock()
 	}
@@ -246,8 +255,14 @@ func TestF19_SlowHandshakesAndProbesConverge(t *testing.T) {
 					before, downs := a.handshakes.Load()+b.handshakes.Load(), a.downs.Load()+b.downs.Load()
 					time.Sleep(steady)
 					regular := int64(steady/(120*time.Second)) * 2
+					// If both ends begin a regular handshake at once, WireGuard drops what is under
+					// way with the old keys: packets of one round trip.
+					lost := int64(0)
+					if 2*delay >= probeLost {
+						lost = regular
+					}
 					downs = a.downs.Load() + b.downs.Load() - downs
-					if n := a.handshakes.Load() + b.handshakes.Load() - before; up > soon || downs > 0 || n > regular {
+					if n := a.handshakes.Load() + b.handshakes.Load() - before; up > soon || downs > lost || n > regular {
 						t.Errorf("up after %v; then down %d times, %d handshakes begun in %v", up, downs, n, steady)
 					} else {
 						t.Logf("up after %v", up)

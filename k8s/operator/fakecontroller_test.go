@@ -87,12 +87,12 @@ func (s *site) pod(ctx context.Context, p *v1alpha1.Peering, name string) error 
 	pods := s.admin.Pods(gatewayNamespace)
 	is, err := pods.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		set, err := s.admin.StatefulSets(gatewayNamespace).Get(ctx, p.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(set, p) {
+		set, failed := s.admin.StatefulSets(gatewayNamespace).Get(ctx, p.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(failed) || failed == nil && !metav1.IsControlledBy(set, p) {
 			return nil // not made yet
 		}
-		if err != nil {
-			return err
+		if failed != nil {
+			return failed
 		}
 		no := false
 		is, err = pods.Create(ctx, &corev1.Pod{
