@@ -84,6 +84,8 @@ func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGro
 }
 
 // logDown logs why the end takes the link for down.
+//
+//strait:virtualtime
 func (e *slowEnd) logDown(t *testing.T) {
 	handshake := e.link.session().handshake
 	e.link.mu.Lock()
@@ -117,6 +119,8 @@ func (e *slowEnd) send(p probe) {
 }
 
 // Write implements tun.Device: it receives probes.
+//
+//strait:virtualtime
 func (e *slowEnd) Write(bufs [][]byte, offset int) (int, error) {
 	e.link.tun.received.Store(int64(time.Since(began)))
 	for _, b := range bufs {
