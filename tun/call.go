@@ -128,7 +128,7 @@ func (l *Link) call(ctx context.Context) {
 		if !c.due(alive && !moved, received, now) && !moved {
 			continue
 		}
-		failed := c.failed(now.Add(-time.Since(l.session().handshake))) // in the links' clock
+		failed := c.failed(converted(l.session().handshake, now))
 		found, err := resolveAll(ctx, endpoints)
 		if err != nil && !told {
 			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.at)

@@ -8,7 +8,7 @@ import (
 
 // linkUpFor makes a link that has been up for a time; 0 = it is down.
 func linkUpFor(name, gateway string, since time.Duration, now time.Time) *Link {
-	l := &Link{log: slog.New(slog.DiscardHandler)}
+	l := &Link{tun: new(Device), log: slog.New(slog.DiscardHandler)}
 	l.setLabel(LinkConfig{Name: name, Gateway: gateway})
 	if since > 0 {
 		l.prober.answered, l.prober.upSince = now, now.Add(-since)

@@ -54,6 +54,10 @@ func (c *clock) now() time.Time {
 	return now
 }
 
+// converted returns a time of the system's clock as one of the links' clock, which is at now. Gaps
+// since then make it older: in them nothing was received.
+func converted(at, now time.Time) time.Time { return now.Add(-time.Since(at)) }
+
 // watch reads the clock regularly until ctx ends, so that every gap is found.
 func (c *clock) watch(ctx context.Context) {
 	for sleep(ctx, clockInterval) {

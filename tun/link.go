@@ -231,17 +231,13 @@ func (l *Link) alive(now time.Time) (alive, received bool) {
 	return l.prober.up(now) || !answers && time.Since(s.handshake) < handshakeFresh, l.prober.receives(callPatient, now)
 }
 
-// listen tells the prober what the device has received. now is of the links' clock, which does not
-// count the gaps of the process, unlike the device's. l.mu is held.
+// listen tells the prober what the device has received. now is of the links' clock. l.mu is held.
 func (l *Link) listen(now time.Time) {
-	if l.tun == nil {
-		return
-	}
 	last := l.tun.lastReceived()
 	if last.IsZero() {
 		return
 	}
-	if at := now.Add(-time.Since(last)); at.After(l.prober.received) {
+	if at := converted(last, now); at.After(l.prober.received) {
 		l.prober.received = at
 	}
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // clusterPods tracks the pods of the cluster that have an address outside of their node's
-// podCIDRs. All other pods are discarded when they arrive,
-// so that memory does not grow with the number of pods.
+// podCIDRs. All other pods are discarded when they arrive, so that memory does not grow with
+// the number of pods.
 //
 // When a node loses a CIDR, discarded pods may be outside: then all pods are listed again.
 // It is safe for concurrent use.
