@@ -19,12 +19,9 @@ import (
 	"strait.dev/strait/k8s/install"
 )
 
-// Ports of every gateway in Kubernetes, where each has its own pod. The ports of Geneve and
-// WireGuard are the defaults of package config.
-const (
-	vxlanPort         = 6092 // UDP
-	observabilityPort = 8080 // TCP
-)
+// vxlanPort is the UDP port of every gateway in Kubernetes, where each has its own pod. The
+// ports of Geneve and WireGuard are the defaults of package config.
+const vxlanPort = 6092
 
 // gatewayObjects holds the flags of a gateway in Kubernetes.
 type gatewayObjects struct {
@@ -104,7 +101,8 @@ func (g *gatewayObjects) options(d daemon.Options) (o gateway.Options, err error
 		KeyDir: g.keyDir, InviteKeyFile: g.inviteKeyFile, PresharedKeyDir: g.presharedKeyDir, CacheDir: g.cacheDir,
 		Geneve:        config.ListenAddress{Port: config.DefaultOverlayPort},
 		VXLAN:         config.ListenAddress{Port: vxlanPort},
-		Observability: config.ListenAddress{Port: observabilityPort},
+		Observability: config.ListenAddress{Port: install.HTTPPort},
+		Health:        config.ListenAddress{Port: install.HealthPort},
 		WireGuardPort: config.DefaultWireGuardPort,
 		Daemon:        d,
 	}

@@ -114,3 +114,18 @@ func TestALoopThatStandsStillIsNoticed(t *testing.T) {
 		t.Errorf("one that stands still: %v", err)
 	}
 }
+
+// The health checks of load balancers come from anywhere.
+func TestWithoutMetricsOnlyLivenessIsServed(t *testing.T) {
+	t.Parallel()
+	s, err := Serve(Options{Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusNotFound, "/metrics": http.StatusNotFound} {
+		if code, _ := get(t, s, path); code != want {
+			t.Errorf("%s: %d, want %d", path, code, want)
+		}
+	}
+}

@@ -21,7 +21,7 @@ type Options struct {
 	Alive func() error
 	// Ready is called for /readyz and returns why the process is not ready. nil: always ready.
 	Ready func() error
-	// Metrics are served on /metrics.
+	// Metrics are served on /metrics. nil: only /healthz is served.
 	Metrics prometheus.Gatherer
 	Log     *slog.Logger
 }
@@ -43,9 +43,11 @@ func Serve(o Options) (*Server, error) {
 		return nil, fmt.Errorf("%w; choose another address, or leave it empty", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
 	mux.HandleFunc("GET /healthz", answer(o.Alive))
-	mux.HandleFunc("GET /readyz", answer(o.Ready))
+	if o.Metrics != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
+		mux.HandleFunc("GET /readyz", answer(o.Ready))
+	}
 	s := &Server{address: listener.Addr(), done: make(chan struct{})}
 	s.http = &http.Server{
 		Handler:           mux,

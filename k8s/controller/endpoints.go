@@ -32,7 +32,7 @@ func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*core
 		return nil
 	}
 	service := services[i]
-	port := service.Spec.Ports[0] // the only one
+	port := service.Spec.Ports[0] // that of WireGuard
 	var all endpointList
 	switch service.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:

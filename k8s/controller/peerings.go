@@ -88,6 +88,9 @@ func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alp
 		MTU:                r.mtu(peering),
 		Conditions:         ownConditions(peering.Status.Conditions, peeringConditions...),
 	}
+	if lb := providerOf(r.nodes); lb.serves(peering.Spec.Gateway.Service) {
+		s.LoadBalancer = lb.scheme
+	}
 	var cidrs, seenAs []string
 	for _, prefix := range s.Prefixes {
 		cidrs, seenAs = append(cidrs, string(prefix.CIDR)), append(seenAs, string(prefix.SeenAs))

@@ -13,8 +13,9 @@ import (
 )
 
 // networkPolicy allows overlay packets to the gateways of a peering only from nodes.
-// WireGuard is open to every source, because it answers only known keys, and all pods may
-// read the metrics. Egress is not restricted: the CIDRs that gateways forward to and the
+// WireGuard is open to every source, because it answers only known keys, and so is the health
+// port of a LoadBalancer Service, which says only that the gateway runs. All pods may read
+// the metrics. Egress is not restricted: the CIDRs that gateways forward to and the
 // remote endpoints change too often.
 func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) *networkingv1.NetworkPolicy {
 	var fromNodes []networkingv1.NetworkPolicyPeer
@@ -25,6 +26,9 @@ func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) 
 	ingress := []networkingv1.NetworkPolicyIngressRule{
 		{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolUDP, wireGuardPort)}},
 		{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, httpPort)}, From: append([]networkingv1.NetworkPolicyPeer{anyPod}, fromNodes...)},
+	}
+	if peering.Spec.Gateway.Service.Type == corev1.ServiceTypeLoadBalancer { // its addresses are not known
+		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, healthPort)}})
 	}
 	if len(fromNodes) > 0 { // a rule without sources would match every source
 		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{

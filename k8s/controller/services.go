@@ -1,8 +1,6 @@
 package controller
 
 import (
-	"maps"
-
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,8 +11,8 @@ import (
 
 // service returns the Service that exposes one gateway to the remote cluster. Each gateway
 // has its own endpoint, so that every packet of a tunnel reaches the gateway that has its
-// key.
-func service(g Gateways, peering *v1alpha1.Peering, ordinal int) *corev1.Service {
+// key. p is the provider of the cluster's load balancers.
+func service(g Gateways, peering *v1alpha1.Peering, ordinal int, p provider) *corev1.Service {
 	name, of := gatewayNames(peering)[ordinal], peering.Spec.Gateway.Service
 	selected := selector(peering)
 	selected["statefulset.kubernetes.io/pod-name"] = name
@@ -27,9 +25,21 @@ func service(g Gateways, peering *v1alpha1.Peering, ordinal int) *corev1.Service
 		Spec: corev1.ServiceSpec{
 			Type: of.Type, LoadBalancerClass: of.LoadBalancerClass, Selector: selected, Ports: []corev1.ServicePort{port},
 			PublishNotReadyAddresses: true, // a pod becomes ready when its link is up, for which the remote cluster has to reach it
+			ExternalTrafficPolicy:    of.ExternalTrafficPolicy,
+			IPFamilyPolicy:           of.IPFamilyPolicy, IPFamilies: of.IPFamilies,
 		},
 	}
-	service.Annotations = maps.Clone(of.Annotations)
+	for _, source := range of.LoadBalancerSourceRanges {
+		service.Spec.LoadBalancerSourceRanges = append(service.Spec.LoadBalancerSourceRanges, string(source))
+	}
+	annotations, health := p.preset(of)
+	service.Annotations = annotations
+	if health != 0 {
+		// After the port of WireGuard, which endpointsOf expects first.
+		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
+			Name: "health", Protocol: corev1.ProtocolTCP, Port: health, TargetPort: intstr.FromInt32(healthPort),
+		})
+	}
 	return service
 }
 

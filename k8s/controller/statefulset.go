@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 
@@ -26,6 +27,7 @@ const (
 	vxlanPort     = 6092             // UDP, from nodes
 	wireGuardPort = 51840            // UDP, from the other cluster
 	httpPort      = install.HTTPPort // TCP: metrics, and the kubelet's probes
+	healthPort    = install.HealthPort
 )
 
 // The paths of a gateway's files.
@@ -93,6 +95,13 @@ func podTemplate(g Gateways, peering *v1alpha1.Peering) corev1.PodTemplateSpec {
 	pod.TerminationGracePeriodSeconds = new(int64(10))
 	pod.ReadinessGates = mergeByName(pod.ReadinessGates, []corev1.PodReadinessGate{{ConditionType: linksUpGate}},
 		func(g corev1.PodReadinessGate) string { return string(g.ConditionType) })
+	if of := peering.Spec.Gateway.NodeSelector; len(of) > 0 {
+		if pod.NodeSelector == nil {
+			pod.NodeSelector = make(map[string]string)
+		}
+		maps.Copy(pod.NodeSelector, of)
+	}
+	pod.Tolerations = append(pod.Tolerations, peering.Spec.Gateway.Tolerations...)
 	pod.Tolerations = append(pod.Tolerations, lostNodeTolerations(pod.Tolerations)...)
 	pod.SecurityContext = &corev1.PodSecurityContext{
 		RunAsNonRoot: new(true), RunAsUser: new(int64(nonRootID)), RunAsGroup: new(int64(nonRootID)), FSGroup: new(int64(nonRootID)),
@@ -164,6 +173,7 @@ func completeContainer(c *corev1.Container, g Gateways, peering *v1alpha1.Peerin
 		{Name: "vxlan", ContainerPort: vxlanPort, Protocol: corev1.ProtocolUDP},
 		{Name: "wireguard", ContainerPort: wireGuardPort, Protocol: corev1.ProtocolUDP},
 		{Name: "metrics", ContainerPort: httpPort, Protocol: corev1.ProtocolTCP},
+		{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
 	}
 	// Two minutes: a gateway may start on a node that is starting many pods.
 	c.StartupProbe = probe("/healthz", 2, 60)

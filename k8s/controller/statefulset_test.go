@@ -38,8 +38,13 @@ func wholePeering() *v1alpha1.Peering {
 			Gateway: v1alpha1.GatewaySpec{
 				Replicas: 2, KeyGeneration: 1,
 				Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeLoadBalancer, Port: 51841, NodePort: new(int32(30100)),
-					Annotations: map[string]string{"example.com/pool": "edge"}, LoadBalancerClass: new("example.com/lb")},
-				Resources: &v1alpha1.Resources{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}},
+					Annotations: map[string]string{"example.com/pool": "edge"}, LoadBalancerClass: new("example.com/lb"),
+					HealthPort: new(int32(9000)), LoadBalancerSourceRanges: []v1alpha1.CIDR{"198.51.100.0/24"},
+					ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+					IPFamilyPolicy:        new(corev1.IPFamilyPolicyPreferDualStack), IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}},
+				NodeSelector: map[string]string{"example.com/edge": "true"},
+				Tolerations:  []corev1.Toleration{{Key: "example.com/edge", Operator: corev1.TolerationOpExists}},
+				Resources:    &v1alpha1.Resources{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}},
 			},
 		},
 	}
@@ -72,7 +77,7 @@ func TestTheObjectsOfAPeering(t *testing.T) {
 	} {
 		objects := []client.Object{statefulSet(c.g, c.peering), networkPolicy(c.g, c.peering, c.nodes), disruptionBudget(c.g, c.peering)}
 		for ordinal := range gatewayNames(c.peering) {
-			objects = append(objects, service(c.g, c.peering, ordinal))
+			objects = append(objects, service(c.g, c.peering, ordinal, provider{}))
 		}
 		var got bytes.Buffer
 		for _, object := range objects {
@@ -174,7 +179,7 @@ func checkOurs(t testing.TB, template corev1.PodTemplateSpec) {
 	if *template.Spec.SecurityContext.RunAsUser != nonRootID {
 		t.Errorf("it runs as %v", *template.Spec.SecurityContext.RunAsUser)
 	}
-	if len(c.Args) == 0 || c.Args[0] != "gateway" || len(c.Command) > 0 || len(c.Ports) != 4 {
+	if len(c.Args) == 0 || c.Args[0] != "gateway" || len(c.Command) > 0 || len(c.Ports) != 5 {
 		t.Errorf("command %q, arguments %q, ports %v", c.Command, c.Args, c.Ports)
 	}
 	if template.Labels[peeringLabel] != "b" || template.Spec.ServiceAccountName != "a" {

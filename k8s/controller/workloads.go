@@ -38,13 +38,13 @@ func (c *controller) workloads(ctx context.Context, p *plan) (states map[string]
 	waits := c.turns(p.peerings)
 	var all []error
 	there := make(map[types.UID]bool)
-	nodes := frameSources(p.network.nodes, c.attachments.List())
+	nodes, lb := frameSources(p.network.nodes, c.attachments.List()), providerOf(p.nodes)
 	for _, peering := range p.peerings {
 		there[peering.UID] = true
 		waitsFor := waits[peering.Name]
 		state := workloadState{updated: c.updated(peering, waitsFor)}
 		if peering.DeletionTimestamp == nil { // otherwise its objects are garbage collected
-			if err := c.workload(ctx, peering, nodes, waitsFor != ""); err != nil {
+			if err := c.workload(ctx, peering, nodes, lb, waitsFor != ""); err != nil {
 				state.problem = strings.ReplaceAll(err.Error(), "\n", "; ")
 				all = append(all, fmt.Errorf("gateways of Peering %s: %w", peering.Name, err))
 			}
@@ -57,16 +57,16 @@ func (c *controller) workloads(ctx context.Context, p *plan) (states map[string]
 }
 
 // workload updates the objects of one peering. The StatefulSet comes last, so that keys and
-// the policy exist when pods start. nodes are the allowed sources of overlay packets. wait
-// keeps the template of the pods.
-func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, nodes []netip.Prefix, wait bool) error {
+// the policy exist when pods start. nodes are the allowed sources of overlay packets, lb
+// is the provider of load balancers. wait keeps the template of the pods.
+func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, nodes []netip.Prefix, lb provider, wait bool) error {
 	g, names := c.gateways, gatewayNames(peering)
 	var problems []error
 	for _, name := range names {
 		problems = append(problems, c.key(ctx, peering, name))
 	}
 	for ordinal := range names {
-		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, service(g, peering, ordinal)))
+		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, service(g, peering, ordinal, lb)))
 	}
 	for _, service := range c.services.List() {
 		if metav1.IsControlledBy(service, peering) && !slices.Contains(names, service.Name) {

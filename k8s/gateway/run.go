@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"runtime/debug"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/health"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/k8s/translate"
@@ -40,8 +42,9 @@ type Options struct {
 	// CacheDir is the existing directory in which the configuration in effect is cached.
 	CacheDir string
 
-	Geneve, VXLAN, Observability config.ListenAddress
-	WireGuardPort                uint16 // UDP; 0: any free port
+	// Health is where only liveness is served, for the health checks of load balancers.
+	Geneve, VXLAN, Observability, Health config.ListenAddress
+	WireGuardPort                        uint16 // UDP; 0: any free port
 
 	Daemon daemon.Options
 }
@@ -84,6 +87,13 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer f.process.Close()
+	if o.Health.Configured() {
+		alive, err := health.Serve(health.Options{Listen: o.Health.String(), Log: o.Daemon.Log})
+		if err != nil {
+			return fmt.Errorf("serve health for load balancers: %w", err)
+		}
+		defer alive.Close()
+	}
 	f.restore()
 
 	var background sync.WaitGroup

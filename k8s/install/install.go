@@ -38,6 +38,7 @@ const (
 // TCP ports of health checks and metrics.
 const (
 	HTTPPort     = 8080
+	HealthPort   = 8081 // of gateways: health alone, for load balancers
 	NodeHTTPPort = 6093 // in the host network
 )
 

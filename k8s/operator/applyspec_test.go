@@ -88,6 +88,10 @@ func TestAGatewayThatIsNotThereYetIsNamed(t *testing.T) {
 	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-1 has no endpoint yet; check that its Service of type NodePort") {
 		t.Errorf("says %q", missing)
 	}
+	p.Status.LoadBalancer = "aws"
+	if _, missing := readyGateways(p); !strings.HasSuffix(missing, ", and that a load balancer controller of aws runs: the Service has the annotations that UDP needs there") {
+		t.Errorf("says %q", missing)
+	}
 	p.Status.Gateways[1].PublicKey = ""
 	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-1 has not reported its public key") {
 		t.Errorf("says %q", missing)

@@ -46,6 +46,9 @@ func readyGateways(p *v1alpha1.Peering) (gateways []v1alpha1.GatewayStatus, miss
 			continue
 		case acceptsConnections(p) && len(p.Status.Gateways[i].Endpoints) == 0:
 			missing = fmt.Sprintf("gateway %s has no endpoint yet; check that its Service of type %s has an address", name, p.Spec.Gateway.Service.Type)
+			if p.Status.LoadBalancer != "" {
+				missing += ", and that a load balancer controller of " + p.Status.LoadBalancer + " runs: the Service has the annotations that UDP needs there"
+			}
 		}
 		gateways = append(gateways, p.Status.Gateways[i])
 	}

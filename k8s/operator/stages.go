@@ -89,7 +89,11 @@ func endpointStage(p *v1alpha1.Peering, now time.Time) Stage {
 	case len(there) > 0:
 		return Stage{"endpoint", Reached, "Calls", "connects to " + shorten(there)}
 	case len(here) > 0:
-		return Stage{"endpoint", Reached, "Called", "accepts connections at " + shorten(here)}
+		text := "accepts connections at " + shorten(here)
+		if p.Status.LoadBalancer != "" {
+			text += ", with the annotations for load balancers of " + p.Status.LoadBalancer
+		}
+		return Stage{"endpoint", Reached, "Called", text}
 	}
 	return Stage{"endpoint", Failed, "NoEndpoint", "neither cluster accepts connections; " +
 		"set spec.gateway.service.type to NodePort or LoadBalancer in one of them, and its endpoint in spec.peers of the other"}

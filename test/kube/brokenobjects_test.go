@@ -78,6 +78,13 @@ var brokenPeers = []broken{
 		`spec.peers[0].persistentKeepalive: Invalid value: "24h": ` + notAKeepalive},
 }
 
+// unbalanced removes what only a load balancer has, and makes further edits.
+func unbalanced(more ...edit) []edit {
+	return append([]edit{
+		{"spec.gateway.service.loadBalancerClass", nil}, {"spec.gateway.service.healthPort", nil}, {"spec.gateway.service.loadBalancerSourceRanges", nil},
+	}, more...)
+}
+
 var brokenWholes = []broken{
 	{"seen under another length", "peerings", with("spec.prefixes.0.seenAs", "10.71.0.0/17"),
 		`spec.prefixes[0].seenAs: Invalid value: 10.71.0.0/17 cannot be mapped one to one to 10.0.0.0/16: use a CIDR of the same IP family and length as cidr`},
@@ -101,9 +108,19 @@ var brokenWholes = []broken{
 		`spec.gateway.keyGeneration: Invalid value: 0: is out of range: use 1 to 1000000`},
 	{"a far generation of keys", "peerings", with("spec.gateway.keyGeneration", int64(1000001)),
 		`spec.gateway.keyGeneration: Invalid value: 1000001: is out of range: use 1 to 1000000`},
-	{"a node port of a ClusterIP", "peerings", []edit{{"spec.gateway.service.type", "ClusterIP"}, {"spec.gateway.service.loadBalancerClass", nil}},
+	{"a node port of a ClusterIP", "peerings", unbalanced(edit{"spec.gateway.service.type", "ClusterIP"}, edit{"spec.gateway.service.externalTrafficPolicy", nil}),
 		`spec.gateway.service.nodePort: Invalid value: a ClusterIP Service has no node port: remove nodePort, or use type NodePort or LoadBalancer`},
-	{"a class of a NodePort", "peerings", with("spec.gateway.service.type", "NodePort"),
+	{"external traffic of a ClusterIP", "peerings", unbalanced(edit{"spec.gateway.service.type", "ClusterIP"}, edit{"spec.gateway.service.nodePort", nil}),
+		`spec.gateway.service.externalTrafficPolicy: Invalid value: a ClusterIP Service has no external traffic: remove externalTrafficPolicy, or use type NodePort or LoadBalancer`},
+	{"source ranges of a NodePort", "peerings", []edit{{"spec.gateway.service.type", "NodePort"}, {"spec.gateway.service.loadBalancerClass", nil}, {"spec.gateway.service.healthPort", nil}},
+		`spec.gateway.service.loadBalancerSourceRanges: Invalid value: only a LoadBalancer Service has source ranges: remove loadBalancerSourceRanges, or use type LoadBalancer`},
+	{"a health port of a NodePort", "peerings", []edit{{"spec.gateway.service.type", "NodePort"}, {"spec.gateway.service.loadBalancerClass", nil}, {"spec.gateway.service.loadBalancerSourceRanges", nil}},
+		`spec.gateway.service.healthPort: Invalid value: only a LoadBalancer Service has a health port: remove healthPort, or use type LoadBalancer`},
+	{"health port 0", "peerings", with("spec.gateway.service.healthPort", int64(0)),
+		`spec.gateway.service.healthPort: Invalid value: 0: ` + notAPort},
+	{"an IP family that does not exist", "peerings", with("spec.gateway.service.ipFamilies", []any{"IPv5"}),
+		`[spec.gateway.service.ipFamilies[0]: Unsupported value: "IPv5": supported values: "IPv4", "IPv6"` + unchecked},
+	{"a class of a NodePort", "peerings", []edit{{"spec.gateway.service.type", "NodePort"}, {"spec.gateway.service.healthPort", nil}, {"spec.gateway.service.loadBalancerSourceRanges", nil}},
 		`spec.gateway.service.loadBalancerClass: Invalid value: only a LoadBalancer Service has a class: remove loadBalancerClass, or use type LoadBalancer`},
 	{"a Service type that has no address", "peerings", with("spec.gateway.service.type", "ExternalName"),
 		`[spec.gateway.service.type: Unsupported value: "ExternalName": supported values: "ClusterIP", "NodePort", "LoadBalancer"` + unchecked},

@@ -52,7 +52,10 @@ spec:
   gateway:
     replicas: 2
     keyGeneration: 2
-    service: {type: LoadBalancer, port: 51840, nodePort: 31840, annotations: {provider.example/scheme: internal}, loadBalancerClass: provider.example/udp}
+    service: {type: LoadBalancer, port: 51840, nodePort: 31840, annotations: {provider.example/scheme: internal}, loadBalancerClass: provider.example/udp,
+      healthPort: 8081, loadBalancerSourceRanges: [198.51.100.0/24], externalTrafficPolicy: Local, ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4]}
+    nodeSelector: {example.com/edge: "true"}
+    tolerations: [{key: example.com/edge, operator: Exists}]
     resources: {requests: {cpu: 100m, memory: 64Mi}, limits: {memory: 256Mi}}
 `,
 	"nodeattachments": `

@@ -183,12 +183,27 @@ type GatewaySpec struct {
 	// of the installation apply.
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
+
+	// NodeSelector selects the nodes for the gateways, in addition to that of the
+	// installation; for a key of both, this value applies.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// Tolerations of the gateways' pods, in addition to those of the installation.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
 // GatewayService configures the Service of each gateway.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.type != 'ClusterIP'",fieldPath=".nodePort",message="a ClusterIP Service has no node port: remove nodePort, or use type NodePort or LoadBalancer"
 // +kubebuilder:validation:XValidation:rule="!has(self.loadBalancerClass) || self.type == 'LoadBalancer'",fieldPath=".loadBalancerClass",message="only a LoadBalancer Service has a class: remove loadBalancerClass, or use type LoadBalancer"
+// +kubebuilder:validation:XValidation:rule="!has(self.loadBalancerSourceRanges) || self.type == 'LoadBalancer'",fieldPath=".loadBalancerSourceRanges",message="only a LoadBalancer Service has source ranges: remove loadBalancerSourceRanges, or use type LoadBalancer"
+// +kubebuilder:validation:XValidation:rule="!has(self.healthPort) || self.type == 'LoadBalancer'",fieldPath=".healthPort",message="only a LoadBalancer Service has a health port: remove healthPort, or use type LoadBalancer"
+// +kubebuilder:validation:XValidation:rule="!has(self.externalTrafficPolicy) || self.type != 'ClusterIP'",fieldPath=".externalTrafficPolicy",message="a ClusterIP Service has no external traffic: remove externalTrafficPolicy, or use type NodePort or LoadBalancer"
 type GatewayService struct {
 	// Type is ClusterIP if this cluster only initiates connections, and NodePort or
 	// LoadBalancer if it accepts connections from the remote cluster. At least one of the
@@ -210,7 +225,16 @@ type GatewayService struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="is not a port number: use 1 to 65535"
 	NodePort *int32 `json:"nodePort,omitempty"`
 
-	// Annotations are added to the Service, for the load balancer provider.
+	// HealthPort is an additional TCP port of a LoadBalancer Service, for providers whose
+	// health checks need one: GET /healthz returns 200 while the gateway runs. It serves
+	// nothing else. If empty, it is 8081 on providers that need it, and not there on others.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="is not a port number: use 1 to 65535"
+	HealthPort *int32 `json:"healthPort,omitempty"`
+
+	// Annotations are added to the Service, for the load balancer provider. If none of them
+	// is of the cluster's provider, and loadBalancerClass is empty, those that a UDP port
+	// needs there are added.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -219,6 +243,32 @@ type GatewayService struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=316
 	LoadBalancerClass *string `json:"loadBalancerClass,omitempty"`
+
+	// LoadBalancerSourceRanges are the CIDRs of the remote cluster's gateways, as this
+	// cluster's load balancer sees them. Datagrams from others are dropped there, if the
+	// provider supports it. If empty, all are accepted: WireGuard answers only known keys.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	LoadBalancerSourceRanges []CIDR `json:"loadBalancerSourceRanges,omitempty"`
+
+	// ExternalTrafficPolicy is Local if only the gateway's own node accepts datagrams from
+	// the remote cluster, which avoids a hop, or Cluster if every node does.
+	// +optional
+	// +kubebuilder:validation:Enum=Cluster;Local
+	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
+
+	// IPFamilyPolicy is that of the Service. If empty, it has one IP family.
+	// +optional
+	// +kubebuilder:validation:Enum=SingleStack;PreferDualStack;RequireDualStack
+	IPFamilyPolicy *corev1.IPFamilyPolicy `json:"ipFamilyPolicy,omitempty"`
+
+	// IPFamilies are those of the Service. If empty, Kubernetes chooses them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=IPv4;IPv6
+	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
 }
 
 // Resources are the resource requirements of a container.

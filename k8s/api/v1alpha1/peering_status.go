@@ -52,6 +52,11 @@ type PeeringStatus struct {
 	// +optional
 	MTU int32 `json:"mtu,omitempty"`
 
+	// LoadBalancer is the provider whose annotations were added to the gateways' Services:
+	// aws, digitalocean or gce. Empty: none were added.
+	// +optional
+	LoadBalancer string `json:"loadBalancer,omitempty"`
+
 	// Summary is what kubectl get prints. (Printer columns can show only the first item of
 	// a list.)
 	// +optional

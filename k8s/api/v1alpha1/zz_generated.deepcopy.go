@@ -540,6 +540,11 @@ func (in *GatewayService) DeepCopyInto(out *GatewayService) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.HealthPort != nil {
+		in, out := &in.HealthPort, &out.HealthPort
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Annotations != nil {
 		in, out := &in.Annotations, &out.Annotations
 		*out = make(map[string]string, len(*in))
@@ -551,6 +556,21 @@ func (in *GatewayService) DeepCopyInto(out *GatewayService) {
 		in, out := &in.LoadBalancerClass, &out.LoadBalancerClass
 		*out = new(string)
 		**out = **in
+	}
+	if in.LoadBalancerSourceRanges != nil {
+		in, out := &in.LoadBalancerSourceRanges, &out.LoadBalancerSourceRanges
+		*out = make([]CIDR, len(*in))
+		copy(*out, *in)
+	}
+	if in.IPFamilyPolicy != nil {
+		in, out := &in.IPFamilyPolicy, &out.IPFamilyPolicy
+		*out = new(corev1.IPFamilyPolicy)
+		**out = **in
+	}
+	if in.IPFamilies != nil {
+		in, out := &in.IPFamilies, &out.IPFamilies
+		*out = make([]corev1.IPFamily, len(*in))
+		copy(*out, *in)
 	}
 }
 
@@ -572,6 +592,20 @@ func (in *GatewaySpec) DeepCopyInto(out *GatewaySpec) {
 		in, out := &in.Resources, &out.Resources
 		*out = new(Resources)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.NodeSelector != nil {
+		in, out := &in.NodeSelector, &out.NodeSelector
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
+	if in.Tolerations != nil {
+		in, out := &in.Tolerations, &out.Tolerations
+		*out = make([]corev1.Toleration, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
 	}
 }
 
