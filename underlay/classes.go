@@ -13,12 +13,12 @@ import (
 // queue of each datagram. Neither needs a privilege. A flood then fills only the queue of its class,
 // and a Receiver takes turns.
 //
-// While nothing overflows, there is one socket, and no program.
+// While nothing overflows, a Receiver has one socket.
 
-// Program selects the class of each datagram, from 0 to Classes-1.
+// Program selects the class of each datagram, from 0 to classes-1.
 type Program struct {
 	classes int
-	filter  func(six bool) []unix.SockFilter
+	filter  func(six bool, queues []unix.SockFilter) []unix.SockFilter // queues are the instructions that select them
 }
 
 const (
@@ -32,40 +32,15 @@ const (
 	spreadDrain = time.Second
 )
 
-// Classic BPF. Loads are relative to the UDP payload, or with netOffset to the IP header.
-const (
-	bpfLoad      = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-	bpfLoad8     = unix.BPF_LD | unix.BPF_B | unix.BPF_ABS
-	bpfLength    = unix.BPF_LD | unix.BPF_W | unix.BPF_LEN
-	bpfSave      = unix.BPF_MISC | unix.BPF_TAX
-	bpfXor       = unix.BPF_ALU | unix.BPF_XOR | unix.BPF_X
-	bpfMultiply  = unix.BPF_ALU | unix.BPF_MUL | unix.BPF_K
-	bpfShift     = unix.BPF_ALU | unix.BPF_RSH | unix.BPF_K
-	bpfEqual     = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
-	bpfGreater   = unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K
-	bpfReturn    = unix.BPF_RET | unix.BPF_K
-	bpfReturnA   = unix.BPF_RET | unix.BPF_A
-	netOffset    = 0xfff00000 // SKF_NET_OFF
-	sourceOffset = 12         // of the source in an IPv4 header
-	source6      = 8          // and in an IPv6 header
-)
-
 // BySource gives senders separate queues: a sender fills its own, and those of the few that have the
 // same hash.
-var BySource = Program{8, func(six bool) []unix.SockFilter {
-	hash := []unix.SockFilter{
-		{Code: bpfMultiply, K: hashFactor},
-		{Code: bpfShift, K: 32 - 3},
-		{Code: bpfReturnA},
+var BySource = Program{8, func(six bool, queues []unix.SockFilter) []unix.SockFilter {
+	code := []unix.SockFilter{{Code: bpfLoad, K: netOffset + sourceOffset}}
+	if six {
+		code = loadSource6()
 	}
-	if !six {
-		return append([]unix.SockFilter{{Code: bpfLoad, K: netOffset + sourceOffset}}, hash...)
-	}
-	words := []unix.SockFilter{{Code: bpfLoad, K: netOffset + source6}}
-	for at := uint32(4); at < 16; at += 4 {
-		words = append(words, unix.SockFilter{Code: bpfSave}, unix.SockFilter{Code: bpfLoad, K: netOffset + source6 + at}, unix.SockFilter{Code: bpfXor})
-	}
-	return append(words, hash...)
+	code = append(code, unix.SockFilter{Code: bpfMultiply, K: hashFactor}, unix.SockFilter{Code: bpfShift, K: 32 - 3})
+	return append(code, branch(choicesOf(queues))...)
 }}
 
 // ControlSize is the length in bytes of the transport messages that have priority like handshakes.
@@ -74,23 +49,23 @@ const ControlSize = 144
 
 // byMessage separates WireGuard's handshake messages and transport messages of ControlSize (class 2)
 // from short transport messages (1) and all others (0).
-var byMessage = Program{3, func(bool) []unix.SockFilter {
+var byMessage = Program{3, func(_ bool, queues []unix.SockFilter) []unix.SockFilter {
 	return []unix.SockFilter{
 		{Code: bpfLoad8, K: 0},
 		{Code: bpfEqual, K: messageTransport, Jf: 4},
 		{Code: bpfLength},
 		{Code: bpfEqual, K: ControlSize, Jt: 2},
 		{Code: bpfGreater, K: initiationSize, Jt: 2},
-		{Code: bpfReturn, K: 1},
-		{Code: bpfReturn, K: 2},
-		{Code: bpfReturn, K: 0},
+		queues[1],
+		queues[2],
+		queues[0],
 	}
 }}
 
-// classes are the queues of a socket. Only its Receiver uses them, except for sockets.
+// classes are the queues of a socket. Only its Receiver uses them, except for the first fields.
 type classes struct {
-	program Program
-	options Options
+	group   *Group
+	sorted  bool                      // the program selects classes; protected by group.mu
 	sockets atomic.Pointer[[]*Socket] // of the classes from 1 on; nil while there is one queue; changed under Socket.drops
 
 	active bool // datagrams may be in any queue
@@ -104,78 +79,84 @@ type classes struct {
 }
 
 // Classify lets the kernel sort datagrams by p while the receive queue overflows, with sockets of these
-// options. It must be called before NewReceiver. A kernel that cannot do it leaves one queue.
-func (s *Socket) Classify(p Program, o Options) {
+// options. It must be called before NewReceiver. A kernel that cannot do it leaves one queue. The socket
+// is the first of the group that is returned.
+func (s *Socket) Classify(p Program, o Options) *Group {
 	o.ReusePort = true
-	s.classes = &classes{program: p, options: o}
+	g := &Group{classes: p, options: o, order: []*Socket{s}}
+	for bucket := range g.table {
+		g.table[bucket] = s
+	}
+	s.classes = &classes{group: g}
+	return g
 }
 
-// spread starts to sort datagrams. It reports whether it could. s is in use.
+// spread starts to sort datagrams. It reports whether it could.
 func (s *Socket) spread() bool {
 	k := s.classes
+	k.group.mu.Lock()
+	defer k.group.mu.Unlock()
 	if k.sockets.Load() == nil && !s.openOthers() {
 		return false
 	}
-	if s.steer(k.program.filter(s.local.Addr().Is6())) != nil {
+	if s.sort(true) != nil {
 		return false
 	}
 	k.active, k.gathered = true, false
 	return true
 }
 
-// openOthers opens the sockets of the other classes. All datagrams still go to s.
-func (s *Socket) openOthers() bool {
-	// Not earlier, so that no other socket can share the port in between.
-	if s.share(1) != nil {
-		return false
+// sort makes the program select classes, or not. group.mu is held.
+func (s *Socket) sort(on bool) error {
+	k := s.classes
+	before := k.sorted
+	k.sorted = on
+	err := k.group.attach()
+	if err != nil {
+		k.sorted = before
 	}
-	var sockets []*Socket
-	for range s.classes.program.classes - 1 {
-		other, err := Listen(s.local, s.classes.options)
-		if err == nil {
-			sockets = append(sockets, other)
-			err = s.steer(gather) // else the kernel distributes datagrams
-		}
-		if err != nil {
-			for _, other := range sockets {
-				_ = other.Close() // fails only when called twice
-			}
-			_ = s.share(0)
-			return false
-		}
-	}
-	s.classes.sockets.Store(&sockets)
-	if s.fd.closing.Load() { // Close may have missed them
-		s.closeOthers()
-	}
-	return true
-}
-
-// closeOthers closes the sockets of the other classes and adds their overflows to those of s.
-func (s *Socket) closeOthers() {
-	s.drops.Lock()
-	defer s.drops.Unlock()
-	for _, other := range s.others() {
-		_ = other.Close() // fails only when called twice
-		s.drops.total += other.Overflows()
-	}
-	if s.classes != nil {
-		s.classes.sockets.Store(nil)
-	}
-}
-
-// share sets SO_REUSEPORT. s is in use.
-func (s *Socket) share(on int) error {
-	return unix.SetsockoptInt(s.fd.number, unix.SOL_SOCKET, unix.SO_REUSEPORT, on)
+	return err
 }
 
 // gather puts all datagrams in the first queue.
-var gather = []unix.SockFilter{{Code: bpfReturn, K: 0}}
+func (s *Socket) gather() error {
+	s.classes.group.mu.Lock()
+	defer s.classes.group.mu.Unlock()
+	return s.sort(false)
+}
 
-// steer replaces the program that selects the queue. s is in use.
-func (s *Socket) steer(filter []unix.SockFilter) error {
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	return unix.SetsockoptSockFprog(s.fd.number, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program)
+// openOthers opens the sockets of the other classes. group.mu is held.
+func (s *Socket) openOthers() bool {
+	g := s.classes.group
+	if s.fd.closing.Load() {
+		return false
+	}
+	var sockets []*Socket
+	for range g.classes.classes - 1 {
+		other, err := g.open()
+		if err != nil {
+			for _, other := range sockets {
+				_ = g.drop(other) // fails only when called twice
+			}
+			return false
+		}
+		sockets = append(sockets, other)
+	}
+	s.classes.sockets.Store(&sockets)
+	return true
+}
+
+// closeOthers closes the sockets of the other classes and adds their overflows to those of s. group.mu is
+// held.
+func (s *Socket) closeOthers() {
+	s.drops.Lock()
+	defer s.drops.Unlock()
+	s.classes.sorted = false
+	for _, other := range s.others() {
+		_ = s.classes.group.drop(other) // fails only when called twice
+		s.drops.total += other.Overflows()
+	}
+	s.classes.sockets.Store(nil)
 }
 
 // others returns the sockets of the other classes.
@@ -189,8 +170,7 @@ func (s *Socket) others() []*Socket {
 	return nil
 }
 
-// review starts to sort datagrams when a queue has overflowed, and ends it when none has for some time. s is
-// in use.
+// review starts to sort datagrams when a queue has overflowed, and ends it when none has for some time.
 func (s *Socket) review(now time.Time) {
 	k := s.classes
 	if now.Sub(k.checked) < spreadCheck {
@@ -207,12 +187,13 @@ func (s *Socket) review(now time.Time) {
 		k.calm = now
 	case !k.active:
 	case !k.gathered && now.Sub(k.calm) >= spreadCalm:
-		if s.steer(gather) == nil {
+		if s.gather() == nil {
 			k.gathered, k.calm = true, now
 		}
 	case k.gathered && now.Sub(k.calm) >= spreadDrain:
 		k.active = false
+		k.group.mu.Lock()
 		s.closeOthers()
-		_ = s.share(0) // then the kernel selects no queue
+		k.group.mu.Unlock()
 	}
 }

@@ -63,9 +63,7 @@ func NewReceiver(s *Socket) *Receiver {
 		header.Iov = &r.vectors[i]
 		header.SetIovlen(1)
 		header.Name = &r.names[i][0]
-		if s.features.GRO || s.features.ECN || s.features.LocalAddress {
-			header.Control = (*byte)(unsafe.Pointer(&r.controls[i]))
-		}
+		header.Control = (*byte)(unsafe.Pointer(&r.controls[i]))
 		r.resetLengths(i)
 	}
 	return r
@@ -76,10 +74,11 @@ func NewReceiver(s *Socket) *Receiver {
 func (r *Receiver) resetLengths(i int) {
 	header := &r.messages[i].header
 	header.Namelen = unix.SizeofSockaddrInet6
-	if header.Control != nil {
-		header.SetControllen(controlsSize)
-	}
+	header.SetControllen(controlsSize)
 }
+
+// Use makes r read another socket from now on. Like Fill, it must be called only at the end of a batch.
+func (r *Receiver) Use(s *Socket) { r.socket = s }
 
 // Fill receives without blocking and returns the number of messages; 0 and no error if nothing waits. It
 // must be called only after Next has reported the end of the previous batch, whose memory it reuses. The

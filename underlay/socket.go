@@ -235,18 +235,42 @@ func (s *Socket) unwatch(p *Poller) {
 	s.watchers.pollers = slices.DeleteFunc(s.watchers.pollers, func(other *Poller) bool { return other == p })
 }
 
-// Close closes the socket and wakes every Poller that watches it. After that Fill returns net.ErrClosed, and
-// datagrams of a Batch for the socket are dropped. A second Close returns net.ErrClosed.
-func (s *Socket) Close() error {
-	closed := s.fd.close(func(fd int) {
-		s.drops.Lock()
-		defer s.drops.Unlock()
-		s.countDrops(fd)
+// control calls f with the descriptor, unless s is closed.
+func (s *Socket) control(f func(fd int) error) error {
+	if !s.fd.acquire() {
+		return net.ErrClosed
+	}
+	defer s.fd.release()
+	return f(s.fd.number)
+}
+
+// Empty reports whether no datagram waits to be received. Empty datagrams do not count.
+func (s *Socket) Empty() bool {
+	waiting := 0
+	err := s.control(func(fd int) (err error) {
+		waiting, err = unix.IoctlGetInt(fd, unix.SIOCINQ)
+		return err
 	})
+	return err != nil || waiting == 0 && !slices.ContainsFunc(s.others(), func(other *Socket) bool { return !other.Empty() })
+}
+
+// Close closes the socket and wakes every Poller that watches it. After that Fill returns net.ErrClosed, and
+// datagrams of a Batch for the socket are dropped. A second Close returns net.ErrClosed. If other sockets of its
+// Group stay open, Direct has to exclude it before.
+func (s *Socket) Close() error {
+	if s.classes != nil {
+		return s.classes.group.close(s)
+	}
+	return s.close()
+}
+
+func (s *Socket) close() error {
+	s.drops.Lock() // so that no call of Overflows uses the descriptor
+	closed := s.fd.close(s.countDrops)
+	s.drops.Unlock()
 	if !closed {
 		return net.ErrClosed
 	}
-	s.closeOthers()
 	// The kernel sends no event: it removes a closed socket from epoll before a poller can see it.
 	s.watchers.Lock()
 	defer s.watchers.Unlock()

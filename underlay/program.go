@@ -1,0 +1,89 @@
+package underlay
+
+import "golang.org/x/sys/unix"
+
+// Classic BPF. Loads are relative to the UDP payload, or with netOffset to the IP header.
+const (
+	bpfLoad      = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	bpfLoad16    = unix.BPF_LD | unix.BPF_H | unix.BPF_ABS
+	bpfLoad16At  = unix.BPF_LD | unix.BPF_H | unix.BPF_IND // relative to X
+	bpfLoad8     = unix.BPF_LD | unix.BPF_B | unix.BPF_ABS
+	bpfLength    = unix.BPF_LD | unix.BPF_W | unix.BPF_LEN
+	bpfHeader    = unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH // the length of an IPv4 header, into X
+	bpfSave      = unix.BPF_MISC | unix.BPF_TAX
+	bpfXor       = unix.BPF_ALU | unix.BPF_XOR | unix.BPF_X
+	bpfMultiply  = unix.BPF_ALU | unix.BPF_MUL | unix.BPF_K
+	bpfShift     = unix.BPF_ALU | unix.BPF_RSH | unix.BPF_K
+	bpfEqual     = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	bpfGreater   = unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K
+	bpfAtLeast   = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	bpfJump      = unix.BPF_JMP | unix.BPF_JA
+	bpfReturn    = unix.BPF_RET | unix.BPF_K
+	bpfTarget    = 0xffff     // no instruction: stands for a jump until the program is complete
+	netOffset    = 0xfff00000 // SKF_NET_OFF
+	sourceOffset = 12         // of the source in an IPv4 header
+	source6      = 8          // and in an IPv6 header
+	header6      = 40         // length of an IPv6 header without extensions
+)
+
+// bucketOf returns code that loads the bucket of a datagram. The kernel of a node derives the source port
+// of a frame from the inner flow; the source address spreads nodes that use one port.
+func bucketOf(six bool) []unix.SockFilter {
+	hash := []unix.SockFilter{
+		{Code: bpfXor},
+		{Code: bpfMultiply, K: hashFactor},
+		{Code: bpfShift, K: 32 - 8},
+	}
+	if !six {
+		return append([]unix.SockFilter{
+			{Code: bpfHeader, K: netOffset},
+			{Code: bpfLoad16At, K: netOffset},
+			{Code: bpfSave},
+			{Code: bpfLoad, K: netOffset + sourceOffset},
+		}, hash...)
+	}
+	return append(append(loadSource6(), unix.SockFilter{Code: bpfSave}, unix.SockFilter{Code: bpfLoad16, K: netOffset + header6}), hash...)
+}
+
+// loadSource6 returns code that loads the four words of an IPv6 source, combined with XOR.
+func loadSource6() []unix.SockFilter {
+	code := []unix.SockFilter{{Code: bpfLoad, K: netOffset + source6}}
+	for at := uint32(4); at < 16; at += 4 {
+		code = append(code, unix.SockFilter{Code: bpfSave}, unix.SockFilter{Code: bpfLoad, K: netOffset + source6 + at}, unix.SockFilter{Code: bpfXor})
+	}
+	return code
+}
+
+// choice is an instruction for the values from one up to that of the next choice.
+type choice struct {
+	from uint32
+	then unix.SockFilter
+}
+
+// choicesOf returns the choices for values with these instructions: equal neighbours are one.
+func choicesOf(instructions []unix.SockFilter) []choice {
+	var all []choice
+	for value, then := range instructions {
+		if value == 0 || then != all[len(all)-1].then {
+			all = append(all, choice{uint32(value), then})
+		}
+	}
+	return all
+}
+
+// maxSkip is how far a conditional jump reaches.
+const maxSkip = 255
+
+// branch returns code that executes the instruction chosen by the value in A.
+func branch(choices []choice) []unix.SockFilter {
+	if len(choices) == 1 {
+		return []unix.SockFilter{choices[0].then}
+	}
+	middle := len(choices) / 2
+	low, high := branch(choices[:middle]), branch(choices[middle:])
+	code := []unix.SockFilter{{Code: bpfAtLeast, Jt: uint8(len(low)), K: choices[middle].from}}
+	if len(low) > maxSkip {
+		code = []unix.SockFilter{{Code: bpfAtLeast, Jf: 1, K: choices[middle].from}, {Code: bpfJump, K: uint32(len(low))}}
+	}
+	return append(append(code, low...), high...)
+}
