@@ -2,7 +2,7 @@ package gateway
 
 import "sync/atomic"
 
-// Counters are the counters of one journey. One goroutine writes, any number may read. A
+// Counters are the counters of one journey. Safe for concurrent use. A
 // journey with several lanes has several Counters; their sum counts.
 type Counters struct {
 	packets, bytes atomic.Uint64

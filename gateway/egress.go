@@ -18,8 +18,7 @@ import (
 //
 // An ICMP error quotes the packet as its sender sent it, except for what the gateway changes
 // before it decides: the congestion mark, and checksums that the sender's kernel offloaded.
-// Not for concurrent use: one Egress per lane. While the gateway has Flows, its lanes run one
-// at a time.
+// Not for concurrent use: one Egress per lane.
 type Egress struct {
 	Counters
 

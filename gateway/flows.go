@@ -14,9 +14,8 @@ import (
 // that wait for the rest of their datagrams, because only the first fragment has ports. It
 // belongs to one Gateway.
 //
-// Packets from nodes are processed by one goroutine at a time, the reader of the overlay, and
-// only they create flows. Packets from tunnels are processed by one goroutine per link; only
-// their fragments share a lock.
+// Packets of each direction are processed by one goroutine per link. They share a lock only to
+// create flows, and for fragments: the fragments of a datagram may arrive at different links.
 type Flows struct {
 	*nat.Masquerade
 	flows, perSource int

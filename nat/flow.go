@@ -101,6 +101,14 @@ func (f *flow) saw(l life, d Direction, flags uint8, sec uint32) bool {
 	}
 }
 
+// setOrigin changes the origin of the flow whose life was l, unless it has ended. The caller holds
+// Masquerade.mu, so that the entry cannot get another flow meanwhile.
+func (f *flow) setOrigin(l life, origin uint32) {
+	if life(f.life.Load()).same(l) {
+		f.origin.Store(origin)
+	}
+}
+
 // flowKey identifies a flow: the mapping, and the remote's address and port.
 type flowKey struct {
 	mapping uint32

@@ -27,9 +27,9 @@ import (
 //
 // The protocols are TCP, UDP and ICMP echo, each with its own ports, over IPv4 and IPv6.
 //
-// One goroutine at a time may call Out. All other methods may be called concurrently with
-// Out and with each other. A packet of an existing flow takes no lock; creating and ending
-// flows share one. Only NewMasquerade and Use allocate.
+// All methods may be called concurrently. A packet of an existing flow takes no lock, unless it
+// has another origin than the one before; creating and ending flows share one. Only
+// NewMasquerade and Use allocate.
 //
 // Memory (measured): 133 bytes per flow of the configured maximum, whether flows share
 // mappings or not, and 768 KiB per external address. It is allocated at once; the kernel
@@ -105,10 +105,16 @@ func (m *Masquerade) Out(proto uint8, inside, remote Endpoint, origin uint32, tc
 		kind: k, inside: wordsOf(inside.Addr), insidePort: inside.Port, remote: wordsOf(remote.Addr), remotePort: remote.Port,
 		origin: origin, flags: tcpFlags, sec: m.seconds(now),
 	}
-	if external, ok := m.follow(&p); ok {
-		return external, Translated
+	external, f, l, ok := m.follow(&p)
+	if !ok {
+		return m.create(&p)
 	}
-	return m.create(&p)
+	if f.origin.Load() != origin {
+		m.mu.Lock()
+		f.setOrigin(l, origin)
+		m.mu.Unlock()
+	}
+	return external, Translated
 }
 
 // outgoing is a packet from inside.
@@ -121,27 +127,20 @@ type outgoing struct {
 	sec                    uint32
 }
 
-// follow is Out for a packet of an existing flow.
-func (m *Masquerade) follow(p *outgoing) (Endpoint, bool) {
+// follow is Out for a packet of an existing flow, except for its origin. It returns the entry of the
+// flow, and its life.
+func (m *Masquerade) follow(p *outgoing) (Endpoint, *flow, life, bool) {
 	at, e, live, ok := m.mappings.find(p.kind, p.inside, p.insidePort)
 	if !ok {
-		return Endpoint{}, false
+		return Endpoint{}, nil, 0, false
 	}
 	i, l, ok := m.flows.find(flowKey{at, p.remote, p.remotePort})
 	if !ok {
-		return Endpoint{}, false
+		return Endpoint{}, nil, 0, false
 	}
 	external, ok := m.external(at, e, live)
 	f := &m.flows.entries[i]
-	if !ok || !f.saw(l, Outgoing, p.flags, p.sec) {
-		return Endpoint{}, false
-	}
-	// The entry may have lost its flow meanwhile, but cannot have another one: only this
-	// goroutine creates flows.
-	if f.origin.Load() != p.origin {
-		f.origin.Store(p.origin)
-	}
-	return external, true
+	return external, f, l, ok && f.saw(l, Outgoing, p.flags, p.sec)
 }
 
 // external returns the external endpoint of a mapping, if that has not ended since it was read.
@@ -249,7 +248,8 @@ func (m *Masquerade) Inside(proto uint8, remote, external Endpoint) (inside Endp
 func (m *Masquerade) create(p *outgoing) (Endpoint, Outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if external, ok := m.follow(p); ok {
+	if external, f, l, ok := m.follow(p); ok {
+		f.setOrigin(l, p.origin)
 		return external, Translated
 	}
 	if p.kind == kindTCP && p.flags&packet.TCPFlagRST != 0 {
