@@ -30,7 +30,8 @@ type Device struct {
 	poller   *underlay.Poller
 	events   chan wgtun.Event
 	closed   sync.Once
-	active   atomic.Bool // this link reads the overlay
+	lane     atomic.Pointer[lane]   // what this device reads; nil = nothing
+	instead  atomic.Pointer[Device] // sends what this device reads for the tunnel; nil = this one does
 	injected packetQueue
 	window   underlay.Window // progress of Write
 
@@ -58,6 +59,7 @@ type (
 		bytes     uint64
 		now       time.Time
 		peerKnown bool
+		instead   *Device
 		full      bool        // the last Read filled all bufs
 		sent      uint64      // data messages that WireGuard had sent when it was last looked at
 		unsent    int         // packets from nodes since that number changed
@@ -80,7 +82,7 @@ func (d *Device) lastReceived() time.Time {
 	return time.Time{}
 }
 
-// newDevice returns a device that does not read the overlay.
+// newDevice returns a device that reads no lane.
 func newDevice(g *gateway.Gateway, o *Overlay, h *Host) (*Device, error) {
 	p, err := underlay.NewPoller()
 	if err != nil {
@@ -99,21 +101,29 @@ func newDevice(g *gateway.Gateway, o *Overlay, h *Host) (*Device, error) {
 	return d, nil
 }
 
-// activate makes this device the reader of the overlay, or stops it.
-func (d *Device) activate(on bool) error {
-	change := d.poller.Remove
-	if on {
-		change = d.poller.Add
+// serve makes this device read a lane and no other, nil = none. It may still be reading the one before.
+func (d *Device) serve(l *lane) error {
+	before := d.lane.Swap(l)
+	if before == l {
+		return nil
 	}
-	for _, s := range d.overlay.sockets {
-		if err := change(s); err != nil {
-			return err
+	var err error
+	if before != nil {
+		for _, s := range before.sources {
+			err = errors.Join(err, d.poller.Remove(s.socket))
 		}
 	}
-	d.active.Store(on)
+	if l != nil {
+		for _, s := range l.sources {
+			err = errors.Join(err, d.poller.Add(s.socket))
+		}
+	}
 	d.poller.Wake()
-	return nil
+	return err
 }
+
+// knowsPeer reports whether packets can be sent to the peer.
+func (d *Device) knowsPeer() bool { return d.peerKnown.Load() || d.received.Load() != 0 }
 
 // inject queues a copy of an IP packet for the tunnel. It reports false, and counts a drop in c,
 // if the queue is full. control packets have a queue of their own and are sent first.

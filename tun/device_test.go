@@ -62,7 +62,7 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	g := gateway.New(table)
-	host, err := newHost(g, overlay, func(src, dst netip.Addr) *Device { return nil })
+	host, err := newHost(g, overlay, func(src, dst netip.Addr, flow uint32) *Device { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { device.Close() })
-	if err := device.activate(true); err != nil {
+	if err := device.serve(overlay.lanes[0]); err != nil {
 		t.Fatal(err)
 	}
 	device.peerKnown.Store(true)

@@ -43,9 +43,13 @@ type Fabric struct {
 	mux           *underlay.Mux
 	links         atomic.Pointer[[]*Link]      // never nil; replaced, not changed
 	leaving       atomic.Bool                  // this gateway is shutting down
-	active        atomic.Pointer[Link]         // reads the overlay; nil without links
+	devices       atomic.Pointer[devices]      // of the host's packets; nil without links
 	fallback      *Device                      // reads the overlay while there is no link
 	mu            sync.Mutex                   // held while links change
+	spread        spread                       // protected by mu
+	undirected    bool                         // the kernel does not use spread yet; protected by mu
+	single        bool                         // there can be one lane only; protected by mu
+	closed        bool                         // protected by mu
 	linkListeners map[netip.Addr]*linkListener // by own link address; protected by mu
 	listeners     map[*listener]bool           // open listeners; protected by mu
 	mtu           int                          // last announced, 0 = none
@@ -71,7 +75,7 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	}
 	f.fallback, err = newDevice(g, o, f.host)
 	if err == nil {
-		err = errors.Join(f.fallback.activate(true), f.Refresh())
+		err = errors.Join(f.fallback.serve(o.lanes[0]), f.Refresh())
 	}
 	if err != nil {
 		f.host.close()
@@ -126,6 +130,7 @@ func (f *Fabric) SetLinks(configs []LinkConfig) error {
 		return errors.Join(err, f.closeLinkListeners())
 	}
 	f.links.Store(&next)
+	f.single = false
 	f.elect(f.clock.now())
 	f.updateState(f.clock.now())
 	for _, l := range old {
@@ -181,51 +186,6 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 	return newLink(c, d, e, f.mux.BoundedLink(own, &d.window), f.options.Log, f.clock, func(l *Link) { f.ask(l, f.clock.now()) })
 }
 
-// elect selects the active link. f.mu is held.
-func (f *Fabric) elect(now time.Time) {
-	present := f.active.Load()
-	next := choose(*f.links.Load(), present, now)
-	if next == present {
-		return
-	}
-	from, to := f.fallback, f.fallback
-	if present != nil {
-		from = present.tun
-	}
-	if next != nil {
-		to = next.tun
-	}
-	if err := from.activate(false); err != nil {
-		f.options.Log.Warn("cannot stop reading the overlay", "error", err)
-	}
-	f.active.Store(next)
-	if err := to.activate(true); err != nil {
-		f.options.Log.Error("cannot read the overlay", "error", err)
-		return
-	}
-	if next == nil {
-		return
-	}
-	if fit, _ := next.fit(now); fit == down { // until a probe comes back, "link is up" is still to be logged
-		next.logger().Debug("link is selected, and has not answered yet")
-		return
-	}
-	next.logger().Info("link is active")
-}
-
-// deviceFor returns the device for a packet from the host: for link addresses that of the link
-// between them, else that of the active link.
-func (f *Fabric) deviceFor(src, dst netip.Addr) *Device {
-	l := f.active.Load()
-	if dst.IsLinkLocalUnicast() {
-		l = f.linkBetween(src, dst)
-	}
-	if l == nil {
-		return nil
-	}
-	return l.tun
-}
-
 // Overflows returns the number of datagrams that the kernel dropped because they were not read
 // fast enough: frames from nodes, and WireGuard datagrams.
 func (f *Fabric) Overflows() (overlay, wireguard uint64) {
@@ -256,6 +216,7 @@ func (f *Fabric) Close() error {
 		l.close()
 	}
 	f.links.Store(new([]*Link))
+	f.closed = true
 	for s := range f.listeners {
 		s.close()
 	}

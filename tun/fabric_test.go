@@ -175,7 +175,8 @@ func silent(link LinkConfig) LinkConfig {
 	return link
 }
 
-// trio is a gateway and the two of the remote cluster, by whether its traffic goes there.
+// trio is a gateway and the two of the remote cluster: the one that the traffic of its node goes to, and
+// the other.
 func trio(t *testing.T) (a, active, standby *end) {
 	t.Helper()
 	a, b0, b1 := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16"), newEnd(t, "10.72.0.0/16")
@@ -195,23 +196,36 @@ func trio(t *testing.T) (a, active, standby *end) {
 	setLinks(t, a, silent(a.link("b-0", b0)), silent(a.link("b-1", b1)))
 	setLinks(t, b0, silent(b0.link("a-0", a)))
 	setLinks(t, b1, silent(b1.link("a-0", a)))
-	s := a.fabric.Status()
-	if s[0].Active == s[1].Active || s[0].RTT == 0 || s[0].AnnouncedMTU != testMTU {
+	wait.Until(t, "both links carry traffic", func() bool {
+		s := a.fabric.Status()
+		return s[0].Active && s[1].Active
+	})
+	if s := a.fabric.Status(); s[0].RTT == 0 || s[0].AnnouncedMTU != testMTU {
 		t.Errorf("status %+v", s)
 	}
-	if s[1].Active { // it was up before the first
+	wait.Until(t, "a packet crosses a link", func() bool {
+		a.send(t, tcpPacket(pod, netip.MustParseAddr("10.71.2.9"), []byte("which"), false))
+		return b0.received("which") || b1.received("which")
+	})
+	if b1.received("which") {
 		return a, b1, b0
 	}
 	return a, b0, b1
 }
 
-// Two gateways of the remote cluster are two links. Traffic goes through one, and
-// through the other when the first goes down; both may send to us all the time.
+// activeTo reports whether traffic of a goes to another end.
+func (e *end) activeTo(other *end) bool {
+	return slices.ContainsFunc(e.fabric.Status(), func(s LinkStatus) bool {
+		return s.Active && device.NoisePublicKey(s.RemoteKey) == publicKey(other.private)
+	})
+}
+
+// Two gateways of the remote cluster are two links. A flow goes through one, and through the other
+// when the first goes down; both may send to us all the time.
 func TestTrafficMovesToALinkThatIsUp(t *testing.T) {
 	t.Parallel()
 	a, active, standby := trio(t)
 	defer a.fabric.Close()
-	before := a.fabric.Status()
 	to := netip.MustParseAddr("10.71.2.9")
 	wait.Until(t, "a packet crosses the active link", func() bool {
 		a.send(t, tcpPacket(pod, to, []byte("one"), false))
@@ -228,8 +242,8 @@ func TestTrafficMovesToALinkThatIsUp(t *testing.T) {
 		a.send(t, tcpPacket(pod, to, []byte("two"), false))
 		return standby.received("two")
 	})
-	if now := a.fabric.Status(); now[0].Active == before[0].Active || now[1].Active == before[1].Active {
-		t.Errorf("status after the active one went down: %+v", now)
+	if !a.activeTo(standby) || a.activeTo(active) {
+		t.Errorf("status after the active one went down: %+v", a.fabric.Status())
 	}
 	standby.fabric.Close()
 }
@@ -241,12 +255,8 @@ func TestF2_TrafficLeavesAGatewayBeforeItEnds(t *testing.T) {
 	a, active, standby := trio(t)
 	defer a.fabric.Close()
 	defer standby.fabric.Close()
-	before := a.fabric.Status()
 	active.fabric.Leave()
-	wait.Until(t, "the other link is active", func() bool {
-		now := a.fabric.Status()
-		return now[0].Active != before[0].Active && now[1].Active != before[1].Active
-	})
+	wait.Until(t, "only the other link is active", func() bool { return a.activeTo(standby) && !a.activeTo(active) })
 	// A link that went down would stay so, since its far end answers as one that ends.
 	wait.Until(t, "both links are up", func() bool { now := a.fabric.Status(); return now[0].Up && now[1].Up })
 	to := netip.MustParseAddr("10.71.2.9")

@@ -45,13 +45,13 @@ type Host struct {
 	origin  *gateway.Origin
 	batch   *underlay.Batch
 	scratch []byte
-	tunnel  func(src, dst netip.Addr) *Device // the link whose tunnel carries the packet
+	tunnel  func(src, dst netip.Addr, flow uint32) *Device // the link whose tunnel carries the packet
 	owned   map[netip.Addr]bool
 }
 
 // newHost starts a host stack without addresses. It calls tunnel for every packet that goes into
-// the tunnel; tunnel may return nil.
-func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr) *Device) (*Host, error) {
+// the tunnel, with the hash of its flow; tunnel may return nil.
+func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr, flow uint32) *Device) (*Host, error) {
 	h := &Host{
 		stack: stack.New(stack.Options{
 			NetworkProtocols: []stack.NetworkProtocolFactory{
@@ -147,7 +147,7 @@ func (h *Host) send(b []byte) {
 	switch r.Verdict {
 	case gateway.ToTunnel:
 		src, dst := addresses(r.Packet)
-		switch d := h.tunnel(src, dst); {
+		switch d := h.tunnel(src, dst, r.Hash); {
 		case d == nil:
 			h.origin.CountDropped(gateway.NoPeer, 1)
 		case d.inject(&h.origin.Counters, r.Packet, dst.IsLinkLocalUnicast()):

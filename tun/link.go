@@ -64,6 +64,7 @@ type Link struct {
 	log      *slog.Logger // without the link's name
 	clock    *clock
 	label    atomic.Pointer[label]
+	active   atomic.Bool // packets from nodes go through it
 
 	mu      sync.Mutex
 	prober  prober

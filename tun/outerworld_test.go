@@ -29,13 +29,13 @@ func TestG13_TheOverlayTakesThePortsItIsGivenAndNoOther(t *testing.T) {
 	}
 	defer overlay.Close()
 	listening := make(map[uint16]gateway.Encapsulation)
-	for _, s := range overlay.sources {
-		listening[s.local.Port()] = s.encapsulation
+	for _, s := range overlay.lanes[0].sources {
+		listening[s.socket.LocalAddr().Port()] = s.encapsulation
 	}
 	if len(listening) != 2 || listening[at.Geneve.Port()] != gateway.Geneve || listening[at.VXLAN.Port()] != gateway.VXLAN {
 		t.Errorf("listens at %v, want %v", listening, at)
 	}
-	for _, s := range overlay.sockets { // those that frames leave from have any port but these
+	for _, s := range slices.Concat(overlay.senders[:]...) { // those that frames leave from have any port but these
 		for _, port := range []uint16{geneve.Port, vxlan.Port} {
 			if s.LocalAddr().Port() == port {
 				t.Errorf("port %d is taken", port)

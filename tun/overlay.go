@@ -20,19 +20,15 @@ const sourcePorts = 4
 // Overlay is the gateway's side of the node network: the sockets that receive frames from nodes
 // and those that send frames to nodes.
 //
-// Sending is safe for concurrent use, with one Batch per sender. Only one link at a time reads;
-// the reader holds mu, which is contended only while the active link changes.
+// Sending is safe for concurrent use, with one Batch per sender. Receiving is divided into lanes.
 type Overlay struct {
-	senders [2][]*underlay.Socket // IPv4 and IPv6 underlay; nil = not in use
-	ports   [2]uint16             // by gateway.Encapsulation: where nodes listen
-	sockets []*underlay.Socket    // all listening sockets
+	senders   [2][]*underlay.Socket // IPv4 and IPv6 underlay; nil = not in use
+	ports     [2]uint16             // by gateway.Encapsulation: where nodes listen
+	addresses []listening
 
-	mu      sync.Mutex
-	sources []*source
-	current int // the source whose datagrams are being read
-	// pieces are those left of the current packet when bufs were full. They stay here, with the
-	// receive memory that they alias, when another link becomes active.
-	pieces *packet.Pieces
+	mu        sync.Mutex // protects the fields below
+	lanes     []*lane    // all that are open, one at least
+	overflows uint64     // of closed lanes
 
 	tapping tapping
 	panics  panics
@@ -40,42 +36,10 @@ type Overlay struct {
 	receiveFailures atomic.Uint64
 }
 
-// source is one listening socket.
-type source struct {
-	receiver      *underlay.Receiver
+// listening is an address at which the overlay receives.
+type listening struct {
+	group         *underlay.Group
 	encapsulation gateway.Encapsulation
-	local         netip.AddrPort
-
-	// The message being split: frames of size bytes, the last may be shorter.
-	rest  []byte
-	size  int
-	from  netip.AddrPort
-	outer gateway.Outer
-}
-
-// next returns the next frame of the last Fill. A message with a segment size usually consists
-// of several frames that the kernel coalesced. But if a node on this machine sends UDP that its
-// kernel left unsegmented, the message is one frame, and the segment size is that of the inner
-// UDP packet.
-func (s *source) next() (frame []byte, datagram int, ok bool) {
-	if len(s.rest) == 0 {
-		message, size, from, ok := s.receiver.Message()
-		if !ok {
-			return nil, 0, false
-		}
-		s.from = from
-		s.outer = gateway.Outer{Source: from.Addr(), Encapsulation: s.encapsulation, ECN: s.receiver.ECN()}
-		if size >= len(message) {
-			return message, 0, true
-		}
-		if gateway.SpansFrame(message, s.encapsulation) {
-			return message, size, true
-		}
-		s.rest, s.size = message, size
-	}
-	n := min(s.size, len(s.rest))
-	frame, s.rest = s.rest[:n:n], s.rest[n:]
-	return frame, 0, true
 }
 
 // OverlayConfig says where to listen. A port of 0 disables the encapsulation; an invalid address
@@ -90,7 +54,7 @@ type OverlayConfig struct {
 // do not fit the node leg are fragmented or refused as inner packets, by gateway.MTUs.Overlay.
 func OpenOverlay(c OverlayConfig) (*Overlay, error) {
 	c.Options.ECN, c.Options.DontFragment = true, true
-	o := &Overlay{ports: [2]uint16{gateway.Geneve: c.Geneve.Port(), gateway.VXLAN: c.VXLAN.Port()}}
+	o := &Overlay{ports: [2]uint16{gateway.Geneve: c.Geneve.Port(), gateway.VXLAN: c.VXLAN.Port()}, lanes: []*lane{newLane()}}
 	for encapsulation, listen := range [...]netip.AddrPort{gateway.Geneve: c.Geneve, gateway.VXLAN: c.VXLAN} {
 		if listen.Port() == 0 {
 			continue
@@ -102,8 +66,8 @@ func OpenOverlay(c OverlayConfig) (*Overlay, error) {
 	return o, nil
 }
 
-// listen opens the listening socket of one encapsulation, and the sending sockets of its
-// families unless they are open.
+// listen opens the listening sockets of one encapsulation for the first lane, and the sending sockets
+// of its families unless they are open.
 func (o *Overlay) listen(e gateway.Encapsulation, at netip.AddrPort, options underlay.Options) error {
 	addresses := []netip.Addr{at.Addr()}
 	if !at.Addr().IsValid() {
@@ -118,9 +82,8 @@ func (o *Overlay) listen(e gateway.Encapsulation, at netip.AddrPort, options und
 			continue
 		}
 		opened++
-		s.Classify(underlay.BySource, options)
-		o.sockets = append(o.sockets, s)
-		o.sources = append(o.sources, &source{receiver: underlay.NewReceiver(s), encapsulation: e, local: s.LocalAddr()})
+		o.addresses = append(o.addresses, listening{s.Classify(underlay.BySource, options), e})
+		o.lanes[0].add(s, e)
 		if err := o.openSenders(a, options); err != nil {
 			return err
 		}
@@ -185,9 +148,12 @@ func (o *Overlay) Serves(node netip.Addr) bool { return len(o.senders[packet.Fam
 
 // Overflows returns the number of datagrams from nodes that the kernel dropped because they were
 // not read fast enough.
-func (o *Overlay) Overflows() (n uint64) {
-	for _, s := range o.sockets {
-		n += s.Overflows()
+func (o *Overlay) Overflows() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := o.overflows
+	for _, l := range o.lanes {
+		n += l.overflows()
 	}
 	return n
 }
@@ -199,8 +165,10 @@ func (o *Overlay) ReceiveFailures() uint64 { return o.receiveFailures.Load() }
 // Close closes all sockets.
 func (o *Overlay) Close() error {
 	var err error
-	for _, s := range o.sockets {
-		err = errors.Join(err, s.Close())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.lanes {
+		err = errors.Join(err, l.close())
 	}
 	for _, family := range o.senders {
 		for _, s := range family {

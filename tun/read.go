@@ -26,19 +26,23 @@ func (d *Device) fill() bool {
 	r.out.taps = d.overlay.tapping.now.Load()
 	for more := true; more && r.n == 0; {
 		r.n = d.injected.take(r.bufs, r.sizes, r.offset)
-		if !d.active.Load() {
+		l := d.lane.Load()
+		if l == nil {
 			break
 		}
 		r.now = time.Now()
 		if sent := d.window.Sent(); sent != r.sent {
 			r.sent, r.unsent = sent, 0
 		}
-		r.peerKnown = d.peerKnown.Load() || d.received.Load() != 0
+		r.peerKnown = d.knowsPeer()
 		before, bytes := r.n, r.bytes
-		d.overlay.mu.Lock()
-		more = d.readOverlay()
-		r.out.flush() // the memory may be reused once mu is released
-		d.overlay.mu.Unlock()
+		l.mu.Lock()
+		if more = d.lane.Load() == l; more { // else another device reads it now
+			r.instead = d.instead.Load()
+			more = d.readLane(l)
+			r.out.flush() // the memory may be reused once mu is released
+		}
+		l.mu.Unlock()
 		if n := r.n - before; n > 0 {
 			d.Egress.CountForwarded(uint64(n), r.bytes-bytes)
 		}
@@ -52,29 +56,29 @@ func (d *Device) fill() bool {
 	return r.n > 0
 }
 
-// readOverlay moves datagrams from the overlay's sockets through the egress journey until bufs
-// are full, nothing waits, or a journey panicked. It reports whether more may be waiting.
-func (d *Device) readOverlay() (more bool) {
+// readLane moves datagrams from a lane's sockets through the egress journey until bufs are full,
+// nothing waits, or a journey panicked. It reports whether more may be waiting.
+func (d *Device) readLane(l *lane) (more bool) {
 	r, o := &d.read, d.overlay
 	var inHand []byte // the current or last frame
 	defer func() {
 		if fault := recover(); fault != nil {
 			d.Egress.CountDropped(gateway.Panic, 1)
-			o.pieces = nil
-			o.panics.report(r.now, fault, inner(inHand, o.sources[o.current].encapsulation))
+			l.pieces = nil
+			o.panics.report(r.now, fault, inner(inHand, l.sources[l.current].encapsulation))
 			more = true
 		}
 	}()
-	asks, rounds := len(o.sources), readRounds // each source is read once, and all again after a full batch
+	asks, rounds := len(l.sources), readRounds // each source is read once, and all again after a full batch
 	for r.n < len(r.bufs) {
-		if o.pieces != nil {
-			d.emitPieces()
+		if l.pieces != nil {
+			d.emitPieces(l)
 			continue
 		}
-		s := o.sources[o.current]
-		if b, datagram, ok := s.next(); ok {
+		s := l.sources[l.current]
+		if b, datagram, ok := s.next(l.receiver); ok {
 			inHand = b
-			d.frame(s, b, datagram)
+			d.frame(l, s, b, datagram)
 			continue
 		}
 		if asks == 0 {
@@ -84,20 +88,19 @@ func (d *Device) readOverlay() (more bool) {
 			return true
 		}
 		asks--
-		o.current = (o.current + 1) % len(o.sources)
 		r.out.flush() // its packets alias the memory that Fill reuses
-		messages, err := o.sources[o.current].receiver.Fill()
+		messages, err := l.fill()
 		if err != nil && !errors.Is(err, net.ErrClosed) { // the poller reports a closed socket and ends Read
 			o.receiveFailures.Add(1)
 		}
 		if messages >= underlay.PauseAt {
 			d.poller.Pause()
 		}
-		if o.sources[o.current].receiver.Spread() {
+		if l.receiver.Spread() {
 			d.poller.Again()
 		}
 		if messages == underlay.ReceiveBatch {
-			asks = len(o.sources)
+			asks = len(l.sources)
 			rounds--
 		}
 	}
@@ -105,14 +108,18 @@ func (d *Device) readOverlay() (more bool) {
 }
 
 // frame processes one datagram from a node.
-func (d *Device) frame(s *source, b []byte, datagram int) {
+func (d *Device) frame(l *lane, s *source, b []byte, datagram int) {
 	r := &d.read
 	if r.out.taps != nil {
-		r.out.taps.see(gateway.OverlayIn, s.local, s.from, nil, b)
+		r.out.taps.see(gateway.OverlayIn, s.socket.LocalAddr(), s.from, nil, b)
 	}
 	out := d.Egress.SuperFrame(b, s.outer, datagram, r.now)
 	switch out.Verdict {
 	case gateway.ToTunnel:
+		if r.instead != nil {
+			d.handOver(r.instead, &out)
+			return
+		}
 		if !r.peerKnown {
 			d.Egress.CountDropped(gateway.NoPeer, 1)
 			return
@@ -122,7 +129,7 @@ func (d *Device) frame(s *source, b []byte, datagram int) {
 			return
 		}
 		if out.Pieces != nil {
-			d.overlay.pieces = out.Pieces
+			l.pieces = out.Pieces
 			return
 		}
 		d.emit(copy(r.bufs[r.n][r.offset:], out.Packet))
@@ -139,13 +146,36 @@ func (d *Device) frame(s *source, b []byte, datagram int) {
 
 // emitPieces writes pieces of the current packet until bufs are full. The packet stays in the
 // receiver's memory, which is not reused before all pieces are written.
-func (d *Device) emitPieces() {
-	r, o := &d.read, d.overlay
-	for r.n < len(r.bufs) && o.pieces.Left() {
-		d.emit(o.pieces.Next(r.bufs[r.n][r.offset:]))
+func (d *Device) emitPieces(l *lane) {
+	r := &d.read
+	for r.n < len(r.bufs) && l.pieces.Left() {
+		d.emit(l.pieces.Next(r.bufs[r.n][r.offset:]))
 	}
-	if !o.pieces.Left() {
-		o.pieces = nil
+	if !l.pieces.Left() {
+		l.pieces = nil
+	}
+}
+
+// handOver queues a copy of a packet for the tunnel of another link, which counts it. Losses are
+// counted here.
+func (d *Device) handOver(to *Device, out *gateway.Result) {
+	if !to.knowsPeer() {
+		d.Egress.CountDropped(gateway.NoPeer, 1)
+		return
+	}
+	queue := func(ip []byte) {
+		if to.inject(&d.Egress.Counters, ip, false) {
+			to.Egress.CountForwarded(1, uint64(len(ip)))
+		}
+	}
+	if out.Pieces == nil {
+		queue(out.Packet)
+		return
+	}
+	x := &d.read.out
+	x.ensureFree()
+	for out.Pieces.Left() {
+		queue(x.free[:out.Pieces.Next(x.free)])
 	}
 }
 

@@ -40,7 +40,7 @@ func (f *Fabric) Status() []LinkStatus {
 	all := make([]LinkStatus, len(links))
 	for i, l := range links {
 		all[i] = l.status(now)
-		all[i].Active = f.active.Load() == l
+		all[i].Active = l.active.Load()
 	}
 	return all
 }

@@ -1,0 +1,274 @@
+package tun
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"strait.dev/strait/underlay"
+)
+
+// member is a remote gateway: its links are alternatives.
+type member struct {
+	links []*Link
+	link  *Link // the one in use
+	fit   fitness
+	since time.Time // since when link is up
+	lane  *lane
+}
+
+// devices are the devices for packets of the gateway's own host, by a hash of the flow.
+type devices [underlay.Buckets]*Device
+
+// elect decides which links carry packets from nodes, and directs the packets to them: to all remote
+// gateways whose link is up, or else to those that are ending, or else to one. Each has a lane, and one
+// of its links reads it; links that carry nothing hand over what their lane still has.
+//
+// elect is to be called whenever the fitness of a link changes, and from time to time. It is idempotent
+// and cheap while nothing changes. f.mu is held.
+func (f *Fabric) elect(now time.Time) {
+	if f.closed {
+		return
+	}
+	members := f.members()
+	spare, ok := f.assign(members)
+	if !ok {
+		f.elect(now) // with one member
+		return
+	}
+	for _, m := range members {
+		var present *Link
+		if slices.Contains(m.links, m.lane.link) {
+			present = m.lane.link
+		}
+		m.link = choose(m.links, present, now)
+		m.fit, m.since = m.link.fit(now)
+	}
+	var kept *lane // of the fallback
+	if len(members) == 0 {
+		kept, spare = spare[0], spare[1:]
+	}
+	f.hand(members, kept, spare)
+	live := carriers(members, now)
+	f.direct(members, live, kept)
+	f.appoint(members, live, now)
+	for _, l := range spare {
+		f.retire(l, kept)
+	}
+}
+
+// members returns the remote gateways in the order of their first links.
+func (f *Fabric) members() (all []*member) {
+	for _, l := range *f.links.Load() {
+		i := slices.IndexFunc(all, func(m *member) bool {
+			return f.single || m.links[0].label.Load().gateway == l.label.Load().gateway
+		})
+		if i < 0 {
+			i = len(all)
+			all = append(all, new(member))
+		}
+		all[i].links = append(all[i].links, l)
+	}
+	return all
+}
+
+// assign gives each member a lane: the one that one of its links reads, else one that no member uses,
+// else a new one. It returns the lanes left over. It reports false if no lane can be opened: then there
+// is one member from now on, with all links.
+func (f *Fabric) assign(members []*member) (spare []*lane, ok bool) {
+	spare = slices.Clone(f.Overlay.lanes)
+	take := func(m *member, usable func(*lane) bool) {
+		if i := slices.IndexFunc(spare, usable); i >= 0 {
+			m.lane = spare[i]
+			spare = slices.Delete(spare, i, i+1)
+		}
+	}
+	for _, m := range members {
+		take(m, func(l *lane) bool { return slices.Contains(m.links, l.link) })
+	}
+	for _, m := range members {
+		if m.lane == nil {
+			take(m, func(*lane) bool { return true })
+		}
+		if m.lane != nil {
+			continue
+		}
+		l, err := f.Overlay.openLane()
+		if err != nil {
+			f.options.Log.Warn("cannot open more sockets for frames from nodes: one link carries all packets", "error", err)
+			f.single = true
+			return nil, false
+		}
+		m.lane = l
+	}
+	return spare, true
+}
+
+// hand makes the chosen links read the lanes of their members, and the fallback the lane kept.
+func (f *Fabric) hand(members []*member, kept *lane, spare []*lane) {
+	reader := func(l *Link) *Device {
+		if l == nil {
+			return f.fallback
+		}
+		return l.tun
+	}
+	var changed []*lane
+	change := func(l *lane, link *Link) {
+		if l.link != link {
+			f.failed(reader(l.link).serve(nil))
+			l.link = link
+			changed = append(changed, l)
+		}
+	}
+	for _, m := range members {
+		if m.lane.link == nil {
+			f.failed(f.fallback.serve(nil))
+		}
+		change(m.lane, m.link)
+	}
+	for _, l := range spare {
+		change(l, nil)
+	}
+	if kept != nil {
+		change(kept, nil)
+	}
+	for _, l := range changed {
+		if l.link != nil || l == kept {
+			f.failed(reader(l.link).serve(l))
+		}
+	}
+}
+
+func (f *Fabric) failed(err error) {
+	if err != nil {
+		f.options.Log.Error("cannot read the overlay", "error", err)
+	}
+}
+
+// carriers returns the members that carry packets. One that comes up while others carry packets does so
+// once it has been up for the time settled.
+func carriers(members []*member, now time.Time) (live []*member) {
+	best := down
+	for _, m := range members {
+		best = max(best, m.fit)
+	}
+	for _, m := range members {
+		if m.fit == best && (best != up || m.lane.live || now.Sub(m.since) >= settled) {
+			live = append(live, m)
+		}
+	}
+	switch {
+	case best != down && len(live) > 0:
+		return live
+	case best != down:
+		return slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return m.fit != best })
+	case len(members) == 0:
+		return nil
+	}
+	at := max(slices.IndexFunc(members, func(m *member) bool { return m.lane.live }), 0)
+	return members[at : at+1]
+}
+
+// direct makes the kernel direct the frames of nodes to the lanes that are live.
+func (f *Fabric) direct(members, live []*member, kept *lane) {
+	lanesOf := func(members []*member) (lanes []*lane) {
+		for _, m := range members {
+			lanes = append(lanes, m.lane)
+		}
+		if len(lanes) == 0 {
+			lanes = []*lane{kept}
+		}
+		return lanes
+	}
+	f.spread.share(lanesOf(members))
+	if !f.spread.move(lanesOf(live)) && !f.undirected {
+		return
+	}
+	err := f.Overlay.direct(&f.spread.now)
+	f.undirected = err != nil
+	if err != nil {
+		f.options.Log.Error("cannot direct frames from nodes to links", "error", err)
+	}
+}
+
+// appoint tells the devices whether they carry what they read.
+func (f *Fabric) appoint(members, live []*member, now time.Time) {
+	var instead *Device
+	if len(live) > 0 {
+		instead = live[0].link.tun
+	}
+	f.fallback.instead.Store(instead)
+	for _, m := range members {
+		m.lane.live = slices.Contains(live, m)
+		for _, l := range m.links {
+			active := m.lane.live && l == m.link
+			if active {
+				l.tun.instead.Store(nil)
+			} else {
+				l.tun.instead.Store(instead)
+			}
+			if l.active.Swap(active) != active {
+				l.logActive(active, now)
+			}
+		}
+	}
+	if len(live) == 0 {
+		f.devices.Store(nil)
+		return
+	}
+	next := new(devices)
+	for bucket, l := range f.spread.now {
+		next[bucket] = l.link.tun
+	}
+	if before := f.devices.Load(); before == nil || *before != *next {
+		f.devices.Store(next)
+	}
+}
+
+// logActive logs that a link carries packets from nodes, or no longer.
+func (l *Link) logActive(active bool, now time.Time) {
+	fit, _ := l.fit(now)
+	switch {
+	case !active:
+		l.logger().Info("link is no longer active")
+	case fit == down: // until a probe comes back, "link is up" is still to be logged
+		l.logger().Debug("link is selected, and has not answered yet")
+	default:
+		l.logger().Info("link is active")
+	}
+}
+
+// drainInterval and drainTries limit the time for which a lane is read before it is closed. Nothing is
+// directed to it, so its queue holds what its reader had not processed.
+const (
+	drainInterval = time.Millisecond
+	drainTries    = 100
+)
+
+// retire closes a lane that no member uses. The fallback reads what it still holds, and then kept.
+func (f *Fabric) retire(l, kept *lane) {
+	f.failed(f.fallback.serve(l))
+	for range drainTries {
+		time.Sleep(drainInterval) // also for datagrams that the kernel had directed and not queued
+		if l.empty() {
+			break
+		}
+	}
+	f.failed(f.fallback.serve(kept))
+	f.failed(f.Overlay.closeLane(l))
+}
+
+// deviceFor returns the device for a packet from the host: for link addresses that of the link between
+// them, else that of the flow.
+func (f *Fabric) deviceFor(src, dst netip.Addr, flow uint32) *Device {
+	if dst.IsLinkLocalUnicast() {
+		if l := f.linkBetween(src, dst); l != nil {
+			return l.tun
+		}
+		return nil
+	}
+	if all := f.devices.Load(); all != nil {
+		return all[flow%underlay.Buckets]
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package tun
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"strait.dev/strait/test/wait"
+)
+
+// fan is a gateway with links to several remote gateways, which all are up and stay so until the test
+// decides otherwise; and many flows, each from a source port of the node.
+type fan struct {
+	*end
+	far   []*end
+	flows []*spreadFlow
+	sent  int // packets of all flows
+	taken int
+}
+
+// spreadFlow is what has arrived of one flow.
+type spreadFlow struct {
+	socket *net.UDPConn
+	sent   int
+	next   int // number of the packet that is to arrive next
+	at     int // the remote gateway that forwarded the last one
+}
+
+func newFan(t *testing.T, gateways, flows int) *fan {
+	t.Helper()
+	x := &fan{end: newEnd(t, "10.71.0.0/16")}
+	var links []LinkConfig
+	for i := range gateways {
+		b := newEnd(t, "10.72.0.0/16")
+		x.far = append(x.far, b)
+		t.Cleanup(func() { b.fabric.Close() })
+		links = append(links, x.link(fmt.Sprintf("b-%d", i), b))
+		setLinks(t, b, b.link("a-0", x.end))
+	}
+	t.Cleanup(func() { x.fabric.Close() })
+	setLinks(t, x.end, links...)
+	wait.Until(t, "all links are up", func() bool {
+		return !slices.ContainsFunc(x.fabric.Status(), func(s LinkStatus) bool { return !s.Up }) &&
+			!slices.ContainsFunc(x.far, func(b *end) bool { return !b.isUp() })
+	})
+	for i, b := range x.far {
+		links[i] = silent(links[i])
+		setLinks(t, b, silent(b.link("a-0", x.end)))
+	}
+	setLinks(t, x.end, links...)
+	x.fabric.stop() // no more probes: the test decides which link is fit
+	for i := range x.far {
+		x.setFit(i, true)
+	}
+	x.elect()
+	for range flows {
+		s, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(x.node.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		x.flows = append(x.flows, &spreadFlow{socket: s, at: -1})
+	}
+	return x
+}
+
+// setFit makes a link fit for traffic, or not, whatever its probes say.
+func (x *fan) setFit(link int, fit bool) {
+	l := (*x.fabric.links.Load())[link]
+	now := x.fabric.clock.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.prober.asked[:]) // late answers do not count
+	l.prober.answered, l.prober.upSince, l.prober.leaving = now.Add(time.Hour), now.Add(-time.Hour), !fit
+}
+
+func (x *fan) elect() {
+	x.fabric.mu.Lock()
+	defer x.fabric.mu.Unlock()
+	x.fabric.elect(x.fabric.clock.now())
+}
+
+// sendOne sends the next packet of a flow.
+func (x *fan) sendOne(t *testing.T, flow int) {
+	t.Helper()
+	s := x.flows[flow]
+	ip := tcpPacket(pod, remotePod, fmt.Appendf(nil, "flow %04d packet %04d", flow, s.sent), false)
+	binary.BigEndian.PutUint16(ip[20:], uint16(20000+flow)) // the checksum does not matter to gateways
+	if _, err := s.socket.WriteToUDPAddrPort((&fixture{}).frame(ip), x.gateway); err != nil {
+		t.Fatal(err)
+	}
+	s.sent++
+	x.sent++
+}
+
+// take checks what has arrived: in order, and on the path that its flow had.
+func (x *fan) take(t *testing.T, moved func(flow, from, to int)) {
+	t.Helper()
+	for at, b := range x.far {
+		for _, ip := range b.packets() {
+			i := bytes.LastIndex(ip, []byte("flow "))
+			if i < 0 {
+				continue
+			}
+			var flow, number int
+			if _, err := fmt.Sscanf(string(ip[i:]), "flow %d packet %d", &flow, &number); err != nil {
+				t.Fatal(err)
+			}
+			f := x.flows[flow]
+			if number != f.next {
+				t.Errorf("flow %d: packet %d arrives, want %d", flow, number, f.next)
+			}
+			if f.at >= 0 && f.at != at {
+				moved(flow, f.at, at)
+			}
+			f.next, f.at = number+1, at
+			x.taken++
+		}
+	}
+}
+
+// round sends one packet of each flow, few at a time so that no queue overflows, and waits for them.
+func (x *fan) round(t *testing.T, moved func(flow, from, to int)) {
+	t.Helper()
+	for flow := range x.flows {
+		x.sendOne(t, flow)
+		if x.sent-x.taken >= 32 || flow == len(x.flows)-1 {
+			x.settle(t, moved)
+		}
+	}
+}
+
+// settle waits until everything has arrived.
+func (x *fan) settle(t *testing.T, moved func(flow, from, to int)) {
+	t.Helper()
+	wait.Until(t, "all packets have arrived", func() bool { x.take(t, moved); return x.taken == x.sent })
+}
+
+func (x *fan) perGateway() []int {
+	count := make([]int, len(x.far))
+	for _, f := range x.flows {
+		count[f.at]++
+	}
+	return count
+}
+
+// Every flow uses one link, and all links are used. When a link goes, only its flows move; when it is
+// back, the flows of the others stay. Nothing is lost or overtaken.
+func TestFlowsAreSpreadOverLinksAndMoveOnlyWithTheirOwn(t *testing.T) {
+	t.Parallel()
+	const flows = 1000
+	x := newFan(t, 3, flows)
+	stays := func(flow, from, to int) { t.Errorf("flow %d moves from gateway %d to %d", flow, from, to) }
+	for range 3 {
+		x.round(t, stays)
+	}
+	count := x.perGateway()
+	t.Logf("flows by remote gateway: %v", count)
+	if busiest := slices.Max(count); busiest > flows*45/100 {
+		t.Errorf("the busiest of 3 links has %d of %d flows", busiest, flows)
+	}
+
+	const down = 1
+	before := make([]int, flows)
+	for i, f := range x.flows {
+		before[i] = f.at
+	}
+	x.setFit(down, false)
+	x.elect()
+	x.round(t, func(flow, from, to int) {
+		if from != down {
+			t.Errorf("flow %d moves from gateway %d, which is up, to %d", flow, from, to)
+		}
+	})
+	x.round(t, stays)
+	if count = x.perGateway(); count[down] != 0 || slices.Max(count) > flows*60/100 {
+		t.Errorf("without gateway %d the flows are at %v", down, count)
+	}
+	x.setFit(down, true)
+	x.elect()
+	x.round(t, func(flow, from, to int) {
+		if to != down || before[flow] != down {
+			t.Errorf("flow %d moves from gateway %d to %d, it was at %d", flow, from, to, before[flow])
+		}
+	})
+	x.round(t, stays)
+	for i, f := range x.flows {
+		if f.at != before[i] {
+			t.Errorf("flow %d is at gateway %d, it was at %d", i, f.at, before[i])
+		}
+	}
+}
+
+// What waits in the sockets of a link when it goes is sent by another: whether it is down, or removed.
+func TestPacketsThatWaitForALinkThatGoesAreNotLost(t *testing.T) {
+	t.Parallel()
+	ignore := func(flow, from, to int) {}
+	for name, goes := range map[string]func(*fan){
+		"down": func(x *fan) { x.setFit(0, false); x.elect() },
+		"removed": func(x *fan) {
+			if err := x.fabric.SetLinks([]LinkConfig{silent(x.link("b-1", x.far[1]))}); err != nil {
+				panic(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newFan(t, 2, 32)
+			x.round(t, ignore)
+			links := *x.fabric.links.Load()
+			l := links[0].tun.lane.Load()
+			l.mu.Lock() // its reader waits
+			for flow, f := range x.flows {
+				if f.at == 0 {
+					x.sendOne(t, flow)
+				}
+			}
+			waiting := x.sent - x.taken
+			wait.Until(t, "packets wait", func() bool { return !l.sources[0].socket.Empty() })
+			gone := make(chan struct{})
+			go func() { goes(x); close(gone) }()
+			wait.Until(t, "the link carries nothing", func() bool { return !links[0].active.Load() || links[0].tun.lane.Load() == nil })
+			l.mu.Unlock()
+			<-gone
+			x.settle(t, ignore)
+			if waiting == 0 || x.perGateway()[0] != 0 {
+				t.Errorf("%d packets waited, flows are at %v", waiting, x.perGateway())
+			}
+			x.round(t, ignore)
+		})
+	}
+}
+
+// With one link there is one socket, as if the sockets could not be shared.
+func TestOneLinkSharesItsPortWithNoOther(t *testing.T) {
+	t.Parallel()
+	x := newFan(t, 2, 8)
+	if n := len(x.fabric.Overlay.lanes); n != 2 {
+		t.Errorf("2 links have %d lanes", n)
+	}
+	setLinks(t, x.end, silent(x.link("b-1", x.far[1])))
+	if n := len(x.fabric.Overlay.lanes); n != 1 {
+		t.Errorf("1 link has %d lanes", n)
+	}
+	if o, err := OpenOverlay(OverlayConfig{Geneve: x.gateway}); err == nil {
+		o.Close()
+		t.Error("the port of the overlay is shared")
+	}
+	setLinks(t, x.end)
+	x.tellsAt(t)
+}
+
+// tellsAt checks that the fallback reads the last lane.
+func (x *fan) tellsAt(t *testing.T) {
+	t.Helper()
+	if l := x.fabric.Overlay.lanes[0]; x.fabric.fallback.lane.Load() != l || l.link != nil {
+		t.Error("no device reads the lane that is left")
+	}
+}
