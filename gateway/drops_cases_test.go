@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -208,6 +209,10 @@ func forwardingDrops(w who) []dropCase {
 	cases := []dropCase{
 		{gateway.TTLExceeded, named("I2 TTL 1"), fromNode(ttl(out, 1)), &timeExceeded},
 		{gateway.TTLExceeded, named("I2 TTL 1 from the tunnel"), fromTunnel(ttl(in, 1)), &timeExceeded},
+		{gateway.OwnerDown, named("to a gateway without a link"), func(a *side) (gateway.Result, *gateway.Counters) {
+			a.SetOwners(gateway.Owners{netip.MustParseAddr(w.podB): nil})
+			return fromNode(out.udp(nil))(a)
+		}, &hostUnreachable},
 		{gateway.TooBig, named("I6 one byte too many"), fromNode(sized(tunnelMTU+1, out)), &tooBig},
 		{gateway.TooBig, named("I6 one byte too many from the tunnel"), fromTunnel(sized(overlayMTU+1, in)), &tooBig},
 		{gateway.UpperHeader, named("TCP without its checksum"), fromNode(out.raw(packet.ProtoTCP, counting(17))), nil},

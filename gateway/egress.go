@@ -14,7 +14,7 @@ import (
 // Egress is the journey from this cluster's nodes into the tunnel:
 //
 //	outer source and VNI ► decapsulate ► Ethernet ► validate IP ► congestion ► anti-spoof ► destination
-//	► TTL ► grant ► complete the work the sender's kernel offloaded ► MTU ► NAT ► TTL-1 ► MSS clamp
+//	► TTL ► grant ► owner ► complete the work the sender's kernel offloaded ► MTU ► NAT ► TTL-1 ► MSS clamp
 //
 // An ICMP error quotes the packet as its sender sent it, except for what the gateway changes
 // before it decides: the congestion mark, and checksums that the sender's kernel offloaded.
@@ -187,7 +187,11 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	if reason := t.mayLeave(from, ip.Src); reason != NoReason {
 		return e.refuse(t, node, b, reason, packet.Prohibited, 0, now)
 	}
-	r := Result{Verdict: ToTunnel, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), Reassembled: e.reassembled}
+	owner, owned := e.g.ownerBehind(remote, ip.Dst)
+	if owned && owner == nil {
+		return e.refuse(t, node, b, OwnerDown, packet.HostUnreachable, 0, now)
+	}
+	r := Result{Verdict: ToTunnel, Owner: owner, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), Reassembled: e.reassembled}
 
 	// Complete what the sender's kernel offloaded to a network card: TCP segmentation, UDP
 	// segmentation, or only the checksum.

@@ -62,6 +62,7 @@ const (
 
 	// Forwarding.
 	TTLExceeded
+	OwnerDown     // no link to the remote gateway whose address the destination is
 	TooBig        // larger than the MTU of the next leg, and may not be fragmented
 	UpperHeader   // TCP, UDP or ICMP header cut short where it has to be edited
 	ICMPChecksum  // ICMP error with a wrong checksum, RFC 5508 REQ-3
@@ -89,7 +90,7 @@ var reasonNames = [reasonsEnd]string{
 	ProbeMalformed: "probe_malformed", ProbeBudget: "probe_budget", EchoBudget: "echo_budget", GatewayPort: "gateway_port",
 	FragmentMemory: "fragment_memory", FragmentOverlap: "fragment_overlap", FragmentTimeout: "fragment_timeout",
 	NATProtocol: "nat_protocol", NATQuota: "nat_quota", NATExhausted: "nat_exhausted", NATNoMapping: "nat_no_mapping",
-	TTLExceeded: "ttl_exceeded", TooBig: "too_big", UpperHeader: "upper_header",
+	TTLExceeded: "ttl_exceeded", OwnerDown: "owner_down", TooBig: "too_big", UpperHeader: "upper_header",
 	ICMPChecksum: "icmp_checksum", ICMPQuote: "icmp_quote", ICMPUnrelated: "icmp_unrelated",
 	NoPeer: "no_peer", TunnelQueue: "tunnel_queue", UnderlaySend: "underlay_send", Panic: "panic",
 }

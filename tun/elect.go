@@ -52,6 +52,8 @@ func (f *Fabric) elect(now time.Time) {
 	live := carriers(members, now)
 	f.direct(members, live, kept)
 	f.appoint(members, live, now)
+	f.pin(members)
+	f.claim(now)
 	for _, l := range spare {
 		f.retire(l, kept)
 	}
@@ -259,13 +261,17 @@ func (f *Fabric) retire(l, kept *lane) {
 }
 
 // deviceFor returns the device for a packet from the host: for link addresses that of the link between
-// them, else that of the flow.
+// them, for an address that a remote gateway owns that of its link, else that of the flow.
 func (f *Fabric) deviceFor(src, dst netip.Addr, flow uint32) *Device {
 	if dst.IsLinkLocalUnicast() {
 		if l := f.linkBetween(src, dst); l != nil {
 			return l.tun
 		}
 		return nil
+	}
+	if owner, owned := f.Gateway.Owner(dst); owned {
+		d, _ := owner.(*Device)
+		return d
 	}
 	if all := f.devices.Load(); all != nil {
 		return all[flow%underlay.Buckets]

@@ -47,6 +47,7 @@ type Fabric struct {
 	fallback      *Device                      // reads the overlay while there is no link
 	mu            sync.Mutex                   // held while links change
 	spread        spread                       // protected by mu
+	owners        map[netip.Addr]owner         // of addresses of the remote cluster; protected by mu
 	undirected    bool                         // the kernel does not use spread yet; protected by mu
 	single        bool                         // there can be one lane only; protected by mu
 	closed        bool                         // protected by mu

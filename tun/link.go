@@ -70,9 +70,12 @@ type Link struct {
 	prober  prober
 	wasUp   bool             // the last state logged
 	counted uint64           // bytes that WireGuard had received when last asked, at least 1; 0 = while up
+	claims  []netip.Addr     // addresses that the far end says are its own
 	streams map[*stream]bool // TCP connections through the link
 	closed  bool             // no further streams are accepted
 	before  session          // counters from before the peer was last removed from WireGuard
+
+	claimed time.Time // when the far end was last told the addresses of this one; protected by the fabric's mu
 
 	endpoints atomic.Pointer[[]string] // of the last settings
 	rejected  atomic.Uint64            // handshake messages that WireGuard rejected

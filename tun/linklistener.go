@@ -16,6 +16,7 @@ import (
 type linkListener struct {
 	address   netip.Addr
 	probes    *gonet.UDPConn
+	claims    *gonet.UDPConn
 	listeners map[*listener]*gonet.TCPListener // protected by the fabric's mu
 }
 
@@ -36,9 +37,15 @@ func (f *Fabric) openLinkListeners(keys []device.NoisePublicKey) error {
 		if err != nil {
 			return fmt.Errorf("listen for link probes on %v: %w", a, err)
 		}
-		e := &linkListener{address: a, probes: probes, listeners: make(map[*listener]*gonet.TCPListener)}
+		claims, err := f.host.listenUDP(netip.AddrPortFrom(a, claimPort))
+		if err != nil {
+			probes.Close()
+			return fmt.Errorf("listen for claims on %v: %w", a, err)
+		}
+		e := &linkListener{address: a, probes: probes, claims: claims, listeners: make(map[*listener]*gonet.TCPListener)}
 		f.linkListeners[a] = e
 		f.done.Go(func() { f.receiveProbes(e) })
+		f.done.Go(func() { f.receiveClaims(e) })
 		for s := range f.listeners {
 			if err := f.listenOn(e, s); err != nil {
 				return err
@@ -58,6 +65,7 @@ func (f *Fabric) closeLinkListeners() error {
 		if !used[a] {
 			delete(f.linkListeners, a)
 			e.probes.Close()
+			e.claims.Close()
 			for s := range e.listeners {
 				e.stopListening(s)
 			}

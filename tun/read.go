@@ -116,8 +116,12 @@ func (d *Device) frame(l *lane, s *source, b []byte, datagram int) {
 	out := d.Egress.SuperFrame(b, s.outer, datagram, r.now)
 	switch out.Verdict {
 	case gateway.ToTunnel:
-		if r.instead != nil {
-			d.handOver(r.instead, &out)
+		to := r.instead
+		if out.Owner != nil {
+			to = out.Owner.(*Device)
+		}
+		if to != nil && to != d {
+			d.handOver(to, &out)
 			return
 		}
 		if !r.peerKnown {

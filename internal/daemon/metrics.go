@@ -34,7 +34,7 @@ var (
 	suppressedDesc = describe("icmp_errors_suppressed_total", "ICMP errors not sent because of the rate limit.", "direction")
 
 	upDesc        = describe("link_up", "1 if a link probe was answered within the last 1.5 s, or within 5 s while packets arrive.", "peer")
-	activeDesc    = describe("link_active", "1 for the link that carries traffic from nodes.", "peer")
+	activeDesc    = describe("link_active", "1 for each link that carries traffic from nodes.", "peer")
 	pathDesc      = describe("link_path_mtu_bytes", "The inner MTU if a packet of that size has reached the far end within the last 15 s, else 0.", "peer")
 	probesDesc    = describe("link_probes_sent_total", "Link probes sent.", "peer")
 	lostDesc      = describe("link_probes_lost_total", "Link probes without an answer in time.", "peer")

@@ -80,6 +80,7 @@ var remedies = map[string]string{
 	"nat_exhausted":           "increase spec.masquerade.flows of the ClusterNetwork, or configure fewer sources; see docs/runbooks/StraitMasqueradeExhausted.md",
 	"nat_no_mapping":          "initiate the connection from this cluster: only replies reach a masqueraded source",
 	"ttl_exceeded":            "check for a routing loop: the packet has passed too many routers",
+	"owner_down":              "check the link to the remote gateway that has the address: strait status; replies to a masqueraded source reach only that gateway",
 	tooBig:                    "send packets of at most that size: path MTU discovery does so automatically, so allow ICMP; spec.overlay.mtu of the ClusterNetwork sets the MTU",
 	"upper_header":            malformed,
 	"icmp_checksum":           malformed,

@@ -1,0 +1,231 @@
+package tun
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/packet"
+	"strait.dev/strait/test/wait"
+)
+
+func TestAClaimSaysWhatItWasMadeOf(t *testing.T) {
+	t.Parallel()
+	var addresses, want []netip.Addr
+	for i := range maxClaims + 1 {
+		v4, v6 := netip.AddrFrom4([4]byte{10, 70, 0, byte(i)}), netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(i)})
+		addresses = append(addresses, v6, v4)
+		if i < maxClaims {
+			want = slices.Insert(want, i, v4)
+			want = append(want, v6)
+		}
+	}
+	for _, c := range []struct{ give, want []netip.Addr }{{nil, nil}, {addresses[:1], addresses[:1]}, {addresses, want}} {
+		b := appendClaim(nil, c.give)
+		got, ok := parseClaim(append(b, "later fields"...))
+		if !ok || !slices.Equal(got, c.want) || len(b) > maxClaim {
+			t.Errorf("%v, %t; want %v", got, ok, c.want)
+		}
+	}
+}
+
+func FuzzClaimsAreParsedSafely(f *testing.F) {
+	f.Add(appendClaim(nil, []netip.Addr{netip.MustParseAddr("10.70.0.1"), netip.MustParseAddr("fd00::1")}))
+	f.Add([]byte("STRO\x01\xff\xff\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		addresses, ok := parseClaim(b)
+		if !ok {
+			return
+		}
+		if again, ok := parseClaim(appendClaim(nil, addresses)); !ok || !slices.Equal(again, addresses) {
+			t.Errorf("%v is %v when it is sent on", addresses, again)
+		}
+	})
+}
+
+func TestTheOwnerOfAnAddressStaysWhileItsLinkIsUp(t *testing.T) {
+	t.Parallel()
+	a, b := netip.MustParseAddr("10.70.0.1"), netip.MustParseAddr("10.70.0.2")
+	f := &Fabric{Gateway: gateway.New(new(gateway.Table))}
+	claims := func(name string, fit fitness, claims ...netip.Addr) *member {
+		l := linkUpFor(name, "", 0, time.Time{})
+		l.claims = claims
+		return &member{links: []*Link{l}, link: l, fit: fit}
+	}
+	for _, c := range []struct {
+		when    string
+		members []*member
+		want    map[netip.Addr]string // empty = not reachable
+	}{
+		{"one remote gateway", []*member{claims("x", up, a)}, nil},
+		{"each claims its own", []*member{claims("x", up, a), claims("y", up, b)}, map[netip.Addr]string{a: "x", b: "y"}},
+		{"another claims it too, and comes first", []*member{claims("z", up, a), claims("x", up, a), claims("y", up, b)}, map[netip.Addr]string{a: "x", b: "y"}},
+		{"the owner is down", []*member{claims("z", up, a), claims("x", down, a), claims("y", up, b)}, map[netip.Addr]string{a: "z", b: "y"}},
+		{"it is up again", []*member{claims("z", up, a), claims("x", up, a), claims("y", up, b)}, map[netip.Addr]string{a: "z", b: "y"}},
+		{"one that ends still has its flows", []*member{claims("z", ending, a), claims("y", up, b)}, map[netip.Addr]string{a: "z", b: "y"}},
+		{"no claimant is up", []*member{claims("z", down, a), claims("x", down, a), claims("y", up, b)}, map[netip.Addr]string{a: "", b: "y"}},
+		{"claims are withdrawn", []*member{claims("z", up), claims("y", up, b)}, map[netip.Addr]string{b: "y"}},
+		{"gateways are removed", []*member{claims("z", up)}, nil},
+	} {
+		f.pin(c.members)
+		for _, address := range []netip.Addr{a, b} {
+			want, wanted := c.want[address]
+			got, owned := f.Gateway.Owner(address)
+			var device any
+			for _, m := range c.members {
+				if want == m.link.label.Load().name {
+					device = m.link.tun
+				}
+			}
+			if owned != wanted || got != device {
+				t.Errorf("%s: %v is owned by %v, %t; want %q", c.when, address, got, owned, want)
+			}
+		}
+	}
+}
+
+// gatewayPair is a cluster with two gateways that masquerade, each by its own address, and a gateway of
+// the other cluster with a link to each.
+type gatewayPair struct {
+	*fan
+	external []netip.Addr // of the far gateways, as they are known there
+}
+
+var masqueraded = netip.MustParseAddr("203.0.113.7")
+
+func newGatewayPair(t *testing.T) *gatewayPair {
+	t.Helper()
+	p := &gatewayPair{fan: newFan(t, 2, 64)}
+	for i, b := range p.far {
+		external := netip.AddrFrom4([4]byte{10, 70, 0, byte(10 + i)})
+		p.external = append(p.external, external)
+		b.config.Overlay.ExternalAddresses = []netip.Addr{external}
+		b.config.Masquerade.Sources = []netip.Prefix{netip.PrefixFrom(masqueraded, 32)}
+		flows := gateway.NewFlows(gateway.FlowsConfig{Flows: 100, FlowsPerSource: 100, Random: rand.NewPCG(uint64(i), 1), Epoch: time.Now()})
+		flows.Use(b.config.Overlay.ExternalAddresses)
+		b.fabric.Gateway.SetFlows(flows)
+		b.retable(t)
+	}
+	p.config.Remote.Prefixes = append(p.config.Remote.Prefixes, config.RemotePrefix{
+		CIDR: netip.MustParsePrefix("10.70.0.0/16"), SeenAs: netip.MustParsePrefix("10.73.0.0/16"),
+	})
+	p.retable(t)
+	for _, b := range append([]*end{p.end}, p.far...) {
+		wait.Until(t, "the gateways have told each other their addresses", func() bool {
+			b.fabric.mu.Lock()
+			defer b.fabric.mu.Unlock()
+			for _, l := range *b.fabric.links.Load() {
+				l.claimed = time.Time{}
+			}
+			b.fabric.elect(b.fabric.clock.now())
+			for i, external := range p.external {
+				if owner, owned := p.fabric.Gateway.Owner(external); !owned || owner != (*p.fabric.links.Load())[i].tun {
+					return b != p.end
+				}
+			}
+			return true
+		})
+	}
+	return p
+}
+
+// retable makes the gateway use its changed configuration.
+func (e *end) retable(t *testing.T) {
+	t.Helper()
+	table, err := gateway.NewTable(e.config, gateway.MTUs{Overlay: 1450, Tunnel: testMTU}, e.fabric.Overlay.Handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.fabric.Gateway.SetTable(table)
+	if err := e.fabric.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sendFlow sends a UDP packet of a flow, with the flow's own source port of the frame.
+func (p *gatewayPair) sendFlow(t *testing.T, flow int, ip []byte) {
+	t.Helper()
+	if _, err := p.flows[flow].socket.WriteToUDPAddrPort((&fixture{}).frame(ip), p.gateway); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Replies to a masqueraded source go to the gateway that has the flow, whichever link their own flow
+// would use; without a link to it they are refused.
+func TestRepliesReachTheGatewayThatMasqueraded(t *testing.T) {
+	t.Parallel()
+	p := newGatewayPair(t)
+	client := func(i int) netip.AddrPort { return netip.AddrPortFrom(masqueraded, uint16(5000+i)) }
+	asSeen := func(i int, port uint16) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 73, 0, byte(10 + i)}), port)
+	}
+	server := netip.AddrPortFrom(pod, 80)
+	ports := make([]uint16, len(p.far))
+	for i, b := range p.far {
+		wait.Until(t, "a request has arrived", func() bool {
+			b.send(t, packet.AppendUDP(nil, client(i), netip.AddrPortFrom(netip.MustParseAddr("10.72.1.5"), 80), fmt.Appendf(nil, "request %d", i)))
+			for _, ip := range p.packets() {
+				if src := netip.AddrFrom4([4]byte(ip[12:])); src == asSeen(i, 0).Addr() {
+					ports[i] = binary.BigEndian.Uint16(ip[packet.IPv4HeaderLen:])
+				}
+			}
+			return ports[i] != 0
+		})
+	}
+	for i, b := range p.far {
+		for flow := range p.flows { // they are spread over both links
+			text := fmt.Sprintf("reply %d of flow %d", i, flow)
+			p.sendFlow(t, flow, packet.AppendUDP(nil, server, asSeen(i, ports[i]), []byte(text)))
+			b.receives(t, text)
+		}
+	}
+
+	p.setFit(0, false)
+	links := *p.fabric.links.Load()
+	links[0].mu.Lock()
+	links[0].prober.answered = time.Time{} // it is down, and not only ending
+	links[0].mu.Unlock()
+	p.elect()
+	p.packets()
+	p.sendFlow(t, 0, packet.AppendUDP(nil, server, asSeen(0, ports[0]), []byte("refused")))
+	wait.Until(t, "it is answered with host unreachable", func() bool {
+		return slices.ContainsFunc(p.packets(), func(ip []byte) bool {
+			return ip[9] == packet.ProtoICMP && ip[packet.IPv4HeaderLen] == 3 && ip[packet.IPv4HeaderLen+1] == 1
+		})
+	})
+	if n := links[0].tun.Egress.Dropped(gateway.OwnerDown) + links[1].tun.Egress.Dropped(gateway.OwnerDown); n != 1 {
+		t.Errorf("%d packets are counted as %s", n, gateway.OwnerDown)
+	}
+	p.sendFlow(t, 0, packet.AppendUDP(nil, server, asSeen(1, ports[1]), []byte("the other still gets its own")))
+	p.far[1].receives(t, "the other still gets its own")
+}
+
+// A gateway can claim only what its cluster may send from, and as many addresses as fit a message.
+func TestClaimsOutsideOfTheGrantsHaveNoEffect(t *testing.T) {
+	t.Parallel()
+	x := newFan(t, 2, 0)
+	foreign := netip.MustParseAddr("192.0.2.1")
+	b := x.far[0]
+	b.config.Overlay.ExternalAddresses = []netip.Addr{netip.MustParseAddr("10.70.0.10"), foreign}
+	b.retable(t)
+	l := (*x.fabric.links.Load())[0]
+	wait.Until(t, "the claim has arrived", func() bool {
+		b.fabric.mu.Lock()
+		(*b.fabric.links.Load())[0].claimed = time.Time{}
+		b.fabric.elect(b.fabric.clock.now())
+		b.fabric.mu.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return slices.Contains(l.claims, b.config.Overlay.ExternalAddresses[0])
+	})
+	x.elect()
+	if _, owned := x.fabric.Gateway.Owner(foreign); owned {
+		t.Error("a gateway owns an address that its cluster may not send from")
+	}
+}
