@@ -105,17 +105,19 @@ func newGatewayPair(t *testing.T) *gatewayPair {
 	for i, b := range p.far {
 		external := netip.AddrFrom4([4]byte{10, 70, 0, byte(10 + i)})
 		p.external = append(p.external, external)
-		b.config.Overlay.ExternalAddresses = []netip.Addr{external}
-		b.config.Masquerade.Sources = []netip.Prefix{netip.PrefixFrom(masqueraded, 32)}
 		flows := gateway.NewFlows(gateway.FlowsConfig{Flows: 100, FlowsPerSource: 100, Random: rand.NewPCG(uint64(i), 1), Epoch: time.Now()})
-		flows.Use(b.config.Overlay.ExternalAddresses)
+		flows.Use([]netip.Addr{external})
 		b.fabric.Gateway.SetFlows(flows)
-		b.retable(t)
+		b.give(t, func(c *config.Gateway) {
+			c.Overlay.ExternalAddresses = []netip.Addr{external}
+			c.Masquerade.Sources = []netip.Prefix{netip.PrefixFrom(masqueraded, 32)}
+		})
 	}
-	p.config.Remote.Prefixes = append(p.config.Remote.Prefixes, config.RemotePrefix{
-		CIDR: netip.MustParsePrefix("10.70.0.0/16"), SeenAs: netip.MustParsePrefix("10.73.0.0/16"),
+	p.give(t, func(c *config.Gateway) {
+		c.Remote.Prefixes = append(c.Remote.Prefixes, config.RemotePrefix{
+			CIDR: netip.MustParsePrefix("10.70.0.0/16"), SeenAs: netip.MustParsePrefix("10.73.0.0/16"),
+		})
 	})
-	p.retable(t)
 	for _, b := range append([]*end{p.end}, p.far...) {
 		wait.Until(t, "the gateways have told each other their addresses", func() bool {
 			b.fabric.mu.Lock()
@@ -133,19 +135,6 @@ func newGatewayPair(t *testing.T) *gatewayPair {
 		})
 	}
 	return p
-}
-
-// retable makes the gateway use its changed configuration.
-func (e *end) retable(t *testing.T) {
-	t.Helper()
-	table, err := gateway.NewTable(e.config, gateway.MTUs{Overlay: 1450, Tunnel: testMTU}, e.fabric.Overlay.Handle)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.fabric.Gateway.SetTable(table)
-	if err := e.fabric.Refresh(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // sendFlow sends a UDP packet of a flow, with the flow's own source port of the frame.
@@ -212,8 +201,9 @@ func TestClaimsOutsideOfTheGrantsHaveNoEffect(t *testing.T) {
 	x := newFan(t, 2, 0)
 	foreign := netip.MustParseAddr("192.0.2.1")
 	b := x.far[0]
-	b.config.Overlay.ExternalAddresses = []netip.Addr{netip.MustParseAddr("10.70.0.10"), foreign}
-	b.retable(t)
+	b.give(t, func(c *config.Gateway) {
+		c.Overlay.ExternalAddresses = []netip.Addr{netip.MustParseAddr("10.70.0.10"), foreign}
+	})
 	l := (*x.fabric.links.Load())[0]
 	wait.Until(t, "the claim has arrived", func() bool {
 		b.fabric.mu.Lock()

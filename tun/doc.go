@@ -8,6 +8,7 @@
 //	              └──── gateway.Origin ── Host (netstack: ping, link probes, streams)
 //
 // A Fabric holds everything of one gateway: the overlay, the host, and one Link (a WireGuard
-// device with one peer) per remote replica, or more while keys are replaced. One link at a time
-// reads the overlay; a packet from a node is processed by one goroutine.
+// device with one peer) per remote replica, or more while keys are replaced. Each remote replica has
+// a lane: a socket on every address of the overlay, which one of its links reads. The kernel selects
+// the lane by flow. A packet from a node is processed by one goroutine.
 package tun

@@ -17,8 +17,22 @@ type member struct {
 	lane  *lane
 }
 
-// devices are the devices for packets of the gateway's own host, by a hash of the flow.
+// devices are the devices that send the packets of nodes by the bucket of the frame, and those of the
+// gateway's own host by a hash of the flow.
 type devices [underlay.Buckets]*Device
+
+// share returns the share of the flows that a device sends; all may be nil.
+func (all *devices) share(d *Device) float64 {
+	n := 0
+	if all != nil {
+		for _, other := range all {
+			if other == d {
+				n++
+			}
+		}
+	}
+	return float64(n) / underlay.Buckets
+}
 
 // elect decides which links carry packets from nodes, and directs the packets to them: to all remote
 // gateways whose link is up, or else to those that are ending, or else to one. Each has a lane, and one

@@ -124,3 +124,23 @@ func TestTheHostStackHasItsLimits(t *testing.T) {
 		t.Errorf("receive buffers %+v, send buffers %+v", receive, send)
 	}
 }
+
+// The flows of a gateway that has died reach another one, which has no state of their connections: they
+// end at once, and not by a timeout.
+func TestASegmentOfAnotherGatewaysConnectionIsReset(t *testing.T) {
+	t.Parallel()
+	a, b := joined(t)
+	a.give(t, func(c *config.Gateway) {
+		c.Remote.Prefixes = append(c.Remote.Prefixes, config.RemotePrefix{CIDR: netip.MustParsePrefix("10.70.0.0/16"), SeenAs: netip.MustParsePrefix("10.73.0.0/16")})
+	})
+	b.give(t, func(c *config.Gateway) {
+		c.Mappings = []config.Mapping{{External: netip.MustParseAddr("10.70.1.9"), Target: netip.MustParseAddr("192.0.2.77")}}
+	})
+	mapped := netip.MustParseAddr("10.73.1.9")
+	wait.Until(t, "the segment is answered with a reset", func() bool {
+		a.send(t, tcpPacket(pod, mapped, []byte("in the middle of a connection"), false))
+		return slices.ContainsFunc(a.packets(), func(ip []byte) bool {
+			return ip[9] == packet.ProtoTCP && netip.AddrFrom4([4]byte(ip[12:])) == mapped && ip[packet.IPv4HeaderLen+13]&0x04 != 0
+		})
+	})
+}

@@ -67,7 +67,7 @@ func TestNodesDoNotReachThePortsOfLinks(t *testing.T) {
 	ask := probe{kind: probeAsk, mtu: testMTU, sequence: 1}.append(nil)
 	sent := uint64(0)
 	for _, src := range []string{"10.0.1.5", "10.80.0.11"} {
-		for _, port := range []uint16{probePort, 6094} {
+		for _, port := range []uint16{probePort, claimPort, 6094} {
 			for _, dst := range []string{"10.80.0.1", "10.70.0.1"} {
 				a.send(t, packet.AppendUDP(nil, netip.AddrPortFrom(netip.MustParseAddr(src), 9), netip.AddrPortFrom(netip.MustParseAddr(dst), port), ask))
 				sent++

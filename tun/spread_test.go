@@ -1,7 +1,6 @@
 package tun
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -116,26 +115,5 @@ func TestTheGatewaysThatCarryPackets(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v carry packets, want %v", name, got, c.want)
 		}
-	}
-}
-
-// BenchmarkElect is the cost of a decision that changes nothing.
-func BenchmarkElect(b *testing.B) {
-	for _, links := range []int{1, 16} {
-		b.Run(fmt.Sprint(links), func(b *testing.B) {
-			f := newFixture(b)
-			now := time.Unix(1000, 0)
-			fabric := &Fabric{Overlay: f.device.overlay, fallback: &Device{poller: f.device.poller}}
-			var all []*Link
-			for i := range links {
-				l := linkUpFor(fmt.Sprint(i), "", time.Hour, now)
-				l.tun = &Device{poller: f.device.poller}
-				all = append(all, l)
-			}
-			fabric.links.Store(&all)
-			for b.Loop() {
-				fabric.elect(now)
-			}
-		})
 	}
 }

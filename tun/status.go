@@ -20,6 +20,7 @@ type LinkStatus struct {
 	LinkIdentity
 	Up             bool          // probes are answered, or packets arrive and one was answered within 5 s
 	Active         bool          // traffic from nodes goes through it
+	Share          float64       // of the flows from nodes, 0 to 1
 	RTT            time.Duration // of the last answered probe; 0 = none yet
 	ProbesSent     uint64
 	ProbesLost     uint64
@@ -38,9 +39,10 @@ func (f *Fabric) Status() []LinkStatus {
 	now := f.clock.now()
 	links := *f.links.Load()
 	all := make([]LinkStatus, len(links))
+	buckets := f.devices.Load()
 	for i, l := range links {
 		all[i] = l.status(now)
-		all[i].Active = l.active.Load()
+		all[i].Active, all[i].Share = l.active.Load(), buckets.share(l.tun)
 	}
 	return all
 }

@@ -35,6 +35,9 @@ var (
 
 	upDesc        = describe("link_up", "1 if a link probe was answered within the last 1.5 s, or within 5 s while packets arrive.", "peer")
 	activeDesc    = describe("link_active", "1 for each link that carries traffic from nodes.", "peer")
+	shareDesc     = describe("link_share", "Share of the flows from nodes that are directed to the link.", "peer")
+	linkPackets   = describe("link_packets_total", "IP packets forwarded, by link.", "peer", "direction")
+	linkBytes     = describe("link_bytes_total", "Bytes of IP packets forwarded, by link.", "peer", "direction")
 	pathDesc      = describe("link_path_mtu_bytes", "The inner MTU if a packet of that size has reached the far end within the last 15 s, else 0.", "peer")
 	probesDesc    = describe("link_probes_sent_total", "Link probes sent.", "peer")
 	lostDesc      = describe("link_probes_lost_total", "Link probes without an answer in time.", "peer")
@@ -90,6 +93,12 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 		egress, ingress = append(egress, l.Egress), append(ingress, l.Ingress)
 		gauge(upDesc, boolean(l.Up), l.Name)
 		gauge(activeDesc, boolean(l.Active), l.Name)
+		gauge(shareDesc, l.Share, l.Name)
+		for direction, c := range map[string]*gateway.Counters{"egress": l.Egress, "ingress": l.Ingress} {
+			packets, bytes := c.Forwarded()
+			counter(linkPackets, packets, l.Name, direction)
+			counter(linkBytes, bytes, l.Name, direction)
+		}
 		gauge(pathDesc, float64(l.PathMTU), l.Name)
 		counter(probesDesc, l.ProbesSent, l.Name)
 		counter(lostDesc, l.ProbesLost, l.Name)
