@@ -13,17 +13,20 @@ const (
 	// clockGap is the time between two readings that proves that the process did not run: it was stopped
 	// (SIGSTOP), its machine was paused, or it got no processor.
 	clockGap = 500 * time.Millisecond
+	// clockPause is the gap after which what the process knew is worthless: the clock does not stand still, and
+	// every link is down until a probe is answered.
+	clockPause = 10 * time.Second
 )
 
 // clock is the clock of all decisions about links. It stands still while the process does: a link is not down, and
-// a probe is not lost, because this end could not receive. Since each decision reads the clock, none comes before
-// the discovery of a gap. Safe for concurrent use; not for the packet path.
+// a probe is not lost, because this end could not receive. A gap of clockPause or more counts as time. Since each
+// decision reads the clock, none comes before the discovery of a gap. Safe for concurrent use; not for the packet path.
 type clock struct {
 	log *slog.Logger
 
-	mu      sync.Mutex // protects the fields below
-	read    time.Time  // the last reading, of the system's monotonic clock
-	stopped time.Duration
+	mu      sync.Mutex    // protects the fields below
+	read    time.Time     // the last reading, of the system's monotonic clock
+	stopped time.Duration // how long the clock stood still
 	gaps    Gaps
 }
 
@@ -42,13 +45,18 @@ func (c *clock) now() time.Time {
 	gap := now.Sub(c.read)
 	c.read = now
 	if gap > clockGap {
-		c.stopped += gap
+		if gap < clockPause {
+			c.stopped += gap
+		}
 		c.gaps.Count++
 		c.gaps.Longest = max(c.gaps.Longest, gap)
 	}
 	now = now.Add(-c.stopped)
 	c.mu.Unlock()
-	if gap > clockGap {
+	switch {
+	case gap >= clockPause:
+		c.log.Warn("the process did not run; links are down until a probe is answered", "for", gap)
+	case gap > clockGap:
 		c.log.Warn("the process did not run; links keep the state that they had", "for", gap)
 	}
 	return now
@@ -57,6 +65,33 @@ func (c *clock) now() time.Time {
 // converted returns a time of the system's clock as one of the links' clock, which is at now. Gaps
 // since then make it older: in them nothing was received.
 func converted(at, now time.Time) time.Time { return now.Add(-time.Since(at)) }
+
+// schedule calls tick, and after it decide, at once and then at every interval, until ctx ends. It also calls decide when
+// changed is signalled, and at the time that the last decide returned, unless that is zero. Both are called from this
+// goroutine, with the time of the clock. Ticks do not stand still with it: one follows each gap.
+func (c *clock) schedule(ctx context.Context, interval time.Duration, changed <-chan struct{}, tick func(now time.Time), decide func(now time.Time) time.Time) {
+	due := time.NewTicker(interval)
+	defer due.Stop()
+	decision := time.NewTimer(0)
+	defer decision.Stop()
+	tick(c.now())
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-due.C:
+			tick(c.now())
+		case <-changed:
+		case <-decision.C:
+		}
+		now := c.now()
+		if next := decide(now); next.IsZero() {
+			decision.Stop()
+		} else {
+			decision.Reset(next.Sub(now))
+		}
+	}
+}
 
 // watch reads the clock regularly until ctx ends, so that every gap is found.
 func (c *clock) watch(ctx context.Context) {

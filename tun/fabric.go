@@ -55,6 +55,7 @@ type Fabric struct {
 	listeners     map[*listener]bool           // open listeners; protected by mu
 	mtu           int                          // last announced, 0 = none
 	stating       sync.Mutex                   // held while the state that nodes are told is determined
+	changed       chan struct{}                // of capacity 1: the state of a link has changed
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -65,7 +66,7 @@ type Fabric struct {
 func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	f := &Fabric{
 		Gateway: g, Overlay: o, options: options, clock: newClock(options.Log), mux: underlay.NewMux(options.Underlay),
-		linkListeners: make(map[netip.Addr]*linkListener), listeners: make(map[*listener]bool),
+		linkListeners: make(map[netip.Addr]*linkListener), listeners: make(map[*listener]bool), changed: make(chan struct{}, 1),
 	}
 	f.links.Store(new([]*Link))
 	f.updateState(f.clock.now())

@@ -10,30 +10,52 @@ import (
 	"strait.dev/strait/nodeprobe"
 )
 
-// probe probes every link twice a second and elects the active one.
+// probe probes every link five times a second, and acts on a change of their state when it happens.
 func (f *Fabric) probe(ctx context.Context) {
-	for sleep(ctx, probeInterval) {
-		now := f.clock.now()
-		for _, l := range *f.links.Load() {
-			if l.contactable() {
-				f.ask(l, now)
-				f.askPath(l, now)
-				l.logChange(now)
-			}
+	f.clock.schedule(ctx, probeInterval, f.changed, f.askAll, func(now time.Time) time.Time { return f.decide(ctx, now) })
+}
+
+// askAll sends a probe over each link.
+func (f *Fabric) askAll(now time.Time) {
+	for _, l := range *f.links.Load() {
+		if l.contactable() {
+			f.ask(l, now)
+			f.askPath(l, now)
 		}
-		f.mu.Lock()
-		if ctx.Err() == nil { // else the links are closed
-			f.elect(now)
+	}
+}
+
+// decide notes the state of each link, elects the active one, and tells nodes. It returns when the state of a link
+// changes next if nothing arrives; zero = not before the next probe.
+func (f *Fabric) decide(ctx context.Context, now time.Time) (next time.Time) {
+	for _, l := range *f.links.Load() {
+		if changed, up := l.settle(now); changed && !up {
+			f.ask(l, now) // tells the far end how long nothing has arrived
 		}
-		f.mu.Unlock()
-		f.updateState(now)
-		f.announce()
+		next = earliest(next, l.expires(now))
+	}
+	f.mu.Lock()
+	if ctx.Err() == nil { // else the links are closed
+		f.elect(now)
+	}
+	f.mu.Unlock()
+	f.updateState(now)
+	f.announce()
+	return next
+}
+
+// linkChanged makes the probing goroutine decide at once.
+func (f *Fabric) linkChanged() {
+	select {
+	case f.changed <- struct{}{}:
+	default: // it is about to
 	}
 }
 
 // ask sends one probe over a link.
 func (f *Fabric) ask(l *Link, now time.Time) {
 	l.mu.Lock()
+	l.listen(now)
 	q := l.prober.ask(f.Gateway.Table().MTU(), now)
 	l.mu.Unlock()
 	f.sendProbe(q, l, 0)
@@ -80,37 +102,31 @@ func (f *Fabric) receiveProbes(e *linkListener) {
 		if !ok || !isUDP {
 			continue
 		}
-		l := f.linkBetween(e.address, address.AddrPort().Addr().WithZone(""))
-		if l == nil {
-			continue
+		if l := f.linkBetween(e.address, address.AddrPort().Addr().WithZone("")); l != nil {
+			f.receiveProbe(p, l)
 		}
-		now := f.clock.now()
-		l.mu.Lock()
-		l.listen(now)
-		l.prober.mtu = p.mtu
-		was := l.prober.leaving
-		answered := p.kind != probeAsk && l.prober.answer(p, now)
-		leaves := l.prober.leaving && !was
-		rtt, owes := l.prober.rtt, l.prober.owesQuestion(now)
-		l.mu.Unlock()
-		switch {
-		case p.kind == probeAsk && l.contactable():
-			f.sendProbe(probe{kind: f.answerKind(), mtu: uint16(f.Gateway.Table().MTU()), sequence: p.sequence}, l, 0)
-			if owes {
-				f.ask(l, now) // the far end is up: do not wait for the next tick
-			}
-		case answered:
-			l.logChange(now)
-			if f.Gateway.State() == nodeprobe.NoLinks {
-				f.updateState(now)
-			}
-			if leaves {
-				l.logger().Info("the far end is shutting down")
-			}
-			f.askPath(l, now)
-			if f.options.ObserveRTT != nil {
-				f.options.ObserveRTT(l.label.Load().name, rtt)
-			}
+	}
+}
+
+func (f *Fabric) receiveProbe(p probe, l *Link) {
+	now := f.clock.now()
+	r := l.took(p, now)
+	if r.changed {
+		f.linkChanged()
+	}
+	switch {
+	case p.kind == probeAsk && l.contactable():
+		f.sendProbe(probe{kind: f.answerKind(), mtu: uint16(f.Gateway.Table().MTU()), sequence: p.sequence, silence: r.silence}, l, 0)
+		if r.owes {
+			f.ask(l, now) // the far end is up: do not wait for the next tick
+		}
+	case r.answered:
+		if r.leaves {
+			l.logger().Info("the far end is shutting down")
+		}
+		f.askPath(l, now)
+		if f.options.ObserveRTT != nil {
+			f.options.ObserveRTT(l.label.Load().name, r.rtt)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package tun
 
 import (
 	"encoding/binary"
+	"math"
 	"net/netip"
 	"time"
 
@@ -11,46 +12,61 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Link probes: each end of a link sends a request to the other twice a second, over UDP inside
-// the tunnel, between the hosts' link addresses, and gets an answer.
+// Link probes: each end of a link sends a request to the other five times a second, over UDP
+// inside the tunnel, between the hosts' link addresses, and gets an answer.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
 //	+---------------------------------------------------------------+
 //	|                        magic "STRP"                           |
 //	+---------------+---------------+-------------------------------+
-//	|  version = 1  | kind: 1 to 3  |   inner MTU of the sender     |
+//	|  version = 2  | kind: 1 to 3  |   inner MTU of the sender     |
 //	+---------------+---------------+-------------------------------+
 //	|                       sequence (8 bytes)                      |
+//	+---------------------------------------------------------------+
+//	|                   silence, in milliseconds                    |
 //	+---------------------------------------------------------------+
 //
 // Kind 1 is a request. Kind 2 is an answer with the sequence of the request. Kind 3 is an answer
 // from a sender that is shutting down: the receiver prefers another gateway of that cluster.
-// Versions without kind 3 treat it as a missing answer and mark the link down. Later versions
-// may append fields; receivers ignore what they do not know. All are padded with zeros, some
-// requests to the MTU: an answer proves that the path carries packets of that size.
+// Versions without kind 3 treat it as a missing answer and mark the link down.
+//
+// Silence is the time since the sender last received an authenticated packet from the receiver
+// of the probe; the greatest number stands for that time or longer, and for never. Version 1 does
+// not have it. Later versions may append fields; receivers ignore what they do not know. All are
+// padded with zeros, some requests to the MTU: an answer proves that the path carries packets of
+// that size.
 const (
 	probePort    = 6093
-	probeLen     = 16
+	probeLen     = 20
+	probeLen1    = 16 // of version 1
 	probeMagic   = 0x53545250
-	probeVersion = 1
+	probeVersion = 2
 
 	probeAsk     = 1
 	probeAnswer  = 2
 	probeLeaving = 3
+
+	// unstated is the silence in a probe of version 1, and maxSilence the greatest one.
+	unstated   = -1
+	maxSilence = math.MaxUint32 * time.Millisecond
 )
 
 const (
-	probeInterval = 500 * time.Millisecond
-	// probeLost is the timeout of an answer. A link is down if for that long no probe was answered
-	// and no authenticated packet arrived.
-	probeLost = 3 * probeInterval
-	// probeLate is how late an answer still proves that the link works, although the probe counts
-	// as lost.
-	probeLate = 2 * probeLost
+	probeInterval = 200 * time.Millisecond
+	// probeMisses is the number of consecutive requests without an answer in time after which a
+	// link is down, unless packets arrive.
+	probeMisses = 3
+	// probeSlack is the least time that an answer may take beyond the usual: with three intervals, a
+	// link is down within 0.7 s of its last answer.
+	probeSlack = 80 * time.Millisecond
+	// probeLost is the least time after which a request without an answer counts as lost.
+	probeLost = time.Second
+	// probeLate is how late an answer still proves that the link works.
+	probeLate = 3 * time.Second
 	// probeOverdue is how long a link on which packets arrive is up without an answer: arrivals
 	// prove only one direction.
-	probeOverdue = 10 * probeInterval
+	probeOverdue = 5 * time.Second
 	// pathInterval is how often a request has the size of the MTU, and pathStale how long its
 	// answer counts.
 	pathInterval = 5 * time.Second
@@ -69,40 +85,60 @@ type probe struct {
 	kind     uint8
 	mtu      uint16
 	sequence uint64
+	silence  time.Duration // whole milliseconds; unstated: version 1
 }
 
 func (p probe) append(b []byte) []byte {
+	version := byte(probeVersion)
+	if p.silence == unstated {
+		version = 1
+	}
 	b = binary.BigEndian.AppendUint32(b, probeMagic)
-	b = append(b, probeVersion, p.kind)
+	b = append(b, version, p.kind)
 	b = binary.BigEndian.AppendUint16(b, p.mtu)
-	return binary.BigEndian.AppendUint64(b, p.sequence)
+	b = binary.BigEndian.AppendUint64(b, p.sequence)
+	if version > 1 {
+		b = binary.BigEndian.AppendUint32(b, uint32(p.silence/time.Millisecond))
+	}
+	return b
 }
 
 func parseProbe(b []byte) (probe, bool) {
-	if len(b) < probeLen || binary.BigEndian.Uint32(b) != probeMagic || b[4] < probeVersion {
+	if len(b) < probeLen1 || binary.BigEndian.Uint32(b) != probeMagic || b[4] == 0 {
 		return probe{}, false
 	}
-	p := probe{kind: b[5], mtu: binary.BigEndian.Uint16(b[6:]), sequence: binary.BigEndian.Uint64(b[8:])}
+	p := probe{kind: b[5], mtu: binary.BigEndian.Uint16(b[6:]), sequence: binary.BigEndian.Uint64(b[8:]), silence: unstated}
+	if b[4] > 1 {
+		if len(b) < probeLen {
+			return probe{}, false
+		}
+		p.silence = time.Duration(binary.BigEndian.Uint32(b[16:])) * time.Millisecond
+	}
 	return p, p.kind >= probeAsk && p.kind <= probeLeaving
 }
 
 // prober is the probing state of one link: requests and answers. It depends only on its calls
 // and the times passed to it; the caller sends, receives and locks.
 type prober struct {
-	address  netip.Addr // link address of the far end
-	next     uint64     // sequence of the next request; the first is 1
-	asked    [8]asked   // the last requests, by sequence
-	answered time.Time  // time of the last answer
-	received time.Time  // time of the last authenticated packet of the far end
-	leaving  bool       // the last answer said that the far end is shutting down
-	upSince  time.Time  // while up
-	mtu      uint16     // the last MTU announced by the far end; 0 = none yet
+	address   netip.Addr // link address of the far end
+	next      uint64     // sequence of the next request; the first is 1
+	asked     [32]asked  // the last requests, by sequence: those of probeLate and more
+	latest    uint64     // the greatest sequence that was answered
+	answered  time.Time  // time of the last answer
+	received  time.Time  // time of the last authenticated packet of the far end
+	unreached bool       // the last probe said that the far end receives nothing
+	failed    bool       // found down since the last answer
+	leaving   bool       // the last answer said that the far end is shutting down
+	upSince   time.Time  // while up
+	mtu       uint16     // the last MTU announced by the far end; 0 = none yet
 
 	pathAsked, pathAnswered asked // the last requests of the size of the MTU
 
 	// Of ordinary requests: those of full size are lost and delayed differently.
 	sent, lost uint64
 	rtt        time.Duration // of the last answer
+	// The round-trip time as RFC 6298 section 2 estimates it, and its mean deviation.
+	smoothed, deviation time.Duration
 }
 
 type asked struct {
@@ -113,7 +149,7 @@ type asked struct {
 	lost     bool // counted as lost
 }
 
-// ask returns the next request. A request that is overwritten without an answer is lost.
+// ask returns the next request.
 func (p *prober) ask(mtu int, now time.Time) probe {
 	p.sent++
 	return p.question(mtu, 0, now)
@@ -130,7 +166,7 @@ func (p *prober) question(mtu, size int, now time.Time) probe {
 	p.expire(now)
 	p.next++
 	p.asked[p.next%uint64(len(p.asked))] = asked{sequence: p.next, at: now, size: size, open: true}
-	return probe{kind: probeAsk, mtu: uint16(mtu), sequence: p.next}
+	return probe{kind: probeAsk, mtu: uint16(mtu), sequence: p.next, silence: p.silence(now)}
 }
 
 // owesPath reports whether a request of the size of the MTU is due: periodically, and when the
@@ -158,14 +194,21 @@ func (p *prober) owesQuestion(now time.Time) bool {
 
 // expire counts the requests whose answer timed out.
 func (p *prober) expire(now time.Time) {
+	timeout := max(probeLost, p.timeout())
 	for i := range p.asked {
-		if a := &p.asked[i]; a.open && !a.lost && now.Sub(a.at) >= probeLost {
+		if a := &p.asked[i]; a.open && !a.lost && now.Sub(a.at) >= timeout {
 			a.lost = true
 			if a.size == 0 {
 				p.lost++
 			}
 		}
 	}
+}
+
+// told processes what any probe of the far end says about its end.
+func (p *prober) told(q probe) {
+	p.mtu = q.mtu
+	p.unreached = q.silence >= p.patience()
 }
 
 // answer processes an answer and reports whether it matches a request. An answer proves that the
@@ -177,27 +220,103 @@ func (p *prober) answer(a probe, now time.Time) bool {
 		return false
 	}
 	q.open = false
-	if q.size == 0 {
-		p.rtt = now.Sub(q.at)
-	} else {
-		p.pathAnswered = asked{size: q.size, at: now}
-	}
 	if !p.up(now) {
 		p.upSince = now
 	}
-	p.answered, p.leaving = now, a.kind == probeLeaving
+	if q.size == 0 {
+		p.measure(now.Sub(q.at))
+	} else {
+		p.pathAnswered = asked{size: q.size, at: now}
+	}
+	p.latest = max(p.latest, a.sequence)
+	p.answered, p.failed, p.leaving = now, false, a.kind == probeLeaving
 	return true
+}
+
+// measure updates the estimate of the round-trip time.
+func (p *prober) measure(rtt time.Duration) {
+	if p.rtt = rtt; p.smoothed == 0 {
+		p.smoothed, p.deviation = rtt, rtt/2
+		return
+	}
+	p.deviation += ((p.smoothed - rtt).Abs() - p.deviation) / 4
+	p.smoothed += (rtt - p.smoothed) / 8
+}
+
+// slack returns how much longer than usual an answer may take.
+func (p *prober) slack() time.Duration { return min(max(probeSlack, 4*p.deviation), probeLate) }
+
+// timeout returns how long an answer may take.
+func (p *prober) timeout() time.Duration { return min(p.smoothed+p.slack(), probeLate) }
+
+// patience returns how long nothing may arrive on a link that works: each end sends a request and
+// an answer in every interval.
+func (p *prober) patience() time.Duration { return probeMisses*probeInterval + p.slack() }
+
+// silence returns for how long nothing of the far end has arrived.
+func (p *prober) silence(now time.Time) time.Duration {
+	if p.received.IsZero() {
+		return maxSilence
+	}
+	return min(max(now.Sub(p.received), 0).Truncate(time.Millisecond), maxSilence)
+}
+
+// missed returns when the last of probeMisses requests in a row times out. It is false if fewer
+// were sent after the last one that was answered: an end that sends none finds nothing down.
+func (p *prober) missed() (at time.Time, ok bool) {
+	first := p.latest + 1
+	if size := uint64(len(p.asked)); p.next > size {
+		first = max(first, p.next-size+1)
+	}
+	misses := 0
+	for s := first; s <= p.next; s++ {
+		a := &p.asked[s%uint64(len(p.asked))]
+		if a.size != 0 {
+			continue
+		}
+		if misses++; misses == probeMisses {
+			return a.at.Add(p.timeout()), true
+		}
+	}
+	return time.Time{}, false
 }
 
 // up reports whether the link works. A recent answer proves both directions. Under load, answers
 // are late or lost before the data that keeps them waiting: while any authenticated packet arrives,
-// the link stays up for probeOverdue after the last answer. Packets alone never bring it up.
+// the link stays up for probeOverdue after the last answer, unless the far end says that it receives
+// nothing. Packets alone never bring it up.
 func (p *prober) up(now time.Time) bool {
-	if p.answered.IsZero() {
+	if p.failed || p.answered.IsZero() {
 		return false
 	}
-	unanswered := now.Sub(p.answered)
-	return unanswered < probeLost || unanswered < probeOverdue && p.receives(probeLost, now)
+	if at, ok := p.missed(); !ok || now.Before(at) {
+		return true
+	}
+	return !p.unreached && now.Sub(p.answered) < probeOverdue && p.receives(p.patience(), now)
+}
+
+// settle makes a link that is not up stay down until the next answer.
+func (p *prober) settle(now time.Time) { p.failed = !p.up(now) }
+
+// expires returns when a link that is up would be found down, or would be up only because packets
+// arrive, if nothing happened until then. It is zero if that is not known before the next request.
+func (p *prober) expires(now time.Time) time.Time {
+	at, ok := p.missed()
+	switch {
+	case !ok || !p.up(now):
+		return time.Time{}
+	case now.Before(at):
+		return at
+	}
+	return earliest(p.answered.Add(probeOverdue), p.received.Add(p.patience()))
+}
+
+// earliest returns the earlier of two times. Zero stands for no time.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // receives reports whether an authenticated packet of the far end has arrived within a time.

@@ -1,21 +1,37 @@
 package tun
 
 import (
+	"bytes"
 	"testing"
 	"time"
 )
 
 func TestProbeSurvivesTheWire(t *testing.T) {
 	t.Parallel()
-	want := probe{kind: probeAnswer, mtu: 1420, sequence: 1<<63 + 7}
-	b := want.append(nil)
-	if len(b) != probeLen {
-		t.Fatalf("a probe has %d bytes, want %d", len(b), probeLen)
-	}
-	for _, tail := range [][]byte{nil, {1, 2, 3}} { // later versions may append fields
-		if got, ok := parseProbe(append(b, tail...)); !ok || got != want {
-			t.Errorf("with %d bytes behind: parsed %+v, %v; want %+v", len(tail), got, ok, want)
+	for _, want := range []probe{
+		{kind: probeAnswer, mtu: 1420, sequence: 1<<63 + 7, silence: 12345 * time.Millisecond},
+		{kind: probeAsk, sequence: 1, silence: maxSilence},
+		{kind: probeAsk, sequence: 1, silence: unstated}, // version 1
+	} {
+		b := want.append(nil)
+		for _, tail := range [][]byte{nil, {1, 2, 3}, make([]byte, 100)} { // padding; later versions may append fields
+			if got, ok := parseProbe(append(b, tail...)); !ok || got != want {
+				t.Errorf("with %d bytes behind: parsed %+v, %v; want %+v", len(tail), got, ok, want)
+			}
 		}
+	}
+}
+
+func TestAProbeHasTheseBytes(t *testing.T) {
+	t.Parallel()
+	p := probe{kind: probeAnswer, mtu: 1420, sequence: 0x0102030405060708, silence: 258 * time.Millisecond}
+	want := []byte{'S', 'T', 'R', 'P', 2, 2, 0x05, 0x8c, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 1, 2}
+	if b := p.append(nil); !bytes.Equal(b, want) || len(b) != probeLen {
+		t.Errorf("% x, want % x", b, want)
+	}
+	p.silence, want = unstated, append(append([]byte("STRP"), 1), want[5:probeLen1]...)
+	if b := p.append(nil); !bytes.Equal(b, want) {
+		t.Errorf("version 1: % x, want % x", b, want)
 	}
 }
 
@@ -23,11 +39,13 @@ func TestMalformedProbesAreIgnored(t *testing.T) {
 	t.Parallel()
 	good := probe{kind: probeAsk, sequence: 1}.append(nil)
 	for name, damage := range map[string]func(b []byte) []byte{
-		"cut short":     func(b []byte) []byte { return b[:probeLen-1] },
-		"other magic":   func(b []byte) []byte { b[0]++; return b },
-		"version 0":     func(b []byte) []byte { b[4] = 0; return b },
-		"unknown kind":  func(b []byte) []byte { b[5] = 4; return b },
-		"nothing there": func([]byte) []byte { return nil },
+		"cut short":              func(b []byte) []byte { return b[:probeLen-1] },
+		"version 1, cut short":   func(b []byte) []byte { b[4] = 1; return b[:probeLen1-1] },
+		"later, without silence": func(b []byte) []byte { b[4] = 3; return b[:probeLen1] },
+		"other magic":            func(b []byte) []byte { b[0]++; return b },
+		"version 0":              func(b []byte) []byte { b[4] = 0; return b },
+		"unknown kind":           func(b []byte) []byte { b[5] = 4; return b },
+		"nothing there":          func([]byte) []byte { return nil },
 	} {
 		if p, ok := parseProbe(damage(append([]byte(nil), good...))); ok {
 			t.Errorf("%s: taken for %+v", name, p)
@@ -37,18 +55,156 @@ func TestMalformedProbesAreIgnored(t *testing.T) {
 
 func FuzzParseProbe(f *testing.F) {
 	f.Add(probe{kind: probeAsk, mtu: 1420, sequence: 1}.append(nil))
-	f.Add(probe{kind: probeAnswer, sequence: 1 << 40}.append(nil))
-	f.Add(probe{kind: probeLeaving, sequence: 7}.append(nil))
+	f.Add(probe{kind: probeAnswer, sequence: 1 << 40, silence: maxSilence}.append(nil))
+	f.Add(probe{kind: probeLeaving, sequence: 7, silence: unstated}.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if p, ok := parseProbe(b); ok {
-			if again, ok := parseProbe(p.append(nil)); !ok || again != p {
-				t.Errorf("%+v became %+v on the wire", p, again)
-			}
+		p, ok := parseProbe(b)
+		if !ok {
+			return
+		}
+		if p.silence != unstated && (p.silence < 0 || p.silence > maxSilence) {
+			t.Errorf("a silence of %v", p.silence)
+		}
+		if again, ok := parseProbe(p.append(nil)); !ok || again != p {
+			t.Errorf("%+v became %+v on the wire", p, again)
+		}
+		var link prober
+		link.told(p)
+		link.answer(p, time.Unix(1000, 0))
+		if link.up(time.Unix(1000, 0)) {
+			t.Errorf("%+v brings a link up that has asked nothing", p)
 		}
 	})
 }
 
-// A link is up only when a probe has crossed both ways, and down when none has lately.
+// steady is one end of a link with a constant round-trip time, in virtual time.
+type steady struct {
+	prober
+	now     time.Time
+	rtt     time.Duration
+	due     time.Time // of the next request
+	answers []steadyAnswer
+	cut     bool // no request is answered
+}
+
+type steadyAnswer struct {
+	probe
+	at time.Time
+}
+
+// run sends a request in each interval and takes the answers, until a time.
+func (s *steady) run(until time.Time) {
+	for {
+		next := s.due
+		if len(s.answers) > 0 && s.answers[0].at.Before(next) {
+			next = s.answers[0].at
+		}
+		if next.After(until) {
+			s.now = until
+			return
+		}
+		s.now = next
+		if next.Equal(s.due) {
+			q := s.ask(1420, next)
+			if !s.cut {
+				s.answers = append(s.answers, steadyAnswer{probe{kind: probeAnswer, sequence: q.sequence}, next.Add(s.rtt)})
+			}
+			s.due = s.due.Add(probeInterval)
+			continue
+		}
+		s.answer(s.answers[0].probe, next)
+		s.answers = s.answers[1:]
+	}
+}
+
+// goesDown returns when the link is found down, which expires has announced.
+func (s *steady) goesDown(t *testing.T) time.Time {
+	t.Helper()
+	for range 100 {
+		at := s.expires(s.now)
+		if at.IsZero() || at.After(s.due) {
+			at = s.due
+		}
+		s.run(at)
+		if s.settle(at); s.failed {
+			return at
+		}
+	}
+	t.Fatal("the link stays up")
+	return time.Time{}
+}
+
+// newSteady returns a link that has been up for some time.
+func newSteady(rtt time.Duration) *steady {
+	start := time.Unix(1000, 0)
+	s := &steady{now: start, due: start, rtt: rtt}
+	s.run(start.Add(20 * time.Second))
+	return s
+}
+
+// A link that is cut, at any time between two probes, is down within 0.7 s of the last answer.
+func TestALinkIsDownWithin700msOfTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	for _, rtt := range []time.Duration{100 * time.Microsecond, 10 * time.Millisecond, 199 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second} {
+		var least, most time.Duration
+		for phase := time.Duration(0); phase < probeInterval; phase += time.Millisecond {
+			s := newSteady(rtt)
+			s.run(s.now.Add(phase))
+			if !s.up(s.now) {
+				t.Fatalf("round trip %v: down although probes are answered", rtt)
+			}
+			s.cut, s.answers = true, nil
+			last := s.answered
+			took := s.goesDown(t).Sub(last)
+			if least == 0 || took < least {
+				least = took
+			}
+			most = max(most, took)
+		}
+		t.Logf("round trip %v: down %v to %v after the last answer", rtt, least, most)
+		if most > 700*time.Millisecond || least < probeMisses*probeInterval {
+			t.Errorf("round trip %v: down %v to %v after the last answer, want %v to 700ms", rtt, least, most, probeMisses*probeInterval)
+		}
+	}
+}
+
+// Two requests in a row may be lost, and an answer comes later than usual, as far as it varied before.
+func TestAFewLostOrLateProbesDoNotBringALinkDown(t *testing.T) {
+	t.Parallel()
+	s := newSteady(20 * time.Millisecond)
+	s.cut = true
+	s.run(s.now.Add(2*probeInterval - 1)) // with the request in transit: three without an answer
+	s.cut = false
+	for range 20 {
+		s.run(s.now.Add(10 * time.Millisecond))
+		if s.settle(s.now); s.failed {
+			t.Fatal("down after two lost probes")
+		}
+	}
+
+	s = newSteady(20 * time.Millisecond)
+	for i := range 200 { // varies from 20 to 320 ms
+		s.rtt = 20*time.Millisecond + time.Duration(i%4)*100*time.Millisecond
+		s.run(s.now.Add(probeInterval))
+		if s.settle(s.now); s.failed {
+			t.Fatalf("down although every probe is answered: usually within %v, by %v", s.smoothed, s.deviation)
+		}
+	}
+	if s.slack() <= probeSlack {
+		t.Errorf("a slack of %v after answers that vary by 0.3 s", s.slack())
+	}
+}
+
+// An end that sends no requests finds nothing down: its goroutines did not run.
+func TestAnEndThatAskedNothingFindsNothingDown(t *testing.T) {
+	t.Parallel()
+	s := newSteady(time.Millisecond)
+	if !s.up(s.now.Add(time.Minute)) {
+		t.Error("down although nothing was asked")
+	}
+}
+
+// A link is up only when a probe has crossed both ways.
 func TestLinkIsUpOnlyWhileProbesCrossBothWays(t *testing.T) {
 	t.Parallel()
 	var p prober
@@ -57,6 +213,7 @@ func TestLinkIsUpOnlyWhileProbesCrossBothWays(t *testing.T) {
 		t.Error("up before any probe")
 	}
 	q := p.ask(1420, now)
+	p.settle(now)
 	if p.up(now) {
 		t.Error("up when only asked: the answer has not crossed")
 	}
@@ -67,8 +224,22 @@ func TestLinkIsUpOnlyWhileProbesCrossBothWays(t *testing.T) {
 	if p.rtt != 30*time.Millisecond {
 		t.Errorf("round trip %v, want 30ms", p.rtt)
 	}
-	if now = now.Add(probeLost); p.up(now) {
-		t.Errorf("up %v after the last answer", probeLost)
+}
+
+// RFC 6298 section 2, with the numbers of its rules.
+func TestRFC6298_TheRoundTripIsEstimated(t *testing.T) {
+	t.Parallel()
+	var p prober
+	p.measure(80 * time.Millisecond)
+	if p.smoothed != 80*time.Millisecond || p.deviation != 40*time.Millisecond {
+		t.Errorf("first: %v, %v", p.smoothed, p.deviation)
+	}
+	p.measure(160 * time.Millisecond) // deviation: 3/4 of 40 and 1/4 of 80; smoothed: 7/8 of 80 and 1/8 of 160
+	if p.smoothed != 90*time.Millisecond || p.deviation != 50*time.Millisecond {
+		t.Errorf("second: %v, %v; want 90ms, 50ms", p.smoothed, p.deviation)
+	}
+	if p.timeout() != 290*time.Millisecond {
+		t.Errorf("timeout %v, want 90ms and four times 50ms", p.timeout())
 	}
 }
 
@@ -129,30 +300,96 @@ func TestLateAnswerIsALostProbe(t *testing.T) {
 	}
 }
 
+// unanswered is a link that was up, and whose last requests are overdue.
+func unanswered() (p *prober, now time.Time) {
+	s := newSteady(time.Millisecond)
+	s.cut, s.answers = true, nil
+	s.run(s.now.Add((probeMisses + 1) * probeInterval))
+	return &s.prober, s.now
+}
+
 // Saturation is not failure: while packets of the far end arrive, late answers do not bring the
 // link down. They prove one direction only, so it does not stay up for ever.
 func TestF19_PacketsKeepALinkUpOnlyForSomeTime(t *testing.T) {
 	t.Parallel()
-	var p prober
-	start := time.Unix(1000, 0)
-	p.received = start
-	if p.up(start) {
-		t.Error("packets alone bring the link up")
+	p, now := unanswered()
+	if p.up(now) {
+		t.Error("up although nothing arrives")
 	}
-	q := p.ask(1420, start)
-	p.answer(probe{kind: probeAnswer, sequence: q.sequence}, start)
-	for now := start; now.Sub(start) < probeOverdue; now = now.Add(probeInterval) {
-		if p.received = now; !p.up(now) {
-			t.Fatalf("down after %v although packets arrive", now.Sub(start))
+	for ; now.Sub(p.answered) < probeOverdue; now = now.Add(probeInterval) {
+		p.received = now
+		p.told(probe{silence: probeInterval}) // a request
+		if p.settle(now); !p.up(now) {
+			t.Fatalf("down %v after the last answer although packets arrive", now.Sub(p.answered))
+		}
+		p.ask(1420, now)
+	}
+	if p.received = now; p.up(now) {
+		t.Errorf("up %v after the last answer", now.Sub(p.answered))
+	}
+}
+
+func TestPacketsAloneBringNoLinkUp(t *testing.T) {
+	t.Parallel()
+	var never prober
+	now := time.Unix(1000, 0)
+	never.received = now
+	if never.up(now) {
+		t.Error("up without any answer")
+	}
+	p, now := unanswered()
+	p.settle(now)
+	if p.received = now; p.up(now) {
+		t.Error("a link that was found down is up again without an answer")
+	}
+	q := p.ask(1420, now)
+	if p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now); !p.up(now) {
+		t.Error("an answer does not bring it up")
+	}
+}
+
+// A far end whose packets arrive, and which says that it receives nothing, is not reached.
+func TestF22_ALinkThatIsCutInOneDirectionIsDownAtBothEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		silence time.Duration
+		up      bool
+	}{
+		"it receives":                       {100 * time.Millisecond, true},
+		"it has received nothing for long":  {5 * time.Second, false},
+		"it has never received anything":    {maxSilence, false},
+		"it does not say: an older version": {unstated, true},
+	} {
+		p, now := unanswered()
+		p.received = now
+		p.told(probe{kind: probeAsk, silence: c.silence})
+		if p.up(now) != c.up {
+			t.Errorf("%s: up %v, want %v", name, !c.up, c.up)
 		}
 	}
-	p.received = start.Add(probeOverdue)
-	if p.up(p.received) {
-		t.Errorf("up %v after the last answer", probeOverdue)
+	// An answer is a better proof than what the far end said before it came.
+	s := newSteady(time.Millisecond)
+	if s.told(probe{kind: probeAsk, silence: 5 * time.Second}); !s.up(s.now) {
+		t.Error("down although probes are answered")
 	}
-	p.received = start
-	if p.up(start.Add(probeLost)) {
-		t.Error("up although nothing arrives")
+}
+
+func TestAProbeStatesTheTimeWithoutPackets(t *testing.T) {
+	t.Parallel()
+	var p prober
+	now := time.Unix(1000, 0)
+	if q := p.ask(1420, now); q.silence != maxSilence {
+		t.Errorf("%v before any packet", q.silence)
+	}
+	p.received = now
+	if q := p.ask(1420, now.Add(1500*time.Microsecond)); q.silence != time.Millisecond {
+		t.Errorf("%v after 1.5 ms", q.silence)
+	}
+	if q := p.ask(1420, now.Add(1000*time.Hour*24)); q.silence != maxSilence {
+		t.Errorf("%v after 1000 days", q.silence)
+	}
+	if q := p.ask(1420, now.Add(-time.Second)); q.silence != 0 {
+		t.Errorf("%v for a packet that arrived just now", q.silence)
 	}
 }
 
@@ -195,7 +432,12 @@ func TestALinkIsUpSinceItCameUpLast(t *testing.T) {
 	if !p.upSince.Equal(start) {
 		t.Errorf("up since %v, want %v", p.upSince, start)
 	}
-	again := start.Add(time.Second + probeLost)
+	again := start.Add(time.Second)
+	for range probeMisses {
+		again = again.Add(probeInterval)
+		p.ask(1420, again)
+	}
+	again = again.Add(probeLate)
 	answer(again)
 	if !p.upSince.Equal(again) {
 		t.Errorf("up since %v after being down, want %v", p.upSince, again)
@@ -240,7 +482,10 @@ func TestPathIsProbedAtOnceAndAgain(t *testing.T) {
 		t.Errorf("the answer does not count for %v", pathStale)
 	}
 	p.askPath(1420, now)
-	now = now.Add(2 * probeLost) // the link goes down
+	for range probeMisses {
+		p.ask(1420, now)
+	}
+	now = now.Add(probeLate) // the link goes down
 	answer(p.ask(1420, now))
 	if !p.owesPath(1420, now) {
 		t.Error("does not ask when the link is up again")

@@ -15,7 +15,7 @@ type blackHole struct {
 	carries int // bytes of inner packet
 }
 
-// run lets the link ask as Fabric does, twice a second.
+// run lets the link ask as Fabric does.
 func (h *blackHole) run(mtu int, span time.Duration) {
 	for end := h.now.Add(span); h.now.Before(end); h.now = h.now.Add(probeInterval) {
 		h.cross(h.prober.ask(mtu, h.now), 0)

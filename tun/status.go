@@ -88,33 +88,70 @@ const (
 	up
 )
 
-// fit returns the fitness of the link, and since when it has been up.
+// fit returns the fitness of the link, and since when it has been up, if it is.
 func (l *Link) fit(now time.Time) (fitness, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listen(now)
-	switch p := &l.prober; {
-	case !p.up(now):
-		return down, time.Time{}
-	case p.leaving:
-		return ending, p.upSince
-	default:
-		return up, p.upSince
-	}
+	return l.prober.fit(now), l.prober.upSince
 }
 
-// logChange logs when a link comes up or goes down.
-func (l *Link) logChange(now time.Time) {
+// fit returns the fitness of the link.
+func (p *prober) fit(now time.Time) fitness {
+	switch {
+	case !p.up(now):
+		return down
+	case p.leaving:
+		return ending
+	}
+	return up
+}
+
+// expires returns when the state of the link may change next; see prober.expires.
+func (l *Link) expires(now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.prober.expires(now)
+}
+
+// taken is what a probe of the far end meant.
+type taken struct {
+	changed  bool // the fitness of the link is another than before
+	answered bool // it was an answer to a request
+	leaves   bool // the far end says for the first time that it is shutting down
+	owes     bool // a request is due
+	rtt      time.Duration
+	silence  time.Duration // for an answer
+}
+
+// took processes a probe of the far end.
+func (l *Link) took(p probe, now time.Time) (t taken) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listen(now)
+	before, left := l.prober.fit(now), l.prober.leaving
+	l.prober.told(p)
+	t.answered = p.kind != probeAsk && l.prober.answer(p, now)
+	t.changed = l.prober.fit(now) != before
+	t.leaves = l.prober.leaving && !left
+	t.owes, t.rtt, t.silence = l.prober.owesQuestion(now), l.prober.rtt, l.prober.silence(now)
+	return t
+}
+
+// settle notes whether the link is up, logs a change, and reports one.
+func (l *Link) settle(now time.Time) (changed, up bool) {
 	l.mu.Lock()
 	l.listen(now)
-	up, rtt, unanswered := l.prober.up(now), l.prober.rtt, now.Sub(l.prober.answered)
-	changed := up != l.wasUp
+	l.prober.settle(now)
+	up, rtt, unanswered, silence := !l.prober.failed, l.prober.rtt, now.Sub(l.prober.answered), l.prober.silence(now)
+	changed = up != l.wasUp
 	l.wasUp = up
 	l.mu.Unlock()
 	switch {
 	case changed && up:
 		l.logger().Info("link is up", "rtt", rtt)
 	case changed:
-		l.logger().Warn("link is down: no probe was answered", "for", unanswered.Round(time.Millisecond))
+		l.logger().Warn("link is down: no probe was answered", "for", unanswered.Round(time.Millisecond), "received", silence)
 	}
+	return changed, up
 }

@@ -33,7 +33,7 @@ var (
 	nodeProbesDesc = describe("node_probes_answered_total", "Probes of nodes that were answered.")
 	suppressedDesc = describe("icmp_errors_suppressed_total", "ICMP errors not sent because of the rate limit.", "direction")
 
-	upDesc        = describe("link_up", "1 if a link probe was answered within the last 1.5 s, or within 5 s while packets arrive.", "peer")
+	upDesc        = describe("link_up", "1 unless three link probes in a row are unanswered, and no packets arrive or none was answered for 5 s.", "peer")
 	activeDesc    = describe("link_active", "1 for each link that carries traffic from nodes.", "peer")
 	shareDesc     = describe("link_share", "Share of the flows from nodes that are directed to the link.", "peer")
 	linkPackets   = describe("link_packets_total", "IP packets forwarded, by link.", "peer", "direction")
