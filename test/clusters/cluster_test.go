@@ -1,4 +1,4 @@
-//go:build apiserver || nightly
+//go:build apiserver || lab || nightly
 
 package clusters
 
@@ -32,19 +32,19 @@ type cluster struct {
 	name   string
 	admin  *client.Client
 	dir    string // directory of the cluster's files
-	nodes  [2]*box
-	pods   [2]*netns.Namespace // 10.0.1.5 on the first node, 10.0.2.5 on the second
+	nodes  []*box
+	pods   []*netns.Namespace // 10.0.1.5 on the first node, 10.0.2.5 on the second and so on
 	access struct {
 		admin, controller string
-		node              [2]string
+		node              []string
 	} // kubeconfig files
 
 	controller *program.Program
-	helpers    [2]*program.Program
+	helpers    []*program.Program
 	gateways   map[string]*gatewayPod
 }
 
-// podAddresses are the addresses of the pods of each cluster.
+// podAddresses are the addresses of the pods on the first two nodes of each cluster.
 var podAddresses, podAddresses6 = []string{"10.0.1.5", "10.0.2.5"}, []string{"fd00:10:0:1::5", "fd00:10:0:2::5"}
 
 // pair is two clusters whose nodes can reach each other.
@@ -53,27 +53,39 @@ type pair struct {
 	a, b *cluster
 }
 
-// newPair starts two clusters, each with a controller and a node helper per node, without a
-// ClusterNetwork or a Peering.
+// newPair starts two clusters with two nodes each.
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	parallelUnlessTimed(t)
+	return newPairOf(t, 2)
+}
+
+// newPairOf starts two clusters with up to 9 nodes each, with a controller and a node helper
+// per node, without a ClusterNetwork or a Peering.
+func newPairOf(t *testing.T, nodes int) *pair {
+	t.Helper()
 	p := &pair{wan: newWAN(t)}
-	p.a = p.cluster(t, "a", "192.0.2")
-	p.b = p.cluster(t, "b", "198.51.100")
+	p.a = p.cluster(t, "a", "192.0.2", nodes)
+	p.b = p.cluster(t, "b", "198.51.100", nodes)
 	return p
 }
 
-func (p *pair) cluster(t *testing.T, name, net string) *cluster {
+func (p *pair) cluster(t *testing.T, name, net string, nodes int) *cluster {
 	t.Helper()
 	c := &cluster{Cluster: kube.Start(t), name: name, dir: filepath.Join(workDir, t.Name()+"-"+name), gateways: map[string]*gatewayPod{}}
+	c.access.node, c.helpers = make([]string, nodes), make([]*program.Program, nodes)
 	must(t, os.MkdirAll(c.dir, 0o755))
 	router := net + ".1"
 	p.lan(t, name, router)
-	c.nodes[0] = p.attach(t, name, router, net+".21", "10.0.1", map[string]string{"10.0.2": net + ".22"})
-	c.nodes[1] = p.attach(t, name, router, net+".22", "10.0.2", map[string]string{"10.0.1": net + ".21"})
-	for i, node := range c.nodes {
-		c.pods[i] = node.pod(t, "5")
+	for i := range nodes {
+		others := map[string]string{}
+		for other := range nodes {
+			if other != i {
+				others[podNet(other)] = fmt.Sprintf("%s.%d", net, 21+other)
+			}
+		}
+		node := p.attach(t, name, router, fmt.Sprintf("%s.%d", net, 21+i), podNet(i), others)
+		c.nodes, c.pods = append(c.nodes, node), append(c.pods, node.pod(t, "5"))
 	}
 	c.InstallCRDs(t, crds.Files)
 	c.grant(t)
@@ -121,6 +133,9 @@ func (c *cluster) createNode(t *testing.T, i int) {
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
+
+// podNet returns the first three bytes of the addresses of a node's pods.
+func podNet(i int) string { return fmt.Sprintf("10.0.%d", i+1) }
 
 func (c *cluster) startController(t *testing.T) {
 	t.Helper()

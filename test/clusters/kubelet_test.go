@@ -1,4 +1,4 @@
-//go:build apiserver || nightly
+//go:build apiserver || lab || nightly
 
 package clusters
 
@@ -36,6 +36,7 @@ type gatewayPod struct {
 	uid     types.UID
 	access  string // kubeconfig file
 	set     *appsv1.StatefulSet
+	port    int32             // NodePort of its Service, 0 if nothing serves it
 	mounts  map[string]string // directories by their path in the container
 	sync    context.CancelFunc
 	synced  chan struct{}

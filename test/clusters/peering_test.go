@@ -1,4 +1,4 @@
-//go:build apiserver || nightly
+//go:build apiserver || lab || nightly
 
 package clusters
 
@@ -118,14 +118,22 @@ func (g *gatewayPod) serveNodePort(t *testing.T) {
 		}
 		return err
 	})
+	g.port = service.Spec.Ports[0].NodePort
 	for _, node := range g.c.nodes {
-		node.nodePort(t, service.Spec.Ports[0].NodePort, g.address)
+		node.nodePort(t, g.port, g.address)
 	}
 }
 
-// join peers both clusters with plain objects: b connects to a's NodePort. It returns the
-// Peerings once they are ready.
+// join peers both clusters with plain objects and one gateway each.
 func (p *pair) join(t *testing.T) (b, a *v1alpha1.Peering) {
+	t.Helper()
+	return p.joinWith(t, 1)
+}
+
+// joinWith peers both clusters with plain objects: the gateways of b connect to the NodePorts
+// of those of a. Each gateway has a node of its own. It returns the Peerings once they are
+// ready.
+func (p *pair) joinWith(t *testing.T, gateways int) (b, a *v1alpha1.Peering) {
 	t.Helper()
 	p.a.network(t, true)
 	p.b.network(t, true)
@@ -133,17 +141,21 @@ func (p *pair) join(t *testing.T) (b, a *v1alpha1.Peering) {
 		ClusterID: "b", Prefixes: v1alpha1.RemotePrefixes{{CIDR: "10.0.0.0/16"}, {CIDR: "fd00:10::/48"}},
 		ExternalPrefixes: v1alpha1.RemotePrefixes{{CIDR: "10.70.0.0/16"}, {CIDR: "fd00:70::/64"}},
 		LocalPods:        true, AcceptPrefixes: private,
-		Gateway: v1alpha1.GatewaySpec{Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeNodePort}},
+		Gateway: v1alpha1.GatewaySpec{Replicas: int32(gateways), Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeNodePort}},
 	}}
 	ba := ab.DeepCopy()
 	ba.Name, ba.Spec.ClusterID, ba.Spec.Gateway.Service.Type = "a", "a", corev1.ServiceTypeClusterIP
 	p.a.peer(t, ab)
 	p.b.peer(t, ba)
-	p.a.runGateway(t, "b-0", 0, "9").serveNodePort(t)
-	p.b.runGateway(t, "a-0", 0, "9")
-	called, calls := p.a.known(t, "b", "b-0", true), p.b.known(t, "a", "a-0", false)
-	ab.Spec.Peers = []v1alpha1.Peer{{Name: "a-0", PublicKey: calls.PublicKey}}
-	ba.Spec.Peers = []v1alpha1.Peer{{Name: "b-0", PublicKey: called.PublicKey, Endpoint: called.Endpoints[0]}}
+	for i := range gateways {
+		p.a.runGateway(t, fmt.Sprintf("b-%d", i), i, "9").serveNodePort(t)
+		p.b.runGateway(t, fmt.Sprintf("a-%d", i), i, "9")
+	}
+	for i := range gateways {
+		called, calls := p.a.known(t, "b", fmt.Sprintf("b-%d", i), true), p.b.known(t, "a", fmt.Sprintf("a-%d", i), false)
+		ab.Spec.Peers = append(ab.Spec.Peers, v1alpha1.Peer{Name: calls.Name, PublicKey: calls.PublicKey})
+		ba.Spec.Peers = append(ba.Spec.Peers, v1alpha1.Peer{Name: called.Name, PublicKey: called.PublicKey, Endpoint: called.Endpoints[0]})
+	}
 	p.a.peer(t, ab)
 	p.b.peer(t, ba)
 	return p.a.ready(t, "b"), p.b.ready(t, "a")

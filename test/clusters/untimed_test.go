@@ -1,4 +1,4 @@
-//go:build apiserver && !nightly
+//go:build (apiserver || lab) && !nightly
 
 package clusters
 

@@ -1,4 +1,4 @@
-//go:build apiserver || nightly
+//go:build apiserver || lab || nightly
 
 package clusters
 
@@ -51,16 +51,16 @@ type box struct {
 	*netns.Namespace
 	address string // of the node
 	podNet  string // like 10.0.1, the first three bytes
+	port    string // its link in the namespace of the wan
 }
 
 // attach creates a node in a lan. The other nodes' pods are routed through them.
 func (w *wan) attach(t *testing.T, lan, router, address, podNet string, others map[string]string) *box {
 	t.Helper()
-	b := &box{netns.New(t), address, podNet}
+	b := &box{netns.New(t), address, podNet, "p" + address[len(address)-2:] + lan}
 	b.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.default.rp_filter=1", "net.ipv6.conf.all.forwarding=1")
-	port := "p" + address[len(address)-2:] + lan
-	w.IP(t, fmt.Sprintf("link add name %s type veth peer name eth0 %s", port, b.Here()))
-	w.IP(t, fmt.Sprintf("link set dev %s master lan-%s up", port, lan))
+	w.IP(t, fmt.Sprintf("link add name %s type veth peer name eth0 %s", b.port, b.Here()))
+	w.IP(t, fmt.Sprintf("link set dev %s master lan-%s up", b.port, lan))
 	b.IP(t, fmt.Sprintf(`addr add %s/24 dev eth0
 link set eth0 up
 route add default via %s
@@ -102,12 +102,12 @@ route add default via %[3]s::1`, b.podNet, host, podNet6(b.podNet)))
 // node are translated to its pod, from any source, and replies are translated back.
 func (b *box) nodePort(t *testing.T, port int32, pod string) {
 	t.Helper()
-	b.NFT(t, fmt.Sprintf(`table ip proxy
-delete table ip proxy
-table ip proxy {
+	b.NFT(t, fmt.Sprintf(`table ip proxy%[2]d
+delete table ip proxy%[2]d
+table ip proxy%[2]d {
 	chain prerouting {
 		type nat hook prerouting priority dstnat
-		ip daddr %s udp dport %d dnat to %s:51840
+		ip daddr %[1]s udp dport %[2]d dnat to %[3]s:51840
 	}
 	chain postrouting {
 		type nat hook postrouting priority srcnat
