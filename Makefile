@@ -40,7 +40,7 @@ race: ## run the core tests under the race detector (6 minutes; needs a C compil
 test-k8s: ## run the tests on real API servers, those of the chart among them (6 minutes; 10 more to build the programs once)
 	@test/run test-k8s
 
-lab: ## run the lab in network namespaces (5 minutes; needs root)
+lab: ## run the lab in network namespaces (6 minutes; 10 more to build the programs once; needs root)
 	@test/run lab
 
 e2e: ## install, join, verify, upgrade and remove Strait on two real clusters (6 minutes; 10 more to build Kubernetes once; needs root)

@@ -1,0 +1,214 @@
+//go:build lab || nightly
+
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/test/flows"
+	"strait.dev/strait/test/netns"
+)
+
+// failover measures what faults of gateways cost the flows between two clusters. Each gateway
+// has a node of its own; the flows begin and end on another node of each cluster, so that they
+// can survive the loss of any gateway's node.
+type failover struct {
+	*pair
+	t        *testing.T
+	replicas int // gateways of each cluster
+	gateways []*gatewayPod
+	through  map[string]*netns.Namespace // of the gateways, by label
+	flows    *flows.Set
+	period   time.Duration
+	spread   bool // all gateways forward at once
+	away     bool // the API servers
+	random   *rand.Rand
+}
+
+// label names a gateway of any cluster.
+func (g *gatewayPod) label() string { return g.c.name + "/" + g.name }
+
+// newFailover joins two clusters with some gateways each, and starts flows between them. The
+// test must call apiServersReturn before it ends.
+func newFailover(t *testing.T, replicas, count int, period time.Duration) *failover {
+	t.Helper()
+	f := &failover{
+		pair: newPairOf(t, replicas+1), t: t, replicas: replicas, period: period,
+		through: map[string]*netns.Namespace{}, random: rand.New(rand.NewPCG(1, uint64(replicas))),
+	}
+	b, a := f.joinWith(t, replicas)
+	for _, c := range []*cluster{f.a, f.b} {
+		for _, g := range c.gateways {
+			f.gateways = append(f.gateways, g)
+			f.through[g.label()] = g.Namespace
+		}
+	}
+	slices.SortFunc(f.gateways, func(a, b *gatewayPod) int { return strings.Compare(a.label(), b.label()) })
+	f.flows = flows.Start(t, [2]flows.End{f.end(f.a, b), f.end(f.b, a)}, count, period)
+	f.settle()
+	within(t, time.Minute, "flows pass a gateway of each cluster", func() error {
+		f.spread = len(f.forwarding()) == len(f.gateways)
+		if !f.spread && len(f.forwarding()) < 2 {
+			return errors.New("none passes")
+		}
+		return nil
+	})
+	t.Logf("%d of %d gateways forward", len(f.forwarding()), len(f.gateways))
+	return f
+}
+
+// end returns the end of the flows in a cluster, which reaches the other one by a Peering.
+func (f *failover) end(c *cluster, p *v1alpha1.Peering) flows.End {
+	pod := podNet(f.replicas) + ".5"
+	pod6 := podNet6(podNet(f.replicas)) + "::5"
+	return flows.End{Name: c.name, Namespace: c.pods[f.replicas], Remote: [2]netip.Addr{
+		netip.MustParseAddr(seen(f.t, p, pod)), netip.MustParseAddr(seen(f.t, p, pod6)),
+	}}
+}
+
+// passing returns which flows pass each gateway, by the ID of the flow.
+func (f *failover) passing() map[string][]bool {
+	return f.flows.Passing(f.t, f.through, max(10*f.period, 200*time.Millisecond))
+}
+
+// forwarding returns the gateways that flows pass.
+func (f *failover) forwarding() (some []string) {
+	for label, flows := range f.passing() {
+		if slices.Contains(flows, true) {
+			some = append(some, label)
+		}
+	}
+	return some
+}
+
+const (
+	// patience is how long a measurement waits for the flows to be delivered again.
+	patience = 30 * time.Second
+	// downAfter is the time without a delivery after which a flow is down.
+	downAfter = 150 * time.Millisecond
+	// quiet is how long traffic is watched after all flows are delivered again.
+	quiet = 300 * time.Millisecond
+	// balanceTime is how long a gateway that is back may take to forward again.
+	balanceTime = 20 * time.Second
+)
+
+// settle waits until the clusters are as before any fault: all links are up, all flows are
+// delivered, and if all gateways forwarded at once, they do so again.
+func (f *failover) settle() {
+	f.t.Helper()
+	within(f.t, 2*time.Minute, "all links are up", func() error {
+		for _, g := range f.gateways {
+			if up, err := g.linksUp(); err != nil || up < f.replicas {
+				return fmt.Errorf("%s: %d of %d links are up: %w", g.label(), up, f.replicas, err)
+			}
+		}
+		return nil
+	})
+	within(f.t, 2*time.Minute, "all flows are delivered", func() error { return f.delivered(downAfter) })
+	for begun := time.Now(); f.spread && time.Since(begun) < balanceTime; {
+		if len(f.forwarding()) == len(f.gateways) {
+			return
+		}
+	}
+}
+
+// delivered returns an error if a flow is down: without a delivery for some time.
+func (f *failover) delivered(limit time.Duration) error {
+	if down := f.flows.Down(limit); len(down) > 0 {
+		return fmt.Errorf("%d flows are down, one of them %s from %s", len(down), down[0].Class, down[0].From)
+	}
+	return nil
+}
+
+// linksUp returns how many links of the gateway are up.
+func (g *gatewayPod) linksUp() (up int, err error) {
+	text, _, err := g.get("/metrics")
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "strait_link_up{") && strings.HasSuffix(strings.TrimSpace(line), "} 1") {
+			up++
+		}
+	}
+	return up, err
+}
+
+// overflow returns how many datagrams the kernel has dropped because a gateway did not read
+// them fast enough.
+func (g *gatewayPod) overflow() (datagrams float64) {
+	text, _, _ := g.get("/metrics") // none can be read from a gateway that is stopped
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "strait_receive_queue_overflow_total{") {
+			n, _ := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndex(line, " ")+1:]), 64)
+			datagrams += n
+		}
+	}
+	return datagrams
+}
+
+// apiServersLeave ends both API servers.
+func (f *failover) apiServersLeave() {
+	f.a.StopServer(f.t)
+	f.b.StopServer(f.t)
+	f.away = true
+}
+
+// apiServersReturn starts both API servers again, if they are away. Objects are deleted after
+// the test.
+func (f *failover) apiServersReturn() {
+	if f.away {
+		f.a.StartServer(f.t)
+		f.b.StartServer(f.t)
+		f.away = false
+	}
+}
+
+// measure inflicts a fault, waits until all flows are delivered again, repairs the fault, and
+// returns what it cost.
+func (f *failover) measure(kind *faultKind) faultSample {
+	f.t.Helper()
+	fault := kind.choose(f)
+	passing := f.passing()
+	overflow := f.overflowOf(fault)
+	f.flows.Begin()
+	begun := time.Now()
+	repair := fault.inflict()
+	time.Sleep(kind.lasts)
+	for (f.delivered(downAfter) != nil || time.Since(begun) < kind.lasts+quiet) && time.Since(begun) < kind.lasts+patience {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(quiet)
+	outcomes, down := f.flows.Outcomes(), f.flows.Down(downAfter)
+	s := faultSample{
+		Topology: fmt.Sprintf("%dx%d", f.replicas, f.replicas), Fault: kind.name, API: apiUp, Victim: fault.victim,
+		Outages: map[string][]float64{}, Overflow: uint64(f.overflowOf(fault) - overflow),
+	}
+	if f.away {
+		s.API = apiAway
+	}
+	for _, flow := range f.flows.Flows {
+		o := outcomes[flow.ID]
+		used := fault.used(flow, passing) || flow.TCP() && fault.used(f.flows.Flows[flow.ID^1], passing)
+		s.add(flow.Class, used, slices.Contains(down, flow), o)
+	}
+	repair()
+	f.settle()
+	return s
+}
+
+// overflowOf returns the overflow of all gateways that a fault leaves alone.
+func (f *failover) overflowOf(fault fault) (datagrams float64) {
+	for _, g := range f.gateways {
+		if !slices.Contains(fault.of, g) {
+			datagrams += g.overflow()
+		}
+	}
+	return datagrams
+}

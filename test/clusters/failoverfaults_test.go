@@ -1,0 +1,98 @@
+//go:build lab || nightly
+
+package clusters
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"strait.dev/strait/test/flows"
+)
+
+// faultKind is one of the faults that are measured.
+type faultKind struct {
+	name   string
+	lasts  time.Duration // how long the fault lasts at least before it is repaired
+	choose func(*failover) fault
+}
+
+// fault is a fault of one gateway, or of the link between two.
+type fault struct {
+	victim  string
+	of      []*gatewayPod
+	used    func(f *flows.Flow, passing map[string][]bool) bool // whether the flow needs what fails
+	inflict func() (repair func())
+}
+
+// The faults. Each leaves the node on which the flows begin or end.
+var (
+	gatewayKilled = &faultKind{name: "gateway killed", choose: func(f *failover) fault {
+		return f.ofGateway(func(g *gatewayPod) func() {
+			g.Kill()
+			return func() { g.startContainer(f.t) } // the kubelet does so, with a delay
+		})
+	}}
+	gatewayStopped = &faultKind{name: "gateway stopped for 5 s", lasts: 5 * time.Second, choose: func(f *failover) fault {
+		return f.ofGateway(func(g *gatewayPod) func() {
+			must(f.t, syscall.Kill(g.PID(), syscall.SIGSTOP))
+			resume := time.AfterFunc(5*time.Second, func() { _ = syscall.Kill(g.PID(), syscall.SIGCONT) })
+			return func() { resume.Stop(); _ = syscall.Kill(g.PID(), syscall.SIGCONT) }
+		})
+	}}
+	nodeCutOff = &faultKind{name: "node cut off", choose: func(f *failover) fault {
+		return f.ofGateway(func(g *gatewayPod) func() {
+			port := g.c.nodes[g.node].port
+			f.IP(f.t, "link set dev "+port+" down")
+			return func() { f.IP(f.t, "link set dev "+port+" up") }
+		})
+	}}
+	linksDown = &faultKind{name: "all links of a gateway down", choose: func(f *failover) fault {
+		return f.ofGateway(func(g *gatewayPod) func() {
+			return f.drop(g, fmt.Sprintf("ip saddr %[1]s udp sport 51840 drop\nip daddr %[1]s udp dport 51840 drop", g.address))
+		})
+	}}
+	linkCutOneWay = &faultKind{name: "one link cut in one direction", choose: (*failover).linkOneWay}
+)
+
+// ofGateway returns a fault of a random gateway.
+func (f *failover) ofGateway(inflict func(*gatewayPod) (repair func())) fault {
+	g := f.gateways[f.random.IntN(len(f.gateways))]
+	return fault{
+		victim: g.label(), of: []*gatewayPod{g},
+		used:    func(flow *flows.Flow, passing map[string][]bool) bool { return passing[g.label()][flow.ID] },
+		inflict: func() func() { return inflict(g) },
+	}
+}
+
+// linkOneWay returns a fault of a random link: packets of its WireGuard session are dropped in
+// one direction. The gateways of b connect to the NodePorts of those of a, so the NodePort
+// tells the links of a gateway of b apart.
+func (f *failover) linkOneWay() fault {
+	client := f.b.gateways[fmt.Sprintf("a-%d", f.random.IntN(f.replicas))]
+	server := f.a.gateways[fmt.Sprintf("b-%d", f.random.IntN(f.replicas))]
+	from, to, rule := client, server, fmt.Sprintf("ip saddr %s udp dport %d drop", client.address, server.port)
+	if f.random.IntN(2) == 0 {
+		from, to, rule = server, client, fmt.Sprintf("ip daddr %s udp sport %d drop", client.address, server.port)
+	}
+	return fault{
+		victim: from.label() + " to " + to.label(), of: []*gatewayPod{from, to},
+		used: func(flow *flows.Flow, passing map[string][]bool) bool {
+			return flow.From == from.c.name && passing[from.label()][flow.ID] && passing[to.label()][flow.ID]
+		},
+		inflict: func() func() { return f.drop(client, rule) },
+	}
+}
+
+// drop applies rules to the packets that a gateway's node forwards. The returned function
+// removes them.
+func (f *failover) drop(g *gatewayPod, rules string) (remove func()) {
+	node := g.c.nodes[g.node]
+	node.NFT(f.t, fmt.Sprintf(`table ip fault {
+	chain forward {
+		type filter hook forward priority filter
+		%s
+	}
+}`, rules))
+	return func() { node.NFT(f.t, "delete table ip fault") }
+}
