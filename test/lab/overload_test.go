@@ -10,14 +10,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"strait.dev/strait/test/program"
 	"strait.dev/strait/underlay"
 )
 
@@ -60,7 +59,7 @@ func newOverload(t *testing.T, cpus float64, window time.Duration) *overload {
 	}})
 	o.joinSecondNode()
 	for _, s := range []*site{o.top.a, o.top.b} {
-		confineCPU(t, s.gateway.cmd.Process.Pid, cpus)
+		program.LimitCPU(t, s.gateway.cmd.Process.Pid, cpus)
 		s.pod.listenUDP(t, netip.AddrPortFrom(s.pod4, floodPort)) // nothing reads it
 	}
 	o.capacity = o.measure()
@@ -289,31 +288,4 @@ func (o *overload) startFlow() (stop func() (lost, unanswered float64)) {
 		server.Close()
 		return parts[0], parts[1]
 	}
-}
-
-// confineCPU holds a process to a part of a CPU until the test ends, as the CPU limit of a
-// container does.
-func confineCPU(t *testing.T, pid int, cpus float64) {
-	t.Helper()
-	const period = 100_000 // microseconds, as kubelet sets it
-	quota := strconv.Itoa(int(cpus * period))
-	root, file := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us"
-	if _, err := os.Stat(root); err != nil {
-		root, file, quota = "/sys/fs/cgroup", "cpu.max", quota+" "+strconv.Itoa(period)
-		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+cpu"), 0) // it may be enabled
-	}
-	dir := filepath.Join(root, fmt.Sprintf("%s%d-%d", namePrefix, os.Getpid(), pid))
-	for _, err := range []error{
-		os.Mkdir(dir, 0o755),
-		os.WriteFile(filepath.Join(dir, file), []byte(quota), 0),
-		os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0),
-	} {
-		if err != nil {
-			t.Skipf("no control group that limits CPU time: %v", err)
-		}
-	}
-	t.Cleanup(func() {
-		_ = os.WriteFile(filepath.Join(root, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0) // it may have ended
-		_ = os.Remove(dir)
-	})
 }

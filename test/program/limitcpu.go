@@ -1,0 +1,36 @@
+package program
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// LimitCPU holds a process to a part of a CPU until the test ends, as the CPU limit of a
+// container does. It skips the test if the machine has no control groups for that.
+func LimitCPU(t testing.TB, pid int, cpus float64) {
+	t.Helper()
+	const period = 100_000 // microseconds, as kubelet sets it
+	quota := strconv.Itoa(int(cpus * period))
+	root, file := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us"
+	if _, err := os.Stat(root); err != nil {
+		root, file, quota = "/sys/fs/cgroup", "cpu.max", quota+" "+strconv.Itoa(period)
+		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+cpu"), 0) // it may be enabled
+	}
+	dir := filepath.Join(root, fmt.Sprintf("strait-test-%d-%d", os.Getpid(), pid))
+	for _, err := range []error{
+		os.Mkdir(dir, 0o755),
+		os.WriteFile(filepath.Join(dir, file), []byte(quota), 0),
+		os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0),
+	} {
+		if err != nil {
+			t.Skipf("left out: no control group that limits CPU time: %v", err)
+		}
+	}
+	t.Cleanup(func() {
+		_ = os.WriteFile(filepath.Join(root, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0) // it may have ended
+		_ = os.Remove(dir)
+	})
+}
