@@ -10,6 +10,11 @@ SCALE_NODES   ?= 5000
 SCALE_PODS    ?= 100000
 SCALE_RATE    ?= 100
 SCALE_SECONDS ?= 120
+# How much `make failover` measures, with each number of gateways in FAILOVER_REPLICAS: so many SIGKILLs of gateways, and
+# so many of each other fault.
+FAILOVER_KILLS    ?= 200
+FAILOVER_FAULTS   ?= 20
+FAILOVER_REPLICAS ?= 2 3
 # The image that the chart installs. PLATFORMS is what it runs on.
 TAG       ?= $(shell sed -n 's/^appVersion: *//p' charts/strait/Chart.yaml)
 IMAGE     ?= strait.dev/strait:$(TAG)
@@ -20,7 +25,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile lab-guest scale generate bench bench-peer performance bench-model image image-docker clean
+.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover lab-guest scale generate bench bench-peer performance bench-model image image-docker clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +72,13 @@ conformance: ## write docs/evidence/conformance.md, and print which tests hold e
 hostile: ## attack gateways during a transfer; writes docs/evidence/hostile.md (5 minutes; needs root)
 	@test/install lab
 	LAB_HOSTILE_REPORT=$(CURDIR)/docs/evidence/hostile.md go test -count=1 -v -timeout 15m -tags nightly -parallel 1 -run Hostile ./test/lab
+
+failover: ## kill, stop and cut off gateways with flows through them; writes docs/evidence/failover.* (90 minutes; needs root)
+	@test/install lab
+	test/kube/prepare
+	FAILOVER_KILLS=$(FAILOVER_KILLS) FAILOVER_FAULTS=$(FAILOVER_FAULTS) FAILOVER_REPLICAS="$(FAILOVER_REPLICAS)" \
+		FAILOVER_VERSION=$(VERSION) FAILOVER_RESULTS=$(CURDIR)/docs/evidence/failover.json \
+		go test -count=1 -v -timeout 6h -tags nightly -run FailoverMeasured ./test/clusters
 
 lab-guest: ## run the lab on a kernel with Geneve and WireGuard, in an emulated guest (10 minutes)
 	@test/install lab guest

@@ -27,32 +27,32 @@ type fault struct {
 
 // The faults. Each leaves the node on which the flows begin or end.
 var (
-	gatewayKilled = &faultKind{name: "gateway killed", choose: func(f *failover) fault {
+	gatewayKilled = &faultKind{name: nameKilled, choose: func(f *failover) fault {
 		return f.ofGateway(func(g *gatewayPod) func() {
 			g.Kill()
 			return func() { g.startContainer(f.t) } // the kubelet does so, with a delay
 		})
 	}}
-	gatewayStopped = &faultKind{name: "gateway stopped for 5 s", lasts: 5 * time.Second, choose: func(f *failover) fault {
+	gatewayStopped = &faultKind{name: nameStopped, lasts: 5 * time.Second, choose: func(f *failover) fault {
 		return f.ofGateway(func(g *gatewayPod) func() {
 			must(f.t, syscall.Kill(g.PID(), syscall.SIGSTOP))
 			resume := time.AfterFunc(5*time.Second, func() { _ = syscall.Kill(g.PID(), syscall.SIGCONT) })
 			return func() { resume.Stop(); _ = syscall.Kill(g.PID(), syscall.SIGCONT) }
 		})
 	}}
-	nodeCutOff = &faultKind{name: "node cut off", choose: func(f *failover) fault {
+	nodeCutOff = &faultKind{name: nameCutOff, choose: func(f *failover) fault {
 		return f.ofGateway(func(g *gatewayPod) func() {
 			port := g.c.nodes[g.node].port
 			f.IP(f.t, "link set dev "+port+" down")
 			return func() { f.IP(f.t, "link set dev "+port+" up") }
 		})
 	}}
-	linksDown = &faultKind{name: "all links of a gateway down", choose: func(f *failover) fault {
+	linksDown = &faultKind{name: nameLinksDown, choose: func(f *failover) fault {
 		return f.ofGateway(func(g *gatewayPod) func() {
 			return f.drop(g, fmt.Sprintf("ip saddr %[1]s udp sport 51840 drop\nip daddr %[1]s udp dport 51840 drop", g.address))
 		})
 	}}
-	linkCutOneWay = &faultKind{name: "one link cut in one direction", choose: (*failover).linkOneWay}
+	linkCutOneWay = &faultKind{name: nameOneWay, choose: (*failover).linkOneWay}
 )
 
 // ofGateway returns a fault of a random gateway.

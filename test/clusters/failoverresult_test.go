@@ -16,6 +16,15 @@ const (
 	apiAway = "away"
 )
 
+// The faults.
+const (
+	nameKilled    = "gateway killed"
+	nameStopped   = "gateway stopped for 5 s"
+	nameCutOff    = "node cut off"
+	nameLinksDown = "all links of a gateway down"
+	nameOneWay    = "one link cut in one direction"
+)
+
 // faultSample is what one fault cost the flows.
 type faultSample struct {
 	Topology string `json:"topology"` // gateways of both clusters, like 2x2

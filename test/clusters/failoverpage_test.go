@@ -1,0 +1,133 @@
+package clusters
+
+import (
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"strait.dev/strait/bench/result"
+	"strait.dev/strait/test/flows"
+)
+
+var update = flag.Bool("update", false, "write docs/evidence/failover.md again from failover.json")
+
+// exampleRun returns a small run.
+func exampleRun() *failoverRun {
+	r := &failoverRun{
+		Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), Machine: result.Machine{CPU: "CPU", Cores: 2, Strait: "abc"},
+		Flows: 200, Period: 10,
+		Spread: []spreadSample{{Flows: 1000, From: "a", Through: map[string]int{"a/b-0": 240, "a/b-1": 250, "a/b-2": 330, "a/b-3": 180}}},
+	}
+	for i, api := range []string{apiUp, apiAway} {
+		s := faultSample{Topology: "2x2", Fault: nameKilled, API: api, Victim: "a/b-0", Outages: map[string][]float64{}, Overflow: 3}
+		for ms := range 100 {
+			s.add("udp4", true, false, flows.Outcome{Outage: time.Duration(1+ms) * 10 * time.Millisecond, Lost: 1})
+			s.add("tcp6", true, false, flows.Outcome{Outage: time.Duration(2+ms) * 10 * time.Millisecond, Ended: i})
+		}
+		s.add("udp6", false, false, flows.Outcome{Outage: 7 * time.Millisecond, Lost: 2})
+		r.Faults = append(r.Faults, s)
+	}
+	for gateways, rate := range map[int]float64{1: 1000, 2: 1900, 4: 3700} {
+		r.Throughput = append(r.Throughput, throughputSample{Gateways: gateways, Size: 64, CPUs: 0.1, Flows: 512, Rate: rate, CPUPerGB: 10 + rate/1000})
+	}
+	return r
+}
+
+func TestTheFailoverPageHasEveryResult(t *testing.T) {
+	t.Parallel()
+	page := exampleRun().page()
+	for _, want := range []string{
+		"2 times, a gateway was killed. UDP flows that used it had an outage of 0.50 s (median), 0.99 s (99th percentile), 1.00 s (longest); TCP flows 0.51 s, 1.00 s, 1.01 s.",
+		"The other flows lost 4 messages (2 flows).",
+		"| 2x2, gateway killed: outage of UDP flows that used it, 99th percentile | ≤ 1 s | 0.99 s | met |",
+		"| 2x2, gateway killed: messages lost by other flows | 0 | 4 | missed |",
+		"| 2x2 | gateway killed | up | 1 | 100 | 500 | 990 | 1000 | 100 | 510 | 1000 | 1010 | 0 | 1 | 2 | 0 | 7 | 3 |",
+		"| 2x2 | gateway killed | away | 1 | 100 | 500 | 990 | 1000 | 100 | 510 | 1000 | 1010 | 100 | 1 | 2 | 0 | 7 | 3 |",
+		"| 2 gateways, 64 bytes: throughput | ≥ 1.90 × one | 1.90 | met |",
+		"| 4 gateways, 64 bytes: throughput | ≥ 3.80 × one | 3.70 | missed |",
+		"| 4 gateways, 64 bytes: CPU time per GB | ≤ 1.05 × one | 1.25 | missed |",
+		"| 64 | 2 | 1900 | 1.90 | 11.90 | 1.08 |",
+		"| 1000 flows from a: the busiest of 4 gateways (a) | ≤ 32 % | 33 % | missed |",
+		"| 1000 | a | a/b-0 240, a/b-1 250, a/b-2 330, a/b-3 180 |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(page)
+	}
+}
+
+func TestThePageOfAnEmptyRunHasNoFigures(t *testing.T) {
+	t.Parallel()
+	if page := new(failoverRun).page(); strings.Contains(page, "NaN") || strings.Contains(page, "Throughput") {
+		t.Error(page)
+	}
+}
+
+func TestThePlotOfOutagesHasEachProtocol(t *testing.T) {
+	t.Parallel()
+	svg, err := exampleRun().plot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"gateway killed · 2x2 · UDP: 500 ms", "gateway killed · 2x2 · TCP: 510 ms"} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("the plot lacks %q", want)
+		}
+	}
+	for d := xml.NewDecoder(strings.NewReader(string(svg))); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestResultsOfFailoverAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	name, r := filepath.Join(t.TempDir(), "failover.json"), exampleRun()
+	if err := r.write(name); err != nil {
+		t.Fatal(err)
+	}
+	read, err := readRun(name)
+	if err != nil || !reflect.DeepEqual(read, r) {
+		t.Errorf("%v\nwrote %+v\nread %+v", err, r, read)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil || strings.Count(string(text), "\n") != 1+len(r.Faults)+len(r.Throughput)+len(r.Spread) {
+		t.Errorf("not one sample a line: %v\n%s", err, text)
+	}
+}
+
+// The page in the documentation is generated from the results next to it.
+func TestTheFailoverPageIsCurrent(t *testing.T) {
+	t.Parallel()
+	const name = "../../docs/evidence/failover"
+	r, err := readRun(name + ".json")
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("left out: failover has not been measured; run: make failover")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := r.writePage(name + ".md"); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	page, err := os.ReadFile(name + ".md")
+	if err != nil || string(page) != r.page() {
+		t.Errorf("%s.md is not the page of %s.json; run: go test -run TheFailoverPageIsCurrent ./test/clusters -update; %v", name, name, err)
+	}
+}

@@ -1,0 +1,174 @@
+//go:build nightly
+
+package clusters
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"strait.dev/strait/test/program"
+	"strait.dev/strait/underlay"
+)
+
+const (
+	floodFlows = 512 // so many that gateways get nearly equal parts of them
+	floodPort  = 7002
+	floodBurst = 8 // datagrams of a flow that are sent at once
+	// excess is how much more is offered than the gateways carry: also the one with the fewest
+	// flows gets as many datagrams as it can carry.
+	excess = 1.5
+	// flooded is how long each rate is measured.
+	flooded = 4 * time.Second
+)
+
+// measureThroughput measures what 1 to 4 gateways of each cluster carry with little CPU time.
+func (r *failoverRun) measureThroughput(t *testing.T) {
+	cpus := float64(setting(t, "FAILOVER_MILLICPUS", 100)) / 1000
+	one := map[int]float64{} // datagrams per second of one gateway, by size
+	for gateways := 1; gateways <= 4; gateways++ {
+		t.Run(fmt.Sprintf("gateways=%d", gateways), func(t *testing.T) {
+			f := newFailover(t, gateways, 8, time.Second)
+			for _, g := range f.gateways {
+				program.LimitCPU(t, g.PID(), cpus)
+			}
+			for _, size := range []int{64, 1372} {
+				if one[size] == 0 {
+					one[size], _ = f.carry(size, 400_000*cpus)
+				}
+				for range 3 {
+					s := throughputSample{Gateways: gateways, Size: size, CPUs: cpus, Flows: floodFlows}
+					s.Rate, _ = f.carry(size, excess*float64(gateways)*one[size])
+					half, used := f.carry(size, s.Rate/2)
+					s.CPUPerGB = used / (half * float64(size)) * 1e9
+					r.Throughput = append(r.Throughput, s)
+					t.Logf("%d gateways, %d bytes: %.0f datagrams/s; at %.0f: %.2f CPU-s/GB", gateways, size, s.Rate, half, s.CPUPerGB)
+				}
+			}
+		})
+	}
+}
+
+// carry offers datagrams from cluster a to cluster b at a rate, and returns how many arrive per
+// second, and how much CPU time all gateways use for them, in CPU-seconds per second.
+func (f *failover) carry(size int, rate float64) (arrived, cpu float64) {
+	f.t.Helper()
+	stop := f.flood(size, rate)
+	defer stop()
+	time.Sleep(flooded / 4)
+	begun, packets, used := time.Now(), f.received(), f.cpuTime()
+	time.Sleep(flooded)
+	took := time.Since(begun).Seconds()
+	return (f.received() - packets) / took, (f.cpuTime() - used).Seconds() / took
+}
+
+// flood sends datagrams of many flows until it is stopped.
+func (f *failover) flood(size int, rate float64) (stop func()) {
+	var sink *net.UDPConn // nothing reads it
+	must(f.t, f.end(f.b, f.b.peering(f.t, "a")).Namespace.In(func() (err error) {
+		sink, err = net.ListenUDP("udp4", &net.UDPAddr{Port: floodPort})
+		return err
+	}))
+	from := f.end(f.a, f.a.peering(f.t, "b"))
+	to := underlay.NewDestination(netip.AddrPortFrom(from.Remote[0], floodPort))
+	var sockets []*underlay.Socket
+	for range floodFlows {
+		must(f.t, from.Namespace.In(func() error {
+			s, err := underlay.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 0), underlay.Options{})
+			sockets = append(sockets, s)
+			return err
+		}))
+	}
+	done := make(chan struct{})
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		payload, batch := make([]byte, size), underlay.NewBatch(floodBurst)
+		next := time.Now()
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			for range floodBurst {
+				batch.Add(sockets[i%len(sockets)], &to, nil, payload)
+			}
+			batch.Flush() // what the kernel does not accept is part of the excess
+			next = next.Add(time.Duration(floodBurst / rate * float64(time.Second)))
+			if ahead := time.Until(next); ahead > time.Millisecond {
+				time.Sleep(ahead)
+			} else if ahead < -20*time.Millisecond {
+				next = time.Now() // lost time is not made up
+			}
+		}
+	})
+	return func() {
+		close(done)
+		sender.Wait()
+		for _, s := range sockets {
+			_ = s.Close()
+		}
+		_ = sink.Close()
+	}
+}
+
+// received returns how many packets the pod in cluster b has received.
+func (f *failover) received() float64 {
+	var links []struct {
+		Stats struct{ RX struct{ Packets float64 } } `json:"stats64"`
+	}
+	must(f.t, json.Unmarshal([]byte(f.b.pods[f.replicas].Run(f.t, "ip", "-s", "-j", "link", "show", "eth0")), &links))
+	return links[0].Stats.RX.Packets
+}
+
+// cpuTime returns the CPU time that all gateways have used.
+func (f *failover) cpuTime() (used time.Duration) {
+	for _, g := range f.gateways {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", g.PID()))
+		must(f.t, err)
+		for _, thread := range threads {
+			text, err := os.ReadFile(thread)
+			must(f.t, err)
+			ran, _, _ := strings.Cut(string(text), " ")
+			ns, err := strconv.ParseInt(ran, 10, 64)
+			must(f.t, err)
+			used += time.Duration(ns)
+		}
+	}
+	return used
+}
+
+// measureSpread counts the flows through each of four gateways of each cluster.
+func (r *failoverRun) measureSpread(t *testing.T) {
+	const gateways, count = 4, 2000 // 1,000 in each direction
+	f := newFailover(t, gateways, count, 500*time.Millisecond)
+	passing := f.passing()
+	for _, from := range []*cluster{f.a, f.b} {
+		for _, c := range []*cluster{f.a, f.b} {
+			s := spreadSample{From: from.name, Through: map[string]int{}}
+			for _, flow := range f.flows.Flows {
+				if flow.From == from.name {
+					s.Flows++
+				}
+			}
+			for _, g := range c.gateways {
+				s.Through[g.label()] = 0
+				for _, flow := range f.flows.Flows {
+					if flow.From == from.name && passing[g.label()][flow.ID] {
+						s.Through[g.label()]++
+					}
+				}
+			}
+			r.Spread = append(r.Spread, s)
+			t.Logf("%d flows from cluster %s through %v", s.Flows, s.From, s.Through)
+		}
+	}
+}
