@@ -34,6 +34,7 @@ type throughputSample struct {
 	CPUs     float64 `json:"cpus"`     // limit of each gateway
 	Flows    int     `json:"flows"`
 	Rate     float64 `json:"rate"`     // datagrams per second that arrived of more than the gateways carry
+	Busy     float64 `json:"busy"`     // part of the limits of all gateways that they used meanwhile
 	CPUPerGB float64 `json:"cpuPerGB"` // CPU-seconds of all gateways per 10⁹ bytes of payload, at half of that rate
 }
 
@@ -258,13 +259,13 @@ type throughputSummary struct {
 
 // throughputs returns the summaries, by size and number of gateways.
 func (r *failoverRun) throughputs() (all []throughputSummary) {
-	rates, cpus := map[[2]int][]float64{}, map[[2]int][]float64{}
+	rates, busy, cpus := map[[2]int][]float64{}, map[[2]int][]float64{}, map[[2]int][]float64{}
 	for _, s := range r.Throughput {
 		key := [2]int{s.Size, s.Gateways}
 		if rates[key] == nil {
 			all = append(all, throughputSummary{throughputSample: s})
 		}
-		rates[key], cpus[key] = append(rates[key], s.Rate), append(cpus[key], s.CPUPerGB)
+		rates[key], busy[key], cpus[key] = append(rates[key], s.Rate), append(busy[key], s.Busy), append(cpus[key], s.CPUPerGB)
 	}
 	slices.SortStableFunc(all, func(a, b throughputSummary) int {
 		if a.Size != b.Size {
@@ -275,7 +276,7 @@ func (r *failoverRun) throughputs() (all []throughputSummary) {
 	for i := range all {
 		s := &all[i]
 		key, one := [2]int{s.Size, s.Gateways}, [2]int{s.Size, 1}
-		s.Rate, s.CPUPerGB = quantile(rates[key], 0.5), quantile(cpus[key], 0.5)
+		s.Rate, s.Busy, s.CPUPerGB = quantile(rates[key], 0.5), quantile(busy[key], 0.5), quantile(cpus[key], 0.5)
 		if len(rates[one]) > 0 {
 			s.ratio, s.cpuRatio = s.Rate/quantile(rates[one], 0.5), s.CPUPerGB/quantile(cpus[one], 0.5)
 		}
@@ -291,13 +292,13 @@ func (r *failoverRun) writeThroughput(b *strings.Builder) {
 	fmt.Fprintf(b, `
 ## Throughput adds up
 
-Each gateway is held to %.2g of a CPU by a control group, so that the gateways are the bound and not the two clusters' other programs. %d UDP flows from one cluster to the other offer more than the gateways carry. CPU time is that of all gateways per 10⁹ bytes of payload, at half of that rate. Medians.
+Each gateway is held to %.2g of a CPU by a control group, so that the gateways are the bound and not the two clusters' other programs. %d UDP flows from one cluster to the other offer more than the gateways carry. Busy is the part of their CPU time that all gateways used: much less than 100 %% means that something else was the bound. CPU time per GB is that of all gateways per 10⁹ bytes of payload, at half of that rate. Medians of 3.
 
-| bytes | gateways of each cluster | datagrams per second | × one | CPU-s per GB | × one |
-|---:|---:|---:|---:|---:|---:|
+| bytes | gateways of each cluster | datagrams per second | × one | busy | CPU-s per GB | × one |
+|---:|---:|---:|---:|---:|---:|---:|
 `, all[0].CPUs, all[0].Flows)
 	for _, s := range all {
-		fmt.Fprintf(b, "| %d | %d | %.0f | %.2f | %.2f | %.2f |\n", s.Size, s.Gateways, s.Rate, s.ratio, s.CPUPerGB, s.cpuRatio)
+		fmt.Fprintf(b, "| %d | %d | %.0f | %.2f | %.0f %% | %.2f | %.2f |\n", s.Size, s.Gateways, s.Rate, s.ratio, 100*s.Busy, s.CPUPerGB, s.cpuRatio)
 	}
 }
 

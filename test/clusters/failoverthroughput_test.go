@@ -46,11 +46,12 @@ func (r *failoverRun) measureThroughput(t *testing.T) {
 				}
 				for range 3 {
 					s := throughputSample{Gateways: gateways, Size: size, CPUs: cpus, Flows: floodFlows}
-					s.Rate, _ = f.carry(size, excess*float64(gateways)*one[size])
-					half, used := f.carry(size, s.Rate/2)
+					rate, used := f.carry(size, excess*float64(gateways)*one[size])
+					s.Rate, s.Busy = rate, used/(cpus*float64(len(f.gateways)))
+					half, used := f.carry(size, rate/2)
 					s.CPUPerGB = used / (half * float64(size)) * 1e9
 					r.Throughput = append(r.Throughput, s)
-					t.Logf("%d gateways, %d bytes: %.0f datagrams/s; at %.0f: %.2f CPU-s/GB", gateways, size, s.Rate, half, s.CPUPerGB)
+					t.Logf("%d gateways, %d bytes: %.0f datagrams/s, %.0f %% busy; at %.0f: %.2f CPU-s/GB", gateways, size, s.Rate, 100*s.Busy, half, s.CPUPerGB)
 				}
 			}
 		})
