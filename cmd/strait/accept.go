@@ -48,6 +48,7 @@ again with the same invite to continue.`,
 	c.Flags().StringVarP(&f.file, "file", "f", "", "file with the invite")
 	c.Flags().StringVar(&f.options.Name, "name", "", "name of the Peering (default: the ID of the cluster that invites)")
 	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
+	c.Flags().Int32Var(&f.options.Replicas, "replicas", 0, "gateways in this cluster, 1 to 16 (default: unchanged; 2 in a new Peering)")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait until packets pass")
 	outputFlag(c, &f.output)
 	return c
@@ -58,6 +59,9 @@ func (f *acceptCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if err := checkWait(cmd, f.wait); err != nil {
+		return err
+	}
+	if err := checkReplicas(cmd, f.options.Replicas); err != nil {
 		return err
 	}
 	if f.options.Name != "" {

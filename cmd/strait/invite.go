@@ -58,6 +58,7 @@ invite of the same name voids an earlier one that is not accepted yet.`,
 	c.Flags().StringSliceVar(&f.accept, "accept-prefixes", nil, "CIDRs that the other cluster may announce, in addition to the private ranges of IPv4")
 	c.Flags().BoolVar(&f.options.Replace, "replace", false, "delete Peering NAME first if it is in use, and create it again")
 	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
+	c.Flags().Int32Var(&f.options.Replicas, "replicas", 0, "gateways in this cluster, 1 to 16 (default: unchanged; 2 in a new Peering)")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for the gateways to run and have endpoints")
 	outputFlag(c, &f.output)
 	return c
@@ -79,6 +80,9 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 		return err
 	}
 	if err := checkWait(cmd, f.wait); err != nil {
+		return err
+	}
+	if err := checkReplicas(cmd, f.options.Replicas); err != nil {
 		return err
 	}
 	if f.options.Expires < time.Minute || f.options.Expires > operator.LongestInvite {

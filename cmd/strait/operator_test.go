@@ -111,6 +111,8 @@ func TestExitCodesAndErrorsOfCommandsForClusters(t *testing.T) {
 		{"peer surplus --remote-context b", exitUsage, `"surplus" is one argument too many: strait peer takes none`},
 		{"peer --remote-context a --service-type Mesh", exitUsage, "--service-type Mesh: choose NodePort, LoadBalancer or ClusterIP"},
 		{"peer --remote-context a --replicas 17", exitUsage, "--replicas 17: use 1 to 16"},
+		{"invite b --replicas 0", exitUsage, "--replicas 0: use 1 to 16"},
+		{"accept one --replicas 17", exitUsage, "--replicas 17: use 1 to 16"},
 		{"peer --remote-context a --name Not-This", exitUsage, `--name: "Not-This" is not a valid name of a Peering`},
 		{"peer --remote-context a --wait 0s", exitUsage, "--wait 0s: give a positive duration"},
 		{"peer --remote-context a -o xml", exitUsage, "-o xml: no such output format; choose table, json or yaml"},

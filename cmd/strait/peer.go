@@ -51,7 +51,7 @@ invite and strait accept, or apply the objects (strait status --for-remote).`,
 	c.Flags().StringVar(&f.options.RemoteName, "remote-name", "", "name of the Peering in the remote cluster (default: the local cluster's ID)")
 	c.Flags().StringVar(&f.service, "service-type", "", "type of the Service of the remote cluster's gateways: NodePort, LoadBalancer or ClusterIP "+
 		"(default: LoadBalancer if another Service has an address of a load balancer, else NodePort)")
-	c.Flags().Int32Var(&f.options.Replicas, "replicas", 0, "gateways in each cluster, 1 to 16 (default: unchanged; 1 in a new Peering)")
+	c.Flags().Int32Var(&f.options.Replicas, "replicas", 0, "gateways in each cluster, 1 to 16 (default: unchanged; 2 in a new Peering)")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for the gateways, and again for packets to pass")
 	outputFlag(c, &f.output)
 	return c
@@ -67,8 +67,8 @@ func (f *peerCommand) run(cmd *cobra.Command) error {
 	if err := checkWait(cmd, f.wait); err != nil {
 		return err
 	}
-	if cmd.Flags().Changed("replicas") && (f.options.Replicas < 1 || f.options.Replicas > 16) {
-		return wrongUsage(cmd, "--replicas %d: use 1 to 16", f.options.Replicas)
+	if err := checkReplicas(cmd, f.options.Replicas); err != nil {
+		return err
 	}
 	for _, given := range [][2]string{{"--name", f.options.Name}, {"--remote-name", f.options.RemoteName}} {
 		flag, name := given[0], given[1]
@@ -117,4 +117,12 @@ func serviceType(cmd *cobra.Command, text string, of ...corev1.ServiceType) (cor
 		remedy = "the other cluster could not reach the gateways; " + remedy
 	}
 	return "", wrongUsage(cmd, "--service-type %s: %s", text, remedy)
+}
+
+// checkReplicas checks the flag --replicas, which has no default of its own.
+func checkReplicas(cmd *cobra.Command, replicas int32) error {
+	if cmd.Flags().Changed("replicas") && (replicas < 1 || replicas > 16) {
+		return wrongUsage(cmd, "--replicas %d: use 1 to 16", replicas)
+	}
+	return nil
 }

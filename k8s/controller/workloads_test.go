@@ -21,9 +21,10 @@ import (
 
 const gateways = "strait-gateways"
 
-// asks lets an admin change the gateways of a peering.
+// asks lets an admin change the gateways of a peering: one, unless it says how many.
 func (f *fixture) asks(name string, gateway v1alpha1.GatewaySpec) {
 	f.Helper()
+	gateway.Replicas = max(gateway.Replicas, 1)
 	_, err := f.Peerings().Apply(f.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PeeringSpec{
 		ClusterID: v1alpha1.ClusterID(name), Gateway: gateway,
 	}}, "admin")

@@ -15,6 +15,7 @@ import (
 // AcceptOptions configure the acceptance of an invite.
 type AcceptOptions struct {
 	Name             string // of the Peering; empty: the ID of the inviting cluster
+	Replicas         int32  // gateways; 0: unchanged, or the default
 	GatewayNamespace string
 	Waiting          Waiting
 }
@@ -47,7 +48,7 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Peerin
 	}
 	is := was
 	if was == nil || was.Spec.InviteUntil != nil || !announced(was, i.keys()) {
-		if is, err = c.accept(ctx, name, was, i, o.GatewayNamespace); err != nil {
+		if is, err = c.accept(ctx, name, was, i, o); err != nil {
 			return nil, err
 		}
 	}
@@ -86,9 +87,9 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Peerin
 
 // accept creates the Peering, and before it the Secret with the temporary key, so that the
 // gateways find it when they start.
-func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering, i *Invite, namespace string) (*v1alpha1.Peering, error) {
+func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering, i *Invite, o AcceptOptions) (*v1alpha1.Peering, error) {
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: peering.InviteSecret(name), Namespace: namespace, Labels: map[string]string{peering.Label: name}},
+		ObjectMeta: metav1.ObjectMeta{Name: peering.InviteSecret(name), Namespace: o.GatewayNamespace, Labels: map[string]string{peering.Label: name}},
 		Type:       corev1.SecretTypeOpaque,
 		Data:       map[string][]byte{peering.InviteKey: []byte(string(i.PrivateKey) + "\n")},
 	}
@@ -102,6 +103,9 @@ func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering,
 			spec.LocalPods = true
 			spec.Prefixes, spec.ExternalPrefixes = remotePrefixes(i.Prefixes), remotePrefixes(i.ExternalPrefixes)
 			spec.AcceptPrefixes = accepted(append(append([]v1alpha1.CIDR{}, i.Prefixes...), i.ExternalPrefixes...)...)
+		}
+		if o.Replicas != 0 {
+			spec.Gateway.Replicas = o.Replicas
 		}
 		var gateways []v1alpha1.GatewayStatus
 		for _, g := range i.Gateways {

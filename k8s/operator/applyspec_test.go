@@ -89,7 +89,7 @@ func TestAGatewayThatIsNotThereYetIsNamed(t *testing.T) {
 		t.Errorf("says %q", missing)
 	}
 	p.Status.LoadBalancer = "aws"
-	if _, missing := readyGateways(p); !strings.HasSuffix(missing, ", and that a load balancer controller of aws runs: the Service has the annotations that UDP needs there") {
+	if _, missing := readyGateways(p); !strings.HasSuffix(missing, "; a load balancer controller of aws must run, whose annotations for UDP the Service has") {
 		t.Errorf("says %q", missing)
 	}
 	p.Status.Gateways[1].PublicKey = ""

@@ -63,10 +63,10 @@ func joinTwoClusters(t *testing.T) {
 		if inA.Spec.Gateway.Service.Type != corev1.ServiceTypeClusterIP || inB.Spec.Gateway.Service.Type != corev1.ServiceTypeNodePort {
 			t.Errorf("services are %s here and %s there", inA.Spec.Gateway.Service.Type, inB.Spec.Gateway.Service.Type)
 		}
-		if peers := inA.Spec.Peers; len(peers) != 1 || peers[0].Name != "a-0" || !strings.HasPrefix(string(peers[0].Endpoint), "192.0.2.31:") || peers[0].PublicKey != b.key(inB, "a-0") {
+		if peers := inA.Spec.Peers; len(peers) != 2 || peers[0].Name != "a-0" || !strings.HasPrefix(string(peers[0].Endpoint), "192.0.2.31:") || peers[0].PublicKey != b.key(inB, "a-0") {
 			t.Errorf("peers here are %+v", peers)
 		}
-		if peers := inB.Spec.Peers; len(peers) != 1 || peers[0].Name != "b-0" || peers[0].Endpoint != "" || peers[0].PublicKey != a.key(inA, "b-0") {
+		if peers := inB.Spec.Peers; len(peers) != 2 || peers[0].Name != "b-0" || peers[0].Endpoint != "" || peers[0].PublicKey != a.key(inA, "b-0") {
 			t.Errorf("peers there are %+v", peers)
 		}
 		a.writes.Store(0)
@@ -296,7 +296,7 @@ func joinTwoClusters(t *testing.T) {
 		wrote(err, "context a: b updated")
 		rotated, err := RotateKeys(t.Context(), a.user, "b", soon())
 		must(t, err)
-		if rotated.KeyGeneration != 2 || len(rotated.Gateways) != 1 || rotated.Gateways[0].KeyGeneration != 2 {
+		if rotated.KeyGeneration != 2 || len(rotated.Gateways) != 2 || rotated.Gateways[0].KeyGeneration != 2 {
 			t.Errorf("rotated %+v", rotated)
 		}
 		_, err = Join(t.Context(), a.user, b.user, JoinOptions{Replicas: 2, Waiting: soon()})

@@ -25,6 +25,7 @@ type InviteOptions struct {
 	Name             string
 	Expires          time.Duration
 	ServiceType      corev1.ServiceType // empty: the existing type, or else a detected one
+	Replicas         int32              // gateways; 0: unchanged, or the default
 	Prefixes         []v1alpha1.CIDR    // of the other cluster's pods, which keep their addresses where they are free
 	AcceptPrefixes   []v1alpha1.CIDR    // that the other cluster may announce, in addition to private ranges
 	Replace          bool               // replace a Peering that is in use
@@ -92,6 +93,9 @@ func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error)
 		}
 		if service != "" {
 			spec.Gateway.Service.Type = service
+		}
+		if o.Replicas != 0 {
+			spec.Gateway.Replicas = o.Replicas
 		}
 	})
 	if err != nil {

@@ -45,9 +45,9 @@ func readyGateways(p *v1alpha1.Peering) (gateways []v1alpha1.GatewayStatus, miss
 			missing = fmt.Sprintf("gateway %s has not reported its public key; check that its pod runs: kubectl get pods -A -l %s=%s", name, peering.Label, p.Name)
 			continue
 		case acceptsConnections(p) && len(p.Status.Gateways[i].Endpoints) == 0:
-			missing = fmt.Sprintf("gateway %s has no endpoint yet; check that its Service of type %s has an address", name, p.Spec.Gateway.Service.Type)
+			missing = fmt.Sprintf("gateway %s has no endpoint yet; check that its Service of type %s has an address, or set spec.gateway.replicas to the number of addresses that there are", name, p.Spec.Gateway.Service.Type)
 			if p.Status.LoadBalancer != "" {
-				missing += ", and that a load balancer controller of " + p.Status.LoadBalancer + " runs: the Service has the annotations that UDP needs there"
+				missing += "; a load balancer controller of " + p.Status.LoadBalancer + " must run, whose annotations for UDP the Service has"
 			}
 		}
 		gateways = append(gateways, p.Status.Gateways[i])

@@ -45,7 +45,7 @@ func TestClustersAreJoinedWithTwoKubeconfigs(t *testing.T) {
 func (p *pair) joinByPeer(t *testing.T) <-chan string {
 	joined := make(chan string, 1)
 	go func() {
-		out, status := operate(t, "peer", "--kubeconfig", p.a.access.admin, "--remote-kubeconfig", p.b.access.admin, "--service-type", "NodePort", "--wait", "90s")
+		out, status := operate(t, "peer", "--kubeconfig", p.a.access.admin, "--remote-kubeconfig", p.b.access.admin, "--service-type", "NodePort", "--replicas", "1", "--wait", "90s")
 		joined <- fmt.Sprintf("%d %s", status, out)
 	}()
 	return joined
@@ -82,7 +82,7 @@ func TestClustersAreJoinedWithAnInvite(t *testing.T) {
 	p.b.network(t)
 	invited := make(chan string, 1)
 	go func() {
-		out, status := operate(t, "invite", "b", "--kubeconfig", p.a.access.admin, "--service-type", "NodePort")
+		out, status := operate(t, "invite", "b", "--kubeconfig", p.a.access.admin, "--service-type", "NodePort", "--replicas", "1")
 		invited <- fmt.Sprintf("%d %s", status, out)
 	}()
 	p.a.runGateway(t, "b-0", 0, "9").serveNodePort(t)
@@ -92,7 +92,7 @@ func TestClustersAreJoinedWithAnInvite(t *testing.T) {
 	}
 	accepted := make(chan string, 1)
 	go func() {
-		out, status := operate(t, "accept", strings.TrimSpace(token), "--kubeconfig", p.b.access.admin)
+		out, status := operate(t, "accept", strings.TrimSpace(token), "--kubeconfig", p.b.access.admin, "--replicas", "1")
 		accepted <- fmt.Sprintf("%d %s", status, out)
 	}()
 	p.b.runGateway(t, "a-0", 0, "9")
@@ -213,7 +213,7 @@ func TestF10_EndpointsFollowTheService(t *testing.T) {
 	p := newPair(t)
 	p.a.network(t)
 	p.a.peer(t, &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{
-		Gateway: v1alpha1.GatewaySpec{Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeLoadBalancer, Port: 51999}},
+		Gateway: v1alpha1.GatewaySpec{Replicas: 1, Service: v1alpha1.GatewayService{Type: corev1.ServiceTypeLoadBalancer, Port: 51999}},
 	}})
 	p.a.runGateway(t, "b-0", 0, "9")
 	within(t, 20*time.Second, "the Service exists", func() error {

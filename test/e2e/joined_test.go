@@ -24,9 +24,9 @@ func TestClustersAreJoinedWithHelm(t *testing.T) {
 	stage(t, "capture", func(t *testing.T) { w.captured(t, web) })
 	stage(t, "bench", func(t *testing.T) { w.measured(t) })
 	stage(t, "upgrade", func(t *testing.T) {
-		w.replace(t, web, 1)
-		w.addGateways(t)
 		w.replace(t, web, 2)
+		w.scale(t, 1)
+		w.replace(t, web, 1)
 	})
 	stage(t, "unpeer", func(t *testing.T) { w.separate(t) })
 	stage(t, "uninstall", func(t *testing.T) {

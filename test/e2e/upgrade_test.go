@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// addGateways adds a second gateway on each side.
-func (w *world) addGateways(t *testing.T) {
+// scale changes the number of gateways on each side.
+func (w *world) scale(t *testing.T, gateways int) {
 	t.Helper()
 	for _, cluster := range []string{"a", "b"} {
-		w.do(t, "", "kubectl", "--context="+cluster, "patch", "peering", peering[cluster], "--type=merge", `--patch={"spec":{"gateway":{"replicas":2}}}`)
+		w.do(t, "", "kubectl", "--context="+cluster, "patch", "peering", peering[cluster], "--type=merge",
+			fmt.Sprintf(`--patch={"spec":{"gateway":{"replicas":%d}}}`, gateways))
 	}
-	w.joined(t, 2)
+	w.joined(t, gateways)
 }
 
 // peering is the name of the Peering in each cluster.

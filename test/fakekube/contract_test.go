@@ -75,7 +75,7 @@ func metadata(t *testing.T, c *client.Client, namespace string) {
 	if len(p.ManagedFields) != 1 || p.ManagedFields[0].Manager != "maker" || p.ManagedFields[0].Operation != metav1.ManagedFieldsOperationUpdate {
 		t.Errorf("its managed fields are %+v", p.ManagedFields)
 	}
-	if p.Spec.Gateway.Replicas != 1 {
+	if p.Spec.Gateway.Replicas != 2 {
 		t.Errorf("it has no defaults: %+v", p.Spec.Gateway)
 	}
 	if _, err := c.Peerings().Create(t.Context(), peering("meta"), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {

@@ -23,7 +23,7 @@ overlay: {mtu: 0, encapsulation: auto}
 `},
 		"peerings": {`{clusterID: b}`, `
 clusterID: b
-gateway: {replicas: 1, keyGeneration: 1, service: {type: ClusterIP, port: 51840}}
+gateway: {replicas: 2, keyGeneration: 1, service: {type: ClusterIP, port: 51840}}
 `},
 	} {
 		t.Run(resource, func(t *testing.T) {

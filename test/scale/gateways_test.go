@@ -59,6 +59,7 @@ func (w *world) peer(t *testing.T) {
 			ClusterID: "far", LocalPods: true,
 			Prefixes:         v1alpha1.RemotePrefixes{{CIDR: "10.0.0.0/16"}},
 			ExternalPrefixes: v1alpha1.RemotePrefixes{{CIDR: "10.70.0.0/16"}},
+			Gateway:          v1alpha1.GatewaySpec{Replicas: 1},
 			Peers:            []v1alpha1.Peer{{Name: "near-0", PublicKey: v1alpha1.PublicKey(farPublicKey), Endpoint: farGateway + ":51840"}},
 		},
 	}, "admin")

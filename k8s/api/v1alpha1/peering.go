@@ -160,9 +160,10 @@ type Peer struct {
 
 // GatewaySpec configures the gateways of a peering in this cluster.
 type GatewaySpec struct {
-	// Replicas is the number of gateways. Each has its own key pair and endpoint.
+	// Replicas is the number of gateways. Each has its own key pair and, if it accepts
+	// connections, its own endpoint.
 	// +optional
-	// +kubebuilder:default=1
+	// +kubebuilder:default=2
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 16",message="is out of range: use 1 to 16; to have no gateways, delete the peering"
 	Replicas int32 `json:"replicas,omitempty"`
 
