@@ -15,8 +15,11 @@ import (
 )
 
 // Drain is how long a gateway that was asked to stop continues to forward while not ready, so that senders can switch to
-// another gateway.
-const Drain = 2 * time.Second
+// another gateway. Process.Drain can wait longer for them: until no packet of a node has arrived for drainIdle.
+const (
+	Drain     = 2 * time.Second
+	drainIdle = 500 * time.Millisecond
+)
 
 // gcPercent is the garbage that may accumulate, in percent of the live heap. Half of the live heap of a gateway is buffers of
 // 64 KiB of which packets touch the first page only, so Go's default would keep several times as much garbage resident.
@@ -113,17 +116,43 @@ func (p *Process) Reload(load func() (*config.Gateway, error), applied func(*con
 	return err
 }
 
-// Drain makes the process not ready, tells the far ends that the gateway is shutting down, and continues to forward until they
-// have had time to prefer another gateway, or until a signal arrives on now, which may be nil.
-func (p *Process) Drain(now <-chan os.Signal) {
+// Drain makes the process not ready, tells the far ends and the nodes that the gateway is shutting down, and continues to
+// forward: for the time Drain, in which they prefer another gateway, and then for as long as nodes still send packets, limit
+// in total. It ends earlier if a signal arrives on now, which may be nil.
+func (p *Process) Drain(now <-chan os.Signal, limit time.Duration) {
 	p.http.ready.Store(false)
+	forwarded := func() uint64 { return 0 }
 	if d := p.Gateway(); d != nil {
 		d.Fabric().Leave()
+		forwarded = d.forwardedOfNodes
 	}
-	p.options.Log.Info("draining", "for", Drain)
-	select {
-	case <-time.After(Drain):
-	case <-now:
+	p.options.Log.Info("draining", "for", Drain, "atMost", max(limit, Drain))
+	if !untilIdle(now, limit, forwarded) {
+		p.options.Log.Warn("nodes still send packets to this gateway, which stops now", "after", limit)
+	}
+}
+
+// untilIdle waits for the time Drain, then until forwarded does not change for drainIdle, limit in total or until a signal
+// arrives. It returns whether packets ended if it waited for that.
+func untilIdle(now <-chan os.Signal, limit time.Duration, forwarded func() uint64) bool {
+	next := Drain
+	for waited := time.Duration(0); ; {
+		before := forwarded()
+		select {
+		case <-time.After(next):
+		case <-now:
+			return true
+		}
+		waited += next
+		next = drainIdle
+		switch {
+		case limit <= Drain:
+			return true
+		case waited > Drain && forwarded() == before:
+			return true
+		case waited+next > limit:
+			return false
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func Run(path string, signals Signals, o Options) error {
 		case <-changes:
 		case <-signals.Reload:
 		case <-signals.Stop:
-			p.Drain(signals.Stop)
+			p.Drain(signals.Stop, Drain)
 			return nil
 		}
 		load := func() (*config.Gateway, error) { return Load(path) }

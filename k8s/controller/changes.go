@@ -137,11 +137,11 @@ func sameSpec(was, is any) bool {
 	return was.(metav1.Object).GetGeneration() == is.(metav1.Object).GetGeneration()
 }
 
-// samePod compares the relevant fields of a gateway's pod: its readiness, its node and its
-// addresses.
+// samePod compares the relevant fields of a gateway's pod: its readiness, whether it ends, its
+// node and its addresses.
 func samePod(was, is any) bool {
 	a, b := was.(*corev1.Pod), is.(*corev1.Pod)
-	return podReady(a) == podReady(b) && podRuns(a) == podRuns(b) && a.Spec.NodeName == b.Spec.NodeName && slices.Equal(a.Status.PodIPs, b.Status.PodIPs)
+	return (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && podReady(a) == podReady(b) && podRuns(a) == podRuns(b) && a.Spec.NodeName == b.Spec.NodeName && slices.Equal(a.Status.PodIPs, b.Status.PodIPs)
 }
 
 // sameStatefulSet compares the spec, and the progress of rollouts.

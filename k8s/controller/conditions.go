@@ -60,9 +60,8 @@ func (r *report) allReady(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus, 
 // missing returns the first condition that keeps a peering from being ready, nil if there
 // is none.
 func (r *report) missing(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) *metav1.Condition {
-	names := gatewayNames(peering)
-	if !slices.ContainsFunc(names, r.pods.ready) {
-		c := condition(metav1.ConditionFalse, "NoGatewayReady", "%s", r.notReady(names))
+	if !slices.ContainsFunc(known(peering), r.pods.ready) {
+		c := condition(metav1.ConditionFalse, "NoGatewayReady", "%s", r.notReady(gatewayNames(peering)))
 		return &c
 	}
 	for _, kind := range readyConditions {
@@ -107,7 +106,7 @@ func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 	if effective != nil {
 		noLongerGranted(effective)
 	}
-	for _, name := range gatewayNames(p) {
+	for _, name := range known(p) {
 		report := r.pods[name].report
 		if report == nil {
 			continue

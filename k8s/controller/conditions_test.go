@@ -130,7 +130,7 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 			s.pods["b-1"] = gatewayPod{aGatewayPod("b-1", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{Announcement: old}}
 		}, "Announced", "True AsGranted"},
 		{"refused by a gateway that is gone", func(s *scene) {
-			s.pods["b-7"] = gatewayPod{aGatewayPod("b-7", corev1.ConditionTrue), &v1alpha1.GatewayReportStatus{Refused: "long ago"}}
+			s.pods["b-7"] = gatewayPod{nil, &v1alpha1.GatewayReportStatus{Refused: "long ago"}}
 		}, "Announced", "True AsGranted"},
 
 		{"a range that cannot be seen", func(s *scene) { s.inForce = s.inForce[1:] }, "CIDRConflict", "True NotSeen 10.1.0.0/16 is not mapped: it is taken"},

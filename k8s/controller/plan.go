@@ -80,7 +80,7 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 		wanted = append(wanted, p.addressesOf(addresses.nodes, v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name})...)
 	}
 	for _, peering := range p.peerings {
-		for _, name := range gatewayNames(peering) {
+		for _, name := range known(peering) {
 			wanted = append(wanted, p.addressesOf(addresses.gateways, v1alpha1.ClaimOwner{Kind: kindGateway, Name: name})...)
 		}
 	}
@@ -108,7 +108,7 @@ func (p *plan) kept(held []claims.Spec) (kept []claims.Spec) {
 	}
 	for _, peering := range p.peerings {
 		there[v1alpha1.ClaimOwner{Kind: kindPeering, Name: peering.Name}] = true
-		for _, name := range gatewayNames(peering) {
+		for _, name := range known(peering) {
 			there[v1alpha1.ClaimOwner{Kind: kindGateway, Name: name}] = true
 		}
 	}

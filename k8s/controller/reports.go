@@ -22,7 +22,11 @@ type gatewayPod struct {
 	report *v1alpha1.GatewayReportStatus // nil: none yet
 }
 
-// gatewayPods returns the pods of the gateways of Peerings, with their reports.
+// maxGateways is the maximum number of gateways of a Peering (limit of the API).
+const maxGateways = 16
+
+// gatewayPods returns the pods of the gateways of Peerings, with their reports, also of
+// gateways that the spec no longer has.
 func (c *controller) gatewayPods(peerings []*v1alpha1.Peering) gatewayPods {
 	all := make(gatewayPods)
 	for _, p := range peerings {
@@ -30,7 +34,8 @@ func (c *controller) gatewayPods(peerings []*v1alpha1.Peering) gatewayPods {
 		if !ok {
 			continue
 		}
-		for _, name := range gatewayNames(p) {
+		for ordinal := range int32(maxGateways) {
+			name := peering.GatewayName(p, ordinal)
 			pod, ok := c.pods.Get(c.gateways.Namespace + "/" + name)
 			if !ok || !metav1.IsControlledBy(pod, set) {
 				continue
@@ -57,6 +62,28 @@ func (p gatewayPod) linkUp() bool {
 		slices.ContainsFunc(p.report.Links, func(l v1alpha1.LinkStatus) bool { return l.Up })
 }
 
+// names returns the names of the gateways of a Peering, by ordinal: those of its spec, and
+// others that still have a pod. A gateway that is removed stays known to nodes and to the
+// remote cluster, with its addresses, key and Service, until its pod has ended: it forwards
+// until then.
+func (g gatewayPods) names(p *v1alpha1.Peering) []string {
+	names := gatewayNames(p)
+	for ordinal := p.Spec.Gateway.Replicas; ordinal < maxGateways; ordinal++ {
+		if name := peering.GatewayName(p, ordinal); g[name].Pod != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// known returns the names of the gateways of a merged Peering: those that names returned.
+func known(p *v1alpha1.Peering) (names []string) {
+	for _, g := range p.Status.Gateways {
+		names = append(names, g.Name)
+	}
+	return names
+}
+
 // ready reports whether the pod of a gateway is ready, whatever its readiness gate says.
 func (g gatewayPods) ready(name string) bool {
 	pod, ok := g[name]
@@ -66,7 +93,7 @@ func (g gatewayPods) ready(name string) bool {
 // revisionInEffect returns the revision of this cluster's announcement that the remote
 // cluster has in effect, if it did not accept the last one.
 func (g gatewayPods) revisionInEffect(p *v1alpha1.Peering) (revision int64) {
-	for _, name := range gatewayNames(p) {
+	for _, name := range g.names(p) {
 		if report := g[name].report; report != nil {
 			revision = max(revision, report.RevisionInEffect)
 		}
@@ -83,7 +110,7 @@ func (g gatewayPods) shaken(name string) bool {
 // linksUp returns the links that are up, of gateways whose pod is ready: the last report of
 // a stopped gateway is void.
 func (g gatewayPods) linksUp(p *v1alpha1.Peering) (up []v1alpha1.LinkStatus) {
-	for _, name := range gatewayNames(p) {
+	for _, name := range g.names(p) {
 		if report := g[name].report; report != nil && g.ready(name) {
 			for _, l := range report.Links {
 				if l.Up {
@@ -103,7 +130,7 @@ func merge(peerings []*v1alpha1.Peering, n *network, pods gatewayPods, now time.
 		m.Status.Gateways = nil
 		var announced []v1alpha1.Announcement
 		complete := true
-		for _, name := range gatewayNames(p) {
+		for _, name := range pods.names(p) {
 			g := v1alpha1.GatewayStatus{Name: name}
 			if i := slices.IndexFunc(p.Status.Gateways, func(was v1alpha1.GatewayStatus) bool { return was.Name == name }); i >= 0 {
 				g = *p.Status.Gateways[i].DeepCopy()

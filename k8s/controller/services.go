@@ -7,21 +7,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // service returns the Service that exposes one gateway to the remote cluster. Each gateway
 // has its own endpoint, so that every packet of a tunnel reaches the gateway that has its
-// key. p is the provider of the cluster's load balancers.
-func service(g Gateways, peering *v1alpha1.Peering, ordinal int, p provider) *corev1.Service {
-	name, of := gatewayNames(peering)[ordinal], peering.Spec.Gateway.Service
-	selected := selector(peering)
+// key. lb is the provider of the cluster's load balancers.
+func service(g Gateways, p *v1alpha1.Peering, ordinal int32, lb provider) *corev1.Service {
+	name, of := peering.GatewayName(p, ordinal), p.Spec.Gateway.Service
+	selected := selector(p)
 	selected["statefulset.kubernetes.io/pod-name"] = name
 	port := corev1.ServicePort{Name: "wireguard", Protocol: corev1.ProtocolUDP, Port: of.Port, TargetPort: intstr.FromInt32(wireGuardPort)}
 	if of.NodePort != nil {
-		port.NodePort = *of.NodePort + int32(ordinal)
+		port.NodePort = *of.NodePort + ordinal
 	}
 	service := &corev1.Service{
-		ObjectMeta: objectMeta(g, peering, name),
+		ObjectMeta: objectMeta(g, p, name),
 		Spec: corev1.ServiceSpec{
 			Type: of.Type, LoadBalancerClass: of.LoadBalancerClass, Selector: selected, Ports: []corev1.ServicePort{port},
 			PublishNotReadyAddresses: true, // a pod becomes ready when its link is up, for which the remote cluster has to reach it
@@ -32,7 +33,7 @@ func service(g Gateways, peering *v1alpha1.Peering, ordinal int, p provider) *co
 	for _, source := range of.LoadBalancerSourceRanges {
 		service.Spec.LoadBalancerSourceRanges = append(service.Spec.LoadBalancerSourceRanges, string(source))
 	}
-	annotations, health := p.preset(of)
+	annotations, health := lb.preset(of)
 	service.Annotations = annotations
 	if health != 0 {
 		// After the port of WireGuard, which endpointsOf expects first.

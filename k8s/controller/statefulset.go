@@ -59,6 +59,10 @@ const minReadySeconds = 5
 // ready or unreachable. Kubernetes' default is 300.
 const lostNodeSeconds = 10
 
+// graceSeconds is the time in seconds that a gateway has to end: longer than it waits for
+// nodes that still send to it (gateway.DrainLimit).
+const graceSeconds = 30
+
 // statefulSet returns the StatefulSet of the gateways of a peering. Its pods are based on
 // the template of the installation; Strait's own fields take precedence.
 func statefulSet(g Gateways, peering *v1alpha1.Peering) *appsv1.StatefulSet {
@@ -92,7 +96,7 @@ func podTemplate(g Gateways, peering *v1alpha1.Peering) corev1.PodTemplateSpec {
 	pod.AutomountServiceAccountToken = new(true)
 	pod.EnableServiceLinks = new(false)
 	pod.RestartPolicy = corev1.RestartPolicyAlways
-	pod.TerminationGracePeriodSeconds = new(int64(10))
+	pod.TerminationGracePeriodSeconds = new(int64(graceSeconds))
 	pod.ReadinessGates = mergeByName(pod.ReadinessGates, []corev1.PodReadinessGate{{ConditionType: linksUpGate}},
 		func(g corev1.PodReadinessGate) string { return string(g.ConditionType) })
 	if of := peering.Spec.Gateway.NodeSelector; len(of) > 0 {

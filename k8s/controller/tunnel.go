@@ -15,7 +15,7 @@ import (
 
 // tunnelUp returns the condition TunnelUp.
 func (r *report) tunnelUp(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) metav1.Condition {
-	up, remote, names := r.pods.linksUp(peering), r.remotes[peering.Name], gatewayNames(peering)
+	up, remote, names := r.pods.linksUp(peering), r.remotes[peering.Name], known(peering)
 	was := meta.FindStatusCondition(peering.Status.Conditions, v1alpha1.ConditionTunnelUp)
 	const lost = "Lost"
 	switch {

@@ -62,14 +62,12 @@ func (c *controller) workloads(ctx context.Context, p *plan) (states map[string]
 func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, nodes []netip.Prefix, lb provider, wait bool) error {
 	g, names := c.gateways, gatewayNames(peering)
 	var problems []error
-	for _, name := range names {
+	for ordinal, name := range names {
 		problems = append(problems, c.key(ctx, peering, name))
-	}
-	for ordinal := range names {
-		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, service(g, peering, ordinal, lb)))
+		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, service(g, peering, int32(ordinal), lb)))
 	}
 	for _, service := range c.services.List() {
-		if metav1.IsControlledBy(service, peering) && !slices.Contains(names, service.Name) {
+		if metav1.IsControlledBy(service, peering) && !slices.Contains(names, service.Name) && !slices.Contains(known(peering), service.Name) {
 			problems = append(problems, remove(ctx, c, peering, c.client.Services(g.Namespace), service))
 		}
 	}

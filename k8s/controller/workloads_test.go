@@ -309,7 +309,7 @@ func TestWhatIsEditedByHandIsPutRight(t *testing.T) {
 			f.until("the StatefulSet", func() string {
 				set, err := f.StatefulSets(gateways).Get(ctx, "b", metav1.GetOptions{})
 				must(t, err)
-				if *set.Spec.Replicas != 2 || *set.Spec.Template.Spec.TerminationGracePeriodSeconds != 10 {
+				if *set.Spec.Replicas != 2 || *set.Spec.Template.Spec.TerminationGracePeriodSeconds != 30 {
 					return fmt.Sprint(*set.Spec.Replicas, *set.Spec.Template.Spec.TerminationGracePeriodSeconds)
 				}
 				return ""

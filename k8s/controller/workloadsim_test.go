@@ -32,6 +32,8 @@ type simulation struct {
 	unlinked map[string]bool                   // gateways that never have a link
 	leaves   string                            // the peering whose remote cluster goes away when a gateway is replaced
 	stopped  string                            // the gateway whose container does not run
+	lost     map[string]bool                   // nodes without power
+	least    map[string]int                    // the fewest gateways with a link at once, by the names of peerings, since it was made
 	reported map[types.UID]v1alpha1.LinkStatus // by the UIDs of pods
 	worst    int                               // the most peerings that had a pod missing or not ready at once since it was set to 0
 }
@@ -62,8 +64,10 @@ func awaitMinutes(t testing.TB, what string, check func() string) {
 
 // simulate runs a simulation until the test ends.
 func (f *fixture) simulate() *simulation {
-	s := &simulation{fixture: f, lock: make(chan struct{}, 1), behaves: map[string]behaviour{}, away: map[string]bool{}, unlinked: map[string]bool{}, reported: map[types.UID]v1alpha1.LinkStatus{}}
+	s := &simulation{fixture: f, lock: make(chan struct{}, 1), behaves: map[string]behaviour{}, away: map[string]bool{}, unlinked: map[string]bool{}, lost: map[string]bool{}, least: map[string]int{}, reported: map[types.UID]v1alpha1.LinkStatus{}}
 	f.wait = awaitMinutes
+	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+	f.node("node-2", "192.0.2.22", "10.0.1.0/24")
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -95,11 +99,22 @@ func (s *simulation) step(ctx context.Context) {
 		return
 	}
 	pods := map[string]*corev1.Pod{}
+	up := map[string]int{}
 	for i := range all.Items {
 		pod := &all.Items[i]
 		pods[pod.Name] = pod
+		if s.lost[pod.Spec.NodeName] {
+			continue
+		}
+		s.failed(ctx, s.schedule(ctx, pod))
 		s.failed(ctx, s.kubelet(ctx, pod))
 		s.failed(ctx, s.gateway(ctx, pod.Labels["strait.dev/peering"], pod))
+		if s.reported[pod.UID].Up {
+			up[pod.Labels["strait.dev/peering"]]++
+		}
+	}
+	for peering, fewest := range s.least {
+		s.least[peering] = min(fewest, up[peering])
 	}
 	disturbed := 0
 	for i := range sets.Items {
@@ -136,6 +151,9 @@ func (s *simulation) statefulSet(ctx context.Context, set *appsv1.StatefulSet, p
 		name := fmt.Sprintf("%s-%d", set.Name, ordinal)
 		pod := pods[name]
 		switch {
+		case pod != nil && pod.DeletionTimestamp != nil:
+			steady = false
+			continue
 		case pod == nil:
 			if err := s.createPod(ctx, set, name, revision); err != nil {
 				return err
@@ -158,6 +176,14 @@ func (s *simulation) statefulSet(ctx context.Context, set *appsv1.StatefulSet, p
 			steady = steady && time.Since(ready.LastTransitionTime.Time) >= time.Duration(set.Spec.MinReadySeconds)*time.Second
 		} else {
 			steady = false
+		}
+	}
+	for name, pod := range pods {
+		var ordinal int32
+		if _, err := fmt.Sscanf(name, set.Name+"-%d", &ordinal); err == nil && ordinal >= *set.Spec.Replicas && pod.DeletionTimestamp == nil {
+			if err := s.Pods(gateways).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
 		}
 	}
 	if wanted := *set.Spec.Replicas; status.Replicas == wanted && status.UpdatedReplicas == wanted && status.ReadyReplicas == wanted {
@@ -183,7 +209,7 @@ func revisionOf(set *appsv1.StatefulSet) string {
 
 func (s *simulation) createPod(ctx context.Context, set *appsv1.StatefulSet, name, revision string) error {
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
-	pod.Name, pod.Spec.NodeName = name, "node-1"
+	pod.Name, pod.Finalizers = name, []string{ends}
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	if set.Name == s.leaves {
 		s.away[set.Name] = true
@@ -193,8 +219,42 @@ func (s *simulation) createPod(ctx context.Context, set *appsv1.StatefulSet, nam
 	return err
 }
 
-// kubelet starts the container of a pod, and writes whether it is ready.
+// ends is on pods until their kubelet confirms that they have ended.
+const ends = "strait.dev/ends"
+
+// schedule binds a pod to the first node that is neither cordoned nor lost.
+func (s *simulation) schedule(ctx context.Context, pod *corev1.Pod) error {
+	if pod.Spec.NodeName != "" {
+		return nil
+	}
+	nodes, err := s.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes.Items {
+		if !node.Spec.Unschedulable && !s.lost[node.Name] {
+			pod.Spec.NodeName = node.Name
+			updated, err := s.Pods(gateways).Update(ctx, pod, metav1.UpdateOptions{})
+			if err == nil {
+				*pod = *updated
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// kubelet starts the container of a pod, and writes whether it is ready. A pod that ends is
+// gone in the next step.
 func (s *simulation) kubelet(ctx context.Context, pod *corev1.Pod) error {
+	switch {
+	case pod.Spec.NodeName == "":
+		return nil
+	case pod.DeletionTimestamp != nil:
+		pod.Finalizers = nil
+		_, err := s.Pods(gateways).Update(ctx, pod, metav1.UpdateOptions{})
+		return err
+	}
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}
 	switch {
 	case s.crashes(pod):
@@ -225,7 +285,7 @@ func (s *simulation) crashes(pod *corev1.Pod) bool {
 // that was replaced.
 func (s *simulation) gateway(ctx context.Context, peering string, pod *corev1.Pod) error {
 	image := pod.Spec.Containers[0].Image
-	if s.crashes(pod) {
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || s.crashes(pod) {
 		return nil // the last report stays
 	}
 	link := v1alpha1.LinkStatus{Remote: "r-0", Up: s.behaves[image] == works && !s.away[peering] && !s.unlinked[pod.Name]}

@@ -35,7 +35,8 @@ type follower struct {
 
 	// Used only by the goroutine that calls follow.
 	inForce         *config.Gateway // nil: none yet
-	keysChanged     bool            // since inForce was applied
+	joining         joining
+	keysChanged     bool // since inForce was applied
 	problems        map[translate.Problem]bool
 	keyProblem      string // that was logged last
 	announceProblem string // likewise
@@ -62,7 +63,7 @@ func (f *follower) restore() {
 		f.log.Warn("the cached configuration cannot be applied; waiting for the API server", "error", err)
 		return
 	}
-	f.inForce = c
+	f.inForce, f.joining.done = c, true
 	close(f.started)
 	f.metrics.cached.Set(1)
 	f.log.Info("using the cached configuration until the API server answers", "saved", saved)
@@ -111,16 +112,19 @@ func (f *follower) next() *config.Gateway {
 		}
 		c = translate.Withdrawn(f.inForce)
 	}
+	c = f.joining.without(c)
 	if !f.keysChanged && reflect.DeepEqual(c, f.inForce) {
 		return nil
 	}
 	return c
 }
 
-// applied records the configuration in effect.
+// applied records the configuration in effect. It is cached when it is complete.
 func (f *follower) applied(c *config.Gateway) {
 	f.inForce, f.keysChanged = c, false
-	f.saver.save(c)
+	if !f.joining.withheld {
+		f.saver.save(c)
+	}
 }
 
 // maxProblemsLogged is the maximum number of new problems that are logged at once.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/internal/health"
+	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/k8s/translate"
@@ -106,9 +108,23 @@ func Run(ctx context.Context, o Options) error {
 	background.Go(func() { daemon.Watch(within, f.keyFiles(), keys, f.log) })
 	f.follow(ctx, keys)
 	stop()
-	f.process.Drain(nil)
+	f.process.Drain(nil, f.drainLimit())
 	background.Wait()
 	return nil
+}
+
+// DrainLimit is the maximum time for which a gateway that ends waits for its nodes to send to
+// another one. It is less than the pod's termination grace period.
+const DrainLimit = 15 * time.Second
+
+// drainLimit returns how long nodes may take to leave this gateway: no longer than the usual
+// time if there is no other gateway that they could send to.
+func (f *follower) drainLimit() time.Duration {
+	p, ok := f.objects.peer()
+	if ok && slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.LinkUp && g.Name != f.options.Name }) {
+		return DrainLimit
+	}
+	return daemon.Drain
 }
 
 // gcPercent is the GC target percentage.
@@ -149,8 +165,11 @@ func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
 				again = time.After(at.Sub(begun))
 			}
 		}
+		f.joining.check(f.process.Gateway(), f.inForce, begun)
 		if err := f.apply(); err != nil {
 			again = time.After(applyRetryInterval)
+		} else if f.joining.waits() && f.process.Gateway() != nil {
+			again = time.After(joinSettleTime / 4)
 		}
 		f.announce()
 		select {

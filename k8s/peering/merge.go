@@ -92,9 +92,16 @@ func Issue(a v1alpha1.Announcement, last *v1alpha1.Announcement, inEffect int64)
 	return &a
 }
 
-// Reports returns the reports of a Peering's gateways, by ordinal.
+// Reports returns the reports of a Peering's gateways: of those of its spec, by ordinal, and
+// of others in its status, which are temporary or being removed.
 func Reports(p *v1alpha1.Peering, all []v1alpha1.GatewayReport) (own []v1alpha1.GatewayReport) {
-	for _, name := range GatewayNames(p) {
+	names := GatewayNames(p)
+	for _, g := range p.Status.Gateways {
+		if !slices.Contains(names, g.Name) {
+			names = append(names, g.Name)
+		}
+	}
+	for _, name := range names {
 		if i := slices.IndexFunc(all, func(r v1alpha1.GatewayReport) bool { return r.Name == name }); i >= 0 {
 			own = append(own, all[i])
 		}
