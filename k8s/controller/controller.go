@@ -12,8 +12,8 @@
 //	run      the gateways of Peerings                     workloads.go, rollout.go
 //	report   status of Peerings and AddressMappings       reports.go, peerings.go, mappings.go
 //
-// Concurrently with passes, it lets rollouts continue when links are up (linksup.go), and
-// writes the addresses of pods outside of podCIDRs into NodeAttachments (podpublisher.go).
+// Concurrently with passes, it lets rollouts continue when links are up (linksup.go), deletes
+// gateways' pods of lost nodes (lostnode.go), and writes the addresses of pods outside of podCIDRs into NodeAttachments (podpublisher.go).
 //
 // Objects list only bound claims, and a claim is deleted only when no object lists it.
 // Moving an address or CIDR to another owner therefore takes several passes, each triggered
@@ -195,7 +195,7 @@ func (c *controller) work(ctx context.Context) {
 	defer beside.Wait()
 	beside.Go(func() { c.writeEvents(ctx) })
 	beside.Go(func() { c.publishPods(ctx) })
-	beside.Go(func() { c.openGates(ctx) })
+	beside.Go(func() { c.tendPods(ctx) })
 	for failures := 0; ctx.Err() == nil; {
 		select {
 		case <-c.wake: // handled by the pass that begins

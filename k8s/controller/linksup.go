@@ -32,23 +32,26 @@ const (
 	replacementTimeout = time.Minute
 )
 
-// openGates opens the readiness gates of gateways' pods until ctx ends. It runs beside
-// passes, which may take minutes in a large cluster.
-func (c *controller) openGates(ctx context.Context) {
+// tendPods opens the readiness gates of gateways' pods, and deletes the pods of lost nodes,
+// until ctx ends. It runs beside passes, which may take minutes in a large cluster.
+func (c *controller) tendPods(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, peering := range c.peerings.List() {
-			c.openGatesOf(ctx, peering)
+			pods := c.gatewayPods([]*v1alpha1.Peering{peering})
+			c.openGates(ctx, peering, pods)
+			c.deleteLost(ctx, pods)
 		}
 		sleep(ctx, gateInterval)
 	}
 }
 
-func (c *controller) openGatesOf(ctx context.Context, peering *v1alpha1.Peering) {
+// openGates opens the readiness gates of the pods of a peering.
+func (c *controller) openGates(ctx context.Context, peering *v1alpha1.Peering, pods gatewayPods) {
 	set, ok := c.statefulSetOf(peering)
 	if !ok {
 		return
 	}
-	for _, pod := range c.gatewayPods([]*v1alpha1.Peering{peering}) {
+	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil || !gateClosed(pod.Pod) {
 			continue
 		}

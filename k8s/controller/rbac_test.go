@@ -45,6 +45,12 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 	f.untilGateOpens("b-0")
 	f.deleteNode("node-1")
 	f.untilAttached()
+	f.until("the pod of the deleted node is deleted", func() string {
+		if _, err := f.Pods(gateways).Get(t.Context(), "b-0", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Sprint(err)
+		}
+		return ""
+	})
 	must(t, f.Peerings().Delete(t.Context(), "b", metav1.DeleteOptions{}))
 	f.untilClaims()
 
@@ -60,7 +66,7 @@ func TestAControllerNeedsNoMoreThanItsRules(t *testing.T) {
 		{Resource: "pods", Verb: "patch", Namespace: gateways}, {Resource: "pods", Subresource: "status", Verb: "update", Namespace: gateways},
 		{Resource: "pods", Subresource: "status", Verb: "patch", Namespace: "kube-system"},
 		{Group: "apps", Resource: "statefulsets", Verb: "delete", Namespace: gateways}, {Group: "apps", Resource: "statefulsets", Verb: "patch", Namespace: "kube-system"},
-		{Resource: "configmaps", Verb: "get", Namespace: "kube-system", Name: "other"}, {Resource: "pods", Verb: "delete"},
+		{Resource: "configmaps", Verb: "get", Namespace: "kube-system", Name: "other"}, {Resource: "pods", Verb: "delete"}, {Resource: "pods", Verb: "delete", Namespace: "strait-system"},
 		{Resource: "pods", Verb: "create", Namespace: "strait-system"}, {Resource: "pods", Verb: "patch", Namespace: "kube-system"},
 		{Resource: "nodes", Verb: "update"}, {Resource: "nodes", Verb: "patch"}, {Resource: "nodes", Subresource: "status", Verb: "patch"},
 		{Group: "strait.dev", Resource: "peerings", Verb: "patch"}, {Group: "strait.dev", Resource: "peerings", Verb: "delete"},
