@@ -21,7 +21,7 @@ var readyConditions = []string{
 }
 
 // peeringConditions are all conditions of a peering.
-var peeringConditions = append(slices.Clone(readyConditions), v1alpha1.ConditionReady, v1alpha1.ConditionGatewaysUpdated)
+var peeringConditions = append(slices.Clone(readyConditions), v1alpha1.ConditionReady, v1alpha1.ConditionGatewaysUp, v1alpha1.ConditionGatewaysUpdated)
 
 // conditions sets all conditions of a status whose other fields are complete.
 func (r *report) conditions(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus, conflict metav1.Condition, gateways workloadState) {
@@ -35,6 +35,7 @@ func (r *report) conditions(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus
 	set(v1alpha1.ConditionRouted, r.routed(peering, s))
 	set(v1alpha1.ConditionPathMTU, r.pathMTU(peering, s))
 	set(v1alpha1.ConditionReady, r.allReady(peering, s, gateways.problem))
+	set(v1alpha1.ConditionGatewaysUp, r.gatewaysUp(peering))
 	set(v1alpha1.ConditionGatewaysUpdated, gateways.updated)
 }
 

@@ -66,6 +66,19 @@ func aGatewayPod(name string, ready corev1.ConditionStatus) *corev1.Pod {
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}}}
 }
 
+// unscheduled is the condition of a pod that no node has room for.
+var unscheduled = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
+	Message: "0/1 nodes are available: Insufficient memory."}}
+
+// second adds a second gateway, without links.
+func (s *scene) second(ready corev1.ConditionStatus) *corev1.Pod {
+	pod := aGatewayPod("b-1", ready)
+	pod.Spec.NodeName = "node-2"
+	s.peering.Spec.Gateway.Replicas = 2
+	s.pods["b-1"] = gatewayPod{pod, &v1alpha1.GatewayReportStatus{}}
+	return pod
+}
+
 // pass is what one pass makes of the status, which the peering has afterwards.
 func (s *scene) pass() v1alpha1.PeeringStatus {
 	s.network.internal, _ = parsePrefixes([]string{"10.80.0.0/16"})
@@ -106,6 +119,19 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"a working peering", func(*scene) {}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up"},
 		{"a working peering", func(*scene) {}, "PathMTU", "True FullSize packets of 1400 bytes pass"},
 		{"a working peering", func(*scene) {}, "CIDRConflict", "False AsTheyAre"},
+
+		{"a working peering", func(*scene) {}, "GatewaysUp", "True AllUp 1 of 1 gateways have a link"},
+		{"a second gateway without a pod", func(s *scene) { s.peering.Spec.Gateway.Replicas = 2 }, "GatewaysUp",
+			"False NoPod 1 of 2 gateways have a link: gateway b-1 has no pod yet"},
+		{"a second gateway without a pod", func(s *scene) { s.peering.Spec.Gateway.Replicas = 2 }, "Ready", "True Works"},
+		{"a second gateway without a node", func(s *scene) { s.second(corev1.ConditionFalse).Status.Conditions = unscheduled }, "GatewaysUp",
+			"False Unschedulable 1 of 2 gateways have a link: gateway b-1 has no node: 0/1 nodes are available: Insufficient memory.; set spec.gateway.replicas to a number"},
+		{"a second gateway that does not start", func(s *scene) { s.second(corev1.ConditionFalse) }, "GatewaysUp",
+			"False NotRunning 1 of 2 gateways have a link: gateway b-1 is not ready; run `kubectl describe pod b-1 --namespace strait-gateways`"},
+		{"a second gateway without a link", func(s *scene) { s.second(corev1.ConditionTrue) }, "GatewaysUp",
+			"False NoLink 1 of 2 gateways have a link: gateway b-1 has no link"},
+		{"a second gateway that ends", func(s *scene) { s.second(corev1.ConditionTrue).DeletionTimestamp = &metav1.Time{Time: noon} }, "GatewaysUp",
+			"False Ending 1 of 2 gateways have a link: gateway b-1 ends on node node-2"},
 
 		{"not announced", func(s *scene) { s.peering.Status.Announcement = nil }, "Announced", "Unknown NotHeard"},
 		{"not announced", func(s *scene) { s.peering.Status.Announcement = nil }, "Ready", "True Works"},

@@ -67,7 +67,7 @@ func eventOf(now time.Time, kind string, about client.Object, c metav1.Condition
 	fmt.Fprint(h, about.GetUID(), c.Type, c.Status, c.LastTransitionTime.Unix()) // never fails
 	severity := corev1.EventTypeNormal
 	if bad := c.Type == v1alpha1.ConditionCIDRConflict; (c.Status == metav1.ConditionTrue) == bad && c.Status != metav1.ConditionUnknown &&
-		c.Type != v1alpha1.ConditionGatewaysUpdated { // rollouts are expected
+		c.Type != v1alpha1.ConditionGatewaysUpdated && c.Type != v1alpha1.ConditionGatewaysUp { // rollouts are expected
 		severity = corev1.EventTypeWarning
 	}
 	message := fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message)

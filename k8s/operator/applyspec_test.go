@@ -101,3 +101,22 @@ func TestAGatewayThatIsNotThereYetIsNamed(t *testing.T) {
 		t.Errorf("says %q", missing)
 	}
 }
+
+func TestAGatewayWithoutANodeIsNotWaitedForIfThereIsAnother(t *testing.T) {
+	o := load(t, "testdata/ready.yaml")
+	p := &o.peerings[0]
+	p.Status.Gateways[1].PublicKey, p.Status.Gateways[1].Endpoints = "", nil
+	p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionGatewaysUp, Status: metav1.ConditionFalse, ObservedGeneration: p.Generation,
+		Reason: v1alpha1.ReasonUnschedulable, Message: "1 of 2 gateways have a link: gateway prod-b-1 has no node"})
+	if gateways, missing := readyGateways(p); len(gateways) != 1 || missing != "" {
+		t.Errorf("%d gateways, missing: %q", len(gateways), missing)
+	}
+	p.Status.Gateways[0].LinkUp = true
+	if s := gatewaysStage(p); s.State != Pending || s.Message != "1 of 2 gateways have a link: gateway prod-b-1 has no node" {
+		t.Errorf("the stage is %+v", s)
+	}
+	p.Status.Gateways[0].Endpoints = nil
+	if _, missing := readyGateways(p); !strings.Contains(missing, "gateway prod-b-0 has no endpoint yet") {
+		t.Errorf("says %q", missing)
+	}
+}

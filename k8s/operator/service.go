@@ -35,8 +35,10 @@ func acceptsConnections(p *v1alpha1.Peering) bool {
 }
 
 // readyGateways returns the gateways of a Peering that have keys and what is missing: keys
-// or, if they accept connections, endpoints.
+// or, if they accept connections, endpoints. Gateways without a node are not waited for if
+// there are others: the remote cluster learns them through the tunnel when they run.
 func readyGateways(p *v1alpha1.Peering) (gateways []v1alpha1.GatewayStatus, missing string) {
+	noEndpoint := ""
 	for ordinal := range max(p.Spec.Gateway.Replicas, 1) {
 		name := peering.GatewayName(p, ordinal)
 		i := slices.IndexFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.Name == name })
@@ -45,12 +47,16 @@ func readyGateways(p *v1alpha1.Peering) (gateways []v1alpha1.GatewayStatus, miss
 			missing = fmt.Sprintf("gateway %s has not reported its public key; check that its pod runs: kubectl get pods -A -l %s=%s", name, peering.Label, p.Name)
 			continue
 		case acceptsConnections(p) && len(p.Status.Gateways[i].Endpoints) == 0:
-			missing = fmt.Sprintf("gateway %s has no endpoint yet; check that its Service of type %s has an address, or set spec.gateway.replicas to the number of addresses that there are", name, p.Spec.Gateway.Service.Type)
+			noEndpoint = fmt.Sprintf("gateway %s has no endpoint yet; check that its Service of type %s has an address, or set spec.gateway.replicas to the number of addresses that there are", name, p.Spec.Gateway.Service.Type)
 			if p.Status.LoadBalancer != "" {
-				missing += "; a load balancer controller of " + p.Status.LoadBalancer + " must run, whose annotations for UDP the Service has"
+				noEndpoint += "; a load balancer controller of " + p.Status.LoadBalancer + " must run, whose annotations for UDP the Service has"
 			}
+			missing = noEndpoint
 		}
 		gateways = append(gateways, p.Status.Gateways[i])
+	}
+	if c := condition(p, v1alpha1.ConditionGatewaysUp); c != nil && c.Reason == v1alpha1.ReasonUnschedulable && len(gateways) > 0 {
+		return gateways, noEndpoint
 	}
 	return gateways, missing
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,10 @@ func rangesStage(p *v1alpha1.Peering) Stage {
 func gatewaysStage(p *v1alpha1.Peering) Stage {
 	gateways, missing := readyGateways(p)
 	wanted := max(int(p.Spec.Gateway.Replicas), 1)
+	up := condition(p, v1alpha1.ConditionGatewaysUp)
 	switch {
+	case up != nil && up.Status == metav1.ConditionFalse && slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.LinkUp }):
+		return Stage{"gateways", Pending, up.Reason, up.Message}
 	case missing != "":
 		return Stage{"gateways", Pending, "NotRunning", missing}
 	case len(gateways) > 1:

@@ -62,7 +62,7 @@ type PeeringStatus struct {
 	// +optional
 	Summary PeeringSummary `json:"summary,omitzero"`
 
-	// Conditions: Ready, Announced, CIDRConflict, TunnelUp, Routed, PathMTU and
+	// Conditions: Ready, Announced, CIDRConflict, TunnelUp, Routed, PathMTU, GatewaysUp and
 	// GatewaysUpdated.
 	// +optional
 	// +listType=map

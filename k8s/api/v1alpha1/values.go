@@ -77,4 +77,11 @@ const (
 	// ConditionGatewaysUpdated of a Peering is False during an update of its gateways, and
 	// while that waits for another Peering. Ready does not depend on it.
 	ConditionGatewaysUpdated = "GatewaysUpdated"
+
+	// ConditionGatewaysUp of a Peering is False while fewer gateways have a link than the spec
+	// has replicas. Ready does not depend on it.
+	ConditionGatewaysUp = "GatewaysUp"
 )
+
+// ReasonUnschedulable is the reason of ConditionGatewaysUp if a gateway has no node.
+const ReasonUnschedulable = "Unschedulable"
