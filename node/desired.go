@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // Desired is the desired state of a node's kernel. It is plain data and must not be
@@ -17,6 +18,9 @@ type Desired struct {
 	Pods []netip.Prefix
 
 	Gateways []Gateway
+
+	// Groups are the sets of gateways over which flows are spread.
+	Groups []Group
 
 	// Routes are the CIDRs to which other clusters are mapped, each once.
 	Routes []Route
@@ -36,10 +40,21 @@ type Gateway struct {
 	MTU           int // the largest IP packet in bytes
 }
 
-// Route is the next hop for a CIDR of another cluster.
+// Group is a set of gateways that forward the same packets. The kernel spreads flows over them.
+// A group keeps its name while its gateways change: then only the flows of a gateway that is
+// taken out move.
+type Group struct {
+	Name     string
+	Gateways []string // by name, those in use; none: the packets are dropped
+	// MTU is the size in bytes of the largest packet that all gateways accept, also those that
+	// are not in use: routes must not change when a gateway is taken out.
+	MTU int
+}
+
+// Route says which gateways the packets to a CIDR of another cluster go to.
 type Route struct {
-	Prefix  netip.Prefix
-	Gateway string // its name; empty: the packets are dropped
+	Prefix netip.Prefix
+	Group  string // its name; empty: the packets are dropped
 }
 
 // The widest prefixes that can be routed. A wider one would take over most of the node's
@@ -62,7 +77,7 @@ const maxVNI = 1<<24 - 1
 // Validate returns an error if d cannot be applied as a whole. It rejects routes that would
 // cut the node off from its gateways or take over its network.
 func (d Desired) Validate() error {
-	if d.Nothing && len(d.Addresses)+len(d.Pods)+len(d.Gateways)+len(d.Routes) > 0 {
+	if d.Nothing && len(d.Addresses)+len(d.Pods)+len(d.Gateways)+len(d.Groups)+len(d.Routes) > 0 {
 		return errors.New("node: Nothing is set together with other fields; set one or the other")
 	}
 	if err := onePerFamily(d.Addresses); err != nil {
@@ -88,18 +103,47 @@ func (d Desired) Validate() error {
 	if by[Geneve] != "" && by[Userspace] != "" {
 		return fmt.Errorf("node: gateways %q and %q need the same UDP port, one in the kernel and one in this process; use %s for both", by[Geneve], by[Userspace], Geneve)
 	}
+	groups := map[string]bool{}
+	for _, g := range d.Groups {
+		if err := g.validate(names); err != nil {
+			return fmt.Errorf("node: group %q: %w", g.Name, err)
+		}
+		if groups[g.Name] {
+			return fmt.Errorf("node: group %q is listed twice; give each group a unique name", g.Name)
+		}
+		groups[g.Name] = true
+	}
 	seen := map[netip.Prefix]bool{}
 	for _, r := range d.Routes {
 		if err := d.validateRoute(r); err != nil {
 			return fmt.Errorf("node: route %s: %w", r.Prefix, err)
 		}
 		if seen[r.Prefix] {
-			return fmt.Errorf("node: route %s is listed twice; route it to one gateway", r.Prefix)
+			return fmt.Errorf("node: route %s is listed twice; route it to one group", r.Prefix)
 		}
-		if r.Gateway != "" && !names[r.Gateway] {
-			return fmt.Errorf("node: route %s: gateway %q does not exist; add it, or leave the gateway empty to drop the packets", r.Prefix, r.Gateway)
+		if r.Group != "" && !groups[r.Group] {
+			return fmt.Errorf("node: route %s: group %q does not exist; add it, or leave the group empty to drop the packets", r.Prefix, r.Group)
 		}
 		seen[r.Prefix] = true
+	}
+	return nil
+}
+
+// validate checks a group. gateways are the names of the existing ones.
+func (g Group) validate(gateways map[string]bool) error {
+	if g.Name == "" {
+		return errors.New("it has no name; set one")
+	}
+	if g.MTU < minMTU || g.MTU > 65535 {
+		return fmt.Errorf("MTU %d is out of range; use %d to 65535", g.MTU, minMTU)
+	}
+	for i, name := range g.Gateways {
+		if !gateways[name] {
+			return fmt.Errorf("gateway %q does not exist; add it, or take it out of the group", name)
+		}
+		if slices.Contains(g.Gateways[:i], name) {
+			return fmt.Errorf("gateway %q is listed twice", name)
+		}
 	}
 	return nil
 }

@@ -19,11 +19,17 @@
 //   - links named cni-strait and five letters or digits, with all their configuration. The
 //     last five are a hash of what the kernel requires to be unique among such links and cannot
 //     change in place. A gateway with a new address therefore gets a second Geneve link, and
-//     the routes move to it before the first link is deleted. A TAP device only gets another
+//     its nexthop moves to it before the first link is deleted. A TAP device only gets another
 //     remote address, because this process sends its frames.
-//   - routes of protocol 91 in table 6091. Each prefix of another cluster has two: one
-//     to a link, and a blackhole of higher metric. Without a link the blackhole drops the
-//     packets; they never follow the default route.
+//   - nexthops of protocol 91 with IDs from 0x50000000 to 0x53ffffff: one to each gateway in each
+//     address family, and one group for each set of gateways that serves the same prefixes, over
+//     which the kernel spreads flows. The group is resilient where the kernel has that (Linux
+//     5.12): a flow keeps its gateway while that is in use.
+//   - routes of protocol 91 in table 6091. Each prefix of another cluster has two: one to a
+//     group of nexthops, and a blackhole of higher metric. The kernel deletes the nexthops of a
+//     link that goes down, and a group with its last nexthop. Then the blackhole drops the
+//     packets; they never follow the default route. Before Linux 5.3 there are no nexthops, and
+//     the routes are multipath routes.
 //   - a rule of protocol 91 and priority 105 per address family, which looks up that table
 //     before all others except the local one. One lookup serves any number of prefixes, works
 //     next to the rules of CNIs (Amazon's begin at 512, but at 10 for security groups for pods in

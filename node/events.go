@@ -25,7 +25,7 @@ var groups = [...]struct {
 	{unix.NETLINK_ROUTE, []uint32{
 		unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_NETCONF,
 		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE,
-		unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV6_RULE,
+		unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV6_RULE, unix.RTNLGRP_NEXTHOP,
 	}},
 	{unix.NETLINK_NETFILTER, []uint32{unix.NFNLGRP_NFTABLES}},
 }
@@ -57,7 +57,11 @@ func openEvents() (*events, error) {
 func (e *events) listen() error {
 	for i, conn := range e.sockets {
 		for _, group := range groups[i].groups {
-			if err := conn.JoinGroup(group); err != nil {
+			err := conn.JoinGroup(group)
+			if group == unix.RTNLGRP_NEXTHOP && errors.Is(err, unix.EINVAL) {
+				continue // the kernel has no nexthop objects
+			}
+			if err != nil {
 				return fmt.Errorf("node: watch the kernel: join group %d: %w", group, err)
 			}
 		}
@@ -112,6 +116,9 @@ func (e *events) routing(m mdlayher.Message) bool {
 		return true // rare
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE: // struct rtmsg
 		const protocol = 5
+		return len(m.Data) > protocol && m.Data[protocol] == routeProtocol
+	case unix.RTM_NEWNEXTHOP, unix.RTM_DELNEXTHOP: // struct nhmsg
+		const protocol = 2
 		return len(m.Data) > protocol && m.Data[protocol] == routeProtocol
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK: // struct ifinfomsg
 		if len(m.Data) >= unix.SizeofIfInfomsg && linkNames.Match(value(attribute(m.Data[unix.SizeofIfInfomsg:], unix.IFLA_IFNAME))) {

@@ -79,10 +79,11 @@ type Port struct {
 
 // Ours is the existing configuration of Strait, as text.
 type Ours struct {
-	Links  []string `json:"links,omitempty"` // by name
-	Routes []string `json:"routes,omitempty"`
-	Rules  []string `json:"rules,omitempty"`
-	Table  bool     `json:"table,omitempty"` // of nftables
+	Links    []string `json:"links,omitempty"` // by name
+	Nexthops []string `json:"nexthops,omitempty"`
+	Routes   []string `json:"routes,omitempty"`
+	Rules    []string `json:"rules,omitempty"`
+	Table    bool     `json:"table,omitempty"` // of nftables
 }
 
 // HealthPort is the TCP port on which node helpers serve health and metrics.
@@ -92,6 +93,7 @@ const HealthPort = 6093
 var inspected = []string{
 	"net.core.rmem_max", "net.core.wmem_max", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding",
 	"net.ipv6.conf.all.disable_ipv6", "net.ipv4.conf.all.rp_filter", "net.ipv4.conf.default.rp_filter",
+	"net.ipv4.fib_multipath_hash_policy", "net.ipv6.fib_multipath_hash_policy",
 }
 
 // Inspect inspects the node. The calling thread must be in its network namespace. It makes
@@ -103,8 +105,7 @@ func (k *Kernel) Inspect() (i Inspection, err error) {
 		i.Kernel = unix.ByteSliceToString(u.Release[:])
 	}
 	for _, name := range inspected {
-		text, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
-		if v, wrong := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && wrong == nil {
+		if v, known := readSetting(name); known {
 			i.Settings[name] = v
 		}
 	}
@@ -124,6 +125,16 @@ func (k *Kernel) Inspect() (i Inspection, err error) {
 		return i, fmt.Errorf("node: %w", err)
 	}
 	return i, k.inspectRest(&i)
+}
+
+// readSetting reads a sysctl of the calling thread's network namespace.
+func readSetting(name string) (v int, known bool) {
+	text, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
+	if err != nil {
+		return 0, false
+	}
+	v, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	return v, err == nil
 }
 
 // inspectGeneric reads what generic netlink reports.
@@ -222,6 +233,12 @@ func (k *Kernel) inspectRest(i *Inspection) error {
 		case port == Geneve.port() || port == VXLAN.port():
 			i.Strange = append(i.Strange, fmt.Sprintf("link %s (%s) uses UDP port %d", name, link.Type(), port))
 		}
+	}
+	for _, n := range observed.Nexthops {
+		i.Ours.Nexthops = append(i.Ours.Nexthops, n.String())
+	}
+	for _, g := range observed.Groups {
+		i.Ours.Nexthops = append(i.Ours.Nexthops, g.String())
 	}
 	for _, r := range observed.Routes {
 		i.Ours.Routes = append(i.Ours.Routes, r.String())

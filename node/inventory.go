@@ -28,6 +28,8 @@ type Inventory struct {
 	// More is the number of omitted routes.
 	More int `json:"more,omitempty"`
 
+	Nexthops []string `json:"nexthops"` // Strait's nexthop objects
+
 	Sources string   `json:"sources"` // Strait's nftables table: see Path
 	Tables  []string `json:"tables"`  // of nftables, like "inet strait"
 
@@ -56,6 +58,7 @@ type InventoryLink struct {
 // inventoried are the sysctls that affect forwarded packets.
 var inventoried = []string{
 	"net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.conf.all.rp_filter", "net.ipv4.conf.default.rp_filter",
+	"net.ipv4.fib_multipath_hash_policy", "net.ipv6.fib_multipath_hash_policy",
 	"net.core.rmem_max", "net.core.wmem_max", "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max",
 }
 
@@ -64,13 +67,16 @@ var inventoried = []string{
 func ReadInventory() (s Inventory, err error) {
 	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port())}
 	defer k.Close()
-	if k.routes, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+	var errs [2]error
+	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)
+	k.nexthops.conn, errs[1] = dialRouting()
+	if err := errors.Join(errs[:]...); err != nil {
 		return s, fmt.Errorf("node: open the kernel: %w", err)
 	}
 	for _, read := range []struct {
 		what string
 		do   func(*Inventory) error
-	}{{"links", k.inventoryLinks}, {"generic netlink", inventoryGeneric}, {"rules", k.inventoryRules}, {"routes", k.inventoryRoutes}, {"tables of nftables", k.inventoryTables}, {"settings", inventorySettings}} {
+	}{{"links", k.inventoryLinks}, {"generic netlink", inventoryGeneric}, {"rules", k.inventoryRules}, {"routes", k.inventoryRoutes}, {"nexthops", k.inventoryNexthops}, {"tables of nftables", k.inventoryTables}, {"settings", inventorySettings}} {
 		if err := read.do(&s); err != nil {
 			s.Missing = append(s.Missing, fmt.Sprintf("%s: %v", read.what, err))
 		}
@@ -149,13 +155,9 @@ func (k *Kernel) inventoryRules(s *Inventory) error {
 }
 
 func (k *Kernel) inventoryRoutes(s *Inventory) error {
-	names := map[int]string{}
-	devices, err := k.routes.LinkList()
+	names, err := k.deviceNames()
 	if err != nil {
 		return err
-	}
-	for _, device := range devices {
-		names[device.Attrs().Index] = device.Attrs().Name
 	}
 	for _, f := range families {
 		routes, err := k.routes.RouteListFiltered(f.number(), &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
@@ -175,6 +177,38 @@ func (k *Kernel) inventoryRoutes(s *Inventory) error {
 	return nil
 }
 
+func (k *Kernel) inventoryNexthops(s *Inventory) error {
+	names, err := k.deviceNames()
+	if err != nil {
+		return err
+	}
+	var state State
+	if err := k.nexthops.read(&state, names); err != nil {
+		return err
+	}
+	state.sort()
+	for _, n := range state.Nexthops {
+		s.Nexthops = append(s.Nexthops, n.String())
+	}
+	for _, g := range state.Groups {
+		s.Nexthops = append(s.Nexthops, g.String())
+	}
+	return nil
+}
+
+// deviceNames returns the names of all devices by index.
+func (k *Kernel) deviceNames() (map[int]string, error) {
+	devices, err := k.routes.LinkList()
+	if err != nil {
+		return nil, err
+	}
+	names := map[int]string{}
+	for _, device := range devices {
+		names[device.Attrs().Index] = device.Attrs().Name
+	}
+	return names, nil
+}
+
 // routeText formats a route like ip route.
 func routeText(r netlink.Route, names map[int]string) string {
 	var b strings.Builder
@@ -187,6 +221,9 @@ func routeText(r netlink.Route, names map[int]string) string {
 	}
 	if name := names[r.LinkIndex]; name != "" {
 		fmt.Fprintf(&b, " dev %s", name)
+	}
+	for _, hop := range r.MultiPath {
+		fmt.Fprintf(&b, " nexthop via %s dev %s", hop.Gw, names[hop.LinkIndex])
 	}
 	if r.Src != nil {
 		fmt.Fprintf(&b, " src %s", r.Src)

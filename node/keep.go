@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -48,19 +49,45 @@ func (k *Kernel) Keep(ctx context.Context, desired <-chan Desired, report func(R
 	if err := k.events.listen(); err != nil {
 		return err
 	}
-	c := keeper{report: report, achieve: func(d Desired) ([]Operation, []Takeover, error) {
+	newest := make(chan Desired, 1)
+	var spreading sync.WaitGroup
+	defer spreading.Wait()
+	spreading.Go(func() { k.spreadFirst(ctx, desired, newest) })
+	c := keeper{report: report, ahead: k.nexthops.takeDone, achieve: func(d Desired) ([]Operation, []Takeover, error) {
 		done, over, err := k.achieve(d)
 		links := maps.Clone(k.links)
 		k.events.links.Store(&links)
 		return done, over, err
 	}}
-	c.keep(ctx, desired, k.events.changed)
+	c.keep(ctx, newest, k.events.changed)
 	return nil
+}
+
+// spreadFirst changes the groups of each desired state as soon as it arrives, and passes it on: a
+// gateway that is gone must not get packets until the kernel has been read, which takes long on
+// a node with many routes.
+func (k *Kernel) spreadFirst(ctx context.Context, desired <-chan Desired, newest chan Desired) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case d := <-desired:
+			if d.Validate() == nil { // otherwise the keeper reports it
+				k.nexthops.spread(d)
+			}
+			select {
+			case <-newest: // superseded
+			default:
+			}
+			newest <- d
+		}
+	}
 }
 
 // keeper is the state of Keep.
 type keeper struct {
 	achieve func(Desired) ([]Operation, []Takeover, error) // returns the operations done
+	ahead   func() []Operation                             // operations done for the newest desired state before a run; nil: none
 	report  func(Report)
 	timer   *time.Timer // to the next run
 	due     time.Time   // when the timer fires
@@ -116,6 +143,9 @@ func (c *keeper) run() {
 		return
 	}
 	done, over, err := c.achieve(*c.desired)
+	if c.fresh && c.ahead != nil {
+		done = slices.Concat(c.ahead(), done)
+	}
 	now := time.Now()
 	if err != nil {
 		over = c.over // not known

@@ -15,7 +15,7 @@ import (
 func TestF9_F18_WhatOthersChangeComesBack(t *testing.T) {
 	inEachWorld(t, func(t *testing.T, w *world) {
 		w.apply(t, w.desired())
-		link := target(w.desired()).Links[0].Name
+		link := target(w.desired(), State{}).Links[0].Name
 		damages := []string{
 			"ip link del LINK",
 			"ip link set LINK down",
@@ -26,8 +26,10 @@ func TestF9_F18_WhatOthersChangeComesBack(t *testing.T) {
 			"ip -6 addr flush dev LINK scope global",
 			"ip neigh del 10.80.0.1 dev LINK",
 			"ip neigh replace 10.80.0.1 lladdr 02:00:00:00:00:01 dev LINK",
-			"ip route flush table 6091",
-			"ip -6 route flush table 6091",
+			"ip route del 10.71.0.0/16 metric 100 table 6091",
+			"ip -6 route del fd00:71::/48 metric 100 table 6091",
+			"ip nexthop flush protocol 91",
+			fmt.Sprintf("ip nexthop del id %d", nexthopIDs|worldVNI),
 			"ip route del blackhole 10.71.0.0/16 table 6091",
 			"ip rule del pref 105",
 			"ip -6 rule del pref 105",
@@ -47,7 +49,7 @@ func TestF9_F18_WhatOthersChangeComesBack(t *testing.T) {
 			t.Run(damage, func(t *testing.T) {
 				desired, reports := w.keep(t)
 				desired <- w.desired()
-				if r := <-reports; r.Err != nil || r.Repair || slices.ContainsFunc(r.Done, func(o Operation) bool { return !isServe(o) }) {
+				if r := <-reports; r.Err != nil || r.Repair || slices.ContainsFunc(r.Done, func(o Operation) bool { return !w.isRestart(o) }) {
 					t.Fatalf("before: report %+v", r)
 				}
 				start := time.Now()

@@ -15,13 +15,14 @@ import (
 // Kernel is the kernel's network configuration in the namespace in which it was opened.
 // Unless a method states otherwise, only one goroutine may use it at a time.
 type Kernel struct {
-	home   namespace
-	routes *netlink.Handle
-	asked  *netlink.Handle // for SourceTo, which runs concurrently
-	raw    *mdlayher.Conn  // rtnetlink, for requests that the handle does not support
-	tables *nftables.Conn
-	events *events
-	links  map[string]int // index by name of Strait's links, as last read
+	home     namespace
+	routes   *netlink.Handle
+	asked    *netlink.Handle // for SourceTo, which runs concurrently
+	raw      *mdlayher.Conn  // rtnetlink, for requests that the handle does not support
+	nexthops nexthopTable
+	tables   *nftables.Conn
+	events   *events
+	links    map[string]int // index by name of Strait's links, as last read
 
 	userspace *userspace.Endpoint // serves Strait's TAP devices
 }
@@ -29,18 +30,28 @@ type Kernel struct {
 // Open opens the kernel of the calling thread's network namespace.
 func Open() (*Kernel, error) {
 	k := &Kernel{userspace: userspace.New(Userspace.port())}
-	var errs [6]error
+	var errs [7]error
 	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)
-	k.raw, errs[1] = mdlayher.Dial(unix.NETLINK_ROUTE, nil)
+	k.raw, errs[1] = dialRouting()
 	k.tables, errs[2] = openTables()
 	k.events, errs[3] = openEvents()
 	k.home, errs[4] = here()
 	k.asked, errs[5] = netlink.NewHandle(unix.NETLINK_ROUTE)
+	k.nexthops.conn, errs[6] = dialRouting()
 	if err := errors.Join(errs[:]...); err != nil {
 		k.Close()
 		return nil, fmt.Errorf("node: open the kernel: %w", err)
 	}
 	return k, nil
+}
+
+// dialRouting opens a socket of rtnetlink. If the kernel supports it (since Linux 4.20), it
+// returns only the routes that a request selects, and says in words why it refuses one.
+func dialRouting() (*mdlayher.Conn, error) {
+	if conn, err := mdlayher.Dial(unix.NETLINK_ROUTE, &mdlayher.Config{Strict: true}); err == nil {
+		return conn, nil
+	}
+	return mdlayher.Dial(unix.NETLINK_ROUTE, nil)
 }
 
 // Close closes the sockets and stops serving TAP devices. The configuration stays.
@@ -53,8 +64,10 @@ func (k *Kernel) Close() {
 	if k.asked != nil {
 		k.asked.Close()
 	}
-	if k.raw != nil {
-		_ = k.raw.Close() // no request is running
+	for _, conn := range []*mdlayher.Conn{k.raw, k.nexthops.conn} {
+		if conn != nil {
+			_ = conn.Close() // no request is running
+		}
 	}
 	if k.tables != nil {
 		_ = k.tables.CloseLasting() // no request is running

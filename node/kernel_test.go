@@ -116,7 +116,7 @@ func TestFramesOfGatewaysToOtherNodesKeepTheirSource(t *testing.T) {
 	w.node.NFT(t, masquerade)
 	w.gateway.IP(t, "route replace 10.0.1.0/24 via 192.0.2.21") // a real gateway has another route for replies
 	d := w.desired()
-	d.Gateways, d.Routes = nil, nil // the table is set up before gateways exist
+	d.Gateways, d.Groups, d.Routes = nil, nil, nil // the table is set up before gateways exist
 	w.apply(t, d)
 	frames := map[Encapsulation]string{Geneve: "192.0.2.10:6092", VXLAN: "192.0.2.10:6091"}[w.encapsulation] // the port that is free
 	for to, want := range map[string]string{
@@ -147,11 +147,8 @@ table inet leak {
 			return strings.Count(w.gateway.Run(t, "nft", "list", "table", "inet", "leak"), "packets 0 bytes 0") < 2
 		}
 		fenceOnly := w.desired()
-		fenceOnly.Gateways = nil
-		for i := range fenceOnly.Routes {
-			fenceOnly.Routes[i].Gateway = ""
-		}
-		link := target(w.desired()).Links[0].Name
+		fenceOnly.Gateways, fenceOnly.Groups[0].Gateways = nil, nil
+		link := target(w.desired(), State{}).Links[0].Name
 		for _, stage := range []struct {
 			name string
 			do   func()
@@ -203,10 +200,13 @@ func TestRemoveDeletesOwnObjectsOnly(t *testing.T) {
 link add strait0 type veth peer name strait-000000
 route add 10.99.0.0/16 dev gw0 table 6091
 rule add pref 104 lookup 6091
+nexthop add id 7 via 192.0.2.10 dev gw0 onlink proto 91
+nexthop add id 1342177537 via 192.0.2.12 dev gw1 onlink
+nexthop add id 8 group 7/1342177537
 `)
 		everything := func() (all string) {
 			for _, command := range []string{
-				"ip -br link", "ip -br addr show scope global", "ip route show table all", "ip -6 route show table all", "ip rule", "ip -6 rule", "nft list ruleset",
+				"ip -br link", "ip -br addr show scope global", "ip route show table all", "ip -6 route show table all", "ip nexthop", "ip rule", "ip -6 rule", "nft list ruleset",
 			} {
 				fields := strings.Fields(command)
 				for line := range strings.Lines(w.node.Run(t, fields[0], fields[1:]...)) {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
-	mdlayher "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -35,6 +35,13 @@ type Way struct {
 	Range     netip.Prefix `json:"range,omitzero"`
 	Blackhole bool         `json:"blackhole,omitempty"`
 	Rule      bool         `json:"rule"` // the rule that leads to Strait's routes exists
+
+	// Gateways are the internal addresses of all gateways over which the kernel spreads the
+	// flows to Range. If Any is false, Via is the one of all flows between these two addresses.
+	// Otherwise a flow may take any of them: the kernel also uses the ports, the hash of the
+	// sending socket or the IPv6 flow label, which are not known.
+	Gateways []netip.Addr `json:"gateways,omitempty"`
+	Any      bool         `json:"any,omitempty"`
 
 	// Overlay is the device, if it is one of Strait's.
 	Overlay *WayOverlay `json:"overlay,omitempty"`
@@ -68,18 +75,22 @@ const (
 func FindWay(to, from netip.Addr) (Way, error) {
 	k := &Kernel{home: namespace{fd: -1}, userspace: userspace.New(Userspace.port())}
 	defer k.Close()
-	var errs [2]error
+	var errs [3]error
 	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)
-	k.raw, errs[1] = mdlayher.Dial(unix.NETLINK_ROUTE, nil)
+	k.raw, errs[1] = dialRouting()
+	k.nexthops.conn, errs[2] = dialRouting()
 	if err := errors.Join(errs[:]...); err != nil {
 		return Way{}, fmt.Errorf("node: open the kernel: %w", err)
 	}
 	var s State
-	if err := errors.Join(k.readLinks(&s), k.readRoutes(&s), k.readRules(&s)); err != nil {
+	if err := errors.Join(k.readLinks(&s), k.readNexthops(&s), k.readRoutes(&s), k.readRules(&s)); err != nil {
 		return Way{}, fmt.Errorf("node: read Strait's configuration: %w", err)
 	}
+	s.sort()
 	w := Way{To: to, From: from, Rule: s.Rules[familyOf(to)], Sources: k.sourcesSeen()}
-	w.Range, w.Blackhole = s.rangeOf(to)
+	w.Range, w.Blackhole, w.Gateways = s.rangeOf(to)
+	policy, known := readSetting("net.ipv4.fib_multipath_hash_policy")
+	w.Any = len(w.Gateways) > 1 && !(to.Is4() && known && policy == 0)
 	if err := k.find(&w); err != nil {
 		return w, err
 	}
@@ -109,19 +120,35 @@ func (k *Kernel) sourcesSeen() string {
 	return SourcesKept
 }
 
-// rangeOf returns the longest of Strait's routed prefixes that contains an address, and
-// whether only a blackhole exists for it.
-func (s State) rangeOf(a netip.Addr) (longest netip.Prefix, blackhole bool) {
+// rangeOf returns the longest of Strait's routed prefixes that contains an address, whether
+// only a blackhole exists for it, and otherwise the gateways over which its flows are spread.
+func (s State) rangeOf(a netip.Addr) (longest netip.Prefix, blackhole bool, gateways []netip.Addr) {
 	for _, r := range s.Routes { // the routes of a prefix are adjacent
 		switch {
 		case !r.Prefix.Contains(a) || longest.IsValid() && r.Prefix.Bits() < longest.Bits():
 		case r.Prefix == longest:
-			blackhole = blackhole && r.Link == ""
+			blackhole = blackhole && r.blackhole()
+			gateways = append(gateways, s.gatewaysOf(r)...)
 		default:
-			longest, blackhole = r.Prefix, r.Link == ""
+			longest, blackhole, gateways = r.Prefix, r.blackhole(), s.gatewaysOf(r)
 		}
 	}
-	return longest, blackhole
+	return longest, blackhole, gateways
+}
+
+// gatewaysOf returns the gateways of a route.
+func (s State) gatewaysOf(r KernelRoute) (all []netip.Addr) {
+	for _, h := range r.Hops {
+		all = append(all, h.Via)
+	}
+	for _, g := range s.Groups {
+		for _, n := range s.Nexthops {
+			if g.ID == r.Group && slices.Contains(g.Members, n.ID) {
+				all = append(all, n.Via)
+			}
+		}
+	}
+	return all
 }
 
 // find looks up the route: for packets that arrive from their source, or for those of the

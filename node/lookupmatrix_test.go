@@ -63,7 +63,7 @@ func TestFindWayReportsFaultsOfTheNode(t *testing.T) {
 			t.Errorf("before Strait set up anything: %+v", way)
 		}
 		d := w.desired()
-		d.Routes[0].Gateway = ""
+		d.Routes[0].Group = ""
 		w.apply(t, d)
 		if way := w.way(t, "10.71.2.9", "10.0.1.5"); way.Refused == "" || !way.Blackhole || way.Range.String() != "10.71.0.0/16" {
 			t.Errorf("a CIDR that no gateway serves: %+v", way)

@@ -55,7 +55,69 @@ func (m *model) deleteLink(name string) error {
 		return err
 	}
 	m.Links = slices.DeleteFunc(m.Links, func(l Link) bool { return l.Name == name })
-	m.Routes = slices.DeleteFunc(m.Routes, func(r KernelRoute) bool { return r.Link == name })
+	m.linkGone(name)
+	return nil
+}
+
+// linkGone deletes what the kernel deletes with a link, or when it goes down.
+func (m *model) linkGone(name string) {
+	for _, n := range slices.Clone(m.Nexthops) {
+		if n.Link == name {
+			_ = m.deleteNexthop(n.ID)
+		}
+	}
+	routes := m.Routes
+	m.Routes = nil
+	for _, r := range routes {
+		left := slices.DeleteFunc(slices.Clone(r.Hops), func(h Hop) bool { return h.Link == name })
+		if len(r.Hops) == 0 || len(left) > 0 {
+			r.Hops = left
+			m.Routes = append(m.Routes, r)
+		}
+	}
+}
+
+func (m *model) setNexthop(n Nexthop) error {
+	if m.Multipath {
+		return fmt.Errorf("nexthop %s: not supported", n)
+	}
+	if slices.Contains(m.Foreign, n.ID) {
+		return fmt.Errorf("nexthop %s exists", n)
+	}
+	if l, err := m.at(n.Link); err != nil || !l.Up {
+		return fmt.Errorf("nexthop %s: the link is down or does not exist", n)
+	}
+	m.Nexthops = append(slices.DeleteFunc(m.Nexthops, func(o Nexthop) bool { return o.ID == n.ID }), n)
+	return nil
+}
+
+func (m *model) setGroup(g NexthopGroup) error {
+	if m.Multipath {
+		return fmt.Errorf("nexthop %s: not supported", g)
+	}
+	if slices.Contains(m.Foreign, g.ID) {
+		return fmt.Errorf("nexthop %s exists", g)
+	}
+	for _, id := range g.Members {
+		if !slices.ContainsFunc(m.Nexthops, func(n Nexthop) bool { return n.ID == id }) {
+			return fmt.Errorf("nexthop %s: %d does not exist", g, id)
+		}
+	}
+	m.Groups = append(slices.DeleteFunc(m.Groups, func(o NexthopGroup) bool { return o.ID == g.ID }), g)
+	return nil
+}
+
+func (m *model) deleteNexthop(id uint32) error {
+	m.Nexthops = slices.DeleteFunc(m.Nexthops, func(n Nexthop) bool { return n.ID == id })
+	for _, g := range slices.Clone(m.Groups) {
+		left := slices.DeleteFunc(slices.Clone(g.Members), func(member uint32) bool { return member == id })
+		m.Groups = slices.DeleteFunc(m.Groups, func(o NexthopGroup) bool { return o.ID == g.ID })
+		if g.ID != id && len(left) > 0 {
+			m.Groups = append(m.Groups, NexthopGroup{g.ID, left})
+			continue
+		}
+		m.Routes = slices.DeleteFunc(m.Routes, func(r KernelRoute) bool { return r.Group == g.ID })
+	}
 	return nil
 }
 
@@ -128,14 +190,16 @@ func (m *model) deleteForwarding(name string, f Forwarding) error {
 }
 
 func (m *model) setRoute(r KernelRoute) error {
-	if r.Link != "" {
-		l, err := m.at(r.Link)
-		if err != nil {
-			return err
+	for _, h := range r.Hops {
+		if l, err := m.at(h.Link); err != nil || !l.Up {
+			return fmt.Errorf("route %s: link %s is down or does not exist", r, h.Link)
 		}
-		if !l.Up || !m.local(r.Source) {
-			return fmt.Errorf("route %s: the link is down or the source is not local", r)
-		}
+	}
+	if r.Group != 0 && !slices.ContainsFunc(m.Groups, func(g NexthopGroup) bool { return g.ID == r.Group }) {
+		return fmt.Errorf("route %s: there is no such nexthop", r)
+	}
+	if !r.blackhole() && !m.local(r.Source) {
+		return fmt.Errorf("route %s: the source is not local", r)
 	}
 	m.Routes = slices.DeleteFunc(m.Routes, func(o KernelRoute) bool { return o.key() == r.key() })
 	m.Routes = append(m.Routes, r)
@@ -158,18 +222,31 @@ func (m *model) fenced(p netip.Prefix) bool {
 	return m.Rules[familyOf(p.Addr())] && slices.ContainsFunc(m.Routes, func(r KernelRoute) bool { return r.Prefix == p })
 }
 
-// served reports whether packets to a prefix reach a gateway.
+// served reports whether packets to a prefix reach a gateway, whichever their flow is.
 func (m *model) served(p netip.Prefix) bool {
-	i := slices.IndexFunc(m.Routes, func(r KernelRoute) bool { return r.Prefix == p && r.Link != "" })
-	if i < 0 || !m.Rules[familyOf(p.Addr())] {
+	i := slices.IndexFunc(m.Routes, func(r KernelRoute) bool { return r.Prefix == p && !r.blackhole() })
+	if i < 0 || !m.Rules[familyOf(p.Addr())] || !m.local(m.Routes[i].Source) {
 		return false
 	}
-	route := m.Routes[i]
-	l, err := m.at(route.Link)
-	if err != nil || !l.Up || !l.Loose || !m.local(route.Source) {
+	hops := m.hops(m.Routes[i])
+	return len(hops) > 0 && !slices.ContainsFunc(hops, func(h Hop) bool { return !m.reaches(h) })
+}
+
+// hops returns the next hops of a route.
+func (m *model) hops(r KernelRoute) []Hop {
+	if r.Group == 0 {
+		return r.Hops
+	}
+	return hopsOf(r.Group, m.Nexthops, m.Groups)
+}
+
+// reaches reports whether packets to a next hop reach its gateway.
+func (m *model) reaches(h Hop) bool {
+	l, err := m.at(h.Link)
+	if err != nil || !l.Up || !l.Loose {
 		return false
 	}
-	j := slices.IndexFunc(l.Neighbours, func(n Neighbour) bool { return n.Address == route.Via })
+	j := slices.IndexFunc(l.Neighbours, func(n Neighbour) bool { return n.Address == h.Via })
 	if j < 0 {
 		return false
 	}
@@ -182,6 +259,7 @@ func (m *model) served(p netip.Prefix) bool {
 func (m *model) clone() *model {
 	s := m.State
 	s.Links, s.Routes = slices.Clone(s.Links), slices.Clone(s.Routes)
+	s.Nexthops, s.Groups, s.Foreign = slices.Clone(s.Nexthops), slices.Clone(s.Groups), slices.Clone(s.Foreign)
 	return &model{s}
 }
 

@@ -189,7 +189,7 @@ func TestAddressesAreKeptNextToTheRulesOfNetworkPlugins(t *testing.T) {
 			w.node.IP(t, plugin.rules)
 			w.node.NFT(t, plugin.nft)
 			w.apply(t, w.desired())
-			link := target(w.desired()).Links[0].Name
+			link := target(w.desired(), State{}).Links[0].Name
 			for _, way := range []struct{ family, from, to string }{{"-4", "10.0.1.5", "10.71.2.9"}, {"-6", "fd00:10:0:1::5", "fd00:71::9"}} {
 				route := w.node.Run(t, "ip", way.family, "route", "get", way.to, "from", way.from, "iif", "pod0")
 				if !strings.Contains(route, "dev "+link) || !strings.Contains(route, "mtu 1400") {

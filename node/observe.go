@@ -16,7 +16,7 @@ func (k *Kernel) Observe() (State, error) {
 	for _, read := range []struct {
 		what string
 		do   func(*State) error
-	}{{"links", k.readLinks}, {"routes", k.readRoutes}, {"rules", k.readRules}, {"source addresses", k.readSources}} {
+	}{{"links", k.readLinks}, {"nexthops", k.readNexthops}, {"routes", k.readRoutes}, {"rules", k.readRules}, {"source addresses", k.readSources}} {
 		if err := read.do(&s); err != nil {
 			return State{}, fmt.Errorf("node: read %s: %w%s", read.what, err, remedy(err))
 		}
@@ -121,37 +121,6 @@ func (k *Kernel) readOn(device netlink.Link, l *Link) error {
 		}
 	}
 	return nil
-}
-
-func (k *Kernel) readRoutes(s *State) error {
-	names := map[int]string{}
-	for name, index := range k.links {
-		names[index] = name
-	}
-	for _, f := range families {
-		routes, err := k.routes.RouteListFiltered(f.number(), &netlink.Route{Table: routeTable, Protocol: routeProtocol},
-			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
-		if err != nil {
-			return err
-		}
-		for _, r := range routes {
-			s.Routes = append(s.Routes, readRoute(r, names))
-		}
-	}
-	return nil
-}
-
-// readRoute converts a route.
-func readRoute(r netlink.Route, names map[int]string) KernelRoute {
-	ones, _ := r.Dst.Mask.Size()
-	route := KernelRoute{Prefix: netip.PrefixFrom(addressOf(r.Dst.IP), ones), Metric: r.Priority}
-	if r.Type != unix.RTN_BLACKHOLE {
-		route.Link, route.Via, route.Source, route.MTU = names[r.LinkIndex], addressOf(r.Gw), addressOf(r.Src), r.MTU
-		if route.Link == "" {
-			route.Link = fmt.Sprintf("#%d", r.LinkIndex) // not Strait's link, so the route is wrong
-		}
-	}
-	return route
 }
 
 func (k *Kernel) readRules(s *State) error {

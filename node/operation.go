@@ -31,6 +31,9 @@ type system interface {
 	deleteNeighbour(link string, n Neighbour) error
 	setForwarding(link string, f Forwarding) error
 	deleteForwarding(link string, f Forwarding) error
+	setNexthop(Nexthop) error
+	setGroup(NexthopGroup) error
+	deleteNexthop(id uint32) error // or group, with the routes that refer to it
 	setRoute(KernelRoute) error
 	deleteRoute(KernelRoute) error
 	addRule(family) error
@@ -105,6 +108,18 @@ func setForwarding(link string, f Forwarding) Operation {
 
 func deleteForwarding(link string, f Forwarding) Operation {
 	return Operation{fmt.Sprintf("delete forwarding %s dst %s dev %s", f.MAC, f.Underlay, link), func(s system) error { return s.deleteForwarding(link, f) }}
+}
+
+func setNexthop(n Nexthop) Operation {
+	return Operation{fmt.Sprintf("set nexthop %s", n), func(s system) error { return s.setNexthop(n) }}
+}
+
+func setGroup(g NexthopGroup) Operation {
+	return Operation{fmt.Sprintf("set nexthop %s", g), func(s system) error { return s.setGroup(g) }}
+}
+
+func deleteNexthop(id uint32) Operation {
+	return Operation{fmt.Sprintf("delete nexthop %d", id), func(s system) error { return s.deleteNexthop(id) }}
 }
 
 func setRoute(r KernelRoute) Operation {

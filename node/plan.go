@@ -9,14 +9,14 @@ import "slices"
 //  1. blackholes for every prefix, and the rules that lead to them
 //  2. source addresses
 //  3. new links, configured completely, then set up
-//  4. routes, each replaced atomically
-//  5. removal of unneeded routes, links, blackholes and rules
+//  4. nexthops, groups and routes, each replaced atomically
+//  5. removal of unneeded routes, groups, nexthops, links, blackholes and rules
 func Plan(d Desired, observed State) []Operation {
 	if d.Nothing {
 		return Removal(observed)
 	}
 	d = d.withoutRefused(observed)
-	p := &planner{want: target(d), have: observed, broken: map[string]bool{}}
+	p := &planner{want: target(d, observed), have: observed, broken: map[string]bool{}}
 	p.fence()
 	if p.have.Sources != p.want.Sources {
 		p.add(setSources(d.sources()))
@@ -42,14 +42,14 @@ func Removal(observed State) []Operation {
 type planner struct {
 	want, have State
 	operations []Operation
-	broken     map[string]bool // links whose routes must be set again
+	broken     map[string]bool // links that are deleted and added again
 }
 
 func (p *planner) add(o ...Operation) { p.operations = append(p.operations, o...) }
 
 func (p *planner) fence() {
 	for _, r := range p.want.Routes {
-		if r.Link == "" && !slices.Contains(p.have.Routes, r) {
+		if r.blackhole() && !slices.ContainsFunc(p.have.Routes, r.equal) {
 			p.add(setRoute(r))
 		}
 	}
@@ -124,9 +124,29 @@ func (p *planner) find(link string) (Link, bool) {
 	return p.have.Links[i], true
 }
 
+// overlay sets nexthops, groups and routes. The kernel has deleted the nexthops of broken links,
+// groups without a nexthop left, and their routes.
 func (p *planner) overlay() {
+	lost := map[uint32]bool{}
+	for _, n := range p.have.Nexthops {
+		lost[n.ID] = p.broken[n.Link]
+	}
+	for _, n := range p.want.Nexthops {
+		if lost[n.ID] || !slices.Contains(p.have.Nexthops, n) {
+			p.add(setNexthop(n))
+		}
+	}
+	for _, g := range p.have.Groups {
+		lost[g.ID] = !slices.ContainsFunc(g.Members, func(id uint32) bool { return !lost[id] })
+	}
+	for _, g := range p.want.Groups {
+		if slices.ContainsFunc(g.Members, func(id uint32) bool { return lost[id] }) || !slices.ContainsFunc(p.have.Groups, g.equal) {
+			p.add(setGroup(g))
+		}
+	}
 	for _, r := range p.want.Routes {
-		if r.Link != "" && (p.broken[r.Link] || !slices.Contains(p.have.Routes, r)) {
+		gone := lost[r.Group] || slices.ContainsFunc(r.Hops, func(h Hop) bool { return p.broken[h.Link] })
+		if !r.blackhole() && (gone || !slices.ContainsFunc(p.have.Routes, r.equal)) {
 			p.add(setRoute(r))
 		}
 	}
@@ -142,10 +162,20 @@ func (p *planner) clear() {
 	for _, r := range p.have.Routes {
 		switch {
 		case wanted[r.key()]:
-		case r.Link == "":
+		case r.blackhole():
 			blackholes = append(blackholes, deleteRoute(r))
 		default:
 			p.add(deleteRoute(r))
+		}
+	}
+	for _, g := range p.have.Groups {
+		if !slices.ContainsFunc(p.want.Groups, func(w NexthopGroup) bool { return w.ID == g.ID }) {
+			p.add(deleteNexthop(g.ID))
+		}
+	}
+	for _, n := range p.have.Nexthops {
+		if !slices.ContainsFunc(p.want.Nexthops, func(w Nexthop) bool { return w.ID == n.ID }) {
+			p.add(deleteNexthop(n.ID))
 		}
 	}
 	for _, l := range p.have.Links {

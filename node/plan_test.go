@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"strings"
@@ -17,7 +18,8 @@ func gatewayB() Gateway {
 func desiredB() Desired {
 	return Desired{
 		Addresses: addrs("10.80.0.11"), Pods: prefixes("10.0.0.0/16"), Gateways: []Gateway{gatewayB()},
-		Routes: []Route{{netip.MustParsePrefix("10.71.0.0/16"), "b-0"}},
+		Groups: []Group{{Name: "b", Gateways: []string{"b-0"}, MTU: 1420}},
+		Routes: []Route{{netip.MustParsePrefix("10.71.0.0/16"), "b"}},
 	}
 }
 
@@ -39,7 +41,9 @@ func TestPlanOrder(t *testing.T) {
 			add address 10.80.0.11/32 dev strait-OLD
 			set neighbour 10.80.0.1 lladdr 0a:58:0a:50:00:01 dev strait-OLD
 			set link strait-OLD up
-			set route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
+			set nexthop 1342177537 via 10.80.0.1 dev strait-OLD
+			set nexthop GROUP group [1342177537]
+			set route 10.71.0.0/16 nexthop GROUP src 10.80.0.11 mtu 1420 metric 100
 			set route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100`},
 		{"nothing new", none, none, ""},
 		{"the gateway changes its address", none, func(d *Desired) { d.Gateways[0].Underlay = netip.MustParseAddr("192.0.2.12") }, `
@@ -48,7 +52,7 @@ func TestPlanOrder(t *testing.T) {
 			add address 10.80.0.11/32 dev strait-NEW
 			set neighbour 10.80.0.1 lladdr 0a:58:0a:50:00:01 dev strait-NEW
 			set link strait-NEW up
-			set route 10.71.0.0/16 via 10.80.0.1 dev strait-NEW src 10.80.0.11 mtu 1420 metric 100
+			set nexthop 1342177537 via 10.80.0.1 dev strait-NEW
 			set route 10.80.0.1/32 dev strait-NEW src 10.80.0.11 mtu 1420 metric 100
 			delete link strait-OLD`},
 		{"the gateway changes its address, with VXLAN",
@@ -67,7 +71,9 @@ func TestPlanOrder(t *testing.T) {
 			add address 10.80.0.11/32 dev strait-OLD
 			set neighbour 10.80.0.1 lladdr 0a:58:0a:50:00:01 dev strait-OLD
 			set link strait-OLD up
-			set route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
+			set nexthop 1342177537 via 10.80.0.1 dev strait-OLD
+			set nexthop GROUP group [1342177537]
+			set route 10.71.0.0/16 nexthop GROUP src 10.80.0.11 mtu 1420 metric 100
 			set route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100`},
 		{"the gateway changes its address, in userspace",
 			func(d *Desired) { d.Gateways[0].Encapsulation = Userspace },
@@ -75,23 +81,29 @@ func TestPlanOrder(t *testing.T) {
 				d.Gateways[0].Encapsulation, d.Gateways[0].Underlay = Userspace, netip.MustParseAddr("192.0.2.12")
 			}, `
 			serve link strait-OLD id 257 remote 192.0.2.12 dstport 6091`},
-		{"a smaller MTU", none, func(d *Desired) { d.Gateways[0].MTU = 1300 }, `
+		{"a smaller MTU", none, func(d *Desired) { d.Gateways[0].MTU, d.Groups[0].MTU = 1300, 1300 }, `
 			set link strait-OLD mtu 1300
-			set route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1300 metric 100
+			set route 10.71.0.0/16 nexthop GROUP src 10.80.0.11 mtu 1300 metric 100
 			set route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1300 metric 100`},
-		{"no gateway left", none, func(d *Desired) { d.Gateways, d.Routes[0].Gateway = nil, "" }, `
-			delete route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
+		{"no gateway left", none, func(d *Desired) { d.Gateways, d.Groups[0].Gateways = nil, nil }, `
+			delete route 10.71.0.0/16 nexthop GROUP src 10.80.0.11 mtu 1420 metric 100
 			delete route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
+			delete nexthop GROUP
+			delete nexthop 1342177537
 			delete link strait-OLD`},
-		{"the peering is gone", none, func(d *Desired) { d.Gateways, d.Routes = nil, nil }, `
+		{"the peering is gone", none, func(d *Desired) { d.Gateways, d.Groups, d.Routes = nil, nil, nil }, `
 			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote []
-			delete route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
+			delete route 10.71.0.0/16 nexthop GROUP src 10.80.0.11 mtu 1420 metric 100
 			delete route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
+			delete nexthop GROUP
+			delete nexthop 1342177537
 			delete link strait-OLD
 			delete route blackhole 10.71.0.0/16 metric 10000`},
 		{"everything is to be removed", none, func(d *Desired) { *d = Desired{Nothing: true} }, `
-			delete route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
+			delete route 10.71.0.0/16 nexthop GROUP src 10.80.0.11 mtu 1420 metric 100
 			delete route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
+			delete nexthop GROUP
+			delete nexthop 1342177537
 			delete link strait-OLD
 			delete route blackhole 10.71.0.0/16 metric 10000
 			delete IPv4 rule lookup 6091
@@ -101,7 +113,7 @@ func TestPlanOrder(t *testing.T) {
 			set link strait-OLD address 0a:58:0a:50:00:0c
 			add address 10.80.0.12/32 dev strait-OLD
 			set neighbour 10.80.0.1 lladdr 0a:58:0a:50:00:01 dev strait-OLD
-			set route 10.71.0.0/16 via 10.80.0.1 dev strait-OLD src 10.80.0.12 mtu 1420 metric 100
+			set route 10.71.0.0/16 nexthop GROUP src 10.80.0.12 mtu 1420 metric 100
 			set route 10.80.0.1/32 dev strait-OLD src 10.80.0.12 mtu 1420 metric 100
 			delete address 10.80.0.11/32 dev strait-OLD`},
 	} {
@@ -116,7 +128,7 @@ func TestPlanOrder(t *testing.T) {
 			d := desiredB()
 			c.to(&d)
 			got := text(Plan(d, m.observe()))
-			for _, l := range target(d).Links {
+			for _, l := range target(d, State{}).Links {
 				if old == "" {
 					old = l.Name
 				}
@@ -125,6 +137,7 @@ func TestPlanOrder(t *testing.T) {
 				}
 			}
 			got = strings.ReplaceAll(got, old, "strait-OLD")
+			got = strings.ReplaceAll(got, fmt.Sprint(nexthopIDs|kindGroup<<idBits|hashOf("b")&(1<<idBits-1)), "GROUP")
 			if want := strings.ReplaceAll(strings.TrimPrefix(c.want, "\n"), "\t", ""); strings.TrimSuffix(got, "\n") != want {
 				t.Errorf("plan:\n%s\nwant:\n%s", got, want)
 			}
@@ -147,7 +160,7 @@ func TestT14_PlanArrivesFromAnywhereAndNeverLeaks(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
-		m := &model{}
+		m := &model{State{Multipath: random.IntN(4) == 0}}
 		run(t, m, Plan(randomDesired(random), m.observe()))
 		damage(random, m)
 		d := randomDesired(random)
@@ -182,7 +195,7 @@ func TestPlanLosesNoPacketBetweenValidStates(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	checked := 0
 	for range 3000 {
-		m := &model{}
+		m := &model{State{Multipath: random.IntN(4) == 0}}
 		from, to := randomDesired(random), randomDesired(random)
 		to.Addresses = from.Addresses // a new address changes the node's MAC address, which loses packets
 		if to.Validate() != nil {
@@ -216,7 +229,7 @@ func TestRemovalLeavesNothing(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 500 {
-		m := &model{}
+		m := &model{State{Multipath: random.IntN(4) == 0}}
 		run(t, m, Plan(randomDesired(random), m.observe()))
 		damage(random, m)
 		run(t, m, Removal(m.observe()))

@@ -75,7 +75,7 @@ func (p *Prober) Close() {
 }
 
 // Ask sends a probe to a gateway's internal address, and sends it again every
-// nodeprobe.MinInterval until it is answered. It returns the answer. If ctx ends first, the
+// nodeprobe.RepeatInterval until it is answered. It returns the answer. If ctx ends first, the
 // error states why there was none.
 func (p *Prober) Ask(ctx context.Context, to netip.Addr) (nodeprobe.Message, error) {
 	conn := p.sockets[familyOf(to)]
@@ -87,7 +87,7 @@ func (p *Prober) Ask(ctx context.Context, to netip.Addr) (nodeprobe.Message, err
 	defer p.forget(sequence)
 	var request [nodeprobe.Len]byte
 	nodeprobe.Message{Sequence: sequence}.Put(request[:])
-	again := time.NewTicker(nodeprobe.MinInterval)
+	again := time.NewTicker(nodeprobe.RepeatInterval)
 	defer again.Stop()
 	for {
 		_, err := conn.WriteToUDPAddrPort(request[:], netip.AddrPortFrom(to, nodeprobe.Port))

@@ -23,11 +23,20 @@ func randomDesired(r *rand.Rand) Desired {
 			MTU:           []int{1200, 1300, 1420}[r.IntN(3)],
 		})
 	}
+	for i := range r.IntN(3) {
+		g := Group{Name: fmt.Sprint("group-", i), MTU: []int{1200, 1300}[r.IntN(2)]}
+		for _, gateway := range d.Gateways {
+			if r.IntN(2) == 0 {
+				g.Gateways = append(g.Gateways, gateway.Name)
+			}
+		}
+		d.Groups = append(d.Groups, g)
+	}
 	for _, p := range prefixes("10.71.0.0/16", "10.72.0.0/16", "fd00:71::/48") {
-		switch n := r.IntN(len(d.Gateways) + 2); {
-		case n < len(d.Gateways):
-			d.Routes = append(d.Routes, Route{p, d.Gateways[n].Name})
-		case n == len(d.Gateways):
+		switch n := r.IntN(len(d.Groups) + 2); {
+		case n < len(d.Groups):
+			d.Routes = append(d.Routes, Route{p, d.Groups[n].Name})
+		case n == len(d.Groups):
 			d.Routes = append(d.Routes, Route{Prefix: p})
 		}
 	}
@@ -48,7 +57,7 @@ func damage(r *rand.Rand, m *model) {
 				_ = m.deleteLink(l.Name)
 			case 1:
 				l.Up = false
-				m.Routes = slices.DeleteFunc(m.Routes, func(r KernelRoute) bool { return r.Link == l.Name })
+				m.linkGone(l.Name)
 			case 2:
 				l.MTU = 1000
 			case 3:
@@ -69,10 +78,27 @@ func damage(r *rand.Rand, m *model) {
 				}
 			case 8:
 				*l = Link{Name: l.Name, Up: true, MTU: 1500} // replaced by a dummy of that name
-				m.Routes = slices.DeleteFunc(m.Routes, func(r KernelRoute) bool { return r.Link == l.Name })
+				m.linkGone(l.Name)
 			}
 		}
-		switch r.IntN(5) {
+		switch r.IntN(9) {
+		case 4:
+			if len(m.Nexthops) > 0 {
+				_ = m.deleteNexthop(m.Nexthops[r.IntN(len(m.Nexthops))].ID)
+			}
+		case 5:
+			if len(m.Groups) > 0 {
+				_ = m.deleteNexthop(m.Groups[r.IntN(len(m.Groups))].ID)
+			}
+		case 6:
+			if len(m.Groups) > 0 && len(m.Nexthops) > 0 {
+				m.Groups[r.IntN(len(m.Groups))].Members = []uint32{m.Nexthops[r.IntN(len(m.Nexthops))].ID}
+			}
+		case 7: // another program takes an ID that Strait may want
+			id := nexthopIDs | uint32(257+r.IntN(4))
+			if !slices.ContainsFunc(m.Nexthops, func(n Nexthop) bool { return n.ID == id }) && !slices.Contains(m.Foreign, id) {
+				m.Foreign = append(m.Foreign, id)
+			}
 		case 0:
 			if len(m.Routes) > 0 {
 				i := r.IntN(len(m.Routes))

@@ -1,9 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
+	"strings"
 )
 
 // State is the part of a kernel's state that belongs to Strait, and what its routes must not
@@ -11,7 +14,16 @@ import (
 type State struct {
 	Links  []Link        // by name
 	Routes []KernelRoute // by prefix and metric
-	Rules  [2]bool       // whether there is one for IPv4, for IPv6
+
+	// Nexthops and Groups are nexthop objects, by ID. Foreign are the IDs of Strait's range that
+	// other programs use. Multipath is true if the kernel has no nexthop objects (before Linux
+	// 5.3): then routes have several next hops themselves.
+	Nexthops  []Nexthop
+	Groups    []NexthopGroup
+	Foreign   []uint32
+	Multipath bool
+
+	Rules [2]bool // whether there is one for IPv4, for IPv6
 
 	// Sources is the fingerprint of the nftables table. It is empty if the table is missing
 	// or was changed by another program.
@@ -76,10 +88,20 @@ func macOf(internal []netip.Addr) MAC {
 type KernelRoute struct {
 	Prefix netip.Prefix
 	Metric int
-	Link   string     // empty: a blackhole
-	Via    netip.Addr // the zero Addr: on link
+	Group  uint32     // of nexthops; 0: none
+	Hops   []Hop      // sorted; none without a Group: a blackhole
 	Source netip.Addr // of packets from the node itself
 	MTU    int
+}
+
+func (r KernelRoute) blackhole() bool { return r.Group == 0 && len(r.Hops) == 0 }
+
+func (r KernelRoute) equal(o KernelRoute) bool {
+	return r.key() == o.key() && r.Group == o.Group && slices.Equal(r.Hops, o.Hops) && r.Source == o.Source && r.MTU == o.MTU
+}
+
+func sortHops(hops []Hop) {
+	slices.SortFunc(hops, func(a, b Hop) int { return cmp.Or(a.Via.Compare(b.Via), cmp.Compare(a.Link, b.Link)) })
 }
 
 type routeKey struct {
@@ -90,14 +112,18 @@ type routeKey struct {
 func (r KernelRoute) key() routeKey { return routeKey{r.Prefix, r.Metric} }
 
 func (r KernelRoute) String() string {
-	if r.Link == "" {
+	if r.blackhole() {
 		return fmt.Sprintf("blackhole %s metric %d", r.Prefix, r.Metric)
 	}
-	via := ""
-	if r.Via.IsValid() {
-		via = fmt.Sprintf(" via %s", r.Via)
+	by := fmt.Sprintf("nexthop %d", r.Group)
+	if r.Group == 0 {
+		var hops []string
+		for _, h := range r.Hops {
+			hops = append(hops, h.String())
+		}
+		by = strings.Join(hops, " and ")
 	}
-	return fmt.Sprintf("%s%s dev %s src %s mtu %d metric %d", r.Prefix, via, r.Link, r.Source, r.MTU, r.Metric)
+	return fmt.Sprintf("%s %s src %s mtu %d metric %d", r.Prefix, by, r.Source, r.MTU, r.Metric)
 }
 
 // LinkPrefix begins the names of Strait's links. Network plugins detect the devices of a node

@@ -65,7 +65,7 @@ func TestT14_AnInstalledRouteStaysWhenADestinationAppears(t *testing.T) {
 	if len(over) != 1 || over[0].Refused || !strings.HasSuffix(over[0].String(), "which appeared later") {
 		t.Errorf("takeovers %v", over)
 	}
-	d.Routes[0].Gateway = "" // its gateway is gone: the blackhole stays
+	d.Routes[0].Group = "" // its gateway is gone: the blackhole stays
 	run(t, m, Plan(d, overlapped(m.observe(), later)))
 	if !m.fenced(held) || m.served(held) {
 		t.Error("packets follow the later route")

@@ -11,32 +11,41 @@ import (
 	"strings"
 )
 
-// target returns the state that implements d, which must be valid.
-func target(d Desired) State {
-	s := State{Sources: d.sources().fingerprint()}
-	links := map[string]Link{} // by gateway name
+// target returns the state that implements d, which must be valid, on a kernel in the observed
+// state.
+func target(d Desired, observed State) State {
+	s := State{Sources: d.sources().fingerprint(), Foreign: observed.Foreign, Multipath: observed.Multipath}
 	for _, g := range d.Gateways {
 		link := d.link(g)
-		links[g.Name] = link
 		s.Links = append(s.Links, link)
 		for _, n := range link.Neighbours {
 			s.Routes = append(s.Routes, KernelRoute{
 				Prefix: host(n.Address), Metric: metricOverlay,
-				Link: link.Name, Source: familyOf(n.Address).of(d.Addresses), MTU: g.MTU,
+				Hops: []Hop{{Link: link.Name}}, Source: familyOf(n.Address).of(d.Addresses), MTU: g.MTU,
 			})
 		}
+	}
+	hops, groups, ids := d.nexthops(observed.Foreign)
+	if !s.Multipath {
+		s.Nexthops, s.Groups = hops, groups
+	}
+	mtus := map[string]int{}
+	for _, g := range d.Groups {
+		mtus[g.Name] = g.MTU
 	}
 	for _, r := range d.Routes {
 		s.Routes = append(s.Routes, KernelRoute{Prefix: r.Prefix, Metric: metricBlackhole})
 		f := familyOf(r.Prefix.Addr())
 		s.Rules[f] = true
-		link := links[r.Gateway]
-		if via := link.neighbour(f); via.IsValid() {
-			s.Routes = append(s.Routes, KernelRoute{
-				Prefix: r.Prefix, Metric: metricOverlay,
-				Link: link.Name, Via: via, Source: f.of(link.Addresses), MTU: link.MTU,
-			})
+		id, has := ids[groupKey{r.Group, f}]
+		if !has {
+			continue
 		}
+		route := KernelRoute{Prefix: r.Prefix, Metric: metricOverlay, Group: id, Source: f.of(d.Addresses), MTU: f.mtu(mtus[r.Group])}
+		if s.Multipath {
+			route.Group, route.Hops = 0, hopsOf(id, hops, groups)
+		}
+		s.Routes = append(s.Routes, route)
 	}
 	for _, a := range d.Addresses {
 		s.Rules[familyOf(a)] = true
@@ -87,6 +96,27 @@ func linkName(e Encapsulation, vni uint32, underlay netip.Addr) string {
 	return LinkPrefix + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:5]))[:5]
 }
 
+// hopsOf returns the next hops of a group.
+func hopsOf(id uint32, hops []Nexthop, groups []NexthopGroup) (of []Hop) {
+	g := groups[slices.IndexFunc(groups, func(g NexthopGroup) bool { return g.ID == id })]
+	for _, n := range hops {
+		if slices.Contains(g.Members, n.ID) {
+			of = append(of, n.Hop)
+		}
+	}
+	sortHops(of)
+	return of
+}
+
+// mtu returns the MTU of routes to a group. IPv6 packets reach only those of its gateways that
+// have the MTU which IPv6 requires.
+func (f family) mtu(ofGroup int) int {
+	if f == ipv6 {
+		return max(ofGroup, minMTU6)
+	}
+	return ofGroup
+}
+
 // neighbour is the link's gateway in a family, or the zero Addr.
 func (l Link) neighbour(f family) netip.Addr {
 	for _, n := range l.Neighbours {
@@ -105,6 +135,9 @@ func (s *State) sort() {
 		slices.SortFunc(s.Links[i].Neighbours, func(a, b Neighbour) int { return a.Address.Compare(b.Address) })
 		slices.SortFunc(s.Links[i].Forwarding, func(a, b Forwarding) int { return bytes.Compare(a.MAC[:], b.MAC[:]) })
 	}
+	slices.SortFunc(s.Nexthops, func(a, b Nexthop) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(s.Groups, func(a, b NexthopGroup) int { return cmp.Compare(a.ID, b.ID) })
+	slices.Sort(s.Foreign)
 	slices.SortFunc(s.Routes, func(a, b KernelRoute) int {
 		return cmp.Or(a.Prefix.Compare(b.Prefix), cmp.Compare(a.Metric, b.Metric))
 	})

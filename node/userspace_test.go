@@ -17,7 +17,7 @@ func TestF9_ADeletedTAPDeviceComesBack(t *testing.T) {
 	desired <- w.desired()
 	<-reports
 	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
-	w.node.IP(t, "link del "+target(w.desired()).Links[0].Name)
+	w.node.IP(t, "link del "+target(w.desired(), State{}).Links[0].Name)
 	<-reports
 	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
 }
@@ -33,7 +33,7 @@ func TestADeviceLikeOursIsReplaced(t *testing.T) {
 	} {
 		t.Run(other, func(t *testing.T) {
 			w := userspaceWorld(t)
-			link := target(w.desired()).Links[0].Name
+			link := target(w.desired(), State{}).Links[0].Name
 			w.apply(t, w.desired())
 			w.node.IP(t, "link del "+link+"\n"+strings.ReplaceAll(other, "LINK", link))
 			w.apply(t, w.desired())
@@ -48,7 +48,7 @@ func TestF3_ARestartKeepsTheTAPDevice(t *testing.T) {
 	w := userspaceWorld(t)
 	w.apply(t, w.desired())
 	w.pod.Run(t, "ping", "-c1", "-W5", "10.71.2.9")
-	name := target(w.desired()).Links[0].Name
+	name := target(w.desired(), State{}).Links[0].Name
 	before := w.kernel.links[name]
 
 	w.kernel.Close()

@@ -157,9 +157,10 @@ func (w *world) desired() Desired {
 			Name: "b-0", Underlay: netip.MustParseAddr("192.0.2.10"), Addresses: addrs("10.80.0.1", "fd00:80::1"),
 			VNI: worldVNI, Encapsulation: w.encapsulation, MTU: 1400,
 		}},
+		Groups: []Group{{Name: "b", Gateways: []string{"b-0"}, MTU: 1400}},
 		Routes: []Route{
-			{netip.MustParsePrefix("10.71.0.0/16"), "b-0"},
-			{netip.MustParsePrefix("fd00:71::/48"), "b-0"},
+			{netip.MustParsePrefix("10.71.0.0/16"), "b"},
+			{netip.MustParsePrefix("fd00:71::/48"), "b"},
 		},
 	}
 }
@@ -217,6 +218,12 @@ func (w *world) left(t *testing.T, d Desired) ([]Operation, State) {
 // isServe matches operations whose effect only this process can observe: serving a TAP
 // device.
 func isServe(o Operation) bool { return strings.HasPrefix(o.String(), "serve link") }
+
+// isRestart matches the operations of a restart. Without a process that serves it, a TAP device
+// has no carrier, and the kernel deletes its nexthops.
+func (w *world) isRestart(o Operation) bool {
+	return w.encapsulation == Userspace && (isServe(o) || strings.Contains(o.String(), "nexthop "))
+}
 
 // openIn opens the kernel in a namespace.
 func openIn(t *testing.T, n *netns.Namespace) *Kernel {

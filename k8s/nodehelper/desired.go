@@ -14,7 +14,7 @@ import (
 // computeDesired returns the desired state of the node. It is always valid: invalid parts
 // are left out and reported.
 func computeDesired(in input) output {
-	t := &translation{input: in, out: output{serving: map[string]string{}, owners: map[netip.Prefix]string{}}, vnis: map[uint32]string{}}
+	t := &translation{input: in, out: output{serving: map[string]bool{}, owners: map[netip.Prefix]string{}, answers: in.answers}, vnis: map[uint32]string{}}
 	t.reserve()
 	if in.attachment != nil {
 		own := addresses(in.attachment.Spec.InternalAddresses)
@@ -38,6 +38,10 @@ func computeDesired(in input) output {
 	}
 	for _, p := range sorted {
 		t.routes(p)
+	}
+	for i := range t.out.gateways {
+		g := &t.out.gateways[i]
+		g.state, g.inUse = states[t.usability(g.Name)], t.out.serving[g.Name]
 	}
 	return t.out
 }
@@ -152,15 +156,19 @@ func (t *translation) encapsulation() node.Encapsulation {
 	return ""
 }
 
-// routes adds the routes of a peering to the gateway that serves it. Without a
+// routes adds the routes of a peering to the gateways that serve it. Without a
 // ClusterNetwork it is not known which CIDRs they would hide, and no routes are added.
 func (t *translation) routes(p *v1alpha1.Peering) {
 	if t.network == nil {
 		return
 	}
-	to := t.chooseGateway(p)
-	if to != "" {
-		t.out.serving[p.Name] = to
+	to := ""
+	if g := t.group(p); len(g.Gateways) > 0 {
+		to = g.Name
+		t.out.desired.Groups = append(t.out.desired.Groups, g)
+		for _, name := range g.Gateways {
+			t.out.serving[name] = true
+		}
 	}
 	for _, s := range slices.Concat(p.Status.Prefixes, p.Status.ExternalPrefixes) {
 		prefix, err := netip.ParsePrefix(string(s.SeenAs))
@@ -178,7 +186,7 @@ func (t *translation) routes(p *v1alpha1.Peering) {
 		}
 		t.out.reserved.add("a mapped CIDR of Peering "+p.Name, prefix)
 		t.out.owners[prefix] = p.Name
-		t.out.desired.Routes = append(t.out.desired.Routes, node.Route{Prefix: prefix, Gateway: to})
+		t.out.desired.Routes = append(t.out.desired.Routes, node.Route{Prefix: prefix, Group: to})
 	}
 }
 

@@ -56,9 +56,10 @@ func TestDesireOfTheExample(t *testing.T) {
 			{Name: "b-0", Underlay: netip.MustParseAddr("10.0.1.2"), Addresses: []netip.Addr{netip.MustParseAddr("10.80.0.1")}, VNI: 3<<8 + 1, Encapsulation: node.Geneve, MTU: 1420},
 			{Name: "b-1", Underlay: netip.MustParseAddr("10.0.2.2"), Addresses: []netip.Addr{netip.MustParseAddr("10.80.0.2")}, VNI: 3<<8 + 2, Encapsulation: node.Geneve, MTU: 1400},
 		},
+		Groups: []node.Group{{Name: "b", Gateways: []string{"b-1"}, MTU: 1400}},
 		Routes: []node.Route{
-			{Prefix: netip.MustParsePrefix("10.71.0.0/16"), Gateway: "b-1"},
-			{Prefix: netip.MustParsePrefix("10.73.0.0/16"), Gateway: "b-1"},
+			{Prefix: netip.MustParsePrefix("10.71.0.0/16"), Group: "b"},
+			{Prefix: netip.MustParsePrefix("10.73.0.0/16"), Group: "b"},
 		},
 	}
 	if !reflect.DeepEqual(got.desired, want) {
@@ -100,8 +101,8 @@ func TestAGatewayThatLacksSomethingHasNoLink(t *testing.T) {
 			t.Errorf("%s: gateways %+v, want none with the problem %q", c.name, got.gateways, c.want)
 		}
 		for _, r := range got.desired.Routes {
-			if r.Gateway != "" {
-				t.Errorf("%s: %s goes to %s", c.name, r.Prefix, r.Gateway)
+			if r.Group != "" {
+				t.Errorf("%s: %s goes to %s", c.name, r.Prefix, r.Group)
 			}
 		}
 		if in.network != nil && len(got.desired.Routes) != 2 {
@@ -148,38 +149,73 @@ func TestT7_NoRangeOfThisClusterIsRoutedAway(t *testing.T) {
 	}
 }
 
-func TestTheGatewayThatServes(t *testing.T) {
+func TestTheGatewaysThatServe(t *testing.T) {
 	const up, none, leaving, unknown = nodeprobe.LinksUp, nodeprobe.NoLinks, nodeprobe.Leaving, nodeprobe.Unknown
 	type answers = map[string]nodeprobe.State
 	for _, c := range []struct {
 		name    string
 		answers answers
+		joining string // names, separated by blanks
 		serving string
 		change  func(*v1alpha1.Peering)
 		want    string
 	}{
-		{"no gateway answers: the first", nil, "", nil, "b-0"},
-		{"no gateway answers: the current one", nil, "b-1", nil, "b-1"},
-		{"the one that answers", answers{"b-1": unknown}, "b-0", nil, "b-1"},
-		{"the one that answers, although without a link", answers{"b-1": none}, "b-0", nil, "b-1"},
-		{"both are up: the one that serves", answers{"b-0": up, "b-1": up}, "b-1", nil, "b-1"},
-		{"both are without a link: the one that serves", answers{"b-0": none, "b-1": none}, "b-1", nil, "b-1"},
-		{"the one with a link", answers{"b-0": up, "b-1": none}, "b-1", nil, "b-0"},
-		{"the one that does not leave", answers{"b-0": up, "b-1": leaving}, "b-1", nil, "b-0"},
-		{"the one that leaves forwards still", answers{"b-0": none, "b-1": leaving}, "b-0", nil, "b-1"},
-		{"the one of an earlier version may have a link", answers{"b-0": none, "b-1": unknown}, "b-0", nil, "b-1"},
-		{"the one that says that it has a link", answers{"b-0": up, "b-1": unknown}, "b-1", nil, "b-0"},
-		{"the one that serves is gone", nil, "b-7", nil, "b-0"},
-		{"the peering is being deleted", answers{"b-0": up}, "b-0", func(p *v1alpha1.Peering) { p.DeletionTimestamp = new(metav1.Time) }, ""},
+		{"all that have a link", answers{"b-0": up, "b-1": up, "b-2": up}, "", "b-1", nil, "b-0 b-1 b-2"},
+		{"one of an earlier version may have a link", answers{"b-0": up, "b-1": unknown, "b-2": none}, "", "", nil, "b-0 b-1"},
+		{"not those without a link", answers{"b-0": up, "b-1": none, "b-2": up}, "", "b-0 b-1 b-2", nil, "b-0 b-2"},
+		{"not those that leave", answers{"b-0": up, "b-1": up, "b-2": leaving}, "", "b-0 b-1 b-2", nil, "b-0 b-1"},
+		{"not those that do not answer", answers{"b-0": up}, "", "b-0 b-1 b-2", nil, "b-0"},
+		{"one that comes back, later", answers{"b-0": up, "b-1": up}, "b-1", "b-0", nil, "b-0"},
+		{"one that comes back, if there is no other", answers{"b-0": none, "b-1": up, "b-2": leaving}, "b-1", "b-2", nil, "b-1"},
+		{"one that was used as there was no other stays", answers{"b-0": up, "b-1": up}, "b-1", "b-1", nil, "b-0 b-1"},
+		{"those that leave forward still", answers{"b-0": none, "b-1": leaving, "b-2": leaving}, "", "b-0", nil, "b-1 b-2"},
+		{"those without a link may pass packets on", answers{"b-0": none, "b-1": none}, "", "b-2", nil, "b-0 b-1"},
+		{"no gateway answers: all", nil, "", "", nil, "b-0 b-1 b-2"},
+		{"no gateway answers: those in use", nil, "", "b-1 b-2", nil, "b-1 b-2"},
+		{"no gateway answers: the last one stays", nil, "", "b-1", nil, "b-1"},
+		{"those in use are gone", nil, "", "b-7", nil, "b-0 b-1 b-2"},
+		{"the peering is being deleted", answers{"b-0": up}, "", "b-0", func(p *v1alpha1.Peering) { p.DeletionTimestamp = new(metav1.Time) }, ""},
 	} {
 		in := example()
-		in.answers, in.serving = c.answers, map[string]string{"b": c.serving}
+		third := *in.peerings[0].Status.Gateways[0].DeepCopy()
+		third.Name, third.Number, third.InternalAddresses = "b-2", 3, []v1alpha1.IP{"10.80.0.3"}
+		in.peerings[0].Status.Gateways = append(in.peerings[0].Status.Gateways, third)
+		in.answers, in.joining, in.serving = c.answers, set(c.joining), set(c.serving)
 		if c.change != nil {
 			c.change(in.peerings[0])
 		}
-		got := computeDesired(in)
-		if got.desired.Routes[0].Gateway != c.want || got.serving["b"] != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got.desired.Routes[0].Gateway, c.want)
+		out := computeDesired(in)
+		got := ""
+		if len(out.desired.Groups) > 0 {
+			got = strings.Join(out.desired.Groups[0].Gateways, " ")
+		}
+		if got != c.want || !reflect.DeepEqual(out.serving, set(c.want)) {
+			t.Errorf("%s: %q, in use %v, want %q", c.name, got, out.serving, c.want)
+		}
+		for _, g := range out.gateways {
+			if g.inUse != set(c.want)[g.Name] {
+				t.Errorf("%s: gateway %s is in use: %t", c.name, g.Name, g.inUse)
+			}
+		}
+	}
+}
+
+// set returns the set of the words of a text.
+func set(words string) map[string]bool {
+	s := map[string]bool{}
+	for _, word := range strings.Fields(words) {
+		s[word] = true
+	}
+	return s
+}
+
+// Also of gateways that are out: routes do not change when one is taken out.
+func TestAPeeringHasTheSmallestMTUOfItsGateways(t *testing.T) {
+	in := example()
+	for _, answers := range []map[string]nodeprobe.State{{"b-0": nodeprobe.LinksUp}, {"b-1": nodeprobe.LinksUp}, {"b-0": nodeprobe.LinksUp, "b-1": nodeprobe.LinksUp}} {
+		in.answers = answers
+		if g := computeDesired(in).desired.Groups[0]; g.MTU != 1400 {
+			t.Errorf("with the gateways %v, the MTU is %d, want 1400", g.Gateways, g.MTU)
 		}
 	}
 }
@@ -193,7 +229,7 @@ func TestAWithdrawnRangeIsDroppedForAWhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range out.desired.Routes {
-			all = append(all, r.Prefix.String()+" "+r.Gateway)
+			all = append(all, r.Prefix.String()+" "+r.Group)
 		}
 		return all
 	}
@@ -208,7 +244,7 @@ func TestAWithdrawnRangeIsDroppedForAWhile(t *testing.T) {
 		after time.Duration
 		want  []string
 	}{
-		{"before", example(), 0, []string{"10.71.0.0/16 b-1", "10.73.0.0/16 b-1"}},
+		{"before", example(), 0, []string{"10.71.0.0/16 b", "10.73.0.0/16 b"}},
 		{"the peering is gone", gone, time.Second, []string{"10.71.0.0/16 ", "10.73.0.0/16 "}},
 		{"one has another meaning", taken, 2 * time.Second, []string{"10.71.0.0/16 "}},
 		{"almost over", gone, withdrawnFor - time.Second, []string{"10.71.0.0/16 "}},

@@ -13,7 +13,6 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/node"
-	"strait.dev/strait/nodeprobe"
 )
 
 // Options configure a node helper.
@@ -53,10 +52,11 @@ func run(ctx context.Context, o Options, support node.Support) error {
 		attachments: o.Client.NodeAttachments().Cache(o.Node),
 		networks:    o.Client.ClusterNetworks().Cache(v1alpha1.ClusterNetworkName),
 		peerings:    o.Client.Peerings().Cache(""),
-		probes:      probes{ask: o.Prober.Ask, changed: changed, running: map[string]*activeProbe{}, answers: map[string]nodeprobe.State{}},
+		probes:      newProbes(o.Prober.Ask, time.Now),
 		withdrawn:   withdrawn{},
 		desired:     make(chan node.Desired, 1),
 		results:     make(chan kernelResult, 1),
+		statuses:    make(chan v1alpha1.NodeAttachmentStatus, 1),
 	}
 	o.Log.Info("node helper runs", "node", o.Node, "geneve", support.Geneve, "vxlan", support.VXLAN, "userspace", support.Userspace, "lacks", support.Lacks)
 	served, err := h.serve()
@@ -77,6 +77,7 @@ func run(ctx context.Context, o Options, support node.Support) error {
 		}
 		background.Go(func() { c.RunWithContext(within) })
 	}
+	background.Go(func() { h.publishAll(within) })
 	ended := make(chan error, 1)
 	background.Go(func() { ended <- o.Kernel.Keep(within, h.desired, h.report) })
 	err = h.follow(within, ended)
@@ -93,20 +94,21 @@ type helper struct {
 	attachments *client.Cache[*v1alpha1.NodeAttachment]
 	networks    *client.Cache[*v1alpha1.ClusterNetwork]
 	peerings    *client.Cache[*v1alpha1.Peering]
-	changed     <-chan struct{} // signals a change of objects or of probe results
-	probes      probes
-	desired     chan node.Desired // to Keep; holds one
-	results     chan kernelResult // from Keep: the last result; capacity one
+	changed     <-chan struct{} // signals a change of objects
+	probes      *probes
+	statuses    chan v1alpha1.NodeAttachmentStatus // to publish; holds one
+	desired     chan node.Desired                  // to Keep; holds one
+	results     chan kernelResult                  // from Keep: the last result; capacity one
 
 	// Used only by the goroutine that calls follow.
 	withdrawn    withdrawn
 	uninstalling uninstalling
 	sent         *node.Desired // nil: nothing yet
-	serving      map[string]string
+	serving      map[string]bool
 	kernel       string // error of the kernel; empty: none
 	takeovers    []node.Takeover
 	problems     []string
-	write        time.Time // earliest time of the next write of the status
+	evaluated    time.Time // when the objects were evaluated last
 	drops        drops
 }
 
@@ -122,9 +124,17 @@ func (h *helper) follow(ctx context.Context, ended <-chan error) error {
 			return err
 		case is := <-h.results:
 			h.recordResult(is)
+			if h.postpone(next) {
+				continue
+			}
 		case <-h.changed:
+			if h.postpone(next) {
+				continue
+			}
+		case <-h.probes.changed: // packets to a gateway that is out are lost: at once
 		case <-next.C:
 		}
+		h.evaluated = time.Now()
 		h.state.pulse.Beat(time.Now())
 		next.Reset(refresh)
 		if !h.attachments.HasSynced() || !h.networks.HasSynced() || !h.peerings.HasSynced() {
@@ -132,20 +142,30 @@ func (h *helper) follow(ctx context.Context, ended <-chan error) error {
 			continue
 		}
 		out := h.apply(ctx)
-		answers := h.probes.known()
+		answers := out.answers
 		if slices.ContainsFunc(out.gateways, func(g gateway) bool { return !isKey(answers, g.Name) }) {
 			next.Reset(retryInterval)
 		}
 		now := status(out, h.kernel, answers, h.Kernel.Failing())
 		h.state.last.Store(now.DeepCopy())
-		if again := h.publish(ctx, now); again > 0 {
-			next.Reset(again)
+		select {
+		case <-h.statuses: // not published yet, and superseded
+		default:
 		}
+		h.statuses <- now
 		if since := h.drops.since(h.Kernel.Dropped(), time.Now()); len(since) > 0 {
 			h.Log.Warn("packets were dropped by the helper", "reasons", since)
 		}
-		wait(ctx, applyInterval)
 	}
+}
+
+// postpone sets the timer of the next evaluation if the last one was less than applyInterval ago.
+func (h *helper) postpone(next *time.Timer) bool {
+	soon := time.Until(h.evaluated.Add(applyInterval))
+	if soon > 0 {
+		next.Reset(soon)
+	}
+	return soon > 0
 }
 
 // apply sends the desired state to Keep, and the gateways to probe to the prober.
@@ -153,6 +173,7 @@ func (h *helper) apply(ctx context.Context) output {
 	now := time.Now()
 	if a, ok := h.attachments.Get(h.Node); ok && h.sent == nil {
 		h.probes.restore(a.Status)
+		h.serving = inUse(a.Status)
 	}
 	in := h.input()
 	out := computeDesired(in)
@@ -214,7 +235,8 @@ func (h *helper) sources(peerings []*v1alpha1.Peering) map[netip.Addr]netip.Addr
 }
 
 func (h *helper) input() input {
-	in := input{peerings: h.peerings.List(), support: h.support, answers: h.probes.known(), serving: h.serving}
+	in := input{peerings: h.peerings.List(), support: h.support, serving: h.serving}
+	in.answers, in.joining = h.probes.known()
 	in.sources = h.sources(in.peerings)
 	if a, ok := h.attachments.Get(h.Node); ok {
 		in.attachment = a

@@ -45,7 +45,7 @@ func TestNodeFollowsItsObjects(t *testing.T) {
 	})
 	t.Run("the kernel is kept while the API server is away", func(t *testing.T) {
 		w.StopServer(t)
-		w.node.IP(t, "route flush table 6091")
+		w.node.IP(t, "nexthop flush")
 		w.eventually(t, "the routes are back", func() bool {
 			_, err := w.node.Try("ping", "-c1", "-W1", "10.71.2.9")
 			return err == nil

@@ -19,14 +19,16 @@ type input struct {
 
 	sources map[netip.Addr]netip.Addr  // of overlay packets, by gateway address, as far as known
 	answers map[string]nodeprobe.State // of the gateways that answer, by name
-	serving map[string]string          // the current gateway of each peering, by name of the peering
+	joining map[string]bool            // gateways that were out, and are not up for long enough
+	serving map[string]bool            // gateways in use
 }
 
 // output is the result of computeDesired.
 type output struct {
 	desired   node.Desired
-	gateways  []gateway               // by name
-	serving   map[string]string       // as in input
+	gateways  []gateway       // by name
+	serving   map[string]bool // as in input
+	answers   map[string]nodeprobe.State
 	problems  []string                // CIDRs that are left out, with the reason
 	reserved  reservedPrefixes        // CIDRs in use
 	owners    map[netip.Prefix]string // Peerings by mapped CIDR
@@ -40,6 +42,8 @@ type gateway struct {
 	source  netip.Addr // source of overlay packets, if not one of the node's underlay addresses
 	problem string     // why there is no link; empty: there is one
 	note    string     // why it is not a kernel link; empty: it is
+	state   v1alpha1.NodeGatewayState
+	inUse   bool // packets are sent to it
 }
 
 // probe returns the address at which the gateway is probed.

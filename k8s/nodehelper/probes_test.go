@@ -17,8 +17,9 @@ type fakeGateway struct {
 	silent   atomic.Bool
 	state    atomic.Uint32 // a nodeprobe.State
 	interval time.Duration // that it asks for
-	stall    atomic.Int64  // for how long the helper stands still in the next probe, a time.Duration
 	asked    atomic.Int64  // calls
+	sent     atomic.Int64  // requests, repeated ones included
+	paused   atomic.Int64  // how long the helper stood still until now, a time.Duration
 }
 
 // newFakeGateway returns a gateway with a link.
@@ -33,72 +34,85 @@ func (g *fakeGateway) setState(s nodeprobe.State) { g.state.Store(uint32(s)) }
 //strait:virtualtime
 func (g *fakeGateway) ask(ctx context.Context, _ netip.Addr) (nodeprobe.Message, error) {
 	g.asked.Add(1)
-	if stall := g.stall.Swap(0); stall > 0 {
-		time.Sleep(time.Duration(stall))
-		return nodeprobe.Message{}, errors.New("the time is over")
-	}
-	again := time.NewTicker(nodeprobe.MinInterval)
+	g.sent.Add(1)
+	again := time.NewTicker(nodeprobe.RepeatInterval)
 	defer again.Stop()
 	for g.silent.Load() {
 		select {
 		case <-ctx.Done():
 			return nodeprobe.Message{}, errors.New("silent")
 		case <-again.C:
+			g.sent.Add(1)
 		}
 	}
 	return nodeprobe.Message{Answer: true, State: nodeprobe.State(g.state.Load()), Interval: g.interval}, nil
 }
 
+// now is the clock of a helper that stood still for some time.
+func (g *fakeGateway) now() time.Time { return time.Now().Add(time.Duration(g.paused.Load())) }
+
 // probing probes a gateway until the test ends, and returns after the first answer.
-func probing(t *testing.T, g *fakeGateway) (p *probes, changed <-chan struct{}) {
+func probing(t *testing.T, g *fakeGateway) *probes {
 	t.Helper()
-	changes := make(chan struct{}, 1)
-	p = &probes{ask: g.ask, changed: changes, running: map[string]*activeProbe{}, answers: map[string]nodeprobe.State{}}
+	p := newProbes(g.ask, g.now)
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(func() { stop(); p.all.Wait() })
 	p.set(ctx, map[string]netip.Addr{"g": netip.MustParseAddr("10.80.0.1")})
-	<-changes
-	return p, changes
+	<-p.changed
+	return p
+}
+
+// is returns the state of the gateway, and whether it is joining.
+func (p *probes) is() (state nodeprobe.State, answers, joins bool) {
+	all, joining := p.known()
+	state, answers = all["g"]
+	return state, answers, joining["g"]
 }
 
 // nextChange returns the time until the next change.
 //
 //strait:virtualtime
-func nextChange(changed <-chan struct{}) time.Duration {
+func nextChange(p *probes) time.Duration {
 	began := time.Now()
-	<-changed
+	<-p.changed
 	return time.Since(began)
 }
 
-func TestAGatewayThatFallsSilentIsOutAfterThreeMisses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newFakeGateway(nodeprobe.MinInterval)
-		p, changed := probing(t, g)
-		for range 20 {
+// longestAtRest is the longest time between an answer and the next request.
+const longestAtRest = nodeprobe.MinInterval * 5 / 4
+
+// From the death of a gateway to the event, for deaths at all times between two requests.
+func TestADeadGatewayIsFoundWithin700Milliseconds(t *testing.T) {
+	const limit = 700 * time.Millisecond
+	var worst time.Duration
+	for phase := time.Duration(0); phase < 2*longestAtRest; phase += 3 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			g := newFakeGateway(nodeprobe.MinInterval)
+			p := probing(t, g)
+			time.Sleep(10*time.Second + phase)
 			g.silent.Store(true)
-			if took := nextChange(changed); took < probePatience || took > probePatience+nodeprobe.MinInterval*5/4 || len(p.known()) != 0 {
-				t.Errorf("silent: %v after %v", p.known(), took)
+			took := nextChange(p)
+			if _, answers, _ := p.is(); answers || took < probeMisses*missedAfter || took > limit {
+				t.Errorf("a death %v after a second is found after %v", phase, took)
 			}
-			g.silent.Store(false)
-			if took := nextChange(changed); took > nodeprobe.MinInterval || p.known()["g"] != nodeprobe.LinksUp {
-				t.Errorf("it answers again: %v after %v", p.known(), took)
-			}
-		}
-	})
+			worst = max(worst, took)
+		})
+	}
+	t.Logf("found after %v at the latest", worst)
 }
 
 func TestOneOrTwoMissesChangeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGateway(nodeprobe.MinInterval)
-		p, changed := probing(t, g)
+		p := probing(t, g)
 		for range 50 {
 			g.silent.Store(true)
-			time.Sleep(2 * nodeprobe.MinInterval)
+			time.Sleep(2 * nodeprobe.RepeatInterval)
 			g.silent.Store(false)
 			time.Sleep(2 * nodeprobe.MinInterval)
 		}
-		if len(changed) != 0 || p.known()["g"] != nodeprobe.LinksUp {
-			t.Errorf("known %v", p.known())
+		if state, _, _ := p.is(); len(p.changed) != 0 || state != nodeprobe.LinksUp {
+			t.Errorf("state %v", state)
 		}
 	})
 }
@@ -106,47 +120,121 @@ func TestOneOrTwoMissesChangeNothing(t *testing.T) {
 func TestOneAnswerChangesTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGateway(nodeprobe.MinInterval)
-		p, changed := probing(t, g)
-		for _, state := range []nodeprobe.State{nodeprobe.NoLinks, nodeprobe.LinksUp, nodeprobe.Leaving, nodeprobe.Unknown, nodeprobe.LinksUp} {
-			g.setState(state)
-			if took := nextChange(changed); took > nodeprobe.MinInterval*5/4 || p.known()["g"] != state {
-				t.Errorf("%v: known %v after %v", state, p.known(), took)
+		p := probing(t, g)
+		for _, want := range []nodeprobe.State{nodeprobe.NoLinks, nodeprobe.LinksUp, nodeprobe.Leaving, nodeprobe.Unknown, nodeprobe.LinksUp} {
+			g.setState(want)
+			took := nextChange(p)
+			if state, _, _ := p.is(); took > longestAtRest || state != want {
+				t.Errorf("%v: state %v after %v", want, state, took)
+			}
+		}
+	})
+}
+
+func TestAGatewayThatWasOutJoinsWhenItIsStablyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newFakeGateway(nodeprobe.MinInterval)
+		p := probing(t, g)
+		if _, _, joins := p.is(); joins {
+			t.Error("a gateway that was never out is joining")
+		}
+		for name, out := range map[string]func(bool){
+			"silent": g.silent.Store,
+			"no link": func(on bool) {
+				g.setState(map[bool]nodeprobe.State{true: nodeprobe.NoLinks, false: nodeprobe.LinksUp}[on])
+			},
+			"leaving": func(on bool) {
+				g.setState(map[bool]nodeprobe.State{true: nodeprobe.Leaving, false: nodeprobe.LinksUp}[on])
+			},
+		} {
+			out(true)
+			nextChange(p)
+			out(false)
+			if took := nextChange(p); took > longestAtRest {
+				t.Errorf("%s: it answers again after %v", name, took)
+			}
+			if state, _, joins := p.is(); state != nodeprobe.LinksUp || !joins {
+				t.Errorf("%s: at first: %v, joining %t", name, state, joins)
+			}
+			time.Sleep(joinAfter / 2)
+			out(true) // it fails again, and the time begins again
+			nextChange(p)
+			out(false)
+			nextChange(p)
+			took := nextChange(p)
+			if _, _, joins := p.is(); joins || took < joinAfter || took > joinAfter+longestAtRest {
+				t.Errorf("%s: joining %t after %v", name, joins, took)
 			}
 		}
 	})
 }
 
 // A gateway with many nodes asks for fewer probes. Silence is noticed as soon as three repeated
-// probes are missed all the same.
+// requests are missed all the same.
 func TestTheGatewaySetsTheIntervalOfProbes(t *testing.T) {
 	for _, c := range []struct{ asks, want time.Duration }{
 		{0, nodeprobe.MinInterval}, {time.Millisecond, nodeprobe.MinInterval}, {1250 * time.Millisecond, 1250 * time.Millisecond}, {time.Hour, maxProbeInterval},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			g := newFakeGateway(c.asks)
-			_, changed := probing(t, g)
+			p := probing(t, g)
 			const probes = 400
 			time.Sleep(probes * c.want)
-			if n := g.asked.Load(); n < probes*9/10 || n > probes*11/10 {
-				t.Errorf("a gateway that asks for %v is asked %d times in %v", c.asks, n, probes*c.want)
+			if n := g.sent.Load(); n < probes*9/10 || n > probes*11/10 {
+				t.Errorf("a gateway that asks for %v gets %d requests in %v", c.asks, n, probes*c.want)
 			}
 			g.silent.Store(true)
-			if took := nextChange(changed); took > c.want*5/4+probePatience {
+			if took := nextChange(p); took > c.want*5/4+probeMisses*nodeprobe.RepeatInterval {
 				t.Errorf("a gateway that asks for %v is silent: noticed after %v", c.asks, took)
+			}
+			// All nodes of a gateway that starts again: not more requests than it asks for.
+			before := g.sent.Load()
+			time.Sleep(probes * c.want)
+			if n := g.sent.Load() - before; n > probes*11/10 {
+				t.Errorf("a silent gateway that asked for %v gets %d requests in %v", c.asks, n, probes*c.want)
 			}
 		})
 	}
 }
 
-// A helper that stood still does not take gateways for silent: their answers wait to be read.
-func TestAHelperThatStoodStillDecidesNothing(t *testing.T) {
+// A gateway answers 20 requests of a node per second, and two probes may run for a moment while
+// one is replaced.
+func TestRequestsStayWithinTheBudgetOfTheGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGateway(nodeprobe.MinInterval)
-		p, changed := probing(t, g)
-		g.stall.Store(int64(5 * time.Second))
-		time.Sleep(10 * time.Second)
-		if len(changed) != 0 || p.known()["g"] != nodeprobe.LinksUp {
-			t.Errorf("known %v", p.known())
+		probing(t, g)
+		for range 200 { // requests are missed at all times
+			before := g.sent.Load()
+			g.silent.Store(true)
+			time.Sleep(300 * time.Millisecond)
+			g.silent.Store(false)
+			time.Sleep(700 * time.Millisecond)
+			if n := g.sent.Load() - before; 2*n > 20 {
+				t.Fatalf("%d requests in a second", n)
+			}
 		}
 	})
+}
+
+// A helper that stood still does not take gateways for silent: their answers wait to be read.
+func TestAHelperThatStoodStillDecidesNothing(t *testing.T) {
+	for _, pause := range []time.Duration{nodeprobe.RepeatInterval, 2 * nodeprobe.RepeatInterval, 3 * nodeprobe.RepeatInterval, 5 * time.Second, 2 * time.Minute} {
+		for phase := time.Duration(0); phase < 2*nodeprobe.MinInterval; phase += 10 * time.Millisecond {
+			synctest.Test(t, func(t *testing.T) {
+				g := newFakeGateway(nodeprobe.MinInterval)
+				p := probing(t, g)
+				time.Sleep(phase)
+				// The clock goes on, and nothing else does: the first timer that fires afterwards fires late.
+				g.silent.Store(true)
+				time.Sleep(nodeprobe.RepeatInterval / 2)
+				g.paused.Add(int64(pause))
+				time.Sleep(nodeprobe.RepeatInterval / 2)
+				g.silent.Store(false)
+				time.Sleep(10 * time.Second)
+				if state, answers, _ := p.is(); len(p.changed) != 0 || !answers || state != nodeprobe.LinksUp {
+					t.Errorf("a pause of %v at %v: state %v", pause, phase, state)
+				}
+			})
+		}
+	}
 }

@@ -17,9 +17,32 @@ const fieldManager = "strait-node"
 // generations: the spec changes with the pods of the node, up to once per second.
 const generationInterval = time.Minute
 
+// publishAll publishes the statuses until ctx ends. It has a goroutine of its own: the choice of
+// gateways must not wait for the API server.
+func (h *helper) publishAll(ctx context.Context) {
+	var is v1alpha1.NodeAttachmentStatus
+	var earliest time.Time // of the next write
+	again := time.NewTimer(refresh)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case is = <-h.statuses:
+		case <-again.C:
+		}
+		if is.Conditions == nil {
+			continue // none yet
+		}
+		if next := h.publish(ctx, is, &earliest); next > 0 {
+			again.Reset(next)
+		}
+	}
+}
+
 // publish writes the status if it has changed, and returns the time until the next attempt;
-// 0: none is needed.
-func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) time.Duration {
+// 0: none is needed. It keeps the earliest time of the next write.
+func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus, earliest *time.Time) time.Duration {
 	a, ok := h.attachments.Get(h.Node)
 	if !ok {
 		return 0
@@ -29,14 +52,14 @@ func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) 
 	if !differs {
 		return 0
 	}
-	soon := h.write.Sub(now)
+	soon := earliest.Sub(now)
 	if onlyGenerations(is, a.Status, now) {
 		soon += generationInterval
 	}
 	if soon > 0 && !urgent(to, a.Status) {
 		return min(soon, statusInterval)
 	}
-	h.write = now.Add(statusInterval)
+	*earliest = now.Add(statusInterval)
 	limited, stop := context.WithTimeout(ctx, statusTimeout)
 	defer stop()
 	_, err := h.Client.NodeAttachments().ApplyStatus(limited, &v1alpha1.NodeAttachment{
@@ -45,9 +68,9 @@ func (h *helper) publish(ctx context.Context, is v1alpha1.NodeAttachmentStatus) 
 	}, fieldManager)
 	if err != nil && ctx.Err() == nil {
 		h.Log.Warn("cannot write the status of the NodeAttachment; trying again", "error", err)
-		h.write = now.Add(2 * statusInterval)
+		*earliest = now.Add(2 * statusInterval)
 	}
-	return time.Until(h.write)
+	return time.Until(*earliest)
 }
 
 // onlyGenerations reports whether a status differs from the written one in nothing but

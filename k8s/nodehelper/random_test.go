@@ -1,6 +1,7 @@
 package nodehelper
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -40,8 +41,8 @@ func TestDesireIsAlwaysValid(t *testing.T) {
 				Index: r.Int32N(3), UnderlayAddresses: some(), InternalAddresses: some(), PodCIDRs: cidrs[r.IntN(len(cidrs)):][:1],
 			}}
 		}
-		for range r.IntN(3) {
-			p := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+		for i := range r.IntN(3) {
+			p := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p-", i)}}
 			for range r.IntN(3) {
 				p.Status.Prefixes = append(p.Status.Prefixes, v1alpha1.SeenPrefix{SeenAs: cidrs[r.IntN(len(cidrs))]})
 				p.Status.Gateways = append(p.Status.Gateways, v1alpha1.GatewayStatus{

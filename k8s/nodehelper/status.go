@@ -50,6 +50,9 @@ func status(out output, kernel string, answers map[string]nodeprobe.State, faili
 		if g.source.IsValid() {
 			entry.Source = v1alpha1.IP(g.source.String())
 		}
+		if g.problem == "" {
+			entry.State, entry.InUse = g.state, g.inUse
+		}
 		switch {
 		case g.problem != "":
 			entry.Message = client.Clip(g.problem, maxMessage)

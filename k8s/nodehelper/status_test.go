@@ -110,9 +110,10 @@ func TestARestartMovesNoRoutes(t *testing.T) {
 	in := example()
 	before := computeDesired(in)
 	in.attachment.Status = status(before, "", in.answers, nil)
-	p := probes{answers: map[string]nodeprobe.State{}}
+	p := newProbes(nil, time.Now)
 	p.restore(in.attachment.Status)
-	in.answers, in.serving = p.known(), nil
+	in.answers, in.joining = p.known()
+	in.serving = inUse(in.attachment.Status)
 	if after := computeDesired(in); !reflect.DeepEqual(after.desired, before.desired) {
 		t.Errorf("before %+v\nafter  %+v", before.desired, after.desired)
 	}

@@ -137,6 +137,18 @@ type NodeGateway struct {
 	// Ready is true while the gateway answers over the overlay.
 	Ready bool `json:"ready"`
 
+	// State is whether the gateway forwards, by its answers: Forwarding; Joining, if it was
+	// out and is up again for less than two seconds; NoLinks, if no link to the remote
+	// cluster is up; Leaving, if it shuts down; NoAnswer.
+	// +optional
+	State NodeGatewayState `json:"state,omitempty"`
+
+	// InUse is true while the node sends packets to the gateway. It spreads the flows of a
+	// Peering over all gateways that are Forwarding or, if there is none, over those in the
+	// next best state.
+	// +optional
+	InUse bool `json:"inUse,omitempty"`
+
 	// Encapsulation is the encapsulation in use.
 	// +optional
 	Encapsulation Encapsulation `json:"encapsulation,omitempty"`
@@ -154,6 +166,20 @@ type NodeGateway struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 }
+
+// NodeGatewayState is whether a gateway forwards the packets of a node.
+//
+// +kubebuilder:validation:Enum=Forwarding;Joining;Leaving;NoLinks;NoAnswer
+type NodeGatewayState string
+
+// The states of a gateway, best first.
+const (
+	Forwarding NodeGatewayState = "Forwarding"
+	Joining    NodeGatewayState = "Joining"
+	Leaving    NodeGatewayState = "Leaving"
+	NoLinks    NodeGatewayState = "NoLinks"
+	NoAnswer   NodeGatewayState = "NoAnswer"
+)
 
 // RouteConflict is a mapped CIDR of a remote cluster that overlaps a destination which the
 // node routes itself.
