@@ -37,6 +37,7 @@ var Catalog = map[string]Check{
 	"STRAIT-N011": {"node that could not be inspected", "Check that the node is ready and that pods with NET_ADMIN may run on it."},
 	"STRAIT-N012": {"offloads of the node's network", "Enable GRO with ethtool -K LINK gro on, for the link in the finding."},
 	"STRAIT-N013": {"routes of the node in the remap pools", "Add the destination to clusterNetwork.reservedCIDRs, or set clusterNetwork.remapPools to CIDRs that no node routes itself."},
+	"STRAIT-N014": {"spread of flows over gateways", "To spread the flows between two pods as well, set net.ipv4.fib_multipath_hash_policy=1 on the node, and the same of net.ipv6."},
 
 	"STRAIT-U001": {"UDP between the clusters", "Allow UDP to a NodePort or LoadBalancer of one of the clusters in firewalls and security groups."},
 	"STRAIT-U002": {"CIDRs of the remote cluster", "Set seenAs in the Peering to a free CIDR, or configure a larger remap pool with clusterNetwork.remapPools."},

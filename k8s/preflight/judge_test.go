@@ -36,7 +36,8 @@ func text(all []findings.Finding) string {
 func good() NodeReport {
 	return NodeReport{Node: "n1", Is: node.Inspection{
 		Kernel: "6.12", Geneve: true, VXLAN: true, TUN: true, IPv6: true, Out: node.Exit{Link: "eth0", MTU: 1500, Offloads: map[string]bool{"rx-gro": true}},
-		Settings: map[string]int{"net.core.rmem_max": 4 << 20, "net.core.wmem_max": 4 << 20, "net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1},
+		Settings: map[string]int{"net.core.rmem_max": 4 << 20, "net.core.wmem_max": 4 << 20, "net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1,
+			"net.ipv4.fib_multipath_hash_policy": 0, "net.ipv6.fib_multipath_hash_policy": 1},
 	}}
 }
 
@@ -70,6 +71,8 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		{"no forwarding of IPv6, which pods have", func(p *nodeContext, s *NodeReport) { p.ipv6, s.Is.Settings["net.ipv6.conf.all.forwarding"] = true, 0 }, "error STRAIT-N004 net.ipv6"},
 		{"no forwarding of IPv6, which pods do not have", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv6.conf.all.forwarding"] = 0 }, ""},
 		{"no IPv6, which pods have", func(p *nodeContext, s *NodeReport) { p.ipv6, s.Is.IPv6 = true, false }, "error STRAIT-N004 pods have IPv6, but it is disabled on the node"},
+		{"a hash of selected fields", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.ipv4.fib_multipath_hash_policy"] = 3 }, "info STRAIT-N014 net.ipv4.fib_multipath_hash_policy is 3"},
+		{"a hash policy that cannot be read", func(_ *nodeContext, s *NodeReport) { delete(s.Is.Settings, "net.ipv6.fib_multipath_hash_policy") }, "skipped STRAIT-N014 net.ipv6.fib_multipath_hash_policy cannot be read"},
 		{"small buffers", func(_ *nodeContext, s *NodeReport) { s.Is.Settings["net.core.rmem_max"] = 212992 }, "warning STRAIT-N005 net.core.rmem_max is 212992: a gateway on this node requests 4194304 bytes"},
 		{"buffers that cannot be read", func(_ *nodeContext, s *NodeReport) {
 			delete(s.Is.Settings, "net.core.rmem_max")

@@ -106,6 +106,7 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 		add("STRAIT-N006", findings.OK, "link %s has MTU %d", is.Out.Link, is.Out.MTU)
 	}
 	offloadFindings(is, add)
+	spreadFindings(is, add)
 	if off := (s.skew - p.skew).Abs(); off > clockTolerance+s.uncertainty+p.uncertainty {
 		add("STRAIT-N007", findings.Warning, "its clock differs by %v from that of the API server", off.Round(time.Second))
 	} else {
@@ -154,6 +155,27 @@ func offloadFindings(is node.Inspection, add addFinding) {
 		}
 		slices.Sort(on)
 		add("STRAIT-N012", findings.OK, "link %s has %s", is.Out.Link, strings.Join(on, ", "))
+	}
+}
+
+// spreadFindings says by what the kernel spreads flows over gateways.
+func spreadFindings(is node.Inspection, add addFinding) {
+	for _, family := range []string{"ipv4", "ipv6"} {
+		name := "net." + family + ".fib_multipath_hash_policy"
+		policy, known := is.Settings[name]
+		switch {
+		case family == "ipv6" && !is.IPv6:
+		case !known:
+			add("STRAIT-N014", findings.Skipped, "%s cannot be read", name)
+		case policy == 0 && family == "ipv4":
+			add("STRAIT-N014", findings.OK, "%s is 0: all flows between two pods take the same gateway", name)
+		case policy == 0:
+			add("STRAIT-N014", findings.OK, "%s is 0: flows are spread by addresses and flow label", name)
+		case policy == 1:
+			add("STRAIT-N014", findings.OK, "%s is 1: flows are spread by addresses and ports", name)
+		default:
+			add("STRAIT-N014", findings.Info, "%s is %d: flows are spread by the fields that it selects", name, policy)
+		}
 	}
 }
 
@@ -208,7 +230,7 @@ func leftoverFindings(p nodeContext, is node.Inspection, add addFinding) {
 	} else {
 		add("STRAIT-N008", findings.OK, "no conflicts")
 	}
-	ours := slices.Concat(is.Ours.Links, is.Ours.Routes, is.Ours.Rules)
+	ours := slices.Concat(is.Ours.Links, is.Ours.Nexthops, is.Ours.Routes, is.Ours.Rules)
 	if is.Ours.Table {
 		ours = append(ours, "nftables table strait")
 	}
