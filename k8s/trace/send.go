@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"strait.dev/strait/config"
@@ -44,6 +45,7 @@ func (j *packetTrace) send(s *Side, from location) *tunneledPacket {
 	if n := s.nodeGateway(from.node, g.Name); n != nil && !n.Ready {
 		h.Notes = append(h.Notes, "the gateway does not answer the node: "+n.Message)
 	}
+	h.Notes = append(h.Notes, s.unusedNotes(from.node, g)...)
 	a, err := s.Gateway(j.ctx, g.Name, daemon.TraceQuestion{Probe: j.packet, Outer: &outer})
 	if err != nil {
 		j.unknown(Hop{Stage: StageGateway, Cluster: s.ID, Where: g.Name}, err.Error())
@@ -62,6 +64,16 @@ func (j *packetTrace) send(s *Side, from location) *tunneledPacket {
 		return nil
 	}
 	return j.tunnel(s, g, a)
+}
+
+// unusedNotes says why a node does not use other gateways of the peering, as it reports.
+func (s *Side) unusedNotes(onNode string, g gatewayRef) (notes []string) {
+	for _, other := range g.peering.Status.Gateways {
+		if n := s.nodeGateway(onNode, other.Name); n != nil && n.State != "" && !n.InUse {
+			notes = append(notes, fmt.Sprintf("the node does not use gateway %s: %s", n.Name, n.State))
+		}
+	}
+	return notes
 }
 
 // frameReasons are the reasons for which a gateway drops an outer packet before it parses
@@ -109,6 +121,9 @@ func (j *packetTrace) leaveNode(s *Side, from location) (g gatewayRef, way *node
 	}
 	j.applyNode(s, from, way)
 	notes := []string{fmt.Sprintf("%v via %v on %s, MTU %d", way.Range, way.Via, way.Device, way.MTU)}
+	if len(way.Gateways) > 1 {
+		notes = append(notes, s.spreadNote(way))
+	}
 	if j.packet.Source != source {
 		notes = append(notes, "the source becomes the node's internal address")
 	}
@@ -117,6 +132,23 @@ func (j *packetTrace) leaveNode(s *Side, from location) (g gatewayRef, way *node
 	}
 	j.pass(h, notes...)
 	return g, way
+}
+
+// spreadNote names the gateways over which a node spreads flows.
+func (s *Side) spreadNote(way *node.Way) string {
+	var names []string
+	for _, a := range way.Gateways {
+		name := a.String()
+		if g := s.gatewayAt(a); g.known() {
+			name = g.Name
+		}
+		names = append(names, name)
+	}
+	all := strings.Join(names, ", ")
+	if way.Any {
+		return fmt.Sprintf("flows are spread over %s: the kernel also hashes ports or flow label, so this flow may take any of them", all)
+	}
+	return fmt.Sprintf("flows are spread over %s by addresses", all)
 }
 
 // applyNode changes the packet as the node does.

@@ -68,6 +68,20 @@ var cases = []struct {
 			way.Range, way.Overlay, way.Blackhole, way.Refused = netip.MustParsePrefix("10.71.0.0/16"), nil, true, "dropped"
 		}
 	}, verdict: Dropped, stage: StageNode, reason: "not_remote"},
+	{name: "one-of-several-gateways", q: ask(), wrong: func(w *fixture) {
+		other := w.a.Peerings[0].Status.Gateways[0]
+		other.Name, other.InternalAddresses = "b-1", []v1alpha1.IP{"10.80.0.2"}
+		out := other
+		out.Name, out.InternalAddresses = "b-2", []v1alpha1.IP{"10.80.0.3"}
+		w.a.Peerings[0].Status.Gateways = append(w.a.Peerings[0].Status.Gateways, other, out)
+		s := &w.a.Nodes[0].Status
+		s.Gateways = append(s.Gateways, v1alpha1.NodeGateway{Name: "b-1", Ready: true, State: v1alpha1.Forwarding, InUse: true}, v1alpha1.NodeGateway{Name: "b-2", Ready: true, State: v1alpha1.NoLinks})
+		w.a.broken = func(way *node.Way) {
+			if way.Overlay != nil {
+				way.Gateways, way.Any = append(addrs("10.80.0.1"), addrs("10.80.0.2")...), true
+			}
+		}
+	}, verdict: Delivered},
 	{name: "no-rule", q: ask(), wrong: func(w *fixture) {
 		w.a.broken = func(way *node.Way) { way.Overlay, way.Rule, way.Device = nil, false, "eth0" }
 	}, verdict: Dropped, stage: StageNode, reason: "no_rule"},
