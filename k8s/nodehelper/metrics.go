@@ -34,6 +34,7 @@ func (r reports) count(of node.Report) {
 var (
 	attachedDesc      = describe("node_attached", "1 while the node reaches all gateways: the condition Ready of its NodeAttachment.")
 	gatewayDesc       = describe("node_gateway_up", "1 while the gateway answers the node over the overlay.", "gateway")
+	usedDesc          = describe("node_gateway_in_use", "1 while the node sends packets to the gateway. It spreads flows over all gateways that forward.", "gateway")
 	encapsulationDesc = describe("node_encapsulation", "Gateways by the encapsulation that the node uses for them.", "encapsulation")
 	refusedDesc       = describe("node_kernel_refused", "1 while the desired state cannot be applied to the kernel, or another process keeps reverting it.")
 	droppedDesc       = describe("node_dropped_frames_total", "Packets dropped by the helper when it encapsulates them in userspace because the kernel has neither Geneve nor VXLAN.", "reason")
@@ -46,7 +47,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector. It lists all metrics, although most are absent
 // before the caches are synced.
 func (h *helper) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{attachedDesc, gatewayDesc, encapsulationDesc, refusedDesc, droppedDesc} {
+	for _, d := range []*prometheus.Desc{attachedDesc, gatewayDesc, usedDesc, encapsulationDesc, refusedDesc, droppedDesc} {
 		to <- d
 	}
 }
@@ -73,6 +74,7 @@ func collect(to chan<- prometheus.Metric, last *v1alpha1.NodeAttachmentStatus, d
 	used := map[v1alpha1.Encapsulation]int{v1alpha1.Geneve: 0, v1alpha1.VXLAN: 0, v1alpha1.Userspace: 0}
 	for _, g := range last.Gateways {
 		gauge(gatewayDesc, boolean(g.Ready), g.Name)
+		gauge(usedDesc, boolean(g.InUse), g.Name)
 		if g.Encapsulation != "" {
 			used[g.Encapsulation]++
 		}

@@ -37,6 +37,7 @@ func TestMetricsTellWhatTheStatusSays(t *testing.T) {
 	for _, line := range []string{
 		`strait_node_attached 0`, `strait_node_kernel_refused 1`,
 		`strait_node_gateway_up{gateway="b-0"} 1`, `strait_node_gateway_up{gateway="b-1"} 0`,
+		`strait_node_gateway_in_use{gateway="b-0"} 0`, `strait_node_gateway_in_use{gateway="b-1"} 1`,
 		`strait_node_encapsulation{encapsulation="geneve"} 2`, `strait_node_encapsulation{encapsulation="vxlan"} 0`,
 		`strait_node_repairs_total 1`, `strait_node_kernel_refusals_total 1`,
 		`strait_node_dropped_frames_total{reason="wrong_vni"} 3`,

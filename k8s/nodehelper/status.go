@@ -62,7 +62,7 @@ func status(out output, kernel string, answers map[string]nodeprobe.State, faili
 			entry.Message = joinSentences(noAnswer, sendFailure(g, failing), g.note)
 			worse(reasonNoAnswer, fmt.Sprintf("gateway %s: %s; check that its pod runs, that network policies and firewalls allow UDP 6091 and 6092 in both directions, and that packets leave from an address in spec.underlayAddresses", g.Name, noAnswer))
 		default:
-			entry.Ready, entry.Message = true, joinSentences(sendFailure(g, failing), g.note)
+			entry.Ready, entry.Message = true, joinSentences(notUsed(g), sendFailure(g, failing), g.note)
 		}
 		if g.problem == "" {
 			used[entry.Encapsulation]++
@@ -91,6 +91,22 @@ func status(out output, kernel string, answers map[string]nodeprobe.State, faili
 	}
 	s.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready, Reason: reason, Message: message}}
 	return s
+}
+
+// notUsed says why a gateway that answers is not used, empty if it is.
+func notUsed(g gateway) string {
+	if g.inUse {
+		return ""
+	}
+	switch g.state {
+	case v1alpha1.NoLinks:
+		return "not in use: no link of the gateway to the remote cluster is up"
+	case v1alpha1.Leaving:
+		return "not in use: the gateway shuts down"
+	case v1alpha1.Joining:
+		return fmt.Sprintf("not in use: the gateway forwards again, for less than %v", joinAfter)
+	}
+	return ""
 }
 
 // sendFailure reports that packets to a gateway cannot be sent, empty if they can.

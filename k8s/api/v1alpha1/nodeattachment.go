@@ -160,8 +160,8 @@ type NodeGateway struct {
 	// +optional
 	Source IP `json:"source,omitempty"`
 
-	// Message explains why the gateway is not ready, or why the node uses a fallback
-	// encapsulation.
+	// Message explains why the gateway is not ready or not in use, or why the node uses a
+	// fallback encapsulation.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
