@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
 	"testing"
 	"time"
 
+	"strait.dev/strait/config"
+	"strait.dev/strait/gateway"
+	"strait.dev/strait/packet"
 	"strait.dev/strait/test/wait"
 )
 
@@ -261,4 +265,96 @@ func (x *fan) tellsAt(t *testing.T) {
 	if l := x.fabric.Overlay.lanes[0]; x.fabric.fallback.lane.Load() != l || l.link != nil {
 		t.Error("no device reads the lane that is left")
 	}
+}
+
+// The gateway's own packets are spread like those of nodes; those between link addresses use their link.
+func TestPacketsOfTheHostAreSpreadOverLinks(t *testing.T) {
+	t.Parallel()
+	x := newFan(t, 2, 0)
+	links := *x.fabric.links.Load()
+	count := make(map[*Device]int)
+	for flow := range uint32(256) {
+		count[x.fabric.deviceFor(pod, remotePod, flow)]++
+	}
+	if len(count) != 2 || count[links[0].tun] != 128 || count[links[1].tun] != 128 {
+		t.Errorf("256 flows of the host use the links %v", count)
+	}
+	for _, s := range x.fabric.Status() {
+		if s.Share != 0.5 {
+			t.Errorf("link %s has %v of the flows", s.Name, s.Share)
+		}
+	}
+	for _, l := range links {
+		if x.fabric.deviceFor(l.own, l.prober.address, 0) != l.tun {
+			t.Errorf("packets between the addresses of link %s use another", l.identity().Name)
+		}
+	}
+	x.setFit(0, false)
+	x.elect()
+	for flow := range uint32(256) {
+		if x.fabric.deviceFor(pod, remotePod, flow) != links[1].tun {
+			t.Errorf("flow %d of the host uses a link that is not fit", flow)
+		}
+	}
+}
+
+// The fragments of a datagram may have other source ports than its flow, and arrive at several links.
+func TestFragmentsOfAMasqueradedSourceMayArriveAtSeveralLinks(t *testing.T) {
+	t.Parallel()
+	x := newFan(t, 2, 32)
+	external := netip.MustParseAddr("10.70.0.1")
+	flows := gateway.NewFlows(gateway.FlowsConfig{Flows: 1000, FlowsPerSource: 1000, Random: rand.NewPCG(1, 1), Epoch: time.Now()})
+	flows.Use([]netip.Addr{external})
+	x.fabric.Gateway.SetFlows(flows)
+	x.give(t, func(c *config.Gateway) { c.Masquerade.Sources = []netip.Prefix{netip.PrefixFrom(masqueraded, 32)} })
+	for _, b := range x.far {
+		b.give(t, func(c *config.Gateway) {
+			c.Remote.Prefixes = append(c.Remote.Prefixes, config.RemotePrefix{
+				CIDR: netip.MustParsePrefix("10.70.0.0/16"), SeenAs: netip.MustParsePrefix("10.74.0.0/16"),
+			})
+		})
+	}
+	x.round(t, func(flow, from, to int) {})
+	at := func(gateway int) *net.UDPConn { // a source port whose packets use a link
+		return x.flows[slices.IndexFunc(x.flows, func(f *spreadFlow) bool { return f.at == gateway })].socket
+	}
+	// As from several sources at once, so that both links have fragments of each datagram at the same time.
+	for i := range 200 {
+		text := fmt.Sprintf("datagram %03d", i)
+		whole := packet.AppendUDP(nil, netip.AddrPortFrom(masqueraded, uint16(1000+i)), netip.AddrPortFrom(remotePod, 53), append(make([]byte, 100), text...))
+		for part, ip := range fragments(whole, uint16(i), 64) {
+			if _, err := at((i+part)%2).WriteToUDPAddrPort((&fixture{}).frame(ip), x.gateway); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%16 == 15 {
+			wait.Until(t, "the datagram has arrived", func() bool { return x.far[0].received(text) || x.far[1].received(text) })
+		}
+	}
+	arrived := 0
+	wait.Until(t, "all have arrived", func() bool {
+		for _, b := range x.far {
+			for _, ip := range b.packets() {
+				if bytes.Contains(ip, []byte("datagram ")) {
+					arrived++
+				}
+			}
+		}
+		return arrived == 200
+	})
+}
+
+// fragments cuts an IPv4 packet into two, the first with so many bytes of payload.
+func fragments(whole []byte, id uint16, first int) [2][]byte {
+	cut := func(payload []byte, offset int, more byte) []byte {
+		b := append(bytes.Clone(whole[:packet.IPv4HeaderLen]), payload...)
+		binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
+		binary.BigEndian.PutUint16(b[4:], id)
+		b[6], b[7] = more, byte(offset/8)
+		b[10], b[11] = 0, 0
+		binary.BigEndian.PutUint16(b[10:], ^packet.Sum(b[:packet.IPv4HeaderLen], 0))
+		return b
+	}
+	payload := whole[packet.IPv4HeaderLen:]
+	return [2][]byte{cut(payload[:first], 0, 0x20), cut(payload[first:], first, 0)}
 }
