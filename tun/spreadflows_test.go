@@ -3,6 +3,7 @@ package tun
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -238,6 +239,58 @@ func TestPacketsThatWaitForALinkThatGoesAreNotLost(t *testing.T) {
 			x.round(t, ignore)
 		})
 	}
+}
+
+// Sockets are opened and closed, and links leave and come back, while packets flow: all of them arrive.
+func TestNoPacketIsLostWhileLinksComeAndGo(t *testing.T) {
+	t.Parallel()
+	x := newFan(t, 2, 64)
+	links := []LinkConfig{silent(x.link("b-0", x.far[0])), silent(x.link("b-1", x.far[1]))}
+	absent := silent(x.link("b-2", &end{private: newKey()})) // it has a socket, and is never up
+	changes := make(chan error, 1)
+	go func() {
+		var failed error
+		for i := range 20 {
+			failed = errors.Join(failed, x.fabric.SetLinks(append(slices.Clone(links), absent)))
+			x.setFit(i%2, false)
+			x.elect()
+			failed = errors.Join(failed, x.fabric.SetLinks(links))
+			x.setFit(i%2, true)
+			x.elect()
+		}
+		changes <- failed
+	}()
+	arrived, last := make(map[string]int), 0
+	for done := false; !done; {
+		for flow := range x.flows {
+			x.sendOne(t, flow)
+		}
+		wait.Until(t, "all packets have arrived", func() bool {
+			for _, b := range x.far {
+				for _, ip := range b.packets() {
+					if i := bytes.LastIndex(ip, []byte("flow ")); i >= 0 {
+						arrived[string(ip[i:])]++
+					}
+				}
+			}
+			return len(arrived) == x.sent
+		})
+		select {
+		case err := <-changes:
+			if err != nil {
+				t.Fatal(err)
+			}
+			done = true
+		default:
+		}
+		last++
+	}
+	for packet, times := range arrived {
+		if times != 1 {
+			t.Errorf("%s arrived %d times", packet, times)
+		}
+	}
+	t.Logf("%d packets of each flow", last)
 }
 
 // With one link there is one socket, as if the sockets could not be shared.
