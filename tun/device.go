@@ -126,9 +126,9 @@ func (d *Device) serve(l *lane) error {
 func (d *Device) knowsPeer() bool { return d.peerKnown.Load() || d.received.Load() != 0 }
 
 // inject queues a copy of an IP packet for the tunnel. It reports false, and counts a drop in c,
-// if the queue is full. control packets have a queue of their own and are sent first.
-func (d *Device) inject(c *gateway.Counters, b []byte, control bool) bool {
-	if !d.injected.put(b, control) {
+// if the queue of its kind is full.
+func (d *Device) inject(c *gateway.Counters, b []byte, kind packetKind) bool {
+	if !d.injected.put(b, kind) {
 		c.CountDropped(gateway.TunnelQueue, 1)
 		return false
 	}

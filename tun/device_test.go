@@ -254,7 +254,7 @@ func TestInjectedPacketsReachTheTunnelAlsoWhenNoNodeSends(t *testing.T) {
 		n, err := f.device.Read(bufs, sizes, readOffset)
 		read <- fmt.Sprint(n, err, string(bufs[0][readOffset:][:sizes[0]]))
 	}()
-	f.device.inject(&f.device.Ingress.Counters, []byte("from the host"), false)
+	f.device.inject(&f.device.Ingress.Counters, []byte("from the host"), ownPacket)
 	if got, want := <-read, "1 <nil>from the host"; got != want {
 		t.Errorf("Read gave %q, want %q", got, want)
 	}
@@ -387,7 +387,7 @@ func TestT8_AFloodWithoutASessionFillsNoMemory(t *testing.T) {
 		for range burst {
 			f.fromNode(t, ip)
 		}
-		f.device.inject(&f.device.Egress.Counters, own, false)
+		f.device.inject(&f.device.Egress.Counters, own, ownPacket)
 		n, err := f.device.Read(bufs, sizes, readOffset)
 		if err != nil || sizes[0] != len(own) {
 			t.Fatalf("the gateway's own packet is not the first of %d: %v", n, err)

@@ -319,7 +319,7 @@ func TestChangedSettingsReachARunningLink(t *testing.T) {
 	l := (*a.fabric.links.Load())[0]
 	marker := append(synPacket(l.own, l.prober.address), "behind it"...)
 	binary.BigEndian.PutUint16(marker[4:], uint16(len(marker)-packet.IPv6HeaderLen))
-	l.tun.inject(&l.tun.Ingress.Counters, marker, false)
+	l.tun.inject(&l.tun.Ingress.Counters, marker, ownPacket)
 	wait.Until(t, "what was sent behind it has crossed", marked.Load)
 	if b.received("withdrawn") {
 		t.Error("a packet went where nothing is granted")

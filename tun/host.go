@@ -147,10 +147,14 @@ func (h *Host) send(b []byte) {
 	switch r.Verdict {
 	case gateway.ToTunnel:
 		src, dst := addresses(r.Packet)
+		kind := ownPacket
+		if dst.IsLinkLocalUnicast() {
+			kind = controlPacket
+		}
 		switch d := h.tunnel(src, dst, r.Hash); {
 		case d == nil:
 			h.origin.CountDropped(gateway.NoPeer, 1)
-		case d.inject(&h.origin.Counters, r.Packet, dst.IsLinkLocalUnicast()):
+		case d.inject(&h.origin.Counters, r.Packet, kind):
 			h.origin.CountForwarded(1, uint64(len(r.Packet)))
 		}
 	case gateway.ToNode:

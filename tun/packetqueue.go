@@ -2,43 +2,70 @@ package tun
 
 import "sync"
 
-// maxQueuedPackets limits the packets of each of the two kinds that wait for one link's Read: ICMP
-// errors and packets of the host stack, both rare compared to forwarded traffic.
-const maxQueuedPackets = 256
+// Limits of the packets that wait for one link's Read. ICMP errors, packets of the host stack and
+// probes are rare compared to forwarded traffic; what other links hand over may be a share of it.
+const (
+	maxQueuedPackets = 256 // of each other kind
+	maxHandedOver    = 1024
+)
 
-// packetQueue is a bounded queue of packets for the tunnel that do not come from the overlay.
+// packetKind is the kind of a packet that does not come from the link's own lane, in the order in which
+// they are sent.
+type packetKind int
+
+const (
+	controlPacket packetKind = iota // between the hosts of a link: probes and control streams
+	ownPacket                       // of the gateway: of its host stack, and ICMP errors
+	handedOver                      // of a node, by another link
+	packetKinds
+)
+
+// packetQueue is a bounded queue of packets for the tunnel that do not come from the link's own lane.
 // Any goroutine may call put, only the link's Read calls take.
 type packetQueue struct {
 	mu      sync.Mutex
-	control [][]byte // between the hosts of a link: probes and control streams; taken first
-	packets [][]byte // all others
+	packets [packetKinds][][]byte
+	free    [][]byte // memory of packets handed over and sent, so that they need no new one
 }
 
 // put queues a copy of b. It reports false when the queue is full.
-func (q *packetQueue) put(b []byte, control bool) bool {
+func (q *packetQueue) put(b []byte, kind packetKind) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	packets := &q.packets
-	if control {
-		packets = &q.control
+	limit := maxQueuedPackets
+	if kind == handedOver {
+		limit = maxHandedOver
 	}
-	if len(*packets) == maxQueuedPackets {
+	if len(q.packets[kind]) == limit {
 		return false
 	}
-	*packets = append(*packets, append([]byte(nil), b...))
+	var memory []byte
+	if last := len(q.free) - 1; kind == handedOver && last >= 0 {
+		memory, q.free = q.free[last], q.free[:last]
+	}
+	q.packets[kind] = append(q.packets[kind], append(memory[:0], b...))
 	return true
 }
 
-// take moves packets into bufs at offset and returns their number.
+// take moves packets into bufs at offset and returns their number. Packets handed over take half of bufs
+// at most, so that those of the link's own lane do not wait for them.
 func (q *packetQueue) take(bufs [][]byte, sizes []int, offset int) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	taken := 0
-	for _, packets := range [...]*[][]byte{&q.control, &q.packets} {
-		n := min(len(*packets), len(bufs)-taken)
+	for kind := range q.packets {
+		packets := &q.packets[kind]
+		room := len(bufs) - taken
+		if packetKind(kind) == handedOver {
+			room = min(room, (len(bufs)+1)/2)
+		}
+		n := min(len(*packets), room)
 		for _, p := range (*packets)[:n] {
 			sizes[taken] = copy(bufs[taken][offset:], p)
 			taken++
+		}
+		if packetKind(kind) == handedOver {
+			q.free = append(q.free, (*packets)[:n]...)
 		}
 		rest := copy(*packets, (*packets)[n:])
 		clear((*packets)[rest:])

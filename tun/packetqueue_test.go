@@ -3,16 +3,18 @@ package tun
 import (
 	"bytes"
 	"testing"
+
+	"strait.dev/strait/internal/raceflag"
 )
 
 func TestInboxKeepsOrderAndCopies(t *testing.T) {
 	t.Parallel()
 	var q packetQueue
 	b := []byte("one")
-	q.put(b, false)
+	q.put(b, ownPacket)
 	copy(b, "xxx")
-	q.put([]byte("two"), false)
-	q.put([]byte("three"), false)
+	q.put([]byte("two"), ownPacket)
+	q.put([]byte("three"), ownPacket)
 
 	bufs := [][]byte{make([]byte, 16), make([]byte, 16)}
 	sizes := make([]int, 2)
@@ -31,11 +33,11 @@ func TestInboxIsBounded(t *testing.T) {
 	t.Parallel()
 	var q packetQueue
 	for i := range maxQueuedPackets {
-		if !q.put([]byte{1}, false) {
+		if !q.put([]byte{1}, ownPacket) {
 			t.Fatalf("refused packet %d of %d", i, maxQueuedPackets)
 		}
 	}
-	if q.put([]byte{1}, false) {
+	if q.put([]byte{1}, ownPacket) {
 		t.Error("took more than it may hold")
 	}
 }
@@ -45,9 +47,9 @@ func TestControlPacketsGoFirst(t *testing.T) {
 	t.Parallel()
 	var q packetQueue
 	for range maxQueuedPackets {
-		q.put([]byte("data"), false)
+		q.put([]byte("data"), ownPacket)
 	}
-	if !q.put([]byte("probe"), true) {
+	if !q.put([]byte("probe"), controlPacket) {
 		t.Fatal("a full queue refuses a control packet")
 	}
 	bufs, sizes := [][]byte{make([]byte, 16), make([]byte, 16)}, make([]int, 2)
@@ -55,9 +57,42 @@ func TestControlPacketsGoFirst(t *testing.T) {
 		t.Errorf("took %d: %q %q", n, bufs[0], bufs[1])
 	}
 	for range maxQueuedPackets {
-		q.put([]byte("probe"), true)
+		q.put([]byte("probe"), controlPacket)
 	}
-	if q.put([]byte("probe"), true) {
+	if q.put([]byte("probe"), controlPacket) {
 		t.Error("control packets are not limited")
+	}
+}
+
+// A flood of packets from other links delays neither those of the gateway itself nor those of the lane.
+func TestPacketsHandedOverShareTheQueueWithNoOthers(t *testing.T) {
+	var q packetQueue
+	for i := range maxHandedOver {
+		if !q.put([]byte{byte(i)}, handedOver) {
+			t.Fatalf("refused packet %d of %d", i, maxHandedOver)
+		}
+	}
+	if q.put([]byte{0}, handedOver) {
+		t.Error("took more than it may hold")
+	}
+	if !q.put([]byte("own"), ownPacket) {
+		t.Error("a packet of the gateway finds no room")
+	}
+	bufs, sizes := make([][]byte, 8), make([]int, 8)
+	for i := range bufs {
+		bufs[i] = make([]byte, 16)
+	}
+	if n := q.take(bufs, sizes, 0); n != 5 || string(bufs[0][:sizes[0]]) != "own" || bufs[1][0] != 0 || bufs[4][0] != 3 {
+		t.Errorf("took %d: %q", n, bufs)
+	}
+	if n := q.take(bufs, sizes, 0); n != 4 || bufs[0][0] != 4 || bufs[3][0] != 7 {
+		t.Errorf("then took %d: %q", n, bufs)
+	}
+	packet := []byte("again")
+	if n := testing.AllocsPerRun(100, func() {
+		q.put(packet, handedOver)
+		q.take(bufs, sizes, 0)
+	}); n != 0 && !raceflag.Enabled {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -168,7 +168,7 @@ func (d *Device) handOver(to *Device, out *gateway.Result) {
 		return
 	}
 	queue := func(ip []byte) {
-		if to.inject(&d.Egress.Counters, ip, false) {
+		if to.inject(&d.Egress.Counters, ip, handedOver) {
 			to.Egress.CountForwarded(1, uint64(len(ip)))
 		}
 	}

@@ -181,7 +181,7 @@ func TestStreamsBelongToBothEndsOfOneLink(t *testing.T) {
 	})
 	l := (*a.fabric.links.Load())[0]
 	for _, to := range []netip.Addr{wrong, right} {
-		l.tun.inject(&l.tun.Ingress.Counters, synPacket(l.own, to), false)
+		l.tun.inject(&l.tun.Ingress.Counters, synPacket(l.own, to), ownPacket)
 	}
 	wait.Until(t, "the good question is answered", func() bool { return answers.Load() > 0 })
 }
@@ -198,7 +198,7 @@ func TestStreamsAreOutOfReachForPodsAndNodes(t *testing.T) {
 	dropped := func(r gateway.Reason) func() uint64 {
 		return func() uint64 { return ours.tun.Egress.Dropped(r) + ours.tun.Ingress.Dropped(r) }
 	}
-	fromTunnel := func(ip []byte) { link.tun.inject(&link.tun.Ingress.Counters, ip, false) }
+	fromTunnel := func(ip []byte) { link.tun.inject(&link.tun.Ingress.Counters, ip, ownPacket) }
 	fromNode := func(ip []byte) { a.send(t, ip) }
 	const pod6, remote6, host6 = "fd00:10::5", "fd00:20::5", "fd00:80::1"
 	for _, c := range []struct {

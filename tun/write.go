@@ -56,7 +56,7 @@ func (d *Device) fromTunnel(b []byte, now time.Time) {
 		d.host.deliver(r.Packet)
 	case gateway.Drop:
 		if r.Answer != nil {
-			d.inject(&d.Ingress.Counters, r.Answer, false)
+			d.inject(&d.Ingress.Counters, r.Answer, ownPacket)
 		}
 	}
 }
