@@ -9,14 +9,14 @@ import (
 // Gateway is the state that the journeys of one gateway share: the current table, and what
 // one direction learns for the other. All methods are safe for concurrent use.
 type Gateway struct {
-	table  atomic.Pointer[Table]
-	flows  atomic.Pointer[Flows]
-	owners atomic.Pointer[Owners] // nil: none
-	tap    atomic.Pointer[Tap]
-	state  atomic.Uint32 // a nodeprobe.State
-	hints  segmentHints
+	table atomic.Pointer[Table]
+	flows atomic.Pointer[Flows]
+	tap   atomic.Pointer[Tap]
+	state atomic.Uint32 // a nodeprobe.State
+	hints segmentHints
 
-	traced bool // for one Trace: the budgets of nodes are left alone
+	traced bool                   // for one Trace: the budgets of nodes are left alone
+	owners atomic.Pointer[Owners] // nil: none
 }
 
 // New returns a gateway with the table t, which must not be nil.
