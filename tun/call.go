@@ -15,69 +15,51 @@ import (
 // by one without it, retry only every 5 s, and never try another address.
 //
 // The first initiation of an outage leaves the session as it is: the peer may be alive and only
-// slow. The session is discarded only when that handshake has failed.
+// slow. It is given up only when that handshake has failed and nothing arrives in it.
 
 const (
 	// callLook is how often a link checks whether to initiate.
-	callLook = 250 * time.Millisecond
-	// callAgain is the time from one attempt to the next. It is longer for the end that
-	// yields, so that two ends that initiate at the same time do not keep answering each
-	// other's handshakes and dropping their own. A peer that has not answered for callEager is
-	// tried as often as WireGuard would.
-	callAgain    = 2 * time.Second
-	callAgainYet = 3 * time.Second
-	callEager    = time.Minute
-	callPatient  = 5 * time.Second
-	// callPatientYet is callPatient for the end that yields. Handshakes may take longer than the
-	// attempts of the two ends are apart: then each discards its own for the other's, again and
-	// again. Different periods end that.
-	callPatientYet = 8 * time.Second
+	callLook = 100 * time.Millisecond
+	// callAgain is the time from one attempt to the next, if nothing of the peer arrives. Each attempt
+	// discards the answer to the previous one, so it is longer than a round trip takes.
+	callAgain = 2200 * time.Millisecond
+	// callDoubled is how often that time is doubled, attempt by attempt, if packets of the peer arrive.
+	callDoubled = 2
+	// callCrossed is the time from an initiation of the peer, which may have crossed an attempt, to the next
+	// attempt, and yieldAgain that of the end with the greater public key, which yields. Of two ends whose
+	// initiations cross, each answers the other's and drops its own.
+	callCrossed = 800 * time.Millisecond
+	yieldAgain  = 2 * time.Second
+	// yieldTime is how long the end that yields waits for the other to begin.
+	yieldTime = 300 * time.Millisecond
 	// callsEach is the number of attempts per address before the next address is tried.
 	callsEach = 2
-	// yieldTime is how long the end with the greater public key waits for the other to begin.
-	// Two ends that start together would answer each other's handshakes, drop their own, and
-	// wait 5 s before they retry.
-	yieldTime = 300 * time.Millisecond
 )
 
 // caller decides which address a link tries, and when. It depends only on its calls and the
 // times passed to it.
 type caller struct {
-	yields   bool
-	at       netip.AddrPort // the last address tried; invalid = none yet
-	calls    int            // number of consecutive attempts at it
-	attempts int            // number of consecutive attempts
-	since    time.Time      // since when the peer does not answer; zero = it does, or no attempt was made
-	last     time.Time      // the last attempt; zero = the peer has answered since
+	yields bool
+	at     netip.AddrPort // the last address tried; invalid = none yet
+	calls  int            // number of consecutive attempts at it
+	slow   int            // number of consecutive attempts, each after packets of the peer had arrived
+	gaveUp bool           // the session was given up since the peer answered last
+	last   time.Time      // the last attempt; zero = the peer has answered since
 }
 
-// due reports whether to initiate now. received is whether packets of the peer arrive.
-func (c *caller) due(alive, received bool, now time.Time) bool {
+// due reports whether to initiate now. initiated is when the peer last did; zero = never.
+func (c *caller) due(alive bool, initiated, now time.Time) bool {
 	if alive {
-		c.calls, c.attempts, c.since, c.last = 0, 0, time.Time{}, time.Time{}
+		*c = caller{yields: c.yields, at: c.at}
 		return false
 	}
-	if c.since.IsZero() {
-		c.since = now
-	}
-	return c.last.IsZero() || now.Sub(c.last) >= c.interval(received, now)
-}
-
-// interval returns the time between the last attempt and the next one. A peer whose packets arrive is not
-// gone: each further attempt gives it twice the time, because a new attempt discards the answer to
-// the previous one.
-func (c *caller) interval(received bool, now time.Time) time.Duration {
-	again, patient := callAgain, callPatient
-	if c.yields {
-		again, patient = callAgainYet, callPatientYet
-	}
 	switch {
-	case now.Sub(c.since) >= callEager:
-		return patient
-	case received:
-		return min(again<<min(c.attempts-1, 8), patient)
+	case initiated.After(c.last) && c.yields:
+		return now.Sub(initiated) >= yieldAgain<<c.slow
+	case initiated.After(c.last):
+		return now.Sub(initiated) >= callCrossed
 	}
-	return again
+	return c.last.IsZero() || now.Sub(c.last) >= callAgain<<c.slow
 }
 
 // failed reports whether the last attempt has failed, given the time of the last handshake.
@@ -86,10 +68,14 @@ func (c *caller) failed(handshake time.Time) bool {
 }
 
 // call selects one of the addresses found: the same one until callsEach attempts have failed,
-// then the next. If none was found, the last one stays.
-func (c *caller) call(found []netip.AddrPort, now time.Time) netip.AddrPort {
+// then the next. If none was found, the last one stays. received is when the last packet of the peer arrived.
+func (c *caller) call(found []netip.AddrPort, received, now time.Time) netip.AddrPort {
+	if !c.last.IsZero() && received.After(c.last) {
+		c.slow = min(c.slow+1, callDoubled) // it is not gone
+	} else {
+		c.slow = 0
+	}
 	c.last = now
-	c.attempts++
 	i := slices.Index(found, c.at)
 	switch {
 	case len(found) == 0:
@@ -125,17 +111,17 @@ func (l *Link) call(ctx context.Context) {
 		moved := first != "" && endpoints[0] != first
 		first = endpoints[0]
 		alive, received := l.alive(now)
-		if !c.due(alive && !moved, received, now) && !moved {
+		if !c.due(alive && !moved, l.initiated(now), now) && !moved {
 			continue
 		}
-		failed := c.failed(converted(l.session().handshake, now))
+		failed := c.failed(converted(l.session().handshake, now)) && (c.gaveUp || !l.carries(now))
 		found, err := resolveAll(ctx, endpoints)
 		if err != nil && !told {
 			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.at)
 		}
 		told = err != nil
 		before := c.at
-		at := c.call(found, now)
+		at := c.call(found, received, now)
 		if at != before {
 			l.logger().Info("peer endpoint", "address", at)
 		}
@@ -143,13 +129,12 @@ func (l *Link) call(ctx context.Context) {
 		case !at.IsValid():
 		case !before.IsValid() || moved:
 			l.contact(at)
-		case failed:
-			l.renew(at)
 		default:
-			if at != before {
-				l.contact(at)
+			if failed || at != before {
+				l.contact(at) // WireGuard may have learnt another one
 			}
-			l.initiate()
+			c.gaveUp = c.gaveUp || failed
+			l.initiate(failed)
 		}
 	}
 }
@@ -173,37 +158,29 @@ func (l *Link) yields() bool {
 	return bytes.Compare(l.key.own[:], l.key.remote[:]) > 0
 }
 
+// initiate makes WireGuard start a handshake. anew gives up the session and handshakes in progress;
+// otherwise WireGuard keeps the session until the handshake completes, and does nothing if it has started
+// one within 5 s.
+func (l *Link) initiate(anew bool) {
+	peer := l.wg.LookupPeer(l.key.remote)
+	if peer == nil {
+		return
+	}
+	if anew {
+		peer.ExpireCurrentKeypairs() // packets that the peer sends in the session are still received
+	}
+	_ = peer.SendHandshakeInitiation(false) // WireGuard logs the error
+	if anew {
+		l.known(l)
+	}
+}
+
 // contact sets the peer's address in WireGuard (invalid: unchanged) and starts keepalives.
 // Keepalives wait for this: WireGuard sends a handshake initiation as soon as it has something
 // to send, and if it has no address yet it retries only after 5 s.
-func (l *Link) contact(at netip.AddrPort) { l.tell(at, false) }
-
-// initiate makes WireGuard start a handshake and keep the session until that completes, unless it
-// has started one within 5 s.
-func (l *Link) initiate() {
-	if peer := l.wg.LookupPeer(l.key.remote); peer != nil {
-		_ = peer.SendHandshakeInitiation(false) // WireGuard logs the error
-	}
-}
-
-// renew makes WireGuard discard the session with the peer and start another.
-func (l *Link) renew(at netip.AddrPort) {
-	known := l.session()
-	l.mu.Lock()
-	l.before = known
-	l.mu.Unlock()
-	l.tell(at, true)
-}
-
-// tell configures the peer in WireGuard, as a new peer or as an update.
-func (l *Link) tell(at netip.AddrPort, anew bool) {
+func (l *Link) contact(at netip.AddrPort) {
 	l.settings.Lock()
-	settings := fmt.Sprintf("public_key=%x\n", l.peer.PublicKey[:])
-	if anew {
-		settings += "remove=true\n" + peerSettings(l.peer)
-	} else {
-		settings += "update_only=true\n"
-	}
+	settings := fmt.Sprintf("public_key=%x\nupdate_only=true\n", l.peer.PublicKey[:])
 	if at.IsValid() {
 		settings += fmt.Sprintf("endpoint=%v\n", at)
 	}
@@ -214,7 +191,7 @@ func (l *Link) tell(at netip.AddrPort, anew bool) {
 		l.logger().Warn("cannot set the peer's endpoint", "error", err)
 		return
 	}
-	if !l.tun.peerKnown.Swap(true) || anew {
+	if !l.tun.peerKnown.Swap(true) {
 		l.known(l)
 	}
 }

@@ -7,57 +7,64 @@ import (
 	"time"
 )
 
+// attempted returns at which times, of those looked at, the peer is called.
+func (c *caller) attempted(span time.Duration, alive, receives func(after time.Duration) bool, initiated time.Duration, found []netip.AddrPort) (at []time.Duration, addresses []netip.AddrPort) {
+	begin, received := time.Unix(1, 0), time.Time{}
+	for after := time.Duration(0); after < span; after += callLook {
+		now, by := begin.Add(after), time.Time{}
+		if initiated >= 0 && after >= initiated {
+			by = begin.Add(initiated)
+		}
+		if receives(after) {
+			received = now
+		}
+		if c.due(alive(after), by, now) {
+			at, addresses = append(at, after), append(addresses, c.call(found, received, now))
+		}
+	}
+	return at, addresses
+}
+
+func never(time.Duration) bool { return false }
+
+func always(time.Duration) bool { return true }
+
 func TestAPeerIsCalledUntilItAnswers(t *testing.T) {
 	t.Parallel()
 	one, two := netip.MustParseAddrPort("192.0.2.1:51840"), netip.MustParseAddrPort("192.0.2.2:51840")
-	begin := time.Unix(1, 0)
+	const again = callAgain
 	for name, c := range map[string]struct {
-		yields bool
-		found  []netip.AddrPort
-		alive  func(after time.Duration) bool
-		want   map[time.Duration]netip.AddrPort // calls of the first 13 s
+		found     []netip.AddrPort
+		alive     func(after time.Duration) bool
+		want      []time.Duration
+		addresses []netip.AddrPort
 	}{
-		"that never does": {false, []netip.AddrPort{one}, nil,
-			map[time.Duration]netip.AddrPort{0: one, 2: one, 4: one, 6: one, 8: one, 10: one, 12: one}},
-		"by the end that yields": {true, []netip.AddrPort{one}, nil,
-			map[time.Duration]netip.AddrPort{0: one, 3: one, 6: one, 9: one, 12: one}},
-		"at each of its addresses": {false, []netip.AddrPort{one, two}, nil,
-			map[time.Duration]netip.AddrPort{0: one, 2: one, 4: two, 6: two, 8: one, 10: one, 12: two}},
-		"that does from the third second on": {false, []netip.AddrPort{one}, func(after time.Duration) bool { return after >= 3 },
-			map[time.Duration]netip.AddrPort{0: one, 2: one}},
-		"that stops to for some time": {false, []netip.AddrPort{one}, func(after time.Duration) bool { return after < 5 || after > 8 },
-			map[time.Duration]netip.AddrPort{5: one, 7: one}},
-		"whose name stands for nothing": {false, nil, nil,
-			map[time.Duration]netip.AddrPort{0: {}, 2: {}, 4: {}, 6: {}, 8: {}, 10: {}, 12: {}}},
+		"that never does": {[]netip.AddrPort{one}, never, []time.Duration{0, again, 2 * again, 3 * again, 4 * again}, []netip.AddrPort{one, one, one, one, one}},
+		"at each of its addresses": {[]netip.AddrPort{one, two}, never,
+			[]time.Duration{0, again, 2 * again, 3 * again, 4 * again}, []netip.AddrPort{one, one, two, two, one}},
+		"that does after some time": {[]netip.AddrPort{one}, func(after time.Duration) bool { return after >= 3*time.Second }, []time.Duration{0, again}, []netip.AddrPort{one, one}},
+		"that stops to for some time": {[]netip.AddrPort{one}, func(after time.Duration) bool { return after < 5*time.Second || after > 8*time.Second },
+			[]time.Duration{5 * time.Second, 5*time.Second + again}, []netip.AddrPort{one, one}},
+		"whose name stands for nothing": {nil, never, []time.Duration{0, again, 2 * again, 3 * again, 4 * again}, make([]netip.AddrPort, 5)},
 	} {
-		caller := caller{yields: c.yields}
-		for after := range time.Duration(13) {
-			now := begin.Add(after * time.Second)
-			want, calls := c.want[after]
-			if due := caller.due(c.alive != nil && c.alive(after), false, now); due != calls {
-				t.Errorf("%s, after %d s: called %v, want %v", name, after, due, calls)
-			} else if due {
-				if at := caller.call(c.found, now); at != want {
-					t.Errorf("%s, after %d s: called at %v, want %v", name, after, at, want)
-				}
-			}
+		at, addresses := new(caller).attempted(10*time.Second, c.alive, never, -1, c.found)
+		if !slices.Equal(at, c.want) || !slices.Equal(addresses, c.addresses) {
+			t.Errorf("%s: called after %v at %v, want %v at %v", name, at, addresses, c.want, c.addresses)
 		}
 	}
 }
 
-func TestAPeerThatWasGoneForLongIsCalledAsOftenAsWireGuardWould(t *testing.T) {
+// The end that yields begins no handshake while the other does. The other begins another soon: its own is lost.
+func TestTheEndThatYieldsLeavesHandshakesToTheOther(t *testing.T) {
 	t.Parallel()
-	var c caller
-	calls, now := 0, time.Unix(1, 0)
-	for range 120 {
-		if c.due(false, false, now) {
-			c.call([]netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:51840")}, now)
-			calls++
+	for yields, want := range map[bool][]time.Duration{
+		true:  {0, time.Second + yieldAgain, time.Second + yieldAgain + callAgain},
+		false: {0, time.Second + callCrossed, time.Second + callCrossed + callAgain},
+	} {
+		c := caller{yields: yields}
+		if at, _ := c.attempted(6*time.Second, never, never, time.Second, nil); !slices.Equal(at, want) {
+			t.Errorf("yields %v, and the other initiates after 1 s: attempts after %v, want %v", yields, at, want)
 		}
-		now = now.Add(time.Second)
-	}
-	if calls != 60/2+60/5 {
-		t.Errorf("%d calls in two minutes", calls)
 	}
 }
 
@@ -65,38 +72,30 @@ func TestF10_AnAddressThatANameNoLongerStandsForIsLeft(t *testing.T) {
 	t.Parallel()
 	one, two := netip.MustParseAddrPort("192.0.2.1:51840"), netip.MustParseAddrPort("192.0.2.2:51840")
 	c := caller{at: one, calls: 1}
-	if at := c.call([]netip.AddrPort{two}, time.Unix(1, 0)); at != two {
+	if at := c.call([]netip.AddrPort{two}, time.Time{}, time.Unix(1, 0)); at != two {
 		t.Errorf("called at %v", at)
 	}
-	if at := c.call(nil, time.Unix(9, 0)); at != two {
+	if at := c.call(nil, time.Time{}, time.Unix(9, 0)); at != two {
 		t.Errorf("without any address, called at %v", at)
 	}
 }
 
 // Each attempt discards the answer to the previous one, so a peer whose packets arrive gets more time
-// for each, and the two ends different times.
+// for each; one that falls silent does not.
 func TestAPeerWhosePacketsArriveGetsMoreTimeForEachAttempt(t *testing.T) {
 	t.Parallel()
-	for yields, want := range map[bool][]time.Duration{
-		false: {0, 2, 6, 11, 16, 21},
-		true:  {0, 3, 9, 17, 25, 33},
-	} {
-		c := caller{yields: yields}
-		begin := time.Unix(1, 0)
-		var attempts []time.Duration
-		for after := range time.Duration(35) {
-			if now := begin.Add(after * time.Second); c.due(false, true, now) {
-				c.call([]netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:51840")}, now)
-				attempts = append(attempts, after)
-			}
-		}
-		if !slices.Equal(attempts[:len(want)], want) {
-			t.Errorf("yields %v: attempts after %d s, want %d", yields, attempts, want)
-		}
+	const again = callAgain
+	at, _ := new(caller).attempted(20*again, never, always, -1, nil)
+	if want := []time.Duration{0, again, 3 * again, 7 * again, 11 * again, 15 * again, 19 * again}; !slices.Equal(at, want) {
+		t.Errorf("attempts after %v, want %v", at, want)
+	}
+	at, _ = new(caller).attempted(9*again, never, func(after time.Duration) bool { return after < again || after > 4*again }, -1, nil)
+	if want := []time.Duration{0, again, 3 * again, 4 * again, 5 * again, 7 * again}; !slices.Equal(at, want) {
+		t.Errorf("attempts after %v, want %v", at, want)
 	}
 }
 
-// A session is discarded only after a handshake that was tried in the same outage has failed.
+// A session is given up only after a handshake that was tried in the same outage has failed.
 func TestOnlyAFailedHandshakeEndsASession(t *testing.T) {
 	t.Parallel()
 	var c caller
@@ -106,15 +105,15 @@ func TestOnlyAFailedHandshakeEndsASession(t *testing.T) {
 	if c.failed(session) {
 		t.Error("failed before any attempt")
 	}
-	c.due(false, true, now)
-	c.call(at, now)
+	c.due(false, time.Time{}, now)
+	c.call(at, time.Time{}, now)
 	if !c.failed(session) {
 		t.Error("no handshake since the attempt, and it has not failed")
 	}
 	if c.failed(now.Add(time.Second)) {
 		t.Error("failed although a handshake followed")
 	}
-	c.due(true, true, now)
+	c.due(true, time.Time{}, now)
 	if c.failed(session) {
 		t.Error("an attempt of an earlier outage counts")
 	}

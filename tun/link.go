@@ -73,12 +73,13 @@ type Link struct {
 	claims  []netip.Addr     // addresses that the far end says are its own
 	streams map[*stream]bool // TCP connections through the link
 	closed  bool             // no further streams are accepted
-	before  session          // counters from before the peer was last removed from WireGuard
 
 	claimed time.Time // when the far end was last told the addresses of this one; protected by the fabric's mu
 
 	endpoints atomic.Pointer[[]string] // of the last settings
 	rejected  atomic.Uint64            // handshake messages that WireGuard rejected
+	// initiation is when WireGuard last accepted an initiation of the peer, as time since began; 0 = never.
+	initiation atomic.Int64
 
 	settings sync.Mutex // held while WireGuard is configured
 	peer     LinkConfig // the last configuration
@@ -114,7 +115,7 @@ func newLink(c LinkConfig, d *Device, e *linkListener, bind conn.Bind, log *slog
 	c = c.clone() // so that the caller cannot change it
 	l.peer = c
 	l.endpoints.Store(&c.Endpoints)
-	l.wg = device.NewDevice(d, bind, wireguardLog(l.logger, l.countRejected))
+	l.wg = device.NewDevice(d, bind, wireguardLog(l.logger, l.observe))
 	if err := l.wg.IpcSet(deviceSettings(c)); err != nil {
 		l.wg.Close()
 		return nil, fmt.Errorf("link %s: configure WireGuard: %w", c.Name, err)
@@ -144,9 +145,9 @@ func wireguardLog(log func() *slog.Logger, observe func(format string)) *device.
 	}
 }
 
-// countRejected counts what WireGuard rejects. Its verbose messages are the only sign of that. It
-// drops replayed and forged data without one.
-func (l *Link) countRejected(format string) {
+// observe notes what only WireGuard's verbose messages tell: initiations of the peer, and what WireGuard
+// rejects. It drops replayed and forged data without a message.
+func (l *Link) observe(format string) {
 	switch format {
 	case "IPv4 packet with disallowed source address from %v", "IPv6 packet with disallowed source address from %v":
 		l.tun.Ingress.CountDropped(gateway.SourceNotGranted, 1)
@@ -154,6 +155,8 @@ func (l *Link) countRejected(format string) {
 		l.tun.Ingress.CountDropped(gateway.IPVersion, 1)
 	case "Received packet with invalid mac1", "Received invalid initiation message from %s", "Received invalid response message from %s":
 		l.rejected.Add(1)
+	case "%v - Received handshake initiation":
+		l.initiation.Store(int64(time.Since(began)))
 	}
 }
 
@@ -212,18 +215,18 @@ func without(prefixes, others []netip.Prefix) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool { return slices.Contains(others, p) })
 }
 
-// alive reports whether the far end is up: it answers probes, or, if it has never answered any
-// because it is not Strait, completes handshakes. received is whether its packets arrive.
-func (l *Link) alive(now time.Time) (alive, received bool) {
+// alive reports whether the far end is up: it answers probes, or, if it has never sent any
+// because it is not Strait, completes handshakes. received is when its last packet arrived; zero = never.
+func (l *Link) alive(now time.Time) (alive bool, received time.Time) {
 	l.mu.Lock()
 	l.listen(now)
-	answers, up := !l.prober.answered.IsZero(), l.prober.up(now)
+	probes, up, received := l.prober.probes, l.prober.up(now), l.prober.received
 	if up {
 		l.counted = 0
 	}
 	l.mu.Unlock()
 	if up {
-		return true, true
+		return true, received
 	}
 	s := l.session()
 	l.mu.Lock()
@@ -232,7 +235,21 @@ func (l *Link) alive(now time.Time) (alive, received bool) {
 		l.prober.received = now
 	}
 	l.counted = max(s.received, 1)
-	return l.prober.up(now) || !answers && time.Since(s.handshake) < handshakeFresh, l.prober.receives(callPatient, now)
+	return l.prober.up(now) || !probes && time.Since(s.handshake) < handshakeFresh, l.prober.received
+}
+
+// carries reports whether packets arrive in the session: the peer still has it.
+func (l *Link) carries(now time.Time) bool {
+	last := l.tun.lastReceived()
+	return !last.IsZero() && now.Sub(converted(last, now)) < probeMisses*probeInterval
+}
+
+// initiated returns when WireGuard last accepted an initiation of the peer; zero = never.
+func (l *Link) initiated(now time.Time) time.Time {
+	if since := l.initiation.Load(); since != 0 {
+		return converted(began.Add(time.Duration(since)), now)
+	}
+	return time.Time{}
 }
 
 // listen tells the prober what the device has received. now is of the links' clock. l.mu is held.
@@ -295,17 +312,6 @@ func (l *Link) session() (s session) {
 	}
 	if sec != 0 || nsec != 0 {
 		s.handshake = time.Unix(sec, nsec)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return s.after(l.before)
-}
-
-// after adds the counters from before.
-func (s session) after(before session) session {
-	s.received, s.sent = s.received+before.received, s.sent+before.sent
-	if s.handshake.IsZero() {
-		s.handshake = before.handshake
 	}
 	return s
 }

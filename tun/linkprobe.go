@@ -126,6 +126,7 @@ type prober struct {
 	latest    uint64     // the greatest sequence that was answered
 	answered  time.Time  // time of the last answer
 	received  time.Time  // time of the last authenticated packet of the far end
+	probes    bool       // the far end has sent a probe, so that it answers them, too
 	unreached bool       // the last probe said that the far end receives nothing
 	failed    bool       // found down since the last answer
 	leaving   bool       // the last answer said that the far end is shutting down
@@ -207,7 +208,7 @@ func (p *prober) expire(now time.Time) {
 
 // told processes what any probe of the far end says about its end.
 func (p *prober) told(q probe) {
-	p.mtu = q.mtu
+	p.mtu, p.probes = q.mtu, true
 	p.unreached = q.silence >= p.patience()
 }
 

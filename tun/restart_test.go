@@ -1,0 +1,77 @@
+package tun
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A process that is killed and started again is back in its link within three seconds.
+func TestF1_AKilledProcessIsBackInItsLinkWithin3s(t *testing.T) {
+	if !inVirtualTime(t) {
+		return
+	}
+	for _, silent := range [][2]bool{{}, {false, true}, {true, false}} { // the first end is killed
+		for yields := range 2 {
+			for _, away := range []time.Duration{50 * time.Millisecond, time.Second, 5 * time.Second, 100 * time.Second} {
+				var ups []time.Duration
+				for _, delay := range []time.Duration{time.Millisecond, 150 * time.Millisecond} {
+					for phase := time.Duration(0); phase < 2*time.Second; phase += 370 * time.Millisecond {
+						synctest.Test(t, func(t *testing.T) {
+							p := newSlowPair(t, delay, yields)
+							p.silent = silent
+							p.start(0)
+							p.start(1)
+							if up := p.bothUp(20 * time.Second); up == 20*time.Second {
+								t.Error("the link does not come up")
+							}
+							time.Sleep(10 * time.Second)
+							p.kill(0)
+							time.Sleep(away + phase)
+							p.start(0)
+							ups = append(ups, p.bothUp(30*time.Second))
+							p.end()
+						})
+					}
+				}
+				t.Logf("without endpoints %v, end %d yields, away for %v: back after %v to %v", silent, yields, away, slices.Min(ups), slices.Max(ups))
+				if most := slices.Max(ups); most > 3*time.Second {
+					t.Errorf("without endpoints %v, end %d yields, away for %v: back after %v", silent, yields, away, most)
+				}
+			}
+		}
+	}
+}
+
+// Both ends are started at about the same time, and find each other within five seconds: handshakes that
+// collide do not stall.
+func TestF1_EndsThatStartTogetherFindEachOtherWithin5s(t *testing.T) {
+	if !inVirtualTime(t) {
+		return
+	}
+	random := rand.New(rand.NewPCG(1, 22))
+	var ups []time.Duration
+	for range 200 {
+		offset, trip := time.Duration(random.Int64N(int64(5*time.Second))), time.Duration(random.Int64N(int64(300*time.Millisecond)))
+		if random.IntN(2) == 0 {
+			offset /= 10 // half a second: where handshakes collide
+		}
+		first := random.IntN(2)
+		synctest.Test(t, func(t *testing.T) {
+			p := newSlowPair(t, trip/2, 1)
+			p.start(first)
+			time.Sleep(offset)
+			p.start(1 - first)
+			up := p.bothUp(30 * time.Second)
+			ups = append(ups, up)
+			if up > 5*time.Second {
+				t.Errorf("end %d started %v before the other, round trip %v: up after %v", first, offset, trip, up)
+			}
+			p.end()
+		})
+	}
+	slices.Sort(ups)
+	t.Logf("up after %v (median), %v (p90), %v (p99), %v (most)", ups[100], ups[180], ups[198], ups[199])
+}
