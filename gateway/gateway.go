@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"sync/atomic"
+	"time"
 
 	"strait.dev/strait/nodeprobe"
 )
@@ -12,11 +13,17 @@ type Gateway struct {
 	table atomic.Pointer[Table]
 	flows atomic.Pointer[Flows]
 	tap   atomic.Pointer[Tap]
-	state atomic.Uint32 // a nodeprobe.State
+	told  atomic.Pointer[told]
 	hints segmentHints
 
 	traced bool                   // for one Trace: the budgets of nodes are left alone
 	owners atomic.Pointer[Owners] // nil: none
+}
+
+// told is the state that nodes are told.
+type told struct {
+	state nodeprobe.State
+	until time.Time
 }
 
 // New returns a gateway with the table t, which must not be nil.
@@ -33,10 +40,20 @@ func (g *Gateway) Table() *Table { return g.table.Load() }
 func (g *Gateway) SetTable(t *Table) { g.table.Store(t) }
 
 // State returns the state that nodes are told when they probe the gateway.
-func (g *Gateway) State() nodeprobe.State { return nodeprobe.State(g.state.Load()) }
+func (g *Gateway) State(now time.Time) nodeprobe.State {
+	t := g.told.Load()
+	switch {
+	case t == nil:
+		return nodeprobe.Unknown
+	case t.state == nodeprobe.LinksUp && now.After(t.until):
+		return nodeprobe.NoLinks
+	}
+	return t.state
+}
 
-// SetState sets the state that nodes are told from now on. Until the first call it is unknown.
-func (g *Gateway) SetState(s nodeprobe.State) { g.state.Store(uint32(s)) }
+// SetState sets the state that nodes are told from now on. Until the first call it is unknown. That links are
+// up holds until a time, so that a process that was stopped does not say so when it continues.
+func (g *Gateway) SetState(s nodeprobe.State, until time.Time) { g.told.Store(&told{s, until}) }
 
 // SetTap installs a tap, or removes it with nil.
 func (g *Gateway) SetTap(t Tap) {

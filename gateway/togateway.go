@@ -81,7 +81,7 @@ func (e *Egress) answerProbe(t *Table, node *Node, b []byte, now time.Time) Resu
 		return drop(ProbeBudget)
 	}
 	var payload [nodeprobe.Len]byte
-	nodeprobe.Message{Answer: true, State: e.g.State(), Sequence: request.Sequence, Interval: t.probeInterval}.Put(payload[:])
+	nodeprobe.Message{Answer: true, State: e.g.State(now), Sequence: request.Sequence, Interval: t.probeInterval}.Put(payload[:])
 	asker := netip.AddrPortFrom(ip.Src, binary.BigEndian.Uint16(u))
 	e.probes.Add(1)
 	return Result{

@@ -57,11 +57,28 @@ func TestNodesAreToldTheStateOfTheGateway(t *testing.T) {
 	}
 	expectState(nodeprobe.Unknown)
 	for _, state := range []nodeprobe.State{nodeprobe.NoLinks, nodeprobe.LinksUp, nodeprobe.Leaving} {
-		a.SetState(state)
+		a.SetState(state, a.now.Add(time.Hour))
 		expectState(state)
 	}
 	if n := a.egress.Probes(); n != answered {
 		t.Errorf("counted %d answered probes, %d were", n, answered)
+	}
+}
+
+// A process that was stopped, and continues, does not say that links are up before it knows.
+func TestF4_NodesAreNotToldAnOldState(t *testing.T) {
+	t.Parallel()
+	a := newA(t)
+	for _, c := range []struct{ set, after nodeprobe.State }{
+		{nodeprobe.LinksUp, nodeprobe.NoLinks}, {nodeprobe.NoLinks, nodeprobe.NoLinks}, {nodeprobe.Leaving, nodeprobe.Leaving},
+	} {
+		a.SetState(c.set, a.now.Add(10*time.Second))
+		for _, want := range []nodeprobe.State{c.set, c.after} {
+			if m, ok := a.ask(t, node1A, v4.node, v4.gateway, 1); !ok || m.State != want {
+				t.Errorf("set to %v: told %v %v, want %v", c.set, m.State, ok, want)
+			}
+			a.now = a.now.Add(10*time.Second + 1)
+		}
 	}
 }
 

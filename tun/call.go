@@ -32,6 +32,9 @@ const (
 	yieldAgain  = 2 * time.Second
 	// yieldTime is how long the end that yields waits for the other to begin.
 	yieldTime = 300 * time.Millisecond
+	// callForget is for how long initiations of the peer are refused as replayed before its last timestamp is
+	// forgotten.
+	callForget = 2 * time.Second
 	// callsEach is the number of attempts per address before the next address is tried.
 	callsEach = 2
 )
@@ -45,6 +48,8 @@ type caller struct {
 	slow   int            // number of consecutive attempts, each after packets of the peer had arrived
 	gaveUp bool           // the session was given up since the peer answered last
 	last   time.Time      // the last attempt; zero = the peer has answered since
+	// refused is when an initiation of the peer was first refused as replayed; zero = none since it answered last.
+	refused time.Time
 }
 
 // due reports whether to initiate now. initiated is when the peer last did; zero = never.
@@ -60,6 +65,26 @@ func (c *caller) due(alive bool, initiated, now time.Time) bool {
 		return now.Sub(initiated) >= callCrossed
 	}
 	return c.last.IsZero() || now.Sub(c.last) >= callAgain<<c.slow
+}
+
+// forgets reports, when an initiation of the peer was refused as replayed, whether to forget the timestamp of
+// the last one: if the peer does not answer, and another was refused before.
+//
+// WireGuard accepts initiations with increasing timestamps only. If the peer's clock was set back and it has
+// lost its session, all it sends is refused until its clock has passed the last timestamp. An attacker that
+// replays initiations can do as much as after a restart of this end: while the link is down, it gets an answer
+// without use, and delays the next handshake of the peer.
+func (c *caller) forgets(alive bool, now time.Time) bool {
+	switch {
+	case alive:
+		c.refused = time.Time{}
+	case c.refused.IsZero():
+		c.refused = now
+	case now.Sub(c.refused) >= callForget:
+		c.refused = time.Time{}
+		return true
+	}
+	return false
 }
 
 // failed reports whether the last attempt has failed, given the time of the last handshake.
@@ -102,12 +127,17 @@ func (l *Link) call(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		now := l.clock.now()
+		if l.replayed.Swap(false) {
+			if alive, _ := l.alive(now); c.forgets(alive, now) {
+				l.forget()
+			}
+		}
 		endpoints := *l.endpoints.Load()
 		if len(endpoints) == 0 {
 			first = ""
 			continue
 		}
-		now := l.clock.now()
 		moved := first != "" && endpoints[0] != first
 		first = endpoints[0]
 		alive, received := l.alive(now)
@@ -156,6 +186,24 @@ func resolveAll(ctx context.Context, endpoints []string) (found []netip.AddrPort
 // yields reports whether the other end initiates first when both start together.
 func (l *Link) yields() bool {
 	return bytes.Compare(l.key.own[:], l.key.remote[:]) > 0
+}
+
+// forget removes the peer from WireGuard and adds it again. Its session, which did not work, and its counters
+// end; its address stays.
+func (l *Link) forget() {
+	known := l.session().endpoint
+	l.settings.Lock()
+	remove := fmt.Sprintf("public_key=%x\nremove=true\n", l.peer.PublicKey[:])
+	err := l.wg.IpcSet(remove + peerSettings(l.peer))
+	l.settings.Unlock()
+	if err != nil {
+		l.logger().Warn("cannot add the peer again", "error", err)
+		return
+	}
+	l.logger().Warn("the peer's clock was set back; its last timestamp is forgotten")
+	if known.IsValid() {
+		l.contact(known)
+	}
 }
 
 // initiate makes WireGuard start a handshake. anew gives up the session and handshakes in progress;

@@ -55,6 +55,30 @@ func TestF4_AProcessThatStoodStillDecidesNothingFromStaleState(t *testing.T) {
 	}
 }
 
+// After a long gap nothing that was known before counts: links are down until a probe is answered.
+func TestF4_AProcessThatStoodStillForLongTrustsNoLink(t *testing.T) {
+	t.Parallel()
+	for _, gap := range []time.Duration{clockPause, 30 * time.Second, 2 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			p := probing{clock: newClock(slog.New(slog.DiscardHandler))}
+			p.run(3 * probeInterval)
+			time.Sleep(gap)
+			p.received = p.clock.now() // a packet that waited in the socket
+			for range probeMisses {
+				if p.up(p.clock.now()) {
+					t.Fatalf("up after a gap of %v without an answer", gap)
+				}
+				p.ask(1420, p.clock.now())
+			}
+			q := p.ask(1420, p.clock.now())
+			time.Sleep(time.Millisecond)
+			if now := p.clock.now(); !p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) || !p.up(now) {
+				t.Errorf("not up with an answer after a gap of %v", gap)
+			}
+		})
+	}
+}
+
 // Time that the process ran through counts after a gap as it does before one.
 func TestF4_ALinkThatDoesNotAnswerAfterAGapGoesDown(t *testing.T) {
 	t.Parallel()

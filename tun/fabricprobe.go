@@ -149,7 +149,7 @@ func (f *Fabric) updateState(now time.Time) {
 	case slices.ContainsFunc(*f.links.Load(), func(l *Link) bool { alive, _ := l.alive(now); return alive }):
 		state = nodeprobe.LinksUp
 	}
-	f.Gateway.SetState(state)
+	f.Gateway.SetState(state, time.Now().Add(clockPause))
 }
 
 func (f *Fabric) answerKind() uint8 {

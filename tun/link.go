@@ -78,6 +78,7 @@ type Link struct {
 
 	endpoints atomic.Pointer[[]string] // of the last settings
 	rejected  atomic.Uint64            // handshake messages that WireGuard rejected
+	replayed  atomic.Bool              // WireGuard refused an initiation of the peer as replayed
 	// initiation is when WireGuard last accepted an initiation of the peer, as time since began; 0 = never.
 	initiation atomic.Int64
 
@@ -155,6 +156,8 @@ func (l *Link) observe(format string) {
 		l.tun.Ingress.CountDropped(gateway.IPVersion, 1)
 	case "Received packet with invalid mac1", "Received invalid initiation message from %s", "Received invalid response message from %s":
 		l.rejected.Add(1)
+	case "%v - ConsumeMessageInitiation: handshake replay @ %v":
+		l.replayed.Store(true)
 	case "%v - Received handshake initiation":
 		l.initiation.Store(int64(time.Since(began)))
 	}

@@ -64,8 +64,8 @@ const (
 	probeLost = time.Second
 	// probeLate is how late an answer still proves that the link works.
 	probeLate = 3 * time.Second
-	// probeOverdue is how long a link on which packets arrive is up without an answer: arrivals
-	// prove only one direction.
+	// probeOverdue is how long any link is up without an answer. Packets that arrive prove only one
+	// direction.
 	probeOverdue = 5 * time.Second
 	// pathInterval is how often a request has the size of the MTU, and pathStale how long its
 	// answer counts.
@@ -287,29 +287,27 @@ func (p *prober) missed() (at time.Time, ok bool) {
 // the link stays up for probeOverdue after the last answer, unless the far end says that it receives
 // nothing. Packets alone never bring it up.
 func (p *prober) up(now time.Time) bool {
-	if p.failed || p.answered.IsZero() {
+	if p.failed || p.answered.IsZero() || now.Sub(p.answered) >= probeOverdue {
 		return false
 	}
-	if at, ok := p.missed(); !ok || now.Before(at) {
-		return true
-	}
-	return !p.unreached && now.Sub(p.answered) < probeOverdue && p.receives(p.patience(), now)
+	at, ok := p.missed()
+	return !ok || now.Before(at) || !p.unreached && p.receives(p.patience(), now)
 }
 
 // settle makes a link that is not up stay down until the next answer.
 func (p *prober) settle(now time.Time) { p.failed = !p.up(now) }
 
 // expires returns when a link that is up would be found down, or would be up only because packets
-// arrive, if nothing happened until then. It is zero if that is not known before the next request.
+// arrive, if nothing happened until then. It is zero if the link is down.
 func (p *prober) expires(now time.Time) time.Time {
-	at, ok := p.missed()
-	switch {
-	case !ok || !p.up(now):
+	if !p.up(now) {
 		return time.Time{}
-	case now.Before(at):
-		return at
 	}
-	return earliest(p.answered.Add(probeOverdue), p.received.Add(p.patience()))
+	at, ok := p.missed()
+	if ok && !now.Before(at) {
+		at = p.received.Add(p.patience())
+	}
+	return earliest(p.answered.Add(probeOverdue), at)
 }
 
 // earliest returns the earlier of two times. Zero stands for no time.

@@ -199,8 +199,11 @@ func TestAFewLostOrLateProbesDoNotBringALinkDown(t *testing.T) {
 func TestAnEndThatAskedNothingFindsNothingDown(t *testing.T) {
 	t.Parallel()
 	s := newSteady(time.Millisecond)
-	if !s.up(s.now.Add(time.Minute)) {
+	if !s.up(s.answered.Add(probeOverdue - 1)) {
 		t.Error("down although nothing was asked")
+	}
+	if s.up(s.answered.Add(probeOverdue)) {
+		t.Errorf("up %v after the last answer", probeOverdue)
 	}
 }
 

@@ -18,7 +18,7 @@ var faultRows = section{
 		{id: "F9", clause: "what another program deletes or changes on a node is repaired within two seconds, without a repair loop", source: "docs/runbooks/StraitNodeFights.md"},
 		{id: "F10", clause: "addresses of gateways, nodes and load balancers change", source: "docs/how-to/peering.md"},
 		{id: "F11", clause: "a NAT between gateways loses its mappings", source: "docs/reference/wire.md"},
-		{id: "F12", clause: "the clock jumps", source: "WireGuard section 5.1", waived: "handshakes contain the system time, as in every WireGuard implementation; protection against clock jumps comes with failover"},
+		{id: "F12", clause: "the clock jumps", source: "docs/reference/wire.md"},
 		{id: "F13", clause: "the underlay loses, duplicates, reorders and corrupts packets: no corrupted packet is delivered", source: "docs/evidence/performance.md"},
 		{id: "F14", clause: "a path drops large packets without an ICMP error", source: "docs/explanation/mtu.md"},
 		{id: "F15", clause: "keys are replaced under load; wrong and lost keys close the link", source: "docs/explanation/security.md"},
