@@ -137,7 +137,7 @@ func TestF12_AProcessThatStartsWithAnEarlierClockIsBackSoon(t *testing.T) {
 }
 
 // While the link works, a replayed initiation changes nothing, and one alone never does.
-func TestT4_AReplayedInitiationIsForgottenOnlyOnADeadLink(t *testing.T) {
+func TestF12_AReplayedInitiationIsForgottenOnlyOnADeadLink(t *testing.T) {
 	t.Parallel()
 	var c caller
 	now := time.Unix(1000, 0)

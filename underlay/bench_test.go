@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -155,6 +156,68 @@ func BenchmarkBindReceive(b *testing.B) {
 						left -= n
 					}
 				})
+			})
+		}
+	}
+}
+
+// BenchmarkSharedPort receives 128 datagrams for one link: the only one of its port, the first of
+// two, which reads the port itself, and the second, which gets copies from the first.
+func BenchmarkSharedPort(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		links int
+		to    uint32
+	}{{"alone", 1, 1001}, {"first", 2, 1001}, {"second", 2, 2002}} {
+		for _, size := range []int{64, 1400} {
+			b.Run(fmt.Sprintf("%s/%d", c.name, size), func(b *testing.B) {
+				m := NewMux(Options{})
+				from, links := open(b, loopback4, Options{}), []*opened{openLink(b, m.Link(anyKey), 0)}
+				if c.links == 2 {
+					links = append(links, openLink(b, m.Link(anyKey), links[0].port))
+				}
+				sink := open(b, loopback4, Options{})
+				for i, l := range links {
+					to, err := l.ParseEndpoint(sink.LocalAddr().String())
+					if err != nil {
+						b.Fatal(err)
+					}
+					l.send(b, to, initiation(1001*uint32(i+1)))
+				}
+				var arrived atomic.Int64
+				more := make(chan struct{}, 1)
+				var running sync.WaitGroup
+				for _, l := range links {
+					running.Go(func() {
+						for {
+							n, err := l.receive(l.packets, l.sizes, l.senders)
+							if err != nil {
+								return
+							}
+							arrived.Add(int64(n))
+							select {
+							case more <- struct{}{}:
+							default:
+							}
+						}
+					})
+				}
+				to := NewDestination(netip.AddrPortFrom(loopback4.Addr(), links[0].port))
+				batch, p := NewBatch(conn.IdealBatchSize), transport(c.to, size)
+				measure(b, conn.IdealBatchSize, func() {
+					want := arrived.Load() + conn.IdealBatchSize
+					for range conn.IdealBatchSize {
+						batch.Add(from, &to, nil, p)
+					}
+					batch.Flush()
+					for arrived.Load() < want {
+						<-more
+					}
+				})
+				for _, l := range links {
+					l.Close()
+				}
+				running.Wait()
 			})
 		}
 	}

@@ -64,6 +64,34 @@ func TestF4_AStoppedGatewayContinuesWhereItWas(t *testing.T) {
 	ping(t, top.a.pod, top.a.sees(top.b.pod4), 10)
 }
 
+// A gateway that was stopped for long trusts none of its links when it continues, and has them again soon, although
+// the other end has given up the session meanwhile.
+func TestF4_AGatewayThatWasStoppedForLongIsBackSoon(t *testing.T) {
+	t.Parallel()
+	const stopForLong, backWithin = 12 * time.Second, 4 * time.Second
+	top := build(t, options{})
+	a, b := top.a.gateway, top.b.gateway
+	eventually(t, "both ends report the link up", func() bool { return a.linkUp(t) && b.linkUp(t) })
+	p := startPings(t, top.a.pod, top.a.sees(top.b.pod4))
+	eventually(t, "pings cross", func() bool { count, _ := p.replied(t); return count > 0 })
+	a.signal(t, syscall.SIGSTOP)
+	eventually(t, "B finds the link down", func() bool { return !b.linkUp(t) })
+	time.Sleep(stopForLong)
+	a.signal(t, syscall.SIGCONT)
+	eventually(t, "pings cross again", func() bool { _, gap := p.replied(t); return gap >= stopForLong })
+	_, gap := p.replied(t)
+	t.Logf("pings got no answer for %v", gap)
+	if gap > stopForLong+backWithin {
+		t.Errorf("pings got no answer for %v; want at most %v", gap, stopForLong+backWithin)
+	}
+	eventually(t, "both ends report the link up again", func() bool { return a.linkUp(t) && b.linkUp(t) })
+	for _, line := range []string{"links are down until a probe is answered", "link is down"} {
+		if a.logged(line) == 0 {
+			t.Errorf("the log of the gateway that was stopped does not have %q", line)
+		}
+	}
+}
+
 // pings are the lines of a ping that runs until the test ends.
 type pings struct{ output string }
 
