@@ -36,6 +36,7 @@ type PeeringReport struct {
 	Stages    []Stage            `json:"stages"`            // in the order in which they have to be reached
 	Links     []Link             `json:"links"`
 	Ranges    []Range            `json:"ranges"` // of the remote cluster
+	Spread    []GatewaySpread    `json:"spread"` // of the nodes' flows, by gateway
 }
 
 // State is the state of a stage.
@@ -106,6 +107,18 @@ func peeringNames(all []v1alpha1.Peering) string {
 // ReadReport reads the status of a cluster's peerings: of those with these names, or of
 // all.
 func ReadReport(ctx context.Context, c Cluster, names []string) (*Report, error) {
+	r, err := readReport(ctx, c, names)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.readSpread(ctx, c); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// readReport is ReadReport without what the nodes report, which is much in a large cluster.
+func readReport(ctx context.Context, c Cluster, names []string) (*Report, error) {
 	n, err := c.Network(ctx)
 	if err != nil {
 		return nil, err
@@ -129,7 +142,7 @@ func ReadReport(ctx context.Context, c Cluster, names []string) (*Report, error)
 // returns the last report and a TimeoutError.
 func Await(ctx context.Context, c Cluster, names []string, w Waiting) (r *Report, err error) {
 	err = w.until(ctx, func(ctx context.Context) (string, error) {
-		is, err := ReadReport(ctx, c, names)
+		is, err := readReport(ctx, c, names)
 		if err != nil {
 			return "", err
 		}
@@ -144,6 +157,9 @@ func Await(ctx context.Context, c Cluster, names []string, w Waiting) (r *Report
 		}
 		return "", nil
 	})
+	if err == nil {
+		err = r.readSpread(ctx, c)
+	}
 	return r, err
 }
 
@@ -161,8 +177,11 @@ func (c Cluster) readPeeringReport(ctx context.Context, n *v1alpha1.ClusterNetwo
 
 func peeringReport(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, reports []v1alpha1.GatewayReport, now time.Time) PeeringReport {
 	links := linksOf(p, reports)
-	s := PeeringReport{Name: p.Name, ClusterID: remoteID(p), Missing: notReadyReason(p), MTU: p.Status.MTU, Stages: stages(n, p, links, now), Links: links, Ranges: []Range{}}
+	s := PeeringReport{Name: p.Name, ClusterID: remoteID(p), Missing: notReadyReason(p), MTU: p.Status.MTU, Stages: stages(n, p, links, now), Links: links, Ranges: []Range{}, Spread: []GatewaySpread{}}
 	s.Ready = s.Missing == ""
+	for _, g := range p.Status.Gateways {
+		s.Spread = append(s.Spread, GatewaySpread{Gateway: g.Name})
+	}
 	for _, seen := range p.Status.Prefixes {
 		s.Ranges = append(s.Ranges, Range{seen.CIDR, seen.SeenAs, ofPods})
 	}

@@ -3,6 +3,7 @@ package operator
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -49,6 +50,13 @@ func (s *PeeringReport) table(b *strings.Builder, now time.Time) {
 		fmt.Fprintf(columns, "\n  LINK\tUP\tRTT\tHANDSHAKE\tPATH-MTU\tENDPOINT\n")
 		for _, l := range s.Links {
 			fmt.Fprintf(columns, "  %s to %s\t%s\t%s\t%s\t%s\t%s\n", l.Local, l.Remote, l.up(), l.rtt(), l.handshake(now), l.pathMTU(), orDash(string(l.Endpoint)))
+		}
+		_ = columns.Flush()
+	}
+	if slices.ContainsFunc(s.Spread, func(g GatewaySpread) bool { return g.Nodes > 0 }) {
+		fmt.Fprintf(columns, "\n  GATEWAY\tIN USE BY\n")
+		for _, g := range s.Spread {
+			fmt.Fprintf(columns, "  %s\t%s\n", g.Gateway, g.text())
 		}
 		_ = columns.Flush()
 	}
