@@ -62,7 +62,7 @@ func nodeFindings(cluster string, s preflight.NodeReport) (all []findings.Findin
 		left       []string
 	}{
 		{"STRAIT-L005", "no link named cni-strait*", s.Is.Ours.Links},
-		{"STRAIT-L006", "no route and no rule of protocol 91", slices.Concat(s.Is.Ours.Routes, s.Is.Ours.Rules)},
+		{"STRAIT-L006", "no route, rule or nexthop of protocol 91", slices.Concat(s.Is.Ours.Routes, s.Is.Ours.Rules, s.Is.Ours.Nexthops)},
 		{"STRAIT-L007", "no nftables table strait", tables(s.Is.Ours.Table)},
 	} {
 		if len(one.left) > 0 {

@@ -154,9 +154,9 @@ func TestWhatIsLeftOnANodeIsFound(t *testing.T) {
 		saw  preflight.NodeReport
 		want string
 	}{
-		{"nothing", preflight.NodeReport{}, "ok STRAIT-L005 no link named cni-strait*\nok STRAIT-L006 no route and no rule of protocol 91\nok STRAIT-L007 no nftables table strait\n"},
-		{"all", preflight.NodeReport{Is: node.Inspection{Ours: node.Ours{Links: []string{"cni-strait00000"}, Routes: []string{"blackhole 10.71.0.0/16 metric 10000"}, Rules: []string{"IPv4 rule 105: lookup 6091"}, Table: true}}},
-			"error STRAIT-L005 found cni-strait00000\nerror STRAIT-L006 found blackhole 10.71.0.0/16 metric 10000, IPv4 rule 105: lookup 6091\nerror STRAIT-L007 found inet strait\n"},
+		{"nothing", preflight.NodeReport{}, "ok STRAIT-L005 no link named cni-strait*\nok STRAIT-L006 no route, rule or nexthop of protocol 91\nok STRAIT-L007 no nftables table strait\n"},
+		{"all", preflight.NodeReport{Is: node.Inspection{Ours: node.Ours{Links: []string{"cni-strait00000"}, Routes: []string{"blackhole 10.71.0.0/16 metric 10000"}, Rules: []string{"IPv4 rule 105: lookup 6091"}, Nexthops: []string{"1376529666 group [1342177537]"}, Table: true}}},
+			"error STRAIT-L005 found cni-strait00000\nerror STRAIT-L006 found blackhole 10.71.0.0/16 metric 10000, IPv4 rule 105: lookup 6091, 1376529666 group [1342177537]\nerror STRAIT-L007 found inet strait\n"},
 		{"not seen", preflight.NodeReport{Err: errors.New("exit code 1")}, "error STRAIT-N011 exit code 1\n"},
 	} {
 		if got := printed(nodeFindings("a", c.saw)); got != c.want {

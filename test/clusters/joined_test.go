@@ -40,7 +40,7 @@ func (p *pair) repairs(t *testing.T) {
 	}
 	for what, command := range map[string][]string{
 		"the link":   {"ip", "link", "del", link},
-		"the routes": {"ip", "route", "flush", "table", "6091"},
+		"the routes": {"ip", "nexthop", "flush", "protocol", "91"}, // with the routes that refer to them
 		"the rule":   {"ip", "rule", "del", "priority", "105"},
 		"the table":  {"nft", "delete", "table", "inet", "strait"},
 		"link down":  {"ip", "link", "set", link, "down"},
