@@ -336,3 +336,29 @@ func TestFindWayNamesTheGatewaysOfAFlow(t *testing.T) {
 		}
 	}
 }
+
+// An earlier version of the node helper set routes without nexthops.
+func TestF3_AnUpgradeFromRoutesToNexthopsLosesNothing(t *testing.T) {
+	inEachWorld(t, func(t *testing.T, w *world) {
+		w.kernel.nexthops.missing = true
+		w.apply(t, w.desired())
+		pings := map[string]func() string{}
+		for _, to := range []string{"10.71.2.9", "fd00:71::9"} {
+			w.pod.Run(t, "ping", "-c1", "-W5", to)
+			pings[to] = w.pod.Start(t, "ping", "-q", "-i0.01", "-c100", "-W5", to)
+		}
+		for range 5 { // of 1 second of pings
+			time.Sleep(50 * time.Millisecond)
+			w.kernel.nexthops.missing = false
+			w.apply(t, w.desired())
+			time.Sleep(50 * time.Millisecond)
+			w.kernel.nexthops.missing = true
+			w.apply(t, w.desired())
+		}
+		for to, ping := range pings {
+			if out := ping(); !strings.Contains(out, " 0% packet loss") {
+				t.Errorf("packets to %s were lost:\n%s", to, out)
+			}
+		}
+	})
+}
