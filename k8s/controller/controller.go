@@ -242,7 +242,7 @@ func (c *controller) pass(ctx context.Context) error {
 	c.podReserved.Store(&reserved)
 	c.notifyPods()
 	attached := c.attach(ctx, network, p.nodes, inForce)
-	gateways, running := c.workloads(ctx, p)
+	gateways, running := c.workloads(ctx, p, pods)
 	return errors.Join(append(p.problems, attached, running, c.report(ctx, p, pods, inForce, gateways), c.reportMappings(ctx, p, pods, inForce))...)
 }
 

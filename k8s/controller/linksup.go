@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // linksUpGate is the readiness gate of gateways' pods: the condition of a pod that the
@@ -46,8 +47,8 @@ func (c *controller) tendPods(ctx context.Context) {
 }
 
 // openGates opens the readiness gates of the pods of a peering.
-func (c *controller) openGates(ctx context.Context, peering *v1alpha1.Peering, pods gatewayPods) {
-	set, ok := c.statefulSetOf(peering)
+func (c *controller) openGates(ctx context.Context, p *v1alpha1.Peering, pods gatewayPods) {
+	set, ok := c.statefulSetOf(p)
 	if !ok {
 		return
 	}
@@ -55,7 +56,7 @@ func (c *controller) openGates(ctx context.Context, peering *v1alpha1.Peering, p
 		if pod.DeletionTimestamp != nil || !gateClosed(pod.Pod) {
 			continue
 		}
-		if reason, message := gateReason(set, pod, time.Now()); reason != "" {
+		if reason, message := gateReason(set, p, pod, time.Now()); reason != "" {
 			if err := c.openGate(ctx, pod.Pod, reason, message); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				c.log.Warn("cannot set a condition of a gateway's pod; trying again", "pod", pod.Name, "condition", linksUpGate, "error", err)
 			}
@@ -76,13 +77,22 @@ func gateClosed(pod *corev1.Pod) bool {
 // however long that takes. Only so an image with which no link comes up goes no further,
 // also where the pod is the only gateway. The wait ends when the remote cluster is back, or
 // with the next rollout.
-func gateReason(set *appsv1.StatefulSet, pod gatewayPod, now time.Time) (reason, message string) {
+//
+// A temporary gateway has to have a link too. If the remote cluster has to reach it, it may be
+// that a firewall does not know its port: then the rollout goes on after replacementTimeout.
+func gateReason(set *appsv1.StatefulSet, p *v1alpha1.Peering, pod gatewayPod, now time.Time) (reason, message string) {
+	timeout := now.Sub(pod.CreationTimestamp.Time) >= replacementTimeout
 	switch {
 	case pod.linkUp():
 		return "LinkUp", "a link is up"
+	case !complete(set) && rolloutOf(set).Surge && isTemporary(p, pod.Name):
+		if timeout && len(peering.RemoteOf(p, now).Calls()) == 0 {
+			return "NoLink", "no link came up in time; the remote cluster may not reach the temporary gateway"
+		}
+		return "", ""
 	case !complete(set) && !slices.Contains(rolloutOf(set).Links, pod.Name):
 		return "NoLinkBefore", "the gateway had no link when its pods began to be replaced"
-	case complete(set) && now.Sub(pod.CreationTimestamp.Time) >= replacementTimeout:
+	case complete(set) && timeout:
 		return "NoLink", "no link came up in time, and no rollout depends on it"
 	}
 	return "", ""

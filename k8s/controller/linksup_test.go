@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 func TestALinkCountsForAGatewayThatRuns(t *testing.T) {
@@ -56,6 +57,34 @@ func TestGatewaysLeaveLostNodesSoonUnlessTheInstallationSaysOtherwise(t *testing
 			if *one.TolerationSeconds != 10 || one.Effect != corev1.TaintEffectNoExecute {
 				t.Errorf("%s: %v", what, one)
 			}
+		}
+	}
+}
+
+func TestATemporaryGatewayIsPossibleWhereItCanGetALink(t *testing.T) {
+	announced := []metav1.Condition{{Type: v1alpha1.ConditionAnnounced, Status: metav1.ConditionTrue}}
+	initiates := []v1alpha1.Peer{{Name: "a-0", PublicKey: keyThere, Endpoint: "gw.example:51840"}}
+	accepts := []v1alpha1.Peer{{Name: "a-0", PublicKey: keyThere}}
+	for _, c := range []struct {
+		what       string
+		replicas   int32
+		peers      []v1alpha1.Peer
+		service    corev1.ServiceType
+		conditions []metav1.Condition
+		want       bool
+	}{
+		{"this cluster initiates connections", 1, initiates, corev1.ServiceTypeClusterIP, announced, true},
+		{"it also accepts them", 1, initiates, corev1.ServiceTypeLoadBalancer, announced, true},
+		{"it accepts them at a port of the nodes", 1, accepts, corev1.ServiceTypeNodePort, announced, true},
+		{"it accepts them at a load balancer", 1, accepts, corev1.ServiceTypeLoadBalancer, announced, false},
+		{"neither side does", 1, accepts, corev1.ServiceTypeClusterIP, announced, false},
+		{"the remote cluster accepts no announcements", 1, initiates, corev1.ServiceTypeClusterIP, nil, false},
+		{"there are two gateways", 2, initiates, corev1.ServiceTypeClusterIP, announced, false},
+	} {
+		p := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Status: v1alpha1.PeeringStatus{Conditions: c.conditions},
+			Spec: v1alpha1.PeeringSpec{Peers: c.peers, Gateway: v1alpha1.GatewaySpec{Replicas: c.replicas, Service: v1alpha1.GatewayService{Type: c.service}}}}
+		if got := canSurge(p, peering.RemoteOf(p, noon)); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
 		}
 	}
 }

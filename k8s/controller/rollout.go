@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/peering"
 )
 
 // Kubernetes replaces the pods of a StatefulSet one after the other when their template
@@ -20,12 +22,15 @@ import (
 // the next peering when the rollout of the one before is complete. An image with which no
 // link comes up therefore stops at the first gateway of the first peering.
 //
+// The only gateway of a peering is replaced when a temporary one has a link (surge.go).
+//
 // A peering that did not work before the rollout began proves nothing and holds up no other
 // one.
 
 // rolloutAnnotation on a StatefulSet has the rollout, as JSON, that its template is from.
 // It is written together with the template, so that a controller may stop at any time.
-// Without it, the next pass begins a rollout, which expects only the links that are up.
+// Without it, the next pass begins a rollout, which expects only the links that are up, and
+// no temporary gateway.
 const rolloutAnnotation = "strait.dev/rollout"
 
 // rollout is one change of the pod template of a peering's gateways.
@@ -33,6 +38,7 @@ type rollout struct {
 	Settings string   `json:"settings"`        // digest of what the installation sets for all peerings
 	Template string   `json:"template"`        // digest of the pod template
 	Links    []string `json:"links,omitempty"` // gateways that had a link up when it began
+	Surge    bool     `json:"surge,omitempty"` // the only gateway is replaced when a temporary one has a link
 }
 
 // rolloutOf returns the rollout that the template of a StatefulSet is from, the zero
@@ -143,20 +149,25 @@ func (c *controller) holdsUp(peering *v1alpha1.Peering, set *appsv1.StatefulSet)
 	})
 }
 
-// desiredSet returns the StatefulSet of a peering's gateways as it should be now. wait keeps
-// its template.
-func (c *controller) desiredSet(peering *v1alpha1.Peering, wait bool) *appsv1.StatefulSet {
-	wanted := statefulSet(c.gateways, peering)
+// desiredSet returns the StatefulSet of a peering's gateways as it should be at a time. wait
+// keeps its template. It has a temporary gateway only if surge says that this is possible.
+func (c *controller) desiredSet(p *v1alpha1.Peering, wait, surge bool, pods gatewayPods, at time.Time) *appsv1.StatefulSet {
+	wanted := statefulSet(c.gateways, p)
 	now := rollout{Settings: settingsDigest(c.gateways), Template: templateDigest(wanted.Spec.Template)}
-	if set, ok := c.statefulSetOf(peering); ok {
+	if set, ok := c.statefulSetOf(p); ok {
 		was := rolloutOf(set)
 		switch {
 		case wait:
 			wanted.Spec.Template, now = set.Spec.Template, was
 		case was.Settings == now.Settings && was.Template == now.Template:
 			now = was
+			now.Surge = was.Surge && !complete(set) && !waitsForNode(pods[peering.GatewayName(p, 1)], at)
 		default: // a stale cache must not begin the same rollout again, when links are down
-			now.Links, wanted.ResourceVersion = gatewaysUp(peering), set.ResourceVersion
+			now.Links, wanted.ResourceVersion = gatewaysUp(p), set.ResourceVersion
+			now.Surge = surge && was.Template != "" && slices.Contains(now.Links, peering.GatewayName(p, 0))
+		}
+		if c.surges(p, set, now, surge, pods, at) {
+			wanted.Spec.Replicas = new(int32(2))
 		}
 	}
 	wanted.Annotations = now.annotations()
@@ -181,9 +192,16 @@ func (c *controller) updated(peering *v1alpha1.Peering, waitsFor string) metav1.
 
 // progress describes what an incomplete rollout waits for, with a remedy where it may need
 // one.
-func (c *controller) progress(peering *v1alpha1.Peering, set *appsv1.StatefulSet) string {
-	names := gatewayNames(peering)
+func (c *controller) progress(p *v1alpha1.Peering, set *appsv1.StatefulSet) string {
+	names := gatewayNames(p)
 	slices.Reverse(names) // the order in which Kubernetes replaces the pods
+	if rolloutOf(set).Surge && len(names) == 1 {
+		temporary := peering.GatewayName(p, 1)
+		pod, _ := c.pods.Get(c.gateways.Namespace + "/" + temporary)
+		if text := surgeProgress(set, temporary, names[0], pod); text != "" {
+			return text
+		}
+	}
 	for _, name := range names {
 		pod, ok := c.pods.Get(c.gateways.Namespace + "/" + name)
 		switch {

@@ -44,13 +44,13 @@ func service(g Gateways, p *v1alpha1.Peering, ordinal int32, lb provider) *corev
 	return service
 }
 
-// disruptionBudget limits drains to one gateway at a time. A single gateway has no budget,
-// because it would block the drain of its node forever.
+// disruptionBudget limits drains to one gateway at a time, and keeps one: the only gateway is
+// not evicted before a temporary one is ready.
 func disruptionBudget(g Gateways, peering *v1alpha1.Peering) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: objectMeta(g, peering, peering.Name),
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable:             new(intstr.FromInt32(1)),
+			MinAvailable:               new(intstr.FromInt32(max(peering.Spec.Gateway.Replicas-1, 1))),
 			Selector:                   &metav1.LabelSelector{MatchLabels: selector(peering)},
 			UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow), // an unhealthy gateway is not worth protecting
 		},

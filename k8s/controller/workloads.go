@@ -33,18 +33,18 @@ type workloadState struct {
 // owned by the Peering, so that the garbage collector removes them even without a
 // controller. An error for one peering does not affect others. states has the results by
 // the names of peerings.
-func (c *controller) workloads(ctx context.Context, p *plan) (states map[string]workloadState, err error) {
+func (c *controller) workloads(ctx context.Context, p *plan, pods gatewayPods) (states map[string]workloadState, err error) {
 	states = make(map[string]workloadState)
 	waits := c.turns(p.peerings)
 	var all []error
 	there := make(map[types.UID]bool)
-	nodes, lb := frameSources(p.network.nodes, c.attachments.List()), providerOf(p.nodes)
+	nodes := frameSources(p.network.nodes, c.attachments.List())
 	for _, peering := range p.peerings {
 		there[peering.UID] = true
 		waitsFor := waits[peering.Name]
 		state := workloadState{updated: c.updated(peering, waitsFor)}
 		if peering.DeletionTimestamp == nil { // otherwise its objects are garbage collected
-			if err := c.workload(ctx, peering, nodes, lb, waitsFor != ""); err != nil {
+			if err := c.workload(ctx, peering, p, pods, nodes, waitsFor != ""); err != nil {
 				state.problem = strings.ReplaceAll(err.Error(), "\n", "; ")
 				all = append(all, fmt.Errorf("gateways of Peering %s: %w", peering.Name, err))
 			}
@@ -57,14 +57,21 @@ func (c *controller) workloads(ctx context.Context, p *plan) (states map[string]
 }
 
 // workload updates the objects of one peering. The StatefulSet comes last, so that keys and
-// the policy exist when pods start. nodes are the allowed sources of overlay packets, lb
-// is the provider of load balancers. wait keeps the template of the pods.
-func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, nodes []netip.Prefix, lb provider, wait bool) error {
-	g, names := c.gateways, gatewayNames(peering)
+// the policy exist when pods start. nodes are the allowed sources of overlay packets. wait
+// keeps the template of the pods.
+func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, p *plan, pods gatewayPods, nodes []netip.Prefix, wait bool) error {
+	g, names, remote := c.gateways, gatewayNames(peering), p.remotes[peering.Name]
+	surge := canSurge(peering, remote)
+	set := c.desiredSet(peering, wait, surge, pods, p.now)
 	var problems []error
 	for ordinal, name := range names {
 		problems = append(problems, c.key(ctx, peering, name))
-		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, service(g, peering, int32(ordinal), lb)))
+		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, service(g, peering, int32(ordinal), providerOf(p.nodes))))
+	}
+	if *set.Spec.Replicas > peering.Spec.Gateway.Replicas {
+		temporary := temporaryService(g, peering, remote)
+		names = append(names, temporary.Name)
+		problems = append(problems, c.key(ctx, peering, temporary.Name), apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, temporary))
 	}
 	for _, service := range c.services.List() {
 		if metav1.IsControlledBy(service, peering) && !slices.Contains(names, service.Name) && !slices.Contains(known(peering), service.Name) {
@@ -78,12 +85,12 @@ func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, no
 		problems = append(problems, remove(ctx, c, peering, policies, policy))
 	}
 	budgets := c.client.PodDisruptionBudgets(g.Namespace)
-	if len(names) > 1 {
+	if !c.disruptable(peering, surge, pods, p.now) {
 		problems = append(problems, apply(ctx, c, peering, budgets, c.budgets, disruptionBudget(g, peering)))
 	} else if budget, ok := c.budgets.Get(g.Namespace + "/" + peering.Name); ok && metav1.IsControlledBy(budget, peering) {
 		problems = append(problems, remove(ctx, c, peering, budgets, budget))
 	}
-	err := apply(ctx, c, peering, c.client.StatefulSets(g.Namespace), c.statefulSets, c.desiredSet(peering, wait))
+	err := apply(ctx, c, peering, c.client.StatefulSets(g.Namespace), c.statefulSets, set)
 	if apierrors.IsConflict(err) {
 		c.wakeBatched() // the cache is stale
 		err = nil

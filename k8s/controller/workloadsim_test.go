@@ -32,6 +32,7 @@ type simulation struct {
 	unlinked map[string]bool                   // gateways that never have a link
 	leaves   string                            // the peering whose remote cluster goes away when a gateway is replaced
 	stopped  string                            // the gateway whose container does not run
+	answers  map[string]*v1alpha1.Announcement // of remote clusters, by the names of peerings
 	lost     map[string]bool                   // nodes without power
 	least    map[string]int                    // the fewest gateways with a link at once, by the names of peerings, since it was made
 	reported map[types.UID]v1alpha1.LinkStatus // by the UIDs of pods
@@ -64,7 +65,7 @@ func awaitMinutes(t testing.TB, what string, check func() string) {
 
 // simulate runs a simulation until the test ends.
 func (f *fixture) simulate() *simulation {
-	s := &simulation{fixture: f, lock: make(chan struct{}, 1), behaves: map[string]behaviour{}, away: map[string]bool{}, unlinked: map[string]bool{}, lost: map[string]bool{}, least: map[string]int{}, reported: map[types.UID]v1alpha1.LinkStatus{}}
+	s := &simulation{fixture: f, lock: make(chan struct{}, 1), behaves: map[string]behaviour{}, away: map[string]bool{}, unlinked: map[string]bool{}, answers: map[string]*v1alpha1.Announcement{}, lost: map[string]bool{}, least: map[string]int{}, reported: map[types.UID]v1alpha1.LinkStatus{}}
 	f.wait = awaitMinutes
 	f.node("node-1", "192.0.2.21", "10.0.0.0/24")
 	f.node("node-2", "192.0.2.22", "10.0.1.0/24")
@@ -295,7 +296,7 @@ func (s *simulation) gateway(ctx context.Context, peering string, pod *corev1.Po
 	if reflect.DeepEqual(s.reported[pod.UID], link) {
 		return nil
 	}
-	_, err := s.GatewayReports(gateways).Apply(ctx, reportOf(pod, v1alpha1.GatewayReportStatus{Peering: peering, Links: []v1alpha1.LinkStatus{link}}), "strait-gateway")
+	_, err := s.GatewayReports(gateways).Apply(ctx, reportOf(pod, v1alpha1.GatewayReportStatus{Peering: peering, Links: []v1alpha1.LinkStatus{link}, Announcement: s.answers[peering]}), "strait-gateway")
 	if err == nil {
 		s.reported[pod.UID] = link
 	}
