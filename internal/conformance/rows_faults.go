@@ -1,7 +1,7 @@
 package main
 
 // oneGateway is the reason why faults of the failover between gateways are not tested yet.
-const oneGateway = "nodes send to one gateway of a peering at a time. They switch at once when it shuts down or its links go down, but detect a gateway that stops responding only by a probe every 5 s, which is later than required"
+const oneGateway = "nodes take a gateway out within 0.7 s that stops responding, and at once when it shuts down or its links go down (package node, k8s/nodehelper); a test with complete gateways does not exist yet"
 
 var faultRows = section{
 	title: "Faults",
