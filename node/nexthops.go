@@ -103,7 +103,9 @@ func (t *nexthopTable) setGroup(g NexthopGroup) error {
 		}
 	}
 	if held, exists := t.groups[g.ID]; exists {
-		return t.replaceGroup(g, held.resilient, mdlayher.Replace|mdlayher.Create)
+		if err := t.replaceGroup(g, held.resilient, mdlayher.Replace); !errors.Is(err, unix.ENOENT) {
+			return err
+		} // otherwise the kernel has deleted it with a link
 	}
 	if !t.plain {
 		err := t.replaceGroup(g, true, mdlayher.Create|mdlayher.Excl)

@@ -311,8 +311,18 @@ func TestNothingLeavesByOtherRoutesWhenAllLinksAreGone(t *testing.T) {
 			}
 		}
 	}
-	w.apply(t, d)
+	observed, err := w.kernel.Observe()
+	must(t, err)
+	w.kernel.nexthops.groups = map[uint32]heldGroup{} // as read before the links were deleted
+	for _, g := range target(d, observed).Groups {
+		w.kernel.nexthops.groups[g.ID] = heldGroup{g.Members, true}
+	}
+	_, err = w.kernel.Apply(Plan(d, observed))
+	must(t, err)
 	w.send(t, w.flows(t, 20))
+	if groups := w.node.Run(t, "ip", "nexthop", "show", "groups"); strings.Count(groups, fmt.Sprintf(" buckets %d ", groupBuckets)) != 2 {
+		t.Errorf("the groups are\n%s", groups)
+	}
 }
 
 func TestFindWayNamesTheGatewaysOfAFlow(t *testing.T) {
