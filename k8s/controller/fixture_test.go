@@ -41,6 +41,7 @@ type fixture struct {
 	*client.Client
 	cluster cluster
 	log     *logbuffer.Buffer
+	real    bool              // Kubernetes' own controllers run StatefulSets
 	served  map[string]string // where controllers serve health and metrics, by identity; nil: nowhere
 
 	wait  func(t testing.TB, what string, check func() string)

@@ -119,7 +119,7 @@ func (s *simulation) step(ctx context.Context) {
 	}
 	disturbed := 0
 	for i := range sets.Items {
-		if s.failed(ctx, s.statefulSet(ctx, &sets.Items[i], pods)) {
+		if !s.real && s.failed(ctx, s.statefulSet(ctx, &sets.Items[i], pods)) {
 			return
 		}
 		if sets.Items[i].Status.ReadyReplicas < *sets.Items[i].Spec.Replicas {
@@ -234,6 +234,11 @@ func (s *simulation) schedule(ctx context.Context, pod *corev1.Pod) error {
 	}
 	for _, node := range nodes.Items {
 		if !node.Spec.Unschedulable && !s.lost[node.Name] {
+			if s.real {
+				return s.cluster.Kubernetes().CoreV1().Pods(gateways).Bind(ctx, &corev1.Binding{
+					ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node.Name},
+				}, metav1.CreateOptions{})
+			}
 			pod.Spec.NodeName = node.Name
 			updated, err := s.Pods(gateways).Update(ctx, pod, metav1.UpdateOptions{})
 			if err == nil {
@@ -251,6 +256,8 @@ func (s *simulation) kubelet(ctx context.Context, pod *corev1.Pod) error {
 	switch {
 	case pod.Spec.NodeName == "":
 		return nil
+	case pod.DeletionTimestamp != nil && s.real:
+		return s.Pods(gateways).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 	case pod.DeletionTimestamp != nil:
 		pod.Finalizers = nil
 		_, err := s.Pods(gateways).Update(ctx, pod, metav1.UpdateOptions{})

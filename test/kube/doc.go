@@ -6,8 +6,9 @@
 //	client := dynamic.NewForConfigOrDie(c.Admin())
 //
 // No other part of a control plane runs: no controller creates Pods of Deployments,
-// collects garbage or removes the contents of namespaces. RBAC is on and anonymous requests
-// are rejected, as in any cluster.
+// collects garbage or removes the contents of namespaces, unless a test starts it
+// (StartControllerManager). RBAC is on and anonymous requests are rejected, as in any
+// cluster.
 //
 // test/kube/prepare builds the programs once. If they are missing, tests skip with a
 // message.
