@@ -138,6 +138,15 @@ func (c *Cluster) OnNode(t testing.TB, number int, command ...string) (string, e
 	return string(out), err
 }
 
+// PowerOff ends a node as a power failure does: its network link is down, and all its
+// processes are killed. It does not start again. Nodes are numbered from 1.
+func (c *Cluster) PowerOff(t testing.TB, number int) {
+	t.Helper()
+	n := c.nodes[number-1]
+	n.network.IP(t, "link set dev eth0 down")
+	n.first.kill()
+}
+
 // until repeats try until it succeeds, while the process that it waits for runs.
 func until(ctx context.Context, process *process, what string, try func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
