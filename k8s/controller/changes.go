@@ -138,10 +138,10 @@ func sameSpec(was, is any) bool {
 }
 
 // samePod compares the relevant fields of a gateway's pod: its readiness, whether it ends, its
-// node and its addresses.
+// node or that it has none, and its addresses.
 func samePod(was, is any) bool {
 	a, b := was.(*corev1.Pod), is.(*corev1.Pod)
-	return (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && podReady(a) == podReady(b) && podRuns(a) == podRuns(b) && a.Spec.NodeName == b.Spec.NodeName && slices.Equal(a.Status.PodIPs, b.Status.PodIPs)
+	return (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && unschedulable(a) == unschedulable(b) && podReady(a) == podReady(b) && podRuns(a) == podRuns(b) && a.Spec.NodeName == b.Spec.NodeName && slices.Equal(a.Status.PodIPs, b.Status.PodIPs)
 }
 
 // sameStatefulSet compares the spec, and the progress of rollouts.

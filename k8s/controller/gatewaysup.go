@@ -40,16 +40,22 @@ func (r *report) notForwarding(name string) (reason, text string) {
 	if !ok {
 		return "NoPod", "has no pod yet; if this persists, run `kubectl describe statefulset` in the namespace of the gateways"
 	}
-	scheduled := podCondition(pod.Pod, corev1.PodScheduled)
 	switch {
 	case pod.linkUp():
 		return "", ""
 	case pod.DeletionTimestamp != nil:
 		return "Ending", fmt.Sprintf("ends on node %s", pod.Spec.NodeName)
-	case scheduled != nil && scheduled.Status == corev1.ConditionFalse:
-		return v1alpha1.ReasonUnschedulable, fmt.Sprintf("has no node: %s; set spec.gateway.replicas to a number that the nodes have room for, or add nodes", scheduled.Message)
+	case unschedulable(pod.Pod):
+		return v1alpha1.ReasonUnschedulable, fmt.Sprintf("has no node: %s; set spec.gateway.replicas to a number that the nodes have room for, or add nodes",
+			podCondition(pod.Pod, corev1.PodScheduled).Message)
 	case !podRuns(pod.Pod):
 		return "NotRunning", fmt.Sprintf("is not ready; run `kubectl describe pod %s --namespace %s` and check its log", name, pod.Namespace)
 	}
 	return "NoLink", "has no link; check its log and TunnelUp"
+}
+
+// unschedulable reports whether the scheduler found no node for a pod.
+func unschedulable(pod *corev1.Pod) bool {
+	scheduled := podCondition(pod, corev1.PodScheduled)
+	return scheduled != nil && scheduled.Status == corev1.ConditionFalse
 }

@@ -52,7 +52,9 @@ func (c *controller) surges(p *v1alpha1.Peering, set *appsv1.StatefulSet, now ro
 	case now.Surge && (begins || !complete(set)):
 		return true
 	case *set.Spec.Replicas > 1 && second.linkUp() && !settled(first, at):
-		c.wakeBatched() // no event says that it has settled
+		if first.linkUp() {
+			c.wakeBatched() // no event says that it has settled
+		}
 		return true
 	}
 	// A rollout without a temporary gateway has a reason, for instance that no node has room.
