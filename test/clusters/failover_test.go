@@ -29,7 +29,7 @@ type failover struct {
 	through  map[string]*netns.Namespace // of the gateways, by label
 	flows    *flows.Set
 	period   time.Duration
-	spread   bool // all gateways forward at once
+	spread   bool // nodes send flows to all gateways at once
 	away     bool // the API servers
 	random   *rand.Rand
 }
@@ -55,14 +55,15 @@ func newFailover(t *testing.T, replicas, count int, period time.Duration) *failo
 	slices.SortFunc(f.gateways, func(a, b *gatewayPod) int { return strings.Compare(a.label(), b.label()) })
 	f.flows = flows.Start(t, [2]flows.End{f.end(f.a, b), f.end(f.b, a)}, count, period)
 	f.settle()
-	within(t, time.Minute, "flows pass a gateway of each cluster", func() error {
-		f.spread = len(f.forwarding()) == len(f.gateways)
-		if !f.spread && len(f.forwarding()) < 2 {
-			return errors.New("none passes")
+	var forwarding int
+	within(t, time.Minute, "nodes of both clusters send flows to gateways", func() error {
+		if forwarding = f.forwarding(); forwarding < 2 {
+			return errors.New("not of both")
 		}
 		return nil
 	})
-	t.Logf("%d of %d gateways forward", len(f.forwarding()), len(f.gateways))
+	f.spread = forwarding == len(f.gateways)
+	t.Logf("nodes send flows to %d of %d gateways", forwarding, len(f.gateways))
 	return f
 }
 
@@ -80,29 +81,32 @@ func (f *failover) passing() map[string][]bool {
 	return f.flows.Passing(f.t, f.through, max(10*f.period, 200*time.Millisecond))
 }
 
-// forwarding returns the gateways that flows pass.
-func (f *failover) forwarding() (some []string) {
-	for label, flows := range f.passing() {
-		if slices.Contains(flows, true) {
-			some = append(some, label)
+// forwarding returns to how many gateways the nodes of their clusters send flows.
+func (f *failover) forwarding() (count int) {
+	passing := f.passing()
+	for _, g := range f.gateways {
+		if slices.ContainsFunc(f.flows.Flows, func(flow *flows.Flow) bool {
+			return flow.From == g.c.name && passing[g.label()][flow.ID]
+		}) {
+			count++
 		}
 	}
-	return some
+	return count
 }
 
 const (
 	// patience is how long a measurement waits for the flows to be delivered again.
-	patience = 30 * time.Second
+	patience = time.Minute
 	// downAfter is the time without a delivery after which a flow is down.
 	downAfter = 150 * time.Millisecond
 	// quiet is how long traffic is watched after all flows are delivered again.
 	quiet = 300 * time.Millisecond
-	// balanceTime is how long a gateway that is back may take to forward again.
+	// balanceTime is how long nodes may take to send flows to a gateway that is back.
 	balanceTime = 20 * time.Second
 )
 
 // settle waits until the clusters are as before any fault: all links are up, all flows are
-// delivered, and if all gateways forwarded at once, they do so again.
+// delivered, and nodes send flows to all gateways, if they did so.
 func (f *failover) settle() {
 	f.t.Helper()
 	within(f.t, 2*time.Minute, "all links are up", func() error {
@@ -115,7 +119,7 @@ func (f *failover) settle() {
 	})
 	within(f.t, 2*time.Minute, "all flows are delivered", func() error { return f.delivered(downAfter) })
 	for begun := time.Now(); f.spread && time.Since(begun) < balanceTime; {
-		if len(f.forwarding()) == len(f.gateways) {
+		if f.forwarding() == len(f.gateways) {
 			return
 		}
 	}
@@ -140,17 +144,31 @@ func (g *gatewayPod) linksUp() (up int, err error) {
 	return up, err
 }
 
-// overflow returns how many datagrams the kernel has dropped because a gateway did not read
-// them fast enough.
-func (g *gatewayPod) overflow() (datagrams float64) {
-	text, _, _ := g.get("/metrics") // none can be read from a gateway that is stopped
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "strait_receive_queue_overflow_total{") {
-			n, _ := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndex(line, " ")+1:]), 64)
-			datagrams += n
+// busy returns what shows that the machine is too slow for the traffic: datagrams that the kernel
+// has dropped because gateways did not read them fast enough, and link probes without an answer
+// in time. Gateways with the fault, and links to them, do not count.
+func (f *failover) busy(fault fault) (overflow, probes uint64) {
+	for _, g := range f.gateways {
+		if slices.Contains(fault.of, g) {
+			continue
+		}
+		text, _, err := g.get("/metrics")
+		must(f.t, err)
+		for line := range strings.Lines(text) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			n, _ := strconv.ParseFloat(value, 64) // comments have no number
+			peer := func(faulty *gatewayPod) bool {
+				return faulty.c != g.c && strings.Contains(name, `peer="`+faulty.name+`"`)
+			}
+			switch {
+			case strings.HasPrefix(name, "strait_receive_queue_overflow_total{"):
+				overflow += uint64(n)
+			case strings.HasPrefix(name, "strait_link_probes_lost_total{") && !slices.ContainsFunc(fault.of, peer):
+				probes += uint64(n)
+			}
 		}
 	}
-	return datagrams
+	return overflow, probes
 }
 
 // apiServersLeave ends both API servers.
@@ -176,19 +194,21 @@ func (f *failover) measure(kind *faultKind) faultSample {
 	f.t.Helper()
 	fault := kind.choose(f)
 	passing := f.passing()
-	overflow := f.overflowOf(fault)
+	overflow, probes := f.busy(fault)
 	f.flows.Begin()
 	begun := time.Now()
 	repair := fault.inflict()
-	time.Sleep(kind.lasts)
-	for (f.delivered(downAfter) != nil || time.Since(begun) < kind.lasts+quiet) && time.Since(begun) < kind.lasts+patience {
+	time.Sleep(kind.lasts + quiet)
+	var down []*flows.Flow
+	for down = f.flows.Down(downAfter); len(down) > 0 && time.Since(begun) < kind.lasts+patience; down = f.flows.Down(downAfter) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	time.Sleep(quiet)
-	outcomes, down := f.flows.Outcomes(), f.flows.Down(downAfter)
+	outcomes := f.flows.Outcomes()
+	overflowNow, probesNow := f.busy(fault)
 	s := faultSample{
 		Topology: fmt.Sprintf("%dx%d", f.replicas, f.replicas), Fault: kind.name, API: apiUp, Victim: fault.victim,
-		Outages: map[string][]float64{}, Overflow: uint64(f.overflowOf(fault) - overflow),
+		Outages: map[string][]float64{}, Overflow: overflowNow - overflow, ProbesLost: probesNow - probes,
 	}
 	if f.away {
 		s.API = apiAway
@@ -201,14 +221,4 @@ func (f *failover) measure(kind *faultKind) faultSample {
 	repair()
 	f.settle()
 	return s
-}
-
-// overflowOf returns the overflow of all gateways that a fault leaves alone.
-func (f *failover) overflowOf(fault fault) (datagrams float64) {
-	for _, g := range f.gateways {
-		if !slices.Contains(fault.of, g) {
-			datagrams += g.overflow()
-		}
-	}
-	return datagrams
 }

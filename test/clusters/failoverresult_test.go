@@ -47,10 +47,10 @@ type faultSample struct {
 	OtherEnded  int     `json:"otherEnded"`
 	OtherDown   int     `json:"otherDown"`
 
-	// Overflow is the number of datagrams that the kernel dropped because gateways without a
-	// fault did not get enough CPU time to read them. It is an upper limit of what the machine
-	// of the measurement lost.
-	Overflow uint64 `json:"overflow"`
+	// What the machine was too slow for: datagrams that the kernel dropped because gateways
+	// without the fault did not read them fast enough, and lost probes of links between them.
+	Overflow   uint64 `json:"overflow"`
+	ProbesLost uint64 `json:"probesLost"`
 }
 
 // add adds the outcome of a flow.
@@ -76,9 +76,9 @@ func (s *faultSample) tcp() []float64 { return slices.Concat(s.Outages["tcp4"], 
 
 // String is the sample in one line.
 func (s *faultSample) String() string {
-	return fmt.Sprintf("%s %s (%s), API servers %s: UDP %s, TCP %s, %d lost, %d connections ended, %d flows stay down; %d other flows: at most %.0f ms, %d lost, %d ended, %d down; overflow %d",
+	return fmt.Sprintf("%s %s (%s), API servers %s: UDP %s, TCP %s, %d lost, %d connections ended, %d flows stay down; %d other flows: at most %.0f ms, %d lost, %d ended, %d down; overflow %d, probes lost %d",
 		s.Topology, s.Fault, s.Victim, s.API, quantiles(s.udp()), quantiles(s.tcp()), s.Lost, s.Ended, s.Down,
-		s.Others, s.OtherOutage, s.OtherLost, s.OtherEnded, s.OtherDown, s.Overflow)
+		s.Others, s.OtherOutage, s.OtherLost, s.OtherEnded, s.OtherDown, s.Overflow, s.ProbesLost)
 }
 
 // quantiles returns the number of values, and their median, 99th percentile and maximum.
@@ -121,13 +121,13 @@ func summaries(samples []faultSample) (all []*faultSummary) {
 		a.Lost, a.Ended, a.Down = a.Lost+s.Lost, a.Ended+s.Ended, a.Down+s.Down
 		a.Others, a.OtherOutage = a.Others+s.Others, max(a.OtherOutage, s.OtherOutage)
 		a.OtherLost, a.OtherEnded, a.OtherDown = a.OtherLost+s.OtherLost, a.OtherEnded+s.OtherEnded, a.OtherDown+s.OtherDown
-		a.Overflow += s.Overflow
+		a.Overflow, a.ProbesLost = a.Overflow+s.Overflow, a.ProbesLost+s.ProbesLost
 	}
 	return all
 }
 
 // faultColumns are the columns of the tables.
-var faultColumns = []string{"gateways", "fault", "API servers", "faults", "UDP flows", "p50", "p99", "max", "TCP flows", "p50", "p99", "max", "ended", "others", "lost", "ended", "longest", "overflow"}
+var faultColumns = []string{"gateways", "fault", "API servers", "faults", "UDP flows", "p50", "p99", "max", "TCP flows", "p50", "p99", "max", "ended", "others", "lost", "ended", "longest", "overflow", "probes lost"}
 
 // cells returns a row of the tables. Times are in milliseconds.
 func (s *faultSummary) cells() (row []string) {
@@ -146,7 +146,7 @@ func (s *faultSummary) cells() (row []string) {
 			add(fmt.Sprintf("%.0f", quantile(ms, part)))
 		}
 	}
-	add(s.Ended, s.Others, s.OtherLost, s.OtherEnded, fmt.Sprintf("%.0f", s.OtherOutage), s.Overflow)
+	add(s.Ended, s.Others, s.OtherLost, s.OtherEnded, fmt.Sprintf("%.0f", s.OtherOutage), s.Overflow, s.ProbesLost)
 	return row
 }
 
