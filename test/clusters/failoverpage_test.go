@@ -23,7 +23,8 @@ func exampleRun() *failoverRun {
 	r := &failoverRun{
 		Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), Machine: result.Machine{CPU: "CPU", Cores: 2, Strait: "abc"},
 		Flows: 200, Period: 10,
-		Spread: []spreadSample{{Flows: 1000, From: "a", Through: map[string]int{"a/b-0": 240, "a/b-1": 250, "a/b-2": 330, "a/b-3": 180}}},
+		Spread:  []spreadSample{{Flows: 1000, From: "a", Through: map[string]int{"a/b-0": 240, "a/b-1": 250, "a/b-2": 330, "a/b-3": 180}}},
+		Regroup: []regroupSample{{ChosenBy: "nodes", Gateways: 4, Flows: 751, Moved: 9}},
 	}
 	for i, api := range []string{apiUp, apiAway} {
 		s := faultSample{Topology: "2x2", Fault: nameKilled, API: api, Victim: "a/b-0", Outages: map[string][]float64{}, Overflow: 3, ProbesLost: 1}
@@ -55,6 +56,7 @@ func TestTheFailoverPageHasEveryResult(t *testing.T) {
 		"| 4 gateways, 64 bytes: CPU time per GB | ≤ 1.05 × one | 1.25 | missed |",
 		"| 64 | 2 | 1900 | 1.90 | 99 % | 11.90 | 1.08 |",
 		"| 1000 flows from a: the busiest of 4 gateways (a) | ≤ 32 % | 33 % | missed |",
+		"| nodes | 4 | 751 | 9 |",
 		"| 1000 | a | a/b-0 240, a/b-1 250, a/b-2 330, a/b-3 180 |",
 	} {
 		if !strings.Contains(page, want) {
@@ -104,7 +106,7 @@ func TestResultsOfFailoverAreReadAsTheyWereWritten(t *testing.T) {
 		t.Errorf("%v\nwrote %+v\nread %+v", err, r, read)
 	}
 	text, err := os.ReadFile(name)
-	if err != nil || strings.Count(string(text), "\n") != 1+len(r.Faults)+len(r.Throughput)+len(r.Spread) {
+	if err != nil || strings.Count(string(text), "\n") != 1+len(r.Faults)+len(r.Throughput)+len(r.Spread)+len(r.Regroup) {
 		t.Errorf("not one sample a line: %v\n%s", err, text)
 	}
 }

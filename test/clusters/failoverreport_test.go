@@ -24,6 +24,7 @@ type failoverRun struct {
 	Faults     []faultSample      `json:"faults"`
 	Throughput []throughputSample `json:"throughput"`
 	Spread     []spreadSample     `json:"spread"`
+	Regroup    []regroupSample    `json:"regroup"`
 }
 
 // throughputSample is what some gateways with little CPU time carried from one cluster to the
@@ -45,6 +46,15 @@ type spreadSample struct {
 	Through map[string]int `json:"through"`
 }
 
+// regroupSample is how many flows moved from one gateway to another although only a third one was
+// killed.
+type regroupSample struct {
+	ChosenBy string `json:"chosenBy"` // what chooses among the gateways: nodes or gateways
+	Gateways int    `json:"gateways"` // before the kill
+	Flows    int    `json:"flows"`    // through the others
+	Moved    int    `json:"moved"`
+}
+
 // readRun reads what write wrote.
 func readRun(name string) (*failoverRun, error) {
 	text, err := os.ReadFile(name)
@@ -61,7 +71,7 @@ func (r *failoverRun) write(name string) error {
 	if err != nil {
 		return err
 	}
-	for _, begin := range []string{`{"topology":`, `{"gateways":`, `{"flows":`} {
+	for _, begin := range []string{`{"topology":`, `{"gateways":`, `{"flows":`, `{"chosenBy":`} {
 		text = bytes.ReplaceAll(text, []byte(begin), []byte("\n"+begin))
 	}
 	return os.WriteFile(name, append(bytes.TrimSpace(text), '\n'), 0o644)
@@ -332,5 +342,12 @@ func (r *failoverRun) writeSpread(b *strings.Builder) {
 		}
 		slices.Sort(all)
 		fmt.Fprintf(b, "| %d | %s | %s |\n", s.Flows, s.From, strings.Join(all, ", "))
+	}
+	if len(r.Regroup) == 0 {
+		return
+	}
+	b.WriteString("\nThen one gateway was killed. Flows through the others should stay where they are; they move once if the kernel of the node has no resilient next-hop groups.\n\n| chosen by | gateways | flows through the others | moved |\n|---|---:|---:|---:|\n")
+	for _, s := range r.Regroup {
+		fmt.Fprintf(b, "| %s | %d | %d | %d |\n", s.ChosenBy, s.Gateways, s.Flows, s.Moved)
 	}
 }

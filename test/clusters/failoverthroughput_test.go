@@ -147,7 +147,8 @@ func (f *failover) cpuTime() (used time.Duration) {
 	return used
 }
 
-// measureSpread counts the flows through each of four gateways of each cluster.
+// measureSpread counts the flows through each of four gateways of each cluster, and those that
+// move although another gateway is killed.
 func (r *failoverRun) measureSpread(t *testing.T) {
 	const gateways, count = 4, 2000 // 1,000 in each direction
 	f := newFailover(t, gateways, count, 500*time.Millisecond)
@@ -172,4 +173,29 @@ func (r *failoverRun) measureSpread(t *testing.T) {
 			t.Logf("%d flows from cluster %s through %v", s.Flows, s.From, s.Through)
 		}
 	}
+	killed := f.a.gateways["b-0"]
+	killed.Kill()
+	time.Sleep(5 * time.Second) // nodes and gateways notice it
+	within(t, time.Minute, "all flows are delivered without the gateway", func() error { return f.delivered(time.Second) })
+	after := f.passing()
+	for _, from := range []*cluster{f.a, f.b} {
+		s := regroupSample{ChosenBy: "nodes", Gateways: gateways}
+		if from == f.b {
+			s.ChosenBy = "gateways"
+		}
+		for _, g := range f.a.gateways {
+			for _, flow := range f.flows.Flows {
+				if g == killed || flow.From != from.name || !passing[g.label()][flow.ID] {
+					continue
+				}
+				s.Flows++
+				if !after[g.label()][flow.ID] {
+					s.Moved++
+				}
+			}
+		}
+		r.Regroup = append(r.Regroup, s)
+		t.Logf("%d of %d flows of other gateways, chosen by %s, moved after a kill", s.Moved, s.Flows, s.ChosenBy)
+	}
+	killed.startContainer(t)
 }
