@@ -3,7 +3,6 @@
 package clusters
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -53,27 +52,38 @@ func newFailover(t *testing.T, replicas, count int, period time.Duration) *failo
 		}
 	}
 	slices.SortFunc(f.gateways, func(a, b *gatewayPod) int { return strings.Compare(a.label(), b.label()) })
+	for i := range flowAddresses {
+		for _, c := range []*cluster{f.a, f.b} {
+			c.pods[replicas].IP(t, fmt.Sprintf("addr add %s/24 dev eth0\naddr add %s/64 dev eth0 nodad", f.address(i), f.address6(i)))
+		}
+	}
 	f.flows = flows.Start(t, [2]flows.End{f.end(f.a, b), f.end(f.b, a)}, count, period)
 	f.settle()
-	var forwarding int
-	within(t, time.Minute, "nodes of both clusters send flows to gateways", func() error {
-		if forwarding = f.forwarding(); forwarding < 2 {
-			return errors.New("not of both")
-		}
-		return nil
-	})
-	f.spread = forwarding == len(f.gateways)
-	t.Logf("nodes send flows to %d of %d gateways", forwarding, len(f.gateways))
+	f.spread = f.rebalance()
+	t.Logf("nodes send flows to %d of %d gateways", f.forwarding(), len(f.gateways))
 	return f
+}
+
+// flowAddresses is the number of addresses of each end and family: kernels may choose gateways
+// by addresses only.
+const flowAddresses = 32
+
+// address and address6 are addresses of the ends, the same in both clusters.
+func (f *failover) address(i int) string { return fmt.Sprintf("%s.%d", podNet(f.replicas), 100+i) }
+func (f *failover) address6(i int) string {
+	return fmt.Sprintf("%s::%x", podNet6(podNet(f.replicas)), 100+i)
 }
 
 // end returns the end of the flows in a cluster, which reaches the other one by a Peering.
 func (f *failover) end(c *cluster, p *v1alpha1.Peering) flows.End {
-	pod := podNet(f.replicas) + ".5"
-	pod6 := podNet6(podNet(f.replicas)) + "::5"
-	return flows.End{Name: c.name, Namespace: c.pods[f.replicas], Remote: [2]netip.Addr{
-		netip.MustParseAddr(seen(f.t, p, pod)), netip.MustParseAddr(seen(f.t, p, pod6)),
-	}}
+	e := flows.End{Name: c.name, Namespace: c.pods[f.replicas]}
+	for i := range flowAddresses {
+		for family, address := range []string{f.address(i), f.address6(i)} {
+			e.Local[family] = append(e.Local[family], netip.MustParseAddr(address))
+			e.Remote[family] = append(e.Remote[family], netip.MustParseAddr(seen(f.t, p, address)))
+		}
+	}
+	return e
 }
 
 // passing returns which flows pass each gateway, by the ID of the flow.
@@ -101,12 +111,12 @@ const (
 	downAfter = 150 * time.Millisecond
 	// quiet is how long traffic is watched after all flows are delivered again.
 	quiet = 300 * time.Millisecond
-	// balanceTime is how long nodes may take to send flows to a gateway that is back.
-	balanceTime = 20 * time.Second
+	// balanceTime is how long nodes may take to send new flows to a gateway that is back.
+	balanceTime = 10 * time.Second
 )
 
 // settle waits until the clusters are as before any fault: all links are up, all flows are
-// delivered, and nodes send flows to all gateways, if they did so.
+// delivered, and nodes send flows to all gateways, if they ever did so.
 func (f *failover) settle() {
 	f.t.Helper()
 	within(f.t, 2*time.Minute, "all links are up", func() error {
@@ -118,11 +128,23 @@ func (f *failover) settle() {
 		return nil
 	})
 	within(f.t, 2*time.Minute, "all flows are delivered", func() error { return f.delivered(downAfter) })
-	for begun := time.Now(); f.spread && time.Since(begun) < balanceTime; {
+	if f.spread {
+		f.rebalance()
+	}
+}
+
+// rebalance replaces all flows by new ones until nodes send some to every gateway. It reports
+// whether they do so in time. Flows that exist need not move to a gateway that is back.
+func (f *failover) rebalance() bool {
+	f.t.Helper()
+	for begun := time.Now(); time.Since(begun) < balanceTime; {
+		f.flows.Renew()
+		within(f.t, time.Minute, "new flows are delivered", func() error { return f.delivered(downAfter) })
 		if f.forwarding() == len(f.gateways) {
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // delivered returns an error if a flow is down: without a delivery for some time.

@@ -79,11 +79,12 @@ func (f *failover) flood(size int, rate float64) (stop func()) {
 		return err
 	}))
 	from := f.end(f.a, f.a.peering(f.t, "b"))
-	to := underlay.NewDestination(netip.AddrPortFrom(from.Remote[0], floodPort))
 	var sockets []*underlay.Socket
-	for range floodFlows {
+	var to []underlay.Destination
+	for i := range floodFlows { // each with another pair of addresses
+		to = append(to, underlay.NewDestination(netip.AddrPortFrom(from.Remote[0][i/flowAddresses], floodPort)))
 		must(f.t, from.Namespace.In(func() error {
-			s, err := underlay.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 0), underlay.Options{})
+			s, err := underlay.Listen(netip.AddrPortFrom(from.Local[0][i%flowAddresses], 0), underlay.Options{})
 			sockets = append(sockets, s)
 			return err
 		}))
@@ -100,7 +101,7 @@ func (f *failover) flood(size int, rate float64) (stop func()) {
 			default:
 			}
 			for range floodBurst {
-				batch.Add(sockets[i%len(sockets)], &to, nil, payload)
+				batch.Add(sockets[i%floodFlows], &to[i%floodFlows], nil, payload)
 			}
 			batch.Flush() // what the kernel does not accept is part of the excess
 			next = next.Add(time.Duration(floodBurst / rate * float64(time.Second)))

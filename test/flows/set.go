@@ -22,8 +22,10 @@ import (
 type End struct {
 	Name      string
 	Namespace *netns.Namespace
-	// Remote are the IPv4 and the IPv6 address under which this end reaches the other one.
-	Remote [2]netip.Addr
+	// Local are the IPv4 and the IPv6 addresses of this end, Remote those under which it reaches
+	// the other one. Each connection and each UDP flow uses one of each at random, so that
+	// flows are spread by ports and by addresses.
+	Local, Remote [2][]netip.Addr
 }
 
 // Set is a number of flows. Safe for concurrent use.
@@ -35,8 +37,9 @@ type Set struct {
 	ends   [2]End
 	tasks  sync.WaitGroup
 
-	mu      sync.Mutex // protects answers
-	answers map[int]net.Conn
+	mu      sync.Mutex       // protects the fields below
+	opened  map[int]net.Conn // sockets of the openers by the ID of the flow
+	answers map[int]net.Conn // of the accepting ends
 }
 
 // port is the number of the UDP and the TCP port at both ends.
@@ -47,7 +50,7 @@ const port = 7001
 // message every period until the test ends. count is rounded up to a multiple of 8.
 func Start(t testing.TB, ends [2]End, count int, period time.Duration) *Set {
 	t.Helper()
-	s := &Set{begun: time.Now(), period: period, ends: ends, answers: map[int]net.Conn{}}
+	s := &Set{begun: time.Now(), period: period, ends: ends, opened: map[int]net.Conn{}, answers: map[int]net.Conn{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(func() { cancel(); s.tasks.Wait() })
 	each := (count + 7) / 8
@@ -117,26 +120,51 @@ func (s *Set) Down(limit time.Duration) (some []*Flow) {
 	return some
 }
 
-// address returns the address to which a flow is sent.
-func (s *Set) address(f *Flow) (from End, to string) {
-	from = s.ends[0]
-	if f.From == s.ends[1].Name {
-		from = s.ends[1]
+// Renew opens new sockets for all flows, like new clients do: with other ports and addresses.
+// Connections that it closes do not count as ended.
+func (s *Set) Renew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, conn := range s.opened {
+		delete(s.opened, id)
+		_ = conn.Close()
 	}
-	family := 0
-	if f.Class[3:] == families[1] {
-		family = 1
-	}
-	return from, netip.AddrPortFrom(from.Remote[family], port).String()
+}
+
+// renewed reports whether Renew has closed the socket of a flow, and forgets it otherwise.
+func (s *Set) renewed(f *Flow) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, open := s.opened[f.ID]
+	delete(s.opened, f.ID)
+	return !open
 }
 
 // dial opens a socket for a flow.
 func (s *Set) dial(f *Flow) (conn net.Conn, err error) {
-	from, to := s.address(f)
+	from, family := s.ends[0], 0
+	if f.From == s.ends[1].Name {
+		from = s.ends[1]
+	}
+	if f.Class[3:] == families[1] {
+		family = 1
+	}
+	pick := func(all []netip.Addr) netip.Addr { return all[rand.IntN(len(all))] }
+	local := netip.AddrPortFrom(pick(from.Local[family]), 0)
+	dialer := net.Dialer{Timeout: time.Second, LocalAddr: net.UDPAddrFromAddrPort(local)}
+	if f.TCP() {
+		dialer.LocalAddr = net.TCPAddrFromAddrPort(local)
+	}
+	to := netip.AddrPortFrom(pick(from.Remote[family]), port).String()
 	err = from.Namespace.In(func() error {
-		conn, err = net.DialTimeout(f.Class[:3], to, time.Second)
+		conn, err = dialer.Dial(f.Class[:3], to)
 		return err
 	})
+	if err == nil {
+		s.mu.Lock()
+		s.opened[f.ID] = conn
+		s.mu.Unlock()
+	}
 	return conn, err
 }
 
@@ -178,16 +206,20 @@ func (s *Set) take(message []byte) (f *Flow) {
 }
 
 func (s *Set) sendDatagrams(ctx context.Context, f *Flow) {
-	conn, err := s.dial(f)
-	if err != nil {
-		return // the flow is never up
-	}
-	defer conn.Close()
 	message := make([]byte, size)
-	s.each(ctx, func() error {
-		_ = s.write(conn, f, message) // an ICMP error is about an earlier message: it is lost
-		return nil
-	})
+	for ctx.Err() == nil {
+		conn, err := s.dial(f)
+		if err != nil {
+			return // the flow is never up
+		}
+		s.each(ctx, func() error {
+			if err := s.write(conn, f, message); errors.Is(err, net.ErrClosed) {
+				return err // renewed
+			}
+			return nil // an ICMP error is about an earlier message, which is lost
+		})
+		_ = conn.Close()
+	}
 }
 
 // receiveBuffer is the size of the buffers of UDP sockets in bytes. A message that waits in
@@ -251,7 +283,7 @@ func (s *Set) keepConnection(ctx context.Context, f *Flow) {
 			continue
 		}
 		s.converse(ctx, conn, bufio.NewReader(conn), f)
-		if ctx.Err() == nil {
+		if !s.renewed(f) && ctx.Err() == nil {
 			f.end()
 			s.Flows[f.ID^1].end()
 		}
