@@ -44,6 +44,14 @@ func (f *fixture) forcing() *rest.Config {
 	return config
 }
 
+// stopwatch returns a function that returns the time since.
+//
+//strait:virtualtime
+func stopwatch() (took func() time.Duration) {
+	begun := time.Now()
+	return func() time.Duration { return time.Since(begun) }
+}
+
 // placedOn waits until the pod of a gateway is another one than before, on a node.
 func (f *fixture) placedOn(name, node string, before types.UID) {
 	f.Helper()
@@ -80,11 +88,11 @@ func TestF8_AGatewayOfALostNodeStartsElsewhere(t *testing.T) {
 		f.confirm("node-2", false)
 		stays("the node is ready")
 
-		begun := time.Now()
+		took := stopwatch()
 		f.nodeIs("node-1", corev1.ConditionUnknown)
 		f.placedOn("b-0", "node-2", pod.UID)
 		f.untilRunning("b-0 v1 ready")
-		if took := time.Since(begun); took > 10*time.Second {
+		if took := took(); took > 10*time.Second {
 			t.Errorf("the gateway is back after %v", took)
 		}
 	})

@@ -34,7 +34,9 @@ func TestT5_NoRuleGrantsWhatNoProgramNeeds(t *testing.T) {
 		case strings.Contains(line, "*"),
 			verb == "impersonate" || verb == "bind" || verb == "escalate",
 			pod && (!read || resource == "/pods/exec") && // to get exec is to run a command
-				(line != "  patch /pods/status (any)" || where != "strait-controller may in strait-gateways:"), // for the readiness gate
+				(where != "strait-controller may in strait-gateways:" ||
+					line != "  patch /pods/status (any)" && // for the readiness gate
+						line != "  delete /pods (any)"), // of lost nodes
 			(resource == "/nodes" || strings.HasPrefix(resource, "/nodes/")) && !read,
 			resource == "/secrets" && (read || !strings.Contains(where, "in strait-gateways")),
 			resource == "coordination.k8s.io/leases" && verb != "create" && name == "(any)",

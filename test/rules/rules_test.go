@@ -139,7 +139,8 @@ func TestLinksBetweenRunbooksWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(runbooks, found[1])); err != nil {
+			page, _, _ := strings.Cut(found[1], "#")
+			if _, err := os.Stat(filepath.Join(runbooks, page)); err != nil {
 				t.Errorf("%s: %v", filepath.Base(name), err)
 			}
 		}
