@@ -187,8 +187,8 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	if reason := t.mayLeave(from, ip.Src); reason != NoReason {
 		return e.refuse(t, node, b, reason, packet.Prohibited, 0, now)
 	}
-	owner, owned := e.g.ownerBehind(remote, ip.Dst)
-	if owned && owner == nil {
+	owner, reachable := e.g.ownerBehind(remote, ip.Dst)
+	if !reachable {
 		return e.refuse(t, node, b, OwnerDown, packet.HostUnreachable, 0, now)
 	}
 	r := Result{Verdict: ToTunnel, Owner: owner, Packet: b, Version: ip.Version, Hash: packet.FlowHash(b, ip), Reassembled: e.reassembled}

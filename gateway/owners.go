@@ -31,10 +31,12 @@ func (g *Gateway) Owner(a netip.Addr) (owner any, owned bool) {
 	return owner, owned
 }
 
-// ownerBehind is Owner of an address as this cluster sees it.
-func (g *Gateway) ownerBehind(m *nat.Map, a netip.Addr) (owner any, owned bool) {
+// ownerBehind returns the owner of an address as this cluster sees it, nil if it has none. It is not
+// reachable if its owner is not.
+func (g *Gateway) ownerBehind(m *nat.Map, a netip.Addr) (owner any, reachable bool) {
 	if g.owners.Load() == nil {
-		return nil, false
+		return nil, true
 	}
-	return g.Owner(m.Translate(a))
+	owner, owned := g.Owner(m.Translate(a))
+	return owner, owner != nil || !owned
 }

@@ -1,6 +1,7 @@
 package underlay
 
 import (
+	"errors"
 	"net"
 	"runtime"
 	"slices"
@@ -72,8 +73,7 @@ func (g *Group) open() (*Socket, error) {
 	if err == nil {
 		g.order = append(g.order, s)
 		if err = g.attach(); err != nil { // then the kernel distributes datagrams by a hash of its own
-			g.drop(s)
-			return nil, err
+			return nil, errors.Join(err, g.drop(s))
 		}
 		return s, nil
 	}

@@ -72,7 +72,7 @@ func Start(t testing.TB, ends [2]End, count int, period time.Duration) *Set {
 		}
 	}
 	for i := range ends {
-		s.listen(t, ctx, i)
+		s.listen(ctx, t, i)
 	}
 	for _, f := range s.Flows {
 		switch {
@@ -226,7 +226,7 @@ func (s *Set) sendDatagrams(ctx context.Context, f *Flow) {
 // it while this process gets no CPU time is not lost.
 const receiveBuffer = 4 << 20
 
-func (s *Set) listen(t testing.TB, ctx context.Context, end int) {
+func (s *Set) listen(ctx context.Context, t testing.TB, end int) {
 	t.Helper()
 	large := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		failed := c.Control(func(fd uintptr) {
