@@ -17,7 +17,7 @@ const MinInterval = 250 * time.Millisecond
 
 // RepeatInterval is the time after which a node repeats a request that is not answered. A
 // gateway answers 20 requests of a node per second.
-const RepeatInterval = MinInterval / 2
+const RepeatInterval = 100 * time.Millisecond
 
 const (
 	magic   = 0x5354524e

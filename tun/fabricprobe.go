@@ -10,7 +10,7 @@ import (
 	"strait.dev/strait/nodeprobe"
 )
 
-// probe probes every link five times a second, and acts on a change of their state when it happens.
+// probe probes every link every probeInterval, and acts on a change of their state when it happens.
 func (f *Fabric) probe(ctx context.Context) {
 	f.clock.schedule(ctx, probeInterval, f.changed, f.askAll, func(now time.Time) time.Time { return f.decide(ctx, now) })
 }

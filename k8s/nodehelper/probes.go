@@ -29,8 +29,9 @@ const (
 // probes probes gateways, each in its own goroutine.
 //
 // At rest a request follows an answer after the interval that the gateway asks for, 250 ms up to
-// 1,000 nodes, with a quarter of jitter. A request that is not answered is repeated every 125 ms,
-// and after the third the gateway is out: 673 ms after its death at the latest. A gateway that is
+// 1,000 nodes, with a quarter of jitter. A request that is not answered is repeated every 100 ms,
+// and after the third the gateway is out: 598 ms after its death at the latest, so that the second
+// retransmission of TCP, 0.6 s after the first loss, takes another gateway. A gateway that is
 // out gets one request per interval.
 type probes struct {
 	// ask sends a probe, and sends it again every nodeprobe.RepeatInterval until it is answered.

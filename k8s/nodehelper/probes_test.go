@@ -82,8 +82,8 @@ func nextChange(p *probes) time.Duration {
 const longestAtRest = nodeprobe.MinInterval * 5 / 4
 
 // From the death of a gateway to the event, for deaths at all times between two requests.
-func TestADeadGatewayIsFoundWithin700Milliseconds(t *testing.T) {
-	const limit = 700 * time.Millisecond
+func TestADeadGatewayIsFoundWithin600Milliseconds(t *testing.T) {
+	const limit = 600 * time.Millisecond
 	var worst time.Duration
 	for phase := time.Duration(0); phase < 2*longestAtRest; phase += 3 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
