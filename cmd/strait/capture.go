@@ -50,8 +50,8 @@ overlay and wireguard it applies to the outer packet.
 
 The file holds whole packets in the clear, also those that the tunnel encrypts. The
 capture ends after --duration or --packets, or with Ctrl-C.`,
-		Example: `  strait capture b --file b.pcapng --duration 30s 'host 10.71.2.9 and tcp port 80'
-  strait capture b --stage inner,tunnel --file - icmp or icmp6 | wireshark -k -i -
+		Example: `  strait capture b-0 --file b-0.pcapng --duration 30s 'host 10.71.2.9 and tcp port 80'
+  strait capture b-0 --stage inner,tunnel --file - icmp or icmp6 | wireshark -k -i -
   strait capture --socket /run/strait.sock --stage wireguard --file wg.pcapng`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },

@@ -15,29 +15,41 @@ import (
 	"strait.dev/strait/internal/capture"
 )
 
-// captured records packets in the gateway of a while pods connect to a server of b.
+// captured records packets in the gateways of a while a pod connects to a server of b, until one of
+// them has recorded enough: a flow uses one gateway of each cluster.
 func (w *world) captured(t *testing.T, seen string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "packets.pcapng")
-	cmd := w.command(t, "strait", "capture", "b", "--context=a", "--packets=3", "--duration=10m", "--file="+file, "tcp", "port", "8080")
-	var said strings.Builder
-	cmd.Stderr = &said
-	must(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	directory := t.TempDir()
+	type outcome struct {
+		file, said string
+		err        error
+	}
+	ended := make(chan outcome, 2)
+	for _, gateway := range []string{"b-0", "b-1"} {
+		file := filepath.Join(directory, gateway+".pcapng")
+		cmd := w.command(t, "strait", "capture", gateway, "--context=a", "--packets=3", "--duration=10m", "--file="+file, "tcp", "port", "8080")
+		var said strings.Builder
+		cmd.Stderr = &said
+		must(t, cmd.Start())
+		go func() {
+			err := cmd.Wait()
+			ended <- outcome{file, said.String(), err}
+		}()
+		defer func() { _ = cmd.Process.Kill() }() // fails if it has ended
+	}
 	pod := w.web(t, "a", "metadata.name")[0]
-	for running := true; running; {
+	var first outcome
+	for first.file == "" {
 		select {
-		case err := <-ended:
-			if err != nil {
-				t.Fatalf("strait capture: %v\n%s", err, &said)
-			}
-			running = false
+		case first = <-ended:
 		default:
 			w.answers(t, "a", pod, seen+":8080", "b")
 		}
 	}
-	f, err := os.Open(file)
+	if first.err != nil {
+		t.Fatalf("strait capture: %v\n%s", first.err, first.said)
+	}
+	f, err := os.Open(first.file)
 	must(t, err)
 	defer f.Close()
 	packets := 0
