@@ -15,6 +15,7 @@ import (
 type faultKind struct {
 	name   string
 	lasts  time.Duration // how long the fault lasts at least before it is repaired
+	entry  bool          // it takes away a node whose NodePorts links of other gateways may use
 	choose func(*failover) fault
 }
 
@@ -41,7 +42,7 @@ var (
 			return func() { resume.Stop(); _ = syscall.Kill(g.PID(), syscall.SIGCONT) }
 		})
 	}}
-	nodeCutOff = &faultKind{name: nameCutOff, choose: func(f *failover) fault {
+	nodeCutOff = &faultKind{name: nameCutOff, entry: true, choose: func(f *failover) fault {
 		return f.ofGateway(func(g *gatewayPod) func() {
 			port := g.c.nodes[g.node].port
 			f.IP(f.t, "link set dev "+port+" down")

@@ -27,7 +27,8 @@ func TestF4_F22_EveryFlowSurvivesPausesAndPartitions(t *testing.T) {
 // survive checks that after each fault, first with the API servers and then without, every flow
 // is delivered again, without a new connection, and that flows that do not use what failed lose
 // nothing, unless the machine is too slow: gateways without the fault then lose probes or
-// datagrams, too. Durations are no verdict here, because other tests run at the same time: they
+// datagrams, too. A node that is cut off may also be the one through which other gateways are
+// reached. Durations are no verdict here, because other tests run at the same time: they
 // are printed.
 func survive(t *testing.T, faults []*faultKind) {
 	t.Helper()
@@ -49,7 +50,7 @@ func survive(t *testing.T, faults []*faultKind) {
 			if s.Ended+s.OtherEnded > 0 {
 				t.Errorf("%d directions of TCP connections ended", s.Ended+s.OtherEnded)
 			}
-			if s.OtherLost > 0 && s.Overflow+s.ProbesLost == 0 {
+			if s.OtherLost > 0 && !kind.entry && s.Overflow+s.ProbesLost == 0 {
 				t.Errorf("flows that did not use what failed lost %d messages", s.OtherLost)
 			}
 		}
