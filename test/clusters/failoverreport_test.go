@@ -148,7 +148,7 @@ func (r *failoverRun) page() string {
 |---|---|
 | date | %s |
 | machine | %s |
-| command | `+"`make failover`"+` |
+| command | `+"`make failover`"+`; FAILOVER_KILLS and FAILOVER_FAULTS set the numbers of faults |
 | flows | %d, each with a message every %d ms |
 
 `+"`make failover`"+` writes this page, its plot and the results of every fault ([failover.json](failover.json)); do not edit them.
