@@ -59,7 +59,7 @@ func nodeEssentials(object any) (any, error) {
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
-		Spec:       corev1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs, Unschedulable: node.Spec.Unschedulable},
+		Spec:       corev1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs, ProviderID: node.Spec.ProviderID, Unschedulable: node.Spec.Unschedulable},
 		Status:     corev1.NodeStatus{Addresses: node.Status.Addresses, Conditions: readiness(node)},
 	}, nil
 }
@@ -76,8 +76,8 @@ func readiness(node *corev1.Node) (ready []corev1.NodeCondition) {
 
 func sameNode(was, is any) bool {
 	a, b := was.(*corev1.Node), is.(*corev1.Node)
-	return a.Spec.Unschedulable == b.Spec.Unschedulable && slices.Equal(a.Spec.PodCIDRs, b.Spec.PodCIDRs) && slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
-		slices.Equal(readiness(a), readiness(b))
+	return a.Spec.Unschedulable == b.Spec.Unschedulable && a.Spec.ProviderID == b.Spec.ProviderID && slices.Equal(a.Spec.PodCIDRs, b.Spec.PodCIDRs) &&
+		slices.Equal(a.Status.Addresses, b.Status.Addresses) && slices.Equal(readiness(a), readiness(b))
 }
 
 func samePeering(was, is any) bool {
