@@ -25,7 +25,7 @@ func (f *Fabric) askAll(now time.Time) {
 	}
 }
 
-// decide notes the state of each link, elects the active one, and tells nodes. It returns when the state of a link
+// decide notes the state of each link, elects those that carry packets, and tells nodes. It returns when the state of a link
 // changes next if nothing arrives; zero = not before the next probe.
 func (f *Fabric) decide(ctx context.Context, now time.Time) (next time.Time) {
 	for _, l := range *f.links.Load() {

@@ -88,8 +88,8 @@ func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alp
 		MTU:                r.mtu(peering),
 		Conditions:         ownConditions(peering.Status.Conditions, peeringConditions...),
 	}
-	if lb := providerOf(r.nodes); lb.serves(peering.Spec.Gateway.Service) {
-		s.LoadBalancer = lb.scheme
+	if r.balancer.serves(peering.Spec.Gateway.Service) {
+		s.LoadBalancer = r.balancer.scheme
 	}
 	var cidrs, seenAs []string
 	for _, prefix := range s.Prefixes {

@@ -66,7 +66,7 @@ func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, p 
 	var problems []error
 	for ordinal, name := range names {
 		problems = append(problems, c.key(ctx, peering, name))
-		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, service(g, peering, int32(ordinal), providerOf(p.nodes))))
+		problems = append(problems, apply(ctx, c, peering, c.client.Services(g.Namespace), c.services, service(g, peering, int32(ordinal), p.balancer)))
 	}
 	if *set.Spec.Replicas > peering.Spec.Gateway.Replicas {
 		temporary := temporaryService(g, peering, remote)
