@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
@@ -72,6 +73,7 @@ var groupVersions = []struct {
 	{discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme},
 	{networkingv1.SchemeGroupVersion, networkingv1.AddToScheme},
 	{policyv1.SchemeGroupVersion, policyv1.AddToScheme},
+	{mcsVersion, mcsv1beta1.AddToScheme},
 }
 
 // New returns a client. It sends no requests yet. config is not changed.
@@ -117,7 +119,7 @@ func restClient(config *rest.Config, connections *http.Client, codecs runtime.Ne
 	if version.Group == "" {
 		config.APIPath = "/api"
 	}
-	if version != v1alpha1.GroupVersion { // custom resources support only JSON
+	if version != v1alpha1.GroupVersion && version != mcsVersion { // custom resources support only JSON
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	}

@@ -8,11 +8,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// Custom resources of Strait, all cluster-scoped except GatewayReports.
+// Custom resources of Strait, all cluster-scoped except GatewayReports, ExportedServices and ReceivedServices.
 
 // ClusterNetworks are those of the cluster: there is one at most.
 func (c *Client) ClusterNetworks() *Kind[*v1alpha1.ClusterNetwork, *v1alpha1.ClusterNetworkList] {
@@ -44,7 +45,31 @@ func (c *Client) AddressMappings() *Kind[*v1alpha1.AddressMapping, *v1alpha1.Add
 	return kindOf[v1alpha1.AddressMapping, v1alpha1.AddressMappingList](c, straitKind("AddressMapping"), "addressmappings", "")
 }
 
+// ExportedServices are those in a namespace.
+func (c *Client) ExportedServices(namespace string) *Kind[*v1alpha1.ExportedService, *v1alpha1.ExportedServiceList] {
+	return kindOf[v1alpha1.ExportedService, v1alpha1.ExportedServiceList](c, straitKind("ExportedService"), "exportedservices", namespace)
+}
+
+// ReceivedServices are those in a namespace.
+func (c *Client) ReceivedServices(namespace string) *Kind[*v1alpha1.ReceivedService, *v1alpha1.ReceivedServiceList] {
+	return kindOf[v1alpha1.ReceivedService, v1alpha1.ReceivedServiceList](c, straitKind("ReceivedService"), "receivedservices", namespace)
+}
+
 func straitKind(kind string) schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind(kind) }
+
+// Resource types of the Multi-Cluster Services API.
+
+var mcsVersion = schema.GroupVersion(mcsv1beta1.GroupVersion)
+
+// ServiceExports are those in a namespace.
+func (c *Client) ServiceExports(namespace string) *Kind[*mcsv1beta1.ServiceExport, *mcsv1beta1.ServiceExportList] {
+	return kindOf[mcsv1beta1.ServiceExport, mcsv1beta1.ServiceExportList](c, mcsVersion.WithKind("ServiceExport"), "serviceexports", namespace)
+}
+
+// ServiceImports are those in a namespace.
+func (c *Client) ServiceImports(namespace string) *Kind[*mcsv1beta1.ServiceImport, *mcsv1beta1.ServiceImportList] {
+	return kindOf[mcsv1beta1.ServiceImport, mcsv1beta1.ServiceImportList](c, mcsVersion.WithKind("ServiceImport"), "serviceimports", namespace)
+}
 
 // Resource types of Kubernetes. A namespace selects the objects in it; an empty one selects all namespaces.
 

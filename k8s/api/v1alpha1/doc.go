@@ -1,5 +1,5 @@
 // Package v1alpha1 defines the custom resources of the API group strait.dev/v1alpha1. All
-// of them except GatewayReports are cluster-scoped.
+// of them except GatewayReports, ExportedServices and ReceivedServices are cluster-scoped.
 //
 //	ClusterNetwork  one, "default": this cluster's ID, CIDRs and pools    admin; status: controller
 //	Peering         one for each remote cluster                           admin; status: controller
@@ -7,6 +7,8 @@
 //	NodeAttachment  one for each node, under the node's name              controller; status: the node helper
 //	AddressClaim    one for each allocated CIDR or address                controller, admin
 //	AddressMapping  an external address for a target outside of the pods  admin; status: controller
+//	ExportedService one for each Service that this cluster exports        controller
+//	ReceivedService one for each Service that a remote cluster exports    a gateway; status: controller
 //
 // The API server validates what can be checked within one object, with the CEL rules in the
 // markers below; there is no webhook. Checks that need several objects, for instance

@@ -84,6 +84,11 @@ type GatewayReportStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Skew string `json:"skew,omitempty"`
 
+	// Services is the state of the exports that this gateway receives. It is not set if the
+	// gateway is not the receiver of its Peering.
+	// +optional
+	Services *ServicesReport `json:"services,omitempty"`
+
 	// Links are the tunnels of this gateway, one for each gateway of the remote cluster.
 	// While a key is rotated, there is one for each pair of keys.
 	// +optional
@@ -103,6 +108,31 @@ type GatewayReportStatus struct {
 	// a list.)
 	// +optional
 	Summary GatewaySummary `json:"summary,omitzero"`
+}
+
+// ServicesReport is the state of the exports that a gateway receives from a remote cluster.
+type ServicesReport struct {
+	// From is the remote gateway that sends them. Empty: none does.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	From string `json:"from,omitempty"`
+
+	// Synced means that the ReceivedServices contain all exports of the remote cluster that
+	// were valid.
+	// +optional
+	Synced bool `json:"synced,omitempty"`
+
+	// Received is the number of Services, Refused of those that are malformed or exceed the
+	// limits of the Peering.
+	// +optional
+	Received int32 `json:"received,omitempty"`
+	// +optional
+	Refused int32 `json:"refused,omitempty"`
+
+	// Message says why exports are refused, or why none are received.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // GatewaySummary is the state of a gateway's links in one line.

@@ -83,6 +83,11 @@ type PeeringSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	LocalPrefixes []CIDR `json:"localPrefixes,omitempty"`
 
+	// Services limits which Services the remote cluster may export to this cluster.
+	// +optional
+	// +kubebuilder:default={}
+	Services PeeringServices `json:"services,omitzero"`
+
 	// InviteUntil is set if this cluster accepted an invite: until that time its gateways
 	// may also use the temporary key of the invite, from the Secret of the invite.
 	// +optional
@@ -157,6 +162,49 @@ type Peer struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$') && size(self) > 0 && duration(self) <= duration('65535s')",message="is not a keepalive interval: use whole seconds from 0s (off) to 65535s"
 	PersistentKeepalive *metav1.Duration `json:"persistentKeepalive,omitempty"`
 }
+
+// PeeringServices limits the Services that a remote cluster exports to this cluster.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || self.importFrom == 'Listed'",fieldPath=".namespaces",message="namespaces are used only with importFrom: Listed"
+type PeeringServices struct {
+	// ImportFrom selects the namespaces whose exports are imported: Existing for all
+	// namespaces that exist in this cluster, Listed for those in namespaces, None to import
+	// nothing. A Service is always imported into the namespace of its own name.
+	// +optional
+	// +kubebuilder:default=Existing
+	// +kubebuilder:validation:Enum=Existing;Listed;None
+	ImportFrom ImportFrom `json:"importFrom,omitempty"`
+
+	// Namespaces are those of importFrom: Listed. An empty list imports nothing.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	Namespaces []string `json:"namespaces,omitempty"`
+
+	// MaxServices and MaxEndpoints limit what is imported. What exceeds them is refused, and
+	// status.services says so.
+	// +optional
+	// +kubebuilder:default=2000
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	MaxServices *int32 `json:"maxServices,omitempty"`
+	// +optional
+	// +kubebuilder:default=50000
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=250000
+	MaxEndpoints *int32 `json:"maxEndpoints,omitempty"`
+}
+
+// ImportFrom selects the namespaces whose exports are imported.
+type ImportFrom string
+
+// The values of ImportFrom. The empty one means Existing.
+const (
+	ImportExisting ImportFrom = "Existing"
+	ImportListed   ImportFrom = "Listed"
+	ImportNone     ImportFrom = "None"
+)
 
 // GatewaySpec configures the gateways of a peering in this cluster.
 type GatewaySpec struct {

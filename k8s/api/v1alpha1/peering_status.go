@@ -52,6 +52,10 @@ type PeeringStatus struct {
 	// +optional
 	MTU int32 `json:"mtu,omitempty"`
 
+	// Services is the state of imports from the remote cluster.
+	// +optional
+	Services *PeeringServicesStatus `json:"services,omitempty"`
+
 	// LoadBalancer is the provider whose annotations were added to the gateways' Services:
 	// aws, digitalocean or gce. Empty: none were added.
 	// +optional
@@ -69,6 +73,27 @@ type PeeringStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PeeringServicesStatus is the state of imports from a remote cluster.
+type PeeringServicesStatus struct {
+	// Receiver is the gateway that receives the exports of the remote cluster: one with a
+	// link that is up, and the same one while it has such a link.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Receiver string `json:"receiver,omitempty"`
+
+	// Imported is the number of the remote cluster's Services that are imported, Refused of
+	// those that are not.
+	// +optional
+	Imported int32 `json:"imported,omitempty"`
+	// +optional
+	Refused int32 `json:"refused,omitempty"`
+
+	// Message names Services that are refused, and why.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // PeeringSummary is the status in one line.

@@ -16,7 +16,9 @@ var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		&GatewayReport{}, &GatewayReportList{},
 		&NodeAttachment{}, &NodeAttachmentList{},
 		&AddressClaim{}, &AddressClaimList{},
-		&AddressMapping{}, &AddressMappingList{})
+		&AddressMapping{}, &AddressMappingList{},
+		&ExportedService{}, &ExportedServiceList{},
+		&ReceivedService{}, &ReceivedServiceList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 })

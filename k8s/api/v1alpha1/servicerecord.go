@@ -1,0 +1,144 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ServiceRecord describes a Service that a cluster exports (a ServiceExport of
+// multicluster.x-k8s.io), with its endpoints. All addresses are those of the exporting
+// cluster. Gateways exchange records, and the importing cluster translates them.
+type ServiceRecord struct {
+	// Namespace and Name are those of the Service, and of its ServiceExport.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace"`
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// ExportedAt is the time when the ServiceExport was created. Where exports of several
+	// clusters conflict, the oldest one applies.
+	ExportedAt metav1.Time `json:"exportedAt"`
+
+	// Type is ClusterSetIP for a Service with a cluster IP, and Headless for one without.
+	// +kubebuilder:validation:Enum=ClusterSetIP;Headless
+	Type ServiceRecordType `json:"type"`
+
+	// Ports are those of the Service.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Ports []ServiceRecordPort `json:"ports,omitempty"`
+
+	// SessionAffinity is None or ClientIP.
+	// +optional
+	// +kubebuilder:validation:Enum=None;ClientIP
+	SessionAffinity corev1.ServiceAffinity `json:"sessionAffinity,omitempty"`
+
+	// SessionAffinityTimeout is the duration of ClientIP affinity in seconds.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	SessionAffinityTimeout *int32 `json:"sessionAffinityTimeout,omitempty"`
+
+	// IPFamilies are those of the Service.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=IPv4;IPv6
+	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
+
+	// InternalTrafficPolicy is that of the Service.
+	// +optional
+	// +kubebuilder:validation:Enum=Cluster;Local
+	InternalTrafficPolicy *corev1.ServiceInternalTrafficPolicy `json:"internalTrafficPolicy,omitempty"`
+
+	// TrafficDistribution is that of the Service.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	TrafficDistribution *string `json:"trafficDistribution,omitempty"`
+
+	// Labels and Annotations are those that the ServiceExport exports.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]string `json:"labels,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// Endpoints are the endpoints of the Service, in one entry for each IP family and set of
+	// ports, as in EndpointSlices.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Endpoints []ServiceRecordEndpoints `json:"endpoints,omitempty"`
+}
+
+// ServiceRecordType is the type of an exported Service, as in ServiceImports.
+type ServiceRecordType string
+
+// The types of exported Services.
+const (
+	ServiceRecordClusterSetIP ServiceRecordType = "ClusterSetIP"
+	ServiceRecordHeadless     ServiceRecordType = "Headless"
+)
+
+// ServiceRecordPort is a port of an exported Service or of its endpoints.
+type ServiceRecordPort struct {
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// +kubebuilder:validation:Enum=TCP;UDP;SCTP
+	Protocol corev1.Protocol `json:"protocol"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	AppProtocol *string `json:"appProtocol,omitempty"`
+
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+}
+
+// ServiceRecordEndpoints are endpoints with the same IP family and ports.
+type ServiceRecordEndpoints struct {
+	// +kubebuilder:validation:Enum=IPv4;IPv6
+	AddressType discoveryv1.AddressType `json:"addressType"`
+
+	// Ports are those on which the endpoints serve the ports of the Service, by their names.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Ports []ServiceRecordPort `json:"ports,omitempty"`
+
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5000
+	Endpoints []ServiceRecordEndpoint `json:"endpoints,omitempty"`
+}
+
+// ServiceRecordEndpoint is one endpoint. Ready, Serving and Terminating are the conditions
+// of its EndpointSlice.
+type ServiceRecordEndpoint struct {
+	// Address is its IP address in the exporting cluster.
+	// +kubebuilder:validation:MaxLength=39
+	Address string `json:"address"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Hostname string `json:"hostname,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Zone string `json:"zone,omitempty"`
+
+	// +optional
+	Ready bool `json:"ready,omitempty"`
+	// +optional
+	Serving bool `json:"serving,omitempty"`
+	// +optional
+	Terminating bool `json:"terminating,omitempty"`
+}
