@@ -52,8 +52,12 @@ func (g *Gateway) State(now time.Time) nodeprobe.State {
 }
 
 // SetState sets the state that nodes are told from now on. Until the first call it is unknown. That links are
-// up holds until a time, so that a process that was stopped does not say so when it continues.
-func (g *Gateway) SetState(s nodeprobe.State, until time.Time) { g.told.Store(&told{s, until}) }
+// up holds until a time, so that a process that was stopped does not say so when it continues. It
+// reports whether the state is another one than before; Restate tells the nodes.
+func (g *Gateway) SetState(s nodeprobe.State, until time.Time) (changed bool) {
+	was := g.told.Swap(&told{s, until})
+	return was == nil || was.state != s
+}
 
 // SetTap installs a tap, or removes it with nil.
 func (g *Gateway) SetTap(t Tap) {

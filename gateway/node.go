@@ -26,7 +26,7 @@ const (
 )
 
 // Node is one node of this cluster in the data plane. Immutable once its Table is published,
-// except for its budgets.
+// except for its budgets and its last probe.
 type Node struct {
 	Name          string
 	Underlay      netip.Addr // outer address of the node
@@ -41,6 +41,7 @@ type Node struct {
 	header [2][EncapLen]byte // for inner IPv4 and IPv6
 
 	budgets budgets
+	probed  lastProbe
 }
 
 // NodeKey must match a frame for the frame to be accepted. A kernel tunnel device checks the

@@ -80,12 +80,13 @@ func (e *Egress) answerProbe(t *Table, node *Node, b []byte, now time.Time) Resu
 	if !e.take(&node.budgets.probes, now, probeBudgetInterval, probeBudgetBurst) {
 		return drop(ProbeBudget)
 	}
-	var payload [nodeprobe.Len]byte
-	nodeprobe.Message{Answer: true, State: e.g.State(now), Sequence: request.Sequence, Interval: t.probeInterval}.Put(payload[:])
 	asker := netip.AddrPortFrom(ip.Src, binary.BigEndian.Uint16(u))
+	if !e.g.traced {
+		node.probed.set(asker, ip.Dst, request.Sequence)
+	}
 	e.probes.Add(1)
 	return Result{
-		Node: node, Answer: packet.AppendUDP(e.answer[:0], netip.AddrPortFrom(ip.Dst, nodeprobe.Port), asker, payload[:]),
+		Node: node, Answer: t.appendProbeAnswer(e.answer[:0], e.g.State(now), request.Sequence, ip.Dst, asker),
 		AnswerHeader: node.Header(ip.Version),
 	}
 }

@@ -65,6 +65,38 @@ func TestNodesAreToldTheStateOfTheGateway(t *testing.T) {
 	}
 }
 
+func TestTheLastProbesOfNodesAreAnsweredAgain(t *testing.T) {
+	t.Parallel()
+	a := newA(t)
+	a.SetState(nodeprobe.LinksUp, a.now.Add(time.Hour))
+	told := func() map[string]nodeprobe.Message {
+		all := map[string]nodeprobe.Message{}
+		a.Restate(a.now, func(r gateway.Result) {
+			if _, twice := all[r.Node.Name]; twice {
+				t.Errorf("%s is told twice", r.Node.Name)
+			}
+			v := expect(t, r.Answer, v6.gateway, v6.node, 64)
+			all[r.Node.Name], _ = nodeprobe.Parse(v.upper[8:])
+		})
+		return all
+	}
+	if all := told(); len(all) > 0 {
+		t.Errorf("nodes that sent no probe are told %v", all)
+	}
+	a.ask(t, node1A, v4.node, v4.gateway, 7)
+	a.ask(t, node1A, v6.node, v6.gateway, 8)
+	if changed := a.SetState(nodeprobe.NoLinks, a.now.Add(time.Hour)); !changed {
+		t.Error("the change is not reported")
+	}
+	if changed := a.SetState(nodeprobe.NoLinks, a.now.Add(time.Hour)); changed {
+		t.Error("the same state is reported as a change")
+	}
+	want := nodeprobe.Message{Answer: true, State: nodeprobe.NoLinks, Sequence: 8, Interval: nodeprobe.MinInterval}
+	if all := told(); len(all) != 1 || all["node-1"] != want {
+		t.Errorf("told %+v, want %+v", all, want)
+	}
+}
+
 // A process that was stopped, and continues, does not say that links are up before it knows.
 func TestF4_NodesAreNotToldAnOldState(t *testing.T) {
 	t.Parallel()

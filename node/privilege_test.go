@@ -42,7 +42,7 @@ func withoutPrivileges(t *testing.T, e Encapsulation) {
 	must(t, err)
 	defer p.Close()
 	for _, to := range addrs("10.80.0.1", "fd00:80::1") {
-		if _, err := p.Ask(t.Context(), to); err != nil {
+		if _, err := ask(t, p, to, patience); err != nil {
 			t.Error(err)
 		}
 	}

@@ -26,10 +26,10 @@ type Prober struct {
 	waiting map[uint64]waitingProbe // by sequence
 }
 
-// waitingProbe is a probe that is not answered yet.
+// waitingProbe is a probe for which answers are received.
 type waitingProbe struct {
-	to       netip.Addr
-	answered chan<- nodeprobe.Message // has capacity one
+	to      netip.Addr
+	answers chan nodeprobe.Message // has capacity one
 }
 
 // earlierInterval is the interval for gateways of earlier versions, which answer 1000 probes a
@@ -75,32 +75,39 @@ func (p *Prober) Close() {
 }
 
 // Ask sends a probe to a gateway's internal address, and sends it again every
-// nodeprobe.RepeatInterval until it is answered. It returns the answer. If ctx ends first, the
-// error states why there was none.
-func (p *Prober) Ask(ctx context.Context, to netip.Addr) (nodeprobe.Message, error) {
+// nodeprobe.RepeatInterval until it is answered. It calls answered with the answer, and with
+// further ones until ctx ends: a gateway whose state changes answers its last probe again. The
+// error states why there was no answer.
+func (p *Prober) Ask(ctx context.Context, to netip.Addr, answered func(nodeprobe.Message)) error {
 	conn := p.sockets[familyOf(to)]
 	if conn == nil {
-		return nodeprobe.Message{}, fmt.Errorf("node: probe %s: the kernel does not support %s", to, familyOf(to))
+		return fmt.Errorf("node: probe %s: the kernel does not support %s", to, familyOf(to))
 	}
-	answered := make(chan nodeprobe.Message, 1)
-	sequence := p.wait(waitingProbe{to, answered})
+	answers := make(chan nodeprobe.Message, 1)
+	sequence := p.wait(waitingProbe{to, answers})
 	defer p.forget(sequence)
 	var request [nodeprobe.Len]byte
 	nodeprobe.Message{Sequence: sequence}.Put(request[:])
 	again := time.NewTicker(nodeprobe.RepeatInterval)
 	defer again.Stop()
-	for {
-		_, err := conn.WriteToUDPAddrPort(request[:], netip.AddrPortFrom(to, nodeprobe.Port))
-		// The error may belong to an earlier datagram: the next call returns it.
-		if err != nil && !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.EHOSTUNREACH) {
-			return nodeprobe.Message{}, fmt.Errorf("node: probe %s: %w", to, err)
+	for repeat := again.C; ; {
+		if repeat != nil {
+			_, err := conn.WriteToUDPAddrPort(request[:], netip.AddrPortFrom(to, nodeprobe.Port))
+			// The error may belong to an earlier datagram: the next call returns it.
+			if err != nil && !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.EHOSTUNREACH) {
+				return fmt.Errorf("node: probe %s: %w", to, err)
+			}
 		}
 		select {
-		case m := <-answered:
-			return m, nil
+		case m := <-answers:
+			repeat = nil
+			answered(m)
 		case <-ctx.Done():
-			return nodeprobe.Message{}, fmt.Errorf("node: %s does not answer over the overlay", to)
-		case <-again.C:
+			if repeat == nil {
+				return nil
+			}
+			return fmt.Errorf("node: %s does not answer over the overlay", to)
+		case <-repeat:
 		}
 	}
 }
@@ -125,7 +132,8 @@ func (p *Prober) forget(sequence uint64) {
 	delete(p.waiting, sequence)
 }
 
-// answered completes the probe that a message of a host answers, if there is one.
+// answered passes an answer of a host to the probe that it answers, if there is one. A later
+// answer replaces an earlier one that is not read yet.
 func (p *Prober) answered(by netip.Addr, m nodeprobe.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,9 +141,16 @@ func (p *Prober) answered(by netip.Addr, m nodeprobe.Message) {
 	if !ok || w.to != by {
 		return
 	}
-	select {
-	case w.answered <- m:
-	default: // answered already
+	for {
+		select {
+		case w.answers <- m:
+			return
+		default:
+		}
+		select {
+		case <-w.answers:
+		default:
+		}
 	}
 }
 

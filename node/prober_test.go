@@ -17,17 +17,17 @@ func TestOnlyExistingHostsAnswerProbes(t *testing.T) {
 		w.apply(t, w.desired())
 		p := proberIn(t, w.node)
 		for _, to := range addrs("10.80.0.1", "fd00:80::1") {
-			if m, err := p.Ask(t.Context(), to); err != nil || m.State != nodeprobe.Unknown || m.Interval != earlierInterval {
+			if m, err := ask(t, p, to, patience); err != nil || m.State != nodeprobe.Unknown || m.Interval != earlierInterval {
 				t.Errorf("%v %v", m, err)
 			}
 		}
 		for _, to := range addrs("10.80.0.2", "fd00:80::2") {
-			if err := ask(t, p, to, patience); err == nil {
+			if _, err := ask(t, p, to, patience); err == nil {
 				t.Errorf("%s is not assigned, but it answered", to)
 			}
 		}
 		w.gateway.IP(t, "link set overlay down")
-		if err := ask(t, p, netip.MustParseAddr("10.80.0.1"), patience); err == nil {
+		if _, err := ask(t, p, netip.MustParseAddr("10.80.0.1"), patience); err == nil {
 			t.Error("the gateway answers although its end of the overlay is down")
 		}
 	})
@@ -44,9 +44,11 @@ func proberIn(t *testing.T, n *netns.Namespace) *Prober {
 	return p
 }
 
-func ask(t *testing.T, p *Prober, to netip.Addr, limit time.Duration) error {
+// ask returns the first answer to a probe.
+func ask(t *testing.T, p *Prober, to netip.Addr, limit time.Duration) (first nodeprobe.Message, err error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	_, err := p.Ask(ctx, to)
-	return err
+	err = p.Ask(ctx, to, func(m nodeprobe.Message) { first = m; cancel() })
+	return first, err
 }

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"strait.dev/strait/gateway"
 	"strait.dev/strait/nodeprobe"
+	"strait.dev/strait/underlay"
 )
 
 // probe probes every link every probeInterval, and acts on a change of their state when it happens.
@@ -138,7 +140,8 @@ func (f *Fabric) Leave() {
 	f.updateState(f.clock.now())
 }
 
-// updateState determines the state that nodes are told: whether a link forwards.
+// updateState determines the state that nodes are told: whether a link forwards. A change is told
+// at once.
 func (f *Fabric) updateState(now time.Time) {
 	f.stating.Lock()
 	defer f.stating.Unlock()
@@ -149,7 +152,21 @@ func (f *Fabric) updateState(now time.Time) {
 	case slices.ContainsFunc(*f.links.Load(), func(l *Link) bool { alive, _ := l.alive(now); return alive }):
 		state = nodeprobe.LinksUp
 	}
-	f.Gateway.SetState(state, time.Now().Add(clockPause))
+	if f.Gateway.SetState(state, time.Now().Add(clockPause)) {
+		f.restate()
+	}
+}
+
+// restateBatch is how many nodes are told a state with one system call.
+const restateBatch = 64
+
+func (f *Fabric) restate() {
+	batch := underlay.NewBatch(restateBatch)
+	batch.NeverWait() // a node that this does not reach probes again soon
+	f.Gateway.Restate(time.Now(), func(r gateway.Result) {
+		f.Overlay.send(f.Overlay.tapping.now.Load(), batch, &r, r.AnswerHeader, r.Answer)
+	})
+	batch.Flush()
 }
 
 func (f *Fabric) answerKind() uint8 {

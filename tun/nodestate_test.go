@@ -13,16 +13,21 @@ import (
 
 const probingPort = 40000
 
-// toldState sends a probe from the node and returns the state in the answers that have arrived.
-func (e *end) toldState(t *testing.T) (state nodeprobe.State, ok bool) {
+var probingNode = netip.AddrPortFrom(netip.MustParseAddr("10.80.0.11"), probingPort)
+
+// sendProbe sends a probe from the node.
+func (e *end) sendProbe(t *testing.T) {
 	t.Helper()
 	request := make([]byte, nodeprobe.Len)
 	nodeprobe.Message{Sequence: 1}.Put(request)
-	node := netip.AddrPortFrom(netip.MustParseAddr("10.80.0.11"), probingPort)
-	e.send(t, packet.AppendUDP(nil, node, netip.AddrPortFrom(netip.MustParseAddr("10.80.0.1"), nodeprobe.Port), request))
+	e.send(t, packet.AppendUDP(nil, probingNode, netip.AddrPortFrom(netip.MustParseAddr("10.80.0.1"), nodeprobe.Port), request))
+}
+
+// toldState returns the state in the last of the answers that have arrived at the node.
+func (e *end) toldState() (state nodeprobe.State, ok bool) {
 	for _, b := range e.packets() {
 		var ip packet.IP
-		if packet.Parse(b, &ip) != packet.FaultNone || ip.Proto != packet.ProtoUDP || ip.Dst != node.Addr() {
+		if packet.Parse(b, &ip) != packet.FaultNone || ip.Proto != packet.ProtoUDP || ip.Dst != probingNode.Addr() {
 			continue
 		}
 		u := ip.Upper(b)
@@ -36,7 +41,8 @@ func (e *end) toldState(t *testing.T) (state nodeprobe.State, ok bool) {
 func (e *end) tells(t *testing.T, want nodeprobe.State) {
 	t.Helper()
 	wait.Until(t, "nodes are told "+want.String(), func() bool {
-		state, ok := e.toldState(t)
+		e.sendProbe(t)
+		state, ok := e.toldState()
 		return ok && state == want
 	})
 }
@@ -55,6 +61,18 @@ func TestNodesAreToldWhetherTheGatewayForwards(t *testing.T) {
 	a.tells(t, nodeprobe.Leaving)
 	setLinks(t, a)
 	a.tells(t, nodeprobe.Leaving)
+}
+
+func TestNodesAreToldAChangeWithoutAnotherProbe(t *testing.T) {
+	t.Parallel()
+	a, b := joined(t)
+	a.tells(t, nodeprobe.LinksUp)
+	a.packets()
+	b.fabric.Close()
+	wait.Until(t, "the node is told that no link is up", func() bool {
+		state, ok := a.toldState()
+		return ok && state == nodeprobe.NoLinks
+	})
 }
 
 // Pods and nodes reach neither the ports that the ends of a link use nor any other socket of the

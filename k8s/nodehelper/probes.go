@@ -34,8 +34,9 @@ const (
 // retransmission of TCP, 0.6 s after the first loss, takes another gateway. A gateway that is
 // out gets one request per interval.
 type probes struct {
-	// ask sends a probe, and sends it again every nodeprobe.RepeatInterval until it is answered.
-	ask     func(ctx context.Context, to netip.Addr) (nodeprobe.Message, error)
+	// ask sends a probe, and sends it again every nodeprobe.RepeatInterval until it is answered. It
+	// calls its last argument with each answer until ctx ends.
+	ask     askFunc
 	now     func() time.Time
 	changed chan struct{} // signals a change of the results; capacity one
 
@@ -48,12 +49,14 @@ type probes struct {
 	back    map[string]time.Time       // those that forward again, since when, for less than joinAfter
 }
 
+type askFunc func(ctx context.Context, to netip.Addr, answered func(nodeprobe.Message)) error
+
 type activeProbe struct {
 	to   netip.Addr
 	stop context.CancelFunc
 }
 
-func newProbes(ask func(context.Context, netip.Addr) (nodeprobe.Message, error), now func() time.Time) *probes {
+func newProbes(ask askFunc, now func() time.Time) *probes {
 	return &probes{
 		ask: ask, now: now, changed: make(chan struct{}, 1), running: map[string]*activeProbe{},
 		answers: map[string]nodeprobe.State{}, out: map[string]bool{}, back: map[string]time.Time{},
@@ -115,33 +118,34 @@ func (p *probes) set(ctx context.Context, gateways map[string]netip.Addr) {
 func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
 	interval, misses := nodeprobe.MinInterval, probeMisses
 	for ctx.Err() == nil {
-		answer, answered := p.request(ctx, to, misses)
+		within, stop := context.WithCancel(ctx)
+		answers := make(chan nodeprobe.Message)
+		p.all.Go(func() {
+			_ = p.ask(within, to, func(m nodeprobe.Message) {
+				select {
+				case answers <- m:
+				case <-within.Done():
+				}
+			})
+		})
+		answer, answered := p.first(ctx, answers, misses)
 		switch {
-		case ctx.Err() != nil:
-			return
 		case answered:
 			interval, misses = min(max(answer.Interval, nodeprobe.MinInterval), maxProbeInterval), probeMisses
 			p.record(name, answer.State)
-		default:
+		case ctx.Err() == nil:
+			stop() // do not repeat the request any more
 			misses = 1
 			p.recordSilence(name)
 		}
-		wait(ctx, interval*3/4+rand.N(interval/2)) // jitter, so that nodes do not probe at the same time
+		p.rest(ctx, name, interval*3/4+rand.N(interval/2), answers) // jitter, so that nodes do not probe at the same time
+		stop()
 	}
 }
 
-// request sends a request, repeated every nodeprobe.RepeatInterval, until it is answered or the
-// given number of them has been missed. An interval in which this process stood still is no miss:
-// the answer may be unread.
-func (p *probes) request(ctx context.Context, to netip.Addr, misses int) (answer nodeprobe.Message, answered bool) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	answers := make(chan nodeprobe.Message, 1)
-	go func() {
-		if m, err := p.ask(ctx, to); err == nil {
-			answers <- m
-		}
-	}()
+// first waits for the first answer to a request, until the given number of repetitions has been
+// missed. An interval in which this process stood still is no miss: the answer may be unread.
+func (p *probes) first(ctx context.Context, answers <-chan nodeprobe.Message, misses int) (answer nodeprobe.Message, answered bool) {
 	timer := time.NewTimer(missedAfter)
 	defer timer.Stop()
 	for began := p.now(); misses > 0; began = p.now() {
@@ -160,12 +164,19 @@ func (p *probes) request(ctx context.Context, to netip.Addr, misses int) (answer
 	return answer, false
 }
 
-func wait(ctx context.Context, d time.Duration) {
+// rest waits until the next request is due. A gateway whose state changes says so meanwhile.
+func (p *probes) rest(ctx context.Context, name string, d time.Duration, answers <-chan nodeprobe.Message) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case m := <-answers:
+			p.record(name, m.State)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ type fakeGateway struct {
 	interval time.Duration // that it asks for
 	asked    atomic.Int64  // calls
 	sent     atomic.Int64  // requests, repeated ones included
+	restates chan struct{} // answers the last probe again; nil: never
 	paused   atomic.Int64  // how long the helper stood still until now, a time.Duration
 }
 
@@ -32,7 +33,7 @@ func newFakeGateway(interval time.Duration) *fakeGateway {
 func (g *fakeGateway) setState(s nodeprobe.State) { g.state.Store(uint32(s)) }
 
 //strait:virtualtime
-func (g *fakeGateway) ask(ctx context.Context, _ netip.Addr) (nodeprobe.Message, error) {
+func (g *fakeGateway) ask(ctx context.Context, _ netip.Addr, answered func(nodeprobe.Message)) error {
 	g.asked.Add(1)
 	g.sent.Add(1)
 	again := time.NewTicker(nodeprobe.RepeatInterval)
@@ -40,12 +41,19 @@ func (g *fakeGateway) ask(ctx context.Context, _ netip.Addr) (nodeprobe.Message,
 	for g.silent.Load() {
 		select {
 		case <-ctx.Done():
-			return nodeprobe.Message{}, errors.New("silent")
+			return errors.New("silent")
 		case <-again.C:
 			g.sent.Add(1)
 		}
 	}
-	return nodeprobe.Message{Answer: true, State: nodeprobe.State(g.state.Load()), Interval: g.interval}, nil
+	for {
+		answered(nodeprobe.Message{Answer: true, State: nodeprobe.State(g.state.Load()), Interval: g.interval})
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-g.restates:
+		}
+	}
 }
 
 // now is the clock of a helper that stood still for some time.
@@ -127,6 +135,26 @@ func TestOneAnswerChangesTheState(t *testing.T) {
 			if state, _, _ := p.is(); took > longestAtRest || state != want {
 				t.Errorf("%v: state %v after %v", want, state, took)
 			}
+		}
+	})
+}
+
+func TestAStateThatAGatewayTellsUnaskedCountsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newFakeGateway(maxProbeInterval)
+		g.restates = make(chan struct{})
+		p := probing(t, g)
+		synctest.Wait()
+		for _, want := range []nodeprobe.State{nodeprobe.NoLinks, nodeprobe.LinksUp, nodeprobe.Leaving} {
+			g.setState(want)
+			g.restates <- struct{}{}
+			took := nextChange(p)
+			if state, _, _ := p.is(); took > 0 || state != want {
+				t.Errorf("%v: state %v after %v", want, state, took)
+			}
+		}
+		if asked := g.asked.Load(); asked != 1 {
+			t.Errorf("%d probes", asked)
 		}
 	})
 }

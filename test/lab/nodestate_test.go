@@ -5,6 +5,7 @@ package lab
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -27,7 +28,8 @@ func proberOf(t *testing.T, s *site) (told func(want nodeprobe.State, by netip.A
 		eventually(t, "the node is told "+want.String()+" by "+by.String(), func() bool {
 			ctx, stop := context.WithTimeout(t.Context(), time.Second)
 			defer stop()
-			m, err := prober.Ask(ctx, by)
+			var m nodeprobe.Message
+			err := prober.Ask(ctx, by, func(answer nodeprobe.Message) { m = answer; stop() })
 			return err == nil && m.State == want && m.Interval == nodeprobe.MinInterval
 		})
 	}
@@ -47,6 +49,31 @@ func TestNodesLearnTheStateOfTheirGateway(t *testing.T) {
 	}
 	top.a.gateway.signal(t, syscall.SIGTERM)
 	told(nodeprobe.Leaving, gatewayInternal[0])
+}
+
+// A gateway whose last link goes down tells its nodes without being probed.
+func TestNodesAreToldAtOnceThatTheLastLinkIsDown(t *testing.T) {
+	t.Parallel()
+	top := build(t, options{})
+	proberOf(t, top.a)(nodeprobe.LinksUp, gatewayInternal[0])
+	var prober *node.Prober
+	if err := top.a.node.in(func() (err error) { prober, err = node.NewProber(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer prober.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var told []nodeprobe.State
+	err := prober.Ask(ctx, gatewayInternal[0], func(m nodeprobe.Message) {
+		if told = append(told, m.State); len(told) == 1 {
+			top.b.gateway.kill()
+		} else {
+			stop()
+		}
+	})
+	if err != nil || !slices.Equal(told, []nodeprobe.State{nodeprobe.LinksUp, nodeprobe.NoLinks}) {
+		t.Errorf("told %v, %v", told, err)
+	}
 }
 
 // A plain WireGuard answers no link probes, and its link carries traffic all the same.

@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"strait.dev/strait/nodeprobe"
+	"strait.dev/strait/packet"
+)
+
+// lastProbe is the last probe of a node. Safe for concurrent use.
+type lastProbe struct {
+	mu       sync.Mutex
+	from     netip.AddrPort // invalid: there was none
+	to       netip.Addr
+	sequence uint64
+}
+
+func (l *lastProbe) set(from netip.AddrPort, to netip.Addr, sequence uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.from, l.to, l.sequence = from, to, sequence
+}
+
+// Restate answers the last probe of each node again, with the state of now: nodes need not wait
+// for their next probe to know that the gateway no longer forwards. It calls send for each answer;
+// the memory of an answer belongs to send.
+func (g *Gateway) Restate(now time.Time, send func(Result)) {
+	t := g.Table()
+	for _, node := range t.nodes {
+		if answer, ok := t.answerAgain(&node.probed, g.State(now)); ok {
+			send(Result{Node: node, Answer: answer, AnswerHeader: node.Header(answer[0] >> 4)})
+		}
+	}
+}
+
+// answerAgain returns another answer to a probe. It returns false if there was none.
+func (t *Table) answerAgain(l *lastProbe, s nodeprobe.State) ([]byte, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.from.IsValid() {
+		return nil, false
+	}
+	return t.appendProbeAnswer(nil, s, l.sequence, l.to, l.from), true
+}
+
+// appendProbeAnswer appends the IP packet that answers a probe which was sent to an address of the
+// gateway.
+func (t *Table) appendProbeAnswer(b []byte, s nodeprobe.State, sequence uint64, to netip.Addr, from netip.AddrPort) []byte {
+	var payload [nodeprobe.Len]byte
+	nodeprobe.Message{Answer: true, State: s, Sequence: sequence, Interval: t.probeInterval}.Put(payload[:])
+	return packet.AppendUDP(b, netip.AddrPortFrom(to, nodeprobe.Port), from, payload[:])
+}
