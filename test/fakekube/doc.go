@@ -3,14 +3,15 @@
 // their retries are real. There are no sockets and no goroutines, so it works in
 // testing/synctest bubbles.
 //
-//	s := fakekube.New(node, pod)        // with Strait's CustomResourceDefinitions
+//	s := fakekube.New(node, pod)        // with CustomResourceDefinitions
 //	c := s.Client(t)                    // or client.New(s.Config())
 //
 // It behaves like an API server without admission plugins and controllers:
 //   - objects have UIDs, resource versions, creation times, generations and managed
 //     fields; updates and deletions of another version or UID are conflicts;
 //   - server-side apply merges as an API server does, by the schemas of Kubernetes and
-//     of Strait's CustomResourceDefinitions, whose defaults are set as well;
+//     of the CustomResourceDefinitions (Strait's and those of the Multi-Cluster Services
+//     API), whose defaults are set as well;
 //   - status is a subresource; main and status requests change only their own part;
 //   - lists and watches select by labels and fields and are paged; a watch begins at any
 //     version since Compact, in protobuf or JSON;

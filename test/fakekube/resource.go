@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	mcscrds "sigs.k8s.io/mcs-api/config/crd"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/k8s/api/crds"
@@ -85,7 +87,7 @@ var builtIn = func() []*resource {
 // scheme has the Go types of all resources except CustomResourceDefinition.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, v1alpha1.AddToScheme, mcsv1beta1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}
@@ -93,14 +95,15 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// definition is a CustomResourceDefinition of Strait.
+// definition is a CustomResourceDefinition of Strait or of the Multi-Cluster Services API.
 type definition struct {
 	object   map[string]any
 	resource *resource
 }
 
-// definitions are all CustomResourceDefinitions of Strait.
+// definitions are all CustomResourceDefinitions.
 var definitions = sync.OnceValue(func() (all []definition) {
+	texts := [][]byte{mcscrds.ServiceExportCRD, mcscrds.ServiceImportCRD}
 	files, err := fs.Glob(crds.Files, "*.yaml")
 	if err != nil {
 		panic(err)
@@ -110,32 +113,41 @@ var definitions = sync.OnceValue(func() (all []definition) {
 		if err != nil {
 			panic(err)
 		}
-		var read struct {
-			Spec struct {
-				Group, Scope string
-				Names        struct{ Plural, Kind string }
-				Versions     []struct {
-					Name         string
-					Schema       struct{ OpenAPIV3Schema map[string]any }
-					Subresources struct{ Status *struct{} }
-				}
-			}
-		}
-		object := make(map[string]any)
-		if err := yaml.Unmarshal(text, &read); err != nil {
-			panic(fmt.Sprintf("%s: %v", file, err))
-		}
-		if err := yaml.Unmarshal(text, &object); err != nil {
-			panic(fmt.Sprintf("%s: %v", file, err))
-		}
-		version := read.Spec.Versions[0]
-		all = append(all, definition{numbers(object), &resource{
-			read.Spec.Group, version.Name, read.Spec.Names.Plural, read.Spec.Names.Kind,
-			read.Spec.Scope == "Namespaced", version.Subresources.Status != nil, true, numbers(version.Schema.OpenAPIV3Schema),
-		}})
+		texts = append(texts, text)
+	}
+	for _, text := range texts {
+		all = append(all, define(text))
 	}
 	return all
 })
+
+// define returns a definition with its storage version, which is the only one served.
+func define(text []byte) definition {
+	type version struct {
+		Name         string
+		Storage      bool
+		Schema       struct{ OpenAPIV3Schema map[string]any }
+		Subresources struct{ Status *struct{} }
+	}
+	var read struct {
+		Spec struct {
+			Group, Scope string
+			Names        struct{ Plural, Kind string }
+			Versions     []version
+		}
+	}
+	object := make(map[string]any)
+	for _, into := range []any{&read, &object} {
+		if err := yaml.Unmarshal(text, into); err != nil {
+			panic(fmt.Sprintf("%v in the CustomResourceDefinition\n%s", err, text))
+		}
+	}
+	stored := read.Spec.Versions[slices.IndexFunc(read.Spec.Versions, func(v version) bool { return v.Storage })]
+	return definition{numbers(object), &resource{
+		read.Spec.Group, stored.Name, read.Spec.Names.Plural, read.Spec.Names.Kind,
+		read.Spec.Scope == "Namespaced", stored.Subresources.Status != nil, true, numbers(stored.Schema.OpenAPIV3Schema),
+	}}
+}
 
 // numbers converts whole numbers to int64, as in objects of Kubernetes.
 func numbers(object map[string]any) map[string]any {
@@ -155,8 +167,8 @@ var ofKubernetes = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(scheme)
 })
 
-// ofStrait defines how fields of Strait's custom resources are merged.
-var ofStrait = sync.OnceValue(func() managedfields.TypeConverter {
+// ofDefinitions defines how fields of custom resources are merged.
+var ofDefinitions = sync.OnceValue(func() managedfields.TypeConverter {
 	schemas := make(map[string]*spec.Schema)
 	for _, d := range definitions() {
 		text, err := json.Marshal(d.resource.schema)
@@ -184,7 +196,7 @@ func (r *resource) fieldManager(subresource string) *managedfields.FieldManager 
 	converter := ofKubernetes
 	switch {
 	case r.custom():
-		converter = ofStrait
+		converter = ofDefinitions
 	case r == definitionResource:
 		converter = managedfields.NewDeducedTypeConverter
 	}

@@ -34,9 +34,10 @@ type Server struct {
 	user     authenticationv1.UserInfo // of Config
 }
 
-// New returns a server with the namespaces of every cluster, the definitions of Strait's
-// custom resources, and these objects. They keep their status, UID and creation time.
-// Missing namespaces are created. It panics if an object has an unknown type.
+// New returns a server with the namespaces of every cluster, the definitions of the custom
+// resources of Strait and of the Multi-Cluster Services API, and these objects. They keep
+// their status, UID and creation time. Missing namespaces are created. It panics if an
+// object has an unknown type.
 func New(objects ...runtime.Object) *Server {
 	s := &Server{
 		store:    newStore(),

@@ -246,11 +246,11 @@ func must(err error) {
 	}
 }
 
-// InstallCRDs installs the definitions of Strait's custom resources.
-func (s *Server) InstallCRDs() {
+// InstallCRDs installs the definitions of custom resources: those of some groups, or all.
+func (s *Server) InstallCRDs(groups ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, d := range definitions() {
+	for _, d := range definitionsOf(groups) {
 		o := (&object{Object: d.object}).DeepCopy()
 		s.store.begin(definitionResource, o)
 		s.store.put(definitionResource, key{"", o.GetName()}, o)
@@ -258,15 +258,26 @@ func (s *Server) InstallCRDs() {
 	s.wake()
 }
 
-// DeleteCRDs removes the definitions of Strait's custom resources and all their objects.
-func (s *Server) DeleteCRDs() {
+// DeleteCRDs removes the definitions of custom resources, of some groups or all, and all
+// their objects.
+func (s *Server) DeleteCRDs(groups ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, d := range definitions() {
+	for _, d := range definitionsOf(groups) {
 		for at := range s.store.objects[d.resource.key()] {
 			s.store.put(d.resource, at, nil)
 		}
 		s.store.put(definitionResource, key{"", d.resource.plural + "." + d.resource.group}, nil)
 	}
 	s.wake()
+}
+
+// definitionsOf returns the definitions of some groups, or all.
+func definitionsOf(groups []string) (some []definition) {
+	for _, d := range definitions() {
+		if len(groups) == 0 || slices.Contains(groups, d.resource.group) {
+			some = append(some, d)
+		}
+	}
+	return some
 }

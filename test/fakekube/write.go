@@ -377,7 +377,11 @@ func (s *store) delete(r *resource, q Request) error {
 // remove removes an object; for a namespace first all objects in it.
 func (s *store) remove(r *resource, at key) {
 	if r.kind == "Namespace" {
-		for _, other := range builtIn {
+		all := slices.Clone(builtIn)
+		for _, d := range definitions() {
+			all = append(all, d.resource)
+		}
+		for _, other := range all {
 			for within := range s.objects[other.key()] {
 				if within.namespace == at.name {
 					s.put(other, within, nil)
