@@ -19,7 +19,7 @@ import (
 
 func newController() *cobra.Command {
 	var kubeconfig, template, network string
-	policies := true
+	policies, services := true, true
 	o := controller.Options{Namespace: os.Getenv("POD_NAMESPACE"), Identity: os.Getenv("POD_NAME")}
 	c := &cobra.Command{
 		Use:   "controller",
@@ -64,7 +64,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 					return fmt.Errorf("--cluster-network %s: %w", network, err)
 				}
 			}
-			o.Gateways.NoPolicies = !policies
+			o.Gateways.NoPolicies, o.NoServices = !policies, !services
 			if err := o.Gateways.Check(); err != nil {
 				return &usageError{err, cmd.CommandPath() + " --help"}
 			}
@@ -89,6 +89,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 	c.Flags().StringVar(&template, "gateway-template", "", "file with the template of the gateways' pods, YAML")
 	c.Flags().StringVar(&o.Gateways.ServiceAccount, "gateway-service-account", "strait-gateway", "service account of the gateways, in their namespace")
 	c.Flags().BoolVar(&policies, "gateway-network-policy", policies, "create a NetworkPolicy for the gateways of each Peering; it identifies nodes by their addresses")
+	c.Flags().BoolVar(&services, "services", services, "export and import Services (Multi-Cluster Services API)")
 	c.Flags().StringVar(&network, "cluster-network", "", "file with fields of the spec of ClusterNetwork default; fields that are no longer in it are removed")
 	c.Flags().StringVar(&o.Listen, "listen", "", "address:port of /healthz, /readyz and /metrics (default: none are served)")
 	c.Flags().StringVar(&o.Identity, "identity", o.Identity, "unique name of this replica (default: $POD_NAME)")

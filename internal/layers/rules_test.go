@@ -11,7 +11,7 @@ var layers = [][]string{
 	{"packet", "config", "internal/ratelimit"},
 	{"geneve", "vxlan", "nodeprobe", "nat", "ipam", "internal/capture"},
 	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/rbac", "k8s/install"},
-	{"k8s/peering"},
+	{"k8s/peering", "k8s/services/merge"},
 	{"gateway"},
 	{"node/genl"},      // generic netlink, for node and for the benchmark's devices
 	{"underlay"},       // before tun: the tunnel uses sockets, never the reverse
@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"internal/health"},
 	{"internal/endpoint", "internal/endpoint/leak"},
 	{"internal/daemon"},
-	{"k8s/claims"},
+	{"k8s/claims", "k8s/services"},
 	{"k8s/gateway", "k8s/controller", "k8s/nodehelper"},
 	{"k8s/agents", "k8s/findings"},
 	{"k8s/operator"},

@@ -91,7 +91,7 @@ func (Lists) IsWatchListSemanticsUnSupported() bool { return true }
 // NewCache returns a cache of any type of objects. It removes the managed fields, which are
 // not read; SetTransform replaces that.
 func NewCache[T Object](source cache.ListerWatcher, example T) *Cache[T] {
-	informer := cache.NewSharedIndexInformer(source, example, 0, nil)
+	informer := cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})
 	if err := informer.SetTransform(withoutManagedFields); err != nil {
 		panic(err) // only fails for a running informer
 	}

@@ -13,7 +13,9 @@
 //	report   status of Peerings and AddressMappings       reports.go, peerings.go, mappings.go
 //
 // Concurrently with passes, it lets rollouts continue when links are up (linksup.go), deletes
-// gateways' pods of lost nodes (lostnode.go), and writes the addresses of pods outside of podCIDRs into NodeAttachments (podpublisher.go).
+// gateways' pods of lost nodes (lostnode.go), writes the addresses of
+// pods outside of podCIDRs into NodeAttachments (podpublisher.go), and exports and imports
+// Services (package services).
 //
 // Objects list only bound claims, and a claim is deleted only when no object lists it.
 // Moving an address or CIDR to another owner therefore takes several passes, each triggered
@@ -40,6 +42,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/services"
 )
 
 // Manager is the field manager of all objects that the controller applies.
@@ -47,13 +50,14 @@ const Manager = "strait-controller"
 
 // Options configure a controller.
 type Options struct {
-	Client    *client.Client
-	Namespace string // of the lease
-	Identity  string // unique among the controllers of the cluster, like the name of its pod
-	Gateways  Gateways
-	Network   map[string]any // fields of the ClusterNetwork's spec that the installation sets, see ParseNetwork; nil: none
-	Listen    string         // host:port of /healthz, /readyz and /metrics; empty: nothing is served
-	Log       *slog.Logger
+	Client     *client.Client
+	Namespace  string // of the lease
+	Identity   string // unique among the controllers of the cluster, like the name of its pod
+	Gateways   Gateways
+	Network    map[string]any // fields of the ClusterNetwork's spec that the installation sets, see ParseNetwork; nil: none
+	NoServices bool           // neither export nor import Services
+	Listen     string         // host:port of /healthz, /readyz and /metrics; empty: nothing is served
+	Log        *slog.Logger
 }
 
 // Gateways configure the gateways of all peerings.
@@ -92,6 +96,8 @@ type controller struct {
 	services    *client.Cache[*corev1.Service] // of gateways
 	reports     *client.Cache[*v1alpha1.GatewayReport]
 	events      chan *corev1.Event // to be written
+
+	multicluster *services.Controller // nil: Services are neither exported nor imported
 
 	clusterPods *clusterPods                    // of all namespaces
 	podsChanged chan struct{}                   // capacity one
@@ -150,6 +156,14 @@ func Run(ctx context.Context, o Options) error {
 	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
+	if !o.NoServices {
+		var err error
+		if c.multicluster, err = services.New(services.Options{
+			Client: o.Client, Namespace: o.Gateways.Namespace, Networks: c.networks, Peerings: c.peerings, Changed: c.wakeUp, Log: o.Log,
+		}); err != nil {
+			return fmt.Errorf("controller: %w", err)
+		}
+	}
 	served, err := c.serve(o.Listen)
 	if err != nil {
 		return fmt.Errorf("controller: %w", err)
@@ -178,6 +192,9 @@ func Run(ctx context.Context, o Options) error {
 			c.clusterPods.run(ctx)
 		}
 	})
+	if c.multicluster != nil {
+		running.Go(func() { c.multicluster.Run(ctx) })
+	}
 	if !cache.WaitForCacheSync(ctx.Done(), append(synced, c.clusterPods.listed)...) {
 		return nil
 	}
@@ -196,6 +213,9 @@ func (c *controller) work(ctx context.Context) {
 	beside.Go(func() { c.writeEvents(ctx) })
 	beside.Go(func() { c.publishPods(ctx) })
 	beside.Go(func() { c.tendPods(ctx) })
+	if c.multicluster != nil {
+		beside.Go(func() { c.multicluster.Work(ctx) })
+	}
 	for failures := 0; ctx.Err() == nil; {
 		select {
 		case <-c.wake: // handled by the pass that begins

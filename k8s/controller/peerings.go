@@ -17,6 +17,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/claims"
 	"strait.dev/strait/k8s/peering"
+	"strait.dev/strait/k8s/services"
 )
 
 // report updates the status of each peering. gateways are the states of the gateways'
@@ -24,6 +25,7 @@ import (
 func (c *controller) report(ctx context.Context, p *plan, pods gatewayPods, inForce []claims.Spec, gateways map[string]workloadState) error {
 	r := newReport(p, pods, inForce, c.services.List(), c.attachments.List())
 	r.published, _ = c.networks.Get(v1alpha1.ClusterNetworkName)
+	r.multicluster = c.multicluster
 	var failed []error
 	for _, peering := range p.peerings {
 		status := r.status(peering, gateways[peering.Name])
@@ -52,18 +54,19 @@ func (c *controller) report(ctx context.Context, p *plan, pods gatewayPods, inFo
 // effects.
 type report struct {
 	*plan
-	inForce   []claims.Spec
-	granted   map[v1alpha1.ClaimOwner]grantedAddresses
-	pods      gatewayPods
-	services  []*corev1.Service        // of gateways
-	published *v1alpha1.ClusterNetwork // nil: there is none yet
-	routes    map[string]*routes
-	attached  int                          // nodes
-	conflicts map[v1alpha1.CIDR]*conflicts // by mapped CIDR
+	inForce      []claims.Spec
+	granted      map[v1alpha1.ClaimOwner]grantedAddresses
+	pods         gatewayPods
+	exposing     []*corev1.Service        // Services of gateways
+	multicluster *services.Controller     // nil: Services are neither exported nor imported
+	published    *v1alpha1.ClusterNetwork // nil: there is none yet
+	routes       map[string]*routes
+	attached     int                          // nodes
+	conflicts    map[v1alpha1.CIDR]*conflicts // by mapped CIDR
 }
 
-func newReport(p *plan, pods gatewayPods, inForce []claims.Spec, services []*corev1.Service, attachments []*v1alpha1.NodeAttachment) *report {
-	r := &report{plan: p, inForce: inForce, granted: p.network.addressesByOwner(inForce), pods: pods, services: services}
+func newReport(p *plan, pods gatewayPods, inForce []claims.Spec, exposing []*corev1.Service, attachments []*v1alpha1.NodeAttachment) *report {
+	r := &report{plan: p, inForce: inForce, granted: p.network.addressesByOwner(inForce), pods: pods, exposing: exposing}
 	up := make(map[string]string)
 	for _, peering := range p.peerings {
 		for _, g := range peering.Status.Gateways {
@@ -103,12 +106,13 @@ func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alp
 		g.Number, g.InternalAddresses, g.ExternalAddresses, g.Endpoints = 0, nil, nil, nil
 		if addresses := r.granted[v1alpha1.ClaimOwner{Kind: kindGateway, Name: g.Name}]; len(addresses.internal) > 0 {
 			g.Number, g.InternalAddresses, g.ExternalAddresses = gatewayNumber(addresses.internal[0]), ips(addresses.internal), ips(addresses.external)
-			g.Endpoints = endpointsOf(peering, g.Name, r.services, r.nodes, g.Node)
+			g.Endpoints = endpointsOf(peering, g.Name, r.exposing, r.nodes, g.Node)
 		}
 		if g.Number != 0 || g.PublicKey != "" || len(g.PodAddresses) > 0 {
 			s.Gateways = append(s.Gateways, g)
 		}
 	}
+	s.Services = r.services(peering)
 	s.Announced = r.announce(peering, s.Gateways)
 	conflict := conflictOf(peering, r.plan, seen)
 	conflict.Type = v1alpha1.ConditionCIDRConflict

@@ -1,0 +1,127 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/services/merge"
+)
+
+// writeDerived makes the derived Service of a ServiceImport what the exports define. It
+// returns the Service, nil if there is none, and the condition Ready of the ServiceImport.
+// The Service has no selector: its EndpointSlices are those of the import, and kube-proxy
+// balances over them as for any Service.
+func (r *reconciliation) writeDerived(ctx context.Context, of *mcsv1beta1.ServiceImport, merged merge.Import) (*corev1.Service, metav1.Condition, error) {
+	ready := metav1.Condition{Status: metav1.ConditionTrue, Reason: string(mcsv1beta1.ServiceImportReasonReady), Message: "the Service is imported"}
+	pending := func(format string, arguments ...any) metav1.Condition {
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: string(mcsv1beta1.ServiceImportReasonPending), Message: client.Clip(fmt.Sprintf(format, arguments...), maxMessage)}
+	}
+	name := DerivedName(r.namespace, r.name)
+	is, ok := r.services.get(r.namespace + "/" + name)
+	if ok && is.Labels[ImportLabel] != r.name {
+		return nil, pending("Service %s exists, and Strait did not create it; delete it or give it another name", name), r.removeEndpoints(ctx, of)
+	}
+	wanted := derivedService(r.namespace, name, of, merged)
+	switch {
+	case ok && mustReplace(is, wanted):
+		if err := r.deleteDerived(ctx, is); err != nil {
+			return nil, pending("%v", err), err
+		}
+	case ok && sameService(is, wanted):
+		return is, ready, nil
+	case ok:
+		next := is.DeepCopy()
+		next.Labels, next.OwnerReferences = wanted.Labels, wanted.OwnerReferences
+		next.Spec.Ports, next.Spec.SessionAffinity, next.Spec.SessionAffinityConfig = wanted.Spec.Ports, wanted.Spec.SessionAffinity, wanted.Spec.SessionAffinityConfig
+		next.Spec.InternalTrafficPolicy, next.Spec.TrafficDistribution = wanted.Spec.InternalTrafficPolicy, wanted.Spec.TrafficDistribution
+		next.Spec.Selector, next.Spec.ExternalIPs = nil, nil
+		r.wrote = true
+		made, err := r.services.update(ctx, next)
+		if err != nil {
+			err = fmt.Errorf("update Service %s: %w", name, err)
+			return nil, pending("%v", err), err
+		}
+		return made, ready, nil
+	}
+	r.wrote = true
+	made, err := r.services.create(ctx, wanted)
+	if err != nil {
+		condition := pending("the derived Service cannot be created: %v", err)
+		if apierrors.IsInvalid(err) {
+			condition.Message += "; this cluster may not support a feature of the exported Service"
+		}
+		return nil, condition, fmt.Errorf("create Service %s: %w", name, err)
+	}
+	return made, ready, nil
+}
+
+// derivedService returns the desired derived Service.
+func derivedService(namespace, name string, of *mcsv1beta1.ServiceImport, merged merge.Import) *corev1.Service {
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, OwnerReferences: []metav1.OwnerReference{owner(of)},
+			Labels: map[string]string{ImportLabel: of.Name, mcsv1beta1.LabelServiceName: of.Name},
+		},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, IPFamilies: merged.IPFamilies,
+			SessionAffinity: merged.SessionAffinity, SessionAffinityConfig: merged.SessionAffinityConfig,
+			InternalTrafficPolicy: merged.InternalTrafficPolicy, TrafficDistribution: merged.TrafficDistribution,
+		},
+	}
+	if merged.Type == v1alpha1.ServiceRecordHeadless {
+		s.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+	switch len(merged.IPFamilies) {
+	case 1:
+		s.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
+	case 2:
+		s.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyPreferDualStack)
+	}
+	for _, p := range merged.Ports {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: p.Name, Protocol: p.Protocol, AppProtocol: p.AppProtocol, Port: p.Port})
+	}
+	return s
+}
+
+// mustReplace reports whether fields differ that are immutable. A cluster with one IP family
+// may give a Service fewer families than it asks for.
+func mustReplace(is, wanted *corev1.Service) bool {
+	headless := func(s *corev1.Service) bool { return s.Spec.ClusterIP == corev1.ClusterIPNone }
+	a, b := is.Spec.IPFamilies, wanted.Spec.IPFamilies
+	return headless(is) != headless(wanted) || len(a) > 0 && len(b) > 0 && (len(a) > len(b) || !slices.Equal(a, b[:len(a)]))
+}
+
+// sameService compares the fields that imports set.
+func sameService(is, wanted *corev1.Service) bool {
+	ports := slices.EqualFunc(is.Spec.Ports, wanted.Spec.Ports, func(a, b corev1.ServicePort) bool {
+		return a.Name == b.Name && a.Protocol == b.Protocol && a.Port == b.Port && value(a.AppProtocol) == value(b.AppProtocol) && (a.AppProtocol == nil) == (b.AppProtocol == nil)
+	})
+	policy := func(s *corev1.Service) corev1.ServiceInternalTrafficPolicy {
+		if s.Spec.InternalTrafficPolicy == nil {
+			return corev1.ServiceInternalTrafficPolicyCluster // the default
+		}
+		return *s.Spec.InternalTrafficPolicy
+	}
+	return ports && is.Spec.SessionAffinity == wanted.Spec.SessionAffinity &&
+		(wanted.Spec.SessionAffinityConfig == nil || equality.Semantic.DeepEqual(is.Spec.SessionAffinityConfig, wanted.Spec.SessionAffinityConfig)) &&
+		policy(is) == policy(wanted) && equality.Semantic.DeepEqual(is.Spec.TrafficDistribution, wanted.Spec.TrafficDistribution) &&
+		len(is.Spec.Selector) == 0 && len(is.Spec.ExternalIPs) == 0 &&
+		equality.Semantic.DeepEqual(is.Labels, wanted.Labels) && equality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences)
+}
+
+// addressesOf returns the cluster IPs of a Service, none of a headless one.
+func addressesOf(s *corev1.Service) []string {
+	if s.Spec.ClusterIP == corev1.ClusterIPNone {
+		return []string{}
+	}
+	return s.Spec.ClusterIPs
+}

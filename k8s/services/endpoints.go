@@ -1,0 +1,121 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.dev/strait/k8s/services/merge"
+)
+
+// writeSlices makes the EndpointSlices of an import contain the endpoints of all exports.
+func (r *reconciliation) writeSlices(ctx context.Context, of *mcsv1beta1.ServiceImport, merged merge.Import, all []source) error {
+	var groups []merge.Group
+	for _, one := range all {
+		groups = append(groups, one.groups...)
+	}
+	existing := r.slices.list(byImport, r.String())
+	unused := make(map[string]*discoveryv1.EndpointSlice)
+	for _, slice := range existing {
+		unused[slice.Name] = slice
+	}
+	for _, s := range merge.Assign(groups, existing, groupKey) {
+		wanted := sliceOf(of, merged, s)
+		delete(unused, wanted.Name)
+		if s.Was != nil && sameSlice(s.Was, wanted) {
+			continue
+		}
+		r.wrote = true
+		var err error
+		if s.Was == nil {
+			_, err = r.slices.create(ctx, wanted)
+		} else {
+			_, err = r.slices.update(ctx, wanted)
+		}
+		if err != nil {
+			return fmt.Errorf("write EndpointSlice %s: %w", wanted.Name, err)
+		}
+	}
+	for _, slice := range unused {
+		if err := r.deleteSlice(ctx, slice); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reconciliation) deleteSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
+	r.wrote = true
+	if err := r.slices.delete(ctx, slice); err != nil {
+		return fmt.Errorf("delete EndpointSlice %s: %w", slice.Name, err)
+	}
+	return nil
+}
+
+// groupKey is the key of the group that an EndpointSlice of an import is for.
+func groupKey(s *discoveryv1.EndpointSlice) string {
+	return merge.GroupKey(s.Labels[mcsv1beta1.LabelSourceCluster], s.AddressType, portsOf(s))
+}
+
+// sliceOf returns the desired EndpointSlice.
+func sliceOf(of *mcsv1beta1.ServiceImport, merged merge.Import, s merge.Slice) *discoveryv1.EndpointSlice {
+	derived := DerivedName(of.Namespace, of.Name)
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: of.Namespace, Name: derived + "-" + s.Suffix, OwnerReferences: []metav1.OwnerReference{owner(of)},
+			Labels: map[string]string{
+				ImportLabel: of.Name, discoveryv1.LabelManagedBy: ManagedBy, discoveryv1.LabelServiceName: derived,
+				mcsv1beta1.LabelServiceName: of.Name, mcsv1beta1.LabelSourceCluster: s.Group.Cluster,
+			},
+		},
+		AddressType: s.Group.AddressType,
+	}
+	if merged.Headless() {
+		slice.Labels[corev1.IsHeadlessService] = "" // as on EndpointSlices of headless Services
+	}
+	if s.Was != nil {
+		slice.Name, slice.UID, slice.ResourceVersion = s.Was.Name, s.Was.UID, s.Was.ResourceVersion
+	}
+	for _, p := range s.Group.Ports {
+		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &p.Name, Protocol: &p.Protocol, Port: &p.Port, AppProtocol: p.AppProtocol})
+	}
+	for _, e := range s.Endpoints {
+		one := discoveryv1.Endpoint{Addresses: []string{e.Address}, Hostname: optional(e.Hostname), Zone: optional(e.Zone), NodeName: optional(e.Node),
+			Conditions: discoveryv1.EndpointConditions{Ready: shared(&e.Ready), Serving: shared(&e.Serving), Terminating: shared(&e.Terminating)}}
+		one.Hints = hints(merged.TrafficDistribution, e)
+		slice.Endpoints = append(slice.Endpoints, one)
+	}
+	return slice
+}
+
+// hints returns the hints with which kube-proxy implements trafficDistribution: Kubernetes
+// sets them on EndpointSlices of its own.
+func hints(distribution *string, e merge.Endpoint) *discoveryv1.EndpointHints {
+	if distribution == nil || e.Zone == "" {
+		return nil
+	}
+	h := &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: e.Zone}}}
+	if *distribution == corev1.ServiceTrafficDistributionPreferSameNode && e.Node != "" {
+		h.ForNodes = []discoveryv1.ForNode{{Name: e.Node}}
+	}
+	return h
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// sameSlice compares what imports set.
+func sameSlice(is, wanted *discoveryv1.EndpointSlice) bool {
+	return equality.Semantic.DeepEqual(is.Labels, wanted.Labels) && equality.Semantic.DeepEqual(is.OwnerReferences, wanted.OwnerReferences) &&
+		slices.EqualFunc(is.Endpoints, wanted.Endpoints, func(a, b discoveryv1.Endpoint) bool { return equality.Semantic.DeepEqual(a, b) })
+}

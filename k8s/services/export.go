@@ -1,0 +1,295 @@
+package services
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/services/merge"
+)
+
+// reconciliation is the state of reconciling one Service.
+type reconciliation struct {
+	*work
+	key
+	cluster cluster
+	now     time.Time
+	wrote   bool
+
+	valid, ready metav1.Condition // of the ServiceExport
+	conflicts    []merge.Conflict
+	verdicts     map[string]verdict // by Peering
+}
+
+// run exports the Service, merges it with the exports of remote clusters, and imports the
+// result. A failed export or import does not keep the conditions from being set.
+func (r *reconciliation) run(ctx context.Context) error {
+	export, exporting := r.exports.get(r.String())
+	exporting = exporting && export.DeletionTimestamp == nil && !r.cluster.uninstalling
+	var all []source
+	var failed error
+	if exporting {
+		var own *source
+		if own, failed = r.export(ctx, export); own != nil {
+			all = append(all, *own)
+		}
+	} else {
+		failed = r.unexport(ctx)
+	}
+	var problem string
+	var importFailed error
+	switch {
+	case r.cluster.uninstalling:
+		importFailed = r.removeImport(ctx)
+	case r.cluster.id == "": // imports stay as they are until the ClusterNetwork has the ID
+		problem = "the ID of this cluster is not known yet"
+	default:
+		all = append(all, r.remotes()...)
+		problem, importFailed = r.importAll(ctx, all)
+	}
+	for _, one := range all {
+		if problem != "" && one.peering != "" {
+			r.verdicts[one.peering] = verdict{message: problem}
+		}
+	}
+	r.judge(r.key, r.verdicts)
+	if exporting {
+		if problem != "" && r.ready.Status == metav1.ConditionTrue {
+			r.ready.Message += "; it is not imported in this cluster: " + problem
+		}
+		failed = cmp.Or(failed, r.setConditions(ctx, export))
+	} else if r.cluster.uninstalling && export != nil {
+		failed = cmp.Or(failed, r.removeConditions(ctx, export))
+	}
+	return cmp.Or(failed, importFailed)
+}
+
+// source is an export that counts, with its endpoints in this cluster.
+type source struct {
+	merge.Export
+	groups  []merge.Group
+	peering string // empty: of this cluster
+	note    string // what is not imported of it; empty: nothing
+}
+
+func condition(status metav1.ConditionStatus, reason mcsv1beta1.ServiceExportConditionReason, format string, arguments ...any) metav1.Condition {
+	return metav1.Condition{Status: status, Reason: string(reason), Message: client.Clip(fmt.Sprintf(format, arguments...), maxMessage)}
+}
+
+// maxMessage is the maximum length of a condition's message in the API, in bytes.
+const maxMessage = 32768
+
+// export writes the ExportedService of a ServiceExport, if it is valid, and determines its
+// conditions. The result is nil if it is not valid.
+func (r *reconciliation) export(ctx context.Context, export *mcsv1beta1.ServiceExport) (*source, error) {
+	service, ok := r.services.get(r.String())
+	switch {
+	case !ok:
+		r.valid = condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonNoService, "Service %s does not exist", r.key)
+	case service.Spec.Type == corev1.ServiceTypeExternalName:
+		r.valid = condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonInvalidServiceType, "a Service of type ExternalName cannot be exported")
+	case service.Labels[ImportLabel] != "":
+		r.valid = condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonInvalidServiceType, "Service %s is derived from a ServiceImport; export the Service in its own cluster", r.key)
+	default:
+		r.valid = condition(metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonValid, "the Service can be exported")
+	}
+	if r.valid.Status != metav1.ConditionTrue {
+		r.ready = condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonPending, "the ServiceExport is not valid")
+		return nil, r.unexport(ctx)
+	}
+	groups := r.localGroups()
+	record, omitted := recordOf(export, service, groups)
+	r.ready = condition(metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonExported, "the Service is offered to all remote clusters")
+	if omitted > 0 {
+		r.ready.Message += fmt.Sprintf("; %d of its endpoints are left out, because at most %d are exported", omitted, maxExported)
+	}
+	err := r.writeExported(ctx, record)
+	if err != nil { // the Service is imported in this cluster nevertheless
+		r.ready = condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed, "ExportedService %s cannot be written: %v", r.exportedName(), err)
+		err = fmt.Errorf("write ExportedService %s: %w", r.exportedName(), err)
+	}
+	for i := range groups {
+		groups[i].Cluster = r.cluster.id
+	}
+	own := record.DeepCopy()
+	own.Labels, own.Annotations = merge.Exported(own.Labels, true), merge.Exported(own.Annotations, false)
+	return &source{Export: merge.Export{Cluster: r.cluster.id, Record: own}, groups: merge.Combine(groups)}, err
+}
+
+// maxExported is the maximum number of endpoints of an exported Service: one object has to
+// hold all of them, in about 0.7 MB.
+const maxExported = 5000
+
+// maxGroups is the maximum number of groups of endpoints in the API.
+const maxGroups = 64
+
+// recordOf returns the record of an exported Service, and how many of its endpoints it
+// leaves out.
+func recordOf(export *mcsv1beta1.ServiceExport, service *corev1.Service, groups []merge.Group) (record v1alpha1.ServiceRecord, omitted int) {
+	s := &service.Spec
+	record = v1alpha1.ServiceRecord{
+		Namespace: export.Namespace, Name: export.Name, ExportedAt: export.CreationTimestamp, Type: v1alpha1.ServiceRecordClusterSetIP,
+		SessionAffinity: s.SessionAffinity, IPFamilies: s.IPFamilies,
+		InternalTrafficPolicy: s.InternalTrafficPolicy, TrafficDistribution: s.TrafficDistribution,
+		Labels: export.Spec.ExportedLabels, Annotations: export.Spec.ExportedAnnotations,
+	}
+	if s.ClusterIP == corev1.ClusterIPNone {
+		record.Type = v1alpha1.ServiceRecordHeadless
+	}
+	if c := s.SessionAffinityConfig; s.SessionAffinity == corev1.ServiceAffinityClientIP && c != nil && c.ClientIP != nil {
+		record.SessionAffinityTimeout = c.ClientIP.TimeoutSeconds
+	}
+	for _, p := range s.Ports {
+		record.Ports = append(record.Ports, v1alpha1.ServiceRecordPort{Name: p.Name, Protocol: cmp.Or(p.Protocol, corev1.ProtocolTCP), AppProtocol: p.AppProtocol, Port: p.Port})
+	}
+	left := maxExported
+	for i, g := range groups {
+		n := min(left, len(g.Endpoints))
+		if i >= maxGroups {
+			n = 0
+		}
+		left, omitted = left-n, omitted+len(g.Endpoints)-n
+		if n == 0 {
+			continue
+		}
+		of := v1alpha1.ServiceRecordEndpoints{AddressType: g.AddressType, Ports: g.Ports}
+		for _, e := range g.Endpoints[:n] {
+			of.Endpoints = append(of.Endpoints, e.ServiceRecordEndpoint)
+		}
+		record.Endpoints = append(record.Endpoints, of)
+	}
+	return record, omitted
+}
+
+// localGroups returns the endpoints of the Service in this cluster, sorted.
+func (r *reconciliation) localGroups() []merge.Group {
+	var all []merge.Group
+	for _, slice := range r.slices.list(byService, r.String()) {
+		if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 || slice.DeletionTimestamp != nil {
+			continue
+		}
+		g := merge.Group{AddressType: slice.AddressType, Ports: portsOf(slice)}
+		for _, e := range slice.Endpoints {
+			if len(e.Addresses) == 0 {
+				continue
+			}
+			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
+			g.Endpoints = append(g.Endpoints, merge.Endpoint{Node: value(e.NodeName), ServiceRecordEndpoint: v1alpha1.ServiceRecordEndpoint{
+				Address: e.Addresses[0], Hostname: value(e.Hostname), Zone: value(e.Zone),
+				Ready: ready, Serving: e.Conditions.Serving == nil && ready || e.Conditions.Serving != nil && *e.Conditions.Serving,
+				Terminating: e.Conditions.Terminating != nil && *e.Conditions.Terminating,
+			}})
+		}
+		all = append(all, g)
+	}
+	all = merge.Combine(all)
+	for _, g := range all {
+		slices.SortFunc(g.Endpoints, func(a, b merge.Endpoint) int { return cmp.Compare(a.Address, b.Address) })
+	}
+	slices.SortFunc(all, func(a, b merge.Group) int { return cmp.Compare(a.Key(), b.Key()) })
+	return all
+}
+
+// portsOf returns the ports of an EndpointSlice, without those that have no number.
+func portsOf(slice *discoveryv1.EndpointSlice) (ports []v1alpha1.ServiceRecordPort) {
+	for _, p := range slice.Ports {
+		if p.Port == nil {
+			continue
+		}
+		port := v1alpha1.ServiceRecordPort{Name: value(p.Name), Protocol: corev1.ProtocolTCP, AppProtocol: p.AppProtocol, Port: *p.Port}
+		if p.Protocol != nil {
+			port.Protocol = *p.Protocol
+		}
+		ports = append(ports, port)
+	}
+	return ports
+}
+
+func value[T any](pointer *T) (v T) {
+	if pointer != nil {
+		v = *pointer
+	}
+	return v
+}
+
+func (r *reconciliation) writeExported(ctx context.Context, record v1alpha1.ServiceRecord) error {
+	is, ok := r.exported.get(r.Namespace + "/" + r.exportedName())
+	if ok && equality.Semantic.DeepEqual(is.Spec, record) {
+		return nil
+	}
+	r.wrote = true
+	if !ok {
+		_, err := r.exported.create(ctx, &v1alpha1.ExportedService{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.exportedName()}, Spec: record})
+		return err
+	}
+	next := is.DeepCopy()
+	next.Spec = record
+	_, err := r.exported.update(ctx, next)
+	return err
+}
+
+// unexport deletes the ExportedService of the Service.
+func (r *reconciliation) unexport(ctx context.Context) error {
+	is, ok := r.exported.get(r.Namespace + "/" + r.exportedName())
+	if !ok {
+		return nil
+	}
+	r.wrote = true
+	if err := r.exported.delete(ctx, is); err != nil {
+		return fmt.Errorf("delete ExportedService %s: %w", is.Name, err)
+	}
+	return nil
+}
+
+// setConditions writes the conditions of a ServiceExport.
+func (r *reconciliation) setConditions(ctx context.Context, export *mcsv1beta1.ServiceExport) error {
+	conflict := condition(metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonNoConflicts, "all clusters that export the Service define it in the same way")
+	if len(r.conflicts) > 0 {
+		conflict = condition(metav1.ConditionTrue, mcsv1beta1.ServiceExportConditionReason(merge.Reasons(r.conflicts)), "%s", merge.Messages(r.conflicts))
+	}
+	next, changed := export.DeepCopy(), false
+	for kind, c := range map[mcsv1beta1.ServiceExportConditionType]metav1.Condition{
+		mcsv1beta1.ServiceExportConditionValid: r.valid, mcsv1beta1.ServiceExportConditionReady: r.ready, mcsv1beta1.ServiceExportConditionConflict: conflict,
+	} {
+		c.Type, c.ObservedGeneration, c.LastTransitionTime = string(kind), export.Generation, metav1.Time{Time: r.now.Truncate(time.Second)}
+		changed = meta.SetStatusCondition(&next.Status.Conditions, c) || changed
+	}
+	if !changed {
+		return nil
+	}
+	return r.writeExportStatus(ctx, next)
+}
+
+// removeConditions removes the conditions of a ServiceExport that this controller sets.
+func (r *reconciliation) removeConditions(ctx context.Context, export *mcsv1beta1.ServiceExport) error {
+	next, changed := export.DeepCopy(), false
+	for _, kind := range []mcsv1beta1.ServiceExportConditionType{
+		mcsv1beta1.ServiceExportConditionValid, mcsv1beta1.ServiceExportConditionReady, mcsv1beta1.ServiceExportConditionConflict,
+	} {
+		changed = meta.RemoveStatusCondition(&next.Status.Conditions, string(kind)) || changed
+	}
+	if !changed {
+		return nil
+	}
+	return r.writeExportStatus(ctx, next)
+}
+
+func (r *reconciliation) writeExportStatus(ctx context.Context, next *mcsv1beta1.ServiceExport) error {
+	r.wrote = true
+	if _, err := r.exports.updateStatus(ctx, next); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write the status of ServiceExport %s: %w", r.key, err)
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package services
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/services/merge"
+)
+
+const (
+	// ImportLabel is on all objects that imports consist of, with the name of the
+	// ServiceImport. Objects without it are of others, and not touched.
+	ImportLabel = "strait.dev/import"
+
+	// ManagedBy is the value of endpointslice.kubernetes.io/managed-by.
+	ManagedBy = "controller.strait.dev"
+
+	// DerivedAnnotation of a ServiceImport is the name of its derived Service.
+	DerivedAnnotation = "multicluster.kubernetes.io/derived-service"
+)
+
+// DerivedName returns the name of the Service that is derived from a ServiceImport.
+func DerivedName(namespace, name string) string {
+	sum := sha256.Sum256([]byte(namespace + "/" + name))
+	return "derived-" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10]))
+}
+
+// ours reports whether an EndpointSlice belongs to an import.
+func ours(s *discoveryv1.EndpointSlice) bool {
+	return s.Labels[ImportLabel] != "" && s.Labels[discoveryv1.LabelManagedBy] == ManagedBy
+}
+
+// importAll makes the objects of the import those that all exports together define; without
+// exports there are none. problem says why there is no import although there are exports.
+func (r *reconciliation) importAll(ctx context.Context, all []source) (problem string, err error) {
+	if len(all) == 0 || !r.namespaceExists(r.namespace) {
+		return "", r.removeImport(ctx)
+	}
+	exports := make([]merge.Export, len(all))
+	for i, one := range all {
+		exports[i] = one.Export
+	}
+	merged := merge.Merge(exports)
+	r.conflicts = merged.Conflicts
+	is, ok := r.imports.get(r.String())
+	if ok && is.Labels[ImportLabel] != r.name {
+		return fmt.Sprintf("ServiceImport %s is not of Strait; delete it, or remove the other implementation of the Multi-Cluster Services API", r.key), r.removeEndpoints(ctx, nil)
+	}
+	families, supported := r.supported(merged.IPFamilies)
+	merged.IPFamilies = families
+	if is, err = r.writeImport(ctx, is, merged, nil); err != nil {
+		return "", err
+	}
+	if !supported {
+		return "", cmp.Or(r.removeEndpoints(ctx, is), r.importStatus(ctx, is, merged, metav1.Condition{Status: metav1.ConditionFalse, Reason: string(mcsv1beta1.ServiceImportReasonIPFamilyNotSupported),
+			Message: fmt.Sprintf("the Services of this cluster have the IP families %v only", r.cluster.families)}))
+	}
+	derived, ready, err := r.writeDerived(ctx, is, merged)
+	if err == nil && derived != nil {
+		if is, err = r.writeImport(ctx, is, merged, addressesOf(derived)); err == nil {
+			err = r.writeSlices(ctx, is, merged, all)
+		}
+	}
+	return "", cmp.Or(err, r.importStatus(ctx, is, merged, ready))
+}
+
+// removeImport deletes all objects of the import.
+func (r *reconciliation) removeImport(ctx context.Context) error {
+	if err := r.removeEndpoints(ctx, nil); err != nil {
+		return err
+	}
+	is, ok := r.imports.get(r.String())
+	if !ok || is.Labels[ImportLabel] != r.name {
+		return nil
+	}
+	r.wrote = true
+	if err := r.imports.delete(ctx, is); err != nil {
+		return fmt.Errorf("delete ServiceImport %s: %w", r.key, err)
+	}
+	return nil
+}
+
+// removeEndpoints deletes the derived Service and the EndpointSlices of the import.
+func (r *reconciliation) removeEndpoints(ctx context.Context, is *mcsv1beta1.ServiceImport) error {
+	for _, slice := range r.slices.list(byImport, r.String()) {
+		if err := r.deleteSlice(ctx, slice); err != nil {
+			return err
+		}
+	}
+	derived, ok := r.services.get(r.namespace + "/" + DerivedName(r.namespace, r.name))
+	if !ok || derived.Labels[ImportLabel] != r.name {
+		return nil
+	}
+	if err := r.deleteDerived(ctx, derived); err != nil || is == nil || len(is.Spec.IPs) == 0 {
+		return err
+	}
+	next := is.DeepCopy()
+	next.Spec.IPs = nil
+	_, err := r.imports.update(ctx, next)
+	return err
+}
+
+func (r *reconciliation) deleteDerived(ctx context.Context, derived *corev1.Service) error {
+	r.wrote = true
+	if err := r.services.delete(ctx, derived); err != nil {
+		return fmt.Errorf("delete Service %s: %w", derived.Name, err)
+	}
+	return nil
+}
+
+// writeImport makes a ServiceImport what the exports define. nil: it does not exist. ips are
+// those of the derived Service; nil: as they are.
+func (r *reconciliation) writeImport(ctx context.Context, is *mcsv1beta1.ServiceImport, merged merge.Import, ips []string) (*mcsv1beta1.ServiceImport, error) {
+	wanted := &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name}}
+	if is != nil {
+		wanted = is.DeepCopy()
+	}
+	wanted.Labels, wanted.Annotations = make(map[string]string), make(map[string]string)
+	maps.Copy(wanted.Labels, merged.Labels)
+	maps.Copy(wanted.Annotations, merged.Annotations)
+	wanted.Labels[ImportLabel] = r.name
+	wanted.Annotations[DerivedAnnotation] = DerivedName(r.namespace, r.name)
+	spec := mcsv1beta1.ServiceImportSpec{
+		Type: mcsv1beta1.ServiceImportType(merged.Type), IPs: wanted.Spec.IPs, Ports: make([]mcsv1beta1.ServicePort, 0, len(merged.Ports)),
+		SessionAffinity: merged.SessionAffinity, SessionAffinityConfig: merged.SessionAffinityConfig, IPFamilies: merged.IPFamilies,
+		InternalTrafficPolicy: merged.InternalTrafficPolicy, TrafficDistribution: merged.TrafficDistribution,
+	}
+	for _, p := range merged.Ports {
+		spec.Ports = append(spec.Ports, mcsv1beta1.ServicePort{Name: p.Name, Protocol: p.Protocol, AppProtocol: p.AppProtocol, Port: p.Port})
+	}
+	if ips != nil || merged.Type == v1alpha1.ServiceRecordHeadless {
+		spec.IPs = ips
+	}
+	wanted.Spec = spec
+	switch {
+	case is == nil:
+		r.wrote = true
+		made, err := r.imports.create(ctx, wanted)
+		if err != nil {
+			return nil, fmt.Errorf("create ServiceImport %s: %w", r.key, err)
+		}
+		return made, nil
+	case equality.Semantic.DeepEqual(is.Spec, wanted.Spec) && maps.Equal(is.Labels, wanted.Labels) && maps.Equal(is.Annotations, wanted.Annotations):
+		return is, nil
+	}
+	r.wrote = true
+	made, err := r.imports.update(ctx, wanted)
+	if err != nil {
+		return is, fmt.Errorf("update ServiceImport %s: %w", r.key, err)
+	}
+	return made, nil
+}
+
+// importStatus writes the status of a ServiceImport.
+func (r *reconciliation) importStatus(ctx context.Context, is *mcsv1beta1.ServiceImport, merged merge.Import, ready metav1.Condition) error {
+	next := is.DeepCopy()
+	next.Status.EndpointSliceObjects = mcsv1beta1.EndpointSliceObjectsPresent
+	next.Status.Clusters = nil
+	for _, cluster := range merged.Clusters {
+		next.Status.Clusters = append(next.Status.Clusters, mcsv1beta1.ClusterStatus{Cluster: cluster})
+	}
+	ready.Type, ready.ObservedGeneration = string(mcsv1beta1.ServiceImportConditionReady), is.Generation
+	ready.LastTransitionTime = metav1.Time{Time: r.now.Truncate(time.Second)}
+	meta.SetStatusCondition(&next.Status.Conditions, ready)
+	if equality.Semantic.DeepEqual(next.Status, is.Status) {
+		return nil
+	}
+	r.wrote = true
+	if _, err := r.imports.updateStatus(ctx, next); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write the status of ServiceImport %s: %w", r.key, err)
+	}
+	return nil
+}
+
+// supported returns those IP families of a Service that Services of this cluster can have,
+// and false if there is none.
+func (r *reconciliation) supported(families []corev1.IPFamily) (both []corev1.IPFamily, ok bool) {
+	if len(r.cluster.families) == 0 || len(families) == 0 {
+		return families, true
+	}
+	for _, family := range families {
+		if slices.Contains(r.cluster.families, family) {
+			both = append(both, family)
+		}
+	}
+	if len(both) == 0 {
+		return families, false
+	}
+	return both, true
+}
+
+// familiesOf returns the IP families of CIDRs.
+func familiesOf(cidrs []v1alpha1.CIDR) (families []corev1.IPFamily) {
+	for _, cidr := range cidrs {
+		p, err := netip.ParsePrefix(string(cidr))
+		if err != nil {
+			continue
+		}
+		family := corev1.IPv6Protocol
+		if p.Addr().Is4() {
+			family = corev1.IPv4Protocol
+		}
+		if !slices.Contains(families, family) {
+			families = append(families, family)
+		}
+	}
+	return families
+}

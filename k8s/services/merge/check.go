@@ -1,0 +1,150 @@
+package merge
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+)
+
+// maxSessionAffinityTimeout is the limit of Kubernetes, in seconds.
+const maxSessionAffinityTimeout = 86400
+
+// Check returns why a record of a remote cluster cannot be imported, nil if it can be. What
+// it accepts, the API server accepts in a ServiceImport, a Service and EndpointSlices, apart
+// from labels and annotations; see Exported. Addresses are checked by Translate.
+func Check(r *v1alpha1.ServiceRecord) error {
+	if len(validation.IsDNS1035Label(r.Name)) > 0 || len(validation.IsDNS1123Label(r.Namespace)) > 0 {
+		return fmt.Errorf("%q is not the name of a Service in a namespace", r.Namespace+"/"+r.Name)
+	}
+	switch r.Type {
+	case v1alpha1.ServiceRecordHeadless:
+	case v1alpha1.ServiceRecordClusterSetIP:
+		if len(r.Ports) == 0 {
+			return fmt.Errorf("it has no port")
+		}
+	default:
+		return fmt.Errorf("%q is not a type of imports", r.Type)
+	}
+	if err := checkPorts(r.Ports, true); err != nil {
+		return err
+	}
+	switch r.SessionAffinity {
+	case "", corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP:
+	default:
+		return fmt.Errorf("%q is not a session affinity", r.SessionAffinity)
+	}
+	switch t := r.SessionAffinityTimeout; {
+	case t == nil:
+	case r.SessionAffinity != corev1.ServiceAffinityClientIP:
+		return fmt.Errorf("it has a timeout of session affinity without session affinity")
+	case *t < 1 || *t > maxSessionAffinityTimeout:
+		return fmt.Errorf("%d s is not a timeout of session affinity", *t)
+	}
+	if p := r.InternalTrafficPolicy; p != nil && *p != corev1.ServiceInternalTrafficPolicyCluster && *p != corev1.ServiceInternalTrafficPolicyLocal {
+		return fmt.Errorf("%q is not an internal traffic policy", *p)
+	}
+	if d := r.TrafficDistribution; d != nil && !slices.Contains(distributions, *d) {
+		return fmt.Errorf("%q is not a traffic distribution", *d)
+	}
+	for i, family := range r.IPFamilies {
+		if family != corev1.IPv4Protocol && family != corev1.IPv6Protocol || i > 1 || i == 1 && family == r.IPFamilies[0] {
+			return fmt.Errorf("%v are not IP families of a Service", r.IPFamilies)
+		}
+	}
+	for _, group := range r.Endpoints {
+		if group.AddressType != discoveryv1.AddressTypeIPv4 && group.AddressType != discoveryv1.AddressTypeIPv6 {
+			return fmt.Errorf("%q is not a type of IP addresses", group.AddressType)
+		}
+		if err := checkPorts(group.Ports, false); err != nil {
+			return fmt.Errorf("endpoints: %w", err)
+		}
+	}
+	return nil
+}
+
+// distributions are the values of trafficDistribution.
+var distributions = []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode}
+
+// maxPorts is the maximum number of ports of an EndpointSlice.
+const maxPorts = 100
+
+// checkPorts checks the ports of a Service, whose numbers are unique, or of endpoints.
+func checkPorts(ports []v1alpha1.ServiceRecordPort, unique bool) error {
+	if len(ports) > maxPorts {
+		return fmt.Errorf("it has %d ports, the maximum is %d", len(ports), maxPorts)
+	}
+	for i, p := range ports {
+		switch {
+		case p.Port < 1 || p.Port > 65535:
+			return fmt.Errorf("%d is not a port number", p.Port)
+		case p.Protocol != corev1.ProtocolTCP && p.Protocol != corev1.ProtocolUDP && p.Protocol != corev1.ProtocolSCTP:
+			return fmt.Errorf("%q is not a protocol", p.Protocol)
+		case p.Name == "" && len(ports) > 1:
+			return fmt.Errorf("one of several ports has no name")
+		case p.Name != "" && len(validation.IsDNS1123Label(p.Name)) > 0:
+			return fmt.Errorf("%q is not the name of a port", p.Name)
+		case p.AppProtocol != nil && len(validation.IsQualifiedName(*p.AppProtocol)) > 0:
+			return fmt.Errorf("%q is not an application protocol", *p.AppProtocol)
+		}
+		for _, other := range ports[:i] {
+			if other.Name == p.Name || unique && other.Port == p.Port && other.Protocol == p.Protocol {
+				return fmt.Errorf("two ports are %s %d/%s", p.Name, p.Port, p.Protocol)
+			}
+		}
+	}
+	return nil
+}
+
+// reserved are prefixes of the keys of labels and annotations that exports cannot set: those
+// of Strait, of the API, and of tools that would act on an imported object.
+var reserved = []string{"strait.dev/", "multicluster.kubernetes.io/", "kubernetes.io/", "k8s.io/", "helm.sh/", "argoproj.io/", "fluxcd.io/"}
+
+// Exported returns the labels or annotations of an export that an import gets. Those that
+// are malformed, and those whose keys belong to others, are not among them. Keys below a
+// subdomain of a reserved domain are reserved too.
+func Exported(given map[string]string, labels bool) map[string]string {
+	kept := make(map[string]string)
+	for key, value := range given {
+		if len(validation.IsQualifiedName(key)) > 0 || labels && len(validation.IsValidLabelValue(value)) > 0 {
+			continue
+		}
+		if !slices.ContainsFunc(reserved, func(domain string) bool { return strings.HasPrefix(key, domain) || strings.Contains(key, "."+domain) }) {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// Mapping translates addresses of a CIDR of a remote cluster to the CIDR that it is mapped to
+// in this cluster, of the same length.
+type Mapping struct{ CIDR, SeenAs netip.Prefix }
+
+// Translate returns the address in this cluster of an address of a remote cluster. It is
+// false for an address outside of all CIDRs: the remote cluster must not name it.
+func Translate(mappings []Mapping, text string) (netip.Addr, bool) {
+	address, err := netip.ParseAddr(text)
+	if err != nil || address.Zone() != "" {
+		return netip.Addr{}, false
+	}
+	address = address.Unmap()
+	for _, m := range mappings {
+		if !m.CIDR.Contains(address) || m.CIDR.Bits() != m.SeenAs.Bits() || m.SeenAs.Addr().BitLen() != address.BitLen() {
+			continue
+		}
+		bytes, base := address.AsSlice(), m.SeenAs.Masked().Addr().AsSlice()
+		for bit := range m.SeenAs.Bits() {
+			mask := byte(0x80 >> (bit % 8))
+			bytes[bit/8] = bytes[bit/8]&^mask | base[bit/8]&mask
+		}
+		seen, _ := netip.AddrFromSlice(bytes)
+		return seen, true
+	}
+	return netip.Addr{}, false
+}

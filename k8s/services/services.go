@@ -1,0 +1,327 @@
+// Package services implements the Multi-Cluster Services API in one cluster: it exports
+// Services to remote clusters and imports theirs.
+//
+//	ServiceExport, Service, EndpointSlices → ExportedService          export.go
+//	ReceivedServices, own export → the exports that count             received.go, quota.go
+//	these → ServiceImport, derived Service, EndpointSlices            imports.go, endpoints.go
+//
+// Gateways carry ExportedServices to remote clusters, where they become ReceivedServices.
+//
+// Unlike package controller, it does not work in passes over the whole cluster: a work queue
+// has the Services that something changed about, by namespace and name, which identify a
+// Service in all clusters. A Service is reconciled from caches, so that a change of one
+// endpoint costs one write. No state is kept between reconciliations except to avoid
+// requests.
+package services
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+)
+
+// Options configure a Controller.
+type Options struct {
+	Client    *client.Client
+	Namespace string // of the gateways: that of ExportedServices and ReceivedServices
+	Networks  *client.Cache[*v1alpha1.ClusterNetwork]
+	Peerings  *client.Cache[*v1alpha1.Peering]
+	Changed   func() // Summary has changed; must not block
+	Log       *slog.Logger
+}
+
+// Controller exports and imports the Services of a cluster. It is safe for concurrent use.
+type Controller struct {
+	Options
+	summaries summaries
+
+	exports    *store[*mcsv1beta1.ServiceExport, *mcsv1beta1.ServiceExportList]
+	imports    *store[*mcsv1beta1.ServiceImport, *mcsv1beta1.ServiceImportList]
+	exported   *store[*v1alpha1.ExportedService, *v1alpha1.ExportedServiceList]
+	services   *store[*corev1.Service, *corev1.ServiceList]
+	slices     *store[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
+	received   *client.Cache[*v1alpha1.ReceivedService]
+	namespaces *client.Cache[*corev1.Namespace]
+}
+
+// New returns a controller. The caches of the options need not run yet.
+func New(o Options) (*Controller, error) {
+	c := &Controller{
+		Options:    o,
+		exports:    newStore(o.Client.ServiceExports, o.Client.ServiceExports("").CacheInPages()),
+		imports:    newStore(o.Client.ServiceImports, o.Client.ServiceImports("").CacheInPages()),
+		exported:   newStore(o.Client.ExportedServices, o.Client.ExportedServices(o.Namespace).CacheInPages()),
+		services:   newStore(o.Client.Services, o.Client.Services("").CacheInPages()),
+		slices:     newStore(o.Client.EndpointSlices, o.Client.EndpointSlices("").CacheInPages()),
+		received:   o.Client.ReceivedServices(o.Namespace).CacheInPages(),
+		namespaces: o.Client.Namespaces().CacheInPages(),
+	}
+	for _, prepare := range []func() error{
+		func() error { return c.services.cache.SetTransform(trimService) },
+		func() error { return c.slices.cache.SetTransform(trimSlice) },
+		func() error { return c.namespaces.SetTransform(trimNamespace) },
+		func() error { return c.slices.cache.AddIndexers(sliceIndexers) },
+		func() error { return c.received.AddIndexers(receivedIndexers) },
+	} {
+		if err := prepare(); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Run keeps the caches up to date until ctx ends. While the API server does not serve the
+// Multi-Cluster Services API, it tries again, and Work waits.
+func (c *Controller) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, informer := range c.informers() {
+		running.Go(func() { informer.RunWithContext(ctx) })
+	}
+}
+
+func (c *Controller) informers() []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{
+		c.exports.cache, c.imports.cache, c.exported.cache, c.services.cache, c.slices.cache, c.received, c.namespaces,
+	}
+}
+
+const (
+	workers   = 8                // Services that are reconciled at once
+	firstWait = time.Second / 20 // before a failed reconciliation is repeated
+	longest   = time.Minute      // of these waits, which double
+)
+
+// key identifies a Service in all clusters. The zero key stands for the summaries.
+type key struct{ namespace, name string }
+
+func (k key) String() string { return k.namespace + "/" + k.name }
+
+// work is the state of one call of Work.
+type work struct {
+	*Controller
+	queue  workqueue.TypedRateLimitingInterface[key]
+	quotas quotas
+	judged verdicts
+}
+
+// Work reconciles all Services until ctx ends. One call at a time works in a cluster.
+func (c *Controller) Work(ctx context.Context) {
+	synced := []cache.InformerSynced{c.Networks.HasSynced, c.Peerings.HasSynced}
+	for _, informer := range c.informers() {
+		synced = append(synced, informer.HasSynced)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return
+	}
+	w := &work{Controller: c, queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](firstWait, longest))}
+	w.quotas.init()
+	w.judged.byService = make(map[key]map[string]verdict)
+	for _, follow := range w.handlers() {
+		registered, err := follow.informer.AddEventHandler(follow.handler)
+		if err != nil {
+			c.Log.Error("cannot follow objects, so Services are neither exported nor imported", "error", err)
+			return
+		}
+		defer func() { _ = follow.informer.RemoveEventHandler(registered) }()
+	}
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() {
+			for w.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	w.queue.ShutDown()
+	working.Wait()
+}
+
+// next handles one key, and reports false when the queue is shut down.
+func (w *work) next(ctx context.Context) bool {
+	k, down := w.queue.Get()
+	if down {
+		return false
+	}
+	defer w.queue.Done(k)
+	if k == (key{}) {
+		w.summarize()
+		return true
+	}
+	wrote, err := w.reconcile(ctx, k)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // those mean that a cache is behind
+			w.Log.Warn("cannot export or import a Service; trying again", "service", k, "error", err)
+		}
+		w.queue.AddRateLimited(k)
+		return true
+	case wrote:
+		w.queue.AddAfter(k, confirmTime)
+	}
+	w.queue.Forget(k)
+	return true
+}
+
+// handler is what follows an informer.
+type handler struct {
+	informer cache.SharedIndexInformer
+	handler  cache.ResourceEventHandler
+}
+
+// handlers put the keys of changed objects into the queue. Each is called once for every
+// object that exists.
+func (w *work) handlers() []handler {
+	return []handler{
+		{w.exports.cache, onChange(w.exports.forget, func(e *mcsv1beta1.ServiceExport) { w.queue.Add(key{e.Namespace, e.Name}) })},
+		{w.imports.cache, onChange(w.imports.forget, func(i *mcsv1beta1.ServiceImport) { w.queue.Add(key{i.Namespace, i.Name}) })},
+		{w.exported.cache, onChange(w.exported.forget, func(e *v1alpha1.ExportedService) { w.queue.Add(key{e.Spec.Namespace, e.Spec.Name}) })},
+		{w.services.cache, onChange(w.services.forget, func(s *corev1.Service) { w.concerns(s.Namespace, s.Labels[ImportLabel], s.Name) })},
+		{w.slices.cache, onChange(w.slices.forget, func(s *discoveryv1.EndpointSlice) {
+			w.concerns(s.Namespace, s.Labels[ImportLabel], s.Labels[discoveryv1.LabelServiceName])
+		})},
+		{w.received, onChange(nil, func(r *v1alpha1.ReceivedService) {
+			w.quotas.forget(r.Spec.Peering)
+			w.queue.Add(key{r.Spec.Service.Namespace, r.Spec.Service.Name})
+		})},
+		{w.namespaces, onChange(nil, func(n *corev1.Namespace) { w.addAll(byNamespace, n.Name) })},
+		{w.Networks, cache.ResourceEventHandlerFuncs{
+			UpdateFunc: func(was, is any) {
+				if a, b := was.(*v1alpha1.ClusterNetwork), is.(*v1alpha1.ClusterNetwork); !reflect.DeepEqual(clusterOf(a), clusterOf(b)) {
+					w.addEverything()
+				}
+			},
+			AddFunc: func(any) { w.addEverything() }, DeleteFunc: func(any) { w.addEverything() },
+		}},
+		{w.Peerings, cache.ResourceEventHandlerFuncs{
+			AddFunc: func(object any) { w.peeringChanged(object.(*v1alpha1.Peering).Name) },
+			UpdateFunc: func(was, is any) {
+				a, b, now := was.(*v1alpha1.Peering), is.(*v1alpha1.Peering), time.Now()
+				if a.UID != b.UID || !reflect.DeepEqual(remoteOf(a, now), remoteOf(b, now)) {
+					w.peeringChanged(b.Name)
+				}
+			},
+			DeleteFunc: func(object any) {
+				if p, ok := gone[*v1alpha1.Peering](object); ok {
+					w.peeringChanged(p.Name)
+				}
+			},
+		}},
+	}
+}
+
+// onChange returns a handler that calls changed for each object that is added, changed or
+// deleted, and forget for the key of each that is deleted.
+func onChange[T client.Object](forget func(string), changed func(T)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { changed(object.(T)) },
+		UpdateFunc: func(was, is any) {
+			if was.(T).GetResourceVersion() != is.(T).GetResourceVersion() {
+				changed(is.(T))
+			}
+		},
+		DeleteFunc: func(object any) {
+			if object, ok := gone[T](object); ok {
+				if forget != nil {
+					forget(keyOf(object))
+				}
+				changed(object)
+			}
+		},
+	}
+}
+
+// gone returns the object of an event of its deletion.
+func gone[T client.Object](object any) (T, bool) {
+	if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = missed.Obj
+	}
+	is, ok := object.(T)
+	return is, ok
+}
+
+// concerns adds the Service of an import that an object belongs to, or else the Service of
+// that name if it is exported. The event of its ServiceExport adds it otherwise.
+func (w *work) concerns(namespace, imported, service string) {
+	if imported != "" {
+		w.queue.Add(key{namespace, imported})
+	} else if _, ok := w.exports.get(namespace + "/" + service); ok {
+		w.queue.Add(key{namespace, service})
+	}
+}
+
+// peeringChanged adds all Services that a remote cluster exports.
+func (w *work) peeringChanged(peering string) {
+	w.quotas.forget(peering)
+	w.addAll(byPeering, peering)
+	w.queue.AddAfter(key{}, summaryDelay)
+}
+
+// addAll adds the Services of the ReceivedServices that an index has under a name.
+func (w *work) addAll(index, name string) {
+	for _, r := range w.indexed(index, name) {
+		w.queue.Add(key{r.Spec.Service.Namespace, r.Spec.Service.Name})
+	}
+	if index == byNamespace {
+		for _, e := range w.exports.cache.List() {
+			if e.Namespace == name {
+				w.queue.Add(key{e.Namespace, e.Name})
+			}
+		}
+	}
+}
+
+// addEverything adds all Services that are exported or imported.
+func (w *work) addEverything() {
+	for _, r := range w.received.List() {
+		w.queue.Add(key{r.Spec.Service.Namespace, r.Spec.Service.Name})
+	}
+	for _, e := range w.exports.cache.List() {
+		w.queue.Add(key{e.Namespace, e.Name})
+	}
+}
+
+// reconcile exports and imports the Service of a name, and reports whether it wrote
+// anything.
+func (w *work) reconcile(ctx context.Context, k key) (wrote bool, err error) {
+	r := &reconciliation{work: w, key: k, now: time.Now(), verdicts: make(map[string]verdict)}
+	if network, ok := w.Networks.Get(v1alpha1.ClusterNetworkName); ok {
+		r.cluster = clusterOf(network)
+	}
+	err = r.run(ctx)
+	return r.wrote, err
+}
+
+// cluster is what imports and exports depend on of this cluster.
+type cluster struct {
+	id           string // empty: not known yet
+	families     []corev1.IPFamily
+	uninstalling bool
+}
+
+func clusterOf(n *v1alpha1.ClusterNetwork) cluster {
+	_, uninstalling := n.Annotations[v1alpha1.UninstallAnnotation]
+	return cluster{id: string(n.Status.ClusterID), families: familiesOf(n.Status.ServiceCIDRs), uninstalling: uninstalling}
+}
+
+// exportedName is the name of an ExportedService.
+func (k key) exportedName() string { return k.name + "." + k.namespace }
+
+// owner is the reference to the ServiceImport that an object is deleted with.
+func owner(of *mcsv1beta1.ServiceImport) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: mcsv1beta1.GroupVersion.String(), Kind: mcsv1beta1.ServiceImportKindName, Name: of.Name, UID: of.UID}
+}

@@ -1,0 +1,144 @@
+package services
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"strait.dev/strait/k8s/client"
+)
+
+// confirmTime is the time for which an object that was written counts although the cache
+// does not have it yet. Afterwards the cache counts, whatever it has: the API server may have
+// been restored from a backup.
+const confirmTime = 10 * time.Second
+
+// store is a resource type that is read from a cache and written to the API server. What it
+// wrote counts at once, so that a change which follows soon causes no conflict. It is safe
+// for concurrent use; each object is written by one goroutine at a time.
+type store[T client.Object, L client.List] struct {
+	of    func(namespace string) *client.Kind[T, L]
+	cache *client.Cache[T]
+
+	mu      sync.Mutex
+	written map[string]written[T] // by namespace/name
+}
+
+type written[T client.Object] struct {
+	object  T
+	deleted bool
+	at      time.Time
+}
+
+func newStore[T client.Object, L client.List](of func(string) *client.Kind[T, L], cache *client.Cache[T]) *store[T, L] {
+	return &store[T, L]{of: of, cache: cache, written: make(map[string]written[T])}
+}
+
+// get returns an object. It must not be changed.
+func (s *store[T, L]) get(key string) (object T, ok bool) {
+	object, ok = s.cache.Get(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, has := s.written[key]
+	if !has {
+		return object, ok
+	}
+	if s.confirmed(w, object, ok) {
+		delete(s.written, key)
+		return object, ok
+	}
+	if w.deleted {
+		var none T
+		return none, false
+	}
+	return w.object, true
+}
+
+// confirmed reports whether the cache is not behind what was written.
+func (s *store[T, L]) confirmed(w written[T], cached T, ok bool) bool {
+	if time.Since(w.at) >= confirmTime {
+		return true
+	}
+	if w.deleted {
+		return !ok || cached.GetUID() != w.object.GetUID()
+	}
+	if !ok {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), w.object.GetResourceVersion())
+	return err != nil || order >= 0
+}
+
+// list returns the objects that an index of the cache has under a key.
+func (s *store[T, L]) list(index, key string) (all []T) {
+	indexer := s.cache.GetIndexer()
+	cached, err := indexer.ByIndex(index, key)
+	if err != nil {
+		panic(err) // there is no such index
+	}
+	names := make(map[string]bool)
+	for _, object := range cached {
+		names[keyOf(object.(T))] = true
+	}
+	s.mu.Lock()
+	for name, w := range s.written {
+		if keys, err := indexer.GetIndexers()[index](w.object); err == nil && len(keys) > 0 && keys[0] == key {
+			names[name] = true
+		}
+	}
+	s.mu.Unlock()
+	for name := range names {
+		if object, ok := s.get(name); ok {
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
+func keyOf(object metav1.Object) string { return object.GetNamespace() + "/" + object.GetName() }
+
+func (s *store[T, L]) create(ctx context.Context, object T) (T, error) {
+	return s.wrote(s.of(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{}))
+}
+
+func (s *store[T, L]) update(ctx context.Context, object T) (T, error) {
+	return s.wrote(s.of(object.GetNamespace()).Update(ctx, object, metav1.UpdateOptions{}))
+}
+
+func (s *store[T, L]) updateStatus(ctx context.Context, object T) (T, error) {
+	return s.wrote(s.of(object.GetNamespace()).UpdateStatus(ctx, object, metav1.UpdateOptions{}))
+}
+
+func (s *store[T, L]) wrote(object T, err error) (T, error) {
+	if err == nil {
+		object.SetManagedFields(nil)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.written[keyOf(object)] = written[T]{object: object, at: time.Now()}
+	}
+	return object, err
+}
+
+// delete deletes an object, but not another one that has replaced it.
+func (s *store[T, L]) delete(ctx context.Context, object T) error {
+	uid := object.GetUID()
+	err := s.of(object.GetNamespace()).Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written[keyOf(object)] = written[T]{object: object, deleted: true, at: time.Now()}
+	return nil
+}
+
+// forget is called when an object is gone: it was deleted after it was written.
+func (s *store[T, L]) forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.written, key)
+}

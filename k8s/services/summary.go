@@ -1,0 +1,104 @@
+package services
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"strait.dev/strait/k8s/client"
+)
+
+// summaryDelay is the time for which changes of verdicts are collected: every node watches
+// the Peerings in whose status summaries are.
+const summaryDelay = 5 * time.Second
+
+// Summary says what is imported from the remote cluster of a Peering.
+type Summary struct {
+	Imported, Refused int32  // Services
+	Message           string // names Services that are refused, and why; empty: none are
+}
+
+// summaries are the current summaries by Peering; nil: not known yet.
+type summaries struct {
+	atomic.Pointer[map[string]Summary]
+}
+
+// Summary returns the summary of a Peering. It is false until it is known.
+func (c *Controller) Summary(peering string) (Summary, bool) {
+	all := c.summaries.Load()
+	if all == nil {
+		return Summary{}, false
+	}
+	return (*all)[peering], true
+}
+
+// verdict is the decision on a remote cluster's export.
+type verdict struct {
+	imported bool
+	message  string // why it is refused, or what is not imported of it
+}
+
+// verdicts are all verdicts, by Service and by Peering. Safe for concurrent use.
+type verdicts struct {
+	mu        sync.Mutex
+	byService map[key]map[string]verdict
+}
+
+// judge records the verdicts on the exports of a Service.
+func (w *work) judge(k key, is map[string]verdict) {
+	w.judged.mu.Lock()
+	defer w.judged.mu.Unlock()
+	if maps.Equal(w.judged.byService[k], is) {
+		return
+	}
+	if len(is) == 0 {
+		delete(w.judged.byService, k)
+	} else {
+		w.judged.byService[k] = is
+	}
+	w.queue.AddAfter(key{}, summaryDelay)
+}
+
+// maxNamed is the maximum number of Services that a summary names.
+const maxNamed = 3
+
+// maxSummary is the maximum length of a summary's message in the API, in bytes.
+const maxSummary = 1024
+
+// summarize computes the summaries.
+func (w *work) summarize() {
+	all := make(map[string]Summary)
+	named := make(map[string][]string)
+	w.judged.mu.Lock()
+	for _, k := range slices.SortedFunc(maps.Keys(w.judged.byService), func(a, b key) int { return strings.Compare(a.String(), b.String()) }) {
+		for peering, v := range w.judged.byService[k] {
+			s := all[peering]
+			if v.imported {
+				s.Imported++
+			} else {
+				s.Refused++
+			}
+			all[peering] = s
+			if v.message != "" {
+				named[peering] = append(named[peering], fmt.Sprintf("%s: %s", k, v.message))
+			}
+		}
+	}
+	w.judged.mu.Unlock()
+	for peering, texts := range named {
+		s := all[peering]
+		s.Message = strings.Join(texts[:min(len(texts), maxNamed)], "; ")
+		if more := len(texts) - maxNamed; more > 0 {
+			s.Message += fmt.Sprintf("; and %d more", more)
+		}
+		s.Message = client.Clip(s.Message, maxSummary)
+		all[peering] = s
+	}
+	if was := w.summaries.Swap(&all); was == nil || !maps.Equal(*was, all) {
+		w.Changed()
+	}
+}
