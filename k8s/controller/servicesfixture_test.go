@@ -19,12 +19,17 @@ import (
 // namespace shop. The pods of b, 10.0.0.0/16, are mapped to 10.71.0.0/16.
 func (f *fixture) joined() {
 	f.Helper()
+	f.joinedAs("a", "b")
+}
+
+func (f *fixture) joinedAs(own, other string) {
+	f.Helper()
 	f.node("node-1", "192.0.2.21", "10.0.0.0/16")
-	f.network(`{"clusterID": "a", "podCIDRs": ["10.0.0.0/16"], "serviceCIDRs": ["10.96.0.0/16"]}`)
+	f.network(fmt.Sprintf(`{"clusterID": %q, "podCIDRs": ["10.0.0.0/16"], "serviceCIDRs": ["10.96.0.0/16"]}`, own))
 	f.namespace("shop")
-	f.peer("b", 1, "10.0.0.0/16=10.71.0.0/16")
-	f.untilSeen("b", "10.0.0.0/16>10.71.0.0/16 AsTheyAre")
-	f.link("b-0", true)
+	f.peer(other, 1, "10.0.0.0/16=10.71.0.0/16")
+	f.untilSeen(other, "10.0.0.0/16>10.71.0.0/16 AsTheyAre")
+	f.link(other+"-0", true)
 }
 
 func (f *fixture) namespace(name string) {
