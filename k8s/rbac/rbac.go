@@ -11,8 +11,9 @@ import _ "embed"
 
 // Controller contains the rules of `strait controller`: a ClusterRole for cluster-scoped
 // resources, a Role in its own namespace, and a Role in each namespace that it detects the
-// cluster's CIDRs from. All are named strait-controller. A Role without a namespace belongs
-// to the controller's namespace.
+// cluster's CIDRs from. All are named strait-controller, except those for the Multi-Cluster
+// Services API: strait-controller-services. A Role without a namespace belongs to the
+// controller's namespace.
 //
 //go:embed controller.yaml
 var Controller []byte
@@ -29,8 +30,8 @@ var Gateway []byte
 var Node []byte
 
 // Admission contains the ValidatingAdmissionPolicies, with their bindings, that limit each
-// gateway and node helper to the objects of its own pod or node. Their service accounts are
-// those of the chart. They need Kubernetes 1.30, which adds the name of the node to tokens.
+// gateway and node helper to the objects of its own pod or node, and the controller to the
+// Services and EndpointSlices of imports. Their service accounts are those of the chart. They need Kubernetes 1.30, which adds the name of the node to tokens.
 //
 //go:embed admission.yaml
 var Admission []byte
