@@ -15,6 +15,7 @@ import (
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/preflight"
+	"strait.dev/strait/k8s/services"
 )
 
 // Check finds leftovers of Strait in a cluster: in its objects, and, with pods of an image,
@@ -104,6 +105,11 @@ var resourceTypes = []struct {
 	{"STRAIT-L004", "StatefulSet", resource("apps", "v1", "statefulsets"), straitLabel, every},
 	{"STRAIT-L004", "Pod", resource("", "v1", "pods"), straitLabel, every},
 	{"STRAIT-L004", "Service", resource("", "v1", "services"), straitLabel, every},
+	{"STRAIT-L004", "ServiceImport", resource("multicluster.x-k8s.io", "v1beta1", "serviceimports"), services.ImportLabel, every},
+	{"STRAIT-L004", "Service", resource("", "v1", "services"), services.ImportLabel, every},
+	{"STRAIT-L004", "EndpointSlice", resource("discovery.k8s.io", "v1", "endpointslices"), services.ImportLabel, every},
+	{"STRAIT-L004", "ExportedService", resource("strait.dev", "v1alpha1", "exportedservices"), everything, every},
+	{"STRAIT-L004", "ReceivedService", resource("strait.dev", "v1alpha1", "receivedservices"), everything, every},
 	{"STRAIT-L004", "Secret", resource("", "v1", "secrets"), straitLabel, every},
 	{"STRAIT-L004", "ConfigMap", resource("", "v1", "configmaps"), straitLabel, every},
 	{"STRAIT-L004", "ServiceAccount", resource("", "v1", "serviceaccounts"), straitLabel, every},

@@ -130,12 +130,16 @@ func (p *preparation) step(ctx context.Context) (missing []string, err error) {
 			return nil, err
 		}
 	}
+	services, err := p.services(ctx)
+	if err != nil {
+		return nil, err
+	}
 	gateways, err := p.gateways(ctx)
 	if err != nil {
 		return nil, err
 	}
 	waiting, err := p.nodes(ctx)
-	return slices.Concat(missing, gateways, waiting), err
+	return slices.Concat(missing, services, gateways, waiting), err
 }
 
 // remove deletes an object unless it is being deleted.
@@ -143,11 +147,12 @@ func remove[T client.Object, L client.List](ctx context.Context, p *preparation,
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
+	name := kind + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 	err := all.Delete(ctx, object.GetName(), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("remove %s %s: %w", kind, object.GetName(), err)
+		return fmt.Errorf("remove %s: %w", name, err)
 	}
-	if name := kind + " " + object.GetName(); !slices.Contains(p.Removed, name) {
+	if !slices.Contains(p.Removed, name) {
 		p.Removed = append(p.Removed, name)
 	}
 	return nil
