@@ -33,6 +33,10 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
+// The chart has copies of the CRDs of the API.
+//
+//go:generate sh -c "install -m 644 $DOLLAR(go list -m -f '{{.Dir}}' sigs.k8s.io/mcs-api)/config/crd/*.yaml ../../charts/strait/files/multicluster/"
+
 // Options configure a Controller.
 type Options struct {
 	Client    *client.Client
