@@ -17,6 +17,10 @@ import (
 	"strait.dev/strait/k8s/install"
 )
 
+// The request rate per second and the burst of the controller: an import of 2,000 Services
+// takes 10,000 writes.
+const importRate, importBurst = 500, 1000
+
 func newController() *cobra.Command {
 	var kubeconfig, template, network string
 	policies, services := true, true
@@ -72,6 +76,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 			if err != nil {
 				return err
 			}
+			config.QPS, config.Burst = importRate, importBurst
 			if o.Client, err = client.New(config); err != nil {
 				return err
 			}

@@ -153,7 +153,7 @@ func TestCRDsStayByDefault(t *testing.T) {
 		}
 		cluster.AwaitCRDs(t)
 	}
-	if left := definitions(t, cluster); len(left) != 6 {
+	if left := definitions(t, cluster); len(left) != 8 {
 		t.Errorf("the remaining CRDs are %q", left)
 	}
 }
@@ -167,7 +167,9 @@ func definitions(t *testing.T, cluster *kube.Cluster) (names []string) {
 		List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	for _, one := range list.Items {
-		names = append(names, one.GetName())
+		if strings.HasSuffix(one.GetName(), ".strait.dev") {
+			names = append(names, one.GetName())
+		}
 	}
 	return names
 }

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	documents "k8s.io/apimachinery/pkg/util/yaml"
+	mcscrds "sigs.k8s.io/mcs-api/config/crd"
 	"sigs.k8s.io/yaml"
 
 	"strait.dev/strait/k8s/api/crds"
@@ -35,6 +36,9 @@ func TestFilesOfTheChartMatchTheCode(t *testing.T) {
 		want, err := crds.Files.ReadFile(file.Name())
 		must(t, err)
 		same(t, filepath.Join(folder, "files/crds", file.Name()), want)
+	}
+	for file, want := range map[string][]byte{"serviceexports": mcscrds.ServiceExportCRD, "serviceimports": mcscrds.ServiceImportCRD} {
+		same(t, filepath.Join(folder, "files/multicluster/multicluster.x-k8s.io_"+file+".yaml"), want)
 	}
 	copies, err := os.ReadDir(filepath.Join(folder, "files/crds"))
 	must(t, err)

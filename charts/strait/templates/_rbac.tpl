@@ -1,7 +1,7 @@
 {{/*
 A service account with the roles of a file in files/rbac, which has all permissions of a program. A Role without a
 namespace gets that of the account. It takes a dict: root, program (of the account strait-PROGRAM and
-of the file), namespace, and annotations, which may be left out.
+of the file), namespace, and annotations, which may be left out. Roles named in without are left out.
 */}}
 {{- define "strait.account" -}}
 {{- $account := printf "strait-%s" .program }}{{ $namespace := .namespace }}
@@ -14,6 +14,7 @@ metadata:
 automountServiceAccountToken: false # pods that need the token mount it explicitly
 {{- range $text := splitList "\n---\n" (.root.Files.Get (printf "files/rbac/%s.yaml" .program)) }}
 {{- $role := fromYaml $text }}
+{{- if not (has $role.metadata.name ($.without | default list)) }}
 {{- $own := dict "name" $role.metadata.name }}
 {{- if eq $role.kind "Role" }}{{ $_ := set $own "namespace" ($role.metadata.namespace | default $namespace) }}{{ end }}
 ---
@@ -36,5 +37,6 @@ subjects:
 - kind: ServiceAccount
   name: {{ $account }}
   namespace: {{ $namespace }}
+{{- end }}
 {{- end }}
 {{- end }}
