@@ -14,7 +14,7 @@ import (
 )
 
 // A compromised controller takes over no Service of a user.
-func TestT6_TheControllerWritesOnlyServicesOfImports(t *testing.T) {
+func TestTheControllerWritesOnlyServicesOfImports(t *testing.T) {
 	c := newAttacked(t)
 	must(t, c.Namespace(t.Context(), "shop"))
 	must(t, c.Namespace(t.Context(), "strait-system"))
