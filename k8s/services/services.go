@@ -51,6 +51,7 @@ type Options struct {
 type Controller struct {
 	Options
 	summaries summaries
+	missing   sync.Once // the message that CRDs are missing
 
 	exports    *store[*mcsv1beta1.ServiceExport, *mcsv1beta1.ServiceExportList]
 	imports    *store[*mcsv1beta1.ServiceImport, *mcsv1beta1.ServiceImportList]
@@ -77,6 +78,8 @@ func New(o Options) (*Controller, error) {
 		func() error { return c.services.cache.SetTransform(trimService) },
 		func() error { return c.slices.cache.SetTransform(trimSlice) },
 		func() error { return c.namespaces.SetTransform(trimNamespace) },
+		func() error { return c.exports.cache.SetWatchErrorHandlerWithContext(c.watchFailed) },
+		func() error { return c.imports.cache.SetWatchErrorHandlerWithContext(c.watchFailed) },
 		func() error { return c.slices.cache.AddIndexers(sliceIndexers) },
 		func() error { return c.received.AddIndexers(receivedIndexers) },
 	} {
@@ -95,6 +98,18 @@ func (c *Controller) Run(ctx context.Context) {
 	for _, informer := range c.informers() {
 		running.Go(func() { informer.RunWithContext(ctx) })
 	}
+}
+
+// watchFailed logs once that the API server does not serve the Multi-Cluster Services API,
+// and every other error.
+func (c *Controller) watchFailed(ctx context.Context, r *cache.Reflector, err error) {
+	if !apierrors.IsNotFound(err) {
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+		return
+	}
+	c.missing.Do(func() {
+		c.Log.Warn("the CRDs of the Multi-Cluster Services API (v1beta1) are not installed, so Services are neither exported nor imported; install them, or disable services.enabled of the chart")
+	})
 }
 
 func (c *Controller) informers() []cache.SharedIndexInformer {
