@@ -90,6 +90,9 @@ func await(t testing.TB, what string, check func() string) {
 //strait:virtualtime
 func sleep(d time.Duration) { time.Sleep(d) }
 
+//strait:virtualtime
+func since(begun time.Time) time.Duration { return time.Since(begun) }
+
 // start starts a controller, which leads once no other controller holds the lease of the
 // namespace. It ends with the test, or when the result is called.
 func (f *fixture) start(config *rest.Config, namespace, identity string, more ...func(*controller.Options)) (stop func()) {

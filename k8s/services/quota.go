@@ -25,28 +25,49 @@ type quota struct {
 
 func (q *quotas) init() { q.byPeering = make(map[string]*quota) }
 
-// forget is called when a Peering or one of its ReceivedServices changed.
-func (q *quotas) forget(peering string) {
+// forget is called when a Peering or one of its ReceivedServices changed. It reports whether
+// the decision has to be made again: what was refused may fit now.
+func (q *quotas) forget(peering string) (again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if of := q.byPeering[peering]; of != nil {
-		of.current = false
+	of := q.byPeering[peering]
+	if of == nil {
+		return false
 	}
+	of.current = false
+	return len(of.refused) > 0
 }
 
-// refused returns why a ReceivedService exceeds the limits of its Peering. If that changes
-// for others, they are put into the queue.
+// decide makes the decision for a Peering. Services for which it changes are put into the
+// queue. The caller holds the lock.
+func (q *quotas) decide(w *work, peering string, permits v1alpha1.PeeringServices) *quota {
+	was := q.byPeering[peering]
+	is := newQuota(w.indexed(byPeering, peering), permits)
+	q.byPeering[peering] = is
+	if was != nil {
+		w.requeue(peering, was, is)
+	}
+	return is
+}
+
+// again makes the decision for a Peering again.
+func (q *quotas) again(w *work, peering string) {
+	p, ok := w.Peerings.Get(peering)
+	if !ok {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.decide(w, peering, p.Spec.Services)
+}
+
+// refused returns why a ReceivedService exceeds the limits of its Peering.
 func (q *quotas) refused(w *work, object *v1alpha1.ReceivedService, permits v1alpha1.PeeringServices) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	of := q.byPeering[object.Spec.Peering]
 	if of == nil || !of.current || of.counted[object.Name] != endpoints(&object.Spec.Service) {
-		was := of
-		of = newQuota(w.indexed(byPeering, object.Spec.Peering), permits)
-		q.byPeering[object.Spec.Peering] = of
-		if was != nil {
-			w.requeue(object.Spec.Peering, was, of)
-		}
+		of = q.decide(w, object.Spec.Peering, permits)
 	}
 	if _, ok := of.counted[object.Name]; !ok {
 		return "it is deleted"

@@ -122,10 +122,15 @@ const (
 	workers   = 8                // Services that are reconciled at once
 	firstWait = time.Second / 20 // before a failed reconciliation is repeated
 	longest   = time.Minute      // of these waits, which double
+
+	repairDelay = time.Second // see repair
 )
 
-// key identifies a Service in all clusters. The zero key stands for the summaries.
+// key identifies a Service in all clusters. The zero key stands for the summaries, and one
+// without a namespace for the quota of a Peering.
 type key struct{ namespace, name string }
+
+func quotaOf(peering string) key { return key{name: peering} }
 
 func (k key) String() string { return k.namespace + "/" + k.name }
 
@@ -176,8 +181,12 @@ func (w *work) next(ctx context.Context) bool {
 		return false
 	}
 	defer w.queue.Done(k)
-	if k == (key{}) {
+	switch {
+	case k == (key{}):
 		w.summarize()
+		return true
+	case k == quotaOf(k.name):
+		w.quotas.again(w, k.name)
 		return true
 	}
 	wrote, err := w.reconcile(ctx, k)
@@ -207,14 +216,16 @@ type handler struct {
 func (w *work) handlers() []handler {
 	return []handler{
 		{w.exports.cache, onChange(w.exports.forget, func(e *mcsv1beta1.ServiceExport) { w.queue.Add(key{e.Namespace, e.Name}) })},
-		{w.imports.cache, onChange(w.imports.forget, func(i *mcsv1beta1.ServiceImport) { w.queue.Add(key{i.Namespace, i.Name}) })},
-		{w.exported.cache, onChange(w.exported.forget, func(e *v1alpha1.ExportedService) { w.queue.Add(key{e.Spec.Namespace, e.Spec.Name}) })},
+		{w.imports.cache, onChange(w.imports.forget, func(i *mcsv1beta1.ServiceImport) { w.repair(key{i.Namespace, i.Name}) })},
+		{w.exported.cache, onChange(w.exported.forget, func(e *v1alpha1.ExportedService) { w.repair(key{e.Spec.Namespace, e.Spec.Name}) })},
 		{w.services.cache, onChange(w.services.forget, func(s *corev1.Service) { w.concerns(s.Namespace, s.Labels[ImportLabel], s.Name) })},
 		{w.slices.cache, onChange(w.slices.forget, func(s *discoveryv1.EndpointSlice) {
 			w.concerns(s.Namespace, s.Labels[ImportLabel], s.Labels[discoveryv1.LabelServiceName])
 		})},
 		{w.received, onChange(nil, func(r *v1alpha1.ReceivedService) {
-			w.quotas.forget(r.Spec.Peering)
+			if w.quotas.forget(r.Spec.Peering) {
+				w.queue.Add(quotaOf(r.Spec.Peering))
+			}
 			w.queue.Add(key{r.Spec.Service.Namespace, r.Spec.Service.Name})
 		})},
 		{w.namespaces, onChange(nil, func(n *corev1.Namespace) { w.addAll(byNamespace, n.Name) })},
@@ -277,11 +288,15 @@ func gone[T client.Object](object any) (T, bool) {
 // that name if it is exported. The event of its ServiceExport adds it otherwise.
 func (w *work) concerns(namespace, imported, service string) {
 	if imported != "" {
-		w.queue.Add(key{namespace, imported})
+		w.repair(key{namespace, imported})
 	} else if _, ok := w.exports.get(namespace + "/" + service); ok {
 		w.queue.Add(key{namespace, service})
 	}
 }
+
+// repair adds the Service of an object that this controller writes. Its own writes come back
+// here too. The delay limits how often it writes an object that another writer keeps changing.
+func (w *work) repair(k key) { w.queue.AddAfter(k, repairDelay) }
 
 // peeringChanged adds all Services that a remote cluster exports.
 func (w *work) peeringChanged(peering string) {
