@@ -156,8 +156,8 @@ func (c *Controller) Work(ctx context.Context) {
 	w.judged.byService = make(map[key]map[string]verdict)
 	for _, follow := range w.handlers() {
 		registered, err := follow.informer.AddEventHandler(follow.handler)
-		if err != nil {
-			c.Log.Error("cannot follow objects, so Services are neither exported nor imported", "error", err)
+		if err != nil { // the informer has stopped
+			w.queue.ShutDown()
 			return
 		}
 		defer func() { _ = follow.informer.RemoveEventHandler(registered) }()
