@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// maxConnections is how many connections a link may have at once: one, and the next while the far end closes
-// the first.
-const maxConnections = 2
+// maxConnections is how many connections a link may have at once: one for announcements and one on which the far end
+// waits for exports, and the next of each while the far end closes the first.
+const maxConnections = 4
 
 // admission is a listener that accepts few connections from each link, and none from other sources.
 type admission struct {

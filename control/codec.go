@@ -14,7 +14,7 @@ import (
 // maxBody is the maximum length of a request or response body in bytes.
 const maxBody = 64 << 10
 
-var errTooLong = fmt.Errorf("is longer than %d bytes", maxBody)
+func tooLong(limit int) error { return fmt.Errorf("is longer than %d bytes", limit) }
 
 // announcementV1 is the wire format of an Announcement.
 type announcementV1 struct {
@@ -40,7 +40,7 @@ func (a *Announcement) encode() ([]byte, error) {
 	}
 	b, err := json.Marshal(w)
 	if err == nil && len(b) > maxBody {
-		err = errTooLong
+		err = tooLong(maxBody)
 	}
 	return b, err
 }
@@ -83,11 +83,16 @@ func decodeAnnouncement(b []byte) (*Announcement, error) {
 	return a, nil
 }
 
-// decode decodes one JSON value into v. Unknown fields are ignored, because later versions may send them.
+// decode decodes one JSON value of at most maxBody bytes into v.
 func decode(b []byte, v any) error {
 	if len(b) > maxBody {
-		return errTooLong
+		return tooLong(maxBody)
 	}
+	return decodeValue(b, v)
+}
+
+// decodeValue decodes one JSON value into v. Unknown fields are ignored, because later versions may send them.
+func decodeValue(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if err := d.Decode(v); err != nil {
 		return fmt.Errorf("is not the expected JSON: %w", err)

@@ -29,18 +29,9 @@ func (s *Stale) Error() string {
 func announce(ctx context.Context, dial func(context.Context) (net.Conn, error), body []byte) (versions []int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	transport := &http.Transport{
-		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-		DisableCompression:     true,
-		MaxConnsPerHost:        1,
-		MaxResponseHeaderBytes: maxHeader,
-	}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	status, b, err := request(ctx, client, http.MethodGet, "/versions", nil)
+	client := newClient(dial)
+	defer client.CloseIdleConnections()
+	status, b, err := request(ctx, client, http.MethodGet, "/versions", nil, maxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +46,24 @@ func announce(ctx context.Context, dial func(context.Context) (net.Conn, error),
 		return versions, err
 	}
 	path := fmt.Sprintf("/v%d/announcement", version)
-	status, b, err = request(ctx, client, http.MethodPut, path, body)
+	status, b, err = request(ctx, client, http.MethodPut, path, body, maxBody)
 	if err != nil {
 		return versions, err
 	}
 	return versions, verdict(path, status, b)
+}
+
+// newClient returns a client that has one connection, made by dial.
+func newClient(dial func(context.Context) (net.Conn, error)) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+			DisableCompression:     true,
+			MaxConnsPerHost:        1,
+			MaxResponseHeaderBytes: maxHeader,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // verdict interprets the response to an announcement.
@@ -93,8 +97,8 @@ func unexpected(path string, status int) error {
 	return fmt.Errorf("unexpected status %d for %s, which no gateway returns: check what serves port %d at the far end", status, path, Port)
 }
 
-// request sends one request and reads the complete response, up to a limit.
-func request(ctx context.Context, client *http.Client, method, path string, body []byte) (status int, answer []byte, err error) {
+// request sends one request and reads the complete response of at most limit bytes.
+func request(ctx context.Context, client *http.Client, method, path string, body []byte, limit int) (status int, answer []byte, err error) {
 	// The host name is only a header: the connection leads to the link's far end.
 	r, err := http.NewRequestWithContext(ctx, method, "http://link"+path, bytes.NewReader(body))
 	if err != nil {
@@ -105,9 +109,9 @@ func request(ctx context.Context, client *http.Client, method, path string, body
 		return 0, nil, err
 	}
 	defer response.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(response.Body, maxBody+1))
-	if err == nil && len(answer) > maxBody {
-		err = errTooLong
+	answer, err = io.ReadAll(io.LimitReader(response.Body, int64(limit)+1))
+	if err == nil && len(answer) > limit {
+		err = tooLong(limit)
 	}
 	if err != nil {
 		return 0, nil, fmt.Errorf("read the far end's response to %s: %w", path, err)

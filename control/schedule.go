@@ -27,12 +27,20 @@ func (s *schedule) due(number uint64, now time.Time) bool {
 // over a fifth of the interval.
 func (s *schedule) done(number uint64, accepted bool, now time.Time, jitter float64) {
 	s.tried = number
-	wait := refresh
 	if accepted {
-		s.failures = 0
+		s.failures, s.next = 0, now.Add(spread(refresh, jitter))
 	} else {
-		wait = min(firstRetry<<min(s.failures, 10), lastRetry)
+		s.next = now.Add(backoff(s.failures, jitter))
 		s.failures++
 	}
-	s.next = now.Add(wait - time.Duration(jitter*float64(wait)/5))
+}
+
+// backoff returns the delay after a number of consecutive failures before the last one.
+func backoff(failures int, jitter float64) time.Duration {
+	return spread(min(firstRetry<<min(failures, 10), lastRetry), jitter)
+}
+
+// spread shortens an interval by up to a fifth of it, so that many gateways do not act at the same time.
+func spread(interval time.Duration, jitter float64) time.Duration {
+	return interval - time.Duration(jitter*float64(interval)/5)
 }

@@ -15,11 +15,12 @@ import (
 // Serve serves the connections of a listener until that is closed, and then returns nil. identify returns the link of a
 // connection; a connection without a link is closed. accept is called with each announcement, which is valid in form. It
 // is called from several goroutines, but not after Serve has returned. Its error is a refusal: the text is sent to the
-// far end for display, so it must not contain secrets. A *Stale also tells the far end which revision is in effect.
-func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error, log *slog.Logger) error {
+// far end for display, so it must not contain secrets. A *Stale also tells the far end which revision is in effect. exports
+// are the Services that far ends may ask for; nil: none, as in earlier releases.
+func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error, exports *Exports, log *slog.Logger) error {
 	var connections sync.WaitGroup
 	s := &http.Server{
-		Handler:           routes(accept, log),
+		Handler:           routes(accept, exports, log),
 		ReadHeaderTimeout: patience,
 		ReadTimeout:       patience,
 		WriteTimeout:      patience,
@@ -50,7 +51,7 @@ func Serve(l net.Listener, identify func(net.Conn) (Link, bool), accept func(Lin
 // linkOf is the context key of a request's Link.
 type linkOf struct{}
 
-func routes(accept func(Link, Announcement) error, log *slog.Logger) http.Handler {
+func routes(accept func(Link, Announcement) error, exports *Exports, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /versions", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, versionsBody{spoken})
@@ -74,6 +75,9 @@ func routes(accept func(Link, Announcement) error, log *slog.Logger) http.Handle
 		}
 		answer(w, http.StatusOK, struct{}{})
 	})
+	if exports != nil {
+		mux.HandleFunc("GET "+servicesPath, exports.serve)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusNotFound, errorBody{"not served; GET /versions lists the versions"})
 	})
@@ -83,9 +87,9 @@ func routes(accept func(Link, Announcement) error, log *slog.Logger) http.Handle
 func readAnnouncement(w http.ResponseWriter, r *http.Request) (*Announcement, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		var tooLong *http.MaxBytesError
-		if errors.As(err, &tooLong) {
-			return nil, errTooLong
+		var over *http.MaxBytesError
+		if errors.As(err, &over) {
+			return nil, tooLong(maxBody)
 		}
 		return nil, err
 	}

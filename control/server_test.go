@@ -20,7 +20,7 @@ import (
 func serveOn(t *testing.T, l net.Listener, identify func(net.Conn) (Link, bool), accept func(Link, Announcement) error) {
 	t.Helper()
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(l, identify, accept, slog.New(slog.DiscardHandler)) }()
+	go func() { ended <- Serve(l, identify, accept, nil, slog.New(slog.DiscardHandler)) }()
 	t.Cleanup(func() {
 		l.Close()
 		if err := <-ended; err != nil {
@@ -136,7 +136,7 @@ func TestT17_ASlowCallerIsHungUpOn(t *testing.T) {
 	}
 }
 
-func TestT17_ALinkHasTwoConnectionsAtMost(t *testing.T) {
+func TestT17_ALinkHasFourConnectionsAtMost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := listen(t)
@@ -149,21 +149,24 @@ func TestT17_ALinkHasTwoConnectionsAtMost(t *testing.T) {
 			_, err := c.Read(make([]byte, 1<<10))
 			return err == nil
 		}
-		first, second := connect(t, l), connect(t, l)
-		if !answered(first) || !answered(second) {
-			t.Fatal("two connections are not served")
+		var open []net.Conn
+		for range maxConnections {
+			c := connect(t, l)
+			if open = append(open, c); !answered(c) {
+				t.Fatalf("connection %d is not served", len(open))
+			}
 		}
 		if answered(connect(t, l)) {
-			t.Error("a third connection is served")
+			t.Error("one more connection is served")
 		}
-		first.Close()
+		open[0].Close()
 		synctest.Wait()
-		third := connect(t, l)
-		if !answered(third) {
+		if open[0] = connect(t, l); !answered(open[0]) {
 			t.Error("no connection takes the place of the first")
 		}
-		third.Close()
-		second.Close()
+		for _, c := range open {
+			c.Close()
+		}
 		synctest.Wait()
 		unknown = true
 		if answered(connect(t, l)) {
@@ -179,7 +182,7 @@ func TestServeEndsAfterTheLastAnswer(t *testing.T) {
 		release := make(chan struct{})
 		ended := make(chan error, 1)
 		go func() {
-			ended <- Serve(l, always, func(Link, Announcement) error { <-release; return nil }, slog.New(slog.DiscardHandler))
+			ended <- Serve(l, always, func(Link, Announcement) error { <-release; return nil }, nil, slog.New(slog.DiscardHandler))
 		}()
 		a := announcement()
 		b, err := a.encode()

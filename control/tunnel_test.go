@@ -112,7 +112,7 @@ func (s *side) serve(t *testing.T, log *slog.Logger) {
 	ctx, cancel := context.WithCancel(context.Background())
 	running.Go(func() { s.announcer.Run(ctx) })
 	running.Go(func() {
-		if err := control.Serve(listener, identify, s.accept, log); err != nil {
+		if err := control.Serve(listener, identify, s.accept, nil, log); err != nil {
 			t.Errorf("the server of %s ended with %v", s.name, err)
 		}
 	})

@@ -46,7 +46,7 @@ func (f *follower) exchangeAnnouncements(ctx context.Context) {
 			l, ok := fabric.LinkOf(c)
 			return control.Link(l), ok
 		}
-		if err := control.Serve(listener, identify, f.receive, f.log); err != nil {
+		if err := control.Serve(listener, identify, f.receive, nil, f.log); err != nil {
 			f.log.Error("announcements are no longer accepted", "error", err)
 		}
 	})
