@@ -4,14 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"strait.dev/strait/test/logbuffer"
 )
 
 // exporter is a remote gateway with its exports, behind one link.
@@ -19,7 +25,7 @@ type exporter struct {
 	*Exports
 	link  Link
 	wire  *pipes
-	stale bool // set it before the next request
+	stale atomic.Bool
 	lags  []time.Duration
 	dials int
 }
@@ -28,7 +34,7 @@ type exporter struct {
 func newExporter(t *testing.T, number byte) *exporter {
 	t.Helper()
 	e := &exporter{wire: listen(t), link: Link{Name: fmt.Sprint("b-", number), Gateway: fmt.Sprint("b-", number), OwnKey: keyNumber(1), RemoteKey: keyNumber(10 + number)}}
-	e.Exports = NewExports(ExportsOptions{Stale: func() bool { return e.stale }, Stored: func(lag time.Duration) { e.lags = append(e.lags, lag) }})
+	e.Exports = NewExports(ExportsOptions{Stale: e.stale.Load, Stored: func(lag time.Duration) { e.lags = append(e.lags, lag) }})
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Serve(e.wire, func(net.Conn) (Link, bool) { return theLink, true }, acceptAll, e.Exports, slog.New(slog.DiscardHandler))
@@ -53,8 +59,9 @@ type received struct {
 	mu      sync.Mutex
 	up      []*exporter
 	records map[ServiceKey]string
-	applied int   // calls of Apply
-	fail    error // of each call
+	log     logbuffer.Buffer // warnings
+	applied int              // calls of Apply
+	fail    error            // of each call
 }
 
 func newReceived(t *testing.T, from ...*exporter) *received {
@@ -83,7 +90,7 @@ func newReceived(t *testing.T, from ...*exporter) *received {
 		},
 		Jitter: func() float64 { return 0 },
 		Store:  r,
-		Log:    slog.New(slog.DiscardHandler),
+		Log:    slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -131,6 +138,20 @@ func (r *received) is(t *testing.T, when string, want ...ServiceRecord) {
 	}
 }
 
+// links sets the links that are up.
+func (r *received) links(up ...*exporter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.up = up
+}
+
+// failing sets the error of each call of the store.
+func (r *received) failing(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fail = err
+}
+
 func (r *received) calls() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,6 +195,340 @@ func TestExportsArriveChangeAndGo(t *testing.T) {
 		}
 		if len(e.lags) != 2 || e.lags[0] > askInterval || e.lags[1] > 2*askInterval {
 			t.Errorf("lags %v", e.lags)
+		}
+	})
+}
+
+func TestASnapshotInPagesIncludesChangesMadeMeanwhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newExporter(t, 0)
+		content := func(i, version int) ServiceRecord {
+			return record(fmt.Sprintf("s%04d", i), fmt.Sprint(version, strings.Repeat("x", 1000)))
+		}
+		var want []ServiceRecord
+		for i := range 2000 {
+			want = append(want, content(i, 1))
+		}
+		ok(t, e.Replace(want))
+		r := newReceived(t, e)
+		time.Sleep(3 * askInterval)
+		if r.calls() < 3 || r.State().Synced {
+			t.Fatalf("%d pages, %+v; the snapshot must not be complete", r.calls(), r.State())
+		}
+		ok(t, e.Put(content(0, 2))) // sent already
+		want[0] = content(0, 2)
+		ok(t, e.Put(content(1999, 2))) // not sent yet
+		want[1999] = content(1999, 2)
+		e.Remove(want[1].Key)
+		e.Remove(want[1998].Key)
+		want = slices.Delete(slices.Delete(want, 1998, 1999), 1, 2)
+		time.Sleep(10 * time.Second)
+		r.is(t, "after the snapshot", want...)
+		if s := r.State(); !s.Synced || len(e.lags) != 4 { // of the changes, not of the snapshot
+			t.Errorf("%+v, lags %v", s, e.lags)
+		}
+	})
+}
+
+// What an importer has from an earlier process and is not in the snapshot is removed.
+func TestASnapshotRemovesEverythingElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newExporter(t, 0)
+		r := newReceived(t, e)
+		ok(t, r.Apply(t.Context(), []ServiceRecord{record("old", 1)}, nil))
+		time.Sleep(time.Minute)
+		r.is(t, "before the exports are known", record("old", 1))
+		if s := r.State(); s.Synced || s.Gateway != "" || !errors.Is(s.Err, errNotLoaded) {
+			t.Errorf("%+v", s)
+		}
+		ok(t, e.Replace(nil))
+		time.Sleep(lastRetry)
+		r.is(t, "after an empty snapshot")
+		if s := r.State(); !s.Synced || s.Err != nil {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestAnotherGatewayTakesOverWithoutASnapshotIfItHasTheSameRecords(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := newExporter(t, 0), newExporter(t, 1)
+		all := []ServiceRecord{record("web", 1), record("db", 1)}
+		ok(t, first.Replace(all))
+		ok(t, second.Replace([]ServiceRecord{all[1], all[0]}))
+		r := newReceived(t, first, second)
+		time.Sleep(time.Minute)
+		if s := r.State(); s.Gateway != "b-0" || second.dials != 0 {
+			t.Fatalf("%+v", s)
+		}
+		calls := r.calls()
+		r.links(second)
+		first.wire.Close()
+		time.Sleep(time.Minute)
+		if s := r.State(); s.Gateway != "b-1" || !s.Synced || r.calls() != calls {
+			t.Errorf("%+v, stored %d times", s, r.calls()-calls)
+		}
+		ok(t, second.Put(record("web", 2)))
+		time.Sleep(time.Second)
+		r.is(t, "after a change", record("web", 2), record("db", 1))
+		if len(second.lags) != 1 {
+			t.Errorf("lags %v", second.lags)
+		}
+	})
+}
+
+func TestAGatewayThatFailsIsReplacedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := newExporter(t, 0), newExporter(t, 1)
+		ok(t, first.Replace([]ServiceRecord{record("web", 1)}))
+		ok(t, second.Replace([]ServiceRecord{record("web", 2)}))
+		r := newReceived(t, first, second)
+		time.Sleep(time.Second)
+		first.wire.Close() // the link stays up
+		time.Sleep(holdTime + time.Second)
+		r.is(t, "from the other gateway", record("web", 2))
+		if s := r.State(); s.Gateway != "b-1" || !s.Synced {
+			t.Errorf("%+v", s)
+		}
+		r.links()
+		time.Sleep(holdTime + time.Second)
+		if s := r.State(); s != (ImportState{}) {
+			t.Errorf("without links: %+v", s)
+		}
+		r.is(t, "without links", record("web", 2))
+	})
+}
+
+func TestAGatewayWithoutItsAPIServerIsUsedOnlyIfThereIsNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := newExporter(t, 0), newExporter(t, 1)
+		ok(t, first.Replace([]ServiceRecord{record("web", 1)}))
+		ok(t, second.Replace([]ServiceRecord{record("web", 2)}))
+		r := newReceived(t, first, second)
+		time.Sleep(time.Second)
+		r.is(t, "from the first gateway", record("web", 1))
+		first.stale.Store(true)
+		time.Sleep(2 * holdTime)
+		r.is(t, "when it is stale", record("web", 2))
+		second.stale.Store(true)
+		time.Sleep(10 * time.Minute)
+		if s := r.State(); !s.Synced || !s.Stale {
+			t.Errorf("when both are stale: %+v", s)
+		}
+		second.stale.Store(false)
+		time.Sleep(3 * time.Minute)
+		r.is(t, "when one is not stale any more", record("web", 2))
+		if s := r.State(); s.Gateway != "b-1" || s.Stale {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestAStoreThatFailsIsTriedAgainAndNothingElseIsReceived(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := newExporter(t, 0), newExporter(t, 1)
+		ok(t, first.Replace([]ServiceRecord{record("web", 1)}))
+		ok(t, second.Replace([]ServiceRecord{record("web", 1)}))
+		r := newReceived(t, first, second)
+		r.failing(errors.New("no API server"))
+		time.Sleep(time.Minute)
+		if s := r.State(); s.Synced || s.Gateway != "b-0" || s.Err == nil || r.calls() > 8 || second.dials != 0 {
+			t.Errorf("%+v, stored %d times", s, r.calls())
+		}
+		r.failing(nil)
+		time.Sleep(lastRetry)
+		r.is(t, "after the snapshot", record("web", 1))
+		r.failing(errors.New("no API server"))
+		ok(t, first.Put(record("web", 2)))
+		time.Sleep(time.Minute)
+		r.is(t, "while the store fails", record("web", 1))
+		r.failing(nil)
+		time.Sleep(lastRetry)
+		r.is(t, "after a change", record("web", 2))
+		if s := r.State(); !s.Synced || s.Err != nil {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A gateway of a release without exports: it is asked once a minute, and again when its link
+// comes up.
+func TestN1_AGatewayWithoutExportsIsAskedOnceAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newExporter(t, 0)
+		old := &exporter{wire: listen(t), link: e.link}
+		serveOn(t, old.wire, always, acceptAll) // of an earlier release
+		r := newReceived(t, old)
+		time.Sleep(10*time.Minute + time.Second)
+		if s := r.State(); s.Synced || !errors.Is(s.Err, errNoExports) || old.dials != 10 || r.calls() != 0 || r.log.String() != "" {
+			t.Errorf("%+v, %d connections, logged %s", s, old.dials, &r.log)
+		}
+		r.links()
+		time.Sleep(2 * look)
+		ok(t, e.Replace([]ServiceRecord{record("web", 1)}))
+		r.links(e) // upgraded
+		time.Sleep(2 * look)
+		r.is(t, "after its upgrade", record("web", 1))
+	})
+}
+
+// An importer that missed more removals than are remembered gets a snapshot.
+func TestForgottenRemovalsAreReplacedByASnapshot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newExporter(t, 0)
+		ok(t, e.Replace([]ServiceRecord{record("web", 1), record("db", 1)}))
+		r := newReceived(t, e)
+		time.Sleep(snapshotInterval)
+		r.failing(errors.New("no API server"))
+		e.Remove(ServiceKey{"shop", "db"})
+		for i := range 3 * maxRemoved {
+			ok(t, e.Put(record(fmt.Sprint("s", i), 1)))
+			e.Remove(ServiceKey{"shop", fmt.Sprint("s", i)})
+		}
+		if len(e.latest) > maxRemoved+2 || len(e.log) > 4*maxRemoved {
+			t.Errorf("%d changes and a log of %d are kept", len(e.latest), len(e.log))
+		}
+		time.Sleep(time.Minute)
+		r.failing(nil)
+		time.Sleep(time.Minute)
+		r.is(t, "after the snapshot", record("web", 1))
+		if s := r.State(); !s.Synced {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Random changes, failures of the store, and gateways that come and go: at the end the
+// importer has what the exporters have.
+func TestTheImporterConverges(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 15))
+			all := []*exporter{newExporter(t, 0), newExporter(t, 1)}
+			for _, e := range all {
+				ok(t, e.Replace(nil))
+			}
+			r := newReceived(t)
+			want := make(map[ServiceKey]ServiceRecord)
+			for range 300 {
+				s := record(fmt.Sprint("s", random.IntN(40)), random.IntN(3))
+				switch random.IntN(12) {
+				case 0:
+					r.links(all[:1+random.IntN(2)]...)
+				case 1:
+					r.links(all[random.IntN(2):]...)
+				case 2:
+					r.failing([]error{nil, nil, errors.New("no API server")}[random.IntN(3)])
+				case 3:
+					time.Sleep(time.Duration(random.IntN(20)) * time.Second)
+				case 4, 5, 6:
+					delete(want, s.Key)
+					for _, e := range all {
+						e.Remove(s.Key)
+					}
+				default:
+					want[s.Key] = s
+					for _, e := range all {
+						ok(t, e.Put(s))
+					}
+				}
+				time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
+			}
+			r.failing(nil)
+			r.links(all...)
+			time.Sleep(2 * time.Minute)
+			r.is(t, fmt.Sprint("seed ", seed), slices.Collect(maps.Values(want))...)
+			if s := r.State(); !s.Synced {
+				t.Errorf("seed %d: %+v", seed, s)
+			}
+		})
+	}
+}
+
+func TestARecordOf5000EndpointsFitsIntoAPage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		endpoint := fmt.Sprintf(`{"address":"2001:db8:1234:5678:9abc:def0:1234:5678","hostname":%q,"zone":%q,"ready":true,"serving":true,"terminating":true}`,
+			strings.Repeat("h", 63), strings.Repeat("z", 63))
+		long := record("long", strings.Repeat(endpoint+",", 5000))
+		e := newExporter(t, 0)
+		ok(t, e.Replace([]ServiceRecord{record("a", 1), long, record("z", 1)}))
+		r := newReceived(t, e)
+		time.Sleep(time.Second)
+		r.is(t, "after the snapshot", record("a", 1), long, record("z", 1))
+		if len(long.JSON) < 1<<20 || r.calls() != 3 {
+			t.Errorf("%d bytes in %d pages", len(long.JSON), r.calls())
+		}
+		if err := e.Put(record("long", strings.Repeat("x", maxRecord))); err == nil {
+			t.Error("a longer record is accepted")
+		}
+		time.Sleep(time.Second)
+		r.is(t, "a record that cannot be sent is not exported", record("a", 1), record("z", 1))
+	})
+}
+
+func TestAClusterExportsALimitedNumberOfServices(t *testing.T) {
+	t.Parallel()
+	e := NewExports(ExportsOptions{Stale: func() bool { return false }, Stored: func(time.Duration) {}})
+	var all []ServiceRecord
+	for i := range MaxServices + 2 {
+		all = append(all, record(fmt.Sprint("s", i), 1))
+	}
+	if err := e.Replace(all); !errors.Is(err, ErrTooManyServices) || e.Len() != MaxServices {
+		t.Errorf("%d Services, %v", e.Len(), err)
+	}
+	e.Remove(all[0].Key)
+	ok(t, e.Put(all[MaxServices]))
+}
+
+// A far end that holds all its connections does so on its own link only, and not for long.
+func TestT17_AReaderOfAPageThatIsSlowIsHungUpOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newExporter(t, 0)
+		ok(t, e.Replace([]ServiceRecord{record("web", strings.Repeat("x", 1<<20))}))
+		begun := time.Now()
+		c := connect(t, e.wire)
+		if _, err := io.WriteString(c, "GET /v1/services HTTP/1.1\r\nHost: link\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 16)
+		var err error
+		for err == nil {
+			time.Sleep(time.Second)
+			_, err = c.Read(b)
+		}
+		if took := time.Since(begun); took < pagePatience || took > pagePatience+10*time.Second {
+			t.Errorf("hung up after %v, want %v", took, pagePatience)
+		}
+	})
+}
+
+// While an importer waits on one connection, announcements are exchanged on another.
+func TestAnnouncementsPassAnImporterThatWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newExporter(t, 0)
+		ok(t, e.Replace(nil))
+		newReceived(t, e)
+		a := announcement()
+		body, err := a.encode()
+		ok(t, err)
+		for range 10 {
+			time.Sleep(time.Second)
+			begun := time.Now()
+			if _, err := announce(t.Context(), e.wire.dial, body); err != nil || time.Since(begun) > 0 {
+				t.Errorf("after %v: %v", time.Since(begun), err)
+			}
 		}
 	})
 }

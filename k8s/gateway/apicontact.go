@@ -34,6 +34,16 @@ func (c *apiContact) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+// staleTime is the time without an API server after which a gateway calls its exports stale.
+const staleTime = time.Minute
+
+// stale reports whether the API server has not answered for long.
+func (c *apiContact) stale() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.lost.IsZero() && time.Since(c.lost) > staleTime
+}
+
 // record logs when the API server becomes unreachable, and when it answers again.
 func (c *apiContact) record(err error) {
 	c.mu.Lock()

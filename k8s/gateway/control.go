@@ -46,7 +46,7 @@ func (f *follower) exchangeAnnouncements(ctx context.Context) {
 			l, ok := fabric.LinkOf(c)
 			return control.Link(l), ok
 		}
-		if err := control.Serve(listener, identify, f.receive, nil, f.log); err != nil {
+		if err := control.Serve(listener, identify, f.receive, f.exports, f.log); err != nil {
 			f.log.Error("announcements are no longer accepted", "error", err)
 		}
 	})
@@ -56,21 +56,36 @@ func (f *follower) exchangeAnnouncements(ctx context.Context) {
 
 // newAnnouncer returns an announcer that uses the links that are up.
 func (f *follower) newAnnouncer() *control.Announcer {
-	return control.NewAnnouncer(control.AnnouncerOptions{
-		Up: func() (up []control.Link) {
-			if d := f.process.Gateway(); d != nil {
-				for _, l := range d.Fabric().LinksUp() {
-					up = append(up, control.Link(l))
-				}
-			}
-			return up
-		},
-		Dial: func(ctx context.Context, l control.Link) (net.Conn, error) {
-			return f.process.Gateway().Fabric().DialLink(ctx, l.OwnKey, l.RemoteKey, control.Port)
-		},
-		Jitter: rand.Float64,
-		Log:    f.log,
-	})
+	return control.NewAnnouncer(control.AnnouncerOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Log: f.log})
+}
+
+// newReceiver returns a receiver that uses the links that are up.
+func (f *follower) newReceiver() *receiver {
+	return &receiver{
+		options: &f.options, client: f.client, metrics: f.metrics, log: f.log, changed: make(chan struct{}, 1),
+		importer: control.ImporterOptions{Up: f.linksUp, Dial: f.dial, Jitter: rand.Float64, Log: f.log},
+	}
+}
+
+// followExports passes the ExportedServices to the control channel, until ctx ends.
+func (f *follower) followExports(ctx context.Context) {
+	store := &exportedServices{exports: f.exports, metrics: f.metrics, log: f.log}
+	f.client.ExportedServices(f.options.Namespace).Reflector("", store).RunWithContext(ctx)
+}
+
+// linksUp returns the links of the running gateway that are up.
+func (f *follower) linksUp() (up []control.Link) {
+	if d := f.process.Gateway(); d != nil {
+		for _, l := range d.Fabric().LinksUp() {
+			up = append(up, control.Link(l))
+		}
+	}
+	return up
+}
+
+// dial connects to the control channel at the far end of a link.
+func (f *follower) dial(ctx context.Context, l control.Link) (net.Conn, error) {
+	return f.process.Gateway().Fabric().DialLink(ctx, l.OwnKey, l.RemoteKey, control.Port)
 }
 
 // links returns the links of the running gateway, none before it runs.

@@ -27,6 +27,8 @@ type follower struct {
 	saver    *saver
 
 	announcer        *control.Announcer
+	exports          *control.Exports
+	receiver         *receiver
 	received         receivedAnnouncement
 	keys             atomic.Pointer[[]translate.OwnKey] // newest first
 	established      atomic.Bool                        // a link with a key of the gateway's own is up

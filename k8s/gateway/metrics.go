@@ -6,6 +6,9 @@ import "github.com/prometheus/client_golang/prometheus"
 type metrics struct {
 	api, cached, problems prometheus.Gauge
 	announcements         *prometheus.CounterVec
+	exported, received    prometheus.Gauge
+	refused               *prometheus.GaugeVec
+	lag                   prometheus.Histogram
 }
 
 func newMetrics() *metrics {
@@ -22,14 +25,36 @@ func newMetrics() *metrics {
 		problems: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "strait_config_problems", Help: "Parts of objects that are left out of the configuration; the log has the reasons.",
 		}),
+		exported: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "strait_exported_services", Help: "Services that this gateway offers to the remote cluster.",
+		}),
+		received: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "strait_received_services", Help: "ReceivedServices of the remote cluster, while this gateway is the receiver.",
+		}),
+		refused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "strait_refused_services", Help: "Services of the remote cluster that are refused, by reason, while this gateway is the receiver.",
+		}, []string{"reason"}),
+		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "strait_export_lag_seconds", Help: "Time from when this gateway learns of a change of an exported Service until the remote cluster has stored it.",
+			Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30},
+		}),
 	}
+	m.notReceiving()
 	m.announcements.WithLabelValues(resultAccepted)
 	m.announcements.WithLabelValues(resultRefused)
 	return m
 }
 
 func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.api, m.cached, m.problems, m.announcements}
+	return []prometheus.Collector{m.api, m.cached, m.problems, m.announcements, m.exported, m.received, m.refused, m.lag}
+}
+
+// notReceiving sets the metrics of a gateway that is not the receiver.
+func (m *metrics) notReceiving() {
+	m.received.Set(0)
+	for _, reason := range refusalReasons {
+		m.refused.WithLabelValues(reason).Set(0)
+	}
 }
 
 const (

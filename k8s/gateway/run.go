@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/control"
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/internal/health"
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -75,13 +76,18 @@ func Run(ctx context.Context, o Options) error {
 	f.loadKeys()
 	var err error
 	api := rest.CopyConfig(o.API)
-	api.Wrap((&apiContact{log: f.log, up: f.metrics.api}).wrap)
+	contact := &apiContact{log: f.log, up: f.metrics.api}
+	api.Wrap(contact.wrap)
 	if f.client, err = client.New(api); err != nil {
 		return err
 	}
 	if f.objects, err = newObjects(f.client, o); err != nil {
 		return err
 	}
+	f.exports = control.NewExports(control.ExportsOptions{
+		Stale: contact.stale, Stored: func(lag time.Duration) { f.metrics.lag.Observe(lag.Seconds()) },
+	})
+	f.receiver = f.newReceiver()
 	// A metrics reader knows the process by its address only; these labels identify the
 	// gateway.
 	o.Daemon.Labels = map[string]string{"peering": o.Peering, "gateway": o.Name}
@@ -104,6 +110,8 @@ func Run(ctx context.Context, o Options) error {
 	background.Go(func() { f.objects.run(within) })
 	background.Go(func() { f.publish(within) })
 	background.Go(func() { f.exchangeAnnouncements(within) })
+	background.Go(func() { f.followExports(within) })
+	background.Go(func() { f.receiver.run(within) })
 	background.Go(func() { f.saver.run(within) })
 	background.Go(func() { daemon.Watch(within, f.keyFiles(), keys, f.log) })
 	f.follow(ctx, keys)
@@ -160,7 +168,9 @@ func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
 		}
 		begun := time.Now()
 		again = nil
-		if p, ok := f.objects.peer(); ok {
+		p, ok := f.objects.peer()
+		f.receiver.follow(p, begun)
+		if ok {
 			if at := peering.NextExpiry(p, begun); !at.IsZero() {
 				again = time.After(at.Sub(begun))
 			}

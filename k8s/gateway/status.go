@@ -105,6 +105,7 @@ func (f *follower) report(p *v1alpha1.Peering, have v1alpha1.GatewayReportStatus
 	}
 	s.Summary = summaryOf(s.Links)
 	f.reportAnnouncements(&s, have)
+	s.Services = f.receiver.report()
 	return s
 }
 
@@ -196,6 +197,8 @@ func compareReports(have, want v1alpha1.GatewayReportStatus) (now, later bool) {
 	now = have.Peering != want.Peering || have.PublicKey != want.PublicKey || have.KeyGeneration != want.KeyGeneration || have.NextPublicKey != want.NextPublicKey ||
 		have.MTU != want.MTU || !slices.Equal(have.Mappings, want.Mappings) || len(have.Links) != len(want.Links) ||
 		have.Refused != want.Refused || have.Refusal != want.Refusal || have.Skew != want.Skew || have.RevisionInEffect != want.RevisionInEffect || !equalAnnouncements(have.Announcement, want.Announcement)
+	services, counts := compareServices(have.Services, want.Services)
+	now, later = now || services, counts
 	for _, w := range want.Links {
 		i := slices.IndexFunc(have.Links, func(h v1alpha1.LinkStatus) bool { return h.Remote == w.Remote })
 		if i < 0 || have.Links[i].Up != w.Up || have.Links[i].PathMTU != w.PathMTU || (have.Links[i].LastHandshake == nil) != (w.LastHandshake == nil) {
@@ -206,6 +209,15 @@ func compareReports(have, want v1alpha1.GatewayReportStatus) (now, later bool) {
 		later = later || h.Endpoint != w.Endpoint || !h.LastHandshake.Equal(w.LastHandshake) || moved(h.RTT, w.RTT)
 	}
 	return now, later
+}
+
+// compareServices is compareReports for the state of receiving.
+func compareServices(have, want *v1alpha1.ServicesReport) (now, later bool) {
+	if have == nil || want == nil {
+		return have != want, false
+	}
+	now = have.From != want.From || have.Synced != want.Synced || have.Refused != want.Refused
+	return now, have.Received != want.Received || have.Message != want.Message
 }
 
 // equalAnnouncements compares two announcements; times are compared as instants.
