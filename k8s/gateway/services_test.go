@@ -25,6 +25,10 @@ func joined(t *testing.T) (a, b *fixture) {
 	must(t, os.WriteFile(filepath.Join(b.options.KeyDir, "1.key"), privateKey(9), 0o600))
 	a.network(t)
 	b.network(t)
+	_, err := b.admin.ClusterNetworks().ApplyStatus(t.Context(), read[v1alpha1.ClusterNetwork](t, `
+metadata: {name: default}
+status: {clusterID: b, podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.96.0.0/16]}`), "strait-controller")
+	must(t, err)
 	for _, end := range []struct{ near, far *fixture }{{a, b}, {b, a}} {
 		key, err := daemon.PublicKey(filepath.Join(end.far.options.KeyDir, "1.key"))
 		must(t, err)
