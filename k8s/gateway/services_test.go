@@ -149,7 +149,9 @@ func TestAnExportOfOneClusterIsReceivedByTheOther(t *testing.T) {
 	a.eventually(t, "a second Service", is("db", "10.0.1.7"))
 	b.unexport(t, "web")
 	a.eventually(t, "the first one is gone", func() bool { all, _ := a.received(t); return len(all) == 1 })
-	a.eventually(t, "the lag is measured", func() bool { return !strings.Contains(b.get("/metrics"), "strait_export_lag_seconds_count{gateway=\"a-0\",peering=\"a\"} 0") })
+	a.eventually(t, "the lag is measured", func() bool {
+		return !strings.Contains(b.get("/metrics"), "strait_export_lag_seconds_count{gateway=\"a-0\",peering=\"a\"} 0")
+	})
 
 	a.receiver(t, "b-1")
 	a.eventually(t, "another gateway is the receiver", func() bool { return a.report(t).Services == nil })
