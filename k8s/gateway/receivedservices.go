@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +22,8 @@ import (
 const (
 	// writers is the number of concurrent requests that write ReceivedServices.
 	writers = 4
+	// maxRefusal is the maximum length of the reason of a refusal, in bytes.
+	maxRefusal = 256
 	// writeRate and writeBurst limit these requests, in all and per second: the remote
 	// cluster decides how often its exports change. 2 000 Services take 30 s.
 	writeRate  = 50
@@ -41,6 +45,7 @@ type receivedServices struct {
 	mu        sync.Mutex
 	stored    map[string]storedService // by name of the object; before the first snapshot also objects of an earlier process
 	endpoints int                      // of stored
+	leaving   map[string]storedService // that are to be deleted, and do not count any more
 	refused   map[control.ServiceKey]refusal
 }
 
@@ -49,7 +54,7 @@ func newReceivedServices(c *client.Client, o *Options, policy *importPolicy, exi
 	s := &receivedServices{
 		api: c.ReceivedServices(o.Namespace), peering: o.Peering, policy: policy,
 		limit:  flowcontrol.NewTokenBucketRateLimiter(writeRate, writeBurst),
-		stored: existing, refused: make(map[control.ServiceKey]refusal),
+		stored: existing, leaving: make(map[string]storedService), refused: make(map[control.ServiceKey]refusal),
 	}
 	for _, e := range existing {
 		s.endpoints += e.endpoints
@@ -63,29 +68,37 @@ func (s *receivedServices) nameOf(k control.ServiceKey) string {
 
 // Apply implements control.ServiceStore.
 func (s *receivedServices) Apply(ctx context.Context, changed []control.ServiceRecord, removed []control.ServiceKey) error {
-	// Removals come first: they make room within the limits.
-	if err := each(ctx, removed, s.remove); err != nil {
+	s.mu.Lock()
+	for _, k := range removed {
+		s.forget(k)
+	}
+	var writes []*v1alpha1.ReceivedService
+	for _, r := range changed {
+		switch o, same, why := s.decide(r); {
+		case why != nil:
+			s.refuse(r.Key, *why)
+		case !same:
+			writes = append(writes, o)
+		}
+	}
+	s.mu.Unlock()
+	if err := s.delete(ctx); err != nil {
 		return err
 	}
-	return each(ctx, changed, s.put)
+	return each(ctx, writes, s.write)
 }
 
 // Retain implements control.ServiceStore.
 func (s *receivedServices) Retain(ctx context.Context, keep func(control.ServiceKey) bool) error {
-	var gone []control.ServiceKey
 	s.mu.Lock()
 	for _, e := range s.stored {
 		if !keep(e.key) {
-			gone = append(gone, e.key)
+			s.forget(e.key)
 		}
 	}
-	for k := range s.refused {
-		if !keep(k) {
-			delete(s.refused, k)
-		}
-	}
+	maps.DeleteFunc(s.refused, func(k control.ServiceKey, _ refusal) bool { return !keep(k) })
 	s.mu.Unlock()
-	return each(ctx, gone, s.remove)
+	return s.delete(ctx)
 }
 
 // each calls do for all items, some at a time. It returns the errors.
@@ -113,31 +126,6 @@ func each[T any](ctx context.Context, items []T, do func(context.Context, T) err
 	return problems
 }
 
-// put stores a record, or removes its object if it is refused.
-func (s *receivedServices) put(ctx context.Context, r control.ServiceRecord) error {
-	o, want, why := s.object(r)
-	if why != nil {
-		return s.refuse(ctx, r.Key, *why)
-	}
-	if same, why := s.reserve(o.Name, want); why != nil {
-		return s.refuse(ctx, r.Key, *why)
-	} else if same {
-		return nil
-	}
-	if err := s.write(ctx, o); err != nil {
-		s.mu.Lock()
-		e := s.stored[o.Name]
-		e.hash = [16]byte{} // not known: the request may have succeeded
-		s.stored[o.Name] = e
-		s.mu.Unlock()
-		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) {
-			return s.refuse(ctx, r.Key, refusal{refusedAPI, err.Error()})
-		}
-		return fmt.Errorf("write ReceivedService %s: %w", o.Name, err)
-	}
-	return nil
-}
-
 // object returns the object of a record, or why the record is refused.
 func (s *receivedServices) object(r control.ServiceRecord) (*v1alpha1.ReceivedService, storedService, *refusal) {
 	o := &v1alpha1.ReceivedService{ObjectMeta: metav1.ObjectMeta{
@@ -158,72 +146,101 @@ func (s *receivedServices) object(r control.ServiceRecord) (*v1alpha1.ReceivedSe
 	return o, want, nil
 }
 
-// reserve counts an object that is to be written against the limits. It reports whether the
-// object exists already as wanted.
-func (s *receivedServices) reserve(name string, want storedService) (same bool, why *refusal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	have, exists := s.stored[name]
+// decide counts the object of a record against the limits, or returns why the record is
+// refused. It reports whether the object exists already as wanted. The caller holds s.mu.
+func (s *receivedServices) decide(r control.ServiceRecord) (o *v1alpha1.ReceivedService, same bool, why *refusal) {
+	o, want, why := s.object(r)
+	if why != nil {
+		return nil, false, why
+	}
+	have, exists := s.stored[o.Name]
 	count, endpoints := len(s.stored), s.endpoints-have.endpoints+want.endpoints
 	if !exists {
 		count++
 	}
 	switch {
 	case count > s.policy.maxServices:
-		return false, &refusal{refusedLimit, fmt.Sprintf("more than %d Services; increase spec.services.maxServices", s.policy.maxServices)}
+		return nil, false, &refusal{refusedLimit, fmt.Sprintf("more than %d Services; increase spec.services.maxServices", s.policy.maxServices)}
 	case endpoints > s.policy.maxEndpoints:
-		return false, &refusal{refusedLimit, fmt.Sprintf("more than %d endpoints; increase spec.services.maxEndpoints", s.policy.maxEndpoints)}
+		return nil, false, &refusal{refusedLimit, fmt.Sprintf("more than %d endpoints; increase spec.services.maxEndpoints", s.policy.maxEndpoints)}
 	}
-	delete(s.refused, want.key)
-	s.stored[name], s.endpoints = want, endpoints
-	return exists && have.hash == want.hash, nil
+	delete(s.refused, r.Key)
+	delete(s.leaving, o.Name)
+	s.stored[o.Name], s.endpoints = want, endpoints
+	return o, have.hash == want.hash, nil
 }
 
+// refuse remembers why a record is refused. Its object is to be deleted. The caller holds
+// s.mu.
+func (s *receivedServices) refuse(k control.ServiceKey, why refusal) {
+	s.forget(k)
+	why.text = client.Clip(why.text, maxRefusal)
+	s.refused[k] = why
+}
+
+// forget stops counting an object, which is to be deleted: it makes room for others at once.
+// The caller holds s.mu.
+func (s *receivedServices) forget(k control.ServiceKey) {
+	delete(s.refused, k)
+	name := s.nameOf(k)
+	if e, exists := s.stored[name]; exists {
+		delete(s.stored, name)
+		s.endpoints -= e.endpoints
+		s.leaving[name] = e
+	}
+}
+
+// write writes an object. If the API server refuses it, it is deleted.
 func (s *receivedServices) write(ctx context.Context, o *v1alpha1.ReceivedService) error {
+	err := s.request(ctx, func(ctx context.Context) error {
+		_, err := s.api.Apply(ctx, o, "strait-gateway")
+		return err
+	})
+	if err == nil {
+		return nil
+	}
+	key := control.ServiceKey{Namespace: o.Spec.Service.Namespace, Name: o.Spec.Service.Name}
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		s.mu.Lock()
+		s.refuse(key, refusal{refusedAPI, err.Error()})
+		s.mu.Unlock()
+		return s.deleteOne(ctx, o.Name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.stored[o.Name]
+	e.hash = [16]byte{} // not known: the request may have succeeded
+	s.stored[o.Name] = e
+	return fmt.Errorf("write ReceivedService %s: %w", o.Name, err)
+}
+
+// delete deletes the objects that are to be deleted.
+func (s *receivedServices) delete(ctx context.Context) error {
+	s.mu.Lock()
+	names := slices.Collect(maps.Keys(s.leaving))
+	s.mu.Unlock()
+	return each(ctx, names, s.deleteOne)
+}
+
+func (s *receivedServices) deleteOne(ctx context.Context, name string) error {
+	err := s.request(ctx, func(ctx context.Context) error { return s.api.Delete(ctx, name, metav1.DeleteOptions{}) })
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ReceivedService %s: %w", name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.leaving, name)
+	return nil
+}
+
+// request sends a request within the rate limit.
+func (s *receivedServices) request(ctx context.Context, send func(context.Context) error) error {
 	if err := s.limit.Wait(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	_, err := s.api.Apply(ctx, o, "strait-gateway")
-	return err
-}
-
-// refuse removes the object of a refused record, and remembers why it is refused.
-func (s *receivedServices) refuse(ctx context.Context, k control.ServiceKey, why refusal) error {
-	if err := s.remove(ctx, k); err != nil {
-		return err
-	}
-	why.text = client.Clip(why.text, 256)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused[k] = why
-	return nil
-}
-
-// remove deletes the object of a Service, if there is one.
-func (s *receivedServices) remove(ctx context.Context, k control.ServiceKey) error {
-	name := s.nameOf(k)
-	s.mu.Lock()
-	delete(s.refused, k)
-	have, exists := s.stored[name]
-	s.mu.Unlock()
-	if !exists {
-		return nil
-	}
-	if err := s.limit.Wait(ctx); err != nil {
-		return err
-	}
-	within, cancel := context.WithTimeout(ctx, reportTimeout)
-	defer cancel()
-	if err := s.api.Delete(within, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ReceivedService %s: %w", name, err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.stored, name)
-	s.endpoints -= have.endpoints
-	return nil
+	return send(ctx)
 }
 
 // outdated reports whether a snapshot is needed: other objects exist than were stored, or the
