@@ -1,7 +1,10 @@
 // Package gateway runs a gateway that follows the objects of its cluster: it watches them,
 // translates them into a configuration, and applies it. It writes its own state, the state
-// of its links, and what the remote cluster announced to its GatewayReport, and nothing
-// else.
+// of its links, and what the remote cluster announced to its GatewayReport.
+//
+// It offers the ExportedServices of its cluster to the remote cluster. While the controller
+// has chosen it as the receiver of its Peering, it writes what the remote cluster exports to
+// ReceivedServices, within the limits of the Peering. It writes nothing else.
 //
 // The gateway continues with its last configuration for any length of time while the API
 // server is unreachable, slow, or returns stale data. It caches the configuration in

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,9 @@ import (
 const (
 	// writers is the number of concurrent requests that write ReceivedServices.
 	writers = 4
+	// apiRetryInterval is the time after which objects that the API server refused are
+	// written again: a quota may have room.
+	apiRetryInterval = 5 * time.Minute
 	// maxRefusal is the maximum length of the reason of a refusal, in bytes.
 	maxRefusal = 256
 	// writeRate and writeBurst limit these requests, in all and per second: the remote
@@ -243,9 +247,10 @@ func (s *receivedServices) request(ctx context.Context, send func(context.Contex
 	return send(ctx)
 }
 
-// outdated reports whether a snapshot is needed: other objects exist than were stored, or the
-// limits have room again for refused records.
-func (s *receivedServices) outdated(existing map[string]storedService) bool {
+// outdated reports whether a snapshot is needed: other objects exist than were stored, the
+// limits have room again for refused records, or the API server may accept what it refused:
+// age is the time since the last snapshot began.
+func (s *receivedServices) outdated(existing map[string]storedService, age time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(existing) != len(s.stored) {
@@ -256,7 +261,8 @@ func (s *receivedServices) outdated(existing map[string]storedService) bool {
 			return true
 		}
 	}
-	return len(s.stored) < s.policy.maxServices && s.endpoints < s.policy.maxEndpoints && s.refusedFor(refusedLimit) > 0
+	room := len(s.stored) < s.policy.maxServices && s.endpoints < s.policy.maxEndpoints
+	return room && s.refusedFor(refusedLimit) > 0 || age > apiRetryInterval && s.refusedFor(refusedAPI) > 0
 }
 
 // refusedFor returns the number of records that are refused for a reason. The caller holds

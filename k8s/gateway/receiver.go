@@ -116,6 +116,7 @@ func (r *receiver) receiveWith(ctx context.Context, policy *importPolicy, object
 	} else {
 		receiving.Go(func() { now.importer.Run(within) })
 	}
+	begun := time.Now()
 	compare := time.NewTicker(compareInterval)
 	defer compare.Stop()
 	for outdated := 0; ; {
@@ -127,7 +128,7 @@ func (r *receiver) receiveWith(ctx context.Context, policy *importPolicy, object
 				return
 			}
 		case <-compare.C:
-			if policy.from != v1alpha1.ImportNone && !now.importer.State().Synced || !store.outdated(objects.copy()) {
+			if policy.from != v1alpha1.ImportNone && !now.importer.State().Synced || !store.outdated(objects.copy(), time.Since(begun)) {
 				outdated = 0
 			} else if outdated++; outdated == 2 {
 				return

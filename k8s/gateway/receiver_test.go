@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -335,6 +336,8 @@ func TestAnObjectThatTheAPIServerRefusesIsRefused(t *testing.T) {
 		i.export(t, service(t, "web"))
 		i.export(t, service(t, "db"))
 		i.expect(t, time.Minute, "db", 3, "shop/web is refused: ReceivedService \"web.shop.b\" is invalid")
+		i.fail(nil)
+		i.expect(t, apiRetryInterval, "db web", 1, "")
 	})
 }
 
@@ -420,6 +423,97 @@ func FuzzImportPolicy(f *testing.F) {
 		}
 		if o.Name != "web.shop.b" || n != want.endpoints {
 			t.Errorf("%s with %d endpoints became %+v", b, n, want)
+		}
+	})
+}
+
+// 2 000 Services with 50 000 endpoints cost a gateway that exports and receives them less than
+// 32 MiB, also while it lists them.
+func TestFiftyThousandEndpointsFitIntoAGateway(t *testing.T) {
+	const services, endpoints = 2000, 25
+	example := service(t, "web")
+	records := func(yield func(*v1alpha1.ExportedService) bool) {
+		for n := range services {
+			o := &v1alpha1.ExportedService{Spec: *example.DeepCopy()}
+			o.Spec.Name = fmt.Sprint("service-", n)
+			group := &o.Spec.Endpoints[0]
+			for e := range endpoints {
+				copied := group.Endpoints[0]
+				copied.Address = fmt.Sprintf("10.0.%d.%d", (n*endpoints+e)>>8&0xff, e)
+				copied.Hostname = fmt.Sprintf("service-%d-%d", n, e)
+				group.Endpoints = append(group.Endpoints, copied)
+			}
+			group.Endpoints = group.Endpoints[1:]
+			if !yield(o) {
+				return
+			}
+		}
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	exported := &exportedServices{
+		exports: control.NewExports(control.ExportsOptions{Stale: func() bool { return false }, Stored: func(time.Duration) {}}),
+		metrics: newMetrics(), log: slog.New(slog.DiscardHandler),
+	}
+	var objects []any
+	for o := range records {
+		objects = append(objects, o)
+	}
+	decoded := heap()
+	must(t, exported.Replace(objects, ""))
+	objects = nil
+	ofExports := heap()
+
+	received := newReceivedObjects()
+	must(t, received.Replace(nil, ""))
+	policy := &importPolicy{maxServices: services, maxEndpoints: services * endpoints, prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}
+	store := newReceivedServices(fakekube.New().Client(t), &Options{Peering: "b"}, policy, received.copy())
+	for o := range records {
+		r, err := exportedRecord(o)
+		must(t, err)
+		object, _, why := store.decide(r)
+		if why != nil {
+			t.Fatal(why)
+		}
+		must(t, received.Add(object))
+	}
+	after := heap()
+	const mib = 1 << 20
+	t.Logf("exports %.1f MiB, objects of the first list %.1f MiB, received %.1f MiB",
+		float64(ofExports-before)/mib, float64(decoded-before)/mib, float64(after-ofExports)/mib)
+	if most := after - before + decoded - before; most > 32*mib {
+		t.Errorf("%d MiB are needed", most/mib)
+	}
+	runtime.KeepAlive(exported)
+	runtime.KeepAlive(store)
+	runtime.KeepAlive(received)
+}
+
+// 2 000 Services take 30 s, and a remote cluster that changes its exports all the time causes
+// no more requests than that.
+func TestTheRateOfWritesIsLimited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		i := newImporting(t)
+		r := service(t, "web")
+		const services = writeBurst + 2*writeRate
+		for n := range services {
+			r.Name = fmt.Sprint("service-", n)
+			i.export(t, r)
+		}
+		written := func() int { i.mu.Lock(); defer i.mu.Unlock(); return i.writes }
+		time.Sleep(time.Second)
+		if n := written(); n < writeBurst || n > writeBurst+writeRate {
+			t.Errorf("%d requests in the first second", n)
+		}
+		time.Sleep(2 * time.Second)
+		if report := i.report(); !report.Synced || report.Received != services || written() != services {
+			t.Errorf("%+v after %d requests", report, written())
 		}
 	})
 }
