@@ -60,6 +60,7 @@ func newClient(dial func(context.Context) (net.Conn, error)) *http.Client {
 			DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 			DisableCompression:     true,
 			MaxConnsPerHost:        1,
+			ResponseHeaderTimeout:  holdTime + patience,
 			MaxResponseHeaderBytes: maxHeader,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -26,15 +26,28 @@ type exporter struct {
 	link  Link
 	wire  *pipes
 	stale atomic.Bool
+
+	mu    sync.Mutex
 	lags  []time.Duration
 	dials int
+}
+
+// observed returns the lags, and the number of connections to this gateway.
+func (e *exporter) observed() ([]time.Duration, int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.lags), e.dials
 }
 
 // newExporter serves exports over the link with that number, until the test ends.
 func newExporter(t *testing.T, number byte) *exporter {
 	t.Helper()
 	e := &exporter{wire: listen(t), link: Link{Name: fmt.Sprint("b-", number), Gateway: fmt.Sprint("b-", number), OwnKey: keyNumber(1), RemoteKey: keyNumber(10 + number)}}
-	e.Exports = NewExports(ExportsOptions{Stale: e.stale.Load, Stored: func(lag time.Duration) { e.lags = append(e.lags, lag) }})
+	e.Exports = NewExports(ExportsOptions{Stale: e.stale.Load, Stored: func(lag time.Duration) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.lags = append(e.lags, lag)
+	}})
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Serve(e.wire, func(net.Conn) (Link, bool) { return theLink, true }, acceptAll, e.Exports, slog.New(slog.DiscardHandler))
@@ -84,8 +97,10 @@ func newReceived(t *testing.T, from ...*exporter) *received {
 				return nil, errors.New("no link")
 			}
 			e := r.up[i]
-			e.dials++
 			r.mu.Unlock()
+			e.mu.Lock()
+			e.dials++
+			e.mu.Unlock()
 			return e.wire.dial(ctx)
 		},
 		Jitter: func() float64 { return 0 },
@@ -190,11 +205,12 @@ func TestExportsArriveChangeAndGo(t *testing.T) {
 		if r.calls() != calls {
 			t.Error("something is stored while nothing changes")
 		}
-		if e.dials != 1 {
-			t.Errorf("%d connections, want 1", e.dials)
+		lags, dials := e.observed()
+		if dials != 1 {
+			t.Errorf("%d connections, want 1", dials)
 		}
-		if len(e.lags) != 2 || e.lags[0] > askInterval || e.lags[1] > 2*askInterval {
-			t.Errorf("lags %v", e.lags)
+		if len(lags) != 2 || lags[0] > askInterval || lags[1] > 2*askInterval {
+			t.Errorf("lags %v", lags)
 		}
 	})
 }
@@ -225,8 +241,9 @@ func TestASnapshotInPagesIncludesChangesMadeMeanwhile(t *testing.T) {
 		want = slices.Delete(slices.Delete(want, 1998, 1999), 1, 2)
 		time.Sleep(10 * time.Second)
 		r.is(t, "after the snapshot", want...)
-		if s := r.State(); !s.Synced || len(e.lags) != 4 { // of the changes, not of the snapshot
-			t.Errorf("%+v, lags %v", s, e.lags)
+		lags, _ := e.observed() // of the changes, not of the snapshot
+		if s := r.State(); !s.Synced || len(lags) != 4 {
+			t.Errorf("%+v, lags %v", s, lags)
 		}
 	})
 }
@@ -261,8 +278,8 @@ func TestAnotherGatewayTakesOverWithoutASnapshotIfItHasTheSameRecords(t *testing
 		ok(t, second.Replace([]ServiceRecord{all[1], all[0]}))
 		r := newReceived(t, first, second)
 		time.Sleep(time.Minute)
-		if s := r.State(); s.Gateway != "b-0" || second.dials != 0 {
-			t.Fatalf("%+v", s)
+		if _, dials := second.observed(); r.State().Gateway != "b-0" || dials != 0 {
+			t.Fatalf("%+v", r.State())
 		}
 		calls := r.calls()
 		r.links(second)
@@ -274,8 +291,8 @@ func TestAnotherGatewayTakesOverWithoutASnapshotIfItHasTheSameRecords(t *testing
 		ok(t, second.Put(record("web", 2)))
 		time.Sleep(time.Second)
 		r.is(t, "after a change", record("web", 2), record("db", 1))
-		if len(second.lags) != 1 {
-			t.Errorf("lags %v", second.lags)
+		if lags, _ := second.observed(); len(lags) != 1 {
+			t.Errorf("lags %v", lags)
 		}
 	})
 }
@@ -338,7 +355,8 @@ func TestAStoreThatFailsIsTriedAgainAndNothingElseIsReceived(t *testing.T) {
 		r := newReceived(t, first, second)
 		r.failing(errors.New("no API server"))
 		time.Sleep(time.Minute)
-		if s := r.State(); s.Synced || s.Gateway != "b-0" || s.Err == nil || r.calls() > 8 || second.dials != 0 {
+		_, dials := second.observed()
+		if s := r.State(); s.Synced || s.Gateway != "b-0" || s.Err == nil || r.calls() > 8 || dials != 0 {
 			t.Errorf("%+v, stored %d times", s, r.calls())
 		}
 		r.failing(nil)
@@ -367,8 +385,9 @@ func TestN1_AGatewayWithoutExportsIsAskedOnceAMinute(t *testing.T) {
 		serveOn(t, old.wire, always, acceptAll) // of an earlier release
 		r := newReceived(t, old)
 		time.Sleep(10*time.Minute + time.Second)
-		if s := r.State(); s.Synced || !errors.Is(s.Err, errNoExports) || old.dials != 10 || r.calls() != 0 || r.log.String() != "" {
-			t.Errorf("%+v, %d connections, logged %s", s, old.dials, &r.log)
+		_, dials := old.observed()
+		if s := r.State(); s.Synced || !errors.Is(s.Err, errNoExports) || dials != 10 || r.calls() != 0 || r.log.String() != "" {
+			t.Errorf("%+v, %d connections, logged %s", s, dials, &r.log)
 		}
 		r.links()
 		time.Sleep(2 * look)
@@ -393,9 +412,11 @@ func TestForgottenRemovalsAreReplacedByASnapshot(t *testing.T) {
 			ok(t, e.Put(record(fmt.Sprint("s", i), 1)))
 			e.Remove(ServiceKey{"shop", fmt.Sprint("s", i)})
 		}
+		e.Exports.mu.Lock()
 		if len(e.latest) > maxRemoved+2 || len(e.log) > 4*maxRemoved {
 			t.Errorf("%d changes and a log of %d are kept", len(e.latest), len(e.log))
 		}
+		e.Exports.mu.Unlock()
 		time.Sleep(time.Minute)
 		r.failing(nil)
 		time.Sleep(time.Minute)

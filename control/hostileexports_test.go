@@ -49,17 +49,16 @@ func pageText(epoch string, revision, snapshot int64, more bool, services ...Ser
 func TestAHostileFarEndIsRefusedAndAskedSeldom(t *testing.T) {
 	t.Parallel()
 	web := record("web", 1)
+	long := pageText("e", 2, 2, false, record("web", strings.Repeat("x", maxPage)))
 	for name, c := range map[string]struct {
 		reply func(at servicePosition, n int64) string
 		says  string // the error at the end
 		keeps int    // records at the end
 	}{
-		"not JSON":   {func(servicePosition, int64) string { return "<html>" }, "is not the expected JSON", 0},
-		"two values": {func(servicePosition, int64) string { return pageText("e", 2, 2, false) + "{}" }, "has data after the JSON value", 0},
-		"no epoch":   {func(servicePosition, int64) string { return pageText("", 2, 2, false) }, "epoch: has 0 bytes", 0},
-		"a long page": {func(servicePosition, int64) string {
-			return pageText("e", 2, 2, false, record("web", strings.Repeat("x", maxPage)))
-		}, "is longer than", 0},
+		"not JSON":    {func(servicePosition, int64) string { return "<html>" }, "is not the expected JSON", 0},
+		"two values":  {func(servicePosition, int64) string { return pageText("e", 2, 2, false) + "{}" }, "has data after the JSON value", 0},
+		"no epoch":    {func(servicePosition, int64) string { return pageText("", 2, 2, false) }, "epoch: has 0 bytes", 0},
+		"a long page": {func(servicePosition, int64) string { return long }, "is longer than", 0},
 		"many records": {func(servicePosition, int64) string {
 			return `{"epoch":"e","revision":2,"snapshot":2,"digest":"","services":[{}` + strings.Repeat(",{}", pageServices) + `]}`
 		}, "has more than 1000 items", 0},
@@ -144,6 +143,18 @@ func TestAnotherGatewayIsUsedInPlaceOfAHostileOne(t *testing.T) {
 		ok(t, good.Replace([]ServiceRecord{record("web", 1)}))
 		r := newReceived(t, bad, good)
 		time.Sleep(time.Second)
+		r.is(t, "from the other gateway", record("web", 1))
+	})
+}
+
+func TestAnotherGatewayIsUsedInPlaceOfASilentOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		silent := &exporter{wire: says(t), link: theLink}
+		good := newExporter(t, 1)
+		ok(t, good.Replace([]ServiceRecord{record("web", 1)}))
+		r := newReceived(t, silent, good)
+		time.Sleep(holdTime + patience + time.Second)
 		r.is(t, "from the other gateway", record("web", 1))
 	})
 }

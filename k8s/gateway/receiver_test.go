@@ -161,6 +161,8 @@ func (i *importing) unexport(name string) {
 
 // expect waits, and checks which objects exist, how many requests have written them since
 // the last call, and the report.
+//
+//strait:virtualtime
 func (i *importing) expect(t *testing.T, after time.Duration, names string, writes int, message string) {
 	t.Helper()
 	time.Sleep(after)
