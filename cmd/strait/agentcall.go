@@ -31,15 +31,20 @@ func newAgentCall() *cobra.Command {
 	return c
 }
 
-// call repeats the request until it succeeds: the endpoint of a Service may not be ready yet.
+// call repeats the request until it succeeds: the endpoint of a Service may not be ready yet. If ctx
+// ends first, the error is that of the last complete attempt.
 func call(ctx context.Context, url string, to io.Writer) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
+	var failed error
 	for {
 		answer, err := client.Do(request)
+		if err != nil && (ctx.Err() == nil || failed == nil) {
+			failed = err
+		}
 		if err == nil {
 			defer answer.Body.Close()
 			_, err = io.Copy(to, answer.Body)
@@ -50,7 +55,7 @@ func call(ctx context.Context, url string, to io.Writer) error {
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return failed
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

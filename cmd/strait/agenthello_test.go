@@ -36,7 +36,7 @@ func TestACallReportsTheStatusOfTheServer(t *testing.T) {
 	if code != exitFailed || !strings.Contains(stderr, "answers 404 Not Found") {
 		t.Errorf("ends with %d and says %q", code, stderr)
 	}
-	_, stderr, code = output("", "agent", "call", "http://"+ports.Address(t), "--for", "10ms")
+	_, stderr, code = output("", "agent", "call", "http://"+ports.Address(t), "--for", "1s")
 	if code != exitFailed || !strings.Contains(stderr, "refused") {
 		t.Errorf("ends with %d and says %q", code, stderr)
 	}
