@@ -45,6 +45,18 @@ func UserConfig(path, context string) (*rest.Config, error) {
 	return config, nil
 }
 
+// UserNamespace returns the namespace of the context that UserConfig selects, as kubectl
+// does: default if the context has none.
+func UserNamespace(path, context string) (string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	namespace, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).Namespace()
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	return namespace, nil
+}
+
 // Contexts returns the names of all contexts that UserConfig finds with that path.
 func Contexts(path string) ([]string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()

@@ -46,6 +46,21 @@ func TestACommandFindsItsClusterAsKubectlDoes(t *testing.T) {
 	}
 }
 
+func TestTheNamespaceIsThatOfTheContext(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("HOME", t.TempDir())
+	file := kubeconfig(t, "a", "b")
+	all, err := clientcmd.LoadFromFile(file)
+	must(t, err)
+	all.Contexts["b"].Namespace = "shop"
+	must(t, clientcmd.WriteToFile(*all, file))
+	for context, want := range map[string]string{"": "default", "a": "default", "b": "shop"} {
+		if got, err := client.UserNamespace(file, context); err != nil || got != want {
+			t.Errorf("context %q: %q, %v, want %q", context, got, err, want)
+		}
+	}
+}
+
 func TestAClusterThatCannotBeFoundIsExplained(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("HOME", t.TempDir())
