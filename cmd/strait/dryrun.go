@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/k8s/operator"
 )
 
-// dryRun is the flag --dry-run of a command that writes Peerings.
+// dryRun is the flag --dry-run of a command that writes objects.
 type dryRun struct {
 	on      bool
 	changes []operator.Change
@@ -36,12 +36,20 @@ func (d *dryRun) print(w io.Writer, format string, err error) error {
 	if err != nil && !errors.Is(err, operator.ErrDryRun) {
 		return err
 	}
-	if format != "table" {
+	var b strings.Builder
+	switch format {
+	case "table":
+	case "name":
+		for _, change := range d.changes {
+			fmt.Fprintln(&b, change.Name())
+		}
+		_, err = io.WriteString(w, b.String())
+		return err
+	default:
 		return printAs(w, format, append([]operator.Change{}, d.changes...))
 	}
-	var b strings.Builder
 	for _, change := range d.changes {
-		fmt.Fprintf(&b, "%s: Peering %s would be %s\n", change.Cluster, change.Peering.Name, change.Action)
+		fmt.Fprintf(&b, "%s: %s would be %s\n", change.Cluster, change.Object(), change.Action)
 	}
 	if len(d.changes) == 0 {
 		b.WriteString("nothing would be changed\n")

@@ -3,14 +3,18 @@ package operator
 import (
 	"errors"
 
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// Change is a Peering that a command wrote, or in a dry run would have written.
+// Change is an object that a command wrote, or in a dry run would have written, as the API
+// server returned it; before it was deleted. One of the objects is set.
 type Change struct {
-	Cluster string            `json:"cluster"` // as in Cluster.Name
-	Action  Action            `json:"action"`
-	Peering *v1alpha1.Peering `json:"peering"` // as the API server returned it; before it was deleted
+	Cluster       string                    `json:"cluster"` // as in Cluster.Name
+	Action        Action                    `json:"action"`
+	Peering       *v1alpha1.Peering         `json:"peering,omitempty"`
+	ServiceExport *mcsv1beta1.ServiceExport `json:"serviceExport,omitempty"`
 }
 
 // Action is what happened to an object.
@@ -27,17 +31,33 @@ const (
 // that it could wait for.
 var ErrDryRun = errors.New("dry run: nothing was stored")
 
+// Name returns the name of the object, with its namespace if it has one: NAMESPACE/NAME.
+func (c Change) Name() string {
+	if c.ServiceExport != nil {
+		return nameOf(c.ServiceExport).String()
+	}
+	return c.Peering.Name
+}
+
+// Object names the object and its type, for people.
+func (c Change) Object() string {
+	if c.ServiceExport != nil {
+		return "ServiceExport " + c.Name()
+	}
+	return "Peering " + c.Name()
+}
+
 func (c Cluster) changed(p *v1alpha1.Peering, existed bool) {
 	action := Created
 	if existed {
 		action = Updated
 	}
-	c.report(action, p)
+	c.changedPeering(action, p)
 }
 
-func (c Cluster) deleted(p *v1alpha1.Peering) { c.report(Deleted, p) }
+func (c Cluster) deleted(p *v1alpha1.Peering) { c.changedPeering(Deleted, p) }
 
-func (c Cluster) report(action Action, p *v1alpha1.Peering) {
+func (c Cluster) changedPeering(action Action, p *v1alpha1.Peering) {
 	if c.Changed == nil {
 		return
 	}
@@ -45,4 +65,14 @@ func (c Cluster) report(action Action, p *v1alpha1.Peering) {
 	p.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Peering"))
 	p.ManagedFields = nil
 	c.Changed(Change{Cluster: c.Name, Action: action, Peering: p})
+}
+
+func (c Cluster) changedExport(action Action, e *mcsv1beta1.ServiceExport) {
+	if c.Changed == nil {
+		return
+	}
+	e = e.DeepCopy()
+	e.APIVersion, e.Kind = mcsv1beta1.GroupVersion.String(), mcsv1beta1.ServiceExportKindName
+	e.ManagedFields = nil
+	c.Changed(Change{Cluster: c.Name, Action: action, ServiceExport: e})
 }

@@ -7,6 +7,8 @@
 //	ForRemote       the object that the other cluster needs, for Git      snippet.go
 //	ReadReport,
 //	Await           status of peerings, stage by stage                    report.go, stages.go, table.go
+//	ExportServices,
+//	ReadServices    Services of the Multi-Cluster Services API             exportservice.go, servicesreport.go
 //	PlanOf, Resolve mapping of CIDRs, meaning of an address               cidrplan.go, resolve.go
 //
 //	Pair            the Peerings of both clusters                         peeringpair.go
