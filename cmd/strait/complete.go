@@ -115,28 +115,66 @@ func namespaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.Shell
 	})
 }
 
-// pods completes NAMESPACE/POD: first the namespaces, then the pods of the given one.
+// pods completes one NAMESPACE/POD.
 func pods(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	namespace, _, chosen := strings.Cut(word, "/")
-	names, end := namesIn(cmd, func(ctx context.Context, c operator.Cluster) (names []string, err error) {
-		if !chosen {
-			all, err := c.Client.Namespaces().List(ctx, metav1.ListOptions{})
-			for i := range all.Items {
-				names = append(names, all.Items[i].Name+"/")
-			}
-			return names, err
-		}
+	return namesInNamespaces(func(ctx context.Context, c operator.Cluster, namespace string) (names []string, err error) {
 		all, err := c.Client.Pods(namespace).List(ctx, metav1.ListOptions{})
 		for i := range all.Items {
-			names = append(names, namespace+"/"+all.Items[i].Name)
+			names = append(names, all.Items[i].Name)
 		}
 		return names, err
-	})
-	if !chosen {
-		end |= cobra.ShellCompDirectiveNoSpace
+	})(cmd, given, word)
+}
+
+// namesInNamespaces completes NAMESPACE/NAME: first the namespaces, then the names in the
+// given one. Names in the namespace of --namespace are completed alone.
+func namesInNamespaces(list func(ctx context.Context, c operator.Cluster, namespace string) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		namespace, _, chosen := strings.Cut(word, "/")
+		prefix := namespace + "/"
+		if f := cmd.Flags().Lookup("namespace"); f != nil && f.Value.String() != "" {
+			namespace, prefix, chosen = f.Value.String(), "", true
+		}
+		if !chosen {
+			names, end := namespaces(cmd, nil, word)
+			for i := range names {
+				names[i] += "/"
+			}
+			return names, end | cobra.ShellCompDirectiveNoSpace
+		}
+		return namesIn(cmd, func(ctx context.Context, c operator.Cluster) ([]string, error) {
+			names, err := list(ctx, c, namespace)
+			for i := range names {
+				names[i] = prefix + names[i]
+			}
+			return names, err
+		})
 	}
-	return names, end
+}
+
+func serviceList(ctx context.Context, c operator.Cluster, namespace string) (names []string, err error) {
+	all, err := c.Client.Services(namespace).List(ctx, metav1.ListOptions{})
+	for i := range all.Items {
+		names = append(names, all.Items[i].Name)
+	}
+	return names, err
+}
+
+func serviceExports(ctx context.Context, c operator.Cluster, namespace string) (names []string, err error) {
+	all, err := c.Client.ServiceExports(namespace).List(ctx, metav1.ListOptions{})
+	for i := range all.Items {
+		names = append(names, all.Items[i].Name)
+	}
+	return names, err
+}
+
+func serviceImports(ctx context.Context, c operator.Cluster, namespace string) (names []string, err error) {
+	all, err := c.Client.ServiceImports(namespace).List(ctx, metav1.ListOptions{})
+	for i := range all.Items {
+		names = append(names, all.Items[i].Name)
+	}
+	return names, err
 }

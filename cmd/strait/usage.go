@@ -35,6 +35,16 @@ func arguments(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// atLeastOne accepts one argument or more.
+func atLeastOne(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, given []string) error {
+		if len(given) == 0 {
+			return fmt.Errorf("%s is missing", name)
+		}
+		return nil
+	}
+}
+
 // noArguments accepts no argument.
 func noArguments(cmd *cobra.Command, given []string) error { return tooMany(cmd, given, 0) }
 

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.dev/strait/k8s/operator"
+)
+
+// exportCommand holds the flags of `strait export`.
+type exportCommand struct {
+	local, remote clusterFlags
+	namespace     string
+	dry           dryRun
+	wait          time.Duration // 0: do not wait
+	output        string
+}
+
+func newExport() *cobra.Command {
+	f := exportCommand{remote: clusterFlags{remote: true}}
+	c := &cobra.Command{
+		Use:   "export SERVICE...",
+		Short: "Export Services to all joined clusters",
+		Long: `Create the ServiceExport of each SERVICE, NAME or NAMESPACE/NAME. Every joined cluster that
+has the same namespace imports the Service, as far as its Peering permits. There, and in
+this cluster, pods reach it as NAME.NAMESPACE.svc.clusterset.local.
+
+--wait waits until the Services are exported, for two minutes; --wait=10m waits longer.
+With access to the other cluster (--remote-context) it also waits until they are imported
+there.
+
+strait unexport ends the export.`,
+		Example: `  strait export shop/cart
+  strait export cart checkout --namespace shop --wait
+  strait export shop/cart --context a --remote-context b --wait=5m
+  strait export shop/cart --dry-run -o yaml`,
+		Args: atLeastOne("the name of the Service"),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	f.local.register(c)
+	f.remote.register(c)
+	f.dry.register(c)
+	namespaceFlag(c, &f.namespace)
+	c.Flags().DurationVar(&f.wait, "wait", 0, "wait until the Services are exported, for at most this long")
+	c.Flags().Lookup("wait").NoOptDefVal = "2m"
+	outputFlag(c, &f.output, "name")
+	c.ValidArgsFunction = namesInNamespaces(serviceList)
+	return c
+}
+
+// namespaceFlag registers the namespace of the Services that arguments name.
+func namespaceFlag(c *cobra.Command, namespace *string) {
+	c.Flags().StringVar(namespace, "namespace", "", "namespace of the Services (default: that of the context)")
+}
+
+func (f *exportCommand) run(cmd *cobra.Command, args []string) error {
+	if err := checkOutput(cmd, f.output); err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("wait") {
+		if err := checkWait(cmd, f.wait); err != nil {
+			return err
+		}
+	}
+	names, err := serviceNames(cmd, f.local, f.namespace, args)
+	if err != nil {
+		return err
+	}
+	local, remote, err := openBoth(&f.local, &f.remote)
+	if err != nil {
+		return err
+	}
+	f.dry.apply(&local)
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	o := operator.ExportOptions{Services: names, Wait: f.wait > 0, Waiting: waiting(cmd, f.wait)}
+	o.Waiting.DryRun = f.dry.on
+	exports, err := operator.ExportServices(ctx, local, remote, o)
+	if f.dry.on {
+		return f.dry.print(cmd.OutOrStdout(), f.output, err)
+	}
+	if err != nil {
+		return resumable(err)
+	}
+	switch f.output {
+	case "table":
+		return printExports(cmd.OutOrStdout(), exports)
+	case "name":
+		for _, e := range exports {
+			fmt.Fprintln(cmd.OutOrStdout(), e.Namespace+"/"+e.Name)
+		}
+		return nil
+	}
+	return printAs(cmd.OutOrStdout(), f.output, exports)
+}
+
+// printExports prints where each Service is exported to, as far as it is known.
+func printExports(w io.Writer, exports []operator.Export) error {
+	var b strings.Builder
+	for _, e := range exports {
+		if e.Ready {
+			fmt.Fprintf(&b, "%s: Service %s/%s is exported as %s.\n", e.Cluster, e.Namespace, e.Name, e.DNSName)
+		} else {
+			fmt.Fprintf(&b, "%s: ServiceExport %s/%s is created, and not ready: %s.\n", e.Cluster, e.Namespace, e.Name, e.Message)
+		}
+		for _, i := range e.Imports {
+			switch {
+			case i.Ready && len(i.IPs) > 0:
+				fmt.Fprintf(&b, "%s: imported with the address %s.\n", i.Cluster, strings.Join(i.IPs, ", "))
+			case i.Ready:
+				fmt.Fprintf(&b, "%s: imported, headless.\n", i.Cluster)
+			default:
+				fmt.Fprintf(&b, "%s: %s.\n", i.Cluster, i.Message)
+			}
+		}
+	}
+	var up, down []string
+	for _, to := range exports[0].OfferedTo { // the same for all
+		name := to.Peering
+		if to.ClusterID != "" {
+			name = string(to.ClusterID)
+		}
+		if to.LinkUp {
+			up = append(up, name)
+		} else {
+			down = append(down, name)
+		}
+	}
+	switch {
+	case len(up)+len(down) == 0:
+		b.WriteString("This cluster is joined to no other cluster yet; strait peer joins two.\n")
+	case len(up) > 0:
+		fmt.Fprintf(&b, "Offered to %s; strait services there shows the imports.\n", strings.Join(up, ", "))
+	}
+	if len(down) > 0 {
+		fmt.Fprintf(&b, "No link to %s is up; strait status shows why.\n", strings.Join(down, ", "))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"strait.dev/strait/k8s/operator"
+)
+
+// unexportCommand holds the flags of `strait unexport`.
+type unexportCommand struct {
+	cluster   clusterFlags
+	namespace string
+	dry       dryRun
+	output    string
+}
+
+func newUnexport() *cobra.Command {
+	f := unexportCommand{}
+	c := &cobra.Command{
+		Use:   "unexport SERVICE...",
+		Short: "End the export of Services",
+		Long: `Delete the ServiceExport of each SERVICE, NAME or NAMESPACE/NAME. The Service stays. The
+clusters that import it lose the endpoints of this cluster, and the name in
+clusterset.local if no other cluster exports the Service.`,
+		Example: `  strait unexport shop/cart
+  strait unexport cart checkout --namespace shop --context a
+  strait unexport shop/cart --dry-run`,
+		Args: atLeastOne("the name of the Service"),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	f.cluster.register(c)
+	f.dry.register(c)
+	namespaceFlag(c, &f.namespace)
+	outputFlag(c, &f.output, "name")
+	c.ValidArgsFunction = namesInNamespaces(serviceExports)
+	return c
+}
+
+func (f *unexportCommand) run(cmd *cobra.Command, args []string) error {
+	if err := checkOutput(cmd, f.output); err != nil {
+		return err
+	}
+	names, err := serviceNames(cmd, f.cluster, f.namespace, args)
+	if err != nil {
+		return err
+	}
+	c, err := f.cluster.open()
+	if err != nil {
+		return err
+	}
+	var changes []operator.Change
+	c.Changed = func(change operator.Change) { changes = append(changes, change) }
+	f.dry.apply(&c)
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	err = operator.UnexportServices(ctx, c, names)
+	if f.dry.on {
+		return f.dry.print(cmd.OutOrStdout(), f.output, err)
+	}
+	if err != nil {
+		return err
+	}
+	switch f.output {
+	case "table":
+		for _, change := range changes {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is deleted; the Service stays.\n", c.Name, change.Object())
+		}
+		return nil
+	case "name":
+		for _, name := range names {
+			fmt.Fprintln(cmd.OutOrStdout(), name)
+		}
+		return nil
+	}
+	return printAs(cmd.OutOrStdout(), f.output, changes)
+}
