@@ -145,6 +145,7 @@ func (s *site) gather(ctx context.Context, namespaces []string) {
 	nodes := s.strait(ctx)
 	s.status(ctx)
 	s.kubernetes(ctx)
+	s.services(ctx)
 	var pods []corev1.Pod
 	for i, name := range namespaces {
 		if !slices.Contains(namespaces[:i], name) {

@@ -16,9 +16,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
@@ -103,6 +105,17 @@ func installed(t *testing.T, cluster *fakekube.Server) *client.Client {
 	_, err = c.ConfigMaps("strait-system").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "strait-controller"},
 		Data: map[string]string{"gateway-template.yaml": everySecret()}}, metav1.CreateOptions{})
 	must(t, err)
+	cluster.Add(
+		&mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", Annotations: annotated}, Spec: mcsv1beta1.ServiceExportSpec{ExportedAnnotations: annotated}},
+		&mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}, Spec: mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, IPs: []string{"10.96.4.4"}}},
+		&v1alpha1.ExportedService{ObjectMeta: metav1.ObjectMeta{Namespace: "strait-gateways", Name: "cart.shop"}, Spec: v1alpha1.ServiceRecord{Namespace: "shop", Name: "cart", Annotations: annotated}},
+		&v1alpha1.ReceivedService{ObjectMeta: metav1.ObjectMeta{Namespace: "strait-gateways", Name: "cart.shop.b"},
+			Spec: v1alpha1.ReceivedServiceSpec{Peering: "b", Service: v1alpha1.ServiceRecord{Namespace: "shop", Name: "cart", Annotations: annotated}}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "derived", Annotations: annotated, Labels: map[string]string{mcsv1beta1.LabelServiceName: "cart"}}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-a-user"}},
+		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart-b", Labels: map[string]string{mcsv1beta1.LabelServiceName: "cart"}},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.71.2.9"}}}},
+	)
 	env := []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://me:correct-horse-battery@proxy"}, {Name: "KEY", Value: everySecret()}, {Name: "STRAIT_PEERING", Value: "b"}}
 	spec := func(name string) corev1.PodSpec {
 		return corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{
@@ -193,6 +206,12 @@ func TestT4_AnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
 		"1-a/objects/addressclaims.yaml":                              {"items"},
 		"1-a/objects/addressmappings.yaml":                            {"items"},
 		"1-a/kubernetes/servicecidrs.yaml":                            {"items"},
+		"1-a/services/serviceexports.yaml":                            {"name: cart", "last-applied-configuration: (left out)"},
+		"1-a/services/serviceimports.yaml":                            {"10.96.4.4"},
+		"1-a/services/exportedservices.yaml":                          {"cart.shop", "note: (left out)"},
+		"1-a/services/receivedservices.yaml":                          {"cart.shop.b", "note: (left out)"},
+		"1-a/services/services.yaml":                                  {"name: derived"},
+		"1-a/services/endpointslices.yaml":                            {"10.71.2.9"},
 		"1-a/strait-system/logs/controller-0.controller.previous.log": {"previous true"},
 	} {
 		for _, want := range holds {
@@ -215,6 +234,10 @@ func TestT4_AnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
 		if strings.Contains(files["index.html"], bad) {
 			t.Errorf("the index has %s in it", bad)
 		}
+	}
+
+	if strings.Contains(files["1-a/services/services.yaml"], "of-a-user") {
+		t.Error("a Service that is not imported is shown")
 	}
 
 	t.Run("with few permissions", func(t *testing.T) {
@@ -254,8 +277,18 @@ func TestT4_AnArchiveHoldsWhatThereIsToKnowAndNoSecret(t *testing.T) {
 			t.Error("an error holds a key")
 		}
 	})
+	t.Run("without the Multi-Cluster Services API", func(t *testing.T) {
+		without := fakekube.New()
+		c := installed(t, without)
+		without.DeleteCRDs(mcsv1beta1.GroupName)
+		summary, err := run(t.Context(), io.Discard, []operator.Cluster{{Name: "context a", Client: c}}, options(), answers)
+		must(t, err)
+		if notes := summary.Clusters[0].Notes; !summary.Complete() || len(notes) != 1 || !strings.Contains(notes[0], "is not installed") {
+			t.Errorf("missing %+v, notes %q", summary.Clusters[0].Missing, notes)
+		}
+	})
 	t.Run("of a bounded size", func(t *testing.T) {
-		const most = 12 << 10
+		const most = 14 << 10
 		o := options()
 		o.MaxSize = most
 		var packed bytes.Buffer

@@ -34,10 +34,15 @@ type keysOf struct {
 // read lists all objects of a resource type and adds their allowed parts as a file. Errors
 // are recorded in the archive.
 func read[T client.Object, L client.List, S any](ctx context.Context, s *site, file string, kind *client.Kind[T, L], items func(L) []S, allow func(S) any) []S {
+	return readSome(ctx, s, file, kind, metav1.ListOptions{}, items, allow)
+}
+
+// readSome is read of the objects that options select.
+func readSome[T client.Object, L client.List, S any](ctx context.Context, s *site, file string, kind *client.Kind[T, L], which metav1.ListOptions, items func(L) []S, allow func(S) any) []S {
 	s.say("%s: %s", s.Name, file)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	list, err := kind.List(ctx, metav1.ListOptions{})
+	list, err := kind.List(ctx, which)
 	if err != nil {
 		s.recordMissing(file, err)
 		return nil
@@ -152,11 +157,11 @@ type definitions struct {
 	} `json:"items"`
 }
 
-// ours keeps those of Strait.
+// ours keeps those of Strait and of the Multi-Cluster Services API.
 func (d *definitions) ours() {
 	kept := d.Items[:0]
 	for _, one := range d.Items {
-		if one.Spec.Group == v1alpha1.GroupVersion.Group {
+		if slices.Contains(shownGroups, one.Spec.Group) {
 			kept = append(kept, one)
 		}
 	}
