@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
 func TestStatusSaysHowFarEachPeeringIs(t *testing.T) {
@@ -56,6 +58,34 @@ func TestAConditionOfAnOlderGenerationDoesNotCount(t *testing.T) {
 	s := peeringReport(o.network, p, o.reports, noon)
 	if s.Ready || !strings.Contains(s.Missing, "has not processed Peering prod-b yet") {
 		t.Errorf("after a change it says ready %v, %q", s.Ready, s.Missing)
+	}
+}
+
+func TestStatusCountsImportedServices(t *testing.T) {
+	p := &v1alpha1.Peering{Spec: v1alpha1.PeeringSpec{ClusterID: "b"}}
+	services := func() string {
+		for _, s := range peeringReport(load(t, "testdata/ready.yaml").network, p, nil, noon).Stages {
+			if s.Name == "services" {
+				return string(s.State) + ": " + s.Message
+			}
+		}
+		return ""
+	}
+	for _, c := range []struct {
+		status *v1alpha1.PeeringServicesStatus
+		from   v1alpha1.ImportFrom
+		want   string
+	}{
+		{nil, "", ""},
+		{&v1alpha1.PeeringServicesStatus{}, v1alpha1.ImportNone, ""},
+		{&v1alpha1.PeeringServicesStatus{}, "", "pending: 0 imported; no gateway receives the exports of the remote cluster"},
+		{&v1alpha1.PeeringServicesStatus{Receiver: "b-0", Imported: 3}, "", "reached: 3 imported"},
+		{&v1alpha1.PeeringServicesStatus{Receiver: "b-0", Imported: 3, Refused: 1}, "", "reached: 3 imported, 1 refused; strait services shows why"},
+	} {
+		p.Status.Services, p.Spec.Services.ImportFrom = c.status, c.from
+		if got := services(); got != c.want {
+			t.Errorf("with %+v: %q, want %q", c.status, got, c.want)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ const recent = 3 * time.Minute
 // stages returns the stages from a Peering to forwarded packets, in the order in which they
 // have to be reached.
 func stages(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, links []Link, now time.Time) []Stage {
-	return []Stage{
+	all := []Stage{
 		networkStage(n),
 		rangesStage(p),
 		gatewaysStage(p),
@@ -30,6 +30,21 @@ func stages(n *v1alpha1.ClusterNetwork, p *v1alpha1.Peering, links []Link, now t
 		conditionStage("path-mtu", p, v1alpha1.ConditionPathMTU, "no packet of full size has passed yet"),
 		announcedStage(p, now),
 	}
+	if p.Status.Services != nil && p.Spec.Services.ImportFrom != v1alpha1.ImportNone {
+		all = append(all, servicesStage(p.Status.Services))
+	}
+	return all
+}
+
+func servicesStage(s *v1alpha1.PeeringServicesStatus) Stage {
+	text := fmt.Sprintf("%d imported", s.Imported)
+	if s.Refused > 0 {
+		text += fmt.Sprintf(", %d refused; strait services shows why", s.Refused)
+	}
+	if s.Receiver == "" {
+		return Stage{"services", Pending, "NoReceiver", text + "; no gateway receives the exports of the remote cluster"}
+	}
+	return Stage{"services", Reached, "Received", text}
 }
 
 func networkStage(n *v1alpha1.ClusterNetwork) Stage {
