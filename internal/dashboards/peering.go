@@ -66,6 +66,14 @@ var peering = dashboard{
 				description: "The inner MTU while packets of that size cross, else 0.",
 				queries:     []query{{`max by (gateway, peer) (strait_link_path_mtu_bytes{cluster=~"$cluster", peering="$peering"})`, "{{gateway}} → {{peer}}"}}},
 		}},
+		{"Services", []panel{
+			{title: "Exported by the remote cluster", kind: lines, unit: count, width: 12, height: 7,
+				description: "Services that are imported and refused. status.services of the Peering has the reasons.",
+				queries:     []query{{`max by (state) (strait_peering_services{cluster=~"$cluster", peering="$peering"})`, "{{state}}"}}},
+			{title: "In sync", kind: timeline, unit: unitless, width: 12, height: 7, states: true,
+				description: "Whether a gateway has received all exports of the remote cluster.",
+				queries:     []query{{`max by (peering) (strait_peering_services_synced{cluster=~"$cluster", peering="$peering"})`, "{{peering}}"}}},
+		}},
 		{"Objects", []panel{
 			{title: "Conditions", kind: timeline, unit: unitless, width: 12, height: 8, states: true,
 				description: "Conditions of the Peering. For CIDRConflict, no is healthy.",

@@ -60,7 +60,8 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector. It lists all metrics, although most are absent
 // before the caches are synced.
 func (c *controller) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{leaderDesc, conditionDesc, wantedKeyDesc, readyDesc, keyDesc, attachedDesc, podDesc, poolSizeDesc, poolUsedDesc} {
+	for _, d := range []*prometheus.Desc{leaderDesc, conditionDesc, wantedKeyDesc, readyDesc, keyDesc, attachedDesc, podDesc, poolSizeDesc, poolUsedDesc,
+		peeringServicesDesc, servicesSyncedDesc} {
 		to <- d
 	}
 }
@@ -93,6 +94,7 @@ func (c *controller) Collect(to chan<- prometheus.Metric) {
 				gauge(keyDesc, float64(g.KeyGeneration), p.Name, g.Name)
 			}
 		}
+		c.collectServices(to, p)
 	}
 	attached, detached := 0, 0
 	for _, a := range c.attachments.List() {

@@ -47,6 +47,7 @@ func observed(t *testing.T) *controller {
 			Spec:       v1alpha1.PeeringSpec{Gateway: v1alpha1.GatewaySpec{Replicas: 2, KeyGeneration: 3}},
 			Status: v1alpha1.PeeringStatus{
 				Gateways: []v1alpha1.GatewayStatus{{Name: "b-0", KeyGeneration: 2}, {Name: "b-1"}},
+				Services: &v1alpha1.PeeringServicesStatus{Receiver: "b-0", Imported: 7, Refused: 1},
 				Conditions: []metav1.Condition{
 					{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue},
 					{Type: v1alpha1.ConditionCIDRConflict, Status: metav1.ConditionFalse},
@@ -106,6 +107,9 @@ func TestMetricsTellWhatObjectsSay(t *testing.T) {
 		`strait_node_attachments{ready="false"} 0`,
 		`strait_pool_addresses{family="ipv4",pool="remap"} 1.048576e+06`,
 		`strait_pool_used_addresses{family="ipv4",pool="remap"} 65536`,
+		`strait_peering_services{peering="b",state="imported"} 7`,
+		`strait_peering_services{peering="b",state="refused"} 1`,
+		`strait_peering_services_synced{peering="b"} 0`,
 	} {
 		if !strings.Contains(text, "\n"+line+"\n") {
 			t.Errorf("%s is missing", line)
@@ -118,6 +122,44 @@ func TestMetricsTellWhatObjectsSay(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(text)
+	}
+}
+
+func TestExportsOfAClusterAreSyncedWhenTheReceiverHasAll(t *testing.T) {
+	c := observed(t)
+	p, _ := c.peerings.Get("b")
+	synced := func() string {
+		for line := range strings.Lines(c.metrics()) {
+			if value, ok := strings.CutPrefix(line, `strait_peering_services_synced{peering="b"} `); ok {
+				return strings.TrimSpace(value)
+			}
+		}
+		return "absent"
+	}
+	for _, step := range []struct {
+		received *v1alpha1.ServicesReport
+		want     string
+	}{
+		{nil, "0"},
+		{&v1alpha1.ServicesReport{Synced: true}, "0"}, // from a gateway that is gone
+		{&v1alpha1.ServicesReport{From: "a-0"}, "0"},
+		{&v1alpha1.ServicesReport{From: "a-0", Synced: true}, "1"},
+	} {
+		report := &v1alpha1.GatewayReport{ObjectMeta: metav1.ObjectMeta{Name: "b-0", Namespace: "strait-gateways"}, Status: v1alpha1.GatewayReportStatus{Services: step.received}}
+		if err := c.reports.GetStore().Update(report); err != nil {
+			t.Fatal(err)
+		}
+		if got := synced(); got != step.want {
+			t.Errorf("with %+v: %s, want %s", step.received, got, step.want)
+		}
+	}
+	p.Status.Services.Receiver = ""
+	if got := synced(); got != "0" {
+		t.Errorf("without a receiver: %s", got)
+	}
+	p.Spec.Services.ImportFrom = v1alpha1.ImportNone
+	if got := synced(); got != "absent" {
+		t.Errorf("of a Peering that imports nothing: %s", got)
 	}
 }
 
