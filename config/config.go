@@ -31,6 +31,8 @@ type Gateway struct {
 	Remote        Remote        `yaml:"remote,omitempty"`
 	Masquerade    Masquerade    `yaml:"masquerade,omitempty"`
 	Mappings      []Mapping     `yaml:"mappings,omitempty"`
+	Proxy         Proxy         `yaml:"proxy,omitempty"`
+	Forwards      []Forward     `yaml:"forwards,omitempty"`
 	MSSClamp      MSSClamp      `yaml:"mssClamp"`
 	Observability Observability `yaml:"observability"`
 
@@ -159,6 +161,29 @@ func (m *Masquerade) Limits() (flows, perSource int) {
 type Mapping struct {
 	External netip.Addr `yaml:"external"`
 	Target   netip.Addr `yaml:"target"`
+}
+
+// Proxy selects pods behind no node that the remote cluster reaches through sockets of the gateway: it terminates their
+// connections and opens new ones to the same addresses and ports.
+type Proxy struct {
+	Prefixes []netip.Prefix `yaml:"prefixes,omitempty,flow"` // within Local.Prefixes; empty: none
+	Except   []netip.Prefix `yaml:"except,omitempty,flow"`   // what is not reached, in Prefixes or not
+}
+
+// Protocol is a transport protocol.
+type Protocol string
+
+// The protocols.
+const (
+	TCP Protocol = "tcp"
+	UDP Protocol = "udp"
+)
+
+// Forward is a port of the gateway's machine, or of its pod, whose connections go to targets in the remote cluster.
+type Forward struct {
+	Protocol Protocol         `yaml:"protocol"`
+	Listen   ListenAddress    `yaml:"listen"`
+	Targets  []netip.AddrPort `yaml:"targets,omitempty,flow"` // as this cluster sees them, in Remote.Prefixes[].SeenAs; empty: connections are refused
 }
 
 // MSSClamp is the MSS to which TCP connections are clamped. The zero value derives it from the MTU.

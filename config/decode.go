@@ -157,6 +157,17 @@ func (d *decoder) address(into *netip.Addr) reader {
 	})
 }
 
+func (d *decoder) addressAndPort(into *netip.AddrPort) reader {
+	return d.scalar(func(text string) (fault, remedy string) {
+		a, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return quote(text) + " is not an address and port", "write one like 10.71.2.9:8080 or [fd00:71::9]:8080"
+		}
+		*into = a
+		return "", ""
+	})
+}
+
 func (d *decoder) prefix(into *netip.Prefix) reader {
 	return d.scalar(func(text string) (fault, remedy string) {
 		p, err := netip.ParsePrefix(text)

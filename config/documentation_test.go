@@ -39,15 +39,17 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal([]byte(valid(t)), &document); err != nil {
-		t.Fatal(err)
-	}
-	eachField(document.Content[0], "", func(field string) {
-		if !strings.Contains(string(text), "| `"+field+"` |") {
-			t.Errorf("docs/reference/configuration.md has no line for %s", field)
+	for _, all := range []string{valid(t), proxying(t)} {
+		var document yaml.Node
+		if err := yaml.Unmarshal([]byte(all), &document); err != nil {
+			t.Fatal(err)
 		}
-	})
+		eachField(document.Content[0], "", func(field string) {
+			if !strings.Contains(string(text), "| `"+field+"` |") {
+				t.Errorf("docs/reference/configuration.md has no line for %s", field)
+			}
+		})
+	}
 }
 
 // eachField visits the fields that hold a value or a list, by names such as

@@ -24,6 +24,8 @@ func (d *decoder) gateway(g *Gateway) reader {
 		field{"remote", d.remote(&g.Remote)},
 		field{"masquerade", d.masquerade(&g.Masquerade)},
 		field{"mappings", list(d, &g.Mappings, d.mapping)},
+		field{"proxy", d.proxy(&g.Proxy)},
+		field{"forwards", list(d, &g.Forwards, d.forward)},
 		field{"mssClamp", d.clamp(&g.MSSClamp)},
 		field{"observability", d.object(
 			field{"listen", d.listen(&g.Observability.Listen)},
@@ -115,5 +117,20 @@ func (d *decoder) mapping(m *Mapping) reader {
 	return d.object(
 		field{"external", d.address(&m.External)},
 		field{"target", d.address(&m.Target)},
+	)
+}
+
+func (d *decoder) proxy(p *Proxy) reader {
+	return d.object(
+		field{"prefixes", list(d, &p.Prefixes, d.prefix)},
+		field{"except", list(d, &p.Except, d.prefixOrAddress)},
+	)
+}
+
+func (d *decoder) forward(f *Forward) reader {
+	return d.object(
+		field{"protocol", d.text((*string)(&f.Protocol))},
+		field{"listen", d.listen(&f.Listen)},
+		field{"targets", list(d, &f.Targets, d.addressAndPort)},
 	)
 }

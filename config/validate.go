@@ -16,6 +16,7 @@ func (g *Gateway) Validate() error {
 	c.wireGuard(&g.WireGuard)
 	c.ranges(g)
 	c.masquerade(g)
+	c.listenPorts(g)
 	c.limits(g)
 	if len(c.found) == 0 {
 		return nil

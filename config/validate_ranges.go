@@ -25,6 +25,8 @@ func (c *checker) ranges(g *Gateway) {
 	}
 	r.mappings(root("mappings"), g.Mappings)
 	r.remote(root("remote").field("prefixes"), g.Remote.Prefixes)
+	r.proxy(root("proxy"), &g.Proxy, g.Local.Prefixes)
+	r.forwards(root("forwards"), g)
 }
 
 // ranges are the addresses and prefixes checked so far.
