@@ -167,7 +167,7 @@ type Mapping struct {
 // connections and opens new ones to the same addresses and ports.
 type Proxy struct {
 	Prefixes []netip.Prefix `yaml:"prefixes,omitempty,flow"` // within Local.Prefixes; empty: none
-	Except   []netip.Prefix `yaml:"except,omitempty,flow"`   // what is not reached, in Prefixes or not
+	Except   []netip.Prefix `yaml:"except,omitempty,flow"`   // what is not reached, behind no node
 }
 
 // Protocol is a transport protocol.

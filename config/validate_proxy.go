@@ -31,6 +31,8 @@ func (r *ranges) proxy(at *place, p *Proxy, granted []netip.Prefix) {
 			r.add(at, "write the IPv4 prefix", "%s is an IPv4 prefix in IPv6 form", prefix)
 		case prefix != prefix.Masked():
 			r.add(at, "write "+prefix.Masked().String(), "%s has host bits set", prefix)
+		default:
+			r.disjoint(at, prefix, &r.behind, "remove it, because nodes reach their pods without the proxy")
 		}
 	}
 }

@@ -65,6 +65,8 @@ func TestProblemsOfTheProxyAndOfForwardsAreNamed(t *testing.T) {
 		"the metadata service": {"prefixes: [10.0.0.0/17]", "prefixes: [169.254.169.254/32]",
 			"line 22: proxy.prefixes[0]: 169.254.169.254/32 is link-local; choose ordinary unicast addresses"},
 		"host bits": {"10.0.9.0/24", "10.0.9.1/24", "line 23: proxy.except[0]: 10.0.9.1/24 has host bits set; write 10.0.9.0/24"},
+		"an exception behind a node": {"  listen: \"\"\n", "  nodes: [{name: n, underlay: 192.0.2.21, vni: 1, addresses: [10.80.0.11], prefixes: [10.0.8.0/24]}]\n",
+			"line 23: proxy.except[1]: 10.0.8.1/32 overlaps 10.0.8.0/24 of overlay.nodes[0].prefixes[0]; remove it, because nodes reach their pods without the proxy"},
 		"a target of this cluster": {`"10.71.2.9:53"`, `"10.0.2.9:53"`,
 			"line 30: forwards[1].targets[0]: 10.0.2.9 is in none of remote.prefixes[].seenAs; use an address of the remote cluster as this cluster sees it, or add its prefix to remote.prefixes"},
 		"a target without a port": {`"10.71.2.9:53"`, `"10.71.2.9:0"`, "line 30: forwards[1].targets[0]: 0 is not a port; use 1 to 65535"},

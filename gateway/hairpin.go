@@ -15,7 +15,7 @@ func (e *Egress) stay(t *Table, f *Flows, node *Node, from *route, b []byte, now
 	switch {
 	case ok && to.internal != nil && to.node != nil, ok && to.masquerade && f != nil && !packet.IsEchoRequest(b, ip):
 		return e.hairpin(t, f, node, from, to, b, now)
-	case ok && to.node == nil && from != masqueradedSource:
+	case ok && to.node == nil && from != masqueradedSource && !to.proxied:
 		return e.toGateway(t, node, from, to, b, now)
 	}
 	return e.refuse(t, node, b, strangeDestination(ip), packet.Prohibited, 0, now)

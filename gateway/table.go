@@ -59,6 +59,7 @@ type route struct {
 	internal   *nat.Map // a node's external address: its internal address (ingress destination)
 	inside     bool     // an internal address: not reachable for the remote cluster
 	mapped     bool     // stands for a target outside of the pod network
+	proxied    bool     // pods that the host reaches for the remote cluster; nodes reach them without it
 	orphan     bool     // an internal address without an external one: cannot leave
 	masquerade bool     // source: leaves masqueraded; the gateway's external address: may receive replies of masqueraded flows
 }
@@ -93,6 +94,12 @@ func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, erro
 	t.mac = macOf(c.Overlay.Addresses)
 	for i := range t.mss {
 		t.mss[i] = clamp(c.MSSClamp, mtu.Tunnel, i)
+	}
+	for _, p := range c.Proxy.Prefixes {
+		t.local.Insert(p, &route{proxied: true})
+	}
+	for _, p := range c.Proxy.Except {
+		t.local.Insert(p, &route{proxied: true, inside: true})
 	}
 	if err := t.addHost(c.Overlay.Addresses, c.Overlay.ExternalAddresses, len(c.Masquerade.Sources) > 0); err != nil {
 		return nil, err
@@ -246,10 +253,10 @@ func macOf(addresses []netip.Addr) packet.MAC {
 
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// isOwn reports whether an address is one of the gateway's own.
+// isOwn reports whether an address is one of the gateway's own, or mapped.
 func (t *Table) isOwn(a netip.Addr) bool {
 	r, ok := t.local.Lookup(a)
-	return ok && r.node == nil
+	return ok && r.node == nil && !r.proxied
 }
 
 // NodeCount returns the number of nodes.
@@ -267,6 +274,17 @@ func (t *Table) Mapped() []netip.Addr { return t.mapped }
 
 // ExternalAddresses returns those of the gateway itself. Read-only.
 func (t *Table) ExternalAddresses() []netip.Addr { return t.outside }
+
+// Source returns the address from which the host connects to an address of the remote cluster as this
+// cluster sees it. Packets from it leave under the gateway's external address. It is invalid if the
+// gateway has none of that family.
+func (t *Table) Source(to netip.Addr) netip.Addr {
+	internal := t.internal[packet.FamilyIndex(to)]
+	if r, ok := t.local.Lookup(internal); !ok || r.external == nil {
+		return netip.Addr{}
+	}
+	return internal
+}
 
 // MTU returns the inner MTU of the whole path.
 func (t *Table) MTU() int { return t.tunnelMTU }
