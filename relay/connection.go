@@ -13,10 +13,15 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
-// smallBuffer is the size in bytes of the stack's buffers, each way, of connections beyond Limits.LargeBuffers.
-const smallBuffer = 64 << 10
+// The sizes in bytes of the stack's buffers, each way, of connections beyond Limits.LargeBuffers, and of those beyond
+// Limits.SmallBuffers too.
+const (
+	smallBuffer = 64 << 10
+	leastBuffer = 16 << 10
+)
 
-// connection is an established TCP connection with a client and a target.
+// connection is an established TCP connection of a client and a target, one of which the stack reaches, and the other one
+// a socket of the machine.
 //
 //	both open ──one side ends──► half closed ──the other ends──► leaving ──► gone
 //	    └──────────a reset, an error, idle too long, withdrawn─────────────► gone
@@ -24,10 +29,14 @@ const smallBuffer = 64 << 10
 // Data from one side is read only when the other side accepts it, so flow control works end to end: each side sees the
 // window that the other leaves.
 type connection struct {
-	*attempt
-	relay  *Relay
-	target *target
-	caller *stream
+	relay   *Relay
+	part    *part
+	ctx     context.Context // ends the connection
+	stream  *stream
+	socket  *socket
+	release func() // of the quota
+
+	fromStream, fromSocket *atomic.Uint64 // bytes
 
 	idle   idle
 	halves atomic.Int32 // number of halves that have ended
@@ -40,34 +49,42 @@ func (c *connection) serve() {
 	c.setOptions()
 	c.idle.clock, c.idle.limit, c.idle.expired = c.relay.clock, c.limit, c.expire
 	c.idle.start()
-	withdrawn := context.AfterFunc(c.m.ctx, c.reset)
-	largeBuffers := c.relay.largeBuffers.take()
-	if !largeBuffers {
-		o := c.caller.end.SocketOptions()
-		o.SetReceiveBufferSize(smallBuffer, true)
-		o.SetSendBufferSize(smallBuffer, true)
-	}
+	withdrawn := context.AfterFunc(c.ctx, c.reset)
+	giveBuffers := c.limitBuffers()
 
 	var both sync.WaitGroup
-	both.Go(func() { c.half(c.toTarget) })
-	c.half(c.toCaller)
+	both.Go(func() { c.half(c.toSocket) })
+	c.half(c.toStream)
 	both.Wait()
 
-	if largeBuffers {
-		c.relay.largeBuffers.give()
-	}
+	giveBuffers()
 	c.idle.stop()
 	if withdrawn() && !c.cut.Load() {
 		c.leave()
 		return
 	}
 	c.reset() // also waits for a reset by another goroutine
-	c.relay.connections.give(c.m, c.attempt.caller)
+	c.release()
 }
 
-// setOptions makes the stack detect that the client is gone.
+// limitBuffers limits the stack's buffers of the connection, until give is called.
+func (c *connection) limitBuffers() (give func()) {
+	size, give := leastBuffer, func() {}
+	switch r := c.relay; {
+	case r.largeBuffers.take():
+		return r.largeBuffers.give
+	case r.smallBuffers.take():
+		size, give = smallBuffer, r.smallBuffers.give
+	}
+	o := c.stream.end.SocketOptions()
+	o.SetReceiveBufferSize(int64(size), true)
+	o.SetSendBufferSize(int64(size), true)
+	return give
+}
+
+// setOptions makes the stack detect that its far end is gone.
 func (c *connection) setOptions() {
-	end := c.caller.end
+	end := c.stream.end
 	end.SocketOptions().SetKeepAlive(true)
 	idle, interval := tcpip.KeepaliveIdleOption(keepaliveIdle), tcpip.KeepaliveIntervalOption(keepaliveInterval)
 	_ = end.SetSockOpt(&idle) // these cannot fail on TCP
@@ -86,29 +103,29 @@ func (c *connection) half(copyAll func() error) {
 	c.idle.watch() // the limit has changed
 }
 
-func (c *connection) toTarget() error {
+func (c *connection) toSocket() error {
 	for {
-		b, n, err := c.caller.receive()
+		b, n, err := c.stream.receive()
 		if err == nil {
-			_, err = c.target.Write(b[:n])
+			_, err = c.socket.Write(b[:n])
 		}
 		giveBuffer(b)
 		if errors.Is(err, io.EOF) {
-			return c.target.end()
+			return c.socket.end()
 		}
 		if err != nil {
 			return err
 		}
 		c.idle.touch()
-		c.relay.tcp.toTarget.Add(uint64(n))
+		c.fromStream.Add(uint64(n))
 	}
 }
 
-func (c *connection) toCaller() error {
+func (c *connection) toStream() error {
 	for {
-		b, n, err := c.target.receive()
+		b, n, err := c.socket.receive()
 		if err == nil {
-			err = c.caller.send(b[:n])
+			err = c.stream.send(b[:n])
 		}
 		if b != nil {
 			giveBuffer(b)
@@ -116,14 +133,14 @@ func (c *connection) toCaller() error {
 		if err != nil {
 			return err
 		}
-		if n == 0 { // the target has closed its half
-			if err := c.caller.end.Shutdown(tcpip.ShutdownWrite); err != nil {
+		if n == 0 { // the far end has closed its half
+			if err := c.stream.end.Shutdown(tcpip.ShutdownWrite); err != nil {
 				return io.ErrClosedPipe
 			}
 			return nil
 		}
 		c.idle.touch()
-		c.relay.tcp.toCaller.Add(uint64(n))
+		c.fromSocket.Add(uint64(n))
 	}
 }
 
@@ -136,7 +153,7 @@ func (c *connection) limit() time.Duration {
 }
 
 func (c *connection) expire() {
-	c.relay.tcp.expired.Add(1)
+	c.part.tcp.expired.Add(1)
 	c.reset()
 }
 
@@ -145,21 +162,21 @@ func (c *connection) expire() {
 func (c *connection) reset() {
 	c.broken.Do(func() {
 		c.cut.Store(true)
-		c.caller.end.Abort()
-		c.target.reset()
+		c.stream.end.Abort()
+		c.socket.reset()
 	})
 }
 
-// leave closes both sides. The stack may still have data to send to the client, so the connection counts in the quota
-// until that has arrived, for at most Limits.Leaving.
+// leave closes both sides. The stack may still have data to send, so the connection counts in the quota until that has
+// arrived, for at most Limits.Leaving.
 func (c *connection) leave() {
-	c.target.Close()
+	c.socket.Close()
 	l := &leaving{connection: c, counted: true}
 	entry := waiter.NewFunctionEntry(waiter.EventHUp, func(waiter.EventMask) { l.look() })
-	c.caller.queue.EventRegister(&entry)
+	c.stream.queue.EventRegister(&entry)
 	patience := tcpip.TCPUserTimeoutOption(c.relay.limits.Leaving)
-	_ = c.caller.end.SetSockOpt(&patience) // cannot fail on TCP
-	c.caller.end.Close()
+	_ = c.stream.end.SetSockOpt(&patience) // cannot fail on TCP
+	c.stream.end.Close()
 	l.look()
 }
 
@@ -177,7 +194,7 @@ type leaving struct {
 func (l *leaving) look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	state := l.caller.state()
+	state := l.stream.state()
 	waits := state == tcp.StateTimeWait
 	if !waits && state != tcp.StateClose && state != tcp.StateError {
 		return
@@ -185,13 +202,13 @@ func (l *leaving) look() {
 	r := l.relay
 	if l.counted {
 		l.counted = false
-		r.connections.give(l.m, l.attempt.caller)
+		l.release()
 	}
 	switch {
 	case waits && !l.waits && !l.ending:
 		if l.waits = r.timeWait.take(); !l.waits {
 			l.ending = true
-			go l.caller.end.Abort() // not here: the stack may hold its locks
+			go l.stream.end.Abort() // not here: the stack may hold its locks
 		}
 	case !waits && l.waits:
 		l.waits = false

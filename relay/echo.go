@@ -47,10 +47,10 @@ type echo struct {
 	message []byte // ICMP
 }
 
-// ping handles ICMP that no socket of the stack waits for, and reports whether it did: echo requests to mapped addresses.
+// ping handles ICMP that no socket of the stack waits for, and reports whether it did: echo requests to served addresses.
 // The stack answers all others.
 func (r *Relay) ping(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
-	m := r.mapped(pkt.Network().DestinationAddress())
+	m := r.served(pkt.Network().DestinationAddress())
 	h := pkt.TransportHeader().Slice()
 	if m == nil || len(h) < packet.ICMPHeaderLen || !isEcho(pkt.NetworkProtocolNumber == header.IPv6ProtocolNumber, h[0]) {
 		return false
@@ -84,7 +84,7 @@ func (r *Relay) startAsking(m *mapping) bool {
 	if !r.echo.asking.take() {
 		return false
 	}
-	if !r.use(m) {
+	if !r.use(m.scope) {
 		r.echo.asking.give()
 		return false
 	}

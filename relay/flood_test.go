@@ -64,7 +64,7 @@ func TestT17_AFloodOfSYNsIsBoundedAndLeavesNothing(t *testing.T) {
 		w.flood(5000, func(n int) {
 			w.sendSYN(netip.AddrPortFrom(forged(n), uint16(1024+n)), netip.AddrPortFrom(mappedAddr, port))
 		})
-		w.until("the limit is reached", func() bool { return w.relay.TCP().Open == most && len(w.host.RegisteredEndpoints()) == most })
+		w.until("the limit is reached", func() bool { return w.tcp().Open == most && len(w.host.RegisteredEndpoints()) == most })
 		w.advance(2 * DefaultLimits.Dial)
 		w.untilNothingIsLeft()
 	}
@@ -72,7 +72,7 @@ func TestT17_AFloodOfSYNsIsBoundedAndLeavesNothing(t *testing.T) {
 	goroutines, heap := held()
 	round()
 	w.returns(goroutines, heap)
-	if s := w.relay.TCP(); s.Opened != 0 || s.Refused[CallerSilent] < 2*most || s.Refused[TooMany] == 0 {
+	if s := w.tcp(); s.Opened != 0 || s.Refused[CallerSilent] < 2*most || s.Refused[TooMany] == 0 {
 		t.Errorf("counted %+v", s)
 	}
 }
@@ -85,7 +85,7 @@ func TestAFloodOfDatagramsIsBoundedAndLeavesNothing(t *testing.T) {
 		w.flood(5000, func(n int) {
 			w.send(forged(n), mappedAddr, header.UDPProtocolNumber, []byte{0x12, 0x34, 0, 53, 0, 9, 0, 0, 'x'})
 		})
-		w.until("the limit is reached", func() bool { return w.relay.UDP().Open == most && w.relay.UDP().Opened%most == 0 })
+		w.until("the limit is reached", func() bool { return w.udp().Open == most && w.udp().Opened%most == 0 })
 		w.advance(2 * DefaultLimits.Query)
 		w.untilNothingIsLeft()
 	}
@@ -93,7 +93,7 @@ func TestAFloodOfDatagramsIsBoundedAndLeavesNothing(t *testing.T) {
 	goroutines, heap := held()
 	round()
 	w.returns(goroutines, heap)
-	if s := w.relay.UDP(); s.Opened != 2*most || s.Refused[TooMany] != 2*(5000-most) {
+	if s := w.udp(); s.Opened != 2*most || s.Refused[TooMany] != 2*(5000-most) {
 		t.Errorf("counted %+v", s)
 	}
 }

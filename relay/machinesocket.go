@@ -17,13 +17,13 @@ var buffers = sync.Pool{New: func() any { return new([bufferLen]byte) }}
 func takeBuffer() *[bufferLen]byte  { return buffers.Get().(*[bufferLen]byte) }
 func giveBuffer(b *[bufferLen]byte) { buffers.Put(b) }
 
-// target is the gateway machine's side of a connection or session.
-type target struct {
+// socket is the side of a connection or session on the gateway's machine.
+type socket struct {
 	net.Conn
 	raw syscall.RawConn
 }
 
-func newTarget(c net.Conn) (*target, error) {
+func newSocket(c net.Conn) (*socket, error) {
 	s, ok := c.(syscall.Conn)
 	if !ok {
 		c.Close()
@@ -34,12 +34,12 @@ func newTarget(c net.Conn) (*target, error) {
 		c.Close()
 		return nil, err
 	}
-	return &target{c, raw}, nil
+	return &socket{c, raw}, nil
 }
 
 // receive waits for bytes or a datagram. The caller returns the buffer to the pool, also after an error, unless it is nil.
-func (t *target) receive() (b *[bufferLen]byte, n int, err error) {
-	waited := t.raw.Read(func(fd uintptr) bool {
+func (s *socket) receive() (b *[bufferLen]byte, n int, err error) {
+	waited := s.raw.Read(func(fd uintptr) bool {
 		b = takeBuffer()
 		for {
 			if n, err = syscall.Read(int(fd), b[:]); err != syscall.EINTR {
@@ -60,18 +60,18 @@ func (t *target) receive() (b *[bufferLen]byte, n int, err error) {
 }
 
 // end closes the sending half.
-func (t *target) end() error {
-	c, ok := t.Conn.(interface{ CloseWrite() error })
+func (s *socket) end() error {
+	c, ok := s.Conn.(interface{ CloseWrite() error })
 	if !ok {
 		return io.ErrClosedPipe
 	}
 	return c.CloseWrite()
 }
 
-// reset closes a TCP connection with a reset, so that the target sees that it was not finished.
-func (t *target) reset() {
-	if c, ok := t.Conn.(interface{ SetLinger(sec int) error }); ok {
+// reset closes a TCP connection with a reset, so that the far end sees that it was not finished.
+func (s *socket) reset() {
+	if c, ok := s.Conn.(interface{ SetLinger(sec int) error }); ok {
 		_ = c.SetLinger(0) // the connection is closed next, or was already
 	}
-	t.Close()
+	s.Close()
 }

@@ -1,12 +1,11 @@
 package relay
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
+	"slices"
 	"sync/atomic"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -14,13 +13,12 @@ import (
 	"strait.dev/strait/config"
 )
 
-// mapping is an external address with its target. A new target makes a new mapping.
+// mapping is an address that the relay serves, with its target. A new target makes a new mapping. The target of a proxied
+// address is that address.
 type mapping struct {
 	config.Mapping
-	ctx context.Context // ends with the mapping, and ends everything that uses it
-	end context.CancelFunc
-
-	running sync.WaitGroup // users of the mapping; grows only while the mapping is served
+	*scope
+	part *part
 
 	answers atomic.Uint32 // a port on which the target answered TCP, 0 = none yet
 	state   aliveness
@@ -42,7 +40,7 @@ func (r *Relay) SetMappings(mappings []config.Mapping) error {
 		} else if was := old[m.External]; was != nil && was.Mapping == m {
 			next[m.External] = was
 		} else {
-			next[m.External] = newMapping(m)
+			next[m.External] = &mapping{Mapping: m, scope: newScope(), part: &r.ofMappings}
 		}
 	}
 	r.mu.Lock()
@@ -50,38 +48,39 @@ func (r *Relay) SetMappings(mappings []config.Mapping) error {
 		clear(next)
 	}
 	r.mappings.Store(&next)
+	var ended []*scope
+	for a, m := range old {
+		if next[a] != m {
+			m.withdrawn = true
+			ended = append(ended, m.scope)
+		}
+	}
 	r.mu.Unlock()
-	for a, m := range old {
-		if next[a] != m {
-			m.end()
-		}
-	}
-	for a, m := range old {
-		if next[a] != m {
-			m.running.Wait()
-		}
-	}
+	withdraw(ended)
 	return errors.Join(refused...)
 }
 
-func newMapping(c config.Mapping) *mapping {
-	m := &mapping{Mapping: c}
-	m.ctx, m.end = context.WithCancel(context.Background())
-	return m
-}
+// key is the address in quotas.
+func (m *mapping) key() netip.AddrPort { return netip.AddrPortFrom(m.External, 0) }
 
 // mayRelay returns an error for a target that must not be reached. The author of mappings is trusted with the network
 // around the gateway, but not with the gateway's own loopback, nor with services that the machine's link offers to it alone
-// (169.254.169.254 returns the machine's credentials).
+// (169.254.169.254 returns the machine's credentials, and in some clouds other addresses do).
 func mayRelay(target netip.Addr, own map[netip.Addr]bool) error {
 	switch {
 	case !target.IsValid(), target.IsUnspecified(), target.IsLoopback(), target.IsMulticast(),
-		target.IsLinkLocalUnicast(), target == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		target.IsLinkLocalUnicast(), slices.Contains(metadata, target), target == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return fmt.Errorf("target %v is not a routable unicast address; choose another target", target)
 	case own[target], target.Is4In6():
 		return fmt.Errorf("target %v is an address of the gateway itself, or an IPv4-mapped IPv6 address; choose another target", target)
 	}
 	return nil
+}
+
+// metadata are the addresses of the metadata services of clouds that are not link-local: of EC2, Compute Engine, Azure and
+// Alibaba Cloud.
+var metadata = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254"), netip.MustParseAddr("168.63.129.16"), netip.MustParseAddr("100.100.100.200"),
 }
 
 // ownAddresses returns the addresses of this machine, or of the gateway's pod. On an error it is empty; mayRelay then
@@ -110,8 +109,14 @@ func (r *Relay) Mappings() []config.Mapping {
 	return all
 }
 
-// mapped returns the mapping of an address of the stack, or nil.
-func (r *Relay) mapped(a tcpip.Address) *mapping { return (*r.mappings.Load())[address(a)] }
+// served returns the mapping of an address of the stack, or of a proxied address, or nil.
+func (r *Relay) served(a tcpip.Address) *mapping {
+	at := address(a)
+	if m := (*r.mappings.Load())[at]; m != nil {
+		return m
+	}
+	return r.pod(at)
+}
 
 // address converts an address of the stack.
 func address(a tcpip.Address) netip.Addr {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -13,6 +14,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+
+	"strait.dev/strait/config"
 )
 
 // Config configures a Relay.
@@ -27,12 +30,17 @@ type Config struct {
 	// Dial opens a connection to a target, "tcp" or "udp", like net.Dialer; the connection must have a file
 	// descriptor. Nil: dial from this machine, with keepalives.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Source returns the address of the stack from which forwards connect to a target, invalid if there is none.
+	// Nil: there are no forwards.
+	Source func(to netip.Addr) netip.Addr
+	// Choose returns a number from 0 to n-1, for the choice of a target. Safe for concurrent use. Nil: at random.
+	Choose func(n int) int
 	// Alive reports whether a target answers, until ctx ends. port is one on which it is known to answer TCP, also with
 	// a reset, or 0. Nil: probe from this machine.
 	Alive func(ctx context.Context, target netip.Addr, port uint16) bool
 }
 
-// Relay serves mappings. Safe for concurrent use.
+// Relay serves mappings, proxied prefixes and forwards. Safe for concurrent use.
 type Relay struct {
 	stack  *stack.Stack
 	nic    tcpip.NICID
@@ -40,19 +48,52 @@ type Relay struct {
 	limits Limits
 	dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
+	source func(to netip.Addr) netip.Addr
+	choose func(n int) int
+
 	mappings     atomic.Pointer[map[netip.Addr]*mapping] // never nil; replaced, not changed
-	connections  *usage
-	sessions     *usage
+	proxied      atomic.Pointer[proxied]                 // likewise
+	ofMappings   part
+	ofProxy      part
+	ofForwards   part
 	largeBuffers limit
+	smallBuffers limit
 	timeWait     limit
 	forwarder    *tcp.Forwarder
-	tcp, udp     counters
 	echo         echoes
 
-	changing sync.Mutex // serialises SetMappings
-	mu       sync.Mutex // held briefly; protects the fields below, and replacing mappings
-	closed   bool
-	attempts map[stack.TransportEndpointID]*attempt
+	changing   sync.Mutex // serialises SetMappings, SetProxy and SetForwards
+	forwards   map[forwardKey]*forward
+	forwarding *scope     // of all forwarded connections
+	mu         sync.Mutex // held briefly; protects the fields below, and replacing mappings and proxied
+	closed     bool
+	attempts   map[stack.TransportEndpointID]*attempt
+	pods       map[netip.Addr]*mapping // proxied addresses in use, or recently used
+}
+
+// part has the quotas and counters of mappings, of proxied addresses, or of forwards.
+type part struct {
+	connections, sessions *usage
+	tcp, udp              counters
+}
+
+func newPart(connections, sessions Quota) part {
+	return part{connections: newUsage(connections), sessions: newUsage(sessions)}
+}
+
+// scope is what connections and sessions end with: a mapping, a proxied prefix, or all forwards.
+type scope struct {
+	ctx     context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup // users of the scope; grows only until it is withdrawn
+
+	withdrawn bool // protected by Relay.mu
+}
+
+func newScope() *scope {
+	s := new(scope)
+	s.ctx, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // Keepalives detect a dead far end, on both sides of a connection, after 11 min: with as many probes as Linux sends, but
@@ -63,22 +104,30 @@ const (
 	keepaliveCount    = 9
 )
 
-// New returns a relay without mappings. It handles the stack's TCP, UDP and pings for which the stack has no socket;
-// those to unmapped addresses are answered by the stack as before.
+var keepalive = net.KeepAliveConfig{Enable: true, Idle: keepaliveIdle, Interval: keepaliveInterval, Count: keepaliveCount}
+
+// New returns a relay that serves nothing yet. It handles the stack's TCP, UDP and pings for which the stack has no socket;
+// those to addresses that are not served are answered by the stack as before.
 func New(c Config) *Relay {
 	r := &Relay{
 		stack: c.Stack, nic: c.NIC, clock: c.Stack.Clock(), limits: c.Limits.withDefaults(), dialer: c.Dial,
-		attempts: make(map[stack.TransportEndpointID]*attempt),
+		source: c.Source, choose: c.Choose, forwarding: newScope(),
+		attempts: make(map[stack.TransportEndpointID]*attempt), pods: make(map[netip.Addr]*mapping), forwards: make(map[forwardKey]*forward),
+	}
+	if r.choose == nil {
+		r.choose = rand.IntN
 	}
 	if r.dialer == nil {
-		dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
-			Enable: true, Idle: keepaliveIdle, Interval: keepaliveInterval, Count: keepaliveCount,
-		}}
+		dialer := &net.Dialer{KeepAliveConfig: keepalive}
 		r.dialer = dialer.DialContext
 	}
 	r.mappings.Store(new(map[netip.Addr]*mapping))
-	r.connections, r.sessions = newUsage(r.limits.Connections), newUsage(r.limits.Sessions)
-	r.largeBuffers.most, r.timeWait.most = int64(r.limits.LargeBuffers), int64(r.limits.TimeWait)
+	r.proxied.Store(new(proxied))
+	r.ofMappings = newPart(r.limits.Connections, r.limits.Sessions)
+	r.ofProxy = newPart(r.limits.ProxyConnections, r.limits.ProxySessions)
+	r.ofForwards = newPart(r.limits.ForwardConnections, r.limits.ForwardSessions)
+	r.largeBuffers.most, r.smallBuffers.most = int64(r.limits.LargeBuffers), int64(r.limits.SmallBuffers)
+	r.timeWait.most = int64(r.limits.TimeWait)
 	r.echo.asking.most, r.echo.waiting.most = targetsAsked, waitingPings
 	r.echo.alive = c.Alive
 	if r.echo.alive == nil {
@@ -88,8 +137,8 @@ func New(c Config) *Relay {
 	if err := c.Stack.TransportProtocolOption(tcp.ProtocolNumber, &window); err != nil {
 		panic("relay: a stack without TCP")
 	}
-	// Attempts count in the quota of connections, so there are never more.
-	r.forwarder = tcp.NewForwarder(c.Stack, window.Default, r.limits.Connections.All, r.accept)
+	// Attempts count in the quotas of connections, so there are never more.
+	r.forwarder = tcp.NewForwarder(c.Stack, window.Default, r.limits.Connections.All+r.limits.ProxyConnections.All, r.accept)
 	c.Stack.SetTransportProtocolHandler(tcp.ProtocolNumber, r.segment)
 	c.Stack.SetTransportProtocolHandler(udp.ProtocolNumber, r.datagram)
 	c.Stack.SetTransportProtocolHandler(icmp.ProtocolNumber4, r.ping)
@@ -98,27 +147,42 @@ func New(c Config) *Relay {
 }
 
 // Close ends all connections, sessions and pings, TCP with resets, and waits for them. Later packets are handled as if
-// there were no mapping. The stack must still be running.
+// nothing were served. The stack must still be running.
 func (r *Relay) Close() {
 	r.mu.Lock()
-	r.closed = true
+	r.closed, r.forwarding.withdrawn = true, true
 	r.mu.Unlock()
-	_ = r.SetMappings(nil) // cannot fail without mappings
+	// These cannot fail when nothing is served.
+	_ = r.SetMappings(nil)
+	_ = r.SetProxy(config.Proxy{})
+	_ = r.SetForwards(nil)
+	r.forwarding.end()
+	r.forwarding.running.Wait()
 }
 
-// use makes SetMappings wait for m.running.Done, unless the mapping has been withdrawn.
-func (r *Relay) use(m *mapping) bool {
+// use makes the withdrawal of the scope wait for running.Done. It reports false if the scope has been withdrawn.
+func (r *Relay) use(s *scope) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.useLocked(m)
+	return s.useLocked()
 }
 
-func (r *Relay) useLocked(m *mapping) bool {
-	if (*r.mappings.Load())[m.External] != m {
+func (s *scope) useLocked() bool {
+	if s.withdrawn {
 		return false
 	}
-	m.running.Add(1)
+	s.running.Add(1)
 	return true
+}
+
+// withdraw ends scopes, and waits until nothing uses them.
+func withdraw(all []*scope) {
+	for _, s := range all {
+		s.end()
+	}
+	for _, s := range all {
+		s.running.Wait()
+	}
 }
 
 // limit is a counter with a maximum. Safe for concurrent use.

@@ -8,7 +8,7 @@ type Refusal uint8
 // The refusals. For the first three, limits of the relay, clients get "prohibited".
 const (
 	TooMany           Refusal = iota // Quota.All
-	TooManyOfMapping                 // Quota.PerMapping
+	TooManyOfMapping                 // Quota.PerMapping; for metrics of forwards, of one forward
 	TooManyOfCaller                  // Quota.PerCaller
 	TargetRefused                    // the target reset the connection, or reported the port unreachable
 	TargetUnreachable                // no route to the target
@@ -16,6 +16,7 @@ const (
 	CallerSilent                     // the client did not answer the SYN-ACK; its address may be forged
 	Withdrawn                        // the mapping was removed meanwhile
 	NoSocket                         // the gateway's machine is out of sockets or ports
+	NoTarget                         // the forward has no target
 
 	Refusals = iota // number of refusals
 )
@@ -23,7 +24,7 @@ const (
 var refusalNames = [Refusals]string{
 	TooMany: "too_many", TooManyOfMapping: "too_many_of_mapping", TooManyOfCaller: "too_many_of_caller",
 	TargetRefused: "target_refused", TargetUnreachable: "target_unreachable", TargetSilent: "target_silent",
-	CallerSilent: "caller_silent", Withdrawn: "withdrawn", NoSocket: "no_socket",
+	CallerSilent: "caller_silent", Withdrawn: "withdrawn", NoSocket: "no_socket", NoTarget: "no_target",
 }
 
 // String returns the name of the refusal, as metrics show it.
@@ -61,11 +62,18 @@ func (c *counters) stats(open int) Stats {
 	return s
 }
 
-// TCP returns the statistics of connections.
-func (r *Relay) TCP() Stats { return r.tcp.stats(r.connections.taken()) }
+func (p *part) stats() (tcp, udp Stats) {
+	return p.tcp.stats(p.connections.taken()), p.udp.stats(p.sessions.taken())
+}
 
-// UDP returns the statistics of sessions.
-func (r *Relay) UDP() Stats { return r.udp.stats(r.sessions.taken()) }
+// Mapped returns the statistics of connections and sessions to mapped addresses.
+func (r *Relay) Mapped() (tcp, udp Stats) { return r.ofMappings.stats() }
+
+// Proxied returns the statistics of connections and sessions to proxied addresses.
+func (r *Relay) Proxied() (tcp, udp Stats) { return r.ofProxy.stats() }
+
+// Forwarded returns the statistics of connections and sessions of forwards.
+func (r *Relay) Forwarded() (tcp, udp Stats) { return r.ofForwards.stats() }
 
 // Echo returns the statistics of pings.
 func (r *Relay) Echo() EchoStats {

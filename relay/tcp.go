@@ -22,18 +22,21 @@ type attempt struct {
 	syn    []byte // as received, for an ICMP error to quote
 }
 
+// release releases what the attempt, or its connection, takes of the quota.
+func (a *attempt) release() { a.m.part.connections.give(a.m.key(), a.caller) }
+
 // segment handles a TCP segment that belongs to no connection of the stack, and reports whether it did: only SYNs to a
-// mapped address. The stack answers all others with a reset (RFC 9293 section 3.5.2). It runs on the goroutine that
+// served address. The stack answers all others with a reset (RFC 9293 section 3.5.2). It runs on the goroutine that
 // delivers the packet, and does not block.
 func (r *Relay) segment(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
-	m := r.mapped(id.LocalAddress)
+	m := r.served(id.LocalAddress)
 	if m == nil || !isSYN(id, pkt) {
 		return false
 	}
 	a := &attempt{m: m, caller: address(id.RemoteAddress), syn: quote(pkt)}
 	mine, refusal, ok := r.begin(id, a, pkt)
 	if mine && !ok {
-		r.tcp.refused[refusal].Add(1)
+		m.part.tcp.refused[refusal].Add(1)
 		r.tell(prohibited, a.syn)
 	}
 	return mine
@@ -48,17 +51,17 @@ func isSYN(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
 		h.IsChecksumValid(id.RemoteAddress, id.LocalAddress, pkt.Data().Checksum(), uint16(pkt.Data().Size()))
 }
 
-// begin counts an attempt and starts it, if the segment is for a mapped address.
+// begin counts an attempt and starts it, if the segment is for a served address.
 func (r *Relay) begin(id stack.TransportEndpointID, a *attempt, pkt *stack.PacketBuffer) (mine bool, refusal Refusal, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.attempts[id] != nil {
 		return true, 0, true // a retransmitted SYN; the first one is in progress
 	}
-	if refusal, ok = r.connections.take(a.m, a.caller); !ok {
+	if refusal, ok = a.m.part.connections.take(a.m.key(), a.caller); !ok {
 		return true, refusal, false
 	}
-	if r.useLocked(a.m) {
+	if a.m.useLocked() {
 		r.attempts[id] = a
 		if r.forwarder.HandlePacket(id, pkt) { // starts accept
 			return true, 0, true
@@ -66,7 +69,7 @@ func (r *Relay) begin(id stack.TransportEndpointID, a *attempt, pkt *stack.Packe
 		delete(r.attempts, id) // not a SYN for the stack
 		a.m.running.Done()
 	}
-	r.connections.give(a.m, a.caller)
+	a.release()
 	return false, 0, false
 }
 
@@ -80,9 +83,9 @@ func (r *Relay) accept(request *tcp.ForwarderRequest) {
 
 	c, refusal := r.connect(a, request)
 	if c != nil {
-		r.tcp.opened.Add(1)
+		a.m.part.tcp.opened.Add(1)
 	} else {
-		r.tcp.refused[refusal].Add(1)
+		a.m.part.tcp.refused[refusal].Add(1)
 		// Either the client's SYN is answered, or the attempt leaves no trace.
 		switch refusal {
 		case TargetRefused, Withdrawn:
@@ -101,7 +104,7 @@ func (r *Relay) accept(request *tcp.ForwarderRequest) {
 	delete(r.attempts, id)
 	r.mu.Unlock()
 	if c == nil {
-		r.connections.give(a.m, a.caller)
+		a.release()
 		return
 	}
 	c.serve()
@@ -119,9 +122,12 @@ func (r *Relay) connect(a *attempt, request *tcp.ForwarderRequest) (*connection,
 		return nil, refusal
 	}
 	a.m.answers.Store(uint32(port))
-	c := &connection{relay: r, attempt: a, target: t, caller: &stream{queue: new(waiter.Queue)}}
+	c := &connection{
+		relay: r, part: a.m.part, ctx: a.m.ctx, socket: t, stream: &stream{queue: new(waiter.Queue)}, release: a.release,
+		fromStream: &a.m.part.tcp.toTarget, fromSocket: &a.m.part.tcp.toCaller,
+	}
 	var terr tcpip.Error
-	if c.caller.end, terr = r.handshake(a.m.ctx, request, c.caller.queue); terr != nil {
+	if c.stream.end, terr = r.handshake(a.m.ctx, request, c.stream.queue); terr != nil {
 		t.reset()
 		if a.m.ctx.Err() != nil {
 			return nil, Withdrawn
@@ -159,13 +165,13 @@ func (r *Relay) handshake(ctx context.Context, request *tcp.ForwarderRequest, qu
 var errSilent = errors.New("no answer")
 
 // dial opens a connection to a port of the target, within Limits.Dial.
-func (r *Relay) dial(m *mapping, network string, port uint16) (*target, error) {
+func (r *Relay) dial(m *mapping, network string, port uint16) (*socket, error) {
 	ctx, cancel := context.WithCancelCause(m.ctx)
 	defer cancel(nil)
 	defer r.clock.AfterFunc(r.limits.Dial, func() { cancel(errSilent) }).Stop()
 	c, err := r.dialer(ctx, network, netip.AddrPortFrom(m.Target, port).String())
 	if err == nil {
-		return newTarget(c)
+		return newSocket(c)
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // our own limit, or the mapping's end

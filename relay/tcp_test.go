@@ -46,8 +46,8 @@ func TestTCPToAMappedAddressReachesTheTarget(t *testing.T) {
 			t.Errorf("%d bytes of %d came back, %v", len(got), len(sent), err)
 		}
 		c.Close()
-		w.until("the connections have ended", func() bool { return w.relay.TCP().Open == 0 })
-		if s := w.relay.TCP(); s.Opened != 1 || s.ToTarget != uint64(len(sent)) || s.ToCaller != uint64(len(sent)) {
+		w.until("the connections have ended", func() bool { return w.tcp().Open == 0 })
+		if s := w.tcp(); s.Opened != 1 || s.ToTarget != uint64(len(sent)) || s.ToCaller != uint64(len(sent)) {
 			t.Errorf("counted %+v", s)
 		}
 	}
@@ -62,7 +62,7 @@ func TestOnlyMappedAddressesAreServed(t *testing.T) {
 	if _, err := w.connect(callerAddr6, netip.AddrPortFrom(mappedAddr6, port)); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("an address without mapping: %v", err)
 	}
-	if s := w.relay.TCP(); s.Opened+s.Refused[TargetRefused] != 0 {
+	if s := w.tcp(); s.Opened+s.Refused[TargetRefused] != 0 {
 		t.Errorf("counted %+v", s)
 	}
 }
@@ -98,7 +98,7 @@ func TestEachHalfOfAConnectionEndsAlone(t *testing.T) {
 	w.must(there.CloseWrite())
 	ended(here)
 	here.Close()
-	w.until("the connections have ended", func() bool { return w.relay.TCP().Open == 0 })
+	w.until("the connections have ended", func() bool { return w.tcp().Open == 0 })
 
 	here, there = w.pair(w.listen(port + 1))
 	w.must(there.CloseWrite()) // now the target first
@@ -107,7 +107,7 @@ func TestEachHalfOfAConnectionEndsAlone(t *testing.T) {
 	receive(there, "more")
 	here.Close()
 	ended(there)
-	w.until("the connections have ended", func() bool { return w.relay.TCP().Open == 0 })
+	w.until("the connections have ended", func() bool { return w.tcp().Open == 0 })
 	w.advance(time.Minute) // TIME-WAIT and more
 	w.untilNothingIsLeft()
 }
@@ -152,7 +152,7 @@ func TestARefusalOfTheTargetReachesTheClient(t *testing.T) {
 	if _, err := w.connect(callerAddr, netip.AddrPortFrom(mappedAddr, port)); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("%v, want a refusal", err)
 	}
-	if n := w.relay.TCP().Refused[TargetRefused]; n != 1 {
+	if n := w.tcp().Refused[TargetRefused]; n != 1 {
 		t.Errorf("counted %d", n)
 	}
 	w.untilNothingIsLeft()
@@ -174,7 +174,7 @@ func TestAnUnreachableTargetIsReportedToTheClient(t *testing.T) {
 				t.Errorf("%v, want no route", err)
 			}
 		}
-		if n := w.relay.TCP().Refused[TargetUnreachable]; n != 1 {
+		if n := w.tcp().Refused[TargetUnreachable]; n != 1 {
 			t.Errorf("counted %d", n)
 		}
 		w.untilNothingIsLeft()
@@ -198,11 +198,11 @@ func TestT17_ATargetThatIsSilentHoldsNothingForLong(t *testing.T) {
 		result <- err
 	}()
 	<-dialled
-	if open := w.relay.TCP().Open; open != 1 {
+	if open := w.tcp().Open; open != 1 {
 		t.Errorf("%d open while dialling, want 1: what is dialled counts", open)
 	}
 	w.advance(DefaultLimits.Dial)
-	w.until("the dial has ended", func() bool { return w.relay.TCP().Refused[TargetSilent] == 1 })
+	w.until("the dial has ended", func() bool { return w.tcp().Refused[TargetSilent] == 1 })
 	select {
 	case err := <-result:
 		t.Fatalf("the caller received %v, want silence", err)
@@ -236,7 +236,7 @@ func TestT17_ACallerThatIsSilentHoldsNothingForLong(t *testing.T) {
 		t.Errorf("the target saw %v, want a reset", err)
 	}
 	w.untilNothingIsLeft()
-	if n := w.relay.TCP().Refused[CallerSilent]; n != 1 {
+	if n := w.tcp().Refused[CallerSilent]; n != 1 {
 		t.Errorf("counted %d", n)
 	}
 }
@@ -247,20 +247,20 @@ func TestRFC5382REQ5_AnIdleConnectionEndsAfterTwoHoursAndFourMinutes(t *testing.
 	w := newWorld(t, Limits{})
 	here, there := w.pair(w.listen(port))
 	w.advance(2*time.Hour + 3*time.Minute)
-	if s := w.relay.TCP(); s.Open != 1 || s.Expired != 0 {
+	if s := w.tcp(); s.Open != 1 || s.Expired != 0 {
 		t.Fatalf("%+v after 2 h 3 min", s)
 	}
 	_, err := there.Write([]byte("x"))
 	w.must(err)
 	_, err = io.ReadFull(here, make([]byte, 1))
 	w.must(err)
-	w.until("the byte is counted", func() bool { return w.relay.TCP().ToCaller == 1 })
+	w.until("the byte is counted", func() bool { return w.tcp().ToCaller == 1 })
 	w.advance(2*time.Hour + 3*time.Minute) // from the byte on
-	if s := w.relay.TCP(); s.Open != 1 || s.Expired != 0 {
+	if s := w.tcp(); s.Open != 1 || s.Expired != 0 {
 		t.Fatalf("%+v 2 h 3 min after a byte", s)
 	}
 	w.advance(2 * time.Minute)
-	w.until("the connections have ended", func() bool { return w.relay.TCP().Expired == 1 })
+	w.until("the connections have ended", func() bool { return w.tcp().Expired == 1 })
 	if _, err := here.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "reset") {
 		t.Errorf("the caller: %v, want a reset", err)
 	}
@@ -279,10 +279,10 @@ func TestRFC5382REQ5_AHalfClosedConnectionEndsAfterFourMinutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.advance(3*time.Minute + 59*time.Second)
-	if s := w.relay.TCP(); s.Open != 1 {
+	if s := w.tcp(); s.Open != 1 {
 		t.Fatalf("%+v after less than 4 min", s)
 	}
-	w.until("the connections have ended", func() bool { w.advance(time.Second); return w.relay.TCP().Expired == 1 })
+	w.until("the connections have ended", func() bool { w.advance(time.Second); return w.tcp().Expired == 1 })
 	if now := w.clock.Now().Sub(time.Unix(0, 0)); now > time.Hour {
 		t.Errorf("it ended after %v", now)
 	}
@@ -356,7 +356,7 @@ func TestAMappingThatEndsOrHasAnotherTargetEndsItsConnections(t *testing.T) {
 			<-dialling
 
 			w.must(w.relay.SetMappings(next))
-			if s := w.relay.TCP(); s.Open != 1 || s.Refused[Withdrawn] != 1 {
+			if s := w.tcp(); s.Open != 1 || s.Refused[Withdrawn] != 1 {
 				t.Errorf("%+v right after the change, want one open", s)
 			}
 			if _, err := here.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "reset") {
@@ -462,11 +462,11 @@ func TestLimitsOfConnectionsHoldAndAreReported(t *testing.T) {
 				t.Fatal("one too many was let in")
 			}
 			w.untilTold(test.from, prohibited)
-			if s := w.relay.TCP(); s.Refused[test.why] != 1 || s.Open != 3 {
+			if s := w.tcp(); s.Refused[test.why] != 1 || s.Open != 3 {
 				t.Errorf("counted %+v", s)
 			}
 			here[0].Close()
-			w.until("there is room", func() bool { return w.relay.TCP().Open == 2 })
+			w.until("there is room", func() bool { return w.tcp().Open == 2 })
 			c, err := w.connect(test.from, netip.AddrPortFrom(test.at, port))
 			w.must(err)
 			at, err := l.AcceptTCP()
@@ -476,7 +476,7 @@ func TestLimitsOfConnectionsHoldAndAreReported(t *testing.T) {
 			for _, c := range here[1:] {
 				c.Close()
 			}
-			w.until("the connections have ended", func() bool { return w.relay.TCP().Open == 0 })
+			w.until("the connections have ended", func() bool { return w.tcp().Open == 0 })
 			w.advance(time.Minute)
 			w.untilNothingIsLeft()
 		})
@@ -523,14 +523,14 @@ func TestAHundredConnectionsComeAndGoAndLeaveNothing(t *testing.T) {
 		})
 	}
 	all.Wait()
-	w.until("the connections have ended", func() bool { return w.relay.TCP().Open == 0 })
+	w.until("the connections have ended", func() bool { return w.tcp().Open == 0 })
 	if n := w.relay.timeWait.now.Load(); n > 10 {
 		t.Errorf("%d connections in TIME-WAIT, want 10 at most", n)
 	}
 	stop()
 	w.advance(time.Minute)
 	w.untilNothingIsLeft()
-	if s := w.relay.TCP(); s.Opened != 100 {
+	if s := w.tcp(); s.Opened != 100 {
 		t.Errorf("counted %+v", s)
 	}
 }

@@ -21,15 +21,15 @@ import (
 // sessionBuffer is the size in bytes of a session's queue of received datagrams.
 const sessionBuffer = 128 << 10
 
-// session carries datagrams between one client endpoint and one endpoint of a mapped address. Datagrams of either side
+// session carries datagrams between one client endpoint and one endpoint of a served address. Datagrams of either side
 // refresh it.
 type session struct {
 	relay  *Relay
 	m      *mapping
 	from   netip.AddrPort // the client
-	at     netip.AddrPort // the mapped address
+	at     netip.AddrPort // the served address
 	caller *stream
-	target *target
+	target *socket
 	idle   idle
 	length atomic.Uint32 // payload length of the client's last datagram, bytes
 }
@@ -37,7 +37,7 @@ type session struct {
 // datagram handles a UDP datagram that belongs to no session, and reports whether it did; the stack answers others with
 // "port unreachable". It runs on the goroutine that delivers the packet, and does not block.
 func (r *Relay) datagram(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
-	m := r.mapped(id.LocalAddress)
+	m := r.served(id.LocalAddress)
 	if m == nil || !validUDP(pkt) {
 		return false
 	}
@@ -45,21 +45,21 @@ func (r *Relay) datagram(id stack.TransportEndpointID, pkt *stack.PacketBuffer) 
 		relay: r, m: m, caller: &stream{queue: new(waiter.Queue)},
 		from: netip.AddrPortFrom(address(id.RemoteAddress), id.RemotePort), at: netip.AddrPortFrom(m.External, id.LocalPort),
 	}
-	if refusal, ok := r.sessions.take(m, s.from.Addr()); !ok {
-		r.udp.refused[refusal].Add(1)
+	if refusal, ok := m.part.sessions.take(m.key(), s.from.Addr()); !ok {
+		m.part.udp.refused[refusal].Add(1)
 		r.tell(prohibited, quote(pkt))
 		return true
 	}
 	end, err := udp.NewForwarderRequest(r.stack, id, pkt).CreateEndpoint(s.caller.queue)
 	if err != nil { // an earlier datagram created the session meanwhile
-		r.sessions.give(m, s.from.Addr())
+		m.part.sessions.give(m.key(), s.from.Addr())
 		return true
 	}
 	s.caller.end = end
 	end.SocketOptions().SetReceiveBufferSize(sessionBuffer, true)
-	if !r.use(m) {
+	if !r.use(m.scope) {
 		end.Close()
-		r.sessions.give(m, s.from.Addr())
+		m.part.sessions.give(m.key(), s.from.Addr())
 		return false
 	}
 	go s.run()
@@ -77,12 +77,12 @@ func validUDP(pkt *stack.PacketBuffer) bool {
 func (s *session) run() {
 	r := s.relay
 	defer s.m.running.Done()
-	defer r.sessions.give(s.m, s.from.Addr())
+	defer s.m.part.sessions.give(s.m.key(), s.from.Addr())
 	defer s.caller.end.Close()
 	var err error
 	if s.target, err = r.dial(s.m, "udp", s.at.Port()); err != nil {
 		refusal := refusalOf(err)
-		r.udp.refused[refusal].Add(1)
+		s.m.part.udp.refused[refusal].Add(1)
 		switch refusal {
 		case TargetUnreachable:
 			s.tell(hostUnreachable)
@@ -91,9 +91,9 @@ func (s *session) run() {
 		}
 		return
 	}
-	r.udp.opened.Add(1)
+	s.m.part.udp.opened.Add(1)
 	end := func() { s.target.Close(); s.caller.end.Close() }
-	s.idle.clock, s.idle.limit, s.idle.expired = r.clock, s.limit, func() { r.udp.expired.Add(1); end() }
+	s.idle.clock, s.idle.limit, s.idle.expired = r.clock, s.limit, func() { s.m.part.udp.expired.Add(1); end() }
 	s.idle.start()
 	defer s.idle.stop()
 	defer context.AfterFunc(s.m.ctx, end)()
@@ -118,7 +118,7 @@ func (s *session) toTarget() {
 		if err == nil {
 			s.length.Store(uint32(n))
 			s.idle.touch()
-			s.count(&s.relay.udp.toTarget, n, s.toTargetOnce(b[:n]))
+			s.count(&s.m.part.udp.toTarget, n, s.toTargetOnce(b[:n]))
 		}
 		giveBuffer(b)
 		if errors.Is(err, io.EOF) {
@@ -143,7 +143,7 @@ func (s *session) toCaller() {
 		switch {
 		case err == nil:
 			s.idle.touch()
-			s.count(&s.relay.udp.toCaller, n, s.caller.sendDatagram(b[:n]))
+			s.count(&s.m.part.udp.toCaller, n, s.caller.sendDatagram(b[:n]))
 		case errors.Is(err, syscall.ECONNREFUSED):
 			s.refused()
 		case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
@@ -158,13 +158,13 @@ func (s *session) toCaller() {
 
 // refused tells the client that the target's port is unreachable.
 func (s *session) refused() {
-	s.relay.udp.refused[TargetRefused].Add(1)
+	s.m.part.udp.refused[TargetRefused].Add(1)
 	s.tell(portUnreachable)
 }
 
 func (s *session) count(bytes *atomic.Uint64, n int, err error) {
 	if err != nil {
-		s.relay.udp.lost.Add(1)
+		s.m.part.udp.lost.Add(1)
 		return
 	}
 	bytes.Add(uint64(n))

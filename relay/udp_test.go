@@ -72,8 +72,8 @@ func TestDatagramsToAMappedAddressReachTheTargetWhole(t *testing.T) {
 		for _, size := range []int{1, 0, 1200, 1392, 4000, 60000} { // more than the MTU of 1420 comes and goes in fragments
 			w.asks(c, bytes.Repeat([]byte{7}, size))
 		}
-		w.until("everything is counted", func() bool { s := w.relay.UDP(); return s.ToCaller == 66593 && s.ToTarget == 66593 })
-		if s := w.relay.UDP(); s.Opened != 1 || s.Open != 1 || s.Lost != 0 {
+		w.until("everything is counted", func() bool { s := w.udp(); return s.ToCaller == 66593 && s.ToTarget == 66593 })
+		if s := w.udp(); s.Opened != 1 || s.Open != 1 || s.Lost != 0 {
 			t.Errorf("counted %+v", s)
 		}
 	}
@@ -98,7 +98,7 @@ func TestEachCallersPortHasASessionOfItsOwn(t *testing.T) {
 	for i, c := range sockets {
 		w.receives(c, fmt.Append(nil, i))
 	}
-	if s := w.relay.UDP(); s.Open != len(sockets) {
+	if s := w.udp(); s.Open != len(sockets) {
 		t.Errorf("counted %+v", s)
 	}
 }
@@ -121,12 +121,12 @@ func TestRFC4787REQ5_ASessionLivesForFiveMinutesFromItsLastDatagram(t *testing.T
 		w.receives(c, []byte("down"))
 	}
 	w.advance(4*time.Minute + 50*time.Second)
-	if s := w.relay.UDP(); s.Open != 1 {
+	if s := w.udp(); s.Open != 1 {
 		t.Fatalf("%+v before 5 min", s)
 	}
 	w.advance(20 * time.Second)
 	w.untilNothingIsLeft()
-	if s := w.relay.UDP(); s.Expired != 1 {
+	if s := w.udp(); s.Expired != 1 {
 		t.Errorf("counted %+v", s)
 	}
 	_, err = c.Write([]byte("again")) // another session
@@ -144,7 +144,7 @@ func TestRFC4787REQ5_AQuestionToPort53IsKeptForLess(t *testing.T) {
 	for range 10 {
 		w.asks(w.socket(callerAddr, netip.AddrPortFrom(mappedAddr, 53)), []byte("?"))
 	}
-	if s := w.relay.UDP(); s.Open != 10 {
+	if s := w.udp(); s.Open != 10 {
 		t.Errorf("counted %+v", s)
 	}
 	w.advance(20 * time.Second)
@@ -164,7 +164,7 @@ func TestATargetsClosedPortIsReported(t *testing.T) {
 		if _, err := c.Read(make([]byte, 1)); err == nil {
 			t.Error("the caller's socket received something")
 		}
-		if s := w.relay.UDP(); s.Refused[TargetRefused] == 0 || s.Open != 1 { // RFC 4787 REQ-12: an error ends nothing
+		if s := w.udp(); s.Refused[TargetRefused] == 0 || s.Open != 1 { // RFC 4787 REQ-12: an error ends nothing
 			t.Errorf("counted %+v", s)
 		}
 	}
@@ -178,7 +178,7 @@ func TestSessionsOfAMappingThatEndsEnd(t *testing.T) {
 	w.asks(c, []byte("x"))
 	w.asks(stays, []byte("y"))
 	w.must(w.relay.SetMappings(both[1:]))
-	if s := w.relay.UDP(); s.Open != 1 {
+	if s := w.udp(); s.Open != 1 {
 		t.Errorf("%+v right after the change", s)
 	}
 	_, err := c.Write([]byte("x"))
@@ -208,7 +208,7 @@ func TestLimitsOfSessionsHoldAndAreReported(t *testing.T) {
 			_, err := w.socket(test.from, netip.AddrPortFrom(test.at, port)).Write([]byte("x"))
 			w.must(err)
 			w.untilTold(test.from, prohibited)
-			if s := w.relay.UDP(); s.Refused[test.why] != 1 || s.Open != 3 {
+			if s := w.udp(); s.Refused[test.why] != 1 || s.Open != 3 {
 				t.Errorf("counted %+v", s)
 			}
 			w.advance(6 * time.Minute)
@@ -227,8 +227,8 @@ func TestADamagedDatagramOpensNoSession(t *testing.T) {
 	w.send(callerAddr, mappedAddr, 17, []byte{0x12, 0x34, byte(port >> 8), byte(port & 0xff), 0, 9, 0xba, 0xad, 'x'})
 	w.until("the packet is carried", func() bool { return w.carried.Load() > before })
 	w.send(callerAddr, mappedAddr, 17, []byte{0x12, 0x34, byte(port >> 8), byte(port & 0xff), 0, 9, 0, 0, 'x'}) // without checksum
-	w.until("a session is opened", func() bool { return w.relay.UDP().Opened > 0 })
-	if s := w.relay.UDP(); s.Opened != 1 {
+	w.until("a session is opened", func() bool { return w.udp().Opened > 0 })
+	if s := w.udp(); s.Opened != 1 {
 		t.Errorf("counted %+v", s)
 	}
 }

@@ -161,6 +161,11 @@ func (w *world) note(b []byte) {
 	}
 }
 
+// tcp returns the statistics of connections to mapped addresses, udp those of sessions.
+func (w *world) tcp() Stats { s, _ := w.relay.Mapped(); return s }
+
+func (w *world) udp() Stats { _, s := w.relay.Mapped(); return s }
+
 // untilTold waits for an ICMP error to a caller.
 func (w *world) untilTold(caller netip.Addr, what icmpForm) {
 	w.Helper()
@@ -356,14 +361,20 @@ func (w *world) portOf(l net.Listener) uint16 {
 func (w *world) untilNothingIsLeft() {
 	w.Helper()
 	w.until("everything is gone", func() bool {
-		return w.relay.TCP().Open == 0 && w.relay.UDP().Open == 0 && w.relay.timeWait.now.Load() == 0 && w.relay.largeBuffers.now.Load() == 0 &&
+		return w.tcp().Open == 0 && w.udp().Open == 0 && w.relay.timeWait.now.Load() == 0 && w.relay.largeBuffers.now.Load() == 0 &&
 			len(w.host.RegisteredEndpoints()) == 0 && len(w.host.CleanupEndpoints()) == 0
 	})
 	w.relay.mu.Lock()
 	defer w.relay.mu.Unlock()
-	if len(w.relay.attempts) > 0 || len(w.relay.connections.callers) > 0 || len(w.relay.connections.mappings) > 0 ||
-		len(w.relay.sessions.callers) > 0 || len(w.relay.sessions.mappings) > 0 {
-		w.Errorf("something is still counted: %v, %+v, %+v", w.relay.attempts, w.relay.connections, w.relay.sessions)
+	if len(w.relay.attempts) > 0 {
+		w.Errorf("still attempted: %v", w.relay.attempts)
+	}
+	for _, p := range []*part{&w.relay.ofMappings, &w.relay.ofProxy, &w.relay.ofForwards} {
+		for _, u := range []*usage{p.connections, p.sessions} {
+			if u.taken() > 0 || len(u.callers) > 0 || len(u.served) > 0 {
+				w.Errorf("something is still counted: %+v", u)
+			}
+		}
 	}
 }
 

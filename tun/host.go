@@ -73,7 +73,7 @@ func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr, fl
 	if err := limitStack(h.stack); err != nil {
 		return nil, err
 	}
-	h.relay = relay.New(relay.Config{Stack: h.stack, NIC: hostNIC})
+	h.relay = relay.New(relay.Config{Stack: h.stack, NIC: hostNIC, Source: func(to netip.Addr) netip.Addr { return g.Table().Source(to) }})
 	h.link.AddNotify(h)
 	if err := h.stack.CreateNIC(hostNIC, h.link); err != nil {
 		return nil, fmt.Errorf("host stack: create interface: %v", err)

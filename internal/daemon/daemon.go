@@ -82,7 +82,7 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 	if err := d.fabric.SetLinks(linkConfigs(c, secrets)); err != nil {
 		return nil, errors.Join(err, d.fabric.Close())
 	}
-	d.setMappings(c)
+	d.setRelay(c)
 	ctx, stop := context.WithCancel(context.Background())
 	d.stop = stop
 	d.done.Go(func() { d.expireFlows(ctx) })
@@ -120,15 +120,22 @@ func (d *Daemon) Apply(c *config.Gateway) error {
 		d.public = secrets.public
 		d.log.Info("gateway uses a new key", "publicKey", d.public.String())
 	}
-	d.setMappings(c)
+	d.setRelay(c)
 	d.setTable(table, newFlows(c, d.fabric.Gateway.Flows()))
 	return d.fabric.Refresh()
 }
 
-// setMappings sets the mappings of the host. Mappings that cannot be served do not affect the others.
-func (d *Daemon) setMappings(c *config.Gateway) {
+// setRelay sets the mappings, the proxied prefixes and the forwards of the host. What cannot be served does not affect the
+// rest.
+func (d *Daemon) setRelay(c *config.Gateway) {
 	if err := d.fabric.SetMappings(c.Mappings); err != nil {
 		d.log.Error("some address mappings are not served", "error", err)
+	}
+	if err := d.fabric.SetProxy(c.Proxy); err != nil {
+		d.log.Error("proxied prefixes are not served", "error", err)
+	}
+	if err := d.fabric.SetForwards(c.Forwards); err != nil {
+		d.log.Error("some forwards are not served", "error", err)
 	}
 }
 

@@ -1,0 +1,80 @@
+package tun
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"testing"
+
+	"strait.dev/strait/config"
+	"strait.dev/strait/relay"
+	"strait.dev/strait/test/ports"
+	"strait.dev/strait/test/wait"
+)
+
+// A client of a port of gateway a reaches a pod behind gateway b. Neither has a node.
+func TestAForwardReachesAPodOfAClusterWithoutNodes(t *testing.T) {
+	t.Parallel()
+	server, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		for {
+			c, err := server.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c); c.Close() }()
+		}
+	}()
+	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
+	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
+	for _, e := range []*end{a, b} {
+		e.give(t, func(c *config.Gateway) {
+			c.Overlay.Nodes = nil
+			c.Remote.Prefixes = append(c.Remote.Prefixes, config.RemotePrefix{CIDR: netip.MustParsePrefix("10.70.0.0/16"), SeenAs: netip.MustParsePrefix("10.73.0.0/16")})
+			c.Proxy.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
+		})
+	}
+	// A server on loopback, which the relay does not dial, stands for a pod.
+	dialled := make(chan string, 10)
+	host := b.fabric.host
+	host.relay = relay.New(relay.Config{Stack: host.stack, NIC: hostNIC, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialled <- address
+		return new(net.Dialer).DialContext(ctx, network, server.Addr().String())
+	}})
+	if err := b.fabric.SetProxy(b.config.Proxy); err != nil {
+		t.Fatal(err)
+	}
+	listen := config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: ports.Free(t, 1)[0]}
+	forwards := []config.Forward{{Protocol: config.TCP, Listen: listen, Targets: []netip.AddrPort{netip.MustParseAddrPort("10.71.2.9:8080")}}}
+	if err := a.fabric.SetForwards(forwards); err != nil {
+		t.Fatal(err)
+	}
+	setLinks(t, a, a.link("b-0", b))
+	setLinks(t, b, b.link("a-0", a))
+	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+
+	c, err := net.Dial("tcp4", listen.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	sent := bytes.Repeat([]byte("to and fro "), 150_000) // more than all buffers
+	go func() { _, _ = c.Write(sent); _ = c.(*net.TCPConn).CloseWrite() }()
+	if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, sent) {
+		t.Errorf("%d bytes of %d came back, %v", len(got), len(sent), err)
+	}
+	if at := <-dialled; at != "10.0.2.9:8080" {
+		t.Errorf("b dialled %s", at)
+	}
+	wait.Until(t, "both count one connection", func() bool {
+		from, _ := a.fabric.Forwarded()
+		to, _ := b.fabric.Proxied()
+		return from.Opened == 1 && from.ToTarget == uint64(len(sent)) && to.Opened == 1 && to.ToCaller == uint64(len(sent)) && from.Open+to.Open == 0
+	})
+}
