@@ -46,24 +46,21 @@ var (
 	rejectedDesc  = describe("wireguard_rejected_handshakes_total", "Handshake messages that WireGuard rejected.", "peer")
 	handshakeDesc = describe("wireguard_handshake_age_seconds", "Time since the last handshake; absent before the first.", "peer")
 
-	datagramsDesc    = describe("wireguard_dropped_datagrams_total", "WireGuard datagrams dropped outside of WireGuard, by reason.", "reason")
-	overflowDesc     = describe("receive_queue_overflow_total", "Datagrams the kernel dropped because the gateway did not read fast enough.", "socket")
-	failuresDesc     = describe("receive_failures_total", "System calls that failed to receive datagrams.", "socket")
-	mtuDesc          = describe("inner_mtu_bytes", "Largest IP packet that the whole path carries.")
-	nodesDesc        = describe("nodes", "Nodes in the table.")
-	routesDesc       = describe("routes", "Local prefixes and addresses in the table.")
-	flowsDesc        = describe("masquerade_flows", "Current masqueraded flows.")
-	maxFlowsDesc     = describe("masquerade_max_flows", "Maximum number of masqueraded flows.")
-	portsDesc        = describe("masquerade_ports", "External ports and ICMP identifiers of masqueraded flows, by state.", "state")
-	eventsDesc       = describe("masquerade_flows_total", "Masqueraded flows, by event.", "event")
-	fragmentsDesc    = describe("fragment_bytes", "Memory used by fragments of incomplete datagrams.", "direction")
-	relayOpenDesc    = describe("mapping_connections", "Current TCP connections and UDP sessions to mapped addresses.", "protocol")
-	relayOpenedDesc  = describe("mapping_connections_total", "TCP connections and UDP sessions established to mapped addresses.", "protocol")
-	relayRefusedDesc = describe("mapping_refused_total", "TCP connections and UDP sessions to mapped addresses that were not established, by reason.", "protocol", "reason")
-	relayBytesDesc   = describe("mapping_bytes_total", "Payload bytes forwarded for mapped addresses.", "protocol", "direction")
-	relayExpiredDesc = describe("mapping_expired_total", "TCP connections and UDP sessions to mapped addresses that ended by the idle timeout.", "protocol")
-	relayLostDesc    = describe("mapping_lost_datagrams_total", "Datagrams for mapped addresses that could not be sent to one side.", "protocol")
-	relayEchoDesc    = describe("mapping_pings_total", "Pings to mapped addresses, by result.", "result")
+	datagramsDesc = describe("wireguard_dropped_datagrams_total", "WireGuard datagrams dropped outside of WireGuard, by reason.", "reason")
+	overflowDesc  = describe("receive_queue_overflow_total", "Datagrams the kernel dropped because the gateway did not read fast enough.", "socket")
+	failuresDesc  = describe("receive_failures_total", "System calls that failed to receive datagrams.", "socket")
+	mtuDesc       = describe("inner_mtu_bytes", "Largest IP packet that the whole path carries.")
+	nodesDesc     = describe("nodes", "Nodes in the table.")
+	routesDesc    = describe("routes", "Local prefixes and addresses in the table.")
+	flowsDesc     = describe("masquerade_flows", "Current masqueraded flows.")
+	maxFlowsDesc  = describe("masquerade_max_flows", "Maximum number of masqueraded flows.")
+	portsDesc     = describe("masquerade_ports", "External ports and ICMP identifiers of masqueraded flows, by state.", "state")
+	eventsDesc    = describe("masquerade_flows_total", "Masqueraded flows, by event.", "event")
+	fragmentsDesc = describe("fragment_bytes", "Memory used by fragments of incomplete datagrams.", "direction")
+	mappingDescs  = describeRelay("mapping", "to mapped addresses")
+	proxyDescs    = describeRelay("proxy", "to proxied pods")
+	forwardDescs  = describeRelay("forward", "of forwards")
+	relayEchoDesc = describe("mapping_pings_total", "Pings to mapped addresses, by result.", "result")
 
 	gapsDesc    = describe("process_gaps_total", "How often the process did not run for more than 0.5 s.")
 	longestDesc = describe("process_longest_gap_seconds", "The longest time that the process did not run; 0 if none was longer than 0.5 s.")
@@ -73,6 +70,20 @@ var (
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("strait_"+name, help, labels, nil)
+}
+
+// relayDescs describe the statistics of mapped addresses, of the proxy, or of forwards.
+type relayDescs struct{ open, opened, refused, bytes, expired, lost *prometheus.Desc }
+
+func describeRelay(name, of string) relayDescs {
+	return relayDescs{
+		open:    describe(name+"_connections", "Current TCP connections and UDP sessions "+of+".", "protocol"),
+		opened:  describe(name+"_connections_total", "TCP connections and UDP sessions "+of+" that were established.", "protocol"),
+		refused: describe(name+"_refused_total", "TCP connections and UDP sessions "+of+" that were not established, by reason.", "protocol", "reason"),
+		bytes:   describe(name+"_bytes_total", "Payload bytes of connections and sessions "+of+".", "protocol", "direction"),
+		expired: describe(name+"_expired_total", "TCP connections and UDP sessions "+of+" that ended by the idle timeout.", "protocol"),
+		lost:    describe(name+"_lost_datagrams_total", "Datagrams "+of+" that could not be sent to one side.", "protocol"),
+	}
 }
 
 // Describe implements prometheus.Collector.
@@ -158,7 +169,7 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	gauge(mtuDesc, float64(t.MTU()))
 	gauge(nodesDesc, float64(t.NodeCount()))
 	gauge(routesDesc, float64(t.RouteCount()))
-	d.collectMappings(counter, gauge)
+	d.collectRelay(counter, gauge)
 	gaps := d.fabric.Gaps()
 	counter(gapsDesc, gaps.Count)
 	gauge(longestDesc, gaps.Longest.Seconds())
@@ -167,20 +178,27 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	d.rtt.Collect(to)
 }
 
-// collectMappings collects the statistics of mapped addresses.
-func (d *Daemon) collectMappings(counter func(*prometheus.Desc, uint64, ...string), gauge func(*prometheus.Desc, float64, ...string)) {
-	tcp, udp, echo := d.fabric.Mapped()
-	for protocol, s := range map[string]relay.Stats{"tcp": tcp, "udp": udp} {
-		gauge(relayOpenDesc, float64(s.Open), protocol)
-		counter(relayOpenedDesc, s.Opened, protocol)
-		counter(relayExpiredDesc, s.Expired, protocol)
-		counter(relayLostDesc, s.Lost, protocol)
-		counter(relayBytesDesc, s.ToTarget, protocol, "to_target")
-		counter(relayBytesDesc, s.ToCaller, protocol, "to_caller")
-		for i, n := range s.Refused {
-			counter(relayRefusedDesc, n, protocol, relay.Refusal(i).String())
+// collectRelay collects the statistics of mapped addresses, of the proxy and of forwards.
+func (d *Daemon) collectRelay(counter func(*prometheus.Desc, uint64, ...string), gauge func(*prometheus.Desc, float64, ...string)) {
+	collect := func(descs *relayDescs, tcp, udp relay.Stats) {
+		for protocol, s := range map[string]relay.Stats{"tcp": tcp, "udp": udp} {
+			gauge(descs.open, float64(s.Open), protocol)
+			counter(descs.opened, s.Opened, protocol)
+			counter(descs.expired, s.Expired, protocol)
+			counter(descs.lost, s.Lost, protocol)
+			counter(descs.bytes, s.ToTarget, protocol, "to_target")
+			counter(descs.bytes, s.ToCaller, protocol, "to_caller")
+			for i, n := range s.Refused {
+				counter(descs.refused, n, protocol, relay.Refusal(i).String())
+			}
 		}
 	}
+	tcp, udp, echo := d.fabric.Mapped()
+	collect(&mappingDescs, tcp, udp)
+	tcp, udp = d.fabric.Proxied()
+	collect(&proxyDescs, tcp, udp)
+	tcp, udp = d.fabric.Forwarded()
+	collect(&forwardDescs, tcp, udp)
 	counter(relayEchoDesc, echo.Answered, "answered")
 	counter(relayEchoDesc, echo.Down, "target_down")
 	counter(relayEchoDesc, echo.Refused, "refused")
