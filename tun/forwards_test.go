@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"testing"
 
 	"strait.dev/strait/config"
+	"strait.dev/strait/gateway"
 	"strait.dev/strait/relay"
 	"strait.dev/strait/test/ports"
 	"strait.dev/strait/test/wait"
@@ -77,4 +79,33 @@ func TestAForwardReachesAPodOfAClusterWithoutNodes(t *testing.T) {
 		to, _ := b.fabric.Proxied()
 		return from.Opened == 1 && from.ToTarget == uint64(len(sent)) && to.Opened == 1 && to.ToCaller == uint64(len(sent)) && from.Open+to.Open == 0
 	})
+}
+
+// A gateway without nodes may listen for none.
+func TestAGatewayWithoutOverlaySocketsSendsItsOwnPackets(t *testing.T) {
+	t.Parallel()
+	overlay, err := OpenOverlay(OverlayConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testConfig()
+	c.Overlay.Nodes = nil
+	table, err := gateway.NewTable(c, gateway.MTUs{Overlay: 1450, Tunnel: testMTU}, overlay.Handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.fallback.inject(&f.fallback.Ingress.Counters, []byte("from the host"), ownPacket)
+	wait.Until(t, "the packet was read", func() bool {
+		f.fallback.injected.mu.Lock()
+		defer f.fallback.injected.mu.Unlock()
+		return len(f.fallback.injected.packets[ownPacket]) == 0
+	})
+	if n := f.fallback.Egress.Dropped(gateway.Panic); n != 0 {
+		t.Errorf("%d panics", n)
+	}
 }

@@ -69,6 +69,9 @@ func (d *Device) readLane(l *lane) (more bool) {
 			more = true
 		}
 	}()
+	if len(l.sources) == 0 {
+		return false // a gateway without nodes listens for none
+	}
 	asks, rounds := len(l.sources), readRounds // each source is read once, and all again after a full batch
 	for r.n < len(r.bufs) {
 		if l.pieces != nil {
