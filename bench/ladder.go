@@ -120,6 +120,10 @@ func transferTests() (all []Test) {
 				measure: transfer(over.open, t.streams, t.mode == wire),
 			})
 		}
+		all = append(all, Test{
+			Name: fmt.Sprintf("tcp/streams=%d", t.streams), Mode: t.mode, Subject: "forward",
+			measure: transferForwarded(t.streams, t.mode == wire),
+		})
 	}
 	return all
 }

@@ -32,6 +32,7 @@ type plan struct {
 	pod           netip.Addr
 	remotePod     netip.Addr   // the other cluster's pod, as this one maps it
 	remotePods    netip.Prefix // the other cluster's podRange, as this one maps it
+	remoteHosts   netip.Prefix // the other cluster's externalRange, as this one maps it
 
 	// The same for IPv6.
 	pods6       netip.Prefix
@@ -45,7 +46,8 @@ var (
 		name: "a", vni: 101,
 		node: netip.MustParseAddr("127.0.11.11"), gateway: netip.MustParseAddr("127.0.11.1"),
 		pods: netip.MustParsePrefix("10.0.1.0/24"), pod: netip.MustParseAddr("10.0.1.5"),
-		remotePods: netip.MustParsePrefix("10.71.0.0/16"), remotePod: netip.MustParseAddr("10.71.2.9"),
+		remoteHosts: netip.MustParsePrefix("10.73.0.0/16"),
+		remotePods:  netip.MustParsePrefix("10.71.0.0/16"), remotePod: netip.MustParseAddr("10.71.2.9"),
 		pods6: netip.MustParsePrefix("fd00:10:1::/64"), pod6: netip.MustParseAddr("fd00:10:1::5"),
 		remotePods6: netip.MustParsePrefix("fd00:71::/32"), remotePod6: netip.MustParseAddr("fd00:71:2::9"),
 	}
@@ -53,7 +55,8 @@ var (
 		name: "b", vni: 202,
 		node: netip.MustParseAddr("127.0.12.11"), gateway: netip.MustParseAddr("127.0.12.1"),
 		pods: netip.MustParsePrefix("10.0.2.0/24"), pod: netip.MustParseAddr("10.0.2.9"),
-		remotePods: netip.MustParsePrefix("10.72.0.0/16"), remotePod: netip.MustParseAddr("10.72.1.5"),
+		remoteHosts: netip.MustParsePrefix("10.74.0.0/16"),
+		remotePods:  netip.MustParsePrefix("10.72.0.0/16"), remotePod: netip.MustParseAddr("10.72.1.5"),
 		pods6: netip.MustParsePrefix("fd00:10:2::/64"), pod6: netip.MustParseAddr("fd00:10:2::9"),
 		remotePods6: netip.MustParsePrefix("fd00:72::/32"), remotePod6: netip.MustParseAddr("fd00:72:1::5"),
 	}
@@ -122,6 +125,7 @@ func (p *plan) config(port uint16, wireGuard config.WireGuard) *config.Gateway {
 		Remote: config.Remote{Cluster: other, Prefixes: []config.RemotePrefix{
 			{CIDR: podRange, SeenAs: p.remotePods},
 			{CIDR: podRange6, SeenAs: p.remotePods6},
+			{CIDR: externalRange, SeenAs: p.remoteHosts},
 		}},
 	}
 }

@@ -39,7 +39,9 @@ func transfer(open opener, streams int, offload bool) func(context.Context, effo
 			return nil, err
 		}
 		defer far.close()
-		s, err := startStreams(ctx, near, far, x.farPod, streams)
+		s, err := startStreams(ctx, far, streams, func(ctx context.Context) (net.Conn, error) {
+			return near.dial(ctx, netip.AddrPortFrom(x.farPod, port))
+		})
 		defer s.close()
 		if err != nil {
 			return nil, err
@@ -67,9 +69,9 @@ type streams struct {
 	closed      bool
 }
 
-// startStreams connects near to far and sends on all connections until close. The caller
+// startStreams connects to far by dial and sends on all connections until close. The caller
 // must close the result, even after an error.
-func startStreams(ctx context.Context, near, far *pod, at netip.Addr, count int) (*streams, error) {
+func startStreams(ctx context.Context, far *pod, count int, dial func(context.Context) (net.Conn, error)) (*streams, error) {
 	s := new(streams)
 	var err error
 	if s.listener, err = far.listen(netip.AddrPortFrom(planB.pod, port)); err != nil {
@@ -78,7 +80,7 @@ func startStreams(ctx context.Context, near, far *pod, at netip.Addr, count int)
 	s.running.Go(s.accept)
 	for range count {
 		dialing, cancel := context.WithTimeout(ctx, dialLimit)
-		c, err := near.dial(dialing, netip.AddrPortFrom(at, port))
+		c, err := dial(dialing)
 		cancel()
 		if err != nil {
 			return s, tooBusy{fmt.Errorf("connect the pods: %w", err)}
