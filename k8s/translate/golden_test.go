@@ -45,7 +45,9 @@ func (d *gatewayDocument) UnmarshalJSON(text []byte) error {
 	var document struct {
 		Kind       string
 		InviteUsed bool
-		Keys       []struct {
+
+		WithoutNodes bool
+		Keys         []struct {
 			File, Public string
 			Generation   int32
 		}
@@ -53,7 +55,11 @@ func (d *gatewayDocument) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &document); err != nil {
 		return err
 	}
-	d.InviteUsed, d.Keys = document.InviteUsed, nil
+	d.InviteUsed, d.WithoutNodes = document.InviteUsed, document.WithoutNodes
+	if document.Keys == nil {
+		return nil
+	}
+	d.Keys = nil
 	for _, k := range document.Keys {
 		public, err := config.ParseKey(k.Public)
 		if err != nil {
@@ -95,6 +101,10 @@ func load(t testing.TB, name string) Input {
 			mapping := new(v1alpha1.AddressMapping)
 			in.Mappings = append(in.Mappings, mapping)
 			object = mapping
+		case "ReceivedService":
+			r := new(v1alpha1.ReceivedService)
+			in.Received = append(in.Received, r)
+			object = r
 		case "Gateway":
 			object = (*gatewayDocument)(&in)
 		default:

@@ -13,7 +13,7 @@ import (
 
 // element matches the names of configuration elements that can be left out, for instance
 // overlay.nodes[3].prefixes[0].
-var element = regexp.MustCompile(`(overlay\.nodes|overlay\.addresses|overlay\.externalAddresses|wireguard\.peers|local\.prefixes|local\.externalPrefixes|remote\.prefixes|masquerade\.sources|mappings)(?:\[(\d+)\](?:\.(\w+)(?:\[(\d+)\])?)?)?`)
+var element = regexp.MustCompile(`(overlay\.nodes|overlay\.addresses|overlay\.externalAddresses|wireguard\.peers|local\.prefixes|local\.externalPrefixes|remote\.prefixes|masquerade\.sources|mappings|proxy\.prefixes|proxy\.except|forwards)(?:\[(\d+)\](?:\.(\w+)(?:\[(\d+)\])?)?)?`)
 
 // removeInvalid removes invalid elements until the configuration is valid. It returns false
 // if an invalid element cannot be removed.
@@ -52,7 +52,7 @@ func (f faults) add(field string) bool {
 		return false
 	}
 	part := fmt.Sprintf("%s[%s]", m[1], m[2])
-	if m[1] == "overlay.nodes" && m[4] != "" && (m[3] == "prefixes" || m[3] == "externalAddresses") {
+	if m[4] != "" && (m[1] == "overlay.nodes" && (m[3] == "prefixes" || m[3] == "externalAddresses") || m[1] == "forwards" && m[3] == "targets") {
 		part += fmt.Sprintf(".%s[%s]", m[3], m[4])
 	}
 	f[part] = true
@@ -77,6 +77,12 @@ func (f faults) leaveOut(c *config.Gateway) {
 	c.Remote.Prefixes = without(f, "remote.prefixes", c.Remote.Prefixes)
 	c.Masquerade.Sources = without(f, "masquerade.sources", c.Masquerade.Sources)
 	c.Mappings = without(f, "mappings", c.Mappings)
+	c.Proxy.Prefixes = without(f, "proxy.prefixes", c.Proxy.Prefixes)
+	c.Proxy.Except = without(f, "proxy.except", c.Proxy.Except)
+	for i := range c.Forwards {
+		c.Forwards[i].Targets = without(f, fmt.Sprintf("forwards[%d].targets", i), c.Forwards[i].Targets)
+	}
+	c.Forwards = without(f, "forwards", c.Forwards)
 }
 
 // without returns a list without its faulty items.
@@ -121,6 +127,16 @@ func (t *translation) name(field string) (object, of string) {
 		return network, "spec.externalCIDRs"
 	case "mappings":
 		return mapping(t.mapped[t.config.Mappings[i]]), "spec." + m[3]
+	case "proxy.prefixes":
+		return t.peering(), "spec.localPrefixes"
+	case "proxy.except":
+		return network, "status"
+	case "forwards":
+		field := "status.ports"
+		if m[3] == "targets" {
+			field = "spec.service.endpoints"
+		}
+		return received(t.forwarded[t.config.Forwards[i].Listen]), field
 	case "masquerade.sources":
 		return network, "spec.masquerade.sources"
 	case "remote.prefixes":

@@ -20,7 +20,8 @@ type Input struct {
 	Nodes   []*v1alpha1.NodeAttachment // of the whole cluster
 	Now     time.Time                  // reference time for expiry
 
-	Mappings []*v1alpha1.AddressMapping // of the whole cluster
+	Mappings []*v1alpha1.AddressMapping  // of the whole cluster
+	Received []*v1alpha1.ReceivedService // of the whole cluster; used only WithoutNodes
 }
 
 // Settings are the parameters of a gateway that do not come from objects.
@@ -30,6 +31,7 @@ type Settings struct {
 
 	Geneve, VXLAN, Observability config.ListenAddress
 	WireGuardPort                uint16            // UDP
+	WithoutNodes                 bool              // the cluster has no node helpers: the gateway carries connections
 	Keys                         []OwnKey          // the gateway's own, newest first, that of an invite last
 	InviteUsed                   bool              // the invite is no longer needed: its key is ignored
 	PresharedKeyFiles            map[string]string // by the name of the Secret
@@ -70,11 +72,15 @@ func Gateway(in Input) (*config.Gateway, []Problem) {
 	}
 	t.config.WireGuard.Peers = t.peers()
 	t.config.Remote.Prefixes = t.remote()
-	t.config.Masquerade = t.masquerade()
-	t.reserve()
-	t.config.Overlay.Nodes = t.nodes(t.assigned.Number)
 	t.config.Mappings = t.mappings()
-	t.pods()
+	if t.WithoutNodes {
+		t.config.Proxy, t.config.Forwards = t.proxy(), t.forwards()
+	} else {
+		t.config.Masquerade = t.masquerade()
+		t.reserve()
+		t.config.Overlay.Nodes = t.nodes(t.assigned.Number)
+		t.pods()
+	}
 	if !t.removeInvalid() {
 		t.config = nil
 	}
@@ -88,6 +94,7 @@ func Withdrawn(c *config.Gateway) *config.Gateway {
 	w.WireGuard.Peers = nil
 	w.Local, w.Remote = config.Local{}, config.Remote{}
 	w.Masquerade, w.Mappings = config.Masquerade{}, nil
+	w.Proxy, w.Forwards = config.Proxy{}, nil
 	return &w
 }
 
@@ -101,6 +108,8 @@ type translation struct {
 
 	reserved ranges                    // prefixes that no pod may have an address in
 	mapped   map[config.Mapping]string // names of AddressMappings
+
+	forwarded map[config.ListenAddress]string // names of ReceivedServices
 }
 
 func (t *translation) problem(object, field, text, remedy string) {
