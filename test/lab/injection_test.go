@@ -50,8 +50,9 @@ func TestInvalidFramesFromNodesAreDroppedByReason(t *testing.T) {
 			for range copies {
 				sendFrom(t, a.node, injected.outer, netip.AddrPortFrom(a.gw4, overlayPort[a.encapsulation]), injected.datagram)
 			}
+			// There may be more: the node's kernel sends multicast of its own.
 			eventually(t, fmt.Sprintf("%d drops more as %s", copies, injected.reason), func() bool {
-				return a.gateway.drops(t, "egress", injected.reason) == before+copies
+				return a.gateway.drops(t, "egress", injected.reason) >= before+copies
 			})
 		})
 	}
