@@ -6,5 +6,6 @@
 // pods. What cannot be queried is reported as unknown, with a hint how to continue.
 // NetworkPolicies and other features of network plugins are not evaluated.
 //
-// The files follow the packet: send.go up to the tunnel, arrive.go from there on.
+// The files follow the packet: send.go up to the tunnel, arrive.go from there on. service.go
+// resolves names of imported Services to endpoints.
 package trace
