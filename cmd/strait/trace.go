@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type traceFlags struct {
 	to, from, protocol, output      string
 	size                            int
 	gatewayNamespace, nodeNamespace string
+	service                         trace.ServiceName // the destination, if it is a name
 	socket, question                string
 	fromTunnel                      bool
 }
@@ -33,7 +35,7 @@ type traceFlags struct {
 func newTrace() *cobra.Command {
 	f := &traceFlags{remote: clusterFlags{remote: true}}
 	c := &cobra.Command{
-		Use:   "trace NAMESPACE/POD -> ADDRESS[:PORT]",
+		Use:   "trace NAMESPACE/POD -> DESTINATION[:PORT]",
 		Short: "Explain the path and the verdict of a packet",
 		Long: `Explain what happens to a packet from a pod to an address of another cluster, and to the
 reply: at the pod, its node, the gateways, the tunnel, and the other cluster's node and
@@ -44,6 +46,9 @@ With access to the other cluster (--remote-context) the packet is followed to th
 without, it is followed up to the tunnel and the reply from there. Quote the arrow for
 the shell, or leave it out.
 
+The destination is an address, or the name of an imported Service: then a packet is
+traced to one endpoint in each remote cluster that exports the Service.
+
 With --socket only the gateway of that socket is asked, on its own machine, and the
 source of the packet is an ADDRESS instead of a pod.
 
@@ -52,6 +57,7 @@ dropped or its verdict is unknown.`,
 		Example: `  strait trace 'default/web -> 10.71.2.9:80' --remote-context b
   strait trace default/web 10.71.2.9:80 --protocol udp --size 1500
   strait trace default/web --to 10.71.2.9 -o json
+  strait trace default/web cart.shop.svc.clusterset.local:80 --remote-context b
   strait trace --socket /run/strait.sock 10.0.1.5 10.71.2.9:80`,
 		Args: cobra.ArbitraryArgs,
 		RunE: f.run,
@@ -89,34 +95,43 @@ func (f *traceFlags) run(cmd *cobra.Command, args []string) error {
 		return wrongUsage(cmd, "--from-tunnel needs --socket: name the socket of a gateway")
 	}
 	from, q, err := f.read(args)
-	if err == nil && f.socket == "" {
+	named := f.service != trace.ServiceName{}
+	if err == nil && f.socket == "" && !named {
 		err = q.Check()
+	}
+	if err == nil && f.socket != "" && named {
+		err = errors.New("--socket takes an address as destination: a gateway does not know the names of Services")
 	}
 	if err != nil {
 		return wrongUsage(cmd, "%w", err)
 	}
 	var r *trace.Report
-	if f.socket != "" {
+	switch {
+	case f.socket != "":
 		r, err = f.single(ctx, cmd, from, q)
-	} else {
+	case named:
+		return f.followService(ctx, cmd, from, q)
+	default:
 		r, err = f.follow(ctx, cmd, from, q)
 	}
 	if err != nil {
 		return err
 	}
-	return f.print(cmd.OutOrStdout(), r)
+	return f.print(cmd.OutOrStdout(), r, r.Verdict, func(w io.Writer) error { return trace.Table(w, r) })
 }
 
 // print writes a report. It returns an error if the packet is not delivered.
-func (f *traceFlags) print(w io.Writer, r *trace.Report) error {
-	write := func(w io.Writer, r *trace.Report) error { return trace.Table(withColors(w), r) }
-	if f.output != "table" {
-		write = func(w io.Writer, r *trace.Report) error { return printAs(w, f.output, r) }
+func (f *traceFlags) print(w io.Writer, report any, verdict trace.Verdict, table func(io.Writer) error) error {
+	var err error
+	if f.output == "table" {
+		err = table(withColors(w))
+	} else {
+		err = printAs(w, f.output, report)
 	}
-	if err := write(w, r); err != nil {
+	if err != nil {
 		return err
 	}
-	switch r.Verdict {
+	switch verdict {
 	case trace.Dropped:
 		return errors.New("the packet is dropped: see the verdict above")
 	case trace.Unknown:
@@ -125,37 +140,70 @@ func (f *traceFlags) print(w io.Writer, r *trace.Report) error {
 	return nil
 }
 
-// follow traces the packet in the clusters.
-func (f *traceFlags) follow(ctx context.Context, cmd *cobra.Command, from string, q trace.Question) (*trace.Report, error) {
-	var ok bool
-	if q.Namespace, q.Pod, ok = strings.Cut(from, "/"); !ok || q.Namespace == "" || q.Pod == "" {
-		return nil, wrongUsage(cmd, "%q is not NAMESPACE/POD: write the pod like default/web", from)
-	}
-	progress := operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))
-	defer progress.Done()
-	local, err := f.side(ctx, f.local, progress)
-	if err != nil {
-		return nil, err
-	}
-	var remote *trace.Side
-	if f.remote.given() {
-		f.remote.inherit(f.local)
-		if remote, err = f.side(ctx, f.remote, progress); err != nil {
-			return nil, err
-		}
-	}
-	return trace.Run(ctx, q, local, remote, time.Now())
+// tracedClusters are the clusters of a trace; remote is nil without access to it.
+type tracedClusters struct {
+	cluster       operator.Cluster // the local one
+	local, remote *trace.Side
 }
 
-func (f *traceFlags) side(ctx context.Context, cluster clusterFlags, progress *operator.Progress) (*trace.Side, error) {
-	c, err := cluster.open()
+// open opens the clusters of a trace, and sets the pod of its question.
+func (f *traceFlags) open(ctx context.Context, cmd *cobra.Command, from string, q *trace.Question, progress *operator.Progress) (is tracedClusters, err error) {
+	var ok bool
+	if q.Namespace, q.Pod, ok = strings.Cut(from, "/"); !ok || q.Namespace == "" || q.Pod == "" {
+		return is, wrongUsage(cmd, "%q is not NAMESPACE/POD: write the pod like default/web", from)
+	}
+	if is.cluster, is.local, err = f.side(ctx, f.local, progress); err != nil {
+		return is, err
+	}
+	if f.remote.given() {
+		f.remote.inherit(f.local)
+		_, is.remote, err = f.side(ctx, f.remote, progress)
+	}
+	return is, err
+}
+
+// follow traces the packet in the clusters.
+func (f *traceFlags) follow(ctx context.Context, cmd *cobra.Command, from string, q trace.Question) (*trace.Report, error) {
+	progress := operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))
+	defer progress.Done()
+	is, err := f.open(ctx, cmd, from, &q, progress)
 	if err != nil {
 		return nil, err
+	}
+	return trace.Run(ctx, q, is.local, is.remote, time.Now())
+}
+
+// followService traces packets to the endpoints of an imported Service, and prints the
+// report.
+func (f *traceFlags) followService(ctx context.Context, cmd *cobra.Command, from string, q trace.Question) error {
+	progress := operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))
+	defer progress.Done()
+	is, err := f.open(ctx, cmd, from, &q, progress)
+	if err != nil {
+		return err
+	}
+	service, err := trace.ReadService(ctx, is.cluster, f.service)
+	if err != nil {
+		return err
+	}
+	r, err := trace.RunService(ctx, service, q, is.local, is.remote, time.Now())
+	if err != nil {
+		return err
+	}
+	progress.Done()
+	return f.print(cmd.OutOrStdout(), r, r.Verdict, func(w io.Writer) error { return trace.ServiceTable(w, r) })
+}
+
+func (f *traceFlags) side(ctx context.Context, cluster clusterFlags, progress *operator.Progress) (operator.Cluster, *trace.Side, error) {
+	c, err := cluster.open()
+	if err != nil {
+		return c, nil, err
 	}
 	pods := &trace.Pods{
 		Client: c.Client, Executor: c.Client, GatewayNamespace: f.gatewayNamespace, NodeNamespace: f.nodeNamespace, Say: progress.Say,
 	}
-	return trace.Open(ctx, c, pods)
+	s, err := trace.Open(ctx, c, pods)
+	return c, s, err
 }
 
 // single traces the packet in the gateway of the socket.
@@ -208,18 +256,25 @@ func (f *traceFlags) read(args []string) (from string, q trace.Question, err err
 	case len(words) > 2:
 		return "", q, fmt.Errorf("%q is one argument too many", words[2])
 	}
-	q.Size = f.size
-	if q.To, q.Port, err = destination(words[1]); err != nil {
+	q.Size, q.Protocol = f.size, f.protocol
+	if f.service, q.Port, err = serviceDestination(words[1]); err != nil {
 		return "", q, err
 	}
-	if q.Protocol = f.protocol; q.Protocol == "" {
-		q.Protocol = gateway.TCP
-		if q.Port == 0 {
-			q.Protocol = gateway.ICMP
+	named := f.service != trace.ServiceName{}
+	if !named {
+		if q.To, q.Port, err = destination(words[1]); err != nil {
+			return "", q, err
 		}
 	}
-	if !slices.Contains([]string{gateway.TCP, gateway.UDP, gateway.ICMP}, q.Protocol) {
+	if !slices.Contains([]string{"", gateway.TCP, gateway.UDP, gateway.ICMP}, q.Protocol) {
 		return "", q, fmt.Errorf("--protocol %s: choose tcp, udp or icmp", q.Protocol)
+	}
+	switch {
+	case q.Protocol != "":
+	case q.Port == 0:
+		q.Protocol = gateway.ICMP
+	case !named: // the port of a Service has a protocol
+		q.Protocol = gateway.TCP
 	}
 	if (q.Port == 0) != (q.Protocol == gateway.ICMP) {
 		return "", q, fmt.Errorf("%s to %s: write a port for tcp and udp, as in 10.71.2.9:80, and none for icmp", q.Protocol, words[1])
@@ -241,4 +296,19 @@ func destination(text string) (netip.Addr, uint16, error) {
 		return a.Addr().Unmap(), a.Port(), nil
 	}
 	return netip.Addr{}, 0, fmt.Errorf("%q is not an IP address with a port: write one like 10.71.2.9:80 or [fd00:71::9]:80", text)
+}
+
+// serviceDestination parses the name of an imported Service with or without a port. The name
+// is empty if the text is something else.
+func serviceDestination(text string) (name trace.ServiceName, port uint16, err error) {
+	host, number, has := strings.Cut(text, ":")
+	name, ok := trace.ParseServiceName(host)
+	if !ok || !has {
+		return name, 0, nil
+	}
+	n, err := strconv.ParseUint(number, 10, 16)
+	if err != nil || n == 0 {
+		return name, 0, fmt.Errorf("%s: %q is not a port; write one like %s:80", text, number, host)
+	}
+	return name, uint16(n), nil
 }

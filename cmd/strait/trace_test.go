@@ -33,6 +33,24 @@ func TestPacketsAreParsed(t *testing.T) {
 	}
 }
 
+func TestNamesOfServicesAreDestinations(t *testing.T) {
+	cart := trace.ServiceName{Namespace: "shop", Name: "cart"}
+	for _, c := range []struct {
+		flags traceFlags
+		to    string
+		want  trace.Question
+	}{
+		{to: "cart.shop.svc.clusterset.local:80", want: trace.Question{Port: 80}},
+		{flags: traceFlags{protocol: "udp"}, to: "cart.shop.svc.clusterset.local:53", want: trace.Question{Port: 53, Protocol: "udp"}},
+		{to: "cart.shop.svc.clusterset.local", want: trace.Question{Protocol: "icmp"}},
+	} {
+		_, q, err := c.flags.read([]string{"default/web", "->", c.to})
+		if err != nil || q != c.want || c.flags.service != cart {
+			t.Errorf("%s: %+v to %+v, %v, want %+v", c.to, q, c.flags.service, err, c.want)
+		}
+	}
+}
+
 func TestAWrongPacketIsAUsageErrorWithARemedy(t *testing.T) {
 	for want, args := range map[string]string{
 		"the pod is missing":                        "",
@@ -50,6 +68,8 @@ func TestAWrongPacketIsAUsageErrorWithARemedy(t *testing.T) {
 		"--from-tunnel needs --socket":              "default/web 10.71.2.9:80 --from-tunnel",
 		"with --socket, write the source":           "default/web 10.71.2.9:80 --socket /run/x",
 		"-o xml: no such output format":             "default/web 10.71.2.9:80 -o xml",
+		"is not a port; write one like cart.shop":   "default/web cart.shop.svc.clusterset.local:http",
+		"--socket takes an address as destination":  "10.0.1.5 cart.shop.svc.clusterset.local:80 --socket /run/x",
 		"10.71.2.9:0\" is not an IP address with a": "default/web 10.71.2.9:0",
 	} {
 		_, stderr, code := output("", append([]string{"trace"}, strings.Fields(args)...)...)
