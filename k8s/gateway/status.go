@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	reportInterval = time.Second      // how often the report is checked
-	reportTimeout  = 10 * time.Second // request timeout; also the minimum interval of writes of measurements and after failures
+	reportCheck    = 200 * time.Millisecond // how often the report is checked
+	reportInterval = time.Second            // minimum interval of writes
+	reportTimeout  = 10 * time.Second       // request timeout; also the minimum interval of writes of measurements and after failures
 )
 
 // publish keeps the gateway's report up to date until ctx ends: state and links at once,
 // measurements at intervals. At the end it marks all links as down, so that nodes prefer
 // another gateway, if there is one.
 func (f *follower) publish(ctx context.Context) {
-	tick := time.NewTicker(reportInterval)
+	tick := time.NewTicker(reportCheck)
 	defer tick.Stop()
 	var last time.Time // time of the last write or failed write
 	failed := false
@@ -35,9 +36,9 @@ func (f *follower) publish(ctx context.Context) {
 			return
 		case <-tick.C:
 		case <-f.publishRequested:
-			if time.Since(last) < reportInterval {
-				continue // handled at the next tick: the remote cluster may trigger this at any rate
-			}
+		}
+		if time.Since(last) < reportInterval {
+			continue // the remote cluster may cause changes at any rate
 		}
 		p, ok := f.objects.peer()
 		have, known := f.objects.reported()

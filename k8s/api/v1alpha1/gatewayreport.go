@@ -124,8 +124,7 @@ type ServicesReport struct {
 
 	// Received is the number of Services, Refused of those that are malformed or exceed the
 	// limits of the Peering.
-	// +optional
-	Received int32 `json:"received,omitempty"`
+	Received int32 `json:"received"` // required, see PeeringServicesStatus
 	// +optional
 	Refused int32 `json:"refused,omitempty"`
 

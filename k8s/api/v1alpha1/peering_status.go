@@ -85,8 +85,7 @@ type PeeringServicesStatus struct {
 
 	// Imported is the number of the remote cluster's Services that are imported, Refused of
 	// those that are not.
-	// +optional
-	Imported int32 `json:"imported,omitempty"`
+	Imported int32 `json:"imported"` // required: an object that loses its last field when it is applied becomes null, which is invalid
 	// +optional
 	Refused int32 `json:"refused,omitempty"`
 
