@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"time"
@@ -24,7 +25,7 @@ func (f *forward) accept(l net.Listener) {
 			f.admit(c)
 			continue
 		}
-		if temporary, ok := err.(net.Error); !ok || !temporary.Temporary() { //nolint:staticcheck // there is no other way to tell EMFILE from a closed listener on all platforms
+		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		paused := make(chan struct{})

@@ -73,7 +73,7 @@ var groupVersions = []struct {
 	{discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme},
 	{networkingv1.SchemeGroupVersion, networkingv1.AddToScheme},
 	{policyv1.SchemeGroupVersion, policyv1.AddToScheme},
-	{mcsVersion, mcsv1beta1.AddToScheme},
+	{mcsVersion, mcsv1beta1.Install},
 }
 
 // New returns a client. It sends no requests yet. config is not changed.

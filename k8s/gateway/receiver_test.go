@@ -468,7 +468,7 @@ func TestFiftyThousandEndpointsFitIntoAGateway(t *testing.T) {
 	}
 	decoded := heap()
 	must(t, exported.Replace(objects, ""))
-	objects = nil
+	clear(objects)
 	ofExports := heap()
 
 	received := newReceivedObjects()

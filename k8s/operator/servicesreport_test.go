@@ -21,7 +21,7 @@ import (
 func clusterOf(t *testing.T, file string) (*fakekube.Server, Cluster) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, v1alpha1.AddToScheme, mcsv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, v1alpha1.AddToScheme, mcsv1beta1.Install} {
 		must(t, add(scheme))
 	}
 	text, err := os.ReadFile(file)

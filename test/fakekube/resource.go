@@ -87,7 +87,7 @@ var builtIn = func() []*resource {
 // scheme has the Go types of all resources except CustomResourceDefinition.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, v1alpha1.AddToScheme, mcsv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, v1alpha1.AddToScheme, mcsv1beta1.Install} {
 		if err := add(s); err != nil {
 			panic(err)
 		}
