@@ -70,6 +70,8 @@ func (w *world) uninstall(t *testing.T) {
 	for _, cluster := range []string{"a", "b"} {
 		w.do(t, "", "helm", "uninstall", "strait", "--kube-context="+cluster, "--namespace=strait-system", "--timeout=10m")
 		w.do(t, "", "kubectl", "--context="+cluster, "delete", "crd", "--selector=app.kubernetes.io/part-of=strait", "--timeout=10m")
+		// Helm keeps the CRDs of the Multi-Cluster Services API: they may belong to other products too.
+		w.do(t, "", "kubectl", "--context="+cluster, "delete", "crd", "serviceexports.multicluster.x-k8s.io", "serviceimports.multicluster.x-k8s.io", "--timeout=10m")
 		w.do(t, "", "kubectl", "--context="+cluster, "delete", "namespace", "strait-system", "--timeout=10m") // Helm does not delete the namespace that it created
 	}
 }
