@@ -48,6 +48,7 @@ func TestT5_EachProgramHasTheseRightsAndNoOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Grant(t, a.rules, a.namespace, a.name)
+		awaitRules(t, c, a.name)
 		everywhere := beyond(rights(t, c, a.namespace, a.name, "elsewhere"), noRights)
 		for _, namespace := range a.in {
 			if err := c.Namespace(t.Context(), namespace); err != nil {
@@ -78,6 +79,28 @@ func TestT5_EachProgramHasTheseRightsAndNoOthers(t *testing.T) {
 	if got := []byte(all.String()); !bytes.Equal(got, want) {
 		t.Errorf("the rights are not those of %s; after looking at each, run the test with -update. They are\n%s", golden, got)
 	}
+}
+
+// awaitRules waits until all rules that were granted are in effect. The API server follows each
+// resource type in the order of its changes, so the rules that are granted here are the last.
+func awaitRules(t *testing.T, c *kube.Cluster, after string) {
+	t.Helper()
+	const account = "await-rules"
+	name := account + "-" + after
+	var rules strings.Builder
+	for _, kind := range []string{"ClusterRole", "Role"} {
+		fmt.Fprintf(&rules, "---\nkind: %s\nmetadata: {name: %s}\nrules:\n- {apiGroups: [\"\"], resources: [configmaps], resourceNames: [%s-%s], verbs: [get]}\n", kind, name, kind, name)
+	}
+	c.Grant(t, []byte(rules.String()), "elsewhere", account)
+	kube.Until(t, "the rules of "+after+" are in effect", func() string {
+		has := rights(t, c, "elsewhere", account, "elsewhere")
+		for _, kind := range []string{"ClusterRole", "Role"} {
+			if !slices.Contains(has, fmt.Sprintf("get /configmaps %s-%s", kind, name)) {
+				return fmt.Sprintf("not yet those of its %s: %v", kind, has)
+			}
+		}
+		return ""
+	})
 }
 
 // rights are a line for each verb on each resource.
