@@ -7,6 +7,8 @@ var brokenNames = []broken{
 		`metadata: Invalid value: a cluster has exactly one ClusterNetwork: name it default`},
 	{"a dot in the name of a peering", "peerings", with("metadata.name", "b.example"),
 		`metadata: Invalid value: ` + notAPeeringName},
+	{"namespaces that are not used", "peerings", with("spec.services", map[string]any{"importFrom": "Existing", "namespaces": []any{"shop"}}),
+		`spec.services.namespaces: Invalid value: namespaces are used only with importFrom: Listed`},
 	{"a digit at the beginning of the name of a peering", "peerings", with("metadata.name", "2b"),
 		`metadata: Invalid value: ` + notAPeeringName},
 	{"a long name of a peering", "peerings", with("metadata.name", "b-23456789-123456789-123456789-123456789-"+"1"),
