@@ -40,7 +40,7 @@ type Cluster struct {
 	nodes     []*node
 }
 
-// Start starts clusters, concurrently, and returns when all nodes are ready.
+// Start starts clusters, concurrently, and returns when all nodes and CoreDNS are ready.
 func (l *Lab) Start(t testing.TB, all ...Options) []*Cluster {
 	t.Helper()
 	clusters, failed := make([]*Cluster, len(all)), make([]error, len(all))
@@ -85,6 +85,9 @@ func (c *Cluster) up(control *netns.Namespace) error {
 	if _, err := c.access("system:kube-proxy"); err != nil {
 		return err
 	}
+	if err := c.createDNS(); err != nil {
+		return err
+	}
 	failed := make([]error, len(c.nodes))
 	var started sync.WaitGroup
 	for i, n := range c.nodes {
@@ -97,7 +100,7 @@ func (c *Cluster) up(control *netns.Namespace) error {
 	return c.ready()
 }
 
-// ready returns when all nodes are ready.
+// ready returns when all nodes and CoreDNS are ready.
 func (c *Cluster) ready() error {
 	for _, n := range c.nodes {
 		if err := until(c.lab.ctx, n.kubelet, n.name+" is ready", func(ctx context.Context) error {
@@ -115,7 +118,7 @@ func (c *Cluster) ready() error {
 			return err
 		}
 	}
-	return nil
+	return c.dnsReady()
 }
 
 // Nodes returns the number of nodes of the cluster.

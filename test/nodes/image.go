@@ -17,9 +17,9 @@ import (
 // it also serves as the pause image.
 const Busybox = "strait.test/busybox:1"
 
-// writeBusybox writes that image, made from the machine's busybox, as an archive that
-// containerd imports: a list of images, their configurations and layers.
-func writeBusybox(file string) error {
+// writeBusybox writes that image, made from the machine's busybox and with more names, as an
+// archive that containerd imports: a list of images, their configurations and layers.
+func writeBusybox(file string, names ...string) error {
 	layer, err := busyboxLayer()
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func writeBusybox(file string) error {
 	if err != nil {
 		return err
 	}
-	images, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{Busybox}, "Layers": []string{"layer.tar"}}})
+	images, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": append(names, Busybox), "Layers": []string{"layer.tar"}}})
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,9 @@ func New(t testing.TB) *Lab {
 	must(t, err)
 	l.router = netns.New(t)
 	l.router.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1")
-	must(t, writeBusybox(filepath.Join(l.dir, "busybox.tar")))
+	coreDNS, err := l.coreDNSImage()
+	must(t, err)
+	must(t, writeBusybox(filepath.Join(l.dir, "busybox.tar"), coreDNS))
 	return l
 }
 

@@ -112,6 +112,9 @@ func TestPodsRunAsInAnyCluster(t *testing.T) {
 		if out := run("exec", names[0], "--", "wget", "-q", "-O-", "http://"+service+"/"); !strings.Contains(strings.Join(names, "\n")+"\n", out) {
 			t.Errorf("%s: the Service answers %q", c.name, out)
 		}
+		if out := run("exec", names[1], "--", "wget", "-q", "-O-", "http://web.default.svc.cluster.local/"); !strings.Contains(strings.Join(names, "\n")+"\n", out) {
+			t.Errorf("%s: by name, the Service answers %q", c.name, out)
+		}
 		for node := 1; node <= 2; node++ {
 			if out, err := c.OnNode(t, node, "ip", "link", "show", "made"); err != nil {
 				t.Errorf("%s: the pod with NET_ADMIN has no effect: %v %s", c.name, err, out)
