@@ -7,6 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -146,6 +147,16 @@ func (c *Client) NetworkPolicies(namespace string) *Kind[*networkingv1.NetworkPo
 // PodDisruptionBudgets are those in a namespace.
 func (c *Client) PodDisruptionBudgets(namespace string) *Kind[*policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudgetList] {
 	return kindOf[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](c, policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "poddisruptionbudgets", namespace)
+}
+
+// ClusterRoles are those of the cluster.
+func (c *Client) ClusterRoles() *Kind[*rbacv1.ClusterRole, *rbacv1.ClusterRoleList] {
+	return kindOf[rbacv1.ClusterRole, rbacv1.ClusterRoleList](c, rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), "clusterroles", "")
+}
+
+// ClusterRoleBindings are those of the cluster.
+func (c *Client) ClusterRoleBindings() *Kind[*rbacv1.ClusterRoleBinding, *rbacv1.ClusterRoleBindingList] {
+	return kindOf[rbacv1.ClusterRoleBinding, rbacv1.ClusterRoleBindingList](c, rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), "clusterrolebindings", "")
 }
 
 func coreKind(kind string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(kind) }

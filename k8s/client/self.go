@@ -4,6 +4,7 @@ import (
 	"context"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -14,4 +15,22 @@ func (c *Client) Self(ctx context.Context) (authenticationv1.UserInfo, error) {
 	err := c.groups[authenticationv1.SchemeGroupVersion].Post().Resource("selfsubjectreviews").
 		VersionedParams(&metav1.CreateOptions{}, c.parameter).Body(review).Do(ctx).Into(review)
 	return review.Status.UserInfo, err
+}
+
+// MayRead reports whether a service account may list and watch all objects of a resource
+// type. The client needs permission to create SubjectAccessReviews.
+func (c *Client) MayRead(ctx context.Context, namespace, account, group, resource string) (bool, error) {
+	for _, verb := range []string{"list", "watch"} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + namespace + ":" + account,
+			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource},
+		}}
+		err := c.groups[authorizationv1.SchemeGroupVersion].Post().Resource("subjectaccessreviews").
+			VersionedParams(&metav1.CreateOptions{}, c.parameter).Body(review).Do(ctx).Into(review)
+		if err != nil || !review.Status.Allowed {
+			return false, err
+		}
+	}
+	return true, nil
 }
