@@ -19,6 +19,6 @@ func newAgent() *cobra.Command {
 			return nil
 		},
 	}
-	c.AddCommand(newAgentHello(), newAgentCall(), newAgentFetch(), newAgentServe(), newAgentProbe(), newAgentFlow(), newAgentWatch(), newAgentNode())
+	c.AddCommand(newAgentHello(), newAgentCall(), newAgentFetch(), newAgentServe(), newAgentProbe(), newAgentFlow(), newAgentWatch(), newAgentLookup(), newAgentNode())
 	return c
 }

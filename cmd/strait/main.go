@@ -62,7 +62,7 @@ Exit codes: 0 success, 1 failure, 2 usage error.`,
 	}{
 		{"Install and uninstall:", []*cobra.Command{newPreflight(), newUninstall()}},
 		{"Join clusters:", []*cobra.Command{newPeer(), newInvite(), newAccept(), newUnpeer(), newRotateKeys(), newCIDR()}},
-		{"Share Services:", []*cobra.Command{newExport(), newUnexport(), newServices()}},
+		{"Share Services:", []*cobra.Command{newExport(), newUnexport(), newServices(), newDNS()}},
 		{"Observe and diagnose:", []*cobra.Command{newStatus(), newVerify(), newTrace(), newCapture(), newResolve(), newGather(), newBench()}},
 		{"Run in a cluster:", []*cobra.Command{newController(), newGateway(), newNode()}},
 	} {

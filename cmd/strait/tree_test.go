@@ -94,6 +94,7 @@ var printsNothing = map[string]string{
 	"bench peer":   "writes its result with --json",
 	"bench report": "writes a page",
 	"capture":      "writes packets",
+	"dns":          "is a group of commands",
 	"gather":       "writes an archive",
 }
 

@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"k8s/gateway", "k8s/controller", "k8s/nodehelper"},
 	{"k8s/agents", "k8s/findings"},
 	{"k8s/operator"},
-	{"k8s/trace"},
+	{"k8s/trace", "k8s/dns"},
 	{"k8s/verify", "k8s/gather"},
 	{"k8s/preflight"},
 	{"k8s/uninstall"},

@@ -7,7 +7,7 @@ type Check struct {
 }
 
 // Catalog contains all checks. Codes are never reused: STRAIT-C for the cluster, -N for
-// nodes, -U for the path between clusters, -L for leftovers.
+// nodes, -U for the path between clusters, -D for the names of Services, -L for leftovers.
 var Catalog = map[string]Check{
 	"STRAIT-C001": {"access to the API server", "Select a context with --context, and check that kubectl reaches the cluster with it."},
 	"STRAIT-C002": {"version of Kubernetes", "Upgrade the cluster to Kubernetes 1.31 or later."},
@@ -43,6 +43,10 @@ var Catalog = map[string]Check{
 	"STRAIT-U002": {"CIDRs of the remote cluster", "Set seenAs in the Peering to a free CIDR, or configure a larger remap pool with clusterNetwork.remapPools."},
 	"STRAIT-U003": {"clocks of the clusters", "Synchronize the clocks of both clusters with NTP."},
 	"STRAIT-U004": {"two different clusters", "Select the contexts of two clusters with --context and --remote-context."},
+
+	"STRAIT-D001": {"CoreDNS of the cluster", "Upgrade CoreDNS to 1.12.2 or later; for other DNS servers, see the page."},
+	"STRAIT-D002": {"configuration of CoreDNS", "Run strait dns configure."},
+	"STRAIT-D003": {"names in clusterset.local", "Run strait dns configure, and wait up to 3 minutes until CoreDNS has read its configuration."},
 
 	"STRAIT-L001": {"Strait's custom resources", "To remove the CustomResourceDefinitions and all their objects, run kubectl delete crd --selector app.kubernetes.io/part-of=strait."},
 	"STRAIT-L002": {"cluster-wide RBAC", "Remove the ClusterRoles and ClusterRoleBindings with kubectl delete."},

@@ -1,0 +1,41 @@
+package dns
+
+import (
+	"context"
+
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/operator"
+)
+
+// Check returns findings about the configuration of the DNS server of a cluster. It only
+// reads from the API server. It finds no errors: names may resolve in other ways.
+func Check(ctx context.Context, c operator.Cluster, o Options) (all []findings.Finding) {
+	add := func(code string, severity findings.Severity, format string, values ...any) {
+		all = append(all, findings.New(code, severity, c.Name, format, values...))
+	}
+	is, err := Find(ctx, c.Client, o)
+	if err != nil {
+		add("STRAIT-D001", findings.Warning, "%v", err)
+		add("STRAIT-D002", findings.Skipped, "the configuration of CoreDNS was not found")
+		return all
+	}
+	if err := is.Supported(); err != nil {
+		add("STRAIT-D001", findings.Warning, "%v", err)
+	} else {
+		add("STRAIT-D001", findings.OK, "CoreDNS %s, Deployment %s/%s", is.Version, is.Namespace, is.Deployment)
+	}
+	may, err := c.Client.MayRead(ctx, is.Namespace, is.Account, mcsv1beta1.GroupName, imports)
+	switch {
+	case !is.Served():
+		add("STRAIT-D002", findings.Info, "CoreDNS is not configured to serve %s; after the installation of Strait, run strait dns configure", Zone)
+	case err != nil:
+		add("STRAIT-D002", findings.Skipped, "the permissions of CoreDNS cannot be read: %v", err)
+	case !may:
+		add("STRAIT-D002", findings.Warning, "CoreDNS is configured to serve %s, but its ServiceAccount %s/%s may not list and watch ServiceImports", Zone, is.Namespace, is.Account)
+	default:
+		add("STRAIT-D002", findings.OK, "CoreDNS serves %s", Zone)
+	}
+	return all
+}
