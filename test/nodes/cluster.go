@@ -25,6 +25,7 @@ type Options struct {
 	Name  string // the context in the kubeconfig, and the prefix of node names: NAME-node-1
 	Index int    // of its networks: 1 to 254, unique per cluster
 	Nodes int    // 1 to 100
+	Pods  int    // its pods have 10.Pods.0.0/16: 0 to 95
 }
 
 // Cluster is a cluster of a lab. Its methods are for the test's goroutine; the result of
@@ -33,6 +34,7 @@ type Cluster struct {
 	lab       *Lab
 	name      string
 	index     int
+	pods      int
 	dir       string
 	authority *kube.Authority
 	admin     *rest.Config
@@ -46,13 +48,13 @@ func (l *Lab) Start(t testing.TB, all ...Options) []*Cluster {
 	clusters, failed := make([]*Cluster, len(all)), make([]error, len(all))
 	var ready sync.WaitGroup
 	for i, o := range all {
-		c := &Cluster{lab: l, name: o.Name, index: o.Index, dir: filepath.Join(l.dir, o.Name)}
+		c := &Cluster{lab: l, name: o.Name, index: o.Index, pods: o.Pods, dir: filepath.Join(l.dir, o.Name)}
 		clusters[i] = c
 		l.lan(t, o.Index)
 		control := l.attach(t, o, 1)
 		for number := 1; number <= o.Nodes; number++ {
 			network := l.attach(t, o, firstNode+number-1)
-			forward(t, network, o.Index)
+			forward(t, network, o)
 			name := nodeName(o.Name, number)
 			c.nodes = append(c.nodes, &node{c: c, number: number, name: name, network: network, dir: c.file(name)})
 		}

@@ -13,7 +13,7 @@
 //	   ┌──────────┬───┴──────┐      ┌────────┴─┬──────────┐
 //	a/control  a/node-1  a/node-2  b/control  b/node-1  b/node-2    .1 .101 .102
 //	              │          │                   │          │
-//	         10.0.1.0/24  10.0.2.0/24       10.0.1.0/24  10.0.2.0/24    pods
+//	         10.0.1.0/24  10.0.2.0/24       10.0.1.0/24  10.0.2.0/24    pods, unless Pods is set
 //
 // Nodes reach all nodes, including those of the other cluster; pods reach pods of their
 // cluster. Packets from a pod to the other cluster's nodes have the address of its node.

@@ -72,7 +72,7 @@ func (n *node) up() error {
 func (n *node) register() error {
 	_, err := n.c.api.CoreV1().Nodes().Create(n.c.lab.ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name},
-		Spec:       corev1.NodeSpec{PodCIDR: podRange(n.number), PodCIDRs: []string{podRange(n.number)}},
+		Spec:       corev1.NodeSpec{PodCIDR: n.pods(), PodCIDRs: []string{n.pods()}},
 	}, metav1.CreateOptions{})
 	return err
 }
@@ -123,5 +123,8 @@ func (n *node) load(ctx context.Context, archive string) error {
 	}
 	return nil
 }
+
+// pods returns the CIDR of the node's pods.
+func (n *node) pods() string { return podRange(n.c.pods, n.number) }
 
 func (n *node) file(name string) string { return filepath.Join(n.dir, name) }

@@ -46,10 +46,10 @@ func (n *node) proxySettings() string {
 kind: KubeProxyConfiguration
 mode: nftables
 clientConnection: {kubeconfig: %s}
-clusterCIDR: 10.0.0.0/16
+clusterCIDR: %s
 hostnameOverride: %s
 conntrack: {maxPerCore: 0, min: 0} # a setting of the whole machine
-`, n.c.file("kube-proxy.kubeconfig"), n.name)
+`, n.c.file("kube-proxy.kubeconfig"), podCIDR(n.c.pods), n.name)
 }
 
 func (n *node) containerdSettings() string {
@@ -68,5 +68,5 @@ func (n *node) cniSettings() string {
 	return fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "lab", "plugins": [
 	{"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
 	 "ipam": {"type": "host-local", "ranges": [[{"subnet": "%s"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
-`, podRange(n.number))
+`, n.pods())
 }

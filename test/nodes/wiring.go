@@ -14,7 +14,8 @@ const (
 )
 
 func underlay(index, host int) string       { return fmt.Sprintf("172.30.%d.%d", index, host) }
-func podRange(node int) string              { return fmt.Sprintf("10.0.%d.0/24", node) }
+func podCIDR(pods int) string               { return fmt.Sprintf("10.%d.0.0/16", pods) }
+func podRange(pods, node int) string        { return fmt.Sprintf("10.%d.%d.0/24", pods, node) }
 func nodeAddress(index, n int) string       { return underlay(index, firstNode+n-1) }
 func nodeName(cluster string, n int) string { return fmt.Sprintf("%s-node-%d", cluster, n) }
 
@@ -39,7 +40,7 @@ link set dev eth0 up
 route add default via %s`, underlay(o.Index, host), underlay(o.Index, 254)))
 	for other := 1; other <= o.Nodes; other++ {
 		if via := nodeAddress(o.Index, other); via != underlay(o.Index, host) {
-			n.IP(t, fmt.Sprintf("route add %s via %s", podRange(other), via))
+			n.IP(t, fmt.Sprintf("route add %s via %s", podRange(o.Pods, other), via))
 		}
 	}
 	return n
@@ -47,13 +48,13 @@ route add default via %s`, underlay(o.Index, host), underlay(o.Index, 254)))
 
 // forward makes a machine a node: it forwards for its pods, and masquerades their packets
 // that leave the cluster's networks.
-func forward(t testing.TB, n *netns.Namespace, index int) {
+func forward(t testing.TB, n *netns.Namespace, o Options) {
 	t.Helper()
 	n.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.default.rp_filter=1")
 	n.NFT(t, fmt.Sprintf(`table ip cni {
 	chain postrouting {
 		type nat hook postrouting priority srcnat
-		oifname eth0 ip saddr 10.0.0.0/16 ip daddr != { 10.0.0.0/16, 172.30.%d.0/24 } masquerade
+		oifname eth0 ip saddr %[1]s ip daddr != { %[1]s, %[2]s/24 } masquerade
 	}
-}`, index))
+}`, podCIDR(o.Pods), underlay(o.Index, 0)))
 }
