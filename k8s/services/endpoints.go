@@ -18,7 +18,7 @@ import (
 func (r *reconciliation) writeSlices(ctx context.Context, of *mcsv1beta1.ServiceImport, merged merge.Import, all []source) error {
 	var groups []merge.Group
 	for _, one := range all {
-		groups = append(groups, one.groups...)
+		groups = append(groups, merged.Routed(one.Record, one.groups)...)
 	}
 	existing := r.slices.list(byImport, r.String())
 	unused := make(map[string]*discoveryv1.EndpointSlice)

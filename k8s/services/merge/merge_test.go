@@ -157,3 +157,41 @@ func FuzzMerge(f *testing.F) {
 		}
 	})
 }
+
+func TestAPortIsRoutedToTheClustersThatHaveItWithThatNumber(t *testing.T) {
+	a := export("a", 0, ports(port("web", 80), port("api", 81)))
+	b := export("b", 1, ports(port("web", 8080), port("admin", 82)))
+	i := Merge([]Export{a, b})
+	endpoints := func(cluster string, names ...string) []Group {
+		g := Group{Cluster: cluster, AddressType: "IPv4", Endpoints: []Endpoint{{ServiceRecordEndpoint: v1alpha1.ServiceRecordEndpoint{Address: "10.0.0.1"}}}}
+		for _, name := range names {
+			g.Ports = append(g.Ports, port(name, 1000))
+		}
+		return []Group{g}
+	}
+	names := func(groups []Group) (all []string) {
+		for _, g := range groups {
+			for _, p := range g.Ports {
+				all = append(all, p.Name)
+			}
+		}
+		return all
+	}
+	for _, c := range []struct {
+		of     Export
+		groups []Group
+		want   []string
+	}{
+		{a, endpoints("a", "web", "api"), []string{"web", "api"}},
+		{b, endpoints("b", "web", "admin"), []string{"admin"}},
+		{b, endpoints("b", "web"), nil},
+	} {
+		if is := names(i.Routed(c.of.Record, c.groups)); !slices.Equal(is, c.want) {
+			t.Errorf("cluster %s is reached over %v, want %v", c.of.Cluster, is, c.want)
+		}
+	}
+	i.Type = v1alpha1.ServiceRecordHeadless
+	if is := names(i.Routed(b.Record, endpoints("b", "web"))); !slices.Equal(is, []string{"web"}) {
+		t.Errorf("headless: cluster b is reached over %v", is)
+	}
+}
