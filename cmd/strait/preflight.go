@@ -26,9 +26,9 @@ func newPreflight() *cobra.Command {
 		Use:   "preflight",
 		Short: "Check whether a cluster can run Strait",
 		Long: `Check whether Strait can run in a cluster, and between two clusters, before it is
-installed: versions, CIDRs and their mapping, the network plugin, Pod Security; on each
-node the kernel, ports, limits, MTU, clock and conflicting settings; and UDP between
-nodes and between the clusters.
+installed: versions, CIDRs and their mapping, the network plugin, Pod Security, CoreDNS;
+on each node the kernel, ports, limits, MTU, clock and conflicting settings; and UDP
+between nodes and between the clusters.
 
 Each finding has a stable code, a remedy and a page of documentation. The exit code is 1
 if there is an error and 0 otherwise.

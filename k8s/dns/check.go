@@ -3,6 +3,7 @@ package dns
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/findings"
@@ -17,7 +18,11 @@ func Check(ctx context.Context, c operator.Cluster, o Options) (all []findings.F
 	}
 	is, err := Find(ctx, c.Client, o)
 	if err != nil {
-		add("STRAIT-D001", findings.Warning, "%v", err)
+		severity := findings.Warning
+		if apierrors.IsForbidden(err) {
+			severity = findings.Skipped
+		}
+		add("STRAIT-D001", severity, "%v", err)
 		add("STRAIT-D002", findings.Skipped, "the configuration of CoreDNS was not found")
 		return all
 	}
@@ -26,10 +31,12 @@ func Check(ctx context.Context, c operator.Cluster, o Options) (all []findings.F
 	} else {
 		add("STRAIT-D001", findings.OK, "CoreDNS %s, Deployment %s/%s", is.Version, is.Namespace, is.Deployment)
 	}
+	if !is.Served() {
+		add("STRAIT-D002", findings.Info, "CoreDNS is not configured to serve %s; after the installation of Strait, run strait dns configure", Zone)
+		return all
+	}
 	may, err := c.Client.MayRead(ctx, is.Namespace, is.Account, mcsv1beta1.GroupName, imports)
 	switch {
-	case !is.Served():
-		add("STRAIT-D002", findings.Info, "CoreDNS is not configured to serve %s; after the installation of Strait, run strait dns configure", Zone)
 	case err != nil:
 		add("STRAIT-D002", findings.Skipped, "the permissions of CoreDNS cannot be read: %v", err)
 	case !may:

@@ -2,6 +2,7 @@
 // work, what may not work, and why.
 //
 //	read     state from the API server                  clusterfacts.go
+//	DNS      CoreDNS and its configuration              package dns
 //	inspect  pods on the nodes, and UDP between them    nodeagents.go, udpmesh.go, udpbetween.go
 //	evaluate facts to findings, without side effects    clusterfindings.go, networkplugin.go, nodefindings.go, pairfindings.go
 //

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.dev/strait/k8s/dns"
 	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
@@ -27,7 +30,7 @@ func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
 	if err != nil {
 		return []findings.Finding{findings.New("STRAIT-C001", findings.Error, o.Local.Name, "%v", err)}, nil
 	}
-	all := clusterFindings(local)
+	all := append(clusterFindings(local), dnsFindings(ctx, o.Local)...)
 	var remote *facts
 	if o.Remote != nil {
 		o.Progress.Say("querying the API server of " + o.Remote.Name)
@@ -35,6 +38,7 @@ func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
 			all = append(all, findings.New("STRAIT-C001", findings.Error, o.Remote.Name, "%v", err))
 		} else {
 			all = append(all, clusterFindings(remote)...)
+			all = append(all, dnsFindings(ctx, *o.Remote)...)
 			all = append(all, pairFindings(local, remote)...)
 		}
 	}
@@ -47,6 +51,11 @@ func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
 	}
 	findings.Sort(all)
 	return all, err
+}
+
+// dnsFindings returns the findings about the names of imported Services.
+func dnsFindings(ctx context.Context, c operator.Cluster) []findings.Finding {
+	return dns.Check(ctx, c, dns.Options{Namespace: metav1.NamespaceSystem})
 }
 
 // withPods runs the checks that need pods. remote is nil if there is no such cluster.

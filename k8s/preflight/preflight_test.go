@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,15 @@ func TestAPreflightWithoutPodsReadsAndSaysWhatItDidNotLookAt(t *testing.T) {
 	node := linux("n1")
 	node.Spec.PodCIDR, node.Spec.PodCIDRs = "10.0.1.0/24", []string{"10.0.1.0/24"}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.21"}}
-	cluster := fakekube.New(&node, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}})
+	coreDNS := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "coredns", Labels: map[string]string{"k8s-app": "kube-dns"}},
+		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "coredns", Image: "coredns:1.15.0", VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/etc/coredns"}}}},
+			Volumes:    []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "coredns"}}}}},
+		}}},
+	}
+	corefile := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "coredns"}, Data: map[string]string{"Corefile": ". {\n  kubernetes cluster.local\n}\n"}}
+	cluster := fakekube.New(coreDNS, corefile, &node, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}})
 	cluster.DeleteCRDs()
 	admin := clusterOf(t, "a", cluster.Config())
 
@@ -48,7 +57,7 @@ func TestAPreflightWithoutPodsReadsAndSaysWhatItDidNotLookAt(t *testing.T) {
 	for _, f := range all {
 		said += f.Code + " " + f.Message + "\n"
 	}
-	for _, want := range []string{"skipped STRAIT-C012 pods are disabled", "STRAIT-C004 pods [10.0.1.0/24] (from nodes), Services [10.96.0.0/16] (from ServiceCIDRs)", "STRAIT-C010 Strait is not installed"} {
+	for _, want := range []string{"skipped STRAIT-C012 pods are disabled", "STRAIT-C004 pods [10.0.1.0/24] (from nodes), Services [10.96.0.0/16] (from ServiceCIDRs)", "STRAIT-C010 Strait is not installed", "STRAIT-D001 CoreDNS 1.15.0", "info STRAIT-D002 CoreDNS is not configured"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%slacks %q", said, want)
 		}
