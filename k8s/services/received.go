@@ -96,7 +96,7 @@ func (r *reconciliation) remoteSource(object *v1alpha1.ReceivedService) (one sou
 		}
 		r.queue.AddAfter(r.key, left)
 	}
-	groups, outside := merge.Remote(of.cluster, s.Endpoints, of.mappings, of.linkUp)
+	groups, outside := merge.Remote(of.cluster, s, of.mappings, of.linkUp)
 	if outside > 0 && outside == endpoints(s) {
 		return one, "its endpoints have addresses outside of the prefixes of the remote cluster"
 	}

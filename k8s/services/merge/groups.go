@@ -2,6 +2,7 @@ package merge
 
 import (
 	"net/netip"
+	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -12,8 +13,8 @@ import (
 // Remote returns the endpoints of a remote cluster's record with their addresses in this
 // cluster, and the number of endpoints that are refused: those with addresses outside of
 // the mappings. While no link to the cluster is up, no endpoint is ready or serving.
-func Remote(cluster string, endpoints []v1alpha1.ServiceRecordEndpoints, mappings []Mapping, linkUp bool) (groups []Group, refused int) {
-	for _, of := range endpoints {
+func Remote(cluster string, record *v1alpha1.ServiceRecord, mappings []Mapping, linkUp bool) (groups []Group, refused int) {
+	for _, of := range record.Endpoints {
 		g := Group{Cluster: cluster, AddressType: of.AddressType, Ports: of.Ports}
 		for _, e := range of.Endpoints {
 			address, ok := Translate(mappings, e.Address)
@@ -21,10 +22,13 @@ func Remote(cluster string, endpoints []v1alpha1.ServiceRecordEndpoints, mapping
 				refused++
 				continue
 			}
-			e.Address = address.String()
+			if e.Hostname == "" && record.Type == v1alpha1.ServiceRecordHeadless {
+				e.Hostname = nameOf(e.Address)
+			}
 			if len(validation.IsDNS1123Label(e.Hostname)) > 0 {
 				e.Hostname = ""
 			}
+			e.Address = address.String()
 			if len(validation.IsValidLabelValue(e.Zone)) > 0 {
 				e.Zone = ""
 			}
@@ -34,6 +38,12 @@ func Remote(cluster string, endpoints []v1alpha1.ServiceRecordEndpoints, mapping
 		groups = append(groups, g)
 	}
 	return Combine(groups), refused
+}
+
+// nameOf returns the name that DNS gives to a pod without a host name in its own cluster, so
+// that the pod has this name in all clusters, also where its address is mapped.
+func nameOf(address string) string {
+	return strings.NewReplacer(".", "-", ":", "-").Replace(address)
 }
 
 // Combine joins groups with the same cluster, IP family and ports. Of several endpoints with

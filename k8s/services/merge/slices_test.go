@@ -126,12 +126,39 @@ func TestEndpointsOfARemoteClusterAreReadyWhileALinkIsUp(t *testing.T) {
 		true:  "[{{10.71.0.5 web-0 z1 true true false} } {{10.71.0.6   false true true} }] 2",
 		false: "[{{10.71.0.5 web-0 z1 false false false} } {{10.71.0.6   false false true} }] 2",
 	} {
-		groups, refused := Remote("b", of, mappings, up)
+		groups, refused := Remote("b", &v1alpha1.ServiceRecord{Endpoints: of}, mappings, up)
 		if len(groups) != 1 {
 			t.Fatalf("%d groups", len(groups))
 		}
 		if got := fmt.Sprint(groups[0].Endpoints, refused); got != want {
 			t.Errorf("link up %v: %s, want %s", up, got, want)
+		}
+	}
+}
+
+// A pod without a host name has the name in all clusters that it has in its own, also where
+// its address is mapped.
+func TestPodsOfHeadlessServicesAreNamedByTheAddressesInTheirOwnCluster(t *testing.T) {
+	t.Parallel()
+	mappings := []Mapping{{CIDR: prefix("10.0.0.0/16"), SeenAs: prefix("10.71.0.0/16")}, {CIDR: prefix("fd00::/64"), SeenAs: prefix("fd71::/64")}}
+	record := &v1alpha1.ServiceRecord{Endpoints: []v1alpha1.ServiceRecordEndpoints{
+		{AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []v1alpha1.ServiceRecordEndpoint{{Address: "10.0.0.5"}, {Address: "10.0.0.6", Hostname: "web-0"}}},
+		{AddressType: discoveryv1.AddressTypeIPv6, Endpoints: []v1alpha1.ServiceRecordEndpoint{{Address: "fd00::5"}, {Address: "fd00::"}}}, // fd00-- is not a DNS label
+	}}
+	for kind, want := range map[v1alpha1.ServiceRecordType][]string{
+		v1alpha1.ServiceRecordHeadless:     {"10.71.0.5 10-0-0-5", "10.71.0.6 web-0", "fd71::5 fd00--5", "fd71:: "},
+		v1alpha1.ServiceRecordClusterSetIP: {"10.71.0.5 ", "10.71.0.6 web-0", "fd71::5 ", "fd71:: "},
+	} {
+		record.Type = kind
+		groups, _ := Remote("b", record, mappings, true)
+		var got []string
+		for _, g := range groups {
+			for _, e := range g.Endpoints {
+				got = append(got, e.Address+" "+e.Hostname)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", kind, got, want)
 		}
 	}
 }
