@@ -21,6 +21,9 @@ func TestClustersAreJoinedWithHelm(t *testing.T) {
 	stage(t, "verify", func(t *testing.T) {
 		t.Log(w.do(t, "", "strait", "verify", "--context=a", "--remote-context=b"))
 	})
+	var revertDNS func(*testing.T)
+	stage(t, "DNS", func(t *testing.T) { revertDNS = w.configureDNS(t) })
+	stage(t, "27 behaviours of Services", func(t *testing.T) { w.servicesAreShared(t, false) })
 	stage(t, "capture", func(t *testing.T) { w.captured(t, web) })
 	stage(t, "bench", func(t *testing.T) { w.measured(t) })
 	stage(t, "upgrade", func(t *testing.T) {
@@ -31,6 +34,7 @@ func TestClustersAreJoinedWithHelm(t *testing.T) {
 	stage(t, "unpeer", func(t *testing.T) { w.separate(t) })
 	stage(t, "uninstall", func(t *testing.T) {
 		w.removePods(t)
+		revertDNS(t) // before the CRD of ServiceImports is deleted
 		w.uninstall(t)
 		w.nothingIsLeft(t, before)
 	})

@@ -67,8 +67,8 @@ var passing = []string{"events", "leases", "endpointslices", "endpoints", "ipadd
 
 // ofKubernetes matches what Kubernetes creates in each new namespace after a while, and the
 // accounts of its own controllers, which are created minutes after the cluster, when each
-// is first active.
-var ofKubernetes = regexp.MustCompile(`^(serviceaccounts \S+/default|configmaps \S+/kube-root-ca\.crt|serviceaccounts kube-system/\S+)$`)
+// is first active; and pods of CoreDNS, which tests restart.
+var ofKubernetes = regexp.MustCompile(`^(serviceaccounts \S+/default|configmaps \S+/kube-root-ca\.crt|serviceaccounts kube-system/\S+|pods kube-system/coredns-\S+)$`)
 
 func objects(t *testing.T, c *nodes.Cluster) (all []string, err error) {
 	t.Helper()

@@ -28,7 +28,11 @@ type world struct {
 	path  string // of commands
 }
 
-func newWorld(t *testing.T) *world {
+// newWorld starts two clusters with the same pod CIDR.
+func newWorld(t *testing.T) *world { return newWorldOf(t, 0, 0) }
+
+// newWorldOf starts two clusters with the pod CIDRs 10.a.0.0/16 and 10.b.0.0/16.
+func newWorldOf(t *testing.T, a, b int) *world {
 	t.Helper()
 	w := &world{Lab: nodes.New(t)}
 	var archive string
@@ -39,7 +43,7 @@ func newWorld(t *testing.T) *world {
 		archive, w.image = writeImage(t, w.Dir())
 	})
 	begun := time.Now()
-	clusters := w.Start(t, nodes.Options{Name: "a", Index: 1, Nodes: nodesOfEach}, nodes.Options{Name: "b", Index: 2, Nodes: nodesOfEach})
+	clusters := w.Start(t, nodes.Options{Name: "a", Index: 1, Nodes: nodesOfEach, Pods: a}, nodes.Options{Name: "b", Index: 2, Nodes: nodesOfEach, Pods: b})
 	w.a, w.b = clusters[0], clusters[1]
 	w.a.LoadImage(t, archive)
 	w.b.LoadImage(t, archive)
