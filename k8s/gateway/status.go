@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"strait.dev/strait/internal/daemon"
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -17,7 +18,8 @@ import (
 
 const (
 	reportCheck    = 200 * time.Millisecond // how often the report is checked
-	reportInterval = time.Second            // minimum interval of writes
+	reportRate     = 1                      // writes per second: the remote cluster may cause changes at any rate
+	reportBurst    = 4                      // writes at once: links that are lost together are not lost in the same moment
 	reportTimeout  = 10 * time.Second       // request timeout; also the minimum interval of writes of measurements and after failures
 )
 
@@ -27,8 +29,7 @@ const (
 func (f *follower) publish(ctx context.Context) {
 	tick := time.NewTicker(reportCheck)
 	defer tick.Stop()
-	var last time.Time // time of the last write or failed write
-	failed := false
+	writes := newReportWrites()
 	for {
 		select {
 		case <-ctx.Done():
@@ -37,28 +38,41 @@ func (f *follower) publish(ctx context.Context) {
 		case <-tick.C:
 		case <-f.publishRequested:
 		}
-		if time.Since(last) < reportInterval {
-			continue // the remote cluster may cause changes at any rate
-		}
 		p, ok := f.objects.peer()
 		have, known := f.objects.reported()
 		if !ok || !known {
 			continue
 		}
 		want := f.report(p, have, time.Now())
-		now, later := compareReports(have, want)
-		recently := time.Since(last) < reportTimeout
-		if !now && !later || recently && (failed || !now) {
+		if now, later := compareReports(have, want); !writes.due(now, later) {
 			continue
 		}
 		err := f.write(ctx, want)
-		last = time.Now()
-		if err != nil && !failed && ctx.Err() == nil {
+		if err != nil && !writes.failed && ctx.Err() == nil {
 			f.log.Warn("cannot write the GatewayReport; trying again", "error", err, "every", reportTimeout)
 		}
-		failed = err != nil
+		writes.done(err)
 	}
 }
+
+// reportWrites decides when the report is written.
+type reportWrites struct {
+	limit  flowcontrol.PassiveRateLimiter
+	last   time.Time // of the last write or failed write
+	failed bool      // whether the last one failed
+}
+
+func newReportWrites() *reportWrites {
+	return &reportWrites{limit: flowcontrol.NewTokenBucketPassiveRateLimiter(reportRate, reportBurst)}
+}
+
+// due reports whether to write a report with changes that matter now, or later.
+func (w *reportWrites) due(now, later bool) bool {
+	recently := time.Since(w.last) < reportTimeout
+	return (now && !w.failed || (now || later) && !recently) && w.limit.TryAccept()
+}
+
+func (w *reportWrites) done(err error) { w.last, w.failed = time.Now(), err != nil }
 
 // publishLinksDown marks all links as down. The gateway continues to forward for as long as
 // nodes need to learn of it.

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +48,52 @@ func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
 			t.Errorf("%s: now %v, later %v; want %v, %v", name, now, later, c.now, c.later)
 		}
 	}
+}
+
+// The links of a lost cluster are not lost in the same moment, so several reports are
+// written at once.
+func TestReportsAreWrittenAtOnceButNotAtAnyRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newReportWrites()
+		written := 0
+		for i := range 100 { // 20 s
+			if w.due(true, false) {
+				w.done(nil)
+				written++
+			} else if i < reportBurst {
+				t.Fatalf("report %d waits", i+1)
+			}
+			time.Sleep(reportCheck)
+		}
+		if most := reportBurst + 20*reportRate; written > most || written < most-1 {
+			t.Errorf("%d reports in 20 s, want %d", written, most)
+		}
+	})
+}
+
+func TestReportsThatCanWaitAndFailedOnesAreWrittenAtIntervals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newReportWrites()
+		if !w.due(false, true) {
+			t.Fatal("the first report waits")
+		}
+		w.done(nil)
+		time.Sleep(reportTimeout - time.Second)
+		if w.due(false, true) || !w.due(true, false) {
+			t.Error("within the interval, want only a report that matters now")
+		}
+		w.done(errors.New("the API server is away"))
+		time.Sleep(reportTimeout - time.Second)
+		if w.due(true, true) {
+			t.Error("a failed report is repeated at once")
+		}
+		time.Sleep(time.Second)
+		if !w.due(false, true) {
+			t.Error("a failed report is not repeated")
+		}
+	})
 }
 
 func TestTheSummaryIsOfTheFastestLinkThatIsUp(t *testing.T) {
