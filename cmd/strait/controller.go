@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -75,6 +76,9 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 			config, err := client.Config(kubeconfig)
 			if err != nil {
 				return err
+			}
+			if kubeconfig == "" { // in a pod, so the DNS server is that of the cluster
+				o.Resolver = net.DefaultResolver
 			}
 			config.QPS, config.Burst = importRate, importBurst
 			if o.Client, err = client.New(config); err != nil {

@@ -54,9 +54,10 @@ type Options struct {
 	Namespace  string // of the lease
 	Identity   string // unique among the controllers of the cluster, like the name of its pod
 	Gateways   Gateways
-	Network    map[string]any // fields of the ClusterNetwork's spec that the installation sets, see ParseNetwork; nil: none
-	NoServices bool           // neither export nor import Services
-	Listen     string         // host:port of /healthz, /readyz and /metrics; empty: nothing is served
+	Network    map[string]any    // fields of the ClusterNetwork's spec that the installation sets, see ParseNetwork; nil: none
+	NoServices bool              // neither export nor import Services
+	Resolver   services.Resolver // of the cluster's names; nil: nothing says whether imported Services have names
+	Listen     string            // host:port of /healthz, /readyz and /metrics; empty: nothing is served
 	Log        *slog.Logger
 }
 
@@ -159,7 +160,7 @@ func Run(ctx context.Context, o Options) error {
 	if !o.NoServices {
 		var err error
 		if c.multicluster, err = services.New(services.Options{
-			Client: o.Client, Namespace: o.Gateways.Namespace, Networks: c.networks, Peerings: c.peerings, Changed: c.wakeUp, Log: o.Log,
+			Client: o.Client, Namespace: o.Gateways.Namespace, Networks: c.networks, Peerings: c.peerings, Resolver: o.Resolver, Changed: c.wakeUp, Log: o.Log,
 		}); err != nil {
 			return fmt.Errorf("controller: %w", err)
 		}

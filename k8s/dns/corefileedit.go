@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"strait.dev/strait/k8s/services"
 )
 
 // Zone is the zone of imported Services.
-const Zone = "clusterset.local"
+const Zone = services.Zone
 
 // Names of a Corefile.
 const (

@@ -18,6 +18,7 @@ import (
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/k8s/services"
 	"strait.dev/strait/test/fakekube"
 )
 
@@ -302,14 +303,14 @@ func TestACorefileThatChangedInTheMeantimeIsNotOverwritten(t *testing.T) {
 
 func TestWhatANameResolvesToIsJudged(t *testing.T) {
 	want := map[string][]string{"a.x.svc.clusterset.local": {"10.96.0.7"}}
-	ok := Answer{Name: probe}
+	ok := Answer{Name: services.VersionName}
 	for _, c := range []struct {
 		name    string
 		answers []Answer
 		want    []string
 	}{
 		{"good", []Answer{ok, {Name: "a.x.svc.clusterset.local", Addresses: []string{"10.96.0.7"}}}, []string{"ok STRAIT-D003", "ok STRAIT-D003"}},
-		{"not served", []Answer{{Name: probe, NotFound: true, Error: "no such host"}, {Name: "a.x.svc.clusterset.local", NotFound: true, Error: "no such host"}}, []string{"error STRAIT-D003"}},
+		{"not served", []Answer{{Name: services.VersionName, NotFound: true, Error: "no such host"}, {Name: "a.x.svc.clusterset.local", NotFound: true, Error: "no such host"}}, []string{"error STRAIT-D003"}},
 		{"no such name", []Answer{ok, {Name: "b.x.svc.clusterset.local", NotFound: true, Error: "no such host"}}, []string{"ok STRAIT-D003", "error STRAIT-D003"}},
 		{"no answer", []Answer{ok, {Name: "a.x.svc.clusterset.local", Error: "i/o timeout"}}, []string{"ok STRAIT-D003", "error STRAIT-D003"}},
 		{"another address", []Answer{ok, {Name: "a.x.svc.clusterset.local", Addresses: []string{"10.96.0.8"}}}, []string{"ok STRAIT-D003", "error STRAIT-D003"}},

@@ -18,10 +18,8 @@ import (
 	"strait.dev/strait/k8s/agents"
 	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/k8s/services"
 )
-
-// probe is a name that every Kubernetes DNS server has in its zones, with a TXT record.
-const probe = "dns-version." + Zone
 
 // namesChecked is the maximum number of imported Services whose names are resolved.
 const namesChecked = 100
@@ -43,8 +41,8 @@ type Answer struct {
 	Error     string   `json:"error,omitempty"`
 }
 
-// Lookup resolves names with the DNS server of this pod. The name probe is resolved as a TXT
-// record, without addresses.
+// Lookup resolves names with the DNS server of this pod. services.VersionName is resolved as
+// a TXT record, without addresses.
 func Lookup(ctx context.Context, names []string) []Answer {
 	with := &net.Resolver{PreferGo: true}
 	all := make([]Answer, 0, len(names))
@@ -59,7 +57,7 @@ func lookup(ctx context.Context, with *net.Resolver, name string) Answer {
 	defer cancel()
 	is, absolute := Answer{Name: name}, strings.TrimSuffix(name, ".")+"."
 	var err error
-	if name == probe {
+	if name == services.VersionName {
 		_, err = with.LookupTXT(ctx, absolute)
 	} else {
 		is.Addresses, err = with.LookupHost(ctx, absolute)
@@ -113,7 +111,7 @@ func Resolve(ctx context.Context, c operator.Cluster, image string, names []stri
 // ask lets a pod resolve names once.
 func ask(ctx context.Context, c operator.Cluster, group *agents.Group, names []string, want map[string][]string) ([]findings.Finding, error) {
 	var out bytes.Buffer
-	if err := group.Exec(ctx, resolver, nil, &out, append([]string{"agent", "lookup", probe}, names...)...); err != nil {
+	if err := group.Exec(ctx, resolver, nil, &out, append([]string{"agent", "lookup", services.VersionName}, names...)...); err != nil {
 		return nil, c.Failed("resolve names in a pod", err)
 	}
 	var answers []Answer
@@ -152,7 +150,7 @@ func answerFindings(cluster string, answers []Answer, want map[string][]string) 
 		subject := cluster + ", " + a.Name
 		addresses, known := want[a.Name]
 		switch {
-		case a.Error != "" && a.Name == probe:
+		case a.Error != "" && a.Name == services.VersionName:
 			return []findings.Finding{findings.New(code, findings.Error, cluster, "the DNS server of pods does not serve %s: %s", Zone, a.Error)}
 		case a.NotFound:
 			all = append(all, findings.New(code, findings.Error, subject, "the name does not exist; strait services shows what is imported"))
@@ -160,7 +158,7 @@ func answerFindings(cluster string, answers []Answer, want map[string][]string) 
 			all = append(all, findings.New(code, findings.Error, subject, "%s", a.Error))
 		case known && !slices.Equal(a.Addresses, addresses):
 			all = append(all, findings.New(code, findings.Error, subject, "resolves to %s, but its ServiceImport has %s", strings.Join(a.Addresses, ", "), strings.Join(addresses, ", ")))
-		case a.Name == probe:
+		case a.Name == services.VersionName:
 			all = append(all, findings.New(code, findings.OK, cluster, "the DNS server of pods serves %s", Zone))
 		default:
 			all = append(all, findings.New(code, findings.OK, subject, "resolves to %s", strings.Join(a.Addresses, ", ")))

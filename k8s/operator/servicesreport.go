@@ -19,6 +19,7 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/k8s/services"
 )
 
 // ServicesSchema is the version of the JSON form of a ServicesReport. Fields may be added;
@@ -99,7 +100,7 @@ func (r *ServicesReport) Failed() bool {
 
 // dnsName returns the name of a Service in all clusters.
 func dnsName(s types.NamespacedName) string {
-	return s.Name + "." + s.Namespace + ".svc.clusterset.local"
+	return s.Name + "." + s.Namespace + ".svc." + services.Zone
 }
 
 // serviceObjects are the objects of a cluster about exported and imported Services.
@@ -310,6 +311,9 @@ func (o *serviceObjects) service(name types.NamespacedName) ClusterSetService {
 		if ready == 0 {
 			say(ServiceNotReady, "it has no endpoint that is ready")
 		}
+		if c := meta.FindStatusCondition(imported.Status.Conditions, services.NamedCondition); c != nil && c.Status == metav1.ConditionFalse {
+			say("", c.Message)
+		}
 	}
 	for _, r := range o.received[name] {
 		if imported == nil || !slices.ContainsFunc(imported.Status.Clusters, func(c mcsv1beta1.ClusterStatus) bool { return c.Cluster == o.remoteOf(r.Peering) }) {
@@ -477,10 +481,8 @@ func notImportedReason(i *mcsv1beta1.ServiceImport) string {
 	if i.DeletionTimestamp != nil {
 		return "the ServiceImport is being deleted"
 	}
-	for _, c := range i.Status.Conditions {
-		if c.Status != metav1.ConditionTrue {
-			return cmp.Or(c.Message, c.Reason)
-		}
+	if c := meta.FindStatusCondition(i.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady)); c != nil && c.Status != metav1.ConditionTrue {
+		return cmp.Or(c.Message, c.Reason)
 	}
 	if i.Spec.Type == mcsv1beta1.ClusterSetIP && len(i.Spec.IPs) == 0 {
 		return "the ServiceImport has no IP address yet"

@@ -179,6 +179,12 @@ func (r *reconciliation) importStatus(ctx context.Context, is *mcsv1beta1.Servic
 	ready.Type, ready.ObservedGeneration = string(mcsv1beta1.ServiceImportConditionReady), is.Generation
 	ready.LastTransitionTime = metav1.Time{Time: r.now.Truncate(time.Second)}
 	meta.SetStatusCondition(&next.Status.Conditions, ready)
+	if named := r.namedCondition(); named != nil {
+		named.ObservedGeneration, named.LastTransitionTime = ready.ObservedGeneration, ready.LastTransitionTime
+		meta.SetStatusCondition(&next.Status.Conditions, *named)
+	} else {
+		meta.RemoveStatusCondition(&next.Status.Conditions, NamedCondition)
+	}
 	if equality.Semantic.DeepEqual(next.Status, is.Status) {
 		return nil
 	}

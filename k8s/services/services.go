@@ -4,6 +4,7 @@
 //	ServiceExport, Service, EndpointSlices → ExportedService          export.go
 //	ReceivedServices, own export → the exports that count             received.go, quota.go
 //	these → ServiceImport, derived Service, EndpointSlices            imports.go, endpoints.go
+//	does the DNS server serve the names? → a condition of imports     named.go
 //
 // Gateways carry ExportedServices to remote clusters, where they become ReceivedServices.
 //
@@ -19,6 +20,7 @@ import (
 	"log/slog"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +45,8 @@ type Options struct {
 	Namespace string // of the gateways: that of ExportedServices and ReceivedServices
 	Networks  *client.Cache[*v1alpha1.ClusterNetwork]
 	Peerings  *client.Cache[*v1alpha1.Peering]
-	Changed   func() // Summary has changed; must not block
+	Resolver  Resolver // nil: the DNS server of the cluster is not asked
+	Changed   func()   // Summary has changed; must not block
 	Log       *slog.Logger
 }
 
@@ -51,7 +54,8 @@ type Options struct {
 type Controller struct {
 	Options
 	summaries summaries
-	missing   sync.Once // the message that CRDs are missing
+	missing   sync.Once            // the message that CRDs are missing
+	named     atomic.Pointer[bool] // whether the DNS server serves Zone; nil: not known
 
 	exports    *store[*mcsv1beta1.ServiceExport, *mcsv1beta1.ServiceExportList]
 	imports    *store[*mcsv1beta1.ServiceImport, *mcsv1beta1.ServiceImportList]
@@ -162,12 +166,16 @@ func (c *Controller) Work(ctx context.Context) {
 		}
 		defer func() { _ = follow.informer.RemoveEventHandler(registered) }()
 	}
+	w.askDNS(ctx) // first, so that each import has one write of its status
 	var working sync.WaitGroup
 	for range workers {
 		working.Go(func() {
 			for w.next(ctx) {
 			}
 		})
+	}
+	if w.Resolver != nil {
+		working.Go(func() { w.followDNS(ctx) })
 	}
 	<-ctx.Done()
 	w.queue.ShutDown()

@@ -17,6 +17,7 @@ import (
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/k8s/operator"
+	"strait.dev/strait/k8s/services"
 )
 
 // ServiceSchema is the version of the JSON form of a ServiceReport. Fields may be added;
@@ -24,7 +25,7 @@ import (
 const ServiceSchema = "strait.dev/trace-service/1"
 
 // domain ends the names of imported Services in DNS.
-const domain = ".svc.clusterset.local"
+const domain = ".svc." + services.Zone
 
 // ServiceName is the name of an imported Service in DNS.
 type ServiceName struct {
