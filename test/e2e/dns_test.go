@@ -7,11 +7,14 @@ import (
 	"testing"
 )
 
-// configureDNS lets CoreDNS of both clusters serve the names of imported Services. The
+// configureDNS lets CoreDNS of all clusters serve the names of imported Services. The
 // function that it returns reverts that.
 func (w *world) configureDNS(t *testing.T) (revert func(*testing.T)) {
 	t.Helper()
-	before := map[string]string{"a": w.corefile(t, "a"), "b": w.corefile(t, "b")}
+	before := make(map[string]string)
+	for _, cluster := range w.names {
+		before[cluster] = w.corefile(t, cluster)
+	}
 	if out, err := w.try(t, "", "strait", "dns", "check", "--context=a"); err == nil || !strings.Contains(err.Error(), "does not serve clusterset.local") {
 		t.Errorf("before it is configured, strait dns check ends with %v:\n%s", err, out)
 	}

@@ -42,7 +42,7 @@ func TestClustersAreJoinedWithHelm(t *testing.T) {
 
 func (w *world) install(t *testing.T) {
 	t.Helper()
-	for _, cluster := range []string{"a", "b"} {
+	for _, cluster := range w.names {
 		w.do(t, "", "helm", "install", "strait", "charts/strait", "--kube-context="+cluster,
 			"--namespace=strait-system", "--create-namespace", "--wait", "--timeout=10m")
 	}
@@ -52,7 +52,7 @@ func (w *world) join(t *testing.T) {
 	t.Helper()
 	invite := w.do(t, "", "strait", "invite", "b", "--context=a", "--service-type=NodePort", "--wait=10m")
 	w.do(t, invite, "strait", "accept", "--context=b", "--name=a", "--wait=10m")
-	for _, cluster := range []string{"a", "b"} {
+	for _, cluster := range w.names {
 		t.Log(w.do(t, "", "strait", "status", "--context="+cluster, "--wait=10m"))
 	}
 }
@@ -61,7 +61,7 @@ func (w *world) join(t *testing.T) {
 func (w *world) separate(t *testing.T) {
 	t.Helper()
 	w.do(t, "", "strait", "unpeer", "b", "--context=a", "--remote-context=b", "--wait=5m")
-	for _, cluster := range []string{"a", "b"} {
+	for _, cluster := range w.names {
 		out := w.do(t, "", "kubectl", "--context="+cluster, "--namespace=strait-gateways", "get", "peerings,statefulsets,services,secrets", "--output=name")
 		if out != "" {
 			t.Errorf("in %s, this is left:\n%s", cluster, out)
@@ -71,7 +71,7 @@ func (w *world) separate(t *testing.T) {
 
 func (w *world) uninstall(t *testing.T) {
 	t.Helper()
-	for _, cluster := range []string{"a", "b"} {
+	for _, cluster := range w.names {
 		w.do(t, "", "helm", "uninstall", "strait", "--kube-context="+cluster, "--namespace=strait-system", "--timeout=10m")
 		w.do(t, "", "kubectl", "--context="+cluster, "delete", "crd", "--selector=app.kubernetes.io/part-of=strait", "--timeout=10m")
 		// Helm keeps the CRDs of the Multi-Cluster Services API: they may belong to other products too.
@@ -102,7 +102,7 @@ spec:
 // the address to which cluster a maps a server of b.
 func (w *world) podsMeet(t *testing.T) (seen string) {
 	t.Helper()
-	for _, cluster := range []string{"a", "b"} {
+	for _, cluster := range w.names {
 		w.do(t, strings.ReplaceAll(pods, "NAME", cluster), "kubectl", "--context="+cluster, "apply", "--filename=-")
 	}
 	for _, way := range [][2]string{{"b", "a"}, {"a", "b"}} {

@@ -46,6 +46,20 @@ func (w *world) site(t *testing.T, name string, c *nodes.Cluster) *site {
 	return &site{w, name, api}
 }
 
+// sites returns the clusters, each with a pod that resolves and calls names.
+func (w *world) sites(t *testing.T) (all []*site) {
+	t.Helper()
+	for i, name := range w.names {
+		all = append(all, w.site(t, name, w.clusters[i]))
+		w.do(t, "", "kubectl", "--context="+name, "create", "namespace", clients)
+		w.do(t, "", "kubectl", "--context="+name, "--namespace="+clients, "run", "request", "--image="+nodes.Busybox, "--grace-period=1")
+	}
+	for _, name := range w.names {
+		w.do(t, "", "kubectl", "--context="+name, "--namespace="+clients, "wait", "--for=condition=Ready", "pod/request", "--timeout=10m")
+	}
+	return all
+}
+
 // clients is the namespace of a pod in each cluster that resolves and calls names.
 const clients = "clients"
 
@@ -53,14 +67,7 @@ const clients = "clients"
 // pod CIDRs, pods have the same addresses in all clusters.
 func (w *world) servicesAreShared(t *testing.T, distinct bool) {
 	t.Helper()
-	sites := [2]*site{w.site(t, "a", w.a), w.site(t, "b", w.b)}
-	for _, s := range sites {
-		w.do(t, "", "kubectl", "--context="+s.name, "create", "namespace", clients)
-		w.do(t, "", "kubectl", "--context="+s.name, "--namespace="+clients, "run", "request", "--image="+nodes.Busybox, "--grace-period=1")
-	}
-	for _, s := range sites {
-		w.do(t, "", "kubectl", "--context="+s.name, "--namespace="+clients, "wait", "--for=condition=Ready", "pod/request", "--timeout=10m")
-	}
+	sites := w.sites(t)
 	t.Run("behaviours", func(t *testing.T) {
 		// Tests wait most of the time. t.Parallel would run as many at once as there are cores.
 		queue := make(chan int, len(behaviours))
@@ -87,14 +94,14 @@ func (w *world) servicesAreShared(t *testing.T, distinct bool) {
 // hello of sites[0] is to be exported.
 type behaviour struct {
 	*testing.T
-	sites     [2]*site
+	sites     []*site
 	distinct  bool
 	namespace string
 	service   *corev1.Service // hello; tests change it before they export it
 	export    *mcsv1beta1.ServiceExport
 }
 
-func newBehaviour(t *testing.T, sites [2]*site, distinct bool) *behaviour {
+func newBehaviour(t *testing.T, sites []*site, distinct bool) *behaviour {
 	t.Helper()
 	number, _, _ := strings.Cut(t.Name()[strings.LastIndexByte(t.Name(), '/')+1:], "_")
 	b := &behaviour{T: t, sites: sites, distinct: distinct, namespace: "mcs-" + strings.ToLower(number), service: helloService(), export: helloExport()}

@@ -10,7 +10,7 @@ import (
 // scale changes the number of gateways on each side.
 func (w *world) scale(t *testing.T, gateways int) {
 	t.Helper()
-	for _, cluster := range []string{"a", "b"} {
+	for _, cluster := range w.names {
 		w.do(t, "", "kubectl", "--context="+cluster, "patch", "peering", peering[cluster], "--type=merge",
 			fmt.Sprintf(`--patch={"spec":{"gateway":{"replicas":%d}}}`, gateways))
 	}
@@ -25,7 +25,7 @@ var peering = map[string]string{"a": "b", "b": "a"}
 func (w *world) replace(t *testing.T, seen string, gateways int) {
 	t.Helper()
 	mark := fmt.Sprint(gateways)
-	for _, cluster := range []string{"a", "b"} {
+	for _, cluster := range w.names {
 		w.do(t, "", "helm", "upgrade", "strait", "charts/strait", "--kube-context="+cluster, "--namespace=strait-system",
 			"--set-string=controller.annotations.upgraded="+mark, "--set-string=gateway.annotations.upgraded="+mark, "--set-string=node.annotations.upgraded="+mark,
 			"--wait", "--timeout=2m")
@@ -47,7 +47,7 @@ func (w *world) replace(t *testing.T, seen string, gateways int) {
 // joined waits until both clusters report the peering as ready, with that many gateways.
 func (w *world) joined(t *testing.T, gateways int) {
 	t.Helper()
-	for _, cluster := range []string{"a", "b"} {
+	for _, cluster := range w.names {
 		eventually(t, fmt.Sprintf("%d gateways of %s", gateways, cluster), func() error {
 			out, err := w.try(t, "", "kubectl", "--context="+cluster, "--namespace=strait-gateways", "get", "statefulset", peering[cluster], "--output=jsonpath={.status.readyReplicas}")
 			if err == nil && out != fmt.Sprint(gateways) {

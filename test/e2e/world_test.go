@@ -20,19 +20,22 @@ import (
 // nodesOfEach is the number of nodes of each cluster.
 const nodesOfEach = 2
 
-// world is two clusters, a and b, with the image on their nodes and nothing installed.
+// world is two or more clusters, a, b and so on, with the image on their nodes and nothing
+// installed.
 type world struct {
 	*nodes.Lab
-	a, b  *nodes.Cluster
-	image string
-	path  string // of commands
+	names    []string // the contexts of the clusters
+	clusters []*nodes.Cluster
+	a, b     *nodes.Cluster // the first two
+	image    string
+	path     string // of commands
 }
 
 // newWorld starts two clusters with the same pod CIDR.
 func newWorld(t *testing.T) *world { return newWorldOf(t, 0, 0) }
 
-// newWorldOf starts two clusters with the pod CIDRs 10.a.0.0/16 and 10.b.0.0/16.
-func newWorldOf(t *testing.T, a, b int) *world {
+// newWorldOf starts clusters with these pod CIDRs, 10.N.0.0/16.
+func newWorldOf(t *testing.T, pods ...int) *world {
 	t.Helper()
 	w := &world{Lab: nodes.New(t)}
 	var archive string
@@ -43,10 +46,16 @@ func newWorldOf(t *testing.T, a, b int) *world {
 		archive, w.image = writeImage(t, w.Dir())
 	})
 	begun := time.Now()
-	clusters := w.Start(t, nodes.Options{Name: "a", Index: 1, Nodes: nodesOfEach, Pods: a}, nodes.Options{Name: "b", Index: 2, Nodes: nodesOfEach, Pods: b})
-	w.a, w.b = clusters[0], clusters[1]
-	w.a.LoadImage(t, archive)
-	w.b.LoadImage(t, archive)
+	var all []nodes.Options
+	for i, n := range pods {
+		w.names = append(w.names, string(rune('a'+i)))
+		all = append(all, nodes.Options{Name: w.names[i], Index: i + 1, Nodes: nodesOfEach, Pods: n})
+	}
+	w.clusters = w.Start(t, all...)
+	w.a, w.b = w.clusters[0], w.clusters[1]
+	for _, c := range w.clusters {
+		c.LoadImage(t, archive)
+	}
 	noteStage("clusters", begun)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -94,7 +103,7 @@ func (w *world) try(t *testing.T, input, name string, args ...string) (string, e
 // state returns the first diagnostics for a failure.
 func (w *world) state(t *testing.T) string {
 	var all strings.Builder
-	for _, cluster := range []string{"a", "b"} {
+	for _, cluster := range w.names {
 		for _, args := range []string{
 			"get pods --all-namespaces --output=wide", "get events --all-namespaces --sort-by=.lastTimestamp",
 			"get clusternetworks,peerings,nodeattachments --output=wide",

@@ -152,6 +152,25 @@ func (c *Cluster) PowerOff(t testing.TB, number int) {
 	n.first.kill()
 }
 
+// Disconnect drops all packets between this cluster and the others, until Reconnect, as if
+// its power had failed. Its API server is still reachable for Command.
+func (c *Cluster) Disconnect(t testing.TB) {
+	t.Helper()
+	c.lab.router.NFT(t, fmt.Sprintf(`table ip disconnected%[1]d {
+	chain forward {
+		type filter hook forward priority filter
+		iifname lan%[1]d drop
+		oifname lan%[1]d drop
+	}
+}`, c.index))
+}
+
+// Reconnect ends Disconnect.
+func (c *Cluster) Reconnect(t testing.TB) {
+	t.Helper()
+	c.lab.router.NFT(t, fmt.Sprintf("delete table ip disconnected%d", c.index))
+}
+
 // until repeats try until it succeeds, while the process that it waits for runs.
 func until(ctx context.Context, process *process, what string, try func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
