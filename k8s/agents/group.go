@@ -23,6 +23,7 @@ type Options struct {
 	Client      *client.Client
 	Image       string // of Strait
 	Purpose     string // of the command, like "verify": part of the namespaces' names
+	Suffix      string // of the namespaces' names; empty: a random one
 	PullSecrets []corev1.LocalObjectReference
 	Say         func(line string) // progress; nil: not reported
 }
@@ -62,7 +63,10 @@ func Start(ctx context.Context, o Options, all ...Agent) (*Group, error) {
 func (c *Group) start(ctx context.Context, all []Agent) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not within %v", startTimeout))
 	defer cancel()
-	suffix := rand.String(5)
+	suffix := c.o.Suffix
+	if suffix == "" {
+		suffix = rand.String(5)
+	}
 	for _, a := range all {
 		host := a.Profile != Restricted
 		if c.namespaces[host] == "" {
@@ -212,11 +216,13 @@ func (c *Group) Exec(ctx context.Context, name string, stdin io.Reader, stdout i
 	return fmt.Errorf("agent %s: %w", name, err)
 }
 
-// Service creates a Service for an agent, which is deleted with the group.
+// Service creates a Service for an agent, in all IP families of the cluster. It is deleted
+// with the group.
 func (c *Group) Service(ctx context.Context, name, agent string, kind corev1.ServiceType, ports ...corev1.ServicePort) (*corev1.Service, error) {
 	s, err := c.o.Client.Services(c.namespaces[c.hostNetwork[agent]]).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: c.o.Purpose}},
-		Spec:       corev1.ServiceSpec{Type: kind, Selector: map[string]string{agentLabel: agent}, Ports: ports},
+		Spec: corev1.ServiceSpec{Type: kind, Selector: map[string]string{agentLabel: agent}, Ports: ports,
+			IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack)},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create Service %s: %w", name, err)

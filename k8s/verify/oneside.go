@@ -53,7 +53,7 @@ func OneSide(ctx context.Context, c operator.Cluster, names []string, targets []
 
 // tryOneSide runs the checks of one peering that need one cluster only.
 func (g *clusterState) tryOneSide(ctx context.Context, r *Report, targets []netip.AddrPort, o *Options) (err error) {
-	s, err := open(ctx, g, o, o.Image)
+	s, err := open(ctx, g, o, o.Image, "")
 	if err != nil {
 		return err
 	}

@@ -2,13 +2,14 @@ package verify
 
 import (
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"strait.dev/strait/internal/endpoint"
 	"strait.dev/strait/k8s/operator"
@@ -81,12 +82,12 @@ func openBoth(ctx context.Context, states [2]*clusterState, o *Options) (sites [
 	var failed [2]error
 	var both sync.WaitGroup
 	// The clusters may use different registries for the same image.
-	images := [2]string{o.Image, o.RemoteImage}
+	images, suffix := [2]string{o.Image, o.RemoteImage}, rand.String(5) // the same namespaces: they share Services
 	if o.RemoteImage == "" {
 		images[1] = o.Image
 	}
 	for i, g := range states {
-		both.Go(func() { sites[i], failed[i] = open(ctx, g, o, images[i]) })
+		both.Go(func() { sites[i], failed[i] = open(ctx, g, o, images[i], suffix) })
 	}
 	both.Wait()
 	if err := errors.Join(failed[:]...); err != nil {
@@ -112,12 +113,9 @@ func closeBoth(ctx context.Context, sites [2]*site) error {
 // cross runs all checks between two clusters with agents.
 func cross(ctx context.Context, sites [2]*site, mtu int, o *Options) ([]Check, error) {
 	var marker endpoint.Marker
-	_, _ = rand.Read(marker[:]) // never fails
-	o.say("creating Services for pods of the other cluster")
-	var services [2]map[string]map[family]service
-	for i, s := range sites {
-		services[i] = s.createServices(ctx, sites[1-i])
-	}
+	_, _ = cryptorand.Read(marker[:]) // never fails
+	o.say("exporting a Service for each pod")
+	services, checks := shareServices(ctx, sites)
 	watches := startWatches(ctx, sites, marker)
 	defer watches.stop()
 	flows := startFlows(ctx, sites, marker)
@@ -141,7 +139,6 @@ func cross(ctx context.Context, sites [2]*site, mtu int, o *Options) ([]Check, e
 	if err := errors.Join(failed[:]...); err != nil {
 		return nil, err
 	}
-	var checks []Check
 	for i := range sites {
 		checks = append(append(checks, done[i]...), plans[i].skipped...)
 	}

@@ -26,9 +26,9 @@ type site struct {
 	hosts     *agents.Group // nil: none, see why of the locations
 }
 
-// open starts the agents, after removing abandoned ones. After an error nothing is left
-// behind.
-func open(ctx context.Context, g *clusterState, o *Options, image string) (s *site, err error) {
+// open starts the agents in namespaces with a suffix, after removing abandoned ones. After an
+// error nothing is left behind.
+func open(ctx context.Context, g *clusterState, o *Options, image, suffix string) (s *site, err error) {
 	left, err := agents.Abandoned(ctx, g.Client, purpose, time.Now().Add(-staleAfter))
 	if err == nil {
 		err = agents.Remove(ctx, g.Client, left)
@@ -40,7 +40,7 @@ func open(ctx context.Context, g *clusterState, o *Options, image string) (s *si
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}
 	s = &site{clusterState: g}
-	options := agents.Options{Client: g.Client, Image: image, Purpose: purpose, PullSecrets: o.PullSecrets, Say: func(line string) { o.say(g.Name + ": " + line) }}
+	options := agents.Options{Client: g.Client, Image: image, Purpose: purpose, Suffix: suffix, PullSecrets: o.PullSecrets, Say: func(line string) { o.say(g.Name + ": " + line) }}
 	var pods, hosts []agents.Agent
 	for _, host := range []bool{false, true} {
 		for _, other := range []bool{false, true} {
