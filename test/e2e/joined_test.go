@@ -23,6 +23,7 @@ func TestClustersAreJoinedWithHelm(t *testing.T) {
 	})
 	var revertDNS func(*testing.T)
 	stage(t, "DNS", func(t *testing.T) { revertDNS = w.configureDNS(t) })
+	w.follow(t, "docs/tutorials/services.md")
 	stage(t, "27 behaviours of Services", func(t *testing.T) { w.servicesAreShared(t, false) })
 	stage(t, "capture", func(t *testing.T) { w.captured(t, web) })
 	stage(t, "bench", func(t *testing.T) { w.measured(t) })

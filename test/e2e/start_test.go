@@ -4,29 +4,28 @@ package e2e
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// The commands of docs/tutorials/start.md run verbatim, in order and in one shell.
 func TestStartPageCommandsWork(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join(repository, "docs/tutorials/start.md"))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("left out: docs/tutorials/start.md has not been written yet")
-	}
+	newWorld(t).follow(t, "docs/tutorials/start.md")
+}
+
+// follow runs the commands of a page verbatim, in order and in one shell.
+func (w *world) follow(t *testing.T, page string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, page))
 	must(t, err)
-	script := shellBlocks(string(page))
+	script := shellBlocks(string(text))
 	if script == "" {
-		t.Fatal("docs/tutorials/start.md has no shell block; start them with ```sh")
+		t.Fatalf("%s has no shell block; start them with ```sh", page)
 	}
-	w := newWorld(t)
-	stage(t, "docs/tutorials/start.md", func(t *testing.T) {
+	stage(t, page, func(t *testing.T) {
 		cmd := w.command(t, "bash", "-s")
 		var out bytes.Buffer
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("set -e\n"+script), &out, &out
