@@ -1,6 +1,7 @@
 package underlay
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +28,8 @@ const (
 	spreadCheck = 20 * time.Millisecond
 	reviewFills = 32
 	// spreadCalm is how long nothing must overflow before all datagrams go to the first queue again,
-	// and spreadDrain how long the others are still read after that, before they are closed.
+	// and spreadDrain how long the others stay open after that, in case of another overflow. Then they
+	// stop receiving, and from the next review on they are closed as soon as they are empty.
 	spreadCalm  = 5 * time.Second
 	spreadDrain = time.Second
 )
@@ -75,6 +77,7 @@ type classes struct {
 	checked   time.Time
 	calm      time.Time // of the last overflow, or, once the queues are gathered, when that was done
 	gathered  bool
+	stopped   bool   // the sockets of the classes receive nothing more
 	overflows uint64 // when checked
 }
 
@@ -177,6 +180,10 @@ func (s *Socket) review(now time.Time) {
 		return
 	}
 	k.checked = now
+	if k.stopped {
+		s.endClasses()
+		return
+	}
 	before := k.overflows
 	k.overflows = s.Overflows()
 	switch {
@@ -191,9 +198,29 @@ func (s *Socket) review(now time.Time) {
 			k.gathered, k.calm = true, now
 		}
 	case k.gathered && now.Sub(k.calm) >= spreadDrain:
-		k.active = false
-		k.group.mu.Lock()
-		s.closeOthers()
-		k.group.mu.Unlock()
+		s.stopOthers()
+		k.stopped = true
 	}
+}
+
+// stopOthers makes the kernel deliver nothing to the sockets of the other classes.
+func (s *Socket) stopOthers() {
+	g := s.classes.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, other := range s.others() {
+		_ = g.stop(other) // then it can receive another datagram in the instant in which it is closed
+	}
+}
+
+// endClasses closes the sockets of the other classes if they are empty.
+func (s *Socket) endClasses() {
+	k := s.classes
+	if slices.ContainsFunc(s.others(), func(other *Socket) bool { return !other.Empty() }) {
+		return
+	}
+	k.active, k.stopped = false, false
+	k.group.mu.Lock()
+	defer k.group.mu.Unlock()
+	s.closeOthers()
 }

@@ -3,6 +3,8 @@ package underlay
 import (
 	"errors"
 	"net"
+	"net/netip"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -18,9 +20,12 @@ const Buckets = 256
 // socket has classes (Socket.Classify) and has overflowed, the datagram's class selects one of its queues.
 //
 // With one socket there is no program. The kernel numbers the sockets in the order in which they were
-// bound; when one is closed, the last takes its number. A program selects a socket by number, so each
+// bound; when one leaves, the last takes its number. A program selects a socket by number, so each
 // change replaces it. Between the two system calls of a change, datagrams may reach another socket of
 // the group: none is lost.
+//
+// A socket that is closed leaves the group first, and the kernel's table of sockets a moment later. In
+// between the kernel delivers to it any datagram for the group. So StopReceiving comes before Close.
 //
 // Safe for concurrent use.
 type Group struct {
@@ -56,6 +61,52 @@ func (g *Group) Direct(table *[Buckets]*Socket) error {
 		g.table = before
 	}
 	return err
+}
+
+// StopReceiving makes the kernel deliver nothing more to sockets whose Groups exclude them, and to those of
+// their classes. What they have queued can still be received. When it returns, no delivery is in progress,
+// unless the kernel has no membarrier(2). It takes some milliseconds.
+func StopReceiving(sockets ...*Socket) error {
+	var err error
+	for _, s := range sockets {
+		err = errors.Join(err, s.classes.group.stopReceiving(s))
+	}
+	// The kernel selects a socket and queues the datagram in one RCU read-side critical section. This
+	// command waits until all that have begun have ended.
+	const global = 1
+	_, _, _ = unix.Syscall(unix.SYS_MEMBARRIER, global, 0, 0)
+	return err
+}
+
+// stopReceiving is StopReceiving without the wait.
+func (g *Group) stopReceiving(s *Socket) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := g.stop(s)
+	for _, other := range s.others() {
+		err = errors.Join(err, g.stop(other))
+	}
+	return err
+}
+
+// stop connects a socket to its own address, from which no socket sends to it. The kernel then selects it for
+// no other sender. g.mu is held.
+func (g *Group) stop(s *Socket) error {
+	address := s.local.Addr()
+	everywhere := address.IsUnspecified()
+	switch {
+	case everywhere && address.Is6():
+		address = netip.IPv6Loopback()
+	case everywhere:
+		address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	err := s.control(func(fd int) error {
+		return os.NewSyscallError("connect", unix.Connect(fd, sockaddr(netip.AddrPortFrom(address, s.local.Port()))))
+	})
+	if err != nil || !everywhere {
+		return err
+	}
+	return g.leave(s) // the kernel has taken it out of the group, because connecting has given it an address
 }
 
 // open opens a socket. g.mu is held.
@@ -101,8 +152,16 @@ func (g *Group) drop(s *Socket) error {
 			runtime.Gosched()
 		}
 	}
-	last := len(g.order) - 1
-	g.order[slices.Index(g.order, s)] = g.order[last]
+	return g.leave(s)
+}
+
+// leave removes a socket from the program, unless it was removed before. g.mu is held.
+func (g *Group) leave(s *Socket) error {
+	at, last := slices.Index(g.order, s), len(g.order)-1
+	if at < 0 {
+		return nil
+	}
+	g.order[at] = g.order[last]
 	g.order[last] = nil
 	g.order = g.order[:last]
 	switch last {

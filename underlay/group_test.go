@@ -2,10 +2,15 @@ package underlay
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -218,6 +223,14 @@ func direct(t *testing.T, g *Group, lanes ...*Socket) {
 	}
 }
 
+// stop makes the kernel deliver nothing more to a lane that its group excludes.
+func stop(t *testing.T, lane *Socket) {
+	t.Helper()
+	if err := StopReceiving(lane); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // arrivesAt sends a datagram and returns the lane that receives it.
 func arrivesAt(t *testing.T, sender *Socket, to *Destination, receivers []*Receiver) (lane int) {
 	t.Helper()
@@ -241,8 +254,12 @@ func arrivesAt(t *testing.T, sender *Socket, to *Destination, receivers []*Recei
 // overloaded or not.
 func TestTheKernelSelectsTheLaneOfASender(t *testing.T) {
 	t.Parallel()
-	for _, addr := range []netip.AddrPort{loopback4, loopback6} {
-		g, lanes, receivers := grouped(t, addr, 3)
+	for bound, addr := range map[netip.AddrPort]netip.AddrPort{
+		loopback4: loopback4, loopback6: loopback6,
+		netip.MustParseAddrPort("0.0.0.0:0"): loopback4, netip.MustParseAddrPort("[::]:0"): loopback6,
+	} {
+		g, lanes, receivers := grouped(t, bound, 3)
+		to := NewDestination(netip.AddrPortFrom(addr.Addr(), lanes[0].LocalAddr().Port()))
 		var senders []*Socket
 		for range 24 {
 			senders = append(senders, open(t, addr, Options{}))
@@ -252,7 +269,7 @@ func TestTheKernelSelectsTheLaneOfASender(t *testing.T) {
 			used := make(map[int]bool)
 			for _, sender := range senders {
 				want := slices.Index(lanes, g.table[bucketIn(sender.LocalAddr())])
-				if got := arrivesAt(t, sender, destination(lanes[0]), receivers); got != want {
+				if got := arrivesAt(t, sender, &to, receivers); got != want {
 					t.Errorf("%s: a sender reaches lane %d, want %d", state, got, want)
 				}
 				used[want] = true
@@ -271,7 +288,9 @@ func TestTheKernelSelectsTheLaneOfASender(t *testing.T) {
 		spread(t, lanes[0])
 		check("with two overloaded")
 		direct(t, g, lanes[1], lanes[2])
-		lanes[0].Close() // the sockets bound last take its numbers
+		stop(t, lanes[0]) // the sockets bound last take its numbers, now or when it is closed
+		check("with one that has stopped")
+		lanes[0].Close()
 		check("with one closed")
 		fourth, err := g.Open()
 		if err != nil {
@@ -333,6 +352,8 @@ func TestNoDatagramIsLostWhileLanesChange(t *testing.T) {
 		send()
 		drain(first, second)
 		wait.Until(t, "nothing waits at the second lane", second.Empty)
+		stop(t, second)
+		send()
 		second.Close()
 		send()
 		drain(first)
@@ -342,4 +363,96 @@ func TestNoDatagramIsLostWhileLanesChange(t *testing.T) {
 		other.Close()
 		t.Error("the port of one lane is shared")
 	}
+}
+
+// A socket that has stopped receiving gets nothing even if the kernel knows no other for a datagram: so it
+// is for an instant in which the kernel closes a socket of a group.
+func TestASocketThatHasStoppedReceivesNothing(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []netip.AddrPort{loopback4, loopback6} {
+		g, lanes, receivers := grouped(t, addr, 2)
+		waiting, b := open(t, addr, Options{}), NewBatch(1)
+		direct(t, g, lanes[1])
+		b.Add(waiting, destination(lanes[1]), nil, []byte("before"))
+		b.Flush()
+		direct(t, g, lanes[0])
+		stop(t, lanes[1])
+		if lanes[1].Empty() {
+			t.Error("what it has queued is lost")
+		}
+		receivers[1].Fill()
+		lanes[0].Close()
+		sender, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(lanes[1].LocalAddr()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { sender.Close() })
+		if _, err := sender.Write([]byte("after")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sender.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNREFUSED) || !lanes[1].Empty() {
+			t.Errorf("the sender of a datagram sees %v, want %v", err, unix.ECONNREFUSED)
+		}
+	}
+}
+
+// Lanes come and go while a sender does not pause.
+func TestNoDatagramIsLostWhileLanesChangeUnderLoad(t *testing.T) {
+	t.Parallel()
+	first := open(t, loopback4, Options{})
+	g := first.Classify(BySource, Options{})
+	const window = 100 // unread datagrams, so that no queue overflows
+	var sent, received atomic.Int64
+	var sending sync.WaitGroup
+	ended := make(chan struct{})
+	sender := open(t, loopback4, Options{})
+	sending.Go(func() {
+		b := NewBatch(1)
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+			}
+			if sent.Load()-received.Load() >= window {
+				runtime.Gosched()
+				continue
+			}
+			b.Add(sender, destination(first), nil, []byte("hello"))
+			n, _ := b.Flush()
+			sent.Add(int64(n))
+		}
+	})
+	r := NewReceiver(first)
+	drain := func(lanes ...*Socket) {
+		for _, s := range lanes {
+			r.Use(s)
+			n, _ := r.Fill()
+			for range n {
+				for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
+					received.Add(1)
+				}
+			}
+		}
+	}
+	for range 100 {
+		second, err := g.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct(t, g, second)
+		for before := received.Load(); received.Load() < before+window; {
+			drain(first, second)
+		}
+		direct(t, g, first)
+		stop(t, second)
+		for !second.Empty() {
+			drain(first, second)
+		}
+		second.Close()
+		drain(first)
+	}
+	close(ended)
+	sending.Wait()
+	wait.Until(t, "all have arrived", func() bool { drain(first); return received.Load() == sent.Load() })
 }

@@ -131,6 +131,9 @@ func (r *Receiver) takeTurns(k *classes) (messages int, err error) {
 	return messages, err
 }
 
+// Holds reports whether datagrams of the last Fill are left for Next.
+func (r *Receiver) Holds() bool { return len(r.rest) > 0 || r.opened < r.filled }
+
 // Spread reports whether datagrams may be in several queues: then the poller does not report all
 // arrivals.
 func (r *Receiver) Spread() bool { return r.socket.classes != nil && r.socket.classes.active }

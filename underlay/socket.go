@@ -116,11 +116,14 @@ func bind(fd int, addr netip.AddrPort, o Options) (call string, err error) {
 			return "setsockopt SO_REUSEPORT", err
 		}
 	}
-	var name unix.Sockaddr = &unix.SockaddrInet4{Port: int(addr.Port()), Addr: as4(addr.Addr())}
+	return "bind", unix.Bind(fd, sockaddr(addr))
+}
+
+func sockaddr(addr netip.AddrPort) unix.Sockaddr {
 	if addr.Addr().Is6() {
-		name = &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
+		return &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
 	}
-	return "bind", unix.Bind(fd, name)
+	return &unix.SockaddrInet4{Port: int(addr.Port()), Addr: as4(addr.Addr())}
 }
 
 // enableLocalAddress makes the kernel report the local address of every message. Without it the kernel also
@@ -256,7 +259,7 @@ func (s *Socket) Empty() bool {
 
 // Close closes the socket and wakes every Poller that watches it. After that Fill returns net.ErrClosed, and
 // datagrams of a Batch for the socket are dropped. A second Close returns net.ErrClosed. If other sockets of its
-// Group stay open, Direct has to exclude it before.
+// Group stay open, Direct and then StopReceiving have to exclude it before, or datagrams are lost.
 func (s *Socket) Close() error {
 	if s.classes != nil {
 		return s.classes.group.close(s)
