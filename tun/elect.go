@@ -62,15 +62,14 @@ func (f *Fabric) elect(now time.Time) {
 	if len(members) == 0 {
 		kept, spare = spare[0], spare[1:]
 	}
-	f.hand(members, kept, spare)
+	changed := f.release(members, kept, spare)
 	live := carriers(members, now)
 	f.direct(members, live, kept)
 	f.appoint(members, live, now)
+	f.hand(changed) // only now: a device must know whether it carries what it reads
 	f.pin(members)
 	f.claim(now)
-	for _, l := range spare {
-		f.retire(l, kept)
-	}
+	f.retire(spare, kept)
 }
 
 // members returns the remote gateways in the order of their first links.
@@ -120,18 +119,13 @@ func (f *Fabric) assign(members []*member) (spare []*lane, ok bool) {
 	return spare, true
 }
 
-// hand makes the chosen links read the lanes of their members, and the fallback the lane kept.
-func (f *Fabric) hand(members []*member, kept *lane, spare []*lane) {
-	reader := func(l *Link) *Device {
-		if l == nil {
-			return f.fallback
-		}
-		return l.tun
-	}
-	var changed []*lane
+// release sets the link that is to read each lane: the chosen one of its member, none for the lane kept,
+// which the fallback reads, and for spare ones. It returns the lanes that change hands, which no device
+// reads until hand.
+func (f *Fabric) release(members []*member, kept *lane, spare []*lane) (changed []*lane) {
 	change := func(l *lane, link *Link) {
 		if l.link != link {
-			f.failed(reader(l.link).serve(nil))
+			f.failed(f.reader(l).serve(nil))
 			l.link = link
 			changed = append(changed, l)
 		}
@@ -148,11 +142,22 @@ func (f *Fabric) hand(members []*member, kept *lane, spare []*lane) {
 	if kept != nil {
 		change(kept, nil)
 	}
-	for _, l := range changed {
-		if l.link != nil || l == kept {
-			f.failed(reader(l.link).serve(l))
-		}
+	return slices.DeleteFunc(changed, func(l *lane) bool { return slices.Contains(spare, l) })
+}
+
+// hand makes devices read lanes.
+func (f *Fabric) hand(lanes []*lane) {
+	for _, l := range lanes {
+		f.failed(f.reader(l).serve(l))
 	}
+}
+
+// reader returns the device that reads a lane.
+func (f *Fabric) reader(l *lane) *Device {
+	if l.link == nil {
+		return f.fallback
+	}
+	return l.link.tun
 }
 
 func (f *Fabric) failed(err error) {
@@ -254,24 +259,29 @@ func (l *Link) logActive(active bool, now time.Time) {
 	}
 }
 
-// drainInterval and drainTries limit the time for which a lane is read before it is closed. Nothing is
-// directed to it, so its queue holds what its reader had not processed.
+// drainInterval is how often retire looks whether a lane is empty. It gives up after drainTries: only if the
+// kernel keeps what it has queued.
 const (
 	drainInterval = time.Millisecond
-	drainTries    = 100
+	drainTries    = 10000
 )
 
-// retire closes a lane that no member uses. The fallback reads what it still holds, and then kept.
-func (f *Fabric) retire(l, kept *lane) {
-	f.failed(f.fallback.serve(l))
-	for range drainTries {
-		time.Sleep(drainInterval) // also for datagrams that the kernel had directed and not queued
-		if l.empty() {
-			break
+// retire closes lanes that no member uses. The fallback reads what they still hold, and then kept.
+func (f *Fabric) retire(lanes []*lane, kept *lane) {
+	if len(lanes) == 0 {
+		return
+	}
+	f.failed(f.Overlay.stopReceiving(lanes))
+	for _, l := range lanes {
+		f.failed(f.fallback.serve(l))
+		for tries := 0; tries < drainTries && !l.empty(); tries++ {
+			time.Sleep(drainInterval)
 		}
 	}
 	f.failed(f.fallback.serve(kept))
-	f.failed(f.Overlay.closeLane(l))
+	for _, l := range lanes {
+		f.failed(f.Overlay.closeLane(l))
+	}
 }
 
 // deviceFor returns the device for a packet from the host: for link addresses that of the link between

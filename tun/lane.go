@@ -24,7 +24,7 @@ type lane struct {
 	receiver *underlay.Receiver
 	// pieces are those left of the current packet when bufs were full. They stay here, with the
 	// receive memory that they alias, when another device continues.
-	pieces *packet.Pieces
+	pieces packet.Pieces
 }
 
 func newLane() *lane { return &lane{receiver: underlay.NewReceiver(nil)} }
@@ -81,7 +81,7 @@ func (l *lane) fill() (messages int, err error) {
 func (l *lane) empty() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pieces == nil && !slices.ContainsFunc(l.sources, func(s *source) bool { return len(s.rest) > 0 || !s.socket.Empty() })
+	return !l.pieces.Left() && !l.receiver.Holds() && !slices.ContainsFunc(l.sources, func(s *source) bool { return len(s.rest) > 0 || !s.socket.Empty() })
 }
 
 // overflows returns what the kernel dropped.
@@ -118,7 +118,19 @@ func (o *Overlay) openLane() (*lane, error) {
 	return l, nil
 }
 
-// closeLane closes a lane to which no frames are directed, and which is not the only one.
+// stopReceiving ends the reception of lanes to which no frames are directed. When it returns, they hold all
+// that they will receive.
+func (o *Overlay) stopReceiving(lanes []*lane) error {
+	var sockets []*underlay.Socket
+	for _, l := range lanes {
+		for _, s := range l.sources {
+			sockets = append(sockets, s.socket)
+		}
+	}
+	return underlay.StopReceiving(sockets...)
+}
+
+// closeLane closes a lane that is empty, receives nothing, and is not the only one.
 func (o *Overlay) closeLane(l *lane) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

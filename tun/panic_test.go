@@ -122,7 +122,7 @@ func TestF21_APanicForgetsThePiecesInHand(t *testing.T) {
 	if n, err := f.device.Read(bufs, sizes, readOffset); n != 2 || err != nil {
 		t.Errorf("read %d, %v, want the two pieces before the fault", n, err)
 	}
-	if n := f.device.Egress.Dropped(gateway.Panic); n != 1 || f.device.lane.Load().pieces != nil {
+	if n := f.device.Egress.Dropped(gateway.Panic); n != 1 || f.device.lane.Load().pieces.Left() {
 		t.Errorf("%d panics counted, pieces %v", n, f.device.lane.Load().pieces)
 	}
 	f.fromNode(t, tcpPacket(pod, remotePod, []byte("behind it"), false))

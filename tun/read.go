@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/packet"
 	"strait.dev/strait/underlay"
 )
 
@@ -64,7 +65,7 @@ func (d *Device) readLane(l *lane) (more bool) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			d.Egress.CountDropped(gateway.Panic, 1)
-			l.pieces = nil
+			l.pieces = packet.Pieces{}
 			o.panics.report(r.now, fault, inner(inHand, l.sources[l.current].encapsulation))
 			more = true
 		}
@@ -74,7 +75,7 @@ func (d *Device) readLane(l *lane) (more bool) {
 	}
 	asks, rounds := len(l.sources), readRounds // each source is read once, and all again after a full batch
 	for r.n < len(r.bufs) {
-		if l.pieces != nil {
+		if l.pieces.Left() {
 			d.emitPieces(l)
 			continue
 		}
@@ -124,7 +125,7 @@ func (d *Device) frame(l *lane, s *source, b []byte, datagram int) {
 			to = out.Owner.(*Device)
 		}
 		if to != nil && to != d {
-			d.handOver(to, &out)
+			d.handOver(to, out.Packet, out.Pieces)
 			return
 		}
 		if !r.peerKnown {
@@ -136,7 +137,7 @@ func (d *Device) frame(l *lane, s *source, b []byte, datagram int) {
 			return
 		}
 		if out.Pieces != nil {
-			l.pieces = out.Pieces
+			l.pieces = *out.Pieces
 			return
 		}
 		d.emit(copy(r.bufs[r.n][r.offset:], out.Packet))
@@ -152,20 +153,23 @@ func (d *Device) frame(l *lane, s *source, b []byte, datagram int) {
 }
 
 // emitPieces writes pieces of the current packet until bufs are full. The packet stays in the
-// receiver's memory, which is not reused before all pieces are written.
+// receiver's memory, which is not reused before all pieces are written. They are another link's if
+// the lane has changed hands since the first.
 func (d *Device) emitPieces(l *lane) {
 	r := &d.read
+	if to := r.instead; to != nil && to != d {
+		d.handOver(to, nil, &l.pieces)
+		l.pieces = packet.Pieces{}
+		return
+	}
 	for r.n < len(r.bufs) && l.pieces.Left() {
 		d.emit(l.pieces.Next(r.bufs[r.n][r.offset:]))
 	}
-	if !l.pieces.Left() {
-		l.pieces = nil
-	}
 }
 
-// handOver queues a copy of a packet for the tunnel of another link, which counts it. Losses are
-// counted here.
-func (d *Device) handOver(to *Device, out *gateway.Result) {
+// handOver queues a copy of a packet, or of its pieces unless nil, for the tunnel of another link, which
+// counts it. Losses are counted here.
+func (d *Device) handOver(to *Device, whole []byte, pieces *packet.Pieces) {
 	if !to.knowsPeer() {
 		d.Egress.CountDropped(gateway.NoPeer, 1)
 		return
@@ -175,14 +179,14 @@ func (d *Device) handOver(to *Device, out *gateway.Result) {
 			to.Egress.CountForwarded(1, uint64(len(ip)))
 		}
 	}
-	if out.Pieces == nil {
-		queue(out.Packet)
+	if pieces == nil {
+		queue(whole)
 		return
 	}
 	x := &d.read.out
 	x.ensureFree()
-	for out.Pieces.Left() {
-		queue(x.free[:out.Pieces.Next(x.free)])
+	for pieces.Left() {
+		queue(x.free[:pieces.Next(x.free)])
 	}
 }
 

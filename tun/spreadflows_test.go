@@ -2,9 +2,11 @@ package tun
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -16,6 +18,7 @@ import (
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
 	"strait.dev/strait/test/wait"
+	"strait.dev/strait/underlay"
 )
 
 // fan is a gateway with links to several remote gateways, which all are up and stay so until the test
@@ -240,6 +243,50 @@ func TestPacketsThatWaitForALinkThatGoesAreNotLost(t *testing.T) {
 		})
 	}
 }
+
+// The kernel may put packets into a socket that was opened a moment ago. The link that is to read it is not
+// up: another one sends them, however long it takes to tell the new one so.
+func TestPacketsThatWaitForALinkThatIsAddedAreNotLost(t *testing.T) {
+	t.Parallel()
+	x := newFan(t, 2, 32)
+	l, err := x.fabric.Overlay.openLane()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [underlay.Buckets]*lane
+	for bucket := range all {
+		all[bucket] = l
+	}
+	err = x.fabric.Overlay.direct(&all)
+	for flow := range x.flows {
+		x.sendOne(t, flow)
+	}
+	wait.Until(t, "packets wait", func() bool { return !l.empty() })
+	if err = errors.Join(err, x.fabric.Overlay.direct(&x.fabric.spread.now)); err != nil {
+		t.Fatal(err)
+	}
+	added := silent(x.link("b-2", &end{private: newKey()}))
+	links := *x.fabric.links.Load()
+	links[0].log = slog.New(logged(func(message string) {
+		if message == "link is no longer active" && (*x.fabric.links.Load())[2].tun.lane.Load() != nil {
+			wait.Until(t, "the added link has read", l.empty)
+		}
+	}))
+	x.setFit(0, false)
+	setLinks(t, x.end, silent(x.link("b-0", x.far[0])), silent(x.link("b-1", x.far[1])), added)
+	x.settle(t, func(flow, from, to int) {})
+	if x.fabric.Overlay.lanes[2] != l {
+		t.Error("the added link has another lane")
+	}
+}
+
+// logged is a slog.Handler that passes on messages.
+type logged func(message string)
+
+func (logged) Enabled(context.Context, slog.Level) bool        { return true }
+func (f logged) Handle(_ context.Context, r slog.Record) error { f(r.Message); return nil }
+func (f logged) WithAttrs([]slog.Attr) slog.Handler            { return f }
+func (f logged) WithGroup(string) slog.Handler                 { return f }
 
 // Sockets are opened and closed, and links leave and come back, while packets flow: all of them arrive.
 func TestNoPacketIsLostWhileLinksComeAndGo(t *testing.T) {
