@@ -48,9 +48,9 @@ func TestT6_AGatewayWritesOnlyTheReceivedServicesOfItsOwnPeering(t *testing.T) {
 			return by.ReceivedServices(gatewayNamespace).Delete(ctx, name, metav1.DeleteOptions{})
 		}
 	}
-	merge := func(name, body string) func(context.Context) error {
+	merge := func(name, body string, subresource ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, err := gateway.ReceivedServices(gatewayNamespace).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+			_, err := gateway.ReceivedServices(gatewayNamespace).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, subresource...)
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func TestT6_AGatewayWritesOnlyTheReceivedServicesOfItsOwnPeering(t *testing.T) {
 	planned, err := c.admin.ReceivedServices(gatewayNamespace).Get(t.Context(), "web.shop.b", metav1.GetOptions{})
 	must(t, err)
 	planned.Status.Ports = []v1alpha1.GatewayServicePort{{Port: 20000}}
-	_, err = c.admin.ReceivedServices(gatewayNamespace).Update(t.Context(), planned, metav1.UpdateOptions{})
+	_, err = c.admin.ReceivedServices(gatewayNamespace).UpdateStatus(t.Context(), planned, metav1.UpdateOptions{})
 	must(t, err)
 	must(t, apply(gateway, receivedService("web", "b", b.UID))(t.Context()))
 	before, err := c.admin.ReceivedServices(gatewayNamespace).Get(t.Context(), "web.shop.c", metav1.GetOptions{})
@@ -78,7 +78,7 @@ func TestT6_AGatewayWritesOnlyTheReceivedServicesOfItsOwnPeering(t *testing.T) {
 		edit(o)
 		return apply(gateway, o)
 	}
-	const another, owned, status = "only the ReceivedServices of the Peering of its own pod", "must be owned by its Peering", "only the controller writes the status"
+	const another, owned = "only the ReceivedServices of the Peering of its own pod", "must be owned by its Peering"
 	refuse(t, []attack{
 		{"a Service of another Peering", apply(gateway, receivedService("new", "c", b.UID)), another},
 		{"an existing Service of another Peering", apply(gateway, receivedService("web", "c", b.UID)), another},
@@ -98,13 +98,11 @@ func TestT6_AGatewayWritesOnlyTheReceivedServicesOfItsOwnPeering(t *testing.T) {
 			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{APIVersion: "strait.dev/v1alpha1", Kind: "Peering", Name: "b", UID: "u"})
 		}), owned},
 		{"a finalizer", changed(func(o *v1alpha1.ReceivedService) { o.Finalizers = []string{"strait.dev/never"} }), "has no finalizers"},
-		{"a status", changed(func(o *v1alpha1.ReceivedService) { o.Status.Ports = []v1alpha1.GatewayServicePort{{Port: 30000}} }), status},
-		{"a new Service with a status", apply(gateway, func() *v1alpha1.ReceivedService {
-			o := receivedService("new", "b", b.UID)
-			o.Status.Ports = []v1alpha1.GatewayServicePort{{Port: 30000}}
-			return o
-		}()), status},
-		{"no status any more", merge("web.shop.b", `{"status": null}`), status},
+		{"a status", merge("web.shop.b", `{"status": {"ports": [{"port": 30000}]}}`, "status"), "cannot patch resource"},
+		{"a status, with the name of the controller", func(ctx context.Context) error {
+			_, err := gateway.ReceivedServices(gatewayNamespace).ApplyStatus(ctx, receivedService("web", "b", b.UID), "strait-controller")
+			return err
+		}, "cannot patch resource"},
 		{"all Services are deleted", func(ctx context.Context) error {
 			return gateway.ReceivedServices(gatewayNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 		}, "cannot deletecollection resource"},
@@ -122,7 +120,10 @@ func TestT6_AGatewayWritesOnlyTheReceivedServicesOfItsOwnPeering(t *testing.T) {
 	if after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the Service of Peering c became %+v", after)
 	}
-	if is, err := c.admin.ReceivedServices(gatewayNamespace).Get(t.Context(), "web.shop.b", metav1.GetOptions{}); err != nil || len(is.Status.Ports) != 1 {
+	// A write of the object does not change its status.
+	must(t, merge("web.shop.b", `{"status": null}`)(t.Context()))
+	must(t, changed(func(o *v1alpha1.ReceivedService) { o.Status.Ports = []v1alpha1.GatewayServicePort{{Port: 30000}} })(t.Context()))
+	if is, err := c.admin.ReceivedServices(gatewayNamespace).Get(t.Context(), "web.shop.b", metav1.GetOptions{}); err != nil || len(is.Status.Ports) != 1 || is.Status.Ports[0].Port != 20000 {
 		t.Errorf("the status became %+v, %v", is.Status, err)
 	}
 }

@@ -9,6 +9,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // of the Peering, joined by dots. It is deleted with the Peering.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,shortName=rcsvc,categories=strait
 // +kubebuilder:printcolumn:name="PEERING",type=string,JSONPath=`.spec.peering`
 // +kubebuilder:printcolumn:name="NAMESPACE",type=string,JSONPath=`.spec.service.namespace`
