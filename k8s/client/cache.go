@@ -46,11 +46,18 @@ const pageSize = 500
 // CacheInPages is Cache for thousands of objects: an unpaged list takes several times its
 // memory while it is decoded. It costs the API server more, which has to read the latest
 // state; do not use it on every node.
-func (k *Kind[T, L]) CacheInPages() *Cache[T] {
+func (k *Kind[T, L]) CacheInPages() *Cache[T] { return k.CacheSelectedInPages("") }
+
+// CacheSelectedInPages is CacheInPages for the objects that a label selector selects.
+func (k *Kind[T, L]) CacheSelectedInPages(selector string) *Cache[T] {
 	var example T
 	return NewCache(Lists{&cache.ListWatch{
-		ListWithContextFunc: k.listPages,
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = selector
+			return k.listPages(ctx, options)
+		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selector
 			return k.Watch(ctx, options)
 		},
 	}}, example)

@@ -11,6 +11,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/peering"
 	"strait.dev/strait/k8s/translate"
 )
 
@@ -23,8 +24,9 @@ type objects struct {
 	peerings *client.Cache[*v1alpha1.Peering]
 	nodes    *client.Cache[*v1alpha1.NodeAttachment]
 	mappings *client.Cache[*v1alpha1.AddressMapping]
-	reports  *client.Cache[*v1alpha1.GatewayReport] // the gateway's own
-	self     string                                 // its key: namespace/name
+	received *client.Cache[*v1alpha1.ReceivedService] // those of the Peering; nil unless the cluster is without nodes
+	reports  *client.Cache[*v1alpha1.GatewayReport]   // the gateway's own
+	self     string                                   // its key: namespace/name
 
 	changed chan struct{} // signals a change; capacity one
 }
@@ -41,23 +43,34 @@ func newObjects(c *client.Client, of Options) (*objects, error) {
 		self:     of.Namespace + "/" + of.Name,
 		changed:  make(chan struct{}, 1),
 	}
-	for _, follow := range []func(func()) error{o.networks.Notify, o.peerings.Notify, o.nodes.Notify, o.mappings.Notify} {
-		if err := follow(o.notify); err != nil {
+	follow := []func(func()) error{o.networks.Notify, o.peerings.Notify, o.nodes.Notify, o.mappings.Notify}
+	if of.WithoutNodes {
+		o.received = c.ReceivedServices(of.Namespace).CacheSelectedInPages(peering.Label + "=" + of.Peering)
+		follow = append(follow, o.received.Notify)
+	}
+	for _, one := range follow {
+		if err := one(o.notify); err != nil {
 			return nil, err
 		}
 	}
 	return o, nil
 }
 
+func (o *objects) informers() []cache.SharedIndexInformer {
+	all := []cache.SharedIndexInformer{o.networks, o.peerings, o.nodes, o.mappings, o.reports}
+	if o.received != nil {
+		all = append(all, o.received)
+	}
+	return all
+}
+
 // run follows the API server until ctx ends.
 func (o *objects) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	all.Go(func() { o.networks.RunWithContext(ctx) })
-	all.Go(func() { o.peerings.RunWithContext(ctx) })
-	all.Go(func() { o.nodes.RunWithContext(ctx) })
-	all.Go(func() { o.mappings.RunWithContext(ctx) })
-	all.Go(func() { o.reports.RunWithContext(ctx) })
+	for _, informer := range o.informers() {
+		all.Go(func() { informer.RunWithContext(ctx) })
+	}
 	if cache.WaitForCacheSync(ctx.Done(), o.synced()...) {
 		o.notify() // an empty list causes no event
 	}
@@ -68,8 +81,11 @@ func (o *objects) complete() bool {
 	return !slices.ContainsFunc(o.synced(), func(listed cache.InformerSynced) bool { return !listed() })
 }
 
-func (o *objects) synced() []cache.InformerSynced {
-	return []cache.InformerSynced{o.networks.HasSynced, o.peerings.HasSynced, o.nodes.HasSynced, o.mappings.HasSynced, o.reports.HasSynced}
+func (o *objects) synced() (all []cache.InformerSynced) {
+	for _, informer := range o.informers() {
+		all = append(all, informer.HasSynced)
+	}
+	return all
 }
 
 func (o *objects) notify() {
@@ -84,6 +100,9 @@ func (o *objects) input(s translate.Settings) translate.Input {
 	in := translate.Input{Settings: s, Nodes: o.nodes.List(), Mappings: o.mappings.List(), Now: time.Now()}
 	in.Network, _ = o.networks.Get(v1alpha1.ClusterNetworkName)
 	in.Peering, _ = o.peer()
+	if o.received != nil {
+		in.Received = o.received.List()
+	}
 	return in
 }
 

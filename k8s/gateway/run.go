@@ -49,6 +49,10 @@ type Options struct {
 	Geneve, VXLAN, Observability, Health config.ListenAddress
 	WireGuardPort                        uint16 // UDP; 0: any free port
 
+	// WithoutNodes: the cluster has no node helpers. The gateway carries connections between
+	// pods and the remote cluster, with sockets of its own.
+	WithoutNodes bool
+
 	Daemon daemon.Options
 }
 
@@ -65,7 +69,7 @@ func Run(ctx context.Context, o Options) error {
 		settings: translate.Settings{
 			Name: o.Name, PodAddresses: o.PodAddresses,
 			Geneve: o.Geneve, VXLAN: o.VXLAN, Observability: o.Observability,
-			WireGuardPort: o.WireGuardPort,
+			WireGuardPort: o.WireGuardPort, WithoutNodes: o.WithoutNodes,
 		},
 		metrics:          newMetrics(),
 		started:          make(chan struct{}),

@@ -21,7 +21,7 @@ type Input struct {
 	Now     time.Time                  // reference time for expiry
 
 	Mappings []*v1alpha1.AddressMapping  // of the whole cluster
-	Received []*v1alpha1.ReceivedService // of the whole cluster; used only WithoutNodes
+	Received []*v1alpha1.ReceivedService // of the Peering at least; used only WithoutNodes
 }
 
 // Settings are the parameters of a gateway that do not come from objects.
