@@ -42,6 +42,13 @@ const (
 	NodeHTTPPort = 6093 // in the host network
 )
 
+// FirstServicePort to LastServicePort are the TCP and UDP ports of gateways that stand for
+// imported Services, in a cluster without node helpers.
+const (
+	FirstServicePort = 20000
+	LastServicePort  = 29999
+)
+
 // ControllerName is the name of the controller's Deployment and of its lease.
 const ControllerName = "strait-controller"
 

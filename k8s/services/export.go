@@ -56,8 +56,10 @@ func (r *reconciliation) run(ctx context.Context) error {
 	case r.cluster.id == "": // imports stay as they are until the ClusterNetwork has the ID
 		problem = "the ID of this cluster is not known yet"
 	default:
-		all = append(all, r.remotes()...)
+		remotes, err := r.remotes(ctx)
+		all = append(all, remotes...)
 		problem, importFailed = r.importAll(ctx, all)
+		importFailed = cmp.Or(err, importFailed)
 	}
 	for _, one := range all {
 		if problem != "" && one.peering != "" {

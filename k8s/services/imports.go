@@ -74,6 +74,9 @@ func (r *reconciliation) importAll(ctx context.Context, all []source) (problem s
 	}
 	derived, ready, err := r.writeDerived(ctx, is, merged)
 	if err == nil && derived != nil {
+		if r.WithoutNodes && merged.Headless() {
+			all, ready = r.withoutRemotes(all, ready)
+		}
 		if is, err = r.writeImport(ctx, is, merged, addressesOf(derived)); err == nil {
 			err = r.writeSlices(ctx, is, merged, all)
 		}

@@ -2,6 +2,7 @@ package services
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -26,9 +27,10 @@ type remote struct {
 	linkUp   bool
 	lost     time.Time // when the last link was lost; zero while one is up, and before the first one
 	permits  v1alpha1.PeeringServices
+	gateways []netip.Addr // of the pods of gateways with a link, WithoutNodes
 }
 
-func remoteOf(p *v1alpha1.Peering, now time.Time) remote {
+func (c *Controller) remoteOf(p *v1alpha1.Peering, now time.Time) remote {
 	effective := peering.RemoteOf(p, now)
 	r := remote{cluster: string(effective.ClusterID), permits: p.Spec.Services}
 	for _, seen := range p.Status.Prefixes {
@@ -43,18 +45,29 @@ func remoteOf(p *v1alpha1.Peering, now time.Time) remote {
 	if up := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionTunnelUp); !r.linkUp && up != nil && up.Status != metav1.ConditionTrue {
 		r.lost = up.LastTransitionTime.Time
 	}
+	if c.WithoutNodes {
+		r.gateways = gatewayAddresses(p)
+	}
 	return r
 }
 
 // remotes returns the exports of remote clusters that count, and records the verdicts on the
 // others. Gateways write ReceivedServices, so everything in them is untrusted.
-func (r *reconciliation) remotes() (all []source) {
+func (r *reconciliation) remotes(ctx context.Context) (all []source, failed error) {
 	received := r.indexed(byService, r.String())
 	slices.SortFunc(received, func(a, b *v1alpha1.ReceivedService) int { return cmp.Compare(a.Name, b.Name) })
 	for _, object := range received {
-		one, refused := r.remoteSource(object)
+		one, of, refused := r.remoteSource(object)
 		if refused == "" && slices.ContainsFunc(all, func(other source) bool { return other.Cluster == one.Cluster }) {
 			refused = fmt.Sprintf("another Peering with cluster %s has it too", one.Cluster)
+		}
+		if r.WithoutNodes {
+			ports, note, err := r.planPorts(ctx, object, refused != "")
+			failed = cmp.Or(failed, err)
+			one.note = joined(one.note, note)
+			if refused == "" {
+				one.groups = viaGateways(of, one.Record, one.groups, ports)
+			}
 		}
 		if refused == "" {
 			all = append(all, one)
@@ -63,42 +76,42 @@ func (r *reconciliation) remotes() (all []source) {
 			r.verdicts[object.Spec.Peering] = verdict{imported: refused == "", message: cmp.Or(refused, one.note)}
 		}
 	}
-	return all
+	return all, failed
 }
 
 // remoteSource returns the export of a remote cluster, or why it is refused.
-func (r *reconciliation) remoteSource(object *v1alpha1.ReceivedService) (one source, refused string) {
+func (r *reconciliation) remoteSource(object *v1alpha1.ReceivedService) (one source, of remote, refused string) {
 	s := &object.Spec.Service
 	p, ok := r.Peerings.Get(object.Spec.Peering)
 	if !ok || !belongs(object, p) {
-		return one, "it belongs to no Peering"
+		return one, of, "it belongs to no Peering"
 	}
-	of := remoteOf(p, r.now)
+	of = r.remoteOf(p, r.now)
 	switch {
 	case of.cluster == "":
-		return one, "the ID of the remote cluster is not known yet"
+		return one, of, "the ID of the remote cluster is not known yet"
 	case of.cluster == r.cluster.id:
-		return one, fmt.Sprintf("the remote cluster has the ID of this cluster, %s", of.cluster)
+		return one, of, fmt.Sprintf("the remote cluster has the ID of this cluster, %s", of.cluster)
 	}
 	if refused := r.namespaceRefused(of.permits, s.Namespace); refused != "" {
-		return one, refused
+		return one, of, refused
 	}
 	if err := merge.Check(s); err != nil {
-		return one, err.Error()
+		return one, of, err.Error()
 	}
 	if refused := r.quotas.refused(r.work, object, of.permits); refused != "" {
-		return one, refused
+		return one, of, refused
 	}
 	if !of.linkUp && !of.lost.IsZero() {
 		left := lease - r.now.Sub(of.lost)
 		if left <= 0 {
-			return one, fmt.Sprintf("no link to cluster %s has been up for %v", of.cluster, lease)
+			return one, of, fmt.Sprintf("no link to cluster %s has been up for %v", of.cluster, lease)
 		}
 		r.queue.AddAfter(r.key, left)
 	}
 	groups, outside := merge.Remote(of.cluster, s, of.mappings, of.linkUp)
 	if outside > 0 && outside == endpoints(s) {
-		return one, "its endpoints have addresses outside of the prefixes of the remote cluster"
+		return one, of, "its endpoints have addresses outside of the prefixes of the remote cluster"
 	}
 	if outside > 0 {
 		one.note = fmt.Sprintf("%d of its endpoints have addresses outside of the prefixes of the remote cluster", outside)
@@ -106,7 +119,7 @@ func (r *reconciliation) remoteSource(object *v1alpha1.ReceivedService) (one sou
 	record := *s
 	record.Labels, record.Annotations = merge.Exported(s.Labels, true), merge.Exported(s.Annotations, false)
 	one.Export, one.groups, one.peering = merge.Export{Cluster: of.cluster, Record: &record}, groups, p.Name
-	return one, ""
+	return one, of, ""
 }
 
 // belongs reports whether a ReceivedService is of a Peering, and not of one of that name that

@@ -19,6 +19,7 @@ import (
 	"context"
 	"log/slog"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,10 @@ type Options struct {
 	Resolver  Resolver // nil: the DNS server of the cluster is not asked
 	Changed   func()   // Summary has changed; must not block
 	Log       *slog.Logger
+
+	// WithoutNodes: the cluster has no node helpers. The endpoints of imports from remote
+	// clusters are gateways, which carry the connections.
+	WithoutNodes bool
 }
 
 // Controller exports and imports the Services of a cluster. It is safe for concurrent use.
@@ -62,7 +67,7 @@ type Controller struct {
 	exported   *store[*v1alpha1.ExportedService, *v1alpha1.ExportedServiceList]
 	services   *store[*corev1.Service, *corev1.ServiceList]
 	slices     *store[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
-	received   *client.Cache[*v1alpha1.ReceivedService]
+	received   *store[*v1alpha1.ReceivedService, *v1alpha1.ReceivedServiceList]
 	namespaces *client.Cache[*corev1.Namespace]
 }
 
@@ -75,7 +80,7 @@ func New(o Options) (*Controller, error) {
 		exported:   newStore(o.Client.ExportedServices, o.Client.ExportedServices(o.Namespace).CacheInPages()),
 		services:   newStore(o.Client.Services, o.Client.Services("").CacheInPages()),
 		slices:     newStore(o.Client.EndpointSlices, o.Client.EndpointSlices("").CacheInPages()),
-		received:   o.Client.ReceivedServices(o.Namespace).CacheInPages(),
+		received:   newStore(o.Client.ReceivedServices, o.Client.ReceivedServices(o.Namespace).CacheInPages()),
 		namespaces: o.Client.Namespaces().CacheInPages(),
 	}
 	for _, prepare := range []func() error{
@@ -85,7 +90,7 @@ func New(o Options) (*Controller, error) {
 		func() error { return c.exports.cache.SetWatchErrorHandlerWithContext(c.watchFailed) },
 		func() error { return c.imports.cache.SetWatchErrorHandlerWithContext(c.watchFailed) },
 		func() error { return c.slices.cache.AddIndexers(sliceIndexers) },
-		func() error { return c.received.AddIndexers(receivedIndexers) },
+		func() error { return c.received.cache.AddIndexers(receivedIndexers) },
 	} {
 		if err := prepare(); err != nil {
 			return nil, err
@@ -118,7 +123,7 @@ func (c *Controller) watchFailed(ctx context.Context, r *cache.Reflector, err er
 
 func (c *Controller) informers() []cache.SharedIndexInformer {
 	return []cache.SharedIndexInformer{
-		c.exports.cache, c.imports.cache, c.exported.cache, c.services.cache, c.slices.cache, c.received, c.namespaces,
+		c.exports.cache, c.imports.cache, c.exported.cache, c.services.cache, c.slices.cache, c.received.cache, c.namespaces,
 	}
 }
 
@@ -144,6 +149,7 @@ type work struct {
 	queue  workqueue.TypedRateLimitingInterface[key]
 	quotas quotas
 	judged verdicts
+	ports  gatewayPorts // used WithoutNodes
 }
 
 // Work reconciles all Services until ctx ends. One call at a time works in a cluster.
@@ -158,6 +164,7 @@ func (c *Controller) Work(ctx context.Context) {
 	w := &work{Controller: c, queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](firstWait, longest))}
 	w.quotas.init()
 	w.judged.byService = make(map[key]map[string]verdict)
+	w.ports.take(c.received.cache.List())
 	for _, follow := range w.handlers() {
 		registered, err := follow.informer.AddEventHandler(follow.handler)
 		if err != nil { // the informer has stopped
@@ -230,7 +237,7 @@ func (w *work) handlers() []handler {
 		{w.slices.cache, onChange(w.slices.forget, func(s *discoveryv1.EndpointSlice) {
 			w.concerns(s.Namespace, s.Labels[ImportLabel], s.Labels[discoveryv1.LabelServiceName])
 		})},
-		{w.received, onChange(nil, func(r *v1alpha1.ReceivedService) {
+		{w.received.cache, onChange(w.forgetReceived, func(r *v1alpha1.ReceivedService) {
 			if w.quotas.forget(r.Spec.Peering) {
 				w.queue.Add(quotaOf(r.Spec.Peering))
 			}
@@ -249,7 +256,7 @@ func (w *work) handlers() []handler {
 			AddFunc: func(object any) { w.peeringChanged(object.(*v1alpha1.Peering).Name) },
 			UpdateFunc: func(was, is any) {
 				a, b, now := was.(*v1alpha1.Peering), is.(*v1alpha1.Peering), time.Now()
-				if a.UID != b.UID || !reflect.DeepEqual(remoteOf(a, now), remoteOf(b, now)) {
+				if a.UID != b.UID || !reflect.DeepEqual(w.remoteOf(a, now), w.remoteOf(b, now)) {
 					w.peeringChanged(b.Name)
 				}
 			},
@@ -292,6 +299,12 @@ func gone[T client.Object](object any) (T, bool) {
 	return is, ok
 }
 
+// forgetReceived is called when a ReceivedService is gone.
+func (w *work) forgetReceived(key string) {
+	w.received.forget(key)
+	w.ports.release(strings.TrimPrefix(key, w.Namespace+"/"), time.Now())
+}
+
 // concerns adds the Service of an import that an object belongs to, or else the Service of
 // that name if it is exported. The event of its ServiceExport adds it otherwise.
 func (w *work) concerns(namespace, imported, service string) {
@@ -329,7 +342,7 @@ func (w *work) addAll(index, name string) {
 
 // addEverything adds all Services that are exported or imported.
 func (w *work) addEverything() {
-	for _, r := range w.received.List() {
+	for _, r := range w.received.cache.List() {
 		w.queue.Add(key{r.Spec.Service.Namespace, r.Spec.Service.Name})
 	}
 	for _, e := range w.exports.cache.List() {

@@ -122,7 +122,7 @@ var receivedIndexers = cache.Indexers{
 
 // indexed returns the ReceivedServices that an index has under a name.
 func (c *Controller) indexed(index, name string) []*v1alpha1.ReceivedService {
-	found, err := c.received.GetIndexer().ByIndex(index, name)
+	found, err := c.received.cache.GetIndexer().ByIndex(index, name)
 	if err != nil {
 		panic(err) // there is no such index
 	}
