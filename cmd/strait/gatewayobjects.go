@@ -26,7 +26,11 @@ const vxlanPort = 6092
 // gatewayObjects holds the flags of a gateway in Kubernetes.
 type gatewayObjects struct {
 	peering, peeringUID, namespace, name, podUID, podIPs, keyDir, inviteKeyFile, presharedKeyDir, cacheDir, kubeconfig string
+	withoutNodes                                                                                                       bool
 }
+
+// withoutNodesFlag is the only flag of gatewayObjects that is not a text.
+const withoutNodesFlag = "without-nodes"
 
 // objectFlag is a flag of gatewayObjects.
 type objectFlag struct {
@@ -60,6 +64,7 @@ func (g *gatewayObjects) register(c *cobra.Command) {
 		}
 		c.Flags().StringVar(f.into, f.name, "", f.usage)
 	}
+	c.Flags().BoolVar(&g.withoutNodes, withoutNodesFlag, false, "the cluster has no node helpers: carry connections to the ports of imported Services, and from the remote cluster to pods")
 }
 
 // given returns the name of a given flag, empty if there is none.
@@ -68,6 +73,9 @@ func (g *gatewayObjects) given(c *cobra.Command) string {
 		if c.Flags().Changed(f.name) {
 			return f.name
 		}
+	}
+	if c.Flags().Changed(withoutNodesFlag) {
+		return withoutNodesFlag
 	}
 	return ""
 }
@@ -104,6 +112,7 @@ func (g *gatewayObjects) options(d daemon.Options) (o gateway.Options, err error
 		Observability: config.ListenAddress{Port: install.HTTPPort},
 		Health:        config.ListenAddress{Port: install.HealthPort},
 		WireGuardPort: config.DefaultWireGuardPort,
+		WithoutNodes:  g.withoutNodes,
 		Daemon:        d,
 	}
 	for text := range strings.SplitSeq(g.podIPs, ",") {

@@ -29,7 +29,10 @@ func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Nod
 		problems = append(problems, c.attachNode(ctx, node, granted[owner], pods[node.Name]))
 	}
 	for _, attachment := range c.attachments.List() {
-		if !wanted[attachment.Name] {
+		switch {
+		case c.gateways.WithoutNodes:
+			problems = append(problems, c.detach(ctx, attachment))
+		case !wanted[attachment.Name]:
 			problems = append(problems, c.detachGone(ctx, attachment))
 		}
 	}

@@ -117,6 +117,11 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"a working peering", func(*scene) {}, "Announced", "True AsGranted"},
 		{"a working peering", func(*scene) {}, "TunnelUp", "True LinkUp 1 link is up"},
 		{"a working peering", func(*scene) {}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up"},
+		{"no node helpers", func(s *scene) { s.network.withoutNodes, s.nodes = true, nil }, "Routed",
+			"True GatewaysCarry this cluster has no node helpers: gateways carry the connections to imported Services; 1 of 1 have a link"},
+		{"no node helpers", func(s *scene) { s.network.withoutNodes, s.nodes = true, nil }, "Ready", "True Works"},
+		{"no node helpers", func(s *scene) { s.network.withoutNodes, s.nodes = true, nil }, "GatewaysUp", "True AllUp 1 of 1 gateways have a link"},
+		{"no node helpers and no link", func(s *scene) { s.network.withoutNodes, s.nodes, link(s).Up = true, nil, false }, "Routed", "False NoLink"},
 		{"a working peering", func(*scene) {}, "PathMTU", "True FullSize packets of 1400 bytes pass"},
 		{"a working peering", func(*scene) {}, "CIDRConflict", "False AsTheyAre"},
 

@@ -67,6 +67,7 @@ type Gateways struct {
 	ServiceAccount string                  // of their pods, in that namespace
 	Image          string                  // of `strait`; empty: that of the template
 	Template       *corev1.PodTemplateSpec // fields of their pods that the installation sets; nil: none. See ParseTemplate
+	WithoutNodes   bool                    // the cluster has no node helpers: gateways carry connections
 	NoPolicies     bool                    // create no NetworkPolicies: for network plugins whose policies cannot match nodes by address
 }
 
@@ -161,6 +162,7 @@ func Run(ctx context.Context, o Options) error {
 		var err error
 		if c.multicluster, err = services.New(services.Options{
 			Client: o.Client, Namespace: o.Gateways.Namespace, Networks: c.networks, Peerings: c.peerings, Resolver: o.Resolver, Changed: c.wakeUp, Log: o.Log,
+			WithoutNodes: o.Gateways.WithoutNodes,
 		}); err != nil {
 			return fmt.Errorf("controller: %w", err)
 		}
@@ -262,7 +264,7 @@ func (c *controller) pass(ctx context.Context) error {
 	reserved := podReservations(network, inForce)
 	c.podReserved.Store(&reserved)
 	c.notifyPods()
-	attached := c.attach(ctx, network, p.nodes, inForce)
+	attached := c.attach(ctx, network, p.attaches(), inForce)
 	gateways, running := c.workloads(ctx, p, pods)
 	return errors.Join(append(p.problems, attached, running, c.report(ctx, p, pods, inForce, gateways), c.reportMappings(ctx, p, pods, inForce))...)
 }

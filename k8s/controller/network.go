@@ -21,6 +21,7 @@ type network struct {
 	ranges
 	internal, external, remap []netip.Prefix // the pools
 	reserved                  []netip.Prefix // of the spec
+	withoutNodes              bool           // there are no node helpers
 	problem                   string         // why nothing may be allocated, with the remedy; empty if allocation is possible
 }
 
@@ -102,6 +103,7 @@ func (n *network) status(of *v1alpha1.ClusterNetwork) v1alpha1.ClusterNetworkSta
 		PodCIDRs:           cidrs(n.pods),
 		ServiceCIDRs:       cidrs(n.services),
 		NodeCIDRs:          cidrs(n.nodes),
+		WithoutNodes:       n.withoutNodes,
 		Sources:            n.sources,
 		Conditions:         ownConditions(of.Status.Conditions, v1alpha1.ConditionDetected, v1alpha1.ConditionReady),
 	}
@@ -154,6 +156,7 @@ func (c *controller) observe(ctx context.Context) (*network, error) {
 		return nil, fmt.Errorf("detect the CIDRs of the cluster: %w", err)
 	}
 	n := newNetwork(object.Spec, detect(object.Spec, f, c.nodes.List()))
+	n.withoutNodes = c.gateways.WithoutNodes
 	if refused != "" {
 		n.problem = refused
 	}

@@ -77,7 +77,7 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 	for _, mapping := range p.mappings { // before addresses are allocated
 		wanted = append(wanted, p.mappedTo(mapping, addresses, slices.Concat(held, wanted))...)
 	}
-	for _, node := range p.nodes {
+	for _, node := range p.attaches() {
 		wanted = append(wanted, p.addressesOf(addresses.nodes, v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name})...)
 	}
 	for _, peering := range p.peerings {
@@ -94,6 +94,15 @@ func (p *plan) Wanted(held []claims.Spec) []claims.Spec {
 		}
 	}
 	return wanted
+}
+
+// attaches returns the nodes that have a NodeAttachment and addresses: none without node
+// helpers.
+func (p *plan) attaches() []*corev1.Node {
+	if p.network.withoutNodes {
+		return nil
+	}
+	return p.nodes
 }
 
 // listedIn returns whether a peering lists a CIDR.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/install"
 )
 
 // networkPolicy allows overlay packets to the gateways of a peering only from nodes.
@@ -17,6 +18,10 @@ import (
 // port of a LoadBalancer Service, which says only that the gateway runs. All pods may read
 // the metrics. Egress is not restricted: the CIDRs that gateways forward to and the
 // remote endpoints change too often.
+//
+// Without node helpers, the ports that stand for imported Services are open to all pods
+// except gateways: a gateway connects to pods for its remote cluster, which must not reach
+// other remote clusters in this way.
 func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) *networkingv1.NetworkPolicy {
 	var fromNodes []networkingv1.NetworkPolicyPeer
 	for _, p := range nodes {
@@ -34,6 +39,15 @@ func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) 
 		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{
 			Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolUDP, genevePort), policyPort(corev1.ProtocolUDP, vxlanPort)},
 			From:  fromNodes,
+		})
+	}
+	if g.WithoutNodes {
+		noGateway := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}, PodSelector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: peeringLabel, Operator: metav1.LabelSelectorOpDoesNotExist}},
+		}}
+		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{
+			Ports: []networkingv1.NetworkPolicyPort{servicePorts(corev1.ProtocolTCP), servicePorts(corev1.ProtocolUDP)},
+			From:  []networkingv1.NetworkPolicyPeer{noGateway},
 		})
 	}
 	return &networkingv1.NetworkPolicy{
@@ -80,4 +94,11 @@ func frameSources(nodes []netip.Prefix, attachments []*v1alpha1.NodeAttachment) 
 
 func policyPort(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {
 	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(number))}
+}
+
+// servicePorts are the ports of a gateway that stand for imported Services.
+func servicePorts(protocol corev1.Protocol) networkingv1.NetworkPolicyPort {
+	p := policyPort(protocol, install.FirstServicePort)
+	p.EndPort = new(int32(install.LastServicePort))
+	return p
 }

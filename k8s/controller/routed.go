@@ -113,6 +113,10 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 	case to == nil:
 		return condition(metav1.ConditionFalse, "NoLink", "no gateway has a link that is up, so nodes have no gateway to send to; see the condition TunnelUp")
 	}
+	if r.network.withoutNodes {
+		return condition(metav1.ConditionTrue, "GatewaysCarry", "this cluster has no node helpers: gateways carry the connections to imported Services; %d of %d have a link",
+			linked(peering), len(peering.Status.Gateways))
+	}
 	text := fmt.Sprintf("%d of %d nodes send to a gateway that is up", to.nodes, r.attached)
 	if len(to.unconfirmed) > 0 {
 		text += "; " + strings.Join(to.unconfirmed, "; ")
@@ -138,4 +142,14 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 		}
 	}
 	return condition(metav1.ConditionTrue, "NodesSend", "%s", text)
+}
+
+// linked returns the number of gateways of a merged Peering that have a link.
+func linked(peering *v1alpha1.Peering) (n int) {
+	for _, g := range peering.Status.Gateways {
+		if g.LinkUp {
+			n++
+		}
+	}
+	return n
 }

@@ -314,6 +314,10 @@ func (f *fixture) writesOf() func() map[string]int {
 			switch q.Resource {
 			case "serviceexports", "serviceimports", "endpointslices", "exportedservices", "peerings":
 				counts[q.Resource]++
+			case "receivedservices":
+				if q.Subresource == "status" {
+					counts[q.Resource]++
+				}
 			case "services":
 				if q.Namespace != gateways {
 					counts[q.Resource]++

@@ -161,6 +161,9 @@ func completeContainer(c *corev1.Container, g Gateways, peering *v1alpha1.Peerin
 		"gateway", "--key-dir=" + keysPath + "/$(POD_NAME)", "--invite-key-file=" + invitePath + "/" + inviteKey,
 		"--preshared-key-dir=" + presharedPath, "--cache-dir=" + cachePath,
 	}
+	if g.WithoutNodes {
+		c.Args = append(c.Args, "--without-nodes")
+	}
 	c.Env = mergeByName(c.Env, []corev1.EnvVar{
 		{Name: "STRAIT_PEERING", Value: peering.Name},
 		{Name: "STRAIT_PEERING_UID", Value: string(peering.UID)},

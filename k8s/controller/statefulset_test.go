@@ -65,6 +65,8 @@ func TestTheObjectsOfAPeering(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/28"), netip.MustParsePrefix("2001:db8::/64")}
+	withoutNodes := inGateways(nil)
+	withoutNodes.WithoutNodes = true
 	for _, c := range []struct {
 		golden  string
 		g       Gateways
@@ -74,6 +76,7 @@ func TestTheObjectsOfAPeering(t *testing.T) {
 		{"testdata/whole.golden.yaml", inGateways(nil), wholePeering(), nodes},
 		{"testdata/plain.golden.yaml", inGateways(nil), plainPeering(), nil},
 		{"testdata/template.golden.yaml", inGateways(template), plainPeering(), nodes[:1]},
+		{"testdata/withoutnodes.golden.yaml", withoutNodes, plainPeering(), nil},
 	} {
 		objects := []client.Object{statefulSet(c.g, c.peering), networkPolicy(c.g, c.peering, c.nodes), disruptionBudget(c.g, c.peering)}
 		for ordinal := range c.peering.Spec.Gateway.Replicas {

@@ -38,7 +38,10 @@ func (c *controller) workloads(ctx context.Context, p *plan, pods gatewayPods) (
 	waits := c.turns(p.peerings)
 	var all []error
 	there := make(map[types.UID]bool)
-	nodes := frameSources(p.network.nodes, c.attachments.List())
+	var nodes []netip.Prefix // without node helpers: none sends to a gateway
+	if !p.network.withoutNodes {
+		nodes = frameSources(p.network.nodes, c.attachments.List())
+	}
 	for _, peering := range p.peerings {
 		there[peering.UID] = true
 		waitsFor := waits[peering.Name]

@@ -196,6 +196,11 @@ type ClusterNetworkStatus struct {
 	// +kubebuilder:validation:MaxItems=1024
 	NodeCIDRs []CIDR `json:"nodeCIDRs,omitempty"`
 
+	// WithoutNodes is true in a cluster without node helpers: gateways carry the connections
+	// of pods to imported Services, and pods reach nothing else of remote clusters.
+	// +optional
+	WithoutNodes bool `json:"withoutNodes,omitempty"`
+
 	// Sources reports where each of these values comes from.
 	// +optional
 	Sources ClusterNetworkSources `json:"sources,omitzero"`
