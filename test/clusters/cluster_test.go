@@ -39,6 +39,8 @@ type cluster struct {
 		node              []string
 	} // kubeconfig files
 
+	withoutNodes bool // no node helpers run
+
 	controller *program.Program
 	helpers    []*program.Program
 	gateways   map[string]*gatewayPod
@@ -65,14 +67,16 @@ func newPair(t *testing.T) *pair {
 func newPairOf(t *testing.T, nodes int) *pair {
 	t.Helper()
 	p := &pair{wan: newWAN(t)}
-	p.a = p.cluster(t, "a", "192.0.2", nodes)
-	p.b = p.cluster(t, "b", "198.51.100", nodes)
+	p.a = p.cluster(t, "a", "192.0.2", nodes, false)
+	p.b = p.cluster(t, "b", "198.51.100", nodes, false)
 	return p
 }
 
-func (p *pair) cluster(t *testing.T, name, net string, nodes int) *cluster {
+func (p *pair) cluster(t *testing.T, name, net string, nodes int, withoutNodes bool) *cluster {
 	t.Helper()
-	c := &cluster{Cluster: kube.Start(t), name: name, dir: filepath.Join(workDir, t.Name()+"-"+name), gateways: map[string]*gatewayPod{}}
+	c := &cluster{
+		Cluster: kube.Start(t), name: name, dir: filepath.Join(workDir, t.Name()+"-"+name), gateways: map[string]*gatewayPod{}, withoutNodes: withoutNodes,
+	}
 	c.access.node, c.helpers = make([]string, nodes), make([]*program.Program, nodes)
 	must(t, os.MkdirAll(c.dir, 0o755))
 	router := net + ".1"
@@ -97,6 +101,9 @@ func (p *pair) cluster(t *testing.T, name, net string, nodes int) *cluster {
 	}
 	c.startController(t)
 	for i := range c.nodes {
+		if withoutNodes {
+			break
+		}
 		program.Relay(t, c.nodes[i].Namespace, c.Admin())
 		c.startHelper(t, i)
 	}
@@ -139,9 +146,14 @@ func podNet(i int) string { return fmt.Sprintf("10.0.%d", i+1) }
 
 func (c *cluster) startController(t *testing.T) {
 	t.Helper()
-	c.controller = program.Start(t, c.name+"/controller", nil, program.Unprivileged, nil,
+	args := []string{
 		"controller", "--kubeconfig", c.access.controller, "--namespace", systemNamespace, "--identity", "controller-0",
-		"--gateway-image", "strait.test/strait:test")
+		"--gateway-image", "strait.test/strait:test",
+	}
+	if c.withoutNodes {
+		args = append(args, "--without-nodes")
+	}
+	c.controller = program.Start(t, c.name+"/controller", nil, program.Unprivileged, nil, args...)
 }
 
 func (c *cluster) startHelper(t *testing.T, i int) {

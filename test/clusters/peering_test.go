@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -165,7 +166,7 @@ func (p *pair) joinWith(t *testing.T, gateways int) (b, a *v1alpha1.Peering) {
 func seen(t *testing.T, p *v1alpha1.Peering, address string) string {
 	t.Helper()
 	a := netip.MustParseAddr(address)
-	for _, prefix := range p.Status.Prefixes {
+	for _, prefix := range slices.Concat(p.Status.Prefixes, p.Status.ExternalPrefixes) {
 		if from := netip.MustParsePrefix(string(prefix.CIDR)); from.Contains(a) {
 			return moved(a, netip.MustParsePrefix(string(prefix.SeenAs))).String()
 		}

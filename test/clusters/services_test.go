@@ -22,24 +22,24 @@ const (
 )
 
 // exportService creates a Service of cluster c with one endpoint, and exports it.
-func (c *cluster) exportService(t *testing.T, endpoint string) {
+func (c *cluster) exportService(t *testing.T, name, endpoint string) {
 	t.Helper()
 	must(t, c.Namespace(t.Context(), shop))
-	meta := metav1.ObjectMeta{Name: serviceName, Namespace: shop}
+	meta := metav1.ObjectMeta{Name: name, Namespace: shop}
 	_, err := c.admin.Services(shop).Create(t.Context(), &corev1.Service{
 		ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	c.setEndpoint(t, endpoint)
+	c.setEndpoint(t, name, endpoint)
 	_, err = c.admin.ServiceExports(shop).Create(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: meta}, metav1.CreateOptions{})
 	must(t, err)
 }
 
-// setEndpoint makes an address the only endpoint of the Service.
-func (c *cluster) setEndpoint(t *testing.T, address string) {
+// setEndpoint makes an address the only endpoint of a Service.
+func (c *cluster) setEndpoint(t *testing.T, name, address string) {
 	t.Helper()
 	_, err := c.admin.EndpointSlices(shop).Apply(t.Context(), &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: serviceName + "-1", Namespace: shop, Labels: map[string]string{discoveryv1.LabelServiceName: serviceName}},
+		ObjectMeta:  metav1.ObjectMeta{Name: name + "-1", Namespace: shop, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}},
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true)}}},
@@ -80,7 +80,7 @@ func TestAnExportedServiceIsImportedThroughTheTunnel(t *testing.T) {
 	}
 	_, a := p.join(t)
 	must(t, p.b.Namespace(t.Context(), shop))
-	p.a.exportService(t, podAddresses[0])
+	p.a.exportService(t, serviceName, podAddresses[0])
 	first, second := seen(t, a, podAddresses[0]), seen(t, a, podAddresses[1])
 	within(t, time.Minute, "the Service is imported", func() error { return p.b.imported(t, "a", first, true) })
 	within(t, time.Minute, "the exporting cluster imports it too", func() error { return p.a.imported(t, "a", podAddresses[0], true) })
@@ -90,7 +90,7 @@ func TestAnExportedServiceIsImportedThroughTheTunnel(t *testing.T) {
 		}
 	}
 
-	p.a.setEndpoint(t, podAddresses[1])
+	p.a.setEndpoint(t, serviceName, podAddresses[1])
 	took := within(t, 20*time.Second, "another endpoint arrives", func() error { return p.b.imported(t, "a", second, true) })
 	t.Logf("the change arrived after %v", took.Round(10*time.Millisecond))
 
