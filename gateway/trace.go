@@ -49,6 +49,7 @@ const (
 const (
 	OfNode    = "node"
 	OfGateway = "gateway"
+	OfProxy   = "proxy" // pods to which the gateway connects with sockets of its own
 	OfRemote  = "remote"
 )
 
@@ -173,8 +174,11 @@ func (t *Table) localEntry(role string, a netip.Addr) (Entry, bool) {
 		return Entry{}, false
 	}
 	e := Entry{Role: role, Prefix: prefix, Of: OfGateway, Address: a}
-	if r.node != nil {
+	switch {
+	case r.node != nil:
 		e.Of, e.Node = OfNode, r.node.Name
+	case r.proxied:
+		e.Of = OfProxy
 	}
 	switch {
 	case r.external != nil:

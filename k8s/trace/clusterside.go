@@ -54,6 +54,9 @@ func Open(ctx context.Context, c operator.Cluster, asked Asked) (*Side, error) {
 	return s, nil
 }
 
+// withoutNodes reports whether the cluster has no node helpers.
+func (s *Side) withoutNodes() bool { return s.Network != nil && s.Network.Status.WithoutNodes }
+
 // gatewayRef is a gateway of a cluster, from its objects.
 type gatewayRef struct {
 	peering *v1alpha1.Peering
@@ -78,6 +81,11 @@ func (s *Side) gateway(is func(*v1alpha1.Peering, *v1alpha1.GatewayStatus) bool)
 // gatewayAt returns the gateway with an internal address.
 func (s *Side) gatewayAt(internal netip.Addr) gatewayRef {
 	return s.gateway(func(_ *v1alpha1.Peering, g *v1alpha1.GatewayStatus) bool { return has(g.InternalAddresses, internal) })
+}
+
+// gatewayOfPod returns the gateway whose pod has an address.
+func (s *Side) gatewayOfPod(address netip.Addr) gatewayRef {
+	return s.gateway(func(_ *v1alpha1.Peering, g *v1alpha1.GatewayStatus) bool { return has(g.PodAddresses, address) })
 }
 
 // gatewayOf returns the gateway with a key.

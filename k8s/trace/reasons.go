@@ -6,6 +6,7 @@ const (
 	notRemote     = "not_remote"      // the address is not in a mapped CIDR of a remote cluster
 	noRoute       = "no_route"        // the node has no route
 	noRule        = "no_rule"         // the node's policy rule for Strait's routes is missing
+	noHelpers     = "no_node_helpers" // the cluster has no node helpers, so that its pods reach imported Services only
 	noServing     = "no_gateway"      // the node has no gateway for the CIDR
 	nodeLinkDown  = "node_link_down"  // the node's device is down
 	linkDown      = "link_down"       // the tunnel is down
@@ -29,6 +30,7 @@ var remedies = map[string]string{
 	notRemote:     "run strait status for the CIDRs that remote clusters are mapped to, and use an address in them; strait resolve ADDRESS explains an address",
 	noRoute:       "check the node's routes: ip route get ADDRESS; Strait's own are in table 6091",
 	noRule:        "check that strait node runs on the node, and its log: it repairs the rule with priority 105",
+	noHelpers:     "connect to the name of an imported Service; strait services lists them",
 	noServing:     "run kubectl get nodeattachments and strait status: no gateway of the Peering answers the node",
 	nodeLinkDown:  "check that strait node runs on the node, and its log: it sets its devices up",
 	linkDown:      "run strait status for the state of the Peering; UDP has to reach the port of one of the gateways",

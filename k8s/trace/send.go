@@ -35,6 +35,10 @@ func (j *packetTrace) send(s *Side, from location) *tunneledPacket {
 	if j.ended {
 		return nil
 	}
+	if _, remote := s.gatewayFor(j.packet.Destination); remote && s.withoutNodes() {
+		j.drop(Hop{Stage: StageNode, Cluster: s.ID, Where: from.node}, noHelpers, "this cluster has no node helpers: gateways carry connections to imported Services, and no packets")
+		return nil
+	}
 	g, way := j.leaveNode(s, from)
 	if j.ended {
 		return nil
@@ -260,6 +264,8 @@ func entryNotes(a *daemon.TraceAnswer) (notes []string) {
 			notes = append(notes, fmt.Sprintf("%v is mapped from %v of cluster %s", e.Prefix, e.Other, a.Remote))
 		case e.Of == gateway.OfGateway:
 			notes = append(notes, fmt.Sprintf("%v is the gateway itself", e.Prefix))
+		case e.Of == gateway.OfProxy:
+			notes = append(notes, fmt.Sprintf("%v are pods to which the gateway opens connections of its own; these are not traced", e.Prefix))
 		case e.Other.IsValid():
 			notes = append(notes, fmt.Sprintf("%v is %v of %s", e.Prefix, e.Other, e.Node))
 		default:

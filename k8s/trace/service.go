@@ -96,12 +96,14 @@ type EndpointTrace struct {
 	Cluster string         `json:"cluster"` // ID of the exporting one
 	Address netip.AddrPort `json:"address"` // in this cluster
 	Ready   bool           `json:"ready"`
-	Trace   *Report        `json:"trace,omitempty"` // left out for an endpoint in this cluster
+	Gateway string         `json:"gateway,omitempty"` // that carries the connections, in a cluster without node helpers
+	Trace   *Report        `json:"trace,omitempty"`   // left out for an endpoint in this cluster, and for a gateway
 }
 
 // RunService traces packets to an endpoint of each cluster that exports a Service: one that
 // is ready, if there is one. q.To is ignored, and an empty q.Protocol is that of the port.
-// Endpoints of the local cluster are not traced, because packets to them do not pass Strait.
+// Endpoints of the local cluster are not traced, because packets to them do not pass Strait,
+// and neither are gateways that carry connections, because they accept these themselves.
 // remote is nil if there is no access to a remote cluster.
 func RunService(ctx context.Context, s *Service, q Question, local, remote *Side, now time.Time) (*ServiceReport, error) {
 	endpoints, err := s.endpoints(&q)
@@ -113,6 +115,14 @@ func RunService(ctx context.Context, s *Service, q Question, local, remote *Side
 	for i := range r.Traces {
 		one := &r.Traces[i]
 		if one.Cluster == local.ID {
+			continue
+		}
+		if local.withoutNodes() {
+			one.Gateway = one.Address.Addr().String()
+			if g := local.gatewayOfPod(one.Address.Addr()); g.known() {
+				one.Gateway = g.Name
+			}
+			r.Verdict, traced = Unknown, true
 			continue
 		}
 		there := remote
@@ -230,6 +240,10 @@ func ServiceTable(w io.Writer, r *ServiceReport) error {
 		fmt.Fprintf(&b, "\ncluster %s, endpoint %s", one.Cluster, one.Address)
 		if !one.Ready {
 			b.WriteString(", which is not ready")
+		}
+		if one.Gateway != "" {
+			fmt.Fprintf(&b, ": gateway %s, which accepts connections and opens new ones to the cluster; not traced\n", one.Gateway)
+			continue
 		}
 		if one.Trace == nil {
 			b.WriteString(": in this cluster, not traced\n")

@@ -85,6 +85,25 @@ func TestTheWorstVerdictIsThatOfTheService(t *testing.T) {
 	}
 }
 
+func TestWithoutNodeHelpersAServiceLeadsToAGateway(t *testing.T) {
+	w := newFixture()
+	w.a.Network.Status.WithoutNodes = true
+	s := imported()
+	s.Slices[1].Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.0.1.9"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}}
+	r, err := RunService(t.Context(), s, toService(), &w.a.Side, &w.b.Side, start)
+	if err != nil || r.Verdict != Unknown || r.Traces[1].Gateway != "b-0" || r.Traces[1].Trace != nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	var table strings.Builder
+	if err := ServiceTable(&table, r); err != nil {
+		t.Fatal(err)
+	}
+	const want = "\ncluster b, endpoint 10.0.1.9:80: gateway b-0, which accepts connections and opens new ones to the cluster; not traced\n"
+	if !strings.Contains(table.String(), want) {
+		t.Errorf("the table lacks %q:\n%s", want, table.String())
+	}
+}
+
 func TestOneHostOfAHeadlessServiceIsTraced(t *testing.T) {
 	s := imported()
 	s.Import.Spec.Type = mcsv1beta1.Headless

@@ -68,6 +68,12 @@ var cases = []struct {
 			way.Range, way.Overlay, way.Blackhole, way.Refused = netip.MustParsePrefix("10.71.0.0/16"), nil, true, "dropped"
 		}
 	}, verdict: Dropped, stage: StageNode, reason: "not_remote"},
+	{name: "from-a-cluster-without-node-helpers", q: ask(), wrong: func(w *fixture) { w.a.Network.Status.WithoutNodes = true },
+		verdict: Dropped, stage: StageNode, reason: "no_node_helpers"},
+	{name: "to-a-cluster-without-node-helpers", q: ask(), wrong: func(w *fixture) {
+		w.b.Network.Status.WithoutNodes, w.b.Nodes = true, nil
+		w.b.config.Overlay.Nodes, w.b.config.Proxy.Prefixes = nil, w.b.config.Local.Prefixes
+	}, verdict: Delivered},
 	{name: "one-of-several-gateways", q: ask(), wrong: func(w *fixture) {
 		other := w.a.Peerings[0].Status.Gateways[0]
 		other.Name, other.InternalAddresses = "b-1", []v1alpha1.IP{"10.80.0.2"}
