@@ -62,6 +62,7 @@ type ExportingCluster struct {
 	Imported  bool               `json:"imported"`
 	Ready     int                `json:"ready"`
 	Endpoints int                `json:"endpoints"`
+	Gateways  *int               `json:"gateways,omitempty"` // that carry connections to the endpoints of a remote cluster; only without node helpers
 }
 
 // ServiceState is the state of a Service in a cluster.
@@ -297,7 +298,7 @@ func (o *serviceObjects) service(name types.NamespacedName) ClusterSetService {
 		if p := o.peerings[c.Peering]; c.Imported && p != nil && !linkUp(p) {
 			say("", fmt.Sprintf("no link to cluster %s is up, so its endpoints are not ready; run strait status %s", c.ClusterID, p.Name))
 		}
-		if c.Imported {
+		if c.Imported && (c.Gateways == nil || *c.Gateways > 0) {
 			ready += c.Ready
 		}
 	}
@@ -375,7 +376,12 @@ func (o *serviceObjects) exporters(name types.NamespacedName) []ExportingCluster
 		for _, c := range imported.Status.Clusters {
 			one := cluster(v1alpha1.ClusterID(c.Cluster))
 			one.Imported = true
-			one.Ready, one.Endpoints = countImported(o.slices[name], c.Cluster)
+			ready, endpoints := countImported(o.slices[name], c.Cluster)
+			if o.network.Status.WithoutNodes && one.ClusterID != own {
+				one.Gateways = &ready // the endpoints are those that the cluster exports
+				continue
+			}
+			one.Ready, one.Endpoints = ready, endpoints
 		}
 	}
 	list := []ExportingCluster{}

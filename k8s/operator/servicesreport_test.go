@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,6 +74,23 @@ func TestServicesOfANameOrANamespaceAreSelected(t *testing.T) {
 	}
 	_, err = ReadServices(t.Context(), c, "", []types.NamespacedName{{Namespace: "shop", Name: "none"}})
 	says(t, err, "context a: no cluster exports Service shop/none", "strait services without arguments lists")
+}
+
+// Without node helpers, the endpoints of imports are gateways; the remote cluster knows the
+// real ones.
+func TestServicesWithoutNodeHelpersSayHowManyGatewaysCarryThem(t *testing.T) {
+	t.Parallel()
+	_, c := clusterOf(t, servicesFile)
+	n, err := c.Client.ClusterNetworks().Get(t.Context(), v1alpha1.ClusterNetworkName, metav1.GetOptions{})
+	must(t, err)
+	n.Status.WithoutNodes = true
+	_, err = c.Client.ClusterNetworks().UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
+	must(t, err)
+	services, err := ReadServices(t.Context(), c, "shop", []types.NamespacedName{{Namespace: "shop", Name: "cart"}})
+	must(t, err)
+	if got, want := services.Services[0].endpoints(), "a 1/1, b 1/2 through 1 gateway"; got != want || services.Services[0].State != ServiceReady {
+		t.Errorf("%s, %s, want %s", got, services.Services[0].State, want)
+	}
 }
 
 func TestServicesOfAClusterWithoutTheAPINameTheRemedy(t *testing.T) {

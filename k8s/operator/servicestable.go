@@ -63,7 +63,14 @@ func (c *ClusterServices) table(b *strings.Builder, wide bool) {
 func (s *ClusterSetService) endpoints() string {
 	var all []string
 	for _, c := range s.Clusters {
-		all = append(all, fmt.Sprintf("%s %d/%d", c.ClusterID, c.Ready, c.Endpoints))
+		text := fmt.Sprintf("%s %d/%d", c.ClusterID, c.Ready, c.Endpoints)
+		switch {
+		case c.Gateways != nil && *c.Gateways == 1:
+			text += " through 1 gateway"
+		case c.Gateways != nil:
+			text += fmt.Sprintf(" through %d gateways", *c.Gateways)
+		}
+		all = append(all, text)
 	}
 	return orDash(strings.Join(all, ", "))
 }
