@@ -37,6 +37,7 @@ func TestWrongValuesAreRejectedByName(t *testing.T) {
 		{"gateway.replicas=2", "at '/gateway': additional properties 'replicas' not allowed"},
 		{"gateway.topologySpreadConstraints[0].maxSkew=1", "missing properties"},
 		{"gateway.extraEnv[0].value=a", "missing property 'name'"},
+		{"node.enabled=maybe", "at '/node/enabled': got string, want boolean"},
 		{"node.tun=kernel", "at '/node/tun': got string, want boolean"},
 		{"node.maxUnavailable=0", "at '/node/maxUnavailable'"},
 		{"node.maxUnavailable=200%", "at '/node/maxUnavailable'"},
