@@ -16,6 +16,7 @@ import (
 type preflightCommand struct {
 	cluster, remote clusterFlags
 	image           string
+	withoutNodes    bool
 	noPods, report  bool
 	output          string
 }
@@ -48,6 +49,7 @@ check, without names and addresses, for a report to the compatibility matrix.`,
 	f.cluster.register(c)
 	f.remote.register(c)
 	c.Flags().StringVar(&f.image, "image", "", "image of the pods (default: the image of the installed Strait, or "+install.Image+")")
+	c.Flags().BoolVar(&f.withoutNodes, "without-nodes", false, "check for an installation without node helpers (chart value node.enabled=false)")
 	c.Flags().BoolVar(&f.noPods, "no-pods", false, "run no pods: only read from the API servers")
 	c.Flags().BoolVar(&f.report, "report", false, "print a report for the compatibility matrix instead of the findings: YAML, or JSON with -o json")
 	c.MarkFlagsMutuallyExclusive("report", "remote-context")
@@ -69,7 +71,7 @@ func (f *preflightCommand) run(cmd *cobra.Command) error {
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
-	o := preflight.Options{Local: local, NoPods: f.noPods, Image: f.image, Progress: waiting(cmd, 0).Progress, Remote: remote}
+	o := preflight.Options{Local: local, WithoutNodes: f.withoutNodes, NoPods: f.noPods, Image: f.image, Progress: waiting(cmd, 0).Progress, Remote: remote}
 	all, err := preflight.Run(ctx, o)
 	if f.report && err == nil {
 		return f.printReport(ctx, cmd, local, all)

@@ -23,6 +23,7 @@ var Catalog = map[string]Check{
 	"STRAIT-C012": {"inspection pods", "Use an account that may create namespaces and pods and exec into them, and set an image that nodes can pull with --image; or skip these checks with --no-pods."},
 	"STRAIT-C013": {"leftovers of earlier commands", "Remove the namespaces with kubectl delete namespace, unless a strait command is still running."},
 	"STRAIT-C014": {"addresses of pods", "Let the network plugin assign addresses from the podCIDRs of nodes, or declare the CIDRs of pods, as the page explains for each network plugin."},
+	"STRAIT-C015": {"privileges of the node helper", "Install with the chart's value node.enabled=false, or let the cluster admit the node helper, as the page explains."},
 
 	"STRAIT-N001": {"tunnel devices of the node's kernel", "Load the kernel module geneve or vxlan on the node, and configure it to be loaded at boot."},
 	"STRAIT-N002": {"nftables of the node's kernel", "Load the kernel modules nf_tables, nft_chain_nat and nft_nat on the node."},

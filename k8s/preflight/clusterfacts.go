@@ -36,6 +36,8 @@ type facts struct {
 	pods        []corev1.Pod    // the first page
 	leftover    []string        // namespaces of earlier commands
 	denied      map[topic]error // errors of reads
+
+	withoutHelpers bool // Strait is or is going to be installed without node helpers
 }
 
 // topic is a resource that is read.
@@ -97,6 +99,7 @@ func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 	}
 	if list, err := c.Client.DaemonSets("").List(ctx, metav1.ListOptions{}); note(aboutDaemonSets, err) {
 		f.daemonSets = list.Items
+		f.withoutHelpers = f.image != "" && !f.helperInstalled()
 	}
 	for _, name := range pluginSettings {
 		if is, err := c.Client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{}); note(aboutSettings, err) {

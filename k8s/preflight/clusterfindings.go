@@ -13,6 +13,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/findings"
+	"strait.dev/strait/k8s/install"
 )
 
 // minKubernetes is the first version of Kubernetes that supports the CEL functions in the
@@ -34,6 +35,7 @@ func clusterFindings(f *facts) (all []findings.Finding) {
 		{"STRAIT-C010", aboutStrait, (*facts).installationFindings},
 		{"STRAIT-C011", aboutServices, (*facts).loadBalancerFindings},
 		{"STRAIT-C014", aboutPods, (*facts).podAddressFindings},
+		{helperCode, aboutNodes, (*facts).helperFindings},
 	} {
 		if err := f.denied[one.about]; err != nil {
 			all = append(all, findings.New(one.code, findings.Skipped, f.name, "%s cannot be read: %v", one.about, err))
@@ -122,8 +124,9 @@ func (f *facts) namespaceFindings() (all []findings.Finding) {
 		is, subject := f.namespaces[name].Labels[enforce], fmt.Sprintf("%s, namespace %s", f.name, name)
 		needs := chartNamespaces[name]
 		switch {
+		case name == install.NodeNamespace && f.withoutHelpers: // the chart does not use it
 		case slices.Index(levels, is) > slices.Index(levels, needs):
-			all = append(all, findings.New("STRAIT-C009", findings.Error, subject, "it enforces %s, but the node helper needs %s for the host network", is, needs))
+			all = append(all, findings.New("STRAIT-C009", findings.Error, subject, "it enforces %s, but the node helper needs %s for the host network; with node.enabled=false, which needs no such namespace, %s", is, needs, lostWithoutHelpers))
 		case is != "" && !slices.Contains(levels, is):
 			all = append(all, findings.New("STRAIT-C009", findings.Warning, subject, "it enforces %q, which is not a Pod Security level", is))
 		default:

@@ -4,7 +4,7 @@
 //	read     state from the API server                  clusterfacts.go
 //	DNS      CoreDNS and its configuration              package dns
 //	inspect  pods on the nodes, and UDP between them    nodeagents.go, udpmesh.go, udpbetween.go
-//	evaluate facts to findings, without side effects    clusterfindings.go, networkplugin.go, nodefindings.go, pairfindings.go
+//	evaluate facts to findings, without side effects    clusterfindings.go, helperfindings.go, networkplugin.go, nodefindings.go, pairfindings.go
 //
 // It leaves nothing behind: its pods run in separate namespaces, which are deleted with
 // them.

@@ -170,6 +170,12 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 			}
 		}
 	}
+	platform := func(providerID, label, value string) func(*facts) {
+		return func(f *facts) {
+			f.nodes[0].Spec.ProviderID = providerID
+			f.nodes[0].Labels = map[string]string{label: value}
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		change func(*facts)
@@ -228,7 +234,32 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 		{"pods that may not be read", func(f *facts) { f.denied = map[topic]error{aboutPods: errors.New("forbidden")} }, "skipped STRAIT-C014 pods cannot be read: forbidden"},
 		{"Cilium of Google's make, whose settings are hidden", plugin("anetd"), "skipped STRAIT-C008"},
 		{"OVN", plugin("ovnkube-node"), "warning STRAIT-C008 OVN-Kubernetes bypasses the routing of the node's kernel for packets of pods"},
-		{"a namespace that keeps the helper out", enforcing("strait-nodes", "restricted"), "error STRAIT-C009 it enforces restricted"},
+		{"a namespace that keeps the helper out", enforcing("strait-nodes", "restricted"), "error STRAIT-C009 it enforces restricted, but the node helper needs privileged for the host network; with node.enabled=false"},
+		{"nodes of Fargate alone", platform("aws:///eu-central-1a/x/fargate-ip-10-0-1-2", "eks.amazonaws.com/compute-type", "fargate"),
+			"error STRAIT-C015 the node helper cannot run on the nodes (1 of EKS Fargate): install with node.enabled=false; then pods reach"},
+		{"some nodes of Fargate", func(f *facts) {
+			platform("", "eks.amazonaws.com/compute-type", "fargate")(f)
+			f.nodes = append(f.nodes, linux("n2"))
+		}, "warning STRAIT-C015 the node helper cannot run on 1 of 2 nodes (1 of EKS Fargate): their pods reach no remote cluster; with node.enabled=false, pods reach"},
+		{"nodes of Autopilot", platform("gce://project/europe-west3-a/gk3-a-pool-1-5f0c", "", ""), "error STRAIT-C015 the node helper cannot run on the nodes (1 of GKE Autopilot)"},
+		{"nodes of GKE Standard", platform("gce://gk3-project/europe-west3-a/gke-a-pool-1-5f0c", "", ""), ""},
+		{"virtual nodes", platform("azure:///x", "type", "virtual-kubelet"), "error STRAIT-C015 the node helper cannot run on the nodes (1 of a virtual kubelet)"},
+		{"nodes of Autopilot that admit the helper", func(f *facts) {
+			platform("gce://project/europe-west3-a/gk3-a-pool-1-5f0c", "", "")(f)
+			f.daemonSets = append(f.daemonSets, appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "strait-nodes", Name: "strait-node", Labels: map[string]string{install.NameLabel: install.Name}}})
+		}, ""},
+		{"no node helpers", func(f *facts) { f.withoutHelpers = true }, "info STRAIT-C015 without node helpers (node.enabled=false), pods reach Services of remote clusters by name, but no pod by its address, and servers see the address of a gateway instead of the client's"},
+		{"no node helpers, and what they alone need", func(f *facts) {
+			f.withoutHelpers = true
+			enforcing("strait-nodes", "restricted")(f)
+			pods("n2", "10.0.1.7")(f)
+			plugin("cilium")(f)
+			f.settings["cilium-config"] = map[string]string{"enable-bpf-masquerade": "true"}
+		}, ""},
+		{"no node helpers, and pods of an unknown CIDR", func(f *facts) {
+			f.withoutHelpers = true
+			pods("n1", "172.16.0.7")(f)
+		}, "warning STRAIT-C014 1 of 1 addresses of pods are outside of the cluster's pod CIDRs"},
 		{"a namespace as it shall be", enforcing("strait-gateways", "restricted"), ""},
 		{"a namespace with a nonsense level", enforcing("strait-gateways", "strict"), "warning STRAIT-C009 it enforces \"strict\""},
 		{"it is installed", func(f *facts) { f.image = "strait.dev/strait:0.0.9" }, "info STRAIT-C010 Strait is installed, from image strait.dev/strait:0.0.9"},

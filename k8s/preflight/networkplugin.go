@@ -54,10 +54,13 @@ func pluginFindings(f *facts) (all []findings.Finding) {
 		return []findings.Finding{findings.New("STRAIT-C006", findings.Info, f.name, "the network plugin is not recognized; Strait works with most plugins without configuration")}
 	}
 	note := ""
-	if p.note != "" {
+	if p.note != "" && !f.withoutHelpers { // about packets of pods between nodes and gateways
 		note = ": " + p.note
 	}
 	all = append(all, findings.New("STRAIT-C006", findings.Info, f.name, "the network plugin is %s%s", p.name, note))
+	if f.withoutHelpers {
+		return all
+	}
 	switch p.name {
 	case "Cilium", "GKE Dataplane V2":
 		all = append(all, ciliumFindings(f, p.name)...)

@@ -39,18 +39,18 @@ type agentGroup struct {
 // agentOf returns the name of the agent on a node, by its number.
 func agentOf(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// start starts the agents of a cluster: one on each node up to a maximum, and, with two
-// clusters, one that the other cluster probes.
+// start starts the agents of a cluster: one on each node on which a node helper could run, up
+// to a maximum, and, with two clusters, one that the other cluster probes.
 func start(ctx context.Context, c operator.Cluster, f *facts, purpose, image string, most int, two bool, say func(string)) (*agentGroup, error) {
 	var all []agents.Agent
 	is := &agentGroup{facts: f}
 	for i := range f.nodes {
-		if n := &f.nodes[i]; canInspect(n) && len(is.nodes) < most {
+		if n := &f.nodes[i]; !f.withoutHelpers && canInspect(n) && len(is.nodes) < most {
 			all = append(all, agents.Agent{Name: agentOf(len(is.nodes)), Node: n.Name, Profile: agents.Node})
 			is.nodes = append(is.nodes, n.Name)
 		}
 	}
-	if len(is.nodes) == 0 {
+	if len(is.nodes) == 0 && f.inspects() {
 		return nil, errors.New("no ready Linux node")
 	}
 	if two {
@@ -66,19 +66,25 @@ func start(ctx context.Context, c operator.Cluster, f *facts, purpose, image str
 }
 
 // InspectNodes runs a pod on each ready node of a cluster, inspects the node from it, and
-// removes the pods. purpose is that of the command, for the pods' namespaces. All nodes are
-// inspected; missing is the number of those that could not be.
+// removes the pods. purpose is that of the command, for the pods' namespaces. All nodes on
+// which a node helper could run are inspected; missing is the number of those that could not
+// be.
 func InspectNodes(ctx context.Context, c operator.Cluster, purpose, image string, say func(string)) (reports []NodeReport, missing int, err error) {
 	nodes, err := c.Client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, 0, fmt.Errorf("list nodes: %w", err)
 	}
+	never, _ := forbidden(nodes.Items)
+	missing = len(nodes.Items) - never
+	if missing == 0 {
+		return nil, 0, nil
+	}
 	is, err := start(ctx, c, &facts{name: c.Name, nodes: nodes.Items}, purpose, image, len(nodes.Items), false, say)
 	if err != nil {
-		return nil, len(nodes.Items), err
+		return nil, missing, err
 	}
 	reports = is.inspect(ctx)
-	return reports, len(nodes.Items) - len(reports), is.End(context.WithoutCancel(ctx))
+	return reports, missing - len(reports), is.End(context.WithoutCancel(ctx))
 }
 
 // inspect has every agent inspect its node.
@@ -124,7 +130,7 @@ func (c *agentGroup) allNodeFindings(reports []NodeReport) (all []findings.Findi
 	all = append(all, mtuFindings(p, reports)...)
 	if missing := len(c.facts.nodes) - len(c.nodes); missing > 0 {
 		all = append(all, findings.New("STRAIT-N011", findings.Skipped, c.facts.name,
-			"%d of %d nodes were inspected: others are not ready, not Linux, or beyond the limit of %d", len(c.nodes), len(c.facts.nodes), maxNodes))
+			"%d of %d nodes were inspected: others are not ready, not Linux, of a platform without node helpers, or beyond the limit of %d", len(c.nodes), len(c.facts.nodes), maxNodes))
 	}
 	return all
 }

@@ -293,7 +293,7 @@ func mtuFindings(p nodeContext, reports []NodeReport) (all []findings.Finding) {
 
 // canInspect reports whether an agent can inspect a node.
 func canInspect(n *corev1.Node) bool {
-	return n.Status.NodeInfo.OperatingSystem == "linux" && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+	return n.Status.NodeInfo.OperatingSystem == "linux" && forbidsHelper(n) == "" && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }

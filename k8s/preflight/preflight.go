@@ -14,11 +14,12 @@ import (
 
 // Options configure a preflight.
 type Options struct {
-	Local    operator.Cluster
-	Remote   *operator.Cluster  // to be joined to Local; nil: none
-	NoPods   bool               // query only the API servers
-	Image    string             // of the pods; empty: that of the installed Strait, or else that of the chart
-	Progress *operator.Progress // nil: not reported
+	Local        operator.Cluster
+	Remote       *operator.Cluster  // to be joined to Local; nil: none
+	WithoutNodes bool               // Strait is going to be installed without node helpers in Local
+	NoPods       bool               // query only the API servers
+	Image        string             // of the pods; empty: that of the installed Strait, or else that of the chart
+	Progress     *operator.Progress // nil: not reported
 }
 
 // Run inspects one cluster or two, and returns the findings, the worst first. The error
@@ -30,6 +31,7 @@ func Run(ctx context.Context, o Options) ([]findings.Finding, error) {
 	if err != nil {
 		return []findings.Finding{findings.New("STRAIT-C001", findings.Error, o.Local.Name, "%v", err)}, nil
 	}
+	local.withoutHelpers = local.withoutHelpers || o.WithoutNodes
 	all := append(clusterFindings(local), dnsFindings(ctx, o.Local)...)
 	var remote *facts
 	if o.Remote != nil {
@@ -76,8 +78,9 @@ func (o Options) withPods(ctx context.Context, local, remote *facts) (all []find
 	return append(all, udpFindings(probeCluster(ctx, mine, theirs), probeCluster(ctx, theirs, mine))...), nil
 }
 
-// agentGroup starts the agents of a cluster and inspects its nodes. The group is nil if the
-// agents cannot run, which is a finding.
+// agentGroup starts the agents of a cluster and inspects its nodes, unless no node helper can
+// run on them. The group is nil if the agents cannot run, which is a finding, or if there is
+// nothing to run.
 func (o Options) agentGroup(ctx context.Context, c operator.Cluster, f *facts, two bool) (is *agentGroup, ended func() error, all []findings.Finding) {
 	image := o.Image
 	if image == "" {
@@ -86,13 +89,29 @@ func (o Options) agentGroup(ctx context.Context, c operator.Cluster, f *facts, t
 	if image == "" {
 		image = install.Image
 	}
+	none := func() error { return nil }
+	if !f.inspects() {
+		all = single("STRAIT-N011", findings.Skipped, f.name, "nodes were not inspected: no node helper runs on them")
+		if !two {
+			return nil, none, all
+		}
+	}
 	is, err := start(ctx, c, f, "preflight", image, maxNodes, two, o.Progress.Say)
+	if Refused(err) && f.inspects() {
+		refusal := findings.New(helperCode, findings.Error, f.name, "the cluster refuses a pod with the privileges of the node helper: %v; install with node.enabled=false; then %s", err, lostWithoutHelpers)
+		f.withoutHelpers = true
+		is, ended, all = o.agentGroup(ctx, c, f, two)
+		return is, ended, append(all, refusal)
+	}
 	if err != nil {
-		return nil, func() error { return nil }, []findings.Finding{findings.New("STRAIT-C012", findings.Error, f.name, "pods of image %s do not run, so nodes were not inspected: %v", image, err)}
+		return nil, none, append(all, findings.New("STRAIT-C012", findings.Error, f.name, "pods of image %s do not run, so nodes were not inspected: %v", image, err))
 	}
 	ended = func() error {
 		o.Progress.Say("removing the pods in " + c.Name)
 		return is.End(context.WithoutCancel(ctx))
+	}
+	if !f.inspects() {
+		return is, ended, all
 	}
 	o.Progress.Say("inspecting the nodes of " + c.Name)
 	reports := is.inspect(ctx)

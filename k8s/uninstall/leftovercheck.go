@@ -40,6 +40,8 @@ func Check(ctx context.Context, c operator.Cluster, image string, wait time.Dura
 	say("inspecting the nodes of " + c.Name)
 	reports, missing, err := preflight.InspectNodes(ctx, c, "uninstall", image, say)
 	switch {
+	case preflight.Refused(err):
+		all, err = append(all, findings.New("STRAIT-L005", findings.Skipped, c.Name, "nodes were not checked: the cluster refuses pods with the privileges of a node helper: %v", err)), nil
 	case reports == nil && err != nil:
 		all, err = append(all, findings.New("STRAIT-C012", findings.Error, c.Name, "pods of image %s do not run, so nodes were not inspected: %v", image, err)), nil
 	case missing > 0:

@@ -10,7 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -106,6 +108,26 @@ func TestCRDsThatHelmKeepsAreNoLeftovers(t *testing.T) {
 	must(t, err)
 	if got := printed(all); findings.Worst(all) != findings.Info || !strings.Contains(got, "info STRAIT-L001 Helm kept CustomResourceDefinition addressclaims.strait.dev, ") {
 		t.Errorf("of kept CRDs it prints\n%s", got)
+	}
+}
+
+func TestNodesOfAClusterThatRefusesNodeHelpersAreSkipped(t *testing.T) {
+	t.Parallel()
+	cluster := fakekube.New(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{
+		NodeInfo:   corev1.NodeSystemInfo{OperatingSystem: "linux"},
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}})
+	cluster.DeleteCRDs()
+	cluster.Fail(func(q fakekube.Request) error {
+		if q.Verb == "create" && q.Resource == "pods" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, q.Name, errors.New(`violates PodSecurity "restricted:latest"`))
+		}
+		return nil
+	})
+	all, err := Check(t.Context(), operator.Cluster{Name: "a", Client: cluster.Client(t)}, "image", 0, ignore)
+	must(t, err)
+	if got := printed(all); findings.Worst(all) != findings.Skipped || !strings.Contains(got, "skipped STRAIT-L005 nodes were not checked: the cluster refuses pods with the privileges of a node helper") {
+		t.Errorf("it prints\n%s", got)
 	}
 }
 
