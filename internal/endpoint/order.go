@@ -74,6 +74,7 @@ type Result struct {
 	ID      string  `json:"id"`
 	Failure Failure `json:"failure,omitempty"`
 	Detail  string  `json:"detail,omitempty"` // for messages
+	Tries   int     `json:"tries,omitempty"`  // attempts, with the last one
 	// RTT is the round trip of a small packet, or the time to connect, in nanoseconds.
 	RTT   time.Duration `json:"rtt,omitempty"`
 	Bytes int64         `json:"bytes"` // received bytes

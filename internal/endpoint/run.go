@@ -75,9 +75,10 @@ const (
 // retry repeats an attempt while there is no reply, or one reports a temporary failure.
 func (c Check) retry(ctx context.Context, try func() Result) Result {
 	var last Result
-	for {
+	for tries := 1; ; tries++ {
 		began := time.Now()
 		r := try()
+		r.Tries = tries
 		switch r.Failure {
 		case Refused, Unreachable, Closed, Timeout:
 		default:

@@ -342,6 +342,9 @@ func TestUnansweredChecksAreRetried(t *testing.T) {
 				if want(t, r, c.want); tries != c.tries {
 					t.Errorf("%d attempts, want %d", tries, c.tries)
 				}
+				if counted := r.Tries; c.want == "" && counted != tries {
+					t.Errorf("the result counts %d attempts of %d", counted, tries)
+				}
 			})
 		})
 	}
