@@ -39,9 +39,9 @@ type device struct {
 	failures sendFailures
 	done     chan struct{} // closed when the goroutine has ended
 
-	// former maps ways that are still accepted to their expiry. Protected by the endpoint's
-	// lock.
-	former map[Way]time.Time
+	// Protected by the endpoint's lock.
+	way    Way               // accepted, and the one of outlet except while it changes
+	former map[Way]time.Time // ways that are still accepted, with their expiry
 
 	// Owned by the goroutine.
 	frames []byte
@@ -74,7 +74,7 @@ func openDevice(name string, index int, to *outlet, counts *drops) (*device, err
 	}
 	d := &device{
 		index: index, file: os.NewFile(uintptr(fd), name), drops: counts, done: make(chan struct{}),
-		former: map[Way]time.Time{},
+		way: to.way, former: map[Way]time.Time{},
 		frames: make([]byte, batchSize*frameStride), batch: underlay.NewBatch(batchSize),
 	}
 	if d.raw, err = d.file.SyscallConn(); err != nil {

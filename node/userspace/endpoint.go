@@ -14,13 +14,14 @@ type Way struct {
 	Gateway netip.Addr // address of its UDP socket
 }
 
-// grace is how long frames from a device's former gateway are accepted: those that were in
+// Grace is how long node helpers accept frames from a device's former gateway: those that were in
 // transit when it changed.
-const grace = time.Second
+const Grace = time.Second
 
 // Endpoint serves TAP devices. Safe for concurrent use. The caller must close it.
 type Endpoint struct {
 	port  uint16 // of this endpoint and of gateways
+	grace time.Duration
 	table atomic.Pointer[table]
 	drops drops
 
@@ -30,9 +31,9 @@ type Endpoint struct {
 }
 
 // New returns an endpoint that serves no device and has no socket. Gateways use the same
-// UDP port.
-func New(port uint16) *Endpoint {
-	e := &Endpoint{port: port, devices: map[string]*device{}}
+// UDP port. For the time of grace, frames from a device's former gateway are accepted.
+func New(port uint16, grace time.Duration) *Endpoint {
+	e := &Endpoint{port: port, grace: grace, devices: map[string]*device{}}
 	e.table.Store(&table{})
 	return e
 }
@@ -54,20 +55,23 @@ func (e *Endpoint) Serve(name string, index int, way Way) error {
 	} else {
 		e.release(name)
 		if d, err = openDevice(name, index, to, &e.drops); err != nil {
+			e.update()
 			return err
 		}
-		go d.carry()
 		e.devices[name] = d
+		e.update()
+		go d.carry() // only now, because a reply arrives as soon as it has sent a frame
 	}
-	e.update()
 	return nil
 }
 
 // move connects a device to another gateway; frames from the former one are accepted for
-// the grace period.
+// the grace period, and those of the new one before any frame is sent to it.
 func (e *Endpoint) move(d *device, to *outlet) {
-	d.former[d.outlet.Load().way] = time.Now().Add(grace)
-	time.AfterFunc(grace, e.expire)
+	d.former[d.way] = time.Now().Add(e.grace)
+	time.AfterFunc(e.grace, e.expire)
+	d.way = to.way
+	e.update()
 	d.outlet.Store(to)
 }
 
@@ -80,7 +84,7 @@ func (e *Endpoint) Serves(name string, index int) (way Way, ok bool) {
 	if d == nil || d.index != index || d.ended() {
 		return Way{}, false
 	}
-	return d.outlet.Load().way, true
+	return d.way, true
 }
 
 // Release stops serving a device, if it is served. The device stays.
@@ -127,7 +131,7 @@ func (e *Endpoint) Failing(now time.Time) (ways []Way) {
 	defer e.mu.Unlock()
 	for _, d := range e.devices {
 		if d.failures.persists(now) {
-			ways = append(ways, d.outlet.Load().way)
+			ways = append(ways, d.way)
 		}
 	}
 	return ways
@@ -188,7 +192,7 @@ func (e *Endpoint) update() {
 		}
 	}
 	for _, d := range e.devices {
-		t.add(d.outlet.Load().way, d)
+		t.add(d.way, d)
 	}
 	e.table.Store(&t)
 }

@@ -35,7 +35,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{node: netns.New(t), gateway: netns.New(t), endpoint: New(port)}
+	w := &world{node: netns.New(t), gateway: netns.New(t), endpoint: New(port, Grace)}
 	w.node.IP(t, fmt.Sprintf(`
 link add eth0 type veth peer name eth0 %s
 addr add 192.0.2.21/24 dev eth0
@@ -300,7 +300,7 @@ func TestAPortThatIsTakenChangesNothing(t *testing.T) {
 func TestADeviceIsServedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.serve(t, 257, "192.0.2.10")
-	other := New(port + 1)
+	other := New(port+1, Grace)
 	t.Cleanup(other.Close)
 	err := w.node.In(func() error { return other.Serve("tap0", w.index, Way{257, gatewayA}) })
 	if err == nil || !strings.Contains(err.Error(), "served by another process; stop the other node helper") {
