@@ -196,6 +196,14 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 		{"a pool that is taken", func(f *facts) { f.network = network("10.0.0.0/16", "True", "False") }, "error STRAIT-C005 Ready is False"},
 		{"an unknown plugin", plugin("weave-net"), "info STRAIT-C006 the network plugin is not recognized"},
 		{"Calico", plugin("calico-node"), "info STRAIT-C006 the network plugin is Calico: it masquerades"},
+		{"Flannel within k3s", func(f *facts) {
+			f.daemonSets = nil
+			f.nodes[0].Annotations = map[string]string{"flannel.alpha.coreos.com/backend-type": "vxlan"}
+		}, "info STRAIT-C006 the network plugin is Flannel: it masquerades"},
+		{"Calico with Flannel's routes", func(f *facts) {
+			plugin("calico-node")(f)
+			f.nodes[0].Annotations = map[string]string{"flannel.alpha.coreos.com/backend-type": "vxlan"}
+		}, "info STRAIT-C006 the network plugin is Calico"},
 		{"Cilium as it comes", func(f *facts) {
 			plugin("cilium")(f)
 			f.settings["cilium-config"] = map[string]string{}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/findings"
@@ -31,11 +32,17 @@ var plugins = []plugin{
 	{"AWS VPC CNI", []string{"aws-node"}, "security groups of nodes have to allow UDP 6091 and 6092"},
 	{"kindnet", []string{"kindnet"}, "it masquerades packets that leave the pod CIDRs; Strait's rules take precedence for packets to remote clusters"},
 	{"kube-router", []string{"kube-router"}, ""},
-	{"Flannel", []string{"kube-flannel-ds", "kube-flannel"}, "it masquerades packets that leave the pod CIDR; Strait's rules take precedence for packets to remote clusters"},
+	flannel,
 }
 
+var flannel = plugin{"Flannel", []string{"kube-flannel-ds", "kube-flannel"}, "it masquerades packets that leave the pod CIDR; Strait's rules take precedence for packets to remote clusters"}
+
+// flannelBackend is Flannel's annotation of nodes. k3s and others run Flannel within
+// another program, without a DaemonSet.
+const flannelBackend = "flannel.alpha.coreos.com/backend-type"
+
 // pluginOf returns the network plugin of a cluster and its DaemonSet, nil if none is
-// detected.
+// detected. Flannel may have no DaemonSet.
 func pluginOf(f *facts) (*plugin, *appsv1.DaemonSet) {
 	for i := range plugins {
 		for j := range f.daemonSets {
@@ -43,6 +50,9 @@ func pluginOf(f *facts) (*plugin, *appsv1.DaemonSet) {
 				return &plugins[i], &f.daemonSets[j]
 			}
 		}
+	}
+	if slices.ContainsFunc(f.nodes, func(n corev1.Node) bool { return n.Annotations[flannelBackend] != "" }) {
+		return &flannel, nil
 	}
 	return nil, nil
 }
