@@ -18,6 +18,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/services"
+	"strait.dev/strait/test/nodes"
 )
 
 // notReadyWithin is the time after which no endpoint of a lost cluster is ready.
@@ -29,7 +30,7 @@ const losses = 20
 // Two clusters export a Service, and a pod of a third one calls it by name all the time. One
 // of the two is disconnected and comes back, again and again.
 func TestAnImportedServiceOutlivesAClusterThatExportsIt(t *testing.T) {
-	w := newWorldOf(t, 1, 2, 3) // pod CIDRs that are not mapped, so that an address tells its cluster
+	w := newWorldOf(t, nodes.Options{Pods: 1}, nodes.Options{Pods: 2}, nodes.Options{Pods: 3}) // not mapped, so that an address tells its cluster
 	stage(t, "install", func(t *testing.T) { w.install(t) })
 	stage(t, "join", func(t *testing.T) {
 		for _, exporter := range []string{"a", "b"} {

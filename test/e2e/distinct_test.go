@@ -2,13 +2,17 @@
 
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"strait.dev/strait/test/nodes"
+)
 
 // Pods have the same addresses in all clusters where the pod CIDRs are distinct, so all
 // behaviours of the Multi-Cluster Services API hold.
 func TestServicesAreSharedBetweenClustersWithDistinctCIDRs(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, 1, 2)
+	w := newWorldOf(t, nodes.Options{Pods: 1}, nodes.Options{Pods: 2})
 	stage(t, "install", func(t *testing.T) { w.install(t) })
 	stage(t, "join", func(t *testing.T) { // strait peer names the CIDRs of both, so that they are not mapped
 		w.do(t, "", "strait", "peer", "--context=a", "--remote-context=b", "--name=b", "--remote-name=a", "--service-type=NodePort", "--wait=10m")

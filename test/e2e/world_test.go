@@ -31,11 +31,15 @@ type world struct {
 	path     string // of commands
 }
 
-// newWorld starts two clusters with the same pod CIDR.
-func newWorld(t *testing.T) *world { return newWorldOf(t, 0, 0) }
+// newWorld starts two clusters with the same pod CIDR, one of them on Flannel.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldOf(t, nodes.Options{CNI: nodes.Bridge}, nodes.Options{CNI: nodes.FlannelVXLAN})
+}
 
-// newWorldOf starts clusters with these pod CIDRs, 10.N.0.0/16.
-func newWorldOf(t *testing.T, pods ...int) *world {
+// newWorldOf starts clusters with these options. Their names, indexes and numbers of nodes
+// are set here.
+func newWorldOf(t *testing.T, all ...nodes.Options) *world {
 	t.Helper()
 	w := &world{Lab: nodes.New(t)}
 	var archive string
@@ -46,10 +50,9 @@ func newWorldOf(t *testing.T, pods ...int) *world {
 		archive, w.image = writeImage(t, w.Dir())
 	})
 	begun := time.Now()
-	var all []nodes.Options
-	for i, n := range pods {
+	for i := range all {
 		w.names = append(w.names, string(rune('a'+i)))
-		all = append(all, nodes.Options{Name: w.names[i], Index: i + 1, Nodes: nodesOfEach, Pods: n})
+		all[i].Name, all[i].Index, all[i].Nodes = w.names[i], i+1, nodesOfEach
 	}
 	w.clusters = w.Start(t, all...)
 	w.a, w.b = w.clusters[0], w.clusters[1]

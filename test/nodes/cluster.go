@@ -26,6 +26,7 @@ type Options struct {
 	Index int    // of its networks: 1 to 254, unique per cluster
 	Nodes int    // 1 to 100
 	Pods  int    // its pods have 10.Pods.0.0/16: 0 to 95
+	CNI   CNI
 }
 
 // Cluster is a cluster of a lab. Its methods are for the test's goroutine; the result of
@@ -35,6 +36,7 @@ type Cluster struct {
 	name      string
 	index     int
 	pods      int
+	cni       CNI
 	dir       string
 	authority *kube.Authority
 	admin     *rest.Config
@@ -48,7 +50,7 @@ func (l *Lab) Start(t testing.TB, all ...Options) []*Cluster {
 	clusters, failed := make([]*Cluster, len(all)), make([]error, len(all))
 	var ready sync.WaitGroup
 	for i, o := range all {
-		c := &Cluster{lab: l, name: o.Name, index: o.Index, pods: o.Pods, dir: filepath.Join(l.dir, o.Name)}
+		c := &Cluster{lab: l, name: o.Name, index: o.Index, pods: o.Pods, cni: o.CNI, dir: filepath.Join(l.dir, o.Name)}
 		clusters[i] = c
 		l.lan(t, o.Index)
 		control := l.attach(t, o, 1)

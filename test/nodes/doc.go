@@ -15,6 +15,7 @@
 //	              │          │                   │          │
 //	         10.0.1.0/24  10.0.2.0/24       10.0.1.0/24  10.0.2.0/24    pods, unless Pods is set
 //
+// Pods are connected by a bridge on each node and static routes, or by Flannel: Options.CNI.
 // Nodes reach all nodes, including those of the other cluster; pods reach pods of their
 // cluster. Packets from a pod to the other cluster's nodes have the address of its node.
 // Services are in 10.96.0.0/16 in every cluster. CoreDNS resolves their names, as kubeadm

@@ -27,7 +27,7 @@ var programs string
 // tools are the machine's programs that nodes need, and their Debian packages.
 var tools = []struct{ file, pkg string }{
 	{"runc", "runc"}, {"/usr/lib/cni/bridge", "containernetworking-plugins"},
-	{"nft", "nftables"}, {"unshare", "util-linux"}, {"busybox", "busybox-static"},
+	{"nft", "nftables"}, {"iptables", "iptables"}, {"unshare", "util-linux"}, {"busybox", "busybox-static"},
 }
 
 // Lab contains clusters. Its methods are for the test's goroutine; Command is safe for

@@ -56,6 +56,11 @@ func (n *node) up() error {
 	}); err != nil {
 		return err
 	}
+	if n.c.cni != Bridge {
+		if err := n.startFlannel(); err != nil {
+			return err
+		}
+	}
 	if _, err := n.daemon("kube-proxy", "--config="+n.file("kube-proxy.yaml")); err != nil {
 		return err
 	}
@@ -68,10 +73,11 @@ func (n *node) up() error {
 	return err
 }
 
-// register creates the Node object, so that its pods use the CIDR that is routed to it.
+// register creates the Node object, so that its pods use the CIDR that is routed to it. It
+// has an annotation of the kubelet, because flanneld panics at a node without any.
 func (n *node) register() error {
 	_, err := n.c.api.CoreV1().Nodes().Create(n.c.lab.ctx, &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: n.name},
+		ObjectMeta: metav1.ObjectMeta{Name: n.name, Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
 		Spec:       corev1.NodeSpec{PodCIDR: n.pods(), PodCIDRs: []string{n.pods()}},
 	}, metav1.CreateOptions{})
 	return err
@@ -108,8 +114,9 @@ func (n *node) enter(command ...string) []string {
 		"--mount", "--net", "--pid", "--uts", "--ipc", "--cgroup", "--"}, command...)
 }
 
+// daemon starts a program on the node; in its environment NODE_NAME is the node's name.
 func (n *node) daemon(name string, args ...string) (*process, error) {
-	program := append([]string{"env", "PATH=" + n.c.lab.programs + ":" + os.Getenv("PATH"), name}, args...)
+	program := append([]string{"env", "PATH=" + n.c.lab.programs + ":" + os.Getenv("PATH"), "NODE_NAME=" + n.name, name}, args...)
 	return n.c.lab.start(&process{name: n.name + "/" + name, log: n.file(name + ".log"), network: n.network, cgroups: n.daemons,
 		command: n.enter(program...)})
 }

@@ -86,7 +86,7 @@ spec:
 
 func TestPodsRunAsInAnyCluster(t *testing.T) {
 	lab := New(t)
-	clusters := lab.Start(t, Options{Name: "a", Index: 1, Nodes: 2}, Options{Name: "b", Index: 2, Nodes: 2})
+	clusters := lab.Start(t, Options{Name: "a", Index: 1, Nodes: 2}, Options{Name: "b", Index: 2, Nodes: 2, CNI: FlannelVXLAN})
 	for _, c := range clusters {
 		kubectl(t, lab, c.name, workloads, "apply", "-f", "-")
 	}
@@ -122,6 +122,9 @@ func TestPodsRunAsInAnyCluster(t *testing.T) {
 		}
 	}
 	a, b := clusters[0], clusters[1]
+	if out := kubectl(t, lab, b.name, "", "get", "nodes", `--output=jsonpath={.items[*].metadata.annotations.flannel\.alpha\.coreos\.com/backend-type}`); out != "vxlan vxlan" {
+		t.Errorf("Flannel's backends are %q", out)
+	}
 	pod := strings.Fields(kubectl(t, lab, a.name, "", "get", "pods", "--selector=app=web", "--output=jsonpath={.items[*].metadata.name}"))[0]
 	kubectl(t, lab, a.name, "", "exec", pod, "--", "wget", "-q", "-O-", "http://"+nodeAddress(b.index, 1)+":30080/")
 	peak, err := lab.Peak()

@@ -6,15 +6,22 @@ import (
 	"path/filepath"
 )
 
+// cniFile is the file that configures the networks of a node's pods.
+const cniFile = "10-lab.conflist"
+
 // configure writes the configuration of the node's daemons.
 func (n *node) configure() error {
-	for name, text := range map[string]string{
+	if err := os.Mkdir(n.file("cni"), 0o755); err != nil {
+		return err
+	}
+	files := map[string]string{
 		"kubelet.yaml": n.kubeletSettings(), "kube-proxy.yaml": n.proxySettings(), "containerd.toml": n.containerdSettings(),
-		"cni/10-lab.conflist": n.cniSettings(), "resolv.conf": "nameserver 127.0.0.1\n",
-	} {
-		if err := os.MkdirAll(filepath.Dir(n.file(name)), 0o755); err != nil {
-			return err
-		}
+		"resolv.conf": "nameserver 127.0.0.1\n",
+	}
+	if n.c.cni == Bridge {
+		files[filepath.Join("cni", cniFile)] = n.cniSettings(0)
+	}
+	for name, text := range files {
 		if err := os.WriteFile(n.file(name), []byte(text), 0o600); err != nil {
 			return err
 		}
@@ -64,9 +71,11 @@ conf_dir = '%s'
 `, Busybox, n.file("cni"))
 }
 
-func (n *node) cniSettings() string {
+// cniSettings configures a bridge for the node's pods; their MTU is that of the bridge if it
+// is 0.
+func (n *node) cniSettings(mtu int) string {
 	return fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "lab", "plugins": [
-	{"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
+	{"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true, "mtu": %d,
 	 "ipam": {"type": "host-local", "ranges": [[{"subnet": "%s"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
-`, n.pods())
+`, mtu, n.pods())
 }

@@ -27,8 +27,8 @@ addr add %[2]s/24 dev lan%[1]d
 link set dev lan%[1]d up`, index, underlay(index, 254)))
 }
 
-// attach creates the network of a machine in a lan. It routes the pods of other nodes
-// through those nodes.
+// attach creates the network of a machine in a lan. With Bridge it routes the pods of other
+// nodes through those nodes.
 func (l *Lab) attach(t testing.TB, o Options, host int) *netns.Namespace {
 	t.Helper()
 	n := netns.New(t)
@@ -38,6 +38,9 @@ func (l *Lab) attach(t testing.TB, o Options, host int) *netns.Namespace {
 	n.IP(t, fmt.Sprintf(`addr add %s/24 dev eth0
 link set dev eth0 up
 route add default via %s`, underlay(o.Index, host), underlay(o.Index, 254)))
+	if o.CNI != Bridge {
+		return n
+	}
 	for other := 1; other <= o.Nodes; other++ {
 		if via := nodeAddress(o.Index, other); via != underlay(o.Index, host) {
 			n.IP(t, fmt.Sprintf("route add %s via %s", podRange(o.Pods, other), via))
@@ -46,11 +49,14 @@ route add default via %s`, underlay(o.Index, host), underlay(o.Index, 254)))
 	return n
 }
 
-// forward makes a machine a node: it forwards for its pods, and masquerades their packets
-// that leave the cluster's networks.
+// forward makes a machine a node: it forwards for its pods, and with Bridge masquerades
+// their packets that leave the cluster's networks.
 func forward(t testing.TB, n *netns.Namespace, o Options) {
 	t.Helper()
 	n.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.default.rp_filter=1")
+	if o.CNI != Bridge {
+		return
+	}
 	n.NFT(t, fmt.Sprintf(`table ip cni {
 	chain postrouting {
 		type nat hook postrouting priority srcnat
