@@ -59,6 +59,39 @@ func newAgentFlow() *cobra.Command {
 	}
 }
 
+func newAgentStreams() *cobra.Command {
+	return &cobra.Command{
+		Use:     "streams",
+		Short:   "Keep flows busy until the input ends, and print what they have lost for each further line",
+		Example: "  strait agent streams < order.json",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			var o endpoint.StreamsOrder
+			input := json.NewDecoder(cmd.InOrStdin())
+			if err := input.Decode(&o); err != nil {
+				return fmt.Errorf("read the order from standard input: %w", err)
+			}
+			ask := make(chan struct{})
+			go func() {
+				defer cancel()
+				var line string
+				for input.Decode(&line) == nil {
+					select {
+					case ask <- struct{}{}:
+					case <-ctx.Done():
+					}
+				}
+			}()
+			endpoint.Streams(ctx, o, ask, func(r endpoint.StreamsResult) { _ = json.NewEncoder(cmd.OutOrStdout()).Encode(r) })
+			return nil
+		},
+	}
+}
+
 func newAgentWatch() *cobra.Command {
 	return &cobra.Command{
 		Use:     "watch",

@@ -141,7 +141,7 @@ func (f *dnsChange) run(cmd *cobra.Command) error {
 	case f.dryRun:
 		to = to.DryRun()
 	case len(plan.Changes) > 0 && !f.yes:
-		if err := confirm(cmd); err != nil {
+		if err := confirm(cmd, "Make these changes?"); err != nil {
 			return err
 		}
 	}
@@ -175,12 +175,12 @@ func printChanges(w io.Writer, cluster string, plan *dns.Plan) {
 // errDeclined is the error of a command whose question was not answered with yes.
 var errDeclined = errors.New("nothing was changed")
 
-// confirm asks whether to go on, and returns nil if the answer is yes.
-func confirm(cmd *cobra.Command) error {
+// confirm asks a question, and returns nil if the answer is yes.
+func confirm(cmd *cobra.Command, question string) error {
 	if in, ok := cmd.InOrStdin().(io.Writer); !ok || !isTerminal(in) {
-		return wrongUsage(cmd, "the input is not a terminal, so the command cannot ask; add --yes to make the changes, or --dry-run")
+		return wrongUsage(cmd, "the input is not a terminal, so the command cannot ask; add --yes to go on without a question")
 	}
-	fmt.Fprint(cmd.ErrOrStderr(), "Make these changes? [y/N] ")
+	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
 	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err

@@ -22,6 +22,7 @@ type verifyCommand struct {
 	pullSecrets   []string
 	targets       []string
 	short         bool
+	disrupt, yes  bool
 	output, junit string
 }
 
@@ -47,12 +48,18 @@ With access to one cluster only, the command tests what it can from there: the s
 the objects, whether the nodes reach their gateways, and with --target the mapped
 addresses of pods of the other cluster, or with a port an agent that --keep left there.
 
+--disrupt drains, kills and gives new keys to gateways of both clusters, one after the
+other, while connections and datagrams cross between pods in both directions. It prints
+what each of these flows lost, beside the limits that Strait promises, and asks before it
+starts. It takes a few minutes.
+
 --short starts no pods: it reports whether the peerings are ready and whether the nodes
 reach their gateways. helm test runs that.
 
 The exit code is 0 if nothing failed and 1 otherwise.`,
 		Example: `  strait verify --context a --remote-context b
   strait verify --context a --remote-context b --junit verify.xml -o json
+  strait verify --context a --remote-context b --disrupt
   strait verify b --target 10.71.2.9
   strait verify --short`,
 		Args: cobra.ArbitraryArgs,
@@ -62,6 +69,8 @@ The exit code is 0 if nothing failed and 1 otherwise.`,
 	f.remote.register(c)
 	c.Flags().StringSliceVar(&f.targets, "target", nil, "without access to the other cluster: mapped `ADDRESS` of a pod of it, or ADDRESS:PORT of an agent")
 	c.Flags().BoolVar(&f.short, "short", false, "start no pods: report the status of the objects")
+	c.Flags().BoolVar(&f.disrupt, "disrupt", false, "disrupt the gateways of both clusters, and measure what flows lose")
+	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --disrupt: do not ask")
 	c.Flags().BoolVar(&f.options.Keep, "keep", false, "keep the pods until the next run")
 	c.Flags().StringVar(&f.options.Image, "image", "", "image of the pods (default: the image of the installed Strait)")
 	c.Flags().StringVar(&f.options.RemoteImage, "remote-image", "", "image of the pods in the remote cluster (default: that of --image)")
@@ -86,6 +95,12 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 		return wrongUsage(cmd, "--target is for access to one cluster: leave it out, since --remote-context starts pods in the other")
 	case f.short && len(f.targets) > 0:
 		return wrongUsage(cmd, "--short starts no pod that could test a --target: leave one of them out")
+	case f.disrupt && !both:
+		return wrongUsage(cmd, "--disrupt measures flows between two clusters: add --remote-context")
+	case f.disrupt && (f.junit != "" || f.options.Keep):
+		return wrongUsage(cmd, "--disrupt goes neither with --junit nor with --keep")
+	case f.yes && !f.disrupt:
+		return wrongUsage(cmd, "--yes is for --disrupt: nothing else is asked")
 	case both && len(names) > 1:
 		return wrongUsage(cmd, "two clusters are joined by one Peering: name one, or none")
 	}
@@ -100,6 +115,11 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
+	if f.disrupt && !f.yes {
+		if err := confirm(cmd, "Drain, kill and give new keys to gateways of both clusters?"); err != nil {
+			return err
+		}
+	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
 	progress := operator.NewProgress(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()))
@@ -113,6 +133,11 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 			progress.Say(line)
 		}
 	}
+	if f.disrupt {
+		report, err := verify.Disrupt(ctx, local, *remote, slices.Concat(names, []string{""})[0], f.options)
+		progress.Done()
+		return f.printDisrupted(cmd, report, err)
+	}
 	report, err := f.verify(ctx, local, remote, names, targets)
 	progress.Done()
 	if report != nil {
@@ -120,6 +145,25 @@ func (f *verifyCommand) run(cmd *cobra.Command, names []string) error {
 	}
 	if err == nil && !report.Passed {
 		return errVerify
+	}
+	return err
+}
+
+// errDisrupted is the error of a run, which is printed already, in which flows lost more than
+// they may.
+var errDisrupted = errors.New("flows lost more than the limit: see docs/how-to/verify.md#disrupt")
+
+func (f *verifyCommand) printDisrupted(cmd *cobra.Command, r *verify.DisruptReport, err error) error {
+	if r == nil {
+		return err
+	}
+	if f.output != "table" {
+		err = errors.Join(err, printAs(cmd.OutOrStdout(), f.output, r))
+	} else {
+		err = errors.Join(err, r.Table(withColors(cmd.OutOrStdout())))
+	}
+	if err == nil && !r.Passed {
+		return errDisrupted
 	}
 	return err
 }

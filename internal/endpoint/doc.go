@@ -4,6 +4,7 @@
 //	Listen   echoes over TCP and UDP, and reports the client      server.go, message.go
 //	Run      runs checks, one sequence per destination            order.go, run.go, tcp.go, datagram.go
 //	Flow     sends on a connection until it is stopped            flow.go
+//	Streams  keeps many flows busy, and says what they lose       streams.go
 //
 // Every payload repeats the marker of its run, so that a packet of the run can be
 // recognised on the network, even a fragment or segment of it.

@@ -35,7 +35,7 @@ func Flow(ctx context.Context, o FlowOrder) Result {
 			defer conn.Close()
 			stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 			defer stop()
-			return c.checkSource(pace(ctx, o.Marker, conn, r))
+			return c.checkSource(pace(ctx, o.Marker, conn, r, func() {}))
 		}
 		select {
 		case <-first.Done():
@@ -45,15 +45,16 @@ func Flow(ctx context.Context, o FlowOrder) Result {
 	}
 }
 
-// stream is a connection with deadlines.
-type stream interface {
+// deadlined is a connection with deadlines.
+type deadlined interface {
 	Read([]byte) (int, error)
 	Write([]byte) (int, error)
 	SetDeadline(time.Time) error
 }
 
-// pace sends a part on each beat and waits for its echo, until ctx ends.
-func pace(ctx context.Context, m Marker, conn stream, r Result) Result {
+// pace sends a part on each beat and waits for its echo, until ctx ends. It calls echoed for
+// each.
+func pace(ctx context.Context, m Marker, conn deadlined, r Result, echoed func()) Result {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	b := make([]byte, part)
@@ -80,6 +81,7 @@ func pace(ctx context.Context, m Marker, conn stream, r Result) Result {
 			}
 			return r.failed(because(err), fmt.Sprintf("the flow ended after %d bytes: %v", r.Bytes, err))
 		}
+		echoed()
 		select {
 		case <-ctx.Done():
 		case <-tick.C:

@@ -281,7 +281,7 @@ func TestFlowSendsAPartOnEachBeatAndMeasuresTheLongestSilence(t *testing.T) {
 		}()
 		ctx, end := context.WithTimeout(t.Context(), 9*beat+beat/2)
 		defer end()
-		r := pace(ctx, marker, near, Result{})
+		r := pace(ctx, marker, near, Result{}, func() {})
 		near.Close()
 		want(t, r, "")
 		if r.Bytes != 10*part || r.Silence != 20*time.Millisecond {
@@ -296,7 +296,7 @@ func TestFlowWithoutEchoesEnds(t *testing.T) {
 		near, far := net.Pipe()
 		defer far.Close()
 		began := time.Now()
-		want(t, pace(t.Context(), marker, near, Result{}), Timeout)
+		want(t, pace(t.Context(), marker, near, Result{}, func() {}), Timeout)
 		if took := time.Since(began); took != starve {
 			t.Errorf("it ended after %v, want %v", took, starve)
 		}

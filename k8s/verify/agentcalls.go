@@ -38,14 +38,15 @@ func (s *site) ask(ctx context.Context, agent string, o endpoint.Order) (results
 // session is a command in an agent that runs until it is ended.
 type session struct {
 	input  *io.PipeWriter
+	orders chan<- any // that are written to input one after the other
 	output *json.Decoder
 	ended  chan struct{} // closed when the command has exited
 	cancel context.CancelFunc
 }
 
-// begin starts a command in an agent. The caller must call end.
-func (s *site) begin(ctx context.Context, agent, what string, order any) *session {
-	ctx, cancel := context.WithTimeout(ctx, maxRunTime)
+// begin starts a command in an agent, with a time limit. The caller must call end or cancel.
+func (s *site) begin(ctx context.Context, agent, what string, order any, limit time.Duration) *session {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	fromUs, input := io.Pipe()
 	output, fromAgent := io.Pipe()
 	ended := make(chan struct{})
@@ -58,9 +59,23 @@ func (s *site) begin(ctx context.Context, agent, what string, order any) *sessio
 		}
 		_ = fromAgent.CloseWithError(err)
 	}()
-	go func() { _ = json.NewEncoder(input).Encode(order) }() // a failure shows as a missing answer
-	return &session{input, json.NewDecoder(output), ended, cancel}
+	orders := make(chan any, 1)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case one := <-orders:
+				_ = json.NewEncoder(input).Encode(one) // a failure shows as a missing answer
+			}
+		}
+	}()
+	orders <- order
+	return &session{input, orders, json.NewDecoder(output), ended, cancel}
 }
+
+// send sends another order to the agent.
+func (s *session) send(order any) { s.orders <- order }
 
 // next reads the next value from the agent.
 func (s *session) next(into any) error { return s.output.Decode(into) }

@@ -30,7 +30,7 @@ func startFlows(ctx context.Context, sites [2]*site, marker endpoint.Marker) (al
 			all = append(all, flow{
 				s.begin(ctx, from.agent, "flow", endpoint.FlowOrder{
 					Marker: marker, To: netip.AddrPortFrom(to.seen[f], endpoint.Port), Source: from.seen[f], Patience: firstTimeout, Longest: maxRunTime,
-				}),
+				}, maxRunTime),
 				planned{Check{Group: OfFlow, From: s.id, To: sites[1-i].id, Family: string(f), Source: from.String(), Destination: to.String(), What: "long-lived connection"},
 					from.agent, endpoint.Check{Protocol: endpoint.TCP, To: netip.AddrPortFrom(to.seen[f], endpoint.Port)}},
 			})

@@ -30,7 +30,7 @@ func startWatches(ctx context.Context, sites [2]*site, marker endpoint.Marker) *
 				continue
 			}
 			node, _ := s.node(p.other)
-			w.all = append(w.all, watch{s.begin(ctx, p.agent, "watch", watchOrder(s.clusterState, sites[1-i].clusterState, node, marker)), i})
+			w.all = append(w.all, watch{s.begin(ctx, p.agent, "watch", watchOrder(s.clusterState, sites[1-i].clusterState, node, marker), maxRunTime), i})
 		}
 	}
 	var looking []watch

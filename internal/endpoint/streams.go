@@ -1,0 +1,208 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	streamBeat  = 20 * time.Millisecond // between the datagrams of a flow
+	streamGrace = time.Second           // after which a datagram without an answer is lost
+	streamHit   = 200 * time.Millisecond
+)
+
+// StreamsOrder is flows that an agent is to keep busy.
+type StreamsOrder struct {
+	Marker  Marker           `json:"marker"`
+	To      []netip.AddrPort `json:"to"`
+	Each    int              `json:"each"`    // flows of TCP to each destination, and as many of UDP
+	Longest time.Duration    `json:"longest"` // time limit, in nanoseconds
+}
+
+// StreamsResult is what flows have lost since the result before.
+type StreamsResult struct {
+	Flows  int           `json:"flows"`
+	Hit    int           `json:"hit"` // flows that got no answer for 200 ms or more
+	Gap    time.Duration `json:"gap"` // the longest time without an answer in a flow, in nanoseconds
+	Sent   int64         `json:"sent"`
+	Lost   int64         `json:"lost"`   // of the datagrams sent: without an answer within a second
+	Broken int           `json:"broken"` // connections that ended; they are opened again
+}
+
+// Streams keeps flows busy until ctx ends. For each value of ask, it calls tell with the
+// result since the one before, a second later.
+func Streams(ctx context.Context, o StreamsOrder, ask <-chan struct{}, tell func(StreamsResult)) {
+	ctx, end := context.WithTimeout(ctx, o.Longest)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer end()
+	var all []*stream
+	for _, to := range o.To {
+		for range o.Each {
+			tcp, udp := newStream(TCP, to), newStream(UDP, to)
+			all = append(all, tcp, udp)
+			running.Go(func() { tcp.connections(ctx, o.Marker) })
+			running.Go(func() { udp.datagrams(ctx, o.Marker) })
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ask:
+		}
+		now := time.Now()
+		ends := make([]uint64, len(all))
+		for i, s := range all {
+			ends[i] = s.sentUntil()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(streamGrace - time.Since(now)):
+		}
+		var r StreamsResult
+		for i, s := range all {
+			s.addTo(&r, ends[i])
+		}
+		tell(r)
+	}
+}
+
+// stream is a flow and what it has lost.
+type stream struct {
+	Check
+	mu         sync.Mutex
+	begin      uint64          // the number of the first datagram since the last result
+	next       uint64          // the number of the next one
+	answered   map[uint64]bool // from begin on
+	lastAnswer time.Time
+	gap        time.Duration
+	broken     int
+}
+
+func newStream(protocol Protocol, to netip.AddrPort) *stream {
+	c := Check{ID: "stream", Protocol: protocol, To: to, Mode: Whole}
+	c.Size = c.overhead() + 2*headLen
+	return &stream{Check: c, answered: make(map[uint64]bool), lastAnswer: time.Now()}
+}
+
+// connections sends on a connection, and opens another one when it ends.
+func (s *stream) connections(ctx context.Context, m Marker) {
+	for ctx.Err() == nil {
+		conn, r := s.dial(ctx)
+		if conn == nil {
+			pause(ctx, again)
+			continue
+		}
+		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
+		pace(ctx, m, conn, r, s.answer)
+		stop()
+		_ = conn.Close()
+		if ctx.Err() == nil {
+			s.mu.Lock()
+			s.broken++
+			s.mu.Unlock()
+		}
+	}
+}
+
+// datagrams sends a datagram on each beat.
+func (s *stream) datagrams(ctx context.Context, m Marker) {
+	var to *socket
+	for to == nil && ctx.Err() == nil {
+		var err error
+		if to, err = s.open(); err != nil {
+			pause(ctx, again)
+		}
+	}
+	if to == nil {
+		return
+	}
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer to.Close()
+	reading.Go(func() { s.read(ctx, to) })
+	tick := time.NewTicker(streamBeat)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		number := s.next
+		s.next++
+		s.mu.Unlock()
+		_, _ = to.Write(s.packet(m, number)) // a failure shows as a missing answer
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// read counts the answers to datagrams until the socket is closed.
+func (s *stream) read(ctx context.Context, from *socket) {
+	b := make([]byte, largest)
+	for {
+		n, err := from.Read(b)
+		switch {
+		case errors.Is(err, os.ErrClosed) || ctx.Err() != nil:
+			return
+		case err != nil: // an ICMP error
+			pause(ctx, time.Millisecond)
+			continue
+		}
+		if _, number, ok := parseReply(b[:n]); ok {
+			s.mu.Lock()
+			if number >= s.begin && number < s.next {
+				s.answered[number] = true
+			}
+			s.mu.Unlock()
+			s.answer()
+		}
+	}
+}
+
+// answer notes that an answer has arrived.
+func (s *stream) answer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.gap, s.lastAnswer = max(s.gap, now.Sub(s.lastAnswer)), now
+}
+
+// sentUntil returns the number of the next datagram.
+func (s *stream) sentUntil() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
+}
+
+// addTo adds what the flow has lost to a result, up to the datagram before end.
+func (s *stream) addTo(r *StreamsResult, end uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gap := max(s.gap, time.Since(s.lastAnswer))
+	r.Flows++
+	if gap >= streamHit {
+		r.Hit++
+	}
+	r.Gap, r.Broken = max(r.Gap, gap), r.Broken+s.broken
+	for ; s.begin < end; s.begin++ {
+		r.Sent++
+		if !s.answered[s.begin] {
+			r.Lost++
+		}
+		delete(s.answered, s.begin)
+	}
+	s.gap, s.broken = 0, 0
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

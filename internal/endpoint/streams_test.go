@@ -1,0 +1,62 @@
+package endpoint
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strait.dev/strait/test/wait"
+)
+
+func TestAStreamCountsWhatIsLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStream(UDP, netip.AddrPortFrom(loopback, Port))
+		s.next = 5
+		s.answered[0], s.answered[2], s.answered[4] = true, true, true
+		time.Sleep(streamHit)
+		s.answer()
+		time.Sleep(streamHit / 2)
+		var r StreamsResult
+		s.addTo(&r, 4) // the last one was sent after the question
+		if want := (StreamsResult{Flows: 1, Hit: 1, Gap: streamHit, Sent: 4, Lost: 2}); r != want {
+			t.Errorf("%+v, want %+v", r, want)
+		}
+		s.answer()
+		s.broken = 1
+		r = StreamsResult{}
+		s.addTo(&r, s.sentUntil())
+		if want := (StreamsResult{Flows: 1, Gap: streamHit / 2, Sent: 1, Broken: 1}); r != want {
+			t.Errorf("then %+v, want %+v", r, want)
+		}
+		time.Sleep(time.Hour)
+		r = StreamsResult{}
+		s.addTo(&r, s.sentUntil())
+		if want := (StreamsResult{Flows: 1, Hit: 1, Gap: time.Hour}); r != want {
+			t.Errorf("without answers %+v, want %+v", r, want)
+		}
+	})
+}
+
+func TestStreamsAreKeptBusyUntilTheyAreStopped(t *testing.T) {
+	t.Parallel()
+	at := serve(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ask, told, ended := make(chan struct{}), make(chan StreamsResult, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		Streams(ctx, StreamsOrder{Marker: marker, To: []netip.AddrPort{at}, Each: 2, Longest: time.Hour}, ask, func(r StreamsResult) { told <- r })
+	}()
+	wait.Until(t, "datagrams are answered", func() bool {
+		ask <- struct{}{}
+		r := <-told
+		if r.Flows != 4 {
+			t.Fatalf("%d flows, want 4", r.Flows)
+		}
+		return r.Sent > r.Lost
+	})
+	cancel()
+	<-ended
+}
