@@ -451,7 +451,7 @@ func TestConflictsNameTheWinnerAndHowManyDiffer(t *testing.T) {
 		older.Labels = map[string]string{"tier": "back"}
 		f.receive("c", older)
 		f.receive("b", older)
-		f.untilImported("web", "ClusterSetIP web 81/TCP from a,b,c: a 10.0.0.5, b 10.71.0.5, c 10.72.0.5")
+		f.untilImported("web", "ClusterSetIP web 81/TCP from a,b,c: b 10.71.0.5, c 10.72.0.5") // a has another number
 		f.untilExport("web", mcsv1beta1.ServiceExportConditionConflict, "True PortConflict,LabelsConflict port web: 81/TCP of cluster b applies, the oldest export that has it; 1 of 3 clusters differs: a. exportedLabels: tier=back of cluster b applies")
 		f.unreceive("b", "web")
 		f.unreceive("c", "web")

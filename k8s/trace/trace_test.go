@@ -190,7 +190,7 @@ func golden(t *testing.T, name string, got []byte) {
 func TestEveryReasonHasARemedy(t *testing.T) {
 	known := map[string]bool{
 		noAddress: true, notRemote: true, noRoute: true, noRule: true, noServing: true, nodeLinkDown: true, linkDown: true,
-		unknownKey: true, noNodeThere: true, routedBack: true, noPod: true, podNotRunning: true, otherPod: true,
+		unknownKey: true, noNodeThere: true, routedBack: true, noPod: true, podNotRunning: true, otherPod: true, noHelpers: true,
 	}
 	for reason := range gateway.Reasons {
 		known[reason.String()] = true
