@@ -123,11 +123,19 @@ func (r *ranges) detectNodes(spec v1alpha1.ClusterNetworkSpec, nodes []*corev1.N
 	r.sources.NodeCIDRs = v1alpha1.SourceNodes
 	var all []netip.Prefix
 	for _, node := range nodes {
+		if onFargate(node) {
+			continue // its address is that of its only pod
+		}
 		for _, a := range nodeAddresses(node, corev1.NodeInternalIP, corev1.NodeExternalIP) {
 			all = append(all, single(a))
 		}
 	}
 	r.nodes = covered(all, maxNodeCIDRs)
+}
+
+// onFargate reports whether a node is of AWS Fargate.
+func onFargate(node *corev1.Node) bool {
+	return strings.HasPrefix(node.Spec.ProviderID, "aws://") && strings.Contains(node.Spec.ProviderID, "/fargate-")
 }
 
 // candidates are sources in order of precedence.

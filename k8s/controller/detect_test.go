@@ -140,3 +140,14 @@ func TestMergedRangesHoldTheSameAddressesAndCoveredOnesNoFewer(t *testing.T) {
 		}
 	}
 }
+
+// A node of Fargate has the address of its only pod, which has to stay reachable.
+func TestNodesOfFargateAreNoNodeCIDRs(t *testing.T) {
+	nodes := nodesWith("", "", "")
+	nodes[0].Spec.ProviderID = "aws:///us-east-1a/0123456789-abcdef/fargate-ip-192-0-2-1.ec2.internal"
+	nodes[1].Spec.ProviderID = "aws:///us-east-1a/i-0123456789abcdef0"
+	nodes[2].Spec.ProviderID = "kind://docker/fargate-1/node"
+	if r := detect(v1alpha1.ClusterNetworkSpec{}, facts{}, nodes); fmt.Sprint(r.nodes) != "[192.0.2.2/31]" {
+		t.Errorf("the CIDRs of nodes are %v", r.nodes)
+	}
+}

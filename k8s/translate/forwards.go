@@ -21,12 +21,7 @@ func received(name string) string { return "ReceivedService " + name }
 func (t *translation) proxy() (p config.Proxy) {
 	status := &t.Network.Status
 	p.Prefixes = slices.Clone(t.config.Local.Prefixes)
-	p.Except = t.prefixes(network, "status.serviceCIDRs", status.ServiceCIDRs)
-	for _, n := range t.Nodes {
-		for _, a := range t.addresses(attachment(n.Name), "spec.underlayAddresses", n.Spec.UnderlayAddresses) {
-			p.Except = append(p.Except, host(a))
-		}
-	}
+	p.Except = append(t.prefixes(network, "status.serviceCIDRs", status.ServiceCIDRs), t.prefixes(network, "status.nodeCIDRs", status.NodeCIDRs)...)
 	slices.SortFunc(p.Except, comparePrefixes)
 	p.Except = slices.Compact(p.Except)
 	return p
