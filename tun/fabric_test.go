@@ -59,7 +59,7 @@ func newKey() (k device.NoisePrivateKey) {
 var keys atomic.Uint32
 
 // newEnd opens a gateway and its node, which takes what arrives from then on.
-func newEnd(t *testing.T, seenAs string) *end {
+func newEnd(t testing.TB, seenAs string) *end {
 	t.Helper()
 	e := &end{private: newKey()}
 	gatewayAddress, nodeAddress := loopback()

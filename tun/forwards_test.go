@@ -33,35 +33,13 @@ func TestAForwardReachesAPodOfAClusterWithoutNodes(t *testing.T) {
 			go func() { _, _ = io.Copy(c, c); c.Close() }()
 		}
 	}()
-	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
-	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
-	for _, e := range []*end{a, b} {
-		e.give(t, func(c *config.Gateway) {
-			c.Overlay.Nodes = nil
-			c.Remote.Prefixes = append(c.Remote.Prefixes, config.RemotePrefix{CIDR: netip.MustParsePrefix("10.70.0.0/16"), SeenAs: netip.MustParsePrefix("10.73.0.0/16")})
-			c.Proxy.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
-		})
-	}
-	// A server on loopback, which the relay does not dial, stands for a pod.
 	dialled := make(chan string, 10)
-	host := b.fabric.host
-	host.relay = relay.New(relay.Config{Stack: host.stack, NIC: hostNIC, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+	a, b, at := newForward(t, func(ctx context.Context, network, address string) (net.Conn, error) {
 		dialled <- address
 		return new(net.Dialer).DialContext(ctx, network, server.Addr().String())
-	}})
-	if err := b.fabric.SetProxy(b.config.Proxy); err != nil {
-		t.Fatal(err)
-	}
-	listen := config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: ports.Free(t, 1)[0]}
-	forwards := []config.Forward{{Protocol: config.TCP, Listen: listen, Targets: []netip.AddrPort{netip.MustParseAddrPort("10.71.2.9:8080")}}}
-	if err := a.fabric.SetForwards(forwards); err != nil {
-		t.Fatal(err)
-	}
-	setLinks(t, a, a.link("b-0", b))
-	setLinks(t, b, b.link("a-0", a))
-	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+	})
 
-	c, err := net.Dial("tcp4", listen.String())
+	c, err := net.Dial("tcp4", at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +57,35 @@ func TestAForwardReachesAPodOfAClusterWithoutNodes(t *testing.T) {
 		to, _ := b.fabric.Proxied()
 		return from.Opened == 1 && from.ToTarget == uint64(len(sent)) && to.Opened == 1 && to.ToCaller == uint64(len(sent)) && from.Open+to.Open == 0
 	})
+}
+
+// newForward returns two gateways without nodes, with a link, and a port of a that stands for a pod
+// behind b. dial connects to the pod in place of the relay, which dials nothing on loopback.
+func newForward(t testing.TB, dial func(ctx context.Context, network, address string) (net.Conn, error)) (a, b *end, at string) {
+	t.Helper()
+	a, b = newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
+	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
+	for _, e := range []*end{a, b} {
+		e.give(t, func(c *config.Gateway) {
+			c.Overlay.Nodes = nil
+			c.Remote.Prefixes = append(c.Remote.Prefixes, config.RemotePrefix{CIDR: netip.MustParsePrefix("10.70.0.0/16"), SeenAs: netip.MustParsePrefix("10.73.0.0/16")})
+			c.Proxy.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
+		})
+	}
+	host := b.fabric.host
+	host.relay = relay.New(relay.Config{Stack: host.stack, NIC: hostNIC, Dial: dial})
+	if err := b.fabric.SetProxy(b.config.Proxy); err != nil {
+		t.Fatal(err)
+	}
+	listen := config.ListenAddress{Addr: netip.MustParseAddr("127.0.0.1"), Port: ports.Free(t, 1)[0]}
+	forwards := []config.Forward{{Protocol: config.TCP, Listen: listen, Targets: []netip.AddrPort{netip.MustParseAddrPort("10.71.2.9:8080")}}}
+	if err := a.fabric.SetForwards(forwards); err != nil {
+		t.Fatal(err)
+	}
+	setLinks(t, a, a.link("b-0", b))
+	setLinks(t, b, b.link("a-0", a))
+	wait.Until(t, "the link is up", func() bool { return a.fabric.Status()[0].Up && b.fabric.Status()[0].Up })
+	return a, b, listen.String()
 }
 
 // A gateway without nodes may listen for none.

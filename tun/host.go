@@ -133,8 +133,12 @@ func (h *Host) WriteNotify() {
 	defer h.mu.Unlock()
 	for p := h.link.Read(); p != nil; p = h.link.Read() {
 		h.scratch = h.scratch[:0]
-		for _, v := range p.AsSlices() {
-			h.scratch = append(h.scratch, v...)
+		views, skip := p.AsViewList()
+		for v := views.Front(); v != nil; v = v.Next() {
+			b := v.AsSlice()
+			n := min(skip, len(b))
+			h.scratch = append(h.scratch, b[n:]...)
+			skip -= n
 		}
 		p.DecRef()
 		h.send(h.scratch)

@@ -19,7 +19,7 @@ import (
 )
 
 // give changes an end's configuration and puts it in force.
-func (e *end) give(t *testing.T, change func(c *config.Gateway)) {
+func (e *end) give(t testing.TB, change func(c *config.Gateway)) {
 	t.Helper()
 	change(e.config)
 	table, err := gateway.NewTable(e.config, gateway.MTUs{Overlay: 1450, Tunnel: testMTU}, e.fabric.Overlay.Handle)

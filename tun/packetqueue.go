@@ -2,8 +2,9 @@ package tun
 
 import "sync"
 
-// Limits of the packets that wait for one link's Read. ICMP errors, packets of the host stack and
-// probes are rare compared to forwarded traffic; what other links hand over may be a share of it.
+// Limits of the packets that wait for one link's Read. ICMP errors and probes are rare compared to
+// forwarded traffic; what other links hand over may be a share of it, and without nodes the host stack
+// sends all traffic.
 const (
 	maxQueuedPackets = 256 // of each other kind
 	maxHandedOver    = 1024
@@ -25,7 +26,7 @@ const (
 type packetQueue struct {
 	mu      sync.Mutex
 	packets [packetKinds][][]byte
-	free    [][]byte // memory of packets handed over and sent, so that they need no new one
+	free    [][]byte // memory of packets that were sent, so that others need no new one
 }
 
 // put queues a copy of b. It reports false when the queue is full.
@@ -40,7 +41,7 @@ func (q *packetQueue) put(b []byte, kind packetKind) bool {
 		return false
 	}
 	var memory []byte
-	if last := len(q.free) - 1; kind == handedOver && last >= 0 {
+	if last := len(q.free) - 1; kind != controlPacket && last >= 0 {
 		memory, q.free = q.free[last], q.free[:last]
 	}
 	q.packets[kind] = append(q.packets[kind], append(memory[:0], b...))
@@ -64,7 +65,7 @@ func (q *packetQueue) take(bufs [][]byte, sizes []int, offset int) int {
 			sizes[taken] = copy(bufs[taken][offset:], p)
 			taken++
 		}
-		if packetKind(kind) == handedOver {
+		if packetKind(kind) != controlPacket {
 			q.free = append(q.free, (*packets)[:n]...)
 		}
 		rest := copy(*packets, (*packets)[n:])

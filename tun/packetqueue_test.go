@@ -88,11 +88,19 @@ func TestPacketsHandedOverShareTheQueueWithNoOthers(t *testing.T) {
 	if n := q.take(bufs, sizes, 0); n != 4 || bufs[0][0] != 4 || bufs[3][0] != 7 {
 		t.Errorf("then took %d: %q", n, bufs)
 	}
+}
+
+// All packets that connections through the gateway's own stack send are in the queue once.
+func TestQueuedPacketsReuseTheMemoryOfThoseSent(t *testing.T) {
+	bufs, sizes := [][]byte{make([]byte, 16)}, make([]int, 1)
 	packet := []byte("again")
-	if n := testing.AllocsPerRun(100, func() {
-		q.put(packet, handedOver)
-		q.take(bufs, sizes, 0)
-	}); n != 0 && !raceflag.Enabled {
-		t.Errorf("%v allocations", n)
+	for _, kind := range []packetKind{ownPacket, handedOver} {
+		var q packetQueue
+		if n := testing.AllocsPerRun(100, func() {
+			q.put(packet, kind)
+			q.take(bufs, sizes, 0)
+		}); n != 0 && !raceflag.Enabled {
+			t.Errorf("%v allocations for kind %d", n, kind)
+		}
 	}
 }

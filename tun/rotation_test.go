@@ -97,7 +97,7 @@ func (e *end) activeKeys() LinkIdentity {
 	return LinkIdentity{}
 }
 
-func setLinks(t *testing.T, e *end, links ...LinkConfig) {
+func setLinks(t testing.TB, e *end, links ...LinkConfig) {
 	t.Helper()
 	if err := e.fabric.SetLinks(links); err != nil {
 		t.Fatal(err)
