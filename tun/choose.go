@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// settled is how long a preferred link must be up before traffic moves to it from a working
-// one: long enough for the far end to see it up too.
+// settled is how long a preferred link must have been up when its last probe was answered before traffic
+// moves to it from a working one: long enough for the far end to see it up too. The time without an answer
+// since then does not count, because the link may have failed again, which is not known yet.
 const settled = 2 * time.Second
 
 // choose returns the link to make active, nil if there is none: the present one while no other
 // is fitter, else the first of the fittest. An earlier link to the same remote gateway that is
-// up for the time settled is preferred, so that traffic moves to new keys before the link with
+// settled is preferred, so that traffic moves to new keys before the link with
 // the old keys is removed.
 func choose(links []*Link, present *Link, now time.Time) *Link {
 	if len(links) == 0 {
@@ -29,8 +30,8 @@ func choose(links []*Link, present *Link, now time.Time) *Link {
 		return best
 	}
 	for _, l := range links[:at] {
-		f, since := l.fit(now)
-		if f == fit && now.Sub(since) >= settled && l.label.Load().gateway == present.label.Load().gateway {
+		f, _ := l.fit(now)
+		if f == fit && l.steady() >= settled && l.label.Load().gateway == present.label.Load().gateway {
 			return l
 		}
 	}

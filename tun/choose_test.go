@@ -16,6 +16,26 @@ func linkUpFor(name, gateway string, since time.Duration, now time.Time) *Link {
 	return l
 }
 
+// A link that fails again before it has settled gets no flows, although it is not known to be down for
+// 0.6 s.
+func TestTrafficDoesNotMoveToALinkThatNoLongerAnswers(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	preferred, present := linkUpFor("new", "b", settled, now), linkUpFor("old", "b", time.Hour, now)
+	preferred.prober.answered = now.Add(-time.Millisecond)
+	if fit, _ := preferred.fit(now); fit != up {
+		t.Fatal("the link is down")
+	}
+	links := []*Link{preferred, present}
+	if choose(links, present, now) != present || choose(links, present, now.Add(500*time.Millisecond)) != present {
+		t.Error("traffic moves to a link that has answered for less than the time settled")
+	}
+	preferred.prober.answered = now
+	if choose(links, present, now) != preferred {
+		t.Error("traffic does not move to a link that has settled")
+	}
+}
+
 func TestTrafficStaysOrMovesToThePreferredLink(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

@@ -10,11 +10,11 @@ import (
 
 // member is a remote gateway: its links are alternatives.
 type member struct {
-	links []*Link
-	link  *Link // the one in use
-	fit   fitness
-	since time.Time // since when link is up
-	lane  *lane
+	links  []*Link
+	link   *Link // the one in use
+	fit    fitness
+	steady time.Duration // how long link had been up when its last probe was answered
+	lane   *lane
 }
 
 // devices are the devices that send the packets of nodes by the bucket of the frame, and those of the
@@ -56,14 +56,15 @@ func (f *Fabric) elect(now time.Time) {
 			present = m.lane.link
 		}
 		m.link = choose(m.links, present, now)
-		m.fit, m.since = m.link.fit(now)
+		m.fit, _ = m.link.fit(now)
+		m.steady = m.link.steady()
 	}
 	var kept *lane // of the fallback
 	if len(members) == 0 {
 		kept, spare = spare[0], spare[1:]
 	}
 	changed := f.release(members, kept, spare)
-	live := carriers(members, now)
+	live := carriers(members)
 	f.direct(members, live, kept)
 	f.appoint(members, live, now)
 	f.hand(changed) // only now: a device must know whether it carries what it reads
@@ -167,14 +168,14 @@ func (f *Fabric) failed(err error) {
 }
 
 // carriers returns the members that carry packets. One that comes up while others carry packets does so
-// once it has been up for the time settled.
-func carriers(members []*member, now time.Time) (live []*member) {
+// once it has settled.
+func carriers(members []*member) (live []*member) {
 	best := down
 	for _, m := range members {
 		best = max(best, m.fit)
 	}
 	for _, m := range members {
-		if m.fit == best && (best != up || m.lane.live || now.Sub(m.since) >= settled) {
+		if m.fit == best && (best != up || m.lane.live || m.steady >= settled) {
 			live = append(live, m)
 		}
 	}

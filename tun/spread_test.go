@@ -84,7 +84,7 @@ func TestTheGatewaysThatCarryPackets(t *testing.T) {
 	t.Parallel()
 	type gateway struct {
 		fit  fitness
-		up   time.Duration // since then
+		up   time.Duration // when its last probe was answered
 		live bool
 	}
 	for name, c := range map[string]struct {
@@ -103,13 +103,12 @@ func TestTheGatewaysThatCarryPackets(t *testing.T) {
 		"one that was up for a moment":     {[]gateway{{up, time.Hour, true}, {up, 0, true}}, []int{0, 1}},
 		"one is down, and the others stay": {[]gateway{{up, time.Hour, true}, {down, 0, true}, {up, time.Hour, true}}, []int{0, 2}},
 	} {
-		now := time.Unix(1000, 0)
 		var members []*member
 		for _, g := range c.gateways {
-			members = append(members, &member{fit: g.fit, since: now.Add(-g.up), lane: &lane{live: g.live}})
+			members = append(members, &member{fit: g.fit, steady: g.up, lane: &lane{live: g.live}})
 		}
 		var got []int
-		for _, m := range carriers(members, now) {
+		for _, m := range carriers(members) {
 			got = append(got, slices.Index(members, m))
 		}
 		if !slices.Equal(got, c.want) {

@@ -96,6 +96,13 @@ func (l *Link) fit(now time.Time) (fitness, time.Time) {
 	return l.prober.fit(now), l.prober.upSince
 }
 
+// steady returns how long the link had been up when its last probe was answered.
+func (l *Link) steady() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.prober.answered.Sub(l.prober.upSince)
+}
+
 // fit returns the fitness of the link.
 func (p *prober) fit(now time.Time) fitness {
 	switch {
