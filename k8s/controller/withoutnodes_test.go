@@ -1,20 +1,24 @@
 package controller_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/controller"
+	"strait.dev/strait/test/fakekube"
 )
 
 // leadWithoutNodes starts a controller of a cluster without node helpers.
@@ -246,6 +250,36 @@ func TestPortsOfGatewaysSurviveARestartOfTheController(t *testing.T) {
 		if after := planned(); !maps.Equal(before, after) {
 			t.Errorf("after another export, the ports are %v, before %v", after, before)
 		}
+	})
+}
+
+func TestPortsOfGatewaysThatCannotBeWrittenChangeNoEndpoints(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.leadWithoutNodes()
+		f.joinedWithoutNodes()
+		f.receive("b", record("web", "10.0.0.5"))
+		const one = "b web/TCP 10.0.0.100 ready 10.0.0.101 ready"
+		f.untilCarriedBy("web", one)
+		var refused atomic.Int64
+		permit := f.cluster.(memory).Fail(func(q fakekube.Request) error {
+			if q.Resource == "receivedservices" && q.Subresource == "status" {
+				refused.Add(1)
+				return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource(q.Resource).GroupResource(), q.Name, errors.New("it has changed"))
+			}
+			return nil
+		})
+		f.receive("b", multiport("web", "10.0.0.5"))
+		f.until("writes are refused", func() string {
+			if refused.Load() < 3 {
+				return "not yet"
+			}
+			return ""
+		})
+		if got := f.carriedBy("web", f.gatewayPorts("web")); got != one {
+			t.Errorf("meanwhile the endpoints are %q, want %q", got, one)
+		}
+		permit()
+		f.untilCarriedBy("web", "b web/TCP dns/UDP 10.0.0.100 ready 10.0.0.101 ready")
 	})
 }
 

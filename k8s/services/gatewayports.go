@@ -33,6 +33,8 @@ type gatewayPorts struct {
 // take takes the assignments of an earlier process again: those in the status of
 // ReceivedServices.
 func (g *gatewayPorts) take(all []*v1alpha1.ReceivedService) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.plans, g.ports = make(map[string]*ipam.Ports), make(map[string]map[string]bool)
 	for _, r := range client.OldestFirst(all) {
 		for _, p := range r.Status.Ports {
@@ -103,8 +105,9 @@ func carried(p v1alpha1.ServiceRecordPort) bool {
 }
 
 // planPorts makes the status of a ReceivedService name the ports of gateways that stand for
-// the Service, none if it is refused or headless. A new Service costs one write. The note says which
-// ports have none.
+// the Service, none if it is refused or headless. A new Service costs one write. The ports
+// are those that the status names, also if it cannot be written. The note says which ports
+// of the Service have none.
 func (r *reconciliation) planPorts(ctx context.Context, object *v1alpha1.ReceivedService, refused bool) (ports []v1alpha1.GatewayServicePort, note string, err error) {
 	var missing []string
 	if refused || object.Spec.Service.Type == v1alpha1.ServiceRecordHeadless {
@@ -130,7 +133,7 @@ func (r *reconciliation) planPorts(ctx context.Context, object *v1alpha1.Receive
 	next.Status.Ports = ports
 	r.wrote = true
 	if _, err := r.received.updateStatus(ctx, next); err != nil && !apierrors.IsNotFound(err) {
-		return nil, note, fmt.Errorf("write the status of ReceivedService %s: %w", object.Name, err)
+		return is.Status.Ports, note, fmt.Errorf("write the status of ReceivedService %s: %w", object.Name, err)
 	}
 	return ports, note, nil
 }

@@ -164,7 +164,6 @@ func (c *Controller) Work(ctx context.Context) {
 	w := &work{Controller: c, queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](firstWait, longest))}
 	w.quotas.init()
 	w.judged.byService = make(map[key]map[string]verdict)
-	w.ports.take(c.received.cache.List())
 	for _, follow := range w.handlers() {
 		registered, err := follow.informer.AddEventHandler(follow.handler)
 		if err != nil { // the informer has stopped
@@ -174,6 +173,7 @@ func (c *Controller) Work(ctx context.Context) {
 		defer func() { _ = follow.informer.RemoveEventHandler(registered) }()
 	}
 	w.askDNS(ctx) // first, so that each import has one write of its status
+	w.ports.take(c.received.cache.List()) // what is deleted from now on is released
 	var working sync.WaitGroup
 	for range workers {
 		working.Go(func() {
