@@ -1,0 +1,13 @@
+//go:build nightly
+
+package e2e
+
+import "time"
+
+// The size of a transfer, how long a client tries to connect while a gateway is killed, and whether
+// the first attempt must succeed otherwise.
+const (
+	transferSize  = 1 << 30
+	connectWithin = time.Second
+	firstTry      = true
+)
