@@ -10,7 +10,7 @@ const module = "strait.dev/strait/"
 var layers = [][]string{
 	{"packet", "config", "internal/ratelimit"},
 	{"geneve", "vxlan", "nodeprobe", "nat", "ipam", "internal/capture"},
-	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/rbac", "k8s/install"},
+	{"k8s/api/v1alpha1", "k8s/api/crds", "k8s/api/cilium", "k8s/rbac", "k8s/install"},
 	{"k8s/peering", "k8s/services/merge"},
 	{"gateway"},
 	{"node/genl"},      // generic netlink, for node and for the benchmark's devices

@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"strait.dev/strait/k8s/api/cilium"
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
@@ -77,6 +78,7 @@ var groupVersions = []struct {
 	{networkingv1.SchemeGroupVersion, networkingv1.AddToScheme},
 	{policyv1.SchemeGroupVersion, policyv1.AddToScheme},
 	{mcsVersion, mcsv1beta1.Install},
+	{cilium.GroupVersion, cilium.AddToScheme},
 	{rbacv1.SchemeGroupVersion, rbacv1.AddToScheme},
 }
 
@@ -123,7 +125,7 @@ func restClient(config *rest.Config, connections *http.Client, codecs runtime.Ne
 	if version.Group == "" {
 		config.APIPath = "/api"
 	}
-	if version != v1alpha1.GroupVersion && version != mcsVersion { // custom resources support only JSON
+	if version != v1alpha1.GroupVersion && version != mcsVersion && version != cilium.GroupVersion { // custom resources support only JSON
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	}

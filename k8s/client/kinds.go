@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"strait.dev/strait/k8s/api/cilium"
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
@@ -142,6 +143,11 @@ func (c *Client) ServiceCIDRs() *Kind[*networkingv1.ServiceCIDR, *networkingv1.S
 // NetworkPolicies are those in a namespace.
 func (c *Client) NetworkPolicies(namespace string) *Kind[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList] {
 	return kindOf[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](c, networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), "networkpolicies", namespace)
+}
+
+// CiliumNetworkPolicies are those in a namespace, in clusters with Cilium.
+func (c *Client) CiliumNetworkPolicies(namespace string) *Kind[*cilium.CiliumNetworkPolicy, *cilium.CiliumNetworkPolicyList] {
+	return kindOf[cilium.CiliumNetworkPolicy, cilium.CiliumNetworkPolicyList](c, cilium.GroupVersion.WithKind("CiliumNetworkPolicy"), "ciliumnetworkpolicies", namespace)
 }
 
 // PodDisruptionBudgets are those in a namespace.

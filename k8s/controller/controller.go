@@ -116,6 +116,7 @@ type controller struct {
 	budgets      *client.Cache[*policyv1.PodDisruptionBudget]
 	applied      map[objectID]applied
 	made         map[keyID]time.Time
+	noCilium     time.Time // when the API server last had no CiliumNetworkPolicies
 }
 
 // Run runs a controller until ctx ends. It returns early only if it cannot start: it waits

@@ -78,7 +78,7 @@ func TestTheObjectsOfAPeering(t *testing.T) {
 		{"testdata/template.golden.yaml", inGateways(template), plainPeering(), nodes[:1]},
 		{"testdata/withoutnodes.golden.yaml", withoutNodes, plainPeering(), nil},
 	} {
-		objects := []client.Object{statefulSet(c.g, c.peering), networkPolicy(c.g, c.peering, c.nodes), disruptionBudget(c.g, c.peering)}
+		objects := []client.Object{statefulSet(c.g, c.peering), networkPolicy(c.g, c.peering, c.nodes), ciliumNetworkPolicy(c.g, c.peering), disruptionBudget(c.g, c.peering)}
 		for ordinal := range c.peering.Spec.Gateway.Replicas {
 			objects = append(objects, service(c.g, c.peering, ordinal, provider{}))
 		}

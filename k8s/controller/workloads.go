@@ -87,6 +87,7 @@ func (c *controller) workload(ctx context.Context, peering *v1alpha1.Peering, p 
 	} else if policy, ok := c.policies.Get(g.Namespace + "/" + peering.Name); ok && metav1.IsControlledBy(policy, peering) {
 		problems = append(problems, remove(ctx, c, peering, policies, policy))
 	}
+	problems = append(problems, c.applyCiliumPolicy(ctx, peering, p.now))
 	budgets := c.client.PodDisruptionBudgets(g.Namespace)
 	if !c.disruptable(peering, surge, pods, p.now) {
 		problems = append(problems, apply(ctx, c, peering, budgets, c.budgets, disruptionBudget(g, peering)))

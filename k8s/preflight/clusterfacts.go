@@ -32,6 +32,7 @@ type facts struct {
 	daemonSets  []appsv1.DaemonSet
 	settings    map[string]map[string]string // of network plugins: ConfigMaps of kube-system, by name
 	namespaces  map[string]*corev1.Namespace // existing namespaces of the chart
+	cilium      bool                         // it has CiliumNetworkPolicies
 	services    []corev1.Service
 	pods        []corev1.Pod    // the first page
 	leftover    []string        // namespaces of earlier commands
@@ -110,6 +111,9 @@ func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 		if is, err := c.Client.Namespaces().Get(ctx, name, metav1.GetOptions{}); note(aboutNamespaces, err) {
 			f.namespaces[name] = is
 		}
+	}
+	if _, err := c.Client.CiliumNetworkPolicies(install.GatewayNamespace).List(ctx, metav1.ListOptions{Limit: 1}); err == nil {
+		f.cilium = true
 	}
 	if list, err := c.Client.Services("").List(ctx, metav1.ListOptions{}); note(aboutServices, err) {
 		f.services = list.Items

@@ -208,6 +208,10 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 			plugin("cilium")(f)
 			f.settings["cilium-config"] = map[string]string{}
 		}, "warning STRAIT-C007 the policies of Cilium do not match nodes by address (policy-cidr-match-mode is \"\")"},
+		{"Cilium with policies of its own", func(f *facts) {
+			plugin("cilium")(f)
+			f.cilium, f.settings["cilium-config"] = true, map[string]string{}
+		}, ""},
 		{"Cilium that routes in eBPF", func(f *facts) {
 			plugin("cilium")(f)
 			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-bpf-masquerade": "true"}

@@ -85,7 +85,12 @@ func pluginFindings(f *facts) (all []findings.Finding) {
 // ciliumFindings returns the findings about Cilium's settings.
 func ciliumFindings(f *facts, name string) (all []findings.Finding) {
 	settings, known := f.settings["cilium-config"]
-	if !strings.Contains(settings["policy-cidr-match-mode"], "nodes") {
+	switch {
+	case strings.Contains(settings["policy-cidr-match-mode"], "nodes"):
+	case f.cilium:
+		all = append(all, findings.New("STRAIT-C007", findings.OK, f.name,
+			"the policies of %s do not match nodes by address; the CiliumNetworkPolicy of the gateways allows overlay packets of nodes", name))
+	default:
 		all = append(all, findings.New("STRAIT-C007", findings.Warning, f.name,
 			"the policies of %s do not match nodes by address (policy-cidr-match-mode is %q): the NetworkPolicy of the gateways would drop overlay packets of nodes", name, settings["policy-cidr-match-mode"]))
 	}
