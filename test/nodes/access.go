@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -79,6 +80,20 @@ func writeKubeconfig(file string, contexts map[string]*rest.Config) error {
 		}
 	}
 	return clientcmd.WriteToFile(*text, file)
+}
+
+// create creates objects of the cluster.
+func (c *Cluster) create(ctx context.Context, objects string) error {
+	access, err := c.access("admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	create := c.lab.Command(ctx, "kubectl", "--kubeconfig="+access, "create", "--validate=false", "--filename=-")
+	create.Stdin = strings.NewReader(objects)
+	if out, err := create.CombinedOutput(); err != nil {
+		return fmt.Errorf("create objects: %w: %s", err, out)
+	}
+	return nil
 }
 
 // Admin returns the configuration of a client in this process with all permissions. Every

@@ -5,7 +5,6 @@ import (
 	"debug/buildinfo"
 	_ "embed"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -37,16 +36,7 @@ func (c *Cluster) createDNS() error {
 	if err != nil {
 		return err
 	}
-	access, err := c.access("admin", "system:masters")
-	if err != nil {
-		return err
-	}
-	create := c.lab.Command(c.lab.ctx, "kubectl", "--kubeconfig="+access, "create", "--validate=false", "--filename=-")
-	create.Stdin = strings.NewReader(strings.NewReplacer("IMAGE", image, "PROGRAMS", c.lab.programs).Replace(coreDNSObjects))
-	if out, err := create.CombinedOutput(); err != nil {
-		return fmt.Errorf("create CoreDNS: %w: %s", err, out)
-	}
-	return nil
+	return c.create(c.lab.ctx, strings.NewReplacer("IMAGE", image, "PROGRAMS", c.lab.programs).Replace(coreDNSObjects))
 }
 
 // dnsReady returns when CoreDNS is ready.

@@ -19,8 +19,9 @@
 // Nodes reach all nodes, including those of the other cluster; pods reach pods of their
 // cluster. Packets from a pod to the other cluster's nodes have the address of its node.
 // Services are in 10.96.0.0/16 in every cluster. CoreDNS resolves their names, as kubeadm
-// configures it. There is no load balancer, no enforcement of NetworkPolicies, and no image
-// except those that are loaded.
+// configures it. After StartMetalLB, Services of type LoadBalancer have addresses in the
+// network of the nodes. There is no enforcement of NetworkPolicies, and no image except
+// those that are loaded.
 //
 // Everything ends with the test, even if the test is killed: processes and namespaces end
 // with it, and the next New removes remaining files and cgroups.
