@@ -99,6 +99,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 	c.Flags().StringVar(&o.Gateways.ServiceAccount, "gateway-service-account", "strait-gateway", "service account of the gateways, in their namespace")
 	c.Flags().BoolVar(&o.Gateways.WithoutNodes, "without-nodes", false, "the cluster has no node helpers: gateways carry the connections to imported Services")
 	c.Flags().BoolVar(&policies, "gateway-network-policy", policies, "create a NetworkPolicy for the gateways of each Peering, which identifies nodes by their addresses, and where the cluster has them a CiliumNetworkPolicy")
+	c.Flags().BoolVar(&o.Gateways.AssignedUID, "gateway-assigned-uid", false, "let the cluster assign the UID of gateways, as OpenShift does")
 	c.Flags().BoolVar(&services, "services", services, "export and import Services (Multi-Cluster Services API)")
 	c.Flags().StringVar(&network, "cluster-network", "", "file with fields of the spec of ClusterNetwork default; fields that are no longer in it are removed")
 	c.Flags().StringVar(&o.Listen, "listen", "", "address:port of /healthz, /readyz and /metrics (default: none are served)")

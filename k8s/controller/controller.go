@@ -68,6 +68,7 @@ type Gateways struct {
 	Image          string                  // of `strait`; empty: that of the template
 	Template       *corev1.PodTemplateSpec // fields of their pods that the installation sets; nil: none. See ParseTemplate
 	WithoutNodes   bool                    // the cluster has no node helpers: gateways carry connections
+	AssignedUID    bool                    // the cluster assigns the UID of their pods, as OpenShift does; otherwise it is 65534
 	NoPolicies     bool                    // create no NetworkPolicies: for network plugins whose policies cannot match nodes by address
 }
 

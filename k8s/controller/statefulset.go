@@ -45,7 +45,7 @@ const (
 	presharedKey = "presharedKey"
 )
 
-// nonRootID is the user and group ID that gateways run as.
+// nonRootID is the user and group ID that gateways run as, unless the cluster assigns one.
 const nonRootID = 65534
 
 // secretMode makes Secrets readable for root and for the gateway's group.
@@ -108,8 +108,10 @@ func podTemplate(g Gateways, peering *v1alpha1.Peering) corev1.PodTemplateSpec {
 	pod.Tolerations = append(pod.Tolerations, peering.Spec.Gateway.Tolerations...)
 	pod.Tolerations = append(pod.Tolerations, lostNodeTolerations(pod.Tolerations)...)
 	pod.SecurityContext = &corev1.PodSecurityContext{
-		RunAsNonRoot: new(true), RunAsUser: new(int64(nonRootID)), RunAsGroup: new(int64(nonRootID)), FSGroup: new(int64(nonRootID)),
-		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if !g.AssignedUID {
+		pod.SecurityContext.RunAsUser, pod.SecurityContext.RunAsGroup, pod.SecurityContext.FSGroup = new(int64(nonRootID)), new(int64(nonRootID)), new(int64(nonRootID))
 	}
 	if len(pod.TopologySpreadConstraints) == 0 {
 		pod.TopologySpreadConstraints = spread(peering)

@@ -119,6 +119,14 @@ func withoutStatus(t *testing.T, object any) []byte {
 	return text
 }
 
+func TestTheClusterAssignsTheUIDOfGatewaysWhereItIsTold(t *testing.T) {
+	g := inGateways(nil)
+	g.AssignedUID = true
+	if is := podTemplate(g, plainPeering()).Spec.SecurityContext; is.RunAsUser != nil || is.RunAsGroup != nil || is.FSGroup != nil {
+		t.Errorf("the security context is %+v", is)
+	}
+}
+
 func TestTheImageOfTheInstallationComesBeforeThatOfItsTemplate(t *testing.T) {
 	template, err := ParseTemplate([]byte(fullTemplate))
 	if err != nil {
@@ -158,7 +166,9 @@ func TestGatewaysPassTheRestrictedPodSecurityStandard(t *testing.T) {
 	evaluate := func(pod corev1.PodTemplateSpec) policy.AggregateCheckResult {
 		return policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec))
 	}
-	for _, g := range []Gateways{inGateways(nil), inGateways(template)} {
+	assigned := inGateways(nil)
+	assigned.AssignedUID = true
+	for _, g := range []Gateways{inGateways(nil), inGateways(template), assigned} {
 		for _, peering := range []*v1alpha1.Peering{wholePeering(), plainPeering()} {
 			if result := evaluate(podTemplate(g, peering)); !result.Allowed {
 				t.Errorf("%s: %s", peering.Name, result.ForbiddenDetail())

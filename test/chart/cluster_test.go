@@ -241,8 +241,8 @@ func TestControllerRunsWithTheChart(t *testing.T) {
 	})
 }
 
-// run runs the chart's controller until the test ends.
-func run(t *testing.T, cluster *kube.Cluster, files *unstructured.Unstructured) {
+// run runs the chart's controller until the test ends, with changed options of gateways.
+func run(t *testing.T, cluster *kube.Cluster, files *unstructured.Unstructured, changes ...func(*controller.Gateways)) {
 	t.Helper()
 	data := files.Object["data"].(map[string]any)
 	pods, err := controller.ParseTemplate([]byte(data["gateway-template.yaml"].(string)))
@@ -251,12 +251,16 @@ func run(t *testing.T, cluster *kube.Cluster, files *unstructured.Unstructured) 
 	must(t, err)
 	access, err := client.New(cluster.ServiceAccount(t, release, "strait-controller"))
 	must(t, err)
+	gateways := controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Template: pods}
+	for _, change := range changes {
+		change(&gateways)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
 		done <- controller.Run(ctx, controller.Options{
 			Client: access, Namespace: release, Identity: "strait-controller-0", Network: network,
-			Gateways: controller.Gateways{Namespace: "strait-gateways", ServiceAccount: "strait-gateway", Template: pods},
+			Gateways: gateways,
 			Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 		})
 	}()

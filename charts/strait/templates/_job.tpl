@@ -29,7 +29,7 @@ spec:
       automountServiceAccountToken: true
       enableServiceLinks: false
       securityContext:
-        {{- include "strait.restrictedPod" . | nindent 8 }}
+        {{- include "strait.restrictedPod" .root | nindent 8 }}
       {{- with include "strait.scheduling" (list .root .root.Values.controller) | trim }}
       {{- . | nindent 6 }}
       {{- end }}

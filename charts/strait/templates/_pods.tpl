@@ -18,11 +18,21 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* Pod security context that complies with Pod Security restricted. */}}
+{{/* Not empty on OpenShift. */}}
+{{- define "strait.openshift" -}}
+{{- if .Capabilities.APIVersions.Has "security.openshift.io/v1" }}yes{{ end }}
+{{- end }}
+
+{{/*
+Pod security context that complies with Pod Security restricted. On OpenShift the cluster assigns the UID and refuses
+others.
+*/}}
 {{- define "strait.restrictedPod" -}}
 runAsNonRoot: true
+{{- if not (include "strait.openshift" .) }}
 runAsUser: 65534
 runAsGroup: 65534
+{{- end }}
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
