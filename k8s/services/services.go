@@ -172,7 +172,7 @@ func (c *Controller) Work(ctx context.Context) {
 		}
 		defer func() { _ = follow.informer.RemoveEventHandler(registered) }()
 	}
-	w.askDNS(ctx) // first, so that each import has one write of its status
+	w.askDNS(ctx)                         // first, so that each import has one write of its status
 	w.ports.take(c.received.cache.List()) // what is deleted from now on is released
 	var working sync.WaitGroup
 	for range workers {
