@@ -19,6 +19,6 @@ func newAgent() *cobra.Command {
 			return nil
 		},
 	}
-	c.AddCommand(newAgentHello(), newAgentCall(), newAgentFetch(), newAgentServe(), newAgentProbe(), newAgentFlow(), newAgentStreams(), newAgentWatch(), newAgentLookup(), newAgentNode())
+	c.AddCommand(newAgentHello(), newAgentCall(), newAgentFetch(), newAgentServe(), newAgentProbe(), newAgentFlow(), newAgentStreams(), newAgentWatch(), newAgentLookup(), newAgentNode(), newAgentCrash())
 	return c
 }

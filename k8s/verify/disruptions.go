@@ -16,6 +16,7 @@ import (
 
 	"strait.dev/strait/internal/endpoint"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
 	"strait.dev/strait/k8s/peering"
@@ -76,43 +77,62 @@ func (d disruption) run(ctx context.Context, sides [2]*operator.Side) error {
 	return rest(ctx, afterwardsTime)
 }
 
-// drain evicts the first gateway, as a drain of its node does.
+// drain evicts the first gateway, as a drain of its node does, and waits until its pod is
+// replaced.
 func drain(ctx context.Context, s *operator.Side) error {
-	return replaced(ctx, s, func(pod string) error {
-		for {
-			err := s.Client.Evict(ctx, install.GatewayNamespace, pod)
-			if !apierrors.IsTooManyRequests(err) { // a PodDisruptionBudget
-				return err
-			}
-			if err := rest(ctx, time.Second); err != nil {
-				return err
-			}
-		}
-	})
-}
-
-// kill ends the first gateway without giving it time to leave.
-func kill(ctx context.Context, s *operator.Side) error {
-	return replaced(ctx, s, func(pod string) error {
-		return s.Client.Pods(install.GatewayNamespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
-	})
-}
-
-// replaced ends the pod of the first gateway, and waits until it has another one.
-func replaced(ctx context.Context, s *operator.Side, end func(pod string) error) error {
-	name := peering.GatewayName(s.Peering, 0)
-	was, err := s.Client.Pods(install.GatewayNamespace).Get(ctx, name, metav1.GetOptions{})
+	was, err := s.Client.Pods(install.GatewayNamespace).Get(ctx, peering.GatewayName(s.Peering, 0), metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	if err := end(name); err != nil {
+	for {
+		err := s.Client.Evict(ctx, was.Namespace, was.Name)
+		if err == nil {
+			return awaitPod(ctx, s, was.Name, func(is *corev1.Pod) bool { return is.UID != was.UID })
+		}
+		if !apierrors.IsTooManyRequests(err) { // a PodDisruptionBudget
+			return err
+		}
+		if err := rest(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// kill makes the process of the first gateway crash, and waits until it runs again. Deleting
+// its pod would not do: the kubelet gives it at least two seconds to leave.
+func kill(ctx context.Context, s *operator.Side) error {
+	was, err := s.Client.Pods(install.GatewayNamespace).Get(ctx, peering.GatewayName(s.Peering, 0), metav1.GetOptions{})
+	if err != nil {
 		return err
 	}
+	err = s.Client.Exec(ctx, client.ExecOptions{Namespace: was.Namespace, Pod: was.Name, Container: install.Gateway, Stdout: io.Discard, Stderr: io.Discard, Command: []string{install.Binary, "agent", "crash"}})
+	var exit *client.ExitError
+	if errors.As(err, &exit) && exit.Code == 2 {
+		return fmt.Errorf("gateway %s does not know the command; check that its image has the version of this strait: %w", was.Name, err)
+	}
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("gateway %s: %w; use a context with permission to exec into pods", was.Name, err)
+	}
+	if again := awaitPod(ctx, s, was.Name, func(is *corev1.Pod) bool { return is.UID != was.UID || restarts(is) > restarts(was) }); again != nil {
+		return errors.Join(again, err)
+	}
+	return nil // err is the end of the container in which the command ran
+}
+
+func restarts(p *corev1.Pod) (n int32) {
+	for _, c := range p.Status.ContainerStatuses {
+		n += c.RestartCount
+	}
+	return n
+}
+
+// awaitPod waits until the pod of a gateway is another one, and ready.
+func awaitPod(ctx context.Context, s *operator.Side, name string, other func(*corev1.Pod) bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, recoveryTime, fmt.Errorf("not within %v", recoveryTime))
 	defer cancel()
 	for {
 		is, err := s.Client.Pods(install.GatewayNamespace).Get(ctx, name, metav1.GetOptions{})
-		if err == nil && is.UID != was.UID && podReady(is) {
+		if err == nil && other(is) && podReady(is) {
 			return nil
 		}
 		if wait := rest(ctx, importPause); wait != nil {
