@@ -249,7 +249,9 @@ func TestPacketsThatWaitForALinkThatGoesAreNotLost(t *testing.T) {
 func TestPacketsThatWaitForALinkThatIsAddedAreNotLost(t *testing.T) {
 	t.Parallel()
 	x := newFan(t, 2, 32)
-	l, err := x.fabric.Overlay.openLane()
+	f := x.fabric
+	f.mu.Lock() // no other election
+	l, err := f.Overlay.openLane()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,27 +259,31 @@ func TestPacketsThatWaitForALinkThatIsAddedAreNotLost(t *testing.T) {
 	for bucket := range all {
 		all[bucket] = l
 	}
-	err = x.fabric.Overlay.direct(&all)
+	err = f.Overlay.direct(&all)
 	for flow := range x.flows {
 		x.sendOne(t, flow)
 	}
 	wait.Until(t, "packets wait", func() bool { return !l.empty() })
-	if err = errors.Join(err, x.fabric.Overlay.direct(&x.fabric.spread.now)); err != nil {
+	added, failed := f.openLink(silent(x.link("b-2", &end{private: newKey()})))
+	if err = errors.Join(err, failed, f.Overlay.direct(&f.spread.now)); err != nil {
 		t.Fatal(err)
 	}
-	added := silent(x.link("b-2", &end{private: newKey()}))
-	links := *x.fabric.links.Load()
-	links[0].log = slog.New(logged(func(message string) {
-		if message == "link is no longer active" && (*x.fabric.links.Load())[2].tun.lane.Load() != nil {
+	links := append(slices.Clone(*f.links.Load()), added)
+	f.links.Store(&links)
+	x.setFit(0, false)
+	told := *links[0].label.Load()
+	told.log = slog.New(logged(func(message string) {
+		if message == "link is no longer active" && added.tun.lane.Load() != nil {
 			wait.Until(t, "the added link has read", l.empty)
 		}
 	}))
-	x.setFit(0, false)
-	setLinks(t, x.end, silent(x.link("b-0", x.far[0])), silent(x.link("b-1", x.far[1])), added)
-	x.settle(t, func(flow, from, to int) {})
-	if x.fabric.Overlay.lanes[2] != l {
+	links[0].label.Store(&told)
+	f.elect(f.clock.now())
+	if added.tun.lane.Load() != l {
 		t.Error("the added link has another lane")
 	}
+	f.mu.Unlock()
+	x.settle(t, func(flow, from, to int) {})
 }
 
 // logged is a slog.Handler that passes on messages.
