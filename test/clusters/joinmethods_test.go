@@ -3,13 +3,16 @@
 package clusters
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -45,7 +48,7 @@ func TestClustersAreJoinedWithTwoKubeconfigs(t *testing.T) {
 func (p *pair) joinByPeer(t *testing.T) <-chan string {
 	joined := make(chan string, 1)
 	go func() {
-		out, status := operate(t, "peer", "--kubeconfig", p.a.access.admin, "--remote-kubeconfig", p.b.access.admin, "--service-type", "NodePort", "--replicas", "1", "--wait", "90s")
+		out, status := operate(t, "peer", "--kubeconfig", p.a.access.admin, "--remote-kubeconfig", p.b.access.admin, "--service-type", "NodePort", "--replicas", "1", "--wait", joinWait)
 		joined <- fmt.Sprintf("%d %s", status, out)
 	}()
 	return joined
@@ -61,18 +64,76 @@ func (p *pair) joined(t *testing.T, out string) {
 	pingAll(t, p.b, p.a, p.b.ready(t, "a"))
 }
 
-// collect does the garbage collector's work after a Peering was deleted.
+// collect does the garbage collector's work until the test ends, and once before it returns. The controller
+// may create objects of a Peering that was deleted until it sees the deletion.
 func (c *cluster) collect(t *testing.T) {
 	t.Helper()
-	all, now := metav1.ListOptions{}, metav1.DeleteOptions{}
-	must(t, c.admin.StatefulSets(gatewayNamespace).DeleteCollection(t.Context(), now, all))
-	must(t, c.admin.Secrets(gatewayNamespace).DeleteCollection(t.Context(), now, all))
-	must(t, c.admin.NetworkPolicies(gatewayNamespace).DeleteCollection(t.Context(), now, all))
-	services, err := c.admin.Services(gatewayNamespace).List(t.Context(), all)
-	must(t, err)
-	for _, s := range services.Items {
-		must(t, c.admin.Services(gatewayNamespace).Delete(t.Context(), s.Name, now))
+	must(t, c.collectOnce(t.Context()))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-ended })
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			_ = c.collectOnce(ctx) // tried again
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+}
+
+// collectOnce deletes the objects of gateways whose Peerings do not exist.
+func (c *cluster) collectOnce(ctx context.Context) error {
+	type object struct {
+		metav1.Object
+		remove func(ctx context.Context, name string, o metav1.DeleteOptions) error
 	}
+	var objects []object
+	sets, err := c.admin.StatefulSets(gatewayNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range sets.Items {
+		objects = append(objects, object{&sets.Items[i], c.admin.StatefulSets(gatewayNamespace).Delete})
+	}
+	secrets, err := c.admin.Secrets(gatewayNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range secrets.Items {
+		objects = append(objects, object{&secrets.Items[i], c.admin.Secrets(gatewayNamespace).Delete})
+	}
+	policies, err := c.admin.NetworkPolicies(gatewayNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range policies.Items {
+		objects = append(objects, object{&policies.Items[i], c.admin.NetworkPolicies(gatewayNamespace).Delete})
+	}
+	services, err := c.admin.Services(gatewayNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range services.Items {
+		objects = append(objects, object{&services.Items[i], c.admin.Services(gatewayNamespace).Delete})
+	}
+	peerings, err := c.admin.Peerings().List(ctx, metav1.ListOptions{}) // last, so that it has the owners of all objects
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if len(o.GetOwnerReferences()) == 0 || slices.ContainsFunc(peerings.Items, func(p v1alpha1.Peering) bool { return ownedBy(o, p.UID) }) {
+			continue
+		}
+		uid := o.GetUID()
+		err := o.remove(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // The two clusters never reach each other's API servers: they are joined by a token.

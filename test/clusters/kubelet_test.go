@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,13 +44,19 @@ type gatewayPod struct {
 }
 
 // runGateway runs the pod of a gateway on a node, with the address host in the node's CIDR.
-// It waits only for the StatefulSet.
+// It waits only for the StatefulSet, which must be that of the present Peering.
 func (c *cluster) runGateway(t *testing.T, name string, node int, host string) *gatewayPod {
 	t.Helper()
 	peering := name[:strings.LastIndex(name, "-")]
 	g := &gatewayPod{c: c, name: name, node: node, address: c.nodes[node].podNet + "." + host, mounts: map[string]string{}}
 	within(t, 20*time.Second, "the controller created StatefulSet "+peering, func() (err error) {
-		g.set, err = c.admin.StatefulSets(gatewayNamespace).Get(t.Context(), peering, metav1.GetOptions{})
+		if g.set, err = c.admin.StatefulSets(gatewayNamespace).Get(t.Context(), peering, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		p, err := c.admin.Peerings().Get(t.Context(), peering, metav1.GetOptions{})
+		if err == nil && !ownedBy(g.set, p.UID) {
+			err = fmt.Errorf("the StatefulSet belongs to %v", g.set.OwnerReferences)
+		}
 		return err
 	})
 	g.Namespace = c.nodes[node].pod(t, host)
@@ -63,6 +70,11 @@ func (c *cluster) runGateway(t *testing.T, name string, node int, host string) *
 	go g.keep(ctx)
 	t.Cleanup(func() { cancel(); <-g.synced })
 	return g
+}
+
+// ownedBy reports whether an object has this owner.
+func ownedBy(o metav1.Object, owner types.UID) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner })
 }
 
 // container returns the gateway's container.

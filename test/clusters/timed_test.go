@@ -13,6 +13,7 @@ const (
 	away      = 2*time.Minute + 10*time.Second
 	watchTime = 15 * time.Second // how long traffic is watched after restarts
 	timely    = true             // tests check durations
+	joinWait  = "90s"            // --wait of strait peer: gateways start while it waits
 )
 
 // parallelUnlessTimed does not run the test in parallel, because times are measured.

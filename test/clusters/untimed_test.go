@@ -16,6 +16,7 @@ const (
 	away      = 0 * time.Second // how long API servers stay unavailable at the end of the test
 	watchTime = 3 * time.Second // how long traffic is watched after restarts
 	timely    = false
+	joinWait  = "1h" // --wait of strait peer: gateways start while it waits
 )
 
 // parallelUnlessTimed runs the test in parallel with others.
