@@ -88,7 +88,7 @@ func (f *failover) end(c *cluster, p *v1alpha1.Peering) flows.End {
 
 // passing returns which flows pass each gateway, by the ID of the flow.
 func (f *failover) passing() map[string][]bool {
-	return f.flows.Passing(f.t, f.through, max(10*f.period, 200*time.Millisecond))
+	return f.flows.Passing(f.t, f.through, max(10, uint64(200*time.Millisecond/f.period)))
 }
 
 // forwarding returns to how many gateways the nodes of their clusters send flows.
@@ -115,19 +115,22 @@ const (
 	balanceTime = 10 * time.Second
 )
 
-// settle waits until the clusters are as before any fault: all links are up, all flows are
-// delivered, and nodes send flows to all gateways, if they ever did so.
+// settle waits until the clusters are as before any fault: all links are up and carry flows, all flows are
+// delivered, and nodes send flows to all gateways, if they ever did so. A link carries flows some time after
+// it comes up; those that move to it later would be counted as using another one.
 func (f *failover) settle() {
 	f.t.Helper()
-	within(f.t, 2*time.Minute, "all links are up", func() error {
+	within(f.t, 2*time.Minute, "all links carry flows", func() error {
 		for _, g := range f.gateways {
-			if up, err := g.linksUp(); err != nil || up < f.replicas {
-				return fmt.Errorf("%s: %d of %d links are up: %w", g.label(), up, f.replicas, err)
+			for _, state := range []string{"up", "active"} {
+				if links, err := g.links(state); err != nil || links < f.replicas {
+					return fmt.Errorf("%s: %d of %d links are %s: %w", g.label(), links, f.replicas, state, err)
+				}
 			}
 		}
 		return nil
 	})
-	within(f.t, 2*time.Minute, "all flows are delivered", func() error { return f.delivered(downAfter) })
+	f.delivered()
 	if f.spread {
 		f.rebalance()
 	}
@@ -139,7 +142,7 @@ func (f *failover) rebalance() bool {
 	f.t.Helper()
 	for begun := time.Now(); time.Since(begun) < balanceTime; {
 		f.flows.Renew()
-		within(f.t, time.Minute, "new flows are delivered", func() error { return f.delivered(downAfter) })
+		f.delivered()
 		if f.forwarding() == len(f.gateways) {
 			return true
 		}
@@ -147,50 +150,96 @@ func (f *failover) rebalance() bool {
 	return false
 }
 
-// delivered returns an error if a flow is down: without a delivery for some time.
-func (f *failover) delivered(limit time.Duration) error {
-	if down := f.flows.Down(limit); len(down) > 0 {
-		return fmt.Errorf("%d flows are down, one of them %s from %s", len(down), down[0].Class, down[0].From)
-	}
-	return nil
+// delivered waits until messages of all flows are delivered that are sent from now on.
+func (f *failover) delivered() {
+	f.t.Helper()
+	mark := f.flows.Mark()
+	within(f.t, 2*time.Minute, "all flows are delivered", func() error {
+		if down := f.flows.Silent(mark, 1); len(down) > 0 {
+			return fmt.Errorf("%d flows are down, one of them %s from %s", len(down), down[0].Class, down[0].From)
+		}
+		return nil
+	})
 }
 
-// linksUp returns how many links of the gateway are up.
-func (g *gatewayPod) linksUp() (up int, err error) {
-	text, _, err := g.get("/metrics")
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "strait_link_up{") && strings.HasSuffix(strings.TrimSpace(line), "} 1") {
-			up++
+// pause lets a fault last for some time and, where no time is measured, until all flows are delivered in
+// spite of it.
+func (f *failover) pause(d time.Duration) {
+	f.t.Helper()
+	time.Sleep(d)
+	if !timely {
+		f.delivered()
+	}
+}
+
+// recover waits until the flows are delivered again, and returns those that are not. Where no time is
+// measured it has no limit.
+func (f *failover) recover() (down []*flows.Flow) {
+	f.t.Helper()
+	if !timely {
+		f.delivered()
+		f.delivered() // whatever got lost until now is counted
+		return nil
+	}
+	time.Sleep(quiet)
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if down = f.flows.Down(downAfter); len(down) == 0 || time.Since(begun) > patience {
+			break
 		}
 	}
-	return up, err
+	time.Sleep(quiet)
+	return down
 }
 
-// busy returns what shows that the machine is too slow for the traffic: datagrams that the kernel
-// has dropped because gateways did not read them fast enough, and link probes without an answer
-// in time. Gateways with the fault, and links to them, do not count.
-func (f *failover) busy(fault fault) (overflow, probes uint64) {
+// links returns how many links of the gateway are up or active.
+func (g *gatewayPod) links(state string) (count int, err error) {
+	text, _, err := g.get("/metrics")
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "strait_link_"+state+"{") && strings.HasSuffix(strings.TrimSpace(line), "} 1") {
+			count++
+		}
+	}
+	return count, err
+}
+
+// strain is what gateways without a fault report if the machine is too slow: datagrams that the kernel has
+// dropped because they did not read them fast enough, link probes without an answer in time, and links that
+// were found down. Links to gateways with the fault do not count.
+type strain struct{ overflow, probes, downs uint64 }
+
+func (s strain) since(before strain) strain {
+	return strain{s.overflow - before.overflow, s.probes - before.probes, s.downs - before.downs}
+}
+
+func (f *failover) strain(fault fault) (s strain) {
 	for _, g := range f.gateways {
 		if slices.Contains(fault.of, g) {
 			continue
+		}
+		toFaulty := func(text, label string) bool {
+			return slices.ContainsFunc(fault.of, func(faulty *gatewayPod) bool {
+				return faulty.c != g.c && strings.Contains(text, label+`"`+faulty.name+`"`)
+			})
 		}
 		text, _, err := g.get("/metrics")
 		must(f.t, err)
 		for line := range strings.Lines(text) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 			n, _ := strconv.ParseFloat(value, 64) // comments have no number
-			peer := func(faulty *gatewayPod) bool {
-				return faulty.c != g.c && strings.Contains(name, `peer="`+faulty.name+`"`)
-			}
 			switch {
 			case strings.HasPrefix(name, "strait_receive_queue_overflow_total{"):
-				overflow += uint64(n)
-			case strings.HasPrefix(name, "strait_link_probes_lost_total{") && !slices.ContainsFunc(fault.of, peer):
-				probes += uint64(n)
+				s.overflow += uint64(n)
+			case strings.HasPrefix(name, "strait_link_probes_lost_total{") && !toFaulty(name, "peer="):
+				s.probes += uint64(n)
+			}
+		}
+		for line := range strings.Lines(g.Log()) {
+			if strings.Contains(line, "link is down") && !toFaulty(line, `"link":`) {
+				s.downs++
 			}
 		}
 	}
-	return overflow, probes
+	return s
 }
 
 // apiServersLeave ends both API servers.
@@ -216,21 +265,15 @@ func (f *failover) measure(kind *faultKind) faultSample {
 	f.t.Helper()
 	fault := kind.choose(f)
 	passing := f.passing()
-	overflow, probes := f.busy(fault)
+	before := f.strain(fault)
 	f.flows.Begin()
-	begun := time.Now()
 	repair := fault.inflict()
-	time.Sleep(kind.lasts + quiet)
-	var down []*flows.Flow
-	for down = f.flows.Down(downAfter); len(down) > 0 && time.Since(begun) < kind.lasts+patience; down = f.flows.Down(downAfter) {
-		time.Sleep(10 * time.Millisecond)
-	}
-	time.Sleep(quiet)
+	down := f.recover()
 	outcomes := f.flows.Outcomes()
-	overflowNow, probesNow := f.busy(fault)
+	strained := f.strain(fault).since(before)
 	s := faultSample{
 		Topology: fmt.Sprintf("%dx%d", f.replicas, f.replicas), Fault: kind.name, API: apiUp, Victim: fault.victim,
-		Outages: map[string][]float64{}, Overflow: overflowNow - overflow, ProbesLost: probesNow - probes,
+		Outages: map[string][]float64{}, Overflow: strained.overflow, ProbesLost: strained.probes, LinksDown: strained.downs,
 	}
 	if f.away {
 		s.API = apiAway

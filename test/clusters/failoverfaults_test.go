@@ -14,8 +14,7 @@ import (
 // faultKind is one of the faults that are measured.
 type faultKind struct {
 	name   string
-	lasts  time.Duration // how long the fault lasts at least before it is repaired
-	entry  bool          // it takes away a node whose NodePorts links of other gateways may use
+	entry  bool // it takes away a node whose NodePorts links of other gateways may use
 	choose func(*failover) fault
 }
 
@@ -35,11 +34,12 @@ var (
 			return func() { g.startContainer(f.t) } // the kubelet does so, with a delay
 		})
 	}}
-	gatewayStopped = &faultKind{name: nameStopped, lasts: 5 * time.Second, choose: func(f *failover) fault {
+	gatewayStopped = &faultKind{name: nameStopped, choose: func(f *failover) fault {
 		return f.ofGateway(func(g *gatewayPod) func() {
 			must(f.t, syscall.Kill(g.PID(), syscall.SIGSTOP))
-			resume := time.AfterFunc(5*time.Second, func() { _ = syscall.Kill(g.PID(), syscall.SIGCONT) })
-			return func() { resume.Stop(); _ = syscall.Kill(g.PID(), syscall.SIGCONT) }
+			f.pause(5 * time.Second)
+			must(f.t, syscall.Kill(g.PID(), syscall.SIGCONT))
+			return func() {}
 		})
 	}}
 	nodeCutOff = &faultKind{name: nameCutOff, entry: true, choose: func(f *failover) fault {

@@ -346,7 +346,7 @@ func (r *failoverRun) writeSpread(b *strings.Builder) {
 	if len(r.Regroup) == 0 {
 		return
 	}
-	b.WriteString("\nThen one gateway was killed. Flows through the others should stay where they are; they move once if the kernel of the node has no resilient next-hop groups.\n\n| chosen by | gateways | flows through the others | moved |\n|---|---:|---:|---:|\n")
+	b.WriteString("\nThen one gateway was killed. Flows through the others should stay where they are; they move once if the kernel of the node has no resilient next-hop groups. A TCP connection can move by itself: after a retransmission timeout, which the death of the gateway in its other direction causes, Linux chooses another hash and IPv6 flow label for it.\n\n| chosen by | gateways | flows through the others | moved |\n|---|---:|---:|---:|\n")
 	for _, s := range r.Regroup {
 		fmt.Fprintf(b, "| %s | %d | %d | %d |\n", s.ChosenBy, s.Gateways, s.Flows, s.Moved)
 	}

@@ -48,9 +48,11 @@ type faultSample struct {
 	OtherDown   int     `json:"otherDown"`
 
 	// What the machine was too slow for: datagrams that the kernel dropped because gateways
-	// without the fault did not read them fast enough, and lost probes of links between them.
+	// without the fault did not read them fast enough, lost probes of links between them, and how often
+	// such links were found down.
 	Overflow   uint64 `json:"overflow"`
 	ProbesLost uint64 `json:"probesLost"`
+	LinksDown  uint64 `json:"linksDown,omitempty"`
 }
 
 // add adds the outcome of a flow.
@@ -76,9 +78,9 @@ func (s *faultSample) tcp() []float64 { return slices.Concat(s.Outages["tcp4"], 
 
 // String is the sample in one line.
 func (s *faultSample) String() string {
-	return fmt.Sprintf("%s %s (%s), API servers %s: UDP %s, TCP %s, %d lost, %d connections ended, %d flows stay down; %d other flows: at most %.0f ms, %d lost, %d ended, %d down; overflow %d, probes lost %d",
+	return fmt.Sprintf("%s %s (%s), API servers %s: UDP %s, TCP %s, %d lost, %d connections ended, %d flows stay down; %d other flows: at most %.0f ms, %d lost, %d ended, %d down; overflow %d, probes lost %d, links down %d",
 		s.Topology, s.Fault, s.Victim, s.API, quantiles(s.udp()), quantiles(s.tcp()), s.Lost, s.Ended, s.Down,
-		s.Others, s.OtherOutage, s.OtherLost, s.OtherEnded, s.OtherDown, s.Overflow, s.ProbesLost)
+		s.Others, s.OtherOutage, s.OtherLost, s.OtherEnded, s.OtherDown, s.Overflow, s.ProbesLost, s.LinksDown)
 }
 
 // quantiles returns the number of values, and their median, 99th percentile and maximum.

@@ -103,6 +103,13 @@ func (f *Flow) outcome(now time.Duration) Outcome {
 	return o
 }
 
+// delivered reports whether message n or a later one was delivered.
+func (f *Flow) delivered(n uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.expected > n
+}
+
 // down reports whether the flow has waited longer than a time for a delivery, or has never
 // had one.
 func (f *Flow) down(now, limit time.Duration) bool {

@@ -8,39 +8,64 @@ import (
 	"golang.org/x/sys/unix"
 
 	"strait.dev/strait/test/netns"
+	"strait.dev/strait/test/wait"
 )
 
-// Passing returns which flows pass each of some namespaces during a time, by the ID of the
-// flow. The messages of a flow pass unencrypted, inside of any encapsulation.
-func (s *Set) Passing(t testing.TB, through map[string]*netns.Namespace, during time.Duration) map[string][]bool {
+// Passing returns which flows pass each of some namespaces, by the ID of the flow, while so many messages
+// of each are sent and delivered. The messages pass unencrypted, inside of any encapsulation.
+func (s *Set) Passing(t testing.TB, through map[string]*netns.Namespace, messages uint64) map[string][]bool {
 	t.Helper()
 	passing := map[string][]bool{}
-	var all sync.WaitGroup
-	defer all.Wait()
+	sockets := map[string]int{}
 	for name, n := range through {
 		socket, err := capture(n)
 		if err != nil {
 			t.Fatalf("capture packets: %v", err)
 		}
-		seen := make([]bool, len(s.Flows))
-		passing[name] = seen
+		passing[name], sockets[name] = make([]bool, len(s.Flows)), socket
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	ended := make(chan struct{})
+	defer close(ended)
+	mark := s.Mark()
+	for name, socket := range sockets {
 		all.Go(func() {
 			defer unix.Close(socket)
-			packet := make([]byte, 1<<16)
-			for end := time.Now().Add(during); time.Now().Before(end); {
-				n, _, err := unix.Recvfrom(socket, packet, 0)
-				if err != nil {
-					continue // no packet within the socket's time limit
+			read(socket, ended, func(id int) {
+				if seen := passing[name]; id < len(seen) {
+					seen[id] = true
 				}
-				eachMessage(packet[:n], func(id int) {
-					if id < len(seen) {
-						seen[id] = true
-					}
-				})
-			}
+			})
 		})
 	}
+	wait.Until(t, "messages of all flows are delivered", func() bool { return len(s.Silent(mark, messages)) == 0 })
 	return passing
+}
+
+// queued is more packets than fit into the queue of a capturing socket.
+const queued = 1 << 14
+
+// read passes on the flows of the packets that a socket captures until ended is closed, and of those that it
+// has captured by then.
+func read(socket int, ended <-chan struct{}, found func(id int)) {
+	packet := make([]byte, 1<<16)
+	for left := queued; left > 0; {
+		over := false
+		select {
+		case <-ended:
+			over = true
+			left--
+		default:
+		}
+		n, _, err := unix.Recvfrom(socket, packet, 0)
+		switch {
+		case err == nil:
+			eachMessage(packet[:n], found)
+		case over:
+			return // no packet within the socket's time limit
+		}
+	}
 }
 
 // capture opens a socket that receives every packet that a namespace sends or receives.

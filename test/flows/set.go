@@ -120,6 +120,27 @@ func (s *Set) Down(limit time.Duration) (some []*Flow) {
 	return some
 }
 
+// Mark returns the number of the next message of each flow, by its ID.
+func (s *Set) Mark() (next []uint64) {
+	for _, f := range s.Flows {
+		f.mu.Lock()
+		next = append(next, f.next)
+		f.mu.Unlock()
+	}
+	return next
+}
+
+// Silent returns the flows of which fewer than so many messages were sent from the mark on until the one
+// that was delivered last.
+func (s *Set) Silent(mark []uint64, messages uint64) (some []*Flow) {
+	for _, f := range s.Flows {
+		if !f.delivered(mark[f.ID] + messages - 1) {
+			some = append(some, f)
+		}
+	}
+	return some
+}
+
 // Renew opens new sockets for all flows, like new clients do: with other ports and addresses.
 // Connections that it closes do not count as ended.
 func (s *Set) Renew() {
