@@ -31,7 +31,8 @@ func TestServicesAreSharedWithAClusterWithoutNodeHelpers(t *testing.T) {
 		w.do(t, "", "helm", "install", "strait", "charts/strait", "--kube-context=b", "--namespace=strait-system", "--set=node.enabled=false", "--wait", "--timeout=10m")
 	})
 	stage(t, "join", func(t *testing.T) { w.join(t) })
-	stage(t, "DNS", func(t *testing.T) { w.configureDNS(t) })
+	var revertDNS func(*testing.T)
+	stage(t, "DNS", func(t *testing.T) { revertDNS = w.configureDNS(t) })
 	stage(t, "export", func(t *testing.T) { w.startShops(t) })
 	directions := [][2]string{{"a", "b"}, {"b", "a"}} // of connections
 	for _, d := range directions {
@@ -58,6 +59,7 @@ func TestServicesAreSharedWithAClusterWithoutNodeHelpers(t *testing.T) {
 	})
 	stage(t, "uninstall", func(t *testing.T) {
 		w.separate(t)
+		revertDNS(t)
 		w.do(t, "", "helm", "uninstall", "strait", "--kube-context=b", "--namespace=strait-system", "--timeout=10m")
 		out := w.do(t, "", "strait", "uninstall", "--check", "--context=b", "--image="+w.image, "--wait=5m")
 		if !strings.Contains(out, "refuses pods with the privileges of a node helper") {
