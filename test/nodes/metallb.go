@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,7 +68,7 @@ func metalLBObjects(programs string) (string, error) {
 	var all strings.Builder
 	for in := yaml.NewYAMLOrJSONDecoder(manifest, 4096); ; {
 		var object unstructured.Unstructured
-		if err := in.Decode(&object.Object); err == io.EOF {
+		if err := in.Decode(&object.Object); errors.Is(err, io.EOF) {
 			return all.String(), nil
 		} else if err != nil {
 			return "", fmt.Errorf("%s: %w", manifest.Name(), err)

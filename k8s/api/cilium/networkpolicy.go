@@ -28,7 +28,7 @@ const (
 
 // CiliumNetworkPolicy allows what it lists to the pods that it selects, in addition to other
 // policies.
-type CiliumNetworkPolicy struct {
+type CiliumNetworkPolicy struct { //nolint:revive // the name of the kind
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
@@ -59,7 +59,7 @@ type Port struct {
 }
 
 // CiliumNetworkPolicyList is a list of CiliumNetworkPolicies.
-type CiliumNetworkPolicyList struct {
+type CiliumNetworkPolicyList struct { //nolint:revive // the name of the kind
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
