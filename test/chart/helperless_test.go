@@ -19,7 +19,7 @@ var withoutHelpers = []string{"--set", "node.enabled=false,metrics.podMonitor.en
 func TestWithoutNodeHelpersNothingOfThemIsRendered(t *testing.T) {
 	t.Parallel()
 	all := render(t, withoutHelpers...)
-	for _, object := range all {
+	for _, object := range append(render(t, append(onOpenShift, withoutHelpers...)...), all...) {
 		name := object.GetKind() + " " + object.GetName()
 		if object.GetKind() == "DaemonSet" || strings.HasPrefix(object.GetName(), "strait-node") || object.GetLabels()["app.kubernetes.io/component"] == "node" {
 			t.Errorf("%s is rendered", name)
