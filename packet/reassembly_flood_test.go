@@ -3,6 +3,7 @@ package packet_test
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"net/netip"
 	"runtime"
 	"testing"
@@ -261,13 +262,18 @@ func TestT11_ThousandsOfSmallFragmentsFromBehindMakeTheDatagram(t *testing.T) {
 	})
 }
 
-// weigh makes a Reassembly and tells what it allocated, bytes.
+// weigh makes a Reassembly and tells what it allocated, bytes. Goroutines of the runtime
+// allocate too, at any time: the smallest of several results is that of the Reassembly.
 func weigh(size, perSource int) (r *packet.Reassembly, bytes int) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	r = newReassembly(size, perSource)
-	runtime.ReadMemStats(&after)
-	return r, int(after.TotalAlloc - before.TotalAlloc)
+	bytes = math.MaxInt
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r = newReassembly(size, perSource)
+		runtime.ReadMemStats(&after)
+		bytes = min(bytes, int(after.TotalAlloc-before.TotalAlloc))
+	}
+	return r, bytes
 }
 
 // Every kind of flood at once, and the memory is what it was.

@@ -16,17 +16,17 @@ import (
 // to read their metrics: Cilium's address blocks match no nodes unless it is configured to.
 // Policies add up, so it needs no other rule of networkPolicy.
 func ciliumNetworkPolicy(g Gateways, peering *v1alpha1.Peering) *cilium.CiliumNetworkPolicy {
+	ports := []cilium.Port{{Port: strconv.Itoa(httpPort), Protocol: "TCP"}}
+	if !g.WithoutNodes {
+		ports = append(ports, cilium.Port{Port: strconv.Itoa(genevePort), Protocol: "UDP"}, cilium.Port{Port: strconv.Itoa(vxlanPort), Protocol: "UDP"})
+	}
 	return &cilium.CiliumNetworkPolicy{
 		ObjectMeta: objectMeta(g, peering, peering.Name),
 		Spec: cilium.Spec{
 			EndpointSelector: metav1.LabelSelector{MatchLabels: selector(peering)},
 			Ingress: []cilium.Ingress{{
 				FromEntities: []string{cilium.Host, cilium.RemoteNode},
-				ToPorts: []cilium.Ports{{Ports: []cilium.Port{
-					{Port: strconv.Itoa(genevePort), Protocol: "UDP"},
-					{Port: strconv.Itoa(vxlanPort), Protocol: "UDP"},
-					{Port: strconv.Itoa(httpPort), Protocol: "TCP"},
-				}}},
+				ToPorts:      []cilium.Ports{{Ports: ports}},
 			}},
 		},
 	}
