@@ -29,6 +29,11 @@ func Disrupt(ctx context.Context, local, remote operator.Cluster, peering string
 	if err != nil {
 		return nil, err
 	}
+	for _, s := range []*operator.Side{a, b} {
+		if s.Network.Status.WithoutNodes {
+			return nil, fmt.Errorf("%s: the cluster has no node helpers, so its pods do not reach those of other clusters; --disrupt is for clusters that have them", s.Name)
+		}
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, disruptTime, fmt.Errorf("not within %v", disruptTime))
 	defer cancel()
 	r = &DisruptReport{}

@@ -19,20 +19,24 @@ type flow struct {
 type flows []flow
 
 // startFlows opens a connection in each direction, between the pods that are farthest from
-// their gateways.
-func startFlows(ctx context.Context, sites [2]*site, marker endpoint.Marker) (all flows) {
+// their gateways: where gateways carry connections, to the Service of the pod.
+func startFlows(ctx context.Context, sites [2]*site, shapes [2]shape, marker endpoint.Marker) (all flows) {
 	for i, s := range sites {
 		from, to := farthestPod(s.locations), farthestPod(sites[1-i].locations)
 		for _, f := range families {
-			if !from.seen[f].IsValid() || !to.seen[f].IsValid() {
+			at, source := to.seen[f], from.seen[f]
+			if throughGateways(shapes[:]...) != "" {
+				at, source = shapes[i].services[to.agent][f].address, netip.Addr{}
+			}
+			if !from.seen[f].IsValid() || !to.seen[f].IsValid() || !at.IsValid() {
 				continue
 			}
 			all = append(all, flow{
 				s.begin(ctx, from.agent, "flow", endpoint.FlowOrder{
-					Marker: marker, To: netip.AddrPortFrom(to.seen[f], endpoint.Port), Source: from.seen[f], Patience: firstTimeout, Longest: maxRunTime,
+					Marker: marker, To: netip.AddrPortFrom(at, endpoint.Port), Source: source, Patience: firstTimeout, Longest: maxRunTime,
 				}, maxRunTime),
 				planned{Check{Group: OfFlow, From: s.id, To: sites[1-i].id, Family: string(f), Source: from.String(), Destination: to.String(), What: "long-lived connection"},
-					from.agent, endpoint.Check{Protocol: endpoint.TCP, To: netip.AddrPortFrom(to.seen[f], endpoint.Port)}},
+					from.agent, endpoint.Check{Protocol: endpoint.TCP, To: netip.AddrPortFrom(at, endpoint.Port)}},
 			})
 		}
 	}

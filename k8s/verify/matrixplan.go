@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"strait.dev/strait/internal/endpoint"
@@ -55,6 +56,8 @@ type shape struct {
 	// services are the Services that represent locations of the other cluster, by the agent
 	// of the location.
 	services map[string]map[family]service
+	// withoutNodes: without node helpers, pods reach and are reached through Services only.
+	withoutNodes bool
 }
 
 // service is the address of a Service, or the reason why there is none.
@@ -148,7 +151,10 @@ func familyMissing(f family, clusters ...shape) string {
 func (p *plan) pair(from, to shape, f family, source, destination location, viaService bool, mtu int) {
 	row := Check{Group: OfMatrix, From: from.id, To: to.id, Family: string(f), Source: source.String(), Destination: destination.String()}
 	at, why := destination.seen[f], ""
+	through := throughGateways(from, to)
 	switch {
+	case through != "" && (source.host || !viaService):
+		why = fmt.Sprintf("cluster %s has no node helpers: its pods reach and are reached through Services only", through)
 	case source.agent == "":
 		why = source.why
 	case destination.agent == "":
@@ -176,6 +182,9 @@ func (p *plan) pair(from, to shape, f family, source, destination location, viaS
 	for _, protocol := range protocols {
 		var all []planned
 		for _, c := range checksOf(protocol, f, mtu) {
+			if through != "" && !slices.Contains(carried, c.ID) {
+				continue
+			}
 			one := planned{row, source.agent, c}
 			one.What = c.ID
 			if c.ID == string(protocol)+" from" {
@@ -189,11 +198,25 @@ func (p *plan) pair(from, to shape, f family, source, destination location, viaS
 			all = append(all, one)
 		}
 		p.sequences = append(p.sequences, all)
-		if mtu == 0 {
+		if mtu == 0 && through == "" {
 			row.What, row.Outcome, row.Detail = string(protocol)+" mtu", Skipped, "the MTU of the peering is not known yet; see strait status"
 			p.skipped = append(p.skipped, row)
 		}
 	}
+}
+
+// carried are the columns of connections that gateways carry: these have no size of packets
+// and no source in common with those between the clusters.
+var carried = []string{"tcp 64", "tcp 64k", "udp 64"}
+
+// throughGateways returns a cluster without node helpers; empty: both have them.
+func throughGateways(clusters ...shape) string {
+	for _, c := range clusters {
+		if c.withoutNodes {
+			return c.id
+		}
+	}
+	return ""
 }
 
 // checksOf returns the checks of a protocol, named like the columns.

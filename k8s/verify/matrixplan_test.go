@@ -77,10 +77,13 @@ func TestThePlanFitsTheClusters(t *testing.T) {
 		{"no Services", shapeOf("a", 72, false, ip4), shapeOf("b", 71, false, ip4), 1370, false, 2 * 13,
 			[]string{"pods of a have no IPv6 address", "cluster a has no ready node without a gateway of the peering",
 				"cluster b has no ready node without a gateway of the peering", "no Service for IPv4 exists"}},
+		{"no node helpers here", shapeOf("a", 72, true, ip4), shapeOf("b", 71, true, ip4), 1370, true, 2 * 2 * 3,
+			[]string{"pods of a have no IPv6 address", "cluster a has no node helpers: its pods reach and are reached through Services only"}},
 	} {
 		if c.serve {
 			c.a.serve(c.b)
 		}
+		c.a.withoutNodes = c.name == "no node helpers here"
 		p := planOf(c.a, c.b, c.mtu)
 		if n := p.tried(); n != c.checks {
 			t.Errorf("%s: %d checks, want %d", c.name, n, c.checks)

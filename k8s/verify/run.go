@@ -118,12 +118,13 @@ func cross(ctx context.Context, sites [2]*site, mtu int, o *Options) ([]Check, e
 	services, checks := shareServices(ctx, sites)
 	watches := startWatches(ctx, sites, marker)
 	defer watches.stop()
-	flows := startFlows(ctx, sites, marker)
+	shapes := [2]shape{sites[0].shaped(services[0]), sites[1].shaped(services[1])}
+	flows := startFlows(ctx, sites, shapes, marker)
 	defer flows.stop()
 	var plans [2]plan
 	total := 0
-	for i, s := range sites {
-		plans[i] = planOf(shape{s.id, s.locations, services[i]}, shape{sites[1-i].id, sites[1-i].locations, nil}, mtu)
+	for i := range sites {
+		plans[i] = planOf(shapes[i], shapes[1-i], mtu)
 		for _, sequence := range plans[i].sequences {
 			total += len(sequence)
 		}

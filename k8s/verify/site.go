@@ -140,6 +140,11 @@ func (s *site) exchangeAddresses(other *site) {
 	}
 }
 
+// shaped returns what plans need to know about the cluster.
+func (s *site) shaped(services map[string]map[family]service) shape {
+	return shape{s.id, s.locations, services, s.Network.Status.WithoutNodes}
+}
+
 // kept lists the agents that are kept.
 func (s *site) kept() (all []string) {
 	for _, p := range s.locations {
