@@ -111,22 +111,28 @@ func (w *world) carry(ctx context.Context, from, to *channel.Endpoint) {
 			return
 		}
 		b := p.ToBuffer()
-		if flat := b.Flatten(); from == w.link {
-			w.note(flat)
-		}
+		flat := slices.Clone(b.Flatten())
 		w.carried.Add(1)
 		protocol := p.NetworkProtocolNumber
 		p.DecRef()
 		if w.lost.Load() {
 			b.Release()
+			w.noteFrom(from, flat)
 			continue
 		}
 		q := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: b})
 		to.InjectInbound(protocol, q)
 		q.DecRef()
+		w.noteFrom(from, flat) // only now: a caller that is told has an error to read
 		if from != w.link {
 			w.arrived.Add(1)
 		}
+	}
+}
+
+func (w *world) noteFrom(from *channel.Endpoint, b []byte) {
+	if from == w.link {
+		w.note(b)
 	}
 }
 
