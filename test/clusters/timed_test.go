@@ -12,6 +12,7 @@ const (
 	// including leases and watch tokens.
 	away      = 2*time.Minute + 10*time.Second
 	watchTime = 15 * time.Second // how long traffic is watched after restarts
+	kills     = 10               // with and without API servers
 	timely    = true             // tests check durations
 	joinWait  = "90s"            // --wait of strait peer: gateways start while it waits
 )

@@ -15,6 +15,7 @@ import (
 const (
 	away      = 0 * time.Second // how long API servers stay unavailable at the end of the test
 	watchTime = 3 * time.Second // how long traffic is watched after restarts
+	kills     = 2               // with and without API servers
 	timely    = false
 	joinWait  = "1h" // --wait of strait peer: gateways start while it waits
 )
