@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,7 @@ func TestAnImportSaysWhetherTheDNSServerHasItsName(t *testing.T) {
 			{&net.DNSError{IsNotFound: true}, "False NotServed"},
 		} {
 			dns.answer.Store(c.answer)
+			f.pause(time.Minute) // the interval of questions
 			f.until("the condition "+c.want, func() string {
 				if is := named(); is != c.want {
 					return is
