@@ -39,7 +39,7 @@ demo: build ## join two clusters with the same pod CIDR, in one process, without
 test: ## run the core tests, the demo and, as root, a functional lab (10 minutes on a fresh machine, 4 warm)
 	@test/run test
 
-race: ## run the core tests under the race detector (6 minutes; needs a C compiler)
+race: ## run the core tests under the race detector (9 minutes; needs a C compiler)
 	@test/run race
 
 test-k8s: ## run the tests on real API servers, those of the chart among them (6 minutes; 10 more to build the programs once)
@@ -48,7 +48,7 @@ test-k8s: ## run the tests on real API servers, those of the chart among them (6
 lab: ## run the lab in network namespaces (6 minutes; 10 more to build the programs once; needs root)
 	@test/run lab
 
-e2e: ## install, join, verify, upgrade and remove Strait on two real clusters (6 minutes; 10 more to build Kubernetes once; needs root)
+e2e: ## install, join, verify, upgrade and remove Strait on two real clusters (9 minutes; 10 more to build Kubernetes once; needs root)
 	@test/run e2e
 
 nightly: ## run everything that measures: guest, hostile, scale, long fuzzing (hours; needs root)
