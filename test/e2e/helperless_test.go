@@ -31,6 +31,9 @@ func TestServicesAreSharedWithAClusterWithoutNodeHelpers(t *testing.T) {
 		w.do(t, "", "helm", "install", "strait", "charts/strait", "--kube-context=b", "--namespace=strait-system", "--set=node.enabled=false", "--wait", "--timeout=10m")
 	})
 	stage(t, "join", func(t *testing.T) { w.join(t) })
+	stage(t, "verify", func(t *testing.T) {
+		t.Log(w.do(t, "", "strait", "verify", "--context=a", "--remote-context=b"))
+	})
 	var revertDNS func(*testing.T)
 	stage(t, "DNS", func(t *testing.T) { revertDNS = w.configureDNS(t) })
 	stage(t, "export", func(t *testing.T) { w.startShops(t) })
