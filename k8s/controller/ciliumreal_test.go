@@ -81,7 +81,7 @@ func TestCiliumAdmitsNodesByWhatTheyAre(t *testing.T) {
 		t.Errorf("it selects %v, want %v", got, labels)
 	}
 	want := []cilium.Ingress{{FromEntities: []string{"host", "remote-node"}, ToPorts: []cilium.Ports{{Ports: []cilium.Port{
-		{Port: "6091", Protocol: "UDP"}, {Port: "6092", Protocol: "UDP"}, {Port: "8080", Protocol: "TCP"},
+		{Port: "8080", Protocol: "TCP"}, {Port: "6091", Protocol: "UDP"}, {Port: "6092", Protocol: "UDP"},
 	}}}}}
 	if !reflect.DeepEqual(policy.Spec.Ingress, want) {
 		t.Errorf("it allows %+v, want %+v", policy.Spec.Ingress, want)
