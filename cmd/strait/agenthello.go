@@ -15,12 +15,15 @@ import (
 // newAgentHello is an HTTP server for tests of a peering: it returns the client's address.
 func newAgentHello() *cobra.Command {
 	var listen string
+	var drain time.Duration
 	c := &cobra.Command{
 		Use:   "hello",
 		Short: "Serve the server's and the client's address over HTTP",
 		Long: `Serve a line of text over HTTP with the name and address of the server and the address of
-the client.`,
-		Example: "  strait agent hello --listen :8080",
+the client.
+
+Clients of a Service learn after a pod ends that it does: with --drain, the server answers them meanwhile.`,
+		Example: "  strait agent hello --listen :8080 --drain 5s",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd)
@@ -29,15 +32,16 @@ the client.`,
 			if err != nil {
 				return err
 			}
-			return serveHello(ctx, listener)
+			return serveHello(ctx, listener, drain)
 		},
 	}
+	c.Flags().DurationVar(&drain, "drain", 0, "how long to answer after the signal to end")
 	c.Flags().StringVar(&listen, "listen", ":8080", "address to listen on")
 	return c
 }
 
-// serveHello answers until ctx ends. It closes the listener.
-func serveHello(ctx context.Context, listener net.Listener) error {
+// serveHello answers until the drain time after ctx ends. It closes the listener.
+func serveHello(ctx context.Context, listener net.Listener, drain time.Duration) error {
 	name, err := os.Hostname()
 	if err != nil {
 		return err
@@ -49,7 +53,9 @@ func serveHello(ctx context.Context, listener net.Listener) error {
 			fmt.Fprintf(w, "hello from %s at %v; you are %s\n", name, local, r.RemoteAddr)
 		}),
 	}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(drain, func() { _ = server.Close() })
+	})()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"strait.dev/strait/test/ports"
 )
@@ -18,7 +19,7 @@ func TestTheHelloServerReturnsTheClientsAddress(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- serveHello(ctx, listener) }()
+	go func() { done <- serveHello(ctx, listener, 0) }()
 	out, stderr, code := output("", "agent", "call", "http://"+listener.Addr().String()+"/")
 	if code != exitOK || !strings.HasPrefix(out, "hello from ") || !strings.Contains(out, " at "+listener.Addr().String()+"; you are 127.0.0.1:") {
 		t.Errorf("ends with %d and prints %q, %q", code, out, stderr)
@@ -27,6 +28,23 @@ func TestTheHelloServerReturnsTheClientsAddress(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("the server ends with %v", err)
 	}
+}
+
+// Clients know of the end of a server some time after it.
+func TestTheHelloServerAnswersAMomentLonger(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- serveHello(ctx, listener, time.Hour) }()
+	stop()
+	if out, stderr, code := output("", "agent", "call", "http://"+listener.Addr().String()+"/"); code != exitOK {
+		t.Errorf("ends with %d and prints %q, %q", code, out, stderr)
+	}
+	_ = listener.Close()
+	<-done
 }
 
 func TestACallReportsTheStatusOfTheServer(t *testing.T) {
