@@ -120,6 +120,15 @@ const (
 // it comes up; those that move to it later would be counted as using another one.
 func (f *failover) settle() {
 	f.t.Helper()
+	f.linksCarryFlows()
+	f.delivered()
+	if f.spread {
+		f.rebalance()
+	}
+}
+
+func (f *failover) linksCarryFlows() {
+	f.t.Helper()
 	within(f.t, 2*time.Minute, "all links carry flows", func() error {
 		for _, g := range f.gateways {
 			for _, state := range []string{"up", "active"} {
@@ -130,10 +139,6 @@ func (f *failover) settle() {
 		}
 		return nil
 	})
-	f.delivered()
-	if f.spread {
-		f.rebalance()
-	}
 }
 
 // rebalance replaces all flows by new ones until nodes send some to every gateway. It reports
@@ -204,7 +209,8 @@ func (g *gatewayPod) links(state string) (count int, err error) {
 
 // strain is what gateways without a fault report if the machine is too slow: datagrams that the kernel has
 // dropped because they did not read them fast enough, link probes without an answer in time, and links that
-// were found down. Links to gateways with the fault do not count.
+// were found down. It is counted from before it is observed which gateways flows pass, as a link that goes
+// down later moves flows, too. Links to gateways with the fault do not count.
 type strain struct{ overflow, probes, downs uint64 }
 
 func (s strain) since(before strain) strain {
@@ -221,8 +227,11 @@ func (f *failover) strain(fault fault) (s strain) {
 				return faulty.c != g.c && strings.Contains(text, label+`"`+faulty.name+`"`)
 			})
 		}
-		text, _, err := g.get("/metrics")
-		must(f.t, err)
+		var text string
+		within(f.t, 2*time.Minute, g.label()+" returns its metrics", func() (err error) {
+			text, _, err = g.get("/metrics")
+			return err
+		})
 		for line := range strings.Lines(text) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 			n, _ := strconv.ParseFloat(value, 64) // comments have no number
@@ -264,8 +273,9 @@ func (f *failover) apiServersReturn() {
 func (f *failover) measure(kind *faultKind) faultSample {
 	f.t.Helper()
 	fault := kind.choose(f)
+	before := f.strain(fault) // whatever moves flows from here on is counted
+	f.linksCarryFlows()
 	passing := f.passing()
-	before := f.strain(fault)
 	f.flows.Begin()
 	repair := fault.inflict()
 	down := f.recover()
