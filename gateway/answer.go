@@ -21,7 +21,7 @@ func (e *Egress) refuseFrom(from netip.Addr, node *Node, b []byte, reason Reason
 	if e.g.traced {
 		all = new(ratelimit.Shared)
 	}
-	if !mayAnswer(&e.Counters, &e.limiter, all, b, &e.ip, from, now) {
+	if !mayAnswer(&e.Counters, &e.limiter, all, kind, b, &e.ip, from, now) {
 		return drop(reason)
 	}
 	return e.answerError(from, node, b, reason, kind, mtu)
@@ -40,15 +40,18 @@ func (e *Egress) answerError(from netip.Addr, node *Node, b []byte, reason Reaso
 func (i *Ingress) refuse(t *Table, b []byte, reason Reason, kind packet.ErrorKind, mtu int, now time.Time) Result {
 	r := drop(reason)
 	from := t.external[index(i.ip.Version)]
-	if !mayAnswer(&i.Counters, &i.limiter, &i.errors, b, &i.ip, from, now) {
+	if !mayAnswer(&i.Counters, &i.limiter, &i.errors, kind, b, &i.ip, from, now) {
 		return r
 	}
 	r.Answer = packet.AppendICMPError(i.answer[:0], kind, mtu, from, b, &i.ip)
 	return r
 }
 
-func mayAnswer(c *Counters, l *limiter, all *ratelimit.Shared, b []byte, ip *packet.IP, from netip.Addr, now time.Time) bool {
-	if !from.IsValid() || !packet.MayAnswer(b, ip) {
+// mayAnswer also permits no Host Unreachable about a SYN-ACK: Linux then forgets the connection,
+// which the client may have established already. If the client waits for the server to speak
+// first, it would wait forever, even though the host is reachable again a moment later.
+func mayAnswer(c *Counters, l *limiter, all *ratelimit.Shared, kind packet.ErrorKind, b []byte, ip *packet.IP, from netip.Addr, now time.Time) bool {
+	if !from.IsValid() || !packet.MayAnswer(b, ip) || kind == packet.HostUnreachable && packet.IsSYNACK(b, ip) {
 		return false
 	}
 	if !l.allow(all, ip.Src, now) {

@@ -213,6 +213,10 @@ func forwardingDrops(w who) []dropCase {
 			a.SetOwners(gateway.Owners{netip.MustParseAddr(w.podB): nil})
 			return fromNode(out.udp(nil))(a)
 		}, &hostUnreachable},
+		{gateway.OwnerDown, named("SYN-ACK to a gateway without a link"), func(a *side) (gateway.Result, *gateway.Counters) {
+			a.SetOwners(gateway.Owners{netip.MustParseAddr(w.podB): nil})
+			return fromNode(out.tcp(syn|ack, nil, nil))(a)
+		}, nil},
 		{gateway.TooBig, named("I6 one byte too many"), fromNode(sized(tunnelMTU+1, out)), &tooBig},
 		{gateway.TooBig, named("I6 one byte too many from the tunnel"), fromTunnel(sized(overlayMTU+1, in)), &tooBig},
 		{gateway.UpperHeader, named("TCP without its checksum"), fromNode(out.raw(packet.ProtoTCP, counting(17))), nil},

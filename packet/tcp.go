@@ -32,3 +32,9 @@ func TCPHeaderOK(b []byte, ip *IP) (headerLen int, ok bool) {
 	n := int(u[tcpOffset]>>4) * 4
 	return n, n >= TCPHeaderLen && n <= len(u)
 }
+
+// IsSYNACK reports whether b accepts a TCP connection (RFC 9293 section 3.5).
+func IsSYNACK(b []byte, ip *IP) bool {
+	u := synHeader(b, ip)
+	return u != nil && u[tcpFlags]&TCPFlagACK != 0
+}
