@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -299,6 +300,29 @@ func TestWhatIsEditedByHandIsRestored(t *testing.T) {
 		f.untilImported("web", want)
 		must(t, f.ServiceImports("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		f.untilImported("web", want)
+	})
+}
+
+// The response to the write of an object can arrive after the object was deleted.
+func TestAnImportIsRestoredThatIsDeletedWhileItIsWritten(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.lead()
+		f.joined()
+		var deleted atomic.Bool
+		f.cluster.(memory).Late(func(q fakekube.Request) {
+			if q.Verb == "update" && q.Resource == "serviceimports" && q.Subresource == "status" && deleted.CompareAndSwap(false, true) {
+				must(t, f.ServiceImports("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
+				time.Sleep(time.Second / 10) // the controller is told of the deletion first
+			}
+		})
+		f.receive("b", record("web", "10.0.0.5"))
+		f.until("the import is deleted", func() string {
+			if !deleted.Load() {
+				return "it is not"
+			}
+			return ""
+		})
+		f.untilImported("web", "ClusterSetIP web 80/TCP from b: b 10.71.0.5")
 	})
 }
 

@@ -150,6 +150,8 @@ type work struct {
 	quotas quotas
 	judged verdicts
 	ports  gatewayPorts // used WithoutNodes
+
+	unconfirmed unconfirmed
 }
 
 // Work reconciles all Services until ctx ends. One call at a time works in a cluster.
@@ -163,6 +165,7 @@ func (c *Controller) Work(ctx context.Context) {
 	}
 	w := &work{Controller: c, queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](firstWait, longest))}
 	w.quotas.init()
+	w.unconfirmed.until = make(map[key]time.Time)
 	w.judged.byService = make(map[key]map[string]verdict)
 	for _, follow := range w.handlers() {
 		registered, err := follow.informer.AddEventHandler(follow.handler)
@@ -205,6 +208,7 @@ func (w *work) next(ctx context.Context) bool {
 		return true
 	}
 	wrote, err := w.reconcile(ctx, k)
+	unconfirmed := w.unconfirmed.left(k, wrote, time.Now())
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -213,8 +217,8 @@ func (w *work) next(ctx context.Context) bool {
 		}
 		w.queue.AddRateLimited(k)
 		return true
-	case wrote:
-		w.queue.AddAfter(k, confirmTime)
+	case unconfirmed > 0:
+		w.queue.AddAfter(k, unconfirmed)
 	}
 	w.queue.Forget(k)
 	return true

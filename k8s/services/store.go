@@ -142,3 +142,25 @@ func (s *store[T, L]) forget(key string) {
 	defer s.mu.Unlock()
 	delete(s.written, key)
 }
+
+// unconfirmed are the Services of which something was written for which confirmTime has not
+// passed yet. They are reconciled again then, also if they were meanwhile: an object that was
+// deleted before the response to its write arrived counts until then.
+type unconfirmed struct {
+	mu    sync.Mutex
+	until map[key]time.Time
+}
+
+// left returns for how long a Service stays unconfirmed. wrote: it was written just now.
+func (u *unconfirmed) left(k key, wrote bool, now time.Time) time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if wrote {
+		u.until[k] = now.Add(confirmTime)
+	}
+	left := u.until[k].Sub(now)
+	if left <= 0 {
+		delete(u.until, k)
+	}
+	return left
+}

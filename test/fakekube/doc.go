@@ -17,7 +17,7 @@
 //     version since Compact, in protobuf or JSON;
 //   - a client of ServiceAccount may do what its RBAC rules grant and no more.
 //
-// Stop, Pause, Restore, Compact and Fail inject faults.
+// Stop, Pause, Restore, Compact, Fail and Late inject faults.
 //
 // Differences from an API server: nothing is validated (no schemas, no CEL), built-in
 // resources get no defaults except addresses and ports of Services, a page of a list shows

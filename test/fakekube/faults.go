@@ -36,6 +36,14 @@ func (s *Server) fault(q Request) error {
 	return nil
 }
 
+// Late calls late with each request after it is performed and before its response. late may
+// use the server.
+func (s *Server) Late(late func(Request)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.late = late
+}
+
 // Stop breaks all watches and refuses connections until Start.
 func (s *Server) Stop() {
 	s.mu.Lock()

@@ -31,6 +31,7 @@ type Server struct {
 	paused   bool                    // requests wait
 	handlers map[string]http.Handler // by path
 	faults   []func(Request) error
+	late     func(Request)
 	user     authenticationv1.UserInfo // of Config
 }
 
@@ -135,18 +136,22 @@ func (s *Server) roundTrip(r *http.Request, allow func(Request) error, user auth
 		return failure(r, err.(apierrors.APIStatus)), nil
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if handler := s.handlers[request.Path]; handler != nil {
-		s.mu.Unlock()
+	handler, late := s.handlers[request.Path], s.late
+	s.mu.Unlock()
+	if handler != nil {
 		answer := httptest.NewRecorder()
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		handler.ServeHTTP(answer, r)
-		s.mu.Lock()
 		response := answer.Result()
 		response.Request = r
 		return response, nil
 	}
+	s.mu.Lock()
 	response, err := s.answer(r, request)
+	s.mu.Unlock()
+	if late != nil {
+		late(request)
+	}
 	if err != nil {
 		status, is := err.(apierrors.APIStatus)
 		if !is {
