@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"strait.dev/strait/test/netns"
 	"strait.dev/strait/test/program"
@@ -207,22 +208,26 @@ func (g *gatewayPod) createPod(t *testing.T) {
 	must(t, g.writeStatus(t.Context(), false))
 }
 
-// writeStatus writes the pod's status.
+// writeStatus writes the pod's status. The controller writes conditions of its own into it.
 func (g *gatewayPod) writeStatus(ctx context.Context, ready bool) error {
-	pod, err := g.c.admin.Pods(gatewayNamespace).Get(ctx, g.name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue
 	}
-	pod.Status = corev1.PodStatus{
-		Phase: corev1.PodRunning, HostIP: g.c.nodes[g.node].address, PodIP: g.address, PodIPs: []corev1.PodIP{{IP: g.address}},
-		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}},
-	}
-	_, err = g.c.admin.Pods(gatewayNamespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-	return err
+	pods := g.c.admin.Pods(gatewayNamespace)
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		pod, err := pods.Get(ctx, g.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		others := slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+		pod.Status = corev1.PodStatus{
+			Phase: corev1.PodRunning, HostIP: g.c.nodes[g.node].address, PodIP: g.address, PodIPs: []corev1.PodIP{{IP: g.address}},
+			Conditions: append(others, corev1.PodCondition{Type: corev1.PodReady, Status: status}),
+		}
+		_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 // startContainer starts the gateway as specified by its container.
