@@ -312,7 +312,7 @@ func TestAnImportIsRestoredThatIsDeletedWhileItIsWritten(t *testing.T) {
 		f.cluster.(memory).Late(func(q fakekube.Request) {
 			if q.Verb == "update" && q.Resource == "serviceimports" && q.Subresource == "status" && deleted.CompareAndSwap(false, true) {
 				must(t, f.ServiceImports("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
-				time.Sleep(time.Second / 10) // the controller is told of the deletion first
+				sleep(time.Second / 10) // the controller is told of the deletion first
 			}
 		})
 		f.receive("b", record("web", "10.0.0.5"))
