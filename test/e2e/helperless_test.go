@@ -236,6 +236,7 @@ func (w *world) probe(t *testing.T, cluster string, o endpoint.Order) (results [
 // transfers sends and receives bytes over one connection, and compares them.
 func (w *world) transfers(t *testing.T, from, to string) {
 	t.Helper()
+	before := map[string]float64{from: w.gatewayCPU(t, from), to: w.gatewayCPU(t, to)}
 	begun := time.Now()
 	results, err := w.probe(t, from, endpoint.Order{Sequences: []endpoint.Sequence{{{
 		ID: "transfer", Protocol: endpoint.TCP, To: w.imported(t, from, to), Size: transferSize, Patience: 20 * time.Minute,
@@ -244,7 +245,27 @@ func (w *world) transfers(t *testing.T, from, to string) {
 	if r := results[0]; r.Failure != "" || r.Bytes != transferSize || r.Tries != 1 {
 		t.Errorf("%+v", r)
 	}
-	t.Logf("%d MiB in each direction in %v", transferSize>>20, time.Since(begun).Round(time.Second))
+	took, gigabytes := time.Since(begun).Seconds(), 2*float64(transferSize)/1e9
+	cost := func(cluster string) float64 { return (w.gatewayCPU(t, cluster) - before[cluster]) / gigabytes }
+	note("%s to %s and back: %.2f GB in %.1f s; CPU time per GB: %.1f s of the gateways of a, %.1f s of those of b", from, to, gigabytes, took, cost("a"), cost("b"))
+}
+
+// gatewayCPU returns the CPU time of the gateways of a cluster since their start, in seconds.
+func (w *world) gatewayCPU(t *testing.T, cluster string) (all float64) {
+	t.Helper()
+	gateways := []string{"--context=" + cluster, "--namespace=strait-gateways"}
+	for pod := range strings.FieldsSeq(w.do(t, "", "kubectl", append(gateways, "get", "pods", "--output=name")...)) {
+		page := w.do(t, "", "kubectl", append(gateways, "exec", pod, "--", "/strait", "agent", "fetch", "http://127.0.0.1:8080/metrics")...)
+		_, value, found := strings.Cut(page, "\nprocess_cpu_seconds_total ")
+		if !found {
+			t.Fatalf("%s has no metric of its CPU time:\n%s", pod, page)
+		}
+		value, _, _ = strings.Cut(value, "\n")
+		seconds, err := strconv.ParseFloat(value, 64)
+		must(t, err)
+		all += seconds
+	}
+	return all
 }
 
 // short returns an order of short connections, some at a time.
