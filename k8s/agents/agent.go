@@ -14,10 +14,8 @@ type Profile int
 const (
 	// Restricted satisfies the Pod Security Standard of that name. It may ping.
 	Restricted Profile = iota
-	// Host uses the network namespace of its node, with no more privileges than Restricted.
-	Host
-	// Node is Host with access to its node's network configuration, like the node helper:
-	// with NET_ADMIN, and NET_RAW to capture packets.
+	// Node uses the network namespace of its node and can configure it, like the node helper:
+	// as root with NET_ADMIN, and with NET_RAW to capture packets.
 	Node
 )
 
@@ -37,9 +35,6 @@ const container = "agent"
 // label is the label of all namespaces of agents; its value is their purpose.
 const label = "strait.dev/agents"
 
-// unprivileged is the user and group that agents run as.
-const unprivileged = 65534
-
 // pod returns the agent's Pod.
 func (a Agent) pod(o Options) *corev1.Pod {
 	args := a.Args
@@ -50,16 +45,14 @@ func (a Agent) pod(o Options) *corev1.Pod {
 	for name, value := range a.Labels {
 		labels[name] = value
 	}
-	security := &corev1.PodSecurityContext{
-		RunAsNonRoot: new(true), RunAsUser: new(int64(unprivileged)), RunAsGroup: new(int64(unprivileged)),
-		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-	}
+	security := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	capabilities := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	switch a.Profile {
-	case Restricted: // allows ping without a capability
-		security.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ping_group_range", Value: "0 2147483647"}}
+	case Restricted: // with the UID of the image, or one that the cluster assigns, as OpenShift does
+		security.RunAsNonRoot = new(true)
+		security.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ping_group_range", Value: "0 2147483647"}} // allows ping without a capability
 	case Node: // root, because other users lose capabilities on exec
-		security.RunAsNonRoot, security.RunAsUser, security.RunAsGroup = nil, new(int64(0)), new(int64(0))
+		security.RunAsUser, security.RunAsGroup = new(int64(0)), new(int64(0))
 		capabilities.Add = []corev1.Capability{"NET_ADMIN", "NET_RAW"}
 	}
 	return &corev1.Pod{
@@ -68,7 +61,7 @@ func (a Agent) pod(o Options) *corev1.Pod {
 			NodeSelector:                  map[string]string{corev1.LabelOSStable: "linux"},
 			Affinity:                      on(a.Node),
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			HostNetwork:                   a.Profile != Restricted,
+			HostNetwork:                   a.Profile == Node,
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
 			TerminationGracePeriodSeconds: new(int64(1)),

@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,19 +21,22 @@ func TestAgentsPassTheStandardOfTheirNamespace(t *testing.T) {
 	if is := passes(Agent{Name: "a", Profile: Restricted, Ports: ports}, api.LevelRestricted); !is.Allowed {
 		t.Errorf("a Restricted agent is refused: %s", is.ForbiddenDetail())
 	}
-	for _, profile := range []Profile{Host, Node} {
-		is := passes(Agent{Name: "a", Profile: profile}, api.LevelBaseline)
-		if is.Allowed {
-			t.Errorf("profile %d passes baseline: it needs no namespace of its own", profile)
-		}
-		if profile == Host && strings.Contains(is.ForbiddenDetail(), "capabilities") {
-			t.Errorf("a Host agent wants more than the network of its node: %s", is.ForbiddenDetail())
-		}
+	if passes(Agent{Name: "a", Profile: Node}, api.LevelBaseline).Allowed {
+		t.Error("a Node agent passes baseline: it needs no namespace of its own")
+	}
+}
+
+func TestTheImageOrTheClusterChoosesTheUIDOfRestrictedAgents(t *testing.T) {
+	if is := (Agent{Name: "a"}).pod(Options{Image: "i"}).Spec.SecurityContext; is.RunAsUser != nil || is.RunAsGroup != nil || !*is.RunAsNonRoot {
+		t.Errorf("the security context is %+v", is)
+	}
+	if is := (Agent{Name: "a", Profile: Node}).pod(Options{Image: "i"}).Spec.SecurityContext; *is.RunAsUser != 0 || is.RunAsNonRoot != nil {
+		t.Errorf("the security context of a Node agent is %+v", is)
 	}
 }
 
 func TestOnlyThoseWhoLookAtPacketsHaveCapabilities(t *testing.T) {
-	for profile, want := range map[Profile]int{Restricted: 0, Host: 0, Node: 2} {
+	for profile, want := range map[Profile]int{Restricted: 0, Node: 2} {
 		pod := Agent{Name: "a", Profile: profile}.pod(Options{Image: "i"})
 		c := pod.Spec.Containers[0].SecurityContext
 		if len(c.Capabilities.Add) != want || len(c.Capabilities.Drop) != 1 || *c.AllowPrivilegeEscalation || c.Privileged != nil || pod.Spec.HostPID {

@@ -3,7 +3,7 @@
 //
 //	group, err := agents.Start(ctx, agents.Options{Client: c, Image: image, Purpose: "verify"},
 //		agents.Agent{Name: "one", Profile: agents.Restricted},
-//		agents.Agent{Name: "two", Node: "n2", Profile: agents.Host})
+//		agents.Agent{Name: "two", Node: "n2", Profile: agents.Node})
 //	defer group.End(ctx)
 //	err = group.Exec(ctx, "one", nil, &out, "agent", "probe", ...)
 //

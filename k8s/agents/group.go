@@ -68,7 +68,7 @@ func (c *Group) start(ctx context.Context, all []Agent) error {
 		suffix = rand.String(5)
 	}
 	for _, a := range all {
-		host := a.Profile != Restricted
+		host := a.Profile == Node
 		if c.namespaces[host] == "" {
 			if err := c.namespace(ctx, host, suffix); err != nil {
 				return err

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +22,6 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/pod-security-admission/api"
 
-	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/controller"
 	"strait.dev/strait/k8s/operator"
@@ -188,25 +186,13 @@ func TestControllerRunsWithTheChart(t *testing.T) {
 
 	admin, err := client.New(cluster.Admin())
 	must(t, err)
-	_, err = admin.Peerings().Create(t.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{
-		ClusterID: "b", Gateway: v1alpha1.GatewaySpec{Replicas: 1},
-	}}, metav1.CreateOptions{})
-	must(t, err)
-	var set *appsv1.StatefulSet
-	kube.Until(t, "a StatefulSet for the Peering", func() string {
-		set, err = admin.StatefulSets("strait-gateways").Get(t.Context(), "b", metav1.GetOptions{})
-		if err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	pod := gatewayPod(t, admin)
 	network, err := admin.ClusterNetworks().Get(t.Context(), "default", metav1.GetOptions{})
 	must(t, err)
 	if got := network.Spec.PodCIDRs; len(got) != 1 || got[0] != "10.0.0.0/16" {
 		t.Errorf("pods have addresses from %v", got)
 	}
 
-	pod := &set.Spec.Template
 	if reasons := forbidden(t, api.LevelRestricted, pod); len(reasons) > 0 {
 		t.Errorf("a gateway's pod violates the restricted standard: %q", reasons)
 	}
