@@ -9,11 +9,11 @@ import _ "embed"
 //
 //go:generate sh -c "cp *.yaml ../../charts/strait/files/rbac/"
 
-// Controller contains the rules of `strait controller`: a ClusterRole for cluster-scoped
-// resources, a Role in its own namespace, and a Role in each namespace that it detects the
-// cluster's CIDRs from. All are named strait-controller, except those for the Multi-Cluster
-// Services API: strait-controller-services. A Role without a namespace belongs to the
-// controller's namespace.
+// Controller contains the rules of `strait controller`: a ClusterRole, and a Role in its own
+// namespace, in that of the gateways and in default. All are named strait-controller, except
+// those for the Multi-Cluster Services API: strait-controller-services. A Role without a
+// namespace belongs to the controller's namespace. There is none in kube-system, because
+// managed clusters may allow no writes there.
 //
 //go:embed controller.yaml
 var Controller []byte

@@ -30,7 +30,7 @@ var accounts = []struct {
 	rules           []byte
 	in              []string
 }{
-	{"strait-system", "strait-controller", rbac.Controller, []string{"strait-system", "strait-gateways", "kube-system", "default", "elsewhere"}},
+	{"strait-system", "strait-controller", rbac.Controller, []string{"strait-system", "strait-gateways", "default", "elsewhere"}},
 	{"strait-gateways", "strait-gateway", rbac.Gateway, []string{"strait-gateways", "elsewhere"}},
 	{"strait-nodes", "strait-node", rbac.Node, []string{"strait-nodes", "elsewhere"}},
 	{"strait-system", "strait-uninstall", rbac.Uninstall, []string{"strait-system", "strait-gateways", "elsewhere"}},
