@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -124,6 +125,34 @@ func TestTheClusterAssignsTheUIDOfGatewaysWhereItIsTold(t *testing.T) {
 	g.AssignedUID = true
 	if is := podTemplate(g, plainPeering()).Spec.SecurityContext; is.RunAsUser != nil || is.RunAsGroup != nil || is.FSGroup != nil {
 		t.Errorf("the security context is %+v", is)
+	}
+}
+
+func TestThePlacementOfAPeeringAddsToThatOfTheInstallation(t *testing.T) {
+	template, err := ParseTemplate([]byte(`spec:
+  nodeSelector: {kubernetes.io/os: linux, example.com/edge: "false"}
+  tolerations: [{key: example.com/infra, operator: Exists}]
+  affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: kubernetes.io/hostname}}]}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := podTemplate(inGateways(template), wholePeering()).Spec
+	if want := map[string]string{"kubernetes.io/os": "linux", "example.com/edge": "true"}; !maps.Equal(pod.NodeSelector, want) {
+		t.Errorf("the node selector is %v, want %v", pod.NodeSelector, want)
+	}
+	var keys []string
+	for _, toleration := range pod.Tolerations {
+		keys = append(keys, toleration.Key)
+	}
+	if want := []string{"example.com/infra", "example.com/edge", corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable}; !slices.Equal(keys, want) {
+		t.Errorf("the tolerations are of %q, want %q", keys, want)
+	}
+	if pod.Affinity == nil || pod.Affinity.PodAntiAffinity == nil {
+		t.Errorf("the affinity is %v, want that of the installation", pod.Affinity)
+	}
+	if is := pod.TopologySpreadConstraints; len(is) != 2 || is[0].TopologyKey != corev1.LabelTopologyZone || is[1].TopologyKey != corev1.LabelHostname {
+		t.Errorf("the spread is %v, want zones and nodes", is)
 	}
 }
 
