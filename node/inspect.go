@@ -46,6 +46,11 @@ type Inspection struct {
 	Ours    Ours     `json:"ours,omitzero"`     // existing configuration of Strait
 	Strange []string `json:"strange,omitempty"` // conflicting configuration, as text
 
+	// Preceding are rules of other programs, as text, that the kernel applies before Strait's
+	// and that send packets for any destination to another table: packets that they match
+	// do not reach Strait's routes. There are at most precedingAtMost.
+	Preceding []string `json:"preceding,omitempty"`
+
 	// Destinations are prefixes that other programs route on the node, other than by
 	// default routes, the widest first, at most destinationsAtMost. A route of Strait must
 	// not overlap them.
@@ -61,6 +66,10 @@ type Destination struct {
 // destinationsAtMost is the largest number of destinations in an Inspection. The widest are
 // of interest; a node may have a host route for each pod.
 const destinationsAtMost = 500
+
+// precedingAtMost is the largest number of preceding rules in an Inspection. A network plugin
+// may add one for each pod.
+const precedingAtMost = 100
 
 // Exit is the link by which a node reaches other networks.
 type Exit struct {
@@ -253,8 +262,36 @@ func (k *Kernel) inspectRest(i *Inspection) error {
 			return err
 		}
 		i.Strange = append(i.Strange, strange...)
+		if err := k.inspectPreceding(f, i); err != nil {
+			return err
+		}
 	}
 	return k.inspectDestinations(i)
+}
+
+// inspectPreceding adds the preceding rules of a family. Rules for marked packets are left
+// out: network plugins mark packets for their own purposes, not those of pods to elsewhere.
+func (k *Kernel) inspectPreceding(f family, i *Inspection) error {
+	rules, err := k.routes.RuleList(f.number())
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return fmt.Errorf("node: list rules: %w", err)
+	}
+	for _, r := range rules {
+		_, some := specific(r.Dst)
+		if r.Priority >= RulePriority || r.Mark != 0 || some || len(i.Preceding) >= precedingAtMost ||
+			slices.Contains([]int{unix.RT_TABLE_UNSPEC, unix.RT_TABLE_LOCAL, routeTable}, r.Table) {
+			continue
+		}
+		text := fmt.Sprintf("rule %d", r.Priority)
+		if r.Src != nil {
+			text += fmt.Sprintf(" from %s", r.Src)
+		}
+		if r.IifName != "" {
+			text += " iif " + r.IifName
+		}
+		i.Preceding = append(i.Preceding, text+fmt.Sprintf(" lookup %d", r.Table))
+	}
+	return nil
 }
 
 func (k *Kernel) inspectDestinations(i *Inspection) error {

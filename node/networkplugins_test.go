@@ -3,6 +3,7 @@
 package node
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -215,7 +216,8 @@ func TestAddressesAreKeptNextToTheRulesOfNetworkPlugins(t *testing.T) {
 }
 
 // With security groups for pods in strict mode, rules of priority 10 and 20 precede Strait's:
-// packets of such pods do not reach other clusters. Preflight reports it (STRAIT-C008).
+// packets of such pods do not reach other clusters. Preflight reports it (STRAIT-C008 and
+// STRAIT-N015).
 func TestRulesThatPrecedeStraitsTakeThePacketsOfPods(t *testing.T) {
 	w := newWorld(t, Support{})
 	w.node.IP(t, `
@@ -226,5 +228,8 @@ route add default via 192.0.2.10 dev gw0 onlink table 101`)
 	w.apply(t, w.desired())
 	if route := w.node.Run(t, "ip", "route", "get", "10.71.2.9", "from", "10.0.1.5", "iif", "pod0"); !strings.Contains(route, "dev gw0 table 101") {
 		t.Errorf("packets of a pod take the route %s", route)
+	}
+	if is := inspect(t, w.kernel, w.node); !slices.Equal(is.Preceding, []string{"rule 10 iif pod0 lookup 101"}) {
+		t.Errorf("preceding rules: %q", is.Preceding)
 	}
 }
