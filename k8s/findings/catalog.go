@@ -13,7 +13,7 @@ var Catalog = map[string]Check{
 	"STRAIT-C002": {"version of Kubernetes", "Upgrade the cluster to Kubernetes 1.31 or later."},
 	"STRAIT-C003": {"operating systems and architectures of nodes", "Run gateways on Linux nodes (amd64 or arm64); pods on other nodes cannot reach other clusters."},
 	"STRAIT-C004": {"CIDRs of pods and Services", "Set the CIDRs with the chart's value clusterNetwork, as in clusterNetwork.podCIDRs=[10.0.0.0/16]."},
-	"STRAIT-C005": {"address pools", "Choose free CIDRs with the chart's values clusterNetwork.internalCIDRs and clusterNetwork.externalCIDRs."},
+	"STRAIT-C005": {"address pools", "Choose free CIDRs with the chart's values clusterNetwork.internalCIDRs, externalCIDRs and remapPools."},
 	"STRAIT-C006": {"network plugin", "See the notes on this network plugin on the documentation page."},
 	"STRAIT-C007": {"network policies that match nodes by address", "Install with the chart's value gateway.networkPolicy=false, or let the plugin's policies match nodes by address."},
 	"STRAIT-C008": {"routing of pods by the node's kernel", "Route packets of pods through the node's kernel, as the page explains for each network plugin."},
@@ -24,9 +24,10 @@ var Catalog = map[string]Check{
 	"STRAIT-C013": {"leftovers of earlier commands", "Remove the namespaces with kubectl delete namespace, unless a strait command is still running."},
 	"STRAIT-C014": {"addresses of pods", "Let the network plugin assign addresses from the podCIDRs of nodes, or declare the CIDRs of pods, as the page explains for each network plugin."},
 	"STRAIT-C015": {"privileges of the node helper", "Install with the chart's value node.enabled=false, or let the cluster admit the node helper, as the page explains."},
+	"STRAIT-C016": {"packets from pods to their own node", "Set defaultEndpointToHostAction: Accept in FelixConfiguration default, or FELIX_DEFAULTENDPOINTTOHOSTACTION=ACCEPT on DaemonSet calico-node."},
 
 	"STRAIT-N001": {"tunnel devices of the node's kernel", "Load the kernel module geneve or vxlan on the node, and configure it to be loaded at boot."},
-	"STRAIT-N002": {"nftables of the node's kernel", "Load the kernel modules nf_tables, nft_chain_nat and nft_nat on the node."},
+	"STRAIT-N002": {"nftables of the node's kernel", "Load the kernel modules nf_tables, nft_chain_nat and nft_nat on the node, or remove what forbids nftables rules, as the page explains."},
 	"STRAIT-N003": {"ports of the node", "Stop the process that uses the port, or configure another port for it."},
 	"STRAIT-N004": {"forwarding on the node", "Set net.ipv4.ip_forward=1 on the node, and net.ipv6.conf.all.forwarding=1 if pods have IPv6."},
 	"STRAIT-N005": {"limits of socket buffers on the node", "Set net.core.rmem_max=4194304 and net.core.wmem_max=4194304 on nodes that gateways run on."},
@@ -39,6 +40,7 @@ var Catalog = map[string]Check{
 	"STRAIT-N012": {"offloads of the node's network", "Enable GRO with ethtool -K LINK gro on, for the link in the finding."},
 	"STRAIT-N013": {"routes of the node in the remap pools", "Add the destination to clusterNetwork.reservedCIDRs, or set clusterNetwork.remapPools to CIDRs that no node routes itself."},
 	"STRAIT-N014": {"spread of flows over gateways", "To spread the flows between two pods as well, set net.ipv4.fib_multipath_hash_policy=1 on the node, and the same of net.ipv6."},
+	"STRAIT-N015": {"routing rules that precede Strait's", "Give the rules priorities above 105, or let the program that adds them not do so, as the page explains."},
 
 	"STRAIT-U001": {"UDP between the clusters", "Allow UDP to a NodePort or LoadBalancer of one of the clusters in firewalls and security groups."},
 	"STRAIT-U002": {"CIDRs of the remote cluster", "Set seenAs in the Peering to a free CIDR, or configure a larger remap pool with clusterNetwork.remapPools."},

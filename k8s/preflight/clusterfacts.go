@@ -2,6 +2,8 @@ package preflight
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,10 +35,16 @@ type facts struct {
 	settings    map[string]map[string]string // of network plugins: ConfigMaps of kube-system, by name
 	namespaces  map[string]*corev1.Namespace // existing namespaces of the chart
 	cilium      bool                         // it has CiliumNetworkPolicies
-	services    []corev1.Service
-	pods        []corev1.Pod    // the first page
-	leftover    []string        // namespaces of earlier commands
-	denied      map[topic]error // errors of reads
+
+	felix         felixConfiguration // of Calico
+	ipPools       []string           // CIDRs of Calico's IPPools
+	gatewayConfig *gatewayConfig     // of OVN-Kubernetes on OpenShift, otherwise nil
+	openShift     *openShiftNetwork  // nil: not OpenShift
+
+	services []corev1.Service
+	pods     []corev1.Pod    // the first page
+	leftover []string        // namespaces of earlier commands
+	denied   map[topic]error // errors of reads
 
 	withoutHelpers bool // Strait is or is going to be installed without node helpers
 }
@@ -115,6 +123,7 @@ func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 	if _, err := c.Client.CiliumNetworkPolicies(install.GatewayNamespace).List(ctx, metav1.ListOptions{Limit: 1}); err == nil {
 		f.cilium = true
 	}
+	f.readPluginResources(ctx, c.Client)
 	if list, err := c.Client.Services("").List(ctx, metav1.ListOptions{}); note(aboutServices, err) {
 		f.services = list.Items
 	}
@@ -132,4 +141,9 @@ func read(ctx context.Context, c operator.Cluster) (*facts, error) {
 func offset(before, after, clock time.Time) (skew, uncertainty time.Duration) {
 	uncertainty = after.Sub(before) / 2
 	return clock.Sub(before.Add(uncertainty)), uncertainty
+}
+
+// hasProvider reports whether a node is of a provider, by the scheme of its providerID.
+func (f *facts) hasProvider(scheme string) bool {
+	return slices.ContainsFunc(f.nodes, func(n corev1.Node) bool { return strings.HasPrefix(n.Spec.ProviderID, scheme+"://") })
 }

@@ -101,8 +101,10 @@ func (f *facts) rangeFindings() []findings.Finding {
 	s := f.network.Status
 	found := findings.New("STRAIT-C004", findings.OK, f.name, "pods %v (from %s), Services %v (from %s)", s.PodCIDRs, s.Sources.PodCIDRs, s.ServiceCIDRs, s.Sources.ServiceCIDRs)
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDetected); c.Status != metav1.ConditionTrue {
+		unknown := findings.New("STRAIT-C004", findings.Error, f.name, "%s", c.Message)
+		unknown.Remedy = f.declareCIDRs()
 		return []findings.Finding{
-			findings.New("STRAIT-C004", findings.Error, f.name, "%s", c.Message),
+			unknown,
 			findings.New("STRAIT-C005", findings.Skipped, f.name, "skipped because the CIDRs of pods and Services are not known"),
 		}
 	}
@@ -158,7 +160,11 @@ func (f *facts) loadBalancerFindings() []findings.Finding {
 			return single("STRAIT-C011", findings.OK, f.name, "Service %s/%s has a load balancer for UDP", s.Namespace, s.Name)
 		}
 	}
-	return single("STRAIT-C011", findings.Info, f.name, "no Service has a load balancer for UDP, so it is not known whether gateways would get one; NodePort works")
+	needs := ""
+	if f.hasProvider("aws") {
+		needs = ", which needs the AWS Load Balancer Controller or EKS Auto Mode"
+	}
+	return single("STRAIT-C011", findings.Info, f.name, "no Service has a load balancer for UDP, so it is not known whether gateways would get one%s; NodePort works", needs)
 }
 
 // single returns a list of one finding.

@@ -42,7 +42,7 @@ func (f *facts) describe(version string, all []findings.Finding) *Environment {
 		Providers: map[string]int{}, Systems: map[string]int{}, Kernels: map[string]int{}, Runtimes: map[string]int{}, Architectures: map[string]int{},
 		FindingsByCode: map[string]findings.Severity{},
 	}
-	if p, _ := pluginOf(f); p != nil {
+	if p := pluginOf(f); p != nil {
 		e.NetworkPlugin = p.name
 	}
 	for i := range f.nodes {

@@ -90,6 +90,10 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		{"remains", func(_ *nodeContext, s *NodeReport) {
 			s.Is.Ours = node.Ours{Links: []string{"cni-strait1"}, Table: true}
 		}, "warning STRAIT-N009 found cni-strait1, nftables table strait"},
+		{"a rule that precedes Strait's", func(_ *nodeContext, s *NodeReport) { s.Is.Preceding = []string{"rule 10 iif vlan.eth.1 lookup 101"} },
+			"warning STRAIT-N015 rule 10 iif vlan.eth.1 lookup 101: packets that match do not reach remote clusters, because Strait's rule of priority 105 comes later"},
+		{"jumbo frames", func(_ *nodeContext, s *NodeReport) { s.Is.Out.MTU = 9001 }, "info STRAIT-N006 link eth0 has MTU 9001, which the Internet does not carry"},
+		{"the network of Azure", func(p *nodeContext, _ *NodeReport) { p.azure = true }, "warning STRAIT-N006 link eth0 has MTU 1500, but Azure fragments packets of more than 1400 bytes"},
 		{"what is Strait's", func(p *nodeContext, s *NodeReport) {
 			p.installed, s.Is.Ours = true, node.Ours{Links: []string{"cni-strait1"}}
 		}, ""},
@@ -214,11 +218,19 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 		}, ""},
 		{"Cilium that routes in eBPF", func(f *facts) {
 			plugin("cilium")(f)
-			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-bpf-masquerade": "true"}
-		}, "warning STRAIT-C008 with enable-bpf-masquerade"},
+			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-bpf-masquerade": "true", "kube-proxy-replacement": "true"}
+		}, "warning STRAIT-C008 Cilium routes in eBPF (kube-proxy-replacement=true, enable-host-legacy-routing=\"\", no masquerading by iptables)"},
+		{"Cilium without masquerading", func(f *facts) {
+			plugin("cilium")(f)
+			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-ipv4-masquerade": "false", "kube-proxy-replacement": "true"}
+		}, "warning STRAIT-C008 Cilium routes in eBPF"},
+		{"Cilium next to kube-proxy", func(f *facts) {
+			plugin("cilium")(f)
+			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-bpf-masquerade": "true", "kube-proxy-replacement": "false"}
+		}, ""},
 		{"Cilium that lets the kernel route", func(f *facts) {
 			plugin("cilium")(f)
-			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-bpf-masquerade": "true", "enable-host-legacy-routing": "true"}
+			f.settings["cilium-config"] = map[string]string{"policy-cidr-match-mode": "nodes", "enable-bpf-masquerade": "true", "kube-proxy-replacement": "true", "enable-host-legacy-routing": "true"}
 		}, ""},
 		{"Cilium with devices that match Strait's links", func(f *facts) {
 			plugin("cilium")(f)
@@ -244,7 +256,7 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 		{"pods of another node's CIDR", pods("n2", "10.0.1.7"), "warning STRAIT-C014 1 of 1 addresses of pods are in the podCIDRs of another node: pod default/p on node n2 has 10.0.1.7, of node n1"},
 		{"pods of an unknown CIDR", pods("n1", "172.16.0.7"), "warning STRAIT-C014 1 of 1 addresses of pods are outside of the cluster's pod CIDRs: pod default/p has 172.16.0.7"},
 		{"pods that may not be read", func(f *facts) { f.denied = map[topic]error{aboutPods: errors.New("forbidden")} }, "skipped STRAIT-C014 pods cannot be read: forbidden"},
-		{"Cilium of Google's make, whose settings are hidden", plugin("anetd"), "skipped STRAIT-C008"},
+		{"Cilium of Google's make, whose settings are hidden", plugin("anetd"), "warning STRAIT-C008 Google does not document whether packets of pods pass the routing"},
 		{"OVN", plugin("ovnkube-node"), "warning STRAIT-C008 OVN-Kubernetes bypasses the routing of the node's kernel for packets of pods"},
 		{"a namespace that keeps the helper out", enforcing("strait-nodes", "restricted"), "error STRAIT-C009 it enforces restricted, but the node helper needs privileged for the host network; with node.enabled=false"},
 		{"nodes of Fargate alone", platform("aws:///eu-central-1a/x/fargate-ip-10-0-1-2", "eks.amazonaws.com/compute-type", "fargate"),

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -29,9 +30,24 @@ const (
 // udpAgent is the name of the agent that exchanges UDP with the other cluster.
 const udpAgent = "caller"
 
+// podGroup is the pods of the agents: an *agents.Group, except in tests.
+type podGroup interface {
+	Exec(ctx context.Context, name string, stdin io.Reader, stdout io.Writer, args ...string) error
+	Pod(name string) *corev1.Pod
+	Service(ctx context.Context, name, agent string, kind corev1.ServiceType, ports ...corev1.ServicePort) (*corev1.Service, error)
+	End(ctx context.Context) error
+}
+
+// startPods starts the pods of agents.
+type startPods func(context.Context, agents.Options, ...agents.Agent) (podGroup, error)
+
+func startAgents(ctx context.Context, o agents.Options, all ...agents.Agent) (podGroup, error) {
+	return agents.Start(ctx, o, all...)
+}
+
 // agentGroup is the agents in one cluster.
 type agentGroup struct {
-	*agents.Group
+	podGroup
 	facts *facts
 	nodes []string // names, in the order of the agents' numbers
 }
@@ -41,7 +57,7 @@ func agentOf(i int) string { return fmt.Sprintf("node-%d", i) }
 
 // start starts the agents of a cluster: one on each node on which a node helper could run, up
 // to a maximum, and, with two clusters, one that the other cluster probes.
-func start(ctx context.Context, c operator.Cluster, f *facts, purpose, image string, most int, two bool, say func(string)) (*agentGroup, error) {
+func (run startPods) start(ctx context.Context, c operator.Cluster, f *facts, purpose, image string, most int, two bool, say func(string)) (*agentGroup, error) {
 	var all []agents.Agent
 	is := &agentGroup{facts: f}
 	for i := range f.nodes {
@@ -57,11 +73,11 @@ func start(ctx context.Context, c operator.Cluster, f *facts, purpose, image str
 		all = append(all, agents.Agent{Name: udpAgent, Profile: agents.Restricted, Args: []string{"agent", "serve"},
 			Ports: []corev1.ContainerPort{{Name: "echo", ContainerPort: endpoint.Port, Protocol: corev1.ProtocolUDP}}})
 	}
-	started, err := agents.Start(ctx, agents.Options{Client: c.Client, Image: image, Purpose: purpose, Say: say}, all...)
+	started, err := run(ctx, agents.Options{Client: c.Client, Image: image, Purpose: purpose, Say: say}, all...)
 	if err != nil {
 		return nil, err
 	}
-	is.Group = started
+	is.podGroup = started
 	return is, nil
 }
 
@@ -79,7 +95,7 @@ func InspectNodes(ctx context.Context, c operator.Cluster, purpose, image string
 	if missing == 0 {
 		return nil, 0, nil
 	}
-	is, err := start(ctx, c, &facts{name: c.Name, nodes: nodes.Items}, purpose, image, len(nodes.Items), false, say)
+	is, err := startPods(startAgents).start(ctx, c, &facts{name: c.Name, nodes: nodes.Items}, purpose, image, len(nodes.Items), false, say)
 	if err != nil {
 		return nil, missing, err
 	}

@@ -29,6 +29,8 @@ type NodeReport struct {
 const (
 	clockTolerance = 10 * time.Second
 	smallMTU       = 1400 // leaves the IPv6 minimum of 1280 after overlay and tunnel
+	internetMTU    = 1500
+	azureMTU       = 1400 // larger packets are fragmented, though links report 1500
 )
 
 // nodeContext is the state of a node's cluster that its findings depend on.
@@ -36,13 +38,15 @@ type nodeContext struct {
 	name        string         // of the cluster
 	installed   bool           // Strait is installed: its ports and kernel objects are expected
 	ipv6        bool           // pods have IPv6
+	azure       bool           // nodes are virtual machines of Azure
+	openShift   bool           // its operator manages forwarding
 	remap, used []netip.Prefix // pools for remote CIDRs, and CIDRs that are never allocated from these
 	skew        time.Duration
 	uncertainty time.Duration // of the API server's clock
 }
 
 func contextOf(f *facts) nodeContext {
-	p := nodeContext{name: f.name, installed: f.image != "", skew: f.skew, uncertainty: f.uncertainty}
+	p := nodeContext{name: f.name, installed: f.image != "", azure: f.hasProvider("azure"), openShift: f.gatewayConfig != nil, skew: f.skew, uncertainty: f.uncertainty}
 	if f.network != nil {
 		for _, cidr := range f.network.Status.PodCIDRs {
 			p.ipv6 = p.ipv6 || strings.Contains(string(cidr), ":")
@@ -90,18 +94,21 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 	}
 	portFindings(p, is, add)
 	forwardingFindings(p, is, add)
-	for _, name := range []string{"net.core.rmem_max", "net.core.wmem_max"} {
-		if v, known := is.Settings[name]; known && v < underlay.DefaultBuffer {
-			add("STRAIT-N005", findings.Warning, "%s is %d: a gateway on this node requests %d bytes, gets less, and loses packets in bursts", name, v, underlay.DefaultBuffer)
-		} else if known {
-			add("STRAIT-N005", findings.OK, "%s is %d", name, v)
-		}
+	if last := &all[len(all)-1]; p.openShift && last.Severity == findings.Error {
+		last.Remedy = forwardOnOpenShift
 	}
+	bufferFindings(is, add)
 	switch {
 	case is.Out.Link == "":
 		add("STRAIT-N006", findings.Skipped, "there is no default route")
 	case is.Out.MTU < smallMTU:
 		add("STRAIT-N006", findings.Warning, "link %s has MTU %d: packets between clusters are limited to %d bytes", is.Out.Link, is.Out.MTU, is.Out.MTU-headers)
+	case p.azure && is.Out.MTU > azureMTU:
+		add("STRAIT-N006", findings.Warning, "link %s has MTU %d, but Azure fragments packets of more than %d bytes", is.Out.Link, is.Out.MTU, azureMTU)
+		all[len(all)-1].Remedy = fmt.Sprintf("Set clusterNetwork.overlay.mtu=%d in the chart's values of both clusters.", azureMTU-headersIPv4)
+	case is.Out.MTU > internetMTU:
+		add("STRAIT-N006", findings.Info, "link %s has MTU %d, which the Internet does not carry: if the remote cluster has such an MTU too and is reached over the Internet, set clusterNetwork.overlay.mtu=%d in both",
+			is.Out.Link, is.Out.MTU, internetMTU-headersIPv4)
 	default:
 		add("STRAIT-N006", findings.OK, "link %s has MTU %d", is.Out.Link, is.Out.MTU)
 	}
@@ -113,6 +120,11 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 		add("STRAIT-N007", findings.OK, "its clock agrees with that of the API server")
 	}
 	leftoverFindings(p, is, add)
+	if len(is.Preceding) > 0 {
+		add("STRAIT-N015", findings.Warning, "%s: packets that match do not reach remote clusters, because Strait's rule of priority %d comes later", shortList(is.Preceding), node.RulePriority)
+	} else {
+		add("STRAIT-N015", findings.OK, "no rule takes packets of pods before Strait's")
+	}
 	destinationFindings(p, is, add)
 	return all
 }
@@ -120,6 +132,28 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 // headers is the maximum overhead of overlay and tunnel in bytes: IPv6 40, UDP 8, WireGuard
 // 32, and 15 of padding.
 const headers = 40 + 8 + 32 + 15
+
+// headersIPv4 is the overhead of the tunnel over IPv4, without padding.
+const headersIPv4 = 20 + 8 + 32
+
+// bufferFindings checks the limits of socket buffers.
+func bufferFindings(is node.Inspection, add addFinding) {
+	var small, all []string
+	for _, name := range []string{"net.core.rmem_max", "net.core.wmem_max"} {
+		if v, known := is.Settings[name]; known {
+			all = append(all, fmt.Sprintf("%s is %d", name, v))
+			if v < underlay.DefaultBuffer {
+				small = append(small, all[len(all)-1])
+			}
+		}
+	}
+	switch {
+	case len(small) > 0:
+		add("STRAIT-N005", findings.Warning, "%s: a gateway on this node requests %d bytes, gets less, and loses packets in bursts", strings.Join(small, ", "), underlay.DefaultBuffer)
+	case len(all) > 0:
+		add("STRAIT-N005", findings.OK, "%s", strings.Join(all, ", "))
+	}
+}
 
 type addFinding func(code string, severity findings.Severity, format string, values ...any)
 

@@ -17,6 +17,9 @@ const podsChecked = 2000
 // does not.
 func (f *facts) podAddressFindings() []findings.Finding {
 	const code = "STRAIT-C014"
+	if f.network != nil && len(f.network.Status.PodCIDRs) == 0 {
+		return single(code, findings.Skipped, f.name, "skipped because the CIDRs of pods are not known")
+	}
 	var ranges podRanges
 	for i := range f.nodes {
 		ranges.add(f.nodes[i].Name, f.nodes[i].Spec.PodCIDRs)
@@ -56,7 +59,14 @@ func (f *facts) podAddressFindings() []findings.Finding {
 	}
 	switch {
 	case elsewhere > 0:
-		return single(code, findings.Warning, f.name, "%d of %d addresses of pods are in the podCIDRs of another node: %s; gateways cannot reach these pods", elsewhere, checked, firstElsewhere)
+		found := findings.New(code, findings.Warning, f.name, "%d of %d addresses of pods are in the podCIDRs of another node: %s; gateways cannot reach these pods", elsewhere, checked, firstElsewhere)
+		switch p := pluginOf(f); {
+		case p != nil && p.name == calico:
+			found.Remedy = "Let Calico assign addresses from the podCIDRs of nodes: spec.cni.ipam.type: HostLocal in Installation default, or host-local with the subnet usePodCIDR in its CNI configuration."
+		case p != nil && p.name == cilium:
+			found.Remedy = "Let Cilium assign addresses from the podCIDRs of nodes: ipam.mode=kubernetes in its values."
+		}
+		return []findings.Finding{found}
 	case unknown > 0:
 		return single(code, findings.Warning, f.name, "%d of %d addresses of pods are outside of the cluster's pod CIDRs: %s; remote clusters cannot reach these pods", unknown, checked, firstUnknown)
 	case apart > 0 && !f.withoutHelpers:

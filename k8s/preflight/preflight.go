@@ -20,6 +20,8 @@ type Options struct {
 	NoPods       bool               // query only the API servers
 	Image        string             // of the pods; empty: that of the installed Strait, or else that of the chart
 	Progress     *operator.Progress // nil: not reported
+
+	start startPods // nil: startAgents
 }
 
 // Run inspects one cluster or two, and returns the findings, the worst first. The error
@@ -96,9 +98,16 @@ func (o Options) agentGroup(ctx context.Context, c operator.Cluster, f *facts, t
 			return nil, none, all
 		}
 	}
-	is, err := start(ctx, c, f, "preflight", image, maxNodes, two, o.Progress.Say)
+	run := o.start
+	if run == nil {
+		run = startAgents
+	}
+	is, err := run.start(ctx, c, f, "preflight", image, maxNodes, two, o.Progress.Say)
 	if Refused(err) && f.inspects() {
 		refusal := findings.New(helperCode, findings.Error, f.name, "the cluster refuses a pod with the privileges of the node helper: %v; install with node.enabled=false; then %s", err, lostWithoutHelpers)
+		if onAKS(f) {
+			refusal.Remedy = "Exclude the node helper's namespace with az aks safeguards update --level Enforce --excluded-ns strait-nodes, and check with --no-pods; or install with the chart's value node.enabled=false."
+		}
 		f.withoutHelpers = true
 		is, ended, all = o.agentGroup(ctx, c, f, two)
 		return is, ended, append(all, refusal)
