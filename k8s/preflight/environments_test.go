@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,11 +30,16 @@ import (
 	"strait.dev/strait/test/fakekube"
 )
 
+const goldenFindings = "findings.golden.txt"
+
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // described is the first document of an input: what a cluster reports apart from its objects,
 // which are the other documents.
 type described struct {
+	Name    string                     // of the environment
+	Page    string                     // in docs/how-to/environments; empty: none
+	Tests   []string                   // of packets in such an environment: a file and a name in it, as in a_test.go: TestA
 	Version string                     // of the API server
 	APIs    map[string]json.RawMessage // responses by path, of resources that the API server of the test lacks
 	Refusal string                     // why an admission plugin refuses pods in the host network; empty: it admits them
@@ -120,18 +126,22 @@ func (n *describedNodes) End(context.Context) error { return nil }
 // Each directory in testdata/environments describes a cluster of a provider or distribution
 // in input.yaml. The findings are those of strait preflight, as it prints them.
 func TestPreflightOfEachEnvironmentPrintsTheExpectedFindings(t *testing.T) {
-	t.Parallel()
-	inputs, err := filepath.Glob("testdata/environments/*/input.yaml")
-	must(t, err)
-	if len(inputs) == 0 {
-		t.Fatal("no inputs")
-	}
-	for _, input := range inputs {
+	for _, input := range environmentInputs(t) {
 		t.Run(filepath.Base(filepath.Dir(input)), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { checkEnvironment(t, input) })
 		})
 	}
+}
+
+func environmentInputs(t *testing.T) []string {
+	t.Helper()
+	inputs, err := filepath.Glob("testdata/environments/*/input.yaml")
+	must(t, err)
+	if len(inputs) == 0 {
+		t.Fatal("no inputs")
+	}
+	return inputs
 }
 
 //strait:virtualtime
@@ -171,7 +181,7 @@ func checkEnvironment(t *testing.T, input string) {
 	must(t, err)
 	var got bytes.Buffer
 	must(t, findings.Table(&got, all))
-	golden := filepath.Join(filepath.Dir(input), "findings.golden.txt")
+	golden := filepath.Join(filepath.Dir(input), goldenFindings)
 	if *update {
 		must(t, os.WriteFile(golden, got.Bytes(), 0o644))
 	}
@@ -189,4 +199,96 @@ func answer(body func() []byte) http.Handler {
 		w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
 		_, _ = w.Write(body()) // into memory
 	})
+}
+
+// The markers of the table of environments in its page.
+const (
+	compatibility = "../../docs/reference/compatibility.md"
+	tableBegins   = "<!-- The table is written by make generate. -->\n\n"
+	tableEnds     = "\n<!-- End of the table. -->"
+)
+
+func TestTheTableOfEnvironmentsIsCurrent(t *testing.T) {
+	text, err := os.ReadFile(compatibility)
+	must(t, err)
+	before, rest, begins := strings.Cut(string(text), tableBegins)
+	got, after, ends := strings.Cut(rest, tableEnds)
+	if !begins || !ends {
+		t.Fatalf("%s lacks the markers of the table", compatibility)
+	}
+	want := environmentTable(t)
+	if *update {
+		must(t, os.WriteFile(compatibility, []byte(before+tableBegins+want+tableEnds+after), 0o644))
+	} else if got != want {
+		t.Errorf("the table of environments in %s is out of date; run: make generate\n%s", compatibility, want)
+	}
+}
+
+// perCluster are checks whose results depend on a cluster's nodes and DNS server rather than
+// on its environment. The table leaves them out.
+var perCluster = []string{"STRAIT-N005", "STRAIT-D001"}
+
+func environmentTable(t *testing.T) string {
+	t.Helper()
+	var table strings.Builder
+	table.WriteString("| environment | packets tested | errors | warnings | all findings |\n|---|---|---|---|---|\n")
+	for _, input := range environmentInputs(t) {
+		d, _ := readEnvironment(t, input)
+		name, tested := d.Name, "no"
+		if d.Page != "" {
+			name = fmt.Sprintf("[%s](../how-to/environments/%s)", d.Name, d.Page)
+		}
+		var tests []string
+		for _, test := range d.Tests {
+			tests = append(tests, testedBy(t, test))
+		}
+		if len(tests) > 0 {
+			tested = strings.Join(tests, "; ")
+		}
+		golden := filepath.Join(filepath.Dir(input), goldenFindings)
+		text, err := os.ReadFile(golden)
+		must(t, err)
+		fmt.Fprintf(&table, "| %s | %s | %s | %s | [text](../../k8s/preflight/%s) |\n", name, tested, codesOf(string(text), "ERROR"), codesOf(string(text), "WARNING"), golden)
+	}
+	return table.String()
+}
+
+// testedBy returns the entry of a test in the table, with the command that runs it. It fails
+// if the test does not exist.
+func testedBy(t *testing.T, test string) string {
+	t.Helper()
+	file, name, _ := strings.Cut(test, ": ")
+	text, err := os.ReadFile(filepath.Join("../..", file))
+	must(t, err)
+	tier, _, _ := strings.Cut(strings.TrimPrefix(string(text), "//go:build "), "\n")
+	what := "rules of " + name
+	switch {
+	case strings.Contains(string(text), fmt.Sprintf("func %s(t *testing.T)", name)):
+		what = "`" + name + "`"
+	case !strings.Contains(string(text), fmt.Sprintf("name: %q", name)):
+		t.Errorf("%s has no test %s", file, name)
+	}
+	return fmt.Sprintf("%s (`make %s`)", what, tier)
+}
+
+// codesOf returns the codes of a section of a golden file as links, without those of
+// perCluster.
+func codesOf(text, section string) string {
+	_, rest, found := strings.Cut("\n"+text, "\n"+section+"\n")
+	if !found {
+		return "none"
+	}
+	rest, _, _ = strings.Cut(rest, "\n\n")
+	var codes []string
+	for line := range strings.Lines(rest) {
+		code, _, _ := strings.Cut(strings.TrimPrefix(line, "  "), " ")
+		link := fmt.Sprintf("[%s](../troubleshooting/STRAIT-%[1]s.md)", strings.TrimPrefix(code, "STRAIT-"))
+		if strings.HasPrefix(code, "STRAIT-") && !slices.Contains(perCluster, code) && !slices.Contains(codes, link) {
+			codes = append(codes, link)
+		}
+	}
+	if len(codes) == 0 {
+		return "none"
+	}
+	return strings.Join(codes, ", ")
 }
