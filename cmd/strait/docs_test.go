@@ -164,6 +164,51 @@ func blocks(page string) string {
 	return b.String()
 }
 
+var (
+	makeTarget = regexp.MustCompile("`make ([a-z0-9-]+)")
+	testName   = regexp.MustCompile("`(Test[A-Z]\\w*)`")
+	testFunc   = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
+)
+
+// What the docs say was tested names the command or the test.
+func TestEveryMakeTargetAndTestInTheDocsExists(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	err = filepath.WalkDir(repository, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "bin" || d.Name() == ".git"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range testFunc.FindAllSubmatch(text, -1) {
+			tests[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, page := range pages(t) {
+		for _, m := range makeTarget.FindAllStringSubmatch(page, -1) {
+			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
+				t.Errorf("%s: there is no make %s", name, m[1])
+			}
+		}
+		for _, m := range testName.FindAllStringSubmatch(page, -1) {
+			if !tests[m[1]] {
+				t.Errorf("%s: there is no test %s", name, m[1])
+			}
+		}
+	}
+}
+
 func TestTheIndexOfTheDocsHasEveryPage(t *testing.T) {
 	all := pages(t)
 	for name := range all {
