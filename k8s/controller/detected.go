@@ -12,10 +12,12 @@ import (
 	"strait.dev/strait/k8s/client"
 )
 
-// Detected returns the ClusterNetwork that a controller would create with an empty spec,
-// with its status. It only reads; Strait need not be installed.
+// Detected returns the ClusterNetwork that a controller would create, with its status: with
+// the spec of an existing one, or else an empty spec. It only reads; Strait need not be
+// installed.
 func Detected(ctx context.Context, c *client.Client) (*v1alpha1.ClusterNetwork, error) {
-	f, err := gather(ctx, c, slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	f, err := gather(ctx, c, log)
 	if err != nil {
 		return nil, fmt.Errorf("detect the CIDRs of the cluster: %w", err)
 	}
@@ -28,6 +30,13 @@ func Detected(ctx context.Context, c *client.Client) (*v1alpha1.ClusterNetwork, 
 		nodes[i] = &list.Items[i]
 	}
 	object := &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Spec: defaults()}
+	is, err := c.ClusterNetworks().Get(ctx, v1alpha1.ClusterNetworkName, metav1.GetOptions{})
+	if err := unlessMissing(err, "ClusterNetwork "+v1alpha1.ClusterNetworkName, log); err != nil {
+		return nil, err
+	}
+	if is != nil && is.UID != "" {
+		object.Spec = is.Spec
+	}
 	object.Status = newNetwork(object.Spec, detect(object.Spec, f, nodes)).status(object)
 	return object, nil
 }

@@ -26,13 +26,17 @@ func policiesOnly(f *facts) bool {
 // calicoFindings returns the findings about Calico's settings. Variables of the DaemonSet
 // take precedence over the FelixConfiguration.
 func calicoFindings(f *facts, set *appsv1.DaemonSet) (all []findings.Finding) {
-	if bpf := setting(set, "FELIX_BPFENABLED"); bpf == "true" || bpf == "" && f.felix.BPFEnabled {
+	if bpf := setting(set, "FELIX_BPFENABLED"); bpf == "true" || bpf == "" && f.felix != nil && f.felix.BPFEnabled {
 		found := findings.New("STRAIT-C008", findings.Warning, f.name,
 			"Calico's eBPF data plane is enabled: it is not known whether packets of remote clusters reach pods, because Calico may drop packets from links that it does not manage")
 		found.Remedy = "Use Calico's data plane Iptables or Nftables (spec.calicoNetwork.linuxDataplane of Installation default), or run strait verify after joining the clusters."
 		all = append(all, found)
 	}
-	if action := cmp.Or(setting(set, "FELIX_DEFAULTENDPOINTTOHOSTACTION"), f.felix.DefaultEndpointToHostAction, "Drop"); strings.EqualFold(action, "Drop") {
+	action := setting(set, "FELIX_DEFAULTENDPOINTTOHOSTACTION")
+	if action == "" && f.felix != nil {
+		action = cmp.Or(f.felix.DefaultEndpointToHostAction, "Drop") // the default of Felix
+	}
+	if strings.EqualFold(action, "Drop") {
 		all = append(all, findings.New("STRAIT-C016", findings.Warning, f.name,
 			"Calico drops packets from pods to their own node (defaultEndpointToHostAction is Drop): gateways do not reach the node that they run on"))
 	}

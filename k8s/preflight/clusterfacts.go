@@ -36,10 +36,10 @@ type facts struct {
 	namespaces  map[string]*corev1.Namespace // existing namespaces of the chart
 	cilium      bool                         // it has CiliumNetworkPolicies
 
-	felix         felixConfiguration // of Calico
-	ipPools       []string           // CIDRs of Calico's IPPools
-	gatewayConfig *gatewayConfig     // of OVN-Kubernetes on OpenShift, otherwise nil
-	openShift     *openShiftNetwork  // nil: not OpenShift
+	felix         *felixConfiguration // of Calico; nil: not known
+	ipPools       []string            // CIDRs of Calico's IPPools
+	gatewayConfig *gatewayConfig      // of OVN-Kubernetes on OpenShift, otherwise nil
+	openShift     *openShiftNetwork   // nil: not OpenShift
 
 	services []corev1.Service
 	pods     []corev1.Pod    // the first page

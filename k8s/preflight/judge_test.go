@@ -93,6 +93,7 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 		{"a rule that precedes Strait's", func(_ *nodeContext, s *NodeReport) { s.Is.Preceding = []string{"rule 10 iif vlan.eth.1 lookup 101"} },
 			"warning STRAIT-N015 rule 10 iif vlan.eth.1 lookup 101: packets that match do not reach remote clusters, because Strait's rule of priority 105 comes later"},
 		{"jumbo frames", func(_ *nodeContext, s *NodeReport) { s.Is.Out.MTU = 9001 }, "info STRAIT-N006 link eth0 has MTU 9001, which the Internet does not carry"},
+		{"the network of Azure with a configured MTU", func(p *nodeContext, _ *NodeReport) { p.azure, p.overlayMTU = true, 1340 }, ""},
 		{"the network of Azure", func(p *nodeContext, _ *NodeReport) { p.azure = true }, "warning STRAIT-N006 link eth0 has MTU 1500, but Azure fragments packets of more than 1400 bytes"},
 		{"what is Strait's", func(p *nodeContext, s *NodeReport) {
 			p.installed, s.Is.Ours = true, node.Ours{Links: []string{"cni-strait1"}}
@@ -251,6 +252,29 @@ func TestWhatIsSaidOfACluster(t *testing.T) {
 		{"security groups for pods in strict mode", aws("ENABLE_POD_ENI", "true"), "warning STRAIT-C008 security groups for pods in strict mode add routing rules of priority 10 and 20, before Strait's 105"},
 		{"security groups for pods in standard mode", aws("ENABLE_POD_ENI", "true", "POD_SECURITY_GROUP_ENFORCING_MODE", "standard"), ""},
 		{"no security groups for pods", aws("ENABLE_POD_ENI", "false"), ""},
+		{"Calico for policies next to the VPC CNI", func(f *facts) {
+			aws("ENABLE_POD_ENI", "true")(f)
+			policies := f.daemonSets[0].DeepCopy()
+			policies.Name, policies.Spec.Template.Spec.Containers[0].Env = "calico-node", []corev1.EnvVar{{Name: "CALICO_NETWORKING_BACKEND", Value: "none"}}
+			f.daemonSets = append(f.daemonSets, *policies)
+		}, "warning STRAIT-C008 security groups for pods in strict mode"},
+		{"Calico with settings elsewhere", func(f *facts) {
+			plugin("calico-node")(f)
+			f.felix = &felixConfiguration{}
+			f.daemonSets[0].Spec.Template.Spec.Containers = []corev1.Container{{Env: []corev1.EnvVar{{Name: "FELIX_DefaultEndpointToHostAction", ValueFrom: &corev1.EnvVarSource{}}}}}
+		}, ""},
+		{"Calico with the default of Felix", func(f *facts) {
+			plugin("calico-node")(f)
+			f.felix = &felixConfiguration{}
+		}, "warning STRAIT-C016 Calico drops packets from pods to their own node"},
+		{"Calico with detection by interface", func(f *facts) {
+			plugin("calico-node")(f)
+			f.daemonSets[0].Spec.Template.Spec.Containers = []corev1.Container{{Env: []corev1.EnvVar{{Name: "IP_AUTODETECTION_METHOD", Value: "interface=eth.*,c.*"}}}}
+		}, "warning STRAIT-C008 Calico may take the address of a Strait link for that of the node (IP_AUTODETECTION_METHOD=interface=eth.*,c.* matches cni-strait*)"},
+		{"IPPools that overlap the pools", func(f *facts) {
+			plugin("calico-node")(f)
+			f.ipPools = []string{"10.70.0.0/16"}
+		}, "warning STRAIT-C005 Calico assigns addresses of pods from 10.70.0.0/16 (IPPools), which overlaps Strait's pools 10.70.0.0/16, 10.64.0.0/10"},
 		{"pods of no node's CIDR", pods("n1", "10.0.7.7"), "info STRAIT-C014 1 of 1 addresses of pods are outside of their node's podCIDRs: each gets its own route"},
 		{"pods of their node's CIDR", pods("n1", "10.0.1.7"), ""},
 		{"pods of another node's CIDR", pods("n2", "10.0.1.7"), "warning STRAIT-C014 1 of 1 addresses of pods are in the podCIDRs of another node: pod default/p on node n2 has 10.0.1.7, of node n1"},

@@ -52,9 +52,9 @@ var plugins = []plugin{
 	// k3s and others run Flannel within another program, without a DaemonSet.
 	{name: "Flannel", sets: []string{"kube-flannel-ds", "kube-flannel"}, is: func(n *corev1.Node) bool { return n.Annotations["flannel.alpha.coreos.com/backend-type"] != "" },
 		note: "it masquerades packets that leave the pod CIDR" + masquerades},
-	{name: "that of EKS Auto Mode", is: func(n *corev1.Node) bool { return n.Labels[computeType] == "auto" }, subnets: true,
+	{name: "VPC CNI of EKS Auto Mode", is: func(n *corev1.Node) bool { return n.Labels[computeType] == "auto" }, subnets: true,
 		note: "security groups of nodes have to allow UDP 6091 and 6092; settings of the AWS VPC CNI do not apply"},
-	{name: "that of GKE without Dataplane V2", is: func(n *corev1.Node) bool { return n.Labels["cloud.google.com/gke-nodepool"] != "" },
+	{name: "GKE VPC-native networking", is: func(n *corev1.Node) bool { return n.Labels["cloud.google.com/gke-nodepool"] != "" },
 		note: "it masquerades packets to public addresses, and others as ip-masq-agent is configured" + masquerades},
 }
 
@@ -150,12 +150,19 @@ func ovnFindings(f *facts) []findings.Finding {
 
 const forwardOnOpenShift = "Set spec.defaultNetwork.ovnKubernetesConfig.gatewayConfig.ipForwarding: Global in network.operator cluster."
 
+// elsewhere is a setting whose value another object has.
+const elsewhere = "(elsewhere)"
+
 // setting returns an environment variable of the containers of a DaemonSet, "" if it is not
-// set. Names are compared without case, as Calico does.
+// set, or elsewhere. Names are compared without case, as Calico does.
 func setting(set *appsv1.DaemonSet, name string) string {
 	for _, c := range set.Spec.Template.Spec.Containers {
 		for _, e := range c.Env {
-			if strings.EqualFold(e.Name, name) {
+			switch {
+			case !strings.EqualFold(e.Name, name):
+			case e.ValueFrom != nil:
+				return elsewhere
+			default:
 				return e.Value
 			}
 		}

@@ -40,6 +40,7 @@ type nodeContext struct {
 	ipv6        bool           // pods have IPv6
 	azure       bool           // nodes are virtual machines of Azure
 	openShift   bool           // its operator manages forwarding
+	overlayMTU  int32          // as configured; 0: none
 	remap, used []netip.Prefix // pools for remote CIDRs, and CIDRs that are never allocated from these
 	skew        time.Duration
 	uncertainty time.Duration // of the API server's clock
@@ -52,6 +53,7 @@ func contextOf(f *facts) nodeContext {
 			p.ipv6 = p.ipv6 || strings.Contains(string(cidr), ":")
 		}
 		spec, status := f.network.Spec, f.network.Status
+		p.overlayMTU = spec.Overlay.MTU
 		p.remap = prefixes(spec.RemapPools)
 		p.used = prefixes(slices.Concat(status.PodCIDRs, status.ServiceCIDRs, status.NodeCIDRs, spec.InternalCIDRs, spec.ExternalCIDRs, spec.ReservedCIDRs))
 	}
@@ -103,10 +105,10 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 		add("STRAIT-N006", findings.Skipped, "there is no default route")
 	case is.Out.MTU < smallMTU:
 		add("STRAIT-N006", findings.Warning, "link %s has MTU %d: packets between clusters are limited to %d bytes", is.Out.Link, is.Out.MTU, is.Out.MTU-headers)
-	case p.azure && is.Out.MTU > azureMTU:
+	case p.overlayMTU == 0 && p.azure && is.Out.MTU > azureMTU:
 		add("STRAIT-N006", findings.Warning, "link %s has MTU %d, but Azure fragments packets of more than %d bytes", is.Out.Link, is.Out.MTU, azureMTU)
 		all[len(all)-1].Remedy = fmt.Sprintf("Set clusterNetwork.overlay.mtu=%d in the chart's values of both clusters.", azureMTU-headersIPv4)
-	case is.Out.MTU > internetMTU:
+	case p.overlayMTU == 0 && is.Out.MTU > internetMTU:
 		add("STRAIT-N006", findings.Info, "link %s has MTU %d, which the Internet does not carry: if the remote cluster has such an MTU too and is reached over the Internet, set clusterNetwork.overlay.mtu=%d in both",
 			is.Out.Link, is.Out.MTU, internetMTU-headersIPv4)
 	default:

@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"strait.dev/strait/k8s/client"
 )
@@ -29,6 +30,10 @@ func (n *openShiftNetwork) pods() (cidrs []string) {
 	return cidrs
 }
 
+// calicoAPIs serve Calico's resources: its custom resources, and its API server or, with
+// recent versions, custom resources of that group.
+var calicoAPIs = []string{"/apis/crd.projectcalico.org/v1", "/apis/projectcalico.org/v3"}
+
 // readPluginResources reads resources of network plugins. Those that do not exist or may not
 // be read are skipped: findings depend on them only for details.
 func (f *facts) readPluginResources(ctx context.Context, c *client.Client) {
@@ -36,22 +41,24 @@ func (f *facts) readPluginResources(ctx context.Context, c *client.Client) {
 		text, err := c.Raw(ctx, path)
 		return err == nil && json.Unmarshal(text, into) == nil
 	}
-	var felix struct{ Spec felixConfiguration }
-	if object("/apis/crd.projectcalico.org/v1/felixconfigurations/default", &felix) {
-		f.felix = felix.Spec
-	}
-	var pools struct {
-		Items []struct {
-			Spec struct {
-				CIDR     string `json:"cidr"`
-				Disabled bool   `json:"disabled"`
+	for _, api := range calicoAPIs {
+		var felix struct{ Spec felixConfiguration }
+		if object(api+"/felixconfigurations/default", &felix) {
+			f.felix = &felix.Spec
+		}
+		var pools struct {
+			Items []struct {
+				Spec struct {
+					CIDR     string `json:"cidr"`
+					Disabled bool   `json:"disabled"`
+				}
 			}
 		}
-	}
-	if object("/apis/crd.projectcalico.org/v1/ippools", &pools) {
-		for _, pool := range pools.Items {
-			if !pool.Spec.Disabled {
-				f.ipPools = append(f.ipPools, pool.Spec.CIDR)
+		if object(api+"/ippools", &pools) {
+			for _, pool := range pools.Items {
+				if !pool.Spec.Disabled && !slices.Contains(f.ipPools, pool.Spec.CIDR) {
+					f.ipPools = append(f.ipPools, pool.Spec.CIDR)
+				}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/findings"
 	"strait.dev/strait/k8s/operator"
@@ -75,6 +77,19 @@ func TestAPreflightWithoutPodsReadsAndSaysWhatItDidNotLookAt(t *testing.T) {
 	must(t, err)
 	if got := text(all); !strings.Contains(got, "skipped STRAIT-C004") || !strings.Contains(got, "skipped STRAIT-C010") || !strings.Contains(got, "error STRAIT-C012") || strings.Contains(got, "warning") {
 		t.Errorf("for an account without permissions:\n%s", got)
+	}
+}
+
+// The remedy for CIDRs that are not detected is the spec of the ClusterNetwork.
+func TestCIDRsThatAreDeclaredAreNotMissing(t *testing.T) {
+	t.Parallel()
+	node := linux("n1")
+	declared := &v1alpha1.ClusterNetwork{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNetworkName}, Spec: network("10.20.0.0/16").Spec}
+	declared.Spec.PodCIDRs, declared.Spec.ServiceCIDRs = []v1alpha1.CIDR{"10.20.0.0/16"}, []v1alpha1.CIDR{"172.20.0.0/16"}
+	all, err := Run(t.Context(), Options{Local: clusterOf(t, "a", fakekube.New(&node, declared).Config()), NoPods: true})
+	must(t, err)
+	if i := slices.IndexFunc(all, func(f findings.Finding) bool { return f.Code == "STRAIT-C004" }); all[i].Severity != findings.OK || !strings.Contains(all[i].Message, "pods [10.20.0.0/16]") {
+		t.Errorf("%+v", all[i])
 	}
 }
 
