@@ -85,15 +85,15 @@ func readEnvironment(t *testing.T, file string) (d described, objects []runtime.
 
 // describedNodes are the agents on the nodes of an input. UDP passes between them.
 type describedNodes struct {
-	agents map[string]agents.Agent
-	nodes  map[string]*corev1.Node
-	report func(node string) node.Inspection
+	agents  map[string]agents.Agent
+	nodes   map[string]*corev1.Node
+	reports map[string]node.Inspection // by node
 }
 
 func (n *describedNodes) Exec(ctx context.Context, name string, stdin io.Reader, stdout io.Writer, args ...string) error {
 	switch strings.Join(args[:2], " ") {
 	case "agent node":
-		return json.NewEncoder(stdout).Encode(n.report(n.agents[name].Node))
+		return json.NewEncoder(stdout).Encode(n.reports[n.agents[name].Node])
 	case "agent serve":
 		<-ctx.Done()
 		return ctx.Err()
@@ -163,14 +163,14 @@ func checkEnvironment(t *testing.T, input string) {
 			return nil
 		})
 	} else {
-		nodes := make(map[string]*corev1.Node)
+		nodes, reports := make(map[string]*corev1.Node), make(map[string]node.Inspection)
 		for _, object := range objects {
 			if n, is := object.(*corev1.Node); is {
-				nodes[n.Name] = n
+				nodes[n.Name], reports[n.Name] = n, d.inspection(t, n.Name)
 			}
 		}
 		o.start = func(_ context.Context, _ agents.Options, all ...agents.Agent) (podGroup, error) {
-			group := &describedNodes{agents: make(map[string]agents.Agent), nodes: nodes, report: func(name string) node.Inspection { return d.inspection(t, name) }}
+			group := &describedNodes{agents: make(map[string]agents.Agent), nodes: nodes, reports: reports}
 			for _, a := range all {
 				group.agents[a.Name] = a
 			}
