@@ -45,6 +45,7 @@ type caller struct {
 	yields bool
 	at     netip.AddrPort // the last address tried; invalid = none yet
 	calls  int            // number of consecutive attempts at it
+	rounds int            // number of consecutive failures of all addresses
 	slow   int            // number of consecutive attempts, each after packets of the peer had arrived
 	gaveUp bool           // the session was given up since the peer answered last
 	last   time.Time      // the last attempt; zero = the peer has answered since
@@ -108,6 +109,9 @@ func (c *caller) call(found []netip.AddrPort, received, now time.Time) netip.Add
 	case i < 0:
 		c.at, c.calls = found[0], 0
 	case c.calls >= callsEach:
+		if i == len(found)-1 && c.slow == 0 {
+			c.rounds++
+		}
 		c.at, c.calls = found[(i+1)%len(found)], 0
 	}
 	c.calls++
@@ -150,8 +154,11 @@ func (l *Link) call(ctx context.Context) {
 			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.at)
 		}
 		told = err != nil
-		before := c.at
+		before, rounds := c.at, c.rounds
 		at := c.call(found, received, now)
+		if c.rounds > rounds {
+			l.changePort(c.rounds)
+		}
 		if at != before {
 			l.logger().Info("peer endpoint", "address", at)
 		}
@@ -166,6 +173,28 @@ func (l *Link) call(ctx context.Context) {
 			c.gaveUp = c.gaveUp || failed
 			l.initiate(failed)
 		}
+	}
+}
+
+// changePort makes the link send from another UDP port, alternately a new one and the configured
+// one. Load balancers and NATs send what continues a flow to the same place, even if the gateway
+// there is gone and another one has taken over its address: kube-proxy for as long as packets
+// arrive. rounds is how often no address has answered.
+func (l *Link) changePort(rounds int) {
+	own := rounds%2 == 1
+	if rounds == 1 {
+		l.logger().Info("no endpoint of the peer answers; trying other UDP source ports")
+	}
+	l.settings.Lock()
+	defer l.settings.Unlock()
+	l.bind.UseOwnPort(own)
+	err := l.wg.BindUpdate()
+	if err != nil && own {
+		l.bind.UseOwnPort(false)
+		err = errors.Join(err, l.wg.BindUpdate())
+	}
+	if err != nil {
+		l.logger().Warn("cannot send from another UDP port", "error", err)
 	}
 }
 

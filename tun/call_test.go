@@ -80,6 +80,43 @@ func TestF10_AnAddressThatANameNoLongerStandsForIsLeft(t *testing.T) {
 	}
 }
 
+// The source port changes when no address has answered, unless the peer is only slow.
+func TestARoundEndsWhenNoAddressHasAnswered(t *testing.T) {
+	t.Parallel()
+	found := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:51840"), netip.MustParseAddrPort("192.0.2.2:51840")}
+	for _, x := range []struct {
+		found    []netip.AddrPort
+		received time.Duration // after each attempt; 0: nothing arrives
+		calls    int
+		rounds   int
+	}{
+		{found, 0, 2 * callsEach, 0},
+		{found, 0, 2*callsEach + 1, 1},
+		{found, 0, 4*callsEach + 1, 2},
+		{found[:1], 0, callsEach, 0},
+		{found[:1], 0, callsEach + 1, 1},
+		{found[:1], time.Second, 5 * callsEach, 0},
+		{nil, 0, 5 * callsEach, 0},
+	} {
+		var c caller
+		now, received := time.Unix(1000, 0), time.Time{}
+		for range x.calls {
+			c.call(x.found, received, now)
+			if x.received > 0 {
+				received = now.Add(x.received)
+			}
+			now = now.Add(callAgain)
+		}
+		if c.rounds != x.rounds {
+			t.Errorf("%+v: %d rounds", x, c.rounds)
+		}
+		c.due(true, time.Time{}, now)
+		if c.rounds != 0 {
+			t.Errorf("the peer has answered, after %d rounds", c.rounds)
+		}
+	}
+}
+
 // Each attempt discards the answer to the previous one, so a peer whose packets arrive gets more time
 // for each; one that falls silent does not.
 func TestAPeerWhosePacketsArriveGetsMoreTimeForEachAttempt(t *testing.T) {

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"golang.org/x/crypto/curve25519"
-	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/device"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/underlay"
 )
 
 // LinkConfig configures one link: a key pair of this gateway and the public key of a gateway of
@@ -61,6 +61,7 @@ type Link struct {
 	listener *linkListener // the host's sockets at that address
 	tun      *Device
 	wg       *device.Device
+	bind     underlay.Bind
 	log      *slog.Logger // without the link's name
 	clock    *clock
 	label    atomic.Pointer[label]
@@ -109,8 +110,8 @@ func (l *Link) logger() *slog.Logger { return l.label.Load().log }
 
 // newLink starts WireGuard on a device. The link owns both from now on. known is called, from
 // any goroutine, when WireGuard first has an address for the peer.
-func newLink(c LinkConfig, d *Device, e *linkListener, bind conn.Bind, log *slog.Logger, clock *clock, known func(*Link)) (*Link, error) {
-	l := &Link{key: keyOf(c), tun: d, own: e.address, listener: e, log: log, clock: clock, known: known, streams: make(map[*stream]bool)}
+func newLink(c LinkConfig, d *Device, e *linkListener, bind underlay.Bind, log *slog.Logger, clock *clock, known func(*Link)) (*Link, error) {
+	l := &Link{key: keyOf(c), tun: d, bind: bind, own: e.address, listener: e, log: log, clock: clock, known: known, streams: make(map[*stream]bool)}
 	l.setLabel(c)
 	l.prober.address = linkAddress(c.PublicKey)
 	c = c.clone() // so that the caller cannot change it

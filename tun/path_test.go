@@ -16,7 +16,8 @@ import (
 type narrowPath struct {
 	near, far *net.UDPConn
 	caller    atomic.Pointer[netip.AddrPort]
-	limit     atomic.Int64 // bytes of UDP payload
+	lost      atomic.Pointer[func(netip.AddrPort) bool] // whether the flow of a caller is lost; nil: none is
+	limit     atomic.Int64                              // bytes of UDP payload
 	dropped   atomic.Int64
 }
 
@@ -34,11 +35,29 @@ func newNarrowPath(t *testing.T, to uint16, limit int) *narrowPath {
 	target := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), to)
 	var running sync.WaitGroup
 	running.Go(func() {
-		r.forward(near, far, func(from netip.AddrPort) *netip.AddrPort { r.caller.Store(&from); return &target })
+		r.forward(near, far, func(from netip.AddrPort) *netip.AddrPort {
+			if r.loses(from) {
+				return nil
+			}
+			r.caller.Store(&from)
+			return &target
+		})
 	})
-	running.Go(func() { r.forward(far, near, func(netip.AddrPort) *netip.AddrPort { return r.caller.Load() }) })
+	running.Go(func() {
+		r.forward(far, near, func(netip.AddrPort) *netip.AddrPort {
+			if to := r.caller.Load(); to != nil && !r.loses(*to) {
+				return to
+			}
+			return nil
+		})
+	})
 	t.Cleanup(func() { near.Close(); far.Close(); running.Wait() })
 	return r
+}
+
+func (r *narrowPath) loses(caller netip.AddrPort) bool {
+	lost := r.lost.Load()
+	return lost != nil && (*lost)(caller)
 }
 
 func (r *narrowPath) forward(in, out *net.UDPConn, to func(from netip.AddrPort) *netip.AddrPort) {

@@ -13,7 +13,16 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 )
 
-// link is the conn.Bind of one WireGuard device.
+// Bind is the conn.Bind of a link.
+type Bind interface {
+	conn.Bind
+	// UseOwnPort says from which port the link sends after the next Open: from a new one of its
+	// own, which the kernel chooses, or from that of the Mux. It receives at both. To a NAT or a
+	// load balancer on the path, packets from another port are another flow.
+	UseOwnPort(own bool)
+}
+
+// link is the Bind of one WireGuard device.
 type link struct {
 	mux     *Mux
 	own     device.NoisePublicKey
@@ -21,11 +30,15 @@ type link struct {
 	window  *Window                  // nil: no limit on pending messages
 	calls   atomic.Pointer[Endpoint] // the last configured address of the peer; nil = none
 	talksTo atomic.Pointer[Endpoint] // the address of the peer last sent to; nil = none
-	mu      sync.Mutex               // serialises Open and Close
-	session atomic.Pointer[session]  // nil while closed
+	ownPort atomic.Bool
+	mu      sync.Mutex              // serialises Open and Close
+	session atomic.Pointer[session] // nil while closed
 }
 
-var _ conn.Bind = (*link)(nil)
+var _ Bind = (*link)(nil)
+
+// UseOwnPort implements Bind.
+func (l *link) UseOwnPort(own bool) { l.ownPort.Store(own) }
 
 // Open implements conn.Bind. One function receives for both address families, so that a device has
 // one receiving goroutine.
@@ -104,7 +117,7 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 	if len(bufs) > 0 && l.talksTo.Load() != e && !isCookie(bufs[0]) { // cookies also go to unauthenticated senders
 		l.talksTo.Store(e)
 	}
-	err := l.mux.send(s.port, bufs, e, l.toward(e))
+	err := l.mux.send(s.sender(), bufs, e, l.toward(e))
 	l.window.countSent(bufs)
 	return err
 }
@@ -140,7 +153,8 @@ func (m *Mux) send(p *port, bufs [][]byte, e *Endpoint, toward *Destination) err
 // session is a link between Open and Close.
 type session struct {
 	link   *link
-	port   *port
+	port   *port // of the Mux
+	own    *port // of this session; nil = none
 	poller *Poller
 	reads  atomic.Bool // whether this session reads the port
 	queue  messageQueue
@@ -181,6 +195,29 @@ func (s *session) takeOver() error {
 	return nil
 }
 
+// openOwn opens a port of the session's own. The Mux closes it.
+func (s *session) openOwn(o Options) (err error) {
+	if s.own, err = openPort(0, o); err != nil {
+		return err
+	}
+	s.own.single = true
+	for _, socket := range s.own.sockets() {
+		if err := s.poller.Add(socket); err != nil {
+			s.own.close()
+			return err
+		}
+	}
+	return nil
+}
+
+// sender returns the port from which the session sends.
+func (s *session) sender() *port {
+	if s.own != nil {
+		return s.own
+	}
+	return s.port
+}
+
 // receive is the session's conn.ReceiveFunc.
 func (s *session) receive(packets [][]byte, sizes []int, senders []conn.Endpoint) (n int, err error) {
 	flood := s.count >= ReceiveBatch
@@ -210,10 +247,11 @@ func (s *session) try() (progress bool) {
 		}
 		s.deliver(datagram, from)
 	}
+	own := s.own != nil && s.own.read(s)
 	if s.reads.Load() && s.port.read(s) {
 		return true
 	}
-	return s.count > 0
+	return own || s.count > 0
 }
 
 func (s *session) full() bool { return s.count == len(s.packets) }

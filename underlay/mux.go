@@ -18,7 +18,8 @@ import (
 // datagrams for the others; when it closes, another one becomes the reader. The receiver index in each
 // message identifies its link: the Mux learns the indices of a link from the handshake messages that
 // the link sends. Initiations have no receiver index: their first MAC identifies the public key they
-// are made for, and they go, rate-limited, to all links with that key.
+// are made for, and they go, rate-limited, to all links with that key. A link may also have a port of
+// its own, from which it sends.
 //
 // Safe for concurrent use. The sockets are open while any link is.
 type Mux struct {
@@ -61,11 +62,11 @@ func NewMux(o Options) *Mux {
 
 // Link returns the bind of another WireGuard device, whose private key belongs to the public key own.
 // All links must be opened with the same port, or with 0.
-func (m *Mux) Link(own device.NoisePublicKey) conn.Bind { return m.BoundedLink(own, nil) }
+func (m *Mux) Link(own device.NoisePublicKey) Bind { return m.BoundedLink(own, nil) }
 
 // BoundedLink is Link for a device that reports its progress to w. Datagrams beyond the limit are
 // dropped and counted as Counters.InboxFull.
-func (m *Mux) BoundedLink(own device.NoisePublicKey, w *Window) conn.Bind {
+func (m *Mux) BoundedLink(own device.NoisePublicKey, w *Window) Bind {
 	l := &link{mux: m, own: own, window: w}
 	l.cookies.Init(own)
 	return l
@@ -90,8 +91,11 @@ func (m *Mux) Overflows() uint64 {
 	defer m.mu.Unlock()
 	overflows := m.overflows
 	if m.port != nil {
-		for _, s := range m.port.sockets() {
-			overflows += s.Overflows()
+		overflows += m.port.overflows()
+	}
+	for _, s := range m.sessions() {
+		if s.own != nil {
+			overflows += s.own.overflows()
 		}
 	}
 	return overflows
@@ -147,6 +151,9 @@ func (m *Mux) openSession(number uint16, l *link) (*session, error) {
 	if err == nil && len(others) == 0 {
 		err = s.takeOver()
 	}
+	if err == nil && l.ownPort.Load() {
+		err = s.openOwn(m.options)
+	}
 	if err != nil {
 		if s != nil {
 			s.poller.Close()
@@ -169,6 +176,9 @@ func (m *Mux) closeSession(s *session) error {
 	others = slices.DeleteFunc(others, func(other *session) bool { return other == s })
 	m.setSessions(others)
 	m.routes.leave(s)
+	if s.own != nil {
+		m.overflows += s.own.close()
+	}
 	if s.reads.Load() && len(others) > 0 {
 		err = errors.Join(err, others[0].takeOver())
 	}

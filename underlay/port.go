@@ -17,6 +17,7 @@ const portAttempts = 100
 // session may call read.
 type port struct {
 	number uint16
+	single bool    // of one session; others get nothing from it
 	v4, v6 *Socket // one may be nil if the kernel does not support the family
 
 	receivers []*Receiver // of v4 and v6
@@ -89,12 +90,19 @@ func (p *port) socketFor(e *Endpoint) *Socket {
 }
 
 // close closes the sockets and returns their overflows.
-func (p *port) close() (overflows uint64) {
+func (p *port) close() uint64 {
 	for _, s := range p.sockets() {
 		s.Close()
-		overflows += s.Overflows()
 	}
-	return overflows
+	return p.overflows()
+}
+
+// overflows returns the number of datagrams that the kernel dropped before they were received.
+func (p *port) overflows() (all uint64) {
+	for _, s := range p.sockets() {
+		all += s.Overflows()
+	}
+	return all
 }
 
 // read delivers received datagrams to s until its call is full or one batch is consumed: a datagram never
@@ -182,6 +190,10 @@ func (p *port) sort(datagram []byte, from netip.AddrPort, local netip.Addr, s *s
 func (p *port) give(datagram []byte, from *Endpoint, other, s *session) {
 	if other == s {
 		s.deliver(datagram, from)
+		return
+	}
+	if p.single {
+		other.link.mux.unknown.Add(1) // only the peer of s knows this port
 		return
 	}
 	if !other.queue.put(datagram, from) {

@@ -1,0 +1,76 @@
+package underlay
+
+import (
+	"testing"
+)
+
+// reopen opens a link again, as WireGuard does after a change of its port.
+func (o *opened) reopen(t *testing.T, own bool) {
+	t.Helper()
+	o.Bind.(Bind).UseOwnPort(own)
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fns, actual, err := o.Open(o.port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if actual != o.port {
+		t.Errorf("the port of the link is now %d, and was %d", actual, o.port)
+	}
+	o.receive = fns[0]
+}
+
+func TestALinkSendsFromANewPortAndReceivesAtBoth(t *testing.T) {
+	t.Parallel()
+	m, peer, one, two := trio(t)
+	to, shared := peer.endpoint(t, "127.0.0.1"), one.endpoint(t, "127.0.0.1")
+	seen := map[string]bool{shared.DstToString(): true}
+	for index := uint32(3000); index < 3003; index++ {
+		one.reopen(t, true)
+		one.send(t, to, initiation(index))
+		peer.next(t, 1)
+		from := peer.senders[0]
+		if seen[from.DstToString()] {
+			t.Errorf("a datagram comes from %s, as earlier ones did", from.DstToString())
+		}
+		seen[from.DstToString()] = true
+		peer.send(t, from, response(1, index), transport(index, 64))
+		peer.send(t, shared, transport(index, 32))
+		got := one.next(t, 3)
+		if len(got[0])+len(got[1])+len(got[2]) != len(response(1, index))+64+32 {
+			t.Errorf("received %x", got)
+		}
+	}
+	two.send(t, to, initiation(2002))
+	peer.next(t, 1)
+	if from := peer.senders[0].DstToString(); from != shared.DstToString() {
+		t.Errorf("the other link sends from %s, want %s", from, shared.DstToString())
+	}
+	peer.send(t, shared, transport(2002, 96))
+	two.next(t, 1)
+
+	one.reopen(t, false)
+	one.send(t, to, initiation(3003))
+	peer.next(t, 1)
+	if from := peer.senders[0].DstToString(); from != shared.DstToString() {
+		t.Errorf("a datagram comes from %s, want the port of all links, %s", from, shared.DstToString())
+	}
+	if c := m.Counters(); c != (Counters{}) {
+		t.Errorf("counted %+v", c)
+	}
+}
+
+// Only the peer of a link knows its own port, so nothing else is expected there.
+func TestAnOwnPortDeliversNothingToOtherLinks(t *testing.T) {
+	t.Parallel()
+	m, peer, one, _ := trio(t)
+	one.reopen(t, true)
+	one.send(t, peer.endpoint(t, "127.0.0.1"), initiation(1001))
+	peer.next(t, 1)
+	peer.send(t, peer.senders[0], transport(2002, 64), transport(1001, 64))
+	equal(t, one.next(t, 1), [][]byte{transport(1001, 64)})
+	if c := m.Counters(); c != (Counters{Unknown: 1}) {
+		t.Errorf("counted %+v", c)
+	}
+}
