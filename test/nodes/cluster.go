@@ -27,6 +27,8 @@ type Options struct {
 	Nodes int    // 1 to 100
 	Pods  int    // its pods have 10.Pods.0.0/16: 0 to 95
 	CNI   CNI
+	// DualStack: nodes, pods and Services have IPv6 too, with IPv4 as the first family.
+	DualStack bool
 }
 
 // Cluster is a cluster of a lab. Its methods are for the test's goroutine; the result of
@@ -37,6 +39,7 @@ type Cluster struct {
 	index     int
 	pods      int
 	cni       CNI
+	families  []family
 	dir       string
 	authority *kube.Authority
 	admin     *rest.Config
@@ -50,9 +53,9 @@ func (l *Lab) Start(t testing.TB, all ...Options) []*Cluster {
 	clusters, failed := make([]*Cluster, len(all)), make([]error, len(all))
 	var ready sync.WaitGroup
 	for i, o := range all {
-		c := &Cluster{lab: l, name: o.Name, index: o.Index, pods: o.Pods, cni: o.CNI, dir: filepath.Join(l.dir, o.Name)}
+		c := &Cluster{lab: l, name: o.Name, index: o.Index, pods: o.Pods, cni: o.CNI, families: o.families(), dir: filepath.Join(l.dir, o.Name)}
 		clusters[i] = c
-		l.lan(t, o.Index)
+		l.lan(t, o)
 		control := l.attach(t, o, 1)
 		for number := 1; number <= o.Nodes; number++ {
 			network := l.attach(t, o, firstNode+number-1)
@@ -158,7 +161,7 @@ func (c *Cluster) PowerOff(t testing.TB, number int) {
 // its power had failed. Its API server is still reachable for Command.
 func (c *Cluster) Disconnect(t testing.TB) {
 	t.Helper()
-	c.lab.router.NFT(t, fmt.Sprintf(`table ip disconnected%[1]d {
+	c.lab.router.NFT(t, fmt.Sprintf(`table inet disconnected%[1]d {
 	chain forward {
 		type filter hook forward priority filter
 		iifname lan%[1]d drop
@@ -170,7 +173,7 @@ func (c *Cluster) Disconnect(t testing.TB) {
 // Reconnect ends Disconnect.
 func (c *Cluster) Reconnect(t testing.TB) {
 	t.Helper()
-	c.lab.router.NFT(t, fmt.Sprintf("delete table ip disconnected%d", c.index))
+	c.lab.router.NFT(t, fmt.Sprintf("delete table inet disconnected%d", c.index))
 }
 
 // until repeats try until it succeeds, while the process that it waits for runs.

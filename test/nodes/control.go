@@ -20,9 +20,10 @@ func (c *Cluster) startControl(network *netns.Namespace) error {
 	if _, err := start("etcd", "--data-dir="+c.file("etcd"), "--log-level=warn", "--unsafe-no-fsync"); err != nil {
 		return err
 	}
-	address := underlay(c.index, 1)
+	address := ipv4.underlay(c.index, 1)
 	server, err := start("kube-apiserver", "--etcd-servers=http://127.0.0.1:2379",
-		"--bind-address="+address, "--advertise-address="+address, "--service-cluster-ip-range="+services,
+		"--bind-address="+address, "--advertise-address="+address,
+		"--service-cluster-ip-range="+list(c.families, func(f family) string { return f.services }),
 		"--tls-cert-file="+c.file("server.crt"), "--tls-private-key-file="+c.file("server.key"), "--client-ca-file="+c.file("ca.crt"),
 		"--kubelet-client-certificate="+c.file("admin.crt"), "--kubelet-client-key="+c.file("admin.key"),
 		"--kubelet-preferred-address-types=InternalIP",

@@ -66,7 +66,7 @@ func New(t testing.TB) *Lab {
 	l.cgroups, err = newCgroups(filepath.Join(l.dir, "cgroups"), filepath.Base(l.dir))
 	must(t, err)
 	l.router = netns.New(t)
-	l.router.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+	l.router.Run(t, "sysctl", "-qw", ipv4.forwarding+"=1", ipv6.forwarding+"=1")
 	coreDNS, err := l.coreDNSImage()
 	must(t, err)
 	must(t, writeBusybox(filepath.Join(l.dir, "busybox.tar"), coreDNS))

@@ -51,7 +51,7 @@ spec: {addresses: [%[2]s-%[3]s]}
 apiVersion: metallb.io/v1beta1
 kind: L2Advertisement
 metadata: {name: lan, namespace: %[1]s}
-`, metalLB, underlay(c.index, 201), underlay(c.index, 250))))
+`, metalLB, ipv4.underlay(c.index, 201), ipv4.underlay(c.index, 250))))
 }
 
 // metalLB is the namespace of MetalLB.

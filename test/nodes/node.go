@@ -69,16 +69,20 @@ func (n *node) up() error {
 		return err
 	}
 	n.kubelet, err = n.daemon("kubelet", "--config="+n.file("kubelet.yaml"), "--kubeconfig="+access,
-		"--hostname-override="+n.name, "--node-ip="+nodeAddress(n.c.index, n.number))
+		"--hostname-override="+n.name, "--node-ip="+list(n.c.families, func(f family) string { return f.node(n.c.index, n.number) }))
 	return err
 }
 
-// register creates the Node object, so that its pods use the CIDR that is routed to it. It
+// register creates the Node object, so that its pods use the CIDRs that are routed to it. It
 // has an annotation of the kubelet, because flanneld panics at a node without any.
 func (n *node) register() error {
+	var cidrs []string
+	for _, f := range n.c.families {
+		cidrs = append(cidrs, f.podRange(n.c.pods, n.number))
+	}
 	_, err := n.c.api.CoreV1().Nodes().Create(n.c.lab.ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name, Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
-		Spec:       corev1.NodeSpec{PodCIDR: n.pods(), PodCIDRs: []string{n.pods()}},
+		Spec:       corev1.NodeSpec{PodCIDR: cidrs[0], PodCIDRs: cidrs},
 	}, metav1.CreateOptions{})
 	return err
 }
@@ -130,8 +134,5 @@ func (n *node) load(ctx context.Context, archive string) error {
 	}
 	return nil
 }
-
-// pods returns the CIDR of the node's pods.
-func (n *node) pods() string { return podRange(n.c.pods, n.number) }
 
 func (n *node) file(name string) string { return filepath.Join(n.dir, name) }

@@ -3,6 +3,9 @@
 package nodes
 
 import (
+	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,7 +51,7 @@ spec:
 apiVersion: v1
 kind: Service
 metadata: {name: web}
-spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
+spec: {type: NodePort, ipFamilyPolicy: PreferDualStack, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
 ---
 apiVersion: apps/v1
 kind: DaemonSet
@@ -86,7 +89,7 @@ spec:
 
 func TestPodsRunAsInAnyCluster(t *testing.T) {
 	lab := New(t)
-	clusters := lab.Start(t, Options{Name: "a", Index: 1, Nodes: 2}, Options{Name: "b", Index: 2, Nodes: 2, CNI: FlannelVXLAN})
+	clusters := lab.Start(t, Options{Name: "a", Index: 1, Nodes: 2}, Options{Name: "b", Index: 2, Nodes: 2, CNI: FlannelVXLAN, DualStack: true})
 	for _, c := range clusters {
 		kubectl(t, lab, c.name, workloads, "apply", "-f", "-")
 	}
@@ -98,20 +101,24 @@ func TestPodsRunAsInAnyCluster(t *testing.T) {
 		of := func(field string) []string {
 			return strings.Fields(run("get", "pods", "--selector=app=web", "--output=jsonpath={.items[*]."+field+"}"))
 		}
-		names, addresses := of("metadata.name"), of("status.podIP")
-		for i, address := range addresses {
-			if !strings.HasPrefix(address, "10.0.1.") && !strings.HasPrefix(address, "10.0.2.") {
-				t.Errorf("%s: a pod has the address %s", c.name, address)
+		names := of("metadata.name")
+		for i, f := range c.families {
+			addresses := of(fmt.Sprintf("status.podIPs[%d].ip", i))
+			for pod, address := range addresses {
+				if in := netip.MustParseAddr(address); !netip.MustParsePrefix(f.podRange(0, 1)).Contains(in) && !netip.MustParsePrefix(f.podRange(0, 2)).Contains(in) {
+					t.Errorf("%s: a pod has the address %s", c.name, address)
+				}
+				run("exec", names[1-pod], "--", "ping", "-c", "1", "-W", "60", address)
 			}
-			run("exec", names[1-i], "--", "ping", "-c", "1", "-W", "60", address)
+			service := run("get", "service", "web", fmt.Sprintf("--output=jsonpath={.spec.clusterIPs[%d]}", i))
+			if out := run("exec", names[0], "--", "wget", "-q", "-O-", "http://"+net.JoinHostPort(service, "80")+"/"); !strings.Contains(strings.Join(names, "\n")+"\n", out) {
+				t.Errorf("%s: the Service at %s answers %q", c.name, service, out)
+			}
 		}
 		if out := run("logs", names[0]); out != "serving\n" {
 			t.Errorf("%s: a pod's log is %q", c.name, out)
 		}
 		service := run("get", "service", "web", "--output=jsonpath={.spec.clusterIP}")
-		if out := run("exec", names[0], "--", "wget", "-q", "-O-", "http://"+service+"/"); !strings.Contains(strings.Join(names, "\n")+"\n", out) {
-			t.Errorf("%s: the Service answers %q", c.name, out)
-		}
 		if out := run("exec", names[1], "--", "nslookup", "-type=A", "web.default.svc.cluster.local."); !strings.Contains(out, "Address: "+service) {
 			t.Errorf("%s: the name of the Service %s resolves to %q", c.name, service, out)
 		}
@@ -126,7 +133,7 @@ func TestPodsRunAsInAnyCluster(t *testing.T) {
 		t.Errorf("Flannel's backends are %q", out)
 	}
 	pod := strings.Fields(kubectl(t, lab, a.name, "", "get", "pods", "--selector=app=web", "--output=jsonpath={.items[*].metadata.name}"))[0]
-	kubectl(t, lab, a.name, "", "exec", pod, "--", "wget", "-q", "-O-", "http://"+nodeAddress(b.index, 1)+":30080/")
+	kubectl(t, lab, a.name, "", "exec", pod, "--", "wget", "-q", "-O-", "http://"+ipv4.node(b.index, 1)+":30080/")
 	peak, err := lab.Peak()
 	must(t, err)
 	t.Logf("peak memory %d MiB", peak>>20)

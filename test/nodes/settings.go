@@ -56,7 +56,7 @@ clientConnection: {kubeconfig: %s}
 clusterCIDR: %s
 hostnameOverride: %s
 conntrack: {maxPerCore: 0, min: 0} # a setting of the whole machine
-`, n.c.file("kube-proxy.kubeconfig"), podCIDR(n.c.pods), n.name)
+`, n.c.file("kube-proxy.kubeconfig"), list(n.c.families, func(f family) string { return f.podCIDR(n.c.pods) }), n.name)
 }
 
 func (n *node) containerdSettings() string {
@@ -74,8 +74,10 @@ conf_dir = '%s'
 // cniSettings configures a bridge for the node's pods; their MTU is that of the bridge if it
 // is 0.
 func (n *node) cniSettings(mtu int) string {
+	ranges := list(n.c.families, func(f family) string { return fmt.Sprintf(`[{"subnet": "%s"}]`, f.podRange(n.c.pods, n.number)) })
+	routes := list(n.c.families, func(f family) string { return fmt.Sprintf(`{"dst": "%s"}`, f.everywhere) })
 	return fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "lab", "plugins": [
 	{"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true, "mtu": %d,
-	 "ipam": {"type": "host-local", "ranges": [[{"subnet": "%s"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
-`, mtu, n.pods())
+	 "ipam": {"type": "host-local", "ranges": [%s], "routes": [%s]}}]}
+`, mtu, ranges, routes)
 }

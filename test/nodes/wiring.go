@@ -2,29 +2,73 @@ package nodes
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"strait.dev/strait/test/netns"
 )
 
-// The addresses of a cluster, by its index.
-const (
-	services  = "10.96.0.0/16"
-	firstNode = 101 // the last byte of its address; the control plane has 1
+// family has the addresses of an IP family.
+type family struct {
+	name       string // in rules of nft
+	forwarding string // a sysctl
+	everywhere string
+	services   string // the CIDR in every cluster
+	bits       int    // of the prefix of a network of nodes
+	// Formats: of the indexes of a cluster and a host, of Options.Pods, of Options.Pods and
+	// the number of a node.
+	host, pods, podsOfNode string
+}
+
+var (
+	ipv4 = family{
+		name: "ip", forwarding: "net.ipv4.ip_forward", everywhere: "0.0.0.0/0", services: "10.96.0.0/16", bits: 24,
+		host: "172.30.%d.%d", pods: "10.%d.0.0/16", podsOfNode: "10.%d.%d.0/24",
+	}
+	ipv6 = family{
+		name: "ip6", forwarding: "net.ipv6.conf.all.forwarding", everywhere: "::/0", services: "fd96::/112", bits: 64,
+		host: "fd30:0:0:%d::%d", pods: "fd10:0:%d::/48", podsOfNode: "fd10:0:%d:%d::/64",
+	}
 )
 
-func underlay(index, host int) string       { return fmt.Sprintf("172.30.%d.%d", index, host) }
-func podCIDR(pods int) string               { return fmt.Sprintf("10.%d.0.0/16", pods) }
-func podRange(pods, node int) string        { return fmt.Sprintf("10.%d.%d.0/24", pods, node) }
-func nodeAddress(index, n int) string       { return underlay(index, firstNode+n-1) }
+// families returns the IP families of a cluster, the preferred one first.
+func (o Options) families() []family {
+	if o.DualStack {
+		return []family{ipv4, ipv6}
+	}
+	return []family{ipv4}
+}
+
+// list returns a value for each family, separated by commas.
+func list(families []family, value func(family) string) string {
+	all := make([]string, len(families))
+	for i, f := range families {
+		all[i] = value(f)
+	}
+	return strings.Join(all, ",")
+}
+
+const firstNode = 101 // its index as a host; the control plane has 1
+
+func (f family) underlay(index, host int) string { return fmt.Sprintf(f.host, index, host) }
+func (f family) node(index, n int) string        { return f.underlay(index, firstNode+n-1) }
+func (f family) podCIDR(pods int) string         { return fmt.Sprintf(f.pods, pods) }
+func (f family) podRange(pods, n int) string     { return fmt.Sprintf(f.podsOfNode, pods, n) }
+
+// withPrefix returns the address of a host, with the length of its network's prefix.
+func (f family) withPrefix(index, host int) string {
+	return fmt.Sprintf("%s/%d", f.underlay(index, host), f.bits)
+}
+
 func nodeName(cluster string, n int) string { return fmt.Sprintf("%s-node-%d", cluster, n) }
 
 // lan creates the network of a cluster's nodes.
-func (l *Lab) lan(t testing.TB, index int) {
+func (l *Lab) lan(t testing.TB, o Options) {
 	t.Helper()
-	l.router.IP(t, fmt.Sprintf(`link add name lan%[1]d type bridge
-addr add %[2]s/24 dev lan%[1]d
-link set dev lan%[1]d up`, index, underlay(index, 254)))
+	l.router.IP(t, fmt.Sprintf("link add name lan%[1]d type bridge\nlink set dev lan%[1]d up", o.Index))
+	for _, f := range o.families() {
+		l.router.IP(t, fmt.Sprintf("addr add %s dev lan%d", f.withPrefix(o.Index, 254), o.Index))
+	}
 }
 
 // attach creates the network of a machine in a lan. With Bridge it routes the pods of other
@@ -35,15 +79,13 @@ func (l *Lab) attach(t testing.TB, o Options, host int) *netns.Namespace {
 	port := fmt.Sprintf("p%d-%d", o.Index, host)
 	l.router.IP(t, fmt.Sprintf("link add name %s type veth peer name eth0 %s", port, n.Here()))
 	l.router.IP(t, fmt.Sprintf("link set dev %s master lan%d up", port, o.Index))
-	n.IP(t, fmt.Sprintf(`addr add %s/24 dev eth0
-link set dev eth0 up
-route add default via %s`, underlay(o.Index, host), underlay(o.Index, 254)))
-	if o.CNI != Bridge {
-		return n
-	}
-	for other := 1; other <= o.Nodes; other++ {
-		if via := nodeAddress(o.Index, other); via != underlay(o.Index, host) {
-			n.IP(t, fmt.Sprintf("route add %s via %s", podRange(o.Pods, other), via))
+	n.IP(t, "link set dev eth0 up")
+	for _, f := range o.families() {
+		n.IP(t, fmt.Sprintf("addr add %s dev eth0\nroute add %s via %s", f.withPrefix(o.Index, host), f.everywhere, f.underlay(o.Index, 254)))
+		for other := 1; o.CNI == Bridge && other <= o.Nodes; other++ {
+			if via := f.node(o.Index, other); via != f.underlay(o.Index, host) {
+				n.IP(t, fmt.Sprintf("route add %s via %s", f.podRange(o.Pods, other), via))
+			}
 		}
 	}
 	return n
@@ -53,14 +95,17 @@ route add default via %s`, underlay(o.Index, host), underlay(o.Index, 254)))
 // their packets that leave the cluster's networks.
 func forward(t testing.TB, n *netns.Namespace, o Options) {
 	t.Helper()
-	n.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.default.rp_filter=1")
-	if o.CNI != Bridge {
-		return
-	}
-	n.NFT(t, fmt.Sprintf(`table ip cni {
+	n.Run(t, "sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.default.rp_filter=1")
+	for _, f := range o.families() {
+		n.Run(t, "sysctl", "-qw", f.forwarding+"=1")
+		if o.CNI != Bridge {
+			continue
+		}
+		n.NFT(t, fmt.Sprintf(`table %[1]s cni {
 	chain postrouting {
 		type nat hook postrouting priority srcnat
-		oifname eth0 ip saddr %[1]s ip daddr != { %[1]s, %[2]s/24 } masquerade
+		oifname eth0 %[1]s saddr %[2]s %[1]s daddr != { %[2]s, %[3]s } masquerade
 	}
-}`, podCIDR(o.Pods), underlay(o.Index, 0)))
+}`, f.name, f.podCIDR(o.Pods), f.withPrefix(o.Index, 0)))
+	}
 }
