@@ -43,7 +43,9 @@ func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*core
 	case corev1.ServiceTypeNodePort:
 		for _, node := range entryNodes(gatewayName, nodes, own) {
 			for _, address := range publicAddresses(node) {
-				all.add(address.String(), port.NodePort)
+				if hasFamily(service, address) {
+					all.add(address.String(), port.NodePort)
+				}
 			}
 		}
 	default:
@@ -52,6 +54,16 @@ func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*core
 		}
 	}
 	return all
+}
+
+// hasFamily reports whether a Service has node ports at addresses of this IP family. A
+// Service of a dual-stack cluster has one family unless its policy demands both.
+func hasFamily(s *corev1.Service, a netip.Addr) bool {
+	family := corev1.IPv6Protocol
+	if a.Is4() {
+		family = corev1.IPv4Protocol
+	}
+	return slices.Contains(s.Spec.IPFamilies, family)
 }
 
 // endpointList holds unique endpoints up to the limit of the API.

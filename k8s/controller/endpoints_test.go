@@ -17,7 +17,7 @@ import (
 func aService(t corev1.ServiceType, ingress ...corev1.LoadBalancerIngress) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "b-0", Labels: map[string]string{peeringLabel: "b"}},
-		Spec:       corev1.ServiceSpec{Type: t, Ports: []corev1.ServicePort{{Port: 51840, NodePort: 30100}}},
+		Spec:       corev1.ServiceSpec{Type: t, Ports: []corev1.ServicePort{{Port: 51840, NodePort: 30100}}, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}},
 		Status:     corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: ingress}},
 	}
 }
@@ -47,6 +47,8 @@ var peeringB = &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 func TestEndpointsAreWhereTheServiceCanBeCalled(t *testing.T) {
 	foreign := aService(corev1.ServiceTypeLoadBalancer, corev1.LoadBalancerIngress{IP: "198.51.100.9"})
 	foreign.Labels = nil
+	dual := aService(corev1.ServiceTypeNodePort)
+	dual.Spec.IPFamilies = append(dual.Spec.IPFamilies, corev1.IPv6Protocol)
 	external := aService(corev1.ServiceTypeClusterIP)
 	external.Spec.ExternalIPs = []string{"198.51.100.7", "2001:db8::7"}
 	var many []corev1.LoadBalancerIngress
@@ -73,11 +75,12 @@ func TestEndpointsAreWhereTheServiceCanBeCalled(t *testing.T) {
 			corev1.LoadBalancerIngress{IP: "fe80::1%eth0"}, corev1.LoadBalancerIngress{IP: "::"}, corev1.LoadBalancerIngress{Hostname: "under_score.example"},
 			corev1.LoadBalancerIngress{Hostname: "1.2.3.400"}, corev1.LoadBalancerIngress{Hostname: "-"}, corev1.LoadBalancerIngress{IP: "198.51.100.2"})}, nil, "",
 			"198.51.100.2:51840"},
-		{"node ports: its own node first, external addresses before internal ones",
-			[]*corev1.Service{aService(corev1.ServiceTypeNodePort)},
+		{"node ports: its own node first, external addresses before internal ones", []*corev1.Service{dual},
 			[]*corev1.Node{aNode("n1", "192.0.2.1", "+198.51.100.1"), aNode("n2", "192.0.2.2", "2001:db8::2"), aNode("n3", "192.0.2.3", "down")},
 			"n2",
 			"192.0.2.2:30100 [2001:db8::2]:30100 198.51.100.1:30100"},
+		{"node ports of one IP family", []*corev1.Service{aService(corev1.ServiceTypeNodePort)},
+			[]*corev1.Node{aNode("n1", "2001:db8::1", "192.0.2.1"), aNode("n2", "2001:db8::2")}, "n1", "192.0.2.1:30100"},
 		{"node ports: its own node, whatever that says of itself", []*corev1.Service{aService(corev1.ServiceTypeNodePort)},
 			[]*corev1.Node{aNode("n3", "192.0.2.3", "down")}, "n3", "192.0.2.3:30100"},
 	} {

@@ -47,7 +47,8 @@ func (s *store) begin(r *resource, o *object) {
 	}
 }
 
-// allocate assigns an address and, depending on its type, node ports to a Service.
+// allocate assigns an IP family, an address and, depending on its type, node ports to a
+// Service.
 func (s *store) allocate(o *object) {
 	spec, _ := o.Object["spec"].(map[string]any)
 	if spec == nil {
@@ -60,6 +61,9 @@ func (s *store) allocate(o *object) {
 		s.allocated++
 		address := fmt.Sprintf("10.96.%d.%d", 1+s.allocated/250, 1+s.allocated%250)
 		spec["clusterIP"], spec["clusterIPs"] = address, []any{address}
+	}
+	if spec["ipFamilies"] == nil && spec["type"] != "ExternalName" {
+		spec["ipFamilies"] = []any{"IPv4"}
 	}
 	ports, _ := spec["ports"].([]any)
 	for _, port := range ports {
