@@ -55,7 +55,7 @@ invite of the same name voids an earlier one that is not accepted yet.`,
 	c.Flags().StringVar(&f.service, "service-type", "", "type of the Service of this cluster's gateways: NodePort or LoadBalancer "+
 		"(default: LoadBalancer if another Service has an address of a load balancer, else NodePort)")
 	c.Flags().StringSliceVar(&f.listed, "prefixes", nil, "pod CIDRs of the other cluster, which keep their addresses where they are free in this cluster (default: none; what the other cluster announces is mapped to the remap pools)")
-	c.Flags().StringSliceVar(&f.accept, "accept-prefixes", nil, "CIDRs that the other cluster may announce, in addition to the private ranges of IPv4")
+	c.Flags().StringSliceVar(&f.accept, "accept-prefixes", nil, "CIDRs that the other cluster may announce, in addition to private ones")
 	c.Flags().BoolVar(&f.options.Replace, "replace", false, "delete Peering NAME first if it is in use, and create it again")
 	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().Int32Var(&f.options.Replicas, "replicas", 0, "gateways in this cluster, 1 to 16 (default: unchanged; 2 in a new Peering)")
@@ -91,18 +91,19 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	if f.options.ServiceType, err = serviceType(cmd, f.service, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer); err != nil {
 		return err
 	}
-	for _, list := range []struct {
-		flag  string
-		texts []string
-		into  *[]v1alpha1.CIDR
-	}{{"--prefixes", f.listed, &f.options.Prefixes}, {"--accept-prefixes", f.accept, &f.options.AcceptPrefixes}} {
-		prefixes, err := parsePrefixes(cmd, list.flag, list.texts)
-		if err != nil {
-			return err
-		}
-		for _, p := range prefixes {
-			*list.into = append(*list.into, v1alpha1.CIDR(p.String()))
-		}
+	listed, err := parsePrefixes(cmd, "--prefixes", f.listed)
+	if err != nil {
+		return err
+	}
+	for _, p := range listed {
+		f.options.Prefixes = append(f.options.Prefixes, v1alpha1.CIDR(p.String()))
+	}
+	accepted, err := parsePrefixes(cmd, "--accept-prefixes", f.accept)
+	if err != nil {
+		return err
+	}
+	for _, p := range accepted {
+		f.options.AcceptPrefixes = append(f.options.AcceptPrefixes, v1alpha1.AcceptedCIDR(p.String()))
 	}
 	c, err := f.cluster.open()
 	if err != nil {

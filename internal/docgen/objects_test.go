@@ -17,7 +17,7 @@ func TestObjectReferenceIsCurrent(t *testing.T) {
 		t.Errorf("docs/reference/objects.md is out of date (%v); run: make generate", err)
 	}
 	for _, says := range []string{
-		"## Peering\n", "| `acceptPrefixes` | list of [CIDR](#cidr) |", "| `gateway.replicas` | integer | ", "Default: `2`", "### Columns of Peering\n", "| WHY | ", "-o wide",
+		"## Peering\n", "| `acceptPrefixes` | list of [AcceptedCIDR](#acceptedcidr) |", "| `gateway.replicas` | integer | ", "Default: `2`", "### Columns of Peering\n", "| WHY | ", "-o wide",
 	} {
 		if !strings.Contains(want, says) {
 			t.Errorf("the reference lacks %q", says)

@@ -38,7 +38,7 @@ const (
 func working() *scene {
 	s := &scene{peering: &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "u", Generation: 3}}, now: noon, network: &network{ranges: ranges{clusterID: "a"}}}
 	s.peering.Spec = v1alpha1.PeeringSpec{
-		ClusterID: "b", Prefixes: v1alpha1.RemotePrefixes{{CIDR: "10.1.0.0/16"}}, AcceptPrefixes: []v1alpha1.CIDR{"10.1.0.0/16"},
+		ClusterID: "b", Prefixes: v1alpha1.RemotePrefixes{{CIDR: "10.1.0.0/16"}}, AcceptPrefixes: []v1alpha1.AcceptedCIDR{"10.1.0.0/16"},
 		Peers:   []v1alpha1.Peer{{Name: "a-0", PublicKey: keyThere, Endpoint: "gw.example:51840"}},
 		Gateway: v1alpha1.GatewaySpec{Replicas: 1},
 	}

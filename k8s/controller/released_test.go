@@ -27,7 +27,7 @@ func TestARangeIsNotReleasedByAPlanThatMissedAnAnnouncement(t *testing.T) {
 		}
 	}
 	check(err)
-	peering := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{AcceptPrefixes: []v1alpha1.CIDR{"10.1.0.0/16"}}}
+	peering := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{AcceptPrefixes: []v1alpha1.AcceptedCIDR{"10.1.0.0/16"}}}
 	missed, err := c.Peerings().Create(t.Context(), peering, metav1.CreateOptions{})
 	check(err)
 	t.Cleanup(func() { check(c.Peerings().Delete(context.Background(), "b", metav1.DeleteOptions{})) })

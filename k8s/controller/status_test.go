@@ -99,7 +99,7 @@ func announces(cluster v1alpha1.ClusterID, ranges ...v1alpha1.CIDR) v1alpha1.Gat
 }
 
 // accept applies a peering with one gateway that names no range of the remote cluster.
-func (f *fixture) accept(name string, within ...v1alpha1.CIDR) {
+func (f *fixture) accept(name string, within ...v1alpha1.AcceptedCIDR) {
 	f.Helper()
 	_, err := f.Peerings().Apply(f.Context(), &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PeeringSpec{
 		AcceptPrefixes: within, Peers: []v1alpha1.Peer{{Name: "a-0", PublicKey: keyThere, Endpoint: "gw.example:51840"}},

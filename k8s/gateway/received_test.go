@@ -27,7 +27,7 @@ var dawn = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 func newReceivers() *receivers {
 	h := &receivers{now: dawn, peering: &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.PeeringSpec{
-		ClusterID: "b", AcceptPrefixes: []v1alpha1.CIDR{"10.0.0.0/8"},
+		ClusterID: "b", AcceptPrefixes: []v1alpha1.AcceptedCIDR{"10.0.0.0/8"},
 	}}}
 	for i := range h.gateways {
 		h.gateways[i].load(v1alpha1.GatewayReportStatus{})

@@ -70,20 +70,23 @@ func remotePrefixes(cidrs []v1alpha1.CIDR) (all v1alpha1.RemotePrefixes) {
 	return all
 }
 
-// private are the private IPv4 ranges that pod CIDRs usually belong to.
-var private = []v1alpha1.CIDR{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"}
+// private are the private ranges that pod CIDRs usually belong to.
+var private = []v1alpha1.AcceptedCIDR{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", privateIPv6}
+
+const privateIPv6 = "fd00::/8" // RFC 4193
 
 // accepted returns the CIDRs within which a remote cluster with these CIDRs may announce
-// others: the private ranges and, because IPv6 has no private range that could be accepted
-// as a whole, the /16 around each of its own.
-func accepted(ranges ...v1alpha1.CIDR) []v1alpha1.CIDR {
+// others: the private ranges, and the /16 around each of its own CIDRs of public IPv6
+// addresses.
+func accepted(ranges ...v1alpha1.CIDR) []v1alpha1.AcceptedCIDR {
+	within := netip.MustParsePrefix(privateIPv6)
 	all := slices.Clone(private)
 	for _, text := range ranges {
 		p, err := netip.ParsePrefix(string(text))
-		if err != nil || p.Addr().Is4() {
+		if err != nil || p.Addr().Is4() || within.Contains(p.Addr()) {
 			continue
 		}
-		wide := v1alpha1.CIDR(netip.PrefixFrom(p.Addr(), min(16, p.Bits())).Masked().String())
+		wide := v1alpha1.AcceptedCIDR(netip.PrefixFrom(p.Addr(), min(16, p.Bits())).Masked().String())
 		if !slices.Contains(all, wide) {
 			all = append(all, wide)
 		}

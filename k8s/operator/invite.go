@@ -24,11 +24,11 @@ const invitePeer = "invite"
 type InviteOptions struct {
 	Name             string
 	Expires          time.Duration
-	ServiceType      corev1.ServiceType // empty: the existing type, or else a detected one
-	Replicas         int32              // gateways; 0: unchanged, or the default
-	Prefixes         []v1alpha1.CIDR    // of the other cluster's pods, which keep their addresses where they are free
-	AcceptPrefixes   []v1alpha1.CIDR    // that the other cluster may announce, in addition to private ranges
-	Replace          bool               // replace a Peering that is in use
+	ServiceType      corev1.ServiceType      // empty: the existing type, or else a detected one
+	Replicas         int32                   // gateways; 0: unchanged, or the default
+	Prefixes         []v1alpha1.CIDR         // of the other cluster's pods, which keep their addresses where they are free
+	AcceptPrefixes   []v1alpha1.AcceptedCIDR // that the other cluster may announce, in addition to private ranges
+	Replace          bool                    // replace a Peering that is in use
 	GatewayNamespace string
 	Random           io.Reader
 	Now              func() time.Time

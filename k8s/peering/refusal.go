@@ -45,7 +45,7 @@ func Refusal(p *v1alpha1.Peering, own v1alpha1.ClusterID, a *v1alpha1.Announceme
 
 // granted parses announced CIDRs and checks that each is contained in a granted one. An
 // empty grant grants nothing.
-func granted(announced []v1alpha1.CIDR, named v1alpha1.RemotePrefixes, accepted []v1alpha1.CIDR) (all []netip.Prefix, err error) {
+func granted(announced []v1alpha1.CIDR, named v1alpha1.RemotePrefixes, accepted []v1alpha1.AcceptedCIDR) (all []netip.Prefix, err error) {
 	if len(announced) > maxPrefixes {
 		return nil, fmt.Errorf("there are %d prefixes; announce at most %d", len(announced), maxPrefixes)
 	}
@@ -70,7 +70,7 @@ func granted(announced []v1alpha1.CIDR, named v1alpha1.RemotePrefixes, accepted 
 }
 
 // appendPrefix appends a prefix if it is in canonical form.
-func appendPrefix(all []netip.Prefix, text v1alpha1.CIDR) []netip.Prefix {
+func appendPrefix[S ~string](all []netip.Prefix, text S) []netip.Prefix {
 	if p, err := netip.ParsePrefix(string(text)); err == nil && p == p.Masked() {
 		return append(all, p)
 	}

@@ -31,7 +31,7 @@ func peered() *v1alpha1.Peering {
 		ClusterID:        "b",
 		Prefixes:         v1alpha1.RemotePrefixes{{CIDR: "10.1.0.0/16", SeenAs: "10.71.0.0/16"}},
 		ExternalPrefixes: v1alpha1.RemotePrefixes{{CIDR: "10.70.0.0/16"}},
-		AcceptPrefixes:   []v1alpha1.CIDR{"10.2.0.0/15", "fd00:20::/32"},
+		AcceptPrefixes:   []v1alpha1.AcceptedCIDR{"10.2.0.0/15", "fd00:20::/32"},
 		Peers: []v1alpha1.Peer{
 			{Name: "a-0", PublicKey: keyA, Endpoint: "gw.example:51840", PresharedKeySecretName: "psk", PersistentKeepalive: &metav1.Duration{Duration: 25 * time.Second}},
 			{Name: "invited", PublicKey: invite, NotAfter: at(noon)},
@@ -171,9 +171,9 @@ func TestT7_NothingIsInForceThatIsNotGranted(t *testing.T) {
 		if remote.Announced {
 			announced++
 		}
-		grants := slices.Concat(p.Spec.AcceptPrefixes, []v1alpha1.CIDR{"10.1.0.0/16"})
+		grants := append(slices.Clone(p.Spec.AcceptPrefixes), "10.1.0.0/16")
 		for _, one := range remote.Prefixes {
-			if !slices.ContainsFunc(grants, func(g v1alpha1.CIDR) bool { return contains(g, one.CIDR) }) {
+			if !slices.ContainsFunc(grants, func(g v1alpha1.AcceptedCIDR) bool { return contains(v1alpha1.CIDR(g), one.CIDR) }) {
 				t.Fatalf("seed %d: %v is in force", seed, one)
 			}
 		}

@@ -113,7 +113,7 @@ func (r random) peering() *v1alpha1.Peering {
 	p := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	p.Spec = v1alpha1.PeeringSpec{
 		ClusterID: pick(r, someIDs), LocalPrefixes: r.cidrs(3), LocalPods: r.IntN(3) == 0,
-		AcceptPrefixes: append(r.cidrs(2), "10.0.0.0/8"), InviteUntil: r.time(),
+		AcceptPrefixes: []v1alpha1.AcceptedCIDR{"10.0.0.0/8"}, InviteUntil: r.time(),
 	}
 	if announced := some(r, 2, r.announcement); len(announced) > 0 {
 		p.Status.Announcement = &announced[0]

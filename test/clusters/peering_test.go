@@ -19,7 +19,7 @@ import (
 )
 
 // private are the CIDRs that a remote cluster may announce.
-var private = []v1alpha1.CIDR{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"}
+var private = []v1alpha1.AcceptedCIDR{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"}
 
 // network creates the ClusterNetwork with the cluster's name as its ID, which is easier to
 // read. Pods have IPv4, and with dual IPv6 too.

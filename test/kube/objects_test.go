@@ -42,7 +42,7 @@ spec:
   - {cidr: "fd00:10::/56", seenAs: "fd00:71::/56"}
   externalPrefixes:
   - {cidr: 10.70.0.0/16, seenAs: 10.73.0.0/16}
-  acceptPrefixes: [10.0.0.0/12, "fd00:10::/48"]
+  acceptPrefixes: [10.0.0.0/12, "fd00::/8"]
   peers:
   - {name: b-0, publicKey: 3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=, endpoint: "gw-b.example:51840", presharedKeySecretName: b-psk, persistentKeepalive: 25s}
   - {name: b-1, publicKey: hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=, endpoint: "[2001:db8::1]:51840", notAfter: "2030-01-01T00:00:00Z"}

@@ -59,7 +59,7 @@ type PeeringSpec struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
-	AcceptPrefixes []CIDR `json:"acceptPrefixes,omitempty"`
+	AcceptPrefixes []AcceptedCIDR `json:"acceptPrefixes,omitempty"`
 
 	// Peers are the remote cluster's gateways, until it announces others through the
 	// tunnel. Announcements are accepted only from these gateways.

@@ -11,6 +11,17 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!isCIDR(self) || ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3', '::/127', 'fe80::/10', 'ff00::/8'].all(special, !cidr(special).containsIP(cidr(self).ip()) && !cidr(self).containsIP(cidr(special).ip()))",message="contains unspecified, loopback, link-local, multicast or reserved addresses: choose ordinary unicast addresses"
 type CIDR string
 
+// AcceptedCIDR is a prefix in canonical form, like 10.0.0.0/8 or fd00::/8, the private
+// addresses of IPv6 (RFC 4193): host bits are zero, the prefix length is at least 8, and it
+// contains only ordinary unicast addresses.
+//
+// +kubebuilder:validation:MaxLength=43
+// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="is not a prefix: write one like 10.0.0.0/16 or fd00:10::/48"
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || string(cidr(self).masked()) == self",message="is not in canonical form",messageExpression="'is not in canonical form: write %s'.format([string(cidr(self).masked())])"
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self).prefixLength() >= 8",message="is too wide: use /8 or longer"
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3', '::/127', 'fe80::/10', 'ff00::/8'].all(special, !cidr(special).containsIP(cidr(self).ip()) && !cidr(self).containsIP(cidr(special).ip()))",message="contains unspecified, loopback, link-local, multicast or reserved addresses: choose ordinary unicast addresses"
+type AcceptedCIDR string
+
 // SourceRange is a prefix in canonical form of any length. 0.0.0.0/0 and ::/0 match every
 // source.
 //

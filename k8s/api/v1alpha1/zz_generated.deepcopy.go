@@ -1109,7 +1109,7 @@ func (in *PeeringSpec) DeepCopyInto(out *PeeringSpec) {
 	}
 	if in.AcceptPrefixes != nil {
 		in, out := &in.AcceptPrefixes, &out.AcceptPrefixes
-		*out = make([]CIDR, len(*in))
+		*out = make([]AcceptedCIDR, len(*in))
 		copy(*out, *in)
 	}
 	if in.Peers != nil {
