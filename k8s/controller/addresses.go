@@ -30,7 +30,7 @@ func newAddresses(n *network, held []claims.Spec) (*addresses, error) {
 	all := &addresses{}
 	for _, is4 := range []bool{true, false} {
 		var windows, blocks []netip.Prefix
-		for _, pool := range ofFamily(n.internal, is4) {
+		for _, pool := range n.internalOf(is4) {
 			windows = append(windows, window(pool))
 			blocks = append(blocks, gatewayBlock(window(pool)))
 		}

@@ -44,7 +44,7 @@ func Detected(ctx context.Context, c *client.Client) (*v1alpha1.ClusterNetwork, 
 // defaults returns the spec that the API server makes of an empty one.
 func defaults() v1alpha1.ClusterNetworkSpec {
 	return v1alpha1.ClusterNetworkSpec{
-		InternalCIDRs: []v1alpha1.CIDR{"10.80.0.0/16"},
+		InternalCIDRs: []v1alpha1.CIDR{"10.80.0.0/16", "fd73:7472:80::/64"},
 		ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"},
 		RemapPools:    []v1alpha1.CIDR{"10.64.0.0/10", "fd73:7472::/32"},
 	}

@@ -88,6 +88,17 @@ func (n *network) addressPools() []ipam.Reserved {
 		reserve("this cluster's external CIDR", n.external))
 }
 
+// internalOf returns the internal CIDRs that addresses of an IP family are allocated from.
+// Without pods that have IPv6, nodes may not support it: then there are none of IPv6, unless
+// there are no others.
+func (n *network) internalOf(is4 bool) []netip.Prefix {
+	pods6 := slices.ContainsFunc(n.pods, func(p netip.Prefix) bool { return p.Addr().Is6() })
+	if !is4 && !pods6 && len(ofFamily(n.internal, true)) > 0 {
+		return nil
+	}
+	return ofFamily(n.internal, is4)
+}
+
 func reserve(use string, prefixes []netip.Prefix) (all []ipam.Reserved) {
 	for _, p := range prefixes {
 		all = append(all, ipam.Reserved{Prefix: p, Use: use})

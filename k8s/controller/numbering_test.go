@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -84,6 +85,36 @@ func TestWhatAnOwnerHoldsItKeepsUntilTheClusterUsesItOtherwise(t *testing.T) {
 		}
 		if got, err := all.nodes[0].claim(owner); err != nil || got.Prefix != c.want {
 			t.Errorf("from %v beside %v: %s, %v, want %s", c.network.internal, c.network.reserved, got.Prefix, err, c.want)
+		}
+	}
+}
+
+func TestNodesHaveInternalIPv6AddressesWherePodsHaveIPv6(t *testing.T) {
+	four, six := netip.MustParsePrefix("10.80.0.0/16"), netip.MustParsePrefix("fd00:80::/64")
+	pods4, pods6 := netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("fd00:10::/48")
+	for _, c := range []struct {
+		internal, pods []netip.Prefix
+		want           string
+	}{
+		{[]netip.Prefix{four, six}, []netip.Prefix{pods4, pods6}, "10.80.0.1/32 fd00:80::1/128"},
+		{[]netip.Prefix{four, six}, []netip.Prefix{pods4}, "10.80.0.1/32"},
+		{[]netip.Prefix{four}, []netip.Prefix{pods4, pods6}, "10.80.0.1/32"},
+		{[]netip.Prefix{six}, []netip.Prefix{pods4}, "fd00:80::1/128"},
+	} {
+		all, err := newAddresses(&network{internal: c.internal, ranges: ranges{pods: c.pods}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, pool := range all.nodes {
+			claim, err := pool.claim(v1alpha1.ClaimOwner{Kind: kindNode, Name: "node-1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(claim.Prefix))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("pods %v, internal CIDRs %v: %q, want %s", c.pods, c.internal, got, c.want)
 		}
 	}
 }

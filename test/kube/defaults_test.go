@@ -16,7 +16,7 @@ import (
 func TestOmittedFieldsGetDefaults(t *testing.T) {
 	for resource, row := range map[string]struct{ spec, want string }{
 		"clusternetworks": {`{}`, `
-internalCIDRs: [10.80.0.0/16]
+internalCIDRs: [10.80.0.0/16, "fd73:7472:80::/64"]
 externalCIDRs: [10.70.0.0/16]
 remapPools: [10.64.0.0/10, "fd73:7472::/32"]
 overlay: {mtu: 0, encapsulation: auto}

@@ -74,11 +74,13 @@ type ClusterNetworkSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	NodeCIDRs []CIDR `json:"nodeCIDRs,omitempty"`
 
-	// InternalCIDRs are the pools of internal addresses: one for each node and gateway,
-	// with which they reach each other over the overlay.
+	// InternalCIDRs are the pools of internal addresses: one of each IP family for each
+	// node and gateway, with which they reach each other over the overlay. Pods reach other
+	// clusters only in these IP families. If there are pools of both, those of IPv6 are used
+	// only while pods have IPv6.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:default={"10.80.0.0/16"}
+	// +kubebuilder:default={"10.80.0.0/16","fd73:7472:80::/64"}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	InternalCIDRs []CIDR `json:"internalCIDRs,omitempty"`
