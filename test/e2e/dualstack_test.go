@@ -3,10 +3,15 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
 
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.dev/strait/k8s/verify"
 	"strait.dev/strait/test/nodes"
 )
 
@@ -22,10 +27,8 @@ func TestDualStackClustersAreJoined(t *testing.T) {
 		w.serviceIsReached(t, w.podsMeet(t))
 		w.podsMeetOverIPv6(t)
 	})
-	stage(t, "verify", func(t *testing.T) {
-		out := w.do(t, "", "strait", "verify", "--context=a", "--remote-context=b")
-		t.Log(out)
-	})
+	stage(t, "verify", func(t *testing.T) { w.verifiedInBothFamilies(t) })
+	stage(t, "Service", func(t *testing.T) { w.importIsCalledInBothFamilies(t) })
 	stage(t, "unpeer", func(t *testing.T) { w.separate(t) })
 	stage(t, "uninstall", func(t *testing.T) {
 		w.removePods(t)
@@ -34,7 +37,7 @@ func TestDualStackClustersAreJoined(t *testing.T) {
 	})
 }
 
-// podsMeetOverIPv6 does the same as podsMeet over IPv6.
+// podsMeetOverIPv6 makes the pods of podsMeet connect over IPv6.
 func (w *world) podsMeetOverIPv6(t *testing.T) {
 	t.Helper()
 	for _, way := range [][2]string{{"b", "a"}, {"a", "b"}} {
@@ -46,5 +49,48 @@ func (w *world) podsMeetOverIPv6(t *testing.T) {
 				w.answers(t, here, pod, net.JoinHostPort(seen, "8080"), there)
 			}
 		}
+	}
+}
+
+// verifiedInBothFamilies checks that as many checks between pods pass over IPv6 as over IPv4.
+func (w *world) verifiedInBothFamilies(t *testing.T) {
+	t.Helper()
+	var report verify.Report
+	out := w.do(t, "", "strait", "verify", "--context=a", "--remote-context=b", "--output=json")
+	must(t, json.Unmarshal([]byte(out), &report))
+	passed := make(map[string]int)
+	for _, c := range report.Checks {
+		if c.Group == verify.OfMatrix && strings.HasPrefix(c.Source, "pod") && c.Outcome == verify.Passed {
+			passed[c.Family]++
+		}
+	}
+	if passed["IPv4"] == 0 || passed["IPv4"] != passed["IPv6"] {
+		t.Errorf("checks between pods: %v; the report is:\n%s", passed, out)
+	}
+}
+
+// importIsCalledInBothFamilies exports a Service of the first cluster, and calls all
+// addresses of its imports.
+func (w *world) importIsCalledInBothFamilies(t *testing.T) {
+	t.Helper()
+	b := newBehaviour(t, w.sites(t), false)
+	b.deploy(b.sites[0], 1)
+	b.share(b.sites[0], b.service, b.export)
+	for _, s := range b.sites {
+		is := b.imported(s, func(i *mcsv1beta1.ServiceImport) error {
+			if len(i.Spec.IPs) != 2 {
+				return fmt.Errorf("its IPs are %v", i.Spec.IPs)
+			}
+			return nil
+		})
+		for _, ip := range is.Spec.IPs {
+			b.until(podsWithin, fmt.Sprintf("from %s, %s is answered", s.name, ip), func() error {
+				if out := b.run(s, fmt.Sprintf("timeout 4 wget -q -O- http://%s/ 2>&1", net.JoinHostPort(ip, "42"))); !strings.HasPrefix(out, "pod ip ") {
+					return fmt.Errorf("the answer is %q", out)
+				}
+				return nil
+			})
+		}
+		w.do(t, "", "kubectl", "--context="+s.name, "delete", "namespace", clients, "--wait=false")
 	}
 }
