@@ -270,6 +270,9 @@ func conflictingLabels(b *behaviour) {
 func reached(b *behaviour) {
 	b.deploy(b.sites[0], 1)
 	b.share(b.sites[0], b.service, b.export)
+	for _, s := range b.sites { // before the first query, because CoreDNS caches its failure for 30 s
+		b.answersAt(s, b.imported(s, hasIPs).Spec.IPs)
+	}
 	b.reaches(42, 1, "")
 }
 
@@ -322,13 +325,29 @@ var (
 	serviceAnswers = regexp.MustCompile(`=\s*\d+\s+\d+\s+(\d+)\s+([a-zA-Z0-9.-]+)`)
 )
 
-// resolves waits until a name has these IPv4 addresses in a cluster.
+// resolves waits until a name has these addresses in a cluster, of IPv4 and, if there are
+// any, of IPv6.
 func (b *behaviour) resolves(in *site, name string, want []string) {
 	b.Helper()
-	want = slices.Sorted(slices.Values(want))
+	wanted := map[string][]string{"A": nil}
+	for _, address := range slices.Sorted(slices.Values(want)) {
+		kind := "A"
+		if netip.MustParseAddr(address).Is6() {
+			kind = "AAAA"
+		}
+		wanted[kind] = append(wanted[kind], address)
+	}
+	for kind, addresses := range wanted {
+		b.answered(in, name, kind, addresses)
+	}
+}
+
+// answered waits until a query for a name has these answers in a cluster.
+func (b *behaviour) answered(in *site, name, kind string, want []string) {
+	b.Helper()
 	b.until(importsWithin, fmt.Sprintf("in %s, %s resolves", in.name, name), func() error {
 		var is []string
-		out := b.run(in, "nslookup -type=A "+name+".")
+		out := b.run(in, "nslookup -type="+kind+" "+name+".")
 		for _, m := range addressAnswers.FindAllStringSubmatch(out, -1) {
 			is = append(is, m[1])
 		}
@@ -411,10 +430,10 @@ func resolvesToPod(b *behaviour) {
 func podServiceRecords(b *behaviour) {
 	b.service.Spec.ClusterIP = corev1.ClusterIPNone
 	b.deploy(b.sites[0], 2)
-	b.share(b.sites[0], b.service, b.export)
+	families := len(b.share(b.sites[0], b.service, b.export).Spec.IPFamilies)
 	addresses := b.podAddresses(b.sites[0], 2)
 	for _, s := range b.sites {
-		records := b.records(s, len(addresses))
+		records := b.records(s, families*len(addresses))
 		for _, address := range addresses {
 			host := strings.ReplaceAll(address, ".", "-") // in its own cluster, of a pod without a host name
 			if !slices.ContainsFunc(records, func(r [2]string) bool { return strings.HasPrefix(r[1], host+".") && r[0] == strconv.Itoa(42) }) {

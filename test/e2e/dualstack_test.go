@@ -83,14 +83,7 @@ func (w *world) importIsCalledInBothFamilies(t *testing.T) {
 			}
 			return nil
 		})
-		for _, ip := range is.Spec.IPs {
-			b.until(podsWithin, fmt.Sprintf("from %s, %s is answered", s.name, ip), func() error {
-				if out := b.run(s, fmt.Sprintf("timeout 4 wget -q -O- http://%s/ 2>&1", net.JoinHostPort(ip, "42"))); !strings.HasPrefix(out, "pod ip ") {
-					return fmt.Errorf("the answer is %q", out)
-				}
-				return nil
-			})
-		}
+		b.answersAt(s, is.Spec.IPs)
 		w.do(t, "", "kubectl", "--context="+s.name, "delete", "namespace", clients, "--wait=false")
 	}
 }

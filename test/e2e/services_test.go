@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -290,7 +291,7 @@ func (b *behaviour) fromImport(in *site, check func(*discoveryv1.EndpointSlice) 
 	return is
 }
 
-// podAddresses returns the addresses of the ready pods in a cluster.
+// podAddresses returns the IPv4 addresses of the ready pods in a cluster.
 func (b *behaviour) podAddresses(of *site, want int) (addresses []string) {
 	b.Helper()
 	b.until(podsWithin, "pods in "+of.name, func() error {
@@ -300,6 +301,9 @@ func (b *behaviour) podAddresses(of *site, want int) (addresses []string) {
 			return err
 		}
 		for _, slice := range list.Items {
+			if slice.AddressType != discoveryv1.AddressTypeIPv4 {
+				continue
+			}
 			for _, e := range slice.Endpoints {
 				if e.Conditions.Ready == nil || *e.Conditions.Ready {
 					addresses = append(addresses, e.Addresses...)
@@ -342,6 +346,20 @@ func (b *behaviour) run(in *site, command string) string {
 // calls returns a command that calls the Service by name, several times.
 func (b *behaviour) calls(times, port int) string {
 	return fmt.Sprintf("for i in $(seq %d); do timeout 4 wget -q -O- http://%s:%d/ 2>&1; done; true", times, b.host("clusterset.local"), port)
+}
+
+// answersAt waits until calls from a cluster to all addresses of the import are answered.
+func (b *behaviour) answersAt(from *site, ips []string) {
+	b.Helper()
+	for _, ip := range ips {
+		b.until(podsWithin, fmt.Sprintf("from %s, %s answers", from.name, ip), func() error {
+			out := b.run(from, fmt.Sprintf("timeout 4 wget -q -O- http://%s/ 2>&1", net.JoinHostPort(ip, "42")))
+			if !strings.HasPrefix(out, "pod ip ") {
+				return fmt.Errorf("the answer is %q", out)
+			}
+			return nil
+		})
+	}
 }
 
 // reaches waits until calls from all clusters are answered, each by a pod with that address
