@@ -393,6 +393,7 @@ func resolvesToPods(b *behaviour) {
 	addresses := b.podAddresses(b.sites[0], 2)
 	for _, s := range b.sites {
 		b.imported(s, nil)
+		b.endpointsReady(s, 2)
 		b.resolves(s, b.host("clusterset.local"), b.mapped(s, addresses))
 	}
 	if !b.distinct {
@@ -433,6 +434,7 @@ func podServiceRecords(b *behaviour) {
 	families := len(b.share(b.sites[0], b.service, b.export).Spec.IPFamilies)
 	addresses := b.podAddresses(b.sites[0], 2)
 	for _, s := range b.sites {
+		b.endpointsReady(s, len(addresses))
 		records := b.records(s, families*len(addresses))
 		for _, address := range addresses {
 			host := strings.ReplaceAll(address, ".", "-") // in its own cluster, of a pod without a host name

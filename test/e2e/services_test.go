@@ -291,6 +291,24 @@ func (b *behaviour) fromImport(in *site, check func(*discoveryv1.EndpointSlice) 
 	return is
 }
 
+// endpointsReady waits until an EndpointSlice of the import has so many ready endpoints. CoreDNS
+// keeps an answer with fewer for 30 s.
+func (b *behaviour) endpointsReady(in *site, want int) {
+	b.Helper()
+	b.fromImport(in, func(slice *discoveryv1.EndpointSlice) error {
+		ready := 0
+		for _, e := range slice.Endpoints {
+			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				ready++
+			}
+		}
+		if ready != want {
+			return fmt.Errorf("%d of %d endpoints are ready, want %d", ready, len(slice.Endpoints), want)
+		}
+		return nil
+	})
+}
+
 // podAddresses returns the IPv4 addresses of the ready pods in a cluster.
 func (b *behaviour) podAddresses(of *site, want int) (addresses []string) {
 	b.Helper()
