@@ -5,22 +5,26 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"strait.dev/strait/test/nodes"
 )
 
-// The life of an installation: install, join, use, upgrade, uninstall.
+// The life of an installation: install, join, use, upgrade, uninstall. The clusters have the
+// same CIDRs in both IP families.
 func TestClustersAreJoinedWithHelm(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldOf(t, nodes.Options{DualStack: true}, nodes.Options{CNI: nodes.FlannelVXLAN, DualStack: true})
 	before, err := w.everything(t)
 	must(t, err)
 	stage(t, "install", func(t *testing.T) { w.install(t) })
 	stage(t, "join", func(t *testing.T) { w.join(t) })
 	var web string
-	stage(t, "pods", func(t *testing.T) { web = w.podsMeet(t) })
-	stage(t, "Service", func(t *testing.T) { w.serviceIsReached(t, web) })
-	stage(t, "verify", func(t *testing.T) {
-		t.Log(w.do(t, "", "strait", "verify", "--context=a", "--remote-context=b"))
+	stage(t, "pods", func(t *testing.T) {
+		web = w.podsMeet(t)
+		w.podsMeetOverIPv6(t)
 	})
+	stage(t, "Service", func(t *testing.T) { w.serviceIsReached(t, web) })
+	stage(t, "verify", func(t *testing.T) { w.verifiedInBothFamilies(t) })
 	var revertDNS func(*testing.T)
 	stage(t, "DNS", func(t *testing.T) { revertDNS = w.configureDNS(t) })
 	w.follow(t, "docs/tutorials/services.md")
