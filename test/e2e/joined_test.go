@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,10 +16,12 @@ import (
 func TestClustersAreJoinedWithHelm(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, nodes.Options{DualStack: true}, nodes.Options{CNI: nodes.FlannelVXLAN, DualStack: true})
+	stage(t, "MetalLB", func(t *testing.T) { w.a.StartMetalLB(t) })
 	before, err := w.everything(t)
 	must(t, err)
 	stage(t, "install", func(t *testing.T) { w.install(t) })
-	stage(t, "join", func(t *testing.T) { w.join(t) })
+	stage(t, "join", func(t *testing.T) { w.joinBy(t, "LoadBalancer") })
+	w.balanced(t)
 	var web string
 	stage(t, "pods", func(t *testing.T) {
 		web = w.podsMeet(t)
@@ -55,10 +59,33 @@ func (w *world) install(t *testing.T) {
 
 func (w *world) join(t *testing.T) {
 	t.Helper()
-	invite := w.do(t, "", "strait", "invite", "b", "--context=a", "--service-type=NodePort", "--wait=10m")
+	w.joinBy(t, "NodePort")
+}
+
+// joinBy joins the clusters by an invite with the endpoints of Services of a type in a.
+func (w *world) joinBy(t *testing.T, service string) {
+	t.Helper()
+	invite := w.do(t, "", "strait", "invite", "b", "--context=a", "--service-type="+service, "--wait=10m")
 	w.do(t, invite, "strait", "accept", "--context=b", "--name=a", "--wait=10m")
 	for _, cluster := range w.names {
 		t.Log(w.do(t, "", "strait", "status", "--context="+cluster, "--wait=10m"))
+	}
+}
+
+// balanced checks that the endpoints of the gateways of a are the addresses of a load balancer.
+func (w *world) balanced(t *testing.T) {
+	t.Helper()
+	var hosts []string
+	for _, endpoint := range strings.Fields(w.do(t, "", "kubectl", "--context=a", "get", "peering", peering["a"], "--output=jsonpath={.status.gateways[*].endpoints[*]}")) {
+		host, _, err := net.SplitHostPort(endpoint)
+		must(t, err)
+		hosts = append(hosts, host)
+	}
+	ingress := strings.Fields(w.do(t, "", "kubectl", "--context=a", "--namespace=strait-gateways", "get", "services", "--output=jsonpath={.items[*].status.loadBalancer.ingress[*].ip}"))
+	slices.Sort(hosts)
+	slices.Sort(ingress)
+	if len(ingress) == 0 || !slices.Equal(hosts, ingress) {
+		t.Errorf("the gateways of a have the endpoints %v, and their Services the addresses %v", hosts, ingress)
 	}
 }
 
