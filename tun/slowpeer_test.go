@@ -50,7 +50,7 @@ func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEn
 	e.events <- wgtun.EventUp
 	e.link = &Link{
 		key: keyOf(c), tun: &Device{}, own: linkAddress(publicKey(own)), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
-		known: func(*Link) { e.ask() }, peer: c,
+		known: func(*Link) { e.ask() }, peer: c, bind: e,
 	}
 	e.link.setLabel(c)
 	e.link.endpoints.Store(&c.Endpoints)
@@ -229,6 +229,7 @@ func (e *slowEnd) Send(bufs [][]byte, _ conn.Endpoint) error {
 }
 
 func (e *slowEnd) SetMark(uint32) error                        { return nil }
+func (e *slowEnd) UseOwnPort(bool)                             {}
 func (e *slowEnd) ParseEndpoint(string) (conn.Endpoint, error) { return slowEndpoint{}, nil }
 
 // slowEndpoint is the only address there is.
