@@ -113,7 +113,7 @@ func (r random) peering() *v1alpha1.Peering {
 	p := &v1alpha1.Peering{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	p.Spec = v1alpha1.PeeringSpec{
 		ClusterID: pick(r, someIDs), LocalPrefixes: r.cidrs(3), LocalPods: r.IntN(3) == 0,
-		AcceptPrefixes: []v1alpha1.AcceptedCIDR{"10.0.0.0/8"}, InviteUntil: r.time(),
+		AcceptPrefixes: append(some(r, 2, func() v1alpha1.AcceptedCIDR { return v1alpha1.AcceptedCIDR(pick(r, someCIDRs)) }), "10.0.0.0/8"), InviteUntil: r.time(),
 	}
 	if announced := some(r, 2, r.announcement); len(announced) > 0 {
 		p.Status.Announcement = &announced[0]
