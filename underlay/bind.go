@@ -117,7 +117,7 @@ func (l *link) Send(bufs [][]byte, to conn.Endpoint) error {
 	if len(bufs) > 0 && l.talksTo.Load() != e && !isCookie(bufs[0]) { // cookies also go to unauthenticated senders
 		l.talksTo.Store(e)
 	}
-	err := l.mux.send(s.sender(), bufs, e, l.toward(e))
+	err := l.mux.send(s.sendingPort(), bufs, e, l.toward(e))
 	l.window.countSent(bufs)
 	return err
 }
@@ -210,8 +210,8 @@ func (s *session) openOwn(o Options) (err error) {
 	return nil
 }
 
-// sender returns the port from which the session sends.
-func (s *session) sender() *port {
+// sendingPort returns the port from which the session sends.
+func (s *session) sendingPort() *port {
 	if s.own != nil {
 		return s.own
 	}

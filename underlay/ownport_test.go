@@ -68,6 +68,8 @@ func TestAnOwnPortDeliversNothingToOtherLinks(t *testing.T) {
 	peer.next(t, 1)
 	peer.send(t, peer.senders[0], transport(2002, 64), transport(1001, 64))
 	equal(t, one.next(t, 1), [][]byte{transport(1001, 64)})
+	peer.send(t, peer.senders[0], initiation(7)) // for the key of both links
+	equal(t, one.next(t, 1), [][]byte{initiation(7)})
 	if c := m.Counters(); c != (Counters{Unknown: 1}) {
 		t.Errorf("counted %+v", c)
 	}

@@ -173,7 +173,8 @@ func (p *port) sort(datagram []byte, from netip.AddrPort, local netip.Addr, s *s
 	owner := s
 	if len(s.link.mux.sessions()) > 1 {
 		index, ok := addressee(datagram)
-		if owner = s.link.mux.routes.to(index); !ok || owner == nil {
+		owner = s.link.mux.routes.to(index)
+		if !ok || owner == nil || p.single && owner != s { // only the peer of s knows a single port
 			s.link.mux.unknown.Add(1)
 			return
 		}
@@ -186,14 +187,14 @@ func (p *port) sort(datagram []byte, from netip.AddrPort, local netip.Addr, s *s
 	p.give(datagram, sender, owner, s)
 }
 
-// give delivers a datagram to a session: directly to the reader s, to another one by its messageQueue.
+// give delivers a datagram to a session: directly to the reader s, to another one by its messageQueue,
+// unless the port is of s alone.
 func (p *port) give(datagram []byte, from *Endpoint, other, s *session) {
 	if other == s {
 		s.deliver(datagram, from)
 		return
 	}
 	if p.single {
-		other.link.mux.unknown.Add(1) // only the peer of s knows this port
 		return
 	}
 	if !other.queue.put(datagram, from) {
