@@ -23,7 +23,7 @@ var platforms = []struct {
 	name string
 	is   func(*corev1.Node) bool
 }{
-	{"EKS Fargate", func(n *corev1.Node) bool { return n.Labels[computeType] == "fargate" }},
+	{"EKS Fargate", onFargate},
 	{"GKE Autopilot", func(n *corev1.Node) bool {
 		return strings.HasPrefix(n.Spec.ProviderID, "gce://") && strings.HasPrefix(n.Spec.ProviderID[strings.LastIndexByte(n.Spec.ProviderID, '/')+1:], "gk3-")
 	}},

@@ -34,6 +34,8 @@ const (
 // computeType is the label of nodes that AWS manages.
 const computeType = "eks.amazonaws.com/compute-type"
 
+func onFargate(n *corev1.Node) bool { return n.Labels[computeType] == "fargate" }
+
 // plugins are in the order of detection: those that run together with another one come
 // first.
 var plugins = []plugin{
@@ -45,7 +47,7 @@ var plugins = []plugin{
 	{name: "Antrea", sets: []string{"antrea-agent"}, note: "packets of pods to other clusters pass the node's routing through antrea-gw0"},
 	{name: "Azure CNI", sets: []string{"azure-cns"}, subnets: true, note: "it masquerades packets that leave the virtual network" + masquerades},
 	{name: "Azure CNI or kubenet", sets: []string{"azure-ip-masq-agent", "azure-ip-masq-agent-v2"}, subnets: true, note: "it masquerades packets that leave the virtual network" + masquerades},
-	{name: awsCNI, sets: []string{"aws-node"}, is: func(n *corev1.Node) bool { return n.Labels[computeType] == "fargate" }, subnets: true,
+	{name: awsCNI, sets: []string{"aws-node"}, is: onFargate, subnets: true,
 		note: "security groups of nodes have to allow UDP 6091 and 6092"},
 	{name: "kindnet", sets: []string{"kindnet"}, note: "it masquerades packets that leave the pod CIDRs" + masquerades},
 	{name: "kube-router", sets: []string{"kube-router"}},

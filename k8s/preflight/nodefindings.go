@@ -73,8 +73,9 @@ func prefixes(texts []v1alpha1.CIDR) (all []netip.Prefix) {
 // nodeFindings returns the findings about one node.
 func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 	subject := fmt.Sprintf("%s, node %s", p.name, s.Node)
-	add := func(code string, severity findings.Severity, format string, values ...any) {
+	add := func(code string, severity findings.Severity, format string, values ...any) *findings.Finding {
 		all = append(all, findings.New(code, severity, subject, format, values...))
+		return &all[len(all)-1]
 	}
 	if s.Err != nil {
 		add("STRAIT-N011", findings.Warning, "%v", s.Err)
@@ -96,9 +97,6 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 	}
 	portFindings(p, is, add)
 	forwardingFindings(p, is, add)
-	if last := &all[len(all)-1]; p.openShift && last.Severity == findings.Error {
-		last.Remedy = forwardOnOpenShift
-	}
 	bufferFindings(is, add)
 	switch {
 	case is.Out.Link == "":
@@ -106,8 +104,8 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 	case is.Out.MTU < smallMTU:
 		add("STRAIT-N006", findings.Warning, "link %s has MTU %d: packets between clusters are limited to %d bytes", is.Out.Link, is.Out.MTU, is.Out.MTU-headers)
 	case p.overlayMTU == 0 && p.azure && is.Out.MTU > azureMTU:
-		add("STRAIT-N006", findings.Warning, "link %s has MTU %d, but Azure fragments packets of more than %d bytes", is.Out.Link, is.Out.MTU, azureMTU)
-		all[len(all)-1].Remedy = fmt.Sprintf("Set clusterNetwork.overlay.mtu=%d in the chart's values of both clusters.", azureMTU-headersIPv4)
+		found := add("STRAIT-N006", findings.Warning, "link %s has MTU %d, but Azure fragments packets of more than %d bytes", is.Out.Link, is.Out.MTU, azureMTU)
+		found.Remedy = fmt.Sprintf("Set clusterNetwork.overlay.mtu=%d in the chart's values of both clusters.", azureMTU-headersIPv4)
 	case p.overlayMTU == 0 && is.Out.MTU > internetMTU:
 		add("STRAIT-N006", findings.Info, "link %s has MTU %d, which the Internet does not carry: if the remote cluster has such an MTU too and is reached over the Internet, set clusterNetwork.overlay.mtu=%d in both",
 			is.Out.Link, is.Out.MTU, internetMTU-headersIPv4)
@@ -157,7 +155,8 @@ func bufferFindings(is node.Inspection, add addFinding) {
 	}
 }
 
-type addFinding func(code string, severity findings.Severity, format string, values ...any)
+// addFinding adds a finding and returns it, until the next one is added.
+type addFinding func(code string, severity findings.Severity, format string, values ...any) *findings.Finding
 
 func deviceNames(is node.Inspection) string {
 	var all []string
@@ -244,15 +243,20 @@ func linkWithPort(strange []string, port uint16) string {
 }
 
 func forwardingFindings(p nodeContext, is node.Inspection, add addFinding) {
+	fail := func(format string) {
+		if found := add("STRAIT-N004", findings.Error, format); p.openShift {
+			found.Remedy = forwardOnOpenShift
+		}
+	}
 	v4, known := is.Settings["net.ipv4.ip_forward"]
 	v6 := is.Settings["net.ipv6.conf.all.forwarding"]
 	switch {
 	case known && v4 == 0:
-		add("STRAIT-N004", findings.Error, "net.ipv4.ip_forward is 0: packets of pods are not forwarded")
+		fail("net.ipv4.ip_forward is 0: packets of pods are not forwarded")
 	case p.ipv6 && !is.IPv6:
-		add("STRAIT-N004", findings.Error, "pods have IPv6, but it is disabled on the node")
+		fail("pods have IPv6, but it is disabled on the node")
 	case p.ipv6 && v6 == 0:
-		add("STRAIT-N004", findings.Error, "net.ipv6.conf.all.forwarding is 0: IPv6 packets of pods are not forwarded")
+		fail("net.ipv6.conf.all.forwarding is 0: IPv6 packets of pods are not forwarded")
 	default:
 		add("STRAIT-N004", findings.OK, "packets are forwarded; the reverse path filter is %d, and loose on Strait's own links", is.Settings["net.ipv4.conf.all.rp_filter"])
 	}
