@@ -22,7 +22,8 @@ func newAgentHello() *cobra.Command {
 		Long: `Serve a line of text over HTTP with the name and address of the server and the address of
 the client.
 
-Clients of a Service learn after a pod ends that it does: with --drain, the server answers them meanwhile.`,
+Clients of a Service may still connect just after its pod began to end. With --drain, the server answers
+them.`,
 		Example: "  strait agent hello --listen :8080 --drain 5s",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -91,19 +91,11 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	if f.options.ServiceType, err = serviceType(cmd, f.service, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer); err != nil {
 		return err
 	}
-	listed, err := parsePrefixes(cmd, "--prefixes", f.listed)
-	if err != nil {
+	if f.options.Prefixes, err = parseCIDRs[v1alpha1.CIDR](cmd, "--prefixes", f.listed); err != nil {
 		return err
 	}
-	for _, p := range listed {
-		f.options.Prefixes = append(f.options.Prefixes, v1alpha1.CIDR(p.String()))
-	}
-	accepted, err := parsePrefixes(cmd, "--accept-prefixes", f.accept)
-	if err != nil {
+	if f.options.AcceptPrefixes, err = parseCIDRs[v1alpha1.AcceptedCIDR](cmd, "--accept-prefixes", f.accept); err != nil {
 		return err
-	}
-	for _, p := range accepted {
-		f.options.AcceptPrefixes = append(f.options.AcceptPrefixes, v1alpha1.AcceptedCIDR(p.String()))
 	}
 	c, err := f.cluster.open()
 	if err != nil {
@@ -132,6 +124,15 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
 	return err
+}
+
+// parseCIDRs parses the prefixes of a flag for an object.
+func parseCIDRs[C ~string](cmd *cobra.Command, flag string, texts []string) (all []C, err error) {
+	prefixes, err := parsePrefixes(cmd, flag, texts)
+	for _, p := range prefixes {
+		all = append(all, C(p.String()))
+	}
+	return all, err
 }
 
 // parsePrefixes parses the prefixes of a flag.
