@@ -413,7 +413,7 @@ func resolvesToPod(b *behaviour) {
 		slice := b.fromImport(s, func(slice *discoveryv1.EndpointSlice) error {
 			ready := 0
 			for _, e := range slice.Endpoints {
-				if (e.Conditions.Ready == nil || *e.Conditions.Ready) && e.Hostname != nil && *e.Hostname != "" {
+				if isReady(e) && e.Hostname != nil && *e.Hostname != "" {
 					ready++
 				}
 			}

@@ -355,9 +355,7 @@ func (w *world) killGateway(t *testing.T, c *nodes.Cluster, cluster, pod string)
 	}
 	const restarts = "{.status.containerStatuses[0].restartCount}"
 	node, before := get("{.spec.nodeName}"), get(restarts)
-	number, err := strconv.Atoi(strings.TrimPrefix(node, cluster+"-node-"))
-	must(t, err)
-	out, err := c.OnNode(t, number, "sh", "-c", `for p in /proc/[0-9]*; do
+	out, err := c.OnNode(t, nodeNumber(t, cluster, node), "sh", "-c", `for p in /proc/[0-9]*; do
 	if tr '\0' ' ' <$p/cmdline | grep -q '^/strait gateway ' && tr '\0' '\n' <$p/environ | grep -qx POD_NAME=`+pod+`; then kill -KILL ${p#/proc/}; echo killed; fi
 done 2>/dev/null`)
 	if !strings.Contains(out, "killed") {

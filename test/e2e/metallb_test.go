@@ -39,7 +39,7 @@ func TestAddressOfALoadBalancerMovesToAnotherNode(t *testing.T) {
 	i := slices.IndexFunc(w.web(t, "a", "spec.nodeName"), func(node string) bool { return node != lost })
 	stop := w.ping(t, w.web(t, "a", "metadata.name")[i], web)
 	begun := time.Now()
-	w.a.PowerOff(t, slices.Index([]string{"a-node-1", "a-node-2"}, lost)+1)
+	w.a.PowerOff(t, nodeNumber(t, "a", lost))
 	eventually(t, "the other node announces the address", func() error {
 		if now := announcer(); now == "" || now == lost {
 			return fmt.Errorf("%q announces it", now)

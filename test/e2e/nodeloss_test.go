@@ -27,7 +27,7 @@ func TestF2_F8_NodesAreDrainedAndLost(t *testing.T) {
 	stop := w.ping(t, w.web(t, "a", "metadata.name")[0], web)
 	lost := w.web(t, "b", "spec.nodeName")[0]
 	begun := time.Now()
-	w.b.PowerOff(t, slices.Index([]string{"b-node-1", "b-node-2"}, lost)+1)
+	w.b.PowerOff(t, nodeNumber(t, "b", lost))
 	for i := range 2 {
 		eventually(t, fmt.Sprintf("gateway %d of b is ready on another node", i), func() error {
 			out, err := w.try(t, "", "kubectl", "--context=b", "--namespace=strait-gateways", "get", "pod", fmt.Sprintf("%s-%d", peering["b"], i),

@@ -298,7 +298,7 @@ func (b *behaviour) endpointsReady(in *site, want int) {
 	b.fromImport(in, func(slice *discoveryv1.EndpointSlice) error {
 		ready := 0
 		for _, e := range slice.Endpoints {
-			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+			if isReady(e) {
 				ready++
 			}
 		}
@@ -308,6 +308,9 @@ func (b *behaviour) endpointsReady(in *site, want int) {
 		return nil
 	})
 }
+
+// isReady reports whether an endpoint is ready, which it is unless it says otherwise.
+func isReady(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready }
 
 // podAddresses returns the IPv4 addresses of the ready pods in a cluster.
 func (b *behaviour) podAddresses(of *site, want int) (addresses []string) {
@@ -323,7 +326,7 @@ func (b *behaviour) podAddresses(of *site, want int) (addresses []string) {
 				continue
 			}
 			for _, e := range slice.Endpoints {
-				if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				if isReady(e) {
 					addresses = append(addresses, e.Addresses...)
 				}
 			}

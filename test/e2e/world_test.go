@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,14 @@ type world struct {
 	a, b     *nodes.Cluster // the first two
 	image    string
 	path     string // of commands
+}
+
+// nodeNumber returns the number of a node in its cluster, from 1.
+func nodeNumber(t *testing.T, cluster, node string) int {
+	t.Helper()
+	number, err := strconv.Atoi(strings.TrimPrefix(node, cluster+"-node-"))
+	must(t, err)
+	return number
 }
 
 // newWorld starts two clusters with the same pod CIDR, one of them on Flannel.
