@@ -1,6 +1,7 @@
 package packet_test
 
 import (
+	"slices"
 	"testing"
 
 	"strait.dev/strait/internal/raceflag"
@@ -19,11 +20,15 @@ func TestNothingAllocates(t *testing.T) {
 		plain6 = udp6(counting(1400))
 		large  = ipv4{options: []byte{148, 4, 0, 0}}.packet(counting(9000))
 		super  = tcp6(tcp{flags: ack, partial: true}, counting(60_000))
+		stream = tcp4(tcp{flags: ack}, counting(1300))
+		next   = tcp4(tcp{seq: 1300, flags: ack}, counting(1300))
 		hello  = tcp4(tcp{flags: syn, options: []byte{1, 2, 4, 5, 0xb4, 0, 0, 0}}, nil)
 		failed = quoting(plain[:548])
 		asked  = arpFrame()
 		asked6 = solicitation(node6, solicited6, linkOption)
 	)
+	var coalescer packet.Coalescer
+	streamBefore := slices.Clone(stream)
 	for name, f := range map[string]func(){
 		"Parse":     func() { packet.Parse(plain, &ip); packet.Parse(plain6, &ip) },
 		"Sum":       func() { packet.Sum(plain, 0) },
@@ -52,6 +57,14 @@ func TestNothingAllocates(t *testing.T) {
 			for p.Left() {
 				p.Next(dst)
 			}
+		},
+		"Coalescer": func() {
+			packet.Parse(stream, &ip)
+			coalescer.Start(stream, &ip)
+			packet.Parse(next, &ip)
+			coalescer.Append(next, &ip)
+			coalescer.End()
+			copy(stream, streamBefore)
 		},
 		"MSS": func() { packet.Parse(hello, &ip); packet.MSS(hello, &ip); packet.ClampMSS(hello, &ip, 1350) },
 		"AppendICMPError": func() {

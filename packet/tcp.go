@@ -13,9 +13,12 @@ const (
 // Offsets in the TCP header.
 const (
 	tcpSequence = 4
+	tcpAck      = 8
 	tcpOffset   = 12 // data offset in 4-byte words, high half of the byte
 	tcpFlags    = 13
+	tcpWindow   = 14
 	tcpChecksum = 16
+	tcpUrgent   = 18
 )
 
 // TCPHeaderOK returns the length in bytes of the TCP header of b, options included. ok is
