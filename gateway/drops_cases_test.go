@@ -288,6 +288,8 @@ func hostDrops(w who) []dropCase {
 		{gateway.Multicast, named("to a group"), send(w.gateway, w.multicast), nil},
 		{gateway.Martian, named("from nowhere"), send(martians(w)[0], w.seenPodB), nil},
 		{gateway.UpperHeader, named("TCP without its checksum"), fromHost(flow{src: w.gateway, dst: w.seenPodB}.raw(packet.ProtoTCP, counting(17))), nil},
+		{gateway.UpperHeader, named("UDP to segment"), superFromHost(flow{src: w.gateway, dst: w.seenPodB}.udp(nil)), nil},
+		{gateway.DestinationNotGranted, named("TCP to segment, to nowhere"), superFromHost(flow{src: w.gateway, dst: w.foreign}.tcp(ack, nil, nil)), nil},
 		{gateway.ICMPUnrelated, named("error about a foreign packet"), fromHost(flow{src: w.gateway, dst: w.seenPodB}.
 			unreachable(flow{src: w.foreign, dst: w.gateway}.udp(nil))), nil},
 	}

@@ -33,6 +33,10 @@ func fromHost(b []byte) func(*side) (gateway.Result, *gateway.Counters) {
 	return func(a *side) (gateway.Result, *gateway.Counters) { return a.origin.Packet(b), &a.origin.Counters }
 }
 
+func superFromHost(b []byte) func(*side) (gateway.Result, *gateway.Counters) {
+	return func(a *side) (gateway.Result, *gateway.Counters) { return a.origin.SuperPacket(b, 1000), &a.origin.Counters }
+}
+
 // byCaller are the reasons that those who carry packets to and from the journeys
 // count; no journey gives them.
 var byCaller = []gateway.Reason{gateway.NoPeer, gateway.TunnelQueue, gateway.UnderlaySend, gateway.Panic}

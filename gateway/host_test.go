@@ -74,6 +74,37 @@ func TestTheGatewaysReachEachOther(t *testing.T) {
 	}
 }
 
+// The host stack leaves segmentation and checksums of TCP to its interface.
+func TestSuperPacketsOfTheGatewayItselfAreSegmented(t *testing.T) {
+	t.Parallel()
+	for _, w := range families {
+		for mss, want := range map[int]int{500: 500, 60_000: 0} { // 0: what fits the tunnel
+			a, b := newA(t), newB(t)
+			payload := counting(4000)
+			r := a.origin.SuperPacket(flow{src: w.gateway, dst: w.seenPodB, partial: true}.tcp(ack, nil, payload), mss)
+			expectVerdict(t, r, gateway.ToTunnel)
+			var got []byte
+			memory := make([]byte, tunnelMTU)
+			for r.Pieces.Left() {
+				segment := memory[:r.Pieces.Next(memory)]
+				if want == 0 && r.Pieces.Left() && len(segment) != tunnelMTU {
+					t.Errorf("segment of %d bytes, want %d", len(segment), tunnelMTU)
+				}
+				arrived := b.fromTunnel(bytes.Clone(segment))
+				expectVerdict(t, arrived, gateway.ToNode)
+				data := expect(t, arrived.Packet, w.seenGatewayA, w.podB, 63).upper[20:]
+				if want != 0 && len(data) > want {
+					t.Errorf("segment with %d bytes of payload, want %d", len(data), want)
+				}
+				got = append(got, data...)
+			}
+			if !bytes.Equal(got, payload) {
+				t.Errorf("%d bytes arrive, want the %d sent", len(got), len(payload))
+			}
+		}
+	}
+}
+
 // Both of the gateway's addresses would be one in the other cluster: from either
 // it receives the reply or an error at once.
 func TestTheGatewayNeverSendsAPacketWhoseReplyCannotReachIt(t *testing.T) {

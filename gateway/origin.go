@@ -13,6 +13,7 @@ type Origin struct {
 
 	g          *Gateway
 	ip, quoted packet.IP
+	pieces     packet.Pieces
 }
 
 // NewOrigin returns the journey of the host stack's packets.
@@ -22,6 +23,25 @@ func NewOrigin(g *Gateway) *Origin { return &Origin{g: g} }
 // the host's interface has the MTU of the whole path.
 func (o *Origin) Packet(b []byte) Result {
 	r := o.packet(o.g.Table(), b)
+	if r.Verdict == Drop {
+		o.CountDropped(r.Reason, 1)
+	}
+	return r
+}
+
+// SuperPacket processes one TCP packet that the host stack left to its interface to segment (TSO): the Pieces of the
+// result are its segments, of at most mss bytes of payload, which fit every leg. Its checksum is not read.
+func (o *Origin) SuperPacket(b []byte, mss int) Result {
+	t := o.g.Table()
+	r := o.packet(t, b)
+	if r.Verdict != Drop {
+		tcp, _ := packet.TCPHeaderOK(r.Packet, &o.ip)
+		if o.pieces.Segments(r.Packet, &o.ip, min(int(o.ip.Header)+tcp+mss, t.MTU())) {
+			r.Pieces = &o.pieces
+		} else {
+			r = drop(UpperHeader)
+		}
+	}
 	if r.Verdict == Drop {
 		o.CountDropped(r.Reason, 1)
 	}

@@ -67,7 +67,8 @@ type (
 		out       outbox      // answers, and packets from node to node
 	}
 	writeState struct {
-		out outbox
+		out    outbox
+		toHost inbox
 	}
 )
 
@@ -97,6 +98,7 @@ func newDevice(g *gateway.Gateway, o *Overlay, h *Host) (*Device, error) {
 	d.read.try = d.fill
 	d.read.out = newOutbox(o, &d.Egress.Counters, 2*packet.MaxLen)
 	d.write.out = newOutbox(o, &d.Ingress.Counters, 4*packet.MaxLen)
+	d.write.toHost.host = h
 	d.events <- wgtun.EventUp
 	return d, nil
 }

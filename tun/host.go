@@ -21,6 +21,7 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/packet"
 	"strait.dev/strait/relay"
 	"strait.dev/strait/underlay"
 )
@@ -44,7 +45,8 @@ type Host struct {
 	mu      sync.Mutex // protects the fields below
 	origin  *gateway.Origin
 	batch   *underlay.Batch
-	scratch []byte
+	scratch []byte                                         // the packet that is being sent
+	segment []byte                                         // a segment of it
 	tunnel  func(src, dst netip.Addr, flow uint32) *Device // the link whose tunnel carries the packet
 	owned   map[netip.Addr]bool
 }
@@ -66,10 +68,12 @@ func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr, fl
 		overlay: o,
 		origin:  gateway.NewOrigin(g),
 		batch:   underlay.NewBatch(1),
+		segment: make([]byte, packet.MaxLen),
 		tunnel:  tunnel,
 		owned:   make(map[netip.Addr]bool),
 	}
 	h.batch.NeverWait()
+	h.link.SupportedGSOKind = stack.HostGSOSupported // TCP sends up to 32 KiB at a time, which send segments
 	if err := limitStack(h.stack); err != nil {
 		return nil, err
 	}
@@ -116,13 +120,17 @@ func (h *Host) setMTU(mtu int) { h.link.SetMTU(uint32(mtu)) }
 
 func (h *Host) mtu() int { return int(h.link.MTU()) }
 
-// deliver passes a copy of an IP packet to the host stack.
-func (h *Host) deliver(b []byte) {
+// deliver passes a copy of an IP packet to the host stack: of b, followed by more.
+func (h *Host) deliver(b []byte, more ...[]byte) {
+	payload := buffer.MakeWithData(b)
+	for _, m := range more {
+		_ = payload.Append(buffer.NewViewWithData(m)) // fails for nil only
+	}
 	protocol := header.IPv4ProtocolNumber
 	if b[0]>>4 == 6 {
 		protocol = header.IPv6ProtocolNumber
 	}
-	p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(b)})
+	p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: payload})
 	h.link.InjectInbound(protocol, p)
 	p.DecRef()
 }
@@ -140,17 +148,35 @@ func (h *Host) WriteNotify() {
 			h.scratch = append(h.scratch, b[n:]...)
 			skip -= n
 		}
+		offload := p.GSOOptions
 		p.DecRef()
-		h.send(h.scratch)
+		if offload.Type == stack.GSONone {
+			h.send(h.origin.Packet(h.scratch))
+		} else {
+			h.send(h.origin.SuperPacket(h.scratch, int(offload.MSS)))
+		}
 	}
 }
 
-// send forwards one packet of the host. h.mu is held.
-func (h *Host) send(b []byte) {
-	r := h.origin.Packet(b)
+// send forwards one packet of the host, or its segments. h.mu is held.
+func (h *Host) send(r gateway.Result) {
+	if r.Verdict == gateway.Drop {
+		return
+	}
+	if r.Pieces == nil {
+		h.sendWhole(&r, r.Packet)
+		return
+	}
+	for r.Pieces.Left() {
+		h.sendWhole(&r, h.segment[:r.Pieces.Next(h.segment)])
+	}
+}
+
+// sendWhole forwards a packet of at most the host's MTU as r says.
+func (h *Host) sendWhole(r *gateway.Result, b []byte) {
 	switch r.Verdict {
 	case gateway.ToTunnel:
-		src, dst := addresses(r.Packet)
+		src, dst := addresses(b)
 		kind := ownPacket
 		if dst.IsLinkLocalUnicast() {
 			kind = controlPacket
@@ -158,15 +184,15 @@ func (h *Host) send(b []byte) {
 		switch d := h.tunnel(src, dst, r.Hash); {
 		case d == nil:
 			h.origin.CountDropped(gateway.NoPeer, 1)
-		case d.inject(&h.origin.Counters, r.Packet, kind):
-			h.origin.CountForwarded(1, uint64(len(r.Packet)))
+		case d.inject(&h.origin.Counters, b, kind):
+			h.origin.CountForwarded(1, uint64(len(b)))
 		}
 	case gateway.ToNode:
 		sent, dropped := 0, 1
-		if h.overlay.send(h.overlay.tapping.now.Load(), h.batch, &r, r.Node.Header(r.Version), r.Packet) {
+		if h.overlay.send(h.overlay.tapping.now.Load(), h.batch, r, r.Node.Header(r.Version), b) {
 			sent, dropped = h.batch.Flush()
 		}
-		h.origin.CountForwarded(uint64(sent), uint64(sent*len(r.Packet)))
+		h.origin.CountForwarded(uint64(sent), uint64(sent*len(b)))
 		h.origin.CountDropped(gateway.UnderlaySend, uint64(dropped))
 	}
 }

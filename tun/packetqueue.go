@@ -2,14 +2,6 @@ package tun
 
 import "sync"
 
-// Limits of the packets that wait for one link's Read. ICMP errors and probes are rare compared to
-// forwarded traffic; what other links hand over may be a share of it, and without nodes the host stack
-// sends all traffic.
-const (
-	maxQueuedPackets = 256 // of each other kind
-	maxHandedOver    = 1024
-)
-
 // packetKind is the kind of a packet that does not come from the link's own lane, in the order in which
 // they are sent.
 type packetKind int
@@ -20,6 +12,10 @@ const (
 	handedOver                      // of a node, by another link
 	packetKinds
 )
+
+// maxQueued limits the packets that wait for one link's Read. ICMP errors and probes are rare compared to forwarded
+// traffic; what other links hand over may be a share of it, and without nodes the host stack sends all traffic.
+var maxQueued = [packetKinds]int{controlPacket: 256, ownPacket: 1024, handedOver: 1024}
 
 // packetQueue is a bounded queue of packets for the tunnel that do not come from the link's own lane.
 // Any goroutine may call put, only the link's Read calls take.
@@ -33,11 +29,7 @@ type packetQueue struct {
 func (q *packetQueue) put(b []byte, kind packetKind) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	limit := maxQueuedPackets
-	if kind == handedOver {
-		limit = maxHandedOver
-	}
-	if len(q.packets[kind]) == limit {
+	if len(q.packets[kind]) == maxQueued[kind] {
 		return false
 	}
 	var memory []byte

@@ -32,9 +32,9 @@ func TestInboxKeepsOrderAndCopies(t *testing.T) {
 func TestInboxIsBounded(t *testing.T) {
 	t.Parallel()
 	var q packetQueue
-	for i := range maxQueuedPackets {
+	for i := range maxQueued[ownPacket] {
 		if !q.put([]byte{1}, ownPacket) {
-			t.Fatalf("refused packet %d of %d", i, maxQueuedPackets)
+			t.Fatalf("refused packet %d of %d", i, maxQueued[ownPacket])
 		}
 	}
 	if q.put([]byte{1}, ownPacket) {
@@ -46,7 +46,7 @@ func TestInboxIsBounded(t *testing.T) {
 func TestControlPacketsGoFirst(t *testing.T) {
 	t.Parallel()
 	var q packetQueue
-	for range maxQueuedPackets {
+	for range maxQueued[ownPacket] {
 		q.put([]byte("data"), ownPacket)
 	}
 	if !q.put([]byte("probe"), controlPacket) {
@@ -56,7 +56,7 @@ func TestControlPacketsGoFirst(t *testing.T) {
 	if n := q.take(bufs, sizes, 0); n != 2 || string(bufs[0][:sizes[0]]) != "probe" || string(bufs[1][:sizes[1]]) != "data" {
 		t.Errorf("took %d: %q %q", n, bufs[0], bufs[1])
 	}
-	for range maxQueuedPackets {
+	for range maxQueued[controlPacket] {
 		q.put([]byte("probe"), controlPacket)
 	}
 	if q.put([]byte("probe"), controlPacket) {
@@ -67,9 +67,9 @@ func TestControlPacketsGoFirst(t *testing.T) {
 // A flood of packets from other links delays neither those of the gateway itself nor those of the lane.
 func TestPacketsHandedOverShareTheQueueWithNoOthers(t *testing.T) {
 	var q packetQueue
-	for i := range maxHandedOver {
+	for i := range maxQueued[handedOver] {
 		if !q.put([]byte{byte(i)}, handedOver) {
-			t.Fatalf("refused packet %d of %d", i, maxHandedOver)
+			t.Fatalf("refused packet %d of %d", i, maxQueued[handedOver])
 		}
 	}
 	if q.put([]byte{0}, handedOver) {

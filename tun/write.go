@@ -16,7 +16,7 @@ func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 	now := time.Now()
 	d.received.Store(int64(now.Sub(began)))
 	w.out.taps = d.overlay.tapping.now.Load()
-	for done := 0; done < len(bufs); {
+	for done := 0; done < len(bufs) || !w.toHost.empty(); {
 		done = d.writeFrom(done, bufs, offset, now)
 	}
 	w.out.flush()
@@ -24,8 +24,8 @@ func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 	return len(bufs), nil
 }
 
-// writeFrom processes bufs[done:]. It returns how many of bufs are done: all, or all up to one
-// whose journey panicked.
+// writeFrom processes bufs[done:], and what is kept for the host. It returns how many of bufs are done: all, or all up to
+// one whose journey panicked.
 func (d *Device) writeFrom(done int, bufs [][]byte, offset int, now time.Time) (reached int) {
 	reached = done
 	defer func() {
@@ -39,6 +39,7 @@ func (d *Device) writeFrom(done int, bufs [][]byte, offset int, now time.Time) (
 		reached++
 		d.fromTunnel(b, now)
 	}
+	d.write.toHost.flush()
 	return reached
 }
 
@@ -53,7 +54,7 @@ func (d *Device) fromTunnel(b []byte, now time.Time) {
 	case gateway.ToNode:
 		x.forward(&r)
 	case gateway.ToHost:
-		d.host.deliver(r.Packet)
+		d.write.toHost.add(&r)
 	case gateway.Drop:
 		if r.Answer != nil {
 			d.inject(&d.Ingress.Counters, r.Answer, ownPacket)
