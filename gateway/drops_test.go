@@ -34,7 +34,9 @@ func fromHost(b []byte) func(*side) (gateway.Result, *gateway.Counters) {
 }
 
 func superFromHost(b []byte) func(*side) (gateway.Result, *gateway.Counters) {
-	return func(a *side) (gateway.Result, *gateway.Counters) { return a.origin.SuperPacket(b, 1000), &a.origin.Counters }
+	return func(a *side) (gateway.Result, *gateway.Counters) {
+		return a.origin.SuperPacket(b, 1000), &a.origin.Counters
+	}
 }
 
 // byCaller are the reasons that those who carry packets to and from the journeys

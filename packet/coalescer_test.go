@@ -114,7 +114,7 @@ func TestOnlyWhatContinuesAFlowIsJoined(t *testing.T) {
 		"CWR":                       plain(tcp{seq: size, flags: ack | cwr}),
 		"ECE":                       plain(tcp{seq: size, flags: ack | 0x40}),
 		"without ACK":               plain(tcp{seq: size, flags: psh}),
-		"congestion on the way":     header(ipv4{tos: 3}, next, size),
+		"congestion in transit":     header(ipv4{tos: 3}, next, size),
 		"another TTL":               header(ipv4{ttl: 9}, next, size),
 		"DF":                        header(ipv4{fragment: 0x4000}, next, size),
 		"a fragment":                header(ipv4{fragment: 0x2000}, next, size),
