@@ -10,13 +10,25 @@ import (
 	"time"
 )
 
-// A node of a loses its power that announces the address of a gateway, and perhaps runs it.
-// The address moves to the other node, and the gateways are connected again.
+// A node of a loses its power that runs a gateway and announces its address. The other gateway is announced by the other
+// node (externalTrafficPolicy Local; with Cluster, packets were lost for 7 s, until MetalLB had noticed). The address
+// moves with the gateway.
 func TestAddressOfALoadBalancerMovesToAnotherNode(t *testing.T) {
 	w := newWorld(t)
 	w.a.StartMetalLB(t)
 	w.install(t)
 	w.joinBy(t, "LoadBalancer")
+	w.joined(t, 2)
+	w.do(t, "", "kubectl", "--context=a", "patch", "peering", peering["a"], "--type=merge", `--patch={"spec":{"gateway":{"service":{"externalTrafficPolicy":"Local"}}}}`)
+	for i := range 2 {
+		eventually(t, fmt.Sprintf("the Service of gateway %d has the policy", i), func() error {
+			out, err := w.try(t, "", "kubectl", "--context=a", "--namespace=strait-gateways", "get", "service", fmt.Sprintf("%s-%d", peering["a"], i), "--output=jsonpath={.spec.externalTrafficPolicy}")
+			if err == nil && out != "Local" {
+				err = fmt.Errorf("it has %q", out)
+			}
+			return err
+		})
+	}
 	w.joined(t, 2)
 	w.balanced(t)
 	web := w.podsMeet(t)
@@ -38,9 +50,15 @@ func TestAddressOfALoadBalancerMovesToAnotherNode(t *testing.T) {
 	})
 	address := w.address(t)
 	i := slices.IndexFunc(w.web(t, "a", "spec.nodeName"), func(node string) bool { return node != lost })
-	stop := w.ping(t, w.web(t, "a", "metadata.name")[i], web)
+	pod := w.web(t, "a", "metadata.name")[i]
+	stop := w.ping(t, pod, web)
 	begun := time.Now()
 	w.a.PowerOff(t, nodeNumber(t, "a", lost))
+	eventually(t, "packets pass", func() error {
+		_, err := w.try(t, "", "kubectl", "--context=a", "exec", pod, "--", "ping", "-c10", "-i0.1", "-W1", web)
+		return err
+	})
+	pass := time.Since(begun)
 	eventually(t, "the other node announces the address", func() error {
 		if now := announcer(); now == "" || now == lost {
 			return fmt.Errorf("%q announces it", now)
@@ -48,6 +66,7 @@ func TestAddressOfALoadBalancerMovesToAnotherNode(t *testing.T) {
 		return nil
 	})
 	moved := time.Since(begun)
+	w.gatewaysLeave(t, "a", lost)
 	eventually(t, "both gateways of a have links", func() error {
 		out, err := w.try(t, "", "kubectl", "--context=a", "get", "peering", peering["a"], `--output=jsonpath={.status.conditions[?(@.type=="GatewaysUp")].status}`)
 		if err == nil && out != "True" {
@@ -57,12 +76,12 @@ func TestAddressOfALoadBalancerMovesToAnotherNode(t *testing.T) {
 	})
 	back := time.Since(begun)
 	sent, missing := stop()
-	note("a node of a lost its power: its MetalLB address moved after %.0f s, all links were up after %.0f s, %.1f s without packets",
-		moved.Seconds(), back.Seconds(), float64(missing)*interval.Seconds())
+	note("a node of a lost its power: packets passed after %.0f s at most, its MetalLB address moved after %.0f s, all links were up after %.0f s, %.1f s without packets",
+		pass.Seconds(), moved.Seconds(), back.Seconds(), float64(missing)*interval.Seconds())
 	if now := w.address(t); now != address {
 		t.Errorf("the address of gateway 0 was %s and is %s", address, now)
 	}
-	if sent < 100 || missing > sent/2 {
+	if bound := sent / 10; sent < 100 || missing > bound {
 		t.Errorf("of %d packets, %d were lost with the node", sent, missing)
 	}
 }

@@ -28,21 +28,27 @@ func TestF2_F8_NodesAreDrainedAndLost(t *testing.T) {
 	lost := w.web(t, "b", "spec.nodeName")[0]
 	begun := time.Now()
 	w.b.PowerOff(t, nodeNumber(t, "b", lost))
+	w.gatewaysLeave(t, "b", lost)
+	back := time.Since(begun)
+	sent, missing := stop()
+	note("a node of b lost its power: %.1f s without packets; its gateways were back after %.0f s", float64(missing)*interval.Seconds(), back.Seconds())
+	if bound := sent / 10; sent < 100 || missing > bound {
+		t.Errorf("of %d packets, %d were lost with the node", sent, missing)
+	}
+}
+
+// gatewaysLeave waits until both gateways of a cluster are ready on other nodes.
+func (w *world) gatewaysLeave(t *testing.T, cluster, lost string) {
+	t.Helper()
 	for i := range 2 {
-		eventually(t, fmt.Sprintf("gateway %d of b is ready on another node", i), func() error {
-			out, err := w.try(t, "", "kubectl", "--context=b", "--namespace=strait-gateways", "get", "pod", fmt.Sprintf("%s-%d", peering["b"], i),
+		eventually(t, fmt.Sprintf("gateway %d of %s is ready on another node", i, cluster), func() error {
+			out, err := w.try(t, "", "kubectl", "--context="+cluster, "--namespace=strait-gateways", "get", "pod", fmt.Sprintf("%s-%d", peering[cluster], i),
 				`--output=jsonpath={.spec.nodeName} {.status.conditions[?(@.type=="Ready")].status}`)
 			if err == nil && (strings.HasPrefix(out, lost+" ") || !strings.HasSuffix(out, " True")) {
 				err = fmt.Errorf("node and readiness: %q", out)
 			}
 			return err
 		})
-	}
-	back := time.Since(begun)
-	sent, missing := stop()
-	note("a node of b lost its power: %.1f s without packets; its gateways were back after %.0f s", float64(missing)*interval.Seconds(), back.Seconds())
-	if bound := sent / 10; sent < 100 || missing > bound {
-		t.Errorf("of %d packets, %d were lost with the node", sent, missing)
 	}
 }
 
