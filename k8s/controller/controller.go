@@ -6,7 +6,7 @@
 // what differs; it keeps no state between passes except to avoid requests. A controller may
 // therefore be killed at any time, start anywhere, and run twice at once.
 //
-//	observe  ClusterNetwork: create, detect, report       network.go, installed.go, facts.go, detect.go
+//	observe  ClusterNetwork: create, detect, report       network.go, installed.go, facts.go, clusterid.go, detect.go
 //	claim    AddressClaims: allocate and release          plan.go, addresses.go, views.go
 //	attach   NodeAttachments                              attachments.go
 //	run      the gateways of Peerings                     workloads.go, rollout.go

@@ -31,17 +31,15 @@ type ranges struct {
 // Sources in addition to those of the API package.
 const (
 	sourceSystem       v1alpha1.Source = "kube-system"
+	sourceProperty     v1alpha1.Source = "ClusterProperty"
 	sourceServiceCIDRs v1alpha1.Source = "ServiceCIDRs"
 )
 
 // detect returns the CIDRs that the cluster uses: those of the spec, or else those
 // detected.
 func detect(spec v1alpha1.ClusterNetworkSpec, f facts, nodes []*corev1.Node) ranges {
-	var r ranges
-	r.clusterID, r.sources.ClusterID = spec.ClusterID, v1alpha1.SourceGiven
-	if r.clusterID == "" {
-		r.clusterID, r.sources.ClusterID = shortID(f.systemUID), sourceSystem
-	}
+	r := ranges{clusterID: f.clusterID}
+	r.sources.ClusterID = f.clusterIDSource
 	r.detectPods(spec, f, nodes)
 	r.detectServices(spec, f)
 	r.detectNodes(spec, nodes)
@@ -49,12 +47,6 @@ func detect(spec v1alpha1.ClusterNetworkSpec, f facts, nodes []*corev1.Node) ran
 		r.apiServers = append(r.apiServers, single(a))
 	}
 	return r
-}
-
-// shortID derives a cluster ID from the UID of an object that lives as long as the cluster.
-func shortID(uid string) v1alpha1.ClusterID {
-	short := strings.ReplaceAll(uid, "-", "")
-	return v1alpha1.ClusterID("c" + short[:min(len(short), 8)]) // names of Services start with a letter
 }
 
 // detectPods uses the pod CIDR that the control plane was configured with, and any other

@@ -17,10 +17,6 @@ import (
 // installed.
 func Detected(ctx context.Context, c *client.Client) (*v1alpha1.ClusterNetwork, error) {
 	log := slog.New(slog.DiscardHandler)
-	f, err := gather(ctx, c, log)
-	if err != nil {
-		return nil, fmt.Errorf("detect the CIDRs of the cluster: %w", err)
-	}
 	list, err := c.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
@@ -35,7 +31,11 @@ func Detected(ctx context.Context, c *client.Client) (*v1alpha1.ClusterNetwork, 
 		return nil, err
 	}
 	if is != nil && is.UID != "" {
-		object.Spec = is.Spec
+		object.Spec, object.Status = is.Spec, is.Status
+	}
+	f, err := gather(ctx, c, object, log)
+	if err != nil {
+		return nil, fmt.Errorf("detect the CIDRs of the cluster: %w", err)
 	}
 	object.Status = newNetwork(object.Spec, detect(object.Spec, f, nodes)).status(object)
 	return object, nil

@@ -11,13 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
 )
 
 // facts are what the API server reports about the cluster apart from its nodes. Unknown
 // values are empty.
 type facts struct {
-	systemUID    string         // of namespace kube-system, which exists as long as the cluster
+	clusterID       v1alpha1.ClusterID
+	clusterIDSource v1alpha1.Source
+
 	serviceCIDRs []string       // of the ServiceCIDR objects
 	kubeadm      kubeadmNetwork // of the ConfigMap kubeadm-config
 	clusterCIDR  []string       // of a flag of kube-controller-manager
@@ -31,15 +34,18 @@ type kubeadmNetwork struct {
 	ServiceSubnet string `json:"serviceSubnet"`
 }
 
-// gather reads the facts from the API server. A source that does not exist or may not be
+// gather reads the facts from the API server. of is the ClusterNetwork, with the status so
+// far. A source that does not exist or may not be
 // read is skipped; any other failure is an error, so that an API server in trouble is never
 // mistaken for another cluster.
-func gather(ctx context.Context, c *client.Client, log *slog.Logger) (f facts, err error) {
+func gather(ctx context.Context, c *client.Client, of *v1alpha1.ClusterNetwork, log *slog.Logger) (f facts, err error) {
 	system, err := c.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return f, fmt.Errorf("namespace kube-system: %w", err)
 	}
-	f.systemUID = string(system.UID)
+	if f.clusterID, f.clusterIDSource, err = clusterID(ctx, c, of, string(system.UID), log); err != nil {
+		return f, err
+	}
 
 	services, err := c.ServiceCIDRs().List(ctx, metav1.ListOptions{})
 	if err := unlessMissing(err, "ServiceCIDRs", log); err != nil {

@@ -162,7 +162,7 @@ func (c *controller) observe(ctx context.Context) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := gather(ctx, c.client, c.log)
+	f, err := gather(ctx, c.client, object, c.log)
 	if err != nil {
 		return nil, fmt.Errorf("detect the CIDRs of the cluster: %w", err)
 	}

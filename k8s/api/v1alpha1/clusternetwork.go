@@ -49,8 +49,9 @@ type ClusterNetwork struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.internalCIDRs) || !has(self.externalCIDRs) || self.internalCIDRs.all(i, !isCIDR(i) || !self.externalCIDRs.exists(e, isCIDR(e) && (cidr(i).containsCIDR(e) || cidr(e).containsCIDR(i))))",fieldPath=".externalCIDRs",message="internalCIDRs and externalCIDRs overlap: use disjoint CIDRs"
 type ClusterNetworkSpec struct {
 	// ClusterID identifies this cluster among the clusters that it is joined to. It is
-	// immutable once set. If empty, it is derived from the UID of the namespace
-	// kube-system.
+	// immutable once set. If empty, it is the value of the ClusterProperty
+	// cluster.clusterset.k8s.io if there is one when Strait is installed, and is otherwise
+	// derived from the UID of the namespace kube-system.
 	// +optional
 	ClusterID ClusterID `json:"clusterID,omitempty"`
 
