@@ -8,7 +8,8 @@
 //	throughput  udp (two sockets on loopback) ► gateways (two, with senders as nodes)
 //	rtt         udp ► gateways, of a known flow and of new ones
 //	rr          udp ► gateways, with many requests in flight at all times
-//	tcp         udp ► gateways, between two in-memory network stacks
+//	tcp         udp ► gateways, between two in-memory network stacks; forward and proxy:
+//	            connections that a gateway carries for a cluster without node helpers
 //	lanes       one pair of gateways ► two at the same time
 //	shards      sockets that share a port: distribution of flows
 //	idle        memory of a peering without traffic

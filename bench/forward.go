@@ -25,11 +25,15 @@ func transferForwarded(streams int, offload bool) func(context.Context, effort) 
 			return nil, err
 		}
 		defer far.close()
+		listener, err := far.listen(netip.AddrPortFrom(planB.pod, port))
+		if err != nil {
+			return nil, err
+		}
 		listen, err := p.forward(netip.AddrPortFrom(planA.remotePod, port))
 		if err != nil {
 			return nil, err
 		}
-		s, err := startStreams(ctx, far, streams, func(ctx context.Context) (net.Conn, error) {
+		s, err := startStreams(ctx, listener, streams, func(ctx context.Context) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", listen.String())
 		})
 		defer s.close()

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -120,10 +121,15 @@ func transferTests() (all []Test) {
 				measure: transfer(over.open, t.streams, t.mode == wire),
 			})
 		}
-		all = append(all, Test{
-			Name: fmt.Sprintf("tcp/streams=%d", t.streams), Mode: t.mode, Subject: "forward",
-			measure: transferForwarded(t.streams, t.mode == wire),
-		})
+		for _, carried := range []struct {
+			name string
+			open func(int, bool) func(context.Context, effort) (map[string]float64, error)
+		}{{"forward", transferForwarded}, {"proxy", transferProxied}} {
+			all = append(all, Test{
+				Name: fmt.Sprintf("tcp/streams=%d", t.streams), Mode: t.mode, Subject: carried.name,
+				measure: carried.open(t.streams, t.mode == wire),
+			})
+		}
 	}
 	return all
 }

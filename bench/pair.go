@@ -14,6 +14,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/freeport"
+	"strait.dev/strait/relay"
 )
 
 // pair is two running gateways, connected by WireGuard over loopback:
@@ -27,7 +28,13 @@ const (
 )
 
 // startPair starts both and waits until the link is up.
-func startPair(ctx context.Context, offload bool) (p *pair, err error) {
+func startPair(ctx context.Context, offload bool) (*pair, error) {
+	return startPairWith(ctx, offload, nil)
+}
+
+// startPairWith is startPair. If dial is not nil, cluster b has no node: gateway b connects
+// to its pods by dial.
+func startPairWith(ctx context.Context, offload bool, dial relay.Dialer) (p *pair, err error) {
 	p = new(pair)
 	defer func() {
 		if err != nil {
@@ -46,14 +53,14 @@ func startPair(ctx context.Context, offload bool) (p *pair, err error) {
 	// Cluster b has no endpoint for a: one reachable side is enough.
 	p.b, err = startSide(planB, config.WireGuard{
 		ListenPort: listen, PrivateKeyFile: keys.file("b"), Peers: []config.Peer{{Name: "a-0", PublicKey: keys.public["a"]}},
-	}, offload)
+	}, offload, dial)
 	if err != nil {
 		return p, err
 	}
 	endpoint := netip.AddrPortFrom(planB.gateway, listen).String()
 	p.a, err = startSide(planA, config.WireGuard{
 		PrivateKeyFile: keys.file("a"), Peers: []config.Peer{{Name: "b-0", PublicKey: keys.public["b"], Endpoint: endpoint}},
-	}, offload)
+	}, offload, nil)
 	if err != nil {
 		return p, err
 	}

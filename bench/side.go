@@ -9,6 +9,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/relay"
 	"strait.dev/strait/underlay"
 )
 
@@ -83,8 +84,9 @@ type side struct {
 const portAttempts = 10
 
 // startSide starts a gateway and a node's socket on the same port number. wireGuard has the
-// keys and peers; with offload the node's socket segments and coalesces.
-func startSide(p plan, wireGuard config.WireGuard, offload bool) (*side, error) {
+// keys and peers; with offload the node's socket segments and coalesces. If dial is not nil,
+// the gateway has no node, and connects to pods by dial.
+func startSide(p plan, wireGuard config.WireGuard, offload bool, dial relay.Dialer) (*side, error) {
 	options := underlay.Options{DisableGRO: !offload, DisableGSO: !offload}
 	for attempt := 1; ; attempt++ {
 		node, err := underlay.Listen(netip.AddrPortFrom(p.node, 0), options)
@@ -92,10 +94,13 @@ func startSide(p plan, wireGuard config.WireGuard, offload bool) (*side, error) 
 			return nil, err
 		}
 		c := p.config(node.LocalAddr().Port(), wireGuard)
+		if dial != nil {
+			c.Overlay.Nodes, c.Proxy.Prefixes = nil, []netip.Prefix{podRange}
+		}
 		if err := c.Validate(); err != nil {
 			return nil, errors.Join(err, node.Close())
 		}
-		d, err := daemon.Start(c, daemon.Options{Log: slog.New(slog.DiscardHandler)})
+		d, err := daemon.Start(c, daemon.Options{Log: slog.New(slog.DiscardHandler), Dial: dial})
 		if err == nil {
 			return &side{p, node, d}, nil
 		}

@@ -39,7 +39,11 @@ func transfer(open opener, streams int, offload bool) func(context.Context, effo
 			return nil, err
 		}
 		defer far.close()
-		s, err := startStreams(ctx, far, streams, func(ctx context.Context) (net.Conn, error) {
+		listener, err := far.listen(netip.AddrPortFrom(planB.pod, port))
+		if err != nil {
+			return nil, err
+		}
+		s, err := startStreams(ctx, listener, streams, func(ctx context.Context) (net.Conn, error) {
 			return near.dial(ctx, netip.AddrPortFrom(x.farPod, port))
 		})
 		defer s.close()
@@ -69,14 +73,10 @@ type streams struct {
 	closed      bool
 }
 
-// startStreams connects to far by dial and sends on all connections until close. The caller
-// must close the result, even after an error.
-func startStreams(ctx context.Context, far *pod, count int, dial func(context.Context) (net.Conn, error)) (*streams, error) {
-	s := new(streams)
-	var err error
-	if s.listener, err = far.listen(netip.AddrPortFrom(planB.pod, port)); err != nil {
-		return s, err
-	}
+// startStreams connects to a listener by dial and sends on all connections until close. The
+// caller must close the result, even after an error; it closes the listener, too.
+func startStreams(ctx context.Context, to net.Listener, count int, dial func(context.Context) (net.Conn, error)) (*streams, error) {
+	s := &streams{listener: to}
 	s.running.Go(s.accept)
 	for range count {
 		dialing, cancel := context.WithTimeout(ctx, dialLimit)
@@ -156,9 +156,7 @@ func (s *streams) measure(ctx context.Context, d time.Duration) (map[string]floa
 
 // close ends all connections and waits for their users.
 func (s *streams) close() {
-	if s.listener != nil {
-		s.listener.Close()
-	}
+	s.listener.Close()
 	s.mu.Lock()
 	s.closed = true
 	for _, c := range s.connections {

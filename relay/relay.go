@@ -18,6 +18,9 @@ import (
 	"strait.dev/strait/config"
 )
 
+// Dialer opens a connection to a target, "tcp" or "udp", like net.Dialer. The connection must have a file descriptor.
+type Dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // Config configures a Relay.
 type Config struct {
 	// Stack has TCP, UDP and ICMP of both families, and receives no packet yet. The relay uses its clock. The owner
@@ -27,9 +30,8 @@ type Config struct {
 
 	Limits Limits
 
-	// Dial opens a connection to a target, "tcp" or "udp", like net.Dialer; the connection must have a file
-	// descriptor. Nil: dial from this machine, with keepalives.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Dial opens connections to targets. Nil: this machine does, with keepalives.
+	Dial Dialer
 	// Source returns the address of the stack from which forwards connect to a target, invalid if there is none.
 	// Nil: there are no forwards.
 	Source func(to netip.Addr) netip.Addr
@@ -46,7 +48,7 @@ type Relay struct {
 	nic    tcpip.NICID
 	clock  tcpip.Clock
 	limits Limits
-	dialer func(ctx context.Context, network, address string) (net.Conn, error)
+	dialer Dialer
 
 	source func(to netip.Addr) netip.Addr
 	choose func(n int) int

@@ -62,7 +62,7 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	g := gateway.New(table)
-	host, err := newHost(g, overlay, func(src, dst netip.Addr, flow uint32) *Device { return nil })
+	host, err := newHost(g, overlay, func(src, dst netip.Addr, flow uint32) *Device { return nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

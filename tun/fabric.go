@@ -16,6 +16,7 @@ import (
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/relay"
 	"strait.dev/strait/underlay"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	// AnnounceMTU is called when the smallest inner MTU announced by the far ends of the links
 	// changes.
 	AnnounceMTU func(mtu int)
+	// Dial opens connections to proxied pods and the targets of mappings. Nil: this machine does.
+	Dial relay.Dialer
 }
 
 // Fabric does all I/O of one gateway: the overlay, the host, the links. Safe for concurrent
@@ -72,7 +75,7 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	f.updateState(f.clock.now())
 	o.panics.log = options.Log
 	var err error
-	if f.host, err = newHost(g, o, f.deviceFor); err != nil {
+	if f.host, err = newHost(g, o, f.deviceFor, options.Dial); err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
 	f.fallback, err = newDevice(g, o, f.host)

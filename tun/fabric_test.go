@@ -20,6 +20,7 @@ import (
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/relay"
 	"strait.dev/strait/test/ports"
 	"strait.dev/strait/test/wait"
 )
@@ -61,6 +62,12 @@ var keys atomic.Uint32
 // newEnd opens a gateway and its node, which takes what arrives from then on.
 func newEnd(t testing.TB, seenAs string) *end {
 	t.Helper()
+	return newEndThatDials(t, seenAs, nil)
+}
+
+// newEndThatDials is an end whose gateway connects to pods by dial.
+func newEndThatDials(t testing.TB, seenAs string, dial relay.Dialer) *end {
+	t.Helper()
 	e := &end{private: newKey()}
 	gatewayAddress, nodeAddress := loopback()
 	var err error
@@ -89,7 +96,7 @@ func newEnd(t testing.TB, seenAs string) *end {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler), Dial: dial}); err != nil {
 		t.Fatal(err)
 	}
 	e.port = ports.Free(t, 1)[0]

@@ -101,9 +101,9 @@ func TestTheHostStackSendsAndReceivesLongSegments(t *testing.T) {
 
 // newForward returns two gateways without nodes, with a link, and a port of a that stands for a pod
 // behind b. dial connects to the pod in place of the relay, which dials nothing on loopback.
-func newForward(t testing.TB, dial func(ctx context.Context, network, address string) (net.Conn, error)) (a, b *end, at string) {
+func newForward(t testing.TB, dial relay.Dialer) (a, b *end, at string) {
 	t.Helper()
-	a, b = newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
+	a, b = newEnd(t, "10.71.0.0/16"), newEndThatDials(t, "10.72.0.0/16", dial)
 	t.Cleanup(func() { a.fabric.Close(); b.fabric.Close() })
 	for _, e := range []*end{a, b} {
 		e.give(t, func(c *config.Gateway) {
@@ -112,8 +112,6 @@ func newForward(t testing.TB, dial func(ctx context.Context, network, address st
 			c.Proxy.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
 		})
 	}
-	host := b.fabric.host
-	host.relay = relay.New(relay.Config{Stack: host.stack, NIC: hostNIC, Dial: dial})
 	if err := b.fabric.SetProxy(b.config.Proxy); err != nil {
 		t.Fatal(err)
 	}

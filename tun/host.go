@@ -53,7 +53,7 @@ type Host struct {
 
 // newHost starts a host stack without addresses. It calls tunnel for every packet that goes into
 // the tunnel, with the hash of its flow; tunnel may return nil.
-func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr, flow uint32) *Device) (*Host, error) {
+func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr, flow uint32) *Device, dial relay.Dialer) (*Host, error) {
 	h := &Host{
 		stack: stack.New(stack.Options{
 			NetworkProtocols: []stack.NetworkProtocolFactory{
@@ -77,7 +77,8 @@ func newHost(g *gateway.Gateway, o *Overlay, tunnel func(src, dst netip.Addr, fl
 	if err := limitStack(h.stack); err != nil {
 		return nil, err
 	}
-	h.relay = relay.New(relay.Config{Stack: h.stack, NIC: hostNIC, Source: func(to netip.Addr) netip.Addr { return g.Table().Source(to) }})
+	source := func(to netip.Addr) netip.Addr { return g.Table().Source(to) }
+	h.relay = relay.New(relay.Config{Stack: h.stack, NIC: hostNIC, Dial: dial, Source: source})
 	h.link.AddNotify(h)
 	if err := h.stack.CreateNIC(hostNIC, h.link); err != nil {
 		return nil, fmt.Errorf("host stack: create interface: %v", err)

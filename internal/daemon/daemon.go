@@ -14,6 +14,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/relay"
 	"strait.dev/strait/tun"
 	"strait.dev/strait/underlay"
 )
@@ -43,6 +44,8 @@ type Options struct {
 	Labels map[string]string
 	// Socket is the path of the unix socket for strait capture and strait trace; empty: none. Only a Process has one.
 	Socket string
+	// Dial opens connections to proxied pods and the targets of mappings. Nil: this machine does.
+	Dial relay.Dialer
 }
 
 // Start runs a gateway with a valid configuration. It reads the key files and no other files. Close ends it.
@@ -75,6 +78,7 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 		Log:         slog.New(d.quiet),
 		ObserveRTT:  d.rtt.observe,
 		AnnounceMTU: d.remoteMTU,
+		Dial:        o.Dial,
 	})
 	if err != nil {
 		return nil, err

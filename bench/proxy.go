@@ -1,0 +1,44 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+)
+
+// transferProxied is transfer to a cluster without nodes: the sender is a pod behind the node
+// of cluster a, and gateway b opens a connection of its own to the receiver, a socket of the
+// machine. The CPU time includes the sender's stack and the receiver's kernel.
+func transferProxied(streams int, offload bool) func(context.Context, effort) (map[string]float64, error) {
+	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
+		// A gateway connects to no pod on loopback: the receiver has the address of one for it.
+		listener, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.AddrPortFrom(planB.node, 0)))
+		if err != nil {
+			return nil, err
+		}
+		defer listener.Close()
+		p, err := startPairWith(ctx, offload, func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, listener.Addr().String())
+		})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, p.close()) }()
+		window := windowFor(p.a.node.Features().ReceiveBuffer, streams)
+		near, err := startPod(planA.pod, p.a.node, p.a.overlay(), p.a.head(), window)
+		if err != nil {
+			return nil, err
+		}
+		defer near.close()
+		s, err := startStreams(ctx, listener, streams, func(ctx context.Context) (net.Conn, error) {
+			return near.dial(ctx, netip.AddrPortFrom(planA.remotePod, port))
+		})
+		defer s.close()
+		if err != nil {
+			return nil, err
+		}
+		pause(ctx, e.transfer/5) // slow start
+		return s.measure(ctx, e.transfer)
+	}
+}
