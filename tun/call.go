@@ -148,12 +148,19 @@ func (l *Link) call(ctx context.Context) {
 		if !c.due(alive && !moved, l.initiated(now), now) && !moved {
 			continue
 		}
-		failed := c.failed(converted(l.session().handshake, now)) && (c.gaveUp || !l.carries(now))
+		session := l.session()
+		failed := c.failed(converted(session.handshake, now)) && (c.gaveUp || !l.carries(now))
 		found, err := resolveAll(ctx, endpoints)
 		if err != nil && !told {
 			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.at)
 		}
 		told = err != nil
+		// The peer's packets come from elsewhere, which need not lead to it: a load balancer that
+		// forgot the flow, or a NAT, has replaced their source.
+		elsewhere := len(found) > 0 && !slices.Contains(found, session.endpoint)
+		if elsewhere {
+			received = time.Time{}
+		}
 		before, rounds := c.at, c.rounds
 		at := c.call(found, received, now)
 		if c.rounds > rounds {
@@ -167,7 +174,7 @@ func (l *Link) call(ctx context.Context) {
 		case !before.IsValid() || moved:
 			l.contact(at)
 		default:
-			if failed || at != before {
+			if failed || at != before || elsewhere {
 				l.contact(at) // WireGuard may have learnt another one
 			}
 			c.gaveUp = c.gaveUp || failed

@@ -62,7 +62,7 @@ func initiationAt(t *testing.T, from device.NoisePrivateKey, to device.NoisePubl
 //
 //strait:virtualtime
 func (p *slowPair) stepBack(i int, by time.Duration) {
-	p.ends[1-i].in <- initiationAt(p.t, p.keys[i], publicKey(p.keys[1-i]), time.Now().Add(by))
+	p.ends[1-i].in <- datagram{bytes: initiationAt(p.t, p.keys[i], publicKey(p.keys[1-i]), time.Now().Add(by))}
 }
 
 // An end whose clock is set back by an hour cannot initiate for an hour. The session goes on: when it ends, the

@@ -30,7 +30,7 @@ type slowEnd struct {
 	other      atomic.Pointer[slowEnd]
 	delay      time.Duration
 	out        chan []byte // packets for the tunnel
-	in         chan []byte // datagrams
+	in         chan datagram
 	events     chan wgtun.Event
 	done       chan struct{}
 	mu         sync.Mutex
@@ -39,12 +39,29 @@ type slowEnd struct {
 	cut        atomic.Bool  // datagrams that it sends are lost
 	handshakes atomic.Int64 // initiations sent
 	downs      atomic.Int64 // times that the link was found down after it had been up
+
+	// A load balancer is between the ends that has forgotten the flow of this one: its datagrams
+	// arrive from an address that leads nowhere, until one has arrived and the other end sends to
+	// the load balancer.
+	flow atomic.Int32
+}
+
+// Values of slowEnd.flow.
+const (
+	known int32 = iota
+	forgotten
+	untranslated // a datagram has arrived
+)
+
+type datagram struct {
+	bytes []byte
+	from  slowEndpoint
 }
 
 func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEnd {
 	c := LinkConfig{Name: "slow", PrivateKey: own, PublicKey: publicKey(remote), Endpoints: []string{"192.0.2.1:51840"}, Keepalive: 25 * time.Second}
 	e := &slowEnd{
-		delay: delay, out: make(chan []byte, 64), in: make(chan []byte, 64),
+		delay: delay, out: make(chan []byte, 64), in: make(chan datagram, 64),
 		events: make(chan wgtun.Event, 1), done: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
 	e.events <- wgtun.EventUp
@@ -182,8 +199,8 @@ func (e *slowEnd) Open(uint16) ([]conn.ReceiveFunc, uint16, error) {
 	e.mu.Unlock()
 	return []conn.ReceiveFunc{func(packets [][]byte, sizes []int, from []conn.Endpoint) (int, error) {
 		select {
-		case b := <-e.in:
-			sizes[0], from[0] = copy(packets[0], b), slowEndpoint{}
+		case d := <-e.in:
+			sizes[0], from[0] = copy(packets[0], d.bytes), d.from
 			return 1, nil
 		case <-closed:
 			return 0, net.ErrClosed
@@ -205,7 +222,7 @@ func (e *slowEnd) Close() error {
 // Send implements conn.Bind.
 //
 //strait:virtualtime
-func (e *slowEnd) Send(bufs [][]byte, _ conn.Endpoint) error {
+func (e *slowEnd) Send(bufs [][]byte, to conn.Endpoint) error {
 	for _, b := range bufs {
 		if b[0] == 1 {
 			e.handshakes.Add(1)
@@ -213,14 +230,16 @@ func (e *slowEnd) Send(bufs [][]byte, _ conn.Endpoint) error {
 		if e.cut.Load() {
 			continue
 		}
-		datagram := append([]byte(nil), b...)
+		sent := datagram{append([]byte(nil), b...), slowEndpoint{nowhere: e.flow.Load() != known}}
 		time.AfterFunc(e.delay, func() {
 			other := e.other.Load()
-			if other == nil {
-				return // it does not run yet
+			if other == nil || to.(slowEndpoint).nowhere {
+				return // it does not run yet, or the address leads nowhere
 			}
+			e.flow.CompareAndSwap(forgotten, untranslated)
+			other.flow.CompareAndSwap(untranslated, known)
 			select {
-			case other.in <- datagram:
+			case other.in <- sent:
 			default:
 			}
 		})
@@ -232,15 +251,21 @@ func (e *slowEnd) SetMark(uint32) error                        { return nil }
 func (e *slowEnd) UseOwnPort(bool)                             {}
 func (e *slowEnd) ParseEndpoint(string) (conn.Endpoint, error) { return slowEndpoint{}, nil }
 
-// slowEndpoint is the only address there is.
-type slowEndpoint struct{}
+// slowEndpoint is one of two addresses: 192.0.2.1, which leads to the other end, and
+// 198.51.100.1, which leads nowhere.
+type slowEndpoint struct{ nowhere bool }
 
-func (slowEndpoint) ClearSrc()           {}
-func (slowEndpoint) SrcToString() string { return "" }
-func (slowEndpoint) DstToString() string { return "192.0.2.1:51840" }
-func (slowEndpoint) DstToBytes() []byte  { return []byte{192, 0, 2, 1} }
-func (slowEndpoint) DstIP() netip.Addr   { return netip.MustParseAddr("192.0.2.1") }
-func (slowEndpoint) SrcIP() netip.Addr   { return netip.Addr{} }
+func (slowEndpoint) ClearSrc()             {}
+func (slowEndpoint) SrcToString() string   { return "" }
+func (s slowEndpoint) DstToString() string { return s.DstIP().String() + ":51840" }
+func (s slowEndpoint) DstToBytes() []byte  { return s.DstIP().AsSlice() }
+func (s slowEndpoint) DstIP() netip.Addr {
+	if s.nowhere {
+		return netip.MustParseAddr("198.51.100.1")
+	}
+	return netip.MustParseAddr("192.0.2.1")
+}
+func (slowEndpoint) SrcIP() netip.Addr { return netip.Addr{} }
 
 // virtual marks the process that runs in virtual time. It runs without garbage collection, because
 // WireGuard's finalizers use channels, which must not be used outside of the bubble.
@@ -315,4 +340,35 @@ func TestF19_SlowHandshakesAndProbesConverge(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A load balancer that forgets a flow no longer replaces the source of what the end behind it
+// sends. WireGuard at the other end then sends to that address, which leads nowhere.
+func TestALinkReturnsToItsEndpointIfPacketsFromElsewhereAreNoAnswers(t *testing.T) {
+	if !inVirtualTime(t) {
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		one, two := newKey(), newKey()
+		a, b := newSlowEnd(one, two, 5*time.Millisecond), newSlowEnd(two, one, 5*time.Millisecond)
+		a.other.Store(b)
+		b.other.Store(a)
+		b.link.endpoints.Store(new([]string)) // it waits for a
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var running sync.WaitGroup
+		a.start(ctx, t, &running)
+		b.start(ctx, t, &running)
+		time.Sleep(time.Minute)
+		if !a.up() || !b.up() {
+			t.Fatal("there is no link")
+		}
+		b.flow.Store(forgotten)
+		time.Sleep(3 * time.Second)
+		if at := a.link.session().endpoint; !a.up() || !b.up() || b.flow.Load() != known {
+			t.Errorf("3 s later a is up: %v, b is up: %v; a sends to %v", a.up(), b.up(), at)
+		}
+		cancel()
+		running.Wait()
+	})
 }

@@ -26,6 +26,7 @@ type gatewayConfig struct {
 	LocalPrefixes, LocalExternalCIDRs []netip.Prefix
 	Remote                            []remotePrefix
 	Mappings                          []mapping
+	Observability                     string
 }
 
 // mapping is an external address for a target outside of the pod network.
@@ -59,7 +60,7 @@ func plainConfig(s, other *site, keyFile string, peer []byte) gatewayConfig {
 		PeerEndpoint: netip.AddrPortFrom(other.endpoint, wireGuardPort).String(),
 		Addresses:    gatewayInternal, ExternalAddresses: gatewayExternal,
 		LocalPrefixes: podCIDRs, LocalExternalCIDRs: externalCIDRs,
-		Remote: s.remote,
+		Remote: s.remote, Observability: "127.0.0.1:8080",
 	}
 }
 
@@ -108,7 +109,7 @@ mappings:
 {{- end}}
 mssClamp: auto
 observability:
-  listen: "127.0.0.1:8080"
+  listen: "{{.Observability}}"
 `))
 
 // yamlList formats addresses or prefixes as a flow sequence of quoted strings.
