@@ -41,7 +41,11 @@ func endpointsOf(peering *v1alpha1.Peering, gatewayName string, services []*core
 			all.add(ingress.Hostname, port.Port)
 		}
 	case corev1.ServiceTypeNodePort:
-		for _, node := range entryNodes(gatewayName, nodes, own) {
+		entry := entryNodes(gatewayName, nodes, own)
+		if service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && len(entry) > 0 && entry[0].Name == own {
+			entry = entry[:1] // other nodes drop what arrives at their port
+		}
+		for _, node := range entry {
 			for _, address := range publicAddresses(node) {
 				if hasFamily(service, address) {
 					all.add(address.String(), port.NodePort)

@@ -49,6 +49,8 @@ func TestEndpointsAreWhereTheServiceCanBeCalled(t *testing.T) {
 	foreign.Labels = nil
 	dual := aService(corev1.ServiceTypeNodePort)
 	dual.Spec.IPFamilies = append(dual.Spec.IPFamilies, corev1.IPv6Protocol)
+	local := aService(corev1.ServiceTypeNodePort)
+	local.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	external := aService(corev1.ServiceTypeClusterIP)
 	external.Spec.ExternalIPs = []string{"198.51.100.7", "2001:db8::7"}
 	var many []corev1.LoadBalancerIngress
@@ -81,6 +83,10 @@ func TestEndpointsAreWhereTheServiceCanBeCalled(t *testing.T) {
 			"192.0.2.2:30100 [2001:db8::2]:30100 198.51.100.1:30100"},
 		{"node ports of one IP family", []*corev1.Service{aService(corev1.ServiceTypeNodePort)},
 			[]*corev1.Node{aNode("n1", "2001:db8::1", "192.0.2.1"), aNode("n2", "2001:db8::2")}, "n1", "192.0.2.1:30100"},
+		{"node ports with policy Local: only its own node accepts packets", []*corev1.Service{local},
+			[]*corev1.Node{aNode("n1", "192.0.2.1"), aNode("n2", "192.0.2.2")}, "n2", "192.0.2.2:30100"},
+		{"node ports with policy Local, while the gateway has no node", []*corev1.Service{local},
+			[]*corev1.Node{aNode("n1", "192.0.2.1")}, "", "192.0.2.1:30100"},
 		{"node ports: its own node, whatever that says of itself", []*corev1.Service{aService(corev1.ServiceTypeNodePort)},
 			[]*corev1.Node{aNode("n3", "192.0.2.3", "down")}, "n3", "192.0.2.3:30100"},
 	} {
