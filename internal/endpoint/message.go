@@ -39,6 +39,14 @@ func putReply(b []byte, from netip.AddrPort) bool {
 	return true
 }
 
+// parseRequest parses the header of a request.
+func parseRequest(b []byte) (nonce uint64, ok bool) {
+	if len(b) < headLen || [4]byte(b) != request {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(b[24:]), true
+}
+
 // parseReply parses the header of a reply.
 func parseReply(b []byte) (from netip.AddrPort, nonce uint64, ok bool) {
 	if len(b) < headLen || [4]byte(b) != answer {

@@ -4,12 +4,16 @@ package endpoint
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"strait.dev/strait/test/netns"
+	"strait.dev/strait/test/wait"
 )
 
 // path is a client, a router whose other link has an MTU of 1300, and a server.
@@ -167,6 +171,43 @@ func TestMissingRouteIsUnreachable(t *testing.T) {
 				r = p.try(t, c)
 			}
 			want(t, r, Unreachable)
+		}
+	}
+}
+
+func TestARouterThatDiscardsADatagramOfAFlowIsKnown(t *testing.T) {
+	p := newPath(t)
+	port := p.serve(t)
+	for server, router := range map[string]string{servers[0]: "10.1.0.1", servers[1]: "fd01::1"} {
+		c := Check{Protocol: UDP, To: netip.AddrPortFrom(netip.MustParseAddr(server), port), Mode: Whole}
+		c.Size = c.overhead() + 2*headLen
+		var s *socket
+		if err := p.client.In(func() (err error) { s, err = c.open(); return err }); err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.writeLimited(c.packet(marker, 7), 1, c.To.Addr().Is6()); err != nil {
+			t.Fatal(err)
+		}
+		var all []discarded
+		wait.Until(t, server+": an ICMP error", func() bool {
+			all = append(all, s.discards()...)
+			return len(all) > 0
+		})
+		if number, ok := parseRequest(all[0].sent); len(all) != 1 || all[0].by != netip.MustParseAddr(router) || !ok || number != 7 {
+			t.Errorf("%s: %+v, want request 7 discarded by %s", server, all, router)
+		}
+		if err := s.writeLimited(c.packet(marker, 8), 2, c.To.Addr().Is6()); err != nil && !errors.Is(err, unix.EHOSTUNREACH) {
+			t.Fatal(err)
+		} else if err != nil { // the error of the first one
+			if err := s.writeLimited(c.packet(marker, 8), 2, c.To.Addr().Is6()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b := make([]byte, largest)
+		n, err := s.Read(b)
+		if _, number, ok := parseReply(b[:max(n, 0)]); !ok || number != 8 {
+			t.Errorf("%s: with one more hop, %v", server, err)
 		}
 	}
 }

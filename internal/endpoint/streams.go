@@ -3,14 +3,18 @@ package endpoint
 import (
 	"context"
 	"errors"
+	"math"
 	"net/netip"
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
 	streamBeat  = 20 * time.Millisecond // between the datagrams of a flow
+	streamHops  = 25                    // beats between questions for the gateways of a flow
 	streamGrace = time.Second           // after which a datagram without an answer is lost
 	streamHit   = 200 * time.Millisecond
 )
@@ -31,6 +35,7 @@ type StreamsResult struct {
 	Sent   int64         `json:"sent"`
 	Lost   int64         `json:"lost"`   // of the datagrams sent: without an answer within a second
 	Broken int           `json:"broken"` // connections that ended; they are opened again
+	Moved  int           `json:"moved"`  // flows of datagrams that another gateway of either cluster carried for a time
 }
 
 // Streams keeps flows busy until ctx ends. For each value of ask, it calls tell with the
@@ -83,6 +88,8 @@ type stream struct {
 	lastAnswer time.Time
 	gap        time.Duration
 	broken     int
+	gateways   [2]netip.Addr // of the path: of its own cluster, of the remote one; invalid = not known yet
+	moved      bool
 }
 
 func newStream(protocol Protocol, to netip.AddrPort) *stream {
@@ -129,12 +136,22 @@ func (s *stream) datagrams(ctx context.Context, m Marker) {
 	reading.Go(func() { s.read(ctx, to) })
 	tick := time.NewTicker(streamBeat)
 	defer tick.Stop()
-	for ctx.Err() == nil {
+	for beat := 0; ctx.Err() == nil; beat++ {
 		s.mu.Lock()
 		number := s.next
 		s.next++
 		s.mu.Unlock()
-		_, _ = to.Write(s.packet(m, number)) // a failure shows as a missing answer
+		b := s.packet(m, number)
+		if _, err := to.Write(b); errors.Is(err, unix.EHOSTUNREACH) {
+			_, _ = to.Write(b) // it was an error of a question; any other failure shows as a missing answer
+		}
+		if beat%streamHops == 0 {
+			for _, d := range to.discards() {
+				s.passes(d)
+			}
+			hops := gatewayHop + beat/streamHops%len(s.gateways)
+			_ = to.writeLimited(s.packet(m, askHop(hops)), hops, s.To.Addr().Is6())
+		}
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -165,6 +182,22 @@ func (s *stream) read(ctx context.Context, from *socket) {
 	}
 }
 
+// askHop is the number in a datagram that is to be discarded by a router.
+func askHop(hops int) uint64 { return math.MaxUint64 - uint64(hops) }
+
+// passes notes a gateway in the path of the flow.
+func (s *stream) passes(d discarded) {
+	number, ok := parseRequest(d.sent)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.gateways {
+		if was := &s.gateways[i]; ok && number == askHop(gatewayHop+i) {
+			s.moved = s.moved || was.IsValid() && *was != d.by
+			*was = d.by
+		}
+	}
+}
+
 // answer notes that an answer has arrived.
 func (s *stream) answer() {
 	s.mu.Lock()
@@ -189,6 +222,9 @@ func (s *stream) addTo(r *StreamsResult, end uint64) {
 	if gap >= streamHit {
 		r.Hit++
 	}
+	if s.moved {
+		r.Moved++
+	}
 	r.Gap, r.Broken = max(r.Gap, gap), r.Broken+s.broken
 	for ; s.begin < end; s.begin++ {
 		r.Sent++
@@ -197,7 +233,7 @@ func (s *stream) addTo(r *StreamsResult, end uint64) {
 		}
 		delete(s.answered, s.begin)
 	}
-	s.gap, s.broken = 0, 0
+	s.gap, s.broken, s.moved = 0, 0, false
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -60,3 +60,32 @@ func TestStreamsAreKeptBusyUntilTheyAreStopped(t *testing.T) {
 	cancel()
 	<-ended
 }
+
+func TestAStreamHasMovedIfAnotherGatewayCarriedIt(t *testing.T) {
+	t.Parallel()
+	s := newStream(UDP, netip.AddrPortFrom(loopback, Port))
+	by := func(hop int, gateway string) {
+		s.passes(discarded{netip.MustParseAddr(gateway), s.packet(marker, askHop(hop))})
+	}
+	expect := func(what string, moved int) {
+		t.Helper()
+		var r StreamsResult
+		if s.addTo(&r, 0); r.Moved != moved {
+			t.Errorf("%s: %d flows moved, want %d", what, r.Moved, moved)
+		}
+	}
+	by(gatewayHop, "10.80.0.1")
+	by(gatewayHop+1, "10.73.0.1")
+	by(gatewayHop, "10.80.0.1")
+	expect("always the same", 0)
+	by(gatewayHop, "10.80.0.2")
+	by(gatewayHop, "10.80.0.1")
+	expect("another gateway, and back", 1)
+	expect("since then", 0)
+	by(gatewayHop+1, "10.73.0.2")
+	expect("another gateway of the remote cluster", 1)
+	by(gatewayHop+2, "10.73.0.1") // nothing asked for it
+	s.passes(discarded{netip.MustParseAddr("10.80.0.2"), []byte("cut")})
+	s.passes(discarded{netip.MustParseAddr("10.80.0.2"), s.packet(marker, 3)}) // a datagram that went round in circles
+	expect("not an answer", 0)
+}

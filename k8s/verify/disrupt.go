@@ -154,6 +154,7 @@ func (all *streams) ask() (lost [2]endpoint.StreamsResult, err error) {
 		sum := &lost[all.sites[i]]
 		sum.Flows, sum.Hit, sum.Gap = sum.Flows+is.Flows, sum.Hit+is.Hit, max(sum.Gap, is.Gap)
 		sum.Sent, sum.Lost, sum.Broken = sum.Sent+is.Sent, sum.Lost+is.Lost, sum.Broken+is.Broken
+		sum.Moved += is.Moved
 	}
 	return lost, nil
 }
