@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.dev/strait/internal/raceflag"
 	"strait.dev/strait/nat"
 	"strait.dev/strait/packet"
 )
@@ -122,6 +123,9 @@ func TestT10_AFullTableEvictsUnansweredFlows(t *testing.T) {
 }
 
 func TestRFC6888REQ8_APortRestsForTwoMinutes(t *testing.T) {
+	if raceflag.Enabled {
+		t.Skip("one goroutine only; run without -race")
+	}
 	t.Parallel()
 	// All ports but a few are in use, so that those that come free are found.
 	for _, f := range families {
@@ -201,6 +205,9 @@ func TestT10_PortsKnownToBeTakenAreNotSearched(t *testing.T) {
 }
 
 func TestAnotherExternalAddressHelpsWhenPortsRunOut(t *testing.T) {
+	if raceflag.Enabled {
+		t.Skip("one goroutine only; run without -race")
+	}
 	t.Parallel()
 	f := families[0]
 	const ports = 65536 - 1024

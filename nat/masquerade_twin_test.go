@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.dev/strait/internal/raceflag"
 	"strait.dev/strait/nat"
 	"strait.dev/strait/packet"
 )
@@ -444,6 +445,9 @@ func family4or6(e nat.Endpoint) int {
 }
 
 func TestMasqueradeIsAsItsTwin(t *testing.T) {
+	if raceflag.Enabled {
+		t.Skip("one goroutine only; run without -race")
+	}
 	t.Parallel()
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 5382))

@@ -71,12 +71,13 @@ func inMemory(t *testing.T, test func(*testing.T, *fixture)) {
 }
 
 // await waits until check has nothing to complain of, for more time than a controller
-// takes for anything.
+// takes for anything. It looks more and more rarely, after a hundredth of the time that has
+// passed: a look takes a millisecond of a processor, and nothing of virtual time.
 //
 //strait:virtualtime
 func await(t testing.TB, what string, check func() string) {
 	t.Helper()
-	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	for begun := time.Now(); ; time.Sleep(max(10*time.Millisecond, time.Since(begun)/100)) {
 		complaint := check()
 		if complaint == "" {
 			return

@@ -142,7 +142,7 @@ func (s *site) clear(t *testing.T) {
 //strait:virtualtime
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not after a minute: %s", what)
 		}
@@ -150,4 +150,4 @@ func eventually(t *testing.T, what string, so func() bool) {
 }
 
 // soon is how tests wait.
-func soon() Waiting { return Waiting{For: time.Minute, Every: 20 * time.Millisecond} }
+func soon() Waiting { return Waiting{For: time.Minute, Every: 100 * time.Millisecond} }
