@@ -29,7 +29,7 @@ type opener func(ctx context.Context, offload bool) (*ends, error)
 
 // throughGateways connects the ends, which are nodes, by two gateways.
 func throughGateways(ctx context.Context, offload bool) (*ends, error) {
-	p, err := startPair(ctx, offload)
+	p, err := startPair(ctx, offload, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // The CPU time includes the sender's kernel and the receiver's stack.
 func transferForwarded(streams int, offload bool) func(context.Context, effort) (map[string]float64, error) {
 	return func(ctx context.Context, e effort) (_ map[string]float64, err error) {
-		p, err := startPair(ctx, offload)
+		p, err := startPair(ctx, offload, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -33,15 +33,9 @@ func transferForwarded(streams int, offload bool) func(context.Context, effort) 
 		if err != nil {
 			return nil, err
 		}
-		s, err := startStreams(ctx, listener, streams, func(ctx context.Context) (net.Conn, error) {
+		return measureStreams(ctx, e, listener, streams, func(ctx context.Context) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", listen.String())
 		})
-		defer s.close()
-		if err != nil {
-			return nil, err
-		}
-		pause(ctx, e.transfer/5) // slow start
-		return s.measure(ctx, e.transfer)
 	}
 }
 

@@ -27,14 +27,9 @@ const (
 	linkInterval = 2 * time.Millisecond
 )
 
-// startPair starts both and waits until the link is up.
-func startPair(ctx context.Context, offload bool) (*pair, error) {
-	return startPairWith(ctx, offload, nil)
-}
-
-// startPairWith is startPair. If dial is not nil, cluster b has no node: gateway b connects
-// to its pods by dial.
-func startPairWith(ctx context.Context, offload bool, dial relay.Dialer) (p *pair, err error) {
+// startPair starts both and waits until the link is up. If dial is not nil, cluster b has no
+// node: gateway b connects to its pods by dial.
+func startPair(ctx context.Context, offload bool, dial relay.Dialer) (p *pair, err error) {
 	p = new(pair)
 	defer func() {
 		if err != nil {

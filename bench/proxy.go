@@ -18,7 +18,7 @@ func transferProxied(streams int, offload bool) func(context.Context, effort) (m
 			return nil, err
 		}
 		defer listener.Close()
-		p, err := startPairWith(ctx, offload, func(ctx context.Context, network, _ string) (net.Conn, error) {
+		p, err := startPair(ctx, offload, func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, listener.Addr().String())
 		})
 		if err != nil {
@@ -31,14 +31,8 @@ func transferProxied(streams int, offload bool) func(context.Context, effort) (m
 			return nil, err
 		}
 		defer near.close()
-		s, err := startStreams(ctx, listener, streams, func(ctx context.Context) (net.Conn, error) {
+		return measureStreams(ctx, e, listener, streams, func(ctx context.Context) (net.Conn, error) {
 			return near.dial(ctx, netip.AddrPortFrom(planA.remotePod, port))
 		})
-		defer s.close()
-		if err != nil {
-			return nil, err
-		}
-		pause(ctx, e.transfer/5) // slow start
-		return s.measure(ctx, e.transfer)
 	}
 }

@@ -43,15 +43,9 @@ func transfer(open opener, streams int, offload bool) func(context.Context, effo
 		if err != nil {
 			return nil, err
 		}
-		s, err := startStreams(ctx, listener, streams, func(ctx context.Context) (net.Conn, error) {
+		return measureStreams(ctx, e, listener, streams, func(ctx context.Context) (net.Conn, error) {
 			return near.dial(ctx, netip.AddrPortFrom(x.farPod, port))
 		})
-		defer s.close()
-		if err != nil {
-			return nil, err
-		}
-		pause(ctx, e.transfer/5) // slow start
-		return s.measure(ctx, e.transfer)
 	}
 }
 
@@ -71,6 +65,17 @@ type streams struct {
 	mu          sync.Mutex // protects the fields below
 	connections []net.Conn
 	closed      bool
+}
+
+// measureStreams measures so many TCP streams from dial to a listener, which it closes.
+func measureStreams(ctx context.Context, e effort, to net.Listener, count int, dial func(context.Context) (net.Conn, error)) (map[string]float64, error) {
+	s, err := startStreams(ctx, to, count, dial)
+	defer s.close()
+	if err != nil {
+		return nil, err
+	}
+	pause(ctx, e.transfer/5) // slow start
+	return s.measure(ctx, e.transfer)
 }
 
 // startStreams connects to a listener by dial and sends on all connections until close. The
