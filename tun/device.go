@@ -99,7 +99,6 @@ func newDevice(g *gateway.Gateway, o *Overlay, h *Host) (*Device, error) {
 	d.read.out = newOutbox(o, &d.Egress.Counters, 2*packet.MaxLen)
 	d.write.out = newOutbox(o, &d.Ingress.Counters, 4*packet.MaxLen)
 	d.write.toHost.host = h
-	d.events <- wgtun.EventUp
 	return d, nil
 }
 
@@ -175,7 +174,8 @@ func (d *Device) Name() (string, error) { return "strait", nil }
 // File returns nil: there is no descriptor behind this device.
 func (d *Device) File() *os.File { return nil }
 
-// Events returns the channel on which wireguard-go learns that the device is up.
+// Events returns the channel of changes of the MTU. That the device is up is no event: wireguard-go would open the
+// port a second time, beside newLink, and close that of the first.
 func (d *Device) Events() <-chan wgtun.Event { return d.events }
 
 // BatchSize returns the maximum number of packets per Read or Write.

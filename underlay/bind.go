@@ -31,7 +31,8 @@ type link struct {
 	calls   atomic.Pointer[Endpoint] // the last configured address of the peer; nil = none
 	talksTo atomic.Pointer[Endpoint] // the address of the peer last sent to; nil = none
 	ownPort atomic.Bool
-	mu      sync.Mutex              // serialises Open and Close
+	mu      sync.Mutex              // serialises Open and Close, protects number
+	number  uint16                  // the last port opened or asked for; 0 = none
 	session atomic.Pointer[session] // nil while closed
 }
 
@@ -42,18 +43,25 @@ func (l *link) UseOwnPort(own bool) { l.ownPort.Store(own) }
 
 // Open implements conn.Bind. One function receives for both address families, so that a device has
 // one receiving goroutine.
+//
+// Number 0 is the last port again: WireGuard forgets its port when it cannot be opened, and no peer would find
+// the link at another one.
 func (l *link) Open(number uint16) (fns []conn.ReceiveFunc, actual uint16, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session.Load() != nil {
 		return nil, 0, conn.ErrBindAlreadyOpen
 	}
-	s, err := l.mux.openSession(number, l)
+	if number != 0 {
+		l.number = number
+	}
+	s, err := l.mux.openSession(l.number, l)
 	if err != nil {
 		return nil, 0, err
 	}
 	l.session.Store(s)
-	return []conn.ReceiveFunc{s.receive}, s.port.number, nil
+	l.number = s.port.number
+	return []conn.ReceiveFunc{s.receive}, l.number, nil
 }
 
 // Close implements conn.Bind. Closing a closed link is a no-op.

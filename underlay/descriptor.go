@@ -8,18 +8,20 @@ import (
 
 // descriptor is a file descriptor that stays open during every system call on it. A number closed
 // while another goroutine is about to use it could refer to another file. So each system call is
-// counted as a user, and the last user closes.
+// counted as a user, and the last user closes. Until then the port of a socket stays in use.
 //
 // Safe for concurrent use. It costs two atomic operations per system call, not per datagram.
 type descriptor struct {
 	number  int
 	users   atomic.Int32 // running system calls, plus one for the owner until close
 	closing atomic.Bool
+	closed  chan struct{} // closed together with number
 }
 
 // own makes d the owner of an open file descriptor.
 func (d *descriptor) own(number int) {
 	d.number = number
+	d.closed = make(chan struct{})
 	d.users.Store(1)
 }
 
@@ -39,6 +41,7 @@ func (d *descriptor) acquire() bool {
 func (d *descriptor) release() {
 	if d.users.Add(-1) == 0 {
 		unix.Close(d.number)
+		close(d.closed)
 	}
 }
 

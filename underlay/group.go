@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -148,9 +147,7 @@ func (g *Group) drop(s *Socket) error {
 		return err
 	}
 	if s.classes == nil { // then no user of the descriptor waits for g.mu, and the kernel renumbers after the last one
-		for s.fd.users.Load() != 0 {
-			runtime.Gosched()
-		}
+		<-s.fd.closed
 	}
 	return g.leave(s)
 }

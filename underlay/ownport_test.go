@@ -1,7 +1,13 @@
 package underlay
 
 import (
+	"errors"
+	"net/netip"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/test/ports"
 )
 
 // reopen opens a link again, as WireGuard does after a change of its port.
@@ -19,6 +25,23 @@ func (o *opened) reopen(t *testing.T, own bool) {
 		t.Errorf("the port of the link is now %d, and was %d", actual, o.port)
 	}
 	o.receive = fns[0]
+}
+
+// WireGuard opens port 0 after it could not open its own.
+func TestALinkKeepsItsPortAfterAFailure(t *testing.T) {
+	t.Parallel()
+	held := ports.Free(t, 1)[0]
+	holder := open(t, netip.AddrPortFrom(netip.IPv4Unspecified(), held), Options{})
+	l := NewMux(Options{}).Link(anyKey)
+	for _, number := range []uint16{held, 0} {
+		if _, at, err := l.Open(number); !errors.Is(err, unix.EADDRINUSE) {
+			t.Fatalf("Open(%d) while port %d is in use: port %d, %v", number, held, at, err)
+		}
+	}
+	holder.Close()
+	if at := openLink(t, l, 0).port; at != held {
+		t.Errorf("the link is at port %d, want %d", at, held)
+	}
 }
 
 func TestALinkSendsFromANewPortAndReceivesAtBoth(t *testing.T) {

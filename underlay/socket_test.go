@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -151,21 +152,35 @@ func TestAClosedSocketIsClosedForEveryone(t *testing.T) {
 	}
 }
 
-func TestADescriptorInUseIsNotClosed(t *testing.T) {
+func TestCloseWaitsForTheUsersOfASocketAndFreesItsPort(t *testing.T) {
 	t.Parallel()
-	s := open(t, loopback4, Options{})
+	at := netip.MustParseAddrPort(ports.Address(t))
+	s := open(t, at, Options{})
 	if !s.fd.acquire() {
 		t.Fatal("cannot use an open socket")
 	}
-	s.Close()
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	for !s.fd.closing.Load() {
+		runtime.Gosched()
+	}
 	if _, err := unix.Getsockname(s.fd.number); err != nil {
 		t.Errorf("closed under a user: %v", err)
 	}
 	if s.fd.acquire() {
 		t.Error("a closed socket took a new user")
 	}
+	select {
+	case <-closed:
+		t.Error("Close returned while the port was in use")
+	default:
+	}
 	s.fd.release()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
 	if s.fd.acquire() {
 		t.Error("a gone descriptor took a new user")
 	}
+	open(t, at, Options{})
 }

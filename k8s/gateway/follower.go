@@ -47,28 +47,29 @@ type follower struct {
 	rotation rotation
 }
 
-// restore starts with the cached configuration of the gateway's last run.
-func (f *follower) restore() {
+// restore starts with the cached configuration of the gateway's last run. It reports whether that may succeed later.
+func (f *follower) restore() (later bool) {
 	c, saved, err := readCache(f.options.CacheDir, f.identity())
 	if err != nil {
 		f.log.Warn("no cached configuration; waiting for the API server", "error", err)
-		return
+		return false
 	}
 	c.Overlay.Listen, c.Overlay.VXLANListen = f.settings.Geneve, f.settings.VXLAN
 	c.Observability.Listen = f.settings.Observability
 	c.WireGuard.ListenPort = f.settings.WireGuardPort
 	if err := c.Validate(); err != nil {
 		f.log.Warn("the cached configuration is not valid; waiting for the API server", "error", err)
-		return
+		return false
 	}
 	if err := f.process.Start(c); err != nil {
-		f.log.Warn("the cached configuration cannot be applied; waiting for the API server", "error", err)
-		return
+		f.log.Warn("the cached configuration cannot be applied; trying again", "error", err, "every", restoreRetryInterval)
+		return true
 	}
 	f.inForce, f.joining.done = c, true
 	close(f.started)
 	f.metrics.cached.Set(1)
 	f.log.Info("using the cached configuration until the API server answers", "saved", saved)
+	return false
 }
 
 func (f *follower) identity() identity { return identity{f.options.Peering, f.options.Name} }

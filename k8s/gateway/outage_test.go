@@ -3,6 +3,8 @@
 package gateway
 
 import (
+	"net"
+	"strings"
 	"testing"
 
 	"strait.dev/strait/test/kube"
@@ -27,7 +29,16 @@ func TestF5_F24_AGatewayOutlivesItsAPIServerAndStartsWithoutIt(t *testing.T) {
 	}
 	w.eventually(t, "the outage is told", w.has("strait_api_server_up 0"))
 	w.halt(t)
+	holder, err := net.ListenUDP("udp4", &net.UDPAddr{Port: int(w.options.WireGuardPort)})
+	must(t, err)
 	w.run(t)
+	w.eventually(t, "WireGuard's port is in use", func() bool {
+		return strings.Contains(w.log.String(), "the cached configuration cannot be applied; trying again")
+	})
+	if w.ready() {
+		t.Error("ready without WireGuard's port")
+	}
+	must(t, holder.Close())
 	w.eventually(t, "ready from the cache", w.ready)
 	w.eventually(t, "it says so", w.has("strait_config_cached 1"))
 	w.eventually(t, "the link is up again", w.has(`strait_link_up{peer="b-0"} 1`))

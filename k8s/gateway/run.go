@@ -106,7 +106,6 @@ func Run(ctx context.Context, o Options) error {
 		}
 		defer alive.Close()
 	}
-	f.restore()
 
 	var background sync.WaitGroup
 	within, stop := context.WithCancel(ctx)
@@ -151,12 +150,18 @@ const (
 	applyShare = 2
 	// applyRetryInterval is the time after which a failed apply is repeated.
 	applyRetryInterval = 5 * time.Second
+	// restoreRetryInterval is that time while the API server has not answered: nothing else ends the outage of
+	// this gateway's links.
+	restoreRetryInterval = time.Second
 )
 
-// follow applies the current objects until ctx ends: at once after a quiet time, otherwise
-// no more often than the constants above allow.
+// follow applies the cached configuration, and then the current objects until ctx ends: at once after a quiet time,
+// otherwise no more often than the constants above allow.
 func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
 	var again <-chan time.Time
+	if f.restore() {
+		again = time.After(restoreRetryInterval)
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -166,6 +171,9 @@ func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
 			f.loadKeys()
 			f.keysChanged = true
 		case <-again:
+			if f.process.Gateway() == nil && !f.objects.complete() && f.restore() {
+				again = time.After(restoreRetryInterval)
+			}
 		}
 		if !f.objects.complete() {
 			continue
