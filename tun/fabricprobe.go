@@ -186,15 +186,20 @@ func (f *Fabric) linkBetween(own, far netip.Addr) *Link {
 	return nil
 }
 
-// announce reports a change of the smallest MTU announced by far ends.
+// announce reports a change of the smallest MTU announced by far ends. While no link has an announcement, because all
+// were replaced, the last one holds: nodes would otherwise change their routes twice.
 func (f *Fabric) announce() {
 	smallest := 0
-	for _, l := range *f.links.Load() {
+	links := *f.links.Load()
+	for _, l := range links {
 		l.mu.Lock()
 		if m := int(l.prober.mtu); m != 0 && (smallest == 0 || m < smallest) {
 			smallest = max(m, minAnnouncedMTU)
 		}
 		l.mu.Unlock()
+	}
+	if smallest == 0 && len(links) > 0 {
+		return
 	}
 	if smallest != f.mtu {
 		f.mtu = smallest
