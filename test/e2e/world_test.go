@@ -30,6 +30,7 @@ type world struct {
 	a, b     *nodes.Cluster // the first two
 	image    string
 	path     string // of commands
+	failure  string // of the last command of do that failed
 }
 
 // nodeNumber returns the number of a node in its cluster, from 1.
@@ -71,7 +72,7 @@ func newWorldOf(t *testing.T, all ...nodes.Options) *world {
 	noteStage("clusters", begun)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(w.state(t))
+			t.Logf("%s%s", w.state(t), w.failure) // again, below all that
 		}
 		if peak, err := w.Peak(); err != nil {
 			t.Error(err)
@@ -95,6 +96,7 @@ func (w *world) do(t *testing.T, input, name string, args ...string) string {
 	t.Helper()
 	out, err := w.try(t, input, name, args...)
 	if err != nil {
+		w.failure = fmt.Sprintf("== %s: %v", t.Name(), err)
 		t.Fatal(err)
 	}
 	return out
