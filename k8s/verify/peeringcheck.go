@@ -3,19 +3,61 @@ package verify
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"strait.dev/strait/k8s/operator"
 )
 
-// peeringCheck returns the state of a Peering from the objects of a cluster, and whether
-// any of its links is up.
-func peeringCheck(ctx context.Context, c operator.Cluster, name string) (is Check, up bool, err error) {
-	report, err := operator.ReadReport(ctx, c, []string{name})
-	if err != nil {
-		return is, false, err
+const (
+	// settleTimeout is how long Peerings may take to become ready. While gateways start, join
+	// or change keys, one that was ready is not for a moment.
+	settleTimeout = 15 * time.Second
+	settlePause   = 500 * time.Millisecond
+)
+
+// settled looks at the Peerings until both are ready, settleTimeout at most. It returns the
+// last checks, and whether any link is up.
+func settled(ctx context.Context, look func(context.Context) ([]Check, bool, error), o *Options) (checks []Check, up bool, err error) {
+	late, told := time.After(settleTimeout), ""
+	for {
+		if checks, up, err = look(ctx); err != nil {
+			return nil, false, err
+		}
+		missing := ""
+		for _, c := range checks {
+			if c.Outcome == Failed {
+				missing = c.From + ": " + c.Detail
+			}
+		}
+		if missing == "" {
+			return checks, up, nil
+		}
+		if missing != told {
+			o.say("waiting for cluster " + missing)
+			told = missing
+		}
+		select {
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		case <-late:
+			return checks, up, nil
+		case <-time.After(settlePause):
+		}
 	}
-	is, up = judgePeering(string(report.ClusterID), report.Peerings[0])
-	return is, up, nil
+}
+
+// peeringChecks returns the checks of both clusters' Peerings, and whether any link is up.
+func peeringChecks(ctx context.Context, sides ...*operator.Side) (checks []Check, up bool, err error) {
+	for _, s := range sides {
+		report, err := operator.ReadReport(ctx, s.Cluster, []string{s.Peering.Name})
+		if err != nil {
+			return nil, false, err
+		}
+		is, some := judgePeering(string(report.ClusterID), report.Peerings[0])
+		up = up || some
+		checks = append(checks, is)
+	}
+	return checks, up, nil
 }
 
 // judgePeering evaluates the report of a peering.

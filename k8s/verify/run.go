@@ -39,17 +39,15 @@ func Run(ctx context.Context, local, remote operator.Cluster, peering string, o 
 	if err != nil {
 		return nil, err
 	}
-	r = &Report{MTU: int(min(a.Peering.Status.MTU, b.Peering.Status.MTU))}
-	defer func() { r.finish(began) }()
-	up := false
-	for _, s := range []*operator.Side{a, b} {
-		is, some, err := peeringCheck(ctx, s.Cluster, s.Peering.Name)
-		if err != nil {
-			return nil, err
-		}
-		up = up || some
-		r.Checks = append(r.Checks, is)
+	checks, up, err := settled(ctx, func(ctx context.Context) ([]Check, bool, error) { return peeringChecks(ctx, a, b) }, &o)
+	if err != nil {
+		return nil, err
 	}
+	if a, b, err = operator.Pair(ctx, local, remote, peering); err != nil { // they may have changed meanwhile
+		return nil, err
+	}
+	r = &Report{MTU: int(min(a.Peering.Status.MTU, b.Peering.Status.MTU)), Checks: checks}
+	defer func() { r.finish(began) }()
 	var states [2]*clusterState
 	for i, s := range []*operator.Side{a, b} {
 		if states[i], err = readCluster(ctx, s); err != nil {
@@ -73,7 +71,7 @@ func Run(ctx context.Context, local, remote operator.Cluster, peering string, o 
 			err = errors.Join(err, closeBoth(context.WithoutCancel(ctx), sites))
 		}()
 	}
-	checks, err := cross(ctx, sites, r.MTU, &o)
+	checks, err = cross(ctx, sites, r.MTU, &o)
 	r.Checks = append(r.Checks, checks...)
 	return r, err
 }
