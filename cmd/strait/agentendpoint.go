@@ -53,7 +53,7 @@ func newAgentFlow() *cobra.Command {
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return order(cmd, true, func(ctx context.Context, o endpoint.FlowOrder) (any, error) {
-				return endpoint.Flow(ctx, o), nil
+				return endpoint.Flow(ctx, o, ready(cmd)), nil
 			})
 		},
 	}
@@ -100,11 +100,14 @@ func newAgentWatch() *cobra.Command {
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return order(cmd, true, func(ctx context.Context, o leak.Order) (any, error) {
-				return leak.Watch(ctx, o, func() { fmt.Fprintln(cmd.OutOrStdout(), `"ready"`) })
+				return leak.Watch(ctx, o, ready(cmd))
 			})
 		},
 	}
 }
+
+// ready returns a function that prints that an agent has begun. Its result follows.
+func ready(cmd *cobra.Command) func() { return func() { fmt.Fprintln(cmd.OutOrStdout(), `"ready"`) } }
 
 // order decodes an order from JSON, runs it, and prints the result. With untilEnd, the
 // context of do ends with the input.

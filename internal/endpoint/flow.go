@@ -22,8 +22,9 @@ type FlowOrder struct {
 	Longest  time.Duration  `json:"longest"`         // time limit of the flow, in nanoseconds
 }
 
-// Flow sends on a connection until ctx ends, and compares what comes back.
-func Flow(ctx context.Context, o FlowOrder) Result {
+// Flow sends on a connection until ctx ends, and compares what comes back. It calls begun when the connection is
+// open, or cannot be opened.
+func Flow(ctx context.Context, o FlowOrder, begun func()) Result {
 	ctx, end := context.WithTimeout(ctx, o.Longest)
 	defer end()
 	c := Check{ID: "flow", Protocol: TCP, To: o.To, Source: o.Source, Patience: o.Patience}
@@ -35,10 +36,12 @@ func Flow(ctx context.Context, o FlowOrder) Result {
 			defer conn.Close()
 			stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 			defer stop()
+			begun()
 			return c.checkSource(pace(ctx, o.Marker, conn, r, func() {}))
 		}
 		select {
 		case <-first.Done():
+			begun()
 			return r
 		case <-time.After(again):
 		}

@@ -254,8 +254,12 @@ func TestFlowRunsUntilItIsStopped(t *testing.T) {
 			}
 			return b
 		})
-		r := Flow(ctx, FlowOrder{Marker: marker, To: at, Source: source, Patience: time.Hour, Longest: time.Hour})
+		begun := 0
+		r := Flow(ctx, FlowOrder{Marker: marker, To: at, Source: source, Patience: time.Hour, Longest: time.Hour}, func() { begun++ })
 		want(t, r, f)
+		if begun != 1 {
+			t.Errorf("it says %d times that it has begun", begun)
+		}
 		if r.Bytes < part || r.Silence <= 0 {
 			t.Errorf("%+v, want some bytes and the longest silence", r)
 		}
@@ -303,12 +307,21 @@ func TestFlowWithoutEchoesEnds(t *testing.T) {
 	})
 }
 
+func TestFlowThatCannotBeginSaysSo(t *testing.T) {
+	t.Parallel()
+	begun := 0
+	r := Flow(t.Context(), FlowOrder{Marker: marker, To: netip.MustParseAddrPort(ports.Address(t)), Patience: time.Nanosecond, Longest: time.Hour}, func() { begun++ })
+	if r.Failure == "" || begun != 1 {
+		t.Errorf("%+v, begun %d times", r, begun)
+	}
+}
+
 func TestInterruptedFlowIsReported(t *testing.T) {
 	t.Parallel()
 	tcp, _ := spoil(t, 1, func(b []byte) []byte { return b }) // echoes once, and closes
-	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Hour, Longest: time.Hour}), Closed)
+	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Hour, Longest: time.Hour}, func() {}), Closed)
 	tcp, _ = spoil(t, 1, func(b []byte) []byte { b[7]++; return b })
-	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Hour, Longest: time.Hour}), Corrupted)
+	want(t, Flow(t.Context(), FlowOrder{Marker: marker, To: tcp, Patience: time.Hour, Longest: time.Hour}, func() {}), Corrupted)
 }
 
 func TestUnansweredChecksAreRetried(t *testing.T) {

@@ -13,13 +13,16 @@ import (
 type flow struct {
 	*session
 	planned
+	failed error // the agent did not begin
 }
 
 // flows are the flows of a run.
 type flows []flow
 
 // startFlows opens a connection in each direction, between the pods that are farthest from
-// their gateways: where gateways carry connections, to the Service of the pod.
+// their gateways: where gateways carry connections, to the Service of the pod. It returns when each is open, or
+// cannot be opened: a node that does not know a new Service yet makes its client wait, for longer than all checks may
+// take.
 func startFlows(ctx context.Context, sites [2]*site, shapes [2]shape, marker endpoint.Marker) (all flows) {
 	for i, s := range sites {
 		from, to := farthestPod(s.locations), farthestPod(sites[1-i].locations)
@@ -37,8 +40,13 @@ func startFlows(ctx context.Context, sites [2]*site, shapes [2]shape, marker end
 				}, maxRunTime),
 				planned{Check{Group: OfFlow, From: s.id, To: sites[1-i].id, Family: string(f), Source: from.String(), Destination: to.String(), What: "long-lived connection"},
 					from.agent, endpoint.Check{Protocol: endpoint.TCP, To: netip.AddrPortFrom(at, endpoint.Port)}},
+				nil,
 			})
 		}
+	}
+	for i := range all {
+		var ready string
+		all[i].failed = all[i].next(&ready)
 	}
 	return all
 }
@@ -65,7 +73,11 @@ func (all flows) judge() (checks []Check) {
 	for _, f := range all {
 		c := f.Check
 		var is endpoint.Result
-		if err := f.end(&is); err != nil {
+		err := f.failed
+		if err == nil {
+			err = f.end(&is)
+		}
+		if err != nil {
 			c.Outcome, c.Detail = Failed, err.Error()
 			c.Cause, c.Remedy = "the agent exited, or the API server closed the connection to it", "run the test again; with --keep the pods and their events are kept"
 		} else if c = judge(f.planned, is, 0); c.Outcome == Passed {
