@@ -11,10 +11,11 @@ SCALE_PODS    ?= 100000
 SCALE_RATE    ?= 100
 SCALE_SECONDS ?= 120
 # How much `make failover` measures, with each number of gateways in FAILOVER_REPLICAS: so many SIGKILLs of gateways, and
-# so many of each other fault.
-FAILOVER_KILLS    ?= 200
-FAILOVER_FAULTS   ?= 20
-FAILOVER_REPLICAS ?= 2 3
+# so many of each other fault. A flow sends a message every FAILOVER_PERIOD_MS milliseconds.
+FAILOVER_KILLS     ?= 200
+FAILOVER_FAULTS    ?= 20
+FAILOVER_REPLICAS  ?= 2 3
+FAILOVER_PERIOD_MS ?= 10
 # The image that the chart installs. PLATFORMS is what it runs on.
 TAG       ?= $(shell sed -n 's/^appVersion: *//p' charts/strait/Chart.yaml)
 IMAGE     ?= strait.dev/strait:$(TAG)
@@ -76,7 +77,7 @@ hostile: ## attack gateways during a transfer; writes docs/evidence/hostile.md (
 failover: ## kill, stop and cut off gateways with flows through them; writes docs/evidence/failover.* (90 minutes; needs root)
 	@test/install lab
 	test/kube/prepare
-	FAILOVER_KILLS=$(FAILOVER_KILLS) FAILOVER_FAULTS=$(FAILOVER_FAULTS) FAILOVER_REPLICAS="$(FAILOVER_REPLICAS)" \
+	FAILOVER_KILLS=$(FAILOVER_KILLS) FAILOVER_FAULTS=$(FAILOVER_FAULTS) FAILOVER_REPLICAS="$(FAILOVER_REPLICAS)" FAILOVER_PERIOD_MS=$(FAILOVER_PERIOD_MS) \
 		FAILOVER_VERSION=$(VERSION) FAILOVER_RESULTS=$(CURDIR)/docs/evidence/failover.json \
 		go test -count=1 -v -timeout 6h -tags nightly -run FailoverMeasured ./test/clusters
 

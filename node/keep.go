@@ -143,14 +143,16 @@ func (c *keeper) run() {
 		return
 	}
 	done, over, err := c.achieve(*c.desired)
-	if c.fresh && c.ahead != nil {
-		done = slices.Concat(c.ahead(), done)
+	var ahead []Operation
+	if c.ahead != nil {
+		ahead = c.ahead()
 	}
 	now := time.Now()
 	if err != nil {
 		over = c.over // not known
 	}
-	r := Report{Done: done, Repair: !c.fresh, Gone: c.desired.Nothing && err == nil, Takeovers: over, Err: err}
+	// If there are operations ahead of this state, it is not the newest: the difference is not of another program.
+	r := Report{Done: slices.Concat(ahead, done), Repair: !c.fresh && len(ahead) == 0, Gone: c.desired.Nothing && err == nil, Takeovers: over, Err: err}
 	if r.Repair && len(done) > 0 {
 		r.Fight = c.limiter.repaired(now)
 	}

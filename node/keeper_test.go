@@ -15,6 +15,7 @@ type kept struct {
 	changed chan struct{} // capacity 1, like events.changed
 	does    []Operation   // of each run
 	over    []Takeover    // the same
+	ahead   []Operation   // before the next run
 	refuses int           // number of runs that fail from now on
 
 	mu      sync.Mutex
@@ -43,6 +44,13 @@ func startKeeper(t *testing.T) *kept {
 				return nil, nil, errors.New("refused")
 			}
 			return k.does, k.over, nil
+		},
+		ahead: func() []Operation {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			ahead := k.ahead
+			k.ahead = nil
+			return ahead
 		},
 	}
 	go c.keep(t.Context(), k.desired, k.changed)
@@ -159,6 +167,23 @@ func TestInvalidDesiredStateIsReportedAndThePreviousOneStays(t *testing.T) {
 		runs, reports := k.after(0)
 		if len(runs) != 0 || len(reports) != 1 || reports[0].Err == nil {
 			t.Errorf("ran at %v, reports %+v", runs, reports)
+		}
+	})
+}
+
+// Groups are changed before the state that wants it arrives. A run for the state before sets them back.
+func TestADifferenceFromANewerStateIsNoRepair(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := startKeeper(t)
+		k.does, k.ahead = make([]Operation, 1), make([]Operation, 1)
+		k.changed <- struct{}{}
+		if _, reports := k.after(settle); len(reports) != 1 || reports[0].Repair || len(reports[0].Done) != 2 {
+			t.Errorf("with a newer state: %+v", reports)
+		}
+		k.changed <- struct{}{}
+		if _, reports := k.after(settle); len(reports) != 2 || !reports[1].Repair || len(reports[1].Done) != 1 {
+			t.Errorf("without one: %+v", reports)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gaissmai/bart"
@@ -20,6 +21,7 @@ const (
 	podInterval = time.Second            // minimum interval between two writes for one node
 	podPause    = 100 * time.Millisecond // minimum interval between two evaluations of all pods
 	podShare    = 4                      // evaluations use at most one part in podShare+1 of one CPU
+	podWriters  = 8                      // maximum number of requests at a time
 	podTimeout  = 10 * time.Second       // request timeout
 )
 
@@ -36,12 +38,11 @@ func (c *controller) publishPods(ctx context.Context) {
 		case <-c.podsChanged:
 		case <-again:
 		}
-		begun := time.Now()
 		again = nil
-		if p.publish(ctx, begun) {
+		if p.publish(ctx, time.Now()) {
 			again = time.After(podInterval)
 		}
-		sleep(ctx, max(podPause, podShare*time.Since(begun)))
+		sleep(ctx, max(podPause, podShare*p.evaluation))
 	}
 }
 
@@ -69,8 +70,9 @@ func podReservations(n *network, inForce []claims.Spec) []ipam.Reserved {
 // podPublisher is the state of one call of publishPods.
 type podPublisher struct {
 	*controller
-	written  map[string]time.Time // by node
-	problems []string             // as logged last
+	written    map[string]time.Time // by node
+	problems   []string             // as logged last
+	evaluation time.Duration        // that the last evaluation took, without its requests
 }
 
 // publish writes what differs, and reports whether something is left to write. An address
@@ -94,16 +96,53 @@ func (p *podPublisher) publish(ctx context.Context, now time.Time) (left bool) {
 			gaining = append(gaining, a)
 		}
 	}
-	for _, a := range slices.Concat(losing, gaining) {
-		lost := without(a.Spec.PodAddresses, wanted[a.Name])
-		for _, own := range parsed(lost) {
-			leaving.Delete(own)
+	p.evaluation = time.Since(now)
+	for _, some := range [][]*v1alpha1.NodeAttachment{losing, gaining} {
+		left = p.writeAll(ctx, some, wanted, &leaving) || left
+	}
+	return left
+}
+
+// podWrite is a write of the addresses of one node.
+type podWrite struct {
+	to   *v1alpha1.NodeAttachment
+	lost []netip.Prefix // what the node has no longer afterwards
+	done bool
+}
+
+// writeAll writes those addresses of nodes that they may have now, several nodes at a time. It removes what nodes have
+// lost from leaving, and reports whether something is left to write.
+func (p *podPublisher) writeAll(ctx context.Context, nodes []*v1alpha1.NodeAttachment, wanted map[string][]v1alpha1.CIDR, leaving *bart.Lite) (left bool) {
+	var writes []*podWrite
+	for _, a := range nodes {
+		lost := parsed(without(a.Spec.PodAddresses, wanted[a.Name]))
+		removeAll(leaving, lost)
+		to := possible(a.Spec.PodAddresses, wanted[a.Name], leaving)
+		_, recently := p.written[a.Name]
+		left = left || recently || !slices.Equal(to, wanted[a.Name])
+		if slices.Equal(to, a.Spec.PodAddresses) {
+			continue
 		}
-		to := possible(a.Spec.PodAddresses, wanted[a.Name], &leaving)
-		left = left || !slices.Equal(to, wanted[a.Name])
-		if !p.write(ctx, a, to) {
-			left = true
-			insertAll(&leaving, lost)
+		for _, own := range lost {
+			leaving.Insert(own)
+		}
+		if !recently {
+			p.written[a.Name] = time.Now()
+			w := &podWrite{to: &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion}, Spec: a.Spec}, lost: lost}
+			w.to.Spec.PodAddresses = to
+			writes = append(writes, w)
+		}
+	}
+	var running sync.WaitGroup
+	free := make(chan struct{}, podWriters)
+	for _, w := range writes {
+		free <- struct{}{}
+		running.Go(func() { w.done = p.write(ctx, w.to); <-free })
+	}
+	running.Wait()
+	for _, w := range writes {
+		if left = left || !w.done; w.done {
+			removeAll(leaving, w.lost)
 		}
 	}
 	return left
@@ -157,23 +196,20 @@ func insertAll(into *bart.Lite, texts []v1alpha1.CIDR) {
 	}
 }
 
-// write writes the addresses of one node. It returns false if that has to be repeated: the
-// node was written too recently, the cache is behind, or the request failed.
-func (p *podPublisher) write(ctx context.Context, a *v1alpha1.NodeAttachment, wanted []v1alpha1.CIDR) bool {
-	if slices.Equal(wanted, a.Spec.PodAddresses) {
-		return true
+func removeAll(from *bart.Lite, prefixes []netip.Prefix) {
+	for _, p := range prefixes {
+		from.Delete(p)
 	}
-	if _, recently := p.written[a.Name]; recently {
-		return false
-	}
-	p.written[a.Name] = time.Now()
+}
+
+// write writes the addresses of one node. It returns false if that has to be repeated: the cache is behind, or the
+// request failed. Safe for concurrent use.
+func (p *podPublisher) write(ctx context.Context, to *v1alpha1.NodeAttachment) bool {
 	ctx, cancel := context.WithTimeout(ctx, podTimeout)
 	defer cancel()
-	to := &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion}, Spec: a.Spec}
-	to.Spec.PodAddresses = wanted
 	_, err := p.client.NodeAttachments().Apply(ctx, to, Manager)
 	if err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
-		p.log.Warn("cannot write the addresses of a node's pods; trying again", "node", a.Name, "error", err)
+		p.log.Warn("cannot write the addresses of a node's pods; trying again", "node", to.Name, "error", err)
 	}
 	return err == nil
 }

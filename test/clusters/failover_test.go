@@ -276,6 +276,7 @@ func (f *failover) measure(kind *faultKind) faultSample {
 	before := f.strain(fault) // whatever moves flows from here on is counted
 	f.linksCarryFlows()
 	passing := f.passing()
+	timeouts := milliseconds(f.flows.Timeouts())
 	f.flows.Begin()
 	repair := fault.inflict()
 	down := f.recover()
@@ -284,6 +285,9 @@ func (f *failover) measure(kind *faultKind) faultSample {
 	s := faultSample{
 		Topology: fmt.Sprintf("%dx%d", f.replicas, f.replicas), Fault: kind.name, API: apiUp, Victim: fault.victim,
 		Outages: map[string][]float64{}, Overflow: strained.overflow, ProbesLost: strained.probes, LinksDown: strained.downs,
+	}
+	if len(timeouts) > 0 {
+		s.RTO, s.RTO99 = quantile(timeouts, 0.5), quantile(timeouts, 0.99)
 	}
 	if f.away {
 		s.API = apiAway

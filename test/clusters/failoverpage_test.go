@@ -27,7 +27,7 @@ func exampleRun() *failoverRun {
 		Regroup: []regroupSample{{ChosenBy: "nodes", Gateways: 4, Flows: 751, Moved: 9}},
 	}
 	for i, api := range []string{apiUp, apiAway} {
-		s := faultSample{Topology: "2x2", Fault: nameKilled, API: api, Victim: "a/b-0", Outages: map[string][]float64{}, Overflow: 3, ProbesLost: 1}
+		s := faultSample{Topology: "2x2", Fault: nameKilled, API: api, Victim: "a/b-0", Outages: map[string][]float64{}, Overflow: 3, ProbesLost: 1, RTO: 204, RTO99: 340}
 		for ms := range 100 {
 			s.add("udp4", true, false, flows.Outcome{Outage: time.Duration(1+ms) * 10 * time.Millisecond, Lost: 1})
 			s.add("tcp6", true, false, flows.Outcome{Outage: time.Duration(2+ms) * 10 * time.Millisecond, Ended: i})
@@ -47,6 +47,7 @@ func TestTheFailoverPageHasEveryResult(t *testing.T) {
 	for _, want := range []string{
 		"2 times, a gateway was killed. UDP flows that used it had an outage of 0.50 s (median), 0.99 s (99th percentile), 1.00 s (longest); TCP flows 0.51 s, 1.00 s, 1.01 s.",
 		"The other flows lost 4 messages (2 flows).",
+		"that was 0.20 s (median) and 0.34 s (99th percentile);",
 		"| 2x2, gateway killed: outage of UDP flows that used it, 99th percentile | ≤ 1 s | 0.99 s | met |",
 		"| 2x2, gateway killed: messages lost by other flows | 0 | 4 | missed |",
 		"| 2x2 | gateway killed | up | 1 | 100 | 500 | 990 | 1000 | 100 | 510 | 1000 | 1010 | 0 | 1 | 2 | 0 | 7 | 3 | 1 |",

@@ -155,7 +155,7 @@ func (r *failoverRun) page() string {
 
 Two clusters with overlapping pod CIDRs are joined. API servers, controllers, gateways and node helpers are the real programs, in network namespaces; nodes encapsulate in the kernel if it has Geneve or VXLAN. The test takes the place of kubelets, the CNI and kube-proxy. Each gateway has a node of its own; the flows begin and end on other nodes. Half of the flows are UDP and half are the two directions of TCP connections; of each, half are IPv6, and half are sent by each cluster. Each end has 32 addresses of both families. After each fault all flows are replaced by new ones, so that they use all gateways again. API servers that are "away" have ended before the faults and start after the last one. All programs share the cores of the machine.
 
-- The **outage** of a flow is the time from sending the first message that is not delivered until the next delivery. For TCP it includes the time until the sender's kernel sends again: 0.2 s, 0.6 s, 1.4 s or 3 s after the first loss.
+- The **outage** of a flow is the time from sending the first message that is not delivered until the next delivery. For TCP it includes the time until the sender's kernel sends again: one, three and seven times its retransmission timeout after the first loss.%s
 - Before each fault a capture in the gateways shows **which flows use** the gateway or the link. A TCP connection uses it if one of its directions does.
 - The other flows have to **lose** nothing. Overflow and lost probes show whether the machine was too slow: datagrams that the kernel dropped because gateways without the fault did not read them in time, and lost probes of links between such gateways.
 
@@ -167,13 +167,28 @@ Two clusters with overlapping pod CIDRs are joined. API servers, controllers, ga
 | %s | all WireGuard packets from and to a random gateway are dropped; its node reaches it |
 | %s | WireGuard packets from one random gateway to one of the other cluster are dropped, not those back |
 
-`, plotFile, r.Time.Format("2006-01-02"), r.Machine, r.Flows, r.Period,
+`, plotFile, r.Time.Format("2006-01-02"), r.Machine, r.Flows, r.Period, r.timeouts(),
 		nameKilled, nameStopped, nameCutOff, nameLinksDown, nameOneWay)
 	r.writeTargets(&b)
 	r.writeFaults(&b)
 	r.writeThroughput(&b)
 	r.writeSpread(&b)
 	return b.String()
+}
+
+// timeouts returns a sentence about the retransmission timeouts before the faults; empty if they were not measured.
+func (r *failoverRun) timeouts() string {
+	var medians, longest []float64
+	for _, s := range r.Faults {
+		if s.RTO > 0 {
+			medians, longest = append(medians, s.RTO), append(longest, s.RTO99)
+		}
+	}
+	if len(medians) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Before the faults that was %s (median) and %s (99th percentile); the least that Linux sets is 0.20 s, and round trips that vary make it longer.",
+		seconds(quantile(medians, 0.5)), seconds(quantile(longest, 0.5)))
 }
 
 // writeHeadline summarizes the kills.

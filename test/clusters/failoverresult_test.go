@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"text/tabwriter"
+	"time"
 
 	"strait.dev/strait/test/flows"
 )
@@ -53,11 +54,16 @@ type faultSample struct {
 	Overflow   uint64 `json:"overflow"`
 	ProbesLost uint64 `json:"probesLost"`
 	LinksDown  uint64 `json:"linksDown,omitempty"`
+
+	// The retransmission timeout of the TCP connections before the fault, in milliseconds:
+	// median and 99th percentile.
+	RTO   float64 `json:"rto"`
+	RTO99 float64 `json:"rto99"`
 }
 
 // add adds the outcome of a flow.
 func (s *faultSample) add(class string, used, down bool, o flows.Outcome) {
-	ms := math.Round(100*o.Outage.Seconds()*1000) / 100
+	ms := milliseconds([]time.Duration{o.Outage})[0]
 	downs := 0
 	if down {
 		downs = 1
@@ -78,9 +84,17 @@ func (s *faultSample) tcp() []float64 { return slices.Concat(s.Outages["tcp4"], 
 
 // String is the sample in one line.
 func (s *faultSample) String() string {
-	return fmt.Sprintf("%s %s (%s), API servers %s: UDP %s, TCP %s, %d lost, %d connections ended, %d flows stay down; %d other flows: at most %.0f ms, %d lost, %d ended, %d down; overflow %d, probes lost %d, links down %d",
+	return fmt.Sprintf("%s %s (%s), API servers %s: UDP %s, TCP %s, %d lost, %d connections ended, %d flows stay down; %d other flows: at most %.0f ms, %d lost, %d ended, %d down; overflow %d, probes lost %d, links down %d; timeouts p50 %.0f p99 %.0f ms",
 		s.Topology, s.Fault, s.Victim, s.API, quantiles(s.udp()), quantiles(s.tcp()), s.Lost, s.Ended, s.Down,
-		s.Others, s.OtherOutage, s.OtherLost, s.OtherEnded, s.OtherDown, s.Overflow, s.ProbesLost, s.LinksDown)
+		s.Others, s.OtherOutage, s.OtherLost, s.OtherEnded, s.OtherDown, s.Overflow, s.ProbesLost, s.LinksDown, s.RTO, s.RTO99)
+}
+
+// milliseconds returns durations in milliseconds, with two decimals.
+func milliseconds(all []time.Duration) (ms []float64) {
+	for _, d := range all {
+		ms = append(ms, math.Round(100*d.Seconds()*1000)/100)
+	}
+	return ms
 }
 
 // quantiles returns the number of values, and their median, 99th percentile and maximum.

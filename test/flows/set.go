@@ -100,6 +100,31 @@ func (s *Set) Begin() {
 	}
 }
 
+// Timeouts returns the retransmission timeouts (RFC 6298) that the kernel has now for the open ends of the TCP
+// connections.
+func (s *Set) Timeouts() (all []time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, conns := range []map[int]net.Conn{s.opened, s.answers} {
+		for _, conn := range conns {
+			tcp, ok := conn.(*net.TCPConn)
+			if !ok {
+				continue
+			}
+			raw, err := tcp.SyscallConn()
+			if err != nil {
+				continue // closed
+			}
+			_ = raw.Control(func(fd uintptr) {
+				if info, err := unix.GetsockoptTCPInfo(int(fd), unix.SOL_TCP, unix.TCP_INFO); err == nil {
+					all = append(all, time.Duration(info.Rto)*time.Microsecond)
+				}
+			})
+		}
+	}
+	return all
+}
+
 // Outcomes returns the results of the measurement so far, by the ID of the flow.
 func (s *Set) Outcomes() (all []Outcome) {
 	now := s.now()
