@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -32,8 +31,14 @@ var (
 // Page returns the content of docs/reference/metrics.md.
 func Page(t testing.TB) string {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../docs/reference/metrics.md"))
+	root := "." // a test runs in the directory of its package; a binary built with -trimpath does not know it
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		root = filepath.Join(root, "..")
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs/reference/metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
