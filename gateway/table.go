@@ -45,6 +45,7 @@ type Table struct {
 	outside    []netip.Addr            // all external addresses of the gateway
 	overlayMTU int                     // largest inner packet that a node leg carries
 	tunnelMTU  int                     // largest inner packet that the whole path carries
+	localMTU   int                     // largest inner packet that the gateway's own interfaces carry
 	tunnelFrom map[netip.Addr]struct{} // source addresses of the gateway's own tunnel
 	tunnelPort uint16                  // and its port; 0 = any
 	mss        [2]uint16               // MSS clamp for IPv4 and IPv6; 0 = off
@@ -70,7 +71,8 @@ var masqueradedSource = &route{masquerade: true}
 // MTUs are the inner MTUs of a gateway's legs, in bytes of IP packet.
 type MTUs struct {
 	Overlay int // between node and gateway
-	Tunnel  int // the smallest of the overlay, the tunnel, and what the remote announced
+	Tunnel  int // the smallest of the overlay, the tunnel, and what the remote announced and the path carries
+	Local   int // the smallest of the overlay and the tunnel by the gateway's own interfaces; 0 = Tunnel
 }
 
 // NewTable builds the table for a valid configuration. If handle is not nil, it returns the
@@ -87,6 +89,7 @@ func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, erro
 		origins:     make(map[uint32]*Node),
 		overlayMTU:  mtu.Overlay,
 		tunnelMTU:   mtu.Tunnel,
+		localMTU:    max(mtu.Local, mtu.Tunnel),
 	}
 	if len(c.Overlay.Addresses) == 0 {
 		return nil, fmt.Errorf("gateway: overlay.addresses is empty; give the gateway at least one internal address")
@@ -285,6 +288,9 @@ func (t *Table) Source(to netip.Addr) netip.Addr {
 	}
 	return internal
 }
+
+// LocalMTU returns the inner MTU that the gateway's own interfaces carry: at least MTU.
+func (t *Table) LocalMTU() int { return t.localMTU }
 
 // MTU returns the inner MTU of the whole path.
 func (t *Table) MTU() int { return t.tunnelMTU }

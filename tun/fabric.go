@@ -27,8 +27,8 @@ type Options struct {
 
 	// ObserveRTT is called with each round-trip time of a link probe.
 	ObserveRTT func(link string, rtt time.Duration)
-	// AnnounceMTU is called when the smallest inner MTU announced by the far ends of the links
-	// changes.
+	// AnnounceMTU is called when the smallest inner MTU that the far ends of the links announce and
+	// the paths to them carry changes.
 	AnnounceMTU func(mtu int)
 	// Dial opens connections to proxied pods and the targets of mappings. Nil: this machine does.
 	Dial relay.Dialer
@@ -57,6 +57,7 @@ type Fabric struct {
 	linkListeners map[netip.Addr]*linkListener // by own link address; protected by mu
 	listeners     map[*listener]bool           // open listeners; protected by mu
 	mtu           int                          // last announced, 0 = none
+	pathLimit     atomic.Int64                 // largest packet that the paths of the links carry; 0 = as the interfaces
 	stating       sync.Mutex                   // held while the state that nodes are told is determined
 	changed       chan struct{}                // of capacity 1: the state of a link has changed
 
@@ -67,6 +68,7 @@ type Fabric struct {
 // Open starts the host stack and the link probes. SetLinks adds links. The fabric owns o from
 // now on, even if Open fails.
 func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
+	options.Underlay.DontFragment = true // RFC 8899 section 3: a size that crosses in fragments is none that the path carries
 	f := &Fabric{
 		Gateway: g, Overlay: o, options: options, clock: newClock(options.Log), mux: underlay.NewMux(options.Underlay),
 		linkListeners: make(map[netip.Addr]*linkListener), listeners: make(map[*listener]bool), changed: make(chan struct{}, 1),

@@ -96,7 +96,7 @@ func newEndThatDials(t testing.TB, seenAs string, dial relay.Dialer) *end {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler), Dial: dial}); err != nil {
+	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler), Dial: dial, AnnounceMTU: e.adapt}); err != nil {
 		t.Fatal(err)
 	}
 	e.port = ports.Free(t, 1)[0]

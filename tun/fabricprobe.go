@@ -9,6 +9,7 @@ import (
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/nodeprobe"
+	"strait.dev/strait/packet"
 	"strait.dev/strait/underlay"
 )
 
@@ -42,7 +43,7 @@ func (f *Fabric) decide(ctx context.Context, now time.Time) (next time.Time) {
 	}
 	f.mu.Unlock()
 	f.updateState(now)
-	f.announce()
+	f.announce(now)
 	return next
 }
 
@@ -58,36 +59,43 @@ func (f *Fabric) linkChanged() {
 func (f *Fabric) ask(l *Link, now time.Time) {
 	l.mu.Lock()
 	l.listen(now)
-	q := l.prober.ask(f.Gateway.Table().MTU(), now)
+	q := l.prober.ask(f.ownMTU(), now)
 	l.mu.Unlock()
 	f.sendProbe(q, l, 0)
 }
 
-// askPath sends a probe of the size of the MTU when one is due. The size is the MTU of the
-// host's interface: a larger packet would be fragmented.
+// askPath sends the probes of the path that are due.
 func (f *Fabric) askPath(l *Link, now time.Time) {
-	mtu := f.host.mtu()
+	own, ceiling := f.ownMTU(), f.Gateway.Table().LocalMTU()
 	l.mu.Lock()
 	l.listen(now)
-	owes := l.prober.owesPath(mtu, now)
-	var q probe
-	if owes {
-		q = l.prober.askPath(mtu, now)
-	}
+	due := l.prober.askPath(own, ceiling, now)
 	l.mu.Unlock()
-	if owes {
-		f.sendProbe(q, l, mtu)
+	for _, p := range due {
+		f.sendProbe(p.probe, l, p.size)
 	}
 }
 
-// sendProbe sends a probe in a packet of at least size bytes.
+// ownMTU returns the inner MTU that this end announces: what its interfaces and its paths carry.
+func (f *Fabric) ownMTU() int {
+	own := f.Gateway.Table().LocalMTU()
+	if limit := int(f.pathLimit.Load()); limit != 0 {
+		own = min(own, limit)
+	}
+	return own
+}
+
+// sendProbe sends a probe in a packet of at least size bytes. It does not pass the host's stack, which would fragment a packet
+// that is larger than the MTU in use.
 func (f *Fabric) sendProbe(p probe, l *Link, size int) {
 	b := p.append(nil)
 	if padding := max(size, probeSize) - probeHeaders - len(b); padding > 0 {
 		b = append(b, make([]byte, padding)...)
 	}
-	// A probe that cannot be sent counts as lost.
-	_, _ = l.listener.probes.WriteTo(b, &net.UDPAddr{IP: l.prober.address.AsSlice(), Port: probePort})
+	b = packet.AppendUDP(nil, netip.AddrPortFrom(l.own, probePort), netip.AddrPortFrom(l.prober.address, probePort), b)
+	if l.tun.inject(&f.host.origin.Counters, b, controlPacket) { // one that is dropped counts as lost
+		f.host.origin.CountForwarded(1, uint64(len(b)))
+	}
 }
 
 // receiveProbes answers probes of the far ends and processes their answers, at one of the host's
@@ -118,7 +126,7 @@ func (f *Fabric) receiveProbe(p probe, l *Link) {
 	}
 	switch {
 	case p.kind == probeAsk && l.contactable():
-		f.sendProbe(probe{kind: f.answerKind(), mtu: uint16(f.Gateway.Table().MTU()), sequence: p.sequence, silence: r.silence}, l, 0)
+		f.sendProbe(probe{kind: f.answerKind(), mtu: uint16(f.ownMTU()), sequence: p.sequence, silence: r.silence}, l, 0)
 		if r.owes {
 			f.ask(l, now) // the far end is up: do not wait for the next tick
 		}
@@ -186,9 +194,9 @@ func (f *Fabric) linkBetween(own, far netip.Addr) *Link {
 	return nil
 }
 
-// announce reports a change of the smallest MTU announced by far ends. While no link has an announcement, because all
-// were replaced, the last one holds: nodes would otherwise change their routes twice.
-func (f *Fabric) announce() {
+// announce reports a change of the smallest MTU that far ends announce and paths carry. While no link has an announcement,
+// because all were replaced, the last one holds: nodes would otherwise change their routes twice.
+func (f *Fabric) announce(now time.Time) {
 	smallest := 0
 	links := *f.links.Load()
 	for _, l := range links {
@@ -198,8 +206,12 @@ func (f *Fabric) announce() {
 		}
 		l.mu.Unlock()
 	}
+	limit := f.limitPath(now)
 	if smallest == 0 && len(links) > 0 {
 		return
+	}
+	if limit != 0 && (smallest == 0 || limit < smallest) {
+		smallest = limit
 	}
 	if smallest != f.mtu {
 		f.mtu = smallest
@@ -207,4 +219,38 @@ func (f *Fabric) announce() {
 			f.options.AnnounceMTU(smallest)
 		}
 	}
+}
+
+// limitPath determines the largest packet that the paths of all links carry, 0 if they carry what the interfaces do. The
+// last limit holds while no link is up, and until links that came up have found theirs.
+func (f *Fabric) limitPath(now time.Time) (limit int) {
+	before := int(f.pathLimit.Load())
+	known := false
+	for _, l := range *f.links.Load() {
+		l.mu.Lock()
+		up, of := l.prober.up(now), l.prober.path.limit
+		settled := l.prober.path.settled
+		l.mu.Unlock()
+		if !up {
+			continue
+		}
+		if known = true; !settled && of == 0 {
+			of = before
+		}
+		if of != 0 && (limit == 0 || of < limit) {
+			limit = of
+		}
+	}
+	if !known {
+		return before
+	}
+	if limit != before {
+		f.pathLimit.Store(int64(limit))
+		if limit == 0 {
+			f.options.Log.Info("packets of all sizes cross to the remote cluster again", "mtu", f.Gateway.Table().LocalMTU())
+		} else {
+			f.options.Log.Warn("the path to the remote cluster drops larger packets than its interfaces carry", "carries", limit, "interfaces", f.Gateway.Table().LocalMTU())
+		}
+	}
+	return limit
 }

@@ -3,6 +3,7 @@ package tun
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // Replaced links have no announcement yet. Nodes would change the MTU of their routes, and change it back.
@@ -16,7 +17,7 @@ func TestTheMTUOfTheRemoteHoldsUntilANewLinkAnnouncesOne(t *testing.T) {
 			links = append(links, &Link{prober: prober{mtu: mtu}})
 		}
 		f.links.Store(&links)
-		f.announce()
+		f.announce(time.Now())
 	}
 	if want := []int{1390, 1400, 1380, minAnnouncedMTU, 0}; !slices.Equal(announced, want) {
 		t.Errorf("announced %v, want %v", announced, want)

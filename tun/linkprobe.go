@@ -34,8 +34,10 @@ import (
 // Silence is the time since the sender last received an authenticated packet from the receiver
 // of the probe; the greatest number stands for that time or longer, and for never. Version 1 does
 // not have it. Later versions may append fields; receivers ignore what they do not know. All are
-// padded with zeros, some requests to the MTU: an answer proves that the path carries packets of
-// that size.
+// padded with zeros, some requests to the size of large packets: see pathProber.
+//
+// The inner MTU is what the sender's own interfaces and its path to the receiver carry. Versions
+// that do not search the path send the inner MTU that they use.
 const (
 	probePort    = 6093
 	probeLen     = 20
@@ -70,10 +72,6 @@ const (
 	// probeOverdue is how long any link is up without an answer. Packets that arrive prove only one
 	// direction.
 	probeOverdue = 5 * time.Second
-	// pathInterval is how often a request has the size of the MTU, and pathStale how long its
-	// answer counts.
-	pathInterval = 5 * time.Second
-	pathStale    = 3 * pathInterval
 	// probeSize is the least size of a probe's packet in bytes: WireGuard messages of that size have
 	// priority over data.
 	probeSize = underlay.ControlSize - device.MessageTransportSize
@@ -125,7 +123,7 @@ func parseProbe(b []byte) (probe, bool) {
 type prober struct {
 	address   netip.Addr // link address of the far end
 	next      uint64     // sequence of the next request; the first is 1
-	asked     [32]asked  // the last requests, by sequence: those of probeLate and more
+	asked     [64]asked  // the last requests, by sequence: those of probeLate and more
 	latest    uint64     // the greatest sequence that was answered
 	answered  time.Time  // time of the last answer
 	received  time.Time  // time of the last authenticated packet of the far end
@@ -136,9 +134,9 @@ type prober struct {
 	upSince   time.Time  // while up
 	mtu       uint16     // the last MTU announced by the far end; 0 = none yet
 
-	pathAsked, pathAnswered asked // the last requests of the size of the MTU
+	path pathProber
 
-	// Of ordinary requests: those of full size are lost and delayed differently.
+	// Of ordinary requests: large ones are lost and delayed differently.
 	sent, lost uint64
 	rtt        time.Duration // of the last answer
 	// The round-trip time as RFC 6298 section 2 estimates it, and its mean deviation.
@@ -159,11 +157,29 @@ func (p *prober) ask(mtu int, now time.Time) probe {
 	return p.question(mtu, 0, now)
 }
 
-// askPath returns the next request, to be padded to the MTU.
-func (p *prober) askPath(mtu int, now time.Time) probe {
-	q := p.question(mtu, mtu, now)
-	p.pathAsked = asked{size: mtu, at: now}
-	return q
+// pathProbe is a request that is padded to a size, in bytes of IP packet.
+type pathProbe struct {
+	probe
+	size int
+}
+
+// askPath returns the next requests that probe the path. own is the MTU that this end announces, and ceiling the one that its
+// interfaces have.
+func (p *prober) askPath(own, ceiling int, now time.Time) (all []pathProbe) {
+	if !p.up(now) {
+		return nil
+	}
+	target := ceiling
+	if p.mtu != 0 {
+		target = min(target, max(int(p.mtu), minAnnouncedMTU))
+	}
+	size, smaller := p.path.ask(target, ceiling, max(p.timeout(), probeInterval), now)
+	for _, s := range []int{size, smaller} {
+		if s != 0 {
+			all = append(all, pathProbe{p.question(own, s, now), s})
+		}
+	}
+	return all
 }
 
 func (p *prober) question(mtu, size int, now time.Time) probe {
@@ -171,21 +187,6 @@ func (p *prober) question(mtu, size int, now time.Time) probe {
 	p.next++
 	p.asked[p.next%uint64(len(p.asked))] = asked{sequence: p.next, at: now, size: size, open: true}
 	return probe{kind: probeAsk, mtu: uint16(mtu), sequence: p.next, silence: p.silence(now)}
-}
-
-// owesPath reports whether a request of the size of the MTU is due: periodically, and when the
-// link came up or the MTU changed.
-func (p *prober) owesPath(mtu int, now time.Time) bool {
-	last := p.pathAsked
-	return p.up(now) && (last.size != mtu || last.at.Before(p.upSince) || now.Sub(last.at) >= pathInterval)
-}
-
-// pathMTU returns mtu if a packet of that size has crossed recently, else 0.
-func (p *prober) pathMTU(mtu int, now time.Time) int {
-	if last := p.pathAnswered; last.size != mtu || now.Sub(last.at) >= pathStale {
-		return 0
-	}
-	return mtu
 }
 
 // owesQuestion reports whether to send a request at once when the far end sends one: if the link
@@ -226,11 +227,12 @@ func (p *prober) answer(a probe, now time.Time) bool {
 	q.open = false
 	if !p.up(now) {
 		p.upSince = now
+		p.path.restart(p.path.target, p.path.ceiling)
 	}
 	if q.size == 0 {
 		p.measure(now.Sub(q.at))
 	} else {
-		p.pathAnswered = asked{size: q.size, at: now}
+		p.path.answer(q.size, now)
 	}
 	p.latest = max(p.latest, a.sequence)
 	p.answered, p.failed, p.leaving = now, false, a.kind == probeLeaving

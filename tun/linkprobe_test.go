@@ -2,6 +2,7 @@ package tun
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 )
@@ -452,46 +453,67 @@ func TestPathIsProbedAtOnceAndAgain(t *testing.T) {
 	var p prober
 	now := time.Unix(1000, 0)
 	answer := func(q probe) { p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) }
-	if p.owesPath(1420, now) {
+	sizes := func(mtu int) (all []int) {
+		for _, q := range p.askPath(mtu, mtu, now) {
+			all = append(all, q.size)
+		}
+		return all
+	}
+	if p.askPath(1420, 1420, now) != nil {
 		t.Error("asks while the link is down")
 	}
 	answer(p.ask(1420, now))
-	if !p.owesPath(1420, now) {
-		t.Error("does not ask when the link comes up")
+	asked := p.askPath(1420, 1420, now)
+	if len(asked) != 2 || asked[0].size != 1420 || asked[1].size != pathBase {
+		t.Fatalf("asks %v when the link comes up, want the MTU and a smaller size", asked)
 	}
-	q := p.askPath(1420, now)
-	if p.owesPath(1420, now) {
+	if sizes(1420) != nil {
 		t.Error("asks again at once")
 	}
-	if p.pathMTU(1420, now) != 0 {
+	if p.path.carries(1420, now) != 0 {
 		t.Error("counts an answer that has not come")
 	}
-	answer(q)
-	if p.pathMTU(1420, now) != 1420 {
+	answer(asked[0].probe)
+	if p.path.carries(1420, now) != 1420 {
 		t.Error("does not count the answer")
 	}
-	if p.owesPath(1420, now) || !p.owesPath(1400, now) || p.pathMTU(1400, now) != 0 {
-		t.Error("another MTU is not another question")
+	if sizes(1420) != nil {
+		t.Error("asks again although the size has crossed")
 	}
-	asked := now
-	for now.Sub(asked) < pathInterval {
+	begun := now
+	for now.Sub(begun) < pathInterval {
 		now = now.Add(probeInterval)
 		answer(p.ask(1420, now))
 	}
-	if !p.owesPath(1420, now) {
-		t.Errorf("does not ask again after %v", pathInterval)
+	if got := sizes(1420); !slices.Equal(got, []int{1420}) {
+		t.Errorf("asks %v after %v", got, pathInterval)
 	}
-	if p.pathMTU(1420, asked.Add(pathStale-1)) != 1420 || p.pathMTU(1420, asked.Add(pathStale)) != 0 {
+	if p.path.carries(1420, begun.Add(pathStale-1)) != 1420 || p.path.carries(1420, begun.Add(pathStale)) != 0 {
 		t.Errorf("the answer does not count for %v", pathStale)
 	}
-	p.askPath(1420, now)
+	if got := sizes(1400); len(got) == 0 || got[0] != 1400 {
+		t.Errorf("asks %v of another MTU", got)
+	}
 	for range probeMisses {
 		p.ask(1420, now)
 	}
 	now = now.Add(probeLate) // the link goes down
 	answer(p.ask(1420, now))
-	if !p.owesPath(1420, now) {
+	if sizes(1400) == nil {
 		t.Error("does not ask when the link is up again")
+	}
+}
+
+// The far end's MTU is the size in question, but not one that no host may have.
+func TestPathIsProbedForWhatBothEndsCarry(t *testing.T) {
+	t.Parallel()
+	for announced, want := range map[uint16]int{0: 1440, 1390: 1390, 9000: 1440, 1: minAnnouncedMTU} {
+		p := prober{mtu: announced}
+		now := time.Unix(1000, 0)
+		p.answer(probe{kind: probeAnswer, sequence: p.ask(1440, now).sequence}, now)
+		if asked := p.askPath(1440, 1440, now); len(asked) == 0 || asked[0].size != want || asked[0].mtu != 1440 {
+			t.Errorf("a far end with %d is asked %+v, want %d bytes", announced, asked, want)
+		}
 	}
 }
 
@@ -500,12 +522,12 @@ func TestPathQuestionsDoNotCountAsLoss(t *testing.T) {
 	t.Parallel()
 	var p prober
 	now := time.Unix(1000, 0)
-	p.askPath(1420, now)
+	p.question(1420, 1420, now)
 	p.expire(now.Add(time.Hour))
 	if p.sent != 0 || p.lost != 0 {
 		t.Errorf("%d sent and %d lost", p.sent, p.lost)
 	}
-	q := p.askPath(1420, now)
+	q := p.question(1420, 1420, now)
 	p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now.Add(time.Second))
 	if p.rtt != 0 {
 		t.Errorf("round trip %v of a large packet", p.rtt)

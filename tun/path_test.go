@@ -78,9 +78,9 @@ func (r *narrowPath) forward(in, out *net.UDPConn, to func(from netip.AddrPort) 
 	}
 }
 
-// A path that drops large packets keeps a link up and its small packets going, so
-// nothing but the probe of full size shows it.
-func TestF14_RFC4821_PathThatDropsLargePacketsIsFound(t *testing.T) {
+// A path that drops large packets keeps a link up and carries its small packets. Both ends learn from probes what it carries,
+// and use no larger packets.
+func TestF14_RFC4821_PathThatDropsLargePacketsIsUsedWithSmallerOnes(t *testing.T) {
 	t.Parallel()
 	a, b := newEnd(t, "10.71.0.0/16"), newEnd(t, "10.72.0.0/16")
 	defer a.fabric.Close()
@@ -91,35 +91,30 @@ func TestF14_RFC4821_PathThatDropsLargePacketsIsFound(t *testing.T) {
 	there.Endpoints, back.Endpoints = []string{path.near.LocalAddr().String()}, nil
 	setLinks(t, a, there)
 	setLinks(t, b, back)
+	const fits = (testMTU - 1) / pathStep * pathStep
 	statuses := func(good func(LinkStatus) bool) func() bool {
 		return func() bool { return good(a.fabric.Status()[0]) && good(b.fabric.Status()[0]) }
 	}
-	wait.Until(t, "both ends are up", statuses(func(s LinkStatus) bool { return s.Up }))
-	wait.Until(t, "large packets are dropped", func() bool { return path.dropped.Load() >= 2 })
-	wait.Until(t, "the links are up all the same", statuses(func(s LinkStatus) bool { return s.Up && s.PathMTU == 0 }))
-
-	// A smaller MTU fits. It is in force at once, and so is its probe.
-	for _, e := range []*end{a, b} {
-		e.setMTU(t, testMTU-1)
+	wait.Until(t, "both ends use smaller packets", statuses(func(s LinkStatus) bool { return s.Up && s.PathMTU == fits }))
+	if path.dropped.Load() < pathMisses {
+		t.Errorf("the path has dropped %d packets", path.dropped.Load())
 	}
-	wait.Until(t, "packets of the smaller MTU cross", statuses(func(s LinkStatus) bool { return s.PathMTU == testMTU-1 }))
-
-	path.limit.Store(1 << 16)
-	for _, e := range []*end{a, b} {
-		e.setMTU(t, testMTU)
-	}
-	wait.Until(t, "packets of the MTU cross", statuses(func(s LinkStatus) bool { return s.PathMTU == testMTU }))
 }
 
-// setMTU puts another inner MTU in force.
-func (e *end) setMTU(t *testing.T, mtu int) {
-	t.Helper()
-	table, err := gateway.NewTable(e.config, gateway.MTUs{Overlay: 1450, Tunnel: mtu}, e.fabric.Overlay.Handle)
-	if err != nil {
-		t.Fatal(err)
+// adapt puts the inner MTU in force that the remote announced or that the path carries, as the daemon does; 0 = not known.
+func (e *end) adapt(mtu int) {
+	if mtu == 0 || mtu > testMTU {
+		mtu = testMTU
 	}
-	e.fabric.Gateway.SetTable(table)
-	if err := e.fabric.Refresh(); err != nil {
-		t.Fatal(err)
+	if mtu == e.fabric.Gateway.Table().MTU() {
+		return
+	}
+	table, err := gateway.NewTable(e.config, gateway.MTUs{Overlay: 1450, Tunnel: mtu, Local: testMTU}, e.fabric.Overlay.Handle)
+	if err == nil {
+		e.fabric.Gateway.SetTable(table)
+		err = e.fabric.Refresh()
+	}
+	if err != nil {
+		panic(err)
 	}
 }

@@ -1,85 +1,175 @@
 package tun
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"strait.dev/strait/packet"
 )
 
-// blackHole is a link over a path that swallows whatever is larger than it carries, in
-// virtual time: no error ever comes back.
-type blackHole struct {
+// narrowLink is a link over a path that drops packets larger than it carries, in virtual time. No error reports them.
+type narrowLink struct {
 	prober  prober
 	now     time.Time
-	carries int // bytes of inner packet
+	carries int          // bytes of inner packet
+	loses   func() bool  // whether a large packet is lost whatever its size; nil: none is
+	largest int          // the largest packet that was sent
+	sent    map[int]uint // large packets, by size
 }
 
-// run lets the link ask as Fabric does.
-func (h *blackHole) run(mtu int, span time.Duration) {
-	for end := h.now.Add(span); h.now.Before(end); h.now = h.now.Add(probeInterval) {
-		h.cross(h.prober.ask(mtu, h.now), 0)
-		if h.prober.owesPath(mtu, h.now) {
-			h.cross(h.prober.askPath(mtu, h.now), mtu)
+func newNarrowLink(carries int) *narrowLink {
+	return &narrowLink{now: time.Unix(1000, 0), carries: carries, sent: map[int]uint{}}
+}
+
+// run probes as Fabric does.
+func (l *narrowLink) run(ceiling int, span time.Duration) {
+	for end := l.now.Add(span); l.now.Before(end); l.now = l.now.Add(probeInterval) {
+		l.cross(l.prober.ask(ceiling, l.now), 0)
+		for asked := l.prober.askPath(ceiling, ceiling, l.now); len(asked) > 0; {
+			answered := false
+			for _, q := range asked {
+				l.sent[q.size]++
+				answered = l.cross(q.probe, q.size) || answered
+			}
+			if asked = nil; answered {
+				asked = l.prober.askPath(ceiling, ceiling, l.now)
+			}
 		}
 	}
 }
 
-// cross answers a question that fits the path.
-func (h *blackHole) cross(q probe, size int) {
-	if max(size, probeHeaders+probeLen) <= h.carries {
-		h.prober.answer(probe{kind: probeAnswer, sequence: q.sequence}, h.now)
+// cross answers a probe that fits the path. WireGuard pads packets to 16 bytes.
+func (l *narrowLink) cross(q probe, size int) bool {
+	if (size+pathStep-1)/pathStep*pathStep > l.carries && size > l.carries || size > 0 && l.loses != nil && l.loses() {
+		return false
 	}
+	l.prober.answer(probe{kind: probeAnswer, sequence: q.sequence}, l.now)
+	return true
 }
 
-// Without a single ICMP message, what the path carries shows by probes of that very
-// size: it counts when one has crossed, and no longer than some lost ones take.
-func TestRFC4821_APathIsJudgedByPacketsThatCross(t *testing.T) {
-	t.Parallel()
-	h := &blackHole{now: time.Unix(1000, 0), carries: 1420}
-	h.run(1420, time.Second)
-	if got := h.prober.pathMTU(1420, h.now); got != 1420 {
-		t.Fatalf("a path that carries 1420 counts for %d", got)
+func (l *narrowLink) check(t *testing.T, limit, carries int) {
+	t.Helper()
+	p := &l.prober.path
+	if p.limit != limit || p.carries(carries, l.now) != carries {
+		t.Errorf("limit %d, want %d; %d bytes cross: %v", p.limit, limit, carries, p.carries(carries, l.now) != 0)
 	}
-	h.carries = 1419 // the route changed
-	h.run(1420, pathStale+probeInterval)
-	if got := h.prober.pathMTU(1420, h.now); got != 0 {
-		t.Errorf("a path that carries 1419 still counts for %d after %v", got, pathStale)
-	}
-	if !h.prober.up(h.now) {
+	if !l.prober.up(l.now) {
 		t.Error("the link is down, though small packets cross")
 	}
-	h.run(1419, time.Second) // the setting after that
-	if got := h.prober.pathMTU(1419, h.now); got != 1419 {
-		t.Errorf("the size that fits counts for %d", got)
-	}
-	h.carries = 1 << 16
-	h.run(1420, pathInterval)
-	if got := h.prober.pathMTU(1420, h.now); got != 1420 {
-		t.Errorf("a path that carries everything again counts for %d", got)
+}
+
+// Azure's network carries 1400 bytes between interfaces of 1500: 1340 inside of WireGuard.
+func TestRFC8899_ASmallerPathIsFoundWithinSeconds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ ceiling, carries, limit int }{
+		{1440, 1340, 1328}, {1420, 1419, 1408}, {1440, 1200, 1200}, {1440, 1216, 1216}, {8940, 1440, 1440}, {1217, 1216, 1216}, {1217, 1215, 1200},
+	} {
+		l := newNarrowLink(c.carries)
+		l.run(c.ceiling, 12*time.Second)
+		l.check(t, c.limit, c.limit)
+		l = newNarrowLink(c.ceiling)
+		l.run(c.ceiling, time.Second)
+		l.check(t, 0, c.ceiling)
 	}
 }
 
-// Probes of full size are few, are not taken for loss, nor their time for the link's,
-// and the base size that links live on is one that every path has (RFC 8899 section
-// 5.1.2 has 1200 bytes).
+func TestRFC8899_APathThatChangesIsFoundAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	l := newNarrowLink(1440)
+	l.run(1440, time.Second)
+	l.check(t, 0, 1440)
+	l.carries = 1344 // the route changed
+	l.run(1440, 20*time.Second)
+	l.check(t, 1344, 1344)
+	l.carries = 1300
+	l.run(1440, 20*time.Second)
+	l.check(t, 1296, 1296)
+	l.carries = 1440
+	l.run(1440, pathRaise+10*time.Second)
+	l.check(t, 0, 1440)
+}
+
+// A limit that was found holds for a link that comes up again until it is known to be another one.
+func TestALimitHoldsUntilAnotherIsFound(t *testing.T) {
+	t.Parallel()
+	l := newNarrowLink(1340)
+	l.run(1440, 12*time.Second)
+	l.now = l.now.Add(time.Minute) // nothing is answered
+	l.prober.settle(l.now)
+	l.cross(l.prober.ask(1440, l.now), 0)
+	if p := &l.prober.path; p.settled || p.limit != 1328 {
+		t.Errorf("settled %v with the limit %d when the link comes up", p.settled, p.limit)
+	}
+	l.run(1440, 12*time.Second)
+	l.check(t, 1328, 1328)
+	if !l.prober.path.settled {
+		t.Error("not settled after a search")
+	}
+}
+
+// The other end announces what it found, so both ends use the smaller size. Each still finds out when its own path carries
+// more.
+func TestALimitEndsAlthoughTheFarEndAnnouncesItToo(t *testing.T) {
+	t.Parallel()
+	l := newNarrowLink(1340)
+	l.run(1440, 12*time.Second)
+	l.prober.mtu = 1328
+	l.run(1440, 12*time.Second)
+	l.check(t, 1328, 1328)
+	l.carries = 1440
+	l.run(1440, pathRaise+10*time.Second)
+	l.check(t, 0, 1440)
+}
+
+// Where not even the base size crosses, the search goes down to what every IPv4 host accepts. Below that, nothing says which
+// size would cross.
+func TestRFC8899_APathBelowTheBaseSizeIsFound(t *testing.T) {
+	t.Parallel()
+	l := newNarrowLink(1000)
+	l.run(1440, time.Minute)
+	l.check(t, 992, 992)
+	l = newNarrowLink(500)
+	l.run(1440, time.Minute)
+	if p := &l.prober.path; p.limit != 0 || p.carries(1440, l.now) != 0 || !l.prober.up(l.now) {
+		t.Errorf("limit %d, crosses %v", p.limit, p.carries(1440, l.now))
+	}
+}
+
+// In overload, large packets are lost whatever their size. That is no reason to send smaller ones.
+func TestRFC8899_LossInOverloadIsNoSmallerPath(t *testing.T) {
+	t.Parallel()
+	for _, loss := range []float64{0.1, 0.5, 0.94} {
+		random := rand.New(rand.NewPCG(1, 2))
+		l := newNarrowLink(1440)
+		l.run(1440, time.Second)
+		l.loses = func() bool { return random.Float64() < loss }
+		l.run(1440, 10*time.Minute)
+		if got := l.prober.path.limit; got != 0 {
+			t.Errorf("with a loss of %v, the path is limited to %d", loss, got)
+		}
+	}
+}
+
+// Probes of the path are few, count as no loss, and the size that links need to be up is one that every path carries.
 func TestRFC8899_ProbesOfThePathAreFewAndNoLoss(t *testing.T) {
 	t.Parallel()
-	h := &blackHole{now: time.Unix(1000, 0), carries: 1000}
 	const minutes = 10
-	h.run(1420, minutes*time.Minute)
-	if h.prober.lost != 0 {
-		t.Errorf("%d questions count as lost on a link that loses only large packets", h.prober.lost)
+	for _, carries := range []int{1440, 1340, 1000, 500} {
+		l := newNarrowLink(carries)
+		l.run(1440, minutes*time.Minute-time.Second) // without the next search
+		if l.prober.lost != 0 {
+			t.Errorf("%d probes count as lost on a link that loses only large packets", l.prober.lost)
+		}
+		sent := l.prober.next - l.prober.sent
+		if most := uint64(2*minutes*time.Minute/pathInterval + 6*pathTries); sent > most {
+			t.Errorf("%d large probes in %d minutes over a path that carries %d, want at most %d: %v", sent, minutes, carries, most, l.sent)
+		}
 	}
-	asked := h.prober.next - h.prober.sent // the others are of full size
-	// They are sent with the next ordinary one.
-	if least, most := uint64(minutes*time.Minute/(pathInterval+probeInterval)-1), uint64(minutes*time.Minute/pathInterval+1); asked < least || asked > most {
-		t.Errorf("%d probes of full size in %d minutes, want one every %v", asked, minutes, pathInterval)
-	}
-	if base := probeHeaders + probeLen; base > packet.MinIPv6MTU || base > 1200 {
+	if base := probeHeaders + probeLen; base > packet.MinIPv6MTU || base > pathBase {
 		t.Errorf("a link needs packets of %d bytes to be up", base)
 	}
 	if pathInterval < probeInterval || pathStale < 2*pathInterval {
-		t.Error("one lost probe would do for a path that is too small")
+		t.Error("one lost probe is enough for a path that is too small")
 	}
 }

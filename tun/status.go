@@ -75,7 +75,7 @@ func (l *Link) status(now time.Time) LinkStatus {
 	l.listen(now)
 	p.expire(now)
 	s.Up, s.RTT, s.ProbesSent, s.ProbesLost, s.AnnouncedMTU = p.up(now), p.rtt, p.sent, p.lost, int(p.mtu)
-	s.PathMTU = p.pathMTU(l.tun.gateway.Table().MTU(), now)
+	s.PathMTU = p.path.carries(l.tun.gateway.Table().MTU(), now)
 	return s
 }
 

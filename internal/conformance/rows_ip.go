@@ -29,7 +29,7 @@ var pathRows = section{
 			waived: "the gateway keeps no path MTU: the size to which it segments a sender's super-packets is a cache of a few flows that each SYN refreshes"},
 		{id: "RFC5927", clause: "only an error about a packet that can have crossed is accepted", source: "RFC 5927"},
 		{id: "RFC4821", clause: "the inner MTU is probed inside the tunnel, and a path that drops large packets is detected without ICMP", source: "RFC 4821"},
-		{id: "RFC8899", clause: "a path MTU probe has the size of the MTU, is repeated, and its loss on a lossy link is not taken for a smaller MTU", source: "RFC 8899"},
+		{id: "RFC8899", clause: "the largest packet that a path carries is found by probes with DF and without ICMP, confirmed from time to time, and tried to be raised; loss on a lossy link is not taken for a smaller MTU", source: "RFC 8899"},
 		{id: "RFC6691", clause: "the MSS of SYN and SYN-ACK is clamped in both directions, only downwards, and never added; TCP options are not deducted; option parsing is bounded", source: "RFC 6691 section 2"},
 		{id: "Overhead", clause: "WireGuard adds 60 bytes over IPv4 and 80 over IPv6, with padding inside the MTU; Geneve and VXLAN add 50 and 70", source: "RFC 8926 section 3.4, RFC 7348 section 5"},
 	},

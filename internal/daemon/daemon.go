@@ -32,7 +32,7 @@ type Daemon struct {
 	mu        sync.Mutex // one change at a time
 	config    *config.Gateway
 	public    config.Key // public key of wireguard.privateKeyFile
-	announced int        // inner MTU that the remote announced, 0 = none yet
+	announced int        // inner MTU that the remote announced or that the path carries, 0 = not known yet
 }
 
 // Options of a gateway that are not part of its configuration.
@@ -161,7 +161,7 @@ func needsRestart(old, new *config.Gateway) error {
 	return nil
 }
 
-// remoteMTU applies an inner MTU announced by the remote.
+// remoteMTU applies an inner MTU that the remote announced or that the path carries.
 func (d *Daemon) remoteMTU(announced int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -183,7 +183,7 @@ func (d *Daemon) remoteMTU(announced int) {
 		d.log.Warn("cannot change the MTU; keeping the previous one", "error", err)
 		return
 	}
-	d.log.Info("inner MTU adapted to the remote cluster", "mtu", mtu.Tunnel, "announced", announced)
+	d.log.Info("inner MTU adapted to the remote cluster and the path", "mtu", mtu.Tunnel, "announced", announced)
 }
 
 // newTable builds a table and checks that the overlay can send to all nodes.

@@ -7,6 +7,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/node/route"
 	"strait.dev/strait/packet"
 )
 
@@ -23,8 +24,8 @@ const (
 	maxInnerMTU = packet.MaxLen - udpIPv6 - wireguardData - packet.IPv4HeaderLen
 )
 
-// deriveMTU returns the inner MTUs of a configuration: overlay.mtu if set, else the MTUs of the gateway's own interfaces minus
-// the overhead of each leg. announced is the MTU announced by the remote; 0 = none yet.
+// deriveMTU returns the inner MTUs of a configuration: overlay.mtu if set, else the MTUs of the gateway's own routes and interfaces minus
+// the overhead of each leg. announced is the MTU that the remote announced or that the path carries; 0 = not known yet.
 func deriveMTU(c *config.Gateway, announced int) (gateway.MTUs, error) {
 	m := gateway.MTUs{Overlay: c.Overlay.MTU, Tunnel: c.Overlay.MTU}
 	if c.Overlay.MTU == 0 {
@@ -37,7 +38,7 @@ func deriveMTU(c *config.Gateway, announced int) (gateway.MTUs, error) {
 		}
 		m.Tunnel = min(m.Tunnel, m.Overlay)
 	}
-	if announced != 0 {
+	if m.Local = m.Tunnel; announced != 0 {
 		m.Tunnel = min(m.Tunnel, announced)
 	}
 	if m.Tunnel < packet.MinIPv4MTU {
@@ -46,24 +47,32 @@ func deriveMTU(c *config.Gateway, announced int) (gateway.MTUs, error) {
 	return m, nil
 }
 
-// overlayMTU returns the inner MTU of the leg to the nodes.
+// overlayMTU returns the inner MTU of the leg to the nodes. The route to the first one is that to all of them.
 func overlayMTU(c *config.Gateway) (int, error) {
 	local := c.Overlay.Listen.Addr
 	if !local.IsValid() {
 		local = c.Overlay.VXLANListen.Addr
 	}
+	var first netip.Addr
 	overhead := udpIPv4
 	for _, n := range c.Overlay.Nodes {
 		if n.Underlay.Is6() {
 			overhead = udpIPv6
 		}
+		if !first.IsValid() {
+			first = n.Underlay
+		}
 		if !local.IsValid() || local.IsUnspecified() {
 			local = sourceTowards(n.Underlay)
 		}
 	}
-	mtu, err := interfaceMTU(local)
+	mtu, err := mtuTowards(first, local)
 	return min(mtu-overhead-gateway.EncapLen, maxInnerMTU), err
 }
+
+// outside are addresses of documentation (RFC 5737, RFC 3849): the route to them is that to unknown addresses outside of the
+// cluster.
+var outside = []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
 
 // tunnelMTU returns the inner MTU of the legs to the peers: the smallest of them. An endpoint that is a name, or unknown, may
 // be IPv6.
@@ -75,18 +84,20 @@ func tunnelMTU(c *config.Gateway) (int, error) {
 			endpoints = []string{""}
 		}
 		for _, e := range endpoints {
-			overhead, local := udpIPv6, c.Overlay.Listen.Addr
+			overhead, local, to := udpIPv6, c.Overlay.Listen.Addr, outside
 			if at, err := netip.ParseAddrPort(e); err == nil {
-				local = sourceTowards(at.Addr())
+				local, to = sourceTowards(at.Addr()), []netip.Addr{at.Addr()}
 				if at.Addr().Is4() {
 					overhead = udpIPv4
 				}
 			}
-			mtu, err := interfaceMTU(local)
-			if err != nil {
-				return 0, err
+			for _, address := range to {
+				mtu, err := mtuTowards(address, local)
+				if err != nil {
+					return 0, err
+				}
+				smallest = min(smallest, mtu-overhead-wireguardData)
 			}
-			smallest = min(smallest, mtu-overhead-wireguardData)
 		}
 	}
 	return smallest, nil
@@ -101,6 +112,19 @@ func sourceTowards(to netip.Addr) netip.Addr {
 	}
 	defer c.Close()
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+}
+
+// mtuTowards returns the MTU of the route to an address, or of the interface with a local address if that is smaller or the
+// route has none.
+func mtuTowards(to, local netip.Addr) (int, error) {
+	mtu, err := interfaceMTU(local)
+	if !to.IsValid() {
+		return mtu, err
+	}
+	if of := route.MTU(to); of != 0 {
+		mtu = min(mtu, of)
+	}
+	return mtu, err
 }
 
 // interfaceMTU returns the MTU of the interface with an address, or else the smallest MTU of all interfaces that are up and not

@@ -14,6 +14,7 @@ var layers = [][]string{
 	{"k8s/peering", "k8s/services/merge"},
 	{"gateway"},
 	{"node/genl"},      // generic netlink, for node and for the benchmark's devices
+	{"node/route"},     // before internal/daemon: a gateway reads its routes and changes none
 	{"underlay"},       // before tun: the tunnel uses sockets, never the reverse
 	{"node/userspace"}, // Geneve for nodes whose kernels do not support it, used by node
 	{"relay"},          // before tun: the tunnel's host serves mapped addresses with it

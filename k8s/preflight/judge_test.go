@@ -94,7 +94,7 @@ func TestWhatIsSaidOfANode(t *testing.T) {
 			"warning STRAIT-N015 rule 10 iif vlan.eth.1 lookup 101: packets that match do not reach remote clusters, because Strait's rule of priority 105 comes later"},
 		{"jumbo frames", func(_ *nodeContext, s *NodeReport) { s.Is.Out.MTU = 9001 }, "info STRAIT-N006 link eth0 has MTU 9001, which the Internet does not carry"},
 		{"the network of Azure with a configured MTU", func(p *nodeContext, _ *NodeReport) { p.azure, p.overlayMTU = true, 1340 }, ""},
-		{"the network of Azure", func(p *nodeContext, _ *NodeReport) { p.azure = true }, "warning STRAIT-N006 link eth0 has MTU 1500, but Azure fragments packets of more than 1400 bytes"},
+		{"the network of Azure", func(p *nodeContext, _ *NodeReport) { p.azure = true }, "info STRAIT-N006 link eth0 has MTU 1500, but Azure's network carries packets of up to 1400 bytes"},
 		{"what is Strait's", func(p *nodeContext, s *NodeReport) {
 			p.installed, s.Is.Ours = true, node.Ours{Links: []string{"cni-strait1"}}
 		}, ""},

@@ -30,7 +30,7 @@ const (
 	clockTolerance = 10 * time.Second
 	smallMTU       = 1400 // leaves the IPv6 minimum of 1280 after overlay and tunnel
 	internetMTU    = 1500
-	azureMTU       = 1400 // larger packets are fragmented, though links report 1500
+	azureMTU       = 1400 // larger packets are fragmented or dropped, though links report 1500
 )
 
 // nodeContext is the state of a node's cluster that its findings depend on.
@@ -104,11 +104,10 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 	case is.Out.MTU < smallMTU:
 		add("STRAIT-N006", findings.Warning, "link %s has MTU %d: packets between clusters are limited to %d bytes", is.Out.Link, is.Out.MTU, is.Out.MTU-headers)
 	case p.overlayMTU == 0 && p.azure && is.Out.MTU > azureMTU:
-		found := add("STRAIT-N006", findings.Warning, "link %s has MTU %d, but Azure fragments packets of more than %d bytes", is.Out.Link, is.Out.MTU, azureMTU)
-		found.Remedy = fmt.Sprintf("Set clusterNetwork.overlay.mtu=%d in the chart's values of both clusters.", azureMTU-headersIPv4)
+		add("STRAIT-N006", findings.Info, "link %s has MTU %d, but Azure's network carries packets of up to %d bytes: gateways find this by probes, and limit packets between clusters to it", is.Out.Link, is.Out.MTU, azureMTU)
 	case p.overlayMTU == 0 && is.Out.MTU > internetMTU:
-		add("STRAIT-N006", findings.Info, "link %s has MTU %d, which the Internet does not carry: if the remote cluster has such an MTU too and is reached over the Internet, set clusterNetwork.overlay.mtu=%d in both",
-			is.Out.Link, is.Out.MTU, internetMTU-headersIPv4)
+		add("STRAIT-N006", findings.Info, "link %s has MTU %d, which the Internet does not carry: gateways find by probes what crosses, and limit packets between clusters to it",
+			is.Out.Link, is.Out.MTU)
 	default:
 		add("STRAIT-N006", findings.OK, "link %s has MTU %d", is.Out.Link, is.Out.MTU)
 	}
@@ -133,8 +132,6 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 // 32, and 15 of padding.
 const headers = 40 + 8 + 32 + 15
 
-// headersIPv4 is the overhead of the tunnel over IPv4, without padding.
-const headersIPv4 = 20 + 8 + 32
 
 // bufferFindings checks the limits of socket buffers.
 func bufferFindings(is node.Inspection, add addFinding) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/test/wait"
 )
 
 const (
@@ -102,6 +104,28 @@ func TestF14_SmallMTUBehindTheFarNodeIsLearned(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Azure's network carries 1400 bytes between interfaces of 1500, and reports no error.
+func TestF14_RFC8899_APathThatDropsLargePacketsIsUsedWithSmallerOnes(t *testing.T) {
+	t.Parallel()
+	top := build(t, options{})
+	const carried = 1400
+	const fits = (carried - (linkMTU - innerMTU)) / 16 * 16 // WireGuard pads to 16 bytes
+	for _, s := range []*site{top.a, top.b} {
+		s.gw.run(t, "nft", fmt.Sprintf("add table inet azure; add chain inet azure in { type filter hook input priority 0; }; add rule inet azure in iifname wan meta length > %d drop", carried))
+	}
+	for _, s := range []*site{top.a, top.b} {
+		wait.Until(t, fmt.Sprintf("the inner MTU of %s is %d", s.name, fits), func() bool { return s.gateway.metric(t, "strait_inner_mtu_bytes") == fits })
+	}
+	forEachDirection(t, top, func(t *testing.T, w direction) {
+		if mtu := discover(t, w); mtu != fits {
+			t.Errorf("the path MTU is %d, want %d", mtu, fits)
+		}
+		l := w.to.listenTCP(t, netip.AddrPortFrom(w.real, 5001))
+		transfer(t, w.from, l, netip.AddrPortFrom(w.seen, 5001), 1<<20, 1)
+		sendUnfragmented(t, w, fits)
+	})
 }
 
 func TestGatewayFragmentsWhatMayBeFragmented(t *testing.T) {
