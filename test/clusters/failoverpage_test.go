@@ -24,7 +24,7 @@ func exampleRun() *failoverRun {
 		Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), Machine: result.Machine{CPU: "CPU", Cores: 2, Strait: "abc"},
 		Flows: 200, Period: 10,
 		Spread:  []spreadSample{{Flows: 1000, From: "a", Through: map[string]int{"a/b-0": 240, "a/b-1": 250, "a/b-2": 330, "a/b-3": 180}}},
-		Regroup: []regroupSample{{ChosenBy: "nodes", Gateways: 4, Flows: 751, Moved: 9}},
+		Regroup: []regroupSample{{ChosenBy: "nodes", Protocol: "UDP", Gateways: 4, Flows: 751, Moved: 9}},
 	}
 	for i, api := range []string{apiUp, apiAway} {
 		s := faultSample{Topology: "2x2", Fault: nameKilled, API: api, Victim: "a/b-0", Outages: map[string][]float64{}, Overflow: 3, ProbesLost: 1, RTO: 204, RTO99: 340}
@@ -57,7 +57,7 @@ func TestTheFailoverPageHasEveryResult(t *testing.T) {
 		"| 4 gateways, 64 bytes: CPU time per GB | ≤ 1.05 × one | 1.25 | missed |",
 		"| 64 | 2 | 1900 | 1.90 | 99 % | 11.90 | 1.08 |",
 		"| 1000 flows from a: the busiest of 4 gateways (a) | ≤ 32 % | 33 % | missed |",
-		"| nodes | 4 | 751 | 9 |",
+		"| nodes | UDP | 4 | 751 | 9 |",
 		"| 1000 | a | a/b-0 240, a/b-1 250, a/b-2 330, a/b-3 180 |",
 	} {
 		if !strings.Contains(page, want) {

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -50,6 +51,7 @@ type spreadSample struct {
 // killed.
 type regroupSample struct {
 	ChosenBy string `json:"chosenBy"` // what chooses among the gateways: nodes or gateways
+	Protocol string `json:"protocol"` // TCP or UDP
 	Gateways int    `json:"gateways"` // before the kill
 	Flows    int    `json:"flows"`    // through the others
 	Moved    int    `json:"moved"`
@@ -361,8 +363,8 @@ func (r *failoverRun) writeSpread(b *strings.Builder) {
 	if len(r.Regroup) == 0 {
 		return
 	}
-	b.WriteString("\nThen one gateway was killed. Flows through the others should stay where they are; they move once if the kernel of the node has no resilient next-hop groups. A TCP connection can move by itself: after a retransmission timeout, which the death of the gateway in its other direction causes, Linux chooses another hash and IPv6 flow label for it.\n\n| chosen by | gateways | flows through the others | moved |\n|---|---:|---:|---:|\n")
+	b.WriteString("\nThen one gateway was killed. Flows through the others should stay where they are; they move once if the kernel of the node has no resilient next-hop groups. A TCP connection can move by itself: after a retransmission timeout, which the death of the gateway in its other direction causes, Linux chooses another hash and IPv6 flow label for it.\n\n| chosen by | protocol | gateways | flows through the others | moved |\n|---|---|---:|---:|---:|\n")
 	for _, s := range r.Regroup {
-		fmt.Fprintf(b, "| %s | %d | %d | %d |\n", s.ChosenBy, s.Gateways, s.Flows, s.Moved)
+		fmt.Fprintf(b, "| %s | %s | %d | %d | %d |\n", s.ChosenBy, cmp.Or(s.Protocol, "TCP and UDP"), s.Gateways, s.Flows, s.Moved)
 	}
 }

@@ -179,24 +179,29 @@ func (r *failoverRun) measureSpread(t *testing.T) {
 	time.Sleep(5 * time.Second) // nodes and gateways notice it
 	f.delivered()
 	after := f.passing()
-	for _, from := range []*cluster{f.a, f.b} {
-		s := regroupSample{ChosenBy: "nodes", Gateways: gateways}
-		if from == f.b {
-			s.ChosenBy = "gateways"
-		}
-		for _, g := range f.a.gateways {
-			for _, flow := range f.flows.Flows {
-				if g == killed || flow.From != from.name || !passing[g.label()][flow.ID] {
-					continue
-				}
-				s.Flows++
-				if !after[g.label()][flow.ID] {
-					s.Moved++
+	for _, tcp := range []bool{false, true} {
+		for _, from := range []*cluster{f.a, f.b} {
+			s := regroupSample{ChosenBy: "nodes", Protocol: "UDP", Gateways: gateways}
+			if from == f.b {
+				s.ChosenBy = "gateways"
+			}
+			if tcp {
+				s.Protocol = "TCP"
+			}
+			for _, g := range f.a.gateways {
+				for _, flow := range f.flows.Flows {
+					if g == killed || flow.From != from.name || flow.TCP() != tcp || !passing[g.label()][flow.ID] {
+						continue
+					}
+					s.Flows++
+					if !after[g.label()][flow.ID] {
+						s.Moved++
+					}
 				}
 			}
+			r.Regroup = append(r.Regroup, s)
+			t.Logf("%d of %d %s flows of other gateways, chosen by %s, moved after a kill", s.Moved, s.Flows, s.Protocol, s.ChosenBy)
 		}
-		r.Regroup = append(r.Regroup, s)
-		t.Logf("%d of %d flows of other gateways, chosen by %s, moved after a kill", s.Moved, s.Flows, s.ChosenBy)
 	}
 	killed.startContainer(t)
 }
