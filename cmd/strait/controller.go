@@ -79,6 +79,7 @@ The controller waits while the API server is unreachable. SIGTERM ends it.`,
 			}
 			if kubeconfig == "" { // in a pod, so the DNS server is that of the cluster
 				o.Resolver = net.DefaultResolver
+				o.Connect = controller.ConnectToGateway
 			}
 			config.QPS, config.Burst = importRate, importBurst
 			if o.Client, err = client.New(config); err != nil {

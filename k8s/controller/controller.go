@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,7 +59,10 @@ type Options struct {
 	NoServices bool              // neither export nor import Services
 	Resolver   services.Resolver // of the cluster's names; nil: nothing says whether imported Services have names
 	Listen     string            // host:port of /healthz, /readyz and /metrics; empty: nothing is served
-	Log        *slog.Logger
+	// Connect opens a TCP connection to a gateway, by which the controller notices at once that its process has ended:
+	// ConnectToGateway. Used without node helpers only. Nil: the kubelet's reports are enough.
+	Connect func(ctx context.Context, address string) (net.Conn, error)
+	Log     *slog.Logger
 }
 
 // Gateways configure the gateways of all peerings.
@@ -98,7 +102,9 @@ type controller struct {
 	pods        *client.Cache[*corev1.Pod]     // of gateways
 	services    *client.Cache[*corev1.Service] // of gateways
 	reports     *client.Cache[*v1alpha1.GatewayReport]
-	events      chan *corev1.Event // to be written
+	connect     func(ctx context.Context, address string) (net.Conn, error) // to gateways; nil: their processes are not watched
+	processes   *processWatch                                               // of gateways; nil: not watched
+	events      chan *corev1.Event                                          // to be written
 
 	multicluster *services.Controller // nil: Services are neither exported nor imported
 
@@ -141,6 +147,7 @@ func Run(ctx context.Context, o Options) error {
 		pods:        o.Client.Pods(o.Gateways.Namespace).Cache(""),
 		services:    o.Client.Services(o.Gateways.Namespace).Cache(""),
 		reports:     o.Client.GatewayReports(o.Gateways.Namespace).Cache(""),
+		connect:     o.Connect,
 		events:      make(chan *corev1.Event, eventsWaiting),
 
 		installSpec:  o.Network,
@@ -221,6 +228,10 @@ func (c *controller) work(ctx context.Context) {
 	if c.multicluster != nil {
 		beside.Go(func() { c.multicluster.Work(ctx) })
 	}
+	if c.processes = nil; c.gateways.WithoutNodes && c.connect != nil {
+		c.processes = newProcessWatch(c.connect, c.wakeUp)
+		defer c.processes.running.Wait()
+	}
 	for failures := 0; ctx.Err() == nil; {
 		select {
 		case <-c.wake: // handled by the pass that begins
@@ -258,6 +269,9 @@ func (c *controller) pass(ctx context.Context) error {
 	}
 	now, peerings := time.Now(), c.peerings.List()
 	pods := c.gatewayPods(peerings)
+	if c.processes != nil {
+		c.processes.follow(ctx, pods)
+	}
 	p := newPlan(c.client, network, c.nodes.List(), merge(peerings, network, pods, now), c.mappings.List(), now)
 	inForce, err := claims.Ensure(ctx, c.client, p)
 	if err != nil {

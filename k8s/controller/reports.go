@@ -43,6 +43,10 @@ func (c *controller) gatewayPods(peerings []*v1alpha1.Peering) gatewayPods {
 			one := gatewayPod{Pod: pod}
 			if r, ok := c.reports.Get(c.gateways.Namespace + "/" + name); ok && writtenBy(r, pod) {
 				one.report = &r.Status
+				if c.processes != nil && c.processes.ended(pod.UID) {
+					one.report = r.Status.DeepCopy()
+					one.report.Links = nil
+				}
 			}
 			all[name] = one
 		}

@@ -132,7 +132,6 @@ func nodeFindings(p nodeContext, s NodeReport) (all []findings.Finding) {
 // 32, and 15 of padding.
 const headers = 40 + 8 + 32 + 15
 
-
 // bufferFindings checks the limits of socket buffers.
 func bufferFindings(is node.Inspection, add addFinding) {
 	var small, all []string

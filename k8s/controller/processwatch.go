@@ -1,0 +1,119 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// processWatch finds out at once that the process of a gateway has ended, by a TCP connection to its HTTP port: the kernel
+// that ran the process closes it and refuses another. The kubelet reports the end 1 to 3 s later, and without node helpers
+// clients connect to the gateway until then. A gateway that cannot be reached is not judged: the cause may be a NetworkPolicy,
+// or this end. Safe for concurrent use.
+type processWatch struct {
+	connect func(ctx context.Context, address string) (net.Conn, error)
+	changed func() // a process has ended
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	watched map[types.UID]*watchedProcess // by pod; protected by mu
+}
+
+type watchedProcess struct {
+	stop     context.CancelFunc
+	restarts int32 // of the container, that the kubelet has reported
+	ended    bool  // since then
+}
+
+// reconnect is the time between attempts to connect.
+const reconnect = 250 * time.Millisecond
+
+func newProcessWatch(connect func(ctx context.Context, address string) (net.Conn, error), changed func()) *processWatch {
+	return &processWatch{connect: connect, changed: changed, watched: make(map[types.UID]*watchedProcess)}
+}
+
+// follow watches the processes of these pods, and no others, until ctx ends.
+func (w *processWatch) follow(ctx context.Context, pods gatewayPods) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := make(map[types.UID]bool)
+	for _, pod := range pods {
+		if len(pod.Status.PodIPs) == 0 {
+			continue
+		}
+		found[pod.UID] = true
+		p := w.watched[pod.UID]
+		if p == nil {
+			p = new(watchedProcess)
+			w.watched[pod.UID] = p
+			var own context.Context
+			own, p.stop = context.WithCancel(ctx)
+			w.running.Go(func() { w.watch(own, p, net.JoinHostPort(pod.Status.PodIPs[0].IP, strconv.Itoa(httpPort))) })
+		}
+		if restarts := restarts(pod.Pod); restarts != p.restarts { // the status of the pod is about the new process
+			p.restarts, p.ended = restarts, false
+		}
+	}
+	for uid, p := range w.watched {
+		if !found[uid] {
+			p.stop()
+			delete(w.watched, uid)
+		}
+	}
+}
+
+// ended reports whether the process of a pod has ended, and the kubelet has not reported it.
+func (w *processWatch) ended(pod types.UID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.watched[pod]
+	return p != nil && p.ended
+}
+
+// watch keeps a connection open until ctx ends.
+func (w *processWatch) watch(ctx context.Context, p *watchedProcess, address string) {
+	for connected := false; ctx.Err() == nil; {
+		c, err := w.connect(ctx, address)
+		switch {
+		case err == nil:
+			connected = true
+			awaitEnd(ctx, c) // servers close idle connections too: the next one shows whether the process has ended
+			continue
+		case connected && errors.Is(err, syscall.ECONNREFUSED):
+			connected = false
+			w.mu.Lock()
+			p.ended = true
+			w.mu.Unlock()
+			w.changed()
+		}
+		sleep(ctx, reconnect)
+	}
+}
+
+// awaitEnd waits until the far end closes a connection, or ctx ends. It closes the connection.
+func awaitEnd(ctx context.Context, c net.Conn) {
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	_, _ = c.Read(make([]byte, 1)) // the server sends nothing without a request
+	_ = c.Close()
+}
+
+// ConnectToGateway opens a TCP connection to a gateway: see Options.Connect.
+func ConnectToGateway(ctx context.Context, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: time.Second}
+	return d.DialContext(ctx, "tcp", address)
+}
+
+// restarts returns how often the containers of a pod were started again.
+func restarts(pod *corev1.Pod) (count int32) {
+	for _, c := range pod.Status.ContainerStatuses {
+		count += c.RestartCount
+	}
+	return count
+}
