@@ -14,7 +14,6 @@ type narrowLink struct {
 	now     time.Time
 	carries int          // bytes of inner packet
 	loses   func() bool  // whether a large packet is lost whatever its size; nil: none is
-	largest int          // the largest packet that was sent
 	sent    map[int]uint // large packets, by size
 }
 
@@ -39,9 +38,9 @@ func (l *narrowLink) run(ceiling int, span time.Duration) {
 	}
 }
 
-// cross answers a probe that fits the path. WireGuard pads packets to 16 bytes.
+// cross answers a probe that fits the path.
 func (l *narrowLink) cross(q probe, size int) bool {
-	if (size+pathStep-1)/pathStep*pathStep > l.carries && size > l.carries || size > 0 && l.loses != nil && l.loses() {
+	if size > l.carries || size > 0 && l.loses != nil && l.loses() {
 		return false
 	}
 	l.prober.answer(probe{kind: probeAnswer, sequence: q.sequence}, l.now)
