@@ -102,9 +102,8 @@ type controller struct {
 	pods        *client.Cache[*corev1.Pod]     // of gateways
 	services    *client.Cache[*corev1.Service] // of gateways
 	reports     *client.Cache[*v1alpha1.GatewayReport]
-	connect     func(ctx context.Context, address string) (net.Conn, error) // to gateways; nil: their processes are not watched
-	processes   *processWatch                                               // of gateways; nil: not watched
-	events      chan *corev1.Event                                          // to be written
+	processes   *processWatch      // of gateways; nil: not watched
+	events      chan *corev1.Event // to be written
 
 	multicluster *services.Controller // nil: Services are neither exported nor imported
 
@@ -147,7 +146,6 @@ func Run(ctx context.Context, o Options) error {
 		pods:        o.Client.Pods(o.Gateways.Namespace).Cache(""),
 		services:    o.Client.Services(o.Gateways.Namespace).Cache(""),
 		reports:     o.Client.GatewayReports(o.Gateways.Namespace).Cache(""),
-		connect:     o.Connect,
 		events:      make(chan *corev1.Event, eventsWaiting),
 
 		installSpec:  o.Network,
@@ -166,6 +164,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
 		return fmt.Errorf("controller: %w", err)
+	}
+	if o.Gateways.WithoutNodes && o.Connect != nil {
+		c.processes = newProcessWatch(o.Connect, c.wakeUp)
 	}
 	if !o.NoServices {
 		var err error
@@ -228,9 +229,8 @@ func (c *controller) work(ctx context.Context) {
 	if c.multicluster != nil {
 		beside.Go(func() { c.multicluster.Work(ctx) })
 	}
-	if c.processes = nil; c.gateways.WithoutNodes && c.connect != nil {
-		c.processes = newProcessWatch(c.connect, c.wakeUp)
-		defer c.processes.running.Wait()
+	if c.processes != nil {
+		defer c.processes.stop()
 	}
 	for failures := 0; ctx.Err() == nil; {
 		select {

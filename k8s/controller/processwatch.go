@@ -69,6 +69,17 @@ func (w *processWatch) follow(ctx context.Context, pods gatewayPods) {
 	}
 }
 
+// stop ends all watches.
+func (w *processWatch) stop() {
+	w.mu.Lock()
+	for _, p := range w.watched {
+		p.stop()
+	}
+	clear(w.watched)
+	w.mu.Unlock()
+	w.running.Wait()
+}
+
 // ended reports whether the process of a pod has ended, and the kubelet has not reported it.
 func (w *processWatch) ended(pod types.UID) bool {
 	w.mu.Lock()
