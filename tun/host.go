@@ -119,8 +119,6 @@ func (h *Host) setAddresses(addresses []netip.Addr) error {
 // setMTU sets the MTU of the host's interface, in bytes of IP packet.
 func (h *Host) setMTU(mtu int) { h.link.SetMTU(uint32(mtu)) }
 
-func (h *Host) mtu() int { return int(h.link.MTU()) }
-
 // deliver passes a copy of an IP packet to the host stack: of b, followed by more.
 func (h *Host) deliver(b []byte, more ...[]byte) {
 	payload := buffer.MakeWithData(b)

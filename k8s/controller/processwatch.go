@@ -57,7 +57,7 @@ func (w *processWatch) follow(ctx context.Context, pods gatewayPods) {
 			own, p.stop = context.WithCancel(ctx)
 			w.running.Go(func() { w.watch(own, p, net.JoinHostPort(pod.Status.PodIPs[0].IP, strconv.Itoa(httpPort))) })
 		}
-		if restarts := restarts(pod.Pod); restarts != p.restarts { // the status of the pod is about the new process
+		if restarts := restarts(pod.Pod); restarts != p.restarts || !podRuns(pod.Pod) { // the kubelet knows of the end
 			p.restarts, p.ended = restarts, false
 		}
 	}

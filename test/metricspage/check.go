@@ -31,14 +31,14 @@ var (
 // Page returns the content of docs/reference/metrics.md.
 func Page(t testing.TB) string {
 	t.Helper()
-	root := "." // a test runs in the directory of its package; a binary built with -trimpath does not know it
-	for {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+	dir, err := os.Getwd() // that of the test's package; a binary built with -trimpath does not know its source
+	for err == nil && dir != filepath.Dir(dir) { // else there is no module
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			break
 		}
-		root = filepath.Join(root, "..")
+		dir = filepath.Dir(dir)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "docs/reference/metrics.md"))
+	text, err := os.ReadFile(filepath.Join(dir, "docs/reference/metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
