@@ -31,7 +31,7 @@ var (
 // Page returns the content of docs/reference/metrics.md.
 func Page(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd() // that of the test's package; a binary built with -trimpath does not know its source
+	dir, err := os.Getwd()                       // that of the test's package; a binary built with -trimpath does not know its source
 	for err == nil && dir != filepath.Dir(dir) { // else there is no module
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			break
