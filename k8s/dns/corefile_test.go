@@ -48,8 +48,8 @@ const kubeadmConfigured = `.:53 {
        max_concurrent 1000
     }
     cache 30 {
-       disable success cluster.local
-       disable denial cluster.local
+       disable success cluster.local clusterset.local
+       disable denial cluster.local clusterset.local
     }
     loop
     reload
@@ -74,6 +74,10 @@ func TestACorefileIsConfiguredAndRevertedByteForByte(t *testing.T) {
 			".:53 {\n  log . \"{type} } {\n }\"\n  kubernetes \"cluster.local\" clusterset.local {\n    multicluster clusterset.local\n    labels \"a in (b, c)\"\n  }\n}\n"},
 		{"with carriage returns", ".:53 {\r\n  kubernetes cluster.local {\r\n    ttl 5\r\n  }\r\n}\r\n",
 			".:53 {\r\n  kubernetes cluster.local clusterset.local {\r\n    multicluster clusterset.local\n    ttl 5\r\n  }\r\n}\r\n"},
+		{"with caches", ".:53 {\n  kubernetes cluster.local. {\n    ttl 5\n  }\n  cache 30 {\n    success 100\n    disable denial example.org Cluster.local # not cached\n  }\n}\nexample.org {\n  cache {\n    disable success cluster.local\n  }\n}\n",
+			".:53 {\n  kubernetes cluster.local. clusterset.local {\n    multicluster clusterset.local\n    ttl 5\n  }\n  cache 30 {\n    success 100\n    disable denial example.org Cluster.local clusterset.local # not cached\n  }\n}\nexample.org {\n  cache {\n    disable success cluster.local\n  }\n}\n"},
+		{"with a cache that holds other zones", ".:53 {\n  kubernetes cluster.local {\n    ttl 5\n  }\n  cache 30 {\n    disable success\n    disable denial example.org\n  }\n}\n",
+			".:53 {\n  kubernetes cluster.local clusterset.local {\n    multicluster clusterset.local\n    ttl 5\n  }\n  cache 30 {\n    disable success\n    disable denial example.org\n  }\n}\n"},
 		{"of a zone alone", "cluster.local:1053 {\n  kubernetes cluster.local\n}\n.:1053 {\n  forward . /etc/resolv.conf\n}\n",
 			"cluster.local:1053 {\n  kubernetes cluster.local\n}\n.:1053 {\n  forward . /etc/resolv.conf\n}\n\n" + serverBlockText("1053")},
 		{"of a zone alone, without a last line break", "cluster.local {\n  kubernetes cluster.local\n}",
@@ -98,11 +102,11 @@ func TestACorefileIsConfiguredAndRevertedByteForByte(t *testing.T) {
 }
 
 func TestAZoneThatWasConfiguredByHandIsRemoved(t *testing.T) {
-	text := ".:53 {\n  kubernetes cluster.local Clusterset.Local. in-addr.arpa {\n    ttl 5\n    multicluster clusterset.local # by hand\n  }\n}\n"
+	text := ".:53 {\n  kubernetes cluster.local Clusterset.Local. in-addr.arpa {\n    ttl 5\n    multicluster clusterset.local # by hand\n  }\n  cache {\n    disable success clusterset.local in-addr.arpa\n    disable denial clusterset.local\n  }\n}\n"
 	if !Served(text) {
 		t.Error("it is not served")
 	}
-	const want = ".:53 {\n  kubernetes cluster.local in-addr.arpa {\n    ttl 5\n  }\n}\n"
+	const want = ".:53 {\n  kubernetes cluster.local in-addr.arpa {\n    ttl 5\n  }\n  cache {\n    disable success in-addr.arpa\n    disable denial clusterset.local\n  }\n}\n"
 	if is, err := Remove(text); err != nil || is != want {
 		t.Errorf("%v\n%s\nwant:\n%s", err, is, want)
 	}

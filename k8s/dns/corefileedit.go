@@ -16,6 +16,8 @@ const Zone = services.Zone
 const (
 	pluginName   = "kubernetes"
 	multicluster = "multicluster"
+	cacheName    = "cache"
+	disable      = "disable" // of cache: what is not cached, and in which zones
 )
 
 // property is the line that makes the plugin kubernetes serve the zone.
@@ -38,10 +40,10 @@ func serverBlockText(port string) string {
 const defaultPort = "53"
 
 // Configure returns a Corefile with which CoreDNS serves the zone as well. Where a server
-// block for all names has the plugin kubernetes, that plugin serves it; otherwise a server
-// block is appended. The rest of the text is kept byte for byte, a text that is configured
-// already as a whole. Remove reverts it. The error of a text that cannot be changed safely
-// says what to do.
+// block for all names has the plugin kubernetes, that plugin serves it, and the zone is not
+// cached where the cluster's own zone is not; otherwise a server block is appended. The rest
+// of the text is kept byte for byte, a text that is configured already as a whole. Remove
+// reverts it. The error of a text that cannot be changed safely says what to do.
 func Configure(text string) (string, error) {
 	c, err := parse(text)
 	if err != nil {
@@ -86,6 +88,11 @@ func Remove(text string) (string, error) {
 				return "", err
 			}
 			edits = append(edits, removals...)
+			for _, line := range b.uncached() {
+				if i := zoneIndex(line); i >= 0 {
+					edits = append(edits, edit{at: line[i-1].end, cut: line[i].end - line[i-1].end})
+				}
+			}
 		}
 	}
 	return apply(text, edits), nil
@@ -139,6 +146,11 @@ func (c *corefile) additions(text string) (edits []edit, port string, err error)
 			}
 			edits = append(edits, more...)
 		}
+		if b.covers() {
+			for _, line := range b.uncached() {
+				edits = append(edits, edit{at: line[len(line)-1].end, insert: " " + Zone})
+			}
+		}
 	}
 	if len(edits) == 0 && port == "" {
 		return nil, "", fmt.Errorf("no server block has the plugin %s; if it is imported, add the zone %s to its zones and the line %q to its block", pluginName, Zone, property)
@@ -154,6 +166,34 @@ func (b serverBlock) kubernetes() (found []*directive) {
 		}
 	}
 	return found
+}
+
+// uncached returns the lines of the plugin cache that exempt the cluster's own zone, as in
+// the Corefile of kubeadm: the plugin kubernetes answers from memory, and what is cached may
+// be out of date.
+func (b serverBlock) uncached() (lines [][]token) {
+	var own []string
+	for _, d := range b.kubernetes() {
+		for _, argument := range d.arguments {
+			if of, _ := address(argument.text); of != Zone {
+				own = append(own, of)
+			}
+		}
+	}
+	for _, d := range b.plugins {
+		if d.name.text != cacheName || d.odd {
+			continue
+		}
+		for _, line := range d.properties {
+			if line[0].text == disable && slices.ContainsFunc(line[1:], func(t token) bool {
+				of, _ := address(t.text)
+				return slices.Contains(own, of)
+			}) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
 }
 
 // covers reports whether queries for the zone reach the server block, unless there is a more
@@ -172,12 +212,18 @@ func (d *directive) serves() bool {
 
 // zone returns the argument that is the zone, nil if there is none.
 func (d *directive) zone() *token {
-	for i, argument := range d.arguments {
-		if of, _ := address(argument.text); of == Zone {
-			return &d.arguments[i]
-		}
+	if i := zoneIndex(d.arguments); i >= 0 {
+		return &d.arguments[i]
 	}
 	return nil
+}
+
+// zoneIndex returns the index of the zone, -1 if there is none.
+func zoneIndex(words []token) int {
+	return slices.IndexFunc(words, func(t token) bool {
+		of, _ := address(t.text)
+		return of == Zone
+	})
 }
 
 // multicluster returns the line that is property, nil if there is none.

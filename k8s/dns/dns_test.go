@@ -137,6 +137,17 @@ func TestAClusterIsConfiguredCheckedAndReverted(t *testing.T) {
         pods insecure
         fallthrough in-addr.arpa ip6.arpa
         ttl 30
+@@ -14 +15 @@
+        max_concurrent 1000
+     }
+     cache 30 {
+-       disable success cluster.local
+-       disable denial cluster.local
++       disable success cluster.local clusterset.local
++       disable denial cluster.local clusterset.local
+     }
+     loop
+     reload
 `
 	if is := plan.Changes[1].Diff; is != want {
 		t.Errorf("the difference is\n%s\nwant:\n%s", is, want)
