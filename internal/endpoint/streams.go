@@ -29,13 +29,22 @@ type StreamsOrder struct {
 
 // StreamsResult is what flows have lost since the result before.
 type StreamsResult struct {
-	Flows  int           `json:"flows"`
-	Hit    int           `json:"hit"` // flows that got no answer for 200 ms or more
-	Gap    time.Duration `json:"gap"` // the longest time without an answer in a flow, in nanoseconds
-	Sent   int64         `json:"sent"`
-	Lost   int64         `json:"lost"`   // of the datagrams sent: without an answer within a second
-	Broken int           `json:"broken"` // connections that ended; they are opened again
-	Moved  int           `json:"moved"`  // flows of datagrams that another gateway of either cluster carried for a time
+	Flows int           `json:"flows"`
+	Hit   int           `json:"hit"` // flows that got no answer for 200 ms or more
+	Gap   time.Duration `json:"gap"` // the longest time without an answer in a flow, in nanoseconds
+	Sent  int64         `json:"sent"`
+	Lost  int64         `json:"lost"` // of the datagrams sent: without an answer within a second
+	// Duplicated is the number of answers that arrived again.
+	Duplicated int64 `json:"duplicated"`
+	Broken     int   `json:"broken"` // connections that ended; they are opened again
+	Moved      int   `json:"moved"`  // flows of datagrams that another gateway of either cluster carried for a time
+}
+
+// Add adds the result of other flows in the same time.
+func (r *StreamsResult) Add(o StreamsResult) {
+	r.Flows, r.Hit, r.Gap = r.Flows+o.Flows, r.Hit+o.Hit, max(r.Gap, o.Gap)
+	r.Sent, r.Lost, r.Duplicated = r.Sent+o.Sent, r.Lost+o.Lost, r.Duplicated+o.Duplicated
+	r.Broken, r.Moved = r.Broken+o.Broken, r.Moved+o.Moved
 }
 
 // Streams keeps flows busy until ctx ends. For each value of ask, it calls tell with the
@@ -85,6 +94,7 @@ type stream struct {
 	begin      uint64          // the number of the first datagram since the last result
 	next       uint64          // the number of the next one
 	answered   map[uint64]bool // from begin on
+	duplicated int64           // answers since the last result that had arrived before
 	lastAnswer time.Time
 	gap        time.Duration
 	broken     int
@@ -172,13 +182,22 @@ func (s *stream) read(ctx context.Context, from *socket) {
 			continue
 		}
 		if _, number, ok := parseReply(b[:n]); ok {
-			s.mu.Lock()
-			if number >= s.begin && number < s.next {
-				s.answered[number] = true
-			}
-			s.mu.Unlock()
+			s.answers(number)
 			s.answer()
 		}
+	}
+}
+
+// answers notes the answer to a datagram. One to a datagram of an earlier result is ignored.
+func (s *stream) answers(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case number < s.begin || number >= s.next:
+	case s.answered[number]:
+		s.duplicated++
+	default:
+		s.answered[number] = true
 	}
 }
 
@@ -217,23 +236,22 @@ func (s *stream) sentUntil() uint64 {
 func (s *stream) addTo(r *StreamsResult, end uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gap := max(s.gap, time.Since(s.lastAnswer))
-	r.Flows++
-	if gap >= streamHit {
-		r.Hit++
+	is := StreamsResult{Flows: 1, Gap: max(s.gap, time.Since(s.lastAnswer)), Duplicated: s.duplicated, Broken: s.broken}
+	if is.Gap >= streamHit {
+		is.Hit++
 	}
 	if s.moved {
-		r.Moved++
+		is.Moved++
 	}
-	r.Gap, r.Broken = max(r.Gap, gap), r.Broken+s.broken
 	for ; s.begin < end; s.begin++ {
-		r.Sent++
+		is.Sent++
 		if !s.answered[s.begin] {
-			r.Lost++
+			is.Lost++
 		}
 		delete(s.answered, s.begin)
 	}
-	s.gap, s.broken, s.moved = 0, 0, false
+	r.Add(is)
+	s.gap, s.duplicated, s.broken, s.moved = 0, 0, 0, false
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -15,16 +15,19 @@ func TestAStreamCountsWhatIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStream(UDP, netip.AddrPortFrom(loopback, Port))
 		s.next = 5
-		s.answered[0], s.answered[2], s.answered[4] = true, true, true
+		for _, number := range []uint64{0, 2, 4, 2, 5} { // 2 twice, 5 is not sent yet
+			s.answers(number)
+		}
 		time.Sleep(streamHit)
 		s.answer()
 		time.Sleep(streamHit / 2)
 		var r StreamsResult
 		s.addTo(&r, 4) // the last one was sent after the question
-		if want := (StreamsResult{Flows: 1, Hit: 1, Gap: streamHit, Sent: 4, Lost: 2}); r != want {
+		if want := (StreamsResult{Flows: 1, Hit: 1, Gap: streamHit, Sent: 4, Lost: 2, Duplicated: 1}); r != want {
 			t.Errorf("%+v, want %+v", r, want)
 		}
 		s.answer()
+		s.answers(2) // too late to count
 		s.broken = 1
 		r = StreamsResult{}
 		s.addTo(&r, s.sentUntil())

@@ -151,10 +151,7 @@ func (all *streams) ask() (lost [2]endpoint.StreamsResult, err error) {
 		if err := s.next(&is); err != nil {
 			return lost, fmt.Errorf("an agent exited, or the API server closed the connection to it: %w", err)
 		}
-		sum := &lost[all.sites[i]]
-		sum.Flows, sum.Hit, sum.Gap = sum.Flows+is.Flows, sum.Hit+is.Hit, max(sum.Gap, is.Gap)
-		sum.Sent, sum.Lost, sum.Broken = sum.Sent+is.Sent, sum.Lost+is.Lost, sum.Broken+is.Broken
-		sum.Moved += is.Moved
+		lost[all.sites[i]].Add(is)
 	}
 	return lost, nil
 }

@@ -51,14 +51,14 @@ func TestDisruptionsAreJudgedByTheirLimits(t *testing.T) {
 func TestTheTableOfDisruptionsShowsWhatWasLost(t *testing.T) {
 	t.Parallel()
 	d := disruptionsOf(sideOf("context a", 2))[2]
-	r := &DisruptReport{Rows: []DisruptRow{d.judge("a", "b", endpoint.StreamsResult{Flows: 32, Hit: 9, Gap: 1234567 * time.Microsecond, Sent: 4000, Lost: 310, Broken: 2, Moved: 5})}}
+	r := &DisruptReport{Rows: []DisruptRow{d.judge("a", "b", endpoint.StreamsResult{Flows: 32, Hit: 9, Gap: 1234567 * time.Microsecond, Sent: 4000, Lost: 310, Duplicated: 1, Broken: 2, Moved: 5})}}
 	r.finish(time.Now())
 	var b bytes.Buffer
 	if err := r.Table(&b); err != nil {
 		t.Fatal(err)
 	}
 	line := strings.Join(strings.Fields(strings.Split(b.String(), "\n")[1]), " ")
-	if want := "✗ gateway killed context a a b 32 9 1.235s 4000 310 2 5 gap ≤ 1s"; line != want || r.Passed {
+	if want := "✗ gateway killed context a a b 32 9 1.235s 4000 310 1 2 5 gap ≤ 1s"; line != want || r.Passed {
 		t.Errorf("%q, passed %t, want %q", line, r.Passed, want)
 	}
 }

@@ -189,7 +189,7 @@ func rest(ctx context.Context, d time.Duration) error {
 func (d disruption) judge(from, to string, lost endpoint.StreamsResult) DisruptRow {
 	row := DisruptRow{
 		What: d.what, From: from, To: to, Flows: lost.Flows, Hit: lost.Hit, GapSeconds: lost.Gap.Seconds(),
-		Sent: lost.Sent, Lost: lost.Lost, Broken: lost.Broken, Moved: lost.Moved, Outcome: Passed, Limit: "none",
+		Sent: lost.Sent, Lost: lost.Lost, Duplicated: lost.Duplicated, Broken: lost.Broken, Moved: lost.Moved, Outcome: Passed, Limit: "none",
 	}
 	if d.of != nil {
 		row.Cluster = d.of.Name

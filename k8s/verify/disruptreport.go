@@ -32,6 +32,7 @@ type DisruptRow struct {
 	GapSeconds float64 `json:"gapSeconds"` // the longest time without an answer in a flow
 	Sent       int64   `json:"sent"`       // datagrams
 	Lost       int64   `json:"lost"`       // of these
+	Duplicated int64   `json:"duplicated"` // answers that arrived again
 	Broken     int     `json:"broken"`     // connections that ended
 	Moved      int     `json:"moved"`      // flows of datagrams that another gateway of either cluster carried for a time
 	Limit      string  `json:"limit"`      // what is published
@@ -54,10 +55,10 @@ func (r *DisruptReport) finish(began time.Time) {
 func (r *DisruptReport) Table(w io.Writer) error {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tDISRUPTION\tOF\tFROM\tTO\tFLOWS\tHIT\tGAP\tDATAGRAMS\tLOST\tBROKEN\tMOVED\tLIMIT")
+	fmt.Fprintln(t, "\tDISRUPTION\tOF\tFROM\tTO\tFLOWS\tHIT\tGAP\tDATAGRAMS\tLOST\tDUPLICATED\tBROKEN\tMOVED\tLIMIT")
 	for _, row := range r.Rows {
 		gap := time.Duration(row.GapSeconds * float64(time.Second)).Round(time.Millisecond)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%v\t%d\t%d\t%d\t%d\t%s\n", marks[row.Outcome], row.What, orDash(row.Cluster), row.From, row.To, row.Flows, row.Hit, gap, row.Sent, row.Lost, row.Broken, row.Moved, row.Limit)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%v\t%d\t%d\t%d\t%d\t%d\t%s\n", marks[row.Outcome], row.What, orDash(row.Cluster), row.From, row.To, row.Flows, row.Hit, gap, row.Sent, row.Lost, row.Duplicated, row.Broken, row.Moved, row.Limit)
 	}
 	_ = t.Flush() // writing to a strings.Builder cannot fail
 	fmt.Fprintf(&b, "\nHIT: flows that got no answer for 200 ms or more. GAP: the longest time without an answer. MOVED: UDP flows that another gateway carried for a time. %.0f s\n", r.Seconds)
