@@ -76,12 +76,14 @@ func gateClosed(pod *corev1.Pod) bool {
 // In a rollout, a gateway that had a link when the rollout began has to have one again,
 // however long that takes. Only so an image with which no link comes up goes no further,
 // also where the pod is the only gateway. The wait ends when the remote cluster is back, or
-// with the next rollout.
+// with the next rollout. Other gateways, for instance those that a change from one gateway to
+// four adds, have replacementTimeout to get a link if any gateway had one: those that had one
+// are replaced afterwards.
 //
 // A temporary gateway has to have a link too. If the remote cluster has to reach it, it may be
 // that a firewall does not know its port: then the rollout goes on after replacementTimeout.
 func gateReason(set *appsv1.StatefulSet, p *v1alpha1.Peering, pod gatewayPod, now time.Time) (reason, message string) {
-	timeout := now.Sub(pod.CreationTimestamp.Time) >= replacementTimeout
+	timeout, links := now.Sub(pod.CreationTimestamp.Time) >= replacementTimeout, rolloutOf(set).Links
 	switch {
 	case pod.linkUp():
 		return "LinkUp", "a link is up"
@@ -90,9 +92,9 @@ func gateReason(set *appsv1.StatefulSet, p *v1alpha1.Peering, pod gatewayPod, no
 			return "NoLink", "no link came up in time; the remote cluster may not reach the temporary gateway"
 		}
 		return "", ""
-	case !complete(set) && !slices.Contains(rolloutOf(set).Links, pod.Name):
-		return "NoLinkBefore", "the gateway had no link when its pods began to be replaced"
-	case complete(set) && timeout:
+	case !complete(set) && len(links) == 0:
+		return "NoLinkBefore", "no gateway had a link when the pods began to be replaced"
+	case timeout && (complete(set) || !slices.Contains(links, pod.Name)):
 		return "NoLink", "no link came up in time, and no rollout depends on it"
 	}
 	return "", ""

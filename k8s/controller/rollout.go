@@ -209,6 +209,8 @@ func (c *controller) progress(p *v1alpha1.Peering, set *appsv1.StatefulSet) stri
 			return fmt.Sprintf("gateway %s is being started or replaced", name)
 		case !podRuns(pod):
 			return fmt.Sprintf("gateway %s is updated, but its pod is not ready; run `kubectl describe pod %s --namespace %s` and check its log", name, name, pod.Namespace)
+		case !podReady(pod) && !slices.Contains(rolloutOf(set).Links, name):
+			return fmt.Sprintf("gateway %s has no link yet; the update continues when it has one, after %v in any case", name, replacementTimeout)
 		case !podReady(pod):
 			return fmt.Sprintf("gateway %s is updated, but has no link yet, which it had before; check its log and TunnelUp. To continue without a link, run `kubectl annotate statefulset %s --namespace %s %s-`",
 				name, set.Name, set.Namespace, rolloutAnnotation)

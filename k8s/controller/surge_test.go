@@ -125,6 +125,36 @@ func TestF2_TheOnlyGatewayLeavesACordonedNodeWithoutAGap(t *testing.T) {
 	})
 }
 
+// From one gateway to four, all get a new template: those that are added, too.
+func TestF2_AnOnlyGatewayIsReplacedWhenThoseThatAreAddedForward(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		s, _ := onlyGateway(f)
+		added := []string{"b-1", "b-2", "b-3"}
+		s.set(func() {
+			for _, name := range added {
+				s.unlinked[name] = true
+			}
+		})
+		_, err := f.Peerings().Patch(t.Context(), "b", types.MergePatchType, []byte(`{"spec":{"gateway":{"replicas":4}}}`), metav1.PatchOptions{})
+		must(t, err)
+		f.untilCondition("b", v1alpha1.ConditionGatewaysUpdated, "False RollingOut gateway b-3 has no link yet; the update continues when it has one, after 1m0s in any case")
+		f.pause(30 * time.Second)
+		f.untilRunning("b-0 v1 ready, b-1 v1 not ready, b-2 v1 not ready, b-3 v1 not ready")
+		s.set(func() { clear(s.unlinked) })
+		f.untilRunning("b-0 v1 ready, b-1 v1 ready, b-2 v1 ready, b-3 v1 ready")
+		f.untilUpdated("b")
+		s.neverDown()
+
+		// One that gets none blocks nothing.
+		s.set(func() { s.unlinked["b-4"] = true })
+		_, err = f.Peerings().Patch(t.Context(), "b", types.MergePatchType, []byte(`{"spec":{"gateway":{"replicas":5}}}`), metav1.PatchOptions{})
+		must(t, err)
+		f.untilRunning("b-0 v1 ready, b-1 v1 ready, b-2 v1 ready, b-3 v1 ready, b-4 v1 ready")
+		f.untilUpdated("b")
+		s.neverDown()
+	})
+}
+
 func TestNoRoomForATemporaryGatewayBlocksNeitherDrainsNorUpdates(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
 		_, stop := onlyGateway(f)
