@@ -17,6 +17,10 @@ const (
 	connections = 256              // that a server serves at once; more wait
 	idle        = 30 * time.Second // how long a connection may be silent
 	largest     = 64 << 10         // of a datagram, bytes
+
+	// receiveBuffer is the size in bytes of the buffer of a UDP socket, as far as the kernel permits
+	// it (net.core.rmem_max). A datagram that waits while a node has no free CPU time is not lost.
+	receiveBuffer = 4 << 20
 )
 
 // Server echoes what it receives.
@@ -34,7 +38,9 @@ func Listen(port uint16) (*Server, error) {
 	}
 	s := &Server{tcp: tcp}
 	for _, family := range []string{"udp4", "udp6"} {
-		c := net.ListenConfig{Control: control(func(fd int) error { return clearDF(fd, family == "udp6") })}
+		c := net.ListenConfig{Control: control(func(fd int) error {
+			return errors.Join(clearDF(fd, family == "udp6"), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer))
+		})}
 		one, err := c.ListenPacket(context.Background(), family, fmt.Sprintf(":%d", s.Port()))
 		if errors.Is(err, unix.EAFNOSUPPORT) {
 			continue // the kernel does not support the family

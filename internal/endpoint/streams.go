@@ -23,7 +23,8 @@ const (
 type StreamsOrder struct {
 	Marker  Marker           `json:"marker"`
 	To      []netip.AddrPort `json:"to"`
-	Each    int              `json:"each"`    // flows of TCP to each destination, and as many of UDP
+	TCP     int              `json:"tcp"`     // flows to each destination
+	UDP     int              `json:"udp"`     // the same
 	Longest time.Duration    `json:"longest"` // time limit, in nanoseconds
 }
 
@@ -56,11 +57,15 @@ func Streams(ctx context.Context, o StreamsOrder, ask <-chan struct{}, tell func
 	defer end()
 	var all []*stream
 	for _, to := range o.To {
-		for range o.Each {
-			tcp, udp := newStream(TCP, to), newStream(UDP, to)
-			all = append(all, tcp, udp)
-			running.Go(func() { tcp.connections(ctx, o.Marker) })
-			running.Go(func() { udp.datagrams(ctx, o.Marker) })
+		for range o.TCP {
+			s := newStream(TCP, to)
+			all = append(all, s)
+			running.Go(func() { s.connections(ctx, o.Marker) })
+		}
+		for range o.UDP {
+			s := newStream(UDP, to)
+			all = append(all, s)
+			running.Go(func() { s.datagrams(ctx, o.Marker) })
 		}
 	}
 	for {

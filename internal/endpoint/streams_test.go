@@ -2,10 +2,14 @@ package endpoint
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"strait.dev/strait/test/wait"
 )
@@ -50,7 +54,7 @@ func TestStreamsAreKeptBusyUntilTheyAreStopped(t *testing.T) {
 	ask, told, ended := make(chan struct{}), make(chan StreamsResult, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		Streams(ctx, StreamsOrder{Marker: marker, To: []netip.AddrPort{at}, Each: 2, Longest: time.Hour}, ask, func(r StreamsResult) { told <- r })
+		Streams(ctx, StreamsOrder{Marker: marker, To: []netip.AddrPort{at}, TCP: 1, UDP: 3, Longest: time.Hour}, ask, func(r StreamsResult) { told <- r })
 	}()
 	wait.Until(t, "datagrams are answered", func() bool {
 		ask <- struct{}{}
@@ -91,4 +95,39 @@ func TestAStreamHasMovedIfAnotherGatewayCarriedIt(t *testing.T) {
 	s.passes(discarded{netip.MustParseAddr("10.80.0.2"), []byte("cut")})
 	s.passes(discarded{netip.MustParseAddr("10.80.0.2"), s.packet(marker, 3)}) // a datagram that went round in circles
 	expect("not an answer", 0)
+}
+
+// The default buffer holds 277 datagrams: less than a second of those of strait verify --disrupt.
+func TestAServerHasMoreThanTheDefaultReceiveBuffer(t *testing.T) {
+	t.Parallel()
+	s, err := Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	other, err := net.ListenUDP("udp4", &net.UDPAddr{IP: loopback.AsSlice()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	usual := receiveBufferOf(t, other)
+	for _, c := range s.udp {
+		if is := receiveBufferOf(t, c); is <= usual {
+			t.Errorf("the buffer of %v has %d bytes, and %d by default", c.LocalAddr(), is, usual)
+		}
+	}
+}
+
+// receiveBufferOf returns the size of the receive buffer of a socket in bytes.
+func receiveBufferOf(t *testing.T, c *net.UDPConn) (size int) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := raw.Control(func(fd uintptr) { size, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) })
+	if err := errors.Join(failed, err); err != nil {
+		t.Fatal(err)
+	}
+	return size
 }

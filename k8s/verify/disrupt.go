@@ -100,7 +100,7 @@ func startStreams(ctx context.Context, sites [2]*site) (*streams, error) {
 		}
 		for _, p := range s.locations {
 			if !p.host && p.agent != "" {
-				all.sessions = append(all.sessions, s.begin(ctx, p.agent, "streams", endpoint.StreamsOrder{Marker: marker, To: to, Each: flowsOfEach, Longest: disruptTime}, disruptTime))
+				all.sessions = append(all.sessions, s.begin(ctx, p.agent, "streams", endpoint.StreamsOrder{Marker: marker, To: to, TCP: flowsOfEach, UDP: flowsOfEach, Longest: disruptTime}, disruptTime))
 				all.sites = append(all.sites, i)
 			}
 		}
