@@ -156,7 +156,13 @@ func (w *world) podsMeet(t *testing.T) (seen string) {
 // web returns a field of each server.
 func (w *world) web(t *testing.T, cluster, field string) []string {
 	t.Helper()
-	return strings.Fields(w.do(t, "", "kubectl", "--context="+cluster, "get", "pods", "--selector=app=web", "--output=jsonpath={.items[*]."+field+"}"))
+	return w.fields(t, cluster, "web", field)
+}
+
+// fields returns a field of each pod with a label app.
+func (w *world) fields(t *testing.T, cluster, app, field string) []string {
+	t.Helper()
+	return strings.Fields(w.do(t, "", "kubectl", "--context="+cluster, "get", "pods", "--selector=app="+app, "--output=jsonpath={.items[*]."+field+"}"))
 }
 
 // answers checks that a pod reaches a server of the given cluster.

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +30,6 @@ func TestAddressOfALoadBalancerMovesToAnotherNode(t *testing.T) {
 	}
 	w.joined(t, 2)
 	w.balanced(t)
-	web := w.podsMeet(t)
 	// MetalLB 0.15 cannot change status.node, so the speaker of the other node only changes the label.
 	announcer := func() string {
 		out, err := w.try(t, "", "kubectl", "--context=a", "--namespace=metallb-system", "get", "servicel2statuses",
@@ -49,41 +47,33 @@ func TestAddressOfALoadBalancerMovesToAnotherNode(t *testing.T) {
 		return nil
 	})
 	address := w.address(t)
-	i := slices.IndexFunc(w.web(t, "a", "spec.nodeName"), func(node string) bool { return node != lost })
-	pod := w.web(t, "a", "metadata.name")[i]
-	stop := w.ping(t, pod, web)
-	begun := time.Now()
-	w.a.PowerOff(t, nodeNumber(t, "a", lost))
-	eventually(t, "packets pass", func() error {
-		_, err := w.try(t, "", "kubectl", "--context=a", "exec", pod, "--", "ping", "-c10", "-i0.1", "-W1", web)
-		return err
+	traffic := w.startTraffic(t, lost)
+	var moved, back time.Duration
+	is := traffic.during(t, 0, func() {
+		begun := time.Now()
+		w.a.PowerOff(t, nodeNumber(t, "a", lost))
+		eventually(t, "the other node announces the address", func() error {
+			if now := announcer(); now == "" || now == lost {
+				return fmt.Errorf("%q announces it", now)
+			}
+			return nil
+		})
+		moved = time.Since(begun)
+		w.gatewaysLeave(t, "a", lost)
+		eventually(t, "both gateways of a have links", func() error {
+			out, err := w.try(t, "", "kubectl", "--context=a", "get", "peering", peering["a"], `--output=jsonpath={.status.conditions[?(@.type=="GatewaysUp")].status}`)
+			if err == nil && out != "True" {
+				err = fmt.Errorf("GatewaysUp is %q", out)
+			}
+			return err
+		})
+		back = time.Since(begun)
 	})
-	pass := time.Since(begun)
-	eventually(t, "the other node announces the address", func() error {
-		if now := announcer(); now == "" || now == lost {
-			return fmt.Errorf("%q announces it", now)
-		}
-		return nil
-	})
-	moved := time.Since(begun)
-	w.gatewaysLeave(t, "a", lost)
-	eventually(t, "both gateways of a have links", func() error {
-		out, err := w.try(t, "", "kubectl", "--context=a", "get", "peering", peering["a"], `--output=jsonpath={.status.conditions[?(@.type=="GatewaysUp")].status}`)
-		if err == nil && out != "True" {
-			err = fmt.Errorf("GatewaysUp is %q", out)
-		}
-		return err
-	})
-	back := time.Since(begun)
-	sent, missing := stop()
-	note("a node of a lost its power: packets passed after %.0f s at most, its MetalLB address moved after %.0f s, all links were up after %.0f s, %.1f s without packets",
-		pass.Seconds(), moved.Seconds(), back.Seconds(), float64(missing)*interval.Seconds())
+	note("a node of a lost its power: its MetalLB address moved after %.0f s, all links were up after %.0f s; %s", moved.Seconds(), back.Seconds(), costs(is))
 	if now := w.address(t); now != address {
 		t.Errorf("the address of gateway 0 was %s and is %s", address, now)
 	}
-	if bound := sent / 10; sent < 100 || missing > bound {
-		t.Errorf("of %d packets, %d were lost with the node", sent, missing)
-	}
+	withNode(t, is)
 }
 
 // address is the address of gateway 0 of a.

@@ -4,36 +4,43 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"strait.dev/strait/internal/endpoint"
 )
 
-// A pod of a pings one of b while a node of a is drained and while a node of b loses its
-// power, each with gateways on it: first two gateways on each side, then one.
-func TestF2_F8_NodesAreDrainedAndLost(t *testing.T) {
+// A node of b with a gateway loses its power, while datagrams and TCP connections cross between
+// pods of the other nodes.
+func TestF8_ANodeIsLost(t *testing.T) {
 	w := newWorld(t)
 	w.install(t)
 	w.join(t)
 	w.joined(t, 2)
-	web := w.podsMeet(t)
-	w.drainPinged(t, web, 2)
-	w.scale(t, 1)
-	w.drainPinged(t, web, 1)
-	w.scale(t, 2)
+	lost := w.do(t, "", "kubectl", "--context=b", "--namespace=strait-gateways", "get", "pod", peering["b"]+"-0", "--output=jsonpath={.spec.nodeName}")
+	traffic := w.startTraffic(t, lost)
+	var back time.Duration
+	is := traffic.during(t, 0, func() {
+		begun := time.Now()
+		w.b.PowerOff(t, nodeNumber(t, "b", lost))
+		w.gatewaysLeave(t, "b", lost)
+		back = time.Since(begun)
+	})
+	note("a node of b lost its power: its gateways were back after %.0f s; %s", back.Seconds(), costs(is))
+	withNode(t, is)
+}
 
-	// web is the last server of b. The other node of b is lost.
-	stop := w.ping(t, w.web(t, "a", "metadata.name")[0], web)
-	lost := w.web(t, "b", "spec.nodeName")[0]
-	begun := time.Now()
-	w.b.PowerOff(t, nodeNumber(t, "b", lost))
-	w.gatewaysLeave(t, "b", lost)
-	back := time.Since(begun)
-	sent, missing := stop()
-	note("a node of b lost its power: %.1f s without packets; its gateways were back after %.0f s", float64(missing)*interval.Seconds(), back.Seconds())
-	if bound := sent / 10; sent < 100 || missing > bound {
-		t.Errorf("of %d packets, %d were lost with the node", sent, missing)
+// costs describes what flows have lost.
+func costs(is endpoint.StreamsResult) string {
+	return fmt.Sprintf("%d of %d datagrams lost, %.1f s without an answer", is.Lost, is.Sent, is.Gap.Seconds())
+}
+
+// withNode checks what flows have lost with a node.
+func withNode(t *testing.T, is endpoint.StreamsResult) {
+	t.Helper()
+	if is.Lost > is.Sent/10 {
+		t.Errorf("with the node, %s", costs(is))
 	}
 }
 
@@ -49,22 +56,5 @@ func (w *world) gatewaysLeave(t *testing.T, cluster, lost string) {
 			}
 			return err
 		})
-	}
-}
-
-// drainPinged drains the node of gateway 0 of cluster a while a pod of the other node pings.
-func (w *world) drainPinged(t *testing.T, seen string, gateways int) {
-	t.Helper()
-	node := w.do(t, "", "kubectl", "--context=a", "--namespace=strait-gateways", "get", "pod", peering["a"]+"-0", "--output=jsonpath={.spec.nodeName}")
-	i := slices.IndexFunc(w.web(t, "a", "spec.nodeName"), func(other string) bool { return other != node })
-	stop := w.ping(t, w.web(t, "a", "metadata.name")[i], seen)
-	w.do(t, "", "kubectl", "--context=a", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=10m")
-	w.joined(t, gateways)
-	w.do(t, "", "kubectl", "--context=a", "uncordon", node)
-	w.joined(t, gateways)
-	sent, lost := stop()
-	note("%.1f s without packets while a node was drained, %d gateways on each side", float64(lost)*interval.Seconds(), gateways)
-	if bound := sent / 20; sent < 100 || lost > bound { // none on a machine with enough capacity
-		t.Errorf("of %d packets sent during the drain with %d gateways, %d were lost", sent, gateways, lost)
 	}
 }
