@@ -89,6 +89,9 @@ type Peer struct {
 	PersistentKeepalive time.Duration `yaml:"persistentKeepalive,omitempty"` // whole seconds, up to 65535; 0: none
 }
 
+// MaxLanes is the maximum number of lanes of a link.
+const MaxLanes = 16
+
 // RemoteGateway returns the name of the peer's gateway.
 func (p *Peer) RemoteGateway() string {
 	if p.Gateway != "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -20,6 +21,7 @@ import (
 type badPath struct {
 	near, far net.PacketConn
 	bad       atomic.Bool
+	cut       atomic.Bool // loses everything
 	caller    atomic.Pointer[net.Addr]
 	there     atomic.Int64 // datagrams that came to the near end
 	// What it did, of the datagrams in one direction.
@@ -28,10 +30,16 @@ type badPath struct {
 
 func newBadPath(t *testing.T, port uint16) *badPath {
 	t.Helper()
+	return newBadPathFrom(t, 0, port)
+}
+
+// newBadPathFrom is a badPath whose near end has this port.
+func newBadPathFrom(t *testing.T, near, port uint16) *badPath {
+	t.Helper()
 	p := new(badPath)
-	for _, c := range []*net.PacketConn{&p.near, &p.far} {
+	for c, number := range map[*net.PacketConn]uint16{&p.near: near, &p.far: 0} {
 		var err error
-		if *c, err = net.ListenPacket("udp4", "127.0.0.1:0"); err != nil {
+		if *c, err = net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", number)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +64,7 @@ func (p *badPath) carry(in, out net.PacketConn, r *rand.Rand, to func(from net.A
 			return
 		}
 		target := to(from)
-		if err != nil || target == nil {
+		if err != nil || target == nil || p.cut.Load() {
 			continue
 		}
 		send := func(datagram []byte) { _, _ = out.WriteTo(datagram, *target) } // or it is lost

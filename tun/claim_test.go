@@ -77,17 +77,25 @@ func TestTheOwnerOfAnAddressStaysWhileItsLinkIsUp(t *testing.T) {
 		for _, address := range []netip.Addr{a, b} {
 			want, wanted := c.want[address]
 			got, owned := f.Gateway.Owner(address)
-			var device any
+			var device *Device
 			for _, m := range c.members {
 				if want == m.link.label.Load().name {
 					device = m.link.tun
 				}
 			}
-			if owned != wanted || got != device {
+			if owned != wanted || ownerOf(got) != device {
 				t.Errorf("%s: %v is owned by %v, %t; want %q", c.when, address, got, owned, want)
 			}
 		}
 	}
+}
+
+// ownerOf returns the first device of the owner of an address, nil if there is none.
+func ownerOf(owner any) *Device {
+	if all, _ := owner.([]*Device); len(all) > 0 {
+		return all[0]
+	}
+	return nil
 }
 
 // gatewayPair is a cluster with two gateways that masquerade, each by its own address, and a gateway of
@@ -99,9 +107,9 @@ type gatewayPair struct {
 
 var masqueraded = netip.MustParseAddr("203.0.113.7")
 
-func newGatewayPair(t *testing.T) *gatewayPair {
+func newGatewayPair(t *testing.T, lanes int) *gatewayPair {
 	t.Helper()
-	p := &gatewayPair{fan: newFan(t, 2, 64)}
+	p := &gatewayPair{fan: newFanOf(t, 2, lanes, 64)}
 	for i, b := range p.far {
 		external := netip.AddrFrom4([4]byte{10, 70, 0, byte(10 + i)})
 		p.external = append(p.external, external)
@@ -127,7 +135,7 @@ func newGatewayPair(t *testing.T) *gatewayPair {
 			}
 			b.fabric.elect(b.fabric.clock.now())
 			for i, external := range p.external {
-				if owner, owned := p.fabric.Gateway.Owner(external); !owned || owner != (*p.fabric.links.Load())[i].tun {
+				if owner, owned := p.fabric.Gateway.Owner(external); !owned || ownerOf(owner) != (*p.fabric.links.Load())[i*lanes].tun {
 					return b != p.end
 				}
 			}
@@ -149,7 +157,16 @@ func (p *gatewayPair) sendFlow(t *testing.T, flow int, ip []byte) {
 // would use; without a link to it they are refused.
 func TestRepliesReachTheGatewayThatMasqueraded(t *testing.T) {
 	t.Parallel()
-	p := newGatewayPair(t)
+	for lanes := 1; lanes <= 2; lanes++ {
+		t.Run(fmt.Sprint(lanes), func(t *testing.T) {
+			t.Parallel()
+			repliesReachTheGatewayThatMasqueraded(t, lanes)
+		})
+	}
+}
+
+func repliesReachTheGatewayThatMasqueraded(t *testing.T, lanes int) {
+	p := newGatewayPair(t, lanes)
 	client := func(i int) netip.AddrPort { return netip.AddrPortFrom(masqueraded, uint16(5000+i)) }
 	asSeen := func(i int, port uint16) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 73, 0, byte(10 + i)}), port)
@@ -175,11 +192,13 @@ func TestRepliesReachTheGatewayThatMasqueraded(t *testing.T) {
 		}
 	}
 
-	p.setFit(0, false)
 	links := *p.fabric.links.Load()
-	links[0].mu.Lock()
-	links[0].prober.answered = time.Time{} // it is down, and not only ending
-	links[0].mu.Unlock()
+	for i, l := range links[:lanes] {
+		p.setFit(i, false)
+		l.mu.Lock()
+		l.prober.answered = time.Time{} // it is down, and not only ending
+		l.mu.Unlock()
+	}
 	p.elect()
 	p.packets()
 	p.sendFlow(t, 0, packet.AppendUDP(nil, server, asSeen(0, ports[0]), []byte("refused")))
@@ -188,7 +207,11 @@ func TestRepliesReachTheGatewayThatMasqueraded(t *testing.T) {
 			return ip[9] == packet.ProtoICMP && ip[packet.IPv4HeaderLen] == 3 && ip[packet.IPv4HeaderLen+1] == 1
 		})
 	})
-	if n := links[0].tun.Egress.Dropped(gateway.OwnerDown) + links[1].tun.Egress.Dropped(gateway.OwnerDown); n != 1 {
+	var n uint64
+	for _, l := range links {
+		n += l.tun.Egress.Dropped(gateway.OwnerDown)
+	}
+	if n != 1 {
 		t.Errorf("%d packets are counted as %s", n, gateway.OwnerDown)
 	}
 	p.sendFlow(t, 0, packet.AppendUDP(nil, server, asSeen(1, ports[1]), []byte("the other still gets its own")))

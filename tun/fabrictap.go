@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/underlay"
 )
 
 // Tap sees packets in transit. It is called on the packet path, by several goroutines
@@ -86,14 +87,20 @@ func (f *Fabric) setTaps(edit func([]*tapped) []*tapped) {
 		})
 	}
 	if next == nil || next[gateway.WireGuardIn] == nil && next[gateway.WireGuardOut] == nil {
-		f.mux.SetTap(nil)
+		f.tapWireGuard(nil)
 		return
 	}
-	f.mux.SetTap(func(sent bool, local, remote netip.AddrPort, datagram []byte) {
+	f.tapWireGuard(func(sent bool, local, remote netip.AddrPort, datagram []byte) {
 		at := gateway.WireGuardIn
 		if sent {
 			at = gateway.WireGuardOut
 		}
 		next.see(at, local, remote, nil, datagram)
 	})
+}
+
+func (f *Fabric) tapWireGuard(tap underlay.Tap) {
+	for _, m := range f.muxes {
+		m.SetTap(tap)
+	}
 }

@@ -39,6 +39,10 @@ type LinkConfig struct {
 	// Allowed are the remote's granted prefixes, before translation: the AllowedIPs of the
 	// peer.
 	Allowed []netip.Prefix
+	// Lanes is the number of lanes at this end, 0 = 1. The link has as many as both ends have.
+	Lanes int
+
+	lane int // that it is for; set by the fabric
 }
 
 // clone returns a deep copy of c.
@@ -76,7 +80,9 @@ type Link struct {
 	closed  bool             // no further streams are accepted
 
 	claimed time.Time // when the far end was last told the addresses of this one; protected by the fabric's mu
+	opened  int       // of a first lane: how many lanes of the link are open, with this one; protected by the fabric's mu
 
+	lanes     atomic.Int32             // at this end
 	endpoints atomic.Pointer[[]string] // of the last settings
 	rejected  atomic.Uint64            // handshake messages that WireGuard rejected
 	replayed  atomic.Bool              // WireGuard refused an initiation of the peer as replayed
@@ -97,13 +103,14 @@ type label struct {
 	log           *slog.Logger
 }
 
-// setLabel sets the name of the link.
+// setLabel sets the name of the link, and the number of lanes at this end.
 func (l *Link) setLabel(c LinkConfig) {
 	remote := c.Gateway
 	if remote == "" {
 		remote = c.Name
 	}
 	l.label.Store(&label{c.Name, remote, l.log.With("link", c.Name)})
+	l.lanes.Store(int32(c.Lanes))
 }
 
 func (l *Link) logger() *slog.Logger { return l.label.Load().log }
@@ -113,7 +120,7 @@ func (l *Link) logger() *slog.Logger { return l.label.Load().log }
 func newLink(c LinkConfig, d *Device, e *linkListener, bind underlay.Bind, log *slog.Logger, clock *clock, known func(*Link)) (*Link, error) {
 	l := &Link{key: keyOf(c), tun: d, bind: bind, own: e.address, listener: e, log: log, clock: clock, known: known, streams: make(map[*stream]bool)}
 	l.setLabel(c)
-	l.prober.address = linkAddress(c.PublicKey)
+	l.prober.address = linkAddress(c.PublicKey, c.lane)
 	c = c.clone() // so that the caller cannot change it
 	l.peer = c
 	l.endpoints.Store(&c.Endpoints)
@@ -176,7 +183,7 @@ func deviceSettings(c LinkConfig) string {
 
 // peerSettings returns the peer configuration with its AllowedIPs.
 func peerSettings(c LinkConfig) string {
-	far := linkAddress(c.PublicKey)
+	far := linkAddress(c.PublicKey, c.lane)
 	return peerSecrets(c) + grants(append(slices.Clone(c.Allowed), netip.PrefixFrom(far, far.BitLen())), "")
 }
 

@@ -7,12 +7,10 @@ import (
 	"slices"
 
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
-
-	"golang.zx2c4.com/wireguard/device"
 )
 
-// linkListener is the host's sockets at one of its own link addresses. There is one for each of
-// the gateway's key pairs: links that share a key pair share a listener.
+// linkListener is the host's sockets at one of its own link addresses. There is one for each lane of each of
+// the gateway's key pairs: links that share a key pair share listeners.
 type linkListener struct {
 	address   netip.Addr
 	probes    *gonet.UDPConn
@@ -20,11 +18,11 @@ type linkListener struct {
 	listeners map[*listener]*gonet.TCPListener // protected by the fabric's mu
 }
 
-// openLinkListeners opens listeners at the link addresses of these keys. f.mu is held.
-func (f *Fabric) openLinkListeners(keys []device.NoisePublicKey) error {
+// openLinkListeners opens listeners at this end's link addresses of these links. f.mu is held.
+func (f *Fabric) openLinkListeners(keys []linkKey) error {
 	wanted := slices.Collect(maps.Keys(f.linkListeners))
 	for _, k := range keys {
-		wanted = append(wanted, linkAddress(k))
+		wanted = append(wanted, linkAddress(k.own, k.lane))
 	}
 	if err := f.own(wanted); err != nil {
 		return err

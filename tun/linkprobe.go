@@ -25,7 +25,9 @@ import (
 //	|                       sequence (8 bytes)                      |
 //	+---------------------------------------------------------------+
 //	|                   silence, in milliseconds                    |
-//	+---------------------------------------------------------------+
+//	+---------------+-----------------------------------------------+
+//	|     lanes     |
+//	+---------------+
 //
 // Kind 1 is a request. Kind 2 is an answer with the sequence of the request. Kind 3 is an answer
 // from a sender that is shutting down: the receiver prefers another gateway of that cluster.
@@ -33,14 +35,17 @@ import (
 //
 // Silence is the time since the sender last received an authenticated packet from the receiver
 // of the probe; the greatest number stands for that time or longer, and for never. Version 1 does
-// not have it. Later versions may append fields; receivers ignore what they do not know. All are
-// padded with zeros, some requests to the size of large packets: see pathProber.
+// not have it. Lanes is the number of lanes at the sender; 0 stands for one, and is what senders
+// pad with that do not know the field. Later versions may append fields; receivers ignore what
+// they do not know. All are padded with zeros, some requests to the size of large packets: see
+// pathProber.
 //
 // The inner MTU is what the sender's own interfaces and its path to the receiver carry. Versions
 // that do not search the path send the inner MTU that they use.
 const (
 	probePort    = 6093
-	probeLen     = 20
+	probeLen     = 21
+	probeLen2    = 20 // of version 2 without lanes
 	probeLen1    = 16 // of version 1
 	probeMagic   = 0x53545250
 	probeVersion = 2
@@ -87,6 +92,7 @@ type probe struct {
 	mtu      uint16
 	sequence uint64
 	silence  time.Duration // whole milliseconds; unstated: version 1
+	lanes    uint8         // at the sender; 0: one
 }
 
 func (p probe) append(b []byte) []byte {
@@ -100,6 +106,7 @@ func (p probe) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, p.sequence)
 	if version > 1 {
 		b = binary.BigEndian.AppendUint32(b, uint32(p.silence/time.Millisecond))
+		b = append(b, p.lanes)
 	}
 	return b
 }
@@ -110,10 +117,13 @@ func parseProbe(b []byte) (probe, bool) {
 	}
 	p := probe{kind: b[5], mtu: binary.BigEndian.Uint16(b[6:]), sequence: binary.BigEndian.Uint64(b[8:]), silence: unstated}
 	if b[4] > 1 {
-		if len(b) < probeLen {
+		if len(b) < probeLen2 {
 			return probe{}, false
 		}
 		p.silence = time.Duration(binary.BigEndian.Uint32(b[16:])) * time.Millisecond
+		if len(b) >= probeLen {
+			p.lanes = b[20]
+		}
 	}
 	return p, p.kind >= probeAsk && p.kind <= probeLeaving
 }
@@ -133,6 +143,7 @@ type prober struct {
 	leaving   bool       // the last answer said that the far end is shutting down
 	upSince   time.Time  // while up
 	mtu       uint16     // the last MTU announced by the far end; 0 = none yet
+	lanes     uint8      // at the far end, as it said last; 0 = one
 
 	path pathProber
 
@@ -212,7 +223,7 @@ func (p *prober) expire(now time.Time) {
 
 // told processes what any probe of the far end says about its end.
 func (p *prober) told(q probe) {
-	p.mtu, p.probes = q.mtu, true
+	p.mtu, p.lanes, p.probes = q.mtu, q.lanes, true
 	p.unreached = q.silence >= p.patience()
 }
 

@@ -11,7 +11,7 @@ func TestProbeSurvivesTheWire(t *testing.T) {
 	t.Parallel()
 	for _, want := range []probe{
 		{kind: probeAnswer, mtu: 1420, sequence: 1<<63 + 7, silence: 12345 * time.Millisecond},
-		{kind: probeAsk, sequence: 1, silence: maxSilence},
+		{kind: probeAsk, sequence: 1, silence: maxSilence, lanes: 16},
 		{kind: probeAsk, sequence: 1, silence: unstated}, // version 1
 	} {
 		b := want.append(nil)
@@ -25,10 +25,13 @@ func TestProbeSurvivesTheWire(t *testing.T) {
 
 func TestAProbeHasTheseBytes(t *testing.T) {
 	t.Parallel()
-	p := probe{kind: probeAnswer, mtu: 1420, sequence: 0x0102030405060708, silence: 258 * time.Millisecond}
-	want := []byte{'S', 'T', 'R', 'P', 2, 2, 0x05, 0x8c, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 1, 2}
+	p := probe{kind: probeAnswer, mtu: 1420, sequence: 0x0102030405060708, silence: 258 * time.Millisecond, lanes: 4}
+	want := []byte{'S', 'T', 'R', 'P', 2, 2, 0x05, 0x8c, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 1, 2, 4}
 	if b := p.append(nil); !bytes.Equal(b, want) || len(b) != probeLen {
 		t.Errorf("% x, want % x", b, want)
+	}
+	if q, ok := parseProbe(want[:probeLen2]); !ok || q.lanes != 0 || q.silence != p.silence {
+		t.Errorf("without lanes: %+v, %t", q, ok)
 	}
 	p.silence, want = unstated, append(append([]byte("STRP"), 1), want[5:probeLen1]...)
 	if b := p.append(nil); !bytes.Equal(b, want) {
@@ -40,7 +43,7 @@ func TestMalformedProbesAreIgnored(t *testing.T) {
 	t.Parallel()
 	good := probe{kind: probeAsk, sequence: 1}.append(nil)
 	for name, damage := range map[string]func(b []byte) []byte{
-		"cut short":              func(b []byte) []byte { return b[:probeLen-1] },
+		"cut short":              func(b []byte) []byte { return b[:probeLen2-1] },
 		"version 1, cut short":   func(b []byte) []byte { b[4] = 1; return b[:probeLen1-1] },
 		"later, without silence": func(b []byte) []byte { b[4] = 3; return b[:probeLen1] },
 		"other magic":            func(b []byte) []byte { b[0]++; return b },

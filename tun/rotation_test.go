@@ -3,7 +3,9 @@ package tun
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"golang.zx2c4.com/wireguard/device"
@@ -16,6 +18,7 @@ type flow struct {
 	name     string
 	from, to *end
 	src, dst netip.Addr
+	sockets  []*net.UDPConn // of the node, used in turn; none: the node's own
 	sent     int
 	received map[int]int // how often, by number
 }
@@ -29,12 +32,27 @@ func newFlow(name string, from, to *end, src, dst netip.Addr) *flow {
 	return &flow{name: name, from: from, to: to, src: src, dst: dst, received: make(map[int]int)}
 }
 
+// open makes the node use several source ports.
+func (f *flow) open(t *testing.T, ports int) {
+	t.Helper()
+	for range ports {
+		f.sockets = append(f.sockets, f.from.sourcePort(t))
+	}
+}
+
 // some sends a few packets, and takes those that have arrived.
 func (f *flow) some(t *testing.T) {
 	t.Helper()
 	for range 5 {
 		if f.sent-len(f.received) < flowWindow {
-			f.from.send(t, tcpPacket(f.src, f.dst, fmt.Appendf(nil, "number %08d", f.sent), false))
+			through := f.from.node
+			if len(f.sockets) > 0 {
+				through = f.sockets[f.sent%len(f.sockets)]
+			}
+			ip := tcpPacket(f.src, f.dst, fmt.Appendf(nil, "number %08d", f.sent), false)
+			if _, err := through.WriteToUDPAddrPort((&fixture{}).frame(ip), f.from.gateway); err != nil {
+				t.Fatal(err)
+			}
 			f.sent++
 		}
 	}
@@ -87,14 +105,14 @@ func (f *flow) end(t *testing.T) {
 	t.Logf("%s: %d packets", f.name, f.sent)
 }
 
-// activeKeys are the keys of the link that traffic goes through.
-func (e *end) activeKeys() LinkIdentity {
+// active returns how many lanes of a link carry traffic.
+func (e *end) active(name string) (lanes int) {
 	for _, s := range e.fabric.Status() {
-		if s.Active {
-			return s.LinkIdentity
+		if s.Active && (s.Name == name || strings.HasPrefix(s.Name, name+"/")) {
+			lanes++
 		}
 	}
-	return LinkIdentity{}
+	return lanes
 }
 
 func setLinks(t testing.TB, e *end, links ...LinkConfig) {
@@ -108,7 +126,16 @@ func setLinks(t testing.TB, e *end, links ...LinkConfig) {
 // ends, traffic moves there when it is up, and only then the first goes.
 func TestF15_T4_ReplacingAKeyLosesNoPacket(t *testing.T) {
 	t.Parallel()
-	a, b := joined(t)
+	for lanes := 1; lanes <= 2; lanes++ {
+		t.Run(fmt.Sprint(lanes), func(t *testing.T) {
+			t.Parallel()
+			replacingAKeyLosesNoPacket(t, lanes)
+		})
+	}
+}
+
+func replacingAKeyLosesNoPacket(t *testing.T, lanes int) {
+	a, b := joinedBy(t, lanes)
 	oldA, oldB := silent(a.link("b-0", b)), silent(b.link("a-0", a))
 	there := newFlow("there", a, b, netip.MustParseAddr("10.0.1.5"), netip.MustParseAddr("10.71.2.9"))
 	back := newFlow("back", b, a, netip.MustParseAddr("10.0.2.9"), netip.MustParseAddr("10.72.1.5"))
@@ -130,17 +157,19 @@ func TestF15_T4_ReplacingAKeyLosesNoPacket(t *testing.T) {
 	}
 
 	renewed := &end{private: newKey(), port: a.port}
+	there.open(t, 8)
+	back.open(t, 8)
 	newA, newB := oldA, b.link("a-0-next", renewed)
 	newA.Name, newA.Gateway, newA.PrivateKey = "b-0-next", "b-0", renewed.private
 	newB.Gateway = "a-0"
 	change(a, newA, oldA)
 	change(b, newB, oldB)
-	flowing(t, "the new link is up", func() bool { return a.isUp() && b.isUp() }, there, back)
+	flowing(t, "the new link is up", func() bool { return a.lanesUp() == 2*lanes && b.lanesUp() == 2*lanes }, there, back)
 	newA, newB = silent(newA), silent(newB)
 	change(a, newA, oldA)
 	change(b, newB, oldB)
 	flowing(t, "both ends use the new key", func() bool {
-		return a.activeKeys().Name == "b-0-next" && b.activeKeys().Name == "a-0-next"
+		return a.active("b-0-next") == lanes && b.active("a-0-next") == lanes
 	}, there, back)
 
 	// The old link goes when the packets in transit have arrived, and the new one takes
@@ -157,7 +186,7 @@ func TestF15_T4_ReplacingAKeyLosesNoPacket(t *testing.T) {
 
 	wait.Until(t, "the link is up", a.isUp)
 	s := a.fabric.Status()
-	if len(s) != 1 || s[0].Name != "b-0" || s[0].Gateway != "b-0" || !s[0].Active ||
+	if len(s) != lanes || s[0].Name != "b-0" || s[0].Gateway != "b-0" || !s[0].Active ||
 		device.NoisePublicKey(s[0].OwnKey) != publicKey(renewed.private) || device.NoisePublicKey(s[0].RemoteKey) != publicKey(b.private) {
 		t.Errorf("status %+v", s)
 	}

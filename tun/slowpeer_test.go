@@ -66,12 +66,12 @@ func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEn
 	}
 	e.events <- wgtun.EventUp
 	e.link = &Link{
-		key: keyOf(c), tun: &Device{}, own: linkAddress(publicKey(own)), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
+		key: keyOf(c), tun: &Device{}, own: linkAddress(publicKey(own), 0), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
 		known: func(*Link) { e.ask() }, peer: c, bind: e,
 	}
 	e.link.setLabel(c)
 	e.link.endpoints.Store(&c.Endpoints)
-	e.link.prober.address = linkAddress(c.PublicKey)
+	e.link.prober.address = linkAddress(c.PublicKey, 0)
 	return e
 }
 

@@ -41,10 +41,18 @@ type spreadFlow struct {
 
 func newFan(t *testing.T, gateways, flows int) *fan {
 	t.Helper()
+	return newFanOf(t, gateways, 1, flows)
+}
+
+// newFanOf is a fan whose links have several lanes.
+func newFanOf(t *testing.T, gateways, lanes, flows int) *fan {
+	t.Helper()
 	x := &fan{end: newEnd(t, "10.71.0.0/16")}
+	x.lanes = lanes
 	var links []LinkConfig
 	for i := range gateways {
 		b := newEnd(t, "10.72.0.0/16")
+		b.lanes = lanes
 		x.far = append(x.far, b)
 		t.Cleanup(func() { b.fabric.Close() })
 		links = append(links, x.link(fmt.Sprintf("b-%d", i), b))
@@ -53,28 +61,44 @@ func newFan(t *testing.T, gateways, flows int) *fan {
 	t.Cleanup(func() { x.fabric.Close() })
 	setLinks(t, x.end, links...)
 	wait.Until(t, "all links are up", func() bool {
-		return !slices.ContainsFunc(x.fabric.Status(), func(s LinkStatus) bool { return !s.Up }) &&
-			!slices.ContainsFunc(x.far, func(b *end) bool { return !b.isUp() })
+		return x.lanesUp() == gateways*lanes && !slices.ContainsFunc(x.far, func(b *end) bool { return b.lanesUp() < lanes })
 	})
 	for i, b := range x.far {
 		links[i] = silent(links[i])
 		setLinks(t, b, silent(b.link("a-0", x.end)))
 	}
 	setLinks(t, x.end, links...)
-	x.fabric.stop() // no more probes: the test decides which link is fit
-	for i := range x.far {
+	x.hold()
+	x.open(t, flows)
+	return x
+}
+
+// sourcePort opens another port from which the node sends.
+func (e *end) sourcePort(t *testing.T) *net.UDPConn {
+	t.Helper()
+	s, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(e.node.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// hold makes all links fit. No more probes are sent: the test decides which link is fit.
+func (x *fan) hold() {
+	x.fabric.stop()
+	for i := range *x.fabric.links.Load() {
 		x.setFit(i, true)
 	}
 	x.elect()
+}
+
+// open adds flows.
+func (x *fan) open(t *testing.T, flows int) {
+	t.Helper()
 	for range flows {
-		s, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(x.node.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), 0)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
-		x.flows = append(x.flows, &spreadFlow{socket: s, at: -1})
+		x.flows = append(x.flows, &spreadFlow{socket: x.sourcePort(t), at: -1})
 	}
-	return x
 }
 
 // setFit makes a link fit for traffic, or not, whatever its probes say.
@@ -83,7 +107,8 @@ func (x *fan) setFit(link int, fit bool) {
 	now := x.fabric.clock.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(l.prober.asked[:]) // late answers do not count
+	clear(l.prober.asked[:])        // late answers do not count,
+	l.prober.latest = l.prober.next // nor do missing ones
 	l.prober.answered, l.prober.upSince, l.prober.leaving = now.Add(time.Hour), now.Add(-time.Hour), !fit
 }
 

@@ -2,20 +2,21 @@ package tun
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/gateway"
 )
 
-// LinkIdentity identifies a link by its keys; names may change.
+// LinkIdentity identifies a link by its keys; names may change. Its lanes have the same keys.
 type LinkIdentity struct {
-	Name              string
+	Name              string     // of lane i, unless that is 0, with "/i"
 	Gateway           string     // the remote gateway; several links may lead to it
 	OwnKey, RemoteKey config.Key // public
 }
 
-// LinkStatus is the state of one link.
+// LinkStatus is the state of one link, or of one of its lanes.
 type LinkStatus struct {
 	LinkIdentity
 	Up             bool          // probes are answered, or packets arrive and one was answered within 5 s
@@ -34,7 +35,7 @@ type LinkStatus struct {
 	Egress, Ingress *gateway.Counters
 }
 
-// Status returns the state of every link.
+// Status returns the state of every link, those of its lanes one after the other.
 func (f *Fabric) Status() []LinkStatus {
 	now := f.clock.now()
 	links := *f.links.Load()
@@ -47,16 +48,23 @@ func (f *Fabric) Status() []LinkStatus {
 	return all
 }
 
-// LinksUp returns the links that are up, in order. It does not query WireGuard, so it is cheap
-// enough to be called often.
+// LinksUp returns the links that are up, in order; of several lanes the first. It does not query WireGuard, so
+// it is cheap enough to be called often.
 func (f *Fabric) LinksUp() (up []LinkIdentity) {
 	now := f.clock.now()
 	for _, l := range *f.links.Load() {
-		if fit, _ := l.fit(now); fit != down {
-			up = append(up, l.identity())
+		fit, _ := l.fit(now)
+		one := l.identity()
+		if fit != down && !slices.ContainsFunc(up, one.sameKeys) {
+			up = append(up, one)
 		}
 	}
 	return up
+}
+
+// sameKeys reports whether two links have the same keys: they are lanes of one.
+func (i LinkIdentity) sameKeys(other LinkIdentity) bool {
+	return i.OwnKey == other.OwnKey && i.RemoteKey == other.RemoteKey
 }
 
 func (l *Link) identity() LinkIdentity {
@@ -123,7 +131,7 @@ func (l *Link) expires(now time.Time) time.Time {
 
 // taken is what a probe of the far end meant.
 type taken struct {
-	changed  bool // the fitness of the link is another than before
+	changed  bool // the fitness of the link, or the number of lanes at the far end, is another than before
 	answered bool // it was an answer to a request
 	leaves   bool // the far end says for the first time that it is shutting down
 	owes     bool // a request is due
@@ -136,10 +144,10 @@ func (l *Link) took(p probe, now time.Time) (t taken) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listen(now)
-	before, left := l.prober.fit(now), l.prober.leaving
+	before, lanes, left := l.prober.fit(now), l.prober.lanes, l.prober.leaving
 	l.prober.told(p)
 	t.answered = p.kind != probeAsk && l.prober.answer(p, now)
-	t.changed = l.prober.fit(now) != before
+	t.changed = l.prober.fit(now) != before || l.prober.lanes != lanes
 	t.leaves = l.prober.leaving && !left
 	t.owes, t.rtt, t.silence = l.prober.owesQuestion(now), l.prober.rtt, l.prober.silence(now)
 	return t
