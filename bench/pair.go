@@ -47,14 +47,14 @@ func startPair(ctx context.Context, offload bool, dial relay.Dialer) (p *pair, e
 	}
 	// Cluster b has no endpoint for a: one reachable side is enough.
 	p.b, err = startSide(planB, config.WireGuard{
-		ListenPort: listen, PrivateKeyFile: keys.file("b"), Peers: []config.Peer{{Name: "a-0", PublicKey: keys.public["a"]}},
+		ListenPort: listen, Lanes: 1, PrivateKeyFile: keys.file("b"), Peers: []config.Peer{{Name: "a-0", PublicKey: keys.public["a"]}},
 	}, offload, dial)
 	if err != nil {
 		return p, err
 	}
 	endpoint := netip.AddrPortFrom(planB.gateway, listen).String()
 	p.a, err = startSide(planA, config.WireGuard{
-		PrivateKeyFile: keys.file("a"), Peers: []config.Peer{{Name: "b-0", PublicKey: keys.public["b"], Endpoint: endpoint}},
+		Lanes: 1, PrivateKeyFile: keys.file("a"), Peers: []config.Peer{{Name: "b-0", PublicKey: keys.public["b"], Endpoint: endpoint}},
 	}, offload, nil)
 	if err != nil {
 		return p, err

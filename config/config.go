@@ -71,8 +71,9 @@ type Node struct {
 
 // WireGuard configures the side of the remote cluster's gateways.
 type WireGuard struct {
-	ListenPort     uint16 `yaml:"listenPort"`     // UDP, on all addresses; 0: any free port
-	PrivateKeyFile string `yaml:"privateKeyFile"` // the key itself is never part of a configuration
+	ListenPort     uint16 `yaml:"listenPort"`      // UDP, on all addresses, of the first lane; 0: any free port
+	Lanes          int    `yaml:"lanes,omitempty"` // of each link, on this port and those that follow; 0: by the number of processors
+	PrivateKeyFile string `yaml:"privateKeyFile"`  // the key itself is never part of a configuration
 	Peers          []Peer `yaml:"peers,omitempty"`
 }
 
@@ -91,6 +92,14 @@ type Peer struct {
 
 // MaxLanes is the maximum number of lanes of a link.
 const MaxLanes = 16
+
+// ListenPorts returns the ports of the lanes that are configured; the first one if their number is not.
+func (w *WireGuard) ListenPorts() (ports []uint16) {
+	for lane := range max(min(w.Lanes, MaxLanes), 1) {
+		ports = append(ports, w.ListenPort+uint16(lane))
+	}
+	return ports
+}
 
 // RemoteGateway returns the name of the peer's gateway.
 func (p *Peer) RemoteGateway() string {

@@ -39,7 +39,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, all := range []string{valid(t), proxying(t)} {
+	for _, all := range []string{valid(t), proxying(t), "wireguard: {lanes: 2}"} {
 		var document yaml.Node
 		if err := yaml.Unmarshal([]byte(all), &document); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ const (
 	portRange  = "1 to 65535"
 	clampRange = "a number from 536 to 65495"
 	flowRange  = "0 for the default, or a number from 1 to 4194304"
+	laneRange  = "0 for a number by that of processors, or a number from 1 to 16"
 	mtuRange   = "0 to derive it from the interfaces, or a number of bytes from 576 to 65535"
 )
 
@@ -60,6 +61,7 @@ func (d *decoder) node(n *Node) reader {
 func (d *decoder) wireGuard(w *WireGuard) reader {
 	return d.object(
 		field{"listenPort", number(d, &w.ListenPort, portRange+", or 0 for any free port")},
+		field{"lanes", number(d, &w.Lanes, laneRange)},
 		field{"privateKeyFile", d.text(&w.PrivateKeyFile)},
 		field{"peers", list(d, &w.Peers, d.peer)},
 	)

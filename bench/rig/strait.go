@@ -183,6 +183,7 @@ overlay:
 {{- end}}
 wireguard:
   listenPort: {{.Port}}
+  lanes: 1
   privateKeyFile: {{.PrivateKeyFile}}
   peers:
   - name: {{.OtherName}}-0

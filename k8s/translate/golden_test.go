@@ -187,6 +187,7 @@ overlay:
   mtu: 1400
 wireguard:
   listenPort: 51840
+  lanes: 1
   privateKeyFile: /etc/strait/private.key
 mssClamp: auto
 observability:

@@ -85,6 +85,7 @@ overlay:
 {{- end}}
 wireguard:
   listenPort: {{.WireGuardPort}}
+  lanes: 1
   privateKeyFile: {{.PrivateKeyFile}}
   peers:
   - name: {{.RemoteCluster}}-0
