@@ -19,6 +19,7 @@ type LinkIdentity struct {
 // LinkStatus is the state of one link, or of one of its lanes.
 type LinkStatus struct {
 	LinkIdentity
+	Lane           int           // its number; 0: the first of the link
 	Up             bool          // probes are answered, or packets arrive and one was answered within 5 s
 	Active         bool          // traffic from nodes goes through it
 	Share          float64       // of the flows from nodes, 0 to 1
@@ -73,7 +74,7 @@ func (l *Link) identity() LinkIdentity {
 }
 
 func (l *Link) status(now time.Time) LinkStatus {
-	s := LinkStatus{LinkIdentity: l.identity(), Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters}
+	s := LinkStatus{LinkIdentity: l.identity(), Lane: l.key.lane, Egress: &l.tun.Egress.Counters, Ingress: &l.tun.Ingress.Counters}
 	known := l.session()
 	s.Rejected = l.rejected.Load()
 	s.LastHandshake, s.Endpoint, s.Received, s.Sent = known.handshake, known.endpoint, known.received, known.sent

@@ -29,7 +29,7 @@ func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) 
 	}
 	anyPod := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}
 	ingress := []networkingv1.NetworkPolicyIngressRule{
-		{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolUDP, wireGuardPort)}},
+		{Ports: []networkingv1.NetworkPolicyPort{policyPorts(corev1.ProtocolUDP, wireGuardPort, wireGuardPort+lanes(peering)-1)}},
 		{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, httpPort)}, From: append([]networkingv1.NetworkPolicyPeer{anyPod}, fromNodes...)},
 	}
 	if peering.Spec.Gateway.Service.Type == corev1.ServiceTypeLoadBalancer { // its addresses are not known
@@ -96,9 +96,16 @@ func policyPort(protocol corev1.Protocol, number int32) networkingv1.NetworkPoli
 	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(number))}
 }
 
+// policyPorts are the ports from one to another.
+func policyPorts(protocol corev1.Protocol, first, last int32) networkingv1.NetworkPolicyPort {
+	p := policyPort(protocol, first)
+	if last > first {
+		p.EndPort = new(last)
+	}
+	return p
+}
+
 // servicePorts are the ports of a gateway that stand for imported Services.
 func servicePorts(protocol corev1.Protocol) networkingv1.NetworkPolicyPort {
-	p := policyPort(protocol, install.FirstServicePort)
-	p.EndPort = new(int32(install.LastServicePort))
-	return p
+	return policyPorts(protocol, install.FirstServicePort, install.LastServicePort)
 }

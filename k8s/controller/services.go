@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,14 +19,10 @@ func service(g Gateways, p *v1alpha1.Peering, ordinal int32, lb provider) *corev
 	name, of := peering.GatewayName(p, ordinal), p.Spec.Gateway.Service
 	selected := selector(p)
 	selected["statefulset.kubernetes.io/pod-name"] = name
-	port := corev1.ServicePort{Name: "wireguard", Protocol: corev1.ProtocolUDP, Port: of.Port, TargetPort: intstr.FromInt32(wireGuardPort)}
-	if of.NodePort != nil {
-		port.NodePort = *of.NodePort + ordinal
-	}
 	service := &corev1.Service{
 		ObjectMeta: objectMeta(g, p, name),
 		Spec: corev1.ServiceSpec{
-			Type: of.Type, LoadBalancerClass: of.LoadBalancerClass, Selector: selected, Ports: []corev1.ServicePort{port},
+			Type: of.Type, LoadBalancerClass: of.LoadBalancerClass, Selector: selected, Ports: lanePorts(p, ordinal),
 			PublishNotReadyAddresses: true, // a pod becomes ready when its link is up, for which the remote cluster has to reach it
 			ExternalTrafficPolicy:    of.ExternalTrafficPolicy,
 			IPFamilyPolicy:           of.IPFamilyPolicy, IPFamilies: of.IPFamilies,
@@ -36,13 +34,33 @@ func service(g Gateways, p *v1alpha1.Peering, ordinal int32, lb provider) *corev
 	annotations, health := lb.preset(of)
 	service.Annotations = annotations
 	if health != 0 {
-		// After the port of WireGuard, which endpointsOf expects first.
+		// After the ports of WireGuard, of which endpointsOf expects that of the first lane first.
 		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
 			Name: "health", Protocol: corev1.ProtocolTCP, Port: health, TargetPort: intstr.FromInt32(healthPort),
 		})
 	}
 	return service
 }
+
+// lanePorts returns the ports of a gateway's lanes, the first one first. The remote cluster knows only the first port of
+// an endpoint; that of lane i is i higher.
+func lanePorts(p *v1alpha1.Peering, ordinal int32) (ports []corev1.ServicePort) {
+	n, of := lanes(p), p.Spec.Gateway.Service
+	for lane := range n {
+		port := corev1.ServicePort{Name: "wireguard", Protocol: corev1.ProtocolUDP, Port: of.Port + lane, TargetPort: intstr.FromInt32(wireGuardPort + lane)}
+		if lane > 0 {
+			port.Name += "-" + strconv.Itoa(int(lane))
+		}
+		if of.NodePort != nil {
+			port.NodePort = *of.NodePort + ordinal*n + lane
+		}
+		ports = append(ports, port)
+	}
+	return ports
+}
+
+// lanes returns the number of lanes of the links of a peering.
+func lanes(p *v1alpha1.Peering) int32 { return max(p.Spec.Gateway.Lanes, 1) }
 
 // disruptionBudget limits drains to one gateway at a time, and keeps one: the only gateway is
 // not evicted before a temporary one is ready.

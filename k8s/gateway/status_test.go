@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/tun"
 )
 
 func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
@@ -32,6 +34,7 @@ func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
 		"another handshake":    {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LastHandshake.Time = time.Unix(1120, 0) }, false, true},
 		"another endpoint":     {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Endpoint = "192.0.2.2:51840" }, false, true},
 		"the link went down":   {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Up = false }, true, false},
+		"a lane less":          {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].LanesUp = 2 }, false, true},
 		"another link":         {func(s *v1alpha1.GatewayReportStatus) { s.Links[0].Remote = "b-1" }, true, false},
 		"a link less":          {func(s *v1alpha1.GatewayReportStatus) { s.Links = nil }, true, false},
 		"another MTU":          {func(s *v1alpha1.GatewayReportStatus) { s.MTU = 1300 }, true, false},
@@ -47,6 +50,23 @@ func TestOnlyWhatMattersMakesTheReportBeWritten(t *testing.T) {
 		if now, later := compareReports(base(), want); now != c.now || later != c.later {
 			t.Errorf("%s: now %v, later %v; want %v, %v", name, now, later, c.now, c.later)
 		}
+	}
+}
+
+func TestLanesAreReportedAsOneLink(t *testing.T) {
+	lane := func(name string, number int, up bool, mtu int) tun.LinkStatus {
+		return tun.LinkStatus{LinkIdentity: tun.LinkIdentity{Name: name, Gateway: "b"}, Lane: number, Up: up, PathMTU: mtu}
+	}
+	got := linksOf([]tun.LinkStatus{
+		lane("b-0", 0, true, 1400), lane("b-1", 0, false, 0), lane("b-1/1", 1, true, 1300), lane("b-1/2", 2, true, 1200),
+		lane("b-2", 0, true, 1400), lane("b-2/1", 1, false, 0), lane("b-3", 0, false, 0), lane("b-3/1", 1, false, 0),
+	})
+	want := []v1alpha1.LinkStatus{
+		{Remote: "b-0", Up: true, PathMTU: 1400}, {Remote: "b-1", Up: true, LanesUp: 2, PathMTU: 1300},
+		{Remote: "b-2", Up: true, LanesUp: 1, PathMTU: 1400}, {Remote: "b-3"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 }
 

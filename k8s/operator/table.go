@@ -70,10 +70,13 @@ func (s *PeeringReport) table(b *strings.Builder, now time.Time) {
 }
 
 func (l Link) up() string {
-	if l.Up {
-		return "yes"
+	switch {
+	case !l.Up:
+		return "no"
+	case l.LanesUp > 0:
+		return fmt.Sprintf("yes (lanes up: %d)", l.LanesUp)
 	}
-	return "no"
+	return "yes"
 }
 
 func (l Link) rtt() string {

@@ -207,6 +207,8 @@ const (
 )
 
 // GatewaySpec configures the gateways of a peering in this cluster.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.lanes) || self.lanes == 1 || !has(self.service) || self.service.type != 'NodePort' || has(self.service.nodePort)",fieldPath=".lanes",message="lanes need node ports that follow each other, and Kubernetes chooses them at random: set service.nodePort, or use type LoadBalancer"
 type GatewaySpec struct {
 	// Replicas is the number of gateways. Each has its own key pair and, if it accepts
 	// connections, its own endpoint.
@@ -214,6 +216,14 @@ type GatewaySpec struct {
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 16",message="is out of range: use 1 to 16; to have no gateways, delete the peering"
 	Replicas int32 `json:"replicas,omitempty"`
+
+	// Lanes is the number of WireGuard sessions of each link, which share its flows so that a
+	// gateway uses more cores: one for every four cores of a gateway is enough. Each lane after
+	// the first uses another UDP port. A link has as many lanes as both clusters allow.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 16",message="is out of range: use 1 to 16"
+	Lanes int32 `json:"lanes,omitempty"`
 
 	// Service exposes the gateways to those of the remote cluster.
 	// +optional
@@ -262,14 +272,15 @@ type GatewayService struct {
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	Type corev1.ServiceType `json:"type,omitempty"`
 
-	// Port is the UDP port of WireGuard on the Service.
+	// Port is the UDP port of WireGuard on the Service. Further lanes use the ports that
+	// follow.
 	// +optional
 	// +kubebuilder:default=51840
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="is not a port number: use 1 to 65535"
 	Port int32 `json:"port,omitempty"`
 
-	// NodePort is the UDP port of the first gateway on the nodes; further gateways use the
-	// ports that follow. If empty, Kubernetes chooses.
+	// NodePort is the UDP port of the first gateway on the nodes; its further lanes use the
+	// ports that follow, then come those of the next gateway. If empty, Kubernetes chooses.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="is not a port number: use 1 to 65535"
 	NodePort *int32 `json:"nodePort,omitempty"`
