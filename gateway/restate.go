@@ -23,6 +23,19 @@ func (l *lastProbe) set(from netip.AddrPort, to netip.Addr, sequence uint64) {
 	l.from, l.to, l.sequence = from, to, sequence
 }
 
+// NodesThatProbed returns the number of nodes that have probed the gateway since they became part
+// of the table.
+func (t *Table) NodesThatProbed() (n int) {
+	for _, node := range t.nodes {
+		node.probed.mu.Lock()
+		if node.probed.from.IsValid() {
+			n++
+		}
+		node.probed.mu.Unlock()
+	}
+	return n
+}
+
 // Restate answers the last probe of each node again, with the state of now: nodes need not wait
 // for their next probe to know that the gateway no longer forwards. It calls send for each answer;
 // the memory of an answer belongs to send.

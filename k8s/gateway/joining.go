@@ -13,13 +13,15 @@ import (
 // would send as soon as the link is up, and the packets would be lost.
 //
 // A probe of a node shows that the node has configured this address. All nodes learn it from
-// the same change of the Peering, so that the others follow within joinSettleTime. A gateway
-// that no node probes has its links after joinTimeout: node helpers may be away, and their
-// nodes still receive packets. A process that restarts in its pod keeps its address, and does
-// not wait.
+// the same change of the Peering, but on busy machines some configure it seconds after others.
+// So a gateway waits for all of its nodes, for joinPatience after the first: some may be down.
+// A gateway that no node probes has its links after joinTimeout: node helpers may be away, and
+// their nodes still receive packets. A process that restarts in its pod keeps its address, and
+// does not wait.
 const (
-	joinSettleTime = time.Second
-	joinTimeout    = 5 * time.Second
+	joinPatience = 4 * time.Second
+	joinTimeout  = 8 * time.Second
+	joinInterval = time.Second / 4 // at which a gateway that waits looks
 )
 
 // joining decides when the links of a gateway start. Used only by the goroutine that calls
@@ -27,7 +29,7 @@ const (
 type joining struct {
 	done   bool
 	since  time.Time // when the gateway first served its nodes; zero: not yet
-	probed time.Time // when the first probe of a node was seen; zero: not yet
+	probed time.Time // when the first node had probed it; zero: none yet
 
 	withheld bool // links are missing from the latest configuration
 }
@@ -35,21 +37,20 @@ type joining struct {
 // check evaluates the gateway at the time now: d is the running gateway, nil before it runs,
 // and c its configuration.
 func (j *joining) check(d *daemon.Daemon, c *config.Gateway, now time.Time) {
-	if d != nil && c != nil {
-		j.update(len(c.Overlay.Nodes), d.Fabric().Fallback().Probes(), now)
+	if !j.done && d != nil && c != nil {
+		j.update(len(c.Overlay.Nodes), d.Fabric().Gateway.Table().NodesThatProbed(), now)
 	}
 }
 
-// update evaluates a gateway that serves this number of nodes and has answered this number of
-// probes.
-func (j *joining) update(nodes int, probes uint64, now time.Time) {
+// update evaluates a gateway that serves this number of nodes, of which so many have probed it.
+func (j *joining) update(nodes, probed int, now time.Time) {
 	if j.since.IsZero() {
 		j.since = now
 	}
-	if probes > 0 && j.probed.IsZero() {
+	if probed > 0 && j.probed.IsZero() {
 		j.probed = now
 	}
-	j.done = j.done || nodes == 0 || now.Sub(j.since) >= joinTimeout || !j.probed.IsZero() && now.Sub(j.probed) >= joinSettleTime
+	j.done = j.done || probed >= nodes || now.Sub(j.since) >= joinTimeout || !j.probed.IsZero() && now.Sub(j.probed) >= joinPatience
 }
 
 // waits reports whether the gateway must not have links yet.

@@ -191,7 +191,7 @@ func (f *follower) follow(ctx context.Context, keys <-chan struct{}) {
 		if err := f.apply(); err != nil {
 			again = time.After(applyRetryInterval)
 		} else if f.joining.waits() && f.process.Gateway() != nil {
-			again = time.After(joinSettleTime / 4)
+			again = time.After(joinInterval)
 		}
 		f.announce()
 		select {

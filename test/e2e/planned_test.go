@@ -43,12 +43,12 @@ func TestF2_F3_F8_F15_PlannedChangesLoseNothing(t *testing.T) {
 	p.eachCluster(t, "2 gateways, new keys", p.rotateKeys)
 	p.eachCluster(t, "2 gateways, upgrade", func(t *testing.T, cluster string) { w.upgrade(t, cluster, 2) })
 	p.eachCluster(t, "2 gateways, node drained", func(t *testing.T, cluster string) { w.drain(t, cluster, 2) })
-	p.change(t, "2 to 1 gateways", func(t *testing.T) { w.scale(t, 1) })
+	p.eachCluster(t, "2 to 1 gateways", func(t *testing.T, cluster string) { w.scaleOne(t, cluster, 1) })
 	p.eachCluster(t, "1 gateway, new keys", p.rotateKeys)
 	p.eachCluster(t, "1 gateway, upgrade", func(t *testing.T, cluster string) { w.upgrade(t, cluster, 1) })
 	p.eachCluster(t, "1 gateway, node drained", func(t *testing.T, cluster string) { w.drain(t, cluster, 1) })
-	p.change(t, "1 to 4 gateways", func(t *testing.T) { w.scale(t, 4) })
-	p.change(t, "4 to 2 gateways", func(t *testing.T) { w.scale(t, 2) })
+	p.eachCluster(t, "1 to 4 gateways", func(t *testing.T, cluster string) { w.scaleOne(t, cluster, 4) })
+	p.eachCluster(t, "4 to 2 gateways", func(t *testing.T, cluster string) { w.scaleOne(t, cluster, 2) })
 }
 
 // eachCluster makes a change in one cluster after the other.

@@ -12,10 +12,15 @@ import (
 func (w *world) scale(t *testing.T, gateways int) {
 	t.Helper()
 	for _, cluster := range w.names {
-		w.do(t, "", "kubectl", "--context="+cluster, "patch", "peering", peering[cluster], "--type=merge",
-			fmt.Sprintf(`--patch={"spec":{"gateway":{"replicas":%d}}}`, gateways))
+		w.scaleOne(t, cluster, gateways)
 	}
-	w.joined(t, gateways)
+}
+
+func (w *world) scaleOne(t *testing.T, cluster string, gateways int) {
+	t.Helper()
+	w.do(t, "", "kubectl", "--context="+cluster, "patch", "peering", peering[cluster], "--type=merge",
+		fmt.Sprintf(`--patch={"spec":{"gateway":{"replicas":%d}}}`, gateways))
+	w.runs(t, cluster, gateways)
 }
 
 // peering is the name of the Peering in each cluster.
@@ -56,14 +61,20 @@ func (w *world) upgrade(t *testing.T, cluster string, gateways int) {
 func (w *world) joined(t *testing.T, gateways int) {
 	t.Helper()
 	for _, cluster := range w.names {
-		eventually(t, fmt.Sprintf("%d gateways of %s", gateways, cluster), func() error {
-			out, err := w.try(t, "", "kubectl", "--context="+cluster, "--namespace=strait-gateways", "get", "statefulset", peering[cluster],
-				"--output=jsonpath={.status.readyReplicas} {.metadata.generation} {.status.observedGeneration} {.status.currentRevision} {.status.updateRevision}")
-			if is := strings.Fields(out); err == nil && (len(is) != 5 || is[0] != fmt.Sprint(gateways) || is[1] != is[2] || is[3] != is[4]) {
-				err = fmt.Errorf("ready, generations, revisions: %q", out)
-			}
-			return err
-		})
-		w.do(t, "", "strait", "status", "--context="+cluster, "--wait=10m")
+		w.runs(t, cluster, gateways)
 	}
+}
+
+// runs waits until a cluster has that many gateways, and all of them have links.
+func (w *world) runs(t *testing.T, cluster string, gateways int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d gateways of %s", gateways, cluster), func() error {
+		out, err := w.try(t, "", "kubectl", "--context="+cluster, "--namespace=strait-gateways", "get", "statefulset", peering[cluster],
+			"--output=jsonpath={.status.readyReplicas} {.metadata.generation} {.status.observedGeneration} {.status.currentRevision} {.status.updateRevision}")
+		if is := strings.Fields(out); err == nil && (len(is) != 5 || is[0] != fmt.Sprint(gateways) || is[1] != is[2] || is[3] != is[4]) {
+			err = fmt.Errorf("ready, generations, revisions: %q", out)
+		}
+		return err
+	})
+	w.do(t, "", "strait", "status", "--context="+cluster, "--wait=10m")
 }
