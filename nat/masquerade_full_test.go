@@ -44,7 +44,7 @@ func TestRFC6888REQ4_RFC6888REQ5_T10_ASourceHasNoMoreFlowsThanItsQuota(t *testin
 	}
 }
 
-func TestRFC6888REQ11_RFC5508REQ8_T10_AFullTableRefusesAndLeavesFlowsAlone(t *testing.T) {
+func TestRFC6888REQ11_RFC5508REQ8_T10_F19_AFullTableRefusesAndLeavesFlowsAlone(t *testing.T) {
 	t.Parallel()
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {

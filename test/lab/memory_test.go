@@ -50,7 +50,7 @@ func (g *gateway) resident(t *testing.T, field string) float64 {
 	return kib / 1024
 }
 
-func TestMemoryIsBoundedInMixedTrafficAndInAFlood(t *testing.T) {
+func TestF19_MemoryIsBoundedInMixedTrafficAndInAFlood(t *testing.T) {
 	top := build(t, options{})
 	a, b := top.a.gateway, top.b.gateway
 	gateways := []*gateway{a, b}
