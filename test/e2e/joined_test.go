@@ -101,10 +101,10 @@ func (w *world) haveLanes(t *testing.T, number string) {
 		eventually(t, "all lanes of the gateways of "+cluster+" are up", func() error {
 			out, err := w.try(t, "", "kubectl", "--context="+cluster, "--namespace=strait-gateways", "get", "gatewayreports",
 				`--output=jsonpath={range .items[*].status.links[*]}{.lanesUp} {end}`)
-			if up := strings.Fields(out); err != nil || len(up) != 4 || slices.ContainsFunc(up, func(n string) bool { return n != number }) {
-				return fmt.Errorf("lanes that are up, of each link: %q, %v", out, err)
+			if up := strings.Fields(out); err == nil && (len(up) != 4 || slices.ContainsFunc(up, func(n string) bool { return n != number })) {
+				err = fmt.Errorf("lanes that are up, of each link: %q", out)
 			}
-			return nil
+			return err
 		})
 	}
 }
