@@ -76,6 +76,8 @@ func TestACorefileIsConfiguredAndRevertedByteForByte(t *testing.T) {
 			".:53 {\r\n  kubernetes cluster.local clusterset.local {\r\n    multicluster clusterset.local\n    ttl 5\r\n  }\r\n}\r\n"},
 		{"with caches", ".:53 {\n  kubernetes cluster.local. {\n    ttl 5\n  }\n  cache 30 {\n    success 100\n    disable denial example.org Cluster.local # not cached\n  }\n}\nexample.org {\n  cache {\n    disable success cluster.local\n  }\n}\n",
 			".:53 {\n  kubernetes cluster.local. clusterset.local {\n    multicluster clusterset.local\n    ttl 5\n  }\n  cache 30 {\n    success 100\n    disable denial example.org Cluster.local clusterset.local # not cached\n  }\n}\nexample.org {\n  cache {\n    disable success cluster.local\n  }\n}\n"},
+		{"with caches and two plugins in one block", ".:53 {\n  kubernetes cluster.local {\n    ttl 5\n  }\n  kubernetes other.local {\n    ttl 5\n  }\n  cache 30 {\n    disable success cluster.local\n  }\n}\n",
+			".:53 {\n  kubernetes cluster.local clusterset.local {\n    multicluster clusterset.local\n    ttl 5\n  }\n  kubernetes other.local clusterset.local {\n    multicluster clusterset.local\n    ttl 5\n  }\n  cache 30 {\n    disable success cluster.local clusterset.local\n  }\n}\n"},
 		{"with a cache that holds other zones", ".:53 {\n  kubernetes cluster.local {\n    ttl 5\n  }\n  cache 30 {\n    disable success\n    disable denial example.org\n  }\n}\n",
 			".:53 {\n  kubernetes cluster.local clusterset.local {\n    multicluster clusterset.local\n    ttl 5\n  }\n  cache 30 {\n    disable success\n    disable denial example.org\n  }\n}\n"},
 		{"of a zone alone", "cluster.local:1053 {\n  kubernetes cluster.local\n}\n.:1053 {\n  forward . /etc/resolv.conf\n}\n",

@@ -79,6 +79,7 @@ func Remove(text string) (string, error) {
 	}
 	var edits []edit
 	for _, b := range c.blocks {
+		serves := false
 		for _, d := range b.kubernetes() {
 			if !d.serves() {
 				continue
@@ -87,11 +88,14 @@ func Remove(text string) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			edits = append(edits, removals...)
-			for _, line := range b.uncached() {
-				if i := zoneIndex(line); i >= 0 {
-					edits = append(edits, edit{at: line[i-1].end, cut: line[i].end - line[i-1].end})
-				}
+			edits, serves = append(edits, removals...), true
+		}
+		if !serves {
+			continue
+		}
+		for _, line := range b.uncached() {
+			if i := zoneIndex(line); i >= 0 {
+				edits = append(edits, edit{at: line[i-1].end, cut: line[i].end - line[i-1].end})
 			}
 		}
 	}
