@@ -12,15 +12,22 @@ import (
 func (w *world) scale(t *testing.T, gateways int) {
 	t.Helper()
 	for _, cluster := range w.names {
-		w.scaleOne(t, cluster, gateways)
+		w.setGateways(t, cluster, gateways)
 	}
+	w.joined(t, gateways)
 }
 
+// scaleOne changes the number of gateways of a cluster.
 func (w *world) scaleOne(t *testing.T, cluster string, gateways int) {
+	t.Helper()
+	w.setGateways(t, cluster, gateways)
+	w.runs(t, cluster, gateways)
+}
+
+func (w *world) setGateways(t *testing.T, cluster string, gateways int) {
 	t.Helper()
 	w.do(t, "", "kubectl", "--context="+cluster, "patch", "peering", peering[cluster], "--type=merge",
 		fmt.Sprintf(`--patch={"spec":{"gateway":{"replicas":%d}}}`, gateways))
-	w.runs(t, cluster, gateways)
 }
 
 // peering is the name of the Peering in each cluster.
