@@ -23,15 +23,19 @@ func (l *lastProbe) set(from netip.AddrPort, to netip.Addr, sequence uint64) {
 	l.from, l.to, l.sequence = from, to, sequence
 }
 
-// NodesThatProbed returns the number of nodes that have probed the gateway since they became part
-// of the table.
+func (l *lastProbe) came() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.from.IsValid()
+}
+
+// NodesThatProbed returns the number of nodes that have probed the gateway since the table is in
+// use.
 func (t *Table) NodesThatProbed() (n int) {
 	for _, node := range t.nodes {
-		node.probed.mu.Lock()
-		if node.probed.from.IsValid() {
+		if node.probed.came() {
 			n++
 		}
-		node.probed.mu.Unlock()
 	}
 	return n
 }

@@ -11,6 +11,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/install"
+	"strait.dev/strait/k8s/peering"
 )
 
 // networkPolicy allows overlay packets to the gateways of a peering only from nodes.
@@ -22,17 +23,17 @@ import (
 // Without node helpers, the ports that stand for imported Services are open to all pods
 // except gateways: a gateway connects to pods for its remote cluster, which must not reach
 // other remote clusters in this way.
-func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) *networkingv1.NetworkPolicy {
+func networkPolicy(g Gateways, p *v1alpha1.Peering, nodes []netip.Prefix) *networkingv1.NetworkPolicy {
 	var fromNodes []networkingv1.NetworkPolicyPeer
-	for _, p := range nodes {
-		fromNodes = append(fromNodes, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: p.String()}})
+	for _, node := range nodes {
+		fromNodes = append(fromNodes, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: node.String()}})
 	}
 	anyPod := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}
 	ingress := []networkingv1.NetworkPolicyIngressRule{
-		{Ports: []networkingv1.NetworkPolicyPort{policyPorts(corev1.ProtocolUDP, wireGuardPort, wireGuardPort+lanes(peering)-1)}},
+		{Ports: []networkingv1.NetworkPolicyPort{policyPorts(corev1.ProtocolUDP, wireGuardPort, wireGuardPort+peering.Lanes(p)-1)}},
 		{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, httpPort)}, From: append([]networkingv1.NetworkPolicyPeer{anyPod}, fromNodes...)},
 	}
-	if peering.Spec.Gateway.Service.Type == corev1.ServiceTypeLoadBalancer { // its addresses are not known
+	if p.Spec.Gateway.Service.Type == corev1.ServiceTypeLoadBalancer { // its addresses are not known
 		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, healthPort)}})
 	}
 	if len(fromNodes) > 0 { // a rule without sources would match every source
@@ -51,9 +52,9 @@ func networkPolicy(g Gateways, peering *v1alpha1.Peering, nodes []netip.Prefix) 
 		})
 	}
 	return &networkingv1.NetworkPolicy{
-		ObjectMeta: objectMeta(g, peering, peering.Name),
+		ObjectMeta: objectMeta(g, p, p.Name),
 		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: selector(peering)},
+			PodSelector: metav1.LabelSelector{MatchLabels: selector(p)},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress:     ingress,
 		},

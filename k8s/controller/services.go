@@ -45,7 +45,7 @@ func service(g Gateways, p *v1alpha1.Peering, ordinal int32, lb provider) *corev
 // lanePorts returns the ports of a gateway's lanes, the first one first. The remote cluster knows only the first port of
 // an endpoint; that of lane i is i higher.
 func lanePorts(p *v1alpha1.Peering, ordinal int32) (ports []corev1.ServicePort) {
-	n, of := lanes(p), p.Spec.Gateway.Service
+	n, of := peering.Lanes(p), p.Spec.Gateway.Service
 	for lane := range n {
 		port := corev1.ServicePort{Name: "wireguard", Protocol: corev1.ProtocolUDP, Port: of.Port + lane, TargetPort: intstr.FromInt32(wireGuardPort + lane)}
 		if lane > 0 {
@@ -58,9 +58,6 @@ func lanePorts(p *v1alpha1.Peering, ordinal int32) (ports []corev1.ServicePort) 
 	}
 	return ports
 }
-
-// lanes returns the number of lanes of the links of a peering.
-func lanes(p *v1alpha1.Peering) int32 { return max(p.Spec.Gateway.Lanes, 1) }
 
 // disruptionBudget limits drains to one gateway at a time, and keeps one: the only gateway is
 // not evicted before a temporary one is ready.

@@ -65,7 +65,7 @@ func Gateway(in Input) (*config.Gateway, []Problem) {
 			Addresses:         t.addresses(t.peering(), "status.gateways", t.assigned.InternalAddresses),
 			ExternalAddresses: t.addresses(t.peering(), "status.gateways", t.assigned.ExternalAddresses),
 		},
-		WireGuard:     config.WireGuard{ListenPort: in.WireGuardPort, Lanes: int(max(in.Peering.Spec.Gateway.Lanes, 1)), PrivateKeyFile: key},
+		WireGuard:     config.WireGuard{ListenPort: in.WireGuardPort, Lanes: int(peering.Lanes(in.Peering)), PrivateKeyFile: key},
 		Local:         t.local(),
 		Remote:        config.Remote{Cluster: t.remoteCluster()},
 		Observability: config.Observability{Listen: in.Observability},
