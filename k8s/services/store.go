@@ -40,9 +40,9 @@ func newStore[T client.Object, L client.List](of func(string) *client.Kind[T, L]
 
 // get returns an object. It must not be changed.
 func (s *store[T, L]) get(key string) (object T, ok bool) {
-	object, ok = s.cache.Get(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	object, ok = s.cache.Get(key) // after the lock: list forgets what the cache has
 	w, has := s.written[key]
 	if !has {
 		return object, ok
@@ -76,21 +76,23 @@ func (s *store[T, L]) confirmed(w written[T], cached T, ok bool) bool {
 // list returns the objects that an index of the cache has under a key.
 func (s *store[T, L]) list(index, key string) (all []T) {
 	indexer := s.cache.GetIndexer()
-	cached, err := indexer.ByIndex(index, key)
-	if err != nil {
-		panic(err) // there is no such index
-	}
 	names := make(map[string]bool)
-	for _, object := range cached {
-		names[keyOf(object.(T))] = true
-	}
 	s.mu.Lock()
 	for name, w := range s.written {
-		if keys, err := indexer.GetIndexers()[index](w.object); err == nil && len(keys) > 0 && keys[0] == key {
+		if cached, ok := s.cache.Get(name); s.confirmed(w, cached, ok) {
+			delete(s.written, name) // so that there are few
+		} else if keys, err := indexer.GetIndexers()[index](w.object); err == nil && len(keys) > 0 && keys[0] == key {
 			names[name] = true
 		}
 	}
 	s.mu.Unlock()
+	cached, err := indexer.ByIndex(index, key)
+	if err != nil {
+		panic(err) // there is no such index
+	}
+	for _, object := range cached {
+		names[keyOf(object.(T))] = true
+	}
 	for name := range names {
 		if object, ok := s.get(name); ok {
 			all = append(all, object)
