@@ -17,7 +17,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
@@ -95,6 +94,14 @@ func (g *gatewayPod) mount(t *testing.T) {
 
 // syncSecrets writes the current Secrets of the pod's volumes to its mounts.
 func (g *gatewayPod) syncSecrets(ctx context.Context) error {
+	list, err := g.c.admin.Secrets(gatewayNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	all := make(map[string]*corev1.Secret, len(list.Items))
+	for i := range list.Items {
+		all[list.Items[i].Name] = &list.Items[i]
+	}
 	for _, m := range g.container().VolumeMounts {
 		for _, v := range g.set.Spec.Template.Spec.Volumes {
 			if v.Name != m.Name {
@@ -102,7 +109,14 @@ func (g *gatewayPod) syncSecrets(ctx context.Context) error {
 			}
 			secrets, wanted := secretsOf(v), map[string]bool{}
 			for _, s := range secrets {
-				if err := g.syncSecret(ctx, g.mounts[m.MountPath], s, wanted); err != nil {
+				secret, ok := all[s.Name]
+				switch {
+				case ok:
+					err = syncSecret(g.mounts[m.MountPath], s, secret, wanted)
+				case s.Optional == nil || !*s.Optional:
+					err = fmt.Errorf("no Secret %s", s.Name)
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -135,14 +149,7 @@ func secretsOf(v corev1.Volume) (all []corev1.SecretProjection) {
 }
 
 // syncSecret writes one Secret, and records its files in wanted.
-func (g *gatewayPod) syncSecret(ctx context.Context, dir string, s corev1.SecretProjection, wanted map[string]bool) error {
-	secret, err := g.c.admin.Secrets(gatewayNamespace).Get(ctx, s.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) && s.Optional != nil && *s.Optional {
-		secret, err = &corev1.Secret{}, nil
-	}
-	if err != nil {
-		return err
-	}
+func syncSecret(dir string, s corev1.SecretProjection, secret *corev1.Secret, wanted map[string]bool) error {
 	paths := map[string]string{}
 	for key := range secret.Data {
 		paths[key] = key

@@ -4,7 +4,9 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	mcscrds "sigs.k8s.io/mcs-api/config/crd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -34,6 +37,8 @@ const (
 	firstSync      = time.Minute
 	slowestChanges = 2 * time.Second // of 99 %
 	gatewayMemory  = 32 << 20        // more than without exports
+
+	writesOfEachChange = 2 // of a ReceivedService and an EndpointSlice
 )
 
 // A cluster exports thousands of Services, and another one imports all of them at once:
@@ -46,9 +51,9 @@ func TestThousandsOfServicesAreImportedThroughTheTunnel(t *testing.T) {
 	_, a := p.join(t)
 	p.b.importFrom(t, v1alpha1.ImportNone)
 	gateways := []*program.Program{p.a.gateways["b-0"].Program, p.b.gateways["a-0"].Program}
-	var before [2]int
+	var memory [2]int
 	for i, g := range gateways {
-		before[i] = peakMemory(t, g)
+		memory[i] = peakMemory(t, g)
 	}
 	for i := range manyNamespaces {
 		for _, c := range []*cluster{p.a, p.b} {
@@ -56,35 +61,32 @@ func TestThousandsOfServicesAreImportedThroughTheTunnel(t *testing.T) {
 		}
 	}
 	concurrently(t, manyServices, p.a.exportNumbered)
-	within(t, 5*time.Minute, "all exports have records", func() error {
-		list, err := p.a.admin.ExportedServices(gatewayNamespace).List(t.Context(), metav1.ListOptions{Limit: 1})
-		return enough(err, list.RemainingItemCount)
-	})
+	within(t, 5*time.Minute, "the exporting cluster has imported its own Services", func() error { return p.a.allImported(t, 2*manyServices) })
 
 	begun := time.Now()
 	p.b.importFrom(t, v1alpha1.ImportExisting)
-	within(t, 10*time.Minute, "all Services are imported", func() error {
-		endpoints, err := p.b.admin.EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
-		if err := enough(err, endpoints.RemainingItemCount); err != nil {
-			return fmt.Errorf("EndpointSlices: %w", err)
-		}
-		imports, err := p.b.admin.ServiceImports("").List(t.Context(), metav1.ListOptions{Limit: 1})
-		return enough(err, imports.RemainingItemCount)
-	})
+	within(t, 10*time.Minute, "all Services are imported", func() error { return p.b.allImported(t, manyServices) })
 	took := time.Since(begun)
+	time.Sleep(20 * time.Second) // until all statuses are written
+	before := p.b.writes(t)
 	latencies := p.changeEndpoints(t, a)
+	time.Sleep(10 * time.Second)
+	writes := p.b.writes(t) - before
 	slices.Sort(latencies)
 	p99 := latencies[len(latencies)*99/100]
-	t.Logf("%d Services with %d endpoints: imported after %v; a change arrives after %v (p50), %v (p99)",
-		manyServices, manyServices*endpointsOfEach, took.Round(100*time.Millisecond), latencies[len(latencies)/2].Round(time.Millisecond), p99.Round(time.Millisecond))
+	t.Logf("%d Services with %d endpoints: imported after %v; a change arrives after %v (p50), %v (p99); %d writes for %d changes",
+		manyServices, manyServices*endpointsOfEach, took.Round(100*time.Millisecond), latencies[len(latencies)/2].Round(time.Millisecond), p99.Round(time.Millisecond), writes, manyChanges)
 	if took > firstSync {
 		t.Errorf("the first import took %v, want at most %v", took, firstSync)
 	}
 	if p99 > slowestChanges {
 		t.Errorf("99 %% of changes took up to %v, want at most %v", p99, slowestChanges)
 	}
+	if writes > writesOfEachChange*manyChanges {
+		t.Errorf("%d writes for %d changes, want at most %d for each", writes, manyChanges, writesOfEachChange)
+	}
 	for i, name := range []string{"exports", "imports"} {
-		more := peakMemory(t, gateways[i]) - before[i]
+		more := peakMemory(t, gateways[i]) - memory[i]
 		t.Logf("the gateway that %s used %.1f MiB more at its peak", name, float64(more)/(1<<20))
 		if more > gatewayMemory {
 			t.Errorf("the gateway that %s used %d MiB more, want at most %d", name, more>>20, gatewayMemory>>20)
@@ -92,13 +94,22 @@ func TestThousandsOfServicesAreImportedThroughTheTunnel(t *testing.T) {
 	}
 }
 
-// enough returns an error unless a list that is limited to one object has all others.
-func enough(err error, others *int64) error {
-	switch {
-	case err != nil:
+// allImported returns an error unless all Services are imported, and the cluster has n
+// EndpointSlices.
+func (c *cluster) allImported(t *testing.T, n int64) error {
+	time.Sleep(time.Second) // lists of so many objects are work for the API server
+	// A list of one object has the number of all others.
+	one := metav1.ListOptions{Limit: 1}
+	endpoints, err := c.admin.EndpointSlices("").List(t.Context(), one)
+	if err != nil {
 		return err
-	case others == nil || *others < manyServices-1:
-		return fmt.Errorf("fewer than %d", manyServices)
+	}
+	imports, err := c.admin.ServiceImports("").List(t.Context(), one)
+	if err != nil {
+		return err
+	}
+	if e, i := endpoints.RemainingItemCount, imports.RemainingItemCount; e == nil || *e < n-1 || i == nil || *i < manyServices-1 {
+		return errors.New("some are missing")
 	}
 	return nil
 }
@@ -194,6 +205,29 @@ func (p *pair) changeEndpoints(t *testing.T, a *v1alpha1.Peering) (latencies []t
 		latencies = append(latencies, time.Since(begun))
 	}
 	return latencies
+}
+
+var writeLine = regexp.MustCompile(`(?m)^apiserver_request_total\{.*resource="(?:receivedservices|serviceimports|services|endpointslices)",.*verb="(?:POST|PUT|PATCH|APPLY|DELETE)",.*\} (\d+)$`)
+
+// writes returns the number of requests with which imports were written.
+func (c *cluster) writes(t *testing.T) (sum int) {
+	t.Helper()
+	connection, err := rest.HTTPClientFor(c.Admin())
+	must(t, err)
+	answer, err := connection.Get(c.Admin().Host + "/metrics")
+	must(t, err)
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	must(t, err)
+	for _, found := range writeLine.FindAllSubmatch(page, -1) {
+		n, err := strconv.Atoi(string(found[1]))
+		must(t, err)
+		sum += n
+	}
+	if sum < manyServices {
+		t.Fatalf("%d writes, and %d Services are imported", sum, manyServices)
+	}
+	return sum
 }
 
 // peakMemory returns the maximum memory that a program has used, in bytes.
