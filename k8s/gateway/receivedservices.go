@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"strait.dev/strait/control"
@@ -33,6 +34,9 @@ const (
 	writeRate  = 50
 	writeBurst = 500
 )
+
+// manager is the field manager of what gateways write.
+const manager = "strait-gateway"
 
 // receivedServices stores the records of the remote cluster that a policy permits as
 // ReceivedServices. It implements control.ServiceStore. It is used by one Importer, and safe
@@ -76,13 +80,13 @@ func (s *receivedServices) Apply(ctx context.Context, changed []control.ServiceR
 	for _, k := range removed {
 		s.forget(k)
 	}
-	var writes []*v1alpha1.ReceivedService
+	var writes []receivedWrite
 	for _, r := range changed {
-		switch o, same, why := s.decide(r); {
+		switch w, same, why := s.decide(r); {
 		case why != nil:
 			s.refuse(r.Key, *why)
 		case !same:
-			writes = append(writes, o)
+			writes = append(writes, w)
 		}
 	}
 	s.mu.Unlock()
@@ -150,12 +154,18 @@ func (s *receivedServices) object(r control.ServiceRecord) (*v1alpha1.ReceivedSe
 	return o, want, nil
 }
 
+// receivedWrite is a request to write an object.
+type receivedWrite struct {
+	*v1alpha1.ReceivedService
+	exists bool // as far as is known: it has been written or read
+}
+
 // decide counts the object of a record against the limits, or returns why the record is
 // refused. It reports whether the object exists already as wanted. The caller holds s.mu.
-func (s *receivedServices) decide(r control.ServiceRecord) (o *v1alpha1.ReceivedService, same bool, why *refusal) {
+func (s *receivedServices) decide(r control.ServiceRecord) (w receivedWrite, same bool, why *refusal) {
 	o, want, why := s.object(r)
 	if why != nil {
-		return nil, false, why
+		return w, false, why
 	}
 	have, exists := s.stored[o.Name]
 	count, endpoints := len(s.stored), s.endpoints-have.endpoints+want.endpoints
@@ -164,14 +174,14 @@ func (s *receivedServices) decide(r control.ServiceRecord) (o *v1alpha1.Received
 	}
 	switch {
 	case count > s.policy.maxServices:
-		return nil, false, &refusal{refusedLimit, fmt.Sprintf("more than %d Services; increase spec.services.maxServices", s.policy.maxServices)}
+		return w, false, &refusal{refusedLimit, fmt.Sprintf("more than %d Services; increase spec.services.maxServices", s.policy.maxServices)}
 	case endpoints > s.policy.maxEndpoints:
-		return nil, false, &refusal{refusedLimit, fmt.Sprintf("more than %d endpoints; increase spec.services.maxEndpoints", s.policy.maxEndpoints)}
+		return w, false, &refusal{refusedLimit, fmt.Sprintf("more than %d endpoints; increase spec.services.maxEndpoints", s.policy.maxEndpoints)}
 	}
 	delete(s.refused, r.Key)
 	delete(s.leaving, o.Name)
 	s.stored[o.Name], s.endpoints = want, endpoints
-	return o, have.hash == want.hash, nil
+	return receivedWrite{o, have.hash != [16]byte{}}, have.hash == want.hash, nil
 }
 
 // refuse remembers why a record is refused. Its object is to be deleted. The caller holds
@@ -195,11 +205,8 @@ func (s *receivedServices) forget(k control.ServiceKey) {
 }
 
 // write writes an object. If the API server refuses it, it is deleted.
-func (s *receivedServices) write(ctx context.Context, o *v1alpha1.ReceivedService) error {
-	err := s.request(ctx, func(ctx context.Context) error {
-		_, err := s.api.Apply(ctx, o, "strait-gateway")
-		return err
-	})
+func (s *receivedServices) write(ctx context.Context, o receivedWrite) error {
+	err := s.request(ctx, func(ctx context.Context) error { return s.createOrReplace(ctx, o) })
 	if err == nil {
 		return nil
 	}
@@ -216,6 +223,38 @@ func (s *receivedServices) write(ctx context.Context, o *v1alpha1.ReceivedServic
 	e.hash = [16]byte{} // not known: the request may have succeeded
 	s.stored[o.Name] = e
 	return fmt.Errorf("write ReceivedService %s: %w", o.Name, err)
+}
+
+// createOrReplace writes an object. Both requests are less work for the API server than a
+// server-side apply: 2,000 of those took a quarter of its time in a first import.
+func (s *receivedServices) createOrReplace(ctx context.Context, o receivedWrite) error {
+	patch, err := json.Marshal([]jsonPatch{
+		{"add", "/metadata/labels", o.Labels}, {"add", "/metadata/ownerReferences", o.OwnerReferences}, {"add", "/spec", o.Spec},
+	})
+	if err != nil {
+		return err
+	}
+	for range 2 { // the second time if another gateway has created or deleted it
+		wrong := apierrors.IsAlreadyExists
+		if o.exists {
+			_, err = s.api.Patch(ctx, o.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: manager})
+			wrong = apierrors.IsNotFound
+		} else {
+			_, err = s.api.Create(ctx, o.ReceivedService, metav1.CreateOptions{FieldManager: manager})
+		}
+		if err == nil || !wrong(err) {
+			return err
+		}
+		o.exists = !o.exists
+	}
+	return err
+}
+
+// jsonPatch is an operation of a JSON patch (RFC 6902). "add" replaces what exists.
+type jsonPatch struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
 }
 
 // delete deletes the objects that are to be deleted.

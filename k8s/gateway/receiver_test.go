@@ -329,17 +329,49 @@ func TestAnObjectThatTheAPIServerRefusesIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		i := newImporting(t)
+		i.export(t, service(t, "web"))
+		i.expect(t, time.Second, "web", 1, "")
+		refused := "patch"
 		i.fail(func(q fakekube.Request) error {
-			if q.Name == "web.shop.b" && q.Verb == "patch" {
-				return apierrors.NewInvalid(schema.GroupKind{Kind: "ReceivedService"}, q.Name, nil)
+			if q.Verb == refused && q.Resource == "receivedservices" {
+				return apierrors.NewInvalid(schema.GroupKind{Kind: "ReceivedService"}, "web.shop.b", nil)
 			}
 			return nil
 		})
-		i.export(t, service(t, "web"))
+		i.export(t, service(t, "web", at("10.0.2.1")))
 		i.export(t, service(t, "db"))
 		i.expect(t, time.Minute, "db", 3, "shop/web is refused: ReceivedService \"web.shop.b\" is invalid")
+		refused = "create"
+		i.export(t, service(t, "new"))
+		i.expect(t, time.Minute, "db", 2, "shop/new is refused: ReceivedService \"web.shop.b\" is invalid; and 1 more")
 		i.fail(nil)
-		i.expect(t, apiRetryInterval, "db web", 1, "")
+		i.expect(t, apiRetryInterval, "db new web", 2, "")
+	})
+}
+
+// Whether an object exists is known only as of the last look.
+func TestAnObjectIsWrittenThatAnotherGatewayHasCreatedOrDeleted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := fakekube.New().Client(t)
+		policy := &importPolicy{maxServices: 9, maxEndpoints: 9, prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}
+		write := func(existing map[string]storedService, address string) map[string]storedService {
+			t.Helper()
+			text, err := json.Marshal(service(t, "web", at(address)))
+			must(t, err)
+			s := newReceivedServices(c, &Options{Peering: "b", Namespace: "default"}, policy, existing)
+			must(t, s.Apply(t.Context(), []control.ServiceRecord{{Key: control.ServiceKey{Namespace: "shop", Name: "web"}, JSON: text}}, nil))
+			o, err := c.ReceivedServices("default").Get(t.Context(), "web.shop.b", metav1.GetOptions{})
+			must(t, err)
+			if is := o.Spec.Service.Endpoints[0].Endpoints[0].Address; is != address {
+				t.Errorf("the address is %s, want %s", is, address)
+			}
+			return s.stored
+		}
+		write(make(map[string]storedService), "10.0.2.1")
+		known := write(make(map[string]storedService), "10.0.2.2") // created by another one
+		must(t, c.ReceivedServices("default").Delete(t.Context(), "web.shop.b", metav1.DeleteOptions{}))
+		write(known, "10.0.2.3") // deleted by another one
 	})
 }
 
@@ -478,11 +510,11 @@ func TestFiftyThousandEndpointsFitIntoAGateway(t *testing.T) {
 	for o := range records {
 		r, err := exportedRecord(o)
 		must(t, err)
-		object, _, why := store.decide(r)
+		write, _, why := store.decide(r)
 		if why != nil {
 			t.Fatal(why)
 		}
-		must(t, received.Add(object))
+		must(t, received.Add(write.ReceivedService))
 	}
 	after := heap()
 	const mib = 1 << 20

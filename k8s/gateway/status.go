@@ -102,7 +102,7 @@ func (f *follower) write(ctx context.Context, status v1alpha1.GatewayReportStatu
 	if f.options.PodUID != "" {
 		report.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: f.options.Name, UID: f.options.PodUID}}
 	}
-	_, err := f.client.GatewayReports(f.options.Namespace).Apply(ctx, report, "strait-gateway")
+	_, err := f.client.GatewayReports(f.options.Namespace).Apply(ctx, report, manager)
 	return err
 }
 

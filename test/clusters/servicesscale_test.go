@@ -207,7 +207,7 @@ func (p *pair) changeEndpoints(t *testing.T, a *v1alpha1.Peering) (latencies []t
 	return latencies
 }
 
-var writeLine = regexp.MustCompile(`(?m)^apiserver_request_total\{.*resource="(?:receivedservices|serviceimports|services|endpointslices)",.*verb="(?:POST|PUT|PATCH|APPLY|DELETE)",.*\} (\d+)$`)
+var writeLine = regexp.MustCompile(`(?m)^apiserver_request_total\{.*resource="(?:receivedservices|serviceimports|services|endpointslices)",.*,\w+="(?:POST|PUT|PATCH|APPLY|DELETE)",.*\} (\d+)$`)
 
 // writes returns the number of requests with which imports were written.
 func (c *cluster) writes(t *testing.T) (sum int) {

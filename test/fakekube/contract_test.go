@@ -33,6 +33,7 @@ var contract = []struct {
 	{"managers apply their own fields", applies},
 	{"lists of built-in resources are merged by key", applyBuiltIn},
 	{"merge patches remove and replace", merges},
+	{"JSON patches replace whole fields", replaces},
 	{"lists select and are paged", lists},
 	{"a watch reports selected changes since a version", watches},
 	{"deletions have preconditions and wait for finalizers", deletions},
@@ -255,6 +256,25 @@ func merges(t *testing.T, c *client.Client, namespace string) {
 	}
 	if _, err := c.ConfigMaps(namespace).Patch(t.Context(), "c", types.MergePatchType, fmt.Appendf(nil, body, first.ResourceVersion), metav1.PatchOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("patched an old version: %v", err)
+	}
+}
+
+func replaces(t *testing.T, c *client.Client, namespace string) {
+	body := []byte(`[{"op":"add","path":"/metadata/labels","value":{"c":"3"}},{"op":"add","path":"/data","value":{"d":"4"}}]`)
+	if _, err := c.ConfigMaps(namespace).Patch(t.Context(), "c", types.JSONPatchType, body, metav1.PatchOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("patched what does not exist: %v", err)
+	}
+	before := &corev1.ConfigMap{ObjectMeta: named(namespace, "c"), Data: map[string]string{"a": "1"}}
+	before.Labels = map[string]string{"b": "2"}
+	_, err := c.ConfigMaps(namespace).Create(t.Context(), before, metav1.CreateOptions{})
+	must(t, err)
+	is, err := c.ConfigMaps(namespace).Patch(t.Context(), "c", types.JSONPatchType, body, metav1.PatchOptions{})
+	must(t, err)
+	if fmt.Sprint(is.Data, is.Labels) != "map[d:4] map[c:3]" {
+		t.Errorf("patched to %v", is)
+	}
+	if _, err := c.ConfigMaps(namespace).Patch(t.Context(), "c", types.JSONPatchType, []byte("[1]"), metav1.PatchOptions{}); !apierrors.IsBadRequest(err) {
+		t.Errorf("a malformed patch: %v", err)
 	}
 }
 

@@ -1,12 +1,14 @@
 package fakekube
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,8 +130,36 @@ func (s *store) write(r *resource, q Request) (*object, error) {
 		given := old.DeepCopy()
 		merge(given.Object, patch)
 		return s.update(r, q, old, given, false)
+	case q.patch == string(types.JSONPatchType):
+		old, err := s.get(r, q.Namespace, q.Name)
+		if err != nil {
+			return nil, err
+		}
+		given, err := patched(old, q.body)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return s.update(r, q, old, given, false)
 	}
 	return nil, apierrors.NewGenericServerResponse(415, q.Verb, r.key(), q.Name, "the patch type is not supported: "+q.patch, 0, true)
+}
+
+// patched returns a copy of an object after a JSON patch (RFC 6902).
+func patched(o *object, body []byte) (*object, error) {
+	patch, err := jsonpatch.DecodePatch(body)
+	if err != nil {
+		return nil, err
+	}
+	before, err := json.Marshal(o.Object)
+	if err != nil {
+		return nil, err
+	}
+	after, err := patch.Apply(before)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := decodeJSON(after)
+	return &object{Object: fields}, err
 }
 
 // merge is a JSON merge patch (RFC 7386).
