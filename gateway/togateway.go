@@ -24,8 +24,8 @@ const (
 type budgets struct{ probes, echoes, errors ratelimit.Shared }
 
 // probesPerSecond limits the probes of all nodes together, while all keep to the interval
-// that the gateway asks for. 4000 are 1000 nodes at nodeprobe.MinInterval.
-const probesPerSecond = 4000
+// that the gateway asks for. 3000 are 750 nodes at nodeprobe.MinInterval.
+const probesPerSecond = 3000
 
 // probeInterval returns the interval at which each of some nodes is to probe the gateway.
 func probeInterval(nodes int) time.Duration {

@@ -29,7 +29,7 @@ const (
 // probes probes gateways, each in its own goroutine.
 //
 // At rest a request follows an answer after the interval that the gateway asks for, 250 ms up to
-// 1,000 nodes, with a quarter of jitter. A request that is not answered is repeated every 100 ms,
+// 750 nodes, with a quarter of jitter. A request that is not answered is repeated every 100 ms,
 // and after the third the gateway is out: 598 ms after its death at the latest, so that the second
 // retransmission of TCP, 0.6 s after the first loss, takes another gateway. A gateway that is
 // out gets one request per interval.
