@@ -209,6 +209,8 @@ const (
 // GatewaySpec configures the gateways of a peering in this cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.lanes) || self.lanes == 1 || !has(self.service) || self.service.type != 'NodePort' || has(self.service.nodePort)",fieldPath=".lanes",message="lanes need node ports that follow each other, and Kubernetes chooses them at random: set service.nodePort, or use type LoadBalancer"
+// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.port) || self.service.port > 65535 || self.service.port + self.?lanes.orValue(1) <= 65536",fieldPath=".service.port",message="the ports of the lanes that follow it end above 65535: use a lower port, or fewer lanes"
+// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.nodePort) || self.service.nodePort > 65535 || self.service.nodePort + self.?replicas.orValue(2) * self.?lanes.orValue(1) <= 65536",fieldPath=".service.nodePort",message="the node ports of the gateways and lanes that follow it end above 65535: use a lower port"
 type GatewaySpec struct {
 	// Replicas is the number of gateways. Each has its own key pair and, if it accepts
 	// connections, its own endpoint.
