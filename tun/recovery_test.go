@@ -93,7 +93,7 @@ func TestF22_ACutLinkIsDownAtBothEndsWithinASecond(t *testing.T) {
 		for _, delay := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
 			for _, outage := range []time.Duration{2 * time.Second, 30 * time.Second} {
 				var downs, ups []time.Duration
-				for phase := time.Duration(0); phase < probeInterval; phase += 41 * time.Millisecond {
+				for phase := range phases(probeInterval, 41*time.Millisecond) {
 					synctest.Test(t, func(t *testing.T) {
 						p := newSlowPair(t, delay, 1)
 						p.start(0)

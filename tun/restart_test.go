@@ -18,7 +18,7 @@ func TestF1_AKilledProcessIsBackInItsLinkWithin3s(t *testing.T) {
 			for _, away := range []time.Duration{50 * time.Millisecond, time.Second, 5 * time.Second, 100 * time.Second} {
 				var ups []time.Duration
 				for _, delay := range []time.Duration{time.Millisecond, 150 * time.Millisecond} {
-					for phase := time.Duration(0); phase < 2*time.Second; phase += 370 * time.Millisecond {
+					for phase := range phases(2*time.Second, 370*time.Millisecond) {
 						synctest.Test(t, func(t *testing.T) {
 							p := newSlowPair(t, delay, yields)
 							p.silent = silent
