@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/k8s/controller"
 )
@@ -48,11 +47,10 @@ func (p *processes) become(address string, err error) {
 // restart sets what the kubelet reports about a gateway's pod.
 func (f *fixture) restart(gateway string, count int32, ready corev1.ConditionStatus) {
 	f.Helper()
-	pod := f.gatewayPod(gateway)
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "gateway", RestartCount: count}}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
-	_, err := f.Pods(gateways).UpdateStatus(f.Context(), pod, metav1.UpdateOptions{})
-	must(f.T, err)
+	f.kubelet(gateway, func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "gateway", RestartCount: count}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+	})
 }
 
 func TestWithoutNodeHelpersAKilledGatewayIsNoEndpointAtOnce(t *testing.T) {

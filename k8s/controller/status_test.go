@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
@@ -25,11 +26,21 @@ const keyThere v1alpha1.PublicKey = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08
 // ready.
 func (f *fixture) runGateway(name string, ready corev1.ConditionStatus) *corev1.Pod {
 	f.Helper()
-	pod := f.gatewayPod(name)
-	pod.Status.Phase, pod.Status.PodIPs = corev1.PodRunning, []corev1.PodIP{{IP: "10.0.0.9"}}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
-	pod, err := f.Pods(gateways).UpdateStatus(f.Context(), pod, metav1.UpdateOptions{})
-	must(f.T, err)
+	return f.kubelet(name, func(pod *corev1.Pod) {
+		pod.Status.Phase, pod.Status.PodIPs = corev1.PodRunning, []corev1.PodIP{{IP: "10.0.0.9"}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+	})
+}
+
+// kubelet changes the status of a gateway's pod, whose conditions the controller writes too.
+func (f *fixture) kubelet(name string, change func(*corev1.Pod)) (pod *corev1.Pod) {
+	f.Helper()
+	must(f.T, retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+		pod = f.gatewayPod(name)
+		change(pod)
+		pod, err = f.Pods(gateways).UpdateStatus(f.Context(), pod, metav1.UpdateOptions{})
+		return err
+	}))
 	return pod
 }
 

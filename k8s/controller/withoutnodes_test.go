@@ -43,13 +43,13 @@ func (f *fixture) joinedWithoutNodes() {
 // carry runs a gateway with an address, and its link comes up.
 func (f *fixture) carry(gateway string, addresses ...string) {
 	f.Helper()
-	pod := f.runGateway(gateway, corev1.ConditionTrue)
-	pod.Status.PodIPs = nil
-	for _, a := range addresses {
-		pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: a})
-	}
-	_, err := f.Pods(gateways).UpdateStatus(f.Context(), pod, metav1.UpdateOptions{})
-	must(f.T, err)
+	f.runGateway(gateway, corev1.ConditionTrue)
+	f.kubelet(gateway, func(pod *corev1.Pod) {
+		pod.Status.PodIPs = nil
+		for _, a := range addresses {
+			pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: a})
+		}
+	})
 	f.say(gateway, v1alpha1.GatewayReportStatus{Links: []v1alpha1.LinkStatus{{Remote: "a-0", Up: true}}})
 }
 
