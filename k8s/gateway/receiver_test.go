@@ -331,17 +331,19 @@ func TestAnObjectThatTheAPIServerRefusesIsRefused(t *testing.T) {
 		i := newImporting(t)
 		i.export(t, service(t, "web"))
 		i.expect(t, time.Second, "web", 1, "")
-		refused := "patch"
-		i.fail(func(q fakekube.Request) error {
-			if q.Verb == refused && q.Resource == "receivedservices" {
-				return apierrors.NewInvalid(schema.GroupKind{Kind: "ReceivedService"}, "web.shop.b", nil)
-			}
-			return nil
-		})
+		refuse := func(request string) {
+			i.fail(func(q fakekube.Request) error {
+				if q.Verb == request && q.Resource == "receivedservices" {
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "ReceivedService"}, "web.shop.b", nil)
+				}
+				return nil
+			})
+		}
+		refuse("patch")
 		i.export(t, service(t, "web", at("10.0.2.1")))
 		i.export(t, service(t, "db"))
 		i.expect(t, time.Minute, "db", 3, "shop/web is refused: ReceivedService \"web.shop.b\" is invalid")
-		refused = "create"
+		refuse("create")
 		i.export(t, service(t, "new"))
 		i.expect(t, time.Minute, "db", 2, "shop/new is refused: ReceivedService \"web.shop.b\" is invalid; and 1 more")
 		i.fail(nil)
