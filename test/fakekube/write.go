@@ -119,29 +119,24 @@ func (s *store) write(r *resource, q Request) (*object, error) {
 	case q.patch == string(types.ApplyPatchType):
 		return s.apply(r, q)
 	case q.patch == string(types.MergePatchType):
-		old, err := s.get(r, q.Namespace, q.Name)
-		if err != nil {
-			return nil, err
-		}
-		patch, err := decodeJSON(q.body)
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		given := old.DeepCopy()
-		merge(given.Object, patch)
-		return s.update(r, q, old, given, false)
+		return s.patch(r, q, merged)
 	case q.patch == string(types.JSONPatchType):
-		old, err := s.get(r, q.Namespace, q.Name)
-		if err != nil {
-			return nil, err
-		}
-		given, err := patched(old, q.body)
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		return s.update(r, q, old, given, false)
+		return s.patch(r, q, patched)
 	}
 	return nil, apierrors.NewGenericServerResponse(415, q.Verb, r.key(), q.Name, "the patch type is not supported: "+q.patch, 0, true)
+}
+
+// patch updates an object to what apply makes of it and the body of a request.
+func (s *store) patch(r *resource, q Request, apply func(*object, []byte) (*object, error)) (*object, error) {
+	old, err := s.get(r, q.Namespace, q.Name)
+	if err != nil {
+		return nil, err
+	}
+	given, err := apply(old, q.body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return s.update(r, q, old, given, false)
 }
 
 // patched returns a copy of an object after a JSON patch (RFC 6902).
@@ -162,7 +157,18 @@ func patched(o *object, body []byte) (*object, error) {
 	return &object{Object: fields}, err
 }
 
-// merge is a JSON merge patch (RFC 7386).
+// merged returns a copy of an object after a JSON merge patch (RFC 7386).
+func merged(o *object, body []byte) (*object, error) {
+	patch, err := decodeJSON(body)
+	if err != nil {
+		return nil, err
+	}
+	o = o.DeepCopy()
+	merge(o.Object, patch)
+	return o, nil
+}
+
+// merge applies a JSON merge patch to an object or one of its fields.
 func merge(into, patch map[string]any) {
 	for name, value := range patch {
 		fields, is := value.(map[string]any)
