@@ -40,7 +40,7 @@ demo: build ## join two clusters with the same pod CIDR, in one process, without
 test: ## run the core tests, the demo and, as root, a functional lab (10 minutes on a fresh machine, 4 warm)
 	@test/run test
 
-race: ## run the core tests under the race detector (9 minutes; needs a C compiler)
+race: ## run the core tests under the race detector (11 minutes; needs a C compiler)
 	@test/run race
 
 test-k8s: ## run the tests on real API servers, those of the chart among them (10 minutes; 10 more to build the programs once)
