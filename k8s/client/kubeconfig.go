@@ -22,18 +22,9 @@ import (
 //
 // Programs that run in a cluster use Config, which never reads a user's files.
 func UserConfig(path, context string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = path
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
-	files, err := loader.RawConfig()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("kubeconfig %s: no such file or directory; check the path", path)
-	}
+	loader, files, err := userFiles(path, context)
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w; correct the file, or name another with --kubeconfig", err)
-	}
-	if _, there := files.Contexts[context]; context != "" && !there {
-		return nil, fmt.Errorf("there is no context %q; %s", context, remedy(files.Contexts))
+		return nil, err
 	}
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -48,13 +39,34 @@ func UserConfig(path, context string) (*rest.Config, error) {
 // UserNamespace returns the namespace of the context that UserConfig selects, as kubectl
 // does: default if the context has none.
 func UserNamespace(path, context string) (string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = path
-	namespace, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).Namespace()
+	loader, _, err := userFiles(path, context)
+	if err != nil {
+		return "", err
+	}
+	namespace, _, err := loader.Namespace()
 	if err != nil {
 		return "", fmt.Errorf("kubeconfig: %w", err)
 	}
 	return namespace, nil
+}
+
+// userFiles reads the kubeconfig files that UserConfig finds. The context must be one of
+// theirs, unless it is empty.
+func userFiles(path, context string) (clientcmd.ClientConfig, api.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
+	files, err := loader.RawConfig()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, files, fmt.Errorf("kubeconfig %s: no such file or directory; check the path", path)
+	}
+	if err != nil {
+		return nil, files, fmt.Errorf("kubeconfig: %w; correct the file, or name another with --kubeconfig", err)
+	}
+	if _, there := files.Contexts[context]; context != "" && !there {
+		return nil, files, fmt.Errorf("there is no context %q; %s", context, remedy(files.Contexts))
+	}
+	return loader, files, nil
 }
 
 // Contexts returns the names of all contexts that UserConfig finds with that path.

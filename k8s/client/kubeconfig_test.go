@@ -75,6 +75,9 @@ func TestAClusterThatCannotBeFoundIsExplained(t *testing.T) {
 		if _, err := client.UserConfig(c.path, c.context); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q, context %q: says %v, and should say %q", c.path, c.context, err, c.says)
 		}
+		if _, err := client.UserNamespace(c.path, c.context); c.path+c.context != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%q, context %q, the namespace: says %v, and should say %q", c.path, c.context, err, c.says)
+		}
 	}
 }
 
