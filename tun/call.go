@@ -148,11 +148,11 @@ func (l *Link) call(ctx context.Context) {
 		moved := first != "" && endpoints[0] != first
 		first = endpoints[0]
 		alive, received := l.alive(now)
-		if !c.due(alive && !moved, l.initiated(now), now) && !moved {
+		if !c.due(alive && !moved, l.initiated(), now) && !moved {
 			continue
 		}
 		session := l.session()
-		failed := c.failed(converted(session.handshake, now)) && (c.gaveUp || !l.carries(now))
+		failed := c.failed(l.clock.converted(session.handshake)) && (c.gaveUp || !l.carries(now))
 		found, err := resolveAll(ctx, endpoints)
 		if err != nil && !told {
 			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.at)

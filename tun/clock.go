@@ -27,6 +27,8 @@ type clock struct {
 	mu      sync.Mutex    // protects the fields below
 	read    time.Time     // the last reading, of the system's monotonic clock
 	stopped time.Duration // how long the clock stood still
+	resumed time.Time     // the end of the last gap, of the system's clock
+	before  time.Duration // stopped without the last gap
 	gaps    Gaps
 }
 
@@ -46,7 +48,7 @@ func (c *clock) now() time.Time {
 	c.read = now
 	if gap > clockGap {
 		if gap < clockPause {
-			c.stopped += gap
+			c.before, c.stopped, c.resumed = c.stopped, c.stopped+gap, c.read
 		}
 		c.gaps.Count++
 		c.gaps.Longest = max(c.gaps.Longest, gap)
@@ -62,9 +64,18 @@ func (c *clock) now() time.Time {
 	return now
 }
 
-// converted returns a time of the system's clock as one of the links' clock, which is at now. Gaps
-// since then make it older: in them nothing was received.
-func converted(at, now time.Time) time.Time { return now.Add(-time.Since(at)) }
+// converted returns a past time of the system's clock as one of this clock. All times in the last gap are one. Of
+// times before it, gaps before the last count as time.
+func (c *clock) converted(at time.Time) time.Time {
+	now := time.Now()
+	at = now.Add(-now.Sub(at)) // monotonic, which the time of a handshake is not
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !at.Before(c.resumed) {
+		return at.Add(-c.stopped)
+	}
+	return earliest(at.Add(-c.before), c.resumed.Add(-c.stopped))
+}
 
 // schedule calls tick, and after it decide, at once and then at every interval, until ctx ends. It also calls decide when
 // changed is signalled, and at the time that the last decide returned, unless that is zero. Both are called from this

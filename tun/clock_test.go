@@ -96,6 +96,49 @@ func TestF4_ALinkThatDoesNotAnswerAfterAGapGoesDown(t *testing.T) {
 	})
 }
 
+// A packet that arrived before a gap is as old after it as it was: an end that did not run has no silence to state.
+func TestF4_APacketIsNoOlderAfterAGap(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock(slog.New(slog.DiscardHandler))
+		const age = 10 * time.Millisecond
+		for _, gap := range []time.Duration{clockGap + time.Millisecond, 5 * time.Second} {
+			before := time.Now()
+			time.Sleep(age)
+			stood := c.now()
+			time.Sleep(gap)
+			within := time.Now() // after the gap, and before the clock is read
+			time.Sleep(time.Millisecond)
+			now := c.now()
+			if d := now.Sub(c.converted(before)); d != age {
+				t.Errorf("after a gap of %v: a packet from before it is %v old, want %v", gap, d, age)
+			}
+			if got := c.converted(within); got.Before(stood) || got.After(now) {
+				t.Errorf("after a gap of %v: a packet from its end is %v old", gap, now.Sub(got))
+			}
+			time.Sleep(age)
+			after := time.Now()
+			time.Sleep(age)
+			if d := c.now().Sub(c.converted(after)); d != age {
+				t.Errorf("after a gap of %v: a packet from after it is %v old, want %v", gap, d, age)
+			}
+		}
+	})
+}
+
+// A gap that counts as time makes packets older.
+func TestF4_APacketIsOlderAfterALongGap(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock(slog.New(slog.DiscardHandler))
+		before := time.Now()
+		time.Sleep(clockPause)
+		if d := c.now().Sub(c.converted(before)); d != clockPause {
+			t.Errorf("%v old, want %v", d, clockPause)
+		}
+	})
+}
+
 func TestTheClockOfARunningProcessIsTheSystems(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

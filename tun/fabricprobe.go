@@ -59,7 +59,7 @@ func (f *Fabric) linkChanged() {
 // ask sends one probe over a link.
 func (f *Fabric) ask(l *Link, now time.Time) {
 	l.mu.Lock()
-	l.listen(now)
+	l.listen()
 	q := l.prober.ask(f.ownMTU(), now)
 	l.mu.Unlock()
 	f.sendProbe(q, l, 0)
@@ -69,7 +69,7 @@ func (f *Fabric) ask(l *Link, now time.Time) {
 func (f *Fabric) askPath(l *Link, now time.Time) {
 	own, ceiling := f.ownMTU(), f.Gateway.Table().LocalMTU()
 	l.mu.Lock()
-	l.listen(now)
+	l.listen()
 	due := l.prober.askPath(own, ceiling, now)
 	l.mu.Unlock()
 	for _, p := range due {

@@ -230,7 +230,7 @@ func without(prefixes, others []netip.Prefix) []netip.Prefix {
 // because it is not Strait, completes handshakes. received is when its last packet arrived; zero = never.
 func (l *Link) alive(now time.Time) (alive bool, received time.Time) {
 	l.mu.Lock()
-	l.listen(now)
+	l.listen()
 	probes, up, received := l.prober.probes, l.prober.up(now), l.prober.received
 	if up {
 		l.counted = 0
@@ -252,24 +252,24 @@ func (l *Link) alive(now time.Time) (alive bool, received time.Time) {
 // carries reports whether packets arrive in the session: the peer still has it.
 func (l *Link) carries(now time.Time) bool {
 	last := l.tun.lastReceived()
-	return !last.IsZero() && now.Sub(converted(last, now)) < probeMisses*probeInterval
+	return !last.IsZero() && now.Sub(l.clock.converted(last)) < probeMisses*probeInterval
 }
 
 // initiated returns when WireGuard last accepted an initiation of the peer; zero = never.
-func (l *Link) initiated(now time.Time) time.Time {
+func (l *Link) initiated() time.Time {
 	if since := l.initiation.Load(); since != 0 {
-		return converted(began.Add(time.Duration(since)), now)
+		return l.clock.converted(began.Add(time.Duration(since)))
 	}
 	return time.Time{}
 }
 
-// listen tells the prober what the device has received. now is of the links' clock. l.mu is held.
-func (l *Link) listen(now time.Time) {
+// listen tells the prober what the device has received. l.mu is held.
+func (l *Link) listen() {
 	last := l.tun.lastReceived()
 	if last.IsZero() {
 		return
 	}
-	if at := converted(last, now); at.After(l.prober.received) {
+	if at := l.clock.converted(last); at.After(l.prober.received) {
 		l.prober.received = at
 	}
 }

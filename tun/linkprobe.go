@@ -138,7 +138,7 @@ type prober struct {
 	answered  time.Time  // time of the last answer
 	received  time.Time  // time of the last authenticated packet of the far end
 	probes    bool       // the far end has sent a probe, so that it answers them, too
-	unreached bool       // the last probe said that the far end receives nothing
+	unreached time.Time  // time of the last probe, if it said that the far end receives nothing
 	failed    bool       // found down since the last answer
 	leaving   bool       // the last answer said that the far end is shutting down
 	upSince   time.Time  // while up
@@ -222,9 +222,11 @@ func (p *prober) expire(now time.Time) {
 }
 
 // told processes what any probe of the far end says about its end.
-func (p *prober) told(q probe) {
-	p.mtu, p.lanes, p.probes = q.mtu, q.lanes, true
-	p.unreached = q.silence >= p.patience()
+func (p *prober) told(q probe, now time.Time) {
+	p.mtu, p.lanes, p.probes, p.unreached = q.mtu, q.lanes, true, time.Time{}
+	if q.silence >= p.patience() {
+		p.unreached = now
+	}
 }
 
 // answer processes an answer and reports whether it matches a request. An answer proves that the
@@ -278,7 +280,7 @@ func (p *prober) silence(now time.Time) time.Duration {
 	return min(max(now.Sub(p.received), 0).Truncate(time.Millisecond), maxSilence)
 }
 
-// missed returns when the last of probeMisses requests in a row times out. It is false if fewer
+// missed returns when the last of probeMisses requests in a row was sent. It is false if fewer
 // were sent after the last one that was answered: an end that sends none finds nothing down.
 func (p *prober) missed() (at time.Time, ok bool) {
 	first := p.latest + 1
@@ -292,7 +294,7 @@ func (p *prober) missed() (at time.Time, ok bool) {
 			continue
 		}
 		if misses++; misses == probeMisses {
-			return a.at.Add(p.timeout()), true
+			return a.at, true
 		}
 	}
 	return time.Time{}, false
@@ -301,13 +303,14 @@ func (p *prober) missed() (at time.Time, ok bool) {
 // up reports whether the link works. A recent answer proves both directions. Under load, answers
 // are late or lost before the data that keeps them waiting: while any authenticated packet arrives,
 // the link stays up for probeOverdue after the last answer, unless the far end says that it receives
-// nothing. Packets alone never bring it up.
+// nothing. It must say so after all requests that it did not answer: what it said before may be about a
+// time in which this end did not run. Packets alone never bring it up.
 func (p *prober) up(now time.Time) bool {
 	if p.failed || p.answered.IsZero() || now.Sub(p.answered) >= probeOverdue {
 		return false
 	}
 	at, ok := p.missed()
-	return !ok || now.Before(at) || !p.unreached && p.receives(p.patience(), now)
+	return !ok || now.Before(at.Add(p.timeout())) || p.unreached.Before(at) && p.receives(p.patience(), now)
 }
 
 // settle makes a link that is not up stay down until the next answer.
@@ -320,6 +323,9 @@ func (p *prober) expires(now time.Time) time.Time {
 		return time.Time{}
 	}
 	at, ok := p.missed()
+	if ok {
+		at = at.Add(p.timeout())
+	}
 	if ok && !now.Before(at) {
 		at = p.received.Add(p.patience())
 	}

@@ -73,7 +73,7 @@ func FuzzParseProbe(f *testing.F) {
 			t.Errorf("%+v became %+v on the wire", p, again)
 		}
 		var link prober
-		link.told(p)
+		link.told(p, time.Unix(1000, 0))
 		link.answer(p, time.Unix(1000, 0))
 		if link.up(time.Unix(1000, 0)) {
 			t.Errorf("%+v brings a link up that has asked nothing", p)
@@ -325,7 +325,7 @@ func TestF19_PacketsKeepALinkUpOnlyForSomeTime(t *testing.T) {
 	}
 	for ; now.Sub(p.answered) < probeOverdue; now = now.Add(probeInterval) {
 		p.received = now
-		p.told(probe{silence: probeInterval}) // a request
+		p.told(probe{silence: probeInterval}, now) // a request
 		if p.settle(now); !p.up(now) {
 			t.Fatalf("down %v after the last answer although packets arrive", now.Sub(p.answered))
 		}
@@ -369,15 +369,34 @@ func TestF22_ALinkThatIsCutInOneDirectionIsDownAtBothEnds(t *testing.T) {
 	} {
 		p, now := unanswered()
 		p.received = now
-		p.told(probe{kind: probeAsk, silence: c.silence})
+		p.told(probe{kind: probeAsk, silence: c.silence}, now)
 		if p.up(now) != c.up {
 			t.Errorf("%s: up %v, want %v", name, !c.up, c.up)
 		}
 	}
 	// An answer is a better proof than what the far end said before it came.
 	s := newSteady(time.Millisecond)
-	if s.told(probe{kind: probeAsk, silence: 5 * time.Second}); !s.up(s.now) {
+	if s.told(probe{kind: probeAsk, silence: 5 * time.Second}, s.now); !s.up(s.now) {
 		t.Error("down although probes are answered")
+	}
+}
+
+// What the far end said before the requests that it did not answer may be about a gap of this end, which sent
+// nothing then.
+func TestF4_ASilenceStatedBeforeTheUnansweredRequestsDoesNotCount(t *testing.T) {
+	t.Parallel()
+	s := newSteady(time.Millisecond)
+	s.run(s.now.Add(probeInterval / 2))
+	s.cut = true
+	s.run(s.due) // one request after that answer
+	s.told(probe{kind: probeAsk, silence: 2 * time.Second}, s.now)
+	s.run(s.now.Add((probeMisses + 1) * probeInterval))
+	s.received = s.now
+	if s.settle(s.now); !s.up(s.now) {
+		t.Error("down because of what the far end said before the last request")
+	}
+	if s.told(probe{kind: probeAsk, silence: 2 * time.Second}, s.now); s.up(s.now) {
+		t.Error("up although the far end says after the last request that it receives nothing")
 	}
 }
 

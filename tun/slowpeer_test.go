@@ -128,7 +128,7 @@ func (e *slowEnd) up() bool {
 func (e *slowEnd) ask() {
 	now := e.link.clock.now()
 	e.link.mu.Lock()
-	e.link.listen(now)
+	e.link.listen()
 	q := e.link.prober.ask(1420, now)
 	e.link.mu.Unlock()
 	e.send(q)

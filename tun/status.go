@@ -81,7 +81,7 @@ func (l *Link) status(now time.Time) LinkStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &l.prober
-	l.listen(now)
+	l.listen()
 	p.expire(now)
 	s.Up, s.RTT, s.ProbesSent, s.ProbesLost, s.AnnouncedMTU = p.up(now), p.rtt, p.sent, p.lost, int(p.mtu)
 	s.PathMTU = p.path.carries(l.tun.gateway.Table().MTU(), now)
@@ -101,7 +101,7 @@ const (
 func (l *Link) fit(now time.Time) (fitness, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.listen(now)
+	l.listen()
 	return l.prober.fit(now), l.prober.upSince
 }
 
@@ -144,9 +144,9 @@ type taken struct {
 func (l *Link) took(p probe, now time.Time) (t taken) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.listen(now)
+	l.listen()
 	before, lanes, left := l.prober.fit(now), l.prober.lanes, l.prober.leaving
-	l.prober.told(p)
+	l.prober.told(p, now)
 	t.answered = p.kind != probeAsk && l.prober.answer(p, now)
 	t.changed = l.prober.fit(now) != before || l.prober.lanes != lanes
 	t.leaves = l.prober.leaving && !left
@@ -157,7 +157,7 @@ func (l *Link) took(p probe, now time.Time) (t taken) {
 // settle notes whether the link is up, logs a change, and reports one.
 func (l *Link) settle(now time.Time) (changed, up bool) {
 	l.mu.Lock()
-	l.listen(now)
+	l.listen()
 	l.prober.settle(now)
 	up, rtt, unanswered, silence := !l.prober.failed, l.prober.rtt, now.Sub(l.prober.answered), l.prober.silence(now)
 	changed = up != l.wasUp
