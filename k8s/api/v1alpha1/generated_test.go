@@ -1,3 +1,5 @@
+//go:build apiserver
+
 package v1alpha1_test
 
 import (
