@@ -11,11 +11,6 @@ import (
 	"testing"
 )
 
-func TestStartPageCommandsWork(t *testing.T) {
-	t.Parallel()
-	newWorld(t).follow(t, "docs/tutorials/start.md")
-}
-
 // follow runs the commands of a page verbatim, in order and in one shell.
 func (w *world) follow(t *testing.T, page string) {
 	t.Helper()
