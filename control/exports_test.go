@@ -26,6 +26,7 @@ type exporter struct {
 	link  Link
 	wire  *pipes
 	stale atomic.Bool
+	mute  atomic.Bool // connections to it open and carry nothing
 
 	mu    sync.Mutex
 	lags  []time.Duration
@@ -101,6 +102,10 @@ func newReceived(t *testing.T, from ...*exporter) *received {
 			e.mu.Lock()
 			e.dials++
 			e.mu.Unlock()
+			if e.mute.Load() {
+				c, _ := net.Pipe()
+				return c, nil
+			}
 			return e.wire.dial(ctx)
 		},
 		Jitter: func() float64 { return 0 },
@@ -317,6 +322,26 @@ func TestAGatewayThatFailsIsReplacedAtOnce(t *testing.T) {
 			t.Errorf("without links: %+v", s)
 		}
 		r.is(t, "without links", record("web", 2))
+	})
+}
+
+// A request over a link that ends is given up at once, although TCP would wait for it.
+func TestARequestEndsWithItsLink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gone, other := newExporter(t, 0), newExporter(t, 1)
+		ok(t, other.Replace([]ServiceRecord{record("web", 1)}))
+		gone.mute.Store(true)
+		r := newReceived(t, gone, other)
+		time.Sleep(3 * time.Second)
+		r.is(t, "while the request waits")
+		r.links(other)
+		time.Sleep(look + askInterval)
+		synctest.Wait()
+		r.is(t, "after the link has ended", record("web", 1))
+		if !strings.Contains(r.log.String(), errLinkEnded.Error()) {
+			t.Errorf("the log does not tell why: %s", r.log.String())
+		}
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -184,14 +185,48 @@ func (i *Importer) follow() {
 	}
 }
 
+// errLinkEnded is the error of a request whose link is no longer up.
+var errLinkEnded = errors.New("the link is down or was removed")
+
+// whileUp returns a context that ends when a link is no longer up: a request would wait for its answer for most of a
+// minute, while other gateways could answer.
+func (i *Importer) whileUp(ctx context.Context, of linkKey) (within context.Context, end func()) {
+	within, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		ticker := time.NewTicker(look)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-within.Done():
+				return
+			case <-ticker.C:
+				if !slices.ContainsFunc(i.options.Up(), func(l Link) bool { return l.key() == of }) {
+					cancel(errLinkEnded)
+				}
+			}
+		}
+	})
+	return within, func() {
+		cancel(nil)
+		watching.Wait()
+	}
+}
+
 // receive asks a gateway once, and stores its answer.
 func (i *Importer) receive(ctx context.Context, s *source) error {
 	at := servicePosition{epoch: i.epoch, revision: i.revision, snapshot: i.snapshot}
 	if i.epoch != "" && i.snapshot == 0 {
 		at.digest = i.have.digest.String()
 	}
-	p, err := s.ask(ctx, at)
-	if err != nil {
+	asking, end := i.whileUp(ctx, s.link.key())
+	p, err := s.ask(asking, at)
+	ended := context.Cause(asking)
+	end()
+	switch {
+	case err != nil && errors.Is(ended, errLinkEnded):
+		return ended
+	case err != nil:
 		return err
 	}
 	now := time.Now()
