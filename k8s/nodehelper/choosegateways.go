@@ -12,16 +12,19 @@ import (
 type usability int
 
 const (
-	silent  usability = iota // it does not answer, but may still forward
-	noLinks                  // it may pass packets on to another gateway
-	leaving                  // it forwards for some seconds more
-	joining                  // it was out, and is up for less than joinAfter
+	silent   usability = iota // it does not answer
+	unlinked                  // it has had no link yet
+	late                      // it does not answer, but is in use and may still forward
+	noLinks                   // it may pass packets on to another gateway
+	leaving                   // it forwards for some seconds more
+	joining                   // it was out, and is up for less than joinAfter
 	usable
 )
 
 // group returns the gateways that a peering's packets are spread over: all that forward or, if
 // there is none, all of the next best kind. So a node that reaches no gateway keeps sending, and
-// a gateway whose answers are lost is not replaced by ones that have failed before.
+// a gateway whose answers are lost or late is not replaced by ones that have failed before, or that
+// have just started.
 func (t *translation) group(p *v1alpha1.Peering) node.Group {
 	g := node.Group{Name: p.Name}
 	best := silent
@@ -35,10 +38,6 @@ func (t *translation) group(p *v1alpha1.Peering) node.Group {
 		case u == best:
 			g.Gateways = append(g.Gateways, one.Name)
 		}
-	}
-	current := slices.DeleteFunc(slices.Clone(g.Gateways), func(name string) bool { return !t.serving[name] })
-	if best == silent && len(current) > 0 {
-		g.Gateways = current
 	}
 	return g
 }
@@ -60,8 +59,12 @@ func (t *translation) linked(p *v1alpha1.Peering) (all []gateway) {
 func (t *translation) usability(name string) usability {
 	state, answers := t.answers[name]
 	switch {
+	case !answers && t.serving[name]:
+		return late
 	case !answers:
 		return silent
+	case t.unlinked[name]:
+		return unlinked
 	case state == nodeprobe.NoLinks:
 		return noLinks
 	case state == nodeprobe.Leaving:
@@ -74,5 +77,5 @@ func (t *translation) usability(name string) usability {
 
 // states are the states of gateways in the API, by usability.
 var states = [...]v1alpha1.NodeGatewayState{
-	silent: v1alpha1.NoAnswer, noLinks: v1alpha1.NoLinks, leaving: v1alpha1.Leaving, joining: v1alpha1.Joining, usable: v1alpha1.Forwarding,
+	silent: v1alpha1.NoAnswer, unlinked: v1alpha1.NoLinks, late: v1alpha1.NoAnswer, noLinks: v1alpha1.NoLinks, leaving: v1alpha1.Leaving, joining: v1alpha1.Joining, usable: v1alpha1.Forwarding,
 }

@@ -153,34 +153,39 @@ func TestTheGatewaysThatServe(t *testing.T) {
 	const up, none, leaving, unknown = nodeprobe.LinksUp, nodeprobe.NoLinks, nodeprobe.Leaving, nodeprobe.Unknown
 	type answers = map[string]nodeprobe.State
 	for _, c := range []struct {
-		name    string
-		answers answers
-		joining string // names, separated by blanks
-		serving string
-		change  func(*v1alpha1.Peering)
-		want    string
+		name     string
+		answers  answers
+		joining  string // names, separated by blanks
+		serving  string
+		unlinked string
+		change   func(*v1alpha1.Peering)
+		want     string
 	}{
-		{"all that have a link", answers{"b-0": up, "b-1": up, "b-2": up}, "", "b-1", nil, "b-0 b-1 b-2"},
-		{"one of an earlier version may have a link", answers{"b-0": up, "b-1": unknown, "b-2": none}, "", "", nil, "b-0 b-1"},
-		{"not those without a link", answers{"b-0": up, "b-1": none, "b-2": up}, "", "b-0 b-1 b-2", nil, "b-0 b-2"},
-		{"not those that leave", answers{"b-0": up, "b-1": up, "b-2": leaving}, "", "b-0 b-1 b-2", nil, "b-0 b-1"},
-		{"not those that do not answer", answers{"b-0": up}, "", "b-0 b-1 b-2", nil, "b-0"},
-		{"one that comes back, later", answers{"b-0": up, "b-1": up}, "b-1", "b-0", nil, "b-0"},
-		{"one that comes back, if there is no other", answers{"b-0": none, "b-1": up, "b-2": leaving}, "b-1", "b-2", nil, "b-1"},
-		{"one that was used as there was no other stays", answers{"b-0": up, "b-1": up}, "b-1", "b-1", nil, "b-0 b-1"},
-		{"those that leave forward still", answers{"b-0": none, "b-1": leaving, "b-2": leaving}, "", "b-0", nil, "b-1 b-2"},
-		{"those without a link may pass packets on", answers{"b-0": none, "b-1": none}, "", "b-2", nil, "b-0 b-1"},
-		{"no gateway answers: all", nil, "", "", nil, "b-0 b-1 b-2"},
-		{"no gateway answers: those in use", nil, "", "b-1 b-2", nil, "b-1 b-2"},
-		{"no gateway answers: the last one stays", nil, "", "b-1", nil, "b-1"},
-		{"those in use are gone", nil, "", "b-7", nil, "b-0 b-1 b-2"},
-		{"the peering is being deleted", answers{"b-0": up}, "", "b-0", func(p *v1alpha1.Peering) { p.DeletionTimestamp = new(metav1.Time) }, ""},
+		{"all that have a link", answers{"b-0": up, "b-1": up, "b-2": up}, "", "b-1", "", nil, "b-0 b-1 b-2"},
+		{"one of an earlier version may have a link", answers{"b-0": up, "b-1": unknown, "b-2": none}, "", "", "", nil, "b-0 b-1"},
+		{"not those without a link", answers{"b-0": up, "b-1": none, "b-2": up}, "", "b-0 b-1 b-2", "", nil, "b-0 b-2"},
+		{"not those that leave", answers{"b-0": up, "b-1": up, "b-2": leaving}, "", "b-0 b-1 b-2", "", nil, "b-0 b-1"},
+		{"not those that do not answer", answers{"b-0": up}, "", "b-0 b-1 b-2", "", nil, "b-0"},
+		{"one that comes back, later", answers{"b-0": up, "b-1": up}, "b-1", "b-0", "", nil, "b-0"},
+		{"one that comes back, if there is no other", answers{"b-0": none, "b-1": up, "b-2": leaving}, "b-1", "b-2", "", nil, "b-1"},
+		{"one that was used as there was no other stays", answers{"b-0": up, "b-1": up}, "b-1", "b-1", "", nil, "b-0 b-1"},
+		{"those that leave forward still", answers{"b-0": none, "b-1": leaving, "b-2": leaving}, "", "b-0", "", nil, "b-1 b-2"},
+		{"those without a link may pass packets on", answers{"b-0": none, "b-1": none}, "", "b-2", "", nil, "b-0 b-1"},
+		{"no gateway answers: all", nil, "", "", "", nil, "b-0 b-1 b-2"},
+		{"no gateway answers: those in use", nil, "", "b-1 b-2", "", nil, "b-1 b-2"},
+		{"no gateway answers: the last one stays", nil, "", "b-1", "", nil, "b-1"},
+		{"those in use are gone", nil, "", "b-7", "", nil, "b-0 b-1 b-2"},
+		{"the peering is being deleted", answers{"b-0": up}, "", "b-0", "", func(p *v1alpha1.Peering) { p.DeletionTimestamp = new(metav1.Time) }, ""},
+		{"one in use that is late, before those that have had no link yet", answers{"b-1": none, "b-2": none}, "", "b-0", "b-1 b-2", nil, "b-0"},
+		{"one that has had no link yet, before one that does not answer", answers{"b-1": none}, "", "", "b-1", nil, "b-1"},
+		{"one that has lost its links, before one that is late", answers{"b-1": none, "b-2": none}, "", "b-0", "b-2", nil, "b-1"},
 	} {
 		in := example()
 		third := *in.peerings[0].Status.Gateways[0].DeepCopy()
 		third.Name, third.Number, third.InternalAddresses = "b-2", 3, []v1alpha1.IP{"10.80.0.3"}
 		in.peerings[0].Status.Gateways = append(in.peerings[0].Status.Gateways, third)
 		in.answers, in.joining, in.serving = c.answers, set(c.joining), set(c.serving)
+		in.unlinked = set(c.unlinked)
 		if c.change != nil {
 			c.change(in.peerings[0])
 		}

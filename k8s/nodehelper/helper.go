@@ -236,7 +236,7 @@ func (h *helper) sources(peerings []*v1alpha1.Peering) map[netip.Addr]netip.Addr
 
 func (h *helper) input() input {
 	in := input{peerings: h.peerings.List(), support: h.support, serving: h.serving}
-	in.answers, in.joining = h.probes.known()
+	in.answers, in.joining, in.unlinked = h.probes.known()
 	in.sources = h.sources(in.peerings)
 	if a, ok := h.attachments.Get(h.Node); ok {
 		in.attachment = a

@@ -17,10 +17,11 @@ type input struct {
 	peerings   []*v1alpha1.Peering
 	support    node.Support
 
-	sources map[netip.Addr]netip.Addr  // of overlay packets, by gateway address, as far as known
-	answers map[string]nodeprobe.State // of the gateways that answer, by name
-	joining map[string]bool            // gateways that were out, and are not up for long enough
-	serving map[string]bool            // gateways in use
+	sources  map[netip.Addr]netip.Addr  // of overlay packets, by gateway address, as far as known
+	answers  map[string]nodeprobe.State // of the gateways that answer, by name
+	joining  map[string]bool            // gateways that were out, and are not up for long enough
+	unlinked map[string]bool            // gateways that have had no link yet
+	serving  map[string]bool            // gateways in use
 }
 
 // output is the result of computeDesired.

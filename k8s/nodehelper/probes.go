@@ -45,6 +45,7 @@ type probes struct {
 
 	mu      sync.Mutex
 	answers map[string]nodeprobe.State // of the gateways that answer
+	linked  map[string]bool            // gateways that have forwarded
 	out     map[string]bool            // gateways that have stopped to answer, or to forward
 	back    map[string]time.Time       // those that forward again, since when, for less than joinAfter
 }
@@ -59,7 +60,7 @@ type activeProbe struct {
 func newProbes(ask askFunc, now func() time.Time) *probes {
 	return &probes{
 		ask: ask, now: now, changed: make(chan struct{}, 1), running: map[string]*activeProbe{},
-		answers: map[string]nodeprobe.State{}, out: map[string]bool{}, back: map[string]time.Time{},
+		answers: map[string]nodeprobe.State{}, linked: map[string]bool{}, out: map[string]bool{}, back: map[string]time.Time{},
 	}
 }
 
@@ -73,6 +74,7 @@ func (p *probes) restore(s v1alpha1.NodeAttachmentStatus) {
 		}
 		switch g.State {
 		case v1alpha1.NoLinks:
+			p.record(g.Name, nodeprobe.LinksUp) // as far as is known, it had links
 			p.record(g.Name, nodeprobe.NoLinks)
 		case v1alpha1.Leaving:
 			p.record(g.Name, nodeprobe.Leaving)
@@ -102,6 +104,7 @@ func (p *probes) set(ctx context.Context, gateways map[string]netip.Addr) {
 		if gateways[name] != old.to {
 			old.stop()
 			delete(p.running, name)
+			p.replaced(name)
 		}
 	}
 	p.forget(gateways)
@@ -189,16 +192,19 @@ func (p *probes) record(name string, state nodeprobe.State) {
 	changed := !answers || is != state
 	p.answers[name] = state
 	since, joins := p.back[name]
-	switch forwards := state != nodeprobe.NoLinks && state != nodeprobe.Leaving; {
-	case !forwards:
+	if forwards := state != nodeprobe.NoLinks && state != nodeprobe.Leaving; !forwards {
 		p.out[name] = true
 		delete(p.back, name)
-	case p.out[name]:
-		delete(p.out, name)
-		p.back[name] = now
-	case joins && now.Sub(since) >= joinAfter:
-		delete(p.back, name)
-		changed = true
+	} else {
+		p.linked[name] = true
+		switch {
+		case p.out[name]:
+			delete(p.out, name)
+			p.back[name] = now
+		case joins && now.Sub(since) >= joinAfter:
+			delete(p.back, name)
+			changed = true
+		}
 	}
 	if changed {
 		notify(p.changed)
@@ -217,25 +223,38 @@ func (p *probes) recordSilence(name string) {
 	}
 }
 
+// replaced notes that a gateway runs in another pod, which has had no link yet.
+func (p *probes) replaced(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.linked, name)
+}
+
 // forget removes the results of all other gateways.
 func (p *probes) forget(but map[string]netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.answers, func(name string, _ nodeprobe.State) bool { return !isKey(but, name) })
+	maps.DeleteFunc(p.linked, func(name string, _ bool) bool { return !isKey(but, name) })
 	maps.DeleteFunc(p.out, func(name string, _ bool) bool { return !isKey(but, name) })
 	maps.DeleteFunc(p.back, func(name string, _ time.Time) bool { return !isKey(but, name) })
 }
 
-// known returns the states of the gateways that answer, and which of them must be up for longer
-// before they are used.
-func (p *probes) known() (answers map[string]nodeprobe.State, joining map[string]bool) {
+// known returns the states of the gateways that answer, which of them must be up for longer
+// before they are used, and which have had no link yet.
+func (p *probes) known() (answers map[string]nodeprobe.State, joining, unlinked map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	joining = map[string]bool{}
+	joining, unlinked = map[string]bool{}, map[string]bool{}
 	for name := range p.back {
 		joining[name] = true
 	}
-	return maps.Clone(p.answers), joining
+	for name, state := range p.answers {
+		if state == nodeprobe.NoLinks && !p.linked[name] {
+			unlinked[name] = true
+		}
+	}
+	return maps.Clone(p.answers), joining, unlinked
 }
 
 // isKey reports whether a map has a key.

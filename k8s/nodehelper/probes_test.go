@@ -72,7 +72,7 @@ func probing(t *testing.T, g *fakeGateway) *probes {
 
 // is returns the state of the gateway, and whether it is joining.
 func (p *probes) is() (state nodeprobe.State, answers, joins bool) {
-	all, joining := p.known()
+	all, joining, _ := p.known()
 	state, answers = all["g"]
 	return state, answers, joining["g"]
 }
@@ -195,6 +195,29 @@ func TestAGatewayThatWasOutJoinsWhenItIsStablyUp(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestANewGatewayIsUnlinkedUntilItForwards(t *testing.T) {
+	t.Parallel()
+	p := newProbes(nil, time.Now)
+	unlinked := func() bool {
+		_, _, all := p.known()
+		return all["g"]
+	}
+	for _, c := range []struct {
+		state nodeprobe.State
+		want  bool
+	}{{nodeprobe.NoLinks, true}, {nodeprobe.LinksUp, false}, {nodeprobe.NoLinks, false}} {
+		if p.record("g", c.state); unlinked() != c.want {
+			t.Errorf("unlinked after %v: %t", c.state, !c.want)
+		}
+	}
+	if p.forget(nil); unlinked() {
+		t.Error("unlinked after it is forgotten")
+	}
+	if p.record("g", nodeprobe.NoLinks); !unlinked() {
+		t.Error("another gateway of the same name is taken for the one before")
+	}
 }
 
 // A gateway with many nodes asks for fewer probes. Silence is noticed as soon as three repeated

@@ -112,7 +112,7 @@ func TestARestartMovesNoRoutes(t *testing.T) {
 	in.attachment.Status = status(before, "", in.answers, nil)
 	p := newProbes(nil, time.Now)
 	p.restore(in.attachment.Status)
-	in.answers, in.joining = p.known()
+	in.answers, in.joining, in.unlinked = p.known()
 	in.serving = inUse(in.attachment.Status)
 	if after := computeDesired(in); !reflect.DeepEqual(after.desired, before.desired) {
 		t.Errorf("before %+v\nafter  %+v", before.desired, after.desired)
