@@ -190,6 +190,10 @@ var ofDefinitions = sync.OnceValue(func() managedfields.TypeConverter {
 	return converter
 })
 
+// hasManagers reports whether objects have managed fields. Leases have none here: controllers write them
+// every two seconds of virtual time, and no test applies them.
+func (r *resource) hasManagers() bool { return r.kind != "Lease" }
+
 // fieldManager returns the manager of the managed fields of objects. subresource is that of
 // the request.
 func (r *resource) fieldManager(subresource string) *managedfields.FieldManager {

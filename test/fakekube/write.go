@@ -279,7 +279,7 @@ func (s *store) create(r *resource, q Request, o *object, managed bool) (*object
 			return nil, apierrors.NewForbidden(r.key(), o.GetName(), fmt.Errorf("unable to create new content in namespace %s because it is being terminated", q.Namespace))
 		}
 	}
-	if !managed {
+	if !managed && r.hasManagers() {
 		o.SetManagedFields(nil)
 		empty, _ := oneVersion{}.New(r.gvk())
 		o = r.fieldManager("").UpdateNoErrors(empty, o, q.manager()).(*object)
@@ -334,7 +334,7 @@ func (s *store) update(r *resource, q Request, old, given *object, managed bool)
 	if r.generations && !equality.Semantic.DeepEqual(specification(o), specification(old)) {
 		o.SetGeneration(old.GetGeneration() + 1)
 	}
-	if !managed {
+	if !managed && r.hasManagers() {
 		if q.Verb == "update" || q.Subresource != "" {
 			o.SetManagedFields(old.GetManagedFields())
 		}

@@ -5,6 +5,7 @@ package lab
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 )
 
@@ -45,8 +46,9 @@ func TestNetns13_OnionRoutingWorksAndALoopedOnionDoesNoHarm(t *testing.T) {
 		ends[0].peer(t, ends[1].key.public, "endpoint", netip.AddrPortFrom(referenceOuter[0], port).String())
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
 		l.pingBothDirections(t)
-		if at, want := l.gatewayAt(t), netip.AddrPortFrom(inside[0], wireGuardPort).String(); at != want {
-			t.Errorf("the reference has the gateway at %s, want %s, inside the other WireGuard", at, want)
+		// If the outer WireGuard needs 5 s for its handshake, the gateway tries other source ports.
+		if at := l.gatewayAt(t); !strings.HasPrefix(at, inside[0].String()+":") {
+			t.Errorf("the reference has the gateway at %s, want %s, inside the other WireGuard", at, inside[0])
 		}
 
 		l.loop(t, "add")
