@@ -43,13 +43,13 @@ test: ## run the core tests, the demo and, as root, a functional lab (10 minutes
 race: ## run the core tests under the race detector (11 minutes; needs a C compiler)
 	@test/run race
 
-test-k8s: ## run the tests on real API servers, those of the chart among them (10 minutes; 10 more to build the programs once)
+test-k8s: ## run the tests on real API servers, those of the chart among them (6 minutes; 10 more to build the programs once)
 	@test/run test-k8s
 
-lab: ## run the lab in network namespaces (9 minutes; 10 more to build the programs once; needs root)
+lab: ## run the lab in network namespaces (6 minutes; 10 more to build the programs once; needs root)
 	@test/run lab
 
-e2e: ## install, join, verify, upgrade and remove Strait on two real clusters (20 minutes; 10 more to build Kubernetes once; needs root)
+e2e: ## install, join, verify, upgrade and remove Strait on two real clusters (11 minutes; 25 more to build Kubernetes once; needs root)
 	@test/run e2e
 
 nightly: ## run everything that measures: guest, hostile, scale, long fuzzing (hours; needs root)
