@@ -221,12 +221,8 @@ func (i *Importer) receive(ctx context.Context, s *source) error {
 	}
 	asking, end := i.whileUp(ctx, s.link.key())
 	p, err := s.ask(asking, at)
-	ended := context.Cause(asking)
 	end()
-	switch {
-	case err != nil && errors.Is(ended, errLinkEnded):
-		return ended
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	now := time.Now()

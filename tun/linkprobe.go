@@ -324,10 +324,9 @@ func (p *prober) expires(now time.Time) time.Time {
 	}
 	at, ok := p.missed()
 	if ok {
-		at = at.Add(p.timeout())
-	}
-	if ok && !now.Before(at) {
-		at = p.received.Add(p.patience())
+		if at = at.Add(p.timeout()); !now.Before(at) {
+			at = p.received.Add(p.patience())
+		}
 	}
 	return earliest(p.answered.Add(probeOverdue), at)
 }
