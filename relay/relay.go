@@ -71,6 +71,7 @@ type Relay struct {
 	closed     bool
 	attempts   map[stack.TransportEndpointID]*attempt
 	pods       map[netip.Addr]*mapping // proxied addresses in use, or recently used
+	strays     strays
 }
 
 // part has the quotas and counters of mappings, of proxied addresses, or of forwards.

@@ -38,6 +38,7 @@ type Stats struct {
 	Expired            uint64           // ended by the idle timeout
 	ToTarget, ToCaller uint64           // bytes of payload
 	Lost               uint64           // datagrams that could not be sent to one side
+	Strays             uint64           // TCP segments of connections that another gateway may have, dropped
 }
 
 // EchoStats are the counters of pings to mapped addresses.
@@ -47,14 +48,14 @@ type EchoStats struct {
 
 // counters are the Stats that only increase.
 type counters struct {
-	opened, expired, toTarget, toCaller, lost atomic.Uint64
-	refused                                   [Refusals]atomic.Uint64
+	opened, expired, toTarget, toCaller, lost, strays atomic.Uint64
+	refused                                           [Refusals]atomic.Uint64
 }
 
 func (c *counters) stats(open int) Stats {
 	s := Stats{
 		Open: open, Opened: c.opened.Load(), Expired: c.expired.Load(),
-		ToTarget: c.toTarget.Load(), ToCaller: c.toCaller.Load(), Lost: c.lost.Load(),
+		ToTarget: c.toTarget.Load(), ToCaller: c.toCaller.Load(), Lost: c.lost.Load(), Strays: c.strays.Load(),
 	}
 	for i := range s.Refused {
 		s.Refused[i] = c.refused[i].Load()

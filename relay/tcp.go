@@ -25,13 +25,19 @@ type attempt struct {
 // release releases what the attempt, or its connection, takes of the quota.
 func (a *attempt) release() { a.m.part.connections.give(a.m.key(), a.caller) }
 
-// segment handles a TCP segment that belongs to no connection of the stack, and reports whether it did: only SYNs to a
-// served address. The stack answers all others with a reset (RFC 9293 section 3.5.2). It runs on the goroutine that
-// delivers the packet, and does not block.
+// segment handles a TCP segment that belongs to no connection of the stack, and reports whether it did: only at a served
+// address. The stack answers all others with a reset (RFC 9293 section 3.5.2). It runs on the goroutine that delivers the
+// packet, and does not block.
 func (r *Relay) segment(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
 	m := r.served(id.LocalAddress)
-	if m == nil || !isSYN(id, pkt) {
+	if m == nil || !isValid(id, pkt) {
 		return false
+	}
+	switch flags := header.TCP(pkt.TransportHeader().Slice()).Flags(); {
+	case flags.Contains(header.TCPFlagRst):
+		return false // never answered
+	case flags&(header.TCPFlagSyn|header.TCPFlagAck) != header.TCPFlagSyn:
+		return r.stray(m, id)
 	}
 	a := &attempt{m: m, caller: address(id.RemoteAddress), syn: quote(pkt)}
 	mine, refusal, ok := r.begin(id, a, pkt)
@@ -42,13 +48,23 @@ func (r *Relay) segment(id stack.TransportEndpointID, pkt *stack.PacketBuffer) b
 	return mine
 }
 
-// isSYN reports whether a segment is a valid connection request.
-func isSYN(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
-	const mask = header.TCPFlagSyn | header.TCPFlagAck | header.TCPFlagRst
+// isValid reports whether the header of a segment is complete, and its checksum right.
+func isValid(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
 	h := header.TCP(pkt.TransportHeader().Slice())
-	return int(h.DataOffset()) == len(h) && // the header is complete
-		h.Flags()&mask == header.TCPFlagSyn &&
+	return int(h.DataOffset()) == len(h) &&
 		h.IsChecksumValid(id.RemoteAddress, id.LocalAddress, pkt.Data().Checksum(), uint16(pkt.Data().Size()))
+}
+
+// stray reports whether it dropped a segment of a connection that this gateway does not have: at first, since another one
+// may have it.
+func (r *Relay) stray(m *mapping, id stack.TransportEndpointID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.strays.waits(id, r.clock.NowMonotonic()) {
+		return false
+	}
+	m.part.tcp.strays.Add(1)
+	return true
 }
 
 // begin counts an attempt and starts it, if the segment is for a served address.

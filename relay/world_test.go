@@ -59,6 +59,7 @@ type world struct {
 	sent         atomic.Int64      // packets from any address, by send
 	arrived      atomic.Int64      // packets at the gateway
 	synacks      chan uint32       // sequence numbers of the gateway's SYN-ACKs
+	resets       atomic.Int64      // the gateway's segments with RST
 	lost         atomic.Bool       // what the wires carry
 
 	mu      sync.Mutex
@@ -149,6 +150,9 @@ func (w *world) note(b []byte) {
 		case w.synacks <- header.TCP(u).SequenceNumber():
 		default: // no reader
 		}
+	}
+	if ip.Proto == packet.ProtoTCP && header.TCP(ip.Upper(b)).Flags().Contains(header.TCPFlagRst) {
+		w.resets.Add(1)
 	}
 	if !packet.IsICMPError(b, &ip) {
 		return
@@ -387,8 +391,14 @@ func (w *world) untilNothingIsLeft() {
 // sendSYN puts a SYN from any address on the gateway's link.
 func (w *world) sendSYN(from, to netip.AddrPort) {
 	w.Helper()
+	w.sendSegment(from, to, header.TCPFlagSyn)
+}
+
+// sendSegment puts a TCP segment without payload on the gateway's link.
+func (w *world) sendSegment(from, to netip.AddrPort, flags header.TCPFlags) {
+	w.Helper()
 	segment := make(header.TCP, header.TCPMinimumSize)
-	segment.Encode(&header.TCPFields{SrcPort: from.Port(), DstPort: to.Port(), SeqNum: 7, DataOffset: header.TCPMinimumSize, Flags: header.TCPFlagSyn, WindowSize: 1000})
+	segment.Encode(&header.TCPFields{SrcPort: from.Port(), DstPort: to.Port(), SeqNum: 7, DataOffset: header.TCPMinimumSize, Flags: flags, WindowSize: 1000})
 	sum := header.PseudoHeaderChecksum(header.TCPProtocolNumber, stackAddress(from.Addr()), stackAddress(to.Addr()), header.TCPMinimumSize)
 	segment.SetChecksum(^segment.CalculateChecksum(sum))
 	w.send(from.Addr(), to.Addr(), header.TCPProtocolNumber, segment)

@@ -73,7 +73,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 // relayDescs describe the statistics of mapped addresses, of the proxy, or of forwards.
-type relayDescs struct{ open, opened, refused, bytes, expired, lost *prometheus.Desc }
+type relayDescs struct{ open, opened, refused, bytes, expired, lost, strays *prometheus.Desc }
 
 func describeRelay(name, of string) relayDescs {
 	return relayDescs{
@@ -83,6 +83,7 @@ func describeRelay(name, of string) relayDescs {
 		bytes:   describe(name+"_bytes_total", "Payload bytes of connections and sessions "+of+".", "protocol", "direction"),
 		expired: describe(name+"_expired_total", "TCP connections and UDP sessions "+of+" that ended by the idle timeout.", "protocol"),
 		lost:    describe(name+"_lost_datagrams_total", "Datagrams "+of+" that could not be sent to one side.", "protocol"),
+		strays:  describe(name+"_stray_segments_total", "TCP segments "+of+", of connections that another gateway may have, that were dropped."),
 	}
 }
 
@@ -195,8 +196,10 @@ func (d *Daemon) collectRelay(counter func(*prometheus.Desc, uint64, ...string),
 	}
 	tcp, udp, echo := d.fabric.Mapped()
 	collect(&mappingDescs, tcp, udp)
+	counter(mappingDescs.strays, tcp.Strays)
 	tcp, udp = d.fabric.Proxied()
 	collect(&proxyDescs, tcp, udp)
+	counter(proxyDescs.strays, tcp.Strays)
 	tcp, udp = d.fabric.Forwarded()
 	collect(&forwardDescs, tcp, udp)
 	counter(relayEchoDesc, echo.Answered, "answered")
