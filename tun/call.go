@@ -18,7 +18,7 @@ import (
 // slow. It is given up only when that handshake has failed and nothing arrives in it.
 
 const (
-	// callLook is how often a link checks whether to initiate.
+	// callLook is how often a link that is not up checks whether to initiate.
 	callLook = 100 * time.Millisecond
 	// callAgain is the time from one attempt to the next, if nothing of the peer arrives. Each attempt
 	// discards the answer to the previous one, so it is longer than a round trip takes.
@@ -130,11 +130,11 @@ func (l *Link) call(ctx context.Context) {
 		return
 	}
 	first, told := "", false // logged that a name does not resolve
-	for ; ; sleep(ctx, callLook) {
-		if ctx.Err() != nil {
-			return
-		}
+	isUp := false
+	for ok := true; ok; ok = l.wait(ctx, isUp) {
 		now := l.clock.now()
+		fit, _ := l.fit(now)
+		isUp = fit != down
 		if l.replayed.Swap(false) {
 			if alive, _ := l.alive(now); c.forgets(alive, now) {
 				l.forget()
@@ -183,6 +183,29 @@ func (l *Link) call(ctx context.Context) {
 			c.gaveUp = c.gaveUp || failed
 			l.initiate(failed)
 		}
+	}
+}
+
+// wait waits until there may be a reason to initiate: for callLook, or, if the link was up when it was looked at last,
+// until lookAgain. It reports false when ctx ends.
+func (l *Link) wait(ctx context.Context, isUp bool) bool {
+	if !isUp {
+		return sleep(ctx, callLook)
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-l.look:
+		return true
+	}
+}
+
+// lookAgain makes call check whether to initiate although the link was up: it is not any more, or its settings changed, or
+// the peer wants a new session.
+func (l *Link) lookAgain() {
+	select {
+	case l.look <- struct{}{}:
+	default: // it is about to
 	}
 }
 

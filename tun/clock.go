@@ -9,7 +9,7 @@ import (
 
 const (
 	// clockInterval is how often the clock is read even if nothing else reads it.
-	clockInterval = 100 * time.Millisecond
+	clockInterval = 250 * time.Millisecond
 	// clockGap is the time between two readings that proves that the process did not run: it was stopped
 	// (SIGSTOP), its machine was paused, or it got no processor.
 	clockGap = 500 * time.Millisecond

@@ -92,7 +92,8 @@ type Link struct {
 	settings sync.Mutex // held while WireGuard is configured
 	peer     LinkConfig // the last configuration
 
-	known func(*Link) // called when WireGuard first has an address for the peer
+	look  chan struct{} // see lookAgain
+	known func(*Link)   // called when WireGuard first has an address for the peer
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 }
@@ -118,7 +119,7 @@ func (l *Link) logger() *slog.Logger { return l.label.Load().log }
 // newLink starts WireGuard on a device. The link owns both from now on. known is called, from
 // any goroutine, when WireGuard first has an address for the peer.
 func newLink(c LinkConfig, d *Device, e *linkListener, bind underlay.Bind, log *slog.Logger, clock *clock, known func(*Link)) (*Link, error) {
-	l := &Link{key: keyOf(c), tun: d, bind: bind, own: e.address, listener: e, log: log, clock: clock, known: known, streams: make(map[*stream]bool)}
+	l := &Link{key: keyOf(c), tun: d, bind: bind, own: e.address, listener: e, log: log, clock: clock, known: known, streams: make(map[*stream]bool), look: make(chan struct{}, 1)}
 	l.setLabel(c)
 	l.prober.address = linkAddress(c.PublicKey, c.lane)
 	c = c.clone() // so that the caller cannot change it
@@ -166,6 +167,7 @@ func (l *Link) observe(format string) {
 		l.rejected.Add(1)
 	case "%v - ConsumeMessageInitiation: handshake replay @ %v":
 		l.replayed.Store(true)
+		l.lookAgain()
 	case "%v - Received handshake initiation":
 		l.initiation.Store(int64(time.Since(began)))
 	}
@@ -215,6 +217,7 @@ func (l *Link) update(c LinkConfig) error {
 	l.peer = c
 	l.endpoints.Store(&c.Endpoints)
 	l.settings.Unlock()
+	l.lookAgain()
 	if l.tun.peerKnown.Load() {
 		l.contact(netip.AddrPort{})
 	}

@@ -163,6 +163,9 @@ func (l *Link) settle(now time.Time) (changed, up bool) {
 	changed = up != l.wasUp
 	l.wasUp = up
 	l.mu.Unlock()
+	if !up {
+		l.lookAgain()
+	}
 	switch {
 	case changed && up:
 		l.logger().Info("link is up", "rtt", rtt)

@@ -17,12 +17,14 @@ import (
 // another when its threads are busy and the machine has idle processors, and removes it when it could do without.
 const (
 	threadsInterval = 100 * time.Millisecond
-	threadsBusy     = 0.9  // of all threads: they are the bottleneck
-	threadsSpare    = 0.5  // idle processors needed to add a thread
-	threadsIdle     = 0.75 // of one thread less: enough to carry the load
-	threadsPatience = 10   // intervals before a thread is removed
-	threadsLittle   = 0.5  // of one thread less: far more than enough
-	threadsHaste    = 5    // weight of an interval with so little load
+	threadsRest     = 4 * threadsInterval // the same at rest: each one wakes a process that has little else to do
+	threadsAtRest   = 0.1                 // of the only thread: no more is used
+	threadsBusy     = 0.9                 // of all threads: they are the bottleneck
+	threadsSpare    = 0.5                 // idle processors needed to add a thread
+	threadsIdle     = 0.75                // of one thread less: enough to carry the load
+	threadsPatience = 10                  // intervals before a thread is removed
+	threadsLittle   = 0.5                 // of one thread less: far more than enough
+	threadsHaste    = 5                   // weight of an interval with so little load
 )
 
 // threads is the policy: a function of the measurements, interval by interval.
@@ -54,6 +56,14 @@ func (t *threads) next(used float64, spare func() float64) int {
 		t.quiet = 0
 	}
 	return t.now
+}
+
+// pause returns the time until the next measurement. used is that of the last one.
+func (t *threads) pause(used float64) time.Duration {
+	if t.now == 1 && used < threadsAtRest {
+		return threadsRest
+	}
+	return threadsInterval
 }
 
 // limitInterval is how often the CPU limit is read, which changes when a pod is resized in place.
@@ -90,7 +100,10 @@ func followLoad(ctx context.Context, extra *atomic.Int32) {
 				t.now, t.most = min(t.now, most), most
 			}
 		}
-		if wanted := t.next(m.interval(), m.spare) + int(extra.Load()); wanted != runtime.GOMAXPROCS(0) {
+		used := m.interval()
+		wanted := t.next(used, m.spare) + int(extra.Load())
+		ticker.Reset(t.pause(used))
+		if wanted != runtime.GOMAXPROCS(0) {
 			runtime.GOMAXPROCS(wanted)
 		}
 	}
