@@ -15,7 +15,9 @@ import (
 // by one without it, retry only every 5 s, and never try another address.
 //
 // The first initiation of an outage leaves the session as it is: the peer may be alive and only
-// slow. It is given up only when that handshake has failed and nothing arrives in it.
+// slow. It is given up only when that handshake has failed and nothing arrives in it. The new one is
+// given up if it does not work: wireguard-go makes a session with a wrong index if it processes an
+// initiation and a response of the peer at the same time, which it has sent at the same time.
 
 const (
 	// callLook is how often a link that is not up checks whether to initiate.
@@ -148,11 +150,18 @@ func (l *Link) call(ctx context.Context) {
 		moved := first != "" && endpoints[0] != first
 		first = endpoints[0]
 		alive, received := l.alive(now)
-		if !c.due(alive && !moved, l.initiated(), now) && !moved {
+		due := c.due(alive && !moved, l.initiated(), now) || moved
+		if alive && !due {
 			continue
 		}
 		session := l.session()
-		failed := c.failed(l.clock.converted(session.handshake)) && (c.gaveUp || !l.carries(now))
+		handshake := l.clock.converted(session.handshake)
+		unanswered := c.failed(handshake)
+		broken := !alive && !unanswered && !c.last.IsZero() && l.broken(handshake, now)
+		if !due && !broken {
+			continue
+		}
+		failed := unanswered && (c.gaveUp || !l.carries(now)) || broken
 		found, err := resolveAll(ctx, endpoints)
 		if err != nil && !told {
 			l.logger().Warn("cannot resolve the peer's endpoint; keeping the last known address and retrying", "error", err, "address", c.at)

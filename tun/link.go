@@ -258,6 +258,19 @@ func (l *Link) carries(now time.Time) bool {
 	return !last.IsZero() && now.Sub(l.clock.converted(last)) < probeMisses*probeInterval
 }
 
+// broken reports whether the session of a handshake does not work: nothing arrives in it, or the peer says that it receives
+// nothing, although there was time for a packet and an answer.
+func (l *Link) broken(handshake, now time.Time) bool {
+	l.mu.Lock()
+	trip := probeLate // not known yet
+	if l.prober.smoothed != 0 {
+		trip = max(probeLost, l.prober.timeout())
+	}
+	unreached := l.prober.unreached.Sub(handshake) >= trip
+	l.mu.Unlock()
+	return now.Sub(handshake) >= trip && (unreached || !l.carries(now))
+}
+
 // initiated returns when WireGuard last accepted an initiation of the peer; zero = never.
 func (l *Link) initiated() time.Time {
 	if since := l.initiation.Load(); since != 0 {

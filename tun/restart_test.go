@@ -75,3 +75,39 @@ func TestF1_EndsThatStartTogetherFindEachOtherWithin5s(t *testing.T) {
 	slices.Sort(ups)
 	t.Logf("up after %v (median), %v (p90), %v (p99), %v (most)", ups[100], ups[180], ups[198], ups[199])
 }
+
+// An end that was restarted initiates, and its initiation arrives just when the other end initiates too, having found the
+// link down. WireGuard then processes an initiation and a response of the same end at the same time, and may make a session
+// that works in one direction only.
+//
+//strait:virtualtime
+func TestF1_InitiationsThatMeetAreNoStall(t *testing.T) {
+	if !inVirtualTime(t) {
+		return
+	}
+	const trip = 300 * time.Millisecond
+	var until time.Duration // the link is found down
+	for try := range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			p := newSlowPair(t, trip/2, 0)
+			p.start(0)
+			p.start(1)
+			if up := p.bothUp(20 * time.Second); up == 20*time.Second {
+				t.Error("the link does not come up")
+			}
+			time.Sleep(10 * time.Second) // for the estimated round-trip time to settle
+			p.kill(0)
+			if try == 0 {
+				until = p.down(1, time.Now(), 5*time.Second)
+				p.end()
+				return
+			}
+			time.Sleep(until - yieldTime - trip/2)
+			p.start(0)
+			if up := p.bothUp(30 * time.Second); up > 3*time.Second {
+				t.Errorf("back after %v, want 3s", up)
+			}
+			p.end()
+		})
+	}
+}
