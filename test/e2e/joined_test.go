@@ -12,15 +12,14 @@ import (
 	"strait.dev/strait/test/nodes"
 )
 
-// The first tutorial, then the life of an installation: install, join, use, upgrade, uninstall. The
-// clusters have the same CIDRs in both IP families.
+// The life of an installation: install, join, use, upgrade, uninstall. The clusters have the same CIDRs in
+// both IP families.
 func TestClustersAreJoinedWithHelm(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, nodes.Options{DualStack: true}, nodes.Options{CNI: nodes.FlannelVXLAN, DualStack: true})
 	stage(t, "MetalLB", func(t *testing.T) { w.a.StartMetalLB(t) })
 	before, err := w.everything(t)
 	must(t, err)
-	w.follow(t, "docs/tutorials/start.md")
 	stage(t, "install", func(t *testing.T) { w.install(t) })
 	stage(t, "join", func(t *testing.T) { w.joinBy(t, "LoadBalancer") })
 	w.balanced(t)
