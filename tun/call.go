@@ -61,10 +61,11 @@ func (c *caller) due(alive bool, initiated, now time.Time) bool {
 		*c = caller{yields: c.yields, at: c.at}
 		return false
 	}
-	switch {
-	case initiated.After(c.last) && c.yields:
+	// An initiation that arrived just before the attempt may have crossed it, too.
+	switch crossed := !initiated.IsZero() && initiated.After(c.last.Add(-callLook)); {
+	case crossed && c.yields:
 		return now.Sub(initiated) >= yieldAgain<<c.slow
-	case initiated.After(c.last):
+	case crossed:
 		return now.Sub(initiated) >= callCrossed
 	}
 	return c.last.IsZero() || now.Sub(c.last) >= callAgain<<c.slow
@@ -157,8 +158,11 @@ func (l *Link) call(ctx context.Context) {
 		session := l.session()
 		handshake := l.clock.converted(session.handshake)
 		unanswered := c.failed(handshake)
-		broken := !alive && !unanswered && !c.last.IsZero() && l.broken(handshake, now)
-		if !due && !broken {
+		early, broken := false, false
+		if !alive && !unanswered && !c.last.IsZero() { // there is a new session
+			early, broken = l.judge(handshake, now)
+		}
+		if !moved && (early || !due && !broken) {
 			continue
 		}
 		failed := unanswered && (c.gaveUp || !l.carries(now)) || broken

@@ -68,6 +68,21 @@ func TestTheEndThatYieldsLeavesHandshakesToTheOther(t *testing.T) {
 	}
 }
 
+// WireGuard accepts an initiation while an attempt is made: each end may have dropped the handshake of the other.
+func TestAnInitiationThatArrivesDuringAnAttemptHasCrossedIt(t *testing.T) {
+	t.Parallel()
+	last := time.Unix(1000, 0)
+	for before, want := range map[time.Duration]time.Duration{
+		-time.Millisecond: callCrossed + time.Millisecond, 0: callCrossed, callLook - 1: callCrossed - callLook + 1, callLook: callAgain,
+	} {
+		c := caller{last: last}
+		due := func(after time.Duration) bool { return c.due(false, last.Add(-before), last.Add(after)) }
+		if due(want-1) || !due(want) {
+			t.Errorf("an initiation that arrived %v before the attempt: the next one is not due after %v", before, want)
+		}
+	}
+}
+
 func TestF10_AnAddressThatANameNoLongerStandsForIsLeft(t *testing.T) {
 	t.Parallel()
 	one, two := netip.MustParseAddrPort("192.0.2.1:51840"), netip.MustParseAddrPort("192.0.2.2:51840")

@@ -258,9 +258,9 @@ func (l *Link) carries(now time.Time) bool {
 	return !last.IsZero() && now.Sub(l.clock.converted(last)) < probeMisses*probeInterval
 }
 
-// broken reports whether the session of a handshake does not work: nothing arrives in it, or the peer says that it receives
-// nothing, although there was time for a packet and an answer.
-func (l *Link) broken(handshake, now time.Time) bool {
+// judge reports whether the session of a handshake does not work: nothing arrives in it, or the peer says that it receives
+// nothing. It is too early to tell before a packet and an answer have had the time.
+func (l *Link) judge(handshake, now time.Time) (early, broken bool) {
 	l.mu.Lock()
 	trip := probeLate // not known yet
 	if l.prober.smoothed != 0 {
@@ -268,7 +268,10 @@ func (l *Link) broken(handshake, now time.Time) bool {
 	}
 	unreached := l.prober.unreached.Sub(handshake) >= trip
 	l.mu.Unlock()
-	return now.Sub(handshake) >= trip && (unreached || !l.carries(now))
+	if now.Sub(handshake) < trip+probeInterval { // one probe says it
+		return true, false
+	}
+	return false, unreached || !l.carries(now)
 }
 
 // initiated returns when WireGuard last accepted an initiation of the peer; zero = never.
