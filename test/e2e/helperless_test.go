@@ -77,10 +77,8 @@ func TestServicesAreSharedWithAClusterWithoutNodeHelpers(t *testing.T) {
 // except those of Kubernetes.
 func (w *world) restrict(t *testing.T, cluster string) {
 	t.Helper()
-	const enforce = "pod-security.kubernetes.io/enforce=restricted"
-	w.do(t, "", "kubectl", "--context="+cluster, "label", "namespace", "default", enforce)
-	w.do(t, "", "kubectl", "--context="+cluster, "create", "namespace", "strait-system")
-	w.do(t, "", "kubectl", "--context="+cluster, "label", "namespace", "strait-system", enforce)
+	// The tutorial leaves the namespace strait-system, as helm uninstall does.
+	w.do(t, "", "kubectl", "--context="+cluster, "label", "namespace", "default", "strait-system", "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
 	w.do(t, `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
