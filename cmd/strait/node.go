@@ -52,6 +52,7 @@ the settings.`,
 			klog.SetSlogLogger(log) // the log of client-go
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
+			defer trimAfterStart(log).Stop()
 			o := nodehelper.Options{Node: name, Listen: listen, Log: log}
 			if o.Client, err = client.New(access); err != nil {
 				return err

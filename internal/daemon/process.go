@@ -12,6 +12,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/health"
+	"strait.dev/strait/internal/resident"
 )
 
 // Drain is how long a gateway that was asked to stop continues to forward while not ready, so that senders can switch to
@@ -75,6 +76,9 @@ func (p *Process) Start(c *config.Gateway) error {
 	p.metrics.MustRegister(d)
 	p.gateway.Store(d)
 	debug.FreeOSMemory() // as in Reload
+	if err := resident.Trim(); err != nil {
+		p.options.Log.Debug("the memory of the start stays resident", "error", err)
+	}
 	p.http.ready.Store(true)
 	return nil
 }
