@@ -138,11 +138,7 @@ func (l *Link) call(ctx context.Context) {
 		now := l.clock.now()
 		fit, _ := l.fit(now)
 		isUp = fit != down
-		if l.replayed.Swap(false) {
-			if alive, _ := l.alive(now); c.forgets(alive, now) {
-				l.forget()
-			}
-		}
+		l.checkReplayed(&c, now)
 		endpoints := *l.endpoints.Load()
 		if len(endpoints) == 0 {
 			first = ""
@@ -261,6 +257,15 @@ func resolveAll(ctx context.Context, endpoints []string) (found []netip.AddrPort
 // yields reports whether the other end initiates first when both start together.
 func (l *Link) yields() bool {
 	return bytes.Compare(l.key.own[:], l.key.remote[:]) > 0
+}
+
+// checkReplayed forgets the peer's last timestamp if WireGuard refuses its initiations because of it.
+func (l *Link) checkReplayed(c *caller, now time.Time) {
+	if l.replayed.Swap(false) {
+		if alive, _ := l.alive(now); c.forgets(alive, now) {
+			l.forget()
+		}
+	}
 }
 
 // forget removes the peer from WireGuard and adds it again. Its session, which did not work, and its counters
