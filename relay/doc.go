@@ -2,6 +2,7 @@
 // host stack and re-originated, from an ordinary socket of the gateway's machine, to the target of the mapping:
 //
 //	SYN      ► mapped? ► within quota? ► dial the target ► it answered? ► SYN-ACK ► copy both ways
+//	segment of an unknown connection ► mapped? ► dropped for 4 s, since another gateway may have it ► reset
 //	datagram ► mapped? ► within quota? ► a session with its own socket ► copy both ways
 //	ping     ► mapped? ► is the target up? ► reply
 //
