@@ -40,16 +40,16 @@ demo: build ## join two clusters with the same pod CIDR, in one process, without
 test: ## run the core tests, the demo and, as root, a functional lab (10 minutes on a fresh machine, 4 warm)
 	@test/run test
 
-race: ## run the core tests under the race detector (11 minutes; needs a C compiler)
+race: ## run the core tests under the race detector (7 minutes; needs a C compiler)
 	@test/run race
 
-test-k8s: ## run the tests on real API servers, those of the chart among them (6 minutes; 10 more to build the programs once)
+test-k8s: ## run the tests on real API servers, those of the chart among them (7 minutes; 10 more to build the programs once)
 	@test/run test-k8s
 
-lab: ## run the lab in network namespaces (6 minutes; 10 more to build the programs once; needs root)
+lab: ## run the lab in network namespaces (5 minutes; 10 more to build the programs once; needs root)
 	@test/run lab
 
-e2e: ## install, join, verify, upgrade and remove Strait on two real clusters (11 minutes; 25 more to build Kubernetes once; needs root)
+e2e: ## install, join, verify, upgrade and remove Strait on two real clusters (9 minutes; 25 more to build Kubernetes once; needs root)
 	@test/run e2e
 
 nightly: ## run everything that measures: guest, hostile, scale, long fuzzing (hours; needs root)
@@ -61,7 +61,7 @@ flaky: ## run a tier (TIER, default test) N times (20), half of them beside two 
 vet: ## check formatting, words and commit subjects, and run go vet with every build tag (2 minutes)
 	@test/run vet
 
-lint: ## what vet does, and run golangci-lint (4 minutes; 8 more to build it and the tree once)
+lint: ## what vet does, and run golangci-lint (1 minute; 8 more to build it and the tree once)
 	@test/run lint
 
 fuzz: ## run every fuzz target for FUZZTIME each (60s)

@@ -88,6 +88,7 @@ spec:
 `
 
 func TestPodsRunAsInAnyCluster(t *testing.T) {
+	t.Parallel()
 	lab := New(t)
 	clusters := lab.Start(t, Options{Name: "a", Index: 1, Nodes: 2}, Options{Name: "b", Index: 2, Nodes: 2, CNI: FlannelVXLAN, DualStack: true})
 	for _, c := range clusters {
@@ -140,6 +141,7 @@ func TestPodsRunAsInAnyCluster(t *testing.T) {
 }
 
 func TestNothingIsLeftOfALab(t *testing.T) {
+	t.Parallel()
 	var groups cgroups
 	var dir string
 	t.Run("lab", func(t *testing.T) {
