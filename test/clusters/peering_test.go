@@ -42,6 +42,9 @@ func (c *cluster) network(t *testing.T, dual ...bool) {
 		if err != nil {
 			return err
 		}
+		if n.Status.ObservedGeneration < n.Generation { // the status may be that of the detected ID
+			return fmt.Errorf("the status is of generation %d, the spec of %d", n.Status.ObservedGeneration, n.Generation)
+		}
 		return conditionTrue(n.Status.Conditions, v1alpha1.ConditionReady)
 	})
 }
