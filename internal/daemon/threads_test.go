@@ -137,3 +137,21 @@ func TestWorkOutsideThePacketPathReturnsItsThread(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyAProcessAtRestIsMeasuredRarely(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		now  int
+		used float64
+		want time.Duration
+	}{
+		"at rest":              {1, 0.01, threadsRest},
+		"one thread in use":    {1, threadsAtRest, threadsInterval},
+		"two threads, at rest": {2, 0.01, threadsInterval}, // one of them is to be removed soon
+	} {
+		p := threads{now: c.now, most: 4}
+		if got := p.pause(c.used); got != c.want {
+			t.Errorf("%s: measured after %v, want %v", name, got, c.want)
+		}
+	}
+}
