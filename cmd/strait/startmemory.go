@@ -12,9 +12,5 @@ const startTime = 20 * time.Second
 
 // trimAfterStart gives back the memory that only the start needed. A gateway does so by itself.
 func trimAfterStart(log *slog.Logger) *time.Timer {
-	return time.AfterFunc(startTime, func() {
-		if err := resident.Trim(); err != nil {
-			log.Debug("the memory of the start stays resident", "error", err)
-		}
-	})
+	return time.AfterFunc(startTime, func() { resident.Trim(log) })
 }

@@ -76,9 +76,7 @@ func (p *Process) Start(c *config.Gateway) error {
 	p.metrics.MustRegister(d)
 	p.gateway.Store(d)
 	debug.FreeOSMemory() // as in Reload
-	if err := resident.Trim(); err != nil {
-		p.options.Log.Debug("the memory of the start stays resident", "error", err)
-	}
+	resident.Trim(p.options.Log)
 	p.http.ready.Store(true)
 	return nil
 }

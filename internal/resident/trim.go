@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -15,8 +16,14 @@ import (
 // Trim removes the pages of the program's own file from the resident memory of the process. Call it after the start, which
 // reads most of them once: initialisation of packages, command line, configuration. Those that are used again come back
 // with page faults, without reading the disk as long as the kernel caches the file. It reads /proc/self/smaps and takes a
-// few milliseconds.
-func Trim() error {
+// few milliseconds. A failure costs only memory, and is logged.
+func Trim(log *slog.Logger) {
+	if err := trim(); err != nil {
+		log.Debug("the memory of the start stays resident", "error", err)
+	}
+}
+
+func trim() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return fmt.Errorf("trim resident memory: %w", err)

@@ -26,7 +26,7 @@ func fileMemory(t *testing.T) (kib int) {
 
 func TestTheStartOfAProgramIsNotResidentForLong(t *testing.T) {
 	before := fileMemory(t)
-	if err := Trim(); err != nil {
+	if err := trim(); err != nil {
 		t.Fatal(err)
 	}
 	if after := fileMemory(t); after >= before {
