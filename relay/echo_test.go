@@ -127,11 +127,13 @@ func TestPingIsNotAnsweredWhenTheTargetIsDown(t *testing.T) {
 func TestPingToATargetThatIsSilentIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Limits{})
-	w.alive = func(ctx context.Context, _ netip.Addr, _ uint16) bool { <-ctx.Done(); return false }
+	asked := make(chan struct{})
+	w.alive = func(ctx context.Context, _ netip.Addr, _ uint16) bool { close(asked); <-ctx.Done(); return false }
 	p := w.pinger(callerAddr, mappedAddr)
 	for range waitingPerOne + 3 {
 		p.send([]byte("?"))
 	}
+	<-asked // the timer runs
 	w.until("some are too many", func() bool { return w.relay.Echo().Refused == 3 })
 	w.advance(askFor)
 	w.until("the connections have ended", func() bool { return w.relay.Echo().Down == waitingPerOne })

@@ -91,11 +91,11 @@ func (s *session) run() {
 		}
 		return
 	}
-	s.m.part.udp.opened.Add(1)
 	end := func() { s.target.Close(); s.caller.end.Close() }
 	s.idle.clock, s.idle.limit, s.idle.expired = r.clock, s.limit, func() { s.m.part.udp.expired.Add(1); end() }
 	s.idle.start()
 	defer s.idle.stop()
+	s.m.part.udp.opened.Add(1)
 	defer context.AfterFunc(s.m.ctx, end)()
 
 	back := make(chan struct{})
