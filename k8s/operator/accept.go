@@ -23,13 +23,11 @@ type AcceptOptions struct {
 // Accept joins the inviting cluster, and waits until the peering is ready and no longer
 // needs the invite.
 func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*PeeringReport, error) {
-	network, err := c.Network(ctx)
+	networks, err := joinable(ctx, o.Waiting, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.usable(network); err != nil {
-		return nil, err
-	}
+	network := networks[0]
 	if network.Status.ClusterID == i.ClusterID {
 		return nil, fmt.Errorf("%s: the invite was created by this cluster, %s; accept it in the other cluster "+
 			"(if both clusters have the same ID, change spec.clusterID of the ClusterNetwork %s of one)",

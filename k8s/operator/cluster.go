@@ -65,24 +65,73 @@ func (c Cluster) Failed(what string, err error) error {
 
 // Network returns the ClusterNetwork, once the controller has reported its status.
 func (c Cluster) Network(ctx context.Context) (*v1alpha1.ClusterNetwork, error) {
+	n, missing, err := c.network(ctx)
+	if err == nil && missing != "" {
+		err = errors.New(missing)
+	}
+	return n, err
+}
+
+// network returns the ClusterNetwork, or what is missing while the controller has not
+// reported its status.
+func (c Cluster) network(ctx context.Context) (n *v1alpha1.ClusterNetwork, missing string, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	// Unlike a get, a list distinguishes a missing CRD from a missing object.
 	list, err := c.Client.ClusterNetworks().List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%s: Strait's CRDs are not installed; install Strait in that cluster first", c.Name)
+		return nil, "", fmt.Errorf("%s: Strait's CRDs are not installed; install Strait in that cluster first", c.Name)
 	case err != nil:
-		return nil, c.Failed("read ClusterNetworks", err)
+		return nil, "", c.Failed("read ClusterNetworks", err)
 	}
 	for i := range list.Items {
 		if n := &list.Items[i]; n.Name == v1alpha1.ClusterNetworkName && n.Status.ClusterID != "" {
-			return n, nil
+			return n, "", nil
 		}
 	}
-	return nil, fmt.Errorf("%s: the controller has not reported the status of ClusterNetwork %s yet; "+
+	return nil, fmt.Sprintf("%s: the controller has not reported the status of ClusterNetwork %s yet; "+
 		"check that strait controller runs, and its log",
-		c.Name, v1alpha1.ClusterNetworkName)
+		c.Name, v1alpha1.ClusterNetworkName), nil
+}
+
+// joinable returns the ClusterNetworks of clusters that can be joined. After an installation
+// or a change of a ClusterNetwork, it waits for the controller: until then the cluster ID and
+// CIDRs in the status are missing, or not those that the user has set.
+func joinable(ctx context.Context, w Waiting, clusters ...Cluster) ([]*v1alpha1.ClusterNetwork, error) {
+	networks := make([]*v1alpha1.ClusterNetwork, len(clusters))
+	look := func(ctx context.Context) (first string, err error) {
+		for i, c := range clusters { // all of them: an error of one ends the wait for another
+			n, missing, err := c.joinableNetwork(ctx)
+			if err != nil {
+				return "", err
+			}
+			networks[i], first = n, cmp.Or(first, missing)
+		}
+		return first, nil
+	}
+	missing, err := look(ctx) // an API server that is unreachable now is an error
+	switch {
+	case err == nil && missing != "" && w.DryRun:
+		err = errors.New(missing)
+	case err == nil && missing != "":
+		err = w.until(ctx, look)
+	}
+	return networks, err
+}
+
+// joinableNetwork returns the ClusterNetwork, or what is missing while the controller has
+// not processed it. A cluster that cannot be joined is an error.
+func (c Cluster) joinableNetwork(ctx context.Context) (n *v1alpha1.ClusterNetwork, missing string, err error) {
+	n, missing, err = c.network(ctx)
+	switch {
+	case err != nil || missing != "":
+		return nil, missing, err
+	case n.Status.ObservedGeneration < n.Generation:
+		return nil, fmt.Sprintf("%s: the controller has not processed the last change of ClusterNetwork %s yet; "+
+			"if this persists, check that strait controller runs, and its log", c.Name, n.Name), nil
+	}
+	return n, "", c.usable(n)
 }
 
 // usable returns the reason why the cluster cannot be joined yet, nil if it can.

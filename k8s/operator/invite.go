@@ -43,13 +43,11 @@ func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error)
 	if err := CheckName(o.Name); err != nil {
 		return nil, err
 	}
-	network, err := c.Network(ctx)
+	networks, err := joinable(ctx, o.Waiting, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.usable(network); err != nil {
-		return nil, err
-	}
+	network := networks[0]
 	was, err := c.peering(ctx, o.Name)
 	if err != nil {
 		return nil, err

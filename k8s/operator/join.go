@@ -74,15 +74,12 @@ func Join(ctx context.Context, local, remote Cluster, o JoinOptions) (*Joined, e
 }
 
 // identify reads the two clusters and checks that they can be joined.
-func identify(ctx context.Context, a, b *side, o JoinOptions) (err error) {
-	for _, s := range []*side{a, b} {
-		if s.network, err = s.Network(ctx); err != nil {
-			return err
-		}
-		if err := s.usable(s.network); err != nil {
-			return err
-		}
+func identify(ctx context.Context, a, b *side, o JoinOptions) error {
+	networks, err := joinable(ctx, o.Waiting, a.Cluster, b.Cluster)
+	if err != nil {
+		return err
 	}
+	a.network, b.network = networks[0], networks[1]
 	switch id := a.network.Status.ClusterID; {
 	case a.network.UID == b.network.UID:
 		return fmt.Errorf("%s and %s are the same cluster, %s; select the contexts of two clusters", a.Name, b.Name, id)
