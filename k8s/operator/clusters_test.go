@@ -28,6 +28,9 @@ func TestTwoClustersAreJoined(t *testing.T) {
 	synctest.Test(t, joinTwoClusters)
 }
 
+// joinTwoClusters runs in a bubble.
+//
+//strait:virtualtime
 func joinTwoClusters(t *testing.T) {
 	first, other := fakekube.New(), fakekube.New()
 	other.DeleteCRDs()
