@@ -21,10 +21,20 @@ type Signals struct {
 // or with an error at the start; later errors do not end it.
 func Run(path string, signals Signals, o Options) error {
 	log := o.Log
-	c, err := Load(path)
+	changes := make(chan struct{}, 1)
+	watching := &watch{changes: changes, log: log}
+	defer watching.end()
+	var read string // fingerprint of the file before it was read, so that no later change is missed
+	load := func() (*config.Gateway, error) { read = fingerprint([]string{path}); return Load(path) }
+	follow := func(c *config.Gateway) {
+		files := watchedFiles(path, c)
+		watching.follow(files, read+fingerprint(files[1:]))
+	}
+	c, err := load()
 	if err != nil {
 		return err
 	}
+	follow(c)
 	var p *Process
 	if err := patiently(signals.Stop, log, func() (err error) { p, err = Open(c.Observability.Listen, o); return err }); err != nil {
 		return err
@@ -34,10 +44,6 @@ func Run(path string, signals Signals, o Options) error {
 		return err
 	}
 
-	changes := make(chan struct{}, 1)
-	watching := &watch{changes: changes, log: log}
-	defer watching.end()
-	watching.follow(watchedFiles(path, c))
 	for {
 		select {
 		case <-changes:
@@ -46,10 +52,7 @@ func Run(path string, signals Signals, o Options) error {
 			p.Drain(signals.Stop, Drain)
 			return nil
 		}
-		load := func() (*config.Gateway, error) { return Load(path) }
-		_ = p.Reload(load, func(c *config.Gateway) { // logs errors itself
-			watching.follow(watchedFiles(path, c)) // it may name other key files
-		})
+		_ = p.Reload(load, follow) // it may name other key files; logs errors itself
 	}
 }
 

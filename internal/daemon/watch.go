@@ -18,7 +18,7 @@ import (
 // ConfigMap mount or a symlink replaces a file.
 const watchInterval = time.Second
 
-// watchedFiles returns the configuration file and the key files that it names.
+// watchedFiles returns the configuration file, first, and the key files that it names.
 func watchedFiles(path string, c *config.Gateway) []string {
 	files := []string{path, c.WireGuard.PrivateKeyFile}
 	for _, p := range c.WireGuard.Peers {
@@ -40,8 +40,8 @@ type watch struct {
 	done    sync.WaitGroup
 }
 
-// follow replaces the watched files.
-func (w *watch) follow(files []string) {
+// follow replaces the watched files. applied is their fingerprint when they were applied.
+func (w *watch) follow(files []string, applied string) {
 	if slices.Equal(w.files, files) {
 		return
 	}
@@ -49,8 +49,7 @@ func (w *watch) follow(files []string) {
 	w.files = files
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stop = cancel
-	now := fingerprint(files) // not in the goroutine, which would miss changes before it runs
-	w.done.Go(func() { watchSince(ctx, files, now, w.changes, w.log) })
+	w.done.Go(func() { watchSince(ctx, files, applied, w.changes, w.log) })
 }
 
 // end stops watching and waits for it.

@@ -61,19 +61,29 @@ func TestAFileThatIsBeingWrittenIsReportedWhenItIsStable(t *testing.T) {
 	})
 }
 
-func TestAChangeRightAfterTheFilesBecomeOthersIsNotMissed(t *testing.T) {
+// The file changes before the watching goroutine runs, or while the configuration is applied: at the start, that can take
+// seconds.
+func TestAChangeSinceTheFilesWereReadIsNotMissed(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "file")
-	synctest.Test(t, func(t *testing.T) {
-		changes := make(chan struct{}, 1)
-		w := &watch{changes: changes, log: slog.New(slog.DiscardHandler)}
-		defer w.end()
-		w.follow([]string{path})
-		if err := os.WriteFile(path, nil, 0o600); err != nil { // before the watching goroutine runs
-			t.Fatal(err)
-		}
-		if letPass(2 * watchInterval); !told(changes) {
-			t.Error("not told of the change")
-		}
-	})
+	for _, late := range []bool{false, true} {
+		files := []string{filepath.Join(t.TempDir(), "file")}
+		synctest.Test(t, func(t *testing.T) {
+			changes := make(chan struct{}, 1)
+			w := &watch{changes: changes, log: slog.New(slog.DiscardHandler)}
+			defer w.end()
+			read := fingerprint(files)
+			if late {
+				w.follow(files, read)
+			}
+			if err := os.WriteFile(files[0], nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if !late {
+				w.follow(files, read)
+			}
+			if letPass(2 * watchInterval); !told(changes) {
+				t.Error("not told of the change")
+			}
+		})
+	}
 }
