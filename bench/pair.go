@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"strait.dev/strait/config"
-	"strait.dev/strait/internal/freeport"
 	"strait.dev/strait/relay"
 )
 
@@ -41,21 +40,17 @@ func startPair(ctx context.Context, offload bool, dial relay.Dialer) (p *pair, e
 		return p, err
 	}
 	defer func() { _ = keys.remove() }() // gateways read their key once, when they start
-	listen, err := freeport.UDP()
-	if err != nil {
-		return p, err
-	}
 	// Cluster b has no endpoint for a: one reachable side is enough.
 	p.b, err = startSide(planB, config.WireGuard{
-		ListenPort: listen, Lanes: 1, PrivateKeyFile: keys.file("b"), Peers: []config.Peer{{Name: "a-0", PublicKey: keys.public["a"]}},
-	}, offload, dial)
+		Lanes: 1, PrivateKeyFile: keys.file("b"), Peers: []config.Peer{{Name: "a-0", PublicKey: keys.public["a"]}},
+	}, true, offload, dial)
 	if err != nil {
 		return p, err
 	}
-	endpoint := netip.AddrPortFrom(planB.gateway, listen).String()
+	endpoint := netip.AddrPortFrom(planB.gateway, p.b.listens).String()
 	p.a, err = startSide(planA, config.WireGuard{
 		Lanes: 1, PrivateKeyFile: keys.file("a"), Peers: []config.Peer{{Name: "b-0", PublicKey: keys.public["b"], Endpoint: endpoint}},
-	}, offload, nil)
+	}, false, offload, nil)
 	if err != nil {
 		return p, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/internal/daemon"
+	"strait.dev/strait/internal/freeport"
 	"strait.dev/strait/relay"
 	"strait.dev/strait/underlay"
 )
@@ -77,21 +78,27 @@ type side struct {
 	plan
 	node *underlay.Socket
 	*daemon.Daemon
+	listens uint16 // the port of WireGuard, 0 if it only connects
 }
 
-// portAttempts is how often another process may have taken the node's port at the gateway's
-// address.
+// portAttempts is how often another process may have taken the port of WireGuard, or the node's
+// port at the gateway's address.
 const portAttempts = 10
 
 // startSide starts a gateway and a node's socket on the same port number. wireGuard has the
-// keys and peers; with offload the node's socket segments and coalesces. If dial is not nil,
-// the gateway has no node, and connects to pods by dial.
-func startSide(p plan, wireGuard config.WireGuard, offload bool, dial relay.Dialer) (*side, error) {
+// keys and peers; if listens, peers can connect to it. With offload the node's socket segments and
+// coalesces. If dial is not nil, the gateway has no node, and connects to pods by dial.
+func startSide(p plan, wireGuard config.WireGuard, listens, offload bool, dial relay.Dialer) (*side, error) {
 	options := underlay.Options{DisableGRO: !offload, DisableGSO: !offload}
 	for attempt := 1; ; attempt++ {
 		node, err := underlay.Listen(netip.AddrPortFrom(p.node, 0), options)
 		if err != nil {
 			return nil, err
+		}
+		if listens {
+			if wireGuard.ListenPort, err = freeport.UDP(); err != nil {
+				return nil, errors.Join(err, node.Close())
+			}
 		}
 		c := p.config(node.LocalAddr().Port(), wireGuard)
 		if dial != nil {
@@ -102,7 +109,7 @@ func startSide(p plan, wireGuard config.WireGuard, offload bool, dial relay.Dial
 		}
 		d, err := daemon.Start(c, daemon.Options{Log: slog.New(slog.DiscardHandler), Dial: dial})
 		if err == nil {
-			return &side{p, node, d}, nil
+			return &side{p, node, d, wireGuard.ListenPort}, nil
 		}
 		node.Close()
 		if attempt == portAttempts || !errors.Is(err, syscall.EADDRINUSE) {

@@ -29,9 +29,21 @@ type Server struct {
 	udp []*net.UDPConn
 }
 
+// portAttempts is how often a TCP port is chosen whose number may be in use for UDP.
+const portAttempts = 20
+
 // Listen opens a TCP and UDP port on all addresses of all available families; 0 chooses
 // one. The caller must call Serve.
-func Listen(port uint16) (*Server, error) {
+func Listen(port uint16) (s *Server, err error) {
+	for range portAttempts {
+		if s, err = listen(port); port != 0 || !errors.Is(err, unix.EADDRINUSE) {
+			break
+		}
+	}
+	return s, err
+}
+
+func listen(port uint16) (*Server, error) {
 	tcp, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 	if err != nil {
 		return nil, fmt.Errorf("echo: %w", err)
