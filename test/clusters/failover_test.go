@@ -91,6 +91,28 @@ func (f *failover) passing() map[string][]bool {
 	return f.flows.Passing(f.t, f.through, max(10, uint64(200*time.Millisecond/f.period)))
 }
 
+// settledPassing is passing when all links carry flows and no node helper has moved flows meanwhile.
+func (f *failover) settledPassing() map[string][]bool {
+	f.t.Helper()
+	for {
+		changes := f.helperChanges()
+		f.linksCarryFlows()
+		if passing := f.passing(); f.helperChanges() == changes {
+			return passing
+		}
+	}
+}
+
+// helperChanges returns how often node helpers have changed their kernels.
+func (f *failover) helperChanges() (count int) {
+	for _, c := range []*cluster{f.a, f.b} {
+		for _, h := range c.helpers {
+			count += strings.Count(h.Log(), "changed the kernel configuration")
+		}
+	}
+	return count
+}
+
 // forwarding returns to how many gateways the nodes of their clusters send flows.
 func (f *failover) forwarding() (count int) {
 	passing := f.passing()
@@ -274,8 +296,7 @@ func (f *failover) measure(kind *faultKind) faultSample {
 	f.t.Helper()
 	fault := kind.choose(f)
 	before := f.strain(fault) // whatever moves flows from here on is counted
-	f.linksCarryFlows()
-	passing := f.passing()
+	passing := f.settledPassing()
 	timeouts := milliseconds(f.flows.Timeouts())
 	f.flows.Begin()
 	repair := fault.inflict()

@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -50,20 +51,20 @@ const queued = 1 << 14
 // has captured by then.
 func read(socket int, ended <-chan struct{}, found func(id int)) {
 	packet := make([]byte, 1<<16)
+	flags := 0 // waits for a packet, within the socket's time limit
 	for left := queued; left > 0; {
-		over := false
 		select {
 		case <-ended:
-			over = true
+			flags = unix.MSG_DONTWAIT
 			left--
 		default:
 		}
-		n, _, err := unix.Recvfrom(socket, packet, 0)
+		n, _, err := unix.Recvfrom(socket, packet, flags)
 		switch {
 		case err == nil:
 			eachMessage(packet[:n], found)
-		case over:
-			return // no packet within the socket's time limit
+		case flags == unix.MSG_DONTWAIT && errors.Is(err, unix.EAGAIN):
+			return
 		}
 	}
 }
