@@ -106,6 +106,16 @@ func (g *gateway) wait(t *testing.T) int {
 	return g.cmd.ProcessState.ExitCode()
 }
 
+// ended reports whether the process has ended.
+func (g *gateway) ended() bool {
+	select {
+	case <-g.exited:
+		return true
+	default:
+		return false
+	}
+}
+
 // kill kills the process if it is still running.
 func (g *gateway) kill() {
 	if g.cmd != nil {
@@ -124,10 +134,8 @@ func (g *gateway) waitReady(t *testing.T) {
 func (g *gateway) waitStatus(t *testing.T, path string, want int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("gateway %s answers %s with status %d", g.site.name, path, want), func() bool {
-		select {
-		case <-g.exited:
+		if g.ended() {
 			t.Fatalf("gateway %s ended (%v) before it answered %s with status %d", g.site.name, g.cmd.ProcessState, path, want)
-		default:
 		}
 		_, status, err := g.get(path)
 		return err == nil && status == want

@@ -178,14 +178,16 @@ func echoWithin(c net.Conn, payload []byte, attempts int) error {
 		if last = c.SetReadDeadline(time.Now().Add(time.Second)); last != nil {
 			return last
 		}
-		var n int
-		if n, last = c.Read(buffer); last != nil {
-			continue
+		for {
+			var n int
+			if n, last = c.Read(buffer); last != nil {
+				break
+			}
+			if bytes.Equal(buffer[:n], payload) {
+				return nil
+			}
+			last = fmt.Errorf("%d bytes came back as %d different bytes", len(payload), n) // or late, from an earlier call
 		}
-		if !bytes.Equal(buffer[:n], payload) {
-			return fmt.Errorf("%d bytes came back as %d different bytes", len(payload), n)
-		}
-		return nil
 	}
 	return fmt.Errorf("no echo of %d bytes after %d attempts: %w", len(payload), attempts, last)
 }

@@ -45,9 +45,13 @@ var (
 func TestLinksOutliveTheIdleTimeOfLoadBalancers(t *testing.T) {
 	t.Parallel()
 	forEachLoadBalancer(t, func(t *testing.T, l *balancedLinks, idle time.Duration) {
-		silent := l.silentFlow(t)
-		eventually(t, "the load balancer has both flows", func() bool { return l.flow(t, silent) && len(l.linkFlows(t)) == 1 })
-		before := l.linkFlows(t)
+		send, silent := l.silentFlow(t)
+		var before []string
+		eventually(t, "the load balancer has both flows", func() bool {
+			send()
+			before = l.linkFlows(t)
+			return l.flow(t, silent) && len(before) == 1
+		})
 		time.Sleep(idle)
 		eventually(t, "the load balancer forgets a flow without packets", func() bool { return !l.flow(t, silent) })
 		if now := l.linkFlows(t); fmt.Sprint(now) != fmt.Sprint(before) {
@@ -214,15 +218,17 @@ func (l *balancedLinks) healthy(ctx context.Context, target netip.Addr) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// silentFlow sends one datagram from gateway A's machine to another port of the load
-// balancer, and returns its source port.
-func (l *balancedLinks) silentFlow(t *testing.T) (source uint16) {
+// silentFlow returns a function that sends a datagram from gateway A's machine to another port of the
+// load balancer, and its source port.
+func (l *balancedLinks) silentFlow(t *testing.T) (send func(), source uint16) {
 	t.Helper()
 	c := l.a.gw.dial(t, "udp", netip.AddrPortFrom(balanced.Addr(), balanced.Port()+1))
-	if _, err := c.Write([]byte("once")); err != nil {
-		t.Fatal(err)
+	send = func() {
+		if _, err := c.Write([]byte("hello")); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return c.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	return send, c.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 }
 
 // flow reports whether the load balancer knows a flow with this source port.

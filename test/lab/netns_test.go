@@ -244,15 +244,9 @@ func (l *netnsLab) apply(t *testing.T, result, text string) {
 // refuse writes an invalid configuration, and checks the reason in the gateway's log.
 func (l *netnsLab) refuse(t *testing.T, why, text string) {
 	t.Helper()
+	before := l.gateway.logged(why)
 	l.apply(t, "error", text)
-	log, err := os.ReadFile(l.gateway.logFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
-	if last := lines[len(lines)-1]; !strings.Contains(last, why) {
-		t.Errorf("the gateway refused a configuration with %q, want %q", last, why)
-	}
+	eventually(t, fmt.Sprintf("the gateway refuses a configuration with %q", why), func() bool { return l.gateway.logged(why) > before })
 }
 
 // peerEntry is an entry of wireguard.peers.

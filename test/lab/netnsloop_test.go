@@ -47,8 +47,9 @@ func TestNetns13_OnionRoutingWorksAndALoopedOnionDoesNoHarm(t *testing.T) {
 		ends[0].peer(t, ends[1].key.public, "endpoint", netip.AddrPortFrom(referenceOuter[0], port).String(), "allowed-ips", inside[1].String()+"/32")
 		waitForPing(t, l.a.pod, l.a.sees(referenceInner[0]))
 		l.pingBothDirections(t)
-		if at, want := l.gatewayAt(t), netip.AddrPortFrom(inside[0], wireGuardPort).String(); at != want {
-			t.Errorf("the reference has the gateway at %s, want %s, inside the other WireGuard", at, want)
+		// At any port: a gateway that gets no answer, for as long as the other WireGuard takes to start, tries others.
+		if at, err := netip.ParseAddrPort(l.gatewayAt(t)); err != nil || at.Addr() != inside[0] {
+			t.Errorf("the reference has the gateway at %v (%v), want %v, inside the other WireGuard", at, err, inside[0])
 		}
 
 		l.loop(t, "add")

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func testNoisyPod(t *testing.T, length time.Duration) {
 			return flood(send, func(n int) []byte { return noise[n%len(noise)] }, rate/2, stop)
 		})
 	}
-	p := &probing{to: a.node.dial(t, "udp", netip.AddrPortFrom(gatewayInternal[0], nodeprobe.Port))}
+	p := &probing{to: a.node.dial(t, "udp", netip.AddrPortFrom(gatewayInternal[0], nodeprobe.Port)), answered: map[uint64]bool{}}
 	go p.receive()
 	began := time.Now()
 	sent := floods(fs, func() {
@@ -90,16 +91,18 @@ func requestOf(sequence uint64) []byte {
 
 // probing sends numbered probes of one node.
 type probing struct {
-	to       net.Conn
-	asked    uint64
-	answered atomic.Uint64
-	ended    atomic.Bool // a probe after the last was answered
+	to    net.Conn
+	asked uint64
+	ended atomic.Bool // a probe after the last was answered
+
+	mu       sync.Mutex
+	answered map[uint64]bool // by sequence; protected by mu
 }
 
 // endOfProbes is the number of the probes that follow the last.
 const endOfProbes = ^uint64(0)
 
-// receive counts the answers of a gateway with a link until the socket is closed.
+// receive notes the answers of the gateway until the socket is closed. One whose state changes answers twice.
 func (p *probing) receive() {
 	for b := make([]byte, 2048); ; {
 		n, err := p.to.Read(b)
@@ -107,11 +110,13 @@ func (p *probing) receive() {
 			return // the test has ended; other errors are about a datagram
 		}
 		switch m, ok := nodeprobe.Parse(b[:n]); {
-		case !ok || m.State != nodeprobe.LinksUp:
+		case !ok || !m.Answer:
 		case m.Sequence == endOfProbes:
 			p.ended.Store(true)
 		default:
-			p.answered.Add(1)
+			p.mu.Lock()
+			p.answered[m.Sequence] = true
+			p.mu.Unlock()
 		}
 	}
 }
@@ -135,5 +140,7 @@ func (p *probing) missed(t *testing.T) uint64 {
 		_, _ = p.to.Write(requestOf(endOfProbes))
 		return p.ended.Load()
 	})
-	return p.asked - p.answered.Load()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked - uint64(len(p.answered))
 }

@@ -129,10 +129,10 @@ func (o *overload) measure() float64 {
 func (o *overload) run(factor int) (f figures) {
 	t := o.t
 	a, b := o.top.a.gateway, o.top.b.gateway
+	downs, gaps := a.logged("link is down")+b.logged("link is down"), a.logged("did not run")+b.logged("did not run")
 	calm := o.through(o.capacity / 4)
 	sent, lost, age := probes(t, a, b)
 	asked := time.Now()
-	downs, gaps := a.logged("link is down")+b.logged("link is down"), a.logged("did not run")+b.logged("did not run")
 	flow := o.startFlow()
 	stop := o.flood(float64(factor) * o.capacity)
 	began, before := time.Now(), o.arrived()
