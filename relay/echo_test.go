@@ -136,10 +136,10 @@ func TestPingToATargetThatIsSilentIsGivenUp(t *testing.T) {
 	<-asked // the timer runs
 	w.until("some are too many", func() bool { return w.relay.Echo().Refused == 3 })
 	w.advance(askFor)
-	w.until("the connections have ended", func() bool { return w.relay.Echo().Down == waitingPerOne })
-	if n, m := w.relay.echo.waiting.now.Load(), w.relay.echo.asking.now.Load(); n != 0 || m != 0 {
-		t.Errorf("%d still wait, %d are still asked", n, m)
-	}
+	w.until("all are given up", func() bool { return w.relay.Echo().Down == waitingPerOne })
+	w.until("nothing waits or is asked", func() bool {
+		return w.relay.echo.waiting.now.Load() == 0 && w.relay.echo.asking.now.Load() == 0
+	})
 	p.receivesNothing()
 }
 

@@ -370,10 +370,25 @@ func (w *world) portOf(l net.Listener) uint16 {
 // no endpoint.
 func (w *world) untilNothingIsLeft() {
 	w.Helper()
-	w.until("everything is gone", func() bool {
-		return w.tcp().Open == 0 && w.udp().Open == 0 && w.relay.timeWait.now.Load() == 0 && w.relay.largeBuffers.now.Load() == 0 &&
-			len(w.host.RegisteredEndpoints()) == 0 && len(w.host.CleanupEndpoints()) == 0
-	})
+	w.until("everything is gone", w.isEmpty)
+	w.nothingCounts()
+}
+
+// untilTimeLeavesNothing is untilNothingIsLeft for connections in TIME-WAIT, whose timers may only be about to start.
+func (w *world) untilTimeLeavesNothing() {
+	w.Helper()
+	w.until("everything is gone", func() bool { w.advance(10 * time.Second); return w.isEmpty() })
+	w.nothingCounts()
+}
+
+func (w *world) isEmpty() bool {
+	return w.tcp().Open == 0 && w.udp().Open == 0 && w.relay.timeWait.now.Load() == 0 && w.relay.largeBuffers.now.Load() == 0 &&
+		len(w.host.RegisteredEndpoints()) == 0 && len(w.host.CleanupEndpoints()) == 0
+}
+
+// nothingCounts checks that no attempt and no quota is left.
+func (w *world) nothingCounts() {
+	w.Helper()
 	w.relay.mu.Lock()
 	defer w.relay.mu.Unlock()
 	if len(w.relay.attempts) > 0 {

@@ -23,9 +23,12 @@ func TestT5_TheTokenOfAGatewayReadsNoPodsAndSecrets(t *testing.T) {
 	gateway, err := client.New(account)
 	must(t, err)
 	ctx, all := t.Context(), metav1.ListOptions{}
-	if _, err := gateway.NodeAttachments().List(ctx, all); err != nil {
-		t.Errorf("it cannot read what it needs: %v", err)
-	}
+	kube.Until(t, "it can read what it needs", func() (complaint string) { // the API server learns of the grant a moment later
+		if _, err := gateway.NodeAttachments().List(ctx, all); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	for _, namespace := range []string{"", "least", "kube-system"} {
 		_, list := gateway.Pods(namespace).List(ctx, all)
 		_, watch := gateway.Pods(namespace).Watch(ctx, all)

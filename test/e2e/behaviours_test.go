@@ -61,6 +61,12 @@ func existsWhileExported(b *behaviour) {
 	b.service = b.share(b.sites[0], b.service, b.export)
 	b.imported(b.sites[0], nil)
 	b.share(b.sites[1], helloService(), helloExport())
+	b.imported(b.sites[0], func(i *mcsv1beta1.ServiceImport) error {
+		if len(i.Status.Clusters) != 2 {
+			return fmt.Errorf("it is imported from %v", i.Status.Clusters)
+		}
+		return nil
+	})
 	b.throughout("two clusters export", func() error { return b.present(b.sites[0]) })
 	b.unshare(b.sites[0])
 	b.throughout("the second cluster exports", func() error { return b.present(b.sites[0]) })
@@ -222,9 +228,16 @@ func notExported(b *behaviour) {
 	b.create(b.sites[0], b.service)
 	b.podAddresses(b.sites[0], 1)
 	for _, s := range b.sites {
-		if out := b.run(s, b.calls(20, 42)); strings.Count(out, "bad address") != 20 {
-			b.Errorf("from %s, calls end with %q", s.name, out)
-		}
+		b.until(podsWithin, "from "+s.name+", the name does not resolve", func() error { // a query that is lost takes longer than a call
+			out := b.run(s, b.calls(20, 42))
+			if strings.Contains(out, "pod ip ") {
+				b.Fatalf("from %s, a call is answered: %q", s.name, out)
+			}
+			if strings.Count(out, "bad address") != 20 {
+				return fmt.Errorf("calls end with %q", out)
+			}
+			return nil
+		})
 	}
 }
 

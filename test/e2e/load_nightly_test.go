@@ -11,3 +11,9 @@ const (
 	connectWithin = time.Second
 	firstTry      = true
 )
+
+// The times that the conformance suite of the Multi-Cluster Services API allows.
+const (
+	importsWithin = 20 * time.Second // also answers of DNS and of Services
+	podsWithin    = time.Minute      // also EndpointSlices
+)

@@ -49,7 +49,7 @@ func (w *world) upgrade(t *testing.T, cluster string, gateways int) {
 	mark := fmt.Sprint(gateways)
 	w.do(t, "", "helm", "upgrade", "strait", "charts/strait", "--kube-context="+cluster, "--namespace=strait-system",
 		"--set-string=controller.annotations.upgraded="+mark, "--set-string=gateway.annotations.upgraded="+mark, "--set-string=node.annotations.upgraded="+mark,
-		"--wait", "--timeout=2m")
+		"--wait", "--timeout=10m")
 	for i := range gateways {
 		eventually(t, fmt.Sprintf("gateway %d of %s was replaced", i, cluster), func() error {
 			out, err := w.try(t, "", "kubectl", "--context="+cluster, "--namespace=strait-gateways", "get", "pod", fmt.Sprintf("%s-%d", peering[cluster], i),

@@ -8,8 +8,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"strait.dev/strait/test/wait"
 )
 
 // kubectl runs kubectl in a cluster, which must succeed, and returns its output.
@@ -112,9 +115,12 @@ func TestPodsRunAsInAnyCluster(t *testing.T) {
 				run("exec", names[1-pod], "--", "ping", "-c", "1", "-W", "60", address)
 			}
 			service := run("get", "service", "web", fmt.Sprintf("--output=jsonpath={.spec.clusterIPs[%d]}", i))
-			if out := run("exec", names[0], "--", "wget", "-q", "-O-", "http://"+net.JoinHostPort(service, "80")+"/"); !strings.Contains(strings.Join(names, "\n")+"\n", out) {
-				t.Errorf("%s: the Service at %s answers %q", c.name, service, out)
-			}
+			// kube-proxy learns of the pods a moment later than the DaemonSet.
+			wait.Until(t, fmt.Sprintf("%s: the Service at %s answers with the name of a pod", c.name, service), func() bool {
+				get := lab.Command(t.Context(), "kubectl", "--context="+c.name, "exec", names[0], "--", "wget", "-q", "-O-", "http://"+net.JoinHostPort(service, "80")+"/")
+				out, err := get.Output()
+				return err == nil && slices.Contains(names, strings.TrimSpace(string(out)))
+			})
 		}
 		if out := run("logs", names[0]); out != "serving\n" {
 			t.Errorf("%s: a pod's log is %q", c.name, out)
