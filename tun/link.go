@@ -264,7 +264,7 @@ func (l *Link) judge(handshake, now time.Time) (early, broken bool) {
 	l.mu.Lock()
 	trip := probeLate // not known yet
 	if l.prober.smoothed != 0 {
-		trip = max(probeLost, l.prober.timeout())
+		trip = l.prober.lostAfter()
 	}
 	unreached := l.prober.unreached.Sub(handshake) >= trip
 	l.mu.Unlock()

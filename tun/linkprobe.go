@@ -210,7 +210,7 @@ func (p *prober) owesQuestion(now time.Time) bool {
 
 // expire counts the requests whose answer timed out.
 func (p *prober) expire(now time.Time) {
-	timeout := max(probeLost, p.timeout())
+	timeout := p.lostAfter()
 	for i := range p.asked {
 		if a := &p.asked[i]; a.open && !a.lost && now.Sub(a.at) >= timeout {
 			a.lost = true
@@ -267,6 +267,9 @@ func (p *prober) slack() time.Duration { return min(max(probeSlack, 4*p.deviatio
 
 // timeout returns how long an answer may take.
 func (p *prober) timeout() time.Duration { return min(p.smoothed+p.slack(), probeLate) }
+
+// lostAfter returns when a request without an answer counts as lost.
+func (p *prober) lostAfter() time.Duration { return max(probeLost, p.timeout()) }
 
 // patience returns how long nothing may arrive on a link that works: each end sends a request and
 // an answer in every interval.
