@@ -17,7 +17,7 @@ func linkUpFor(name, gateway string, since time.Duration, now time.Time) *Link {
 }
 
 // A link that fails again before it has settled gets no flows, although it is not known to be down for
-// 0.6 s.
+// 0.5 s.
 func TestTrafficDoesNotMoveToALinkThatNoLongerAnswers(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

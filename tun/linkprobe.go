@@ -12,7 +12,7 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Link probes: each end of a link sends a request to the other every 170 ms, over UDP
+// Link probes: each end of a link sends a request to the other every 140 ms, over UDP
 // inside the tunnel, between the hosts' link addresses, and gets an answer.
 //
 //	 0                   1                   2                   3
@@ -60,15 +60,16 @@ const (
 )
 
 const (
-	// probeInterval makes a link that is cut down within 0.6 s: the second retransmission of TCP, that long
-	// after the first loss, then takes another link, and does not leave the flow waiting for the third, after
-	// 1.4 s.
-	probeInterval = 170 * time.Millisecond
+	// probeInterval makes a link that is cut down within 0.5 s. The retransmission of TCP that finds it down
+	// is the second at the latest, 0.6 s after the first loss, and a second later if the sender has first
+	// filled its congestion window: Linux waits anew for the loss of each segment that it sends. The third
+	// would follow after 1.4 s or more.
+	probeInterval = 140 * time.Millisecond
 	// probeMisses is the number of consecutive requests without an answer in time after which a
 	// link is down, unless packets arrive.
 	probeMisses = 3
 	// probeSlack is the least time that an answer may take beyond the usual: with three intervals, a
-	// link is down within 0.6 s of its last answer.
+	// link is down within 0.5 s of its last answer.
 	probeSlack = 80 * time.Millisecond
 	// probeLost is the least time after which a request without an answer counts as lost.
 	probeLost = time.Second

@@ -29,8 +29,8 @@ const (
 // probes probes gateways, each in its own goroutine.
 //
 // At rest a request follows an answer after the interval that the gateway asks for, 250 ms up to
-// 750 nodes, with a quarter of jitter. A request that is not answered is repeated every 100 ms,
-// and after the third the gateway is out: 598 ms after its death at the latest, so that the second
+// 750 nodes, with a sixteenth of jitter. A request that is not answered is repeated every 100 ms,
+// and after the third the gateway is out: 551 ms after its death at the latest, so that the second
 // retransmission of TCP, 0.6 s after the first loss, takes another gateway. A gateway that is
 // out gets one request per interval.
 type probes struct {
@@ -141,7 +141,7 @@ func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
 			misses = 1
 			p.recordSilence(name)
 		}
-		p.rest(ctx, name, interval*3/4+rand.N(interval/2), answers) // jitter, so that nodes do not probe at the same time
+		p.rest(ctx, name, interval*15/16+rand.N(interval/8), answers) // jitter, so that nodes do not probe at the same time
 		stop()
 	}
 }
