@@ -75,6 +75,8 @@ type Result struct {
 	Failure Failure `json:"failure,omitempty"`
 	Detail  string  `json:"detail,omitempty"` // for messages
 	Tries   int     `json:"tries,omitempty"`  // attempts, with the last one
+	// Interrupted counts the attempts before the last one that failed after they had connected.
+	Interrupted int `json:"interrupted,omitempty"`
 	// RTT is the round trip of a small packet, or the time to connect, in nanoseconds.
 	RTT   time.Duration `json:"rtt,omitempty"`
 	Bytes int64         `json:"bytes"` // received bytes

@@ -75,10 +75,11 @@ const (
 // retry repeats an attempt while there is no reply, or one reports a temporary failure.
 func (c Check) retry(ctx context.Context, try func() Result) Result {
 	var last Result
+	interrupted := 0
 	for tries := 1; ; tries++ {
 		began := time.Now()
 		r := try()
-		r.Tries = tries
+		r.Tries, r.Interrupted = tries, interrupted
 		switch r.Failure {
 		case Refused, Unreachable, Closed, Timeout:
 		default:
@@ -87,7 +88,9 @@ func (c Check) retry(ctx context.Context, try func() Result) Result {
 		if ctx.Err() != nil && time.Since(began) < brief && last.Failure != "" {
 			return last
 		}
-		last = r
+		if last = r; r.RTT > 0 {
+			interrupted++
+		}
 		select {
 		case <-ctx.Done():
 			return r

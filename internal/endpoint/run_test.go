@@ -350,13 +350,17 @@ func TestUnansweredChecksAreRetried(t *testing.T) {
 					case <-time.After(c.lasts):
 					case <-ctx.Done():
 					}
-					return Result{Failure: f}
+					r := Result{Failure: f}
+					if f == Closed {
+						r.RTT = time.Millisecond // it had connected
+					}
+					return r
 				})
 				if want(t, r, c.want); tries != c.tries {
 					t.Errorf("%d attempts, want %d", tries, c.tries)
 				}
-				if counted := r.Tries; c.want == "" && counted != tries {
-					t.Errorf("the result counts %d attempts of %d", counted, tries)
+				if c.want == "" && (r.Tries != tries || r.Interrupted != 1) {
+					t.Errorf("the result counts %d attempts of %d, and %d interrupted ones of 1", r.Tries, tries, r.Interrupted)
 				}
 			})
 		})
