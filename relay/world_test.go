@@ -377,7 +377,11 @@ func (w *world) untilNothingIsLeft() {
 // untilTimeLeavesNothing is untilNothingIsLeft for connections in TIME-WAIT, whose timers may only be about to start.
 func (w *world) untilTimeLeavesNothing() {
 	w.Helper()
+	began := w.clock.Now()
 	w.until("everything is gone", func() bool { w.advance(10 * time.Second); return w.isEmpty() })
+	if took := w.clock.Now().Sub(began); took > time.Hour {
+		w.Errorf("everything was gone only after %v", took)
+	}
 	w.nothingCounts()
 }
 

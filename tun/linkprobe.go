@@ -61,9 +61,9 @@ const (
 
 const (
 	// probeInterval makes a link that is cut down within 0.5 s. The retransmission of TCP that finds it down
-	// is the second at the latest, 0.6 s after the first loss, and a second later if the sender has first
-	// filled its congestion window: Linux waits anew for the loss of each segment that it sends. The third
-	// would follow after 1.4 s or more.
+	// is the second at the latest: 0.6 s after the first loss, or 1.0 s after it if the sender has filled its
+	// congestion window first, because Linux starts its timer anew with each segment that it sends. The third
+	// would follow 0.8 s after the second.
 	probeInterval = 140 * time.Millisecond
 	// probeMisses is the number of consecutive requests without an answer in time after which a
 	// link is down, unless packets arrive.

@@ -94,13 +94,17 @@ func (f *failover) passing() map[string][]bool {
 // settledPassing is passing when all links carry flows and no node helper has moved flows meanwhile.
 func (f *failover) settledPassing() map[string][]bool {
 	f.t.Helper()
-	for {
-		changes := f.helperChanges()
+	var passing map[string][]bool
+	within(f.t, 2*time.Minute, "no node moves flows", func() error {
+		before := f.helperChanges()
 		f.linksCarryFlows()
-		if passing := f.passing(); f.helperChanges() == changes {
-			return passing
+		passing = f.passing()
+		if changes := f.helperChanges() - before; changes > 0 {
+			return fmt.Errorf("node helpers changed the kernel %d times", changes)
 		}
-	}
+		return nil
+	})
+	return passing
 }
 
 // helperChanges returns how often node helpers have changed their kernels.

@@ -112,7 +112,7 @@ func (p *probing) receive() {
 		switch m, ok := nodeprobe.Parse(b[:n]); {
 		case !ok || !m.Answer:
 		case m.Sequence == endOfProbes:
-			p.ended.Store(true)
+			p.ended.Store(m.State == nodeprobe.LinksUp)
 		default:
 			p.mu.Lock()
 			p.answered[m.Sequence] = true
