@@ -322,7 +322,7 @@ func ownDrops(w who) []dropCase {
 		{gateway.ProbeMalformed, named("probe that is an answer"), fromNode(probe.udp(answer)), nil},
 		{gateway.ProbeMalformed, named("damaged probe"), fromNode(damaged), nil},
 		{gateway.ProbeMalformed, named("probe with another length"), fromNode(short), nil},
-		{gateway.ProbeBudget, named("T10 one probe too many"), after(20, probe.udp(request(7))), nil},
+		{gateway.ProbeBudget, named("T10 one probe too many"), after(25, probe.udp(request(7))), nil},
 		{gateway.EchoBudget, named("T10 one ping too many"), after(100, flow{src: w.podA, dst: w.gateway}.echo(nil)), nil},
 		{gateway.GatewayPort, named("probe of a pod"), fromNode(fromPod.udp(request(7))), &portUnreachable},
 		{gateway.GatewayPort, named("probe of the external address"), fromNode(outside.udp(request(7))), &portUnreachable},

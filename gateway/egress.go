@@ -231,6 +231,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 		packet.ClampMSS(b, ip, mss)
 	}
 	e.g.see(IntoTunnel, b)
+	e.g.mark(node, now)
 	valid := true
 	switch {
 	case tcp:

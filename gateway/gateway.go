@@ -16,6 +16,8 @@ type Gateway struct {
 	told  atomic.Pointer[told]
 	hints segmentHints
 
+	activity activity // of all nodes
+
 	traced bool                   // for one Trace: the budgets of nodes are left alone
 	owners atomic.Pointer[Owners] // nil: none
 }

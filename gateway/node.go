@@ -26,7 +26,7 @@ const (
 )
 
 // Node is one node of this cluster in the data plane. Immutable once its Table is published,
-// except for its budgets and its last probe.
+// except for its budgets, its last probe and its activity.
 type Node struct {
 	Name          string
 	Underlay      netip.Addr // outer address of the node
@@ -40,8 +40,9 @@ type Node struct {
 	mac    packet.MAC
 	header [2][EncapLen]byte // for inner IPv4 and IPv6
 
-	budgets budgets
-	probed  lastProbe
+	budgets  budgets
+	probed   lastProbe
+	activity activity
 }
 
 // NodeKey must match a frame for the frame to be accepted. A kernel tunnel device checks the

@@ -46,26 +46,28 @@ func (t *Table) NodesThatProbed() (n int) {
 func (g *Gateway) Restate(now time.Time, send func(Result)) {
 	t := g.Table()
 	for _, node := range t.nodes {
-		if answer, ok := t.answerAgain(&node.probed, g.State(now)); ok {
+		m := nodeprobe.Message{Answer: true, State: g.State(now), Interval: t.probeInterval(node, now)}
+		if answer, ok := node.probed.answerAgain(m); ok {
 			send(Result{Node: node, Answer: answer, AnswerHeader: node.Header(answer[0] >> 4)})
 		}
 	}
 }
 
-// answerAgain returns another answer to a probe. It returns false if there was none.
-func (t *Table) answerAgain(l *lastProbe, s nodeprobe.State) ([]byte, bool) {
+// answerAgain returns another answer to the probe, with its sequence. It returns false if there was none.
+func (l *lastProbe) answerAgain(m nodeprobe.Message) ([]byte, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.from.IsValid() {
 		return nil, false
 	}
-	return t.appendProbeAnswer(nil, s, l.sequence, l.to, l.from), true
+	m.Sequence = l.sequence
+	return appendProbeAnswer(nil, m, l.to, l.from), true
 }
 
 // appendProbeAnswer appends the IP packet that answers a probe which was sent to an address of the
 // gateway.
-func (t *Table) appendProbeAnswer(b []byte, s nodeprobe.State, sequence uint64, to netip.Addr, from netip.AddrPort) []byte {
+func appendProbeAnswer(b []byte, m nodeprobe.Message, to netip.Addr, from netip.AddrPort) []byte {
 	var payload [nodeprobe.Len]byte
-	nodeprobe.Message{Answer: true, State: s, Sequence: sequence, Interval: t.probeInterval}.Put(payload[:])
+	m.Put(payload[:])
 	return packet.AppendUDP(b, netip.AddrPortFrom(to, nodeprobe.Port), from, payload[:])
 }

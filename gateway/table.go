@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/gaissmai/bart"
 
@@ -50,8 +49,6 @@ type Table struct {
 	tunnelPort  uint16                  // and its first port; 0 = any
 	tunnelPorts uint16                  // and how many there are
 	mss         [2]uint16               // MSS clamp for IPv4 and IPv6; 0 = off
-
-	probeInterval time.Duration // at which each node is to probe the gateway
 }
 
 // route is the target of a local prefix.
@@ -134,7 +131,6 @@ func NewTable(c *config.Gateway, mtu MTUs, handle func(*Node) any) (*Table, erro
 		t.remote.Insert(p.CIDR, m)
 		t.seen.Insert(p.SeenAs, m.Reverse())
 	}
-	t.probeInterval = probeInterval(len(t.nodes))
 	return t, nil
 }
 

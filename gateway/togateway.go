@@ -11,10 +11,10 @@ import (
 )
 
 // Budgets of one node and the pods behind it, for packets to the gateway itself. A node helper
-// sends about 4 probes a second, and two may run for a moment while one is replaced.
+// sends up to 10 probes a second, and two may run for a moment while one is replaced.
 const (
-	probeBudgetInterval = time.Second / 20
-	probeBudgetBurst    = 20
+	probeBudgetInterval = time.Second / 25
+	probeBudgetBurst    = 25
 	echoBudgetInterval  = time.Second / 100
 	echoBudgetBurst     = 100
 )
@@ -24,12 +24,17 @@ const (
 type budgets struct{ probes, echoes, errors ratelimit.Shared }
 
 // probesPerSecond limits the probes of all nodes together, while all keep to the interval
-// that the gateway asks for. 3000 are 750 nodes at nodeprobe.MinInterval.
+// that the gateway asks for. 3000 are 750 nodes at nodeprobe.RestInterval, or 300 at
+// nodeprobe.MinInterval.
 const probesPerSecond = 3000
 
-// probeInterval returns the interval at which each of some nodes is to probe the gateway.
-func probeInterval(nodes int) time.Duration {
-	return max(nodeprobe.MinInterval, time.Duration(nodes)*time.Second/probesPerSecond)
+// probeInterval returns the interval at which a node is to probe the gateway.
+func (t *Table) probeInterval(node *Node, now time.Time) time.Duration {
+	least := nodeprobe.RestInterval
+	if node.activity.active(now) {
+		least = nodeprobe.MinInterval
+	}
+	return max(least, time.Duration(len(t.nodes))*time.Second/probesPerSecond)
 }
 
 // discardPort is the port that node helpers of earlier versions probe, for the port unreachable
@@ -43,6 +48,7 @@ func (e *Egress) toGateway(t *Table, node *Node, from, to *route, b []byte, now 
 	ip := &e.ip
 	switch {
 	case to.mapped:
+		e.g.mark(node, now)
 		if packet.IsPartial(b, ip) {
 			packet.Complete(b, ip)
 		}
@@ -85,8 +91,9 @@ func (e *Egress) answerProbe(t *Table, node *Node, b []byte, now time.Time) Resu
 		node.probed.set(asker, ip.Dst, request.Sequence)
 	}
 	e.probes.Add(1)
+	answer := nodeprobe.Message{Answer: true, State: e.g.State(now), Sequence: request.Sequence, Interval: t.probeInterval(node, now)}
 	return Result{
-		Node: node, Answer: t.appendProbeAnswer(e.answer[:0], e.g.State(now), request.Sequence, ip.Dst, asker),
+		Node: node, Answer: appendProbeAnswer(e.answer[:0], answer, ip.Dst, asker),
 		AnswerHeader: node.Header(ip.Version),
 	}
 }

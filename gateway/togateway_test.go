@@ -49,7 +49,7 @@ func TestNodesAreToldTheStateOfTheGateway(t *testing.T) {
 			}{{node1A, w.node}, {node2A, w.nodeWithout}} {
 				m, ok := a.ask(t, n.wire, n.from, w.gateway, answered)
 				answered++
-				if !ok || m.State != want || m.Interval != nodeprobe.MinInterval {
+				if !ok || m.State != want || m.Interval != nodeprobe.RestInterval {
 					t.Errorf("%s is told %+v %v, want %v", n.from, m, ok, want)
 				}
 			}
@@ -91,7 +91,7 @@ func TestTheLastProbesOfNodesAreAnsweredAgain(t *testing.T) {
 	if changed := a.SetState(nodeprobe.NoLinks, a.now.Add(time.Hour)); changed {
 		t.Error("the same state is reported as a change")
 	}
-	want := nodeprobe.Message{Answer: true, State: nodeprobe.NoLinks, Sequence: 8, Interval: nodeprobe.MinInterval}
+	want := nodeprobe.Message{Answer: true, State: nodeprobe.NoLinks, Sequence: 8, Interval: nodeprobe.RestInterval}
 	if all := told(); len(all) != 1 || all["node-1"] != want {
 		t.Errorf("told %+v, want %+v", all, want)
 	}
@@ -187,7 +187,7 @@ func TestT10_ANoisyPodCostsNoNodeAProbe(t *testing.T) {
 		toHost := 0
 		for i := range seconds * 4 {
 			for j := range perProbe {
-				a.now = a.now.Add(nodeprobe.MinInterval / perProbe)
+				a.now = a.now.Add(nodeprobe.RestInterval / perProbe)
 				if r := a.send(node1A, noise[j%len(noise)]); r.Verdict == gateway.ToHost {
 					toHost++
 				}

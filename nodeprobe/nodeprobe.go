@@ -11,12 +11,15 @@ const Port = 6095
 // Len is the length of a message of this version in bytes.
 const Len = 20
 
-// MinInterval is the time between two requests of a node, unless the gateway asks for a
-// longer one.
-const MinInterval = 250 * time.Millisecond
+// RestInterval is the time between two requests of a node, unless the gateway asks for another.
+const RestInterval = 250 * time.Millisecond
+
+// MinInterval is the least time between two requests that a gateway asks for, of nodes whose
+// data crosses it. Nodes of earlier versions keep to RestInterval.
+const MinInterval = 100 * time.Millisecond
 
 // RepeatInterval is the time after which a node repeats a request that is not answered. A
-// gateway answers 20 requests of a node per second.
+// gateway answers 25 requests of a node per second.
 const RepeatInterval = 100 * time.Millisecond
 
 const (

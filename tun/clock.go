@@ -77,21 +77,20 @@ func (c *clock) converted(at time.Time) time.Time {
 	return earliest(at.Add(-c.before), c.resumed.Add(-c.stopped))
 }
 
-// schedule calls tick, and after it decide, at once and then at every interval, until ctx ends. It also calls decide when
-// changed is signalled, and at the time that the last decide returned, unless that is zero. Both are called from this
+// schedule calls tick, and after it decide, at once and then each time after the interval that tick returned, until ctx
+// ends. It also calls decide when changed is signalled, and at the time that the last decide returned, unless that is zero. Both are called from this
 // goroutine, with the time of the clock. Ticks do not stand still with it: one follows each gap.
-func (c *clock) schedule(ctx context.Context, interval time.Duration, changed <-chan struct{}, tick func(now time.Time), decide func(now time.Time) time.Time) {
-	due := time.NewTicker(interval)
+func (c *clock) schedule(ctx context.Context, changed <-chan struct{}, tick func(now time.Time) (interval time.Duration), decide func(now time.Time) time.Time) {
+	due := time.NewTimer(tick(c.now()))
 	defer due.Stop()
 	decision := time.NewTimer(0)
 	defer decision.Stop()
-	tick(c.now())
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-due.C:
-			tick(c.now())
+			due.Reset(tick(c.now()))
 		case <-changed:
 		case <-decision.C:
 		}

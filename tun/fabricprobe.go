@@ -13,19 +13,26 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// probe probes every link every probeInterval, and acts on a change of their state when it happens.
+// probe probes every link regularly, and acts on a change of their state when it happens.
 func (f *Fabric) probe(ctx context.Context) {
-	f.clock.schedule(ctx, probeInterval, f.changed, f.askAll, func(now time.Time) time.Time { return f.decide(ctx, now) })
+	f.clock.schedule(ctx, f.changed, f.askAll, func(now time.Time) time.Time { return f.decide(ctx, now) })
 }
 
-// askAll sends a probe over each link.
-func (f *Fabric) askAll(now time.Time) {
+// askAll sends a probe over each link, and returns the time until the next ones. Flows use all links, so all are probed
+// alike.
+func (f *Fabric) askAll(now time.Time) (wait time.Duration) {
+	active := f.Gateway.Active(time.Now())
 	for _, l := range *f.links.Load() {
+		l.probeAs(active)
 		if l.contactable() {
 			f.ask(l, now)
 			f.askPath(l, now)
 		}
 	}
+	if active {
+		return activeProbeInterval
+	}
+	return probeInterval
 }
 
 // decide notes the state of each link, elects those that carry packets, and tells nodes. It returns when the state of a link

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"time"
 
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -179,6 +180,8 @@ func (h *Host) sendWhole(r *gateway.Result, b []byte) {
 		kind := ownPacket
 		if dst.IsLinkLocalUnicast() {
 			kind = controlPacket
+		} else {
+			h.origin.MarkActive(time.Now())
 		}
 		switch d := h.tunnel(src, dst, r.Hash); {
 		case d == nil:

@@ -12,8 +12,9 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Link probes: each end of a link sends a request to the other every 140 ms, over UDP
-// inside the tunnel, between the hosts' link addresses, and gets an answer.
+// Link probes: each end of a link sends a request to the other every 140 ms, or every 70 ms
+// while data crosses, over UDP inside the tunnel, between the hosts' link addresses, and gets an
+// answer.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -60,16 +61,18 @@ const (
 )
 
 const (
-	// probeInterval makes a link that is cut down within 0.5 s. The retransmission of TCP that finds it down
-	// is the second at the latest: 0.6 s after the first loss, or 1.0 s after it if the sender has filled its
-	// congestion window first, because Linux starts its timer anew with each segment that it sends. The third
-	// would follow 0.8 s after the second.
+	// probeInterval is the time between requests. A link that is cut is down within 0.5 s.
 	probeInterval = 140 * time.Millisecond
+	// activeProbeInterval is the time between requests while data crosses the gateway. A link that is cut is
+	// down within 0.29 s, before the first retransmission of most TCP connections: Linux starts its timer of
+	// 0.2 s anew with each segment that it sends, and a connection that has filled its congestion window
+	// retransmits 0.35 to 0.6 s after the loss. The next retransmission comes 0.4 s later.
+	activeProbeInterval = 70 * time.Millisecond
 	// probeMisses is the number of consecutive requests without an answer in time after which a
 	// link is down, unless packets arrive.
 	probeMisses = 3
-	// probeSlack is the least time that an answer may take beyond the usual: with three intervals, a
-	// link is down within 0.5 s of its last answer.
+	// probeSlack is the least time that an answer may take beyond the usual. With three intervals, it is the
+	// time from the last answer until a link is down.
 	probeSlack = 80 * time.Millisecond
 	// probeLost is the least time after which a request without an answer counts as lost.
 	probeLost = time.Second
@@ -133,6 +136,7 @@ func parseProbe(b []byte) (probe, bool) {
 // and the times passed to it; the caller sends, receives and locks.
 type prober struct {
 	address   netip.Addr // link address of the far end
+	active    bool       // requests follow each other after activeProbeInterval
 	next      uint64     // sequence of the next request; the first is 1
 	asked     [64]asked  // the last requests, by sequence: those of probeLate and more
 	latest    uint64     // the greatest sequence that was answered
@@ -274,7 +278,15 @@ func (p *prober) lostAfter() time.Duration { return max(probeLost, p.timeout()) 
 
 // patience returns how long nothing may arrive on a link that works: each end sends a request and
 // an answer in every interval.
-func (p *prober) patience() time.Duration { return probeMisses*probeInterval + p.slack() }
+func (p *prober) patience() time.Duration { return probeMisses*p.interval() + p.slack() }
+
+// interval returns the time between requests.
+func (p *prober) interval() time.Duration {
+	if p.active {
+		return activeProbeInterval
+	}
+	return probeInterval
+}
 
 // silence returns for how long nothing of the far end has arrived.
 func (p *prober) silence(now time.Time) time.Duration {

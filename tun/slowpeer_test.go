@@ -88,10 +88,11 @@ func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGro
 	}
 	running.Go(func() { e.link.call(ctx) })
 	running.Go(func() {
-		e.link.clock.schedule(ctx, probeInterval, e.changed, func(time.Time) {
+		e.link.clock.schedule(ctx, e.changed, func(time.Time) time.Duration {
 			if e.link.contactable() {
 				e.ask()
 			}
+			return probeInterval
 		}, func(now time.Time) time.Time { return e.decide(t, now) })
 		close(e.done) // ends Read
 		close(e.events)

@@ -123,6 +123,13 @@ func (p *prober) fit(now time.Time) fitness {
 	return up
 }
 
+// probeAs says whether data crosses, from which the interval of probes follows.
+func (l *Link) probeAs(active bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.prober.active = active
+}
+
 // expires returns when the state of the link may change next; see prober.expires.
 func (l *Link) expires(now time.Time) time.Time {
 	l.mu.Lock()

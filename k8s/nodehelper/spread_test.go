@@ -68,7 +68,7 @@ func answerProbes(t *testing.T, n *netns.Namespace, address string) {
 				return
 			}
 			if m, ok := nodeprobe.Parse(b[:size]); ok {
-				nodeprobe.Message{Answer: true, State: nodeprobe.LinksUp, Sequence: m.Sequence, Interval: nodeprobe.MinInterval}.Put(b)
+				nodeprobe.Message{Answer: true, State: nodeprobe.LinksUp, Sequence: m.Sequence, Interval: nodeprobe.RestInterval}.Put(b)
 				_, _ = conn.WriteToUDPAddrPort(b[:nodeprobe.Len], from) // a lost answer is a miss
 			}
 		}
