@@ -33,7 +33,7 @@ func TestF1_F4_F22_FailoverMeasured(t *testing.T) {
 	kills, others := setting(t, "FAILOVER_KILLS", 10), setting(t, "FAILOVER_FAULTS", 2)
 	run := &failoverRun{
 		Time: time.Now().UTC().Truncate(time.Second), Machine: result.ThisMachine(os.Getenv("FAILOVER_VERSION")),
-		Flows: setting(t, "FAILOVER_FLOWS", 200), Period: setting(t, "FAILOVER_PERIOD_MS", 10),
+		Flows: setting(t, "FAILOVER_FLOWS", 200), Period: setting(t, "FAILOVER_PERIOD_MS", 20),
 	}
 	defer func() {
 		var text strings.Builder
