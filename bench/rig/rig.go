@@ -109,15 +109,27 @@ func hasKernelWireGuard() (bool, error) {
 	return has, errors.Join(err, c.Close())
 }
 
-// bring copies a program to a directory from which user nobody can run it.
-func (r *Rig) bring(program, name string) (string, error) {
-	text, err := os.ReadFile(program)
+// bring copies a program to a directory from which user nobody can run it, in small pieces, as container runtimes unpack
+// images. After one large write the file is cached in large folios, each of which is mapped as a whole by the first fault
+// in it (Linux 6.18): then nearly all of the program counts as resident memory of the gateway, 32 MiB instead of 12.
+func (r *Rig) bring(program, name string) (copied string, err error) {
+	from, err := os.Open(program)
 	if err != nil {
 		return "", fmt.Errorf("the gateway under test: %w", err)
 	}
-	to := filepath.Join(r.dir, name)
-	return to, os.WriteFile(to, text, 0o755)
+	defer from.Close()
+	copied = filepath.Join(r.dir, name)
+	to, err := os.OpenFile(copied, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		return "", err
+	}
+	// The wrappers hide the methods by which io.Copy would use large pieces.
+	_, err = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, pieceOfImage))
+	return copied, errors.Join(err, to.Close())
 }
+
+// pieceOfImage is the size in which containerd writes the files of an image.
+const pieceOfImage = 32 << 10
 
 // Close removes what New created. Settings must be removed before.
 func (r *Rig) Close() error {
