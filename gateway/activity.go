@@ -38,5 +38,8 @@ func (g *Gateway) mark(n *Node, now time.Time) {
 	}
 }
 
+// MarkActive notes that data of the host crosses: of connections that it relays. Its control packets are none.
+func (o *Origin) MarkActive(now time.Time) { o.g.activity.mark(now) }
+
 // Active reports whether data has crossed within the last 2 s.
 func (g *Gateway) Active(now time.Time) bool { return g.activity.active(now) }

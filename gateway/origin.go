@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"time"
-
 	"strait.dev/strait/nat"
 	"strait.dev/strait/packet"
 )
@@ -30,9 +28,6 @@ func (o *Origin) Packet(b []byte) Result {
 	}
 	return r
 }
-
-// MarkActive notes that data of the host crosses: of connections that it relays. Its control packets are none.
-func (o *Origin) MarkActive(now time.Time) { o.g.activity.mark(now) }
 
 // SuperPacket processes one TCP packet that the host stack left to its interface to segment (TSO): the Pieces of the
 // result are its segments, of at most mss bytes of payload, which fit every leg. Its checksum is not read.

@@ -10,7 +10,8 @@ import (
 const (
 	// strayTime is for how long segments of a connection that this gateway does not have are dropped instead of reset. The
 	// connection may be that of another gateway of the cluster: when no link to that one works, its segments come here
-	// after 0.3 to 0.5 s, and return 2 s after a link to it works again. If that gateway is gone, clients learn it this much later.
+	// after 0.3 to 0.5 s, and return 2 s after a link to it works again. If that gateway is gone, clients learn it this
+	// much later.
 	strayTime = 4 * time.Second
 	// strayAge is the least time for which such a connection is remembered: longer than TCP waits between its first
 	// retransmissions, so that a connection that is gone is reset by one of them.

@@ -78,8 +78,8 @@ func (c *clock) converted(at time.Time) time.Time {
 }
 
 // schedule calls tick, and after it decide, at once and then each time after the interval that tick returned, until ctx
-// ends. It also calls decide when changed is signalled, and at the time that the last decide returned, unless that is zero. Both are called from this
-// goroutine, with the time of the clock. Ticks do not stand still with it: one follows each gap.
+// ends. It also calls decide when changed is signalled, and at the time that the last decide returned, unless that is zero.
+// Both are called from this goroutine, with the time of the clock. Ticks do not stand still with it: one follows each gap.
 func (c *clock) schedule(ctx context.Context, changed <-chan struct{}, tick func(now time.Time) (interval time.Duration), decide func(now time.Time) time.Time) {
 	due := time.NewTimer(tick(c.now()))
 	defer due.Stop()

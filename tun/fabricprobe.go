@@ -29,10 +29,7 @@ func (f *Fabric) askAll(now time.Time) (wait time.Duration) {
 			f.askPath(l, now)
 		}
 	}
-	if active {
-		return activeProbeInterval
-	}
-	return probeInterval
+	return intervalOf(active)
 }
 
 // decide notes the state of each link, elects those that carry packets, and tells nodes. It returns when the state of a link

@@ -3,8 +3,33 @@ package tun
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"strait.dev/strait/gateway"
 )
+
+// A relayed connection counts as data, too.
+func TestLinksAreProbedMoreOftenWhileDataCrosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &Fabric{Gateway: gateway.New(new(gateway.Table))}
+		f.links.Store(new([]*Link))
+		host := gateway.NewOrigin(f.Gateway)
+		for _, c := range []struct {
+			data bool
+			wait time.Duration // before
+			want time.Duration
+		}{{false, time.Minute, probeInterval}, {true, 0, activeProbeInterval}, {false, 2*time.Second - 1, activeProbeInterval}, {false, 1, probeInterval}, {true, time.Second, activeProbeInterval}} {
+			time.Sleep(c.wait)
+			if c.data {
+				host.MarkActive(time.Now())
+			}
+			if got := f.askAll(time.Now()); got != c.want {
+				t.Errorf("data %v, %v later: the next probe follows after %v, want %v", c.data, c.wait, got, c.want)
+			}
+		}
+	})
+}
 
 // Replaced links have no announcement yet. Nodes would change the MTU of their routes, and change it back.
 func TestTheMTUOfTheRemoteHoldsUntilANewLinkAnnouncesOne(t *testing.T) {

@@ -71,8 +71,8 @@ const (
 	// probeMisses is the number of consecutive requests without an answer in time after which a
 	// link is down, unless packets arrive.
 	probeMisses = 3
-	// probeSlack is the least time that an answer may take beyond the usual. With three intervals, it is the
-	// time from the last answer until a link is down.
+	// probeSlack is the least time that an answer may take beyond the usual: a link that is cut is down three
+	// intervals and this time after its last answer.
 	probeSlack = 80 * time.Millisecond
 	// probeLost is the least time after which a request without an answer counts as lost.
 	probeLost = time.Second
@@ -278,11 +278,11 @@ func (p *prober) lostAfter() time.Duration { return max(probeLost, p.timeout()) 
 
 // patience returns how long nothing may arrive on a link that works: each end sends a request and
 // an answer in every interval.
-func (p *prober) patience() time.Duration { return probeMisses*p.interval() + p.slack() }
+func (p *prober) patience() time.Duration { return probeMisses*intervalOf(p.active) + p.slack() }
 
-// interval returns the time between requests.
-func (p *prober) interval() time.Duration {
-	if p.active {
+// intervalOf returns the time between requests while data crosses, or does not.
+func intervalOf(active bool) time.Duration {
+	if active {
 		return activeProbeInterval
 	}
 	return probeInterval

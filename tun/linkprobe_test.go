@@ -113,7 +113,7 @@ func (s *steady) run(until time.Time) {
 			if !s.cut {
 				s.answers = append(s.answers, steadyAnswer{probe{kind: probeAnswer, sequence: q.sequence}, next.Add(s.rtt)})
 			}
-			s.due = s.due.Add(s.interval())
+			s.due = s.due.Add(intervalOf(s.active))
 			continue
 		}
 		s.answer(s.answers[0].probe, next)
@@ -160,7 +160,7 @@ func TestALinkIsDownWithin290msOfTheLastAnswerWhileDataCrosses(t *testing.T) {
 	}{{true, 290 * time.Millisecond}, {false, 500 * time.Millisecond}} {
 		for _, rtt := range []time.Duration{100 * time.Microsecond, 10 * time.Millisecond, probeInterval - time.Millisecond, 300 * time.Millisecond, 2 * time.Second} {
 			var least, most time.Duration
-			interval := newSteadyLink(rtt, c.active).interval()
+			interval := intervalOf(c.active)
 			for phase := time.Duration(0); phase < interval; phase += time.Millisecond {
 				s := newSteadyLink(rtt, c.active)
 				s.run(s.now.Add(phase))

@@ -30,7 +30,7 @@ func proberOf(t *testing.T, s *site) (told func(want nodeprobe.State, by netip.A
 			defer stop()
 			var m nodeprobe.Message
 			err := prober.Ask(ctx, by, func(answer nodeprobe.Message) { m = answer; stop() })
-			return err == nil && m.State == want && m.Interval <= nodeprobe.RestInterval
+			return err == nil && m.State == want && (m.Interval == nodeprobe.RestInterval || m.Interval == nodeprobe.MinInterval)
 		})
 	}
 }
