@@ -239,12 +239,13 @@ func (f *Fabric) appoint(members, live []*member, now time.Time) {
 		f.devices.Store(nil)
 		return
 	}
-	next := new(devices)
+	var next devices // not new: nearly always it is what it was
 	for bucket, l := range f.spread.now {
 		next[bucket] = l.link.tun
 	}
-	if before := f.devices.Load(); before == nil || *before != *next {
-		f.devices.Store(next)
+	if before := f.devices.Load(); before == nil || *before != next {
+		changed := next
+		f.devices.Store(&changed)
 	}
 }
 

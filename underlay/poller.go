@@ -25,6 +25,7 @@ import (
 type Poller struct {
 	file    *os.File
 	raw     syscall.RawConn
+	fd      int                // of file; only with watched locked and closed not set
 	attempt func(uintptr) bool // calls try; created once, because that allocates
 	again   bool               // try must run again soon; owned by the waiting goroutine
 	try     func() bool        // of the current Wait
@@ -33,13 +34,16 @@ type Poller struct {
 	waiting sync.Mutex // held during Wait, so that Close can await its end
 
 	watched struct {
-		sync.Mutex // protects the fields below
+		sync.Mutex // protects the fields below, and fd from being closed
 		sockets    []*Socket
 		paused     bool // the kernel does not watch all sockets
 	}
 
 	epollCtl func(epoll, operation, fd int, event *unix.EpollEvent) error // unix.EpollCtl
 }
+
+// readable is what a poller waits for.
+var readable = &unix.EpollEvent{Events: unix.EPOLLIN}
 
 // watchRetry is how often a poller reads its sockets and asks again while the kernel refuses to watch one
 // of them (ENOMEM; ENOSPC at fs.epoll.max_user_watches).
@@ -56,7 +60,7 @@ func NewPoller() (*Poller, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("make a poller: %w", os.NewSyscallError("fcntl", err))
 	}
-	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), epollCtl: unix.EpollCtl}
+	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), fd: fd, epollCtl: unix.EpollCtl}
 	if p.raw, err = p.file.SyscallConn(); err != nil {
 		p.file.Close()
 		return nil, fmt.Errorf("make a poller: %w", err)
@@ -171,20 +175,13 @@ func (p *Poller) resume() bool {
 	return !w.paused
 }
 
+// control allocates nothing: a busy reader pauses a thousand times a second. p.watched is locked.
 func (p *Poller) control(s *Socket, operation int) error {
-	if !s.fd.acquire() {
+	if p.closed.Load() || !s.fd.acquire() {
 		return net.ErrClosed
 	}
 	defer s.fd.release()
-	var failed error
-	err := p.raw.Control(func(fd uintptr) {
-		event := unix.EpollEvent{Events: unix.EPOLLIN}
-		failed = os.NewSyscallError("epoll_ctl", p.epollCtl(int(fd), operation, s.fd.number, &event))
-	})
-	if err != nil {
-		return net.ErrClosed
-	}
-	return failed
+	return os.NewSyscallError("epoll_ctl", p.epollCtl(p.fd, operation, s.fd.number, readable))
 }
 
 // Wait calls try until it reports progress, and parks between calls. try must check every source before
@@ -228,6 +225,8 @@ func (p *Poller) Close() error {
 	if p.closed.Swap(true) {
 		return net.ErrClosed
 	}
+	p.watched.Lock() // those that use the descriptor finish; later ones find closed set
+	p.watched.Unlock()
 	err := p.file.Close()
 	p.waiting.Lock()
 	defer p.waiting.Unlock()

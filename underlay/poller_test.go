@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"strait.dev/strait/internal/raceflag"
 	"strait.dev/strait/test/wait"
 )
 
@@ -61,6 +62,41 @@ func untilItHolds(t *testing.T, s *Socket) {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.fd.number), Events: unix.POLLIN}}, 0)
 		return n > 0 && err == nil
 	})
+}
+
+// A busy reader pauses a thousand times a second: it would leave garbage until the next collection.
+func TestPausingAllocatesNothing(t *testing.T) {
+	if raceflag.Enabled {
+		t.Skip("the race detector allocates; run without -race")
+	}
+	s, from := open(t, loopback4, Options{}), open(t, loopback4, Options{})
+	p, r := newPoller(t, s), NewReceiver(s)
+	to := NewDestination(s.LocalAddr())
+	b, payload, messages := NewBatch(1), []byte("one"), 0
+	try := func() bool {
+		n, err := r.Fill()
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages += n
+		return n > 0
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		p.Pause()
+		if !p.resume() {
+			t.Fatal("resume had nothing to do")
+		}
+		b.Add(from, &to, nil, payload)
+		b.Flush()
+		if err := p.Wait(try); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("a pause allocates %v times, want 0", n)
+	}
+	if messages == 0 {
+		t.Error("nothing was received")
+	}
 }
 
 // TestNoWakeUpIsLost plays ping-pong over two sockets and Wake: each of many thousand
