@@ -20,6 +20,7 @@ type lane struct {
 	mu      sync.Mutex // held by the reading device; contended only while the lane changes hands
 	sources []*source
 	current int // the source whose datagrams are being read
+	streak  int // consecutive batches from it
 	// receiver reads all sources: it is at the end of a batch whenever it goes to the next.
 	receiver *underlay.Receiver
 	// pieces are those left of the current packet when bufs were full. They stay here, with the
@@ -70,11 +71,32 @@ func (s *source) next(r *underlay.Receiver) (frame []byte, datagram int, ok bool
 	return frame, 0, true
 }
 
-// fill receives from the next source.
+// maxStreak is the maximum number of consecutive batches from one source before the next is asked. Usually all nodes
+// send to one: asking the others takes a system call each.
+const maxStreak = 8
+
+// fill receives the next batch from any source. It returns 0 messages if no source has any; errors are those of
+// all sources that were asked.
 func (l *lane) fill() (messages int, err error) {
+	if l.streak == maxStreak {
+		l.turn()
+	}
+	for range l.sources {
+		l.receiver.Use(l.sources[l.current].socket)
+		n, failed := l.receiver.Fill()
+		err = errors.Join(err, failed)
+		if n > 0 {
+			l.streak++
+			return n, err
+		}
+		l.turn()
+	}
+	return 0, err
+}
+
+func (l *lane) turn() {
 	l.current = (l.current + 1) % len(l.sources)
-	l.receiver.Use(l.sources[l.current].socket)
-	return l.receiver.Fill()
+	l.streak = 0
 }
 
 // empty reports whether the lane has nothing that was not processed.

@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// readRounds is the number of consecutive full receives without a packet for the tunnel before
+// readRounds is the number of consecutive batches without a packet for the tunnel before
 // Read checks its packet queue again, so that a flood of invalid datagrams does not delay the
 // gateway's own packets.
 const readRounds = 8
@@ -74,8 +74,8 @@ func (d *Device) readLane(l *lane) (more bool) {
 	if len(l.sources) == 0 {
 		return false // a gateway without nodes listens for none
 	}
-	asks, rounds := len(l.sources), readRounds // each source is read once, and all again after a full batch
-	for r.n < len(r.bufs) {
+	short := false // the last batch was, so its source is empty
+	for rounds := readRounds; r.n < len(r.bufs); {
 		if l.pieces.Left() {
 			d.emitPieces(l)
 			continue
@@ -86,13 +86,12 @@ func (d *Device) readLane(l *lane) (more bool) {
 			d.frame(l, s, b, datagram)
 			continue
 		}
-		if asks == 0 {
+		if short && r.n > 0 {
 			return false
 		}
 		if rounds == 0 {
 			return true
 		}
-		asks--
 		r.out.flush() // its packets alias the memory that Fill reuses
 		messages, err := l.fill()
 		if err != nil && !errors.Is(err, net.ErrClosed) { // the poller reports a closed socket and ends Read
@@ -104,10 +103,11 @@ func (d *Device) readLane(l *lane) (more bool) {
 		if l.receiver.Spread() {
 			d.poller.Again()
 		}
-		if messages == underlay.ReceiveBatch {
-			asks = len(l.sources)
-			rounds--
+		if messages == 0 {
+			return false
 		}
+		short = messages < underlay.ReceiveBatch
+		rounds--
 	}
 	return true
 }
