@@ -222,11 +222,12 @@ func (p *Poller) Wake() {
 // Close ends the current Wait and returns when its try has returned; try must not call it. The sockets
 // stay open.
 func (p *Poller) Close() error {
-	if p.closed.Swap(true) {
+	p.watched.Lock() // whoever uses fd finishes before, and finds closed set afterwards
+	closed := p.closed.Swap(true)
+	p.watched.Unlock()
+	if closed {
 		return net.ErrClosed
 	}
-	p.watched.Lock() // those that use the descriptor finish; later ones find closed set
-	p.watched.Unlock()
 	err := p.file.Close()
 	p.waiting.Lock()
 	defer p.waiting.Unlock()
