@@ -26,6 +26,7 @@ type failover struct {
 	replicas int // gateways of each cluster
 	gateways []*gatewayPod
 	through  map[string]*netns.Namespace // of the gateways, by label
+	ends     [2]flows.End                // of the flows, in clusters a and b
 	flows    *flows.Set
 	period   time.Duration
 	spread   bool // nodes send flows to all gateways at once
@@ -57,7 +58,8 @@ func newFailover(t *testing.T, replicas, count int, period time.Duration) *failo
 			c.pods[replicas].IP(t, fmt.Sprintf("addr add %s/24 dev eth0\naddr add %s/64 dev eth0 nodad", f.address(i), f.address6(i)))
 		}
 	}
-	f.flows = flows.Start(t, [2]flows.End{f.end(f.a, b), f.end(f.b, a)}, count, period)
+	f.ends = [2]flows.End{f.end(f.a, b), f.end(f.b, a)}
+	f.flows = flows.Start(t, f.ends, count, period)
 	f.settle()
 	f.spread = f.rebalance()
 	t.Logf("nodes send flows to %d of %d gateways", f.forwarding(), len(f.gateways))
