@@ -222,7 +222,7 @@ func (p *Poller) Wake() {
 // Close ends the current Wait and returns when its try has returned; try must not call it. The sockets
 // stay open.
 func (p *Poller) Close() error {
-	p.watched.Lock() // whoever uses fd finishes before, and finds closed set afterwards
+	p.watched.Lock() // a user of fd finishes before, or finds closed set
 	closed := p.closed.Swap(true)
 	p.watched.Unlock()
 	if closed {
