@@ -19,8 +19,7 @@ type lane struct {
 
 	mu      sync.Mutex // held by the reading device; contended only while the lane changes hands
 	sources []*source
-	current int // the source whose datagrams are being read
-	streak  int // consecutive batches from it
+	turns   underlay.Turns // of sources
 	// receiver reads all sources: it is at the end of a batch whenever it goes to the next.
 	receiver *underlay.Receiver
 	// pieces are those left of the current packet when bufs were full. They stay here, with the
@@ -71,32 +70,15 @@ func (s *source) next(r *underlay.Receiver) (frame []byte, datagram int, ok bool
 	return frame, 0, true
 }
 
-// maxStreak is the maximum number of consecutive batches from one source before the next is asked. Usually all nodes
-// send to one: asking the others takes a system call each.
-const maxStreak = 8
+// current returns the source whose datagrams are being read.
+func (l *lane) current() *source { return l.sources[l.turns.Current()] }
 
-// fill receives the next batch from any source. It returns 0 messages if no source has any; errors are those of
-// all sources that were asked.
-func (l *lane) fill() (messages int, err error) {
-	if l.streak == maxStreak {
-		l.turn()
-	}
-	for range l.sources {
-		l.receiver.Use(l.sources[l.current].socket)
-		n, failed := l.receiver.Fill()
-		err = errors.Join(err, failed)
-		if n > 0 {
-			l.streak++
-			return n, err
-		}
-		l.turn()
-	}
-	return 0, err
-}
-
-func (l *lane) turn() {
-	l.current = (l.current + 1) % len(l.sources)
-	l.streak = 0
+// fill receives the next batch from any source; see underlay.Turns.
+func (l *lane) fill(p *underlay.Poller, failed func(error)) (messages int) {
+	return l.turns.Fill(len(l.sources), p, func(i int) *underlay.Receiver {
+		l.receiver.Use(l.sources[i].socket)
+		return l.receiver
+	}, failed)
 }
 
 // empty reports whether the lane has nothing that was not processed.

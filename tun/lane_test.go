@@ -7,6 +7,7 @@ import (
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/test/ports"
+	"strait.dev/strait/underlay"
 )
 
 // Nodes with different encapsulations send to different sockets of a lane.
@@ -24,21 +25,24 @@ func TestABusySocketDelaysFramesOfAnotherByFewBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer node.Close()
+	const maxStreak = 8 // of underlay.Turns
 	l := overlay.lanes[0]
+	p, err := underlay.NewPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
 	send := func(s *source) {
 		if _, err := node.WriteToUDPAddrPort([]byte("a frame"), s.socket.LocalAddr()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	filled := func() (gateway.Encapsulation, int) {
-		messages, err := l.fill()
-		if err != nil {
-			t.Fatal(err)
-		}
+		messages := l.fill(p, func(err error) { t.Fatal(err) })
 		for range messages {
-			l.sources[l.current].next(l.receiver)
+			l.current().next(l.receiver)
 		}
-		return l.sources[l.current].encapsulation, messages
+		return l.current().encapsulation, messages
 	}
 	for _, busy := range l.sources {
 		for _, other := range l.sources {

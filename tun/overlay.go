@@ -3,6 +3,7 @@ package tun
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -161,6 +162,13 @@ func (o *Overlay) Overflows() uint64 {
 // ReceiveFailures returns the number of system calls that failed to receive from nodes. It never
 // decreases.
 func (o *Overlay) ReceiveFailures() uint64 { return o.receiveFailures.Load() }
+
+// countFailure counts an error of receiving. The poller reports a closed socket and ends Read.
+func (o *Overlay) countFailure(err error) {
+	if !errors.Is(err, net.ErrClosed) {
+		o.receiveFailures.Add(1)
+	}
+}
 
 // Close closes all sockets.
 func (o *Overlay) Close() error {

@@ -1,8 +1,6 @@
 package tun
 
 import (
-	"errors"
-	"net"
 	"slices"
 	"time"
 
@@ -67,7 +65,7 @@ func (d *Device) readLane(l *lane) (more bool) {
 		if fault := recover(); fault != nil {
 			d.Egress.CountDropped(gateway.Panic, 1)
 			l.pieces = packet.Pieces{}
-			o.panics.report(r.now, fault, inner(inHand, l.sources[l.current].encapsulation))
+			o.panics.report(r.now, fault, inner(inHand, l.current().encapsulation))
 			more = true
 		}
 	}()
@@ -80,7 +78,7 @@ func (d *Device) readLane(l *lane) (more bool) {
 			d.emitPieces(l)
 			continue
 		}
-		s := l.sources[l.current]
+		s := l.current()
 		if b, datagram, ok := s.next(l.receiver); ok {
 			inHand = b
 			d.frame(l, s, b, datagram)
@@ -93,16 +91,7 @@ func (d *Device) readLane(l *lane) (more bool) {
 			return true
 		}
 		r.out.flush() // its packets alias the memory that Fill reuses
-		messages, err := l.fill()
-		if err != nil && !errors.Is(err, net.ErrClosed) { // the poller reports a closed socket and ends Read
-			o.receiveFailures.Add(1)
-		}
-		if messages >= underlay.PauseAt {
-			d.poller.Pause()
-		}
-		if l.receiver.Spread() {
-			d.poller.Again()
-		}
+		messages := l.fill(d.poller, o.countFailure)
 		if messages == 0 {
 			return false
 		}

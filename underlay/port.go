@@ -21,8 +21,7 @@ type port struct {
 	v4, v6 *Socket // one may be nil if the kernel does not support the family
 
 	receivers []*Receiver // of v4 and v6
-	current   int         // the receiver of the last message
-	streak    int         // number of consecutive batches from it
+	turns     Turns       // of receivers
 	endpoints endpoints
 	handed    []*session // sessions with new datagrams since they were last woken
 
@@ -112,7 +111,7 @@ func (p *port) read(s *session) (progress bool) {
 	defer p.wake()
 	tap := s.link.mux.tap.Load()
 	for !s.full() {
-		r := p.receivers[p.current]
+		r := p.receivers[p.turns.current]
 		datagram, from, ok := r.Next()
 		switch {
 		case ok:
@@ -128,39 +127,12 @@ func (p *port) read(s *session) (progress bool) {
 	return true
 }
 
-// maxStreak is the maximum number of consecutive batches from one address family before the other is
-// checked, which is usually empty: peers rarely use both.
-const maxStreak = 8
-
 // fill receives the next batch from any socket, for the reader s. It reports false if nothing was
 // received.
 func (p *port) fill(s *session) bool {
-	if p.streak == maxStreak {
-		p.turn()
-	}
-	for range p.receivers {
-		n, err := p.receivers[p.current].Fill()
-		if err != nil {
-			s.link.mux.receiveFailures.Add(1)
-		}
-		if n >= PauseAt {
-			s.poller.Pause()
-		}
-		if p.receivers[p.current].Spread() {
-			s.poller.Again()
-		}
-		if n > 0 {
-			p.streak++
-			return true
-		}
-		p.turn()
-	}
-	return false
-}
-
-func (p *port) turn() {
-	p.current = (p.current + 1) % len(p.receivers)
-	p.streak = 0
+	return p.turns.Fill(len(p.receivers), s.poller,
+		func(i int) *Receiver { return p.receivers[i] },
+		func(error) { s.link.mux.receiveFailures.Add(1) }) > 0
 }
 
 // sort gives a datagram to its session: the reader s, or another. A session that is alone gets everything
