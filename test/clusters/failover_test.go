@@ -39,10 +39,10 @@ func (g *gatewayPod) label() string { return g.c.name + "/" + g.name }
 
 // newFailover joins two clusters with some gateways each, and starts flows between them. The
 // test must call apiServersReturn before it ends.
-func newFailover(t *testing.T, replicas, count int, period time.Duration) *failover {
+func newFailover(t *testing.T, nodes, replicas, count int, period time.Duration) *failover {
 	t.Helper()
 	f := &failover{
-		pair: newPairOf(t, replicas+1), t: t, replicas: replicas, period: period,
+		pair: newPairOf(t, nodes), t: t, replicas: replicas, period: period,
 		through: map[string]*netns.Namespace{}, random: rand.New(rand.NewPCG(1, uint64(replicas))),
 	}
 	b, a := f.joinWith(t, replicas)

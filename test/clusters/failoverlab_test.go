@@ -31,7 +31,7 @@ func TestF4_F22_EveryFlowSurvivesPausesAndPartitions(t *testing.T) {
 func survive(t *testing.T, faults []*faultKind, withoutServers int) {
 	t.Helper()
 	parallelUnlessTimed(t)
-	f := newFailover(t, 2, 40, 20*time.Millisecond)
+	f := newFailover(t, 3, 2, 40, 20*time.Millisecond)
 	defer f.apiServersReturn()
 	var samples []faultSample
 	for _, away := range []bool{false, true} {

@@ -55,7 +55,7 @@ func TestF1_F4_F22_FailoverMeasured(t *testing.T) {
 
 // measureFaults measures so many kills of gateways, and so many of each other fault.
 func (r *failoverRun) measureFaults(t *testing.T, replicas, kills, others int) {
-	f := newFailover(t, replicas, r.Flows, time.Duration(r.Period)*time.Millisecond)
+	f := newFailover(t, replicas+1, replicas, r.Flows, time.Duration(r.Period)*time.Millisecond)
 	defer f.apiServersReturn()
 	kinds := []*faultKind{gatewayKilled, gatewayStopped, nodeCutOff, linksDown, linkCutOneWay}
 	total, done := kills+(len(kinds)-1)*others, 0
