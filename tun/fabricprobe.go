@@ -15,17 +15,19 @@ import (
 
 // probe probes every link regularly, and acts on a change of their state when it happens.
 func (f *Fabric) probe(ctx context.Context) {
-	f.clock.schedule(ctx, f.changed, f.askAll, func(now time.Time) time.Time { return f.decide(ctx, now) })
+	f.clock.schedule(ctx, f.changed, f.tick, func(now time.Time) time.Time { return f.decide(ctx, now) })
 }
 
-// askAll sends a probe over each link, and returns the time until the next ones. Flows use all links, so all are probed
-// alike.
-func (f *Fabric) askAll(now time.Time) (wait time.Duration) {
+// tick sends the probe that is due over each link, and returns the time until the next ones. Flows use all links, so all
+// are probed alike.
+func (f *Fabric) tick(now time.Time) (wait time.Duration) {
 	active := f.Gateway.Active(time.Now())
 	for _, l := range *f.links.Load() {
 		l.probeAs(active)
 		if l.contactable() {
-			f.ask(l, now)
+			if p, due := l.tick(f.ownMTU(), f.leaving.Load(), now); due {
+				f.sendProbe(p, l, 0)
+			}
 			f.askPath(l, now)
 		}
 	}
@@ -60,7 +62,7 @@ func (f *Fabric) linkChanged() {
 	}
 }
 
-// ask sends one probe over a link.
+// ask sends a request over a link.
 func (f *Fabric) ask(l *Link, now time.Time) {
 	l.mu.Lock()
 	l.listen()
@@ -130,6 +132,9 @@ func (f *Fabric) receiveProbe(p probe, l *Link) {
 	if r.changed {
 		f.linkChanged()
 	}
+	if r.leaves {
+		l.logger().Info("the far end is shutting down")
+	}
 	switch {
 	case p.kind == probeAsk && l.contactable():
 		f.sendProbe(probe{kind: f.answerKind(), mtu: uint16(f.ownMTU()), sequence: p.sequence, silence: r.silence}, l, 0)
@@ -137,9 +142,6 @@ func (f *Fabric) receiveProbe(p probe, l *Link) {
 			f.ask(l, now) // the far end is up: do not wait for the next tick
 		}
 	case r.answered:
-		if r.leaves {
-			l.logger().Info("the far end is shutting down")
-		}
 		f.askPath(l, now)
 		if f.options.ObserveRTT != nil {
 			f.options.ObserveRTT(l.label.Load().name, r.rtt)
@@ -147,7 +149,7 @@ func (f *Fabric) receiveProbe(p probe, l *Link) {
 	}
 }
 
-// Leave makes all further probe answers tell the far ends and the nodes that this gateway is
+// Leave makes all further answers and statements tell the far ends and the nodes that this gateway is
 // shutting down. Packets are forwarded as before.
 func (f *Fabric) Leave() {
 	f.leaving.Store(true)

@@ -24,7 +24,7 @@ func TestLinksAreProbedMoreOftenWhileDataCrosses(t *testing.T) {
 			if c.data {
 				host.MarkActive(time.Now())
 			}
-			if got := f.askAll(time.Now()); got != c.want {
+			if got := f.tick(time.Now()); got != c.want {
 				t.Errorf("data %v, %v later: the next probe follows after %v, want %v", c.data, c.wait, got, c.want)
 			}
 		}

@@ -12,16 +12,22 @@ import (
 	"strait.dev/strait/underlay"
 )
 
-// Link probes: each end of a link sends a request to the other every 140 ms, or every 70 ms
-// while data crosses, over UDP inside the tunnel, between the hosts' link addresses, and gets an
-// answer.
+// Link probes: packets over UDP inside the tunnel, between the hosts' link addresses. Each end has
+// a tick every 140 ms, or every 70 ms while data crosses. At a tick it sends
+//
+//   - a request, which the other end answers, if nothing has arrived since the tick before, if the
+//     other end said that it receives little, if the link is not up, or once per second
+//   - else a statement, which has no answer, if no data of this end has crossed since the tick before
+//   - else nothing
+//
+// So what arrives proves that the other end lives, as in RFC 3706, and data replaces probes.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
 //	+---------------------------------------------------------------+
 //	|                        magic "STRP"                           |
 //	+---------------+---------------+-------------------------------+
-//	|  version = 2  | kind: 1 to 3  |   inner MTU of the sender     |
+//	|  version = 2  | kind: 1 to 4  |   inner MTU of the sender     |
 //	+---------------+---------------+-------------------------------+
 //	|                       sequence (8 bytes)                      |
 //	+---------------------------------------------------------------+
@@ -32,7 +38,8 @@ import (
 //
 // Kind 1 is a request. Kind 2 is an answer with the sequence of the request. Kind 3 is an answer
 // from a sender that is shutting down: the receiver prefers another gateway of that cluster.
-// Versions without kind 3 treat it as a missing answer and mark the link down.
+// Versions without kind 3 treat it as a missing answer and mark the link down. With sequence 0 it
+// is a statement. Kind 4 is a statement; versions without it send a request at each tick, and need none.
 //
 // Silence is the time since the sender last received an authenticated packet from the receiver
 // of the probe; the greatest number stands for that time or longer, and for never. Version 1 does
@@ -54,6 +61,7 @@ const (
 	probeAsk     = 1
 	probeAnswer  = 2
 	probeLeaving = 3
+	probeState   = 4 // a statement
 
 	// unstated is the silence in a probe of version 1, and maxSilence the greatest one.
 	unstated   = -1
@@ -61,18 +69,21 @@ const (
 )
 
 const (
-	// probeInterval is the time between requests. A link that is cut is down within 0.5 s.
+	// probeInterval is the time between ticks. A link that is cut is down within 0.5 s.
 	probeInterval = 140 * time.Millisecond
-	// activeProbeInterval is the time between requests while data crosses the gateway. A link that is cut is
+	// activeProbeInterval is the time between ticks while data crosses the gateway. A link that is cut is
 	// down within 0.29 s, before the first retransmission of most TCP connections: Linux starts its timer of
 	// 0.2 s anew with each segment that it sends, and a connection that has filled its congestion window
 	// retransmits 0.35 to 0.6 s after the loss. The next retransmission comes 0.4 s later.
 	activeProbeInterval = 70 * time.Millisecond
-	// probeMisses is the number of consecutive requests without an answer in time after which a
-	// link is down, unless packets arrive.
+	// probeMisses is the number of consecutive ticks without a proof after which a link is down, unless
+	// packets arrive.
 	probeMisses = 3
+	// probeAsks is the longest time between requests: they measure the round trip, and prove that the far
+	// end's probes are more than packets that arrive.
+	probeAsks = time.Second
 	// probeSlack is the least time that an answer may take beyond the usual: a link that is cut is down three
-	// intervals and this time after its last answer.
+	// intervals and this time after the last proof.
 	probeSlack = 80 * time.Millisecond
 	// probeLost is the least time after which a request without an answer counts as lost.
 	probeLost = time.Second
@@ -129,20 +140,24 @@ func parseProbe(b []byte) (probe, bool) {
 			p.lanes = b[20]
 		}
 	}
-	return p, p.kind >= probeAsk && p.kind <= probeLeaving
+	return p, p.kind >= probeAsk && p.kind <= probeState
 }
 
 // prober is the probing state of one link: requests and answers. It depends only on its calls
 // and the times passed to it; the caller sends, receives and locks.
 type prober struct {
 	address   netip.Addr // link address of the far end
-	active    bool       // requests follow each other after activeProbeInterval
-	next      uint64     // sequence of the next request; the first is 1
-	asked     [64]asked  // the last requests, by sequence: those of probeLate and more
+	active    bool       // ticks follow each other after activeProbeInterval
+	next      uint64     // sequence of the last tick; the first is 1
+	asked     [64]asked  // the last ticks, by sequence: those of probeLate and more
+	asks      time.Time  // time of the last ordinary request
 	latest    uint64     // the greatest sequence that was answered
 	answered  time.Time  // time of the last answer
 	received  time.Time  // time of the last authenticated packet of the far end
+	forwarded uint64     // data packets that this end had sent at the last tick
 	probes    bool       // the far end has sent a probe, so that it answers them, too
+	states    bool       // it states its silence
+	doubted   time.Time  // while it says that it receives little: when it last received a packet, or later; else zero
 	unreached time.Time  // time of the last probe, if it said that the far end receives nothing
 	failed    bool       // found down since the last answer
 	leaving   bool       // the last answer said that the far end is shutting down
@@ -159,17 +174,36 @@ type prober struct {
 	smoothed, deviation time.Duration
 }
 
+// asked is a request, or a tick without one.
 type asked struct {
 	sequence uint64
 	at       time.Time
 	size     int  // of the padded packet, bytes; 0 = not padded
-	open     bool // not answered
+	open     bool // asked and not answered
 	lost     bool // counted as lost
+}
+
+// tick returns the probe that is due at a tick, if any. forwarded is how many data packets this end has sent through
+// the link, leaving whether it is shutting down.
+func (p *prober) tick(mtu int, forwarded uint64, leaving bool, now time.Time) (due probe, ok bool) {
+	silent := forwarded == p.forwarded
+	p.forwarded = forwarded
+	quiet := now.Sub(p.received) >= intervalOf(p.active) && !leaving // which requests do not say
+	if quiet || now.Sub(p.asks) >= probeAsks || !p.implies() || !p.up(now) {
+		return p.ask(mtu, now), true
+	}
+	p.note(0, false, now)
+	due = probe{kind: probeState, mtu: uint16(mtu), silence: p.silence(now)}
+	if leaving {
+		due.kind = probeLeaving
+	}
+	return due, silent || leaving
 }
 
 // ask returns the next request.
 func (p *prober) ask(mtu int, now time.Time) probe {
 	p.sent++
+	p.asks = now
 	return p.question(mtu, 0, now)
 }
 
@@ -199,18 +233,22 @@ func (p *prober) askPath(own, ceiling int, now time.Time) (all []pathProbe) {
 }
 
 func (p *prober) question(mtu, size int, now time.Time) probe {
+	p.note(size, true, now)
+	return probe{kind: probeAsk, mtu: uint16(mtu), sequence: p.next, silence: p.silence(now)}
+}
+
+// note adds a tick or a request.
+func (p *prober) note(size int, open bool, now time.Time) {
 	p.expire(now)
 	p.next++
-	p.asked[p.next%uint64(len(p.asked))] = asked{sequence: p.next, at: now, size: size, open: true}
-	return probe{kind: probeAsk, mtu: uint16(mtu), sequence: p.next, silence: p.silence(now)}
+	p.asked[p.next%uint64(len(p.asked))] = asked{sequence: p.next, at: now, size: size, open: open}
 }
 
 // owesQuestion reports whether to send a request at once when the far end sends one: if the link
 // is not up and no request was sent recently. Two ends that both see the link down must not
 // answer every request with another.
 func (p *prober) owesQuestion(now time.Time) bool {
-	last := p.asked[p.next%uint64(len(p.asked))].at
-	return !p.up(now) && now.Sub(last) >= probeInterval/2
+	return !p.up(now) && now.Sub(p.asks) >= probeInterval/2
 }
 
 // expire counts the requests whose answer timed out.
@@ -228,11 +266,42 @@ func (p *prober) expire(now time.Time) {
 
 // told processes what any probe of the far end says about its end.
 func (p *prober) told(q probe, now time.Time) {
-	p.mtu, p.lanes, p.probes, p.unreached = q.mtu, q.lanes, true, time.Time{}
+	implied, interval := p.implies(), intervalOf(p.active)
+	p.mtu, p.lanes, p.probes, p.states, p.unreached = q.mtu, q.lanes, true, q.silence != unstated, time.Time{}
+	if q.kind == probeLeaving {
+		p.leaving = true
+	}
+	switch {
+	case q.silence < interval*3/2: // at most one packet of this end was lost
+		p.doubted = time.Time{}
+	case implied:
+		// Until now, packets that arrived proved both directions: too much. No more than the time in which it
+		// could not say so is taken back: it may speak of a time in which this end did not run.
+		p.doubted = now.Add(-min(q.silence, 2*interval))
+	case p.doubted.IsZero():
+		p.doubted = now.Add(-q.silence)
+	}
 	if q.silence >= p.patience() {
 		p.unreached = now
 	}
 }
+
+// implies reports whether packets of the far end prove that both directions work: it would say if it received little.
+func (p *prober) implies() bool { return p.states && p.doubted.IsZero() }
+
+// implied returns when both directions last worked, as far as packets of the far end and their absence prove it.
+func (p *prober) implied() time.Time {
+	switch {
+	case !p.states:
+		return time.Time{}
+	case p.doubted.IsZero():
+		return p.received
+	}
+	return p.doubted
+}
+
+// proven returns when it was last proven that both directions work.
+func (p *prober) proven() time.Time { return later(p.answered, p.implied()) }
 
 // answer processes an answer and reports whether it matches a request. An answer proves that the
 // link works in both directions. A late one does too, but its request counts as lost.
@@ -276,11 +345,10 @@ func (p *prober) timeout() time.Duration { return min(p.smoothed+p.slack(), prob
 // lostAfter returns when a request without an answer counts as lost.
 func (p *prober) lostAfter() time.Duration { return max(probeLost, p.timeout()) }
 
-// patience returns how long nothing may arrive on a link that works: each end sends a request and
-// an answer in every interval.
+// patience returns how long nothing may arrive on a link that works: each end sends a packet in every interval.
 func (p *prober) patience() time.Duration { return probeMisses*intervalOf(p.active) + p.slack() }
 
-// intervalOf returns the time between requests while data crosses, or does not.
+// intervalOf returns the time between ticks while data crosses, or does not.
 func intervalOf(active bool) time.Duration {
 	if active {
 		return activeProbeInterval
@@ -296,17 +364,18 @@ func (p *prober) silence(now time.Time) time.Duration {
 	return min(max(now.Sub(p.received), 0).Truncate(time.Millisecond), maxSilence)
 }
 
-// missed returns when the last of probeMisses requests in a row was sent. It is false if fewer
-// were sent after the last one that was answered: an end that sends none finds nothing down.
+// missed returns when the last of probeMisses ticks in a row without a proof was. It is false if there were fewer
+// after the last proof: an end that does not run finds nothing down.
 func (p *prober) missed() (at time.Time, ok bool) {
 	first := p.latest + 1
 	if size := uint64(len(p.asked)); p.next > size {
 		first = max(first, p.next-size+1)
 	}
+	proven := p.implied().Add(-p.smoothed) // what was sent after that may be in transit
 	misses := 0
 	for s := first; s <= p.next; s++ {
 		a := &p.asked[s%uint64(len(p.asked))]
-		if a.size != 0 {
+		if a.size != 0 || !a.at.After(proven) {
 			continue
 		}
 		if misses++; misses == probeMisses {
@@ -316,17 +385,22 @@ func (p *prober) missed() (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// up reports whether the link works. A recent answer proves both directions. Under load, answers
-// are late or lost before the data that keeps them waiting: while any authenticated packet arrives,
-// the link stays up for probeOverdue after the last answer, unless the far end says that it receives
-// nothing. It must say so after all requests that it did not answer: what it said before may be about a
-// time in which this end did not run. Packets alone never bring it up.
+// overdue returns until when a proof is expected, after the ticks without one.
+func (p *prober) overdue(missed time.Time) time.Time {
+	return later(missed.Add(p.timeout()), p.implied().Add(p.patience()))
+}
+
+// up reports whether the link works. A recent answer proves both directions, and so do packets of a far end that
+// would say if it received little. Under load, they are late or lost before the data that keeps them waiting: while any
+// authenticated packet arrives, the link stays up for probeOverdue after the last answer, unless the far end says that
+// it receives nothing. It must say so after all ticks without a proof: what it said before may be about a time in
+// which this end did not run. Packets alone never bring it up.
 func (p *prober) up(now time.Time) bool {
 	if p.failed || p.answered.IsZero() || now.Sub(p.answered) >= probeOverdue {
 		return false
 	}
 	at, ok := p.missed()
-	return !ok || now.Before(at.Add(p.timeout())) || p.unreached.Before(at) && p.receives(p.patience(), now)
+	return !ok || now.Before(p.overdue(at)) || p.unreached.Before(at) && p.receives(p.patience(), now)
 }
 
 // settle makes a link that is not up stay down until the next answer.
@@ -340,7 +414,7 @@ func (p *prober) expires(now time.Time) time.Time {
 	}
 	at, ok := p.missed()
 	if ok {
-		if at = at.Add(p.timeout()); !now.Before(at) {
+		if at = p.overdue(at); !now.Before(at) {
 			at = p.received.Add(p.patience())
 		}
 	}
@@ -350,6 +424,14 @@ func (p *prober) expires(now time.Time) time.Time {
 // earliest returns the earlier of two times. Zero stands for no time.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
 		return b
 	}
 	return a

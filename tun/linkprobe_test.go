@@ -12,6 +12,7 @@ func TestProbeSurvivesTheWire(t *testing.T) {
 	for _, want := range []probe{
 		{kind: probeAnswer, mtu: 1420, sequence: 1<<63 + 7, silence: 12345 * time.Millisecond},
 		{kind: probeAsk, sequence: 1, silence: maxSilence, lanes: 16},
+		{kind: probeState, mtu: 1420, silence: time.Millisecond},
 		{kind: probeAsk, sequence: 1, silence: unstated}, // version 1
 	} {
 		b := want.append(nil)
@@ -48,7 +49,7 @@ func TestMalformedProbesAreIgnored(t *testing.T) {
 		"later, without silence": func(b []byte) []byte { b[4] = 3; return b[:probeLen1] },
 		"other magic":            func(b []byte) []byte { b[0]++; return b },
 		"version 0":              func(b []byte) []byte { b[4] = 0; return b },
-		"unknown kind":           func(b []byte) []byte { b[5] = 4; return b },
+		"unknown kind":           func(b []byte) []byte { b[5] = 5; return b },
 		"nothing there":          func([]byte) []byte { return nil },
 	} {
 		if p, ok := parseProbe(damage(append([]byte(nil), good...))); ok {

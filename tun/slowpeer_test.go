@@ -21,6 +21,7 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 	wgtun "golang.zx2c4.com/wireguard/tun"
 
+	"strait.dev/strait/gateway"
 	"strait.dev/strait/internal/raceflag"
 	"strait.dev/strait/packet"
 )
@@ -68,7 +69,7 @@ func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEn
 	}
 	e.events <- wgtun.EventUp
 	e.link = &Link{
-		key: keyOf(c), tun: &Device{}, own: linkAddress(publicKey(own), 0), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
+		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table)))}, own: linkAddress(publicKey(own), 0), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
 		known: func(*Link) { e.ask() }, peer: c, bind: e, look: make(chan struct{}, 1),
 	}
 	e.link.setLabel(c)
@@ -90,7 +91,9 @@ func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGro
 	running.Go(func() {
 		e.link.clock.schedule(ctx, e.changed, func(time.Time) time.Duration {
 			if e.link.contactable() {
-				e.ask()
+				if p, due := e.link.tick(1420, false, e.link.clock.now()); due {
+					e.send(p)
+				}
 			}
 			return probeInterval
 		}, func(now time.Time) time.Time { return e.decide(t, now) })

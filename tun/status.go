@@ -105,11 +105,11 @@ func (l *Link) fit(now time.Time) (fitness, time.Time) {
 	return l.prober.fit(now), l.prober.upSince
 }
 
-// steady returns how long the link had been up when its last probe was answered.
+// steady returns how long the link had been up when both directions last worked.
 func (l *Link) steady() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.prober.answered.Sub(l.prober.upSince)
+	return l.prober.proven().Sub(l.prober.upSince)
 }
 
 // fit returns the fitness of the link.
@@ -147,6 +147,15 @@ type taken struct {
 	silence  time.Duration // for an answer
 }
 
+// tick returns the probe that is due at a tick, if any.
+func (l *Link) tick(mtu int, leaving bool, now time.Time) (due probe, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listen()
+	forwarded, _ := l.tun.Egress.Forwarded()
+	return l.prober.tick(mtu, forwarded, leaving, now)
+}
+
 // took processes a probe of the far end.
 func (l *Link) took(p probe, now time.Time) (t taken) {
 	l.mu.Lock()
@@ -154,7 +163,7 @@ func (l *Link) took(p probe, now time.Time) (t taken) {
 	l.listen()
 	before, lanes, left := l.prober.fit(now), l.prober.lanes, l.prober.leaving
 	l.prober.told(p, now)
-	t.answered = p.kind != probeAsk && l.prober.answer(p, now)
+	t.answered = p.kind != probeAsk && p.kind != probeState && l.prober.answer(p, now)
 	t.changed = l.prober.fit(now) != before || l.prober.lanes != lanes
 	t.leaves = l.prober.leaving && !left
 	t.owes, t.rtt, t.silence = l.prober.owesQuestion(now), l.prober.rtt, l.prober.silence(now)
@@ -166,7 +175,7 @@ func (l *Link) settle(now time.Time) (changed, up bool) {
 	l.mu.Lock()
 	l.listen()
 	l.prober.settle(now)
-	up, rtt, unanswered, silence := !l.prober.failed, l.prober.rtt, now.Sub(l.prober.answered), l.prober.silence(now)
+	up, rtt, unproven, silence := !l.prober.failed, l.prober.rtt, now.Sub(l.prober.proven()), l.prober.silence(now)
 	changed = up != l.wasUp
 	l.wasUp = up
 	l.mu.Unlock()
@@ -177,7 +186,7 @@ func (l *Link) settle(now time.Time) (changed, up bool) {
 	case changed && up:
 		l.logger().Info("link is up", "rtt", rtt)
 	case changed:
-		l.logger().Warn("link is down: no probe was answered", "for", unanswered.Round(time.Millisecond), "received", silence)
+		l.logger().Warn("link is down: no probe was answered", "for", unproven.Round(time.Millisecond), "received", silence)
 	}
 	return changed, up
 }

@@ -1,0 +1,283 @@
+package tun
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// duplex is a link in virtual time with both of its ends.
+type duplex struct {
+	now     time.Time
+	oneWay  time.Duration
+	ends    [2]duplexEnd
+	transit []crossing
+}
+
+// duplexEnd is one end: what it does, and whether what it sends arrives.
+type duplexEnd struct {
+	prober
+	due      time.Time     // of the next tick
+	data     time.Duration // between its data packets; 0 = none
+	next     time.Time     // when it sends the next one
+	cut      bool          // nothing that it sends arrives
+	lose     int           // so many of its next packets are lost
+	leaves   bool
+	old      bool // a version without statements
+	packets  uint64
+	requests int // requests, statements and answers that it has sent
+	sent     int
+	downs    int
+}
+
+// crossing is a packet in transit to an end: a probe, or data.
+type crossing struct {
+	to    int
+	at    time.Time
+	probe probe // kind 0: data
+}
+
+// newDuplex returns a link that is up. The second end begins some time after the first.
+func newDuplex(t *testing.T, oneWay, phase time.Duration, change func(ends *[2]duplexEnd)) *duplex {
+	t.Helper()
+	d := &duplex{now: time.Unix(1000, 0), oneWay: oneWay}
+	d.ends[0].active, d.ends[1].active = true, true
+	d.ends[0].due, d.ends[1].due = d.now, d.now.Add(phase)
+	change(&d.ends)
+	d.run(2500 * time.Millisecond)
+	for i := range d.ends {
+		if !d.ends[i].up(d.now) {
+			t.Fatalf("end %d is not up", i)
+		}
+		d.ends[i].sent, d.ends[i].requests, d.ends[i].downs = 0, 0, 0
+	}
+	return d
+}
+
+func (d *duplex) run(duration time.Duration) {
+	for end := d.now.Add(duration); d.now.Before(end); {
+		d.step(end)
+	}
+}
+
+// step goes to the next time at which anything happens, or to a limit.
+func (d *duplex) step(limit time.Time) {
+	next := limit
+	for _, c := range d.transit {
+		next = earliest(next, c.at)
+	}
+	for i := range d.ends {
+		e := &d.ends[i]
+		next = earliest(earliest(next, e.due), e.expires(d.now))
+		if e.data != 0 {
+			next = earliest(next, e.next)
+		}
+	}
+	d.now = next
+	arrived := d.transit
+	d.transit = nil
+	for _, c := range arrived {
+		if c.at.After(d.now) {
+			d.transit = append(d.transit, c)
+		} else {
+			d.arrive(c)
+		}
+	}
+	for i := range d.ends {
+		d.act(i)
+	}
+}
+
+// act makes an end do what is due.
+func (d *duplex) act(i int) {
+	e := &d.ends[i]
+	if e.data != 0 && !d.now.Before(e.next) {
+		e.next = d.now.Add(e.data)
+		e.packets++
+		d.send(i, probe{})
+	}
+	if !d.now.Before(e.due) {
+		e.due = e.due.Add(intervalOf(e.active))
+		if e.old {
+			d.send(i, e.ask(1420, d.now))
+		} else if p, ok := e.tick(1420, e.packets, e.leaves, d.now); ok {
+			d.send(i, p)
+		}
+	}
+	before := e.failed
+	if e.settle(d.now); e.failed && !before {
+		e.downs++
+		d.send(i, e.ask(1420, d.now))
+	}
+}
+
+func (d *duplex) send(from int, p probe) {
+	e := &d.ends[from]
+	if p.kind != 0 {
+		e.sent++
+	}
+	if p.kind == probeAsk {
+		e.requests++
+	}
+	if e.lose > 0 {
+		e.lose--
+	} else if !e.cut {
+		d.transit = append(d.transit, crossing{1 - from, d.now.Add(d.oneWay), p})
+	}
+}
+
+func (d *duplex) arrive(c crossing) {
+	e := &d.ends[c.to]
+	e.received = d.now
+	switch p := c.probe; p.kind {
+	case 0:
+	case probeAsk:
+		e.told(p, d.now)
+		kind := uint8(probeAnswer)
+		if e.leaves {
+			kind = probeLeaving
+		}
+		d.send(c.to, probe{kind: kind, mtu: 1420, sequence: p.sequence, silence: e.silence(d.now)})
+		if e.owesQuestion(d.now) {
+			d.send(c.to, e.ask(1420, d.now))
+		}
+	case probeState:
+		if !e.old {
+			e.told(p, d.now)
+		}
+	default:
+		e.told(p, d.now)
+		e.answer(p, d.now)
+	}
+}
+
+// traffic are the kinds of traffic over a link. The slow one is about as slow as the ticks.
+var traffic = map[string][2]time.Duration{
+	"no data":      {},
+	"data one way": {9 * time.Millisecond, 0},
+	"data":         {9 * time.Millisecond, 14 * time.Millisecond},
+	"slow data":    {67 * time.Millisecond, 110 * time.Millisecond},
+	"one slow way": {0, 100 * time.Millisecond},
+}
+
+// everyDuplex calls test with links of all kinds of traffic, round trips and differences of phase.
+func everyDuplex(t *testing.T, change func(ends *[2]duplexEnd), test func(d *duplex, name string)) {
+	t.Helper()
+	for name, data := range traffic {
+		for _, oneWay := range []time.Duration{0, 20 * time.Millisecond, 90 * time.Millisecond} {
+			for phase := time.Duration(0); phase < activeProbeInterval; phase += 5 * time.Millisecond {
+				d := newDuplex(t, oneWay, phase, func(ends *[2]duplexEnd) {
+					ends[0].data, ends[1].data = data[0], data[1]
+					if change != nil {
+						change(ends)
+					}
+				})
+				test(d, fmt.Sprintf("%s, one way %v, phase %v", name, oneWay, phase))
+			}
+		}
+	}
+}
+
+// Data takes the place of probes: what arrives proves that the far end lives, and that it does not complain proves the
+// other direction (RFC 3706 has the idea). Nothing is asked twice.
+func TestRFC3706_DataTakesThePlaceOfProbes(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][2]int{ // probes of each end in 10 s, at most: 143 ticks, and 10 answers
+		"no data":      {153, 153},
+		"data one way": {20, 153},
+		"data":         {20, 20},
+	} {
+		for phase := time.Duration(0); phase < activeProbeInterval; phase += 3 * time.Millisecond {
+			d := newDuplex(t, 20*time.Millisecond, phase, func(ends *[2]duplexEnd) {
+				ends[0].data, ends[1].data = traffic[name][0], traffic[name][1]
+			})
+			d.run(10 * time.Second)
+			t.Logf("%s, phase %v: %d probes in 10 s", name, phase, d.ends[0].sent+d.ends[1].sent)
+			for i, e := range d.ends {
+				if e.sent > want[i]+2 {
+					t.Errorf("%s, phase %v: end %d sends %d probes, %d of them requests, want at most %d", name, phase, i, e.sent, e.requests, want[i])
+				}
+				if e.requests < 9 || e.lost != 0 {
+					t.Errorf("%s, phase %v: end %d sends %d requests, and loses %d", name, phase, i, e.requests, e.lost)
+				}
+			}
+		}
+	}
+}
+
+// Whatever data crosses, and whenever the link is cut, in one direction or in both: both ends know soon.
+func TestF22_BothEndsFindACutWithin400msWhateverDataCrosses(t *testing.T) {
+	t.Parallel()
+	for _, cut := range [][2]bool{{true, true}, {true, false}, {false, true}} {
+		var took []time.Duration
+		everyDuplex(t, nil, func(d *duplex, name string) {
+			for i := range d.ends {
+				d.ends[i].cut = cut[i]
+			}
+			began := d.now
+			for d.ends[0].downs == 0 || d.ends[1].downs == 0 {
+				if d.step(began.Add(time.Hour)); d.now.Sub(began) > 2*time.Second {
+					t.Fatalf("%s, cut %v: down %d and %d times after 2 s", name, cut, d.ends[0].downs, d.ends[1].downs)
+				}
+			}
+			took = append(took, d.now.Sub(began)-2*d.oneWay)
+			for i := range d.ends {
+				d.ends[i].cut = false
+			}
+			d.run(time.Second)
+			if !d.ends[0].up(d.now) || !d.ends[1].up(d.now) || d.ends[0].downs+d.ends[1].downs > 2 {
+				t.Fatalf("%s, cut %v: not up again for good", name, cut)
+			}
+		})
+		t.Logf("cut %v: both down %v to %v after a round trip", cut, slices.Min(took), slices.Max(took))
+		if slices.Max(took) > 400*time.Millisecond {
+			t.Errorf("cut %v: down after %v and a round trip", cut, slices.Max(took))
+		}
+	}
+}
+
+// Two probes in a row may be lost, in any direction.
+func TestTwoLostProbesDoNotBringALinkDown(t *testing.T) {
+	t.Parallel()
+	for _, lose := range [][2]int{{2, 0}, {0, 2}, {1, 1}} {
+		everyDuplex(t, nil, func(d *duplex, name string) {
+			d.ends[0].lose, d.ends[1].lose = lose[0], lose[1]
+			d.run(time.Second)
+			if d.ends[0].downs != 0 || d.ends[1].downs != 0 {
+				t.Fatalf("%s, lost %v: down", name, lose)
+			}
+		})
+	}
+}
+
+// Ends that see data at different times have different intervals, and older versions know no statements.
+func TestALinkStaysUpBetweenEndsThatProbeDifferently(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(ends *[2]duplexEnd){
+		"the second end is inactive": func(ends *[2]duplexEnd) { ends[1].active = false },
+		"both ends are inactive":     func(ends *[2]duplexEnd) { ends[0].active, ends[1].active = false, false },
+		"the second end is older":    func(ends *[2]duplexEnd) { ends[1].old = true },
+		"it is older and inactive":   func(ends *[2]duplexEnd) { ends[1].old, ends[1].active = true, false },
+	} {
+		everyDuplex(t, change, func(d *duplex, what string) {
+			d.run(3 * time.Second)
+			d.ends[0].lose, d.ends[1].lose = 1, 1
+			d.run(time.Second)
+			if d.ends[0].downs != 0 || d.ends[1].downs != 0 {
+				t.Fatalf("%s, %s: down", name, what)
+			}
+		})
+	}
+}
+
+func TestAnEndThatShutsDownSaysSoAtItsNextTickWhateverDataCrosses(t *testing.T) {
+	t.Parallel()
+	everyDuplex(t, nil, func(d *duplex, name string) {
+		d.ends[0].leaves = true
+		d.run(2*activeProbeInterval + d.oneWay + time.Millisecond)
+		if !d.ends[1].leaving {
+			t.Fatalf("%s: not known", name)
+		}
+	})
+}
