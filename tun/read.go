@@ -17,7 +17,7 @@ const readRounds = 8
 // maxUnsent is the maximum number of packets that Read passes to WireGuard while WireGuard sends
 // none, because it has no session or its socket is full. WireGuard would keep 16384 of them, in
 // 64 KiB each. The gateway's own packets are not limited: probes notice a new session.
-const maxUnsent = 1024
+const maxUnsent = 512
 
 // fill reads what is available and reports whether there was anything. It does not wait for a
 // fuller batch: waiting costs more latency than the saved calls are worth.

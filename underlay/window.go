@@ -11,9 +11,9 @@ import (
 // a link limits the messages that it passes on.
 
 const (
-	// maxPending is the maximum number of data messages pending in WireGuard: 256 MiB of buffers, and 4 ms of a million
-	// packets a second.
-	maxPending = 4096
+	// maxPending is the maximum number of data messages pending in WireGuard: 128 MiB of buffers, of which a page
+	// each is resident, and 2 ms of a million packets a second.
+	maxPending = 2048
 	// controlPending is how many more messages of ControlSize may be pending.
 	controlPending = 64
 	// windowQuiet is how long a link must be idle before messages still missing count as dropped by WireGuard: forged,
