@@ -37,7 +37,7 @@ type throughputSample struct {
 	Flows    int     `json:"flows"`
 	Rate     float64 `json:"rate"`     // datagrams per second that arrived of more than the gateways carry
 	Busy     float64 `json:"busy"`     // part of the limits of all gateways that they used meanwhile
-	CPUPerGB float64 `json:"cpuPerGB"` // CPU-seconds of all gateways per 10⁹ bytes of payload, at half of that rate
+	CPUPerGB float64 `json:"cpuPerGB"` // CPU-seconds of all gateways per 10⁹ bytes of payload, at that rate
 }
 
 // spreadSample is how many flows of a direction passed each gateway of a cluster.
@@ -319,7 +319,7 @@ func (r *failoverRun) writeThroughput(b *strings.Builder) {
 	fmt.Fprintf(b, `
 ## Throughput adds up
 
-Each gateway is held to %.2g of a CPU by a control group, so that the gateways are the bound and not the two clusters' other programs. %d UDP flows from one cluster to the other offer more than the gateways carry. Busy is the part of their CPU time that all gateways used: much less than 100 %% means that something else was the bound. CPU time per GB is that of all gateways per 10⁹ bytes of payload, at half of that rate. Medians of 3.
+Each gateway is held to %.2g of a CPU by a control group, so that the gateways are the bound and not the two clusters' other programs. %d UDP flows from one cluster to the other offer more than the gateways carry. Busy is the part of their CPU time that all gateways used: much less than 100 %% means that something else was the bound. CPU time per GB is that of all gateways per 10⁹ bytes of payload at that rate. Medians of 3.
 
 | bytes | gateways of each cluster | datagrams per second | × one | busy | CPU-s per GB | × one |
 |---:|---:|---:|---:|---:|---:|---:|
