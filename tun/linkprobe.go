@@ -16,7 +16,8 @@ import (
 // a tick every 140 ms, or every 70 ms while data crosses. At a tick it sends
 //
 //   - a request, which the other end answers, if nothing has arrived since the tick before, if the
-//     other end said that it receives little, if the link is not up, or once per second
+//     other end said that it receives little, if the link is not up, if the round trip varies, or
+//     once per second
 //   - else a statement, which has no answer, if no data of this end has crossed since the tick before
 //   - else nothing
 //
@@ -189,7 +190,8 @@ func (p *prober) tick(mtu int, forwarded uint64, leaving bool, now time.Time) (d
 	silent := forwarded == p.forwarded
 	p.forwarded = forwarded
 	quiet := now.Sub(p.received) >= intervalOf(p.active) && !leaving // which requests do not say
-	if quiet || now.Sub(p.asks) >= probeAsks || !p.implies() || !p.up(now) {
+	varies := p.slack() > probeSlack && !leaving                     // a cut is found late until it is known how much
+	if quiet || varies || now.Sub(p.asks) >= probeAsks || !p.implies() || !p.up(now) {
 		return p.ask(mtu, now), true
 	}
 	p.note(0, false, now)

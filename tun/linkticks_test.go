@@ -231,14 +231,18 @@ func TestF22_BothEndsFindACutWithin400msWhateverDataCrosses(t *testing.T) {
 			}
 		})
 		t.Logf("cut %v: both down %v to %v after a round trip", cut, slices.Min(took), slices.Max(took))
-		if slices.Max(took) > 400*time.Millisecond {
-			t.Errorf("cut %v: down after %v and a round trip", cut, slices.Max(took))
+		limit := 400 * time.Millisecond
+		if cut[0] && cut[1] {
+			limit = 290 * time.Millisecond
+		}
+		if slices.Max(took) > limit {
+			t.Errorf("cut %v: down after %v and a round trip, want %v", cut, slices.Max(took), limit)
 		}
 	}
 }
 
-// Two probes in a row may be lost, in any direction.
-func TestTwoLostProbesDoNotBringALinkDown(t *testing.T) {
+// Two packets in a row may be lost, in any direction.
+func TestTwoLostPacketsDoNotBringALinkDown(t *testing.T) {
 	t.Parallel()
 	for _, lose := range [][2]int{{2, 0}, {0, 2}, {1, 1}} {
 		everyDuplex(t, nil, func(d *duplex, name string) {
@@ -271,10 +275,27 @@ func TestALinkStaysUpBetweenEndsThatProbeDifferently(t *testing.T) {
 	}
 }
 
+// After an outage, answers that come late make the round trip vary. A cut soon after it is found as fast as any other.
+func TestF22_ACutIsFoundAsFastSoonAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	everyDuplex(t, nil, func(d *duplex, name string) {
+		usual := d.oneWay
+		d.oneWay = time.Second
+		d.run(3 * time.Second)
+		d.oneWay = usual
+		d.run(4 * time.Second)
+		for i := range d.ends {
+			if e := &d.ends[i]; e.slack() > probeSlack || e.smoothed > 2*usual+probeSlack {
+				t.Errorf("%s: end %d is patient for %v, with a round trip of %v", name, i, e.patience(), e.smoothed)
+			}
+		}
+	})
+}
+
 func TestAnEndThatShutsDownSaysSoAtItsNextTickWhateverDataCrosses(t *testing.T) {
 	t.Parallel()
 	everyDuplex(t, nil, func(d *duplex, name string) {
-		d.ends[0].leaves = true
+		d.ends[0].leaves, d.ends[0].deviation = true, time.Second // which also makes it ask
 		d.run(2*activeProbeInterval + d.oneWay + time.Millisecond)
 		if !d.ends[1].leaving {
 			t.Fatalf("%s: not known", name)
