@@ -31,7 +31,7 @@ const (
 	// attempt, and yieldAgain that of the end with the greater public key, which yields. Of two ends whose
 	// initiations cross, each answers the other's and drops its own.
 	callCrossed = 800 * time.Millisecond
-	yieldAgain  = 1400 * time.Millisecond
+	yieldAgain  = 1800 * time.Millisecond
 	// yieldTime is how long the end that yields waits for the other to begin.
 	yieldTime = 300 * time.Millisecond
 	// callForget is for how long initiations of the peer are refused as replayed before its last timestamp is
