@@ -13,7 +13,7 @@ type member struct {
 	links  []*Link
 	link   *Link // the one in use
 	fit    fitness
-	steady time.Duration // how long link had been up when its last probe was answered
+	steady time.Duration // how long link had been up when both directions last worked
 	lane   *lane
 }
 

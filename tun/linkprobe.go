@@ -59,10 +59,10 @@ const (
 	probeMagic   = 0x53545250
 	probeVersion = 2
 
-	probeAsk     = 1
-	probeAnswer  = 2
-	probeLeaving = 3
-	probeState   = 4 // a statement
+	probeAsk       = 1
+	probeAnswer    = 2
+	probeLeaving   = 3
+	probeStatement = 4
 
 	// unstated is the silence in a probe of version 1, and maxSilence the greatest one.
 	unstated   = -1
@@ -80,9 +80,9 @@ const (
 	// probeMisses is the number of consecutive ticks without a proof after which a link is down, unless
 	// packets arrive.
 	probeMisses = 3
-	// probeAsks is the longest time between requests: they measure the round trip, and prove that the far
+	// requestInterval is the greatest time between requests: they measure the round trip, and prove that the far
 	// end's probes are more than packets that arrive.
-	probeAsks = time.Second
+	requestInterval = time.Second
 	// probeSlack is the least time that an answer may take beyond the usual: a link that is cut is down three
 	// intervals and this time after the last proof.
 	probeSlack = 80 * time.Millisecond
@@ -141,7 +141,7 @@ func parseProbe(b []byte) (probe, bool) {
 			p.lanes = b[20]
 		}
 	}
-	return p, p.kind >= probeAsk && p.kind <= probeState
+	return p, p.kind >= probeAsk && p.kind <= probeStatement
 }
 
 // prober is the probing state of one link: requests and answers. It depends only on its calls
@@ -151,7 +151,7 @@ type prober struct {
 	active    bool       // ticks follow each other after activeProbeInterval
 	next      uint64     // sequence of the last tick; the first is 1
 	asked     [64]asked  // the last ticks, by sequence: those of probeLate and more
-	asks      time.Time  // time of the last ordinary request
+	requested time.Time  // time of the last ordinary request
 	latest    uint64     // the greatest sequence that was answered
 	answered  time.Time  // time of the last answer
 	received  time.Time  // time of the last authenticated packet of the far end
@@ -191,11 +191,11 @@ func (p *prober) tick(mtu int, forwarded uint64, leaving bool, now time.Time) (d
 	p.forwarded = forwarded
 	quiet := now.Sub(p.received) >= intervalOf(p.active) && !leaving // which requests do not say
 	varies := p.slack() > probeSlack && !leaving                     // a cut is found late until it is known how much
-	if quiet || varies || now.Sub(p.asks) >= probeAsks || !p.implies() || !p.up(now) {
+	if quiet || varies || now.Sub(p.requested) >= requestInterval || !p.implies() || !p.up(now) {
 		return p.ask(mtu, now), true
 	}
 	p.note(0, false, now)
-	due = probe{kind: probeState, mtu: uint16(mtu), silence: p.silence(now)}
+	due = probe{kind: probeStatement, mtu: uint16(mtu), silence: p.silence(now)}
 	if leaving {
 		due.kind = probeLeaving
 	}
@@ -205,7 +205,7 @@ func (p *prober) tick(mtu int, forwarded uint64, leaving bool, now time.Time) (d
 // ask returns the next request.
 func (p *prober) ask(mtu int, now time.Time) probe {
 	p.sent++
-	p.asks = now
+	p.requested = now
 	return p.question(mtu, 0, now)
 }
 
@@ -250,7 +250,7 @@ func (p *prober) note(size int, open bool, now time.Time) {
 // is not up and no request was sent recently. Two ends that both see the link down must not
 // answer every request with another.
 func (p *prober) owesQuestion(now time.Time) bool {
-	return !p.up(now) && now.Sub(p.asks) >= probeInterval/2
+	return !p.up(now) && now.Sub(p.requested) >= probeInterval/2
 }
 
 // expire counts the requests whose answer timed out.

@@ -12,7 +12,7 @@ func TestProbeSurvivesTheWire(t *testing.T) {
 	for _, want := range []probe{
 		{kind: probeAnswer, mtu: 1420, sequence: 1<<63 + 7, silence: 12345 * time.Millisecond},
 		{kind: probeAsk, sequence: 1, silence: maxSilence, lanes: 16},
-		{kind: probeState, mtu: 1420, silence: time.Millisecond},
+		{kind: probeStatement, mtu: 1420, silence: time.Millisecond},
 		{kind: probeAsk, sequence: 1, silence: unstated}, // version 1
 	} {
 		b := want.append(nil)

@@ -142,7 +142,7 @@ func (d *duplex) arrive(c crossing) {
 		if e.owesQuestion(d.now) {
 			d.send(c.to, e.ask(1420, d.now))
 		}
-	case probeState:
+	case probeStatement:
 		if !e.old {
 			e.told(p, d.now)
 		}

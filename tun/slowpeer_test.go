@@ -89,9 +89,9 @@ func (e *slowEnd) start(ctx context.Context, t *testing.T, running *sync.WaitGro
 	}
 	running.Go(func() { e.link.call(ctx) })
 	running.Go(func() {
-		e.link.clock.schedule(ctx, e.changed, func(time.Time) time.Duration {
+		e.link.clock.schedule(ctx, e.changed, func(now time.Time) time.Duration {
 			if e.link.contactable() {
-				if p, due := e.link.tick(1420, false, e.link.clock.now()); due {
+				if p, due := e.link.tick(1420, false, now); due {
 					e.send(p)
 				}
 			}

@@ -163,7 +163,7 @@ func (l *Link) took(p probe, now time.Time) (t taken) {
 	l.listen()
 	before, lanes, left := l.prober.fit(now), l.prober.lanes, l.prober.leaving
 	l.prober.told(p, now)
-	t.answered = p.kind != probeAsk && p.kind != probeState && l.prober.answer(p, now)
+	t.answered = p.kind != probeAsk && p.kind != probeStatement && l.prober.answer(p, now)
 	t.changed = l.prober.fit(now) != before || l.prober.lanes != lanes
 	t.leaves = l.prober.leaving && !left
 	t.owes, t.rtt, t.silence = l.prober.owesQuestion(now), l.prober.rtt, l.prober.silence(now)
