@@ -71,11 +71,16 @@ type Node struct {
 
 // WireGuard configures the side of the remote cluster's gateways.
 type WireGuard struct {
-	ListenPort     uint16 `yaml:"listenPort"`      // UDP, on all addresses, of the first lane; 0: any free port
-	Lanes          int    `yaml:"lanes,omitempty"` // of each link, on this port and those that follow; 0: by the number of processors
-	PrivateKeyFile string `yaml:"privateKeyFile"`  // the key itself is never part of a configuration
+	ListenPort     uint16 `yaml:"listenPort"`         // UDP, on all addresses, of the first lane; 0: any free port
+	Lanes          int    `yaml:"lanes,omitempty"`    // of each link, on this port and those that follow; 0: by the number of processors
+	Ordinal        int    `yaml:"ordinal,omitempty"`  // of this gateway among those of its cluster for the peering, from 0
+	Replicas       int    `yaml:"replicas,omitempty"` // number of these gateways; 0: 1
+	PrivateKeyFile string `yaml:"privateKeyFile"`     // the key itself is never part of a configuration
 	Peers          []Peer `yaml:"peers,omitempty"`
 }
+
+// MaxReplicas is the maximum number of gateways of a cluster for one peering.
+const MaxReplicas = 16
 
 // Peer is one gateway of the remote cluster, or one of several key pairs for it: entries with the same Gateway are
 // alternatives, the first is preferred.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/ecdh"
+	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -19,6 +20,13 @@ func (c *checker) wireGuard(w *WireGuard) {
 		c.add(section.field("lanes"), "use "+laneRange, "%d is not a number of lanes", w.Lanes)
 	case last > 65535:
 		c.add(section.field("lanes"), "use fewer lanes or a lower listenPort", "%d lanes from listenPort %d need ports up to %d", w.Lanes, w.ListenPort, last)
+	}
+	switch replicas := max(w.Replicas, 1); {
+	case w.Replicas < 0 || w.Replicas > MaxReplicas:
+		c.add(section.field("replicas"), "use "+replicasRange, "%d is not a number of gateways", w.Replicas)
+	case w.Ordinal < 0 || w.Ordinal >= replicas:
+		c.add(section.field("ordinal"), fmt.Sprintf("use 0 to %d, or set replicas to the number of gateways of this cluster", replicas-1),
+			"%d is not the ordinal of one of %d gateways", w.Ordinal, replicas)
 	}
 
 	names := make(map[string]*place, len(w.Peers))

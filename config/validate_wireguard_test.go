@@ -45,6 +45,30 @@ func TestLanesUsePortsThatNothingElseUses(t *testing.T) {
 	}
 }
 
+func TestTheOrdinalIsThatOfOneOfTheReplicas(t *testing.T) {
+	t.Parallel()
+	place := func(ordinal, replicas string) string {
+		return strings.Replace(valid(t), "listenPort: 51841", "listenPort: 51841\n  ordinal: "+ordinal+"\n  replicas: "+replicas, 1)
+	}
+	for _, c := range []struct{ ordinal, replicas string }{{"0", "0"}, {"0", "1"}, {"1", "2"}, {"15", "16"}} {
+		if err := check(place(c.ordinal, c.replicas)); err != nil {
+			t.Errorf("ordinal %s of %s: %v", c.ordinal, c.replicas, err)
+		}
+	}
+	for _, c := range []struct{ ordinal, replicas, want string }{
+		{"1", "0", "line 27: wireguard.ordinal: 1 is not the ordinal of one of 1 gateways; use 0 to 0, or set replicas to the number of gateways of this cluster"},
+		{"2", "2", "line 27: wireguard.ordinal: 2 is not the ordinal of one of 2 gateways; use 0 to 1, or set replicas to the number of gateways of this cluster"},
+		{"-1", "2", "line 27: wireguard.ordinal: -1 is not the ordinal of one of 2 gateways; use 0 to 1, or set replicas to the number of gateways of this cluster"},
+		{"first", "2", `line 27: wireguard.ordinal: "first" is not a decimal whole number; use a number from 0 to 15`},
+		{"0", "17", "line 28: wireguard.replicas: 17 is not a number of gateways; use 0 for 1, or a number from 1 to 16"},
+		{"0", "-2", "line 28: wireguard.replicas: -2 is not a number of gateways; use 0 for 1, or a number from 1 to 16"},
+	} {
+		if err := check(place(c.ordinal, c.replicas)); err == nil || err.Error() != c.want {
+			t.Errorf("%v\nwant %s", err, c.want)
+		}
+	}
+}
+
 func TestProblemsOfPeersAreNamed(t *testing.T) {
 	t.Parallel()
 	testMalformed(t, []malformed{

@@ -58,6 +58,7 @@ func (f *Fabric) elect(now time.Time) {
 		m.link = choose(m.links, present, now)
 		m.fit, _ = m.link.fit(now)
 		m.steady = m.link.steady()
+		m.lane.weight = int(m.link.weight.Load())
 	}
 	var kept *lane // of the fallback
 	if len(members) == 0 {
@@ -224,12 +225,13 @@ func (f *Fabric) appoint(members, live []*member, now time.Time) {
 	for _, m := range members {
 		m.lane.live = slices.Contains(live, m)
 		for _, l := range m.links {
-			active := m.lane.live && l == m.link
-			if active {
+			sends := m.lane.live && l == m.link
+			if sends {
 				l.tun.instead.Store(nil)
 			} else {
 				l.tun.instead.Store(instead)
 			}
+			active := sends && slices.Contains(f.spread.now[:], m.lane)
 			if l.active.Swap(active) != active {
 				l.logActive(active, now)
 			}

@@ -16,6 +16,8 @@ import (
 type lane struct {
 	link *Link // whose device reads it; nil: the fallback does. Protected by the fabric's mu
 	live bool  // frames are directed to it; protected by the fabric's mu
+	// weight is that of link, see LinkConfig; protected by the fabric's mu.
+	weight int
 
 	mu      sync.Mutex // held by the reading device; contended only while the lane changes hands
 	sources []*source

@@ -39,6 +39,10 @@ type LinkConfig struct {
 	// Allowed are the remote's granted prefixes, before translation: the AllowedIPs of the
 	// peer.
 	Allowed []netip.Prefix
+	// Weight is the share of the flows of nodes that the remote gateway gets, in proportion to the weights of
+	// the others. With 0 it gets flows only while no link with a weight is up; if all have 0, each
+	// gets as many.
+	Weight int
 	// Lanes is the number of lanes at this end, 0 = 1. The link has as many as both ends have.
 	Lanes int
 
@@ -69,7 +73,7 @@ type Link struct {
 	log      *slog.Logger // without the link's name
 	clock    *clock
 	label    atomic.Pointer[label]
-	active   atomic.Bool // packets from nodes go through it
+	active   atomic.Bool // packets from nodes are directed to it
 
 	mu      sync.Mutex
 	prober  prober
@@ -83,6 +87,7 @@ type Link struct {
 	opened  int       // of a first lane: how many lanes of the link are open, with this one; protected by the fabric's mu
 
 	lanes     atomic.Int32             // at this end
+	weight    atomic.Int32             // as in LinkConfig
 	endpoints atomic.Pointer[[]string] // of the last settings
 	rejected  atomic.Uint64            // handshake messages that WireGuard rejected
 	replayed  atomic.Bool              // WireGuard refused an initiation of the peer as replayed
@@ -104,7 +109,7 @@ type label struct {
 	log           *slog.Logger
 }
 
-// setLabel sets the name of the link, and the number of lanes at this end.
+// setLabel sets the name of the link, the number of lanes at this end, and the weight.
 func (l *Link) setLabel(c LinkConfig) {
 	remote := c.Gateway
 	if remote == "" {
@@ -112,6 +117,7 @@ func (l *Link) setLabel(c LinkConfig) {
 	}
 	l.label.Store(&label{c.Name, remote, l.log.With("link", c.Name)})
 	l.lanes.Store(int32(c.Lanes))
+	l.weight.Store(int32(c.Weight))
 }
 
 func (l *Link) logger() *slog.Logger { return l.label.Load().log }

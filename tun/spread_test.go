@@ -1,6 +1,7 @@
 package tun
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -77,6 +78,94 @@ func TestTheBucketsAreSpreadEvenlyAndMoveOnlyWithTheirLane(t *testing.T) {
 				t.Fatalf("bucket %d moves between lanes that stay", bucket)
 			}
 		}
+	}
+}
+
+func TestTheBucketsAreSharedByWeight(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ weights, want []int }{
+		"all are 0":                {[]int{0, 0}, []int{128, 128}},
+		"one has none":             {[]int{0, 7, 0}, []int{0, 256, 0}},
+		"a part and its rest":      {[]int{2, 0, 1, 1}, []int{128, 0, 64, 64}},
+		"the largest remainder":    {[]int{2, 0, 1}, []int{171, 0, 85}},
+		"more than there are":      {slices.Repeat([]int{1}, 256), slices.Repeat([]int{1}, 256)},
+		"what is left of rounding": {[]int{1, 1, 1}, []int{86, 85, 85}},
+	} {
+		var s spread
+		var lanes []*lane
+		for _, w := range c.weights {
+			lanes = append(lanes, &lane{weight: w})
+		}
+		s.share(lanes)
+		s.move(lanes)
+		if got := counts(s.now, lanes); !slices.Equal(got, c.want) {
+			t.Errorf("%s: the lanes have %v buckets, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestOnlyTheBucketsThatNewWeightsRequireMove(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 14))
+	var s spread
+	lanes := []*lane{{}, {}, {}, {}, {}}
+	s.share(lanes)
+	for range 1000 {
+		before, had := s.home, counts(s.home, lanes)
+		for _, l := range lanes {
+			l.weight = r.IntN(4)
+		}
+		s.share(lanes)
+		moved, least := 0, 0
+		for bucket, home := range s.home {
+			if home != before[bucket] {
+				moved++
+			}
+		}
+		for i, n := range counts(s.home, lanes) {
+			least += max(n-had[i], 0)
+		}
+		if moved != least {
+			t.Fatalf("%d buckets move where %d are enough", moved, least)
+		}
+		if s.share(lanes); counts(s.home, lanes)[0] != 0 && lanes[0].weight == 0 && slices.ContainsFunc(lanes, func(l *lane) bool { return l.weight > 0 }) {
+			t.Fatal("a lane without a weight has buckets")
+		}
+	}
+}
+
+// The lanes without a weight take what those with one cannot carry, and give it back.
+func TestALaneWithoutAWeightTakesTheBucketsOfOneThatIsDown(t *testing.T) {
+	t.Parallel()
+	var s spread
+	lanes := []*lane{{}, {weight: 1}, {}, {}}
+	s.share(lanes)
+	s.move(lanes)
+	if got := counts(s.now, lanes); !slices.Equal(got, []int{0, 256, 0, 0}) {
+		t.Fatalf("the lanes have %v buckets", got)
+	}
+	others := []*lane{lanes[0], lanes[2], lanes[3]}
+	s.move(others)
+	if got := counts(s.now, others); !even(got) {
+		t.Errorf("the others have %v buckets", got)
+	}
+	s.move(lanes)
+	if got := counts(s.now, lanes); !slices.Equal(got, []int{0, 256, 0, 0}) {
+		t.Errorf("after it is up again the lanes have %v buckets", got)
+	}
+}
+
+// Two of three lanes have the flows of this gateway, and another gateway has the other two of them: what is divided
+// evenly leaves both lanes of the rest with as many.
+func TestTheBucketsOfALaneThatIsDownAreDividedEvenly(t *testing.T) {
+	t.Parallel()
+	var s spread
+	lanes := []*lane{{weight: 2}, {}, {weight: 1}}
+	s.share(lanes)
+	s.move(lanes)
+	s.move(lanes[1:])
+	if got := counts(s.now, lanes); !slices.Equal(got, []int{0, 86, 170}) {
+		t.Errorf("the lanes have %v buckets", got)
 	}
 }
 

@@ -229,6 +229,45 @@ func TestFlowsAreSpreadOverLinksAndMoveOnlyWithTheirOwn(t *testing.T) {
 	}
 }
 
+// Flows use the links with a weight. They move to the others when those are down, and back; and with new
+// weights. Nothing is lost or overtaken.
+func TestFlowsUseLinksByWeight(t *testing.T) {
+	t.Parallel()
+	x := newFan(t, 3, 64)
+	weigh := func(weights ...int) {
+		var links []LinkConfig
+		for i, w := range weights {
+			l := silent(x.link(fmt.Sprintf("b-%d", i), x.far[i]))
+			l.Weight = w
+			links = append(links, l)
+		}
+		setLinks(t, x.end, links...)
+	}
+	ignore := func(flow, from, to int) {}
+	weigh(0, 1, 0)
+	x.round(t, ignore)
+	if got := x.perGateway(); got[1] != len(x.flows) {
+		t.Errorf("only gateway 1 has a weight, and the flows are at %v", got)
+	}
+	x.setFit(1, false)
+	x.elect()
+	x.round(t, ignore)
+	if got := x.perGateway(); got[0] == 0 || got[1] != 0 || got[2] == 0 {
+		t.Errorf("gateway 1 is down, and the flows are at %v", got)
+	}
+	x.setFit(1, true)
+	x.elect()
+	x.round(t, ignore)
+	if got := x.perGateway(); got[1] != len(x.flows) {
+		t.Errorf("gateway 1 is up again, and the flows are at %v", got)
+	}
+	weigh(1, 0, 1)
+	x.round(t, ignore)
+	if got := x.perGateway(); got[0] == 0 || got[1] != 0 || got[2] == 0 {
+		t.Errorf("gateway 1 has no weight any more, and the flows are at %v", got)
+	}
+}
+
 // What waits in the sockets of a link when it goes is sent by another: whether it is down, or removed.
 func TestPacketsThatWaitForALinkThatGoesAreNotLost(t *testing.T) {
 	t.Parallel()

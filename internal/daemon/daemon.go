@@ -207,6 +207,7 @@ func linkConfigs(c *config.Gateway, k *keys) []tun.LinkConfig {
 		allowed[i] = p.CIDR
 	}
 	links := make([]tun.LinkConfig, len(c.WireGuard.Peers))
+	weights := linkWeights(&c.WireGuard)
 	for i, p := range c.WireGuard.Peers {
 		links[i] = tun.LinkConfig{
 			Name:         p.Name,
@@ -215,12 +216,15 @@ func linkConfigs(c *config.Gateway, k *keys) []tun.LinkConfig {
 			PublicKey:    device.NoisePublicKey(p.PublicKey),
 			PresharedKey: k.preshared[i],
 			ListenPort:   c.WireGuard.ListenPort,
+			Weight:       weights[p.RemoteGateway()],
 			Lanes:        lanes(&c.WireGuard),
 			Endpoints:    p.Endpoints(),
 			Keepalive:    p.PersistentKeepalive,
 			Allowed:      slices.Clone(allowed),
 		}
 	}
+	// Of the links that share a port, the first reads it for all: best the one with the most flows.
+	slices.SortStableFunc(links, func(a, b tun.LinkConfig) int { return b.Weight - a.Weight })
 	return links
 }
 

@@ -17,6 +17,17 @@ func GatewayName(p *v1alpha1.Peering, ordinal int32) string {
 	return fmt.Sprintf("%s-%d", p.Name, ordinal)
 }
 
+// Place returns the ordinal of a gateway and the number of gateways of its Peering. A gateway with an ordinal beyond
+// spec.gateway.replicas is temporary, or about to end. One with another name is the only one.
+func Place(p *v1alpha1.Peering, gateway string) (ordinal, replicas int32) {
+	for ordinal := range int32(maxGateways) {
+		if GatewayName(p, ordinal) == gateway {
+			return ordinal, max(p.Spec.Gateway.Replicas, ordinal+1)
+		}
+	}
+	return 0, 1
+}
+
 // GatewayNames returns the names of all gateways of a Peering, by ordinal.
 func GatewayNames(p *v1alpha1.Peering) (names []string) {
 	for ordinal := range p.Spec.Gateway.Replicas {

@@ -188,6 +188,7 @@ overlay:
 wireguard:
   listenPort: 51840
   lanes: 1
+  replicas: 1
   privateKeyFile: /etc/strait/private.key
 mssClamp: auto
 observability:

@@ -11,7 +11,7 @@ import (
 	"strait.dev/strait/k8s/peering"
 )
 
-// peers returns the remote cluster's gateways, by name. Each has a peer for each pair of
+// peers returns the remote cluster's gateways, by ordinal. Each has a peer for each pair of
 // one of its keys and one of this gateway's own, so that either cluster can rotate keys
 // independently: the pair of the newest keys first, under the gateway's name. A gateway
 // whose preshared key is not available is left out: without it the link would be weaker
@@ -20,7 +20,9 @@ func (t *translation) peers() (all []config.Peer) {
 	own := t.ownKeys()
 	taken := make(map[config.Key]string) // names of gateways, by their keys
 	gateways := slices.Clone(t.remoteState.Gateways)
-	slices.SortStableFunc(gateways, func(a, b peering.Gateway) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(gateways, func(a, b peering.Gateway) int {
+		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+	})
 	for i, g := range gateways {
 		if i > 0 && gateways[i-1].Name == g.Name {
 			t.problem(t.peering(), t.peerField(g.Name), "two gateways have that name", "use a unique name for each gateway")

@@ -58,6 +58,7 @@ func Gateway(in Input) (*config.Gateway, []Problem) {
 		return nil, sorted(t.problems)
 	}
 	t.remoteState = peering.RemoteOf(in.Peering, in.Now)
+	ordinal, replicas := peering.Place(in.Peering, t.Name)
 	t.config = &config.Gateway{
 		APIVersion: config.APIVersion, Kind: config.Kind, Cluster: string(in.Network.Status.ClusterID),
 		Overlay: config.Overlay{
@@ -65,7 +66,9 @@ func Gateway(in Input) (*config.Gateway, []Problem) {
 			Addresses:         t.addresses(t.peering(), "status.gateways", t.assigned.InternalAddresses),
 			ExternalAddresses: t.addresses(t.peering(), "status.gateways", t.assigned.ExternalAddresses),
 		},
-		WireGuard:     config.WireGuard{ListenPort: in.WireGuardPort, Lanes: int(peering.Lanes(in.Peering)), PrivateKeyFile: key},
+		WireGuard: config.WireGuard{
+			ListenPort: in.WireGuardPort, Lanes: int(peering.Lanes(in.Peering)), Ordinal: int(ordinal), Replicas: int(replicas), PrivateKeyFile: key,
+		},
 		Local:         t.local(),
 		Remote:        config.Remote{Cluster: t.remoteCluster()},
 		Observability: config.Observability{Listen: in.Observability},
