@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,13 +94,13 @@ func (f *failover) passing() map[string][]bool {
 	return f.flows.Passing(f.t, f.through, max(10, uint64(200*time.Millisecond/f.period)))
 }
 
-// settledPassing is passing when all links carry flows and no node helper has moved flows meanwhile.
+// settledPassing is passing when flows use the links that they prefer, and no node helper has moved flows meanwhile.
 func (f *failover) settledPassing() map[string][]bool {
 	f.t.Helper()
 	var passing map[string][]bool
 	within(f.t, 2*time.Minute, "no node moves flows", func() error {
 		before := f.helperChanges()
-		f.linksCarryFlows()
+		f.linksPreferred()
 		passing = f.passing()
 		if changes := f.helperChanges() - before; changes > 0 {
 			return fmt.Errorf("node helpers changed the kernel %d times", changes)
@@ -143,31 +144,38 @@ const (
 	balanceTime = 10 * time.Second
 )
 
-// settle waits until the clusters are as before any fault: all links are up and carry flows, all flows are
-// delivered, and nodes send flows to all gateways, if they ever did so. A link carries flows some time after
-// it comes up; those that move to it later would be counted as using another one.
+// settle waits until the clusters are as before any fault: all links are up, flows use those that they prefer, all
+// flows are delivered, and nodes send flows to all gateways, if they ever did so. A link carries flows some time
+// after it comes up; those that move to it later would be counted as using another one.
 func (f *failover) settle() {
 	f.t.Helper()
-	f.linksCarryFlows()
+	f.linksPreferred()
 	f.delivered()
 	if f.spread {
 		f.rebalance()
 	}
 }
 
-func (f *failover) linksCarryFlows() {
+// linksPreferred waits until all links are up, and each gateway sends to the one of its own ordinal.
+func (f *failover) linksPreferred() {
 	f.t.Helper()
-	within(f.t, 2*time.Minute, "all links carry flows", func() error {
+	within(f.t, 2*time.Minute, "flows use the links that they prefer", func() error {
 		for _, g := range f.gateways {
-			for _, state := range []string{"up", "active"} {
-				if links, err := g.links(state); err != nil || links < f.replicas {
-					return fmt.Errorf("%s: %d of %d links are %s: %w", g.label(), links, f.replicas, state, err)
-				}
+			up, err := g.links("up")
+			if err != nil || len(up) < f.replicas {
+				return fmt.Errorf("%s: %d of %d links are up: %w", g.label(), len(up), f.replicas, err)
+			}
+			active, err := g.links("active")
+			if err != nil || len(active) != 1 || ordinal(active[0]) != ordinal(g.name) {
+				return fmt.Errorf("%s sends to %v: %w", g.label(), active, err)
 			}
 		}
 		return nil
 	})
 }
+
+// ordinal returns the ordinal of a gateway, the end of its name.
+func ordinal(gateway string) string { return gateway[strings.LastIndexByte(gateway, '-'):] }
 
 // rebalance replaces all flows by new ones until nodes send some to every gateway. It reports
 // whether they do so in time. Flows that exist need not move to a gateway that is back.
@@ -224,15 +232,13 @@ func (f *failover) recover() (down []*flows.Flow) {
 	return down
 }
 
-// links returns how many links of the gateway are up or active.
-func (g *gatewayPod) links(state string) (count int, err error) {
+// links returns the remote gateways of the links that are up, or active.
+func (g *gatewayPod) links(state string) (peers []string, err error) {
 	text, _, err := g.get("/metrics")
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "strait_link_"+state+"{") && strings.HasSuffix(strings.TrimSpace(line), "} 1") {
-			count++
-		}
+	for _, m := range regexp.MustCompile(`(?m)^strait_link_`+state+`\{.*peer="([^"]*)".*\} 1$`).FindAllStringSubmatch(text, -1) {
+		peers = append(peers, m[1])
 	}
-	return count, err
+	return peers, err
 }
 
 // strain is what gateways without a fault report if the machine is too slow: datagrams that the kernel has

@@ -79,12 +79,12 @@ func (f *failover) ofGateway(inflict func(*gatewayPod) (repair func())) fault {
 	}
 }
 
-// linkOneWay returns a fault of a random link: packets of its WireGuard session are dropped in
+// linkOneWay returns a fault of a random link that carries flows, between gateways of one ordinal: packets of its WireGuard session are dropped in
 // one direction. The gateways of b connect to the NodePorts of those of a, so the NodePort
 // tells the links of a gateway of b apart.
 func (f *failover) linkOneWay() fault {
-	client := f.b.gateways[fmt.Sprintf("a-%d", f.random.IntN(f.replicas))]
-	server := f.a.gateways[fmt.Sprintf("b-%d", f.random.IntN(f.replicas))]
+	ordinal := f.random.IntN(f.replicas)
+	client, server := f.b.gateways[fmt.Sprintf("a-%d", ordinal)], f.a.gateways[fmt.Sprintf("b-%d", ordinal)]
 	from, to, rule := client, server, fmt.Sprintf("ip saddr %s udp dport %d drop", client.address, server.port)
 	if f.random.IntN(2) == 0 {
 		from, to, rule = server, client, fmt.Sprintf("ip daddr %s udp sport %d drop", client.address, server.port)

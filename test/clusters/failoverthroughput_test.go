@@ -32,8 +32,10 @@ const (
 
 // measureThroughput measures what 1 to 4 gateways of each cluster carry with little CPU time. The API servers
 // are away: the processors are for the gateways and the traffic. The number of nodes is always the same.
+// With FAILOVER_RATE, in datagrams per second, it measures what that rate costs without a limit.
 func (r *failoverRun) measureThroughput(t *testing.T) {
 	cpus := float64(setting(t, "FAILOVER_MILLICPUS", 100)) / 1000
+	offered := float64(setting(t, "FAILOVER_RATE", 0))
 	const most = 4
 	one := map[int]float64{} // datagrams per second of one gateway, by size
 	for gateways := 1; gateways <= most; gateways++ {
@@ -41,16 +43,18 @@ func (r *failoverRun) measureThroughput(t *testing.T) {
 			f := newFailover(t, 1+most, gateways, 8, time.Second)
 			defer f.apiServersReturn()
 			f.apiServersLeave()
-			for _, g := range f.gateways {
-				program.LimitCPU(t, g.PID(), cpus)
+			if offered == 0 {
+				for _, g := range f.gateways {
+					program.LimitCPU(t, g.PID(), cpus)
+				}
 			}
 			for _, size := range []int{64, 1372} {
-				if one[size] == 0 {
+				if offered == 0 && one[size] == 0 {
 					one[size], _ = f.carry(size, 400_000*cpus)
 				}
 				for range 3 {
 					s := throughputSample{Gateways: gateways, Size: size, CPUs: cpus, Flows: floodFlows}
-					rate, used := f.carry(size, excess*float64(gateways)*one[size])
+					rate, used := f.carry(size, max(offered, excess*float64(gateways)*one[size]))
 					s.Rate, s.Busy, s.CPUPerGB = rate, used/(cpus*float64(len(f.gateways))), used/(rate*float64(size))*1e9
 					r.Throughput = append(r.Throughput, s)
 					t.Logf("%d gateways, %d bytes: %.0f datagrams/s, %.0f %% busy, %.2f CPU-s/GB", gateways, size, s.Rate, 100*s.Busy, s.CPUPerGB)
