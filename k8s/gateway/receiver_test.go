@@ -466,6 +466,9 @@ func FuzzImportPolicy(f *testing.F) {
 // 2 000 Services with 50 000 endpoints cost a gateway that exports and receives them less than
 // 32 MiB, also while it lists them.
 func TestFiftyThousandEndpointsFitIntoAGateway(t *testing.T) {
+	if !inItsOwnProcess(t) {
+		return
+	}
 	const services, endpoints = 2000, 25
 	example := service(t, "web")
 	records := func(yield func(*v1alpha1.ExportedService) bool) {
