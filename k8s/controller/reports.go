@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/peering"
 )
@@ -22,9 +23,6 @@ type gatewayPod struct {
 	report *v1alpha1.GatewayReportStatus // nil: none yet
 }
 
-// maxGateways is the maximum number of gateways of a Peering (limit of the API).
-const maxGateways = 16
-
 // gatewayPods returns the pods of the gateways of Peerings, with their reports, also of
 // gateways that the spec no longer has.
 func (c *controller) gatewayPods(peerings []*v1alpha1.Peering) gatewayPods {
@@ -34,7 +32,7 @@ func (c *controller) gatewayPods(peerings []*v1alpha1.Peering) gatewayPods {
 		if !ok {
 			continue
 		}
-		for ordinal := range int32(maxGateways) {
+		for ordinal := range int32(config.MaxReplicas) {
 			name := peering.GatewayName(p, ordinal)
 			pod, ok := c.pods.Get(c.gateways.Namespace + "/" + name)
 			if !ok || !metav1.IsControlledBy(pod, set) {
@@ -72,7 +70,7 @@ func (p gatewayPod) linkUp() bool {
 // until then.
 func (g gatewayPods) names(p *v1alpha1.Peering) []string {
 	names := gatewayNames(p)
-	for ordinal := p.Spec.Gateway.Replicas; ordinal < maxGateways; ordinal++ {
+	for ordinal := p.Spec.Gateway.Replicas; ordinal < config.MaxReplicas; ordinal++ {
 		if name := peering.GatewayName(p, ordinal); g[name].Pod != nil {
 			names = append(names, name)
 		}

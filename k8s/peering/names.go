@@ -3,6 +3,7 @@ package peering
 import (
 	"fmt"
 
+	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
@@ -20,7 +21,7 @@ func GatewayName(p *v1alpha1.Peering, ordinal int32) string {
 // Place returns the ordinal of a gateway and the number of gateways of its Peering. A gateway with an ordinal beyond
 // spec.gateway.replicas is temporary, or about to end. One with another name is the only one.
 func Place(p *v1alpha1.Peering, gateway string) (ordinal, replicas int32) {
-	for ordinal := range int32(maxGateways) {
+	for ordinal := range int32(config.MaxReplicas) {
 		if GatewayName(p, ordinal) == gateway {
 			return ordinal, max(p.Spec.Gateway.Replicas, ordinal+1)
 		}
