@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +22,7 @@ import (
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/internal/raceflag"
 	"strait.dev/strait/packet"
+	"strait.dev/strait/test/alone"
 )
 
 // slowEnd is one end of a link whose datagrams take long to arrive: the real loop that initiates
@@ -285,26 +284,11 @@ func phases(end, step time.Duration) iter.Seq[time.Duration] {
 	}
 }
 
-// virtual marks the process that runs in virtual time. It runs without garbage collection, because
-// WireGuard's finalizers use channels, which must not be used outside of the bubble.
-const virtual = "STRAIT_TEST_VIRTUAL"
-
-// inVirtualTime runs a test in that process, unless it is that process. It reports whether it is.
+// inVirtualTime runs a test in a process of its own, without garbage collection, because WireGuard's finalizers use
+// channels, which must not be used outside of the bubble. It reports whether this is that process.
 func inVirtualTime(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(virtual) != "" {
-		return true
-	}
-	t.Parallel()
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v="+strconv.FormatBool(testing.Verbose()))
-	c.Env = append(os.Environ(), virtual+"=1", "GOGC=off")
-	out, err := c.CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	} else if testing.Verbose() {
-		t.Logf("%s", out)
-	}
-	return false
+	return alone.Process(t, "GOGC=off")
 }
 
 // Two ends whose datagrams take up to a second each way find a session, whenever the

@@ -24,6 +24,7 @@ import (
 	"strait.dev/strait/control"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/test/alone"
 	"strait.dev/strait/test/fakekube"
 )
 
@@ -466,8 +467,8 @@ func FuzzImportPolicy(f *testing.F) {
 // 2 000 Services with 50 000 endpoints cost a gateway that exports and receives them less than
 // 32 MiB, also while it lists them.
 func TestFiftyThousandEndpointsFitIntoAGateway(t *testing.T) {
-	if !inItsOwnProcess(t) {
-		return
+	if !alone.Process(t) {
+		return // what other tests leave becomes garbage at any time
 	}
 	const services, endpoints = 2000, 25
 	example := service(t, "web")
