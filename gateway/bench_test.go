@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"testing"
@@ -21,47 +22,76 @@ var (
 	benchNode = wire{underlay: addr("192.168.0.0"), vni: 1, mac: node1A.mac}
 	benchOut  = flow{src: "10.0.0.1", dst: "172.17.3.4"}
 	benchIn   = flow{src: "172.16.3.4", dst: "10.0.0.1"}
+	// Packets of these alternate with those above.
+	otherOut = flow{src: "10.0.0.2", dst: "172.17.3.5"}
+	otherIn  = flow{src: "172.16.3.5", dst: "10.0.0.2"}
 )
 
 func BenchmarkEgressFrame(b *testing.B) {
-	benchmarkJourney(b, func(g *gateway.Gateway, p []byte) func() gateway.Result {
+	benchmarkJourney(b, func(g *gateway.Gateway, packets [][]byte) func() gateway.Result {
 		e := gateway.NewEgress(g)
-		datagram := benchNode.frame(p)
-		header := gateway.EncapLen + packet.IPv4HeaderLen
-		original := append([]byte(nil), datagram[:header+packet.UDPHeaderLen]...)
-		return func() gateway.Result {
-			copy(datagram, original) // the packet before its edit
-			return e.Frame(datagram, benchNode.outer(), start)
+		var datagrams [][]byte
+		for _, p := range packets {
+			datagrams = append(datagrams, benchNode.frame(p))
 		}
-	}, benchOut, gateway.ToTunnel)
+		header := gateway.EncapLen + packet.IPv4HeaderLen
+		return inTurn(datagrams, header+packet.UDPHeaderLen, func(datagram []byte) gateway.Result {
+			return e.Frame(datagram, benchNode.outer(), start)
+		})
+	}, []flow{benchOut, otherOut}, gateway.ToTunnel)
 }
 
 func BenchmarkIngressPacket(b *testing.B) {
-	benchmarkJourney(b, func(g *gateway.Gateway, p []byte) func() gateway.Result {
+	benchmarkJourney(b, func(g *gateway.Gateway, packets [][]byte) func() gateway.Result {
 		i := gateway.NewIngress(g)
-		original := append([]byte(nil), p[:packet.IPv4HeaderLen+packet.UDPHeaderLen]...)
-		return func() gateway.Result {
-			copy(p, original)
+		return inTurn(packets, packet.IPv4HeaderLen+packet.UDPHeaderLen, func(p []byte) gateway.Result {
 			return i.Packet(p, start)
-		}
-	}, benchIn, gateway.ToNode)
+		})
+	}, []flow{benchIn, otherIn}, gateway.ToNode)
 }
 
-func benchmarkJourney(b *testing.B, journey func(*gateway.Gateway, []byte) func() gateway.Result, f flow, want gateway.Verdict) {
+// inTurn returns a function that passes one packet after the other, each with the same headers every time, because a
+// journey edits them.
+func inTurn(packets [][]byte, headers int, pass func([]byte) gateway.Result) func() gateway.Result {
+	var originals [][]byte
+	for _, p := range packets {
+		originals = append(originals, bytes.Clone(p[:headers]))
+	}
+	next := 0
+	return func() gateway.Result {
+		p := packets[next]
+		copy(p, originals[next])
+		if next++; next == len(packets) {
+			next = 0
+		}
+		return pass(p)
+	}
+}
+
+// benchmarkJourney measures packets of one flow, and of several that alternate.
+func benchmarkJourney(b *testing.B, journey func(*gateway.Gateway, [][]byte) func() gateway.Result, flows []flow, want gateway.Verdict) {
 	for _, routes := range routeCounts {
 		g := gateway.New(tableOf(b, clusterOf(routes), gateway.MTUs{Overlay: 1450, Tunnel: 1400}))
 		for _, size := range []int{1400, 64} {
-			b.Run(fmt.Sprintf("size=%d/routes=%d", size, routes), func(b *testing.B) {
-				run := journey(g, sized(size, f))
-				if r := run(); r.Verdict != want {
-					b.Fatalf("verdict %d, %q", r.Verdict, r.Reason)
-				}
-				b.SetBytes(int64(size))
-				b.ReportAllocs()
-				for b.Loop() {
-					run()
-				}
-			})
+			for _, flows := range [][]flow{flows[:1], flows} {
+				b.Run(fmt.Sprintf("size=%d/routes=%d/flows=%d", size, routes, len(flows)), func(b *testing.B) {
+					var packets [][]byte
+					for _, f := range flows {
+						packets = append(packets, sized(size, f))
+					}
+					run := journey(g, packets)
+					for range flows {
+						if r := run(); r.Verdict != want {
+							b.Fatalf("verdict %d, %q", r.Verdict, r.Reason)
+						}
+					}
+					b.SetBytes(int64(size))
+					b.ReportAllocs()
+					for b.Loop() {
+						run()
+					}
+				})
+			}
 		}
 	}
 }

@@ -29,6 +29,7 @@ type Egress struct {
 		key   NodeKey
 		node  *Node
 	}
+	lookup     lookup[outward]
 	ip, quoted packet.IP
 	pieces     packet.Pieces
 	whole      []byte // buffer for a reassembled datagram; nil before the first
@@ -162,7 +163,8 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	}
 
 	flows := e.g.flows.Load()
-	from := t.sender(flows, node, ip.Src)
+	found := e.lookup.of(t, ip.Src, ip.Dst, (*Table).outward)
+	from := t.sender(found.from, flows, node, ip.Src)
 	if from == nil {
 		return drop(strangeSource(ip, SpoofedSource))
 	}
@@ -177,17 +179,16 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	if t.isOwnTunnel(b, ip) {
 		return drop(FrameLoop)
 	}
-	remote, ok := t.seen.Lookup(ip.Dst)
-	if !ok {
+	if found.to == nil {
 		return e.stay(t, flows, node, from, b, now)
 	}
 	if ip.TTL <= 1 {
 		return e.refuse(t, node, b, TTLExceeded, packet.TimeExceeded, 0, now)
 	}
-	if reason := t.mayLeave(from, ip.Src); reason != NoReason {
+	if reason := from.mayLeave(found.granted); reason != NoReason {
 		return e.refuse(t, node, b, reason, packet.Prohibited, 0, now)
 	}
-	owner, reachable := e.g.ownerBehind(remote, ip.Dst)
+	owner, reachable := e.g.ownerBehind(found.to, ip.Dst)
 	if !reachable {
 		return e.refuse(t, node, b, OwnerDown, packet.HostUnreachable, 0, now)
 	}
@@ -223,7 +224,7 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 			return drop(reason)
 		}
 	}
-	if reason := leave(t, flows, b, ip, &e.quoted, from, as, remote); reason != NoReason {
+	if reason := leave(t, flows, b, ip, &e.quoted, from, as, found.to); reason != NoReason {
 		return drop(reason)
 	}
 	packet.DecrementTTL(b, ip)
@@ -250,31 +251,29 @@ func (e *Egress) fromNode(t *Table, node *Node, frame []byte, ecn uint8, now tim
 	return r
 }
 
-// sender returns the route of the source of a packet from a node, nil if the source is
-// spoofed: the address must belong to this cluster and be behind the node that sent it; an
-// external address is never a valid source. A source without a node is valid if the
+// sender returns the route of the source of a packet from a node, given what local says about it, or
+// nil if the source is spoofed: the address must belong to this cluster and be behind the node that
+// sent it; an external address is never a valid source. A source without a node is valid if the
 // configuration masquerades it.
-func (t *Table) sender(f *Flows, node *Node, src netip.Addr) *route {
-	from, ok := t.local.Lookup(src)
+func (t *Table) sender(from *route, f *Flows, node *Node, src netip.Addr) *route {
 	switch {
-	case ok && from.node == node && from.internal == nil:
+	case from != nil && from.node == node && from.internal == nil:
 		return from
-	case !ok && f != nil && t.masquerades(src):
+	case from == nil && f != nil && t.masquerades(src):
 		return masqueradedSource
 	}
 	return nil
 }
 
-// mayLeave returns the reason why a local source may not talk to the remote cluster, or
-// NoReason.
-func (t *Table) mayLeave(from *route, src netip.Addr) Reason {
+// mayLeave returns the reason why a local source may not talk to the remote cluster, or NoReason.
+// granted is whether a grant contains its address.
+func (r *route) mayLeave(granted bool) Reason {
 	switch {
-	case from.external != nil, from == masqueradedSource:
+	case r.external != nil, r == masqueradedSource:
 		return NoReason // the external address was granted when the table was made
-	case from.orphan:
+	case r.orphan:
 		return NoExternalAddress
-	}
-	if _, ok := t.granted.Lookup(src); !ok {
+	case !granted:
 		return SourceNotGranted
 	}
 	return NoReason
@@ -311,7 +310,7 @@ func quoteLeaves(t *Table, f *Flows, b []byte, ip, q *packet.IP, as *nat.Endpoin
 		return ICMPUnrelated
 	}
 	if receiver, ok := t.local.Lookup(q.Dst); ok {
-		if t.mayLeave(receiver, q.Dst) != NoReason {
+		if receiver.mayLeave(t.grants(q.Dst)) != NoReason {
 			return ICMPUnrelated // no packet from the remote can have reached that address
 		}
 		nat.RewriteQuote(b, ip, quote, q, sender, receiver.external)

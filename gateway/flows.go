@@ -80,10 +80,7 @@ func (g *Gateway) Flows() *Flows { return g.flows.Load() }
 // list it, and it must not be an address of the remote cluster as seen here, a granted
 // address, or an address that no host can have.
 func (t *Table) masquerades(src netip.Addr) bool {
-	if !t.masqueraded.Lookup(src) {
-		return false
-	}
-	if _, ok := t.granted.Lookup(src); ok {
+	if !t.masqueraded.Lookup(src) || t.grants(src) {
 		return false
 	}
 	if _, ok := t.seen.Lookup(src); ok {

@@ -38,7 +38,7 @@ func (e *Egress) hairpin(t *Table, f *Flows, node *Node, from, to *route, b []by
 	if ip.TTL <= 1 {
 		return e.refuse(t, node, b, TTLExceeded, packet.TimeExceeded, 0, now)
 	}
-	if reason := t.mayLeave(from, ip.Src); reason != NoReason {
+	if reason := from.mayLeave(t.grants(ip.Src)); reason != NoReason {
 		return e.refuse(t, node, b, reason, packet.Prohibited, 0, now)
 	}
 	if packet.IsPartial(b, ip) {

@@ -21,6 +21,7 @@ type Ingress struct {
 	g          *Gateway
 	limiter    limiter
 	errors     ratelimit.Shared // into the tunnel
+	lookup     lookup[inward]
 	ip, quoted packet.IP
 	pieces     packet.Pieces
 	whole      []byte // buffer for a reassembled datagram; nil before the first
@@ -50,18 +51,18 @@ func (i *Ingress) packet(t *Table, b []byte, now time.Time) Result {
 	b = b[:ip.Len]
 	i.g.see(FromTunnel, b)
 
-	seen, ok := t.remote.Lookup(ip.Src)
-	if !ok {
+	found := i.lookup.of(t, ip.Src, ip.Dst, (*Table).inward)
+	seen, to := found.from, found.to
+	if seen == nil {
 		if ip.Src.IsLinkLocalUnicast() && ip.Dst.IsLinkLocalUnicast() && ip.Version == 6 {
 			return Result{Verdict: ToHost, Packet: b, Version: ip.Version}
 		}
 		return drop(strangeSource(ip, SourceNotGranted))
 	}
-	if _, ok := t.granted.Lookup(ip.Dst); !ok {
+	if !found.granted {
 		return i.refuse(t, b, strangeDestination(ip), packet.Prohibited, 0, now)
 	}
-	to, ok := t.local.Lookup(ip.Dst)
-	if !ok {
+	if to == nil {
 		return i.refuse(t, b, NoNode, packet.HostUnreachable, 0, now)
 	}
 	if to.inside {
@@ -144,7 +145,7 @@ func (i *Ingress) enter(t *Table, b []byte, seen, internal *nat.Map, inside nat.
 			return ICMPUnrelated
 		}
 		sender, ok := t.local.Lookup(q.Src)
-		if _, granted := t.granted.Lookup(q.Src); !ok || !granted {
+		if !ok || !t.grants(q.Src) {
 			return ICMPUnrelated // that address cannot have sent to the remote
 		}
 		if masqueraded {

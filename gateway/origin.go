@@ -66,7 +66,7 @@ func (o *Origin) packet(t *Table, b []byte) Result {
 	if from.internal != nil {
 		return drop(NoExternalAddress) // replies would go to the internal address it stands for
 	}
-	if reason := t.mayLeave(from, ip.Src); reason != NoReason {
+	if reason := from.mayLeave(t.grants(ip.Src)); reason != NoReason {
 		return drop(reason)
 	}
 	if reason := leave(t, nil, b, ip, &o.quoted, from, nat.Endpoint{}, remote); reason != NoReason {

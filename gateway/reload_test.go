@@ -23,6 +23,7 @@ func TestANewTableDecidesTheNextPacket(t *testing.T) {
 	old, next := a.Table(), tableOf(t, configured(t, clusterA, reloaded), mtus)
 	out := flow{src: v4.podA, dst: v4.seenPodB}
 	expectVerdict(t, a.fromNode(out.udp(nil)), gateway.ToTunnel)
+	expectVerdict(t, a.fromTunnel(flow{src: v4.podB, dst: v4.podA}.udp(nil)), gateway.ToNode)
 
 	a.SetTable(next)
 	if a.Table() != next {
