@@ -230,6 +230,7 @@ func (s *session) sendingPort() *port {
 func (s *session) receive(packets [][]byte, sizes []int, senders []conn.Endpoint) (n int, err error) {
 	flood := s.count >= ReceiveBatch
 	s.packets, s.sizes, s.senders, s.count = packets, sizes, senders, 0
+	s.bounds.look()
 	for s.count == 0 {
 		if flood || s.refused {
 			// Let the goroutines that the last call woke run first: in a flood this goroutine

@@ -57,16 +57,26 @@ func isData(message []byte) bool {
 
 // pending counts the data messages of a session that WireGuard has not delivered. Only for the receiving goroutine.
 type pending struct {
-	window *Window // nil: no limit
-	handed uint64  // data messages passed on, plus those finished before the session
-	quiet  time.Time
+	window   *Window // nil: no limit
+	handed   uint64  // data messages passed on, plus those finished before the session
+	finished uint64  // of window, when last looked at
+	quiet    time.Time
 }
 
 func newPending(w *Window) pending {
-	if w == nil {
-		return pending{}
+	p := pending{window: w}
+	p.look()
+	return p
+}
+
+// look looks how many messages are finished. Another processor writes that number, so it is read once per batch, and when
+// the limit seems to be reached.
+func (p *pending) look() {
+	if p.window == nil {
+		return
 	}
-	return pending{window: w, handed: w.finished.Load()}
+	p.finished = p.window.finished.Load()
+	p.handed = max(p.handed, p.finished) // messages that had been given up
 }
 
 // hasCapacity reports whether another data message may be passed on; control is whether it has ControlSize. It reads the clock only when the limit is reached.
@@ -74,9 +84,10 @@ func (p *pending) hasCapacity(control bool, clock func() time.Time) bool {
 	if p.window == nil {
 		return true
 	}
-	finished := p.window.finished.Load()
-	p.handed = max(p.handed, finished) // messages that had been given up
-	pending := p.handed - finished
+	if p.handed-p.finished >= maxPending {
+		p.look()
+	}
+	pending := p.handed - p.finished
 	if pending < maxPending {
 		p.quiet = time.Time{}
 		return true
@@ -91,7 +102,7 @@ func (p *pending) hasCapacity(control bool, clock func() time.Time) bool {
 	case p.quiet.IsZero():
 		p.quiet = now
 	case now.Sub(p.quiet) >= windowQuiet:
-		p.handed, p.quiet = finished, time.Time{}
+		p.handed, p.quiet = p.finished, time.Time{}
 		return true
 	}
 	return false

@@ -119,6 +119,7 @@ func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 	check("some have come out", true)
 	w.Begin()
 	w.End(3 * maxPending) // what had been given up comes after all
+	p.look()              // as each batch begins
 	for n := range maxPending {
 		if !p.hasCapacity(false, clock) {
 			t.Fatalf("full after %d, want %d", n, maxPending)
