@@ -43,6 +43,9 @@ type Device struct {
 	// before peerKnown if the peer initiated.
 	received atomic.Int64
 
+	// takeProbe takes a packet for the host that is a probe of this link. Nil: there are none. It does not keep b.
+	takeProbe func(b []byte) bool
+
 	Egress  *gateway.Egress
 	read    readState
 	Ingress *gateway.Ingress

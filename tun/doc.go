@@ -5,7 +5,7 @@
 //	node ══► Overlay sockets ──► Device.Read  ── gateway.Egress  ──► WireGuard ══► other cluster
 //	node ◄══ Overlay sockets ◄── Device.Write ── gateway.Ingress ◄── WireGuard ◄══ other cluster
 //	              ▲                  │   ▲ packet queue: errors and what the host sends
-//	              └──── gateway.Origin ── Host (netstack: ping, link probes, streams)
+//	              └──── gateway.Origin ── Host (netstack: ping, streams)
 //
 // A Fabric holds everything of one gateway: the overlay, the host, and one Link (a WireGuard
 // device with one peer) per remote replica, or more while keys are replaced. Each remote replica has

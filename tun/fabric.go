@@ -31,6 +31,8 @@ type Options struct {
 	// AnnounceMTU is called when the smallest inner MTU that the far ends of the links announce and
 	// the paths to them carry changes.
 	AnnounceMTU func(mtu int)
+	// LinksChanged is called when links have gone up or down. It must not wait.
+	LinksChanged func()
 	// Dial opens connections to proxied pods and the targets of mappings. Nil: this machine does.
 	Dial relay.Dialer
 }
@@ -222,7 +224,7 @@ func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 	}
 	own := publicKey(c.PrivateKey)
 	e := f.linkListeners[linkAddress(own, c.lane)]
-	return newLink(c, d, e, f.muxes[c.lane].BoundedLink(own, &d.window), f.options.Log, f.clock, func(l *Link) { f.ask(l, f.clock.now()) })
+	return newLink(c, d, e, f.muxes[c.lane].BoundedLink(own, &d.window), f.options.Log, f.clock, func(l *Link) { f.ask(l, f.clock.now()) }, f.receiveProbe)
 }
 
 // Overflows returns the number of datagrams that the kernel dropped because they were not read

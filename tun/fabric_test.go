@@ -37,6 +37,7 @@ type end struct {
 	gateway netip.AddrPort // of the overlay
 	port    uint16         // of WireGuard, the first
 	lanes   int            // 0: one
+	changes atomic.Int64   // of links, as reported
 
 	mu      sync.Mutex
 	arrived [][]byte // packets, at the node
@@ -100,7 +101,7 @@ func newEndThatDials(t testing.TB, seenAs string, dial relay.Dialer) *end {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler), Dial: dial, AnnounceMTU: e.adapt}); err != nil {
+	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler), Dial: dial, AnnounceMTU: e.adapt, LinksChanged: func() { e.changes.Add(1) }}); err != nil {
 		t.Fatal(err)
 	}
 	e.port = ports.Consecutive(t, testLanes)
@@ -387,6 +388,15 @@ func TestAFarEndThatLostItsSessionIsCalledAgain(t *testing.T) {
 	if now := a.fabric.Status()[0]; now.Sent <= before.Sent || now.Received <= before.Received || now.LastHandshake.Before(before.LastHandshake) {
 		t.Errorf("counters went back: %+v, before %+v", now, before)
 	}
+}
+
+func TestAChangeOfLinksIsReportedWhenItHappens(t *testing.T) {
+	t.Parallel()
+	a, b := joined(t)
+	wait.Until(t, "it is reported that the link is up", func() bool { return a.changes.Load() > 0 })
+	before := a.changes.Load()
+	b.fabric.Close()
+	wait.Until(t, "it is reported that the link is down", func() bool { return !a.isUp() && a.changes.Load() > before })
 }
 
 // A gateway that knows no peer yet is there for its nodes all the same.

@@ -2,7 +2,6 @@ package tun
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -37,11 +36,17 @@ func (f *Fabric) tick(now time.Time) (wait time.Duration) {
 // decide notes the state of each link, elects those that carry packets, and tells nodes. It returns when the state of a link
 // changes next if nothing arrives; zero = not before the next probe.
 func (f *Fabric) decide(ctx context.Context, now time.Time) (next time.Time) {
+	moved := false
 	for _, l := range *f.links.Load() {
-		if changed, up := l.settle(now); changed && !up {
+		changed, up := l.settle(now)
+		if changed && !up {
 			f.ask(l, now) // tells the far end how long nothing has arrived
 		}
+		moved = moved || changed
 		next = earliest(next, l.expires(now))
+	}
+	if moved && f.options.LinksChanged != nil {
+		f.options.LinksChanged()
 	}
 	f.mu.Lock()
 	if ctx.Err() == nil { // else the links are closed
@@ -106,26 +111,8 @@ func (f *Fabric) sendProbe(p probe, l *Link, size int) {
 	}
 }
 
-// receiveProbes answers probes of the far ends and processes their answers, at one of the host's
-// link addresses, until the listener is closed.
-func (f *Fabric) receiveProbes(e *linkListener) {
-	b := make([]byte, probeLen) // the rest is padding, or fields of later versions
-	for {
-		n, from, err := e.probes.ReadFrom(b)
-		if err != nil {
-			return // closed
-		}
-		p, ok := parseProbe(b[:n])
-		address, isUDP := from.(*net.UDPAddr)
-		if !ok || !isUDP {
-			continue
-		}
-		if l := f.linkBetween(e.address, address.AddrPort().Addr().WithZone("")); l != nil {
-			f.receiveProbe(p, l)
-		}
-	}
-}
-
+// receiveProbe answers a probe of the far end, or processes its answer. The goroutine that decrypts calls it: nothing in it
+// waits.
 func (f *Fabric) receiveProbe(p probe, l *Link) {
 	now := f.clock.now()
 	r := l.took(p, now)

@@ -123,11 +123,21 @@ func (l *Link) setLabel(c LinkConfig) {
 func (l *Link) logger() *slog.Logger { return l.label.Load().log }
 
 // newLink starts WireGuard on a device. The link owns both from now on. known is called, from
-// any goroutine, when WireGuard first has an address for the peer.
-func newLink(c LinkConfig, d *Device, e *linkListener, bind underlay.Bind, log *slog.Logger, clock *clock, known func(*Link)) (*Link, error) {
+// any goroutine, when WireGuard first has an address for the peer, and probed, from that of the
+// device's Write, with each probe of the far end.
+func newLink(c LinkConfig, d *Device, e *linkListener, bind underlay.Bind, log *slog.Logger, clock *clock, known func(*Link), probed func(probe, *Link)) (*Link, error) {
 	l := &Link{key: keyOf(c), tun: d, bind: bind, own: e.address, listener: e, log: log, clock: clock, known: known, streams: make(map[*stream]bool), look: make(chan struct{}, 1)}
 	l.setLabel(c)
 	l.prober.address = linkAddress(c.PublicKey, c.lane)
+	d.takeProbe = func(b []byte) bool {
+		if !l.isProbe(b) {
+			return false
+		}
+		if p, ok := parseProbe(b[probeHeaders:]); ok {
+			probed(p, l)
+		}
+		return true
+	}
 	c = c.clone() // so that the caller cannot change it
 	l.peer = c
 	l.endpoints.Store(&c.Endpoints)

@@ -13,7 +13,6 @@ import (
 // the gateway's key pairs: links that share a key pair share listeners.
 type linkListener struct {
 	address   netip.Addr
-	probes    *gonet.UDPConn
 	claims    *gonet.UDPConn
 	listeners map[*listener]*gonet.TCPListener // protected by the fabric's mu
 }
@@ -31,18 +30,12 @@ func (f *Fabric) openLinkListeners(keys []linkKey) error {
 		if f.linkListeners[a] != nil {
 			continue
 		}
-		probes, err := f.host.listenUDP(netip.AddrPortFrom(a, probePort))
-		if err != nil {
-			return fmt.Errorf("listen for link probes on %v: %w", a, err)
-		}
 		claims, err := f.host.listenUDP(netip.AddrPortFrom(a, claimPort))
 		if err != nil {
-			probes.Close()
 			return fmt.Errorf("listen for claims on %v: %w", a, err)
 		}
-		e := &linkListener{address: a, probes: probes, claims: claims, listeners: make(map[*listener]*gonet.TCPListener)}
+		e := &linkListener{address: a, claims: claims, listeners: make(map[*listener]*gonet.TCPListener)}
 		f.linkListeners[a] = e
-		f.done.Go(func() { f.receiveProbes(e) })
 		f.done.Go(func() { f.receiveClaims(e) })
 		for s := range f.listeners {
 			if err := f.listenOn(e, s); err != nil {
@@ -62,7 +55,6 @@ func (f *Fabric) closeLinkListeners() error {
 	for a, e := range f.linkListeners {
 		if !used[a] {
 			delete(f.linkListeners, a)
-			e.probes.Close()
 			e.claims.Close()
 			for s := range e.listeners {
 				e.stopListening(s)

@@ -144,6 +144,16 @@ func parseProbe(b []byte) (probe, bool) {
 	return p, p.kind >= probeAsk && p.kind <= probeStatement
 }
 
+// isProbe reports whether a valid IP packet from the tunnel goes to the port of probes, between the link's addresses. Probes
+// of all versions have neither extension headers nor fragments. Their checksum is not checked: they are authenticated.
+func (l *Link) isProbe(b []byte) bool {
+	if len(b) < probeHeaders || b[0]>>4 != 6 || b[6] != packet.ProtoUDP || binary.BigEndian.Uint16(b[packet.IPv6HeaderLen+2:]) != probePort {
+		return false
+	}
+	src, dst := addresses(b)
+	return src == l.prober.address && dst == l.own
+}
+
 // prober is the probing state of one link: requests and answers. It depends only on its calls
 // and the times passed to it; the caller sends, receives and locks.
 type prober struct {

@@ -2,9 +2,12 @@ package tun
 
 import (
 	"bytes"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
+
+	"strait.dev/strait/packet"
 )
 
 func TestProbeSurvivesTheWire(t *testing.T) {
@@ -583,5 +586,36 @@ func TestPathQuestionsDoNotCountAsLoss(t *testing.T) {
 	p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now.Add(time.Second))
 	if p.rtt != 0 {
 		t.Errorf("round trip %v of a large packet", p.rtt)
+	}
+}
+
+// What is no probe of the link goes to the host stack, which decides what to answer.
+func TestOnlyPacketsBetweenTheEndsOfALinkAreItsProbes(t *testing.T) {
+	t.Parallel()
+	own, far, other := netip.MustParseAddr("fe80::1"), netip.MustParseAddr("fe80::2"), netip.MustParseAddr("fe80::3")
+	l := &Link{own: own}
+	l.prober.address = far
+	udp := func(src, dst netip.Addr, port uint16) []byte {
+		return packet.AppendUDP(nil, netip.AddrPortFrom(src, probePort), netip.AddrPortFrom(dst, port), probe{kind: probeAsk}.append(nil))
+	}
+	tcp := udp(far, own, probePort)
+	tcp[6] = packet.ProtoTCP
+	for name, c := range map[string]struct {
+		b    []byte
+		want bool
+	}{
+		"a probe":                     {udp(far, own, probePort), true},
+		"no probe at its port":        {packet.AppendUDP(nil, netip.AddrPortFrom(far, 1), netip.AddrPortFrom(own, probePort), []byte("?")), true},
+		"an empty datagram":           {packet.AppendUDP(nil, netip.AddrPortFrom(far, 1), netip.AddrPortFrom(own, probePort), nil), true},
+		"another port":                {udp(far, own, claimPort), false},
+		"from another address":        {udp(other, own, probePort), false},
+		"for another address":         {udp(far, other, probePort), false},
+		"another protocol":            {tcp, false},
+		"IPv4":                        {udp(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), probePort), false},
+		"the header of IPv6 and less": {udp(far, own, probePort)[:packet.IPv6HeaderLen+1], false},
+	} {
+		if got := l.isProbe(c.b); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

@@ -54,7 +54,9 @@ func (d *Device) fromTunnel(b []byte, now time.Time) {
 	case gateway.ToNode:
 		x.forward(&r)
 	case gateway.ToHost:
-		d.write.toHost.add(&r)
+		if d.takeProbe == nil || !d.takeProbe(r.Packet) {
+			d.write.toHost.add(&r)
+		}
 	case gateway.Drop:
 		if r.Answer != nil {
 			d.inject(&d.Ingress.Counters, r.Answer, ownPacket)

@@ -45,6 +45,8 @@ type Options struct {
 	Labels map[string]string
 	// Socket is the path of the unix socket for strait capture and strait trace; empty: none. Only a Process has one.
 	Socket string
+	// LinksChanged is called when links have gone up or down. It must not wait.
+	LinksChanged func()
 	// Dial opens connections to proxied pods and the targets of mappings. Nil: this machine does.
 	Dial relay.Dialer
 }
@@ -75,11 +77,12 @@ func Start(c *config.Gateway, o Options) (*Daemon, error) {
 	g := gateway.New(table)
 	g.SetFlows(newFlows(c, nil))
 	d.fabric, err = tun.Open(g, overlay, tun.Options{
-		Underlay:    o.Sockets,
-		Log:         slog.New(d.quiet),
-		ObserveRTT:  d.rtt.observe,
-		AnnounceMTU: d.remoteMTU,
-		Dial:        o.Dial,
+		Underlay:     o.Sockets,
+		Log:          slog.New(d.quiet),
+		ObserveRTT:   d.rtt.observe,
+		AnnounceMTU:  d.remoteMTU,
+		LinksChanged: o.LinksChanged,
+		Dial:         o.Dial,
 	})
 	if err != nil {
 		return nil, err

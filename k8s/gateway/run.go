@@ -92,6 +92,7 @@ func Run(ctx context.Context, o Options) error {
 		Stale: contact.stale, Stored: func(lag time.Duration) { f.metrics.lag.Observe(lag.Seconds()) },
 	})
 	f.receiver = f.newReceiver()
+	o.Daemon.LinksChanged = f.requestPublish
 	// A metrics reader knows the process by its address only; these labels identify the
 	// gateway.
 	o.Daemon.Labels = map[string]string{"peering": o.Peering, "gateway": o.Name}

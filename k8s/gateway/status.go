@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	reportCheck   = 200 * time.Millisecond // how often the report is checked
-	reportRate    = 1                      // writes per second: the remote cluster may cause changes at any rate
-	reportBurst   = 4                      // writes at once: links that are lost together are not lost in the same moment
-	reportTimeout = 10 * time.Second       // request timeout; also the minimum interval of writes of measurements and after failures
+	reportCheck   = time.Second      // how often the report is checked, also if no link goes up or down
+	reportRate    = 1                // writes per second: the remote cluster may cause changes at any rate
+	reportBurst   = 4                // writes at once: links that are lost together are not lost in the same moment
+	reportTimeout = 10 * time.Second // request timeout; also the minimum interval of writes of measurements and after failures
 )
 
 // publish keeps the gateway's report up to date until ctx ends: state and links at once,
