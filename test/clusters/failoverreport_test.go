@@ -31,13 +31,19 @@ type failoverRun struct {
 // throughputSample is what some gateways with little CPU time carried from one cluster to the
 // other.
 type throughputSample struct {
-	Gateways int     `json:"gateways"` // of each cluster
-	Size     int     `json:"size"`     // bytes of payload of a datagram
-	CPUs     float64 `json:"cpus"`     // limit of each gateway
-	Flows    int     `json:"flows"`
-	Rate     float64 `json:"rate"`     // datagrams per second that arrived of more than the gateways carry
-	Busy     float64 `json:"busy"`     // part of the limits of all gateways that they used meanwhile
-	CPUPerGB float64 `json:"cpuPerGB"` // CPU-seconds of all gateways per 10⁹ bytes of payload, at that rate
+	Gateways int `json:"gateways"` // of each cluster
+	Size     int `json:"size"`     // bytes of payload of a datagram
+	Flows    int `json:"flows"`
+
+	// Without a limit.
+	Load      float64 `json:"load"`      // datagrams per second offered to each gateway
+	Delivered float64 `json:"delivered"` // part of them
+	CPUPerGB  float64 `json:"cpuPerGB"`  // CPU-seconds of all gateways per 10⁹ bytes of payload
+
+	CPUs float64 `json:"cpus"` // limit of each gateway
+	Rate float64 `json:"rate"` // datagrams per second that arrived of more than the gateways carry
+	Busy float64 `json:"busy"` // part of the limits of all gateways that they used meanwhile
+	Idle float64 `json:"idle"` // part of the machine's CPU time that nothing used meanwhile
 }
 
 // spreadSample is how many flows of a direction passed each gateway of a cluster.
@@ -250,7 +256,7 @@ func (r *failoverRun) targets() (all []target) {
 		what := fmt.Sprintf("%d gateways, %d bytes: ", s.Gateways, s.Size)
 		all = append(all,
 			target{what + "throughput", fmt.Sprintf("≥ %.2f × one", targetAddUp*float64(s.Gateways)), fmt.Sprintf("%.2f", s.ratio), s.ratio >= targetAddUp*float64(s.Gateways)},
-			target{what + "CPU time per GB", fmt.Sprintf("≤ %.2f × one", targetCPU), fmt.Sprintf("%.2f", s.cpuRatio), s.cpuRatio <= targetCPU})
+			target{what + "CPU time per GB, each with the same load", fmt.Sprintf("≤ %.2f × one", targetCPU), fmt.Sprintf("%.2f", s.cpuRatio), s.cpuRatio <= targetCPU})
 	}
 	for _, s := range r.Spread {
 		share := s.busiest()
@@ -278,7 +284,7 @@ func (r *failoverRun) writeFaults(b *strings.Builder) {
 	}
 }
 
-// throughputSummary is the median of all samples with equal conditions.
+// throughputSummary is the medians of all samples with equal conditions.
 type throughputSummary struct {
 	throughputSample
 	ratio, cpuRatio float64 // to one gateway
@@ -286,26 +292,37 @@ type throughputSummary struct {
 
 // throughputs returns the summaries, by size and number of gateways.
 func (r *failoverRun) throughputs() (all []throughputSummary) {
-	rates, busy, cpus := map[[2]int][]float64{}, map[[2]int][]float64{}, map[[2]int][]float64{}
+	groups := map[[2]int][]throughputSample{}
 	for _, s := range r.Throughput {
 		key := [2]int{s.Size, s.Gateways}
-		if rates[key] == nil {
+		if groups[key] == nil {
 			all = append(all, throughputSummary{throughputSample: s})
 		}
-		rates[key], busy[key], cpus[key] = append(rates[key], s.Rate), append(busy[key], s.Busy), append(cpus[key], s.CPUPerGB)
+		groups[key] = append(groups[key], s)
 	}
 	slices.SortStableFunc(all, func(a, b throughputSummary) int {
-		if a.Size != b.Size {
-			return a.Size - b.Size
-		}
-		return a.Gateways - b.Gateways
+		return cmp.Or(a.Size-b.Size, a.Gateways-b.Gateways)
 	})
+	one := map[int]throughputSample{} // by size
 	for i := range all {
 		s := &all[i]
-		key, one := [2]int{s.Size, s.Gateways}, [2]int{s.Size, 1}
-		s.Rate, s.Busy, s.CPUPerGB = quantile(rates[key], 0.5), quantile(busy[key], 0.5), quantile(cpus[key], 0.5)
-		if len(rates[one]) > 0 {
-			s.ratio, s.cpuRatio = s.Rate/quantile(rates[one], 0.5), s.CPUPerGB/quantile(cpus[one], 0.5)
+		median := func(of func(throughputSample) float64) float64 {
+			var values []float64
+			for _, sample := range groups[[2]int{s.Size, s.Gateways}] {
+				values = append(values, of(sample))
+			}
+			return quantile(values, 0.5)
+		}
+		s.Delivered = median(func(s throughputSample) float64 { return s.Delivered })
+		s.CPUPerGB = median(func(s throughputSample) float64 { return s.CPUPerGB })
+		s.Rate = median(func(s throughputSample) float64 { return s.Rate })
+		s.Busy = median(func(s throughputSample) float64 { return s.Busy })
+		s.Idle = median(func(s throughputSample) float64 { return s.Idle })
+		if s.Gateways == 1 {
+			one[s.Size] = s.throughputSample
+		}
+		if base, ok := one[s.Size]; ok {
+			s.ratio, s.cpuRatio = s.Rate/base.Rate, s.CPUPerGB/base.CPUPerGB
 		}
 	}
 	return all
@@ -319,13 +336,17 @@ func (r *failoverRun) writeThroughput(b *strings.Builder) {
 	fmt.Fprintf(b, `
 ## Throughput adds up
 
-Each gateway is held to %.2g of a CPU by a control group, so that the gateways are the bound and not the two clusters' other programs. %d UDP flows from one cluster to the other offer more than the gateways carry. Busy is the part of their CPU time that all gateways used: much less than 100 %% means that something else was the bound. CPU time per GB is that of all gateways per 10⁹ bytes of payload at that rate. Medians of 3.
+%d UDP flows from one cluster to the other, measured in two ways:
 
-| bytes | gateways of each cluster | datagrams per second | × one | busy | CPU-s per GB | × one |
-|---:|---:|---:|---:|---:|---:|---:|
-`, all[0].CPUs, all[0].Flows)
+- **Same load**, without a limit: %.0f datagrams per second for each gateway. CPU time per GB is that of all gateways per 10⁹ bytes of payload.
+- **Limited**: each gateway is held to %.2g of a CPU by a control group, so that the gateways are the bound and not the other programs of the two clusters, and more is offered than they carry. Busy is the part of their CPU time that all gateways used, idle what the machine had left: little of either means that something else was the bound. What a gateway does at rest is part of its limit.
+
+| bytes | gateways of each cluster | same load: delivered | CPU-s per GB | × one | limited: datagrams per second | × one | busy | machine idle |
+|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+`, all[0].Flows, all[0].Load, all[0].CPUs)
 	for _, s := range all {
-		fmt.Fprintf(b, "| %d | %d | %.0f | %.2f | %.0f %% | %.2f | %.2f |\n", s.Size, s.Gateways, s.Rate, s.ratio, 100*s.Busy, s.CPUPerGB, s.cpuRatio)
+		fmt.Fprintf(b, "| %d | %d | %.1f %% | %.2f | %.2f | %.0f | %.2f | %.0f %% | %.0f %% |\n",
+			s.Size, s.Gateways, 100*s.Delivered, s.CPUPerGB, s.cpuRatio, s.Rate, s.ratio, 100*s.Busy, 100*s.Idle)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,48 +26,61 @@ const (
 	floodBurst = 8 // datagrams of a flow that are sent at once
 	// excess is how much more is offered than the gateways carry: also the one with the fewest
 	// flows gets as many datagrams as it can carry.
-	excess = 1.3
+	excess = 1.6
 	// flooded is how long each rate is measured.
 	flooded = 4 * time.Second
 )
 
-// measureThroughput measures what 1 to 4 gateways of each cluster carry with little CPU time. The API servers
-// are away: the processors are for the gateways and the traffic. The number of nodes is always the same.
-// With FAILOVER_RATE, in datagrams per second, it measures what that rate costs without a limit.
+// measureThroughput measures 1 to 4 gateways of each cluster: the CPU time that they use without a limit, each
+// with the same load, and what they carry with little CPU time. The API servers are away: the processors are for the
+// gateways and the traffic. The number of nodes is always the same. The machine may be slower or faster after some
+// minutes, so each number of gateways is measured in every round.
 func (r *failoverRun) measureThroughput(t *testing.T) {
-	cpus := float64(setting(t, "FAILOVER_MILLICPUS", 100)) / 1000
-	offered := float64(setting(t, "FAILOVER_RATE", 0))
-	const most = 4
-	one := map[int]float64{} // datagrams per second of one gateway, by size
-	for gateways := 1; gateways <= most; gateways++ {
-		t.Run(fmt.Sprintf("gateways=%d", gateways), func(t *testing.T) {
-			f := newFailover(t, 1+most, gateways, 8, time.Second)
-			defer f.apiServersReturn()
-			f.apiServersLeave()
-			if offered == 0 {
+	const rounds, most = 3, 4
+	cpus := float64(setting(t, "FAILOVER_MILLICPUS", 50)) / 1000
+	load := float64(setting(t, "FAILOVER_LOAD", 8000)) // datagrams per second of each gateway
+	one := map[int]float64{}                           // datagrams per second of one gateway with little CPU time, by size
+	for round := 1; round <= rounds; round++ {
+		for gateways := 1; gateways <= most; gateways++ {
+			t.Run(fmt.Sprintf("round=%d/gateways=%d", round, gateways), func(t *testing.T) {
+				f := newFailover(t, 1+most, gateways, 8, time.Second)
+				defer f.apiServersReturn()
+				f.apiServersLeave()
+				samples := []throughputSample{{Size: 64}, {Size: 1372}}
+				for i := range samples {
+					s := &samples[i]
+					s.Gateways, s.CPUs, s.Flows, s.Load = gateways, cpus, floodFlows, load
+					c := f.carry(s.Size, load*float64(gateways))
+					s.Delivered, s.CPUPerGB = c.rate/(load*float64(gateways)), c.cpu/(c.rate*float64(s.Size))*1e9
+				}
 				for _, g := range f.gateways {
 					program.LimitCPU(t, g.PID(), cpus)
 				}
-			}
-			for _, size := range []int{64, 1372} {
-				if offered == 0 && one[size] == 0 {
-					one[size], _ = f.carry(size, 400_000*cpus)
+				for i := range samples {
+					s := &samples[i]
+					if one[s.Size] == 0 {
+						one[s.Size] = f.carry(s.Size, 400_000*cpus*float64(gateways)).rate / float64(gateways)
+					}
+					c := f.carry(s.Size, excess*float64(gateways)*one[s.Size])
+					s.Rate, s.Busy, s.Idle = c.rate, c.cpu/(cpus*float64(len(f.gateways))), c.idle
+					t.Logf("%d gateways, %d bytes: %.1f %% of %.0f datagrams/s with %.2f CPU-s/GB; limited %.0f datagrams/s, %.0f %% busy, machine %.0f %% idle",
+						gateways, s.Size, 100*s.Delivered, load*float64(gateways), s.CPUPerGB, s.Rate, 100*s.Busy, 100*s.Idle)
 				}
-				for range 3 {
-					s := throughputSample{Gateways: gateways, Size: size, CPUs: cpus, Flows: floodFlows}
-					rate, used := f.carry(size, max(offered, excess*float64(gateways)*one[size]))
-					s.Rate, s.Busy, s.CPUPerGB = rate, used/(cpus*float64(len(f.gateways))), used/(rate*float64(size))*1e9
-					r.Throughput = append(r.Throughput, s)
-					t.Logf("%d gateways, %d bytes: %.0f datagrams/s, %.0f %% busy, %.2f CPU-s/GB", gateways, size, s.Rate, 100*s.Busy, s.CPUPerGB)
-				}
-			}
-		})
+				r.Throughput = append(r.Throughput, samples...)
+			})
+		}
 	}
 }
 
-// carry offers datagrams from cluster a to cluster b at a rate, and returns how many arrive per
-// second, and how much CPU time all gateways use for them, in CPU-seconds per second.
-func (f *failover) carry(size int, rate float64) (arrived, cpu float64) {
+// carried is what gateways carried of a flood.
+type carried struct {
+	rate float64 // datagrams per second
+	cpu  float64 // CPU time of all gateways, CPU-seconds per second
+	idle float64 // part of the machine's CPU time that nothing used
+}
+
+// carry offers datagrams from cluster a to cluster b at a rate, in datagrams per second.
+func (f *failover) carry(size int, rate float64) carried {
 	f.t.Helper()
 	stop := f.flood(size, rate)
 	defer func() {
@@ -74,10 +88,14 @@ func (f *failover) carry(size int, rate float64) (arrived, cpu float64) {
 		f.drain()
 	}()
 	time.Sleep(flooded / 4)
-	begun, packets, used := time.Now(), f.received(), f.cpuTime()
+	begun, packets, used, machine := time.Now(), f.received(), f.cpuTime(), program.MachineTime(f.t)
 	time.Sleep(flooded)
 	took := time.Since(begun).Seconds()
-	return (f.received() - packets) / took, (f.cpuTime() - used).Seconds() / took
+	return carried{
+		rate: (f.received() - packets) / took,
+		cpu:  (f.cpuTime() - used).Seconds() / took,
+		idle: 1 - (program.MachineTime(f.t)-machine).Seconds()/(took*float64(runtime.NumCPU())),
+	}
 }
 
 // drain waits until the gateways have forwarded what they queued in a flood.

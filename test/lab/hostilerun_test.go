@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.dev/strait/test/program"
 	"strait.dev/strait/test/wait"
 )
 
@@ -254,7 +255,7 @@ func (h *hostile) cpu(t *testing.T) (s share) {
 		t.Fatal(err)
 	}
 	s.lab = time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
-	s.all = machineTime(t)
+	s.all = program.MachineTime(t).Seconds()
 	return s
 }
 
@@ -273,23 +274,6 @@ func processTime(t *testing.T, pid int) float64 {
 	user, _ := strconv.ParseFloat(fields[11], 64)
 	system, _ := strconv.ParseFloat(fields[12], 64)
 	return (user + system) / ticksPerSecond
-}
-
-// machineTime returns the busy time of all processors, in seconds.
-func machineTime(t *testing.T) (busy float64) {
-	t.Helper()
-	stat, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(string(stat), "\n")
-	for i, field := range strings.Fields(line)[1:] {
-		value, _ := strconv.ParseFloat(field, 64)
-		if i != 3 && i != 4 && i < 8 { // idle and I/O wait; guest time is included in user
-			busy += value
-		}
-	}
-	return busy / ticksPerSecond
 }
 
 // counted is a reading of drop counters, by "gateway/direction/reason".
