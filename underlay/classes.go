@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"strait.dev/strait/geneve"
+	"strait.dev/strait/nodeprobe"
+	"strait.dev/strait/packet"
 )
 
 // An overloaded socket drops what arrives, a probe as well as the flood that fills its queue: the
@@ -19,6 +23,7 @@ import (
 // Program selects the class of each datagram, from 0 to classes-1.
 type Program struct {
 	classes int
+	urgent  int                                                        // how many of them, the last ones, are read before the others
 	filter  func(six bool, queues []unix.SockFilter) []unix.SockFilter // queues are the instructions that select them
 }
 
@@ -34,16 +39,63 @@ const (
 	spreadDrain = time.Second
 )
 
+const (
+	// sourceClasses is how many queues the senders share, and how many their probes do.
+	sourceClasses = 8
+	// urgentTurns is how many urgent queues are read before each batch: all of them in 4 batches. urgentMost is the maximum
+	// number of messages of each, so that a flood of such messages leaves most of the batch to the others.
+	urgentTurns = 2
+	urgentMost  = 8
+	// urgentBuffer is the size of their receive buffers in bytes: a container that counts them as its memory may be filled by
+	// a flood. Some hundred probes fit.
+	urgentBuffer = 256 << 10
+)
+
 // BySource gives senders separate queues: a sender fills its own, and those of the few that have the
-// same hash.
-var BySource = Program{8, func(six bool, queues []unix.SockFilter) []unix.SockFilter {
-	code := []unix.SockFilter{{Code: bpfLoad, K: netOffset + sourceOffset}}
+// same hash. The probes of nodes (package nodeprobe) have other queues, by the same hash: a node that sends more than is
+// received does not take the gateway for dead.
+var BySource = Program{2 * sourceClasses, sourceClasses, func(six bool, queues []unix.SockFilter) []unix.SockFilter {
+	hash := []unix.SockFilter{{Code: bpfLoad, K: netOffset + sourceOffset}}
 	if six {
-		code = loadSource6()
+		hash = loadSource6()
 	}
-	code = append(code, unix.SockFilter{Code: bpfMultiply, K: hashFactor}, unix.SockFilter{Code: bpfShift, K: 32 - 3})
-	return append(code, branch(choicesOf(queues))...)
+	hash = append(hash, unix.SockFilter{Code: bpfMultiply, K: hashFactor}, unix.SockFilter{Code: bpfShift, K: 32 - 3})
+	data := append(slices.Clone(hash), branch(choicesOf(queues[:sourceClasses]))...)
+	probes := append(hash, branch(choicesOf(queues[sourceClasses:]))...)
+	return slices.Concat(skipIfProbe(uint8(len(data))), data, probes)
 }}
+
+// skipIfProbe returns code that skips so many instructions after it if a datagram is a probe of a node. The headers of Geneve
+// without options and of VXLAN have the same length.
+func skipIfProbe(instructions uint8) []unix.SockFilter {
+	const (
+		etherType = geneve.HeaderLen + 12
+		ip        = geneve.HeaderLen + packet.EthernetHeaderLen
+		protocol  = ip + 9
+		port      = ip + packet.IPv4HeaderLen + 2
+		next6     = ip + 6
+		port6     = ip + packet.IPv6HeaderLen + 2
+		least     = ip + packet.IPv4HeaderLen + packet.UDPHeaderLen + nodeprobe.Len
+		least6    = ip + packet.IPv6HeaderLen + packet.UDPHeaderLen + nodeprobe.Len
+	)
+	return []unix.SockFilter{
+		{Code: bpfLength},
+		{Code: bpfAtLeast, K: least, Jf: 13}, // a load beyond the end would select the first socket
+		{Code: bpfLoad16, K: etherType},
+		{Code: bpfEqual, K: packet.EtherTypeIPv4, Jf: 4},
+		{Code: bpfLoad8, K: protocol},
+		{Code: bpfEqual, K: packet.ProtoUDP, Jf: 9},
+		{Code: bpfLoad16, K: port},
+		{Code: bpfEqual, K: nodeprobe.Port, Jt: 7 + instructions, Jf: 7},
+		{Code: bpfEqual, K: packet.EtherTypeIPv6, Jf: 6},
+		{Code: bpfLength},
+		{Code: bpfAtLeast, K: least6, Jf: 4},
+		{Code: bpfLoad8, K: next6},
+		{Code: bpfEqual, K: packet.ProtoUDP, Jf: 2},
+		{Code: bpfLoad16, K: port6},
+		{Code: bpfEqual, K: nodeprobe.Port, Jt: instructions},
+	}
+}
 
 // ControlSize is the length in bytes of the transport messages that have priority like handshakes.
 // Those of forwarded packets can have it too.
@@ -51,7 +103,7 @@ const ControlSize = 144
 
 // byMessage separates WireGuard's handshake messages and transport messages of ControlSize (class 2)
 // from short transport messages (1) and all others (0).
-var byMessage = Program{3, func(_ bool, queues []unix.SockFilter) []unix.SockFilter {
+var byMessage = Program{3, 0, func(_ bool, queues []unix.SockFilter) []unix.SockFilter {
 	return []unix.SockFilter{
 		{Code: bpfLoad8, K: 0},
 		{Code: bpfEqual, K: messageTransport, Jf: 4},
@@ -72,6 +124,7 @@ type classes struct {
 
 	active bool // datagrams may be in any queue
 	turn   int  // the class that is read first
+	urgent int  // the urgent one that was read last
 	fills  uint // number of calls of Fill
 
 	checked   time.Time
@@ -135,8 +188,12 @@ func (s *Socket) openOthers() bool {
 		return false
 	}
 	var sockets []*Socket
-	for range g.classes.classes - 1 {
-		other, err := g.open()
+	for class := 1; class < g.classes.classes; class++ {
+		options := g.options
+		if class >= g.classes.classes-g.classes.urgent {
+			options.ReceiveBuffer = urgentBuffer
+		}
+		other, err := g.open(options)
 		if err != nil {
 			for _, other := range sockets {
 				_ = g.drop(other) // fails only when called twice

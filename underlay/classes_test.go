@@ -1,6 +1,7 @@
 package underlay
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -8,6 +9,9 @@ import (
 
 	"golang.zx2c4.com/wireguard/conn"
 
+	"strait.dev/strait/geneve"
+	"strait.dev/strait/nodeprobe"
+	"strait.dev/strait/packet"
 	"strait.dev/strait/test/wait"
 )
 
@@ -84,7 +88,7 @@ func TestSendersAreSpreadOverClasses(t *testing.T) {
 			class := -1
 			wait.Until(t, "a class has received the datagram", func() bool {
 				for k := range BySource.classes {
-					if n, _ := r.take(s.class(k), 0); n == 1 {
+					if n, _ := r.take(s.class(k), 0, ReceiveBatch); n == 1 {
 						class = k
 					}
 				}
@@ -97,8 +101,129 @@ func TestSendersAreSpreadOverClasses(t *testing.T) {
 		}
 		used[of] = true
 	}
-	if len(used) < BySource.classes/2 {
+	if len(used) < sourceClasses/2 {
 		t.Errorf("32 senders are in the classes %v", used)
+	}
+}
+
+// frameOf is a frame of a node with a UDP packet, in Geneve without options or in VXLAN: the headers have equal lengths.
+func frameOf(src, dst netip.AddrPort, payload []byte) []byte {
+	etherType := uint16(packet.EtherTypeIPv4)
+	if dst.Addr().Is6() {
+		etherType = packet.EtherTypeIPv6
+	}
+	b := make([]byte, geneve.HeaderLen+packet.EthernetHeaderLen)
+	packet.PutEthernet(b[geneve.HeaderLen:], packet.MACOf(dst.Addr()), packet.MACOf(src.Addr()), etherType)
+	return append(b, packet.AppendUDP(nil, src, dst, payload)...)
+}
+
+func TestProbesOfNodesHaveQueuesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	node, gateway := netip.MustParseAddrPort("10.80.0.11:40000"), netip.MustParseAddrPort("10.80.0.1:6095")
+	node6, gateway6 := netip.MustParseAddrPort("[fd00:80::11]:40000"), netip.MustParseAddrPort("[fd00:80::1]:6095")
+	request := make([]byte, nodeprobe.Len)
+	tcp := frameOf(node, gateway, request)
+	tcp[geneve.HeaderLen+packet.EthernetHeaderLen+9] = packet.ProtoTCP
+	tcp6 := frameOf(node6, gateway6, request)
+	tcp6[geneve.HeaderLen+packet.EthernetHeaderLen+6] = packet.ProtoTCP
+	arp := frameOf(node, gateway, request)
+	arp[geneve.HeaderLen+13] = 6
+	for _, addr := range []netip.AddrPort{loopback4, loopback6} {
+		s, r := classified(t, addr, BySource)
+		spread(t, s)
+		sender, b := open(t, addr, Options{}), NewBatch(1)
+		of := classIn(sender.LocalAddr())
+		if got := s.class(sourceClasses).Features().ReceiveBuffer; got > urgentBuffer {
+			t.Errorf("a queue of probes holds %d bytes", got)
+		}
+		for name, c := range map[string]struct {
+			frame []byte
+			probe bool
+		}{
+			"IPv4":                       {frameOf(node, gateway, request), true},
+			"IPv6":                       {frameOf(node6, gateway6, request), true},
+			"IPv4, of a later version":   {frameOf(node, gateway, make([]byte, 100)), true},
+			"IPv6, of a later version":   {frameOf(node6, gateway6, make([]byte, 100)), true},
+			"IPv4, too short":            {frameOf(node, gateway, request[1:]), false},
+			"IPv6, too short":            {frameOf(node6, gateway6, request[1:]), false},
+			"another port, IPv4":         {frameOf(node, netip.AddrPortFrom(gateway.Addr(), 53), request), false},
+			"another port, IPv6":         {frameOf(node6, netip.AddrPortFrom(gateway6.Addr(), 53), request), false},
+			"another protocol, IPv4":     {tcp, false},
+			"another protocol, IPv6":     {tcp6, false},
+			"another type of frame":      {arp, false},
+			"a datagram without a frame": {[]byte("?"), false},
+			"an empty datagram":          {nil, false},
+		} {
+			class := of
+			if c.probe {
+				class += sourceClasses
+			}
+			b.Add(sender, destination(s), nil, c.frame)
+			b.Flush()
+			holds(t, s, class)
+			for n := 0; n == 0; n, _ = r.Fill() {
+			}
+			if _, _, ok := r.Next(); !ok {
+				t.Fatalf("%s: not received", name)
+			}
+		}
+	}
+}
+
+// A node that sends more than is received gets answers all the same, so it does not take the gateway for dead.
+func TestF19_ProbesOfANodeAreReceivedBeforeItsFlood(t *testing.T) {
+	t.Parallel()
+	s, r := classified(t, loopback4, BySource)
+	spread(t, s)
+	sender, b := open(t, loopback4, Options{DisableGSO: true}), NewBatch(conn.IdealBatchSize)
+	const batches = sourceClasses / urgentTurns // until every urgent queue was read
+	for range (batches + 1) * ReceiveBatch {
+		b.Add(sender, destination(s), nil, frameOf(netip.MustParseAddrPort("10.0.1.5:1"), netip.MustParseAddrPort("10.71.0.1:1"), nil))
+	}
+	b.Flush()
+	probe := frameOf(netip.MustParseAddrPort("10.80.0.11:40000"), netip.MustParseAddrPort("10.80.0.1:6095"), make([]byte, nodeprobe.Len))
+	b.Add(sender, destination(s), nil, probe)
+	b.Flush()
+	holds(t, s, sourceClasses+classIn(sender.LocalAddr()))
+	for range batches {
+		if n, err := r.Fill(); err != nil || n < ReceiveBatch {
+			t.Fatalf("received %d, %v", n, err)
+		}
+		for d, _, ok := r.Next(); ok; d, _, ok = r.Next() {
+			if bytes.Equal(d, probe) {
+				return
+			}
+		}
+	}
+	t.Error("the probe waits behind the flood")
+}
+
+// Messages that are as urgent as probes leave most of each batch to the others.
+func TestT10_AFloodOfProbesTakesAPartOfEachBatch(t *testing.T) {
+	t.Parallel()
+	s, r := classified(t, loopback4, BySource)
+	spread(t, s)
+	sender, b := open(t, loopback4, Options{DisableGSO: true}), NewBatch(conn.IdealBatchSize)
+	probe := frameOf(netip.MustParseAddrPort("10.0.1.5:1"), netip.MustParseAddrPort("10.80.0.1:6095"), make([]byte, nodeprobe.Len))
+	data := frameOf(netip.MustParseAddrPort("10.0.1.5:1"), netip.MustParseAddrPort("10.71.0.1:1"), nil)
+	for range 2 * ReceiveBatch {
+		b.Add(sender, destination(s), nil, probe)
+		b.Add(sender, destination(s), nil, data)
+	}
+	b.Flush()
+	untilItHolds(t, s.class(classIn(sender.LocalAddr())))
+	n, err := r.Fill()
+	if err != nil || n != ReceiveBatch {
+		t.Fatalf("received %d, %v", n, err)
+	}
+	probes := 0
+	for d, _, ok := r.Next(); ok; d, _, ok = r.Next() {
+		if bytes.Equal(d, probe) {
+			probes++
+		}
+	}
+	if probes > urgentTurns*urgentMost {
+		t.Errorf("%d of %d messages are probes", probes, n)
 	}
 }
 

@@ -41,7 +41,7 @@ type Group struct {
 func (g *Group) Open() (*Socket, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s, err := g.open()
+	s, err := g.open(g.options)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (g *Group) stop(s *Socket) error {
 }
 
 // open opens a socket. g.mu is held.
-func (g *Group) open() (*Socket, error) {
+func (g *Group) open(options Options) (*Socket, error) {
 	if len(g.order) == 0 {
 		return nil, net.ErrClosed
 	}
@@ -119,7 +119,7 @@ func (g *Group) open() (*Socket, error) {
 			return nil, err
 		}
 	}
-	s, err := Listen(first.local, g.options)
+	s, err := Listen(first.local, options)
 	if err == nil {
 		g.order = append(g.order, s)
 		if err = g.attach(); err != nil { // then the kernel distributes datagrams by a hash of its own

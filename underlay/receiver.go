@@ -1,6 +1,7 @@
 package underlay
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"os"
@@ -94,7 +95,7 @@ func (r *Receiver) Fill() (messages int, err error) {
 	defer r.socket.fd.release()
 	k := r.socket.classes
 	if k == nil || !k.active {
-		r.filled, err = r.take(r.socket, 0)
+		r.filled, err = r.take(r.socket, 0, ReceiveBatch)
 	} else {
 		r.filled, err = r.takeTurns(k)
 	}
@@ -106,9 +107,19 @@ func (r *Receiver) Fill() (messages int, err error) {
 	return r.filled, err
 }
 
-// takeTurns receives from all queues, each Fill from another one first, until the batch is full.
+// takeTurns receives from some urgent queues and then from all others, each Fill from another one first, until the batch is
+// full.
 func (r *Receiver) takeTurns(k *classes) (messages int, err error) {
 	others := r.socket.others()
+	if urgent := k.group.classes.urgent; len(others) > urgent {
+		ordinary := len(others) - urgent
+		for range min(urgent, urgentTurns) {
+			k.urgent = (k.urgent + 1) % urgent
+			n, failed := r.takeTurn(others[ordinary+k.urgent], messages, messages+urgentMost)
+			messages, err = messages+n, cmp.Or(failed, err)
+		}
+		others = others[:ordinary]
+	}
 	count := 1 + len(others)
 	for range count {
 		k.turn = (k.turn + 1) % count
@@ -116,19 +127,22 @@ func (r *Receiver) takeTurns(k *classes) (messages int, err error) {
 		if k.turn > 0 {
 			s = others[k.turn-1]
 		}
-		if !s.fd.acquire() {
-			return messages, net.ErrClosed
-		}
-		n, failed := r.take(s, messages)
-		s.fd.release()
-		if failed != nil {
-			err = failed
-		}
-		if messages += n; messages == ReceiveBatch {
+		n, failed := r.takeTurn(s, messages, ReceiveBatch)
+		messages, err = messages+n, cmp.Or(failed, err)
+		if messages == ReceiveBatch {
 			break
 		}
 	}
 	return messages, err
+}
+
+// takeTurn is take for a socket that another goroutine may close.
+func (r *Receiver) takeTurn(s *Socket, from, to int) (messages int, err error) {
+	if !s.fd.acquire() {
+		return 0, net.ErrClosed
+	}
+	defer s.fd.release()
+	return r.take(s, from, to)
 }
 
 // Holds reports whether datagrams of the last Fill are left for Next.
@@ -138,11 +152,10 @@ func (r *Receiver) Holds() bool { return len(r.rest) > 0 || r.opened < r.filled 
 // arrivals.
 func (r *Receiver) Spread() bool { return r.socket.classes != nil && r.socket.classes.active }
 
-// take receives from one socket into the messages from the given one on, and returns their number.
-// The socket is in use.
-func (r *Receiver) take(s *Socket, from int) (messages int, err error) {
+// take receives from one socket into some of the messages, and returns their number. The socket is in use.
+func (r *Receiver) take(s *Socket, from, to int) (messages int, err error) {
 	for repeated := false; ; {
-		n, errno := recvmmsg(s.fd.number, r.messages[from:])
+		n, errno := recvmmsg(s.fd.number, r.messages[from:to])
 		switch {
 		case errno == 0:
 			return n, nil
