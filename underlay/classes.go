@@ -32,6 +32,9 @@ const (
 	// 32nd, because a queue can be full of a few large messages.
 	spreadCheck = 20 * time.Millisecond
 	reviewFills = 32
+	// standingQueue is how long a queue is never empty before that counts as overload, like an overflow. A long queue with a slow
+	// reader delays probes by more than an outage may last, long before it overflows. CoDel (RFC 8289) uses the same time.
+	standingQueue = 100 * time.Millisecond
 	// spreadCalm is how long nothing must overflow before all datagrams go to the first queue again,
 	// and spreadDrain how long the others stay open after that, in case of another overflow. Then they
 	// stop receiving, and from the next review on they are closed as soon as they are empty.
@@ -123,12 +126,15 @@ type classes struct {
 	sockets atomic.Pointer[[]*Socket] // of the classes from 1 on; nil while there is one queue; changed under Socket.drops
 
 	active bool // datagrams may be in any queue
-	turn   int  // the class that is read first
+	turn   int  // the class that was read last
+	again  int  // the one that was read last although it was empty
+	empty  uint // bit i: class i was empty when it was read last
 	urgent int  // the urgent one that was read last
 	fills  uint // number of calls of Fill
 
+	emptied   time.Time // the first review since the queues were empty; zero: they have been
 	checked   time.Time
-	calm      time.Time // of the last overflow, or, once the queues are gathered, when that was done
+	calm      time.Time // of the last overload, or, once the queues are gathered, when that was done
 	gathered  bool
 	stopped   bool   // the sockets of the classes receive nothing more
 	overflows uint64 // when checked
@@ -243,8 +249,11 @@ func (s *Socket) review(now time.Time) {
 	}
 	before := k.overflows
 	k.overflows = s.Overflows()
+	if k.emptied.IsZero() {
+		k.emptied = now
+	}
 	switch {
-	case k.overflows != before:
+	case k.overflows != before, now.Sub(k.emptied) >= standingQueue:
 		if (!k.active || k.gathered) && !s.spread() {
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -237,6 +238,49 @@ func TestT10_AFloodOfProbesTakesAPartOfEachBatch(t *testing.T) {
 	}
 }
 
+// While one queue is never empty, the others are read in turn, one per batch.
+func TestAQueueThatWasEmptyIsReadWithinARound(t *testing.T) {
+	t.Parallel()
+	s, r := classified(t, loopback4, byMessage)
+	spread(t, s)
+	sender, b := open(t, loopback4, Options{DisableGSO: true}), NewBatch(conn.IdealBatchSize)
+	send := func(message []byte, count int) {
+		for range count {
+			b.Add(sender, destination(s), nil, message)
+		}
+		b.Flush()
+	}
+	flood := func() (all [][]byte) { // receives a batch, and leaves the queue of class 0 full
+		send(transport(1, 1000), ReceiveBatch)
+		if n, err := r.Fill(); n != ReceiveBatch || err != nil {
+			t.Fatalf("received %d, %v", n, err)
+		}
+		for d, _, ok := r.Next(); ok; d, _, ok = r.Next() {
+			all = append(all, bytes.Clone(d))
+		}
+		return all
+	}
+	if n, err := r.Fill(); n != 0 || err != nil { // all are empty
+		t.Fatalf("received %d, %v", n, err)
+	}
+	send(transport(1, 1000), ReceiveBatch)
+	flood()
+	for class, message := range [][]byte{1: transport(1, 32), 2: initiation(1)} {
+		if message == nil {
+			continue
+		}
+		send(message, 1)
+		holds(t, s, class)
+		var all [][]byte
+		for range byMessage.classes {
+			all = append(all, flood()...)
+		}
+		if !slices.ContainsFunc(all, func(d []byte) bool { return bytes.Equal(d, message) }) {
+			t.Errorf("class %d is not read while class 0 is never empty", class)
+		}
+	}
+}
+
 func TestIPv6SendersAreClassified(t *testing.T) {
 	t.Parallel()
 	s, r := classified(t, loopback6, BySource)
@@ -287,21 +331,26 @@ func TestT8_AFloodFillsOnlyTheQueueOfItsClass(t *testing.T) {
 	}
 
 	k, now := s.classes, time.Now().Add(time.Hour)
+	review := func() {
+		k.emptied = time.Time{} // the queue does not stand
+		s.review(now)
+	}
 	send(initiation(1), 1)
 	holds(t, s, 2)
 	k.overflows = s.Overflows()
-	s.review(now)
+	review()
 	if !k.gathered || !k.active {
 		t.Error("still spread after the flood")
 	}
 	now = now.Add(spreadDrain)
-	s.review(now)
+	review()
 	now = now.Add(spreadCheck)
-	s.review(now)
+	review()
 	if n := drain(messageInitiation); n != 1 || !r.Spread() { // drain reviews at the present time
 		t.Errorf("%d messages of another queue, want 1", n)
 	}
-	s.review(now.Add(spreadCheck))
+	now = now.Add(spreadCheck)
+	review()
 	if r.Spread() || len(s.others()) > 0 {
 		t.Error("the other queues are still open")
 	}
@@ -310,6 +359,38 @@ func TestT8_AFloodFillsOnlyTheQueueOfItsClass(t *testing.T) {
 	}
 	send(initiation(1), 1)
 	holds(t, s, 0)
+}
+
+// A queue that is never empty delays probes, however far it is from an overflow. One that is empty at times is only a queue.
+func TestF19_AQueueThatStandsIsSortedBeforeItOverflows(t *testing.T) {
+	t.Parallel()
+	for _, stands := range []bool{true, false} {
+		s, r := classified(t, loopback4, BySource)
+		sender, b := open(t, loopback4, Options{DisableGSO: true}), NewBatch(conn.IdealBatchSize)
+		fill := func(messages int) {
+			for range messages {
+				b.Add(sender, destination(s), nil, dataFrame)
+			}
+			b.Flush()
+			wait.Until(t, "it is received", func() bool { n, err := r.Fill(); return n == messages && err == nil })
+			for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
+			}
+		}
+		fill(ReceiveBatch)
+		since := s.classes.emptied
+		s.review(since.Add(standingQueue / 2))
+		if r.Spread() {
+			t.Error("sorted although the queue stands only for half of the time")
+		}
+		if !stands {
+			fill(1)
+		}
+		fill(ReceiveBatch)
+		s.review(since.Add(standingQueue))
+		if overflows := s.Overflows(); r.Spread() != stands || overflows != 0 {
+			t.Errorf("the queue stands: %t; sorted: %t, with %d overflows", stands, r.Spread(), overflows)
+		}
+	}
 }
 
 func TestASocketThatHadClassesSharesItsPortWithNoOther(t *testing.T) {

@@ -100,6 +100,9 @@ func (r *Receiver) Fill() (messages int, err error) {
 		r.filled, err = r.takeTurns(k)
 	}
 	if k != nil {
+		if r.filled < ReceiveBatch {
+			k.emptied = time.Time{}
+		}
 		if k.fills++; k.active || r.filled == ReceiveBatch || k.fills%reviewFills == 0 {
 			r.socket.review(time.Now())
 		}
@@ -107,8 +110,9 @@ func (r *Receiver) Fill() (messages int, err error) {
 	return r.filled, err
 }
 
-// takeTurns receives from some urgent queues and then from all others, each Fill from another one first, until the batch is
-// full.
+// takeTurns receives from some urgent queues, and then from the others, each Fill from another one first, until the batch is
+// full. Those that were empty when they were read last come after the rest, except for one of them: while one queue is never
+// empty, looking at seven that are costs 2 % of the CPU time.
 func (r *Receiver) takeTurns(k *classes) (messages int, err error) {
 	others := r.socket.others()
 	if urgent := k.group.classes.urgent; len(others) > urgent {
@@ -121,16 +125,25 @@ func (r *Receiver) takeTurns(k *classes) (messages int, err error) {
 		others = others[:ordinary]
 	}
 	count := 1 + len(others)
-	for range count {
-		k.turn = (k.turn + 1) % count
-		s := r.socket
-		if k.turn > 0 {
-			s = others[k.turn-1]
-		}
-		n, failed := r.takeTurn(s, messages, ReceiveBatch)
-		messages, err = messages+n, cmp.Or(failed, err)
-		if messages == ReceiveBatch {
-			break
+	k.again = (k.again + 1) % count
+	likely := ^k.empty | 1<<k.again
+	for _, set := range [...]uint{likely, ^likely} {
+		for range count {
+			k.turn = (k.turn + 1) % count
+			if set>>k.turn&1 == 0 {
+				continue
+			}
+			s := r.socket
+			if k.turn > 0 {
+				s = others[k.turn-1]
+			}
+			n, failed := r.takeTurn(s, messages, ReceiveBatch)
+			if k.empty &^= 1 << k.turn; n == 0 {
+				k.empty |= 1 << k.turn
+			}
+			if messages, err = messages+n, cmp.Or(failed, err); messages == ReceiveBatch {
+				return messages, err
+			}
 		}
 	}
 	return messages, err
