@@ -16,8 +16,8 @@ import (
 // a tick every 140 ms, or every 70 ms while data crosses. At a tick it sends
 //
 //   - a request, which the other end answers, if nothing has arrived since the tick before, if the
-//     other end said that it receives little, if the link is not up, if the round trip varies, or
-//     once per second
+//     other end said that it receives little, if the link is not up, or once per second; while the
+//     round trip varies, at each tick, and after 128 of them at every third
 //   - else a statement, which has no answer, if no data of this end has crossed since the tick before
 //   - else nothing
 //
@@ -83,6 +83,8 @@ const (
 	// requestInterval is the greatest time between requests: they measure the round trip, and prove that the far
 	// end's probes are more than packets that arrive.
 	requestInterval = time.Second
+	// variedTicks is the number of ticks after which a round trip that still varies is no consequence of an outage.
+	variedTicks = 128
 	// probeSlack is the least time that an answer may take beyond the usual: a link that is cut is down three
 	// intervals and this time after the last proof.
 	probeSlack = 80 * time.Millisecond
@@ -161,6 +163,8 @@ type prober struct {
 	active    bool       // ticks follow each other after activeProbeInterval
 	next      uint64     // sequence of the last tick; the first is 1
 	asked     [64]asked  // the last ticks, by sequence: those of probeLate and more
+	ticked    time.Time  // time of the last tick
+	varied    int        // ticks since the round trip began to vary
 	requested time.Time  // time of the last ordinary request
 	latest    uint64     // the greatest sequence that was answered
 	answered  time.Time  // time of the last answer
@@ -198,10 +202,16 @@ type asked struct {
 // the link, leaving whether it is shutting down.
 func (p *prober) tick(mtu int, forwarded uint64, leaving bool, now time.Time) (due probe, ok bool) {
 	silent := forwarded == p.forwarded
-	p.forwarded = forwarded
-	quiet := now.Sub(p.received) >= intervalOf(p.active) && !leaving // which requests do not say
-	varies := p.slack() > probeSlack && !leaving                     // a cut is found late until it is known how much
-	if quiet || varies || now.Sub(p.requested) >= requestInterval || !p.implies() || !p.up(now) {
+	quiet := !p.received.After(p.ticked) // not for a time: what arrived while this end did not run still waits at a late tick
+	p.forwarded, p.ticked = forwarded, now
+	if p.varied++; p.slack() <= probeSlack {
+		p.varied = 0
+	}
+	every := p.requestEvery()
+	if leaving { // which requests do not say
+		quiet, every = false, requestInterval
+	}
+	if quiet || now.Sub(p.requested) >= every || !p.implies() || !p.up(now) {
 		return p.ask(mtu, now), true
 	}
 	p.note(0, false, now)
@@ -210,6 +220,18 @@ func (p *prober) tick(mtu int, forwarded uint64, leaving bool, now time.Time) (d
 		due.kind = probeLeaving
 	}
 	return due, silent || leaving
+}
+
+// requestEvery returns the greatest time between requests. While the round trip varies, a cut is found late until it is known how
+// much: after an outage, late answers make it vary for some seconds. If it varies for longer, that is how the link is.
+func (p *prober) requestEvery() time.Duration {
+	switch {
+	case p.varied == 0:
+		return requestInterval
+	case p.varied <= variedTicks:
+		return 0
+	}
+	return probeMisses * intervalOf(p.active)
 }
 
 // ask returns the next request.

@@ -24,7 +24,8 @@ type duplexEnd struct {
 	cut      bool          // nothing that it sends arrives
 	lose     int           // so many of its next packets are lost
 	leaves   bool
-	old      bool // a version without statements
+	old      bool          // a version without statements
+	pause    time.Duration // it runs only at the multiples of this, and then its tick comes before what waits to be received
 	packets  uint64
 	requests int // requests, statements and answers that it has sent
 	sent     int
@@ -98,7 +99,7 @@ func (d *duplex) act(i int) {
 		d.send(i, probe{})
 	}
 	if !d.now.Before(e.due) {
-		e.due = e.due.Add(intervalOf(e.active))
+		e.due = e.runs(e.due.Add(intervalOf(e.active)))
 		if e.old {
 			d.send(i, e.ask(1420, d.now))
 		} else if p, ok := e.tick(1420, e.packets, e.leaves, d.now); ok {
@@ -112,6 +113,14 @@ func (d *duplex) act(i int) {
 	}
 }
 
+// runs returns when the end does what is due at a time.
+func (e *duplexEnd) runs(at time.Time) time.Time {
+	if late := at.UnixNano() % max(int64(e.pause), 1); late != 0 {
+		return at.Add(e.pause - time.Duration(late))
+	}
+	return at
+}
+
 func (d *duplex) send(from int, p probe) {
 	e := &d.ends[from]
 	if p.kind != 0 {
@@ -123,7 +132,11 @@ func (d *duplex) send(from int, p probe) {
 	if e.lose > 0 {
 		e.lose--
 	} else if !e.cut {
-		d.transit = append(d.transit, crossing{1 - from, d.now.Add(d.oneWay), p})
+		at := d.now.Add(d.oneWay)
+		if to := &d.ends[1-from]; to.pause != 0 {
+			at = to.runs(at).Add(time.Millisecond)
+		}
+		d.transit = append(d.transit, crossing{1 - from, at, p})
 	}
 }
 
@@ -200,6 +213,26 @@ func TestRFC3706_DataTakesThePlaceOfProbes(t *testing.T) {
 				}
 				if e.requests < 9 || e.lost != 0 {
 					t.Errorf("%s, phase %v: end %d sends %d requests, and loses %d", name, phase, i, e.requests, e.lost)
+				}
+			}
+		}
+	}
+}
+
+// A process with little CPU time, as with a limit of the container, runs for some of every 100 ms. What it has not received yet is
+// not missing, and the round trips that vary by that time are measured at some of the ticks.
+func TestF19_AnEndWithLittleCPUTimeAsksAtEachThirdTick(t *testing.T) {
+	t.Parallel()
+	for name, data := range traffic {
+		for phase := time.Duration(0); phase < activeProbeInterval; phase += 3 * time.Millisecond {
+			d := newDuplex(t, 2*time.Millisecond, phase, func(ends *[2]duplexEnd) {
+				ends[0].data, ends[1].data = data[0], data[1]
+				ends[0].pause, ends[1].pause = 95*time.Millisecond, 95*time.Millisecond
+			})
+			d.run(30 * time.Second)
+			for i, e := range d.ends {
+				if ticks := 30_000 / 95; e.requests > ticks/3+variedTicks || e.downs > 0 {
+					t.Errorf("%s, phase %v: end %d sends %d requests at %d ticks, and is down %d times", name, phase, i, e.requests, ticks, e.downs)
 				}
 			}
 		}
