@@ -87,7 +87,7 @@ This page and its plots are generated from the JSON of that run by `+"`make perf
 
 **The peer (P)** is a gateway assembled from standard parts: the kernel's overlay device, prefix NAT by nftables, and wireguard-go on a kernel TUN device, with the privileges that these need. **P1** is the peer limited to one core (GOMAXPROCS=1). **strait** runs with default settings as an ordinary user without capabilities. %s
 
-All subjects share the cores of one machine, so ratios are more reliable than absolute figures. "CPU per GB" is CPU time of the whole path (both ends, nodes, gateways, and the kernel's work for them) per 10⁹ bytes of payload. Repetitions of all subjects are interleaved.
+All subjects share the cores of one machine, so ratios are more reliable than absolute figures. "CPU per GB" is CPU time of the whole path (both ends, nodes, gateways, and the kernel's work for them) per 10⁹ bytes of payload. Repetitions of all subjects are interleaved, each with new gateways.
 
 | mode | meaning |
 |---|---|

@@ -18,7 +18,10 @@ var modes = []Mode{NoGRO, Wire, SameHost}
 // Measure builds the topologies, measures, adds the samples to a run, and removes
 // everything, also if ctx ends it early. A failed measurement is reported and left out; the
 // run continues.
-func (r *Rig) Measure(ctx context.Context, to *result.Run) (err error) {
+//
+// Each repetition has new gateways: a process is up to 10 % faster or slower than another one of
+// the same program for as long as it lives, which no number of repetitions within it averages out.
+func (r *Rig) Measure(ctx context.Context, to *result.Run) error {
 	l := fullLengths
 	if r.Quick {
 		l = quickLengths
@@ -30,20 +33,13 @@ func (r *Rig) Measure(ctx context.Context, to *result.Run) (err error) {
 	if len(plan) == 0 {
 		return errors.New("nothing to measure: no test matches; list the tests and subjects with: strait bench peer --list")
 	}
-	settings := make(map[string]*setting)
-	defer func() { err = errors.Join(err, removeAll(settings)) }()
-	for _, s := range r.subjects(plan) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		r.report("build %s", s.Name)
-		p, err := r.place(s)
-		settings[s.Name] = p
-		if err != nil {
+	run := &repetitions{Rig: r, plan: plan, start: time.Now(), to: to, peaks: make(map[string]float64)}
+	for n := 1; n <= r.Repetitions; n++ {
+		if err := run.repeat(ctx, n); err != nil {
 			return err
 		}
 	}
-	return r.repeat(ctx, plan, settings, to)
+	return run.addPeaks()
 }
 
 // checkNames reports requested subjects that do not exist.
@@ -129,13 +125,34 @@ func (r *Rig) customNames() (names []string) {
 	return names
 }
 
-// repeat runs all repetitions. Subjects alternate within each test, A B B A, so that drift
-// on the machine affects all of them alike.
-func (r *Rig) repeat(ctx context.Context, plan []test, settings map[string]*setting, to *result.Run) error {
-	start := time.Now()
-	done, total := 0, len(plan)*r.Repetitions
+// repetitions are those of all measurements of a plan.
+type repetitions struct {
+	*Rig
+	plan  []test
+	start time.Time
+	done  int // measurements
+	to    *result.Run
+	peaks map[string]float64 // peak memory in bytes of a gateway, by subject
+}
+
+// repeat runs one repetition in all modes. Subjects alternate within each test, A B B A, so that
+// drift on the machine affects all of them alike.
+func (r *repetitions) repeat(ctx context.Context, n int) (err error) {
+	settings := make(map[string]*setting)
+	defer func() { err = errors.Join(err, removeAll(settings)) }()
+	for _, s := range r.subjects(r.plan) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.report("build %s", s.Name)
+		p, err := r.place(s)
+		settings[s.Name] = p
+		if err != nil {
+			return err
+		}
+	}
 	for _, mode := range modes {
-		plan := slices.DeleteFunc(slices.Clone(plan), func(t test) bool { return t.mode != mode })
+		plan := slices.DeleteFunc(slices.Clone(r.plan), func(t test) bool { return t.mode != mode })
 		if len(plan) == 0 {
 			continue
 		}
@@ -144,32 +161,30 @@ func (r *Rig) repeat(ctx context.Context, plan []test, settings map[string]*sett
 				return err
 			}
 		}
-		for repetition := 1; repetition <= r.Repetitions; repetition++ {
-			for _, t := range plan {
-				if err := r.one(ctx, t, repetition, settings, to); err != nil {
-					return err
-				}
-				done++
-				r.report("%3d %% %6s  %s %d/%d %s", 100*done/total, time.Since(start).Round(time.Second), mode, repetition, r.Repetitions, t.name)
+		for _, t := range plan {
+			if err := r.one(ctx, t, n, settings); err != nil {
+				return err
 			}
+			r.done++
+			r.report("%3d %% %6s  %s %d/%d %s", 100*r.done/(len(r.plan)*r.Repetitions), time.Since(r.start).Round(time.Second), mode, n, r.Repetitions, t.name)
 		}
 	}
-	return r.memory(settings, to)
+	return r.notePeaks(settings)
 }
 
 // one runs one test once with all of its subjects.
-func (r *Rig) one(ctx context.Context, t test, repetition int, settings map[string]*setting, to *result.Run) error {
+func (r *repetitions) one(ctx context.Context, t test, n int, settings map[string]*setting) error {
 	order := slices.Clone(t.subjects)
-	if repetition%2 == 0 {
+	if n%2 == 0 {
 		slices.Reverse(order)
 	}
 	for _, name := range order {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("interrupted: %w", err)
 		}
-		m, err := t.measure(r, settings[name])
+		m, err := t.measure(r.Rig, settings[name])
 		if err == nil {
-			err = to.Add(result.Sample{Test: t.name, Subject: name, Mode: string(t.mode), Repetition: repetition, Metrics: m})
+			err = r.to.Add(result.Sample{Test: t.name, Subject: name, Mode: string(t.mode), Repetition: n, Metrics: m})
 		}
 		if err != nil {
 			r.report("left out: %s %s %s: %v", t.mode, t.name, name, err)
@@ -178,21 +193,24 @@ func (r *Rig) one(ctx context.Context, t test, repetition int, settings map[stri
 	return nil
 }
 
-// memory adds the peak memory of a gateway of each subject in the whole run.
-func (r *Rig) memory(settings map[string]*setting, to *result.Run) error {
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		most := 0.0
-		for _, g := range settings[name].processes {
+// notePeaks notes the peak memory of the gateways that end now.
+func (r *repetitions) notePeaks(settings map[string]*setting) error {
+	for name, p := range settings {
+		for _, g := range p.processes {
 			bytes, err := g.memory("VmHWM")
 			if err != nil {
 				return err
 			}
-			most = max(most, bytes)
+			r.peaks[name] = max(r.peaks[name], bytes)
 		}
-		if most == 0 {
-			continue // the subject has no gateway process
-		}
-		err := to.Add(result.Sample{Test: testMemory, Subject: name, Repetition: 1, Metrics: metrics{unitMemory: most}})
+	}
+	return nil
+}
+
+// addPeaks adds the peak memory of each subject with a gateway process in the whole run.
+func (r *repetitions) addPeaks() error {
+	for _, name := range slices.Sorted(maps.Keys(r.peaks)) {
+		err := r.to.Add(result.Sample{Test: testMemory, Subject: name, Repetition: 1, Metrics: metrics{unitMemory: r.peaks[name]}})
 		if err != nil {
 			return err
 		}
