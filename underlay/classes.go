@@ -161,6 +161,7 @@ func (s *Socket) spread() bool {
 	if k.sockets.Load() == nil && !s.openOthers() {
 		return false
 	}
+	s.watchOthers()
 	if s.sort(true) != nil {
 		return false
 	}
@@ -210,6 +211,16 @@ func (s *Socket) openOthers() bool {
 	}
 	s.classes.sockets.Store(&sockets)
 	return true
+}
+
+// watchOthers makes the pollers that watch s watch the sockets of the other classes, too.
+func (s *Socket) watchOthers() {
+	s.watchers.Lock()
+	pollers := slices.Clone(s.watchers.pollers)
+	s.watchers.Unlock()
+	for _, p := range pollers {
+		p.addQueues(s)
+	}
 }
 
 // closeOthers closes the sockets of the other classes and adds their overflows to those of s. group.mu is

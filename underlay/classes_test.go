@@ -320,7 +320,7 @@ func TestT8_AFloodFillsOnlyTheQueueOfItsClass(t *testing.T) {
 		}
 	}
 	overflow()
-	if drain(messageTransport); !r.Spread() {
+	if drain(messageTransport); !s.classes.active {
 		t.Fatal("an overflow does not spread datagrams")
 	}
 	overflow()
@@ -346,12 +346,12 @@ func TestT8_AFloodFillsOnlyTheQueueOfItsClass(t *testing.T) {
 	review()
 	now = now.Add(spreadCheck)
 	review()
-	if n := drain(messageInitiation); n != 1 || !r.Spread() { // drain reviews at the present time
+	if n := drain(messageInitiation); n != 1 || !s.classes.active { // drain reviews at the present time
 		t.Errorf("%d messages of another queue, want 1", n)
 	}
 	now = now.Add(spreadCheck)
 	review()
-	if r.Spread() || len(s.others()) > 0 {
+	if s.classes.active || len(s.others()) > 0 {
 		t.Error("the other queues are still open")
 	}
 	if before := k.overflows; s.Overflows() < before {
@@ -379,7 +379,7 @@ func TestF19_AQueueThatStandsIsSortedBeforeItOverflows(t *testing.T) {
 		fill(ReceiveBatch)
 		since := s.classes.emptied
 		s.review(since.Add(standingQueue / 2))
-		if r.Spread() {
+		if s.classes.active {
 			t.Error("sorted although the queue stands only for half of the time")
 		}
 		if !stands {
@@ -387,8 +387,8 @@ func TestF19_AQueueThatStandsIsSortedBeforeItOverflows(t *testing.T) {
 		}
 		fill(ReceiveBatch)
 		s.review(since.Add(standingQueue))
-		if overflows := s.Overflows(); r.Spread() != stands || overflows != 0 {
-			t.Errorf("the queue stands: %t; sorted: %t, with %d overflows", stands, r.Spread(), overflows)
+		if overflows := s.Overflows(); s.classes.active != stands || overflows != 0 {
+			t.Errorf("the queue stands: %t; sorted: %t, with %d overflows", stands, s.classes.active, overflows)
 		}
 	}
 }
@@ -424,7 +424,7 @@ func TestT8_LargeMessagesOverflowAQueueToo(t *testing.T) {
 		for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
 		}
 	}
-	if !r.Spread() {
+	if !s.classes.active {
 		t.Error("the overflow was not noticed")
 	}
 }

@@ -27,7 +27,6 @@ type Poller struct {
 	raw     syscall.RawConn
 	fd      int                // of file; only with watched locked and closed not set
 	attempt func(uintptr) bool // calls try; created once, because that allocates
-	again   bool               // try must run again soon; owned by the waiting goroutine
 	try     func() bool        // of the current Wait
 	woken   atomic.Bool        // the deadline is expired, or about to be
 	closed  atomic.Bool
@@ -70,10 +69,6 @@ func NewPoller() (*Poller, error) {
 		// check once more. It may pause again and still have nothing to report.
 		for !p.try() {
 			if !p.resume() {
-				if p.again {
-					p.again = false
-					_ = p.file.SetReadDeadline(time.Now().Add(againDelay)) // as in resume
-				}
 				return false
 			}
 		}
@@ -104,6 +99,20 @@ func (p *Poller) Add(s *Socket) error {
 	}
 	w.sockets = append(w.sockets, s)
 	return nil
+}
+
+// addQueues watches the other queues of s, which are open now, if p watches s.
+func (p *Poller) addQueues(s *Socket) {
+	w := &p.watched
+	w.Lock()
+	defer w.Unlock()
+	if w.paused || !slices.Contains(w.sockets, s) {
+		return
+	}
+	if p.control(s, unix.EPOLL_CTL_ADD) != nil {
+		w.paused = true
+		p.Wake()
+	}
 }
 
 // Remove stops watching s.
@@ -145,13 +154,6 @@ func (p *Poller) Pause() {
 // notification a tenth of one.
 const PauseAt = 16
 
-// Again makes Wait call try again after a short time, for sockets that the kernel does not watch. Only for
-// the goroutine that waits.
-func (p *Poller) Again() { p.again = true }
-
-// againDelay is that time: in 2 ms, 100 000 datagrams a second fill a queue of the default size.
-const againDelay = 2 * time.Millisecond
-
 // resume watches again after Pause. It reports whether try must run again. If the kernel refuses to watch
 // a socket, Wait tries again after watchRetry.
 func (p *Poller) resume() bool {
@@ -164,7 +166,7 @@ func (p *Poller) resume() bool {
 	w.paused = false
 	for _, s := range w.sockets {
 		err := p.control(s, unix.EPOLL_CTL_ADD)
-		if err != nil && !errors.Is(err, unix.EEXIST) && !errors.Is(err, net.ErrClosed) {
+		if err != nil && !errors.Is(err, net.ErrClosed) {
 			w.paused = true
 		}
 	}
@@ -175,13 +177,28 @@ func (p *Poller) resume() bool {
 	return !w.paused
 }
 
-// control allocates nothing: a busy reader pauses a thousand times a second. p.watched is locked.
+// control watches all queues of s, or none. It allocates nothing: a busy reader pauses a thousand times a second. p.watched is
+// locked.
 func (p *Poller) control(s *Socket, operation int) error {
+	for _, other := range s.others() {
+		err := p.controlOne(other, operation)
+		if operation == unix.EPOLL_CTL_ADD && err != nil && !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+	}
+	return p.controlOne(s, operation)
+}
+
+func (p *Poller) controlOne(s *Socket, operation int) error {
 	if p.closed.Load() || !s.fd.acquire() {
 		return net.ErrClosed
 	}
 	defer s.fd.release()
-	return os.NewSyscallError("epoll_ctl", p.epollCtl(p.fd, operation, s.fd.number, readable))
+	err := p.epollCtl(p.fd, operation, s.fd.number, readable)
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	return os.NewSyscallError("epoll_ctl", err)
 }
 
 // Wait calls try until it reports progress, and parks between calls. try must check every source before

@@ -64,6 +64,57 @@ func untilItHolds(t *testing.T, s *Socket) {
 	})
 }
 
+// What arrives in another queue of a socket, during overload and for some time after it, waits no longer than any other datagram.
+func TestEveryQueueOfASocketIsWatched(t *testing.T) {
+	t.Parallel()
+	for name, watch := range map[string]func(s *Socket) *Poller{
+		"opened later": func(s *Socket) *Poller {
+			p := newPoller(t, s)
+			spread(t, s)
+			return p
+		},
+		"opened before": func(s *Socket) *Poller {
+			spread(t, s)
+			return newPoller(t, s)
+		},
+		"opened during a pause": func(s *Socket) *Poller {
+			p := newPoller(t, s)
+			p.Pause()
+			spread(t, s)
+			p.resume()
+			return p
+		},
+		"after a pause": func(s *Socket) *Poller {
+			p := newPoller(t, s)
+			spread(t, s)
+			p.Pause()
+			p.resume()
+			return p
+		},
+	} {
+		s, _ := classified(t, loopback4, byMessage)
+		p := watch(s)
+		if ready(t, p) {
+			t.Errorf("%s: there is nothing to tell", name)
+		}
+		b := NewBatch(1)
+		b.Add(open(t, loopback4, Options{}), destination(s), nil, initiation(1))
+		b.Flush()
+		holds(t, s, 2)
+		if !ready(t, p) {
+			t.Errorf("%s: the kernel does not tell of the queue", name)
+		}
+		p.Pause()
+		if ready(t, p) {
+			t.Errorf("%s: the kernel tells of the queue during a pause", name)
+		}
+		p.resume()
+		if err := p.Remove(s); err != nil || ready(t, p) {
+			t.Errorf("%s: the queue is still watched after Remove: %v", name, err)
+		}
+	}
+}
+
 // A busy reader pauses a thousand times a second: it would leave garbage until the next collection.
 func TestPausingAllocatesNothing(t *testing.T) {
 	if raceflag.Enabled {

@@ -161,10 +161,6 @@ func (r *Receiver) takeTurn(s *Socket, from, to int) (messages int, err error) {
 // Holds reports whether datagrams of the last Fill are left for Next.
 func (r *Receiver) Holds() bool { return len(r.rest) > 0 || r.opened < r.filled }
 
-// Spread reports whether datagrams may be in several queues: then the poller does not report all
-// arrivals.
-func (r *Receiver) Spread() bool { return r.socket.classes != nil && r.socket.classes.active }
-
 // take receives from one socket into some of the messages, and returns their number. The socket is in use.
 func (r *Receiver) take(s *Socket, from, to int) (messages int, err error) {
 	for repeated := false; ; {

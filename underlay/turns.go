@@ -31,9 +31,6 @@ func (t *Turns) Fill(count int, p *Poller, use func(socket int) *Receiver, faile
 		if n >= PauseAt {
 			p.Pause()
 		}
-		if r.Spread() {
-			p.Again()
-		}
 		if n > 0 {
 			t.streak++
 			return n

@@ -2,25 +2,6 @@ package underlay
 
 import "testing"
 
-// The kernel does not report what arrives in the other queues of a socket. So a socket that has several is read
-// again soon, also if it was not the last that was found empty.
-func TestAnySocketWithSeveralQueuesIsReadAgainSoon(t *testing.T) {
-	t.Parallel()
-	for several := range 2 {
-		var receivers []*Receiver
-		for range 2 {
-			_, r := classified(t, loopback4, byMessage)
-			receivers = append(receivers, r)
-		}
-		spread(t, receivers[several].socket)
-		p, turns := newPoller(t), Turns{}
-		n := turns.Fill(len(receivers), p, func(i int) *Receiver { return receivers[i] }, func(err error) { t.Error(err) })
-		if n != 0 || !p.again {
-			t.Errorf("socket %d has several queues: %d messages, and read again is %v", several, n, p.again)
-		}
-	}
-}
-
 // A socket that never empties does not keep the others waiting.
 func TestTurnsReadEverySocket(t *testing.T) {
 	t.Parallel()
