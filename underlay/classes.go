@@ -132,7 +132,7 @@ type classes struct {
 	urgent int  // the urgent one that was read last
 	fills  uint // number of calls of Fill
 
-	emptied   time.Time // the first review since the queues were empty; zero: they have been
+	emptied   time.Time // the first review with a full batch since the queues were empty; zero: none
 	checked   time.Time
 	calm      time.Time // of the last overload, or, once the queues are gathered, when that was done
 	gathered  bool
@@ -247,8 +247,9 @@ func (s *Socket) others() []*Socket {
 	return nil
 }
 
-// review starts to sort datagrams when a queue has overflowed, and ends it when none has for some time.
-func (s *Socket) review(now time.Time) {
+// review starts to sort datagrams when a queue has overflowed or stands, and ends it when none has for some time. full says that
+// the last batch was full.
+func (s *Socket) review(now time.Time, full bool) {
 	k := s.classes
 	if now.Sub(k.checked) < spreadCheck {
 		return
@@ -260,11 +261,11 @@ func (s *Socket) review(now time.Time) {
 	}
 	before := k.overflows
 	k.overflows = s.Overflows()
-	if k.emptied.IsZero() {
+	if full && k.emptied.IsZero() {
 		k.emptied = now
 	}
 	switch {
-	case k.overflows != before, now.Sub(k.emptied) >= standingQueue:
+	case k.overflows != before, full && now.Sub(k.emptied) >= standingQueue:
 		if (!k.active || k.gathered) && !s.spread() {
 			return
 		}

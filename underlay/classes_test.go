@@ -331,10 +331,7 @@ func TestT8_AFloodFillsOnlyTheQueueOfItsClass(t *testing.T) {
 	}
 
 	k, now := s.classes, time.Now().Add(time.Hour)
-	review := func() {
-		k.emptied = time.Time{} // the queue does not stand
-		s.review(now)
-	}
+	review := func() { s.review(now, false) }
 	send(initiation(1), 1)
 	holds(t, s, 2)
 	k.overflows = s.Overflows()
@@ -378,7 +375,7 @@ func TestF19_AQueueThatStandsIsSortedBeforeItOverflows(t *testing.T) {
 		}
 		fill(ReceiveBatch)
 		since := s.classes.emptied
-		s.review(since.Add(standingQueue / 2))
+		s.review(since.Add(standingQueue/2), true)
 		if s.classes.active {
 			t.Error("sorted although the queue stands only for half of the time")
 		}
@@ -386,10 +383,22 @@ func TestF19_AQueueThatStandsIsSortedBeforeItOverflows(t *testing.T) {
 			fill(1)
 		}
 		fill(ReceiveBatch)
-		s.review(since.Add(standingQueue))
+		s.review(since.Add(standingQueue), true)
 		if overflows := s.Overflows(); s.classes.active != stands || overflows != 0 {
 			t.Errorf("the queue stands: %t; sorted: %t, with %d overflows", stands, s.classes.active, overflows)
 		}
+	}
+}
+
+// What arrives after a pause, more than a batch at once, is no queue that stands, whenever the socket was reviewed before.
+func TestABurstAfterAPauseIsNotSorted(t *testing.T) {
+	t.Parallel()
+	s, _ := classified(t, loopback4, BySource)
+	now := time.Now()
+	s.review(now, false)
+	s.review(now.Add(time.Minute), true)
+	if s.classes.active {
+		t.Error("sorted")
 	}
 }
 
@@ -400,8 +409,8 @@ func TestASocketThatHadClassesSharesItsPortWithNoOther(t *testing.T) {
 	k := s.classes
 	k.checked, k.calm, k.gathered = time.Time{}, time.Time{}, true
 	k.overflows = s.Overflows()
-	s.review(time.Now())
-	s.review(time.Now().Add(spreadCheck)) // one queue again
+	s.review(time.Now(), false)
+	s.review(time.Now().Add(spreadCheck), false) // one queue again
 	if other, err := Listen(s.LocalAddr(), Options{ReusePort: true}); err == nil {
 		other.Close()
 		t.Error("the port is shared")

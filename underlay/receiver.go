@@ -100,11 +100,12 @@ func (r *Receiver) Fill() (messages int, err error) {
 		r.filled, err = r.takeTurns(k)
 	}
 	if k != nil {
-		if r.filled < ReceiveBatch {
+		full := r.filled == ReceiveBatch
+		if !full {
 			k.emptied = time.Time{}
 		}
-		if k.fills++; k.active || r.filled == ReceiveBatch || k.fills%reviewFills == 0 {
-			r.socket.review(time.Now())
+		if k.fills++; k.active || full || k.fills%reviewFills == 0 {
+			r.socket.review(time.Now(), full)
 		}
 	}
 	return r.filled, err
