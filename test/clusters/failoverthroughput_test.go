@@ -31,44 +31,108 @@ const (
 	flooded = 4 * time.Second
 )
 
+// maxGateways is the greatest number of gateways that are measured.
+const maxGateways = 4
+
+// throughput is how gateways are measured.
+type throughput struct {
+	cpus float64         // limit of each gateway
+	load float64         // datagrams per second of each gateway without a limit
+	one  map[int]float64 // datagrams per second of one gateway with the limit, by size
+}
+
 // measureThroughput measures 1 to 4 gateways of each cluster: the CPU time that they use without a limit, each
 // with the same load, and what they carry with little CPU time. The API servers are away: the processors are for the
 // gateways and the traffic. The number of nodes is always the same. The machine may be slower or faster after some
 // minutes, so each number of gateways is measured in every round.
+//
+// How much a gateway does in a second of CPU time depends on what else the machine runs, because they share caches and
+// memory. So each number of gateways is compared with as many pairs of clusters that have one gateway each.
 func (r *failoverRun) measureThroughput(t *testing.T) {
-	const rounds, most = 3, 4
-	cpus := float64(setting(t, "FAILOVER_MILLICPUS", 50)) / 1000
-	load := float64(setting(t, "FAILOVER_LOAD", 8000)) // datagrams per second of each gateway
-	one := map[int]float64{}                           // datagrams per second of one gateway with little CPU time, by size
+	const rounds = 3
+	m := &throughput{
+		cpus: float64(setting(t, "FAILOVER_MILLICPUS", 100)) / 1000,
+		load: float64(setting(t, "FAILOVER_LOAD", 8000)),
+		one:  map[int]float64{},
+	}
 	for round := 1; round <= rounds; round++ {
-		for gateways := 1; gateways <= most; gateways++ {
-			t.Run(fmt.Sprintf("round=%d/gateways=%d", round, gateways), func(t *testing.T) {
-				f := newFailover(t, 1+most, gateways, 8, time.Second)
-				defer f.apiServersReturn()
-				f.apiServersLeave()
-				samples := []throughputSample{{Size: 64}, {Size: 1372}}
-				for i := range samples {
-					s := &samples[i]
-					s.Gateways, s.CPUs, s.Flows, s.Load = gateways, cpus, floodFlows, load
-					c := f.carry(s.Size, load*float64(gateways))
-					s.Delivered, s.CPUPerGB = c.rate/(load*float64(gateways)), c.cpu/(c.rate*float64(s.Size))*1e9
-				}
-				for _, g := range f.gateways {
-					program.LimitCPU(t, g.PID(), cpus)
-				}
-				for i := range samples {
-					s := &samples[i]
-					if one[s.Size] == 0 {
-						one[s.Size] = f.carry(s.Size, 400_000*cpus*float64(gateways)).rate / float64(gateways)
-					}
-					c := f.carry(s.Size, excess*float64(gateways)*one[s.Size])
-					s.Rate, s.Busy, s.Idle = c.rate, c.cpu/(cpus*float64(len(f.gateways))), c.idle
-					t.Logf("%d gateways, %d bytes: %.1f %% of %.0f datagrams/s with %.2f CPU-s/GB; limited %.0f datagrams/s, %.0f %% busy, machine %.0f %% idle",
-						gateways, s.Size, 100*s.Delivered, load*float64(gateways), s.CPUPerGB, s.Rate, 100*s.Busy, 100*s.Idle)
-				}
-				r.Throughput = append(r.Throughput, samples...)
-			})
+		t.Run(fmt.Sprintf("round=%d", round), func(t *testing.T) {
+			apart := map[[2]int]carried{}
+			t.Run("apart", func(t *testing.T) { m.apart(t, nil, apart) })
+			for gateways := 1; gateways <= maxGateways; gateways++ {
+				t.Run(fmt.Sprintf("gateways=%d", gateways), func(t *testing.T) {
+					r.Throughput = append(r.Throughput, m.together(t, gateways, apart)...)
+				})
+			}
+		})
+	}
+}
+
+// sizes are the bytes of payload of the datagrams.
+var sizes = []int{64, 1372}
+
+// apart measures what one to four gateways with little CPU time carry that have nothing in common: each is of another pair
+// of clusters. The result has the size and the number.
+func (m *throughput) apart(t *testing.T, pairs []*failover, result map[[2]int]carried) {
+	if len(pairs) < maxGateways {
+		f := newFailover(t, 2, 1, 8, time.Second)
+		defer f.apiServersReturn()
+		f.apiServersLeave()
+		t.Run("and", func(t *testing.T) { m.apart(t, append(pairs, f), result) })
+		return
+	}
+	for _, f := range pairs {
+		f.limit(m.cpus)
+	}
+	for _, size := range sizes {
+		if m.one[size] == 0 {
+			m.one[size] = carry(t, pairs[:1], size, 400_000*m.cpus).rate
 		}
+		for n := 1; n <= maxGateways; n++ {
+			c := carry(t, pairs[:n], size, excess*float64(n)*m.one[size])
+			t.Logf("%d gateways of as many pairs of clusters, %d bytes: limited %.0f datagrams/s, %.0f %% busy, machine %.0f %% idle",
+				n, size, c.rate, 100*c.cpu/(m.cpus*float64(2*n)), 100*c.idle)
+			result[[2]int{size, n}] = c
+		}
+	}
+}
+
+// together measures some gateways of each of two clusters.
+func (m *throughput) together(t *testing.T, gateways int, apart map[[2]int]carried) (samples []throughputSample) {
+	f := newFailover(t, 1+maxGateways, gateways, 8, time.Second)
+	defer f.apiServersReturn()
+	f.apiServersLeave()
+	pairs := []*failover{f}
+	for _, size := range sizes {
+		c := carry(t, pairs, size, m.load*float64(gateways))
+		s := throughputSample{
+			Gateways: gateways, Size: size, Flows: floodFlows, CPUs: m.cpus,
+			Load: m.load, Delivered: c.rate / (m.load * float64(gateways)), CPUPerGB: c.cpu / (c.rate * float64(size)) * 1e9,
+		}
+		t.Logf("%d gateways, %d bytes: %.1f %% of %.0f datagrams/s with %.2f CPU-s/GB", gateways, size, 100*s.Delivered, m.load*float64(gateways), s.CPUPerGB)
+		samples = append(samples, s)
+	}
+	if len(m.one) == 0 {
+		t.Log("not measured with a limit, because there is nothing to compare with: run throughput/round=/apart too")
+		return nil
+	}
+	f.limit(m.cpus)
+	for i := range samples {
+		s := &samples[i]
+		c := carry(t, pairs, s.Size, excess*float64(gateways)*m.one[s.Size])
+		s.Rate, s.Apart = c.rate, apart[[2]int{s.Size, gateways}].rate
+		s.Busy, s.Idle = c.cpu/(m.cpus*float64(len(f.gateways))), c.idle
+		t.Logf("%d gateways, %d bytes: limited %.0f datagrams/s, %.2f x apart, %.0f %% busy, machine %.0f %% idle",
+			gateways, s.Size, s.Rate, s.Rate/s.Apart, 100*s.Busy, 100*s.Idle)
+	}
+	return samples
+}
+
+// limit holds each gateway to a part of a CPU.
+func (f *failover) limit(cpus float64) {
+	f.t.Helper()
+	for _, g := range f.gateways {
+		program.LimitCPU(f.t, g.PID(), cpus)
 	}
 }
 
@@ -79,22 +143,33 @@ type carried struct {
 	idle float64 // part of the machine's CPU time that nothing used
 }
 
-// carry offers datagrams from cluster a to cluster b at a rate, in datagrams per second.
-func (f *failover) carry(size int, rate float64) carried {
-	f.t.Helper()
-	stop := f.flood(size, rate)
-	defer func() {
-		stop()
-		f.drain()
-	}()
+// carry offers datagrams from cluster a to cluster b of each pair, at a rate in datagrams per second of all pairs.
+func carry(t *testing.T, pairs []*failover, size int, rate float64) carried {
+	t.Helper()
+	flows := floodFlows / len(pairs)
+	for _, f := range pairs {
+		stop := f.flood(size, flows, rate/float64(len(pairs)))
+		defer func() {
+			stop()
+			f.drain()
+		}()
+	}
+	count := func() (packets float64, used time.Duration) {
+		for _, f := range pairs {
+			packets, used = packets+f.received(), used+f.cpuTime()
+		}
+		return packets, used
+	}
 	time.Sleep(flooded / 4)
-	begun, packets, used, machine := time.Now(), f.received(), f.cpuTime(), program.MachineTime(f.t)
+	begun, machine := time.Now(), program.MachineTime(t)
+	packets, used := count()
 	time.Sleep(flooded)
+	packetsNow, usedNow := count()
 	took := time.Since(begun).Seconds()
 	return carried{
-		rate: (f.received() - packets) / took,
-		cpu:  (f.cpuTime() - used).Seconds() / took,
-		idle: 1 - (program.MachineTime(f.t)-machine).Seconds()/(took*float64(runtime.NumCPU())),
+		rate: (packetsNow - packets) / took,
+		cpu:  (usedNow - used).Seconds() / took,
+		idle: 1 - (program.MachineTime(t)-machine).Seconds()/(took*float64(runtime.NumCPU())),
 	}
 }
 
@@ -113,7 +188,7 @@ func (f *failover) drain() {
 }
 
 // flood sends datagrams of many flows until it is stopped.
-func (f *failover) flood(size int, rate float64) (stop func()) {
+func (f *failover) flood(size, flows int, rate float64) (stop func()) {
 	var sink *net.UDPConn // nothing reads it
 	from, end := f.ends[0], f.ends[1]
 	must(f.t, end.Namespace.In(func() (err error) {
@@ -122,7 +197,7 @@ func (f *failover) flood(size int, rate float64) (stop func()) {
 	}))
 	var sockets []*underlay.Socket
 	var to []underlay.Destination
-	for i := range floodFlows { // each with another pair of addresses
+	for i := range flows { // each with another pair of addresses
 		to = append(to, underlay.NewDestination(netip.AddrPortFrom(from.Remote[0][i/flowAddresses], floodPort)))
 		must(f.t, from.Namespace.In(func() error {
 			s, err := underlay.Listen(netip.AddrPortFrom(from.Local[0][i%flowAddresses], 0), underlay.Options{})
@@ -142,7 +217,7 @@ func (f *failover) flood(size int, rate float64) (stop func()) {
 			default:
 			}
 			for range floodBurst {
-				batch.Add(sockets[i%floodFlows], &to[i%floodFlows], nil, payload)
+				batch.Add(sockets[i%flows], &to[i%flows], nil, payload)
 			}
 			batch.Flush() // what the kernel does not accept is part of the excess
 			next = next.Add(time.Duration(floodBurst / rate * float64(time.Second)))
