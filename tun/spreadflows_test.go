@@ -107,6 +107,7 @@ func (x *fan) setFit(link int, fit bool) {
 	now := x.fabric.clock.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.prober.failed = false
 	clear(l.prober.asked[:])        // late answers do not count,
 	l.prober.latest = l.prober.next // nor do missing ones
 	l.prober.answered, l.prober.upSince, l.prober.leaving = now.Add(time.Hour), now.Add(-time.Hour), !fit
@@ -486,7 +487,15 @@ func TestFragmentsOfAMasqueradedSourceMayArriveAtSeveralLinks(t *testing.T) {
 	}
 	x.round(t, func(flow, from, to int) {})
 	at := func(gateway int) *net.UDPConn { // a source port whose packets use a link
-		return x.flows[slices.IndexFunc(x.flows, func(f *spreadFlow) bool { return f.at == gateway })].socket
+		i := slices.IndexFunc(x.flows, func(f *spreadFlow) bool { return f.at == gateway })
+		if i < 0 {
+			x.fabric.mu.Lock()
+			single := x.fabric.single
+			x.fabric.mu.Unlock()
+			t.Fatalf("no flow uses the link to gateway %d; flows by gateway: %v; one link carries all, because no socket could be opened: %t; links: %+v",
+				gateway, x.perGateway(), single, x.fabric.Status())
+		}
+		return x.flows[i].socket
 	}
 	// As from several sources at once, so that both links have fragments of each datagram at the same time.
 	for i := range 200 {
