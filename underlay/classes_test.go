@@ -281,6 +281,23 @@ func TestAQueueThatWasEmptyIsReadWithinARound(t *testing.T) {
 	}
 }
 
+// Nothing reads again until more arrives: a probe that a batch left would wait.
+func TestF19_ABatchThatIsNotFullLeavesNoProbe(t *testing.T) {
+	t.Parallel()
+	s, r := classified(t, loopback4, BySource)
+	spread(t, s)
+	sender, b := open(t, loopback4, Options{}), NewBatch(1)
+	for range 2 * urgentRound {
+		b.Add(sender, destination(s), nil, probeFrame)
+		b.Flush()
+		holds(t, s, sourceClasses+classIn(sender.LocalAddr()))
+		if n, err := r.Fill(); n != 1 || err != nil {
+			t.Fatalf("received %d, %v", n, err)
+		}
+		r.Next()
+	}
+}
+
 func TestIPv6SendersAreClassified(t *testing.T) {
 	t.Parallel()
 	s, r := classified(t, loopback6, BySource)

@@ -116,14 +116,12 @@ func (r *Receiver) Fill() (messages int, err error) {
 // empty, looking at seven that are costs 2 % of the CPU time.
 func (r *Receiver) takeTurns(k *classes) (messages int, err error) {
 	others := r.socket.others()
-	if urgent := k.group.classes.urgent; len(others) > urgent {
-		ordinary := len(others) - urgent
-		for range min(urgent, urgentTurns) {
-			k.urgent = (k.urgent + 1) % urgent
-			n, failed := r.takeTurn(others[ordinary+k.urgent], messages, messages+urgentMost)
-			messages, err = messages+n, cmp.Or(failed, err)
-		}
-		others = others[:ordinary]
+	ordinary := max(len(others)-k.group.classes.urgent, 0)
+	others, urgent := others[:ordinary], others[ordinary:]
+	for range min(len(urgent), urgentTurns) {
+		k.urgent = (k.urgent + 1) % len(urgent)
+		n, failed := r.takeTurn(urgent[k.urgent], messages, messages+urgentMost)
+		messages, err = messages+n, cmp.Or(failed, err)
 	}
 	count := 1 + len(others)
 	k.again = (k.again + 1) % count
@@ -145,6 +143,12 @@ func (r *Receiver) takeTurns(k *classes) (messages int, err error) {
 			if messages, err = messages+n, cmp.Or(failed, err); messages == ReceiveBatch {
 				return messages, err
 			}
+		}
+	}
+	for _, s := range urgent { // all of them: no other Fill follows one that was not full
+		n, failed := r.takeTurn(s, messages, ReceiveBatch)
+		if messages, err = messages+n, cmp.Or(failed, err); messages == ReceiveBatch {
+			break
 		}
 	}
 	return messages, err
