@@ -28,7 +28,7 @@ func newLanes(t *testing.T, lanes, flows int) (x, y *fan) {
 	setLinks(t, a, silent(a.link("b-0", b)))
 	x, y = &fan{end: a, far: []*end{b}}, &fan{end: b, far: []*end{a}}
 	for _, f := range []*fan{x, y} {
-		f.hold()
+		f.hold(t)
 		f.open(t, flows)
 	}
 	return x, y

@@ -47,6 +47,17 @@ func holds(t *testing.T, s *Socket, class int) {
 	untilItHolds(t, s.class(class))
 }
 
+// sendsTo returns a function that sends messages to s, each as a datagram.
+func sendsTo(t *testing.T, s *Socket) func(message []byte, count int) {
+	sender, b := open(t, loopback4, Options{DisableGSO: true}), NewBatch(conn.IdealBatchSize)
+	return func(message []byte, count int) {
+		for range count {
+			b.Add(sender, destination(s), nil, message)
+		}
+		b.Flush()
+	}
+}
+
 func TestMessagesAreClassifiedByTypeAndLength(t *testing.T) {
 	t.Parallel()
 	for _, addr := range []netip.AddrPort{loopback4, loopback6} {
@@ -243,13 +254,7 @@ func TestAQueueThatWasEmptyIsReadWithinARound(t *testing.T) {
 	t.Parallel()
 	s, r := classified(t, loopback4, byMessage)
 	spread(t, s)
-	sender, b := open(t, loopback4, Options{DisableGSO: true}), NewBatch(conn.IdealBatchSize)
-	send := func(message []byte, count int) {
-		for range count {
-			b.Add(sender, destination(s), nil, message)
-		}
-		b.Flush()
-	}
+	send := sendsTo(t, s)
 	flood := func() (all [][]byte) { // receives a batch, and leaves the queue of class 0 full
 		send(transport(1, 1000), ReceiveBatch)
 		if n, err := r.Fill(); n != ReceiveBatch || err != nil {
@@ -313,13 +318,7 @@ func TestIPv6SendersAreClassified(t *testing.T) {
 func TestT8_AFloodFillsOnlyTheQueueOfItsClass(t *testing.T) {
 	t.Parallel()
 	s, r := classified(t, loopback4, byMessage)
-	sender, b := open(t, loopback4, Options{DisableGSO: true}), NewBatch(conn.IdealBatchSize)
-	send := func(message []byte, count int) {
-		for range count {
-			b.Add(sender, destination(s), nil, message)
-		}
-		b.Flush()
-	}
+	send := sendsTo(t, s)
 	drain := func(of byte) (count int) {
 		for n, _ := r.Fill(); n > 0; n, _ = r.Fill() {
 			for d, _, ok := r.Next(); ok; d, _, ok = r.Next() {
