@@ -37,7 +37,7 @@ func exampleRun() *failoverRun {
 	}
 	for gateways, rate := range map[int]float64{1: 1000, 2: 1900, 4: 3700} {
 		apart := map[int]float64{1: 1000, 2: 2000, 4: 3950}[gateways]
-		r.Throughput = append(r.Throughput, throughputSample{Gateways: gateways, Size: 64, CPUs: 0.1, Flows: 512, Load: 8000, Delivered: 0.999, Rate: rate, Apart: apart, Busy: 0.99, Idle: 0.25, CPUPerGB: 10 + rate/1000})
+		r.Throughput = append(r.Throughput, throughputSample{Gateways: gateways, Size: 64, CPUs: 0.1, Flows: 512, Load: 8000, Delivered: 0.999, Rate: rate, One: 1000, Apart: apart, Busy: 0.99, Idle: 0.25, CPUPerGB: 10 + rate/1000, OneCPUPerGB: 11, ApartCPUPerGB: 10})
 	}
 	return r
 }
@@ -56,7 +56,7 @@ func TestTheFailoverPageHasEveryResult(t *testing.T) {
 		"| 2 gateways, 64 bytes: throughput | ≥ 0.95 × gateways apart | 0.95 | met |",
 		"| 4 gateways, 64 bytes: throughput | ≥ 0.95 × gateways apart | 0.94 | missed |",
 		"| 4 gateways, 64 bytes: CPU time per GB, each with the same load | ≤ 1.05 × one | 1.25 | missed |",
-		"| 64 | 2 | 99.9 % | 11.90 | 1.08 | 1900 | 1.90 | 2000 | 0.95 | 99 % | 25 % |",
+		"| 64 | 2 | 99.9 % | 11.90 | 1.08 | 1.19 | 1900 | 1.90 | 0.95 | 99 % | 25 % |",
 		"| 1000 flows from a: the busiest of 4 gateways (a) | ≤ 32 % | 33 % | missed |",
 		"| nodes | UDP | 4 | 751 | 9 |",
 		"| 1000 | a | a/b-0 240, a/b-1 250, a/b-2 330, a/b-3 180 |",

@@ -42,10 +42,14 @@ type throughputSample struct {
 
 	CPUs float64 `json:"cpus"` // limit of each gateway
 	Rate float64 `json:"rate"` // datagrams per second that arrived of more than the gateways carry
-	// The same of as many gateways of as many pairs of clusters, which have nothing in common.
-	Apart float64 `json:"apart"`
-	Busy  float64 `json:"busy"` // part of the limits of all gateways that they used meanwhile
-	Idle  float64 `json:"idle"` // part of the machine's CPU time that nothing used meanwhile
+	Busy float64 `json:"busy"` // part of the limits of all gateways that they used meanwhile
+	Idle float64 `json:"idle"` // part of the machine's CPU time that nothing used meanwhile
+
+	// The same seconds later, of as many gateways of as many pairs of clusters, which have nothing in common, and of one gateway.
+	ApartCPUPerGB float64 `json:"apartCPUPerGB"`
+	OneCPUPerGB   float64 `json:"oneCPUPerGB"`
+	Apart         float64 `json:"apart"`
+	One           float64 `json:"one"`
 }
 
 // spreadSample is how many flows of a direction passed each gateway of a cluster.
@@ -257,8 +261,8 @@ func (r *failoverRun) targets() (all []target) {
 		}
 		what := fmt.Sprintf("%d gateways, %d bytes: ", s.Gateways, s.Size)
 		all = append(all,
-			target{what + "throughput", fmt.Sprintf("≥ %.2f × gateways apart", targetAddUp), fmt.Sprintf("%.2f", s.together), s.together >= targetAddUp},
-			target{what + "CPU time per GB, each with the same load", fmt.Sprintf("≤ %.2f × one", targetCPU), fmt.Sprintf("%.2f", s.cpuRatio), s.cpuRatio <= targetCPU})
+			target{what + "throughput", fmt.Sprintf("≥ %.2f × gateways apart", targetAddUp), fmt.Sprintf("%.2f", s.rateToApart), s.rateToApart >= targetAddUp},
+			target{what + "CPU time per GB, each with the same load", fmt.Sprintf("≤ %.2f × one", targetCPU), fmt.Sprintf("%.2f", s.cpuToOne), s.cpuToOne <= targetCPU})
 	}
 	for _, s := range r.Spread {
 		share := s.busiest()
@@ -286,11 +290,11 @@ func (r *failoverRun) writeFaults(b *strings.Builder) {
 	}
 }
 
-// throughputSummary is the medians of all samples with equal conditions.
+// throughputSummary is the medians of all samples with equal conditions, and of their ratios.
 type throughputSummary struct {
 	throughputSample
-	ratio, cpuRatio float64 // to one gateway
-	together        float64 // to gateways that have nothing in common
+	rateToOne, rateToApart float64
+	cpuToOne, cpuToApart   float64 // CPU time per GB
 }
 
 // throughputs returns the summaries, by size and number of gateways.
@@ -306,7 +310,6 @@ func (r *failoverRun) throughputs() (all []throughputSummary) {
 	slices.SortStableFunc(all, func(a, b throughputSummary) int {
 		return cmp.Or(a.Size-b.Size, a.Gateways-b.Gateways)
 	})
-	one := map[int]throughputSample{} // by size
 	for i := range all {
 		s := &all[i]
 		median := func(of func(throughputSample) float64) float64 {
@@ -318,17 +321,13 @@ func (r *failoverRun) throughputs() (all []throughputSummary) {
 		}
 		s.Delivered = median(func(s throughputSample) float64 { return s.Delivered })
 		s.CPUPerGB = median(func(s throughputSample) float64 { return s.CPUPerGB })
+		s.cpuToOne = median(func(s throughputSample) float64 { return s.CPUPerGB / s.OneCPUPerGB })
+		s.cpuToApart = median(func(s throughputSample) float64 { return s.CPUPerGB / s.ApartCPUPerGB })
 		s.Rate = median(func(s throughputSample) float64 { return s.Rate })
-		s.Apart = median(func(s throughputSample) float64 { return s.Apart })
-		s.together = median(func(s throughputSample) float64 { return s.Rate / s.Apart })
+		s.rateToOne = median(func(s throughputSample) float64 { return s.Rate / s.One })
+		s.rateToApart = median(func(s throughputSample) float64 { return s.Rate / s.Apart })
 		s.Busy = median(func(s throughputSample) float64 { return s.Busy })
 		s.Idle = median(func(s throughputSample) float64 { return s.Idle })
-		if s.Gateways == 1 {
-			one[s.Size] = s.throughputSample
-		}
-		if base, ok := one[s.Size]; ok {
-			s.ratio, s.cpuRatio = s.Rate/base.Rate, s.CPUPerGB/base.CPUPerGB
-		}
 	}
 	return all
 }
@@ -341,18 +340,19 @@ func (r *failoverRun) writeThroughput(b *strings.Builder) {
 	fmt.Fprintf(b, `
 ## Throughput adds up
 
-%d UDP flows from one cluster to the other, measured in three ways:
+%d UDP flows from one cluster to the other, measured in two ways:
 
 - **Same load**, without a limit: %.0f datagrams per second for each gateway. CPU time per GB is that of all gateways per 10⁹ bytes of payload.
 - **Limited**: each gateway is held to %.2g of a CPU by a control group, so that the gateways are the bound and not the other programs of the two clusters, and more is offered than they carry. Busy is the part of their CPU time that all gateways used, idle what the machine had left: little of either means that something else was the bound. What a gateway does at rest is part of its limit.
-- **Apart**: the same limit for as many gateways of as many pairs of clusters. They have nothing in common but the machine, whose caches and memory all gateways share: how much one does in a second of CPU time depends on how many others run.
 
-| bytes | gateways of each cluster | same load: delivered | CPU-s per GB | × one | limited: datagrams per second | × one | apart: datagrams per second | × apart | busy | machine idle |
+Seconds later the same is measured of one gateway (**× one**), and of as many gateways of as many pairs of clusters (**× apart**). These have nothing in common but the machine, whose caches and memory all gateways share: how much one does in a second of CPU time depends on how many others run. One gateway apart is the same as one gateway: how far that row is from 1 is the error. All figures are medians of %d rounds.
+
+| bytes | gateways of each cluster | same load: delivered | CPU-s per GB | × one | × apart | limited: datagrams per second | × one | × apart | busy | machine idle |
 |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
-`, all[0].Flows, all[0].Load, all[0].CPUs)
+`, all[0].Flows, all[0].Load, all[0].CPUs, len(r.Throughput)/len(all))
 	for _, s := range all {
-		fmt.Fprintf(b, "| %d | %d | %.1f %% | %.2f | %.2f | %.0f | %.2f | %.0f | %.2f | %.0f %% | %.0f %% |\n",
-			s.Size, s.Gateways, 100*s.Delivered, s.CPUPerGB, s.cpuRatio, s.Rate, s.ratio, s.Apart, s.together, 100*s.Busy, 100*s.Idle)
+		fmt.Fprintf(b, "| %d | %d | %.1f %% | %.2f | %.2f | %.2f | %.0f | %.2f | %.2f | %.0f %% | %.0f %% |\n",
+			s.Size, s.Gateways, 100*s.Delivered, s.CPUPerGB, s.cpuToOne, s.cpuToApart, s.Rate, s.rateToOne, s.rateToApart, 100*s.Busy, 100*s.Idle)
 	}
 }
 

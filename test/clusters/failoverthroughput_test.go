@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,131 +21,132 @@ const (
 	floodFlows = 1024 // so many that gateways get nearly equal parts of them
 	floodPort  = 7002
 	floodBurst = 8 // datagrams of a flow that are sent at once
+	// floodTick is the time between the sender's wake-ups: at each it sends what is due until the next one. Each gateway then gets
+	// batches of about the same size, however many there are.
+	floodTick = 2 * time.Millisecond
 	// excess is how much more is offered than the gateways carry: also the one with the fewest
 	// flows gets as many datagrams as it can carry.
 	excess = 1.6
-	// flooded is how long each rate is measured.
-	flooded = 4 * time.Second
+	// flooded is how long each rate is measured, after a third of that time.
+	flooded = 2400 * time.Millisecond
+	// floodRounds is how often each number of gateways is measured.
+	floodRounds = 7
+	// maxGateways is the greatest number of gateways that are measured.
+	maxGateways = 4
 )
 
-// maxGateways is the greatest number of gateways that are measured.
-const maxGateways = 4
+// floodSizes are the bytes of payload of the datagrams.
+var floodSizes = []int{64, 1372}
 
 // throughput is how gateways are measured.
 type throughput struct {
 	cpus float64         // limit of each gateway
 	load float64         // datagrams per second of each gateway without a limit
-	one  map[int]float64 // datagrams per second of one gateway with the limit, by size
+	one  map[int]float64 // about how many datagrams per second one gateway carries with the limit, by size
 }
 
-// measureThroughput measures 1 to 4 gateways of each cluster: the CPU time that they use without a limit, each
+// measureThroughput measures 1 to 4 gateways of each of two clusters: the CPU time that they use without a limit, each
 // with the same load, and what they carry with little CPU time. The API servers are away: the processors are for the
-// gateways and the traffic. The number of nodes is always the same. The machine may be slower or faster after some
-// minutes, so each number of gateways is measured in every round.
+// gateways and the traffic.
 //
-// How much a gateway does in a second of CPU time depends on what else the machine runs, because they share caches and
-// memory. So each number of gateways is compared with as many pairs of clusters that have one gateway each.
+// How much a gateway does in a second of CPU time depends on what else the machine runs, because programs share caches and
+// memory, and on when: the machine may be a third slower some minutes later. So each number of gateways is compared with
+// as many pairs of clusters that have one gateway each, and with one of these pairs. All of them run all the time, and
+// are flooded in turn, seconds apart.
 func (r *failoverRun) measureThroughput(t *testing.T) {
-	const rounds = 3
 	m := &throughput{
 		cpus: float64(setting(t, "FAILOVER_MILLICPUS", 100)) / 1000,
 		load: float64(setting(t, "FAILOVER_LOAD", 8000)),
 		one:  map[int]float64{},
 	}
-	for round := 1; round <= rounds; round++ {
-		t.Run(fmt.Sprintf("round=%d", round), func(t *testing.T) {
-			apart := map[[2]int]carried{}
-			t.Run("apart", func(t *testing.T) { m.apart(t, nil, apart) })
-			for gateways := 1; gateways <= maxGateways; gateways++ {
-				t.Run(fmt.Sprintf("gateways=%d", gateways), func(t *testing.T) {
-					r.Throughput = append(r.Throughput, m.together(t, gateways, apart)...)
-				})
-			}
-		})
-	}
+	withPairs(t, nil, maxGateways, func(t *testing.T, apart []*failover) {
+		limit(t, apart, m.cpus)
+		for _, size := range floodSizes {
+			m.one[size] = carry(t, apart[:1], size, 400_000*m.cpus).rate
+		}
+		for gateways := 1; gateways <= maxGateways; gateways++ {
+			t.Run(fmt.Sprintf("gateways=%d", gateways), func(t *testing.T) {
+				f := newFailover(t, 1+maxGateways, gateways, 8, time.Second)
+				defer f.apiServersReturn()
+				f.apiServersLeave()
+				for _, size := range floodSizes {
+					r.Throughput = append(r.Throughput, m.measure(t, f, apart[:gateways], size)...)
+				}
+			})
+		}
+	})
 }
 
-// sizes are the bytes of payload of the datagrams.
-var sizes = []int{64, 1372}
-
-// apart measures what one to four gateways with little CPU time carry that have nothing in common: each is of another pair
-// of clusters. The result has the size and the number.
-func (m *throughput) apart(t *testing.T, pairs []*failover, result map[[2]int]carried) {
-	if len(pairs) < maxGateways {
+// withPairs starts so many pairs of clusters with one gateway each, which have nothing in common.
+func withPairs(t *testing.T, pairs []*failover, count int, measure func(t *testing.T, pairs []*failover)) {
+	if len(pairs) == count {
+		measure(t, pairs)
+		return
+	}
+	t.Run(fmt.Sprintf("pair=%d", 1+len(pairs)), func(t *testing.T) {
 		f := newFailover(t, 2, 1, 8, time.Second)
 		defer f.apiServersReturn()
 		f.apiServersLeave()
-		t.Run("and", func(t *testing.T) { m.apart(t, append(pairs, f), result) })
-		return
-	}
-	for _, f := range pairs {
-		f.limit(m.cpus)
-	}
-	for _, size := range sizes {
-		if m.one[size] == 0 {
-			m.one[size] = carry(t, pairs[:1], size, 400_000*m.cpus).rate
-		}
-		for n := 1; n <= maxGateways; n++ {
-			c := carry(t, pairs[:n], size, excess*float64(n)*m.one[size])
-			t.Logf("%d gateways of as many pairs of clusters, %d bytes: limited %.0f datagrams/s, %.0f %% busy, machine %.0f %% idle",
-				n, size, c.rate, 100*c.cpu/(m.cpus*float64(2*n)), 100*c.idle)
-			result[[2]int{size, n}] = c
-		}
-	}
+		withPairs(t, append(pairs, f), count, measure)
+	})
 }
 
-// together measures some gateways of each of two clusters.
-func (m *throughput) together(t *testing.T, gateways int, apart map[[2]int]carried) (samples []throughputSample) {
-	f := newFailover(t, 1+maxGateways, gateways, 8, time.Second)
-	defer f.apiServersReturn()
-	f.apiServersLeave()
-	pairs := []*failover{f}
-	for _, size := range sizes {
-		c := carry(t, pairs, size, m.load*float64(gateways))
-		s := throughputSample{
-			Gateways: gateways, Size: size, Flows: floodFlows, CPUs: m.cpus,
-			Load: m.load, Delivered: c.rate / (m.load * float64(gateways)), CPUPerGB: c.cpu / (c.rate * float64(size)) * 1e9,
-		}
-		t.Logf("%d gateways, %d bytes: %.1f %% of %.0f datagrams/s with %.2f CPU-s/GB", gateways, size, 100*s.Delivered, m.load*float64(gateways), s.CPUPerGB)
-		samples = append(samples, s)
-	}
-	if len(m.one) == 0 {
-		t.Log("not measured with a limit, because there is nothing to compare with: run throughput/round=/apart too")
-		return nil
-	}
-	f.limit(m.cpus)
+// measure compares the gateways of two clusters with as many that are apart, and with one of these.
+func (m *throughput) measure(t *testing.T, f *failover, apart []*failover, size int) []throughputSample {
+	together, n, one := []*failover{f}, float64(len(apart)), apart[:1]
+	samples := make([]throughputSample, floodRounds)
+	limit(t, append(together, apart...), 0)
 	for i := range samples {
 		s := &samples[i]
-		c := carry(t, pairs, s.Size, excess*float64(gateways)*m.one[s.Size])
-		s.Rate, s.Apart = c.rate, apart[[2]int{s.Size, gateways}].rate
+		c, a, o := carry(t, together, size, n*m.load), carry(t, apart, size, n*m.load), carry(t, one, size, m.load)
+		*s = throughputSample{
+			Gateways: len(apart), Size: size, Flows: floodFlows, CPUs: m.cpus, Load: m.load, Delivered: c.rate / c.sent,
+			CPUPerGB: c.cpuPerGB(size), ApartCPUPerGB: a.cpuPerGB(size), OneCPUPerGB: o.cpuPerGB(size),
+		}
+		t.Logf("%d gateways, %d bytes: %.1f %% of %.0f datagrams/s with %.2f CPU-s/GB; apart %.2f, one %.2f",
+			s.Gateways, size, 100*s.Delivered, c.sent, s.CPUPerGB, s.ApartCPUPerGB, s.OneCPUPerGB)
+	}
+	limit(t, append(together, apart...), m.cpus)
+	for i := range samples {
+		s := &samples[i]
+		offered := excess * m.one[size]
+		c, a, o := carry(t, together, size, n*offered), carry(t, apart, size, n*offered), carry(t, one, size, offered)
+		s.Rate, s.Apart, s.One = c.rate, a.rate, o.rate
 		s.Busy, s.Idle = c.cpu/(m.cpus*float64(len(f.gateways))), c.idle
-		t.Logf("%d gateways, %d bytes: limited %.0f datagrams/s, %.2f x apart, %.0f %% busy, machine %.0f %% idle",
-			gateways, s.Size, s.Rate, s.Rate/s.Apart, 100*s.Busy, 100*s.Idle)
+		t.Logf("%d gateways, %d bytes: limited %.0f datagrams/s, %.0f %% busy, machine %.0f %% idle; %.2f x apart (machine %.0f %% idle), %.2f x one",
+			s.Gateways, size, s.Rate, 100*s.Busy, 100*s.Idle, s.Rate/s.Apart, 100*a.idle, s.Rate/s.One)
 	}
 	return samples
 }
 
-// limit holds each gateway to a part of a CPU.
-func (f *failover) limit(cpus float64) {
-	f.t.Helper()
-	for _, g := range f.gateways {
-		program.LimitCPU(f.t, g.PID(), cpus)
+// limit holds each gateway to a part of a CPU; 0 = no limit.
+func limit(t *testing.T, pairs []*failover, cpus float64) {
+	t.Helper()
+	for _, f := range pairs {
+		for _, g := range f.gateways {
+			program.LimitCPU(t, g.PID(), cpus)
+		}
 	}
 }
 
 // carried is what gateways carried of a flood.
 type carried struct {
 	rate float64 // datagrams per second
+	sent float64 // the same of the sender
 	cpu  float64 // CPU time of all gateways, CPU-seconds per second
 	idle float64 // part of the machine's CPU time that nothing used
 }
+
+// cpuPerGB returns the CPU-seconds per 10⁹ bytes of payload of datagrams of a size.
+func (c carried) cpuPerGB(size int) float64 { return c.cpu / (c.rate * float64(size)) * 1e9 }
 
 // carry offers datagrams from cluster a to cluster b of each pair, at a rate in datagrams per second of all pairs.
 func carry(t *testing.T, pairs []*failover, size int, rate float64) carried {
 	t.Helper()
 	flows := floodFlows / len(pairs)
+	var sent atomic.Int64
 	for _, f := range pairs {
-		stop := f.flood(size, flows, rate/float64(len(pairs)))
+		stop := f.flood(size, flows, rate/float64(len(pairs)), &sent)
 		defer func() {
 			stop()
 			f.drain()
@@ -160,14 +158,17 @@ func carry(t *testing.T, pairs []*failover, size int, rate float64) carried {
 		}
 		return packets, used
 	}
-	time.Sleep(flooded / 4)
+	time.Sleep(flooded / 3)
 	begun, machine := time.Now(), program.MachineTime(t)
 	packets, used := count()
+	offered := sent.Load()
 	time.Sleep(flooded)
 	packetsNow, usedNow := count()
+	offered = sent.Load() - offered
 	took := time.Since(begun).Seconds()
 	return carried{
 		rate: (packetsNow - packets) / took,
+		sent: float64(offered) / took,
 		cpu:  (usedNow - used).Seconds() / took,
 		idle: 1 - (program.MachineTime(t)-machine).Seconds()/(took*float64(runtime.NumCPU())),
 	}
@@ -187,8 +188,8 @@ func (f *failover) drain() {
 	})
 }
 
-// flood sends datagrams of many flows until it is stopped.
-func (f *failover) flood(size, flows int, rate float64) (stop func()) {
+// flood sends datagrams of many flows until it is stopped, and adds their number to sent.
+func (f *failover) flood(size, flows int, rate float64, sent *atomic.Int64) (stop func()) {
 	var sink *net.UDPConn // nothing reads it
 	from, end := f.ends[0], f.ends[1]
 	must(f.t, end.Namespace.In(func() (err error) {
@@ -209,7 +210,8 @@ func (f *failover) flood(size, flows int, rate float64) (stop func()) {
 	var sender sync.WaitGroup
 	sender.Go(func() {
 		payload, batch := make([]byte, size), underlay.NewBatch(floodBurst)
-		next := time.Now()
+		begun := time.Now()
+		next := begun
 		for i := 0; ; i++ {
 			select {
 			case <-done:
@@ -219,11 +221,12 @@ func (f *failover) flood(size, flows int, rate float64) (stop func()) {
 			for range floodBurst {
 				batch.Add(sockets[i%flows], &to[i%flows], nil, payload)
 			}
-			batch.Flush() // what the kernel does not accept is part of the excess
+			accepted, _ := batch.Flush()
+			sent.Add(int64(accepted))
 			next = next.Add(time.Duration(floodBurst / rate * float64(time.Second)))
-			if ahead := time.Until(next); ahead > time.Millisecond {
-				time.Sleep(ahead)
-			} else if ahead < -20*time.Millisecond {
+			if tick := begun.Add(next.Sub(begun).Truncate(floodTick)); time.Until(tick) > 0 {
+				time.Sleep(time.Until(tick))
+			} else if time.Since(tick) > 20*time.Millisecond {
 				next = time.Now() // lost time is not made up
 			}
 		}
@@ -250,16 +253,7 @@ func (f *failover) received() float64 {
 // cpuTime returns the CPU time that all gateways have used.
 func (f *failover) cpuTime() (used time.Duration) {
 	for _, g := range f.gateways {
-		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", g.PID()))
-		must(f.t, err)
-		for _, thread := range threads {
-			text, err := os.ReadFile(thread)
-			must(f.t, err)
-			ran, _, _ := strings.Cut(string(text), " ")
-			ns, err := strconv.ParseInt(ran, 10, 64)
-			must(f.t, err)
-			used += time.Duration(ns)
-		}
+		used += program.CPUTime(f.t, g.PID())
 	}
 	return used
 }

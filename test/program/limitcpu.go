@@ -9,20 +9,24 @@ import (
 )
 
 // LimitCPU holds a process to a part of a CPU until the test ends, as the CPU limit of a
-// container does. It skips the test if the machine has no control groups for that.
+// container does; a later call replaces the limit, 0 = none. It skips the test if the machine has no control
+// groups for that.
 func LimitCPU(t testing.TB, pid int, cpus float64) {
 	t.Helper()
 	const period = 100_000 // microseconds, as kubelet sets it
-	quota := strconv.Itoa(int(cpus * period))
-	root, file := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us"
+	root, file, none, after := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "-1", ""
 	if _, err := os.Stat(root); err != nil {
-		root, file, quota = "/sys/fs/cgroup", "cpu.max", quota+" "+strconv.Itoa(period)
+		root, file, none, after = "/sys/fs/cgroup", "cpu.max", "max", " "+strconv.Itoa(period)
 		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+cpu"), 0) // it may be enabled
+	}
+	quota := none
+	if cpus > 0 {
+		quota = strconv.Itoa(int(cpus * period))
 	}
 	dir := filepath.Join(root, fmt.Sprintf("strait-test-%d-%d", os.Getpid(), pid))
 	for _, err := range []error{
-		os.Mkdir(dir, 0o755),
-		os.WriteFile(filepath.Join(dir, file), []byte(quota), 0),
+		os.MkdirAll(dir, 0o755),
+		os.WriteFile(filepath.Join(dir, file), []byte(quota+after), 0),
 		os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0),
 	} {
 		if err != nil {
