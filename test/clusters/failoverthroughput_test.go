@@ -30,7 +30,7 @@ const (
 	// flooded is how long each rate is measured, after a third of that time.
 	flooded = 2400 * time.Millisecond
 	// floodRounds is how often each number of gateways is measured.
-	floodRounds = 7
+	floodRounds = 5
 	// maxGateways is the greatest number of gateways that are measured.
 	maxGateways = 4
 )
