@@ -17,6 +17,8 @@ type Gateway struct {
 	hints segmentHints
 
 	activity activity // of all nodes
+	census   census
+	woken    chan *Node // became active and have not been told
 
 	traced bool                   // for one Trace: the budgets of nodes are left alone
 	owners atomic.Pointer[Owners] // nil: none
@@ -30,7 +32,7 @@ type told struct {
 
 // New returns a gateway with the table t, which must not be nil.
 func New(t *Table) *Gateway {
-	g := new(Gateway)
+	g := &Gateway{woken: make(chan *Node, maxWoken)}
 	g.table.Store(t)
 	return g
 }

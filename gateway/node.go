@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/binary"
 	"net/netip"
+	"sync/atomic"
 
 	"strait.dev/strait/geneve"
 	"strait.dev/strait/packet"
@@ -43,6 +44,7 @@ type Node struct {
 	budgets  budgets
 	probed   lastProbe
 	activity activity
+	counted  atomic.Int64 // the span of the census in which it was counted last
 }
 
 // NodeKey must match a frame for the frame to be accepted. A kernel tunnel device checks the

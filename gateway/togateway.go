@@ -23,18 +23,18 @@ const (
 // pod that floods the gateway costs other nodes no answer. Safe for concurrent use.
 type budgets struct{ probes, echoes, errors ratelimit.Shared }
 
-// probesPerSecond limits the probes of all nodes together, while all keep to the interval
-// that the gateway asks for. 3000 are 750 nodes at nodeprobe.RestInterval, or 300 at
-// nodeprobe.MinInterval.
-const probesPerSecond = 3000
+// The probes of all nodes together, while all keep to the interval that the gateway asks for, in probes per second.
+const (
+	restProbes   = 3000 // of nodes without data: 750 nodes at nodeprobe.RestInterval
+	activeProbes = 2000 // of those whose data crosses: 200 nodes at nodeprobe.MinInterval
+)
 
 // probeInterval returns the interval at which a node is to probe the gateway.
-func (t *Table) probeInterval(node *Node, now time.Time) time.Duration {
-	least := nodeprobe.RestInterval
+func (g *Gateway) probeInterval(t *Table, node *Node, now time.Time) time.Duration {
 	if node.activity.active(now) {
-		least = nodeprobe.MinInterval
+		return max(nodeprobe.MinInterval, time.Duration(g.census.active(now))*time.Second/activeProbes)
 	}
-	return max(least, time.Duration(len(t.nodes))*time.Second/probesPerSecond)
+	return max(nodeprobe.RestInterval, time.Duration(len(t.nodes))*time.Second/restProbes)
 }
 
 // discardPort is the port that node helpers of earlier versions probe, for the port unreachable
@@ -91,7 +91,7 @@ func (e *Egress) answerProbe(t *Table, node *Node, b []byte, now time.Time) Resu
 		node.probed.set(asker, ip.Dst, request.Sequence)
 	}
 	e.probes.Add(1)
-	answer := nodeprobe.Message{Answer: true, State: e.g.State(now), Sequence: request.Sequence, Interval: t.probeInterval(node, now)}
+	answer := nodeprobe.Message{Answer: true, State: e.g.State(now), Sequence: request.Sequence, Interval: e.g.probeInterval(t, node, now)}
 	return Result{
 		Node: node, Answer: appendProbeAnswer(e.answer[:0], answer, ip.Dst, asker),
 		AnswerHeader: node.Header(ip.Version),

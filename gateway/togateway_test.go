@@ -130,7 +130,7 @@ func TestProbesWithUnfinishedOrWithoutChecksumsAreAnswered(t *testing.T) {
 	}
 }
 
-// The nodes together send 3000 probes a second at most.
+// Nodes without data together send 3000 probes a second at most.
 func TestTheIntervalOfProbesGrowsWithTheNumberOfNodes(t *testing.T) {
 	t.Parallel()
 	for nodes, want := range map[int]time.Duration{
@@ -142,6 +142,35 @@ func TestTheIntervalOfProbesGrowsWithTheNumberOfNodes(t *testing.T) {
 		if m, ok := a.ask(t, first, "10.200.0.0", v4.gateway, 1); !ok || m.Interval != want {
 			t.Errorf("%d nodes: %v %v, want %v", nodes, m.Interval, ok, want)
 		}
+	}
+}
+
+// Nodes whose data crosses the gateway together send 2000 probes a second at most, however many others there are.
+func TestTheIntervalOfActiveNodesGrowsWithTheirNumber(t *testing.T) {
+	t.Parallel()
+	first := benchNode
+	first.mac = [6]byte{0x0a, 0x58, 10, 200, 0, 0}
+	a := sideOf(tableOf(t, large(6000, 6000), mtus), first)
+	for _, c := range []struct {
+		nodes int
+		want  time.Duration
+	}{{1, 100 * time.Millisecond}, {200, 100 * time.Millisecond}, {300, 150 * time.Millisecond}, {3000, 1500 * time.Millisecond}, {300, 150 * time.Millisecond}} {
+		for range 50 { // for 5 s
+			a.now = a.now.Add(100 * time.Millisecond)
+			for i, active := 0, 0; active < c.nodes; i++ {
+				if i%4 != 3 { // the pods of the others have IPv6
+					active++
+					a.fromTunnel(flow{src: "172.16.3.4", dst: number("10.0.0.1", i<<4).String()}.udp(nil))
+				}
+			}
+		}
+		if m, ok := a.ask(t, first, "10.200.0.0", v4.gateway, 1); !ok || m.Interval != c.want {
+			t.Errorf("%d active nodes: %v %v, want %v", c.nodes, m.Interval, ok, c.want)
+		}
+	}
+	a.now = a.now.Add(2 * time.Second)
+	if m, ok := a.ask(t, first, "10.200.0.0", v4.gateway, 1); !ok || m.Interval != 2*time.Second {
+		t.Errorf("without data: %v %v", m.Interval, ok)
 	}
 }
 

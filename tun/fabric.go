@@ -98,6 +98,7 @@ func Open(g *gateway.Gateway, o *Overlay, options Options) (*Fabric, error) {
 	f.stop = cancel
 	f.done.Go(func() { f.probe(ctx) })
 	f.done.Go(func() { f.clock.watch(ctx) })
+	f.done.Go(func() { f.tellWoken(ctx) })
 	f.done.Go(f.readFallback)
 	return f, nil
 }

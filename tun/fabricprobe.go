@@ -165,11 +165,37 @@ const restateBatch = 64
 
 func (f *Fabric) restate() {
 	batch := underlay.NewBatch(restateBatch)
-	batch.NeverWait() // a node that this does not reach probes again soon
-	f.Gateway.Restate(time.Now(), func(r gateway.Result) {
-		f.Overlay.send(f.Overlay.tapping.now.Load(), batch, &r, r.AnswerHeader, r.Answer)
-	})
+	f.Gateway.Restate(time.Now(), f.sendAgain(batch))
 	batch.Flush()
+}
+
+// sendAgain returns a function that adds another answer to a batch.
+func (f *Fabric) sendAgain(batch *underlay.Batch) func(gateway.Result) {
+	batch.NeverWait() // a node that this does not reach probes again soon
+	return func(r gateway.Result) {
+		f.Overlay.send(f.Overlay.tapping.now.Load(), batch, &r, r.AnswerHeader, r.Answer)
+	}
+}
+
+// wokenInterval is the time between two batches of nodes that are told to probe more often.
+const wokenInterval = 20 * time.Millisecond
+
+// tellWoken tells nodes whose data begins to cross to probe more often, until ctx ends.
+func (f *Fabric) tellWoken(ctx context.Context) {
+	batch := underlay.NewBatch(restateBatch)
+	send := f.sendAgain(batch)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case first := <-f.Gateway.Woken():
+			f.Gateway.RestateWoken(first, time.Now(), send)
+			batch.Flush()
+		}
+		if !sleep(ctx, wokenInterval) {
+			return
+		}
+	}
 }
 
 func (f *Fabric) answerKind() uint8 {

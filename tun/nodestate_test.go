@@ -25,6 +25,12 @@ func (e *end) sendProbe(t *testing.T) {
 
 // toldState returns the state in the last of the answers that have arrived at the node.
 func (e *end) toldState() (state nodeprobe.State, ok bool) {
+	m, ok := e.told()
+	return m.State, ok
+}
+
+// told returns the last of the answers that have arrived at the node.
+func (e *end) told() (last nodeprobe.Message, ok bool) {
 	for _, b := range e.packets() {
 		var ip packet.IP
 		if packet.Parse(b, &ip) != packet.FaultNone || ip.Proto != packet.ProtoUDP || ip.Dst != probingNode.Addr() {
@@ -32,10 +38,10 @@ func (e *end) toldState() (state nodeprobe.State, ok bool) {
 		}
 		u := ip.Upper(b)
 		if m, is := nodeprobe.Parse(u[packet.UDPHeaderLen:]); is && m.Answer && binary.BigEndian.Uint16(u[2:]) == probingPort {
-			state, ok = m.State, true
+			last, ok = m, true
 		}
 	}
-	return state, ok
+	return last, ok
 }
 
 func (e *end) tells(t *testing.T, want nodeprobe.State) {
@@ -72,6 +78,24 @@ func TestNodesAreToldAChangeWithoutAnotherProbe(t *testing.T) {
 	wait.Until(t, "the node is told that no link is up", func() bool {
 		state, ok := a.toldState()
 		return ok && state == nodeprobe.NoLinks
+	})
+}
+
+// A node that is told to probe rarely learns at once that it is to probe often, because its data crosses.
+func TestANodeWhoseDataBeginsToCrossIsToldItsIntervalUnasked(t *testing.T) {
+	t.Parallel()
+	a, _ := joined(t)
+	a.tells(t, nodeprobe.LinksUp)
+	wait.Until(t, "the node is told the interval of one without data", func() bool { // probes of links are none
+		a.sendProbe(t)
+		m, ok := a.told()
+		return ok && m.Interval == nodeprobe.RestInterval
+	})
+	a.packets()
+	a.send(t, tcpPacket(pod, remotePod, []byte("data"), false))
+	wait.Until(t, "the node is told another one", func() bool {
+		m, ok := a.told()
+		return ok && m.Interval == nodeprobe.MinInterval && m.State == nodeprobe.LinksUp
 	})
 }
 

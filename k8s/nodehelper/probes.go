@@ -30,7 +30,7 @@ const (
 // probes probes gateways, each in its own goroutine.
 //
 // A request follows an answer after the interval that the gateway asks for, with a sixteenth of
-// jitter: 100 ms while data of this node crosses it (up to 300 nodes), else 250 ms (up to 750).
+// jitter: 100 ms while data of this node crosses it (and that of up to 199 others), else 250 ms (in clusters of up to 750 nodes).
 // A request that is not answered is repeated every 100 ms, and after the third the gateway is out:
 // 392 ms after its death at the latest, or 551 ms. The first retransmission of TCP, 0.35 to 0.6 s
 // after the loss, mostly takes another gateway. A gateway that is out gets one request per interval.
@@ -142,7 +142,7 @@ func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
 			misses = 1
 			p.recordSilence(name)
 		}
-		p.rest(ctx, name, interval*15/16+rand.N(interval/8), answers) // jitter, so that nodes do not probe at the same time
+		p.rest(ctx, name, jittered(interval), answers)
 		stop()
 	}
 }
@@ -173,8 +173,12 @@ func (p *probes) first(ctx context.Context, answers <-chan nodeprobe.Message, mi
 	return answer, false
 }
 
-// rest waits until the next request is due. A gateway whose state changes says so meanwhile.
+// jittered varies an interval, so that nodes do not probe at the same time.
+func jittered(interval time.Duration) time.Duration { return interval*15/16 + rand.N(interval/8) }
+
+// rest waits until the next request is due. A gateway whose state changes, or that wants to be probed more often, says so meanwhile.
 func (p *probes) rest(ctx context.Context, name string, d time.Duration, answers <-chan nodeprobe.Message) {
+	due := p.now().Add(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -185,6 +189,10 @@ func (p *probes) rest(ctx context.Context, name string, d time.Duration, answers
 			return
 		case m := <-answers:
 			p.record(name, m.State)
+			if sooner := jittered(intervalIn(m)); sooner < due.Sub(p.now()) {
+				due = p.now().Add(sooner)
+				timer.Reset(sooner)
+			}
 		}
 	}
 }

@@ -223,6 +223,24 @@ func TestANewGatewayIsUnlinkedUntilItForwards(t *testing.T) {
 	}
 }
 
+// A gateway may ask for more probes before the next one is due. Silence is noticed that much sooner.
+func TestAShorterIntervalThatAGatewayTellsUnaskedCountsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newFakeGateway(maxProbeInterval)
+		g.restates = make(chan struct{})
+		p := probing(t, g)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		g.interval = nodeprobe.MinInterval
+		g.restates <- struct{}{}
+		synctest.Wait()
+		g.silent.Store(true)
+		if took := nextChange(p); took > nodeprobe.MinInterval*17/16+probeMisses*nodeprobe.RepeatInterval {
+			t.Errorf("noticed after %v", took)
+		}
+	})
+}
+
 // A gateway with many nodes asks for fewer probes. Silence is noticed as soon as three repeated
 // requests are missed all the same.
 func TestTheGatewaySetsTheIntervalOfProbes(t *testing.T) {
