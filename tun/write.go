@@ -12,7 +12,7 @@ import (
 func (d *Device) Write(bufs [][]byte, offset int) (int, error) {
 	w := &d.write
 	d.window.Begin()
-	defer d.window.End(len(bufs))
+	defer d.window.End(bufs[len(bufs)-1])
 	now := time.Now()
 	d.received.Store(int64(now.Sub(began)))
 	w.out.taps = d.overlay.tapping.now.Load()

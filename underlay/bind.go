@@ -242,6 +242,7 @@ func (s *session) receive(packets [][]byte, sizes []int, senders []conn.Endpoint
 			return 0, err
 		}
 	}
+	s.bounds.publish()
 	return s.count, nil
 }
 
@@ -274,7 +275,7 @@ func (s *session) deliver(datagram []byte, from *Endpoint) {
 			s.refused = true
 			return
 		}
-		s.bounds.handed++
+		s.bounds.pass(datagram)
 	}
 	s.sizes[s.count] = copy(s.packets[s.count], datagram)
 	s.senders[s.count] = from

@@ -19,6 +19,8 @@ const (
 	initiationSize = 148
 	responseSize   = 92
 	minMessageSize = 32 // an empty transport message
+	// transportHeader is the length of the header of a transport message: type, receiver index at 4, counter at 8.
+	transportHeader = 16
 )
 
 // routesPerLink is how many of its newest indices a link keeps. Each peer needs at most four (the previous,

@@ -16,16 +16,23 @@ const (
 	maxPending = 2048
 	// controlPending is how many more messages of ControlSize may be pending.
 	controlPending = 64
-	// windowQuiet is how long a link must be idle before messages still missing count as dropped by WireGuard: forged,
-	// replayed, not allowed, or empty.
+	// windowQuiet is how long a link must be idle before messages still missing count as dropped by WireGuard, if none of
+	// the later ones has come out.
 	windowQuiet = 2 * time.Millisecond
+	// windowSize is the number of messages that are remembered: more than may be pending.
+	windowSize = 2 * maxPending
 )
 
-// Window reports to a link how many of its packets were processed, and how many messages the link has sent. The reader of
-// the decrypted packets calls Begin and End around each batch, from one goroutine. The zero value is ready for use; each
-// link has its own.
+// Window reports to a link which of its messages were processed, and how many the link has sent. The reader of the
+// decrypted packets calls Begin and End around each batch, from one goroutine. The zero value is ready for use; each link
+// has its own.
+//
+// WireGuard drops some messages without a report: forged, replayed, not allowed, and empty ones. But it keeps the order,
+// so none that was passed on before a message that comes out is pending.
 type Window struct {
-	finished atomic.Uint64
+	passed   [windowSize]uint64 // identity of each data message passed on, by its number
+	handed   atomic.Uint64      // messages passed on
+	finished atomic.Uint64      // of these, all up to the last one that has come out
 	busy     atomic.Bool
 	sent     atomic.Uint64
 }
@@ -33,10 +40,25 @@ type Window struct {
 // Begin marks the start of a batch. WireGuard delivers nothing else until End.
 func (w *Window) Begin() { w.busy.Store(true) }
 
-// End marks the end of a batch of so many packets.
-func (w *Window) End(packets int) {
-	w.finished.Add(uint64(packets))
-	w.busy.Store(false)
+// End marks the end of a batch. last is its last message, of which WireGuard has decrypted all but the header, in place.
+func (w *Window) End(last []byte) {
+	defer w.busy.Store(false)
+	finished, which := w.finished.Load(), identity(last)
+	for number, handed := finished, w.handed.Load(); number < handed; number++ {
+		if w.passed[number%windowSize] == which {
+			w.finished.CompareAndSwap(finished, number+1) // else all of them have been given up meanwhile
+			return
+		}
+	}
+}
+
+// identity tells a data message from all others of a session, and from nearly all of other sessions: by its counter and the
+// receiver's index.
+func identity(message []byte) uint64 {
+	if len(message) < transportHeader {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(message[8:]) ^ uint64(binary.LittleEndian.Uint32(message[4:]))<<32
 }
 
 // Sent returns the number of data messages that WireGuard has passed to the link. While it has no session, it sends none
@@ -58,25 +80,46 @@ func isData(message []byte) bool {
 // pending counts the data messages of a session that WireGuard has not delivered. Only for the receiving goroutine.
 type pending struct {
 	window   *Window // nil: no limit
-	handed   uint64  // data messages passed on, plus those finished before the session
+	handed   uint64  // as window.handed, which is updated once per batch
 	finished uint64  // of window, when last looked at
 	quiet    time.Time
 }
 
 func newPending(w *Window) pending {
 	p := pending{window: w}
-	p.look()
+	if w != nil {
+		p.handed = w.handed.Load()
+		p.giveUp()
+	}
 	return p
 }
 
 // look looks how many messages are finished. Another processor writes that number, so it is read once per batch, and when
 // the limit seems to be reached.
 func (p *pending) look() {
-	if p.window == nil {
-		return
+	if p.window != nil {
+		p.finished = p.window.finished.Load()
 	}
-	p.finished = p.window.finished.Load()
-	p.handed = max(p.handed, p.finished) // messages that had been given up
+}
+
+// pass notes that a data message is passed on.
+func (p *pending) pass(message []byte) {
+	p.window.passed[p.handed%windowSize] = identity(message)
+	p.handed++
+}
+
+// publish lets the window look for the messages that were passed on. It comes before they are passed to WireGuard.
+func (p *pending) publish() {
+	if p.window != nil && p.window.handed.Load() != p.handed {
+		p.window.handed.Store(p.handed)
+	}
+}
+
+// giveUp takes all pending messages for dropped.
+func (p *pending) giveUp() {
+	p.publish()
+	p.finished = p.handed
+	p.window.finished.Store(p.handed)
 }
 
 // hasCapacity reports whether another data message may be passed on; control is whether it has ControlSize. It reads the clock only when the limit is reached.
@@ -102,7 +145,8 @@ func (p *pending) hasCapacity(control bool, clock func() time.Time) bool {
 	case p.quiet.IsZero():
 		p.quiet = now
 	case now.Sub(p.quiet) >= windowQuiet:
-		p.handed, p.quiet = p.finished, time.Time{}
+		p.giveUp()
+		p.quiet = time.Time{}
 		return true
 	}
 	return false

@@ -1,6 +1,9 @@
 package underlay
 
 import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -17,17 +20,22 @@ func bounded(t *testing.T) (m *Mux, w *Window, peer, link *opened) {
 	return m, w, peer, link
 }
 
-// flood sends so many messages, a batch at a time, with a response behind each batch, and
-// returns how many of them the link handed in. The responses all arrive.
+// data returns a data message with the index 1001 and a counter.
+func data(counter int) []byte {
+	return binary.LittleEndian.AppendUint64(transport(1001, 64)[:8], uint64(counter))[:64]
+}
+
+// flood sends so many copies of a message, with counters from 0 on, a batch at a time, with a response behind each batch,
+// and returns how many of them the link handed in. The responses all arrive.
 func flood(t *testing.T, peer, link *opened, message []byte, count int) (handed int) {
 	t.Helper()
 	to := link.endpoint(t, "127.0.0.1")
-	for count > 0 {
-		n := min(count, conn.IdealBatchSize-1)
-		count -= n
+	for counter := 0; counter < count; {
 		var bufs [][]byte
-		for range n {
-			bufs = append(bufs, message)
+		for ; counter < count && len(bufs) < conn.IdealBatchSize-1; counter++ {
+			m := bytes.Clone(message)
+			binary.LittleEndian.PutUint64(m[8:], uint64(counter))
+			bufs = append(bufs, m)
 		}
 		peer.send(t, to, append(bufs, response(5, 1001))...)
 		for last := false; !last; {
@@ -54,7 +62,7 @@ func TestT8_ALinkHandsInNoMoreThanItsWindow(t *testing.T) {
 	if c := m.Counters(); c != (Counters{InboxFull: more}) {
 		t.Errorf("counted %+v, want %d", c, more)
 	}
-	w.End(more)
+	w.End(data(more - 1))
 	w.Begin()
 	if handed := flood(t, peer, link, transport(1001, 64), 2*more); handed != more {
 		t.Errorf("%d came through after %d had been dealt with", handed, more)
@@ -79,54 +87,74 @@ func TestT8_MadeUpIndicesFillNoWindow(t *testing.T) {
 	}
 }
 
+// passing is a window, and the end that passes messages on, with counters from 0 on.
+type passing struct {
+	pending
+	to   Window
+	next int
+	now  time.Time
+}
+
+func newPassing() *passing {
+	p := &passing{now: time.Unix(1000, 0)}
+	p.pending = newPending(&p.to)
+	return p
+}
+
+func (p *passing) capacity() bool {
+	return p.hasCapacity(false, func() time.Time { return p.now })
+}
+
+// passUpTo passes messages on, as a batch, while there is capacity, but no more than most. It returns how many.
+func (p *passing) passUpTo(most int) (passed int) {
+	p.look()
+	for ; passed < most && p.capacity(); passed++ {
+		p.pass(data(p.next))
+		p.next++
+	}
+	p.publish()
+	return passed
+}
+
+// comesOut is a batch that ends with the message with a counter.
+func (p *passing) comesOut(counter int) {
+	p.to.Begin()
+	p.to.End(data(counter))
+}
+
 // What WireGuard drops itself is never reported. It is given up when nothing has come out
 // for a while, never while a batch is being dealt with.
 func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 	t.Parallel()
-	var w Window
-	p := newPending(&w)
-	now := time.Unix(1000, 0)
-	clock := func() time.Time { return now }
-	fill := func() {
-		t.Helper()
-		for n := 0; p.hasCapacity(false, clock); n++ {
-			if n > maxPending {
-				t.Fatal("no bounds")
-			}
-			p.handed++
-		}
-	}
+	p := newPassing()
 	check := func(what string, want bool) {
 		t.Helper()
-		if got := p.hasCapacity(false, clock); got != want {
+		if got := p.capacity(); got != want {
 			t.Errorf("%s: room %v, want %v", what, got, want)
 		}
 	}
-	fill()
-	now = now.Add(windowQuiet - 1)
+	if n := p.passUpTo(2 * maxPending); n != maxPending {
+		t.Fatalf("%d passed on, want %d", n, maxPending)
+	}
+	p.now = p.now.Add(windowQuiet - 1)
 	check("not quiet for long", false)
-	w.Begin()
-	now = now.Add(time.Hour)
+	p.to.Begin()
+	p.now = p.now.Add(time.Hour)
 	check("a batch is being dealt with", false)
-	w.End(0)
+	p.to.End(data(-1))
 	check("it was until now", false)
-	now = now.Add(windowQuiet)
+	p.now = p.now.Add(windowQuiet)
 	check("quiet", true)
 
-	fill()
-	w.Begin()
-	w.End(100)
-	check("some have come out", true)
-	w.Begin()
-	w.End(3 * maxPending) // what had been given up comes after all
-	p.look()              // as each batch begins
-	for n := range maxPending {
-		if !p.hasCapacity(false, clock) {
-			t.Fatalf("full after %d, want %d", n, maxPending)
-		}
-		p.handed++
+	if n := p.passUpTo(2 * maxPending); n != maxPending {
+		t.Fatalf("after all were given up, %d are passed on, want %d", n, maxPending)
 	}
-	check("full again", false)
+	p.comesOut(maxPending - 1) // what had been given up comes after all
+	check("what was given up is not counted twice", false)
+	p.comesOut(maxPending + 99)
+	if n := p.passUpTo(2 * maxPending); n != 100 {
+		t.Errorf("100 came out, and %d are passed on", n)
+	}
 
 	unbounded := newPending(nil)
 	if !unbounded.hasCapacity(false, nil) {
@@ -134,21 +162,70 @@ func TestT8_WhatNeverComesOutIsGivenUp(t *testing.T) {
 	}
 }
 
+// WireGuard drops nearly all messages, so that the window is nearly full of them, and the others come in short bursts,
+// with pauses: each message that comes out proves that those before it do not come any more.
+func TestF19_WhatWireGuardDropsFillsNoWindow(t *testing.T) {
+	t.Parallel()
+	p := newPassing()
+	p.passUpTo(maxPending - 38) // all of them are dropped
+	for burst := range 10 {
+		want := maxPending
+		if burst == 0 {
+			want = 38
+		}
+		if n := p.passUpTo(2 * maxPending); n != want {
+			t.Fatalf("burst %d: %d passed on, want %d", burst, n, want)
+		}
+		p.now = p.now.Add(windowQuiet / 2)
+		p.comesOut(p.next - 1)
+		p.now = p.now.Add(100 * time.Millisecond)
+	}
+}
+
+// The window follows any order of what is passed on, what comes out and what never does.
+func TestAWindowCountsWhatIsPending(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	p := newPassing()
+	var inside []int // messages that WireGuard has, in order
+	for range 20000 {
+		before := p.next
+		p.passUpTo(r.IntN(300))
+		for counter := before; counter < p.next; counter++ {
+			if r.IntN(10) > 0 { // else WireGuard drops it
+				inside = append(inside, counter)
+			}
+		}
+		if len(inside) > maxPending {
+			t.Fatalf("WireGuard has %d messages", len(inside))
+		}
+		if out := min(r.IntN(300), len(inside)); out > 0 {
+			p.comesOut(inside[out-1])
+			inside = inside[out:]
+			first := p.next
+			if len(inside) > 0 {
+				first = inside[0]
+			}
+			if p.look(); p.handed-p.finished > uint64(p.next-first+300) {
+				t.Fatalf("%d messages seem to be pending, and %d are not older than the first that is", p.handed-p.finished, p.next-first)
+			}
+		}
+	}
+	if p.next < 1_000_000 {
+		t.Errorf("only %d messages were passed on", p.next)
+	}
+}
+
 // A link that is opened again owes nothing for the time before.
 func TestAReopenedLinkHasItsWholeWindow(t *testing.T) {
 	t.Parallel()
-	var w Window
-	w.End(12345)
-	p := newPending(&w)
-	for range maxPending {
-		if !p.hasCapacity(false, time.Now) {
-			t.Fatal("full too early")
+	p := newPassing()
+	for range 3 {
+		p.to.Begin() // nothing is given up
+		if n := p.passUpTo(2 * maxPending); n != maxPending {
+			t.Errorf("%d passed on, want %d", n, maxPending)
 		}
-		p.handed++
-	}
-	w.Begin()
-	if p.hasCapacity(false, time.Now) {
-		t.Error("not full")
+		p.pending = newPending(&p.to)
 	}
 }
 
@@ -158,7 +235,9 @@ func TestControlMessagesHavePriorityInTheWindow(t *testing.T) {
 	var w Window
 	w.Begin()
 	p := newPending(&w)
-	p.handed = maxPending
+	for range maxPending {
+		p.pass(data(0))
+	}
 	if p.hasCapacity(false, time.Now) {
 		t.Error("data passes a full window")
 	}
@@ -166,7 +245,7 @@ func TestControlMessagesHavePriorityInTheWindow(t *testing.T) {
 		if !p.hasCapacity(true, time.Now) {
 			t.Fatal("a control message does not pass a full window")
 		}
-		p.handed++
+		p.pass(data(0))
 	}
 	if p.hasCapacity(true, time.Now) {
 		t.Error("control messages are not limited")
