@@ -32,7 +32,7 @@ func (a *activity) active(now time.Time) bool {
 	return since >= 0 && since < int64(activeFor)
 }
 
-// census counts the active nodes: in each span of activeFor, those whose data crossed. Safe for concurrent use; while a span
+// census counts the active nodes of a table: in each span of activeFor, those whose data crossed. Safe for concurrent use; while a span
 // begins, the number may be wrong by a few.
 type census struct {
 	span  atomic.Int64    // the current one
@@ -79,7 +79,7 @@ func (g *Gateway) mark(n *Node, now time.Time) {
 		return
 	}
 	g.activity.mark(now)
-	g.census.count(n, now)
+	g.Table().census.count(n, now)
 	if began {
 		select {
 		case g.woken <- n:

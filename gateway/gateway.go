@@ -16,8 +16,7 @@ type Gateway struct {
 	told  atomic.Pointer[told]
 	hints segmentHints
 
-	activity activity // of all nodes
-	census   census
+	activity activity   // of all nodes
 	woken    chan *Node // became active and have not been told
 
 	traced bool                   // for one Trace: the budgets of nodes are left alone

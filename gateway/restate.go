@@ -50,7 +50,7 @@ func (g *Gateway) Restate(now time.Time, send func(Result)) {
 }
 
 func (g *Gateway) restateTo(node *Node, now time.Time, send func(Result)) {
-	m := nodeprobe.Message{Answer: true, State: g.State(now), Interval: g.probeInterval(g.Table(), node, now)}
+	m := nodeprobe.Message{Answer: true, State: g.State(now), Interval: g.Table().probeInterval(node, now)}
 	if answer, ok := node.probed.answerAgain(m); ok {
 		send(Result{Node: node, Answer: answer, AnswerHeader: node.Header(answer[0] >> 4)})
 	}

@@ -16,7 +16,7 @@ import (
 // remote cluster may send and reach, and under which addresses each cluster appears to the
 // other.
 //
-// A Table is immutable and safe for concurrent use. A zero or nil Table is not valid. A Table
+// A Table is safe for concurrent use, and immutable except for what Node states and the number of active nodes. A zero or nil Table is not valid. A Table
 // from a configuration without nodes, grants or remote prefixes drops everything.
 type Table struct {
 	nodes   map[NodeKey]*Node
@@ -35,6 +35,7 @@ type Table struct {
 	masqueraded *bart.Lite
 	// origins: nodes by VNI, which flows store as their origin.
 	origins map[uint32]*Node
+	census  census // of nodes
 
 	mapped      []netip.Addr // external addresses that stand for targets outside of the pod network
 	mac         packet.MAC

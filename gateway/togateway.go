@@ -30,9 +30,9 @@ const (
 )
 
 // probeInterval returns the interval at which a node is to probe the gateway.
-func (g *Gateway) probeInterval(t *Table, node *Node, now time.Time) time.Duration {
+func (t *Table) probeInterval(node *Node, now time.Time) time.Duration {
 	if node.activity.active(now) {
-		return max(nodeprobe.MinInterval, time.Duration(g.census.active(now))*time.Second/activeProbes)
+		return max(nodeprobe.MinInterval, time.Duration(t.census.active(now))*time.Second/activeProbes)
 	}
 	return max(nodeprobe.RestInterval, time.Duration(len(t.nodes))*time.Second/restProbes)
 }
@@ -91,7 +91,7 @@ func (e *Egress) answerProbe(t *Table, node *Node, b []byte, now time.Time) Resu
 		node.probed.set(asker, ip.Dst, request.Sequence)
 	}
 	e.probes.Add(1)
-	answer := nodeprobe.Message{Answer: true, State: e.g.State(now), Sequence: request.Sequence, Interval: e.g.probeInterval(t, node, now)}
+	answer := nodeprobe.Message{Answer: true, State: e.g.State(now), Sequence: request.Sequence, Interval: t.probeInterval(node, now)}
 	return Result{
 		Node: node, Answer: appendProbeAnswer(e.answer[:0], answer, ip.Dst, asker),
 		AnswerHeader: node.Header(ip.Version),

@@ -174,6 +174,27 @@ func TestTheIntervalOfActiveNodesGrowsWithTheirNumber(t *testing.T) {
 	}
 }
 
+// Each new table has other nodes: those whose data crosses are counted once all the same, however often tables change.
+func TestActiveNodesAreCountedOnceWhileTablesChange(t *testing.T) {
+	t.Parallel()
+	first := benchNode
+	first.mac = [6]byte{0x0a, 0x58, 10, 200, 0, 0}
+	c := large(1000, 1000)
+	a := sideOf(tableOf(t, c, mtus), first)
+	for range 10 {
+		a.now = a.now.Add(300 * time.Millisecond)
+		a.SetTable(tableOf(t, c, mtus))
+		for i := range 400 {
+			if i%4 != 3 {
+				a.fromTunnel(flow{src: "172.16.3.4", dst: number("10.0.0.1", i<<4).String()}.udp(nil))
+			}
+		}
+		if m, ok := a.ask(t, first, "10.200.0.0", v4.gateway, 1); !ok || m.Interval != 150*time.Millisecond {
+			t.Errorf("300 active nodes: %v %v, want 150 ms", m.Interval, ok)
+		}
+	}
+}
+
 // A node helper of an earlier version sends an empty datagram to the discard port, and takes
 // the port unreachable from the address that it asked for an answer.
 func TestNodeHelpersOfEarlierVersionsAreAnswered(t *testing.T) {
