@@ -70,6 +70,18 @@ func probing(t *testing.T, g *fakeGateway) *probes {
 	return p
 }
 
+// restating probes a gateway that asks for the longest interval, and answers its last probe again whenever it is told to.
+//
+//strait:virtualtime
+func restating(t *testing.T) (*fakeGateway, *probes) {
+	t.Helper()
+	g := newFakeGateway(maxProbeInterval)
+	g.restates = make(chan struct{})
+	p := probing(t, g)
+	synctest.Wait()
+	return g, p
+}
+
 // is returns the state of the gateway, and whether it is joining.
 func (p *probes) is() (state nodeprobe.State, answers, joins bool) {
 	all, joining, _ := p.known()
@@ -144,10 +156,7 @@ func TestOneAnswerChangesTheState(t *testing.T) {
 
 func TestAStateThatAGatewayTellsUnaskedCountsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newFakeGateway(maxProbeInterval)
-		g.restates = make(chan struct{})
-		p := probing(t, g)
-		synctest.Wait()
+		g, p := restating(t)
 		for _, want := range []nodeprobe.State{nodeprobe.NoLinks, nodeprobe.LinksUp, nodeprobe.Leaving} {
 			g.setState(want)
 			g.restates <- struct{}{}
@@ -226,10 +235,7 @@ func TestANewGatewayIsUnlinkedUntilItForwards(t *testing.T) {
 // A gateway may ask for more probes before the next one is due. Silence is noticed that much sooner.
 func TestAShorterIntervalThatAGatewayTellsUnaskedCountsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newFakeGateway(maxProbeInterval)
-		g.restates = make(chan struct{})
-		p := probing(t, g)
-		synctest.Wait()
+		g, p := restating(t)
 		time.Sleep(time.Second)
 		g.interval = nodeprobe.MinInterval
 		g.restates <- struct{}{}
