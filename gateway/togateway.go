@@ -29,6 +29,12 @@ const (
 	activeProbes = 2000 // of those whose data crosses: 200 nodes at nodeprobe.MinInterval
 )
 
+// manyNodes is from how many nodes on it costs less to receive their probes every few milliseconds than one by one.
+const manyNodes = 128
+
+// ManyNodes reports whether so many nodes probe the gateway that it costs less to receive their probes together.
+func (t *Table) ManyNodes() bool { return len(t.nodes) >= manyNodes }
+
 // probeInterval returns the interval at which a node is to probe the gateway.
 func (t *Table) probeInterval(node *Node, now time.Time) time.Duration {
 	if node.activity.active(now) {

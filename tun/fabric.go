@@ -119,6 +119,7 @@ func (f *Fabric) Refresh() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.host.setMTU(f.Gateway.Table().MTU())
+	f.Overlay.pace(f.Gateway.Table().ManyNodes())
 	for _, l := range *f.links.Load() {
 		l.tun.mtuChanged()
 	}

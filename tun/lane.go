@@ -98,6 +98,12 @@ func (l *lane) overflows() (n uint64) {
 	return n
 }
 
+func (l *lane) pace(on bool) {
+	for _, s := range l.sources {
+		s.socket.Pace(on)
+	}
+}
+
 func (l *lane) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,6 +126,7 @@ func (o *Overlay) openLane() (*lane, error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	l.pace(o.paced)
 	o.lanes = append(o.lanes, l)
 	return l, nil
 }

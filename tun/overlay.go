@@ -30,6 +30,7 @@ type Overlay struct {
 	mu        sync.Mutex // protects the fields below
 	lanes     []*lane    // all that are open, one at least
 	overflows uint64     // of closed lanes
+	paced     bool       // probes are; see underlay.Socket.Pace
 
 	tapping tapping
 	panics  panics
@@ -142,6 +143,16 @@ func (o *Overlay) send(t *taps, batch *underlay.Batch, r *gateway.Result, head, 
 	}
 	batch.AddMarked(s, &p.destination, r.ECN, head, body)
 	return true
+}
+
+// pace says whether probes of nodes may wait for a moment, to be received together.
+func (o *Overlay) pace(on bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.paced = on
+	for _, l := range o.lanes {
+		l.pace(on)
+	}
 }
 
 // Serves reports whether frames can be sent to nodes with this underlay address.

@@ -25,6 +25,8 @@ type Program struct {
 	classes int
 	urgent  int                                                        // how many of them, the last ones, are read before the others
 	filter  func(six bool, queues []unix.SockFilter) []unix.SockFilter // queues are the instructions that select them
+	// skipIfPaced returns code that skips so many instructions if Socket.Pace is for the datagram. Nil: for none.
+	skipIfPaced func(instructions uint8) []unix.SockFilter
 }
 
 const (
@@ -57,7 +59,9 @@ const (
 // BySource gives senders separate queues: a sender fills its own, and those of the few that have the
 // same hash. The probes of nodes (package nodeprobe) have other queues, by the same hash: a node that sends more than is
 // received does not take the gateway for dead.
-var BySource = Program{2 * sourceClasses, sourceClasses, func(six bool, queues []unix.SockFilter) []unix.SockFilter {
+var BySource = Program{2 * sourceClasses, sourceClasses, selectBySource, skipIfProbe}
+
+func selectBySource(six bool, queues []unix.SockFilter) []unix.SockFilter {
 	hash := []unix.SockFilter{{Code: bpfLoad, K: netOffset + sourceOffset}}
 	if six {
 		hash = loadSource6()
@@ -66,7 +70,7 @@ var BySource = Program{2 * sourceClasses, sourceClasses, func(six bool, queues [
 	data := append(slices.Clone(hash), branch(choicesOf(queues[:sourceClasses]))...)
 	probes := append(hash, branch(choicesOf(queues[sourceClasses:]))...)
 	return slices.Concat(skipIfProbe(uint8(len(data))), data, probes)
-}}
+}
 
 // skipIfProbe returns code that skips so many instructions after it if a datagram is a probe of a node. The headers of Geneve
 // without options and of VXLAN have the same length.
@@ -117,13 +121,18 @@ var byMessage = Program{3, 0, func(_ bool, queues []unix.SockFilter) []unix.Sock
 		queues[2],
 		queues[0],
 	}
-}}
+}, nil}
 
 // classes are the queues of a socket. Only its Receiver uses them, except for the first fields.
 type classes struct {
 	group   *Group
 	sorted  bool                      // the program selects classes; protected by group.mu
+	paced   bool                      // one queue is; protected by group.mu
 	sockets atomic.Pointer[[]*Socket] // of the classes from 1 on; nil while there is one queue; changed under Socket.drops
+
+	pace      atomic.Bool // what paced is to be
+	due       atomic.Bool // the paced queue is to be read
+	unwatched atomic.Bool // no Poller watches other sockets than the first
 
 	active bool // datagrams may be in any queue
 	turn   int  // the class that was read last
@@ -161,11 +170,11 @@ func (s *Socket) spread() bool {
 	if k.sockets.Load() == nil && !s.openOthers() {
 		return false
 	}
-	s.watchOthers()
 	if s.sort(true) != nil {
 		return false
 	}
 	k.active, k.gathered = true, false
+	s.watchOthers()
 	return true
 }
 
@@ -215,10 +224,8 @@ func (s *Socket) openOthers() bool {
 
 // watchOthers makes the pollers that watch s watch the sockets of the other classes, too.
 func (s *Socket) watchOthers() {
-	s.watchers.Lock()
-	pollers := slices.Clone(s.watchers.pollers)
-	s.watchers.Unlock()
-	for _, p := range pollers {
+	s.classes.unwatched.Store(false)
+	for _, p := range s.pollers() {
 		p.addQueues(s)
 	}
 }
@@ -228,7 +235,8 @@ func (s *Socket) watchOthers() {
 func (s *Socket) closeOthers() {
 	s.drops.Lock()
 	defer s.drops.Unlock()
-	s.classes.sorted = false
+	s.classes.sorted, s.classes.paced = false, false
+	s.classes.unwatched.Store(false)
 	for _, other := range s.others() {
 		_ = s.classes.group.drop(other) // fails only when called twice
 		s.drops.total += other.Overflows()
@@ -247,8 +255,16 @@ func (s *Socket) others() []*Socket {
 	return nil
 }
 
-// review starts to sort datagrams when a queue has overflowed or stands, and ends it when none has for some time. full says that
-// the last batch was full.
+// watched returns the sockets of the other classes that a Poller watches.
+func (s *Socket) watched() []*Socket {
+	if s.classes == nil || s.classes.unwatched.Load() {
+		return nil
+	}
+	return s.others()
+}
+
+// review starts to sort datagrams when a queue has overflowed or stands, and ends it when none has for some time; then it begins to
+// pace a queue, if it is to. full says that the last batch was full.
 func (s *Socket) review(now time.Time, full bool) {
 	k := s.classes
 	if now.Sub(k.checked) < spreadCheck {
@@ -257,6 +273,9 @@ func (s *Socket) review(now time.Time, full bool) {
 	k.checked = now
 	if k.stopped {
 		s.endClasses()
+		return
+	}
+	if k.paced != k.pace.Load() && !s.setPaced(now) {
 		return
 	}
 	before := k.overflows
@@ -275,6 +294,8 @@ func (s *Socket) review(now time.Time, full bool) {
 		if s.gather() == nil {
 			k.gathered, k.calm = true, now
 		}
+	case k.gathered && now.Sub(k.calm) >= spreadDrain && k.paced:
+		s.startPace()
 	case k.gathered && now.Sub(k.calm) >= spreadDrain:
 		s.stopOthers()
 		k.stopped = true

@@ -221,8 +221,11 @@ func (g *Group) compile() []unix.SockFilter {
 
 // queue returns the code that selects the queue of a datagram for s. g.mu is held.
 func (g *Group) queue(s *Socket, six bool) []unix.SockFilter {
-	if s.classes == nil || !s.classes.sorted {
+	switch {
+	case s.classes == nil || !s.classes.sorted && !s.classes.paced:
 		return []unix.SockFilter{g.number(s)}
+	case !s.classes.sorted:
+		return s.queueOrPaced()
 	}
 	queues := []unix.SockFilter{g.number(s)}
 	for _, other := range s.others() {

@@ -115,6 +115,19 @@ func (p *Poller) addQueues(s *Socket) {
 	}
 }
 
+// removeQueues stops watching the other queues of s.
+func (p *Poller) removeQueues(s *Socket) {
+	w := &p.watched
+	w.Lock()
+	defer w.Unlock()
+	if w.paused {
+		return
+	}
+	for _, other := range s.others() {
+		_ = p.controlOne(other, unix.EPOLL_CTL_DEL) // fails if p does not watch it, or it is closed
+	}
+}
+
 // Remove stops watching s.
 func (p *Poller) Remove(s *Socket) error {
 	s.unwatch(p)
@@ -177,10 +190,10 @@ func (p *Poller) resume() bool {
 	return !w.paused
 }
 
-// control watches all queues of s, or none. It allocates nothing: a busy reader pauses a thousand times a second. p.watched is
+// control watches all queues of s that are to be watched, or none. It allocates nothing: a busy reader pauses a thousand times a second. p.watched is
 // locked.
 func (p *Poller) control(s *Socket, operation int) error {
-	for _, other := range s.others() {
+	for _, other := range s.watched() {
 		err := p.controlOne(other, operation)
 		if operation == unix.EPOLL_CTL_ADD && err != nil && !errors.Is(err, net.ErrClosed) {
 			return err

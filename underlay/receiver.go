@@ -94,21 +94,33 @@ func (r *Receiver) Fill() (messages int, err error) {
 	}
 	defer r.socket.fd.release()
 	k := r.socket.classes
-	if k == nil || !k.active {
+	switch {
+	case k == nil:
 		r.filled, err = r.take(r.socket, 0, ReceiveBatch)
-	} else {
+	case k.active:
 		r.filled, err = r.takeTurns(k)
+	default:
+		r.filled, err = r.takeFirst(k)
 	}
 	if k != nil {
 		full := r.filled == ReceiveBatch
 		if !full {
 			k.emptied = time.Time{}
 		}
-		if k.fills++; k.active || full || k.fills%reviewFills == 0 {
+		if k.fills++; k.active || full || k.fills%reviewFills == 0 || k.paced != k.pace.Load() {
 			r.socket.review(time.Now(), full)
 		}
 	}
 	return r.filled, err
+}
+
+// takeFirst receives from the paced queue, if that is due, and from the first.
+func (r *Receiver) takeFirst(k *classes) (messages int, err error) {
+	if messages, err = r.takePaced(k); messages == ReceiveBatch {
+		return messages, err
+	}
+	n, failed := r.take(r.socket, messages, ReceiveBatch)
+	return messages + n, cmp.Or(failed, err)
 }
 
 // takeTurns receives from some urgent queues, and then from the others, each Fill from another one first, until the batch is

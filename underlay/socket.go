@@ -238,6 +238,13 @@ func (s *Socket) unwatch(p *Poller) {
 	s.watchers.pollers = slices.DeleteFunc(s.watchers.pollers, func(other *Poller) bool { return other == p })
 }
 
+// pollers returns those that watch s.
+func (s *Socket) pollers() []*Poller {
+	s.watchers.Lock()
+	defer s.watchers.Unlock()
+	return slices.Clone(s.watchers.pollers)
+}
+
 // control calls f with the descriptor, unless s is closed.
 func (s *Socket) control(f func(fd int) error) error {
 	if !s.fd.acquire() {
