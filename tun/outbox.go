@@ -12,9 +12,10 @@ type outbox struct {
 	overlay  *Overlay
 	counters *gateway.Counters
 	batch    *underlay.Batch
-	slab     []byte // copies of pieces and of packets in a journey's own memory, until the batch is sent
-	free     []byte // the rest of slab
-	taps     *taps  // set while packets are added; nil = no taps
+	answers  *underlay.Batch // the journey has counted them
+	slab     []byte          // copies of pieces and of packets in a journey's own memory, until the batch is sent
+	free     []byte          // the rest of slab
+	taps     *taps           // set while packets are added; nil = no taps
 
 	bytes uint64 // of IP packets added since the last flush
 }
@@ -22,7 +23,7 @@ type outbox struct {
 // newOutbox returns an outbox. slab is the number of bytes that it can copy per batch, more than
 // packet.MaxLen.
 func newOutbox(o *Overlay, c *gateway.Counters, slab int) outbox {
-	return outbox{overlay: o, counters: c, batch: underlay.NewBatch(BatchSize), slab: make([]byte, slab)}
+	return outbox{overlay: o, counters: c, batch: underlay.NewBatch(BatchSize), answers: underlay.NewBatch(underlay.ReceiveBatch), slab: make([]byte, slab)}
 }
 
 // forward adds the packet or the pieces of a Result with the verdict ToNode. The memory that the
@@ -63,21 +64,21 @@ func (x *outbox) add(r *gateway.Result, ip []byte) {
 	x.bytes += uint64(len(ip))
 }
 
-// answer sends the answer of an egress Result to its node, after everything added before. The
-// journey reuses the answer's memory for its next packet. The journey counts answers, so only a
-// lost one is counted here.
+// answer adds the answer of an egress Result to its node, which is sent after everything else. The journey reuses the answer's
+// memory for its next packet. It counts answers, so only a lost one is counted here.
 func (x *outbox) answer(r *gateway.Result) {
-	x.flush()
-	dropped := 1
-	if x.overlay.send(x.taps, x.batch, r, r.AnswerHeader, r.Answer) {
-		_, dropped = x.batch.Flush()
+	if len(x.free) < len(r.Answer) {
+		x.flush()
 	}
-	if dropped > 0 {
-		x.counters.CountDropped(gateway.UnderlaySend, uint64(dropped))
+	n := copy(x.free, r.Answer)
+	if !x.overlay.send(x.taps, x.answers, r, r.AnswerHeader, x.free[:n]) {
+		x.counters.CountDropped(gateway.UnderlaySend, 1)
+		return
 	}
+	x.free = x.free[n:]
 }
 
-// flush sends the batch. Every packet is counted once: as forwarded if the kernel took it, else
+// flush sends what was added. Every packet is counted once: as forwarded if the kernel took it, else
 // as dropped.
 func (x *outbox) flush() {
 	sent, dropped := x.batch.Flush()
@@ -87,6 +88,9 @@ func (x *outbox) flush() {
 	}
 	if sent > 0 {
 		x.counters.CountForwarded(uint64(sent), x.bytes)
+	}
+	if _, dropped := x.answers.Flush(); dropped > 0 {
+		x.counters.CountDropped(gateway.UnderlaySend, uint64(dropped))
 	}
 	x.bytes = 0
 	x.free = x.slab

@@ -131,6 +131,7 @@ func TestWhatTheKernelRefusesIsNotCountedAsForwarded(t *testing.T) {
 	}
 	r.Answer, r.AnswerHeader = r.Packet, r.Node.Header(r.Version)
 	x.answer(&r)
+	x.flush()
 	if n := c.Dropped(gateway.UnderlaySend); n != lost+1 {
 		t.Errorf("%d dropped with a lost answer, want %d", n, lost+1)
 	}
