@@ -230,6 +230,14 @@ func (s *Socket) watchOthers() {
 	}
 }
 
+// unwatchOthers ends what watchOthers began.
+func (s *Socket) unwatchOthers() {
+	s.classes.unwatched.Store(true)
+	for _, p := range s.pollers() {
+		p.removeQueues(s)
+	}
+}
+
 // closeOthers closes the sockets of the other classes and adds their overflows to those of s. group.mu is
 // held.
 func (s *Socket) closeOthers() {

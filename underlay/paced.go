@@ -64,12 +64,8 @@ func (s *Socket) startPace() {
 			return
 		}
 	}
-	k := s.classes
-	k.active = false
-	k.unwatched.Store(true)
-	for _, p := range s.pollers() {
-		p.removeQueues(s)
-	}
+	s.classes.active = false
+	s.unwatchOthers()
 	go s.tick()
 }
 

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"testing"
 	"time"
-
-	"strait.dev/strait/test/wait"
 )
 
 // pacing returns a socket that paces probes, a receiver that waits with a poller, and a function that sends frames.
@@ -54,22 +52,26 @@ func untilReceived(t *testing.T, r *Receiver, p *Poller, like []byte, count int)
 // Each probe that arrives would wake the gateway: with 5,000 nodes that costs most of what it uses at rest.
 func TestF23_PacedProbesWaitAndAreReceivedTogether(t *testing.T) {
 	t.Parallel()
-	s, r, p, send := pacing(t)
-	s.classes.unwatched.Store(false) // ends the ticker
-	wait.Until(t, "the ticker has ended", func() bool { s.classes.due.Store(false); time.Sleep(2 * paceInterval); return !s.classes.due.Load() })
-	s.classes.unwatched.Store(true)
+	s, r := classified(t, loopback4, BySource)
+	s.Pace(true)
+	review(t, s, r)
+	s.classes.active = false
+	s.unwatchOthers() // without a ticker
+	send := sendsTo(t, s)
 	send(probeFrame, 3)
 	untilItHolds(t, s.pacedQueue())
 	send(dataFrame, 1)
 	untilItHolds(t, s)
 	if n, err := r.Fill(); n != 1 || err != nil {
-		t.Errorf("received %d before the probes are due, %v; want the one datagram of data", n, err)
+		t.Fatalf("received %d before the probes are due, %v; want the one datagram of data", n, err)
 	}
 	if d, _, _ := r.Next(); !bytes.Equal(d, dataFrame) {
 		t.Error("a probe is received before it is due")
 	}
-	go s.tick()
-	untilReceived(t, r, p, probeFrame, 3)
+	s.classes.due.Store(true)
+	if n, err := r.Fill(); n != 3 || err != nil {
+		t.Errorf("received %d when the probes are due, %v; want all 3", n, err)
+	}
 }
 
 func TestF23_MorePacedProbesThanABatchHoldsAreReceivedAtOnce(t *testing.T) {
