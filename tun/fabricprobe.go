@@ -111,8 +111,9 @@ func (f *Fabric) sendProbe(p probe, l *Link, size int) {
 	}
 }
 
-// receiveProbe answers a probe of the far end, or processes its answer. The goroutine that decrypts calls it: nothing in it
-// waits.
+// receiveProbe answers a probe of the far end, or processes its answer. The goroutine that decrypts calls it, so WireGuard has
+// an address for the peer. Nothing in it waits: WireGuard holds the lock of its settings while it closes or removes a peer, and
+// waits for that goroutine to end.
 func (f *Fabric) receiveProbe(p probe, l *Link) {
 	now := f.clock.now()
 	r := l.took(p, now)
@@ -123,7 +124,7 @@ func (f *Fabric) receiveProbe(p probe, l *Link) {
 		l.logger().Info("the far end is shutting down")
 	}
 	switch {
-	case p.kind == probeAsk && l.contactable():
+	case p.kind == probeAsk:
 		f.sendProbe(probe{kind: f.answerKind(), mtu: uint16(f.ownMTU()), sequence: p.sequence, silence: r.silence}, l, 0)
 		if r.owes {
 			f.ask(l, now) // the far end is up: do not wait for the next tick

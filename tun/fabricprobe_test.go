@@ -1,12 +1,15 @@
 package tun
 
 import (
+	"io"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"strait.dev/strait/gateway"
+	"strait.dev/strait/test/wait"
 )
 
 // A relayed connection counts as data, too.
@@ -47,4 +50,37 @@ func TestTheMTUOfTheRemoteHoldsUntilANewLinkAnnouncesOne(t *testing.T) {
 	if want := []int{1390, 1400, 1380, minAnnouncedMTU, 0}; !slices.Equal(announced, want) {
 		t.Errorf("announced %v, want %v", announced, want)
 	}
+}
+
+// heldSettings are settings of WireGuard that do not end until they are released. WireGuard holds the lock of its settings
+// while it reads them.
+type heldSettings struct{ read, release chan struct{} }
+
+func (h heldSettings) Read([]byte) (int, error) {
+	close(h.read)
+	<-h.release
+	return 0, io.EOF
+}
+
+// A link that ends waits, with that lock held, for the goroutine that decrypts.
+func TestAProbeIsAnsweredWhileWireGuardIsConfigured(t *testing.T) {
+	t.Parallel()
+	a, _ := joined(t)
+	l := (*a.fabric.links.Load())[0]
+	h, configured := heldSettings{make(chan struct{}), make(chan struct{})}, make(chan error)
+	go func() { configured <- l.wg.IpcSetOperation(h) }()
+	<-h.read
+	defer func() {
+		close(h.release)
+		if err := <-configured; err != nil {
+			t.Error(err)
+		}
+	}()
+	l.tun.peerKnown.Store(false) // as before the first tick of an end that does not initiate
+	var answered atomic.Bool
+	go func() {
+		a.fabric.receiveProbe(probe{kind: probeAsk, mtu: testMTU, sequence: 1}, l)
+		answered.Store(true)
+	}()
+	wait.Until(t, "the probe is answered", answered.Load)
 }
