@@ -85,6 +85,7 @@ func TestBenchExitCodes(t *testing.T) {
 		{[]string{"bench", "compare", few, few}, exitFailed},
 		{[]string{"bench", "compare", few, other}, exitFailed},
 		{[]string{"bench", "compare", few, filepath.Join(folder, "absent.json")}, exitFailed},
+		{[]string{"bench", "peer", "--baseline", filepath.Join(folder, "absent")}, exitUsage},
 		{[]string{"bench", "model"}, exitUsage},
 		{[]string{"bench", "model", few, "-o", "xml"}, exitUsage},
 		{[]string{"bench", "model", few, "--line-rate", "0"}, exitUsage},

@@ -145,6 +145,9 @@ func (f *peerFlags) options(cmd *cobra.Command) (o rig.Options, err error) {
 	if o.Repetitions < 1 {
 		return o, &usageError{fmt.Errorf("-n %d: give 1 or more", f.repetitions), "strait bench peer --help"}
 	}
+	if _, err := os.Stat(f.baseline); f.baseline != "" && err != nil {
+		return o, &usageError{fmt.Errorf("--baseline: %w; name a strait binary", err), "strait bench peer --help"}
+	}
 	for _, text := range f.custom {
 		p, err := rig.ParseCustomSubject(text)
 		if err != nil {
