@@ -29,6 +29,9 @@ type Program struct {
 	skipIfPaced func(instructions uint8) []unix.SockFilter
 }
 
+// ordinary returns how many classes are not urgent: the first ones.
+func (p Program) ordinary() int { return p.classes - p.urgent }
+
 const (
 	// spreadCheck is how often a Receiver looks for overflows: after a full batch, and after every
 	// 32nd, because a queue can be full of a few large messages.
@@ -125,10 +128,10 @@ var byMessage = Program{3, 0, func(_ bool, queues []unix.SockFilter) []unix.Sock
 
 // classes are the queues of a socket. Only its Receiver uses them, except for the first fields.
 type classes struct {
-	group   *Group
-	sorted  bool                      // the program selects classes; protected by group.mu
-	paced   bool                      // one queue is; protected by group.mu
-	sockets atomic.Pointer[[]*Socket] // of the classes from 1 on; nil while there is one queue; changed under Socket.drops
+	group  *Group
+	sorted bool                   // the program selects classes; protected by group.mu
+	paced  bool                   // one queue is; protected by group.mu
+	queues atomic.Pointer[queues] // nil while there is one; changed under Socket.drops
 
 	pace      atomic.Bool // what paced is to be
 	due       atomic.Bool // the paced queue is to be read
@@ -136,8 +139,6 @@ type classes struct {
 
 	active bool // datagrams may be in any queue
 	turn   int  // the class that was read last
-	again  int  // the one that was read last although it was empty
-	empty  uint // bit i: class i was empty when it was read last
 	urgent int  // the urgent one that was read last
 	fills  uint // number of calls of Fill
 
@@ -167,7 +168,7 @@ func (s *Socket) spread() bool {
 	k := s.classes
 	k.group.mu.Lock()
 	defer k.group.mu.Unlock()
-	if k.sockets.Load() == nil && !s.openOthers() {
+	if k.queues.Load() == nil && !s.openOthers() {
 		return false
 	}
 	if s.sort(true) != nil {
@@ -206,7 +207,7 @@ func (s *Socket) openOthers() bool {
 	var sockets []*Socket
 	for class := 1; class < g.classes.classes; class++ {
 		options := g.options
-		if class >= g.classes.classes-g.classes.urgent {
+		if class >= g.classes.ordinary() {
 			options.ReceiveBuffer = urgentBuffer
 		}
 		other, err := g.open(options)
@@ -218,7 +219,7 @@ func (s *Socket) openOthers() bool {
 		}
 		sockets = append(sockets, other)
 	}
-	s.classes.sockets.Store(&sockets)
+	s.classes.queues.Store(newQueues(s, sockets))
 	return true
 }
 
@@ -249,7 +250,7 @@ func (s *Socket) closeOthers() {
 		_ = s.classes.group.drop(other) // fails only when called twice
 		s.drops.total += other.Overflows()
 	}
-	s.classes.sockets.Store(nil)
+	s.classes.queues.Store(nil)
 }
 
 // others returns the sockets of the other classes.
@@ -257,8 +258,8 @@ func (s *Socket) others() []*Socket {
 	if s.classes == nil {
 		return nil
 	}
-	if others := s.classes.sockets.Load(); others != nil {
-		return *others
+	if all := s.classes.queues.Load(); all != nil {
+		return all.sockets[1:]
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (s *Socket) setPaced(now time.Time) bool {
 	k := s.classes
 	k.group.mu.Lock()
 	defer k.group.mu.Unlock()
-	if k.sockets.Load() == nil && !s.openOthers() {
+	if k.queues.Load() == nil && !s.openOthers() {
 		return false
 	}
 	before := k.paced
@@ -44,10 +44,7 @@ func (s *Socket) setPaced(now time.Time) bool {
 }
 
 // pacedQueue returns the queue of probes while nothing is sorted: the first urgent one.
-func (s *Socket) pacedQueue() *Socket {
-	others := s.others()
-	return others[len(others)-s.classes.group.classes.urgent]
-}
+func (s *Socket) pacedQueue() *Socket { return s.others()[s.classes.group.classes.ordinary()-1] }
 
 // queueOrPaced returns the code that selects the paced queue for what is paced, and the first queue for the rest. group.mu is
 // held.
