@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -115,8 +116,32 @@ func (m *throughput) measure(t *testing.T, f *failover, apart []*failover, size 
 		s.Busy, s.Idle = c.cpu/(m.cpus*float64(len(f.gateways))), c.idle
 		t.Logf("%d gateways, %d bytes: limited %.0f datagrams/s, %.0f %% busy, machine %.0f %% idle; %.2f x apart (machine %.0f %% idle), %.2f x one",
 			s.Gateways, size, s.Rate, 100*s.Busy, 100*s.Idle, s.Rate/s.Apart, 100*a.idle, s.Rate/s.One)
+		if s.Busy < 0.9 {
+			f.tellState()
+		}
 	}
 	return samples
+}
+
+// tellState logs what gateways and node helpers say: why some of the gateways have little to do in a flood.
+func (f *failover) tellState() {
+	f.t.Helper()
+	for _, g := range f.gateways {
+		up, err := g.links("up")
+		active, _ := g.links("active")
+		f.t.Logf("%s has the links %v and sends to %v, %v; it logged:\n%s", g.label(), up, active, err, lastLines(g.Log(), 10))
+	}
+	for _, c := range []*cluster{f.a, f.b} {
+		for i, h := range c.helpers {
+			f.t.Logf("the node helper %s/%s logged:\n%s", c.name, nodeName(i), lastLines(h.Log(), 10))
+		}
+	}
+}
+
+// lastLines returns the last lines of a text.
+func lastLines(text string, count int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(len(lines)-count, 0):], "\n")
 }
 
 // limit holds each gateway to a part of a CPU; 0 = no limit.
