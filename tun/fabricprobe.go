@@ -17,13 +17,12 @@ func (f *Fabric) probe(ctx context.Context) {
 	f.clock.schedule(ctx, f.changed, f.tick, func(now time.Time) time.Time { return f.decide(ctx, now) })
 }
 
-// tick sends the probe that is due over each link, and returns the time until the next ones. Flows use all links, so all
-// are probed alike.
+// tick sends the probe that is due over each link, and returns the time until the next ones: one of a link that data crosses, if
+// data crosses the gateway.
 func (f *Fabric) tick(now time.Time) (wait time.Duration) {
 	active := f.Gateway.Active(time.Now())
 	for _, l := range *f.links.Load() {
-		l.probeAs(active)
-		if l.contactable() {
+		if l.due(active, now) && l.contactable() {
 			if p, due := l.tick(f.ownMTU(), f.leaving.Load(), now); due {
 				f.sendProbe(p, l, 0)
 			}

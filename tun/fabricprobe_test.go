@@ -34,6 +34,43 @@ func TestLinksAreProbedMoreOftenWhileDataCrosses(t *testing.T) {
 	})
 }
 
+// Most links of a gateway with many carry nothing: to probe all of them as often as those that do takes CPU time for nothing.
+func TestALinkThatNoDataCrossesIsProbedAsAtRest(t *testing.T) {
+	t.Parallel()
+	l := &Link{tun: &Device{Egress: new(gateway.Egress), Ingress: new(gateway.Ingress)}}
+	now := time.Unix(1000, 0)
+	ticks := func(active bool, span time.Duration) (count int) {
+		interval := intervalOf(active)
+		for end := now.Add(span); now.Before(end); now = now.Add(interval) {
+			if l.due(active, now) {
+				l.tick(testMTU, false, now)
+				count++
+			}
+		}
+		return count
+	}
+	const span = 10 * probeInterval
+	for _, c := range []struct {
+		state  string
+		active bool
+		data   func()
+		want   int
+	}{
+		{"the gateway is at rest", false, func() {}, 10},
+		{"data crosses other links", true, func() {}, 10},
+		{"data of a node was sent", true, func() { l.tun.Egress.CountForwarded(1, 1) }, 20},
+		{"data was sent within 2 s", true, func() {}, 9 + 10/2},
+		{"data arrived", true, func() { l.tun.Ingress.CountForwarded(1, 1) }, 20},
+		{"data was relayed", true, func() { now = now.Add(usedFor); l.tun.relayed.Add(1) }, 20},
+		{"data crosses other links again", true, func() { now = now.Add(usedFor) }, 10},
+	} {
+		c.data()
+		if got := ticks(c.active, span); got != c.want {
+			t.Errorf("%s: %d ticks in %v, want %d", c.state, got, span, c.want)
+		}
+	}
+}
+
 // Replaced links have no announcement yet. Nodes would change the MTU of their routes, and change it back.
 func TestTheMTUOfTheRemoteHoldsUntilANewLinkAnnouncesOne(t *testing.T) {
 	t.Parallel()

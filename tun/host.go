@@ -188,6 +188,9 @@ func (h *Host) sendWhole(r *gateway.Result, b []byte) {
 			h.origin.CountDropped(gateway.NoPeer, 1)
 		case d.inject(&h.origin.Counters, b, kind):
 			h.origin.CountForwarded(1, uint64(len(b)))
+			if kind == ownPacket {
+				d.relayed.Add(1)
+			}
 		}
 	case gateway.ToNode:
 		sent, dropped := 0, 1

@@ -83,6 +83,8 @@ type Link struct {
 	streams map[*stream]bool // TCP connections through the link
 	closed  bool             // no further streams are accepted
 
+	use use // of the goroutine that probes
+
 	claimed time.Time // when the far end was last told the addresses of this one; protected by the fabric's mu
 	opened  int       // of a first lane: how many lanes of the link are open, with this one; protected by the fabric's mu
 

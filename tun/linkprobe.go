@@ -13,7 +13,7 @@ import (
 )
 
 // Link probes: packets over UDP inside the tunnel, between the hosts' link addresses. Each end has
-// a tick every 140 ms, or every 70 ms while data crosses. At a tick it sends
+// a tick every 140 ms, or every 70 ms while data crosses the link. At a tick it sends
 //
 //   - a request, which the other end answers, if nothing has arrived since the tick before, if the
 //     other end said that it receives little, if the link is not up, or once per second; while the
@@ -72,7 +72,7 @@ const (
 const (
 	// probeInterval is the time between ticks. A link that is cut is down within 0.5 s.
 	probeInterval = 140 * time.Millisecond
-	// activeProbeInterval is the time between ticks while data crosses the gateway. A link that is cut is
+	// activeProbeInterval is the time between ticks while data crosses the link. A link that is cut is
 	// down within 0.29 s, before the first retransmission of most TCP connections: Linux starts its timer of
 	// 0.2 s anew with each segment that it sends, and a connection that has filled its congestion window
 	// retransmits 0.35 to 0.6 s after the loss. The next retransmission comes 0.4 s later.

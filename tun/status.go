@@ -123,12 +123,33 @@ func (p *prober) fit(now time.Time) fitness {
 	return up
 }
 
-// probeAs says whether data crosses, from which the interval of probes follows.
-func (l *Link) probeAs(active bool) {
+// due reports whether a tick of the link is due, when the gateway has one. active says whether data crosses the gateway, which then
+// has twice as many ticks as a link that none crosses. A gateway sends to the remote gateway of its own ordinal, so that is most of
+// its links. Only for the goroutine that probes.
+func (l *Link) due(active bool, now time.Time) bool {
+	used := l.use.recent(l.tun.crossed(), now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.prober.active = active
+	l.prober.active = active && used
+	return !active || used || now.Sub(l.prober.ticked) >= probeInterval-activeProbeInterval/2
 }
+
+// use is when data last crossed a link.
+type use struct {
+	packets uint64
+	at      time.Time
+}
+
+// recent reports whether data has crossed within usedFor. packets is how many have until now.
+func (u *use) recent(packets uint64, now time.Time) bool {
+	if packets != u.packets {
+		*u = use{packets, now}
+	}
+	return !u.at.IsZero() && now.Sub(u.at) < usedFor
+}
+
+// usedFor is how long a link counts as used after a packet of data.
+const usedFor = 2 * time.Second
 
 // expires returns when the state of the link may change next; see prober.expires.
 func (l *Link) expires(now time.Time) time.Time {
