@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// activeFor is how long a node counts as active after its last packet of data.
-	activeFor = 2 * time.Second
+	// ActiveFor is how long a node, a gateway and a link count as active after their last packet of data.
+	ActiveFor = 2 * time.Second
 	// activityGrain is the time in which further packets are not noted: most packets only read.
 	activityGrain = 100 * time.Millisecond
 )
@@ -23,16 +23,16 @@ func (a *activity) mark(now time.Time) (noted, began bool) {
 		return false, false
 	}
 	a.last.Store(at) // also after the machine's clock was set back
-	return true, since < 0 || since >= int64(activeFor)
+	return true, since < 0 || since >= int64(ActiveFor)
 }
 
 // active reports whether data has crossed recently.
 func (a *activity) active(now time.Time) bool {
 	since := now.UnixNano() - a.last.Load()
-	return since >= 0 && since < int64(activeFor)
+	return since >= 0 && since < int64(ActiveFor)
 }
 
-// census counts the active nodes of a table: in each span of activeFor, those whose data crossed. Safe for concurrent use; while a span
+// census counts the active nodes of a table: in each span of ActiveFor, those whose data crossed. Safe for concurrent use; while a span
 // begins, the number may be wrong by a few.
 type census struct {
 	span  atomic.Int64    // the current one
@@ -55,7 +55,7 @@ func (c *census) active(now time.Time) int64 {
 
 // enter begins the span of now, if it has not begun, and returns the current one.
 func (c *census) enter(now time.Time) (span int64) {
-	span = now.UnixNano() / int64(activeFor)
+	span = now.UnixNano() / int64(ActiveFor)
 	last := c.span.Load()
 	if span == last-1 { // another lane has begun the next one, with a later time
 		return last

@@ -61,8 +61,8 @@ func TestALinkThatNoDataCrossesIsProbedAsAtRest(t *testing.T) {
 		{"data of a node was sent", true, func() { l.tun.Egress.CountForwarded(1, 1) }, 20},
 		{"data was sent within 2 s", true, func() {}, 9 + 10/2},
 		{"data arrived", true, func() { l.tun.Ingress.CountForwarded(1, 1) }, 20},
-		{"data was relayed", true, func() { now = now.Add(usedFor); l.tun.relayed.Add(1) }, 20},
-		{"data crosses other links again", true, func() { now = now.Add(usedFor) }, 10},
+		{"data was relayed", true, func() { now = now.Add(gateway.ActiveFor); l.tun.relayed.Add(1) }, 20},
+		{"data crosses other links again", true, func() { now = now.Add(gateway.ActiveFor) }, 10},
 	} {
 		c.data()
 		if got := ticks(c.active, span); got != c.want {

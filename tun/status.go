@@ -134,22 +134,19 @@ func (l *Link) due(active bool, now time.Time) bool {
 	return !active || used || now.Sub(l.prober.ticked) >= probeInterval-activeProbeInterval/2
 }
 
-// use is when data last crossed a link.
+// use is when data last crossed a link; zero = never.
 type use struct {
 	packets uint64
 	at      time.Time
 }
 
-// recent reports whether data has crossed within usedFor. packets is how many have until now.
+// recent reports whether data has crossed within gateway.ActiveFor. packets is how many have until now.
 func (u *use) recent(packets uint64, now time.Time) bool {
 	if packets != u.packets {
 		*u = use{packets, now}
 	}
-	return !u.at.IsZero() && now.Sub(u.at) < usedFor
+	return now.Sub(u.at) < gateway.ActiveFor
 }
-
-// usedFor is how long a link counts as used after a packet of data.
-const usedFor = 2 * time.Second
 
 // expires returns when the state of the link may change next; see prober.expires.
 func (l *Link) expires(now time.Time) time.Time {
