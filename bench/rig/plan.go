@@ -105,7 +105,7 @@ func usualTests(mode Mode, l lengths, custom []string) (all []test) {
 	}
 	switch mode {
 	case NoGRO:
-		add(testTCP6, tcp(1, forth, 1, l), nameStrait)
+		add(testTCP6, tcp(1, forth, 1, l), nameStrait, nameBaseline)
 		for _, payload := range payloads {
 			add(packetRateName(payload), func(r *Rig, p *setting) (metrics, error) {
 				return r.packetRate(p, payload, l.trial)
@@ -113,9 +113,9 @@ func usualTests(mode Mode, l lengths, custom []string) (all []test) {
 		}
 		add(testFirstPacket, func(r *Rig, p *setting) (metrics, error) {
 			return r.firstPackets(p, 3*l.roundTrips) // a difference of a microsecond among hundreds needs many
-		}, nameP, nameStrait, namePlain)
-		add(testNodes, fromNodes(l), nameStrait, nameStraitManyNodes)
-		add(testResident, resident, nameStrait, nameStraitManyNodes)
+		}, nameP, nameStrait, nameBaseline, namePlain)
+		add(testNodes, fromNodes(l), nameStrait, nameBaseline, nameStraitManyNodes)
+		add(testResident, resident, nameStrait, nameBaseline, nameStraitManyNodes)
 		add(testReload, duringReload(l), nameStraitManyNodes)
 	case Wire:
 		add(testFixedRate, func(r *Rig, p *setting) (metrics, error) {
