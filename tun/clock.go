@@ -16,6 +16,10 @@ const (
 	// clockPause is the gap after which what the process knew is worthless: the clock does not stand still, and
 	// every link is down until a probe is answered.
 	clockPause = 10 * time.Second
+	// clockLate is how late a decision is if the process did not run when it was due, and clockRoom the time that it then
+	// gets to receive what has arrived meanwhile. Where a cgroup limits its CPU time, it does not run for most of each 100 ms.
+	clockLate = 5 * time.Millisecond
+	clockRoom = 20 * time.Millisecond
 )
 
 // clock is the clock of all decisions about links. It stands still while the process does: a link is not down, and
@@ -79,12 +83,14 @@ func (c *clock) converted(at time.Time) time.Time {
 
 // schedule calls tick, and after it decide, at once and then each time after the interval that tick returned, until ctx
 // ends. It also calls decide when changed is signalled, and at the time that the last decide returned, unless that is zero.
-// Both are called from this goroutine, with the time of the clock. Ticks do not stand still with it: one follows each gap.
+// If it is late for that time, it puts decide off once, by clockRoom. Both are called from this goroutine, with the time of
+// the clock. Ticks do not stand still with it: one follows each gap.
 func (c *clock) schedule(ctx context.Context, changed <-chan struct{}, tick func(now time.Time) (interval time.Duration), decide func(now time.Time) time.Time) {
 	due := time.NewTimer(tick(c.now()))
 	defer due.Stop()
 	decision := time.NewTimer(0)
 	defer decision.Stop()
+	var next, putOff time.Time // of decide; next is zero if it waits for a tick
 	for {
 		select {
 		case <-ctx.Done():
@@ -95,11 +101,17 @@ func (c *clock) schedule(ctx context.Context, changed <-chan struct{}, tick func
 		case <-decision.C:
 		}
 		now := c.now()
-		if next := decide(now); next.IsZero() {
-			decision.Stop()
-		} else {
-			decision.Reset(next.Sub(now))
+		if now.Before(putOff) {
+			continue
 		}
+		if !next.IsZero() && !next.Equal(putOff) && now.Sub(next) > clockLate {
+			putOff = now.Add(clockRoom)
+			next = putOff
+		} else if next = decide(now); next.IsZero() {
+			decision.Stop()
+			continue
+		}
+		decision.Reset(next.Sub(c.now()))
 	}
 }
 

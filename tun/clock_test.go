@@ -1,7 +1,9 @@
 package tun
 
 import (
+	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,4 +155,55 @@ func TestTheClockOfARunningProcessIsTheSystems(t *testing.T) {
 			t.Errorf("%+v without a gap", c.gaps)
 		}
 	})
+}
+
+// A process that a cgroup keeps waiting has not received what arrived meanwhile. It decides that a link is down only after that.
+func TestF19_ADecisionThatComesLateWaitsForWhatHasArrived(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		stands time.Duration   // how long the process does not run after the first decision
+		again  time.Duration   // and after a tick at 100 ms; 0 = there is none
+		event  time.Duration   // when something else asks for a decision; 0 = never
+		want   []time.Duration // the decisions. Each wants the next one 50 ms later
+	}{
+		"in time":             {want: []time.Duration{0, 50 * ms, 100 * ms, 150 * ms}},
+		"in time, asked for":  {event: 20 * ms, want: []time.Duration{0, 20 * ms, 70 * ms}},
+		"a little late":       {stands: 50*ms + clockLate, want: []time.Duration{0, 50*ms + clockLate, 100*ms + clockLate}},
+		"late":                {stands: 90 * ms, want: []time.Duration{0, 90*ms + clockRoom, 140*ms + clockRoom}},
+		"late, and asked for": {stands: 90 * ms, event: 95 * ms, want: []time.Duration{0, 90*ms + clockRoom, 140*ms + clockRoom}},
+		"late again":          {stands: 90 * ms, again: 100 * ms, want: []time.Duration{0, 200 * ms, 250 * ms}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			begun := time.Now()
+			changed := make(chan struct{})
+			if c.event != 0 {
+				time.AfterFunc(c.event, func() { changed <- struct{}{} })
+			}
+			var got []time.Duration
+			ticks := 0
+			newClock(slog.New(slog.DiscardHandler)).schedule(ctx, changed, func(time.Time) time.Duration {
+				if ticks++; ticks == 1 && c.again != 0 {
+					return 100 * ms
+				}
+				if ticks == 2 {
+					time.Sleep(c.again)
+				}
+				return time.Hour
+			}, func(now time.Time) time.Time {
+				got = append(got, now.Sub(begun))
+				if len(got) == 1 {
+					time.Sleep(c.stands)
+				}
+				if len(got) == len(c.want) {
+					cancel()
+				}
+				return now.Add(50 * ms)
+			})
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s: decisions after %v, want %v", name, got, c.want)
+			}
+		})
+	}
 }

@@ -88,6 +88,8 @@ const (
 	// probeSlack is the least time that an answer may take beyond the usual: a link that is cut is down three
 	// intervals and this time after the last proof.
 	probeSlack = 80 * time.Millisecond
+	// lateTicks is the number of ticks in which how late packets came is forgotten, down to 1/e.
+	lateTicks = 32
 	// probeLost is the least time after which a request without an answer counts as lost.
 	probeLost = time.Second
 	// probeLate is how late an answer still proves that the link works.
@@ -159,26 +161,29 @@ func (l *Link) isProbe(b []byte) bool {
 // prober is the probing state of one link: requests and answers. It depends only on its calls
 // and the times passed to it; the caller sends, receives and locks.
 type prober struct {
-	address   netip.Addr // link address of the far end
-	active    bool       // ticks follow each other after activeProbeInterval
-	next      uint64     // sequence of the last tick; the first is 1
-	asked     [64]asked  // the last ticks, by sequence: those of probeLate and more
-	ticked    time.Time  // time of the last tick
-	varied    int        // ticks since the round trip began to vary
-	requested time.Time  // time of the last ordinary request
-	latest    uint64     // the greatest sequence that was answered
-	answered  time.Time  // time of the last answer
-	received  time.Time  // time of the last authenticated packet of the far end
-	forwarded uint64     // data packets that this end had sent at the last tick
-	probes    bool       // the far end has sent a probe, so that it answers them, too
-	states    bool       // it states its silence
-	doubted   time.Time  // while it says that it receives little: when it last received a packet, or later; else zero
-	unreached time.Time  // time of the last probe, if it said that the far end receives nothing
-	failed    bool       // found down since the last answer
-	leaving   bool       // the last answer said that the far end is shutting down
-	upSince   time.Time  // while up
-	mtu       uint16     // the last MTU announced by the far end; 0 = none yet
-	lanes     uint8      // at the far end, as it said last; 0 = one
+	address   netip.Addr    // link address of the far end
+	active    bool          // ticks follow each other after activeProbeInterval
+	next      uint64        // sequence of the last tick; the first is 1
+	asked     [64]asked     // the last ticks, by sequence: those of probeLate and more
+	ticked    time.Time     // time of the last tick
+	varied    int           // ticks since the round trip began to vary
+	requested time.Time     // time of the last ordinary request
+	latest    uint64        // the greatest sequence that was answered
+	answered  time.Time     // time of the last answer
+	received  time.Time     // time of the last authenticated packet of the far end
+	heard     time.Time     // received at the last tick
+	silent    int           // ticks since it arrived
+	late      time.Duration // how late packets of the far end came in the last seconds
+	forwarded uint64        // data packets that this end had sent at the last tick
+	probes    bool          // the far end has sent a probe, so that it answers them, too
+	states    bool          // it states its silence
+	doubted   time.Time     // while it says that it receives little: when it last received a packet, or later; else zero
+	unreached time.Time     // time of the last probe, if it said that the far end receives nothing
+	failed    bool          // found down since the last answer
+	leaving   bool          // the last answer said that the far end is shutting down
+	upSince   time.Time     // while up
+	mtu       uint16        // the last MTU announced by the far end; 0 = none yet
+	lanes     uint8         // at the far end, as it said last; 0 = one
 
 	path pathProber
 
@@ -204,7 +209,8 @@ func (p *prober) tick(mtu int, forwarded uint64, leaving bool, now time.Time) (d
 	silent := forwarded == p.forwarded
 	quiet := !p.received.After(p.ticked) // not for a time: what arrived while this end did not run still waits at a late tick
 	p.forwarded, p.ticked = forwarded, now
-	if p.varied++; p.slack() <= probeSlack {
+	p.follow(quiet)
+	if p.varied++; 4*p.deviation <= probeSlack {
 		p.varied = 0
 	}
 	every := p.requestEvery()
@@ -220,6 +226,23 @@ func (p *prober) tick(mtu int, forwarded uint64, leaving bool, now time.Time) (d
 		due.kind = probeLeaving
 	}
 	return due, silent || leaving
+}
+
+// follow notes how late packets of the far end come. Those of an end with little CPU time are late as soon as it has much to
+// do, before round trips can tell. An interval in which this end did not run counts as one and a half.
+func (p *prober) follow(quiet bool) {
+	p.late -= p.late / lateTicks
+	gap := p.received.Sub(p.heard)
+	p.heard = p.received
+	if quiet {
+		p.silent++
+		return
+	}
+	if p.silent > 0 {
+		interval := intervalOf(p.active)
+		p.late = max(p.late, min(gap, time.Duration(p.silent+1)*interval*3/2)-interval)
+	}
+	p.silent = 0
 }
 
 // requestEvery returns the greatest time between requests. While the round trip varies, a cut is found late until it is known how
@@ -370,8 +393,8 @@ func (p *prober) measure(rtt time.Duration) {
 	p.smoothed += (rtt - p.smoothed) / 8
 }
 
-// slack returns how much longer than usual an answer may take.
-func (p *prober) slack() time.Duration { return min(max(probeSlack, 4*p.deviation), probeLate) }
+// slack returns how much longer than usual an answer may take: as late as packets have come, they may come again.
+func (p *prober) slack() time.Duration { return min(max(probeSlack, 4*p.deviation, p.late), probeLate) }
 
 // timeout returns how long an answer may take.
 func (p *prober) timeout() time.Duration { return min(p.smoothed+p.slack(), probeLate) }
@@ -438,7 +461,11 @@ func (p *prober) up(now time.Time) bool {
 }
 
 // settle makes a link that is not up stay down until the next answer.
-func (p *prober) settle(now time.Time) { p.failed = !p.up(now) }
+func (p *prober) settle(now time.Time) {
+	if p.failed = !p.up(now); p.failed {
+		p.silent = 0 // an outage is not late
+	}
+}
 
 // expires returns when a link that is up would be found down, or would be up only because packets
 // arrive, if nothing happened until then. It is zero if the link is down.

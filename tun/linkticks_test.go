@@ -239,6 +239,35 @@ func TestF19_AnEndWithLittleCPUTimeAsksAtEachThirdTick(t *testing.T) {
 	}
 }
 
+// An end with little CPU time sends late as soon as it has much to do. How late its packets came is how late they may come again,
+// for some seconds.
+func TestF19_PacketsThatCameLateMayComeLateAgain(t *testing.T) {
+	t.Parallel()
+	missing := func(d *duplex, ticks time.Duration) {
+		d.ends[1].cut = true
+		d.run(ticks * activeProbeInterval)
+		d.ends[1].cut = false
+		d.run(300 * time.Millisecond)
+	}
+	for phase := time.Duration(0); phase < activeProbeInterval; phase += 3 * time.Millisecond {
+		d := newDuplex(t, time.Millisecond, phase, func(ends *[2]duplexEnd) { ends[0].data = 5 * time.Millisecond })
+		e := &d.ends[0]
+		if missing(d, 3); e.downs != 0 {
+			t.Fatalf("phase %v: down when the packets of 3 ticks are missing", phase)
+		}
+		if missing(d, 4); e.downs != 0 {
+			t.Fatalf("phase %v: down when those of 4 are missing after those of 3", phase)
+		}
+		d.run(variedTicks * activeProbeInterval)
+		if missing(d, 4); e.downs == 0 {
+			t.Errorf("phase %v: up when those of 4 are missing, and none before", phase)
+		}
+		if e.slack() > probeSlack {
+			t.Errorf("phase %v: patient for %v after an outage", phase, e.patience())
+		}
+	}
+}
+
 // Whatever data crosses, and whenever the link is cut, in one direction or in both: both ends know soon.
 func TestF22_BothEndsFindACutWithin400msWhateverDataCrosses(t *testing.T) {
 	t.Parallel()
