@@ -192,6 +192,7 @@ type prober struct {
 	rtt        time.Duration // of the last answer
 	// The round-trip time as RFC 6298 section 2 estimates it, and its mean deviation.
 	smoothed, deviation time.Duration
+	guess               bool // of a request that was sent before the link came up
 }
 
 // asked is a request, or a tick without one.
@@ -246,7 +247,7 @@ func (p *prober) follow(quiet bool) {
 }
 
 // requestEvery returns the greatest time between requests. While the round trip varies, a cut is found late until it is known how
-// much: after an outage, late answers make it vary for some seconds. If it varies for longer, that is how the link is.
+// much: after an overload, late answers make it vary for some seconds. If it varies for longer, that is how the link is.
 func (p *prober) requestEvery() time.Duration {
 	switch {
 	case p.varied == 0:
@@ -374,7 +375,7 @@ func (p *prober) answer(a probe, now time.Time) bool {
 		p.path.restart(p.path.target, p.path.ceiling)
 	}
 	if q.size == 0 {
-		p.measure(now.Sub(q.at))
+		p.measure(now.Sub(q.at), q.at.Before(p.upSince))
 	} else {
 		p.path.answer(q.size, now)
 	}
@@ -383,14 +384,17 @@ func (p *prober) answer(a probe, now time.Time) bool {
 	return true
 }
 
-// measure updates the estimate of the round-trip time.
-func (p *prober) measure(rtt time.Duration) {
-	if p.rtt = rtt; p.smoothed == 0 {
-		p.smoothed, p.deviation = rtt, rtt/2
-		return
+// measure updates the estimate of the round-trip time. early says that the request was sent before the link came up: it may have
+// waited for a handshake, or for an end that did not run, and counts only until there is a better one.
+func (p *prober) measure(rtt time.Duration, early bool) {
+	p.rtt = rtt
+	switch {
+	case p.smoothed == 0 || p.guess && !early:
+		p.smoothed, p.deviation, p.guess = rtt, rtt/2, early
+	case !early:
+		p.deviation += ((p.smoothed - rtt).Abs() - p.deviation) / 4
+		p.smoothed += (rtt - p.smoothed) / 8
 	}
-	p.deviation += ((p.smoothed - rtt).Abs() - p.deviation) / 4
-	p.smoothed += (rtt - p.smoothed) / 8
 }
 
 // slack returns how much longer than usual an answer may take: as late as packets have come, they may come again.

@@ -266,15 +266,55 @@ func TestLinkIsUpOnlyWhileProbesCrossBothWays(t *testing.T) {
 	}
 }
 
+// A far end that stood still answers at once what it was asked meanwhile. These are no round trips: the next cut is found as fast as
+// any other.
+func TestF4_AnswersThatWaitedDoNotMakeALinkPatient(t *testing.T) {
+	t.Parallel()
+	const trip = 20 * time.Millisecond
+	var p prober
+	now := time.Unix(1000, 0)
+	answered := func(after time.Duration, asked ...probe) {
+		now = now.Add(after)
+		for _, q := range asked {
+			if !p.answer(probe{kind: probeAnswer, sequence: q.sequence}, now) {
+				t.Fatalf("the answer %v is refused", q.sequence)
+			}
+		}
+	}
+	answered(2*time.Second, p.ask(1420, now)) // waited for a handshake
+	for range 30 {
+		answered(trip, p.ask(1420, now))
+		now = now.Add(probeInterval)
+	}
+	if p.smoothed != trip || p.slack() != probeSlack {
+		t.Fatalf("a round trip of %v is estimated as %v, %v", trip, p.smoothed, p.deviation)
+	}
+	var asked []probe
+	for range 18 {
+		asked = append(asked, p.ask(1420, now))
+		p.settle(now)
+		now = now.Add(probeInterval)
+	}
+	if p.up(now) {
+		t.Fatal("up without an answer")
+	}
+	if answered(0, asked...); !p.up(now) || p.smoothed != trip || p.slack() != probeSlack {
+		t.Errorf("up %t, with an estimate of %v, %v", p.up(now), p.smoothed, p.deviation)
+	}
+	if answered(2*trip, p.ask(1420, now)); p.smoothed == trip {
+		t.Error("a round trip after the link came up does not count")
+	}
+}
+
 // RFC 6298 section 2, with the numbers of its rules.
 func TestRFC6298_TheRoundTripIsEstimated(t *testing.T) {
 	t.Parallel()
 	var p prober
-	p.measure(80 * time.Millisecond)
+	p.measure(80*time.Millisecond, false)
 	if p.smoothed != 80*time.Millisecond || p.deviation != 40*time.Millisecond {
 		t.Errorf("first: %v, %v", p.smoothed, p.deviation)
 	}
-	p.measure(160 * time.Millisecond) // deviation: 3/4 of 40 and 1/4 of 80; smoothed: 7/8 of 80 and 1/8 of 160
+	p.measure(160*time.Millisecond, false) // deviation: 3/4 of 40 and 1/4 of 80; smoothed: 7/8 of 80 and 1/8 of 160
 	if p.smoothed != 90*time.Millisecond || p.deviation != 50*time.Millisecond {
 		t.Errorf("second: %v, %v; want 90ms, 50ms", p.smoothed, p.deviation)
 	}
