@@ -302,6 +302,9 @@ func (f *failover) apiServersReturn() {
 	}
 }
 
+// leastOutage is less than any fault takes to be found, in milliseconds.
+const leastOutage = 100
+
 // measure inflicts a fault, waits until all flows are delivered again, repairs the fault, and
 // returns what it cost.
 func (f *failover) measure(kind *faultKind) faultSample {
@@ -329,6 +332,9 @@ func (f *failover) measure(kind *faultKind) faultSample {
 		o := outcomes[flow.ID]
 		used := fault.used(flow, passing) || flow.TCP() && fault.used(f.flows.Flows[flow.ID^1], passing)
 		s.add(flow.Class, used, slices.Contains(down, flow), o)
+	}
+	if udp := s.udp(); len(udp) > 0 && slices.Max(udp) < leastOutage {
+		f.t.Errorf("%s (%s): %d UDP flows used it, and none had an outage of %d ms: it did not fail", kind.name, fault.victim, len(udp), leastOutage)
 	}
 	repair()
 	f.settle()

@@ -7,8 +7,10 @@ import (
 	"syscall"
 	"time"
 
+	"strait.dev/strait/geneve"
 	"strait.dev/strait/test/flows"
 	"strait.dev/strait/test/netns"
+	"strait.dev/strait/vxlan"
 )
 
 // faultKind is one of the faults that are measured.
@@ -51,7 +53,9 @@ var (
 	}}
 	linksDown = &faultKind{name: nameLinksDown, choose: func(f *failover) fault {
 		return f.ofGateway(func(g *gatewayPod) func() {
-			return f.drop(g.c.nodes[g.node].Namespace, fmt.Sprintf("ip saddr %[1]s udp sport 51840 drop\nip daddr %[1]s udp dport 51840 drop", g.address))
+			// A link that was down for long has another port.
+			rule := fmt.Sprintf("%s udp dport != { %d, %d } drop", g.address, geneve.Port, vxlan.Port)
+			return f.drop(g.c.nodes[g.node].Namespace, "ip saddr "+rule+"\nip daddr "+rule)
 		})
 	}}
 	linkCutOneWay = &faultKind{name: nameOneWay, choose: (*failover).linkOneWay}

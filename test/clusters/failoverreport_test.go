@@ -178,7 +178,7 @@ Two clusters with overlapping pod CIDRs are joined. API servers, controllers, ga
 | %s | SIGKILL of a random gateway. It is started again after the measurement |
 | %s | SIGSTOP of a random gateway, SIGCONT 5 s later |
 | %s | all links of the node of a random gateway go down |
-| %s | all WireGuard packets from and to a random gateway are dropped; its node reaches it |
+| %s | all packets between a random gateway and those of the other cluster are dropped; its node reaches it |
 | %s | WireGuard packets from one random gateway to one of the other cluster are dropped, not those back |
 
 `, plotFile, r.Time.Format("2006-01-02"), r.Machine, r.Flows, r.Period, r.timeouts(),
