@@ -29,9 +29,10 @@ const (
 	callDoubled = 2
 	// callCrossed is the time from an initiation of the peer, which may have crossed an attempt, to the next
 	// attempt, and yieldAgain that of the end with the greater public key, which yields. Of two ends whose
-	// initiations cross, each answers the other's and drops its own.
+	// initiations cross, each answers the other's and drops its own. The other end may have no endpoint, so that only the one
+	// that yields tries again: with a round trip of 0.3 s, it then has a link 3 s after its start.
 	callCrossed = 800 * time.Millisecond
-	yieldAgain  = 1800 * time.Millisecond
+	yieldAgain  = 1500 * time.Millisecond
 	// yieldTime is how long the end that yields waits for the other to begin.
 	yieldTime = 300 * time.Millisecond
 	// callForget is for how long initiations of the peer are refused as replayed before its last timestamp is
