@@ -1,15 +1,8 @@
 package tun
 
 import (
-	"encoding/binary"
-	"math"
 	"net/netip"
 	"time"
-
-	"golang.zx2c4.com/wireguard/device"
-
-	"strait.dev/strait/packet"
-	"strait.dev/strait/underlay"
 )
 
 // Link probes: packets over UDP inside the tunnel, between the hosts' link addresses. Each end has
@@ -22,53 +15,6 @@ import (
 //   - else nothing
 //
 // So what arrives proves that the other end lives, as in RFC 3706, and data replaces probes.
-//
-//	 0                   1                   2                   3
-//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
-//	+---------------------------------------------------------------+
-//	|                        magic "STRP"                           |
-//	+---------------+---------------+-------------------------------+
-//	|  version = 2  | kind: 1 to 4  |   inner MTU of the sender     |
-//	+---------------+---------------+-------------------------------+
-//	|                       sequence (8 bytes)                      |
-//	+---------------------------------------------------------------+
-//	|                   silence, in milliseconds                    |
-//	+---------------+-----------------------------------------------+
-//	|     lanes     |
-//	+---------------+
-//
-// Kind 1 is a request. Kind 2 is an answer with the sequence of the request. Kind 3 is an answer
-// from a sender that is shutting down: the receiver prefers another gateway of that cluster.
-// Versions without kind 3 treat it as a missing answer and mark the link down. With sequence 0 it
-// is a statement. Kind 4 is a statement; versions without it send a request at each tick, and need none.
-//
-// Silence is the time since the sender last received an authenticated packet from the receiver
-// of the probe; the greatest number stands for that time or longer, and for never. Version 1 does
-// not have it. Lanes is the number of lanes at the sender; 0 stands for one, and is what senders
-// pad with that do not know the field. Later versions may append fields; receivers ignore what
-// they do not know. All are padded with zeros, some requests to the size of large packets: see
-// pathProber.
-//
-// The inner MTU is what the sender's own interfaces and its path to the receiver carry. Versions
-// that do not search the path send the inner MTU that they use.
-const (
-	probePort    = 6093
-	probeLen     = 21
-	probeLen2    = 20 // of version 2 without lanes
-	probeLen1    = 16 // of version 1
-	probeMagic   = 0x53545250
-	probeVersion = 2
-
-	probeAsk       = 1
-	probeAnswer    = 2
-	probeLeaving   = 3
-	probeStatement = 4
-
-	// unstated is the silence in a probe of version 1, and maxSilence the greatest one.
-	unstated   = -1
-	maxSilence = math.MaxUint32 * time.Millisecond
-)
-
 const (
 	// probeInterval is the time between ticks. A link that is cut is down within 0.5 s.
 	probeInterval = 140 * time.Millisecond
@@ -97,66 +43,10 @@ const (
 	// probeOverdue is how long any link is up without an answer. Packets that arrive prove only one
 	// direction.
 	probeOverdue = 5 * time.Second
-	// probeSize is the least size of a probe's packet in bytes: WireGuard messages of that size have
-	// priority over data.
-	probeSize = underlay.ControlSize - device.MessageTransportSize
-	// probeHeaders is the length of the headers of a probe's packet, bytes.
-	probeHeaders = packet.IPv6HeaderLen + packet.UDPHeaderLen
 	// minAnnouncedMTU is the smallest inner MTU accepted from a remote: every IPv4 host accepts
 	// 576 bytes (RFC 791 section 3.1).
 	minAnnouncedMTU = 576
 )
-
-type probe struct {
-	kind     uint8
-	mtu      uint16
-	sequence uint64
-	silence  time.Duration // whole milliseconds; unstated: version 1
-	lanes    uint8         // at the sender; 0: one
-}
-
-func (p probe) append(b []byte) []byte {
-	version := byte(probeVersion)
-	if p.silence == unstated {
-		version = 1
-	}
-	b = binary.BigEndian.AppendUint32(b, probeMagic)
-	b = append(b, version, p.kind)
-	b = binary.BigEndian.AppendUint16(b, p.mtu)
-	b = binary.BigEndian.AppendUint64(b, p.sequence)
-	if version > 1 {
-		b = binary.BigEndian.AppendUint32(b, uint32(p.silence/time.Millisecond))
-		b = append(b, p.lanes)
-	}
-	return b
-}
-
-func parseProbe(b []byte) (probe, bool) {
-	if len(b) < probeLen1 || binary.BigEndian.Uint32(b) != probeMagic || b[4] == 0 {
-		return probe{}, false
-	}
-	p := probe{kind: b[5], mtu: binary.BigEndian.Uint16(b[6:]), sequence: binary.BigEndian.Uint64(b[8:]), silence: unstated}
-	if b[4] > 1 {
-		if len(b) < probeLen2 {
-			return probe{}, false
-		}
-		p.silence = time.Duration(binary.BigEndian.Uint32(b[16:])) * time.Millisecond
-		if len(b) >= probeLen {
-			p.lanes = b[20]
-		}
-	}
-	return p, p.kind >= probeAsk && p.kind <= probeStatement
-}
-
-// isProbe reports whether a valid IP packet from the tunnel goes to the port of probes, between the link's addresses. Probes
-// of all versions have neither extension headers nor fragments. Their checksum is not checked: they are authenticated.
-func (l *Link) isProbe(b []byte) bool {
-	if len(b) < probeHeaders || b[0]>>4 != 6 || b[6] != packet.ProtoUDP || binary.BigEndian.Uint16(b[packet.IPv6HeaderLen+2:]) != probePort {
-		return false
-	}
-	src, dst := addresses(b)
-	return src == l.prober.address && dst == l.own
-}
 
 // prober is the probing state of one link: requests and answers. It depends only on its calls
 // and the times passed to it; the caller sends, receives and locks.
@@ -172,7 +62,7 @@ type prober struct {
 	answered  time.Time     // time of the last answer
 	received  time.Time     // time of the last authenticated packet of the far end
 	heard     time.Time     // received at the last tick
-	silent    int           // ticks since it arrived
+	unheard   int           // ticks since then without another
 	late      time.Duration // how late packets of the far end came in the last seconds
 	forwarded uint64        // data packets that this end had sent at the last tick
 	probes    bool          // the far end has sent a probe, so that it answers them, too
@@ -189,10 +79,7 @@ type prober struct {
 
 	// Of ordinary requests: large ones are lost and delayed differently.
 	sent, lost uint64
-	rtt        time.Duration // of the last answer
-	// The round-trip time as RFC 6298 section 2 estimates it, and its mean deviation.
-	smoothed, deviation time.Duration
-	guess               bool // of a request that was sent before the link came up
+	roundTrip
 }
 
 // asked is a request, or a tick without one.
@@ -211,7 +98,7 @@ func (p *prober) tick(mtu int, forwarded uint64, leaving bool, now time.Time) (d
 	quiet := !p.received.After(p.ticked) // not for a time: what arrived while this end did not run still waits at a late tick
 	p.forwarded, p.ticked = forwarded, now
 	p.follow(quiet)
-	if p.varied++; 4*p.deviation <= probeSlack {
+	if p.varied++; p.varies() <= probeSlack {
 		p.varied = 0
 	}
 	every := p.requestEvery()
@@ -236,14 +123,14 @@ func (p *prober) follow(quiet bool) {
 	gap := p.received.Sub(p.heard)
 	p.heard = p.received
 	if quiet {
-		p.silent++
+		p.unheard++
 		return
 	}
-	if p.silent > 0 {
+	if p.unheard > 0 {
 		interval := intervalOf(p.active)
-		p.late = max(p.late, min(gap, time.Duration(p.silent+1)*interval*3/2)-interval)
+		p.late = max(p.late, min(gap, time.Duration(p.unheard+1)*interval*3/2)-interval)
 	}
-	p.silent = 0
+	p.unheard = 0
 }
 
 // requestEvery returns the greatest time between requests. While the round trip varies, a cut is found late until it is known how
@@ -384,21 +271,8 @@ func (p *prober) answer(a probe, now time.Time) bool {
 	return true
 }
 
-// measure updates the estimate of the round-trip time. early says that the request was sent before the link came up: it may have
-// waited for a handshake, or for an end that did not run, and counts only until there is a better one.
-func (p *prober) measure(rtt time.Duration, early bool) {
-	p.rtt = rtt
-	switch {
-	case p.smoothed == 0 || p.guess && !early:
-		p.smoothed, p.deviation, p.guess = rtt, rtt/2, early
-	case !early:
-		p.deviation += ((p.smoothed - rtt).Abs() - p.deviation) / 4
-		p.smoothed += (rtt - p.smoothed) / 8
-	}
-}
-
 // slack returns how much longer than usual an answer may take: as late as packets have come, they may come again.
-func (p *prober) slack() time.Duration { return min(max(probeSlack, 4*p.deviation, p.late), probeLate) }
+func (p *prober) slack() time.Duration { return min(max(probeSlack, p.varies(), p.late), probeLate) }
 
 // timeout returns how long an answer may take.
 func (p *prober) timeout() time.Duration { return min(p.smoothed+p.slack(), probeLate) }
@@ -467,7 +341,7 @@ func (p *prober) up(now time.Time) bool {
 // settle makes a link that is not up stay down until the next answer.
 func (p *prober) settle(now time.Time) {
 	if p.failed = !p.up(now); p.failed {
-		p.silent = 0 // an outage is not late
+		p.unheard = 0 // an outage is not late
 	}
 }
 
