@@ -100,6 +100,45 @@ func BenchmarkWakeAndWait(b *testing.B) {
 	}
 }
 
+// BenchmarkQueues is what a Receiver and a Poller spend on 16 queues while datagrams are sorted.
+func BenchmarkQueues(b *testing.B) {
+	s, err := Listen(loopback4, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	s.Classify(BySource, Options{})
+	p, err := NewPoller()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.Add(s); err != nil || !s.spread() {
+		b.Fatal("the kernel does not sort datagrams", err)
+	}
+	q := s.classes.queues.Load()
+	look := func(want bool) func(*testing.B) {
+		return func(b *testing.B) {
+			for b.Loop() {
+				if q.holding() != 0 != want {
+					b.Fatal("wrong queues hold something")
+				}
+			}
+		}
+	}
+	b.Run("look/empty", look(false))
+	b.Run("pause", func(b *testing.B) {
+		for b.Loop() {
+			p.Pause()
+			p.resume()
+		}
+	})
+	batch := NewBatch(1)
+	batch.Add(s, destination(s), nil, []byte("?"))
+	batch.Flush()
+	b.Run("look/one", look(true))
+}
+
 // binds are ours and WireGuard's own.
 var binds = []struct {
 	name string

@@ -133,9 +133,9 @@ type classes struct {
 	paced  bool                   // one queue is; protected by group.mu
 	queues atomic.Pointer[queues] // nil while there is one; changed under Socket.drops
 
-	pace      atomic.Bool // what paced is to be
-	due       atomic.Bool // the paced queue is to be read
-	unwatched atomic.Bool // no Poller watches other sockets than the first
+	pace   atomic.Bool // what paced is to be
+	due    atomic.Bool // the paced queue is to be read
+	queued atomic.Bool // a Poller watches all queues, not only the first socket
 
 	active bool // datagrams may be in any queue
 	turn   int  // the class that was read last
@@ -175,7 +175,7 @@ func (s *Socket) spread() bool {
 		return false
 	}
 	k.active, k.gathered = true, false
-	s.watchOthers()
+	s.watchQueues(true)
 	return true
 }
 
@@ -205,52 +205,57 @@ func (s *Socket) openOthers() bool {
 		return false
 	}
 	var sockets []*Socket
-	for class := 1; class < g.classes.classes; class++ {
+	var err error
+	for class := 1; class < g.classes.classes && err == nil; class++ {
 		options := g.options
 		if class >= g.classes.ordinary() {
 			options.ReceiveBuffer = urgentBuffer
 		}
-		other, err := g.open(options)
-		if err != nil {
-			for _, other := range sockets {
-				_ = g.drop(other) // fails only when called twice
-			}
-			return false
+		var other *Socket
+		if other, err = g.open(options); err == nil {
+			sockets = append(sockets, other)
 		}
-		sockets = append(sockets, other)
 	}
-	s.classes.queues.Store(newQueues(s, sockets))
+	var all *queues
+	if err == nil {
+		all, err = newQueues(s, sockets)
+	}
+	if err != nil {
+		for _, other := range sockets {
+			_ = g.drop(other) // fails only when called twice
+		}
+		return false
+	}
+	s.classes.queues.Store(all)
 	return true
 }
 
-// watchOthers makes the pollers that watch s watch the sockets of the other classes, too.
-func (s *Socket) watchOthers() {
-	s.classes.unwatched.Store(false)
+// watchQueues makes the pollers that watch s watch all its queues, or only s. The queues are open.
+func (s *Socket) watchQueues(all bool) {
+	before := s.watched()
+	s.classes.queued.Store(all)
 	for _, p := range s.pollers() {
-		p.addQueues(s)
-	}
-}
-
-// unwatchOthers ends what watchOthers began.
-func (s *Socket) unwatchOthers() {
-	s.classes.unwatched.Store(true)
-	for _, p := range s.pollers() {
-		p.removeQueues(s)
+		p.exchange(s, before)
 	}
 }
 
 // closeOthers closes the sockets of the other classes and adds their overflows to those of s. group.mu is
 // held.
 func (s *Socket) closeOthers() {
+	all := s.classes.queues.Load()
+	if all == nil {
+		return
+	}
+	s.watchQueues(false)
 	s.drops.Lock()
 	defer s.drops.Unlock()
 	s.classes.sorted, s.classes.paced = false, false
-	s.classes.unwatched.Store(false)
 	for _, other := range s.others() {
 		_ = s.classes.group.drop(other) // fails only when called twice
 		s.drops.total += other.Overflows()
 	}
 	s.classes.queues.Store(nil)
+	all.close()
 }
 
 // others returns the sockets of the other classes.
@@ -264,12 +269,14 @@ func (s *Socket) others() []*Socket {
 	return nil
 }
 
-// watched returns the sockets of the other classes that a Poller watches.
-func (s *Socket) watched() []*Socket {
-	if s.classes == nil || s.classes.unwatched.Load() {
-		return nil
+// watched returns what a Poller watches to learn of datagrams for s.
+func (s *Socket) watched() *descriptor {
+	if s.classes != nil && s.classes.queued.Load() {
+		if all := s.classes.queues.Load(); all != nil {
+			return &all.watch
+		}
 	}
-	return s.others()
+	return &s.fd
 }
 
 // review starts to sort datagrams when a queue has overflowed or stands, and ends it when none has for some time; then it begins to

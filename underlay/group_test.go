@@ -108,7 +108,7 @@ func paper(local netip.AddrPort, lanes int, sorted func(lane int) bool) (g *Grou
 			for i := range others {
 				others[i] = &Socket{local: local}
 			}
-			s.classes.queues.Store(newQueues(s, others))
+			s.classes.queues.Store(&queues{sockets: append([]*Socket{s}, others...)})
 			g.order = append(g.order, others...)
 		}
 	}

@@ -35,7 +35,7 @@ func (s *Socket) setPaced(now time.Time) bool {
 	}
 	if !k.active {
 		k.active, k.gathered = true, true
-		s.watchOthers()
+		s.watchQueues(true)
 	}
 	if k.gathered {
 		k.calm = now
@@ -43,8 +43,14 @@ func (s *Socket) setPaced(now time.Time) bool {
 	return true
 }
 
-// pacedQueue returns the queue of probes while nothing is sorted: the first urgent one.
-func (s *Socket) pacedQueue() *Socket { return s.others()[s.classes.group.classes.ordinary()-1] }
+// pacedQueue returns the queue of probes while nothing is sorted: the first urgent one, or nil if there is none.
+func (s *Socket) pacedQueue() *Socket {
+	k := s.classes
+	if all := k.queues.Load(); all != nil {
+		return all.sockets[k.group.classes.ordinary()]
+	}
+	return nil
+}
 
 // queueOrPaced returns the code that selects the paced queue for what is paced, and the first queue for the rest. group.mu is
 // held.
@@ -56,21 +62,22 @@ func (s *Socket) queueOrPaced() []unix.SockFilter {
 // startPace begins to read the paced queue at intervals, once all others but the first are empty, into which the kernel puts
 // nothing any more.
 func (s *Socket) startPace() {
+	paced := s.pacedQueue()
 	for _, other := range s.others() {
-		if other != s.pacedQueue() && !other.Empty() {
+		if other != paced && !other.Empty() {
 			return
 		}
 	}
 	s.classes.active = false
-	s.unwatchOthers()
+	s.watchQueues(false)
 	go s.tick()
 }
 
-// tick makes the Receiver read the paced queue at intervals, until a Poller watches it again.
+// tick makes the Receiver read the paced queue at intervals, until a Poller watches it again or it is closed.
 func (s *Socket) tick() {
 	ticker := time.NewTicker(paceInterval)
 	defer ticker.Stop()
-	for s.classes.unwatched.Load() {
+	for !s.classes.queued.Load() && s.pacedQueue() != nil {
 		s.classes.due.Store(true)
 		for _, p := range s.pollers() {
 			p.Wake()
@@ -81,11 +88,12 @@ func (s *Socket) tick() {
 
 // takePaced receives from the paced queue if that is due, and returns the number of messages.
 func (r *Receiver) takePaced(k *classes) (messages int, err error) {
-	if !k.due.Load() || !k.unwatched.Load() {
+	paced := r.socket.pacedQueue()
+	if !k.due.Load() || k.queued.Load() || paced == nil {
 		return 0, nil
 	}
 	k.due.Store(false)
-	messages, err = r.takeTurn(r.socket.pacedQueue(), 0, ReceiveBatch)
+	messages, err = r.takeTurn(paced, 0, ReceiveBatch)
 	if messages == ReceiveBatch {
 		k.due.Store(true) // more may wait
 	}

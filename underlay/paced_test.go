@@ -18,7 +18,7 @@ func pacing(t *testing.T) (*Socket, *Receiver, *Poller, func(message []byte, cou
 	}
 	s.classes.calm = time.Now().Add(-spreadDrain)
 	review(t, s, r)
-	if !s.classes.unwatched.Load() {
+	if s.classes.queued.Load() {
 		t.Fatal("probes are not paced")
 	}
 	return s, r, p, sendsTo(t, s)
@@ -56,7 +56,7 @@ func TestF23_PacedProbesWaitAndAreReceivedTogether(t *testing.T) {
 	s.Pace(true)
 	review(t, s, r)
 	s.classes.active = false
-	s.unwatchOthers() // without a ticker
+	s.watchQueues(false) // without a ticker
 	send := sendsTo(t, s)
 	send(probeFrame, 3)
 	untilItHolds(t, s.pacedQueue())
@@ -88,7 +88,7 @@ func TestF19_PacedProbesAreReceivedDuringAnOverload(t *testing.T) {
 	if !s.spread() {
 		t.Fatal("the kernel does not sort datagrams")
 	}
-	if s.classes.unwatched.Load() {
+	if !s.classes.queued.Load() {
 		t.Error("the other queues are not watched during an overload")
 	}
 	send(probeFrame, 1)
@@ -97,7 +97,7 @@ func TestF19_PacedProbesAreReceivedDuringAnOverload(t *testing.T) {
 	review(t, s, r)
 	s.classes.calm = time.Now().Add(-spreadDrain)
 	review(t, s, r)
-	if s.classes.active || !s.classes.unwatched.Load() {
+	if s.classes.active || s.classes.queued.Load() {
 		t.Error("probes are not paced after an overload")
 	}
 	send(probeFrame, 1)

@@ -101,31 +101,22 @@ func (p *Poller) Add(s *Socket) error {
 	return nil
 }
 
-// addQueues watches the other queues of s, which are open now, if p watches s.
-func (p *Poller) addQueues(s *Socket) {
+// exchange watches what is to be watched of s now instead of what was before, if p watches s.
+func (p *Poller) exchange(s *Socket, before *descriptor) {
 	w := &p.watched
 	w.Lock()
 	defer w.Unlock()
-	if w.paused || !slices.Contains(w.sockets, s) {
+	now := s.watched()
+	if now == before || !slices.Contains(w.sockets, s) {
 		return
 	}
-	if p.control(s, unix.EPOLL_CTL_ADD) != nil {
-		w.paused = true
-		p.Wake()
+	if !w.paused {
+		if err := p.controlOne(now, unix.EPOLL_CTL_ADD); err != nil && !errors.Is(err, net.ErrClosed) {
+			w.paused = true
+			p.Wake()
+		}
 	}
-}
-
-// removeQueues stops watching the other queues of s.
-func (p *Poller) removeQueues(s *Socket) {
-	w := &p.watched
-	w.Lock()
-	defer w.Unlock()
-	if w.paused {
-		return
-	}
-	for _, other := range s.others() {
-		_ = p.controlOne(other, unix.EPOLL_CTL_DEL) // fails if p does not watch it, or it is closed
-	}
+	_ = p.controlOne(before, unix.EPOLL_CTL_DEL) // fails if it is not watched
 }
 
 // Remove stops watching s.
@@ -190,24 +181,15 @@ func (p *Poller) resume() bool {
 	return !w.paused
 }
 
-// control watches all queues of s that are to be watched, or none. It allocates nothing: a busy reader pauses a thousand times a second. p.watched is
-// locked.
-func (p *Poller) control(s *Socket, operation int) error {
-	for _, other := range s.watched() {
-		err := p.controlOne(other, operation)
-		if operation == unix.EPOLL_CTL_ADD && err != nil && !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-	}
-	return p.controlOne(s, operation)
-}
+// control watches s, or no longer. It allocates nothing: a busy reader pauses a thousand times a second. p.watched is locked.
+func (p *Poller) control(s *Socket, operation int) error { return p.controlOne(s.watched(), operation) }
 
-func (p *Poller) controlOne(s *Socket, operation int) error {
-	if p.closed.Load() || !s.fd.acquire() {
+func (p *Poller) controlOne(d *descriptor, operation int) error {
+	if p.closed.Load() || !d.acquire() {
 		return net.ErrClosed
 	}
-	defer s.fd.release()
-	err := p.epollCtl(p.fd, operation, s.fd.number, readable)
+	defer d.release()
+	err := p.epollCtl(p.fd, operation, d.number, readable)
 	if errors.Is(err, unix.EEXIST) {
 		return nil
 	}

@@ -115,6 +115,29 @@ func TestEveryQueueOfASocketIsWatched(t *testing.T) {
 	}
 }
 
+// With a flood, a reader pauses after nearly each batch: 16 queues must not take 16 system calls.
+func TestF19_APollerWatchesAllQueuesByOneSystemCall(t *testing.T) {
+	t.Parallel()
+	s, r := classified(t, loopback4, BySource)
+	p := newPoller(t, s)
+	spread(t, s)
+	kernel, calls := p.epollCtl, 0
+	p.epollCtl = func(epoll, operation, fd int, event *unix.EpollEvent) error {
+		calls++
+		return kernel(epoll, operation, fd, event)
+	}
+	p.Pause()
+	p.resume()
+	if calls != 2 {
+		t.Errorf("%d system calls for a pause and its end, want 2", calls)
+	}
+	send := sendsTo(t, s)
+	send(probeFrame, 1)
+	untilReceived(t, r, p, probeFrame, 1)
+	send(dataFrame, 1)
+	untilReceived(t, r, p, dataFrame, 1)
+}
+
 // A busy reader pauses a thousand times a second: it would leave garbage until the next collection.
 func TestPausingAllocatesNothing(t *testing.T) {
 	if raceflag.Enabled {
