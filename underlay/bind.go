@@ -277,7 +277,26 @@ func (s *session) deliver(datagram []byte, from *Endpoint) {
 		}
 		s.bounds.pass(datagram)
 	}
-	s.sizes[s.count] = copy(s.packets[s.count], datagram)
-	s.senders[s.count] = from
+	at := s.count
+	if isInitiation(datagram) {
+		at = s.displace(from)
+	}
+	s.sizes[at] = copy(s.packets[at], datagram)
+	s.senders[at] = from
 	s.count++
+}
+
+// displace puts an initiation of this sender that the current call has at the end, and returns its place, for the next one of
+// that sender. After a stop of this process several wait. WireGuard answers the first and drops those that follow within 50 ms,
+// as a flood, but their sender waits for an answer to its last one, and tries again only some seconds later. If that is the first,
+// WireGuard drops the earlier ones, as replayed.
+func (s *session) displace(sender *Endpoint) (place int) {
+	for i := range s.count {
+		if isInitiation(s.packets[i][:s.sizes[i]]) && s.senders[i].(*Endpoint).addr == sender.addr {
+			s.sizes[s.count] = copy(s.packets[s.count], s.packets[i][:s.sizes[i]])
+			s.senders[s.count] = s.senders[i]
+			return i
+		}
+	}
+	return s.count
 }

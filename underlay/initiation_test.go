@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/device"
 )
 
@@ -54,6 +55,34 @@ func TestT8_InitiationsFromMadeUpAddressesAreBounded(t *testing.T) {
 	j.flood(unprovenBurst*100*time.Microsecond, false, j.anywhere)
 	if j.was[admitted] != unprovenBurst {
 		t.Errorf("after a quiet second %d of %d are admitted", j.was[admitted], unprovenBurst)
+	}
+}
+
+// A peer waits for the answer to its last initiation, and WireGuard answers the first of those that arrive together.
+func TestF4_TheLastInitiationOfAPeerIsDeliveredFirst(t *testing.T) {
+	t.Parallel()
+	peer, other := newEndpoint(netip.MustParseAddrPort("192.0.2.1:51840"), netip.Addr{}), newEndpoint(netip.MustParseAddrPort("192.0.2.2:51840"), netip.Addr{})
+	s := &session{sizes: make([]int, 6), senders: make([]conn.Endpoint, 6)}
+	for range s.sizes {
+		s.packets = append(s.packets, make([]byte, 2000))
+	}
+	for _, received := range []struct {
+		message []byte
+		from    *Endpoint
+	}{
+		{transport(1, 1000), peer}, {initiation(11), peer}, {initiation(21), other}, {initiation(12), peer}, {transport(2, 32), peer}, {initiation(13), peer},
+	} {
+		s.deliver(received.message, received.from)
+	}
+	var got [][]byte
+	for i, p := range s.packets {
+		got = append(got, p[:s.sizes[i]])
+	}
+	equal(t, got, [][]byte{transport(1, 1000), initiation(13), initiation(21), initiation(11), transport(2, 32), initiation(12)})
+	for i, from := range s.senders {
+		if want := map[bool]*Endpoint{true: other, false: peer}[i == 2]; from != want {
+			t.Errorf("message %d is from %s, want %s", i, from.DstToString(), want.addr)
+		}
 	}
 }
 
