@@ -26,7 +26,7 @@ type Options struct {
 	Underlay underlay.Options // of the WireGuard sockets
 	Log      *slog.Logger
 
-	// ObserveRTT is called with each round-trip time of a link probe.
+	// ObserveRTT is called with each round-trip time of a probe that was sent while its link was up.
 	ObserveRTT func(link string, rtt time.Duration)
 	// AnnounceMTU is called when the smallest inner MTU that the far ends of the links announce and
 	// the paths to them carry changes.

@@ -130,7 +130,7 @@ func (f *Fabric) receiveProbe(p probe, l *Link) {
 		}
 	case r.answered:
 		f.askPath(l, now)
-		if f.options.ObserveRTT != nil {
+		if r.measured && f.options.ObserveRTT != nil {
 			f.options.ObserveRTT(l.label.Load().name, r.rtt)
 		}
 	}

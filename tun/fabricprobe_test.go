@@ -71,6 +71,32 @@ func TestALinkThatNoDataCrossesIsProbedAsAtRest(t *testing.T) {
 	}
 }
 
+// An answer that waited for a handshake, or is padded, is no round trip. It was counted as one of up to 3 s.
+func TestOnlyRoundTripsAreObserved(t *testing.T) {
+	t.Parallel()
+	const trip = 20 * time.Millisecond
+	l := &Link{tun: &Device{Egress: new(gateway.Egress), Ingress: new(gateway.Ingress)}}
+	now := time.Unix(1000, 0)
+	answered := func(q probe, after time.Duration) taken {
+		now = now.Add(after)
+		return l.took(probe{kind: probeAnswer, sequence: q.sequence}, now)
+	}
+	if r := answered(l.prober.ask(testMTU, now), 2*time.Second); !r.answered || r.measured {
+		t.Errorf("of the first answer, which waited: %+v", r)
+	}
+	for range 2 {
+		if r := answered(l.prober.ask(testMTU, now), trip); !r.measured || r.rtt != trip {
+			t.Errorf("a round trip of %v: %+v", trip, r)
+		}
+	}
+	if r := answered(l.prober.question(testMTU, testMTU, now), time.Second); !r.answered || r.measured {
+		t.Errorf("of a padded packet: %+v", r)
+	}
+	if r := l.took(probe{kind: probeStatement}, now); r.answered || r.measured {
+		t.Errorf("of a statement: %+v", r)
+	}
+}
+
 // Replaced links have no announcement yet. Nodes would change the MTU of their routes, and change it back.
 func TestTheMTUOfTheRemoteHoldsUntilANewLinkAnnouncesOne(t *testing.T) {
 	t.Parallel()

@@ -8,12 +8,16 @@ type roundTrip struct {
 	smoothed  time.Duration // 0 = none was measured
 	deviation time.Duration // the mean
 	guess     bool          // the estimate is of a request that was sent before the link came up
+	measured  uint64        // answers to other requests
 }
 
 // measure updates the estimate. early says that the request was sent before the link came up: it may have waited for a handshake,
 // or for an end that did not run, and counts only until there is a better one.
 func (r *roundTrip) measure(rtt time.Duration, early bool) {
 	r.rtt = rtt
+	if !early {
+		r.measured++
+	}
 	switch {
 	case r.smoothed == 0 || r.guess && !early:
 		r.smoothed, r.deviation, r.guess = rtt, rtt/2, early

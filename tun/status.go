@@ -157,11 +157,12 @@ func (l *Link) expires(now time.Time) time.Time {
 
 // taken is what a probe of the far end meant.
 type taken struct {
-	changed  bool // the fitness of the link, or the number of lanes at the far end, is another than before
-	answered bool // it was an answer to a request
-	leaves   bool // the far end says for the first time that it is shutting down
-	owes     bool // a request is due
-	rtt      time.Duration
+	changed  bool          // the fitness of the link, or the number of lanes at the far end, is another than before
+	answered bool          // it was an answer to a request
+	leaves   bool          // the far end says for the first time that it is shutting down
+	owes     bool          // a request is due
+	rtt      time.Duration // if measured
+	measured bool          // it was an answer that gave a round trip
 	silence  time.Duration // for an answer
 }
 
@@ -179,12 +180,13 @@ func (l *Link) took(p probe, now time.Time) (t taken) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listen()
-	before, lanes, left := l.prober.fit(now), l.prober.lanes, l.prober.leaving
+	before, lanes, left, measured := l.prober.fit(now), l.prober.lanes, l.prober.leaving, l.prober.measured
 	l.prober.told(p, now)
 	t.answered = p.kind != probeAsk && p.kind != probeStatement && l.prober.answer(p, now)
 	t.changed = l.prober.fit(now) != before || l.prober.lanes != lanes
 	t.leaves = l.prober.leaving && !left
-	t.owes, t.rtt, t.silence = l.prober.owesQuestion(now), l.prober.rtt, l.prober.silence(now)
+	t.rtt, t.measured = l.prober.rtt, l.prober.measured != measured
+	t.owes, t.silence = l.prober.owesQuestion(now), l.prober.silence(now)
 	return t
 }
 
