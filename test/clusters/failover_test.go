@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -285,6 +286,19 @@ func (f *failover) strain(fault fault) (s strain) {
 	return s
 }
 
+// backlogDrops returns how many packets the machine has dropped between two of its devices, because too many waited for a processor.
+func backlogDrops(t *testing.T) (count uint64) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/net/softnet_stat") // one line per processor; the second column is dropped packets, in hex
+	must(t, err)
+	for line := range strings.Lines(string(text)) {
+		n, err := strconv.ParseUint(strings.Fields(line)[1], 16, 64)
+		must(t, err)
+		count += n
+	}
+	return count
+}
+
 // apiServersLeave ends both API servers.
 func (f *failover) apiServersLeave() {
 	f.a.StopServer(f.t)
@@ -310,7 +324,7 @@ const leastOutage = 100
 func (f *failover) measure(kind *faultKind) faultSample {
 	f.t.Helper()
 	fault := kind.choose(f)
-	before := f.strain(fault) // whatever moves flows from here on is counted
+	before, dropped := f.strain(fault), backlogDrops(f.t) // whatever moves flows from here on is counted
 	passing := f.settledPassing()
 	timeouts := milliseconds(f.flows.Timeouts())
 	f.flows.Begin()
@@ -318,6 +332,9 @@ func (f *failover) measure(kind *faultKind) faultSample {
 	down := f.recover()
 	outcomes := f.flows.Outcomes()
 	strained := f.strain(fault).since(before)
+	if n := backlogDrops(f.t) - dropped; n > 0 {
+		f.t.Logf("%s (%s): the kernel dropped %d packets of any flow, because a processor did not run: net.core.netdev_max_backlog is how many wait for it", kind.name, fault.victim, n)
+	}
 	s := faultSample{
 		Topology: fmt.Sprintf("%dx%d", f.replicas, f.replicas), Fault: kind.name, API: apiUp, Victim: fault.victim,
 		Outages: map[string][]float64{}, Overflow: strained.overflow, ProbesLost: strained.probes, LinksDown: strained.downs,
