@@ -374,6 +374,25 @@ func TestT8_AFloodFillsOnlyTheQueueOfItsClass(t *testing.T) {
 	holds(t, s, 0)
 }
 
+// The kernel may refuse the program when the queues are open: one of a group with many sockets can be too large.
+func TestASocketWithQueuesThatTheKernelDoesNotSelectIsRead(t *testing.T) {
+	t.Parallel()
+	for _, p := range []Program{byMessage, BySource} {
+		s, r := classified(t, loopback4, p)
+		s.classes.group.mu.Lock()
+		open := s.openOthers()
+		s.classes.group.mu.Unlock()
+		if !open {
+			t.Fatal("the other queues are not open")
+		}
+		sendsTo(t, s)(initiation(1), 1)
+		holds(t, s, 0)
+		if n, err := r.Fill(); n != 1 || err != nil {
+			t.Errorf("received %d, %v; want 1", n, err)
+		}
+	}
+}
+
 // A queue that is never empty delays probes, however far it is from an overflow. One that is empty at times is only a queue.
 func TestF19_AQueueThatStandsIsSortedBeforeItOverflows(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,8 @@ func (s *Socket) setPaced(now time.Time) bool {
 	return true
 }
 
-// pacedQueue returns the queue of probes while nothing is sorted: the first urgent one, or nil if there is none.
+// pacedQueue returns the queue of probes while nothing is sorted: the first urgent one, or nil if it is not open. The program has
+// urgent classes.
 func (s *Socket) pacedQueue() *Socket {
 	k := s.classes
 	if all := k.queues.Load(); all != nil {
@@ -88,8 +89,11 @@ func (s *Socket) tick() {
 
 // takePaced receives from the paced queue if that is due, and returns the number of messages.
 func (r *Receiver) takePaced(k *classes) (messages int, err error) {
+	if !k.due.Load() || k.queued.Load() {
+		return 0, nil
+	}
 	paced := r.socket.pacedQueue()
-	if !k.due.Load() || k.queued.Load() || paced == nil {
+	if paced == nil { // closed meanwhile
 		return 0, nil
 	}
 	k.due.Store(false)
