@@ -138,6 +138,8 @@ type classes struct {
 	queued atomic.Bool // a Poller watches all queues, not only the first socket
 
 	active bool // datagrams may be in any queue
+	likely bool // the next one is likely to be in the queue of class last
+	last   int
 	turn   int  // the class that was read last
 	urgent int  // the urgent one that was read last
 	fills  uint // number of calls of Fill

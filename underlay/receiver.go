@@ -85,7 +85,8 @@ func (r *Receiver) Use(s *Socket) { r.socket = s }
 // must be called only after Next has reported the end of the previous batch, whose memory it reuses. The
 // error is net.ErrClosed after Socket.Close; any other error comes from the kernel and may be temporary.
 func (r *Receiver) Fill() (messages int, err error) {
-	for i := range r.filled {
+	before := r.filled
+	for i := range before {
 		r.resetLengths(i)
 	}
 	r.filled, r.opened, r.rest = 0, 0, nil
@@ -98,7 +99,7 @@ func (r *Receiver) Fill() (messages int, err error) {
 	case k == nil:
 		r.filled, err = r.take(r.socket, 0, ReceiveBatch)
 	case k.active:
-		r.filled, err = r.takeTurns(k)
+		r.filled, err = r.takeTurns(k, before)
 	default:
 		r.filled, err = r.takeFirst(k)
 	}
@@ -124,19 +125,32 @@ func (r *Receiver) takeFirst(k *classes) (messages int, err error) {
 }
 
 // takeTurns receives from the urgent queues, some per batch, and then from the others, each Fill from another one first, until the
-// batch is full. Only queues that hold something are read.
-func (r *Receiver) takeTurns(k *classes) (messages int, err error) {
+// batch is full. Only queues that hold something are read. before is the number of messages of the batch before.
+//
+// If datagrams come one by one, the next is likely to be in the queue of the last: that one is read first, without a look at the
+// others. A Fill that receives nothing has looked at all.
+func (r *Receiver) takeTurns(k *classes, before int) (messages int, err error) {
 	all, ordinary := k.queues.Load(), k.group.classes.ordinary()
 	if all == nil { // closed meanwhile
 		return r.take(r.socket, 0, ReceiveBatch)
 	}
+	if k.likely {
+		k.likely = false
+		if messages, err = r.takeTurn(all.sockets[k.last], 0, ReceiveBatch); messages > 0 {
+			return messages, err
+		}
+	}
 	holding := all.holding()
+	k.likely = holding == 0 && before > 0 && before < PauseAt
 	take := func(class, to int) (any bool) {
 		if holding>>class&1 == 0 || messages == ReceiveBatch {
 			return false
 		}
 		n, failed := r.takeTurn(all.sockets[class], messages, to)
 		messages, err = messages+n, cmp.Or(failed, err)
+		if n > 0 {
+			k.last = class
+		}
 		return n > 0
 	}
 	urgent, turns := k.group.classes.urgent, urgentTurns
