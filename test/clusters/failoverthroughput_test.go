@@ -36,6 +36,11 @@ const (
 	floodRounds = 5
 	// maxGateways is the greatest number of gateways that are measured.
 	maxGateways = 4
+	// maxDisturbed is how many rounds are repeated because node helpers moved flows.
+	maxDisturbed = 5
+	// groupRest is the time without floods after which nodes give all gateways equal parts of new flows again, also one that was
+	// taken out: it gets the buckets that no packet has used for 120 s.
+	groupRest = 125 * time.Second
 )
 
 // floodSizes are the bytes of payload of the datagrams.
@@ -98,7 +103,8 @@ func withPairs(t *testing.T, pairs []*failover, count int, measure func(t *testi
 func (m *throughput) measure(t *testing.T, f *failover, apart []*failover, size int) []throughputSample {
 	together, n, one := []*failover{f}, float64(len(apart)), apart[:1]
 	samples := make([]throughputSample, floodRounds)
-	limit(t, append(together, apart...), 0)
+	all := append(together, apart...)
+	limit(t, all, 0)
 	for i := range samples {
 		s := &samples[i]
 		c, a, o := carry(t, together, size, n*m.load), carry(t, apart, size, n*m.load), carry(t, one, size, m.load)
@@ -109,8 +115,9 @@ func (m *throughput) measure(t *testing.T, f *failover, apart []*failover, size 
 		t.Logf("%d gateways, %d bytes: %.1f %% of %.0f datagrams/s with %.2f CPU-s/GB; apart %.2f, one %.2f",
 			s.Gateways, size, 100*s.Delivered, c.sent, s.CPUPerGB, s.ApartCPUPerGB, s.OneCPUPerGB)
 	}
-	limit(t, append(together, apart...), m.cpus)
-	for i := range samples {
+	limit(t, all, m.cpus)
+	settled, disturbed := helperChangesOf(all), 0
+	for i := 0; i < len(samples); i++ {
 		s := &samples[i]
 		o := carry(t, one, size, excess*m.one[size])
 		m.one[size] = o.rate
@@ -122,8 +129,28 @@ func (m *throughput) measure(t *testing.T, f *failover, apart []*failover, size 
 		if s.Busy < 0.9 {
 			f.tellState()
 		}
+		if changes := helperChangesOf(all) - settled; changes > 0 {
+			if disturbed++; disturbed > maxDisturbed {
+				t.Errorf("node helpers moved flows in %d rounds: the rest is not measured", disturbed)
+				return samples[:i]
+			}
+			t.Logf("node helpers changed the kernel %d times: the round is repeated after a rest", changes)
+			time.Sleep(groupRest)
+			f.settle()
+			settled = helperChangesOf(all)
+			i--
+		}
 	}
 	return samples
+}
+
+// helperChangesOf returns how often the node helpers of these pairs have changed their kernels: what gateways carry then is
+// that of fewer gateways.
+func helperChangesOf(pairs []*failover) (count int) {
+	for _, f := range pairs {
+		count += f.helperChanges()
+	}
+	return count
 }
 
 // tellState logs what gateways and node helpers say: why some of the gateways have little to do in a flood.
