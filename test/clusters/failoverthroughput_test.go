@@ -36,7 +36,7 @@ const (
 	floodRounds = 5
 	// maxGateways is the greatest number of gateways that are measured.
 	maxGateways = 4
-	// maxDisturbed is how many rounds are repeated because node helpers moved flows.
+	// maxDisturbed is how many rounds of a run are repeated because node helpers moved flows.
 	maxDisturbed = 5
 	// groupRest is the time without floods after which nodes give all gateways equal parts of new flows again, also one that was
 	// taken out: it gets the buckets that no packet has used for 120 s.
@@ -51,6 +51,8 @@ type throughput struct {
 	cpus float64         // limit of each gateway
 	load float64         // datagrams per second of each gateway without a limit
 	one  map[int]float64 // about how many datagrams per second one gateway carries with the limit, by size
+
+	disturbed int // rounds in which node helpers moved flows
 }
 
 // measureThroughput measures 1 to 4 gateways of each of two clusters: the CPU time that they use without a limit, each
@@ -116,7 +118,7 @@ func (m *throughput) measure(t *testing.T, f *failover, apart []*failover, size 
 			s.Gateways, size, 100*s.Delivered, c.sent, s.CPUPerGB, s.ApartCPUPerGB, s.OneCPUPerGB)
 	}
 	limit(t, all, m.cpus)
-	settled, disturbed := helperChangesOf(all), 0
+	settled := helperChangesOf(all)
 	for i := 0; i < len(samples); i++ {
 		s := &samples[i]
 		o := carry(t, one, size, excess*m.one[size])
@@ -130,8 +132,8 @@ func (m *throughput) measure(t *testing.T, f *failover, apart []*failover, size 
 			f.tellState()
 		}
 		if changes := helperChangesOf(all) - settled; changes > 0 {
-			if disturbed++; disturbed > maxDisturbed {
-				t.Errorf("node helpers moved flows in %d rounds: the rest is not measured", disturbed)
+			if m.disturbed++; m.disturbed > maxDisturbed {
+				t.Errorf("node helpers moved flows in %d rounds: this number of gateways is not measured further", m.disturbed)
 				return samples[:i]
 			}
 			t.Logf("node helpers changed the kernel %d times: the round is repeated after a rest", changes)
