@@ -300,7 +300,7 @@ func (l *Link) initiate(anew bool) {
 	}
 	_ = peer.SendHandshakeInitiation(false) // WireGuard logs the error
 	if anew {
-		l.known(l)
+		l.known()
 	}
 }
 
@@ -321,6 +321,6 @@ func (l *Link) contact(at netip.AddrPort) {
 		return
 	}
 	if !l.tun.peerKnown.Swap(true) {
-		l.known(l)
+		l.known()
 	}
 }

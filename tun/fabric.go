@@ -219,14 +219,24 @@ func keyOf(c LinkConfig) linkKey {
 	return linkKey{publicKey(c.PrivateKey), c.PublicKey, c.ListenPort, c.lane}
 }
 
+// openLink starts a link.
 func (f *Fabric) openLink(c LinkConfig) (*Link, error) {
 	d, err := newDevice(f.Gateway, f.Overlay, f.host)
 	if err != nil {
 		return nil, fmt.Errorf("link %s: %w", c.Name, err)
 	}
-	own := publicKey(c.PrivateKey)
-	e := f.linkListeners[linkAddress(own, c.lane)]
-	return newLink(c, d, e, f.muxes[c.lane].BoundedLink(own, &d.window), f.options.Log, f.clock, func(l *Link) { f.ask(l, f.clock.now()) }, f.receiveProbe)
+	key := keyOf(c)
+	listener := f.linkListeners[linkAddress(key.own, c.lane)]
+	l := &Link{
+		key: key, own: listener.address, listener: listener, tun: d, bind: f.muxes[c.lane].BoundedLink(key.own, &d.window),
+		log: f.options.Log, clock: f.clock, streams: make(map[*stream]bool), look: make(chan struct{}, 1),
+	}
+	l.known = func() { f.ask(l, f.clock.now()) }
+	d.takeProbe = func(b []byte) bool { return f.takeProbe(b, l) }
+	if err := l.start(c); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // Overflows returns the number of datagrams that the kernel dropped because they were not read

@@ -110,6 +110,17 @@ func (f *Fabric) sendProbe(p probe, l *Link, size int) {
 	}
 }
 
+// takeProbe takes a packet from a link's tunnel that is a probe, and reports whether it is one.
+func (f *Fabric) takeProbe(b []byte, l *Link) bool {
+	if !l.isProbe(b) {
+		return false
+	}
+	if p, ok := parseProbe(b[probeHeaders:]); ok {
+		f.receiveProbe(p, l)
+	}
+	return true
+}
+
 // receiveProbe answers a probe of the far end, or processes its answer. The goroutine that decrypts calls it, so WireGuard has
 // an address for the peer. Nothing in it waits: WireGuard holds the lock of its settings while it closes or removes a peer, and
 // waits for that goroutine to end.

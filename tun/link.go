@@ -100,7 +100,7 @@ type Link struct {
 	peer     LinkConfig // the last configuration
 
 	look  chan struct{} // see lookAgain
-	known func(*Link)   // called when WireGuard first has an address for the peer
+	known func()        // called, from any goroutine, when WireGuard first has an address for the peer
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 }
@@ -124,38 +124,26 @@ func (l *Link) setLabel(c LinkConfig) {
 
 func (l *Link) logger() *slog.Logger { return l.label.Load().log }
 
-// newLink starts WireGuard on a device. The link owns both from now on. known is called, from
-// any goroutine, when WireGuard first has an address for the peer, and probed, from that of the
-// device's Write, with each probe of the far end.
-func newLink(c LinkConfig, d *Device, e *linkListener, bind underlay.Bind, log *slog.Logger, clock *clock, known func(*Link), probed func(probe, *Link)) (*Link, error) {
-	l := &Link{key: keyOf(c), tun: d, bind: bind, own: e.address, listener: e, log: log, clock: clock, known: known, streams: make(map[*stream]bool), look: make(chan struct{}, 1)}
+// start starts WireGuard on the link's device. If it fails, the device is closed.
+func (l *Link) start(c LinkConfig) error {
 	l.setLabel(c)
 	l.prober.address = linkAddress(c.PublicKey, c.lane)
-	d.takeProbe = func(b []byte) bool {
-		if !l.isProbe(b) {
-			return false
-		}
-		if p, ok := parseProbe(b[probeHeaders:]); ok {
-			probed(p, l)
-		}
-		return true
-	}
 	c = c.clone() // so that the caller cannot change it
 	l.peer = c
 	l.endpoints.Store(&c.Endpoints)
-	l.wg = device.NewDevice(d, bind, wireguardLog(l.logger, l.observe))
+	l.wg = device.NewDevice(l.tun, l.bind, wireguardLog(l.logger, l.observe))
 	if err := l.wg.IpcSet(deviceSettings(c)); err != nil {
 		l.wg.Close()
-		return nil, fmt.Errorf("link %s: configure WireGuard: %w", c.Name, err)
+		return fmt.Errorf("link %s: configure WireGuard: %w", c.Name, err)
 	}
 	if err := l.wg.Up(); err != nil {
 		l.wg.Close()
-		return nil, fmt.Errorf("link %s: listen for WireGuard on UDP port %d: %w; choose another wireguard.listenPort", c.Name, c.ListenPort, err)
+		return fmt.Errorf("link %s: listen for WireGuard on UDP port %d: %w; choose another wireguard.listenPort", c.Name, c.ListenPort, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
 	l.done.Go(func() { l.call(ctx) })
-	return l, nil
+	return nil
 }
 
 // wireguardLog converts wireguard-go's messages to log records, and passes the format of each

@@ -69,7 +69,7 @@ func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEn
 	e.events <- wgtun.EventUp
 	e.link = &Link{
 		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table)))}, own: linkAddress(publicKey(own), 0), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
-		known: func(*Link) { e.ask() }, peer: c, bind: e, look: make(chan struct{}, 1),
+		known: e.ask, peer: c, bind: e, look: make(chan struct{}, 1),
 	}
 	e.link.setLabel(c)
 	e.link.endpoints.Store(&c.Endpoints)
