@@ -265,6 +265,7 @@ func (p *pair) rotates(t *testing.T) {
 	longest, lost := traffic.outage(t)
 	if lost > 0 {
 		t.Errorf("%d packets were lost, without replies for %v", lost, longest)
+		p.tellLosses(t)
 	}
 	t.Logf("the key was replaced in %v", time.Since(begun).Round(100*time.Millisecond))
 }

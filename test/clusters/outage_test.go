@@ -29,6 +29,7 @@ func TestF3_F5_TrafficGoesOnWhileTheAPIServersAreAway(t *testing.T) {
 	time.Sleep(watchTime)
 	if longest, lost := quiet.outage(t); lost > 0 {
 		t.Errorf("%d packets were lost while helpers and a controller restarted, without replies for %v", lost, longest)
+		p.tellLosses(t)
 	}
 
 	g := p.a.gateways["b-0"]
@@ -51,6 +52,7 @@ func TestF3_F5_TrafficGoesOnWhileTheAPIServersAreAway(t *testing.T) {
 	p.b.ready(t, "a")
 	if longest, lost := rest.outage(t); lost > 0 {
 		t.Errorf("%d packets were lost while the API servers were unavailable and returned, without replies for %v", lost, longest)
+		p.tellLosses(t)
 	}
 	t.Logf("the API servers were unavailable for %v", time.Since(gone).Round(time.Second))
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,5 +105,43 @@ func outage(t *testing.T, printed string) (longest time.Duration, lost int) {
 		}
 		last = n
 	}
+	for line := range strings.Lines(printed) {
+		if lost > 0 && !strings.Contains(line, " bytes from ") { // an ICMP error, for example
+			t.Log(strings.TrimSpace(line))
+		}
+	}
 	return longest, lost
+}
+
+// losses matches the counters of gateways and kernels that tell of lost packets.
+var losses = regexp.MustCompile(`(?i)drop|discard|error|overflow|overlimit|failures|lost|rejected|gaps|noroute|unreach`)
+
+// tellLosses logs where packets of a stream may have been lost.
+func (p *pair) tellLosses(t *testing.T) {
+	t.Helper()
+	tell := func(of, counters string) {
+		for line := range strings.Lines(counters) {
+			if fields := strings.Fields(line); len(fields) > 1 && fields[0] != "#" && losses.MatchString(fields[0]) && fields[1] != "0" {
+				t.Logf("%s: %s", of, strings.TrimSpace(line))
+			}
+		}
+	}
+	for _, c := range []*cluster{p.a, p.b} {
+		for name, g := range c.gateways {
+			text, _, err := g.get("/metrics")
+			if err != nil {
+				t.Logf("%s/%s: %v", c.name, name, err)
+			}
+			tell(c.name+"/"+name, text)
+		}
+		for i := range c.pods {
+			for of, n := range map[string]*netns.Namespace{"node": c.nodes[i].Namespace, "pod": c.pods[i]} {
+				text, err := n.Try("nstat", "-a", "-s")
+				if err != nil {
+					t.Logf("nstat: %v", err)
+				}
+				tell(fmt.Sprintf("%s of %s/%s", of, c.name, nodeName(i)), text)
+			}
+		}
+	}
 }
