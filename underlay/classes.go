@@ -138,10 +138,10 @@ type classes struct {
 	queued atomic.Bool // a Poller watches all queues, not only the first socket
 
 	active bool // datagrams may be in any queue
-	likely bool // the next one is likely to be in the queue of class last
-	last   int
-	turn   int  // the class that was read last
-	urgent int  // the urgent one that was read last
+	likely bool // the next one is likely to be of class last
+	last   int  // the class of the last message received
+	turn   int  // the class, not urgent, whose turn was last
+	urgent int  // the urgent one whose turn was last
 	fills  uint // number of calls of Fill
 
 	emptied   time.Time // the first review with a full batch since the queues were empty; zero: none
