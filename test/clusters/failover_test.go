@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -284,19 +283,6 @@ func (f *failover) strain(fault fault) (s strain) {
 		}
 	}
 	return s
-}
-
-// backlogDrops returns how many packets the machine has dropped between two of its devices, because too many waited for a processor.
-func backlogDrops(t *testing.T) (count uint64) {
-	t.Helper()
-	text, err := os.ReadFile("/proc/net/softnet_stat") // one line per processor; the second column is dropped packets, in hex
-	must(t, err)
-	for line := range strings.Lines(string(text)) {
-		n, err := strconv.ParseUint(strings.Fields(line)[1], 16, 64)
-		must(t, err)
-		count += n
-	}
-	return count
 }
 
 // apiServersLeave ends both API servers.

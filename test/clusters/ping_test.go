@@ -42,8 +42,9 @@ func both(p *v1alpha1.Peering) []string {
 
 // stream is a ping that runs in the background.
 type stream struct {
-	cmd *exec.Cmd
-	out bytes.Buffer
+	cmd          *exec.Cmd
+	out          bytes.Buffer
+	backlogDrops uint64 // before it began
 }
 
 const streamInterval = 20 * time.Millisecond
@@ -58,7 +59,7 @@ func ping(t *testing.T, from *netns.Namespace, to string) *stream {
 		}
 		return nil
 	})
-	s := &stream{cmd: exec.Command("ping", "-n", "-i", fmt.Sprint(streamInterval.Seconds()), to)}
+	s := &stream{cmd: exec.Command("ping", "-n", "-i", fmt.Sprint(streamInterval.Seconds()), to), backlogDrops: backlogDrops(t)}
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
 	must(t, from.In(s.cmd.Start))
 	t.Cleanup(func() {
@@ -77,7 +78,11 @@ func (s *stream) outage(t *testing.T) (longest time.Duration, lost int) {
 	time.Sleep(25 * streamInterval) // recovery within milliseconds must be visible in some replies
 	must(t, s.cmd.Process.Signal(os.Interrupt))
 	_ = s.cmd.Wait() // the output contains the error
-	return outage(t, s.out.String())
+	longest, lost = outage(t, s.out.String())
+	if n := backlogDrops(t) - s.backlogDrops; lost > 0 && n > 0 {
+		t.Logf("the machine dropped %d packets of all network namespaces: more than net.core.netdev_max_backlog waited for a processor", n)
+	}
+	return longest, lost
 }
 
 var sequence = regexp.MustCompile(`icmp_seq=(\d+) ttl`)
