@@ -119,7 +119,14 @@ func outage(t *testing.T, printed string) (longest time.Duration, lost int) {
 }
 
 // losses matches the counters of gateways and kernels that tell of lost packets.
-var losses = regexp.MustCompile(`(?i)drop|discard|error|overflow|overlimit|failures|lost|rejected|gaps|noroute|unreach`)
+var losses = regexp.MustCompile(`(?i)drop|discard|error|overflow|overlimit|fail|lost|rejected|gaps|noroute|unreach`)
+
+// lossCounters are commands that print counters of a network namespace, a name and a value per line.
+var lossCounters = []string{
+	"nstat -a -s",
+	`awk 'NR > 2 { sub(":", " "); print $1 "/rx_errors", $4; print $1 "/rx_dropped", $5; print $1 "/tx_errors", $12; print $1 "/tx_dropped", $13 }' /proc/net/dev`,
+	`awk 'NR == 1 { split($0, name) } NR > 1 { for (i = 1; i <= NF; i++) if ($i !~ /^0+$/) print "conntrack/" name[i], "0x" $i }' /proc/net/stat/nf_conntrack`,
+}
 
 // tellLosses logs where packets of a stream may have been lost.
 func (p *pair) tellLosses(t *testing.T) {
@@ -141,11 +148,14 @@ func (p *pair) tellLosses(t *testing.T) {
 		}
 		for i := range c.pods {
 			for of, n := range map[string]*netns.Namespace{"node": c.nodes[i].Namespace, "pod": c.pods[i]} {
-				text, err := n.Try("nstat", "-a", "-s")
-				if err != nil {
-					t.Logf("nstat: %v", err)
+				of = fmt.Sprintf("%s of %s/%s", of, c.name, nodeName(i))
+				for _, command := range lossCounters {
+					text, err := n.Try("sh", "-c", command)
+					if err != nil {
+						t.Logf("%s: %v", command, err)
+					}
+					tell(of, text)
 				}
-				tell(fmt.Sprintf("%s of %s/%s", of, c.name, nodeName(i)), text)
 			}
 		}
 	}
