@@ -101,11 +101,23 @@ func newEndThatDials(t testing.TB, seenAs string, dial relay.Dialer) *end {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: slog.New(slog.DiscardHandler), Dial: dial, AnnounceMTU: e.adapt, LinksChanged: func() { e.changes.Add(1) }}); err != nil {
+	if e.fabric, err = Open(gateway.New(table), overlay, Options{Log: logOfFailure(t, e.gateway), Dial: dial, AnnounceMTU: e.adapt, LinksChanged: func() { e.changes.Add(1) }}); err != nil {
 		t.Fatal(err)
 	}
 	e.port = ports.Consecutive(t, testLanes)
 	return e
+}
+
+// logOfFailure returns the log of a gateway, which t prints if it fails.
+func logOfFailure(t testing.TB, of netip.AddrPort) *slog.Logger {
+	t.Helper()
+	var out bytes.Buffer // its handler writes one record at a time; the gateway is closed before it is read
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("gateway %v logged:\n%s", of, out.String())
+		}
+	})
+	return slog.New(slog.NewTextHandler(&out, nil))
 }
 
 // link is this end's side of a link to another.
