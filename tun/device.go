@@ -187,7 +187,7 @@ func (d *Device) Name() (string, error) { return "strait", nil }
 func (d *Device) File() *os.File { return nil }
 
 // Events returns the channel of changes of the MTU. That the device is up is no event: wireguard-go would open the
-// port a second time, beside newLink, and close that of the first.
+// port a second time, after Link.start, and close that of the first.
 func (d *Device) Events() <-chan wgtun.Event { return d.events }
 
 // BatchSize returns the maximum number of packets per Read or Write.
