@@ -20,13 +20,12 @@ import (
 // deletes those of removed nodes. An error for one node does not affect others.
 func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Node, inForce []claims.Spec) error {
 	granted := n.addressesByOwner(inForce)
-	pods, _ := podAddresses(c.clusterPods.list(), nodes, podReservations(n, inForce)) // publishPods reports problems
 	var problems []error
 	wanted := make(map[string]bool)
 	for _, node := range nodes {
 		wanted[node.Name] = true
 		owner := v1alpha1.ClaimOwner{Kind: kindNode, Name: node.Name}
-		problems = append(problems, c.attachNode(ctx, node, granted[owner], pods[node.Name]))
+		problems = append(problems, c.attachNode(ctx, node, granted[owner]))
 	}
 	for _, attachment := range c.attachments.List() {
 		switch {
@@ -39,10 +38,13 @@ func (c *controller) attach(ctx context.Context, n *network, nodes []*corev1.Nod
 	return errors.Join(problems...)
 }
 
-func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted grantedAddresses, pods []v1alpha1.CIDR) error {
-	spec := attachmentSpec(node, granted)
-	spec.PodAddresses = pods
+func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted grantedAddresses) error {
+	spec, meta := attachmentSpec(node, granted), metav1.ObjectMeta{Name: node.Name}
 	is, exists := c.attachments.Get(node.Name)
+	if exists {
+		spec.PodAddresses = is.Spec.PodAddresses // which publishPods writes
+		meta.UID, meta.ResourceVersion = is.UID, is.ResourceVersion
+	}
 	switch {
 	case len(spec.UnderlayAddresses) == 0:
 		return fmt.Errorf("Node %s has no InternalIP, so gateways cannot reach it; check why its kubelet reports none", node.Name)
@@ -52,10 +54,12 @@ func (c *controller) attachNode(ctx context.Context, node *corev1.Node, granted 
 	case len(spec.InternalAddresses) == 0 || exists && reflect.DeepEqual(spec, is.Spec):
 		return nil
 	}
-	_, err := c.client.NodeAttachments().Apply(ctx, &v1alpha1.NodeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name}, Spec: spec,
-	}, Manager)
-	if err != nil {
+	_, err := c.client.NodeAttachments().Apply(ctx, &v1alpha1.NodeAttachment{ObjectMeta: meta, Spec: spec}, Manager)
+	switch {
+	case apierrors.IsConflict(err):
+		c.wakeUp() // publishPods or the node has written it just now
+		return nil
+	case err != nil:
 		return fmt.Errorf("NodeAttachment %s: %w", node.Name, err)
 	}
 	return nil

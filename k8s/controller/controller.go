@@ -162,6 +162,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := c.clusterPods.follow(c.nodes); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}
+	if err := c.followPodAddresses(); err != nil {
+		return fmt.Errorf("controller: %w", err)
+	}
 	if err := c.nodes.SetTransform(nodeEssentials); err != nil {
 		return fmt.Errorf("controller: %w", err)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gaissmai/bart"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"strait.dev/strait/ipam"
 	"strait.dev/strait/k8s/api/v1alpha1"
@@ -25,25 +25,67 @@ const (
 	podTimeout  = 10 * time.Second       // request timeout
 )
 
-// publishPods writes spec.podAddresses of NodeAttachments as pods change, until ctx ends:
-// apart from passes, which read and write much more.
+// publishPods writes spec.podAddresses of NodeAttachments as pods change, until ctx ends: apart from passes, which read and
+// write much more. Evaluations go on while requests run, so a slow request delays only the pods of its node, and those
+// whose address the node has to give up first.
 func (c *controller) publishPods(ctx context.Context) {
-	p := podPublisher{controller: c, written: make(map[string]time.Time)}
+	p := podPublisher{controller: c, last: make(map[string]*podWrite)}
 	defer p.podProblems.Store(0) // those of the next leader count
-	var again <-chan time.Time
+	start, ended := make(chan *podWrite), make(chan podEnd, podWriters)
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	defer close(start)
+	for range podWriters {
+		writers.Go(func() {
+			for w := range start {
+				ended <- podEnd{w, c.perform(ctx, w)}
+			}
+		})
+	}
+	changed := c.podsChanged // nil: not yet, after an evaluation
+	var rested, due <-chan time.Time
 	for {
+		var next *podWrite
+		var free chan<- *podWrite // a writer without a request
+		if len(p.queue) > 0 {
+			next, free = p.queue[0], start
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.podsChanged:
-		case <-again:
+		case free <- next:
+			p.started(next, time.Now())
+		case end := <-ended:
+			end.outcome = end.result
+			c.notifyPods() // the node may be written again
+		case <-due:
+			c.notifyPods()
+		case <-rested:
+			changed = c.podsChanged
+		case <-changed:
+			begun := time.Now()
+			due = nil
+			if wait := p.evaluate(begun); wait > 0 {
+				due = time.After(wait)
+			}
+			changed, rested = nil, time.After(max(podPause, podShare*time.Since(begun)))
 		}
-		again = nil
-		if p.publish(ctx, time.Now()) {
-			again = time.After(podInterval)
-		}
-		sleep(ctx, max(podPause, podShare*p.evaluation))
 	}
+}
+
+// followPodAddresses requests an evaluation of all pods when the addresses of a node's pods have changed.
+func (c *controller) followPodAddresses() error {
+	_, err := c.attachments.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { c.notifyPods() },
+		DeleteFunc: func(any) { c.notifyPods() },
+		UpdateFunc: func(was, is any) {
+			a, b := was.(*v1alpha1.NodeAttachment), is.(*v1alpha1.NodeAttachment)
+			if a.UID != b.UID || !slices.Equal(a.Spec.PodAddresses, b.Spec.PodAddresses) {
+				c.notifyPods()
+			}
+		},
+	})
+	return err
 }
 
 // notifyPods requests an evaluation of all pods.
@@ -70,82 +112,73 @@ func podReservations(n *network, inForce []claims.Spec) []ipam.Reserved {
 // podPublisher is the state of one call of publishPods.
 type podPublisher struct {
 	*controller
-	written    map[string]time.Time // by node
-	problems   []string             // as logged last
-	evaluation time.Duration        // that the last evaluation took, without its requests
+	queue    []*podWrite          // writes that have not started; the first one is the next
+	last     map[string]*podWrite // the last write that was started, by node; none: it is over, and its interval too
+	problems []string             // as logged last
 }
 
-// publish writes what differs, and reports whether something is left to write. An address
-// that moves is removed from its old node before its new node gets it.
-func (p *podPublisher) publish(ctx context.Context, now time.Time) (left bool) {
+// started takes the first write off the queue.
+func (p *podPublisher) started(w *podWrite, now time.Time) {
+	p.queue = p.queue[1:]
+	w.at = now
+	p.last[w.to.Name] = w
+}
+
+// evaluate compares all pods with what nodes have, and replaces the queue by writes of what differs. An address that moves
+// is removed from its old node before its new node gets it. After the time that evaluate returns, nodes can be written
+// that it had to leave out; 0: only a change requires another evaluation.
+func (p *podPublisher) evaluate(now time.Time) (wait time.Duration) {
+	p.queue = nil
 	reserved := p.podReserved.Load()
 	if reserved == nil {
-		return false // the first pass requests an evaluation
+		return 0 // the first pass requests an evaluation
 	}
 	wanted, problems := podAddresses(p.clusterPods.list(), p.nodes.List(), *reserved)
 	p.report(problems)
-	maps.DeleteFunc(p.written, func(_ string, at time.Time) bool { return now.Sub(at) >= podInterval })
-	var losing, gaining []*v1alpha1.NodeAttachment
+	maps.DeleteFunc(p.last, func(node string, w *podWrite) bool {
+		cached, _ := p.attachments.Get(node)
+		return !w.open(cached) && w.hold(cached, now) == 0
+	})
+	attachments := p.attachments.List()
 	var leaving bart.Lite // addresses that are still to be removed from a node
-	for _, a := range p.attachments.List() {
-		switch lost := without(a.Spec.PodAddresses, wanted[a.Name]); {
-		case len(lost) > 0:
-			losing = append(losing, a)
-			insertAll(&leaving, lost)
-		case !slices.Equal(a.Spec.PodAddresses, wanted[a.Name]):
-			gaining = append(gaining, a)
-		}
+	lost := make([][]netip.Prefix, len(attachments))
+	for i, a := range attachments {
+		lost[i] = parsed(append(without(a.Spec.PodAddresses, wanted[a.Name]), without(p.unseen(a), wanted[a.Name])...))
+		insertAll(&leaving, lost[i])
 	}
-	p.evaluation = time.Since(now)
-	for _, some := range [][]*v1alpha1.NodeAttachment{losing, gaining} {
-		left = p.writeAll(ctx, some, wanted, &leaving) || left
-	}
-	return left
-}
-
-// podWrite is a write of the addresses of one node.
-type podWrite struct {
-	to   *v1alpha1.NodeAttachment
-	lost []netip.Prefix // what the node has no longer afterwards
-	done bool
-}
-
-// writeAll writes those addresses of nodes that they may have now, several nodes at a time. It removes what nodes have
-// lost from leaving, and reports whether something is left to write.
-func (p *podPublisher) writeAll(ctx context.Context, nodes []*v1alpha1.NodeAttachment, wanted map[string][]v1alpha1.CIDR, leaving *bart.Lite) (left bool) {
-	var writes []*podWrite
-	for _, a := range nodes {
-		lost := parsed(without(a.Spec.PodAddresses, wanted[a.Name]))
-		removeAll(leaving, lost)
-		to := possible(a.Spec.PodAddresses, wanted[a.Name], leaving)
-		_, recently := p.written[a.Name]
-		left = left || recently || !slices.Equal(to, wanted[a.Name])
-		if slices.Equal(to, a.Spec.PodAddresses) {
+	var gaining []*podWrite
+	for i, a := range attachments {
+		last, to := p.last[a.Name], wanted[a.Name]
+		if last == nil && slices.Equal(to, a.Spec.PodAddresses) {
 			continue
 		}
-		for _, own := range lost {
-			leaving.Insert(own)
-		}
-		if !recently {
-			p.written[a.Name] = time.Now()
-			w := &podWrite{to: &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion}, Spec: a.Spec}, lost: lost}
-			w.to.Spec.PodAddresses = to
-			writes = append(writes, w)
-		}
-	}
-	var running sync.WaitGroup
-	free := make(chan struct{}, podWriters)
-	for _, w := range writes {
-		free <- struct{}{}
-		running.Go(func() { w.done = p.write(ctx, w.to); <-free })
-	}
-	running.Wait()
-	for _, w := range writes {
-		if left = left || !w.done; w.done {
-			removeAll(leaving, w.lost)
+		removeAll(&leaving, lost[i])
+		to = possible(a.Spec.PodAddresses, to, &leaving)
+		insertAll(&leaving, lost[i])
+		w := &podWrite{had: p.unseen(a), to: &v1alpha1.NodeAttachment{ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion}, Spec: a.Spec}}
+		w.to.Spec.PodAddresses = to
+		switch hold := last.hold(a, now); {
+		case !last.open(a) && slices.Equal(to, a.Spec.PodAddresses):
+		case hold > 0 && (wait == 0 || hold < wait):
+			wait = hold
+		case hold > 0:
+		case len(lost[i]) > 0:
+			p.queue = append(p.queue, w)
+		default:
+			gaining = append(gaining, w)
 		}
 	}
-	return left
+	p.queue = append(p.queue, gaining...)
+	return wait
+}
+
+// unseen returns what a node has, or may have, that its cached attachment need not show.
+func (p *podPublisher) unseen(cached *v1alpha1.NodeAttachment) []v1alpha1.CIDR {
+	w := p.last[cached.Name]
+	if !w.open(cached) {
+		return nil
+	}
+	return append(slices.Clone(w.had), w.to.Spec.PodAddresses...)
 }
 
 // possible returns the addresses that a node may have now: what it shall have, but of what
@@ -190,8 +223,8 @@ func parsed(texts []v1alpha1.CIDR) []netip.Prefix {
 	return all
 }
 
-func insertAll(into *bart.Lite, texts []v1alpha1.CIDR) {
-	for _, p := range parsed(texts) {
+func insertAll(into *bart.Lite, prefixes []netip.Prefix) {
+	for _, p := range prefixes {
 		into.Insert(p)
 	}
 }
@@ -200,18 +233,6 @@ func removeAll(from *bart.Lite, prefixes []netip.Prefix) {
 	for _, p := range prefixes {
 		from.Delete(p)
 	}
-}
-
-// write writes the addresses of one node. It returns false if that has to be repeated: the cache is behind, or the
-// request failed. Safe for concurrent use.
-func (p *podPublisher) write(ctx context.Context, to *v1alpha1.NodeAttachment) bool {
-	ctx, cancel := context.WithTimeout(ctx, podTimeout)
-	defer cancel()
-	_, err := p.client.NodeAttachments().Apply(ctx, to, Manager)
-	if err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
-		p.log.Warn("cannot write the addresses of a node's pods; trying again", "node", to.Name, "error", err)
-	}
-	return err == nil
 }
 
 // maxPodProblems is the maximum number of problems that are logged at once.

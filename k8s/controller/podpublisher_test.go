@@ -2,14 +2,21 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
@@ -85,62 +92,158 @@ func TestAddressesOfPodsOutsideArePublished(t *testing.T) {
 	inMemory(t, func(_ *testing.T, f *fixture) { f.publishesPods() })
 }
 
-// Churn: a node is written once a second at most, and no address has two nodes meanwhile.
+// writesOfAttachments calls between with each request that writes a NodeAttachment. Its result is the answer to the
+// controller, after it has called perform or not.
+func writesOfAttachments(config *rest.Config, between func(r *http.Request, perform func() (*http.Response, error)) (*http.Response, error)) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			perform := func() (*http.Response, error) { return next.RoundTrip(r) }
+			if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/nodeattachments/") {
+				return between(r, perform)
+			}
+			return perform()
+		})
+	})
+	return config
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A slow answer delays only the pods of its node.
 //
 //strait:virtualtime
-func TestF23_ChurnOfPodsCausesOneWritePerNodeAndSecond(t *testing.T) {
+func TestASlowWriteOfPodAddressesDelaysNoOtherNode(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fixture) {
 		f.cluster.Account(t, "work", "default", nil)
-		f.node("node-1", "192.0.2.21", "10.0.1.0/24") // its pods are elsewhere
+		f.node("node-1", "192.0.2.21", "10.0.1.0/24")
 		f.node("node-2", "192.0.2.22", "10.0.2.0/24")
-		f.lead()
+		const slow = 8 * time.Second
+		var slowed atomic.Bool
+		f.start(writesOfAttachments(f.cluster.Admin(), func(r *http.Request, perform func() (*http.Response, error)) (*http.Response, error) {
+			body, err := r.GetBody()
+			must(t, err)
+			text, err := io.ReadAll(body)
+			must(t, err)
+			if strings.Contains(string(text), "10.9.0.1/32") && !slowed.Swap(true) {
+				time.Sleep(slow)
+			}
+			return perform()
+		}), "default", "first")
 		f.untilPods("node-1 []", "node-2 []")
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		watch, err := f.NodeAttachments().Watch(ctx, metav1.ListOptions{})
-		must(t, err)
-		defer watch.Stop()
-		writes, holds, double := map[string]int{}, map[string][]v1alpha1.CIDR{}, ""
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for event := range watch.ResultChan() {
-				a, ok := event.Object.(*v1alpha1.NodeAttachment)
-				if !ok {
-					continue
-				}
-				writes[a.Name]++
-				holds[a.Name] = a.Spec.PodAddresses
-				for _, one := range holds["node-1"] {
-					if slices.Contains(holds["node-2"], one) {
-						double = string(one)
-					}
-				}
-			}
-		}()
-		const seconds, rate = 10, 20
-		const alive = 4 // pods at a time
-		pod := func(i int) string { return fmt.Sprintf("pod-%d", i) }
-		for i := range seconds * rate {
-			f.runPod(pod(i), fmt.Sprintf("node-%d", 1+i*3%7%2), fmt.Sprintf("10.9.0.%d", 1+2*(i%(alive+1))))
-			time.Sleep(time.Second / rate)
-			if i >= alive {
-				f.removePod(pod(i - alive))
-			}
+		begun := time.Now()
+		f.runPod("late", "node-1", "10.9.0.1")
+		time.Sleep(time.Second) // that write is running
+		f.runPod("early", "node-2", "10.9.0.3")
+		f.untilPods("node-1 []", "node-2 [10.9.0.3/32]")
+		f.runPod("next", "node-2", "10.9.0.5")
+		f.untilPods("node-1 []", "node-2 [10.9.0.3/32 10.9.0.5/32]")
+		if took := time.Since(begun); took > 4*time.Second {
+			t.Errorf("node-2 had the addresses of its pods after %v", took)
 		}
-		for i := seconds*rate - alive; i < seconds*rate; i++ {
-			f.removePod(pod(i))
-		}
-		f.untilPods("node-1 []", "node-2 []")
-		watch.Stop()
-		<-done
-		for node, n := range writes {
-			if n < 3 || n > seconds+4 {
-				t.Errorf("%s was written %d times in %d s with %d changes a second", node, n, seconds, 2*rate)
-			}
-		}
-		if double != "" {
-			t.Errorf("both nodes had %s", double)
+		f.untilPods("node-1 [10.9.0.1/32]", "node-2 [10.9.0.3/32 10.9.0.5/32]")
+		if took := time.Since(begun); took < slow {
+			t.Fatalf("nothing was slow: all was written after %v", took)
 		}
 	})
+}
+
+// Churn: a node is written once a second at most, and no address has two nodes meanwhile.
+func TestF23_ChurnOfPodsCausesOneWritePerNodeAndSecond(t *testing.T) {
+	inMemory(t, func(_ *testing.T, f *fixture) { f.churnsPods(f.cluster.Admin()) })
+}
+
+// A write whose answer is lost or late may have been performed: its address does not get a second node.
+//
+//strait:virtualtime
+func TestF23_ChurnOfPodsKeepsNodesApartThoughAnswersAreLost(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		random, lost := rand.New(rand.NewPCG(1, 2)), 0
+		var mu sync.Mutex
+		f.churnsPods(writesOfAttachments(f.cluster.Admin(), func(r *http.Request, perform func() (*http.Response, error)) (*http.Response, error) {
+			mu.Lock()
+			kind, before, after := random.IntN(4), random.IntN(1500), random.IntN(1500)
+			mu.Unlock()
+			time.Sleep(time.Duration(before) * time.Millisecond)
+			if kind == 0 { // neither performed nor answered
+				return nil, errors.New("the connection was reset")
+			}
+			response, err := perform()
+			time.Sleep(time.Duration(after) * time.Millisecond)
+			if kind == 1 && err == nil {
+				mu.Lock()
+				lost++
+				mu.Unlock()
+				_ = response.Body.Close()
+				return nil, errors.New("the answer was lost")
+			}
+			return response, err
+		}))
+		if mu.Lock(); lost == 0 {
+			t.Error("no answer was lost")
+		}
+		mu.Unlock()
+	})
+}
+
+// churnsPods starts and ends pods on two nodes, so that their addresses move between these.
+//
+//strait:virtualtime
+func (f *fixture) churnsPods(config *rest.Config) {
+	f.Helper()
+	t := f.T
+	f.cluster.Account(t, "work", "default", nil)
+	f.node("node-1", "192.0.2.21", "10.0.1.0/24") // its pods are elsewhere
+	f.node("node-2", "192.0.2.22", "10.0.2.0/24")
+	f.start(config, "default", "first")
+	f.untilPods("node-1 []", "node-2 []")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	watch, err := f.NodeAttachments().Watch(ctx, metav1.ListOptions{})
+	must(t, err)
+	defer watch.Stop()
+	writes, holds, double := map[string]int{}, map[string][]v1alpha1.CIDR{}, ""
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range watch.ResultChan() {
+			a, ok := event.Object.(*v1alpha1.NodeAttachment)
+			if !ok {
+				continue
+			}
+			writes[a.Name]++
+			holds[a.Name] = a.Spec.PodAddresses
+			for _, one := range holds["node-1"] {
+				if slices.Contains(holds["node-2"], one) {
+					double = string(one)
+				}
+			}
+		}
+	}()
+	const seconds, rate = 10, 20
+	const alive = 4 // pods at a time
+	pod := func(i int) string { return fmt.Sprintf("pod-%d", i) }
+	for i := range seconds * rate {
+		f.runPod(pod(i), fmt.Sprintf("node-%d", 1+i*3%7%2), fmt.Sprintf("10.9.0.%d", 1+2*(i%(alive+1))))
+		time.Sleep(time.Second / rate)
+		if i >= alive {
+			f.removePod(pod(i - alive))
+		}
+	}
+	for i := seconds*rate - alive; i < seconds*rate; i++ {
+		f.removePod(pod(i))
+	}
+	f.untilPods("node-1 []", "node-2 []")
+	watch.Stop()
+	<-done
+	for node, n := range writes {
+		if n < 3 || n > seconds+4 {
+			t.Errorf("%s was written %d times in %d s with %d changes a second", node, n, seconds, 2*rate)
+		}
+	}
+	if double != "" {
+		t.Errorf("both nodes had %s", double)
+	}
 }
