@@ -8,7 +8,7 @@
 //	ReadReport,
 //	Await           status of peerings, stage by stage                    report.go, stages.go, table.go
 //	ExportServices,
-//	ReadServices    Services of the Multi-Cluster Services API             exportservice.go, servicesreport.go
+//	ReadServices    Services of the Multi-Cluster Services API             exportservice.go, serviceobjects.go, servicesreport.go
 //	PlanOf, Resolve mapping of CIDRs, meaning of an address               cidrplan.go, resolve.go
 //
 //	Pair            the Peerings of both clusters                         peeringpair.go

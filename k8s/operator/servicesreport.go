@@ -10,15 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
-	"strait.dev/strait/k8s/client"
-	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/services"
 )
 
@@ -104,19 +101,6 @@ func dnsName(s types.NamespacedName) string {
 	return s.Name + "." + s.Namespace + ".svc." + services.Zone
 }
 
-// serviceObjects are the objects of a cluster about exported and imported Services.
-type serviceObjects struct {
-	network    *v1alpha1.ClusterNetwork
-	peerings   map[string]*v1alpha1.Peering
-	reports    map[string]v1alpha1.GatewayReport // by name of the gateway
-	exports    map[types.NamespacedName]*mcsv1beta1.ServiceExport
-	imports    map[types.NamespacedName]*mcsv1beta1.ServiceImport
-	exported   map[types.NamespacedName]*v1alpha1.ServiceRecord
-	received   map[types.NamespacedName][]v1alpha1.ReceivedServiceSpec
-	slices     map[types.NamespacedName][]discoveryv1.EndpointSlice // of imports
-	namespaces map[string]bool
-}
-
 // ReadServices reads the Services that a cluster exports and imports: those with these
 // names, or if there are none those in a namespace, or if that is empty all. A name that
 // the cluster neither exports nor imports is an error.
@@ -141,124 +125,6 @@ func ReadServices(ctx context.Context, c Cluster, namespace string, names []type
 		r.Peerings = append(r.Peerings, peeringServices(o.peerings[name], o.reports))
 	}
 	return r, nil
-}
-
-// checkServicesInstalled returns an error with a remedy if a cluster does not have the
-// resource types of the Multi-Cluster Services API. The namespace is one that the caller may
-// read.
-func (c Cluster) checkServicesInstalled(ctx context.Context, namespace string) error {
-	_, err := listAll(ctx, c, "ServiceExports", c.Client.ServiceExports(namespace), metav1.ListOptions{Limit: 1})
-	return err
-}
-
-// listAll lists objects. A missing resource type is an error with a remedy.
-func listAll[T client.Object, L client.List](ctx context.Context, c Cluster, what string, kind *client.Kind[T, L], options metav1.ListOptions) (L, error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	list, err := kind.List(ctx, options)
-	if apierrors.IsNotFound(err) {
-		return list, fmt.Errorf("%s: the cluster has no %s: Strait is installed there without Services, or in an earlier version; set services.enabled=true in the values of its chart, and upgrade it", c.Name, what)
-	}
-	if err != nil {
-		return list, c.Failed("read "+what, err)
-	}
-	return list, nil
-}
-
-func (c Cluster) readServiceObjects(ctx context.Context) (*serviceObjects, error) {
-	o := &serviceObjects{
-		peerings: map[string]*v1alpha1.Peering{}, reports: map[string]v1alpha1.GatewayReport{}, namespaces: map[string]bool{},
-		exports: map[types.NamespacedName]*mcsv1beta1.ServiceExport{}, imports: map[types.NamespacedName]*mcsv1beta1.ServiceImport{},
-		exported: map[types.NamespacedName]*v1alpha1.ServiceRecord{}, received: map[types.NamespacedName][]v1alpha1.ReceivedServiceSpec{},
-		slices: map[types.NamespacedName][]discoveryv1.EndpointSlice{},
-	}
-	var err error
-	if o.network, err = c.Network(ctx); err != nil {
-		return nil, err
-	}
-	peerings, err := c.Peerings(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range peerings {
-		o.peerings[peerings[i].Name] = &peerings[i]
-	}
-	reports, err := c.Reports(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range reports {
-		o.reports[r.Name] = r
-	}
-	exports, err := listAll(ctx, c, "ServiceExports", c.Client.ServiceExports(""), metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for i := range exports.Items {
-		e := &exports.Items[i]
-		o.exports[nameOf(e)] = e
-	}
-	imports, err := listAll(ctx, c, "ServiceImports", c.Client.ServiceImports(""), metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for i := range imports.Items {
-		one := &imports.Items[i]
-		o.imports[nameOf(one)] = one
-	}
-	exported, err := listAll(ctx, c, "ExportedServices", c.Client.ExportedServices(install.GatewayNamespace), metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for i := range exported.Items {
-		record := &exported.Items[i].Spec
-		o.exported[types.NamespacedName{Namespace: record.Namespace, Name: record.Name}] = record
-	}
-	received, err := listAll(ctx, c, "ReceivedServices", c.Client.ReceivedServices(install.GatewayNamespace), metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range received.Items {
-		name := types.NamespacedName{Namespace: r.Spec.Service.Namespace, Name: r.Spec.Service.Name}
-		o.received[name] = append(o.received[name], r.Spec)
-	}
-	endpoints, err := listAll(ctx, c, "EndpointSlices", c.Client.EndpointSlices(""), metav1.ListOptions{LabelSelector: mcsv1beta1.LabelServiceName + "," + mcsv1beta1.LabelSourceCluster})
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range endpoints.Items {
-		name := types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[mcsv1beta1.LabelServiceName]}
-		o.slices[name] = append(o.slices[name], s)
-	}
-	namespaces, err := listAll(ctx, c, "Namespaces", c.Client.Namespaces(), metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range namespaces.Items {
-		o.namespaces[n.Name] = true
-	}
-	return o, nil
-}
-
-func nameOf(o metav1.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-// names returns the names of all Services, sorted.
-func (o *serviceObjects) names() []types.NamespacedName {
-	all := map[types.NamespacedName]bool{}
-	for name := range o.exports {
-		all[name] = true
-	}
-	for name := range o.imports {
-		all[name] = true
-	}
-	for name := range o.received {
-		all[name] = true
-	}
-	return slices.SortedFunc(maps.Keys(all), func(a, b types.NamespacedName) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
 }
 
 // service describes one Service.
@@ -430,70 +296,6 @@ func (c *ExportingCluster) count(r *v1alpha1.ServiceRecord) {
 	for _, n := range byFamily {
 		c.Ready, c.Endpoints = max(c.Ready, n[0]), max(c.Endpoints, n[1])
 	}
-}
-
-// remoteOf returns the ID of the remote cluster of a Peering, or the name of the Peering if
-// the ID is not known.
-func (o *serviceObjects) remoteOf(name string) string {
-	if p := o.peerings[name]; p != nil {
-		return remoteOf(p)
-	}
-	return name
-}
-
-// refusal says why this cluster does not import a Service that it received over a Peering.
-func (o *serviceObjects) refusal(s types.NamespacedName, peering string) string {
-	p := o.peerings[peering]
-	switch {
-	case p == nil:
-		return fmt.Sprintf("it was received over Peering %s, which is deleted", peering)
-	case p.Spec.Services.ImportFrom == v1alpha1.ImportNone:
-		return fmt.Sprintf("Peering %s imports no Services; set spec.services.importFrom to import some", peering)
-	case p.Spec.Services.ImportFrom == v1alpha1.ImportListed && !slices.Contains(p.Spec.Services.Namespaces, s.Namespace):
-		return fmt.Sprintf("Peering %s does not import from namespace %s; add it to spec.services.namespaces to import it", peering, s.Namespace)
-	case !o.namespaces[s.Namespace]:
-		return fmt.Sprintf("namespace %s does not exist in this cluster; create it to import the Service", s.Namespace)
-	case !linkUp(p):
-		return fmt.Sprintf("no link to cluster %s is up; run strait status %s", remoteOf(p), peering)
-	case p.Status.Services != nil && p.Status.Services.Message != "":
-		return fmt.Sprintf("Peering %s: %s", peering, p.Status.Services.Message)
-	}
-	return fmt.Sprintf("the controller has not imported it from cluster %s yet; if this persists, check the log of the controller", remoteOf(p))
-}
-
-// linkUp reports whether a gateway of a Peering has a link that is up.
-func linkUp(p *v1alpha1.Peering) bool {
-	return slices.ContainsFunc(p.Status.Gateways, func(g v1alpha1.GatewayStatus) bool { return g.LinkUp })
-}
-
-// notExportedReason explains why a ServiceExport is not in effect, empty if it is.
-func notExportedReason(e *mcsv1beta1.ServiceExport) string {
-	if e.DeletionTimestamp != nil {
-		return "the ServiceExport is being deleted"
-	}
-	for _, t := range []mcsv1beta1.ServiceExportConditionType{mcsv1beta1.ServiceExportConditionValid, mcsv1beta1.ServiceExportConditionReady} {
-		switch c := meta.FindStatusCondition(e.Status.Conditions, string(t)); {
-		case c == nil || c.ObservedGeneration != 0 && c.ObservedGeneration < e.Generation:
-			return "the controller has not processed the ServiceExport yet; if this persists, check that the controller runs, and that the values of the chart do not disable Services"
-		case c.Status != metav1.ConditionTrue:
-			return cmp.Or(c.Message, c.Reason)
-		}
-	}
-	return ""
-}
-
-// notImportedReason explains why a ServiceImport cannot be used, empty if it can.
-func notImportedReason(i *mcsv1beta1.ServiceImport) string {
-	if i.DeletionTimestamp != nil {
-		return "the ServiceImport is being deleted"
-	}
-	if c := meta.FindStatusCondition(i.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady)); c != nil && c.Status != metav1.ConditionTrue {
-		return cmp.Or(c.Message, c.Reason)
-	}
-	if i.Spec.Type == mcsv1beta1.ClusterSetIP && len(i.Spec.IPs) == 0 {
-		return "the ServiceImport has no IP address yet"
-	}
-	return ""
 }
 
 // peeringServices describes the imports over a Peering.

@@ -1,0 +1,160 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/install"
+)
+
+// serviceObjects are the objects of a cluster about exported and imported Services.
+type serviceObjects struct {
+	network    *v1alpha1.ClusterNetwork
+	peerings   map[string]*v1alpha1.Peering
+	reports    map[string]v1alpha1.GatewayReport // by name of the gateway
+	exports    map[types.NamespacedName]*mcsv1beta1.ServiceExport
+	imports    map[types.NamespacedName]*mcsv1beta1.ServiceImport
+	exported   map[types.NamespacedName]*v1alpha1.ServiceRecord
+	received   map[types.NamespacedName][]v1alpha1.ReceivedServiceSpec
+	slices     map[types.NamespacedName][]discoveryv1.EndpointSlice // of imports
+	namespaces map[string]bool
+}
+
+// checkServicesInstalled returns an error with a remedy if a cluster does not have the
+// resource types of the Multi-Cluster Services API. The namespace is one that the caller may
+// read.
+func (c Cluster) checkServicesInstalled(ctx context.Context, namespace string) error {
+	_, err := listAll(ctx, c, "ServiceExports", c.Client.ServiceExports(namespace), metav1.ListOptions{Limit: 1})
+	return err
+}
+
+// listAll lists objects. A missing resource type is an error with a remedy.
+func listAll[T client.Object, L client.List](ctx context.Context, c Cluster, what string, kind *client.Kind[T, L], options metav1.ListOptions) (L, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	list, err := kind.List(ctx, options)
+	if apierrors.IsNotFound(err) {
+		return list, fmt.Errorf("%s: the cluster has no %s: Strait is installed there without Services, or in an earlier version; set services.enabled=true in the values of its chart, and upgrade it", c.Name, what)
+	}
+	if err != nil {
+		return list, c.Failed("read "+what, err)
+	}
+	return list, nil
+}
+
+func (c Cluster) readServiceObjects(ctx context.Context) (*serviceObjects, error) {
+	o := &serviceObjects{
+		peerings: map[string]*v1alpha1.Peering{}, reports: map[string]v1alpha1.GatewayReport{}, namespaces: map[string]bool{},
+		exports: map[types.NamespacedName]*mcsv1beta1.ServiceExport{}, imports: map[types.NamespacedName]*mcsv1beta1.ServiceImport{},
+		exported: map[types.NamespacedName]*v1alpha1.ServiceRecord{}, received: map[types.NamespacedName][]v1alpha1.ReceivedServiceSpec{},
+		slices: map[types.NamespacedName][]discoveryv1.EndpointSlice{},
+	}
+	var err error
+	if o.network, err = c.Network(ctx); err != nil {
+		return nil, err
+	}
+	peerings, err := c.Peerings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range peerings {
+		o.peerings[peerings[i].Name] = &peerings[i]
+	}
+	reports, err := c.Reports(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range reports {
+		o.reports[r.Name] = r
+	}
+	exports, err := listAll(ctx, c, "ServiceExports", c.Client.ServiceExports(""), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range exports.Items {
+		e := &exports.Items[i]
+		o.exports[nameOf(e)] = e
+	}
+	imports, err := listAll(ctx, c, "ServiceImports", c.Client.ServiceImports(""), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range imports.Items {
+		one := &imports.Items[i]
+		o.imports[nameOf(one)] = one
+	}
+	exported, err := listAll(ctx, c, "ExportedServices", c.Client.ExportedServices(install.GatewayNamespace), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range exported.Items {
+		record := &exported.Items[i].Spec
+		o.exported[types.NamespacedName{Namespace: record.Namespace, Name: record.Name}] = record
+	}
+	received, err := listAll(ctx, c, "ReceivedServices", c.Client.ReceivedServices(install.GatewayNamespace), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range received.Items {
+		name := types.NamespacedName{Namespace: r.Spec.Service.Namespace, Name: r.Spec.Service.Name}
+		o.received[name] = append(o.received[name], r.Spec)
+	}
+	endpoints, err := listAll(ctx, c, "EndpointSlices", c.Client.EndpointSlices(""), metav1.ListOptions{LabelSelector: mcsv1beta1.LabelServiceName + "," + mcsv1beta1.LabelSourceCluster})
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range endpoints.Items {
+		name := types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[mcsv1beta1.LabelServiceName]}
+		o.slices[name] = append(o.slices[name], s)
+	}
+	namespaces, err := listAll(ctx, c, "Namespaces", c.Client.Namespaces(), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range namespaces.Items {
+		o.namespaces[n.Name] = true
+	}
+	return o, nil
+}
+
+func nameOf(o metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// names returns the names of all Services, sorted.
+func (o *serviceObjects) names() []types.NamespacedName {
+	all := map[types.NamespacedName]bool{}
+	for name := range o.exports {
+		all[name] = true
+	}
+	for name := range o.imports {
+		all[name] = true
+	}
+	for name := range o.received {
+		all[name] = true
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b types.NamespacedName) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// remoteOf returns the ID of the remote cluster of a Peering, or the name of the Peering if
+// the ID is not known.
+func (o *serviceObjects) remoteOf(name string) string {
+	if p := o.peerings[name]; p != nil {
+		return remoteOf(p)
+	}
+	return name
+}
