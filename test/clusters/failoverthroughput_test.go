@@ -36,7 +36,8 @@ const (
 	floodRounds = 5
 	// maxGateways is the greatest number of gateways that are measured.
 	maxGateways = 4
-	// maxDisturbed is how many rounds of a run are repeated because node helpers moved flows.
+	// maxDisturbed is how many rounds of a run are repeated because node helpers have moved flows since these were last spread
+	// evenly: a gateway that was taken out gets few of them back.
 	maxDisturbed = 5
 	// groupRest is the time without floods after which nodes give all gateways equal parts of new flows again, also one that was
 	// taken out: it gets the buckets that no packet has used for 120 s.
@@ -52,7 +53,8 @@ type throughput struct {
 	load float64         // datagrams per second of each gateway without a limit
 	one  map[int]float64 // about how many datagrams per second one gateway carries with the limit, by size
 
-	disturbed int // rounds in which node helpers moved flows
+	settled   int // changes of node helpers when flows were last spread evenly
+	disturbed int // rounds that were repeated
 }
 
 // measureThroughput measures 1 to 4 gateways of each of two clusters: the CPU time that they use without a limit, each
@@ -79,6 +81,7 @@ func (r *failoverRun) measureThroughput(t *testing.T) {
 				f := newFailover(t, 1+maxGateways, gateways, 8, time.Second)
 				defer f.apiServersReturn()
 				f.apiServersLeave()
+				m.settled = helperChangesOf(append([]*failover{f}, apart[:gateways]...))
 				for _, size := range floodSizes {
 					r.Throughput = append(r.Throughput, m.measure(t, f, apart[:gateways], size)...)
 				}
@@ -118,7 +121,6 @@ func (m *throughput) measure(t *testing.T, f *failover, apart []*failover, size 
 			s.Gateways, size, 100*s.Delivered, c.sent, s.CPUPerGB, s.ApartCPUPerGB, s.OneCPUPerGB)
 	}
 	limit(t, all, m.cpus)
-	settled := helperChangesOf(all)
 	for i := 0; i < len(samples); i++ {
 		s := &samples[i]
 		o := carry(t, one, size, excess*m.one[size])
@@ -131,7 +133,7 @@ func (m *throughput) measure(t *testing.T, f *failover, apart []*failover, size 
 		if s.Busy < 0.9 {
 			f.tellState()
 		}
-		if changes := helperChangesOf(all) - settled; changes > 0 {
+		if changes := helperChangesOf(all) - m.settled; changes > 0 {
 			if m.disturbed++; m.disturbed > maxDisturbed {
 				t.Errorf("node helpers moved flows in %d rounds: this number of gateways is not measured further", m.disturbed)
 				return samples[:i]
@@ -139,7 +141,7 @@ func (m *throughput) measure(t *testing.T, f *failover, apart []*failover, size 
 			t.Logf("node helpers changed the kernel %d times: the round is repeated after a rest", changes)
 			time.Sleep(groupRest)
 			f.settle()
-			settled = helperChangesOf(all)
+			m.settled = helperChangesOf(all)
 			i--
 		}
 	}
