@@ -79,7 +79,7 @@ func (f *Fabric) members() (all []*member) {
 	for _, l := range *f.links.Load() {
 		i := slices.IndexFunc(all, func(m *member) bool {
 			first := m.links[0]
-			return f.single || first.key.lane == l.key.lane && first.label.Load().gateway == l.label.Load().gateway
+			return f.single || first.alternative(l)
 		})
 		if i < 0 {
 			i = len(all)

@@ -54,6 +54,7 @@ type Fabric struct {
 	mu            sync.Mutex                     // held while links change
 	configs       []LinkConfig                   // of the last SetLinks; protected by mu
 	most          int                            // lanes that can be opened; protected by mu
+	ending        []*Link                        // removed links that still receive; protected by mu
 	followed      time.Time                      // when far ends last changed the lanes; protected by mu
 	spread        spread                         // protected by mu
 	owners        map[netip.Addr]owner           // of addresses of the remote cluster; protected by mu
@@ -131,6 +132,9 @@ func (f *Fabric) Refresh() error {
 // them changes, it is a new link, which starts before the old one ends. Its name and endpoints
 // may change. On an error the set of links is unchanged, but some may have been updated.
 //
+// A link that ends while another one leads to the same remote gateway, as after a change of keys, receives for lingering what its
+// far end still sends, as long as the other may receive the same.
+//
 // A link with several lanes starts as one. The others follow when the far end has said that it has them.
 func (f *Fabric) SetLinks(configs []LinkConfig) error {
 	f.mu.Lock()
@@ -177,10 +181,47 @@ func (f *Fabric) replaceLinks() error {
 	f.links.Store(&next)
 	f.elect(f.clock.now())
 	f.updateState(f.clock.now())
-	for _, l := range old {
-		l.close()
-	}
+	f.end(old)
 	return f.closeLinkListeners()
+}
+
+// lingering is how long a link receives after it has been removed: the far end finds it down in that time, if it was not told,
+// and a link that the far end had found down because it did not run is up again.
+const lingering = 2 * time.Second
+
+// end ends removed links. f.mu is held.
+func (f *Fabric) end(removed map[linkKey]*Link) {
+	now := f.clock.now()
+	for _, l := range removed {
+		l.end()
+		l.ends = now.Add(lingering)
+		f.ending = append(f.ending, l)
+		f.sendProbe(probe{kind: probeLeaving, mtu: uint16(f.ownMTU()), silence: l.silence(now)}, l, 0)
+	}
+	f.closeEnding(func(l *Link) bool { return !slices.ContainsFunc(*f.links.Load(), l.replacedBy) })
+}
+
+// closeEnding closes some of the links that are ending. f.mu is held.
+func (f *Fabric) closeEnding(which func(*Link) bool) {
+	f.ending = slices.DeleteFunc(f.ending, func(l *Link) bool {
+		if which(l) {
+			l.close()
+			return true
+		}
+		return false
+	})
+}
+
+// closeEnded closes the links that have received for long enough. f.mu is held.
+func (f *Fabric) closeEnded(now time.Time) {
+	before := len(f.ending)
+	f.closeEnding(func(l *Link) bool { return !now.Before(l.ends) })
+	if len(f.ending) == before {
+		return
+	}
+	if err := f.closeLinkListeners(); err != nil {
+		f.options.Log.Error("cannot remove the addresses of a link", "error", err)
+	}
 }
 
 // nextLinks updates the links that stay, removes them from old, and starts the new ones. On an error next has
@@ -198,8 +239,11 @@ func (f *Fabric) nextLinks(configs []LinkConfig, old map[linkKey]*Link) (next, s
 		if stays {
 			delete(old, keys[i])
 			err = l.update(c)
-		} else if l, err = f.openLink(c); err == nil {
-			started = append(started, l)
+		} else {
+			f.closeEnding(func(l *Link) bool { return l.key == keys[i] })
+			if l, err = f.openLink(c); err == nil {
+				started = append(started, l)
+			}
 		}
 		if err != nil {
 			return next, started, err
@@ -273,6 +317,7 @@ func (f *Fabric) Close() error {
 	f.stop()
 	f.host.relay.Close() // first, so that links still carry its resets
 	f.mu.Lock()
+	f.closeEnding(func(*Link) bool { return true })
 	for _, l := range *f.links.Load() {
 		l.close()
 	}

@@ -49,6 +49,7 @@ func (f *Fabric) decide(ctx context.Context, now time.Time) (next time.Time) {
 	}
 	f.mu.Lock()
 	if ctx.Err() == nil { // else the links are closed
+		f.closeEnded(now)
 		f.followLanes(now)
 		f.elect(now)
 	}
@@ -131,11 +132,11 @@ func (f *Fabric) receiveProbe(p probe, l *Link) {
 		f.linkChanged()
 	}
 	if r.leaves {
-		l.logger().Info("the far end is shutting down")
+		l.logger().Info("the far end is about to end the link")
 	}
 	switch {
 	case p.kind == probeAsk:
-		f.sendProbe(probe{kind: f.answerKind(), mtu: uint16(f.ownMTU()), sequence: p.sequence, silence: r.silence}, l, 0)
+		f.sendProbe(probe{kind: f.answerKind(l), mtu: uint16(f.ownMTU()), sequence: p.sequence, silence: r.silence}, l, 0)
 		if r.owes {
 			f.ask(l, now) // the far end is up: do not wait for the next tick
 		}
@@ -209,8 +210,8 @@ func (f *Fabric) tellWoken(ctx context.Context) {
 	}
 }
 
-func (f *Fabric) answerKind() uint8 {
-	if f.leaving.Load() {
+func (f *Fabric) answerKind(l *Link) uint8 {
+	if f.leaving.Load() || l.ending.Load() {
 		return probeLeaving
 	}
 	return probeAnswer

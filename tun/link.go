@@ -74,6 +74,7 @@ type Link struct {
 	clock    *clock
 	label    atomic.Pointer[label]
 	active   atomic.Bool // packets from nodes are directed to it
+	ending   atomic.Bool // removed: it only receives, and tells the far end so
 
 	mu      sync.Mutex
 	prober  prober
@@ -85,6 +86,7 @@ type Link struct {
 
 	use use // of the goroutine that probes
 
+	ends    time.Time // when an ending link no longer receives; protected by the fabric's mu
 	claimed time.Time // when the far end was last told the addresses of this one; protected by the fabric's mu
 	opened  int       // of a first lane: how many lanes of the link are open, with this one; protected by the fabric's mu
 
@@ -364,10 +366,26 @@ func (l *Link) contactable() bool {
 	return l.tun.peerKnown.Load()
 }
 
-// close ends the link and waits for its goroutines.
-func (l *Link) close() {
+// alternative reports whether another link leads to the same remote gateway, on the same lane.
+func (l *Link) alternative(other *Link) bool {
+	return other.key.lane == l.key.lane && other.label.Load().gateway == l.label.Load().gateway
+}
+
+// replacedBy reports whether a link takes the place of this one, and may receive no less. The fabric's mu is held.
+func (l *Link) replacedBy(other *Link) bool {
+	return l.alternative(other) && len(without(l.peer.Allowed, other.peer.Allowed)) == 0
+}
+
+// end ends all that the link does by itself. It still receives, and answers probes.
+func (l *Link) end() {
+	l.ending.Store(true)
 	l.closeStreams()
 	l.stop()
 	l.done.Wait()
+}
+
+// close ends the link and waits for its goroutines.
+func (l *Link) close() {
+	l.end()
 	l.wg.Close()
 }

@@ -49,7 +49,7 @@ func (f *Fabric) openLinkListeners(keys []linkKey) error {
 // closeLinkListeners closes the listeners without links. f.mu is held.
 func (f *Fabric) closeLinkListeners() error {
 	used := make(map[netip.Addr]bool)
-	for _, l := range *f.links.Load() {
+	for _, l := range slices.Concat(*f.links.Load(), f.ending) {
 		used[l.own] = true
 	}
 	for a, e := range f.linkListeners {

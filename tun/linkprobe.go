@@ -70,7 +70,7 @@ type prober struct {
 	doubted   time.Time     // while it says that it receives little: when it last received a packet, or later; else zero
 	unreached time.Time     // time of the last probe, if it said that the far end receives nothing
 	failed    bool          // found down since the last answer
-	leaving   bool          // the last answer said that the far end is shutting down
+	leaving   bool          // the last answer said that the far end is about to end the link
 	upSince   time.Time     // while up
 	mtu       uint16        // the last MTU announced by the far end; 0 = none yet
 	lanes     uint8         // at the far end, as it said last; 0 = one

@@ -28,8 +28,8 @@ import (
 //	+---------------+
 //
 // Kind 1 is a request. Kind 2 is an answer with the sequence of the request. Kind 3 is an answer
-// from a sender that is shutting down: the receiver prefers another gateway of that cluster.
-// Versions without kind 3 treat it as a missing answer and mark the link down. With sequence 0 it
+// from a sender that is shutting down, or has removed this link for one with other keys: the receiver
+// prefers other links. Versions without kind 3 treat it as a missing answer and mark the link down. With sequence 0 it
 // is a statement. Kind 4 is a statement; versions without it send a request at each tick, and need none.
 //
 // Silence is the time since the sender last received an authenticated packet from the receiver

@@ -93,7 +93,7 @@ type fitness int
 
 const (
 	down   fitness = iota
-	ending         // up, but its far end is shutting down
+	ending         // up, but its far end is about to end it
 	up
 )
 
@@ -159,7 +159,7 @@ func (l *Link) expires(now time.Time) time.Time {
 type taken struct {
 	changed  bool          // the fitness of the link, or the number of lanes at the far end, is another than before
 	answered bool          // it was an answer to a request
-	leaves   bool          // the far end says for the first time that it is shutting down
+	leaves   bool          // the far end says for the first time that it is about to end the link
 	owes     bool          // a request is due
 	rtt      time.Duration // if measured
 	measured bool          // it was an answer that gave a round trip
@@ -188,6 +188,14 @@ func (l *Link) took(p probe, now time.Time) (t taken) {
 	t.rtt, t.measured = l.prober.rtt, l.prober.measured != measured
 	t.owes, t.silence = l.prober.owesQuestion(now), l.prober.silence(now)
 	return t
+}
+
+// silence returns for how long nothing of the far end has arrived.
+func (l *Link) silence(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listen()
+	return l.prober.silence(now)
 }
 
 // settle notes whether the link is up, logs a change, and reports one.
