@@ -52,6 +52,10 @@ type caller struct {
 	slow   int            // number of consecutive attempts, each after packets of the peer had arrived
 	gaveUp bool           // the session was given up since the peer answered last
 	last   time.Time      // the last attempt; zero = the peer has answered since
+	// session is the last handshake that an attempt led to, and took how long after the attempt it was; zero = none since the
+	// peer answered last, or its session was given up.
+	session time.Time
+	took    time.Duration
 	// refused is when an initiation of the peer was first refused as replayed; zero = none since it answered last.
 	refused time.Time
 }
@@ -95,6 +99,14 @@ func (c *caller) forgets(alive bool, now time.Time) bool {
 // failed reports whether the last attempt has failed, given the time of the last handshake.
 func (c *caller) failed(handshake time.Time) bool {
 	return !c.last.IsZero() && handshake.Before(c.last)
+}
+
+// made reports whether the last handshake is one that an attempt led to. Further attempts change nothing in that.
+func (c *caller) made(handshake time.Time) bool {
+	if !c.last.IsZero() && !c.failed(handshake) {
+		c.session, c.took = handshake, handshake.Sub(c.last)
+	}
+	return !c.session.IsZero() && handshake.Equal(c.session)
 }
 
 // call selects one of the addresses found: the same one until callsEach attempts have failed,
@@ -148,7 +160,11 @@ func (l *Link) call(ctx context.Context) {
 		moved := first != "" && endpoints[0] != first
 		first = endpoints[0]
 		alive, received := l.alive(now)
+		attempt := c.last
 		due := c.due(alive && !moved, l.initiated(), now) || moved
+		if alive && !isUp {
+			c.last = attempt // only the handshake says so: the session is still to be judged
+		}
 		if alive && !due {
 			continue
 		}
@@ -156,8 +172,8 @@ func (l *Link) call(ctx context.Context) {
 		handshake := l.clock.converted(session.handshake)
 		unanswered := c.failed(handshake)
 		early, broken := false, false
-		if !alive && !unanswered && !c.last.IsZero() { // there is a new session
-			early, broken = l.judge(handshake, now)
+		if !alive && c.made(handshake) {
+			early, broken = l.judge(handshake, c.took, now)
 		}
 		if !moved && (early || !due && !broken) {
 			continue
@@ -190,7 +206,9 @@ func (l *Link) call(ctx context.Context) {
 			if failed || at != before || elsewhere {
 				l.contact(at) // WireGuard may have learnt another one
 			}
-			c.gaveUp = c.gaveUp || failed
+			if failed {
+				c.gaveUp, c.session = true, time.Time{}
+			}
 			l.initiate(failed)
 		}
 	}

@@ -267,10 +267,11 @@ func (l *Link) carries(now time.Time) bool {
 }
 
 // judge reports whether the session of a handshake does not work: nothing arrives in it, or the peer says that it receives
-// nothing. It is too early to tell before a packet and an answer have had the time.
-func (l *Link) judge(handshake, now time.Time) (early, broken bool) {
+// nothing. It is too early to tell before a packet and an answer have had the time: in a new process, as much as the handshake
+// took.
+func (l *Link) judge(handshake time.Time, took time.Duration, now time.Time) (early, broken bool) {
 	l.mu.Lock()
-	trip := probeLate // not known yet
+	trip := min(max(probeLost, took+probeSlack), probeLate)
 	if l.prober.smoothed != 0 {
 		trip = l.prober.lostAfter()
 	}

@@ -45,6 +45,42 @@ func TestF1_AKilledProcessIsBackInItsLinkWithin3s(t *testing.T) {
 	}
 }
 
+// A process that is killed and started again initiates just when an initiation of the other end arrives. That end has no endpoint, so only
+// the new process replaces the session that works in one direction only, and it knows no round-trip time.
+//
+//strait:virtualtime
+func TestF1_ANewProcessReplacesASessionThatDoesNotWorkWithin3s(t *testing.T) {
+	if !inVirtualTime(t) {
+		return
+	}
+	for _, delay := range []time.Duration{time.Millisecond, 50 * time.Millisecond, 150 * time.Millisecond} {
+		for try := range 20 {
+			synctest.Test(t, func(t *testing.T) {
+				p := newSlowPair(t, delay, 0)
+				p.silent = [2]bool{false, true}
+				p.start(0)
+				p.start(1)
+				if up := p.bothUp(20 * time.Second); up == 20*time.Second {
+					t.Error("the link does not come up")
+				}
+				time.Sleep(10 * time.Second)
+				p.kill(0)
+				time.Sleep(20 * time.Second) // until WireGuard of the other end initiates by itself
+				other := p.ends[1]
+				other.delay.Store(int64(yieldTime)) // which the new process waits before its first initiation
+				for before := other.handshakes.Load(); other.handshakes.Load() == before; time.Sleep(time.Millisecond) {
+				}
+				p.start(0)
+				other.delay.Store(int64(delay))
+				if up := p.bothUp(30 * time.Second); up > 3*time.Second {
+					t.Errorf("try %d: one-way delay %v: back after %v", try, delay, up)
+				}
+				p.end()
+			})
+		}
+	}
+}
+
 // Both ends are started at about the same time, and find each other within five seconds: handshakes that
 // collide do not stall.
 func TestF1_EndsThatStartTogetherFindEachOtherWithin5s(t *testing.T) {

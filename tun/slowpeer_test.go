@@ -30,7 +30,7 @@ import (
 type slowEnd struct {
 	link       *Link
 	other      atomic.Pointer[slowEnd]
-	delay      time.Duration
+	delay      atomic.Int64 // of what it sends, a time.Duration
 	out        chan []byte // packets for the tunnel
 	in         chan datagram
 	events     chan wgtun.Event
@@ -63,9 +63,10 @@ type datagram struct {
 func newSlowEnd(own, remote device.NoisePrivateKey, delay time.Duration) *slowEnd {
 	c := LinkConfig{Name: "slow", PrivateKey: own, PublicKey: publicKey(remote), Endpoints: []string{"192.0.2.1:51840"}, Keepalive: 25 * time.Second}
 	e := &slowEnd{
-		delay: delay, out: make(chan []byte, 64), in: make(chan datagram, 64),
+		out: make(chan []byte, 64), in: make(chan datagram, 64),
 		events: make(chan wgtun.Event, 1), done: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
+	e.delay.Store(int64(delay))
 	e.events <- wgtun.EventUp
 	e.link = &Link{
 		key: keyOf(c), tun: &Device{Egress: gateway.NewEgress(gateway.New(new(gateway.Table)))}, own: linkAddress(publicKey(own), 0), log: slog.New(slog.DiscardHandler), clock: newClock(slog.New(slog.DiscardHandler)),
@@ -236,7 +237,7 @@ func (e *slowEnd) Send(bufs [][]byte, to conn.Endpoint) error {
 			continue
 		}
 		sent := datagram{append([]byte(nil), b...), slowEndpoint{nowhere: e.flow.Load() != known}}
-		time.AfterFunc(e.delay, func() {
+		time.AfterFunc(time.Duration(e.delay.Load()), func() {
 			other := e.other.Load()
 			if other == nil || to.(slowEndpoint).nowhere {
 				return // it does not run yet, or the address leads nowhere
