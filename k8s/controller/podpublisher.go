@@ -159,9 +159,10 @@ func (p *podPublisher) evaluate(now time.Time) (wait time.Duration) {
 		w.to.Spec.PodAddresses = to
 		switch hold := last.hold(a, now); {
 		case !last.open(a) && slices.Equal(to, a.Spec.PodAddresses):
-		case hold > 0 && (wait == 0 || hold < wait):
-			wait = hold
 		case hold > 0:
+			if wait == 0 || hold < wait {
+				wait = hold
+			}
 		case len(lost[i]) > 0:
 			p.queue = append(p.queue, w)
 		default:
