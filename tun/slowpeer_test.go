@@ -31,7 +31,7 @@ type slowEnd struct {
 	link       *Link
 	other      atomic.Pointer[slowEnd]
 	delay      atomic.Int64 // of what it sends, a time.Duration
-	out        chan []byte // packets for the tunnel
+	out        chan []byte  // packets for the tunnel
 	in         chan datagram
 	events     chan wgtun.Event
 	done       chan struct{}
