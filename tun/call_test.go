@@ -68,6 +68,21 @@ func TestTheEndThatYieldsLeavesHandshakesToTheOther(t *testing.T) {
 	}
 }
 
+// Of two initiations that cross, that of the end that does not yield may lead to a session that does not work. It begins another when
+// it has judged that one, and the end that yields must not begin one just before: they would cross, too.
+func TestTheEndThatYieldsWaitsUntilTheOtherHasJudgedItsSession(t *testing.T) {
+	t.Parallel()
+	begun := time.Unix(1000, 0) // the other end initiates
+	for trip := time.Duration(0); trip <= 300*time.Millisecond; trip += 10 * time.Millisecond {
+		arrives := begun.Add(trip / 2)
+		judged := begun.Add(trip + probeLost + probeInterval + 2*callLook) // it looks every callLook, also for the handshake
+		c := caller{yields: true, last: begun.Add(-trip / 2)}
+		if again := judged.Add(trip / 2); c.due(false, arrives, again) {
+			t.Errorf("round trip %v: the end that yields initiates before the other's next initiation arrives, after %v", trip, again.Sub(begun))
+		}
+	}
+}
+
 // WireGuard accepts an initiation while an attempt is made: each end may have dropped the handshake of the other.
 func TestAnInitiationThatArrivesDuringAnAttemptHasCrossedIt(t *testing.T) {
 	t.Parallel()
