@@ -31,6 +31,19 @@ func newSlowPair(t *testing.T, delay time.Duration, yields int) *slowPair {
 	return p
 }
 
+// settle starts both ends, and waits until the link is up and its estimated round-trip time has settled.
+//
+//strait:virtualtime
+func (p *slowPair) settle(t *testing.T) {
+	t.Helper()
+	p.start(0)
+	p.start(1)
+	if up := p.bothUp(20 * time.Second); up == 20*time.Second {
+		t.Error("the link does not come up")
+	}
+	time.Sleep(10 * time.Second)
+}
+
 // start starts an end as a new process.
 func (p *slowPair) start(i int) {
 	e := newSlowEnd(p.keys[i], p.keys[1-i], p.delay)

@@ -22,12 +22,7 @@ func TestF1_AKilledProcessIsBackInItsLinkWithin3s(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							p := newSlowPair(t, delay, yields)
 							p.silent = silent
-							p.start(0)
-							p.start(1)
-							if up := p.bothUp(20 * time.Second); up == 20*time.Second {
-								t.Error("the link does not come up")
-							}
-							time.Sleep(10 * time.Second)
+							p.settle(t)
 							p.kill(0)
 							time.Sleep(away + phase)
 							p.start(0)
@@ -58,12 +53,7 @@ func TestF1_ANewProcessReplacesASessionThatDoesNotWorkWithin3s(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newSlowPair(t, delay, 0)
 				p.silent = [2]bool{false, true}
-				p.start(0)
-				p.start(1)
-				if up := p.bothUp(20 * time.Second); up == 20*time.Second {
-					t.Error("the link does not come up")
-				}
-				time.Sleep(10 * time.Second)
+				p.settle(t)
 				p.kill(0)
 				time.Sleep(20 * time.Second) // until WireGuard of the other end initiates by itself
 				other := p.ends[1]
@@ -126,12 +116,7 @@ func TestF1_InitiationsThatMeetAreNoStall(t *testing.T) {
 	for try := range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			p := newSlowPair(t, trip/2, 0)
-			p.start(0)
-			p.start(1)
-			if up := p.bothUp(20 * time.Second); up == 20*time.Second {
-				t.Error("the link does not come up")
-			}
-			time.Sleep(10 * time.Second) // for the estimated round-trip time to settle
+			p.settle(t)
 			p.kill(0)
 			if try == 0 {
 				until = p.down(1, time.Now(), 5*time.Second)
