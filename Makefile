@@ -17,6 +17,8 @@ FAILOVER_KILLS     ?= 200
 FAILOVER_FAULTS    ?= 20
 FAILOVER_REPLICAS  ?= 2 3
 FAILOVER_PERIOD_MS ?= 20
+# How often `make throughput` measures each number of gateways with little CPU time.
+THROUGHPUT_ROUNDS ?= 25
 # The image that the chart installs. PLATFORMS is what it runs on.
 TAG       ?= $(shell sed -n 's/^appVersion: *//p' charts/strait/Chart.yaml)
 IMAGE     ?= strait.dev/strait:$(TAG)
@@ -27,7 +29,7 @@ VCS   := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 FLAGS := -trimpath -buildvcs=$(VCS) -ldflags "-s -w -X main.version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover lab-guest scale generate bench bench-peer performance bench-model image image-docker clean
+.PHONY: help build demo test race test-k8s lab e2e nightly flaky vet lint fuzz conformance hostile failover throughput lab-guest scale generate bench bench-peer performance bench-model image image-docker clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -75,12 +77,18 @@ hostile: ## attack gateways during a transfer; writes docs/evidence/hostile.md (
 	@test/install lab
 	LAB_HOSTILE_REPORT=$(CURDIR)/docs/evidence/hostile.md go test -count=1 -v -timeout 15m -tags nightly -parallel 1 -run Hostile ./test/lab
 
-failover: ## kill, stop and cut off gateways with flows through them; writes docs/evidence/failover.* (90 minutes; needs root)
+failover: ## kill, stop and cut off gateways with flows through them; writes docs/evidence/failover.* (60 minutes; needs root)
 	@test/install lab
 	test/kube/prepare
 	FAILOVER_KILLS=$(FAILOVER_KILLS) FAILOVER_FAULTS=$(FAILOVER_FAULTS) FAILOVER_REPLICAS="$(FAILOVER_REPLICAS)" FAILOVER_PERIOD_MS=$(FAILOVER_PERIOD_MS) \
 		FAILOVER_VERSION=$(VERSION) FAILOVER_RESULTS=$(CURDIR)/docs/evidence/failover.json \
 		go test -count=1 -v -timeout 6h -tags nightly -run FailoverMeasured ./test/clusters
+
+throughput: ## measure what 1 to 4 gateways carry; writes docs/evidence/throughput.* (50 minutes; needs root)
+	@test/install lab
+	test/kube/prepare
+	THROUGHPUT_ROUNDS=$(THROUGHPUT_ROUNDS) THROUGHPUT_VERSION=$(VERSION) THROUGHPUT_RESULTS=$(CURDIR)/docs/evidence/throughput.json \
+		go test -count=1 -v -timeout 3h -tags nightly -run SeveralGatewaysMeasured ./test/clusters
 
 lab-guest: ## run the lab on a kernel with Geneve and WireGuard, in an emulated guest (10 minutes)
 	@test/install lab guest

@@ -26,9 +26,8 @@ func setting(t *testing.T, name string, otherwise int) int {
 }
 
 // TestF1_F4_F22_FailoverMeasured measures every fault with two and three gateways in each
-// cluster, half of the faults while the API servers are away, then whether the throughput of
-// gateways adds up. `make failover` runs it for the documentation, with FAILOVER_RESULTS, the
-// file of the results.
+// cluster, half of the faults while the API servers are away. `make failover` runs it for the
+// documentation, with FAILOVER_RESULTS, the file of the results.
 func TestF1_F4_F22_FailoverMeasured(t *testing.T) {
 	kills, others := setting(t, "FAILOVER_KILLS", 10), setting(t, "FAILOVER_FAULTS", 2)
 	run := &failoverRun{
@@ -49,8 +48,6 @@ func TestF1_F4_F22_FailoverMeasured(t *testing.T) {
 		must(t, err)
 		t.Run("replicas="+replicas, func(t *testing.T) { run.measureFaults(t, n, kills, others) })
 	}
-	t.Run("throughput", run.measureThroughput)
-	t.Run("spread", run.measureSpread)
 }
 
 // measureFaults measures so many kills of gateways, and so many of each other fault.

@@ -9,8 +9,8 @@ import (
 )
 
 // LimitCPU holds a process to a part of a CPU until the test ends, as the CPU limit of a
-// container does; a later call replaces the limit, 0 = none. It skips the test if the machine has no control
-// groups for that.
+// container does; a later call replaces the limit, 0 = none. The periods in which the kernel counts begin at a
+// random time, another one after each call. It skips the test if the machine has no control groups for that.
 func LimitCPU(t testing.TB, pid int, cpus float64) {
 	t.Helper()
 	const period = 100_000 // microseconds, as kubelet sets it
@@ -24,8 +24,13 @@ func LimitCPU(t testing.TB, pid int, cpus float64) {
 		quota = strconv.Itoa(int(cpus * period))
 	}
 	dir := filepath.Join(root, fmt.Sprintf("strait-test-%d-%d", os.Getpid(), pid))
+	remove := func() {
+		_ = os.WriteFile(filepath.Join(root, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0) // it may have ended
+		_ = os.Remove(dir)
+	}
+	remove() // a group has its periods as long as it exists
 	for _, err := range []error{
-		os.MkdirAll(dir, 0o755),
+		os.Mkdir(dir, 0o755),
 		os.WriteFile(filepath.Join(dir, file), []byte(quota+after), 0),
 		os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0),
 	} {
@@ -33,8 +38,5 @@ func LimitCPU(t testing.TB, pid int, cpus float64) {
 			t.Skipf("left out: no control group that limits CPU time: %v", err)
 		}
 	}
-	t.Cleanup(func() {
-		_ = os.WriteFile(filepath.Join(root, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0) // it may have ended
-		_ = os.Remove(dir)
-	})
+	t.Cleanup(remove)
 }
