@@ -46,6 +46,8 @@ func TestTheThroughputPageHasEveryResult(t *testing.T) {
 		"512 UDP flows from one cluster",
 		"of 2 rounds with the same load, of 1 limited ones",
 		"| 2 gateways, 1000 bytes: throughput | ≥ 0.95 × gateways apart | 0.95 | met |",
+		"| 2 gateways, 1000 bytes: throughput | ≥ 1.90 × one | 1.90 | met |",
+		"| 4 gateways, 1000 bytes: throughput | ≥ 3.80 × one | 3.70 | missed |",
 		"| 4 gateways, 1000 bytes: throughput | ≥ 0.95 × gateways apart | 0.94 | missed |",
 		"| 2 gateways, 1000 bytes: CPU time per GB, each with the same load | ≤ 1.05 × one | 1.19 | missed |",
 		"| 1000 | 2 | 99.9 % | 23.77 | 1.19 | 1.06 | 1900 | 1.90 | 0.95 | 0.95 to 0.95 | 99 % | 25 % |",
