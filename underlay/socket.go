@@ -198,7 +198,8 @@ func (s *Socket) crowded() bool {
 }
 
 // Overflows returns the number of datagrams that the kernel dropped before they were received, usually because the
-// receive queue was full. It never decreases, and keeps its value after Close.
+// receive queue was full. Several that the kernel had coalesced (UDP GRO) count as one. It never decreases, and keeps its
+// value after Close.
 func (s *Socket) Overflows() uint64 {
 	s.drops.Lock()
 	defer s.drops.Unlock()

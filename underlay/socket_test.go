@@ -132,6 +132,39 @@ func TestOverflowsCountWhatTheKernelDropped(t *testing.T) {
 	}
 }
 
+// A dropped message is one for the kernel, however many datagrams it had coalesced.
+func TestCoalescedDatagramsThatTheKernelDroppedCountAsOne(t *testing.T) {
+	t.Parallel()
+	to, from := open(t, loopback4, Options{ReceiveBuffer: 4 << 10}), open(t, loopback4, Options{})
+	if !to.Features().GRO || !from.Features().GSO {
+		t.Skip("left out: this kernel does not coalesce datagrams")
+	}
+	const messages, each = 20, 32
+	b := NewBatch(each)
+	for range messages {
+		for i := range each {
+			b.Add(from, destination(to), nil, payload(i, 500))
+		}
+		if n, _ := b.Flush(); n != each {
+			t.Fatalf("sent %d of %d", n, each)
+		}
+	}
+	r := NewReceiver(to)
+	received := 0
+	wait.Until(t, "each message is received or counted", func() bool {
+		if _, err := r.Fill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
+			received++
+		}
+		return received/each+int(to.Overflows()) >= messages
+	})
+	if lost := to.Overflows(); lost == 0 || received%each != 0 || received/each+int(lost) != messages {
+		t.Errorf("sent %d messages of %d datagrams, received %d datagrams, overflows %d", messages, each, received, lost)
+	}
+}
+
 func TestAClosedSocketIsClosedForEveryone(t *testing.T) {
 	t.Parallel()
 	s := open(t, loopback4, Options{})

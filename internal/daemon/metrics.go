@@ -47,7 +47,7 @@ var (
 	handshakeDesc = describe("wireguard_handshake_age_seconds", "Time since the last handshake; absent before the first.", "peer")
 
 	datagramsDesc = describe("wireguard_dropped_datagrams_total", "WireGuard datagrams dropped outside of WireGuard, by reason.", "reason")
-	overflowDesc  = describe("receive_queue_overflow_total", "Datagrams the kernel dropped because the gateway did not read fast enough.", "socket")
+	overflowDesc  = describe("receive_queue_overflow_total", "Datagrams the kernel dropped because the gateway did not read fast enough; several that it had coalesced count as one.", "socket")
 	failuresDesc  = describe("receive_failures_total", "System calls that failed to receive datagrams.", "socket")
 	mtuDesc       = describe("inner_mtu_bytes", "Largest IP packet that the whole path carries.")
 	nodesDesc     = describe("nodes", "Nodes in the table.")
