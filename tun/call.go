@@ -52,7 +52,7 @@ type caller struct {
 	rounds int            // number of consecutive failures of all addresses
 	slow   int            // number of consecutive attempts, each after packets of the peer had arrived
 	gaveUp bool           // the session was given up since the peer answered last
-	last   time.Time      // the last attempt; zero = the peer has answered since
+	last   time.Time      // the last attempt; zero = the link has been up since
 	// session is the last handshake that an attempt led to, and took how long after the attempt it was; zero = none since the
 	// peer answered last, or its session was given up.
 	session time.Time
@@ -61,10 +61,16 @@ type caller struct {
 	refused time.Time
 }
 
-// due reports whether to initiate now. initiated is when the peer last did; zero = never.
-func (c *caller) due(alive bool, initiated, now time.Time) bool {
+// due reports whether to initiate now: not while the peer is alive, because the link is up or by its last handshake alone.
+// The session of a handshake alone is still to be judged, so that the attempt is not forgotten. initiated is when the peer
+// last initiated; zero = never.
+func (c *caller) due(alive, isUp bool, initiated, now time.Time) bool {
 	if alive {
-		*c = caller{yields: c.yields, at: c.at}
+		last := c.last
+		if isUp {
+			last = time.Time{}
+		}
+		*c = caller{yields: c.yields, at: c.at, last: last}
 		return false
 	}
 	// An initiation that arrived just before the attempt may have crossed it, too.
@@ -161,11 +167,7 @@ func (l *Link) call(ctx context.Context) {
 		moved := first != "" && endpoints[0] != first
 		first = endpoints[0]
 		alive, received := l.alive(now)
-		attempt := c.last
-		due := c.due(alive && !moved, l.initiated(), now) || moved
-		if alive && !isUp {
-			c.last = attempt // only the handshake says so: the session is still to be judged
-		}
+		due := c.due(alive && !moved, isUp, l.initiated(), now) || moved
 		if alive && !due {
 			continue
 		}

@@ -18,7 +18,7 @@ func (c *caller) attempted(span time.Duration, alive, receives func(after time.D
 		if receives(after) {
 			received = now
 		}
-		if c.due(alive(after), by, now) {
+		if c.due(alive(after), alive(after), by, now) {
 			at, addresses = append(at, after), append(addresses, c.call(found, received, now))
 		}
 	}
@@ -77,7 +77,7 @@ func TestTheEndThatYieldsWaitsUntilTheOtherHasJudgedItsSession(t *testing.T) {
 		arrives := begun.Add(trip / 2)
 		judged := begun.Add(trip + probeLost + probeInterval + 2*callLook) // it looks every callLook, also for the handshake
 		c := caller{yields: true, last: begun.Add(-trip / 2)}
-		if again := judged.Add(trip / 2); c.due(false, arrives, again) {
+		if again := judged.Add(trip / 2); c.due(false, false, arrives, again) {
 			t.Errorf("round trip %v: the end that yields initiates before the other's next initiation arrives, after %v", trip, again.Sub(begun))
 		}
 	}
@@ -91,7 +91,7 @@ func TestAnInitiationThatArrivesDuringAnAttemptHasCrossedIt(t *testing.T) {
 		-time.Millisecond: callCrossed + time.Millisecond, 0: callCrossed, callLook - 1: callCrossed - callLook + 1, callLook: callAgain,
 	} {
 		c := caller{last: last}
-		due := func(after time.Duration) bool { return c.due(false, last.Add(-before), last.Add(after)) }
+		due := func(after time.Duration) bool { return c.due(false, false, last.Add(-before), last.Add(after)) }
 		if due(want-1) || !due(want) {
 			t.Errorf("an initiation that arrived %v before the attempt: the next one is not due after %v", before, want)
 		}
@@ -140,7 +140,7 @@ func TestARoundEndsWhenNoAddressHasAnswered(t *testing.T) {
 		if c.rounds != x.rounds {
 			t.Errorf("%+v: %d rounds", x, c.rounds)
 		}
-		c.due(true, time.Time{}, now)
+		c.due(true, true, time.Time{}, now)
 		if c.rounds != 0 {
 			t.Errorf("the peer has answered, after %d rounds", c.rounds)
 		}
@@ -172,7 +172,7 @@ func TestOnlyAFailedHandshakeEndsASession(t *testing.T) {
 	if c.failed(session) {
 		t.Error("failed before any attempt")
 	}
-	c.due(false, time.Time{}, now)
+	c.due(false, false, time.Time{}, now)
 	c.call(at, time.Time{}, now)
 	if !c.failed(session) {
 		t.Error("no handshake since the attempt, and it has not failed")
@@ -180,8 +180,10 @@ func TestOnlyAFailedHandshakeEndsASession(t *testing.T) {
 	if c.failed(now.Add(time.Second)) {
 		t.Error("failed although a handshake followed")
 	}
-	c.due(true, time.Time{}, now)
-	if c.failed(session) {
+	if c.due(true, false, time.Time{}, now); !c.failed(session) {
+		t.Error("the attempt is forgotten although the link is not up")
+	}
+	if c.due(true, true, time.Time{}, now); c.failed(session) {
 		t.Error("an attempt of an earlier outage counts")
 	}
 }
