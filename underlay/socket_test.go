@@ -96,6 +96,22 @@ func TestKernelsThatBreakSegmentsAreKnown(t *testing.T) {
 	}
 }
 
+// receiveUntil receives datagrams until what was sent is received or counted as dropped, and returns their number.
+func receiveUntil(t *testing.T, s *Socket, all func(received int) bool) (received int) {
+	t.Helper()
+	r := NewReceiver(s)
+	wait.Until(t, "what was sent is received or counted", func() bool {
+		if _, err := r.Fill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
+			received++
+		}
+		return all(received)
+	})
+	return received
+}
+
 func TestOverflowsCountWhatTheKernelDropped(t *testing.T) {
 	t.Parallel()
 	to := open(t, loopback4, Options{ReceiveBuffer: 4 << 10})
@@ -108,17 +124,7 @@ func TestOverflowsCountWhatTheKernelDropped(t *testing.T) {
 	if n, _ := b.Flush(); n != sent {
 		t.Fatalf("sent %d of %d", n, sent)
 	}
-	r := NewReceiver(to)
-	received := 0
-	wait.Until(t, "each datagram is received or counted", func() bool {
-		if _, err := r.Fill(); err != nil {
-			t.Fatal(err)
-		}
-		for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
-			received++
-		}
-		return received+int(to.Overflows()) >= sent
-	})
+	received := receiveUntil(t, to, func(received int) bool { return received+int(to.Overflows()) >= sent })
 	lost := to.Overflows()
 	if lost == 0 || received+int(lost) != sent {
 		t.Errorf("sent %d, received %d, overflows %d", sent, received, lost)
@@ -149,17 +155,7 @@ func TestCoalescedDatagramsThatTheKernelDroppedCountAsOne(t *testing.T) {
 			t.Fatalf("sent %d of %d", n, each)
 		}
 	}
-	r := NewReceiver(to)
-	received := 0
-	wait.Until(t, "each message is received or counted", func() bool {
-		if _, err := r.Fill(); err != nil {
-			t.Fatal(err)
-		}
-		for _, _, ok := r.Next(); ok; _, _, ok = r.Next() {
-			received++
-		}
-		return received/each+int(to.Overflows()) >= messages
-	})
+	received := receiveUntil(t, to, func(received int) bool { return received/each+int(to.Overflows()) >= messages })
 	if lost := to.Overflows(); lost == 0 || received%each != 0 || received/each+int(lost) != messages {
 		t.Errorf("sent %d messages of %d datagrams, received %d datagrams, overflows %d", messages, each, received, lost)
 	}

@@ -3,11 +3,7 @@ package clusters
 import (
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
-	"os"
-	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +11,6 @@ import (
 	"strait.dev/strait/bench/result"
 	"strait.dev/strait/test/flows"
 )
-
-var update = flag.Bool("update", false, "write pages of docs/evidence again from their JSON files")
 
 // exampleRun returns a small run.
 func exampleRun() *failoverRun {
@@ -38,8 +32,7 @@ func exampleRun() *failoverRun {
 
 func TestTheFailoverPageHasEveryResult(t *testing.T) {
 	t.Parallel()
-	page := exampleRun().page()
-	for _, want := range []string{
+	hasAll(t, exampleRun().page(),
 		"2 times, a gateway was killed. UDP flows that used it had an outage of 0.50 s (median), 0.99 s (99th percentile), 1.00 s (longest); TCP flows 0.51 s, 1.00 s, 1.01 s.",
 		"The other flows lost 4 messages (2 flows).",
 		"that was 0.20 s (median) and 0.34 s (99th percentile);",
@@ -47,14 +40,7 @@ func TestTheFailoverPageHasEveryResult(t *testing.T) {
 		"| 2x2, gateway killed: messages lost by other flows | 0 | 4 | missed |",
 		"| 2x2 | gateway killed | up | 1 | 100 | 500 | 990 | 1000 | 100 | 510 | 1000 | 1010 | 0 | 1 | 2 | 0 | 7 | 3 | 1 |",
 		"| 2x2 | gateway killed | away | 1 | 100 | 500 | 990 | 1000 | 100 | 510 | 1000 | 1010 | 100 | 1 | 2 | 0 | 7 | 3 | 1 |",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
-	if t.Failed() {
-		t.Log(page)
-	}
+	)
 }
 
 func TestThePageOfAnEmptyRunHasNoFigures(t *testing.T) {
@@ -86,39 +72,11 @@ func TestThePlotOfOutagesHasEachProtocol(t *testing.T) {
 
 func TestResultsOfFailoverAreReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
-	name, r := filepath.Join(t.TempDir(), "failover.json"), exampleRun()
-	if err := r.write(name); err != nil {
-		t.Fatal(err)
-	}
-	read, err := readRun(name)
-	if err != nil || !reflect.DeepEqual(read, r) {
-		t.Errorf("%v\nwrote %+v\nread %+v", err, r, read)
-	}
-	text, err := os.ReadFile(name)
-	if err != nil || strings.Count(string(text), "\n") != 1+len(r.Faults) {
-		t.Errorf("not one sample a line: %v\n%s", err, text)
-	}
+	r := exampleRun()
+	readAsWritten(t, r, new(failoverRun), len(r.Faults))
 }
 
-// The page in the documentation is generated from the results next to it.
 func TestTheFailoverPageIsCurrent(t *testing.T) {
 	t.Parallel()
-	const name = "../../docs/evidence/failover"
-	r, err := readRun(name + ".json")
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("left out: failover has not been measured; run: make failover")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := r.writePage(name + ".md"); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	page, err := os.ReadFile(name + ".md")
-	if err != nil || string(page) != r.page() {
-		t.Errorf("%s.md is not the page of %s.json; run: go test -run TheFailoverPageIsCurrent ./test/clusters -update; %v", name, name, err)
-	}
+	pageIsCurrent(t, "failover", new(failoverRun))
 }

@@ -2,7 +2,6 @@ package clusters
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,25 +23,7 @@ type failoverRun struct {
 	Faults []faultSample `json:"faults"`
 }
 
-// readRun reads what write wrote.
-func readRun(name string) (*failoverRun, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	r := new(failoverRun)
-	return r, json.Unmarshal(text, r)
-}
-
-// write writes the run as JSON, one sample a line.
-func (r *failoverRun) write(name string) error {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	text = bytes.ReplaceAll(text, []byte(`{"topology":`), []byte("\n"+`{"topology":`))
-	return os.WriteFile(name, append(text, '\n'), 0o644)
-}
+func (r *failoverRun) write(name string) error { return writeResults(name, r, `{"topology":`) }
 
 // plotFile is the name of the page's plot in the folder images.
 const plotFile = "failover.svg"

@@ -100,8 +100,8 @@ func (fl *flood) send(size, flows int, rate float64) (stop func()) {
 }
 
 // carry offers datagrams from cluster a to cluster b of each pair, at a rate in datagrams per second of all pairs. They
-// are counted for some time, after a third of it.
-func carry(t *testing.T, floods []*flood, size int, rate float64, window time.Duration) (c carried) {
+// are counted for the time flooded, after a third of it.
+func carry(t *testing.T, floods []*flood, size int, rate float64) (c carried) {
 	t.Helper()
 	n := len(floods)
 	for _, f := range floods {
@@ -110,13 +110,13 @@ func carry(t *testing.T, floods []*flood, size int, rate float64, window time.Du
 	for _, f := range floods {
 		defer f.send(size, floodFlows/n, rate/float64(n))()
 	}
-	time.Sleep(window / 3)
+	time.Sleep(flooded / 3)
 	machine, begun := program.MachineTime(t), time.Now()
 	before := make([]reading, n)
 	for i, f := range floods {
 		before[i] = f.read()
 	}
-	time.Sleep(window)
+	time.Sleep(flooded)
 	for i, f := range floods {
 		now := f.read()
 		seconds := now.at.Sub(before[i].at).Seconds()

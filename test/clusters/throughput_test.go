@@ -51,7 +51,7 @@ func TestSeveralGatewaysMeasured(t *testing.T) {
 		t.Logf("\n%s", &text)
 		if name := os.Getenv("THROUGHPUT_RESULTS"); name != "" {
 			must(t, run.write(name))
-			must(t, os.WriteFile(strings.TrimSuffix(name, ".json")+".md", []byte(run.page()), 0o644))
+			must(t, run.writePage(strings.TrimSuffix(name, ".json")+".md"))
 		}
 	}()
 	t.Run("rate", run.measureRates)
@@ -118,7 +118,7 @@ func (r *throughputRun) measure(t *testing.T, c *comparison, size, rounds int) {
 			gateways, size, 100*s.Together.Rate/s.Together.Offered, s.Together.Offered, s.Together.cpuPerGB(size), s.Apart.cpuPerGB(size), s.One.cpuPerGB(size))
 	}
 	c.limit(t, r.CPUs)
-	one := carry(t, c.apart[:1], size, 400_000*r.CPUs, flooded).Rate
+	one := carry(t, c.apart[:1], size, 400_000*r.CPUs).Rate
 	for i := 0; i < rounds; i++ {
 		c.limit(t, r.CPUs) // anew: it matters which gateways get their CPU time at once
 		s := throughputSample{Gateways: gateways, Size: size, rates: c.round(t, i, size, excess*one)}
@@ -149,9 +149,9 @@ func (r *throughputRun) measure(t *testing.T, c *comparison, size, rounds int) {
 func (c *comparison) round(t *testing.T, number, size int, rate float64) (r rates) {
 	all := rate * float64(len(c.apart))
 	turns := []func(){
-		func() { r.Together = carry(t, []*flood{c.together}, size, all, flooded) },
-		func() { r.Apart = carry(t, c.apart, size, all, flooded) },
-		func() { r.One = carry(t, c.apart[:1], size, rate, flooded) },
+		func() { r.Together = carry(t, []*flood{c.together}, size, all) },
+		func() { r.Apart = carry(t, c.apart, size, all) },
+		func() { r.One = carry(t, c.apart[:1], size, rate) },
 	}
 	if number%2 == 1 {
 		slices.Reverse(turns)

@@ -1,10 +1,6 @@
 package clusters
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +37,7 @@ func exampleThroughput() *throughputRun {
 
 func TestTheThroughputPageHasEveryResult(t *testing.T) {
 	t.Parallel()
-	page := exampleThroughput().page()
-	for _, want := range []string{
+	hasAll(t, exampleThroughput().page(),
 		"512 UDP flows from one cluster",
 		"of 2 rounds with the same load, of 1 limited ones",
 		"| 2 gateways, 1000 bytes: throughput | ≥ 0.95 × gateways apart | 0.95 | met |",
@@ -54,14 +49,7 @@ func TestTheThroughputPageHasEveryResult(t *testing.T) {
 		"| 1000 flows from a: the busiest of 4 gateways (a) | ≤ 32 % | 33 % | missed |",
 		"| nodes | UDP | 4 | 751 | 9 |",
 		"| 1000 | a | a/b-0 240, a/b-1 250, a/b-2 330, a/b-3 180 |",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
-	if t.Failed() {
-		t.Log(page)
-	}
+	)
 }
 
 func TestTheThroughputPageOfAnEmptyRunHasNoFigures(t *testing.T) {
@@ -86,39 +74,11 @@ func TestTheMedianIsKnownMoreExactlyFromMoreValues(t *testing.T) {
 
 func TestResultsOfThroughputAreReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
-	name, r := filepath.Join(t.TempDir(), "throughput.json"), exampleThroughput()
-	if err := r.write(name); err != nil {
-		t.Fatal(err)
-	}
-	read, err := readThroughput(name)
-	if err != nil || !reflect.DeepEqual(read, r) {
-		t.Errorf("%v\nwrote %+v\nread %+v", err, r, read)
-	}
-	text, err := os.ReadFile(name)
-	if err != nil || strings.Count(string(text), "\n") != 1+len(r.Loaded)+len(r.Limited)+len(r.Spread)+len(r.Regroup) {
-		t.Errorf("not one sample a line: %v\n%s", err, text)
-	}
+	r := exampleThroughput()
+	readAsWritten(t, r, new(throughputRun), len(r.Loaded)+len(r.Limited)+len(r.Spread)+len(r.Regroup))
 }
 
-// The page in the documentation is generated from the results next to it.
 func TestTheThroughputPageIsCurrent(t *testing.T) {
 	t.Parallel()
-	const name = "../../docs/evidence/throughput"
-	r, err := readThroughput(name + ".json")
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("left out: several gateways have not been measured; run: make throughput")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := os.WriteFile(name+".md", []byte(r.page()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	page, err := os.ReadFile(name + ".md")
-	if err != nil || string(page) != r.page() {
-		t.Errorf("%s.md is not the page of %s.json; run: go test -run TheThroughputPageIsCurrent ./test/clusters -update; %v", name, name, err)
-	}
+	pageIsCurrent(t, "throughput", new(throughputRun))
 }

@@ -1,9 +1,7 @@
 package clusters
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -70,26 +68,13 @@ type regroupSample struct {
 	Moved    int    `json:"moved"`
 }
 
-// readThroughput reads what write wrote.
-func readThroughput(name string) (*throughputRun, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	r := new(throughputRun)
-	return r, json.Unmarshal(text, r)
+func (r *throughputRun) write(name string) error {
+	return writeResults(name, r, `{"gateways":`, `{"flows":`, `{"chosenBy":`)
 }
 
-// write writes the run as JSON, one sample a line.
-func (r *throughputRun) write(name string) error {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	for _, begin := range []string{`{"gateways":`, `{"flows":`, `{"chosenBy":`} {
-		text = bytes.ReplaceAll(text, []byte(begin), []byte("\n"+begin))
-	}
-	return os.WriteFile(name, append(bytes.TrimSpace(text), '\n'), 0o644)
+// writePage writes the page of the run.
+func (r *throughputRun) writePage(name string) error {
+	return os.WriteFile(name, []byte(r.page()), 0o644)
 }
 
 // The targets of several gateways.
