@@ -21,7 +21,9 @@ func setting(t *testing.T, name string, otherwise int) int {
 		return otherwise
 	}
 	n, err := strconv.Atoi(text)
-	must(t, err)
+	if err != nil {
+		t.Fatalf("%s must be a number, and is %q", name, text)
+	}
 	return n
 }
 
