@@ -20,7 +20,7 @@ type Gateway struct {
 	woken    chan *Node // became active and have not been told
 
 	traced bool                   // for one Trace: the budgets of nodes are left alone
-	owners atomic.Pointer[Owners] // nil: none
+	owners atomic.Pointer[owners] // nil: none
 }
 
 // told is the state that nodes are told.

@@ -11,6 +11,13 @@ import (
 // stands for a gateway is up to the caller; nil means that it cannot be reached at present.
 type Owners map[netip.Addr]any
 
+// owners are Owners for the packet path. Few addresses have an owner: the last byte of most others shows that they have none, which
+// costs less than a look into the map.
+type owners struct {
+	of   Owners
+	last [256]bool // by the last byte of an address: one with that byte has an owner
+}
+
 // SetOwners replaces the owners; the caller must not change o any more. Addresses that o does not contain
 // belong to no gateway: any can be used.
 func (g *Gateway) SetOwners(o Owners) {
@@ -18,16 +25,25 @@ func (g *Gateway) SetOwners(o Owners) {
 		g.owners.Store(nil)
 		return
 	}
-	g.owners.Store(&o)
+	all := &owners{of: o}
+	for a := range o {
+		all.last[lastByte(a)] = true
+	}
+	g.owners.Store(all)
+}
+
+func lastByte(a netip.Addr) byte {
+	b := a.As16()
+	return b[15]
 }
 
 // Owner returns the owner of a real address of the remote cluster. owned is false if it has none.
 func (g *Gateway) Owner(a netip.Addr) (owner any, owned bool) {
 	o := g.owners.Load()
-	if o == nil {
+	if o == nil || !o.last[lastByte(a)] {
 		return nil, false
 	}
-	owner, owned = (*o)[a]
+	owner, owned = o.of[a]
 	return owner, owned
 }
 
