@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,14 +36,17 @@ type Poller struct {
 	watched struct {
 		sync.Mutex // protects the fields below, and fd from being closed
 		sockets    []*Socket
-		paused     bool // the kernel does not watch all sockets
+		paused     bool // the kernel does not tell of all sockets
 	}
 
-	epollCtl func(epoll, operation, fd int, event *unix.EpollEvent) error // unix.EpollCtl
+	epollCtl func(epoll, operation, fd int, event *unix.EpollEvent) error // epollControl
 }
 
-// readable is what a poller waits for.
-var readable = &unix.EpollEvent{Events: unix.EPOLLIN}
+// readable is what a poller waits for, silent what it waits for during a pause: only that a socket fails.
+var (
+	readable = &unix.EpollEvent{Events: unix.EPOLLIN}
+	silent   = &unix.EpollEvent{}
+)
 
 // watchRetry is how often a poller reads its sockets and asks again while the kernel refuses to watch one
 // of them (ENOMEM; ENOSPC at fs.epoll.max_user_watches).
@@ -59,7 +63,7 @@ func NewPoller() (*Poller, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("make a poller: %w", os.NewSyscallError("fcntl", err))
 	}
-	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), fd: fd, epollCtl: unix.EpollCtl}
+	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), fd: fd, epollCtl: epollControl}
 	if p.raw, err = p.file.SyscallConn(); err != nil {
 		p.file.Close()
 		return nil, fmt.Errorf("make a poller: %w", err)
@@ -88,7 +92,7 @@ func (p *Poller) Add(s *Socket) error {
 	w.Lock()
 	defer w.Unlock()
 	if !w.paused {
-		switch err := p.control(s, unix.EPOLL_CTL_ADD); {
+		switch err := p.control(s.watched(), unix.EPOLL_CTL_ADD, readable); {
 		case errors.Is(err, net.ErrClosed):
 			s.unwatch(p)
 			return err
@@ -111,12 +115,12 @@ func (p *Poller) exchange(s *Socket, before *descriptor) {
 		return
 	}
 	if !w.paused {
-		if err := p.controlOne(now, unix.EPOLL_CTL_ADD); err != nil && !errors.Is(err, net.ErrClosed) {
+		if err := p.control(now, unix.EPOLL_CTL_ADD, readable); err != nil && !errors.Is(err, net.ErrClosed) {
 			w.paused = true
 			p.Wake()
 		}
 	}
-	_ = p.controlOne(before, unix.EPOLL_CTL_DEL) // fails if it is not watched
+	_ = p.control(before, unix.EPOLL_CTL_DEL, nil) // fails if it is not watched
 }
 
 // Remove stops watching s.
@@ -130,7 +134,7 @@ func (p *Poller) Remove(s *Socket) error {
 		return os.NewSyscallError("epoll_ctl", unix.ENOENT)
 	}
 	w.sockets = slices.Delete(w.sockets, i, i+1)
-	err := p.control(s, unix.EPOLL_CTL_DEL)
+	err := p.control(s.watched(), unix.EPOLL_CTL_DEL, nil)
 	if w.paused && errors.Is(err, unix.ENOENT) {
 		return nil
 	}
@@ -140,6 +144,9 @@ func (p *Poller) Remove(s *Socket) error {
 // Pause stops watching until Wait is about to park. The kernel notifies a watching poller of every
 // datagram, even while it is busy reading. A reader that finds PauseAt messages at once will check again
 // before it parks and needs no notifications. Only for the goroutine that waits.
+//
+// The sockets stay in the epoll descriptor. To remove and add them again would cost several times as much: the kernel allocates
+// memory, and because Go's poller watches that descriptor, takes a lock that all processes of the machine share.
 func (p *Poller) Pause() {
 	w := &p.watched
 	w.Lock()
@@ -148,8 +155,8 @@ func (p *Poller) Pause() {
 		return
 	}
 	for _, s := range w.sockets {
-		// A socket that is being closed is no longer watched anyway.
-		_ = p.control(s, unix.EPOLL_CTL_DEL)
+		// A socket that is being closed, or that the kernel refuses to watch, is not watched anyway.
+		_ = p.control(s.watched(), unix.EPOLL_CTL_MOD, silent)
 	}
 	w.paused = true
 }
@@ -169,7 +176,10 @@ func (p *Poller) resume() bool {
 	}
 	w.paused = false
 	for _, s := range w.sockets {
-		err := p.control(s, unix.EPOLL_CTL_ADD)
+		err := p.control(s.watched(), unix.EPOLL_CTL_MOD, readable)
+		if errors.Is(err, unix.ENOENT) { // it was added during the pause, or refused before
+			err = p.control(s.watched(), unix.EPOLL_CTL_ADD, readable)
+		}
 		if err != nil && !errors.Is(err, net.ErrClosed) {
 			w.paused = true
 		}
@@ -181,19 +191,27 @@ func (p *Poller) resume() bool {
 	return !w.paused
 }
 
-// control watches s, or no longer. It allocates nothing: a busy reader pauses a thousand times a second. p.watched is locked.
-func (p *Poller) control(s *Socket, operation int) error { return p.controlOne(s.watched(), operation) }
-
-func (p *Poller) controlOne(d *descriptor, operation int) error {
+// control changes what is watched of a descriptor. It allocates nothing: a busy reader pauses a thousand times a second. p.watched
+// is locked.
+func (p *Poller) control(d *descriptor, operation int, event *unix.EpollEvent) error {
 	if p.closed.Load() || !d.acquire() {
 		return net.ErrClosed
 	}
 	defer d.release()
-	err := p.epollCtl(p.fd, operation, d.number, readable)
+	err := p.epollCtl(p.fd, operation, d.number, event)
 	if errors.Is(err, unix.EEXIST) {
 		return nil
 	}
 	return os.NewSyscallError("epoll_ctl", err)
+}
+
+// epollControl is epoll_ctl(2). The call is raw for the reason that kernelDrops states.
+func epollControl(epoll, operation, fd int, event *unix.EpollEvent) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epoll), uintptr(operation), uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // Wait calls try until it reports progress, and parks between calls. try must check every source before
