@@ -21,8 +21,8 @@ import (
 
 const (
 	floodFlows = 1024 // so many that gateways get nearly equal parts of them
-	floodPort  = 7002
-	floodBurst = 8 // datagrams of a flow that are sent at once
+	floodPort  = 7002 // of the first sink
+	floodBurst = 8    // datagrams of a flow that are sent at once
 	// floodTick is the time between the sender's wake-ups: at each it sends what is due until the next one. Each gateway then gets
 	// batches of about the same size, however many there are.
 	floodTick = 2 * time.Millisecond
@@ -33,18 +33,25 @@ type flood struct {
 	f       *failover
 	sockets []*underlay.Socket
 	to      []underlay.Destination // of each socket
-	sink    *net.UDPConn           // nothing reads it
+	sinks   []*net.UDPConn         // nothing reads them
 	sent    atomic.Int64
 }
 
-// newFlood opens the ends of floodFlows flows, each with another pair of addresses. They close when the test ends.
+// newFlood opens the ends of floodFlows flows, each with another pair of addresses. Consecutive flows have the same sink, one of
+// maxGateways. They close when the test ends.
 func newFlood(f *failover) *flood {
 	f.t.Helper()
 	fl := &flood{f: f}
 	from, end := f.ends[0], f.ends[1]
-	must(f.t, end.Namespace.In(func() (err error) {
-		fl.sink, err = net.ListenUDP("udp4", &net.UDPAddr{Port: floodPort})
-		return err
+	must(f.t, end.Namespace.In(func() error {
+		for i := range maxGateways {
+			sink, err := net.ListenUDP("udp4", &net.UDPAddr{Port: floodPort + i})
+			if err != nil {
+				return err
+			}
+			fl.sinks = append(fl.sinks, sink)
+		}
+		return nil
 	}))
 	must(f.t, from.Namespace.In(func() error {
 		for i := range floodFlows {
@@ -53,7 +60,7 @@ func newFlood(f *failover) *flood {
 				return err
 			}
 			fl.sockets = append(fl.sockets, s)
-			fl.to = append(fl.to, underlay.NewDestination(netip.AddrPortFrom(from.Remote[0][i/flowAddresses], floodPort)))
+			fl.to = append(fl.to, underlay.NewDestination(netip.AddrPortFrom(from.Remote[0][i/flowAddresses], uint16(floodPort+i*maxGateways/floodFlows))))
 		}
 		return nil
 	}))
@@ -61,41 +68,53 @@ func newFlood(f *failover) *flood {
 		for _, s := range fl.sockets {
 			_ = s.Close()
 		}
-		_ = fl.sink.Close()
+		for _, sink := range fl.sinks {
+			_ = sink.Close()
+		}
 	})
 	return fl
 }
 
-// send sends datagrams of some of the flows until it is stopped.
+// send sends datagrams of the first flows until it is stopped. As many goroutines send as the cluster has gateways, each those of a
+// part of the flows, so that gateways that are together get their datagrams like those that are apart.
 func (fl *flood) send(size, flows int, rate float64) (stop func()) {
 	done := make(chan struct{})
-	var sender sync.WaitGroup
-	sender.Go(func() {
-		payload, batch := make([]byte, size), underlay.NewBatch(floodBurst)
-		begun := time.Now()
-		next := begun
-		for i := 0; ; i = (i + 1) % flows {
-			select {
-			case <-done:
-				return
-			default:
-			}
-			for range floodBurst {
-				batch.Add(fl.sockets[i], &fl.to[i], nil, payload)
-			}
-			accepted, _ := batch.Flush()
-			fl.sent.Add(int64(accepted))
-			next = next.Add(time.Duration(floodBurst / rate * float64(time.Second)))
-			if tick := begun.Add(next.Sub(begun).Truncate(floodTick)); time.Until(tick) > 0 {
-				time.Sleep(time.Until(tick))
-			} else if time.Since(tick) > 20*time.Millisecond {
-				next = time.Now() // lost time is not made up
-			}
-		}
-	})
+	var senders sync.WaitGroup
+	count := len(fl.f.a.gateways)
+	for i := range count {
+		senders.Go(func() { fl.sendSome(size, flows*i/count, flows*(i+1)/count, rate/float64(count), done) })
+	}
 	return func() {
 		close(done)
-		sender.Wait()
+		senders.Wait()
+	}
+}
+
+// sendSome sends datagrams of the flows from first up to end until done is closed.
+func (fl *flood) sendSome(size, first, end int, rate float64, done <-chan struct{}) {
+	payload, batch := make([]byte, size), underlay.NewBatch(floodBurst)
+	begun := time.Now()
+	next := begun
+	for i := first; ; {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		for range floodBurst {
+			batch.Add(fl.sockets[i], &fl.to[i], nil, payload)
+		}
+		accepted, _ := batch.Flush()
+		fl.sent.Add(int64(accepted))
+		if i++; i == end {
+			i = first
+		}
+		next = next.Add(time.Duration(floodBurst / rate * float64(time.Second)))
+		if tick := begun.Add(next.Sub(begun).Truncate(floodTick)); time.Until(tick) > 0 {
+			time.Sleep(time.Until(tick))
+		} else if time.Since(tick) > 20*time.Millisecond {
+			next = time.Now() // lost time is not made up
+		}
 	}
 }
 
