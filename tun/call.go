@@ -73,15 +73,22 @@ func (c *caller) due(alive, isUp bool, initiated, now time.Time) bool {
 		*c = caller{yields: c.yields, at: c.at, last: last}
 		return false
 	}
-	// An initiation that arrived just before the attempt may have crossed it, too.
-	switch crossed := !initiated.IsZero() && initiated.After(c.last.Add(-callLook)); {
-	case crossed && c.yields:
+	switch {
+	case c.yieldsTo(initiated):
 		return now.Sub(initiated) >= yieldAgain<<c.slow
-	case crossed:
+	case c.crossed(initiated):
 		return now.Sub(initiated) >= callCrossed
 	}
 	return c.last.IsZero() || now.Sub(c.last) >= callAgain<<c.slow
 }
+
+// crossed reports whether the last initiation of the peer may have crossed the last attempt: also one that arrived just before.
+func (c *caller) crossed(initiated time.Time) bool {
+	return !initiated.IsZero() && initiated.After(c.last.Add(-callLook))
+}
+
+// yieldsTo reports whether initiations may have crossed and the peer is to initiate next.
+func (c *caller) yieldsTo(initiated time.Time) bool { return c.yields && c.crossed(initiated) }
 
 // forgets reports, when an initiation of the peer was refused as replayed, whether to forget the timestamp of
 // the last one: if the peer does not answer, and another was refused before.
@@ -167,7 +174,8 @@ func (l *Link) call(ctx context.Context) {
 		moved := first != "" && endpoints[0] != first
 		first = endpoints[0]
 		alive, received := l.alive(now)
-		due := c.due(alive && !moved, isUp, l.initiated(), now) || moved
+		initiated := l.initiated()
+		due := c.due(alive && !moved, isUp, initiated, now) || moved
 		if alive && !due {
 			continue
 		}
@@ -178,7 +186,9 @@ func (l *Link) call(ctx context.Context) {
 		if !alive && c.made(handshake) {
 			early, broken = l.judge(handshake, c.took, now)
 		}
-		if !moved && (early || !due && !broken) {
+		// Ends whose initiations crossed judge at the same time, so that the next ones would cross again.
+		again := broken && !c.yieldsTo(initiated)
+		if !moved && (early || !due && !again) {
 			continue
 		}
 		failed := unanswered && (c.gaveUp || !l.carries(now)) || broken

@@ -143,3 +143,28 @@ func TestF22_ACutLinkIsDownAtBothEndsWithinASecond(t *testing.T) {
 		}
 	}
 }
+
+// After an outage both ends try at the same times. If their initiations cross, and lead to a session that works in one direction
+// only, both judge it at the same time: the next ones crossed, too, again and again.
+func TestF22_InitiationsThatCrossAfterAnOutageDoNotCrossAgain(t *testing.T) {
+	if !inVirtualTime(t) {
+		return
+	}
+	var slowest time.Duration
+	for phase := range phases(probeInterval, 3*time.Millisecond) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newSlowPair(t, time.Millisecond, 1)
+			p.settle(t)
+			time.Sleep(phase)
+			cut := func(is bool) { p.ends[0].cut.Store(is); p.ends[1].cut.Store(is) }
+			cut(true)
+			time.Sleep(30 * time.Second)
+			cut(false)
+			slowest = max(slowest, p.bothUp(20*time.Second))
+			p.end()
+		})
+	}
+	if slowest > 5*time.Second {
+		t.Errorf("up again after %v, want 5s", slowest)
+	}
+}
