@@ -136,7 +136,7 @@ func (f *Fabric) receiveProbe(p probe, l *Link) {
 	}
 	switch {
 	case p.kind == probeAsk:
-		f.sendProbe(probe{kind: f.answerKind(l), mtu: uint16(f.ownMTU()), sequence: p.sequence, silence: r.silence}, l, 0)
+		f.sendProbe(probe{kind: f.answerKind(l), mtu: uint16(f.ownMTU()), sequence: p.sequence, silence: r.silence, interval: r.interval}, l, 0)
 		if r.owes {
 			f.ask(l, now) // the far end is up: do not wait for the next tick
 		}

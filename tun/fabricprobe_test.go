@@ -71,6 +71,45 @@ func TestALinkThatNoDataCrossesIsProbedAsAtRest(t *testing.T) {
 	}
 }
 
+// A link that has been up for some time without data rests, if the far end says how often it has ticks: one of an earlier version
+// could take it for down.
+func TestALinkWithoutDataHasHalfAsManyTicksOnceItIsUpForSomeTime(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		theirs time.Duration // between the ticks of the far end
+		data   bool
+		want   time.Duration
+	}{
+		{restingProbeInterval, false, restingProbeInterval},
+		{activeProbeInterval, false, restingProbeInterval},
+		{0, false, probeInterval},
+		{restingProbeInterval, true, activeProbeInterval},
+	} {
+		l := &Link{tun: &Device{Egress: new(gateway.Egress), Ingress: new(gateway.Ingress)}}
+		began := time.Unix(1000, 0)
+		const span = 20 * restingProbeInterval
+		var early, late int // ticks while the link has not settled, and in the span after that
+		for now := began; now.Before(began.Add(settled + span)); now = now.Add(activeProbeInterval) {
+			if c.data {
+				l.tun.Egress.CountForwarded(1, 1)
+			}
+			if !l.due(true, now) {
+				continue
+			}
+			if now.Before(began.Add(settled)) {
+				early++
+			} else {
+				late++
+			}
+			p, _ := l.tick(testMTU, false, now)
+			l.took(probe{kind: probeAnswer, sequence: p.sequence, interval: c.theirs}, now.Add(time.Millisecond))
+		}
+		if most := int(span/c.want) + 1; late < most-1 || late > most || early < int(settled/probeInterval) {
+			t.Errorf("the far end has ticks each %v, data %v: %d ticks in %v, want %d; %d before that", c.theirs, c.data, late, span, most, early)
+		}
+	}
+}
+
 // An answer that waited for a handshake, or is padded, is no round trip. It was counted as one of up to 3 s.
 func TestOnlyRoundTripsAreObserved(t *testing.T) {
 	t.Parallel()

@@ -6,11 +6,12 @@ import (
 )
 
 // Link probes: packets over UDP inside the tunnel, between the hosts' link addresses. Each end has
-// a tick every 140 ms, or every 70 ms while data crosses the link. At a tick it sends
+// a tick every 140 ms; every 70 ms while data crosses the link; every 280 ms if none does and the link
+// has been up for some time. At a tick it sends
 //
 //   - a request, which the other end answers, if nothing has arrived since the tick before, if the
-//     other end said that it receives little, if the link is not up, or once per second; while the
-//     round trip varies, at each tick, and after 128 of them at every third
+//     other end said that it receives little or has fewer ticks, if the link is not up, or once per
+//     second; while the round trip varies, at each tick, and after 128 of them at every third
 //   - else a statement, which has no answer, if no data of this end has crossed since the tick before
 //   - else nothing
 //
@@ -23,6 +24,10 @@ const (
 	// 0.2 s anew with each segment that it sends, and a connection that has filled its congestion window
 	// retransmits 0.35 to 0.6 s after the loss. The next retransmission comes 0.4 s later.
 	activeProbeInterval = 70 * time.Millisecond
+	// restingProbeInterval is the time between ticks of a link that has been up for the time settled, and that no data
+	// crosses: a gateway has such links to most remote gateways. One that is cut is down within 0.92 s, and sooner if data
+	// begins to cross it.
+	restingProbeInterval = 280 * time.Millisecond
 	// probeMisses is the number of consecutive ticks without a proof after which a link is down, unless
 	// packets arrive.
 	probeMisses = 3
@@ -53,6 +58,7 @@ const (
 type prober struct {
 	address   netip.Addr    // link address of the far end
 	active    bool          // ticks follow each other after activeProbeInterval
+	resting   bool          // after restingProbeInterval
 	next      uint64        // sequence of the last tick; the first is 1
 	asked     [64]asked     // the last ticks, by sequence: those of probeLate and more
 	ticked    time.Time     // time of the last tick
@@ -67,6 +73,7 @@ type prober struct {
 	forwarded uint64        // data packets that this end had sent at the last tick
 	probes    bool          // the far end has sent a probe, so that it answers them, too
 	states    bool          // it states its silence
+	theirs    time.Duration // between its ticks, as it said last; 0: it does not say
 	doubted   time.Time     // while it says that it receives little: when it last received a packet, or later; else zero
 	unreached time.Time     // time of the last probe, if it said that the far end receives nothing
 	failed    bool          // found down since the last answer
@@ -105,11 +112,11 @@ func (p *prober) tick(mtu int, forwarded uint64, leaving bool, now time.Time) (d
 	if leaving { // which requests do not say
 		quiet, every = false, requestInterval
 	}
-	if quiet || now.Sub(p.requested) >= every || !p.implies() || !p.up(now) {
+	if quiet || now.Sub(p.requested) >= every || !p.implies() || !p.up(now) || p.theirs > p.interval() && !leaving {
 		return p.ask(mtu, now), true
 	}
 	p.note(0, false, now)
-	due = probe{kind: probeStatement, mtu: uint16(mtu), silence: p.silence(now)}
+	due = probe{kind: probeStatement, mtu: uint16(mtu), silence: p.silence(now), interval: p.interval()}
 	if leaving {
 		due.kind = probeLeaving
 	}
@@ -127,7 +134,7 @@ func (p *prober) follow(quiet bool) {
 		return
 	}
 	if p.unheard > 0 {
-		interval := intervalOf(p.active)
+		interval := p.interval()
 		p.late = max(p.late, min(gap, time.Duration(p.unheard+1)*interval*3/2)-interval)
 	}
 	p.unheard = 0
@@ -142,7 +149,7 @@ func (p *prober) requestEvery() time.Duration {
 	case p.varied <= variedTicks:
 		return 0
 	}
-	return probeMisses * intervalOf(p.active)
+	return probeMisses * p.interval()
 }
 
 // ask returns the next request.
@@ -179,7 +186,7 @@ func (p *prober) askPath(own, ceiling int, now time.Time) (all []pathProbe) {
 
 func (p *prober) question(mtu, size int, now time.Time) probe {
 	p.note(size, true, now)
-	return probe{kind: probeAsk, mtu: uint16(mtu), sequence: p.next, silence: p.silence(now)}
+	return probe{kind: probeAsk, mtu: uint16(mtu), sequence: p.next, silence: p.silence(now), interval: p.interval()}
 }
 
 // note adds a tick or a request.
@@ -211,8 +218,8 @@ func (p *prober) expire(now time.Time) {
 
 // told processes what any probe of the far end says about its end.
 func (p *prober) told(q probe, now time.Time) {
-	implied, interval := p.implies(), intervalOf(p.active)
-	p.mtu, p.lanes, p.probes, p.states, p.unreached = q.mtu, q.lanes, true, q.silence != unstated, time.Time{}
+	implied, interval := p.implies(), p.interval()
+	p.mtu, p.lanes, p.probes, p.states, p.unreached, p.theirs = q.mtu, q.lanes, true, q.silence != unstated, time.Time{}, q.interval
 	if q.kind == probeLeaving {
 		p.leaving = true
 	}
@@ -281,9 +288,24 @@ func (p *prober) timeout() time.Duration { return min(p.smoothed+p.slack(), prob
 func (p *prober) lostAfter() time.Duration { return max(probeLost, p.timeout()) }
 
 // patience returns how long nothing may arrive on a link that works: each end sends a packet in every interval.
-func (p *prober) patience() time.Duration { return probeMisses*intervalOf(p.active) + p.slack() }
+func (p *prober) patience() time.Duration { return probeMisses*p.interval() + p.slack() }
 
-// intervalOf returns the time between ticks while data crosses, or does not.
+// pace decides how often ticks are due from now on. active says that data crosses the link. A far end that does not say how often
+// it has ticks could take one that rests for down.
+func (p *prober) pace(active bool, now time.Time) {
+	p.active = active
+	p.resting = !active && p.theirs != 0 && p.up(now) && now.Sub(p.upSince) >= settled
+}
+
+// interval returns the time between ticks.
+func (p *prober) interval() time.Duration {
+	if p.resting {
+		return restingProbeInterval
+	}
+	return intervalOf(p.active)
+}
+
+// intervalOf returns the time between the ticks of a gateway, and of links that do not rest, while data crosses, or does not.
 func intervalOf(active bool) time.Duration {
 	if active {
 		return activeProbeInterval

@@ -29,10 +29,13 @@ func TestProbeSurvivesTheWire(t *testing.T) {
 
 func TestAProbeHasTheseBytes(t *testing.T) {
 	t.Parallel()
-	p := probe{kind: probeAnswer, mtu: 1420, sequence: 0x0102030405060708, silence: 258 * time.Millisecond, lanes: 4}
-	want := []byte{'S', 'T', 'R', 'P', 2, 2, 0x05, 0x8c, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 1, 2, 4}
+	p := probe{kind: probeAnswer, mtu: 1420, sequence: 0x0102030405060708, silence: 258 * time.Millisecond, lanes: 4, interval: restingProbeInterval}
+	want := []byte{'S', 'T', 'R', 'P', 2, 2, 0x05, 0x8c, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 1, 2, 4, 28}
 	if b := p.append(nil); !bytes.Equal(b, want) || len(b) != probeLen {
 		t.Errorf("% x, want % x", b, want)
+	}
+	if q, ok := parseProbe(want[:probeLenLane]); !ok || q.lanes != p.lanes || q.interval != 0 {
+		t.Errorf("without interval: %+v, %t", q, ok)
 	}
 	if q, ok := parseProbe(want[:probeLen2]); !ok || q.lanes != 0 || q.silence != p.silence {
 		t.Errorf("without lanes: %+v, %t", q, ok)

@@ -99,7 +99,8 @@ func (d *duplex) act(i int) {
 		d.send(i, probe{})
 	}
 	if !d.now.Before(e.due) {
-		e.due = e.runs(e.due.Add(intervalOf(e.active)))
+		e.pace(e.active, d.now)
+		e.due = e.runs(e.due.Add(e.interval()))
 		if e.old {
 			d.send(i, e.ask(1420, d.now))
 		} else if p, ok := e.tick(1420, e.packets, e.leaves, d.now); ok {
@@ -126,6 +127,9 @@ func (d *duplex) send(from int, p probe) {
 	if p.kind != 0 {
 		e.sent++
 	}
+	if e.old {
+		p.interval = 0
+	}
 	if p.kind == probeAsk {
 		e.requests++
 	}
@@ -151,7 +155,7 @@ func (d *duplex) arrive(c crossing) {
 		if e.leaves {
 			kind = probeLeaving
 		}
-		d.send(c.to, probe{kind: kind, mtu: 1420, sequence: p.sequence, silence: e.silence(d.now)})
+		d.send(c.to, probe{kind: kind, mtu: 1420, sequence: p.sequence, silence: e.silence(d.now), interval: e.interval()})
 		if e.owesQuestion(d.now) {
 			d.send(c.to, e.ask(1420, d.now))
 		}
@@ -299,6 +303,38 @@ func TestF22_BothEndsFindACutWithin400msWhateverDataCrosses(t *testing.T) {
 		}
 		if slices.Max(took) > limit {
 			t.Errorf("cut %v: down after %v and a round trip, want %v", cut, slices.Max(took), limit)
+		}
+	}
+}
+
+// A link that rests has half as many ticks. If it is cut, data that begins to cross it, as when another link has failed, is not lost
+// for longer than the data of any other link.
+func TestF22_ACutOfALinkAtRestIsFoundWithin920msOrSoonAfterDataBegins(t *testing.T) {
+	t.Parallel()
+	for _, oneWay := range []time.Duration{time.Millisecond, 90 * time.Millisecond} {
+		for _, begins := range []time.Duration{0, 50 * time.Millisecond, 290 * time.Millisecond, time.Second} {
+			var took []time.Duration
+			for phase := time.Duration(0); phase < restingProbeInterval; phase += 7 * time.Millisecond {
+				d := newDuplex(t, oneWay, phase, func(ends *[2]duplexEnd) { ends[0].active, ends[1].active = false, false })
+				d.run(time.Second + phase)
+				if d.ends[0].sent > 7 {
+					t.Fatalf("phase %v: %d probes in %v at rest", phase, d.ends[0].sent, time.Second+phase)
+				}
+				d.ends[0].cut, d.ends[1].cut = true, true
+				cut := d.now
+				for d.ends[0].downs == 0 && d.now.Sub(cut) < 2*time.Second {
+					if e := &d.ends[0]; !e.active && d.now.Sub(cut) >= begins {
+						e.active, e.data, e.next = true, 9*time.Millisecond, d.now
+						e.due = d.now.Add(activeProbeInterval) // of the gateway
+					}
+					d.step(d.now.Add(10 * time.Millisecond))
+				}
+				took = append(took, d.now.Sub(cut)-2*oneWay)
+			}
+			t.Logf("one way %v, data begins after %v: down %v to %v after a round trip", oneWay, begins, slices.Min(took), slices.Max(took))
+			if limit := min(begins+400*time.Millisecond, 920*time.Millisecond); slices.Max(took) > limit {
+				t.Errorf("one way %v, data begins after %v: down after %v and a round trip, want %v", oneWay, begins, slices.Max(took), limit)
+			}
 		}
 	}
 }

@@ -23,9 +23,9 @@ import (
 //	|                       sequence (8 bytes)                      |
 //	+---------------------------------------------------------------+
 //	|                   silence, in milliseconds                    |
-//	+---------------+-----------------------------------------------+
-//	|     lanes     |
-//	+---------------+
+//	+---------------+---------------+-------------------------------+
+//	|     lanes     |   interval    |
+//	+---------------+---------------+
 //
 // Kind 1 is a request. Kind 2 is an answer with the sequence of the request. Kind 3 is an answer
 // from a sender that is shutting down, or has removed this link for one with other keys: the receiver
@@ -35,7 +35,8 @@ import (
 // Silence is the time since the sender last received an authenticated packet from the receiver
 // of the probe; the greatest number stands for that time or longer, and for never. Version 1 does
 // not have it. Lanes is the number of lanes at the sender; 0 stands for one, and is what senders
-// pad with that do not know the field. Later versions may append fields; receivers ignore what
+// pad with that do not know the field. Interval is the time between the ticks of the sender, in
+// units of 10 ms; 0 stands for unknown, likewise. Later versions may append fields; receivers ignore what
 // they do not know. All are padded with zeros, some requests to the size of large packets: see
 // pathProber.
 //
@@ -43,7 +44,8 @@ import (
 // that do not search the path send the inner MTU that they use.
 const (
 	probePort    = 6093
-	probeLen     = 21
+	probeLen     = 22
+	probeLenLane = 21 // without interval
 	probeLen2    = 20 // of version 2 without lanes
 	probeLen1    = 16 // of version 1
 	probeMagic   = 0x53545250
@@ -58,6 +60,9 @@ const (
 	unstated   = -1
 	maxSilence = math.MaxUint32 * time.Millisecond
 
+	// intervalUnit is the unit of the interval.
+	intervalUnit = 10 * time.Millisecond
+
 	// probeSize is the least size of a probe's packet in bytes: WireGuard messages of that size have
 	// priority over data.
 	probeSize = underlay.ControlSize - device.MessageTransportSize
@@ -71,6 +76,7 @@ type probe struct {
 	sequence uint64
 	silence  time.Duration // whole milliseconds; unstated: version 1
 	lanes    uint8         // at the sender; 0: one
+	interval time.Duration // between its ticks, a multiple of intervalUnit; 0: unknown
 }
 
 func (p probe) append(b []byte) []byte {
@@ -84,7 +90,7 @@ func (p probe) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, p.sequence)
 	if version > 1 {
 		b = binary.BigEndian.AppendUint32(b, uint32(p.silence/time.Millisecond))
-		b = append(b, p.lanes)
+		b = append(b, p.lanes, byte(p.interval/intervalUnit))
 	}
 	return b
 }
@@ -99,8 +105,11 @@ func parseProbe(b []byte) (probe, bool) {
 			return probe{}, false
 		}
 		p.silence = time.Duration(binary.BigEndian.Uint32(b[16:])) * time.Millisecond
-		if len(b) >= probeLen {
+		if len(b) >= probeLenLane {
 			p.lanes = b[20]
+		}
+		if len(b) >= probeLen {
+			p.interval = time.Duration(b[21]) * intervalUnit
 		}
 	}
 	return p, p.kind >= probeAsk && p.kind <= probeStatement

@@ -123,15 +123,17 @@ func (p *prober) fit(now time.Time) fitness {
 	return up
 }
 
-// due reports whether a tick of the link is due, when the gateway has one. active says whether data crosses the gateway, which then
-// has twice as many ticks as a link that none crosses. A gateway sends to the remote gateway of its own ordinal, so that is most of
-// its links. Only for the goroutine that probes.
+// due reports whether a tick of the link is due, when the gateway has one. active says whether data crosses the gateway. It sends to
+// the remote gateway of its own ordinal, so that data crosses few of its links. A link that begins to rest says so at once. Only
+// for the goroutine that probes.
 func (l *Link) due(active bool, now time.Time) bool {
 	used := l.use.recent(l.tun.crossed(), now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.prober.active = active && used
-	return !active || used || now.Sub(l.prober.ticked) >= probeInterval-activeProbeInterval/2
+	p := &l.prober
+	rested := p.resting
+	p.pace(active && used, now)
+	return p.resting && !rested || now.Sub(p.ticked) >= p.interval()-activeProbeInterval/2
 }
 
 // use is when data last crossed a link; zero = never.
@@ -164,6 +166,7 @@ type taken struct {
 	rtt      time.Duration // if measured
 	measured bool          // it was an answer that gave a round trip
 	silence  time.Duration // for an answer
+	interval time.Duration // likewise
 }
 
 // tick returns the probe that is due at a tick, if any.
@@ -186,7 +189,7 @@ func (l *Link) took(p probe, now time.Time) (t taken) {
 	t.changed = l.prober.fit(now) != before || l.prober.lanes != lanes
 	t.leaves = l.prober.leaving && !left
 	t.rtt, t.measured = l.prober.rtt, l.prober.measured != measured
-	t.owes, t.silence = l.prober.owesQuestion(now), l.prober.silence(now)
+	t.owes, t.silence, t.interval = l.prober.owesQuestion(now), l.prober.silence(now), l.prober.interval()
 	return t
 }
 
