@@ -276,18 +276,22 @@ func (g *gatewayPod) hostPath(arg string) string {
 	return strings.Replace(arg, longest, g.mounts[longest], 1)
 }
 
-// keep does the kubelet's work until ctx ends. Failures are retried.
+// keep does the kubelet's work until ctx ends. Failures are retried, more rarely: while the API server is away, nothing of the work
+// has an effect, and it takes CPU time.
 func (g *gatewayPod) keep(ctx context.Context) {
 	defer close(g.synced)
 	ready := false
 	for ctx.Err() == nil {
-		_ = g.syncSecrets(ctx)
+		pause := 200 * time.Millisecond
+		if g.syncSecrets(ctx) != nil {
+			pause = time.Second
+		}
 		if is := g.ready(); is != ready && g.writeStatus(ctx, is) == nil {
 			ready = is
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }
