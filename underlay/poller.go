@@ -145,7 +145,7 @@ func (p *Poller) Remove(s *Socket) error {
 // datagram, even while it is busy reading. A reader that finds PauseAt messages at once will check again
 // before it parks and needs no notifications. Only for the goroutine that waits.
 //
-// The sockets stay in the epoll descriptor. To remove and add them again would cost several times as much: the kernel allocates
+// The sockets stay in the epoll descriptor. To remove and add them again costs more: the kernel allocates
 // memory, and because Go's poller watches that descriptor, takes a lock that all processes of the machine share.
 func (p *Poller) Pause() {
 	w := &p.watched
