@@ -29,16 +29,17 @@ const (
 
 // probes probes gateways, each in its own goroutine.
 //
-// A request follows an answer after the interval that the gateway asks for, with a sixteenth of
-// jitter: 100 ms while data of this node crosses it (and that of up to 199 others), else 250 ms (in clusters of up to 750 nodes).
-// A request that is not answered is repeated every 100 ms, and after the third the gateway is out:
-// 392 ms after its death at the latest, or 551 ms. The first retransmission of TCP, 0.35 to 0.6 s
+// A gateway gets a request in each interval that it asks for: 100 ms while data of this node crosses it (and that of up to 199
+// others), else 250 ms (in clusters of up to 750 nodes). All gateways get theirs at the same times, so that a node wakes up once
+// for all of them. A request that is not answered is repeated every 100 ms, and after the third the gateway is out:
+// 385 ms after its death at the latest, or 535 ms. The first retransmission of TCP, 0.35 to 0.6 s
 // after the loss, mostly takes another gateway. A gateway that is out gets one request per interval.
 type probes struct {
 	// ask sends a probe, and sends it again every nodeprobe.RepeatInterval until it is answered. It
 	// calls its last argument with each answer until ctx ends.
 	ask     askFunc
 	now     func() time.Time
+	origin  time.Time     // of all intervals: at random, so that nodes do not probe at the same time
 	changed chan struct{} // signals a change of the results; capacity one
 
 	running map[string]*activeProbe // by name of the gateway; of the goroutine that calls set
@@ -60,7 +61,7 @@ type activeProbe struct {
 
 func newProbes(ask askFunc, now func() time.Time) *probes {
 	return &probes{
-		ask: ask, now: now, changed: make(chan struct{}, 1), running: map[string]*activeProbe{},
+		ask: ask, now: now, origin: now().Add(-rand.N(maxProbeInterval)), changed: make(chan struct{}, 1), running: map[string]*activeProbe{},
 		answers: map[string]nodeprobe.State{}, linked: map[string]bool{}, out: map[string]bool{}, back: map[string]time.Time{},
 	}
 }
@@ -142,7 +143,7 @@ func (p *probes) probe(ctx context.Context, name string, to netip.Addr) {
 			misses = 1
 			p.recordSilence(name)
 		}
-		p.rest(ctx, name, jittered(interval), answers)
+		p.rest(ctx, name, p.remaining(interval), answers)
 		stop()
 	}
 }
@@ -173,8 +174,10 @@ func (p *probes) first(ctx context.Context, answers <-chan nodeprobe.Message, mi
 	return answer, false
 }
 
-// jittered varies an interval, so that nodes do not probe at the same time.
-func jittered(interval time.Duration) time.Duration { return interval*15/16 + rand.N(interval/8) }
+// remaining returns the time until the next interval of this length begins.
+func (p *probes) remaining(interval time.Duration) time.Duration {
+	return interval - p.now().Sub(p.origin)%interval
+}
 
 // rest waits until the next request is due. A gateway whose state changes, or that wants to be probed more often, says so meanwhile.
 func (p *probes) rest(ctx context.Context, name string, d time.Duration, answers <-chan nodeprobe.Message) {
@@ -189,7 +192,7 @@ func (p *probes) rest(ctx context.Context, name string, d time.Duration, answers
 			return
 		case m := <-answers:
 			p.record(name, m.State)
-			if sooner := jittered(intervalIn(m)); sooner < due.Sub(p.now()) {
+			if sooner := p.remaining(intervalIn(m)); sooner < due.Sub(p.now()) {
 				due = p.now().Add(sooner)
 				timer.Reset(sooner)
 			}

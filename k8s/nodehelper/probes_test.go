@@ -3,7 +3,10 @@ package nodehelper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -99,15 +102,15 @@ func nextChange(p *probes) time.Duration {
 }
 
 // longestAtRest is the longest time between an answer and the next request.
-const longestAtRest = nodeprobe.RestInterval * 17 / 16
+const longestAtRest = nodeprobe.RestInterval
 
 // From the death of a gateway to the event, for deaths at all times between two requests.
 func TestADeadGatewayIsFoundWithin400MillisecondsWhileDataCrosses(t *testing.T) {
 	for _, c := range []struct{ interval, limit time.Duration }{
-		{nodeprobe.MinInterval, 400 * time.Millisecond}, {nodeprobe.RestInterval, 560 * time.Millisecond},
+		{nodeprobe.MinInterval, 385 * time.Millisecond}, {nodeprobe.RestInterval, 535 * time.Millisecond},
 	} {
 		var worst time.Duration
-		for phase := time.Duration(0); phase < 2*c.interval*17/16; phase += 3 * time.Millisecond {
+		for phase := time.Duration(0); phase < 2*c.interval; phase += 3 * time.Millisecond {
 			synctest.Test(t, func(t *testing.T) {
 				g := newFakeGateway(c.interval)
 				p := probing(t, g)
@@ -232,6 +235,71 @@ func TestANewGatewayIsUnlinkedUntilItForwards(t *testing.T) {
 	}
 }
 
+// askedAt returns when a new helper asks so many gateways, after the first requests and for ten intervals at rest. The gateways
+// are set one after the other.
+//
+//strait:virtualtime
+func askedAt(t *testing.T, gateways int) (all [][]time.Time) {
+	t.Helper()
+	const pause = 30 * time.Millisecond
+	var mu sync.Mutex
+	at := map[netip.Addr][]time.Time{}
+	g := newFakeGateway(nodeprobe.RestInterval)
+	p := newProbes(func(ctx context.Context, to netip.Addr, answered func(nodeprobe.Message)) error {
+		mu.Lock()
+		at[to] = append(at[to], time.Now())
+		mu.Unlock()
+		return g.ask(ctx, to, answered)
+	}, time.Now)
+	ctx, stop := context.WithCancel(context.Background())
+	defer func() { stop(); p.all.Wait() }()
+	set := map[string]netip.Addr{}
+	for i := range gateways {
+		set[fmt.Sprint(i)] = netip.AddrFrom4([4]byte{10, 80, 0, byte(i)})
+		p.set(ctx, set)
+		time.Sleep(pause)
+	}
+	time.Sleep(nodeprobe.RestInterval)
+	synctest.Wait()
+	mu.Lock()
+	clear(at)
+	mu.Unlock()
+	time.Sleep(10 * nodeprobe.RestInterval)
+	synctest.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	for _, to := range set {
+		all = append(all, at[to])
+	}
+	return all
+}
+
+// A node that wakes up once for all its gateways uses less CPU time than one that wakes up for each.
+func TestAllGatewaysAreAskedAtTheSameTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := askedAt(t, 3)
+		for _, at := range all {
+			if len(at) != 10 || !slices.Equal(at, all[0]) {
+				t.Errorf("asked at %v, not at %v", at, all[0])
+			}
+		}
+	})
+}
+
+func TestNodesThatStartTogetherAskAtDifferentTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		one := askedAt(t, 1)[0][0].Sub(began) % nodeprobe.RestInterval
+		for range 10 { // by chance the same time is possible, to the nanosecond
+			began = time.Now()
+			if another := askedAt(t, 1)[0][0].Sub(began) % nodeprobe.RestInterval; another != one {
+				return
+			}
+		}
+		t.Errorf("all ask %v after their start", one)
+	})
+}
+
 // A gateway may ask for more probes before the next one is due. Silence is noticed that much sooner.
 func TestAShorterIntervalThatAGatewayTellsUnaskedCountsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -241,7 +309,7 @@ func TestAShorterIntervalThatAGatewayTellsUnaskedCountsAtOnce(t *testing.T) {
 		g.restates <- struct{}{}
 		synctest.Wait()
 		g.silent.Store(true)
-		if took := nextChange(p); took > nodeprobe.MinInterval*17/16+probeMisses*nodeprobe.RepeatInterval {
+		if took := nextChange(p); took > nodeprobe.MinInterval+probeMisses*nodeprobe.RepeatInterval {
 			t.Errorf("noticed after %v", took)
 		}
 	})
@@ -262,7 +330,7 @@ func TestTheGatewaySetsTheIntervalOfProbes(t *testing.T) {
 				t.Errorf("a gateway that asks for %v gets %d requests in %v", c.asks, n, probes*c.want)
 			}
 			g.silent.Store(true)
-			if took := nextChange(p); took > c.want*17/16+probeMisses*nodeprobe.RepeatInterval {
+			if took := nextChange(p); took > c.want+probeMisses*nodeprobe.RepeatInterval {
 				t.Errorf("a gateway that asks for %v is silent: noticed after %v", c.asks, took)
 			}
 			// All nodes of a gateway that starts again: not more requests than it asks for.
