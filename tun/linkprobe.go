@@ -11,7 +11,8 @@ import (
 //
 //   - a request, which the other end answers, if nothing has arrived since the tick before, if the
 //     other end said that it receives little or has fewer ticks, if the link is not up, or once per
-//     second; while the round trip varies, at each tick, and after 128 of them at every third
+//     second; while the round trip of a link that is not at rest varies, at each tick, and after 128 of them at
+//     every third
 //   - else a statement, which has no answer, if no data of this end has crossed since the tick before
 //   - else nothing
 //
@@ -141,10 +142,11 @@ func (p *prober) follow(quiet bool) {
 }
 
 // requestEvery returns the greatest time between requests. While the round trip varies, a cut is found late until it is known how
-// much: after an overload, late answers make it vary for some seconds. If it varies for longer, that is how the link is.
+// much: after an overload, late answers make it vary for some seconds. If it varies for longer, that is how the link is. On a link
+// at rest, a cut may be found late.
 func (p *prober) requestEvery() time.Duration {
 	switch {
-	case p.varied == 0:
+	case p.varied == 0 || p.resting:
 		return requestInterval
 	case p.varied <= variedTicks:
 		return 0

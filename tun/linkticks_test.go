@@ -243,6 +243,21 @@ func TestF19_AnEndWithLittleCPUTimeAsksAtEachThirdTick(t *testing.T) {
 	}
 }
 
+// A gateway has links at rest to most remote gateways. That their round trips vary costs nothing: no flow waits for a cut to be found.
+func TestF19_ALinkAtRestIsNotAskedMoreOftenBecauseItsRoundTripVaries(t *testing.T) {
+	t.Parallel()
+	for phase := time.Duration(0); phase < restingProbeInterval; phase += 7 * time.Millisecond {
+		d := newDuplex(t, 2*time.Millisecond, phase, func(ends *[2]duplexEnd) {
+			ends[0].active, ends[1].active = false, false
+			ends[0].pause, ends[1].pause = 95*time.Millisecond, 240*time.Millisecond
+		})
+		d.run(30 * time.Second)
+		if e := d.ends[0]; e.varies() <= probeSlack || e.requests > 45 || e.downs > 0 { // one for each second, and some for packets that came late
+			t.Errorf("phase %v: the round trip varies by %v; %d requests in 30 s, and down %d times", phase, e.varies(), e.requests, e.downs)
+		}
+	}
+}
+
 // An end with little CPU time sends late as soon as it has much to do. How late its packets came is how late they may come again,
 // for some seconds.
 func TestF19_PacketsThatCameLateMayComeLateAgain(t *testing.T) {
