@@ -76,11 +76,11 @@ func newFlood(f *failover) *flood {
 }
 
 // send sends datagrams of the first flows until it is stopped. As many goroutines send as the cluster has gateways, each those of a
-// part of the flows, so that gateways that are together get their datagrams like those that are apart.
+// part of the flows, so that each of several gateways gets its datagrams like one.
 func (fl *flood) send(size, flows int, rate float64) (stop func()) {
 	done := make(chan struct{})
 	var senders sync.WaitGroup
-	count := len(fl.f.a.gateways)
+	count := fl.gateways()
 	for i := range count {
 		senders.Go(func() { fl.sendSome(size, flows*i/count, flows*(i+1)/count, rate/float64(count), done) })
 	}
@@ -118,34 +118,41 @@ func (fl *flood) sendSome(size, first, end int, rate float64, done <-chan struct
 	}
 }
 
-// carry offers datagrams from cluster a to cluster b of each pair, at a rate in datagrams per second of all pairs. They
-// are counted for the time flooded, after a third of it.
-func carry(t *testing.T, floods []*flood, size int, rate float64) (c carried) {
+// gateways returns how many gateways each cluster has.
+func (fl *flood) gateways() int { return len(fl.f.a.gateways) }
+
+// carry offers datagrams from cluster a to cluster b of each pair at the same time, at a rate in datagrams per second for each
+// gateway of a, and returns what each pair carried. They are counted for the time flooded, after a third of it.
+func carry(t *testing.T, size int, rate float64, floods ...*flood) []carried {
 	t.Helper()
-	n := len(floods)
-	for _, f := range floods {
-		defer f.drain() // after all have stopped
+	for _, fl := range floods {
+		defer fl.drain() // after all have stopped
 	}
-	for _, f := range floods {
-		defer f.send(size, floodFlows/n, rate/float64(n))()
+	for _, fl := range floods {
+		n := fl.gateways()
+		defer fl.send(size, floodFlows*n/maxGateways, rate*float64(n))()
 	}
 	time.Sleep(flooded / 3)
 	machine, begun := program.MachineTime(t), time.Now()
-	before := make([]reading, n)
-	for i, f := range floods {
-		before[i] = f.read()
+	all, before := make([]carried, len(floods)), make([]reading, len(floods))
+	for i, fl := range floods {
+		before[i] = fl.read()
 	}
 	time.Sleep(flooded)
-	for i, f := range floods {
-		now := f.read()
+	for i, fl := range floods {
+		now := fl.read()
 		seconds := now.at.Sub(before[i].at).Seconds()
-		c.Rate += (now.received - before[i].received) / seconds
-		c.Offered += (now.sent - before[i].sent) / seconds
-		c.CPU += (now.cpu - before[i].cpu).Seconds() / seconds
+		all[i] = carried{
+			Rate:    (now.received - before[i].received) / seconds,
+			Offered: (now.sent - before[i].sent) / seconds,
+			CPU:     (now.cpu - before[i].cpu).Seconds() / seconds,
+		}
 	}
 	used := program.MachineTime(t) - machine
-	c.Idle = 1 - used.Seconds()/(time.Since(begun).Seconds()*float64(runtime.NumCPU()))
-	return c
+	for i := range all {
+		all[i].Idle = 1 - used.Seconds()/(time.Since(begun).Seconds()*float64(runtime.NumCPU()))
+	}
+	return all
 }
 
 // drain waits until the gateways have forwarded what they queued.

@@ -5,7 +5,6 @@ package clusters
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,45 +62,31 @@ func TestSeveralGatewaysMeasured(t *testing.T) {
 //
 // How much a gateway does in a second of CPU time depends on what else the machine runs, because programs share caches and
 // memory, and on when: the machine may be a third slower some seconds later. So each number of gateways is compared with
-// as many pairs of clusters that have one gateway each, and with one of these pairs. All of them run all the time, and
-// are flooded in turn, for a second each.
+// one gateway of each of two other clusters that is flooded at the same time, beside them.
 func (r *throughputRun) measureRates(t *testing.T) {
 	rounds := setting(t, "THROUGHPUT_ROUNDS", 9)
-	withPairs(t, nil, maxGateways, func(t *testing.T, apart []*flood) {
-		for gateways := 1; gateways <= maxGateways; gateways++ {
-			t.Run(fmt.Sprintf("gateways=%d", gateways), func(t *testing.T) {
-				f := newFailover(t, 1+maxGateways, gateways, 8, time.Second)
-				defer f.apiServersReturn()
-				f.apiServersLeave()
-				time.Sleep(retryRest)
-				c := &comparison{together: newFlood(f), apart: apart[:gateways]}
-				c.settled = c.helperChanges()
-				for _, size := range floodSizes {
-					r.measure(t, c, size, rounds)
-				}
-			})
-		}
-	})
-}
-
-// withPairs starts so many pairs of clusters with one gateway each, which have nothing in common.
-func withPairs(t *testing.T, pairs []*flood, count int, measure func(t *testing.T, pairs []*flood)) {
-	if len(pairs) == count {
-		measure(t, pairs)
-		return
+	beside := newFailover(t, 2, 1, 8, time.Second)
+	defer beside.apiServersReturn()
+	beside.apiServersLeave()
+	one := newFlood(beside)
+	for gateways := 1; gateways <= maxGateways; gateways++ {
+		t.Run(fmt.Sprintf("gateways=%d", gateways), func(t *testing.T) {
+			f := newFailover(t, 1+maxGateways, gateways, 8, time.Second)
+			defer f.apiServersReturn()
+			f.apiServersLeave()
+			time.Sleep(retryRest)
+			c := &comparison{some: newFlood(f), one: one}
+			c.settled = c.helperChanges()
+			for _, size := range floodSizes {
+				r.measure(t, c, size, rounds)
+			}
+		})
 	}
-	t.Run(fmt.Sprintf("pair=%d", 1+len(pairs)), func(t *testing.T) {
-		f := newFailover(t, 2, 1, 8, time.Second)
-		defer f.apiServersReturn()
-		f.apiServersLeave()
-		withPairs(t, append(pairs, newFlood(f)), count, measure)
-	})
 }
 
-// comparison is what is compared: the gateways of two clusters, as many that are apart, and the first of these.
+// comparison is what is compared: some gateways of each of two clusters, and one of each of two others.
 type comparison struct {
-	together *flood
-	apart    []*flood
+	some, one *flood
 
 	settled   int // changes of node helpers when flows were last spread evenly
 	disturbed int // rounds that were repeated
@@ -109,25 +94,26 @@ type comparison struct {
 
 // measure measures datagrams of a size, without the limit and with it.
 func (r *throughputRun) measure(t *testing.T, c *comparison, size, rounds int) {
-	gateways := len(c.apart)
+	gateways := c.some.gateways()
 	c.limit(t, 0)
-	for i := range max(rounds/3, 1) {
-		s := throughputSample{Gateways: gateways, Size: size, rates: c.round(t, i, size, r.Load)}
+	for range max(rounds/3, 1) {
+		s := c.sample(t, size, r.Load)
 		r.Loaded = append(r.Loaded, s)
-		t.Logf("%d gateways, %d bytes: %.1f %% of %.0f datagrams/s with %.2f CPU-s/GB; apart %.2f, one %.2f",
-			gateways, size, 100*s.Together.Rate/s.Together.Offered, s.Together.Offered, s.Together.cpuPerGB(size), s.Apart.cpuPerGB(size), s.One.cpuPerGB(size))
+		t.Logf("%d gateways, %d bytes: %.1f %% of %.0f datagrams/s with %.2f CPU-s/GB; one %.2f",
+			gateways, size, 100*s.Some.Rate/s.Some.Offered, s.Some.Offered, s.Some.cpuPerGB(size), s.One.cpuPerGB(size))
 	}
 	c.limit(t, r.CPUs)
-	one := carry(t, c.apart[:1], size, 400_000*r.CPUs).Rate
+	one := carry(t, size, 400_000*r.CPUs, c.one)[0].Rate
 	for i := 0; i < rounds; i++ {
 		c.limit(t, r.CPUs) // anew: it matters which gateways get their CPU time at once
-		s := throughputSample{Gateways: gateways, Size: size, rates: c.round(t, i, size, excess*one)}
+		s := c.sample(t, size, excess*one)
+		s.Alone = carry(t, size, excess*one, c.one)[0]
 		one = s.One.Rate
-		busy := s.Together.CPU / (r.CPUs * float64(2*gateways))
-		t.Logf("%d gateways, %d bytes: limited %.0f datagrams/s, %.0f %% busy, machine %.0f %% idle; %.2f x apart (machine %.0f %% idle), %.2f x one",
-			gateways, size, s.Together.Rate, 100*busy, 100*s.Together.Idle, s.Together.Rate/s.Apart.Rate, 100*s.Apart.Idle, s.Together.Rate/s.One.Rate)
+		busy := s.Some.CPU / (r.CPUs * float64(2*gateways))
+		t.Logf("%d gateways, %d bytes: limited %.0f datagrams/s, %.0f %% busy, machine %.0f %% idle; %.2f x one, %.2f x one alone",
+			gateways, size, s.Some.Rate, 100*busy, 100*s.Some.Idle, s.Some.Rate/s.One.Rate, s.Some.Rate/s.Alone.Rate)
 		if busy < 0.9 {
-			c.together.f.tellState()
+			c.some.f.tellState()
 		}
 		if changes := c.helperChanges() - c.settled; changes > 0 {
 			if c.disturbed++; c.disturbed > maxDisturbed {
@@ -136,7 +122,7 @@ func (r *throughputRun) measure(t *testing.T, c *comparison, size, rounds int) {
 			}
 			t.Logf("node helpers changed the kernel %d times: the round is repeated after a rest", changes)
 			time.Sleep(groupRest)
-			c.together.f.settle()
+			c.some.f.settle()
 			c.settled = c.helperChanges()
 			i--
 			continue
@@ -145,27 +131,17 @@ func (r *throughputRun) measure(t *testing.T, c *comparison, size, rounds int) {
 	}
 }
 
-// round floods all in turn, with so many datagrams per second for each gateway, in every second round in the other order.
-func (c *comparison) round(t *testing.T, number, size int, rate float64) (r rates) {
-	all := rate * float64(len(c.apart))
-	turns := []func(){
-		func() { r.Together = carry(t, []*flood{c.together}, size, all) },
-		func() { r.Apart = carry(t, c.apart, size, all) },
-		func() { r.One = carry(t, c.apart[:1], size, rate) },
-	}
-	if number%2 == 1 {
-		slices.Reverse(turns)
-	}
-	for _, turn := range turns {
-		turn()
-	}
-	return r
+// sample floods all at the same time, with so many datagrams per second for each gateway.
+func (c *comparison) sample(t *testing.T, size int, rate float64) throughputSample {
+	t.Helper()
+	of := carry(t, size, rate, c.some, c.one)
+	return throughputSample{Gateways: c.some.gateways(), Size: size, Some: of[0], One: of[1]}
 }
 
 // limit holds each gateway to a part of a CPU; 0 = no limit.
 func (c *comparison) limit(t *testing.T, cpus float64) {
 	t.Helper()
-	for _, fl := range append([]*flood{c.together}, c.apart...) {
+	for _, fl := range []*flood{c.some, c.one} {
 		for _, g := range fl.f.gateways {
 			program.LimitCPU(t, g.PID(), cpus)
 		}
@@ -175,11 +151,7 @@ func (c *comparison) limit(t *testing.T, cpus float64) {
 // helperChanges returns how often the node helpers have changed their kernels: what gateways carry then is that of fewer
 // gateways.
 func (c *comparison) helperChanges() int {
-	count := c.together.f.helperChanges()
-	for _, fl := range c.apart {
-		count += fl.f.helperChanges()
-	}
-	return count
+	return c.some.f.helperChanges() + c.one.f.helperChanges()
 }
 
 // tellState logs what gateways and node helpers say: why some of the gateways have little to do in a flood.
