@@ -30,10 +30,11 @@ const (
 	// callCrossed is the time from an initiation of the peer, which may have crossed an attempt, to the next
 	// attempt, and yieldAgain that of the end with the greater public key, which yields. Of two ends whose
 	// initiations cross, each answers the other's and drops its own. The other end may have no endpoint, so that only the one
-	// that yields tries again: with a round trip of 0.3 s, it then has a link 3 s after its start. Until then an initiation of the
-	// other has arrived, also if its attempt led to a session that does not work (see judge): else the next ones cross, too.
+	// that yields tries again: with a round trip of 0.3 s, it then has a link within 3 s of its start, also if the initiation of the
+	// other arrived half a round trip after its own. Until then the next one of the other has arrived, also if its attempt led to
+	// a session that does not work (see judge): else the next ones cross, too.
 	callCrossed = 800 * time.Millisecond
-	yieldAgain  = 1800 * time.Millisecond
+	yieldAgain  = 1650 * time.Millisecond
 	// yieldTime is how long the end that yields waits for the other to begin.
 	yieldTime = 300 * time.Millisecond
 	// callForget is for how long initiations of the peer are refused as replayed before its last timestamp is

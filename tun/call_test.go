@@ -57,8 +57,9 @@ func TestAPeerIsCalledUntilItAnswers(t *testing.T) {
 // The end that yields begins no handshake while the other does. The other begins another soon: its own is lost.
 func TestTheEndThatYieldsLeavesHandshakesToTheOther(t *testing.T) {
 	t.Parallel()
+	again := (time.Second + yieldAgain + callLook - 1).Truncate(callLook)
 	for yields, want := range map[bool][]time.Duration{
-		true:  {0, time.Second + yieldAgain, time.Second + yieldAgain + callAgain},
+		true:  {0, again, again + callAgain},
 		false: {0, time.Second + callCrossed, time.Second + callCrossed + callAgain},
 	} {
 		c := caller{yields: yields}
