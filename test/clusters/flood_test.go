@@ -3,18 +3,20 @@
 package clusters
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"runtime"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"strait.dev/strait/test/netns"
 	"strait.dev/strait/test/program"
 	"strait.dev/strait/underlay"
 )
@@ -23,6 +25,8 @@ const (
 	floodFlows = 1024 // so many that gateways get nearly equal parts of them
 	floodPort  = 7002 // of the first sink
 	floodBurst = 8    // datagrams of a flow that are sent at once
+	// gatewayFlows is how many of the flows through a gateway are used at most.
+	gatewayFlows = floodFlows / maxGateways
 	// floodTick is the time between the sender's wake-ups: at each it sends what is due until the next one. Each gateway then gets
 	// batches of about the same size, however many there are.
 	floodTick = 2 * time.Millisecond
@@ -34,6 +38,7 @@ type flood struct {
 	sockets []*underlay.Socket
 	to      []underlay.Destination // of each socket
 	sinks   []*net.UDPConn         // nothing reads them
+	through [][]int                // the flows through each gateway of cluster a, by index
 	sent    atomic.Int64
 }
 
@@ -72,17 +77,67 @@ func newFlood(f *failover) *flood {
 			_ = sink.Close()
 		}
 	})
+	fl.sort()
 	return fl
 }
 
-// send sends datagrams of the first flows until it is stopped. As many goroutines send as the cluster has gateways, each those of a
-// part of the flows, so that each of several gateways gets its datagrams like one.
-func (fl *flood) send(size, flows int, rate float64) (stop func()) {
+// sort finds out which gateway of cluster a each flow passes, which the node chooses by a hash.
+func (fl *flood) sort() {
+	fl.f.t.Helper()
+	const marks, size = 32, 1000 // datagrams and their bytes: far more than a gateway receives otherwise
+	gateways, batch, payload := fl.gateways(), underlay.NewBatch(marks), make([]byte, size)
+	bytes := func() (all []float64) {
+		for _, g := range gateways {
+			received, _ := fl.f.received(g.Namespace)
+			all = append(all, received)
+		}
+		return all
+	}
+	fl.through = make([][]int, len(gateways))
+	for i, s := range fl.sockets {
+		within(fl.f.t, time.Minute, fmt.Sprintf("a gateway receives flow %d", i), func() error {
+			before := bytes()
+			for range marks {
+				batch.Add(s, &fl.to[i], nil, payload)
+			}
+			_, _ = batch.Flush() // what is lost is sent again
+			time.Sleep(time.Millisecond)
+			for g, now := range bytes() {
+				if now-before[g] >= marks*size {
+					fl.through[g] = append(fl.through[g], i)
+					return nil
+				}
+			}
+			return errors.New("none has received it")
+		})
+	}
+	for g, flows := range fl.through {
+		if len(flows) == 0 {
+			fl.f.t.Fatalf("no flow passes %s", gateways[g].label())
+		}
+	}
+	fl.drain()
+}
+
+// gateways returns the gateways of cluster a.
+func (fl *flood) gateways() (all []*gatewayPod) {
+	for _, g := range fl.f.gateways {
+		if g.c == fl.f.a {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// send sends datagrams until it is stopped, at a rate in datagrams per second through each gateway. Each gateway gets them from a
+// goroutine of its own, so that each of several gets what one gets.
+func (fl *flood) send(size int, rate float64) (stop func()) {
 	done := make(chan struct{})
 	var senders sync.WaitGroup
-	count := fl.gateways()
-	for i := range count {
-		senders.Go(func() { fl.sendSome(size, flows*i/count, flows*(i+1)/count, rate/float64(count), done) })
+	for g, flows := range fl.through {
+		flows = flows[:min(len(flows), gatewayFlows)]
+		first := len(flows) * g / len(fl.through) // so that they send to different sinks
+		senders.Go(func() { fl.sendSome(size, slices.Concat(flows[first:], flows[:first]), rate, done) })
 	}
 	return func() {
 		close(done)
@@ -90,25 +145,23 @@ func (fl *flood) send(size, flows int, rate float64) (stop func()) {
 	}
 }
 
-// sendSome sends datagrams of the flows from first up to end until done is closed.
-func (fl *flood) sendSome(size, first, end int, rate float64, done <-chan struct{}) {
+// sendSome sends datagrams of some flows until done is closed.
+func (fl *flood) sendSome(size int, flows []int, rate float64, done <-chan struct{}) {
 	payload, batch := make([]byte, size), underlay.NewBatch(floodBurst)
 	begun := time.Now()
 	next := begun
-	for i := first; ; {
+	for i := 0; ; i++ {
 		select {
 		case <-done:
 			return
 		default:
 		}
+		flow := flows[i%len(flows)]
 		for range floodBurst {
-			batch.Add(fl.sockets[i], &fl.to[i], nil, payload)
+			batch.Add(fl.sockets[flow], &fl.to[flow], nil, payload)
 		}
 		accepted, _ := batch.Flush()
 		fl.sent.Add(int64(accepted))
-		if i++; i == end {
-			i = first
-		}
 		next = next.Add(time.Duration(floodBurst / rate * float64(time.Second)))
 		if tick := begun.Add(next.Sub(begun).Truncate(floodTick)); time.Until(tick) > 0 {
 			time.Sleep(time.Until(tick))
@@ -118,9 +171,6 @@ func (fl *flood) sendSome(size, first, end int, rate float64, done <-chan struct
 	}
 }
 
-// gateways returns how many gateways each cluster has.
-func (fl *flood) gateways() int { return len(fl.f.a.gateways) }
-
 // carry offers datagrams from cluster a to cluster b of each pair at the same time, at a rate in datagrams per second for each
 // gateway of a, and returns what each pair carried. They are counted for the time flooded, after a third of it.
 func carry(t *testing.T, size int, rate float64, floods ...*flood) []carried {
@@ -129,8 +179,7 @@ func carry(t *testing.T, size int, rate float64, floods ...*flood) []carried {
 		defer fl.drain() // after all have stopped
 	}
 	for _, fl := range floods {
-		n := fl.gateways()
-		defer fl.send(size, floodFlows*n/maxGateways, rate*float64(n))()
+		defer fl.send(size, rate)()
 	}
 	time.Sleep(flooded / 3)
 	machine, begun := program.MachineTime(t), time.Now()
@@ -179,25 +228,23 @@ type reading struct {
 // read returns the counters.
 func (fl *flood) read() reading {
 	fl.f.t.Helper()
-	return reading{at: time.Now(), sent: float64(fl.sent.Load()), received: fl.f.received(), cpu: fl.f.cpuTime()}
+	_, packets := fl.f.received(fl.f.ends[1].Namespace)
+	return reading{at: time.Now(), sent: float64(fl.sent.Load()), received: packets, cpu: fl.f.cpuTime()}
 }
 
-// received returns how many packets the pod in cluster b has received.
-func (f *failover) received() (packets float64) {
+// received returns what a pod has received.
+func (f *failover) received(pod *netns.Namespace) (bytes, packets float64) {
 	f.t.Helper()
 	var text []byte
-	must(f.t, f.ends[1].Namespace.In(func() (err error) {
+	must(f.t, pod.In(func() (err error) {
 		text, err = os.ReadFile("/proc/thread-self/net/dev")
 		return err
 	}))
 	_, after, _ := strings.Cut(string(text), "eth0:")
-	fields := strings.Fields(after)
-	if len(fields) < 2 {
-		f.t.Fatalf("no counters of eth0 in:\n%s", text)
+	if n, err := fmt.Sscan(after, &bytes, &packets); n != 2 {
+		f.t.Fatalf("no counters of eth0: %v in\n%s", err, text)
 	}
-	packets, err := strconv.ParseFloat(fields[1], 64) // after the bytes
-	must(f.t, err)
-	return packets
+	return bytes, packets
 }
 
 // cpuTime returns the CPU time that all gateways have used.

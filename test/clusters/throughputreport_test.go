@@ -32,8 +32,7 @@ type throughputSample struct {
 	Gateways int     `json:"gateways"` // of each cluster
 	Size     int     `json:"size"`     // bytes of payload of a datagram
 	Some     carried `json:"some"`
-	One      carried `json:"one"`            // at the same time
-	Alone    carried `json:"alone,omitzero"` // the same one some seconds later; with the limit only
+	One      carried `json:"one"` // at the same time
 }
 
 // carried is what gateways carried.
@@ -122,12 +121,12 @@ Two clusters with overlapping pod CIDRs are joined, as for [failover](failover.m
 		fmt.Fprintf(&b, `
 ## Throughput adds up
 
-%d UDP flows from one cluster to the other, measured in two ways:
+%d UDP flows from one cluster to the other, whose ways nodes and gateways choose; as much is sent through each gateway. It is measured in two ways:
 
 - **Same load**, without a limit: %.0f datagrams per second for each gateway. CPU time per GB is that of all gateways per 10⁹ bytes of payload.
 - **Limited**: each gateway is held to %.2g of a CPU by a control group, so that the gateways are the bound and not the other programs of the two clusters, and more is offered than they carry. Busy is the part of their CPU time that all gateways used, idle what the machine had left: little of either means that something else was the bound. What a gateway does at rest is part of its limit.
 
-At the same time the same is measured of one gateway of each of two other clusters (**× one**). They have nothing in common but the machine, whose caches and memory all programs share: how much a gateway does in a second of CPU time depends on how many others run, and on when, and differs by a third within seconds. One gateway beside one is the same twice: how far that row is from 1 is the error. **× one alone** is in proportion to what the same one carried seconds later, with nothing else to carry; it is less exact. All figures are medians: of %d rounds with the same load, of %d limited ones. With a probability of 95 %%, the median of many more rounds is between the two values given.
+At the same time the same is measured of one gateway of each of two other clusters with as many nodes (**× one**). They have nothing in common but the machine, whose caches and memory all programs share: how much a gateway does in a second of CPU time depends on how many others run, and on when, and differs by a third within seconds. One gateway beside one is the same twice: how far that row is from 1 is the error. All figures are medians: of %d rounds with the same load, of %d limited ones. With a probability of 95 %%, the median of many more rounds is between the two values given.
 
 `, r.Flows, r.Load, r.CPUs, r.rounds(r.Loaded), r.rounds(r.Limited))
 		r.writeTable(&b)
@@ -150,7 +149,6 @@ type throughputSummary struct {
 	rate           float64    // with the limit, as what follows
 	rateToOne      float64    // at the same time
 	interval       [2]float64 // of rateToOne
-	rateToAlone    float64
 	busy, idle     float64
 }
 
@@ -185,7 +183,6 @@ func (r *throughputRun) summaries() (all []throughputSummary) {
 		s.rate = median(r.Limited, func(m throughputSample) float64 { return m.Some.Rate })
 		toOne := func(m throughputSample) float64 { return m.Some.Rate / m.One.Rate }
 		s.rateToOne, s.interval = median(r.Limited, toOne), medianInterval(values(r.Limited, toOne))
-		s.rateToAlone = median(r.Limited, func(m throughputSample) float64 { return m.Some.Rate / m.Alone.Rate })
 		s.busy = median(r.Limited, func(m throughputSample) float64 { return m.Some.CPU / (r.CPUs * float64(2*s.gateways)) })
 		s.idle = median(r.Limited, func(m throughputSample) float64 { return m.Some.Idle })
 	}
@@ -206,12 +203,12 @@ func medianInterval(values []float64) (interval [2]float64) {
 
 // writeTable writes the summaries.
 func (r *throughputRun) writeTable(b *strings.Builder) {
-	b.WriteString(`| bytes | gateways of each cluster | same load: delivered | CPU-s per GB | × one | limited: datagrams per second | × one | 95 % | × one alone | busy | machine idle |
-|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+	b.WriteString(`| bytes | gateways of each cluster | same load: delivered | CPU-s per GB | × one | limited: datagrams per second | × one | 95 % | busy | machine idle |
+|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 `)
 	for _, s := range r.summaries() {
-		fmt.Fprintf(b, "| %d | %d | %.1f %% | %.2f | %.2f | %.0f | %.2f | %.2f to %.2f | %.2f | %.0f %% | %.0f %% |\n",
-			s.size, s.gateways, 100*s.delivered, s.cpuPerGB, s.cpuToOne, s.rate, s.rateToOne, s.interval[0], s.interval[1], s.rateToAlone, 100*s.busy, 100*s.idle)
+		fmt.Fprintf(b, "| %d | %d | %.1f %% | %.2f | %.2f | %.0f | %.2f | %.2f to %.2f | %.0f %% | %.0f %% |\n",
+			s.size, s.gateways, 100*s.delivered, s.cpuPerGB, s.cpuToOne, s.rate, s.rateToOne, s.interval[0], s.interval[1], 100*s.busy, 100*s.idle)
 	}
 }
 
