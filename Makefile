@@ -84,7 +84,7 @@ failover: ## kill, stop and cut off gateways with flows through them; writes doc
 		FAILOVER_VERSION=$(VERSION) FAILOVER_RESULTS=$(CURDIR)/docs/evidence/failover.json \
 		go test -count=1 -v -timeout 6h -tags nightly -run FailoverMeasured ./test/clusters
 
-throughput: ## measure what 1 to 4 gateways carry; writes docs/evidence/throughput.* (30 minutes; needs root)
+throughput: ## measure what 1 to 4 gateways carry; writes docs/evidence/throughput.* (40 minutes; needs root)
 	@test/install lab
 	test/kube/prepare
 	THROUGHPUT_ROUNDS=$(THROUGHPUT_ROUNDS) THROUGHPUT_VERSION=$(VERSION) THROUGHPUT_RESULTS=$(CURDIR)/docs/evidence/throughput.json \

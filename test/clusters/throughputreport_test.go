@@ -121,7 +121,7 @@ Two clusters with overlapping pod CIDRs are joined, as for [failover](failover.m
 		fmt.Fprintf(&b, `
 ## Throughput adds up
 
-%d UDP flows from one cluster to the other, whose ways nodes and gateways choose; as much is sent through each gateway. It is measured in two ways:
+%d UDP flows from one cluster to the other, whose ways nodes and gateways choose. A quarter of them at most is used through each gateway, and as much is sent through each. It is measured in two ways:
 
 - **Same load**, without a limit: %.0f datagrams per second for each gateway. CPU time per GB is that of all gateways per 10⁹ bytes of payload.
 - **Limited**: each gateway is held to %.2g of a CPU by a control group, so that the gateways are the bound and not the other programs of the two clusters, and more is offered than they carry. Busy is the part of their CPU time that all gateways used, idle what the machine had left: little of either means that something else was the bound. What a gateway does at rest is part of its limit.
