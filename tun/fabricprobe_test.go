@@ -35,7 +35,7 @@ func TestLinksAreProbedMoreOftenWhileDataCrosses(t *testing.T) {
 }
 
 // Most links of a gateway with many carry nothing: to probe all of them as often as those that do takes CPU time for nothing.
-func TestALinkWithoutDataIsProbedAsSeldomWhileOthersHaveSome(t *testing.T) {
+func TestALinkWithoutDataIsProbedAsAtRestWhileOthersCarryData(t *testing.T) {
 	t.Parallel()
 	l := &Link{tun: &Device{Egress: new(gateway.Egress), Ingress: new(gateway.Ingress)}}
 	now := time.Unix(1000, 0)
