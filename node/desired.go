@@ -17,6 +17,10 @@ type Desired struct {
 	// path to gateways. Other sources get the internal address of the node.
 	Pods []netip.Prefix
 
+	// LocalPods are the addresses of this node's own pods: the destinations to which gateways may
+	// send. The empty list allows none.
+	LocalPods []netip.Prefix
+
 	Gateways []Gateway
 
 	// Groups are the sets of gateways over which flows are spread.
@@ -38,6 +42,14 @@ type Gateway struct {
 	VNI           uint32       // 1 to 16777215, unique on this node
 	Encapsulation Encapsulation
 	MTU           int // the largest IP packet in bytes
+
+	// Remote are the CIDRs to which the gateway's remote cluster is mapped: the sources of the
+	// packets that it may send, besides its own addresses. Those that are not in the routes of the
+	// node do not count.
+	Remote []netip.Prefix
+	// LocalNodes lets the remote cluster open connections to the node itself, not only answer
+	// those of the node.
+	LocalNodes bool
 }
 
 // Group is a set of gateways that forward the same packets. The kernel spreads flows over them.
@@ -77,7 +89,7 @@ const maxVNI = 1<<24 - 1
 // Validate returns an error if d cannot be applied as a whole. It rejects routes that would
 // cut the node off from its gateways or take over its network.
 func (d Desired) Validate() error {
-	if d.Nothing && len(d.Addresses)+len(d.Pods)+len(d.Gateways)+len(d.Groups)+len(d.Routes) > 0 {
+	if d.Nothing && len(d.Addresses)+len(d.Pods)+len(d.LocalPods)+len(d.Gateways)+len(d.Groups)+len(d.Routes) > 0 {
 		return errors.New("node: Nothing is set together with other fields; set one or the other")
 	}
 	if err := onePerFamily(d.Addresses); err != nil {
@@ -158,6 +170,11 @@ func (g Gateway) validate() error {
 		return fmt.Errorf("MTU %d is out of range; use %d to 65535", g.MTU, minMTU)
 	case g.Encapsulation != Geneve && g.Encapsulation != VXLAN && g.Encapsulation != Userspace:
 		return fmt.Errorf("encapsulation %q is unknown; use %s, %s or %s", g.Encapsulation, Geneve, VXLAN, Userspace)
+	}
+	for _, p := range g.Remote {
+		if p != p.Masked() || !p.IsValid() || p.Addr().Is4In6() {
+			return fmt.Errorf("remote CIDR %s is not a prefix in canonical form; write it like 10.71.0.0/16", p)
+		}
 	}
 	if len(g.Addresses) == 0 {
 		return errors.New("no internal address; set one")

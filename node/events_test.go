@@ -84,7 +84,7 @@ func TestEventsOfOtherObjectsAreIgnored(t *testing.T) {
 
 func TestMarksProveEveryRule(t *testing.T) {
 	t.Parallel()
-	whole := []string{mark("abc", 0, 3), mark("abc", 1, 3), mark("abc", 2, 3)}
+	whole := []string{mark("abc", 0, 3, ""), mark("abc", 1, 3, RefusedSource), mark("abc", 2, 3, "")}
 	if got := readMarks(whole, "damaged"); got != "abc" {
 		t.Errorf("whole: %q", got)
 	}
@@ -93,7 +93,7 @@ func TestMarksProveEveryRule(t *testing.T) {
 		"one missing":   whole[:2],
 		"another order": {whole[1], whole[0], whole[2]},
 		"one more":      append(slices.Clone(whole), ""),
-		"two tables":    {whole[0], mark("abd", 1, 3), whole[2]},
+		"two tables":    {whole[0], mark("abd", 1, 3, ""), whole[2]},
 		"no marks":      {"", "", ""},
 	} {
 		if got := readMarks(marks, "damaged"); got != "damaged" {

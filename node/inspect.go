@@ -252,7 +252,7 @@ func (k *Kernel) inspectRest(i *Inspection) error {
 	for _, r := range observed.Routes {
 		i.Ours.Routes = append(i.Ours.Routes, r.String())
 	}
-	i.Ours.Table = observed.Sources != ""
+	i.Ours.Table = observed.Table != ""
 	for _, f := range families {
 		if observed.Rules[f] {
 			i.Ours.Rules = append(i.Ours.Rules, fmt.Sprintf("%s rule %d: lookup %d", f, RulePriority, routeTable))

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/google/nftables"
 	mdlayher "github.com/mdlayher/netlink"
@@ -23,6 +24,10 @@ type Kernel struct {
 	tables   *nftables.Conn
 	events   *events
 	links    map[string]int // index by name of Strait's links, as last read
+	counters struct {       // for Refused, which runs concurrently
+		sync.Mutex
+		tables *nftables.Conn
+	}
 
 	userspace *userspace.Endpoint // serves Strait's TAP devices
 }
@@ -30,7 +35,7 @@ type Kernel struct {
 // Open opens the kernel of the calling thread's network namespace.
 func Open() (*Kernel, error) {
 	k := &Kernel{userspace: userspace.New(Userspace.port(), userspace.Grace)}
-	var errs [7]error
+	var errs [8]error
 	k.routes, errs[0] = netlink.NewHandle(unix.NETLINK_ROUTE)
 	k.raw, errs[1] = dialRouting()
 	k.tables, errs[2] = openTables()
@@ -38,6 +43,7 @@ func Open() (*Kernel, error) {
 	k.home, errs[4] = here()
 	k.asked, errs[5] = netlink.NewHandle(unix.NETLINK_ROUTE)
 	k.nexthops.conn, errs[6] = dialRouting()
+	k.counters.tables, errs[7] = openTables()
 	if err := errors.Join(errs[:]...); err != nil {
 		k.Close()
 		return nil, fmt.Errorf("node: open the kernel: %w", err)
@@ -69,8 +75,10 @@ func (k *Kernel) Close() {
 			_ = conn.Close() // no request is running
 		}
 	}
-	if k.tables != nil {
-		_ = k.tables.CloseLasting() // no request is running
+	for _, tables := range []*nftables.Conn{k.tables, k.counters.tables} {
+		if tables != nil {
+			_ = tables.CloseLasting() // no request is running
+		}
 	}
 	if k.events != nil {
 		k.events.close()

@@ -109,12 +109,12 @@ func (k *Kernel) sourcesSeen() string {
 		k.tables = nil
 		return SourcesHidden
 	}
-	switch fingerprint, err := k.observeSources(); {
+	switch fingerprint, err := k.observeTable(); {
 	case err != nil:
 		return SourcesHidden
 	case fingerprint == "":
 		return SourcesMissing
-	case fingerprint == damagedSources:
+	case fingerprint == damagedTable:
 		return SourcesDamaged
 	}
 	return SourcesKept

@@ -211,10 +211,10 @@ func (m *model) deleteRoute(r KernelRoute) error {
 	return nil
 }
 
-func (m *model) addRule(f family) error     { m.Rules[f] = true; return nil }
-func (m *model) deleteRule(f family) error  { m.Rules[f] = false; return nil }
-func (m *model) setSources(s Sources) error { m.Sources = s.fingerprint(); return nil }
-func (m *model) deleteSources() error       { m.Sources = ""; return nil }
+func (m *model) addRule(f family) error    { m.Rules[f] = true; return nil }
+func (m *model) deleteRule(f family) error { m.Rules[f] = false; return nil }
+func (m *model) setTable(t Table) error    { m.Table = t.fingerprint(); return nil }
+func (m *model) deleteTable() error        { m.Table = ""; return nil }
 
 // fenced reports whether packets to a prefix either leave by a link of Strait or are
 // dropped.

@@ -16,7 +16,7 @@ func (k *Kernel) Observe() (State, error) {
 	for _, read := range []struct {
 		what string
 		do   func(*State) error
-	}{{"links", k.readLinks}, {"nexthops", k.readNexthops}, {"routes", k.readRoutes}, {"rules", k.readRules}, {"source addresses", k.readSources}} {
+	}{{"links", k.readLinks}, {"nexthops", k.readNexthops}, {"routes", k.readRoutes}, {"rules", k.readRules}, {"the nftables table", k.readTable}} {
 		if err := read.do(&s); err != nil {
 			return State{}, fmt.Errorf("node: read %s: %w%s", read.what, err, remedy(err))
 		}
@@ -137,8 +137,8 @@ func (k *Kernel) readRules(s *State) error {
 	return nil
 }
 
-func (k *Kernel) readSources(s *State) (err error) {
-	s.Sources, err = k.observeSources()
+func (k *Kernel) readTable(s *State) (err error) {
+	s.Table, err = k.observeTable()
 	return err
 }
 

@@ -38,8 +38,8 @@ type system interface {
 	deleteRoute(KernelRoute) error
 	addRule(family) error
 	deleteRule(family) error
-	setSources(Sources) error
-	deleteSources() error
+	setTable(Table) error
+	deleteTable() error
 }
 
 func addLink(l Link) Operation {
@@ -138,13 +138,13 @@ func deleteRule(f family) Operation {
 	return Operation{fmt.Sprintf("delete %s rule lookup %d", f, routeTable), func(s system) error { return s.deleteRule(f) }}
 }
 
-func setSources(to Sources) Operation {
+func setTable(to Table) Operation {
 	return Operation{
-		fmt.Sprintf("set nftables table %s pods %v internal %v remote %v", tableName, to.Pods, to.Internal, to.Remote),
-		func(s system) error { return s.setSources(to) },
+		fmt.Sprintf("set nftables table %s %s", tableName, to),
+		func(s system) error { return s.setTable(to) },
 	}
 }
 
-func deleteSources() Operation {
-	return Operation{"delete nftables table " + tableName, system.deleteSources}
+func deleteTable() Operation {
+	return Operation{"delete nftables table " + tableName, system.deleteTable}
 }

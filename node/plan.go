@@ -7,7 +7,7 @@ import "slices"
 // left out; see Takeover. The order of the operations loses and leaks no packet:
 //
 //  1. blackholes for every prefix, and the rules that lead to them
-//  2. source addresses
+//  2. the nftables table: source addresses, and what is accepted from gateways
 //  3. new links, configured completely, then set up
 //  4. nexthops, groups and routes, each replaced atomically
 //  5. removal of unneeded routes, groups, nexthops, links, blackholes and rules
@@ -18,8 +18,8 @@ func Plan(d Desired, observed State) []Operation {
 	d = d.withoutRefused(observed)
 	p := &planner{want: target(d, observed), have: observed, broken: map[string]bool{}}
 	p.fence()
-	if p.have.Sources != p.want.Sources {
-		p.add(setSources(d.sources()))
+	if p.have.Table != p.want.Table {
+		p.add(setTable(d.table()))
 	}
 	for _, l := range p.want.Links {
 		p.link(l)
@@ -33,8 +33,8 @@ func Plan(d Desired, observed State) []Operation {
 func Removal(observed State) []Operation {
 	p := &planner{have: observed}
 	p.clear()
-	if observed.Sources != "" {
-		p.add(deleteSources())
+	if observed.Table != "" {
+		p.add(deleteTable())
 	}
 	return p.operations
 }

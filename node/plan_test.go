@@ -11,13 +11,13 @@ import (
 func gatewayB() Gateway {
 	return Gateway{
 		Name: "b-0", Underlay: netip.MustParseAddr("192.0.2.10"), Addresses: addrs("10.80.0.1"),
-		VNI: 257, Encapsulation: Geneve, MTU: 1420,
+		VNI: 257, Encapsulation: Geneve, MTU: 1420, Remote: prefixes("10.71.0.0/16"),
 	}
 }
 
 func desiredB() Desired {
 	return Desired{
-		Addresses: addrs("10.80.0.11"), Pods: prefixes("10.0.0.0/16"), Gateways: []Gateway{gatewayB()},
+		Addresses: addrs("10.80.0.11"), Pods: prefixes("10.0.0.0/16"), LocalPods: prefixes("10.0.1.0/24"), Gateways: []Gateway{gatewayB()},
 		Groups: []Group{{Name: "b", Gateways: []string{"b-0"}, MTU: 1420}},
 		Routes: []Route{{netip.MustParsePrefix("10.71.0.0/16"), "b"}},
 	}
@@ -35,7 +35,7 @@ func TestPlanOrder(t *testing.T) {
 		{"the first gateway", nil, none, `
 			set route blackhole 10.71.0.0/16 metric 10000
 			add IPv4 rule lookup 6091
-			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote [10.71.0.0/16]
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote [10.71.0.0/16] frames [192.0.2.10/257] local pods [10.0.1.0/24] from strait-OLD [10.71.0.0/16 10.80.0.1/32]
 			add link strait-OLD geneve id 257 remote 192.0.2.10 dstport 6091 address 0a:58:0a:50:00:0b mtu 1420
 			set link strait-OLD rp_filter 2
 			add address 10.80.0.11/32 dev strait-OLD
@@ -47,6 +47,7 @@ func TestPlanOrder(t *testing.T) {
 			set route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100`},
 		{"nothing new", none, none, ""},
 		{"the gateway changes its address", none, func(d *Desired) { d.Gateways[0].Underlay = netip.MustParseAddr("192.0.2.12") }, `
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote [10.71.0.0/16] frames [192.0.2.12/257] local pods [10.0.1.0/24] from strait-NEW [10.71.0.0/16 10.80.0.1/32]
 			add link strait-NEW geneve id 257 remote 192.0.2.12 dstport 6091 address 0a:58:0a:50:00:0b mtu 1420
 			set link strait-NEW rp_filter 2
 			add address 10.80.0.11/32 dev strait-NEW
@@ -60,11 +61,12 @@ func TestPlanOrder(t *testing.T) {
 			func(d *Desired) {
 				d.Gateways[0].Encapsulation, d.Gateways[0].Underlay = VXLAN, netip.MustParseAddr("192.0.2.12")
 			}, `
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote [10.71.0.0/16] frames [192.0.2.12/257] local pods [10.0.1.0/24] from strait-OLD [10.71.0.0/16 10.80.0.1/32]
 			set forwarding 0a:58:0a:50:00:01 dst 192.0.2.12 dev strait-OLD`},
 		{"the first gateway, in userspace", nil, func(d *Desired) { d.Gateways[0].Encapsulation = Userspace }, `
 			set route blackhole 10.71.0.0/16 metric 10000
 			add IPv4 rule lookup 6091
-			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote [10.71.0.0/16]
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote [10.71.0.0/16] frames [192.0.2.10/257] local pods [10.0.1.0/24] from strait-OLD [10.71.0.0/16 10.80.0.1/32]
 			add link strait-OLD tap address 0a:58:0a:50:00:0b mtu 1420
 			serve link strait-OLD id 257 remote 192.0.2.10 dstport 6091
 			set link strait-OLD rp_filter 2
@@ -80,19 +82,21 @@ func TestPlanOrder(t *testing.T) {
 			func(d *Desired) {
 				d.Gateways[0].Encapsulation, d.Gateways[0].Underlay = Userspace, netip.MustParseAddr("192.0.2.12")
 			}, `
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote [10.71.0.0/16] frames [192.0.2.12/257] local pods [10.0.1.0/24] from strait-OLD [10.71.0.0/16 10.80.0.1/32]
 			serve link strait-OLD id 257 remote 192.0.2.12 dstport 6091`},
 		{"a smaller MTU", none, func(d *Desired) { d.Gateways[0].MTU, d.Groups[0].MTU = 1300, 1300 }, `
 			set link strait-OLD mtu 1300
 			set route 10.71.0.0/16 nexthop GROUP src 10.80.0.11 mtu 1300 metric 100
 			set route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1300 metric 100`},
 		{"no gateway left", none, func(d *Desired) { d.Gateways, d.Groups[0].Gateways = nil, nil }, `
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote [10.71.0.0/16] frames [] local pods [10.0.1.0/24]
 			delete route 10.71.0.0/16 nexthop GROUP src 10.80.0.11 mtu 1420 metric 100
 			delete route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
 			delete nexthop GROUP
 			delete nexthop 1342177537
 			delete link strait-OLD`},
 		{"the peering is gone", none, func(d *Desired) { d.Gateways, d.Groups, d.Routes = nil, nil, nil }, `
-			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote []
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.11] remote [] frames [] local pods [10.0.1.0/24]
 			delete route 10.71.0.0/16 nexthop GROUP src 10.80.0.11 mtu 1420 metric 100
 			delete route 10.80.0.1/32 dev strait-OLD src 10.80.0.11 mtu 1420 metric 100
 			delete nexthop GROUP
@@ -109,7 +113,7 @@ func TestPlanOrder(t *testing.T) {
 			delete IPv4 rule lookup 6091
 			delete nftables table strait`},
 		{"the node changes its address", none, func(d *Desired) { d.Addresses = addrs("10.80.0.12") }, `
-			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.12] remote [10.71.0.0/16]
+			set nftables table strait pods [10.0.0.0/16] internal [10.80.0.12] remote [10.71.0.0/16] frames [192.0.2.10/257] local pods [10.0.1.0/24] from strait-OLD [10.71.0.0/16 10.80.0.1/32]
 			set link strait-OLD address 0a:58:0a:50:00:0c
 			add address 10.80.0.12/32 dev strait-OLD
 			set neighbour 10.80.0.1 lladdr 0a:58:0a:50:00:01 dev strait-OLD

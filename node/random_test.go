@@ -10,7 +10,7 @@ import (
 // randomDesired returns a valid state from a set so small that two states have much in
 // common.
 func randomDesired(r *rand.Rand) Desired {
-	d := Desired{Pods: prefixes("10.0.0.0/16")[:r.IntN(2)]}
+	d := Desired{Pods: prefixes("10.0.0.0/16")[:r.IntN(2)], LocalPods: prefixes("10.0.1.0/24")[:r.IntN(2)]}
 	d.Addresses = [][]netip.Addr{addrs("10.80.0.11"), addrs("10.80.0.12", "fd00:80::12"), addrs("fd00:80::11")}[r.IntN(3)]
 	geneve := []Encapsulation{Geneve, Userspace}[r.IntN(2)] // never both: they need the same port
 	for i := range r.IntN(4) {
@@ -21,6 +21,8 @@ func randomDesired(r *rand.Rand) Desired {
 			VNI:           uint32(257 + i),
 			Encapsulation: []Encapsulation{geneve, VXLAN}[r.IntN(2)],
 			MTU:           []int{1200, 1300, 1420}[r.IntN(3)],
+			Remote:        prefixes("10.71.0.0/16")[:r.IntN(2)],
+			LocalNodes:    r.IntN(2) == 0,
 		})
 	}
 	for i := range r.IntN(3) {
@@ -107,7 +109,7 @@ func damage(r *rand.Rand, m *model) {
 		case 1:
 			m.Rules[r.IntN(2)] = false
 		case 2:
-			m.Sources = "damaged"
+			m.Table = "damaged"
 		case 3:
 			m.Routes = append(m.Routes, KernelRoute{Prefix: netip.MustParsePrefix("10.99.0.0/16"), Metric: metricBlackhole})
 		}

@@ -1,8 +1,6 @@
 package node
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"net/netip"
 	"slices"
 )
@@ -34,9 +32,6 @@ type Sources struct {
 	Remote   []netip.Prefix // of other clusters, like Pods
 }
 
-// sourcesVersion changes when the rules made from a Sources change.
-const sourcesVersion = 3
-
 func (d Desired) sources() Sources {
 	s := Sources{Pods: widest(d.Pods), Internal: slices.Clone(d.Addresses)}
 	slices.SortFunc(s.Internal, netip.Addr.Compare)
@@ -58,10 +53,4 @@ func widest(all []netip.Prefix) (kept []netip.Prefix) {
 		}
 	}
 	return kept
-}
-
-// fingerprint identifies the content of a Sources. Each rule in the kernel carries it.
-func (s Sources) fingerprint() string {
-	sum := sha256.Sum256(fmt.Append(nil, sourcesVersion, s.Pods, s.Internal, s.Remote))
-	return fmt.Sprintf("%x", sum[:8])
 }

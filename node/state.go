@@ -25,9 +25,9 @@ type State struct {
 
 	Rules [2]bool // whether there is one for IPv4, for IPv6
 
-	// Sources is the fingerprint of the nftables table. It is empty if the table is missing
-	// or was changed by another program.
-	Sources string
+	// Table is the fingerprint of the nftables table. It is empty if the table is missing, and
+	// matches none if another program changed it.
+	Table string
 
 	// Destinations are those of other programs that desired routes overlap, by the prefix of
 	// the desired route. See Takeover.

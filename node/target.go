@@ -14,7 +14,7 @@ import (
 // target returns the state that implements d, which must be valid, on a kernel in the observed
 // state.
 func target(d Desired, observed State) State {
-	s := State{Sources: d.sources().fingerprint(), Foreign: observed.Foreign, Multipath: observed.Multipath}
+	s := State{Table: d.table().fingerprint(), Foreign: observed.Foreign, Multipath: observed.Multipath}
 	for _, g := range d.Gateways {
 		link := d.link(g)
 		s.Links = append(s.Links, link)
@@ -58,7 +58,7 @@ func target(d Desired, observed State) State {
 // address and that the MTU allows.
 func (d Desired) link(g Gateway) Link {
 	l := Link{
-		Name: linkName(g.Encapsulation, g.VNI, g.Underlay), Encapsulation: g.Encapsulation,
+		Name: g.Link(), Encapsulation: g.Encapsulation,
 		VNI: g.VNI, Port: g.Encapsulation.port(),
 		MAC: macOf(d.Addresses), MTU: g.MTU, Loose: true, Up: true,
 	}
@@ -77,6 +77,9 @@ func (d Desired) link(g Gateway) Link {
 	}
 	return l
 }
+
+// Link returns the name of the node's link to the gateway.
+func (g Gateway) Link() string { return linkName(g.Encapsulation, g.VNI, g.Underlay) }
 
 // linkName hashes what the kernel requires to be unique among links of a type. For Geneve
 // that is the VNI with the remote address, which cannot change without losing packets. For

@@ -153,9 +153,10 @@ func (w *world) desired() Desired {
 	return Desired{
 		Addresses: addrs("10.80.0.11", "fd00:80::11"),
 		Pods:      prefixes("10.0.0.0/16", "fd00:10::/48"),
+		LocalPods: prefixes("10.0.1.0/24", "fd00:10:0:1::/64"),
 		Gateways: []Gateway{{
 			Name: "b-0", Underlay: netip.MustParseAddr("192.0.2.10"), Addresses: addrs("10.80.0.1", "fd00:80::1"),
-			VNI: worldVNI, Encapsulation: w.encapsulation, MTU: 1400,
+			VNI: worldVNI, Encapsulation: w.encapsulation, MTU: 1400, Remote: prefixes("10.71.0.0/16", "fd00:71::/48"),
 		}},
 		Groups: []Group{{Name: "b", Gateways: []string{"b-0"}, MTU: 1400}},
 		Routes: []Route{

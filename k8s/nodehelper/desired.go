@@ -22,6 +22,7 @@ func computeDesired(in input) output {
 			t.out.desired.Addresses = own
 		}
 		t.out.desired.Pods = t.pods()
+		t.out.desired.LocalPods = append(ranges(in.attachment.Spec.PodCIDRs), ranges(in.attachment.Spec.PodAddresses)...)
 	}
 	sorted := client.OldestFirst(in.peerings)
 	for _, p := range sorted {
@@ -39,6 +40,7 @@ func computeDesired(in input) output {
 	for _, p := range sorted {
 		t.routes(p)
 	}
+	t.remote()
 	for i := range t.out.gateways {
 		g := &t.out.gateways[i]
 		g.state, g.inUse = states[t.usability(g.Name)], t.out.serving[g.Name]
@@ -87,7 +89,9 @@ func (t *translation) gateway(p *v1alpha1.Peering, s v1alpha1.GatewayStatus) {
 		t.out.problems = append(t.out.problems, fmt.Sprintf("Peering %s: gateway %s belongs to another Peering; delete the entry, which Strait's controller did not write", p.Name, s.Name))
 		return
 	}
-	g := gateway{Gateway: node.Gateway{Name: s.Name, Addresses: addresses(s.InternalAddresses), MTU: int(s.MTU)}}
+	g := gateway{peering: p.Name, Gateway: node.Gateway{
+		Name: s.Name, Addresses: addresses(s.InternalAddresses), MTU: int(s.MTU), LocalNodes: p.Spec.LocalNodes == v1alpha1.LocalNodesAllow,
+	}}
 	g.problem = t.complete(&g.Gateway, s)
 	if from := t.sources[g.Underlay]; from.IsValid() && !slices.Contains(addresses(t.attachment.Spec.UnderlayAddresses), from) {
 		g.source = from
@@ -187,6 +191,22 @@ func (t *translation) routes(p *v1alpha1.Peering) {
 		t.out.reserved.add("a mapped CIDR of Peering "+p.Name, prefix)
 		t.out.owners[prefix] = p.Name
 		t.out.desired.Routes = append(t.out.desired.Routes, node.Route{Prefix: prefix, Group: to})
+	}
+}
+
+// remote sets the CIDRs of the remote cluster of each gateway: those of its Peering that are routed.
+func (t *translation) remote() {
+	peerings := map[string]string{}
+	for _, g := range t.out.gateways {
+		peerings[g.Name] = g.peering
+	}
+	for i := range t.out.desired.Gateways {
+		g := &t.out.desired.Gateways[i]
+		for _, r := range t.out.desired.Routes {
+			if t.out.owners[r.Prefix] == peerings[g.Name] {
+				g.Remote = append(g.Remote, r.Prefix)
+			}
+		}
 	}
 }
 

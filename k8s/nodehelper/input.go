@@ -40,6 +40,7 @@ type output struct {
 // gateway is a gateway that the node has or should have an overlay link to.
 type gateway struct {
 	node.Gateway
+	peering string
 	source  netip.Addr // source of overlay packets, if not one of the node's underlay addresses
 	problem string     // why there is no link; empty: there is one
 	note    string     // why it is not a kernel link; empty: it is

@@ -83,6 +83,14 @@ type PeeringSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	LocalPrefixes []CIDR `json:"localPrefixes,omitempty"`
 
+	// LocalNodes is Allow if the remote cluster may open connections to the nodes of this
+	// cluster, which then reach every process of a node: kubelet, SSH, NodePorts. With Deny, it
+	// may only answer connections that a node opened.
+	// +optional
+	// +kubebuilder:default=Deny
+	// +kubebuilder:validation:Enum=Deny;Allow
+	LocalNodes LocalNodes `json:"localNodes,omitempty"`
+
 	// Services limits which Services the remote cluster may export to this cluster.
 	// +optional
 	// +kubebuilder:default={}
@@ -98,6 +106,15 @@ type PeeringSpec struct {
 	// +kubebuilder:default={}
 	Gateway GatewaySpec `json:"gateway,omitzero"`
 }
+
+// LocalNodes is whether a remote cluster may open connections to the nodes of this cluster.
+type LocalNodes string
+
+// The values of LocalNodes. The empty one means Deny.
+const (
+	LocalNodesDeny  LocalNodes = "Deny"
+	LocalNodesAllow LocalNodes = "Allow"
+)
 
 // RemotePrefixes are CIDRs of the remote cluster. They must not overlap, neither in cidr
 // nor in seenAs.
