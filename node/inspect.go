@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -174,17 +173,20 @@ func hasTUN() bool {
 	return err == nil
 }
 
-// tryTables creates and deletes a table like Strait's in one transaction: the kernel
-// validates all of it, but it never takes effect.
+// tryTables creates and deletes a table like Strait's in one transaction: the kernel checks all of
+// it, and no packet passes it.
 func (k *Kernel) tryTables() error {
 	table := &nftables.Table{Name: probeName, Family: nftables.TableFamilyINet}
-	k.tables.AddTable(table)
-	chain := k.tables.AddChain(&nftables.Chain{
-		Name: chainPostrouting, Table: table, Type: nftables.ChainTypeNAT,
-		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityRef(*nftables.ChainPriorityNATSource - 1),
-	})
-	k.tables.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(ipv4.match(),
-		&expr.Immediate{Register: 1, Data: []byte{192, 0, 2, 1}}, ipv4.snat())})
+	// Documentation addresses (RFC 5737, RFC 3849).
+	address, prefix := netip.MustParseAddr("192.0.2.1"), netip.MustParsePrefix("192.0.2.0/24")
+	d := Desired{
+		Addresses: []netip.Addr{address, netip.MustParseAddr("2001:db8::1")}, Pods: []netip.Prefix{prefix}, LocalPods: []netip.Prefix{prefix},
+		Gateways: []Gateway{{Underlay: address, Addresses: []netip.Addr{address}, VNI: maxVNI, Encapsulation: VXLAN, LocalNodes: true}},
+		Routes:   []Route{{Prefix: prefix}},
+	}
+	if err := k.addTable(table, d.table(), nil); err != nil {
+		return err
+	}
 	k.tables.DelTable(table)
 	if err := k.tables.Flush(); err != nil {
 		return fmt.Errorf("nftables: %w%s", err, remedy(err))

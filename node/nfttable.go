@@ -2,7 +2,6 @@ package node
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,6 +54,14 @@ func (k *Kernel) setTable(t Table) error {
 	table := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
 	k.tables.AddTable(table) // so that deleting it cannot fail
 	k.tables.DelTable(table)
+	if err := k.addTable(table, t, counted); err != nil {
+		return err
+	}
+	return k.tables.Flush()
+}
+
+// addTable adds a table to the transaction. counted are the values with which the counters begin.
+func (k *Kernel) addTable(table *nftables.Table, t Table, counted map[Refused]expr.Counter) error {
 	k.tables.AddTable(table)
 	chains := map[string]*nftables.Chain{}
 	for _, c := range t.chains() {
@@ -76,7 +83,7 @@ func (k *Kernel) setTable(t Table) error {
 			UserData: userdata.AppendString(nil, userdata.TypeComment, mark(t.fingerprint(), i, len(rules), r.refused)),
 		})
 	}
-	return errors.Join(k.tables.Flush(), sets.err)
+	return sets.err
 }
 
 // chains returns all chains, in the order in which their rules are numbered.

@@ -111,12 +111,12 @@ func sameMapping(was, is any) bool {
 }
 
 // sameAnswers compares what node helpers report: which gateways answer, the source addresses
-// of overlay packets, and conflicts of routes.
+// of overlay packets, refused packets, and conflicts of routes.
 func sameAnswers(was, is any) bool {
 	a, ok := was.(*v1alpha1.NodeAttachment)
 	b, ok2 := is.(*v1alpha1.NodeAttachment)
 	return !ok || !ok2 || slices.EqualFunc(a.Status.Gateways, b.Status.Gateways, func(a, b v1alpha1.NodeGateway) bool {
-		return a.Name == b.Name && a.Ready == b.Ready && a.Source == b.Source
+		return a.Name == b.Name && a.Ready == b.Ready && a.Source == b.Source && slices.Equal(a.Refused, b.Refused)
 	}) && slices.Equal(a.Status.RouteConflicts, b.Status.RouteConflicts)
 }
 

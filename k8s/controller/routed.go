@@ -18,8 +18,10 @@ const maxUnconfirmed = 3
 type routes struct {
 	nodes       int      // nodes that reach a gateway which is up
 	unconfirmed []string // the first other nodes, each with the reason
+	refusing    int      // nodes that refused packets from its gateways lately
+	refused     []string // the reasons, sorted
 
-	confirmed, reported, why string // of the current node: its name, and its message about a gateway
+	confirmed, reported, refuser, why string // of the current node: its name, and its message about a gateway
 }
 
 // routesTo counts the nodes for each peering with a gateway that is up. up maps the names
@@ -33,6 +35,9 @@ func routesTo(up map[string]string, attachments []*v1alpha1.NodeAttachment) map[
 	for _, a := range attachments {
 		for _, g := range a.Status.Gateways {
 			r := all[up[g.Name]]
+			if r != nil {
+				r.refuse(a.Name, g.Refused)
+			}
 			switch {
 			case r == nil:
 			case g.Ready && r.confirmed != a.Name:
@@ -49,9 +54,25 @@ func routesTo(up map[string]string, attachments []*v1alpha1.NodeAttachment) map[
 		}
 	}
 	for _, r := range all {
-		r.confirmed, r.reported, r.why = "", "", ""
+		r.confirmed, r.reported, r.refuser, r.why = "", "", "", ""
 	}
 	return all
+}
+
+// refuse counts a node that refused packets from a gateway for some reasons.
+func (r *routes) refuse(node string, reasons []string) {
+	if len(reasons) == 0 {
+		return
+	}
+	if r.refuser != node {
+		r.refuser = node
+		r.refusing++
+	}
+	for _, reason := range reasons {
+		if i, known := slices.BinarySearch(r.refused, reason); !known {
+			r.refused = slices.Insert(r.refused, i, reason)
+		}
+	}
 }
 
 // reason explains why a node does not reach a gateway.
@@ -135,6 +156,9 @@ func (r *report) routed(peering *v1alpha1.Peering, s *v1alpha1.PeeringStatus) me
 			return condition(metav1.ConditionFalse, "RouteRefused", "%s does not go to gateways on %d of %d nodes, because they route it themselves: %s; set seenAs of %s to another CIDR, or remove the other route (STRAIT-N013)",
 				one.SeenAs, c.refused, r.attached, c.of, one.CIDR)
 		}
+	}
+	if to.refusing > 0 {
+		text += fmt.Sprintf("; within the last hour, %d of %d nodes refused packets from its gateways: %s (STRAIT-N016)", to.refusing, r.attached, strings.Join(to.refused, ", "))
 	}
 	for _, one := range seen {
 		if c := r.conflicts[one.SeenAs]; c != nil {

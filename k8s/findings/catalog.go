@@ -27,7 +27,7 @@ var Catalog = map[string]Check{
 	"STRAIT-C016": {"packets from pods to their own node", "Set defaultEndpointToHostAction: Accept in FelixConfiguration default, or FELIX_DEFAULTENDPOINTTOHOSTACTION=ACCEPT on DaemonSet calico-node."},
 
 	"STRAIT-N001": {"tunnel devices of the node's kernel", "Load the kernel module geneve or vxlan on the node, and configure it to be loaded at boot."},
-	"STRAIT-N002": {"nftables of the node's kernel", "Load the kernel modules nf_tables, nft_chain_nat and nft_nat on the node, or remove what forbids nftables rules, as the page explains."},
+	"STRAIT-N002": {"nftables of the node's kernel", "Load the kernel modules nf_tables, nft_chain_nat, nft_nat, nft_ct and nft_fib_inet on the node, or remove what forbids nftables rules, as the page explains."},
 	"STRAIT-N003": {"ports of the node", "Stop the process that uses the port, or configure another port for it."},
 	"STRAIT-N004": {"forwarding on the node", "Set net.ipv4.ip_forward=1 on the node, and net.ipv6.conf.all.forwarding=1 if pods have IPv6."},
 	"STRAIT-N005": {"limits of socket buffers on the node", "Set net.core.rmem_max=4194304 and net.core.wmem_max=4194304 on nodes that gateways run on."},
@@ -41,6 +41,7 @@ var Catalog = map[string]Check{
 	"STRAIT-N013": {"routes of the node in the remap pools", "Add the destination to clusterNetwork.reservedCIDRs, or set clusterNetwork.remapPools to CIDRs that no node routes itself."},
 	"STRAIT-N014": {"spread of flows over gateways", "To spread the flows between two pods as well, set net.ipv4.fib_multipath_hash_policy=1 on the node, and the same of net.ipv6."},
 	"STRAIT-N015": {"routing rules that precede Strait's", "Give the rules priorities above 105, or let the program that adds them not do so, as the page explains."},
+	"STRAIT-N016": {"packets from gateways that nodes refuse", "If the remote cluster may open connections to nodes, set spec.localNodes of the Peering to Allow; for other reasons, see the page."},
 
 	"STRAIT-U001": {"UDP between the clusters", "Allow UDP to a NodePort or LoadBalancer of one of the clusters in firewalls and security groups."},
 	"STRAIT-U002": {"CIDRs of the remote cluster", "Set seenAs in the Peering to a free CIDR, or configure a larger remap pool with clusterNetwork.remapPools."},

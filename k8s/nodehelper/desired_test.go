@@ -49,12 +49,14 @@ func example() input {
 
 func TestDesireOfTheExample(t *testing.T) {
 	got := computeDesired(example())
+	remote := []netip.Prefix{netip.MustParsePrefix("10.71.0.0/16"), netip.MustParsePrefix("10.73.0.0/16")}
 	want := node.Desired{
 		Addresses: []netip.Addr{netip.MustParseAddr("10.80.0.11")},
 		Pods:      []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24"), netip.MustParsePrefix("10.0.0.0/16")},
+		LocalPods: []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")},
 		Gateways: []node.Gateway{
-			{Name: "b-0", Underlay: netip.MustParseAddr("10.0.1.2"), Addresses: []netip.Addr{netip.MustParseAddr("10.80.0.1")}, VNI: 3<<8 + 1, Encapsulation: node.Geneve, MTU: 1420},
-			{Name: "b-1", Underlay: netip.MustParseAddr("10.0.2.2"), Addresses: []netip.Addr{netip.MustParseAddr("10.80.0.2")}, VNI: 3<<8 + 2, Encapsulation: node.Geneve, MTU: 1400},
+			{Name: "b-0", Underlay: netip.MustParseAddr("10.0.1.2"), Addresses: []netip.Addr{netip.MustParseAddr("10.80.0.1")}, VNI: 3<<8 + 1, Encapsulation: node.Geneve, MTU: 1420, Remote: remote},
+			{Name: "b-1", Underlay: netip.MustParseAddr("10.0.2.2"), Addresses: []netip.Addr{netip.MustParseAddr("10.80.0.2")}, VNI: 3<<8 + 2, Encapsulation: node.Geneve, MTU: 1400, Remote: remote},
 		},
 		Groups: []node.Group{{Name: "b", Gateways: []string{"b-1"}, MTU: 1400}},
 		Routes: []node.Route{
@@ -67,6 +69,32 @@ func TestDesireOfTheExample(t *testing.T) {
 	}
 	if len(got.problems) > 0 {
 		t.Errorf("problems %q", got.problems)
+	}
+}
+
+func TestT3_AGatewayMaySendOnlyFromTheCIDRsOfItsOwnPeering(t *testing.T) {
+	in := example()
+	c := in.peerings[0].DeepCopy()
+	c.Name, c.UID = "c", "c"
+	c.Spec.LocalNodes = v1alpha1.LocalNodesAllow
+	c.Status.Prefixes = []v1alpha1.SeenPrefix{{CIDR: "10.0.0.0/16", SeenAs: "10.74.0.0/16"}, {CIDR: "10.1.0.0/16", SeenAs: "10.71.0.0/16"}} // the second is b's
+	c.Status.ExternalPrefixes = nil
+	c.Status.Gateways = []v1alpha1.GatewayStatus{{Name: "c-0", Number: 3, InternalAddresses: []v1alpha1.IP{"10.80.0.3"}, PodAddresses: []v1alpha1.IP{"10.0.1.9"}, MTU: 1420}}
+	in.peerings = append(in.peerings, c)
+	in.attachment = in.attachment.DeepCopy()
+	in.attachment.Spec.PodAddresses = []v1alpha1.CIDR{"10.0.9.9/32"}
+	got := computeDesired(in).desired
+	if want := []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24"), netip.MustParsePrefix("10.0.9.9/32")}; !slices.Equal(got.LocalPods, want) {
+		t.Errorf("pods of the node %v, want %v", got.LocalPods, want)
+	}
+	for _, g := range got.Gateways {
+		want, nodes := []netip.Prefix{netip.MustParsePrefix("10.71.0.0/16"), netip.MustParsePrefix("10.73.0.0/16")}, false
+		if g.Name == "c-0" {
+			want, nodes = []netip.Prefix{netip.MustParsePrefix("10.74.0.0/16")}, true
+		}
+		if !slices.Equal(g.Remote, want) || g.LocalNodes != nodes {
+			t.Errorf("gateway %s sends from %v, to nodes %t; want %v, %t", g.Name, g.Remote, g.LocalNodes, want, nodes)
+		}
 	}
 }
 

@@ -110,6 +110,7 @@ type helper struct {
 	problems     []string
 	evaluated    time.Time // when the objects were evaluated last
 	drops        drops
+	refusals     refusals
 }
 
 // follow applies the objects and the results of probes until ctx ends.
@@ -146,6 +147,7 @@ func (h *helper) follow(ctx context.Context, ended <-chan error) error {
 		if slices.ContainsFunc(out.gateways, func(g gateway) bool { return !isKey(answers, g.Name) }) {
 			next.Reset(retryInterval)
 		}
+		h.refused(out.gateways)
 		now := status(out, h.kernel, answers, h.Kernel.Failing())
 		h.state.last.Store(now.DeepCopy())
 		select {

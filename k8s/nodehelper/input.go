@@ -45,7 +45,8 @@ type gateway struct {
 	problem string     // why there is no link; empty: there is one
 	note    string     // why it is not a kernel link; empty: it is
 	state   v1alpha1.NodeGatewayState
-	inUse   bool // packets are sent to it
+	inUse   bool     // packets are sent to it
+	refused []string // reasons for which packets from it were refused lately
 }
 
 // probe returns the address at which the gateway is probed.

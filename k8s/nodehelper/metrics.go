@@ -37,6 +37,7 @@ var (
 	usedDesc          = describe("node_gateway_in_use", "1 while the node sends packets to the gateway. It spreads flows over all gateways that forward.", "gateway")
 	encapsulationDesc = describe("node_encapsulation", "Gateways by the encapsulation that the node uses for them.", "encapsulation")
 	refusedDesc       = describe("node_kernel_refused", "1 while the desired state cannot be applied to the kernel, or another process keeps reverting it.")
+	refusedPackets    = describe("node_refused_packets_total", "Packets from gateways that the node refused: of frames that no gateway sends to it (the gateway is empty), from sources outside of the Peering, to other destinations than pods of the node, and connections to the node itself that the Peering denies.", "gateway", "reason")
 	droppedDesc       = describe("node_dropped_frames_total", "Packets dropped by the helper when it encapsulates them in userspace because the kernel has neither Geneve nor VXLAN.", "reason")
 )
 
@@ -47,7 +48,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector. It lists all metrics, although most are absent
 // before the caches are synced.
 func (h *helper) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{attachedDesc, gatewayDesc, usedDesc, encapsulationDesc, refusedDesc, droppedDesc} {
+	for _, d := range []*prometheus.Desc{attachedDesc, gatewayDesc, usedDesc, encapsulationDesc, refusedDesc, refusedPackets, droppedDesc} {
 		to <- d
 	}
 }
@@ -55,6 +56,26 @@ func (h *helper) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector: it reports the last status, written or not.
 func (h *helper) Collect(to chan<- prometheus.Metric) {
 	collect(to, h.state.last.Load(), h.Kernel.Dropped())
+	if links := h.state.links.Load(); links != nil {
+		refused, err := h.Kernel.Refused()
+		if err != nil {
+			to <- prometheus.NewInvalidMetric(refusedPackets, err)
+			return
+		}
+		collectRefused(to, *links, refused)
+	}
+}
+
+// collectRefused reports the refused packets by gateway and reason. links are the gateways by link.
+func collectRefused(to chan<- prometheus.Metric, links map[string]string, refused map[node.Refused]uint64) {
+	type labels struct{ gateway, reason string }
+	sums := map[labels]uint64{}
+	for of, packets := range refused {
+		sums[labels{links[of.Link], of.Reason}] += packets // of no gateway: frames, and links that are about to end
+	}
+	for of, packets := range sums {
+		to <- prometheus.MustNewConstMetric(refusedPackets, prometheus.CounterValue, float64(packets), of.gateway, of.reason)
+	}
 }
 
 // collect reports a status, unless it is nil, and the dropped packets by reason.

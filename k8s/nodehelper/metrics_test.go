@@ -18,7 +18,12 @@ import (
 func metricsOf(t *testing.T, kernel string, reports reports) string {
 	t.Helper()
 	s := status(computeDesired(example()), kernel, map[string]nodeprobe.State{"b-0": nodeprobe.LinksUp}, nil)
-	c := prometheus.CollectorFunc(func(to chan<- prometheus.Metric) { collect(to, &s, map[string]uint64{"wrong_vni": 3}) })
+	c := prometheus.CollectorFunc(func(to chan<- prometheus.Metric) {
+		collect(to, &s, map[string]uint64{"wrong_vni": 3})
+		collectRefused(to, map[string]string{"link": "b-0"}, map[node.Refused]uint64{
+			{Link: "link", Reason: node.RefusedNode}: 7, {Link: "frames", Reason: node.RefusedFrame}: 5,
+		})
+	})
 	return metricspage.Text(health.NewRegistry(c, reports.repairs, reports.refusals))
 }
 
@@ -41,6 +46,8 @@ func TestMetricsTellWhatTheStatusSays(t *testing.T) {
 		`strait_node_encapsulation{encapsulation="geneve"} 2`, `strait_node_encapsulation{encapsulation="vxlan"} 0`,
 		`strait_node_repairs_total 1`, `strait_node_kernel_refusals_total 1`,
 		`strait_node_dropped_frames_total{reason="wrong_vni"} 3`,
+		`strait_node_refused_packets_total{gateway="b-0",reason="node_not_granted"} 7`,
+		`strait_node_refused_packets_total{gateway="",reason="unknown_source"} 5`,
 	} {
 		if !strings.Contains(text, "\n"+line+"\n") {
 			t.Errorf("%s is missing", line)

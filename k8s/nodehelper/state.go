@@ -21,6 +21,7 @@ const stuckTimeout = 5 * time.Minute
 type state struct {
 	pulse   health.Pulse
 	last    atomic.Pointer[v1alpha1.NodeAttachmentStatus] // nil before all objects were read
+	links   atomic.Pointer[map[string]string]             // gateways by link; nil before all objects were read
 	reports reports
 }
 

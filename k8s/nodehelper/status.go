@@ -51,7 +51,7 @@ func status(out output, kernel string, answers map[string]nodeprobe.State, faili
 			entry.Source = v1alpha1.IP(g.source.String())
 		}
 		if g.problem == "" {
-			entry.State, entry.InUse = g.state, g.inUse
+			entry.State, entry.InUse, entry.Refused = g.state, g.inUse, g.refused
 		}
 		switch {
 		case g.problem != "":

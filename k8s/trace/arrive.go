@@ -90,7 +90,7 @@ func (j *packetTrace) deliver(s *Side, gateway string, a *daemon.TraceAnswer, to
 		h.Notes = []string{"the gateway does not answer the node: " + n.Message}
 	}
 	j.pass(h)
-	j.enterNode(s, &to)
+	j.enterNode(s, gateway, &to)
 	if j.ended {
 		return location{}
 	}
@@ -98,7 +98,7 @@ func (j *packetTrace) deliver(s *Side, gateway string, a *daemon.TraceAnswer, to
 }
 
 // enterNode follows the packet to a pod of the node, or to the node itself.
-func (j *packetTrace) enterNode(s *Side, to *location) {
+func (j *packetTrace) enterNode(s *Side, gateway string, to *location) {
 	h := Hop{Stage: StageNode, Cluster: s.ID, Where: to.node}
 	address := j.packet.Destination
 	to.host = s.internal(to.node, address) == address
@@ -111,6 +111,8 @@ func (j *packetTrace) enterNode(s *Side, to *location) {
 		j.hops = append(j.hops, h)
 	case way.Refused != "":
 		j.drop(h, noRoute, way.Refused)
+	case (to.host || way.Local) && !j.reply && !(to.host && s.grantsNodes(gateway)):
+		j.drop(h, nodeNotGranted, fmt.Sprintf("%v is the node itself: the remote cluster may answer its connections, but open none", address))
 	case to.host || way.Local:
 		to.host = true
 		j.pass(h, fmt.Sprintf("%v is the node itself", address))

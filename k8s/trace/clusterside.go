@@ -114,6 +114,12 @@ func (s *Side) gatewayFor(to netip.Addr) (e gatewayRef, remote bool) {
 	return e, remote
 }
 
+// grantsNodes reports whether the remote cluster of a gateway may open connections to nodes.
+func (s *Side) grantsNodes(gateway string) bool {
+	of := s.gateway(func(_ *v1alpha1.Peering, g *v1alpha1.GatewayStatus) bool { return g.Name == gateway })
+	return of.known() && of.peering.Spec.LocalNodes == v1alpha1.LocalNodesAllow
+}
+
 // attachment returns the NodeAttachment of a node, nil if there is none.
 func (s *Side) attachment(node string) *v1alpha1.NodeAttachment {
 	for i := range s.Nodes {

@@ -2,20 +2,21 @@ package trace
 
 // Reasons of drops outside of gateways. Those of gateways are gateway.Reasons.
 const (
-	noAddress     = "no_address"      // the pod has no address of the IP family
-	notRemote     = "not_remote"      // the address is not in a mapped CIDR of a remote cluster
-	noRoute       = "no_route"        // the node has no route
-	noRule        = "no_rule"         // the node's policy rule for Strait's routes is missing
-	noHelpers     = "no_node_helpers" // the cluster has no node helpers, so that its pods reach imported Services only
-	noServing     = "no_gateway"      // the node has no gateway for the CIDR
-	nodeLinkDown  = "node_link_down"  // the node's device is down
-	linkDown      = "link_down"       // the tunnel is down
-	unknownKey    = "unknown_key"     // the remote gateway does not trust this one's key
-	noNodeThere   = "no_attachment"   // the gateway sends to a node that does not exist
-	routedBack    = "routed_back"     // the node sends the packet back to a gateway
-	noPod         = "no_pod"          // no pod has the address
-	podNotRunning = "pod_not_running" // the pod has an address but is not running
-	otherPod      = "other_pod"       // the reply reaches another pod
+	noAddress      = "no_address"       // the pod has no address of the IP family
+	notRemote      = "not_remote"       // the address is not in a mapped CIDR of a remote cluster
+	noRoute        = "no_route"         // the node has no route
+	noRule         = "no_rule"          // the node's policy rule for Strait's routes is missing
+	noHelpers      = "no_node_helpers"  // the cluster has no node helpers, so that its pods reach imported Services only
+	noServing      = "no_gateway"       // the node has no gateway for the CIDR
+	nodeLinkDown   = "node_link_down"   // the node's device is down
+	linkDown       = "link_down"        // the tunnel is down
+	unknownKey     = "unknown_key"      // the remote gateway does not trust this one's key
+	noNodeThere    = "no_attachment"    // the gateway sends to a node that does not exist
+	nodeNotGranted = "node_not_granted" // the remote cluster may not open connections to the node
+	routedBack     = "routed_back"      // the node sends the packet back to a gateway
+	noPod          = "no_pod"           // no pod has the address
+	podNotRunning  = "pod_not_running"  // the pod has an address but is not running
+	otherPod       = "other_pod"        // the reply reaches another pod
 
 	tooBig         = "too_big"
 	noPeer         = "no_peer"
@@ -26,20 +27,21 @@ const (
 
 // remedies are the remedies by reason.
 var remedies = map[string]string{
-	noAddress:     "wait until the pod runs; for the other IP family, run dual-stack pods",
-	notRemote:     "run strait status for the CIDRs that remote clusters are mapped to, and use an address in them; strait resolve ADDRESS explains an address",
-	noRoute:       "check the node's routes: ip route get ADDRESS; Strait's own are in table 6091",
-	noRule:        "check that strait node runs on the node, and its log: it repairs the rule with priority 105",
-	noHelpers:     "connect to the name of an imported Service; strait services lists them",
-	noServing:     "run kubectl get nodeattachments and strait status: no gateway of the Peering answers the node",
-	nodeLinkDown:  "check that strait node runs on the node, and its log: it sets its devices up",
-	linkDown:      "run strait status for the state of the Peering; UDP has to reach the port of one of the gateways",
-	unknownKey:    "run strait status in both clusters; the trusted keys are in spec.peers; join the clusters again with strait peer or strait accept",
-	noNodeThere:   "check that the node exists and strait node runs on it: kubectl get nodeattachments",
-	routedBack:    "check the node's routes to its own pods: they have to be more specific than those to other clusters",
-	noPod:         "check the pod's address: kubectl get pods -A -o wide; no pod of the node has this address",
-	podNotRunning: "check why it does not run: kubectl describe pod",
-	otherPod:      "check whether two pods have the same address",
+	noAddress:      "wait until the pod runs; for the other IP family, run dual-stack pods",
+	notRemote:      "run strait status for the CIDRs that remote clusters are mapped to, and use an address in them; strait resolve ADDRESS explains an address",
+	noRoute:        "check the node's routes: ip route get ADDRESS; Strait's own are in table 6091",
+	noRule:         "check that strait node runs on the node, and its log: it repairs the rule with priority 105",
+	noHelpers:      "connect to the name of an imported Service; strait services lists them",
+	noServing:      "run kubectl get nodeattachments and strait status: no gateway of the Peering answers the node",
+	nodeLinkDown:   "check that strait node runs on the node, and its log: it sets its devices up",
+	linkDown:       "run strait status for the state of the Peering; UDP has to reach the port of one of the gateways",
+	unknownKey:     "run strait status in both clusters; the trusted keys are in spec.peers; join the clusters again with strait peer or strait accept",
+	noNodeThere:    "check that the node exists and strait node runs on it: kubectl get nodeattachments",
+	nodeNotGranted: "set localNodes: Allow in the spec of the Peering in that cluster, if the remote cluster may open connections to nodes; for single ports, create an AddressMapping",
+	routedBack:     "check the node's routes to its own pods: they have to be more specific than those to other clusters",
+	noPod:          "check the pod's address: kubectl get pods -A -o wide; no pod of the node has this address",
+	podNotRunning:  "check why it does not run: kubectl describe pod",
+	otherPod:       "check whether two pods have the same address",
 
 	"unknown_source":          "compare the node's source address with underlayAddresses and status.gateways of its NodeAttachment; a network plugin may masquerade the overlay packets",
 	"wrong_vni":               "check the log of strait node on that node: its device uses another VNI or encapsulation than the gateway is configured with",

@@ -55,7 +55,7 @@ func Run(ctx context.Context, q Question, local, remote *Side, now time.Time) (*
 	out := j.send(local, start)
 	there := j.arrive(remote, local, out)
 	r.Hops = j.hops
-	back := &packetTrace{ctx: ctx, now: now, packet: answerTo(j.packet)}
+	back := &packetTrace{ctx: ctx, now: now, packet: answerTo(j.packet), reply: true}
 	switch {
 	case there.known():
 		back.setSource(remote, there, j.packet.Destination)
@@ -151,6 +151,7 @@ type packetTrace struct {
 	hops   []Hop
 	packet gateway.Probe // as it left the last hop
 	ended  bool          // dropped, delivered, or not known
+	reply  bool          // to a packet that was traced before
 }
 
 func (j *packetTrace) pass(h Hop, notes ...string) {

@@ -43,7 +43,8 @@ var cases = []struct {
 	{name: "delivered", q: ask(), verdict: Delivered},
 	{name: "delivered-ping-of-full-size", q: ask(ping, size(1390)), verdict: Delivered},
 	{name: "delivered-from-the-nodes-network", q: ask(func(q *Question) { q.Namespace, q.Pod, q.Protocol = "kube-system", "agent", gateway.UDP }), verdict: Delivered},
-	{name: "delivered-to-a-node", q: ask(ping, towards("10.73.0.12")), verdict: Delivered},
+	{name: "delivered-to-a-node", q: ask(ping, towards("10.73.0.12")), wrong: func(w *fixture) { w.b.Peerings[0].Spec.LocalNodes = v1alpha1.LocalNodesAllow }, verdict: Delivered},
+	{name: "to-a-node-that-is-not-granted", q: ask(ping, towards("10.73.0.12")), verdict: Dropped, stage: StageNode, reason: "node_not_granted"},
 	{name: "delivered-to-a-gateway", q: ask(ping, towards("10.73.0.1")), verdict: Delivered},
 	{name: "alone", q: ask(), alone: true, verdict: Unknown, stage: StageGateway},
 	{name: "too-big", q: ask(size(1500)), verdict: Dropped, stage: StageNode, reason: "too_big"},
@@ -190,7 +191,7 @@ func golden(t *testing.T, name string, got []byte) {
 func TestEveryReasonHasARemedy(t *testing.T) {
 	known := map[string]bool{
 		noAddress: true, notRemote: true, noRoute: true, noRule: true, noServing: true, nodeLinkDown: true, linkDown: true,
-		unknownKey: true, noNodeThere: true, routedBack: true, noPod: true, podNotRunning: true, otherPod: true, noHelpers: true,
+		unknownKey: true, noNodeThere: true, routedBack: true, noPod: true, podNotRunning: true, otherPod: true, noHelpers: true, nodeNotGranted: true,
 	}
 	for reason := range gateway.Reasons {
 		known[reason.String()] = true

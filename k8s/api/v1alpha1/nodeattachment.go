@@ -160,6 +160,16 @@ type NodeGateway struct {
 	// +optional
 	Source IP `json:"source,omitempty"`
 
+	// Refused are the reasons for which the node refused packets from the gateway within the last
+	// hour: node_not_granted, a connection of the remote cluster to the node itself, which
+	// spec.localNodes of the Peering denies; spoofed_source, a source outside of the CIDRs of the
+	// Peering; destination_not_granted, a destination that is no pod of this node.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:items:MaxLength=63
+	Refused []string `json:"refused,omitempty"`
+
 	// Message explains why the gateway is not ready or not in use, or why the node uses a
 	// fallback encapsulation.
 	// +optional
