@@ -211,6 +211,10 @@ func TestEachConditionSaysWhatIsMissingAndWhatToDo(t *testing.T) {
 			s.peering.Spec.Prefixes, s.peering.Status.Announcement.Prefixes = nil, nil
 		}, "Routed", "False NoRanges no CIDR of the remote cluster is known; set its CIDRs in spec.prefixes"},
 
+		{"nodes that refuse packets", func(s *scene) {
+			s.nodes[0].Status.Gateways[0].Refused = []string{"node_not_granted"}
+			s.nodes[1].Status.Gateways[0].Refused = []string{"destination_not_granted", "node_not_granted"}
+		}, "Routed", "True NodesSend 2 of 2 nodes send to a gateway that is up; within the last hour, 2 of 2 nodes refused packets from its gateways: destination_not_granted, node_not_granted (STRAIT-N016)"},
 		{"a node that routes the range itself", func(s *scene) {
 			s.nodes[0].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.71.0.0/16", Destination: "route to 10.71.2.0/24 dev eth1 table 254"}}
 			s.nodes[1].Status.RouteConflicts = []v1alpha1.RouteConflict{{CIDR: "10.71.0.0/16", Destination: "route to 10.0.0.0/8 dev wg0 table 254", Refused: true}}

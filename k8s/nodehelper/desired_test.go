@@ -98,6 +98,35 @@ func TestT3_AGatewayMaySendOnlyFromTheCIDRsOfItsOwnPeering(t *testing.T) {
 	}
 }
 
+// A wide CIDR that contains an address which the node needs is not routed, whichever way the node
+// reaches that address.
+func TestT7_WhatANodeNeedsIsNeverRoutedIntoAPeering(t *testing.T) {
+	for name, change := range map[string]func(*input){
+		"an address of a device": func(in *input) { in.own = []netip.Addr{netip.MustParseAddr("17.1.2.3")} },
+		"a resolver":             func(in *input) { in.resolvers = []netip.Addr{netip.MustParseAddr("17.53.53.53")} },
+	} {
+		in := example()
+		change(&in)
+		in.peerings[0] = in.peerings[0].DeepCopy()
+		in.peerings[0].Status.Prefixes = []v1alpha1.SeenPrefix{{CIDR: "17.0.0.0/8", SeenAs: "17.0.0.0/8"}}
+		got := computeDesired(in)
+		if slices.ContainsFunc(got.desired.Routes, func(r node.Route) bool { return r.Prefix.Overlaps(netip.MustParsePrefix("17.0.0.0/8")) }) {
+			t.Errorf("%s: routes %v", name, got.desired.Routes)
+		}
+		if len(got.problems) != 1 || !strings.Contains(got.problems[0], "seenAs 17.0.0.0/8 is not routed: it overlaps") {
+			t.Errorf("%s: problems %q", name, got.problems)
+		}
+	}
+}
+
+func TestResolversAreReadFromTheirFile(t *testing.T) {
+	t.Parallel()
+	text := "# nameserver 9.9.9.9\nsearch example.com\nnameserver 192.0.2.53\nnameserver\nnameserver fe80::1%eth0\nnameserver 192.0.2.53\nnameserver nonsense\n"
+	if got, want := parseResolvers(strings.NewReader(text)), []netip.Addr{netip.MustParseAddr("192.0.2.53"), netip.MustParseAddr("fe80::1")}; !slices.Equal(got, want) {
+		t.Errorf("resolvers %v, want %v", got, want)
+	}
+}
+
 // An incomplete gateway is left out with a reason; its CIDRs are dropped then, not routed
 // elsewhere.
 func TestAGatewayThatLacksSomethingHasNoLink(t *testing.T) {

@@ -240,6 +240,11 @@ func (h *helper) input() input {
 	in := input{peerings: h.peerings.List(), support: h.support, serving: h.serving}
 	in.answers, in.joining, in.unlinked = h.probes.known()
 	in.sources = h.sources(in.peerings)
+	in.resolvers = resolvers()
+	var err error
+	if in.own, err = h.Kernel.Addresses(); err != nil {
+		h.Log.Warn("cannot read the addresses of the node; those in its NodeAttachment are known", "error", err)
+	}
 	if a, ok := h.attachments.Get(h.Node); ok {
 		in.attachment = a
 	}

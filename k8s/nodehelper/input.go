@@ -17,6 +17,9 @@ type input struct {
 	peerings   []*v1alpha1.Peering
 	support    node.Support
 
+	own       []netip.Addr // addresses of the node's devices
+	resolvers []netip.Addr // of the node
+
 	sources  map[netip.Addr]netip.Addr  // of overlay packets, by gateway address, as far as known
 	answers  map[string]nodeprobe.State // of the gateways that answer, by name
 	joining  map[string]bool            // gateways that were out, and are not up for long enough
