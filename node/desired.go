@@ -44,7 +44,7 @@ type Gateway struct {
 	MTU           int // the largest IP packet in bytes
 
 	// Remote are the CIDRs to which the gateway's remote cluster is mapped: the sources of the
-	// packets that it may send, besides its own addresses. Those that are not in the routes of the
+	// packets that it may send, in addition to its own addresses. Those that are not in the routes of the
 	// node do not count.
 	Remote []netip.Prefix
 	// LocalNodes lets the remote cluster open connections to the node itself, not only answer
