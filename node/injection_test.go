@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -275,6 +276,54 @@ func TestT3_ANodeGetsAnswersButNoConnections(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The table is replaced all the time, as on a node whose pods come and go, and no granted packet
+// is lost.
+func TestGrantedTrafficLosesNothingWhileTheTableChanges(t *testing.T) {
+	w := newWorld(t, Support{})
+	d := w.desired()
+	w.apply(t, d)
+	echo(t, w.gateway, "10.71.2.9:7")
+	var conn *net.UDPConn
+	must(t, w.pod.In(func() (err error) {
+		conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.71.2.9:7")))
+		return err
+	}))
+	defer conn.Close()
+	const packets, window = 100_000, 32 // window: so that no queue overflows
+	ended := make(chan error, 1)
+	go func() {
+		b := make([]byte, 64)
+		for i := range packets + window {
+			if i >= window {
+				_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+				if _, err := conn.Read(b); err != nil {
+					ended <- fmt.Errorf("%d of %d packets were answered: %w", i-window, packets, err)
+					return
+				}
+			}
+			if i < packets {
+				if _, err := conn.Write([]byte("hello")); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}
+		ended <- nil
+	}()
+	changes := 0
+	for running := true; running; changes++ {
+		select {
+		case err := <-ended:
+			must(t, err)
+			running = false
+		default:
+		}
+		d.LocalPods = append(w.desired().LocalPods, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 9, byte(changes)}), 32))
+		w.apply(t, d)
+	}
+	t.Logf("%d packets, %d changes of the table", packets, changes)
 }
 
 func TestCountersOfRefusedPacketsOutliveAChange(t *testing.T) {

@@ -17,22 +17,27 @@ import (
 //		udp dport 6091-6092 goto frames
 //	}
 //	chain frames {
-//		ip saddr . @th,96,24 { GATEWAY . VNI } accept
+//		ip saddr GATEWAY @th,96,24 VNI accept
 //		counter drop
 //	}
 //	chain ingress {
 //		type filter hook prerouting priority mangle - 1
 //		iifname != "cni-strait*" accept
-//		iifname vmap { LINK : goto LINK }
+//		iifname LINK goto LINK
 //		counter drop
 //	}
 //	chain granted {
-//		ip daddr { PODS-OF-THIS-NODE } fib daddr type unicast accept
+//		ip daddr { POD } fib daddr type unicast accept
+//		ip daddr PODS-OF-THIS-NODE fib daddr type unicast accept
 //		ct state established ct direction reply accept
 //		ct state related meta l4proto icmp accept
 //	}
 //	chain LINK {
-//		ip saddr != { REMOTE-CIDRS, GATEWAY } counter drop
+//		ip saddr REMOTE-CIDR goto LINK-to
+//		ip saddr GATEWAY goto LINK-to
+//		counter drop
+//	}
+//	chain LINK-to {
 //		jump granted
 //		ip daddr NODE accept (only if the Peering allows it)
 //		fib daddr type local counter drop
@@ -44,11 +49,17 @@ import (
 //
 // The chain ingress follows connection tracking (priority -200), which reassembles fragments, and
 // precedes the translation of Service addresses (-100).
+//
+// What is not accepted is dropped, so no lookup in a set decides alone: while a table is replaced,
+// the elements of a set and the rules that look it up do not become visible, or end, at exactly the same
+// moment, and granted packets would be refused. The set of single pods only saves the comparison
+// with each of them.
 const (
 	chainInput   = "input"
 	chainFrames  = "frames"
 	chainIngress = "ingress"
 	chainGranted = "granted"
+	suffixTo     = "-to" // of the chain of a link that checks destinations
 )
 
 // rules returns the rules that refuse packets, in the order of their chains. It adds their sets
@@ -60,25 +71,28 @@ func (in Ingress) rules(sets *setAdder) (rules []tableRule) {
 	add(chainInput, "", append(frames(), &expr.Verdict{Kind: expr.VerdictGoto, Chain: chainFrames})...)
 
 	accept := &expr.Verdict{Kind: expr.VerdictAccept}
-	for _, f := range families {
-		if from := in.framesOf(f, sets); from != nil {
-			add(chainFrames, "", append(from, accept)...)
-		}
+	for _, f := range in.Frames {
+		add(chainFrames, "", append(f.match(), accept)...)
 	}
 	add(chainFrames, RefusedFrame)
 
 	others := ourLinks(expr.MetaKeyIIFNAME)
 	others[1].(*expr.Cmp).Op = expr.CmpOpNeq
 	add(chainIngress, "", append(others, accept)...)
-	if len(in.Links) > 0 {
-		add(chainIngress, "", &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1}, in.dispatch(sets))
+	for _, l := range in.Links {
+		name := append([]byte(l.Link), 0) // with its end: the whole name
+		add(chainIngress, "", &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: name},
+			&expr.Verdict{Kind: expr.VerdictGoto, Chain: l.Link})
 	}
 	add(chainIngress, RefusedLink)
 
 	for _, f := range families {
-		if to := f.in(sets, f.destination(), in.Pods, false); to != nil {
+		if to := f.oneOf(sets, f.destination(), hostsOf(in.Pods)); to != nil {
 			add(chainGranted, "", slices.Concat(to, destinationType(unix.RTN_UNICAST), []expr.Any{accept})...)
 		}
+	}
+	for _, p := range in.Pods {
+		add(chainGranted, "", slices.Concat(within(familyOf(p.Addr()).destination(), p), destinationType(unix.RTN_UNICAST), []expr.Any{accept})...)
 	}
 	const reply = 1 // IP_CT_DIR_REPLY of linux/netfilter/nf_conntrack_tuple_common.h
 	add(chainGranted, "", append(connectionState(expr.CtStateBitESTABLISHED),
@@ -89,70 +103,59 @@ func (in Ingress) rules(sets *setAdder) (rules []tableRule) {
 	}
 
 	for _, l := range in.Links {
-		for _, f := range families {
-			from := f.in(sets, f.source(), l.Sources, true)
-			if from == nil {
-				from = f.match() // none is granted
-			}
-			add(l.Link, RefusedSource, from...)
+		to := l.Link + suffixTo
+		for _, p := range l.Sources {
+			add(l.Link, "", append(within(familyOf(p.Addr()).source(), p), &expr.Verdict{Kind: expr.VerdictGoto, Chain: to})...)
 		}
-		add(l.Link, "", &expr.Verdict{Kind: expr.VerdictJump, Chain: chainGranted})
+		add(l.Link, RefusedSource)
+		add(to, "", &expr.Verdict{Kind: expr.VerdictJump, Chain: chainGranted})
 		if l.Nodes {
 			for _, a := range in.Node {
-				f := familyOf(a)
-				add(l.Link, "", append(f.match(), f.destination(), &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: a.AsSlice()}, accept)...)
+				add(to, "", append(within(familyOf(a).destination(), host(a)), accept)...)
 			}
 		}
-		add(l.Link, RefusedNode, destinationType(unix.RTN_LOCAL)...)
-		add(l.Link, RefusedDestination)
+		add(to, RefusedNode, destinationType(unix.RTN_LOCAL)...)
+		add(to, RefusedDestination)
 	}
 	return rules
 }
 
-// framesOf matches frames from gateways over one IP family, by source and VNI. It is nil if there
-// is no such gateway.
-func (in Ingress) framesOf(f family, sets *setAdder) []expr.Any {
-	var keys []nftables.SetElement
-	for _, s := range in.Frames {
-		if familyOf(s.Underlay) == f {
-			vni := binary.BigEndian.AppendUint32(nil, s.VNI<<8)
-			keys = append(keys, nftables.SetElement{Key: append(s.Underlay.AsSlice(), vni...)})
-		}
-	}
-	if keys == nil {
-		return nil
-	}
-	lookup := sets.add(nftables.Set{KeyType: nftables.MustConcatSetType(f.keyType(), nftables.TypeMark)}, keys) // of 4 bytes, like a register
-	// The parts of the key are in consecutive registers of 4 bytes, the first of which register 1
-	// begins with. The VNI has 3 bytes, in Geneve and VXLAN at the same place (RFC 8926, RFC 7348).
-	return append(f.match(), f.source(),
-		&expr.Payload{DestRegister: unix.NFT_REG32_00 + f.size()/4, Base: expr.PayloadBaseTransportHeader, Offset: 8 + 4, Len: 3},
-		lookup,
+// match matches frames of the gateway: their outer source, and the VNI, which has 3 bytes and is at the
+// same place in Geneve and VXLAN (RFC 8926, section 3.4; RFC 7348, section 5).
+func (s FrameSource) match() []expr.Any {
+	vni := binary.BigEndian.AppendUint32(nil, s.VNI)[1:]
+	return append(within(familyOf(s.Underlay).source(), host(s.Underlay)),
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 8 + 4, Len: 3},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: vni},
 	)
 }
 
-// in matches packets of the family whose address, which load puts into register 1, is in one of
-// the prefixes, or in none of them if inverted. It is nil if no prefix is of the family.
-func (f family) in(sets *setAdder, load expr.Any, all []netip.Prefix, inverted bool) []expr.Any {
-	elements := f.intervals(all)
-	if len(elements) == 0 {
-		return nil
+// hostsOf returns the addresses in small prefixes.
+func hostsOf(all []netip.Prefix) (hosts []netip.Addr) {
+	const small = 4 // bits
+	for _, p := range all {
+		if p.Addr().BitLen()-p.Bits() <= small {
+			for a := p.Addr(); p.Contains(a); a = a.Next() {
+				hosts = append(hosts, a)
+			}
+		}
 	}
-	lookup := sets.add(nftables.Set{KeyType: f.keyType(), Interval: true}, elements)
-	lookup.Invert = inverted
-	return append(f.match(), load, lookup)
+	return hosts
 }
 
-// dispatch returns the expression that continues with the chain of the link whose name is in
-// register 1.
-func (in Ingress) dispatch(sets *setAdder) expr.Any {
-	var chains []nftables.SetElement
-	for _, l := range in.Links {
-		name := make([]byte, unix.IFNAMSIZ)
-		copy(name, l.Link)
-		chains = append(chains, nftables.SetElement{Key: name, VerdictData: &expr.Verdict{Kind: expr.VerdictGoto, Chain: l.Link}})
+// oneOf matches packets of the family whose address, which load puts into register 1, is one of
+// the hosts. It is nil if no host is of the family.
+func (f family) oneOf(sets *setAdder, load expr.Any, hosts []netip.Addr) []expr.Any {
+	var elements []nftables.SetElement
+	for _, a := range hosts {
+		if familyOf(a) == f {
+			elements = append(elements, nftables.SetElement{Key: a.AsSlice()})
+		}
 	}
-	return sets.add(nftables.Set{KeyType: nftables.TypeIFName, DataType: nftables.TypeVerdict, IsMap: true}, chains)
+	if elements == nil {
+		return nil
+	}
+	return append(f.match(), load, sets.add(nftables.Set{KeyType: f.keyType()}, elements))
 }
 
 // destinationType matches packets by the type of their destination on this node (RTN_*).

@@ -1,8 +1,8 @@
 package node
 
 import (
+	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -58,35 +58,12 @@ func (f family) keyType() nftables.SetDatatype {
 	return nftables.TypeIPAddr
 }
 
-// intervals returns the elements of an interval set: the first address of each range of
-// adjacent prefixes, and the first one after it. all is sorted and without overlaps.
-func (f family) intervals(all []netip.Prefix) (elements []nftables.SetElement) {
-	after := netip.Addr{} // the end of the range before; the zero Addr: none, or the end of all addresses
-	end := func() {
-		if after.IsValid() {
-			elements = append(elements, nftables.SetElement{Key: after.AsSlice(), IntervalEnd: true})
-		}
-	}
-	for _, p := range all {
-		if familyOf(p.Addr()) != f {
-			continue
-		}
-		if p.Addr() != after {
-			end()
-			elements = append(elements, nftables.SetElement{Key: p.Addr().AsSlice()})
-		}
-		after = lastOf(p).Next()
-	}
-	end()
-	return elements
-}
-
-// lastOf returns the last address of a prefix.
-func lastOf(p netip.Prefix) netip.Addr {
-	b := slices.Clone(p.Addr().AsSlice())
-	for i := p.Bits(); i < len(b)*8; i++ {
-		b[i/8] |= 1 << (7 - i%8)
-	}
-	a, _ := netip.AddrFromSlice(b)
-	return a
+// within matches packets whose address, which load puts into register 1, is in a prefix.
+func within(load expr.Any, p netip.Prefix) []expr.Any {
+	f := familyOf(p.Addr())
+	return append(f.match(),
+		load,
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: f.size(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen()), Xor: make([]byte, f.size())},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: p.Addr().AsSlice()},
+	)
 }

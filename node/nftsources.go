@@ -2,7 +2,6 @@ package node
 
 import (
 	"encoding/binary"
-	"net"
 	"net/netip"
 
 	"github.com/google/nftables/expr"
@@ -98,14 +97,7 @@ func frames() []expr.Any {
 // keepSource returns the rule by which packets from a CIDR keep their source.
 func keepSource(p netip.Prefix) []expr.Any {
 	f := familyOf(p.Addr())
-	source, size := f.source(), f.size()
-	return append(f.match(),
-		source,
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: net.CIDRMask(p.Bits(), int(size)*8), Xor: make([]byte, size)},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: p.Addr().AsSlice()},
-		source,
-		f.snat(),
-	)
+	return append(within(f.source(), p), f.source(), f.snat())
 }
 
 // snat binds the connection's source to the address in register 1.

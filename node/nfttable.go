@@ -73,7 +73,7 @@ func (k *Kernel) addTable(table *nftables.Table, t Table, counted map[Refused]ex
 	for i, r := range rules {
 		expressions := r.expressions
 		if r.refused != "" {
-			of := Refused{r.chain, r.refused}
+			of := refusedBy(r.chain, r.refused)
 			counter := counted[of]
 			delete(counted, of) // the first of several rules continues their sum
 			expressions = append(slices.Clone(expressions), &counter, &expr.Verdict{Kind: expr.VerdictDrop})
@@ -90,7 +90,7 @@ func (k *Kernel) addTable(table *nftables.Table, t Table, counted map[Refused]ex
 func (t Table) chains() []nftables.Chain {
 	chains := slices.Clone(fixedChains)
 	for _, l := range t.Ingress.Links {
-		chains = append(chains, nftables.Chain{Name: l.Link})
+		chains = append(chains, nftables.Chain{Name: l.Link}, nftables.Chain{Name: l.Link + suffixTo})
 	}
 	return chains
 }
@@ -107,13 +107,10 @@ type setAdder struct {
 func (a *setAdder) add(s nftables.Set, elements []nftables.SetElement) *expr.Lookup {
 	a.added++
 	s.Table, s.ID, s.Name, s.Anonymous, s.Constant = a.table, a.added, "__set%d", true, true
-	if s.IsMap {
-		s.Name = "__map%d"
-	}
 	if err := a.conn.AddSet(&s, elements); a.err == nil {
 		a.err = err
 	}
-	return &expr.Lookup{SourceRegister: 1, SetID: s.ID, SetName: s.Name, IsDestRegSet: s.IsMap} // register 0: the verdict
+	return &expr.Lookup{SourceRegister: 1, SetID: s.ID, SetName: s.Name}
 }
 
 func (k *Kernel) deleteTable() error {

@@ -30,6 +30,11 @@ func (k *Kernel) Refused() (map[Refused]uint64, error) {
 	return packets, nil
 }
 
+// refusedBy identifies the counter of a rule.
+func refusedBy(chain, reason string) Refused {
+	return Refused{strings.TrimSuffix(chain, suffixTo), reason}
+}
+
 // refusedIn reads the counters of the table. A reason that has several rules in a chain has the
 // sum of them.
 func refusedIn(conn *nftables.Conn) (map[Refused]expr.Counter, error) {
@@ -44,7 +49,7 @@ func refusedIn(conn *nftables.Conn) (map[Refused]expr.Counter, error) {
 		if len(fields) != 3 { // fingerprint, number, reason
 			continue
 		}
-		of := Refused{r.Chain.Name, fields[2]}
+		of := refusedBy(r.Chain.Name, fields[2])
 		for _, e := range r.Exprs {
 			if c, is := e.(*expr.Counter); is {
 				counted[of] = expr.Counter{Packets: counted[of].Packets + c.Packets, Bytes: counted[of].Bytes + c.Bytes}

@@ -14,7 +14,7 @@ type Table struct {
 }
 
 // tableVersion changes when the rules made from a Table change.
-const tableVersion = 4
+const tableVersion = 5
 
 func (d Desired) table() Table { return Table{d.sources(), d.ingress()} }
 
