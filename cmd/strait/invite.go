@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/install"
 	"strait.dev/strait/k8s/operator"
@@ -19,6 +20,7 @@ import (
 type inviteCommand struct {
 	cluster clusterFlags
 	options operator.InviteOptions
+	id      string
 	service string
 	listed  []string
 	accept  []string
@@ -45,6 +47,7 @@ invite of the same name voids an earlier one that is not accepted yet.`,
 		Example: `  strait invite b > b.invite
   strait invite b --context a --expires 24h --service-type LoadBalancer
   strait invite b --prefixes 10.1.0.0/16
+  strait invite b --cluster-id b
   strait invite b --dry-run`,
 		Args: arguments("the name of the Peering"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
@@ -52,6 +55,7 @@ invite of the same name voids an earlier one that is not accepted yet.`,
 	f.cluster.register(c)
 	f.dry.register(c)
 	c.Flags().DurationVar(&f.options.Expires, "expires", time.Hour, "how long the invite is valid, 168h (7 days) at most")
+	c.Flags().StringVar(&f.id, "cluster-id", "", "ID of the other cluster, as kubectl get clusternetworks shows it there: another cluster cannot use the invite under its own ID (default: the ID that the first cluster announces)")
 	c.Flags().StringVar(&f.service, "service-type", "", "type of the Service of this cluster's gateways: NodePort or LoadBalancer "+
 		"(default: LoadBalancer if another Service has an address of a load balancer, else NodePort)")
 	c.Flags().StringSliceVar(&f.listed, "prefixes", nil, "pod CIDRs of the other cluster, which keep their addresses where they are free in this cluster (default: none; what the other cluster announces is mapped to the remap pools)")
@@ -88,6 +92,12 @@ func (f *inviteCommand) run(cmd *cobra.Command, name string) (err error) {
 	if f.options.Expires < time.Minute || f.options.Expires > operator.LongestInvite {
 		return wrongUsage(cmd, "--expires %s: use 1m to %s", briefly(f.options.Expires), briefly(operator.LongestInvite))
 	}
+	if f.id != "" {
+		if err := config.CheckLabel(f.id); err != nil {
+			return wrongUsage(cmd, "--cluster-id %s: %w", f.id, err)
+		}
+	}
+	f.options.ClusterID = v1alpha1.ClusterID(f.id)
 	if f.options.ServiceType, err = serviceType(cmd, f.service, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer); err != nil {
 		return err
 	}

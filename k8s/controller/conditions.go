@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,10 +98,12 @@ func (r *report) notReady(names []string) string {
 func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 	const remedy = "grant it in spec.acceptPrefixes of this Peering, or change it in the remote cluster"
 	var refused []string
+	var taken *peering.ClusterIDTakenError
+	errors.As(r.holders.Refuse(p, p.Spec.ClusterID), &taken)
 	skew := ""
 	effective := p.Status.Announcement
 	noLongerGranted := func(a *v1alpha1.Announcement) {
-		if err := peering.Refusal(p, r.network.clusterID, a); err != nil {
+		if err := peering.Refusal(p, r.holders, a); err != nil && !errors.As(err, &taken) {
 			refused = append(refused, fmt.Sprintf("the announcement of the remote cluster is no longer granted: %v; %s", err, remedy))
 		}
 	}
@@ -127,6 +130,8 @@ func (r *report) announced(p *v1alpha1.Peering) metav1.Condition {
 	slices.Sort(refused)
 	refused = slices.Compact(refused)
 	switch {
+	case taken != nil:
+		return condition(metav1.ConditionFalse, peering.ReasonClusterIDTaken, "%v, so announcements with this ID are refused here; if the two are different clusters, set a unique spec.clusterID in the ClusterNetwork of each; otherwise delete the Peering that is wrong", taken)
 	case skew != "":
 		return condition(metav1.ConditionFalse, "VersionSkew", "%s", skew)
 	case len(refused) > 0:

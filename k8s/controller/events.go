@@ -13,6 +13,7 @@ import (
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 	"strait.dev/strait/k8s/client"
+	"strait.dev/strait/k8s/peering"
 )
 
 // reporter is the reporting controller of events.
@@ -33,7 +34,8 @@ func (c *controller) tell(now time.Time, kind string, about client.Object, was, 
 		if before != nil && before.Status == condition.Status {
 			continue
 		}
-		if before == nil && (condition.Status == metav1.ConditionUnknown || kind == kindPeering && condition.Status == metav1.ConditionFalse) {
+		expected := condition.Status == metav1.ConditionUnknown || kind == kindPeering && condition.Status == metav1.ConditionFalse && condition.Reason != peering.ReasonClusterIDTaken
+		if before == nil && expected {
 			continue // a new peering is expected not to work yet
 		}
 		select {

@@ -84,7 +84,7 @@ func (r *report) status(peering *v1alpha1.Peering, gateways workloadState) v1alp
 	remote, seen := r.remotes[peering.Name], r.seen(peering.Name)
 	s := v1alpha1.PeeringStatus{
 		ObservedGeneration: peering.Generation,
-		ClusterID:          remote.ClusterID,
+		ClusterID:          peering.Status.ClusterID,
 		Prefixes:           seenPrefixes(remote.Prefixes, seen),
 		ExternalPrefixes:   seenPrefixes(remote.ExternalPrefixes, seen),
 		Announcement:       peering.Status.Announcement,

@@ -34,6 +34,7 @@ type plan struct {
 	peerings []*v1alpha1.Peering        // oldest first: a later one does not affect an earlier one; with what their gateways report
 	mappings []*v1alpha1.AddressMapping // the same
 	remotes  map[string]peering.Remote  // by the names of peerings
+	holders  peering.Holders            // of cluster IDs
 	now      time.Time
 
 	// Results of the latest call of Wanted.
@@ -44,7 +45,8 @@ type plan struct {
 
 func newPlan(c *client.Client, n *network, nodes []*corev1.Node, peerings []*v1alpha1.Peering, mappings []*v1alpha1.AddressMapping, now time.Time) *plan {
 	peerings = client.OldestFirst(peerings)
-	p := &plan{client: c, network: n, nodes: nodes, balancer: providerOf(nodes), peerings: peerings, mappings: client.OldestFirst(mappings), remotes: make(map[string]peering.Remote), now: now}
+	p := &plan{client: c, network: n, nodes: nodes, balancer: providerOf(nodes), peerings: peerings, mappings: client.OldestFirst(mappings), now: now}
+	p.remotes, p.holders = make(map[string]peering.Remote), peering.HoldersOf(n.clusterID, peerings)
 	for _, one := range peerings {
 		p.remotes[one.Name] = peering.RemoteOf(one, now)
 	}

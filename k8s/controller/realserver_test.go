@@ -85,7 +85,7 @@ func TestTheLargestAnnouncementFits(t *testing.T) {
 		a.Gateways = append(a.Gateways, g)
 	}
 	a.Gateways[0].Endpoints = []v1alpha1.Endpoint{"[2001:DB8::1]:1", "1.example:2", "a..b:3", "[::1]:4"}
-	if err := peering.Refusal(f.peering("b"), "a", a); err != nil {
+	if err := peering.Refusal(f.peering("b"), peering.HoldersOf("a", nil), a); err != nil {
 		t.Fatal(err)
 	}
 	f.lead()

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"strait.dev/strait/config"
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/peering"
 )
 
@@ -126,8 +128,12 @@ func (g gatewayPods) linksUp(p *v1alpha1.Peering) (up []v1alpha1.LinkStatus) {
 
 // merge returns copies of Peerings whose status includes what their gateways report. What a
 // gateway reported earlier stays while its pod is replaced.
+//
+// A cluster ID stays with the Peering that has it in its status; of several that announce an
+// ID for the first time, the oldest gets it. The status of the others has no ID.
 func merge(peerings []*v1alpha1.Peering, n *network, pods gatewayPods, now time.Time) (merged []*v1alpha1.Peering) {
-	for _, p := range peerings {
+	holders := peering.HoldersOf(n.clusterID, peerings)
+	for _, p := range client.OldestFirst(peerings) {
 		m := p.DeepCopy()
 		m.Status.Gateways = nil
 		var announced []v1alpha1.Announcement
@@ -153,10 +159,20 @@ func merge(peerings []*v1alpha1.Peering, n *network, pods gatewayPods, now time.
 			}
 			m.Status.Gateways = append(m.Status.Gateways, g)
 		}
-		m.Status.Announcement = peering.Latest(p, n.clusterID, announced, complete, now).DeepCopy()
+		m.Status.Announcement = peering.Latest(p, holders, announced, complete, now).DeepCopy()
+		m.Status.ClusterID = holders.Hold(p, clusterIDOf(m))
 		merged = append(merged, m)
 	}
 	return merged
+}
+
+// clusterIDOf returns the ID that a Peering claims for its remote cluster, empty if none.
+func clusterIDOf(p *v1alpha1.Peering) v1alpha1.ClusterID {
+	id := cmp.Or(p.Spec.ClusterID, p.Status.ClusterID)
+	if a := p.Status.Announcement; id == "" && a != nil {
+		id = a.ClusterID
+	}
+	return id
 }
 
 // placed sets the node and the addresses of a gateway, as its kubelet reports them.

@@ -125,7 +125,7 @@ func (f *follower) receive(from control.Link, c control.Announcement) error {
 		return fmt.Errorf("the gateway has not read its Peering and ClusterNetwork yet; it accepts announcements later")
 	}
 	a := fromControl(c)
-	refusal := peering.Refusal(p, n.Status.ClusterID, &a)
+	refusal := peering.Refusal(p, peering.HoldersOf(n.Status.ClusterID, nil), &a)
 	f.metrics.announced(refusal)
 
 	var up []string
@@ -140,8 +140,12 @@ func (f *follower) receive(from control.Link, c control.Announcement) error {
 	if refusal != nil {
 		f.received.refused = client.Clip(refusal.Error(), maxText)
 	} else {
+		before := f.received.latest
 		a.Superseded = peering.Superseded(p, &a)
 		refusal = f.received.take(from.Gateway, a, p.Status.Announcement, up, time.Now())
+		if refusal == nil {
+			refusal = clusterIDTaken(p, before, a.ClusterID)
+		}
 	}
 	f.requestPublish()
 	return refusal

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"errors"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"strait.dev/strait/control"
@@ -58,6 +60,17 @@ func (h *receivedAnnouncement) take(from string, a v1alpha1.Announcement, publis
 	}
 	h.latest, h.refused = &a, ""
 	return nil
+}
+
+// clusterIDTaken returns why the controller, which knows all Peerings, refuses the cluster ID
+// of an announcement; nil if it does not, or not yet. reported is the announcement that the
+// gateway reported before, nil if there was none: the verdict is about its ID.
+func clusterIDTaken(p *v1alpha1.Peering, reported *v1alpha1.Announcement, id v1alpha1.ClusterID) error {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAnnounced)
+	if c == nil || c.Reason != peering.ReasonClusterIDTaken || reported == nil || reported.ClusterID != id {
+		return nil
+	}
+	return errors.New(c.Message)
 }
 
 // downgraded reports whether all remote gateways with a link that is up last announced

@@ -55,7 +55,7 @@ func (h *receivers) receive(gateway int, from string, a v1alpha1.Announcement) e
 			complete = false
 		}
 	}
-	is := peering.Latest(h.peering, "a", reported, complete, h.now).DeepCopy()
+	is := peering.Latest(h.peering, peering.HoldersOf("a", nil), reported, complete, h.now).DeepCopy()
 	if !reflect.DeepEqual(is, h.peering.Status.Announcement) {
 		h.peering.Status.Announcement = is
 		h.changes++
@@ -141,4 +141,20 @@ func TestARemoteClusterIsUpgradedAndDowngraded(t *testing.T) {
 	step([2]int64{1, 1}, [2]v1alpha1.CIDR{"10.2.0.0/16", "10.2.0.0/16"}, "10.2.0.0/16") // a-0, too
 	step([2]int64{1, 0}, [2]v1alpha1.CIDR{"10.2.0.0/16", "10.3.0.0/16"}, "10.2.0.0/16") // a-1 is downgraded
 	step([2]int64{0, 0}, [2]v1alpha1.CIDR{"10.3.0.0/16", "10.3.0.0/16"}, "10.3.0.0/16") // a-0, too
+}
+
+func TestARemoteClusterIsToldThatItsIDBelongsToAnother(t *testing.T) {
+	p := &v1alpha1.Peering{Status: v1alpha1.PeeringStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAnnounced, Reason: peering.ReasonClusterIDTaken, Message: "it is of Peering b"}}}}
+	reported := &v1alpha1.Announcement{ClusterID: "b"}
+	if err := clusterIDTaken(p, reported, "b"); err == nil || err.Error() != "it is of Peering b" {
+		t.Errorf("it is told %v", err)
+	}
+	for name, err := range map[string]error{
+		"the ID that it has now": clusterIDTaken(p, reported, "c"), "the first announcement": clusterIDTaken(p, nil, "b"),
+		"an ID of its own": clusterIDTaken(&v1alpha1.Peering{}, reported, "b"),
+	} {
+		if err != nil {
+			t.Errorf("%s: it is told %v", name, err)
+		}
+	}
 }

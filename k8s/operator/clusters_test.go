@@ -264,6 +264,25 @@ func joinTwoClusters(t *testing.T) {
 		must(t, err)
 	})
 
+	part(t, "by an invite for one cluster", func() {
+		defer a.clear(t)
+		inviting := InviteOptions{Name: "c", ClusterID: "a", Expires: time.Hour, GatewayNamespace: gatewayNamespace, Random: rand.Reader, Now: time.Now, Waiting: soon()}
+		_, err := NewInvite(t.Context(), a.user, inviting)
+		says(t, err, "cluster ID a is this cluster's own", "--cluster-id")
+		inviting.ClusterID = "c"
+		_, err = NewInvite(t.Context(), a.user, inviting)
+		must(t, err)
+		if id := a.get(t, "c").Spec.ClusterID; id != "c" {
+			t.Errorf("the inviting Peering is with cluster %q", id)
+		}
+		inviting.ClusterID = "d"
+		_, err = NewInvite(t.Context(), a.user, inviting)
+		says(t, err, "Peering c is with cluster c, not with d", "kubectl delete peering c")
+		inviting.Name, inviting.ClusterID = "d", "c"
+		_, err = NewInvite(t.Context(), a.user, inviting)
+		says(t, err, "cluster ID c belongs to Peering c", "--cluster-id")
+	})
+
 	part(t, "keys are rotated and the clusters separated, after dry runs", func() {
 		defer a.clear(t)
 		defer b.clear(t)

@@ -202,7 +202,7 @@ func (s *site) gateway(ctx context.Context, other *site, p *v1alpha1.Peering, g 
 			want.Links = append(want.Links, v1alpha1.LinkStatus{Remote: name, Up: true, PathMTU: 1370})
 			heard := peering.Announce(&q, network)
 			heard.Superseded = peering.Superseded(p, &heard)
-			if peering.Refusal(p, "", &heard) == nil && want.Announcement == nil {
+			if peering.Refusal(p, peering.Holders{}, &heard) == nil && want.Announcement == nil {
 				want.Announcement = &heard
 			}
 		}

@@ -23,6 +23,7 @@ const invitePeer = "invite"
 // InviteOptions configure an invite.
 type InviteOptions struct {
 	Name             string
+	ClusterID        v1alpha1.ClusterID // of the other cluster; empty: that of the first announcement
 	Expires          time.Duration
 	ServiceType      corev1.ServiceType      // empty: the existing type, or else a detected one
 	Replicas         int32                   // gateways; 0: unchanged, or the default
@@ -52,6 +53,9 @@ func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := c.checkInvited(ctx, o, network, was); err != nil {
+		return nil, err
+	}
 	if was != nil && inUse(was) {
 		if !o.Replace {
 			return nil, fmt.Errorf("%s: Peering %s is already in use; choose another name, or delete it and create a new invite with --replace", c.Name, o.Name)
@@ -75,6 +79,9 @@ func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error)
 	}
 	notAfter := metav1.NewTime(o.Now().Add(o.Expires).UTC().Truncate(time.Second))
 	is, err := c.applySpec(ctx, o.Name, was, func(spec *v1alpha1.PeeringSpec) {
+		if o.ClusterID != "" {
+			spec.ClusterID = o.ClusterID
+		}
 		spec.Peers = []v1alpha1.Peer{{Name: invitePeer, PublicKey: public, NotAfter: &notAfter}}
 		if was == nil {
 			spec.LocalPods, spec.AcceptPrefixes = true, accepted()
@@ -111,6 +118,31 @@ func NewInvite(ctx context.Context, c Cluster, o InviteOptions) (*Invite, error)
 		i.Gateways = append(i.Gateways, InviteGateway{Name: g.Name, PublicKey: g.PublicKey, Endpoints: g.Endpoints})
 	}
 	return i, nil
+}
+
+// checkInvited returns an error if the invited cluster cannot have the ID that the invite is
+// for: it is this cluster's own, or that of another Peering. was is the Peering that exists,
+// nil if none.
+func (c Cluster) checkInvited(ctx context.Context, o InviteOptions, network *v1alpha1.ClusterNetwork, was *v1alpha1.Peering) error {
+	if o.ClusterID == "" {
+		return nil
+	}
+	if o.ClusterID == network.Status.ClusterID {
+		return fmt.Errorf("%s: cluster ID %s is this cluster's own; set --cluster-id to the ID of the other cluster", c.Name, o.ClusterID)
+	}
+	if was != nil && !(o.Replace && inUse(was)) && was.Spec.ClusterID != "" && was.Spec.ClusterID != o.ClusterID {
+		return fmt.Errorf("%s: Peering %s is with cluster %s, not with %s; choose another name, or delete it first (kubectl delete peering %s)", c.Name, o.Name, was.Spec.ClusterID, o.ClusterID, o.Name)
+	}
+	all, err := c.Peerings(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if p := &all[i]; p.Name != o.Name && remoteID(p) == o.ClusterID {
+			return fmt.Errorf("%s: cluster ID %s belongs to Peering %s; delete that Peering first, or correct --cluster-id", c.Name, o.ClusterID, p.Name)
+		}
+	}
+	return nil
 }
 
 // inUse reports whether a Peering is more than an invite that was not accepted.

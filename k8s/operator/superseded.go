@@ -34,7 +34,7 @@ func (c Cluster) checkNotSuperseded(name string, p *v1alpha1.Peering, keys []v1a
 // announced reports whether a granted announcement contains one of these keys.
 func announced(p *v1alpha1.Peering, keys []v1alpha1.PublicKey) bool {
 	a := p.Status.Announcement
-	return a != nil && peering.Refusal(p, "", a) == nil && slices.ContainsFunc(a.Gateways, func(g v1alpha1.AnnouncedGateway) bool {
+	return a != nil && peering.Refusal(p, peering.Holders{}, a) == nil && slices.ContainsFunc(a.Gateways, func(g v1alpha1.AnnouncedGateway) bool {
 		return slices.ContainsFunc(g.PublicKeys, func(key v1alpha1.PublicKey) bool { return slices.Contains(keys, key) })
 	})
 }

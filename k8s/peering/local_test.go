@@ -100,7 +100,7 @@ func TestTheOtherSideTakesWhatIsAnnounced(t *testing.T) {
 	a := Announce(p, here())
 	there := new(v1alpha1.Peering)
 	there.Spec.AcceptPrefixes = []v1alpha1.AcceptedCIDR{"10.0.0.0/8", "fd00:10::/32"}
-	if err := Refusal(there, "b", &a); err != nil {
+	if err := Refusal(there, HoldersOf("b", nil), &a); err != nil {
 		t.Error(err)
 	}
 }

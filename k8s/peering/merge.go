@@ -14,12 +14,12 @@ const clockSkew = time.Minute
 
 // Latest returns the announcement that counts: of the one in the status of the Peering and
 // those that its gateways report, the newest that the spec grants. It is nil if there is
-// none. own is this cluster's ID. An announcement without a revision replaces one with a
+// none, or only one with a cluster ID of another holder. An announcement without a revision replaces one with a
 // revision only if complete is true: no gateway reports another with a revision, or none
 // yet. A report of the future does not count: it would outlive the gateway that made it.
-func Latest(p *v1alpha1.Peering, own v1alpha1.ClusterID, reported []v1alpha1.Announcement, complete bool, now time.Time) *v1alpha1.Announcement {
+func Latest(p *v1alpha1.Peering, holders Holders, reported []v1alpha1.Announcement, complete bool, now time.Time) *v1alpha1.Announcement {
 	granted := func(a *v1alpha1.Announcement) bool {
-		return a.HeardAt != nil && Refusal(p, own, a) == nil
+		return a.HeardAt != nil && Refusal(p, holders, a) == nil
 	}
 	var best *v1alpha1.Announcement // of the reports
 	for i := range reported {
@@ -29,6 +29,9 @@ func Latest(p *v1alpha1.Peering, own v1alpha1.ClusterID, reported []v1alpha1.Ann
 		}
 	}
 	is := p.Status.Announcement
+	if is != nil && holders.Refuse(p, is.ClusterID) != nil {
+		is = nil
+	}
 	switch {
 	case best == nil:
 		return is

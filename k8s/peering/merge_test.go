@@ -40,7 +40,7 @@ func TestTheLatestAnnouncementThatIsGrantedCounts(t *testing.T) {
 			r.Shuffle(len(row.reported), func(i, j int) { row.reported[i], row.reported[j] = row.reported[j], row.reported[i] })
 			p := peered()
 			p.Status.Announcement = row.published
-			got := Latest(p, "a", row.reported, false, noon.Add(time.Second))
+			got := Latest(p, HoldersOf("a", nil), row.reported, false, noon.Add(time.Second))
 			if got == nil && row.want != "" || got != nil && (len(got.Prefixes) != 1 || got.Prefixes[0] != row.want) {
 				t.Errorf("%s, seed %d: %+v, want %s", name, seed, got, row.want)
 			}
@@ -87,7 +87,7 @@ func TestARevisionCountsMoreThanATime(t *testing.T) {
 	} {
 		p := peered()
 		p.Status.Announcement = row.published
-		if got := Latest(p, "a", row.reported, row.complete, noon.Add(time.Second)); !reflect.DeepEqual(got, row.want) {
+		if got := Latest(p, HoldersOf("a", nil), row.reported, row.complete, noon.Add(time.Second)); !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, row.want)
 		}
 	}

@@ -10,17 +10,18 @@ import (
 )
 
 // Refusal returns the reason why an announcement is rejected, for people of both clusters;
-// nil if it is accepted. own is this cluster's ID, empty if that need not be checked. An
+// nil if it is accepted. An announcement with a cluster ID of another holder is rejected. An
 // announcement is rejected as a whole, so that it is never partly in effect. The API server
 // accepts every announcement that is not rejected here.
-func Refusal(p *v1alpha1.Peering, own v1alpha1.ClusterID, a *v1alpha1.Announcement) error {
+func Refusal(p *v1alpha1.Peering, holders Holders, a *v1alpha1.Announcement) error {
+	taken := holders.Refuse(p, a.ClusterID)
 	switch {
 	case a.ClusterID == "":
 		return fmt.Errorf("it has no cluster ID")
 	case config.CheckLabel(string(a.ClusterID)) != nil:
 		return fmt.Errorf("%s is not a cluster ID", quote(a.ClusterID))
-	case own != "" && a.ClusterID == own:
-		return fmt.Errorf("cluster ID %s is this cluster's own; set a unique spec.clusterID in the ClusterNetwork of each cluster", own)
+	case taken != nil:
+		return taken
 	case p.Spec.ClusterID != "" && a.ClusterID != p.Spec.ClusterID:
 		return fmt.Errorf("it is from cluster %s, but Peering %s is with cluster %s", a.ClusterID, p.Name, p.Spec.ClusterID)
 	case p.Spec.ClusterID == "" && p.Status.ClusterID != "" && a.ClusterID != p.Status.ClusterID:

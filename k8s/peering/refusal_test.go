@@ -52,13 +52,13 @@ var refused = []struct {
 
 func TestWhatIsNotGrantedIsRefusedWithTheReason(t *testing.T) {
 	good := told()
-	if err := Refusal(peered(), "a", &good); err != nil {
+	if err := Refusal(peered(), HoldersOf("a", nil), &good); err != nil {
 		t.Errorf("refused: %v", err)
 	}
 	for _, row := range refused {
 		t.Run(row.name, func(t *testing.T) {
 			a := told(row.change)
-			if err := Refusal(peered(), "a", &a); err == nil || !strings.HasPrefix(err.Error(), row.says) {
+			if err := Refusal(peered(), HoldersOf("a", nil), &a); err == nil || !strings.HasPrefix(err.Error(), row.says) {
 				t.Errorf("says %v, want %s", err, row.says)
 			}
 		})
@@ -67,11 +67,11 @@ func TestWhatIsNotGrantedIsRefusedWithTheReason(t *testing.T) {
 
 func TestThisClusterIsNotItsOwnPeer(t *testing.T) {
 	p, a := peered(), told()
-	if err := Refusal(p, "b", &a); err == nil || !strings.Contains(err.Error(), "cluster ID b is this cluster's own; set a unique spec.clusterID") {
+	if err := Refusal(p, HoldersOf("b", nil), &a); err == nil || !strings.Contains(err.Error(), "cluster ID b is this cluster's own; set a unique spec.clusterID") {
 		t.Error(err)
 	}
 	p.Status.Gateways[1].NextPublicKey = keyB
-	if err := Refusal(p, "a", &a); err == nil || !strings.Contains(err.Error(), "gateway a-1 has the public key of gateway b-1") {
+	if err := Refusal(p, HoldersOf("a", nil), &a); err == nil || !strings.Contains(err.Error(), "gateway a-1 has the public key of gateway b-1") {
 		t.Error(err)
 	}
 }
@@ -79,11 +79,11 @@ func TestThisClusterIsNotItsOwnPeer(t *testing.T) {
 func TestAPeeringWithoutClusterIDStaysWithTheFirst(t *testing.T) {
 	p, a := peered(), told()
 	p.Spec.ClusterID = ""
-	if err := Refusal(p, "a", &a); err != nil {
+	if err := Refusal(p, HoldersOf("a", nil), &a); err != nil {
 		t.Error(err)
 	}
 	p.Status.ClusterID = "c"
-	if err := Refusal(p, "a", &a); err == nil || err.Error() != "it is from cluster b, but Peering b is with cluster c, which announced itself first" {
+	if err := Refusal(p, HoldersOf("a", nil), &a); err == nil || err.Error() != "it is from cluster b, but Peering b is with cluster c, which announced itself first" {
 		t.Error(err)
 	}
 }
@@ -110,7 +110,7 @@ func FuzzUntrustedEndpointsDoNoHarm(f *testing.F) {
 		a := told(func(a *v1alpha1.Announcement) {
 			a.Gateways[0].Endpoints = []v1alpha1.Endpoint{v1alpha1.Endpoint(text)}
 		})
-		if err := Refusal(peered(), "a", &a); err == nil && strings.ContainsAny(text, " \n\"'\\%") {
+		if err := Refusal(peered(), HoldersOf("a", nil), &a); err == nil && strings.ContainsAny(text, " \n\"'\\%") {
 			t.Errorf("takes %q", text)
 		}
 	})

@@ -73,7 +73,7 @@ func Expired(at *metav1.Time, now time.Time) bool { return at != nil && !now.Bef
 
 // announcement returns the announcement in the status if the spec grants it, nil otherwise.
 func announcement(p *v1alpha1.Peering) *v1alpha1.Announcement {
-	if a := p.Status.Announcement; a != nil && a.HeardAt != nil && Refusal(p, "", a) == nil {
+	if a := p.Status.Announcement; a != nil && a.HeardAt != nil && Refusal(p, Holders{}, a) == nil {
 		return a
 	}
 	return nil

@@ -22,7 +22,7 @@ const lease = 5 * time.Minute
 
 // remote is what the exports of a Peering's remote cluster depend on.
 type remote struct {
-	cluster  string // empty: not known yet
+	cluster  string // empty: not known yet, or another Peering has it
 	mappings []merge.Mapping
 	linkUp   bool
 	lost     time.Time // when the last link was lost; zero while one is up, and before the first one
@@ -32,7 +32,7 @@ type remote struct {
 
 func (c *Controller) remoteOf(p *v1alpha1.Peering, now time.Time) remote {
 	effective := peering.RemoteOf(p, now)
-	r := remote{cluster: string(effective.ClusterID), permits: p.Spec.Services}
+	r := remote{cluster: string(p.Status.ClusterID), permits: p.Spec.Services}
 	for _, seen := range p.Status.Prefixes {
 		granted := slices.ContainsFunc(effective.Prefixes, func(p v1alpha1.RemotePrefix) bool { return p.CIDR == seen.CIDR })
 		cidr, err := netip.ParsePrefix(string(seen.CIDR))
@@ -89,7 +89,7 @@ func (r *reconciliation) remoteSource(object *v1alpha1.ReceivedService) (one sou
 	of = r.remoteOf(p, r.now)
 	switch {
 	case of.cluster == "":
-		return one, of, "the ID of the remote cluster is not known yet"
+		return one, of, "the ID of the remote cluster is not known yet or refused; see the condition Announced of the Peering"
 	case of.cluster == r.cluster.id:
 		return one, of, fmt.Sprintf("the remote cluster has the ID of this cluster, %s", of.cluster)
 	}

@@ -10,7 +10,8 @@ type PeeringStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// ClusterID is the remote cluster's ID, from the spec or from its announcement.
+	// ClusterID is the remote cluster's ID, from the spec or from its announcement. It is empty while another Peering
+	// has this ID.
 	// +optional
 	ClusterID ClusterID `json:"clusterID,omitempty"`
 
