@@ -34,6 +34,9 @@ func newAccept() *cobra.Command {
 that cluster, wait until packets pass in both directions, and remove the invite's
 temporary key. All pods of both clusters may then reach each other.
 
+The CIDRs of the other cluster are mapped to the remap pools of this cluster, whatever the
+invite names, unless --keep-addresses lists them in the Peering.
+
 The invite is read from TOKEN, from a file, or from standard input. A token on the
 command line stays in the history of the shell. After an interruption, run the command
 again with the same invite to continue.`,
@@ -47,6 +50,8 @@ again with the same invite to continue.`,
 	f.dry.register(c)
 	c.Flags().StringVarP(&f.file, "file", "f", "", "file with the invite")
 	c.Flags().StringVar(&f.options.Name, "name", "", "name of the Peering (default: the ID of the cluster that invites)")
+	c.Flags().BoolVar(&f.options.KeepAddresses, "keep-addresses", false, "let the CIDRs that the invite names keep their addresses where they are free in this cluster (default: they are mapped to the remap pools)")
+	c.Flags().BoolVarP(&f.options.Yes, "yes", "y", false, "accept an invite that names CIDRs that are not private, or other gateways of a cluster that is joined already")
 	c.Flags().StringVar(&f.options.GatewayNamespace, "gateway-namespace", install.GatewayNamespace, "namespace of the gateways")
 	c.Flags().Int32Var(&f.options.Replicas, "replicas", 0, "gateways in this cluster, 1 to 16 (default: unchanged; 2 in a new Peering)")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait until packets pass")

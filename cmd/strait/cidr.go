@@ -29,6 +29,7 @@ func newCIDR() *cobra.Command {
 type planCommand struct {
 	cluster, remote clusterFlags
 	prefixes        []string
+	keep            bool
 	output          string
 }
 
@@ -40,8 +41,8 @@ func newCIDRPlan() *cobra.Command {
 		Long: `Show to which CIDRs this cluster would map those of a remote cluster, and why, as its
 controller would decide: a CIDR that the Peering lists and that overlaps nothing in this
 cluster stays as it is; any other is mapped to a CIDR of the same length from the remap
-pools. Host bits are kept. Without a Peering, all CIDRs count as listed, as strait peer
-and strait accept list them.
+pools. Host bits are kept. Without a Peering, none counts as listed, or all with
+--keep-addresses, as strait peer and strait accept list them.
 
 The CIDRs are those of --remote and, with access to the remote cluster
 (--remote-context), all that it announces to others. Nothing is written.`,
@@ -53,6 +54,7 @@ The CIDRs are those of --remote and, with access to the remote cluster
 	f.cluster.register(c)
 	f.remote.register(c)
 	c.Flags().StringSliceVar(&f.prefixes, "remote", nil, "`CIDR` of the remote cluster; may be repeated")
+	c.Flags().BoolVar(&f.keep, "keep-addresses", false, "without a Peering: as if it listed the CIDRs, so that they keep their addresses where they are free")
 	outputFlag(c, &f.output)
 	return c
 }
@@ -79,7 +81,7 @@ func (f *planCommand) run(cmd *cobra.Command) error {
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
-	plan, err := operator.PlanOf(ctx, c, remote, prefixes)
+	plan, err := operator.PlanOf(ctx, c, remote, prefixes, f.keep)
 	if err != nil {
 		return err
 	}

@@ -192,7 +192,7 @@ func TestAddressesAndCIDRsAreExplained(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil || len(r.Meanings) != 1 || r.Meanings[0].To != "10.0.2.9" {
 		t.Errorf("got %s, %v", text, err)
 	}
-	text, _, _ = output("", "cidr", "plan", "--context", "a", "--remote", "10.0.0.0/16,10.9.0.0/16")
+	text, _, _ = output("", "cidr", "plan", "--context", "a", "--remote", "10.0.0.0/16,10.9.0.0/16", "--keep-addresses")
 	const want = `REMOTE-CIDR  SEEN-AS       WHY
 10.0.0.0/16  10.64.0.0/16  10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/16
 10.9.0.0/16  10.9.0.0/16   10.9.0.0/16 overlaps no prefix in use in this cluster

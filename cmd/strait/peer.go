@@ -52,6 +52,8 @@ invite and strait accept, or apply the objects (strait status --for-remote).`,
 	c.Flags().StringVar(&f.service, "service-type", "", "type of the Service of the remote cluster's gateways: NodePort, LoadBalancer or ClusterIP "+
 		"(default: LoadBalancer if another Service has an address of a load balancer, else NodePort)")
 	c.Flags().Int32Var(&f.options.Replicas, "replicas", 0, "gateways in each cluster, 1 to 16 (default: unchanged; 2 in a new Peering)")
+	c.Flags().BoolVar(&f.options.KeepAddresses, "keep-addresses", false, "let the CIDRs of each cluster keep their addresses in the other one where they are free (default: they are mapped to the remap pools)")
+	c.Flags().BoolVarP(&f.options.Yes, "yes", "y", false, "join clusters with CIDRs that are not private, or with other gateways than those of an existing Peering")
 	c.Flags().DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for the gateways, and again for packets to pass")
 	outputFlag(c, &f.output)
 	return c

@@ -176,6 +176,21 @@ func TestT7_AnnouncedRangesCaptureNothing(t *testing.T) {
 	})
 }
 
+func TestT7_AnnouncedExternalAndPublicRangesAreMappedAlsoIfAllAreAccepted(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fixture) {
+		f.node("node-1", "192.0.2.21", "10.0.0.0/24")
+		f.lead()
+		f.accept("b", "8.0.0.0/8", "172.16.0.0/12")
+		report := announces("cluster-b", "8.8.8.0/24")
+		report.Announcement.ExternalPrefixes = []v1alpha1.CIDR{"172.20.0.0/16", "8.9.0.0/16"}
+		f.say("b-0", report)
+		f.untilSeen("b", "8.8.8.0/24>10.66.0.0/24 Remapped")
+		if got, want := fmt.Sprint(f.peering("b").Status.ExternalPrefixes), "[{172.20.0.0/16 10.64.0.0/16} {8.9.0.0/16 10.65.0.0/16}]"; got != want {
+			t.Errorf("the external prefixes are %s, want %s", got, want)
+		}
+	})
+}
+
 // Before the first announcement, a Peering has the ranges that it lists. What it has got for
 // them, it keeps.
 func TestRangesOfAPeeringKeepTheirAddressesOnceTheyHaveThem(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 type AcceptOptions struct {
 	Name             string // of the Peering; empty: the ID of the inviting cluster
 	Replicas         int32  // gateways; 0: unchanged, or the default
+	KeepAddresses    bool   // list the CIDRs of the inviting cluster, so that they keep their addresses where they are free
+	Yes              bool   // accept CIDRs that are not private, and other gateways in a Peering that has some
 	GatewayNamespace string
 	Waiting          Waiting
 }
@@ -43,6 +45,14 @@ func Accept(ctx context.Context, c Cluster, i *Invite, o AcceptOptions) (*Peerin
 	}
 	if err := c.checkNotSuperseded(name, was, i.keys()); err != nil {
 		return nil, err
+	}
+	if err := c.checkKnown(name, was, i.keys(), o.Yes); err != nil {
+		return nil, err
+	}
+	if was == nil {
+		if err := c.checkPrivate(i.ClusterID, i.ranges(), o.Yes); err != nil {
+			return nil, err
+		}
 	}
 	is := was
 	if was == nil || was.Spec.InviteUntil != nil || !announced(was, i.keys()) {
@@ -98,9 +108,10 @@ func (c Cluster) accept(ctx context.Context, name string, was *v1alpha1.Peering,
 	is, err := c.applySpec(ctx, name, was, func(spec *v1alpha1.PeeringSpec) {
 		spec.ClusterID, spec.InviteUntil = i.ClusterID, &until
 		if was == nil { // an existing Peering keeps its grants
-			spec.LocalPods = true
-			spec.Prefixes, spec.ExternalPrefixes = remotePrefixes(i.Prefixes), remotePrefixes(i.ExternalPrefixes)
-			spec.AcceptPrefixes = accepted(append(append([]v1alpha1.CIDR{}, i.Prefixes...), i.ExternalPrefixes...)...)
+			spec.LocalPods, spec.AcceptPrefixes = true, accepted(i.ranges()...)
+			if o.KeepAddresses {
+				spec.Prefixes, spec.ExternalPrefixes = remotePrefixes(i.Prefixes), remotePrefixes(i.ExternalPrefixes)
+			}
 		}
 		if o.Replicas != 0 {
 			spec.Gateway.Replicas = o.Replicas

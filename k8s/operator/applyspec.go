@@ -70,23 +70,44 @@ func remotePrefixes(cidrs []v1alpha1.CIDR) (all v1alpha1.RemotePrefixes) {
 	return all
 }
 
+// checkPrivate returns an error that names the CIDRs of a remote cluster that are not
+// private, unless yes is true.
+func (c Cluster) checkPrivate(of v1alpha1.ClusterID, cidrs []v1alpha1.CIDR, yes bool) error {
+	public := slices.DeleteFunc(slices.Clone(cidrs), isPrivate)
+	if yes || len(public) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: cluster %s has CIDRs that are not private: %s; if these are the addresses of its pods, nodes and other hosts, add --yes", c.Name, of, join(public))
+}
+
+// isPrivate reports whether a CIDR is in a private range: of RFC 1918, RFC 6598 or RFC 4193.
+func isPrivate(text v1alpha1.CIDR) bool {
+	p, err := netip.ParsePrefix(string(text))
+	return err == nil && slices.ContainsFunc(append(slices.Clone(private), "fc00::/7"), func(of v1alpha1.AcceptedCIDR) bool {
+		wide := netip.MustParsePrefix(string(of))
+		return wide.Bits() <= p.Bits() && wide.Contains(p.Addr())
+	})
+}
+
 // private are the private ranges that pod CIDRs usually belong to.
 var private = []v1alpha1.AcceptedCIDR{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", privateIPv6}
 
 const privateIPv6 = "fd00::/8" // RFC 4193
 
 // accepted returns the CIDRs within which a remote cluster with these CIDRs may announce
-// others: the private ranges, and the /16 around each of its own CIDRs of public IPv6
-// addresses.
+// others: the private ranges, its own CIDRs of public IPv4 addresses, and the /16 around each
+// of its own CIDRs of public IPv6 addresses. What it announces is mapped to the remap pools.
 func accepted(ranges ...v1alpha1.CIDR) []v1alpha1.AcceptedCIDR {
-	within := netip.MustParsePrefix(privateIPv6)
 	all := slices.Clone(private)
 	for _, text := range ranges {
 		p, err := netip.ParsePrefix(string(text))
-		if err != nil || p.Addr().Is4() || within.Contains(p.Addr()) {
+		if err != nil || isPrivate(text) && (p.Addr().Is4() || netip.MustParsePrefix(privateIPv6).Contains(p.Addr())) {
 			continue
 		}
-		wide := v1alpha1.AcceptedCIDR(netip.PrefixFrom(p.Addr(), min(16, p.Bits())).Masked().String())
+		if p.Addr().Is6() {
+			p = netip.PrefixFrom(p.Addr(), min(16, p.Bits()))
+		}
+		wide := v1alpha1.AcceptedCIDR(p.Masked().String())
 		if !slices.Contains(all, wide) {
 			all = append(all, wide)
 		}

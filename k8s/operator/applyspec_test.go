@@ -12,11 +12,28 @@ import (
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-func TestPrivateRangesAreAcceptedAndWhatLiesAroundPublicOnesOfIPv6(t *testing.T) {
-	got := accepted("10.0.0.0/16", "fd00:10::/48", "fd00:10:0:8000::/56", "2001:db8::/32", "nonsense")
-	want := append(slices.Clone(private), "2001::/16")
+func TestPrivateRangesAreAcceptedAndPublicOnesThatAreNamed(t *testing.T) {
+	got := accepted("10.0.0.0/16", "fd00:10::/48", "fd00:10:0:8000::/56", "2001:db8::/32", "198.51.100.0/24", "nonsense")
+	want := append(slices.Clone(private), "2001::/16", "198.51.100.0/24")
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestT7_PublicRangesOfARemoteClusterAreNamedAndNeedAConfirmation(t *testing.T) {
+	ranges := []v1alpha1.CIDR{"10.0.0.0/16", "8.8.8.0/24", "172.16.0.0/12", "192.168.7.0/24", "100.64.0.0/10", "fc00:1::/32", "fd00:10::/48",
+		"10.0.0.0/7", "172.32.0.0/16", "100.128.0.0/9", "2001:db8::/32", "fe00::/7", "nonsense"}
+	err := Cluster{Name: "context b"}.checkPrivate("evil", ranges, false)
+	const want = "context b: cluster evil has CIDRs that are not private: 8.8.8.0/24, 10.0.0.0/7, 172.32.0.0/16, 100.128.0.0/9, 2001:db8::/32, fe00::/7, nonsense; " +
+		"if these are the addresses of its pods, nodes and other hosts, add --yes"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if err := (Cluster{}).checkPrivate("evil", ranges, true); err != nil {
+		t.Errorf("confirmed: %v", err)
+	}
+	if err := (Cluster{}).checkPrivate("b", ranges[2:7], false); err != nil {
+		t.Errorf("private ones: %v", err)
 	}
 }
 

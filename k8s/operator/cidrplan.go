@@ -26,9 +26,9 @@ type Plan struct {
 const planned = "(planned)"
 
 // PlanOf returns the mapping of CIDRs in a cluster: of those given, and of those of the
-// remote cluster, if set. A Peering that does not exist yet is assumed to list all of them,
-// as one of Join or Accept does.
-func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefix) (*Plan, error) {
+// remote cluster, if set. A Peering that does not exist yet is assumed to list none of them,
+// or all if they are to keep their addresses, as one of Join or Accept does.
+func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefix, keep bool) (*Plan, error) {
 	network, err := c.Network(ctx)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func PlanOf(ctx context.Context, c Cluster, remote *Cluster, given []netip.Prefi
 	if err != nil {
 		return nil, err
 	}
-	listed := func(v1alpha1.CIDR) bool { return true }
+	listed := func(v1alpha1.CIDR) bool { return keep }
 	if existing != nil {
 		plan.Peering = existing.Name
 		listed = func(cidr v1alpha1.CIDR) bool { return peering.Listed(existing, cidr) }

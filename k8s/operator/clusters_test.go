@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -103,7 +104,7 @@ func joinTwoClusters(t *testing.T) {
 			}
 		})
 		part(t, "cidr plan of the very cluster", func() {
-			plan, err := PlanOf(t.Context(), a.user, &b.user, nil)
+			plan, err := PlanOf(t.Context(), a.user, &b.user, nil, true)
 			must(t, err)
 			if plan.Peering != "b" || len(plan.Views) != 2 || plan.Views[0].SeenAs != "10.65.0.0/24" || plan.Views[1].SeenAs != "10.64.0.0/16" {
 				t.Errorf("the plan is %+v", plan)
@@ -117,7 +118,7 @@ func joinTwoClusters(t *testing.T) {
 					{CIDR: "10.64.0.0/16", Destination: "route to 10.64.0.0/24 dev eth1 table 254"},
 				}}}, "a test")
 			must(t, err)
-			plan, err = PlanOf(t.Context(), a.user, &b.user, nil)
+			plan, err = PlanOf(t.Context(), a.user, &b.user, nil, false)
 			must(t, err)
 			if got, want := fmt.Sprint(plan.Views[0].Refused, plan.Views[1].Refused), "["+name+" has route to 10.0.0.0/8 dev wg0 table 254] []"; got != want {
 				t.Errorf("refused by %s, want %s", got, want)
@@ -127,7 +128,9 @@ func joinTwoClusters(t *testing.T) {
 		})
 		part(t, "made anew on one side", func() {
 			b.clear(t)
-			_, err := Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()})
+			_, err := Join(t.Context(), a.user, b.user, JoinOptions{Waiting: soon()}) // another cluster could use its ID
+			says(t, err, "context a: Peering b is with other gateways of cluster b", "--yes")
+			_, err = Join(t.Context(), a.user, b.user, JoinOptions{Yes: true, Waiting: soon()})
 			must(t, err)
 		})
 	})
@@ -261,7 +264,61 @@ func joinTwoClusters(t *testing.T) {
 			t.Error("what was to be replaced is there still")
 		}
 		_, err = Accept(t.Context(), b.user, again, AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: soon()})
+		says(t, err, "context b: Peering a is with other gateways of cluster a", "--yes")
+		if now := b.get(t, "a"); now.Generation != inB.Generation {
+			t.Errorf("a refused invite makes the Peering %+v", now.Spec)
+		}
+		_, err = Accept(t.Context(), b.user, again, AcceptOptions{Yes: true, GatewayNamespace: gatewayNamespace, Waiting: soon()})
 		must(t, err)
+	})
+
+	part(t, "by an invite that names addresses of others", func() {
+		defer a.clear(t)
+		defer b.clear(t)
+		c := AcceptOptions{GatewayNamespace: gatewayNamespace, Waiting: Waiting{For: time.Millisecond}}
+		invite, err := NewInvite(t.Context(), a.user, InviteOptions{Name: "b", Expires: time.Hour, GatewayNamespace: gatewayNamespace, Random: rand.Reader, Now: time.Now, Waiting: soon()})
+		must(t, err)
+		invite.Prefixes, invite.ExternalPrefixes = []v1alpha1.CIDR{"8.8.8.0/24", "172.20.0.0/16"}, []v1alpha1.CIDR{"17.0.0.0/8"}
+		_, err = Accept(t.Context(), b.user, invite, c)
+		says(t, err, "context b: cluster a has CIDRs that are not private: 8.8.8.0/24, 17.0.0.0/8;", "--yes")
+		if all, err := b.user.Peerings(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("a refused invite leaves %v, %v", all, err)
+		}
+		for _, keep := range []bool{false, true} {
+			c.Yes, c.KeepAddresses = true, keep
+			_, err = Accept(t.Context(), b.user, invite, c)
+			says(t, err, "not after 1ms")
+			want, seen := "[] []", "[] []" // announced later, and mapped
+			if keep {
+				want, seen = "[{8.8.8.0/24 } {172.20.0.0/16 }] [{17.0.0.0/8 }]", "[{8.8.8.0/24 8.8.8.0/24} {172.20.0.0/16 172.20.0.0/16}] [{17.0.0.0/8 17.0.0.0/8}]"
+			}
+			eventually(t, "the Peering is processed", func() bool { p := b.get(t, "a"); return p.Status.ObservedGeneration == p.Generation })
+			is := b.get(t, "a")
+			if got := fmt.Sprint(is.Spec.Prefixes, is.Spec.ExternalPrefixes); got != want {
+				t.Errorf("keep addresses %v: the Peering lists %s, want %s", keep, got, want)
+			}
+			if got := fmt.Sprint(is.Status.Prefixes, is.Status.ExternalPrefixes); got != seen {
+				t.Errorf("keep addresses %v: its CIDRs are %s, want %s", keep, got, seen)
+			}
+			if got, want := fmt.Sprint(is.Spec.AcceptPrefixes), fmt.Sprint(append(slices.Clone(private), "8.8.8.0/24", "17.0.0.0/8")); got != want {
+				t.Errorf("keep addresses %v: the other cluster may announce %s, want %s", keep, got, want)
+			}
+			b.clear(t)
+		}
+	})
+
+	part(t, "by peer, with distinct CIDRs", func() {
+		for _, keep := range []bool{false, true} {
+			spec := new(v1alpha1.PeeringSpec)
+			grant(spec, &v1alpha1.ClusterNetwork{Spec: v1alpha1.ClusterNetworkSpec{ExternalCIDRs: []v1alpha1.CIDR{"10.70.0.0/16"}}, Status: v1alpha1.ClusterNetworkStatus{PodCIDRs: []v1alpha1.CIDR{"10.1.0.0/16"}}}, keep)
+			want := "[] []"
+			if keep {
+				want = "[{10.1.0.0/16 }] [{10.70.0.0/16 }]"
+			}
+			if got := fmt.Sprint(spec.Prefixes, spec.ExternalPrefixes); got != want {
+				t.Errorf("keep addresses %v: the Peering lists %s, want %s", keep, got, want)
+			}
+		}
 	})
 
 	part(t, "by an invite for one cluster", func() {
@@ -348,7 +405,7 @@ func joinTwoClusters(t *testing.T) {
 		defer b.clear(t)
 		_, err := Join(t.Context(), a.user, Cluster{Name: "context c", Client: a.user.Client}, JoinOptions{Waiting: soon()})
 		says(t, err, "context a and context c are the same cluster, a")
-		_, err = PlanOf(t.Context(), a.user, &a.user, nil)
+		_, err = PlanOf(t.Context(), a.user, &a.user, nil, false)
 		says(t, err, "are the same cluster")
 		_, err = NewInvite(t.Context(), a.user, InviteOptions{Name: "No"})
 		says(t, err, "is not a valid name of a Peering")
@@ -363,12 +420,17 @@ func joinTwoClusters(t *testing.T) {
 	})
 
 	part(t, "cidr plan", func() {
-		plan, err := PlanOf(t.Context(), a.user, nil, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.9.0.0/16"), netip.MustParsePrefix("10.96.0.0/16")})
+		plan, err := PlanOf(t.Context(), a.user, nil, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.9.0.0/16"), netip.MustParsePrefix("10.96.0.0/16")}, true)
 		must(t, err)
 		if got, want := fmt.Sprint(plan.Views), "[{10.0.0.0/16 10.64.0.0/16 10.0.0.0/16 overlaps this cluster's pod CIDR 10.0.0.0/24 []} "+
 			"{10.9.0.0/16 10.9.0.0/16 10.9.0.0/16 overlaps no prefix in use in this cluster []} "+
 			"{10.96.0.0/16 10.65.0.0/16 10.96.0.0/16 overlaps this cluster's service CIDR 10.96.0.0/16 []}]"; got != want {
 			t.Errorf("got\n%s, want\n%s", got, want)
+		}
+		plan, err = PlanOf(t.Context(), a.user, nil, []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16"), netip.MustParsePrefix("8.8.8.0/24")}, false)
+		must(t, err)
+		if len(plan.Views) != 2 || plan.Views[0].SeenAs != "10.64.0.0/16" || plan.Views[1].SeenAs != "10.65.0.0/24" {
+			t.Errorf("without keeping addresses, the plan is %+v", plan.Views)
 		}
 	})
 }

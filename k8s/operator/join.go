@@ -16,6 +16,8 @@ type JoinOptions struct {
 	Name, RemoteName string             // of the local and the remote Peering; empty: the ID of the other cluster
 	ServiceType      corev1.ServiceType // of the remote cluster's gateways; empty: the existing type, or else a detected one
 	Replicas         int32              // in both clusters; 0: unchanged, or the default
+	KeepAddresses    bool               // list the CIDRs of each cluster in the other, so that they keep their addresses where they are free
+	Yes              bool               // accept CIDRs that are not private, and other gateways in a Peering that has some
 	Waiting          Waiting
 }
 
@@ -41,13 +43,16 @@ func Join(ctx context.Context, local, remote Cluster, o JoinOptions) (*Joined, e
 		return nil, err
 	}
 	if a.peering == nil || b.peering == nil || notReadyReason(a.peering) != "" || notReadyReason(b.peering) != "" {
+		if err := errors.Join(a.checkRanges(b, o), b.checkRanges(a, o)); err != nil {
+			return nil, err
+		}
 		if err := a.join(ctx, b, o, ""); err != nil {
 			return nil, err
 		}
 		if err := b.join(ctx, a, o, b.serviceType(ctx, a, o.ServiceType)); err != nil {
 			return nil, err
 		}
-		if err := exchangeGateways(ctx, a, b, o.Waiting); err != nil {
+		if err := exchangeGateways(ctx, a, b, o); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +123,7 @@ func (s *side) join(ctx context.Context, with *side, o JoinOptions, service core
 	s.peering, err = s.applySpec(ctx, s.name, s.peering, func(spec *v1alpha1.PeeringSpec) {
 		spec.ClusterID = with.network.Status.ClusterID
 		if isNew { // an existing Peering keeps its grants
-			grant(spec, with.network)
+			grant(spec, with.network, o.KeepAddresses)
 		}
 		if o.Replicas != 0 {
 			spec.Gateway.Replicas = o.Replicas
@@ -130,19 +135,29 @@ func (s *side) join(ctx context.Context, with *side, o JoinOptions, service core
 	return err
 }
 
-// grant grants the pods of both clusters access to each other.
-func grant(spec *v1alpha1.PeeringSpec, remote *v1alpha1.ClusterNetwork) {
-	pods := peering.LocalPrefixes(&v1alpha1.Peering{Spec: v1alpha1.PeeringSpec{LocalPods: true}}, remote)
-	spec.LocalPods = true
-	spec.Prefixes, spec.ExternalPrefixes = remotePrefixes(pods), remotePrefixes(remote.Spec.ExternalCIDRs)
-	spec.AcceptPrefixes = accepted(ranges(remote)...)
+// checkRanges checks the CIDRs of the other side, if a Peering is to accept them.
+func (s *side) checkRanges(with *side, o JoinOptions) error {
+	if s.peering != nil {
+		return nil
+	}
+	return s.checkPrivate(with.network.Status.ClusterID, ranges(with.network), o.Yes)
+}
+
+// grant grants the pods of both clusters access to each other. The remote cluster's own
+// CIDRs are listed only if they are to keep their addresses.
+func grant(spec *v1alpha1.PeeringSpec, remote *v1alpha1.ClusterNetwork, keep bool) {
+	spec.LocalPods, spec.AcceptPrefixes = true, accepted(ranges(remote)...)
+	if keep {
+		pods := peering.LocalPrefixes(&v1alpha1.Peering{Spec: v1alpha1.PeeringSpec{LocalPods: true}}, remote)
+		spec.Prefixes, spec.ExternalPrefixes = remotePrefixes(pods), remotePrefixes(remote.Spec.ExternalCIDRs)
+	}
 }
 
 // exchangeGateways waits for the gateways of both sides, and adds them to the Peering of
 // the other side.
-func exchangeGateways(ctx context.Context, a, b *side, w Waiting) error {
+func exchangeGateways(ctx context.Context, a, b *side, o JoinOptions) error {
 	var ofA, ofB []v1alpha1.GatewayStatus
-	err := w.until(ctx, func(ctx context.Context) (missing string, err error) {
+	err := o.Waiting.until(ctx, func(ctx context.Context) (missing string, err error) {
 		if err := errors.Join(a.reload(ctx), b.reload(ctx)); err != nil {
 			return "", err
 		}
@@ -161,7 +176,8 @@ func exchangeGateways(ctx context.Context, a, b *side, w Waiting) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(a.checkNotSuperseded(a.name, a.peering, keysOf(ofB)), b.checkNotSuperseded(b.name, b.peering, keysOf(ofA))); err != nil {
+	if err := errors.Join(a.checkNotSuperseded(a.name, a.peering, keysOf(ofB)), b.checkNotSuperseded(b.name, b.peering, keysOf(ofA)),
+		a.checkKnown(a.name, a.peering, keysOf(ofB), o.Yes), b.checkKnown(b.name, b.peering, keysOf(ofA), o.Yes)); err != nil {
 		return err
 	}
 	if a.peering, err = a.applySpec(ctx, a.name, a.peering, func(s *v1alpha1.PeeringSpec) { s.Peers = asPeers(ofB, s.Peers) }); err != nil {

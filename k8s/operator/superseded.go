@@ -31,6 +31,27 @@ func (c Cluster) checkNotSuperseded(name string, p *v1alpha1.Peering, keys []v1a
 		c.Name, name, remoteOf(p), name)
 }
 
+// checkKnown returns an error if a Peering trusts gateways, but none with these keys, unless
+// yes is true: the cluster that has them may use the ID of another one. The key of an invite
+// does not count.
+func (c Cluster) checkKnown(name string, p *v1alpha1.Peering, keys []v1alpha1.PublicKey, yes bool) error {
+	if p == nil || yes {
+		return nil
+	}
+	trusted := false
+	for _, g := range peering.RemoteOf(p, time.Now()).Gateways {
+		if slices.ContainsFunc(g.PublicKeys, func(key v1alpha1.PublicKey) bool { return slices.Contains(keys, key) }) {
+			return nil
+		}
+		trusted = trusted || g.NotAfter == nil
+	}
+	if !trusted {
+		return nil
+	}
+	return fmt.Errorf("%s: Peering %s is with other gateways of cluster %s, and would trust these too; "+
+		"make sure that they are of that cluster, for instance because it was installed again, and add --yes", c.Name, name, remoteOf(p))
+}
+
 // announced reports whether a granted announcement contains one of these keys.
 func announced(p *v1alpha1.Peering, keys []v1alpha1.PublicKey) bool {
 	a := p.Status.Announcement

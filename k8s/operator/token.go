@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -142,6 +143,9 @@ func (i *Invite) keys() (keys []v1alpha1.PublicKey) {
 	}
 	return keys
 }
+
+// ranges returns all CIDRs of the inviting cluster.
+func (i *Invite) ranges() []v1alpha1.CIDR { return slices.Concat(i.Prefixes, i.ExternalPrefixes) }
 
 // check validates what the API server would reject with an unclear message.
 func (i *Invite) check() error {

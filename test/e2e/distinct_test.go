@@ -14,8 +14,8 @@ func TestServicesAreSharedBetweenClustersWithDistinctCIDRs(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, nodes.Options{Pods: 1}, nodes.Options{Pods: 2})
 	stage(t, "install", func(t *testing.T) { w.install(t) })
-	stage(t, "join", func(t *testing.T) { // strait peer names the CIDRs of both, so that they are not mapped
-		w.do(t, "", "strait", "peer", "--context=a", "--remote-context=b", "--name=b", "--remote-name=a", "--service-type=NodePort", "--wait=10m")
+	stage(t, "join", func(t *testing.T) {
+		w.do(t, "", "strait", "peer", "--context=a", "--remote-context=b", "--name=b", "--remote-name=a", "--keep-addresses", "--service-type=NodePort", "--wait=10m")
 	})
 	stage(t, "DNS", func(t *testing.T) { w.configureDNS(t) })
 	stage(t, "27 behaviours of Services", func(t *testing.T) { w.servicesAreShared(t, true) })
