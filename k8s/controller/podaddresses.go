@@ -15,10 +15,39 @@ import (
 // maxPodAddresses is the maximum number of prefixes of one node's pods, as in the API.
 const maxPodAddresses = 1024
 
+// podHolders are the names of the nodes that have the addresses of pods.
+type podHolders interface {
+	// Lookup returns the node that has an address.
+	Lookup(netip.Addr) (node string, ok bool)
+}
+
+// attachedHolders returns the nodes that have the addresses in their attachments.
+func attachedHolders(attachments []*v1alpha1.NodeAttachment) podHolders {
+	t := new(bart.Table[string])
+	for _, a := range attachments {
+		for _, p := range parsed(a.Spec.PodAddresses) {
+			t.Insert(p, a.Name)
+		}
+	}
+	return t
+}
+
+// podOwners are the pods that own addresses.
+type podOwners map[netip.Addr]*clusterPod
+
+// Lookup implements podHolders.
+func (o podOwners) Lookup(a netip.Addr) (node string, ok bool) {
+	if p := o[a]; p != nil {
+		return p.node, true
+	}
+	return "", false
+}
+
 // podAddresses returns the addresses of pods that lie in no podCIDR, by node, as the fewest
-// prefixes that contain no other address; and why others are left out. A pod in another
-// node's podCIDR, or with an address that is reserved, has no route.
-func podAddresses(pods []*clusterPod, nodes []*corev1.Node, reserved []ipam.Reserved) (byNode map[string][]v1alpha1.CIDR, problems []string) {
+// prefixes that contain no other address; their owners; and why others are left out. A node
+// that has an address already keeps it as long as it has a running pod with it. A pod in
+// another node's podCIDR, or with an address that is reserved, has no route.
+func podAddresses(pods []*clusterPod, nodes []*corev1.Node, reserved []ipam.Reserved, holders podHolders) (byNode map[string][]v1alpha1.CIDR, owners podOwners, problems []string) {
 	t := podTable{known: make(map[string]bool), strayed: make(map[string]bool)}
 	for _, node := range nodes {
 		t.known[node.Name] = true
@@ -32,7 +61,8 @@ func podAddresses(pods []*clusterPod, nodes []*corev1.Node, reserved []ipam.Rese
 		t.reserved.Insert(r.Prefix, r.Use)
 	}
 	found := make(map[string][]netip.Prefix)
-	for a, pod := range t.owners(pods) {
+	owners = t.owners(pods, holders)
+	for a, pod := range owners {
 		if t.routed(a, pod) {
 			found[pod.node] = append(found[pod.node], single(a))
 		}
@@ -47,7 +77,7 @@ func podAddresses(pods []*clusterPod, nodes []*corev1.Node, reserved []ipam.Rese
 		byNode[node] = cidrs(all)
 	}
 	slices.Sort(t.problems)
-	return byNode, slices.Compact(t.problems)
+	return byNode, owners, slices.Compact(t.problems)
 }
 
 // podTable is the state of one call of podAddresses.
@@ -63,16 +93,28 @@ func (t *podTable) problem(format string, arguments ...any) {
 	t.problems = append(t.problems, fmt.Sprintf(format, arguments...))
 }
 
-// owners returns the owner of each address.
-func (t *podTable) owners(pods []*clusterPod) map[netip.Addr]*clusterPod {
-	owners := make(map[netip.Addr]*clusterPod, len(pods))
+// owners returns the owner of each address. Pods of nodes that do not exist own none.
+func (t *podTable) owners(pods []*clusterPod, holders podHolders) podOwners {
+	owners := make(podOwners, len(pods))
 	for _, p := range pods {
+		if !t.known[p.node] {
+			continue
+		}
 		if p.invalid != "" {
 			t.problem("Pod %s/%s: %q is not an address; check what the node's network plugin reports", p.namespace, p.name, p.invalid)
 		}
 		for _, a := range p.addresses {
-			if other, taken := owners[a]; !taken || other.precedes(p) {
+			holder, _ := holders.Lookup(a)
+			if other, taken := owners[a]; !taken || p.owns(other, holder) {
 				owners[a] = p
+			}
+		}
+	}
+	for _, p := range pods {
+		for _, a := range p.addresses {
+			if owner := owners[a]; owner != nil && owner.node != p.node && !p.terminating && t.known[p.node] {
+				t.problem("Pod %s/%s: node %s reports the address %s for it, which Pod %s/%s of node %s has already; check that node's kubelet and network plugin, and delete the pod that does not have the address",
+					p.namespace, p.name, p.node, a, owner.namespace, owner.name, owner.node)
 			}
 		}
 	}
@@ -82,9 +124,6 @@ func (t *podTable) owners(pods []*clusterPod) map[netip.Addr]*clusterPod {
 // routed reports whether an address needs a route to the node of its owner and may have
 // one. Wrong podCIDRs affect all pods of a node, so they are reported once for each node.
 func (t *podTable) routed(a netip.Addr, p *clusterPod) bool {
-	if !t.known[p.node] {
-		return false
-	}
 	if !ordinary(single(a)) {
 		t.problem("Pod %s/%s: %s is not an ordinary unicast address; check what the node's network plugin reports", p.namespace, p.name, a)
 		return false

@@ -44,11 +44,16 @@ func clusterPodOf(p *corev1.Pod) (*clusterPod, bool) {
 	return is, true
 }
 
-// precedes reports whether of two pods with the same address, p is not the owner: running
-// pods own it before terminating ones, newer ones before older ones.
-func (p *clusterPod) precedes(other *clusterPod) bool {
-	if p.terminating != other.terminating {
-		return p.terminating
+// owns reports whether of two pods with the same address, p is the owner and not other:
+// running pods own it before terminating ones, pods of the node that has it, empty if none,
+// before those of others, older ones before newer ones. So a kubelet that reports the address
+// of another node's pod does not get it.
+func (p *clusterPod) owns(other *clusterPod, holder string) bool {
+	switch {
+	case p.terminating != other.terminating:
+		return other.terminating
+	case (p.node == holder) != (other.node == holder):
+		return p.node == holder
 	}
 	return cmp.Or(p.created.Compare(other.created), cmp.Compare(p.uid, other.uid)) < 0
 }

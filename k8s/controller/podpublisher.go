@@ -113,6 +113,7 @@ func podReservations(n *network, inForce []claims.Spec) []ipam.Reserved {
 type podPublisher struct {
 	*controller
 	queue    []*podWrite          // writes that have not started; the first one is the next
+	holders  podHolders           // of the last evaluation; nil: there was none
 	last     map[string]*podWrite // the last write that was started, by node; none: it is over, and its interval too
 	problems []string             // as logged last
 }
@@ -133,7 +134,11 @@ func (p *podPublisher) evaluate(now time.Time) (wait time.Duration) {
 	if reserved == nil {
 		return 0 // the first pass requests an evaluation
 	}
-	wanted, problems := podAddresses(p.clusterPods.list(), p.nodes.List(), *reserved)
+	if p.holders == nil { // what an earlier controller has decided
+		p.holders = attachedHolders(p.attachments.List())
+	}
+	wanted, owners, problems := podAddresses(p.clusterPods.list(), p.nodes.List(), *reserved, p.holders)
+	p.holders = owners
 	p.report(problems)
 	maps.DeleteFunc(p.last, func(node string, w *podWrite) bool {
 		cached, _ := p.attachments.Get(node)

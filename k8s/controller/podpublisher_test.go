@@ -247,3 +247,50 @@ func (f *fixture) churnsPods(config *rest.Config) {
 		t.Errorf("both nodes had %s", double)
 	}
 }
+
+func TestT6_TheAddressOfAPodStaysWithItsNodeAlsoAfterARestart(t *testing.T) {
+	inMemory(t, func(_ *testing.T, f *fixture) {
+		f.cluster.Account(f.T, "work", "default", nil)
+		f.node("node-1", "192.0.2.21", "10.0.1.0/24")
+		f.node("node-2", "192.0.2.22", "")
+		f.runPod("old", "node-2", "10.9.0.1") // an older pod that reports the address later
+		f.pause(2 * time.Second)
+		f.runPod("db", "node-1", "10.9.0.9")
+		stop := f.lead()
+		f.untilPods("node-1 [10.9.0.9/32]", "node-2 [10.9.0.1/32]")
+		f.movePod("old", "10.9.0.9")
+		f.runPod("mirror", "node-2", "10.9.0.9")
+		kept := func() {
+			f.Helper()
+			f.pause(10 * time.Second)
+			f.untilPods("node-1 [10.9.0.9/32]", "node-2 []")
+		}
+		kept()
+		f.until("the conflict is logged", func() string {
+			if !f.logged("Pod work/mirror: node node-2 reports the address 10.9.0.9 for it, which Pod work/db of node node-1 has already") {
+				return "it is not"
+			}
+			return ""
+		})
+		stop()
+		f.lead()
+		kept()
+
+		begun := time.Now()
+		f.removePod("db") // the address is free, and used again
+		f.untilPods("node-1 []", "node-2 [10.9.0.9/32]")
+		if took := since(begun); took > 3*time.Second {
+			f.Errorf("the next pod had its address after %v", took)
+		}
+	})
+}
+
+// movePod makes a kubelet report another address of a pod.
+func (f *fixture) movePod(name, address string) {
+	f.Helper()
+	pod, err := f.Pods("work").Get(f.Context(), name, metav1.GetOptions{})
+	must(f.T, err)
+	pod.Status.PodIP, pod.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
+	_, err = f.Pods("work").UpdateStatus(f.Context(), pod, metav1.UpdateOptions{})
+	must(f.T, err)
+}
