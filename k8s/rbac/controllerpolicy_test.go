@@ -177,6 +177,16 @@ func TestTheControllerWritesOnlyServicesOfGatewaysInTheirNamespace(t *testing.T)
 		s.Spec.LoadBalancerIP = "192.0.2.7"
 	})(t.Context()))
 	must(t, apply(controller, "strait-controller", balanced)(t.Context())) // what an administrator sets stays
+	made, err := services.Create(t.Context(), service("b-2", nil), metav1.CreateOptions{})
+	must(t, err)
+	update := func(of *corev1.Service, change func(*corev1.Service)) func(context.Context) error {
+		return func(ctx context.Context) error {
+			next := of.DeepCopy()
+			change(next)
+			_, err := services.Update(ctx, next, metav1.UpdateOptions{})
+			return err
+		}
+	}
 	foreign, err := c.admin.Services(gatewayNamespace).Create(t.Context(), service("foreign", func(s *corev1.Service) { s.Labels = nil }), metav1.CreateOptions{})
 	must(t, err)
 
@@ -188,19 +198,16 @@ func TestTheControllerWritesOnlyServicesOfGatewaysInTheirNamespace(t *testing.T)
 		{"external IPs", create(externalIPs), form},
 		{"other external IPs, later", apply(controller, "strait-controller", func(s *corev1.Service) { balanced(s); s.Spec.ExternalIPs = []string{"192.0.2.2"} }), form},
 		{"an external name", create(name), form},
-		{"an external name, later", apply(controller, "strait-controller", name), form},
+		{"an external name, later", update(made, func(s *corev1.Service) { name(s); s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil }), form},
+		{"external IPs, later", update(made, externalIPs), form},
+		{"no selector, later", update(made, func(s *corev1.Service) { s.Spec.Selector = nil }), form},
 		{"an IP of a load balancer", create(func(s *corev1.Service) { balanced(s); s.Spec.LoadBalancerIP = "192.0.2.3" }), form},
 		{"no selector", create(func(s *corev1.Service) { s.Spec.Selector = nil }), form},
 		{"the pods of another Peering", create(func(s *corev1.Service) { s.Spec.Selector["strait.dev/peering"] = "c" }), form},
 		{"a pod of another Peering", create(func(s *corev1.Service) { s.Spec.Selector["statefulset.kubernetes.io/pod-name"] = "c-0" }), form},
 		{"all pods", create(func(s *corev1.Service) { s.Spec.Selector = map[string]string{"strait.dev/peering": "b"} }), form},
 		{"without the label", create(func(s *corev1.Service) { s.Labels = nil }), label},
-		{"a Service of a user, labelled", func(ctx context.Context) error {
-			next := foreign.DeepCopy()
-			next.Labels = map[string]string{"strait.dev/peering": "b"}
-			_, err := services.Update(ctx, next, metav1.UpdateOptions{})
-			return err
-		}, label},
+		{"a Service of a user, labelled", update(foreign, func(s *corev1.Service) { s.Labels = made.Labels }), label},
 		{"a Service of a user, deleted", func(ctx context.Context) error { return services.Delete(ctx, "foreign", metav1.DeleteOptions{}) }, label},
 	})
 	must(t, services.Delete(t.Context(), "b-0", metav1.DeleteOptions{}))
