@@ -462,21 +462,19 @@ func TestWhatCannotBeExportedIsSaid(t *testing.T) {
 func TestConflictsNameTheWinnerAndHowManyDiffer(t *testing.T) {
 	inMemory(t, func(_ *testing.T, f *fixture) {
 		f.lead()
-		f.joined()
-		f.peer("c", 1, "10.0.0.0/16=10.72.0.0/16")
-		f.untilSeen("c", "10.0.0.0/16>10.72.0.0/16 AsTheyAre")
-		f.link("c-0", true)
-		f.serve("web", web())
-		f.endpoints("web", "10.0.0.5")
-		f.export("web", mcsv1beta1.ServiceExportSpec{ExportedLabels: map[string]string{"tier": "front"}})
+		f.joinedByTwo()
 		older := record("web", "10.0.0.5")
 		older.ExportedAt = metav1.Unix(1, 0)
 		older.Ports[0].Port = 81
 		older.Labels = map[string]string{"tier": "back"}
 		f.receive("c", older)
 		f.receive("b", older)
+		f.pause(2 * time.Second) // times of creation have a resolution of a second
+		f.serve("web", web())
+		f.endpoints("web", "10.0.0.5")
+		f.export("web", mcsv1beta1.ServiceExportSpec{ExportedLabels: map[string]string{"tier": "front"}})
 		f.untilImported("web", "ClusterSetIP web 81/TCP from a,b,c: b 10.71.0.5, c 10.72.0.5") // a has another number
-		f.untilExport("web", mcsv1beta1.ServiceExportConditionConflict, "True PortConflict,LabelsConflict port web: 81/TCP of cluster b applies, the oldest export that has it; 1 of 3 clusters differs: a. exportedLabels: tier=back of cluster b applies")
+		f.untilExport("web", mcsv1beta1.ServiceExportConditionConflict, "True PortConflict,LabelsConflict port web: 81/TCP of cluster b applies, the oldest export that has it; 1 of 3 clusters differs: a. exportedLabels: tier=\"back\" of cluster b applies")
 		f.unreceive("b", "web")
 		f.unreceive("c", "web")
 		f.untilImported("web", "ClusterSetIP web 80/TCP from a: a 10.0.0.5")

@@ -204,6 +204,7 @@ func TestTheMultiClusterServicesAPIIsImplemented(t *testing.T) {
 	run("R8_PortsAreTheUnionOfAllPorts", func(p *pair) {
 		spec := web()
 		p.export(p.a, "r8", spec)
+		p.imports("r8", "ClusterSetIP web 80/TCP from a: ", "ClusterSetIP web 80/TCP from a: ")
 		spec.Ports = append(spec.Ports, corev1.ServicePort{Name: "sctp", Protocol: corev1.ProtocolSCTP, Port: 142})
 		p.export(p.b, "r8", spec)
 		p.imports("r8", "ClusterSetIP web 80/TCP sctp 142/SCTP from a,b: ", "ClusterSetIP web 80/TCP sctp 142/SCTP from a,b: ")
@@ -212,6 +213,7 @@ func TestTheMultiClusterServicesAPIIsImplemented(t *testing.T) {
 	run("R9_OfPortsWithTheSameNameTheOldestExportWins", func(p *pair) {
 		spec := web()
 		p.export(p.a, "r9", spec)
+		p.imports("r9", "ClusterSetIP web 80/TCP from a: ", "ClusterSetIP web 80/TCP from a: ")
 		spec.Ports[0].Port = 81
 		p.export(p.b, "r9", spec)
 		p.imports("r9", "ClusterSetIP web 80/TCP from a,b: ", "ClusterSetIP web 80/TCP from a,b: ")
@@ -244,6 +246,7 @@ func TestTheMultiClusterServicesAPIIsImplemented(t *testing.T) {
 	run("R13_OfTypesTheOldestExportWins", func(p *pair) {
 		spec := web()
 		p.export(p.a, "r13", spec)
+		p.imports("r13", "ClusterSetIP web 80/TCP from a: ", "ClusterSetIP web 80/TCP from a: ")
 		spec.ClusterIP = corev1.ClusterIPNone
 		p.export(p.b, "r13", spec)
 		p.imports("r13", "ClusterSetIP web 80/TCP from a,b: ", "ClusterSetIP web 80/TCP from a,b: ")

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -16,8 +15,9 @@ import (
 	"strait.dev/strait/k8s/services/merge"
 )
 
-// writeDerived makes the derived Service of a ServiceImport what the exports define. It
-// returns the Service, nil if there is none, and the condition Ready of the ServiceImport.
+// writeDerived makes the derived Service of a ServiceImport what the exports define, or the
+// essential part of it if the API server refuses the rest. It returns the Service as it is
+// then, nil if there is none, and the condition Ready of the ServiceImport.
 // The Service has no selector: its EndpointSlices are those of the import, and kube-proxy
 // balances over them as for any Service.
 func (r *reconciliation) writeDerived(ctx context.Context, of *mcsv1beta1.ServiceImport, merged merge.Import) (*corev1.Service, metav1.Condition, error) {
@@ -31,37 +31,48 @@ func (r *reconciliation) writeDerived(ctx context.Context, of *mcsv1beta1.Servic
 		return nil, pending("Service %s exists, and Strait did not create it; delete it or give it another name", name), r.removeEndpoints(ctx, of)
 	}
 	wanted := derivedService(r.namespace, name, of, merged)
-	switch {
-	case ok && mustReplace(is, wanted):
+	if ok && mustReplace(is, wanted) {
 		if err := r.deleteDerived(ctx, is); err != nil {
 			return nil, pending("%v", err), err
 		}
-	case ok && sameService(is, wanted):
-		return is, ready, nil
-	case ok:
-		next := is.DeepCopy()
-		next.Labels, next.OwnerReferences = wanted.Labels, wanted.OwnerReferences
-		next.Spec.Ports, next.Spec.SessionAffinity, next.Spec.SessionAffinityConfig = wanted.Spec.Ports, wanted.Spec.SessionAffinity, wanted.Spec.SessionAffinityConfig
-		next.Spec.InternalTrafficPolicy, next.Spec.TrafficDistribution = wanted.Spec.InternalTrafficPolicy, wanted.Spec.TrafficDistribution
-		next.Spec.Selector, next.Spec.ExternalIPs = nil, nil
-		r.wrote = true
-		made, err := r.services.update(ctx, next)
-		if err != nil {
-			err = fmt.Errorf("update Service %s: %w", name, err)
-			return nil, pending("%v", err), err
-		}
-		return made, ready, nil
+		is = nil
 	}
-	r.wrote = true
-	made, err := r.services.create(ctx, wanted)
+	made, err := r.tryDerived(ctx, is, wanted)
+	if refuses(err) {
+		r.refused = err
+		made, err = r.tryDerived(ctx, is, derivedService(r.namespace, name, of, merged.Essential()))
+	}
 	if err != nil {
-		condition := pending("the derived Service cannot be created: %v", err)
-		if apierrors.IsInvalid(err) {
-			condition.Message += "; this cluster may not support a feature of the exported Service"
-		}
-		return nil, condition, fmt.Errorf("create Service %s: %w", name, err)
+		return made, pending("%v", err), err
 	}
 	return made, ready, nil
+}
+
+// tryDerived makes the derived Service as wanted. nil: it does not exist. It returns the
+// Service as it is then, also with an error.
+func (r *reconciliation) tryDerived(ctx context.Context, is, wanted *corev1.Service) (*corev1.Service, error) {
+	switch {
+	case is == nil:
+		r.wrote = true
+		made, err := r.services.create(ctx, wanted)
+		if err != nil {
+			return nil, fmt.Errorf("create the derived Service %s: %w", wanted.Name, err)
+		}
+		return made, nil
+	case sameService(is, wanted):
+		return is, nil
+	}
+	next := is.DeepCopy()
+	next.Labels, next.OwnerReferences = wanted.Labels, wanted.OwnerReferences
+	next.Spec.Ports, next.Spec.SessionAffinity, next.Spec.SessionAffinityConfig = wanted.Spec.Ports, wanted.Spec.SessionAffinity, wanted.Spec.SessionAffinityConfig
+	next.Spec.InternalTrafficPolicy, next.Spec.TrafficDistribution = wanted.Spec.InternalTrafficPolicy, wanted.Spec.TrafficDistribution
+	next.Spec.Selector, next.Spec.ExternalIPs = nil, nil
+	r.wrote = true
+	made, err := r.services.update(ctx, next)
+	if err != nil {
+		return is, fmt.Errorf("update the derived Service %s: %w", wanted.Name, err)
+	}
+	return made, nil
 }
 
 // derivedService returns the desired derived Service.

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,7 +15,8 @@ import (
 	"strait.dev/strait/k8s/services/merge"
 )
 
-// writeSlices makes the EndpointSlices of an import contain the endpoints of all exports.
+// writeSlices makes the EndpointSlices of an import contain the endpoints of all exports. One
+// that cannot be written does not keep the others from it. The error is the first one.
 func (r *reconciliation) writeSlices(ctx context.Context, of *mcsv1beta1.ServiceImport, merged merge.Import, all []source) error {
 	var groups []merge.Group
 	for _, one := range all {
@@ -25,6 +27,7 @@ func (r *reconciliation) writeSlices(ctx context.Context, of *mcsv1beta1.Service
 	for _, slice := range existing {
 		unused[slice.Name] = slice
 	}
+	var failed error
 	for _, s := range merge.Assign(groups, existing, groupKey) {
 		wanted := sliceOf(of, merged, s)
 		delete(unused, wanted.Name)
@@ -39,15 +42,13 @@ func (r *reconciliation) writeSlices(ctx context.Context, of *mcsv1beta1.Service
 			_, err = r.slices.update(ctx, wanted)
 		}
 		if err != nil {
-			return fmt.Errorf("write EndpointSlice %s: %w", wanted.Name, err)
+			failed = cmp.Or(failed, fmt.Errorf("write EndpointSlice %s: %w", wanted.Name, err))
 		}
 	}
 	for _, slice := range unused {
-		if err := r.deleteSlice(ctx, slice); err != nil {
-			return err
-		}
+		failed = cmp.Or(failed, r.deleteSlice(ctx, slice))
 	}
-	return nil
+	return failed
 }
 
 func (r *reconciliation) deleteSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) error {

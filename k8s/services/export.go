@@ -27,6 +27,7 @@ type reconciliation struct {
 	cluster cluster
 	now     time.Time
 	wrote   bool
+	refused error // by the API server, of the content of an import
 
 	valid, ready metav1.Condition // of the ServiceExport
 	conflicts    []merge.Conflict
@@ -127,7 +128,7 @@ func (r *reconciliation) export(ctx context.Context, export *mcsv1beta1.ServiceE
 	}
 	own := record.DeepCopy()
 	own.Labels, own.Annotations = merge.Exported(own.Labels, true), merge.Exported(own.Annotations, false)
-	return &source{Export: merge.Export{Cluster: r.cluster.id, Record: own}, groups: merge.Combine(groups)}, err
+	return &source{Export: merge.Export{Cluster: r.cluster.id, Record: own, Labels: own.Labels, Annotations: own.Annotations}, groups: merge.Combine(groups)}, err
 }
 
 // maxExported is the maximum number of endpoints of an exported Service: one object has to

@@ -21,6 +21,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
+	"strait.dev/strait/k8s/client"
 	"strait.dev/strait/k8s/services/merge"
 )
 
@@ -57,31 +58,41 @@ func (r *reconciliation) importAll(ctx context.Context, all []source) (problem s
 	for i, one := range all {
 		exports[i] = one.Export
 	}
-	merged := merge.Merge(exports)
+	merged := merge.Merge(exports, r.cluster.families)
 	r.conflicts = merged.Conflicts
 	is, ok := r.imports.get(r.String())
 	if ok && is.Labels[ImportLabel] != r.name {
 		return fmt.Sprintf("ServiceImport %s is not of Strait; delete it, or remove the other implementation of the Multi-Cluster Services API", r.key), r.removeEndpoints(ctx, nil)
 	}
-	families, supported := r.supported(merged.IPFamilies)
-	merged.IPFamilies = families
-	if is, err = r.writeImport(ctx, is, merged, nil); err != nil {
+	is, err = r.writeImport(ctx, is, merged, nil)
+	if is == nil || err != nil && !refuses(err) {
 		return "", err
 	}
-	if !supported {
-		return "", cmp.Or(r.removeEndpoints(ctx, is), r.importStatus(ctx, is, merged, metav1.Condition{Status: metav1.ConditionFalse, Reason: string(mcsv1beta1.ServiceImportReasonIPFamilyNotSupported),
+	if len(merge.Supported(merged.IPFamilies, r.cluster.families)) < len(merged.IPFamilies) {
+		return "", cmp.Or(err, r.removeEndpoints(ctx, is), r.importStatus(ctx, is, merged, metav1.Condition{Status: metav1.ConditionFalse, Reason: string(mcsv1beta1.ServiceImportReasonIPFamilyNotSupported),
 			Message: fmt.Sprintf("the Services of this cluster have the IP families %v only", r.cluster.families)}))
 	}
-	derived, ready, err := r.writeDerived(ctx, is, merged)
-	if err == nil && derived != nil {
+	// What follows does not wait for what the API server refuses: connections need the
+	// endpoints, and an object that exists serves them also if it is out of date.
+	derived, ready, failed := r.writeDerived(ctx, is, merged)
+	err = cmp.Or(err, failed)
+	if derived != nil {
 		if r.WithoutNodes && merged.Headless() {
 			all, ready = r.withoutRemotes(all, ready)
 		}
-		if is, err = r.writeImport(ctx, is, merged, addressesOf(derived)); err == nil {
-			err = r.writeSlices(ctx, is, merged, all)
-		}
+		is, failed = r.writeImport(ctx, is, merged, addressesOf(derived))
+		err = cmp.Or(err, failed, r.writeSlices(ctx, is, merged, all))
+	}
+	if r.refused != nil {
+		ready.Message = client.Clip(fmt.Sprintf("%s; the API server refuses what the exports define, so it has only what connections need: %v", ready.Message, r.refused), maxMessage)
 	}
 	return "", cmp.Or(err, r.importStatus(ctx, is, merged, ready))
+}
+
+// refuses reports whether an error is the decision of the API server on the content of an
+// object: writing the same again has the same result.
+func refuses(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // removeImport deletes all objects of the import.
@@ -128,9 +139,19 @@ func (r *reconciliation) deleteDerived(ctx context.Context, derived *corev1.Serv
 	return nil
 }
 
-// writeImport makes a ServiceImport what the exports define. nil: it does not exist. ips are
-// those of the derived Service; nil: as they are.
+// writeImport makes a ServiceImport what the exports define, or the essential part of it if
+// the API server refuses the rest. nil: it does not exist. ips are those of the derived
+// Service; nil: as they are. It returns the ServiceImport as it is then, also with an error.
 func (r *reconciliation) writeImport(ctx context.Context, is *mcsv1beta1.ServiceImport, merged merge.Import, ips []string) (*mcsv1beta1.ServiceImport, error) {
+	made, err := r.tryImport(ctx, is, merged, ips)
+	if refuses(err) {
+		r.refused = err
+		made, err = r.tryImport(ctx, is, merged.Essential(), ips)
+	}
+	return made, err
+}
+
+func (r *reconciliation) tryImport(ctx context.Context, is *mcsv1beta1.ServiceImport, merged merge.Import, ips []string) (*mcsv1beta1.ServiceImport, error) {
 	wanted := &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name}}
 	if is != nil {
 		wanted = is.DeepCopy()
@@ -196,23 +217,6 @@ func (r *reconciliation) importStatus(ctx context.Context, is *mcsv1beta1.Servic
 		return fmt.Errorf("write the status of ServiceImport %s: %w", r.key, err)
 	}
 	return nil
-}
-
-// supported returns those IP families of a Service that Services of this cluster can have,
-// and false if there is none.
-func (r *reconciliation) supported(families []corev1.IPFamily) (both []corev1.IPFamily, ok bool) {
-	if len(r.cluster.families) == 0 || len(families) == 0 {
-		return families, true
-	}
-	for _, family := range families {
-		if slices.Contains(r.cluster.families, family) {
-			both = append(both, family)
-		}
-	}
-	if len(both) == 0 {
-		return families, false
-	}
-	return both, true
 }
 
 // familiesOf returns the IP families of CIDRs.

@@ -118,7 +118,14 @@ func (r *reconciliation) remoteSource(object *v1alpha1.ReceivedService) (one sou
 	}
 	record := *s
 	record.Labels, record.Annotations = merge.Exported(s.Labels, true), merge.Exported(s.Annotations, false)
-	one.Export, one.groups, one.peering = merge.Export{Cluster: of.cluster, Record: &record}, groups, p.Name
+	// The remote cluster chooses ExportedAt. An older export decides conflicts, so it is not
+	// older than the object, which is deleted when the export ends.
+	if seen := object.CreationTimestamp; record.ExportedAt.Before(&seen) {
+		record.ExportedAt = seen
+	}
+	allowed := of.permits.AllowedMetadata
+	one.Export = merge.Export{Cluster: of.cluster, Record: &record, Labels: merge.Allowed(record.Labels, allowed), Annotations: merge.Allowed(record.Annotations, allowed)}
+	one.groups, one.peering = groups, p.Name
 	return one, of, ""
 }
 

@@ -184,7 +184,9 @@ func (b *behaviour) share(on *site, s *corev1.Service, e *mcsv1beta1.ServiceExpo
 func (b *behaviour) shareBoth(second *corev1.Service, export *mcsv1beta1.ServiceExport) {
 	b.Helper()
 	b.service = b.share(b.sites[0], b.service, b.export)
-	b.imported(b.sites[0], nil)
+	for _, s := range b.sites { // an export is not older in a cluster than its import there
+		b.imported(s, nil)
+	}
 	time.Sleep(1100 * time.Millisecond) // times of creation have a resolution of a second
 	b.share(b.sites[1], second, export)
 }

@@ -199,6 +199,17 @@ type PeeringServices struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Namespaces []string `json:"namespaces,omitempty"`
 
+	// AllowedMetadata are the keys of the exported labels and annotations that an imported
+	// Service gets, like example.com/team; example.com/* stands for all keys of a domain.
+	// Those of Strait, of Kubernetes and of tools that would act on the object are never
+	// among them. An empty list allows none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^([a-z0-9][-a-z0-9.]*/[*]|([a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)$')",message="is not a key of labels and annotations: write one like tier or example.com/team, or example.com/* for all keys of a domain"
+	AllowedMetadata []string `json:"allowedMetadata,omitempty"`
+
 	// MaxServices and MaxEndpoints limit what is imported. What exceeds them is refused, and
 	// status.services says so.
 	// +optional

@@ -19,7 +19,8 @@ type ServiceRecord struct {
 	Name string `json:"name"`
 
 	// ExportedAt is the time when the ServiceExport was created. Where exports of several
-	// clusters conflict, the oldest one applies.
+	// clusters conflict, the oldest one applies; an export of a remote cluster is not older
+	// than the ReceivedService.
 	ExportedAt metav1.Time `json:"exportedAt"`
 
 	// Type is ClusterSetIP for a Service with a cluster IP, and Headless for one without.

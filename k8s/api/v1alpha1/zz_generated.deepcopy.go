@@ -1064,6 +1064,11 @@ func (in *PeeringServices) DeepCopyInto(out *PeeringServices) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.AllowedMetadata != nil {
+		in, out := &in.AllowedMetadata, &out.AllowedMetadata
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.MaxServices != nil {
 		in, out := &in.MaxServices, &out.MaxServices
 		*out = new(int32)

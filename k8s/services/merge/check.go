@@ -102,20 +102,43 @@ func checkPorts(ports []v1alpha1.ServiceRecordPort, unique bool) error {
 	return nil
 }
 
-// reserved are prefixes of the keys of labels and annotations that exports cannot set: those
-// of Strait, of the API, and of tools that would act on an imported object.
+// reserved are prefixes of the keys of labels and annotations that no import gets: those of
+// Strait, of the API, and of tools that would act on an imported object.
 var reserved = []string{"strait.dev/", "multicluster.kubernetes.io/", "kubernetes.io/", "k8s.io/", "helm.sh/", "argoproj.io/", "fluxcd.io/"}
 
-// Exported returns the labels or annotations of an export that an import gets. Those that
-// are malformed, and those whose keys belong to others, are not among them. Keys below a
-// subdomain of a reserved domain are reserved too.
+// maxProperties is the maximum length of all exported labels, and of all exported
+// annotations, of a Service, in bytes: the API server permits 256 KiB of annotations on an
+// object.
+const maxProperties = 64 << 10
+
+// Exported returns the labels or annotations of an export without those that are malformed,
+// and those whose keys belong to others. Keys below a subdomain of a reserved domain are
+// reserved too. None are left if they are too long together.
 func Exported(given map[string]string, labels bool) map[string]string {
-	kept := make(map[string]string)
+	kept, length := make(map[string]string), 0
 	for key, value := range given {
 		if len(validation.IsQualifiedName(key)) > 0 || labels && len(validation.IsValidLabelValue(value)) > 0 {
 			continue
 		}
-		if !slices.ContainsFunc(reserved, func(domain string) bool { return strings.HasPrefix(key, domain) || strings.Contains(key, "."+domain) }) {
+		if slices.ContainsFunc(reserved, func(domain string) bool { return strings.HasPrefix(key, domain) || strings.Contains(key, "."+domain) }) {
+			continue
+		}
+		kept[key] = value
+		length += len(key) + len(value)
+	}
+	if length > maxProperties {
+		clear(kept)
+	}
+	return kept
+}
+
+// Allowed returns the labels or annotations whose keys are allowed: each is a key, or a
+// domain and "/*" for all keys of the domain.
+func Allowed(exported map[string]string, keys []string) map[string]string {
+	kept := make(map[string]string)
+	for key, value := range exported {
+		domain, _, _ := strings.Cut(key, "/")
+		if slices.Contains(keys, key) || strings.Contains(key, "/") && slices.Contains(keys, domain+"/*") {
 			kept[key] = value
 		}
 	}

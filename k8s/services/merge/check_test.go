@@ -65,6 +65,34 @@ func TestExportsCannotSetLabelsThatOthersActOn(t *testing.T) {
 	}
 }
 
+func TestOnlyAllowedLabelsAndAnnotationsAreCarried(t *testing.T) {
+	t.Parallel()
+	given := map[string]string{"tailscale.com/expose": "true", "prometheus.io/scrape": "true", "tier": "front", "example.com/team": "x", "example.com/x": "y", "strait.dev/import": "x"}
+	for _, c := range []struct {
+		allowed []string
+		want    map[string]string
+	}{
+		{nil, map[string]string{}},
+		{[]string{"tier", "example.com/team", "no-such.example/*"}, map[string]string{"tier": "front", "example.com/team": "x"}},
+		{[]string{"example.com/*"}, map[string]string{"example.com/team": "x", "example.com/x": "y"}},
+		{[]string{"strait.dev/*", "*", "tier/*"}, map[string]string{}},
+	} {
+		if got := Allowed(Exported(given, true), c.allowed); !maps.Equal(got, c.want) {
+			t.Errorf("%v are allowed: kept %v, want %v", c.allowed, got, c.want)
+		}
+	}
+}
+
+func TestAnnotationsThatTheAPIServerWouldRefuseAreNotCarried(t *testing.T) {
+	t.Parallel()
+	if got := Exported(map[string]string{"x": strings.Repeat("y", maxProperties-1)}, false); len(got) != 1 {
+		t.Error("annotations of the maximum length are not carried")
+	}
+	if got := Exported(map[string]string{"x": strings.Repeat("y", maxProperties-1), "z": ""}, false); len(got) != 0 {
+		t.Error("longer annotations are carried")
+	}
+}
+
 func TestAddressesAreTranslatedWithinTheirPrefixesOnly(t *testing.T) {
 	t.Parallel()
 	p := netip.MustParsePrefix

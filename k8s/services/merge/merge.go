@@ -11,16 +11,18 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.dev/strait/k8s/api/v1alpha1"
 )
 
-// Export is the record of one cluster. Records are not changed.
+// Export is the record of one cluster. Records are not changed. ExportedAt of the record is
+// the time since which it counts.
 type Export struct {
 	Cluster string // the ID of the exporting cluster
 	Record  *v1alpha1.ServiceRecord
+
+	Labels, Annotations map[string]string // those of the record that an import may get
 }
 
 // Import is a Service as all clusters that export it define it together.
@@ -50,10 +52,10 @@ type Conflict struct {
 
 // Merge combines exports, of which there is at least one for each cluster. The value of the
 // oldest export applies where they differ; of equally old ones, that of the cluster whose ID
-// sorts first. Ports are the union of all ports by name. IP families are those that all
-// clusters have, so that every address of the import reaches all endpoints; if they have none
-// in common, those of the oldest export.
-func Merge(exports []Export) Import {
+// sorts first. Ports are the union of all ports by name. IP families are those that Services
+// of this cluster can have, of the oldest export that has one of them. So a newer export adds
+// ports and endpoints, and takes nothing away. No families of this cluster: it can have all.
+func Merge(exports []Export, families []corev1.IPFamily) Import {
 	m := merging{all: slices.SortedFunc(slices.Values(exports), older)}
 	first := m.all[0].Record
 	m.Type = first.Type
@@ -78,8 +80,8 @@ func Merge(exports []Export) Import {
 	m.single(mcsv1beta1.ServiceExportReasonTrafficDistributionConflict, "trafficDistribution", text(first.TrafficDistribution), func(r *v1alpha1.ServiceRecord) bool {
 		return equal(r.TrafficDistribution, first.TrafficDistribution)
 	})
-	m.families()
-	m.Labels, m.Annotations = first.Labels, first.Annotations
+	m.families(families)
+	m.Labels, m.Annotations = m.all[0].Labels, m.all[0].Annotations
 	m.single(mcsv1beta1.ServiceExportReasonLabelsConflict, "exportedLabels", pairs(first.Labels), func(r *v1alpha1.ServiceRecord) bool { return maps.Equal(r.Labels, first.Labels) })
 	m.single(mcsv1beta1.ServiceExportReasonAnnotationsConflict, "exportedAnnotations", pairs(first.Annotations), func(r *v1alpha1.ServiceRecord) bool {
 		return maps.Equal(r.Annotations, first.Annotations)
@@ -169,27 +171,49 @@ func number(p v1alpha1.ServiceRecordPort) string {
 	return fmt.Sprintf("%d/%s", p.Port, p.Protocol)
 }
 
-// families sets the IP families. Records without families are of a release that does not
-// export them, and have no say.
-func (m *merging) families() {
-	first := m.all[0].Record.IPFamilies
-	has := func(family corev1.IPFamily) func(Export) bool {
-		return func(e Export) bool {
-			return len(e.Record.IPFamilies) == 0 || slices.Contains(e.Record.IPFamilies, family)
+// families sets the IP families: nil for those that this cluster gives a Service, if the
+// oldest export is of a release that does not export them. If this cluster can have none of
+// any export, they are those of the oldest one. An export conflicts that lacks one of them:
+// clients of that family do not reach its endpoints.
+func (m *merging) families(possible []corev1.IPFamily) {
+	winner := m.all[0]
+	m.IPFamilies = winner.Record.IPFamilies
+	for _, e := range m.all {
+		usable := Supported(e.Record.IPFamilies, possible)
+		if len(usable) > 0 || len(e.Record.IPFamilies) == 0 {
+			winner, m.IPFamilies = e, usable
+			break
 		}
 	}
-	for _, family := range first {
-		if !slices.ContainsFunc(m.all, func(e Export) bool { return !has(family)(e) }) {
-			m.IPFamilies = append(m.IPFamilies, family)
-		}
-	}
-	if len(m.IPFamilies) > 0 || len(first) == 0 {
-		return
-	}
-	m.IPFamilies = first
-	m.single(mcsv1beta1.ServiceExportReasonIPFamilyConflict, "ipFamilies", fmt.Sprint(first), func(r *v1alpha1.ServiceRecord) bool {
-		return len(r.IPFamilies) == 0 || equality.Semantic.DeepEqual(r.IPFamilies, first)
+	m.differing(mcsv1beta1.ServiceExportReasonIPFamilyConflict, "ipFamilies", fmt.Sprint(m.IPFamilies), winner.Cluster, func(r *v1alpha1.ServiceRecord) bool {
+		return len(r.IPFamilies) == 0 || len(Supported(m.IPFamilies, r.IPFamilies)) == len(m.IPFamilies)
 	})
+}
+
+// Supported returns those of the IP families that are possible, in their order. Nothing
+// possible stands for all.
+func Supported(families, possible []corev1.IPFamily) (both []corev1.IPFamily) {
+	if len(possible) == 0 {
+		return families
+	}
+	for _, family := range families {
+		if slices.Contains(possible, family) {
+			both = append(both, family)
+		}
+	}
+	return both
+}
+
+// Essential returns the import without what an API server may refuse, or a release of
+// Kubernetes not have: connections reach its endpoints without that.
+func (i *Import) Essential() Import {
+	is := *i
+	is.SessionAffinityConfig, is.InternalTrafficPolicy, is.TrafficDistribution, is.Labels, is.Annotations = nil, nil, nil, nil, nil
+	is.Ports = slices.Clone(i.Ports)
+	for n := range is.Ports {
+		is.Ports[n].AppProtocol = nil
+	}
+	return is
 }
 
 func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
@@ -212,9 +236,10 @@ func pairs(of map[string]string) string {
 	if len(of) == 0 {
 		return "no value"
 	}
+	const longest = 64 // bytes of a value
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(of)) {
-		all = append(all, key+"="+of[key])
+		all = append(all, fmt.Sprintf("%s=%.*q", key, longest, of[key]))
 	}
 	return shortened(all)
 }

@@ -22,7 +22,7 @@ func export(cluster string, seconds int64, change func(*v1alpha1.ServiceRecord))
 	if change != nil {
 		change(r)
 	}
-	return Export{cluster, r}
+	return Export{Cluster: cluster, Record: r, Labels: r.Labels, Annotations: r.Annotations}
 }
 
 func port(name string, number int32) v1alpha1.ServiceRecordPort {
@@ -109,20 +109,81 @@ func TestExportsAreMergedByTheRulesOfTheAPI(t *testing.T) {
 				r.Labels, r.Annotations = map[string]string{"y": "1"}, map[string]string{"z": "1"}
 			})},
 			"ClusterSetIP None web=80/TCP [IPv4] a,b\nmap[x:1] map[]\n" +
-				"LabelsConflict: exportedLabels: x=1 of cluster a applies" + as + "1 of 2 clusters differs: b\n" +
+				"LabelsConflict: exportedLabels: x=\"1\" of cluster a applies" + as + "1 of 2 clusters differs: b\n" +
 				"AnnotationsConflict: exportedAnnotations: no value of cluster a applies" + as + "1 of 2 clusters differs: b"},
-		{"a common IP family", []Export{export("a", 0, families(v6, v4)), export("b", 1, families(v4))}, "ClusterSetIP None web=80/TCP [IPv4] a,b"},
+		{"a newer export with fewer IP families", []Export{export("a", 0, families(v6, v4)), export("b", 1, families(v4))},
+			"ClusterSetIP None web=80/TCP [IPv6 IPv4] a,b\nIPFamilyConflict: ipFamilies: [IPv6 IPv4] of cluster a applies" + as + "1 of 2 clusters differs: b"},
+		{"a newer export with more IP families", []Export{export("a", 0, families(v4)), export("b", 1, families(v4, v6))}, "ClusterSetIP None web=80/TCP [IPv4] a,b"},
 		{"families in the order of the oldest", []Export{export("a", 0, families(v6, v4)), export("b", 1, families(v4, v6))}, "ClusterSetIP None web=80/TCP [IPv6 IPv4] a,b"},
 		{"no common IP family", []Export{export("a", 0, families(v6)), export("b", 1, families(v4))},
 			"ClusterSetIP None web=80/TCP [IPv6] a,b\nIPFamilyConflict: ipFamilies: [IPv6] of cluster a applies" + as + "1 of 2 clusters differs: b"},
 		{"unknown IP families", []Export{export("a", 0, families(v6)), export("b", 1, families())}, "ClusterSetIP None web=80/TCP [IPv6] a,b"},
 	} {
-		if got := describe(Merge(c.exports)); got != c.want {
+		if got := describe(Merge(c.exports, nil)); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
 		}
 		slices.Reverse(c.exports) // every cluster gets them in another order
-		if got := describe(Merge(c.exports)); got != c.want {
+		if got := describe(Merge(c.exports, nil)); got != c.want {
 			t.Errorf("%s, reversed:\n%s\nwant\n%s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestTheFamiliesAreThoseOfTheOldestExportThatThisClusterCanHave(t *testing.T) {
+	t.Parallel()
+	const v4, v6 = corev1.IPv4Protocol, corev1.IPv6Protocol
+	of := func(cluster string, age int64, all ...corev1.IPFamily) Export {
+		return export(cluster, age, func(r *v1alpha1.ServiceRecord) { r.IPFamilies = all })
+	}
+	for _, c := range []struct {
+		exports  []Export
+		possible []corev1.IPFamily
+		want     string
+	}{
+		{[]Export{of("a", 0, v4, v6), of("b", 1, v4)}, []corev1.IPFamily{v4}, "[IPv4] "},
+		{[]Export{of("a", 0, v6), of("b", 1, v4)}, []corev1.IPFamily{v4}, "[IPv4] ipFamilies: [IPv4] of cluster b applies, the oldest export that has it; 1 of 2 clusters differs: a"},
+		{[]Export{of("a", 0, v6), of("b", 1, v6, v4), of("c", 2, v4)}, []corev1.IPFamily{v4, v6}, "[IPv6] ipFamilies: [IPv6] of cluster a applies, the oldest export that has it; 1 of 3 clusters differs: c"},
+		{[]Export{of("a", 0), of("b", 1, v6)}, []corev1.IPFamily{v4, v6}, "[] "}, // as before b exported it
+		{[]Export{of("a", 0, v6)}, []corev1.IPFamily{v4}, "[IPv6] "},
+	} {
+		m := Merge(c.exports, c.possible)
+		if got := fmt.Sprint(m.IPFamilies, " ", Messages(m.Conflicts)); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// A newer export has no other effect than its endpoints, and ports of its own.
+func TestANewerExportTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	timeout := int32(10)
+	first := export("b", 0, func(r *v1alpha1.ServiceRecord) {
+		r.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+		r.SessionAffinity, r.SessionAffinityTimeout = corev1.ServiceAffinityClientIP, &timeout
+		r.InternalTrafficPolicy, r.TrafficDistribution = new(corev1.ServiceInternalTrafficPolicyCluster), new("PreferClose")
+		r.Labels = map[string]string{"x": "1"}
+	})
+	alone := Merge([]Export{first}, nil)
+	for name, change := range map[string]func(*v1alpha1.ServiceRecord){
+		"headless":        func(r *v1alpha1.ServiceRecord) { r.Type = v1alpha1.ServiceRecordHeadless },
+		"one family":      func(r *v1alpha1.ServiceRecord) { r.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} },
+		"no families":     func(r *v1alpha1.ServiceRecord) { r.IPFamilies = nil },
+		"another number":  ports(port("web", 81)),
+		"no name":         ports(port("", 9)),
+		"the same number": ports(port("other", 80)),
+		"no ports":        ports(),
+		"local": func(r *v1alpha1.ServiceRecord) {
+			r.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal)
+		},
+		"labels": func(r *v1alpha1.ServiceRecord) { r.Labels = map[string]string{"x": "2"} },
+	} {
+		both := Merge([]Export{export("a", 1, change), first}, nil)
+		if len(both.Conflicts) == 0 {
+			t.Errorf("%s: no conflict is reported", name)
+		}
+		both.Clusters, both.Conflicts = alone.Clusters, nil
+		if got, want := describe(both), describe(alone); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
 		}
 	}
 }
@@ -131,7 +192,7 @@ func TestReasonsAreJoinedByCommas(t *testing.T) {
 	t.Parallel()
 	merged := Merge([]Export{export("a", 0, nil), export("b", 1, func(r *v1alpha1.ServiceRecord) {
 		r.Type, r.Ports = v1alpha1.ServiceRecordHeadless, []v1alpha1.ServiceRecordPort{port("x", 1), port("y", 2)}
-	})})
+	})}, nil)
 	if got := Reasons(merged.Conflicts); got != "TypeConflict,PortConflict" {
 		t.Error(got)
 	}
@@ -148,11 +209,11 @@ func FuzzMerge(f *testing.F) {
 		if Check(a.Record) != nil || Check(b.Record) != nil || clusterA == clusterB {
 			return
 		}
-		merged := Merge([]Export{a, b})
+		merged := Merge([]Export{a, b}, nil)
 		if err := checkPorts(merged.Ports, true); err != nil {
 			t.Errorf("the union of %v and %v: %v", a.Record.Ports, b.Record.Ports, err)
 		}
-		if got := describe(Merge([]Export{b, a})); got != describe(merged) {
+		if got := describe(Merge([]Export{b, a}, nil)); got != describe(merged) {
 			t.Errorf("in another order\n%s\nfirst\n%s", got, describe(merged))
 		}
 	})
@@ -161,7 +222,7 @@ func FuzzMerge(f *testing.F) {
 func TestAPortIsRoutedToTheClustersThatHaveItWithThatNumber(t *testing.T) {
 	a := export("a", 0, ports(port("web", 80), port("api", 81)))
 	b := export("b", 1, ports(port("web", 8080), port("admin", 82)))
-	i := Merge([]Export{a, b})
+	i := Merge([]Export{a, b}, nil)
 	endpoints := func(cluster string, names ...string) []Group {
 		g := Group{Cluster: cluster, AddressType: "IPv4", Endpoints: []Endpoint{{ServiceRecordEndpoint: v1alpha1.ServiceRecordEndpoint{Address: "10.0.0.1"}}}}
 		for _, name := range names {
