@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -9,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Regardless of received packets, the metrics have only the series of the configuration: labels hold its names, and
@@ -70,4 +74,61 @@ func (b *bench) ports(t *testing.T) []int {
 		t.Fatal(err)
 	}
 	return []int{int(c.Overlay.Listen.Port), int(c.WireGuard.ListenPort)}
+}
+
+// The remote cluster names its gateways, and may rename them for ever.
+func TestT13_SeriesOfALinkEndWithIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, err := Load(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Start(c, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	collected := func() map[string]bool {
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(d)
+		all, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := make(map[string]bool)
+		for _, family := range all {
+			for _, m := range family.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if l.GetName() == "peer" {
+						names[family.GetName()+" "+l.GetValue()] = true
+					}
+				}
+			}
+		}
+		return names
+	}
+	d.rtt.observe("b-0", time.Millisecond)
+	want := len(collected())
+	for i := range 20 {
+		was, next := c.WireGuard.Peers[0].Name, *c
+		next.WireGuard.Peers = slices.Clone(c.WireGuard.Peers)
+		next.WireGuard.Peers[0].Name = fmt.Sprintf("renamed-%d", i)
+		if c = &next; d.Apply(c) != nil {
+			t.Fatal("the new name is refused")
+		}
+		d.rtt.observe(was, time.Millisecond) // late
+		d.rtt.observe(c.WireGuard.Peers[0].Name, time.Millisecond)
+		if n := len(d.rtt.series); n > 2 {
+			t.Fatalf("%d series of round-trip times before they are collected", n)
+		}
+	}
+	for name := range collected() {
+		if !strings.HasSuffix(name, " renamed-19") {
+			t.Errorf("there is a series %s", name)
+		}
+	}
+	if got := len(collected()); got != want {
+		t.Errorf("%d series, had %d", got, want)
+	}
 }

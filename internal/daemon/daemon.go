@@ -124,6 +124,7 @@ func (d *Daemon) Apply(c *config.Gateway) error {
 	if err := d.fabric.SetLinks(linkConfigs(c, secrets)); err != nil {
 		return err
 	}
+	d.rtt.retain(d.fabric.Status())
 	if d.config = c; d.public != secrets.public {
 		d.public = secrets.public
 		d.log.Info("gateway uses a new key", "publicKey", d.public.String())

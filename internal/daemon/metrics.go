@@ -1,19 +1,27 @@
 package daemon
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"strait.dev/strait/gateway"
 	"strait.dev/strait/relay"
+	"strait.dev/strait/tun"
 )
 
-// rttHistogram has the round-trip times of link probes, by link.
-type rttHistogram struct{ *prometheus.HistogramVec }
+// rttHistogram has the round-trip times of link probes, by link. Safe for concurrent use.
+type rttHistogram struct {
+	*prometheus.HistogramVec
+
+	mu     sync.Mutex
+	series map[string]bool // by name of the link
+}
 
 func newRTTHistogram() *rttHistogram {
-	return &rttHistogram{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	return &rttHistogram{series: make(map[string]bool), HistogramVec: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "strait_link_rtt_seconds",
 		Help: "Round-trip time of probes between the gateways of a link, through the tunnel.",
 		// 100 µs to 3.3 s: from the same machine to the opposite side of the planet with a full queue.
@@ -22,7 +30,23 @@ func newRTTHistogram() *rttHistogram {
 }
 
 func (h *rttHistogram) observe(link string, rtt time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.series[link] = true
 	h.WithLabelValues(link).Observe(rtt.Seconds())
+}
+
+// retain ends the series of all other links: the remote cluster chooses their names, and can
+// change them.
+func (h *rttHistogram) retain(links []tun.LinkStatus) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name := range h.series {
+		if !slices.ContainsFunc(links, func(l tun.LinkStatus) bool { return l.Name == name }) {
+			delete(h.series, name)
+			h.DeleteLabelValues(name)
+		}
+	}
 }
 
 var (
@@ -176,6 +200,7 @@ func (d *Daemon) Collect(to chan<- prometheus.Metric) {
 	gauge(longestDesc, gaps.Longest.Seconds())
 	counter(leftOutDesc, d.quiet.leftOut.Load())
 	gauge(startedDesc, float64(d.started.UnixMilli())/1e3)
+	d.rtt.retain(links) // again: a removed link can have ended a probe late
 	d.rtt.Collect(to)
 }
 
